@@ -36,8 +36,8 @@ type objectFlags struct {
 	dryRun bool
 	strict bool
 	prices model.Prices
-	fleet  fleetFlags
-	seek   seekFlags
+	hosts  hostFlags
+	search searchFlags
 }
 
 func newObject(s *streams) *cobra.Command {
@@ -46,7 +46,8 @@ func newObject(s *streams) *cobra.Command {
 		Long: `Carries out workloads of object storage, written as COSBench's XML, with the
 words that docs/object.md adds to it.`,
 	}
-	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s), newObjectCleanup(s), newObjectPart())
+	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s), newObjectCleanup(s),
+		newObjectPart())
 	return c
 }
 
@@ -59,7 +60,7 @@ func defaultObjectFlags() objectFlags {
 func newObjectRun(s *streams) *cobra.Command {
 	f := defaultObjectFlags()
 	c := &cobra.Command{
-		Use: "run FILE", Short: "Carry an object workload out and leave a bundle",
+		Use: "run FILE", Short: "Run an object workload and write a bundle",
 		Long: `Carries an object workload out and leaves a bundle. cnsbench run FILE does the
 same where FILE ends in .xml.
 
@@ -79,12 +80,13 @@ rate, 4 figures are doubtful under --strict, 130 interrupted.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.out, "out", "", "directory for the bundle; must not exist or be empty (default cnsbench-NAME-TIME)")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of all that is drawn (default drawn)")
-	fl.DurationVar(&f.grace, "grace", f.grace, "how long after a work's end its operations in flight are awaited")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default random)")
+	fl.DurationVar(&f.grace, "grace", f.grace, "how long to wait for operations in flight after a work's end")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print requests, bytes and cost; send nothing")
-	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when figures are the client's own, operations that were due were lost, or a check found the store inconsistent")
-	f.fleet.add(fl)
-	f.seek.add(fl)
+	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when the client limits the figures, due operations were "+
+		"lost, or a check found the store inconsistent")
+	f.hosts.add(fl)
+	f.search.add(fl)
 	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
 	fl.Float64Var(&f.prices.Read, "price-read", f.prices.Read, "of 1000 requests that read, for --dry-run")
 	fl.Float64Var(&f.prices.Received, "price-received", f.prices.Received, "of 1 GB received, for --dry-run")
@@ -93,7 +95,8 @@ rate, 4 figures are doubtful under --strict, 130 interrupted.`,
 
 func newObjectLint(s *streams) *cobra.Command {
 	return &cobra.Command{
-		Use: "lint FILE", Short: "Say everything that is wrong with an object workload, with its line", Args: cobra.ExactArgs(1),
+		Use: "lint FILE", Short: "Check an object workload and report every problem with its line",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, _, err := loadObject(s, args[0], nil)
 			if err == nil {
@@ -112,8 +115,7 @@ func newObjectLint(s *streams) *cobra.Command {
 // maxObjectFile bounds a workload's file.
 const maxObjectFile = 64 << 20
 
-// loadObject reads a workload and says what is wrong with it. Its works may be
-// for certain ones of hosts, if there are any.
+// loadObject reads a workload and reports its problems. Its works may name hosts.
 func loadObject(s *streams, file string, hosts []string) (*model.Workload, []byte, error) {
 	data, err := readObjectFile(file)
 	if err != nil {
@@ -137,7 +139,7 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	if f.grace < 0 || f.prices.Write < 0 || f.prices.Read < 0 || f.prices.Received < 0 {
 		return errors.New("--grace and prices cannot be negative")
 	}
-	hosts, names, err := f.fleet.parse()
+	hosts, names, err := f.hosts.parse()
 	if err != nil {
 		return err
 	}
@@ -148,21 +150,21 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	if err != nil {
 		return err
 	}
-	if !f.fleet.ownCredentials {
+	if !f.hosts.ownCredentials {
 		warnUnsigned(s, file, w)
 	}
 	if f.seed == 0 {
 		f.seed = drawSeed()
 	}
-	w, seeking, err := f.seek.prepare(w, f.seed)
+	w, search, err := f.search.prepare(w, f.seed)
 	if err != nil {
 		return err
 	}
-	for _, n := range seeking.notes {
+	for _, n := range search.notes {
 		fmt.Fprintln(s.err, "note:", n)
 	}
 	if f.dryRun {
-		return dryRun(s.out, w, seeking.finder, f.prices)
+		return dryRun(s.out, w, search.finder, f.prices)
 	}
 	if len(hosts) == 0 {
 		if err := checkOpenFiles(w, 1); err != nil {
@@ -172,25 +174,31 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	if f.out == "" {
 		f.out = fmt.Sprintf("cnsbench-%s-%s", output.Action(w.Name, w.Name), time.Now().Format("20060102-150405"))
 	}
-	r := &objectRun{streams: s, flags: f, workload: w, seeking: seeking, clock: op.NewClock(), id: newRunID()}
+	r := &objectRun{streams: s, flags: f, workload: w, search: search, clock: op.NewClock(), id: newRunID()}
 	if len(hosts) > 0 {
 		if err := r.dial(ctx, hosts); err != nil {
 			return err
 		}
-		defer r.fleet.Close()
+		defer r.controller.Close()
 	}
-	plan, err := json.Marshal(objectFacts{w, f.args()})
+	if err := r.create(file, data); err != nil {
+		return err
+	}
+	return r.execute(ctx)
+}
+
+// create makes the bundle, with the workload's file without its credentials.
+func (r *objectRun) create(file string, data []byte) error {
+	plan, err := json.Marshal(objectFacts{r.workload, r.flags.args()})
 	if err != nil {
 		return err
 	}
 	opener := backend.Opener{Getenv: os.Getenv}
-	text := cosbench.Redact(data, slices.Collect(maps.Keys(cosbench.Secrets(w, opener.Secrets)))...)
-	r.writer, err = bundle.Create(f.out, bundle.Run{ID: r.id, Name: w.Name, Source: bundle.Source{File: file, Text: string(text)}, Plan: plan,
-		Seed: f.seed, Versions: versions(), Engine: bundle.Objects, Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
-	if err != nil {
-		return err
-	}
-	return r.carryOut(ctx)
+	text := cosbench.Redact(data, slices.Collect(maps.Keys(cosbench.Secrets(r.workload, opener.Secrets)))...)
+	r.writer, err = bundle.Create(r.flags.out, bundle.Run{ID: r.id, Name: r.workload.Name, Plan: plan,
+		Source: bundle.Source{File: file, Text: string(text)}, Seed: r.flags.seed, Versions: versions(),
+		Engine: bundle.Objects, Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
+	return err
 }
 
 // objectFacts are what the record keeps of an object run's plan.
@@ -200,18 +208,19 @@ type objectFacts struct {
 }
 
 // shaping are the flags that shape the result of an object run, beside its seed.
-var shaping = []string{"stage", "find-max", "find-from", "find-least", "find-most", "find-resolution", "scale-workers", "repetitions", "knee-gain",
+var shaping = []string{"stage", "find-max", "find-from", "find-least", "find-most", "find-resolution",
+	"scale-workers", "repetitions", "knee-gain",
 	"window", "warm-up", "ceiling", "ceiling-for", "grace", "hosts", "host-credentials"}
 
 // args are the flags that shape the run, as they were given, and the seed, given
 // or drawn.
 func (f *objectFlags) args() []string {
 	args := []string{"--seed", strconv.FormatUint(f.seed, 10)}
-	if f.seek.flags == nil {
+	if f.search.flags == nil {
 		return args
 	}
 	for _, name := range shaping {
-		fl := f.seek.flags.Lookup(name)
+		fl := f.search.flags.Lookup(name)
 		switch {
 		case !fl.Changed || fl.Value.String() == "false":
 		case fl.Value.Type() == "bool":
@@ -230,38 +239,42 @@ func (f *objectFlags) args() []string {
 // objectRun is one run of an object workload.
 type objectRun struct {
 	*streams
-	flags    *objectFlags
-	workload *model.Workload
-	clock    op.Clock
-	id       string
-	writer   *bundle.Writer
-	fleet    *coordinator.Fleet // nil: this process does it
-	seeking  *seeking
-	unwatch  func() // ends the reading of this machine; nil: it has not begun
+	flags      *objectFlags
+	workload   *model.Workload
+	clock      op.Clock
+	id         string
+	writer     *bundle.Writer
+	controller *coordinator.Controller // nil: this process does it
+	search     *search
+	unwatch    func() // ends the reading of this machine; nil: it has not begun
 }
 
-func (r *objectRun) carryOut(ctx context.Context) error {
+func (r *objectRun) execute(ctx context.Context) error {
 	soft, hard, stop := r.interrupts(ctx)
 	defer stop()
 	if err := r.writer.Environment(r.environment(soft)); err != nil {
 		return r.conclude(&oload.Result{Err: err})
 	}
-	recorder := &output.Recorder{Writer: r.writer, Start: r.clock.Start(), Tell: func(line string) { fmt.Fprintln(r.err, line) }}
+	recorder := &output.Recorder{Writer: r.writer, Start: r.clock.Start(),
+		Tell: func(line string) { fmt.Fprintln(r.err, line) }}
 	r.watch()
-	if r.fleet != nil {
-		o := output.NewHosts(recorder, len(r.fleet.Hosts))
-		r.fleet.Observer = o
-		r.seeking.onHosts(r.fleet)
-		return r.conclude(oload.Sequence(soft, hard, r.fleet.Workload, r.seeking.around(r.fleet.Stage, o.StageEnded, o.Tell), o.StageEnded))
+	if r.controller != nil {
+		o := output.NewHosts(recorder, len(r.controller.Hosts))
+		r.controller.Observer = o
+		r.search.onHosts(r.controller)
+		return r.conclude(oload.Sequence(soft, hard, r.controller.Workload,
+			r.search.around(r.controller.Stage, o.StageEnded, o.Tell), o.StageEnded))
 	}
 	if err := footprint.Shrink(); err != nil {
 		fmt.Fprintln(r.err, "warning:", err)
 	}
 	opener := backend.Opener{Clock: r.clock, Getenv: os.Getenv}
 	runner := oload.NewRunner(oload.Config{
-		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed, Grace: r.flags.grace, Observer: recorder,
+		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed,
+		Grace: r.flags.grace, Observer: recorder,
 	})
-	return r.conclude(oload.Sequence(soft, hard, r.workload, r.seeking.around(runner.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
+	return r.conclude(oload.Sequence(soft, hard, r.workload,
+		r.search.around(runner.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
 }
 
 // watch reads this machine until unwatch is called.
@@ -277,29 +290,29 @@ func (r *objectRun) watch() {
 	r.unwatch = func() { cancel(); <-done }
 }
 
-// interrupts are the two contexts of a run: the first signal skips what is left
-// but for cleaning up, the second ends it.
+// interrupts are the two contexts of a run: the first signal skips all remaining stages except those that clean up,
+// the second ends the run.
 func (r *objectRun) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {
 	return signalled(parent, func() error {
-		fmt.Fprintln(r.err, "\nending the run: only the stages that clean up are still to come; interrupt again to skip them too")
+		fmt.Fprintln(r.err, "\nstopping: only the stages that clean up remain; interrupt again to skip them too")
 		return nil
 	}, r.writer.Err(), func(err error) error {
-		fmt.Fprintln(r.err, "ending the run: the bundle cannot be written:", err)
-		return errBundle // to be told from what was asked for; the writer says it again when it is closed
+		fmt.Fprintln(r.err, "stopping: the bundle cannot be written:", err)
+		return errBundle // differs from an interrupt; closing the writer returns the cause again
 	})
 }
 
 // errBundle ends a run that can no longer be recorded.
-var errBundle = errors.New("the run was ended before its time, for its bundle could not be written")
+var errBundle = errors.New("the run was stopped because its bundle could not be written")
 
-// conclude writes what the run came to, closes the bundle and says so.
+// conclude writes the result, closes the bundle and prints the summary.
 func (r *objectRun) conclude(result *oload.Result) error {
 	if r.unwatch != nil {
 		r.unwatch()
 	}
-	code, state, flags := r.seeking.code(), bundle.Complete, r.validity(result)
-	said := len(flags) // what comes after, the search says itself
-	flags = append(flags, r.seeking.flags()...)
+	code, state, flags := r.search.code(), bundle.Complete, r.validity(result)
+	said := len(flags) // the search prints its own flags
+	flags = append(flags, r.search.flags()...)
 	switch {
 	case result.Interrupted:
 		code, state = exitInterrupted, bundle.Interrupted
@@ -309,7 +322,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 		code = exitInvalid
 	}
 	err := output.WriteCSV(r.writer, r.id+"-"+output.Action(r.workload.Name, r.workload.Name), result, r.clock.Start())
-	err = errors.Join(err, r.seeking.keep(r.writer, result))
+	err = errors.Join(err, r.search.keep(r.writer, result))
 	ended := r.clock.Now()
 	err = errors.Join(err, r.writer.Close(func(b *bundle.Run) {
 		b.State, b.EndedAt, b.ExitCode, b.Validity, b.Bounds = state, ended, code, flags, r.bounds(result)
@@ -317,7 +330,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 			b.Reason = result.Err.Error()
 		}
 	}))
-	err = errors.Join(err, quietPipe(output.Write(r.out, result)), quietPipe(r.seeking.write(r.out)))
+	err = errors.Join(err, quietPipe(output.Write(r.out, result)), quietPipe(r.search.write(r.out)))
 	for _, f := range flags[:said] {
 		fmt.Fprintf(r.out, "%s: %s\n", f.Name, f.Evidence)
 	}
@@ -332,8 +345,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	return &exit{code, errors.Join(result.Err, err)}
 }
 
-// validity flags the stages whose figures are the client's own, and works of
-// which not all that was due was done.
+// validity flags stages that the client limits, works with findings, and lost hosts.
 func (r *objectRun) validity(result *oload.Result) []bundle.Flag {
 	var flags []bundle.Flag
 	flag := func(name string, invalid bool, format string, args ...any) {
@@ -343,8 +355,8 @@ func (r *objectRun) validity(result *oload.Result) []bundle.Flag {
 	for i := range result.Stages {
 		s := &result.Stages[i]
 		normal := false
-		if r.seeking.searched(s.Name) {
-			continue // its overload is meant
+		if r.search.searched(s.Name) {
+			continue // its overload is intended
 		}
 		for j := range s.Works {
 			w := &s.Works[j]
@@ -355,7 +367,8 @@ func (r *objectRun) validity(result *oload.Result) []bundle.Flag {
 		}
 		for j := range s.Hosts {
 			if h := &s.Hosts[j]; h.Lost != nil {
-				flag("incomplete", true, "stage %s: host %s was lost: %v; %s", s.Name, h.Host, h.Lost, strings.Join(h.Missing, "; "))
+				flag("incomplete", true, "stage %s: host %s was lost: %v; %s", s.Name, h.Host, h.Lost,
+					strings.Join(h.Missing, "; "))
 			}
 		}
 		if b, evidence := s.Bound(); normal && b == oload.ClientBound {
@@ -370,7 +383,7 @@ func (r *objectRun) bounds(result *oload.Result) (list []bundle.Bound) {
 	for i := range result.Stages {
 		s := &result.Stages[i]
 		a, ok := s.Assess()
-		if !ok || r.seeking.searched(s.Name) {
+		if !ok || r.search.searched(s.Name) {
 			continue
 		}
 		list = append(list, bundle.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence,
@@ -379,13 +392,12 @@ func (r *objectRun) bounds(result *oload.Result) (list []bundle.Bound) {
 	return list
 }
 
-// isObjectWorkload says whether run was given a workload of COSBench.
+// isObjectWorkload reports whether run was given a COSBench workload.
 func isObjectWorkload(args []string) bool {
 	return len(args) == 1 && strings.HasSuffix(strings.ToLower(args[0]), ".xml")
 }
 
-// runObject carries out a workload of COSBench by the flags of run. Those that
-// mean nothing for it are refused, not dropped.
+// runObject runs a COSBench workload with the flags of run. It refuses flags that have no effect on it.
 func (f *runFlags) runObject(cmd *cobra.Command, s *streams, file string) error {
 	taken := []string{"out", "dry-run", "strict"}
 	var wrong []string
@@ -395,7 +407,8 @@ func (f *runFlags) runObject(cmd *cobra.Command, s *streams, file string) error 
 		}
 	})
 	if len(wrong) > 0 {
-		return fmt.Errorf("%s is an object workload, which takes no %s; see cnsbench object run --help", file, strings.Join(wrong, ", "))
+		return fmt.Errorf("%s is an object workload, which does not take %s; see cnsbench object run --help", file,
+			strings.Join(wrong, ", "))
 	}
 	o := defaultObjectFlags()
 	o.out, o.dryRun, o.strict = f.Out, f.DryRun, f.Strict

@@ -32,22 +32,22 @@ func dryRun(out io.Writer, w *model.Workload, find *capacity.Finder, prices mode
 	return nil
 }
 
-// writeSearch says what a search adds to its first step, which is in the table.
+// writeSearch prints what a search adds to its first step, which is in the table.
 func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder, prices model.Prices) {
 	most, took := find.Once(w, find.Search.Most)
-	budgets, _ := oload.Budgets(most, oload.MeanFileSize) // an error was said
+	budgets, _ := oload.Budgets(most, oload.MeanFileSize) // an error was printed
 	requests, cost := 0.0, 0.0
 	for i := range budgets {
 		if budgets[i].Stage == find.Stage {
 			requests, cost = requests+budgets[i].Total(), cost+budgets[i].Cost(prices)
 		}
 	}
-	fmt.Fprintf(out, "stage %s is counted once, at %g a second: the search carries it out again and again, and nobody knows before how often, or at which rates; a step at %g a second, the highest, asks %.0f requests in %v, at a cost of %.4f\n",
+	fmt.Fprintf(out, "stage %s is counted once, at %g a second: the search repeats it, at rates that are not "+
+		"known beforehand; a step at %g a second, the highest, sends %.0f requests in %v, at a cost of %.4f\n",
 		find.Stage, find.Search.From, find.Search.Most, requests, took, cost)
 }
 
-// writeBudgets prints what works would ask of their stores, and what that costs
-// if they are carried out so many times.
+// writeBudgets prints what works would ask of their stores, and what that costs if they are run so many times.
 func writeBudgets(out io.Writer, list []model.Budget, times int64, prices model.Prices) error {
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "stage\twork\trequests\tbytes sent\tbytes received\tcost\t")
@@ -66,7 +66,8 @@ func writeBudgets(out io.Writer, list []model.Budget, times int64, prices model.
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "cost: %s%.4f, at %g for 1000 writes, %g for 1000 reads, %g for a GB received; storage not counted\n",
+	fmt.Fprintf(out, "cost: %s%.4f, at %g for 1000 writes, %g for 1000 reads, %g for a GB received; storage not "+
+		"counted\n",
 		atLeast, total*float64(times), prices.Write, prices.Read, prices.Received)
 	return nil
 }

@@ -155,8 +155,10 @@ func TestObjectChecks(t *testing.T) {
 			}
 			if tt.f != nil {
 				l := tt.f.late
-				want = map[string]float64{"write.readAfterWrite": float64(l["write read stale"] + l["write read missing"]), "write.listAfterWrite": float64(l["write list"]),
-					"delete.readAfterDelete": float64(l["delete read remains"]), "delete.listAfterDelete": float64(l["delete list"])}
+				want = map[string]float64{"write.readAfterWrite": float64(l["write read stale"] + l["write read "+
+					"missing"]), "write.listAfterWrite": float64(l["write list"]),
+					"delete.readAfterDelete": float64(l["delete read remains"]),
+					"delete.listAfterDelete": float64(l["delete list"])}
 			}
 			seen := 0
 			for s, err := range b.Scalars() {
@@ -175,7 +177,8 @@ func TestObjectChecks(t *testing.T) {
 			if seen != 4 {
 				t.Errorf("%d kinds of checks in the bundle, want 4", seen)
 			}
-			if tt.f != nil && tt.f.everyRead > 0 && (want["write.readAfterWrite"] < 20 || want["delete.listAfterDelete"] < 5) {
+			if tt.f != nil && tt.f.everyRead > 0 &&
+				(want["write.readAfterWrite"] < 20 || want["delete.listAfterDelete"] < 5) {
 				t.Errorf("%v were injected: too few to tell", want)
 			}
 		})
@@ -185,22 +188,26 @@ func TestObjectChecks(t *testing.T) {
 // What would make a violation no fact is refused, with its line.
 func TestObjectChecksThatCannotBe(t *testing.T) {
 	op := func(config string) string {
-		return "<work name=\"main\" workers=\"3\" totalOps=\"10\">\n<operation type=\"write\" ratio=\"100\" config=\"containers=c(1);objects=u(1,9);" + config + "\"/></work>"
+		return "<work name=\"main\" workers=\"3\" totalOps=\"10\">\n<operation type=\"write\" ratio=\"100\" " +
+			"config=\"containers=c(1);objects=u(1,9);" + config + "\"/></work>"
 	}
 	tests := []struct{ name, main, want string }{
-		{"an unknown check", op("sizes=c(1)KB;check=sometimes"), `there is no check "sometimes"`},
-		{"a check that has no meaning", op("sizes=c(1)KB;check=listAfterDelete"), "listAfterDelete cannot be checked after write"},
-		{"zeros", op("sizes=c(1)KB;content=zero;check=readAfterWrite"), "zeros do not say"},
+		{"an unknown check", op("sizes=c(1)KB;check=sometimes"), `invalid check "sometimes"`},
+		{"a check that has no meaning", op("sizes=c(1)KB;check=listAfterDelete"),
+			"listAfterDelete cannot be checked after write"},
+		{"zeros", op("sizes=c(1)KB;content=zero;check=readAfterWrite"), "zeros do not"},
 		{"too small", op("sizes=c(8)B;check=readAfterWrite"), "at least 32 bytes"},
-		{"cannot be divided", strings.Replace(op("sizes=c(1)KB;check=readAfterWrite"), "u(1,9)", "s(1,9)", 1), "cannot be divided"},
-		{"another work writes the same", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB"), "main", "other", 1), "may change what work \"main\" checks"},
-		{"another work deletes near", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB;oprefix=myobjects1"), "main", "other", 1), "may change what work \"main\" checks"},
+		{"cannot be divided", strings.Replace(op("sizes=c(1)KB;check=readAfterWrite"), "u(1,9)", "s(1,9)", 1),
+			"cannot be divided"},
+		{"another work writes the same", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB"), "main", "other", 1), "may change objects while work \"main\" checks"},
+		{"another work deletes near", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB;oprefix=myobjects1"), "main", "other", 1), "may change objects while work \"main\" checks"},
 		{"another work writes elsewhere", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB;oprefix=others"), "main", "other", 1), "is valid"},
 		{"another work reads", op("sizes=c(1)KB;check=listAfterWrite") + `<work name="r" workers="1" totalOps="9"><operation type="read" config="containers=c(1);objects=u(1,9)"/></work>`, "is valid"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, out, errs := object(t, objectXML(t.TempDir(), tt.main), "object", "lint"); !strings.Contains(out+errs, tt.want) {
+			if _, out, errs := object(t, objectXML(t.TempDir(), tt.main), "object",
+				"lint"); !strings.Contains(out+errs, tt.want) {
 				t.Errorf("want %q in\n%s%s", tt.want, out, errs)
 			}
 		})

@@ -27,7 +27,7 @@ func newObjectCleanup(s *streams) *cobra.Command {
 	var look bool
 	workers := 16
 	c := &cobra.Command{
-		Use: "cleanup FILE|BUNDLE", Short: "Remove the containers that a workload made, with all that is in them",
+		Use: "cleanup FILE|BUNDLE", Short: "Remove the containers that a workload made, with their objects",
 		Long: `Removes the containers that the works of type init make in a workload, or made in
 the run of a bundle, with all objects that are in them, whoever wrote those. What
 does not carry CNSBench's mark is not touched. It is for what a run has left that
@@ -40,7 +40,7 @@ Exit status: 0 nothing is left, 1 file or flags wrong, 2 something is left.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if workers < 1 {
-				return errors.New("--workers is 1 at least")
+				return errors.New("--workers must be at least 1")
 			}
 			places, err := placesOf(s, args[0])
 			if err != nil {
@@ -51,13 +51,12 @@ Exit status: 0 nothing is left, 1 file or flags wrong, 2 something is left.`,
 			return sweepPlaces(ctx, s, places, workers, look)
 		},
 	}
-	c.Flags().BoolVar(&look, "dry-run", false, "only say what is there")
+	c.Flags().BoolVar(&look, "dry-run", false, "only list what exists")
 	c.Flags().IntVar(&workers, "workers", workers, "how many objects are deleted at the same time")
 	return c
 }
 
-// placesOf are the containers that a workload's file makes, or those that a dead
-// run's may have made.
+// placesOf are the containers that a workload's file makes, or those that a killed run may have made.
 func placesOf(s *streams, name string) ([]model.Place, error) {
 	var places []model.Place
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
@@ -85,7 +84,7 @@ func placesOfRun(dir string) ([]model.Place, error) {
 	if err := bundle.CheckBundle(dir); err != nil {
 		return nil, err
 	}
-	ledger, err := bundle.OpenLedger(dir) // only of a dead one
+	ledger, err := bundle.OpenLedger(dir) // only of a run that has ended
 	if err == nil {
 		err = ledger.Close()
 	}
@@ -99,7 +98,7 @@ func placesOfRun(dir string) ([]model.Place, error) {
 	return placesIn(&b.Run)
 }
 
-// placesIn are those of which a bundle says that its run makes them.
+// placesIn are the containers of a bundle's run.
 func placesIn(r *bundle.Run) (places []model.Place, err error) {
 	if r.ObjectsOnly() {
 		var w model.Workload
@@ -121,7 +120,7 @@ func placesIn(r *bundle.Run) (places []model.Place, err error) {
 	return places, err
 }
 
-// sweepPlaces goes through places and says what became of their containers.
+// sweepPlaces removes the containers of places and prints the result.
 func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers int, look bool) error {
 	opener := backend.Opener{Clock: op.NewClock(), Getenv: os.Getenv}
 	var all error
@@ -152,9 +151,11 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 		})
 		switch where := st.Describe(); {
 		case look:
-			fmt.Fprintf(s.out, "%s: %s there, %d not; nothing was removed\n", where, count(containers[cleanup.Seen], "container"), containers[cleanup.Absent])
+			fmt.Fprintf(s.out, "%s: %s there, %d not; nothing was removed\n", where,
+				count(containers[cleanup.Seen], "container"), containers[cleanup.Absent])
 		default:
-			fmt.Fprintf(s.out, "%s: %s removed, with %s; %d not there\n", where, count(containers[cleanup.Removed], "container"), count(objects, "object"), containers[cleanup.Absent])
+			fmt.Fprintf(s.out, "%s: %s removed, with %s; %d not there\n", where,
+				count(containers[cleanup.Removed], "container"), count(objects, "object"), containers[cleanup.Absent])
 		}
 		if left > 0 {
 			err = errors.Join(err, fmt.Errorf("%s: %s left", st.Describe(), count(left, "container")))
@@ -167,8 +168,8 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 	return nil
 }
 
-// madeContainers says, of a bundle whose run made any, that cleanup does not
-// remove containers, unless it is known that the run did.
+// madeContainers names the command that removes the containers of a bundle's run, unless the run is known to have
+// removed them.
 func madeContainers(dir string) string {
 	b, err := bundle.Open(dir)
 	if err != nil {
@@ -186,14 +187,14 @@ func cleanupCommand(dir string) string { return "cnsbench object cleanup " + she
 
 // shellWord is a word for a POSIX shell.
 func shellWord(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+") == "" && word != "" {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+") == "" &&
+		word != "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// disposes says whether a workload removes all containers that it makes, if no
-// stage of it fails.
+// disposes reports whether a workload removes all containers that it makes, if no stage of it fails.
 func disposes(w *model.Workload) bool {
 	var gone []*model.Work // that later works remove
 	for _, s := range slices.Backward(w.Stages) {
@@ -212,13 +213,14 @@ func disposes(w *model.Workload) bool {
 	return true
 }
 
-// covered says whether each container of a work is one of others in the same store.
+// covered reports whether each container of a work is one of others in the same store.
 func covered(w *model.Work, by []*model.Work) bool {
 	for i := range w.Ops {
 		o := &w.Ops[i]
 		if !slices.ContainsFunc(by, func(d *model.Work) bool {
 			return sameStore(&w.Store, &d.Store) && slices.ContainsFunc(d.Ops, func(x model.Op) bool {
-				return x.ContainerName == o.ContainerName && x.Containers.Low <= o.Containers.Low && o.Containers.High <= x.Containers.High
+				return x.ContainerName == o.ContainerName && x.Containers.Low <= o.Containers.Low &&
+					o.Containers.High <= x.Containers.High
 			})
 		}) {
 			return false
@@ -228,12 +230,12 @@ func covered(w *model.Work, by []*model.Work) bool {
 }
 
 func sameStore(a, b *model.Store) bool {
-	return a.Kind == b.Kind && a.AuthKind == b.AuthKind && maps.Equal(a.Settings, b.Settings) && maps.Equal(a.Auth, b.Auth)
+	return a.Kind == b.Kind && a.AuthKind == b.AuthKind && maps.Equal(a.Settings, b.Settings) &&
+		maps.Equal(a.Auth, b.Auth)
 }
 
-// mayLeave says whether a run may have left containers that its workload would
-// have removed: some were made, and not all that cleans up was carried out to its
-// end without failure.
+// mayLeave reports whether a run may have left containers that its workload removes: some were made, and a stage that
+// cleans up failed or did not end.
 func mayLeave(w *model.Workload, r *oload.Result) bool {
 	made := false
 	for i := range min(len(w.Stages), len(r.Stages)) {
@@ -253,8 +255,7 @@ func mayLeave(w *model.Workload, r *oload.Result) bool {
 	return false
 }
 
-// sayLeft says at a run's end that it may have left containers, and what removes
-// them.
+// sayLeft prints that a run may have left containers, with the command that removes them.
 func (r *objectRun) sayLeft(result *oload.Result) {
 	if !mayLeave(r.workload, result) {
 		return

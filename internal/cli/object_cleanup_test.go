@@ -45,11 +45,13 @@ func TestObjectCleanup(t *testing.T) {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}
-		expect(exitFailed, "\ncontainers may be left: cnsbench object cleanup '"+dir+"'\n", "object", "run", file, "--out", dir)
+		expect(exitFailed, "\ncontainers may be left: cnsbench object cleanup '"+dir+"'\n", "object", "run", file,
+			"--out", dir)
 		if there() != 2 {
 			t.Fatalf("%d containers are left of the run, want 2", there())
 		}
-		expect(exitOK, "containers that it made may be left, which are not among them: cnsbench object cleanup '"+dir+"'", "cleanup", dir)
+		expect(exitOK, "containers that it made may be left, which are not among them: cnsbench object cleanup "+
+			"'"+dir+"'", "cleanup", dir)
 		expect(exitOK, "2 containers there, 0 not; nothing was removed", "object", "cleanup", "--dry-run", what)
 		expect(exitOK, "2 containers removed, with 40 objects; 0 not there", "object", "cleanup", what)
 		if there() != 0 {
@@ -67,7 +69,7 @@ func TestObjectCleanup(t *testing.T) {
 	}
 	expect(exitUsage, "is not a bundle", "object", "cleanup", root)
 	expect(exitUsage, "no such file", "object", "cleanup", file+"x")
-	expect(exitUsage, "--workers is 1 at least", "object", "cleanup", "--workers", "0", file)
+	expect(exitUsage, "--workers must be at least 1", "object", "cleanup", "--workers", "0", file)
 	onlyRead := filepath.Join(t.TempDir(), "read.xml")
 	text := `<workload name="r"><storage type="file" config="root=` + root + `"/><workflow><workstage name="main"><work workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work></workstage></workflow></workload>`
 	if err := os.WriteFile(onlyRead, []byte(text), 0o644); err != nil {
@@ -84,17 +86,22 @@ func TestNothingIsLeft(t *testing.T) {
 		xml  string
 		left bool
 	}{
-		"whole":                        {whole, false},
-		"keeps its containers":         {dispose.ReplaceAllString(objectXML(t.TempDir(), mixedWork), ""), true},
-		"disposes of one of two":       {strings.ReplaceAll(objectXML(t.TempDir(), mixedWork), `type="dispose" workers="1" config="containers=r(1,2)"`, `type="dispose" workers="1" config="containers=r(1,1)"`), true},
-		"accepts that it disposes not": {strings.ReplaceAll(objectXML(t.TempDir(), mixedWork), `type="dispose"`, `type="dispose" afr="1000000"`), true},
+		"whole":                {whole, false},
+		"keeps its containers": {dispose.ReplaceAllString(objectXML(t.TempDir(), mixedWork), ""), true},
+		"disposes of one of two": {strings.ReplaceAll(objectXML(t.TempDir(), mixedWork),
+			`type="dispose" workers="1" config="containers=r(1,2)"`,
+			`type="dispose" workers="1" config="containers=r(1,1)"`), true},
+		"accepts that it disposes not": {strings.ReplaceAll(objectXML(t.TempDir(), mixedWork), `type="dispose"`,
+			`type="dispose" afr="1000000"`), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "bundle")
-			if code, out, errs := object(t, tt.xml, "object", "run", "--out", dir); code != exitOK || strings.Contains(out, "may be left") {
+			if code, out, errs := object(t, tt.xml, "object", "run", "--out", dir); code != exitOK ||
+				strings.Contains(out, "may be left") {
 				t.Fatalf("exit %d\n%s%s", code, out, errs)
 			}
-			if _, out, errs := command("cleanup", dir); strings.Contains(out, "may be left") != tt.left || strings.Contains(out, "nothing is left of this run") == tt.left {
+			if _, out, errs := command("cleanup", dir); strings.Contains(out, "may be left") != tt.left ||
+				strings.Contains(out, "nothing is left of this run") == tt.left {
 				t.Errorf("left %v\n%s%s", tt.left, out, errs)
 			}
 		})
@@ -103,7 +110,8 @@ func TestNothingIsLeft(t *testing.T) {
 
 func TestMayLeave(t *testing.T) {
 	stage := func(kind model.WorkKind) model.Stage { return model.Stage{Works: []model.Work{{Kind: kind}}} }
-	w := &model.Workload{Stages: []model.Stage{stage(model.Init), stage(model.Normal), stage(model.Cleanup), stage(model.Dispose)}}
+	w := &model.Workload{Stages: []model.Stage{stage(model.Init), stage(model.Normal), stage(model.Cleanup),
+		stage(model.Dispose)}}
 	failed := func(i int) oload.StageResult {
 		err := errors.New("409")
 		return oload.StageResult{Err: err, Works: []oload.WorkResult{{Work: &w.Stages[i].Works[0], Err: err}}}
@@ -119,17 +127,20 @@ func TestMayLeave(t *testing.T) {
 		result oload.Result
 		left   bool
 	}{
-		"all was done":            {oload.Result{Stages: stages(made, done, done, done)}, false},
-		"the middle failed":       {oload.Result{Stages: stages(made, failed(1), done, done)}, false},
-		"interrupted":             {oload.Result{Stages: stages(made, done, done, done), Interrupted: true}, false},
-		"interrupted twice":       {oload.Result{Stages: stages(made, done, skipped, skipped), Aborted: true}, true},
-		"while it disposed":       {oload.Result{Stages: stages(made, done, done, done), Aborted: true}, true},
-		"cleanup failed":          {oload.Result{Stages: stages(made, done, failed(2), done)}, true},
-		"dispose failed":          {oload.Result{Stages: stages(made, done, done, failed(3))}, true},
-		"dispose did not begin":   {oload.Result{Stages: stages(made, done, done, unbegun)}, true},
-		"nothing was made":        {oload.Result{Stages: stages(skipped, skipped, skipped, skipped), Aborted: true}, false},
-		"every init was refused":  {oload.Result{Stages: stages(inits("403 Denied"), skipped, failed(2), failed(3))}, false},
-		"nobody listened":         {oload.Result{Stages: stages(inits("refused"), skipped, failed(2), failed(3))}, false},
+		"all was done":          {oload.Result{Stages: stages(made, done, done, done)}, false},
+		"the middle failed":     {oload.Result{Stages: stages(made, failed(1), done, done)}, false},
+		"interrupted":           {oload.Result{Stages: stages(made, done, done, done), Interrupted: true}, false},
+		"interrupted twice":     {oload.Result{Stages: stages(made, done, skipped, skipped), Aborted: true}, true},
+		"while it disposed":     {oload.Result{Stages: stages(made, done, done, done), Aborted: true}, true},
+		"cleanup failed":        {oload.Result{Stages: stages(made, done, failed(2), done)}, true},
+		"dispose failed":        {oload.Result{Stages: stages(made, done, done, failed(3))}, true},
+		"dispose did not begin": {oload.Result{Stages: stages(made, done, done, unbegun)}, true},
+		"nothing was made": {oload.Result{Stages: stages(skipped, skipped, skipped, skipped), Aborted: true},
+			false},
+		"every init was refused": {oload.Result{Stages: stages(inits("403 Denied"), skipped, failed(2), failed(3))},
+			false},
+		"nobody listened": {oload.Result{Stages: stages(inits("refused"), skipped, failed(2), failed(3))},
+			false},
 		"an init was unanswered":  {oload.Result{Stages: stages(inits("reset"), skipped, failed(2), failed(3))}, true},
 		"the server had an error": {oload.Result{Stages: stages(inits("503"), skipped, failed(2), failed(3))}, true},
 	} {

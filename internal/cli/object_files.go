@@ -14,13 +14,12 @@ import (
 // workers: timers, the bundle's, its streams.
 const otherFiles = run.PreciseTimers + 36
 
-// checkOpenFiles says, before anything is sent, that a stage needs more open files
-// than this process may have, if it is one of so many parts that share the workers.
-// The runtime has raised the soft limit to the hard one.
+// checkOpenFiles returns an error if a stage needs more open files than this process may have, where that many shards
+// divide the workers. The runtime has raised the soft limit to the hard one.
 func checkOpenFiles(w *model.Workload, parts int) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("how many files may be open: %w", err)
+		return fmt.Errorf("read the limit of open files: %w", err)
 	}
 	return enoughFiles(w, parts, limit.Cur)
 }
@@ -39,7 +38,8 @@ func enoughFiles(w *model.Workload, parts int, limit uint64) error {
 		}
 	}
 	if need := most + otherFiles; most > 0 && uint64(need) > limit {
-		return fmt.Errorf("stage %s has %d workers, which need %d open files with all else, and this process may have %d: raise its hard limit (ulimit -n %d as root, LimitNOFILE of a service), or give it fewer workers",
+		return fmt.Errorf("stage %s has %d workers, which need %d open files with all else, and this process may "+
+			"have %d: raise its hard limit (ulimit -n %d as root, LimitNOFILE of a service), or give it fewer workers",
 			stage, workers, need, limit, need)
 	}
 	return nil

@@ -23,7 +23,8 @@ func TestEnoughFiles(t *testing.T) {
 	}{
 		{1, 1024, ""},
 		{1, 500 + otherFiles, ""},
-		{1, 500 + otherFiles - 1, "stage wide has 9500 workers, which need 600 open files with all else, and this process may have 599: raise its hard limit (ulimit -n 600 as root"},
+		{1, 500 + otherFiles - 1, "stage wide has 9500 workers, which need 600 open files with all else, and this " +
+			"process may have 599: raise its hard limit (ulimit -n 600 as root"},
 		{2, 250 + otherFiles, ""},
 		{2, 250 + otherFiles - 1, "need 350 open files"},
 	} {
@@ -32,7 +33,8 @@ func TestEnoughFiles(t *testing.T) {
 			t.Errorf("%d parts, %d files: %v, want %q", tt.parts, tt.limit, err, tt.says)
 		}
 	}
-	if err := enoughFiles(&model.Workload{Stages: []model.Stage{{Works: []model.Work{work("null", 1e6)}}}}, 1, 256); err != nil {
+	if err := enoughFiles(&model.Workload{Stages: []model.Stage{{Works: []model.Work{work("null", 1e6)}}}}, 1,
+		256); err != nil {
 		t.Errorf("workers without connections: %v", err)
 	}
 	if err := checkOpenFiles(w, 1); err != nil && !strings.Contains(err.Error(), "raise its hard limit") {

@@ -28,8 +28,8 @@ import (
 	"github.com/cnsbench/cnsbench/library"
 )
 
-// seekFlags are those of object run that have a stage measured more than once.
-type seekFlags struct {
+// searchFlags are those of object run that have a stage measured more than once.
+type searchFlags struct {
 	stage                         string
 	find                          string
 	from, least, most, resolution float64
@@ -42,66 +42,76 @@ type seekFlags struct {
 	flags                         *pflag.FlagSet // which of them were given; nil: none
 }
 
-func (f *seekFlags) add(fl *pflag.FlagSet) {
+func (f *searchFlags) add(fl *pflag.FlagSet) {
 	f.flags = fl
-	fl.StringVar(&f.stage, "stage", "", "stage that --find-max or --scale-workers repeats (default the only one with a work of type normal)")
+	fl.StringVar(&f.stage, "stage", "", "stage that --find-max or --scale-workers repeats (default the only one "+
+		"with a work of type normal)")
 	fl.StringVar(&f.find, "find-max", "", "search the highest rate at which this holds, such as 'p99(read) < 20ms'")
-	fl.Float64Var(&f.from, "find-from", 0, "first rate of the search, in operations a second (default the work's, or 100)")
-	fl.Float64Var(&f.least, "find-least", 1, "least rate that is searched; more, unless it is given, where windows would have too few operations for the condition")
+	fl.Float64Var(&f.from, "find-from", 0, "first rate of the search, in operations a second (default the work's, "+
+		"or 100)")
+	fl.Float64Var(&f.least, "find-least", 1, "least rate that is searched; more, unless it is given, where "+
+		"windows would have too few operations for the condition")
 	fl.Float64Var(&f.most, "find-most", 1e6, "greatest rate that is searched")
 	fl.Float64Var(&f.resolution, "find-resolution", 0.05, "how wide the bracket may be in the end, as a share")
-	fl.IntSliceVar(&f.scale, "scale-workers", nil, "carry the stage out with each of these numbers of workers and say where throughput stops to grow, such as 4,8,16,32")
+	fl.IntSliceVar(&f.scale, "scale-workers", nil, "carry the stage out with each of these numbers of workers and "+
+		"say where throughput stops to grow, such as 4,8,16,32")
 	fl.IntVar(&f.repetitions, "repetitions", 0, "how often, with --scale-workers (default the stage's, or 1)")
-	fl.Float64Var(&f.kneeGain, "knee-gain", knee.Threshold, "gain for each doubling of the workers below which throughput has stopped to grow, as a share")
+	fl.Float64Var(&f.kneeGain, "knee-gain", knee.Threshold,
+		"gain for each doubling of the workers below which throughput has stopped to grow, as a share")
 	fl.DurationVar(&f.window, "window", 0, "how long each step is measured (default the work's runtime, or 10s)")
-	fl.DurationVar(&f.warmUp, "warm-up", 0, "how long each step runs before it is measured (default the work's rampup, or for --find-max 2s)")
-	fl.BoolVar(&f.ceiling, "ceiling", false, "before a stage, measure what this client, or each of the hosts, can do of it against a null server, so that the verdict can say how near it came")
+	fl.DurationVar(&f.warmUp, "warm-up", 0, "how long each step runs before it is measured (default the work's "+
+		"rampup, or for --find-max 2s)")
+	fl.BoolVar(&f.ceiling, "ceiling", false, "before a stage, measure what this client, or each of the hosts, can "+
+		"do of it against a null server, so that the verdict can say how near it came")
 	fl.DurationVar(&f.ceilingFor, "ceiling-for", 3*time.Second, "how long a ceiling is measured")
 }
 
-// seeking is what of a run is measured more than once.
-type seeking struct {
+// search is what of a run is measured more than once.
+type search struct {
 	finder   *capacity.Finder
 	scale    *capacity.Scale
 	ceilings *capacity.Ceilings
 	scaling  *capacity.Scaling
 	failed   error
 	hosts    []coordinator.Host // that do it; nil: this process does
-	notes    []string           // what is done otherwise than was asked for
+	notes    []string           // notes on changed settings
 }
 
 // prepare makes the steps of a workload that are known before.
-func (f *seekFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, *seeking, error) {
-	k := &seeking{}
+func (f *searchFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, *search, error) {
+	k := &search{}
 	if err := f.possible(); err != nil {
 		return nil, nil, err
 	}
 	var err error
 	if f.find != "" {
 		if len(f.scale) > 0 {
-			return nil, nil, errors.New("--find-max searches a rate, and --scale-workers goes through numbers of workers: one or the other")
+			return nil, nil, errors.New("--find-max and --scale-workers exclude each other")
 		}
 		if k.finder, err = f.finder(w); err != nil {
 			return nil, nil, fmt.Errorf("--find-max: %w", err)
 		}
 		if from := k.finder.Search.From; f.from > 0 && from > f.from {
-			k.notes = append(k.notes, fmt.Sprintf("the search begins at %g a second, not at the %g of --find-from: below that no window can tell", from, f.from))
+			k.notes = append(k.notes, fmt.Sprintf("the search begins at %g a second, not at the %g of "+
+				"--find-from: below, no window has enough operations", from, f.from))
 		}
 	} else if w, err = f.scaled(w, k, seed); err != nil {
 		return nil, nil, err
 	}
 	if f.ceiling {
 		if f.ceilingFor <= 0 {
-			return nil, nil, errors.New("--ceiling-for: it has no length")
+			return nil, nil, errors.New("--ceiling-for must be more than 0")
 		}
-		k.ceilings = &capacity.Ceilings{Server: childNullServer, Size: readBytes(w), Window: f.ceilingFor, WarmUp: time.Second}
+		k.ceilings = &capacity.Ceilings{Server: childNullServer, Size: readBytes(w), Window: f.ceilingFor,
+			WarmUp: time.Second}
 	}
 	return w, k, f.meant(k)
 }
 
-// possible refuses numbers that cannot be.
-func (f *seekFlags) possible() error {
-	for name, negative := range map[string]bool{"repetitions": f.repetitions < 0, "knee-gain": f.kneeGain < 0, "window": f.window < 0, "warm-up": f.warmUp < 0} {
+// possible refuses invalid numbers.
+func (f *searchFlags) possible() error {
+	for name, negative := range map[string]bool{"repetitions": f.repetitions < 0, "knee-gain": f.kneeGain < 0,
+		"window": f.window < 0, "warm-up": f.warmUp < 0} {
 		if negative {
 			return fmt.Errorf("--%s cannot be negative", name)
 		}
@@ -109,8 +119,8 @@ func (f *seekFlags) possible() error {
 	return nil
 }
 
-// meant refuses flags that mean nothing beside the others.
-func (f *seekFlags) meant(k *seeking) error {
+// meant refuses flags that have no effect beside the others.
+func (f *searchFlags) meant(k *search) error {
 	if f.flags == nil {
 		return nil
 	}
@@ -127,14 +137,14 @@ func (f *seekFlags) meant(k *seeking) error {
 	} {
 		for _, name := range x.names {
 			if f.flags.Changed(name) && !x.means {
-				return fmt.Errorf("--%s means nothing without %s", name, x.with)
+				return fmt.Errorf("--%s has no effect without %s", name, x.with)
 			}
 		}
 	}
 	return nil
 }
 
-func (f *seekFlags) finder(w *model.Workload) (*capacity.Finder, error) {
+func (f *searchFlags) finder(w *model.Workload) (*capacity.Finder, error) {
 	stage, err := capacity.Target(w, f.stage)
 	if err != nil {
 		return nil, err
@@ -156,7 +166,8 @@ func (f *seekFlags) finder(w *model.Workload) (*capacity.Finder, error) {
 		}
 		from = min(max(from, f.least), f.most)
 	}
-	find := &capacity.Finder{Stage: stage.Name, Condition: condition, Search: capacity.Search{From: from, Least: f.least, Most: f.most, Resolution: f.resolution},
+	find := &capacity.Finder{Stage: stage.Name, Condition: condition,
+		Search:     capacity.Search{From: from, Least: f.least, Most: f.most, Resolution: f.resolution},
 		LeastGiven: f.flags != nil && f.flags.Changed("find-least"),
 		Window:     first(f.window, work.Runtime, 10*time.Second), WarmUp: first(f.warmUp, work.RampUp, 2*time.Second)}
 	return find, find.Check(w)
@@ -171,9 +182,10 @@ func first(list ...time.Duration) time.Duration {
 	return 0
 }
 
-// scaled repeats the stage that is to be, or that says so itself.
-func (f *seekFlags) scaled(w *model.Workload, k *seeking, seed uint64) (*model.Workload, error) {
-	s := &capacity.Scale{Stage: f.stage, Workers: f.scale, Repetitions: f.repetitions, Window: f.window, WarmUp: f.warmUp, Threshold: f.kneeGain}
+// scaled repeats the chosen stage, or the one with a scale of its own.
+func (f *searchFlags) scaled(w *model.Workload, k *search, seed uint64) (*model.Workload, error) {
+	s := &capacity.Scale{Stage: f.stage, Workers: f.scale, Repetitions: f.repetitions, Window: f.window,
+		WarmUp: f.warmUp, Threshold: f.kneeGain}
 	for i := range w.Stages {
 		stage := &w.Stages[i]
 		if len(stage.Scale) == 0 || s.Stage != "" && s.Stage != stage.Name {
@@ -196,7 +208,7 @@ func (f *seekFlags) scaled(w *model.Workload, k *seeking, seed uint64) (*model.W
 	return s.Expand(w, seed)
 }
 
-// readBytes is how large a null server's objects are to be.
+// readBytes is the size of a null server's objects.
 func readBytes(w *model.Workload) int64 {
 	size := max(1, int64(oload.ReadSize(w)))
 	for _, s := range w.Stages {
@@ -210,14 +222,14 @@ func readBytes(w *model.Workload) int64 {
 }
 
 // onHosts has ceilings be those of the hosts.
-func (k *seeking) onHosts(f *coordinator.Fleet) {
+func (k *search) onHosts(f *coordinator.Controller) {
 	if k.hosts = f.Hosts; k.ceilings != nil {
 		k.ceilings.OnHosts = func(size int64) capacity.Carry { return f.OnNullServers(size) }
 	}
 }
 
-// around carries stages out by carry, some of them several times.
-func (k *seeking) around(carry capacity.Carry, ended func(*oload.StageResult), tell func(string)) capacity.Carry {
+// around runs stages by carry, some of them several times.
+func (k *search) around(carry capacity.Carry, ended func(*oload.StageResult), tell func(string)) capacity.Carry {
 	if k.ceilings != nil {
 		k.ceilings.Ended, k.ceilings.Tell = ended, tell
 		carry = k.ceilings.Around(carry)
@@ -229,8 +241,8 @@ func (k *seeking) around(carry capacity.Carry, ended func(*oload.StageResult), t
 	return carry
 }
 
-// searched says whether a stage is a step of a search, whose overload is meant.
-func (k *seeking) searched(stage string) bool {
+// searched reports whether a stage is a step of a search, whose overload is intended.
+func (k *search) searched(stage string) bool {
 	if k.finder == nil || k.finder.Result() == nil {
 		return false
 	}
@@ -238,7 +250,7 @@ func (k *seeking) searched(stage string) bool {
 }
 
 // keep writes what was found into the bundle.
-func (k *seeking) keep(w *bundle.Writer, result *oload.Result) error {
+func (k *search) keep(w *bundle.Writer, result *oload.Result) error {
 	var err error
 	file := func(name string, v any) {
 		text, bad := json.MarshalIndent(v, "", "  ")
@@ -274,7 +286,7 @@ func (k *seeking) keep(w *bundle.Writer, result *oload.Result) error {
 }
 
 // keepCeilings writes those of each host, or of this process.
-func (k *seeking) keepCeilings(w *bundle.Writer, result *oload.Result) {
+func (k *search) keepCeilings(w *bundle.Writer, result *oload.Result) {
 	write := func(host int, stage string, v float64) {
 		if v > 0 {
 			w.Scalar(bundle.Scalar{
@@ -289,24 +301,26 @@ func (k *seeking) keepCeilings(w *bundle.Writer, result *oload.Result) {
 			write(0, s.Name, s.Ceiling)
 		}
 		for j := range s.Hosts {
-			write(slices.IndexFunc(k.hosts, func(h coordinator.Host) bool { return h.Name == s.Hosts[j].Host }), s.Name, s.Hosts[j].Ceiling)
+			write(slices.IndexFunc(k.hosts, func(h coordinator.Host) bool { return h.Name == s.Hosts[j].Host }),
+				s.Name, s.Hosts[j].Ceiling)
 		}
 	}
 }
 
 // flags are what makes the findings doubtful.
-func (k *seeking) flags() (flags []bundle.Flag) {
+func (k *search) flags() (flags []bundle.Flag) {
 	if k.finder == nil || k.finder.Result() == nil {
 		return nil
 	}
 	if m := k.finder.Result(); m.Own() {
-		flags = append(flags, bundle.Flag{Name: string(m.Bound), Severity: "warning", Evidence: fmt.Sprintf("the highest rate is this client's own: %s", m.Evidence)})
+		flags = append(flags, bundle.Flag{Name: string(m.Bound), Severity: "warning",
+			Evidence: fmt.Sprintf("the highest rate is this client's own: %s", m.Evidence)})
 	}
 	return flags
 }
 
 // code is the exit status of what was found: 3 where no rate was.
-func (k *seeking) code() int {
+func (k *search) code() int {
 	if k.finder != nil && k.finder.Result() != nil {
 		if v := k.finder.Result().Verdict; v == capacity.Never || v == capacity.Undecided {
 			return exitSLO
@@ -315,8 +329,8 @@ func (k *seeking) code() int {
 	return exitOK
 }
 
-// write says what was found.
-func (k *seeking) write(out io.Writer) error {
+// write prints the findings.
+func (k *search) write(out io.Writer) error {
 	if k.finder != nil && k.finder.Result() != nil {
 		if err := k.finder.Result().Write(out); err != nil {
 			return err
@@ -333,14 +347,15 @@ func (k *seeking) write(out io.Writer) error {
 	return nil
 }
 
-// childNullServer starts this program as a null server. It ends when this end of
-// its input is closed, which the kernel does if nobody else can any more.
+// childNullServer starts this program as a null server. It ends when its standard input is closed, at the latest when
+// this process ends.
 func childNullServer(ctx context.Context, size int64) (address string, stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
 	}
-	c := exec.CommandContext(ctx, self, "object", "null-server", "--while-input", "--size", strconv.FormatInt(size, 10)+"B")
+	c := exec.CommandContext(ctx, self, "object", "null-server", "--while-input", "--size",
+		strconv.FormatInt(size, 10)+"B")
 	c.Stderr, c.WaitDelay = os.Stderr, 5*time.Second
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -370,13 +385,13 @@ func readObjectFile(file string) ([]byte, error) {
 	if name, ok := strings.CutPrefix(file, suitePrefix); ok {
 		text, err := library.Suites.ReadFile("suites/" + name + ".xml")
 		if err != nil {
-			return nil, fmt.Errorf("there is no suite %q of object storage; there are read-scaling and read-scaling-swift", name)
+			return nil, fmt.Errorf("unknown suite %q: want read-scaling or read-scaling-swift", name)
 		}
 		return text, nil
 	}
 	b, err := bounded.ReadFile(nil, file, maxObjectFile)
 	if errors.Is(err, bounded.ErrTooLarge) {
-		return nil, fmt.Errorf("%s has more than %d MiB: that is no workload", file, maxObjectFile>>20)
+		return nil, fmt.Errorf("%s is larger than %d MiB", file, maxObjectFile>>20)
 	}
 	return b, err
 }

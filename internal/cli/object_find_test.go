@@ -107,15 +107,18 @@ func TestFindMax(t *testing.T) {
 		truth := &nullserver.Truth{}
 		server := nullServer(t, nullserver.Options{Size: 100, Concurrency: 4, Truth: truth}, "10ms")
 		dir := filepath.Join(t.TempDir(), "bundle")
-		code, out, errs := object(t, readsOf(server, `workers="64" runtime="1" rampup="200ms" rate="constant(150)"`), "object", "run", "--find-max", "p90(read) < 40ms",
+		code, out, errs := object(t, readsOf(server, `workers="64" runtime="1" rampup="200ms" rate="constant(150)"`),
+			"object", "run", "--find-max", "p90(read) < 40ms",
 			"--find-resolution", "0.1", "--window", "500ms", "--out", dir)
 		var m capacity.Maximum
-		if err := errors.Join(readRaw(dir, "find-max", &m), errIf(code != exitOK, "exit %d\n%s%s", code, out, errs)); err != nil {
+		if err := errors.Join(readRaw(dir, "find-max", &m),
+			errIf(code != exitOK, "exit %d\n%s%s", code, out, errs)); err != nil {
 			return err
 		}
 		served := truth.Of("GET")
 		capacity := 4 / ((served.Whole.Mean() - served.Queued.Mean()) / 1e9)
-		if !strings.Contains(out, "main: p90(read) < 40ms holds up to") || !strings.Contains(out, "main.find01") || strings.Contains(out, "lost-operations") {
+		if !strings.Contains(out, "main: p90(read) < 40ms holds up to") || !strings.Contains(out, "main.find01") ||
+			strings.Contains(out, "lost-operations") {
 			t.Errorf("the table does not say so:\n%s", out)
 		}
 		if *m.PerSecond > 1.15*capacity {
@@ -150,16 +153,20 @@ func TestFindMaxExits(t *testing.T) {
 		code int
 		says string
 	}{
-		{"never", []string{"--find-max", "p50(read) < 1ms", "--find-from", "40", "--find-least", "40", "--window", "300ms"}, exitSLO, "never holds"},
-		{"always", []string{"--find-max", "p50(read) < 1s", "--find-from", "40", "--find-most", "50", "--window", "300ms"}, exitOK, "holds at all rates that were to be tried"},
-		{"no such operation", []string{"--find-max", "p99(write) < 20ms"}, exitUsage, `column 5: there is no operation "write"`},
-		{"no such stage", []string{"--find-max", "p99(read) < 20ms", "--stage", "x"}, exitUsage, `there is no stage "x"`},
-		{"both", []string{"--find-max", "p99(read) < 20ms", "--scale-workers", "1,2"}, exitUsage, "one or the other"},
+		{"never", []string{"--find-max", "p50(read) < 1ms", "--find-from", "40", "--find-least", "40", "--window",
+			"300ms"}, exitSLO, "never holds"},
+		{"always", []string{"--find-max", "p50(read) < 1s", "--find-from", "40", "--find-most", "50", "--window",
+			"300ms"}, exitOK, "holds at all rates that were to be tried"},
+		{"no such operation", []string{"--find-max", "p99(write) < 20ms"}, exitUsage,
+			`column 5: there is no operation "write"`},
+		{"no such stage", []string{"--find-max", "p99(read) < 20ms", "--stage", "x"}, exitUsage, `unknown stage "x"`},
+		{"both", []string{"--find-max", "p99(read) < 20ms", "--scale-workers", "1,2"}, exitUsage, "exclude each other"},
 		{"one number of workers", []string{"--scale-workers", "4"}, exitUsage, "two different ones"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			code, out, errs := object(t, reads, append([]string{"object", "run", "--out", filepath.Join(t.TempDir(), "bundle")}, tt.args...)...)
+			code, out, errs := object(t, reads, append([]string{"object", "run", "--out",
+				filepath.Join(t.TempDir(), "bundle")}, tt.args...)...)
 			if code != tt.code || !strings.Contains(out+errs, tt.says) {
 				t.Errorf("exit %d, want %d and %q in\n%s%s", code, tt.code, tt.says, out, errs)
 			}
@@ -176,7 +183,8 @@ func TestBurstRate(t *testing.T) {
 		server := nullServer(t, nullserver.Options{Size: 100, Concurrency: 4, Truth: truth}, "10ms")
 		dir := filepath.Join(t.TempDir(), "bundle")
 		adds := oversleep()
-		code, out, errs := object(t, readsOf(server, `workers="32" runtime="3" rate="burst(20,500ms)"`), "object", "run", "--out", dir)
+		code, out, errs := object(t, readsOf(server, `workers="32" runtime="3" rate="burst(20,500ms)"`), "object",
+			"run", "--out", dir)
 		late := 2e6 + adds()
 		b, err := bundle.Open(dir)
 		if err = errors.Join(err, errIf(code != exitOK, "exit %d\n%s%s", code, out, errs)); err != nil {
@@ -211,11 +219,14 @@ func TestBurstRate(t *testing.T) {
 
 // A dry run of a search says that it is of one step, and what the dearest asks.
 func TestFindMaxDryRun(t *testing.T) {
-	code, out, errs := object(t, readsOf("http://127.0.0.1:1", `workers="8" runtime="1"`), "object", "run", "--dry-run", "--find-max", "p50(read) < 20ms",
+	code, out, errs := object(t, readsOf("http://127.0.0.1:1", `workers="8" runtime="1"`), "object", "run",
+		"--dry-run", "--find-max", "p50(read) < 20ms",
 		"--find-from", "200", "--find-most", "1000", "--window", "8s", "--warm-up", "2s")
 	table := regexp.MustCompile(`(?m)^ +main +main +2000 `)
-	const says = "stage main is counted once, at 200 a second: the search carries it out again and again, and nobody knows before how often, or at which rates; a step at 1000 a second, the highest, asks 10000 requests in 10s, at a cost of 0.0040"
-	if code != exitOK || !table.MatchString(out) || !strings.Contains(out, says) || !strings.Contains(out, "nothing was sent") {
+	const says = "stage main is counted once, at 200 a second: the search repeats it, at rates that are not known " +
+		"beforehand; a step at 1000 a second, the highest, sends 10000 requests in 10s, at a cost of 0.0040"
+	if code != exitOK || !table.MatchString(out) || !strings.Contains(out, says) ||
+		!strings.Contains(out, "nothing was sent") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }
@@ -226,7 +237,8 @@ func TestCeiling(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	undisturbed(t, func() error {
 		server := nullServer(t, nullserver.Options{Size: 100}, "20ms")
-		code, out, errs := object(t, readsOf(server, `workers="2" runtime="2"`), "object", "run", "--ceiling", "--ceiling-for", "500ms", "--out", filepath.Join(t.TempDir(), "bundle"))
+		code, out, errs := object(t, readsOf(server, `workers="2" runtime="2"`), "object", "run", "--ceiling",
+			"--ceiling-for", "500ms", "--out", filepath.Join(t.TempDir(), "bundle"))
 		found := regexp.MustCompile(`at (\d+) % of this client's own ceiling of ([0-9]+) operations a second`).FindStringSubmatch(out)
 		if code != exitOK || found == nil {
 			return fmt.Errorf("exit %d, and no ceiling in\n%s%s", code, out, errs)
@@ -259,17 +271,20 @@ func TestReadScalingSuite(t *testing.T) {
 func scales(t *testing.T, suite string) error {
 	dir := filepath.Join(t.TempDir(), "bundle")
 	var out, errs strings.Builder
-	code := Main([]string{"object", "run", "suite:" + suite, "--scale-workers", "1,2,4,8", "--repetitions", "4", "--window", "400ms", "--warm-up", "50ms", "--out", dir},
+	code := Main([]string{"object", "run", "suite:" + suite, "--scale-workers", "1,2,4,8", "--repetitions", "4",
+		"--window", "400ms", "--warm-up", "50ms", "--out", dir},
 		strings.NewReader(""), &out, &errs)
 	var s capacity.Scaling
-	if err := errors.Join(readRaw(dir, "scale-workers", &s), errIf(code != exitOK, "exit %d\n%s%s", code, &out, &errs)); err != nil {
+	if err := errors.Join(readRaw(dir, "scale-workers", &s),
+		errIf(code != exitOK, "exit %d\n%s%s", code, &out, &errs)); err != nil {
 		return err
 	}
 	k := s.Knee
 	if k == nil || len(k.Levels) != 4 || len(k.Levels[0].PerSecond) != 4 {
 		return fmt.Errorf("%v\n%s", k, &out)
 	}
-	return errIf(k.Workers == nil || *k.Workers != 2 || !strings.Contains(out.String(), "the knee is at 2 workers"), "%v, want the knee at 2\n%s", k, &out)
+	return errIf(k.Workers == nil || *k.Workers != 2 || !strings.Contains(out.String(), "the knee is at 2 workers"),
+		"%v, want the knee at 2\n%s", k, &out)
 }
 
 // The report's command has the flags that shaped the run, and the seed that was
@@ -277,14 +292,18 @@ func scales(t *testing.T, suite string) error {
 func TestReproduceObjectRun(t *testing.T) {
 	work := `<work name="main" workers="2" totalOps="20"><operation type="read" config="containers=u(1,2);objects=u(1,5)"/></work>`
 	for _, tt := range []struct{ args, want []string }{
-		{[]string{"--scale-workers", "1,2", "--repetitions", "2", "--window", "100ms", "--seed", "7", "--strict=false", "--host-credentials=false"},
+		{[]string{"--scale-workers", "1,2", "--repetitions", "2", "--window", "100ms", "--seed", "7",
+			"--strict=false", "--host-credentials=false"},
 			[]string{"--seed", "7", "--scale-workers", "1,2", "--repetitions", "2", "--window", "100ms"}},
-		{[]string{"--find-max", "p50(read) < 1h", "--find-most", "200", "--window", "200ms", "--warm-up", "10ms", "--seed", "8"},
-			[]string{"--seed", "8", "--find-max", "'p50(read) < 1h'", "--find-most", "200", "--window", "200ms", "--warm-up", "10ms"}},
+		{[]string{"--find-max", "p50(read) < 1h", "--find-most", "200", "--window", "200ms", "--warm-up", "10ms",
+			"--seed", "8"},
+			[]string{"--seed", "8", "--find-max", "'p50(read) < 1h'", "--find-most", "200", "--window", "200ms",
+				"--warm-up", "10ms"}},
 		{nil, []string{"--seed"}},
 	} {
 		dir := filepath.Join(t.TempDir(), "bundle")
-		if code, out, errs := object(t, objectXML(t.TempDir(), work), append([]string{"object", "run", "--out", dir}, tt.args...)...); code != exitOK {
+		if code, out, errs := object(t, objectXML(t.TempDir(), work),
+			append([]string{"object", "run", "--out", dir}, tt.args...)...); code != exitOK {
 			t.Fatalf("exit %d\n%s%s", code, out, errs)
 		}
 		page := filepath.Join(t.TempDir(), "page.html")
@@ -295,7 +314,8 @@ func TestReproduceObjectRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := "workload.xml " + strings.Join(tt.want, " "); !strings.Contains(html.UnescapeString(string(text)), want) {
+		if want := "workload.xml " + strings.Join(tt.want, " "); !strings.Contains(html.UnescapeString(string(text)),
+			want) {
 			t.Errorf("the report has no %q: %s", want, regexp.MustCompile("cnsbench object run.*").Find(text))
 		}
 	}

@@ -6,30 +6,31 @@ import (
 	"strings"
 )
 
-// benchmarkHead matches the line by which a file says that it is a Benchmark, in
-// YAML or JSON.
+// benchmarkHead matches the kind of a Benchmark, in YAML or JSON.
 var benchmarkHead = regexp.MustCompile(`(?m)^[\s{]*["']?kind["']?[ \t]*:[ \t]*["']?Benchmark\b`)
 
-// notXML says, of a file that is a Benchmark where a workload of COSBench was
-// wanted, which commands take it.
+// notXML names the commands for a Benchmark that was given in place of a COSBench workload.
 func notXML(file string, data []byte) error {
 	if isXML(data) || !benchmarkHead.Match(data) {
 		return nil
 	}
 	word := shellWord(file)
-	return fmt.Errorf("%s is a Benchmark, no workload of COSBench: cnsbench validate %s checks it, cnsbench run %s carries it out; containers that its run has left, cnsbench object cleanup BUNDLE removes", file, word, word)
+	return fmt.Errorf("%s is a Benchmark, not a COSBench workload: check it with cnsbench validate %s, run it "+
+		"with cnsbench run %s, and remove containers that a run left with cnsbench object cleanup BUNDLE", file, word,
+		word)
 }
 
-// notBenchmark says the same of XML where a Benchmark was wanted.
+// notBenchmark names the commands for XML that was given in place of a Benchmark.
 func notBenchmark(file string, data []byte) error {
 	if !isXML(data) {
 		return nil
 	}
 	word := shellWord(file)
-	return fmt.Errorf("%s is XML, no Benchmark: if it is a workload of COSBench, cnsbench object lint %s checks it, cnsbench object run %s carries it out, and cnsbench convert %s prints the Benchmark that it is", file, word, word, word)
+	return fmt.Errorf("%s is XML, not a Benchmark: check a COSBench workload with cnsbench object lint %s, run it "+
+		"with cnsbench object run %s, and print its Benchmark with cnsbench convert %s", file, word, word, word)
 }
 
-// isXML looks at how a file begins: no YAML of ours begins so.
+// isXML reports whether a file begins like XML, which no Benchmark does.
 func isXML(data []byte) bool {
 	return strings.HasPrefix(strings.TrimLeft(strings.TrimPrefix(string(data), "\ufeff"), " \t\r\n"), "<")
 }

@@ -28,16 +28,19 @@ func TestFileOfAnotherKind(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"object", "lint", yaml}, "x.yaml is a Benchmark, no workload of COSBench: cnsbench validate '" + yaml + "' checks it"},
-		{[]string{"object", "run", json}, "cnsbench run '" + json + "' carries it out"},
-		{[]string{"object", "cleanup", yaml}, "cnsbench object cleanup BUNDLE removes"},
-		{[]string{"convert", yaml}, "is a Benchmark, no workload of COSBench"},
+		{[]string{"object", "lint", yaml}, "x.yaml is a Benchmark, not a COSBench workload: check it with " +
+			"cnsbench validate '" + yaml + "'"},
+		{[]string{"object", "run", json}, "run it with cnsbench run '" + json + "'"},
+		{[]string{"object", "cleanup", yaml}, "with cnsbench object cleanup BUNDLE"},
+		{[]string{"convert", yaml}, "is a Benchmark, not a COSBench workload"},
 		{[]string{"object", "lint", other}, "cannot be run"},
-		{[]string{"validate", workload}, "op.xml is XML, no Benchmark: if it is a workload of COSBench, cnsbench object lint '" + workload + "' checks it"},
-		{[]string{"render", workload}, "cnsbench convert '" + workload + "' prints the Benchmark"},
+		{[]string{"validate", workload}, "op.xml is XML, not a Benchmark: check a COSBench workload with cnsbench " +
+			"object lint '" + workload + "'"},
+		{[]string{"render", workload}, "print its Benchmark with cnsbench convert '" + workload + "'"},
 		{[]string{"validate", other}, "problem"},
 	} {
-		if code, out, errs := command(tt.args...); code != exitUsage || !strings.Contains(errs, tt.says) || strings.Contains(errs, "not a mapping") {
+		if code, out, errs := command(tt.args...); code != exitUsage || !strings.Contains(errs, tt.says) ||
+			strings.Contains(errs, "not a mapping") {
 			t.Errorf("%v: exit %d, want %q\n%s%s", tt.args, code, tt.says, out, errs)
 		}
 	}

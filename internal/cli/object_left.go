@@ -14,9 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/output"
 )
 
-// removedAll says whether it is known from a bundle that its run removed all
-// containers that it made: it carried all stages out, none failed, and what some
-// make others remove.
+// removedAll reports whether a bundle shows that its run removed all containers that it made: all stages ended
+// without failure, and remove all that they make.
 func removedAll(dir string, r *bundle.Run) bool {
 	if r.State != bundle.Complete {
 		return false
@@ -37,9 +36,8 @@ func removedAll(dir string, r *bundle.Run) bool {
 	return true
 }
 
-// madeNone says whether it is known from the bundle of an object workload that its
-// works of type init made no container: each of their operations has a histogram,
-// by what became of it.
+// madeNone reports whether a bundle shows that its works of type init made no container: each of their operations has
+// a histogram with its outcome.
 func madeNone(b *bundle.Bundle) bool {
 	var w model.Workload
 	if !b.Run.ObjectsOnly() || b.Run.State == bundle.Running || json.Unmarshal(b.Run.Plan, &w) != nil {
@@ -70,8 +68,7 @@ func madeNone(b *bundle.Bundle) bool {
 	return true
 }
 
-// actionRemovedAll says so of the instances of an action, each of which wrote what
-// it did into a file.
+// actionRemovedAll is removedAll for the instances of an action, by the files of their shards.
 func actionRemovedAll(bundle fs.FS, action string) bool {
 	files, err := fs.Glob(bundle, "raw/*/*/output/*.objects.jsonl")
 	if err != nil {

@@ -31,7 +31,7 @@ type nullFlags struct {
 func newNullServer(s *streams) *cobra.Command {
 	var f nullFlags
 	c := &cobra.Command{
-		Use: "null-server", Short: "Serve S3 and Swift without storing anything: what is measured against it is the client's own",
+		Use: "null-server", Short: "Serve S3 and Swift without storing anything, to measure the client itself",
 		Long: `Serves S3 and Swift without storing anything. Objects are made up from their names, what is
 sent is dropped. Answers come at once, unless a delay, a stall or a number of requests at a
 time is injected; --truth then keeps what the server really did, to compare a client with.`,
@@ -40,15 +40,17 @@ time is injected; --truth then keeps what the server really did, to compare a cl
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT; port 0: any, which is printed")
-	fl.StringVar(&f.size, "size", "4KiB", "of every object")
-	fl.StringArrayVar(&f.delays, "delay", nil, "VERB=DISTRIBUTION, such as GET=5ms, PUT=2ms+exp(3ms), LIST=lognormal(20ms,0.5), *=uniform(1ms,2ms); may be repeated")
+	fl.StringVar(&f.size, "size", "4KiB", "size of every object")
+	fl.StringArrayVar(&f.delays, "delay", nil, "VERB=DISTRIBUTION, such as GET=5ms, PUT=2ms+exp(3ms), "+
+		"LIST=lognormal(20ms,0.5), *=uniform(1ms,2ms); may be repeated")
 	fl.Uint64Var(&f.options.Seed, "seed", 1, "seed of the delays")
-	fl.IntVar(&f.options.Concurrency, "concurrency", 0, "requests that are dealt with at a time; others wait (0: any number)")
+	fl.IntVar(&f.options.Concurrency, "concurrency", 0, "requests that are served at a time; others wait (0: no limit)")
 	fl.DurationVar(&f.options.StallAt, "stall-at", 0, "how long after the first request a stall begins")
-	fl.DurationVar(&f.options.StallFor, "stall-for", 0, "how long the stall is")
+	fl.DurationVar(&f.options.StallFor, "stall-for", 0, "length of the stall")
 	fl.BoolVar(&f.whileInput, "while-input", false, "end when standard input does")
 	_ = fl.MarkHidden("while-input") // for who starts it to be outlived by none
-	fl.StringVar(&f.truth, "truth", "", "file for what was really done: lines of JSON with histograms by verb, written at the end")
+	fl.StringVar(&f.truth, "truth", "", "file for the true figures: lines of JSON with histograms by verb, "+
+		"written at the end")
 	return c
 }
 
@@ -73,7 +75,7 @@ func (f *nullFlags) serve(ctx context.Context, s *streams) error {
 	return failed(errors.Join(f.options.Serve(ctx, l), f.writeTruth()))
 }
 
-// check reads what the flags say.
+// check parses the flags.
 func (f *nullFlags) check() (err error) {
 	o := &f.options
 	if o.Size, err = selector.ParseBytes(f.size); err != nil {
@@ -83,12 +85,14 @@ func (f *nullFlags) check() (err error) {
 		return errors.New("--concurrency, --stall-at and --stall-for cannot be negative")
 	}
 	if o.StallAt > 0 && o.StallFor == 0 {
-		return errors.New("--stall-at needs --stall-for: how long the stall is")
+		return errors.New("--stall-at needs --stall-for, the length of the stall")
 	}
 	for _, text := range f.delays {
 		verb, d, ok := strings.Cut(text, "=")
-		if verb = strings.ToUpper(strings.TrimSpace(verb)); !ok || verb != nullserver.Every && !slices.Contains(nullserver.Verbs, verb) {
-			return fmt.Errorf("--delay %s: not of the form VERB=DISTRIBUTION, with a verb of %s, or *", text, strings.Join(nullserver.Verbs, ", "))
+		if verb = strings.ToUpper(strings.TrimSpace(verb)); !ok || verb != nullserver.Every &&
+			!slices.Contains(nullserver.Verbs, verb) {
+			return fmt.Errorf("--delay %s: want VERB=DISTRIBUTION, where VERB is one of %s, or *", text,
+				strings.Join(nullserver.Verbs, ", "))
 		}
 		if o.Delays == nil {
 			o.Delays = map[string]dist.Dist{}

@@ -22,7 +22,8 @@ import (
 func newObjectPart() *cobra.Command {
 	var order, out string
 	c := &cobra.Command{
-		Use: "part", Short: "Carry out one instance's part of an object workload (the program of workload: object)", Hidden: true, Args: cobra.NoArgs,
+		Use: "part", Short: "Carry out one instance's part of an object workload (the program of workload: object)",
+		Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := runPart(cmd.Context(), order, out); err != nil {
 				return failed(err)
@@ -71,12 +72,11 @@ func runPart(ctx context.Context, order, out string) (err error) {
 	return coordinator.RunShard(soft, hard, c)
 }
 
-// partOf says which part this is: the instances that one trigger makes share a
-// workload.
+// partOf reads which shard this is: the instances of one trigger share a workload.
 func partOf(c *coordinator.ShardConfig) error {
 	number := func(name string, least int) (n int, err error) {
 		if n, err = strconv.Atoi(os.Getenv(name)); err != nil || n < least {
-			return 0, fmt.Errorf("%s=%q is no number: this is called by a run", name, os.Getenv(name))
+			return 0, fmt.Errorf("invalid %s=%q: want a number; runs start this command", name, os.Getenv(name))
 		}
 		return n, nil
 	}

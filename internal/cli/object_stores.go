@@ -12,11 +12,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// checkStores says, before anything is sent, what of the settings of stores
-// cannot be. What is not on this machine, and credentials, only matter where they
-// are to be here.
+// checkStores checks the settings of stores before anything is sent. Missing files and credentials are errors only if
+// this process runs the workload.
 func checkStores(s *streams, file string, w *model.Workload, here bool) error {
-	opener, said, problems := backend.Opener{Clock: op.NewClock(), Getenv: os.Getenv}, map[string]bool{}, model.Problems{}
+	opener, said, problems := backend.Opener{Clock: op.NewClock(), Getenv: os.Getenv}, map[string]bool{},
+		model.Problems{}
 	check := opener.Check
 	if here {
 		check = func(m *model.Store) error {
@@ -30,7 +30,7 @@ func checkStores(s *streams, file string, w *model.Workload, here bool) error {
 		case err == nil || said[err.Error()]:
 			return
 		case !here && errors.As(err, &absent):
-			problems.Warn(line, "it has to be where the work is done", "%v", err)
+			problems.Warn(line, "it must exist on the hosts that run the workload", "%v", err)
 		default:
 			problems.Fail(line, "", "%v", err)
 		}
@@ -68,12 +68,14 @@ func warnUnsigned(s *streams, file string, w *model.Workload) {
 			work := &w.Stages[i].Works[j]
 			m := &work.Store
 			d := backend.Find(m.Kind)
-			if work.Kind == model.Delay || d == nil || d.Unsigned == "" || m.Settings["credentials"] != "" || // which has to have some
+			if work.Kind == model.Delay || d == nil || d.Unsigned == "" || m.Settings["credentials"] != "" ||
+				// which has to have some
 				slices.ContainsFunc(problems, func(p model.Problem) bool { return p.Line == m.Line }) {
 				continue
 			}
 			if secrets, err := opener.Secrets(m); err == nil && len(secrets) == 0 {
-				problems.Warn(m.Line, d.Unsigned, "there are no credentials for storage %s: its requests are not signed", m.Kind)
+				problems.Warn(m.Line, d.Unsigned, "there are no credentials for storage %s: its requests are not "+
+					"signed", m.Kind)
 			}
 		}
 	}

@@ -71,10 +71,12 @@ func TestObjectRun(t *testing.T) {
 				t.Errorf("the bundle has %v operations of the main stage, want 200", total)
 			}
 			var shown strings.Builder
-			if code := Main([]string{"show", dir}, nil, &shown, &shown); code != exitOK || !strings.Contains(shown.String(), "main read") {
+			if code := Main([]string{"show", dir}, nil, &shown, &shown); code != exitOK ||
+				!strings.Contains(shown.String(), "main read") {
 				t.Errorf("show: exit %d\n%s", code, shown.String())
 			}
-			for _, file := range []string{"s1-init.csv", "s3-main.csv", b.Run.ID + "-files.csv", b.Run.ID + "-files-rt-histogram.csv"} {
+			for _, file := range []string{"s1-init.csv", "s3-main.csv", b.Run.ID + "-files.csv",
+				b.Run.ID + "-files-rt-histogram.csv"} {
 				if _, err := os.Stat(filepath.Join(dir, "raw", "cosbench", "csv", file)); err != nil {
 					t.Error(err)
 				}
@@ -103,16 +105,20 @@ func TestObjectExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		{"a line that is wrong", []string{"object", "run"}, "<workload name=\"w\">\n<workflow>\n<workstage/></workflow></workload>", exitUsage, "workload.xml:3: "},
+		{"a line that is wrong", []string{"object", "run"},
+			"<workload name=\"w\">\n<workflow>\n<workstage/></workflow></workload>", exitUsage, "workload.xml:3: "},
 		{"lint", []string{"object", "lint"}, objectXML(root, mixedWork), exitOK, "files is valid: 5 stages"},
-		{"flags of another kind of file", []string{"run", "--engine", "local"}, objectXML(root, mixedWork), exitUsage, "takes no --engine"},
+		{"flags of another kind of file", []string{"run", "--engine", "local"}, objectXML(root, mixedWork), exitUsage,
+			"does not take --engine"},
 		{"dry run", []string{"object", "run", "--dry-run"}, objectXML(root, mixedWork), exitOK, "nothing was sent"},
 		{"dry run without files", []string{"object", "run", "--dry-run"},
 			objectXML(root, `<work name="main" workers="1" totalOps="5"><operation type="filewrite" config="containers=c(1);files=`+t.TempDir()+`"/></work>`), exitOK, "bytes of these are not counted: the files to write: "},
 		{"failures", []string{"object", "run"}, objectXML(root, missing), exitFailed, "404 ENOENT"},
-		{"a container of somebody else's", []string{"object", "run"}, objectXML(theirs, mixedWork), exitFailed, "does not carry CNSBench's mark"},
-		{"a server that refuses", []string{"object", "run"}, strings.Replace(objectXML("x", missing), `type="file" config="root=x"`,
-			`type="s3" config="endpoint=http://127.0.0.1:1;accesskey=a;secretkey=b"`, 1), exitFailed, "refused"},
+		{"a container of somebody else's", []string{"object", "run"}, objectXML(theirs, mixedWork), exitFailed,
+			"does not carry CNSBench's mark"},
+		{"a server that refuses", []string{"object", "run"},
+			strings.Replace(objectXML("x", missing), `type="file" config="root=x"`,
+				`type="s3" config="endpoint=http://127.0.0.1:1;accesskey=a;secretkey=b"`, 1), exitFailed, "refused"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -167,10 +173,13 @@ func TestObjectCredentialsStayOut(t *testing.T) {
 	if !strings.Contains(all, "ey=***") {
 		t.Error("the bundle has no copy of the file")
 	}
-	for _, secret := range []string{"s3cr3t&amp;of-aws", "s3cr3t-of-env", "s3cr&#x33;t-b"} { // a description is in many places
+	for _, secret := range []string{"s3cr3t&amp;of-aws", "s3cr3t-of-env",
+		"s3cr&#x33;t-b"} { // a description is in many places
 		dir := filepath.Join(t.TempDir(), "bundle")
-		code, out, errs := object(t, strings.Replace(xml, `name="files"`, `name="files" description="with `+secret+`"`, 1), "object", "run", "--out", dir)
-		if _, err := os.Stat(dir); code != exitUsage || err == nil || !strings.Contains(errs, "workload.xml:1: the description of <workload> has a secret") || strings.Contains(out+errs, "s3cr3t") {
+		code, out, errs := object(t, strings.Replace(xml, `name="files"`,
+			`name="files" description="with `+secret+`"`, 1), "object", "run", "--out", dir)
+		if _, err := os.Stat(dir); code != exitUsage || err == nil || !strings.Contains(errs,
+			"workload.xml:1: the description of <workload> contains a secret") || strings.Contains(out+errs, "s3cr3t") {
 			t.Errorf("%s: exit %d\n%s%s", secret, code, out, errs)
 		}
 	}
@@ -188,7 +197,8 @@ func TestObjectStoresAreChecked(t *testing.T) {
 </workstage></workflow></workload>`
 	for _, command := range []string{"run", "lint"} {
 		code, _, errs := object(t, xml, "object", command)
-		for _, want := range []string{`.xml:2: s3: timeout`, ".xml:5: ", "storage file: root: stat /no/such/place", ".xml:6: ", "/no/such/files"} {
+		for _, want := range []string{`.xml:2: s3: invalid timeout`, ".xml:5: ",
+			"storage file: root: stat /no/such/place", ".xml:6: ", "/no/such/files"} {
 			if code != exitUsage || !strings.Contains(errs, want) {
 				t.Errorf("%s: exit %d, and not said: %s\n%s", command, code, want, errs)
 			}
@@ -208,7 +218,8 @@ func TestConvertPaths(t *testing.T) {
 	}
 	code, out, errs := object(t, `<workload name="w"><storage type="s3" config="endpoint=https://h;cafile=ca.pem;credentials=/etc/keys;path_style_access=false"/>
 <workflow><workstage name="m"><work name="a" workers="1" totalOps="1"><operation type="filewrite" config="containers=c(1);files=../dir"/></work></workstage></workflow></workload>`, "convert")
-	for _, want := range []string{"caFile: " + here + "/ca.pem\n", "file: /etc/keys\n", "addressing: virtualHost\n", "files: " + filepath.Dir(here) + "/dir\n"} {
+	for _, want := range []string{"caFile: " + here + "/ca.pem\n", "file: /etc/keys\n", "addressing: virtualHost\n",
+		"files: " + filepath.Dir(here) + "/dir\n"} {
 		if code != exitOK || !strings.Contains(out, want) {
 			t.Errorf("exit %d, and not there: %s\n%s%s", code, want, out, errs)
 		}
@@ -241,7 +252,8 @@ func TestConvertSamples(t *testing.T) {
 			}
 			code, out, errs := object(t, string(xml), "convert")
 			if code == exitUsage {
-				why := slices.DeleteFunc(regexp.MustCompile(`workload\.xml:[1-9][0-9]*: .*`).FindAllString(errs, -1), func(s string) bool { return strings.Contains(s, ": warning: ") })
+				why := slices.DeleteFunc(regexp.MustCompile(`workload\.xml:[1-9][0-9]*: .*`).FindAllString(errs, -1),
+					func(s string) bool { return strings.Contains(s, ": warning: ") })
 				if len(why) == 0 || out != "" {
 					t.Errorf("it is not said where it is wrong\n%s%s", out, errs)
 				}
@@ -270,11 +282,13 @@ func TestConvertSamples(t *testing.T) {
 func TestConvertNames(t *testing.T) {
 	const work = `<work name="%s" workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work>`
 	var works strings.Builder
-	for _, name := range []string{"a b", "a-b", "a_b", "a/b", "normal", "日本", "1", strings.Repeat("long name ", 9), strings.Repeat("long-name ", 9)} {
+	for _, name := range []string{"a b", "a-b", "a_b", "a/b", "normal", "日本", "1", strings.Repeat("long name ", 9),
+		strings.Repeat("long-name ", 9)} {
 		fmt.Fprintf(&works, work, name)
 	}
 	xml := `<workload name="` + strings.Repeat("of letters ", 9) + `"><storage type="null"/><workflow>`
-	for _, name := range []string{"main stage", "main-stage", "main-stage-2", strings.Repeat("x", 49) + "- y", strings.Repeat("x", 49) + "- z"} {
+	for _, name := range []string{"main stage", "main-stage", "main-stage-2", strings.Repeat("x", 49) + "- y",
+		strings.Repeat("x", 49) + "- z"} {
 		xml += `<workstage name="` + name + `">` + works.String() + `</workstage>`
 	}
 	code, out, errs := object(t, xml+`</workflow></workload>`, "convert")
@@ -293,7 +307,9 @@ func TestConvertToken(t *testing.T) {
 	const secret = "AUTH_tk0123456789"
 	code, out, errs := object(t, `<workload name="w"><storage type="swift" config="storage_url=http://h/v1/AUTH_a;token=`+secret+`"/>
 <workflow><workstage name="m"><work name="a" workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work></workstage></workflow></workload>`, "convert")
-	if code != exitOK || !strings.Contains(out, "storageURL: http://h/v1/AUTH_a\n") || strings.Contains(out, "auth:") || strings.Contains(out+errs, secret) || !strings.Contains(errs, "credentials stood in the file") {
+	if code != exitOK || !strings.Contains(out, "storageURL: http://h/v1/AUTH_a\n") ||
+		strings.Contains(out, "auth:") || strings.Contains(out+errs, secret) ||
+		!strings.Contains(errs, "credentials of the file are left out") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }
@@ -302,19 +318,20 @@ func TestConvertToken(t *testing.T) {
 // anything is sent.
 func TestObjectFlagsThatMeanNothing(t *testing.T) {
 	for _, tt := range []struct{ flags, want string }{
-		{"--repetitions 3", "--repetitions means nothing without --scale-workers"},
-		{"--knee-gain 0.2 --find-max p99(read)<duration(\"1s\")", "--knee-gain means nothing"},
-		{"--window 5s", "--window means nothing without --find-max"},
-		{"--stage main", "--stage means nothing"},
-		{"--find-most 5 --scale-workers 1,2", "--find-most means nothing without --find-max"},
-		{"--ceiling-for 1s", "--ceiling-for means nothing without --ceiling"},
+		{"--repetitions 3", "--repetitions has no effect without --scale-workers"},
+		{"--knee-gain 0.2 --find-max p99(read)<duration(\"1s\")", "--knee-gain has no effect"},
+		{"--window 5s", "--window has no effect without --find-max"},
+		{"--stage main", "--stage has no effect"},
+		{"--find-most 5 --scale-workers 1,2", "--find-most has no effect without --find-max"},
+		{"--ceiling-for 1s", "--ceiling-for has no effect without --ceiling"},
 		{"--repetitions -1 --scale-workers 1,2", "--repetitions cannot be negative"},
 		{"--window -1s --scale-workers 1,2", "--window cannot be negative"},
 		{"--grace -1s", "cannot be negative"},
 		{"--price-read -1 --dry-run", "cannot be negative"},
 	} {
 		out := filepath.Join(t.TempDir(), "bundle")
-		code, _, errs := object(t, objectXML(t.TempDir(), mixedWork), append([]string{"object", "run", "--out", out}, strings.Fields(tt.flags)...)...)
+		code, _, errs := object(t, objectXML(t.TempDir(), mixedWork),
+			append([]string{"object", "run", "--out", out}, strings.Fields(tt.flags)...)...)
 		if _, err := os.Stat(out); code != exitUsage || !strings.Contains(errs, tt.want) || err == nil {
 			t.Errorf("%s: exit %d, want %q\n%s", tt.flags, code, tt.want, errs)
 		}
@@ -328,7 +345,8 @@ func TestNoCredentials(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	of := func(config string) string {
-		return strings.ReplaceAll(objectXML("x", mixedWork), `type="file" config="root=x"`, `type="s3" config="endpoint=http://127.0.0.1:1`+config+`"`)
+		return strings.ReplaceAll(objectXML("x", mixedWork), `type="file" config="root=x"`,
+			`type="s3" config="endpoint=http://127.0.0.1:1`+config+`"`)
 	}
 	for name, tt := range map[string]struct {
 		xml  string

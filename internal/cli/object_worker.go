@@ -35,7 +35,7 @@ const envObjectToken = "CNSBENCH_OBJECT_TOKEN"
 func newObjectWorker(s *streams) *cobra.Command {
 	var listen, tokenFile string
 	c := &cobra.Command{
-		Use: "worker", Short: "Be one of many hosts that carry object workloads out",
+		Use: "worker", Short: "Serve as one of several hosts that run object workloads",
 		Long: `Waits for "cnsbench object run --hosts" and carries out what it orders, for one
 controller at a time, over TLS 1.3. Both sides must have the same token and be of
 the same version. Who has the token can have this host send requests, and read
@@ -67,14 +67,14 @@ func objectToken(file string) (string, error) {
 		if t := os.Getenv(envObjectToken); t != "" {
 			return t, nil
 		}
-		return "", fmt.Errorf("give a token that all hosts have, by --token-file or $%s", envObjectToken)
+		return "", fmt.Errorf("no token: give the token of all hosts by --token-file or $%s", envObjectToken)
 	}
 	info, err := os.Stat(file)
 	if err != nil {
 		return "", err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("others may read the token in %s: chmod 600 it", file)
+		return "", fmt.Errorf("the token file %s is readable by others: chmod 600 it", file)
 	}
 	text, err := bounded.ReadFile(nil, file, maxToken)
 	return strings.TrimSpace(string(text)), err
@@ -108,24 +108,26 @@ func runObjectWorker(ctx context.Context, s *streams, listen, token string) erro
 	})
 }
 
-// fleetFlags are those of object run that have other hosts do it.
-type fleetFlags struct {
+// hostFlags are those of object run that have other hosts do it.
+type hostFlags struct {
 	hosts          string
 	tokenFile      string
 	ownCredentials bool
 }
 
-func (f *fleetFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.hosts, "hosts", "", "[NAME=]HOST:PORT,… of cnsbench object worker: they carry it out, this one coordinates")
+func (f *hostFlags) add(fl *pflag.FlagSet) {
+	fl.StringVar(&f.hosts, "hosts", "", "[NAME=]HOST:PORT,… of cnsbench object worker: they carry it out, this "+
+		"one coordinates")
 	tokenFlag(fl, &f.tokenFile)
-	fl.BoolVar(&f.ownCredentials, "host-credentials", false, "send hosts no credentials: each has its own environment, or the file that the setting credentials names")
+	fl.BoolVar(&f.ownCredentials, "host-credentials", false,
+		"send hosts no credentials: each has its own environment, or the file that the setting credentials names")
 }
 
-// names of the hosts; nil: there are none but this one.
-func (f *fleetFlags) parse() (hosts []coordinator.Host, names []string, err error) {
+// parse returns the hosts and their names; nil: this process runs the workload.
+func (f *hostFlags) parse() (hosts []coordinator.Host, names []string, err error) {
 	if f.hosts == "" {
 		if f.tokenFile != "" || f.ownCredentials {
-			err = errors.New("--token-file and --host-credentials mean nothing without --hosts")
+			err = errors.New("--token-file and --host-credentials need --hosts")
 		}
 		return nil, nil, err
 	}
@@ -140,23 +142,25 @@ func (f *fleetFlags) parse() (hosts []coordinator.Host, names []string, err erro
 
 // dial reaches the hosts of a run, before anything is begun.
 func (r *objectRun) dial(ctx context.Context, hosts []coordinator.Host) error {
-	token, err := objectToken(r.flags.fleet.tokenFile)
+	token, err := objectToken(r.flags.hosts.tokenFile)
 	if err != nil {
 		return err
 	}
 	w := r.workload
-	if !r.flags.fleet.ownCredentials {
+	if !r.flags.hosts.ownCredentials {
 		if w, err = withSecrets(w, &backend.Opener{Clock: r.clock, Getenv: os.Getenv}); err != nil {
 			return err
 		}
 	}
-	r.fleet, err = coordinator.Dial(ctx, coordinator.Config{Workload: w, Hosts: hosts, Token: token, Version: version.Version, Clock: r.clock, RunID: r.id,
-		Seed: r.flags.seed, Grace: r.flags.grace, OwnCredentials: r.flags.fleet.ownCredentials, Sleep: run.PreciseSleep})
+	r.controller, err = coordinator.Dial(ctx, coordinator.Config{Workload: w, Hosts: hosts, Token: token,
+		Version: version.Version, Clock: r.clock, RunID: r.id,
+		Seed: r.flags.seed, Grace: r.flags.grace, OwnCredentials: r.flags.hosts.ownCredentials,
+		Sleep: run.PreciseSleep})
 	return failed(err)
 }
 
-// withSecrets is the workload with the credentials that hosts are to be sent,
-// and without the places on this machine that they came from.
+// withSecrets is the workload with the credentials that hosts receive, without the files of this machine that they
+// come from.
 func withSecrets(w *model.Workload, opener *backend.Opener) (*model.Workload, error) {
 	all := *w
 	all.Stages = slices.Clone(w.Stages)
@@ -181,14 +185,15 @@ func withSecrets(w *model.Workload, opener *backend.Opener) (*model.Workload, er
 // they are, and how far their clocks were from the run's.
 func (r *objectRun) environment(ctx context.Context) bundle.Environment {
 	e := bundle.CollectEnvironment(ctx, r.writer.Dir())
-	if r.fleet == nil {
+	if r.controller == nil {
 		return e
 	}
-	offsets, errs := r.fleet.Offsets()
+	offsets, errs := r.controller.Offsets()
 	var hosts []map[string]any
-	for i, about := range r.fleet.About() {
-		h := r.fleet.Hosts[i]
-		hosts = append(hosts, map[string]any{"name": h.Name, "address": h.Address, "clockOffsetNs": offsets[i], "clockErrNs": errs[i], "environment": about})
+	for i, about := range r.controller.About() {
+		h := r.controller.Hosts[i]
+		hosts = append(hosts, map[string]any{"name": h.Name, "address": h.Address, "clockOffsetNs": offsets[i],
+			"clockErrNs": errs[i], "environment": about})
 	}
 	e.Engine = map[string]any{"hosts": hosts}
 	return e

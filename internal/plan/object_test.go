@@ -183,7 +183,7 @@ func TestNamesOfObjectOperations(t *testing.T) {
 		"large":   "",
 		"small":   `operations[2].name: another operation of the work is called "small" (give each a name of its own, or none)`,
 		"service": `operations[1].name: "service" is the name of a phase`,
-		"read":    `operations[1].name: "read" is what operations without a name are called`,
+		"read":    `operations[1].name: "read" is the default name of an operation`,
 	} {
 		p, said := onCluster(t, Input{Classes: someClasses(), Image: "cnsbench"}, fmt.Sprintf(spec, name))
 		if want == "" {

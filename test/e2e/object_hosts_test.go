@@ -347,7 +347,7 @@ func TestObjectControllerKilled(t *testing.T) {
 	l := f.start(f.cnsbench(), f.args(file)...)
 	l.reaches("stage main")
 	second := f.run("object", "run", file, "--hosts", f.hosts, "--token-file", f.in("token"), "--out", f.in("second")).wants(t, 2)
-	if !strings.Contains(second.stderr, "another controller has it") {
+	if !strings.Contains(second.stderr, "in use by another controller") {
 		t.Errorf("%v", second)
 	}
 	if _, err := os.Stat(f.in("second")); err == nil {
@@ -355,7 +355,7 @@ func TestObjectControllerKilled(t *testing.T) {
 	}
 	l.kill()
 	for i, w := range f.workers {
-		w.until(fmt.Sprintf("worker %d is free", i), func() bool { return strings.Contains(w.errs.String(), "this host is free") })
+		w.until(fmt.Sprintf("worker %d is free", i), func() bool { return strings.Contains(w.errs.String(), "disconnected") })
 	}
 	if f.left() != 4 {
 		t.Errorf("%d of 4 containers are left", f.left())
@@ -404,7 +404,7 @@ func TestObjectHostsRefused(t *testing.T) {
 		code int
 		says string
 	}{
-		{"another token", []string{"--hosts", f.hosts, "--token-file", f.in("other")}, 2, "another token"},
+		{"another token", []string{"--hosts", f.hosts, "--token-file", f.in("other")}, 2, "token mismatch"},
 		{"nobody there", []string{"--hosts", "127.0.0.1:1", "--token-file", f.in("token")}, 2, "host 127.0.0.1:1: "},
 		{"no token", []string{"--hosts", f.hosts}, 1, "--token-file"},
 		{"a token for all to see", []string{"--hosts", f.hosts, "--token-file", open}, 1, "chmod 600"},

@@ -246,7 +246,7 @@ func TestConvert(t *testing.T) {
 			t.Errorf("not there: %s\n%v", want, r)
 		}
 	}
-	if !strings.Contains(r.stderr, `"1 main" is called s1-main`) {
+	if !strings.Contains(r.stderr, `"1 main" is renamed s1-main`) {
 		t.Errorf("it is not said what was renamed\n%v", r)
 	}
 	b.bench(r.stdout).wants(t, 0)

@@ -16,9 +16,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Opener makes stores. Credentials are, of these, the first that is there:
-// what stands in the workload, what its setting "credentials" names, the
-// environment.
+// Opener opens stores. Credentials come from the first of: the workload, the file that its setting "credentials"
+// names, the environment.
 type Opener struct {
 	Clock  op.Clock
 	Getenv func(string) string
@@ -33,11 +32,10 @@ func (o *Opener) Store(m *model.Store) (client.Store, error) {
 	if d := Find(m.Kind); d != nil {
 		return d.Open(m, secrets, o.Clock)
 	}
-	return nil, fmt.Errorf("there is no storage %q", m.Kind)
+	return nil, fmt.Errorf("unknown storage %q", m.Kind)
 }
 
-// Check says what of the settings of a store cannot be. Credentials are only
-// looked at if they stand in the workload. It sends nothing.
+// Check validates the settings of a store. It checks credentials only if they are in the workload, and sends nothing.
 func (o *Opener) Check(m *model.Store) error {
 	s := *m
 	if len(s.Secrets) == 0 {
@@ -107,7 +105,7 @@ func readSecrets(path string) (model.Secrets, error) {
 		return secrets, nil
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("credentials: others may read %s: chmod 600 it", path)
+		return nil, fmt.Errorf("credentials: %s is readable by others: chmod 600 it", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -122,13 +120,13 @@ func readSecrets(path string) (model.Secrets, error) {
 		}
 		if line[0] == '[' {
 			if profiles++; profiles > 1 {
-				return nil, fmt.Errorf("credentials: %s:%d begins a second profile: nobody says which is meant", path, n)
+				return nil, fmt.Errorf("credentials: %s:%d: second profile: keep only one", path, n)
 			}
 			continue
 		}
 		key, value, ok := strings.Cut(line, "=")
 		if !ok {
-			return nil, fmt.Errorf("credentials: %s:%d is no line key=value", path, n)
+			return nil, fmt.Errorf("credentials: %s:%d: want key=value", path, n)
 		}
 		if key = canonical(key); slices.Contains(SecretKeys(), key) {
 			secrets[key] = strings.TrimSpace(value)

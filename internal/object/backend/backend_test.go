@@ -24,7 +24,8 @@ func write(t *testing.T, dir, name, text string, mode os.FileMode) string {
 
 func TestWhereCredentialsComeFrom(t *testing.T) {
 	dir, mounted := t.TempDir(), t.TempDir()
-	file := write(t, dir, "credentials", "[default]\n# of the tests\naws_access_key_id = FILE\naws_secret_access_key=abc=\n", 0o600)
+	file := write(t, dir, "credentials", "[default]\n# of the tests\naws_access_key_id = "+
+		"FILE\naws_secret_access_key=abc=\n", 0o600)
 	write(t, mounted, "accesskey", "MOUNTED\n", 0o644)
 	write(t, mounted, "secretkey", "xyz\n", 0o644)
 	env := map[string]string{"AWS_ACCESS_KEY_ID": "ENV", "AWS_SECRET_ACCESS_KEY": "e"}
@@ -34,9 +35,12 @@ func TestWhereCredentialsComeFrom(t *testing.T) {
 		secrets  model.Secrets
 		want     model.Secrets
 	}{
-		{"the workload before all", map[string]string{"credentials": file}, model.Secrets{"accesskey": "XML", "secretkey": "x"}, model.Secrets{"accesskey": "XML", "secretkey": "x"}},
-		{"a file before the environment", map[string]string{"credentials": file}, nil, model.Secrets{"accesskey": "FILE", "secretkey": "abc="}},
-		{"a mounted Secret", map[string]string{"credentials": mounted}, nil, model.Secrets{"accesskey": "MOUNTED", "secretkey": "xyz"}},
+		{"the workload before all", map[string]string{"credentials": file},
+			model.Secrets{"accesskey": "XML", "secretkey": "x"}, model.Secrets{"accesskey": "XML", "secretkey": "x"}},
+		{"a file before the environment", map[string]string{"credentials": file}, nil,
+			model.Secrets{"accesskey": "FILE", "secretkey": "abc="}},
+		{"a mounted Secret", map[string]string{"credentials": mounted}, nil,
+			model.Secrets{"accesskey": "MOUNTED", "secretkey": "xyz"}},
 		{"the environment", nil, nil, model.Secrets{"accesskey": "ENV", "secretkey": "e"}},
 	}
 	for _, tt := range tests {
@@ -56,16 +60,18 @@ func TestWhereCredentialsComeFrom(t *testing.T) {
 func TestCredentialsThatAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	for name, path := range map[string]string{
-		"others may read":  write(t, dir, "open", "accesskey=a\n", 0o644),
-		"no line key":      write(t, dir, "odd", "accesskey a\n", 0o600),
-		"no such file":     filepath.Join(dir, "none"),
-		"credentials: oth": write(t, dir, "group", "accesskey=a\n", 0o640),
-		"has none of acc":  write(t, dir, "typing", "acesskey=a\nsecret_key=b\n", 0o600),
-		"has none of":      t.TempDir(),
-		"profiles:5 begin": write(t, dir, "profiles", "[default]\naccesskey=a\nsecretkey=b\n\n[other]\naccesskey=c\nsecretkey=d\n", 0o600),
+		"readable by others": write(t, dir, "open", "accesskey=a\n", 0o644),
+		"want key=value":     write(t, dir, "odd", "accesskey a\n", 0o600),
+		"no such file":       filepath.Join(dir, "none"),
+		"group is readable":  write(t, dir, "group", "accesskey=a\n", 0o640),
+		"has none of acc":    write(t, dir, "typing", "acesskey=a\nsecret_key=b\n", 0o600),
+		"has none of":        t.TempDir(),
+		"profiles:5: second": write(t, dir, "profiles",
+			"[default]\naccesskey=a\nsecretkey=b\n\n[other]\naccesskey=c\nsecretkey=d\n", 0o600),
 	} {
 		o := Opener{Getenv: os.Getenv}
-		if _, err := o.Store(&model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "credentials": path}}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := o.Store(&model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h",
+			"credentials": path}}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -74,7 +80,8 @@ func TestCredentialsThatAreRefused(t *testing.T) {
 func TestKinds(t *testing.T) {
 	o := Opener{Clock: op.NewClock(), Getenv: func(string) string { return "" }}
 	for kind, settings := range map[string]map[string]string{
-		"s3": {"endpoint": "http://h:1"}, "file": {"root": t.TempDir()}, "null": {"size": "64KB"}, "swift": {"storage_url": "http://h/v1/a"},
+		"s3": {"endpoint": "http://h:1"}, "file": {"root": t.TempDir()}, "null": {"size": "64KB"},
+		"swift": {"storage_url": "http://h/v1/a"},
 	} {
 		s, err := o.Store(&model.Store{Kind: kind, Settings: settings, Secrets: model.Secrets{"token": "t"}})
 		if kind == "s3" {
@@ -84,7 +91,8 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
-	for _, bad := range []model.Store{{Kind: "ampli"}, {Kind: "null", Settings: map[string]string{"size": "big"}}, {Kind: "s3"}, {Kind: "file"}} {
+	for _, bad := range []model.Store{{Kind: "ampli"}, {Kind: "null", Settings: map[string]string{"size": "big"}},
+		{Kind: "s3"}, {Kind: "file"}} {
 		if _, err := o.Store(&bad); err == nil {
 			t.Errorf("%+v was opened", bad)
 		}
@@ -94,7 +102,8 @@ func TestKinds(t *testing.T) {
 // Without a password nobody need ask for a token.
 func TestNoPassword(t *testing.T) {
 	o := Opener{Clock: op.NewClock(), Getenv: func(string) string { return "" }}
-	m := &model.Store{Kind: "swift", AuthKind: "tempauth", Auth: map[string]string{"auth_url": "http://h/auth/v1.0", "username": "somebody"}}
+	m := &model.Store{Kind: "swift", AuthKind: "tempauth",
+		Auth: map[string]string{"auth_url": "http://h/auth/v1.0", "username": "somebody"}}
 	if _, err := o.Store(m); err == nil || !strings.Contains(err.Error(), "no password for somebody") {
 		t.Error(err)
 	}
@@ -110,16 +119,19 @@ func TestTokens(t *testing.T) {
 	write(t, mounted, "token", "MOUNTED\n", 0o644)
 	file := write(t, t.TempDir(), "keys", "OS_AUTH_TOKEN=FILE\n", 0o600)
 	for _, tt := range []struct{ name, from, env, want string }{
-		{"a file", file, "ENV", "FILE"}, {"a mounted Secret", mounted, "ENV", "MOUNTED"}, {"the environment", "", "ENV", "ENV"}, {"nothing", "", "", ""},
+		{"a file", file, "ENV", "FILE"}, {"a mounted Secret", mounted, "ENV", "MOUNTED"},
+		{"the environment", "", "ENV", "ENV"}, {"nothing", "", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := Opener{Clock: op.NewClock(), Getenv: func(name string) string { return map[string]string{"OS_AUTH_TOKEN": tt.env}[name] }}
-			m := &model.Store{Kind: "swift", AuthKind: "none", Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a", "credentials": tt.from}}
+			m := &model.Store{Kind: "swift", AuthKind: "none",
+				Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a", "credentials": tt.from}}
 			secrets, err := o.Secrets(m)
 			if err != nil || secrets["token"] != tt.want {
 				t.Errorf("%q, want %q: %v", secrets["token"], tt.want, err)
 			}
-			if _, err := o.Store(m); tt.want != "" && err != nil || tt.want == "" && (err == nil || !strings.Contains(err.Error(), "no token for http://h/v1/AUTH_a")) {
+			if _, err := o.Store(m); tt.want != "" && err != nil || tt.want == "" &&
+				(err == nil || !strings.Contains(err.Error(), "no token for http://h/v1/AUTH_a")) {
 				t.Error(err)
 			}
 		})
@@ -138,12 +150,18 @@ func TestCheck(t *testing.T) {
 		{"S3", "", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h"}}},
 		{"Swift", "", model.Store{Kind: "swift", AuthKind: "tempauth", Auth: tempauth}},
 		{"files", "", model.Store{Kind: "file", Settings: map[string]string{"root": dir}}},
-		{"a file of credentials that is elsewhere", "", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "credentials": "/elsewhere"}}},
-		{"a timeout", "timeout", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "timeout": "abc"}}},
-		{"a timeout of Swift", "timeout", model.Store{Kind: "swift", AuthKind: "tempauth", Auth: tempauth, Settings: map[string]string{"timeout": "-1"}}},
-		{"a signature", "signature=v5: there are v4 and v2", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "signature": "v5"}}},
-		{"half of the credentials", "belong together", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h"}, Secrets: model.Secrets{"accesskey": "a"}}},
-		{"certificates", "cafile", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "https://h", "cafile": "/elsewhere"}}},
+		{"a file of credentials that is elsewhere", "", model.Store{Kind: "s3",
+			Settings: map[string]string{"endpoint": "http://h", "credentials": "/elsewhere"}}},
+		{"a timeout", "timeout", model.Store{Kind: "s3",
+			Settings: map[string]string{"endpoint": "http://h", "timeout": "abc"}}},
+		{"a timeout of Swift", "timeout", model.Store{Kind: "swift", AuthKind: "tempauth", Auth: tempauth,
+			Settings: map[string]string{"timeout": "-1"}}},
+		{"a signature", "signature=v5: there are v4 and v2",
+			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "signature": "v5"}}},
+		{"half of the credentials", "belong together", model.Store{Kind: "s3",
+			Settings: map[string]string{"endpoint": "http://h"}, Secrets: model.Secrets{"accesskey": "a"}}},
+		{"certificates", "cafile", model.Store{Kind: "s3",
+			Settings: map[string]string{"endpoint": "https://h", "cafile": "/elsewhere"}}},
 		{"no directory", "root", model.Store{Kind: "file", Settings: map[string]string{"root": dir + "/none"}}},
 		{"sync", "sync=always", model.Store{Kind: "file", Settings: map[string]string{"root": dir, "sync": "always"}}},
 	} {

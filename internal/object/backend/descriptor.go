@@ -63,7 +63,7 @@ func Find(kind string) *Descriptor {
 	return nil
 }
 
-// OfType gives the kind that carries out a type of storage of COSBench's XML; nil if none does.
+// OfType gives the kind that runs a type of storage of COSBench's XML; nil if none does.
 func OfType(name string) *Descriptor {
 	for _, d := range All() {
 		if d.Kind == name || slices.Contains(d.Types, name) {
@@ -85,7 +85,8 @@ func Traits(kind string) model.Traits {
 var httpKeys = []string{"timeout", "no_verify_ssl", "cafile", "credentials", "proxyhost", "proxyport"}
 
 // ownKeys are settings that have no meaning on a null server.
-var ownKeys = []string{"cafile", "no_verify_ssl", "credentials", "storage_url", "token", "root", "proxyhost", "proxyport"}
+var ownKeys = []string{"cafile", "no_verify_ssl", "credentials", "storage_url", "token", "root", "proxyhost",
+	"proxyport"}
 
 // OnNullServer is a store like s on a null server, whose objects have so many bytes.
 func OnNullServer(s *model.Store, address string, size int64) model.Store {

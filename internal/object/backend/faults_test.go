@@ -96,8 +96,13 @@ func TestFaultsOfEndpoints(t *testing.T) {
 		{"nobody listens", nobody(t), "refused"},
 		{"no such name", "http://no-such-host.invalid", "unresolved"},
 		{"it stalls", speaks(t, waits), "stalled"},
-		{"it stalls within the answer", speaks(t, func(c net.Conn) { says(ok + "Content-Length: 5\r\n\r\nhe")(c); waits(c) }), "bodyStalled"},
-		{"it goes on saying to go on", speaks(t, endless("", "HTTP/1.1 100 Continue\r\n\r\n", time.Millisecond)), "bodyStalled"},
+		{"it stalls within the answer", speaks(t, func(c net.Conn) {
+			says(ok + "Content-Length: " +
+				"5\r\n\r\nhe")(c)
+			waits(c)
+		}), "bodyStalled"},
+		{"it goes on saying to go on", speaks(t, endless("", "HTTP/1.1 100 Continue\r\n\r\n", time.Millisecond)),
+			"bodyStalled"},
 		{"it closes", speaks(t, func(net.Conn) {}), "closed"},
 		{"it resets", speaks(t, func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }), "reset"},
 		{"it cuts bodies short", speaks(t, says(ok+"Content-Length: 4096\r\n\r\nCNS1")), "cut"},
@@ -106,8 +111,10 @@ func TestFaultsOfEndpoints(t *testing.T) {
 		{"a head without end", speaks(t, endless(ok, strings.Repeat("X: y\r\n", 1000), 0)), "garbage"},
 		{"it asks to slow down", speaks(t, says(xml("503 Slow Down", "SlowDown"))), "503 SlowDown"},
 		{"it wants another key", speaks(t, says(xml("403 Forbidden", "InvalidAccessKeyId"))), "403 InvalidAccessKeyId"},
-		{"it wants another secret", speaks(t, says(xml("403 Forbidden", "SignatureDoesNotMatch"))), "403 SignatureDoesNotMatch"},
-		{"it wants another time", speaks(t, says(xml("403 Forbidden", "RequestTimeTooSkewed"))), "403 RequestTimeTooSkewed"},
+		{"it wants another secret", speaks(t, says(xml("403 Forbidden", "SignatureDoesNotMatch"))),
+			"403 SignatureDoesNotMatch"},
+		{"it wants another time", speaks(t, says(xml("403 Forbidden", "RequestTimeTooSkewed"))),
+			"403 RequestTimeTooSkewed"},
 		{"it wants a new token", speaks(t, says(xml("400 Bad Request", "ExpiredToken"))), "400 ExpiredToken"},
 		{"a code of 10 MB", speaks(t, says(xml("500 Oops", strings.Repeat("x", 10<<20)))), "500"},
 		{"another content", speaks(t, says(ok+"Content-Length: 5\r\nConnection: close\r\n\r\nhello")), "200 foreign"},
@@ -127,7 +134,8 @@ func TestFaultsOfEndpoints(t *testing.T) {
 			}
 			seen := false
 			for _, x := range f.Failures { // what is under way at the end is aborted
-				if seen = seen || x.Label == tt.want; x.Label != tt.want && x.Label != "aborted" || len(x.Detail) > 1000 {
+				if seen = seen || x.Label == tt.want; x.Label != tt.want && x.Label != "aborted" ||
+					len(x.Detail) > 1000 {
 					t.Errorf("%d of them: %s (%.200s), want %s", x.N, x.Label, x.Detail, tt.want)
 				}
 			}
@@ -152,7 +160,8 @@ func TestAnswersWithoutEnd(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	for name, address := range map[string]string{
 		"a trickle": speaks(t, endless(ok+"Content-Length: 1000000\r\n\r\n", "x", 100*time.Millisecond)),
-		"a flood":   speaks(t, endless(ok+"Transfer-Encoding: chunked\r\n\r\n", "10000\r\n"+strings.Repeat("x", 1<<16)+"\r\n", 0)),
+		"a flood": speaks(t, endless(ok+"Transfer-Encoding: chunked\r\n\r\n",
+			"10000\r\n"+strings.Repeat("x", 1<<16)+"\r\n", 0)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -169,7 +178,8 @@ func TestAnswersWithoutEnd(t *testing.T) {
 
 // readFor reads for 1.5 s by four workers, each operation for at most timeout
 // without progress (noticed up to a second late).
-func readFor(t *testing.T, address string, timeout time.Duration) (f loadgen.Figures, took time.Duration, failed error) {
+func readFor(t *testing.T, address string, timeout time.Duration) (f loadgen.Figures, took time.Duration,
+	failed error) {
 	t.Helper()
 	w, problems := cosbench.Parse(fmt.Appendf(nil, `<workload name="w"><storage type="s3" config="endpoint=%s;accesskey=k;secretkey=s;timeout=%d"/><workflow>
 <workstage name="main"><work name="main" workers="4" runtime="1500ms"><operation type="read" config="containers=c(1);objects=c(1);hashCheck=true"/></work></workstage>
@@ -180,7 +190,8 @@ func readFor(t *testing.T, address string, timeout time.Duration) (f loadgen.Fig
 	clock := op.NewClock()
 	opener := backend.Opener{Clock: clock, Getenv: func(string) string { return "" }}
 	start := time.Now()
-	r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1, Grace: time.Second, Observer: ignore{}, Sleep: clienttest.Sleep})
+	r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1,
+		Grace: time.Second, Observer: ignore{}, Sleep: clienttest.Sleep})
 	took = time.Since(start)
 	if len(r.Stages) != 1 || len(r.Stages[0].Works) != 1 {
 		t.Fatalf("%+v", r)

@@ -13,10 +13,13 @@ import (
 var s3Storage = Descriptor{
 	Kind:  "s3",
 	Types: []string{"s3v4"},
-	Keys: append([]string{"endpoint", "region", "path_style_access", "signature", "payload", "is_range_request", "file_length",
+	Keys: append([]string{"endpoint", "region", "path_style_access", "signature", "payload", "is_range_request",
+		"file_length",
 		"chunk_length", "accesskey", "secretkey", "sessiontoken"}, httpKeys...),
-	Variables: []Variable{{"accesskey", "AWS_ACCESS_KEY_ID"}, {"secretkey", "AWS_SECRET_ACCESS_KEY"}, {"sessiontoken", "AWS_SESSION_TOKEN"}},
-	Unsigned:  "write accesskey and secretkey, name a file by credentials, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+	Variables: []Variable{{"accesskey", "AWS_ACCESS_KEY_ID"}, {"secretkey", "AWS_SECRET_ACCESS_KEY"},
+		{"sessiontoken", "AWS_SESSION_TOKEN"}},
+	Unsigned: "write accesskey and secretkey, name a file by credentials, or set AWS_ACCESS_KEY_ID and " +
+		"AWS_SECRET_ACCESS_KEY",
 	Traits: model.Traits{Chunked: model.ChunkedRefused, HostNames: func(m *model.Store) bool {
 		return m.Settings["path_style_access"] == "false"
 	}},
@@ -26,7 +29,8 @@ var s3Storage = Descriptor{
 			return []Finding{{Message: "storage s3 does not say where it is",
 				Hint: "endpoint=http://HOST:PORT; COSBench's default is http://s3.amazonaws.com"}}
 		case m.Settings["path_style_access"] == "" && hasHostName(m.Settings["endpoint"]):
-			return []Finding{{Warning: true, Message: "buckets are part of the path: COSBench has them in the host's name, " +
+			return []Finding{{Warning: true, Message: "buckets are part of the path: COSBench has them in the " +
+				"host's name, " +
 				"which path_style_access=false says here"}}
 		}
 		return nil
@@ -41,7 +45,7 @@ var s3Storage = Descriptor{
 	},
 }
 
-// hasHostName says whether an address has a host name: COSBench's library puts no bucket before an IP address.
+// hasHostName reports whether an address has a host name: COSBench's library puts no bucket before an IP address.
 func hasHostName(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

@@ -25,16 +25,19 @@ var swiftStorage = Descriptor{
 			return []Finding{{Auth: true, Message: fmt.Sprintf("auth %s does not say where it is", m.AuthKind),
 				Hint: "such as auth_url=http://HOST:PORT" + authPaths[m.AuthKind]}}
 		case authenticated && !authHas("username"):
-			return []Finding{{Auth: true, Message: fmt.Sprintf("auth %s does not say whom it is for", m.AuthKind), Hint: "username=…"}}
+			return []Finding{{Auth: true, Message: fmt.Sprintf("auth %s does not say whom it is for", m.AuthKind),
+				Hint: "username=…"}}
 		}
 		return nil
 	},
 	Open: func(m *model.Store, secrets model.Secrets, clock op.Clock) (client.Store, error) {
 		if c := swiftCredential(m); secrets[c.Key] == "" && (c.For != "" || m.Authenticated()) {
-			return nil, fmt.Errorf("storage swift: there is no %s for %s: put it into the credentials or into %s", c.Key, c.For, c.Variable)
+			return nil, fmt.Errorf("storage swift: there is no %s for %s: put it into the credentials or into %s",
+				c.Key, c.For, c.Variable)
 		}
-		return swift.New(swift.Config{Settings: m.Settings, AuthKind: m.AuthKind, Auth: m.Auth, Password: secrets["password"],
-			Token: secrets["token"], Clock: clock})
+		return swift.New(swift.Config{Settings: m.Settings, AuthKind: m.AuthKind, Auth: m.Auth,
+			Password: secrets["password"],
+			Token:    secrets["token"], Clock: clock})
 	},
 	OnNullServer: func(m *model.Store, address string) {
 		m.AuthKind, m.Auth = "tempauth", map[string]string{"auth_url": address + "/auth/v1.0", "username": "ceiling"}
@@ -43,12 +46,14 @@ var swiftStorage = Descriptor{
 }
 
 // authPaths are the usual paths of services that give tokens.
-var authPaths = map[string]string{"tempauth": "/auth/v1.0", "keystone": "/v3", "keystonev2": "/v2.0", "keystonev3": "/v3"}
+var authPaths = map[string]string{"tempauth": "/auth/v1.0", "keystone": "/v3", "keystonev2": "/v2.0",
+	"keystonev3": "/v3"}
 
 // swiftCredential is the password for an auth, and else the token.
 func swiftCredential(m *model.Store) Credential {
 	if m.Authenticated() {
 		return Credential{"password", "OS_PASSWORD", "a token from authURL needs a password", m.Auth["username"]}
 	}
-	return Credential{"token", "OS_AUTH_TOKEN", "without an authURL the credentials have the token", m.Settings["storage_url"]}
+	return Credential{"token", "OS_AUTH_TOKEN", "without an authURL the credentials have the token",
+		m.Settings["storage_url"]}
 }

@@ -66,7 +66,8 @@ func TestBucketsOfOtherAccounts(t *testing.T) {
 	}
 	clock := op.NewClock()
 	opener := backend.Opener{Clock: clock, Getenv: func(string) string { return "" }}
-	r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1, Grace: time.Second, Observer: ignore{}, Sleep: clienttest.Sleep})
+	r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1,
+		Grace: time.Second, Observer: ignore{}, Sleep: clienttest.Sleep})
 	if r.Err == nil || !strings.Contains(r.Err.Error(), "b1 does not carry CNSBench's mark") {
 		t.Errorf("the run: %v", r.Err)
 	}

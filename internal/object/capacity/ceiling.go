@@ -29,20 +29,18 @@ func (n NullServer) Instead(ctx context.Context, works []model.Work, size int64)
 	return stop, nil
 }
 
-// Ceilings measures, before a stage with works of type normal, what this client,
-// or each of several hosts, can do of it against a null server, and tells the
-// stage's result.
+// Ceilings measures, before a stage with works of type normal, how many of its operations this client, or each of
+// several hosts, reaches against a null server, and adds that to the stage's result.
 type Ceilings struct {
 	Server NullServer
-	// OnHosts carries a stage out on several hosts, each against a null server of
-	// its own with objects of so many bytes, all at the same time; nil: this
-	// process does, by Server.
+	// OnHosts runs a stage on several hosts at the same time, each against its own null server with objects of that
+	// many bytes; nil: this process runs it, by Server.
 	OnHosts func(size int64) Carry
 	Size    int64 // of the objects that are read
 	// Window is how long is measured, after WarmUp.
 	Window, WarmUp time.Duration
 	Tell           func(line string)
-	Ended          func(*loadgen.StageResult) // is told of each measurement
+	Ended          func(*loadgen.StageResult) // is called for each measurement
 
 	measured map[string]ceiling // by what is done
 }
@@ -53,9 +51,8 @@ type ceiling struct {
 	byHost map[string]float64
 }
 
-// Around carries stages out by inner, and before those with normal works, unless
-// the same was measured already, their ceiling. A host that is lost meanwhile
-// fails the stage, as it would within it.
+// Around runs stages by inner, and before those with normal works measures their ceiling, once for equal stages. A
+// host that is lost meanwhile fails the stage.
 func (c *Ceilings) Around(inner Carry) Carry {
 	return func(ctx, hard context.Context, s *model.Stage) *loadgen.StageResult {
 		ceiling, lost, err := c.of(ctx, hard, s, inner)
@@ -63,7 +60,7 @@ func (c *Ceilings) Around(inner Carry) Carry {
 			return lost
 		}
 		if err != nil {
-			c.tell("the ceiling of stage %s is not known: %v", s.Name, err)
+			c.tell("cannot measure the ceiling of stage %s: %v", s.Name, err)
 		}
 		r := inner(ctx, hard, s)
 		r.Ceiling = ceiling.all
@@ -80,7 +77,8 @@ func (c *Ceilings) tell(format string, args ...any) {
 	}
 }
 
-func (c *Ceilings) of(ctx, hard context.Context, s *model.Stage, inner Carry) (known ceiling, lost *loadgen.StageResult, err error) {
+func (c *Ceilings) of(ctx, hard context.Context, s *model.Stage, inner Carry) (known ceiling,
+	lost *loadgen.StageResult, err error) {
 	stage, ok := c.stage(s)
 	if !ok {
 		return known, nil, nil
@@ -115,7 +113,7 @@ func (c *Ceilings) of(ctx, hard context.Context, s *model.Stage, inner Carry) (k
 	return known, nil, nil
 }
 
-// measure carries a stage out against null servers.
+// measure runs a stage against null servers.
 func (c *Ceilings) measure(ctx, hard context.Context, stage *model.Stage, inner Carry) (*loadgen.StageResult, error) {
 	if c.OnHosts != nil {
 		r := c.OnHosts(c.Size)(ctx, hard, stage)
@@ -134,8 +132,7 @@ func (c *Ceilings) measure(ctx, hard context.Context, stage *model.Stage, inner 
 	return r, nil
 }
 
-// judge says what a measurement has shown, and tells it. One that failed on one
-// host is none of the others either, since all began together.
+// judge evaluates and reports a measurement. If it failed on one host it is invalid on all, since all began together.
 func (c *Ceilings) judge(r *loadgen.StageResult) (known ceiling, err error) {
 	if r.Err != nil {
 		return known, r.Err
@@ -144,7 +141,7 @@ func (c *Ceilings) judge(r *loadgen.StageResult) (known ceiling, err error) {
 		if known.all = r.PerSecond(); known.all == 0 {
 			return known, errors.New("no operation succeeded against a null server")
 		}
-		c.tell("%s: this client does %s operations a second at most", r.Name, figure(known.all))
+		c.tell("%s: this client reaches at most %s operations a second", r.Name, figure(known.all))
 		return known, nil
 	}
 	known.byHost = map[string]float64{}
@@ -155,18 +152,19 @@ func (c *Ceilings) judge(r *loadgen.StageResult) (known ceiling, err error) {
 			return known, fmt.Errorf("host %s: no operation succeeded against a null server", h.Host)
 		}
 		known.byHost[h.Host], known.all = v, known.all+v
-		c.tell("%s: host %s does %s operations a second at most", r.Name, h.Host, figure(v))
+		c.tell("%s: host %s reaches at most %s operations a second", r.Name, h.Host, figure(v))
 	}
 	return known, nil
 }
 
-// withoutHosts is what becomes of a stage whose hosts were lost while its ceiling
-// was measured; nil: none was.
+// withoutHosts is the result of a stage whose hosts were lost while its ceiling was measured; nil: none was.
 func withoutHosts(s *model.Stage, r *loadgen.StageResult) *loadgen.StageResult {
-	lost := &loadgen.StageResult{Name: s.Name, Began: r.Began, Ended: r.Ended, Err: fmt.Errorf("while its ceiling was measured: %w", r.Err)}
+	lost := &loadgen.StageResult{Name: s.Name, Began: r.Began, Ended: r.Ended,
+		Err: fmt.Errorf("while its ceiling was measured: %w", r.Err)}
 	for i := range r.Hosts {
 		if h := &r.Hosts[i]; h.Lost != nil {
-			lost.Hosts = append(lost.Hosts, loadgen.HostResult{Host: h.Host, Lost: h.Lost, Missing: []string{"nothing of the stage was begun"}, Intended: op.Never, Start: op.Never,
+			lost.Hosts = append(lost.Hosts, loadgen.HostResult{Host: h.Host, Lost: h.Lost,
+				Missing: []string{"nothing of the stage was begun"}, Intended: op.Never, Start: op.Never,
 				StageResult: loadgen.StageResult{Name: s.Name, Began: op.Never, Ended: h.Ended, Err: h.Err}})
 		}
 	}

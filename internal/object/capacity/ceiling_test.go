@@ -26,8 +26,10 @@ func did(s *model.Stage, n int64) *loadgen.StageResult {
 		h := hist.New()
 		_ = h.RecordN(int64(time.Millisecond), n)
 		none := hist.New()
-		r.Works = append(r.Works, loadgen.WorkResult{Work: &s.Works[i], From: 0, To: op.Time(10 * time.Second), Cells: loadgen.Cells{
-			{Label: "200", OK: true}: {N: n, Response: h, Service: h, Connect: none, First: none, Drain: none, Late: none}}})
+		r.Works = append(r.Works, loadgen.WorkResult{Work: &s.Works[i], From: 0, To: op.Time(10 * time.Second),
+			Cells: loadgen.Cells{
+				{Label: "200", OK: true}: {N: n, Response: h, Service: h, Connect: none, First: none, Drain: none,
+					Late: none}}})
 	}
 	return r
 }
@@ -37,12 +39,14 @@ func did(s *model.Stage, n int64) *loadgen.StageResult {
 func TestCeilings(t *testing.T) {
 	w := reading(7, schedule.Constant{Rate: 5})
 	main := &w.Stages[1]
-	main.Works[0].Store = model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "https://far", "cafile": "x", "region": "r"}}
+	main.Works[0].Store = model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "https://far",
+		"cafile": "x", "region": "r"}}
 	main.Works[0].Ops[0].Checks = []model.IntegrityCheck{model.ReadAfterWrite}
 	servers, stops := 0, 0
 	var seen []model.Stage
 	var said []string
-	c := &Ceilings{Size: 5, Window: 3 * time.Second, WarmUp: time.Second, Tell: func(line string) { said = append(said, line) }, Ended: func(*loadgen.StageResult) {},
+	c := &Ceilings{Size: 5, Window: 3 * time.Second, WarmUp: time.Second,
+		Tell: func(line string) { said = append(said, line) }, Ended: func(*loadgen.StageResult) {},
 		Server: func(_ context.Context, size int64) (string, func() error, error) {
 			servers++
 			return "http://near", func() error { stops++; return nil }, nil
@@ -56,7 +60,8 @@ func TestCeilings(t *testing.T) {
 	})
 	for _, s := range []*model.Stage{&w.Stages[0], main, rename(main, "main.find02")} {
 		r := carry(t.Context(), t.Context(), s)
-		if b, evidence := r.Bound(); s != &w.Stages[0] && (b != loadgen.ClientBound || !strings.Contains(evidence, "at 93 % of this client's own ceiling of 100 operations a second")) {
+		if b, evidence := r.Bound(); s != &w.Stages[0] && (b != loadgen.ClientBound ||
+			!strings.Contains(evidence, "at 93 % of this client's own ceiling of 100 operations a second")) {
 			t.Errorf("%s: %s: %s", s.Name, b, evidence)
 		}
 	}
@@ -64,19 +69,26 @@ func TestCeilings(t *testing.T) {
 	for _, s := range seen {
 		names = append(names, s.Name)
 	}
-	if d := cmp.Diff([]string{"before", "main.ceiling", "main", "main.find02"}, names); d != "" || servers != 1 || stops != 1 {
+	if d := cmp.Diff([]string{"before", "main.ceiling", "main", "main.find02"}, names); d != "" || servers != 1 ||
+		stops != 1 {
 		t.Errorf("%d servers, %d stopped: %s", servers, stops, d)
 	}
 	got := seen[1].Works[0]
-	if got.Workers != 7 || got.Rate != nil || got.RateText != "" || got.TotalOps != 0 || got.Runtime != 3*time.Second || len(got.Ops[0].Checks) != 0 || len(main.Works[0].Ops[0].Checks) != 1 {
+	if got.Workers != 7 || got.Rate != nil || got.RateText != "" || got.TotalOps != 0 ||
+		got.Runtime != 3*time.Second || len(got.Ops[0].Checks) != 0 || len(main.Works[0].Ops[0].Checks) != 1 {
 		t.Errorf("%+v", got)
 	}
-	if d := cmp.Diff(map[string]string{"endpoint": "http://near", "region": "r", "path_style_access": "true"}, got.Store.Settings); d != "" {
+	if d := cmp.Diff(map[string]string{"endpoint": "http://near", "region": "r", "path_style_access": "true"},
+		got.Store.Settings); d != "" {
 		t.Error(d)
 	}
 
-	c.measured, c.Server = nil, func(context.Context, int64) (string, func() error, error) { return "", nil, errors.New("no port") }
-	if r := carry(t.Context(), t.Context(), main); r.Ceiling != 0 || len(r.Works) != 1 || !strings.Contains(said[len(said)-1], "is not known: no port") {
+	c.measured, c.Server = nil, func(context.Context, int64) (string, func() error, error) {
+		return "", nil,
+			errors.New("no port")
+	}
+	if r := carry(t.Context(), t.Context(), main); r.Ceiling != 0 || len(r.Works) != 1 ||
+		!strings.Contains(said[len(said)-1], "of stage main: no port") {
 		t.Errorf("%+v, %q: the stage is carried out without a ceiling too", r, said)
 	}
 }
@@ -96,7 +108,8 @@ func TestCeilingsOfHosts(t *testing.T) {
 	main := &reading(8, nil).Stages[1]
 	var said []string
 	measured, of := 0, map[string]int64{"a": 1000, "b": 9000}
-	c := &Ceilings{Size: 5, Window: time.Second, Tell: func(line string) { said = append(said, line) }, Ended: func(*loadgen.StageResult) {},
+	c := &Ceilings{Size: 5, Window: time.Second, Tell: func(line string) { said = append(said, line) },
+		Ended: func(*loadgen.StageResult) {},
 		OnHosts: func(size int64) Carry {
 			return func(_, _ context.Context, s *model.Stage) *loadgen.StageResult {
 				if measured++; size != 5 || s.Name != "main.ceiling" || s.Works[0].Runtime != time.Second {
@@ -113,19 +126,23 @@ func TestCeilingsOfHosts(t *testing.T) {
 	for _, s := range []*model.Stage{main, rename(main, "main.w2")} {
 		r := carry(t.Context(), t.Context(), s)
 		b, evidence := r.Bound()
-		if b != loadgen.ClientBound || !strings.Contains(evidence, "a: at 93 % of this client's own ceiling of 100 operations a second") || strings.Contains(evidence, "b: ") || r.Ceiling != 1000 {
+		if b != loadgen.ClientBound || !strings.Contains(evidence,
+			"a: at 93 % of this client's own ceiling of 100 operations a second") ||
+			strings.Contains(evidence, "b: ") || r.Ceiling != 1000 {
 			t.Errorf("%s, %v: %s", b, r.Ceiling, evidence)
 		}
-		if b, evidence := r.Hosts[1].Bound(); b == loadgen.ClientBound || !strings.Contains(evidence, "at 10 % of this client's own ceiling of 900") {
+		if b, evidence := r.Hosts[1].Bound(); b == loadgen.ClientBound ||
+			!strings.Contains(evidence, "at 10 % of this client's own ceiling of 900") {
 			t.Errorf("b: %s: %s", b, evidence)
 		}
 	}
-	if measured != 1 || carried != 2 || len(said) != 2 || !strings.Contains(said[1], "host b does 900") {
+	if measured != 1 || carried != 2 || len(said) != 2 || !strings.Contains(said[1], "host b reaches at most 900") {
 		t.Errorf("measured %d times, carried out %d times: %q", measured, carried, said)
 	}
 
 	c.measured, of = nil, map[string]int64{"a": 1000, "b": 0}
-	if r := carry(t.Context(), t.Context(), main); carried != 3 || r.Hosts[0].Ceiling != 0 || !strings.Contains(said[len(said)-1], "host b: no operation succeeded") {
+	if r := carry(t.Context(), t.Context(), main); carried != 3 || r.Hosts[0].Ceiling != 0 ||
+		!strings.Contains(said[len(said)-1], "host b: no operation succeeded") {
 		t.Errorf("carried out %d times; %q", carried, said)
 	}
 
@@ -138,17 +155,22 @@ func TestCeilingsOfHosts(t *testing.T) {
 		}
 	}
 	r := carry(t.Context(), t.Context(), main)
-	if carried != 3 || !errors.Is(r.Err, gone) || r.Name != "main" || len(r.Hosts) != 1 || r.Hosts[0].Host != "b" || !errors.Is(r.Hosts[0].Lost, gone) || len(r.Hosts[0].Missing) != 1 {
+	if carried != 3 || !errors.Is(r.Err, gone) || r.Name != "main" || len(r.Hosts) != 1 || r.Hosts[0].Host != "b" ||
+		!errors.Is(r.Hosts[0].Lost, gone) || len(r.Hosts[0].Missing) != 1 {
 		t.Errorf("with a lost host the stage is not begun: carried out %d times, %+v", carried, r)
 	}
 }
 
 func TestInstead(t *testing.T) {
-	swift := backend.OnNullServer(&model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: map[string]string{"auth_url": "http://far"}, Settings: map[string]string{"storage_url": "http://far/v1", "policy": "p"}}, "http://near", 5)
-	if swift.AuthKind != "tempauth" || swift.Auth["auth_url"] != "http://near/auth/v1.0" || swift.Settings["storage_url"] != "" || swift.Secrets["password"] == "" {
+	swift := backend.OnNullServer(&model.Store{Kind: "swift", AuthKind: "keystonev3",
+		Auth:     map[string]string{"auth_url": "http://far"},
+		Settings: map[string]string{"storage_url": "http://far/v1", "policy": "p"}}, "http://near", 5)
+	if swift.AuthKind != "tempauth" || swift.Auth["auth_url"] != "http://near/auth/v1.0" ||
+		swift.Settings["storage_url"] != "" || swift.Secrets["password"] == "" {
 		t.Errorf("%+v", swift)
 	}
-	if file := backend.OnNullServer(&model.Store{Kind: "file", Settings: map[string]string{"root": "/"}}, "", 5); file.Kind != "null" || file.Settings["size"] != "5B" || file.Settings["root"] != "" {
+	if file := backend.OnNullServer(&model.Store{Kind: "file", Settings: map[string]string{"root": "/"}}, "",
+		5); file.Kind != "null" || file.Settings["size"] != "5B" || file.Settings["root"] != "" {
 		t.Errorf("%+v", file)
 	}
 }
@@ -163,7 +185,8 @@ func TestScale(t *testing.T) {
 	r := &loadgen.Result{Stages: []loadgen.StageResult{{Name: "before"}}}
 	seen := map[string]bool{}
 	for i, stage := range expanded.Stages[1:] {
-		if block := i/3 + 1; !strings.HasSuffix(stage.Name, []string{"", ".r1", ".r2", ".r3", ".r4"}[block]) || seen[stage.Name] {
+		if block := i/3 + 1; !strings.HasSuffix(stage.Name, []string{"", ".r1", ".r2", ".r3", ".r4"}[block]) ||
+			seen[stage.Name] {
 			t.Errorf("stage %d is %s: each block has every number once", i, stage.Name)
 		}
 		seen[stage.Name] = true
@@ -189,20 +212,25 @@ func TestScale(t *testing.T) {
 	}
 	r.Stages[3].Skipped = true
 	got, err := s.Gather(r)
-	if err != nil || got.Knee == nil || *got.Knee.Workers != 2 || len(got.Rows) != 3 || len(got.Rows[0].PerSecond)+len(got.Rows[1].PerSecond)+len(got.Rows[2].PerSecond) != 11 {
+	if err != nil || got.Knee == nil || *got.Knee.Workers != 2 || len(got.Rows) != 3 ||
+		len(got.Rows[0].PerSecond)+len(got.Rows[1].PerSecond)+len(got.Rows[2].PerSecond) != 11 {
 		t.Errorf("%v: %+v", err, got)
 	}
 	var b strings.Builder
-	if err := got.Write(&b); err != nil || !strings.Contains(b.String(), "the knee is at 2 workers") || !strings.Contains(b.String(), "1 ms") {
+	if err := got.Write(&b); err != nil || !strings.Contains(b.String(), "the knee is at 2 workers") ||
+		!strings.Contains(b.String(), "1 ms") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
-	for _, bad := range []*Scale{{Workers: []int{4}, Repetitions: 1}, {Workers: []int{4, 4}, Repetitions: 1}, {Workers: []int{0, 4}, Repetitions: 1}, {Workers: []int{1, 4}}, {Workers: []int{1, 4}, Repetitions: 1, Stage: "x"},
+	for _, bad := range []*Scale{{Workers: []int{4}, Repetitions: 1}, {Workers: []int{4, 4}, Repetitions: 1},
+		{Workers: []int{0, 4}, Repetitions: 1}, {Workers: []int{1, 4}},
+		{Workers: []int{1, 4}, Repetitions: 1, Stage: "x"},
 		{Workers: []int{1, 1 << 30}, Repetitions: 1}} {
 		if _, err := bad.Expand(w, 1); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
 	}
-	if _, err := (&Scale{Workers: []int{1, 2}, Repetitions: 1}).Expand(reading(1, schedule.Poisson{Rate: 1}), 1); err == nil {
+	if _, err := (&Scale{Workers: []int{1, 2}, Repetitions: 1}).Expand(reading(1, schedule.Poisson{Rate: 1}),
+		1); err == nil {
 		t.Error("an open loop was scaled")
 	}
 }

@@ -22,7 +22,7 @@ type Condition struct {
 	program *expr.Program
 }
 
-// phases are what may be asked of an operation beside its response and service.
+// phases are the views of an operation beside its response and service.
 var phases = []string{"connect", "firstByte", "drain"}
 
 var literal = regexp.MustCompile(`\b[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|s|m|h)\b`)
@@ -52,10 +52,12 @@ func Compile(text string, s *model.Stage) (*Condition, error) {
 	for _, q := range p.Queries() {
 		switch q.Func {
 		case expr.IOPS, expr.Throughput:
-			return nil, fmt.Errorf("the condition %s: %s is not known of an operation; rate(%s) is how many succeed in a second", text, q.Func, q.Metric.Action)
+			return nil, fmt.Errorf("the condition %s: operations have no %s; rate(%s) is the number that succeed "+
+				"in a second", text, q.Func, q.Metric.Action)
 		}
 		if len(q.Windows) > 0 || q.Metric.From != "" {
-			return nil, fmt.Errorf("the condition %s: during, outside and span are about control operations, which an object workload has not", text)
+			return nil, fmt.Errorf("the condition %s: during, outside and span need control operations, which an "+
+				"object workload does not have", text)
 		}
 	}
 	return &Condition{Text: text, program: p}, nil
@@ -68,13 +70,13 @@ func ofOperations(message, example string) string {
 		return "there is no operation " + rest
 	}
 	if strings.HasPrefix(message, "a metric is wanted here, ") {
-		return fmt.Sprintf(`an operation is wanted here, such as %s, %s.service or action("a-name-with-dashes")`, example, example)
+		return fmt.Sprintf(`an operation is wanted here, such as %s, %s.service or action("a-name-with-dashes")`,
+			example, example)
 	}
 	return message
 }
 
-// durations writes 20ms as duration("20ms") outside of quotes, and says where a
-// column of the result was before.
+// durations writes 20ms as duration("20ms") outside of quotes, and maps a column of the result to the original.
 func durations(text string) (source string, column func(int) int) {
 	type shift struct{ at, by int } // from the column at of source on, so many were put in
 	var shifts []shift
@@ -103,8 +105,7 @@ func durations(text string) (source string, column func(int) int) {
 	}
 }
 
-// Judge says whether the condition held in what a stage measured. An operation
-// that failed, or was never begun, did not come in time: it counts as infinite.
+// Judge reports whether the condition held in a stage. Operations that failed or never began count as infinite.
 func (c *Condition) Judge(r *loadgen.StageResult) (expr.Verdict, error) {
 	w, err := newWindow(r)
 	if err != nil {
@@ -113,9 +114,8 @@ func (c *Condition) Judge(r *loadgen.StageResult) (expr.Verdict, error) {
 	return c.program.Judge(w, false), nil
 }
 
-// HeldByService says whether the condition would have held had every operation
-// begun when it was due: then it was for want of a worker, or a CPU, that it did
-// not.
+// HeldByService reports whether the condition would have held if every operation had begun when it was due: then
+// workers or CPU were missing.
 func (c *Condition) HeldByService(r *loadgen.StageResult) bool {
 	w, err := newWindow(r)
 	if err != nil {
@@ -125,8 +125,7 @@ func (c *Condition) HeldByService(r *loadgen.StageResult) bool {
 	return c.program.Judge(w, false).Status == expr.Pass
 }
 
-// Needs is how many operations a window must have for each quantile that is
-// asked for, at least; by name of operation.
+// Needs is how many operations a window must have for the quantiles of the condition; by name of operation.
 func (c *Condition) Needs() map[string]int64 {
 	needs := map[string]int64{}
 	for _, q := range c.program.Queries() {
@@ -164,7 +163,7 @@ func newWindow(r *loadgen.StageResult) (*window, error) {
 func (w *window) Value(q expr.Query) (expr.Value, error) {
 	f := w.figures[q.Metric.Action]
 	if f == nil {
-		return expr.Value{}, fmt.Errorf("%w: nothing of %s was begun", expr.ErrNoData, q.Metric.Action)
+		return expr.Value{}, fmt.Errorf("%w: no %s operation began", expr.ErrNoData, q.Metric.Action)
 	}
 	all := f.OK + f.Failed + f.Lost
 	count := func(n int64) (expr.Value, error) { return expr.Value{Number: float64(n), N: n}, nil }
@@ -210,7 +209,7 @@ func (w *window) latency(q expr.Query, f *loadgen.Figures) (expr.Value, error) {
 		v.Number = h.Mean()
 	case expr.Quantile:
 		if need := stats.MinN(q.Q); n < need {
-			return v, fmt.Errorf("%w: %d operations, and it needs n ≥ %d", expr.ErrNoData, n, need)
+			return v, fmt.Errorf("%w: %d operations; it needs n ≥ %d", expr.ErrNoData, n, need)
 		}
 		rank := hist.Rank(q.Q, n)
 		if rank > h.N() {

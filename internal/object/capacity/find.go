@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// Carry carries a stage out.
+// Carry runs a stage.
 type Carry func(ctx, hard context.Context, s *model.Stage) *loadgen.StageResult
 
 // Finder searches the highest rate of a stage's work at which a condition holds.
@@ -23,14 +23,13 @@ type Finder struct {
 	Stage     string // that is repeated
 	Condition *Condition
 	Search    Search
-	// LeastGiven: Search.Least was asked for. Else Check raises it to what windows
-	// can tell.
+	// LeastGiven: Search.Least was given. Else Check raises it until windows have enough operations.
 	LeastGiven bool
 	// Window is how long each step is measured, after WarmUp.
 	Window, WarmUp time.Duration
-	// Tell is given lines about the steps; nil: nobody.
+	// Tell receives lines about the steps; nil: no output.
 	Tell func(line string)
-	// Ended is told of each step but the last, which Carry returns.
+	// Ended is called for each step except the last, which Carry returns.
 	Ended func(*loadgen.StageResult)
 
 	result Maximum
@@ -47,7 +46,7 @@ type Maximum struct {
 	Above     *float64 `json:"above"`
 	// Resolution is the width of that bracket, as a share of its lower end.
 	Resolution *float64 `json:"resolution"`
-	// Bound says what kept it from holding at Above (or at all), and why.
+	// Bound is what limited it at Above (or at all), with the evidence.
 	Bound    loadgen.Bound `json:"bound,omitempty"`
 	Evidence string        `json:"evidence,omitempty"`
 	Message  string        `json:"message,omitempty"`
@@ -86,7 +85,7 @@ func target(s *model.Stage) (*model.Work, error) {
 	for i := range s.Works {
 		if w := &s.Works[i]; w.Kind == model.Normal {
 			if found != nil {
-				return nil, fmt.Errorf("stage %s has several works, of which it is not known whose rate is to be searched", s.Name)
+				return nil, fmt.Errorf("stage %s has several works: the search needs exactly one", s.Name)
 			}
 			found = w
 		}
@@ -109,21 +108,21 @@ func Target(w *model.Workload, name string) (*model.Stage, error) {
 		}
 		if _, err := target(s); err == nil && name == "" {
 			if found != nil {
-				return nil, fmt.Errorf("stages %s and %s have work of type normal: say which is meant", found.Name, s.Name)
+				return nil, fmt.Errorf("stages %s and %s have work of type normal: choose one", found.Name, s.Name)
 			}
 			found = s
 		}
 	}
 	switch {
 	case name != "":
-		return nil, fmt.Errorf("there is no stage %q", name)
+		return nil, fmt.Errorf("unknown stage %q", name)
 	case found == nil:
-		return nil, errors.New("no stage has one work of type normal, whose rate or workers could be varied")
+		return nil, errors.New("no stage has exactly one work of type normal")
 	}
 	return found, nil
 }
 
-// Check says what is wrong before anything is sent.
+// Check validates the search before anything is sent.
 func (f *Finder) Check(w *model.Workload) error {
 	s, err := Target(w, f.Stage)
 	if err != nil {
@@ -145,16 +144,15 @@ func (f *Finder) Check(w *model.Workload) error {
 	return f.tellable(work)
 }
 
-// longest is how many times the window that was asked for a step's may be.
+// longest is how many times longer than the given window a step's may be.
 const longest = 10
 
 // enough is how many arrivals, which are random, are expected where fewer than
 // need are not.
 func enough(need int64) float64 { return float64(need) + 4*math.Sqrt(float64(need)) + 4 }
 
-// tellable sees to it that at each rate of the search the longest window is
-// expected to have as many operations as the quantiles need: the least rate is
-// raised, or, where it was asked for, refused.
+// tellable makes sure that at each rate the longest window is expected to have as many operations as the quantiles
+// need: it raises the least rate, or refuses it if it was given.
 func (f *Finder) tellable(w *model.Work) error {
 	s, window := &f.Search, longest*f.Window.Seconds() // the longest
 	for i := range w.Ops {
@@ -173,8 +171,10 @@ func (f *Finder) tellable(w *model.Work) error {
 			too, flag = s.Most, "--find-most"
 		}
 		wanted := time.Duration(math.Ceil(f.Window.Seconds()*n/(too*share*window)*10)) * time.Second / 10
-		return fmt.Errorf("at %s a second a step has too few of %s to tell: in the longest window, %v, %.0f are expected, and the condition takes %.0f; give %s %s or more, or --window %v",
-			figure(too), o.Name, time.Duration(window*float64(time.Second)), too*share*window, math.Ceil(n), flag, figure(least), wanted)
+		return fmt.Errorf("at %s a second a step has too few of %s to tell: in the longest window, %v, %.0f are "+
+			"expected, and the condition takes %.0f; give %s %s or more, or --window %v",
+			figure(too), o.Name, time.Duration(window*float64(time.Second)), too*share*window, math.Ceil(n), flag,
+			figure(least), wanted)
 	}
 	return nil
 }
@@ -185,8 +185,7 @@ func roundUp(v float64) float64 {
 	return math.Ceil(v*scale) / scale
 }
 
-// Around carries stages out by inner, but the one that is searched again and
-// again. A step that fails the condition fails nothing else.
+// Around runs stages by inner, and repeats the searched one. A step that fails the condition does not fail the run.
 func (f *Finder) Around(inner Carry) Carry {
 	return func(ctx, hard context.Context, s *model.Stage) *loadgen.StageResult {
 		if s.Name != f.Stage {
@@ -234,7 +233,7 @@ func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) 
 	}
 }
 
-// whyEnded says why a search ended before it had a result.
+// whyEnded is why a search ended without a result.
 func whyEnded(ctx context.Context, err error) string {
 	const asked = "the run was asked to end"
 	cause := context.Cause(ctx)
@@ -249,8 +248,8 @@ func whyEnded(ctx context.Context, err error) string {
 	return fmt.Sprintf("%s; %v", asked, err)
 }
 
-// Once is w with the stage that is searched as one step carries it out, at a rate,
-// and how long that step goes on. For budgets; Check comes before.
+// Once is w with the searched stage as one step at a rate, and the duration of that step, for budgets. Call Check
+// before.
 func (f *Finder) Once(w *model.Workload, perSecond float64) (*model.Workload, time.Duration) {
 	once, took := *w, time.Duration(0)
 	once.Stages = slices.Clone(w.Stages)
@@ -267,8 +266,7 @@ func (f *Finder) Once(w *model.Workload, perSecond float64) (*model.Workload, ti
 	return &once, took
 }
 
-// step is the n-th stage, at a rate: an open loop with a warm-up and a window of
-// its own. The window is as long as it takes for the quantiles that are asked for.
+// step is the n-th stage, at a rate: an open loop with a warm-up and a window that is long enough for the quantiles.
 func (f *Finder) step(s *model.Stage, n int, perSecond float64) (*model.Stage, time.Duration) {
 	step := rename(s, fmt.Sprintf("%s.find%02d", s.Name, n))
 	w, _ := target(step) // Check found it
@@ -317,8 +315,9 @@ func (f *Finder) judge(r *loadgen.StageResult, perSecond float64, window time.Du
 	if err != nil {
 		return Step{}, v, err
 	}
-	step := Step{Stage: r.Name, PerSecond: perSecond, Window: window, Held: v.Status == expr.Pass, Undecided: v.Status != expr.Pass && v.Status != expr.Fail,
-		Observed: v.Observed}
+	step := Step{Stage: r.Name, PerSecond: perSecond, Window: window, Held: v.Status == expr.Pass,
+		Undecided: v.Status != expr.Pass && v.Status != expr.Fail,
+		Observed:  v.Observed}
 	for i := range r.Works {
 		if r.Works[i].Work.Kind != model.Normal {
 			continue
@@ -344,7 +343,8 @@ func (f *Finder) judge(r *loadgen.StageResult, perSecond float64, window time.Du
 		}
 		if step.Bound = loadgen.ServerBound; f.Condition.HeldByService(r) {
 			step.Bound = WorkerBound
-			step.Evidence = fmt.Sprintf("operations that were due waited for one of %d workers to be free, and had they not, it would have held; %s", workers, step.Evidence)
+			step.Evidence = fmt.Sprintf("operations that were due waited for one of %d workers to be free, and "+
+				"had they not, it would have held; %s", workers, step.Evidence)
 		}
 	}
 	return step, v, nil
@@ -410,11 +410,14 @@ func (m *Maximum) String() string {
 	switch m.Verdict {
 	case Found:
 		text = fmt.Sprintf("%s holds up to %s a second (%s), not at %s (%s); the bracket is %.1f %% wide",
-			m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true), figure(*m.Above), m.windows(*m.Above, false), 100**m.Resolution)
+			m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true), figure(*m.Above),
+			m.windows(*m.Above, false), 100**m.Resolution)
 	case Never:
-		text = fmt.Sprintf("%s never holds: not even at %s a second, the least rate that was to be tried", m.Condition, figure(*m.Above))
+		text = fmt.Sprintf("%s never holds: not even at %s a second, the least rate that was to be tried",
+			m.Condition, figure(*m.Above))
 	case Always:
-		return fmt.Sprintf("%s holds at all rates that were to be tried, up to %s a second (%s): the limit was not met", m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true))
+		return fmt.Sprintf("%s holds at all rates that were to be tried, up to %s a second (%s): the limit was "+
+			"not met", m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true))
 	default:
 		text = fmt.Sprintf("%s: the search has no result (%s): %s", m.Condition, m.Verdict, m.Message)
 		if m.PerSecond != nil {
@@ -431,10 +434,10 @@ func (m *Maximum) String() string {
 	return text
 }
 
-// Own says whether what was found is a limit of the client, not of the store.
+// Own reports whether the client limits the result, not the store.
 func (m *Maximum) Own() bool { return m.Bound == loadgen.ClientBound || m.Bound == WorkerBound }
 
-// windows says in how many of those at a rate the condition held, or failed.
+// windows is in how many windows at a rate the condition held and failed.
 func (m *Maximum) windows(rate float64, held bool) string {
 	n, of, word := 0, 0, "failed"
 	if held {

@@ -61,13 +61,18 @@ func (deaf) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
 func (deaf) StageEnded(*loadgen.StageResult)                               {}
 
 func reading(workers int, r schedule.Schedule) *model.Workload {
-	return &model.Workload{Stages: []model.Stage{{Name: "before", Works: []model.Work{{Kind: model.Delay}}}, {Name: "main", Works: []model.Work{{
-		Name: "main", Kind: model.Normal, Workers: workers, Interval: 5 * time.Second, Rate: r, TotalOps: 10, MaxFailures: 0,
-		Ops: []model.Op{{Type: model.Read, Name: "read", Weight: 100, Containers: selector.Spec{Kind: selector.Constant, Low: 1, High: 1}, Objects: selector.Spec{Kind: selector.Uniform, Low: 1, High: 9}}}}}}}}
+	return &model.Workload{Stages: []model.Stage{{Name: "before", Works: []model.Work{{Kind: model.Delay}}},
+		{Name: "main", Works: []model.Work{{
+			Name: "main", Kind: model.Normal, Workers: workers, Interval: 5 * time.Second, Rate: r, TotalOps: 10,
+			MaxFailures: 0,
+			Ops: []model.Op{{Type: model.Read, Name: "read", Weight: 100,
+				Containers: selector.Spec{Kind: selector.Constant, Low: 1, High: 1},
+				Objects:    selector.Spec{Kind: selector.Uniform, Low: 1, High: 9}}}}}}}}
 }
 
 // find searches q for the highest rate at which a condition holds.
-func find(t *testing.T, q *queueing, condition string, w *model.Workload, s Search, window time.Duration) (*Maximum, *loadgen.Result) {
+func find(t *testing.T, q *queueing, condition string, w *model.Workload, s Search, window time.Duration) (*Maximum,
+	*loadgen.Result) {
 	t.Helper()
 	stage, err := Target(w, "")
 	if err != nil {
@@ -78,12 +83,16 @@ func find(t *testing.T, q *queueing, condition string, w *model.Workload, s Sear
 		t.Fatal(err)
 	}
 	ended := 0
-	f := &Finder{Condition: c, Search: s, Window: window, WarmUp: time.Second, Tell: func(string) {}, Ended: func(*loadgen.StageResult) { ended++ }}
+	f := &Finder{Condition: c, Search: s, Window: window, WarmUp: time.Second, Tell: func(string) {},
+		Ended: func(*loadgen.StageResult) { ended++ }}
 	if err := f.Check(w); err != nil {
 		t.Fatal(err)
 	}
 	q.clock = op.NewClock()
-	runner := loadgen.NewRunner(loadgen.Config{Workload: w, Open: func(*model.Store) (client.Store, error) { return clienttest.Func(q.do), nil }, Clock: q.clock, Sleep: clienttest.Sleep,
+	runner := loadgen.NewRunner(loadgen.Config{Workload: w, Open: func(*model.Store) (client.Store,
+		error) {
+		return clienttest.Func(q.do), nil
+	}, Clock: q.clock, Sleep: clienttest.Sleep,
 		Seed: 1, Grace: 5 * time.Second, Observer: deaf{}})
 	carry := func(ctx, hard context.Context, s *model.Stage) *loadgen.StageResult {
 		r := runner.Stage(ctx, hard, s)
@@ -114,8 +123,10 @@ func TestFindsTheCapacity(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m, r := find(t, &queueing{slots: make(chan struct{}, places), takes: always}, tt.condition, reading(500, tt.rate), Search{From: 50, Least: 1, Most: 1e5, Resolution: 0.02}, time.Minute)
-				if r.Err != nil || m.Verdict != Found || math.Abs(*m.PerSecond/tt.truth-1) > 0.05 || *m.Resolution > 0.02 {
+				m, r := find(t, &queueing{slots: make(chan struct{}, places), takes: always}, tt.condition,
+					reading(500, tt.rate), Search{From: 50, Least: 1, Most: 1e5, Resolution: 0.02}, time.Minute)
+				if r.Err != nil || m.Verdict != Found || math.Abs(*m.PerSecond/tt.truth-1) > 0.05 ||
+					*m.Resolution > 0.02 {
 					t.Fatalf("%v, want %.4g a second; %v", m, tt.truth, r.Err)
 				}
 				if m.Bound != loadgen.ServerBound {
@@ -176,13 +187,18 @@ func TestHowASearchEnds(t *testing.T) {
 		bound     loadgen.Bound
 		says      string
 	}{
-		{"never", &queueing{slots: make(chan struct{}, 100), takes: func() time.Duration { return 30 * time.Millisecond }}, "p99(read) < 20ms", 100,
-			Search{From: 100, Least: 30, Most: 1e5, Resolution: 0.05}, Never, loadgen.ServerBound, "never holds: not even at 30"},
+		{"never", &queueing{slots: make(chan struct{}, 100),
+			takes: func() time.Duration { return 30 * time.Millisecond }}, "p99(read) < 20ms", 100,
+			Search{From: 100, Least: 30, Most: 1e5, Resolution: 0.05}, Never, loadgen.ServerBound,
+			"never holds: not even at 30"},
 		{"always", &queueing{slots: make(chan struct{}, 100), takes: quick}, "p99(read) < 20ms", 100,
-			Search{From: 100, Least: 30, Most: 900, Resolution: 0.05}, Always, "", "up to 900 a second (held in 3 of 3 windows): the limit was not met"},
-		{"for want of workers", &queueing{slots: make(chan struct{}, 1000), takes: func() time.Duration { return 10 * time.Millisecond }}, "p99(read) < 20ms", 3,
+			Search{From: 100, Least: 30, Most: 900, Resolution: 0.05}, Always, "",
+			"up to 900 a second (held in 3 of 3 windows): the limit was not met"},
+		{"for want of workers", &queueing{slots: make(chan struct{}, 1000),
+			takes: func() time.Duration { return 10 * time.Millisecond }}, "p99(read) < 20ms", 3,
 			Search{From: 50, Least: 1, Most: 1e5, Resolution: 0.05}, Found, WorkerBound, "waited for one of 3 workers"},
-		{"failures are not in time", &queueing{slots: make(chan struct{}, 1000), takes: quick, fails: func() bool { return rng.IntN(20) == 0 }}, "p99(read) < 20ms", 50,
+		{"failures are not in time", &queueing{slots: make(chan struct{}, 1000), takes: quick,
+			fails: func() bool { return rng.IntN(20) == 0 }}, "p99(read) < 20ms", 50,
 			Search{From: 100, Least: 50, Most: 1e5, Resolution: 0.05}, Never, loadgen.ServerBound, "never holds"},
 		{"too few to tell", &queueing{slots: make(chan struct{}, 10), takes: quick}, "p99(read.connect) < 20ms", 10,
 			Search{From: 20, Least: 20, Most: 30, Resolution: 0.05}, Undecided, "", "needs n ≥ 299"},
@@ -191,8 +207,10 @@ func TestHowASearchEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m, r := find(t, tt.q, tt.condition, reading(tt.workers, nil), tt.search, 5*time.Second)
-				if r.Err != nil || m.Verdict != tt.verdict || m.Bound != tt.bound || !strings.Contains(fmt.Sprint(m, m.Message), tt.says) {
-					t.Errorf("%s, %q: %v; %v; want %s, %q and %q", m.Verdict, m.Bound, m, r.Err, tt.verdict, tt.bound, tt.says)
+				if r.Err != nil || m.Verdict != tt.verdict || m.Bound != tt.bound ||
+					!strings.Contains(fmt.Sprint(m, m.Message), tt.says) {
+					t.Errorf("%s, %q: %v; %v; want %s, %q and %q", m.Verdict, m.Bound, m, r.Err, tt.verdict, tt.bound,
+						tt.says)
 				}
 			})
 		})
@@ -203,13 +221,15 @@ func TestHowASearchEnds(t *testing.T) {
 // not, and how many windows failed is not how many held.
 func TestWhatASearchSays(t *testing.T) {
 	low, high, width := 100.0, 110.0, 0.1
-	m := &Maximum{Stage: "main", Condition: "c", Verdict: Found, PerSecond: &low, Above: &high, Resolution: &width, Bound: WorkerBound, Evidence: "three waited"}
+	m := &Maximum{Stage: "main", Condition: "c", Verdict: Found, PerSecond: &low, Above: &high, Resolution: &width,
+		Bound: WorkerBound, Evidence: "three waited"}
 	for rate, outcomes := range map[float64]string{low: "hhh", high: "hfhff", 200: "?"} {
 		for _, o := range outcomes {
 			m.Steps = append(m.Steps, Step{Stage: "main.find", PerSecond: rate, Held: o == 'h', Undecided: o == '?'})
 		}
 	}
-	const want = "c holds up to 100 a second (held in 3 of 3 windows), not at 110 (failed in 3 of 5 windows); the bracket is 10.0 % wide. worker-bound, so that the limit is this client's own: three waited"
+	const want = "c holds up to 100 a second (held in 3 of 3 windows), not at 110 (failed in 3 of 5 windows); the " +
+		"bracket is 10.0 % wide. worker-bound, so that the limit is this client's own: three waited"
 	if got := m.String(); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -256,12 +276,16 @@ func TestRatesThatCannotTell(t *testing.T) {
 		want        Search // rates
 		says        string
 	}{
-		{"the default is raised", "p99(read) < 20ms", time.Second, 50, 1, 1e6, false, Search{From: 74.5, Least: 74.5}, ""},
-		{"and not the first rate", "p99(read) < 20ms", time.Second, 500, 1, 1e6, false, Search{From: 500, Least: 74.5}, ""},
+		{"the default is raised", "p99(read) < 20ms", time.Second, 50, 1, 1e6, false, Search{From: 74.5, Least: 74.5},
+			""},
+		{"and not the first rate", "p99(read) < 20ms", time.Second, 500, 1, 1e6, false,
+			Search{From: 500, Least: 74.5}, ""},
 		{"it was asked for", "p99(read) < 20ms", time.Second, 50, 25, 1e6, true, Search{},
-			"at 25 a second a step has too few of read to tell: in the longest window, 10s, 125 are expected, and the condition takes 373; give --find-least 74.5 or more, or --window 3s"},
+			"at 25 a second a step has too few of read to tell: in the longest window, 10s, 125 are expected, and " +
+				"the condition takes 373; give --find-least 74.5 or more, or --window 3s"},
 		{"it can be", "p99(read) < 20ms", 3 * time.Second, 50, 25, 1e6, true, Search{From: 50, Least: 25}, ""},
-		{"none can", "p99(read) < 20ms", time.Second, 10, 1, 20, false, Search{}, "give --find-most 74.5 or more, or --window 3.8s"},
+		{"none can", "p99(read) < 20ms", time.Second, 10, 1, 20, false, Search{},
+			"give --find-most 74.5 or more, or --window 3.8s"},
 		{"no quantile", "mean(read) < 20ms", time.Second, 10, 1, 20, true, Search{From: 10, Least: 1}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -273,7 +297,8 @@ func TestRatesThatCannotTell(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &Finder{Condition: c, Window: tt.window, LeastGiven: tt.given, Search: Search{From: tt.from, Least: tt.least, Most: tt.most, Resolution: 0.05}}
+			f := &Finder{Condition: c, Window: tt.window, LeastGiven: tt.given,
+				Search: Search{From: tt.from, Least: tt.least, Most: tt.most, Resolution: 0.05}}
 			err = f.Check(w)
 			if tt.says != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.says) {
@@ -282,7 +307,8 @@ func TestRatesThatCannotTell(t *testing.T) {
 				return
 			}
 			if err != nil || f.Search.From != tt.want.From || f.Search.Least != tt.want.Least {
-				t.Errorf("from %g, least %g, %v; want %g and %g", f.Search.From, f.Search.Least, err, tt.want.From, tt.want.Least)
+				t.Errorf("from %g, least %g, %v; want %g and %g", f.Search.From, f.Search.Least, err, tt.want.From,
+					tt.want.Least)
 			}
 		})
 	}
@@ -290,7 +316,9 @@ func TestRatesThatCannotTell(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	stage := &reading(1, nil).Stages[1]
-	for _, good := range []string{"p99(read) < 20ms", "p99(read)<1.5s && rate(read) > 100.0", `mean(read.service) < duration("3ms")`, "quantile(read, 0.75) <= 20ms && errors(read) == 0", "p50(read.firstByte) < 900us"} {
+	for _, good := range []string{"p99(read) < 20ms", "p99(read)<1.5s && rate(read) > 100.0",
+		`mean(read.service) < duration("3ms")`, "quantile(read, 0.75) <= 20ms && errors(read) == 0",
+		"p50(read.firstByte) < 900us"} {
 		if _, err := Compile(good, stage); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
@@ -303,7 +331,7 @@ func TestConditions(t *testing.T) {
 		"20ms":                                 "not a boolean",
 		"p99(read, during(\"snapshots\")) < 20ms": "there is no operation",
 		"p99(1) < 20ms":                      "an operation is wanted here, such as read, read.service",
-		"p99(read, during(\"read\")) < 20ms": "about control operations",
+		"p99(read, during(\"read\")) < 20ms": "need control operations",
 		"iops(read.firstByte) > 3.0":         "rate(read)",
 		"p99(read.ready) < 20ms":             `no metric "ready"`,
 		"":                                   "unexpected end: want a value",
@@ -337,7 +365,8 @@ func TestConditionIsOfTheNormalWork(t *testing.T) {
 		}
 		return loadgen.WorkResult{Work: w, From: 0, To: 1e9, Cells: loadgen.Cells{{Label: "200", OK: true}: cell}}
 	}
-	r := &loadgen.StageResult{Works: []loadgen.WorkResult{took(&stage.Works[0], time.Second), took(&stage.Works[1], time.Millisecond)}}
+	r := &loadgen.StageResult{Works: []loadgen.WorkResult{took(&stage.Works[0], time.Second),
+		took(&stage.Works[1], time.Millisecond)}}
 	if v, err := c.Judge(r); err != nil || v.Status != expr.Pass {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -349,7 +378,8 @@ func TestStepsKeepTheirArrivals(t *testing.T) {
 	for _, tt := range []struct {
 		is   schedule.Schedule
 		want string
-	}{{schedule.Constant{Interval: time.Second}, "constant(16)"}, {schedule.Poisson{Rate: 3}, "poisson(16)"}, {nil, "poisson(16)"}, {schedule.Burst{Size: 40, Interval: time.Second}, "burst(40,2.5s)"}} {
+	}{{schedule.Constant{Interval: time.Second}, "constant(16)"}, {schedule.Poisson{Rate: 3}, "poisson(16)"},
+		{nil, "poisson(16)"}, {schedule.Burst{Size: 40, Interval: time.Second}, "burst(40,2.5s)"}} {
 		s, text := atRate(tt.is, 16)
 		again, err := cosbench.ParseRate(text)
 		if err != nil || text != tt.want || s.PerSecond() != 16 || again != s {
@@ -359,7 +389,8 @@ func TestStepsKeepTheirArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// Of a burst of 20 the last waits for four before it on one of 4 places.
 		q := &queueing{slots: make(chan struct{}, 4), takes: func() time.Duration { return 10 * time.Millisecond }}
-		m, r := find(t, q, "p99(read) < 60ms", reading(500, schedule.Burst{Size: 20, Interval: time.Second}), Search{From: 50, Least: 0.01, Most: 1e5, Resolution: 0.02}, 10*time.Second)
+		m, r := find(t, q, "p99(read) < 60ms", reading(500, schedule.Burst{Size: 20, Interval: time.Second}),
+			Search{From: 50, Least: 0.01, Most: 1e5, Resolution: 0.02}, 10*time.Second)
 		if r.Err != nil || m.Verdict != Found || math.Abs(*m.PerSecond/400-1) > 0.03 {
 			t.Fatalf("%v, want 400 a second; %v", m, r.Err)
 		}
@@ -383,7 +414,8 @@ func TestTarget(t *testing.T) {
 		w    *model.Workload
 		name string
 		want string
-	}{{&two, "", "say which is meant"}, {w, "nope", "no stage"}, {w, "before", "no work of type normal"}, {&model.Workload{}, "", "no stage has"}} {
+	}{{&two, "", "choose one"}, {w, "nope", "unknown stage"}, {w, "before", "no work of type normal"},
+		{&model.Workload{}, "", "no stage has"}} {
 		if _, err := Target(tt.w, tt.name); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want %q", err, tt.want)
 		}

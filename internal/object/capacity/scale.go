@@ -33,8 +33,8 @@ type scaleStep struct {
 	workers, repetition int
 }
 
-// Expand is w with the stage repeated: in blocks that each have every number of
-// workers once, in random order, so that what drifts falls on all alike.
+// Expand is w with the stage repeated, in blocks that each have every number of workers once, in random order, so
+// that drift affects all alike.
 func (s *Scale) Expand(w *model.Workload, seed uint64) (*model.Workload, error) {
 	stage, err := Target(w, s.Stage)
 	if err != nil {
@@ -74,13 +74,13 @@ func (s *Scale) check(stage *model.Stage) error {
 	sorted := slices.Sorted(slices.Values(s.Workers))
 	switch {
 	case w.Rate != nil:
-		return fmt.Errorf("stage %s has a rate: how it scales with workers is a question to closed loops", stage.Name)
+		return fmt.Errorf("stage %s has a rate: only closed loops scale with workers", stage.Name)
 	case len(sorted) < 2 || sorted[0] < 1 || len(slices.Compact(slices.Clone(sorted))) < len(sorted):
-		return fmt.Errorf("%v are no numbers of workers to scale over: two different ones are the least", s.Workers)
+		return fmt.Errorf("invalid numbers of workers %v: want at least two different ones", s.Workers)
 	case s.Repetitions < 1:
-		return fmt.Errorf("%d repetitions are none", s.Repetitions)
+		return fmt.Errorf("invalid number of repetitions %d", s.Repetitions)
 	case len(sorted)*s.Repetitions > 10_000:
-		return fmt.Errorf("%d stages cannot be meant", len(sorted)*s.Repetitions)
+		return fmt.Errorf("%d stages are too many", len(sorted)*s.Repetitions)
 	}
 	return nil
 }

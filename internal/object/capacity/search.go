@@ -6,11 +6,9 @@ import (
 	"slices"
 )
 
-// Search finds the highest rate at which something holds, from windows that
-// each say whether it did at one rate. It doubles or halves the rate until it
-// has a bracket, then bisects it. A rate is decided by at least two windows that
-// agree, and are more than those that do not, so that one odd window decides nothing; the ends of
-// the bracket by three. It is pure: set the fields, then ask Next and tell Add.
+// Search finds the highest rate at which a condition holds, from windows that each report whether it held at one
+// rate. It doubles or halves the rate until it has a bracket, then bisects it. A rate is decided by a majority of at
+// least two windows; the ends of the bracket by three. It is pure: set the fields, then alternate Next and Add.
 type Search struct {
 	From        float64 // the first rate, 1/s
 	Least, Most float64 // rates that are searched
@@ -22,7 +20,7 @@ type Search struct {
 	last    float64
 }
 
-// tally is what the windows at one rate said.
+// tally counts the windows at one rate.
 type tally struct{ held, failed int }
 
 // decides is how many windows that agree decide, and confirms how many the ends
@@ -40,27 +38,27 @@ type Verdict string
 
 // The verdicts.
 const (
-	Found       Verdict = "found"       // the bracket is as narrow as it was to be
+	Found       Verdict = "found"       // the bracket is narrow enough
 	Never       Verdict = "never"       // it does not hold even at the least rate
 	Always      Verdict = "always"      // it holds even at the greatest
-	Undecided   Verdict = "undecided"   // a window did not say
-	Interrupted Verdict = "interrupted" // it was asked to end
+	Undecided   Verdict = "undecided"   // a window had no verdict
+	Interrupted Verdict = "interrupted" // it was interrupted
 )
 
-// Check says what is wrong with the fields.
+// Check validates the fields.
 func (s *Search) Check() error {
 	switch {
 	case !(s.Least > 0 && s.Least <= s.Most) || math.IsInf(s.Most, 0):
-		return fmt.Errorf("rates from %g to %g a second are none to search", s.Least, s.Most)
+		return fmt.Errorf("invalid range of rates from %g to %g a second", s.Least, s.Most)
 	case !(s.From >= s.Least && s.From <= s.Most):
-		return fmt.Errorf("the first rate, %g a second, is not between %g and %g", s.From, s.Least, s.Most)
+		return fmt.Errorf("the first rate of %g a second is not between %g and %g", s.From, s.Least, s.Most)
 	case !(s.Resolution >= 0.001 && s.Resolution <= 1):
 		return fmt.Errorf("a resolution of %g is not between 0.001 and 1", s.Resolution)
 	}
 	return nil
 }
 
-// Add tells whether it held in one more window at that rate.
+// Add records whether the condition held in one more window at that rate.
 func (s *Search) Add(rate float64, held bool) {
 	if s.tallies == nil {
 		s.tallies = map[float64]*tally{}

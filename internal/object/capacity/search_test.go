@@ -85,8 +85,11 @@ func TestSearchWithNoise(t *testing.T) {
 
 func TestSearchCheck(t *testing.T) {
 	for _, s := range []Search{
-		{From: 1, Least: 0, Most: 10, Resolution: 0.05}, {From: 1, Least: 20, Most: 10, Resolution: 0.05}, {From: 0.5, Least: 1, Most: 10, Resolution: 0.05},
-		{From: 11, Least: 1, Most: 10, Resolution: 0.05}, {From: 5, Least: 1, Most: 10}, {From: 5, Least: 1, Most: math.Inf(1), Resolution: 0.05}, {From: math.NaN(), Least: 1, Most: 10, Resolution: 0.05},
+		{From: 1, Least: 0, Most: 10, Resolution: 0.05}, {From: 1, Least: 20, Most: 10, Resolution: 0.05},
+		{From: 0.5, Least: 1, Most: 10, Resolution: 0.05},
+		{From: 11, Least: 1, Most: 10, Resolution: 0.05}, {From: 5, Least: 1, Most: 10},
+		{From: 5, Least: 1, Most: math.Inf(1), Resolution: 0.05},
+		{From: math.NaN(), Least: 1, Most: 10, Resolution: 0.05},
 	} {
 		if s.Check() == nil {
 			t.Errorf("%+v was taken", s)

@@ -24,7 +24,8 @@ func (m *Maximum) Write(out io.Writer) error {
 		case s.Held:
 			word = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s/s\t%s/s\t%s/s\t%v\t%s\t%s\t%s\n", s.Stage, figure(s.PerSecond), figure(s.Offered), figure(s.Achieved), s.Window.Round(100*time.Millisecond), word, said(s), s.Bound)
+		fmt.Fprintf(w, "%s\t%s/s\t%s/s\t%s/s\t%v\t%s\t%s\t%s\n", s.Stage, figure(s.PerSecond), figure(s.Offered),
+			figure(s.Achieved), s.Window.Round(100*time.Millisecond), word, said(s), s.Bound)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -55,7 +56,8 @@ func (s *Scaling) Write(out io.Writer) error {
 		if s.Knee != nil {
 			median = s.Knee.Levels[i].Median()
 		}
-		fmt.Fprintf(w, "%d\t%d\t%.1f\t%.1f\t%.1f\t%s\t%s\t%s\t%s\t%d\t\n", r.Workers, len(r.PerSecond), median, least, most, quantile(r.Response, 0.5), quantile(r.Response, 0.99), gain, interval, r.Failed)
+		fmt.Fprintf(w, "%d\t%d\t%.1f\t%.1f\t%.1f\t%s\t%s\t%s\t%s\t%d\t\n", r.Workers, len(r.PerSecond), median, least,
+			most, quantile(r.Response, 0.5), quantile(r.Response, 0.99), gain, interval, r.Failed)
 		clientBound += r.ClientBound
 	}
 	if err := w.Flush(); err != nil {
@@ -66,7 +68,8 @@ func (s *Scaling) Write(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "\n%s: %s.\n", s.Stage, s.Knee)
 	if clientBound > 0 {
-		fmt.Fprintf(out, "%d of the steps are client-bound: what limits them is this client, not the server.\n", clientBound)
+		fmt.Fprintf(out, "%d of the steps are client-bound: what limits them is this client, not the server.\n",
+			clientBound)
 	}
 	return nil
 }

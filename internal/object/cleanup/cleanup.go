@@ -1,6 +1,5 @@
-// Package cleanup removes the containers that a workload makes, with all that is in
-// them: what a run leaves that was killed, or whose store failed it while it
-// cleaned up. It touches nothing without CNSBench's mark.
+// Package cleanup removes the containers that a workload makes, with their objects, after a run that was killed or
+// whose clean-up failed. It touches nothing without CNSBench's mark.
 package cleanup
 
 import (
@@ -21,9 +20,9 @@ type State string
 const (
 	Removed State = "removed"
 	Absent  State = "absent"  // it was not there
-	NotOurs State = "notOurs" // it does not carry our mark: nothing was touched
+	NotOurs State = "notOurs" // it has no mark: nothing was touched
 	Left    State = "left"    // not all of it could be removed
-	Seen    State = "seen"    // it is there, and was only looked at
+	Seen    State = "seen"    // it exists; nothing was removed
 )
 
 // Found is a container and what became of it.
@@ -46,16 +45,15 @@ type Sweeper struct {
 	Look bool
 }
 
-// A store may list for a while what is gone, and refuse to remove a container
-// that has become empty.
+// A store may list deleted objects for a while, and refuse to remove a container that has become empty.
 const (
 	patience = 40
 	pause    = 250 * time.Millisecond
 	page     = 1000 // keys of a listing
 )
 
-// Run goes through containers one after the other and tells of each. It ends
-// early, with an error, if there are no clients, or with ctx.
+// Run removes containers one after the other and reports each. It ends early, with an error, without clients or when
+// ctx ends.
 func (s *Sweeper) Run(ctx context.Context, made []model.Numbered, tell func(Found)) error {
 	r := running{Sweeper: s}
 	for range max(1, s.Workers) {
@@ -111,7 +109,7 @@ func (r *running) container(ctx context.Context, name string) Found {
 			return left("it cannot be listed", &list)
 		}
 		names := slices.DeleteFunc(list.Names, func(n string) bool { return n == client.Marker })
-		last := list // what stands in the way
+		last := list // the reason
 		switch {
 		case r.Look:
 			f.State, f.Objects, f.More = Seen, len(names), list.Keys >= page
@@ -146,8 +144,8 @@ func (r *running) container(ctx context.Context, name string) Found {
 	}
 }
 
-// delete has all clients delete objects. failed is one that could not be, if
-// there is any; what is not there is neither gone by us nor failed.
+// delete deletes objects with all clients. failed is one that could not be deleted, if any; objects that do not exist
+// count neither as deleted nor as failed.
 func (r *running) delete(ctx context.Context, container []byte, names []string) (gone int, failed *client.Result) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -155,7 +153,8 @@ func (r *running) delete(ctx context.Context, container []byte, names []string) 
 		wait.Go(func() {
 			for k := i; k < len(names) && ctx.Err() == nil; k += len(r.clients) {
 				var res client.Result
-				c.Do(ctx, &client.Request{Verb: client.Delete, Container: container, Object: []byte(names[k]), Parts: true}, &res)
+				c.Do(ctx, &client.Request{Verb: client.Delete, Container: container, Object: []byte(names[k]),
+					Parts: true}, &res)
 				mu.Lock()
 				switch {
 				case res.OK():

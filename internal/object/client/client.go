@@ -1,6 +1,5 @@
-// Package client is the seam between the load generator and the kinds of
-// object storage: one verb at a time, by one client for each worker, with what
-// became of it told in phases.
+// Package client is the interface between the load generator and the kinds of object storage. Each worker has a
+// client, which executes one request at a time and reports its result with the time of each phase.
 package client
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Verb is what is asked of a store.
+// Verb is the kind of a request.
 type Verb uint8
 
 // The verbs.
@@ -38,11 +37,11 @@ const (
 // Codes of our own; others are the server's.
 const (
 	Existed = "Existed"
-	NotOurs = "NotOurs" // the container carries no mark of ours
+	NotOurs = "NotOurs" // the container has no mark of CNSBench
 )
 
-// Marker is the object by which a container is known as ours where containers
-// have no properties of their own; Mark is what it begins with.
+// Marker is the object that marks a container as CNSBench's where containers have no metadata; its content begins
+// with Mark.
 const (
 	Marker = ".cnsbench-owner"
 	Mark   = "cnsbench.dev/v1 owns this container and may delete what is in it"
@@ -53,10 +52,9 @@ type Request struct {
 	Verb      Verb
 	Container []byte
 	Object    []byte // List: the prefix of the keys
-	// Get: Length < 0 is the whole object; otherwise Offset, a multiple of
-	// body.Block, and Length are a range.
+	// Get: Length < 0 is the whole object; otherwise Offset, a multiple of payload.Block, and Length are a range.
 	Offset, Length int64
-	Verify         bool // check what is read
+	Verify         bool // check the content
 	// Put: the content, which is a body with that Writer, unless File is set.
 	Size     int64
 	Writer   uint64
@@ -78,13 +76,13 @@ func (r *Request) ID() payload.ID {
 
 // Result is what became of a Request. Times are on the run's clock.
 type Result struct {
-	// Status of HTTP, or what is most like it; 0 without an answer.
+	// Status is the HTTP status, or the closest to it; 0 without a response.
 	Status int
-	// Code says more than the status: the server's own word, or one of ours.
+	// Code details the status: the server's error code, or one of the constants above.
 	Code    string
 	Failure httpconn.Kind // why there is no answer
 	Detail  string        // for people: the message of an error
-	// Violation is what is wrong with the content that was read.
+	// Violation is the fault of the content that was read.
 	Violation payload.Violation
 	Bytes     int64 // of content, moved either way
 	// Writer is the write that made the content that a Get with Verify found
@@ -108,13 +106,13 @@ type Result struct {
 	Drain     int64 // ns from First to the last byte of the answer
 }
 
-// OK says whether the operation did what it was to do.
+// OK reports whether the operation succeeded.
 func (r *Result) OK() bool {
 	return r.Failure == "" && r.Violation == payload.Sound && r.Status >= 200 && r.Status < 300 && r.Code != NotOurs
 }
 
-// Absent says whether the store answered that what was asked for is not there. A
-// 404 may be about something else: the account, the token, the mark.
+// Absent reports whether the store answered that the object or container does not exist. A 404 may also concern the
+// account, the token or the mark.
 func (r *Result) Absent() bool {
 	return r.Failure == "" && r.Status == 404 && slices.Contains(absentCodes, r.Code)
 }
@@ -138,15 +136,13 @@ func (r *Result) Label() string {
 	return s
 }
 
-// Client is one worker's access. It is not safe for concurrent use, but for
-// Abort. It never repeats a request by itself, except once with a new token
-// where the old one had expired, which Attempts says.
+// Client is one worker's access. It is not safe for concurrent use, except for Abort. It never repeats a request by
+// itself, except once with a new token where the old one had expired, which Attempts says.
 type Client interface {
-	// Do carries r out and fills in all of res. It blocks until there is an
-	// answer, the endpoint's timeout without progress has passed, or Abort.
+	// Do executes r and fills in all of res. It blocks until there is an answer, the endpoint's timeout without
+	// progress has passed, or Abort.
 	Do(ctx context.Context, r *Request, res *Result)
-	// Abort ends what is under way, and all that comes after, with
-	// wire.Aborted.
+	// Abort ends the request in progress and all later ones with httpconn.Aborted.
 	Abort()
 	Close()
 }

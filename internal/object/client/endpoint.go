@@ -16,12 +16,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Endpoint reads where a store is, how it is reached and how it is to be trusted:
-// settings proxyhost, proxyport, cafile, no_verify_ssl and timeout. The path of the URL is returned beside it.
-func Endpoint(address string, settings map[string]string, clock op.Clock) (ep httpconn.Endpoint, path string, err error) {
+// Endpoint parses the address of a store and its settings proxyhost, proxyport, cafile, no_verify_ssl and timeout. It
+// also returns the path of the URL.
+func Endpoint(address string, settings map[string]string, clock op.Clock) (ep httpconn.Endpoint, path string,
+	err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return ep, "", fmt.Errorf("%q is no address such as http://HOST:PORT", address)
+		return ep, "", fmt.Errorf("invalid address %q: want http://HOST:PORT", address)
 	}
 	if ep.Timeout, err = Timeout(settings["timeout"]); err != nil {
 		return ep, "", err
@@ -43,8 +44,8 @@ func Endpoint(address string, settings map[string]string, clock op.Clock) (ep ht
 	return ep, u.EscapedPath(), nil
 }
 
-// proxy is the address of one, empty if there is none. COSBench ignores one setting
-// without the other; here nobody is left to think that it is used.
+// proxy is the address of a proxy; empty without one. COSBench ignores one setting without the other; here that is an
+// error.
 func proxy(host, port string) (string, error) {
 	if host == "" && port == "" {
 		return "", nil
@@ -53,7 +54,7 @@ func proxy(host, port string) (string, error) {
 		return "", errors.New("proxyhost and proxyport belong together: give both, or neither")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("proxyport=%s is no port", port)
+		return "", fmt.Errorf("invalid proxyport=%s", port)
 	}
 	if strings.ContainsAny(host, "/@ ") || !Fits(host) {
 		return "", errors.New("proxyhost must be a host's name or address, without a scheme")
@@ -62,7 +63,8 @@ func proxy(host, port string) (string, error) {
 }
 
 func trust(name string, settings map[string]string) (*tls.Config, error) {
-	c := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	c := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12,
+		ClientSessionCache: tls.NewLRUClientSessionCache(0)}
 	if v := settings["no_verify_ssl"]; v != "" {
 		b, err := strconv.ParseBool(v)
 		if err != nil {
@@ -83,8 +85,8 @@ func trust(name string, settings map[string]string) (*tls.Config, error) {
 	return c, nil
 }
 
-// Fits says whether a text can stand in a header of HTTP: one that cannot, such
-// as a key with a line break in it, would change the request around it.
+// Fits reports whether a text can stand in a header of HTTP: one that cannot, such as a key with a line break in it,
+// would change the request around it.
 func Fits(text string) bool {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] == 0x7f {

@@ -119,7 +119,8 @@ func (h *HTTP) Read(ctx context.Context, r *Request, res *Result) bool {
 		res.Writer = h.checker.Writer()
 	}
 	if res.Violation == payload.Sound && r.Length >= 0 && h.counted != r.Length && res.Status == 206 {
-		res.Violation, res.Detail = payload.Short, fmt.Sprintf("%s/%s: %d bytes of %d", r.Container, r.Object, h.counted, r.Length)
+		res.Violation, res.Detail = payload.Short, fmt.Sprintf("%s/%s: %d bytes of %d", r.Container, r.Object,
+			h.counted, r.Length)
 	}
 	return true
 }
@@ -144,7 +145,7 @@ func Timeout(text string) (time.Duration, error) {
 	}
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || ms < 1 || ms > 86_400_000 {
-		return 0, fmt.Errorf("timeout=%s is no number of milliseconds up to a day", text)
+		return 0, fmt.Errorf("invalid timeout=%s: want milliseconds, up to a day", text)
 	}
 	return time.Duration(ms) * time.Millisecond, nil
 }

@@ -8,7 +8,8 @@ import (
 )
 
 func TestTimeout(t *testing.T) {
-	for text, want := range map[string]time.Duration{"": 30 * time.Second, "1": time.Millisecond, "86400000": 24 * time.Hour} {
+	for text, want := range map[string]time.Duration{"": 30 * time.Second, "1": time.Millisecond,
+		"86400000": 24 * time.Hour} {
 		if got, err := client.Timeout(text); err != nil || got != want {
 			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
 		}

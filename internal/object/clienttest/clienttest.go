@@ -1,6 +1,4 @@
-// Package clienttest is the conformance suite of stores: what every adaptor
-// must do alike, whatever it speaks. Keeps says that the store remembers what
-// it was given; the null kinds do not.
+// Package clienttest is the conformance suite of clients: what all backends do in the same way.
 package clienttest
 
 import (
@@ -19,10 +17,9 @@ import (
 // Options of the suite.
 type Options struct {
 	Store client.Store
-	// Keeps: what was written can be read, and what was deleted cannot.
+	// Keeps: what was written can be read, and what was deleted cannot; the null kinds keep nothing.
 	Keeps bool
-	// Foreign makes a container behind the store's back, as somebody else
-	// would; nil: not tested.
+	// Foreign makes a container without the mark, as another program would; nil: not tested.
 	Foreign func(t *testing.T, name string)
 	// PartSize of multipart writes that the server takes; 0: not tested.
 	PartSize int64
@@ -57,7 +54,7 @@ func Run(t *testing.T, o Options) {
 	t.Run("abort", s.abort)
 }
 
-// do carries r out and checks what must hold of every result.
+// do executes r and checks what must hold of every result.
 func (s *suite) do(t *testing.T, r client.Request) client.Result {
 	t.Helper()
 	var res client.Result
@@ -75,7 +72,7 @@ func (s *suite) do(t *testing.T, r client.Request) client.Result {
 	return res
 }
 
-// must carries r out, which has to succeed.
+// must executes r, which has to succeed.
 func (s *suite) must(t *testing.T, r client.Request) client.Result {
 	t.Helper()
 	res := s.do(t, r)
@@ -85,15 +82,16 @@ func (s *suite) must(t *testing.T, r client.Request) client.Result {
 	return res
 }
 
-// absent carries r out, which must find nothing where the store keeps things.
+// absent executes r, which must find nothing where the store keeps things.
 func (s *suite) absent(t *testing.T, r client.Request) {
 	t.Helper()
 	if res := s.do(t, r); s.Keeps && !res.Absent() {
-		t.Errorf("verb %d of %s/%s: %s %s, want 404 of what is asked for", r.Verb, r.Container, r.Object, res.Label(), res.Detail)
+		t.Errorf("verb %d of %s/%s: %s %s, want 404 of what is asked for", r.Verb, r.Container, r.Object, res.Label(),
+			res.Detail)
 	}
 }
 
-// container makes one of ours and removes it after the test, with what is in it.
+// container makes a marked container and removes it, with its objects, after the test.
 func (s *suite) container(t *testing.T, name string, objects ...string) []byte {
 	t.Helper()
 	c := []byte(s.Prefix + name)
@@ -132,7 +130,8 @@ func (s *suite) life(t *testing.T) {
 		t.Errorf("%d keys, of which %d begin with b; want at least 2, and 1", list.Keys, prefixed.Keys)
 	}
 	// A copy holds the bytes of another object, which its stamps say.
-	if res := s.do(t, client.Request{Verb: client.Get, Container: c, Object: b, Length: -1, Verify: true}); s.Keeps && res.Violation != payload.Misplaced {
+	if res := s.do(t, client.Request{Verb: client.Get, Container: c, Object: b, Length: -1, Verify: true}); s.Keeps &&
+		res.Violation != payload.Misplaced {
 		t.Errorf("the copy was read as %q, want %q", res.Violation, payload.Misplaced)
 	}
 	s.must(t, client.Request{Verb: client.Delete, Container: c, Object: a})
@@ -149,12 +148,14 @@ func (s *suite) sizes(t *testing.T) {
 			if size == 0 && zero {
 				continue
 			}
-			r := client.Request{Verb: client.Put, Container: c, Object: o, Size: size, Writer: uint64(size), Zero: zero, Chunked: s.Chunked && size%2 == 1}
+			r := client.Request{Verb: client.Put, Container: c, Object: o, Size: size, Writer: uint64(size),
+				Zero: zero, Chunked: s.Chunked && size%2 == 1}
 			s.must(t, r)
 			if !s.Keeps {
 				continue
 			}
-			get := client.Request{Verb: client.Get, Container: c, Object: o, Length: -1, Verify: size > 0, Zero: zero} // nothing is short
+			get := client.Request{Verb: client.Get, Container: c, Object: o, Length: -1, Verify: size > 0,
+				Zero: zero} // nothing is short
 			if got := s.must(t, get); got.Bytes != size {
 				t.Errorf("%d bytes were written, %d read", size, got.Bytes)
 			}
@@ -165,13 +166,15 @@ func (s *suite) sizes(t *testing.T) {
 		return
 	}
 	for _, r := range [][2]int64{{0, 4096}, {4096, 10000}, {98304, 1696}} {
-		got := s.must(t, client.Request{Verb: client.Get, Container: c, Object: o, Offset: r[0], Length: r[1], Verify: true})
+		got := s.must(t, client.Request{Verb: client.Get, Container: c, Object: o, Offset: r[0], Length: r[1],
+			Verify: true})
 		if got.Bytes != r[1] {
 			t.Errorf("range %v: %d bytes", r, got.Bytes)
 		}
 	}
 	for _, verify := range []bool{false, true} {
-		if res := s.do(t, client.Request{Verb: client.Get, Container: c, Object: o, Offset: 98304, Length: 4096, Verify: verify}); res.OK() {
+		if res := s.do(t, client.Request{Verb: client.Get, Container: c, Object: o, Offset: 98304, Length: 4096,
+			Verify: verify}); res.OK() {
 			t.Errorf("a range that ends behind the object, verify %v: %s with %d bytes", verify, res.Label(), res.Bytes)
 		}
 	}
@@ -244,7 +247,8 @@ func (s *suite) names(t *testing.T) {
 	if want := []string{odd}; s.Keeps && !slices.Equal(list.Names, want) {
 		t.Errorf("the keys that begin with %q are %q, want %q", "ö b+", list.Names, want)
 	}
-	if list := s.must(t, client.Request{Verb: client.List, Container: c, Object: []byte(odd), MaxKeys: 1}); list.Listed != s.Keeps {
+	if list := s.must(t, client.Request{Verb: client.List, Container: c, Object: []byte(odd),
+		MaxKeys: 1}); list.Listed != s.Keeps {
 		t.Errorf("a listing has %q: %v, want %v", odd, list.Listed, s.Keeps)
 	}
 }
@@ -258,7 +262,8 @@ func (s *suite) ownership(t *testing.T) {
 		t.Errorf("made again: %s, want %s", again.Label(), client.Existed)
 	}
 	s.must(t, client.Request{Verb: client.Put, Container: c, Object: []byte("o"), Size: 10, Writer: 3})
-	if res := s.do(t, client.Request{Verb: client.RemoveContainer, Container: c}); s.Keeps && (res.OK() || res.Status != 409) {
+	if res := s.do(t, client.Request{Verb: client.RemoveContainer, Container: c}); s.Keeps &&
+		(res.OK() || res.Status != 409) {
 		t.Errorf("a container with an object in it was removed: %s", res.Label())
 	}
 	s.must(t, client.Request{Verb: client.CheckOwner, Container: c}) // the mark is still there
@@ -267,7 +272,8 @@ func (s *suite) ownership(t *testing.T) {
 	}
 	name := s.Prefix + "theirs"
 	s.Foreign(t, name)
-	if res := s.must(t, client.Request{Verb: client.MakeContainer, Container: []byte(name)}); res.Code != client.Existed {
+	if res := s.must(t, client.Request{Verb: client.MakeContainer,
+		Container: []byte(name)}); res.Code != client.Existed {
 		t.Errorf("%s, want %s", res.Label(), client.Existed)
 	}
 	for _, v := range []client.Verb{client.CheckOwner, client.RemoveContainer} {

@@ -43,7 +43,8 @@ func hosts(t *testing.T, n int, change func(*ServeOptions)) *bench {
 	for i := range n {
 		time.Sleep(3 * time.Millisecond) // so that no two clocks agree
 		clock := op.NewClock()
-		o := ServeOptions{Token: token, Version: "test", Silence: patience, Clock: clock, Sleep: run.PreciseSleep, Say: func(string) {},
+		o := ServeOptions{Token: token, Version: "test", Silence: patience, Clock: clock, Sleep: run.PreciseSleep,
+			Say:   func(string) {},
 			About: []byte(fmt.Sprintf(`{"host":%d}`, i)),
 			Open: func(bool) func(*model.Store) (client.Store, error) {
 				return (&backend.Opener{Clock: clock, Getenv: func(string) string { return "" }}).Store
@@ -96,7 +97,8 @@ func files(root, main string) string {
 }
 
 func config(w *model.Workload, hosts []Host) Config {
-	return Config{Workload: w, Hosts: hosts, Token: token, Version: "test", Clock: op.NewClock(), RunID: "r", Seed: 7, Grace: time.Second, Silence: patience, Sleep: run.PreciseSleep}
+	return Config{Workload: w, Hosts: hosts, Token: token, Version: "test", Clock: op.NewClock(), RunID: "r", Seed: 7,
+		Grace: time.Second, Silence: patience, Sleep: run.PreciseSleep}
 }
 
 // notes are what an observer was told.
@@ -110,7 +112,8 @@ type notes struct {
 }
 
 func newNotes() *notes {
-	return &notes{began: map[string]bool{}, rows: map[string]int64{}, seconds: map[string]int64{}, merged: map[string]int64{}, starts: map[string]op.Time{}}
+	return &notes{began: map[string]bool{}, rows: map[string]int64{}, seconds: map[string]int64{},
+		merged: map[string]int64{}, starts: map[string]op.Time{}}
 }
 
 func sum(cells loadgen.Cells) (n int64) {
@@ -155,7 +158,7 @@ func (n *notes) hasBegun(what string) bool {
 	return n.began[what]
 }
 
-func dial(t *testing.T, c Config) *Fleet {
+func dial(t *testing.T, c Config) *Controller {
 	t.Helper()
 	f, err := Dial(t.Context(), c)
 	if err != nil {
@@ -165,7 +168,7 @@ func dial(t *testing.T, c Config) *Fleet {
 	return f
 }
 
-func carry(soft context.Context, f *Fleet, n *notes) *loadgen.Result {
+func carry(soft context.Context, f *Controller, n *notes) *loadgen.Result {
 	f.Observer = n
 	return loadgen.Sequence(soft, context.Background(), f.Workload, f.Stage, n.StageEnded)
 }
@@ -200,7 +203,8 @@ func TestHostsCarryOutAWorkloadTogether(t *testing.T) {
 	if left := entries(t, root); left != 0 {
 		t.Errorf("%d things are left", left)
 	}
-	want := map[string]int64{"init/init": 4, "prepare/prepare": 100, "main/mixed": 1001, "main/pinned": 10, "timed/timed": 1000, "cleanup/cleanup": 100, "dispose/dispose": 4}
+	want := map[string]int64{"init/init": 4, "prepare/prepare": 100, "main/mixed": 1001, "main/pinned": 10,
+		"timed/timed": 1000, "cleanup/cleanup": 100, "dispose/dispose": 4}
 	got, byHost := map[string]int64{}, map[string]int64{}
 	for _, s := range r.Stages {
 		for _, w := range s.Works {
@@ -210,15 +214,18 @@ func TestHostsCarryOutAWorkloadTogether(t *testing.T) {
 			for _, w := range h.Works {
 				byHost[s.Name+"/"+w.Work.Name] += sum(w.Cells)
 				if s.Name == "timed" && (sum(w.Cells) < 300 || w.Work.Workers != 2) {
-					t.Errorf("host %s did %d operations of the rate with %d workers", h.Host, sum(w.Cells), w.Work.Workers)
+					t.Errorf("host %s did %d operations of the rate with %d workers", h.Host, sum(w.Cells),
+						w.Work.Workers)
 				}
 				if w.Work.Name == "pinned" && h.Host != "h1" {
 					t.Errorf("host %s did what was for h1", h.Host)
 				}
 			}
 			// When to begin was told by what was known of its clock then, so that it may begin too early by that error.
-			if skew := h.Start - h.Intended; s.Name != "wait" && (int64(skew) < -h.StartErr-int64(time.Millisecond) || skew > op.Time(3*time.Second)) {
-				t.Errorf("host %s began %s %v ± %v after the agreed instant", h.Host, s.Name, time.Duration(skew), time.Duration(h.StartErr))
+			if skew := h.Start - h.Intended; s.Name != "wait" &&
+				(int64(skew) < -h.StartErr-int64(time.Millisecond) || skew > op.Time(3*time.Second)) {
+				t.Errorf("host %s began %s %v ± %v after the agreed instant", h.Host, s.Name, time.Duration(skew),
+					time.Duration(h.StartErr))
 			}
 		}
 	}
@@ -228,7 +235,8 @@ func TestHostsCarryOutAWorkloadTogether(t *testing.T) {
 			t.Errorf("%s: %d operations, want %d", name, got[name], want)
 		}
 		if byHost[name] != got[name] || n.rows[name] != got[name] || n.merged[name] != got[name] {
-			t.Errorf("%s: %d operations together, %d by host, %d in rows, %d in intervals", name, got[name], byHost[name], n.rows[name], n.merged[name])
+			t.Errorf("%s: %d operations together, %d by host, %d in rows, %d in intervals", name, got[name],
+				byHost[name], n.rows[name], n.merged[name])
 		}
 	}
 	if s := r.Stages[3]; s.Ended-s.Began < op.Time(time.Second) {
@@ -273,14 +281,17 @@ func TestLateHost(t *testing.T) {
 		}
 		f := figures[0]
 		behind := time.Duration(f.Cell.Late.Max())
-		if n := f.OK + f.Lost; n < 199 || n > 200 || h.Host == "slow" && (behind < late-20*time.Millisecond || time.Duration(h.Start-h.Intended) < late) || h.Works[0].To-h.Works[0].From != op.Time(2*time.Second) {
-			t.Errorf("host %s: %d of 200 were due, up to %v late, in a window of %v", h.Host, n, behind, time.Duration(h.Works[0].To-h.Works[0].From))
+		if n := f.OK + f.Lost; n < 199 || n > 200 || h.Host == "slow" && (behind < late-20*time.Millisecond ||
+			time.Duration(h.Start-h.Intended) < late) || h.Works[0].To-h.Works[0].From != op.Time(2*time.Second) {
+			t.Errorf("host %s: %d of 200 were due, up to %v late, in a window of %v", h.Host, n, behind,
+				time.Duration(h.Works[0].To-h.Works[0].From))
 		}
 	}
 }
 
 func TestDialRefused(t *testing.T) {
-	good, other, newer, busy := hosts(t, 1, nil), hosts(t, 1, func(o *ServeOptions) { o.Token = "quite another token" }),
+	good, other, newer, busy := hosts(t, 1, nil), hosts(t, 1,
+		func(o *ServeOptions) { o.Token = "quite another token" }),
 		hosts(t, 1, func(o *ServeOptions) { o.Version = "v9" }), hosts(t, 1, nil)
 	w := parse(t, files(t.TempDir(), ""))
 	dial(t, config(w, busy.hosts))
@@ -300,12 +311,14 @@ func TestDialRefused(t *testing.T) {
 	}()
 	defer silent.Close()
 	list := func(b *bench, name string) Host { return Host{name, b.hosts[0].Address} }
-	all := []Host{list(good, "good"), list(other, "other"), list(newer, "newer"), list(busy, "busy"), {"web", silent.Addr().String()}, {"nobody", "127.0.0.1:1"}}
+	all := []Host{list(good, "good"), list(other, "other"), list(newer, "newer"), list(busy, "busy"),
+		{"web", silent.Addr().String()}, {"nobody", "127.0.0.1:1"}}
 	_, err = Dial(t.Context(), config(w, all))
 	if !errors.Is(err, ErrToken) || !errors.Is(err, ErrVersion) || !errors.Is(err, ErrBusy) {
 		t.Errorf("%v", err)
 	}
-	for _, says := range []string{"host other (", "host newer (", "host busy (", "host web (", "host nobody (", "connection refused", "version test", "works for the controller at"} {
+	for _, says := range []string{"host other (", "host newer (", "host busy (", "host web (", "host nobody (",
+		"connection refused", "version test", "in use by the controller at"} {
 		if !strings.Contains(fmt.Sprint(err), says) {
 			t.Errorf("%q is not in %v", says, err)
 		}
@@ -377,7 +390,8 @@ func TestLostHost(t *testing.T) {
 			n := newNotes()
 			when(t, n, "main on 1", 1500*time.Millisecond, gone)
 			r := carry(t.Context(), f, n)
-			if r.Err == nil || !strings.Contains(r.Err.Error(), "stage main: host h1 (") || !strings.Contains(r.Err.Error(), "is lost") {
+			if r.Err == nil || !strings.Contains(r.Err.Error(), "stage main: host h1 (") ||
+				!strings.Contains(r.Err.Error(), "is lost") {
 				t.Fatalf("%v", r.Err)
 			}
 			if left := entries(t, root); left != 0 {
@@ -396,7 +410,8 @@ func TestLostHost(t *testing.T) {
 				switch {
 				case h.Host != "h1" && (h.Lost != nil || h.Err != nil || did < 397 || did > 400):
 					t.Errorf("host %s did %d operations: %v", h.Host, did, h.Err)
-				case h.Host == "h1" && (h.Lost == nil || did < 70 || did > 399 || did+lost < 398 || did+lost > 400 || len(h.Missing) != 1 || !strings.Contains(h.Missing[0], "2 of 6 workers")):
+				case h.Host == "h1" && (h.Lost == nil || did < 70 || did > 399 || did+lost < 398 || did+lost > 400 ||
+					len(h.Missing) != 1 || !strings.Contains(h.Missing[0], "2 of 6 workers")):
 					t.Errorf("host %s did %d operations, %d are lost: %v, %q", h.Host, did, lost, h.Lost, h.Missing)
 				}
 			}
@@ -527,7 +542,8 @@ func TestHostThatCannotBegin(t *testing.T) {
 	bad.hosts[0].Name = "bad"
 	w := parse(t, files(root, ""))
 	r := carry(t.Context(), dial(t, config(w, append(b.hosts, bad.hosts...))), newNotes())
-	if r.Err == nil || !strings.Contains(r.Err.Error(), "stage init: host bad (") || !strings.Contains(r.Err.Error(), "no store here") {
+	if r.Err == nil || !strings.Contains(r.Err.Error(), "stage init: host bad (") ||
+		!strings.Contains(r.Err.Error(), "no store here") {
 		t.Errorf("%v", r.Err)
 	}
 	if left := entries(t, root); left != 0 {
@@ -537,7 +553,8 @@ func TestHostThatCannotBegin(t *testing.T) {
 
 func TestParseHosts(t *testing.T) {
 	got, err := ParseHosts("a=10.0.0.1:90, 10.0.0.2:90,b=[::1]:91")
-	if err != nil || len(got) != 3 || got[0] != (Host{"a", "10.0.0.1:90"}) || got[1] != (Host{"10.0.0.2:90", "10.0.0.2:90"}) || got[2] != (Host{"b", "[::1]:91"}) {
+	if err != nil || len(got) != 3 || got[0] != (Host{"a", "10.0.0.1:90"}) ||
+		got[1] != (Host{"10.0.0.2:90", "10.0.0.2:90"}) || got[2] != (Host{"b", "[::1]:91"}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, text := range []string{"", "a", "a=", "=h:1", "h:1,", "h:", ":1", "h:1,h:1", "a=h:1,a=g:1", "a=h:1,b=h:1"} {

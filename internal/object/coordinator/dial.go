@@ -19,11 +19,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Why a host cannot be had.
+// Reasons why a host cannot be used.
 var (
-	ErrToken   = errors.New("it has another token, or is no worker of CNSBench")
-	ErrVersion = errors.New("it is of another version: install the same on all hosts")
-	ErrBusy    = errors.New("another controller has it")
+	ErrToken   = errors.New("authentication failed: token mismatch, or not a cnsbench worker")
+	ErrVersion = errors.New("version mismatch: install the same version on all hosts")
+	ErrBusy    = errors.New("in use by another controller")
 )
 
 // Host is one of those that carry a workload out. Works name hosts by Name.
@@ -40,10 +40,10 @@ func ParseHosts(text string) ([]Host, error) {
 		}
 		host, port, err := net.SplitHostPort(address)
 		if err != nil || host == "" || port == "" || name == "" {
-			return nil, fmt.Errorf("%q is not HOST:PORT or NAME=HOST:PORT", part)
+			return nil, fmt.Errorf("invalid host %q: want HOST:PORT or NAME=HOST:PORT", part)
 		}
 		if slices.ContainsFunc(hosts, func(h Host) bool { return h.Name == name || h.Address == address }) {
-			return nil, fmt.Errorf("the host %q stands there twice", part)
+			return nil, fmt.Errorf("duplicate host %q", part)
 		}
 		hosts = append(hosts, Host{name, address})
 	}
@@ -60,7 +60,7 @@ type Config struct {
 	Silence  time.Duration // 0: Silence
 	RunID    string
 	Seed     uint64
-	// Grace is how long after a work's end its operations in flight are awaited.
+	// Grace is how long to wait for operations in flight after a work's end.
 	Grace time.Duration
 	// OwnCredentials has each host look for them itself; else they are sent those
 	// in Workload.
@@ -69,8 +69,8 @@ type Config struct {
 	Sleep func(ctx context.Context, until time.Time) bool
 }
 
-// Fleet is hosts that wait for work.
-type Fleet struct {
+// Controller is hosts that wait for work.
+type Controller struct {
 	Config
 	Observer Observer // to be set before the first stage
 	peers    []*peer
@@ -80,7 +80,7 @@ type Fleet struct {
 	reading  sync.WaitGroup
 }
 
-// event is what a host said, or that it is lost.
+// event is a message of a host, or its loss.
 type event struct {
 	from *peer
 	frame
@@ -100,9 +100,9 @@ type peer struct {
 	gone error // nothing more is heard of it
 }
 
-// Dial reaches all hosts and joins their clocks to the run's. If one cannot be
-// had, none is taken, and the error names each with its reason.
-func Dial(ctx context.Context, c Config) (*Fleet, error) {
+// Dial connects to all hosts and synchronises their clocks with the run's. If it cannot use one, it uses none, and
+// the error names each with its reason.
+func Dial(ctx context.Context, c Config) (*Controller, error) {
 	if err := transport.CheckToken(c.Token); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func Dial(ctx context.Context, c Config) (*Fleet, error) {
 		c.Silence = Silence
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	f := &Fleet{Config: c, closed: life.Done(), end: end, inbox: make(chan event, 64)}
+	f := &Controller{Config: c, closed: life.Done(), end: end, inbox: make(chan event, 64)}
 	failures := make([]error, len(c.Hosts))
 	var wait sync.WaitGroup
 	for i, h := range c.Hosts {
@@ -143,19 +143,19 @@ func label(h Host) string {
 	return h.Name + " (" + h.Address + ")"
 }
 
-// Close gives the hosts back. What they have not ended they end at once.
-func (f *Fleet) Close() {
+// Close releases the hosts, which stop at once.
+func (f *Controller) Close() {
 	f.end()
 	for _, p := range f.peers {
 		if p.link != nil {
-			_ = p.link.Close() // nothing is to be saved
+			_ = p.link.Close() // nothing to save
 		}
 	}
 	f.reading.Wait()
 }
 
 // About is what each host says of its machine, in the order of Hosts.
-func (f *Fleet) About() []json.RawMessage {
+func (f *Controller) About() []json.RawMessage {
 	var all []json.RawMessage
 	for _, p := range f.peers {
 		all = append(all, p.about)
@@ -164,7 +164,7 @@ func (f *Fleet) About() []json.RawMessage {
 }
 
 // Offsets are how far each host's clock is from the run's, with ±, in ns.
-func (f *Fleet) Offsets() (offsets, errs []int64) {
+func (f *Controller) Offsets() (offsets, errs []int64) {
 	for _, p := range f.peers {
 		now := f.Clock.Now()
 		at, plusMinus := p.hostTime(now)
@@ -180,7 +180,7 @@ const (
 )
 
 // reach makes one attempt: TLS, proofs, clocks, setup.
-func (f *Fleet) reach(ctx context.Context, p *peer) error {
+func (f *Controller) reach(ctx context.Context, p *peer) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
 	defer cancel()
 	l, err := transport.DialUnverified(ctx, p.Address, f.Silence)
@@ -197,23 +197,25 @@ func (f *Fleet) reach(ctx context.Context, p *peer) error {
 	if err := p.conn.SyncClock(&p.clocks); err != nil {
 		return err
 	}
-	return p.conn.Write(&frame{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace, OwnCredentials: f.OwnCredentials}})
+	return p.conn.Write(&frame{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace,
+		OwnCredentials: f.OwnCredentials}})
 }
 
 // introduce proves the token and checks that the host has it too.
-func (f *Fleet) introduce(p *peer) error {
+func (f *Controller) introduce(p *peer) error {
 	proof, err := p.link.Proof(f.Token, asController)
 	if err != nil {
 		return err
 	}
-	if err := p.conn.Write(&frame{Hello: &hello{Magic: magic, Proto: Proto, Version: f.Version, Proof: proof}}); err != nil {
+	if err := p.conn.Write(&frame{Hello: &hello{Magic: magic, Proto: Proto, Version: f.Version,
+		Proof: proof}}); err != nil {
 		return err
 	}
 	var l frame
 	err = p.conn.Read(&l)
 	switch {
 	case errors.Is(err, io.EOF):
-		return errors.New("it closed the connection: it may have too many, or is no worker of CNSBench")
+		return errors.New("connection closed: the host has too many connections, or is not a cnsbench worker")
 	case err != nil:
 		return err
 	case l.Refuse != nil:
@@ -221,23 +223,23 @@ func (f *Fleet) introduce(p *peer) error {
 		if kind := kinds[l.Refuse.Kind]; kind != nil {
 			return fmt.Errorf("%w (it says: %s)", kind, l.Refuse.Reason)
 		}
-		return fmt.Errorf("it refused: %s", l.Refuse.Reason)
+		return fmt.Errorf("refused: %s", l.Refuse.Reason)
 	case l.Welcome == nil:
-		return errors.New("what answers there is no worker of CNSBench")
+		return errors.New("not a cnsbench worker")
 	}
 	knows, err := p.link.VerifyProof(f.Token, asHost, l.Welcome.Proof)
 	if err != nil {
 		return err
 	}
 	if !knows {
-		return fmt.Errorf("%w: it could not prove it", ErrToken)
+		return fmt.Errorf("%w: invalid proof", ErrToken)
 	}
 	p.about = l.Welcome.About
 	return nil
 }
 
-// listen hands on what a host says until it is lost.
-func (f *Fleet) listen(p *peer) {
+// listen passes on the messages of a host until it is lost.
+func (f *Controller) listen(p *peer) {
 	for {
 		var l frame
 		err := p.conn.Read(&l)
@@ -246,7 +248,7 @@ func (f *Fleet) listen(p *peer) {
 			continue
 		}
 		if errors.Is(err, io.EOF) {
-			err = errors.New("it closed the connection")
+			err = errors.New("connection closed")
 		}
 		select {
 		case <-f.closed:
@@ -260,7 +262,7 @@ func (f *Fleet) listen(p *peer) {
 }
 
 // alive are the hosts that are not lost.
-func (f *Fleet) alive() []*peer {
+func (f *Controller) alive() []*peer {
 	return slices.DeleteFunc(slices.Clone(f.peers), func(p *peer) bool { return p.gone != nil })
 }
 

@@ -49,11 +49,13 @@ func TestEachHostHasItsOwnNullServer(t *testing.T) {
 	f.Observer = newNotes()
 	r := f.OnNullServers(100)(t.Context(), t.Context(), &w.Stages[0])
 	if r.Err != nil || len(r.Hosts) != 2 || started.Load() != 2 || stopped.Load() != 2 || asked.Load() != 0 {
-		t.Fatalf("%v: %d hosts, %d servers, %d stopped, the store was asked %d times", r.Err, len(r.Hosts), started.Load(), stopped.Load(), asked.Load())
+		t.Fatalf("%v: %d hosts, %d servers, %d stopped, the store was asked %d times", r.Err, len(r.Hosts),
+			started.Load(), stopped.Load(), asked.Load())
 	}
 	fast, limited := r.Hosts[0].PerSecond(), r.Hosts[1].PerSecond()
 	if limited > 201 || limited < 20 || fast < limited { // two workers each
-		t.Errorf("%.0f and %.0f operations a second, want the second's at most 200 and the first's above", fast, limited)
+		t.Errorf("%.0f and %.0f operations a second, want the second's at most 200 and the first's above", fast,
+			limited)
 	}
 	// Beside it stages go to the store, by the same hosts.
 	if r := f.Stage(t.Context(), t.Context(), &w.Stages[0]); asked.Load() == 0 || started.Load() != 2 {
@@ -62,7 +64,8 @@ func TestEachHostHasItsOwnNullServer(t *testing.T) {
 	// What one host cannot begin, none does, and none is lost for it.
 	failing.Store(1)
 	r = f.OnNullServers(100)(t.Context(), t.Context(), &w.Stages[0])
-	if r.Err == nil || !strings.Contains(r.Err.Error(), "host h0") || !strings.Contains(r.Err.Error(), "no port is left") || r.Hosts[0].Lost != nil || r.Hosts[1].Lost != nil {
+	if r.Err == nil || !strings.Contains(r.Err.Error(), "host h0") || !strings.Contains(r.Err.Error(),
+		"no port is left") || r.Hosts[0].Lost != nil || r.Hosts[1].Lost != nil {
 		t.Errorf("%v", r.Err)
 	}
 	for end := time.Now().Add(patience); stopped.Load() != started.Load(); time.Sleep(time.Millisecond) {

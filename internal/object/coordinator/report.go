@@ -38,7 +38,7 @@ type ended struct {
 	Works   []span        `json:"works,omitempty"`
 }
 
-// span is when a work was carried out and measured.
+// span is when a work was run and measured.
 type span struct {
 	Work  string  `json:"work"`
 	Began op.Time `json:"began"`
@@ -58,7 +58,8 @@ func endedOf(stage int, r *loadgen.StageResult) *ended {
 	e := &ended{Stage: stage, At: r.Ended, Err: text(r.Err), Usage: r.Usage}
 	for i := range r.Works {
 		w := &r.Works[i]
-		e.Works = append(e.Works, span{Work: w.Work.Name, Began: w.Began, From: w.From, To: w.To, Ended: w.Ended, Err: text(w.Err)})
+		e.Works = append(e.Works, span{Work: w.Work.Name, Began: w.Began, From: w.From, To: w.To, Ended: w.Ended,
+			Err: text(w.Err)})
 	}
 	return e
 }

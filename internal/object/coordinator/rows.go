@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// rows are the seconds of a work, of all hosts together: what each host did in
-// its k-th second is put together, told once no host has more to say of it.
+// rows are the seconds of a work, of all hosts together. The k-th row sums up the k-th second of each host; it is
+// reported when no host can add to it.
 type rows struct {
 	told int // rows
 	of   map[int]loadgen.Cells
@@ -38,7 +38,7 @@ func (t *tally) slowest(i int) int {
 	return k
 }
 
-// tell tells of the rows before k.
+// tell reports the rows before k.
 func (t *tally) tell(i, k int) {
 	r := &t.rows[i]
 	for ; r.told < k && len(r.of) > 0; r.told++ {
@@ -48,11 +48,11 @@ func (t *tally) tell(i, k int) {
 		}
 		delete(r.of, r.told)
 		from := t.at + op.Time(r.told)*op.Time(time.Second)
-		t.fleet.Observer.Second(t.spec.Name, &t.spec.Works[i], from, from+op.Time(time.Second), cells)
+		t.controller.Observer.Second(t.spec.Name, &t.spec.Works[i], from, from+op.Time(time.Second), cells)
 	}
 }
 
-// flush tells of all rows: the round is over.
+// flush reports all rows at the end of a round.
 func (t *tally) flush() {
 	for i := range t.rows {
 		t.tell(i, math.MaxInt)

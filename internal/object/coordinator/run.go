@@ -12,41 +12,39 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Observer is told how a run goes, from one goroutine. Times are of the run.
+// Observer follows a run. Its methods are called from one goroutine; times are on the run's clock.
 type Observer interface {
-	// Observer is told of all hosts together; never of an Interval.
+	// Observer receives the figures of all hosts together; its Interval is not called.
 	loadgen.Observer
 	// Host is that of the i-th host.
 	Host(i int) HostObserver
 }
 
-// HostObserver is told what one host does.
+// HostObserver receives the figures of one host.
 type HostObserver interface {
-	// Began is told when its works began, ± err ns, and when they were to.
+	// Began receives when its works began, ± err ns, and when they should have begun.
 	Began(s *model.Stage, intended, at op.Time, err int64)
-	// Second and Interval are load.Observer's. The usage is that of the host's
-	// process since it began.
+	// Second and Interval are part of loadgen.Observer. The usage is that of the host's process since it began.
 	Second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells, u loadgen.Usage)
 	Interval(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells)
 	Ended(h *loadgen.HostResult)
 }
 
-// Stage carries one out on all hosts together; it is for load.Sequence. A lost host
-// fails it, and what that was to clean up the others do. All is told the observer,
-// but its end.
-func (f *Fleet) Stage(ctx, hard context.Context, spec *model.Stage) *loadgen.StageResult {
+// Stage runs a stage on all hosts together, for loadgen.Sequence. A lost host fails it; the other hosts do its share
+// of a stage that cleans up. The observer receives everything except the stage's end.
+func (f *Controller) Stage(ctx, hard context.Context, spec *model.Stage) *loadgen.StageResult {
 	return f.stage(ctx, hard, spec, 0)
 }
 
 // OnNullServers is Stage, but that each host goes to a null server of its own,
 // with objects of so many bytes.
-func (f *Fleet) OnNullServers(size int64) func(ctx, hard context.Context, spec *model.Stage) *loadgen.StageResult {
+func (f *Controller) OnNullServers(size int64) func(ctx, hard context.Context, spec *model.Stage) *loadgen.StageResult {
 	return func(ctx, hard context.Context, spec *model.Stage) *loadgen.StageResult {
 		return f.stage(ctx, hard, spec, size)
 	}
 }
 
-func (f *Fleet) stage(ctx, hard context.Context, spec *model.Stage, nullSize int64) *loadgen.StageResult {
+func (f *Controller) stage(ctx, hard context.Context, spec *model.Stage, nullSize int64) *loadgen.StageResult {
 	t := newTally(f, spec)
 	f.Observer.StageBegan(spec, t.result.Began)
 	var failed error
@@ -65,11 +63,11 @@ func (f *Fleet) stage(ctx, hard context.Context, spec *model.Stage, nullSize int
 	return r
 }
 
-// round is one attempt to have a stage, or a part of one, carried out.
+// round is one attempt to have a stage, or a part of one, run.
 type round struct {
-	*Fleet
+	*Controller
 	tally   *tally
-	null    int64                  // size of the objects of null servers; 0: the stores are meant
+	null    int64                  // size of the objects of null servers; 0: use the stores
 	shares  map[*peer]*model.Stage // of those that have not ended
 	ready   map[*peer]bool
 	started bool
@@ -79,8 +77,9 @@ type round struct {
 }
 
 // round returns the shares that lost hosts did not end.
-func (f *Fleet) round(ctx, hard context.Context, t *tally, todo *model.Stage, nullSize int64) ([]*model.Stage, error) {
-	r := &round{Fleet: f, tally: t, null: nullSize, ready: map[*peer]bool{}}
+func (f *Controller) round(ctx, hard context.Context, t *tally, todo *model.Stage, nullSize int64) ([]*model.Stage,
+	error) {
+	r := &round{Controller: f, tally: t, null: nullSize, ready: map[*peer]bool{}}
 	if err := r.order(todo); err != nil {
 		return nil, err
 	}
@@ -96,7 +95,7 @@ func (f *Fleet) round(ctx, hard context.Context, t *tally, todo *model.Stage, nu
 			giveUp = time.After(f.Silence)
 		case <-giveUp:
 			for p := range r.shares {
-				r.lose(p, errors.New("it did not end when it was told to"))
+				r.lose(p, errors.New("it did not stop in time"))
 			}
 		case e := <-f.inbox:
 			r.take(e)
@@ -106,7 +105,7 @@ func (f *Fleet) round(ctx, hard context.Context, t *tally, todo *model.Stage, nu
 		}
 	}
 	if !r.started && len(r.left) > 0 {
-		r.left = []*model.Stage{todo} // nobody has begun
+		r.left = []*model.Stage{todo} // no host has begun
 	}
 	t.flush()
 	return r.left, r.failed
@@ -116,7 +115,7 @@ func (f *Fleet) round(ctx, hard context.Context, t *tally, todo *model.Stage, nu
 func (r *round) order(todo *model.Stage) error {
 	peers := r.alive()
 	if len(peers) == 0 {
-		return errors.New("no host is left")
+		return errors.New("no hosts left")
 	}
 	var names []string
 	for _, p := range peers {
@@ -126,7 +125,7 @@ func (r *round) order(todo *model.Stage) error {
 	part.Closure, part.Works = 0, slices.Clone(todo.Works)
 	for i := range part.Works {
 		if w := &part.Works[i]; loadgen.Cleans(todo) && !slices.Contains(names, w.Driver) {
-			w.Driver = "" // it is lost: anybody may clean up
+			w.Driver = "" // that host is lost: any host may clean up
 		}
 	}
 	r.shares = map[*peer]*model.Stage{}
@@ -161,15 +160,15 @@ func (r *round) orderOf(s *model.Stage) *order {
 	return o
 }
 
-// send tells a host something; the reader learns of an error.
+// send writes to a host; the reader notices an error.
 func (r *round) send(p *peer, l *frame) {
 	if err := p.conn.Write(l); err != nil {
 		_ = p.link.Close()
 	}
 }
 
-// lead is how long before the start of a stage hosts are told of it, beside
-// what the network takes, and what it takes to tell each.
+// lead is how long before the start of a stage the hosts receive it, without the time that the network takes;
+// leadEach is added for each host.
 const (
 	lead     = 250 * time.Millisecond
 	leadEach = 200 * time.Microsecond
@@ -224,7 +223,7 @@ func (r *round) lose(p *peer, why error) {
 	r.abandon()
 }
 
-// take does what follows from what a host said.
+// take handles a message of a host.
 func (r *round) take(e event) {
 	p := e.from
 	if p.gone != nil {
@@ -236,7 +235,7 @@ func (r *round) take(e event) {
 	case e.lost != nil:
 		err = e.lost
 	case s == nil:
-		err = errors.New("it said something though it has nothing to do")
+		err = errors.New("unexpected message: it has no share of the stage")
 	case e.Ready != nil && !r.started:
 		r.ready[p] = true
 	case e.Began != nil && r.started:
@@ -246,7 +245,7 @@ func (r *round) take(e event) {
 	case e.Ended != nil:
 		err = r.end(p, s, e.Ended)
 	default:
-		err = errors.New("it said what it must not say now")
+		err = errors.New("unexpected message")
 	}
 	if err != nil {
 		r.lose(p, err)

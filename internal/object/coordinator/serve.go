@@ -29,12 +29,12 @@ type ServeOptions struct {
 	// Open makes what opens stores. Without own they have the credentials that
 	// the controller sent, and no others.
 	Open func(own bool) func(*model.Store) (client.Store, error)
-	// Instead starts a null server on this machine, with objects of so many bytes,
-	// and has the works go there; what it returns ends it.
+	// Instead starts a null server on this machine, with objects of that many bytes, and redirects the works to it;
+	// stop ends it.
 	Instead func(ctx context.Context, works []model.Work, size int64) (stop func() error, err error)
 	// Sleep waits for an instant; false if ctx ended first.
 	Sleep func(ctx context.Context, until time.Time) bool
-	// About is told to controllers: what kind of machine this is.
+	// About describes this machine to controllers.
 	About json.RawMessage
 	Say   func(line string)
 }
@@ -47,9 +47,8 @@ type host struct {
 	with string // whom it serves; "": nobody
 }
 
-// Serve carries out what controllers that know the token order, one controller
-// at a time, until ctx ends. It closes the listener, and returns when what was
-// under way has ended.
+// Serve runs the orders of controllers that know the token, one controller at a time, until ctx ends. It closes the
+// listener, and returns when the last order has ended.
 func Serve(ctx context.Context, listener net.Listener, o ServeOptions) error {
 	h := &host{ServeOptions: o}
 	if h.Silence == 0 {
@@ -59,7 +58,8 @@ func Serve(ctx context.Context, listener net.Listener, o ServeOptions) error {
 	if err = errors.Join(transport.CheckToken(o.Token), err); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	return transport.Serve(ctx, listener, identity, h.session, func(from net.Addr, err error) { h.Say(fmt.Sprintf("controller at %s: %v", from, err)) })
+	return transport.Serve(ctx, listener, identity, h.session,
+		func(from net.Addr, err error) { h.Say(fmt.Sprintf("controller at %s: %v", from, err)) })
 }
 
 // session serves one controller until either side ends it.
@@ -70,12 +70,12 @@ func (h *host) session(ctx context.Context, l *transport.Link) error {
 	}
 	defer h.free()
 	l.SetSilence(h.Silence)
-	h.Say(fmt.Sprintf("controller at %s: it has this host now", l.RemoteAddr()))
+	h.Say(fmt.Sprintf("controller at %s: connected", l.RemoteAddr()))
 	ctx, cancel := context.WithCancel(ctx)
 	err := s.listen(ctx)
-	cancel() // what it ordered ends at once
+	cancel() // its orders end at once
 	s.rounds.Wait()
-	h.Say(fmt.Sprintf("controller at %s: gone; this host is free", l.RemoteAddr()))
+	h.Say(fmt.Sprintf("controller at %s: disconnected", l.RemoteAddr()))
 	return err
 }
 
@@ -88,7 +88,7 @@ func (h *host) admit(conn *message.Conn, l *transport.Link) error {
 	}
 	c := first.Hello
 	if c == nil || c.Magic != magic {
-		return errors.New("it is no controller of ours")
+		return errors.New("not a cnsbench controller")
 	}
 	no := func(kind, format string, args ...any) error {
 		r := refuse{Kind: kind, Reason: fmt.Sprintf(format, args...)}
@@ -99,17 +99,18 @@ func (h *host) admit(conn *message.Conn, l *transport.Link) error {
 		return err
 	}
 	if !knows {
-		return no(kindToken, "the token is another one")
+		return no(kindToken, "token mismatch")
 	}
 	if c.Proto != Proto || c.Version != h.Version {
-		return no(kindVersion, "the controller is version %s (protocol %d), this host is %s (%d)", c.Version, c.Proto, h.Version, Proto)
+		return no(kindVersion, "the controller is version %s (protocol %d), this host is %s (%d)", c.Version, c.Proto,
+			h.Version, Proto)
 	}
 	ours, err := l.Proof(h.Token, asHost)
 	if err != nil {
 		return err
 	}
 	if other := h.take(l.RemoteAddr().String()); other != "" {
-		return no(kindBusy, "it works for the controller at %s", other)
+		return no(kindBusy, "in use by the controller at %s", other)
 	}
 	if err := conn.Write(&frame{Welcome: &welcome{Proof: ours, About: h.About}}); err != nil {
 		h.free()

@@ -18,7 +18,7 @@ type session struct {
 	*host
 	conn   *message.Conn
 	runner *loadgen.Runner
-	begin  chan op.Time // of the stage under way
+	begin  chan op.Time // of the stage in progress
 	rounds sync.WaitGroup
 
 	mu        sync.Mutex
@@ -38,8 +38,9 @@ func (s *session) listen(ctx context.Context) error {
 		case l.Ping != nil:
 			err = s.conn.SendPong(&l.Time)
 		case l.Setup != nil && s.runner == nil:
-			s.runner = loadgen.NewRunner(loadgen.Config{Open: s.Open(l.Setup.OwnCredentials), Clock: s.Clock, Sleep: s.Sleep,
-				Seed: l.Setup.Seed, Grace: l.Setup.Grace, Observer: reporter{s}, Begin: s.atOnce})
+			s.runner = loadgen.NewRunner(loadgen.Config{Open: s.Open(l.Setup.OwnCredentials), Clock: s.Clock,
+				Sleep: s.Sleep,
+				Seed:  l.Setup.Seed, Grace: l.Setup.Grace, Observer: reporter{s}, Begin: s.atOnce})
 			s.Say("run " + l.Setup.Run)
 		case l.Order != nil && s.runner != nil:
 			err = s.round(ctx, l.Order)
@@ -47,12 +48,12 @@ func (s *session) listen(ctx context.Context) error {
 			select {
 			case s.begin <- l.Start.At:
 			default:
-				err = errors.New("it started what it had not ordered")
+				err = errors.New("start without an order")
 			}
 		case l.Stop != nil:
 			s.stopped(l.Stop.AtOnce)
 		default:
-			err = errors.New("it said what it must not say now")
+			err = errors.New("unexpected message")
 		}
 		if err != nil {
 			return err
@@ -78,7 +79,7 @@ func (s *session) round(ctx context.Context, o *order) error {
 	if s.busy {
 		kill()
 		end()
-		return errors.New("it ordered a stage while another was under way")
+		return errors.New("order during a stage")
 	}
 	s.busy, s.begin = true, make(chan op.Time, 1)
 	s.stopRound = func(atOnce bool) {
@@ -90,19 +91,19 @@ func (s *session) round(ctx context.Context, o *order) error {
 	s.rounds.Go(func() {
 		defer kill()
 		defer end()
-		result := s.carryOut(soft, hard, o)
+		result := s.execute(soft, hard, o)
 		s.mu.Lock()
 		s.busy, s.stopRound = false, func(bool) {}
 		s.mu.Unlock()
-		if ctx.Err() == nil { // else it was cut short, and nobody is to take it for ended
+		if ctx.Err() == nil { // else it was cut short and must not count as ended
 			_ = s.conn.Write(&frame{Ended: endedOf(0, result)}) // the reader learns of it
 		}
 	})
 	return nil
 }
 
-// carryOut does what was ordered, where it is to be done.
-func (s *session) carryOut(soft, hard context.Context, o *order) *loadgen.StageResult {
+// execute runs an order, on the stores or on a null server.
+func (s *session) execute(soft, hard context.Context, o *order) *loadgen.StageResult {
 	if o.NullSize == 0 {
 		return s.runner.Stage(soft, hard, &o.Stage)
 	}
@@ -117,10 +118,10 @@ func (s *session) carryOut(soft, hard context.Context, o *order) *loadgen.StageR
 	return r
 }
 
-// complete makes the order's stage what it was on the controller's side.
+// complete restores what the order's stage has lost in JSON.
 func (o *order) complete() error {
 	if len(o.Secrets) != len(o.Stage.Works) {
-		return fmt.Errorf("an order has credentials for %d of %d works", len(o.Secrets), len(o.Stage.Works))
+		return fmt.Errorf("invalid order: credentials for %d of %d works", len(o.Secrets), len(o.Stage.Works))
 	}
 	for i := range o.Stage.Works {
 		o.Stage.Works[i].Store.Secrets = o.Secrets[i]
@@ -128,9 +129,8 @@ func (o *order) complete() error {
 	return cosbench.Restore(o.Stage.Works)
 }
 
-// atOnce says that the host is ready, and waits for the instant at which all
-// begin. Windows and what is due count from it, also on a host that comes late,
-// which so is seen in its responses.
+// atOnce reports that the host is ready, and waits for the common start. Windows and due times count from it, also on
+// a late host, whose lateness shows in its responses.
 func (s *session) atOnce(ctx context.Context) (op.Time, error) {
 	if err := s.conn.Write(&frame{Ready: &ready{}}); err != nil {
 		return op.Never, err

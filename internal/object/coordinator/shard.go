@@ -9,12 +9,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// ShardOrder is what all shards of an object workload are given: the instances of a workload of a Benchmark,
-// which carry it out together, stage by stage.
+// ShardOrder is what all shards of an object workload are given: the instances of a workload of a Benchmark, which
+// run it together, stage by stage.
 type ShardOrder struct {
 	Workload model.Workload `json:"workload"`
 	Seed     uint64         `json:"seed"`
-	// Grace is how long after a work's end its operations in flight are awaited.
+	// Grace is how long to wait for operations in flight after a work's end.
 	Grace time.Duration `json:"graceNs"`
 }
 

@@ -33,7 +33,7 @@ func (w *rowWriter) row(r row) {
 	w.err = err
 }
 
-// Shard is what a shard's file tells.
+// Shard is the content of a shard's file.
 type Shard struct {
 	ShardHead
 	// Barrier is when the first stage that is measured began, for which the run's
@@ -73,21 +73,21 @@ func ReadShard(from io.Reader) (*Shard, error) {
 	for n := 1; ; n++ {
 		line, err := readLine(lines)
 		if errors.Is(err, io.EOF) {
-			break // what stands before it is no whole line
+			break // the rest is an incomplete line
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		var r row
 		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, fmt.Errorf("line %d is no row of an object workload: %w", n, err)
+			return nil, fmt.Errorf("line %d: parse row: %w", n, err)
 		}
 		if err := p.take(n, &r); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
 	if p.Format == 0 {
-		return nil, errors.New("it is empty: the program ended before it began")
+		return nil, errors.New("the file is empty: the program ended before its first stage")
 	}
 	for i := range p.Stages {
 		if err := p.Stages[i].sum(); err != nil {
@@ -97,7 +97,7 @@ func ReadShard(from io.Reader) (*Shard, error) {
 	return p, nil
 }
 
-// readLine reads one whole line; io.EOF: there is none.
+// readLine reads one complete line; io.EOF: there is none.
 func readLine(from *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -119,7 +119,7 @@ func (p *Shard) take(n int, r *row) error {
 		return p.begin(n, r.Head)
 	}
 	if p.Format == 0 {
-		return errors.New("it stands before the head")
+		return errors.New("row before the head")
 	}
 	switch {
 	case r.Began != nil:
@@ -152,11 +152,11 @@ func (p *Shard) take(n int, r *row) error {
 func (p *Shard) begin(n int, h *ShardHead) error {
 	switch {
 	case n > 1:
-		return errors.New("it is a second head")
+		return errors.New("second head")
 	case h.Format > shardFormat:
-		return fmt.Errorf("its format is %d, which is newer than this program, that knows %d", h.Format, shardFormat)
+		return fmt.Errorf("unsupported format %d: this program reads up to %d", h.Format, shardFormat)
 	case h.Format < 1 || h.Parts < 1 || h.Index < 0 || h.Index >= h.Parts:
-		return fmt.Errorf("it is part %d of %d in format %d, which cannot be", h.Index, h.Parts, h.Format)
+		return fmt.Errorf("invalid head: shard %d of %d in format %d", h.Index, h.Parts, h.Format)
 	}
 	p.ShardHead = *h
 	p.Stages = make([]ShardStage, len(h.Workload.Stages))
@@ -168,7 +168,7 @@ func (p *Shard) begin(n int, h *ShardHead) error {
 
 func (p *Shard) stage(i int) (*ShardStage, error) {
 	if i < 0 || i >= len(p.Stages) {
-		return nil, fmt.Errorf("there is no stage %d", i)
+		return nil, fmt.Errorf("invalid stage %d", i)
 	}
 	return &p.Stages[i], nil
 }
@@ -182,7 +182,8 @@ func (s *ShardStage) works(m *model.Stage) {
 			continue
 		}
 		from, to, _ := w.Windows()
-		r := loadgen.WorkResult{Work: w, Began: s.Began, From: s.Began + op.Time(from), To: op.Never, Ended: op.Never, Cells: loadgen.Cells{}}
+		r := loadgen.WorkResult{Work: w, Began: s.Began, From: s.Began + op.Time(from), To: op.Never, Ended: op.Never,
+			Cells: loadgen.Cells{}}
 		if to > 0 {
 			r.To = s.Began + op.Time(to)
 		}
@@ -241,8 +242,7 @@ func (p *Shard) ended(x *ended) error {
 	return nil
 }
 
-// sum adds the seconds up, exactly. Of a work that was lost under way the
-// measured window ends with what is known of it.
+// sum adds the seconds up, exactly. The measured window of a lost work ends with its last known second.
 func (s *ShardStage) sum() error {
 	for _, x := range s.Seconds {
 		if err := s.Works[x.Work].Cells.Merge(x.Cells); err != nil {

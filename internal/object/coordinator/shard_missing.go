@@ -8,10 +8,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Missing accounts for the share of a lost shard: for each work that it
-// did not end, what it had to do, what is kept of it and what is not. Operations
-// of an open loop that were due, or were to be, after the last that is known of
-// it are added to the work as lost.
+// Missing accounts for the share of a lost shard: for each work that it did not end, what it had to do, which part is
+// known and which is not. Operations of an open loop that were due after the last known one are added to the work as
+// lost.
 func (p *Shard) Missing() []string {
 	var list []string
 	for i := range p.Stages {
@@ -29,7 +28,8 @@ func (p *Shard) Missing() []string {
 			if k, err := s.work(w.Name); err == nil {
 				r = &s.Works[k]
 			}
-			list = append(list, fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Name, loadgen.LostShare(w, r, false, s.Name, p.Seed)))
+			list = append(list, fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Name,
+				loadgen.LostShare(w, r, false, s.Name, p.Seed)))
 		}
 	}
 	return list

@@ -38,9 +38,8 @@ type ShardConfig struct {
 	Sleep func(ctx context.Context, until time.Time) bool
 }
 
-// RunShard carries a shard out. When ctx ends, a stage fails in any shard, or a shard is lost, it skips the
-// remaining stages but for those that clean up, which the remaining shards share. When hard ends it skips
-// those too.
+// RunShard runs a shard. When ctx ends, a stage fails in any shard, or a shard is lost, it skips the remaining stages
+// except for those that clean up, which the remaining shards share. When hard ends it skips those too.
 func RunShard(ctx, hard context.Context, c ShardConfig) error {
 	if c.Index < 0 || c.Index >= c.Parts || c.Parts > 1 && c.Rendezvous == nil {
 		return fmt.Errorf("invalid shard %d of %d", c.Index, c.Parts)
@@ -50,8 +49,10 @@ func RunShard(ctx, hard context.Context, c ShardConfig) error {
 		return err
 	}
 	p := &shardRun{ShardConfig: c, share: share, first: firstMeasured(&c.Order.Workload), out: &rowWriter{to: c.Out}}
-	p.out.row(row{Head: &ShardHead{Format: shardFormat, Version: c.Version, Index: c.Index, Parts: c.Parts, Seed: c.Order.Seed, Wall: c.Clock.Start().UnixNano(), Workload: *share}})
-	p.runner = loadgen.NewRunner(loadgen.Config{Workload: share, Open: c.Open, Clock: c.Clock, Sleep: c.Sleep, Seed: c.Order.Seed,
+	p.out.row(row{Head: &ShardHead{Format: shardFormat, Version: c.Version, Index: c.Index, Parts: c.Parts,
+		Seed: c.Order.Seed, Wall: c.Clock.Start().UnixNano(), Workload: *share}})
+	p.runner = loadgen.NewRunner(loadgen.Config{Workload: share, Open: c.Open, Clock: c.Clock, Sleep: c.Sleep,
+		Seed:  c.Order.Seed,
 		Grace: c.Order.Grace, Observer: p, Begin: p.begin})
 	for k := range share.Stages {
 		p.stage(ctx, hard, k)
@@ -69,14 +70,14 @@ type shardRun struct {
 	out    *rowWriter
 	failed error
 
-	// Of the stage under way.
+	// Of the stage in progress.
 	k       int
 	works   []model.Work // that are not the share's
 	started bool         // begin was called
 	hard    context.Context
 }
 
-// stage carries one out, or skips it, as all shards do.
+// stage runs one, or skips it, as all shards do.
 func (p *shardRun) stage(ctx, hard context.Context, k int) {
 	p.k, p.started, p.works, p.hard = k, false, nil, hard
 	stage := &p.share.Stages[k]
@@ -183,5 +184,5 @@ func (p *shardRun) Second(_ string, w *model.Work, from, to op.Time, cells loadg
 	p.out.row(row{Second: secondOf(p.k, w, from, to, cells)})
 }
 
-// StageEnded writes when the works were carried out.
+// StageEnded writes when the works were run.
 func (p *shardRun) StageEnded(s *loadgen.StageResult) { p.out.row(row{Ended: endedOf(p.k, s)}) }

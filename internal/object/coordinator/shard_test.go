@@ -35,7 +35,8 @@ type slow struct {
 }
 
 func (s *slow) do(r *client.Request, res *client.Result, _ <-chan struct{}) {
-	verbs := map[client.Verb]string{client.Get: "get", client.Put: "put", client.Delete: "delete", client.MakeContainer: "make", client.CheckOwner: "look"}
+	verbs := map[client.Verb]string{client.Get: "get", client.Put: "put", client.Delete: "delete",
+		client.MakeContainer: "make", client.CheckOwner: "look"}
 	what := fmt.Sprintf("%s %s/%s", verbs[r.Verb], r.Container, r.Object)
 	*res = client.Result{Status: 200, Attempts: 1, Started: s.clock.Now(), Bytes: r.Size}
 	if r.Verb != client.CheckOwner {
@@ -130,7 +131,8 @@ func (s seat) ReportStart() error { return nil }
 func rng(n int64) selector.Spec { return selector.Spec{Kind: selector.Range, Low: 1, High: n} }
 
 func op1(t model.OpType, division model.Division) model.Op {
-	o := model.Op{Type: t, Name: string(t), Weight: 100, Division: division, Containers: rng(2), ContainerName: model.Name{Prefix: "c"}, ObjectName: model.Name{Prefix: "myobjects"}}
+	o := model.Op{Type: t, Name: string(t), Weight: 100, Division: division, Containers: rng(2),
+		ContainerName: model.Name{Prefix: "c"}, ObjectName: model.Name{Prefix: "myobjects"}}
 	if t != model.MakeContainer && t != model.RemoveContainer {
 		o.Objects = rng(20)
 	}
@@ -141,7 +143,8 @@ func op1(t model.OpType, division model.Division) model.Op {
 }
 
 func stage(name string, kind model.WorkKind, workers int, o model.Op, change func(*model.Work)) model.Stage {
-	w := model.Work{Name: name, Kind: kind, Workers: workers, Interval: 5 * time.Second, Store: model.Store{Kind: "null"}, Ops: []model.Op{o}}
+	w := model.Work{Name: name, Kind: kind, Workers: workers, Interval: 5 * time.Second,
+		Store: model.Store{Kind: "null"}, Ops: []model.Op{o}}
 	if change != nil {
 		change(&w)
 	}
@@ -149,12 +152,13 @@ func stage(name string, kind model.WorkKind, workers int, o model.Op, change fun
 }
 
 func whole(main func(*model.Work)) *coordinator.ShardOrder {
-	return &coordinator.ShardOrder{Seed: 7, Grace: time.Second, Workload: model.Workload{Name: "w", Stages: []model.Stage{
-		stage("init", model.Init, 1, op1(model.MakeContainer, model.ByContainer), nil),
-		stage("prepare", model.Prepare, 5, op1(model.Write, model.ByObject), nil),
-		stage("main", model.Normal, 7, op1(model.Read, model.ByNone), main),
-		stage("cleanup", model.Cleanup, 4, op1(model.Delete, model.ByObject), nil),
-	}}}
+	return &coordinator.ShardOrder{Seed: 7, Grace: time.Second,
+		Workload: model.Workload{Name: "w", Stages: []model.Stage{
+			stage("init", model.Init, 1, op1(model.MakeContainer, model.ByContainer), nil),
+			stage("prepare", model.Prepare, 5, op1(model.Write, model.ByObject), nil),
+			stage("main", model.Normal, 7, op1(model.Read, model.ByNone), main),
+			stage("cleanup", model.Cleanup, 4, op1(model.Delete, model.ByObject), nil),
+		}}}
 }
 
 // outcome is what the parts of a run left.
@@ -166,8 +170,9 @@ type outcome struct {
 	early []string // asked before the barrier opened
 }
 
-// carryOut runs n parts together in virtual time.
-func carryOut(t *testing.T, order *coordinator.ShardOrder, n int, during func(r *room, s *slow, cancel []context.CancelFunc)) outcome {
+// execute runs n parts together in virtual time.
+func execute(t *testing.T, order *coordinator.ShardOrder, n int,
+	during func(r *room, s *slow, cancel []context.CancelFunc)) outcome {
 	t.Helper()
 	clock := op.NewClock()
 	s, r := &slow{clock: clock}, newRoom(n)
@@ -179,7 +184,8 @@ func carryOut(t *testing.T, order *coordinator.ShardOrder, n int, during func(r 
 		var ctx context.Context
 		ctx, cancels[i] = context.WithCancel(t.Context())
 		wait.Go(func() {
-			out.errs[i] = coordinator.RunShard(ctx, t.Context(), coordinator.ShardConfig{Order: order, Index: i, Parts: n, Group: "g", Rendezvous: seat{r, i}, Out: &files[i], Version: "test",
+			out.errs[i] = coordinator.RunShard(ctx, t.Context(), coordinator.ShardConfig{Order: order, Index: i,
+				Parts: n, Group: "g", Rendezvous: seat{r, i}, Out: &files[i], Version: "test",
 				Open: func(*model.Store) (client.Store, error) { return clienttest.Func(s.do), nil }, Clock: clock,
 				Sleep: clienttest.Sleep})
 		})
@@ -225,15 +231,16 @@ func (o *outcome) all(t *testing.T, stage int) loadgen.Cells {
 // their histograms merged are the one that one process has.
 func TestPartsAreTheWhole(t *testing.T) {
 	main := func(w *model.Work) { // one read each 40 ms: no worker waits for another
-		w.Workers, w.TotalOps, w.Runtime, w.Rate, w.RateText = 7, 90, time.Minute, schedule.Constant{Rate: 25}, "constant(25)"
+		w.Workers, w.TotalOps, w.Runtime, w.Rate, w.RateText = 7, 90, time.Minute, schedule.Constant{Rate: 25},
+			"constant(25)"
 		w.Ops[0].Division = model.ByObject
 	}
 	var one outcome
-	synctest.Test(t, func(t *testing.T) { one = carryOut(t, whole(main), 1, nil) })
+	synctest.Test(t, func(t *testing.T) { one = execute(t, whole(main), 1, nil) })
 	for _, n := range []int{2, 3, 5, 9} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				many := carryOut(t, whole(main), n, nil)
+				many := execute(t, whole(main), n, nil)
 				for i, err := range many.errs {
 					if err != nil || many.parts[i].Torn {
 						t.Errorf("part %d: %v, torn %v", i, err, many.parts[i].Torn)
@@ -254,7 +261,8 @@ func TestPartsAreTheWhole(t *testing.T) {
 					}
 				}
 				if len(many.early) != 2+2*20 || early > 0 {
-					t.Errorf("before the barrier opened there were %d requests, %d of them reads", len(many.early), early)
+					t.Errorf("before the barrier opened there were %d requests, %d of them reads", len(many.early),
+						early)
 				}
 				if len(many.store.asked) != len(one.store.asked) {
 					t.Errorf("%d requests, one process made %d", len(many.store.asked), len(one.store.asked))
@@ -291,7 +299,8 @@ func TestLatePart(t *testing.T) {
 		close(r.open)
 		var file bytes.Buffer
 		var barrier sync.Once
-		err := coordinator.RunShard(t.Context(), t.Context(), coordinator.ShardConfig{Order: order, Parts: 1, Group: "g", Rendezvous: seat{r, 0}, Out: &file, Version: "test", Clock: clock,
+		err := coordinator.RunShard(t.Context(), t.Context(), coordinator.ShardConfig{Order: order, Parts: 1,
+			Group: "g", Rendezvous: seat{r, 0}, Out: &file, Version: "test", Clock: clock,
 			Open: func(*model.Store) (client.Store, error) { return clienttest.Func(s.do), nil },
 			Sleep: func(ctx context.Context, until time.Time) bool {
 				barrier.Do(func() { until = until.Add(late) })
@@ -311,7 +320,7 @@ func TestLatePart(t *testing.T) {
 
 func TestStagesBeginTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := carryOut(t, whole(func(w *model.Work) { w.Runtime = 5 * time.Second }), 3, nil)
+		out := execute(t, whole(func(w *model.Work) { w.Runtime = 5 * time.Second }), 3, nil)
 		for k := range out.parts[0].Stages {
 			for _, p := range out.parts[1:] {
 				a, b := out.parts[0].Stages[k], p.Stages[k]
@@ -332,11 +341,12 @@ func TestStagesBeginTogether(t *testing.T) {
 // A part that fails before the barrier ends all, but for what cleans up.
 func TestOneFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := carryOut(t, whole(func(w *model.Work) { w.Runtime = 5 * time.Second }), 3, func(r *room, s *slow, _ []context.CancelFunc) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.fails = "put c1/myobjects7"
-		})
+		out := execute(t, whole(func(w *model.Work) { w.Runtime = 5 * time.Second }), 3,
+			func(r *room, s *slow, _ []context.CancelFunc) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.fails = "put c1/myobjects7"
+			})
 		failed := 0
 		for i, p := range out.parts {
 			if out.errs[i] != nil {
@@ -354,14 +364,15 @@ func TestOneFails(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := carryOut(t, whole(func(w *model.Work) { w.Runtime = time.Hour }), 2, func(r *room, _ *slow, cancel []context.CancelFunc) {
-			time.Sleep(time.Minute)
-			close(r.open)
-			time.Sleep(10 * time.Second)
-			for _, c := range cancel {
-				c()
-			}
-		})
+		out := execute(t, whole(func(w *model.Work) { w.Runtime = time.Hour }), 2,
+			func(r *room, _ *slow, cancel []context.CancelFunc) {
+				time.Sleep(time.Minute)
+				close(r.open)
+				time.Sleep(10 * time.Second)
+				for _, c := range cancel {
+					c()
+				}
+			})
 		for i, p := range out.parts {
 			if out.errs[i] != nil || !p.Interrupted || p.Torn {
 				t.Errorf("part %d: %v, interrupted %v, torn %v", i, out.errs[i], p.Interrupted, p.Torn)
@@ -386,7 +397,7 @@ func TestInterrupted(t *testing.T) {
 // is accounted for.
 func TestLostPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := carryOut(t, whole(func(w *model.Work) {
+		out := execute(t, whole(func(w *model.Work) {
 			w.Runtime, w.Rate, w.RateText = 10*time.Second, schedule.Constant{Rate: 25}, "constant(25)"
 		}), 2, nil)
 		text := out.texts[1]
@@ -425,7 +436,8 @@ func TestLostPart(t *testing.T) {
 		if kept == 0 || kept+lost != share {
 			t.Errorf("%d kept and %d lost are not the %d of the share", kept, lost, share)
 		}
-		if len(missing) != 2 || !strings.Contains(missing[0], "stage main, work main: its 3 of 7 workers did") || !strings.Contains(missing[1], "had not begun") {
+		if len(missing) != 2 || !strings.Contains(missing[0], "stage main, work main: its 3 of 7 workers did") ||
+			!strings.Contains(missing[1], "had not begun") {
 			t.Errorf("missing: %q", missing)
 		}
 	})
@@ -434,10 +446,13 @@ func TestLostPart(t *testing.T) {
 func TestReadRefuses(t *testing.T) {
 	head := `{"head":{"format":1,"parts":1,"workload":{"stages":[{"name":"s","works":[{"name":"w","kind":"normal","workers":1,"operations":[{"type":"read","name":"read"}]}]}]}}}` + "\n"
 	for name, text := range map[string]string{
-		"nothing": "", "half a head": head[:40], "no JSON": "fio-3.33\n", "no head": `{"done":{}}` + "\n", "two heads": head + head,
-		"newer": strings.Replace(head, `"format":1`, `"format":2`, 1), "no such part": strings.Replace(head, `"parts":1`, `"parts":0`, 1),
-		"no such stage": head + `{"began":{"stage":1,"at":5}}` + "\n", "a work before it began": head + `{"second":{"work":"w","from":1,"to":2,"cells":[]}}` + "\n",
-		"no such operation": head + `{"began":{"stage":0,"at":5}}` + "\n" + `{"second":{"work":"w","from":1,"to":2,"cells":[{"Key":{"Op":3},"Cell":{"N":1}}]}}` + "\n",
+		"nothing": "", "half a head": head[:40], "no JSON": "fio-3.33\n", "no head": `{"done":{}}` + "\n",
+		"two heads":              head + head,
+		"newer":                  strings.Replace(head, `"format":1`, `"format":2`, 1),
+		"no such part":           strings.Replace(head, `"parts":1`, `"parts":0`, 1),
+		"no such stage":          head + `{"began":{"stage":1,"at":5}}` + "\n",
+		"a work before it began": head + `{"second":{"work":"w","from":1,"to":2,"cells":[]}}` + "\n",
+		"no such operation":      head + `{"began":{"stage":0,"at":5}}` + "\n" + `{"second":{"work":"w","from":1,"to":2,"cells":[{"Key":{"Op":3},"Cell":{"N":1}}]}}` + "\n",
 	} {
 		if p, err := coordinator.ReadShard(strings.NewReader(text)); err == nil {
 			t.Errorf("%s: read as %+v", name, p)

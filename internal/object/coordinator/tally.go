@@ -12,15 +12,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// tally is what a stage comes to, on each host and on all together.
+// tally sums up a stage, for each host and for all together.
 type tally struct {
-	fleet  *Fleet
-	spec   *model.Stage
-	result *loadgen.StageResult
-	hosts  []*hostTally // by number; nil: it has no part in the stage
-	rows   []rows       // by work of spec
-	at     op.Time      // when the works of this round begin
-	// stopped: hosts were told to end before their time.
+	controller *Controller
+	spec       *model.Stage
+	result     *loadgen.StageResult
+	hosts      []*hostTally // by number; nil: it has no part in the stage
+	rows       []rows       // by work of spec
+	at         op.Time      // when the works of this round begin
+	// stopped: the hosts were stopped early.
 	stopped bool
 }
 
@@ -39,8 +39,9 @@ type progress struct {
 	since, until op.Time
 }
 
-func newTally(f *Fleet, spec *model.Stage) *tally {
-	return &tally{fleet: f, spec: spec, at: op.Never, hosts: make([]*hostTally, len(f.peers)), rows: make([]rows, len(spec.Works)),
+func newTally(f *Controller, spec *model.Stage) *tally {
+	return &tally{controller: f, spec: spec, at: op.Never, hosts: make([]*hostTally, len(f.peers)),
+		rows:   make([]rows, len(spec.Works)),
 		result: &loadgen.StageResult{Name: spec.Name, Began: f.Clock.Now()}}
 }
 
@@ -53,7 +54,8 @@ func (t *tally) work(w *model.Work) int {
 func (t *tally) begin(p *peer, s *model.Stage) {
 	h := t.hosts[p.index]
 	if h == nil {
-		h = &hostTally{HostResult: loadgen.HostResult{Host: p.Name, Start: op.Never, Intended: op.Never, StageResult: loadgen.StageResult{Name: s.Name, Began: op.Never}},
+		h = &hostTally{HostResult: loadgen.HostResult{Host: p.Name, Start: op.Never, Intended: op.Never,
+			StageResult: loadgen.StageResult{Name: s.Name, Began: op.Never}},
 			works: make([]*progress, len(t.spec.Works))}
 		t.hosts[p.index] = h
 	}
@@ -64,13 +66,14 @@ func (t *tally) begin(p *peer, s *model.Stage) {
 		}
 		g := &h.works[t.work(w)]
 		if *g == nil {
-			*g = &progress{WorkResult: loadgen.WorkResult{Work: w, Began: op.Never, From: op.Never, To: op.Never, Ended: op.Never, Cells: loadgen.Cells{}}}
+			*g = &progress{WorkResult: loadgen.WorkResult{Work: w, Began: op.Never, From: op.Never, To: op.Never,
+				Ended: op.Never, Cells: loadgen.Cells{}}}
 		}
 		(*g).open, (*g).interval = true, loadgen.Cells{}
 	}
 }
 
-// start notes when a round is to begin.
+// start records when a round begins.
 func (t *tally) start(at op.Time) {
 	if !t.at.Known() {
 		t.result.Began = at
@@ -116,7 +119,7 @@ func (t *tally) began(p *peer, s *model.Stage, at op.Time) {
 	}
 	h.Start, h.StartErr = p.runTime(at)
 	h.Intended, h.Began = t.at, h.Start
-	t.fleet.Observer.Host(p.index).Began(s, t.at, h.Start, h.StartErr)
+	t.controller.Observer.Host(p.index).Began(s, t.at, h.Start, h.StartErr)
 }
 
 // second takes in what a host did of a work in about a second.
@@ -137,13 +140,14 @@ func (t *tally) second(p *peer, s *model.Stage, m *second) error {
 		return errors.New("invalid report: a second outside of its work")
 	}
 	end, _ := p.runTime(m.To)
-	to := max(end, g.until) // what is known of its clock changes, by less than ±
+	to := max(end, g.until) // the estimate of its clock changes, by less than ±
 	from := to - (m.To - m.From)
-	if err := errors.Join(g.Cells.Merge(m.Cells), g.interval.Merge(m.Cells), t.rows[i].add(g, to-t.at, m.Cells)); err != nil {
+	if err := errors.Join(g.Cells.Merge(m.Cells), g.interval.Merge(m.Cells),
+		t.rows[i].add(g, to-t.at, m.Cells)); err != nil {
 		return err
 	}
 	g.until = to
-	o := t.fleet.Observer.Host(p.index)
+	o := t.controller.Observer.Host(p.index)
 	o.Second(t.spec.Name, w, from, to, m.Cells, m.Usage)
 	if w.IntervalOver(time.Duration(to - g.since)) {
 		t.interval(p, g)
@@ -152,10 +156,10 @@ func (t *tally) second(p *peer, s *model.Stage, m *second) error {
 	return nil
 }
 
-// interval tells of one that is over.
+// interval reports an interval that is over.
 func (t *tally) interval(p *peer, g *progress) {
 	if g.until > g.since || len(g.interval) > 0 {
-		t.fleet.Observer.Host(p.index).Interval(t.spec.Name, g.Work, g.since, g.until, g.interval)
+		t.controller.Observer.Host(p.index).Interval(t.spec.Name, g.Work, g.since, g.until, g.interval)
 	}
 	g.since, g.interval = g.until, loadgen.Cells{}
 }
@@ -170,11 +174,11 @@ func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
 		}
 	}
 	if len(e.Works) != len(works) && e.Err == "" {
-		return fmt.Errorf("it ended %d works of %d", len(e.Works), len(works))
+		return fmt.Errorf("invalid report: %d works of %d", len(e.Works), len(works))
 	}
 	for i := range e.Works {
 		if x := &e.Works[i]; !x.Began.Known() || x.From < x.Began || x.To < x.From || x.Ended < x.Began {
-			return fmt.Errorf("it ended work %d at times that cannot be", i)
+			return fmt.Errorf("invalid report: times of work %d", i)
 		}
 	}
 	if e.Err != "" {
@@ -189,7 +193,8 @@ func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
 	}
 	h.Ended, _ = p.runTime(e.At)
 	u := &h.Usage
-	u.CPU, u.Waited, u.Wall, u.CPUs, u.RSS = u.CPU+e.Usage.CPU, u.Waited+e.Usage.Waited, u.Wall+e.Usage.Wall, e.Usage.CPUs, e.Usage.RSS
+	u.CPU, u.Waited, u.Wall, u.CPUs, u.RSS = u.CPU+e.Usage.CPU, u.Waited+e.Usage.Waited, u.Wall+e.Usage.Wall,
+		e.Usage.CPUs, e.Usage.RSS
 	for i := range t.rows {
 		t.tell(i, t.slowest(i))
 	}
@@ -199,8 +204,9 @@ func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
 // ended sets the instants of a part as the host had them.
 func (g *progress) ended(p *peer, s *span) {
 	end, _ := p.runTime(s.Ended)
-	began, from, to := end-(s.Ended-s.Began), end-(s.Ended-s.From), end-(s.Ended-s.To) // by one join, so that their differences stay
-	if g.Ended.Known() {                                                               // it did more of it
+	began, from, to := end-(s.Ended-s.Began), end-(s.Ended-s.From),
+		end-(s.Ended-s.To) // by one join, so that their differences stay
+	if g.Ended.Known() { // it did more of it
 		began, from, to = min(began, g.Began), min(from, g.From), max(to, g.To)
 	}
 	g.Began, g.From, g.To, g.Ended = began, from, to, end
@@ -212,7 +218,7 @@ func (g *progress) ended(p *peer, s *span) {
 // lose accounts for a host that is lost.
 func (t *tally) lose(p *peer, s *model.Stage, why error) {
 	h := t.hosts[p.index]
-	h.Lost, h.Ended = why, t.fleet.Clock.Now()
+	h.Lost, h.Ended = why, t.controller.Clock.Now()
 	for i := range s.Works {
 		w := &s.Works[i]
 		if w.Kind == model.Delay {
@@ -225,7 +231,8 @@ func (t *tally) lose(p *peer, s *model.Stage, why error) {
 				g.To = max(g.From, g.until)
 			}
 		}
-		h.Missing = append(h.Missing, fmt.Sprintf("work %s: %s", w.Name, loadgen.LostShare(w, &g.WorkResult, t.stopped, t.spec.Name, t.fleet.Seed)))
+		h.Missing = append(h.Missing, fmt.Sprintf("work %s: %s", w.Name,
+			loadgen.LostShare(w, &g.WorkResult, t.stopped, t.spec.Name, t.controller.Seed)))
 	}
 	for i := range t.rows {
 		t.tell(i, t.slowest(i))
@@ -247,16 +254,16 @@ func (t *tally) conclude(failed error, done bool) *loadgen.StageResult {
 			}
 		}
 		if h.Lost != nil {
-			h.Err = fmt.Errorf("host %s is lost: %w", label(t.fleet.peers[i].Host), h.Lost)
+			h.Err = fmt.Errorf("host %s is lost: %w", label(t.controller.peers[i].Host), h.Lost)
 			if done {
 				h.Missing = append(h.Missing, "the other hosts did what was left of it")
 			}
 			r.Err = errors.Join(r.Err, h.Err)
 		} else if h.Err != nil {
-			r.Err = errors.Join(r.Err, fmt.Errorf("host %s: %w", label(t.fleet.peers[i].Host), h.Err))
+			r.Err = errors.Join(r.Err, fmt.Errorf("host %s: %w", label(t.controller.peers[i].Host), h.Err))
 		}
 		addUsage(&r.Usage, h.Usage)
-		t.fleet.Observer.Host(i).Ended(&h.HostResult)
+		t.controller.Observer.Host(i).Ended(&h.HostResult)
 		r.Hosts = append(r.Hosts, h.HostResult)
 	}
 	for i := range t.spec.Works {
@@ -272,7 +279,8 @@ func (t *tally) conclude(failed error, done bool) *loadgen.StageResult {
 
 // together is what all hosts did of a work; false if none did anything.
 func (t *tally) together(i int) (*loadgen.WorkResult, bool) {
-	all := &loadgen.WorkResult{Work: &t.spec.Works[i], Began: math.MaxInt64, From: math.MaxInt64, To: op.Never, Ended: op.Never, Cells: loadgen.Cells{}}
+	all := &loadgen.WorkResult{Work: &t.spec.Works[i], Began: math.MaxInt64, From: math.MaxInt64, To: op.Never,
+		Ended: op.Never, Cells: loadgen.Cells{}}
 	any := false
 	for _, h := range t.hosts {
 		if h == nil || h.works[i] == nil || !h.works[i].Began.Known() {
@@ -280,7 +288,8 @@ func (t *tally) together(i int) (*loadgen.WorkResult, bool) {
 		}
 		g := h.works[i]
 		any = true
-		all.Began, all.From, all.To, all.Ended = min(all.Began, g.Began), min(all.From, g.From), max(all.To, g.To), max(all.Ended, g.Ended)
+		all.Began, all.From, all.To, all.Ended = min(all.Began, g.Began), min(all.From, g.From), max(all.To, g.To),
+			max(all.Ended, g.Ended)
 		all.Err = errors.Join(all.Err, all.Cells.Merge(g.Cells))
 	}
 	if all.Err == nil {

@@ -64,7 +64,7 @@ type welcome struct {
 	About json.RawMessage `json:"about,omitempty"`
 }
 
-// refuse says why there is no session. It is the same in all versions.
+// refuse explains why there is no session. It is the same in all versions.
 type refuse struct {
 	Reason string `json:"reason"`
 	Kind   string `json:"kind"` // token, version, busy
@@ -86,8 +86,7 @@ type setup struct {
 	OwnCredentials bool `json:"ownCredentials"`
 }
 
-// order is a host's share of a stage. What a model.Stage does not show to
-// anybody stands beside it, by work.
+// order is a host's share of a stage, with the secrets of each work, which a model.Stage does not encode.
 type order struct {
 	Stage   model.Stage     `json:"stage"`
 	Secrets []model.Secrets `json:"secrets"`
@@ -103,14 +102,12 @@ type start struct {
 	At op.Time `json:"at"`
 }
 
-// stop ends the works of the stage: Grace later what is in flight too, or at
-// once.
+// stop ends the works of the stage; operations in flight have the grace, or end at once.
 type stop struct {
 	AtOnce bool `json:"atOnce"`
 }
 
-// Who proves that it knows the token. It holds for all versions: a difference
-// between them is to be named, not taken for a wrong token.
+// The two sides of the token's proof, the same in all versions: a version mismatch must not look like a wrong token.
 const (
 	asController = magic + " controller"
 	asHost       = magic + " host"

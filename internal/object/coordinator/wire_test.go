@@ -36,7 +36,8 @@ func cell(c loadgen.Cells, k loadgen.Key) *loadgen.Cell {
 func TestMergeOfAThousandHostsIsExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	one, many := loadgen.Cells{}, loadgen.Cells{}
-	keys := []loadgen.Key{{Op: 0, Label: "200", OK: true}, {Op: 1, Label: "200", OK: true}, {Op: 0, Label: "503 SlowDown"}, {Op: 1, Label: "200", OK: true, Ramp: true}}
+	keys := []loadgen.Key{{Op: 0, Label: "200", OK: true}, {Op: 1, Label: "200", OK: true},
+		{Op: 0, Label: "503 SlowDown"}, {Op: 1, Label: "200", OK: true, Ramp: true}}
 	add := func(c *loadgen.Cell, v int64) {
 		c.N++
 		c.Bytes += v % 8192
@@ -114,10 +115,12 @@ func framed(text string) string {
 // FuzzRead reads what anybody may send. What is read can be sent on and is the
 // same then.
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{"", "\x00", framed("{}"), framed(`{"hello":{"magic":"m","proto":1,"version":"v","proof":"AA=="}}`), framed(`{"ping":{"sent":1}}`),
+	for _, text := range []string{"", "\x00", framed("{}"),
+		framed(`{"hello":{"magic":"m","proto":1,"version":"v","proof":"AA=="}}`), framed(`{"ping":{"sent":1}}`),
 		framed(`{"second":{"work":"w","from":1,"to":2,"cells":[{"Key":{"Op":0,"Label":"200","OK":true},"Cell":{"N":1},"Hist":[{"s":5,"l":5,"h":5,"c":"BQE="}]}],"usage":{"CPU":1}}}`),
 		framed(`{"order":{"stage":{"name":"s","works":[{"name":"w","kind":"normal","workers":1,"rate":"poisson(5)","operations":[{"type":"read","name":"read","weight":100,"sizes":{"Kind":1,"Unit":1}}]}]},"secrets":[{"password":"x"}]}}`),
-		framed(`{"ended":{"works":[{"began":1,"from":null,"to":2,"ended":3}],"at":5}}`), "\x00\x00\x00\x09{\"ping\":{", "\xff\xff\xff\xff"} {
+		framed(`{"ended":{"works":[{"began":1,"from":null,"to":2,"ended":3}],"at":5}}`),
+		"\x00\x00\x00\x09{\"ping\":{", "\xff\xff\xff\xff"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

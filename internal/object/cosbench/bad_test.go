@@ -28,13 +28,15 @@ func fails(text, want string) (string, bool) {
 }
 
 func TestRatios(t *testing.T) {
-	for _, ratios := range [][]string{{"99"}, {"101"}, {"50", "49"}, {"60", "60"}, {"0"}, {"0", "0"}, {"-1", "101"}, {"33.3", "66.7"}, {"many"}, {"9223372036854775807", "1"}, {"2147483647", "2147483749"}} {
+	for _, ratios := range [][]string{{"99"}, {"101"}, {"50", "49"}, {"60", "60"}, {"0"}, {"0", "0"}, {"-1", "101"},
+		{"33.3", "66.7"}, {"many"}, {"9223372036854775807", "1"}, {"2147483647", "2147483749"}} {
 		text := "<work name=\"m\" workers=\"1\" runtime=\"1\">"
 		for _, r := range ratios {
 			text += fmt.Sprintf("\n<operation type=\"read\" ratio=\"%s\" config=\"containers=c(1);objects=c(1)\"/>", r)
 		}
 		_, problems := Parse(around(text+"</work>"), Options{})
-		if !problems.Fatal() || problems[0].Line < 4 || problems[0].Line > 4+len(ratios) || !strings.Contains(fmt.Sprint(problems), "ratio") {
+		if !problems.Fatal() || problems[0].Line < 4 || problems[0].Line > 4+len(ratios) ||
+			!strings.Contains(fmt.Sprint(problems), "ratio") {
 			t.Errorf("%v: %v", ratios, problems)
 		}
 	}
@@ -50,12 +52,16 @@ func TestRatios(t *testing.T) {
 }
 
 func TestSelectorsOutOfRange(t *testing.T) {
-	for _, s := range []string{"", "c", "c()", "c(0)", "c(-1)", "c(1.5)", "c(99999999999999999999)", "u(0,5)", "u(5,1)", "u(1)", "u(1,2,3)", "u(-5,5)", "u(1,9223372036854775808)",
-		"r(3)", "r(0,1)", "s(2,1)", "5-1", "-5", "1-", "h()", "h(1|5)", "h(5|1|10)", "h(1|5|-3)", "h(1|5|0)", "h(0|5|10)", "h(1|5|9223372036854775807,6|9|9223372036854775807)",
-		"zipf(1,5)", "zipf(1,5,0)", "zipf(1,5,-1)", "zipf(1,5,NaN)", "zipf(1,5,Inf)", "hot(1,5,0%,50%)", "hot(1,5,101%,50%)", "hot(1,5,20%,-1%)", "x(1,2)", "u(1,2", "u 1,2", strings.Repeat("u(", 1000)} {
+	for _, s := range []string{"", "c", "c()", "c(0)", "c(-1)", "c(1.5)", "c(99999999999999999999)", "u(0,5)",
+		"u(5,1)", "u(1)", "u(1,2,3)", "u(-5,5)", "u(1,9223372036854775808)",
+		"r(3)", "r(0,1)", "s(2,1)", "5-1", "-5", "1-", "h()", "h(1|5)", "h(5|1|10)", "h(1|5|-3)", "h(1|5|0)",
+		"h(0|5|10)", "h(1|5|9223372036854775807,6|9|9223372036854775807)",
+		"zipf(1,5)", "zipf(1,5,0)", "zipf(1,5,-1)", "zipf(1,5,NaN)", "zipf(1,5,Inf)", "hot(1,5,0%,50%)",
+		"hot(1,5,101%,50%)", "hot(1,5,20%,-1%)", "x(1,2)", "u(1,2", "u 1,2", strings.Repeat("u(", 1000)} {
 		for _, key := range []string{"containers", "objects"} {
 			other := map[string]string{"containers": "objects", "objects": "containers"}[key]
-			text := fmt.Sprintf("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"read\" config=\"%s=%s;%s=c(1)\"/></work>", key, s, other)
+			text := fmt.Sprintf("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"read\" "+
+				"config=\"%s=%s;%s=c(1)\"/></work>", key, s, other)
 			if why, ok := fails(text, "5: "+key); !ok {
 				t.Errorf("%s=%s: %s", key, s, why)
 			}
@@ -64,7 +70,8 @@ func TestSelectorsOutOfRange(t *testing.T) {
 	for _, s := range []string{"", "KB", "c(64)", "u(1,8)", "64",
 		"c(5)PB", "c(-5)KB", "u(9,1)KB", "c(9223372036854775807)GB", "u(1,9223372036854775807)KiB",
 		"h(1|2|3", "zipf(1,2)KB"} {
-		text := fmt.Sprintf("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" config=\"containers=c(1);objects=c(1);sizes=%s\"/></work>", s)
+		text := fmt.Sprintf("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" "+
+			"config=\"containers=c(1);objects=c(1);sizes=%s\"/></work>", s)
 		if why, ok := fails(text, "5: sizes"); !ok {
 			t.Errorf("sizes=%s: %s", s, why)
 		}
@@ -72,8 +79,10 @@ func TestSelectorsOutOfRange(t *testing.T) {
 }
 
 func TestPlaceholders(t *testing.T) {
-	for _, p := range []string{"<endpoint>", "&lt;endpoint&gt;", "{{endpoint}}", "[endpoint]", "...", "…", "MODIFYME", "CHANGE_ME", "YOUR_ENDPOINT", "HOSTNAME"} {
-		text := fmt.Sprintf("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=%s;accesskey=a;secretkey=b\"/>\n"+
+	for _, p := range []string{"<endpoint>", "&lt;endpoint&gt;", "{{endpoint}}", "[endpoint]", "...", "…", "MODIFYME",
+		"CHANGE_ME", "YOUR_ENDPOINT", "HOSTNAME"} {
+		text := fmt.Sprintf("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" "+
+			"config=\"endpoint=%s;accesskey=a;secretkey=b\"/>\n"+
 			"<operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work>", p)
 		if why, ok := fails(text, "5: endpoint is still the placeholder"); !ok {
 			t.Errorf("%s: %s", p, why)
@@ -83,7 +92,8 @@ func TestPlaceholders(t *testing.T) {
 
 // A bucket that is to stand in the name of a host has a name that can.
 func TestNamesThatCannotBeHosts(t *testing.T) {
-	const text = "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=http://h;path_style_access=%s\"/>\n" +
+	const text = "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" " +
+		"config=\"endpoint=http://h;path_style_access=%s\"/>\n" +
 		"<operation type=\"read\" config=\"containers=c(1);objects=c(1);cprefix=%s\"/></work>"
 	if why, ok := fails(fmt.Sprintf(text, "false", "my/bucket "), `6: a bucket whose name has "my/bucket" in it`); !ok {
 		t.Error(why)
@@ -101,11 +111,14 @@ func TestWhereBucketsStand(t *testing.T) {
 	for config, warned := range map[string]bool{
 		"endpoint=http://s3.example.com": true, "endpoint=https://s3.example.com:9000": true,
 		"endpoint=http://s3.example.com;path_style_access=true":  false,
-		"endpoint=http://s3.example.com;path_style_access=false": false, "endpoint=http://192.0.2.1:9000": false, "endpoint=http://[2001:db8::1]:9000": false,
+		"endpoint=http://s3.example.com;path_style_access=false": false, "endpoint=http://192.0.2.1:9000": false,
+		"endpoint=http://[2001:db8::1]:9000": false,
 	} {
-		_, problems := Parse(around("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\""+config+"\"/>\n"+
+		_, problems := Parse(around("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" "+
+			"config=\""+config+"\"/>\n"+
 			"<operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work>"), Options{})
-		if got := strings.Contains(fmt.Sprint(problems), "buckets are part of the path"); got != warned || problems.Fatal() {
+		if got := strings.Contains(fmt.Sprint(problems), "buckets are part of the path"); got != warned ||
+			problems.Fatal() {
 			t.Errorf("%s: %v", config, problems)
 		}
 	}
@@ -113,11 +126,13 @@ func TestWhereBucketsStand(t *testing.T) {
 
 // A token may be among the credentials; where the account is stands in the file.
 func TestSwiftWithoutAuth(t *testing.T) {
-	const text = "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"swift\" config=\"%s\"/>\n<operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work>"
+	const text = "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"swift\" " +
+		"config=\"%s\"/>\n<operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work>"
 	if why, ok := fails(fmt.Sprintf(text, "token=t"), "5: storage swift does not say how to get a token"); !ok {
 		t.Error(why)
 	}
-	for _, config := range []string{"storage_url=http://h/v1/a", "storage_url=http://h/v1/a;token=t", "storage_url=http://h/v1/a;credentials=/keys"} {
+	for _, config := range []string{"storage_url=http://h/v1/a", "storage_url=http://h/v1/a;token=t",
+		"storage_url=http://h/v1/a;credentials=/keys"} {
 		if _, problems := Parse(around(fmt.Sprintf(text, config)), Options{}); problems.Fatal() {
 			t.Errorf("%s: %v", config, problems)
 		}
@@ -125,16 +140,21 @@ func TestSwiftWithoutAuth(t *testing.T) {
 }
 
 func TestNumbersThatCannotBe(t *testing.T) {
-	for _, a := range []string{`workers="0"`, `workers="-1"`, `workers="1e3"`, `workers="2147483648"`, `workers="99999999999999999999"`, `runtime="-1"`, `runtime="1h1"`, `runtime="9223372036854775807"`,
-		`rampup="soon"`, `interval="0"`, `totalOps="-5"`, `totalOps="1.5"`, `totalBytes="-1"`, `totalBytes="5XB"`, `afr="1000001"`, `afr="-1"`, `division="workers"`, `rate="constant(0)"`,
-		`rate="poisson(-1)"`, `rate="poisson(1e99)"`, `rate="constant(NaN)"`, `rate="burst(0,1)"`, `rate="burst(5)"`, `rate="burst(5,NaN)"`, `runtime="-0.5"`, `runtime="Inf"`} {
+	for _, a := range []string{`workers="0"`, `workers="-1"`, `workers="1e3"`, `workers="2147483648"`,
+		`workers="99999999999999999999"`, `runtime="-1"`, `runtime="1h1"`, `runtime="9223372036854775807"`,
+		`rampup="soon"`, `interval="0"`, `totalOps="-5"`, `totalOps="1.5"`, `totalBytes="-1"`, `totalBytes="5XB"`,
+		`afr="1000001"`, `afr="-1"`, `division="workers"`, `rate="constant(0)"`,
+		`rate="poisson(-1)"`, `rate="poisson(1e99)"`, `rate="constant(NaN)"`, `rate="burst(0,1)"`, `rate="burst(5)"`,
+		`rate="burst(5,NaN)"`, `runtime="-0.5"`, `runtime="Inf"`} {
 		name, _, _ := strings.Cut(a, "=")
 		attrs := "workers=\"1\" runtime=\"1\" "
 		if name == "workers" || name == "runtime" {
 			attrs = strings.Replace("workers=\"1\" runtime=\"1\" ", name+"=\"1\"", "", 1)
 		}
-		text := fmt.Sprintf("<work name=\"m\" %s\n%s>\n<operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work>", attrs, a)
-		if _, problems := Parse(around(text), Options{}); !problems.Fatal() || problems[0].Line != 5 && problems[0].Line != 4 {
+		text := fmt.Sprintf("<work name=\"m\" %s\n%s>\n<operation type=\"read\" "+
+			"config=\"containers=c(1);objects=c(1)\"/></work>", attrs, a)
+		if _, problems := Parse(around(text), Options{}); !problems.Fatal() || problems[0].Line != 5 &&
+			problems[0].Line != 4 {
 			t.Errorf("%s: %v", a, problems)
 		}
 	}
@@ -147,7 +167,8 @@ func TestPartsOfSeconds(t *testing.T) {
 		t.Fatal(problems)
 	}
 	got := w.Stages[0].Works[0]
-	if want := (schedule.Burst{Size: 50, Interval: 250 * time.Millisecond}); got.Runtime != 1500*time.Millisecond || got.RampUp != time.Second/2 || got.Rate != want {
+	if want := (schedule.Burst{Size: 50, Interval: 250 * time.Millisecond}); got.Runtime != 1500*time.Millisecond ||
+		got.RampUp != time.Second/2 || got.Rate != want {
 		t.Errorf("%v, %v, %v", got.Runtime, got.RampUp, got.Rate)
 	}
 }

@@ -23,8 +23,8 @@ type entry struct {
 // one wins.
 type config map[string]entry
 
-// with adds a config string: ";" splits entries, the first "=" splits an
-// entry, both sides are trimmed. What has no "=" is returned.
+// with adds a config string: ";" splits entries, the first "=" splits an entry, both sides are trimmed. It returns
+// the entries without "=".
 func (c config) with(a attr) (config, []string) {
 	if a.value == "" {
 		return c, nil
@@ -64,7 +64,7 @@ func parseSeconds(text string) (time.Duration, error) {
 	text = strings.TrimSpace(text)
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		if !(n >= 0 && n <= float64(1<<62/time.Second)) {
-			return 0, fmt.Errorf("%s seconds cannot be", text)
+			return 0, fmt.Errorf("invalid duration of %s seconds", text)
 		}
 		return time.Duration(math.Round(n * float64(time.Second))), nil
 	}
@@ -75,7 +75,7 @@ func parseSeconds(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// fastest is the highest rate that is taken for meant, in operations a second.
+// fastest is the highest rate that is accepted, in operations a second.
 const fastest = 1e7
 
 // ParseRate reads constant(n), poisson(n), both in operations a second, and
@@ -92,7 +92,7 @@ func ParseRate(text string) (schedule.Schedule, error) {
 	case "constant", "poisson":
 		n, err := strconv.ParseFloat(strings.TrimSpace(inner), 64)
 		if err != nil || !(n > 0) {
-			return nil, fmt.Errorf("rate %q: %q is no number of operations a second", text, inner)
+			return nil, fmt.Errorf("rate %q: %q is not a number of operations per second", text, inner)
 		}
 		if s = schedule.Schedule(schedule.Constant{Rate: n}); strings.EqualFold(strings.TrimSpace(name), "poisson") {
 			s = schedule.Poisson{Rate: n}
@@ -102,17 +102,18 @@ func ParseRate(text string) (schedule.Schedule, error) {
 		n, err := selector.ParseBytes(size)
 		d, bad := parseSeconds(interval)
 		if err != nil || n < 1 || n > 1e6 {
-			return nil, fmt.Errorf("rate %q: %q is no number of operations from 1 to a million", text, size)
+			return nil, fmt.Errorf("rate %q: %q is not an integer from 1 to 1000000", text, size)
 		}
 		if bad != nil || d <= 0 {
-			return nil, fmt.Errorf("rate %q: %q is no interval: seconds, or such as 500ms", text, interval)
+			return nil, fmt.Errorf("rate %q: %q is not an interval: want seconds, or a duration such as 500ms", text,
+				interval)
 		}
 		s = schedule.Burst{Size: int(n), Interval: d}
 	default:
 		return nil, fmt.Errorf("rate %q: %s", text, forms)
 	}
 	if p := s.PerSecond(); !(p <= fastest) {
-		return nil, fmt.Errorf("rate %q: %.3g operations a second cannot be meant", text, p)
+		return nil, fmt.Errorf("rate %q: %.3g operations per second is out of range", text, p)
 	}
 	return s, nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// tellingKey is the least length of an access key that is no mere name of
-// somebody, such as minio, which may stand anywhere.
+// tellingKey is the least length of an access key that is treated as a secret: shorter ones, such as minio, are
+// common words.
 const tellingKey = 16
 
 // Secrets are the credentials of a workload's stores, with what each is; of finds
@@ -47,7 +47,7 @@ func (p *parser) exposed(n *node, secrets map[string]string) {
 
 func (p *parser) within(n *node, find *strings.Replacer) {
 	if n.name == "auth" || n.name == "storage" {
-		return // what stands there is kept apart
+		return // its values are kept apart
 	}
 	for _, name := range kept {
 		a, ok := n.attrs[name]
@@ -55,7 +55,8 @@ func (p *parser) within(n *node, find *strings.Replacer) {
 		if name == "config" {
 			c, _ := config(nil).with(a)
 			maps.DeleteFunc(c, func(key string, _ entry) bool {
-				return !slices.ContainsFunc(operationKeys, func(known string) bool { return strings.EqualFold(known, key) })
+				return !slices.ContainsFunc(operationKeys,
+					func(known string) bool { return strings.EqualFold(known, key) })
 			})
 			text = ""
 			for _, key := range c.keys() {
@@ -63,7 +64,8 @@ func (p *parser) within(n *node, find *strings.Replacer) {
 			}
 		}
 		if ok && strings.Contains(find.Replace(text), "\x00") {
-			p.Fail(a.line, "the bundle would have it: write something else there", "the %s of <%s> has a secret in it that a storage or auth uses", name, n.name)
+			p.Fail(a.line, "the bundle would contain it: write something else",
+				"the %s of <%s> contains a secret of a storage or auth", name, n.name)
 		}
 	}
 	for _, c := range n.children {

@@ -12,7 +12,8 @@ import (
 
 // operationKeys are those of config strings, as COSBench writes them, and ours.
 var operationKeys = []string{
-	"containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck", "createContainer",
+	"containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck",
+	"createContainer",
 	"deleteContainer", "files", "fileselection", "name",
 	"length", "within", "partsize", "maxkeys", "copyprefix", "rate", "check", "checkwithin",
 }
@@ -66,7 +67,7 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 	case "zero":
 		o.Zero = true
 	default:
-		p.Fail(content.line, "there are random and zero", "there is no content %q", clip(content.value))
+		p.Fail(content.line, "there are random and zero", "invalid content %q", clip(content.value))
 	}
 }
 
@@ -118,7 +119,8 @@ func (p *parser) sized(o *model.Op, n *node, c config) {
 		o.PartSize = defaultPart
 	}
 	if o.PartSize%payload.Block != 0 {
-		p.Fail(c["partsize"].line, "such as 5MiB", "a partsize of %d bytes is no multiple of %d", o.PartSize, payload.Block)
+		p.Fail(c["partsize"].line, "such as 5MiB", "partsize of %d bytes is not a multiple of %d", o.PartSize,
+			payload.Block)
 	}
 }
 
@@ -134,7 +136,8 @@ func (p *parser) files(o *model.Op, n *node, c config) {
 	case "s", "r", "sequential": // as those selectors go
 		o.InOrder = true
 	default:
-		p.Fail(choice.line, "there are u, at random, and s or r, in order", "there is no fileselection %q", clip(choice.value))
+		p.Fail(choice.line, "there are u, at random, and s or r, in order", "invalid fileselection %q",
+			clip(choice.value))
 	}
 }
 
@@ -165,7 +168,8 @@ func (p *parser) ranged(o *model.Op, l level) {
 		if on, _ := parseBool(c["is_range_request"].value); on {
 			line = l.storage.line
 			if o.Length, o.Within = p.bytes(c, "chunk_length"), p.bytes(c, "file_length"); o.Length == 0 {
-				p.failOnce(line, "give chunk_length and file_length", "is_range_request does not say how long a range is")
+				p.failOnce(line, "give chunk_length and file_length",
+					"is_range_request does not say how long a range is")
 			}
 			if rounded := o.Length / payload.Block * payload.Block; rounded > 0 && rounded != o.Length {
 				p.Warn(line, "", "a range begins at a multiple of %d bytes, so that it can be checked", payload.Block)
@@ -175,17 +179,19 @@ func (p *parser) ranged(o *model.Op, l level) {
 	switch {
 	case o.Length == 0:
 		if o.Within > 0 {
-			p.warnOnce(l.config["within"].line, "give length", "within has no meaning without length: objects are read whole")
+			p.warnOnce(l.config["within"].line, "give length",
+				"within has no meaning without length: objects are read whole")
 		}
 		o.Within = 0
 	case o.Within == 0:
-		p.Fail(line, "give within, the size of the objects that are read", "a read of %d bytes does not say of how many", o.Length)
+		p.Fail(line, "give within, the size of the objects that are read",
+			"a range read of %d bytes does not give the size of the objects", o.Length)
 	case o.Length > o.Within:
-		p.Fail(line, "", "a range of %d bytes is longer than the %d bytes that it is of", o.Length, o.Within)
+		p.Fail(line, "", "a range of %d bytes is longer than the object of %d bytes", o.Length, o.Within)
 	}
 }
 
-// known warns of keys that nobody reads, once where they stand.
+// known warns of keys that have no effect, once for each.
 func (p *parser) known(n *node, c config) {
 	if p.seen == nil {
 		p.seen = map[entry]bool{}
@@ -202,7 +208,8 @@ func (p *parser) known(n *node, c config) {
 		case i < 0 || k == "name" && (n.name != "operation" || own[k] != e):
 			p.Warn(e.line, "", "the key %q in the config of <%s> has no meaning and is ignored", clip(e.key), n.name)
 		case operationKeys[i] != e.key:
-			p.Warn(e.line, "write "+operationKeys[i], "the key %q is taken for %s, which COSBench ignored", e.key, operationKeys[i])
+			p.Warn(e.line, "write "+operationKeys[i], "the key %q is taken for %s, which COSBench ignored", e.key,
+				operationKeys[i])
 		}
 		if kind := containerMakers[k]; kind != "" && p.boolean(c, k) {
 			p.Warn(e.line, "add one if there is none", "%s is ignored: only a work of type %s does that", e.key, kind)
@@ -245,7 +252,7 @@ func (p *parser) bytes(c config, key string) int64 {
 	}
 	v, err := selector.ParseBytes(e.value)
 	if err == nil && v == 0 {
-		err = errors.New("nothing is no size")
+		err = errors.New("size must not be empty")
 	}
 	if err != nil {
 		p.Fail(e.line, "", "%s: %v", key, err)

@@ -16,7 +16,7 @@ import (
 
 // Options are what a file may refer to.
 type Options struct {
-	// Getenv looks up ${NAME}; nil: there are none.
+	// Getenv looks up ${NAME}; nil: no variable is set.
 	Getenv func(name string) (string, bool)
 	// Hosts that a work may name as its driver; nil: there is one, which does all.
 	Hosts []string
@@ -44,7 +44,8 @@ func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 	if n := len(p.Problems); n > maxProblems {
 		fatal := p.Fatal()
 		p.Problems = p.Problems[:maxProblems]
-		p.Problems = append(p.Problems, model.Problem{Warning: !fatal, Message: fmt.Sprintf("and %d more problems", n-maxProblems)})
+		p.Problems = append(p.Problems, model.Problem{Warning: !fatal,
+			Message: fmt.Sprintf("and %d more problems", n-maxProblems)})
 	}
 	return w, p.Problems
 }
@@ -63,7 +64,7 @@ func (p *parser) empty(w *model.Workload) {
 	}
 	for _, line := range lines {
 		if verified {
-			p.warnOnce(line, "let sizes begin at 1", "objects of 0 bytes are short to hashCheck, which does not tell them from such as were cut")
+			p.warnOnce(line, "let sizes begin at 1", "hashCheck reports objects of 0 bytes as truncated")
 		}
 	}
 }
@@ -75,7 +76,7 @@ type parser struct {
 	seen   map[entry]bool // keys of operations' configs that were judged
 }
 
-// level is what an element hands down.
+// level is what an element inherits.
 type level struct {
 	config  config
 	auth    *node
@@ -106,9 +107,11 @@ func (p *parser) down(l level, n *node) level {
 func (p *parser) only(n *node, attrs, children string) {
 	for name, a := range n.attrs {
 		switch {
-		case slices.Contains(strings.Fields(attrs), name), strings.HasPrefix(name, "xmlns"), name == "schemaLocation", name == "noNamespaceSchemaLocation":
+		case slices.Contains(strings.Fields(attrs), name), strings.HasPrefix(name, "xmlns"), name == "schemaLocation",
+			name == "noNamespaceSchemaLocation":
 		default:
-			p.Fail(a.line, "it has "+strings.Join(strings.Fields(attrs), ", "), "<%s> has no attribute %s", n.name, name)
+			p.Fail(a.line, "it has "+strings.Join(strings.Fields(attrs), ", "), "<%s> has no attribute %s", n.name,
+				name)
 		}
 	}
 	for _, c := range n.children {
@@ -117,7 +120,7 @@ func (p *parser) only(n *node, attrs, children string) {
 			if children != "" {
 				hint = "in it stand " + strings.Join(strings.Fields(children), ", ")
 			}
-			p.Fail(c.line, hint, "<%s> does not belong into <%s>", c.name, n.name)
+			p.Fail(c.line, hint, "<%s> is not allowed in <%s>", c.name, n.name)
 		}
 	}
 }
@@ -125,7 +128,7 @@ func (p *parser) only(n *node, attrs, children string) {
 func (p *parser) workload(n *node) *model.Workload {
 	w := &model.Workload{Name: n.attrs["name"].value, Description: n.attrs["description"].value}
 	if n.name != "workload" {
-		p.Fail(n.line, "it begins with <workload>", "<%s> is no workload of COSBench", n.name)
+		p.Fail(n.line, "a file begins with <workload>", "<%s> is not a COSBench workload", n.name)
 		return w
 	}
 	p.only(n, "name description trigger config", "auth storage workflow")
@@ -160,14 +163,13 @@ func (p *parser) workload(n *node) *model.Workload {
 	return w
 }
 
-// nameOf is a name, and where it stands.
+// nameOf is a name and its line.
 type nameOf struct {
 	name *string
 	line int
 }
 
-// distinct gives names of their own to what is told apart by its name here, where
-// COSBench numbers it.
+// distinct makes names unique, which COSBench replaces by numbers.
 func (p *parser) distinct(what string, list []nameOf) {
 	taken, last := map[string]bool{}, map[string]int{}
 	for _, x := range list {
@@ -188,7 +190,8 @@ func (p *parser) distinct(what string, list []nameOf) {
 
 func (p *parser) trigger(n *node) {
 	if a, ok := n.attrs["trigger"]; ok && a.value != "" {
-		p.Warn(a.line, "run it yourself", "the trigger %q is not executed: a file does not start programs", clip(a.value))
+		p.Warn(a.line, "run it yourself", "the trigger %q is not executed: a file does not start programs",
+			clip(a.value))
 	}
 }
 
@@ -205,7 +208,7 @@ func (p *parser) stage(n *node, l level) model.Stage {
 	s.Scale = p.scale(n)
 	s.Repetitions = int(p.integer(n, "repetitions", 1, 1000))
 	if len(s.Scale) == 0 && s.Repetitions > 1 {
-		p.Warn(n.line, `say of what: scale="4,8,16"`, "workstage %q is not repeated without a scale", s.Name)
+		p.Warn(n.line, `add a scale, such as scale="4,8,16"`, "workstage %q is not repeated without a scale", s.Name)
 	}
 	l = p.down(l, n)
 	for _, c := range n.children {
@@ -223,7 +226,8 @@ func (p *parser) stage(n *node, l level) model.Stage {
 	}
 	p.distinct("work", names)
 	if checked > maxChecked {
-		p.Fail(n.line, "use more workers in fewer works", "workstage %q has more than %d works with checks, each of which has to be held against all others", clip(s.Name), maxChecked)
+		p.Fail(n.line, "use more workers in fewer works", "workstage %q has more than %d works with checks",
+			clip(s.Name), maxChecked)
 	}
 	return s
 }
@@ -237,7 +241,8 @@ func (p *parser) scale(n *node) (list []int) {
 	for text := range strings.SplitSeq(a.value, ",") {
 		v, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil || v < 1 || slices.Contains(list, v) {
-			p.Fail(a.line, `different numbers of workers: scale="4,8,16"`, "scale=%q of <%s> cannot be", clip(a.value), n.name)
+			p.Fail(a.line, `different numbers of workers: scale="4,8,16"`, "invalid scale=%q of <%s>", clip(a.value),
+				n.name)
 			return nil
 		}
 		list = append(list, v)
@@ -254,10 +259,10 @@ var specials = map[model.WorkKind]struct {
 	model.Prepare: {model.Write, model.ByObject}, model.Cleanup: {model.Delete, model.ByObject},
 }
 
-// newer are types of works and of operations that later versions of COSBench
-// have, and what is here in their place.
+// newer are types of works and operations of later versions of COSBench, with their replacement here.
 var newer = map[string]string{
-	"mprepare":   "prepare writes objects whole; in parts a work of type normal does, by an operation multipart with objects=r(a,b) and totalOps",
+	"mprepare": "prepare writes objects whole; in parts a work of type normal does, by an operation multipart " +
+		"with objects=r(a,b) and totalOps",
 	"mwrite":     "multipart writes objects in parts",
 	"mfilewrite": "filewrite sends files whole, multipart writes in parts",
 	"localwrite": "write to a storage of type file",
@@ -267,14 +272,17 @@ var newer = map[string]string{
 const normalFailures = 200_000 // a million
 
 func (p *parser) work(n *node, l level) model.Work {
-	p.only(n, "name type workers interval division runtime rampup rampdown totalOps totalBytes afr driver config rate", "auth storage operation")
-	w := model.Work{Name: n.attrs["name"].value, Kind: model.WorkKind(strings.ToLower(n.attrs["type"].value)), Line: n.line}
+	p.only(n, "name type workers interval division runtime rampup rampdown totalOps totalBytes afr driver config "+
+		"rate", "auth storage operation")
+	w := model.Work{Name: n.attrs["name"].value, Kind: model.WorkKind(strings.ToLower(n.attrs["type"].value)),
+		Line: n.line}
 	if w.Kind == "" {
 		w.Kind = model.Normal
 	}
 	special, isSpecial := specials[w.Kind]
 	if !isSpecial && w.Kind != model.Normal && w.Kind != model.Delay {
-		p.Fail(n.attrs["type"].line, cmp.Or(newer[string(w.Kind)], "there are normal, init, prepare, cleanup, dispose, delay"), "there is no type of work %q", w.Kind)
+		p.Fail(n.attrs["type"].line, cmp.Or(newer[string(w.Kind)],
+			"there are normal, init, prepare, cleanup, dispose, delay"), "invalid type of work %q", w.Kind)
 		w.Kind = model.Normal
 	}
 	if w.Name == "" {
@@ -321,9 +329,8 @@ func (p *parser) work(n *node, l level) model.Work {
 	return w
 }
 
-// once leaves out of a special work what COSBench sets itself whatever stands
-// there: nothing ends or paces it before it is through, and its division is
-// given.
+// once removes the settings of a special work that COSBench overrides: it has no end but its last item, no pace, and
+// a fixed division.
 func (p *parser) once(n *node, w *model.Work, division model.Division) {
 	own, _ := config(nil).with(n.attrs["config"])
 	var ignored []string
@@ -331,7 +338,8 @@ func (p *parser) once(n *node, w *model.Work, division model.Division) {
 	for _, a := range []struct {
 		name  string
 		means bool
-	}{{"runtime", w.Runtime > 0}, {"rampup", w.RampUp > 0}, {"rampdown", w.RampDown > 0}, {"totalOps", w.TotalOps > 0}, {"totalBytes", w.TotalBytes > 0},
+	}{{"runtime", w.Runtime > 0}, {"rampup", w.RampUp > 0}, {"rampdown", w.RampDown > 0},
+		{"totalOps", w.TotalOps > 0}, {"totalBytes", w.TotalBytes > 0},
 		{"rate", n.attrs["rate"].value+own["rate"].value != ""}, {"division", p.division(n, division) != division}} {
 		if !a.means {
 			continue
@@ -341,7 +349,8 @@ func (p *parser) once(n *node, w *model.Work, division model.Division) {
 		}
 	}
 	if ignored != nil {
-		p.Warn(line, "", "a work of type %s ignores %s: it goes once through all that its selectors cover, divided by %s", w.Kind, strings.Join(ignored, ", "), division)
+		p.Warn(line, "", "a work of type %s ignores %s: it goes once through all that its selectors cover, "+
+			"divided by %s", w.Kind, strings.Join(ignored, ", "), division)
 	}
 	w.RampUp, w.Runtime, w.RampDown, w.TotalOps, w.TotalBytes = 0, 0, 0, 0, 0
 }
@@ -350,9 +359,10 @@ func (p *parser) once(n *node, w *model.Work, division model.Division) {
 func (p *parser) driver(w *model.Work, a attr) {
 	switch {
 	case p.hosts == nil:
-		p.Warn(a.line, "--hosts of cnsbench object run gives hosts", "driver %q is not asked for: this machine does all of the work", clip(a.value))
+		p.Warn(a.line, "--hosts of cnsbench object run gives hosts",
+			"driver %q is ignored: this machine does all of the work", clip(a.value))
 	case !slices.Contains(p.hosts, a.value):
-		p.Fail(a.line, "there are "+strings.Join(p.hosts, ", "), "there is no host %q", clip(a.value))
+		p.Fail(a.line, "there are "+strings.Join(p.hosts, ", "), "unknown host %q", clip(a.value))
 	default:
 		w.Driver = a.value
 	}
@@ -414,7 +424,8 @@ func (p *parser) operation(n *node, l level, division model.Division) (model.Op,
 		for _, t := range model.Types {
 			names = append(names, string(t))
 		}
-		p.Fail(n.line, cmp.Or(newer[string(o.Type)], "there are "+strings.Join(names, ", ")), "there is no type of operation %q", o.Type)
+		p.Fail(n.line, cmp.Or(newer[string(o.Type)], "there are "+strings.Join(names, ", ")),
+			"invalid type of operation %q", o.Type)
 		return o, false
 	}
 	o.Weight = int(p.integer(n, "ratio", 100, 100))
@@ -432,7 +443,7 @@ func (p *parser) division(n *node, inherited model.Division) model.Division {
 	case d == model.ByNone, d == model.ByContainer, d == model.ByObject:
 		return d
 	}
-	p.Fail(a.line, "there are none, container, object", "there is no division %q", a.value)
+	p.Fail(a.line, "there are none, container, object", "invalid division %q", a.value)
 	return inherited
 }
 
@@ -444,7 +455,8 @@ func (p *parser) integer(n *node, name string, otherwise, highest int64) int64 {
 	}
 	v, err := strconv.ParseInt(strings.TrimSpace(a.value), 10, 64)
 	if err != nil || v < 0 || v > highest {
-		p.Fail(a.line, fmt.Sprintf("a whole number from 0 to %d", highest), "%s=%q of <%s> cannot be", name, clip(a.value), n.name)
+		p.Fail(a.line, fmt.Sprintf("a whole number from 0 to %d", highest), "invalid %s=%q of <%s>", name,
+			clip(a.value), n.name)
 		return otherwise
 	}
 	return v

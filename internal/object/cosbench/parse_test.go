@@ -64,7 +64,8 @@ func TestSamples(t *testing.T) {
 // around puts works into a workload with a null storage; the first line of
 // the works is line 4.
 func around(works string) []byte {
-	return []byte("<workload name=\"w\">\n<storage type=\"null\"/>\n<workflow><workstage name=\"s\">\n" + works + "\n</workstage></workflow></workload>")
+	return []byte("<workload name=\"w\">\n<storage type=\"null\"/>\n<workflow><workstage " +
+		"name=\"s\">\n" + works + "\n</workstage></workflow></workload>")
 }
 
 func TestWhatAWorkSays(t *testing.T) {
@@ -80,18 +81,29 @@ func TestWhatAWorkSays(t *testing.T) {
 	}
 	containers := selector.Spec{Kind: selector.Range, Low: 1, High: 3}
 	name := model.Name{Prefix: "mycontainers"}
-	want := model.Work{Name: "main", Kind: model.Normal, Workers: 3, Interval: 2 * time.Second, RampUp: 5 * time.Second, Runtime: time.Minute,
-		RampDown: 3 * time.Second, TotalOps: 7, TotalBytes: 10e6, MaxFailures: 10, RateText: "poisson(50)", Rate: schedule.Poisson{Rate: 50}, Line: 4,
-		Store: model.Store{Kind: "null", Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}, Line: 2},
+	want := model.Work{Name: "main", Kind: model.Normal, Workers: 3, Interval: 2 * time.Second,
+		RampUp: 5 * time.Second, Runtime: time.Minute,
+		RampDown: 3 * time.Second, TotalOps: 7, TotalBytes: 10e6, MaxFailures: 10, RateText: "poisson(50)",
+		Rate: schedule.Poisson{Rate: 50}, Line: 4,
+		Store: model.Store{Kind: "null", Settings: map[string]string{}, Auth: map[string]string{},
+			Secrets: model.Secrets{}, Line: 2},
 		Ops: []model.Op{
-			{Type: model.Read, Name: "read", Weight: 60, Division: model.ByContainer, Containers: containers, ContainerName: name, ObjectName: model.Name{Prefix: "a"},
-				Objects: selector.Spec{Kind: selector.Zipf, Low: 1, High: 1e9, Exponent: 0.99}, Verify: true, Length: 8192, Within: 1 << 20, CopyPrefix: "copy-", Line: 6},
-			{Type: model.Read, Name: "read-2", Weight: 10, Division: model.ByObject, Containers: containers, ContainerName: model.Name{Prefix: "c"},
-				ObjectName: model.Name{Prefix: "b", Suffix: ".x"}, Objects: selector.Spec{Kind: selector.Range, Low: 5, High: 9}, CopyPrefix: "copy-", Line: 7},
-			{Type: model.MultipartWrite, Name: "multipart", Weight: 20, Division: model.ByObject, Containers: containers, ContainerName: name, ObjectName: model.Name{Prefix: "a"},
-				Objects: selector.Spec{Kind: selector.Uniform, Low: 1, High: 9}, Sizes: selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 20, High: 20}, Unit: 1 << 20},
+			{Type: model.Read, Name: "read", Weight: 60, Division: model.ByContainer, Containers: containers,
+				ContainerName: name, ObjectName: model.Name{Prefix: "a"},
+				Objects: selector.Spec{Kind: selector.Zipf, Low: 1, High: 1e9, Exponent: 0.99}, Verify: true,
+				Length: 8192, Within: 1 << 20, CopyPrefix: "copy-", Line: 6},
+			{Type: model.Read, Name: "read-2", Weight: 10, Division: model.ByObject, Containers: containers,
+				ContainerName: model.Name{Prefix: "c"},
+				ObjectName:    model.Name{Prefix: "b", Suffix: ".x"},
+				Objects:       selector.Spec{Kind: selector.Range, Low: 5, High: 9}, CopyPrefix: "copy-", Line: 7},
+			{Type: model.MultipartWrite, Name: "multipart", Weight: 20, Division: model.ByObject,
+				Containers: containers, ContainerName: name, ObjectName: model.Name{Prefix: "a"},
+				Objects: selector.Spec{Kind: selector.Uniform, Low: 1, High: 9},
+				Sizes: selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 20, High: 20},
+					Unit: 1 << 20},
 				Zero: true, Chunked: true, PartSize: 8 << 20, CopyPrefix: "copy-", Line: 8},
-			{Type: model.Copy, Name: "copy", Weight: 10, Division: model.ByObject, Containers: containers, ContainerName: name, ObjectName: model.Name{Prefix: "a"},
+			{Type: model.Copy, Name: "copy", Weight: 10, Division: model.ByObject, Containers: containers,
+				ContainerName: name, ObjectName: model.Name{Prefix: "a"},
 				Objects: selector.Spec{Kind: selector.Uniform, Low: 1, High: 9}, CopyPrefix: "copy-", Line: 9},
 		}}
 	if d := cmp.Diff(want, w.Stages[0].Works[0]); d != "" {
@@ -102,16 +114,21 @@ func TestWhatAWorkSays(t *testing.T) {
 // Special works go once through what their selectors cover, whatever else is
 // said of them: as files are that COSBench exports, which carry totalOps.
 func TestSpecialWorks(t *testing.T) {
-	const attrs = "workers=\"4\" interval=\"5\"\nrampup=\"1\" division=\"none\" runtime=\"60\" rampdown=\"2\"\ntotalOps=\"2\" totalBytes=\"5\" rate=\"constant(1)\" afr=\"7\""
-	for kind, division := range map[model.WorkKind]model.Division{model.Init: model.ByContainer, model.Prepare: model.ByObject, model.Cleanup: model.ByObject, model.Dispose: model.ByContainer} {
+	const attrs = "workers=\"4\" interval=\"5\"\nrampup=\"1\" division=\"none\" runtime=\"60\" " +
+		"rampdown=\"2\"\ntotalOps=\"2\" totalBytes=\"5\" rate=\"constant(1)\" afr=\"7\""
+	for kind, division := range map[model.WorkKind]model.Division{model.Init: model.ByContainer,
+		model.Prepare: model.ByObject, model.Cleanup: model.ByObject, model.Dispose: model.ByContainer} {
 		t.Run(string(kind), func(t *testing.T) {
 			const config = `config="containers=r(1,8);objects=r(1,8);sizes=c(1)KB"/>`
 			w, problems := Parse(around(fmt.Sprintf("<work type=%q %s %s", kind, attrs, config)), Options{})
-			want := fmt.Sprintf("5: warning: a work of type %s ignores runtime, rampup, rampdown, totalOps, totalBytes, rate, division: it goes once through all that its selectors cover, divided by %s", kind, division)
+			want := fmt.Sprintf("5: warning: a work of type %s ignores runtime, rampup, rampdown, totalOps, "+
+				"totalBytes, rate, division: it goes once through all that its selectors cover, divided by %s", kind,
+				division)
 			if len(problems) != 1 || problems[0].String() != want {
 				t.Errorf("want %s\ngot %v", want, problems)
 			}
-			plain, problems := Parse(around(fmt.Sprintf("<work type=%q workers=\"4\" runtime=\"0\" totalOps=\"0\" division=%q afr=\"7\" %s", kind, division, config)), Options{})
+			plain, problems := Parse(around(fmt.Sprintf("<work type=%q workers=\"4\" runtime=\"0\" totalOps=\"0\" "+
+				"division=%q afr=\"7\" %s", kind, division, config)), Options{})
 			if d := cmp.Diff(plain, w); d != "" || len(problems) > 0 {
 				t.Error(d, problems)
 			}
@@ -120,7 +137,8 @@ func TestSpecialWorks(t *testing.T) {
 			}
 		})
 	}
-	_, problems := Parse(around("<work type=\"init\" workers=\"1\"\nconfig=\"containers=r(1,8);rate=poisson(5)\"/>"), Options{})
+	_, problems := Parse(around("<work type=\"init\" workers=\"1\"\nconfig=\"containers=r(1,8);rate=poisson(5)\"/>"),
+		Options{})
 	if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), "5: warning: a work of type init ignores rate:") {
 		t.Error(problems)
 	}
@@ -143,14 +161,16 @@ func TestInheritance(t *testing.T) {
 	if a.Store.Kind != "file" || a.Ops[0].ContainerName.Prefix != "flow" || a.Ops[0].ObjectName.Suffix != "last" {
 		t.Errorf("a: %+v", a)
 	}
-	if d := cmp.Diff(map[string]string{"endpoint": "https://b"}, b.Store.Settings); d != "" || len(b.Store.Secrets) != 0 || b.Ops[0].ObjectName.Suffix != "stage" {
+	if d := cmp.Diff(map[string]string{"endpoint": "https://b"}, b.Store.Settings); d != "" ||
+		len(b.Store.Secrets) != 0 || b.Ops[0].ObjectName.Suffix != "stage" {
 		t.Errorf("b: %s %+v", d, b)
 	}
 }
 
 func TestProblemsHaveTheirLine(t *testing.T) {
 	work := func(attrs, config string) string {
-		return fmt.Sprintf("<work name=\"m\" workers=\"2\" %s>\n<operation type=\"read\" config=\"%s\"/></work>", attrs, config)
+		return fmt.Sprintf("<work name=\"m\" workers=\"2\" %s>\n<operation type=\"read\" config=\"%s\"/></work>",
+			attrs, config)
 	}
 	const good = "containers=c(1);objects=c(1)"
 	onStore := func(kind, config string) string {
@@ -161,49 +181,73 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		name, text string // of works
 		want       string // the beginning of a problem
 	}{
-		{"ratios", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"read\" ratio=\"50\" config=\"" + good + "\"/></work>", "5: the ratios"},
+		{"ratios", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"read\" ratio=\"50\" " +
+			"config=\"" + good + "\"/></work>", "5: the ratios"},
 		{"no end", work("", good), `4: work "m" never ends`},
-		{"no workers", "\n<work name=\"m\" runtime=\"1\"><operation type=\"read\" config=\"" + good + "\"/></work>", `5: work "m" has no workers`},
+		{"no workers", "\n<work name=\"m\" runtime=\"1\"><operation type=\"read\" config=\"" + good + "\"/></work>",
+			`5: work "m" has no workers`},
 		{"selector", work(`runtime="1"`, "containers=u(5,1);objects=c(1)"), "5: containers: selector"},
 		{"selector from 0", work(`runtime="1"`, "containers=c(1);objects=r(0,5)"), "5: objects: selector"},
 		{"no objects", work(`runtime="1"`, "containers=c(1)"), "5: <operation> does not say which objects"},
 		{"runtime", work(`runtime="soon"`, good), "4: runtime of <work>"},
-		{"attribute on a line of its own", "<work name=\"m\" workers=\"1\"\n\n runtime=\"-5\"><operation type=\"read\" config=\"" + good + "\"/></work>", "6: runtime of <work>"},
+		{"attribute on a line of its own", "<work name=\"m\" workers=\"1\"\n\n runtime=\"-5\"><operation " +
+			"type=\"read\" config=\"" + good + "\"/></work>", "6: runtime of <work>"},
 		{"attribute", work(`runtime="1" wrokers="3"`, good), "4: <work> has no attribute wrokers"},
-		{"division", work(`runtime="1" division="disk"`, good), `4: there is no division "disk"`},
-		{"idle workers", work(`runtime="1" division="object"`, good), "5: warning: divided by object, 1 of 2 workers have nothing"},
-		{"type", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n\n<operation type=\"raed\" config=\"" + good + "\"/></work>", `6: there is no type of operation "raed"`},
-		{"kind of work", work(`type="main" runtime="1"`, good), `4: there is no type of work "main"`},
+		{"division", work(`runtime="1" division="disk"`, good), `4: invalid division "disk"`},
+		{"idle workers", work(`runtime="1" division="object"`, good),
+			"5: warning: divided by object, 1 of 2 workers have nothing"},
+		{"type", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n\n<operation type=\"raed\" " +
+			"config=\"" + good + "\"/></work>", `6: invalid type of operation "raed"`},
+		{"kind of work", work(`type="main" runtime="1"`, good), `4: invalid type of work "main"`},
 		{"rate", work(`runtime="1" rate="fast"`, good), "4: rate"},
 		{"key", work(`runtime="1"`, good+";obejcts=c(2)"), `5: warning: the key "obejcts"`},
-		{"case of a key", work(`runtime="1"`, good+";hashcheck=true"), `5: warning: the key "hashcheck" is taken for hashCheck`},
-		{"range without size", work(`runtime="1"`, good+";length=4KiB"), "5: a read of 4096 bytes does not say of how many"},
-		{"createContainer", work(`runtime="1"`, good+";createContainer=true"), "5: warning: createContainer is ignored: only a work of type init does that"},
-		{"deleteContainer", "<work type=\"cleanup\" workers=\"1\"\nconfig=\"" + good + ";deleteContainer=true\"/>", "5: warning: deleteContainer is ignored: only a work of type dispose does that"},
-		{"two keys on a line", work(`runtime="1" config="oprefix=a"`, good+"\"/><operation type=\"read\" config=\"obejcts=c(2)"), `5: warning: the key "obejcts"`},
-		{"length of a write", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" config=\"" + good + ";sizes=c(1)KB;length=4KiB\"/></work>", "5: length is for reads, not for write"},
-		{"within of a special work", "<work type=\"prepare\" workers=\"1\"\nconfig=\"" + good + ";sizes=c(1)KB;within=4KiB\"/>", "5: within is for reads, not for write"},
+		{"case of a key", work(`runtime="1"`, good+";hashcheck=true"),
+			`5: warning: the key "hashcheck" is taken for hashCheck`},
+		{"range without size", work(`runtime="1"`, good+";length=4KiB"),
+			"5: a range read of 4096 bytes does not give the size of the objects"},
+		{"createContainer", work(`runtime="1"`, good+";createContainer=true"),
+			"5: warning: createContainer is ignored: only a work of type init does that"},
+		{"deleteContainer", "<work type=\"cleanup\" workers=\"1\"\nconfig=\"" + good + ";deleteContainer=true\"/>",
+			"5: warning: deleteContainer is ignored: only a work of type dispose does that"},
+		{"two keys on a line", work(`runtime="1" config="oprefix=a"`,
+			good+"\"/><operation type=\"read\" config=\"obejcts=c(2)"), `5: warning: the key "obejcts"`},
+		{"length of a write", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" " +
+			"config=\"" + good + ";sizes=c(1)KB;length=4KiB\"/></work>", "5: length is for reads, not for write"},
+		{"within of a special work", "<work type=\"prepare\" " +
+			"workers=\"1\"\nconfig=\"" + good + ";sizes=c(1)KB;within=4KiB\"/>",
+			"5: within is for reads, not for write"},
 		{"within alone", work(`runtime="1"`, good+";within=4KiB"), "5: warning: within has no meaning without length"},
 		{"range of no length", onStore("s3", "endpoint=http://192.0.2.1:1;is_range_request=true;file_length=9"),
 			"5: is_range_request does not say how long"},
-		{"newer work", work(`type="mprepare"`, good), `4: there is no type of work "mprepare": prepare writes`},
-		{"newer operation", strings.Replace(work(`runtime="1"`, good), `"read"`, `"mwrite"`, 1), `5: there is no type of operation "mwrite": multipart writes`},
-		{"chunks to null", strings.Replace(work(`runtime="1"`, good+";sizes=c(1)KB;chunked=true"), `"read"`, `"write"`, 1), "5: warning: chunked=true has no effect on a write to storage null"},
-		{"empty objects", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" ratio=\"50\" config=\"" + good + ";sizes=u(0,9)KB\"/>\n<operation type=\"read\" ratio=\"50\" config=\"" + good + ";hashCheck=true\"/></work>", "5: warning: objects of 0 bytes are short to hashCheck"},
-		{"objects of a list", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"list\" config=\"containers=c(1);objects=c(1)\"/></work>", "5: warning: objects is ignored: a list is of a container"},
-		{"no storage", onStore("sio", "endpoint=http://192.0.2.1:1"), `5: storage "sio" cannot be had: use s3`},
+		{"newer work", work(`type="mprepare"`, good), `4: invalid type of work "mprepare": prepare writes`},
+		{"newer operation", strings.Replace(work(`runtime="1"`, good), `"read"`, `"mwrite"`, 1),
+			`5: invalid type of operation "mwrite": multipart writes`},
+		{"chunks to null", strings.Replace(work(`runtime="1"`, good+";sizes=c(1)KB;chunked=true"), `"read"`,
+			`"write"`, 1), "5: warning: chunked=true has no effect on a write to storage null"},
+		{"empty objects", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" ratio=\"50\" " +
+			"config=\"" + good + ";sizes=u(0,9)KB\"/>\n<operation type=\"read\" ratio=\"50\" " +
+			"config=\"" + good + ";hashCheck=true\"/></work>", "5: warning: hashCheck reports objects of 0 bytes"},
+		{"objects of a list", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"list\" " +
+			"config=\"containers=c(1);objects=c(1)\"/></work>",
+			"5: warning: objects is ignored: a list is of a container"},
+		{"no storage", onStore("sio", "endpoint=http://192.0.2.1:1"), `5: storage "sio" is not supported: use s3`},
 		{"no scheme", onStore("s3", "endpoint=[::1]:90"),
 			"5: endpoint=[::1]:90 has no scheme: write endpoint=http://[::1]:90, or endpoint=https://[::1]:90 for TLS"},
-		{"half a scheme", onStore("s3", "endpoint=http:/h"), "5: endpoint=http:/h is no address"},
+		{"half a scheme", onStore("s3", "endpoint=http:/h"), "5: endpoint=http:/h is not an address"},
 		{"credentials without a scheme", onStore("s3", "endpoint=u:p@h"), "5: endpoint has credentials in its address"},
-		{"credentials in no address", onStore("s3", "endpoint=ftp://u:p@h"), "5: endpoint has credentials in its address"},
+		{"credentials in no address", onStore("s3", "endpoint=ftp://u:p@h"),
+			"5: endpoint has credentials in its address"},
 		{"text", "hello" + work(`runtime="1"`, good), `3: warning: the text "hello"`},
-		{"storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"ampli\"/><operation type=\"read\" config=\"" + good + "\"/></work>", `5: storage "ampli" cannot be had`},
-		{"variable", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=${NOWHERE}\"/><operation type=\"read\" config=\"" + good + "\"/></work>",
+		{"storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"ampli\"/><operation " +
+			"type=\"read\" config=\"" + good + "\"/></work>", `5: storage "ampli" is not supported`},
+		{"variable", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" " +
+			"config=\"endpoint=${NOWHERE}\"/><operation type=\"read\" config=\"" + good + "\"/></work>",
 			"5: endpoint is taken from NOWHERE"},
 		{"unclosed", "<work>\n<operation", "6: this is no XML"},
-		{"two of a name", work(`runtime="1"`, good) + "\n" + work(`runtime="1"`, good), `6: warning: there is a work "m" before: this one is called "m-2"`},
-		{"bytes that never move", "<work name=\"m\" workers=\"1\" totalBytes=\"5\">\n<operation type=\"head\" config=\"" + good + "\"/></work>", `4: work "m" never ends`},
+		{"two of a name", work(`runtime="1"`, good) + "\n" + work(`runtime="1"`, good),
+			`6: warning: there is a work "m" before: this one is called "m-2"`},
+		{"bytes that never move", "<work name=\"m\" workers=\"1\" totalBytes=\"5\">\n<operation type=\"head\" " +
+			"config=\"" + good + "\"/></work>", `4: work "m" never ends`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -222,9 +266,11 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 // not known to be a setting is not repeated, for it may be of a password.
 func TestAuthsThatMeanNothing(t *testing.T) {
 	const file = "<workload name=\"w\"><storage type=%q config=%q/>\n<auth type=%q config=%q/>\n" +
-		"<workflow><workstage name=\"s\"><work name=\"m\" workers=\"1\" totalOps=\"1\"><operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work></workstage></workflow></workload>"
+		"<workflow><workstage name=\"s\"><work name=\"m\" workers=\"1\" totalOps=\"1\"><operation type=\"read\" " +
+		"config=\"containers=c(1);objects=c(1)\"/></work></workstage></workflow></workload>"
 	for _, tt := range []struct{ storage, config, auth, keys, want string }{
-		{"swift", "", "keystone", "username=u;password=p;auth_url=http://h:1/v3;service=a b;userid=7;timeout=5;token=t", `[` +
+		{"swift", "", "keystone", "username=u;password=p;auth_url=http://h:1/v3;service=a " +
+			"b;userid=7;timeout=5;token=t", `[` +
 			`2: warning: the key "service" of <auth> has no meaning here and is ignored: ` +
 			`the service of type object-store is taken ` +
 			`2: warning: the key "timeout" of <auth> has no meaning here and is ignored: that of the storage holds for it too ` +
@@ -302,7 +348,8 @@ func TestSwitches(t *testing.T) {
 		t.Fatal(problems)
 	}
 	got := w.Stages[0].Works[0]
-	if s := got.Store.Settings; s["path_style_access"] != "false" || s["no_verify_ssl"] != "true" || !got.Ops[0].Verify {
+	if s := got.Store.Settings; s["path_style_access"] != "false" || s["no_verify_ssl"] != "true" ||
+		!got.Ops[0].Verify {
 		t.Errorf("%v, %+v", s, got.Ops[0])
 	}
 }
@@ -320,32 +367,38 @@ func TestChunksToS3(t *testing.T) {
 	for _, p := range problems {
 		got = append(got, p.String())
 	}
-	want := []string{"4: storage s3 refuses chunked transfer encoding: each write would fail: leave chunked=true out", "6: storage s3 refuses chunked transfer encoding: each write would fail: leave chunked=true out",
-		"7: storage s3 refuses chunked transfer encoding: each filewrite would fail: leave chunked=true out", "8: warning: chunked=true has no effect on a multipart to storage s3"}
+	want := []string{"4: storage s3 refuses chunked transfer encoding: each write would fail: leave chunked=true out",
+		"6: storage s3 refuses chunked transfer encoding: each write would fail: leave chunked=true out",
+		"7: storage s3 refuses chunked transfer encoding: each filewrite would fail: leave chunked=true out",
+		"8: warning: chunked=true has no effect on a multipart to storage s3"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 }
 
 func TestFilesMadeToHurt(t *testing.T) {
-	bomb := "<?xml version=\"1.0\"?>\n<!DOCTYPE lolz [<!ENTITY lol \"lol\"><!ENTITY lol2 \"&lol;&lol;&lol;\">]>\n<workload name=\"&lol2;\"/>"
+	bomb := "<?xml version=\"1.0\"?>\n<!DOCTYPE lolz [<!ENTITY lol \"lol\"><!ENTITY lol2 " +
+		"\"&lol;&lol;&lol;\">]>\n<workload name=\"&lol2;\"/>"
 	var manyAttributes strings.Builder
 	for i := range 500_000 {
 		fmt.Fprintf(&manyAttributes, "a%d=\"\"\n", i)
 	}
 	external := "<!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]><workload name=\"&e;\"/>"
 	tests := []struct{ name, text, want string }{
-		{"entity bomb", bomb, "2: a document type is not taken"},
-		{"external entity", external, "1: a document type is not taken"},
+		{"entity bomb", bomb, "2: document types are not supported"},
+		{"external entity", external, "1: document types are not supported"},
 		{"unknown entity", "<workload name=\"&x;\"/>", "1: this is no XML"},
 		{"deep", strings.Repeat("<a>", 100000), "1: elements are nested"},
-		{"many elements", "<workload name=\"w\">" + strings.Repeat("<a/>", maxElements+5) + "</workload>", "1: there are more than"},
+		{"many elements", "<workload name=\"w\">" + strings.Repeat("<a/>", maxElements+5) + "</workload>",
+			"1: there are more than"},
 		{"many attributes", "<workload\n" + manyAttributes.String() + "/>", "<workload> has more than 100 attributes"},
-		{"many entries", "<workload name=\"w\"\nconfig=\"" + strings.Repeat("a=b;", 1<<20) + "\"><workflow>" + strings.Repeat("<workstage/>", 100_000) + "</workflow></workload>", "2: the config of <workload> has more than 100 entries"},
-		{"nothing", "", "1: there is no element at all"},
-		{"no XML", "apiVersion: v1\nkind: Benchmark\n", "there is no element"},
+		{"many entries", "<workload name=\"w\"\nconfig=\"" + strings.Repeat("a=b;",
+			1<<20) + "\"><workflow>" + strings.Repeat("<workstage/>", 100_000) + "</workflow></workload>",
+			"2: the config of <workload> has more than 100 entries"},
+		{"nothing", "", "1: the file has no XML element"},
+		{"no XML", "apiVersion: v1\nkind: Benchmark\n", "the file has no XML element"},
 		{"a quote without end", "<workload name=\"w\n\n>", "this is no XML"},
-		{"another document", "<html><body/></html>", "1: <html> is no workload"},
+		{"another document", "<html><body/></html>", "1: <html> is not a COSBench workload"},
 		{"UTF-16", "\xff\xfe<\x00w\x00", "this is no XML"},
 	}
 	for _, tt := range tests {
@@ -365,7 +418,8 @@ func TestFilesMadeToHurt(t *testing.T) {
 // A file of 10 MB is read, and judged, in seconds.
 func TestTenMegabytes(t *testing.T) {
 	var b strings.Builder
-	const work = "<work name=\"w%d\" workers=\"1\" totalOps=\"5\"><operation type=\"read\" config=\"containers=c(1);objects=u(1,99999)\"/></work>\n"
+	const work = "<work name=\"w%d\" workers=\"1\" totalOps=\"5\"><operation type=\"read\" " +
+		"config=\"containers=c(1);objects=u(1,99999)\"/></work>\n"
 	n := 0
 	for ; b.Len() < 10<<20; n++ {
 		fmt.Fprintf(&b, work, n)
@@ -380,9 +434,11 @@ func TestTenMegabytes(t *testing.T) {
 	}
 	b.Reset()
 	for n = 0; b.Len() < 10<<20; n++ { // each is held against all others
-		fmt.Fprintf(&b, "<work name=\"w%d\" workers=\"1\" totalOps=\"5\"><operation type=\"delete\" config=\"check=readAfterDelete;containers=c(1);oprefix=o%dx;objects=c(1)\"/></work>\n", n, n)
+		fmt.Fprintf(&b, "<work name=\"w%d\" workers=\"1\" totalOps=\"5\"><operation type=\"delete\" "+
+			"config=\"check=readAfterDelete;containers=c(1);oprefix=o%dx;objects=c(1)\"/></work>\n", n, n)
 	}
-	if _, problems = Parse(around(b.String()), Options{}); !problems.Fatal() || !strings.Contains(fmt.Sprint(problems), `workstage "s" has more than 1000 works with checks`) {
+	if _, problems = Parse(around(b.String()), Options{}); !problems.Fatal() ||
+		!strings.Contains(fmt.Sprint(problems), `workstage "s" has more than 1000 works with checks`) {
 		t.Errorf("%v", problems[:min(len(problems), 3)])
 	}
 	_, problems = Parse(around(strings.Repeat("<work/>\n", 100000)), Options{})
@@ -414,7 +470,8 @@ func TestCredentialsAreKeptApart(t *testing.T) {
 // Nothing is left of what the value of a secret may be, wherever it stands.
 func TestRedact(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
-		{"plain", `<a config="accesskey=AK1;secretkey = s3cr3t/+=;x=y"/>`, `<a config="accesskey=***;secretkey = ***;x=y"/>`},
+		{"plain", `<a config="accesskey=AK1;secretkey = s3cr3t/+=;x=y"/>`,
+			`<a config="accesskey=***;secretkey = ***;x=y"/>`},
 		{"entity", `<a config="password=p&amp;ssw0rd&#59;x;auth_url=u"/>`, `<a config="password=***;auth_url=u"/>`},
 		{"entity at the end", `<a config="password=p&#x26;"/>`, `<a config="password=***"/>`},
 		{"blank", `<a config="password=a b ; x=y"/>`, `<a config="password=*** ; x=y"/>`},
@@ -426,20 +483,27 @@ func TestRedact(t *testing.T) {
 		{"part of a key", `<a config="aws_secret_access_key=k1"/>`, `<a config="aws_secret_access_key=***"/>`},
 		{"no value", `<a config="password=;x=y"/>`, `<a config="password=;x=y"/>`},
 		{"comment", `<!-- don't: password=a'b c>d -->`, `<!-- don't: password=*** -->`},
-		{"element in a comment", `<!-- it's <a config="token=a b"/> --><b x="y"/>`, `<!-- it's <a config="token=***"/> --><b x="y"/>`},
+		{"element in a comment", `<!-- it's <a config="token=a b"/> --><b x="y"/>`,
+			`<!-- it's <a config="token=***"/> --><b x="y"/>`},
 		{"quoted in a comment", `<!-- password="a b" -->`, `<!-- password=*** -->`},
 		{"quote without end in a comment", `<!-- x="password=a b -->`, `<!-- x="password=*** -->`},
-		{"end of a comment in a value", `<a config="password=x-->"/><!--password=x]]>-->`, `<a config="password=***"/><!--password=***-->`},
-		{"elsewhere", `<a config="password=p&amp;ss'w;x=y"/><!-- it is p&ss'w, p&amp;ss&apos;w or p&amp;ss&#39;w -->`, `<a config="password=***;x=y"/><!-- it is ***, *** or *** -->`},
-		{"one in another", `<a config="token=abcd;password=abcdef"/><!--abcdef abcd-->`, `<a config="token=***;password=***"/><!--*** ***-->`},
+		{"end of a comment in a value", `<a config="password=x-->"/><!--password=x]]>-->`,
+			`<a config="password=***"/><!--password=***-->`},
+		{"elsewhere", `<a config="password=p&amp;ss'w;x=y"/><!-- it is p&ss'w, p&amp;ss&apos;w or p&amp;ss&#39;w -->`,
+			`<a config="password=***;x=y"/><!-- it is ***, *** or *** -->`},
+		{"one in another", `<a config="token=abcd;password=abcdef"/><!--abcdef abcd-->`,
+			`<a config="token=***;password=***"/><!--*** ***-->`},
 		{"short", `<a config="password=a"/>`, `<a config="password=***"/>`},
 		{"obfuscated key", `<a config="pass&#119;ord&#61;s3cr3t;x=y"/>`, `<a config="pass&#119;ord&#61;***;x=y"/>`},
-		{"obfuscated elsewhere", `<a config="password=s3cr3t"/><!-- &#x73;3cr3t, s3c&#114;3t -->`, `<a config="password=***"/><!-- ***, *** -->`},
+		{"obfuscated elsewhere", `<a config="password=s3cr3t"/><!-- &#x73;3cr3t, s3c&#114;3t -->`,
+			`<a config="password=***"/><!-- ***, *** -->`},
 		{"as it is written", `<!-- x&amp;y x&amp;amp;y -->`, `<!-- *** *** -->`},
 		{"twice", `<a config="password=s3cr3t"/><!-- s3cr3ts3cr3t -->`, `<a config="password=***"/><!-- *** -->`},
-		{"like a key", `<a config="accesskey=test;secretkey=secret;x=latest"/><!-- my secret, test=1 -->`, `<a config="accesskey=***;secretkey=***;x=la***"/><!-- my ***, ***=1 -->`},
+		{"like a key", `<a config="accesskey=test;secretkey=secret;x=latest"/><!-- my secret, test=1 -->`,
+			`<a config="accesskey=***;secretkey=***;x=la***"/><!-- my ***, ***=1 -->`},
 		{"like a key of others", `<a config="aws_secret_access_key=secret;cprefix=x"/><b config="password=prefix;SECRETKEY = y"/>`, `<a config="aws_secret_access_key=***;cprefix=x"/><b config="password=***;SECRETKEY = ***"/>`},
-		{"more than a key", `<a config="password=objects=&#59;"/><b objects="objects=;x"/>`, `<a config="password=***"/><b objects="***x"/>`},
+		{"more than a key", `<a config="password=objects=&#59;"/><b objects="objects=;x"/>`,
+			`<a config="password=***"/><b objects="***x"/>`},
 		{"known", `<a config="secretkey=${KEY}"/><!-- of-env -->`, `<a config="secretkey=***"/><!-- *** -->`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -455,11 +519,13 @@ func TestRedactTenMegabytes(t *testing.T) {
 	var b strings.Builder
 	n := 0
 	for ; b.Len() < 10<<20; n++ {
-		fmt.Fprintf(&b, "<storage config=\"accesskey=key%dx;secretkey=secret%dx\"/><!-- secret%dx &amp; more -->\n", n, n, n)
+		fmt.Fprintf(&b, "<storage config=\"accesskey=key%dx;secretkey=secret%dx\"/><!-- secret%dx &amp; more -->\n",
+			n, n, n)
 	}
 	start := time.Now()
 	got := string(Redact([]byte(b.String()), "key1x", "of-env"))
-	if took := time.Since(start); took > 20*time.Second || strings.Count(got, "***") != 3*n || strings.Contains(got, "secret1") {
+	if took := time.Since(start); took > 20*time.Second || strings.Count(got, "***") != 3*n ||
+		strings.Contains(got, "secret1") {
 		t.Errorf("%d of %d in %v", strings.Count(got, "***"), 3*n, took)
 	}
 }
@@ -469,7 +535,8 @@ var beforeEquals = regexp.MustCompile(`([A-Za-z_]+)[\s\p{Z}]*=`)
 // Whatever a password is, nothing is left of it, and of what stands beside it
 // nothing is lost.
 func FuzzRedact(f *testing.F) {
-	for _, s := range []string{"p&ssw0rd", "a b", "a'b", `a"b`, "a>b", "a<b", "a;b;", "token=x", "-->", "&amp;", "ö=ß", "]]>", "\u00a0x"} {
+	for _, s := range []string{"p&ssw0rd", "a b", "a'b", `a"b`, "a>b", "a<b", "a;b;", "token=x", "-->", "&amp;",
+		"ö=ß", "]]>", "\u00a0x"} {
 		f.Add(s, s)
 	}
 	escape := func(t *testing.T, text string) string {
@@ -491,7 +558,8 @@ func FuzzRedact(f *testing.F) {
 		if strings.Contains(plain, "*") || strings.HasPrefix(plain, "=") || strings.Contains(before+after, plain) {
 			return // it is not to be told from what stands around it
 		}
-		if slices.ContainsFunc(beforeEquals.FindAllStringSubmatch(elsewhere, -1), func(m []string) bool { return keyName.MatchString(m[1]) && strings.Contains(m[1], plain) }) {
+		if slices.ContainsFunc(beforeEquals.FindAllStringSubmatch(elsewhere, -1),
+			func(m []string) bool { return keyName.MatchString(m[1]) && strings.Contains(m[1], plain) }) {
 			return // nor is it a secret there
 		}
 		if !strings.HasPrefix(got, before+"***;") {
@@ -508,29 +576,34 @@ func FuzzRedact(f *testing.F) {
 func TestSecretsThatWouldBeKept(t *testing.T) {
 	const file = "<workload name=%q description=%q>\n" +
 		"<storage type=\"s3\" config=\"endpoint=http://192.0.2.1:1;accesskey=%s;secretkey=${KEY}\"/>\n" +
-		"<workflow><workstage name=%q>\n<work name=%q workers=\"1\" totalOps=\"1\">\n<operation type=\"read\" config=\"containers=c(1);objects=c(1);cprefix=%s;hello=%s\"/></work></workstage></workflow></workload>"
+		"<workflow><workstage name=%q>\n<work name=%q workers=\"1\" totalOps=\"1\">\n<operation type=\"read\" " +
+		"config=\"containers=c(1);objects=c(1);cprefix=%s;hello=%s\"/></work></workstage></workflow></workload>"
 	o := Options{Getenv: func(string) (string, bool) { return "s3cr&t", true }}
 	for _, tt := range []struct {
 		texts []any
 		want  string
 	}{
 		{[]any{"w", "d", "minio", "s", "m", "p", "h"}, ""},
-		{[]any{"a s3cr&amp;t", "d", "minio", "s", "m", "p", "h"}, "1: the name of <workload> has a secret in it"},
-		{[]any{"w", "&#x73;3cr&amp;t!", "minio", "s", "m", "p", "h"}, "1: the description of <workload> has a secret in it"},
-		{[]any{"w", "d", "minio", "s3cr&amp;t", "m", "p", "h"}, "3: the name of <workstage> has a secret in it"},
-		{[]any{"w", "d", "minio", "s", "s3cr&amp;t", "p", "h"}, "4: the name of <work> has a secret in it"},
-		{[]any{"w", "d", "minio", "s", "m", "s3cr&amp;t", "h"}, "5: the config of <operation> has a secret in it"},
+		{[]any{"a s3cr&amp;t", "d", "minio", "s", "m", "p", "h"}, "1: the name of <workload> contains a secret"},
+		{[]any{"w", "&#x73;3cr&amp;t!", "minio", "s", "m", "p", "h"},
+			"1: the description of <workload> contains a secret"},
+		{[]any{"w", "d", "minio", "s3cr&amp;t", "m", "p", "h"}, "3: the name of <workstage> contains a secret"},
+		{[]any{"w", "d", "minio", "s", "s3cr&amp;t", "p", "h"}, "4: the name of <work> contains a secret"},
+		{[]any{"w", "d", "minio", "s", "m", "s3cr&amp;t", "h"}, "5: the config of <operation> contains a secret"},
 		{[]any{"w", "d", "minio", "s", "m", "p", "s3cr&amp;t"}, ""}, // a key that means nothing
 		{[]any{"minio", "d", "minio", "s", "m", "p", "h"}, ""},
-		{[]any{"w", "for AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE", "s", "m", "p", "h"}, "1: the description of <workload> has a secret in it"},
+		{[]any{"w", "for AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE", "s", "m", "p", "h"},
+			"1: the description of <workload> contains a secret"},
 	} {
 		_, problems := Parse(fmt.Appendf(nil, file, tt.texts...), o)
-		if got := fmt.Sprint(problems); problems.Fatal() != (tt.want != "") || !strings.Contains(got, tt.want) || strings.Contains(got, "s3cr") || strings.Contains(got, "AKIA") {
+		if got := fmt.Sprint(problems); problems.Fatal() != (tt.want != "") || !strings.Contains(got, tt.want) ||
+			strings.Contains(got, "s3cr") || strings.Contains(got, "AKIA") {
 			t.Errorf("%v: %s, want %s", tt.texts, got, tt.want)
 		}
 	}
 	o.Secrets = func(*model.Store) (model.Secrets, error) { return model.Secrets{"password": "elsewhere"}, nil }
-	if _, problems := Parse(fmt.Appendf(nil, file, "from elsewhere", "d", "minio", "s", "m", "p", "h"), o); !problems.Fatal() {
+	if _, problems := Parse(fmt.Appendf(nil, file, "from elsewhere", "d", "minio", "s", "m", "p", "h"),
+		o); !problems.Fatal() {
 		t.Error("a secret that stands in no file is not found in it")
 	}
 }
@@ -539,27 +612,34 @@ func TestSecretsThatWouldBeKept(t *testing.T) {
 func TestStagesOfOneName(t *testing.T) {
 	var stages strings.Builder
 	for _, name := range []string{"main", "main", "main-2", "main", "rest"} {
-		fmt.Fprintf(&stages, "\n<workstage name=%q><work type=\"init\" workers=\"1\" config=\"containers=c(1)\"/></workstage>", name)
+		fmt.Fprintf(&stages, "\n<workstage name=%q><work type=\"init\" workers=\"1\" "+
+			"config=\"containers=c(1)\"/></workstage>", name)
 	}
-	w, problems := Parse([]byte("<workload name=\"w\"><storage type=\"none\"/><workflow>"+stages.String()+"</workflow></workload>"), Options{})
+	w, problems := Parse([]byte("<workload name=\"w\"><storage "+
+		"type=\"none\"/><workflow>"+stages.String()+"</workflow></workload>"), Options{})
 	var got []string
 	for _, s := range w.Stages {
 		got = append(got, s.Name)
 	}
 	want := `[3: warning: there is a workstage "main" before: this one is called "main-3" 5: warning: there is a workstage "main" before: this one is called "main-4"]`
-	if d := cmp.Diff([]string{"main", "main-3", "main-2", "main-4", "rest"}, got); d != "" || fmt.Sprint(problems) != want {
+	if d := cmp.Diff([]string{"main", "main-3", "main-2", "main-4", "rest"}, got); d != "" ||
+		fmt.Sprint(problems) != want {
 		t.Error(d, problems)
 	}
 }
 
 // An encoding is taken if what is written in it is UTF-8 as well.
 func TestEncodings(t *testing.T) {
-	const file = "<?xml version=\"1.0\" encoding=%q?>\n<workload name=\"w\" description=\"%s\"><storage type=\"null\"/><workflow><workstage name=\"s\"><work type=\"init\" workers=\"1\" config=\"containers=c(1)\"/></workstage></workflow></workload>"
+	const file = "<?xml version=\"1.0\" encoding=%q?>\n<workload name=\"w\" description=\"%s\"><storage " +
+		"type=\"null\"/><workflow><workstage name=\"s\"><work type=\"init\" workers=\"1\" " +
+		"config=\"containers=c(1)\"/></workstage></workflow></workload>"
 	for _, tt := range []struct{ encoding, text, want string }{
-		{"UTF-8", "ö", "[]"}, {"UTF8", "ö", "[]"}, {"US-ASCII", "o", "[]"}, {"ISO-8859-1", "o", "[]"}, {"GBK", "o", "[]"},
-		{"ISO-8859-1", "\xf6", `[1: the encoding "ISO-8859-1" is not taken: save the file as UTF-8]`},
+		{"UTF-8", "ö", "[]"}, {"UTF8", "ö", "[]"}, {"US-ASCII", "o", "[]"}, {"ISO-8859-1", "o", "[]"},
+		{"GBK", "o", "[]"},
+		{"ISO-8859-1", "\xf6", `[1: unsupported encoding "ISO-8859-1": save the file as UTF-8]`},
 	} {
-		if _, problems := Parse(fmt.Appendf(nil, file, tt.encoding, tt.text), Options{}); fmt.Sprint(problems) != tt.want {
+		if _, problems := Parse(fmt.Appendf(nil, file, tt.encoding, tt.text),
+			Options{}); fmt.Sprint(problems) != tt.want {
 			t.Errorf("%s: %v, want %s", tt.encoding, problems, tt.want)
 		}
 	}
@@ -615,7 +695,8 @@ func TestNamesOfOperations(t *testing.T) {
 		t.Errorf("%q", names)
 	}
 	said := fmt.Sprint(problems)
-	for _, want := range []string{`"name" in the config of <operation> has no meaning`, `there is a "small" before in the work`, `"a.b" is no name`} {
+	for _, want := range []string{`"name" in the config of <operation> has no meaning`,
+		`there is a "small" before in the work`, `invalid name "a.b"`} {
 		if strings.Count(said, want) != 1 {
 			t.Errorf("not said once: %s\n%s", want, said)
 		}
@@ -627,7 +708,8 @@ func TestHiddenCredentials(t *testing.T) {
 	const file = `<workload name="w"><storage type="s3" config="endpoint=http://192.0.2.1:1;accesskey=***;secretkey=***"/>
 <workflow><workstage name="s"><work name="m" workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work></workstage></workflow></workload>`
 	w, problems := Parse([]byte(file), Options{})
-	if got := fmt.Sprint(problems); problems.Fatal() || strings.Count(got, "is ***, which a bundle has in the place of a credential") != 2 {
+	if got := fmt.Sprint(problems); problems.Fatal() ||
+		strings.Count(got, "is ***, which a bundle has in the place of a credential") != 2 {
 		t.Errorf("%s", got)
 	}
 	if secrets := w.Stages[0].Works[0].Store.Secrets; len(secrets) > 0 {

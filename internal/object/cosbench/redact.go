@@ -17,7 +17,8 @@ import (
 var secretKey = regexp.MustCompile(`(?i)(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)[\s\p{Z}]*=`)
 
 // attributes are the names that a file has beside those of its configs' keys.
-var attributes = strings.Fields("name description config type workers interval division runtime rampup rampdown totalOps totalBytes afr driver rate ratio scale repetitions closuredelay id")
+var attributes = strings.Fields("name description config type workers interval division runtime rampup rampdown " +
+	"totalOps totalBytes afr driver rate ratio scale repetitions closuredelay id")
 
 // keyName matches the name of a key that is known, or of a secret.
 var keyName = func() *regexp.Regexp {
@@ -35,11 +36,11 @@ var keyName = func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^(?:(?:aws_|os_|auth_)?(?:secret_)?(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)|` + strings.Join(slices.Compact(names), "|") + `)$`)
 }()
 
-// hidden is what stands in the place of a secret.
+// hidden replaces a secret.
 const hidden = "***"
 
-// tellingSecret is the least length of a secret that is looked for outside of
-// its key too: shorter ones would be found in half of all words.
+// tellingSecret is the least length of a secret that is searched for outside of its key: shorter ones occur in many
+// words.
 const tellingSecret = 4
 
 // Redact removes credentials from the text of a workload, so that it can be
@@ -61,7 +62,7 @@ func Redact(text []byte, secrets ...string) []byte {
 	return out
 }
 
-// sections are the tags of a text, its comments, and what is between them.
+// sections are the tags, the comments and the text between them.
 func sections(text []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for rest := text; len(rest) > 0; {
@@ -99,8 +100,8 @@ func tag(b []byte) int {
 	return len(b)
 }
 
-// eraser puts NUL, which no XML has, in the place of each byte of the secrets, so
-// that what it leaves stays where it is; the longest first.
+// eraser replaces each byte of the secrets by NUL, which XML does not contain, so that offsets stay the same; the
+// longest secret first.
 func eraser(secrets []string) *strings.Replacer {
 	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < tellingSecret })
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
@@ -111,8 +112,7 @@ func eraser(secrets []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// erase puts NUL in the place of secrets in a text, but where they are no more
-// than a part of a key's name: there they are none.
+// erase replaces secrets in a text by NUL, except where they are part of a key's name.
 func erase(text string, secrets *strings.Replacer) []byte {
 	out := []byte(secrets.Replace(text))
 	for to := 0; ; {
@@ -130,8 +130,7 @@ func erase(text string, secrets *strings.Replacer) []byte {
 	}
 }
 
-// inKey says whether part of a text is no more than part of a key's name, before
-// its "=".
+// inKey reports whether part of a text is no more than part of a key's name, before its "=".
 func inKey(text string, from, to int) bool {
 	inName := func(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 	for i := from; i < to; i++ {
@@ -146,12 +145,15 @@ func inKey(text string, from, to int) bool {
 	for most := to + longest; to < min(len(text), most) && inName(text[to]); {
 		to++
 	}
-	after := strings.TrimLeftFunc(text[to:], func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Z, r) })
+	after := strings.TrimLeftFunc(text[to:], func(r rune) bool {
+		return unicode.IsSpace(r) ||
+			unicode.Is(unicode.Z, r)
+	})
 	return strings.HasPrefix(after, "=") && keyName.MatchString(text[from:to])
 }
 
-// meant is what XML means by a section: text, of which byte i is written from
-// raw[at[i]] on. Bytes of one entity are all written there.
+// meant is the decoded text of a section: byte i is written from raw[at[i]] on. All bytes of an entity have the same
+// offset.
 type meant struct {
 	raw, text []byte
 	at        []int
@@ -178,10 +180,10 @@ func meaning(raw []byte) *meant {
 	return m
 }
 
-// literal says whether byte i is written as itself, so that it can end something.
+// literal reports whether byte i is written as itself, so that it can end something.
 func (m *meant) literal(i int) bool { return m.at[i+1]-m.at[i] == 1 }
 
-// blank says whether byte i is white space, written as such.
+// blank reports whether byte i is white space, written as such.
 func (m *meant) blank(i int) bool {
 	return m.literal(i) && strings.IndexByte(" \t\r\n", m.text[i]) >= 0
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// Restore makes of works that came from another process as JSON what they were
-// there: it has a rate in words only. Works that no plan leads to are an error.
+// Restore completes works that were decoded from JSON, which has a rate as text only. Works that no plan produces are
+// an error.
 func Restore(works []model.Work) error {
 	for i := range works {
 		w := &works[i]
 		if w.Workers < 0 || w.FirstWorker < 0 || w.Of != 0 && w.FirstWorker+w.Workers > w.Of {
-			return fmt.Errorf("work %q has workers that cannot be", w.Name)
+			return fmt.Errorf("work %q has an invalid number of workers", w.Name)
 		}
 		for j := range w.Ops {
 			if o := &w.Ops[j]; o.Name == "" || w.Workers == 0 || o.Weight < 0 {
-				return fmt.Errorf("work %q has an operation that cannot be", w.Name)
+				return fmt.Errorf("work %q has an invalid operation", w.Name)
 			}
 		}
 		if w.RateText == "" {

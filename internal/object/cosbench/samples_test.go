@@ -40,7 +40,8 @@ func TestSamplesRun(t *testing.T) {
 			shorten(w, sources(t))
 			root := t.TempDir()
 			clock := op.NewClock()
-			r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Clock: clock, Seed: 1, Grace: 10 * time.Second, Observer: ignore{}, Sleep: clienttest.Sleep,
+			r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Clock: clock, Seed: 1,
+				Grace: 10 * time.Second, Observer: ignore{}, Sleep: clienttest.Sleep,
 				Open: func(s *model.Store) (client.Store, error) {
 					if s.Kind == "null" {
 						return &nullstore.Store{Size: 4096, Clock: clock}, nil
@@ -94,14 +95,14 @@ func sources(t *testing.T) string {
 }
 
 // shorten leaves a workload its form: containers to the fourth, each tenth
-// object, a thousandth of a megabyte, a tenth of a second.
+// object, a thousandth of a megabyte, 0.4 s.
 func shorten(w *model.Workload, files string) {
 	for i := range w.Stages {
 		s := &w.Stages[i]
 		s.Closure = 0
 		for j := range s.Works {
 			work := &s.Works[j]
-			work.RampUp, work.RampDown, work.Runtime = 0, 0, min(work.Runtime, 100*time.Millisecond)
+			work.RampUp, work.RampDown, work.Runtime = 0, 0, min(work.Runtime, 400*time.Millisecond)
 			work.TotalBytes = min(work.TotalBytes, 1000)
 			for k := range work.Ops {
 				o := &work.Ops[k]

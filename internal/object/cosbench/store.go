@@ -15,19 +15,25 @@ import (
 // Types of storage that are declined, with the reason, and the kinds of auth.
 var (
 	declined = map[string]string{
-		"gcs": "use s3 with its S3-compatible endpoint", "aliyun": "use s3 with its S3-compatible endpoint", "ecs": "use s3 with its S3-compatible endpoint",
-		"ehualu": "use s3 with its S3-compatible endpoint", "openio": "use s3 or swift with its gateway", "librados": "use s3 with a RADOS gateway",
-		"cdmi": "CDMI is declined, see docs/object.md; use s3 or swift", "cdmi_base": "CDMI is declined, see docs/object.md; use s3 or swift",
-		"cdmi_swift": "CDMI is declined, see docs/object.md; use swift", "ampli": "no server of it can be had", "sproxyd": "use s3 with its gateway", "azure": "it is not built",
+		"gcs": "use s3 with its S3-compatible endpoint", "aliyun": "use s3 with its S3-compatible endpoint",
+		"ecs":    "use s3 with its S3-compatible endpoint",
+		"ehualu": "use s3 with its S3-compatible endpoint", "openio": "use s3 or swift with its gateway",
+		"librados":   "use s3 with a RADOS gateway",
+		"cdmi":       "CDMI is declined, see docs/object.md; use s3 or swift",
+		"cdmi_base":  "CDMI is declined, see docs/object.md; use s3 or swift",
+		"cdmi_swift": "CDMI is declined, see docs/object.md; use swift", "ampli": "no server of it can be had",
+		"sproxyd": "use s3 with its gateway", "azure": "it is not built",
 		"sio": "use s3, which it speaks", "siov2": "use s3, which it speaks", "gdas": "use s3, which it speaks",
 	}
-	authKinds = map[string]string{"": "none", "none": "none", "mock": "none", "noop": "none", "swauth": "tempauth", "tempauth": "tempauth",
+	authKinds = map[string]string{"": "none", "none": "none", "mock": "none", "noop": "none", "swauth": "tempauth",
+		"tempauth": "tempauth",
 		"keystone": "keystone", "keystonev2": "keystonev2", "keystonev3": "keystonev3"}
 )
 
 // Keys that storages and auths take; those that are secrets are kept apart.
 var (
-	authKeys = []string{"username", "password", "auth_url", "tenant_name", "tenant", "project_name", "domain", "user_domain", "project_domain",
+	authKeys = []string{"username", "password", "auth_url", "tenant_name", "tenant", "project_name", "domain",
+		"user_domain", "project_domain",
 		"region", "credentials", "interface"}
 	// aliases are further names that COSBench has for keys of an auth or a storage.
 	// Where both are given it takes the key itself.
@@ -35,16 +41,14 @@ var (
 		"auth":    {"url": "auth_url", "tenname": "tenant_name"},
 		"storage": {"aws_region": "region"},
 	}
-	// elsewhere are keys of COSBench's auths and storages that have no meaning here,
-	// and what has.
+	// elsewhere are keys of COSBench's auths and storages that have no effect here, with their replacement.
 	elsewhere = map[string]map[string]string{
 		"auth": {"service": "the service of type object-store is taken", "userid": "username says who it is",
 			"timeout": "that of the storage holds for it too", "token": "give it to the storage, with storage_url"},
 		"storage": {"max_connections": "each worker has a connection of its own",
 			"part_size": "partsize of an operation multipart"},
 	}
-	// unsupported are keys of storages that change what is measured, with the one
-	// value that is what happens without them.
+	// unsupported are keys of storages that change the measurement, with the only value that is accepted.
 	unsupported = map[string]string{"storage_class": "STANDARD"}
 	// switches are true or false, in whatever letters.
 	switches   = []string{"path_style_access", "no_verify_ssl"}
@@ -55,7 +59,8 @@ func (p *parser) store(work *node, l level) model.Store {
 	s := model.Store{Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}}
 	if l.storage == nil {
 		p.Warn(work.line, `if that is not meant write one, such as <storage type="s3" config="endpoint=…"/>`,
-			"work %q has no storage: storage none is used, as in COSBench, which sends nothing", clip(work.attrs["name"].value))
+			"work %q has no storage: storage none is used, as in COSBench, which sends nothing",
+			clip(work.attrs["name"].value))
 		l.storage = &node{name: "storage", line: work.line}
 	}
 	s.Line = l.storage.line
@@ -67,7 +72,7 @@ func (p *parser) store(work *node, l level) model.Store {
 		if why == "" {
 			why = "there are " + strings.Join(storageTypes(), ", ")
 		}
-		p.failOnce(l.storage.line, why, "storage %q cannot be had", kind)
+		p.failOnce(l.storage.line, why, "storage %q is not supported", kind)
 		return s
 	}
 	s.Kind = d.Kind
@@ -76,7 +81,8 @@ func (p *parser) store(work *node, l level) model.Store {
 		p.only(l.auth, "type config", "")
 		kind, ok := strings.ToLower(l.auth.attrs["type"].value), false
 		if s.AuthKind, ok = authKinds[kind]; !ok {
-			p.failOnce(l.auth.line, "there are none, tempauth (also swauth), keystone, keystonev2, keystonev3", "auth %q cannot be had", kind)
+			p.failOnce(l.auth.line, "there are none, tempauth (also swauth), keystone, keystonev2, keystonev3",
+				"auth %q is not supported", kind)
 			return s
 		}
 		switch {
@@ -93,7 +99,7 @@ func (p *parser) store(work *node, l level) model.Store {
 	return s
 }
 
-// failOnce says what is wrong with an element that many works share once.
+// failOnce reports a problem of an element that many works share once.
 func (p *parser) failOnce(line int, hint, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(p.Problems, func(q model.Problem) bool { return q.Line == line && q.Message == message }) {
@@ -111,7 +117,7 @@ func storageTypes() (types []string) {
 	return types
 }
 
-// complete refuses a store that cannot be reached as it stands.
+// complete refuses a store whose settings are incomplete.
 func (p *parser) complete(d *backend.Descriptor, s *model.Store, l level) {
 	if d.Check == nil {
 		return
@@ -157,13 +163,15 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 		if known == nil {
 			say = p.warnOnce
 		}
-		say(n.line, `write key=value; a ";" ends a value`, "there is something without a value in the config of <%s>", n.name)
+		say(n.line, `write key=value; a ";" ends a value`, "there is something without a value in the config of <%s>",
+			n.name)
 	}
 	for _, k := range c.keys() {
 		e := c[k]
 		if !slices.Contains(known, k) {
 			if plain, ok := unsupported[k]; ok && n.name == "storage" && !strings.EqualFold(e.value, plain) {
-				p.failOnce(e.line, "leave it out, if the store's default will do", "%s=%s is not supported", e.key, clip(e.value))
+				p.failOnce(e.line, "leave it out, if the store's default will do", "%s=%s is not supported", e.key,
+					clip(e.value))
 				continue
 			}
 			hint := elsewhere[n.name][k]
@@ -171,7 +179,8 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 			continue
 		}
 		if e.value == hidden && slices.Contains(secretKeys, k) {
-			p.warnOnce(e.line, "write it, or ${NAME} to take it from the environment, or leave it out: credentials are looked for elsewhere then, see docs/object.md",
+			p.warnOnce(e.line, "write it, or ${NAME} to take it from the environment, or leave it out: "+
+				"credentials are looked for elsewhere then, see docs/object.md",
 				"%s is %s, which a bundle has in the place of a credential: it is taken for absent", e.key, hidden)
 			continue
 		}
@@ -208,8 +217,7 @@ var (
 	placeholder = regexp.MustCompile(`^(<.*>|\{\{.*\}\}|\[.*\]|\.\.\.|…|MODIFY_?ME|CHANGE_?ME|YOUR_.*|HOSTNAME)$`)
 )
 
-// expand fills in variables of the environment and refuses what is left to be
-// filled in by hand.
+// expand replaces variables of the environment and refuses placeholders.
 func (p *parser) expand(e entry) (string, bool) {
 	ok := true
 	value := variable.ReplaceAllStringFunc(e.value, func(m string) string {
@@ -224,7 +232,8 @@ func (p *parser) expand(e entry) (string, bool) {
 		return ""
 	})
 	if ok && placeholder.MatchString(strings.TrimSpace(e.value)) {
-		p.failOnce(e.line, "write it, or ${NAME} to take it from the environment; credentials may be left out, see docs/object.md",
+		p.failOnce(e.line, "write it, or ${NAME} to take it from the environment; credentials may be left out, "+
+			"see docs/object.md",
 			"%s is still the placeholder %s", e.key, clip(e.value))
 		return "", false
 	}
@@ -244,9 +253,9 @@ func (p *parser) address(e entry, value string) (string, bool) {
 	host, _, _ = strings.Cut(host, "/")
 	switch {
 	case strings.Contains(host, "@"): // also where it is no address otherwise: it is not shown
-		p.failOnce(e.line, "give them apart", "%s has credentials in its address", e.key)
+		p.failOnce(e.line, "set them separately", "%s has credentials in its address", e.key)
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || strings.HasSuffix(host, ":"):
-		p.failOnce(e.line, "such as http://HOST:PORT", "%s=%s is no address", e.key, clip(e.value))
+		p.failOnce(e.line, "such as http://HOST:PORT", "%s=%s is not an address", e.key, clip(e.value))
 	case bare:
 		hint := fmt.Sprintf("write %[1]s=http://%[2]s, or %[1]s=https://%[2]s for TLS", e.key, clip(e.value))
 		p.failOnce(e.line, hint, "%s=%s has no scheme", e.key, clip(e.value))

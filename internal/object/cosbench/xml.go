@@ -46,10 +46,10 @@ func parseXML(data []byte) (*node, model.Problems) {
 	r.lines(safe)
 	r.decoder = xml.NewDecoder(bytes.NewReader(safe))
 	r.decoder.CharsetReader = func(label string, in io.Reader) (io.Reader, error) {
-		if utf8.Valid(safe) { // ASCII is, whatever it is said to be
+		if utf8.Valid(safe) { // ASCII is, whatever encoding it declares
 			return in, nil
 		}
-		return nil, fmt.Errorf("the encoding %q is not taken: save the file as UTF-8", clip(label))
+		return nil, fmt.Errorf("unsupported encoding %q: save the file as UTF-8", clip(label))
 	}
 	if err := r.read(); err != nil {
 		r.problems.Fail(r.errorLine(err), "", "%s", whatIsWrong(err))
@@ -85,7 +85,7 @@ func (r *reader) read() error {
 		token, err := r.decoder.Token()
 		if errors.Is(err, io.EOF) {
 			if r.root == nil {
-				return errors.New("there is no element at all")
+				return errors.New("the file has no XML element")
 			}
 			return nil
 		}
@@ -94,7 +94,7 @@ func (r *reader) read() error {
 		}
 		switch t := token.(type) {
 		case xml.Directive:
-			return errors.New("a document type is not taken: its entities could be anything; remove the <!…> line")
+			return errors.New("document types are not supported: remove the <!…> line")
 		case xml.StartElement:
 			if err := r.start(t, from); err != nil {
 				return err
@@ -144,7 +144,7 @@ func (r *reader) start(t xml.StartElement, from int) error {
 	return nil
 }
 
-// attrOffset is where an attribute's name stands in the text of its element.
+// attrOffset is the offset of an attribute's name in the text of its element.
 func attrOffset(raw []byte, name string) int {
 	quote := byte(0)
 	for i, c := range raw {
@@ -182,9 +182,8 @@ func whatIsWrong(err error) string {
 	return strings.TrimPrefix(err.Error(), "xml: ")
 }
 
-// escapePlaceholders makes XML of values such as accesskey=<accesskey>, which
-// COSBench's own samples have and which is none, so that the rest of the file
-// can be read too. Lines stay where they are.
+// escapePlaceholders escapes values such as accesskey=<accesskey> of COSBench's samples, which are not XML, so that
+// the rest of the file can be read. Line numbers stay the same.
 func escapePlaceholders(data []byte) []byte {
 	var out []byte
 	last, quote, inTag := 0, byte(0), false
@@ -215,8 +214,7 @@ func escapePlaceholders(data []byte) []byte {
 	return append(out, data[last:]...)
 }
 
-// skipped is the length of a comment, an instruction or a section of character
-// data; 0 if none of them stands there.
+// skipped is the length of a comment, an instruction or a section of character data at the start of the text; else 0.
 func skipped(b []byte) int {
 	for _, s := range [][2]string{{"<!--", "-->"}, {"<?", "?>"}, {"<![CDATA[", "]]>"}} {
 		if bytes.HasPrefix(b, []byte(s[0])) {

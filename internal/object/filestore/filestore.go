@@ -37,12 +37,12 @@ func New(settings map[string]string, clock op.Clock) (*Store, error) {
 		return nil, fmt.Errorf("storage file: root: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("storage file: root %s is no directory", root)
+		return nil, fmt.Errorf("storage file: root %s is not a directory", root)
 	}
 	switch settings["sync"] {
 	case "", "none", "data":
 	default:
-		return nil, fmt.Errorf("storage file: sync=%s: there are none and data", settings["sync"])
+		return nil, fmt.Errorf("storage file: invalid sync=%s: want none or data", settings["sync"])
 	}
 	return &Store{root: root, sync: settings["sync"] == "data", clock: clock}, nil
 }
@@ -71,7 +71,7 @@ func (c *adapter) Abort() { c.aborted.Store(true) }
 
 func (c *adapter) Close() {}
 
-// ended is an error if nobody waits any more.
+// ended is an error after Abort.
 func (c *adapter) ended() error {
 	if c.aborted.Load() {
 		return context.Canceled
@@ -79,15 +79,14 @@ func (c *adapter) ended() error {
 	return nil
 }
 
-// Do carries r out; what the system says of an error becomes a status like
-// HTTP's.
+// Do executes r; what the system says of an error becomes a status like HTTP's.
 func (c *adapter) Do(_ context.Context, r *client.Request, res *client.Result) {
 	*res = client.Result{Started: c.store.clock.Now(), First: op.Never, Attempts: 1}
 	if c.aborted.Load() {
 		res.Failure, res.Ended = httpconn.Aborted, res.Started
 		return
 	}
-	status, err := c.carryOut(r, res)
+	status, err := c.execute(r, res)
 	res.Ended = c.store.clock.Now()
 	if res.First.Known() {
 		res.Drain = int64(res.Ended - res.First)
@@ -130,7 +129,7 @@ func statusOf(err error) (int, string) {
 	return 0, ""
 }
 
-func (c *adapter) carryOut(r *client.Request, res *client.Result) (int, error) {
+func (c *adapter) execute(r *client.Request, res *client.Result) (int, error) {
 	dir, err := c.path(string(r.Container))
 	if err != nil {
 		return 0, err
@@ -166,14 +165,14 @@ func (c *adapter) carryOut(r *client.Request, res *client.Result) (int, error) {
 		}
 		return 201, err
 	}
-	return 0, fmt.Errorf("verb %d is not one", r.Verb)
+	return 0, fmt.Errorf("invalid verb %d", r.Verb)
 }
 
 // path of a container or an object, which must not lead out of its place.
 func (c *adapter) path(parts ...string) (string, error) {
 	for _, p := range parts {
 		if p == "" || p == "." || p == ".." || strings.ContainsAny(p, "/\x00") {
-			return "", &refused{400, "BadName", fmt.Sprintf("%q is no name of a file", p)}
+			return "", &refused{400, "BadName", fmt.Sprintf("invalid file name %q", p)}
 		}
 	}
 	return filepath.Join(append([]string{c.store.root}, parts...)...), nil

@@ -20,11 +20,12 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			clienttest.Run(t, clienttest.Options{Store: s, Keeps: true, PartSize: 8192, Prefix: sync, Foreign: func(t *testing.T, name string) {
-				if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
-					t.Fatal(err)
-				}
-			}})
+			clienttest.Run(t, clienttest.Options{Store: s, Keeps: true, PartSize: 8192, Prefix: sync,
+				Foreign: func(t *testing.T, name string) {
+					if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}})
 		})
 	}
 }
@@ -38,7 +39,8 @@ func TestNamesDoNotLeadOut(t *testing.T) {
 	c, _ := s.Client()
 	for _, name := range []string{"..", "../x", "/etc", "a/b", ".", ""} {
 		var res client.Result
-		c.Do(t.Context(), &client.Request{Verb: client.Put, Container: []byte(name), Object: []byte("o"), Size: 1}, &res)
+		c.Do(t.Context(), &client.Request{Verb: client.Put, Container: []byte(name), Object: []byte("o"), Size: 1},
+			&res)
 		if res.Status != 400 {
 			t.Errorf("container %q: %s, want 400", name, res.Label())
 		}
@@ -70,7 +72,8 @@ func TestAbort(t *testing.T) {
 		time.AfterFunc(50*time.Millisecond, c.Abort)
 		var res client.Result
 		began := time.Now()
-		c.Do(t.Context(), &client.Request{Verb: verb, Container: []byte("c"), Object: []byte(object), To: []byte("copy"), Length: -1, Size: 1 << 40}, &res)
+		c.Do(t.Context(), &client.Request{Verb: verb, Container: []byte("c"), Object: []byte(object),
+			To: []byte("copy"), Length: -1, Size: 1 << 40}, &res)
 		if took := time.Since(began); res.Label() != "aborted" || res.Status != 0 || took > 10*time.Second {
 			t.Errorf("verb %d: %s after %v, want it aborted", verb, res.Label(), took)
 		}
@@ -81,7 +84,8 @@ func TestAbort(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	for _, settings := range []map[string]string{{"root": "/no/such/directory"}, {"root": "/etc/passwd"}, {"root": "/", "sync": "always"}, {}} {
+	for _, settings := range []map[string]string{{"root": "/no/such/directory"}, {"root": "/etc/passwd"},
+		{"root": "/", "sync": "always"}, {}} {
 		if _, err := filestore.New(settings, op.NewClock()); err == nil {
 			t.Errorf("%v was taken", settings)
 		}

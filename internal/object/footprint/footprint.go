@@ -11,14 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heapGrowth is how much the heap may grow between collections, in per cent of
-// what is alive. The hot path allocates nothing, so more would only be memory.
+// heapGrowth is how much the heap may grow between collections, in per cent of the live heap. The hot path allocates
+// nothing, so a higher value would only use memory.
 const heapGrowth = 40
 
-// Shrink gives back what only starting up needed: garbage, and those pages of
-// the program's own file that it touched (most of some 50 MB, since reading one
-// maps its neighbours too). What is needed again comes back from the page cache
-// by itself. Call it before the work, once.
+// Shrink returns memory that only the start of the program needed: garbage, and the pages of the program's file that
+// it touched (most of 50 MB, since reading one maps its neighbours). Pages that are needed again come back from the
+// page cache. Call it once, before the work.
 func Shrink() error {
 	debug.SetGCPercent(heapGrowth)
 	debug.FreeOSMemory()

@@ -1,7 +1,6 @@
-// Package httpconn is the hot path of HTTP/1.1: one pinned connection, requests
-// that the caller has laid out in bytes, answers read into one buffer. It
-// never repeats a request and never follows a redirect: an exchange is one
-// attempt, and what became of it is told apart by Kind.
+// Package httpconn is the hot path of HTTP/1.1: one pinned connection, requests that the caller has encoded,
+// responses read into one buffer. It never repeats a request and never follows a redirect: an exchange is one
+// attempt, and its failure has a Kind.
 package httpconn
 
 import (
@@ -30,12 +29,12 @@ type Endpoint struct {
 // bufferSize of either direction. Contents larger than that go in pieces.
 const bufferSize = 64 << 10
 
-// slack is by how much a stall is noticed too late, at most: the deadline of
-// the connection is moved once in that time, not with each request.
+// slack is how late a stall is noticed at most: the deadline of the connection is moved once in that time, not with
+// each request.
 const slack = time.Second
 
-// Conn is a client's connection, made when first used and again after it was
-// closed. It is not safe for concurrent use, but for Abort.
+// Conn is a client's connection, made when first used and again after it was closed. It is not safe for concurrent
+// use, except for Abort.
 type Conn struct {
 	ep      Endpoint
 	buf     []byte // answer: buf[r:w] is read, but not taken
@@ -55,7 +54,7 @@ func NewConn(ep Endpoint) *Conn {
 	return &Conn{ep: ep, buf: make([]byte, bufferSize), out: make([]byte, 0, bufferSize)}
 }
 
-// Abort ends the exchange under way, and each later one, with Aborted.
+// Abort ends the exchange in progress, and each later one, with Aborted.
 func (c *Conn) Abort() {
 	c.aborted.Store(true)
 	c.mu.Lock()
@@ -75,7 +74,7 @@ func (c *Conn) Close() {
 	}
 }
 
-// connect makes the connection if there is none.
+// connect opens the connection if there is none.
 func (c *Conn) connect(ctx context.Context) *Failure {
 	if c.c != nil {
 		return nil
@@ -130,7 +129,7 @@ func (c *Conn) touch(now op.Time) {
 	}
 }
 
-// more reads what has come behind buf[r:w], for which it makes room.
+// more reads more bytes behind buf[r:w] and makes room for them.
 func (c *Conn) more() error {
 	if c.r == c.w {
 		c.r, c.w = 0, 0

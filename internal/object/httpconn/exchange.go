@@ -10,8 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Content is the body of a request. Read fills dst with what stands at offset;
-// an error, which is one of our side, ends the exchange.
+// Content is the body of a request. Read fills dst from an offset; an error ends the exchange.
 type Content interface {
 	Read(dst []byte, offset int64) error
 }
@@ -88,8 +87,8 @@ func (c *Conn) exchange(x *Exchange) *Failure {
 	if sent != nil && sent.Kind != Reset && sent.Kind != SendStalled {
 		return sent
 	}
-	// A server that refuses a request may answer before it has read all of it,
-	// and close, or read no more: what it says is worth more than that.
+	// A server that refuses a request may respond before it has read all of it, and close: its response matters more
+	// than the failed write.
 	if sent != nil && sent.Kind == SendStalled {
 		_ = c.c.SetReadDeadline(c.ep.Clock.At(c.ep.Clock.Now()).Add(slack))
 		if c.aborted.Load() {
@@ -214,7 +213,7 @@ func (c *Conn) receiveHead(x *Exchange) *Failure {
 			return nil
 		}
 		if len(b) >= 5 && string(b[:5]) != "HTTP/" {
-			return fail(Garbage, fmt.Errorf("an answer begins with %q", b[:min(len(b), 40)]))
+			return fail(Garbage, fmt.Errorf("the response begins with %q", b[:min(len(b), 40)]))
 		}
 		scanned = len(b)
 		if err := c.more(); errors.Is(err, errTooLong) {
@@ -232,12 +231,12 @@ func (c *Conn) receiveHead(x *Exchange) *Failure {
 func (x *Exchange) parse(head []byte) error {
 	line, rest, _ := bytes.Cut(head, []byte("\r\n"))
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
-		return fmt.Errorf("%q is no status line of HTTP/1", line[:min(len(line), 60)])
+		return fmt.Errorf("invalid status line %q", line[:min(len(line), 60)])
 	}
 	status := 0
 	for _, d := range line[9:12] {
 		if d < '0' || d > '9' {
-			return fmt.Errorf("%q has no status", line[:min(len(line), 60)])
+			return fmt.Errorf("status line %q has no status", line[:min(len(line), 60)])
 		}
 		status = 10*status + int(d-'0')
 	}
@@ -249,7 +248,7 @@ func (x *Exchange) parse(head []byte) error {
 		line, rest, _ = bytes.Cut(rest, []byte("\r\n"))
 		k, v, ok := bytes.Cut(line, []byte(":"))
 		if !ok {
-			return fmt.Errorf("%q is no header", line[:min(len(line), 60)])
+			return fmt.Errorf("invalid header %q", line[:min(len(line), 60)])
 		}
 		if err := x.header(k, v); err != nil {
 			return err
@@ -263,7 +262,7 @@ func (x *Exchange) header(k, v []byte) error {
 	case len(k) == 14 && equalFold(k, "content-length"):
 		n, err := strconv.ParseInt(string(bytes.TrimSpace(v)), 10, 64)
 		if err != nil || n < 0 || x.Declared >= 0 && n != x.Declared {
-			return fmt.Errorf("Content-Length %q makes no sense", bytes.TrimSpace(v))
+			return fmt.Errorf("invalid Content-Length %q", bytes.TrimSpace(v))
 		}
 		x.Declared = n
 	case len(k) == 17 && equalFold(k, "transfer-encoding"):
@@ -348,7 +347,7 @@ func (c *Conn) receiveChunks(x *Exchange) *Failure {
 		size, _, _ := bytes.Cut(line, []byte(";"))
 		n, err := strconv.ParseInt(string(bytes.TrimSpace(size)), 16, 64)
 		if err != nil || n < 0 {
-			return fail(Garbage, fmt.Errorf("%q is no size of a chunk", line[:min(len(line), 40)]))
+			return fail(Garbage, fmt.Errorf("invalid chunk size %q", line[:min(len(line), 40)]))
 		}
 		if n == 0 {
 			break
@@ -359,7 +358,7 @@ func (c *Conn) receiveChunks(x *Exchange) *Failure {
 		if line, f := c.line(); f != nil {
 			return f
 		} else if len(line) > 0 {
-			return fail(Garbage, errors.New("a chunk is longer than it says"))
+			return fail(Garbage, errors.New("a chunk is longer than its size"))
 		}
 	}
 	for { // trailers

@@ -18,7 +18,7 @@ type Kind string
 // that refuses is not taken for one that stalls.
 const (
 	Unresolved   Kind = "unresolved"     // the name has no address
-	Refused      Kind = "refused"        // nobody listens
+	Refused      Kind = "refused"        // no listener
 	Unreachable  Kind = "unreachable"    // no way there
 	NoConnection Kind = "connectTimeout" // no answer to the connection attempt
 	TLSUntrusted Kind = "tlsUntrusted"   // the certificate is of an unknown authority
@@ -49,7 +49,7 @@ func (f *Failure) Unwrap() error { return f.Err }
 
 func fail(k Kind, err error) *Failure { return &Failure{k, err} }
 
-// dialFailure tells apart why there is no connection.
+// dialFailure classifies the failure to connect.
 func dialFailure(err error) *Failure {
 	var dns *net.DNSError
 	switch {
@@ -69,7 +69,7 @@ func dialFailure(err error) *Failure {
 	return fail(Unreachable, err)
 }
 
-// tlsFailure tells apart why a handshake failed.
+// tlsFailure classifies the failure of a handshake.
 func tlsFailure(err error) *Failure {
 	var (
 		authority x509.UnknownAuthorityError
@@ -92,7 +92,7 @@ func tlsFailure(err error) *Failure {
 	return fail(TLSFailed, err)
 }
 
-// readFailure tells apart why reading ended; begun says whether the answer had.
+// readFailure classifies the end of reading; begun reports whether the response had begun.
 func readFailure(err error, begun bool) *Failure {
 	switch {
 	case isTimeout(err) && begun:

@@ -90,7 +90,8 @@ func TestAnswers(t *testing.T) {
 		{"empty", ok + "content-length:0\r\n\r\n", 200, "", "", true},
 		{"no content", "HTTP/1.1 204 No Content\r\n\r\n", 204, "", "", true},
 		{"no reason", "HTTP/1.1 404\r\nContent-Length: 2\r\n\r\nno", 404, "no", "", true},
-		{"chunks", ok + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nA: b\r\n\r\n", 200, "hello world", "", true},
+		{"chunks", ok + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nA: b\r\n\r\n", 200,
+			"hello world", "", true},
 		{"until it closes", ok + "\r\nall of it", 200, "all of it", "", false},
 		{"closing", ok + "Connection: close\r\nContent-Length: 2\r\n\r\nhi", 200, "hi", "", false},
 		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, "hi", "", false},
@@ -309,7 +310,8 @@ func TestRequestsAsNetHTTPSeesThem(t *testing.T) {
 	c := newConn(t, s.Listener.Addr().String(), 5*time.Second)
 	for _, chunked := range []bool{false, true} {
 		for _, size := range []int64{0, 1, 4096, 65000, 65536, 70000, 500001} {
-			x := &Exchange{Head: []byte("PUT /a/b HTTP/1.1\r\nHost: h\r\nX-Y: z\r\n"), Content: pattern{}, Size: size, Chunked: chunked}
+			x := &Exchange{Head: []byte("PUT /a/b HTTP/1.1\r\nHost: h\r\nX-Y: z\r\n"), Content: pattern{}, Size: size,
+				Chunked: chunked}
 			if f := c.Do(t.Context(), x); f != nil {
 				t.Fatalf("%d bytes, chunked %v: %v", size, chunked, f)
 			}
@@ -318,7 +320,8 @@ func TestRequestsAsNetHTTPSeesThem(t *testing.T) {
 			if !bytes.Equal(got.Bytes(), want) {
 				t.Errorf("%d bytes, chunked %v: %d bytes arrived, or others", size, chunked, got.Len())
 			}
-			if seen.Header.Get("X-Y") != "z" || seen.URL.Path != "/a/b" || x.Length != 300000 || chunked != (seen.ContentLength == -1) {
+			if seen.Header.Get("X-Y") != "z" || seen.URL.Path != "/a/b" || x.Length != 300000 ||
+				chunked != (seen.ContentLength == -1) {
 				t.Errorf("%d bytes, chunked %v: %v, answer of %d", size, chunked, seen, x.Length)
 			}
 		}
@@ -355,7 +358,8 @@ func TestRefusalWithoutReading(t *testing.T) {
 	})
 	var said strings.Builder
 	c := newConn(t, address, 200*time.Millisecond)
-	x := &Exchange{Head: []byte("PUT / HTTP/1.1\r\nHost: h\r\n"), Content: zeros{}, Size: 1 << 30, Sink: func(_ int, p []byte) { said.Write(p) }}
+	x := &Exchange{Head: []byte("PUT / HTTP/1.1\r\nHost: h\r\n"), Content: zeros{}, Size: 1 << 30,
+		Sink: func(_ int, p []byte) { said.Write(p) }}
 	if f := c.Do(t.Context(), x); f != nil || x.Status != 503 || said.String() != "slow" || c.c != nil {
 		t.Errorf("%d %q, %v: want 503, and the connection closed", x.Status, said.String(), f)
 	}
@@ -407,7 +411,8 @@ func TestTLSFailuresAreToldApart(t *testing.T) {
 				}
 				answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")(n, c)
 			})
-			c := NewConn(Endpoint{Address: address, Host: "localhost", TLS: tt.client, Timeout: 5 * time.Second, Clock: op.NewClock()})
+			c := NewConn(Endpoint{Address: address, Host: "localhost", TLS: tt.client, Timeout: 5 * time.Second,
+				Clock: op.NewClock()})
 			defer c.Close()
 			_, body, f := get(t, c)
 			if tt.want == "" && (f != nil || body != "hi") || tt.want != "" && (f == nil || f.Kind != tt.want) {
@@ -423,8 +428,10 @@ func certificate(t *testing.T, name string, from, to time.Time) (*tls.Certificat
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name + from.String()}, DNSNames: []string{name},
-		NotBefore: from, NotAfter: to, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name + from.String()},
+		DNSNames:  []string{name},
+		NotBefore: from, NotAfter: to, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -475,7 +482,8 @@ func TestNoAllocations(t *testing.T) {
 }
 
 func FuzzAnswer(f *testing.F) {
-	for _, s := range []string{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
+	for _, s := range []string{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
 		"HTTP/1.0 503 Slow Down\r\n\r\nx", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 \r\n\r\n", "\r\n\r\n"} {
 		f.Add([]byte(s))
 	}

@@ -12,8 +12,8 @@ import (
 // maxProxyHead bounds what a proxy answers to CONNECT.
 const maxProxyHead = 16 << 10
 
-// tunnel asks the proxy at the other end of a connection for one to an address
-// (RFC 9110, section 9.3.6). What is sent and read afterwards is that one's.
+// tunnel asks the proxy at the other end of a connection for a tunnel to an address (RFC 9110, section 9.3.6). All
+// later bytes go through it.
 func tunnel(ctx context.Context, proxy net.Conn, address string) *Failure {
 	defer context.AfterFunc(ctx, func() { _ = proxy.SetDeadline(time.Unix(1, 0)) })()
 	if _, err := fmt.Fprintf(proxy, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", address); err != nil {
@@ -23,10 +23,10 @@ func tunnel(ctx context.Context, proxy net.Conn, address string) *Failure {
 	head, next := []byte(nil), make([]byte, 1)
 	for !bytes.HasSuffix(head, endOfHead) {
 		if len(head) > maxProxyHead {
-			return fail(ProxyRefused, errors.New("the proxy's answer to CONNECT has no end"))
+			return fail(ProxyRefused, errors.New("the proxy's response to CONNECT has no end"))
 		}
 		if _, err := proxy.Read(next); err != nil {
-			return fail(ProxyRefused, fmt.Errorf("no answer of the proxy to CONNECT: %w", err))
+			return fail(ProxyRefused, fmt.Errorf("no response to CONNECT: %w", err))
 		}
 		head = append(head, next[0])
 	}

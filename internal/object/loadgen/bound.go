@@ -12,7 +12,7 @@ import (
 // Bound is who limited the operations of a stage.
 type Bound string
 
-// The bounds. Unclear: nobody was at an end, as with few workers or a rate.
+// The bounds. Unclear: nothing was exhausted, as with few workers or a rate.
 const (
 	ClientBound Bound = "client-bound"
 	ServerBound Bound = "server-bound"
@@ -29,9 +29,8 @@ const (
 	waitedOfOps  = 0.1
 )
 
-// Bound judges by the client's own ceiling, where it was measured, by CPU and run
-// queue whose figures these are. It is the server's only if the client had CPUs
-// to spare, those that it waited for being none, and workers were always waiting for answers, which a closed loop's are.
+// Bound judges by the client's ceiling, where it was measured, and else by its CPU time and run queue. The stage is
+// server-bound only if the client had spare CPUs and its workers always waited for responses, as in a closed loop.
 func (s *StageResult) Bound() (b Bound, evidence string) {
 	if len(s.Hosts) > 0 {
 		return s.boundOfHosts()
@@ -44,17 +43,20 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 	took := s.took()
 	if took > 0 {
 		ofOps = u.Waited.Seconds() / took.Seconds()
-		if part = fmt.Sprintf("that is %.1f %% of the time that operations took", 100*ofOps); ofOps > 1 { // it waited between them
+		if part = fmt.Sprintf("that is %.1f %% of the time that operations took",
+			100*ofOps); ofOps > 1 { // it waited between them
 			part = fmt.Sprintf("that is more than all operations took together, %.3g s", took.Seconds())
 		}
 	}
 	// In seconds: what waits for others' sake waits many times as long as it runs.
-	evidence = fmt.Sprintf("this process used %.0f %% of its %d CPUs; its threads ran for %.3g s, and waited %.3g s for a CPU: %s",
+	evidence = fmt.Sprintf("this process used %.0f %% of its %d CPUs; its threads ran for %.3g s, and waited %.3g "+
+		"s for a CPU: %s",
 		100*u.Busy(), u.CPUs, u.CPU.Seconds(), u.Waited.Seconds(), part)
 	share := 0.0
 	if s.Ceiling > 0 {
 		share = s.PerSecond() / s.Ceiling
-		evidence = fmt.Sprintf("at %.0f %% of this client's own ceiling of %.0f operations a second; %s", 100*share, s.Ceiling, evidence)
+		evidence = fmt.Sprintf("at %.0f %% of this client's own ceiling of %.0f operations a second; %s", 100*share,
+			s.Ceiling, evidence)
 	}
 	closed := len(s.Works) > 0
 	for i := range s.Works {
@@ -82,7 +84,7 @@ type Assessment struct {
 // CPU time says little.
 const assessable = time.Second
 
-// Assess judges a stage; false: it was too short, or nothing ended in it.
+// Assess judges a stage; false: it was too short, or no operation ended in it.
 func (s *StageResult) Assess() (a Assessment, ok bool) {
 	d, n, known := s.CPUPerOp()
 	if !known || s.Usage.Wall <= assessable {
@@ -97,18 +99,17 @@ func (s *StageResult) Assess() (a Assessment, ok bool) {
 var unsent = []httpconn.Kind{httpconn.Unresolved, httpconn.Refused, httpconn.Unreachable, httpconn.NoConnection,
 	httpconn.ProxyRefused, httpconn.TLSUntrusted, httpconn.TLSName, httpconn.TLSExpired, httpconn.TLSFailed}
 
-// MayHaveDone says whether what ended with that label may have changed the store: it
-// does not if no request was sent, or the store refused it. Without an answer, or
-// with an error of the server's own, nobody knows.
+// MayHaveDone reports whether an operation with that label may have changed the store: not if no request was sent, or
+// the store refused it. Without a response, or after a server error, it may have.
 func MayHaveDone(label string) bool {
 	refused := len(label) >= 3 && label[0] == '4' && (len(label) == 3 || label[3] == ' ')
 	return !refused && label != Dropped && !slices.Contains(unsent, httpconn.Kind(label))
 }
 
-// MadeContainers says whether the works of type init of a stage may have made any.
+// MadeContainers reports whether the works of type init of a stage may have made any.
 func (s *StageResult) MadeContainers(kinds model.Kinds) bool {
 	for i := range s.Hosts {
-		if s.Hosts[i].Lost != nil { // nobody knows
+		if s.Hosts[i].Lost != nil { // unknown
 			return true
 		}
 	}

@@ -47,12 +47,13 @@ func ReadSize(w *model.Workload) float64 {
 	return size
 }
 
-// readSizeOf is the mean size of the objects that an operation of a work may read,
-// by who writes them; where nobody writes any of them, that of all that is written.
+// readSizeOf is the mean size of the objects that an operation of a work may read, by the works that write them; if
+// none does, the mean of all written objects.
 func readSizeOf(w *model.Workload, work *model.Work, read *model.Op) float64 {
 	size, known := meanSize(w, func(by *model.Work, o *model.Op) float64 {
 		a, b := &work.Store, &by.Store
-		if a.Kind != b.Kind || !maps.Equal(a.Settings, b.Settings) || !maps.Equal(a.Auth, b.Auth) || o.ContainerName != read.ContainerName || o.ObjectName != read.ObjectName {
+		if a.Kind != b.Kind || !maps.Equal(a.Settings, b.Settings) || !maps.Equal(a.Auth, b.Auth) ||
+			o.ContainerName != read.ContainerName || o.ObjectName != read.ObjectName {
 			return 0
 		}
 		return common(o.Containers, read.Containers) * common(o.Objects, read.Objects)
@@ -76,7 +77,8 @@ func meanSize(w *model.Workload, count func(*model.Work, *model.Op) float64) (fl
 		for j := range w.Stages[i].Works {
 			work := &w.Stages[i].Works[j]
 			for k := range work.Ops {
-				if o := &work.Ops[k]; (o.Type == model.Write || o.Type == model.MultipartWrite) && (work.Special() || o.Weight > 0) {
+				if o := &work.Ops[k]; (o.Type == model.Write || o.Type == model.MultipartWrite) &&
+					(work.Special() || o.Weight > 0) {
 					n := count(work, o)
 					bytes, objects = bytes+n*o.Sizes.Mean(), objects+n
 				}
@@ -129,7 +131,7 @@ func (z *sizes) budget(w *model.Work) model.Budget {
 		z.add(&b, &w.Ops[0], n)
 		return b
 	}
-	ops := z.foretold(w)
+	ops := z.maxOps(w)
 	if math.IsInf(ops, 1) {
 		b.Open, ops = true, 0
 	}
@@ -139,9 +141,9 @@ func (z *sizes) budget(w *model.Work) model.Budget {
 	return b
 }
 
-// foretold is how many operations a normal work has at most; infinite where
+// maxOps is how many operations a normal work has at most; infinite where
 // nothing says.
-func (z *sizes) foretold(w *model.Work) float64 {
+func (z *sizes) maxOps(w *model.Work) float64 {
 	n := math.Inf(1)
 	if w.TotalOps > 0 {
 		n = float64(w.TotalOps)

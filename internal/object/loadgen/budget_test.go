@@ -55,37 +55,52 @@ func TestBudgets(t *testing.T) {
 		open           bool
 		cost           float64
 	}{
-		{"prepare", special(model.Prepare, model.Op{Type: model.Write, Containers: upTo(3), Objects: upTo(100), Sizes: kilobytes(10), Division: model.ByObject}),
+		{"prepare", special(model.Prepare, model.Op{Type: model.Write, Containers: upTo(3), Objects: upTo(100),
+			Sizes: kilobytes(10), Division: model.ByObject}),
 			map[model.OpType]float64{model.Write: 300}, 3e6, 0, false, 1.5},
-		{"init", special(model.Init, model.Op{Type: model.MakeContainer, Containers: upTo(10), Division: model.ByContainer}), map[model.OpType]float64{model.MakeContainer: 30}, 0, 0, false, 0.15},
-		{"dispose", special(model.Dispose, model.Op{Type: model.RemoveContainer, Containers: upTo(10), Division: model.ByContainer}),
+		{"init", special(model.Init, model.Op{Type: model.MakeContainer, Containers: upTo(10),
+			Division: model.ByContainer}), map[model.OpType]float64{model.MakeContainer: 30}, 0, 0, false, 0.15},
+		{"dispose", special(model.Dispose, model.Op{Type: model.RemoveContainer, Containers: upTo(10),
+			Division: model.ByContainer}),
 			map[model.OpType]float64{model.RemoveContainer: 40}, 0, 0, false, 0.2},
-		{"cleanup", special(model.Cleanup, model.Op{Type: model.Delete, Containers: upTo(3), Objects: upTo(100), Division: model.ByObject}),
+		{"cleanup", special(model.Cleanup, model.Op{Type: model.Delete, Containers: upTo(3), Objects: upTo(100),
+			Division: model.ByObject}),
 			map[model.OpType]float64{model.Delete: 300}, 0, 0, false, 0},
 		{"write", ops(1000, write), map[model.OpType]float64{model.Write: 1000}, 5e7, 0, false, 5},
 		{"read", ops(1000, read), map[model.OpType]float64{model.Read: 1000}, 0, 2e7, false, 1 + 2},
-		{"range read", ops(1000, model.Op{Type: model.Read, Length: 4096, Within: 1 << 20}), map[model.OpType]float64{model.Read: 1000}, 0, 4.096e6, false, 1 + 0.4096},
-		{"multipart", ops(10, model.Op{Type: model.MultipartWrite, Sizes: kilobytes(12_000), PartSize: 5 << 20, Objects: selector.Spec{}}),
+		{"range read", ops(1000, model.Op{Type: model.Read, Length: 4096, Within: 1 << 20}),
+			map[model.OpType]float64{model.Read: 1000}, 0, 4.096e6, false, 1 + 0.4096},
+		{"multipart", ops(10, model.Op{Type: model.MultipartWrite, Sizes: kilobytes(12_000), PartSize: 5 << 20,
+			Objects: selector.Spec{}}),
 			map[model.OpType]float64{model.MultipartWrite: 50}, 1.2e8, 0, false, 0.25},
-		{"filewrite", ops(100, model.Op{Type: model.FileWrite, Files: dir}), map[model.OpType]float64{model.FileWrite: 100}, 2e5, 0, false, 0.5},
+		{"filewrite", ops(100, model.Op{Type: model.FileWrite, Files: dir}),
+			map[model.OpType]float64{model.FileWrite: 100}, 2e5, 0, false, 0.5},
 		{"copy", ops(1000, model.Op{Type: model.Copy}), map[model.OpType]float64{model.Copy: 1000}, 0, 0, false, 5},
 		{"list", ops(1000, model.Op{Type: model.List}), map[model.OpType]float64{model.List: 1000}, 0, 0, false, 5},
 		{"head", ops(1000, model.Op{Type: model.Head}), map[model.OpType]float64{model.Head: 1000}, 0, 0, false, 1},
-		{"delete", ops(1000, model.Op{Type: model.Delete}), map[model.OpType]float64{model.Delete: 1000}, 0, 0, false, 0},
-		{"checks", ops(100, model.Op{Type: model.Write, Sizes: kilobytes(50), Objects: upTo(100), Checks: []model.IntegrityCheck{model.ReadAfterWrite, model.ListAfterWrite}}),
-			map[model.OpType]float64{model.Write: 100, model.Read: 100, model.List: 100}, 5e6, 5e6, false, 0.5 + 0.1 + 0.5 + 0.5},
-		{"ended by time", ended(ops(0, read), func(w *model.Work) { w.Runtime = time.Minute }), map[model.OpType]float64{model.Read: 0}, 0, 0, true, 0},
+		{"delete", ops(1000, model.Op{Type: model.Delete}), map[model.OpType]float64{model.Delete: 1000}, 0, 0, false,
+			0},
+		{"checks", ops(100, model.Op{Type: model.Write, Sizes: kilobytes(50), Objects: upTo(100),
+			Checks: []model.IntegrityCheck{model.ReadAfterWrite, model.ListAfterWrite}}),
+			map[model.OpType]float64{model.Write: 100, model.Read: 100, model.List: 100}, 5e6, 5e6, false,
+			0.5 + 0.1 + 0.5 + 0.5},
+		{"ended by time", ended(ops(0, read), func(w *model.Work) { w.Runtime = time.Minute }),
+			map[model.OpType]float64{model.Read: 0}, 0, 0, true, 0},
 		{"a rate, ended by time", ended(ops(0, read), func(w *model.Work) {
 			w.RampUp, w.Runtime, w.Rate = 2*time.Second, 8*time.Second, schedule.Constant{Rate: 100}
 		}), map[model.OpType]float64{model.Read: 1000}, 0, 2e7, false, 3},
 		{"a rate, ended by count before", ended(ops(0, read), func(w *model.Work) {
 			w.Runtime, w.Rate, w.TotalOps = 10*time.Second, schedule.Constant{Rate: 100}, 10
 		}), map[model.OpType]float64{model.Read: 10}, 0, 2e5, false, 0.03},
-		{"ended by bytes", ended(ops(0, read), byBytes(1e7)), map[model.OpType]float64{model.Read: 500}, 0, 1e7, false, 0.5 + 1},
-		{"a mix that writes 100 more, ended by bytes", ended(ops(0, read, write), byBytes(7.6e6)), map[model.OpType]float64{model.Read: 100, model.Write: 100}, 5e6, 2.6e6, false, 0.1 + 0.5 + 0.26},
-		{"files, ended by bytes or time", ended(ops(0, model.Op{Type: model.FileWrite, Files: dir}), func(w *model.Work) { w.TotalBytes, w.Runtime = 7000, time.Hour }),
+		{"ended by bytes", ended(ops(0, read), byBytes(1e7)), map[model.OpType]float64{model.Read: 500}, 0, 1e7,
+			false, 0.5 + 1},
+		{"a mix that writes 100 more, ended by bytes", ended(ops(0, read, write), byBytes(7.6e6)),
+			map[model.OpType]float64{model.Read: 100, model.Write: 100}, 5e6, 2.6e6, false, 0.1 + 0.5 + 0.26},
+		{"files, ended by bytes or time", ended(ops(0, model.Op{Type: model.FileWrite, Files: dir}),
+			func(w *model.Work) { w.TotalBytes, w.Runtime = 7000, time.Hour }),
 			map[model.OpType]float64{model.FileWrite: 4}, 8000, 0, false, 0.02},
-		{"bytes that nothing moves", ended(ops(0, model.Op{Type: model.Head}), func(w *model.Work) { w.TotalBytes, w.Runtime = 7000, time.Hour }),
+		{"bytes that nothing moves", ended(ops(0, model.Op{Type: model.Head}),
+			func(w *model.Work) { w.TotalBytes, w.Runtime = 7000, time.Hour }),
 			map[model.OpType]float64{model.Head: 0}, 0, 0, true, 0},
 	}
 	prepare := tests[0].work
@@ -102,7 +117,8 @@ func TestBudgets(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := list[len(list)-1]
-			if d := cmp.Diff(model.Budget{Stage: "s", Work: "w", Requests: byName(tt.requests), Sent: tt.sent, Received: tt.received, Open: tt.open}, got); d != "" {
+			if d := cmp.Diff(model.Budget{Stage: "s", Work: "w", Requests: byName(tt.requests), Sent: tt.sent,
+				Received: tt.received, Open: tt.open}, got); d != "" {
 				t.Error(d)
 			}
 			if cost := got.Cost(model.Prices{Write: 5, Read: 1, Received: 100}); math.Abs(cost-tt.cost) > 1e-9 {
@@ -116,7 +132,8 @@ func TestBudgets(t *testing.T) {
 func TestBudgetOfWhatIsRead(t *testing.T) {
 	objects := func(low, high int64) selector.Spec { return selector.Spec{Kind: selector.Range, Low: low, High: high} }
 	write := func(low, high, kb int64) model.Op {
-		return model.Op{Type: model.Write, Containers: upTo(2), Objects: objects(low, high), Sizes: kilobytes(kb), Weight: 100}
+		return model.Op{Type: model.Write, Containers: upTo(2), Objects: objects(low, high), Sizes: kilobytes(kb),
+			Weight: 100}
 	}
 	read := func(low, high int64) model.Op {
 		return model.Op{Type: model.Read, Containers: upTo(2), Objects: objects(low, high), Weight: 100}
@@ -134,7 +151,8 @@ func TestBudgetOfWhatIsRead(t *testing.T) {
 	} {
 		w := &model.Workload{Stages: []model.Stage{
 			{Works: []model.Work{{Kind: model.Prepare, Workers: 1, Ops: []model.Op{write(1, 100, 4)}}}},
-			{Works: []model.Work{{Kind: model.Normal, Workers: 1, TotalOps: 10, Ops: []model.Op{write(101, 200, 40)}}, {Kind: model.Normal, Workers: 1, TotalOps: 10, Ops: []model.Op{tt.read}}}},
+			{Works: []model.Work{{Kind: model.Normal, Workers: 1, TotalOps: 10, Ops: []model.Op{write(101, 200, 40)}},
+				{Kind: model.Normal, Workers: 1, TotalOps: 10, Ops: []model.Op{tt.read}}}},
 		}}
 		list, err := Budgets(w, nil)
 		if err != nil {
@@ -149,7 +167,8 @@ func TestBudgetOfWhatIsRead(t *testing.T) {
 // Files that cannot be looked at are said, once, and the rest is known all the same.
 func TestBudgetOfFilesThatAreNotThere(t *testing.T) {
 	o := model.Op{Type: model.FileWrite, Files: "/no/such/directory", Weight: 50}
-	w := &model.Workload{Stages: []model.Stage{{Works: []model.Work{{Kind: model.Normal, TotalOps: 10, Ops: []model.Op{o, o}}}}}}
+	w := &model.Workload{Stages: []model.Stage{{Works: []model.Work{{Kind: model.Normal, TotalOps: 10,
+		Ops: []model.Op{o, o}}}}}}
 	list, err := Budgets(w, MeanFileSize)
 	if err == nil || len(list) != 1 || list[0].Total() != 10 || list[0].Sent != 0 {
 		t.Errorf("%+v, %v", list, err)

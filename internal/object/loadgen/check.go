@@ -28,9 +28,8 @@ const (
 	askLast     = 100 * time.Millisecond
 )
 
-// checks asks the store whether it shows what the worker has just done, for an
-// operation that has such checks. What it asks is in figures of its own, not in
-// those of the operation.
+// checks asks the store whether it shows what the worker has just done, if the operation has checks. Checks have
+// their own figures.
 func (w *worker) checks(ctx context.Context, i int, o *model.Op) {
 	if !w.work.Owned() || !o.Type.Writes() {
 		return
@@ -54,7 +53,8 @@ func (w *worker) checks(ctx context.Context, i int, o *model.Op) {
 		}
 		found[k] = w.ask(ctx, c, wrote)
 		if found[k] == Consistent || found[k] == unanswered {
-			w.meter.checked(Key{Op: i, Check: c, Label: found[k], OK: found[k] == Consistent, Lost: found[k] == unanswered}, 0, &w.probe)
+			w.meter.checked(Key{Op: i, Check: c, Label: found[k], OK: found[k] == Consistent,
+				Lost: found[k] == unanswered}, 0, &w.probe)
 			found[k] = ""
 		}
 	}
@@ -65,19 +65,19 @@ func (w *worker) checks(ctx context.Context, i int, o *model.Op) {
 	}
 }
 
-// uncertain says whether an operation may still be carried out, or have been.
+// uncertain reports whether an operation may still be run, or have been.
 func uncertain(r *client.Result) bool { return r.Failure != "" || r.Status >= 500 }
 
-// until counts a violation and asks again, ever less often, until the store is
-// consistent, or for as long as that is to be awaited. Lost are those that it
-// was not seen to become consistent after.
+// until counts a violation and asks again, at growing intervals, until the store is consistent or the time is over. A
+// violation is lost if the store was not seen consistent again.
 func (w *worker) until(ctx context.Context, k Key, within time.Duration, done op.Time, wrote uint64, name string) {
 	detail := name
 	if k.Label == Stale {
 		detail = fmt.Sprintf("%s has write %016x, not %016x", name, w.stale, wrote)
 	}
 	end, pause := done+op.Time(within), askFirst
-	for now := w.config.Clock.Now(); now < end && w.sleep(ctx, min(now+op.Time(pause), end)); now = w.config.Clock.Now() {
+	for now := w.config.Clock.Now(); now < end && w.sleep(ctx,
+		min(now+op.Time(pause), end)); now = w.config.Clock.Now() {
 		if w.ask(ctx, k.Check, wrote) == Consistent {
 			w.probe.Detail = detail
 			w.meter.checked(k, w.probe.Ended-done, &w.probe)
@@ -145,8 +145,7 @@ type CheckFigures struct {
 	Check      model.IntegrityCheck
 	Done       int64 // checks that were answered
 	Unanswered int64
-	// Skipped are of objects whose last change but one had no answer, so that
-	// what is found would be no fact.
+	// Skipped are checks of objects whose change before the last had no response, so that their state is unknown.
 	Skipped    int64
 	Violations []Violation // by kind, in order of name
 }

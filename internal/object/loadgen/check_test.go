@@ -113,9 +113,11 @@ func (l *lagging) at(name string, now op.Time, from func(version) op.Time) (writ
 // workers than divide the objects evenly.
 func checkedWork(workers int) model.Work {
 	o := func(t model.OpType, weight int, checks ...model.IntegrityCheck) model.Op {
-		return model.Op{Type: t, Name: string(t), Weight: weight, Containers: selector.Spec{Kind: selector.Uniform, Low: 1, High: 2},
-			Objects: selector.Spec{Kind: selector.Uniform, Low: 1, High: 100}, Sizes: selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 64, High: 64}, Unit: 1},
-			Checks: checks, CheckWithin: 2 * time.Second}
+		return model.Op{Type: t, Name: string(t), Weight: weight,
+			Containers: selector.Spec{Kind: selector.Uniform, Low: 1, High: 2},
+			Objects:    selector.Spec{Kind: selector.Uniform, Low: 1, High: 100},
+			Sizes:      selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 64, High: 64}, Unit: 1},
+			Checks:     checks, CheckWithin: 2 * time.Second}
 	}
 	other := o(model.Delete, 40, model.ReadAfterDelete, model.ListAfterDelete)
 	other.Objects.Low = 31 // whose a number is does not depend on the range
@@ -125,12 +127,14 @@ func checkedWork(workers int) model.Work {
 
 func runChecked(t *testing.T, l *lagging, w model.Work) (*Result, []Figures) {
 	t.Helper()
-	l.clock, l.objects, l.writers, l.lagged = op.NewClock(), map[string][]version{}, map[string]map[<-chan struct{}]bool{}, map[string]int{}
+	l.clock, l.objects, l.writers, l.lagged = op.NewClock(), map[string][]version{},
+		map[string]map[<-chan struct{}]bool{}, map[string]int{}
 	workload := &model.Workload{Stages: []model.Stage{{Name: "main", Works: []model.Work{w}}}}
 	if problems := model.Check(workload, model.COSBench, backend.Traits); problems.Fatal() {
 		t.Fatal(problems)
 	}
-	r := Run(t.Context(), t.Context(), Config{Workload: workload, Open: func(*model.Store) (client.Store, error) { return clienttest.Func(l.do), nil },
+	r := Run(t.Context(), t.Context(), Config{Workload: workload,
+		Open:  func(*model.Store) (client.Store, error) { return clienttest.Func(l.do), nil },
 		Clock: l.clock, Sleep: clienttest.Sleep, Seed: 1, Grace: 5 * time.Second, Observer: &ignore{}})
 	if r.Err != nil {
 		t.Fatal(r.Err)
@@ -203,8 +207,11 @@ func TestChecksFindWhatWasInjected(t *testing.T) {
 					for _, one := range f {
 						for _, c := range one.Checks {
 							for _, v := range c.Violations {
-								if v.Lasting > 0 || v.Until.N() != v.N || v.Until.Min() < int64(late) || v.Until.Max() > int64(2*late+20*time.Millisecond) {
-									t.Errorf("%s: %d lasting of %d, consistent after %v to %v; each was after %v", c.Check, v.Lasting, v.N, time.Duration(v.Until.Min()), time.Duration(v.Until.Max()), late)
+								if v.Lasting > 0 || v.Until.N() != v.N || v.Until.Min() < int64(late) ||
+									v.Until.Max() > int64(2*late+20*time.Millisecond) {
+									t.Errorf("%s: %d lasting of %d, consistent after %v to %v; each was after %v",
+										c.Check, v.Lasting, v.N, time.Duration(v.Until.Min()),
+										time.Duration(v.Until.Max()), late)
 								}
 							}
 							if c.Done != one.OK {
@@ -238,7 +245,8 @@ func TestLastingViolation(t *testing.T) {
 		w.Ops[0].Containers.High = 1
 		_, f := runChecked(t, l, w)
 		c := f[0].Checks[0]
-		if len(c.Violations) != 1 || c.Violations[0].Kind != Missing || c.Violations[0].Lasting != c.Violations[0].N || c.Violations[0].N < 1 {
+		if len(c.Violations) != 1 || c.Violations[0].Kind != Missing ||
+			c.Violations[0].Lasting != c.Violations[0].N || c.Violations[0].N < 1 {
 			t.Errorf("%+v, want only lasting ones, of the kind missing", c.Violations)
 		}
 	})
@@ -249,10 +257,11 @@ func TestLastingViolation(t *testing.T) {
 func TestUnknownOutcomesAreNoViolations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		l := &lagging{lag: func(*client.Request) (read, list time.Duration) { return 0, 0 }, loses: func(*client.Request) bool {
-			n++
-			return n%400 == 0
-		}}
+		l := &lagging{lag: func(*client.Request) (read, list time.Duration) { return 0, 0 },
+			loses: func(*client.Request) bool {
+				n++
+				return n%400 == 0
+			}}
 		w := checkedWork(5)
 		w.MaxFailures = 1_000_000
 		_, f := runChecked(t, l, w)

@@ -45,7 +45,7 @@ func (c Cells) MarshalJSON() ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. It refuses what cannot be.
+// UnmarshalJSON is the inverse of MarshalJSON. It refuses impossible counts.
 func (c *Cells) UnmarshalJSON(b []byte) error {
 	var list []encoded
 	if err := json.Unmarshal(b, &list); err != nil {
@@ -54,10 +54,10 @@ func (c *Cells) UnmarshalJSON(b []byte) error {
 	*c = make(Cells, len(list))
 	for _, e := range list {
 		if e.Cell == nil || (*c)[e.Key] != nil {
-			return fmt.Errorf("cells: %v is empty or occurs twice", e.Key)
+			return fmt.Errorf("invalid cells: %v is empty or occurs twice", e.Key)
 		}
 		if x := e.Cell; min(x.N, x.Bytes, x.Keys, x.Attempts, x.Connections, int64(e.Key.Op)) < 0 {
-			return fmt.Errorf("cells: %v counts what is negative", e.Key)
+			return fmt.Errorf("invalid cells: negative count of %v", e.Key)
 		}
 		for i, h := range e.Cell.histograms() {
 			var err error
@@ -86,9 +86,9 @@ func flatten(h *hist.Histogram) *flat {
 	return f
 }
 
-var errHistogram = errors.New("the counts of a histogram cannot be")
+var errHistogram = errors.New("invalid counts of a histogram")
 
-// histogram is what was flattened; an empty one of nil.
+// histogram is the inverse of flattening; nil gives an empty one.
 func (f *flat) histogram() (*hist.Histogram, error) {
 	h := hist.New()
 	if f == nil {

@@ -37,7 +37,8 @@ func TestEncodingIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := Cells{{Label: "200", OK: true}: drawn(t, 10000), {Label: "cut", Op: 1, Ramp: true}: saturated, {Label: "x", Op: 2}: extremes, {Label: Dropped, Lost: true}: newCell()}
+	want := Cells{{Label: "200", OK: true}: drawn(t, 10000), {Label: "cut", Op: 1, Ramp: true}: saturated,
+		{Label: "x", Op: 2}: extremes, {Label: Dropped, Lost: true}: newCell()}
 	want[Key{Label: "x", Op: 2}].Detail, want[Key{Label: "x", Op: 2}].Keys = "why", 7
 	text, err := json.Marshal(want)
 	if err != nil {

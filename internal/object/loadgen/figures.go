@@ -15,7 +15,7 @@ import (
 type Figures struct {
 	Op     int
 	Name   string
-	OK     int64 // did what they were to do
+	OK     int64 // succeeded
 	Failed int64
 	// Lost were due and never started, or had not ended when the work did.
 	Lost     int64
@@ -67,7 +67,10 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 		if all[i].Checks, err = w.checksOf(i); err != nil {
 			return nil, err
 		}
-		slices.SortFunc(all[i].Failures, func(a, b Failure) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Label, b.Label)) })
+		slices.SortFunc(all[i].Failures, func(a, b Failure) int {
+			return cmp.Or(cmp.Compare(b.N, a.N),
+				cmp.Compare(a.Label, b.Label))
+		})
 	}
 	return all, nil
 }
@@ -94,7 +97,8 @@ func (w *WorkResult) crowded() float64 {
 // high, where that is 1 % or more.
 func (w *WorkResult) NoRamp() (evidence string, ok bool) {
 	share := w.crowded()
-	return fmt.Sprintf("its %d workers all began when its window did, so that its operations a second may be some %.2g %% too high; give it a ramp-up, or a longer runtime", w.Work.Workers, 100*share), share >= 0.01
+	return fmt.Sprintf("its %d workers all began when its window did, so that its operations a second may be some "+
+		"%.2g %% too high; give it a ramp-up, or a longer runtime", w.Work.Workers, 100*share), share >= 0.01
 }
 
 // Lost are the operations of the window that were due and never begun, or had
@@ -156,8 +160,7 @@ func perSecond(n float64, d time.Duration) float64 {
 	return n / d.Seconds()
 }
 
-// SuccessRatio of the operations that were due, for one that was lost did not do
-// what it was to do either; false if none was due.
+// SuccessRatio is the share of due operations that succeeded: lost ones count as failed; false if none was due.
 func (f *Figures) SuccessRatio() (float64, bool) {
 	due := f.OK + f.Failed + f.Lost
 	if due == 0 {
@@ -166,8 +169,8 @@ func (f *Figures) SuccessRatio() (float64, bool) {
 	return float64(f.OK) / float64(due), true
 }
 
-// Response is a quantile over the operations that were OK and those that were
-// lost, which count as infinite; ok is false where there are none.
+// Response is a quantile over the successful operations and the lost ones, which count as infinite; ok is false
+// without any.
 func (f *Figures) Response(q float64) (ns int64, infinite, ok bool) {
 	n := f.Cell.Response.N()
 	if n+f.Lost == 0 {

@@ -27,7 +27,8 @@ func TestNoRamp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := NewCell()
 			c.N = 100
-			w := WorkResult{Work: &model.Work{Name: "w", Kind: model.Normal, Workers: 8}, To: op.Time(time.Second), Ended: op.Time(time.Second) + 1, Cells: Cells{{Label: "200", OK: true}: c}}
+			w := WorkResult{Work: &model.Work{Name: "w", Kind: model.Normal, Workers: 8}, To: op.Time(time.Second),
+				Ended: op.Time(time.Second) + 1, Cells: Cells{{Label: "200", OK: true}: c}}
 			tt.change(&w)
 			if evidence, ok := w.NoRamp(); ok != tt.said {
 				t.Errorf("%v: %s", ok, evidence)

@@ -18,7 +18,8 @@ func (w *WorkResult) Findings() (list []Finding) {
 		add("inconsistent", false, "%d of %d checks found the store inconsistent", bad, all)
 	}
 	if lost, all := w.Lost(); lost > 0 {
-		add("lost-operations", false, "%d of %d operations that were due had not begun, or not ended, when it ended; they count as infinite", lost, all)
+		add("lost-operations", false, "%d of %d operations that were due had not begun, or not ended, when it "+
+			"ended; they count as infinite", lost, all)
 	}
 	if evidence, invalid, ok := w.NoSuccess(); ok {
 		add("noSuccess", invalid, "%s", evidence)

@@ -12,12 +12,12 @@ import (
 type HostResult struct {
 	Host string
 	StageResult
-	// Start is when its works began, with ± in ns, by the host's own clock; Never
-	// if they did not. Intended is when they were to, on all hosts.
+	// Start is when its works began, with ± in ns, by the host's own clock; Never if they did not. Intended is the
+	// common start of all hosts.
 	Intended, Start op.Time
 	StartErr        int64
-	// Lost says why nothing more was heard of it; nil: it ended. Then Missing are
-	// its share of each work, what is kept of it and what is not.
+	// Lost is why the host was lost; nil: it ended. Missing is, for a lost host, its share of each work, with the
+	// known and the unknown part.
 	Lost    error
 	Missing []string
 }
@@ -25,8 +25,8 @@ type HostResult struct {
 // NewCell is an empty one.
 func NewCell() *Cell { return newCell() }
 
-// Judge says whether more operations failed than the work accepts, or nothing was
-// measured though it was not told to end.
+// Judge returns an error if more operations failed than the work accepts, or if nothing was measured although the
+// work was not stopped.
 func (w *WorkResult) Judge(told bool) error { return judge(w, told) }
 
 // boundOfHosts is the client's if it is on any host: its figures are in all.

@@ -79,8 +79,9 @@ func (i *ignore) Interval(_ string, _ *model.Work, _, _ op.Time, c Cells) {
 func (i *ignore) StageEnded(*StageResult) {}
 
 func reads(weight int) model.Op {
-	return model.Op{Type: model.Read, Name: "read", Weight: weight, Containers: selector.Spec{Kind: selector.Constant, Low: 1, High: 1},
-		Objects: selector.Spec{Kind: selector.Uniform, Low: 1, High: 50}, Length: 0}
+	return model.Op{Type: model.Read, Name: "read", Weight: weight,
+		Containers: selector.Spec{Kind: selector.Constant, Low: 1, High: 1},
+		Objects:    selector.Spec{Kind: selector.Uniform, Low: 1, High: 50}, Length: 0}
 }
 
 func stageOf(w model.Work) model.Stage {
@@ -97,7 +98,8 @@ func stageOf(w model.Work) model.Stage {
 func run(ctx context.Context, f *fake, stages ...model.Stage) (*Result, *ignore) {
 	f.clock, f.seen = op.NewClock(), map[string]int{}
 	seen := &ignore{}
-	return Run(ctx, context.WithoutCancel(ctx), Config{Workload: &model.Workload{Stages: stages}, Clock: f.clock, Sleep: clienttest.Sleep, Seed: 1, Grace: 5 * time.Second,
+	return Run(ctx, context.WithoutCancel(ctx), Config{Workload: &model.Workload{Stages: stages}, Clock: f.clock,
+		Sleep: clienttest.Sleep, Seed: 1, Grace: 5 * time.Second,
 		Open: func(*model.Store) (client.Store, error) { return clienttest.Func(f.do), nil }, Observer: seen}), seen
 }
 
@@ -116,7 +118,8 @@ func only(t *testing.T, s StageResult) Figures {
 func TestClosedLoopAndItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, seen := run(t.Context(), &fake{takes: always(10 * time.Millisecond)},
-			stageOf(model.Work{Name: "w", Workers: 4, RampUp: time.Second, Runtime: 10 * time.Second, RampDown: 2 * time.Second, Ops: []model.Op{reads(100)}}))
+			stageOf(model.Work{Name: "w", Workers: 4, RampUp: time.Second, Runtime: 10 * time.Second,
+				RampDown: 2 * time.Second, Ops: []model.Op{reads(100)}}))
 		f := only(t, r.Stages[0])
 		if f.OK != 4000 || f.Failed != 0 || f.Lost != 0 || f.PerSecond() != 400 {
 			t.Errorf("%d ok, %d failed, %d lost, %.1f/s; want 4000 at 400/s", f.OK, f.Failed, f.Lost, f.PerSecond())
@@ -125,7 +128,8 @@ func TestClosedLoopAndItsWindow(t *testing.T) {
 			t.Errorf("p99 %d", p)
 		}
 		if seen.seconds != 5200 || seen.intervals != 5200 {
-			t.Errorf("the seconds have %d operations and the intervals %d, want 5200, ramps included", seen.seconds, seen.intervals)
+			t.Errorf("the seconds have %d operations and the intervals %d, want 5200, ramps included", seen.seconds,
+				seen.intervals)
 		}
 	})
 }
@@ -142,13 +146,16 @@ func TestWindowsWithoutRamp(t *testing.T) {
 				defer mu.Unlock()
 				return time.Duration(draw.ExpFloat64() * float64(time.Second)), nil
 			}
-			r, _ := run(t.Context(), &fake{takes: takes}, stageOf(model.Work{Name: "w", Workers: 1000, RampUp: ramp, Runtime: 5 * time.Second, Ops: []model.Op{reads(100)}}))
+			r, _ := run(t.Context(), &fake{takes: takes},
+				stageOf(model.Work{Name: "w", Workers: 1000, RampUp: ramp, Runtime: 5 * time.Second,
+					Ops: []model.Op{reads(100)}}))
 			want := 0.2
 			if ramp > 0 {
 				want = 0
 			}
 			f := only(t, r.Stages[0])
-			if tooHigh, said := f.PerSecond()/1000-1, r.Stages[0].Works[0].crowded(); math.Abs(tooHigh-want) > 0.06 || math.Abs(said-tooHigh) > 0.06 {
+			if tooHigh, said := f.PerSecond()/1000-1, r.Stages[0].Works[0].crowded(); math.Abs(tooHigh-want) > 0.06 ||
+				math.Abs(said-tooHigh) > 0.06 {
 				t.Errorf("ramp %v: %.1f %% too high, said are %.1f %%", ramp, 100*tooHigh, 100*said)
 			}
 		})
@@ -156,19 +163,25 @@ func TestWindowsWithoutRamp(t *testing.T) {
 }
 
 func TestEnds(t *testing.T) {
-	writes := model.Op{Type: model.Write, Name: "write", Weight: 100, Containers: selector.Spec{Kind: selector.Constant, Low: 1, High: 1},
-		Objects: selector.Spec{Kind: selector.Constant, Low: 1, High: 1}, Sizes: selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 10, High: 10}, Unit: 1000}}
+	writes := model.Op{Type: model.Write, Name: "write", Weight: 100,
+		Containers: selector.Spec{Kind: selector.Constant, Low: 1, High: 1},
+		Objects:    selector.Spec{Kind: selector.Constant, Low: 1, High: 1},
+		Sizes:      selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 10, High: 10}, Unit: 1000}}
 	tests := []struct {
 		name string
 		work model.Work
 		want int64
 	}{
 		{"fewer operations than workers", model.Work{Workers: 16, TotalOps: 7, Ops: []model.Op{reads(100)}}, 7},
-		{"operations before time", model.Work{Workers: 3, TotalOps: 100, Runtime: time.Hour, Ops: []model.Op{reads(100)}}, 100},
-		{"time before operations", model.Work{Workers: 1, TotalOps: 1e9, Runtime: time.Second, Ops: []model.Op{reads(100)}}, 100},
+		{"operations before time", model.Work{Workers: 3, TotalOps: 100, Runtime: time.Hour,
+			Ops: []model.Op{reads(100)}}, 100},
+		{"time before operations", model.Work{Workers: 1, TotalOps: 1e9, Runtime: time.Second,
+			Ops: []model.Op{reads(100)}}, 100},
 		{"bytes", model.Work{Workers: 1, TotalBytes: 95_000, Ops: []model.Op{writes}}, 10},
-		{"an open loop of so many", model.Work{Workers: 5, TotalOps: 42, Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}, 42},
-		{"an open loop by time", model.Work{Workers: 5, Runtime: 2 * time.Second, Rate: schedule.Constant{Interval: 30 * time.Millisecond}, Ops: []model.Op{reads(100)}}, 66},
+		{"an open loop of so many", model.Work{Workers: 5, TotalOps: 42, Rate: schedule.Constant{Rate: 100},
+			Ops: []model.Op{reads(100)}}, 42},
+		{"an open loop by time", model.Work{Workers: 5, Runtime: 2 * time.Second,
+			Rate: schedule.Constant{Interval: 30 * time.Millisecond}, Ops: []model.Op{reads(100)}}, 66},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -195,7 +208,8 @@ func TestStallUnderAnOpenLoop(t *testing.T) {
 					}
 					return time.Millisecond, nil
 				}}
-				r, _ := run(t.Context(), f, stageOf(model.Work{Workers: workers, Runtime: 10 * time.Second, Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}))
+				r, _ := run(t.Context(), f, stageOf(model.Work{Workers: workers, Runtime: 10 * time.Second,
+					Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}))
 				g := only(t, r.Stages[0])
 				if g.OK != 999 || g.Lost != 0 {
 					t.Fatalf("%d ok, %d lost, want the 999 that are due before 10 s", g.OK, g.Lost)
@@ -223,19 +237,23 @@ func TestStallUnderAnOpenLoop(t *testing.T) {
 // Bursts of 20 on four workers: five rounds of 10 ms, the last of which waited for
 // the four before. Three hosts with the same workers among them do the same ones.
 func TestBursts(t *testing.T) {
-	work := model.Work{Name: "w", Workers: 4, RampUp: 1500 * time.Millisecond, Runtime: 8 * time.Second, Rate: schedule.Burst{Size: 20, Interval: time.Second}, Ops: []model.Op{reads(100)}}
+	work := model.Work{Name: "w", Workers: 4, RampUp: 1500 * time.Millisecond, Runtime: 8 * time.Second,
+		Rate: schedule.Burst{Size: 20, Interval: time.Second}, Ops: []model.Op{reads(100)}}
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := run(t.Context(), &fake{takes: always(10 * time.Millisecond)}, stageOf(work))
 		f := only(t, r.Stages[0])
-		if sum := time.Duration(f.Cell.Response.Sum()); f.OK != 8*20 || f.Lost != 0 || f.PerSecond() != 20 || sum != 8*4*150*time.Millisecond {
-			t.Errorf("%d ok, %d lost, %.1f a second, their responses add up to %v; want 160 in 8 s, and 4.8 s", f.OK, f.Lost, f.PerSecond(), sum)
+		if sum := time.Duration(f.Cell.Response.Sum()); f.OK != 8*20 || f.Lost != 0 || f.PerSecond() != 20 ||
+			sum != 8*4*150*time.Millisecond {
+			t.Errorf("%d ok, %d lost, %.1f a second, their responses add up to %v; want 160 in 8 s, and 4.8 s", f.OK,
+				f.Lost, f.PerSecond(), sum)
 		}
 		for q, want := range map[float64]time.Duration{0.2: 10, 0.5: 30, 0.99: 50} {
 			if got, _, _ := f.Response(q); math.Abs(float64(got)/float64(want*time.Millisecond)-1) > hist.RelativeError {
 				t.Errorf("quantile %g: %v, want %d ms", q, time.Duration(got), want)
 			}
 		}
-		if s, _ := f.Cell.Service.Quantile(1); s != int64(10*time.Millisecond) || f.Cell.Late.Max() != int64(40*time.Millisecond) {
+		if s, _ := f.Cell.Service.Quantile(1); s != int64(10*time.Millisecond) ||
+			f.Cell.Late.Max() != int64(40*time.Millisecond) {
 			t.Errorf("service %v, late by up to %v", time.Duration(s), time.Duration(f.Cell.Late.Max()))
 		}
 	})
@@ -262,7 +280,8 @@ func TestBursts(t *testing.T) {
 func TestDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := run(t.Context(), &fake{takes: always(100 * time.Millisecond)},
-			stageOf(model.Work{Workers: 1, Runtime: time.Second, Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}, MaxFailures: 0}))
+			stageOf(model.Work{Workers: 1, Runtime: time.Second, Rate: schedule.Constant{Rate: 100},
+				Ops: []model.Op{reads(100)}, MaxFailures: 0}))
 		f := only(t, r.Stages[0])
 		if f.OK+f.Lost != 99 || f.OK != 10 {
 			t.Errorf("%d ok and %d lost, want 10 of 99", f.OK, f.Lost)
@@ -291,16 +310,21 @@ func TestAllLost(t *testing.T) {
 		accepts int
 		want    string
 	}{
-		{"all", 0, 200_000, "none of the 99 operations that were due ended: 98 had not begun when the work was over, 1 were under way"},
-		{"all of the window", time.Second, 200_000, "none of the 100 operations that were due ended: 100 had not begun when the work was over, 0 were under way"},
+		{"all", 0, 200_000, "none of the 99 operations that were due ended: 98 had not begun when the work was " +
+			"over, 1 were under way"},
+		{"all of the window", time.Second, 200_000,
+			"none of the 100 operations that were due ended: 100 had not begun when the work was over, 0 were " +
+				"under way"},
 		{"whatever comes", 0, 1_000_000, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, _ := run(t.Context(), &fake{takes: always(time.Hour)},
-					stageOf(model.Work{Workers: 1, RampUp: tt.ramp, Runtime: time.Second, Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}, MaxFailures: tt.accepts}))
+					stageOf(model.Work{Workers: 1, RampUp: tt.ramp, Runtime: time.Second,
+						Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}, MaxFailures: tt.accepts}))
 				switch {
-				case tt.want == "" && r.Err != nil, tt.want != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), tt.want)):
+				case tt.want == "" && r.Err != nil, tt.want != "" &&
+					(r.Err == nil || !strings.Contains(r.Err.Error(), tt.want)):
 					t.Errorf("%v, want %q", r.Err, tt.want)
 				}
 			})
@@ -316,9 +340,13 @@ func TestNothingMeasured(t *testing.T) {
 		work model.Work
 		want string
 	}{
-		{"ended in its ramp", model.Work{Workers: 2, RampUp: 5 * time.Second, Runtime: time.Minute, TotalOps: 10}, "nothing was measured: no operation began in the window from 50ms to 50ms of the work, which ended after 50ms"},
-		{"longer than its window", model.Work{Workers: 2, RampUp: 15 * time.Millisecond, Runtime: 4 * time.Millisecond}, "from 15ms to 19ms of the work, which ended after 20ms"},
-		{"whatever comes", model.Work{Workers: 2, RampUp: time.Second, Runtime: time.Minute, TotalOps: 10, MaxFailures: 1_000_000}, "<nil>"},
+		{"ended in its ramp", model.Work{Workers: 2, RampUp: 5 * time.Second, Runtime: time.Minute, TotalOps: 10},
+			"nothing was measured: no operation began in the window from 50ms to 50ms of the work, which ended " +
+				"after 50ms"},
+		{"longer than its window", model.Work{Workers: 2, RampUp: 15 * time.Millisecond,
+			Runtime: 4 * time.Millisecond}, "from 15ms to 19ms of the work, which ended after 20ms"},
+		{"whatever comes", model.Work{Workers: 2, RampUp: time.Second, Runtime: time.Minute, TotalOps: 10,
+			MaxFailures: 1_000_000}, "<nil>"},
 		{"a share", model.Work{Workers: 2, Of: 3, RampUp: time.Second, Runtime: time.Minute, TotalOps: 10}, "<nil>"},
 		{"a ramp and more", model.Work{Workers: 2, RampUp: 5 * time.Millisecond, Runtime: time.Second}, "<nil>"},
 	} {
@@ -335,7 +363,8 @@ func TestNothingMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		r, _ := run(ctx, &fake{takes: always(10 * time.Millisecond)}, stageOf(model.Work{Workers: 2, RampUp: time.Minute, Runtime: time.Minute, Ops: []model.Op{reads(100)}}))
+		r, _ := run(ctx, &fake{takes: always(10 * time.Millisecond)},
+			stageOf(model.Work{Workers: 2, RampUp: time.Minute, Runtime: time.Minute, Ops: []model.Op{reads(100)}}))
 		if r.Err != nil || !r.Interrupted {
 			t.Errorf("interrupted in its ramp: %v", r.Err)
 		}
@@ -373,7 +402,8 @@ func TestHangingOperation(t *testing.T) {
 		}}, stageOf(model.Work{Workers: 1, Runtime: time.Second, Ops: []model.Op{reads(100)}}))
 		f := only(t, r.Stages[0])
 		if f.OK != 49 || f.Lost != 1 || r.Stages[0].Ended != op.Time(6*time.Second) {
-			t.Errorf("%d ok, %d lost, ended at %v; want 49, 1, and the end 5 s after the work's", f.OK, f.Lost, time.Duration(r.Stages[0].Ended))
+			t.Errorf("%d ok, %d lost, ended at %v; want 49, 1, and the end 5 s after the work's", f.OK, f.Lost,
+				time.Duration(r.Stages[0].Ended))
 		}
 	})
 }
@@ -384,14 +414,18 @@ func TestSpecialWorksCoverAll(t *testing.T) {
 	for _, workers := range []int{1, 3, 20} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &fake{takes: always(time.Millisecond)}
-			containers, objects := selector.Spec{Kind: selector.Range, Low: 2, High: 4}, selector.Spec{Kind: selector.Range, Low: 5, High: 11}
+			containers, objects := selector.Spec{Kind: selector.Range, Low: 2, High: 4},
+				selector.Spec{Kind: selector.Range, Low: 5, High: 11}
 			work := func(k model.WorkKind, ty model.OpType, d model.Division, objects selector.Spec) model.Stage {
-				return stageOf(model.Work{Name: string(k), Kind: k, Workers: workers, Ops: []model.Op{{Type: ty, Name: string(ty), Weight: 100, Division: d,
-					Containers: containers, Objects: objects, ContainerName: model.Name{Prefix: "c"}, ObjectName: model.Name{Prefix: "o", Suffix: "x"},
-					Sizes: selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 3, High: 3}, Unit: 1}}}})
+				return stageOf(model.Work{Name: string(k), Kind: k, Workers: workers,
+					Ops: []model.Op{{Type: ty, Name: string(ty), Weight: 100, Division: d,
+						Containers: containers, Objects: objects, ContainerName: model.Name{Prefix: "c"},
+						ObjectName: model.Name{Prefix: "o", Suffix: "x"},
+						Sizes:      selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 3, High: 3}, Unit: 1}}}})
 			}
 			r, _ := run(t.Context(), f, work(model.Init, model.MakeContainer, model.ByContainer, selector.Spec{}),
-				work(model.Prepare, model.Write, model.ByObject, objects), work(model.Cleanup, model.Delete, model.ByObject, objects),
+				work(model.Prepare, model.Write, model.ByObject, objects),
+				work(model.Cleanup, model.Delete, model.ByObject, objects),
 				work(model.Dispose, model.RemoveContainer, model.ByContainer, selector.Spec{}))
 			if r.Err != nil {
 				t.Fatal(r.Err)
@@ -417,7 +451,8 @@ func TestMixByWeight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		head := reads(30)
 		head.Type, head.Name = model.Head, "head"
-		r, _ := run(t.Context(), &fake{takes: always(time.Millisecond)}, stageOf(model.Work{Workers: 10, TotalOps: 20000, Ops: []model.Op{reads(70), head}}))
+		r, _ := run(t.Context(), &fake{takes: always(time.Millisecond)},
+			stageOf(model.Work{Workers: 10, TotalOps: 20000, Ops: []model.Op{reads(70), head}}))
 		f, err := r.Stages[0].Works[0].Figures()
 		if err != nil {
 			t.Fatal(err)
@@ -444,8 +479,10 @@ func TestIdleWorkers(t *testing.T) {
 // More failures than are accepted fail the run; what cleans up goes on.
 func TestFailures(t *testing.T) {
 	clean := func() model.Stage {
-		return stageOf(model.Work{Name: "clean", Kind: model.Cleanup, Workers: 1, Ops: []model.Op{{Type: model.Delete, Name: "delete",
-			Containers: selector.Spec{Kind: selector.Constant, Low: 1, High: 1}, Objects: selector.Spec{Kind: selector.Range, Low: 1, High: 2}}}})
+		return stageOf(model.Work{Name: "clean", Kind: model.Cleanup, Workers: 1,
+			Ops: []model.Op{{Type: model.Delete, Name: "delete",
+				Containers: selector.Spec{Kind: selector.Constant, Low: 1, High: 1},
+				Objects:    selector.Spec{Kind: selector.Range, Low: 1, High: 2}}}})
 	}
 	slow := func(r *client.Request, _ op.Time) (time.Duration, func(*client.Result)) {
 		return time.Millisecond, func(res *client.Result) {
@@ -467,14 +504,16 @@ func TestFailures(t *testing.T) {
 		max   int
 		want  string // in the error; empty: none
 	}{
-		{"too many", slow, 200_000, "100 of 100 operations failed, more than 200000 in a million; most of them read: 503 SlowDown"},
+		{"too many", slow, 200_000, "100 of 100 operations failed, more than 200000 in a million; most of them " +
+			"read: 503 SlowDown"},
 		{"accepted", slow, 1_000_000, ""},
 		{"what is to be deleted is not there", gone, 0, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				main := stageOf(model.Work{Name: "main", Workers: 2, TotalOps: 100, MaxFailures: tt.max, Ops: []model.Op{reads(100)}})
+				main := stageOf(model.Work{Name: "main", Workers: 2, TotalOps: 100, MaxFailures: tt.max,
+					Ops: []model.Op{reads(100)}})
 				r, _ := run(t.Context(), &fake{takes: tt.takes}, main, main, clean())
 				if got := fmt.Sprint(r.Err); tt.want == "" && r.Err != nil || !strings.Contains(got, tt.want) {
 					t.Errorf("%v, want %q", r.Err, tt.want)
@@ -496,7 +535,8 @@ func TestRestAfterNoAnswer(t *testing.T) {
 		refuses := func(*client.Request, op.Time) (time.Duration, func(*client.Result)) {
 			return time.Microsecond, func(res *client.Result) { res.Status, res.Failure = 0, httpconn.Refused }
 		}
-		r, _ := run(t.Context(), &fake{takes: refuses}, stageOf(model.Work{Workers: 1, Runtime: 10 * time.Second, Ops: []model.Op{reads(100)}}))
+		r, _ := run(t.Context(), &fake{takes: refuses},
+			stageOf(model.Work{Workers: 1, Runtime: 10 * time.Second, Ops: []model.Op{reads(100)}}))
 		if f := only(t, r.Stages[0]); f.Failed < 95 || f.Failed > 101 || f.Failures[0].Label != "refused" {
 			t.Errorf("%d attempts in 10 s, %v; want about 100", f.Failed, f.Failures)
 		}
@@ -528,12 +568,14 @@ func TestOwnership(t *testing.T) {
 		// Stages that clean up go on after a failure, but not there.
 		clean := stageOf(model.Work{Name: "c", Kind: model.Cleanup, Workers: 1, Ops: []model.Op{o}})
 		r, _ = run(t.Context(), f, stageOf(model.Work{Name: "w", Workers: 1, TotalOps: 10, Ops: []model.Op{o}}), clean)
-		if r.Err == nil || slices.ContainsFunc(slices.Collect(maps.Keys(f.seen)), func(what string) bool { return strings.HasPrefix(what, fmt.Sprint(client.Delete, " ")) }) {
+		if r.Err == nil || slices.ContainsFunc(slices.Collect(maps.Keys(f.seen)),
+			func(what string) bool { return strings.HasPrefix(what, fmt.Sprint(client.Delete, " ")) }) {
 			t.Errorf("%v: %v", r.Err, f.seen)
 		}
 		reading := o
 		reading.Type = model.Read
-		if r, _ := run(t.Context(), f, stageOf(model.Work{Workers: 1, TotalOps: 1, Ops: []model.Op{reading}})); r.Err != nil {
+		if r, _ := run(t.Context(), f, stageOf(model.Work{Workers: 1, TotalOps: 1,
+			Ops: []model.Op{reading}})); r.Err != nil {
 			t.Errorf("reading needs no mark: %v", r.Err)
 		}
 	})
@@ -548,7 +590,8 @@ func TestOwnershipOfAHistogramsContainers(t *testing.T) {
 	}{{"3", false}, {"8", false}, {"9", true}, {"2", true}} {
 		synctest.Test(t, func(t *testing.T) {
 			o := reads(100)
-			o.Type, o.Name, o.Containers = model.Delete, "delete", selector.Spec{Kind: selector.Histogram, Low: 1, High: 10, Buckets: []selector.Bucket{{Low: 1, High: 2, Weight: 50}, {Low: 9, High: 10, Weight: 50}}}
+			o.Type, o.Name, o.Containers = model.Delete, "delete", selector.Spec{Kind: selector.Histogram, Low: 1,
+				High: 10, Buckets: []selector.Bucket{{Low: 1, High: 2, Weight: 50}, {Low: 9, High: 10, Weight: 50}}}
 			f := &fake{takes: func(r *client.Request, _ op.Time) (time.Duration, func(*client.Result)) {
 				return 0, func(res *client.Result) {
 					if r.Verb == client.CheckOwner && string(r.Container) == tt.theirs {
@@ -574,8 +617,10 @@ func TestCleanupOfWhatIsNotThere(t *testing.T) {
 				}
 			}
 		}}
-		r, _ := run(t.Context(), f, stageOf(model.Work{Name: "c", Kind: model.Cleanup, Workers: 1, Ops: []model.Op{{Type: model.Delete, Name: "delete",
-			Containers: selector.Spec{Kind: selector.Range, Low: 1, High: 3}, Objects: selector.Spec{Kind: selector.Range, Low: 1, High: 2}}}}))
+		r, _ := run(t.Context(), f, stageOf(model.Work{Name: "c", Kind: model.Cleanup, Workers: 1,
+			Ops: []model.Op{{Type: model.Delete, Name: "delete",
+				Containers: selector.Spec{Kind: selector.Range, Low: 1, High: 3},
+				Objects:    selector.Spec{Kind: selector.Range, Low: 1, High: 2}}}}))
 		if g := only(t, r.Stages[0]); r.Err != nil || g.OK != 4 || f.seen[fmt.Sprintf("%d 2/1", client.Delete)] != 0 {
 			t.Errorf("%d deleted, %v: %v; want 4, and none in 2", g.OK, r.Err, f.seen)
 		}
@@ -590,8 +635,9 @@ func TestDisposeOfWhatIsNotOurs(t *testing.T) {
 		f := &fake{takes: func(r *client.Request, _ op.Time) (time.Duration, func(*client.Result)) {
 			return 0, func(res *client.Result) { res.Status, res.Code = 404, codes[string(r.Container)] }
 		}}
-		r, _ := run(t.Context(), f, stageOf(model.Work{Name: "d", Kind: model.Dispose, Workers: 1, Ops: []model.Op{{Type: model.RemoveContainer, Name: "dispose",
-			Containers: selector.Spec{Kind: selector.Range, Low: 1, High: 4}}}}))
+		r, _ := run(t.Context(), f, stageOf(model.Work{Name: "d", Kind: model.Dispose, Workers: 1,
+			Ops: []model.Op{{Type: model.RemoveContainer, Name: "dispose",
+				Containers: selector.Spec{Kind: selector.Range, Low: 1, High: 4}}}}))
 		if g := only(t, r.Stages[0]); r.Err == nil || g.OK != 2 || g.Failed != 2 {
 			t.Errorf("%d ok, %d failed: %v", g.OK, g.Failed, r.Err)
 		}
@@ -604,10 +650,12 @@ func TestInterrupt(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(3*time.Second+5*time.Millisecond, cancel)
 		main := stageOf(model.Work{Name: "main", Workers: 2, Runtime: time.Hour, Ops: []model.Op{reads(100)}})
-		open := stageOf(model.Work{Name: "open", Workers: 2, Runtime: time.Hour, Rate: schedule.Constant{Rate: 1}, Ops: []model.Op{reads(100)}})
+		open := stageOf(model.Work{Name: "open", Workers: 2, Runtime: time.Hour, Rate: schedule.Constant{Rate: 1},
+			Ops: []model.Op{reads(100)}})
 		main.Works = append(main.Works, open.Works...)
-		clean := stageOf(model.Work{Name: "c", Kind: model.Dispose, Workers: 1, Ops: []model.Op{{Type: model.RemoveContainer, Name: "dispose",
-			Containers: selector.Spec{Kind: selector.Range, Low: 1, High: 2}}}})
+		clean := stageOf(model.Work{Name: "c", Kind: model.Dispose, Workers: 1,
+			Ops: []model.Op{{Type: model.RemoveContainer, Name: "dispose",
+				Containers: selector.Spec{Kind: selector.Range, Low: 1, High: 2}}}})
 		r, _ := run(ctx, &fake{takes: always(10 * time.Millisecond)}, main, main, clean)
 		if !r.Interrupted || r.Err != nil || !r.Stages[1].Skipped {
 			t.Fatalf("interrupted %v, %v, second stage %+v", r.Interrupted, r.Err, r.Stages[1])
@@ -628,7 +676,9 @@ func TestInterruptOfABacklog(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(3*time.Second+5*time.Millisecond, cancel)
-			r, _ := run(ctx, &fake{takes: always(time.Second)}, stageOf(model.Work{Name: "open", Workers: workers, Runtime: time.Hour, Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}))
+			r, _ := run(ctx, &fake{takes: always(time.Second)},
+				stageOf(model.Work{Name: "open", Workers: workers, Runtime: time.Hour,
+					Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}))
 			if f := only(t, r.Stages[0]); f.OK+f.Lost != 300 || f.OK > int64(4*workers) {
 				t.Errorf("%d workers: %d ok and %d lost, of 300 that were due", workers, f.OK, f.Lost)
 			}
@@ -643,7 +693,8 @@ func TestMergeIsExact(t *testing.T) {
 	for range 1000 {
 		host := newMeter(2, true, &words{})
 		for range 20 {
-			r := client.Result{Status: 200 + 303*rng.IntN(2), Bytes: rng.Int64N(1000), Attempts: 1, Started: op.Time(rng.Int64N(1000))}
+			r := client.Result{Status: 200 + 303*rng.IntN(2), Bytes: rng.Int64N(1000), Attempts: 1,
+				Started: op.Time(rng.Int64N(1000))}
 			r.First = r.Started + op.Time(rng.Int64N(1e9))
 			r.Ended = r.First + op.Time(rng.Int64N(1e7))
 			i, due := rng.IntN(2), r.Started-op.Time(rng.Int64N(1e6))
@@ -667,7 +718,8 @@ func TestMergeIsExact(t *testing.T) {
 		a, errA := w.Response.MarshalJSON()
 		b, errB := g.Response.MarshalJSON()
 		if errors.Join(errA, errB) != nil || string(a) != string(b) || g.N != w.N || g.Bytes != w.Bytes {
-			t.Errorf("%v: %d operations of %d bytes, want %d of %d, or the histograms differ", k, g.N, g.Bytes, w.N, w.Bytes)
+			t.Errorf("%v: %d operations of %d bytes, want %d of %d, or the histograms differ", k, g.N, g.Bytes, w.N,
+				w.Bytes)
 		}
 	}
 }
@@ -686,7 +738,8 @@ func TestWordsWithoutEnd(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := run(t.Context(), &fake{takes: babble}, stageOf(model.Work{Workers: 3, TotalOps: 5000, MaxFailures: 1_000_000, Ops: []model.Op{reads(100)}}))
+		r, _ := run(t.Context(), &fake{takes: babble},
+			stageOf(model.Work{Workers: 3, TotalOps: 5000, MaxFailures: 1_000_000, Ops: []model.Op{reads(100)}}))
 		cells := r.Stages[0].Works[0].Cells
 		if f := only(t, r.Stages[0]); f.Failed != 5000 || len(cells) > mostWords+1 {
 			t.Errorf("%d failed, in %d ways", f.Failed, len(cells))

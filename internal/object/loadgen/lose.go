@@ -8,17 +8,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// mostDue bounds how many instants of a schedule are looked at: it is a minute
-// of the highest rate.
+// mostDue bounds how many instants of a schedule are counted: a minute of the highest rate.
 const mostDue = 600_000_000
 
-// Unknown is the label of operations whose end nobody knows: their host was lost.
+// Unknown is the label of operations whose outcome is unknown because their host was lost.
 const Unknown = "hostLost"
 
-// LostShare says what a host that was lost had as its share w of a work, what of it
-// is kept, by r (nil: it had not begun), and what is not. Operations of an open
-// loop that were due, or were to be, after the last that is known of it are added
-// to r as lost, unless it was told to end.
+// LostShare describes the share w of a work of a lost host: the part that is known from r (nil: it had not begun) and
+// the part that is not. Operations of an open loop that were due after the last known one are added to r as lost,
+// unless the host was stopped.
 func LostShare(w *model.Work, r *WorkResult, told bool, stage string, seed uint64) string {
 	text := fmt.Sprintf("its %d of %d workers ", w.Workers, w.AllWorkers())
 	if r == nil || !r.Began.Known() {
@@ -51,10 +49,8 @@ func LostShare(w *model.Work, r *WorkResult, told bool, stage string, seed uint6
 	return text
 }
 
-// loseUnknown adds the operations of an open loop that were due in the measured
-// window of a share, and of which nothing is known since its host was lost, as
-// lost ones. They are told apart by weight, as the mix has them. It returns how
-// many there are.
+// loseUnknown adds the operations of an open loop that were due in the measured window of a lost host's share as lost
+// ones, divided by the weights of the mix. It returns their number.
 func loseUnknown(w *WorkResult, stage string, seed uint64) int64 {
 	work := w.Work
 	from, to, end := work.Windows()

@@ -22,18 +22,16 @@ type Key struct {
 	// in a quantile of the response it counts as infinite.
 	Lost bool
 	Ramp bool // it was due outside the measured window
-	// Check, if not empty, is what was asked of the store after the operation.
-	// Label says what was found, and the cell's Response has how long the store
-	// was seen inconsistent; Lost: it was not seen to become consistent.
+	// Check, if not empty, is the check that followed the operation. Label is its finding, and the cell's Response is
+	// how long the store was seen inconsistent; Lost: it was not seen consistent again.
 	Check model.IntegrityCheck
 }
 
 // Dropped is the label of operations that were due and never started.
 const Dropped = "dropped"
 
-// Cell is what is kept of the operations of one Key. Response counts from
-// when an operation was due, all others from when it began; they add up:
-// service is connect + the wait for the first byte + drain.
+// Cell has the figures of the operations of one Key. Response counts from when an operation was due, all others from
+// its start: service is connect + the wait for the first byte + drain.
 type Cell struct {
 	N, Bytes, Keys, Attempts int64
 	Connections              int64
@@ -44,16 +42,19 @@ type Cell struct {
 }
 
 func newCell() *Cell {
-	return &Cell{Response: hist.New(), Service: hist.New(), Connect: hist.New(), First: hist.New(), Drain: hist.New(), Late: hist.New()}
+	return &Cell{Response: hist.New(), Service: hist.New(), Connect: hist.New(), First: hist.New(), Drain: hist.New(),
+		Late: hist.New()}
 }
 
 // merge adds o, exactly.
 func (c *Cell) merge(o *Cell) error {
-	c.N, c.Bytes, c.Keys, c.Attempts, c.Connections = c.N+o.N, c.Bytes+o.Bytes, c.Keys+o.Keys, c.Attempts+o.Attempts, c.Connections+o.Connections
+	c.N, c.Bytes, c.Keys, c.Attempts, c.Connections = c.N+o.N, c.Bytes+o.Bytes, c.Keys+o.Keys, c.Attempts+o.Attempts,
+		c.Connections+o.Connections
 	if c.Detail == "" {
 		c.Detail = o.Detail
 	}
-	for _, p := range [][2]*hist.Histogram{{c.Response, o.Response}, {c.Service, o.Service}, {c.Connect, o.Connect}, {c.First, o.First}, {c.Drain, o.Drain}, {c.Late, o.Late}} {
+	for _, p := range [][2]*hist.Histogram{{c.Response, o.Response}, {c.Service, o.Service}, {c.Connect, o.Connect},
+		{c.First, o.First}, {c.Drain, o.Drain}, {c.Late, o.Late}} {
 		if err := p[0].Merge(p[1]); err != nil {
 			return err
 		}
@@ -143,14 +144,14 @@ func newMeter(ops int, open bool, w *words) *meter {
 	return &meter{open: open, words: w, cells: Cells{}, last: make([]last, ops)}
 }
 
-// record counts one operation. gone says that it is well if what it was to
-// remove is not there.
+// record counts one operation. gone: a removal succeeds if its target does not exist.
 func (m *meter) record(i int, due op.Time, ramp, gone bool, r *client.Result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	plain, l := r.Failure == "" && r.Code == "" && r.Violation == "", &m.last[i]
 	if !plain || l.cell == nil || l.status != r.Status || l.ramp != ramp {
-		k := Key{Op: i, Label: m.words.label(r), OK: r.OK() || gone && r.Absent(), Lost: r.Failure == httpconn.Aborted, Ramp: ramp}
+		k := Key{Op: i, Label: m.words.label(r), OK: r.OK() || gone && r.Absent(),
+			Lost: r.Failure == httpconn.Aborted, Ramp: ramp}
 		cell := m.cells.cell(k)
 		if !plain {
 			m.err = first(m.err, cell.add(due, m.open, r))
@@ -168,7 +169,7 @@ func (m *meter) drop(i int, ramp bool) {
 	m.cells.cell(Key{Op: i, Label: Dropped, Lost: true, Ramp: ramp}).N++
 }
 
-// take returns what was gathered and begins anew.
+// take returns the cells and resets them.
 func (m *meter) take() (Cells, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,9 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Metrics are what a record has of works. Of an operation called read the
-// response is read, for it is what is shown first; the phases stand beside it
-// as read.service, read.connect and so on, what failed as read!LABEL.
+// Metrics are the metrics of works in a bundle. The response of an operation called read is the metric read; its
+// phases are read.service, read.connect and so on, its failures read!LABEL.
 type Metrics struct {
 	Histograms []metric.Histogram
 	Scalars    []metric.Scalar
@@ -90,10 +89,8 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 // successRatio is the suffix of the share of operations that succeeded.
 const successRatio = ".successRatio"
 
-// Together are the metrics of works that went on side by side: their histograms
-// are merged, exactly, and their counts added up. Rates are of the time from where
-// the first window began to where the last one ended: what was over sooner did
-// nothing in the rest of it.
+// Together merges the metrics of concurrent works: histograms exactly, counts by addition. Rates are over the time
+// from the start of the first window to the end of the last.
 func Together(works []Metrics) (Metrics, error) {
 	if len(works) == 1 {
 		return works[0], nil
@@ -204,6 +201,7 @@ func sortedKeys(cells Cells) []Key {
 			}
 			return 0
 		}
-		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Label, b.Label), cmp.Compare(ramp(a), ramp(b)), cmp.Compare(a.Check, b.Check))
+		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Label, b.Label), cmp.Compare(ramp(a), ramp(b)),
+			cmp.Compare(a.Check, b.Check))
 	})
 }

@@ -12,12 +12,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
-// lookers is how many containers are looked at at the same time.
-const lookers = 16
+// ownerChecks is how many containers are checked at the same time.
+const ownerChecks = 16
 
-// checkOwners makes sure, before a work that writes, that each container it
-// may write to carries our mark. Works that make or remove containers look
-// themselves. What is known to be ours is not asked again.
+// checkOwners makes sure, before a work that writes, that each container that it may write to has CNSBench's mark.
+// Works that make or remove containers check it themselves. Known containers are not checked again.
 func (c *Config) checkOwners(ctx context.Context, s client.Store, w *model.Work) error {
 	if w.Kind == model.Init || w.Kind == model.Dispose {
 		return nil
@@ -31,11 +30,12 @@ func (c *Config) checkOwners(ctx context.Context, s client.Store, w *model.Work)
 		}
 		ranges := []selector.Bucket{{Low: o.Containers.Low, High: o.Containers.High}}
 		if w.Kind == model.Normal && o.Containers.Kind == selector.Histogram {
-			ranges = o.Containers.Buckets // what is between them is never drawn
+			ranges = o.Containers.Buckets // numbers between them are never drawn
 		}
 		for _, r := range ranges {
 			for n := r.Low; n <= r.High; n++ {
-				if name := string(numbered(nil, o.ContainerName, n)); !asked[name] && !c.owned[place(s.Describe(), name)] {
+				if name := string(numbered(nil, o.ContainerName, n)); !asked[name] &&
+					!c.owned[place(s.Describe(), name)] {
 					asked[name] = true
 					names = append(names, name)
 				}
@@ -57,7 +57,8 @@ func (c *Config) checkOwners(ctx context.Context, s client.Store, w *model.Work)
 		case r.Absent():
 			wrong = append(wrong, names[i]+" does not exist: a work of type init makes it")
 		case r.Code == client.NotOurs:
-			wrong = append(wrong, names[i]+" does not carry CNSBench's mark, so nothing is written to it or deleted from it")
+			wrong = append(wrong, names[i]+" does not carry CNSBench's mark, so nothing is written to it or "+
+				"deleted from it")
 		default:
 			wrong = append(wrong, fmt.Sprintf("%s cannot be looked at: %s %s", names[i], r.Label(), r.Detail))
 		}
@@ -80,7 +81,7 @@ func look(ctx context.Context, s client.Store, names []string, found []client.Re
 	var wait sync.WaitGroup
 	var mu sync.Mutex
 	var failed error
-	for range min(lookers, len(names)) {
+	for range min(ownerChecks, len(names)) {
 		worker, err := s.Client()
 		if err != nil {
 			mu.Lock()

@@ -18,8 +18,10 @@ import (
 
 // verbs are what operations ask of a store.
 var verbs = map[model.OpType]client.Verb{
-	model.Read: client.Get, model.Write: client.Put, model.MultipartWrite: client.PutParts, model.FileWrite: client.Put, model.Head: client.Head,
-	model.List: client.List, model.Delete: client.Delete, model.Copy: client.Copy, model.MakeContainer: client.MakeContainer, model.RemoveContainer: client.RemoveContainer,
+	model.Read: client.Get, model.Write: client.Put, model.MultipartWrite: client.PutParts,
+	model.FileWrite: client.Put, model.Head: client.Head,
+	model.List: client.List, model.Delete: client.Delete, model.Copy: client.Copy,
+	model.MakeContainer: client.MakeContainer, model.RemoveContainer: client.RemoveContainer,
 }
 
 // name makes the names of a container and an object.
@@ -40,7 +42,8 @@ func numbered(b []byte, n model.Name, i int64) []byte {
 
 // prepare fills the request of an operation whose names are made.
 func (w *worker) prepare(i int, o *model.Op) {
-	w.request = client.Request{Verb: verbs[o.Type], Container: w.container, Object: w.object, Length: -1, Verify: o.Verify, Zero: o.Zero,
+	w.request = client.Request{Verb: verbs[o.Type], Container: w.container, Object: w.object, Length: -1,
+		Verify: o.Verify, Zero: o.Zero,
 		Chunked: o.Chunked, PartSize: o.PartSize, Parts: o.Parts, MaxKeys: o.MaxKeys}
 	r := &w.request
 	switch o.Type {
@@ -80,7 +83,7 @@ func listFiles(dir string) ([]file, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("the files to write: %s has none", dir)
+		return nil, fmt.Errorf("the files to write: %s has no files", dir)
 	}
 	return files, nil
 }
@@ -108,7 +111,8 @@ func (w *worker) fileWrite(ctx context.Context, i int, o *model.Op) {
 	f, err := os.Open(files[n].path)
 	if err != nil {
 		now := w.config.Clock.Now()
-		w.result = client.Result{Failure: httpconn.LocalFailed, Detail: err.Error(), Started: now, First: op.Never, Ended: now}
+		w.result = client.Result{Failure: httpconn.LocalFailed, Detail: err.Error(), Started: now, First: op.Never,
+			Ended: now}
 		return
 	}
 	defer f.Close()

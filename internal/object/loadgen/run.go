@@ -22,28 +22,26 @@ type Config struct {
 	// Sleep waits for an instant; false if ctx ended first.
 	Sleep func(ctx context.Context, until time.Time) bool
 	Seed  uint64 // of all that is drawn
-	// Grace is how long after a work's end its operations in flight are awaited.
+	// Grace is how long to wait for operations in flight after a work's end.
 	Grace    time.Duration
 	Observer Observer
-	// Begin is called when all that a stage needs is ready, and returns, not
-	// before it has come, the instant at which its works begin; an error ends the
-	// stage. Nil: they begin at once.
+	// Begin is called when the stage is ready; it waits for the instant at which its works begin, and returns it. An
+	// error ends the stage. Nil: they begin at once.
 	Begin func(ctx context.Context) (op.Time, error)
 
-	nonce uint64 // tells the writes of this run from those of others
-	// owned and absent containers, as they were found before a stage, by store
-	// and name. Nothing is deleted from one that was absent: whoever has made it
-	// since was not asked.
+	nonce uint64 // distinguishes the writes of this run from others
+	// owned and absent are the containers that were found so before a stage, by store and name. Nothing is deleted
+	// from an absent one: another program may have made it since.
 	owned, absent map[string]bool
 }
 
-// Observer is told how a run goes, from one goroutine at a time. It must not
-// block for long: the clock goes on.
+// Observer follows a run. Its methods are called from one goroutine at a time and must not block for long: the clock
+// goes on.
 type Observer interface {
 	StageBegan(s *model.Stage, at op.Time)
-	// Second is told each second, or about that, what ended in it.
+	// Second receives, about each second, the operations that ended in it.
 	Second(stage string, w *model.Work, from, to op.Time, cells Cells)
-	// Interval is told the same for each interval of a work, without ramps.
+	// Interval receives the same for each interval of a work.
 	Interval(stage string, w *model.Work, from, to op.Time, cells Cells)
 	StageEnded(s *StageResult)
 }
@@ -53,10 +51,9 @@ type Result struct {
 	Stages []StageResult
 	// Err is why the run failed; nil if it did not.
 	Err error
-	// Interrupted: it was asked to end.
+	// Interrupted: it was interrupted.
 	Interrupted bool
-	// Aborted: it was asked to end at once, so that what cleans up may not have
-	// been carried out to its end.
+	// Aborted: it was interrupted at once, so that what cleans up may not have been run to its end.
 	Aborted bool
 }
 
@@ -84,17 +81,16 @@ type WorkResult struct {
 	Err                    error
 }
 
-// Run carries a workload out, stage by stage, in this process.
+// Run runs a workload, stage by stage, in this process.
 func Run(ctx, hard context.Context, c Config) *Result {
 	return Sequence(ctx, hard, c.Workload, NewRunner(c).Stage, c.Observer.StageEnded)
 }
 
-// Sequence has the stages of a workload carried out one after the other. When
-// ctx ends, or a stage fails, what is left is skipped, but for the stages that
-// clean up, which go on; when hard ends, those too. ended is told of each that
-// was not skipped. Where ctx has a cause to end other than that somebody asked,
-// it is why the run failed.
-func Sequence(ctx, hard context.Context, w *model.Workload, carryOut func(ctx, hard context.Context, s *model.Stage) *StageResult, ended func(*StageResult)) *Result {
+// Sequence runs the stages of a workload one after the other. When ctx ends, or a stage fails, it skips the remaining
+// stages except those that clean up; when hard ends, those too. It calls ended for each stage that was not skipped. A
+// cause of ctx other than context.Canceled is why the run failed.
+func Sequence(ctx, hard context.Context, w *model.Workload, execute func(ctx, hard context.Context,
+	s *model.Stage) *StageResult, ended func(*StageResult)) *Result {
 	r := &Result{}
 	for i := range w.Stages {
 		s := &w.Stages[i]
@@ -105,9 +101,9 @@ func Sequence(ctx, hard context.Context, w *model.Workload, carryOut func(ctx, h
 		}
 		in := ctx
 		if Cleans(s) {
-			in = hard // to be asked to end is to be asked to clean up
+			in = hard // an interrupted run still cleans up
 		}
-		result := carryOut(in, hard, s)
+		result := execute(in, hard, s)
 		r.Stages = append(r.Stages, *result)
 		ended(result)
 		if result.Err != nil {
@@ -125,7 +121,7 @@ func Sequence(ctx, hard context.Context, w *model.Workload, carryOut func(ctx, h
 	return r
 }
 
-// Cleans says whether a stage only removes things.
+// Cleans reports whether a stage only removes things.
 func Cleans(s *model.Stage) bool {
 	for _, w := range s.Works {
 		if w.Kind != model.Cleanup && w.Kind != model.Dispose {
@@ -135,8 +131,7 @@ func Cleans(s *model.Stage) bool {
 	return true
 }
 
-// Runner carries stages out, one after the other; between them it remembers
-// which containers are ours.
+// Runner runs stages, one after the other; between them it remembers which containers are ours.
 type Runner struct{ config Config }
 
 // NewRunner makes one.
@@ -145,8 +140,8 @@ func NewRunner(c Config) *Runner {
 	return &Runner{c}
 }
 
-// Stage carries one stage out. When ctx ends its works do, Grace later what
-// they have in flight; when hard ends, at once.
+// Stage runs one stage. When ctx ends its works end, and after Grace their operations in flight; when hard ends,
+// everything ends at once.
 func (r *Runner) Stage(ctx, hard context.Context, s *model.Stage) *StageResult {
 	return r.config.stage(ctx, hard, s)
 }
@@ -172,7 +167,7 @@ func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
 	for i, k := range works {
 		k.start(r.Began)
 		wait.Go(func() {
-			k.carryOut(ctx, hard, workers[i])
+			k.execute(ctx, hard, workers[i])
 			ended <- i
 		})
 	}
@@ -244,7 +239,7 @@ func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*wo
 	return works, workers, nil
 }
 
-// atLine says where in the file a work is, if it is of one.
+// atLine adds the line of a work to an error, if it has one.
 func atLine(line int, err error) error {
 	if line == 0 {
 		return err
@@ -252,9 +247,9 @@ func atLine(line int, err error) error {
 	return fmt.Errorf("line %d: %w", line, err)
 }
 
-// carryOut lets the workers go until they have ended; Grace after the work's
-// end, or after it was stopped, what they still do is aborted.
-func (k *working) carryOut(ctx, hard context.Context, workers []*worker) {
+// execute runs the workers until they have ended; Grace after the work's end, or after it was stopped, their
+// operations in flight are aborted.
+func (k *working) execute(ctx, hard context.Context, workers []*worker) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stopSoft := context.AfterFunc(ctx, func() {
@@ -330,8 +325,7 @@ func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
 	}
 }
 
-// close sets the end of the work, and that of its window where it came before:
-// when the work was told to end, for then nothing more began, or by itself.
+// close sets the end of the work, and the end of its window if the work was stopped or ended before.
 func (w *WorkResult) close(now, halted op.Time) {
 	w.Ended = now
 	end := now
@@ -348,9 +342,8 @@ func (w *WorkResult) close(now, halted op.Time) {
 // may also have been that nothing ended at all.
 const anyFailures = 1_000_000
 
-// judge says whether more operations failed than the work accepts, or none of
-// those that were due ended. Nothing at all is no result either, unless the work
-// was told to end, or is a share, to which nothing may have fallen.
+// judge returns an error if more operations failed than the work accepts, or none of the due ones ended. It also
+// fails a work without any operation, unless the work was stopped, or is a share that may have none.
 func judge(w *WorkResult, told bool) error {
 	var n, bad, unbegun, unended int64
 	worst, many := "", int64(0)
@@ -378,15 +371,19 @@ func judge(w *WorkResult, told bool) error {
 			}
 		}
 	}
-	if n+unbegun+unended == 0 && !told && w.Work.Kind == model.Normal && w.Work.Workers == w.Work.AllWorkers() && w.Work.MaxFailures < anyFailures {
-		return fmt.Errorf("nothing was measured: no operation began in the window from %v to %v of the work, which ended after %v",
+	if n+unbegun+unended == 0 && !told && w.Work.Kind == model.Normal && w.Work.Workers == w.Work.AllWorkers() &&
+		w.Work.MaxFailures < anyFailures {
+		return fmt.Errorf("nothing was measured: no operation began in the window from %v to %v of the work, "+
+			"which ended after %v",
 			time.Duration(w.From-w.Began), time.Duration(w.To-w.Began), time.Duration(w.Ended-w.Began))
 	}
 	if lost := unbegun + unended; n == 0 && lost > 0 && w.Work.MaxFailures < anyFailures {
-		return fmt.Errorf("none of the %d operations that were due ended: %d had not begun when the work was over, %d were under way", lost, unbegun, unended)
+		return fmt.Errorf("none of the %d operations that were due ended: %d had not begun when the work was "+
+			"over, %d were under way", lost, unbegun, unended)
 	}
 	if bad > 0 && float64(bad)*1e6 > float64(n)*float64(w.Work.MaxFailures) {
-		return fmt.Errorf("%d of %d operations failed, more than %d in a million; most of them %s", bad, n, w.Work.MaxFailures, worst)
+		return fmt.Errorf("%d of %d operations failed, more than %d in a million; most of them %s", bad, n,
+			w.Work.MaxFailures, worst)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type Usage struct {
 	at     time.Time
 }
 
-// UsageNow is that since the process began. What cannot be read stays 0.
+// UsageNow is the usage since the process began. Figures that cannot be read stay 0.
 func UsageNow() Usage {
 	u := Usage{CPUs: runtime.GOMAXPROCS(0), at: time.Now()}
 	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
@@ -48,14 +48,14 @@ func UsageNow() Usage {
 }
 
 func (u Usage) since(before Usage) Usage {
-	return Usage{CPU: u.CPU - before.CPU, Waited: max(0, u.Waited-before.Waited), Wall: u.at.Sub(before.at), CPUs: u.CPUs, RSS: u.RSS}
+	return Usage{CPU: u.CPU - before.CPU, Waited: max(0, u.Waited-before.Waited), Wall: u.at.Sub(before.at),
+		CPUs: u.CPUs, RSS: u.RSS}
 }
 
 // Busy is the share of its CPUs that the process used.
 func (u Usage) Busy() float64 { return u.share(u.CPU) }
 
-// Wanted is the share of its CPUs that it used or waited for: with many workers
-// what it has to do waits in it, and little of that falls to each of them.
+// Wanted is the share of its CPUs that the process used or waited for.
 func (u Usage) Wanted() float64 { return u.share(u.CPU + u.Waited) }
 
 func (u Usage) share(d time.Duration) float64 {

@@ -9,14 +9,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/client"
 )
 
-// What a server says of its errors may be anything: so many of its words are told
-// apart in a work, and of what it tells people so much is kept.
+// Bounds of the errors of servers: how many different codes a work counts, and how much of a message is kept.
 const (
 	mostWords  = 100
 	mostDetail = 200 // bytes
 )
 
-// words are those that servers have said; the workers of a work share them.
+// words are the error codes of servers; the workers of a work share them.
 type words struct {
 	mu    sync.Mutex
 	known map[string]bool

@@ -18,7 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// working is a work under way: what its workers share.
+// working is a work in progress: what its workers share.
 type working struct {
 	config  *Config
 	work    *model.Work
@@ -34,7 +34,7 @@ type working struct {
 	end      op.Time // when no more operations begin; Never: not by time
 	ops      atomic.Int64
 	bytes    atomic.Int64
-	halted   atomic.Int64 // when it was told to end; op.Never: it was not
+	halted   atomic.Int64 // when it was stopped; op.Never: it was not
 
 	mu      sync.Mutex
 	clients []client.Client
@@ -44,7 +44,8 @@ type working struct {
 type cursors struct{ containers, objects, sizes, files selector.Cursor }
 
 func newWorking(c *Config, stage string, w *model.Work, where string) (*working, error) {
-	k := &working{config: c, work: w, stage: stage, where: where, cursors: make([]cursors, len(w.Ops)), files: make([][]file, len(w.Ops))}
+	k := &working{config: c, work: w, stage: stage, where: where, cursors: make([]cursors, len(w.Ops)),
+		files: make([][]file, len(w.Ops))}
 	k.halted.Store(int64(op.Never))
 	said := &words{}
 	for range min(w.Workers, 2*runtime.GOMAXPROCS(0)) {
@@ -74,27 +75,28 @@ func (k *working) start(now op.Time) {
 		k.to, k.end = now+op.Time(to), now+op.Time(end)
 	}
 	if k.work.Rate != nil {
-		k.dues = &dues{seq: k.work.Rate.New(seedOf(k.config.Seed, k.stage, k.work.Name)), begin: now, end: k.end, turns: k.work.Turns()}
+		k.dues = &dues{seq: k.work.Rate.New(seedOf(k.config.Seed, k.stage, k.work.Name)), begin: now, end: k.end,
+			turns: k.work.Turns()}
 	}
 }
 
-// ramp says whether an operation due at that instant is not measured.
+// ramp reports whether an operation due at that instant is outside of the measured window.
 func (k *working) ramp(due op.Time) bool {
 	return due < k.from || k.to.Known() && due >= k.to
 }
 
-// over says whether no more operations begin at that instant.
+// over reports whether no more operations begin at that instant.
 func (k *working) over(now op.Time) bool {
 	return k.stopped() || k.end.Known() && now >= k.end ||
 		k.work.TotalBytes > 0 && k.bytes.Load() >= k.work.TotalBytes
 }
 
-// halt tells the work to end.
+// halt stops the work.
 func (k *working) halt() {
 	k.halted.CompareAndSwap(int64(op.Never), int64(k.config.Clock.Now()))
 }
 
-// stopped says whether it was told to.
+// stopped reports whether halt was called.
 func (k *working) stopped() bool { return op.Time(k.halted.Load()).Known() }
 
 // ticket is the right to begin one more operation.
@@ -114,7 +116,7 @@ func (k *working) client(s client.Store) (client.Client, error) {
 	return c, nil
 }
 
-// abort ends what is under way.
+// abort ends the operations in flight.
 func (k *working) abort() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -138,7 +140,7 @@ func (k *working) take() (Cells, error) {
 	return all, nil
 }
 
-// dues hands out the instants at which operations of an open loop are due.
+// dues gives the instants at which operations of an open loop are due.
 type dues struct {
 	mu         sync.Mutex
 	seq        schedule.Sequence
@@ -148,8 +150,7 @@ type dues struct {
 	done       bool
 }
 
-// next is the next one that falls to this host; false if there are no more
-// before the end.
+// next is the next one of this host; false if there are no more before the end.
 func (d *dues) next() (op.Time, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,7 +210,8 @@ func (k *working) worker(i int, s client.Store) (*worker, error) {
 	}
 	seed, index := seedOf(k.config.Seed, k.stage, k.work.Name), k.work.FirstWorker+i
 	w := &worker{working: k, index: index, client: c, meter: k.meters[i%len(k.meters)],
-		rng: rand.New(rand.NewPCG(seed, uint64(index))), writer: rand.New(rand.NewPCG(seed^k.config.nonce, uint64(index)))}
+		rng:    rand.New(rand.NewPCG(seed, uint64(index))),
+		writer: rand.New(rand.NewPCG(seed^k.config.nonce, uint64(index)))}
 	sum := 0
 	for j := range k.work.Ops {
 		o := &k.work.Ops[j]
@@ -262,14 +264,14 @@ func (w *worker) pickersOf(o *model.Op, shared *cursors) (p pickers, err error) 
 // answer, so that a dead server is not asked a million times a second.
 const rest = 100 * time.Millisecond
 
-// run is the life of a worker.
+// run executes the worker's operations until its work ends.
 func (w *worker) run(ctx context.Context) {
 	defer w.client.Close()
 	switch {
 	case w.work.Special():
 		w.once(ctx)
 	case len(w.upTo) == 0 || w.upTo[len(w.upTo)-1] == 0:
-		return // nothing falls to this worker
+		return // this worker has nothing to do
 	case w.dues != nil:
 		w.openLoop(ctx)
 	default:
@@ -291,12 +293,12 @@ func (w *worker) closedLoop(ctx context.Context) {
 	}
 }
 
-// openLoop begins operations when they are due, or as soon after that as a
-// worker is free; those that nobody could begin before the end are dropped.
+// openLoop begins operations when they are due, or as soon as a worker is free; those that did not begin before the
+// end are dropped.
 func (w *worker) openLoop(ctx context.Context) {
 	for {
 		due, ok := w.dues.next()
-		if !ok && w.end.Known() { // the work is as long as it is to be: that nothing is due any more is part of it
+		if !ok && w.end.Known() { // the work lasts until its end, although nothing more is due
 			w.sleep(ctx, w.end)
 		}
 		if !ok || !w.ticket() {
@@ -370,7 +372,7 @@ func (w *worker) once(ctx context.Context) {
 	}
 }
 
-// do carries out one operation of the mix.
+// do runs one operation of the mix.
 func (w *worker) do(ctx context.Context, i int) {
 	o, p := &w.work.Ops[i], &w.pickers[i]
 	object := int64(0)

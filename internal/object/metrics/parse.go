@@ -19,13 +19,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
-// Parse is the parser.Func of object workloads: it reads what one part of an object workload wrote (*.objects.jsonl).
+// Parse is the parser.Func of object workloads: it reads the file of one shard (*.objects.jsonl).
 //
-// The metrics of a stage's works have the names of their operations where it is
-// the only stage that is measured; else the stage's name stands before, as it
-// does with stages that are not: main.read, prepare.write. With several works in
-// a stage those of each stand beside, as WORK.read. Histograms are exact; the
-// response counts from when an operation was due.
+// Metrics are named after operations in the only measured stage; in other stages the stage's name is the prefix:
+// main.read, prepare.write. With several works in a stage each also has its own metrics, such as WORK.read.
+// Histograms are exact; the response counts from when an operation was due.
 func Parse(in parser.Input) (parser.Result, error) {
 	p, err := readPart(in.Files)
 	if err != nil {
@@ -86,7 +84,7 @@ func (o *objects) warn(code, format string, args ...any) {
 	o.res.Warnings = append(o.res.Warnings, parser.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// judge warns of what is missing and of what makes figures doubtful.
+// judge warns of missing data and of reasons to doubt the figures.
 func (o *objects) judge() {
 	p := o.part
 	who := fmt.Sprintf("part %d of %d", p.Index+1, p.Parts)
@@ -115,7 +113,8 @@ func (o *objects) judge() {
 		}
 		if a, ok := s.Assess(); ok && measured {
 			o.res.Bounds = append(o.res.Bounds,
-				parser.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence, CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
+				parser.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence,
+					CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
 		}
 	}
 }
@@ -157,7 +156,7 @@ func (o *objects) stage(s *coordinator.ShardStage) error {
 	return nil
 }
 
-// stagePrefix is what stands before the names of a stage's metrics.
+// stagePrefix is the prefix of the names of a stage's metrics.
 func stagePrefix(w *model.Workload, stage string) string {
 	normal := func(s model.Stage) bool {
 		return slices.ContainsFunc(s.Works, func(w model.Work) bool { return w.Kind == model.Normal })
@@ -219,30 +218,14 @@ func (o *objects) slices(s *coordinator.ShardStage, i int, prefix string) error 
 	return nil
 }
 
-// wholeSecond is by how much one that was told of may be shorter or longer.
+// wholeSecond is how much a reported second may differ from one second.
 const wholeSecond = 20 * time.Millisecond
 
-// series are the rates of the wanted works by second; what those that go on side by
-// side did in one is added up. What a work did in less than half a second, at its
-// end, belongs to the second before; what is no whole second otherwise stands for
-// itself, as long as it is: so they add up to the totals.
+// series are the rates of the wanted works by second, added up over concurrent works. A remainder of less than half a
+// second at the end of a work belongs to the second before; any other incomplete second is a series of its own with
+// its own step, so that all add up to the totals.
 func (o *objects) series(prefix string, s *coordinator.ShardStage, wanted func(work int) bool) error {
-	type second struct {
-		at   op.Time
-		long op.Time
-		sums map[string]float64 // of rates × ns
-	}
-	seconds, units := map[int64]*second{}, map[string]string{}
-	add := func(w *loadgen.WorkResult, k int64, from, to op.Time, cells loadgen.Cells) {
-		if seconds[k] == nil {
-			seconds[k] = &second{at: from, sums: map[string]float64{}}
-		}
-		seconds[k].long = max(seconds[k].long, to-from)
-		for _, r := range loadgen.Rates(w.Work, from, to, cells) {
-			units[r.Metric] = r.Unit
-			seconds[k].sums[r.Metric] += r.Value * float64(to-from)
-		}
-	}
+	rates := rates{seconds: map[int64]*second{}, units: map[string]string{}}
 	for i := range s.Works {
 		if !wanted(i) {
 			continue
@@ -254,7 +237,7 @@ func (o *objects) series(prefix string, s *coordinator.ShardStage, wanted func(w
 			}
 			k := max(0, int64((x.To-s.Works[i].Began+op.Time(time.Second)/2)/op.Time(time.Second))-1)
 			if from.Known() && k != row {
-				add(&s.Works[i], row, from, to, cells)
+				rates.add(&s.Works[i], row, from, to, cells)
 				cells, from = loadgen.Cells{}, op.Never
 			}
 			if !from.Known() {
@@ -266,14 +249,43 @@ func (o *objects) series(prefix string, s *coordinator.ShardStage, wanted func(w
 			}
 		}
 		if from.Known() {
-			add(&s.Works[i], row, from, to, cells)
+			rates.add(&s.Works[i], row, from, to, cells)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(units)) {
-		list := metric.Series{Metric: prefix + name, Unit: units[name], Step: int64(time.Second)}
+	o.res.Series = append(o.res.Series, rates.series(prefix)...)
+	return nil
+}
+
+// rates of works by the number of the second.
+type rates struct {
+	seconds map[int64]*second
+	units   map[string]string // by metric
+}
+
+type second struct {
+	at   op.Time
+	long op.Time
+	sums map[string]float64 // of rates × ns
+}
+
+func (r *rates) add(w *loadgen.WorkResult, k int64, from, to op.Time, cells loadgen.Cells) {
+	if r.seconds[k] == nil {
+		r.seconds[k] = &second{at: from, sums: map[string]float64{}}
+	}
+	x := r.seconds[k]
+	x.long = max(x.long, to-from)
+	for _, m := range loadgen.Rates(w.Work, from, to, cells) {
+		r.units[m.Metric] = m.Unit
+		x.sums[m.Metric] += m.Value * float64(to-from)
+	}
+}
+
+func (r *rates) series(prefix string) (all []metric.Series) {
+	for _, name := range slices.Sorted(maps.Keys(r.units)) {
+		list := metric.Series{Metric: prefix + name, Unit: r.units[name], Step: int64(time.Second)}
 		var parts []metric.Series
-		for _, k := range slices.Sorted(maps.Keys(seconds)) {
-			x := seconds[k]
+		for _, k := range slices.Sorted(maps.Keys(r.seconds)) {
+			x := r.seconds[k]
 			p := metric.Point{At: x.at, Value: x.sums[name] / float64(x.long)}
 			if d := x.long - op.Time(time.Second); max(d, -d) < op.Time(wholeSecond) {
 				list.Points = append(list.Points, p)
@@ -282,11 +294,11 @@ func (o *objects) series(prefix string, s *coordinator.ShardStage, wanted func(w
 			}
 		}
 		if len(list.Points) > 0 {
-			o.res.Series = append(o.res.Series, list)
+			all = append(all, list)
 		}
-		o.res.Series = append(o.res.Series, parts...)
+		all = append(all, parts...)
 	}
-	return nil
+	return all
 }
 
 // Names are the latencies that Parse can find for a workload.

@@ -33,7 +33,8 @@ func objectsFile(t *testing.T, told []float64, reads int64, ended bool) parser.I
 	b.WriteString(`{"began":{"stage":0,"at":0,"barrier":true}}` + "\n")
 	from := 0.0
 	for _, to := range told {
-		fmt.Fprintf(&b, `{"second":{"stage":0,"work":"main","from":%d,"to":%d,"cells":%s,"usage":{}}}`+"\n", at(from), at(to), cells)
+		fmt.Fprintf(&b, `{"second":{"stage":0,"work":"main","from":%d,"to":%d,"cells":%s,"usage":{}}}`+"\n", at(from),
+			at(to), cells)
 		from = to
 	}
 	if ended {
@@ -59,7 +60,8 @@ func TestObjectSeries(t *testing.T) {
 				t.Fatal(err)
 			}
 			length := told[len(told)-1]
-			for metric, want := range map[string]float64{"read.iops": 100, "read.bandwidth": 1000, "read.lost": 1, "read.failed": 0} {
+			for metric, want := range map[string]float64{"read.iops": 100, "read.bandwidth": 1000, "read.lost": 1,
+				"read.failed": 0} {
 				sum, worst := 0.0, 0.0
 				for _, s := range res.Series {
 					for _, p := range s.Points {
@@ -70,7 +72,8 @@ func TestObjectSeries(t *testing.T) {
 					}
 				}
 				want *= float64(len(told))
-				if sum < 0.99*want || sum > 1.01*want || worst > 2.1*want/min(length, float64(len(told))) && name != "less than one" {
+				if sum < 0.99*want || sum > 1.01*want || worst > 2.1*want/min(length, float64(len(told))) &&
+					name != "less than one" {
 					t.Errorf("%s adds up to %g, and is up to %g; want %g", metric, sum, worst, want)
 				}
 			}
@@ -123,7 +126,8 @@ func TestObjectWorksOfUnequalLength(t *testing.T) {
 	fmt.Fprintf(&b, `{"head":{"format":1,"parts":1,"workload":{"stages":[{"name":"main","works":[`+work+`,`+work+`]}]}}}`+"\n", "long", "short")
 	b.WriteString(`{"began":{"stage":0,"at":0,"barrier":true}}` + "\n")
 	second := func(work string, from, to int64, n int64) {
-		fmt.Fprintf(&b, `{"second":{"stage":0,"work":%q,"from":%d,"to":%d,"cells":%s,"usage":{}}}`+"\n", work, from*1e6, to*1e6, cells(n))
+		fmt.Fprintf(&b, `{"second":{"stage":0,"work":%q,"from":%d,"to":%d,"cells":%s,"usage":{}}}`+"\n", work,
+			from*1e6, to*1e6, cells(n))
 	}
 	second("short", 0, 50, 1000)
 	for s := range int64(3) {
@@ -138,7 +142,8 @@ func TestObjectWorksOfUnequalLength(t *testing.T) {
 	for _, x := range res.Scalars {
 		got[x.Metric] = x.Value
 	}
-	for metric, want := range map[string]float64{"read.ok": 1300, "read.iops": 1300.0 / 3, "read.bandwidth": 13000.0 / 3, "short.read.iops": 20000, "long.read.iops": 100} {
+	for metric, want := range map[string]float64{"read.ok": 1300, "read.iops": 1300.0 / 3,
+		"read.bandwidth": 13000.0 / 3, "short.read.iops": 20000, "long.read.iops": 100} {
 		if math.Abs(got[metric]-want) > 1e-9 {
 			t.Errorf("%s is %g, want %g", metric, got[metric], want)
 		}

@@ -3,9 +3,8 @@ package model
 // Budget is what a work would ask of its store, before anything is sent.
 type Budget struct {
 	Stage, Work string
-	// Requests by operation, of a normal work those that its rate or its end by
-	// count foretell. Open: nobody knows how many, for they go on as fast as
-	// they are answered.
+	// Requests by type of operation; of a normal work as many as its rate or its number of operations allows. Open:
+	// that number is not bounded.
 	Requests map[string]float64
 	Sent     float64 // bytes of content, in means
 	Received float64

@@ -88,19 +88,19 @@ func (ps *checker) warn(line int, key, hint, format string, args ...any) {
 func (ps *checker) work(s *Stage, w *Work) {
 	if w.Kind == Delay {
 		if s.Closure == 0 {
-			ps.warn(w.Line, "closuredelay", "say how long by "+ps.words.Key("closuredelay"), "stage %q delays by nothing", s.Name)
+			ps.warn(w.Line, "closuredelay", "set "+ps.words.Key("closuredelay"), "stage %q has no delay", s.Name)
 		}
 		return
 	}
 	switch {
 	case w.Workers < 1:
-		ps.fail(w.Line, "workers", "say how many: "+ps.words.Set("workers", "8"), "work %q has no workers", w.Name)
+		ps.fail(w.Line, "workers", "such as "+ps.words.Set("workers", "8"), "work %q has no workers", w.Name)
 		return
 	case w.Workers > maxWorkers:
-		ps.fail(w.Line, "workers", fmt.Sprintf("at most %d", maxWorkers), "%d workers cannot be meant", w.Workers)
+		ps.fail(w.Line, "workers", fmt.Sprintf("at most %d", maxWorkers), "%d workers are too many", w.Workers)
 		return
 	case w.Runtime > maxRuntime || w.RampUp > maxRuntime || w.RampDown > maxRuntime:
-		ps.fail(w.Line, "runtime", "at most a year", "that long cannot be meant")
+		ps.fail(w.Line, "runtime", "at most a year", "the runtime or a ramp is too long")
 	case len(w.Ops) == 0:
 		ps.Fail(w.Line, "add an operation", "work %q has no operations", w.Name)
 		return
@@ -119,15 +119,17 @@ func (ps *checker) normal(w *Work) {
 		ps.Fail(w.Line, "give runtime, totalOps or totalBytes", "work %q never ends", w.Name)
 	}
 	if w.Runtime == 0 && (w.RampUp > 0 || w.RampDown > 0) {
-		ps.Warn(w.Line, "give a runtime", "work %q has ramps around no runtime: %s has no meaning, and what ends within %s is not measured", w.Name, ps.words.Key("rampdown"), ps.words.Key("rampup"))
+		ps.Warn(w.Line, "give a runtime", "work %q has ramps but no runtime: %s has no effect, and operations "+
+			"that end within %s are not measured", w.Name, ps.words.Key("rampdown"), ps.words.Key("rampup"))
 	}
 	sum, moves := 0, false
 	for _, o := range w.Ops {
 		sum += o.Weight
-		moves = moves || o.Weight > 0 && (o.Type == Read || o.Type == Write || o.Type == MultipartWrite || o.Type == FileWrite)
+		moves = moves || o.Weight > 0 && (o.Type == Read || o.Type == Write || o.Type == MultipartWrite ||
+			o.Type == FileWrite)
 	}
 	if sum != 100 {
-		ps.fail(w.Ops[0].Line, "ratio", "let them add up to 100", "the ratios of work %q add up to %d", w.Name, sum)
+		ps.fail(w.Ops[0].Line, "ratio", "make them add up to 100", "the ratios of work %q add up to %d", w.Name, sum)
 	}
 	if w.Runtime == 0 && w.TotalOps == 0 && w.TotalBytes > 0 && !moves {
 		ps.Fail(w.Line, "give a runtime or totalOps", "work %q never ends: none of its operations moves bytes", w.Name)
@@ -136,23 +138,29 @@ func (ps *checker) normal(w *Work) {
 
 func (ps *checker) op(w *Work, o *Op) {
 	if n := o.Containers.Size(); n > maxContainers {
-		ps.fail(o.Line, "containers", fmt.Sprintf("at most %d", maxContainers), "%d containers cannot be meant", n)
+		ps.fail(o.Line, "containers", fmt.Sprintf("at most %d", maxContainers), "%d containers are too many", n)
 	}
 	hostNames := ps.kinds(w.Store.Kind).HostNames
-	if in := o.ContainerName.Prefix + o.ContainerName.Suffix; hostNames != nil && hostNames(&w.Store) && strings.Trim(in, hostLetters) != "" {
-		ps.fail(o.Line, "cprefix", "leave the bucket in the path", "a bucket whose name has %q in it cannot be part of a host's name", in)
+	if in := o.ContainerName.Prefix + o.ContainerName.Suffix; hostNames != nil && hostNames(&w.Store) &&
+		strings.Trim(in, hostLetters) != "" {
+		ps.fail(o.Line, "cprefix", "leave the bucket in the path",
+			"a bucket whose name has %q in it cannot be part of a host's name", in)
 	}
 	if o.Sizes.Unit > 0 && o.Sizes.Max() > largestObject {
-		ps.fail(o.Line, "sizes", "at most 5 TiB", "an object of %d bytes is larger than any store takes", o.Sizes.Max())
+		ps.fail(o.Line, "sizes", "at most 5 TiB", "an object of %d bytes is larger than any store accepts",
+			o.Sizes.Max())
 	}
 	if o.Type == MultipartWrite && o.Sizes.Max() > 10000*o.PartSize {
-		ps.fail(o.Line, "partsize", "make "+ps.words.Key("partsize")+" larger", "%d bytes in parts of %d are more than 10000 parts", o.Sizes.Max(), o.PartSize)
+		ps.fail(o.Line, "partsize", "make "+ps.words.Key("partsize")+" larger",
+			"%d bytes in parts of %d are more than 10000 parts", o.Sizes.Max(), o.PartSize)
 	}
 	ps.chunked(w, o)
 	if w.Special() {
 		for key, s := range map[string]selector.Spec{"containers": o.Containers, "objects": o.Objects} {
 			if s.Kind != 0 && s.Kind != selector.Range && s.Kind != selector.Constant && s.Kind != selector.Sequential {
-				ps.warn(o.Line, key, "write it as r(a,b)", "%s goes once through all numbers from %d to %d, not by a distribution", w.Kind, s.Low, s.High)
+				ps.warn(o.Line, key, "write it as r(a,b)",
+					"%s goes once through all numbers from %d to %d and ignores the distribution", w.Kind, s.Low,
+					s.High)
 			}
 		}
 		return
@@ -166,7 +174,8 @@ func (ps *checker) chunked(w *Work, o *Op) {
 	switch chunked := ps.kinds(w.Store.Kind).Chunked; {
 	case !o.Chunked || !sends || chunked == ChunkedAccepted:
 	case chunked == ChunkedRefused && o.Type != MultipartWrite:
-		ps.fail(o.Line, "chunked", "leave "+set+" out", "storage %s refuses chunked transfer encoding: each %s would fail", w.Store.Kind, o.Type)
+		ps.fail(o.Line, "chunked", "leave "+set+" out",
+			"storage %s refuses chunked transfer encoding: each %s would fail", w.Store.Kind, o.Type)
 	default:
 		ps.warn(o.Line, "chunked", "", "%s has no effect on a %s to storage %s", set, o.Type, w.Store.Kind)
 	}
@@ -188,18 +197,20 @@ func (ps *checker) divided(w *Work, o *Op) {
 	}
 }
 
-// idle says whether s, divided among the workers, is not enough for all.
+// idle reports whether s, divided among the workers, is not enough for all.
 func (ps *checker) idle(w *Work, o *Op, s selector.Spec, divided, key string) {
 	const hint = "use fewer workers or a wider range"
 	switch n := int64(w.Workers) - s.Size(); {
 	case s.Kind == 0:
 	case !s.Divisible():
 		if key == "division" { // where each worker has to have its own it was refused
-			ps.warn(o.Line, key, "", "a selector by histogram or s(a,b) cannot be divided by %s: all workers share it", o.Division)
+			ps.warn(o.Line, key, "", "a selector by histogram or s(a,b) cannot be divided by %s: all workers "+
+				"share it", o.Division)
 		}
 	case n <= 0:
 	case w.Rate != nil: // each worker has its turn, on whatever host it is
-		ps.fail(o.Line, key, hint, "%s, %d of %d workers have nothing to %s, but the rate gives each its turn", divided, n, w.Workers, o.Type)
+		ps.fail(o.Line, key, hint, "%s, %d of %d workers have nothing to %s, but the rate gives each its turn",
+			divided, n, w.Workers, o.Type)
 	default:
 		ps.warn(o.Line, key, hint, "%s, %d of %d workers have nothing to %s", divided, n, w.Workers, o.Type)
 	}

@@ -16,7 +16,8 @@ import (
 func TestWorkersWithNothingToDo(t *testing.T) {
 	upTo := func(n int64) selector.Spec { return selector.Spec{Kind: selector.Range, Low: 1, High: n} }
 	owned := func(o *model.Op) {
-		o.Type, o.Checks, o.Sizes = model.Write, []model.IntegrityCheck{model.ListAfterWrite}, selector.Sizes{Spec: upTo(1), Unit: 100}
+		o.Type, o.Checks, o.Sizes = model.Write, []model.IntegrityCheck{model.ListAfterWrite},
+			selector.Sizes{Spec: upTo(1), Unit: 100}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -24,9 +25,12 @@ func TestWorkersWithNothingToDo(t *testing.T) {
 		want   string
 	}{
 		{"enough", func(o *model.Op) { o.Division = model.ByObject }, ""},
-		{"by object", func(o *model.Op) { o.Division, o.Objects = model.ByObject, upTo(3) }, "divided by object, 5 of 8 workers have nothing to read"},
-		{"by container", func(o *model.Op) { o.Division = model.ByContainer }, "divided by container, 1 of 8 workers have nothing to read"},
-		{"objects of their own", func(o *model.Op) { owned(o); o.Objects = upTo(2) }, "with an object for one worker each, 6 of 8 workers have nothing to write"},
+		{"by object", func(o *model.Op) { o.Division, o.Objects = model.ByObject, upTo(3) },
+			"divided by object, 5 of 8 workers have nothing to read"},
+		{"by container", func(o *model.Op) { o.Division = model.ByContainer },
+			"divided by container, 1 of 8 workers have nothing to read"},
+		{"objects of their own", func(o *model.Op) { owned(o); o.Objects = upTo(2) },
+			"with an object for one worker each, 6 of 8 workers have nothing to write"},
 		{"objects of their own, enough", owned, ""},
 		{"undivided", func(o *model.Op) { o.Objects = upTo(1) }, ""},
 	} {
@@ -38,9 +42,11 @@ func TestWorkersWithNothingToDo(t *testing.T) {
 						w.Rate = schedule.Constant{Rate: 10}
 					}
 				})
-				ps := model.Check(&model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{w}}}}, model.COSBench, backend.Traits)
+				ps := model.Check(&model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{w}}}},
+					model.COSBench, backend.Traits)
 				said := fmt.Sprint(ps)
-				if tt.want == "" && len(ps) > 0 || !strings.Contains(said, tt.want) || ps.Fatal() != (tt.want != "" && open) {
+				if tt.want == "" && len(ps) > 0 || !strings.Contains(said, tt.want) ||
+					ps.Fatal() != (tt.want != "" && open) {
 					t.Errorf("%s; want %q", said, tt.want)
 				}
 			})

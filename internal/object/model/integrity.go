@@ -30,7 +30,7 @@ const CheckWithin = 5 * time.Second
 // of a stamp.
 const tellable = 32
 
-// Fits says whether the check has a meaning after such an operation.
+// Fits reports whether the check has a meaning after such an operation.
 func (c IntegrityCheck) Fits(t OpType) bool {
 	switch c {
 	case ReadAfterWrite, ListAfterWrite:
@@ -39,16 +39,14 @@ func (c IntegrityCheck) Fits(t OpType) bool {
 	return t == Delete
 }
 
-// Owned says whether each object that the work changes belongs to one of its
-// workers: so it is where it checks anything, for else a worker might meet what
-// another one did.
+// Owned reports whether each object that the work changes belongs to one of its workers: so it is where it checks
+// anything, for else a worker might meet what another one did.
 func (w *Work) Owned() bool {
 	return slices.ContainsFunc(w.Ops, func(o Op) bool { return len(o.Checks) > 0 })
 }
 
-// Owns says whether the objects that an operation of the work takes belong to
-// one worker each: worker i of W has those whose number is i modulo W. Special
-// works divide theirs.
+// Owns reports whether the objects that an operation of the work takes belong to one worker each: worker i of W has
+// those whose number is i modulo W. Special works divide theirs.
 func (w *Work) Owns(o *Op) bool { return w.Kind == Normal && o.Type.Writes() && w.Owned() }
 
 // checked says what would make a violation of a check no fact.
@@ -62,10 +60,13 @@ func (ps *checker) checked(s *Stage, w *Work) {
 			ps.tellsApart(o)
 		}
 		if w.Owns(o) && !o.Objects.Divisible() && o.Objects.Kind != 0 {
-			ps.fail(o.Line, "objects", "such as u(a,b), r(a,b) or zipf(a,b,s)", "each worker of work %q needs objects of its own, for it checks them; a histogram or s(a,b) cannot be divided", w.Name)
+			ps.fail(o.Line, "objects", "such as u(a,b), r(a,b) or zipf(a,b,s)",
+				"each worker of work %q needs objects of its own to check; a histogram or s(a,b) cannot be divided",
+				w.Name)
 		}
 		if w.Owns(o) && o.Type == FileWrite {
-			ps.Fail(o.Line, "write files in a work of their own, to other containers", "files have names of their own, so that no worker owns what work %q checks", w.Name)
+			ps.Fail(o.Line, "write files in a work of their own, to other containers",
+				"files keep their names: workers of work %q do not own the objects that they check", w.Name)
 		}
 	}
 	for i := range s.Works {
@@ -79,9 +80,11 @@ func (ps *checker) checked(s *Stage, w *Work) {
 func (ps *checker) tellsApart(o *Op) {
 	switch {
 	case o.Zero:
-		ps.fail(o.Line, "content", "leave "+ps.words.Set("content", "zero")+" out", "zeros do not say which write they are of, so that readAfterWrite cannot be checked")
+		ps.fail(o.Line, "content", "leave "+ps.words.Set("content", "zero")+" out",
+			"readAfterWrite needs content that identifies its write: zeros do not")
 	case o.Sizes.Unit > 0 && o.Sizes.Low*o.Sizes.Unit < tellable:
-		ps.fail(o.Line, "sizes", "", "readAfterWrite needs objects of at least %d bytes: below, they do not say which write they are of", tellable)
+		ps.fail(o.Line, "sizes", "", "readAfterWrite needs objects of at least %d bytes: smaller ones do not "+
+			"identify their write", tellable)
 	}
 }
 
@@ -97,7 +100,8 @@ func (ps *checker) apart(w, other *Work) {
 		}
 		for j := range other.Ops {
 			if p := &other.Ops[j]; p.Type.Writes() && meets(o, p) {
-				ps.Fail(p.Line, "give it other containers, or another "+ps.words.Key("oprefix"), "%s of work %q may change what work %q checks at the same time, which then would be no fact", p.Type, other.Name, w.Name)
+				ps.Fail(p.Line, "give it other containers, or another "+ps.words.Key("oprefix"),
+					"%s of work %q may change objects while work %q checks them", p.Type, other.Name, w.Name)
 				return
 			}
 		}
@@ -105,12 +109,14 @@ func (ps *checker) apart(w, other *Work) {
 }
 
 func sameStore(a, b *Store) bool {
-	return a.Kind == b.Kind && a.Settings["endpoint"] == b.Settings["endpoint"] && a.Settings["root"] == b.Settings["root"] && a.Auth["auth_url"] == b.Auth["auth_url"]
+	return a.Kind == b.Kind && a.Settings["endpoint"] == b.Settings["endpoint"] &&
+		a.Settings["root"] == b.Settings["root"] && a.Auth["auth_url"] == b.Auth["auth_url"]
 }
 
-// meets says whether what p changes may be among what o checks.
+// meets reports whether what p changes may be among what o checks.
 func meets(o, p *Op) bool {
-	if !namesMeet(o.ContainerName, p.ContainerName, o.Containers.Low <= p.Containers.High && p.Containers.Low <= o.Containers.High) {
+	if !namesMeet(o.ContainerName, p.ContainerName, o.Containers.Low <= p.Containers.High &&
+		p.Containers.Low <= o.Containers.High) {
 		return false
 	}
 	inRange := o.Objects.Low <= p.Objects.High && p.Objects.Low <= o.Objects.High
@@ -125,8 +131,8 @@ func meets(o, p *Op) bool {
 	return namesMeet(o.ObjectName, p.ObjectName, inRange)
 }
 
-// namesMeet says whether two families of names may have one in common; where
-// their prefixes differ only by digits, numbers do not tell them apart.
+// namesMeet reports whether two families of names may have one in common; where their prefixes differ only by digits,
+// numbers do not tell them apart.
 func namesMeet(a, b Name, inRange bool) bool {
 	if a == b {
 		return inRange
@@ -139,7 +145,8 @@ func namesMeet(a, b Name, inRange bool) bool {
 		rest, ok := strings.CutSuffix(long, short)
 		return ok && strings.Trim(rest, "0123456789") == ""
 	}
-	return (digits(a.Prefix, b.Prefix) || digits(b.Prefix, a.Prefix)) && (end(a.Suffix, b.Suffix) || end(b.Suffix, a.Suffix))
+	return (digits(a.Prefix, b.Prefix) || digits(b.Prefix, a.Prefix)) &&
+		(end(a.Suffix, b.Suffix) || end(b.Suffix, a.Suffix))
 }
 
 // ParseChecks reads checks that are separated by commas.
@@ -147,11 +154,15 @@ func ParseChecks(text string) ([]IntegrityCheck, error) {
 	var list []IntegrityCheck
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)
-		i := slices.IndexFunc(IntegrityChecks, func(c IntegrityCheck) bool { return strings.EqualFold(string(c), word) })
+		i := slices.IndexFunc(IntegrityChecks, func(c IntegrityCheck) bool {
+			return strings.EqualFold(string(c),
+				word)
+		})
 		switch {
 		case word == "":
 		case i < 0:
-			return nil, fmt.Errorf("there is no check %q; there are %s, %s, %s, %s", word, ReadAfterWrite, ListAfterWrite, ReadAfterDelete, ListAfterDelete)
+			return nil, fmt.Errorf("invalid check %q: want %s, %s, %s, %s", word, ReadAfterWrite, ListAfterWrite,
+				ReadAfterDelete, ListAfterDelete)
 		case !slices.Contains(list, IntegrityChecks[i]):
 			list = append(list, IntegrityChecks[i])
 		}

@@ -5,7 +5,7 @@ package model
 type Traits struct {
 	Transient bool // keeps nothing, and needs no file or connection
 	Chunked   ChunkedBodies
-	// HostNames says whether the names of containers are part of a host's name; nil: they are not.
+	// HostNames reports whether the names of containers are part of a host's name; nil: they are not.
 	HostNames func(*Store) bool
 }
 

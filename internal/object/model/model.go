@@ -24,8 +24,8 @@ type Stage struct {
 	// Closure is how long nothing is done after the works have ended.
 	Closure time.Duration `json:"closureNs,omitempty"`
 	Works   []Work        `json:"works"`
-	// Scale, if there is any, are the numbers of workers with each of which the
-	// stage is carried out, Repetitions times, in place of its work's own.
+	// Scale, if there is any, are the numbers of workers with each of which the stage is run, Repetitions times, in
+	// place of its work's own.
 	Scale       []int `json:"scale,omitempty"`
 	Repetitions int   `json:"repetitions,omitempty"`
 	Line        int   `json:"line,omitempty"`
@@ -107,7 +107,7 @@ const (
 // Types are all that a normal work may have, in the order of the documentation.
 var Types = []OpType{Read, Write, MultipartWrite, FileWrite, Head, List, Delete, Copy}
 
-// Writes says whether the operation changes a container.
+// Writes reports whether the operation changes a container.
 func (t OpType) Writes() bool { return t != Read && t != Head && t != List }
 
 // Op is one operation of a work's mix.
@@ -167,7 +167,7 @@ type Store struct {
 	Line     int               `json:"-"`
 }
 
-// Authenticated says whether a service gives the token that the store is used with.
+// Authenticated reports whether a service gives the token that the store is used with.
 func (s *Store) Authenticated() bool { return s.AuthKind != "" && s.AuthKind != "none" }
 
 // Secrets are the credentials that stood in the file, or that it named.
@@ -188,11 +188,11 @@ func (w *Work) Windows() (measured, measuredEnd, end time.Duration) {
 	return w.RampUp, w.RampUp + w.Runtime, w.RampUp + w.Runtime + w.RampDown
 }
 
-// IntervalOver says whether a slice of the histograms that is so long is over. It
-// is told of seconds, which end a little sooner or later than the clock's.
+// IntervalOver reports whether a slice of the histograms of that length is over. Seconds may end a little sooner or
+// later than the clock's.
 func (w *Work) IntervalOver(d time.Duration) bool { return d >= w.Interval-time.Second/2 }
 
-// Special says whether the work goes once through its selectors.
+// Special reports whether the work goes once through its selectors.
 func (w *Work) Special() bool { return w.Kind != Normal && w.Kind != Delay }
 
 // Part is the share of a worker, counted from 0, of all of a work's in
@@ -219,8 +219,8 @@ func (o *Op) Items(worker, workers int) int64 {
 	return containers * objects
 }
 
-// MarkParts says to the operations that delete whether the workload writes in
-// parts anywhere, which is for both to know whoever has a share of which.
+// MarkParts records in the operations that delete whether the workload writes in parts anywhere. Call it before
+// Share.
 func (w *Workload) MarkParts() {
 	parts := false
 	for pass := range 2 {

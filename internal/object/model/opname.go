@@ -7,22 +7,21 @@ import (
 	"strings"
 )
 
-// opName is what an operation may be called: its name is part of those of metrics,
-// and stands in conditions.
+// opName matches names of operations, which become part of metrics and conditions.
 var opName = regexp.MustCompile(`^[A-Za-z]([-_A-Za-z0-9]{0,61}[A-Za-z0-9])?$`)
 
-// phaseNames stand in metrics where an operation's name could.
+// phaseNames occur in metrics in the place of an operation's name.
 var phaseNames = []string{"response", "service", "connect", "firstByte", "drain", "late"}
 
-// CheckOpName says why no operation can have the name, or nothing.
+// CheckOpName returns why an operation cannot have the name; nil if it can.
 func CheckOpName(name string) error {
 	switch {
 	case !opName.MatchString(name):
-		return fmt.Errorf("%.70q is no name: letters, digits, - and _, beginning with a letter", name)
+		return fmt.Errorf("invalid name %.70q: want letters, digits, - and _, beginning with a letter", name)
 	case slices.Contains(phaseNames, name):
 		return fmt.Errorf("%q is the name of a phase, not of an operation", name)
 	case slices.ContainsFunc(Types, func(t OpType) bool { return t.names(name) }):
-		return fmt.Errorf("%q is what operations without a name are called", name)
+		return fmt.Errorf("%q is the default name of an operation", name)
 	}
 	return nil
 }
@@ -55,7 +54,7 @@ func (o *Op) GivenName() string {
 	return o.Name
 }
 
-// names says whether NameOps may call an operation of the type so.
+// names reports whether NameOps may give that name to an operation of the type.
 func (t OpType) names(name string) bool {
 	number, ok := strings.CutPrefix(name, string(t))
 	return ok && strings.Trim(number, "-0123456789") == ""

@@ -28,7 +28,8 @@ func TestCheckOpName(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, bad := range []string{"", "a b", "a.b", "2nd", "a-", "service", "firstByte", "read", "write-2", strings.Repeat("x", 64)} {
+	for _, bad := range []string{"", "a b", "a.b", "2nd", "a-", "service", "firstByte", "read", "write-2",
+		strings.Repeat("x", 64)} {
 		if CheckOpName(bad) == nil {
 			t.Errorf("%q passes", bad)
 		}

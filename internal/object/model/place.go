@@ -28,7 +28,7 @@ func (n Numbered) All() iter.Seq[string] {
 	}
 }
 
-// Places are the containers that the works of type init make, by their stores, but for stores that keep nothing.
+// Places are the containers that the works of type init make, by their stores, except for stores that keep nothing.
 func Places(w *Workload, kinds Kinds) (places []Place) {
 	for i := range w.Stages {
 		for j := range w.Stages[i].Works {
@@ -39,7 +39,8 @@ func Places(w *Workload, kinds Kinds) (places []Place) {
 			for k := range work.Ops {
 				o := &work.Ops[k]
 				p := placeOf(&places, &work.Store)
-				if n := (Numbered{o.ContainerName, o.Containers.Low, o.Containers.High}); !slices.Contains(p.Containers, n) {
+				if n := (Numbered{o.ContainerName, o.Containers.Low,
+					o.Containers.High}); !slices.Contains(p.Containers, n) {
 					p.Containers = append(p.Containers, n)
 				}
 			}
@@ -50,7 +51,8 @@ func Places(w *Workload, kinds Kinds) (places []Place) {
 
 func placeOf(places *[]Place, s *Store) *Place {
 	i := slices.IndexFunc(*places, func(p Place) bool {
-		return p.Store.Kind == s.Kind && p.Store.AuthKind == s.AuthKind && maps.Equal(p.Store.Settings, s.Settings) && maps.Equal(p.Store.Auth, s.Auth) &&
+		return p.Store.Kind == s.Kind && p.Store.AuthKind == s.AuthKind && maps.Equal(p.Store.Settings, s.Settings) &&
+			maps.Equal(p.Store.Auth, s.Auth) &&
 			maps.Equal(p.Store.Secrets, s.Secrets)
 	})
 	if i < 0 {

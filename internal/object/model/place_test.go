@@ -14,11 +14,14 @@ import (
 func TestPlaces(t *testing.T) {
 	init := func(kind model.WorkKind, store, account string, low, high int64) model.Work {
 		return model.Work{Kind: kind, Store: model.Store{Kind: store, Secrets: model.Secrets{"accesskey": account}},
-			Ops: []model.Op{{ContainerName: model.Name{Prefix: "c", Suffix: "x"}, Containers: selector.Spec{Low: low, High: high}}}}
+			Ops: []model.Op{{ContainerName: model.Name{Prefix: "c", Suffix: "x"},
+				Containers: selector.Spec{Low: low, High: high}}}}
 	}
 	w := &model.Workload{Stages: []model.Stage{
-		{Works: []model.Work{init(model.Init, "s3", "a", 1, 2), init(model.Init, "s3", "b", 1, 2), init(model.Init, "null", "", 1, 9)}},
-		{Works: []model.Work{init(model.Init, "s3", "a", 1, 2), init(model.Init, "s3", "a", 7, 7), init(model.Prepare, "s3", "a", 5, 5)}},
+		{Works: []model.Work{init(model.Init, "s3", "a", 1, 2), init(model.Init, "s3", "b", 1, 2),
+			init(model.Init, "null", "", 1, 9)}},
+		{Works: []model.Work{init(model.Init, "s3", "a", 1, 2), init(model.Init, "s3", "a", 7, 7),
+			init(model.Prepare, "s3", "a", 5, 5)}},
 	}}
 	var got []string
 	for _, p := range model.Places(w, backend.Traits) {

@@ -30,7 +30,7 @@ func (p Problem) String() string {
 	return text
 }
 
-// Problems gathers all that is wrong, so that it is said at once.
+// Problems collects all problems of a file, so that they are reported together.
 type Problems []Problem
 
 // Fail adds a problem.
@@ -43,7 +43,7 @@ func (ps *Problems) Warn(line int, hint, format string, args ...any) {
 	*ps = append(*ps, Problem{Line: line, Warning: true, Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// Fatal says whether the file cannot be run.
+// Fatal reports whether the file cannot be run.
 func (ps Problems) Fatal() bool {
 	return slices.ContainsFunc(ps, func(p Problem) bool { return !p.Warning })
 }

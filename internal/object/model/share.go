@@ -7,18 +7,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
-// Share is the part of w that the i-th (from 0) of several hosts carries out.
-// Hosts are known by name only to works that name one; others may have none.
+// Share is the part of w of the i-th (from 0) of several hosts. Only works that name a host need the names.
 //
-// The shares of all hosts together are w exactly: each worker of a work is on
-// one host, and keeps its number among all, so that it has the same part by
-// division and draws the same; of an open loop each operation that is due falls
-// to one worker; operations and bytes that end a work are divided among its
-// workers. Every share has all stages, also those in which its host has nothing
-// to do: hosts go through them together.
+// The shares of all hosts together are exactly w. Each worker of a work is on one host and keeps its number among
+// all, so that its division and its random draws stay the same. Each due operation of an open loop belongs to one
+// worker; operations and bytes that end a work are divided among its workers. Every share has all stages, also those
+// in which its host has nothing to do.
 func (w *Workload) Share(i int, hosts []string) (*Workload, error) {
 	if i < 0 || i >= len(hosts) {
-		return nil, fmt.Errorf("there is no host %d of %d", i, len(hosts))
+		return nil, fmt.Errorf("invalid host %d of %d", i, len(hosts))
 	}
 	share := *w
 	share.Stages = slices.Clone(w.Stages)
@@ -26,13 +23,13 @@ func (w *Workload) Share(i int, hosts []string) (*Workload, error) {
 		stage := &share.Stages[s]
 		works := stage.Works
 		stage.Works = nil
-		turn := 0 // whose it is to take a worker that is left over
+		turn := 0 // the host that takes the next remaining worker
 		for _, work := range works {
 			first, n := 0, work.Workers
 			if work.Driver == "" {
 				first, n, turn = deal(work.Workers, i, len(hosts), turn)
 			} else if at := slices.Index(hosts, work.Driver); at < 0 {
-				return nil, fmt.Errorf("work %q is for the host %q, which is not among those that there are", work.Name, work.Driver)
+				return nil, fmt.Errorf("work %q names the unknown host %q", work.Name, work.Driver)
 			} else if at != i {
 				continue
 			}
@@ -64,7 +61,7 @@ func (w *Work) keep(first, n int) bool {
 	total := w.TotalOps
 	w.FirstWorker, w.Of, w.Workers = w.FirstWorker+first, all, n
 	if w.Rate != nil {
-		ops = w.Turns().of(total) // the first that are due, whoever does them
+		ops = w.Turns().of(total) // the first due operations, on any host
 	}
 	if n == 0 || total > 0 && ops == 0 || w.TotalBytes > 0 && bytes == 0 {
 		return false
@@ -88,9 +85,8 @@ func shared(total int64, first, n, all int) int64 {
 // AllWorkers are those of the whole work, of which w may be a share.
 func (w *Work) AllWorkers() int { return max(w.Of, w.Workers) }
 
-// Turns says which of the operations that are due in an open loop fall to a
-// share. Each worker of the whole work has its turn, in an order that has each
-// host's as far apart as all are, not in bunches.
+// Turns divides the due operations of an open loop among shares. Each worker of the whole work has its turn, in an
+// order that spreads the turns of each host evenly.
 type Turns struct {
 	scatter             selector.Scatter
 	all, first, workers int64
@@ -102,13 +98,13 @@ func (w *Work) Turns() Turns {
 	return Turns{selector.NewScatter(all), all, int64(w.FirstWorker), int64(w.Workers)}
 }
 
-// Fall says whether the k-th operation (from 0) does.
+// Fall reports whether the k-th operation (from 0) belongs to the share.
 func (t Turns) Fall(k int64) bool {
 	turn := t.scatter.At(k%t.all) - t.first
 	return turn >= 0 && turn < t.workers
 }
 
-// of is how many of the first total operations that are due fall to the share.
+// of is how many of the first total due operations belong to the share.
 func (t Turns) of(total int64) int64 {
 	n := total / t.all * t.workers
 	for k := range total % t.all {

@@ -13,7 +13,8 @@ import (
 
 func work(name string, workers int, change func(*model.Work)) model.Work {
 	w := model.Work{Name: name, Kind: model.Normal, Workers: workers, Ops: []model.Op{{
-		Type: model.Read, Name: "read", Weight: 100, Containers: selector.Spec{Kind: selector.Range, Low: 1, High: 7}, Objects: selector.Spec{Kind: selector.Range, Low: 1, High: 1000},
+		Type: model.Read, Name: "read", Weight: 100, Containers: selector.Spec{Kind: selector.Range, Low: 1, High: 7},
+		Objects: selector.Spec{Kind: selector.Range, Low: 1, High: 1000},
 	}}}
 	if change != nil {
 		change(&w)
@@ -42,7 +43,8 @@ func TestSharesAreTheWholeWork(t *testing.T) {
 				t.Run(fmt.Sprintf("%d workers on %d hosts, %d ops", workers, hosts, total), func(t *testing.T) {
 					t.Parallel()
 					limit := func(w *model.Work) { w.TotalOps, w.TotalBytes = total, total }
-					w := &model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{work("other", 3, nil), work("main", workers, limit)}}}}
+					w := &model.Workload{Stages: []model.Stage{{Name: "s",
+						Works: []model.Work{work("other", 3, nil), work("main", workers, limit)}}}}
 					seen, falls := make([]int, workers), make([]int, 3*workers)
 					var ops, bytes int64
 					least, most := workers, 0
@@ -99,9 +101,10 @@ func TestSharesOfARateThatACountEnds(t *testing.T) {
 	for _, workers := range []int{1, 3, 7, 1000} {
 		for _, hosts := range []int{1, 2, 3, 16} {
 			for _, total := range []int64{1, 5, 100, 999, 1001} {
-				w := &model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{work("main", workers, func(w *model.Work) {
-					w.Rate, w.TotalOps = schedule.Constant{Rate: 1}, total
-				})}}}}
+				w := &model.Workload{Stages: []model.Stage{{Name: "s",
+					Works: []model.Work{work("main", workers, func(w *model.Work) {
+						w.Rate, w.TotalOps = schedule.Constant{Rate: 1}, total
+					})}}}}
 				done := map[int64]int{}
 				for _, s := range shares(t, w, hosts) {
 					for _, x := range s.Stages[0].Works {
@@ -116,7 +119,8 @@ func TestSharesOfARateThatACountEnds(t *testing.T) {
 				}
 				for k := range total {
 					if done[k] != 1 || int64(len(done)) != total {
-						t.Fatalf("%d workers on %d hosts, %d operations: that of number %d is done %d times, and %d are done", workers, hosts, total, k, done[k], len(done))
+						t.Fatalf("%d workers on %d hosts, %d operations: that of number %d is done %d times, and "+
+							"%d are done", workers, hosts, total, k, done[k], len(done))
 					}
 				}
 			}
@@ -138,7 +142,8 @@ func TestTurnsAreEven(t *testing.T) {
 						continue
 					}
 					if n++; k-last > 3*hosts {
-						t.Errorf("%d workers on %d hosts: host %d has nothing from operation %d to %d", workers, hosts, i, last, k)
+						t.Errorf("%d workers on %d hosts: host %d has nothing from operation %d to %d", workers,
+							hosts, i, last, k)
 					}
 					last = k
 				}
@@ -215,7 +220,8 @@ func TestSharesByTurns(t *testing.T) {
 
 func TestSharesThatCannotBe(t *testing.T) {
 	t.Parallel()
-	w := &model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{work("main", 1, func(w *model.Work) { w.Driver = "gone" })}}}}
+	w := &model.Workload{Stages: []model.Stage{{Name: "s",
+		Works: []model.Work{work("main", 1, func(w *model.Work) { w.Driver = "gone" })}}}}
 	for _, i := range []int{-1, 0, 2} {
 		if _, err := w.Share(i, []string{"a", "b"}); err == nil {
 			t.Errorf("host %d has a share", i)

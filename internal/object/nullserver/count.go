@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// CountsPath is where the server says how many requests of objects it has
-// answered, as Counts in JSON. No bucket can be called so.
+// CountsPath is the path of the number of requests for objects that the server has answered, as Counts in JSON. It is
+// not a valid name of a bucket.
 const CountsPath = "/-/requests"
 
 // Counts are requests of objects by method; Other are those of anything else.

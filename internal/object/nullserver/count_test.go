@@ -28,7 +28,8 @@ func TestCounts(t *testing.T) {
 		}
 		return string(b)
 	}
-	for _, q := range []string{"GET /b/o", "GET /v1/a/c/o", "PUT /b/o", "PUT /b/o?partNumber=1", "PUT /b", "GET /b", "HEAD /b/o", "DELETE /b/o", "POST /b/o?uploads"} {
+	for _, q := range []string{"GET /b/o", "GET /v1/a/c/o", "PUT /b/o", "PUT /b/o?partNumber=1", "PUT /b", "GET /b",
+		"HEAD /b/o", "DELETE /b/o", "POST /b/o?uploads"} {
 		method, path, _ := strings.Cut(q, " ")
 		do(method, path)
 	}

@@ -19,12 +19,10 @@ import (
 // Every stands for all verbs that have no delay of their own.
 const Every = "*"
 
-// Verbs are those that can be delayed. What looks at containers, makes or
-// removes them, and what hands out tokens, is answered at once.
+// Verbs are those that can be delayed. Requests for containers and tokens are answered at once.
 var Verbs = []string{"GET", "PUT", "HEAD", "DELETE", "LIST", "COPY", "POST"}
 
-// Options of a server whose answers take the time that they are given, so that
-// what a client measures can be compared with a truth.
+// Options of a server whose response times are injected, so that a client's figures can be compared with the truth.
 type Options struct {
 	Size   int64                // of every object
 	Delays map[string]dist.Dist // by verb, or Every
@@ -32,13 +30,13 @@ type Options struct {
 	// Concurrency is how many requests are dealt with at a time; others wait,
 	// first come first served. 0: any number.
 	Concurrency int
-	// From StallAt after the first request that could be delayed on, nothing is
-	// dealt with for StallFor; what was under way ends.
+	// From StallAt after the first request that could be delayed on, nothing is dealt with for StallFor; what was in
+	// progress ends.
 	StallAt, StallFor time.Duration
 	// Sleep waits for an instant; false if ctx ended first. Needed where
 	// requests are held.
 	Sleep func(ctx context.Context, until time.Time) bool
-	// Truth, if not nil, is told what was done.
+	// Truth, if not nil, records the true figures.
 	Truth *Truth
 }
 
@@ -113,7 +111,8 @@ func (t *Truth) Write(w io.Writer, o *Options) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	head := line{Event: "server", StallAtNs: o.StallAt, StallForNs: o.StallFor, Concurrency: o.Concurrency, Seed: o.Seed, Delays: map[string]string{}}
+	head := line{Event: "server", StallAtNs: o.StallAt, StallForNs: o.StallFor, Concurrency: o.Concurrency,
+		Seed: o.Seed, Delays: map[string]string{}}
 	if !t.first.IsZero() {
 		head.FirstUnixNs = t.first.UnixNano()
 	}
@@ -201,8 +200,7 @@ func (h *holder) stallEnd(now time.Time) (time.Time, bool) {
 	return end, !now.Before(from) && now.Before(end)
 }
 
-// hold keeps a request back until it is to be answered. done must be called
-// when it has been. The error is ctx's.
+// hold delays a request until its response is due. Call done after the response. The error is ctx's.
 func (h *holder) hold(ctx context.Context, q *request) (done func(), err error) {
 	arrived, verb := time.Now(), verbOf(q)
 	if verb == "" {

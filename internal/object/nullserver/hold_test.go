@@ -46,12 +46,14 @@ func parsed(t *testing.T, text string) dist.Dist {
 // operation is answered at once.
 func TestDelays(t *testing.T) {
 	truth := &Truth{}
-	o := Options{Size: 100, Delays: map[string]dist.Dist{"GET": parsed(t, "30ms"), Every: parsed(t, "uniform(5ms,10ms)")}, Seed: 1, Sleep: clienttest.Sleep, Truth: truth}
+	o := Options{Size: 100, Delays: map[string]dist.Dist{"GET": parsed(t, "30ms"),
+		Every: parsed(t, "uniform(5ms,10ms)")}, Seed: 1, Sleep: clienttest.Sleep, Truth: truth}
 	at := clienttest.Loopback(t, o.Serve)
 	for _, tt := range []struct {
 		method, path string
 		least        time.Duration
-	}{{"GET", "/b/o", 30 * time.Millisecond}, {"PUT", "/b/o", 5 * time.Millisecond}, {"GET", "/b?list-type=2", 5 * time.Millisecond}, {"PUT", "/b", 0}, {"GET", "/b/.cnsbench-owner", 0},
+	}{{"GET", "/b/o", 30 * time.Millisecond}, {"PUT", "/b/o", 5 * time.Millisecond},
+		{"GET", "/b?list-type=2", 5 * time.Millisecond}, {"PUT", "/b", 0}, {"GET", "/b/.cnsbench-owner", 0},
 		{"GET", "/auth/v1.0", 0}, {"GET", CountsPath, 0}} {
 		if took := ask(t, tt.method, at+tt.path); took < tt.least {
 			t.Errorf("%s %s took %v, want at least %v", tt.method, tt.path, took, tt.least)
@@ -102,7 +104,8 @@ func TestDrawsAreAFunctionOfTheSeed(t *testing.T) {
 // So many are dealt with at a time: capacity is concurrency over time of service.
 func TestConcurrency(t *testing.T) {
 	truth := &Truth{}
-	at := clienttest.Loopback(t, Options{Size: 1, Delays: map[string]dist.Dist{"GET": parsed(t, "20ms")}, Concurrency: 2, Sleep: clienttest.Sleep, Truth: truth}.Serve)
+	at := clienttest.Loopback(t, Options{Size: 1, Delays: map[string]dist.Dist{"GET": parsed(t, "20ms")},
+		Concurrency: 2, Sleep: clienttest.Sleep, Truth: truth}.Serve)
 	began := time.Now()
 	var wait sync.WaitGroup
 	for range 10 {
@@ -121,7 +124,8 @@ func TestConcurrency(t *testing.T) {
 // A stall holds what comes in it to its end, and nothing before or after.
 func TestStall(t *testing.T) {
 	truth := &Truth{}
-	at := clienttest.Loopback(t, Options{Size: 1, StallAt: 200 * time.Millisecond, StallFor: 300 * time.Millisecond, Sleep: clienttest.Sleep, Truth: truth}.Serve)
+	at := clienttest.Loopback(t, Options{Size: 1, StallAt: 200 * time.Millisecond, StallFor: 300 * time.Millisecond,
+		Sleep: clienttest.Sleep, Truth: truth}.Serve)
 	ask(t, "PUT", at+"/b") // no operation: the clock does not begin
 	time.Sleep(250 * time.Millisecond)
 	ask(t, "GET", at+"/b/o")

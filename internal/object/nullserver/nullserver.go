@@ -46,7 +46,7 @@ func (o Options) Serve(ctx context.Context, l net.Listener) error {
 		}
 		go func() {
 			defer s.remove(c)
-			_ = s.serve(ctx, c) // the client's affair
+			_ = s.serve(ctx, c) // errors are the client's concern
 		}()
 	}
 }
@@ -150,7 +150,7 @@ func (k *conn) readHead() (request, error) {
 	}
 	f := bytes.Fields(line)
 	if len(f) != 3 {
-		return q, fmt.Errorf("%q is no request", line)
+		return q, fmt.Errorf("invalid request %q", line)
 	}
 	q.method, q.path = string(f[0]), string(f[1])
 	q.path, q.query, _ = strings.Cut(q.path, "?")
@@ -217,7 +217,8 @@ func (k *conn) answer(q request) error {
 	k.count(&q, object)
 	switch {
 	case strings.HasPrefix(q.path, "/auth/"):
-		return k.send("200 OK", "X-Auth-Token: null\r\nX-Storage-Url: http://"+k.c.LocalAddr().String()+"/v1/AUTH_null\r\n", nil)
+		return k.send("200 OK", "X-Auth-Token: null\r\nX-Storage-Url: "+
+			"http://"+k.c.LocalAddr().String()+"/v1/AUTH_null\r\n", nil)
 	case q.method == "GET" && object == client.Marker:
 		return k.send("200 OK", "", []byte(client.Mark))
 	case q.method == "GET" && object == "":

@@ -9,5 +9,6 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	clienttest.Run(t, clienttest.Options{Store: &nullstore.Store{Size: 10000, Clock: op.NewClock()}, PartSize: 8192, Chunked: true})
+	clienttest.Run(t, clienttest.Options{Store: &nullstore.Store{Size: 10000, Clock: op.NewClock()}, PartSize: 8192,
+		Chunked: true})
 }

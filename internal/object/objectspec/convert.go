@@ -15,9 +15,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// Convert makes a Benchmark with one object workload of a workload of object
-// storage. What a Benchmark cannot say as it stands is told in notes; what it
-// cannot say at all is an error.
+// Convert makes a Benchmark with one object workload. The notes list what the Benchmark expresses differently; what
+// it cannot express is an error.
 func Convert(w *model.Workload) (*v1alpha1.Benchmark, []string, error) {
 	c := converted{}
 	spec := &v1alpha1.ObjectSpec{}
@@ -27,7 +26,8 @@ func Convert(w *model.Workload) (*v1alpha1.Benchmark, []string, error) {
 		stage := v1alpha1.ObjectStage{Name: c.name(s.Name, &c.stages), ClosureDelay: durationOf(s.Closure)}
 		c.works = nil
 		if len(s.Scale) > 0 {
-			c.note("stage %q is carried out once, with its work's own number of workers: a Study goes through several", s.Name)
+			c.note("stage %q is carried out once, with its work's own number of workers: a Study goes through "+
+				"several", s.Name)
 		}
 		for j := range s.Works {
 			work := &s.Works[j]
@@ -51,7 +51,8 @@ func Convert(w *model.Workload) (*v1alpha1.Benchmark, []string, error) {
 	}
 	b := &v1alpha1.Benchmark{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Benchmark"}}
 	b.Name = nameOf(w.Name)
-	b.Spec.Actions = []v1alpha1.Action{{Name: "objects", CreateObjSpec: &v1alpha1.CreateObjSpec{Workload: "object", ObjectSpec: spec}}}
+	b.Spec.Actions = []v1alpha1.Action{{Name: "objects",
+		CreateObjSpec: &v1alpha1.CreateObjSpec{Workload: "object", ObjectSpec: spec}}}
 	return b, c.notes, nil
 }
 
@@ -100,7 +101,7 @@ func (c *converted) name(text string, used *[]string) v1alpha1.Name {
 		name = fmt.Sprintf("%s-%d", first, n)
 	}
 	if name != text {
-		c.note("the stage or work %q is called %s", text, name)
+		c.note("the stage or work %q is renamed %s", text, name)
 	}
 	*used = append(*used, name)
 	return v1alpha1.Name(name)
@@ -126,7 +127,8 @@ func bytesOf(n int64) *resource.Quantity {
 }
 
 func (c *converted) work(w *model.Work) (*v1alpha1.ObjectWork, error) {
-	out := &v1alpha1.ObjectWork{Type: string(w.Kind), Workers: int32(w.Workers), RampUp: durationOf(w.RampUp), Runtime: durationOf(w.Runtime), RampDown: durationOf(w.RampDown),
+	out := &v1alpha1.ObjectWork{Type: string(w.Kind), Workers: int32(w.Workers), RampUp: durationOf(w.RampUp),
+		Runtime: durationOf(w.Runtime), RampDown: durationOf(w.RampDown),
 		TotalBytes: bytesOf(w.TotalBytes), Rate: w.RateText}
 	if w.Name != string(w.Kind) {
 		out.Name = c.name(w.Name, &c.works)
@@ -163,7 +165,8 @@ func (c *converted) work(w *model.Work) (*v1alpha1.ObjectWork, error) {
 
 func operation(o *model.Op) v1alpha1.ObjectOperation {
 	ratio := int32(o.Weight)
-	out := v1alpha1.ObjectOperation{Type: string(o.Type), Name: v1alpha1.Name(o.GivenName()), Ratio: &ratio, ObjectTarget: target(o, model.ByNone), Verify: o.Verify,
+	out := v1alpha1.ObjectOperation{Type: string(o.Type), Name: v1alpha1.Name(o.GivenName()), Ratio: &ratio,
+		ObjectTarget: target(o, model.ByNone), Verify: o.Verify,
 		Length: bytesOf(o.Length), Within: bytesOf(o.Within), Files: o.Files}
 	if o.InOrder {
 		out.FileSelection = "inOrder"
@@ -179,8 +182,10 @@ func operation(o *model.Op) v1alpha1.ObjectOperation {
 }
 
 func target(o *model.Op, division model.Division) v1alpha1.ObjectTarget {
-	t := v1alpha1.ObjectTarget{Containers: o.Containers.String(), ContainerPrefix: o.ContainerName.Prefix, ContainerSuffix: o.ContainerName.Suffix,
-		ObjectSuffix: o.ObjectName.Suffix, Chunked: o.Chunked, PartSize: bytesOf(o.PartSize), CheckWithin: durationOf(o.CheckWithin)}
+	t := v1alpha1.ObjectTarget{Containers: o.Containers.String(), ContainerPrefix: o.ContainerName.Prefix,
+		ContainerSuffix: o.ContainerName.Suffix,
+		ObjectSuffix:    o.ObjectName.Suffix, Chunked: o.Chunked, PartSize: bytesOf(o.PartSize),
+		CheckWithin: durationOf(o.CheckWithin)}
 	if o.Objects.Kind != 0 {
 		t.Objects = o.Objects.String()
 	}
@@ -210,7 +215,8 @@ func target(o *model.Op, division model.Division) v1alpha1.ObjectTarget {
 func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 	out := &v1alpha1.ObjectStorage{}
 	if len(s.Secrets) > 0 {
-		c.note("credentials stood in the file: they are left out; storage.credentials names a Secret or a file, and the environment has them otherwise")
+		c.note("credentials of the file are left out: storage.credentials names a Secret or a file; without it " +
+			"the environment has them")
 	}
 	for _, m := range []map[string]string{s.Settings, s.Auth} {
 		if v := m["credentials"]; v != "" {

@@ -33,7 +33,7 @@ func fields() []field {
 	}
 }
 
-// hasField says whether a kind of storage has a field of its own.
+// hasField reports whether a kind of storage has a field of its own.
 func hasField(kind string) bool {
 	return slices.ContainsFunc(fields(), func(f field) bool { return f.kind == kind })
 }
@@ -48,7 +48,8 @@ func readS3(o *reader, path string, s *v1alpha1.ObjectStorage, m *model.Store) b
 	}
 	path += ".s3Spec"
 	o.address(path+".endpoint", x.Endpoint)
-	for key, value := range map[string]string{"endpoint": x.Endpoint, "region": x.Region, "signature": x.Signature, "payload": x.Payload} {
+	for key, value := range map[string]string{"endpoint": x.Endpoint, "region": x.Region, "signature": x.Signature,
+		"payload": x.Payload} {
 		set(m.Settings, key, value)
 	}
 	if x.Addressing == virtualHost {
@@ -59,8 +60,9 @@ func readS3(o *reader, path string, s *v1alpha1.ObjectStorage, m *model.Store) b
 }
 
 func writeS3(_ *converted, m *model.Store, out *v1alpha1.ObjectStorage) (err error) {
-	x := &v1alpha1.S3Spec{Endpoint: m.Settings["endpoint"], Region: m.Settings["region"], Signature: m.Settings["signature"],
-		Payload: m.Settings["payload"]}
+	x := &v1alpha1.S3Spec{Endpoint: m.Settings["endpoint"], Region: m.Settings["region"],
+		Signature: m.Settings["signature"],
+		Payload:   m.Settings["payload"]}
 	if m.Settings["path_style_access"] == "false" {
 		x.Addressing = virtualHost
 	}
@@ -91,7 +93,8 @@ func readSwift(o *reader, path string, s *v1alpha1.ObjectStorage, m *model.Store
 }
 
 func writeSwift(_ *converted, m *model.Store, out *v1alpha1.ObjectStorage) (err error) {
-	x := &v1alpha1.SwiftSpec{AuthURL: m.Auth["auth_url"], StorageURL: m.Settings["storage_url"], Username: m.Auth["username"],
+	x := &v1alpha1.SwiftSpec{AuthURL: m.Auth["auth_url"], StorageURL: m.Settings["storage_url"],
+		Username:   m.Auth["username"],
 		Project:    first(m.Auth, "project_name", "tenant_name", "tenant"),
 		UserDomain: first(m.Auth, "user_domain", "domain"), ProjectDomain: first(m.Auth, "project_domain", "domain"),
 		Region: m.Auth["region"], Interface: m.Auth["interface"], Policy: m.Settings["policy"]}
@@ -110,14 +113,15 @@ func readFile(o *reader, path string, s *v1alpha1.ObjectStorage, m *model.Store)
 	set(m.Settings, "root", volumeDir)
 	set(m.Settings, "sync", s.FileSpec.Sync)
 	if o.volume != nil && o.volume != s.FileSpec {
-		o.fail(path+".fileSpec", "", "a second volume for objects cannot be")
+		o.fail(path+".fileSpec", "", "only one volume for objects is supported")
 	}
 	o.volume = s.FileSpec
 	return true
 }
 
 func writeFile(c *converted, m *model.Store, out *v1alpha1.ObjectStorage) error {
-	c.note("the files of storage file were in %s: here they are on a volume of the instance's own, in a directory as there "+
+	c.note("the files of storage file were in %s: here they are on a volume of the instance's own, in a directory "+
+		"as there "+
 		"(fileSpec.storageClass: hostdir); name another class to measure that", m.Settings["root"])
 	out.FileSpec = &v1alpha1.ObjectFileSpec{StorageClass: "hostdir", Sync: m.Settings["sync"]}
 	return nil
@@ -160,9 +164,11 @@ func readOther(o *reader, path string, s *v1alpha1.ObjectStorage, m *model.Store
 	for _, key := range slices.Sorted(maps.Keys(x.Settings)) {
 		switch {
 		case slices.Contains(backend.SecretKeys(), key) || key == "credentials":
-			o.fail(path+".settings", "credentials: {secretName: …} or {file: …}", "credentials do not belong into the settings")
+			o.fail(path+".settings", "credentials: {secretName: …} or {file: …}",
+				"credentials do not belong into the settings")
 		case !slices.Contains(d.Keys, key):
-			o.fail(path+".settings."+key, "there are "+strings.Join(d.Keys, ", "), "storage %s has no setting %q", d.Kind, key)
+			o.fail(path+".settings."+key, "there are "+strings.Join(d.Keys, ", "), "storage %s has no setting %q",
+				d.Kind, key)
 		}
 		m.Settings[key] = x.Settings[key]
 	}

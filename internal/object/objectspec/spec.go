@@ -1,5 +1,5 @@
-// Package objectspec turns the objectSpec of a Benchmark into an object workload, and a workload of COSBench
-// into a Benchmark. It has no side effects.
+// Package objectspec turns the objectSpec of a Benchmark into an object workload, and a COSBench workload into a
+// Benchmark. It has no side effects.
 package objectspec
 
 import (
@@ -103,8 +103,9 @@ func (o *reader) line(path string) int {
 }
 
 // renamed are the fields whose names differ from COSBench's settings.
-var renamed = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown", "partsize": "partSize",
-	"cprefix": "containerPrefix", "oprefix": "objectPrefix"}
+var renamed = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown",
+	"partsize": "partSize",
+	"cprefix":  "containerPrefix", "oprefix": "objectPrefix"}
 
 // words are those of an ObjectSpec.
 var words = model.Words{
@@ -115,8 +116,7 @@ var words = model.Words{
 
 func fieldOf(key string) string { return cmp.Or(renamed[key], key) }
 
-// place is where in the file a problem is: at its field, of the operation or,
-// where it says nothing of it, of its work.
+// place is the path of a problem: its field of the operation, or of the work if the operation does not have it.
 func (o *reader) place(path string, p model.Problem) string {
 	if p.Line == 0 {
 		return path
@@ -140,7 +140,8 @@ func (o *reader) workload(path string, s *v1alpha1.ObjectSpec) *model.Workload {
 	for i := range s.Stages {
 		at := fmt.Sprintf("%s.stages[%d]", path, i)
 		spec := &s.Stages[i]
-		stage := model.Stage{Name: string(spec.Name), Line: o.line(at), Closure: o.duration(at+".closureDelay", spec.ClosureDelay)}
+		stage := model.Stage{Name: string(spec.Name), Line: o.line(at),
+			Closure: o.duration(at+".closureDelay", spec.ClosureDelay)}
 		if len(spec.Works) == 0 {
 			stage.Works = []model.Work{{Name: "delay", Kind: model.Delay, Line: o.line(at)}}
 		}
@@ -156,7 +157,8 @@ func (o *reader) workload(path string, s *v1alpha1.ObjectSpec) *model.Workload {
 // shared refuses what several instances cannot share.
 func (o *reader) shared(path string, c *v1alpha1.CreateObjSpec, w *model.Workload) {
 	if o.volume != nil && c.Count > 1 {
-		o.fail(path+".count", "count: 1, or an action for each", "several instances share one object workload, but each would have files on a volume of its own")
+		o.fail(path+".count", "count: 1, or an action for each",
+			"instances share one object workload, but each has a volume of its own for its files")
 	}
 	least := 0
 	for _, s := range w.Stages {
@@ -183,21 +185,25 @@ func inJSON(v any) []byte {
 // variables of the template that hold what was resolved.
 func (o *reader) variables(w *model.Workload, seed uint64) map[string]string {
 	mounts := []corev1.VolumeMount{{Name: "config", MountPath: "/config"}, {Name: "output", MountPath: "/output"}}
-	volumes := []map[string]any{{"name": "config", "configMap": map[string]any{"name": "object"}}, {"name": "output", "emptyDir": map[string]any{}}}
+	volumes := []map[string]any{{"name": "config", "configMap": map[string]any{"name": "object"}},
+		{"name": "output", "emptyDir": map[string]any{}}}
 	claim := ""
 	if o.volume != nil {
 		claim = string(inJSON(o.claim()))
 		mounts = append(mounts, corev1.VolumeMount{Name: "data", MountPath: volumeDir})
-		volumes = append(volumes, map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data"}})
+		volumes = append(volumes, map[string]any{"name": "data",
+			"persistentVolumeClaim": map[string]any{"claimName": "data"}})
 	}
 	if o.secret != "" {
 		mounts = append(mounts, corev1.VolumeMount{Name: "credentials", MountPath: credentialsDir, ReadOnly: true})
-		volumes = append(volumes, map[string]any{"name": "credentials", "secret": map[string]any{"secretName": o.secret, "defaultMode": 0o400}})
+		volumes = append(volumes, map[string]any{"name": "credentials",
+			"secret": map[string]any{"secretName": o.secret, "defaultMode": 0o400}})
 	}
 	for i, m := range o.host {
 		name := fmt.Sprintf("host-%d", i)
 		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: hostDir + m.path, ReadOnly: true})
-		volumes = append(volumes, map[string]any{"name": name, "hostPath": map[string]any{"path": m.path, "type": m.kind}})
+		volumes = append(volumes, map[string]any{"name": name,
+			"hostPath": map[string]any{"path": m.path, "type": m.kind}})
 	}
 	return map[string]string{
 		"OBJECT_ORDER":   string(inJSON(coordinator.ShardOrder{Workload: *w, Seed: seed, Grace: grace})),

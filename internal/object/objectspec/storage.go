@@ -30,7 +30,7 @@ func (o *reader) given(path, kind string) string {
 	return hostDir + path
 }
 
-// storage is where a work goes.
+// storage reads the store of a work.
 func (o *reader) storage(path string, s *v1alpha1.ObjectStorage) model.Store {
 	m := model.Store{Settings: map[string]string{}, Auth: map[string]string{}}
 	for _, f := range fields() {
@@ -68,8 +68,7 @@ func set(settings map[string]string, key, value string) {
 	}
 }
 
-// address refuses what is none, and credentials in one. Whether there has to be
-// one the schema says.
+// address refuses invalid addresses, and credentials in one. The schema requires addresses.
 func (o *reader) address(path, text string) {
 	if text == "" {
 		return
@@ -86,7 +85,7 @@ func (o *reader) address(path, text string) {
 func (o *reader) credentials(path string, s *v1alpha1.ObjectStorage, m *model.Store) {
 	c, cluster, d := s.Credentials, o.cluster, backend.Find(m.Kind)
 	switch {
-	case d == nil: // the schema, or its field, has said it
+	case d == nil: // reported by the schema or the field
 	case c != nil && len(d.Variables) == 0:
 		o.fail(path+".credentials", "leave them out", "storage %s needs no credentials", m.Kind)
 	case c == nil && !cluster:
@@ -100,7 +99,8 @@ func (o *reader) credentials(path string, s *v1alpha1.ObjectStorage, m *model.St
 		o.fail(path, "credentials: {secretName: NAME}, with the key "+needed.Key, "%s", needed.Why)
 	case c == nil:
 	case c.SecretName != "" && !cluster:
-		o.fail(path+".credentials.secretName", "file, or the environment", "there are no Secrets on engine %s", o.engine)
+		o.fail(path+".credentials.secretName", "file, or the environment", "there are no Secrets on engine %s",
+			o.engine)
 	case c.File != "" && cluster:
 		o.fail(path+".credentials.file",
 			"kubectl create secret generic NAME --from-literal=accesskey=… --from-literal=secretkey=…, and secretName",
@@ -108,16 +108,15 @@ func (o *reader) credentials(path string, s *v1alpha1.ObjectStorage, m *model.St
 	case c.File != "":
 		m.Settings["credentials"] = o.given(c.File, "File")
 	case o.secret != "" && o.secret != c.SecretName:
-		o.fail(path+".credentials.secretName", "", "a second Secret beside %q cannot be", o.secret)
+		o.fail(path+".credentials.secretName", "", "only one Secret is supported, and %q is another", o.secret)
 	default:
 		o.secret = c.SecretName
 		m.Settings["credentials"] = credentialsDir
 	}
 }
 
-// places are the containers that an object workload makes, as this machine
-// reaches their stores: what the program finds below hostDir is here, and of
-// what a Secret has the environment must tell.
+// places are the containers that an object workload makes, with the stores as this machine reaches them: paths below
+// hostDir become this machine's, and credentials of a Secret must come from the environment.
 func places(w *model.Workload) []model.Place {
 	made := model.Places(w, backend.Traits)
 	for i := range made {

@@ -54,20 +54,21 @@ var specialOps = map[model.WorkKind]struct {
 }
 
 func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1alpha1.ObjectSpec) model.Work {
-	w := model.Work{Kind: model.WorkKind(s.Type), Name: string(s.Name), Workers: int(s.Workers), Line: o.line(path), RateText: s.Rate,
-		Interval: o.positive(path+".interval", s.Interval), RampUp: o.duration(path+".rampUp", s.RampUp), Runtime: o.duration(path+".runtime", s.Runtime),
-		RampDown: o.duration(path+".rampDown", s.RampDown), TotalBytes: o.bytes(path+".totalBytes", s.TotalBytes), MaxFailures: 200_000}
+	w := model.Work{Kind: model.WorkKind(s.Type), Name: string(s.Name), Workers: int(s.Workers), Line: o.line(path),
+		Interval: o.positive(path+".interval", s.Interval), RateText: s.Rate, MaxFailures: 200_000,
+		RampUp: o.duration(path+".rampUp", s.RampUp), Runtime: o.duration(path+".runtime", s.Runtime),
+		RampDown: o.duration(path+".rampDown", s.RampDown), TotalBytes: o.bytes(path+".totalBytes", s.TotalBytes)}
 	if w.Name == "" {
 		w.Name = s.Type
 	}
 	if s.Type != string(model.Normal) && specialOps[w.Kind].op == "" {
-		w.Kind = model.Delay // the schema has said that there is no such type
+		w.Kind = model.Delay // reported by the schema
 		return w
 	}
 	if w.Interval < time.Second {
 		o.fail(path+".interval", "at least 1s", "the interval %v is too short", w.Interval)
 	}
-	special, isSpecial := specialOps[w.Kind]
+	_, isSpecial := specialOps[w.Kind]
 	if isSpecial {
 		w.MaxFailures = 0
 	}
@@ -88,50 +89,62 @@ func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1a
 		w.Store = o.storage(path+".storage", s.Storage)
 	}
 	if isSpecial {
-		for field, given := range map[string]bool{"operations": len(s.Operations) > 0, "rate": s.Rate != "", "runtime": s.Runtime != nil,
-			"rampUp": s.RampUp != nil, "rampDown": s.RampDown != nil, "totalOps": s.TotalOps != nil, "totalBytes": s.TotalBytes != nil} {
-			if given {
-				o.fail(path+"."+field, "it goes once through all that its selectors cover", "a work of type %s has no %s", s.Type, field)
-			}
-		}
-		if s.Division == string(model.ByNone) {
-			o.fail(path+".division", "leave it out", "undivided, each worker of a work of type %s would do all of it", s.Type)
-		}
-		op := model.Op{Type: special.op, Name: string(special.op), Weight: 100, Division: special.division, Line: o.line(path)}
-		if o.target(path, &op, &s.ObjectTarget); op.Division == model.ByNone {
-			op.Division = special.division // that it cannot be was said
-		}
-		w.Ops = []model.Op{op}
-		return w
+		o.special(path, &w, s)
+	} else {
+		o.operations(path, &w, s)
 	}
-	o.operations(path, &w, s)
 	return w
 }
 
-// operations of a normal work. What stands beside them holds for all that do
-// not say otherwise.
+// special reads the one operation of a work that is not normal.
+func (o *reader) special(path string, w *model.Work, s *v1alpha1.ObjectWork) {
+	for field, given := range map[string]bool{"operations": len(s.Operations) > 0, "rate": s.Rate != "",
+		"runtime": s.Runtime != nil, "rampUp": s.RampUp != nil, "rampDown": s.RampDown != nil,
+		"totalOps": s.TotalOps != nil, "totalBytes": s.TotalBytes != nil} {
+		if given {
+			o.fail(path+"."+field, "it goes once through all that its selectors cover",
+				"a work of type %s has no %s", s.Type, field)
+		}
+	}
+	if s.Division == string(model.ByNone) {
+		o.fail(path+".division", "leave it out",
+			"without a division each worker of a work of type %s does all of it", s.Type)
+	}
+	special := specialOps[w.Kind]
+	op := model.Op{Type: special.op, Name: string(special.op), Weight: 100, Division: special.division,
+		Line: o.line(path)}
+	if o.target(path, &op, &s.ObjectTarget); op.Division == model.ByNone {
+		op.Division = special.division // the problem was reported
+	}
+	w.Ops = []model.Op{op}
+}
+
+// operations of a normal work. The fields of the work are the defaults of its operations.
 func (o *reader) operations(path string, w *model.Work, s *v1alpha1.ObjectWork) {
 	named := map[string]bool{}
 	for i := range s.Operations {
 		at := fmt.Sprintf("%s.operations[%d]", path, i)
 		x := &s.Operations[i]
 		if !slices.Contains(model.Types, model.OpType(x.Type)) {
-			continue // the schema has said it
+			continue // reported by the schema
 		}
-		op := model.Op{Type: model.OpType(x.Type), Name: string(x.Name), Weight: int(*x.Ratio), Division: model.ByNone, Line: o.line(at)}
+		op := model.Op{Type: model.OpType(x.Type), Name: string(x.Name), Weight: int(*x.Ratio),
+			Division: model.ByNone, Line: o.line(at)}
 		if x.Name != "" {
 			if err := model.CheckOpName(op.Name); err != nil {
 				o.fail(at+".name", "", "%v", err)
 			}
 			if named[op.Name] {
-				o.fail(at+".name", "give each a name of its own, or none", "another operation of the work is called %q", op.Name)
+				o.fail(at+".name", "give each a name of its own, or none",
+					"another operation of the work is called %q", op.Name)
 			}
 			named[op.Name] = true
 		}
 		target := inherit(x.ObjectTarget, s.ObjectTarget, o.file.Has(at+".containerPrefix"))
 		op.Verify = x.Verify
 		o.read(at, &op, x)
-		if op.Files, op.InOrder = o.given(x.Files, "Directory"), x.FileSelection == "inOrder"; op.Type == model.FileWrite && op.Files == "" {
+		if op.Files, op.InOrder = o.given(x.Files, "Directory"),
+			x.FileSelection == "inOrder"; op.Type == model.FileWrite && op.Files == "" {
 			o.fail(at, "files: /DIRECTORY", "a filewrite needs a directory of files")
 		}
 		if op.Type == model.List {
@@ -152,8 +165,10 @@ func (o *reader) operations(path string, w *model.Work, s *v1alpha1.ObjectWork) 
 // inherit completes an operation's target by that of its work. hasPrefix says that the operation has a
 // containerPrefix, which is never empty because the schema has a default.
 func inherit(own, work v1alpha1.ObjectTarget, hasPrefix bool) v1alpha1.ObjectTarget {
-	for _, f := range []struct{ own, work *string }{{&own.Containers, &work.Containers}, {&own.Objects, &work.Objects}, {&own.Sizes, &work.Sizes},
-		{&own.Division, &work.Division}, {&own.ContainerSuffix, &work.ContainerSuffix}, {&own.ObjectSuffix, &work.ObjectSuffix}, {&own.Content, &work.Content}} {
+	for _, f := range []struct{ own, work *string }{{&own.Containers, &work.Containers},
+		{&own.Objects, &work.Objects}, {&own.Sizes, &work.Sizes},
+		{&own.Division, &work.Division}, {&own.ContainerSuffix, &work.ContainerSuffix},
+		{&own.ObjectSuffix, &work.ObjectSuffix}, {&own.Content, &work.Content}} {
 		if *f.own == "" {
 			*f.own = *f.work
 		}
@@ -183,15 +198,15 @@ func (o *reader) read(path string, op *model.Op, x *v1alpha1.ObjectOperation) {
 	switch {
 	case op.Length == 0 && op.Within == 0:
 	case op.Type != model.Read:
-		o.fail(path, "length and within are for reads", "%s of a part of an object cannot be", op.Type)
+		o.fail(path, "length and within are for reads", "%s of a range is not supported", op.Type)
 	case op.Within == 0 || op.Length == 0:
-		o.fail(path, "give length and within, the size of the objects that are read", "a read of a part says how much of how much")
+		o.fail(path, "give length and within, the size of the objects that are read", "a range read needs both")
 	case op.Length > op.Within:
-		o.fail(path+".length", "", "a part of %d bytes is longer than the %d bytes that it is of", op.Length, op.Within)
+		o.fail(path+".length", "", "a range of %d bytes is longer than the object of %d bytes", op.Length, op.Within)
 	}
 }
 
-// target takes which containers and objects are meant, and what is written.
+// target reads the containers, the objects and the content.
 func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 	op.ContainerName = model.Name{Prefix: t.ContainerPrefix, Suffix: t.ContainerSuffix}
 	op.ObjectName = model.Name{Prefix: "myobjects", Suffix: t.ObjectSuffix}
@@ -228,12 +243,12 @@ func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 			op.PartSize = 5 << 20
 		}
 		if op.PartSize%4096 != 0 {
-			o.fail(path+".partSize", "such as 5Mi", "a part of %d bytes is no multiple of 4Ki", op.PartSize)
+			o.fail(path+".partSize", "such as 5Mi", "a part of %d bytes is not a multiple of 4Ki", op.PartSize)
 		}
 	}
 }
 
-// checks are those of the target that have a meaning after the operation.
+// checks are those of the target that apply to the operation.
 func (o *reader) checks(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 	for _, name := range t.Checks {
 		if c := model.IntegrityCheck(name); c.Fits(op.Type) {
@@ -249,7 +264,7 @@ func (o *reader) checks(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 
 func (o *reader) selector(path, field, text string) selector.Spec {
 	if text == "" {
-		o.fail(path, "such as "+field+": u(1,32)", "it does not say which %s", field)
+		o.fail(path, "such as "+field+": u(1,32)", "%s are missing", field)
 		return selector.Spec{}
 	}
 	s, err := selector.Parse(text)

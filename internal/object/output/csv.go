@@ -18,11 +18,14 @@ import (
 )
 
 // workloadColumns and the two rows of a stage's header are COSBench's.
-var workloadColumns = []string{"Stage", "Op-Name", "Op-Type", "Op-Count", "Byte-Count", "Avg-ResTime", "Avg-ProcTime", "60%-ResTime", "80%-ResTime",
-	"90%-ResTime", "95%-ResTime", "99%-ResTime", "100%-ResTime", "Throughput", "Bandwidth", "Succ-Ratio", "Status", "Detailed Status"}
+var workloadColumns = []string{"Stage", "Op-Name", "Op-Type", "Op-Count", "Byte-Count", "Avg-ResTime", "Avg-ProcTime",
+	"60%-ResTime", "80%-ResTime",
+	"90%-ResTime", "95%-ResTime", "99%-ResTime", "100%-ResTime", "Throughput", "Bandwidth", "Succ-Ratio", "Status",
+	"Detailed Status"}
 
 // stageMetrics are the groups of columns of a stage's file.
-var stageMetrics = []string{"Op-Count", "Byte-Count", "Avg-ResTime", "Avg-ProcTime", "Throughput", "Bandwidth", "Succ-Ratio"}
+var stageMetrics = []string{"Op-Count", "Byte-Count", "Avg-ResTime", "Avg-ProcTime", "Throughput", "Bandwidth",
+	"Succ-Ratio"}
 
 // opOf is what COSBench calls an operation, and its type: what a special work
 // does is of the work's own type, and named by both; a normal one's without names of their own are
@@ -219,8 +222,10 @@ func histogramCSV(result *loadgen.Result) ([]byte, error) {
 			}
 			for k := range figures {
 				name, _ := opOf(w.Work, &w.Work.Ops[k])
-				rows[0] = append(rows[0], fmt.Sprintf("%s-w%d-%s-%s", stageID(i+1, s.Name), j+1, w.Work.Name, name), "(%)")
-				counts, all = append(counts, steps(figures[k].Cell.Response)), append(all, figures[k].Cell.Response.N()+figures[k].Lost)
+				rows[0] = append(rows[0], fmt.Sprintf("%s-w%d-%s-%s", stageID(i+1, s.Name), j+1, w.Work.Name, name),
+					"(%)")
+				counts, all = append(counts, steps(figures[k].Cell.Response)),
+					append(all, figures[k].Cell.Response.N()+figures[k].Lost)
 			}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Hosts writes the run of a fleet: each host's figures as instances of its own,
-// the rows of COSBench's files of all together. It is fleet's Observer.
+// Hosts is the coordinator.Observer that writes a run: each host's figures as its own instances, COSBench's files for
+// all together.
 type Hosts struct {
 	*Recorder
 	hosts []*host
@@ -28,7 +28,7 @@ func NewHosts(r *Recorder, n int) *Hosts {
 	return h
 }
 
-// StageBegan tells that a stage is being made ready.
+// StageBegan reports that a stage is prepared.
 func (h *Hosts) StageBegan(s *model.Stage, _ op.Time) { h.next(s) }
 
 // Second adds a row of COSBench's file.
@@ -53,7 +53,8 @@ type host struct{ Recorder }
 func (h *host) Began(s *model.Stage, intended, at op.Time, err int64) {
 	for _, w := range s.Works {
 		if w.Kind != model.Delay {
-			h.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name, h.host), Container: "workers", Intended: intended, At: at, Err: err})
+			h.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name, h.host), Container: "workers",
+				Intended: intended, At: at, Err: err})
 		}
 	}
 }
@@ -121,7 +122,8 @@ func hostRows(w io.Writer, h *loadgen.HostResult) error {
 		}
 		all := loadgen.Figures{Cell: loadgen.NewCell()}
 		for _, f := range figures {
-			all.OK, all.Failed, all.Lost, all.Bytes, all.Window = all.OK+f.OK, all.Failed+f.Failed, all.Lost+f.Lost, all.Bytes+f.Bytes, f.Window
+			all.OK, all.Failed, all.Lost, all.Bytes, all.Window = all.OK+f.OK, all.Failed+f.Failed, all.Lost+f.Lost,
+				all.Bytes+f.Bytes, f.Window
 			if err := all.Cell.Response.Merge(f.Cell.Response); err != nil {
 				return err
 			}
@@ -130,8 +132,10 @@ func hostRows(w io.Writer, h *loadgen.HostResult) error {
 		if h.Start.Known() {
 			late = fmt.Sprintf("%s ± %s", Duration(int64(h.Start-h.Intended)), Duration(h.StartErr))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%.1f\t%.2f\t%s\t%s\t%s\t%.0f %%\t%s\t\n", h.Name, h.Works[i].Work.Name, h.Host, h.Works[i].Work.Workers, all.OK, all.Failed, all.Lost,
-			all.PerSecond(), all.Bandwidth()/1e6, response(&all, 0.5), response(&all, 0.99), late, 100*h.Usage.Busy(), verdict(h))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%.1f\t%.2f\t%s\t%s\t%s\t%.0f %%\t%s\t\n", h.Name,
+			h.Works[i].Work.Name, h.Host, h.Works[i].Work.Workers, all.OK, all.Failed, all.Lost,
+			all.PerSecond(), all.Bandwidth()/1e6, response(&all, 0.5), response(&all, 0.99), late, 100*h.Usage.Busy(),
+			verdict(h))
 	}
 	return nil
 }

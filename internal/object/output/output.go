@@ -14,21 +14,20 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Recorder writes a run into a bundle while it goes on. It is load's Observer.
+// Recorder is the loadgen.Observer that writes a run into a bundle.
 type Recorder struct {
 	Writer *bundle.Writer
 	Start  time.Time // of the run, for the clock in the CSV files
-	// Tell is given lines for people; nil: nobody.
+	// Tell receives lines for the terminal; nil: no output.
 	Tell func(line string)
 
-	host   int              // whose figures these are
+	host   int              // the host of these figures
 	stages int              // that have begun
 	sheet  *sheet           // of this stage; nil: none is written
 	held   map[string]*told // the last second of each work's instance, which is not written yet
 }
 
-// told is what was told of a work: its rates times their ns, in load's order, for
-// histograms would be memory that nobody asks for.
+// told sums up the reported seconds of a work: its rates times their ns, in loadgen's order.
 type told struct {
 	action   string
 	from, to op.Time
@@ -67,7 +66,8 @@ func (r *Recorder) StageBegan(s *model.Stage, at op.Time) {
 	r.next(s)
 	for _, w := range s.Works {
 		if w.Kind != model.Delay {
-			r.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name, r.host), Container: "workers", Intended: at, At: at})
+			r.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name, r.host), Container: "workers",
+				Intended: at, At: at})
 		}
 	}
 }

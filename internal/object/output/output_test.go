@@ -28,24 +28,27 @@ func histogram(v float64, n int64) *hist.Histogram {
 }
 
 func cell(n, bytes int64, response, first float64) *loadgen.Cell {
-	return &loadgen.Cell{N: n, Bytes: bytes, Attempts: n, Response: histogram(response, n), Service: histogram(response, n), Connect: hist.New(),
+	return &loadgen.Cell{N: n, Bytes: bytes, Attempts: n, Response: histogram(response, n),
+		Service: histogram(response, n), Connect: hist.New(),
 		First: histogram(first, n), Drain: hist.New(), Late: hist.New()}
 }
 
 // result has a work of reads and writes over 10 s, of which some failed, were
 // lost, or were outside the window; a stage that failed; and one that was skipped.
 func result() *loadgen.Result {
-	work := &model.Work{Name: "main", Kind: model.Normal, Ops: []model.Op{{Type: model.Read, Name: "read"}, {Type: model.Read, Name: "read-2"}}}
+	work := &model.Work{Name: "main", Kind: model.Normal,
+		Ops: []model.Op{{Type: model.Read, Name: "read"}, {Type: model.Read, Name: "read-2"}}}
 	lost := cell(5, 0, 0, 0)
 	lost.Response = hist.New()
 	return &loadgen.Result{Stages: []loadgen.StageResult{
-		{Name: "main", Began: 0, Ended: op.Time(12 * time.Second), Works: []loadgen.WorkResult{{Work: work, From: op.Time(time.Second), To: op.Time(11 * time.Second),
-			Cells: loadgen.Cells{
-				{Op: 0, Label: "200", OK: true}:             cell(95, 95_000, 2.5, 1.25),
-				{Op: 0, Label: "503 SlowDown"}:              cell(5, 0, 1, 1),
-				{Op: 0, Label: loadgen.Dropped, Lost: true}: lost,
-				{Op: 0, Label: "200", OK: true, Ramp: true}: cell(1000, 1e6, 9, 9),
-			}}}},
+		{Name: "main", Began: 0, Ended: op.Time(12 * time.Second),
+			Works: []loadgen.WorkResult{{Work: work, From: op.Time(time.Second), To: op.Time(11 * time.Second),
+				Cells: loadgen.Cells{
+					{Op: 0, Label: "200", OK: true}:             cell(95, 95_000, 2.5, 1.25),
+					{Op: 0, Label: "503 SlowDown"}:              cell(5, 0, 1, 1),
+					{Op: 0, Label: loadgen.Dropped, Lost: true}: lost,
+					{Op: 0, Label: "200", OK: true, Ramp: true}: cell(1000, 1e6, 9, 9),
+				}}}},
 		{Name: "broken", Began: op.Time(12 * time.Second), Ended: op.Time(13 * time.Second), Err: errors.New("no")},
 		{Name: "late", Skipped: true},
 	}}
@@ -60,8 +63,10 @@ func TestWorkloadCSV(t *testing.T) {
 	want := [][]string{
 		strings.Split("Stage,Op-Name,Op-Type,Op-Count,Byte-Count,Avg-ResTime,Avg-ProcTime,60%-ResTime,80%-ResTime,90%-ResTime,95%-ResTime,99%-ResTime,100%-ResTime,Throughput,Bandwidth,Succ-Ratio,Status,Detailed Status", ","),
 		strings.Split("s1-main,read,read,95,95000,2.5,1.25,2.5,2.5,2.5,2.5,Infinity,Infinity,9.5,9500,90.48%,completed,launching @ 2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
-		strings.Split("s1-main,read,read,0,0,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,0,0,N/A,completed,launching @ 2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
-		append(append([]string{"s2-broken"}, none...), "failed", "launching @ 2026-11-22 01:02:15", "failed @ 2026-11-22 01:02:16"),
+		strings.Split("s1-main,read,read,0,0,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,0,0,N/A,completed,launching @ "+
+			"2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
+		append(append([]string{"s2-broken"}, none...), "failed", "launching @ 2026-11-22 01:02:15",
+			"failed @ 2026-11-22 01:02:16"),
 		append(append([]string{"s3-late"}, none...), "cancelled"),
 	}
 	if d := cmp.Diff(want, rowsOf(t, text)); d != "" {
@@ -96,11 +101,13 @@ func TestOpOf(t *testing.T) {
 		{model.Cleanup, model.Delete, "cleanup-delete", "cleanup"},
 		{model.Dispose, model.RemoveContainer, "dispose-delete", "dispose"},
 	} {
-		if name, of := opOf(&model.Work{Kind: tt.kind}, &model.Op{Type: tt.op, Name: string(tt.op) + "-2"}); name != tt.name || of != tt.of {
+		if name, of := opOf(&model.Work{Kind: tt.kind},
+			&model.Op{Type: tt.op, Name: string(tt.op) + "-2"}); name != tt.name || of != tt.of {
 			t.Errorf("%s of %s: %s, %s", tt.op, tt.kind, name, of)
 		}
 	}
-	if name, of := opOf(&model.Work{Kind: model.Normal}, &model.Op{Type: model.Read, Name: "small"}); name != "small" || of != "read" {
+	if name, of := opOf(&model.Work{Kind: model.Normal},
+		&model.Op{Type: model.Read, Name: "small"}); name != "small" || of != "read" {
 		t.Errorf("small: %s, %s", name, of)
 	}
 }
@@ -115,7 +122,8 @@ func TestHistogramCSV(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.Stages[0].Works = append(r.Stages[0].Works, loadgen.WorkResult{Work: &model.Work{Name: "p", Kind: model.Prepare, Ops: []model.Op{{Type: model.Write, Name: "write"}}}})
+	r.Stages[0].Works = append(r.Stages[0].Works, loadgen.WorkResult{Work: &model.Work{Name: "p", Kind: model.Prepare,
+		Ops: []model.Op{{Type: model.Write, Name: "write"}}}})
 	text, err := histogramCSV(r)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +134,8 @@ func TestHistogramCSV(t *testing.T) {
 	if err := c.Response.Record(int64(600 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if text, err = histogramCSV(r); err != nil || !strings.HasSuffix(string(text), "\n499990~500000,0,94.34%,0,0%\n500000~+INF,1,95.28%,0,0%\n") {
+	if text, err = histogramCSV(r); err != nil || !strings.HasSuffix(string(text),
+		"\n499990~500000,0,94.34%,0,0%\n500000~+INF,1,95.28%,0,0%\n") {
 		t.Errorf("it ends with %s, %v", text[max(0, len(text)-100):], err)
 	}
 }
@@ -138,27 +147,32 @@ func TestStageCSV(t *testing.T) {
 	writes := model.Work{Name: "writes", Kind: model.Prepare, Ops: []model.Op{{Type: model.Write, Name: "write"}}}
 	start := time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC)
 	dir := filepath.Join(t.TempDir(), "bundle")
-	w, err := bundle.Create(dir, bundle.Run{ID: "r", Name: "x", Engine: bundle.Objects, BarrierAt: op.Never, EndedAt: op.Never})
+	w, err := bundle.Create(dir, bundle.Run{ID: "r", Name: "x", Engine: bundle.Objects, BarrierAt: op.Never,
+		EndedAt: op.Never})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &Recorder{Writer: w, Start: start}
 	at := func(s float64) op.Time { return op.Time(s * 1e9) }
 	told := func(w *model.Work, from, to float64, n int64) {
-		r.Second("main", w, at(from), at(to), loadgen.Cells{{Label: "200", OK: true}: cell(n, 1000*n, 2.5, 1.25), {Label: "503"}: cell(n, 0, 1, 1)})
+		r.Second("main", w, at(from), at(to), loadgen.Cells{{Label: "200", OK: true}: cell(n, 1000*n, 2.5, 1.25),
+			{Label: "503"}: cell(n, 0, 1, 1)})
 	}
 	r.StageBegan(&model.Stage{Name: "before", Works: []model.Work{reads}}, at(0))
 	r.StageEnded(&loadgen.StageResult{Name: "before", Ended: at(1)})
-	r.StageBegan(&model.Stage{Name: "main", Works: []model.Work{reads, {Name: "wait", Kind: model.Delay}, writes}}, at(1.9))
+	r.StageBegan(&model.Stage{Name: "main", Works: []model.Work{reads, {Name: "wait", Kind: model.Delay}, writes}},
+		at(1.9))
 	told(&reads, 2, 3.01, 101)
-	ramp := loadgen.Cells{{Label: "200", OK: true, Ramp: true}: cell(30, 30_000, 2.5, 1.25), {Label: "200", OK: true}: cell(20, 20_000, 2.5, 1.25), {Label: "503", Ramp: true}: cell(50, 0, 1, 1)}
+	ramp := loadgen.Cells{{Label: "200", OK: true, Ramp: true}: cell(30, 30_000, 2.5, 1.25),
+		{Label: "200", OK: true}: cell(20, 20_000, 2.5, 1.25), {Label: "503", Ramp: true}: cell(50, 0, 1, 1)}
 	r.Second("main", &reads, at(3.01), at(4), ramp) // before the other of the first
 	told(&writes, 2, 3, 10)
 	told(&writes, 3, 3.5, 5) // and has ended
 	told(&reads, 4, 5, 40)
 	told(&reads, 5, 5.5, 20)
 	told(&reads, 5.5, 5.501, 3) // is no second of its own
-	r.StageEnded(&loadgen.StageResult{Name: "main", Ended: at(5.501), Works: []loadgen.WorkResult{{Work: &reads, Ended: at(5.501)}, {Work: &writes, Ended: at(3.5)}}})
+	r.StageEnded(&loadgen.StageResult{Name: "main", Ended: at(5.501),
+		Works: []loadgen.WorkResult{{Work: &reads, Ended: at(5.501)}, {Work: &writes, Ended: at(3.5)}}})
 	if err := w.Close(func(*bundle.Run) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +205,8 @@ func TestStageCSV(t *testing.T) {
 			steps = append(steps, float64(s.Step)/1e9, s.Points[0].Value)
 		}
 	}
-	if d := cmp.Diff([]float64{1.01, 100, 0.99, 50 / 0.99, 1, 40, 0.501, 23 / 0.501}, steps, cmpopts.EquateApprox(1e-9, 0)); d != "" {
+	if d := cmp.Diff([]float64{1.01, 100, 0.99, 50 / 0.99, 1, 40, 0.501, 23 / 0.501}, steps,
+		cmpopts.EquateApprox(1e-9, 0)); d != "" {
 		t.Error(d)
 	}
 	if files, err := os.ReadDir(filepath.Join(dir, "raw", "cosbench", "csv")); err != nil || len(files) != 1 {
@@ -218,7 +233,8 @@ func TestTable(t *testing.T) {
 	if err := Write(&b, result()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2.5 ms", "∞", "main/main read: 5 × 503 SlowDown", "main/main read: 5 × dropped", "skipped"} {
+	for _, want := range []string{"2.5 ms", "∞", "main/main read: 5 × 503 SlowDown", "main/main read: 5 × dropped",
+		"skipped"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
@@ -226,7 +242,8 @@ func TestTable(t *testing.T) {
 }
 
 func TestDuration(t *testing.T) {
-	for ns, want := range map[int64]string{900: "0.9 µs", 12_345: "12.3 µs", 2_500_000: "2.5 ms", 67_400_000: "67.4 ms", 2_250_000_000: "2.25 s", 150e9: "2m30s"} {
+	for ns, want := range map[int64]string{900: "0.9 µs", 12_345: "12.3 µs", 2_500_000: "2.5 ms",
+		67_400_000: "67.4 ms", 2_250_000_000: "2.25 s", 150e9: "2m30s"} {
 		if got := Duration(ns); got != want {
 			t.Errorf("%d: %q, want %q", ns, got, want)
 		}
@@ -234,7 +251,8 @@ func TestDuration(t *testing.T) {
 }
 
 func TestNamesInTheBundle(t *testing.T) {
-	for in, want := range map[[2]string]string{{"main", "main"}: "main-0", {"main", "reads"}: "main.reads-0", {"a b/c", "x"}: "a_b_c.x-0"} {
+	for in, want := range map[[2]string]string{{"main", "main"}: "main-0", {"main", "reads"}: "main.reads-0",
+		{"a b/c", "x"}: "a_b_c.x-0"} {
 		if got := Instance(in[0], in[1], 0); got != want {
 			t.Errorf("%v: %q, want %q", in, got, want)
 		}

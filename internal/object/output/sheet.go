@@ -17,7 +17,7 @@ type sheet struct {
 	file    string
 	works   []*model.Work                // that have operations
 	start   op.Time                      // of the first second
-	rows    map[int][]loadgen.WorkResult // by second and work; To is 0 before it is told of
+	rows    map[int][]loadgen.WorkResult // by second and work; To is 0 before it receives
 	next    int                          // the first row that is not written
 	version int                          // of the last one that is
 }

@@ -25,15 +25,18 @@ func Write(out io.Writer, r *loadgen.Result) error {
 			}
 			for k := range figures {
 				f := &figures[k]
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.1f\t%.2f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Name, s.Works[j].Work.Name, f.Name, f.OK, f.Failed, f.Lost,
-					f.PerSecond(), f.Bandwidth()/1e6, response(f, 0.5), response(f, 0.9), response(f, 0.99), response(f, 0.999), response(f, 1), firstByte(f, 0.5), firstByte(f, 0.99))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.1f\t%.2f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", s.Name,
+					s.Works[j].Work.Name, f.Name, f.OK, f.Failed, f.Lost,
+					f.PerSecond(), f.Bandwidth()/1e6, response(f, 0.5), response(f, 0.9), response(f, 0.99),
+					response(f, 0.999), response(f, 1), firstByte(f, 0.5), firstByte(f, 0.99))
 			}
 		}
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "\nTimes are responses: of open loops from when an operation was due, of closed ones from when it began.")
+	fmt.Fprintln(out, "\nTimes are responses: of open loops from when an operation was due, of closed ones from "+
+		"when it began.")
 	for i := range r.Stages {
 		s := &r.Stages[i]
 		if a, ok := s.Assess(); ok {
@@ -50,8 +53,7 @@ func Write(out io.Writer, r *loadgen.Result) error {
 	return failures(out, r)
 }
 
-// checks says of each operation's checks how many there were, and what was not
-// as it had to be.
+// checks prints, for each operation, how many checks there were and their violations.
 func checks(out io.Writer, r *loadgen.Result) error {
 	for i := range r.Stages {
 		for j := range r.Stages[i].Works {
@@ -62,7 +64,8 @@ func checks(out io.Writer, r *loadgen.Result) error {
 			}
 			for _, f := range figures {
 				for k := range f.Checks {
-					fmt.Fprintf(out, "%s/%s %s: %s\n", r.Stages[i].Name, w.Work.Name, f.Name, check(&f.Checks[k], w.Work.Ops[f.Op].CheckWithin))
+					fmt.Fprintf(out, "%s/%s %s: %s\n", r.Stages[i].Name, w.Work.Name, f.Name,
+						check(&f.Checks[k], w.Work.Ops[f.Op].CheckWithin))
 				}
 			}
 		}

@@ -15,7 +15,8 @@ func null(tb testing.TB) *Store { return nullBy(tb, "true") }
 
 func nullBy(tb testing.TB, pathStyle string) *Store {
 	tb.Helper()
-	s, err := New(Config{Settings: map[string]string{"endpoint": clienttest.Loopback(tb, nullserver.Options{Size: 4096}.Serve), "path_style_access": pathStyle}, Clock: op.NewClock(),
+	s, err := New(Config{Settings: map[string]string{"endpoint": clienttest.Loopback(tb,
+		nullserver.Options{Size: 4096}.Serve), "path_style_access": pathStyle}, Clock: op.NewClock(),
 		Credentials: Credentials{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""}})
 	if err != nil {
 		tb.Fatal(err)

@@ -42,7 +42,8 @@ func TestVersityGW(t *testing.T) {
 		settings["endpoint"] = v.Address
 		prefix := "v" + settings["payload"]
 		t.Run("conformance"+settings["payload"], func(t *testing.T) {
-			clienttest.Run(t, clienttest.Options{Store: open(t, settings, good), Keeps: true, PartSize: 5 << 20, Prefix: prefix,
+			clienttest.Run(t, clienttest.Options{Store: open(t, settings, good), Keeps: true, PartSize: 5 << 20,
+				Prefix: prefix,
 				Foreign: func(t *testing.T, name string) {
 					if err := os.Mkdir(filepath.Join(v.Data, name), 0o755); err != nil {
 						t.Fatal(err)
@@ -56,8 +57,10 @@ func TestVersityGW(t *testing.T) {
 		store *Store
 		want  string
 	}{
-		{"wrong secret", open(t, map[string]string{"endpoint": v.Address}, Credentials{AccessKey: "test", SecretKey: "wrong"}), "403 SignatureDoesNotMatch"},
-		{"unknown key", open(t, map[string]string{"endpoint": v.Address}, Credentials{AccessKey: "nobody", SecretKey: "secret"}), "404 XAdminUserNotFound"},
+		{"wrong secret", open(t, map[string]string{"endpoint": v.Address},
+			Credentials{AccessKey: "test", SecretKey: "wrong"}), "403 SignatureDoesNotMatch"},
+		{"unknown key", open(t, map[string]string{"endpoint": v.Address},
+			Credentials{AccessKey: "nobody", SecretKey: "secret"}), "404 XAdminUserNotFound"},
 		{"clock skew", func() *Store {
 			s := open(t, map[string]string{"endpoint": v.Address}, good)
 			s.config.Now = func() time.Time { return clock }
@@ -73,8 +76,10 @@ func TestVersityGW(t *testing.T) {
 			if tt.want == "404 NoSuchBucket" {
 				return
 			}
-			for _, v := range []client.Verb{client.MakeContainer, client.RemoveContainer, client.CheckOwner} { // a HEAD has no words
-				if res := do(t, tt.store, &client.Request{Verb: v, Container: []byte("absent")}); res.Label() != tt.want || res.Detail == "" || res.Absent() {
+			for _, v := range []client.Verb{client.MakeContainer, client.RemoveContainer,
+				client.CheckOwner} { // a HEAD has no words
+				if res := do(t, tt.store, &client.Request{Verb: v,
+					Container: []byte("absent")}); res.Label() != tt.want || res.Detail == "" || res.Absent() {
 					t.Errorf("verb %d: %s %q, want %s", v, res.Label(), res.Detail, tt.want)
 				}
 			}
@@ -89,13 +94,15 @@ func TestVersityGWByHostNames(t *testing.T) {
 	good := Credentials{AccessKey: servers.VersityKey, SecretKey: servers.VersitySecret}
 	for _, payload := range []string{"unsigned", "signed"} {
 		t.Run(payload, func(t *testing.T) {
-			clienttest.Run(t, clienttest.Options{Store: open(t, map[string]string{"endpoint": v.Address, "path_style_access": "false", "payload": payload}, good),
+			clienttest.Run(t, clienttest.Options{Store: open(t,
+				map[string]string{"endpoint": v.Address, "path_style_access": "false", "payload": payload}, good),
 				Keeps: true, PartSize: 5 << 20, Prefix: "h" + payload})
 		})
 	}
 	byHost := open(t, map[string]string{"endpoint": v.Address, "path_style_access": "false"}, good)
 	for _, verb := range []client.Verb{client.MakeContainer, client.Put} {
-		if res := do(t, byHost, &client.Request{Verb: verb, Container: []byte("by-host"), Object: []byte("dir/o x"), Size: 4096, Writer: 1}); !res.OK() {
+		if res := do(t, byHost, &client.Request{Verb: verb, Container: []byte("by-host"), Object: []byte("dir/o x"),
+			Size: 4096, Writer: 1}); !res.OK() {
 			t.Fatalf("verb %d: %s %s", verb, res.Label(), res.Detail)
 		}
 	}
@@ -105,17 +112,22 @@ func TestVersityGWByHostNames(t *testing.T) {
 	if res := get(t, open(t, map[string]string{"endpoint": v.Address}, good), "by-host", "dir/o x"); !res.OK() {
 		t.Errorf("by its path: %s %s", res.Label(), res.Detail)
 	}
-	if res := get(t, open(t, map[string]string{"endpoint": v.Address, "path_style_access": "false"}, Credentials{AccessKey: servers.VersityKey, SecretKey: "wrong"}), "by-host", "dir/o x"); res.Label() != "403 SignatureDoesNotMatch" {
+	if res := get(t, open(t, map[string]string{"endpoint": v.Address, "path_style_access": "false"},
+		Credentials{AccessKey: servers.VersityKey, SecretKey: "wrong"}), "by-host",
+		"dir/o x"); res.Label() != "403 SignatureDoesNotMatch" {
 		t.Errorf("with a wrong secret: %s %s", res.Label(), res.Detail)
 	}
-	if res := do(t, byHost, &client.Request{Verb: client.Head, Container: []byte("no name"), Object: []byte("o")}); res.Failure != httpconn.LocalFailed || !strings.Contains(res.Detail, "path_style_access=true") {
+	if res := do(t, byHost, &client.Request{Verb: client.Head, Container: []byte("no name"),
+		Object: []byte("o")}); res.Failure != httpconn.LocalFailed ||
+		!strings.Contains(res.Detail, "path_style_access=true") {
 		t.Errorf("a bucket that cannot be part of a name: %s %s", res.Label(), res.Detail)
 	}
 }
 
 func get(t *testing.T, s *Store, bucket, object string) client.Result {
 	t.Helper()
-	return do(t, s, &client.Request{Verb: client.Get, Container: []byte(bucket), Object: []byte(object), Length: -1, Verify: true})
+	return do(t, s, &client.Request{Verb: client.Get, Container: []byte(bucket), Object: []byte(object), Length: -1,
+		Verify: true})
 }
 
 func do(t *testing.T, s *Store, r *client.Request) client.Result {
@@ -137,13 +149,15 @@ func TestWhatServersDoWrong(t *testing.T) {
 		answer string
 		want   string
 	}{
-		{"slow down", "HTTP/1.1 503 Slow Down\r\nContent-Length: 47\r\n\r\n<Error><Code>SlowDown</Code><Message/></Error>\n", "503 SlowDown"},
+		{"slow down", "HTTP/1.1 503 Slow Down\r\nContent-Length: " +
+			"47\r\n\r\n<Error><Code>SlowDown</Code><Message/></Error>\n", "503 SlowDown"},
 		{"an error without words", "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "500"},
 		{"an error of HTML", "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 20\r\n\r\n<html>nginx</html>  ", "502"},
 		{"garbage", "\x00\x01\x02\x03\x04\x05", string(httpconn.Garbage)},
 		{"cut short", "HTTP/1.1 200 OK\r\nContent-Length: 4096\r\n\r\nCNS1", string(httpconn.Cut)},
 		{"another content", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "200 foreign"},
-		{"a redirect", "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n", "307"},
+		{"a redirect", "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n",
+			"307"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -166,7 +180,8 @@ func TestWhatServersDoWrong(t *testing.T) {
 					_ = c.Close()
 				}
 			}()
-			res := get(t, open(t, map[string]string{"endpoint": "http://" + l.Addr().String()}, Credentials{}), "b", "o")
+			res := get(t, open(t, map[string]string{"endpoint": "http://" + l.Addr().String()}, Credentials{}), "b",
+				"o")
 			if res.Label() != tt.want || res.OK() || res.Attempts != 1 {
 				t.Errorf("%s after %d attempts, want %s after 1", res.Label(), res.Attempts, tt.want)
 			}
@@ -180,14 +195,18 @@ func TestWhatServersDoWrong(t *testing.T) {
 // A server that sends the whole object in place of a range has not done what was
 // asked, wherever the range begins; one of all of an object is.
 func TestRangesThatAreIgnored(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("x", 8192)) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, strings.Repeat("x", 8192))
+	}))
 	defer server.Close()
 	s := open(t, map[string]string{"endpoint": server.URL}, Credentials{})
 	for _, tt := range []struct {
 		offset, length int64
 		want           string
 	}{{0, 4096, "200 RangeIgnored misplaced"}, {4096, 4096, "200 RangeIgnored misplaced"}, {0, 8192, "200"}} {
-		if res := do(t, s, &client.Request{Verb: client.Get, Container: []byte("b"), Object: []byte("o"), Offset: tt.offset, Length: tt.length}); res.Label() != tt.want {
+		if res := do(t, s, &client.Request{Verb: client.Get, Container: []byte("b"), Object: []byte("o"),
+			Offset: tt.offset, Length: tt.length}); res.Label() != tt.want {
 			t.Errorf("%d bytes from %d: %s, want %s", tt.length, tt.offset, res.Label(), tt.want)
 		}
 	}
@@ -230,14 +249,16 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%v: the server saw %q, want %q", tt.settings, seen, tt.want)
 		}
 	}
-	for _, bad := range []map[string]string{{"signature": "v3"}, {"payload": "maybe"}, {"timeout": "soon"}, {"endpoint": "ftp//x"}, {"endpoint": ""}} {
+	for _, bad := range []map[string]string{{"signature": "v3"}, {"payload": "maybe"}, {"timeout": "soon"},
+		{"endpoint": "ftp//x"}, {"endpoint": ""}} {
 		settings := map[string]string{"endpoint": server.URL}
 		maps.Copy(settings, bad)
 		if _, err := New(Config{Settings: settings}); err == nil {
 			t.Errorf("%v was taken", bad)
 		}
 	}
-	if _, err := New(Config{Settings: map[string]string{"endpoint": server.URL}, Credentials: Credentials{AccessKey: "only"}}); err == nil {
+	if _, err := New(Config{Settings: map[string]string{"endpoint": server.URL},
+		Credentials: Credentials{AccessKey: "only"}}); err == nil {
 		t.Error("an access key without its secret was taken")
 	}
 }

@@ -62,7 +62,8 @@ func New(c Config) (*Store, error) {
 		key, off, on string
 		to           *bool
 	}{
-		{"path_style_access", "true", "false", &s.virtualHost}, {"signature", "v4", "v2", &s.v2}, {"payload", "unsigned", "signed", &s.signed},
+		{"path_style_access", "true", "false", &s.virtualHost}, {"signature", "v4", "v2", &s.v2},
+		{"payload", "unsigned", "signed", &s.signed},
 	} {
 		switch v := c.Settings[o.key]; v {
 		case "", o.off:
@@ -76,7 +77,8 @@ func New(c Config) (*Store, error) {
 		return nil, fmt.Errorf("s3: an access key and a secret key belong together, and only one of them is given")
 	}
 	if !client.Fits(c.Credentials.AccessKey + c.Credentials.SessionToken + s.region) {
-		return nil, fmt.Errorf("s3: the access key, the session token or the region has a line break or another control character in it")
+		return nil, fmt.Errorf("s3: the access key, the session token or the region has a line break or another " +
+			"control character in it")
 	}
 	return s, nil
 }
@@ -87,7 +89,8 @@ func (s *Store) Describe() string {
 	if s.config.Credentials.AccessKey == "" {
 		return fmt.Sprintf("s3 %s (anonymous)", s.config.Settings["endpoint"])
 	}
-	return fmt.Sprintf("s3 %s (account %.4x)", s.config.Settings["endpoint"], sha256.Sum256([]byte(s.config.Credentials.AccessKey)))
+	return fmt.Sprintf("s3 %s (account %.4x)", s.config.Settings["endpoint"],
+		sha256.Sum256([]byte(s.config.Credentials.AccessKey)))
 }
 
 // Client of one worker.
@@ -171,7 +174,7 @@ func (c *adapter) simple(ctx context.Context, method string, container, object [
 	return c.explained(c.Send(ctx, res, false), res)
 }
 
-// Do carries r out.
+// Do executes r.
 func (c *adapter) Do(ctx context.Context, r *client.Request, res *client.Result) {
 	c.Begin(res)
 	if c.store.virtualHost && !hostLabel(r.Container) {
@@ -204,11 +207,12 @@ func (c *adapter) Do(ctx context.Context, r *client.Request, res *client.Result)
 
 // refuse fills res for what is not even sent.
 func (c *adapter) refuse(res *client.Result, why string) {
-	*res = client.Result{Failure: httpconn.LocalFailed, Detail: why, First: op.Never, Started: c.store.config.Clock.Now()}
+	*res = client.Result{Failure: httpconn.LocalFailed, Detail: why, First: op.Never,
+		Started: c.store.config.Clock.Now()}
 	res.Ended = res.Started
 }
 
-// hostLabel says whether a bucket's name can stand before a host's.
+// hostLabel reports whether a bucket's name can stand before a host's.
 func hostLabel(name []byte) bool {
 	for _, c := range name {
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_') {
@@ -310,8 +314,8 @@ func names(answer []byte) (all []string) {
 	}
 }
 
-// listed says whether a listing has a key. Those with the key as their prefix
-// come behind it, so that it can only be the first.
+// listed reports whether a listing has a key. Those with the key as their prefix come behind it, so that it can only
+// be the first.
 func listed(answer, key []byte) bool {
 	if len(key) == 0 {
 		return false
@@ -380,7 +384,8 @@ func (c *adapter) putParts(ctx context.Context, r *client.Request, res *client.R
 	}
 }
 
-func (c *adapter) part(ctx context.Context, r *client.Request, id string, part int, offset, size int64, res *client.Result) (tag string, ok bool) {
+func (c *adapter) part(ctx context.Context, r *client.Request, id string, part int, offset, size int64,
+	res *client.Result) (tag string, ok bool) {
 	c.address(r.Container, r.Object)
 	c.query = strconv.AppendInt(append(c.query, "partNumber="...), int64(part), 10)
 	c.query = encode(append(c.query, "&uploadId="...), []byte(id), true)
@@ -502,7 +507,8 @@ func (c *adapter) removeContainer(ctx context.Context, r *client.Request, res *c
 		return
 	}
 	if bytes.Count(c.Answer, []byte("<Key>")) > 1 {
-		res.Status, res.Code, res.Detail = 409, "BucketNotEmpty", fmt.Sprintf("%s still has objects beside our mark", r.Container)
+		res.Status, res.Code, res.Detail = 409, "BucketNotEmpty",
+			fmt.Sprintf("%s still has objects beside our mark", r.Container)
 		return
 	}
 	if !c.simple(ctx, "DELETE", r.Container, []byte(client.Marker), res) {

@@ -69,7 +69,8 @@ func signingKey(secret, day, region string) []byte {
 // headers of the signature. path is encoded; query is canonical (sorted,
 // encoded); extra are further headers that must be signed, sorted, between
 // "x-amz-content-sha256" and "x-amz-date" or behind it.
-func (s *signer) sign4(b []byte, now time.Time, method string, host, path, query []byte, payload string, extra []header) []byte {
+func (s *signer) sign4(b []byte, now time.Time, method string, host, path, query []byte, payload string,
+	extra []header) []byte {
 	s.tick(now)
 	c := append(s.canonical[:0], method...)
 	c = append(append(append(c, '\n'), path...), '\n')
@@ -159,7 +160,8 @@ var subresources = []string{"uploads", "uploadId", "partNumber", "location"}
 // sign2 is sign4 by the older scheme: "Signing and authenticating REST
 // requests", Amazon S3 developer guide. resource is the path with the bucket
 // in it, whichever style the request has.
-func (s *signer) sign2(b []byte, now time.Time, method string, host, path, query, resource []byte, extra []header) []byte {
+func (s *signer) sign2(b []byte, now time.Time, method string, host, path, query, resource []byte,
+	extra []header) []byte {
 	s.tick(now)
 	if s.token != "" {
 		extra = append(extra[:len(extra):len(extra)], header{"x-amz-security-token", s.token})
@@ -209,7 +211,8 @@ const upperHex = "0123456789ABCDEF"
 func encode(b, text []byte, all bool) []byte {
 	for _, c := range text {
 		switch {
-		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == '~', c == '/' && !all:
+		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == '~',
+			c == '/' && !all:
 			b = append(b, c)
 		default:
 			b = append(b, '%', upperHex[c>>4], upperHex[c&15])

@@ -15,8 +15,10 @@ func TestSignatureOfAmazonsExamples(t *testing.T) {
 		name, method, path, query, payload string
 		want                               string
 	}{
-		{"lifecycle", "GET", "/", "lifecycle=", emptyHash, "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"},
-		{"list", "GET", "/", "max-keys=2&prefix=J", emptyHash, "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"},
+		{"lifecycle", "GET", "/", "lifecycle=", emptyHash,
+			"fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"},
+		{"list", "GET", "/", "max-keys=2&prefix=J", emptyHash,
+			"34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"},
 	}
 	s := signer{region: "us-east-1", access: "AKIAIOSFODNN7EXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
 	for _, tt := range tests {
@@ -36,8 +38,10 @@ func TestSignature2OfAmazonsExample(t *testing.T) {
 	s := signer{access: "AKIAIOSFODNN7EXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", v2: true}
 	s.tick(at)
 	s.date = "Tue, 27 Mar 2007 19:36:42 +0000" // as that page writes it
-	head := s.sign2(nil, at, "GET", []byte("johnsmith.s3.amazonaws.com"), []byte("/photos/puppy.jpg"), nil, []byte("/johnsmith/photos/puppy.jpg"), nil)
-	want := "GET /photos/puppy.jpg HTTP/1.1\r\nHost: johnsmith.s3.amazonaws.com\r\nDate: Tue, 27 Mar 2007 19:36:42 +0000\r\n" +
+	head := s.sign2(nil, at, "GET", []byte("johnsmith.s3.amazonaws.com"), []byte("/photos/puppy.jpg"), nil,
+		[]byte("/johnsmith/photos/puppy.jpg"), nil)
+	want := "GET /photos/puppy.jpg HTTP/1.1\r\nHost: johnsmith.s3.amazonaws.com\r\nDate: Tue, 27 Mar 2007 " +
+		"19:36:42 +0000\r\n" +
 		"Authorization: AWS AKIAIOSFODNN7EXAMPLE:bWq2s1WEIj+Ydj0vQ697zp+IXMU=\r\n"
 	if string(head) != want {
 		t.Errorf("%s\nwant\n%s", head, want)
@@ -56,8 +60,9 @@ func TestEncode(t *testing.T) {
 }
 
 func TestSignedQuery(t *testing.T) {
-	for in, want := range map[string]string{"": "", "list-type=2&max-keys=5": "", "uploads=": "?uploads", "partNumber=1&uploadId=x": "?partNumber=1&uploadId=x",
-		"uploadId=a%2Fb%2Bc%3D": "?uploadId=a/b+c="} {
+	for in, want := range map[string]string{"": "", "list-type=2&max-keys=5": "", "uploads=": "?uploads",
+		"partNumber=1&uploadId=x": "?partNumber=1&uploadId=x",
+		"uploadId=a%2Fb%2Bc%3D":   "?uploadId=a/b+c="} {
 		if got := signedQuery(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}

@@ -40,7 +40,7 @@ func Parse(text string) (Spec, error) {
 	switch {
 	case err != nil:
 	case rest != "":
-		err = fmt.Errorf("%q does not belong behind a selector", rest)
+		err = fmt.Errorf("unexpected %q after the selector", rest)
 	case s.Low < 1:
 		err = errors.New("indices count from 1")
 	}
@@ -50,9 +50,8 @@ func Parse(text string) (Spec, error) {
 	return s, nil
 }
 
-// ParseSizes reads a selector of sizes with its unit behind it, such as
-// c(64)KB. B, KB, MB and GB are decimal; KiB, MiB and GiB binary. The unit is
-// required, as it is by COSBench: who leaves it out seldom means bytes.
+// ParseSizes reads a selector of sizes with its unit behind it, such as c(64)KB. B, KB, MB and GB are decimal; KiB,
+// MiB and GiB binary. The unit is required, as it is by COSBench: who leaves it out rarely means bytes.
 func ParseSizes(text string) (Sizes, error) {
 	s, rest, err := parse(text)
 	if err == nil && rest == "" {
@@ -62,7 +61,7 @@ func ParseSizes(text string) (Sizes, error) {
 		var unit int64
 		if unit, err = parseUnit(rest); err == nil {
 			if s.High > math.MaxInt64/unit {
-				err = errors.New("that many bytes cannot be counted")
+				err = errors.New("the size is too large")
 			}
 			if err == nil {
 				return Sizes{s, unit}, nil
@@ -82,7 +81,7 @@ func ParseBytes(text string) (int64, error) {
 	}
 	unit, err := parseUnit(strings.TrimSpace(text[digits:]))
 	if err == nil && n > math.MaxInt64/unit {
-		err = errors.New("that many bytes cannot be counted")
+		err = errors.New("the size is too large")
 	}
 	return n * unit, err
 }
@@ -104,7 +103,7 @@ func parseUnit(text string) (int64, error) {
 	case "GIB":
 		return 1 << 30, nil
 	}
-	return 0, fmt.Errorf("%q is no unit; there are B, KB, MB, GB (decimal), KiB, MiB, GiB", text)
+	return 0, fmt.Errorf("invalid unit %q: want B, KB, MB, GB (decimal), KiB, MiB or GiB", text)
 }
 
 // parse reads a selector and returns what stands behind it.
@@ -153,15 +152,17 @@ func parseCall(name string, args []string) (Spec, error) {
 		form string
 		args int
 	}{
-		"c": {Constant, "c(n)", 1}, "u": {Uniform, "u(a,b)", 2}, "r": {Range, "r(a,b)", 2}, "s": {Sequential, "s(a,b)", 2},
+		"c": {Constant, "c(n)", 1}, "u": {Uniform, "u(a,b)", 2}, "r": {Range, "r(a,b)", 2},
+		"s":    {Sequential, "s(a,b)", 2},
 		"zipf": {Zipf, "zipf(a,b,exponent)", 3}, "hot": {Hotspot, "hot(a,b,keys%,draws%)", 4},
 	}
 	f, ok := forms[name]
 	if !ok {
-		return Spec{}, fmt.Errorf("no selector is called %q; there are c(n), u(a,b), r(a,b), s(a,b), h(lo|hi|weight,…), zipf(a,b,exponent), hot(a,b,keys%%,draws%%)", name)
+		return Spec{}, fmt.Errorf("unknown selector %q: want c(n), u(a,b), r(a,b), s(a,b), h(lo|hi|weight,…), "+
+			"zipf(a,b,exponent), hot(a,b,keys%%,draws%%)", name)
 	}
 	if len(args) != f.args {
-		return Spec{}, fmt.Errorf("it has the form %s", f.form)
+		return Spec{}, fmt.Errorf("want %s", f.form)
 	}
 	s := Spec{Kind: f.kind}
 	var err error
@@ -228,7 +229,7 @@ func number(text string) (int64, error) {
 	case errors.Is(err, strconv.ErrRange) || n > largest:
 		return 0, fmt.Errorf("%s is above %d", text, largest)
 	case err != nil:
-		return 0, fmt.Errorf("%q is no whole number", text)
+		return 0, fmt.Errorf("invalid integer %q", text)
 	case n < 0:
 		return 0, fmt.Errorf("%s is negative", text)
 	}
@@ -239,7 +240,7 @@ func percentage(text string) (float64, error) {
 	text = strings.TrimSuffix(strings.TrimSpace(text), "%")
 	p, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(p >= 0 && p <= 100) {
-		return 0, fmt.Errorf("%q is no percentage", text)
+		return 0, fmt.Errorf("invalid percentage %q", text)
 	}
 	return p / 100, nil
 }

@@ -41,7 +41,7 @@ type Bucket struct{ Low, High, Weight int64 }
 // its buckets.
 func (s Spec) Size() int64 { return s.High - s.Low + 1 }
 
-// Divisible says whether a worker can be given a part of s of its own.
+// Divisible reports whether a worker can be given a part of s of its own.
 func (s Spec) Divisible() bool {
 	return s.Kind != Histogram && s.Kind != Sequential
 }
@@ -86,7 +86,7 @@ func (p Part) Stride(s Spec, rng *rand.Rand) (Picker, bool, error) {
 		return nil, false, err
 	}
 	if !s.Divisible() {
-		return nil, false, errors.New("what is drawn by a histogram or s(a,b) cannot be divided")
+		return nil, false, errors.New("a histogram or s(a,b) cannot be divided")
 	}
 	step := int64(max(1, p.Count))
 	first := s.Low + ((int64(p.Index)-s.Low)%step+step)%step
@@ -146,15 +146,16 @@ func (s Spec) Picker(cursor *Cursor, rng *rand.Rand) (Picker, error) {
 	return newHotspot(s, rng), nil
 }
 
-// Check says what is wrong with s, if anything is.
+// Check reports what is wrong with s, if anything is.
 func (s Spec) Check() error {
 	switch {
 	case s.Kind < Constant || s.Kind > Hotspot:
 		return errors.New("there is no selector")
 	case s.Low < 0 || s.High < s.Low:
-		return fmt.Errorf("from %d to %d is no range: the first number must not be above the second, or negative", s.Low, s.High)
+		return fmt.Errorf("invalid range from %d to %d: the first number must not be negative or above the second",
+			s.Low, s.High)
 	case s.Size() <= 0:
-		return fmt.Errorf("from %d to %d are more numbers than there can be", s.Low, s.High)
+		return fmt.Errorf("the range from %d to %d is too large", s.Low, s.High)
 	case s.Kind == Histogram && len(s.Buckets) == 0:
 		return errors.New("a histogram needs buckets")
 	case s.Kind == Zipf && !(s.Exponent > 0 && s.Exponent <= 10):

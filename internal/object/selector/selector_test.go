@@ -42,8 +42,10 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, text := range []string{
-		"", "c", "c()", "c(0)", "c(-1)", "u(5,1)", "u(1)", "u(1,2,3)", "r(1,2", "x(1,2)", "r(0,5)", "h()", "h(1|2)", "h(3|2|1)", "h(1|2|0)",
-		"zipf(1,9,0)", "zipf(1,9,x)", "zipf(1,9,NaN)", "hot(1,9,0%,80%)", "hot(1,9,20%,101%)", "u(1,99999999999999999999)", "c(5)KB", "9-2", "<1>",
+		"", "c", "c()", "c(0)", "c(-1)", "u(5,1)", "u(1)", "u(1,2,3)", "r(1,2", "x(1,2)", "r(0,5)", "h()", "h(1|2)",
+		"h(3|2|1)", "h(1|2|0)",
+		"zipf(1,9,0)", "zipf(1,9,x)", "zipf(1,9,NaN)", "hot(1,9,0%,80%)", "hot(1,9,20%,101%)",
+		"u(1,99999999999999999999)", "c(5)KB", "9-2", "<1>",
 	} {
 		if s, err := Parse(text); err == nil {
 			t.Errorf("%q was taken for %+v", text, s)
@@ -59,7 +61,8 @@ func TestParseSizes(t *testing.T) {
 		low, high int64 // bytes
 		mean      float64
 	}{
-		{"c(64)KB", 64000, 64000, 64000}, {"c(4)KiB", 4096, 4096, 4096}, {"u(1,3)MB", 1e6, 3e6, 2e6}, {"c(1)GiB", 1 << 30, 1 << 30, 1 << 30},
+		{"c(64)KB", 64000, 64000, 64000}, {"c(4)KiB", 4096, 4096, 4096}, {"u(1,3)MB", 1e6, 3e6, 2e6},
+		{"c(1)GiB", 1 << 30, 1 << 30, 1 << 30},
 		{"c(512)B", 512, 512, 512}, {"c(0)B", 0, 0, 0}, {"h(1|1|1,4|4|3)kb", 1000, 4000, 3250},
 	}
 	for _, tt := range tests {
@@ -69,7 +72,8 @@ func TestParseSizes(t *testing.T) {
 			continue
 		}
 		if got := s.Low * s.Unit; got != tt.low || s.Max() != tt.high || math.Abs(s.Mean()-tt.mean) > 1e-6 {
-			t.Errorf("%s: %d to %d, mean %g; want %d to %d, mean %g", tt.text, got, s.Max(), s.Mean(), tt.low, tt.high, tt.mean)
+			t.Errorf("%s: %d to %d, mean %g; want %d to %d, mean %g", tt.text, got, s.Max(), s.Mean(), tt.low,
+				tt.high, tt.mean)
 		}
 	}
 	for _, text := range []string{"c(64)", "64", "1-3", "h(1|1|1)", "c(64)XB", "c(9007199254740992)GiB", "c(64", "KB"} {
@@ -115,7 +119,8 @@ func TestDivisionIsCOSBenchs(t *testing.T) {
 // Every selector draws all of what it may draw and nothing else; under
 // division each worker all of its part and nothing else.
 func TestCoverage(t *testing.T) {
-	for _, text := range []string{"c(5)", "u(3,40)", "r(3,40)", "s(3,40)", "h(3|5|1,9|9|2,30|40|1)", "zipf(3,40,0.5)", "zipf(3,40,1)", "hot(3,40,20%,50%)"} {
+	for _, text := range []string{"c(5)", "u(3,40)", "r(3,40)", "s(3,40)", "h(3|5|1,9|9|2,30|40|1)", "zipf(3,40,0.5)",
+		"zipf(3,40,1)", "hot(3,40,20%,50%)"} {
 		for _, workers := range []int{1, 3, 38} {
 			s, err := Parse(text)
 			if err != nil {
@@ -266,7 +271,8 @@ func TestScatterIsABijection(t *testing.T) {
 
 // A billion keys take no memory and hardly any time.
 func TestBillionKeys(t *testing.T) {
-	for _, text := range []string{"u(1,1000000000)", "zipf(1,1000000000,0.99)", "hot(1,1000000000,1%,90%)", "r(1,1000000000)"} {
+	for _, text := range []string{"u(1,1000000000)", "zipf(1,1000000000,0.99)", "hot(1,1000000000,1%,90%)",
+		"r(1,1000000000)"} {
 		s, err := Parse(text)
 		if err != nil {
 			t.Fatal(err)
@@ -290,7 +296,8 @@ func TestBillionKeys(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"c(1)", "u(1,2)", "r(1,9)", "1-5", "h(1|2|3,4|5|6)KB", "zipf(1,9,1)", "hot(1,9,20%,80%)", "c(64)KiB"} {
+	for _, s := range []string{"c(1)", "u(1,2)", "r(1,9)", "1-5", "h(1|2|3,4|5|6)KB", "zipf(1,9,1)",
+		"hot(1,9,20%,80%)", "c(64)KiB"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -314,8 +321,10 @@ func FuzzParse(f *testing.F) {
 func TestStride(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, workers := range []int{1, 3, 64} {
-		for _, s := range []Spec{{Kind: Uniform, Low: 1, High: 100}, {Kind: Range, Low: 31, High: 50}, {Kind: Constant, Low: 7, High: 7},
-			{Kind: Zipf, Low: 5, High: 90, Exponent: 1}, {Kind: Hotspot, Low: 1, High: 200, HotKeys: 0.2, HotDraws: 0.8}} {
+		for _, s := range []Spec{{Kind: Uniform, Low: 1, High: 100}, {Kind: Range, Low: 31, High: 50},
+			{Kind: Constant, Low: 7, High: 7},
+			{Kind: Zipf, Low: 5, High: 90, Exponent: 1},
+			{Kind: Hotspot, Low: 1, High: 200, HotKeys: 0.2, HotDraws: 0.8}} {
 			seen := map[int64]bool{}
 			for i := range workers {
 				p, any, err := Part{Index: i, Count: workers}.Stride(s, rng)
@@ -338,7 +347,8 @@ func TestStride(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range []Spec{{Kind: Sequential, Low: 1, High: 9}, {Kind: Histogram, Low: 1, High: 9, Buckets: []Bucket{{1, 9, 1}}}, {Kind: Uniform, Low: 9, High: 1}} {
+	for _, s := range []Spec{{Kind: Sequential, Low: 1, High: 9}, {Kind: Histogram, Low: 1, High: 9,
+		Buckets: []Bucket{{1, 9, 1}}}, {Kind: Uniform, Low: 9, High: 1}} {
 		if _, _, err := (Part{Index: 0, Count: 2}).Stride(s, rng); err == nil {
 			t.Errorf("kind %d was divided", s.Kind)
 		}

@@ -16,7 +16,8 @@ func TestOpenStackSwift(t *testing.T) {
 		t.Skip("a real Swift is started only without -short")
 	}
 	c := servers.ForTest(t, servers.StartSwift)
-	account := open(t, Config{AuthKind: "tempauth", Password: servers.SwiftPassword, Auth: map[string]string{"auth_url": c.AuthURL, "username": servers.SwiftUser}})
+	account := open(t, Config{AuthKind: "tempauth", Password: servers.SwiftPassword,
+		Auth: map[string]string{"auth_url": c.AuthURL, "username": servers.SwiftUser}})
 	foreign := func(t *testing.T, name string) {
 		t.Helper()
 		k, err := account.Client()
@@ -41,13 +42,16 @@ func TestOpenStackSwift(t *testing.T) {
 		}
 	}
 	t.Run("swift", func(t *testing.T) {
-		clienttest.Run(t, clienttest.Options{Store: account, Keeps: true, PartSize: 1 << 20, Chunked: true, Foreign: foreign, Prefix: "swift"})
+		clienttest.Run(t, clienttest.Options{Store: account, Keeps: true, PartSize: 1 << 20, Chunked: true,
+			Foreign: foreign, Prefix: "swift"})
 	})
 	t.Run("s3api", func(t *testing.T) {
-		s, err := s3.New(s3.Config{Settings: map[string]string{"endpoint": c.Address}, Clock: op.NewClock(), Credentials: s3.Credentials{AccessKey: servers.SwiftUser, SecretKey: servers.SwiftPassword}})
+		s, err := s3.New(s3.Config{Settings: map[string]string{"endpoint": c.Address}, Clock: op.NewClock(),
+			Credentials: s3.Credentials{AccessKey: servers.SwiftUser, SecretKey: servers.SwiftPassword}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		clienttest.Run(t, clienttest.Options{Store: s, Keeps: true, PartSize: 5 << 20, Foreign: foreign, Prefix: "s3api"})
+		clienttest.Run(t, clienttest.Options{Store: s, Keeps: true, PartSize: 5 << 20, Foreign: foreign,
+			Prefix: "s3api"})
 	})
 }

@@ -52,8 +52,10 @@ func New(c Config) (*Store, error) {
 	if _, err := client.Timeout(c.Settings["timeout"]); err != nil {
 		return nil, fmt.Errorf("swift: %w", err)
 	}
-	if !client.Fits(c.Token+c.Settings["policy"]) || c.AuthKind == "tempauth" && !client.Fits(c.Auth["username"]+c.Password) {
-		return nil, fmt.Errorf("swift: the token, the policy, the user or the password has a line break or another control character in it")
+	if !client.Fits(c.Token+c.Settings["policy"]) || c.AuthKind == "tempauth" &&
+		!client.Fits(c.Auth["username"]+c.Password) {
+		return nil, fmt.Errorf("swift: the token, the policy, the user or the password has a line break or " +
+			"another control character in it")
 	}
 	for _, address := range []string{c.Auth["auth_url"], c.Settings["storage_url"]} {
 		if address == "" {
@@ -101,7 +103,7 @@ func (c *adapter) Close() {
 	}
 }
 
-// Do carries r out; where the token has expired, once more with a new one.
+// Do executes r; where the token has expired, once more with a new one.
 func (c *adapter) Do(ctx context.Context, r *client.Request, res *client.Result) {
 	*res = client.Result{Started: op.Never, First: op.Never}
 	began := c.store.config.Clock.Now()
@@ -115,7 +117,7 @@ func (c *adapter) Do(ctx context.Context, r *client.Request, res *client.Result)
 			c.unauthorised(res, began, err)
 			return
 		}
-		c.carryOut(ctx, r, res)
+		c.execute(ctx, r, res)
 		if res.Status != 401 && res.Failure == "" && !a.opened.Load() {
 			a.opened.Store(true)
 		}
@@ -193,7 +195,7 @@ func escape(b, text []byte) []byte {
 	return b
 }
 
-func (c *adapter) carryOut(ctx context.Context, r *client.Request, res *client.Result) {
+func (c *adapter) execute(ctx context.Context, r *client.Request, res *client.Result) {
 	switch r.Verb {
 	case client.Get:
 		c.head("GET", r.Container, r.Object, "")
@@ -247,7 +249,7 @@ func (c *adapter) put(ctx context.Context, r *client.Request, res *client.Result
 // that a segment is of: two writes of one object share none.
 const segments = "/.cnsbench-"
 
-// segment says whether an object is one that putParts made as a part of another.
+// segment reports whether an object is one that putParts made as a part of another.
 func segment(name string) bool {
 	_, rest, ok := strings.Cut(name, segments)
 	if !ok || len(rest) != 25 || rest[16] != '/' {
@@ -273,7 +275,8 @@ func (c *adapter) putParts(ctx context.Context, r *client.Request, res *client.R
 		if part > 1 {
 			manifest.WriteByte(',')
 		}
-		fmt.Fprintf(&manifest, `{"path":%q,"etag":%q,"size_bytes":%d}`, string(r.Container)+"/"+name, strings.Trim(c.http.X.Header("etag"), `"`), size)
+		fmt.Fprintf(&manifest, `{"path":%q,"etag":%q,"size_bytes":%d}`, string(r.Container)+"/"+name,
+			strings.Trim(c.http.X.Header("etag"), `"`), size)
 		offset += size
 	}
 	manifest.WriteByte(']')
@@ -330,7 +333,8 @@ func (c *adapter) remove(ctx context.Context, r *client.Request, res *client.Res
 	// Its status is 200 whatever became of it; the real one is in the answer.
 	_, answer, _ := strings.Cut(string(c.http.Answer), "Response Status: ")
 	if status, err := strconv.Atoi(answer[:min(3, len(answer))]); err != nil || status/100 != 2 {
-		res.Status, res.Detail = max(status, 400), strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer), 200)]))
+		res.Status, res.Detail = max(status, 400), strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer),
+			200)]))
 	}
 }
 
@@ -401,8 +405,7 @@ func (c *adapter) checkOwner(ctx context.Context, container []byte, res *client.
 	return true
 }
 
-// explained says whether there is no error; what Swift writes about one is for
-// people.
+// explained reports whether there is no error; what Swift writes about one is for people.
 func (c *adapter) explained(answered bool, res *client.Result) bool {
 	if !answered {
 		return false

@@ -38,7 +38,8 @@ func open(t *testing.T, c Config) *Store {
 func TestConformanceOfTheNullServer(t *testing.T) {
 	at := clienttest.Loopback(t, nullserver.Options{Size: 10000}.Serve)
 	for _, c := range []Config{
-		{AuthKind: "tempauth", Auth: map[string]string{"auth_url": at + "/auth/v1.0", "username": "a:b"}, Password: "p"},
+		{AuthKind: "tempauth", Auth: map[string]string{"auth_url": at + "/auth/v1.0", "username": "a:b"},
+			Password: "p"},
 		{Token: "t", Settings: map[string]string{"storage_url": at + "/v1/AUTH_null"}},
 	} {
 		clienttest.Run(t, clienttest.Options{Store: open(t, c), PartSize: 8192, Chunked: true})
@@ -153,7 +154,8 @@ func TestTokens(t *testing.T) {
 					want = 2
 				}
 				if !res.OK() || res.Bytes != 5 || res.Attempts != want {
-					t.Errorf("request %d: %s %s, %d bytes in %d attempts, want %d", i, res.Label(), res.Detail, res.Bytes, res.Attempts, want)
+					t.Errorf("request %d: %s %s, %d bytes in %d attempts, want %d", i, res.Label(), res.Detail,
+						res.Bytes, res.Attempts, want)
 				}
 			}
 			if fake.asked != 3 || fake.requests != 10 {
@@ -170,7 +172,10 @@ func TestNoToken(t *testing.T) {
 	closed, _ := net.Listen("tcp", "127.0.0.1:0")
 	refused := closed.Addr().String()
 	_ = closed.Close()
-	garbage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }))
+	garbage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, "<html>")
+	}))
 	defer garbage.Close()
 	auth := func(address, user string) map[string]string {
 		return map[string]string{"auth_url": address, "username": user}
@@ -180,11 +185,16 @@ func TestNoToken(t *testing.T) {
 		c    Config
 		want string
 	}{
-		{"wrong password", Config{AuthKind: "tempauth", Auth: auth(server.URL+"/auth/v1.0", "test:tester"), Password: "wrong"}, "401 NoToken"},
-		{"refused", Config{AuthKind: "tempauth", Auth: auth("http://"+refused, "u"), Password: "p"}, string(httpconn.Refused)},
-		{"garbage", Config{AuthKind: "keystonev3", Auth: auth(garbage.URL, "u"), Password: "p"}, string(httpconn.Garbage)},
-		{"no token in the answer", Config{AuthKind: "tempauth", Auth: auth(garbage.URL, "u"), Password: "p"}, string(httpconn.Garbage)},
-		{"a token that is never good", Config{AuthKind: "tempauth", Auth: auth(server.URL+"/auth/v1.0", "test:tester"), Password: "testing"}, "401"},
+		{"wrong password", Config{AuthKind: "tempauth", Auth: auth(server.URL+"/auth/v1.0", "test:tester"),
+			Password: "wrong"}, "401 NoToken"},
+		{"refused", Config{AuthKind: "tempauth", Auth: auth("http://"+refused, "u"), Password: "p"},
+			string(httpconn.Refused)},
+		{"garbage", Config{AuthKind: "keystonev3", Auth: auth(garbage.URL, "u"), Password: "p"},
+			string(httpconn.Garbage)},
+		{"no token in the answer", Config{AuthKind: "tempauth", Auth: auth(garbage.URL, "u"), Password: "p"},
+			string(httpconn.Garbage)},
+		{"a token that is never good", Config{AuthKind: "tempauth",
+			Auth: auth(server.URL+"/auth/v1.0", "test:tester"), Password: "testing"}, "401"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -204,7 +214,8 @@ func TestTokensThatAreNeverGood(t *testing.T) {
 	fake := &services{t: t, expire: 0}
 	server := httptest.NewServer(fake)
 	defer server.Close()
-	s := open(t, Config{AuthKind: "tempauth", Auth: map[string]string{"auth_url": server.URL + "/auth/v1.0", "username": "test:tester"}, Password: "testing"})
+	s := open(t, Config{AuthKind: "tempauth", Auth: map[string]string{"auth_url": server.URL + "/auth/v1.0",
+		"username": "test:tester"}, Password: "testing"})
 	began := time.Now()
 	for time.Since(began) < 1500*time.Millisecond {
 		if res := get(t, s); res.Label() != "401" || res.Attempts > 2 {
@@ -246,11 +257,18 @@ func TestFaultsOfTokenServices(t *testing.T) {
 		speaks(func(net.Conn) { <-done }):                              httpconn.Stalled,
 		speaks(func(net.Conn) {}):                                      httpconn.Closed,
 		speaks(func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }): httpconn.Reset,
-		speaks(func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{") }): httpconn.Cut,
-		speaks(func(c net.Conn) { _, _ = io.WriteString(c, "hello there\r\n\r\n") }):                           httpconn.Garbage,
+		speaks(func(c net.Conn) {
+			_, _ = io.WriteString(c,
+				"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{")
+		}): httpconn.Cut,
+		speaks(func(c net.Conn) {
+			_, _ = io.WriteString(c,
+				"hello there\r\n\r\n")
+		}): httpconn.Garbage,
 		secured.URL: httpconn.TLSUntrusted,
 	} {
-		s := open(t, Config{AuthKind: "keystonev3", Auth: map[string]string{"auth_url": address, "username": "u"}, Password: "p", Settings: map[string]string{"timeout": "2000"}})
+		s := open(t, Config{AuthKind: "keystonev3", Auth: map[string]string{"auth_url": address, "username": "u"},
+			Password: "p", Settings: map[string]string{"timeout": "2000"}})
 		if res := get(t, s); res.Failure != want || res.Status != 0 {
 			t.Errorf("%s (%s), want %s", res.Label(), res.Detail, want)
 		}
@@ -267,7 +285,8 @@ func TestTokensAreAskedForTogether(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	s := open(t, Config{AuthKind: "tempauth", Auth: map[string]string{"auth_url": server.URL, "username": "u"}, Password: "p", Settings: map[string]string{"timeout": "500"}})
+	s := open(t, Config{AuthKind: "tempauth", Auth: map[string]string{"auth_url": server.URL, "username": "u"},
+		Password: "p", Settings: map[string]string{"timeout": "500"}})
 	aborted, err := s.Client()
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +301,8 @@ func TestTokensAreAskedForTogether(t *testing.T) {
 				return
 			}
 			var res client.Result
-			aborted.Do(t.Context(), &client.Request{Verb: client.Get, Container: []byte("c"), Object: []byte("o"), Length: -1}, &res)
+			aborted.Do(t.Context(), &client.Request{Verb: client.Get, Container: []byte("c"), Object: []byte("o"),
+				Length: -1}, &res)
 			if kinds <- res.Failure; res.Failure != httpconn.Aborted {
 				t.Errorf("%s after %v, want it aborted at once", res.Label(), time.Since(began))
 			}
@@ -300,7 +320,8 @@ func TestTokensAreAskedForTogether(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	for _, c := range []Config{{}, {Token: "t"}, {Settings: map[string]string{"storage_url": "http://x"}}, {AuthKind: "tempauth", Auth: map[string]string{"auth_url": "x"}},
+	for _, c := range []Config{{}, {Token: "t"}, {Settings: map[string]string{"storage_url": "http://x"}},
+		{AuthKind: "tempauth", Auth: map[string]string{"auth_url": "x"}},
 		{Token: "t", Settings: map[string]string{"storage_url": "http://x", "timeout": "-1"}}} {
 		if _, err := New(c); err == nil {
 			t.Errorf("%+v was taken", c)

@@ -40,7 +40,7 @@ type tokens struct {
 	asked   int     // how often one was given
 }
 
-// asking is a request for a token that is under way.
+// asking is a request for a token that is in progress.
 type asking struct {
 	waiting int
 	cancel  context.CancelFunc
@@ -105,8 +105,8 @@ func (t *tokens) renew(ctx context.Context, a *asking) {
 	close(a.done)
 }
 
-// expired forgets a token that was refused, and says whether it is worth while to
-// get another: not if it is as new as any.
+// expired forgets a token that was refused, and reports whether it is worth while to get another: not if it is as new
+// as any.
 func (t *tokens) expired(a access) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,12 +149,13 @@ func (t *tokens) ask(ctx context.Context) (access, error) {
 	case "keystonev3":
 		return t.keystone3(ctx, address)
 	}
-	return access{}, fmt.Errorf("swift: auth %q is not one", t.config.AuthKind)
+	return access{}, fmt.Errorf("swift: invalid auth %q", t.config.AuthKind)
 }
 
 // exchange asks a token service; the answer, in JSON, is put into answer, unless
 // that is nil. Its headers are returned.
-func (t *tokens) exchange(ctx context.Context, method, address string, send any, headers string, answer any) (*httpconn.Exchange, error) {
+func (t *tokens) exchange(ctx context.Context, method, address string, send any, headers string,
+	answer any) (*httpconn.Exchange, error) {
 	ep, path, err := client.Endpoint(address, t.config.Settings, t.config.Clock)
 	if err != nil {
 		return nil, fmt.Errorf("swift: auth_url: %w", err)
@@ -162,7 +163,8 @@ func (t *tokens) exchange(ctx context.Context, method, address string, send any,
 	h, res := client.NewHTTP(ep), client.Result{}
 	defer h.Conn.Close()
 	defer context.AfterFunc(ctx, h.Conn.Abort)()
-	h.X.Head = fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAccept: application/json\r\n%s", method, cmp.Or(path, "/"), ep.Host, headers)
+	h.X.Head = fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAccept: application/json\r\n%s", method,
+		cmp.Or(path, "/"), ep.Host, headers)
 	if send != nil {
 		b, err := json.Marshal(send)
 		if err != nil {
@@ -175,7 +177,8 @@ func (t *tokens) exchange(ctx context.Context, method, address string, send any,
 	case !h.Send(ctx, &res, true):
 		return nil, &failure{kind: res.Failure, text: fmt.Sprintf("no token from %s: %s", address, res.Detail)}
 	case res.Status/100 != 2:
-		return nil, &failure{status: res.Status, code: "NoToken", text: fmt.Sprintf("no token from %s: status %d", address, res.Status)}
+		return nil, &failure{status: res.Status, code: "NoToken",
+			text: fmt.Sprintf("no token from %s: status %d", address, res.Status)}
 	case answer == nil:
 		return &h.X, nil
 	}
@@ -194,7 +197,8 @@ func (t *tokens) complete(a access, from string) (access, error) {
 
 // tempAuth is the first version of Swift's own.
 func (t *tokens) tempAuth(ctx context.Context, address string) (access, error) {
-	x, err := t.exchange(ctx, "GET", address, nil, "X-Auth-User: "+t.config.Auth["username"]+"\r\nX-Auth-Key: "+t.config.Password+"\r\n", nil)
+	x, err := t.exchange(ctx, "GET", address, nil, "X-Auth-User: "+t.config.Auth["username"]+"\r\nX-Auth-Key: "+
+		""+t.config.Password+"\r\n", nil)
 	if err != nil {
 		return access{}, err
 	}
@@ -249,8 +253,10 @@ func (t *tokens) keystone3(ctx context.Context, address string) (access, error) 
 	}
 	send := map[string]any{"auth": map[string]any{
 		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{
-			"user": map[string]any{"name": t.config.Auth["username"], "password": t.config.Password, "domain": domain("user_domain")}}},
-		"scope": map[string]any{"project": map[string]any{"name": t.first("", "project_name", "tenant_name", "tenant"), "domain": domain("project_domain")}},
+			"user": map[string]any{"name": t.config.Auth["username"], "password": t.config.Password,
+				"domain": domain("user_domain")}}},
+		"scope": map[string]any{"project": map[string]any{"name": t.first("", "project_name", "tenant_name",
+			"tenant"), "domain": domain("project_domain")}},
 	}}
 	var got struct {
 		Token struct {
