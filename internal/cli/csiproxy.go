@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 )
 
@@ -103,7 +104,7 @@ func proxyToken(file string) (string, error) {
 	if file == "" {
 		return os.Getenv(envProxyToken), nil
 	}
-	text, err := bounded.ReadFile(nil, file, maxToken)
+	text, err := bounded.ReadFile(nil, file, results.MaxToken)
 	return strings.TrimSpace(string(text)), err
 }
 

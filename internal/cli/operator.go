@@ -23,6 +23,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/operator"
+	"github.com/cnsbench/cnsbench/internal/results"
 )
 
 type operatorFlags struct {
@@ -80,7 +81,7 @@ install" puts it there), or anywhere with a kubeconfig.`,
 func (f *operatorFlags) transport(ctx context.Context, config *rest.Config) (http.RoundTripper, error) {
 	o := &f.options
 	if f.pinFrom == "" {
-		t, err := pinnedTransport(o.ResultsPin)
+		t, err := results.PinnedTransport(o.ResultsPin)
 		if err != nil {
 			return nil, fmt.Errorf("--results-pin: %w", err)
 		}
@@ -93,10 +94,10 @@ func (f *operatorFlags) transport(ctx context.Context, config *rest.Config) (htt
 	if err != nil {
 		return nil, err
 	}
-	published := &publishedPin{set: set, namespace: o.Namespace, name: f.pinFrom}
-	o.PublishedPin = published.current
+	published := &results.PublishedPin{Set: set, Namespace: o.Namespace, Name: f.pinFrom}
+	o.PublishedPin = published.Current
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.TLSClientConfig = server.PinnedBy(func() (string, error) { return published.current(ctx) })
+	t.TLSClientConfig = server.PinnedBy(func() (string, error) { return published.Current(ctx) })
 	return t, nil
 }
 
@@ -112,7 +113,7 @@ func (f *operatorFlags) complete(ctx context.Context, config *rest.Config, logs 
 	o.AvoidNodes.Key, o.AvoidNodes.Value, _ = strings.Cut(f.avoid, "=")
 	o.Resources = operator.DefaultResources()
 	if o.ResultsURL != "" {
-		if f.tokenFile != "" && inTheClear(o.ResultsURL) {
+		if f.tokenFile != "" && results.InTheClear(o.ResultsURL) {
 			return fmt.Errorf("--results-url %s: the token of --results-token-file would cross the network in the clear: "+
 				"give an https URL", o.ResultsURL)
 		}
@@ -121,7 +122,7 @@ func (f *operatorFlags) complete(ctx context.Context, config *rest.Config, logs 
 			return err
 		}
 		o.Results = &operator.HTTPResults{URL: o.ResultsURL, TokenFile: f.tokenFile,
-			Client: &http.Client{Timeout: 5 * time.Second, Transport: transport, CheckRedirect: noRedirect}}
+			Client: &http.Client{Timeout: 5 * time.Second, Transport: transport, CheckRedirect: results.NoRedirect}}
 	}
 	o.Logger = logr.FromSlogHandler(slog.NewJSONHandler(logs, nil))
 	ctrllog.SetLogger(o.Logger)

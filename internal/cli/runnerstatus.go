@@ -19,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
+	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -161,12 +162,12 @@ func (r *running) pushing(ctx context.Context, namespace string, execute func() 
 	if job.Push == "" {
 		return execute()
 	}
-	trusting, err := pinnedTransport(job.PushPin)
+	trusting, err := results.PinnedTransport(job.PushPin)
 	if err != nil {
 		return r.abort(fmt.Errorf("--push-pin: %w", err))
 	}
 	client := &server.Client{URL: strings.TrimRight(job.Push, "/"),
-		HTTP: &http.Client{Transport: &bearer{file: cmp.Or(job.PushToken, defaultTokenFile), next: trusting}}}
+		HTTP: &http.Client{Transport: &results.Bearer{File: cmp.Or(job.PushToken, defaultTokenFile), Next: trusting}}}
 	to, err := client.Run(namespace, r.id)
 	if err != nil {
 		return r.abort(err)
@@ -188,17 +189,6 @@ func (r *running) pushing(ctx context.Context, namespace string, execute func() 
 		return &exit{exitFailed, errors.Join(err, fmt.Errorf("the results service %s has not accepted the whole bundle: %w", job.Push, pushed))}
 	}
 	return err
-}
-
-// pinnedTransport trusts only the certificate with the pin; without a pin, those that the system trusts.
-func pinnedTransport(pin string) (http.RoundTripper, error) {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	if pin == "" {
-		return t, nil
-	}
-	var err error
-	t.TLSClientConfig, err = server.Pinned(pin)
-	return t, err
 }
 
 // codeOf is the exit code of an error.

@@ -20,6 +20,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
 	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/operator"
+	"github.com/cnsbench/cnsbench/internal/results"
 )
 
 // serveFlags are those of the results service.
@@ -97,7 +99,7 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	if conf == nil && f.auth != authNone && !loopback(f.listen) {
+	if conf == nil && f.auth != authNone && !results.Loopback(f.listen) {
 		fmt.Fprintln(s.err, "warning: tokens cross the network in the clear; --tls-cert or --tls-self-signed encrypts them")
 	}
 	store, err := server.OpenStore(f.dir, server.Limits{RunBytes: f.maxGiB << 30})
@@ -142,12 +144,12 @@ func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
 func (f *serveFlags) authenticator() (server.Authenticator, error) {
 	switch f.auth {
 	case authNone:
-		if !f.insecure && !loopback(f.listen) {
+		if !f.insecure && !results.Loopback(f.listen) {
 			return nil, fmt.Errorf("--auth none at %s: anybody could read, change and delete results; listen on 127.0.0.1, choose another --auth, or say --insecure", f.listen)
 		}
 		return server.Anyone{}, nil
 	case authToken:
-		b, err := bounded.ReadFile(nil, f.token, maxToken)
+		b, err := bounded.ReadFile(nil, f.token, results.MaxToken)
 		token := strings.TrimSpace(string(b))
 		if err == nil && token == "" {
 			err = fmt.Errorf("%s is empty", f.token)
@@ -171,10 +173,24 @@ func (f *serveFlags) authenticator() (server.Authenticator, error) {
 	return nil, fmt.Errorf("--auth %q: there are kubernetes, token and none", f.auth)
 }
 
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+// publishPin writes the pin of the service's certificate into a ConfigMap.
+func (f *serveFlags) publishPin(ctx context.Context, pin string) error {
+	namespace := operator.InClusterNamespace()
+	if namespace == "" {
+		return errors.New("--publish-pin works in a cluster only: the service's namespace is unknown")
+	}
+	config, _, err := f.cluster.Load()
+	if err != nil {
+		return err
+	}
+	set, err := clientset.NewForConfig(config)
+	if err == nil {
+		err = results.WritePin(ctx, set, namespace, f.publish, pin)
+	}
+	if err != nil {
+		return fmt.Errorf("--publish-pin: %w", err)
+	}
+	return nil
 }
 
 // tls gives the configuration, nil for plain HTTP, and the scheme of URLs.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/trace"
 	"github.com/cnsbench/cnsbench/internal/trace/fit"
 	"github.com/cnsbench/cnsbench/internal/trace/sample"
@@ -142,7 +143,7 @@ the same name is the same hash throughout: who acts on what, when, with which si
 and outcome is kept. Without the key nobody can tell names, nor try them out.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			key, err := bounded.ReadFile(nil, keyFile, maxToken)
+			key, err := bounded.ReadFile(nil, keyFile, results.MaxToken)
 			if err != nil {
 				return fmt.Errorf("--key-file: %w", err)
 			}
