@@ -122,14 +122,14 @@ func runOnCluster(ctx context.Context, s *streams, f *runFlags, on *cluster.Clus
 	if f.Serve == "" {
 		return r.pushing(ctx, on.Namespace, func() error { return r.execute(ctx, e) })
 	}
-	served, err := serveBundle(ctx, f.Serve, r.writer.Dir())
+	served, err := podrunner.Serve(ctx, f.Serve, r.writer.Dir())
 	if err != nil {
 		return r.abort(err)
 	}
 	lease := podrunner.WatchLease(ctx, on, f.Lease, s.err)
 	err = r.execute(ctx, e)
 	lease.Running.Store(false)
-	err = errors.Join(err, served.finish(lease.Expired, codeOf(err) == exitInterrupted))
+	err = errors.Join(err, served.Finish(lease.Expired, codeOf(err) == exitInterrupted))
 	return errors.Join(err, lease.Release(ctx))
 }
 
