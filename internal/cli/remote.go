@@ -27,7 +27,8 @@ type remoteFlags struct {
 
 func (f *remoteFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.run, "cluster", "", "NAMESPACE/RUN of a bundle at the cluster's results service, instead of a directory")
+	fl.StringVar(&f.run, "cluster", "",
+		"NAMESPACE/RUN of a bundle at the cluster's results service, instead of a directory")
 	fl.StringVar(&f.URL, "results", "",
 		"URL of the results service (default found in the cluster and reached by a port-forward)")
 	fl.StringVar(&f.TokenFile, "results-token-file", "",
@@ -83,7 +84,7 @@ func (f *remoteFlags) bundle(ctx context.Context, args []string, all bool) (dir 
 	copied := filepath.Join(tmp, id)
 	info, err := server.Fetch(ctx, remote, copied, o)
 	if err == nil && info.Closed == server.Complete && !all {
-		// Without the tools' files it cannot be verified, but it is all there.
+		// The bundle is complete but for the raw files.
 		err = fetchManifest(ctx, remote, copied)
 	}
 	if err != nil {

@@ -43,8 +43,9 @@ func (r *running) observer(show run.Observer) run.Observer {
 	if !r.flags.InCluster {
 		return show
 	}
-	t := &jobProgress{Observer: show, file: filepath.Join(r.writer.Dir(), runnerstatus.ProgressFile), stop: make(chan struct{}),
-		progress: runnerstatus.Progress{RunID: r.id, Seed: int64(r.plan.Seed), Ops: runnerstatus.Counts{}, Actions: map[string]runnerstatus.Counts{}}}
+	t := &jobProgress{Observer: show, file: filepath.Join(r.writer.Dir(), runnerstatus.ProgressFile),
+		stop: make(chan struct{}), progress: runnerstatus.Progress{RunID: r.id, Seed: int64(r.plan.Seed),
+			Ops: runnerstatus.Counts{}, Actions: map[string]runnerstatus.Counts{}}}
 	r.flags.progress = t
 	t.stopped.Add(1)
 	go t.write()
@@ -123,12 +124,14 @@ func (f *runFlags) reportEnd(s *streams, err error) error {
 	end := runnerstatus.End{RunID: f.RunID, State: string(bundle.Failed), ExitCode: code, Clean: true}
 	end.Reason = failureText(err)
 	if t := f.progress; t != nil {
-		end.Barrier, end.Seed, end.Ops, end.Actions, end.Clean = t.progress.Barrier, t.progress.Seed, t.progress.Ops, t.progress.Actions, t.clean
+		end.Barrier, end.Seed, end.Clean = t.progress.Barrier, t.progress.Seed, t.clean
+		end.Ops, end.Actions = t.progress.Ops, t.progress.Actions
 	}
 	if b, opened := bundle.Open(f.Out); opened == nil {
 		end.State = string(b.Run.State)
 		for _, v := range b.Run.Verdicts {
-			end.SLOs = append(end.SLOs, runnerstatus.Verdict{Name: v.Name, Verdict: string(v.Status), Message: strings.TrimSpace(v.Observed + " " + v.Message)})
+			end.SLOs = append(end.SLOs, runnerstatus.Verdict{Name: v.Name, Verdict: string(v.Status),
+				Message: strings.TrimSpace(v.Observed + " " + v.Message)})
 		}
 	}
 	if wrote := os.WriteFile(runnerstatus.EndFile, end.Encode(), 0o644); wrote != nil {
@@ -172,7 +175,8 @@ func (r *running) pushing(ctx context.Context, namespace string, execute func() 
 	if err != nil {
 		return r.abort(err)
 	}
-	push, err := server.StartPush(ctx, r.writer.Dir(), to, server.Options{Every: time.Second, Log: func(line string) { fmt.Fprintln(r.err, line) }})
+	push, err := server.StartPush(ctx, r.writer.Dir(), to, server.Options{Every: time.Second,
+		Log: func(line string) { fmt.Fprintln(r.err, line) }})
 	if err != nil {
 		return r.abort(err)
 	}
@@ -186,7 +190,8 @@ func (r *running) pushing(ctx context.Context, namespace string, execute func() 
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if pushed := push.Finish(ctx); pushed != nil {
-		return &exit{exitFailed, errors.Join(err, fmt.Errorf("the results service %s has not accepted the whole bundle: %w", job.Push, pushed))}
+		return &exit{exitFailed, errors.Join(err,
+			fmt.Errorf("the results service %s has not accepted the whole bundle: %w", job.Push, pushed))}
 	}
 	return err
 }
