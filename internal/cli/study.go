@@ -60,7 +60,7 @@ not end the study.
 
 Exit status: that of run for the worst trial; 130 if the study was interrupted.`,
 		Example: `  cnsbench study run --factor fio.bs=4k,64k --repetitions 5 --out study examples/quickstart.yaml
-  cnsbench study run suite:attach-new --factor storageClass=standard --out study`,
+  cnsbench study run suite:attach-new --factor vars.storageClass=standard --out study`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("repetitions") && f.repetitions < 1 {

@@ -144,7 +144,7 @@ a trace.`,
 	f.StringVar(&p.Name, "name", "profile", "name of the Benchmark")
 	f.Float64Var(&p.Share, "share", 1, "share of the trace's objects, up to 1")
 	f.Float64Var(&p.TimeScale, "time-scale", 1, "factor of all times: 0.1 divides lifetimes and multiplies rates by 10")
-	f.StringVar(&p.StorageClass, "storage-class", "", 
+	f.StringVar(&p.StorageClass, "storage-class", "",
 		"StorageClass of the volumes (default the most frequent of the trace)")
 	f.IntVar(&p.Quantiles, "quantiles", 20, "number of quantiles of the distribution of lifetimes")
 	return c
