@@ -1,5 +1,4 @@
-// Package cli wires the rooms together behind the command line. It decides
-// exit codes and nothing else.
+// Package cli is the command line: it parses flags, connects packages, prints results, and decides exit codes.
 package cli
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
-// The exit codes that scripts can rely on.
+// The exit codes, a contract with scripts.
 const (
 	exitOK          = 0
 	exitUsage       = 1 // the file or the flags are wrong
@@ -27,8 +26,7 @@ const (
 	exitInterrupted = 130
 )
 
-// exit is an error with its exit code. Without a message nothing is printed:
-// it was said already.
+// exit is an error with an exit code. Without an error nothing is printed: the command has printed it.
 type exit struct {
 	code int
 	err  error
@@ -47,11 +45,10 @@ func (e *exit) Unwrap() error { return e.err }
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
-	terminal func() bool // whether in is one; nil: found out
+	terminal func() bool // says whether in is one; nil: detect
 }
 
-// safe is the standard error: much of what is said there is not ours, but of
-// workloads, servers and files. What would steer a terminal is made visible.
+// safe is the standard error. It escapes terminal control sequences, which workloads, servers and files may contain.
 type safe struct {
 	mu  sync.Mutex
 	to  terminal.Writer
@@ -98,14 +95,13 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 func newRoot(s *streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "cnsbench",
-		Short: "Benchmark cloud native storage: control operations and I/O together",
-		Long: `CNSBench benchmarks cloud native storage. One file says which volumes and
-workloads to make, which control operations (snapshot, restore, clone, resize,
-delete, …) to run beside them and at which rates. Every operation is measured
-phase by phase; the result is a bundle, a summary and a report.
-
-  cnsbench run examples/quickstart.yaml      needs root for real file systems
-  cnsbench doctor                            what this machine can do`,
+		Short: "Benchmark cloud native storage",
+		Long: `CNSBench benchmarks cloud native storage. One file defines the volumes and workloads
+to create, and the control operations (snapshot, restore, clone, resize, delete, …)
+to run at the same time, with their rates. CNSBench measures every phase of every
+operation; the result is a bundle, a summary and a report.`,
+		Example: `  cnsbench run examples/quickstart.yaml      needs root for real file systems
+  cnsbench doctor                            check what this machine supports`,
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDescriptions: false},
 	}
@@ -116,17 +112,17 @@ phase by phase; the result is a bundle, a summary and a report.
 		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newConvert(s),
 	)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w; %s --help lists the flags", err, c.CommandPath())
+		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	})
 	for _, c := range root.Commands() {
-		sayUsage(c)
+		addUsage(c)
 	}
 	calledAs(root)
 	return root
 }
 
-// sayUsage adds to the message on wrong arguments which ones there are to be.
-func sayUsage(c *cobra.Command) {
+// addUsage adds the usage line to the error on wrong arguments.
+func addUsage(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
@@ -136,11 +132,11 @@ func sayUsage(c *cobra.Command) {
 		}
 	}
 	for _, sub := range c.Commands() {
-		sayUsage(sub)
+		addUsage(sub)
 	}
 }
 
-// maxFile bounds a file of the user's: a Benchmark is some kilobytes.
+// maxFile limits a Benchmark's file.
 const maxFile = 8 << 20
 
 // readFiles reads the files of a Benchmark; "-" is the standard input.
@@ -182,12 +178,12 @@ func readFile(name string) ([]byte, error) {
 func readAll(name string, r io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err == nil && len(b) > maxFile {
-		err = fmt.Errorf("%s has more than %d MiB: that is no Benchmark", name, maxFile>>20)
+		err = fmt.Errorf("%s is too large for a Benchmark: want at most %d MiB", name, maxFile>>20)
 	}
 	return b, err
 }
 
-// driverCommand starts one of our CSI drivers.
+// driverCommand is the command of the built-in CSI drivers.
 func driverCommand() ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -196,13 +192,13 @@ func driverCommand() ([]string, error) {
 	return []string{self, "csi-driver"}, nil
 }
 
-// problemsError says that files have problems, which were printed.
+// problemsError says that files have problems, which the command has printed.
 type problemsError struct {
 	files    string
 	problems []plan.Problem
 }
 
-// Error names the files and how many problems there are.
+// Error names the files and the number of problems.
 func (e *problemsError) Error() string {
 	return fmt.Sprintf("%s: %s", e.files, count(len(e.problems), "problem"))
 }
@@ -215,7 +211,7 @@ func lines(problems []plan.Problem) string {
 	return b.String()
 }
 
-// terminalOptions fits the summary to where it is printed.
+// terminalOptions adapts the summary to its output.
 func terminalOptions(w io.Writer) terminal.Options {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -38,7 +38,7 @@ func TestMainExits(t *testing.T) {
 			errs: []string{"<stdin>:4", "cuont", `"count"`, "1 problem"}, silent: true},
 		{name: "in two files", args: []string{"validate", file, "-"}, in: "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: hostdir}\nprovisioner: null.csi.cnsbench.dev\n",
 			out: []string{"volumes is valid"}},
-		{name: "set", args: []string{"run", "--dry-run", "--set", "spec.actions.v.createObjSpec.count=7", file}, out: []string{"volumes", "7", "7Gi", "nothing was made"}},
+		{name: "set", args: []string{"run", "--dry-run", "--set", "spec.actions.v.createObjSpec.count=7", file}, out: []string{"volumes", "7", "7Gi", "nothing was created"}},
 		{name: "set what is not there", args: []string{"validate", "--set", "spec.actions.w.timeout=1s", file}, code: 1, errs: []string{"--set", "w"}, silent: true},
 		{name: "another engine", args: []string{"run", "--engine", "nomad", file}, code: 1, errs: []string{`--engine "nomad"`, "local", "kubernetes"}, silent: true},
 		{name: "no file", args: []string{"run"}, code: 1, errs: []string{"arg"}, silent: true},

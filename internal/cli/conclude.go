@@ -19,12 +19,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 )
 
-// conclude closes the bundle, judges it from what it holds, writes the
-// verdicts into it, prints the summary and turns all that into an exit code.
+// conclude closes the bundle, adds verdicts, prints the summary, delivers the results, and returns an error with the
+// exit code.
 func (r *running) conclude(result *run.Result) error {
-	if same, err := bundle.SameFilesystem(r.writer.Dir(), r.flags.StorageDir); err == nil && same && r.flags.Endpoint == "" && r.flags.Engine == engineLocal {
+	same, err := bundle.SameFilesystem(r.writer.Dir(), r.flags.StorageDir)
+	if err == nil && same && r.flags.Endpoint == "" && r.flags.Engine == engineLocal {
 		result.Flags = append(result.Flags, bundle.Flag{Name: "bundleOnStorageUnderTest", Severity: validity.Info,
-			Evidence: fmt.Sprintf("the bundle and the volumes share a file system (%s): what is recorded is written beside what is measured; --out or --storage-dir can part them", r.flags.StorageDir)})
+			Evidence: fmt.Sprintf("the bundle and the volumes share a file system (%s): writing the bundle adds to the load; "+
+				"use --out or --storage-dir to separate them", r.flags.StorageDir)})
 	}
 	closed := r.writer.Close(func(b *bundle.Run) {
 		b.State, b.Reason = result.State, result.Reason
@@ -34,7 +36,7 @@ func (r *running) conclude(result *run.Result) error {
 		b.ExitCode = exitOf(result)
 	})
 	if closed != nil {
-		return failed(errors.Join(reasonOf(result), fmt.Errorf("the bundle could not be closed: %w", closed)))
+		return failed(errors.Join(reasonOf(result), fmt.Errorf("close the bundle: %w", closed)))
 	}
 	s, code, err := r.judge(result)
 	if err != nil {
@@ -46,7 +48,8 @@ func (r *running) conclude(result *run.Result) error {
 	}
 	err = errors.Join(err, r.deliver(s))
 	if result.Leftovers != nil {
-		err = errors.Join(err, fmt.Errorf("not everything could be removed: %w; try: cnsbench cleanup %s", result.Leftovers, r.flags.Out))
+		err = errors.Join(err, fmt.Errorf("not everything was removed: %w; run: cnsbench cleanup %s",
+			result.Leftovers, r.flags.Out))
 	}
 	if err != nil && code != exitInterrupted {
 		code = exitFailed
@@ -57,8 +60,7 @@ func (r *running) conclude(result *run.Result) error {
 	return &exit{code, errors.Join(reasonOf(result), err)}
 }
 
-// report writes the page into the bundle's directory, beside what its manifest
-// lists: it can be made again from that.
+// report writes the HTML page into the bundle's directory. The manifest does not list it.
 func (r *running) report(s *summary.Summary) (path string, err error) {
 	b, err := bundle.Open(r.writer.Dir())
 	if err != nil {
@@ -68,7 +70,7 @@ func (r *running) report(s *summary.Summary) (path string, err error) {
 	return path, writeFile(path, func(w io.Writer) error { return html.Write(w, b, s) })
 }
 
-// judge makes the summary and writes verdicts and flags into the bundle.
+// judge makes the summary, and writes verdicts and flags into the bundle.
 func (r *running) judge(result *run.Result) (*summary.Summary, int, error) {
 	b, err := bundle.Open(r.writer.Dir())
 	if err != nil {
@@ -90,7 +92,7 @@ func (r *running) judge(result *run.Result) (*summary.Summary, int, error) {
 	})
 }
 
-// exitOf is the exit code that the run itself calls for.
+// exitOf is the exit code for the state of a run.
 func exitOf(result *run.Result) int {
 	switch result.State {
 	case bundle.Interrupted:
@@ -108,7 +110,7 @@ func reasonOf(result *run.Result) error {
 	return errors.New(result.Reason)
 }
 
-// doubtful says whether a gate was hit: a flag that is more than information.
+// doubtful says whether a flag is more than information.
 func doubtful(flags []bundle.Flag) bool {
 	for _, f := range flags {
 		if f.Severity != validity.Info {
@@ -118,7 +120,7 @@ func doubtful(flags []bundle.Flag) bool {
 	return false
 }
 
-// clockInfo describes the clock that orders everything.
+// clockInfo describes the clock that orders all events.
 func clockInfo(c op.Clock) bundle.ClockInfo {
 	info := bundle.ClockInfo{Start: c.Start(), Source: "CLOCK_MONOTONIC", Resolution: 1}
 	var ts unix.Timespec

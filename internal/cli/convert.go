@@ -13,12 +13,13 @@ import (
 
 func newConvert(s *streams) *cobra.Command {
 	return &cobra.Command{
-		Use: "convert FILE.xml", Short: "Print the Benchmark that a workload of COSBench is",
-		Long: `Prints a Benchmark with one action, workload: object, that does what a workload
-of COSBench does: to be run on its own, or to have other workloads and control
-operations put beside it. Credentials that stand in the file are left out. What
-the Benchmark says otherwise than the file is told on standard error.`,
-		Args: cobra.ExactArgs(1),
+		Use: "convert FILE.xml", Short: "Convert a COSBench workload to a Benchmark",
+		Long: `Prints a Benchmark with one action, workload: object, that does what a COSBench
+workload does. You can run it as it is, or add other workloads and control
+operations. Credentials in the file are left out. Notes on standard error list the
+differences between the file and the Benchmark.`,
+		Example: "  cnsbench convert workload.xml >benchmark.yaml",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, _, err := loadObject(s, args[0], nil)
 			if err != nil {
@@ -31,7 +32,8 @@ the Benchmark says otherwise than the file is told on standard error.`,
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			text, err := yaml.Marshal(map[string]any{"apiVersion": b.APIVersion, "kind": b.Kind, "metadata": map[string]string{"name": b.Name}, "spec": b.Spec})
+			text, err := yaml.Marshal(map[string]any{"apiVersion": b.APIVersion, "kind": b.Kind,
+				"metadata": map[string]string{"name": b.Name}, "spec": b.Spec})
 			if err != nil {
 				return err
 			}
@@ -44,8 +46,7 @@ the Benchmark says otherwise than the file is told on standard error.`,
 	}
 }
 
-// absolute makes paths in a workload's file, which are relative to where it is
-// run, those of this machine: in a Benchmark there are no others.
+// absolute makes the paths of a workload absolute: in a Benchmark they are not relative to the working directory.
 func absolute(w *model.Workload) (err error) {
 	full := func(path string) string {
 		if path == "" || err != nil {

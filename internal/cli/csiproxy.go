@@ -17,16 +17,17 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 )
 
 // The environment of the proxy.
 const (
 	envProxyToken   = runflags.ProxyTokenVariable
-	envProxyGuarded = "CNSBENCH_CSI_PROXY_GUARDED" // set for the process that a guard watches over
+	envProxyGuarded = "CNSBENCH_CSI_PROXY_GUARDED" // set for a process that a guard watches
 )
 
-// proxyFlags are what `cnsbench csi-proxy` was told.
+// proxyFlags are the flags of csi-proxy.
 type proxyFlags struct {
 	csiproxy.Options
 	serve, tokenFile, restore string
@@ -37,17 +38,16 @@ func newProxy(s *streams) *cobra.Command {
 	var p proxyFlags
 	c := &cobra.Command{
 		Use:   "csi-proxy",
-		Short: "Record the RPCs of a CSI driver, on its socket",
-		Long: `Stands between a CSI driver's unix socket and its clients and records when each
-RPC began and ended. Every byte is handed on unchanged. Records go to runners
-that know the token (--serve), and to standard output for people (--log).
+		Short: "Record the RPCs on a CSI driver's socket",
+		Long: `Forwards every byte between a CSI driver's unix socket and its clients, and
+records when each RPC begins and ends. With --serve, runners with the token read the
+records; with --log they go to standard output.
 
-  cnsbench csi-proxy --take-over /csi/csi.sock --serve :9443
+--take-over replaces the driver's socket, and restores it at the end. The token is
+in $` + envProxyToken + `, or in a file.`,
+		Example: `  cnsbench csi-proxy --take-over /csi/csi.sock --serve :9443
   cnsbench csi-proxy --upstream /csi/csi.sock --listen /csi/proxied.sock --log
-  cnsbench csi-proxy --restore /csi/csi.sock
-
---take-over stands at the driver's own path, and gives it back at the end. The
-token is in $` + envProxyToken + `, or in a file.`,
+  cnsbench csi-proxy --restore /csi/csi.sock`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
@@ -65,7 +65,7 @@ token is in $` + envProxyToken + `, or in a file.`,
 				return err
 			}
 			if p.serve != "" && token == "" {
-				return fmt.Errorf("--serve needs a token that the runner has too: $%s or --token-file", envProxyToken)
+				return fmt.Errorf("--serve needs the token of the runner: set $%s or --token-file", envProxyToken)
 			}
 			if p.TakeOver != "" && os.Getenv(envProxyGuarded) == "" {
 				return failed(guardProxy(ctx, s, p.TakeOver))
@@ -75,27 +75,26 @@ token is in $` + envProxyToken + `, or in a file.`,
 	}
 	f := c.Flags()
 	f.StringVar(&p.Upstream, "upstream", "", "the driver's socket")
-	f.StringVar(&p.Listen, "listen", "", "socket that clients use in place of the driver's")
-	f.StringVar(&p.TakeOver, "take-over", "", "the driver's socket, in whose place the proxy stands until it ends")
-	f.StringVar(&p.restore, "restore", "", "give a socket back to its driver after a proxy that was killed, and end")
-	f.StringVar(&p.serve, "serve", "", "HOST:PORT at which runners get the records (TLS 1.3)")
-	f.StringVar(&p.tokenFile, "token-file", "", "file with the token, in place of $"+envProxyToken)
-	f.StringVar(&p.Driver, "driver", "", "name of the driver (default: it is asked once)")
-	f.StringVar(&p.Node, "node", os.Getenv("NODE_NAME"), "node that the socket belongs to (default $NODE_NAME)")
-	f.BoolVar(&p.log, "log", false, "write each record to standard output, one JSON object a line")
+	f.StringVar(&p.Listen, "listen", "", "socket for clients, instead of the driver's")
+	f.StringVar(&p.TakeOver, "take-over", "", "the driver's socket, which the proxy replaces until it ends")
+	f.StringVar(&p.restore, "restore", "", "restore the driver's socket after a killed proxy, and exit")
+	f.StringVar(&p.serve, "serve", "", "HOST:PORT where runners read the records (TLS 1.3)")
+	f.StringVar(&p.tokenFile, "token-file", "", "file with the token, instead of $"+envProxyToken)
+	f.StringVar(&p.Driver, "driver", "", "name of the driver (default asked from it)")
+	f.StringVar(&p.Node, "node", os.Getenv("NODE_NAME"), "node of the socket (default $NODE_NAME)")
+	f.BoolVar(&p.log, "log", false, "write the records to standard output, one JSON object per line")
 	return c
 }
 
-// guardProxy runs this very command in a process that can die without taking
-// the driver's socket with it.
+// guardProxy runs this command in a child process, and restores the driver's socket if the child dies.
 func guardProxy(ctx context.Context, s *streams, socket string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(self, os.Args[1:]...) //nolint:noctx // it is asked to end, not killed
+	cmd := exec.Command(self, os.Args[1:]...) //nolint:noctx // csiproxy.Guard ends it with a signal
 	cmd.Env = append(os.Environ(), envProxyGuarded+"=1")
-	cmd.Stdout, cmd.Stderr = s.out, unescaped(s.err) // it outlives us: no pipe to us
+	cmd.Stdout, cmd.Stderr = s.out, unescaped(s.err) // no pipe: it outlives this process
 	return csiproxy.Guard(ctx, socket, cmd)
 }
 
@@ -103,7 +102,7 @@ func proxyToken(file string) (string, error) {
 	if file == "" {
 		return os.Getenv(envProxyToken), nil
 	}
-	text, err := bounded.ReadFile(nil, file, maxToken)
+	text, err := bounded.ReadFile(nil, file, results.MaxToken)
 	return strings.TrimSpace(string(text)), err
 }
 
@@ -120,8 +119,7 @@ func runProxy(ctx context.Context, out io.Writer, proxy *csiproxy.Proxy, p proxy
 	return all.Wait()
 }
 
-// serveRecords opens its port when there is something to record: that is how
-// others see that the proxy is where it should be.
+// serveRecords opens its port once the proxy is in place, which the port's readiness shows.
 func serveRecords(ctx context.Context, proxy *csiproxy.Proxy, address, token string) error {
 	select {
 	case <-proxy.Ready():

@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 )
 
-// finding is one thing the doctor looked at.
+// finding is the result of one check.
 type finding struct {
 	What   string `json:"what"`
 	OK     bool   `json:"ok"`
@@ -26,7 +26,11 @@ type finding struct {
 func newDoctor(s *streams) *cobra.Command {
 	var output, storage string
 	c := &cobra.Command{
-		Use: "doctor", Short: "Say what this machine can do and what is missing", Args: cobra.NoArgs,
+		Use: "doctor", Short: "Check what this machine supports and what is missing", Args: cobra.NoArgs,
+		Long: `Checks this machine for engine local: user, agent, programs, drivers, loop devices
+and the storage directory. The exit status is 2 if something is missing that every
+run needs.`,
+		Example: "  cnsbench doctor --storage-dir /mnt/disk",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := examine(cmd.Context(), storage)
 			if output == "json" {
@@ -45,7 +49,7 @@ func newDoctor(s *streams) *cobra.Command {
 		},
 	}
 	outputFlag(c, &output)
-	c.Flags().StringVar(&storage, "storage-dir", storagedir.Default(), "where our drivers keep volumes")
+	c.Flags().StringVar(&storage, "storage-dir", storagedir.Default(), "directory for volumes of the built-in drivers")
 	return c
 }
 
@@ -61,7 +65,8 @@ func user() finding {
 	if os.Geteuid() == 0 {
 		return finding{"user", true, false, "root: all backends"}
 	}
-	return finding{"user", true, false, "an ordinary user: hostdir stands in for loopfile and btrfs, workloads run in a user namespace"}
+	return finding{"user", true, false,
+		"not root: hostdir replaces loopfile and btrfs, workloads run in a user namespace"}
 }
 
 func agentFinding() finding {
@@ -88,7 +93,8 @@ func userNamespaces() finding {
 	ok := err == nil && n != "0"
 	needed := os.Geteuid() != 0
 	if !ok {
-		return finding{"user namespaces", false, needed, "not available: an ordinary user cannot run workloads (sysctl user.max_user_namespaces)"}
+		return finding{"user namespaces", false, needed,
+			"not available: only root can run workloads (sysctl user.max_user_namespaces)"}
 	}
 	return finding{"user namespaces", true, needed, "up to " + n}
 }

@@ -22,12 +22,11 @@ func newDriver() *cobra.Command {
 	var destroy bool
 	c := &cobra.Command{
 		Use:   "csi-driver",
-		Short: "Serve one of our CSI drivers on a unix socket",
-		Long: `Serves one of our CSI drivers on a unix socket until it is told to end.
-` + "`cnsbench run`" + ` starts the drivers it needs by itself; this command is for running
-one by hand, for another orchestrator, or with --csi-endpoint.
-
-  cnsbench csi-driver --backend loopfile --socket /run/csi.sock --base-dir /var/lib/csi
+		Short: "Serve a built-in CSI driver on a unix socket",
+		Long: `Serves a built-in CSI driver on a unix socket until SIGTERM or SIGINT. "cnsbench
+run" starts the drivers that it needs; use this command to run a driver for another
+orchestrator or with --csi-endpoint.`,
+		Example: `  cnsbench csi-driver --backend loopfile --socket /run/csi.sock --base-dir /var/lib/csi
   cnsbench csi-driver --backend loopfile --base-dir /var/lib/csi --destroy`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -56,25 +55,26 @@ one by hand, for another orchestrator, or with --csi-endpoint.
 				return failed(csidriver.Destroy(o))
 			}
 			if socket == "" {
-				return errors.New("--socket says where to listen; give it")
+				return errors.New("--socket must be set: the unix socket to listen on")
 			}
 			return failed(serveDriver(cmd.Context(), o, socket))
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Backend, "backend", "", "which driver: "+strings.Join(csidriver.Backends(), ", "))
+	f.StringVar(&o.Backend, "backend", "", "driver: "+strings.Join(csidriver.Backends(), ", "))
 	f.StringVar(&socket, "socket", "", "unix socket to listen on")
-	f.StringVar(&o.BaseDir, "base-dir", "", "directory that holds everything the driver keeps")
+	f.StringVar(&o.BaseDir, "base-dir", "", "directory for the data of the driver")
 	f.StringVar(&o.NodeID, "node-id", "", "name of this node (default \"local\")")
-	f.StringToStringVar(&o.Nodes, "node", nil, "a further node on this machine and the socket on which to answer as it: NAME=SOCKET; repeatable")
+	f.StringToStringVar(&o.Nodes, "node", nil,
+		"NAME=SOCKET: a further node on this machine, and its socket; may be repeated")
 	f.StringVar(&capacity, "capacity", "", "limit on the sum of the volumes' sizes, e.g. 10Gi")
 	f.StringVar(&poolSize, "pool-size", "", "size of the sparse pool image (default 16Gi)")
-	f.StringVar(&roundTo, "round-to", "", "granularity to which sizes are rounded up")
-	f.StringVar(&o.FSType, "fstype", "", "file system of volumes whose request names none (default ext4)")
-	f.StringVar(&o.Inject, "inject", "", "file with delays, stalls and errors to inject, or its YAML itself")
-	f.Uint64Var(&o.Seed, "seed", 0, "seed of what is injected")
-	f.StringVar(&o.TruthLog, "truth-log", "", "file for one JSON line per RPC: what the driver really did")
-	f.BoolVar(&destroy, "destroy", false, "remove everything under --base-dir and end")
+	f.StringVar(&roundTo, "round-to", "", "granularity of sizes, which are rounded up")
+	f.StringVar(&o.FSType, "fstype", "", "file system of volumes whose request has none (default ext4)")
+	f.StringVar(&o.Inject, "inject", "", "file with delays, stalls and errors to inject, or its YAML text")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of injected faults")
+	f.StringVar(&o.TruthLog, "truth-log", "", "file for a log of the RPCs, one JSON line each")
+	f.BoolVar(&destroy, "destroy", false, "remove everything below --base-dir and exit")
 	_ = c.MarkFlagRequired("backend")
 	return c
 }
@@ -89,7 +89,7 @@ func serveDriver(ctx context.Context, o csidriver.Options, socket string) error 
 	return errors.Join(server.Serve(ctx, socket), server.Close())
 }
 
-// failed marks an error that is no fault of the command line.
+// failed gives an error the exit code of a failure, rather than of wrong usage.
 func failed(err error) error {
 	if err == nil {
 		return nil

@@ -21,14 +21,15 @@ func newExport(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export {--pending | --all} BUNDLE",
 		Short: "Send a bundle's results to its outputs, later or again",
-		Long: `Sends the results of a bundle to the outputs that its Benchmark names, as the
-run itself does: one JSON document a POST, described in docs/reference/outputs.md.
---pending sends what was not delivered then, also of a run that was killed.
---all sends everything again; the id of a document stays the same.`,
-		Args: cobra.ExactArgs(1),
+		Long: `Sends the results of a bundle to the outputs of its Benchmark, as the run does: one
+JSON document per POST (docs/reference/outputs.md). --pending sends what the run did not
+deliver, also if it was killed. --all sends everything again; a document keeps its
+ID.`,
+		Example: "  cnsbench export --pending cnsbench-quickstart-20260301-120000",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if pending == all {
-				return errors.New("say what to export: --pending or --all")
+				return errors.New("choose what to export: --pending or --all")
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -37,9 +38,9 @@ run itself does: one JSON document a POST, described in docs/reference/outputs.m
 			return export(ctx, s, args[0], all)
 		},
 	}
-	c.Flags().BoolVar(&pending, "pending", false, "send what was not delivered")
-	c.Flags().BoolVar(&all, "all", false, "send everything, delivered or not")
-	c.Flags().DurationVar(&within, "within", 10*time.Minute, "give up after so long")
+	c.Flags().BoolVar(&pending, "pending", false, "send undelivered documents")
+	c.Flags().BoolVar(&all, "all", false, "send all documents, delivered or not")
+	c.Flags().DurationVar(&within, "within", 10*time.Minute, "how long to try")
 	return c
 }
 
@@ -49,7 +50,7 @@ func export(ctx context.Context, s *streams, dir string, all bool) error {
 		return err
 	}
 	if b.Live {
-		return failed(fmt.Errorf("the run of %s goes on and sends its results itself", dir))
+		return failed(fmt.Errorf("the run of %s is in progress and sends its results itself", dir))
 	}
 	bench, err := benchmarkOf(b)
 	if err != nil {
@@ -81,6 +82,6 @@ func export(ctx context.Context, s *streams, dir string, all bool) error {
 	if output.HasOutbox(dir) {
 		return failed(errors.New("not everything was delivered"))
 	}
-	fmt.Fprintln(s.out, "everything is delivered")
+	fmt.Fprintln(s.out, "everything was delivered")
 	return nil
 }

@@ -32,12 +32,14 @@ type installFlags struct {
 
 func (f *installFlags) add(c *cobra.Command) {
 	clusterFlags(c, &f.cluster)
-	c.Flags().StringVar(&f.options.Namespace, "namespace", config.DefaultNamespace, "namespace of operator and results service")
-	c.Flags().DurationVar(&f.timeout, "timeout", 3*time.Minute, "how long to wait")
+	c.Flags().StringVar(&f.options.Namespace, "namespace", config.DefaultNamespace,
+		"namespace of the operator and the results service")
+	c.Flags().DurationVar(&f.timeout, "timeout", 3*time.Minute, "how long the command may take")
 }
 
 // start makes what both commands need. The context ends with the timeout.
-func (f *installFlags) start(cmd *cobra.Command, s *streams) (context.Context, context.CancelFunc, *install.Installer, []*unstructured.Unstructured, error) {
+func (f *installFlags) start(cmd *cobra.Command, s *streams) (
+	context.Context, context.CancelFunc, *install.Installer, []*unstructured.Unstructured, error) {
 	if err := f.csiProxy(); err != nil {
 		return nil, nil, nil, nil, err
 	}
@@ -58,8 +60,7 @@ func (f *installFlags) start(cmd *cobra.Command, s *streams) (context.Context, c
 	return ctx, func() { cancel(); stop() }, i, objects, nil
 }
 
-// csiProxy reads the flags about CSI proxies. Their token is made, and left as
-// it is where there is one.
+// csiProxy reads the flags about CSI proxies. It draws a token, which an existing one overrides.
 func (f *installFlags) csiProxy() error {
 	if len(f.proxies) == 0 {
 		return nil
@@ -87,10 +88,12 @@ func newInstall(s *streams) *cobra.Command {
 	var f installFlags
 	c := &cobra.Command{
 		Use:   "install",
-		Short: "Install the operator and the results service in a cluster",
-		Long: `Applies the definitions, the operator, the results service and their roles, and
-waits until they work. It can be repeated: what is there is brought up to date.
-"cnsbench run --engine kubernetes" needs none of this.`,
+		Short: "Install the operator and the results service",
+		Long: `Applies the custom resource definitions, the operator, the results service and their
+roles to a cluster, and waits until they are ready. Repeat it to update an
+installation. "cnsbench run --engine kubernetes" needs no installation.`,
+		Example: `  cnsbench install --dry-run
+  cnsbench install --results-storage-class standard --csi-proxy hostpath.csi.k8s.io`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, done, i, objects, err := f.start(cmd, s)
@@ -99,7 +102,7 @@ waits until they work. It can be repeated: what is there is brought up to date.
 			}
 			defer done()
 			if err := i.CheckClasses(ctx, objects); err != nil {
-				return failed(fmt.Errorf("%w; --results-storage-class names the class of the volume with the bundles", err))
+				return failed(fmt.Errorf("%w; select the class of the volume for bundles with --results-storage-class", err))
 			}
 			if err := i.Apply(ctx, objects, f.dryRun); err != nil {
 				return failed(err)
@@ -108,22 +111,26 @@ waits until they work. It can be repeated: what is there is brought up to date.
 				return nil
 			}
 			if err := i.Wait(ctx, objects); err != nil {
-				return failed(fmt.Errorf("installed, but not working after %v: %w", f.timeout, err))
+				return failed(fmt.Errorf("installed, but not ready after %v: %w", f.timeout, err))
 			}
 			if snapshots, err := i.HasSnapshots(); err == nil && !snapshots {
-				fmt.Fprintln(s.out, "note: this cluster has no VolumeSnapshots (CustomResourceDefinitions and controller of external-snapshotter): Benchmarks without snapshots will run")
+				fmt.Fprintln(s.out, "note: this cluster has no VolumeSnapshots (definitions and controller of "+
+					"external-snapshotter): only Benchmarks without snapshots run")
 			}
-			fmt.Fprintf(s.out, "installed in namespace %s; a Benchmark's ServiceAccount needs rights of its own, see docs/kubernetes.md\n", f.options.Namespace)
+			fmt.Fprintf(s.out, "installed in namespace %s; grant a Benchmark's ServiceAccount its rights: docs/kubernetes.md\n",
+				f.options.Namespace)
 			return nil
 		},
 	}
 	f.add(c)
 	c.Flags().StringVar(&f.options.Image, "image", defaultImage(), "image of operator, results service and runners")
-	c.Flags().StringVar(&f.options.ResultsStorageClass, "results-storage-class", "", "class of the volume with the bundles: not the one under test (default the cluster's)")
+	c.Flags().StringVar(&f.options.ResultsStorageClass, "results-storage-class", "",
+		"StorageClass of the volume for bundles: not the one under test (default the cluster's)")
 	c.Flags().StringVar(&f.options.ResultsSize, "results-size", "", "size of that volume (default 10Gi)")
-	c.Flags().StringArrayVar(&f.proxies, "csi-proxy", nil, "DRIVER or DRIVER=SOCKET: put a CSI proxy on the socket of the driver on each node, so that runs see when volumes were staged and published; may be repeated")
-	c.Flags().StringVar(&f.nodes, "csi-proxy-nodes", "", "LABEL=VALUE,…: on these nodes only")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the server check everything, and keep nothing")
+	c.Flags().StringArrayVar(&f.proxies, "csi-proxy", nil, "DRIVER or DRIVER=SOCKET: put a CSI proxy on the driver's "+
+		"socket on each node, so that runs record when volumes are staged and published; may be repeated")
+	c.Flags().StringVar(&f.nodes, "csi-proxy-nodes", "", "LABEL=VALUE,…: nodes for CSI proxies (default all)")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the API server check the objects; change nothing")
 	return c
 }
 
@@ -131,14 +138,16 @@ func newUninstall(s *streams) *cobra.Command {
 	var f installFlags
 	c := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove what install has installed",
+		Short: "Remove the operator and the results service",
 		Long: `Removes the operator, the results service, the CSI proxies, their roles and the
-definitions. Drivers get their sockets back. The volume with the bundles, and its namespace, are kept unless --delete-results.
-While there are Benchmarks it refuses; with --force it deletes them first, while
-the operator can still clean up after them.`,
-		Args: cobra.NoArgs,
+definitions, and restores the sockets of drivers. It keeps the volume with the
+bundles and its namespace, unless --delete-results is set. It refuses while
+Benchmarks exist; --force deletes them first, while the operator can still clean up
+after them.`,
+		Example: "  cnsbench uninstall --force --delete-results",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.options.CSIProxy = &config.CSIProxy{} // whatever is in its namespace
+			f.options.CSIProxy = &config.CSIProxy{} // all objects in its namespace
 			ctx, done, i, objects, err := f.start(cmd, s)
 			if err != nil {
 				return err
@@ -148,7 +157,8 @@ the operator can still clean up after them.`,
 				return failed(err)
 			}
 			keep := func(u *unstructured.Unstructured) bool {
-				return !f.results && (u.GetKind() == "PersistentVolumeClaim" || u.GetKind() == "Namespace" && u.GetName() == f.options.Namespace)
+				return !f.results && (u.GetKind() == "PersistentVolumeClaim" ||
+					u.GetKind() == "Namespace" && u.GetName() == f.options.Namespace)
 			}
 			if err := i.Remove(ctx, objects, keep); err != nil {
 				return failed(err)
@@ -158,11 +168,11 @@ the operator can still clean up after them.`,
 	}
 	f.add(c)
 	c.Flags().BoolVar(&f.force, "force", false, "delete all Benchmarks first")
-	c.Flags().BoolVar(&f.results, "delete-results", false, "delete the bundles too, and the namespace")
+	c.Flags().BoolVar(&f.results, "delete-results", false, "delete the bundles and the namespace, too")
 	return c
 }
 
-// benchmarks refuses while there are Benchmarks, or deletes them.
+// benchmarks refuses while Benchmarks exist, or deletes them with --force.
 func (f *installFlags) benchmarks(ctx context.Context, i *install.Installer) error {
 	all, err := i.Benchmarks(ctx)
 	if err != nil || len(all) == 0 {
@@ -173,7 +183,8 @@ func (f *installFlags) benchmarks(ctx context.Context, i *install.Installer) err
 		for _, b := range all {
 			names = append(names, b.GetNamespace()+"/"+b.GetName())
 		}
-		return fmt.Errorf("there are Benchmarks, which would be deleted: %s; delete them, or use --force", strings.Join(names, ", "))
+		return fmt.Errorf("these Benchmarks exist: %s; delete them, or use --force",
+			strings.Join(names, ", "))
 	}
 	return i.Remove(ctx, all, func(*unstructured.Unstructured) bool { return false })
 }

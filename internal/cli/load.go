@@ -30,10 +30,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
-// load reads and resolves the files, for engine kubernetes against the cluster
-// that it returns. Problems are printed, all of them, and end the command with
-// exitUsage; warnings are printed and go on.
-func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.Plan, []plan.File, *cluster.Cluster, error) {
+// load reads and resolves the files; for engine kubernetes against the cluster, which it returns. It prints warnings,
+// and all problems if there are any.
+func load(ctx context.Context, s *streams, f *runFlags, names []string) (
+	*plan.Plan, []plan.File, *cluster.Cluster, error) {
 	files, err := readFiles(s, names)
 	if err != nil {
 		return nil, nil, nil, err
@@ -48,9 +48,9 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	in := plan.Input{Files: files, Set: sets, Folder: named.Folder, Open: named.Open, AnyDriver: f.Endpoint != "", Seed: drawSeed(), Image: f.Image,
-		ObjectSpec: objectspec.Resolve, Parsers: parsers()}
-	if f.InCluster { // an object of the API has nothing beside it
+	in := plan.Input{Files: files, Set: sets, Folder: named.Folder, Open: named.Open, AnyDriver: f.Endpoint != "",
+		Seed: drawSeed(), Image: f.Image, ObjectSpec: objectspec.Resolve, Parsers: parsers()}
+	if f.InCluster { // an object of the API has no files beside it
 		in.Folder, in.Open = nil, nil
 	}
 	var on *cluster.Cluster
@@ -69,7 +69,7 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 			return nil, nil, nil, err
 		}
 	default:
-		return nil, nil, nil, fmt.Errorf("--engine %q: there are local and kubernetes", f.Engine)
+		return nil, nil, nil, fmt.Errorf("invalid --engine %q: want local or kubernetes", f.Engine)
 	}
 	p, problems := plan.Load(ctx, in)
 	if len(problems) > 0 {
@@ -85,8 +85,8 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 // parsers of workloads' outputs, beside the built-in ones.
 func parsers() map[string]parser.Func { return map[string]parser.Func{"object": metrics.Parse} }
 
-// planOn connects to the cluster and adds what it has to a plan's input. Where
-// no cluster is needed, one that is not there is a warning.
+// planOn connects to the cluster and adds its classes and libraries to a plan's input. An offline command only warns
+// if there is no cluster.
 func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*cluster.Cluster, error) {
 	if err := f.checkKubernetes(); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*clu
 		in.ConfigMaps = on.Libraries
 		return on, nil
 	case f.offline:
-		fmt.Fprintf(s.err, "warning: no cluster is at hand, so classes and libraries are not checked: %v\n", err)
+		fmt.Fprintf(s.err, "warning: classes and libraries are not checked, because the cluster cannot be reached: %v\n", err)
 		return nil, nil
 	case wrong != nil:
 		return nil, wrong
@@ -109,8 +109,7 @@ func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*clu
 	return nil, failed(err)
 }
 
-// substitutes says what an ordinary user gets in place of the backends that
-// need root.
+// substitutes are the drivers that replace those which need root, for other users.
 func substitutes() (with map[string]string, reason string) {
 	if os.Geteuid() == 0 {
 		return nil, ""
@@ -124,8 +123,7 @@ func substitutes() (with map[string]string, reason string) {
 	return with, "you are not root"
 }
 
-// missingPrograms names what the drivers in use and the workloads call and
-// this machine lacks.
+// missingPrograms names the programs that the drivers and workloads need and that this machine lacks.
 func missingPrograms(p *plan.Plan) error {
 	missing, err := missingInWorkloads(p)
 	if err != nil {
@@ -137,7 +135,8 @@ func missingPrograms(p *plan.Plan) error {
 			continue
 		}
 		for _, m := range csidriver.Requirements(b).Missing() {
-			missing = append(missing, fmt.Sprintf("StorageClass %s: driver %s calls %s, which is not installed: apt-get install %s", name, sc.Provisioner, m.Name, m.Package))
+			missing = append(missing, fmt.Sprintf("StorageClass %s: driver %s needs %s: apt-get install %s",
+				name, sc.Provisioner, m.Name, m.Package))
 		}
 	}
 	if len(missing) == 0 {
@@ -189,8 +188,7 @@ func (f *runFlags) recorded() []string {
 	return given.Args(runflags.Record)
 }
 
-// injection reads and checks what is to be injected, which is a file or its
-// text.
+// injection reads and checks --inject, which is a file or its text, and returns the text.
 func (f *runFlags) injection() (string, error) {
 	if f.Inject == "" {
 		return "", nil
@@ -204,7 +202,7 @@ func (f *runFlags) injection() (string, error) {
 	return f.Inject, nil
 }
 
-// printBudget is what --dry-run shows.
+// printBudget prints the result of --dry-run.
 func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
 	room, err := f.room(p)
 	if err != nil {
@@ -221,7 +219,7 @@ func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
 	if len(b.Open) > 0 {
 		atLeast = " at least"
 	}
-	fmt.Fprintf(s.out, "%s would make%s:\n", p.Name, atLeast)
+	fmt.Fprintf(s.out, "%s would create%s:\n", p.Name, atLeast)
 	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "  volumes\t%d\t%s requested\n", b.Volumes, bytes(b.Bytes))
 	fmt.Fprintf(w, "  snapshots\t%d\n  pods\t%d\n  operations\t%d\n", b.Snapshots, b.Pods, b.Ops)
@@ -241,11 +239,11 @@ func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
 	if err := writeObjectBudgets(s.out, b.Objects); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out, "nothing was made")
+	fmt.Fprintln(s.out, "nothing was created")
 	return nil
 }
 
-// printPhases shows how workloads are to change.
+// printPhases prints the phases of workloads.
 func printPhases(s *streams, p *plan.Plan) {
 	for _, a := range p.Benchmark.Spec.Actions {
 		if a.CreateObjSpec == nil {
@@ -256,7 +254,8 @@ func printPhases(s *streams, p *plan.Plan) {
 			for _, name := range slices.Sorted(maps.Keys(ph.Vars)) {
 				vars = append(vars, fmt.Sprintf("%s=%s", name, ph.Vars[name]))
 			}
-			fmt.Fprintf(s.out, "%s, phase %d, from %v after the barrier: %s\n", a.Name, i+1, ph.StartAfter.Duration.Duration, strings.Join(vars, " "))
+			fmt.Fprintf(s.out, "%s, phase %d, from %v after the barrier: %s\n",
+				a.Name, i+1, ph.StartAfter.Duration.Duration, strings.Join(vars, " "))
 		}
 	}
 }

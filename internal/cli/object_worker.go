@@ -25,6 +25,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/footprint"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/version"
 )
@@ -76,7 +77,7 @@ func objectToken(file string) (string, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("the token file %s is readable by others: chmod 600 it", file)
 	}
-	text, err := bounded.ReadFile(nil, file, maxToken)
+	text, err := bounded.ReadFile(nil, file, results.MaxToken)
 	return strings.TrimSpace(string(text)), err
 }
 

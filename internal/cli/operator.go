@@ -23,6 +23,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/operator"
+	"github.com/cnsbench/cnsbench/internal/results"
 )
 
 type operatorFlags struct {
@@ -37,11 +38,12 @@ func newOperator(s *streams) *cobra.Command {
 	var f operatorFlags
 	c := &cobra.Command{
 		Use:   "operator",
-		Short: "Carry out the Benchmarks that are applied to a cluster",
-		Long: `Watches Benchmarks in all namespaces and makes one runner Job for each, under
-the ServiceAccount that the Benchmark names. It runs in the cluster ("cnsbench
-install" puts it there), or anywhere with a kubeconfig.`,
-		Args: cobra.NoArgs,
+		Short: "Run the Benchmarks that are applied to a cluster",
+		Long: `Watches Benchmarks in all namespaces and creates one runner Job for each, under the
+ServiceAccount of the Benchmark. It runs in the cluster, where "cnsbench install"
+installs it, or anywhere with a kubeconfig.`,
+		Example: "  cnsbench operator --image cnsbench/cnsbench:latest --results-url http://127.0.0.1:8080",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -62,25 +64,27 @@ install" puts it there), or anywhere with a kubeconfig.`,
 	o, fl := &f.options, c.Flags()
 	fl.StringVar(&o.Image, "image", os.Getenv("CNSBENCH_IMAGE"), "image of runners (default $CNSBENCH_IMAGE)")
 	fl.StringVar(&o.ResultsURL, "results-url", "", "results service that runners push their bundles to")
-	fl.StringVar(&o.ResultsPin, "results-pin", "", "sha256:… of the results service's certificate, where --results-url begins with https and nobody vouches for it")
+	fl.StringVar(&o.ResultsPin, "results-pin", "",
+		"sha256:… pin of the results service's certificate, if no known authority has signed it")
 	fl.StringVar(&f.pinFrom, "results-pin-from", "",
-		"ConfigMap in the operator's namespace from which to take the pin, in place of --results-pin")
+		"ConfigMap in the operator's namespace with the pin, instead of --results-pin")
 	fl.StringVar(&f.tokenFile, "results-token-file", "", "file with the operator's token for the results service")
-	fl.StringVar(&f.avoid, "avoid-nodes", "", "label (KEY or KEY=VALUE) of measured nodes, which runners keep away from if they can")
+	fl.StringVar(&f.avoid, "avoid-nodes", "",
+		"label (KEY or KEY=VALUE) of measured nodes, which runners avoid if possible")
 	fl.StringVar(&o.PriorityClass, "priority-class", "", "PriorityClass of runners")
 	fl.DurationVar(&o.StartTimeout, "start-timeout", operator.DefaultStartTimeout, "how long a runner may take to start")
-	fl.StringVar(&o.Namespace, "namespace", operator.InClusterNamespace(), "the operator's own namespace, for its lease")
-	fl.BoolVar(&o.LeaderElect, "leader-elect", false, "let one of several operators lead")
+	fl.StringVar(&o.Namespace, "namespace", operator.InClusterNamespace(), "the operator's own namespace, for its Lease")
+	fl.BoolVar(&o.LeaderElect, "leader-elect", false, "elect a leader among several operators")
 	fl.StringVar(&o.MetricsAddress, "metrics-address", "0", "address of the metrics, e.g. :8080; 0: none")
 	fl.StringVar(&o.HealthAddress, "health-address", "0", "address of /healthz and /readyz; 0: none")
 	return c
 }
 
-// transport trusts the results service by the pin that is given or published.
+// transport trusts the results service by the given or published pin.
 func (f *operatorFlags) transport(ctx context.Context, config *rest.Config) (http.RoundTripper, error) {
 	o := &f.options
 	if f.pinFrom == "" {
-		t, err := pinnedTransport(o.ResultsPin)
+		t, err := results.PinnedTransport(o.ResultsPin)
 		if err != nil {
 			return nil, fmt.Errorf("--results-pin: %w", err)
 		}
@@ -93,26 +97,26 @@ func (f *operatorFlags) transport(ctx context.Context, config *rest.Config) (htt
 	if err != nil {
 		return nil, err
 	}
-	published := &publishedPin{set: set, namespace: o.Namespace, name: f.pinFrom}
-	o.PublishedPin = published.current
+	published := &results.PublishedPin{Set: set, Namespace: o.Namespace, Name: f.pinFrom}
+	o.PublishedPin = published.Current
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.TLSClientConfig = server.PinnedBy(func() (string, error) { return published.current(ctx) })
+	t.TLSClientConfig = server.PinnedBy(func() (string, error) { return published.Current(ctx) })
 	return t, nil
 }
 
-// complete makes the options of the flags.
+// complete checks the flags and completes the options.
 func (f *operatorFlags) complete(ctx context.Context, config *rest.Config, logs io.Writer) error {
 	o := &f.options
 	if o.LeaderElect && o.Namespace == "" {
-		return errors.New("--leader-elect needs --namespace outside of a cluster: the lease is kept there")
+		return errors.New("--leader-elect needs --namespace outside of a cluster, for its Lease")
 	}
 	if o.StartTimeout <= 0 {
-		return fmt.Errorf("--start-timeout %v: it must be more than 0", o.StartTimeout)
+		return fmt.Errorf("invalid --start-timeout %v: want more than 0", o.StartTimeout)
 	}
 	o.AvoidNodes.Key, o.AvoidNodes.Value, _ = strings.Cut(f.avoid, "=")
 	o.Resources = operator.DefaultResources()
 	if o.ResultsURL != "" {
-		if f.tokenFile != "" && inTheClear(o.ResultsURL) {
+		if f.tokenFile != "" && results.InTheClear(o.ResultsURL) {
 			return fmt.Errorf("--results-url %s: the token of --results-token-file would cross the network in the clear: "+
 				"give an https URL", o.ResultsURL)
 		}
@@ -121,7 +125,7 @@ func (f *operatorFlags) complete(ctx context.Context, config *rest.Config, logs 
 			return err
 		}
 		o.Results = &operator.HTTPResults{URL: o.ResultsURL, TokenFile: f.tokenFile,
-			Client: &http.Client{Timeout: 5 * time.Second, Transport: transport, CheckRedirect: noRedirect}}
+			Client: &http.Client{Timeout: 5 * time.Second, Transport: transport, CheckRedirect: results.NoRedirect}}
 	}
 	o.Logger = logr.FromSlogHandler(slog.NewJSONHandler(logs, nil))
 	ctrllog.SetLogger(o.Logger)

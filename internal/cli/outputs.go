@@ -16,7 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
-// targetsOf are the outputs of a Benchmark that results are posted to.
+// targetsOf are the outputs of a Benchmark that receive results by POST.
 func targetsOf(b *v1alpha1.Benchmark) []output.Target {
 	var targets []output.Target
 	for _, o := range b.Spec.Outputs {
@@ -36,8 +36,8 @@ func targetsOf(b *v1alpha1.Benchmark) []output.Target {
 	return targets
 }
 
-// outputVariable is the environment variable with something secret of an output:
-// a Benchmark is kept in the bundle, so it has no place for secrets.
+// outputVariable is the environment variable with a secret of an output: a Benchmark, which the bundle contains, must
+// not have secrets.
 func outputVariable(name, what string) string {
 	return "CNSBENCH_OUTPUT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_" + what
 }
@@ -49,19 +49,19 @@ type sending struct {
 	hard   context.Context // with the second
 }
 
-// outgoing records ops, and sends them too.
+// outgoing records ops and sends them.
 type outgoing struct {
 	*bundle.Writer
 	sender *output.Sender
 }
 
-// Op records an op and offers it to the outputs; it waits for neither.
+// Op records an op and queues it for the outputs; it does not block.
 func (o *outgoing) Op(x op.Op) {
 	o.Writer.Op(x)
 	o.sender.Op(x)
 }
 
-// recorder is what the run records with.
+// recorder is the bundle, and the outputs if there are any.
 func (r *running) recorder() run.Recorder {
 	if r.sending == nil {
 		return r.writer
@@ -69,7 +69,7 @@ func (r *running) recorder() run.Recorder {
 	return &outgoing{r.writer, r.sending.sender}
 }
 
-// startSending begins to deliver, if the Benchmark has outputs.
+// startSending starts the delivery, if the Benchmark has outputs.
 func (r *running) startSending(soft, hard context.Context) {
 	targets := targetsOf(r.plan.Benchmark)
 	if len(targets) == 0 {
@@ -80,14 +80,13 @@ func (r *running) startSending(soft, hard context.Context) {
 		r.sending = &sending{soft: soft, hard: hard}
 		r.sending.sender, err = output.Start(hard, r.writer.Dir(), b.Run, targets, output.Options{})
 	}
-	if err != nil { // the run is worth more than its copies
-		fmt.Fprintln(r.err, "warning: results are not sent while the run goes on:", err)
+	if err != nil { // the run continues without outputs
+		fmt.Fprintln(r.err, "warning: results are not sent during the run:", err)
 		r.sending = nil
 	}
 }
 
-// deliver sends what is left of the results, for a bounded time, and records
-// what became of them.
+// deliver sends the remaining results, for a limited time, and records the outcome.
 func (r *running) deliver(s *summary.Summary) error {
 	if r.sending == nil {
 		return nil
@@ -99,7 +98,8 @@ func (r *running) deliver(s *summary.Summary) error {
 	ctx, cancel := context.WithTimeout(ctx, r.flags.SendWithin)
 	defer cancel()
 	notice := time.AfterFunc(time.Second, func() {
-		fmt.Fprintf(r.err, "results are being sent to the outputs, for at most %v; interrupt to leave the rest for later\n", r.flags.SendWithin)
+		fmt.Fprintf(r.err, "sending results to the outputs, for at most %v; interrupt to send the rest later\n",
+			r.flags.SendWithin)
 	})
 	defer notice.Stop()
 	b, err := bundle.Open(r.writer.Dir())
@@ -109,7 +109,7 @@ func (r *running) deliver(s *summary.Summary) error {
 	return settle(ctx, r.streams, r.sending.sender, b, s)
 }
 
-// settle finishes a delivery, says what is left and records the outcome.
+// settle finishes a delivery, prints what is undelivered and records the outcome.
 func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bundle, sum *summary.Summary) error {
 	stats, err := sender.Finish(ctx, b, sum)
 	if err != nil {
@@ -117,21 +117,21 @@ func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bu
 	}
 	for _, st := range stats {
 		if left := st.Pending + st.Refused; left > 0 {
-			fmt.Fprintf(s.err, "warning: output %s: %s, of which %d refused, were not delivered (%d were): %s; send them later: cnsbench export --pending %s\n",
-				st.Name, count(int(left), "document"), st.Refused, st.Delivered, st.Error, b.Dir)
+			fmt.Fprintf(s.err, "warning: output %s: %s undelivered (%d of them refused), %d delivered: %s; send them later: "+
+				"cnsbench export --pending %s\n", st.Name, count(int(left), "document"), st.Refused, st.Delivered, st.Error, b.Dir)
 		}
 	}
 	if !b.Complete {
-		return nil // its run.json is the writer's
+		return nil // the writer owns its run.json
 	}
 	return bundle.Amend(b.Dir, func(r *bundle.Run) { r.Outputs = stats })
 }
 
-// benchmarkOf is the Benchmark that a bundle is of.
+// benchmarkOf is the Benchmark of a bundle.
 func benchmarkOf(b *bundle.Bundle) (*v1alpha1.Benchmark, error) {
 	var bench v1alpha1.Benchmark
 	if err := json.Unmarshal(b.Run.Spec, &bench); err != nil {
-		return nil, fmt.Errorf("%s: its Benchmark cannot be read: %w", b.Dir, err)
+		return nil, fmt.Errorf("%s: read its Benchmark: %w", b.Dir, err)
 	}
 	return &bench, nil
 }

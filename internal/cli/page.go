@@ -19,16 +19,15 @@ import (
 )
 
 const (
-	// pageMemory is how much memory may be used to show one bundle.
+	// pageMemory limits the memory to render one bundle.
 	pageMemory = 384 << 20
-	// pageSeconds is how much CPU time.
+	// pageSeconds limits the CPU time.
 	pageSeconds = 60
-	// pageCommand is what a results service starts for each page.
+	// pageCommand is the command that a results service starts for each page.
 	pageCommand = "show-in-bounds"
 )
 
-// renderApart shows a bundle in a process of its own: whatever is in the bundle,
-// it can take only that process's memory and time.
+// renderApart renders a bundle in a process with limited memory and time, because its content is not trusted.
 func renderApart(ctx context.Context, what, dir string, w io.Writer) error {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", pageCommand, what, dir)
 	said := head{most: 16 << 10}
@@ -38,11 +37,11 @@ func renderApart(ctx context.Context, what, dir string, w io.Writer) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("it takes too long; cnsbench show --cluster copies the bundle and shows it there: %w", ctx.Err())
+		return fmt.Errorf("rendering takes too long; use cnsbench show --cluster, which copies the bundle: %w", ctx.Err())
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
 	if strings.Contains(said.String(), "cannot allocate memory") || strings.Contains(said.String(), "out of memory") {
-		line = "it takes too much memory; cnsbench show --cluster copies the bundle and shows it there"
+		line = "rendering takes too much memory; use cnsbench show --cluster, which copies the bundle"
 	}
 	return fmt.Errorf("%s (%w)", line, err)
 }
@@ -58,7 +57,7 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// newPage is the command that shows a bundle with bounded memory and time.
+// newPage is the command that renders a bundle with limited memory and time.
 func newPage(s *streams) *cobra.Command {
 	return &cobra.Command{
 		Use: pageCommand + " report|summary DIR", Hidden: true, Args: cobra.ExactArgs(2),
@@ -68,7 +67,7 @@ func newPage(s *streams) *cobra.Command {
 				unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: pageMemory, Max: pageMemory}),
 				unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: pageSeconds, Max: pageSeconds}))
 			if err != nil {
-				return failed(fmt.Errorf("bound memory and time: %w", err))
+				return failed(fmt.Errorf("limit memory and time: %w", err))
 			}
 			return failed(writePage(s.out, args[0], args[1]))
 		},

@@ -8,18 +8,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// plugin says whether kubectl called us: as "kubectl cnsbench" it runs a program
-// kubectl-cnsbench, which is this one by another name.
+// plugin says whether kubectl started this program: "kubectl cnsbench" starts kubectl-cnsbench.
 func plugin() bool { return strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") }
 
-// calledAs lets help and usage name the command as it was called.
+// calledAs makes help and usage name the command as the user called it.
 func calledAs(root *cobra.Command) {
 	if plugin() {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cnsbench"}
 	}
 }
 
-// defaultEngine is the cluster for those who come by way of kubectl.
+// defaultEngine is kubernetes for a kubectl plugin.
 func defaultEngine() string {
 	if plugin() {
 		return engineKubernetes

@@ -20,8 +20,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
-// progress shows a run while it goes on: one line that is rewritten on a
-// terminal, plain lines now and then elsewhere. It implements run.Observer.
+// progress shows a run in progress: on a terminal one line that it rewrites, elsewhere a plain line at intervals. It
+// implements run.Observer.
 type progress struct {
 	w     io.Writer
 	tty   bool
@@ -32,10 +32,10 @@ type progress struct {
 	phase   run.Phase
 	began   time.Time // of the phase
 	counts  map[op.Outcome]int64
-	rate    int64             // ops ended since the last look
+	rate    int64             // ops ended since the last line
 	last    *op.Op            // formatted when it is shown: there may be thousands a second
-	waits   map[string]string // by object: what it waits for, in the platform's words
-	open    bool              // a line without its end stands on the terminal
+	waits   map[string]string // by object: the reason, as the platform gives it
+	open    bool              // the terminal shows a line without its end
 	stop    chan struct{}
 	once    sync.Once
 	stopped sync.WaitGroup
@@ -46,14 +46,13 @@ const (
 	plainStep = 10 * time.Second
 )
 
-// newProgress begins to show. Where the standard output is read by a machine,
-// everything goes to the standard error.
+// newProgress starts the display. If a machine reads the standard output, the display goes to the standard error.
 func newProgress(s *streams, p *plan.Plan, clock op.Clock, machine bool) *progress {
 	w := s.out
 	if machine {
 		w = s.err
 	}
-	w = unescaped(w) // what comes from elsewhere is made visible here
+	w = unescaped(w) // progress escapes its own lines
 	f, isFile := w.(*os.File)
 	pr := &progress{w: w, tty: isFile && term.IsTerminal(int(f.Fd())), clock: clock, plan: p,
 		counts: map[op.Outcome]int64{}, waits: map[string]string{}, stop: make(chan struct{}), began: time.Now()}
@@ -80,7 +79,7 @@ func (p *progress) refresh(step time.Duration) {
 	}
 }
 
-// close ends the display; it can be called twice.
+// close ends the display. A second call has no effect.
 func (p *progress) close() {
 	p.once.Do(func() { close(p.stop) })
 	p.stopped.Wait()
@@ -89,7 +88,7 @@ func (p *progress) close() {
 	p.wipe()
 }
 
-// Phase is told when the run goes on to another phase.
+// Phase implements run.Observer.
 func (p *progress) Phase(phase run.Phase) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +96,7 @@ func (p *progress) Phase(phase run.Phase) {
 	p.line(fmt.Sprintf("%8s  %s", p.at(), phase))
 }
 
-// OpEnded is told of each op, which does not change afterwards.
+// OpEnded implements run.Observer. The op does not change afterwards.
 func (p *progress) OpEnded(o *op.Op) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +115,7 @@ func (p *progress) OpEnded(o *op.Op) {
 	}
 }
 
-// Log is told of lines for people: those of the run itself are shown, and what is
-// waited for is part of the live line.
+// Log implements run.Observer: it shows lines of the run, and waits in the live line.
 func (p *progress) Log(source, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +128,7 @@ func (p *progress) Log(source, text string) {
 	p.line(fmt.Sprintf("%8s  %s", p.at(), text))
 }
 
-// wait notes what an object waits for; nothing any more where why is empty.
+// wait notes what an object waits for; an empty why ends the wait.
 func (p *progress) wait(object, why string) {
 	if why == "" {
 		delete(p.waits, object)
@@ -139,10 +137,10 @@ func (p *progress) wait(object, why string) {
 	p.waits[object] = why
 }
 
-// maxWait bounds what the live line says of one wait; the log has all.
+// maxWait limits the text of a wait in the live line.
 const maxWait = 160
 
-// waiting says what is waited for: of several objects, that of the first.
+// waiting is the wait of the first object, and the number of others.
 func (p *progress) waiting() string {
 	if len(p.waits) == 0 {
 		return ""
@@ -196,7 +194,7 @@ func (p *progress) show(step time.Duration) {
 	p.open = true
 }
 
-// status is the live line: where the run stands, what has ended, the last op.
+// status is the live line: the phase, the ops that have ended, the last op.
 func (p *progress) status(step time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s  %s ", p.at(), p.phase)
@@ -225,7 +223,7 @@ func (p *progress) status(step time.Duration) string {
 	return b.String()
 }
 
-// done is how much of the runtime is over: a bar, and plain words in a log.
+// done shows how much of the runtime is over: as a bar, or in words in a log.
 func (p *progress) done() string {
 	if p.tty {
 		return bar(time.Since(p.began), p.plan.Runtime)
@@ -233,7 +231,7 @@ func (p *progress) done() string {
 	return fmt.Sprintf("(%.0f s of %.0f s)", time.Since(p.began).Seconds(), p.plan.Runtime.Seconds())
 }
 
-// bar draws how much of a whole is done.
+// bar draws a progress bar.
 func bar(done, whole time.Duration) string {
 	const width = 20
 	n := min(width, int(done*width/whole))

@@ -10,9 +10,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// anchor makes the paths in a Benchmark absolute, which count from its file: what
-// is printed of it may be kept anywhere.
-func anchor(b *v1alpha1.Benchmark, file string) error {
+// absolutePaths makes the paths in a Benchmark absolute, which are relative to its file.
+func absolutePaths(b *v1alpha1.Benchmark, file string) error {
 	if file == "-" {
 		return nil
 	}
@@ -33,7 +32,7 @@ func anchor(b *v1alpha1.Benchmark, file string) error {
 		}
 		path, err := filepath.Abs(filepath.Join(filepath.Dir(file), *p))
 		if err != nil {
-			return fmt.Errorf("the place of %s: %w", *p, err)
+			return fmt.Errorf("resolve %s: %w", *p, err)
 		}
 		*p = path
 	}
@@ -43,15 +42,18 @@ func anchor(b *v1alpha1.Benchmark, file string) error {
 func newRender(s *streams) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use: "render FILE [FILE…]", Short: "Print the Benchmark with its defaults and every manifest it makes",
-		Args: cobra.MinimumNArgs(1),
+		Use: "render FILE [FILE…]", Short: "Print a Benchmark with its defaults and manifests",
+		Long: `Prints the Benchmark with its default values, and every manifest that it creates.
+It needs no cluster.`,
+		Example: "  cnsbench render --set spec.runtime=10s examples/quickstart.yaml",
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.offline = true
 			p, _, _, err := load(cmd.Context(), s, &f, args)
 			if err != nil {
 				return err
 			}
-			if err := anchor(p.Benchmark, args[0]); err != nil {
+			if err := absolutePaths(p.Benchmark, args[0]); err != nil {
 				return err
 			}
 			text, err := plan.Render(p, "example")

@@ -110,7 +110,8 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 }
 
 // runOnCluster runs a plan on a cluster with this process as the runner.
-func runOnCluster(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster, p *plan.Plan, files []plan.File) error {
+func runOnCluster(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster, p *plan.Plan,
+	files []plan.File) error {
 	r, err := f.begin(s, on, p, files, "")
 	if err != nil {
 		return err
@@ -122,14 +123,14 @@ func runOnCluster(ctx context.Context, s *streams, f *runFlags, on *cluster.Clus
 	if f.Serve == "" {
 		return r.pushing(ctx, on.Namespace, func() error { return r.execute(ctx, e) })
 	}
-	served, err := serveBundle(ctx, f.Serve, r.writer.Dir())
+	served, err := podrunner.Serve(ctx, f.Serve, r.writer.Dir())
 	if err != nil {
 		return r.abort(err)
 	}
 	lease := podrunner.WatchLease(ctx, on, f.Lease, s.err)
 	err = r.execute(ctx, e)
 	lease.Running.Store(false)
-	err = errors.Join(err, served.finish(lease.Expired, codeOf(err) == exitInterrupted))
+	err = errors.Join(err, served.Finish(lease.Expired, codeOf(err) == exitInterrupted))
 	return errors.Join(err, lease.Release(ctx))
 }
 
@@ -255,7 +256,7 @@ type running struct {
 func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	scratch, err := r.scratch()
 	if err != nil {
-		return r.abort(fmt.Errorf("scratch directory: %w (TMPDIR says where it is made)", err))
+		return r.abort(fmt.Errorf("create the scratch directory: %w; set TMPDIR to choose another place", err))
 	}
 	ctx, hard, stop := r.interrupts(ctx)
 	defer stop()
@@ -280,7 +281,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	return r.conclude(&result)
 }
 
-// processesOf are those that take part in a run beside what this process starts.
+// processesOf are the processes of an engine that take part in a run.
 func processesOf(e engine.Engine) []int {
 	if p, ok := e.(engine.ProcessLister); ok {
 		return p.Processes()
@@ -288,9 +289,8 @@ func processesOf(e engine.Engine) []int {
 	return nil
 }
 
-// lessGarbageCollection spends memory for CPU time while a run goes on: its heap
-// is small, and its CPU time is taken from what it measures; a third of it was
-// garbage collection. GOGC overrides it. The result undoes it.
+// lessGarbageCollection trades memory for CPU time during a run, because CPU time of the runner is missing in what it
+// measures. GOGC overrides it. The result restores the former setting.
 func lessGarbageCollection() (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
@@ -299,15 +299,14 @@ func lessGarbageCollection() (undo func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
-// longestSocket is what the kernel takes as the path of a unix socket.
+// longestSocket is the longest path of a unix socket.
 const longestSocket = 107
 
-// scratch makes the run's own directory, which is in the ledger before it is
-// there.
+// scratch creates the run's own directory, after its entry in the ledger.
 func (r *running) scratch() (string, error) {
 	dir := r.identity.Scratch
 	if socket := filepath.Join(dir, "loopfile.sock"); len(socket) > longestSocket {
-		return "", fmt.Errorf("%s is longer than the %d bytes that a unix socket's path may have", socket, longestSocket)
+		return "", fmt.Errorf("path %s is too long for a unix socket: want at most %d bytes", socket, longestSocket)
 	}
 	ledger := r.writer.Ledger()
 	if err := ledger.Add(op.LedgerEntry{Kind: "dir", Name: dir}); err != nil {
@@ -319,14 +318,14 @@ func (r *running) scratch() (string, error) {
 	return dir, nil
 }
 
-// abort closes the bundle of a run that could not begin.
+// abort closes the bundle of a run that cannot begin.
 func (r *running) abort(err error) error {
 	return failed(errors.Join(err, r.writer.Close(func(b *bundle.Run) {
 		b.State, b.Reason, b.ExitCode = bundle.Failed, err.Error(), exitFailed
 	})))
 }
 
-// describe writes environment.json: the machine, and what the opened engine says of its platform.
+// describe writes environment.json: the machine, and the platform of the opened engine.
 func (r *running) describe(ctx context.Context, e engine.Engine) error {
 	env := bundle.CollectEnvironment(ctx, r.writer.Dir(), r.flags.StorageDir)
 	described, err := e.Environment(ctx)
@@ -337,14 +336,15 @@ func (r *running) describe(ctx context.Context, e engine.Engine) error {
 	return r.writer.Environment(env)
 }
 
-// interrupts turns signals and a failing bundle into the two contexts of a
-// run: the first signal ends it cleanly, the second at once.
+// interrupts makes the two contexts of a run: the first signal ends the run cleanly, the second at once. A bundle that
+// cannot be written ends it cleanly.
 func (r *running) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {
 	return signalled(parent, func() error {
-		fmt.Fprintln(r.err, "\nending the run: waiting for ops in flight, then removing everything; interrupt again to skip the wait")
+		fmt.Fprintln(r.err, "\nending the run: waiting for ops in flight, then removing everything; "+
+			"interrupt again to skip the wait")
 		return run.ErrInterrupted
 	}, r.writer.Err(), func(err error) error {
-		return fmt.Errorf("the bundle cannot be written: %w; what was recorded before is kept", err)
+		return fmt.Errorf("write the bundle: %w; earlier records are kept", err)
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
+	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -42,8 +43,9 @@ func (r *running) observer(show run.Observer) run.Observer {
 	if !r.flags.InCluster {
 		return show
 	}
-	t := &jobProgress{Observer: show, file: filepath.Join(r.writer.Dir(), runnerstatus.ProgressFile), stop: make(chan struct{}),
-		progress: runnerstatus.Progress{RunID: r.id, Seed: int64(r.plan.Seed), Ops: runnerstatus.Counts{}, Actions: map[string]runnerstatus.Counts{}}}
+	t := &jobProgress{Observer: show, file: filepath.Join(r.writer.Dir(), runnerstatus.ProgressFile),
+		stop: make(chan struct{}), progress: runnerstatus.Progress{RunID: r.id, Seed: int64(r.plan.Seed),
+			Ops: runnerstatus.Counts{}, Actions: map[string]runnerstatus.Counts{}}}
 	r.flags.progress = t
 	t.stopped.Add(1)
 	go t.write()
@@ -122,12 +124,14 @@ func (f *runFlags) reportEnd(s *streams, err error) error {
 	end := runnerstatus.End{RunID: f.RunID, State: string(bundle.Failed), ExitCode: code, Clean: true}
 	end.Reason = failureText(err)
 	if t := f.progress; t != nil {
-		end.Barrier, end.Seed, end.Ops, end.Actions, end.Clean = t.progress.Barrier, t.progress.Seed, t.progress.Ops, t.progress.Actions, t.clean
+		end.Barrier, end.Seed, end.Clean = t.progress.Barrier, t.progress.Seed, t.clean
+		end.Ops, end.Actions = t.progress.Ops, t.progress.Actions
 	}
 	if b, opened := bundle.Open(f.Out); opened == nil {
 		end.State = string(b.Run.State)
 		for _, v := range b.Run.Verdicts {
-			end.SLOs = append(end.SLOs, runnerstatus.Verdict{Name: v.Name, Verdict: string(v.Status), Message: strings.TrimSpace(v.Observed + " " + v.Message)})
+			end.SLOs = append(end.SLOs, runnerstatus.Verdict{Name: v.Name, Verdict: string(v.Status),
+				Message: strings.TrimSpace(v.Observed + " " + v.Message)})
 		}
 	}
 	if wrote := os.WriteFile(runnerstatus.EndFile, end.Encode(), 0o644); wrote != nil {
@@ -161,17 +165,18 @@ func (r *running) pushing(ctx context.Context, namespace string, execute func() 
 	if job.Push == "" {
 		return execute()
 	}
-	trusting, err := pinnedTransport(job.PushPin)
+	trusting, err := results.PinnedTransport(job.PushPin)
 	if err != nil {
 		return r.abort(fmt.Errorf("--push-pin: %w", err))
 	}
 	client := &server.Client{URL: strings.TrimRight(job.Push, "/"),
-		HTTP: &http.Client{Transport: &bearer{file: cmp.Or(job.PushToken, defaultTokenFile), next: trusting}}}
+		HTTP: &http.Client{Transport: &results.Bearer{File: cmp.Or(job.PushToken, defaultTokenFile), Next: trusting}}}
 	to, err := client.Run(namespace, r.id)
 	if err != nil {
 		return r.abort(err)
 	}
-	push, err := server.StartPush(ctx, r.writer.Dir(), to, server.Options{Every: time.Second, Log: func(line string) { fmt.Fprintln(r.err, line) }})
+	push, err := server.StartPush(ctx, r.writer.Dir(), to, server.Options{Every: time.Second,
+		Log: func(line string) { fmt.Fprintln(r.err, line) }})
 	if err != nil {
 		return r.abort(err)
 	}
@@ -185,20 +190,10 @@ func (r *running) pushing(ctx context.Context, namespace string, execute func() 
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if pushed := push.Finish(ctx); pushed != nil {
-		return &exit{exitFailed, errors.Join(err, fmt.Errorf("the results service %s has not accepted the whole bundle: %w", job.Push, pushed))}
+		return &exit{exitFailed, errors.Join(err,
+			fmt.Errorf("the results service %s has not accepted the whole bundle: %w", job.Push, pushed))}
 	}
 	return err
-}
-
-// pinnedTransport trusts only the certificate with the pin; without a pin, those that the system trusts.
-func pinnedTransport(pin string) (http.RoundTripper, error) {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	if pin == "" {
-		return t, nil
-	}
-	var err error
-	t.TLSClientConfig, err = server.Pinned(pin)
-	return t, err
 }
 
 // codeOf is the exit code of an error.

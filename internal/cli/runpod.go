@@ -27,7 +27,8 @@ import (
 
 // runInPod starts a runner in the user's namespace, prints its log, copies its bundle while it grows, and removes
 // the runner.
-func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster, p *plan.Plan, files []plan.File) error {
+func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster, p *plan.Plan,
+	files []plan.File) error {
 	if err := f.checkRunnerRights(ctx, s, on, p); err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
 	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/operator"
+	"github.com/cnsbench/cnsbench/internal/results"
 )
 
 // serveFlags are those of the results service.
@@ -35,7 +37,7 @@ type serveFlags struct {
 	cluster     cluster.Options
 }
 
-// The ways to tell who may do what at a results service.
+// The values of --auth.
 const (
 	authKubernetes = "kubernetes"
 	authToken      = "token"
@@ -46,36 +48,34 @@ func newServe(s *streams) *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Keep bundles of runs and show them over HTTP: the results service",
-		Long: `Takes the bundles of runs while they grow, keeps them in a directory, and shows
-them. docs/format/results-api.md describes the requests; "cnsbench install" puts
-the service into a cluster.
+		Short: "Store bundles and serve them over HTTP",
+		Long: `Runs the results service: it receives the bundles of runs while they grow, keeps them
+in a directory, and serves them. docs/format/results-api.md describes the requests;
+"cnsbench install" installs the service in a cluster.
 
-  cnsbench serve --dir results                        on this machine, for itself
-  cnsbench serve --dir /results --listen :8443 --auth kubernetes --tls-self-signed
-
-Who may do what is decided by the cluster (--auth kubernetes: by a token of its,
-and the right to get, list, create, update or delete
-benchmarks.cnsbench.dev/results in the run's namespace), by one token (--auth
-token), or by nobody (--auth none: only on a loopback address, and only requests
-whose Host and Origin are of this machine, or named by --allow-host).`,
+--auth kubernetes authorizes requests by a token of the cluster and the right to get,
+list, create, update or delete benchmarks.cnsbench.dev/results in the run's
+namespace; --auth token by one token. --auth none authorizes all requests on a
+loopback address whose Host and Origin are of this machine or in --allow-host.`,
+		Example: `  cnsbench serve --dir results                        on this machine only
+  cnsbench serve --dir /results --listen :8443 --auth kubernetes --tls-self-signed`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context(), s) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.dir, "dir", "results", "directory with the bundles, NAMESPACE/RUN each; made if it is not there")
-	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "HOST:PORT to listen at")
-	fl.StringVar(&f.auth, "auth", authNone, "who decides: kubernetes, token or none")
+	fl.StringVar(&f.dir, "dir", "results", "directory with the bundles as NAMESPACE/RUN; created if missing")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "HOST:PORT to listen on")
+	fl.StringVar(&f.auth, "auth", authNone, "how to authorize requests: kubernetes, token or none")
 	fl.StringVar(&f.token, "token-file", "", "file with the token of --auth token")
-	fl.StringVar(&f.cert, "tls-cert", "", "file with the certificate, in PEM; a renewed one is seen")
+	fl.StringVar(&f.cert, "tls-cert", "", "file with the certificate, in PEM; read again when it is renewed")
 	fl.StringVar(&f.key, "tls-key", "", "file with its key, in PEM")
-	fl.BoolVar(&f.selfSigned, "tls-self-signed", false, "make a certificate, keep it in DIR/.tls, and print its pin")
+	fl.BoolVar(&f.selfSigned, "tls-self-signed", false, "create a certificate, keep it in DIR/.tls, and print its pin")
 	fl.StringVar(&f.publish, "publish-pin", "",
-		"ConfigMap in the service's own namespace to write the pin to, for the operator and show --cluster")
-	fl.BoolVar(&f.insecure, "insecure", false, "allow --auth none for everybody who reaches the address")
+		"ConfigMap in the service's own namespace that receives the pin, for the operator and show --cluster")
+	fl.BoolVar(&f.insecure, "insecure", false, "allow --auth none on an address that others can reach")
 	fl.StringArrayVar(&f.hosts, "allow-host", nil,
-		"host name to answer to with --auth none, besides localhost and addresses; can be repeated")
-	fl.Int64Var(&f.maxGiB, "max-bundle", 64, "most GiB that one run may have")
+		"with --auth none, a host name to accept besides localhost and addresses; may be repeated")
+	fl.Int64Var(&f.maxGiB, "max-bundle", 64, "maximum size of a bundle, in GiB")
 	clusterFlags(c, &f.cluster)
 	return c
 }
@@ -84,10 +84,10 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(f.hosts) > 0 && f.auth != authNone {
-		return errors.New("--allow-host is for --auth none: the others ask for a token")
+		return errors.New("--allow-host is for --auth none only")
 	}
 	if f.maxGiB < 1 {
-		return fmt.Errorf("--max-bundle %d: it must be at least 1", f.maxGiB)
+		return fmt.Errorf("invalid --max-bundle %d: want at least 1", f.maxGiB)
 	}
 	auth, err := f.authenticator()
 	if err != nil {
@@ -97,8 +97,8 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	if conf == nil && f.auth != authNone && !loopback(f.listen) {
-		fmt.Fprintln(s.err, "warning: tokens cross the network in the clear; --tls-cert or --tls-self-signed encrypts them")
+	if conf == nil && f.auth != authNone && !results.Loopback(f.listen) {
+		fmt.Fprintln(s.err, "warning: tokens cross the network in the clear; use --tls-cert or --tls-self-signed")
 	}
 	store, err := server.OpenStore(f.dir, server.Limits{RunBytes: f.maxGiB << 30})
 	if err != nil {
@@ -121,9 +121,10 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	return failed(errors.Join(serveUntil(ctx, listener, handler), store.Close()))
 }
 
-// serveUntil serves until ctx ends, then lets what is on its way arrive.
+// serveUntil serves until ctx ends, then lets requests in progress finish.
 func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	select {
@@ -134,7 +135,7 @@ func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if server.Shutdown(ctx) != nil {
-		return server.Close() // what was not acknowledged is sent again
+		return server.Close() // clients send unacknowledged data again
 	}
 	return nil
 }
@@ -142,12 +143,13 @@ func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
 func (f *serveFlags) authenticator() (server.Authenticator, error) {
 	switch f.auth {
 	case authNone:
-		if !f.insecure && !loopback(f.listen) {
-			return nil, fmt.Errorf("--auth none at %s: anybody could read, change and delete results; listen on 127.0.0.1, choose another --auth, or say --insecure", f.listen)
+		if !f.insecure && !results.Loopback(f.listen) {
+			return nil, fmt.Errorf("--auth none on %s lets anyone read, change and delete results: listen on 127.0.0.1, "+
+				"choose another --auth, or use --insecure", f.listen)
 		}
 		return server.AllowAll{}, nil
 	case authToken:
-		b, err := bounded.ReadFile(nil, f.token, maxToken)
+		b, err := bounded.ReadFile(nil, f.token, results.MaxToken)
 		token := strings.TrimSpace(string(b))
 		if err == nil && token == "" {
 			err = fmt.Errorf("%s is empty", f.token)
@@ -161,33 +163,47 @@ func (f *serveFlags) authenticator() (server.Authenticator, error) {
 		if err != nil {
 			return nil, err
 		}
-		config.QPS = -1 // answers are kept for a while: that is the limit
+		config.QPS = -1 // the authenticator caches answers, which limits requests
 		set, err := clientset.NewForConfig(config)
 		if err != nil {
 			return nil, err
 		}
 		return server.NewKubernetes(set.AuthenticationV1().TokenReviews(), set.AuthorizationV1().SubjectAccessReviews()), nil
 	}
-	return nil, fmt.Errorf("--auth %q: there are kubernetes, token and none", f.auth)
+	return nil, fmt.Errorf("invalid --auth %q: want kubernetes, token or none", f.auth)
 }
 
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+// publishPin writes the pin of the service's certificate into a ConfigMap.
+func (f *serveFlags) publishPin(ctx context.Context, pin string) error {
+	namespace := operator.InClusterNamespace()
+	if namespace == "" {
+		return errors.New("--publish-pin works in a cluster only: the service's namespace is unknown")
+	}
+	config, _, err := f.cluster.Load()
+	if err != nil {
+		return err
+	}
+	set, err := clientset.NewForConfig(config)
+	if err == nil {
+		err = results.WritePin(ctx, set, namespace, f.publish, pin)
+	}
+	if err != nil {
+		return fmt.Errorf("--publish-pin: %w", err)
+	}
+	return nil
 }
 
-// tls gives the configuration, nil for plain HTTP, and the scheme of URLs.
+// tls returns the configuration, nil for plain HTTP, and the scheme of URLs.
 func (f *serveFlags) tls(ctx context.Context, s *streams) (*tls.Config, string, error) {
 	switch {
 	case f.publish != "" && !f.selfSigned:
-		return nil, "", errors.New("--publish-pin is for --tls-self-signed: another certificate is not known by its pin")
+		return nil, "", errors.New("--publish-pin needs --tls-self-signed")
 	case f.selfSigned && f.cert != "":
-		return nil, "", errors.New("--tls-self-signed and --tls-cert: choose one")
+		return nil, "", errors.New("--tls-self-signed and --tls-cert exclude each other")
 	case (f.cert == "") != (f.key == ""):
-		return nil, "", errors.New("--tls-cert and --tls-key belong together")
+		return nil, "", errors.New("--tls-cert and --tls-key must be set together")
 	case f.selfSigned:
-		host, _, _ := net.SplitHostPort(f.listen) // to listen will say what is wrong with it
+		host, _, _ := net.SplitHostPort(f.listen) // an invalid address fails when listening
 		cert, err := server.LoadOrCreateCertificate(filepath.Join(f.dir, ".tls"), []string{host, "localhost"})
 		if err != nil {
 			return nil, "", failed(err)
@@ -204,7 +220,7 @@ func (f *serveFlags) tls(ctx context.Context, s *streams) (*tls.Config, string, 
 		if _, err := tls.LoadX509KeyPair(f.cert, f.key); err != nil {
 			return nil, "", fmt.Errorf("--tls-cert: %w", err)
 		}
-		// Read for each connection, of which there are few: files are renewed.
+		// Read for each connection, because the files are renewed.
 		get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 			return &pair, err

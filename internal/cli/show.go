@@ -23,7 +23,12 @@ func newShow(s *streams) *cobra.Command {
 	var output string
 	var remote remoteFlags
 	c := &cobra.Command{
-		Use: "show {BUNDLE | --cluster NAMESPACE/RUN}", Short: "Show a bundle: its summary, or its events", Args: remote.args,
+		Use: "show {BUNDLE | --cluster NAMESPACE/RUN}", Short: "Show the summary or the events of a bundle",
+		Long: `Prints the summary of a bundle: a directory, or one at the results service of a
+cluster. --events prints its operations instead, --verify checks its files.`,
+		Example: `  cnsbench show cnsbench-quickstart-20260301-120000
+  cnsbench show --cluster bench/1a2b3c4d --output json`,
+		Args: remote.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, done, err := remote.bundle(cmd.Context(), args, verify)
 			if err != nil {
@@ -39,7 +44,7 @@ func newShow(s *streams) *cobra.Command {
 				if err := b.Verify(); err != nil {
 					return failed(err)
 				}
-				fmt.Fprintln(s.out, "every file is as its manifest says")
+				fmt.Fprintln(s.out, "every file matches the manifest")
 				return nil
 			case events:
 				return streamOps(s.out, b)
@@ -54,15 +59,14 @@ func newShow(s *streams) *cobra.Command {
 			return terminal.Write(s.out, sum, terminalOptions(s.out))
 		},
 	}
-	c.Flags().BoolVar(&events, "events", false, "stream the operations as JSON lines")
+	c.Flags().BoolVar(&events, "events", false, "print the operations as JSON lines")
 	c.Flags().BoolVar(&verify, "verify", false, "check every file against the manifest")
 	remote.add(c)
 	outputFlag(c, &output)
 	return c
 }
 
-// openBundle opens a bundle and says on the standard error what is wrong with
-// it.
+// openBundle opens a bundle and prints its warnings.
 func openBundle(s *streams, dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Open(dir)
 	if err != nil {
@@ -74,7 +78,7 @@ func openBundle(s *streams, dir string) (*bundle.Bundle, error) {
 	return b, nil
 }
 
-// streamOps prints one op a line. A reader that has had enough is no error.
+// streamOps prints one op per line. A closed pipe is not an error.
 func streamOps(w io.Writer, b *bundle.Bundle) error {
 	out := bufio.NewWriterSize(w, 256<<10)
 	e := newEncoder(out)
@@ -83,7 +87,7 @@ func streamOps(w io.Writer, b *bundle.Bundle) error {
 			return failed(errors.Join(err, out.Flush()))
 		}
 		if o.Milestones == nil {
-			o.Milestones = []op.Milestone{} // a list, also of none
+			o.Milestones = []op.Milestone{} // an empty list, not null
 		}
 		if err := e.Encode(&o); err != nil {
 			return quietPipe(err)
@@ -103,7 +107,11 @@ func newReport(s *streams) *cobra.Command {
 	var out string
 	var remote remoteFlags
 	c := &cobra.Command{
-		Use: "report {BUNDLE | --cluster NAMESPACE/RUN}", Short: "Write a bundle's report: one HTML file that needs no network", Args: remote.args,
+		Use: "report {BUNDLE | --cluster NAMESPACE/RUN}", Short: "Write the HTML report of a bundle",
+		Long: `Writes the report of a bundle: a directory, or one at the results service of a
+cluster. The report is one HTML file that needs no network.`,
+		Example: "  cnsbench report -o report.html cnsbench-quickstart-20260301-120000",
+		Args:    remote.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, done, err := remote.bundle(cmd.Context(), args, false)
 			if err != nil {
@@ -128,7 +136,7 @@ func newReport(s *streams) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&out, "out", "o", "report.html", "file to write; - is the standard output")
+	c.Flags().StringVarP(&out, "out", "o", "report.html", "file to write; - for standard output")
 	remote.add(c)
 	return c
 }
@@ -137,7 +145,7 @@ func newReport(s *streams) *cobra.Command {
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".cnsbench-*")
 	if err != nil {
-		var named *os.PathError // of the temporary file, which says nothing to anyone
+		var named *os.PathError // without the name of the temporary file
 		if errors.As(err, &named) {
 			err = named.Err
 		}

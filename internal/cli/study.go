@@ -30,12 +30,12 @@ import (
 )
 
 func newStudy(s *streams) *cobra.Command {
-	c := &cobra.Command{Use: "study", Short: "Repeat a Benchmark: factors, repetitions, a table"}
+	c := &cobra.Command{Use: "study", Short: "Repeat a Benchmark with factors and repetitions"}
 	c.AddCommand(newStudyRun(s), newStudyShow(s), newStudyReport(s))
 	return c
 }
 
-// studyFlags are those of study run beside run's.
+// studyFlags are the flags of study run.
 type studyFlags struct {
 	run         runFlags
 	scale       string
@@ -48,17 +48,19 @@ func newStudyRun(s *streams) *cobra.Command {
 	var f studyFlags
 	c := &cobra.Command{
 		Use:   "run FILE [FILE…] --out DIR",
-		Short: "Carry out every trial of a study",
-		Long: `Carries a Study out: every combination of its factors' values, so many times,
-each trial into a bundle of its own in DIR. FILE is a Study, a Benchmark (with
---factor and --repetitions), or a built-in one: suite:NAME. Every cell is checked
-before the first trial begins.
+		Short: "Run every trial of a study",
+		Long: `Runs a Study: every combination of the values of its factors, repeated, with a bundle
+in DIR for each trial. FILE is a Study, a Benchmark (with --factor and
+--repetitions), or a built-in suite: suite:NAME. It checks every cell before the
+first trial.
 
-The same command again goes on where it was interrupted: a trial without a
-complete bundle is repeated, what it left is cleaned up and set aside. A trial
-that fails does not end the study.
+Repeat the command to continue an interrupted study: it cleans up after a trial
+without a complete bundle, moves its files aside, and repeats it. A failed trial does
+not end the study.
 
-Exit status: as of run, of the worst trial; 130 as soon as one is interrupted.`,
+Exit status: that of run for the worst trial; 130 if the study was interrupted.`,
+		Example: `  cnsbench study run --factor fio.bs=4k,64k --repetitions 5 --out study examples/quickstart.yaml
+  cnsbench study run suite:attach-new --factor vars.storageClass=standard --out study`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("repetitions") && f.repetitions < 1 {
@@ -71,10 +73,11 @@ Exit status: as of run, of the worst trial; 130 as soon as one is interrupted.`,
 	fl := c.Flags()
 	fl.Lookup("out").Usage = "directory of the study (default cnsbench-study-NAME)"
 	fl.Lookup("dry-run").Usage = "check every cell and list the trials; create nothing"
-	fl.StringVar(&f.scale, "scale", "", "edition of the study: one of its scales; empty: in full")
-	fl.Int32Var(&f.repetitions, "repetitions", 0, "trials of each cell, instead of the study's number")
-	fl.StringArrayVar(&f.factors, "factor", nil, "KEY=VALUE,VALUE…: other values of a factor, or one more; KEY as of --set; may be repeated")
-	fl.BoolVar(&f.verbose, "verbose", false, "show each trial's progress and summary")
+	fl.StringVar(&f.scale, "scale", "", "one of the scales of the study (default the full study)")
+	fl.Int32Var(&f.repetitions, "repetitions", 0, "trials of each cell (default the study's number)")
+	fl.StringArrayVar(&f.factors, "factor", nil,
+		"KEY=VALUE,VALUE…: values of a factor of the study, or of a new one; KEY as in --set; may be repeated")
+	fl.BoolVar(&f.verbose, "verbose", false, "print the progress and summary of each trial")
 	return c
 }
 
@@ -134,7 +137,8 @@ func worstOf(codes []int) int {
 }
 
 // design reads the study and checks every cell of it. rooms says where the volumes of each cell will be.
-func (f *studyFlags) design(ctx context.Context, x *trialRunner) (d *study.Design, rooms []*storagedir.Room, err error) {
+func (f *studyFlags) design(ctx context.Context, x *trialRunner) (
+	d *study.Design, rooms []*storagedir.Room, err error) {
 	s, args := x.streams, x.args
 	files, err := readFiles(s, args)
 	if err != nil {
@@ -231,7 +235,7 @@ func (x *trialRunner) CleanUp(ctx context.Context, dir string, open int) error {
 // Interrupted implements study.Executor.
 func (x *trialRunner) Interrupted() bool { return len(x.signals) > 0 }
 
-// flags are those that all trials share and that the design does not have.
+// flags are the flags that all trials share.
 func (f *studyFlags) flags() (list []string, err error) {
 	shared := f.run.Flags
 	if shared.Engine != engineLocal {
@@ -253,7 +257,8 @@ func firstCell(s *streams, files []plan.File, own []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(s.err, "warning: this is a Study; using its first cell, %s (cnsbench study run runs all %s)\n", d.Cells[0].Name(), count(len(d.Trials), "trial"))
+	fmt.Fprintf(s.err, "warning: this is a Study; using its first cell, %s (cnsbench study run runs all %s)\n",
+		d.Cells[0].Name(), count(len(d.Trials), "trial"))
 	return append(slices.Clone(d.Cells[0].Set), own...), nil
 }
 
@@ -294,7 +299,7 @@ func (f *studyFlags) show(s *streams, dir *study.Dir) error {
 	return quietPipe(writeSentences(s.out, sweeps))
 }
 
-// writeSentences prints what the study shows of where each series saturates.
+// writeSentences prints where each series saturates.
 func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
 	if len(sweeps) == 0 {
 		return nil
@@ -317,7 +322,8 @@ func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
 
 func newStudyReport(s *streams) *cobra.Command {
 	var out string
-	c := &cobra.Command{Use: "report DIR", Short: "Write a study's figures as one page: distributions, rates, states over time, limits", Args: cobra.ExactArgs(1),
+	c := &cobra.Command{Use: "report DIR", Short: "Write the HTML report of a study", Args: cobra.ExactArgs(1),
+		Example: "  cnsbench study report --out study.html cnsbench-study-attach-new",
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := study.Open(args[0])
 			if err != nil {
@@ -332,7 +338,7 @@ func newStudyReport(s *streams) *cobra.Command {
 			fmt.Fprintf(s.out, "report: %s\n", out)
 			return nil
 		}}
-	c.Flags().StringVar(&out, "out", "", "the page's file (default DIR/report.html)")
+	c.Flags().StringVar(&out, "out", "", "file of the report (default DIR/report.html)")
 	return c
 }
 
@@ -355,7 +361,8 @@ func reportStudy(dir *study.Dir, path string) error {
 
 func newStudyShow(s *streams) *cobra.Command {
 	var f studyFlags
-	c := &cobra.Command{Use: "show DIR", Short: "Show a study: a row for each cell", Args: cobra.ExactArgs(1),
+	c := &cobra.Command{Use: "show DIR", Short: "Show the table of a study, a row for each cell", Args: cobra.ExactArgs(1),
+		Example: "  cnsbench study show cnsbench-study-attach-new",
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := study.Open(args[0])
 			if err != nil {
@@ -367,8 +374,7 @@ func newStudyShow(s *streams) *cobra.Command {
 	return c
 }
 
-// writeTable prints a row for each cell: its levels, its trials, and of each
-// response the median and the range.
+// writeTable prints a row for each cell: its levels, its trials, and the median and range of each response.
 func writeTable(out io.Writer, t *study.Table) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n", strings.Join(slices.Concat(t.Factors, []string{"n"}, t.Responses), "\t"))

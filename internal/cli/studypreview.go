@@ -10,8 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
-// preview prints what study run would do: the trials in their order, and where
-// their volumes would be. A study that was begun goes on in its own order.
+// preview prints the trials in their order, and where their volumes would be. An existing study keeps its order.
 func (f *studyFlags) preview(s *streams, d *study.Design, rooms []*storagedir.Room) error {
 	begun, err := study.Resume(f.run.Out, d)
 	if err != nil {
@@ -32,16 +31,16 @@ func (f *studyFlags) preview(s *streams, d *study.Design, rooms []*storagedir.Ro
 	}
 	order := d.Order.String()
 	if begun == nil && d.Order.Drawn {
-		order += " (drawn now: a study without a seed draws another when it is begun)"
+		order += " (drawn for this preview: a study without a seed draws its order when it starts)"
 	}
 	fmt.Fprintf(s.out, "order of trials: %s\n", order)
 	printRooms(s.out, d, rooms)
-	fmt.Fprintf(s.out, "%s, %s; nothing was made\n", count(len(d.Cells), "cell"), count(len(d.Trials), "trial"))
+	fmt.Fprintf(s.out, "%s, %s; nothing was created\n", count(len(d.Cells), "cell"), count(len(d.Trials), "trial"))
 	return nil
 }
 
-// printRooms shows, of each cell with volumes on this machine, what they ask for
-// and what holds them. Trials follow one another, so that each has it all.
+// printRooms prints what the volumes of each cell request of the storage directory. Trials run one after another, so
+// that each has the whole directory.
 func printRooms(w io.Writer, d *study.Design, rooms []*storagedir.Room) {
 	said := false
 	for i, r := range rooms {

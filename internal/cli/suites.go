@@ -9,14 +9,14 @@ import (
 	"github.com/cnsbench/cnsbench/library"
 )
 
-// suitePrefix marks a built-in suite where a file is asked for.
+// suitePrefix marks a built-in suite as an argument for a file.
 const suitePrefix = "suite:"
 
-// suites lists the names of the built-in ones.
+// suites lists the names of built-in suites.
 func suites() []string {
 	files, err := fs.Glob(library.Suites, "suites/*.yaml")
 	if err != nil {
-		return nil // the pattern is ours
+		return nil // the pattern is valid
 	}
 	for i, f := range files {
 		files[i] = strings.TrimSuffix(strings.TrimPrefix(f, "suites/"), ".yaml")
@@ -27,12 +27,12 @@ func suites() []string {
 func readSuite(name string) ([]byte, error) {
 	text, err := library.Suites.ReadFile("suites/" + name + ".yaml")
 	if err != nil {
-		return nil, fmt.Errorf("there is no suite %q; there are %s", name, strings.Join(suites(), ", "))
+		return nil, fmt.Errorf("suite %q not found: want one of %s", name, strings.Join(suites(), ", "))
 	}
 	return text, nil
 }
 
-// describeSuite is what a suite says of itself.
+// describeSuite is the description of a suite.
 func describeSuite(name string) string {
 	text, err := readSuite(name)
 	if err != nil {

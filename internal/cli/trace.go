@@ -10,18 +10,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/trace"
 	"github.com/cnsbench/cnsbench/internal/trace/fit"
 	"github.com/cnsbench/cnsbench/internal/trace/sample"
 )
 
+// traceFileUsage is the usage of the flag with the file to write.
+const traceFileUsage = "file to write; its name selects the format: .csv or .jsonl, and .gz to compress"
+
 func newTrace(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace",
-		Short: "Record, describe, anonymize and fit traces of control operations",
-		Long: `A trace says what was done to which volume, snapshot or workload when: CSV or
-JSON lines, plain or compressed (docs/format/trace.md). A Benchmark replays one by
-traceRateSpec; trace profile makes a short Benchmark that is like it.`,
+		Short: "Record, describe and fit traces of control operations",
+		Long: `A trace lists the operations on volumes, snapshots and workloads with their times, as
+CSV or JSON lines, plain or compressed (docs/format/trace.md). A Benchmark replays a
+trace with traceRateSpec; trace profile makes a short Benchmark with its properties.`,
 	}
 	c.AddCommand(newTraceRecord(s), newTraceStats(s), newTraceProfile(s), newTraceAnonymize(s), newTraceSample(s))
 	return c
@@ -36,7 +40,7 @@ func readTrace(s *streams, name string) ([]trace.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // read only
 	records, err := trace.Read(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -60,7 +64,10 @@ func newTraceStats(s *streams) *cobra.Command {
 	var output string
 	var skip time.Duration
 	c := &cobra.Command{
-		Use: "stats FILE", Short: "Rates, gaps, lifetimes, concurrency and dependencies of a trace", Args: cobra.ExactArgs(1),
+		Use: "stats FILE", Short: "Print the statistics of a trace", Args: cobra.ExactArgs(1),
+		Long: `Prints the rates, gaps, lifetimes, concurrency and dependencies of the operations of
+a trace.`,
+		Example: "  cnsbench trace stats --skip 5m trace.csv.gz",
 		RunE: func(_ *cobra.Command, args []string) error {
 			records, err := readTrace(s, args[0])
 			if err != nil {
@@ -73,7 +80,7 @@ func newTraceStats(s *streams) *cobra.Command {
 			return printStats(s.out, stats)
 		},
 	}
-	c.Flags().DurationVar(&skip, "skip", 0, "leave out the beginning, such as a warm-up")
+	c.Flags().DurationVar(&skip, "skip", 0, "leave out the beginning of the trace")
 	outputFlag(c, &output)
 	return c
 }
@@ -81,19 +88,25 @@ func newTraceStats(s *streams) *cobra.Command {
 func printStats(out io.Writer, s fit.Stats) error {
 	fmt.Fprintf(out, "%s in %v\n\n", count(s.Records, "operation"), time.Duration(s.LengthNs))
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "operation\tn\tper second\tfailed\tgap p50\tgap p99\tgap CV\tKS exp.\tKS even\tin flight\ttook p50\ttook p99")
+	fmt.Fprintln(w, "operation\tn\tper second\tfailed\tgap p50\tgap p99\tgap CV\tKS exp.\tKS even\tin flight\t"+
+		"took p50\ttook p99")
 	for _, o := range s.Ops {
 		timed := "\t\t"
 		if o.Timed > 0 {
-			timed = fmt.Sprintf("%.2f (max %d)\t%v\t%v", o.InFlight, o.Peak, time.Duration(o.P50Ns), time.Duration(o.P99Ns))
+			timed = fmt.Sprintf("%.2f (max %d)\t%v\t%v", o.InFlight, o.Peak, time.Duration(o.P50Ns),
+				time.Duration(o.P99Ns))
 		}
-		fmt.Fprintf(w, "%s %s\t%d\t%.4g\t%d\t%v\t%v\t%.2f\t%.3f\t%.3f\t%s\n", o.Op, o.Kind, o.N, o.PerSecond, o.Failed, o.GapP50, o.GapP99, o.GapCV, o.Exponential, o.Uniform, timed)
+		fmt.Fprintf(w, "%s %s\t%d\t%.4g\t%d\t%v\t%v\t%.2f\t%.3f\t%.3f\t%s\n", o.Op, o.Kind, o.N, o.PerSecond, o.Failed,
+			o.GapP50, o.GapP99, o.GapCV, o.Exponential, o.Uniform, timed)
 	}
-	fmt.Fprintln(w, "\nobjects\tat the start\tat the end\tat once\tmean\tlifetime mean\tmedian\tends seen\tcensored\tbirth unknown\tlonger than seen\tN/λE[T]")
+	fmt.Fprintln(w, "\nobjects\tat the start\tat the end\tat once\tmean\tlifetime mean\tmedian\tends seen\tcensored\t"+
+		"birth unknown\tlonger than seen\tN/λE[T]")
 	for _, k := range s.Objects {
 		l := &k.Lifetimes
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d to %d\t%.1f\t%v\t%v\t%d\t%d\t%d\t%.1f %%\t%.3f\n", k.Kind, k.AtStart, k.AtEnd, k.Least, k.Most, k.Mean,
-			l.Mean.Round(time.Millisecond), l.Median.Round(time.Millisecond), l.Ended, l.Censored, l.Unknown, 100*l.Tail, k.Little)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d to %d\t%.1f\t%v\t%v\t%d\t%d\t%d\t%.1f %%\t%.3f\n",
+			k.Kind, k.AtStart, k.AtEnd, k.Least, k.Most, k.Mean,
+			l.Mean.Round(time.Millisecond), l.Median.Round(time.Millisecond), l.Ended, l.Censored, l.Unknown,
+			100*l.Tail, k.Little)
 	}
 	fmt.Fprintln(w, "\nacts on\t\tn\tmade within the trace")
 	for _, d := range s.Depends {
@@ -106,7 +119,10 @@ func newTraceProfile(s *streams) *cobra.Command {
 	var p fit.Profile
 	var out string
 	c := &cobra.Command{
-		Use: "profile FILE", Short: "Write a short Benchmark with a trace's rates, mix, population and lifetimes", Args: cobra.ExactArgs(1),
+		Use: "profile FILE", Short: "Make a short Benchmark from a trace", Args: cobra.ExactArgs(1),
+		Long: `Makes a short Benchmark with the rates, the mix, the population and the lifetimes of
+a trace.`,
+		Example: "  cnsbench trace profile --share 0.1 --time-scale 0.1 -o profile.yaml trace.csv.gz",
 		RunE: func(_ *cobra.Command, args []string) error {
 			records, err := readTrace(s, args[0])
 			if err != nil {
@@ -126,23 +142,25 @@ func newTraceProfile(s *streams) *cobra.Command {
 	f := c.Flags()
 	f.StringVarP(&out, "out", "o", "-", "file to write")
 	f.StringVar(&p.Name, "name", "profile", "name of the Benchmark")
-	f.Float64Var(&p.Share, "share", 1, "share of the trace's objects to have, up to 1")
-	f.Float64Var(&p.TimeScale, "time-scale", 1, "factor of all times: 0.1 makes lifetimes a tenth and rates tenfold")
-	f.StringVar(&p.StorageClass, "storage-class", "", "StorageClass of the volumes (default the trace's commonest)")
-	f.IntVar(&p.Quantiles, "quantiles", 20, "pieces of which the distribution of lifetimes is made")
+	f.Float64Var(&p.Share, "share", 1, "share of the trace's objects, up to 1")
+	f.Float64Var(&p.TimeScale, "time-scale", 1, "factor of all times: 0.1 divides lifetimes and multiplies rates by 10")
+	f.StringVar(&p.StorageClass, "storage-class", "",
+		"StorageClass of the volumes (default the most frequent of the trace)")
+	f.IntVar(&p.Quantiles, "quantiles", 20, "number of quantiles of the distribution of lifetimes")
 	return c
 }
 
 func newTraceAnonymize(s *streams) *cobra.Command {
 	var out, keyFile string
 	c := &cobra.Command{
-		Use: "anonymize FILE", Short: "Replace all names in a trace by keyed hashes",
-		Long: `Replaces the names of objects, classes and nodes by HMAC-SHA-256 under a key, so that
-the same name is the same hash throughout: who acts on what, when, with which size
-and outcome is kept. Without the key nobody can tell names, nor try them out.`,
-		Args: cobra.ExactArgs(1),
+		Use: "anonymize FILE", Short: "Replace all names in a trace with keyed hashes",
+		Long: `Replaces the names of objects, classes and nodes with their HMAC-SHA-256 under a key.
+Equal names have equal hashes; times, sizes, outcomes and dependencies are kept.
+Without the key, names cannot be recovered or tested.`,
+		Example: "  cnsbench trace anonymize --key-file key -o anonymous.csv trace.csv",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			key, err := bounded.ReadFile(nil, keyFile, maxToken)
+			key, err := bounded.ReadFile(nil, keyFile, results.MaxToken)
 			if err != nil {
 				return fmt.Errorf("--key-file: %w", err)
 			}
@@ -156,8 +174,9 @@ and outcome is kept. Without the key nobody can tell names, nor try them out.`,
 			return writeTrace(s, out, records)
 		},
 	}
-	c.Flags().StringVarP(&out, "out", "o", "-", "file to write; its name says the form: .csv or .jsonl, with .gz compressed")
-	c.Flags().StringVar(&keyFile, "key-file", "", "file with the key, at least 16 bytes; keep it if further traces shall have the same hashes")
+	c.Flags().StringVarP(&out, "out", "o", "-", traceFileUsage)
+	c.Flags().StringVar(&keyFile, "key-file", "",
+		"file with the key, at least 16 bytes; keep it to get the same hashes for further traces")
 	_ = c.MarkFlagRequired("key-file") // the flag is there
 	return c
 }
@@ -166,12 +185,13 @@ func newTraceSample(s *streams) *cobra.Command {
 	o := sample.Defaults()
 	var out string
 	c := &cobra.Command{
-		Use: "sample", Short: "Make a trace of a cluster in equilibrium",
-		Long: `Makes a trace of hosts whose containers, with a volume each, come at random and
-live for a random time (Weibull). The defaults are those of examples/traces/churn.csv.gz:
-1000 hosts with 30 containers, which live 5 minutes on average, 54 % of them up to
-that; by Little's law N/E[T] = 1000·30/300 s = 100 come each second.`,
-		Args: cobra.NoArgs,
+		Use: "sample", Short: "Generate a trace of a cluster in equilibrium",
+		Long: `Generates a trace of hosts whose containers, with a volume each, arrive at random and
+have random lifetimes (Weibull). The defaults are those of
+examples/traces/churn.csv.gz: 1000 hosts with 30 containers and a mean lifetime of 5
+minutes; by Little's law N/E[T] = 1000·30/300 s = 100 arrivals per second.`,
+		Example: "  cnsbench trace sample --hosts 10 --length 10m -o trace.csv",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			records, err := sample.Generate(o)
 			if err != nil {
@@ -181,14 +201,14 @@ that; by Little's law N/E[T] = 1000·30/300 s = 100 come each second.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&out, "out", "o", "-", "file to write; its name says the form: .csv or .jsonl, with .gz compressed")
+	f.StringVarP(&out, "out", "o", "-", traceFileUsage)
 	f.IntVar(&o.Hosts, "hosts", o.Hosts, "number of hosts")
 	f.IntVar(&o.PerHost, "containers", o.PerHost, "containers of a host, on average")
 	f.DurationVar(&o.Mean, "lifetime", o.Mean, "mean lifetime of a container")
 	f.Float64Var(&o.Shape, "shape", o.Shape, "shape of the Weibull distribution of lifetimes; 1: exponential")
 	f.DurationVar(&o.Length, "length", o.Length, "length of the trace")
-	f.Float64Var(&o.Snapshots, "snapshots", o.Snapshots, "share of the volumes of which a snapshot is taken")
+	f.Float64Var(&o.Snapshots, "snapshots", o.Snapshots, "share of the volumes with a snapshot")
 	f.DurationVar(&o.SnapshotMean, "snapshot-lifetime", o.SnapshotMean, "mean lifetime of a snapshot")
-	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of all random choices")
+	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of the generator")
 	return c
 }

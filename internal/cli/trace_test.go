@@ -64,7 +64,7 @@ func TestTraceProblems(t *testing.T) {
 	}{
 		{[]string{"trace", "stats", "nowhere.csv"}, "nowhere.csv: no such file"},
 		{[]string{"trace", "stats", "cli.go"}, "cli.go: trace: line 1"},
-		{[]string{"trace", "profile", empty}, "nothing that a Benchmark could do"},
+		{[]string{"trace", "profile", empty}, "no operation that a Benchmark can have"},
 		{[]string{"trace", "anonymize", empty}, "key-file"},
 		{[]string{"trace", "anonymize", empty, "--key-file", empty + "x"}, "--key-file"},
 		{[]string{"trace", "record", "--from-audit", empty}, "line 1"},

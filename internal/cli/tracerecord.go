@@ -16,7 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
-// recordFlags say what is recorded.
+// recordFlags are the flags of trace record.
 type recordFlags struct {
 	out, audit, bundle string
 	length             time.Duration
@@ -45,7 +45,7 @@ instead, with --from-bundle the operations of a run.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringVarP(&f.out, "out", "o", "-", "file to write; its name says the form: .csv or .jsonl, with .gz compressed")
+	fl.StringVarP(&f.out, "out", "o", "-", traceFileUsage)
 	fl.DurationVar(&f.length, "duration", 0, "how long to record (default until Ctrl-C)")
 	fl.BoolVarP(&f.all, "all-namespaces", "A", false, "record all namespaces")
 	fl.StringVar(&f.audit, "from-audit", "", "audit log of an API server (JSON lines) to read")
@@ -90,16 +90,17 @@ func fromAudit(s *streams, name string) ([]trace.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // read only
 	a, err := capture.FromAudit(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if a.Bare > 0 {
-		fmt.Fprintf(s.err, "warning: %d writes were logged without their objects: set level RequestResponse in the audit policy for claims, snapshots, attachments and pods\n", a.Bare)
+		fmt.Fprintf(s.err, "warning: %d writes were logged without their objects: set level RequestResponse in the audit "+
+			"policy for claims, snapshots, attachments and pods\n", a.Bare)
 	}
 	if len(a.Records) < 2 {
-		return nil, fmt.Errorf("%s: %d events, and no operation on storage among them", name, a.Events)
+		return nil, fmt.Errorf("%s: none of its %d events is an operation on storage", name, a.Events)
 	}
 	return a.Records, nil
 }

@@ -17,6 +17,7 @@ func newVersion(s *streams) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Example: "  cnsbench version --output json",
 		RunE: func(*cobra.Command, []string) error {
 			v := versions()
 			if output == "json" {
@@ -31,7 +32,8 @@ func newVersion(s *streams) *cobra.Command {
 }
 
 func versions() map[string]string {
-	return map[string]string{"cnsbench": version.Version, "go": runtime.Version(), "bundleFormat": fmt.Sprint(bundle.Version)}
+	return map[string]string{"cnsbench": version.Version, "go": runtime.Version(),
+		"bundleFormat": fmt.Sprint(bundle.Version)}
 }
 
 // outputFlag adds --output text|json.
@@ -39,7 +41,7 @@ func outputFlag(c *cobra.Command, to *string) {
 	c.Flags().StringVar(to, "output", "text", "text or json")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if *to != "text" && *to != "json" {
-			return fmt.Errorf("--output %q: it is text or json", *to)
+			return fmt.Errorf("invalid --output %q: want text or json", *to)
 		}
 		return nil
 	}
@@ -51,15 +53,14 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// newEncoder writes JSON for a standard output, which may be a terminal: what would
-// steer it is escaped.
+// newEncoder writes JSON, with terminal control sequences escaped.
 func newEncoder(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(escaping{w})
 	e.SetEscapeHTML(false)
 	return e
 }
 
-// escaping is where an encoder writes, a whole value at a time.
+// escaping escapes what an encoder writes, a whole value at a time.
 type escaping struct{ to io.Writer }
 
 func (w escaping) Write(b []byte) (int, error) {

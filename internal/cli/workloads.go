@@ -12,12 +12,14 @@ import (
 )
 
 func newWorkloads(s *streams) *cobra.Command {
-	c := &cobra.Command{Use: "workloads", Short: "The library of workloads"}
+	c := &cobra.Command{Use: "workloads", Short: "List and show the built-in workloads"}
 	c.AddCommand(
-		&cobra.Command{Use: "list", Short: "List the workloads, and the suites that study run takes", Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return listWorkloads(s) }},
-		&cobra.Command{Use: "show NAME", Short: "Show a workload: its variables and its manifests", Args: cobra.ExactArgs(1),
-			RunE: func(_ *cobra.Command, args []string) error { return showWorkload(s, args[0]) }},
+		&cobra.Command{Use: "list", Short: "List the built-in workloads and suites", Args: cobra.NoArgs,
+			Example: "  cnsbench workloads list",
+			RunE:    func(*cobra.Command, []string) error { return listWorkloads(s) }},
+		&cobra.Command{Use: "show NAME", Short: "Show the variables and manifests of a workload", Args: cobra.ExactArgs(1),
+			Example: "  cnsbench workloads show fio",
+			RunE:    func(_ *cobra.Command, args []string) error { return showWorkload(s, args[0]) }},
 	)
 	return c
 }
@@ -51,7 +53,7 @@ func showWorkload(s *streams, name string) error {
 	}
 	e, ok := library.Get(name)
 	if !ok {
-		return fmt.Errorf("no workload is called %q; there are %s", name, strings.Join(library.Names(), ", "))
+		return fmt.Errorf("workload %q not found: want one of %s", name, strings.Join(library.Names(), ", "))
 	}
 	fmt.Fprintf(s.out, "%s (%s)\n\n%s\n\nvariables:\n", name, e.Origin, strings.TrimSpace(e.Description))
 	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
@@ -59,7 +61,7 @@ func showWorkload(s *streams, name string) error {
 		value, ok := e.Defaults[v]
 		switch {
 		case !ok:
-			value = "(must be given)"
+			value = "(required)"
 		case value == "":
 			value = "(empty)"
 		}

@@ -1,5 +1,5 @@
-// Package install puts an installation into a cluster, waits until it works, and
-// takes it out again. The objects come from package config.
+// Package install installs CNSBench in a cluster, waits until it is ready, and uninstalls it. The objects come from
+// package config.
 package install
 
 import (
@@ -27,18 +27,18 @@ import (
 // fieldManager owns the fields that an installation sets.
 const fieldManager = "cnsbench-install"
 
-// look is how often the cluster is asked how far things are.
-const look = 500 * time.Millisecond
+// pollInterval is between two requests for the state of an object.
+const pollInterval = 500 * time.Millisecond
 
 // Installer works on one cluster. It is not for concurrent use.
 type Installer struct {
 	dynamic dynamic.Interface
 	mapper  meta.ResettableRESTMapper
-	// Say is told of each step, for people.
+	// Say reports each step.
 	Say func(format string, args ...any)
 }
 
-// New makes an Installer for the cluster that config leads to.
+// New makes an Installer for a cluster.
 func New(config *rest.Config, say func(format string, args ...any)) (*Installer, error) {
 	d, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -48,7 +48,8 @@ func New(config *rest.Config, say func(format string, args ...any)) (*Installer,
 	if err != nil {
 		return nil, err
 	}
-	return &Installer{dynamic: d, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(k.Discovery())), Say: say}, nil
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(k.Discovery()))
+	return &Installer{dynamic: d, mapper: mapper, Say: say}, nil
 }
 
 // resource finds the endpoint of an object.
@@ -64,9 +65,8 @@ func (i *Installer) resource(u *unstructured.Unstructured) (dynamic.ResourceInte
 	return i.dynamic.Resource(m.Resource), nil
 }
 
-// Apply applies the objects in their order. With dryRun the server checks them
-// and keeps nothing; what lies in a namespace that is not there yet cannot be
-// checked, and is said to be so.
+// Apply applies the objects in their order. With dryRun the API server only checks them; it cannot check objects in a
+// namespace that does not exist yet.
 func (i *Installer) Apply(ctx context.Context, objects []*unstructured.Unstructured, dryRun bool) error {
 	opts := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
 	verb := "applied"
@@ -81,12 +81,12 @@ func (i *Installer) Apply(ctx context.Context, objects []*unstructured.Unstructu
 		if leave, err := i.leave(ctx, r, u); err != nil {
 			return err
 		} else if leave {
-			i.Say("left as it is: %s", describe(u))
+			i.Say("unchanged: %s", describe(u))
 			continue
 		}
 		_, err = r.Apply(ctx, u.GetName(), u, opts)
 		if dryRun && apierrors.IsNotFound(err) && u.GetNamespace() != "" {
-			i.Say("%s %s (unchecked: its namespace is not there yet)", verb, describe(u))
+			i.Say("%s %s (unchecked: its namespace does not exist yet)", verb, describe(u))
 			continue
 		}
 		if err != nil {
@@ -97,8 +97,8 @@ func (i *Installer) Apply(ctx context.Context, objects []*unstructured.Unstructu
 	return nil
 }
 
-// leave says whether an object that is there stays as it is: a namespace of
-// somebody else's, and a token, which others have by now.
+// leave says whether Apply leaves an existing object unchanged: a namespace that install has not created, and a Secret,
+// whose token is in use.
 func (i *Installer) leave(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {
 	if u.GetKind() != "Secret" {
 		return i.theirs(ctx, r, u)
@@ -118,15 +118,14 @@ var (
 	volumes = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
 )
 
-// defaultClass marks the class of claims that name none.
+// defaultClass marks the class of claims without one.
 const defaultClass = "storageclass.kubernetes.io/is-default-class"
 
-// CheckClasses refuses claims to be made that would wait for ever: without a
-// class, or with one that does not exist.
+// CheckClasses refuses claims that would stay pending: without a class, or with one that does not exist.
 func (i *Installer) CheckClasses(ctx context.Context, objects []*unstructured.Unstructured) error {
 	list, err := i.dynamic.Resource(classes).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil //nolint:nilerr // who may not look is told by the claim
+		return nil //nolint:nilerr // without the right to list classes, the claim shows the problem
 	}
 	for _, u := range objects {
 		if u.GetKind() != "PersistentVolumeClaim" {
@@ -147,8 +146,7 @@ func (i *Installer) CheckClasses(ctx context.Context, objects []*unstructured.Un
 	return nil
 }
 
-// waiting says whether there is a volume without a class that a claim without one
-// could have.
+// waiting says whether a volume without a class is available for a claim without one.
 func (i *Installer) waiting(ctx context.Context) bool {
 	list, err := i.dynamic.Resource(volumes).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -161,8 +159,7 @@ func (i *Installer) waiting(ctx context.Context) bool {
 	})
 }
 
-// among says whether a claim of this class, or of the default one, would be
-// provisioned.
+// among returns an error unless the class, or a default one, is in the list.
 func among(class string, list []unstructured.Unstructured) error {
 	var names []string
 	for _, c := range list {
@@ -172,13 +169,12 @@ func among(class string, list []unstructured.Unstructured) error {
 		names = append(names, c.GetName())
 	}
 	if class == "" {
-		return fmt.Errorf("the cluster has no default StorageClass (there are: %s)", strings.Join(names, ", "))
+		return fmt.Errorf("the cluster has no default StorageClass; it has %s", strings.Join(names, ", "))
 	}
-	return fmt.Errorf("there is no StorageClass %q (there are: %s)", class, strings.Join(names, ", "))
+	return fmt.Errorf("StorageClass %q not found: the cluster has %s", class, strings.Join(names, ", "))
 }
 
-// theirs says whether an object is a namespace that was there before: it is
-// neither changed nor deleted.
+// theirs says whether an object is a namespace that install has not created, and must not change or delete.
 func (i *Installer) theirs(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {
 	if u.GetKind() != "Namespace" {
 		return false, nil
@@ -194,22 +190,24 @@ func (i *Installer) theirs(ctx context.Context, r dynamic.ResourceInterface, u *
 	return there.GetLabels()[mark] != u.GetLabels()[mark], nil
 }
 
-// explain says what an error of applying an object means.
+// explain adds a hint to an error of applying an object.
 func explain(u *unstructured.Unstructured, err error) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s: %w; an installation needs the rights of a cluster administrator", describe(u), err)
+		return fmt.Errorf("%s: %w; use the rights of a cluster administrator", describe(u), err)
 	case apierrors.IsInvalid(err) && u.GetKind() == "PersistentVolumeClaim":
-		return fmt.Errorf("%s: %w; a claim that exists keeps its class: uninstall --delete-results would remove it with all bundles", describe(u), err)
+		return fmt.Errorf("%s: %w; an existing claim keeps its class: uninstall --delete-results removes it, with all bundles",
+			describe(u), err)
 	}
 	return fmt.Errorf("%s: %w", describe(u), err)
 }
 
-// Wait returns when the definitions are served, the Deployments available and
-// the DaemonSets on all their nodes, or says what they wait for.
+// Wait waits until the definitions are established, the Deployments available and the DaemonSets on all their nodes. Its
+// error says what is missing.
 func (i *Installer) Wait(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, u := range objects {
-		condition := map[string]string{"CustomResourceDefinition": "Established", "Deployment": "Available", "DaemonSet": "on all its nodes"}[u.GetKind()]
+		condition := map[string]string{"CustomResourceDefinition": "Established", "Deployment": "Available",
+			"DaemonSet": "on all its nodes"}[u.GetKind()]
 		if condition == "" {
 			continue
 		}
@@ -225,8 +223,10 @@ func (i *Installer) Wait(ctx context.Context, objects []*unstructured.Unstructur
 	return nil
 }
 
-func (i *Installer) until(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured, condition string) error {
-	state := "nothing is known of it"
+// until waits until an object has reached a condition.
+func (i *Installer) until(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured,
+	condition string) error {
+	state := "its state is unknown"
 	for {
 		now, err := r.Get(ctx, u.GetName(), metav1.GetOptions{})
 		if err == nil {
@@ -238,7 +238,7 @@ func (i *Installer) until(ctx context.Context, r dynamic.ResourceInterface, u *u
 			return fmt.Errorf("%s: %w", describe(u), err)
 		}
 		select {
-		case <-time.After(look):
+		case <-time.After(pollInterval):
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not %s: %s%s", describe(u), condition, state, i.pods(context.WithoutCancel(ctx), u))
 		}
@@ -246,15 +246,16 @@ func (i *Installer) until(ctx context.Context, r dynamic.ResourceInterface, u *u
 }
 
 func transient(err error) bool {
-	return apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	return apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// reached looks for a condition that is true and about the present generation;
-// a Deployment must also have replaced all pods of the former one.
+// reached says whether a condition is true for the present generation. A Deployment must also have replaced all pods of
+// the former one.
 func reached(u *unstructured.Unstructured, condition string) (ok bool, state string) {
 	observed, known, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	if known && observed < u.GetGeneration() {
-		return false, "its controller has not seen it yet"
+		return false, "its controller has not observed it yet"
 	}
 	if u.GetKind() == "DaemonSet" {
 		return everywhere(u)
@@ -264,7 +265,7 @@ func reached(u *unstructured.Unstructured, condition string) (ok bool, state str
 		updated, _, _ := unstructured.NestedInt64(u.Object, "status", "updatedReplicas")
 		total, _, _ := unstructured.NestedInt64(u.Object, "status", "replicas")
 		if updated < want || total > updated {
-			return false, fmt.Sprintf("%d of %d pods are of the new version", updated, want)
+			return false, fmt.Sprintf("%d of %d pods have the new version", updated, want)
 		}
 	}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
@@ -277,25 +278,24 @@ func reached(u *unstructured.Unstructured, condition string) (ok bool, state str
 	return false, "it has no condition " + condition
 }
 
-// everywhere says whether the pods of a DaemonSet are of its present version and
-// available on all its nodes.
+// everywhere says whether the pods of a DaemonSet have its present version and are available on all its nodes.
 func everywhere(u *unstructured.Unstructured) (ok bool, state string) {
 	count := func(name string) int64 {
 		n, _, _ := unstructured.NestedInt64(u.Object, "status", name)
 		return n
 	}
 	if _, seen, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); !seen {
-		return false, "its controller has not seen it yet"
+		return false, "its controller has not observed it yet"
 	}
 	want := count("desiredNumberScheduled")
 	return count("updatedNumberScheduled") >= want && count("numberAvailable") >= want,
-		fmt.Sprintf("%d of %d nodes have it (a node without the driver's socket never will: check its name, or choose nodes by their labels)", count("numberAvailable"), want)
+		fmt.Sprintf("%d of %d nodes have it (a node without the driver's socket cannot: check the driver's name, or select "+
+			"nodes by their labels)", count("numberAvailable"), want)
 }
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// pods says why the pods of a Deployment are not ready. The time for waiting is
-// over, so that it takes a short one of its own.
+// pods says why the pods of a Deployment are not ready. It has a timeout of its own.
 func (i *Installer) pods(ctx context.Context, u *unstructured.Unstructured) string {
 	labels, _, _ := unstructured.NestedStringMap(u.Object, "spec", "selector", "matchLabels")
 	if labels == nil {
@@ -303,7 +303,9 @@ func (i *Installer) pods(ctx context.Context, u *unstructured.Unstructured) stri
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	list, err := i.dynamic.Resource(pods).Namespace(u.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})})
+	selector := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})
+	list, err := i.dynamic.Resource(pods).Namespace(u.GetNamespace()).List(ctx,
+		metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return ""
 	}
@@ -316,7 +318,7 @@ func (i *Installer) pods(ctx context.Context, u *unstructured.Unstructured) stri
 	return b.String()
 }
 
-// troubles are what stands in the way of a pod.
+// troubles are the reasons why a pod is not ready.
 func troubles(p *unstructured.Unstructured) []string {
 	var all []string
 	conditions, _, _ := unstructured.NestedSlice(p.Object, "status", "conditions")
@@ -345,7 +347,7 @@ func or(v any, otherwise string) any {
 	return v
 }
 
-// HasSnapshots says whether the cluster serves VolumeSnapshots.
+// HasSnapshots says whether the cluster has VolumeSnapshots.
 func (i *Installer) HasSnapshots() (bool, error) {
 	_, err := i.mapper.RESTMapping(schema.GroupKind{Group: "snapshot.storage.k8s.io", Kind: "VolumeSnapshot"})
 	if meta.IsNoMatchError(err) {
@@ -370,9 +372,9 @@ func (i *Installer) Benchmarks(ctx context.Context) ([]*unstructured.Unstructure
 	return all, nil
 }
 
-// Remove deletes the objects in the reverse order and returns when they are
-// gone. What keep says is left.
-func (i *Installer) Remove(ctx context.Context, objects []*unstructured.Unstructured, keep func(*unstructured.Unstructured) bool) error {
+// Remove deletes the objects in reverse order, except those that keep selects, and waits until they are gone.
+func (i *Installer) Remove(ctx context.Context, objects []*unstructured.Unstructured,
+	keep func(*unstructured.Unstructured) bool) error {
 	var errs []error
 	for _, u := range slices.Backward(objects) {
 		if keep(u) {
@@ -395,7 +397,7 @@ func (i *Installer) remove(ctx context.Context, u *unstructured.Unstructured) er
 	if theirs, err := i.theirs(ctx, r, u); err != nil {
 		return err
 	} else if theirs {
-		i.Say("left as it is: %s", describe(u))
+		i.Say("unchanged: %s", describe(u))
 		return nil
 	}
 	policy := metav1.DeletePropagationForeground
@@ -413,9 +415,10 @@ func (i *Installer) remove(ctx context.Context, u *unstructured.Unstructured) er
 			return nil
 		}
 		select {
-		case <-time.After(look):
+		case <-time.After(pollInterval):
 		case <-ctx.Done():
-			return fmt.Errorf("%s is still there: finalizers %v (%w)", describe(u), finalizers(left), errors.Join(ctx.Err(), err))
+			return fmt.Errorf("%s still exists: finalizers %v (%w)", describe(u), finalizers(left),
+				errors.Join(ctx.Err(), err))
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestReached(t *testing.T) {
 	}{
 		{"nobody has seen it", "{kind: Deployment, spec: {replicas: 1}}", false, "0 of 1 pods"},
 		{"available", "{kind: Deployment, metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, " + available + "}}", true, "fine"},
-		{"available is what was before", "{kind: Deployment, metadata: {generation: 3}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, " + available + "}}", false, "not seen"},
+		{"available is what was before", "{kind: Deployment, metadata: {generation: 3}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, " + available + "}}", false, "not observed"},
 		{"a pod of the former version is left", "{kind: Deployment, metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, " + available + "}}", false, "1 of 1 pods"},
 		{"not available", "{kind: Deployment, spec: {replicas: 1}, status: {replicas: 1, updatedReplicas: 1, conditions: [{type: Available, status: 'False', reason: Minimum, message: too few}]}}", false, "Minimum: too few"},
 		{"a definition", "{kind: CustomResourceDefinition, status: {conditions: [{type: Established, status: 'True', reason: InitialNamesAccepted}]}}", true, ""},
@@ -85,8 +85,8 @@ func TestAmong(t *testing.T) {
 	}{
 		{"", []unstructured.Unstructured{plain, standard}, ""},
 		{"plain", []unstructured.Unstructured{plain}, ""},
-		{"", []unstructured.Unstructured{plain}, "no default StorageClass (there are: plain)"},
-		{"plian", []unstructured.Unstructured{plain, standard}, `no StorageClass "plian" (there are: plain, standard)`},
+		{"", []unstructured.Unstructured{plain}, "no default StorageClass; it has plain"},
+		{"plian", []unstructured.Unstructured{plain, standard}, `StorageClass "plian" not found: the cluster has plain, standard`},
 	} {
 		err := among(tt.class, tt.list)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {

@@ -231,7 +231,7 @@ func TestDecide(t *testing.T) {
 			want: does{Acts: "+cleanup -runner lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "on node n7 failed: its container was not seen to end"},
 		{name: "a runner whose end nobody saw is judged by its Job",
 			o:    observed{benchmark: benchmark(ran), runner: work{job: job(jobEnd(batchv1.JobComplete, begin))}},
-			want: does{Acts: "+cleanup", Complete: "True/Completed", Failed: "False/Completed", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "its last word"},
+			want: does{Acts: "+cleanup", Complete: "True/Completed", Failed: "False/Completed", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "its termination message with it"},
 		{name: "a lost run waits for its clean-up",
 			o:    observed{benchmark: benchmark(ran, failed), cleanup: work{job: job(), pod: podIn(waiting("ImagePullBackOff", "no such image"))}},
 			want: does{Failed: "True/RunnerLost", Clean: "False/CleaningUp"}, message: "no such image"},
@@ -340,7 +340,7 @@ func TestMessages(t *testing.T) {
 	d := &decision{}
 	d.fail(begin, reasonInvalid, "x.yaml:3:1: wrong\n"+strings.Repeat("and more ", 100))
 	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionComplete)
-	if len(c.Message) > longestColumn || !strings.HasPrefix(c.Message, "x.yaml:3:1: wrong and") {
+	if len(c.Message) > maxColumn || !strings.HasPrefix(c.Message, "x.yaml:3:1: wrong and") {
 		t.Errorf("column %q", c.Message)
 	}
 	if f := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionFailed); !strings.Contains(f.Message, "\n") {

@@ -109,8 +109,9 @@ func jobOf(b *v1alpha1.Benchmark, name, role string, pod corev1.PodSpec) *batchv
 func objectMeta(b *v1alpha1.Benchmark, name, role string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: b.Namespace,
-		Labels:          map[string]string{labelManaged: managedBy, labelRunner: RunID(b), labelRole: role},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(b, v1alpha1.GroupVersion.WithKind("Benchmark"))},
+		Labels: map[string]string{labelManaged: managedBy, labelRunner: RunID(b), labelRole: role},
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(b, v1alpha1.GroupVersion.WithKind("Benchmark"))},
 	}
 }
 

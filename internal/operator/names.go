@@ -11,26 +11,23 @@ import (
 )
 
 const (
-	// Finalizer keeps a Benchmark until what its run made is gone.
+	// Finalizer keeps a Benchmark until the objects of its run are gone.
 	Finalizer = "cnsbench.dev/cleanup"
 
-	// labelManaged selects what the operator made, so that it watches nothing else.
+	// labelManaged selects the objects that the operator created and watches.
 	labelManaged = "app.kubernetes.io/managed-by"
 	managedBy    = "cnsbench-operator"
-	// labelRunner carries the ID of the run that a runner carries out. It is not
-	// cnsbench.dev/run, by which the clean-up of that run would find the runner.
+	// labelRunner has the ID of a runner's run. It is not cnsbench.dev/run, whose objects the run's clean-up removes.
 	labelRunner = "cnsbench.dev/runner-of"
 	labelRole   = "cnsbench.dev/role" // runner, cleanup
-	// annotationBenchmark leads from a pod to its Benchmark; a label's value would
-	// be too short for some names.
+	// annotationBenchmark names the Benchmark of a pod. The value of a label is too short for some names.
 	annotationBenchmark = "cnsbench.dev/benchmark"
 
 	roleRunner  = "runner"
 	roleCleanup = "cleanup"
 )
 
-// RunID names the run of a Benchmark. It is a function of its UID, so that the
-// run can be cleaned up even if its runner never said a word.
+// RunID is the ID of a Benchmark's run: a function of its UID, so that the run can be cleaned up without its runner.
 func RunID(b *v1alpha1.Benchmark) string { return runID(b.UID) }
 
 func runID(uid types.UID) string {
@@ -38,15 +35,14 @@ func runID(uid types.UID) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// longestName leaves room for the suffixes in the 63 bytes of a label, which a
-// Job's name becomes on its pods.
-const longestName = 63 - 1 - 8 - len("-cleanup")
+// maxName leaves room for suffixes in the 63 bytes of a label, which has the Job's name on its pods.
+const maxName = 63 - 1 - 8 - len("-cleanup")
 
 // runnerName names the runner's Job and ConfigMap.
 func runnerName(b *v1alpha1.Benchmark) string {
 	name := b.Name
-	if len(name) > longestName {
-		name = name[:longestName]
+	if len(name) > maxName {
+		name = name[:maxName]
 	}
 	return strings.TrimRight(name, "-.") + "-" + RunID(b)
 }

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,28 +19,26 @@ import (
 	"github.com/cnsbench/cnsbench/internal/runner/runnerpod"
 )
 
-// observed is all that a decision is made from.
+// observed is the input of a decision.
 type observed struct {
 	now           time.Time
 	benchmark     *v1alpha1.Benchmark
-	closing       bool // the namespace is being deleted: nothing can be created in it
+	closing       bool // the namespace is being deleted, so that nothing can be created in it
 	runner        work
 	cleanup       work
-	progress      *runnerstatus.Progress // nil: not known
-	progressError error                  // why it is not known, where it should be
+	progress      *runnerstatus.Progress // nil: unknown
+	progressError error                  // of reading the progress
 }
 
-// work is a Job with the pod that it has.
+// work is a Job with its pod.
 type work struct {
 	job *batchv1.Job
 	pod *corev1.Pod
-	// trouble is the newest warning about the Job or its pod while the pod's
-	// container has not started.
+	// trouble is the newest warning about the Job or its pod, until the pod's container has started.
 	trouble string
 }
 
-// observe gathers. A Job that the cache does not have is asked for once more at
-// the API server: what is not there decides.
+// observe gathers the input of a decision. It asks the API server for a Job that the cache does not have.
 func (r *reconciler) observe(ctx context.Context, b *v1alpha1.Benchmark) (o observed, err error) {
 	o = observed{now: r.now(), benchmark: b}
 	if o.runner, err = r.work(ctx, b, runnerName(b), roleRunner); err != nil {
@@ -86,19 +83,21 @@ func (r *reconciler) work(ctx context.Context, b *v1alpha1.Benchmark, name, role
 	return w, err
 }
 
-// newestPod finds the pod of a Job also when the Job itself is gone.
+// newestPod finds the pod of a Job, even if the Job is gone.
 func (r *reconciler) newestPod(ctx context.Context, b *v1alpha1.Benchmark, role string) (*corev1.Pod, error) {
 	var pods corev1.PodList
-	err := r.List(ctx, &pods, client.InNamespace(b.Namespace), client.MatchingLabels{labelManaged: managedBy, labelRunner: RunID(b), labelRole: role})
+	err := r.List(ctx, &pods, client.InNamespace(b.Namespace),
+		client.MatchingLabels{labelManaged: managedBy, labelRunner: RunID(b), labelRole: role})
 	if err != nil || len(pods.Items) == 0 {
 		return nil, err
 	}
-	newest := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	newest := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
 	return &newest, nil
 }
 
-// newestWarning reads Events: nothing else says why a Job has no pod, or why a
-// pod's volumes cannot be mounted.
+// newestWarning reads Events. Only they say why a Job has no pod, or why a pod's volumes cannot be mounted.
 func (r *reconciler) newestWarning(ctx context.Context, w work) (string, error) {
 	of := w.job.UID
 	if w.pod != nil {
@@ -110,7 +109,7 @@ func (r *reconciler) newestWarning(ctx context.Context, w work) (string, error) 
 	if err != nil || len(events.Items) == 0 {
 		return "", err
 	}
-	e := slices.MaxFunc(events.Items, func(a, b corev1.Event) int { return cmp.Compare(seen(a).UnixNano(), seen(b).UnixNano()) })
+	e := slices.MaxFunc(events.Items, func(a, b corev1.Event) int { return seen(a).Compare(seen(b)) })
 	return fmt.Sprintf("%s: %s", e.Reason, e.Message), nil
 }
 
@@ -124,17 +123,18 @@ func seen(e corev1.Event) time.Time {
 	return latest
 }
 
-// foreign is an object that has the name of ours and is not.
+// foreign is an object with the expected name that does not belong to the Benchmark.
 type foreign struct {
 	kind string
 	key  types.NamespacedName
 }
 
 func (f *foreign) Error() string {
-	return fmt.Sprintf("%s %s exists and does not belong to this Benchmark: delete it, or create the Benchmark under another name", f.kind, f.key)
+	return fmt.Sprintf("%s %s exists and does not belong to this Benchmark: delete it, or give the Benchmark another name",
+		f.kind, f.key)
 }
 
-// state is the state of the one container of ours in a pod.
+// state is the state of the runner's container in a pod.
 func state(p *corev1.Pod) corev1.ContainerState {
 	if p != nil {
 		for _, c := range p.Status.ContainerStatuses {
@@ -153,7 +153,7 @@ func started(p *corev1.Pod) bool {
 
 func runs(p *corev1.Pod) bool { return state(p).Running != nil }
 
-// finished gives the condition by which a Job has ended, or nil.
+// finished returns the condition with which a Job has ended, or nil.
 func finished(j *batchv1.Job) *batchv1.JobCondition {
 	if j == nil {
 		return nil

@@ -1,10 +1,8 @@
-// Package operator makes Benchmarks that are applied to a cluster run: one
-// runner Job for each, under the ServiceAccount that the Benchmark names, and
-// its status, Events and clean-up.
+// Package operator runs the Benchmarks that are applied to a cluster. It creates one runner Job for each, under the
+// Benchmark's ServiceAccount, and maintains the Benchmark's status, Events and clean-up.
 //
-// With its own rights the operator makes nothing but that ConfigMap and those
-// Jobs in the Benchmark's namespace; all that a Benchmark does is done with the
-// rights of its ServiceAccount. See docs/design/rbac.md.
+// With its own rights the operator creates only a ConfigMap and Jobs in the Benchmark's namespace. Everything else is
+// done with the rights of the Benchmark's ServiceAccount. See docs/design/rbac.md.
 package operator
 
 import (
@@ -37,27 +35,25 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
 
-// Config says how runners are made.
+// Config configures runners.
 type Config struct {
 	Image      string // of runners and clean-ups
 	ResultsURL string // where runners push their bundles; empty: nowhere
 	ResultsPin string // sha256:… of its certificate; empty: as the system trusts
-	// PublishedPin gives the pin where it may change; nil: it is ResultsPin.
+	// PublishedPin returns a pin that may change; nil: the pin is ResultsPin.
 	PublishedPin  func(context.Context) (string, error)
 	PriorityClass string // of runners; empty: the cluster's default
-	// AvoidNodes is the label of nodes that runners keep away from where they
-	// can: those that are measured. Without a value any value counts.
+	// AvoidNodes is the label of measured nodes, which runners avoid if possible. An empty value matches every value.
 	AvoidNodes struct{ Key, Value string }
 	Resources  corev1.ResourceRequirements // of runners
-	// StartTimeout is how long a runner may take to start, from the creation of
-	// its Benchmark.
+	// StartTimeout is the time from the creation of a Benchmark to the start of its runner.
 	StartTimeout time.Duration
 }
 
-// Options are those of the operator's process.
+// Options configure the operator's process.
 type Options struct {
 	Config
-	Namespace      string // of the operator itself: its lease
+	Namespace      string // of the operator itself, for its Lease
 	LeaderElect    bool
 	MetricsAddress string  // "0": none
 	HealthAddress  string  // "0": none
@@ -65,11 +61,10 @@ type Options struct {
 	Logger         logr.Logger
 }
 
-// DefaultStartTimeout is long enough for a node to be added and an image to be
-// pulled.
+// DefaultStartTimeout is long enough to add a node and to pull an image.
 const DefaultStartTimeout = 10 * time.Minute
 
-// bundle says where the bundle of a run lies.
+// bundle is the URL of a run's bundle.
 func (c *Config) bundle(b *v1alpha1.Benchmark) string {
 	if c.ResultsURL == "" {
 		return ""
@@ -80,7 +75,7 @@ func (c *Config) bundle(b *v1alpha1.Benchmark) string {
 // Run runs the operator until ctx ends.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if o.Image == "" {
-		return errors.New("the operator must know the image of its runners: --image")
+		return errors.New("--image must be set: the image of runners")
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -93,14 +88,15 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := checkRights(ctx, direct, o.Namespace, o.LeaderElect); err != nil {
 		return err
 	}
-	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{labelManaged: managedBy})}
+	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{labelManaged: managedBy})}
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Logger: o.Logger,
 		LeaderElection: o.LeaderElect, LeaderElectionID: "cnsbench-operator", LeaderElectionNamespace: o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.HealthAddress,
-		Cache:                         cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: ours, &batchv1.Job{}: ours}},
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}: managed, &batchv1.Job{}: managed}},
 	})
 	if err != nil {
 		return fmt.Errorf("operator: %w", err)
@@ -116,7 +112,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return m.Start(ctx)
 }
 
-// register watches Benchmarks and what the operator makes for them.
+// register watches Benchmarks and the objects that the operator creates for them.
 func (r *reconciler) register(m manager.Manager) error {
 	return builder.ControllerManagedBy(m).Named("benchmark").
 		For(&v1alpha1.Benchmark{}).
@@ -128,25 +124,24 @@ func (r *reconciler) register(m manager.Manager) error {
 			}
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 		})).
-		// Several at once: each may wait for the results service.
+		// Several at a time, because each may wait for the results service.
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(r)
 }
 
-// synced is ready once the cache is: a manager that cannot list is not.
+// synced is ready when the cache is.
 func synced(m manager.Manager) healthz.Checker {
 	return func(req *http.Request) error {
 		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
 		defer cancel()
 		if !m.GetCache().WaitForCacheSync(ctx) {
-			return errors.New("the cache has not been filled yet")
+			return errors.New("the cache is not synchronized yet")
 		}
 		return nil
 	}
 }
 
-// InClusterNamespace is the namespace of the pod that this process runs in;
-// empty outside of a cluster.
+// InClusterNamespace is the namespace of this process's pod; empty outside of a cluster.
 func InClusterNamespace() string {
 	b, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {

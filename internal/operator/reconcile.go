@@ -20,18 +20,17 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
 
-// reconciler brings one Benchmark at a time closer to what it asks for: it
-// gathers, decides, and applies the decision once.
+// reconciler reconciles Benchmarks: it observes one, decides, and applies the decision.
 type reconciler struct {
 	client.Client               // reads from the cache
 	api           client.Reader // reads from the API server
 	config        *Config
-	results       Results // nil: there is none
+	results       Results // nil: none
 	events        events.EventRecorder
 	now           func() time.Time
 }
 
-// Reconcile is called whenever something about a Benchmark has changed.
+// Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	b := &v1alpha1.Benchmark{}
 	if err := r.Get(ctx, req.NamespacedName, b); err != nil {
@@ -44,7 +43,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if o.progressError != nil {
-		log.FromContext(ctx).Info("the results service does not tell how the run goes", "error", o.progressError.Error())
+		log.FromContext(ctx).Info("read the progress of the run from the results service", "error", o.progressError.Error())
 	}
 	d := r.config.decide(o)
 	if err := r.apply(ctx, b, &d); err != nil {
@@ -56,7 +55,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.write(ctx, b, d)
 }
 
-// apply makes and removes; each step is harmless when it is done twice.
+// apply creates and deletes objects. Every step can be repeated.
 func (r *reconciler) apply(ctx context.Context, b *v1alpha1.Benchmark, d *decision) error {
 	if d.addFinalizer {
 		if err := r.finalizer(ctx, b, controllerutil.AddFinalizer); err != nil {
@@ -84,16 +83,16 @@ func (r *reconciler) apply(ctx context.Context, b *v1alpha1.Benchmark, d *decisi
 	return nil
 }
 
-// startRunner makes the ConfigMap and the Job. The cache may be older than a
-// Job that was made and removed since: the API server is asked whether this
-// Benchmark has not begun yet.
+// startRunner creates the ConfigMap and the Job. It asks the API server whether the Benchmark has begun, because the
+// cache may be older than a Job that was created and deleted.
 func (r *reconciler) startRunner(ctx context.Context, b *v1alpha1.Benchmark) error {
 	var current v1alpha1.Benchmark
 	if err := r.api.Get(ctx, client.ObjectKeyFromObject(b), &current); err != nil {
 		return err
 	}
 	if current.UID != b.UID || current.Status.RunID != "" || current.DeletionTimestamp != nil {
-		return apierrors.NewConflict(batchv1.Resource("jobs"), runnerName(b), errors.New("the Benchmark has changed since it was read"))
+		return apierrors.NewConflict(batchv1.Resource("jobs"), runnerName(b),
+			errors.New("the Benchmark has changed since it was read"))
 	}
 	cm, err := configMap(b)
 	if err != nil {
@@ -115,7 +114,7 @@ func (r *reconciler) startRunner(ctx context.Context, b *v1alpha1.Benchmark) err
 	return nil
 }
 
-// create makes an object; one that exists must be ours.
+// create creates an object. An existing one must belong to the Benchmark.
 func (r *reconciler) create(ctx context.Context, b *v1alpha1.Benchmark, o, there client.Object) error {
 	err := r.Create(ctx, o)
 	if !apierrors.IsAlreadyExists(err) {
@@ -139,7 +138,7 @@ func (r *reconciler) deleteJob(ctx context.Context, b *v1alpha1.Benchmark, name 
 	return client.IgnoreNotFound(r.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 }
 
-// finalizer adds or removes ours, and nothing else.
+// finalizer adds or removes the operator's finalizer.
 func (r *reconciler) finalizer(ctx context.Context, b *v1alpha1.Benchmark, change func(client.Object, string) bool) error {
 	before := b.DeepCopy()
 	if !change(b, Finalizer) {
@@ -150,12 +149,11 @@ func (r *reconciler) finalizer(ctx context.Context, b *v1alpha1.Benchmark, chang
 
 func hasFinalizer(b *v1alpha1.Benchmark) bool { return controllerutil.ContainsFinalizer(b, Finalizer) }
 
-// write makes the decision known: the results service, the status, Events, and
-// last the finalizer.
+// write reports the decision to the results service, the status and Events, and then removes the finalizer.
 func (r *reconciler) write(ctx context.Context, b *v1alpha1.Benchmark, d decision) (reconcile.Result, error) {
 	if d.lost != "" && r.results != nil {
 		if err := r.results.Lost(ctx, b.Namespace, RunID(b), d.lost); err != nil {
-			log.FromContext(ctx).Error(err, "the results service was not told that the runner is lost")
+			log.FromContext(ctx).Error(err, "report the lost runner to the results service")
 			r.events.Eventf(b, nil, corev1.EventTypeWarning, "ResultsUnreachable", "Lose", "%s", truncated(err.Error(), 1000))
 		}
 	}
@@ -173,7 +171,7 @@ func (r *reconciler) write(ctx context.Context, b *v1alpha1.Benchmark, d decisio
 	}
 	if d.leftBehind != "" {
 		log.FromContext(ctx).Info("may be left", "what", d.leftBehind)
-		// An Event about the namespace is kept outside of it.
+		// An Event about the namespace outlives it.
 		ns := &corev1.Namespace{}
 		ns.Name = b.Namespace
 		ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -185,15 +183,14 @@ func (r *reconciler) write(ctx context.Context, b *v1alpha1.Benchmark, d decisio
 	return reconcile.Result{RequeueAfter: d.after}, nil
 }
 
-// refused says whether the API server, or somebody else's object, stands in the
-// way of a Job: that is to be told, and tried again.
+// refused says whether the API server or a foreign object prevents a Job, which is reported and retried.
 func refused(err error) bool {
 	f := (*foreign)(nil)
-	return errors.As(err, &f) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+	return errors.As(err, &f) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// stuck is the decision where a Job is refused: to say so, and to try again; for
-// a runner until its time is up, for a clean-up for ever.
+// stuck is the decision for a refused Job: report it and retry, a runner until its start timeout, a clean-up forever.
 func (c *Config) stuck(o observed, err error) decision {
 	d := decision{status: *o.benchmark.Status.DeepCopy(), after: poll}
 	d.status.ObservedGeneration = o.benchmark.Generation
@@ -203,7 +200,7 @@ func (c *Config) stuck(o observed, err error) decision {
 		return d
 	}
 	if o.now.Sub(o.benchmark.CreationTimestamp.Time) > c.StartTimeout {
-		d.fail(o.now, reasonCreate, fmt.Sprintf("the runner could not be made within %v: %v", c.StartTimeout, err))
+		d.fail(o.now, reasonCreate, fmt.Sprintf("the runner could not be created within %v: %v", c.StartTimeout, err))
 		d.set(v1alpha1.ConditionClean, metav1.ConditionTrue, reasonNothing, "")
 		return d
 	}

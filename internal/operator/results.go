@@ -16,19 +16,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
-// Results is what the operator wants of the results service. Both calls are
-// bounded by a few seconds.
+// Results is the results service as the operator uses it. Both calls take at most a few seconds.
 type Results interface {
-	// Progress reads where a run stands; nil without an error when the run has
-	// not said yet.
+	// Progress reads the progress of a run; nil if there is none yet.
 	Progress(ctx context.Context, namespace, run string) (*runnerstatus.Progress, error)
-	// Lost says that the runner is gone, so that the run is closed as
-	// incomplete. It can be repeated.
+	// Lost closes the run of a lost runner as incomplete. It can be repeated.
 	Lost(ctx context.Context, namespace, run, reason string) error
 }
 
-// HTTPResults talks to the results service by HTTP, as the ServiceAccount of the
-// operator's pod.
+// HTTPResults is the results service over HTTP.
 type HTTPResults struct {
 	URL       string // without a slash at its end
 	TokenFile string // read for each request, since it is renewed; empty: no token
@@ -40,7 +36,7 @@ const (
 	longestAnswer  = 1 << 20
 )
 
-// Progress reads progress.json of a run.
+// Progress implements Results.
 func (h *HTTPResults) Progress(ctx context.Context, namespace, run string) (*runnerstatus.Progress, error) {
 	body, err := h.do(ctx, http.MethodGet, namespace, run, "files/"+runnerstatus.ProgressFile, nil)
 	if s := (*httpStatus)(nil); errors.As(err, &s) && s.code == http.StatusNotFound {
@@ -56,7 +52,7 @@ func (h *HTTPResults) Progress(ctx context.Context, namespace, run string) (*run
 	return p, nil
 }
 
-// Lost closes a run whose runner is gone.
+// Lost implements Results.
 func (h *HTTPResults) Lost(ctx context.Context, namespace, run, reason string) error {
 	body, err := json.Marshal(map[string]string{"reason": reason})
 	if err != nil {
@@ -64,7 +60,7 @@ func (h *HTTPResults) Lost(ctx context.Context, namespace, run, reason string) e
 	}
 	_, err = h.do(ctx, http.MethodPost, namespace, run, "lost", body)
 	if s := (*httpStatus)(nil); errors.As(err, &s) && s.code == http.StatusNotFound {
-		return nil // it never sent anything
+		return nil // it has never sent anything
 	}
 	return err
 }
@@ -79,7 +75,8 @@ func (s *httpStatus) Error() string { return fmt.Sprintf("HTTP %d: %s", s.code, 
 func (h *HTTPResults) do(ctx context.Context, method, namespace, run, what string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, resultsTimeout)
 	defer cancel()
-	at := fmt.Sprintf("%s/v1/runs/%s/%s/%s", strings.TrimRight(h.URL, "/"), url.PathEscape(namespace), url.PathEscape(run), what)
+	at := fmt.Sprintf("%s/v1/runs/%s/%s/%s", strings.TrimRight(h.URL, "/"), url.PathEscape(namespace),
+		url.PathEscape(run), what)
 	req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -104,7 +101,8 @@ func (h *HTTPResults) do(ctx context.Context, method, namespace, run, what strin
 		return nil, fmt.Errorf("results service: %s: %w", at, err)
 	}
 	if resp.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("results service: %s %s: %w", method, at, &httpStatus{resp.StatusCode, truncated(strings.TrimSpace(string(answer)), 200)})
+		return nil, fmt.Errorf("results service: %s %s: %w", method, at,
+			&httpStatus{resp.StatusCode, truncated(strings.TrimSpace(string(answer)), 200)})
 	}
 	return answer, nil
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Right is one thing that the operator does, in every namespace unless Own.
+// Right is a right that the operator needs, in every namespace unless Own.
 type Right struct {
 	Group, Resource, Verb string
 	Own                   bool // in the operator's own namespace
@@ -27,8 +27,7 @@ func (r Right) String() string {
 	return fmt.Sprintf("%s %s %s", r.Verb, resource, where)
 }
 
-// Rights are all that the operator does with its own rights. The manifests grant
-// these and no other.
+// Rights are the rights that the operator needs. The manifests grant these and no others.
 func Rights() []Right {
 	var all []Right
 	grant := func(group, resource, verbs string) {
@@ -47,12 +46,12 @@ func Rights() []Right {
 	grant("", "events", "list")
 	grant("events.k8s.io", "events", "create patch")
 	return append(all,
-		Right{"coordination.k8s.io", "leases", "get", true}, Right{"coordination.k8s.io", "leases", "create", true}, Right{"coordination.k8s.io", "leases", "update", true},
+		Right{"coordination.k8s.io", "leases", "get", true}, Right{"coordination.k8s.io", "leases", "create", true},
+		Right{"coordination.k8s.io", "leases", "update", true},
 		Right{"", "events", "create", true}, Right{"", "events", "patch", true})
 }
 
-// checkRights asks the API server for each of them and names all that are
-// missing at once.
+// checkRights reviews all rights and names the missing ones.
 func checkRights(ctx context.Context, c client.Writer, namespace string, elect bool) error {
 	var missing []string
 	for _, r := range Rights() {
@@ -61,19 +60,21 @@ func checkRights(ctx context.Context, c client.Writer, namespace string, elect b
 		}
 		resource, sub, _ := strings.Cut(r.Resource, "/")
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: r.Group, Resource: resource, Subresource: sub, Verb: r.Verb}}}
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Group: r.Group, Resource: resource, Subresource: sub, Verb: r.Verb}}}
 		if r.Own {
 			review.Spec.ResourceAttributes.Namespace = namespace
 		}
 		if err := c.Create(ctx, review); err != nil {
-			return fmt.Errorf("asking for the operator's rights: %w", err)
+			return fmt.Errorf("review the operator's rights: %w", err)
 		}
 		if !review.Status.Allowed {
 			missing = append(missing, r.String())
 		}
 	}
 	if missing != nil {
-		return fmt.Errorf("the operator's ServiceAccount may not: %s; the ClusterRole cnsbench-operator of the installation grants all of it (cnsbench install)", strings.Join(missing, ", "))
+		return fmt.Errorf("the operator's ServiceAccount lacks rights: %s; ClusterRole cnsbench-operator grants them "+
+			"(cnsbench install)", strings.Join(missing, ", "))
 	}
 	return nil
 }

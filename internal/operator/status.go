@@ -14,24 +14,22 @@ import (
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
-// The bounds of the schema: what is longer would be refused with all the rest.
+// Limits of the schema, which the API server enforces for the whole status.
 const (
-	longestMessage = 8 << 10 // of a condition; the schema allows 32 KiB
-	longestVerdict = 2048
-	longestColumn  = 160 // of the message that `kubectl get -o wide` shows
+	maxMessage = 8 << 10 // of a condition; the schema allows 32 KiB
+	maxVerdict = 2048
+	maxColumn  = 160 // of the message that `kubectl get -o wide` shows
 )
 
-// set writes one condition. The time of its last transition changes with its
-// status only.
+// set writes a condition. The time of its last transition changes only with its status.
 func (d *decision) set(condition string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&d.status.Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: camel(reason, "Unknown"), Message: truncated(message, longestMessage),
+		Type: condition, Status: status, Reason: camel(reason, "Unknown"), Message: truncated(message, maxMessage),
 		ObservedGeneration: d.status.ObservedGeneration,
 	})
 }
 
-// camel makes a reason of words, as conditions want one: "setting up" →
-// SettingUp.
+// camel makes a condition's reason from words: "setting up" → SettingUp.
 func camel(words, otherwise string) string {
 	var b strings.Builder
 	for _, w := range strings.FieldsFunc(words, func(r rune) bool {
@@ -52,10 +50,9 @@ func truncated(s string, n int) string {
 	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
 }
 
-// inShort is the head of a message, in one line: what a column can show. The whole is
-// in another condition or in the verdicts.
-func inShort(message string) string {
-	return truncated(strings.Join(strings.Fields(message), " "), longestColumn)
+// shorten is the beginning of a message in one line, for a column. Another condition or the verdicts have the whole.
+func shorten(message string) string {
+	return truncated(strings.Join(strings.Fields(message), " "), maxColumn)
 }
 
 func opCounts(c runnerstatus.Counts) v1alpha1.OpCounts {
@@ -79,12 +76,13 @@ func actionCounts(of map[string]runnerstatus.Counts) []v1alpha1.ActionStatus {
 func verdicts(of []runnerstatus.Verdict) []v1alpha1.Verdict {
 	var all []v1alpha1.Verdict
 	for _, v := range of {
-		all = append(all, v1alpha1.Verdict{Name: v1alpha1.Name(v.Name), Verdict: v.Verdict, Message: truncated(v.Message, longestVerdict)})
+		all = append(all, v1alpha1.Verdict{Name: v1alpha1.Name(v.Name), Verdict: v.Verdict,
+			Message: truncated(v.Message, maxVerdict)})
 	}
 	return all
 }
 
-// transition is a condition that changed, as an Event tells it.
+// transition is a changed condition, as an Event reports it.
 type transition struct{ kind, reason, message string }
 
 // transitions are the conditions whose status or reason has changed.
@@ -92,7 +90,8 @@ func transitions(before, after []metav1.Condition) []transition {
 	var all []transition
 	for _, c := range after {
 		was := meta.FindStatusCondition(before, c.Type)
-		if was != nil && was.Status == c.Status && was.Reason == c.Reason || c.Reason == reasonPending || c.Reason == reasonEnded {
+		if was != nil && was.Status == c.Status && was.Reason == c.Reason ||
+			c.Reason == reasonPending || c.Reason == reasonEnded {
 			continue
 		}
 		if t, ok := announce(c); ok {
@@ -102,27 +101,26 @@ func transitions(before, after []metav1.Condition) []transition {
 	return all
 }
 
-// meanings are the texts of Events whose reason says it all.
+// meanings are the texts of Events for conditions without a message.
 var meanings = map[string]string{
-	reasonRunning:     "the run goes on",
-	reasonBarrierOpen: "all that stands before the barrier is made; the rates begin",
-	reasonCompleted:   "the run has ended as it should",
-	reasonOpsFailed:   "the run has ended; operations failed",
-	reasonMissed:      "the run has ended; an objective was missed or could not be judged",
-	reasonDoubtful:    "the run has ended; its figures cannot be trusted",
-	reasonRunFailed:   "the run failed without saying why",
-	reasonInvalid:     "the Benchmark is wrong: see the runner's log",
-	reasonInterrupted: "the run was ended before its time",
-	reasonLost:        "the runner is gone without a word",
-	reasonStarting:    "the runner is on its way",
-	reasonByRunner:    "the runner has removed what the run made",
-	reasonByCleanup:   "the clean-up Job has removed what the run made",
-	reasonCleaning:    "the clean-up Job removes what the run made",
-	reasonCleanFailed: "the clean-up Job failed; it is tried again",
+	reasonRunning:     "the run is in progress",
+	reasonBarrierOpen: "the barrier has opened; the rates begin",
+	reasonCompleted:   "the run is complete",
+	reasonOpsFailed:   "the run is complete; operations failed",
+	reasonMissed:      "the run is complete; an objective was missed or could not be judged",
+	reasonDoubtful:    "the run is complete; its figures cannot be trusted",
+	reasonRunFailed:   "the run failed for an unknown reason",
+	reasonInvalid:     "the Benchmark is invalid: see the runner's log",
+	reasonInterrupted: "the run was interrupted",
+	reasonLost:        "the runner is gone without a termination message",
+	reasonStarting:    "the runner is starting",
+	reasonByRunner:    "the runner has removed the objects of the run",
+	reasonByCleanup:   "the clean-up Job has removed the objects of the run",
+	reasonCleaning:    "the clean-up Job is removing the objects of the run",
+	reasonCleanFailed: "the clean-up Job failed and will be retried",
 }
 
-// announce says how a condition is told. Each thing that happens shows in one
-// condition, and is told of once.
+// announce makes the Event of a condition, if it has one. Every change shows in one condition and in one Event.
 func announce(c metav1.Condition) (transition, bool) {
 	on := c.Status == metav1.ConditionTrue
 	t := transition{"Normal", c.Reason, cmp.Or(c.Message, meanings[c.Reason])}
@@ -144,7 +142,7 @@ func announce(c metav1.Condition) (transition, bool) {
 		}
 		return t, c.Reason != reasonNothing
 	case v1alpha1.ConditionRunning:
-		return t, false // told with Ready
+		return t, false // Ready reports it
 	}
 	return t, true
 }

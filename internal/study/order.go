@@ -6,32 +6,28 @@ import (
 	"slices"
 )
 
-// orderRandom is the kind of an order that is drawn.
+// orderRandom is the kind of a random order.
 const orderRandom = "random"
 
-// Order says how the trials of a block follow one another. A block is one
-// repetition of every cell.
+// Order is the order of the trials in a block. A block is one repetition of every cell.
 type Order struct {
-	// Kind is "random": each block is shuffled, by a generator seeded with Seed
-	// and the number of the repetition.
+	// Kind is "random": each block is shuffled by a generator with Seed and the number of the repetition.
 	Kind string `json:"kind"`
 	Seed int64  `json:"seed"`
-	// Drawn: the study has no seed, so that this one was drawn.
+	// Drawn says that the study has no seed, and this one was drawn.
 	Drawn bool `json:"drawn,omitempty"`
 }
 
-// String describes the order. A nil order is that of the cells, in which studies
-// of earlier versions were begun.
+// String describes the order. Studies of earlier versions have a nil order, that of the cells.
 func (o *Order) String() string {
 	if o == nil {
-		return "as the cells are listed, in each repetition: the study was begun by a version that did not shuffle"
+		return "as the cells are listed, in each repetition: an earlier version, without random order, started the study"
 	}
 	return fmt.Sprintf("%s within each repetition, seed %d", o.Kind, o.Seed)
 }
 
-// shuffled lists the trials: each repetition has every cell once, as a block, in
-// an order of its own. Whatever drifts in the course of a study then falls on all
-// cells alike.
+// shuffled lists the trials: each repetition is a block that has every cell once, in random order, so that a drift during
+// the study affects all cells alike.
 func shuffled(cells []Cell, repetitions int, seed int64) []Trial {
 	var list []Trial
 	for r := 1; r <= repetitions; r++ {
@@ -43,7 +39,7 @@ func shuffled(cells []Cell, repetitions int, seed int64) []Trial {
 	return list
 }
 
-// number names the trials by their place in the order.
+// number names the trials by their position in the order.
 func number(trials []Trial, cells []Cell) {
 	for i := range trials {
 		t := &trials[i]
@@ -51,9 +47,7 @@ func number(trials []Trial, cells []Cell) {
 	}
 }
 
-// follow puts the trials into the order of others, which must be of the same
-// cells and repetitions; false if they are not. The others say where in the order
-// a trial is, and nothing else.
+// follow sorts the trials like others; false if those have other cells or repetitions.
 func (d *Design) follow(others []Trial) bool {
 	type key struct{ cell, repetition int }
 	own := map[key]Trial{}

@@ -231,7 +231,7 @@ func TestOpenHostile(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(path, designFile), text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "of no cell") {
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "invalid trial") {
 			t.Errorf("%s: %v", to, err)
 		}
 	}

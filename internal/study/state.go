@@ -16,7 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-// The files of a study's directory beside the trials' own.
+// The files of a study's directory besides those of the trials.
 const (
 	designFile = "study.json"
 	brokenDir  = "incomplete"
@@ -25,8 +25,7 @@ const (
 // format is the version of study.json.
 const format = 1
 
-// Dir is a study's directory: study.json has its design, and every trial a
-// directory of its own, which is a bundle.
+// Dir is a study's directory: study.json with the design, and a bundle for each trial.
 type Dir struct {
 	Path string
 	*Design
@@ -37,14 +36,13 @@ type stored struct {
 	*Design
 }
 
-// Begin makes the directory of a study, or takes up the one that is there, if it
-// is of the same design.
+// Begin creates the directory of a study, or opens an existing one of the same design.
 func Begin(path string, d *Design) (*Dir, error) {
 	if there, err := Resume(path, d); there != nil || err != nil {
 		return there, err
 	}
 	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
-		return nil, fmt.Errorf("%s is not empty, and no study's", path)
+		return nil, fmt.Errorf("%s is neither empty nor a study", path)
 	}
 	text, err := json.MarshalIndent(stored{format, d}, "", "  ")
 	if err != nil {
@@ -56,8 +54,8 @@ func Begin(path string, d *Design) (*Dir, error) {
 	return &Dir{path, d}, os.WriteFile(filepath.Join(path, designFile), text, 0o644)
 }
 
-// Resume takes up the study that is in a directory if it is of the same design,
-// in the order in which it was begun; nil if the directory has none.
+// Resume opens the study in a directory, which must have the same design, with its order of trials. It returns nil if the
+// directory has no study.
 func Resume(path string, d *Design) (*Dir, error) {
 	have, there, err := read(path)
 	switch {
@@ -81,20 +79,21 @@ func Resume(path string, d *Design) (*Dir, error) {
 	return &Dir{path, &same}, nil
 }
 
-// otherStudy says why a study cannot go on in a directory.
+// otherStudy says why a study cannot continue in a directory.
 func otherStudy(path string, there, d *Design) error {
 	const choose = "its trials would not be comparable; choose another --out"
 	for _, s := range d.Sources {
 		for _, was := range there.Sources {
 			if was.Name == s.Name && was.SHA256 != s.SHA256 {
-				return fmt.Errorf("%s has been changed since the study in %s was begun: %s", s.Name, path, choose)
+				return fmt.Errorf("%s has changed since the study in %s started: %s", s.Name, path, choose)
 			}
 		}
 	}
 	if !slices.Equal(there.Flags, d.Flags) {
-		return fmt.Errorf("the study in %s was begun with %s, not %s: %s", path, strings.Join(there.Flags, " "), strings.Join(d.Flags, " "), choose)
+		return fmt.Errorf("the study in %s started with %s, not %s: %s", path, strings.Join(there.Flags, " "),
+			strings.Join(d.Flags, " "), choose)
 	}
-	return fmt.Errorf("%s has another study, or another edition of this one; choose another --out", path)
+	return fmt.Errorf("%s has another study, or another scale of this one; choose another --out", path)
 }
 
 // Open reads a study's directory.
@@ -109,11 +108,10 @@ func Open(path string) (*Dir, error) {
 	return &Dir{path, d}, nil
 }
 
-// maxDesign is the most that is read of study.json: 100000 trials take some
-// tens of MiB.
+// maxDesign limits study.json: 100000 trials take some tens of MiB.
 const maxDesign = 64 << 20
 
-// read gives the text of a directory's study.json, and the design in it.
+// read returns the text of a directory's study.json and its design.
 func read(path string) ([]byte, *Design, error) {
 	name := filepath.Join(path, designFile)
 	text, err := bounded.ReadFile(nil, name, maxDesign)
@@ -129,17 +127,16 @@ func read(path string) ([]byte, *Design, error) {
 	}
 	for _, t := range s.Trials {
 		if t.Cell < 0 || t.Cell >= len(s.Cells) || !filepath.IsLocal(t.Name) {
-			return nil, nil, fmt.Errorf("%s: trial %q is of no cell of the study, or outside of its directory", name, t.Name)
+			return nil, nil, fmt.Errorf("%s: invalid trial %q: want a cell of the study and a name in its directory", name, t.Name)
 		}
 	}
 	return text, s.Design, nil
 }
 
-// Of is a trial's directory.
+// Of returns a trial's directory.
 func (d *Dir) Of(t Trial) string { return filepath.Join(d.Path, t.Name) }
 
-// Bundle opens what a trial left; nil if it is not done: there is nothing, or it
-// is not complete.
+// Bundle opens the bundle of a trial; nil if there is no complete one.
 func (d *Dir) Bundle(t Trial) *bundle.Bundle {
 	b, err := bundle.Open(d.Of(t))
 	if err != nil || !b.Complete || b.Run.State != bundle.Complete {
@@ -148,8 +145,8 @@ func (d *Dir) Bundle(t Trial) *bundle.Bundle {
 	return b
 }
 
-// SetAside moves what an unfinished trial has left out of the way, so that it
-// can be repeated; where to, or "" if there was nothing.
+// SetAside moves the directory of an incomplete trial, so that the trial can be repeated. It returns the new path, or ""
+// if there was nothing.
 func (d *Dir) SetAside(t Trial) (string, error) {
 	from := d.Of(t)
 	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {

@@ -1,7 +1,5 @@
-// Package study repeats a Benchmark: it lists the trials of a design, keeps in a
-// directory which of them are done, and gathers what was measured into a table.
-// How a trial is carried out is the caller's; how samples become verdicts is for
-// later.
+// Package study repeats a Benchmark: it lists the trials of a design, runs them through an Executor, keeps in a directory
+// which of them are done, and gathers the measurements into a table.
 package study
 
 import (
@@ -19,7 +17,7 @@ import (
 
 // Level is one value of one factor.
 type Level struct {
-	Factor string `json:"factor"` // short, for people
+	Factor string `json:"factor"` // short name
 	Value  string `json:"value"`
 }
 
@@ -29,8 +27,7 @@ type Cell struct {
 	Set    []string `json:"set"` // KEY=VALUE, as --set takes it
 }
 
-// Name of a cell: "parallelism=10 storageClass=null"; "all" where there is no
-// factor.
+// Name is the name of a cell: "parallelism=10 storageClass=null"; "all" without factors.
 func (c Cell) Name() string {
 	var parts []string
 	for _, l := range c.Levels {
@@ -50,37 +47,35 @@ type Trial struct {
 	Set        []string `json:"set"`
 }
 
-// Design is a study with nothing left to decide: its cells, and its trials in
-// the order in which they are carried out.
+// Design is a resolved study: its cells, and its trials in the order of execution.
 type Design struct {
 	Name string `json:"name"`
-	// Base is what is set for every trial, before what is set for its cell.
+	// Base has the values of every trial. Those of its cell override them.
 	Base   []string `json:"base"`
 	Cells  []Cell   `json:"cells"`
 	Trials []Trial  `json:"trials"`
-	// Order says how Trials were ordered; nil: as the cells are listed.
+	// Order is the order of Trials; nil: that of the cells.
 	Order     *Order   `json:"order,omitempty"`
 	Responses []string `json:"responses"`
-	// Factors in order, as levels name them.
+	// Factors are the names of the factors, in order.
 	Factors []string `json:"factors"`
-	// Sources and Flags are what else makes the trials what they are: trials of a
-	// study that is taken up again must not differ in them from those before.
+	// Sources and Flags shape the trials, too. They must be the same when a study continues.
 	Sources []Source `json:"sources,omitempty"`
 	Flags   []string `json:"flags,omitempty"`
 }
 
-// Source is a file, or an entry of a library, that trials are made of.
+// Source is a file, or an entry of a library, that shapes trials.
 type Source struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
 }
 
-// SourceOf describes a file by its base name and its content.
+// SourceOf describes a file by its base name and content.
 func SourceOf(name string, content []byte) Source {
 	return Source{filepath.Base(name), fmt.Sprintf("%x", sha256.Sum256(content))}
 }
 
-// SourceFrom is SourceOf for a file that may be large.
+// SourceFrom is SourceOf for a large file.
 func SourceFrom(name string, content io.Reader) (Source, error) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, content); err != nil {
@@ -89,13 +84,13 @@ func SourceFrom(name string, content io.Reader) (Source, error) {
 	return Source{filepath.Base(name), fmt.Sprintf("%x", sum.Sum(nil))}, nil
 }
 
-// Options choose an edition of a study.
+// Options select a scale of a study and override its values.
 type Options struct {
 	Scale       string
 	Repetitions int32                     // 0: the study's
-	Factors     map[string][]v1alpha1.Var // other values of factors, or more factors
+	Factors     map[string][]v1alpha1.Var // values of factors, or further factors
 	Set         []string                  // KEY=VALUE for every trial
-	// Seed of the order of trials where the study has none. The caller draws it.
+	// Seed is that of the order of trials, for a study without a seed.
 	Seed int64
 }
 
@@ -136,8 +131,7 @@ func New(s *plan.Study, o Options) (*Design, error) {
 
 const variantFactor = "variant"
 
-// edition is the spec with a scale and the options applied. What a scale sets
-// comes before what factors do.
+// edition is the spec with a scale and the options applied.
 func edition(spec v1alpha1.StudySpec, o Options) (v1alpha1.StudySpec, error) {
 	factors := map[string][]v1alpha1.Var{}
 	replace := func(from map[string][]v1alpha1.Var) {
@@ -149,7 +143,8 @@ func edition(spec v1alpha1.StudySpec, o Options) (v1alpha1.StudySpec, error) {
 	if o.Scale != "" && o.Scale != "full" {
 		scale, ok := spec.Scales[o.Scale]
 		if !ok {
-			return spec, fmt.Errorf("the study has no scale %q; it has %s", o.Scale, strings.Join(append(sortedKeys(spec.Scales), "full"), ", "))
+			return spec, fmt.Errorf("the study has no scale %q; it has %s", o.Scale,
+				strings.Join(append(sortedKeys(spec.Scales), "full"), ", "))
 		}
 		replace(scale.Factors)
 		if scale.Repetitions > 0 {
@@ -172,7 +167,7 @@ func sets(m map[string]v1alpha1.Var) []string {
 	return list
 }
 
-// set is one value as --set takes it, where a bare null would be none at all.
+// set is one value as --set takes it. It quotes null, which would unset the field.
 func set(key, value string) string {
 	if strings.HasPrefix(key, "spec.") && (value == "null" || value == "~") {
 		value = `"` + value + `"`
@@ -204,7 +199,7 @@ func cells(spec v1alpha1.StudySpec, order []string) []Cell {
 	return list
 }
 
-// short is the last word of a key, if no other key ends in it.
+// short is the last part of a key, if no other key ends in it.
 func short(key string, all []string) string {
 	last := func(k string) string { return k[strings.LastIndexByte(k, '.')+1:] }
 	for _, other := range all {
@@ -215,7 +210,7 @@ func short(key string, all []string) string {
 	return last(key)
 }
 
-// trialName is a directory's: "003_parallelism=10_r1" is the third of the order.
+// trialName is the name of a trial's directory: "003_parallelism=10_r1" is the third in the order.
 func trialName(i, of int, c Cell, repetition int) string {
 	plain := strings.Map(func(r rune) rune {
 		switch {

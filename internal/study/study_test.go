@@ -118,9 +118,9 @@ func TestDirectory(t *testing.T) {
 		t.Errorf("another edition in the same directory: %v", err)
 	}
 	for want, change := range map[string]func(*Design){
-		"x.yaml has been changed":                      func(d *Design) { d.Sources[0] = SourceOf("there/x.yaml", []byte(file+"#")) },
-		"begun with --engine a, not --engine b --keep": func(d *Design) { d.Flags = []string{"--engine", "b", "--keep"} },
-		"another study":                                func(d *Design) { d.Sources = append(d.Sources, SourceOf("y", nil)) },
+		"x.yaml has changed":                             func(d *Design) { d.Sources[0] = SourceOf("there/x.yaml", []byte(file+"#")) },
+		"started with --engine a, not --engine b --keep": func(d *Design) { d.Flags = []string{"--engine", "b", "--keep"} },
+		"another study":                                  func(d *Design) { d.Sources = append(d.Sources, SourceOf("y", nil)) },
 	} {
 		other := *d
 		other.Sources = slices.Clone(d.Sources)

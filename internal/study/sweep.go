@@ -12,8 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Sweeps follow each action that is done at a rate over the study's cells, along
-// the factor that asks for more of it, and say where it stops to scale.
+// Sweeps follow each action with a rate over the study's cells, along the factor that increases its load, and find where
+// it stops scaling.
 func (d *Dir) Sweeps() ([]sweep.Sweep, error) {
 	gathers := map[string][]*sweep.Gather{} // by action: of each cell
 	rising := map[string]int{}              // by action
@@ -93,12 +93,11 @@ func (d *Dir) sweep(action string, rising int, of []*sweep.Gather, trials []int)
 	return s
 }
 
-// asks are the fields of a rate that say how much of its actions is asked for.
+// asks are the fields of a rate that determine the load of its actions.
 var asks = []string{"concurrencySpec.parallelism", "constantRateSpec.perSecond", "poissonRateSpec.perSecond"}
 
-// rising is the factor along which a study asks for more of what a rate triggers,
-// whose keys begin as one of these; −1 if there is none. Any other factor changes
-// what is asked for, not how much: throughput need not follow it.
+// rising is the factor that increases the load of a rate, whose keys have one of these prefixes; −1 if there is none.
+// Throughput need not follow other factors.
 func (d *Dir) rising(rate []string) int {
 	for i := range d.Factors {
 		key := d.key(i)
@@ -111,8 +110,7 @@ func (d *Dir) rising(rate []string) int {
 	return -1
 }
 
-// key is what a factor sets, as --set takes it; empty of variants, which set
-// several things, before what factors do.
+// key is the key that a factor sets, as in --set; empty for variants, which set several keys.
 func (d *Dir) key(factor int) string {
 	set := d.Cells[0].Set
 	at := len(set) - len(d.Factors) + factor
@@ -132,14 +130,14 @@ func (d *Dir) numeric(factor int) bool {
 	return true
 }
 
-// actionOps are the operations of one action that was done at a rate.
+// actionOps are the operations of one action with a rate.
 type actionOps struct {
 	name string
-	rate []string // how keys of its fields begin
+	rate []string // prefixes of the keys of its fields
 	ops  []op.Op
 }
 
-// opsOf reads the operations that a rate, or an episode, triggered.
+// opsOf reads the operations that a rate or an episode has triggered.
 func opsOf(b *bundle.Bundle) ([]actionOps, error) {
 	data, err := dataset.Read(b)
 	if err != nil {
@@ -172,7 +170,7 @@ func opsOf(b *bundle.Bundle) ([]actionOps, error) {
 	return slices.DeleteFunc(list, func(a actionOps) bool { return len(a.ops) == 0 }), nil
 }
 
-// keysOf is how keys of a rate's fields begin: with its name, or its position.
+// keysOf are the prefixes of the keys of a rate's fields: with its name, or its position.
 func keysOf(data *dataset.Data, rate string) []string {
 	for i, r := range data.Spec.Rates {
 		if r.Name == rate {
@@ -182,7 +180,7 @@ func keysOf(data *dataset.Data, rate string) []string {
 	return nil
 }
 
-// endsOf is when the pods of workload instances ended.
+// endsOf are the times when the pods of workload instances ended.
 func endsOf(b *bundle.Bundle) (map[string]op.Time, error) {
 	instances, err := b.Instances()
 	if err != nil {

@@ -17,14 +17,14 @@ type Table struct {
 	Name      string   `json:"name"`
 	Factors   []string `json:"factors"`
 	Responses []string `json:"responses"`
-	// Order of the trials; null: as the cells are listed.
+	// Order is the order of the trials; null: that of the cells.
 	Order *Order `json:"order"`
-	// Note says what the rows do not show.
+	// Note is a caveat on the rows.
 	Note string `json:"note"`
 	Rows []Row  `json:"rows"`
 }
 
-// note is true of every table, as long as no test is made.
+// note is the caveat of every table: there are no tests yet.
 const note = "The rows are not compared yet: no test was made, and a difference between them may be chance."
 
 // Row is one cell.
@@ -32,7 +32,7 @@ type Row struct {
 	Levels []Level `json:"levels"`
 	Done   int     `json:"done"` // trials with a complete bundle
 	Of     int     `json:"of"`
-	// Values of the table's responses, in their order.
+	// Values are those of the table's responses, in their order.
 	Values []Value `json:"values"`
 }
 
@@ -53,29 +53,29 @@ func (r *Row) Cells() []string {
 	return cells
 }
 
-// Value is what the trials of a cell gave for one response.
+// Value is the value of one response in the trials of a cell.
 type Value struct {
-	N      int      `json:"n"` // trials that had one
+	N      int      `json:"n"` // trials with a value
 	Median *float64 `json:"median"`
 	Min    *float64 `json:"min"`
 	Max    *float64 `json:"max"`
 	Unit   string   `json:"unit"`
-	// AtLeast: a trial's value is only known from below.
+	// AtLeast says that the value of a trial is a lower bound.
 	AtLeast bool `json:"atLeast,omitempty"`
-	// Infinite: so many trials had an infinite one. Median is absent if it is.
+	// Infinite is the number of trials with an infinite value. An infinite Median is absent.
 	Infinite int `json:"infinite,omitempty"`
 	// Trials has an entry for every trial of the cell, in order of repetition.
 	Trials []TrialValue `json:"trials"`
 }
 
-// TrialValue is what one trial gave for one response.
+// TrialValue is the value of one response in one trial.
 type TrialValue struct {
 	Trial      string `json:"trial"` // name of its directory
 	Repetition int    `json:"repetition"`
-	// Value is null where there is none: it is infinite, or Missing says why.
+	// Value is null if it is infinite, or if Missing says why there is none.
 	Value    *float64 `json:"value"`
 	Infinite bool     `json:"infinite,omitempty"`
-	// AtLeast: the value is only known from below.
+	// AtLeast says that the value is a lower bound.
 	AtLeast bool   `json:"atLeast,omitempty"`
 	Missing string `json:"missing,omitempty"` // notDone, noData
 }
@@ -86,26 +86,25 @@ const (
 	noData  = "noData"  // nothing in its bundle answers the response
 )
 
-// Responses parses what is to be read from each trial. Each is one call, such
-// as p50(pods) or rate(pods).
+// Responses parses responses. Each is one call, such as p50(pods) or rate(pods).
 func Responses(texts []string) ([]expr.Query, error) {
 	var queries []expr.Query
 	for _, text := range texts {
-		// A response is half of an objective.
+		// Compile takes objectives: compare the response with itself.
 		p, err := expr.Compile(fmt.Sprintf("(%s) == (%s)", text, text), expr.Env{})
 		if err != nil {
 			return nil, fmt.Errorf("response %q: %w", text, err)
 		}
 		qs := p.Queries()
 		if len(qs) != 2 || qs[0].String() != qs[1].String() { // once on each side
-			return nil, fmt.Errorf("response %q: must be one call, such as p50(pods) or rate(pods)", text)
+			return nil, fmt.Errorf("invalid response %q: want one call, such as p50(pods) or rate(pods)", text)
 		}
 		queries = append(queries, qs[0])
 	}
 	return queries, nil
 }
 
-// Table reads every trial that is done.
+// Table reads every complete trial.
 func (d *Dir) Table() (*Table, error) {
 	queries, err := Responses(d.Responses)
 	if err != nil {
@@ -138,21 +137,20 @@ func (d *Dir) Table() (*Table, error) {
 	return t, nil
 }
 
-// byRepetition lists the trials by repetition and cell, in whatever order they
-// are carried out.
+// byRepetition lists the trials by repetition and cell.
 func (d *Design) byRepetition() []Trial {
 	return slices.SortedStableFunc(slices.Values(d.Trials), func(a, b Trial) int {
 		return cmp.Or(cmp.Compare(a.Repetition, b.Repetition), cmp.Compare(a.Cell, b.Cell))
 	})
 }
 
-// sample is what the trials of a cell gave for one response.
+// sample is the values of one response in the trials of a cell.
 type sample struct {
-	values []float64 // of those that had one
+	values []float64 // of the trials that have one
 	trials []TrialValue
 }
 
-// answer adds a trial to the samples of its cell; false: it is not done.
+// answer adds a trial to the samples of its cell; false: it is not complete.
 func (d *Dir) answer(trial Trial, queries []expr.Query, into []sample) (bool, error) {
 	none := TrialValue{Trial: trial.Name, Repetition: trial.Repetition, Missing: notDone}
 	b := d.Bundle(trial)
@@ -214,7 +212,7 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-// String is a value for people: "412 ms (398 ms … 431 ms)".
+// String formats a value: "412 ms (398 ms … 431 ms)".
 func (v Value) String() string {
 	at := func(p *float64) string {
 		if p == nil {
@@ -242,8 +240,7 @@ func (v Value) bound() string {
 	return ""
 }
 
-// DefaultResponses are median latency and rate of each action that a Benchmark
-// does at a rate, and the median latency of every other.
+// DefaultResponses are the median latency of each action, and the rate of those with a rate.
 func DefaultResponses(actions []Action) []string {
 	var list []string
 	for _, a := range actions {

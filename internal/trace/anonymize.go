@@ -8,20 +8,17 @@ import (
 	"strings"
 )
 
-// LeastKey is how many bytes a key must have: names are short and could be
-// guessed one after another, so that only the key protects them.
-const LeastKey = 16
+// MinKey is the minimum length of a key in bytes. Names are short and can be guessed, so that only the key protects them.
+const MinKey = 16
 
-// Anonymize replaces the names of objects, classes and nodes by keyed hashes
-// (HMAC-SHA-256, 64 bits of it): the same name becomes the same hash under one
-// key, so that who acts on what is kept, as are times, sizes and outcomes.
-// Records are changed in place.
+// Anonymize replaces the names of objects, classes and nodes with keyed hashes (64 bits of HMAC-SHA-256). Equal names
+// have equal hashes under one key; times, sizes and outcomes are kept. It changes the records in place.
 func Anonymize(records []Record, key []byte) error {
-	if len(key) < LeastKey {
-		return errors.New("the key is too short: 16 bytes at least, such as from: head -c 32 /dev/urandom")
+	if len(key) < MinKey {
+		return errors.New("the key is too short: want at least 16 bytes, such as from: head -c 32 /dev/urandom")
 	}
 	known := map[string]string{}
-	hide := func(what, name string) string {
+	hash := func(what, name string) string {
 		if name == "" {
 			return ""
 		}
@@ -41,11 +38,11 @@ func Anonymize(records []Record, key []byte) error {
 		}
 		var sources []string
 		for name := range strings.FieldsSeq(r.Source) {
-			sources = append(sources, hide(string(of), name))
+			sources = append(sources, hash(string(of), name))
 		}
 		r.Source = strings.Join(sources, " ")
-		r.Object = hide(string(r.Kind), r.Object)
-		r.Class, r.Node = hide("class", r.Class), hide("node", r.Node)
+		r.Object = hash(string(r.Kind), r.Object)
+		r.Class, r.Node = hash("class", r.Class), hash("node", r.Node)
 	}
 	return nil
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
-// Version of the format. A reader refuses newer ones.
+// Version is the version of the format. A reader refuses newer ones.
 const Version = 1
 
-// columns are the names of the fields, in the order in which they are written.
+// columns are the names of the fields, in the order of writing.
 var columns = []string{"time", "op", "kind", "object", "source", "class", "size", "node", "outcome", "duration"}
 
-// Limits of what is read, so that a broken file does not take all memory.
+// Limits of a file, so that a broken one does not take all memory.
 const (
 	maxRecords = 5_000_000
 	maxLine    = 1 << 20
@@ -31,8 +31,8 @@ const (
 	maxField   = 4 << 10   // the names of several objects
 )
 
-// Read reads a whole trace, CSV or JSON lines, plain or compressed by gzip, and
-// sorts it by time. Errors name the line.
+// Read reads a whole trace, as CSV or JSON lines, plain or compressed with gzip, and sorts it by time. Errors name the
+// line.
 func Read(r io.Reader) ([]Record, error) {
 	in := bufio.NewReader(r)
 	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -53,7 +53,7 @@ func Read(r io.Reader) ([]Record, error) {
 	text := bounded.NewReader(in, bounded.Limits{Line: maxLine, Total: maxText, CSV: first[0] != '{'})
 	records, err := read(bufio.NewReader(text))
 	if text.Err() != nil {
-		err = text.Err() // what is cut off has faults of its own
+		err = text.Err() // rather than an error of the cut-off end
 	}
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
@@ -62,16 +62,15 @@ func Read(r io.Reader) ([]Record, error) {
 	return records, nil
 }
 
-// notRead says why there is not even a first letter.
+// notRead is the error of reading the first byte.
 func notRead(err error) error {
 	if errors.Is(err, io.EOF) {
-		return errors.New("trace: it is empty")
+		return errors.New("trace: the file is empty")
 	}
 	return fmt.Errorf("trace: %w", err)
 }
 
-// header is the first line of JSON lines, and in CSV a comment before the names
-// of the columns.
+// header is the first line of JSON lines. CSV has a comment instead.
 type header struct {
 	Trace *int `json:"cnsbenchTrace"`
 }
@@ -79,38 +78,38 @@ type header struct {
 func (h header) check() error {
 	switch {
 	case h.Trace == nil:
-		return errors.New(`line 1: it must be {"cnsbenchTrace": 1}`)
+		return errors.New(`line 1: want {"cnsbenchTrace": 1}`)
 	case *h.Trace != Version:
-		return fmt.Errorf("line 1: the trace has format %d, this program reads %d", *h.Trace, Version)
+		return fmt.Errorf("line 1: the trace has format %d, this program reads format %d", *h.Trace, Version)
 	}
 	return nil
 }
 
-// comment is what a CSV begins with.
+// comment is the beginning of a CSV file.
 const comment = "# cnsbench trace "
 
 func readCSV(in *bufio.Reader) ([]Record, error) {
 	first, err := in.ReadString('\n')
 	if err != nil {
-		return nil, fmt.Errorf("line 1: it must be %s%d", comment, Version)
+		return nil, fmt.Errorf("line 1: want %s%d", comment, Version)
 	}
 	version, ok := strings.CutPrefix(strings.TrimSpace(first), comment)
 	if n, err := strconv.Atoi(version); !ok || err != nil || n != Version {
-		return nil, fmt.Errorf("line 1: it is %q and must be %s%d", strings.TrimSpace(first), comment, Version)
+		return nil, fmt.Errorf("line 1: invalid header %q: want %s%d", strings.TrimSpace(first), comment, Version)
 	}
-	c := csv.NewReader(io.MultiReader(strings.NewReader("#\n"), in)) // so that it counts the first line too
+	c := csv.NewReader(io.MultiReader(strings.NewReader("#\n"), in)) // so that it counts the first line
 	c.Comment, c.ReuseRecord = '#', true
 	names, err := c.Read()
 	if err != nil {
-		return nil, fmt.Errorf("line 2: the names of the columns: %w", err)
+		return nil, fmt.Errorf("line 2: names of columns: %w", err)
 	}
 	position := map[string]int{}
 	for i, n := range names {
 		if !slices.Contains(columns, n) {
-			continue // added by somebody; ignored, as unknown fields are
+			continue // unknown columns are ignored, like unknown fields
 		}
 		if _, twice := position[n]; twice {
-			return nil, fmt.Errorf("line 2: column %q is there twice", n)
+			return nil, fmt.Errorf("line 2: duplicate column %q", n)
 		}
 		position[n] = i
 	}
@@ -131,7 +130,7 @@ func readCSV(in *bufio.Reader) ([]Record, error) {
 		line, _ := c.FieldPos(0)
 		for i, field := range row {
 			if len(field) > maxField {
-				return nil, fmt.Errorf("line %d: field %d is longer than %d bytes", line, i+1, maxField)
+				return nil, fmt.Errorf("line %d: field %d is too long: want at most %d bytes", line, i+1, maxField)
 			}
 		}
 		record, err := parseRow(row, position)
@@ -156,7 +155,7 @@ func parseRow(row []string, position map[string]int) (Record, error) {
 		if !ok {
 			return ""
 		}
-		return unique.Make(row[i]).Value() // most are there many times
+		return unique.Make(row[i]).Value() // most values are repeated
 	}
 	r := Record{Op: Op(text("op")), Kind: Kind(text("kind")), Object: text("object"), Source: text("source"),
 		Class: text("class"), Node: text("node"), Outcome: text("outcome"), Duration: Unknown}
@@ -170,10 +169,10 @@ func parseRow(row []string, position map[string]int) (Record, error) {
 		}
 		v, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {
-			return r, fmt.Errorf("%s %q is not a whole number", n.name, value)
+			return r, fmt.Errorf("invalid %s %q: want an integer", n.name, value)
 		}
 		if *n.into = v; n.name == "duration" && v < 0 {
-			return r, fmt.Errorf("duration %d: it must not be negative", v)
+			return r, fmt.Errorf("invalid duration %d: must not be negative", v)
 		}
 	}
 	return r, nil
@@ -195,7 +194,7 @@ type line struct {
 
 func readLines(in *bufio.Reader) ([]Record, error) {
 	scan := bufio.NewScanner(in)
-	scan.Buffer(make([]byte, 0, 64<<10), 2*maxLine) // what bounds it is before it
+	scan.Buffer(make([]byte, 0, 64<<10), 2*maxLine) // the reader has its own limit
 	var records []Record
 	n := 0
 	for scan.Scan() {
@@ -203,7 +202,7 @@ func readLines(in *bufio.Reader) ([]Record, error) {
 		text := bytes.TrimSpace(scan.Bytes())
 		if n == 1 {
 			var h header
-			_ = json.Unmarshal(text, &h) // what is no header has no version either
+			_ = json.Unmarshal(text, &h) // a line that is not a header has no version
 			if err := h.check(); err != nil {
 				return nil, err
 			}
@@ -239,7 +238,7 @@ func parseLine(text []byte) (Record, error) {
 		Size: l.Size, Node: l.Node, Outcome: l.Outcome, Duration: Unknown}
 	if l.Duration != nil {
 		if r.Duration = *l.Duration; r.Duration < 0 {
-			return r, fmt.Errorf("duration %d: it must not be negative", r.Duration)
+			return r, fmt.Errorf("invalid duration %d: must not be negative", r.Duration)
 		}
 	}
 	return r, r.Check()

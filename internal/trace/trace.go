@@ -1,6 +1,5 @@
-// Package trace has the format of control-operation traces: what was done to
-// which object when, as CSV or JSON lines with one schema, which
-// docs/format/trace.md describes. It reads, writes and anonymizes them.
+// Package trace has the format of traces of control operations: CSV or JSON lines with one schema, which
+// docs/format/trace.md describes. It reads, writes and anonymizes traces.
 package trace
 
 import (
@@ -11,38 +10,36 @@ import (
 	"unicode/utf8"
 )
 
-// Record is one operation. Names are unique among the objects of a kind that
-// exist at one time; a name may be used again when its object is gone.
+// Record is one operation. Names are unique among the objects of a kind that exist at one time; the name of a deleted
+// object can be used again.
 type Record struct {
-	// Time is when it was asked for, in nanoseconds since the trace's start. A
-	// negative time is that of an operation before it: its object was there.
+	// Time is the time of the request, in nanoseconds since the trace's start. Operations before the start, whose
+	// objects existed at the start, have a negative time.
 	Time int64
 	Op   Op
 	Kind Kind // of Object
-	// Object is what is made, changed or removed.
+	// Object is the object that is created, changed or removed.
 	Object string
-	// Source is what it comes from or belongs to: of a snapshot, clone or
-	// attachment the volume, of a restore the snapshot, of a workload its volumes,
-	// separated by spaces.
+	// Source is the source of the object: the volume of a snapshot, clone or attachment, the snapshot of a restore, the
+	// volumes of a workload, separated by spaces.
 	Source string
 	Class  string // StorageClass or VolumeSnapshotClass
-	Size   int64  // bytes: of a new volume, or after a resize; 0: not known
+	Size   int64  // bytes: of a new volume, or after a resize; 0: unknown
 	Node   string
-	// Outcome is ok, error, timeout or censored; empty: not known.
+	// Outcome is ok, error, timeout or censored; empty: unknown.
 	Outcome string
-	// Duration is how long it took in nanoseconds; Unknown if that is not known.
+	// Duration is in nanoseconds, or Unknown.
 	Duration int64
 }
 
-// Unknown is a Duration that is not known.
+// Unknown is an unknown Duration.
 const Unknown = -1
 
-// Op is what was done.
+// Op is an operation.
 type Op string
 
-// The operations. Exists says that an object was there at the start, and that
-// nobody knows since when. End is the last record: the recording ended then, and
-// what exists still is censored.
+// The operations. Exists is an object that existed at the start, of unknown age. End is the last record: the recording
+// ended then, and the lifetimes of existing objects are censored.
 const (
 	Create   Op = "create"
 	Snapshot Op = "snapshot"
@@ -57,7 +54,7 @@ const (
 	End      Op = "end"
 )
 
-// Kind is what an operation is done to.
+// Kind is a kind of object.
 type Kind string
 
 // The kinds.
@@ -68,10 +65,11 @@ const (
 	Attachment Kind = "attachment"
 )
 
-// kinds are those that an operation may have, the usual one first.
+// kinds are the kinds of objects of an operation, the usual one first.
 var kinds = map[Op][]Kind{
-	Create: {Volume, Workload}, Snapshot: {Snapshots}, Restore: {Volume}, Clone: {Volume}, Resize: {Volume}, Modify: {Volume},
-	Attach: {Attachment}, Detach: {Attachment}, Delete: {Volume, Snapshots, Workload}, Exists: {Volume, Snapshots, Workload, Attachment}, End: {""},
+	Create: {Volume, Workload}, Snapshot: {Snapshots}, Restore: {Volume}, Clone: {Volume}, Resize: {Volume},
+	Modify: {Volume}, Attach: {Attachment}, Detach: {Attachment}, Delete: {Volume, Snapshots, Workload},
+	Exists: {Volume, Snapshots, Workload, Attachment}, End: {""},
 }
 
 // outcomes are the values of Record.Outcome.
@@ -87,7 +85,7 @@ func (o Op) Replayed() bool {
 	return false
 }
 
-// Makes says whether the operation makes its object.
+// Makes says whether the operation creates its object.
 func (o Op) Makes() bool {
 	switch o {
 	case Create, Snapshot, Restore, Clone, Attach, Exists:
@@ -99,13 +97,13 @@ func (o Op) Makes() bool {
 // Removes says whether the operation removes its object.
 func (o Op) Removes() bool { return o == Delete || o == Detach }
 
-// Failed says that the operation is known not to have been done.
+// Failed says that the operation is known to have failed.
 func (r *Record) Failed() bool { return r.Outcome == "error" || r.Outcome == "timeout" }
 
-// Key is what tells the record's object from all others.
+// Key identifies the record's object.
 func (r *Record) Key() string { return key(r.Kind, r.Object) }
 
-// SourceKeys are the keys of what the record's object comes from.
+// SourceKeys are the keys of the object's sources.
 func (r *Record) SourceKeys() []string {
 	of := Volume
 	if r.Op == Restore {
@@ -120,28 +118,29 @@ func (r *Record) SourceKeys() []string {
 
 func key(k Kind, name string) string { return string(k) + "/" + name }
 
-// Check says what is wrong with a record in itself: what Read would refuse.
+// Check returns an error for a record that Read would refuse.
 func (r *Record) Check() error {
 	allowed, ok := kinds[r.Op]
 	switch {
 	case !ok:
-		return fmt.Errorf("op %q: there are create, snapshot, restore, clone, resize, modify, attach, detach, delete, exists and end", r.Op)
+		return fmt.Errorf("invalid op %q: want create, snapshot, restore, clone, resize, modify, attach, detach, delete, "+
+			"exists or end", r.Op)
 	case !slices.Contains(allowed, r.Kind):
-		return fmt.Errorf("op %s of kind %q: it can be %v", r.Op, r.Kind, allowed)
+		return fmt.Errorf("invalid kind %[2]q of op %[1]s: want one of %[3]v", r.Op, r.Kind, allowed)
 	case (r.Object == "") != (r.Op == End):
-		return fmt.Errorf("op %s with object %q: every op but end has one", r.Op, r.Object)
+		return fmt.Errorf("invalid object %[2]q of op %[1]s: every op but end has one", r.Op, r.Object)
 	case strings.Contains(r.Object, " "):
-		return fmt.Errorf("object %q: a name has no spaces", r.Object)
+		return fmt.Errorf("invalid object %q: a name has no spaces", r.Object)
 	case !printable(r.Object) || !printable(r.Source) || !printable(r.Class) || !printable(r.Node):
-		return fmt.Errorf("op %s of %q: there is a character in it that cannot be printed", r.Op, r.Object)
+		return fmt.Errorf("op %s of %q: a field has a non-printable character", r.Op, r.Object)
 	case !slices.Contains(outcomes, r.Outcome):
-		return fmt.Errorf("outcome %q: it can be ok, error, timeout, censored or empty", r.Outcome)
+		return fmt.Errorf("invalid outcome %q: want ok, error, timeout, censored or nothing", r.Outcome)
 	case r.Size < 0:
-		return fmt.Errorf("size %d: it must not be negative", r.Size)
+		return fmt.Errorf("invalid size %d: must not be negative", r.Size)
 	case r.Duration < Unknown:
-		return fmt.Errorf("duration %d: it must not be negative", r.Duration)
+		return fmt.Errorf("invalid duration %d: must not be negative", r.Duration)
 	case r.Time < 0 && !r.Op.Makes():
-		return fmt.Errorf("time %d: before the start there can only be what made an object", r.Time)
+		return fmt.Errorf("invalid time %d: only operations that create an object can be before the start", r.Time)
 	}
 	return nil
 }
@@ -150,17 +149,15 @@ func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == utf8.RuneError })
 }
 
-// Sort brings records into the order of their times; those of one instant keep
-// theirs.
+// Sort sorts records by time. The sort is stable.
 func Sort(records []Record) {
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.Time, b.Time) })
 }
 
-// After cuts off the beginning of a trace: the time from is 0 then. What was made
-// before it and exists still is there with its age, as if the recording had begun
-// then. Records are in order of time, and not changed.
+// After cuts off the beginning of a trace, so that from becomes time 0. Objects created before from that still exist
+// keep their age. Records must be sorted by time; they are not changed.
 func After(records []Record, from int64) []Record {
-	alive := map[string]int{} // index of what made it, in kept
+	alive := map[string]int{} // index in kept of the creation
 	var kept []Record
 	gone := map[int]bool{}
 	for _, r := range records {

@@ -22,9 +22,9 @@ func TestCommands(t *testing.T) {
 		says []string // on the standard output
 	}{
 		{"validate " + quickstart, 0, []string{"quickstart is valid", "2 actions", "1 rate"}},
-		{"run --dry-run " + quickstart, 0, []string{"volumes", "3", "snapshots", "nothing was made"}},
+		{"run --dry-run " + quickstart, 0, []string{"volumes", "3", "snapshots", "nothing was created"}},
 		{"workloads list", 0, []string{"fio", "idle", "write-once"}},
-		{"workloads show fio", 0, []string{"iodepth", "kind: Pod", "(must be given)"}},
+		{"workloads show fio", 0, []string{"iodepth", "kind: Pod", "(required)"}},
 		{"workloads show foi", 1, nil},
 		{"version", 0, []string{"cnsbench ", "bundle format"}},
 		{"completion bash", 0, []string{"__start_cnsbench"}},

@@ -133,7 +133,7 @@ func TestObjectManyWorksInBenchmark(t *testing.T) {
 	needRoot(t)
 	b := newBox(t)
 	r := b.run("run", "--dry-run", b.write("bench.yaml", manyInBenchmark)).wants(t, 0)
-	for _, want := range []string{"objects would send:", "as many as are answered", "5000", "20480000", "others would send:", "cost: at least", "nothing was made"} {
+	for _, want := range []string{"objects would send:", "as many as are answered", "5000", "20480000", "others would send:", "cost: at least", "nothing was created"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("not said: %s\n%v", want, r)
 		}

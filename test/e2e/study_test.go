@@ -245,7 +245,7 @@ spec:
 	b.run(args...).wants(t, 0) // nothing is left to do
 	b.write("mine/one/pod.yaml", strings.Replace(pod, "0.1", "0.2", 1))
 	r := b.run(args...).wants(t, 1)
-	if !strings.Contains(r.stderr, "workload one (mine) has been changed since") || !strings.Contains(r.stderr, "another --out") {
+	if !strings.Contains(r.stderr, "workload one (mine) has changed since") || !strings.Contains(r.stderr, "another --out") {
 		t.Error(r)
 	}
 	b.clean()

@@ -1,6 +1,5 @@
-// Package runnerstatus is what a runner tells its operator: while it runs, the file
-// progress.json of its bundle; when it ends, the termination message of its
-// container. It is a leaf, so that the runner need not know the operator.
+// Package runnerstatus has the messages of a runner to its operator: during the run the file progress.json of its
+// bundle, at the end the termination message of its container.
 package runnerstatus
 
 import (
@@ -21,7 +20,7 @@ const EndLimit = 4096
 // Counts are operations by outcome: ok, error, timeout, censored, dropped.
 type Counts map[string]int64
 
-// Progress is where a run stands: replaced as a whole, about once a second.
+// Progress is the state of a run in progress. The runner replaces it about once a second.
 type Progress struct {
 	RunID   string            `json:"runID"`
 	Phase   string            `json:"phase"`             // of package run: "opening", "setting up", "running", …
@@ -29,13 +28,13 @@ type Progress struct {
 	Seed    int64             `json:"seed,omitempty"`
 	Ops     Counts            `json:"ops"`
 	Actions map[string]Counts `json:"actions,omitempty"`
-	At      time.Time         `json:"at"` // wall clock of the runner, for people
+	At      time.Time         `json:"at"` // wall clock of the runner
 }
 
-// End is how a run ended.
+// End is the result of a run.
 type End struct {
 	RunID    string            `json:"runID"`
-	State    string            `json:"state"` // of package record: complete, interrupted, failed
+	State    string            `json:"state"` // of package bundle: complete, interrupted, failed
 	Reason   string            `json:"reason,omitempty"`
 	ExitCode int               `json:"exitCode"`
 	Barrier  *time.Time        `json:"barrier,omitempty"` // when the barrier opened; absent: it did not
@@ -43,21 +42,19 @@ type End struct {
 	Ops      Counts            `json:"ops,omitempty"`
 	Actions  map[string]Counts `json:"actions,omitempty"`
 	SLOs     []Verdict         `json:"slos,omitempty"`
-	// Clean says that nothing is left of what the run made. Without it the
-	// operator cleans up once more.
+	// Clean says that nothing is left of the run. Otherwise the operator cleans up.
 	Clean bool `json:"clean"`
 }
 
-// Verdict is how an objective was judged.
+// Verdict is the verdict on an objective.
 type Verdict struct {
 	Name    string `json:"name"`
 	Verdict string `json:"verdict"` // pass, fail, noData, weak, error
 	Message string `json:"message,omitempty"`
 }
 
-// Encode gives the message in at most EndLimit bytes. What does not fit goes in
-// the order of its weight: messages of verdicts, counts of actions, the end of
-// the reason, verdicts. The bundle has it all.
+// Encode returns the message in at most EndLimit bytes. To fit, it drops in this order: messages of verdicts, counts of
+// actions, the end of the reason, verdicts.
 func (e End) Encode() []byte {
 	for _, shorten := range []func(*End){
 		func(*End) {},
@@ -72,12 +69,12 @@ func (e End) Encode() []byte {
 			return b
 		}
 	}
-	b, _ := json.Marshal(End{RunID: cut(e.RunID, 64), State: cut(e.State, 64), ExitCode: e.ExitCode, Clean: e.Clean}) // plain fields always marshal
+	least := End{RunID: cut(e.RunID, 64), State: cut(e.State, 64), ExitCode: e.ExitCode, Clean: e.Clean}
+	b, _ := json.Marshal(least) // plain fields always marshal
 	return b
 }
 
-// DecodeEnd reads a termination message. ok is false for anything else, such as
-// the last lines of a log that stand in for it.
+// DecodeEnd reads a termination message. ok is false for anything else, such as the end of a log.
 func DecodeEnd(message string) (e End, ok bool) {
 	err := json.Unmarshal([]byte(message), &e)
 	return e, err == nil && e.State != ""
@@ -91,7 +88,7 @@ func withoutMessages(all []Verdict) []Verdict {
 	return short
 }
 
-// cut shortens text to n bytes and a mark, at a rune's border.
+// cut shortens text to n bytes, at the border of a rune, and adds a mark.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text

@@ -7,25 +7,23 @@ import (
 	"time"
 )
 
-// Arrivals says how the instants of one kind of operation lie.
+// Arrivals is the distribution of the times of one kind of operation.
 type Arrivals struct {
 	N         int           `json:"n"`
 	PerSecond float64       `json:"perSecond"`
 	GapMean   time.Duration `json:"gapMeanNs"`
 	GapP50    time.Duration `json:"gapP50Ns"`
 	GapP99    time.Duration `json:"gapP99Ns"`
-	// GapCV is the gaps' coefficient of variation: 0 of a clock, 1 of a Poisson
-	// process, more of bursts.
+	// GapCV is the gaps' coefficient of variation: 0 for a clock, 1 for a Poisson process, more for bursts.
 	GapCV float64 `json:"gapCV"`
 	// Exponential is the Kolmogorov–Smirnov distance of the gaps from an
 	// exponential distribution with their mean; 0 with fewer than two gaps.
 	Exponential float64 `json:"ksExponential"`
-	// Uniform is that of the instants from a uniform distribution over the trace:
-	// how far the rate wanders.
+	// Uniform is that of the times from a uniform distribution over the trace: how much the rate changes.
 	Uniform float64 `json:"ksUniform"`
 }
 
-// arrivalsOf looks at instants in order, in ns from 0 to length.
+// arrivalsOf describes sorted times in ns from 0 to length.
 func arrivalsOf(times []int64, length int64) Arrivals {
 	a := Arrivals{N: len(times)}
 	if len(times) == 0 || length <= 0 {
@@ -51,7 +49,8 @@ func arrivalsOf(times []int64, length int64) Arrivals {
 		squares += (g - mean) * (g - mean)
 	}
 	slices.Sort(gaps)
-	a.GapMean, a.GapP50, a.GapP99 = time.Duration(mean), time.Duration(gaps[len(gaps)/2]), time.Duration(gaps[len(gaps)*99/100])
+	a.GapMean, a.GapP50 = time.Duration(mean), time.Duration(gaps[len(gaps)/2])
+	a.GapP99 = time.Duration(gaps[len(gaps)*99/100])
 	if mean > 0 {
 		a.GapCV = math.Sqrt(squares/float64(len(gaps)-1)) / mean
 		for i, g := range gaps {
@@ -72,7 +71,7 @@ func distance(sorted []float64) float64 {
 	return d
 }
 
-// Rate is a rate of a Benchmark that fits arrivals, and why it does.
+// Rate is a rate of a Benchmark that fits arrivals, and the reason.
 type Rate struct {
 	Form      string // constant, poisson, ramp
 	PerSecond float64
@@ -81,7 +80,7 @@ type Rate struct {
 	Why       string
 }
 
-// Stage of a ramp.
+// Stage is a stage of a ramp.
 type Stage struct {
 	Length    time.Duration
 	PerSecond float64
@@ -91,44 +90,44 @@ type Stage struct {
 // with probability 0.01; for gaps against an exponential whose mean was taken
 // from them 1.31/√n (Lilliefors 1969 gives 1.25 to 1.31 for the upper 1 %).
 const (
-	wanders  = 0.02 // a rate that strays less than this share of all is steady
+	steady   = 0.02 // largest distance of a steady rate, as a share of all times
 	alpha    = 1.63
 	alphaExp = 1.31
-	likeAaC  = 0.1 // CV of the gaps of a clock
-	fewest   = 20  // to say anything
+	clockCV  = 0.1 // largest CV of the gaps of a clock
+	minTimes = 20  // for a test
 	stages   = 8
 )
 
-// rateOf chooses a rate: a ramp if the instants are not spread evenly, a constant
-// one if the gaps are alike, else Poisson.
+// rateOf selects a rate: a ramp if the times are not evenly spread, a constant one if the gaps are equal, else Poisson.
 func rateOf(times []int64, length int64) Rate {
 	a := arrivalsOf(times, length)
 	r := Rate{Form: "poisson", PerSecond: a.PerSecond}
 	n := math.Sqrt(float64(a.N))
 	even := alpha * max(1, a.GapCV) / n // bursts count as one each
-	spread := fmt.Sprintf("n = %d, distance of the instants from evenly spread %.3f (1 %% limit %.3f)", a.N, a.Uniform, even)
+	spread := fmt.Sprintf("n = %d, distance of the times from evenly spread %.3f (1 %% limit %.3f)", a.N, a.Uniform, even)
+	gaps := fmt.Sprintf("distance of the gaps from exponential %.3f (1 %% limit %.3f)", a.Exponential, alphaExp/n)
 	switch {
-	case a.N < fewest:
+	case a.N < minTimes:
 		r.Why = fmt.Sprintf("n = %d: too few to test; Poisson is assumed", a.N)
-	case a.Uniform > max(wanders, even):
+	case a.Uniform > max(steady, even):
 		r.Form = "ramp"
 		r.Start, r.Stages = ramp(times, length)
 		r.Why = fmt.Sprintf("%s: the rate changes; this ramp is off by at most %.3f of all", spread, r.off(times))
-	case a.GapCV < likeAaC:
+	case a.GapCV < clockCV:
 		r.Form = "constant"
 		r.Why = fmt.Sprintf("%s; the gaps are alike (CV %.2f)", spread, a.GapCV)
 	case a.Exponential <= alphaExp/n:
-		r.Why = fmt.Sprintf("%s; distance of the gaps from exponential %.3f (1 %% limit %.3f): it is Poisson", spread, a.Exponential, alphaExp/n)
+		r.Why = fmt.Sprintf("%s; %s: it is Poisson", spread, gaps)
 	default:
-		r.Why = fmt.Sprintf("%s; distance of the gaps from exponential %.3f (1 %% limit %.3f): it is NOT Poisson (CV %.2f), only the mean rate is kept", spread, a.Exponential, alphaExp/n, a.GapCV)
+		r.Why = fmt.Sprintf("%s; %s: it is NOT Poisson (CV %.2f), only the mean rate is kept", spread, gaps, a.GapCV)
 	}
 	return r
 }
 
-// ramp draws a line through the mean rates of equal stages: each corner is the
-// mean of the stages around it, and all is scaled so that the number is right.
+// ramp fits a polygon to the mean rates of equal stages: each corner is the mean of its stages, and the polygon is scaled
+// to the number of times.
 func ramp(times []int64, length int64) (start float64, list []Stage) {
-	k := min(stages, max(1, len(times)/fewest))
+	k := min(stages, max(1, len(times)/minTimes))
 	width := float64(length) / float64(k)
 	counts := make([]float64, k)
 	for _, t := range times {
@@ -163,8 +162,7 @@ func ramp(times []int64, length int64) (start float64, list []Stage) {
 	return corners[0] * scale, list
 }
 
-// off is the greatest distance between what has come and what the ramp has by
-// then, as a share of all.
+// off is the largest distance between the times and the ramp, as a share of all.
 func (r *Rate) off(times []int64) float64 {
 	worst, area, a, i := 0.0, 0.0, r.Start, 0
 	from := int64(0)

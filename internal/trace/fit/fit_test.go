@@ -202,7 +202,7 @@ func TestProfileRefuses(t *testing.T) {
 		{"share", Profile{Share: 2, TimeScale: 1}, small(), "at most 1"},
 		{"time scale", Profile{Share: 1}, small(), "more than 0"},
 		{"too many at the start", Profile{Share: 1, TimeScale: 1}, many, "a share of at most 1"},
-		{"nothing", Profile{Share: 1, TimeScale: 1}, []trace.Record{{Time: 3, Op: trace.End}}, "nothing that a Benchmark could do"},
+		{"nothing", Profile{Share: 1, TimeScale: 1}, []trace.Record{{Time: 3, Op: trace.End}}, "no operation that a Benchmark can have"},
 	}
 	for _, tt := range tests {
 		if _, err := tt.profile.Benchmark(tt.records); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -215,10 +215,10 @@ func TestProfileRefuses(t *testing.T) {
 func TestProfileProblems(t *testing.T) {
 	records := []trace.Record{{Op: trace.Create, Kind: trace.Volume, Object: "a"}, {Time: 1e9, Op: trace.Delete, Kind: trace.Volume, Object: "a"}}
 	for want, p := range map[string]Profile{
-		"-3 pieces":    {Share: 1, TimeScale: 1, Quantiles: -3},
-		"1001 pieces":  {Share: 1, TimeScale: 1, Quantiles: 1001},
-		"share 2":      {Share: 2, TimeScale: 1},
-		"time scale 0": {Share: 1},
+		"quantiles -3":   {Share: 1, TimeScale: 1, Quantiles: -3},
+		"quantiles 1001": {Share: 1, TimeScale: 1, Quantiles: 1001},
+		"share 2":        {Share: 2, TimeScale: 1},
+		"time scale 0":   {Share: 1},
 	} {
 		if text, err := p.Benchmark(records); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q\n%s", p, err, want, text)

@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// life is what was seen of an object's life: from one age to another, and
-// whether it ended there. An object that was there at the start is seen from the
-// age that it had then (left truncation), one that is left at the end up to the
-// age that it has then (right censoring).
+// life is the observed part of an object's life: from one age to another, and whether it ended there. An object that
+// exists at the start is observed from its age then (left truncation), one that exists at the end up to its age then
+// (right censoring).
 type life struct {
 	from, to int64 // ns
 	ended    bool
@@ -25,21 +24,20 @@ type Lifetimes struct {
 	Unknown  int           `json:"unknown"`  // not used: nobody knows when they were made
 	Mean     time.Duration `json:"meanNs"`
 	Median   time.Duration `json:"medianNs"`
-	// Tail is the share of lives that are longer than what was seen; Mean takes
-	// them to end with the mean hazard of all, and is no more than a guess if this
-	// is large.
+	// Tail is the share of lives that exceed the observation. Mean assumes the mean hazard of all for them, and is a
+	// guess if Tail is large.
 	Tail  float64 `json:"tail"`
 	curve []point
 	rate  float64 // ends per ns of life that was seen
 }
 
-// point of the survival curve: after the age at, a share of left still lives.
+// point is a point of the survival curve: the share left outlives the age at.
 type point struct {
 	at   int64
 	left float64
 }
 
-// estimate makes the curve.
+// estimate computes the curve.
 func estimate(lives []life) Lifetimes {
 	l := Lifetimes{curve: []point{{0, 1}}}
 	enter, leave := make([]int64, len(lives)), make([]int64, len(lives))
@@ -79,8 +77,7 @@ func estimate(lives []life) Lifetimes {
 	return l
 }
 
-// Quantile is the age that a share q of the lives does not exceed. Beyond what
-// was seen it goes on exponentially.
+// Quantile is the age that a share q of the lives does not exceed. It extrapolates exponentially.
 func (l *Lifetimes) Quantile(q float64) time.Duration {
 	i, found := slices.BinarySearchFunc(l.curve, 1-q, func(p point, left float64) int { return -cmp.Compare(p.left, left) })
 	if found || i < len(l.curve) {
@@ -115,8 +112,7 @@ func (l *Lifetimes) meanAbove(q float64) float64 {
 	return from + area/(1-q)
 }
 
-// quantiles are n+1 equally spaced ones with straight lines between them; the
-// last is such that the mean is right.
+// quantiles are n+1 equally spaced quantiles with straight lines between them; the last one makes the mean exact.
 func (l *Lifetimes) quantiles(n int) []time.Duration {
 	list := []time.Duration{0}
 	if len(l.curve) > 1 {

@@ -11,35 +11,35 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
-// Profile says how a Benchmark is fitted to a trace.
+// Profile configures how a Benchmark is fitted to a trace.
 type Profile struct {
 	Name string
-	// Share of the objects, and with it of the rates, that the Benchmark has.
+	// Share is the share of the objects, and of the rates.
 	Share float64
-	// TimeScale stretches time: 0.1 makes all lifetimes and gaps a tenth.
+	// TimeScale is the factor of all times: 0.1 divides lifetimes and gaps by 10.
 	TimeScale float64
-	// StorageClass of all volumes; empty: the trace's commonest.
+	// StorageClass is that of all volumes; empty: the most frequent of the trace.
 	StorageClass string
-	// Quantiles of a lifetime that are written; 0: 20.
+	// Quantiles is the number of quantiles of a lifetime; 0: 20.
 	Quantiles int
 }
 
 const (
-	// most is how many objects one action makes at the start, by the schema.
-	most = 10_000
-	// mostQuantiles keeps the Benchmark one that can be read.
-	mostQuantiles = 1000
+	// maxCount is the schema's limit of objects that one action creates at the start.
+	maxCount = 10_000
+	// maxQuantiles keeps the Benchmark readable.
+	maxQuantiles = 1000
 )
 
-// Benchmark writes a Benchmark with the rates, the mix, the population and the
-// lifetimes of a trace. Comments in it say how well each fits. It is an error if
-// the trace has nothing that a Benchmark could do.
+// Benchmark writes a Benchmark with the rates, the mix, the population and the lifetimes of a trace. Comments in it give
+// the quality of each fit. A trace without operations of a Benchmark is an error.
 func (p Profile) Benchmark(records []trace.Record) (string, error) {
 	if !(p.Share > 0) || !(p.TimeScale > 0) || p.Share > 1 {
-		return "", fmt.Errorf("share %g, time scale %g: both must be more than 0, and the share at most 1", p.Share, p.TimeScale)
+		return "", fmt.Errorf("invalid share %g or time scale %g: both must be more than 0, and the share at most 1",
+			p.Share, p.TimeScale)
 	}
-	if p.Quantiles < 0 || p.Quantiles > mostQuantiles {
-		return "", fmt.Errorf("%d pieces of the distribution of lifetimes: 1 to %d can be written", p.Quantiles, mostQuantiles)
+	if p.Quantiles < 0 || p.Quantiles > maxQuantiles {
+		return "", fmt.Errorf("invalid number of quantiles %d: want 1 to %d", p.Quantiles, maxQuantiles)
 	}
 	if p.Quantiles == 0 {
 		p.Quantiles = 20
@@ -63,12 +63,12 @@ func (p Profile) Benchmark(records []trace.Record) (string, error) {
 	w.lives(trace.Volume, "volume", w.makers[trace.Volume])
 	w.lives(trace.Snapshots, "snapshot", w.makers[trace.Snapshots])
 	if len(w.actions) == 0 {
-		return "", fmt.Errorf("the trace has nothing that a Benchmark could do")
+		return "", fmt.Errorf("the trace has no operation that a Benchmark can have")
 	}
 	return w.text(), nil
 }
 
-// writer gathers the parts of the file.
+// writer collects the parts of the file.
 type writer struct {
 	Profile
 	d              *description
@@ -90,7 +90,7 @@ func (w *writer) makes(kind trace.Kind, action string) {
 	w.makers[kind] = append(w.makers[kind], action)
 }
 
-// volumes are those of the start, and those that come.
+// volumes adds the volumes of the start, and later ones.
 func (w *writer) volumes() error {
 	p := w.d.kinds[trace.Volume]
 	if p == nil {
@@ -105,8 +105,9 @@ func (w *writer) volumes() error {
 	}
 	spec := "volume: {" + strings.Join(volume, ", ") + "}"
 	n := int(math.Round(float64(p.atStart) * w.Share))
-	if n > most {
-		return fmt.Errorf("%d volumes at the start: a share of at most %.2g makes no more than %d", n, float64(most)/float64(p.atStart), most)
+	if n > maxCount {
+		return fmt.Errorf("%d volumes at the start are more than %d: want a share of at most %.2g", n, maxCount,
+			float64(maxCount)/float64(p.atStart))
 	}
 	if n > 0 {
 		w.action("{name: volumes-there, createObjSpec: {count: %d, %s}}", n, spec)
@@ -119,8 +120,7 @@ func (w *writer) volumes() error {
 	return nil
 }
 
-// copies are snapshots, what is restored from them, and clones. They are of any
-// volume that came in the run, or else was there.
+// copies adds snapshots, restores and clones of any volume that the run creates, or else of those at the start.
 func (w *writer) copies() {
 	sources := w.makers[trace.Volume]
 	if len(sources) == 0 {
@@ -141,8 +141,7 @@ func (w *writer) copies() {
 	}
 }
 
-// changes are resizes; other operations have no counterpart without more than a
-// trace says.
+// changes adds resizes. A trace has too little information for other changes.
 func (w *writer) changes() {
 	sources := w.makers[trace.Volume]
 	if len(sources) > 0 && w.rate("resizing", opKind{trace.Resize, trace.Volume}) {
@@ -159,7 +158,7 @@ func (w *writer) changes() {
 	}
 }
 
-// lives lets what the makers make end as the trace's objects do.
+// lives adds deletions with the lifetimes of the trace's objects.
 func (w *writer) lives(kind trace.Kind, noun string, makers []string) {
 	p := w.d.kinds[kind]
 	if p == nil || len(makers) == 0 {
@@ -213,12 +212,12 @@ func (w *writer) rate(name string, k opKind) bool {
 	return true
 }
 
-// scaled is a rate of the Benchmark.
+// scaled scales a rate for the Benchmark.
 func (w *writer) scaled(perSecond float64) string {
 	return strconv.FormatFloat(perSecond*w.Share/w.TimeScale, 'g', 6, 64)
 }
 
-// stretched is a length of time of the Benchmark.
+// stretched scales a duration for the Benchmark.
 func (w *writer) stretched(d time.Duration) string {
 	s := time.Duration(float64(d) * w.TimeScale)
 	return max(s.Round(max(s/100000, time.Microsecond)), time.Microsecond).String()
@@ -238,7 +237,7 @@ func (w *writer) text() string {
 	return b.String()
 }
 
-// medianSize of the volumes that are created; 1 GiB if no record says one.
+// medianSize is that of created volumes; 1 GiB if no record has a size.
 func medianSize(records []trace.Record) int64 {
 	var sizes []int64
 	for _, r := range records {

@@ -1,5 +1,5 @@
-// Package fit describes a trace in numbers and fits a short Benchmark to it:
-// rates, mix, lifetimes, how many objects exist at once.
+// Package fit computes the statistics of a trace and fits a short Benchmark to it: rates, mix, lifetimes, and the number
+// of objects at one time.
 package fit
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
-// Stats are the numbers of a trace.
+// Stats are the statistics of a trace.
 type Stats struct {
 	Records  int          `json:"records"`
 	LengthNs int64        `json:"lengthNs"`
@@ -26,8 +26,7 @@ type OpStats struct {
 	Kind trace.Kind `json:"kind"`
 	Arrivals
 	Failed int `json:"failed"`
-	// Durations, as far as they are known: how many, their median and p99, and how
-	// many were under way at once on average and at most.
+	// Known durations: their number, median and p99, and the mean and maximum of operations in flight.
 	Timed    int     `json:"timed"`
 	P50Ns    int64   `json:"durationP50Ns"`
 	P99Ns    int64   `json:"durationP99Ns"`
@@ -35,8 +34,8 @@ type OpStats struct {
 	Peak     int     `json:"inFlightMax"`
 }
 
-// KindStats are those of the objects of a kind. By Little's law Mean is the rate
-// of making times the mean lifetime in equilibrium; Little is the quotient.
+// KindStats are those of the objects of a kind. By Little's law, Mean in equilibrium is the rate of creations times the
+// mean lifetime; Little is the quotient.
 type KindStats struct {
 	Kind      trace.Kind `json:"kind"`
 	AtStart   int        `json:"atStart"`
@@ -53,11 +52,11 @@ type Dependency struct {
 	Op trace.Op   `json:"op"`
 	On trace.Kind `json:"on"`
 	N  int        `json:"n"`
-	// Within: its object was made in the trace, and not before it.
+	// Within counts objects created within the trace.
 	Within int `json:"within"`
 }
 
-// Describe makes the numbers. Records are in order of time.
+// Describe computes the statistics. Records must be sorted by time.
 func Describe(records []trace.Record) Stats {
 	d := describe(records)
 	s := Stats{LengthNs: d.length, Depends: d.dependencies()}
@@ -79,7 +78,7 @@ type opKind struct {
 	kind trace.Kind
 }
 
-// description is one pass over a trace.
+// description is the result of one pass over a trace.
 type description struct {
 	length int64
 	ops    map[opKind][]*trace.Record // from time 0 on
@@ -89,7 +88,7 @@ type description struct {
 	needs  map[opKind]*Dependency
 }
 
-// birth is an object that exists.
+// birth is the creation of an existing object.
 type birth struct {
 	at      int64
 	unknown bool // nobody knows when
@@ -174,7 +173,7 @@ func (d *description) record(r *trace.Record) {
 	}
 }
 
-// ends notes what was seen of a life.
+// ends notes the observed part of a life.
 func (d *description) ends(p *population, b *birth, at int64, ended bool) {
 	if b.unknown {
 		p.unknown++
@@ -183,7 +182,7 @@ func (d *description) ends(p *population, b *birth, at int64, ended bool) {
 	p.lives = append(p.lives, life{from: max(0, -b.at), to: at - b.at, ended: ended})
 }
 
-// depends counts what an operation acts on.
+// depends counts the objects that an operation acts on.
 func (d *description) depends(r *trace.Record) {
 	var on []string
 	switch {

@@ -1,12 +1,10 @@
-// Package sample makes traces of a cluster in equilibrium: containers with a
-// volume each come at random and live for a random time.
+// Package sample generates traces of a cluster in equilibrium: containers with a volume each arrive at random and have
+// random lifetimes.
 //
-// The default is the estimate of Merenstein et al., "The Case for Benchmarking
-// Control Operations in Cloud Native Storage" (HotStorage '20), section 2: 1000
-// hosts with a median of 30 containers, 54 % of which live up to 5 minutes, make
-// 1000·30/(5·60) = 100 creations a second. That arithmetic takes 5 minutes for the
-// mean, so both hold for a Weibull distribution of shape 2 and mean 300 s: there
-// P(T ≤ 300 s) = 1 − exp(−π/4) = 54.4 %.
+// The defaults are the estimate of Merenstein et al., "The Case for Benchmarking Control Operations in Cloud Native
+// Storage" (HotStorage '20), section 2: 1000 hosts with a median of 30 containers, 54 % of which live up to 5 minutes,
+// have 1000·30/(5·60) = 100 creations per second. The estimate takes 5 minutes for the mean; both hold for a Weibull
+// distribution of shape 2 and mean 300 s, where P(T ≤ 300 s) = 1 − exp(−π/4) = 54.4 %.
 package sample
 
 import (
@@ -19,20 +17,20 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
-// Options of a sample.
+// Options configure a sample.
 type Options struct {
 	Hosts, PerHost int           // on average
 	Mean           time.Duration // lifetime of a container
 	Shape          float64       // of the Weibull distribution; 1: exponential
 	Length         time.Duration // of the trace
-	// Snapshots is the share of the volumes of which one snapshot is taken, at
-	// any instant of their lives. It lives by the same distribution with this mean.
+	// Snapshots is the share of the volumes with a snapshot, taken at a random time of their lives. SnapshotMean is the
+	// mean of its lifetime, with the same distribution.
 	Snapshots    float64
 	SnapshotMean time.Duration
 	Seed         uint64
 }
 
-// Defaults are those of the committed sample.
+// Defaults are the options of the committed sample.
 func Defaults() Options {
 	return Options{Hosts: 1000, PerHost: 30, Mean: 5 * time.Minute, Shape: 2, Length: time.Minute,
 		Snapshots: 0.05, SnapshotMean: time.Minute, Seed: 42}
@@ -41,17 +39,17 @@ func Defaults() Options {
 // PerSecond is the rate of creations: by Little's law N/E[T].
 func (o Options) PerSecond() float64 { return float64(o.Hosts*o.PerHost) / o.Mean.Seconds() }
 
-// Generate makes the trace. Creations are a Poisson process that has gone on
-// until nobody of its beginning lives, so that the trace begins in equilibrium:
-// the number of containers, and that of each host, is Poisson distributed (M/G/∞).
-// What exists at time 0 has its creation before it, to the second, as the
-// creationTimestamp of a cluster says it.
+// Generate generates the trace. Creations are a Poisson process that starts so early that none of its first containers
+// is left, so that the trace starts in equilibrium: the number of containers, and that of each host, has a Poisson
+// distribution (M/G/∞). Objects that exist at time 0 have a creation before it, in whole seconds like the
+// creationTimestamp of a cluster.
 func Generate(o Options) ([]trace.Record, error) {
 	if o.Hosts <= 0 || o.PerHost <= 0 || o.Mean <= 0 || o.Length <= 0 || !(o.Shape >= 0.2) || o.Snapshots < 0 || o.Snapshots > 1 || o.SnapshotMean <= 0 {
-		return nil, errors.New("hosts, containers, lifetimes and the length must be more than 0, the shape at least 0.2, and the share of snapshots from 0 to 1")
+		return nil, errors.New("invalid options: hosts, containers, lifetimes and the length must be more than 0, the shape " +
+			"at least 0.2, and the share of snapshots from 0 to 1")
 	}
 	g := &generator{Options: o, rng: rand.New(rand.NewPCG(o.Seed, 0x73616d706c65))}
-	// Of those that came before this, one in 10⁹ is left.
+	// One in 10⁹ of earlier containers is left.
 	before := g.scale(o.Mean.Seconds()) * math.Pow(20.7, 1/o.Shape)
 	for t := -before; ; {
 		t += g.rng.ExpFloat64() / o.PerSecond()
@@ -72,14 +70,14 @@ type generator struct {
 	n, copies int
 }
 
-// scale of a Weibull distribution with this mean.
+// scale is that of a Weibull distribution with this mean.
 func (g *generator) scale(mean float64) float64 { return mean / math.Gamma(1+1/g.Shape) }
 
 func (g *generator) lifetime(mean time.Duration) float64 {
 	return g.scale(mean.Seconds()) * math.Pow(g.rng.ExpFloat64(), 1/g.Shape)
 }
 
-// container adds a volume that comes at t, and perhaps its snapshot.
+// container adds a volume that arrives at t, and perhaps its snapshot.
 func (g *generator) container(t float64) {
 	life, host := g.lifetime(g.Mean), g.rng.IntN(g.Hosts)
 	var snapshot []float64
@@ -102,7 +100,7 @@ func (g *generator) container(t float64) {
 	}
 }
 
-// lives adds the begin of an object and, as far as the trace reaches, its end.
+// lives adds the creation of an object and, within the trace, its deletion.
 func (g *generator) lives(r trace.Record, from, to float64) {
 	length := g.Length.Seconds()
 	if from < 0 {

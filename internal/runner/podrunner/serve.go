@@ -1,4 +1,4 @@
-package cli
+package podrunner
 
 import (
 	"context"
@@ -12,31 +12,30 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
 )
 
-// fetchWithin is how long a runner's pod waits for somebody to fetch what is
-// left of its bundle.
-const fetchWithin = 10 * time.Minute
+const (
+	// fetchTimeout is how long a runner's pod waits for the rest of its bundle to be fetched.
+	fetchTimeout = 10 * time.Minute
+	// silence is how long without a request ends a fetch: a command that follows a run sends several a second.
+	silence = 5 * time.Second
+)
 
-// silence is after how long without a request nobody fetches any more: whoever
-// follows a run asks several times a second.
-const silence = 5 * time.Second
-
-// serving offers the bundle of a run that goes on, to whoever has started the
-// runner's pod.
-type serving struct {
+// Serving serves the growing bundle of a run to the command that started the runner's pod.
+type Serving struct {
 	server *http.Server
 	store  *server.Store
 	ns, id string
 	asks   asks
 }
 
-// asks watches over requests. It is safe for concurrent use.
+// asks counts requests. It is safe for concurrent use.
 type asks struct {
 	http.Handler
 	mu   sync.Mutex
-	now  int       // under way
+	now  int       // in progress
 	last time.Time // when the last one ended
 }
 
+// ServeHTTP implements http.Handler.
 func (a *asks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.count(1)
 	defer a.count(-1)
@@ -49,15 +48,15 @@ func (a *asks) count(n int) {
 	a.now, a.last = a.now+n, time.Now()
 }
 
-// over says that nobody has asked for a while.
+// over says that there was no request for a while.
 func (a *asks) over() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.now == 0 && time.Since(a.last) > silence
 }
 
-// serveBundle begins to serve the bundle, whose directory is <root>/<namespace>/<run>.
-func serveBundle(ctx context.Context, address, dir string) (*serving, error) {
+// Serve begins to serve a bundle, whose directory is <root>/<namespace>/<run>.
+func Serve(ctx context.Context, address, dir string) (*Serving, error) {
 	namespace, id := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
 	store, err := server.OpenStore(filepath.Dir(filepath.Dir(dir)), server.Limits{})
 	if err != nil {
@@ -68,20 +67,20 @@ func serveBundle(ctx context.Context, address, dir string) (*serving, error) {
 		return nil, fmt.Errorf("serve the bundle: %w", err)
 	}
 	h := &server.Handler{Store: store, Auth: server.ReadOnly{}}
-	s := &serving{store: store, ns: namespace, id: id, asks: asks{Handler: h.Serve()}}
+	s := &Serving{store: store, ns: namespace, id: id, asks: asks{Handler: h.Serve()}}
 	s.server = &http.Server{Handler: &s.asks, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.server.Serve(listener) }()
 	return s, nil
 }
 
-// finish says that the bundle is complete, and waits until it was fetched: until
-// the pod is asked to end or, where it was asked before, until nobody asks any more.
-func (s *serving) finish(ctx context.Context, asked bool) error {
+// Finish marks the bundle as complete and waits until it was fetched: until ctx ends or, if the pod was asked to end
+// before, until requests stop.
+func (s *Serving) Finish(ctx context.Context, asked bool) error {
 	if err := s.store.Finish(s.ns, s.id); err != nil {
 		return err
 	}
-	s.asks.count(0) // from now on
-	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	s.asks.count(0) // the silence begins now
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	for asked && !s.asks.over() && ctx.Err() == nil {
 		select {

@@ -1,4 +1,4 @@
-package cli
+package results
 
 import (
 	"net/http"
@@ -19,9 +19,9 @@ func TestPublishedPin(t *testing.T) {
 	secured := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer secured.Close()
 	right := server.Pin(secured.Certificate().Raw)
-	p := &publishedPin{set: set, namespace: "ns", name: pinMap}
+	p := &PublishedPin{Set: set, Namespace: "ns", Name: PinMap}
 	transport := &http.Transport{DisableKeepAlives: true,
-		TLSClientConfig: server.PinnedBy(func() (string, error) { return p.current(ctx) })}
+		TLSClientConfig: server.PinnedBy(func() (string, error) { return p.Current(ctx) })}
 	get := func() error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, secured.URL, nil)
 		if err != nil {
@@ -41,7 +41,7 @@ func TestPublishedPin(t *testing.T) {
 		pin string
 		ok  bool
 	}{{other, false}, {right, true}, {right, true}, {"", false}} {
-		if err := writePin(ctx, set, "ns", pinMap, tt.pin); err != nil {
+		if err := WritePin(ctx, set, "ns", PinMap, tt.pin); err != nil {
 			t.Fatal(err)
 		}
 		p.read = time.Time{} // a while ago
@@ -58,7 +58,7 @@ func TestPublishedPin(t *testing.T) {
 	if updates != 2 {
 		t.Errorf("%d updates: one for each change", updates)
 	}
-	m, err := set.CoreV1().ConfigMaps("ns").Get(ctx, pinMap, metav1.GetOptions{})
+	m, err := set.CoreV1().ConfigMaps("ns").Get(ctx, PinMap, metav1.GetOptions{})
 	if err != nil || len(m.Labels) != 2 {
 		t.Errorf("%v, %v", m, err)
 	}

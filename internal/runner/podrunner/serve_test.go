@@ -1,4 +1,4 @@
-package cli
+package podrunner
 
 import (
 	"net/http"
