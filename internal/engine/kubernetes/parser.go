@@ -37,7 +37,7 @@ var _ engine.Parser = (*Engine)(nil)
 // Parse runs a script as a pod of its own; see engine.Parser. The agent in it
 // fetches script and file from the runner and brings back what is printed, so
 // that neither has to fit into an object of the API.
-func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
+func (e *Engine) Parse(ctx context.Context, p engine.ParseRequest) ([]byte, error) {
 	if e.agents == nil || e.tracker == nil {
 		return nil, &engine.Error{Code: "NotOpen", Message: "the engine was not opened: no parser is run"}
 	}
@@ -162,7 +162,7 @@ func (r *parserRun) remove(ctx context.Context) error {
 
 // parserPod meets the restricted Pod Security Standard whatever the image's
 // user: the script runs as nobody in particular.
-func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *corev1.Pod {
+func (e *Engine) parserPod(ctx context.Context, p engine.ParseRequest, size int64) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: e.meta(metav1.ObjectMeta{}, "", p.Name)}
 	no := false
 	scratch := func(name string, limit resource.Quantity) corev1.Volume {
