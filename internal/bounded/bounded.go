@@ -1,5 +1,4 @@
-// Package bounded reads text from files that may be hostile, so that neither an
-// endless line nor an endless file takes all memory.
+// Package bounded reads text from untrusted files with limits on lines and totals, which bound the memory.
 package bounded
 
 import (
@@ -11,40 +10,38 @@ import (
 	"os"
 )
 
-// ErrTooLarge is what every error of a limit wraps.
+// ErrTooLarge is wrapped by every error of a limit.
 var ErrTooLarge = errors.New("too large")
 
 // Limits of a text in bytes; 0: none.
 type Limits struct {
 	Line  int64 // with its end
 	Total int64 // once decompressed
-	// CSV counts a line that ends inside of quotes as one with the next.
+	// CSV counts a line that ends inside quotes together with the next.
 	CSV bool
 }
 
-// Reader passes a text on until it exceeds its limits. It is not safe for
-// concurrent use.
+// Reader passes a text on until it exceeds its limits. It is not safe for concurrent use.
 type Reader struct {
-	from   io.Reader
-	limits Limits
-	total  int64
-	number int   // of the line, from 1
-	length int64 // of it, so far
-	quoted bool
-	remark bool // a comment, in which quotes are letters
-	err    error
+	from    io.Reader
+	limits  Limits
+	total   int64
+	number  int   // of the current line, from 1
+	length  int64 // of the current line so far
+	quoted  bool
+	comment bool // in a comment, where quotes have no meaning
+	err     error
 }
 
-// NewReader bounds what is read from another reader.
+// NewReader bounds the text of another reader.
 func NewReader(from io.Reader, limits Limits) *Reader {
 	return &Reader{from: from, limits: limits, number: 1}
 }
 
-// Err is the limit that was exceeded; nil: none. Some parsers hide it behind a
-// fault of the text that was cut off by it.
+// Err returns the exceeded limit, if any. Some parsers report a syntax error of the truncated text instead.
 func (r *Reader) Err() error { return r.err }
 
-// Read implements io.Reader. What is beyond a limit is never passed on.
+// Read implements io.Reader. It never returns bytes beyond a limit.
 func (r *Reader) Read(p []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
@@ -64,12 +61,12 @@ func (r *Reader) count(c byte) error {
 	}
 	switch {
 	case r.limits.CSV && r.length == 0 && c == '#':
-		r.remark = true
-	case r.limits.CSV && c == '"' && !r.remark:
+		r.comment = true
+	case r.limits.CSV && c == '"' && !r.comment:
 		r.quoted = !r.quoted
 	}
 	if c == '\n' && !r.quoted {
-		r.number, r.length, r.remark = r.number+1, 0, false
+		r.number, r.length, r.comment = r.number+1, 0, false
 		return nil
 	}
 	if r.length++; r.limits.Line > 0 && r.length > r.limits.Line {
@@ -78,8 +75,7 @@ func (r *Reader) count(c byte) error {
 	return nil
 }
 
-// ReadLine reads one line with its end, of at most most bytes. io.EOF comes with
-// a last line that has no end.
+// ReadLine reads one line of at most most bytes, with its end. io.EOF accompanies a last line without an end.
 func ReadLine(from *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
 	for {
@@ -94,7 +90,7 @@ func ReadLine(from *bufio.Reader, most int) ([]byte, error) {
 	}
 }
 
-// ReadAll reads all that there is, of at most most bytes.
+// ReadAll reads at most most bytes, and fails if there are more.
 func ReadAll(from io.Reader, most int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(from, most+1))
 	if err == nil && int64(len(b)) > most {
@@ -103,8 +99,8 @@ func ReadAll(from io.Reader, most int64) ([]byte, error) {
 	return b, err
 }
 
-// ReadFile reads a file of at most most bytes; the error names it. fsys may be
-// nil: the name is the system's.
+// ReadFile reads a file of at most most bytes; the error names it. With a nil fsys the name is an operating
+// system path.
 func ReadFile(fsys fs.FS, name string, most int64) ([]byte, error) {
 	var f fs.File
 	var err error

@@ -1,6 +1,5 @@
-// Package engine is the seam between the loop, which decides what happens
-// when, and the platforms that make it happen. The loop sees this interface,
-// never agents, pods or sockets; an engine never sees rates or schedules.
+// Package engine is the interface between the loop, which decides what happens when, and the platforms that
+// execute it. The loop never sees agents, pods or sockets; an engine never sees rates or schedules.
 //
 // Package enginetest is the conformance suite that every engine passes.
 package engine
@@ -18,63 +17,59 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// Engine carries operations out on one platform. One value serves one run.
+// Engine executes operations on one platform. One value serves one run.
 type Engine interface {
-	// Capabilities says what the engine can do at all; callable before Open.
+	// Capabilities returns what the engine supports; callable before Open.
 	Capabilities() Capabilities
 
-	// Open makes the platform ready: starts drivers, listens for agents,
-	// checks that the driver offers what s.Needs asks for. What it makes is in
-	// s.Ledger before it exists. ctx bounds Open only.
+	// Open prepares the platform: it starts drivers, listens for agents, and checks that the driver supports
+	// s.Needs. Everything it makes is in s.Ledger before it exists. ctx bounds Open only.
 	Open(ctx context.Context, s Session) error
 
-	// Do carries out one request and returns when it is done, has failed, or
-	// ctx has ended; the objects it made (also those made before a failure)
-	// are returned in every case. It adds milestones to tr, never retries and
-	// never queues without saying so in tr. Safe for concurrent use. Errors
-	// are of type *Error or wrap ctx.Err().
+	// Do executes one request and returns when it is done, has failed, or ctx has ended; it always returns
+	// the objects it made, also after a failure. It adds milestones to tr, never retries and never queues
+	// without recording that in tr. Safe for concurrent use. Errors are of type *Error or wrap ctx.Err().
 	Do(ctx context.Context, r Request, tr *op.Trace) ([]Object, error)
 
-	// Release opens the barrier of a sync group for the given instances: all
-	// their containers that wait begin at the instant at. It returns when all
-	// have acknowledged the time. The skew of each is reported to Sink.Started.
+	// Release opens the barrier of a sync group for the given instances: their waiting containers start at
+	// the instant at. It returns when all have acknowledged the instant. Sink.Started reports the skew of
+	// each.
 	Release(ctx context.Context, group string, instances []string, at op.Time) error
 
-	// Stop asks the named instances to end (SIGTERM, then SIGKILL after
-	// grace) and returns when they have ended and their outputs are complete.
+	// Stop asks the named instances to end (SIGTERM, then SIGKILL after grace) and returns when they have
+	// ended and their outputs are complete.
 	Stop(ctx context.Context, instances []string, grace time.Duration) error
 
-	// Teardown removes everything this run made, dependants first, and
-	// reports what it could not remove. It is idempotent. An engine that was
-	// not opened can tear down what the ledger of a dead run lists.
+	// Teardown removes everything this run made, dependants first, and reports what it could not remove. It
+	// is idempotent. An engine that is not open can tear down what the ledger of a dead run lists.
 	Teardown(ctx context.Context, ledger Ledger) error
 
-	// Environment describes the platform under test for environment.json:
-	// driver name and version, its parameters, its process. Called after Open.
+	// Environment describes the platform under test for environment.json: driver name and version, its
+	// parameters, its process. Called after Open.
 	Environment(ctx context.Context) (map[string]any, error)
 
-	// Close stops what Open started. The engine is of no use afterwards.
+	// Close stops what Open started. The engine cannot be used afterwards.
 	Close() error
 }
 
-// Preparer is implemented by engines that have something durable to note before
-// a request: the loop calls Prepare before the op starts, so that the wait for
-// our own disk is lateness of the harness and no latency of the platform.
+// Preparer is implemented by engines that record something durably before a request: the loop calls Prepare
+// before the op starts, so that the wait for the runner's disk counts as lateness of the harness and not as
+// latency of the platform.
 type Preparer interface {
 	Prepare(r Request) error
 }
 
-// Prober is implemented by engines whose platform may be lost without their
-// noticing at once. Lost is called once, when no op is in flight any more, and
-// returns why the platform does not serve, or nil; ctx bounds it.
+// Prober is implemented by engines that may not notice the loss of their platform at once. Lost is called
+// once, when no op is in flight any more, and returns why the platform does not respond, or nil; ctx bounds
+// it.
 type Prober interface {
 	Lost(ctx context.Context) error
 }
 
-// ProcessLister is implemented by engines on whose machine processes take part in
-// the run that the runner did not start: a driver that was there before.
+// ProcessLister is implemented by engines with processes on this machine that take part in the run but were
+// not started by the runner: an external driver.
 type ProcessLister interface {
-	// Processes are their PIDs. It is called after Open.
+	// Processes returns their PIDs. It is called after Open.
 	Processes() []int
 }
 
@@ -91,11 +86,10 @@ type RunReport struct {
 	Distributions []op.Distribution
 }
 
-// Finding weakens, or explains, what was measured. Severity is one of the
-// record's: "info", "warning", "invalid".
+// Finding weakens or explains a measurement. Severity is "info", "warning" or "invalid", as in the bundle.
 type Finding struct{ Name, Severity, Evidence string }
 
-// Capabilities of an engine. A kind that is not in Actions is not supported.
+// Capabilities of an engine. Kinds missing in Actions are not supported.
 type Capabilities struct {
 	Engine string // its name, for people and for records
 	// Cluster: pods and classes are those of a Kubernetes cluster. Templates go
@@ -106,62 +100,61 @@ type Capabilities struct {
 	BuiltInDrivers bool
 	// Actions lists the supported kinds of action.
 	Actions map[op.Kind]bool
-	// Features are the finer points, by their name in the file:
-	// "groupSnapshot", "block", "genericEphemeral", "static", "rwx", "manifest",
-	// "volumeAttributesClass" (of a new volume), "node: other" (of a reattach),
-	// "undo" (of a rollout), "object" (one that the run did not make).
+	// Features by their name in the file: "groupSnapshot", "block", "genericEphemeral", "static", "rwx",
+	// "manifest", "volumeAttributesClass" (of a new volume), "node: other" (of a reattach), "undo" (of a
+	// rollout), "object" (one that the run did not make).
 	Features map[string]bool
 }
 
-// Session is what an engine is given for one run.
+// Session is the input of an engine for one run.
 type Session struct {
 	RunID string
-	// Identity marks what the engine makes as this run's; zero: the engine draws
-	// one, and nothing can be cleaned up by another process.
+	// Identity marks what the engine makes as this run's; zero: the engine draws one, and no other process
+	// can clean up.
 	Identity owned.Identity
 	Clock    op.Clock
 	Ledger   Ledger
 	Sink     Sink
-	// Dir is a scratch directory of the run (sockets, emptyDirs, logs);
-	// absolute, exists, removed by the caller after Close.
+	// Dir is a scratch directory of the run (sockets, emptyDirs, logs); absolute, existing, removed by the
+	// caller after Close.
 	Dir string
-	// Hurry ends when the user wants the run to end at once: what can be
-	// removed in one step then is not taken apart first. nil: never.
+	// Hurry ends when the user wants the run to end at once: the teardown then skips steps that are implied
+	// by later ones. nil: never.
 	Hurry context.Context
-	// MaxOutput is how many bytes of output are kept of one instance, and so how many
-	// each of its containers need send at most; 0: no bound.
+	// MaxOutput is how many bytes of output are kept per instance, which bounds what each of its containers
+	// sends; 0: no bound.
 	MaxOutput int64
-	// Needs are the powers that the plan will use, so that a driver that
-	// lacks one is named before anything is created.
+	// Needs are the capabilities that the plan uses, so that a driver that lacks one is named before anything
+	// is created.
 	Needs Needs
 	// StorageClasses and SnapshotClasses by name.
 	StorageClasses  map[string]storagev1.StorageClass
 	SnapshotClasses map[string]SnapshotClass
 }
 
-// Needs lists the kinds of action and the features that a plan uses.
+// Needs lists the kinds of action and the features of a plan.
 type Needs struct {
 	Kinds    map[op.Kind]bool
 	Features map[string]bool
-	// Drivers are those of volumes that exist already; others have their class.
+	// Drivers of existing volumes; other volumes have a class.
 	Drivers []string
 }
 
-// SnapshotClass is what an engine must know of a VolumeSnapshotClass.
+// SnapshotClass has the used fields of a VolumeSnapshotClass.
 type SnapshotClass struct {
 	Name       string
 	Driver     string
 	Parameters map[string]string
 	Retain     bool // deletionPolicy: Retain
-	Default    bool // the cluster says that it is its driver's default
+	Default    bool // the cluster's default for its driver
 }
 
-// Request is one op to carry out: exactly one of the pointers is set.
+// Request is one op: exactly one of the pointers is set.
 type Request struct {
 	ID       int64
 	Action   string
 	Instance int    // index of the op within its action
-	Name     string // name of the object to make: a function of (run, action, index)
+	Name     string // name of the object to create: a function of (run, action, index)
 	Kind     op.Kind
 	Target   Object // what the op acts on; zero: nothing, or several
 
@@ -179,68 +172,60 @@ type Request struct {
 	Delete   *Delete
 }
 
-// Workload asks for one instance of a workload: its claims, its config maps
-// and its pods, all named. The op is done when its pods are ready: init
-// containers done, `sync` containers waiting at their barrier, others started.
+// Workload asks for one instance of a workload: its claims, config maps and pods, all named. The op is done
+// when its pods are ready: init containers done, `sync` containers waiting at their barrier, others started.
 //
-// An engine that gives objects other names on its platform changes the
-// references to them in the pods likewise: names in volumes, envFrom and
-// valueFrom, spec.subdomain (of a Service), and the values of the variables
-// SERVICE_… that are a Service's name. A name that is none of these objects' is
-// of something that exists already and stays as it is.
+// An engine that renames objects on its platform changes the references in the pods too: names in volumes,
+// envFrom and valueFrom, spec.subdomain (of a Service), and the values of the variables SERVICE_… that are
+// a Service's name. A name of none of these objects refers to an existing one and stays unchanged.
 type Workload struct {
 	Claims     []corev1.PersistentVolumeClaim
 	ConfigMaps []corev1.ConfigMap
-	// Services and Secrets are asked of engine kubernetes only.
+	// Services and Secrets are used with engine kubernetes only.
 	Services  []corev1.Service
 	Secrets   []corev1.Secret
 	Pods      []Pod
-	SyncGroup string // barrier that its `sync` containers wait at; empty: none
+	SyncGroup string // barrier of its `sync` containers; empty: none
 	Canary    *Canary
 }
 
-// Pod is a pod template with what the file says of it beside its manifest.
-// Containers that give no command are not wrapped (engine kubernetes only).
+// Pod is a pod template with additional settings. Containers without a command are not wrapped (engine
+// kubernetes only).
 type Pod struct {
 	corev1.Pod
 	// Sync names the containers that wait at the barrier.
 	Sync []string
-	// Rendezvous: the containers in Sync are started at once and stand at the barrier
-	// themselves, when they have prepared what they need; they may meet those of
-	// other instances on the way. See package rendezvous.
+	// Rendezvous: the containers in Sync start at once and wait at the barrier themselves, after their
+	// preparation; they may also wait for those of other instances. See package rendezvous.
 	Rendezvous bool
-	// Environment names variables of the runner's own environment that the
-	// containers have too (engine local): credentials, which stand in no manifest.
+	// Environment names variables of the runner's own environment that the containers receive (engine local):
+	// credentials, which are in no manifest.
 	Environment []string
-	// Outputs are the files to stream out as they grow, glob patterns as seen
-	// inside the container.
+	// Outputs are glob patterns of files to stream, in the container's file system.
 	Outputs []string
-	// Phases say when containers that wait at the barrier do their work, in
-	// order of From; those that are not listed from its opening on.
+	// Phases are when the containers that wait at the barrier do their work, in order of From; unlisted
+	// containers work from its opening on.
 	Phases []Phase
-	// Service pods (role: server) do not end by themselves: the run does not
-	// wait for them.
+	// Service pods (role: server) do not end by themselves: the run does not wait for them.
 	Service bool
 }
 
-// Program is the path of this very program in a container: of its image, and on
-// engine local of the file that runs.
+// Program is the path of the cnsbench program in a container: the image's, or on engine local the running
+// file.
 const Program = "/cnsbench"
 
-// Phase is the part of a run in which one container's command runs. Times
-// count from the opening of the barrier that the instance waits at, also for a
-// pod that was made again: it joins in where the phases are by then. A command
-// that still runs at Until is ended, which is no failure; one that fails before
-// ends its instance.
+// Phase is the part of a run in which one container's command runs. Times count from the opening of the
+// instance's barrier, also for a replaced pod, which continues with the current phase. A command that still
+// runs at Until is ended, which is no failure; one that fails before ends its instance.
 type Phase struct {
 	Container string
 	Number    int           // from 0
 	From      time.Duration // 0: the barrier
-	Until     time.Duration // 0: as long as it likes
+	Until     time.Duration // 0: until it exits
 	Grace     time.Duration // from SIGTERM, at Until, to SIGKILL
 }
 
-// Phase is that of a container; false: it has none.
+// Phase returns the phase of a container; false: it has none.
 func (p *Pod) Phase(container string) (Phase, bool) {
 	for _, x := range p.Phases {
 		if x.Container == container {
@@ -250,8 +235,8 @@ func (p *Pod) Phase(container string) (Phase, bool) {
 	return Phase{}, false
 }
 
-// Canary is a small open-loop I/O beside a workload, on each of its volumes:
-// one O_DIRECT write and one read of Size bytes each Interval.
+// Canary is a small open-loop I/O beside a workload, on each of its volumes: one O_DIRECT write and one read
+// of Size bytes each Interval.
 type Canary struct {
 	Interval time.Duration
 	Size     int
@@ -259,23 +244,23 @@ type Canary struct {
 	Write    bool
 }
 
-// Volume asks for one volume: empty, from a snapshot, or from a volume. With
-// Attach it is also attached, staged and published, and (filesystems) a first
-// write or (sources) a first read is made, invisible afterwards.
+// Volume asks for one volume: empty, from a snapshot, or from a volume. With Attach it is also attached,
+// staged and published, and a first write (empty file systems) or first read (with a source) is made, which
+// leaves nothing on the volume.
 type Volume struct {
 	Claim        corev1.PersistentVolumeClaim
 	FromSnapshot *Object
 	FromVolume   *Object
 	Attach       bool
-	// Static takes a volume that the driver has already; the claim has no
-	// StorageClass then. nil: provisioned dynamically.
+	// Static uses an existing volume of the driver; the claim has no StorageClass then. nil: provision
+	// dynamically.
 	Static *StaticVolume
-	// Ephemeral makes the claim by a pod's template for a generic ephemeral
-	// volume, so that it lives and dies with that pod. Attach is set too.
+	// Ephemeral creates the claim by a pod's template for a generic ephemeral volume, so that it is deleted
+	// with that pod. Attach is set too.
 	Ephemeral bool
 }
 
-// StaticVolume is a volume that exists before the run, and is kept after it.
+// StaticVolume is a volume that exists before the run and is kept after it.
 type StaticVolume struct {
 	Driver     string
 	Handle     string
@@ -299,70 +284,65 @@ type Resize struct {
 type Modify struct {
 	Target     Object
 	Class      string            // name of the VolumeAttributesClass; empty: Parameters alone
-	Parameters map[string]string // as far as they are known
+	Parameters map[string]string // as far as known
 }
 
-// Reattach asks for a volume that is in use to be detached from its node and
-// attached again: the pods that have it are deleted and, once it is detached,
-// made again as they were. The op is done at their first write (or read).
-// What restarted is released from its barrier at once, by the engine.
+// Reattach asks for a volume in use to be detached from its node and attached again: the pods that use it are
+// deleted and, once it is detached, replaced by equal ones. The op is done at their first write (or read).
+// The engine releases replaced pods from their barrier at once.
 type Reattach struct {
 	Target Object // a volume made with Attach, or of a workload
-	// Node says where to: NodeSame, NodeOther or NodeAny.
+	// Node is the destination: NodeSame, NodeOther or NodeAny.
 	Node string
 }
 
-// Where a reattached volume goes.
+// Destinations of a reattached volume.
 const (
 	NodeAny   = "any"
 	NodeSame  = "same"
 	NodeOther = "other"
 )
 
-// Rollout asks for the pods of a workload to be replaced one after another,
-// each when the one before is ready again; of an object with a pod template
-// (Deployment, StatefulSet, DaemonSet), for its own controller to do so. Undo
-// goes back to the template before the last rollout.
+// Rollout asks for the pods of a workload to be replaced one after another, each when the previous one is
+// ready again; of an object with a pod template (Deployment, StatefulSet, DaemonSet), by its own controller.
+// Undo returns to the template before the last rollout.
 type Rollout struct {
 	Target Object // a WorkloadObject or a ManifestObject
 	Undo   bool
 }
 
-// Drain asks for a node to be cordoned and emptied of the run's own pods, by
-// eviction; they are made again on other nodes where nothing else does so. The
-// op is done when the last is usable again; then the node is uncordoned.
+// Drain asks for a node to be cordoned and the run's own pods evicted; they are replaced on other nodes where
+// no controller does so. The op is done when the last is usable again; then the node is uncordoned.
 type Drain struct {
-	Node   string            // its name; or
-	Labels map[string]string // one of those with these labels,
+	Node   string            // name, or
+	Labels map[string]string // one of the nodes with these labels,
 	Pick   uint64            // by this number modulo their count, in order of name
 }
 
-// Scale asks for an object to have so many replicas: by its scale subresource,
-// or by a script that is called with the object and the number. The op is done
-// when that many are ready and those that were too many are gone.
+// Scale asks for an object to have a number of replicas: by its scale subresource, or by a script that is
+// called with the object and the number. The op is done when that many are ready and the surplus ones are
+// gone.
 type Scale struct {
 	Target   Object // a ManifestObject
 	Replicas int32
 	Script   *Script // nil: the scale subresource
 }
 
-// Script is a program that a file brings.
+// Script is a program in the Benchmark file.
 type Script struct {
 	Text           string // begins with #!
 	Image          string // kubernetes: where it runs
-	ServiceAccount string // kubernetes: whose rights it has
+	ServiceAccount string // kubernetes: its service account
 }
 
-// Kill asks for a workload's processes to be sent a signal, or for its pods to
-// be deleted with Grace. The op is done when they are gone, have been replaced
-// and made their first write. The engine makes the pods again as they were,
-// whoever else might, and releases them from their barrier at once; the end of
-// those that it replaced is not Ended's, and their containers' starts, ends and
-// outputs have names of their own: Restarted. What can no longer be replaced has
-// ended, not OK.
+// Kill asks for a workload's processes to receive a signal, or for its pods to be deleted with Grace. The op
+// is done when they are gone, have been replaced and made their first write. The engine replaces the pods by
+// equal ones and releases them from their barrier at once; the end of a replaced pod is not reported by
+// Ended, and the replacement's containers report under names of their own: Restarted. A pod that cannot be
+// replaced has ended, not OK.
 //
-// SIGSTOP is a hang: after StopFor the processes get SIGCONT, and the op is done
-// when they have resumed and made their first write; nothing is gone.
+// SIGSTOP is a hang: after StopFor the processes receive SIGCONT, and the op is done when they have resumed
+// and made their first write; nothing is gone.
 type Kill struct {
 	Target  Object // a WorkloadObject
 	Signal  string // "SIGKILL", …; empty: the pods are deleted
@@ -370,9 +350,8 @@ type Kill struct {
 	StopFor time.Duration
 }
 
-// Restarted is the name under which the n-th restart of a container reports its
-// start, its end and its outputs; of the first start (0) it is the container's
-// own. What each incarnation writes begins at offset 0.
+// Restarted is the name under which the n-th restart of a container reports its start, its end and its
+// outputs; for the first start (0) it is the container's own. Each restart's output begins at offset 0.
 func Restarted(container string, n int) string {
 	if n == 0 {
 		return container
@@ -380,18 +359,18 @@ func Restarted(container string, n int) string {
 	return fmt.Sprintf("%s~%d", container, n)
 }
 
-// Manifest asks for any object (engine kubernetes), named as the request is.
+// Manifest asks for any object (engine kubernetes), named like the request.
 type Manifest struct {
 	Object unstructured.Unstructured
 }
 
-// Delete asks for an object to be removed with all that belongs to it.
+// Delete asks for an object to be removed with its dependants.
 type Delete struct{ Target Object }
 
-// ObjectKind tells objects apart.
+// ObjectKind is the kind of an object.
 type ObjectKind string
 
-// The kinds of object that ops make and are done to.
+// The kinds of objects that ops create and act on.
 const (
 	VolumeObject        ObjectKind = "volume"
 	SnapshotObject      ObjectKind = "snapshot"
@@ -400,20 +379,19 @@ const (
 	ManifestObject      ObjectKind = "object" // made of a manifest
 )
 
-// Object is something that exists on the platform because of this run. It is
-// a value; engines find what they know of it by Kind and Name.
+// Object is an object of this run on the platform. It is a value; engines find their state by Kind and Name.
 type Object struct {
 	Kind   ObjectKind
 	Name   string            // unique in the run within its kind
-	Handle string            // what the driver or platform calls it
-	Action string            // the action that made it
+	Handle string            // id at the driver or platform
+	Action string            // the action that created it
 	Owner  string            // a volume's workload instance, a snapshot's group; or empty
 	Source string            // a snapshot's or clone's volume, a restored volume's snapshot
 	Class  string            // its StorageClass or VolumeSnapshotClass
-	Bytes  int64             // size as the platform granted it
+	Bytes  int64             // size granted by the platform
 	Labels map[string]string // of its manifest
-	// Ref is where an object is that the run did not make (a ManifestObject, as
-	// the target of a scale or a delete); nil: of this run.
+	// Ref locates an object that the run did not make (a ManifestObject, as the target of a scale or a
+	// delete); nil: of this run.
 	Ref *ObjectRef
 }
 
@@ -424,9 +402,8 @@ type ObjectRef struct {
 	Name             string
 }
 
-// Ledger remembers what must be removed, beyond the life of the process. Add
-// returns after the entry is durable and is called before the thing exists;
-// Done is called after it is gone. Safe for concurrent use.
+// Ledger records what must be removed, beyond the life of the process. Add returns when the entry is durable
+// and is called before the object exists; Done is called after it is gone. Safe for concurrent use.
 type Ledger interface {
 	Add(e op.LedgerEntry) error
 	Done(kind, name string) error
@@ -434,37 +411,35 @@ type Ledger interface {
 	Open() []op.LedgerEntry
 }
 
-// DriverOutput is the instance under which Sink.Output gets what a driver in the box
-// wrote. It is no workload's: it grows with the ops, and is kept whole.
+// DriverOutput is the instance of Sink.Output for files of a built-in driver. It belongs to no workload: it
+// grows with the ops, and is kept whole.
 const DriverOutput = "driver"
 
-// Sink takes what happens outside ops. Calls may come from any goroutine and
-// must not block for long.
+// Sink receives reports outside of ops. Calls may come from any goroutine and must not block for long.
 type Sink interface {
-	// Started reports that a container left its barrier, or began without one.
+	// Started reports that a container passed its barrier, or started without one.
 	Started(s op.InstanceStart)
 	// Ended reports that an instance has ended, with the exit of each container.
 	Ended(e op.InstanceEnd)
 	// Sample is one reading of an instance's I/O.
 	Sample(s op.Sample)
-	// Machine is one reading of a machine that runs workloads and not the runner.
+	// Machine is one reading of a machine that runs workloads but not the runner.
 	Machine(m op.Machine)
 	// Canary delivers canary I/Os in order of their intended time.
 	Canary(instance, volume string, ios []op.CanaryIO)
-	// Output delivers bytes of an output file, in order, from offset 0, and returns
-	// how many of them are kept. Once that is fewer, no more of the file is.
+	// Output delivers bytes of an output file, in order, from offset 0, and returns how many are kept. Once
+	// that is less, no further bytes of the file are.
 	Output(instance, container, file string, data []byte) (kept int)
-	// Cut reports how many bytes of an output file were discarded at their source so
-	// far, beyond those that Output was given; final: in all.
+	// Cut reports how many bytes of an output file were discarded at their source so far, beyond those passed
+	// to Output; final: in all.
 	Cut(instance, container, file string, discarded int64, final bool)
-	// Log is a line for people: where ("driver", "fio-0/fio"), and what.
+	// Log is a log line with its source ("driver", "fio-0/fio").
 	Log(source, line string)
-	// Failed reports that the platform itself is lost (the driver died): the
-	// run cannot go on.
+	// Failed reports that the platform is lost (the driver died): the run must end.
 	Failed(err error)
 }
 
-// Error is a failure of an op with a code that the record keeps.
+// Error is a failure of an op with a code that is stored in the bundle.
 type Error struct {
 	Code    string // "ResourceExhausted", "ProcessFailed", …
 	Message string
@@ -482,8 +457,8 @@ func (e *Error) Wrap(err error) *Error {
 	return e
 }
 
-// Error names the code and what happened.
+// Error returns the code and the message.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

@@ -6,8 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SharedClaim is a claim that several pods of an instance have, and that only one
-// node at a time may have.
+// SharedClaim is a claim that several pods of an instance use and that only one node at a time may attach.
 type SharedClaim struct {
 	Claim *corev1.PersistentVolumeClaim
 	Pods  []string
@@ -18,11 +17,11 @@ func SharedClaims(claims []corev1.PersistentVolumeClaim, pods []Pod) []SharedCla
 	var list []SharedClaim
 	for i := range claims {
 		s := SharedClaim{Claim: &claims[i]}
-		if severalNodes(s.Claim) {
+		if isMultiNode(s.Claim) {
 			continue
 		}
 		for j := range pods {
-			if mounts(&pods[j], s.Claim.Name) {
+			if mountsClaim(&pods[j], s.Claim.Name) {
 				s.Pods = append(s.Pods, pods[j].Name)
 			}
 		}
@@ -33,13 +32,13 @@ func SharedClaims(claims []corev1.PersistentVolumeClaim, pods []Pod) []SharedCla
 	return list
 }
 
-func severalNodes(c *corev1.PersistentVolumeClaim) bool {
+func isMultiNode(c *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(c.Spec.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool {
 		return m == corev1.ReadWriteMany || m == corev1.ReadOnlyMany
 	})
 }
 
-func mounts(p *Pod, claim string) bool {
+func mountsClaim(p *Pod, claim string) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
 	})

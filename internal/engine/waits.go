@@ -2,8 +2,8 @@ package engine
 
 import "strings"
 
-// WaitsSource is the source of the lines of Sink.Log that say what an op waits for,
-// in the platform's words, and that it waits no longer: see WaitLine.
+// WaitsSource is the source of the Sink.Log lines that say what an op waits for, in the platform's words, and
+// when it stops waiting; see WaitLine.
 const WaitsSource = "waits"
 
 const (
@@ -11,7 +11,7 @@ const (
 	waitsOver = " waits no longer"
 )
 
-// WaitLine says what an object waits for, or with an empty why that it no longer does.
+// WaitLine says what an object waits for, or with an empty why that it stopped waiting.
 func WaitLine(object, why string) string {
 	if why == "" {
 		return object + waitsOver
@@ -19,7 +19,7 @@ func WaitLine(object, why string) string {
 	return object + waitsFor + strings.Join(strings.Fields(why), " ")
 }
 
-// ParseWait takes a line of WaitLine apart; an empty object: it is none.
+// ParseWait parses a line of WaitLine; an empty object: it is another line.
 func ParseWait(line string) (object, why string) {
 	if object, over := strings.CutSuffix(line, waitsOver); over {
 		return object, ""

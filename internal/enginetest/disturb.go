@@ -15,13 +15,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// count is a command that notes on its volume that it has started, writes how
-// often that was to its output, and goes on until it is ended.
+// count is a command that records its start on its volume, writes the number of starts to its output, and
+// runs until it is ended.
 const count = `trap 'exit 0' TERM; echo x >> /data/starts; wc -l < /data/starts > /output/starts; while :; do sleep 0.05; done`
 
-// counting makes a workload that counts its starts, lets it go, and waits until
-// the first is noted.
-func (s *session) counting(name string) engine.Object {
+// startCounter creates a workload that counts its starts, releases it, and waits for the first start.
+func (s *session) startCounter(name string) engine.Object {
 	s.t.Helper()
 	_, w := s.must(s.workload(name, script(count), waits("main")))
 	if err := s.engine.Release(s.t.Context(), "main", []string{name}, s.clock.Now()); err != nil {
@@ -31,7 +30,7 @@ func (s *session) counting(name string) engine.Object {
 	return w
 }
 
-// text is an output so far.
+// text returns an output so far.
 func (s *session) text(key string) string {
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
@@ -40,18 +39,18 @@ func (s *session) text(key string) string {
 
 func (s *session) eventually(what string, done func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(s.sink.patience); !done(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(s.sink.timeout); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.sink.mu.Lock()
 			defer s.sink.mu.Unlock()
-			s.t.Fatalf("%s: not within %v; outputs %v", what, s.sink.patience, keys(s.sink.output))
+			s.t.Fatalf("%s: not within %v; outputs %v", what, s.sink.timeout, keys(s.sink.output))
 		}
 	}
 }
 
-// madeAgain checks that a workload which was ended has been made again as it
-// was, with its volume, and that its end is that of the last.
-func (s *session) madeAgain(name string, starts ...string) {
+// checkReplaced checks that a workload's pod was replaced, with its volume, and that the instance's end is
+// that of the last pod.
+func (s *session) checkReplaced(name string, starts ...string) {
 	s.t.Helper()
 	s.eventually("the second start", func() bool { return slices.Contains(starts, s.text(name+"/main~1/output/starts")) })
 	s.sink.mu.Lock()
@@ -67,7 +66,7 @@ func (s *session) madeAgain(name string, starts ...string) {
 	if err := s.engine.Stop(s.t.Context(), []string{name}, 10*time.Second); err != nil {
 		s.t.Error(err)
 	}
-	end := s.sink.await(name)
+	end := s.sink.waitEnd(name)
 	var first, second bool
 	for _, c := range end.Containers {
 		first = first || c.Name == "main" && c.Replaced
@@ -81,12 +80,12 @@ func (s *session) madeAgain(name string, starts ...string) {
 	}
 }
 
-// testKill: what is killed by a signal is made again, and that is no end.
+// testKill shows that a pod killed by a signal is replaced, which does not end its instance.
 func testKill(t *testing.T, s *session) {
-	w := s.counting("k-0")
+	w := s.startCounter("k-0")
 	o, _ := s.must(engine.Request{Kill: &engine.Kill{Target: w, Signal: "SIGKILL"}})
 	s.inOrder(o, op.Signalled, op.Gone, op.Replaced, op.FirstWrite)
-	s.madeAgain("k-0", "2")
+	s.checkReplaced("k-0", "2")
 	_, _, err := s.do(t.Context(), engine.Request{Kill: &engine.Kill{Target: w, Signal: "SIGKILL"}})
 	var coded *engine.Error
 	if !errors.As(err, &coded) || coded.Code != "Ended" {
@@ -95,25 +94,24 @@ func testKill(t *testing.T, s *session) {
 	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
 }
 
-// testPodDeletion: as a kill, with SIGTERM and a grace.
+// testPodDeletion is testKill with SIGTERM and a grace period.
 func testPodDeletion(_ *testing.T, s *session) {
-	w := s.counting("k-0")
+	w := s.startCounter("k-0")
 	o, _ := s.must(engine.Request{Kill: &engine.Kill{Target: w, Grace: 10 * time.Second}})
 	s.inOrder(o, op.Signalled, op.Gone, op.Replaced, op.FirstWrite)
-	s.madeAgain("k-0", "2", s.afterDetach()) // some engines detach then
+	s.checkReplaced("k-0", "2", s.startsAfterDetach()) // some engines detach then
 	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
 }
 
-// afterDetach is what a pod counts that is made again after its volume was
-// detached.
-func (s *session) afterDetach() string {
-	if s.target.Forgets {
+// startsAfterDetach is the count of a replaced pod after its volume was detached.
+func (s *session) startsAfterDetach() string {
+	if s.target.DetachLosesData {
 		return "1"
 	}
 	return "2"
 }
 
-// testHang: SIGSTOP holds the processes for as long as it is to, and no longer.
+// testHang shows that SIGSTOP stops the processes for the requested time.
 func testHang(t *testing.T, s *session) {
 	const hang = time.Second
 	_, w := s.must(s.workload("h-0", script(`trap 'exit 0' TERM; while :; do date +%s%N >> /output/ticks; sleep 0.02; done`)))
@@ -128,7 +126,7 @@ func testHang(t *testing.T, s *session) {
 	if err := s.engine.Stop(t.Context(), []string{"h-0"}, 10*time.Second); err != nil {
 		t.Error(err)
 	}
-	if end := s.sink.await("h-0"); !end.OK {
+	if end := s.sink.waitEnd("h-0"); !end.OK {
 		t.Errorf("ended %+v", end)
 	}
 	var last, longest int64
@@ -147,8 +145,7 @@ func testHang(t *testing.T, s *session) {
 	}
 }
 
-// testReattach: a volume is detached and attached again, one that nobody uses
-// and one of a workload.
+// testReattach detaches and attaches an unused volume and one of a workload.
 func testReattach(t *testing.T, s *session) {
 	v := s.volume("v-0", true)
 	o, _ := s.must(engine.Request{Reattach: &engine.Reattach{Target: v, Node: engine.NodeAny}})
@@ -160,18 +157,18 @@ func testReattach(t *testing.T, s *session) {
 		t.Errorf("reattaching what is not attached: %v, want FailedPrecondition", err)
 	}
 
-	w := s.counting("r-0")
+	w := s.startCounter("r-0")
 	of := engine.Object{Kind: engine.VolumeObject, Name: "r-0-data", Owner: "r-0", Action: "w"}
 	o, _ = s.must(engine.Request{Reattach: &engine.Reattach{Target: of, Node: engine.NodeSame}})
 	// A pod that has ended lets go of its volume, and may be there a while longer.
 	s.inOrder(o, op.Gone, op.Attached)
 	s.inOrder(o, op.Detached, op.Attached, op.Published, op.FirstWrite)
-	s.madeAgain("r-0", s.afterDetach())
+	s.checkReplaced("r-0", s.startsAfterDetach())
 	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
 	s.must(engine.Request{Delete: &engine.Delete{Target: v}})
 }
 
-// twoPods makes a second pod like the first, on the same volume.
+// twoPods adds a second pod on the same volume.
 func (s *session) twoPods(second corev1.Container) func(*engine.Workload) {
 	return func(w *engine.Workload) {
 		w.Claims[0].Spec.AccessModes = []corev1.PersistentVolumeAccessMode{cmp.Or(s.target.Shared, corev1.ReadWriteMany)}
@@ -183,7 +180,7 @@ func (s *session) twoPods(second corev1.Container) func(*engine.Workload) {
 	}
 }
 
-// testRollout: the pods of an instance are replaced, each once.
+// testRollout shows that each pod of an instance is replaced once.
 func testRollout(t *testing.T, s *session) {
 	_, w := s.must(s.workload("r-0", script(count), s.twoPods(script(count))))
 	s.eventually("both starts", func() bool {
@@ -197,16 +194,16 @@ func testRollout(t *testing.T, s *session) {
 	if err := s.engine.Stop(t.Context(), []string{"r-0"}, 10*time.Second); err != nil {
 		t.Error(err)
 	}
-	if end := s.sink.await("r-0"); !end.OK || len(end.Containers) != 4 {
+	if end := s.sink.waitEnd("r-0"); !end.OK || len(end.Containers) != 4 {
 		t.Errorf("ended %+v, want OK and four containers", end)
 	}
 }
 
-// testShared: several pods use one volume at the same time.
+// testShared shows that several pods can use one volume concurrently.
 func testShared(t *testing.T, s *session) {
 	_, w := s.must(s.workload("s-0", script("echo from-a > /data/a; until [ -e /data/b ]; do sleep 0.02; done"),
 		s.twoPods(script("until [ -s /data/a ]; do sleep 0.02; done; cat /data/a > /output/seen; echo from-b > /data/b"))))
-	if end := s.sink.await("s-0"); !end.OK {
+	if end := s.sink.waitEnd("s-0"); !end.OK {
 		t.Errorf("ended %+v", end)
 	}
 	if got := s.text("s-0/b.main/output/seen"); got != "from-a" {

@@ -1,5 +1,5 @@
-// Package enginetest is the conformance suite of engines: what the loop relies
-// on, whatever the platform. An engine's own tests call Run.
+// Package enginetest is the conformance suite of engines: the behaviour that the loop relies on. An engine's
+// own tests call Run.
 package enginetest
 
 import (
@@ -27,31 +27,29 @@ type Target struct {
 	New           func(t *testing.T) engine.Engine
 	StorageClass  storagev1.StorageClass
 	SnapshotClass engine.SnapshotClass
-	// Dead is an engine that is not opened, for the clean-up after a dead run with
-	// that identity; New when nil.
+	// Dead returns an engine that is not open, for the clean-up after a dead run with that identity; nil:
+	// New.
 	Dead func(t *testing.T, own owned.Identity) engine.Engine
 	// Storage is the directory in which the engine's drivers keep volumes, if any.
 	Storage string
 	// Leaks lists what a run has left on the machine; called after Close.
 	Leaks func(t *testing.T) []string
-	// Skip names the parts that the driver under test cannot do.
+	// Skip names the parts that the driver under test does not support, with the reason.
 	Skip map[string]string
 	Size string // of volumes; "64Mi" when empty
-	// Unobserved are milestones that the platform gives nobody to see.
+	// Unobserved are milestones that the platform does not expose.
 	Unobserved map[string]bool
-	// Modification are parameters that the driver can change; may be empty where
-	// the platform allows that.
+	// Modification are parameters that the driver can change; may be empty if the platform allows that.
 	Modification map[string]string
-	// NeedsAll says that the engine looks for what a plan needs and nothing else,
-	// so that the session has to name it.
+	// NeedsAll says that the engine checks only the needs of the session, so that the session must name all
+	// of them.
 	NeedsAll bool
-	// Shared is the access mode by which two pods have one volume; ReadWriteMany
-	// when empty.
+	// Shared is the access mode by which two pods share a volume; ReadWriteMany when empty.
 	Shared corev1.PersistentVolumeAccessMode
-	// Forgets says that a volume loses its data when it is detached.
-	Forgets bool
-	// Patience is how long an instance may take to end; 30 s when 0.
-	Patience time.Duration
+	// DetachLosesData says that a volume loses its data when it is detached.
+	DetachLosesData bool
+	// Timeout is how long an instance may take to end; 30 s when 0.
+	Timeout time.Duration
 }
 
 // Run runs the whole suite.
@@ -76,7 +74,7 @@ func Run(t *testing.T, target Target) {
 		{"errors", testErrors},
 		{"cancel", testCancel},
 		{"workload", testWorkload},
-		{"output without end", testOutputBound},
+		{"output without end", testOutputLimit},
 		{"exits", testExits},
 		{"barrier", testBarrier},
 		{"stop", testStop},
@@ -88,7 +86,7 @@ func Run(t *testing.T, target Target) {
 		{"rollout", testRollout},
 		{"shared", testShared},
 		{"phases", testPhases},
-		{"phases made again", testPhasesAgain},
+		{"phases made again", testPhasesAfterRestart},
 		{"dead run", testDeadRun},
 	}
 	for _, p := range parts {
@@ -103,10 +101,10 @@ func Run(t *testing.T, target Target) {
 	}
 }
 
-// mostOutput is what sessions have for the output of an instance.
-const mostOutput = 4 << 20
+// maxOutput is the sessions' limit of an instance's output.
+const maxOutput = 4 << 20
 
-// session is one opened engine with what it has reported.
+// session is one open engine with its reports.
 type session struct {
 	t       *testing.T
 	target  Target
@@ -122,14 +120,14 @@ type session struct {
 
 func open(t *testing.T, target Target) *session {
 	t.Helper()
-	s := &session{t: t, target: target, engine: target.New(t), clock: op.NewClock(), ledger: &Ledger{}, sink: newSink(t, target.Patience), dir: t.TempDir()}
+	s := &session{t: t, target: target, engine: target.New(t), clock: op.NewClock(), ledger: &Ledger{}, sink: newSink(t, target.Timeout), dir: t.TempDir()}
 	kinds := map[op.Kind]bool{op.Create: true, op.Delete: true}
 	features := map[string]bool{}
 	if target.NeedsAll {
 		kinds[op.Snapshot], kinds[op.Restore] = true, true
 		features["groupSnapshot"] = target.Skip["group"] == ""
 	}
-	s.current = engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: s.clock, Ledger: s.ledger, Sink: s.sink, Dir: s.dir, MaxOutput: mostOutput,
+	s.current = engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: s.clock, Ledger: s.ledger, Sink: s.sink, Dir: s.dir, MaxOutput: maxOutput,
 		Needs:           engine.Needs{Kinds: kinds, Features: features},
 		StorageClasses:  map[string]storagev1.StorageClass{target.StorageClass.Name: target.StorageClass},
 		SnapshotClasses: map[string]engine.SnapshotClass{target.SnapshotClass.Name: target.SnapshotClass}}
@@ -166,7 +164,7 @@ func (s *session) end() {
 	}
 }
 
-// do carries a request out as the loop would.
+// do executes a request as the loop does.
 func (s *session) do(ctx context.Context, r engine.Request) (op.Op, []engine.Object, error) {
 	s.n++
 	r.ID = int64(s.n)
@@ -187,9 +185,8 @@ func (s *session) do(ctx context.Context, r engine.Request) (op.Op, []engine.Obj
 	return o, made, err
 }
 
-// CheckMilestones fails the test if an op has a milestone of before its start:
-// that is one of another op, or of an object that had the same name before. An op
-// that was never started has none but Unblocked.
+// CheckMilestones fails the test if an op has a milestone before its start: it would belong to another op, or
+// to an earlier object of the same name. An op that was not started has none but Unblocked.
 func CheckMilestones(t *testing.T, o op.Op) {
 	t.Helper()
 	for _, m := range o.Milestones {
@@ -200,7 +197,7 @@ func CheckMilestones(t *testing.T, o op.Op) {
 	}
 }
 
-// must is do where failure ends the test.
+// must is do, and ends the test on failure.
 func (s *session) must(r engine.Request) (op.Op, engine.Object) {
 	s.t.Helper()
 	o, made, err := s.do(s.t.Context(), r)
@@ -230,8 +227,7 @@ func (s *session) volume(name string, attach bool) engine.Object {
 	return v
 }
 
-// inOrder checks that the op has these milestones, one after another, within
-// its own span.
+// inOrder checks that the op has these milestones in order, within its own span.
 func (s *session) inOrder(o op.Op, names ...string) {
 	s.t.Helper()
 	at := o.Started
@@ -252,8 +248,7 @@ func (s *session) inOrder(o op.Op, names ...string) {
 	}
 }
 
-// errorOf is the largest ± error of the op's milestones if the named one has
-// any, else 0.
+// errorOf is the largest ± error of the op's milestones if the named one has an error, else 0.
 func errorOf(o op.Op, name string) int64 {
 	largest, own := int64(0), int64(0)
 	for _, m := range o.Milestones {
@@ -268,14 +263,13 @@ func errorOf(o op.Op, name string) int64 {
 	return largest + own
 }
 
-// Ledger keeps entries in memory, as the loop's does on disk. The zero Ledger is
-// empty; it is safe for concurrent use.
+// Ledger is a ledger in memory. The zero Ledger is empty; it is safe for concurrent use.
 type Ledger struct {
 	mu      sync.Mutex
 	entries []op.LedgerEntry
 }
 
-// Add enters e, in place of one of the same kind and name.
+// Add adds e, or replaces the entry of the same kind and name.
 func (l *Ledger) Add(e op.LedgerEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -289,7 +283,7 @@ func (l *Ledger) Add(e op.LedgerEntry) error {
 	return nil
 }
 
-// Done strikes an entry.
+// Done removes an entry.
 func (l *Ledger) Done(kind, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -304,25 +298,26 @@ func (l *Ledger) Open() []op.LedgerEntry {
 	return slices.Clone(l.entries)
 }
 
-// sink keeps what an engine reports.
+// sink records an engine's reports.
 type sink struct {
-	t        *testing.T
-	patience time.Duration
-	mu       sync.Mutex
-	starts   []op.InstanceStart
-	ends     map[string]op.InstanceEnd
-	ended    map[string]chan struct{}
-	output   map[string][]byte
-	cut      map[string]int64
-	canary   map[string][]op.CanaryIO
-	lost     bool
+	engine.DiscardSink
+	t       *testing.T
+	timeout time.Duration
+	mu      sync.Mutex
+	starts  []op.InstanceStart
+	ends    map[string]op.InstanceEnd
+	ended   map[string]chan struct{}
+	output  map[string][]byte
+	cut     map[string]int64
+	canary  map[string][]op.CanaryIO
+	lost    bool
 }
 
 func newSink(t *testing.T, patience time.Duration) *sink {
 	if patience == 0 {
 		patience = 30 * time.Second
 	}
-	return &sink{t: t, patience: patience, ends: map[string]op.InstanceEnd{}, ended: map[string]chan struct{}{}, output: map[string][]byte{}, cut: map[string]int64{}, canary: map[string][]op.CanaryIO{}}
+	return &sink{t: t, timeout: patience, ends: map[string]op.InstanceEnd{}, ended: map[string]chan struct{}{}, output: map[string][]byte{}, cut: map[string]int64{}, canary: map[string][]op.CanaryIO{}}
 }
 
 func (s *sink) Started(e op.InstanceStart) {
@@ -349,26 +344,21 @@ func (s *sink) Ended(e op.InstanceEnd) {
 	close(s.channel(e.Instance))
 }
 
-// await waits for an instance's end.
-func (s *sink) await(name string) op.InstanceEnd {
+// waitEnd waits for an instance's end.
+func (s *sink) waitEnd(name string) op.InstanceEnd {
 	s.t.Helper()
 	s.mu.Lock()
 	c := s.channel(name)
 	s.mu.Unlock()
 	select {
 	case <-c:
-	case <-time.After(s.patience):
+	case <-time.After(s.timeout):
 		s.t.Fatalf("%s did not end", name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ends[name]
 }
-
-func (s *sink) Sample(op.Sample) {}
-
-// Machine is of no interest.
-func (s *sink) Machine(op.Machine) {}
 
 func (s *sink) Canary(instance, _ string, ios []op.CanaryIO) {
 	s.mu.Lock()
@@ -408,8 +398,8 @@ func (s *sink) Failed(err error) {
 	}
 }
 
-// lose makes the loss of the platform no error from now on.
-func (s *sink) lose() {
+// ignoreLoss makes the loss of the platform no error from now on.
+func (s *sink) ignoreLoss() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lost = true

@@ -26,8 +26,8 @@ spec:
   rates: [{name: once, limit: 1, constantRateSpec: {interval: 10ms}}]
 `
 
-// testLoop carries a Benchmark out as the product does: the loop is given the
-// engine itself, so that it finds each optional interface the engine implements.
+// testLoop runs a Benchmark as the product does: with the engine itself, so that the loop finds its optional
+// interfaces.
 func testLoop(t *testing.T, s *session) {
 	class, snapshots := s.target.StorageClass, s.target.SnapshotClass
 	text := strings.NewReplacer("VSC", snapshots.Name, "SC", class.Name, "SIZE", s.target.Size).Replace(loopText)
@@ -72,15 +72,15 @@ func testLoop(t *testing.T, s *session) {
 	}
 }
 
-// Recorder keeps the ops of a run in memory and nothing else. The zero Recorder
-// is empty; it is safe for concurrent use.
+// Recorder keeps the ops of a run in memory and discards everything else. The zero Recorder is empty; it is
+// safe for concurrent use.
 type Recorder struct {
 	run.Recorder
 	mu  sync.Mutex
 	ops []op.Op
 }
 
-// Ops lists what was recorded, in the order of dispatch.
+// Ops lists the recorded ops in the order of dispatch.
 func (r *Recorder) Ops() []op.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()

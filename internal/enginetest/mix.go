@@ -8,31 +8,30 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// MixOptions say what a mix may use.
+// MixOptions configure a mix.
 type MixOptions struct {
 	StorageClass, SnapshotClass string
 	Size                        string
-	// Without names kinds of action that the driver or the machine cannot do;
-	// "group" and "workload" too.
+	// Without names kinds of action that the driver or the machine does not support; also "group" and
+	// "workload".
 	Without map[string]bool
-	// Cluster adds what only a cluster has: objects of any kind, their replicas,
-	// nodes.
+	// Cluster adds actions of clusters: objects of any kind, their replicas, nodes.
 	Cluster bool
-	// Every is the time between two triggers of the quickest rate, and Runtime
-	// that of the run; rates of what ends processes are ten times slower.
+	// EveryMs is the interval of the fastest rate, RuntimeMs the runtime, both in milliseconds; rates of
+	// actions that end processes are ten times slower.
 	EveryMs, RuntimeMs int
 }
 
-// mixed is an action of a mix: its spec, with SC for the StorageClass, VSC for
-// the VolumeSnapshotClass and SIZE for the size.
-type mixed struct {
+// mixAction is an action of a mix: its spec, with SC for the StorageClass, VSC for the VolumeSnapshotClass
+// and SIZE for the size.
+type mixAction struct {
 	name, spec string
 	kind       string
-	needs      string // an action that it acts on
+	needs      string // an action whose objects it acts on
 	slow       bool   // ends processes
 }
 
-var mixable = []mixed{
+var mixActions = []mixAction{
 	{"more", "createObjSpec: {volume: {storageClass: SC, size: SIZE}}", "create", "", false},
 	{"mounted", "createObjSpec: {count: 2, volume: {storageClass: SC, size: SIZE, attach: true}}", "create", "", false},
 	{"snap", "snapshotSpec: {actionName: base, snapshotClass: VSC, select: random}", "snapshot", "", false},
@@ -71,12 +70,12 @@ var mixable = []mixed{
 	{"empty", "drainSpec: {nodeLabels: {kubernetes.io/os: linux}}", "cluster", "", true},
 }
 
-// web is an object that has pods of its own.
+// web is an object with pods of its own.
 const web = `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1, selector: {matchLabels: {instance: "{{ACTION_NAME}}-{{INSTANCE_NUM}}"}}, ` +
 	`template: {metadata: {labels: {instance: "{{ACTION_NAME}}-{{INSTANCE_NUM}}"}}, spec: {terminationGracePeriodSeconds: 1, ` +
 	`containers: [{name: sleep, image: "{{TOOLS_IMAGE}}", command: [sleep, infinity]}]}}}}`
 
-// holder is a library entry whose pod has a volume until it is ended.
+// holder is a library entry whose pod uses a volume until it is ended.
 const holder = `---
 apiVersion: v1
 kind: ConfigMap
@@ -97,9 +96,8 @@ data:
       volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 `
 
-// Mix is a Benchmark that does many things at once to the same objects, drawn
-// from r: base volumes at the start, workloads (or not), and then any of the
-// actions, each at a rate of its own.
+// Mix returns a random Benchmark, drawn from r, that acts concurrently on the same objects: base volumes at
+// the start, optional workloads, and any of the actions, each at its own rate.
 func Mix(r *rand.Rand, o MixOptions) string {
 	var actions, rates strings.Builder
 	fill := strings.NewReplacer("VSC", o.SnapshotClass, "SC", o.StorageClass, "SIZE", o.Size)
@@ -116,7 +114,7 @@ func Mix(r *rand.Rand, o MixOptions) string {
 	if workloads {
 		action("hold", first+"createObjSpec: {workload: holder, count: 2, vars: {storageClass: SC, size: SIZE}}")
 	}
-	for _, m := range mixable {
+	for _, m := range mixActions {
 		if o.Without[m.kind] || m.kind == "cluster" && !o.Cluster || m.kind == "workload" && !workloads || !there[m.needs] || r.IntN(2) == 0 {
 			continue
 		}
@@ -146,18 +144,16 @@ func mixedRate(r *rand.Rand, everyMs int) string {
 	return fmt.Sprintf("poissonRateSpec: {perSecond: %d}", max(1, 1000/everyMs))
 }
 
-// Accounts says of what ops made which is there, by name: created and not
-// deleted; and of what nobody can know it, since the op that made it, or the one
-// that was to remove it, did not succeed.
+// Accounts lists the objects that ops made, by name: those that exist (created and not deleted), and those
+// that may exist because their creation or deletion did not succeed.
 type Accounts struct {
 	Volumes, Snapshots, Groups                map[string]bool
 	MaybeVolumes, MaybeSnapshots, MaybeGroups map[string]bool
 	Members                                   map[string][]string // volumes of a group
 }
 
-// Account adds ops up, in the order of their ids. claim names the volume of a
-// workload; makes says what an action makes: "volume", "workload", "snapshot"
-// or "group".
+// Account evaluates ops in the order of their ids. claim names the volume of a workload; makes returns what
+// an action makes: "volume", "workload", "snapshot" or "group".
 func Account(ops []op.Op, makes func(action string) string, claim func(workload string) string) *Accounts {
 	a := &Accounts{Volumes: map[string]bool{}, Snapshots: map[string]bool{}, MaybeVolumes: map[string]bool{}, MaybeSnapshots: map[string]bool{},
 		Groups: map[string]bool{}, MaybeGroups: map[string]bool{}, Members: map[string][]string{}}

@@ -13,9 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// testParser: a script reads a file and nothing else, what it prints comes back
-// whole, how it fails is said with its own last words, and nothing of it stays,
-// in the record or on the platform.
+// testParser shows that a script reads only its file, that its output is returned whole, that a failure is
+// reported with its last lines, and that nothing of it remains in the bundle or on the platform.
 func testParser(t *testing.T, s *session) {
 	parser, ok := s.engine.(engine.Parser)
 	if !ok {
@@ -26,8 +25,8 @@ func testParser(t *testing.T, s *session) {
 		t.Fatal(err)
 	}
 	patience := 5 * time.Second
-	if s.target.Patience > 0 {
-		patience = s.target.Patience / 4 // a pod has to start, too
+	if s.target.Timeout > 0 {
+		patience = s.target.Timeout / 4 // a pod has to start, too
 	}
 	t.Run("scripts", func(t *testing.T) { testScripts(t, parser, file, patience) })
 	s.sink.mu.Lock()
@@ -38,7 +37,7 @@ func testParser(t *testing.T, s *session) {
 	}
 }
 
-// parse runs scripts of all kinds beside each other.
+// testScripts runs scripts of all kinds concurrently.
 func testScripts(t *testing.T, parser engine.Parser, file string, patience time.Duration) {
 	for i, tt := range []struct {
 		name, script, want string
@@ -69,7 +68,7 @@ echo beside the point >&2
 			}
 			defer cancel()
 			began := time.Now()
-			printed, err := parser.Parse(ctx, engine.Parsing{Name: "parse-" + string(rune('a'+i)), Script: engine.Script{Text: tt.script, Image: ToolsImage}, File: file})
+			printed, err := parser.Parse(ctx, engine.ParseRequest{Name: "parse-" + string(rune('a'+i)), Script: engine.Script{Text: tt.script, Image: ToolsImage}, File: file})
 			if took := time.Since(began); tt.killed && (took < patience || took > 2*patience+10*time.Second) {
 				t.Errorf("a script that does not end was ended after %v, of %v", took, patience)
 			}
@@ -88,5 +87,5 @@ echo beside the point >&2
 	}
 }
 
-// ToolsImage has a shell and the usual programs, where workloads have images.
+// ToolsImage has a shell and common programs, for platforms with images.
 const ToolsImage = "localhost/cnsbench-tools:test"

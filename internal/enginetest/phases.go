@@ -13,14 +13,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// phaseLength is long beside what a start takes on a busy machine.
+// phaseLength is long compared with a start on a busy machine.
 const phaseLength = 3 * time.Second
 
-// inPhases makes a workload whose container is there once for each script, each
-// in a phase of its own and with an output directory of its own. The last phase
-// has no end. What ends when it is asked to has long for it, as a busy machine may
-// need.
-func (s *session) inPhases(name string, scripts ...string) engine.Request {
+// phasedWorkload returns a workload with one container per script, each with its own phase and output
+// directory. The last phase has no end. The grace periods are long, as a busy machine may need them.
+func (s *session) phasedWorkload(name string, scripts ...string) engine.Request {
 	r := s.workload(name, script(scripts[0]), waits("main"))
 	p := &r.Workload.Pods[0]
 	for k, text := range scripts {
@@ -44,7 +42,7 @@ func (s *session) inPhases(name string, scripts ...string) engine.Request {
 	return r
 }
 
-// began lists the containers of an instance that have started, by name.
+// began returns the started containers of an instance, by name.
 func (s *session) began(name string) map[string]op.InstanceStart {
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
@@ -57,10 +55,10 @@ func (s *session) began(name string) map[string]op.InstanceStart {
 	return all
 }
 
-// testPhases: each container runs in its own part of the time, and is ended with
-// it, which is no failure; one that fails is.
+// testPhases shows that each container runs in its phase and is ended with it, which is no failure, and that
+// a container that fails fails its instance.
 func testPhases(t *testing.T, s *session) {
-	_, w := s.must(s.inPhases("p-0",
+	_, w := s.must(s.phasedWorkload("p-0",
 		`trap 'echo bye > /output/last; exit 128' TERM; while :; do sleep 0.05; done`,
 		`trap '' TERM; echo rude > /output/last; while :; do sleep 0.05; done`,
 		`echo quick > /output/last`))
@@ -68,7 +66,7 @@ func testPhases(t *testing.T, s *session) {
 	if err := s.engine.Release(t.Context(), "main", []string{"p-0"}, at); err != nil {
 		t.Fatal(err)
 	}
-	end := s.sink.await("p-0")
+	end := s.sink.waitEnd("p-0")
 	if !end.OK || len(end.Containers) != 3 {
 		t.Errorf("ended %+v, want OK and three containers", end)
 	}
@@ -88,12 +86,12 @@ func testPhases(t *testing.T, s *session) {
 	}
 	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
 
-	_, w = s.must(s.inPhases("f-0", `echo broken >&2; exit 3`, `sleep 1000`, `sleep 1000`))
+	_, w = s.must(s.phasedWorkload("f-0", `echo broken >&2; exit 3`, `sleep 1000`, `sleep 1000`))
 	at = s.clock.Now()
 	if err := s.engine.Release(t.Context(), "main", []string{"f-0"}, at); err != nil {
 		t.Fatal(err)
 	}
-	end = s.sink.await("f-0")
+	end = s.sink.waitEnd("f-0")
 	i := slices.IndexFunc(end.Containers, func(c op.ContainerEnd) bool { return c.ExitCode == 3 })
 	if end.OK || i < 0 || end.Containers[i].PhaseOver || !strings.Contains(end.Containers[i].Message, "broken") {
 		t.Errorf("ended %+v, want a failure of the first phase", end)
@@ -104,9 +102,9 @@ func testPhases(t *testing.T, s *session) {
 	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
 }
 
-// testPhasesAgain: what is made again joins in where the phases are by then.
-func testPhasesAgain(t *testing.T, s *session) {
-	_, w := s.must(s.inPhases("a-0", count, count, count))
+// testPhasesAfterRestart shows that a replaced pod continues with the current phase.
+func testPhasesAfterRestart(t *testing.T, s *session) {
+	_, w := s.must(s.phasedWorkload("a-0", count, count, count))
 	at := s.clock.Now()
 	if err := s.engine.Release(t.Context(), "main", []string{"a-0"}, at); err != nil {
 		t.Fatal(err)
@@ -120,7 +118,7 @@ func testPhasesAgain(t *testing.T, s *session) {
 	if err := s.engine.Stop(t.Context(), []string{"a-0"}, 10*time.Second); err != nil {
 		t.Error(err)
 	}
-	if end := s.sink.await("a-0"); !end.OK {
+	if end := s.sink.waitEnd("a-0"); !end.OK {
 		t.Errorf("ended %+v", end)
 	}
 	began := s.began("a-0")

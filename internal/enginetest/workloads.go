@@ -12,7 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// script is a container that runs a shell script with its volume at /data.
+// script returns a container that runs a shell script with its volume at /data.
 func script(text string) corev1.Container {
 	return corev1.Container{
 		Name: "main", Image: ToolsImage, Command: []string{"/bin/sh", "-c", text},
@@ -20,8 +20,7 @@ func script(text string) corev1.Container {
 	}
 }
 
-// workload is a pod of the given containers; the first may be made to wait or
-// be an init container by change.
+// workload returns a request for a pod with the container c, modified by change.
 func (s *session) workload(name string, c corev1.Container, change ...func(*engine.Workload)) engine.Request {
 	claim := s.claim(name + "-data")
 	w := engine.Workload{
@@ -56,8 +55,8 @@ func waits(group string) func(*engine.Workload) {
 	}
 }
 
-// testWorkload: init containers come first, the volume is where it should be,
-// environment and configuration arrive, outputs are complete.
+// testWorkload shows that init containers run first, that the volume, the environment and the configuration
+// are in place, and that outputs are complete.
 func testWorkload(t *testing.T, s *session) {
 	c := script(`set -e; test "$(cat /data/made)" = by-init; test "$WHO" = me; cat /etc/cfg/key > /output/out.txt; echo done >> /output/out.txt`)
 	c.Env = []corev1.EnvVar{{Name: "WHO", Value: "me"}}
@@ -78,7 +77,7 @@ func testWorkload(t *testing.T, s *session) {
 	if owner, ok := kinds[engine.VolumeObject]; !ok || owner != "w-0" {
 		t.Errorf("made %+v, want a volume owned by w-0", made)
 	}
-	if end := s.sink.await("w-0"); !end.OK {
+	if end := s.sink.waitEnd("w-0"); !end.OK {
 		t.Errorf("ended %+v", end)
 	}
 	if got := string(s.sink.output["w-0/main/output/out.txt"]); got != "value\ndone\n" {
@@ -87,18 +86,18 @@ func testWorkload(t *testing.T, s *session) {
 	s.must(engine.Request{Delete: &engine.Delete{Target: engine.Object{Kind: engine.WorkloadObject, Name: "w-0"}}})
 }
 
-// testOutputBound: a workload that writes more than is kept goes on as if it were,
-// and what is discarded is counted to the byte. stdout has a share of its own.
-func testOutputBound(t *testing.T, s *session) {
+// testOutputLimit shows that a workload that writes more than the limit continues normally, and that
+// discarded output is counted exactly. stdout has its own share.
+func testOutputLimit(t *testing.T, s *session) {
 	s.must(s.workload("w-0", script(`head -c 6000000 /dev/zero; head -c 5000000 /dev/zero > /output/big`)))
-	if end := s.sink.await("w-0"); !end.OK {
+	if end := s.sink.waitEnd("w-0"); !end.OK {
 		t.Errorf("ended %+v", end)
 	}
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
 	for name, want := range map[string]struct{ kept, written int }{
-		"stdout":     {mostOutput / 4, 6000000},
-		"output/big": {mostOutput * 3 / 4, 5000000},
+		"stdout":     {maxOutput / 4, 6000000},
+		"output/big": {maxOutput * 3 / 4, 5000000},
 	} {
 		kept, cut := len(s.sink.output["w-0/main/"+name]), int(s.sink.cut["w-0/main/"+name])
 		if kept != want.kept || cut != want.written-kept {
@@ -114,18 +113,18 @@ func keys(m map[string][]byte) (list []string) {
 	return list
 }
 
-// testExits: exit codes and signals are told apart, and a failing init
-// container fails the op with its message.
+// testExits shows that exit codes and signals are distinguished, and that a failing init container fails the
+// op with its message.
 func testExits(t *testing.T, s *session) {
 	s.must(s.workload("code-0", script("echo the-last-words >&2; exit 7")))
-	end := s.sink.await("code-0")
+	end := s.sink.waitEnd("code-0")
 	if end.OK || len(end.Containers) == 0 || end.Containers[len(end.Containers)-1].ExitCode != 7 {
 		t.Errorf("exit 7: %+v", end)
 	} else if m := end.Containers[len(end.Containers)-1].Message; !strings.Contains(m, "the-last-words") {
 		t.Errorf("message %q, want the last lines of the log", m)
 	}
 	s.must(s.workload("signal-0", script("kill -KILL $$$$"))) // $$ is Kubernetes' way to write $
-	end = s.sink.await("signal-0")
+	end = s.sink.waitEnd("signal-0")
 	if end.OK || len(end.Containers) == 0 || end.Containers[len(end.Containers)-1].Signal != "SIGKILL" {
 		t.Errorf("killed by SIGKILL, but ended %+v", end)
 	}
@@ -135,7 +134,7 @@ func testExits(t *testing.T, s *session) {
 	}
 }
 
-// testBarrier: containers that wait begin together at the instant released.
+// testBarrier shows that waiting containers start together at the instant of the release.
 func testBarrier(t *testing.T, s *session) {
 	names := []string{"b-0", "b-1", "b-2"}
 	for _, n := range names {
@@ -153,7 +152,7 @@ func testBarrier(t *testing.T, s *session) {
 		t.Fatal(err)
 	}
 	for _, n := range names {
-		if end := s.sink.await(n); !end.OK {
+		if end := s.sink.waitEnd(n); !end.OK {
 			t.Errorf("%s ended %+v", n, end)
 		}
 	}
@@ -170,7 +169,7 @@ func testBarrier(t *testing.T, s *session) {
 	}
 }
 
-// testStop: a workload that runs is ended, also one that ignores SIGTERM.
+// testStop shows that a running workload is ended, also one that ignores SIGTERM.
 func testStop(t *testing.T, s *session) {
 	s.must(s.workload("kind-0", script(`trap 'echo bye > /output/bye; exit 0' TERM; while :; do sleep 0.05; done`)))
 	s.must(s.workload("rude-0", script(`trap '' TERM; while :; do sleep 0.05; done`)))
@@ -182,8 +181,8 @@ func testStop(t *testing.T, s *session) {
 	if d := time.Since(begin); d > 10*time.Second {
 		t.Errorf("Stop took %v", d)
 	}
-	s.sink.await("kind-0")
-	s.sink.await("rude-0")
+	s.sink.waitEnd("kind-0")
+	s.sink.waitEnd("rude-0")
 	if got := string(s.sink.output["kind-0/main/output/bye"]); got != "bye\n" {
 		t.Errorf("output %q: Stop returned before the outputs were complete, or SIGTERM did not arrive", got)
 	}

@@ -1,6 +1,5 @@
-// Package machine reads how busy a Linux machine is, and with what: the CPU time
-// of all processes, what the hypervisor took, pressure and the run queue. It is
-// linked into the agent.
+// Package machine reads how busy a Linux machine is: the CPU time of all processes, steal time, pressure and
+// the run queue. It is linked into the agent.
 package machine
 
 import (
@@ -14,12 +13,11 @@ import (
 
 const (
 	procfs = "/proc"
-	// tickNanos is USER_HZ, which Linux fixes at 100 for all that user space sees.
+	// tickNanos is one tick of USER_HZ, which Linux fixes at 100 for user space.
 	tickNanos = int64(1e9 / 100)
 )
 
-// ID identifies this boot of this machine: it is the same in all of its
-// containers. It is empty where it cannot be read.
+// ID returns the boot ID of this machine, which all of its containers share; empty if it is not readable.
 func ID() string {
 	b, err := os.ReadFile(procfs + "/sys/kernel/random/boot_id")
 	if err != nil {
@@ -41,8 +39,7 @@ func Read() (op.MachineCounters, error) {
 	return c, err
 }
 
-// parseStat reads /proc/stat (proc(5)). Time of guests is part of user time, and
-// time of waiting for I/O is idle.
+// parseStat parses /proc/stat (proc(5)). Guest time is part of user time; I/O wait is idle.
 func parseStat(text string) (c op.MachineCounters, err error) {
 	for line := range strings.Lines(text) {
 		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -73,7 +70,7 @@ func parseStat(text string) (c op.MachineCounters, err error) {
 	return c, nil
 }
 
-// pressure is how long some task has waited for a resource; -1: unknown.
+// pressure returns how long some task has waited for a resource, in nanoseconds; -1: unknown.
 func pressure(of string) int64 {
 	b, err := os.ReadFile(procfs + "/pressure/" + of)
 	if err != nil {
@@ -82,7 +79,7 @@ func pressure(of string) int64 {
 	return parsePressure(string(b))
 }
 
-// parsePressure reads the line "some avg10=… total=MICROSECONDS".
+// parsePressure parses the line "some avg10=… total=MICROSECONDS".
 func parsePressure(text string) int64 {
 	line, _, _ := strings.Cut(text, "\n")
 	_, total, ok := strings.Cut(line, " total=")

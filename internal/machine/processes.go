@@ -11,40 +11,37 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// kthreadd is the process whose children are the kernel's own threads. One that
-// is seen at its place shows that the processes of the whole machine are.
+// kthreadd is the parent of the kernel's threads. Its presence shows that all processes of the machine are
+// visible.
 const kthreadd = 2
 
-// maxTop bounds how many processes a reading names.
+// maxTop bounds the processes that a reading names.
 const maxTop = 3
 
-// leastTop is what a process must use to be named.
-const leastTop = int64(10e6)
+// minTopCPU is the CPU time in nanoseconds from which a process is named.
+const minTopCPU = int64(10e6)
 
 var errHidden = errors.New("the processes of this machine are not visible here")
 
-// process is what /proc/PID/stat says of one; its CPU time has that of children
-// that have ended in it.
+// process has the used fields of /proc/PID/stat; its CPU time includes reaped children.
 type process struct {
 	pid, parent int
 	name        string
 	cpu         int64
 }
 
-// Processes tells the CPU time of a run from that of all others. It is not safe
-// for concurrent use.
+// Processes separates the CPU time of a run from that of all other processes. It is not safe for concurrent
+// use.
 type Processes struct {
-	roots []int // whose descendants, and they themselves, are the run's
+	roots []int // the run's processes: these and their descendants
 	last  map[int]process
 	other int64
 }
 
-// NewProcesses counts for the run what processes of these PIDs and their
-// descendants use.
+// NewProcesses counts the processes with these PIDs and their descendants as the run's.
 func NewProcesses(roots ...int) *Processes { return &Processes{roots: roots} }
 
-// Read reads all processes once. It fails where not all are visible, as in a
-// container or with hidepid.
+// Read reads all processes once. It fails if not all are visible, as in a container or with hidepid.
 func (p *Processes) Read() (op.MachineUse, error) {
 	all, err := list(procfs)
 	if err != nil {
@@ -53,9 +50,8 @@ func (p *Processes) Read() (op.MachineUse, error) {
 	return p.account(all), nil
 }
 
-// account adds up what was used since the reading before. A process that has ended
-// is counted with its parent, which has waited for it: the sum over all others
-// loses only processes that were not waited for.
+// account adds the CPU time since the previous reading. An ended process is counted with the parent that
+// reaped it, so the sum over all others misses only unreaped processes.
 func (p *Processes) account(all map[int]process) op.MachineUse {
 	own := descendants(all, p.roots)
 	var use op.MachineUse
@@ -70,7 +66,7 @@ func (p *Processes) account(all map[int]process) op.MachineUse {
 			before = x
 		}
 		rise += x.cpu - before.cpu
-		if d := x.cpu - before.cpu; known && d >= leastTop {
+		if d := x.cpu - before.cpu; known && d >= minTopCPU {
 			use.Top = append(use.Top, op.ProcessUse{PID: pid, Name: x.name, CPUNanos: d})
 		}
 	}
@@ -79,7 +75,7 @@ func (p *Processes) account(all map[int]process) op.MachineUse {
 			rise -= x.cpu // its parent has it now
 		}
 	}
-	p.last = others(all, own)
+	p.last = withoutRun(all, own)
 	p.other += max(0, rise)
 	use.OtherNanos = p.other
 	slices.SortFunc(use.Top, func(a, b op.ProcessUse) int {
@@ -89,7 +85,7 @@ func (p *Processes) account(all map[int]process) op.MachineUse {
 	return use
 }
 
-func others(all map[int]process, own map[int]bool) map[int]process {
+func withoutRun(all map[int]process, own map[int]bool) map[int]process {
 	m := make(map[int]process, len(all))
 	for pid, x := range all {
 		if !own[pid] {
@@ -99,7 +95,7 @@ func others(all map[int]process, own map[int]bool) map[int]process {
 	return m
 }
 
-// descendants are the roots and all below them.
+// descendants returns the roots and all processes below them.
 func descendants(all map[int]process, roots []int) map[int]bool {
 	own := make(map[int]bool, len(roots))
 	for _, r := range roots {
@@ -125,7 +121,7 @@ func descendants(all map[int]process, roots []int) map[int]bool {
 	return own
 }
 
-// list reads the processes in user space.
+// list reads the user space processes.
 func list(proc string) (map[int]process, error) {
 	dir, err := os.Open(proc)
 	if err != nil {
@@ -161,9 +157,8 @@ func list(proc string) (map[int]process, error) {
 	return all, nil
 }
 
-// parseProcess reads /proc/PID/stat (proc(5)): fields 4 and 14 to 17 are the
-// parent, and the user and system time of the process and of its ended children.
-// The name is in parentheses and may have any character.
+// parseProcess parses /proc/PID/stat (proc(5)): fields 4 and 14 to 17 are the parent, and the user and system
+// time of the process and of its reaped children. The name in parentheses may contain any character.
 func parseProcess(b []byte) (x process, ok bool) {
 	left, right := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if left < 0 || right < left {

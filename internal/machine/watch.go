@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	every = time.Second
-	// pause bounds the cost of reading all processes: until the next time that many
-	// times the duration of the last must have passed, but at most maxPause. On a
-	// loaded machine most of that duration is waiting.
-	pause    = 200
-	maxPause = 2 * time.Second
+	readInterval = time.Second
+	// processesPause bounds the cost of reading all processes: the next reading is at least that many times
+	// the duration of the last one later, but at most maxPause. On a loaded machine most of that duration is
+	// waiting.
+	processesPause = 200
+	maxPause       = 2 * time.Second
 )
 
-// Watch reads this machine each second until ctx ends, and once more then. roots
-// are processes, beside this one, whose descendants belong to the run. keep is
-// called from one goroutine at a time. An error says that there are no readings.
+// Watch reads this machine once a second until ctx ends, and once more then. roots are processes, besides
+// this one, whose descendants belong to the run. keep is called from one goroutine at a time. An error means
+// that there are no readings.
 func Watch(ctx context.Context, clock op.Clock, roots []int, keep func(op.Machine)) error {
 	w := watcher{clock: clock, id: ID(), processes: NewProcesses(append(roots, os.Getpid())...), keep: keep}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(readInterval)
 	defer tick.Stop()
 	for {
 		if err := w.read(); err != nil {
@@ -40,8 +40,8 @@ func Watch(ctx context.Context, clock op.Clock, roots []int, keep func(op.Machin
 type watcher struct {
 	clock     op.Clock
 	id        string
-	processes *Processes // nil where they cannot be read
-	next      time.Time  // when they are read again
+	processes *Processes // nil if they are not readable
+	next      time.Time  // time of the next reading of them
 	keep      func(op.Machine)
 }
 
@@ -57,7 +57,7 @@ func (w *watcher) read() error {
 			w.processes = nil
 		} else {
 			m.Use = &use
-			w.next = began.Add(min(maxPause, pause*time.Since(began)))
+			w.next = began.Add(min(maxPause, processesPause*time.Since(began)))
 		}
 	}
 	w.keep(m)

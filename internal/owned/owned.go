@@ -1,9 +1,7 @@
-// Package owned says what belongs to a run, so that a clean-up acts on nothing
-// else. A ledger only lists what may have to be removed: it is a file like any
-// other, and whoever wrote it may have entered anything. What is removed is
-// derived from the run's Identity, carries the identity's nonce since it was
-// made, and belongs to the user who cleans up. docs/design/cleanup.md says how
-// each kind of thing is recognized.
+// Package owned identifies what belongs to a run, so that a clean-up removes nothing else. A ledger only
+// lists what may have to be removed, and its content is not trusted. Everything removed is derived from the
+// run's Identity, carries the identity's nonce since it was made, and belongs to the user who cleans up.
+// docs/design/cleanup.md describes how each kind of object is recognised.
 package owned
 
 import (
@@ -24,40 +22,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Identity names a run and where it may make things. It is in run.json from the
-// run's first moment on.
+// Identity names a run and its directories. It is in run.json from the start of the run.
 type Identity struct {
 	RunID string `json:"runID"`
-	// Nonce is drawn for the run and known to nobody before: marks in
-	// directories and processes' environments carry it.
+	// Nonce is drawn for the run; marks in directories and environments of processes carry it.
 	Nonce string `json:"nonce"`
-	// Scratch and Storage are directories: the run's own, and the one below
-	// which our CSI drivers keep volumes, in a directory named after the run.
+	// Scratch is the run's own directory. Storage is the directory below which built-in CSI drivers keep
+	// volumes, in a directory named after the run.
 	Scratch string `json:"scratch,omitempty"`
 	Storage string `json:"storage,omitempty"`
-	// Endpoint is the socket of a driver that the run did not start.
+	// Endpoint is the socket of an external driver.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Namespace and Server are where a run on a cluster made its objects.
+	// Namespace and Server are the place of the run's objects on a cluster.
 	Namespace string `json:"namespace,omitempty"`
 	Server    string `json:"server,omitempty"`
 }
 
-// Refusal is an error that leaves something alone: it cannot be proved to belong
-// to the run.
+// Refusal is the error for something that cannot be proved to belong to the run and is left alone.
 type Refusal struct{ Why string }
 
-// Error says why.
 func (r *Refusal) Error() string { return "left alone: " + r.Why }
 
-// Refuse makes a Refusal.
+// Refuse returns a Refusal.
 func Refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
 const (
-	// MarkFile is the file in a directory of a run that says whose it is.
+	// MarkFile is the file in a directory of a run that identifies the run.
 	MarkFile = ".cnsbench-run"
-	// Variable is the environment variable of a run's processes; agents do not hand it on.
+	// Variable is the environment variable of a run's processes; agents do not pass it on.
 	Variable = "CNSBENCH_AGENT_RUN"
-	// scratchPrefix comes before the run's id in the name of its scratch directory.
+	// scratchPrefix precedes the run's id in the name of its scratch directory.
 	scratchPrefix = "cnsbench-"
 	nonceBytes    = 16
 )
@@ -71,7 +65,7 @@ func New(runID string) Identity {
 
 var runIDs = regexp.MustCompile(`^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$`)
 
-// Check refuses an identity that no run has: then nothing can be proved.
+// Check refuses an invalid identity, with which nothing can be proved.
 func (id *Identity) Check() error {
 	switch {
 	case id.RunID == "" || id.Nonce == "":
@@ -84,11 +78,10 @@ func (id *Identity) Check() error {
 	return nil
 }
 
-// names are those of namespaces.
+// names matches names of namespaces.
 var names = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// OnCluster refuses an identity that does not say where on which cluster its run
-// made its objects.
+// OnCluster refuses an identity without the cluster and the namespace of its run.
 func (id *Identity) OnCluster() error {
 	if err := id.Check(); err != nil {
 		return err
@@ -100,17 +93,17 @@ func (id *Identity) OnCluster() error {
 	return nil
 }
 
-// proofBytes leaves the value of a label short.
+// proofBytes keeps the value of a label short.
 const proofBytes = 16
 
-// Proof is what the objects of a run carry on a cluster. It is a digest of the
-// nonce, so that those who may read the objects do not learn the nonce.
+// Proof is the label value of the run's objects on a cluster: a digest of the nonce, so that readers of the
+// objects do not learn the nonce.
 func (id *Identity) Proof() string {
 	sum := sha256.Sum256([]byte(id.text()))
 	return hex.EncodeToString(sum[:proofBytes])
 }
 
-// CheckRunID refuses what no run is called.
+// CheckRunID refuses an invalid run id.
 func CheckRunID(runID string) error {
 	if !runIDs.MatchString(runID) {
 		return Refuse("%q is not the id of a run", runID)
@@ -118,7 +111,7 @@ func CheckRunID(runID string) error {
 	return nil
 }
 
-// ScratchName is the name of the scratch directory of a run.
+// ScratchName returns the name of the scratch directory of a run.
 func ScratchName(runID string) string { return scratchPrefix + runID }
 
 // OwnsScratch refuses a scratch directory that is not named after the run.
@@ -133,7 +126,7 @@ func (id *Identity) OwnsScratch() error {
 	return nil
 }
 
-// StorageDir is where our drivers keep the volumes of this run, below Storage.
+// StorageDir returns the directory below Storage in which built-in drivers keep this run's volumes.
 func (id *Identity) StorageDir() (string, error) {
 	if err := id.Check(); err != nil {
 		return "", err
@@ -144,10 +137,10 @@ func (id *Identity) StorageDir() (string, error) {
 	return filepath.Join(id.Storage, id.RunID), nil
 }
 
-// text is what a mark says.
+// text is the content of a mark.
 func (id *Identity) text() string { return id.RunID + " " + id.Nonce + "\n" }
 
-// Make makes a directory, whose parent exists, and marks it.
+// Make creates a directory, whose parent exists, and marks it.
 func (id *Identity) Make(dir string, mode fs.FileMode) error {
 	if err := os.Mkdir(dir, mode); err != nil {
 		return err
@@ -155,7 +148,7 @@ func (id *Identity) Make(dir string, mode fs.FileMode) error {
 	return id.Mark(dir)
 }
 
-// Mark writes the identity into a directory that the run has just made.
+// Mark writes the identity into a directory that the run has just created.
 func (id *Identity) Mark(dir string) error {
 	f, err := os.OpenFile(filepath.Join(dir, MarkFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -165,9 +158,8 @@ func (id *Identity) Mark(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Owns refuses a directory that this run did not make: it is not marked with the
-// identity, or it, or the mark, belongs to another user. One that does not exist
-// is none of others, and no error.
+// Owns refuses a directory that this run did not make: it is not marked with the identity, or it, or the
+// mark, belongs to another user. A missing directory is no error.
 func (id *Identity) Owns(dir string) error {
 	root, err := id.open(dir)
 	if root != nil {
@@ -179,8 +171,8 @@ func (id *Identity) Owns(dir string) error {
 	return err
 }
 
-// open opens a directory of the run; the error is fs.ErrNotExist if it is gone.
-// What is done through the result cannot leave that directory.
+// open opens a directory of the run; the error is fs.ErrNotExist if it is missing. Operations on the result
+// cannot leave the directory.
 func (id *Identity) open(dir string) (*os.Root, error) {
 	if err := id.Check(); err != nil {
 		return nil, err
@@ -199,13 +191,13 @@ func (id *Identity) open(dir string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := id.proves(root, before, dir); err != nil {
+	if err := id.verify(root, before, dir); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return root, nil
 }
 
-func (id *Identity) proves(root *os.Root, before fs.FileInfo, dir string) error {
+func (id *Identity) verify(root *os.Root, before fs.FileInfo, dir string) error {
 	now, err := root.Stat(".")
 	if err != nil {
 		return err
@@ -213,12 +205,12 @@ func (id *Identity) proves(root *os.Root, before fs.FileInfo, dir string) error 
 	if !os.SameFile(before, now) {
 		return Refuse("%s was exchanged while it was looked at", dir)
 	}
-	if err := ours(now, dir); err != nil {
+	if err := checkOwner(now, dir); err != nil {
 		return err
 	}
 	f, err := root.OpenFile(MarkFile, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return id.emptyIsOurs(root, dir)
+		return id.checkUnmarked(root, dir)
 	}
 	if err != nil {
 		return Refuse("%s: its mark cannot be read: %v", dir, err)
@@ -231,7 +223,7 @@ func (id *Identity) proves(root *os.Root, before fs.FileInfo, dir string) error 
 	if !info.Mode().IsRegular() {
 		return Refuse("%s: its mark is not a file", dir)
 	}
-	if err := ours(info, filepath.Join(dir, MarkFile)); err != nil {
+	if err := checkOwner(info, filepath.Join(dir, MarkFile)); err != nil {
 		return err
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 1<<10))
@@ -240,7 +232,7 @@ func (id *Identity) proves(root *os.Root, before fs.FileInfo, dir string) error 
 	}
 	// The run was killed before it had written the mark.
 	if len(text) == 0 {
-		return id.onlyMark(root, dir)
+		return id.checkEmptyMark(root, dir)
 	}
 	if string(text) != id.text() {
 		return Refuse("%s carries the mark of another run", dir)
@@ -248,9 +240,9 @@ func (id *Identity) proves(root *os.Root, before fs.FileInfo, dir string) error 
 	return nil
 }
 
-// emptyIsOurs: a run may be killed between making a directory and marking it. To
-// remove an empty one destroys nothing.
-func (id *Identity) emptyIsOurs(root *os.Root, dir string) error {
+// checkUnmarked accepts an empty directory: a run may be killed between creating and marking it, and removing
+// it destroys nothing.
+func (id *Identity) checkUnmarked(root *os.Root, dir string) error {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return err
@@ -261,7 +253,7 @@ func (id *Identity) emptyIsOurs(root *os.Root, dir string) error {
 	return nil
 }
 
-func (id *Identity) onlyMark(root *os.Root, dir string) error {
+func (id *Identity) checkEmptyMark(root *os.Root, dir string) error {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return err
@@ -272,8 +264,8 @@ func (id *Identity) onlyMark(root *os.Root, dir string) error {
 	return nil
 }
 
-// ours refuses what belongs to another user.
-func ours(info fs.FileInfo, path string) error {
+// checkOwner refuses files of another user.
+func checkOwner(info fs.FileInfo, path string) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || int(st.Uid) != os.Geteuid() {
 		return Refuse("%s belongs to another user: clean up as the user who ran it", path)
@@ -281,10 +273,9 @@ func ours(info fs.FileInfo, path string) error {
 	return nil
 }
 
-// RemoveAll removes a directory of the run with all in it, its mark last, so that
-// it can be repeated. It follows no symbolic link, and refuses as Owns does. One
-// that does not exist is no error. The caller makes sure that nothing is mounted
-// in it.
+// RemoveAll removes a directory of the run with its content, the mark last, so that it can be repeated. It
+// follows no symbolic link, and refuses as Owns does. A missing directory is no error. The caller ensures
+// that nothing is mounted in it.
 func (id *Identity) RemoveAll(dir string) error {
 	root, err := id.open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -293,14 +284,14 @@ func (id *Identity) RemoveAll(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(empty(root), root.Close()); err != nil {
+	if err := errors.Join(removeContents(root), root.Close()); err != nil {
 		return err
 	}
 	return ignoreMissing(os.Remove(dir))
 }
 
-// empty removes what a directory holds; the mark goes only when all else is gone.
-func empty(root *os.Root) error {
+// removeContents removes the content of a directory, the mark only after everything else.
+func removeContents(root *os.Root) error {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	for _, e := range entries {
 		if e.Name() != MarkFile {
@@ -313,8 +304,7 @@ func empty(root *os.Root) error {
 	return ignoreMissing(root.Remove(MarkFile))
 }
 
-// Unmounted is an error that lists the mounts below a directory, which its removal
-// would reach into.
+// Unmounted fails with a list of the mounts below a directory, if any, which its removal would reach into.
 func Unmounted(dir string) error {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -333,8 +323,8 @@ func Unmounted(dir string) error {
 	return fmt.Errorf("still mounted: %s; unmount by hand", strings.Join(found, ", "))
 }
 
-// Marked refuses a directory that no run of that id, whatever its nonce, has
-// marked: for a clean-up of a directory that its user names.
+// Marked refuses a directory without a mark of a run with that id, whatever its nonce; for the clean-up of a
+// directory named by the user.
 func Marked(dir, runID string) error {
 	text, err := os.ReadFile(filepath.Join(dir, MarkFile))
 	nonce, ok := strings.CutPrefix(strings.TrimSpace(string(text)), runID+" ")
@@ -345,8 +335,7 @@ func Marked(dir, runID string) error {
 	return id.Owns(dir)
 }
 
-// RemoveMarked removes a directory in which nothing is but its mark, and leaves
-// any other as it is.
+// RemoveMarked removes a directory that contains only its mark, and keeps any other.
 func RemoveMarked(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) > 1 || len(entries) == 1 && entries[0].Name() != MarkFile {
@@ -362,12 +351,11 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Environment is the variable that the run's processes have in their environment.
+// Environment returns the variable of the run's processes, as NAME=value.
 func (id *Identity) Environment() string { return Variable + "=" + id.RunID + "." + id.Nonce }
 
-// OwnsProcess refuses a process that this run did not start: the variable is
-// missing in the environment that it was started with, or it is another user's.
-// The caller holds the process (a pidfd), so that the pid is not used again.
+// OwnsProcess refuses a process that this run did not start: the variable is missing in its initial
+// environment, or it is another user's. The caller holds a pidfd, so that the PID is not reused.
 func (id *Identity) OwnsProcess(pid int) error {
 	if err := id.Check(); err != nil {
 		return err
@@ -377,7 +365,7 @@ func (id *Identity) OwnsProcess(pid int) error {
 	if err != nil {
 		return err
 	}
-	if err := ours(info, "process "+fmt.Sprint(pid)); err != nil {
+	if err := checkOwner(info, "process "+fmt.Sprint(pid)); err != nil {
 		return err
 	}
 	environment, err := os.ReadFile(dir + "/environ")

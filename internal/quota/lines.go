@@ -1,39 +1,37 @@
 package quota
 
-// What lines for people may take of a log, each counted with what stands around it
-// there.
+// Limits of log lines in bytes, including the overhead per line.
 const (
-	// OneSource is for the lines of one source, in bytes.
+	// OneSource is the limit for one source.
 	OneSource = 1 << 20
-	// AllSources is for those of a run.
+	// AllSources is the limit for a run.
 	AllSources = 64 << 20
 
-	lineCost = 64
+	lineOverhead = 64
 )
 
-// Lines bounds lines for people. It is not safe for concurrent use.
+// Lines bounds log lines. It is not safe for concurrent use.
 type Lines struct {
-	room int64
+	left int64
 	full bool
 }
 
-// NewLines has room for so many bytes.
-func NewLines(room int64) *Lines { return &Lines{room: room} }
+// NewLines returns Lines for a number of bytes.
+func NewLines(room int64) *Lines { return &Lines{left: room} }
 
-// Full says whether no line is taken any more.
+// Full reports whether no further line is accepted.
 func (l *Lines) Full() bool { return l.full }
 
-// Take says whether there is room for a line; last that this is the first for
-// which there is none.
+// Take reports whether a line is accepted; last marks the first line that is not.
 func (l *Lines) Take(line string) (ok, last bool) {
 	if l.full {
 		return false, false
 	}
-	cost := int64(len(line)) + lineCost
-	if cost > l.room {
+	cost := int64(len(line)) + lineOverhead
+	if cost > l.left {
 		l.full = true
 		return false, true
 	}
-	l.room -= cost
+	l.left -= cost
 	return true, false
 }

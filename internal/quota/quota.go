@@ -1,21 +1,20 @@
-// Package quota bounds what workloads write, at its source and again where it is
-// kept. It is arithmetic alone.
+// Package quota bounds the output of workloads, at its source and where it is stored. It is pure arithmetic.
 package quota
 
 import "sync"
 
-// Names of the two files that a program writes by being run.
+// Names of a program's standard output and standard error.
 const (
 	Stdout = "stdout"
 	Stderr = "stderr"
 )
 
-// logShare is the part of a Quota that stdout may take, and stderr another: at
-// least half is left for the files that measurements are in.
-const logShare = 4
+// logFraction is the part of a Quota (1/4) that stdout may take, and stderr another: at least half remains
+// for files with measurements.
+const logFraction = 4
 
-// Quota is a number of bytes for the files of one source. The zero value has no
-// bound. It is safe for concurrent use.
+// Quota is a number of bytes for the files of one source. The zero value has no bound. It is safe for
+// concurrent use.
 type Quota struct {
 	limit int64
 
@@ -24,13 +23,13 @@ type Quota struct {
 	logs map[string]int64 // of used, by stdout and stderr
 }
 
-// New is a Quota of so many bytes; 0 or less: without a bound.
+// New returns a Quota of limit bytes; 0 or less: no bound.
 func New(limit int64) *Quota {
 	return &Quota{limit: max(0, limit), logs: map[string]int64{}}
 }
 
-// Take takes n bytes of a file and returns how many of them there is room for.
-// Once that is fewer than n, there is no room for more of that file.
+// Take takes n bytes of a file and returns how many are accepted. Once that is less than n, no further bytes
+// of the file are.
 func (q *Quota) Take(file string, n int) int {
 	if q.limit == 0 {
 		return n
@@ -40,7 +39,7 @@ func (q *Quota) Take(file string, n int) int {
 	room := q.limit - q.used
 	isLog := file == Stdout || file == Stderr
 	if isLog {
-		room = min(room, q.limit/logShare-q.logs[file])
+		room = min(room, q.limit/logFraction-q.logs[file])
 	}
 	n = int(min(int64(n), max(0, room)))
 	q.used += int64(n)

@@ -100,7 +100,7 @@ func (r *runner) parseByScript(list []parsing) {
 			defer func() { <-free }()
 			ctx, cancel := context.WithTimeoutCause(r.hard, parseWithin, fmt.Errorf("it took longer than %v", parseWithin))
 			defer cancel()
-			answers[i].printed, answers[i].err = parser.Parse(ctx, engine.Parsing{
+			answers[i].printed, answers[i].err = parser.Parse(ctx, engine.ParseRequest{
 				Name: fmt.Sprintf("parse-%d", i), Script: engine.Script{Text: p.output.Script, Image: p.output.Image},
 				File: filepath.Join(r.RawDir, p.instance, p.container, p.file),
 			})

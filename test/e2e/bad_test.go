@@ -231,7 +231,7 @@ var badDrivers = []badCase{
 	{name: "errors under a rate", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {error: 100% INTERNAL}}"`), code: 0, state: "complete", says: []string{"Internal"}, want: map[string]int{"error": 5}},
 	{name: "cannot be trusted", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {error: 100% INTERNAL}}"`), args: []string{"--strict"}, code: 4, state: "complete", says: []string{"invalid", "failedOps"}, want: map[string]int{"error": 5}},
 	{name: "delays of nothing known", file: atRate + class("null", `inject: "rpcs: {NoSuchCall: {delay: 1s}}"`), code: 2, state: "failed", says: []string{"did not start", "NoSuchCall"}},
-	{name: "capacity exhausted at the start", file: atStart + class("null", `capacity: 2Gi`), code: 2, state: "failed", says: []string{"v-", "ResourceExhausted", "0 are left"}, want: map[string]int{"ok": 2, "error": 1}},
+	{name: "capacity exhausted at the start", file: atStart + class("null", `capacity: 2Gi`), code: 2, state: "failed", says: []string{"v-", "ResourceExhausted", "0 available"}, want: map[string]int{"ok": 2, "error": 1}},
 	{name: "capacity exhausted under a rate", file: atRate + class("null", `capacity: 2Gi`), code: 0, state: "complete", says: []string{"ResourceExhausted"}, want: map[string]int{"ok": 2, "error": 3}},
 	{name: "objective missed", file: atRate + "  slos: [{name: fast, expr: 'p50(v.ready) < duration(\"1ns\")'}]\n" + class("null"), code: 3, state: "complete", says: []string{"fast"}, want: map[string]int{"ok": 5}},
 	{name: "objective on too few values", file: atRate +
@@ -253,7 +253,7 @@ var badDrivers = []badCase{
 }
 
 func diesInMidRun(backend string) []string {
-	return []string{"CSI driver " + backend, "ended in mid-run", "killed"}
+	return []string{"CSI driver " + backend, "ended during the run", "killed"}
 }
 
 func deadSocket(b *box) []string {

@@ -231,7 +231,7 @@ func TestForeignDriverDies(t *testing.T) {
 	})
 	f.process.kill()
 	r := l.wait().wants(t, 2)
-	if s, _ := b.readable(b.bundle()); s.State != "failed" || !strings.Contains(s.Reason, "does not answer any more") {
+	if s, _ := b.readable(b.bundle()); s.State != "failed" || !strings.Contains(s.Reason, "stopped responding") {
 		t.Errorf("state %q, reason %q\n%v", s.State, s.Reason, r)
 	}
 }

@@ -230,7 +230,7 @@ func mountProc(log func(string)) error {
 	if err == nil {
 		return nil
 	}
-	log(fmt.Sprintf("using the host's /proc: mounting a new one failed: %v", err))
+	log(fmt.Sprintf("/proc is the host's: mounting a new one failed: %v", err))
 	fd, err := clone(hostRoot + "/proc")
 	if err != nil {
 		return fmt.Errorf("bind /proc into the new root: %w", err)

@@ -96,13 +96,13 @@ func TestConformance(t *testing.T) {
 					own.Namespace, own.Server = ns, config.Host
 					return New(Options{Config: config, Namespace: ns, Image: productImage(), Identity: own})
 				},
-				StorageClass:  storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: tt.class}},
-				SnapshotClass: engine.SnapshotClass{Name: snapshotClass(tt.class)},
-				Unobserved:    map[string]bool{op.Published: true, op.Unpublished: true, op.Staged: true, op.Attached: tt.detached, op.Detached: tt.detached},
-				Forgets:       tt.forgets,
-				Modification:  map[string]string{"freezeHold": "1ms"},
-				NeedsAll:      true, Shared: tt.shared,
-				Patience: 2 * time.Minute, Size: "320Mi", Skip: tt.skip,
+				StorageClass:    storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: tt.class}},
+				SnapshotClass:   engine.SnapshotClass{Name: snapshotClass(tt.class)},
+				Unobserved:      map[string]bool{op.Published: true, op.Unpublished: true, op.Staged: true, op.Attached: tt.detached, op.Detached: tt.detached},
+				DetachLosesData: tt.forgets,
+				Modification:    map[string]string{"freezeHold": "1ms"},
+				NeedsAll:        true, Shared: tt.shared,
+				Timeout: 2 * time.Minute, Size: "320Mi", Skip: tt.skip,
 				Leaks: func(t *testing.T) []string {
 					return slices.DeleteFunc(leaks(t, client, ns), func(left string) bool { return strings.HasPrefix(left, core.VolumeAttributesClasses.Resource) })
 				},

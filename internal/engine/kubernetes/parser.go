@@ -38,7 +38,7 @@ var _ engine.Parser = (*Engine)(nil)
 
 // Parse runs a script in a pod; see engine.Parser. Its agent fetches script and file from the
 // runner and returns the output, so that they need not fit into API objects.
-func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
+func (e *Engine) Parse(ctx context.Context, p engine.ParseRequest) ([]byte, error) {
 	if e.Agents == nil || e.Tracker == nil {
 		return nil, engine.Errorf("NotOpen", "the engine was not opened: no parser is run")
 	}
@@ -162,7 +162,7 @@ func (r *parserRun) remove(ctx context.Context) error {
 
 // parserPod returns a pod that meets the restricted Pod Security Standard, whatever user the image
 // has.
-func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *corev1.Pod {
+func (e *Engine) parserPod(ctx context.Context, p engine.ParseRequest, size int64) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", p.Name)}
 	no := false
 	scratch := func(name string, limit resource.Quantity) corev1.Volume {

@@ -23,14 +23,14 @@ var actions = map[op.Kind]action{
 	op.Snapshot: {do: (*Engine).takeSnapshots, offered: offersSnapshots},
 	op.Restore:  {do: (*Engine).createVolume, offered: offersSnapshots},
 	op.Clone: {do: (*Engine).createVolume, offered: func(d *driver) bool {
-		return d.controls[csi.ControllerServiceCapability_RPC_CLONE_VOLUME]
+		return d.controllerCaps[csi.ControllerServiceCapability_RPC_CLONE_VOLUME]
 	}},
 	op.Resize: {do: (*Engine).resize, offered: func(d *driver) bool {
-		return d.controls[csi.ControllerServiceCapability_RPC_EXPAND_VOLUME] ||
-			d.nodes[csi.NodeServiceCapability_RPC_EXPAND_VOLUME]
+		return d.controllerCaps[csi.ControllerServiceCapability_RPC_EXPAND_VOLUME] ||
+			d.nodeCaps[csi.NodeServiceCapability_RPC_EXPAND_VOLUME]
 	}},
 	op.Modify: {do: makesNothing((*Engine).modify), offered: func(d *driver) bool {
-		return d.controls[csi.ControllerServiceCapability_RPC_MODIFY_VOLUME]
+		return d.controllerCaps[csi.ControllerServiceCapability_RPC_MODIFY_VOLUME]
 	}},
 	op.Reattach: {do: makesNothing((*Engine).reattach)},
 	op.Rollout:  {do: makesNothing((*Engine).rollout)},
@@ -46,7 +46,7 @@ func makesNothing(do func(*Engine, context.Context, engine.Request, *op.Trace) e
 }
 
 func offersSnapshots(d *driver) bool {
-	return d.controls[csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT]
+	return d.controllerCaps[csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT]
 }
 
 // Capabilities of a single machine. What a driver offers is known after Open.

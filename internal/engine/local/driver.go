@@ -35,47 +35,47 @@ import (
 )
 
 const (
-	ourSuffix = ".csi.cnsbench.dev"
-	// optionPrefix marks StorageClass parameters that are options of our
-	// driver's process and not of a volume.
+	builtinSuffix = ".csi.cnsbench.dev"
+	// optionPrefix marks StorageClass parameters that are options of a built-in driver's process, not of a
+	// volume.
 	optionPrefix = "driver.cnsbench.dev/"
-	// reservedPrefix marks parameters that the provisioner sidecar eats.
+	// reservedPrefix marks parameters for the provisioner sidecar.
 	reservedPrefix = "csi.storage.k8s.io/"
 
 	driverStart = 60 * time.Second // mkfs of a pool on a slow disk
 	driverStop  = 15 * time.Second
 )
 
-// driver is a connection to one CSI driver and, when it is ours, its process.
+// driver is a connection to one CSI driver and, for a built-in one, its process.
 type driver struct {
 	engine  *Engine
 	name    string // provisioner
-	backend string // of ours; empty: somebody else's
+	backend string // of a built-in driver; empty: external
 	socket  string
 	baseDir string
 
-	conn       *grpc.ClientConn
-	identity   csi.IdentityClient
-	controller csi.ControllerClient
-	nodeClient csi.NodeClient
-	groups     csi.GroupControllerClient
-	info       *csi.GetPluginInfoResponse
-	nodeID     string
-	controls   map[csi.ControllerServiceCapability_RPC_Type]bool
-	nodes      map[csi.NodeServiceCapability_RPC_Type]bool
-	grouping   bool
+	conn           *grpc.ClientConn
+	identity       csi.IdentityClient
+	controller     csi.ControllerClient
+	nodeClient     csi.NodeClient
+	groups         csi.GroupControllerClient
+	info           *csi.GetPluginInfoResponse
+	nodeID         string
+	controllerCaps map[csi.ControllerServiceCapability_RPC_Type]bool
+	nodeCaps       map[csi.NodeServiceCapability_RPC_Type]bool
+	grouping       bool
 
-	process *os.Process
-	exited  chan struct{}
-	exit    error
-	stderr  tail
-	closing sync.Once
-	stopped chan struct{} // closed when we ask it to end: its end is no fault then
-	listens atomic.Bool   // it has started: its end before is the failure of that
-	silent  atomic.Bool   // a call found nobody: Lost asks again
+	process     *os.Process
+	exited      chan struct{}
+	exitErr     error
+	stderr      tail
+	closing     sync.Once
+	stopped     chan struct{} // closed when the driver is asked to end, after which its exit is no failure
+	listening   atomic.Bool   // it has started; an earlier exit is a failed start
+	unavailable atomic.Bool   // a call returned Unavailable: Lost probes again
 }
 
-// openDrivers makes a driver for every provisioner that a StorageClass names.
+// openDrivers opens a driver for every provisioner of a StorageClass.
 func (e *Engine) openDrivers(ctx context.Context) error {
 	options, err := e.driverOptions()
 	if err != nil {
@@ -90,20 +90,20 @@ func (e *Engine) openDrivers(ctx context.Context) error {
 			}
 		}
 		if err := d.connect(ctx); err != nil {
-			return fmt.Errorf("%s: %w", d.title(), d.why(err))
+			return fmt.Errorf("%s: %w", d.title(), d.withProcessState(err))
 		}
 	}
 	return nil
 }
 
-// Processes has that of a driver which serves a socket of the user's.
+// Processes returns the PID of an external driver that serves a local socket.
 func (e *Engine) Processes() []int {
 	if e.Endpoint == "" {
 		return nil
 	}
 	c, err := (&net.Dialer{}).DialContext(e.ctx, "unix", e.Endpoint)
 	if err != nil {
-		return nil // it is lost, which others notice
+		return nil // lost, which Lost detects
 	}
 	defer c.Close()
 	raw, err := c.(*net.UnixConn).SyscallConn()
@@ -111,7 +111,7 @@ func (e *Engine) Processes() []int {
 		return nil
 	}
 	var pids []int
-	_ = raw.Control(func(fd uintptr) { // its error is that of a closed connection
+	_ = raw.Control(func(fd uintptr) { // fails for a closed connection only
 		if peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil && peer.Pid > 0 {
 			pids = append(pids, int(peer.Pid))
 		}
@@ -119,12 +119,10 @@ func (e *Engine) Processes() []int {
 	return pids
 }
 
-// title is what messages call the driver. A StorageClass that leaves the
-// choice to --csi-endpoint names none.
+// title names the driver in messages. A StorageClass that leaves the choice to --csi-endpoint names none.
 func (d *driver) title() string { return "driver " + cmp.Or(d.name, d.info.GetName(), "at "+d.socket) }
 
-// driverOptions lists the provisioners in use with the options their classes
-// give to our drivers.
+// driverOptions lists the provisioners in use with the options that their classes set for built-in drivers.
 func (e *Engine) driverOptions() (map[string]map[string]string, error) {
 	all := map[string]map[string]string{}
 	for _, class := range slices.Sorted(maps.Keys(e.session.StorageClasses)) {
@@ -138,7 +136,7 @@ func (e *Engine) driverOptions() (map[string]map[string]string, error) {
 				continue
 			}
 			if had, ok := all[sc.Provisioner][name]; ok && had != v {
-				return nil, fmt.Errorf("StorageClass %s: %s is %q, but another class of %s says %q; one driver process serves both, so give it once", class, k, v, sc.Provisioner, had)
+				return nil, fmt.Errorf("StorageClass %s: %s is %q, but another class of %s has %q: one driver process serves both, set it once", class, k, v, sc.Provisioner, had)
 			}
 			all[sc.Provisioner][name] = v
 		}
@@ -146,11 +144,11 @@ func (e *Engine) driverOptions() (map[string]map[string]string, error) {
 	return all, nil
 }
 
-// start runs one of our drivers and waits for its socket.
+// start runs a built-in driver and waits for its socket.
 func (d *driver) start(ctx context.Context, options map[string]string) error {
-	backend, ours := strings.CutSuffix(d.name, ourSuffix)
+	backend, ours := strings.CutSuffix(d.name, builtinSuffix)
 	if !ours {
-		return fmt.Errorf("provisioner %q is not one of ours; give the socket of its driver with --csi-endpoint", d.name)
+		return fmt.Errorf("provisioner %q is not built in: set the socket of its driver with --csi-endpoint", d.name)
 	}
 	s := d.engine.session
 	d.backend = backend
@@ -179,8 +177,8 @@ func (d *driver) start(ctx context.Context, options map[string]string) error {
 	if err := d.spawn(exec.CommandContext(d.engine.ctx, d.engine.DriverCommand[0], args...)); err != nil {
 		return err
 	}
-	// One that has ended already needs no mark: awaitSocket says why it ended.
-	if err := pod.Mark(entry.Data, d.process.Pid); err == nil {
+	// On an error it has already ended: awaitSocket returns why.
+	if err := pod.SetProcess(entry.Data, d.process.Pid); err == nil {
 		if err := s.Ledger.Add(entry); err != nil {
 			return err
 		}
@@ -188,13 +186,12 @@ func (d *driver) start(ctx context.Context, options map[string]string) error {
 	return d.awaitSocket(ctx)
 }
 
-// makeBase makes a driver's base directory, and the run's above it with the mark
-// of the run. The storage directory itself must be there: a misspelt one would be
-// on another disk.
+// makeBase creates a driver's base directory, and above it the run's marked directory. The storage directory
+// itself must exist: a misspelt one might be on another disk.
 func (e *Engine) makeBase(dir string) error {
 	run := filepath.Dir(dir)
 	err := e.own.Make(run, 0o755)
-	if errors.Is(err, os.ErrExist) { // by another driver of this run
+	if errors.Is(err, os.ErrExist) { // created by another driver of this run
 		err = e.own.Owns(run)
 	}
 	if err != nil {
@@ -207,8 +204,8 @@ func (d *driver) truthLog() string {
 	return filepath.Join(d.engine.session.Dir, d.backend+"-truth.jsonl")
 }
 
-// spawn starts the process from a thread that lives as long as it does, so
-// that the kernel ends it when this process dies and not before.
+// spawn starts the process from a thread that lives as long, so that the kernel ends it when this process
+// dies and not before (Pdeathsig).
 func (d *driver) spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	cmd.Env = append(os.Environ(), d.engine.own.Environment())
@@ -225,13 +222,13 @@ func (d *driver) spawn(cmd *exec.Cmd) error {
 			return
 		}
 		d.follow(stderr)
-		d.exit = cmd.Wait()
+		d.exitErr = cmd.Wait()
 		close(d.exited)
 		select {
 		case <-d.stopped:
 		default:
-			if d.listens.Load() {
-				d.engine.session.Sink.Failed(d.ended())
+			if d.listening.Load() {
+				d.engine.session.Sink.Failed(d.endedError())
 			}
 		}
 	}()
@@ -242,8 +239,7 @@ func (d *driver) spawn(cmd *exec.Cmd) error {
 	return nil
 }
 
-// follow passes the driver's log on, as much of it as a log has room for, and
-// keeps its last lines.
+// follow logs the driver's output up to the log limit, and keeps its last lines.
 func (d *driver) follow(r io.Reader) {
 	log := func(line string) { d.engine.session.Sink.Log("driver "+d.name, line) }
 	room := quota.NewLines(quota.OneSource)
@@ -254,7 +250,7 @@ func (d *driver) follow(r io.Reader) {
 		case ok:
 			log(lines.Text())
 		case last:
-			log("further lines are left out: this log has the first MiB")
+			log("further lines are not logged: limit of 1 MiB reached")
 		}
 	}
 	_, _ = io.Copy(io.Discard, r)
@@ -266,36 +262,36 @@ func (d *driver) awaitSocket(ctx context.Context) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// Dialled, since the file is there a moment before anyone listens.
+		// Dial, since the file exists before the driver listens.
 		if conn, err := (&net.Dialer{}).DialContext(ctx, "unix", d.socket); err == nil {
-			d.listens.Store(true)
+			d.listening.Store(true)
 			return conn.Close()
 		}
 		select {
 		case <-d.exited:
-			return d.why(errors.New("it did not start"))
+			return d.withProcessState(errors.New("did not start"))
 		case <-ctx.Done():
-			return d.why(fmt.Errorf("it did not open its socket within %v", driverStart))
+			return d.withProcessState(fmt.Errorf("did not open its socket within %v", driverStart))
 		case <-tick.C:
 		}
 	}
 }
 
-func (d *driver) ended() error {
-	return d.why(errors.New("the CSI driver " + d.name + " ended in mid-run"))
+func (d *driver) endedError() error {
+	return d.withProcessState(errors.New("the CSI driver " + d.name + " ended during the run"))
 }
 
-// suspect marks the driver when a call found nobody.
-func (d *driver) suspect(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// noteUnavailable records that a call returned Unavailable.
+func (d *driver) noteUnavailable(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if status.Code(err) == codes.Unavailable {
-		d.silent.Store(true)
+		d.unavailable.Store(true)
 	}
 	return err
 }
 
-// Lost implements engine.Prober: a driver that was not to be reached, and still
-// is not, is gone. One that only answers Unavailable to some calls is not.
+// Lost implements engine.Prober: a driver that was unavailable and still is, is lost. A driver that returns
+// Unavailable to some calls only is not.
 func (e *Engine) Lost(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(e.drivers)) {
 		if err := e.drivers[name].lost(ctx); err != nil {
@@ -305,11 +301,11 @@ func (e *Engine) Lost(ctx context.Context) error {
 	return nil
 }
 
-// reapLimit is how long after its sockets a process that dies may end.
-const reapLimit = time.Second
+// exitTimeout is how long a dying process may live after its sockets.
+const exitTimeout = time.Second
 
 func (d *driver) lost(ctx context.Context) error {
-	if !d.silent.Load() {
+	if !d.unavailable.Load() {
 		return nil
 	}
 	_, err := d.identity.Probe(ctx, &csi.ProbeRequest{})
@@ -317,25 +313,25 @@ func (d *driver) lost(ctx context.Context) error {
 		return nil
 	}
 	if d.process == nil {
-		return fmt.Errorf("%s does not answer any more: %w", d.title(), err)
+		return fmt.Errorf("%s stopped responding: %w", d.title(), err)
 	}
 	select {
 	case <-d.exited:
-		return d.ended()
-	case <-time.After(reapLimit):
-		return d.why(fmt.Errorf("%s does not answer any more: %w", d.title(), err))
+		return d.endedError()
+	case <-time.After(exitTimeout):
+		return d.withProcessState(fmt.Errorf("%s stopped responding: %w", d.title(), err))
 	}
 }
 
-// why adds to an error what is known of the process.
-func (d *driver) why(err error) error {
+// withProcessState adds the exit status and the last output of the driver's process to an error.
+func (d *driver) withProcessState(err error) error {
 	if d.process == nil {
 		return err
 	}
 	select {
 	case <-d.exited:
-		if d.exit != nil {
-			err = fmt.Errorf("%w (%w)", err, d.exit)
+		if d.exitErr != nil {
+			err = fmt.Errorf("%w (%w)", err, d.exitErr)
 		}
 	default:
 	}
@@ -345,19 +341,19 @@ func (d *driver) why(err error) error {
 	return err
 }
 
-// connect dials the driver and asks who it is and what it offers.
+// connect dials the driver and reads its identity and capabilities.
 func (d *driver) connect(ctx context.Context) error {
 	if d.backend == "" {
 		if scheme, _, other := strings.Cut(d.socket, "://"); other {
-			return fmt.Errorf("--csi-endpoint %s: %s is not spoken; give a unix socket, as a path or unix:///path", d.socket, scheme)
+			return fmt.Errorf("--csi-endpoint %s: unsupported scheme %s: want a unix socket, as a path or unix:///path", d.socket, scheme)
 		}
 		if _, err := os.Stat(d.socket); err != nil {
-			return fmt.Errorf("no driver listens on %s: %w; start it, or mend --csi-endpoint", d.socket, err)
+			return fmt.Errorf("no driver listens on %s: %w: start it, or correct --csi-endpoint", d.socket, err)
 		}
 	}
 	conn, err := grpc.NewClient("unix://"+d.socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
-		grpc.WithChainUnaryInterceptor(d.suspect, d.engine.traceRPC))
+		grpc.WithChainUnaryInterceptor(d.noteUnavailable, d.engine.traceRPC))
 	if err != nil {
 		return err
 	}
@@ -372,14 +368,14 @@ func (d *driver) connect(ctx context.Context) error {
 	if probe, err := d.identity.Probe(ctx, &csi.ProbeRequest{}); err != nil {
 		return fmt.Errorf("Probe: %w", err)
 	} else if probe.GetReady() != nil && !probe.GetReady().GetValue() {
-		return errors.New("Probe: the driver says it is not ready")
+		return errors.New("Probe: the driver is not ready")
 	}
-	return d.learn(ctx)
+	return d.loadCapabilities(ctx)
 }
 
-// learn asks for the capabilities of all three services.
-func (d *driver) learn(ctx context.Context) error {
-	d.controls, d.nodes = map[csi.ControllerServiceCapability_RPC_Type]bool{}, map[csi.NodeServiceCapability_RPC_Type]bool{}
+// loadCapabilities reads the capabilities of all services.
+func (d *driver) loadCapabilities(ctx context.Context) error {
+	d.controllerCaps, d.nodeCaps = map[csi.ControllerServiceCapability_RPC_Type]bool{}, map[csi.NodeServiceCapability_RPC_Type]bool{}
 	plugin, err := d.identity.GetPluginCapabilities(ctx, &csi.GetPluginCapabilitiesRequest{})
 	if err != nil {
 		return fmt.Errorf("GetPluginCapabilities: %w", err)
@@ -394,14 +390,14 @@ func (d *driver) learn(ctx context.Context) error {
 		return fmt.Errorf("ControllerGetCapabilities: %w", err)
 	}
 	for _, c := range controls.GetCapabilities() {
-		d.controls[c.GetRpc().GetType()] = true
+		d.controllerCaps[c.GetRpc().GetType()] = true
 	}
 	nodes, err := d.nodeClient.NodeGetCapabilities(ctx, &csi.NodeGetCapabilitiesRequest{})
 	if err != nil {
 		return fmt.Errorf("NodeGetCapabilities: %w", err)
 	}
 	for _, c := range nodes.GetCapabilities() {
-		d.nodes[c.GetRpc().GetType()] = true
+		d.nodeCaps[c.GetRpc().GetType()] = true
 	}
 	node, err := d.nodeClient.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
 	if err != nil {
@@ -417,7 +413,7 @@ func (d *driver) offers(k op.Kind) bool {
 	return offered == nil || offered(d)
 }
 
-// checkNeeds refuses a plan that no driver in use can carry out.
+// checkNeeds fails if no driver in use supports the plan.
 func (e *Engine) checkNeeds() error {
 	var missing []string
 	for k := range e.session.Needs.Kinds {
@@ -436,7 +432,7 @@ func (e *Engine) checkNeeds() error {
 	for _, name := range slices.Sorted(maps.Keys(e.drivers)) {
 		titles = append(titles, e.drivers[name].title())
 	}
-	return fmt.Errorf("%s: not offered by %s", strings.Join(missing, ", "), strings.Join(titles, ", "))
+	return fmt.Errorf("%s: not supported by %s", strings.Join(missing, ", "), strings.Join(titles, ", "))
 }
 
 func (e *Engine) anyDriver(f func(*driver) bool) bool {
@@ -450,10 +446,10 @@ func (e *Engine) anyDriver(f func(*driver) bool) bool {
 
 func (d *driver) describe() map[string]any {
 	offered := []string{}
-	for c := range d.controls {
+	for c := range d.controllerCaps {
 		offered = append(offered, c.String())
 	}
-	for c := range d.nodes {
+	for c := range d.nodeCaps {
 		offered = append(offered, "NODE_"+c.String())
 	}
 	slices.Sort(offered)
@@ -462,8 +458,7 @@ func (d *driver) describe() map[string]any {
 		"groupSnapshot": d.grouping, "capabilities": offered}
 }
 
-// close ends the connection and, when it is ours, the process; its log of the
-// truth goes into the bundle.
+// close closes the connection and ends a built-in driver's process, whose truth log goes into the bundle.
 func (d *driver) close() error {
 	var err error
 	d.closing.Do(func() {
@@ -474,14 +469,14 @@ func (d *driver) close() error {
 		if d.process == nil {
 			return
 		}
-		err = errors.Join(err, d.end())
-		d.keepTruth()
+		err = errors.Join(err, d.terminate())
+		d.saveTruthLog()
 	})
 	return err
 }
 
-// end asks the process to stop, and kills it when it does not.
-func (d *driver) end() error {
+// terminate asks the process to stop, and kills it after a timeout.
+func (d *driver) terminate() error {
 	_ = d.process.Signal(syscall.SIGTERM)
 	select {
 	case <-d.exited:
@@ -493,7 +488,7 @@ func (d *driver) end() error {
 	return fmt.Errorf("driver %s did not stop within %v and was killed", d.name, driverStop)
 }
 
-func (d *driver) keepTruth() {
+func (d *driver) saveTruthLog() {
 	f, err := os.Open(d.truthLog())
 	if err != nil {
 		return
@@ -511,8 +506,7 @@ func (d *driver) keepTruth() {
 	}
 }
 
-// driverOf finds the driver of a provisioner; with an endpoint there is one
-// for all.
+// driverOf returns the driver of a provisioner.
 func (e *Engine) driverOf(provisioner string) (*driver, error) {
 	if d, ok := e.drivers[provisioner]; ok {
 		return d, nil
@@ -520,7 +514,7 @@ func (e *Engine) driverOf(provisioner string) (*driver, error) {
 	return nil, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("no driver for provisioner %q", provisioner)}
 }
 
-// tail keeps the last few lines of a log.
+// tail keeps the last lines of a log.
 type tail struct {
 	mu    sync.Mutex
 	lines []string

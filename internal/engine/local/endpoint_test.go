@@ -36,7 +36,7 @@ func TestNoDriver(t *testing.T) {
 	for _, tt := range []struct{ endpoint, provisioner, want string }{
 		{"unix:///nowhere/s", "", "driver at /nowhere/s: no driver listens on /nowhere/s"},
 		{"unix:///nowhere/s", "a.example", "driver a.example: no driver listens on /nowhere/s"},
-		{"tcp://host:1", "", "give a unix socket"},
+		{"tcp://host:1", "", "want a unix socket"},
 	} {
 		e := local.New(local.Options{Endpoint: tt.endpoint})
 		err := e.Open(t.Context(), engine.Session{

@@ -20,12 +20,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// Everything that our own drivers make lies under one base directory, which
-// one ledger entry names. A foreign driver's volumes and snapshots are entered
-// one by one, with the request that makes them: requests are idempotent by
-// name, so that asking again tells the id of what a dead run may have made.
+// Everything that a built-in driver makes is under one base directory, which
+// one ledger entry names. Volumes and snapshots of an external driver have one
+// entry each, with the request that makes them: requests are idempotent by
+// name, so that repeating one returns the id of what a dead run may have made.
 
-// Prepare enters what a request will make into the ledger.
+// Prepare adds the objects that a request will make to the ledger.
 func (e *Engine) Prepare(r engine.Request) error {
 	if e.Endpoint == "" {
 		return nil
@@ -38,7 +38,7 @@ func (e *Engine) Prepare(r engine.Request) error {
 			if err != nil {
 				return err
 			}
-			if err := e.owe(v, nil); err != nil {
+			if err := e.addVolumeEntry(v, nil); err != nil {
 				return err
 			}
 		}
@@ -47,39 +47,39 @@ func (e *Engine) Prepare(r engine.Request) error {
 		if err != nil {
 			return err
 		}
-		return e.owe(v, r.Volume)
+		return e.addVolumeEntry(v, r.Volume)
 	case r.Snapshot != nil && !r.Snapshot.Group:
 		v := e.findVolume(r.Snapshot.Sources[0].Name)
 		if v == nil {
 			return nil
 		}
-		if err := e.prove(v.id); err != nil {
+		if err := e.markSources(v.id); err != nil {
 			return err
 		}
-		return e.oweRequest("snapshot", r.Name, &csi.CreateSnapshotRequest{SourceVolumeId: v.id, Name: e.driverName(r.Name)})
+		return e.addEntry("snapshot", r.Name, &csi.CreateSnapshotRequest{SourceVolumeId: v.id, Name: e.driverName(r.Name)})
 	case r.Snapshot != nil:
 		req := &csi.CreateVolumeGroupSnapshotRequest{Name: e.driverName(r.Name)}
 		for _, o := range r.Snapshot.Sources {
 			req.SourceVolumeIds = append(req.SourceVolumeIds, o.Handle)
 		}
-		if err := e.prove(req.GetSourceVolumeIds()...); err != nil {
+		if err := e.markSources(req.GetSourceVolumeIds()...); err != nil {
 			return err
 		}
-		return e.oweRequest("group", r.Name, req)
+		return e.addEntry("group", r.Name, req)
 	}
 	return nil
 }
 
-func (e *Engine) owe(v *volume, want *engine.Volume) error {
+func (e *Engine) addVolumeEntry(v *volume, want *engine.Volume) error {
 	if want != nil {
 		if err := e.setSource(v, want); err != nil {
 			return err
 		}
 	}
-	return e.oweRequest("volume", v.object.Name, v.request)
+	return e.addEntry("volume", v.object.Name, v.request)
 }
 
-func (e *Engine) oweRequest(kind, name string, req proto.Message) error {
+func (e *Engine) addEntry(kind, name string, req proto.Message) error {
 	b, err := protojson.Marshal(req)
 	if err != nil {
 		return err
@@ -88,11 +88,11 @@ func (e *Engine) oweRequest(kind, name string, req proto.Message) error {
 	return e.session.Ledger.Add(op.LedgerEntry{Kind: kind, Name: name, Data: data})
 }
 
-// prove notes in the run's own directory that volumes are the run's, so that a
-// clean-up may delete their snapshots when they are gone themselves.
-func (e *Engine) prove(volumes ...string) error {
+// markSources records in the run's directory that volumes are the run's, so that a clean-up may delete their
+// snapshots after the volumes are gone.
+func (e *Engine) markSources(volumes ...string) error {
 	for _, id := range volumes {
-		path := e.proof(id)
+		path := e.sourceMark(id)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
@@ -103,14 +103,14 @@ func (e *Engine) prove(volumes ...string) error {
 	return nil
 }
 
-func (e *Engine) proof(volume string) string {
+func (e *Engine) sourceMark(volume string) string {
 	sum := sha256.Sum256([]byte(volume))
 	return filepath.Join(e.own.Scratch, "sources", hex.EncodeToString(sum[:]))
 }
 
-// checkForeign: a driver that the run did not start is asked only for objects with
-// names of the run, at the socket that the run was given.
-func (e *Engine) checkForeign(entry op.LedgerEntry) error {
+// checkExternal restricts the clean-up of an external driver to objects with names of the run, at the socket of
+// the run.
+func (e *Engine) checkExternal(entry op.LedgerEntry) error {
 	if entry.Data["endpoint"] == "" || entry.Data["endpoint"] != e.own.Endpoint {
 		return owned.Refuse("run %s did not use the driver at %q", e.own.RunID, entry.Data["endpoint"])
 	}
@@ -118,29 +118,28 @@ func (e *Engine) checkForeign(entry op.LedgerEntry) error {
 		Name string `json:"name"`
 	}
 	if err := json.Unmarshal([]byte(entry.Data["request"]), &req); err != nil {
-		return owned.Refuse("the request of the entry cannot be read: %v", err)
+		return owned.Refuse("decode the request of the entry: %v", err)
 	}
 	if want := e.driverName(entry.Name); req.Name != want {
-		return owned.Refuse("the entry asks for %q, which is not the run's %s", req.Name, want)
+		return owned.Refuse("the entry requests %q, want the run's %s", req.Name, want)
 	}
 	if strings.ContainsRune(entry.Name, '/') {
-		return owned.Refuse("%q is not the name of an object", entry.Name)
+		return owned.Refuse("invalid object name %q", entry.Name)
 	}
-	return e.own.Owns(e.own.Scratch) // volumes are unmounted below it
+	return e.own.Owns(e.own.Scratch) // below which volumes are unmounted
 }
 
-// settle strikes an entry; our own drivers' objects have none.
-func (e *Engine) settle(kind, name string) error {
+// markDone marks an entry as done; objects of built-in drivers have no entries.
+func (e *Engine) markDone(kind, name string) error {
 	if e.Endpoint == "" {
 		return nil
 	}
 	return e.session.Ledger.Done(kind, name)
 }
 
-// recover removes what an entry of a foreign driver stands for, asking the
-// driver for its id first.
+// recover removes the object of an entry of an external driver after asking the driver for its id.
 func (e *Engine) recover(ctx context.Context, entry op.LedgerEntry) error {
-	d, err := e.foreign(ctx, entry.Data["endpoint"])
+	d, err := e.externalDriver(ctx, entry.Data["endpoint"])
 	if err != nil {
 		return err
 	}
@@ -191,16 +190,15 @@ func (d *driver) recoverSnapshot(ctx context.Context, req *csi.CreateSnapshotReq
 	return err
 }
 
-// deleteSnapshotsOf deletes what is left of volumes that are gone: they were
-// the run's own, so their snapshots are. A driver that cannot list them is
-// taken to have none, since it does not know their source.
+// deleteSnapshotsOf deletes the snapshots of deleted volumes of the run. A driver that cannot list snapshots
+// is assumed to have none, since it does not know their source.
 func (d *driver) deleteSnapshotsOf(ctx context.Context, volumes ...string) error {
-	if !d.controls[csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS] {
+	if !d.controllerCaps[csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS] {
 		return nil
 	}
 	for _, id := range volumes {
-		if _, err := os.Lstat(d.engine.proof(id)); err != nil {
-			return owned.Refuse("volume %s is gone, and nothing proves that it, and so its snapshots, were the run's", id)
+		if _, err := os.Lstat(d.engine.sourceMark(id)); err != nil {
+			return owned.Refuse("volume %s is gone, and no mark shows that it and its snapshots were the run's", id)
 		}
 		list, err := d.controller.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SourceVolumeId: id})
 		if err != nil {
@@ -215,12 +213,10 @@ func (d *driver) deleteSnapshotsOf(ctx context.Context, volumes ...string) error
 	return nil
 }
 
-// notFound is the answer to a request whose source is gone: nothing can have
-// come of it since.
+// notFound reports that the source of a request is gone, so that the request cannot have made anything since.
 func notFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// recoverVolume undoes every step that a volume may have gone through; the
-// steps are idempotent.
+// recoverVolume undoes every step that a volume may have gone through; the steps are idempotent.
 func (d *driver) recoverVolume(ctx context.Context, req *csi.CreateVolumeRequest, entry op.LedgerEntry) error {
 	res, err := d.controller.CreateVolume(ctx, req)
 	if notFound(err) {
@@ -232,8 +228,8 @@ func (d *driver) recoverVolume(ctx context.Context, req *csi.CreateVolumeRequest
 	dir := d.engine.volumeDir(entry.Name)
 	v := &volume{driver: d, id: res.GetVolume().GetVolumeId(), capability: req.GetVolumeCapabilities()[0],
 		stagePath: filepath.Join(dir, "stage"), targetPath: filepath.Join(dir, "mount"), published: true,
-		staged:   d.nodes[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME],
-		attached: d.controls[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME]}
+		staged:   d.nodeCaps[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME],
+		attached: d.controllerCaps[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME]}
 	if err := v.detach(ctx); err != nil {
 		return err
 	}
@@ -241,8 +237,8 @@ func (d *driver) recoverVolume(ctx context.Context, req *csi.CreateVolumeRequest
 	return err
 }
 
-// foreign returns the connection to a driver that is not ours.
-func (e *Engine) foreign(ctx context.Context, endpoint string) (*driver, error) {
+// externalDriver returns the connection to an external driver.
+func (e *Engine) externalDriver(ctx context.Context, endpoint string) (*driver, error) {
 	for _, d := range e.drivers {
 		if d.socket == endpoint && d.conn != nil {
 			return d, nil

@@ -1,6 +1,5 @@
-// Package local carries a Benchmark out on this machine alone: volumes from a
-// CSI driver over gRPC, workloads as local processes. The driver is always a
-// process of its own, ours or anyone's.
+// Package local runs a Benchmark on this machine: volumes from a CSI driver over gRPC, workloads as local
+// processes. The driver, built-in or external, is always a separate process.
 package local
 
 import (
@@ -22,27 +21,24 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// Options are what the command line says about this machine.
+// Options are the command line's settings of this machine.
 type Options struct {
-	// Endpoint is the unix socket of a driver that already runs, as a path or
-	// in the form unix:///path of CSI_ENDPOINT; empty: start our own for each
-	// provisioner that is named <backend>.csi.cnsbench.dev.
+	// Endpoint is the unix socket of an external driver, as a path or in the form unix:///path of
+	// CSI_ENDPOINT; empty: start a built-in driver for each provisioner named <backend>.csi.cnsbench.dev.
 	Endpoint string
-	// DriverCommand starts one of our drivers: a program and its first
-	// arguments, to which flags are added.
+	// DriverCommand starts a built-in driver: a program and its first arguments, to which flags are appended.
 	DriverCommand []string
-	// StorageDir is where our drivers keep volumes. It exists.
+	// StorageDir is the existing directory for the volumes of built-in drivers.
 	StorageDir string
 	// AgentPath is the agent's binary.
 	AgentPath string
-	// Program is this program's binary, for workloads that it is; empty: the file
-	// that runs.
+	// Program is this program's binary, for workloads that run it; empty: the running file.
 	Program string
-	// Inject is handed to our drivers: a file of delays, stalls and errors.
+	// Inject is passed to built-in drivers: a file of delays, stalls and errors.
 	Inject string
 	Seed   uint64
-	// Identity is that of a dead run, for Teardown of an engine that is not opened:
-	// what does not carry it is left alone.
+	// Identity is a dead run's, for Teardown of an engine that is not open: objects without it are left
+	// alone.
 	Identity owned.Identity
 }
 
@@ -52,7 +48,7 @@ type Engine struct {
 	session engine.Session
 	own     owned.Identity
 	node    string
-	ctx     context.Context // of the run, without its cancellation
+	ctx     context.Context // of the run, not cancelled
 	agents  *agent.Server
 	host    *pod.Host
 	pods    *podSink
@@ -71,7 +67,7 @@ var (
 	_ engine.ProcessLister = (*Engine)(nil)
 )
 
-// New returns an engine that has not touched anything yet.
+// New returns an engine without side effects.
 func New(o Options) *Engine {
 	host, err := os.Hostname()
 	if err != nil {
@@ -85,8 +81,8 @@ func New(o Options) *Engine {
 	}
 }
 
-// SocketPath is the absolute path that an endpoint means: the ledger holds it,
-// and cleanup may be called from elsewhere. Another scheme stays as it is.
+// SocketPath returns the absolute path of an endpoint, since the ledger stores it and a clean-up may run in
+// another directory. It does not change other schemes.
 func SocketPath(endpoint string) string {
 	if endpoint == "" {
 		return ""
@@ -104,8 +100,7 @@ func SocketPath(endpoint string) string {
 	return path
 }
 
-// Open starts or finds the drivers that the StorageClasses name and listens
-// for agents.
+// Open starts or connects the drivers that the StorageClasses name and listens for agents.
 func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	e.session, e.ctx = s, context.WithoutCancel(ctx)
 	if e.own = s.Identity; e.own == (owned.Identity{}) {
@@ -124,14 +119,14 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	return e.openPods()
 }
 
-// openPods readies this machine for workloads.
+// openPods prepares this machine for pods.
 func (e *Engine) openPods() error {
 	e.pods = &podSink{Sink: e.session.Sink, owners: map[string]incarnation{}}
 	program := e.Program
 	if program == "" {
 		var err error
 		if program, err = os.Executable(); err != nil {
-			return fmt.Errorf("this program's own file: %w", err)
+			return fmt.Errorf("find this program's file: %w", err)
 		}
 	}
 	var err error
@@ -155,7 +150,7 @@ func (e *Engine) Stop(ctx context.Context, instances []string, grace time.Durati
 	return e.eachWorkload(instances, func(w *workload) error { return w.stop(ctx, grace) })
 }
 
-// eachWorkload calls f for the named workloads at once.
+// eachWorkload calls f for the named workloads concurrently.
 func (e *Engine) eachWorkload(names []string, f func(*workload) error) error {
 	var wg sync.WaitGroup
 	failed := make([]error, len(names))
@@ -164,11 +159,7 @@ func (e *Engine) eachWorkload(names []string, f func(*workload) error) error {
 		if w == nil {
 			continue // already deleted
 		}
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			failed[i] = f(w)
-		}()
+		wg.Go(func() { failed[i] = f(w) })
 	}
 	wg.Wait()
 	return errors.Join(failed...)
@@ -180,7 +171,7 @@ func (e *Engine) workload(name string) *workload {
 	return e.workloads[name]
 }
 
-// Environment names the drivers and what they offer.
+// Environment describes the drivers.
 func (e *Engine) Environment(context.Context) (map[string]any, error) {
 	drivers := []any{}
 	for _, name := range slices.Sorted(maps.Keys(e.drivers)) {
@@ -189,7 +180,7 @@ func (e *Engine) Environment(context.Context) (map[string]any, error) {
 	return map[string]any{"node": e.node, "drivers": drivers, "storageDir": e.StorageDir, "storageClasses": e.session.StorageClasses}, nil
 }
 
-// Close stops the drivers that Open started and the agents' listener.
+// Close stops the built-in drivers and the agents' listener.
 func (e *Engine) Close() error {
 	var errs []error
 	for _, d := range e.drivers {

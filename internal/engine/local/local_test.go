@@ -88,7 +88,7 @@ func TestConformance(t *testing.T) {
 				SnapshotClass: engine.SnapshotClass{Name: "vsc", Driver: provisioner},
 				Leaks:         func(t *testing.T) []string { return leaks(t, storage) },
 				Skip:          tt.skip, Size: tt.size,
-				Forgets: tt.backend == "null", Unobserved: tt.unseen, Shared: tt.shared,
+				DetachLosesData: tt.backend == "null", Unobserved: tt.unseen, Shared: tt.shared,
 			})
 		})
 	}

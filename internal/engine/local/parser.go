@@ -17,32 +17,32 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// parserDir is where a parser script finds itself and its file.
+// parserDir is the directory of a parser script and its file in the sandbox.
 const parserDir = "/cnsbench"
 
 var _ engine.Parser = (*Engine)(nil)
 
-// Parse runs a script as a process of this machine, in mount, PID and network
-// namespaces of its own; see engine.Parser. The image is not used.
-func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
+// Parse runs a script as a process of this machine in its own mount, PID and network namespaces; see
+// engine.Parser. The image is not used.
+func (e *Engine) Parse(ctx context.Context, p engine.ParseRequest) ([]byte, error) {
 	if e.host == nil {
-		return nil, &engine.Error{Code: "NotOpen", Message: "the engine was not opened: no parser is run"}
+		return nil, &engine.Error{Code: "NotOpen", Message: "the engine is not open"}
 	}
-	if err := present(p.Script.Interpreter()); err != nil {
+	if err := checkInterpreter(p.Script.Interpreter()); err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(e.session.Dir, "parsers", p.Name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, failed(err)
+		return nil, parserError(err)
 	}
-	defer os.RemoveAll(dir) // the session's directory is removed later in any case
+	defer os.RemoveAll(dir) // best effort: the session's directory is removed later
 	script := filepath.Join(dir, "script")
 	if err := os.WriteFile(script, []byte(p.Script.Text), 0o755); err != nil {
-		return nil, failed(err)
+		return nil, parserError(err)
 	}
 	capture := agent.NewCapture(engine.MaxPrinted)
 	running, err := e.host.Start(ctx, pod.Spec{
-		Instance: p.Name, Pod: parserPod(p, script), Dir: filepath.Join(dir, "pod"), Alone: true, Sink: capture, MaxOutput: agent.CaptureOutput,
+		Instance: p.Name, Pod: parserPod(p, script), Dir: filepath.Join(dir, "pod"), NoNetwork: true, Sink: capture, MaxOutput: agent.CaptureOutput,
 	}, op.NewTrace(e.session.Clock))
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	case <-ctx.Done():
 		running.Kill()
 		<-running.Done()
-		return capture.Outcome(op.ContainerEnd{}, fmt.Errorf("it was killed: %w", context.Cause(ctx)))
+		return capture.Outcome(op.ContainerEnd{}, fmt.Errorf("killed: %w", context.Cause(ctx)))
 	}
 	end := op.ContainerEnd{}
 	for _, c := range running.End().Containers {
@@ -61,8 +61,8 @@ func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	return capture.Outcome(end, running.Ready(e.ctx))
 }
 
-// parserPod is a script and its file as a pod.
-func parserPod(p engine.Parsing, script string) engine.Pod {
+// parserPod returns the pod of a script and its file.
+func parserPod(p engine.ParseRequest, script string) engine.Pod {
 	at, file := path.Join(parserDir, "parser"), path.Join(parserDir, "output", filepath.Base(p.File))
 	source := func(name, path string) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}
@@ -76,12 +76,12 @@ func parserPod(p engine.Parsing, script string) engine.Pod {
 	return made
 }
 
-func failed(err error) error {
+func parserError(err error) error {
 	return &engine.Error{Code: "ParserFailed", Message: err.Error(), Err: err}
 }
 
-// present says whether this machine has a parser's interpreter.
-func present(program string) error {
+// checkInterpreter fails if this machine lacks a parser's interpreter.
+func checkInterpreter(program string) error {
 	if _, err := exec.LookPath(program); err == nil {
 		return nil
 	}

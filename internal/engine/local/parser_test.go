@@ -58,7 +58,7 @@ func parseAlone() int {
 	if err != nil {
 		return fail(err)
 	}
-	printed, err := e.Parse(ctx, engine.Parsing{Name: "parse-0", Script: engine.Script{Text: surroundings}, File: file})
+	printed, err := e.Parse(ctx, engine.ParseRequest{Name: "parse-0", Script: engine.Script{Text: surroundings}, File: file})
 	fmt.Printf("%s", printed)
 	if err != nil {
 		return fail(err)

@@ -10,18 +10,17 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// podSink reports what pods say under the name of their workload instance,
-// whose end is that of the last pod that is no server. What an op ends to make
-// it again is no end.
+// podSink reports for pods under the name of their workload instance, which ends with its last pod that is
+// not a server. A pod that an op ends to replace it does not count.
 type podSink struct {
 	engine.Sink
 	mu     sync.Mutex
-	owners map[string]incarnation // by what the pod is called
+	owners map[string]incarnation // by the pod's instance name
 }
 
-// incarnation is one of the pods, one after another, that a member is.
+// incarnation is one of the consecutive pods of a podSlot.
 type incarnation struct {
-	*member
+	*podSlot
 	n int
 }
 
@@ -38,9 +37,8 @@ func (s *podSink) owner(pod string) (incarnation, bool) {
 	return i, ok
 }
 
-// names are the instance's and the container's in the record: the container's
-// own, or where the instance has several pods with the pod's before it, and
-// with a number after it if the pod was made again.
+// names returns the names of instance and container in the bundle: the container's own, prefixed with the
+// pod's if the instance has several, and suffixed with a number if the pod was replaced.
 func (s *podSink) names(pod, container string) (string, string) {
 	i, ok := s.owner(pod)
 	if !ok {
@@ -51,10 +49,10 @@ func (s *podSink) names(pod, container string) (string, string) {
 
 func (i incarnation) container(name string) string {
 	name = engine.Restarted(name, i.n)
-	if i.base == i.workload.name {
+	if i.name == i.workload.name {
 		return name
 	}
-	return strings.TrimPrefix(strings.TrimPrefix(i.base, i.workload.name+"."), i.workload.name+"-") + "." + name
+	return strings.TrimPrefix(strings.TrimPrefix(i.name, i.workload.name+"."), i.workload.name+"-") + "." + name
 }
 
 func (s *podSink) Started(e op.InstanceStart) {
@@ -64,7 +62,7 @@ func (s *podSink) Started(e op.InstanceStart) {
 
 func (s *podSink) Sample(p op.Sample) {
 	if i, ok := s.owner(p.Instance); ok {
-		p = i.workload.sum(p)
+		p = i.workload.sumSamples(p)
 	}
 	s.Sink.Sample(p)
 }
@@ -84,7 +82,7 @@ func (s *podSink) Cut(pod, container, file string, discarded int64, final bool) 
 	s.Sink.Cut(instance, container, file, discarded, final)
 }
 
-// Ended gathers the ends of an instance's pods.
+// Ended collects the ends of an instance's pods.
 func (s *podSink) Ended(e op.InstanceEnd) {
 	i, ok := s.owner(e.Instance)
 	if !ok {
@@ -101,12 +99,12 @@ func (s *podSink) Ended(e op.InstanceEnd) {
 	}
 }
 
-// report says that an instance has ended; its servers are of no more use.
+// report reports the end of an instance and stops its servers.
 func (s *podSink) report(w *workload, end op.InstanceEnd) {
 	for _, m := range w.all() {
 		if m.service {
 			go func() {
-				_ = each([]*member{m}, func(p *pod.Pod) error { return p.Stop(context.WithoutCancel(w.engine.ctx), deleteGrace) })
+				_ = eachPod([]*podSlot{m}, func(p *pod.Pod) error { return p.Stop(context.WithoutCancel(w.engine.ctx), deleteGrace) })
 			}()
 		}
 	}

@@ -60,7 +60,7 @@ func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOpti
 	engine := func(own owned.Identity) *local.Engine {
 		return local.New(local.Options{Endpoint: d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent"), Identity: own})
 	}
-	m := mixtest.CarryOut(t, engine(owned.Identity{}), mixtest.Options{ID: fmt.Sprintf("m%x", r.Uint32()), Text: text,
+	m := mixtest.Execute(t, engine(owned.Identity{}), mixtest.Options{ID: fmt.Sprintf("m%x", r.Uint32()), Text: text,
 		Endpoint: d.socket, Hurry: 100 * time.Millisecond}, r)
 	if m.Failed != "" && !strings.HasPrefix(m.Failed, "set-up:") {
 		t.Errorf("the run failed: %s", m.Failed)

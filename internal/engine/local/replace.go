@@ -16,30 +16,29 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// The ops on what runs: kill, rollout, reattach. Each ends pods of an instance
-// and makes them again as they were.
+// Ops on running pods: kill, rollout, reattach. Each ends pods of an instance
+// and replaces them with equal ones.
 
-// disturbances lets one such op at a time be done to something: a second one is
-// refused, since to wait would be a queue that no record shows. The zero value
-// is ready for use; it is safe for concurrent use.
-type disturbances struct {
+// opGuard allows one disruptive op (kill, rollout, reattach) on an object at a time. A second one is refused,
+// since waiting would be an unrecorded queue. The zero value is ready to use; it is safe for concurrent use.
+type opGuard struct {
 	mu     sync.Mutex
-	cancel context.CancelCauseFunc // of the op under way
-	done   chan struct{}           // closed when it has ended; nil: there is none
+	cancel context.CancelCauseFunc // of the op in progress
+	done   chan struct{}           // closed when it ends; nil: none
 	closed bool
 }
 
-var errRemoved = errors.New("it is being removed")
+var errRemoved = errors.New("the object is being removed")
 
-// begin starts an op, whose context also ends when its object is removed.
-func (d *disturbances) begin(ctx context.Context, name string) (context.Context, func(), error) {
+// start starts an op, whose context also ends when its object is removed.
+func (d *opGuard) start(ctx context.Context, name string) (context.Context, func(), error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case d.closed:
-		return nil, nil, &engine.Error{Code: "NotFound", Message: name + " exists no more"}
+		return nil, nil, &engine.Error{Code: "NotFound", Message: name + " does not exist any more"}
 	case d.done != nil:
-		return nil, nil, &engine.Error{Code: "Aborted", Message: "another operation on " + name + " is under way"}
+		return nil, nil, &engine.Error{Code: "Aborted", Message: "another operation on " + name + " is in progress"}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -53,16 +52,15 @@ func (d *disturbances) begin(ctx context.Context, name string) (context.Context,
 	}, nil
 }
 
-// allow takes forbid back: the removal failed.
-func (d *disturbances) allow() {
+// reopen undoes shut after a failed removal.
+func (d *opGuard) reopen() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = false
 }
 
-// forbid refuses ops from now on and ends the one under way; it returns when
-// that has ended, or ctx has.
-func (d *disturbances) forbid(ctx context.Context) {
+// shut refuses further ops, cancels the one in progress and waits for its end or ctx's.
+func (d *opGuard) shut(ctx context.Context) {
 	d.mu.Lock()
 	d.closed = true
 	done := d.done
@@ -81,48 +79,47 @@ func (d *disturbances) forbid(ctx context.Context) {
 
 var signals = map[string]unix.Signal{"SIGKILL": unix.SIGKILL, "SIGTERM": unix.SIGTERM, "SIGINT": unix.SIGINT, "SIGSTOP": unix.SIGSTOP}
 
-// kill ends the pods of an instance by a signal or as a deletion does, or has
-// them hang for a while.
+// kill ends the pods of an instance, by a signal or by deletion, or stops them for a while.
 func (e *Engine) kill(ctx context.Context, request engine.Request, tr *op.Trace) error {
 	k := request.Kill
 	w := e.workload(k.Target.Name)
 	if w == nil {
-		return gone(k.Target)
+		return notFoundError(k.Target)
 	}
 	tr.On(e.node, w.name)
 	sig, known := signals[k.Signal]
 	if !known && k.Signal != "" {
 		return &engine.Error{Code: "InvalidArgument", Message: "engine local does not send " + k.Signal}
 	}
-	ctx, done, live, err := w.begin(ctx)
+	ctx, done, live, err := w.startOp(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
 	switch {
 	case sig == unix.SIGSTOP:
-		return w.hang(ctx, live, k.StopFor)
+		return w.stopFor(ctx, live, k.StopFor)
 	case k.Signal == "":
-		return w.again(ctx, tr, live, func() error {
+		return w.replacePods(ctx, tr, live, func() error {
 			mark(ctx, op.Signalled)
-			return each(live, func(p *pod.Pod) error { return p.Stop(ctx, k.Grace) })
+			return eachPod(live, func(p *pod.Pod) error { return p.Stop(ctx, k.Grace) })
 		}, nil)
 	}
-	return w.again(ctx, tr, live, func() error {
-		if err := each(live, func(p *pod.Pod) error { return p.Signal(sig) }); err != nil {
+	return w.replacePods(ctx, tr, live, func() error {
+		if err := eachPod(live, func(p *pod.Pod) error { return p.Signal(sig) }); err != nil {
 			return err
 		}
 		mark(ctx, op.Signalled)
-		return each(live, func(p *pod.Pod) error { return awaitEnd(ctx, p) })
+		return eachPod(live, func(p *pod.Pod) error { return awaitEnd(ctx, p) })
 	}, nil)
 }
 
-// begin starts an op on all pods of an instance, if any still runs.
-func (w *workload) begin(ctx context.Context) (context.Context, func(), []*member, error) {
+// startOp starts an op on all running pods of an instance.
+func (w *workload) startOp(ctx context.Context) (context.Context, func(), []*podSlot, error) {
 	if len(w.live(nil)) == 0 {
-		return nil, nil, nil, &engine.Error{Code: "Ended", Message: fmt.Sprintf("workload %s has ended: there is nothing to make again", w.name)}
+		return nil, nil, nil, &engine.Error{Code: "Ended", Message: fmt.Sprintf("workload %s has ended: no pods to replace", w.name)}
 	}
-	ctx, done, err := w.ops.begin(ctx, w.name)
+	ctx, done, err := w.ops.start(ctx, w.name)
 	return ctx, done, w.live(nil), err
 }
 
@@ -131,13 +128,13 @@ func awaitEnd(ctx context.Context, p *pod.Pod) error {
 	case <-p.Done():
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("its processes did not end: %w", context.Cause(ctx))
+		return fmt.Errorf("the pod's processes did not end: %w", context.Cause(ctx))
 	}
 }
 
-// hang stops the processes of pods, and lets them go on in any case.
-func (w *workload) hang(ctx context.Context, live []*member, d time.Duration) error {
-	if err := each(live, func(p *pod.Pod) error { return p.Signal(unix.SIGSTOP) }); err != nil {
+// stopFor stops the processes of pods for d, and continues them in any case.
+func (w *workload) stopFor(ctx context.Context, live []*podSlot, d time.Duration) error {
+	if err := eachPod(live, func(p *pod.Pod) error { return p.Signal(unix.SIGSTOP) }); err != nil {
 		return err
 	}
 	mark(ctx, op.Signalled)
@@ -147,13 +144,13 @@ func (w *workload) hang(ctx context.Context, live []*member, d time.Duration) er
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-		cut = fmt.Errorf("the hang of %s was cut short: %w", w.name, context.Cause(ctx))
+		cut = fmt.Errorf("stop of %s ended early: %w", w.name, context.Cause(ctx))
 	}
-	if err := each(live, func(p *pod.Pod) error { return p.Signal(unix.SIGCONT) }); err != nil || cut != nil {
+	if err := eachPod(live, func(p *pod.Pod) error { return p.Signal(unix.SIGCONT) }); err != nil || cut != nil {
 		return errors.Join(cut, err)
 	}
 	mark(ctx, op.Resumed)
-	return w.touch(ctx, live)
+	return w.probeVolumes(ctx, live)
 }
 
 // rollout replaces the pods of an instance one after another.
@@ -162,12 +159,12 @@ func (e *Engine) rollout(ctx context.Context, request engine.Request, tr *op.Tra
 	w := e.workload(r.Target.Name)
 	switch {
 	case r.Target.Kind != engine.WorkloadObject || r.Undo:
-		return &engine.Error{Code: "InvalidArgument", Message: "engine local rolls out workloads, and keeps no earlier template of them"}
+		return &engine.Error{Code: "InvalidArgument", Message: "engine local rolls out workloads only, without undo"}
 	case w == nil:
-		return gone(r.Target)
+		return notFoundError(r.Target)
 	}
 	tr.On(e.node, w.name)
-	ctx, done, live, err := w.begin(ctx)
+	ctx, done, live, err := w.startOp(ctx)
 	if err != nil {
 		return err
 	}
@@ -177,20 +174,20 @@ func (e *Engine) rollout(ctx context.Context, request engine.Request, tr *op.Tra
 		if len(live) > 1 {
 			one = withTrace(ctx, tr, "/"+m.manifest.Name)
 		}
-		if err := w.again(one, tr, []*member{m}, func() error { return m.stop(one) }, nil); err != nil {
+		if err := w.replacePods(one, tr, []*podSlot{m}, func() error { return m.stop(one) }, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stop ends a pod with the grace that its manifest gives it.
-func (m *member) stop(ctx context.Context) error {
-	return each([]*member{m}, func(p *pod.Pod) error { return p.Stop(ctx, p.Grace()) })
+// stop ends a pod with its manifest's grace period.
+func (m *podSlot) stop(ctx context.Context) error {
+	return eachPod([]*podSlot{m}, func(p *pod.Pod) error { return p.Stop(ctx, p.Grace()) })
 }
 
-// reattach takes a volume from this node and brings it back; the pods that
-// have it are ended before and made again after.
+// reattach detaches a volume and attaches it again; the pods that mount it are ended before and replaced
+// after.
 func (e *Engine) reattach(ctx context.Context, request engine.Request, tr *op.Trace) error {
 	r := request.Reattach
 	v := e.findVolume(r.Target.Name)
@@ -198,12 +195,12 @@ func (e *Engine) reattach(ctx context.Context, request engine.Request, tr *op.Tr
 	case r.Node == engine.NodeOther:
 		return &engine.Error{Code: "InvalidArgument", Message: "engine local has one node"}
 	case v == nil:
-		return gone(r.Target)
+		return notFoundError(r.Target)
 	case !v.is(&v.published):
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("volume %s is not attached", v.object.Name)}
 	}
 	tr.On(e.node, v.object.Name)
-	ctx, done, err := v.ops.begin(ctx, v.object.Name)
+	ctx, done, err := v.ops.start(ctx, v.object.Name)
 	if err != nil {
 		return err
 	}
@@ -213,16 +210,16 @@ func (e *Engine) reattach(ctx context.Context, request engine.Request, tr *op.Tr
 		if err := v.reattach(ctx); err != nil {
 			return err
 		}
-		return v.touch(ctx, false)
+		return v.probe(ctx, false)
 	}
-	ctx, done, err = w.ops.begin(ctx, w.name)
+	ctx, done, err = w.ops.start(ctx, w.name)
 	if err != nil {
 		return err
 	}
 	defer done()
 	users := w.live(v)
-	return w.again(ctx, tr, users, func() error {
-		return each(users, func(p *pod.Pod) error { return p.Stop(ctx, p.Grace()) })
+	return w.replacePods(ctx, tr, users, func() error {
+		return eachPod(users, func(p *pod.Pod) error { return p.Stop(ctx, p.Grace()) })
 	}, v)
 }
 
@@ -233,21 +230,21 @@ func (v *volume) reattach(ctx context.Context) error {
 	return v.attach(ctx)
 }
 
-// live lists the pods that run, of those that have v if it is not nil.
-func (w *workload) live(v *volume) []*member {
+// live lists the running pods; with v only those that mount it.
+func (w *workload) live(v *volume) []*podSlot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var list []*member
+	var list []*podSlot
 	for _, m := range w.members {
-		if !w.over && m.live && (v == nil || slices.Contains(m.claims(), v.object.Name)) {
+		if !w.endReported && m.live && (v == nil || slices.Contains(m.claims(), v.object.Name)) {
 			list = append(list, m)
 		}
 	}
 	return list
 }
 
-// claims are the volumes that a pod mounts.
-func (m *member) claims() []string {
+// claims lists the volumes that a pod mounts.
+func (m *podSlot) claims() []string {
 	var names []string
 	for _, v := range m.manifest.Spec.Volumes {
 		if v.PersistentVolumeClaim != nil {
@@ -257,16 +254,15 @@ func (m *member) claims() []string {
 	return names
 }
 
-// again ends pods in the way of end, reattaches moved if it is not nil, makes
-// the pods again one after another, and lets them go. What it cannot make again
-// has ended.
-func (w *workload) again(ctx context.Context, tr *op.Trace, members []*member, end func() error, moved *volume) (err error) {
+// replacePods ends pods with end, reattaches moved if it is not nil, starts the pods again one after another,
+// and releases them. A pod that cannot be started again has ended.
+func (w *workload) replacePods(ctx context.Context, tr *op.Trace, members []*podSlot, end func() error, moved *volume) (err error) {
 	w.mu.Lock()
 	for _, m := range members {
-		m.ending = true
+		m.replacing = true
 	}
 	w.mu.Unlock()
-	defer func() { w.settle(members) }()
+	defer func() { w.finishReplace(members) }()
 	if err := end(); err != nil {
 		return err
 	}
@@ -278,32 +274,31 @@ func (w *workload) again(ctx context.Context, tr *op.Trace, members []*member, e
 	}
 	for _, m := range members {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%s is not made again: %w", m.base, context.Cause(ctx))
+			return fmt.Errorf("%s was not replaced: %w", m.name, context.Cause(ctx))
 		}
 		if err := m.launch(ctx, m.n+1, tr); err != nil {
 			return err
 		}
 	}
 	mark(ctx, op.Replaced)
-	if err := w.touch(ctx, members); err != nil {
+	if err := w.probeVolumes(ctx, members); err != nil {
 		return err
 	}
 	return w.release(ctx, w.engine.session.Clock.Now())
 }
 
-// settle counts those of the pods out that were ended and not made again, and
-// reports the instance's end if that is it. Those that were not even ended are
-// as before.
-func (w *workload) settle(members []*member) {
+// finishReplace counts the pods that were ended and not replaced, and reports the instance's end if they were
+// the last.
+func (w *workload) finishReplace(members []*podSlot) {
 	now := w.engine.session.Clock.Now()
 	var end *op.InstanceEnd
 	w.mu.Lock()
 	for _, m := range members {
-		m.ending = false
+		m.replacing = false
 		if m.live {
 			continue
 		}
-		if last := w.without(m, false, now); last != nil {
+		if last := w.countEnd(m, false, now); last != nil {
 			end = last
 		}
 	}
@@ -313,8 +308,8 @@ func (w *workload) settle(members []*member) {
 	}
 }
 
-// touch makes a first write on the volumes of pods, all at once.
-func (w *workload) touch(ctx context.Context, members []*member) error {
+// probeVolumes makes a first write on the volumes of pods, concurrently.
+func (w *workload) probeVolumes(ctx context.Context, members []*podSlot) error {
 	names := map[string]bool{}
 	for _, m := range members {
 		for _, name := range m.claims() {
@@ -325,12 +320,12 @@ func (w *workload) touch(ctx context.Context, members []*member) error {
 	for name := range names {
 		v, one := w.engine.findVolume(name), ctx
 		if v == nil {
-			continue // an op of its own deleted it
+			continue // deleted by another op
 		}
-		if t, ok := ctx.Value(tracedKey{}).(traced); ok && len(names) > 1 {
+		if t, ok := ctx.Value(opTraceKey{}).(opTrace); ok && len(names) > 1 {
 			one = withTrace(ctx, t.trace, t.suffix+"/"+name)
 		}
-		g.Go(func() error { return v.touch(one, false) })
+		g.Go(func() error { return v.probe(one, false) })
 	}
 	return g.Wait()
 }

@@ -15,31 +15,30 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// traced is what an op's context carries: where its milestones go, and the
-// suffix that tells its volumes apart.
-type traced struct {
+// opTrace is the trace of an op in its context, with the suffix of its milestones.
+type opTrace struct {
 	trace  *op.Trace
 	suffix string
 }
 
-type tracedKey struct{}
+type opTraceKey struct{}
 
 func withTrace(ctx context.Context, tr *op.Trace, suffix string) context.Context {
-	return context.WithValue(ctx, tracedKey{}, traced{tr, suffix})
+	return context.WithValue(ctx, opTraceKey{}, opTrace{tr, suffix})
 }
 
-// mark adds a milestone of the engine to the op that ctx belongs to.
+// mark adds a milestone of the engine to the op of ctx.
 func mark(ctx context.Context, name string) {
-	if t, ok := ctx.Value(tracedKey{}).(traced); ok {
+	if t, ok := ctx.Value(opTraceKey{}).(opTrace); ok {
 		t.trace.Mark(name+t.suffix, "runner")
 	}
 }
 
-// traceRPC stamps the start and the end of each call as milestones of the op
-// that made it. It is the innermost layer: nothing retries beneath it.
+// traceRPC marks the start and the end of each call as milestones of its op. It is the innermost interceptor:
+// nothing retries beneath it.
 func (e *Engine) traceRPC(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	rpc := method[strings.LastIndexByte(method, '/')+1:]
-	t, ok := ctx.Value(tracedKey{}).(traced)
+	t, ok := ctx.Value(opTraceKey{}).(opTrace)
 	if !ok {
 		return rpcError(rpc, invoke(ctx, method, req, reply, cc, opts...))
 	}
@@ -50,13 +49,12 @@ func (e *Engine) traceRPC(ctx context.Context, method string, req, reply any, cc
 	return rpcError(rpc, err)
 }
 
-// deadlineSlack is by how much the other side may be ahead of our own timer:
-// it is told the time that is left, in coarse steps.
+// deadlineSlack is how far the driver's deadline may be ahead of ctx's: it receives the remaining time in
+// coarse steps.
 const deadlineSlack = 50 * time.Millisecond
 
-// awaitDeadline lets ctx end before its deadline is reported as missed, so
-// that whoever asks ctx for the cause is told it. A driver that reports a
-// deadline of its own, at another time, is not waited for.
+// awaitDeadline waits for the end of ctx before its deadline is reported as missed, so that ctx has a cause.
+// It does not wait for a driver that reports a deadline of its own at another time.
 func awaitDeadline(ctx context.Context, err error) {
 	if status.Code(err) != codes.DeadlineExceeded {
 		return
@@ -66,8 +64,7 @@ func awaitDeadline(ctx context.Context, err error) {
 	}
 }
 
-// rpcError translates a gRPC status into the engine's error. The end of the
-// op's own context stays recognisable.
+// rpcError converts a gRPC status to the engine's error and preserves the end of the op's own context.
 func rpcError(rpc string, err error) error {
 	if err == nil {
 		return nil

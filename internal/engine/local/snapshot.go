@@ -16,27 +16,27 @@ type snapshot struct {
 	object  engine.Object
 	driver  *driver
 	id      string
-	request *csi.CreateSnapshotRequest // of a single one
+	request *csi.CreateSnapshotRequest // of a single snapshot
 	members []string                   // snapshot ids of a group
-	keep    bool                       // deletionPolicy: Retain
+	retain  bool                       // deletionPolicy: Retain
 }
 
 const (
 	pollFirst = 5 * time.Millisecond
-	pollMost  = time.Second
+	pollMax   = time.Second
 )
 
 // snapshot takes a snapshot of one volume and waits until it is ready.
 func (e *Engine) snapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	v := e.findVolume(r.Snapshot.Sources[0].Name)
 	if v == nil {
-		return nil, gone(r.Snapshot.Sources[0])
+		return nil, notFoundError(r.Snapshot.Sources[0])
 	}
 	class, err := e.snapshotClass(r.Snapshot.Class, v)
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{driver: v.driver, keep: class.Retain,
+	s := &snapshot{driver: v.driver, retain: class.Retain,
 		object: engine.Object{Kind: engine.SnapshotObject, Name: r.Name, Action: r.Action, Source: v.object.Name, Class: class.Name},
 		request: &csi.CreateSnapshotRequest{SourceVolumeId: v.id, Name: e.driverName(r.Name),
 			Parameters: volumeParameters(class.Parameters)}}
@@ -48,7 +48,7 @@ func (e *Engine) snapshot(ctx context.Context, r engine.Request, tr *op.Trace) (
 	got := res.GetSnapshot()
 	s.id, s.object.Handle = got.GetSnapshotId(), got.GetSnapshotId()
 	s.object.Bytes = max(got.GetSizeBytes(), e.objectOf(v).Bytes)
-	e.remember(s)
+	e.addSnapshot(s)
 	made := []engine.Object{s.object}
 	if !got.GetReadyToUse() {
 		if err := awaitReady(ctx, tr, s.ready); err != nil {
@@ -60,10 +60,10 @@ func (e *Engine) snapshot(ctx context.Context, r engine.Request, tr *op.Trace) (
 	return made, nil
 }
 
-// ready asks for the snapshot again: by its id where the driver lists, else by
-// repeating the request, which is idempotent.
+// ready queries the snapshot: by its id if the driver lists snapshots, otherwise by repeating the idempotent
+// request.
 func (s *snapshot) ready(ctx context.Context) (bool, error) {
-	if s.driver.controls[csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS] {
+	if s.driver.controllerCaps[csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS] {
 		list, err := s.driver.controller.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SnapshotId: s.id})
 		if err != nil || len(list.GetEntries()) == 0 {
 			return false, err
@@ -74,15 +74,14 @@ func (s *snapshot) ready(ctx context.Context) (bool, error) {
 	return res.GetSnapshot().GetReadyToUse(), err
 }
 
-// awaitReady polls with a growing interval. The milestone's error is the time
-// between the last two looks.
+// awaitReady polls with a growing interval. The milestone's error is the last interval.
 func awaitReady(ctx context.Context, tr *op.Trace, ready func(context.Context) (bool, error)) error {
-	quiet := context.WithValue(ctx, tracedKey{}, nil) // polls are no milestones
-	t := ctx.Value(tracedKey{}).(traced)
-	for wait := pollFirst; ; wait = min(wait*3/2, pollMost) {
+	quiet := context.WithValue(ctx, opTraceKey{}, nil) // polls add no milestones
+	t := ctx.Value(opTraceKey{}).(opTrace)
+	for wait := pollFirst; ; wait = min(wait*3/2, pollMax) {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the snapshot was not ready: %w", ctx.Err())
+			return fmt.Errorf("the snapshot is not ready: %w", ctx.Err())
 		case <-time.After(wait):
 		}
 		tr.Attempt()
@@ -104,12 +103,12 @@ func (e *Engine) groupSnapshot(ctx context.Context, r engine.Request, tr *op.Tra
 	for _, o := range r.Snapshot.Sources {
 		v := e.findVolume(o.Name)
 		if v == nil {
-			return nil, gone(o)
+			return nil, notFoundError(o)
 		}
 		if first == nil {
 			first = v
 		} else if v.driver != first.driver {
-			return nil, &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("a group snapshot has volumes of one driver; %s is of %s, %s of %s", first.object.Name, first.driver.name, v.object.Name, v.driver.name)}
+			return nil, &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("a group snapshot needs volumes of one driver: %s is of %s, %s of %s", first.object.Name, first.driver.name, v.object.Name, v.driver.name)}
 		}
 		ids = append(ids, v.id)
 	}
@@ -123,7 +122,7 @@ func (e *Engine) groupSnapshot(ctx context.Context, r engine.Request, tr *op.Tra
 		return nil, err
 	}
 	mark(ctx, op.Taken)
-	made := e.rememberGroup(r, first, class, res.GetGroupSnapshot())
+	made := e.addGroup(r, first, class, res.GetGroupSnapshot())
 	if res.GetGroupSnapshot().GetReadyToUse() {
 		mark(ctx, op.Ready)
 		return made, nil
@@ -135,9 +134,9 @@ func (e *Engine) groupSnapshot(ctx context.Context, r engine.Request, tr *op.Tra
 	})
 }
 
-// rememberGroup records the group and each snapshot in it.
-func (e *Engine) rememberGroup(r engine.Request, v *volume, class engine.SnapshotClass, got *csi.VolumeGroupSnapshot) []engine.Object {
-	g := &snapshot{driver: v.driver, id: got.GetGroupSnapshotId(), keep: class.Retain,
+// addGroup registers the group and each snapshot in it.
+func (e *Engine) addGroup(r engine.Request, v *volume, class engine.SnapshotClass, got *csi.VolumeGroupSnapshot) []engine.Object {
+	g := &snapshot{driver: v.driver, id: got.GetGroupSnapshotId(), retain: class.Retain,
 		object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Handle: got.GetGroupSnapshotId(), Action: r.Action, Class: class.Name}}
 	made := []engine.Object{}
 	for i, m := range got.GetSnapshots() {
@@ -147,21 +146,20 @@ func (e *Engine) rememberGroup(r engine.Request, v *volume, class engine.Snapsho
 			Owner: r.Name, Class: class.Name, Bytes: m.GetSizeBytes()}}
 		for _, source := range r.Snapshot.Sources {
 			if source.Handle == m.GetSourceVolumeId() {
-				if v := e.findVolume(source.Name); v != nil { // it may have grown since it was chosen
+				if v := e.findVolume(source.Name); v != nil { // may have grown meanwhile
 					source = e.objectOf(v)
 				}
 				s.object.Source, s.object.Bytes = source.Name, max(s.object.Bytes, source.Bytes)
 			}
 		}
-		e.remember(s)
+		e.addSnapshot(s)
 		made = append(made, s.object)
 	}
-	e.remember(g)
+	e.addSnapshot(g)
 	return append(made, g.object)
 }
 
-// snapshotClass finds a class, or one without parameters for the volume's
-// driver when none is named.
+// snapshotClass returns a class, or one without parameters for the volume's driver if none is named.
 func (e *Engine) snapshotClass(name string, v *volume) (engine.SnapshotClass, error) {
 	if name == "" {
 		return engine.SnapshotClass{Driver: v.driver.name}, nil
@@ -170,13 +168,13 @@ func (e *Engine) snapshotClass(name string, v *volume) (engine.SnapshotClass, er
 	if !ok {
 		return c, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("VolumeSnapshotClass %q does not exist", name)}
 	}
-	if e.Endpoint == "" && c.Driver != v.driver.name { // an endpoint's driver has every class
+	if e.Endpoint == "" && c.Driver != v.driver.name { // an external driver serves every class
 		return c, &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("VolumeSnapshotClass %s is for driver %s, volume %s is of %s", name, c.Driver, v.object.Name, v.driver.name)}
 	}
 	return c, nil
 }
 
-func (e *Engine) remember(s *snapshot) {
+func (e *Engine) addSnapshot(s *snapshot) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.snapshots[s.object.Name] = s
@@ -191,10 +189,10 @@ func (e *Engine) findSnapshot(name string) *snapshot {
 func (e *Engine) deleteSnapshot(ctx context.Context, name string) error {
 	s := e.findSnapshot(name)
 	if s == nil {
-		return gone(engine.Object{Kind: engine.SnapshotObject, Name: name})
+		return notFoundError(engine.Object{Kind: engine.SnapshotObject, Name: name})
 	}
 	if s.object.Owner != "" {
-		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("snapshot %s belongs to group %s; delete the group", name, s.object.Owner)}
+		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("snapshot %s belongs to group %s: delete the group", name, s.object.Owner)}
 	}
 	if _, err := s.driver.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s.id}); err != nil {
 		return err
@@ -205,7 +203,7 @@ func (e *Engine) deleteSnapshot(ctx context.Context, name string) error {
 func (e *Engine) deleteGroup(ctx context.Context, name string) error {
 	g := e.findSnapshot(name)
 	if g == nil {
-		return gone(engine.Object{Kind: engine.GroupSnapshotObject, Name: name})
+		return notFoundError(engine.Object{Kind: engine.GroupSnapshotObject, Name: name})
 	}
 	if _, err := g.driver.groups.DeleteVolumeGroupSnapshot(ctx, &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: g.id, SnapshotIds: g.members}); err != nil {
 		return err
@@ -225,5 +223,5 @@ func (e *Engine) forgetSnapshot(ctx context.Context, name string) error {
 	e.mu.Lock()
 	delete(e.snapshots, name)
 	e.mu.Unlock()
-	return e.settle("snapshot", name)
+	return e.markDone("snapshot", name)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,35 +21,31 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// removers is how many objects are removed at once.
-const removers = 8
+// maxRemovers bounds the concurrent removals.
+const maxRemovers = 8
 
-// patience is how long the removal of one object may take: a driver that
-// hangs must not hold up the end of a run. Our own is destroyed with all it
-// holds anyway.
-func (e *Engine) patience() time.Duration {
+// removeTimeout bounds the removal of one object, so that a hanging driver does not block the end of a run. A
+// built-in driver is destroyed with all its objects anyway.
+func (e *Engine) removeTimeout() time.Duration {
 	if e.Endpoint == "" {
 		return 15 * time.Second
 	}
 	return 90 * time.Second
 }
 
-// Teardown removes everything the run made: what this process knows of, then
-// what the ledger still lists, then our own drivers with all they hold.
+// Teardown removes everything the run made: what this process knows of, then what the ledger still lists,
+// then built-in drivers with all their objects.
 func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	e.session.Ledger = ledger
 	removed := e.removeKnown(ctx)
-	return errors.Join(e.removeOwed(ctx, ledger, removed), e.checkScratch())
+	return errors.Join(e.removeLedger(ctx, ledger, removed), e.checkScratch())
 }
 
-// removeKnown deletes workloads, then volumes with a source, then snapshots,
-// then the rest: dependants first.
+// removeKnown deletes workloads, then volumes with a source, then snapshots, then the rest: dependants first.
 func (e *Engine) removeKnown(ctx context.Context) error {
 	e.mu.Lock()
-	var workloads, derived, groups, snapshots, volumes []string
-	for n := range e.workloads {
-		workloads = append(workloads, n)
-	}
+	workloads := slices.Collect(maps.Keys(e.workloads))
+	var derived, groups, snapshots, volumes []string
 	owned := map[string]bool{}
 	for _, w := range e.workloads {
 		for _, n := range w.volumes {
@@ -66,7 +63,7 @@ func (e *Engine) removeKnown(ctx context.Context) error {
 	}
 	for n, s := range e.snapshots {
 		switch {
-		case s.keep || s.object.Owner != "":
+		case s.retain || s.object.Owner != "":
 		case s.object.Kind == engine.GroupSnapshotObject:
 			groups = append(groups, n)
 		default:
@@ -87,10 +84,10 @@ func (e *Engine) removeAll(ctx context.Context, names []string, remove func(cont
 	slices.Sort(names)
 	failed := make([]error, len(names))
 	var g errgroup.Group
-	g.SetLimit(removers)
+	g.SetLimit(maxRemovers)
 	for i, n := range names {
 		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, e.patience())
+			ctx, cancel := context.WithTimeout(ctx, e.removeTimeout())
 			defer cancel()
 			if e.session.Hurry != nil {
 				defer context.AfterFunc(e.session.Hurry, cancel)()
@@ -105,15 +102,15 @@ func (e *Engine) removeAll(ctx context.Context, names []string, remove func(cont
 	return errors.Join(failed...)
 }
 
-// removeOwed works through the ledger. An error of removeKnown counts only
-// where no driver of ours is destroyed with all it held.
+// removeLedger removes the entries of the ledger. An error of removeKnown counts only if no built-in driver
+// is destroyed with all its objects.
 //
-// It goes round twice, for what was still in use by a process that ended late.
-func (e *Engine) removeOwed(ctx context.Context, ledger engine.Ledger, known error) error {
+// It makes two passes, for objects used by a process that ended late.
+func (e *Engine) removeLedger(ctx context.Context, ledger engine.Ledger, known error) error {
 	if slices.ContainsFunc(ledger.Open(), func(entry op.LedgerEntry) bool { return entry.Kind == "driver" }) {
 		if known != nil {
 			lines := strings.Split(known.Error(), "\n")
-			e.session.Sink.Log("run", fmt.Sprintf("%d objects could not be removed and go with their driver; the first: %s", len(lines), lines[0]))
+			e.session.Sink.Log("run", fmt.Sprintf("%d objects could not be removed and will be removed with their driver; the first: %s", len(lines), lines[0]))
 		}
 		known = nil
 	}
@@ -124,14 +121,13 @@ func (e *Engine) removeOwed(ctx context.Context, ledger engine.Ledger, known err
 	return errors.Join(known, err)
 }
 
-// deathPatience is how long killed processes are waited for before what the
-// ledger lists besides them is removed. A driver killed while a file system
-// was frozen leaves processes that cannot die until it is thawed, which is the
-// first step of destroying what the driver left.
-const deathPatience = 300 * time.Millisecond
+// killWait is how long to wait for killed processes before removing the other entries. A driver killed while
+// a file system was frozen leaves processes that cannot die until it is thawed, which is the first step of
+// destroying the driver.
+const killWait = 300 * time.Millisecond
 
-// removeEntries kills processes, all at once, removes the rest, newest first,
-// and then verifies that the processes are gone.
+// removeEntries kills processes concurrently, removes the rest, newest first, and then verifies that the
+// processes are gone.
 func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error {
 	var processes, rest []op.LedgerEntry
 	for _, entry := range ledger.Open() {
@@ -157,12 +153,12 @@ func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error 
 	go func() { _ = g.Wait(); close(dead) }()
 	select {
 	case <-dead:
-	case <-time.After(deathPatience):
+	case <-time.After(killWait):
 	}
 	var others []error
 	for _, entry := range rest {
-		if entry.Name == e.own.Scratch && slices.ContainsFunc(ledger.Open(), foreign) {
-			continue // it says which snapshots are the run's
+		if entry.Name == e.own.Scratch && slices.ContainsFunc(ledger.Open(), isExternal) {
+			continue // it has the marks of the run's snapshots
 		}
 		others = append(others, remove(entry))
 	}
@@ -188,8 +184,8 @@ func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {
 	return e.own.RemoveAll(entry.Name)
 }
 
-// Check says why an entry of the ledger is left alone: it is not derived from the
-// run, or what it names does not carry the run's identity; nil: it is the run's.
+// Check returns the reason why an entry of the ledger is left alone: it is not derived from the run, or its
+// object does not carry the run's identity; nil: it is the run's.
 func (e *Engine) Check(entry op.LedgerEntry) error {
 	if err := e.own.Check(); err != nil {
 		return err
@@ -200,17 +196,17 @@ func (e *Engine) Check(entry op.LedgerEntry) error {
 	case "driver":
 		return e.checkDriver(entry)
 	case "volume", "snapshot", "group":
-		return e.checkForeign(entry)
+		return e.checkExternal(entry)
 	case pod.DirKind:
 		return e.checkDir(entry)
 	}
-	return owned.Refuse("this version does not know the kind %q; a newer one wrote it", entry.Kind)
+	return owned.Refuse("unknown kind %q, written by a newer version", entry.Kind)
 }
 
-// checkDir: the run's scratch directory, and those of its pods in memory.
+// checkDir accepts the run's scratch directory and its pods' directories in memory.
 func (e *Engine) checkDir(entry op.LedgerEntry) error {
 	if path := entry.Data["path"]; path != "" && path != entry.Name {
-		return owned.Refuse("the entry names two directories, %s and %s", entry.Name, path)
+		return owned.Refuse("the entry has two directories, %s and %s", entry.Name, path)
 	}
 	inMemory := strings.HasPrefix(entry.Name, pod.MemoryDir(e.own.Scratch)+"-") && filepath.Clean(entry.Name) == entry.Name
 	switch {
@@ -225,8 +221,8 @@ func (e *Engine) checkDir(entry op.LedgerEntry) error {
 	return e.own.Owns(entry.Name)
 }
 
-// checkDriver: the base directory of a driver of ours lies in the run's own
-// directory, which is marked, below the storage directory.
+// checkDriver accepts the base directory of a built-in driver in the run's marked directory below the storage
+// directory.
 func (e *Engine) checkDriver(entry op.LedgerEntry) error {
 	run, err := e.own.StorageDir()
 	if err != nil {
@@ -242,14 +238,13 @@ func (e *Engine) checkDriver(entry op.LedgerEntry) error {
 	if info, err := os.Lstat(base); err == nil && !info.IsDir() {
 		return owned.Refuse("%s is not a directory", base)
 	}
-	if entry.Data["pid"] == "" { // it was never started
+	if entry.Data["pid"] == "" { // never started
 		return nil
 	}
 	return pod.CheckStale(&e.own, entry)
 }
 
-// destroyDriver ends one of our drivers and removes everything under its base
-// directory.
+// destroyDriver ends a built-in driver and removes everything under its base directory.
 func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error {
 	for _, d := range e.drivers {
 		if d.backend == entry.Name {
@@ -258,14 +253,14 @@ func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error 
 			}
 		}
 	}
-	if entry.Data["pid"] != "" { // else it was never started
+	if entry.Data["pid"] != "" { // started
 		if err := pod.KillStale(&e.own, entry, true); err != nil {
 			return err
 		}
 	}
-	base := entry.Data["baseDir"] // checked
+	base := entry.Data["baseDir"] // validated by Check
 	if _, err := os.Stat(base); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return owned.RemoveMarked(filepath.Dir(base)) // a kill may have come between the two
+		return owned.RemoveMarked(filepath.Dir(base)) // killed between the two removals
 	}
 	args := append(slices.Clone(e.DriverCommand[1:]), "--backend", entry.Name, "--base-dir", base, "--destroy")
 	out, err := exec.CommandContext(ctx, e.DriverCommand[0], args...).CombinedOutput()
@@ -275,11 +270,11 @@ func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error 
 	if err := os.RemoveAll(base); err != nil {
 		return err
 	}
-	return owned.RemoveMarked(filepath.Dir(base)) // the run's own directory, when this was its last driver
+	return owned.RemoveMarked(filepath.Dir(base)) // the run's directory, after its last driver
 }
 
-// checkScratch reports mounts below the run's scratch directory, which its
-// removal would reach into.
+// checkScratch fails if something is mounted below the run's scratch directory, which its removal would reach
+// into.
 func (e *Engine) checkScratch() error {
 	if e.session.Dir == "" {
 		return nil
@@ -287,7 +282,7 @@ func (e *Engine) checkScratch() error {
 	return owned.Unmounted(e.session.Dir)
 }
 
-// foreign says whether an entry is of a driver that the run did not start.
-func foreign(entry op.LedgerEntry) bool {
+// isExternal reports whether an entry is of an external driver.
+func isExternal(entry op.LedgerEntry) bool {
 	return entry.Kind == "volume" || entry.Kind == "snapshot" || entry.Kind == "group"
 }

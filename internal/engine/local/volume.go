@@ -20,26 +20,26 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// volume is what the engine knows of one volume. An op owns it while it works
-// on it; the loop does not aim two ops that change it at the same volume.
+// volume is the engine's state of one volume. An op owns it while it works on it; the loop does not direct
+// two ops that change it at the same volume.
 type volume struct {
-	object     engine.Object // Bytes is guarded by the engine's mutex: clones ask for it in mid-resize
-	growing    int64         // what a resize in progress asks for; guarded likewise
+	object     engine.Object // Bytes is guarded by the engine's mutex: clones read it during a resize
+	growing    int64         // requested size of a resize in progress; guarded likewise
 	driver     *driver
 	request    *csi.CreateVolumeRequest
 	id         string
-	context    map[string]string // as CreateVolume returned it
-	publish    map[string]string // as ControllerPublishVolume returned it
+	context    map[string]string // from CreateVolume
+	publish    map[string]string // from ControllerPublishVolume
 	capability *csi.VolumeCapability
 	readOnly   bool
 
 	stagePath, targetPath       string
-	attached, staged, published bool // guarded by state: a resize may ask in mid-reattach
+	attached, staged, published bool // guarded by state: a resize may read them during a reattach
 	state                       sync.Mutex
-	ops                         disturbances
+	ops                         opGuard
 }
 
-// is says how far the volume is attached; one of its flags.
+// is reads one of the state flags.
 func (v *volume) is(flag *bool) bool {
 	v.state.Lock()
 	defer v.state.Unlock()
@@ -54,8 +54,7 @@ func (v *volume) set(flag *bool, value bool) {
 
 func (v *volume) block() bool { return v.capability.GetBlock() != nil }
 
-// driverName is the name of an object as the driver sees it: unique among
-// runs, and the same each time it is asked for.
+// driverName is the name of an object at the driver: unique among runs and constant.
 func (e *Engine) driverName(name string) string { return "cnsbench-" + e.own.RunID + "-" + name }
 
 // volumeDir is where a volume is mounted.
@@ -93,8 +92,7 @@ func (e *Engine) newVolume(name string, claim *corev1.PersistentVolumeClaim) (*v
 	}, nil
 }
 
-// volumeParameters leaves out what is meant for the sidecar or for the
-// driver's process.
+// volumeParameters removes the parameters for the sidecar and for the driver's process.
 func volumeParameters(all map[string]string) map[string]string {
 	kept := maps.Clone(all)
 	maps.DeleteFunc(kept, func(k, _ string) bool {
@@ -130,8 +128,7 @@ func capabilityOf(claim *corev1.PersistentVolumeClaim, sc *storagev1.StorageClas
 	return c, nil
 }
 
-// createVolume makes one volume, empty or from a source, and attaches it if
-// asked to.
+// createVolume creates one volume, empty or from a source, and attaches it if requested.
 func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	v, err := e.newVolume(r.Name, &r.Volume.Claim)
 	if err != nil {
@@ -142,7 +139,7 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 		return nil, err
 	}
 	err = e.provision(ctx, v)
-	if e.outgrown(v, r.Volume, err) {
+	if e.retryLarger(v, r.Volume, err) {
 		tr.Attempt()
 		err = e.provision(ctx, v)
 	}
@@ -157,22 +154,21 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 	if err := v.attach(ctx); err != nil {
 		return made, err
 	}
-	if err := v.touch(ctx, v.request.VolumeContentSource != nil); err != nil {
+	if err := v.probe(ctx, v.request.VolumeContentSource != nil); err != nil {
 		return made, err
 	}
 	mark(ctx, op.Ready)
 	return made, nil
 }
 
-// setSource makes v a restored or cloned volume, of at least its source's
-// size.
+// setSource makes v a restored or cloned volume of at least its source's size.
 func (e *Engine) setSource(v *volume, want *engine.Volume) error {
 	var bytes int64
 	switch {
 	case want.FromSnapshot != nil:
 		s := e.findSnapshot(want.FromSnapshot.Name)
 		if s == nil {
-			return gone(*want.FromSnapshot)
+			return notFoundError(*want.FromSnapshot)
 		}
 		bytes, v.object.Source = s.object.Bytes, s.object.Name
 		v.request.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
@@ -180,7 +176,7 @@ func (e *Engine) setSource(v *volume, want *engine.Volume) error {
 	case want.FromVolume != nil:
 		src := e.findVolume(want.FromVolume.Name)
 		if src == nil {
-			return gone(*want.FromVolume)
+			return notFoundError(*want.FromVolume)
 		}
 		bytes, v.object.Source = e.sizeOf(src), src.object.Name
 		v.request.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
@@ -190,23 +186,19 @@ func (e *Engine) setSource(v *volume, want *engine.Volume) error {
 	return nil
 }
 
-// sizeOf is the size that a clone of v has to ask for now: that which a resize
-// in progress asks for, if there is one, as a claim in Kubernetes asks for the
-// size that its source is claimed to have. The driver may come to either first.
-// Nobody waits here: a wait for the resize would be a queue of our own making
-// in what is measured, of the clone or of the resize.
+// sizeOf is the size that a clone of v must request: the size of a resize in progress if there is one, as in
+// Kubernetes, where a clone requests the size of its source's claim. It does not wait for the resize, which
+// would add an unrecorded queue to the measurement.
 func (e *Engine) sizeOf(v *volume) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return max(v.object.Bytes, v.growing)
 }
 
-// outgrown says whether a clone was refused because its source has begun to
-// grow since the request was made, and then enlarges the request, to be made
-// once more. The op's attempts and its milestones show both calls. A refusal
-// for any other reason, or of a driver that made the source larger than it was
-// asked to and has not told us yet, is a true result.
-func (e *Engine) outgrown(v *volume, want *engine.Volume, err error) bool {
+// retryLarger reports whether a clone was refused because its source started to grow after the request was
+// made, and enlarges the request for one retry. The op's attempts and milestones show both calls. Any other
+// refusal is a result.
+func (e *Engine) retryLarger(v *volume, want *engine.Volume, err error) bool {
 	if want.FromVolume == nil || status.Code(err) != codes.OutOfRange {
 		return false
 	}
@@ -214,11 +206,11 @@ func (e *Engine) outgrown(v *volume, want *engine.Volume, err error) bool {
 	return e.setSource(v, want) == nil && v.request.CapacityRange.RequiredBytes > had
 }
 
-func gone(o engine.Object) error {
-	return &engine.Error{Code: "NotFound", Message: fmt.Sprintf("%s %s exists no more", o.Kind, o.Name)}
+func notFoundError(o engine.Object) error {
+	return &engine.Error{Code: "NotFound", Message: fmt.Sprintf("%s %s does not exist any more", o.Kind, o.Name)}
 }
 
-// provision makes the volume.
+// provision creates the volume.
 func (e *Engine) provision(ctx context.Context, v *volume) error {
 	res, err := v.driver.controller.CreateVolume(ctx, v.request)
 	if err != nil {
@@ -227,7 +219,7 @@ func (e *Engine) provision(ctx context.Context, v *volume) error {
 	mark(ctx, op.Provisioned)
 	v.id, v.context = res.GetVolume().GetVolumeId(), res.GetVolume().GetVolumeContext()
 	v.object.Handle, v.object.Bytes = v.id, res.GetVolume().GetCapacityBytes()
-	if v.object.Bytes == 0 { // allowed by CSI: unknown
+	if v.object.Bytes == 0 { // unknown, which CSI allows
 		v.object.Bytes = v.request.CapacityRange.RequiredBytes
 	}
 	e.mu.Lock()
@@ -236,12 +228,12 @@ func (e *Engine) provision(ctx context.Context, v *volume) error {
 	return nil
 }
 
-// attach brings the volume to this node and to its path: ControllerPublish,
-// NodeStage, NodePublish, as far as the driver has them.
+// attach makes the volume available at its path: ControllerPublish, NodeStage, NodePublish, as supported by
+// the driver.
 func (v *volume) attach(ctx context.Context) error {
 	d := v.driver
-	if d.controls[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME] {
-		v.set(&v.attached, true) // from here on it may be, whatever the answer
+	if d.controllerCaps[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME] {
+		v.set(&v.attached, true) // possibly attached from here on
 		res, err := d.controller.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{
 			VolumeId: v.id, NodeId: d.nodeID, VolumeCapability: v.capability, VolumeContext: v.context, Readonly: v.readOnly})
 		if err != nil {
@@ -250,7 +242,7 @@ func (v *volume) attach(ctx context.Context) error {
 		v.publish = res.GetPublishContext()
 		mark(ctx, op.Attached)
 	}
-	if d.nodes[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] {
+	if d.nodeCaps[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] {
 		if err := os.MkdirAll(v.stagePath, 0o750); err != nil {
 			return err
 		}
@@ -302,37 +294,37 @@ func (v *volume) detach(ctx context.Context) error {
 	return removeDirs(filepath.Dir(v.targetPath))
 }
 
-// removeDirs takes the empty directories of a detached volume away, and
-// nothing that still has content: it may be a mount.
+// removeDirs removes the empty directories of a detached volume. It keeps non-empty ones, which may be
+// mounts.
 func removeDirs(dir string) error {
 	for _, d := range []string{filepath.Join(dir, "stage"), filepath.Join(dir, "mount"), dir} {
 		if err := os.Remove(d); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("a detached volume left something behind: %w", err)
+			return fmt.Errorf("remove the directory of a detached volume: %w", err)
 		}
 	}
 	return nil
 }
 
-// deleteVolume detaches and deletes.
+// deleteVolume detaches and deletes a volume.
 func (e *Engine) deleteVolume(ctx context.Context, name string) error {
 	v := e.findVolume(name)
 	if v == nil {
-		return gone(engine.Object{Kind: engine.VolumeObject, Name: name})
+		return notFoundError(engine.Object{Kind: engine.VolumeObject, Name: name})
 	}
-	v.ops.forbid(ctx)
+	v.ops.shut(ctx)
 	err := v.detach(ctx)
 	if err == nil {
 		_, err = v.driver.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id})
 	}
 	if err != nil {
-		v.ops.allow()
+		v.ops.reopen()
 		return err
 	}
 	mark(ctx, op.Gone)
 	e.mu.Lock()
 	delete(e.volumes, name)
 	e.mu.Unlock()
-	return e.settle("volume", name)
+	return e.markDone("volume", name)
 }
 
 func (e *Engine) findVolume(name string) *volume {
@@ -341,7 +333,7 @@ func (e *Engine) findVolume(name string) *volume {
 	return e.volumes[name]
 }
 
-// delete removes an object with all that belongs to it.
+// delete removes an object with its dependants.
 func (e *Engine) delete(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	o := r.Target
 	tr.On(e.node, o.Name)

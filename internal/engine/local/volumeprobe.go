@@ -15,17 +15,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// touch proves that the volume is of use: a first durable write that leaves
-// nothing behind, or, for a volume that came with data or is a block device, a
-// first read.
-func (v *volume) touch(ctx context.Context, hasData bool) error {
-	var err error
-	name := op.FirstWrite
+// probe makes the first write on the volume, which leaves nothing behind, or the first read if the volume has
+// data, is a block device or is read-only.
+func (v *volume) probe(ctx context.Context, hasData bool) error {
+	name, do := op.FirstWrite, firstWrite
 	if hasData || v.block() || v.readOnly {
-		name = op.FirstRead
-		err = firstRead(v.targetPath)
-	} else {
-		err = firstWrite(v.targetPath)
+		name, do = op.FirstRead, firstRead
+	}
+	path, err := filepath.EvalSymlinks(v.targetPath)
+	if err == nil {
+		err = do(path)
 	}
 	if err != nil {
 		return &engine.Error{Code: "IO", Message: fmt.Sprintf("%s on %s: %v", name, v.object.Name, err), Err: err}
@@ -34,15 +33,10 @@ func (v *volume) touch(ctx context.Context, hasData bool) error {
 	return nil
 }
 
-// firstWrite writes and syncs one block of a file that has no name, where the
-// file system can do that, else of one that is removed at once.
+// firstWrite writes and syncs one block in an unnamed file (O_TMPFILE) or, where the file system lacks those,
+// in a file that is unlinked before the write.
 func firstWrite(dir string) error {
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return err
-	}
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
-	f := os.NewFile(uintptr(fd), dir)
+	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
 	if err != nil {
 		if f, err = os.CreateTemp(dir, ".cnsbench-*"); err != nil {
 			return err
@@ -55,13 +49,9 @@ func firstWrite(dir string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// firstRead reads the first block of a device, or of the first regular file
-// of a file system; one without files is read as far as its directory.
+// firstRead reads the first block of a device, or of the first regular file of a file system.
+// Without such a file, reading the directories is enough.
 func firstRead(path string) error {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return err
-	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -70,11 +60,8 @@ func firstRead(path string) error {
 		return readBlock(path)
 	}
 	return filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
+		if err != nil || !d.Type().IsRegular() {
 			return err
-		}
-		if !d.Type().IsRegular() {
-			return nil
 		}
 		if err := readBlock(p); err != nil {
 			return err
@@ -83,14 +70,15 @@ func firstRead(path string) error {
 	})
 }
 
+// readBlock reads up to 4 KiB through the page cache.
 func readBlock(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	_, err = io.ReadFull(f, make([]byte, 4096))
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil // a short file was read whole
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // short files are fine
+		err = nil
 	}
 	return errors.Join(err, f.Close())
 }

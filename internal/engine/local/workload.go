@@ -23,35 +23,34 @@ type workload struct {
 	name    string
 	request *engine.Workload
 
-	mu      sync.Mutex
-	volumes []string
-	members []*member
-	barrier op.Time // when it opened; Never: not yet
-	waits   int     // pods whose end is the instance's end
-	end     op.InstanceEnd
-	over    bool                 // the end was reported
-	samples map[string]op.Sample // the last of each pod that there was
-	ops     disturbances
+	mu          sync.Mutex
+	volumes     []string
+	members     []*podSlot
+	barrier     op.Time // when it opened; Never: not yet
+	pending     int     // pods whose end is the instance's end
+	end         op.InstanceEnd
+	endReported bool                 // the end was reported
+	samples     map[string]op.Sample // last sample of each pod, ended ones included
+	ops         opGuard
 }
 
-// member is one pod of an instance, through all of its incarnations.
-type member struct {
+// podSlot is one pod of an instance, across its replacements.
+type podSlot struct {
 	workload *workload
 	manifest *engine.Pod
-	base     string // what its first incarnation is called
+	name     string // instance name of its first pod
 	service  bool
 
-	// These are guarded by the workload's mutex.
-	pod      *pod.Pod // the present one
-	n        int      // how many there were before it
-	live     bool
-	ending   bool // an op ends this incarnation, to make it again
-	over     bool // its end is counted into the instance's
-	released bool // from its barrier
+	// pod and the fields below are guarded by the workload's mutex.
+	pod       *pod.Pod // the present one
+	n         int      // number of replacements
+	live      bool
+	replacing bool // an op ends this pod to replace it
+	counted   bool // its end counts in the instance's
+	released  bool // from its barrier
 }
 
-// createWorkload makes the volumes, all at once, then starts the pods and
-// waits until they are ready.
+// createWorkload creates the volumes concurrently, then starts the pods and waits until they are ready.
 func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	w := &workload{engine: e, name: r.Name, request: r.Workload, barrier: op.Never, samples: map[string]op.Sample{},
 		end: op.InstanceEnd{Instance: r.Name, At: op.Never, OK: true}}
@@ -71,8 +70,8 @@ func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Tr
 	return made, nil
 }
 
-// workloadVolumes makes and attaches the claims. With several their
-// milestones carry the claim's name; those without are when the last is there.
+// workloadVolumes creates and attaches the claims. With several claims their milestones have the claim's name
+// as suffix; milestones without suffix are those of the last.
 func (e *Engine) workloadVolumes(ctx context.Context, w *workload, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	claims := r.Workload.Claims
 	made := make([]engine.Object, len(claims))
@@ -89,7 +88,7 @@ func (e *Engine) workloadVolumes(ctx context.Context, w *workload, r engine.Requ
 				return err
 			}
 			v.object.Action, v.object.Owner = r.Action, w.name
-			err = e.bring(withTrace(ctx, tr, suffix), v)
+			err = e.provisionAndAttach(withTrace(ctx, tr, suffix), v)
 			if v.id != "" {
 				made[i] = v.object
 				w.mu.Lock()
@@ -112,30 +111,30 @@ func (e *Engine) workloadVolumes(ctx context.Context, w *workload, r engine.Requ
 	return there, err
 }
 
-// bring provisions and attaches a volume and proves that it can be written.
-func (e *Engine) bring(ctx context.Context, v *volume) error {
+// provisionAndAttach provisions and attaches a volume and probes it.
+func (e *Engine) provisionAndAttach(ctx context.Context, v *volume) error {
 	if err := e.provision(ctx, v); err != nil {
 		return err
 	}
 	if err := v.attach(ctx); err != nil {
 		return err
 	}
-	return v.touch(ctx, false)
+	return v.probe(ctx, false)
 }
 
-// start runs the pods, all at once as on a cluster, and waits until all are ready:
-// one may wait for another. When one fails the others are no longer waited for.
+// start runs the pods concurrently, as on a cluster, and waits until all are ready, since one may wait for
+// another. The first failure ends the wait.
 func (w *workload) start(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	for i := range r.Workload.Pods {
 		p := &r.Workload.Pods[i]
-		m := &member{workload: w, manifest: p, base: w.name, service: p.Service}
+		m := &podSlot{workload: w, manifest: p, name: w.name, service: p.Service}
 		if len(r.Workload.Pods) > 1 {
-			m.base = fmt.Sprintf("%s.%s", w.name, p.Name)
+			m.name = fmt.Sprintf("%s.%s", w.name, p.Name)
 		}
 		w.mu.Lock()
 		w.members = append(w.members, m)
 		if !m.service {
-			w.waits++
+			w.pending++
 		}
 		w.mu.Unlock()
 	}
@@ -146,8 +145,8 @@ func (w *workload) start(ctx context.Context, r engine.Request, tr *op.Trace) er
 	return all.Wait()
 }
 
-// launch runs the n-th incarnation of a pod and waits until it is ready.
-func (m *member) launch(ctx context.Context, n int, tr *op.Trace) error {
+// launch starts the n-th pod of the slot and waits until it is ready.
+func (m *podSlot) launch(ctx context.Context, n int, tr *op.Trace) error {
 	w := m.workload
 	claims, err := w.claims(&m.manifest.Pod)
 	if err != nil {
@@ -157,10 +156,10 @@ func (m *member) launch(ctx context.Context, n int, tr *op.Trace) error {
 	for _, c := range w.request.ConfigMaps {
 		configs[c.Name] = c
 	}
-	name := engine.Restarted(m.base, n)
+	name := engine.Restarted(m.name, n)
 	w.engine.pods.owns(name, incarnation{m, n})
 	w.mu.Lock()
-	m.n, m.live, m.ending, m.released = n, true, false, false
+	m.n, m.live, m.replacing, m.released = n, true, false, false
 	w.mu.Unlock()
 	running, err := w.engine.host.Start(ctx, pod.Spec{
 		Instance: name, Pod: *m.manifest, Claims: claims, ConfigMaps: configs,
@@ -178,7 +177,7 @@ func (m *member) launch(ctx context.Context, n int, tr *op.Trace) error {
 	return running.Ready(ctx)
 }
 
-// claims finds the volumes that a pod mounts.
+// claims resolves the volumes that a pod mounts.
 func (w *workload) claims(p *corev1.Pod) (map[string]pod.Claim, error) {
 	claims := map[string]pod.Claim{}
 	for _, v := range p.Spec.Volumes {
@@ -188,7 +187,7 @@ func (w *workload) claims(p *corev1.Pod) (map[string]pod.Claim, error) {
 		name := v.PersistentVolumeClaim.ClaimName
 		vol := w.engine.findVolume(name)
 		if vol == nil {
-			return nil, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("pod %s mounts claim %s, which the workload does not make", p.Name, name)}
+			return nil, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("pod %s mounts claim %s, which the workload does not define", p.Name, name)}
 		}
 		c := pod.Claim{ReadOnly: v.PersistentVolumeClaim.ReadOnly}
 		path, err := filepath.EvalSymlinks(vol.targetPath)
@@ -205,14 +204,14 @@ func (w *workload) claims(p *corev1.Pod) (map[string]pod.Claim, error) {
 	return claims, nil
 }
 
-func (w *workload) all() []*member {
+func (w *workload) all() []*podSlot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.members)
 }
 
-// each calls f for every pod at once.
-func each(members []*member, f func(*pod.Pod) error) error {
+// eachPod calls f for every pod concurrently.
+func eachPod(members []*podSlot, f func(*pod.Pod) error) error {
 	failed := make([]error, len(members))
 	var wg sync.WaitGroup
 	for i, m := range members {
@@ -227,15 +226,14 @@ func each(members []*member, f func(*pod.Pod) error) error {
 	return errors.Join(failed...)
 }
 
-// release opens the barrier for the pods that were not released yet; those that
-// were made again since join in.
+// release opens the barrier for the pods that are not released yet, including replaced ones.
 func (w *workload) release(ctx context.Context, at op.Time) error {
 	w.mu.Lock()
 	again, barrier := w.barrier.Known(), w.barrier
 	if !again {
 		w.barrier = at
 	}
-	var waiting []*member
+	var waiting []*podSlot
 	for _, m := range w.members {
 		if !m.released {
 			m.released = true
@@ -243,23 +241,22 @@ func (w *workload) release(ctx context.Context, at op.Time) error {
 		}
 	}
 	w.mu.Unlock()
-	return each(waiting, func(p *pod.Pod) error {
+	return eachPod(waiting, func(p *pod.Pod) error {
 		if again {
-			return p.Rejoin(ctx, barrier)
+			return p.ReleaseRestarted(ctx, barrier)
 		}
 		return p.Release(ctx, at)
 	})
 }
 
-// stop ends the pods, and before them an op that would make them again.
+// stop ends the pods, after cancelling an op that would replace them.
 func (w *workload) stop(ctx context.Context, grace time.Duration) error {
-	w.ops.forbid(ctx)
-	return each(w.all(), func(p *pod.Pod) error { return p.Stop(ctx, grace) })
+	w.ops.shut(ctx)
+	return eachPod(w.all(), func(p *pod.Pod) error { return p.Stop(ctx, grace) })
 }
 
-// sum takes a pod's reading and gives the instance's: counters go on where an
-// incarnation takes over from another.
-func (w *workload) sum(p op.Sample) op.Sample {
+// sumSamples stores a pod's sample and returns the sum over the instance's pods, ended ones included.
+func (w *workload) sumSamples(p op.Sample) op.Sample {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.samples[p.Instance] = p
@@ -275,8 +272,8 @@ func (w *workload) sum(p op.Sample) op.Sample {
 	return all
 }
 
-// ended takes the end of a pod, and returns the instance's when that is it. A
-// server that fails ends its instance as well.
+// ended records the end of a pod, and returns the instance's end if this was the last. A failed server also
+// ends its instance.
 func (w *workload) ended(i incarnation, e op.InstanceEnd) *op.InstanceEnd {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -285,7 +282,7 @@ func (w *workload) ended(i incarnation, e op.InstanceEnd) *op.InstanceEnd {
 		w.samples[e.Instance] = s
 	}
 	i.live = false
-	if i.ending && i.member.n == i.n {
+	if i.replacing && i.podSlot.n == i.n {
 		for k := range e.Containers {
 			e.Containers[k].Replaced = true
 		}
@@ -293,26 +290,26 @@ func (w *workload) ended(i incarnation, e op.InstanceEnd) *op.InstanceEnd {
 		return nil
 	}
 	w.end.Containers = append(w.end.Containers, e.Containers...)
-	return w.without(i.member, e.OK, e.At)
+	return w.countEnd(i.podSlot, e.OK, e.At)
 }
 
-// without counts a pod out, and returns the instance's end when it was the last
-// that it waits for. Call it with mu held.
-func (w *workload) without(m *member, ok bool, at op.Time) *op.InstanceEnd {
-	if m.over {
+// countEnd counts the end of a pod, and returns the instance's end if it was the last pending one. The caller
+// holds mu.
+func (w *workload) countEnd(m *podSlot, ok bool, at op.Time) *op.InstanceEnd {
+	if m.counted {
 		return nil
 	}
-	m.over = true
+	m.counted = true
 	if !m.service {
-		w.waits--
+		w.pending--
 		w.end.At = max(w.end.At, at)
 	}
 	w.end.OK = w.end.OK && ok
-	last := !m.service && w.waits == 0 || m.service && !ok && w.waits > 0
-	if w.over || !last {
+	last := !m.service && w.pending == 0 || m.service && !ok && w.pending > 0
+	if w.endReported || !last {
 		return nil
 	}
-	w.over = true
+	w.endReported = true
 	end := w.end
 	if !end.At.Known() {
 		end.At = at
@@ -324,19 +321,19 @@ func (w *workload) without(m *member, ok bool, at op.Time) *op.InstanceEnd {
 func (e *Engine) deleteWorkload(ctx context.Context, name string) error {
 	w := e.workload(name)
 	if w == nil {
-		return gone(engine.Object{Kind: engine.WorkloadObject, Name: name})
+		return notFoundError(engine.Object{Kind: engine.WorkloadObject, Name: name})
 	}
 	if err := w.stop(ctx, deleteGrace); err != nil {
 		return err
 	}
 	mark(ctx, "podGone")
-	quiet := context.WithValue(ctx, tracedKey{}, nil)
+	quiet := context.WithValue(ctx, opTraceKey{}, nil)
 	if len(w.volumes) == 1 {
 		quiet = ctx
 	}
 	for _, v := range w.volumes {
 		if e.findVolume(v) == nil {
-			continue // an op of its own deleted it
+			continue // deleted by another op
 		}
 		if err := e.deleteVolume(quiet, v); err != nil {
 			return err
@@ -351,5 +348,5 @@ func (e *Engine) deleteWorkload(ctx context.Context, name string) error {
 	return nil
 }
 
-// deleteGrace is Kubernetes' terminationGracePeriodSeconds.
+// deleteGrace is Kubernetes' default terminationGracePeriodSeconds.
 const deleteGrace = 30 * time.Second

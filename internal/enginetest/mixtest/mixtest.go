@@ -1,5 +1,5 @@
-// Package mixtest carries mixes of actions (enginetest.Mix) out on an engine, for
-// the property that what was created and not deleted is what the driver lists.
+// Package mixtest runs mixes of actions (enginetest.Mix) on an engine and checks the property that the driver
+// lists exactly what was created and not deleted.
 package mixtest
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
-// Made is what a run did, in the order of its ops' ids.
+// Made is the result of a run, in the order of its ops' ids.
 type Made struct {
 	ID     string // of the run
 	Ops    []op.Op
@@ -47,9 +47,9 @@ type Options struct {
 	Hurry time.Duration
 }
 
-// CarryOut runs a mix, to its end or to a moment, drawn from r, at which it is
-// interrupted, and leaves everything in place.
-func CarryOut(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
+// Execute runs a mix, to its end or until it is interrupted at a moment drawn from r, and leaves everything
+// in place.
+func Execute(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 	t.Helper()
 	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "mix.yaml", Data: []byte(o.Text)}}, Capabilities: e.Capabilities(), AnyDriver: true, ToolsImage: o.ToolsImage})
 	for _, problem := range problems {
@@ -90,7 +90,7 @@ func CarryOut(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 	return m
 }
 
-// Accounts adds up what the ops say.
+// Accounts evaluates the ops.
 func (m *Made) Accounts() *enginetest.Accounts {
 	a := enginetest.Account(m.Ops, m.makes, func(workload string) string { return workload + "-data" })
 	made := map[string]bool{}
@@ -107,12 +107,12 @@ func (m *Made) Accounts() *enginetest.Accounts {
 	return a
 }
 
-// TimedOut says whether an op's deadline passed.
+// TimedOut reports whether an op's deadline passed.
 func (m *Made) TimedOut() bool {
 	return slices.ContainsFunc(m.Ops, func(o op.Op) bool { return o.Outcome == op.Timeout })
 }
 
-// makes says what an action makes.
+// makes returns what an action makes.
 func (m *Made) makes(action string) string {
 	for i := range m.plan.Actions {
 		a := &m.plan.Actions[i]
@@ -131,8 +131,8 @@ func (m *Made) makes(action string) string {
 	return ""
 }
 
-// Compare compares what a driver lists with what is surely there, and what may
-// be; ids is what the driver calls what has that name.
+// Compare compares what a driver lists with the objects that must exist, and those that may; ids maps a name
+// to the driver's ids.
 func (m *Made) Compare(t *testing.T, what string, listed []string, sure, maybe map[string]bool, ids func(name string) []string) {
 	t.Helper()
 	may := map[string]bool{}
@@ -160,7 +160,7 @@ func (m *Made) Compare(t *testing.T, what string, listed []string, sure, maybe m
 	}
 }
 
-// history is what the ops say of what the driver calls id.
+// history returns the ops on a driver's id.
 func (m *Made) history(id string, ids func(name string) []string) string {
 	var text strings.Builder
 	for _, o := range m.Ops {

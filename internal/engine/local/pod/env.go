@@ -2,8 +2,9 @@ package pod
 
 import (
 	"fmt"
+	"maps"
 	"os"
-	"sort"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,8 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/wrap"
 )
 
-// environment is a container's, in the order that Kubernetes defines it:
-// defaults, envFrom, env; later ones win, and $(NAME) refers to earlier ones.
+// environment is a container's environment in Kubernetes' order: defaults, envFrom, env; later ones win, and
+// $(NAME) refers to earlier ones.
 type environment struct {
 	names  []string
 	values map[string]string
@@ -25,7 +26,7 @@ func (e *environment) set(name, value string) {
 	e.values[name] = value
 }
 
-// list is "NAME=value", as exec takes it.
+// list returns "NAME=value" strings.
 func (e *environment) list() []string {
 	all := make([]string, 0, len(e.names))
 	for _, n := range e.names {
@@ -67,21 +68,16 @@ func (s *Spec) envFrom(container string, from corev1.EnvFromSource, e *environme
 	cm, ok := s.ConfigMaps[from.ConfigMapRef.Name]
 	if !ok {
 		if !isTrue(from.ConfigMapRef.Optional) {
-			*why = append(*why, fmt.Sprintf("container %s: envFrom: there is no ConfigMap %q", container, from.ConfigMapRef.Name))
+			*why = append(*why, fmt.Sprintf("container %s: envFrom: ConfigMap %q not found", container, from.ConfigMapRef.Name))
 		}
 		return
 	}
-	keys := make([]string, 0, len(cm.Data))
-	for k := range cm.Data {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(cm.Data)) {
 		e.set(from.Prefix+k, cm.Data[k])
 	}
 }
 
-// value is one variable's; false when it is optional and not there.
+// value resolves one variable; false if it is optional and missing.
 func (s *Spec) value(v corev1.EnvVar, e *environment) (string, bool, error) {
 	from := v.ValueFrom
 	switch {
@@ -101,7 +97,7 @@ func (s *Spec) value(v corev1.EnvVar, e *environment) (string, bool, error) {
 	return "", false, fmt.Errorf("only value, fieldRef and configMapKeyRef are supported by engine local")
 }
 
-// field resolves a fieldRef as far as it means something without a cluster.
+// field resolves a fieldRef as far as possible without a cluster.
 func (s *Spec) field(path string) (string, error) {
 	switch path {
 	case "metadata.name":
@@ -124,8 +120,8 @@ func (s *Spec) field(path string) (string, error) {
 	return "", fmt.Errorf("fieldRef %q is not supported by engine local", path)
 }
 
-// expand replaces $(NAME) by its value and $$ by $, as Kubernetes does in env
-// values, command and args; a name that is unknown stays as it is written.
+// expand replaces $(NAME) by its value and $$ by $, as Kubernetes does in env values, command and args;
+// unknown names stay unchanged.
 func expand(text string, values map[string]string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -20,17 +20,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// AgentName is the agent's program, and AgentEnv names it by its path.
+// AgentName is the agent's program, AgentEnv the variable with its path.
 const (
 	AgentName = "cnsbench-agent"
 	AgentEnv  = "CNSBENCH_AGENT"
 )
 
-// reportWithin is how long after its process has ended an agent's last words
-// may take to be read.
-const reportWithin = 5 * time.Second
+// reportTimeout is how long after its process an agent's last messages may take to arrive.
+const reportTimeout = 5 * time.Second
 
-// HostOptions are what pods of a run have in common.
+// HostOptions are common to the pods of a run.
 type HostOptions struct {
 	Server *agent.Server
 	Clock  op.Clock
@@ -38,54 +37,50 @@ type HostOptions struct {
 	Sink   engine.Sink
 	// Agent is the path of the agent's program; see FindAgent.
 	Agent string
-	// Program is the path of this very program, which pods call by
-	// engine.Program.
+	// Program is the path of this program, which pods run as engine.Program.
 	Program string
 	// Identity marks the processes and directories of the run.
 	Identity owned.Identity
-	// Hide lists the directories in which this run mounts volumes. Each
-	// container lets go of the mounts in them that are not its own, so that
-	// it does not keep other volumes busy; those elsewhere it keeps only in
-	// /usr, /opt and such.
+	// Hide lists the directories in which this run mounts volumes. A container unmounts the mounts in them
+	// that are not its own, so that it does not keep other volumes busy.
 	Hide []string
 }
 
-// How many agents make their mounts at the same time, and how long one counts
-// among them at most: more of them take no less time in all, and each takes longer.
+// Limit of agents that set up their mounts concurrently, and how long one counts: more of them take the same
+// total time, and each takes longer.
 const (
-	startsAtOnce = 16
-	startWithin  = 30 * time.Second
+	maxStarting  = 16
+	startTimeout = 30 * time.Second
 )
 
 // Host runs pods. Its methods are safe for concurrent use.
 type Host struct {
 	HostOptions
-	ctx   context.Context
-	spawn chan func()
-	begin chan struct{} // of those that begin, see admit
-	quit  chan struct{}
-	wg    sync.WaitGroup // of the pods
+	ctx      context.Context
+	spawn    chan func()
+	starting chan struct{} // slots of starting agents, see acquireStart
+	quit     chan struct{}
+	wg       sync.WaitGroup // of the pods
 
 	mu   sync.Mutex
 	live map[*process]bool
 }
 
-// NewHost readies this machine for pods. ctx is the run's: when it ends, what
-// still waits for something gives up. Close must be called.
+// NewHost prepares this machine for pods. ctx is the run's: its end cancels pending waits. Close must be
+// called.
 func NewHost(ctx context.Context, o HostOptions) (*Host, error) {
 	if _, err := os.Stat(o.Agent); err != nil {
-		return nil, fmt.Errorf("the agent's program: %w", err)
+		return nil, fmt.Errorf("agent program: %w", err)
 	}
-	h := &Host{HostOptions: o, ctx: ctx, spawn: make(chan func()), begin: make(chan struct{}, startsAtOnce),
+	h := &Host{HostOptions: o, ctx: ctx, spawn: make(chan func()), starting: make(chan struct{}, maxStarting),
 		quit: make(chan struct{}), live: map[*process]bool{}}
 	go h.spawner()
 	return h, nil
 }
 
-// spawner starts every agent from one thread that lives as long as the Host:
-// the kernel kills an agent when the thread that started it ends (PR_SET_PDEATHSIG),
-// and Go ends threads as it likes unless a goroutine is locked to them. It
-// never unlocks, so that the thread ends with it, and all agents with the thread.
+// spawner starts every agent from one thread that lives as long as the Host: the kernel kills an agent when
+// the thread that started it ends (PR_SET_PDEATHSIG). The goroutine never unlocks its thread, so that the
+// thread, and all agents, end with it.
 func (h *Host) spawner() {
 	runtime.LockOSThread()
 	for {
@@ -98,8 +93,8 @@ func (h *Host) spawner() {
 	}
 }
 
-// Close kills what still runs and returns when all pods have ended. Stop them
-// first if their results matter. It must be called once.
+// Close kills the remaining agents and returns when all pods have ended. It must be called once. Stop the
+// pods first if their results matter.
 func (h *Host) Close() error {
 	close(h.quit)
 	h.mu.Lock()
@@ -111,8 +106,8 @@ func (h *Host) Close() error {
 	return nil
 }
 
-// FindAgent looks for the agent's program: the given path if it is not empty,
-// $CNSBENCH_AGENT, beside this program, in $PATH.
+// FindAgent returns the agent's program: the given path if it is not empty, $CNSBENCH_AGENT, beside this
+// program, in $PATH.
 func FindAgent(given string) (string, error) {
 	for _, p := range []string{given, os.Getenv(AgentEnv)} {
 		if p != "" {
@@ -127,7 +122,7 @@ func FindAgent(given string) (string, error) {
 	}
 	p, err := exec.LookPath(AgentName)
 	if err != nil {
-		return "", fmt.Errorf("there is no %s beside %s or in PATH: build it (make build), or say where it is in $%s", AgentName, self, AgentEnv)
+		return "", fmt.Errorf("%s not found beside %s or in PATH: build it (make build), or set its path in $%s", AgentName, self, AgentEnv)
 	}
 	return filepath.Abs(p)
 }
@@ -135,10 +130,10 @@ func FindAgent(given string) (string, error) {
 func executable(p string) (string, error) {
 	fi, err := os.Stat(p)
 	if err != nil {
-		return "", fmt.Errorf("the agent's program: %w", err)
+		return "", fmt.Errorf("agent program: %w", err)
 	}
 	if fi.IsDir() || fi.Mode()&0o111 == 0 {
-		return "", fmt.Errorf("the agent's program: %s is not executable", p)
+		return "", fmt.Errorf("agent program: %s is not executable", p)
 	}
 	return filepath.Abs(p)
 }
@@ -147,14 +142,13 @@ func executable(p string) (string, error) {
 type process struct {
 	session *agent.Session
 	cmd     *exec.Cmd
-	gone    chan struct{} // it was reaped
+	reaped  chan struct{} // closed when it was reaped
 }
 
-// admit waits until an agent may be started; give must then be called once, with
-// what was started or nil.
-func (h *Host) admit(ctx context.Context) (give func(*process), err error) {
+// acquireStart waits for a start slot; release must be called once, with the started process or nil.
+func (h *Host) acquireStart(ctx context.Context) (release func(*process), err error) {
 	select {
-	case h.begin <- struct{}{}:
+	case h.starting <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-h.quit:
@@ -162,31 +156,30 @@ func (h *Host) admit(ctx context.Context) (give func(*process), err error) {
 	}
 	return func(p *process) {
 		if p == nil {
-			<-h.begin
+			<-h.starting
 			return
 		}
 		go func() {
-			late := time.NewTimer(startWithin)
+			late := time.NewTimer(startTimeout)
 			defer late.Stop()
 			select {
 			case <-p.session.Arrived():
 			case <-p.session.Done():
 			case <-late.C:
 			}
-			<-h.begin
+			<-h.starting
 		}()
 	}, nil
 }
 
-// launch starts the agent of a container. It is in the ledger before it does
-// anything.
+// launch starts the agent of a container. The ledger has it before it does anything.
 func (h *Host) launch(instance string, c *container) (*process, error) {
 	id := agent.ID{Instance: instance, Container: c.name}
 	session, err := h.Server.Expect(id, c.options)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{session: session, gone: make(chan struct{})}
+	p := &process{session: session, reaped: make(chan struct{})}
 	if err := h.start(p, c); err != nil {
 		session.Abandon(err)
 		return nil, err
@@ -200,14 +193,14 @@ func (h *Host) start(p *process, c *container) error {
 	if err != nil {
 		return err
 	}
-	defer stderr.Close() // the agent's
+	defer stderr.Close()
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer r.Close() // the agent's
-	p.cmd = sandbox.Command(h.Agent, r, stderr, c.alone)
-	p.cmd.Env = []string{h.Identity.Environment()} // the agent's alone: it gives workloads another
+	defer r.Close()
+	p.cmd = sandbox.Command(h.Agent, r, stderr, c.noNetwork)
+	p.cmd.Env = []string{h.Identity.Environment()} // for the agent only: workloads get another environment
 	if err := h.onSpawner(p.cmd.Start); err != nil {
 		return errors.Join(startError(err), w.Close())
 	}
@@ -220,9 +213,9 @@ func (h *Host) start(p *process, c *container) error {
 	if err == nil {
 		err = h.Ledger.Add(entry)
 	}
-	// With the pipe closed and empty the agent ends by itself.
+	// The agent ends when the pipe is closed and empty.
 	if err != nil {
-		defer h.gone(p)
+		defer h.remove(p)
 		return errors.Join(err, w.Close(), p.cmd.Wait())
 	}
 	if err = spec.Write(w); err != nil {
@@ -243,8 +236,8 @@ func (h *Host) onSpawner(start func() error) error {
 	}
 }
 
-// gone forgets a process that was reaped.
-func (h *Host) gone(p *process) {
+// remove removes a reaped process.
+func (h *Host) remove(p *process) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.live, p)
@@ -253,16 +246,16 @@ func (h *Host) gone(p *process) {
 // startError adds the usual cause when namespaces are refused.
 func startError(err error) error {
 	if os.Geteuid() != 0 && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOSPC)) {
-		return fmt.Errorf("make a user namespace: %w: the system must allow it to ordinary users (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0, kernel.apparmor_restrict_unprivileged_userns=0), or run as root", err)
+		return fmt.Errorf("create a user namespace: %w: the system must allow it to ordinary users (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0, kernel.apparmor_restrict_unprivileged_userns=0), or run as root", err)
 	}
 	return fmt.Errorf("start the agent: %w", err)
 }
 
-// reap waits for the agent's process and sees that its session ends too.
+// reap waits for the agent's process and ends its session.
 func (h *Host) reap(p *process, entry op.LedgerEntry, stderrPath string) {
-	defer close(p.gone)
+	defer close(p.reaped)
 	err := p.cmd.Wait()
-	h.gone(p)
+	h.remove(p)
 	if err := h.Ledger.Done(entry.Kind, entry.Name); err != nil {
 		h.Sink.Log(entry.Name, fmt.Sprintf("ledger: %v", err))
 	}
@@ -270,12 +263,12 @@ func (h *Host) reap(p *process, entry op.LedgerEntry, stderrPath string) {
 		select {
 		case <-p.session.Done():
 			return
-		case <-time.After(reportWithin):
+		case <-time.After(reportTimeout):
 		}
 	}
-	cause := fmt.Sprintf("its agent ended early (%v)", p.cmd.ProcessState)
+	cause := fmt.Sprintf("agent ended early (%v)", p.cmd.ProcessState)
 	if err == nil {
-		cause = "its agent ended without a report"
+		cause = "agent ended without a report"
 	}
 	if text, _ := os.ReadFile(stderrPath); len(text) > 0 {
 		cause += ": " + strings.TrimSpace(string(text[:min(len(text), 4096)]))
@@ -283,7 +276,7 @@ func (h *Host) reap(p *process, entry op.LedgerEntry, stderrPath string) {
 	p.session.Abandon(errors.New(cause))
 }
 
-// kill ends the agent, and with it everything in its PID namespace.
+// kill kills the agent, and with it everything in its PID namespace.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Process.Kill() // may have ended
 }

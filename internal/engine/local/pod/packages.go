@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,8 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// packages has the package, by its name in Debian 12, of each program that
-// workloads of the library, and others that benchmark storage, use.
+// packages maps programs that workloads use to their packages in Debian 12.
 var packages = map[string]string{
 	"bash":            "bash",
 	"bonnie++":        "bonnie++",
@@ -48,14 +48,13 @@ var packages = map[string]string{
 	"redis-benchmark": "redis-tools",
 }
 
-// Package is the Debian package that brings a program; empty when we do not know.
+// Package returns the Debian package of a program, or "" if it is unknown.
 func Package(program string) string { return packages[filepath.Base(program)] }
 
-// missing matches how the agent, sh and bash say that a program is not there.
+// missing matches the messages of the agent, sh and bash about missing programs.
 var missing = regexp.MustCompile(`there is no program "?([^\s"]+)"?|([\w.+/-]+): (?:command )?not found`)
 
-// Hint is what to install for the missing program that a message is about, or
-// empty.
+// Hint returns how to install the missing program that a message names, or "".
 func Hint(message string) string {
 	m := missing.FindStringSubmatch(message)
 	if m == nil {
@@ -69,20 +68,19 @@ func Hint(message string) string {
 	return fmt.Sprintf("install it with: apt-get install %s", pkg)
 }
 
-// MissingProgram is a container's program that this machine does not have.
+// MissingProgram is a container's program that this machine lacks.
 type MissingProgram struct{ Container, Program, Package string }
 
-// String says what to do.
+// String says what to install.
 func (m MissingProgram) String() string {
 	return fmt.Sprintf("container %s: there is no program %q; %s", m.Container, m.Program, Hint("there is no program "+m.Program))
 }
 
-// Missing looks for the programs of a pod's containers on this machine,
-// before anything is made. Programs at paths inside volumes cannot be judged
-// and are left out, as is what a shell would call.
+// Missing lists the programs of a pod's containers that this machine lacks, before anything is created. It
+// skips programs inside volumes and those that a shell would run.
 func Missing(p *corev1.Pod) []MissingProgram {
 	var all []MissingProgram
-	for _, c := range append(append([]corev1.Container(nil), p.Spec.InitContainers...), p.Spec.Containers...) {
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		if len(c.Command) == 0 || c.Command[0] == engine.Program || mounted(&c, c.Command[0]) {
 			continue
 		}
@@ -99,7 +97,7 @@ func Missing(p *corev1.Pod) []MissingProgram {
 	return all
 }
 
-// mounted says whether a program may come from one of the container's volumes.
+// mounted reports whether a program may be in one of the container's volumes.
 func mounted(c *corev1.Container, program string) bool {
 	if !filepath.IsAbs(program) {
 		program = filepath.Join("/", c.WorkingDir, program)

@@ -17,8 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// defaultGrace is for servers that are stopped because the pod has ended;
-// Kubernetes has the same.
+// defaultGrace is the grace period of servers that are stopped with the pod, as in Kubernetes.
 const defaultGrace = 30 * time.Second
 
 // plan is a pod resolved into processes.
@@ -26,37 +25,37 @@ type plan struct {
 	init       []*container
 	containers []*container
 	grace      time.Duration
-	notes      []string // what is left out
+	ignored    []string // log lines about ignored fields
 	shared     []string // directories outside Spec.Dir, in the ledger
 }
 
-// container is one process to be.
+// container is one planned process.
 type container struct {
-	name    string
-	init    bool
-	sidecar bool // an init container that goes on
-	main    bool // the pod ends when these have
-	waits   bool // at the barrier
-	phased  bool // runs in its phase only
-	alone   bool // without network
-	spec    sandbox.Spec
-	options agent.Options
+	name      string
+	init      bool
+	sidecar   bool // an init container that continues
+	main      bool // the pod ends with these
+	waits     bool // at the barrier
+	phased    bool // runs in its phase only
+	noNetwork bool // without network
+	spec      sandbox.Spec
+	options   agent.Options
 }
 
-// planner gathers everything that is wrong with a pod before saying so.
+// planner collects all problems of a pod.
 type planner struct {
 	*Spec
-	plan    *plan
-	sources map[string]source
-	why     []string
+	plan     *plan
+	sources  map[string]source
+	problems []string
 }
 
-// problem notes one reason why the pod cannot be run.
+// problem records one reason why the pod cannot run.
 func (p *planner) problem(format string, args ...any) {
-	p.why = append(p.why, fmt.Sprintf(format, args...))
+	p.problems = append(p.problems, fmt.Sprintf(format, args...))
 }
 
-// prepare checks a pod, makes its directories and resolves it.
+// prepare validates a pod, creates its directories and resolves it.
 func (h *Host) prepare(s Spec) (*plan, error) {
 	p := &planner{Spec: &s, plan: &plan{grace: defaultGrace}}
 	if g := s.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
@@ -74,19 +73,19 @@ func (h *Host) prepare(s Spec) (*plan, error) {
 		c.main = len(s.Pod.Sync) == 0 || slices.Contains(s.Pod.Sync, c.name)
 		p.plan.containers = append(p.plan.containers, c)
 	}
-	p.observe()
-	p.leftOut()
+	p.configureAgents()
+	p.noteIgnored()
 	if len(p.plan.containers) == 0 {
-		p.problem("it has no containers")
+		p.problem("no containers")
 	}
 	for _, name := range s.Pod.Sync {
 		if !slices.ContainsFunc(s.Pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name }) {
-			p.problem("sync names a container %q that it does not have", name)
+			p.problem("sync names an unknown container %q", name)
 		}
 	}
-	if len(p.why) > 0 {
+	if len(p.problems) > 0 {
 		p.plan.cleanup(h)
-		return nil, &engine.Error{Code: "InvalidPod", Message: fmt.Sprintf("pod %s cannot be run by engine local: %s", s.Instance, strings.Join(p.why, "; "))}
+		return nil, &engine.Error{Code: "InvalidPod", Message: fmt.Sprintf("pod %s cannot be run by engine local: %s", s.Instance, strings.Join(p.problems, "; "))}
 	}
 	return p.plan, nil
 }
@@ -97,8 +96,8 @@ func always(r *corev1.ContainerRestartPolicy) bool {
 
 // container resolves one container's process.
 func (p *planner) container(h *Host, c *corev1.Container) *container {
-	env := p.environ(c, &p.why)
-	k := &container{name: c.Name, alone: p.Alone}
+	env := p.environ(c, &p.problems)
+	k := &container{name: c.Name, noNetwork: p.NoNetwork}
 	k.options.Sink, k.options.MaxOutput = p.Sink, p.MaxOutput
 	k.spec = sandbox.Spec{
 		Name: c.Name, LogDir: p.dir("logs"), Hide: h.Hide, ClockOffset: int64(p.ClockOffset),
@@ -106,9 +105,9 @@ func (p *planner) container(h *Host, c *corev1.Container) *container {
 		Cmd:  wrap.Command{Env: env.list(), Dir: c.WorkingDir},
 	}
 	if len(c.Command) == 0 {
-		p.problem("container %s gives no command: engine local runs the host's programs and cannot ask image %q for it", c.Name, c.Image)
+		p.problem("container %s has no command: engine local runs the host's programs and does not read image %q", c.Name, c.Image)
 	}
-	for _, arg := range append(append([]string(nil), c.Command...), c.Args...) {
+	for _, arg := range slices.Concat(c.Command, c.Args) {
 		k.spec.Cmd.Args = append(k.spec.Cmd.Args, expand(arg, env.values))
 	}
 	k.spec.Mounts = p.mounts(c)
@@ -118,7 +117,7 @@ func (p *planner) container(h *Host, c *corev1.Container) *container {
 	return k
 }
 
-// dir makes a directory beneath the pod's own.
+// dir creates a directory beneath the pod's own.
 func (p *planner) dir(elem ...string) string {
 	d := filepath.Join(append([]string{p.Dir}, elem...)...)
 	if err := os.MkdirAll(d, 0o755); err != nil {
@@ -127,8 +126,8 @@ func (p *planner) dir(elem ...string) string {
 	return d
 }
 
-// observe gives the main containers what watches them.
-func (p *planner) observe() {
+// configureAgents sets the outputs, barriers, phases and canaries of the main containers.
+func (p *planner) configureAgents() {
 	canary := p.Canary
 	for i, c := range p.plan.containers {
 		if !c.main {
@@ -140,14 +139,13 @@ func (p *planner) observe() {
 			c.options.Barrier, c.options.Rendezvous = p.Barrier, p.Pod.Rendezvous
 			c.options.Phase, c.phased = p.Pod.Phase(c.name)
 		}
-		if canary != nil { // each volume has one, in the first container that has it in a phase
+		if canary != nil { // one per volume and phase, in the first container that mounts it
 			c.options.Canary = p.canary(canary, &p.Pod.Spec.Containers[i], c.options.Phase.Number)
 		}
 	}
 }
 
-// canary is the order for the canaries of one container: one for each of its
-// claims that no container before it has in that phase.
+// canary returns the canaries of one container: one for each of its claims without a canary in that phase.
 func (p *planner) canary(want *engine.Canary, c *corev1.Container, phase int) *protocol.CanarySpec {
 	spec := &protocol.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read, Write: want.Write}
 	if spec.Size == 0 {
@@ -155,14 +153,14 @@ func (p *planner) canary(want *engine.Canary, c *corev1.Container, phase int) *p
 	}
 	add := func(volume, path string, readOnly bool) {
 		src := p.sources[volume]
-		if src.claim == "" || src.watched[phase] {
+		if src.claim == "" || src.canaries[phase] {
 			return
 		}
 		if readOnly || src.readOnly {
-			p.plan.notes = append(p.plan.notes, fmt.Sprintf("no canary on %s: it is read-only", src.claim))
+			p.plan.ignored = append(p.plan.ignored, fmt.Sprintf("no canary on %s: it is read-only", src.claim))
 			return
 		}
-		src.watched[phase] = true
+		src.canaries[phase] = true
 		spec.Volumes = append(spec.Volumes, protocol.CanaryVolume{Name: src.claim, Path: path})
 	}
 	for _, m := range c.VolumeMounts {
@@ -177,19 +175,19 @@ func (p *planner) canary(want *engine.Canary, c *corev1.Container, phase int) *p
 	return spec
 }
 
-// leftOut names what has no effect here.
-func (p *planner) leftOut() {
+// noteIgnored logs fields without effect on engine local.
+func (p *planner) noteIgnored() {
 	said := map[string]bool{}
 	note := func(what string, present bool) {
 		if present && !said[what] {
 			said[what] = true
-			p.plan.notes = append(p.plan.notes, "engine local leaves out: "+what)
+			p.plan.ignored = append(p.plan.ignored, "engine local ignores: "+what)
 		}
 	}
 	spec := &p.Pod.Spec
 	note("securityContext", spec.SecurityContext != nil && !isZero(*spec.SecurityContext))
 	note("activeDeadlineSeconds", spec.ActiveDeadlineSeconds != nil)
-	for _, c := range append(append([]corev1.Container(nil), spec.InitContainers...), spec.Containers...) {
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		note("securityContext", c.SecurityContext != nil)
 		note("resource limits", len(c.Resources.Limits) > 0)
 		note("probes", c.ReadinessProbe != nil || c.LivenessProbe != nil || c.StartupProbe != nil)
@@ -197,12 +195,12 @@ func (p *planner) leftOut() {
 	}
 }
 
-// isZero says whether a security context asks for nothing.
+// isZero reports whether a security context is empty.
 func isZero(c corev1.PodSecurityContext) bool {
 	return c.String() == (&corev1.PodSecurityContext{}).String()
 }
 
-// cleanup removes what is not in the pod's own directory.
+// cleanup removes the directories outside the pod's own.
 func (p *plan) cleanup(h *Host) {
 	for _, dir := range p.shared {
 		err := os.RemoveAll(dir)

@@ -1,17 +1,17 @@
-// Package pod runs a Kubernetes pod template as processes of this machine:
-// each container under an agent in mount and PID namespaces of its own, with
-// its volumes at their mount paths, init containers first. Programs are the
-// host's; images are not used.
+// Package pod runs a Kubernetes pod template as processes of this machine: each container under an agent in
+// its own mount and PID namespaces, with its volumes at their mount paths, init containers first. Programs
+// are the host's; images are not used.
 //
-// What a pod may ask for that has no meaning here is either refused, when the
-// workload would do something else without it (secrets, downward API), or
-// left out with a log line (resource limits, probes).
+// Fields without a local meaning are refused if the workload would behave differently without them (secrets,
+// downward API), otherwise ignored with a log line (resource limits, probes).
 package pod
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -24,44 +24,41 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Agents is the milestone at which a pod's main containers begin to be made:
-// from there to op.Running is what the agent and its namespaces add.
+// Agents is the milestone at which a pod's main containers start to be set up: the time from it to op.Running
+// is the overhead of the agent and its namespaces.
 const Agents = "agents"
 
-// killAfter is how long after SIGTERM and grace an agent may take to report
-// before the kernel ends it.
+// killAfter is how long after SIGTERM and grace an agent may take to report before it is killed.
 const killAfter = 5 * time.Second
 
 // Claim is a volume that the pod may use: a directory, or a block device.
 type Claim struct {
-	Path     string // where the filesystem is mounted on the host
-	Device   string // the device on the host, of a volume in mode Block
+	Path     string // mount point of the file system on the host
+	Device   string // device on the host of a volume in mode Block
 	ReadOnly bool
 }
 
 // Spec is one pod to run.
 type Spec struct {
-	// Instance names the pod in all that it reports; unique among the run's
-	// living pods.
+	// Instance names the pod in all reports; unique among the run's running pods.
 	Instance string
 	Pod      engine.Pod
-	// Claims by claim name; that of a generic ephemeral volume is
-	// "<pod>-<volume>", as Kubernetes names it.
+	// Claims by claim name; a generic ephemeral volume's is "<pod>-<volume>", as in Kubernetes.
 	Claims     map[string]Claim
 	ConfigMaps map[string]corev1.ConfigMap
-	// Dir is a directory for this pod alone: logs, emptyDirs, mount points.
-	// It is made if missing and not removed.
+	// Dir is a directory for this pod: logs, emptyDirs, mount points. It is created if missing and not
+	// removed.
 	Dir string
-	// Barrier that the containers in Pod.Sync wait at; empty: nobody waits.
+	// Barrier that the containers in Pod.Sync wait at; empty: none waits.
 	Barrier string
 	Canary  *engine.Canary
-	// MaxOutput bounds what each container sends of its output; 0: nothing does.
+	// MaxOutput bounds the output that each container sends; 0: no bound.
 	MaxOutput int64
 	// ClockOffset shifts the clocks of the agents, for tests.
 	ClockOffset time.Duration
-	// Alone takes the network away.
-	Alone bool
-	// Sink takes what the pod reports; nil: the Host's.
+	// NoNetwork gives the pod an empty network namespace.
+	NoNetwork bool
+	// Sink receives the pod's reports; nil: the Host's.
 	Sink engine.Sink
 }
 
@@ -80,17 +77,16 @@ type Pod struct {
 	end     op.InstanceEnd
 }
 
-// Start begins to run the pod and returns at once; milestones go to tr as they
-// happen. ctx bounds the preparation only: the pod lives until it ends, is
-// stopped, or its Host is closed. A pod that cannot be run here at all is
-// refused with an *engine.Error that lists every reason.
+// Start starts the pod and returns at once; milestones go to tr as they happen. ctx bounds the preparation
+// only: the pod runs until it ends, is stopped, or its Host is closed. A pod that cannot run here is refused
+// with an *engine.Error that lists every reason.
 func (h *Host) Start(ctx context.Context, s Spec, tr *op.Trace) (*Pod, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	select {
 	case <-h.quit:
-		return nil, errors.New("the run is over: no pod is started any more")
+		return nil, errors.New("the run is over: no pod is started")
 	default:
 	}
 	plan, err := h.prepare(s)
@@ -100,7 +96,7 @@ func (h *Host) Start(ctx context.Context, s Spec, tr *op.Trace) (*Pod, error) {
 	if s.Sink == nil {
 		s.Sink = h.Sink
 	}
-	for _, line := range plan.notes {
+	for _, line := range plan.ignored {
 		s.Sink.Log(s.Instance, line)
 	}
 	p := &Pod{
@@ -111,9 +107,8 @@ func (h *Host) Start(ctx context.Context, s Spec, tr *op.Trace) (*Pod, error) {
 	return p, nil
 }
 
-// Ready returns when the init containers are done, the containers that wait
-// stand at their barrier and the others have started. If that will not
-// happen the error is an *engine.Error that says why.
+// Ready returns when the init containers are done, the containers in Pod.Sync wait at their barrier and the
+// others have started. If that does not happen, the error is an *engine.Error.
 func (p *Pod) Ready(ctx context.Context) error {
 	select {
 	case <-p.ready:
@@ -123,7 +118,7 @@ func (p *Pod) Ready(ctx context.Context) error {
 	case <-p.done:
 	}
 	select {
-	case <-p.ready: // it was, and has ended since
+	case <-p.ready: // ready first, then ended
 		return nil
 	default:
 	}
@@ -132,15 +127,15 @@ func (p *Pod) Ready(ctx context.Context) error {
 	return p.err
 }
 
-// Release opens the barrier for the containers that wait at it, at an instant
-// of the run. It returns when all have acknowledged it.
+// Release opens the barrier for the waiting containers at an instant of the run. It returns when all have
+// acknowledged it.
 func (p *Pod) Release(ctx context.Context, at op.Time) error {
 	return p.release(ctx, func(s *agent.Session) error { return s.Release(ctx, at) })
 }
 
-// Rejoin is Release of a pod that was made again after the barrier had opened:
-// its containers begin at once, those with phases when theirs come.
-func (p *Pod) Rejoin(ctx context.Context, barrier op.Time) error {
+// ReleaseRestarted is Release for a replacement pod after the barrier opened: its containers start at once,
+// those with phases at their phases.
+func (p *Pod) ReleaseRestarted(ctx context.Context, barrier op.Time) error {
 	return p.release(ctx, func(s *agent.Session) error { return s.ReleaseRestarted(ctx, barrier) })
 }
 
@@ -158,19 +153,15 @@ func (p *Pod) release(ctx context.Context, open func(*agent.Session) error) erro
 	return all.Wait()
 }
 
-// Stop asks the pod to end: SIGTERM to every container, SIGKILL after grace
-// (at once if it is zero), and returns when it has ended and its outputs are
-// complete. It is idempotent.
+// Stop sends SIGTERM to every container, SIGKILL after grace (at once if it is zero), and returns when the
+// pod has ended and its outputs are complete. It is idempotent.
 func (p *Pod) Stop(ctx context.Context, grace time.Duration) error {
 	p.mu.Lock()
 	p.stopped = true
-	procs := make([]*process, 0, len(p.procs))
-	for _, proc := range p.procs {
-		procs = append(procs, proc)
-	}
 	p.mu.Unlock()
+	procs := p.processes()
 	for _, proc := range procs {
-		proc.ask(grace)
+		proc.stop(grace)
 	}
 	force := time.NewTimer(grace + killAfter)
 	defer force.Stop()
@@ -188,15 +179,9 @@ func (p *Pod) Stop(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// Signal sends sig to the command of every container that runs, and SIGSTOP and
-// SIGCONT to all its processes. The agents pass it on.
+// Signal sends sig to the command of every running container, and SIGSTOP and SIGCONT to all its processes.
 func (p *Pod) Signal(sig syscall.Signal) error {
-	p.mu.Lock()
-	procs := make([]*process, 0, len(p.procs))
-	for _, proc := range p.procs {
-		procs = append(procs, proc)
-	}
-	p.mu.Unlock()
+	procs := p.processes()
 	var errs []error
 	for _, proc := range procs {
 		errs = append(errs, proc.session.Signal(sig, 0))
@@ -204,11 +189,10 @@ func (p *Pod) Signal(sig syscall.Signal) error {
 	return errors.Join(errs...)
 }
 
-// Grace is how long the pod's containers have between SIGTERM and SIGKILL.
+// Grace is the time between SIGTERM and SIGKILL of the pod's containers.
 func (p *Pod) Grace() time.Duration { return p.plan.grace }
 
-// Kill ends every process of the pod with SIGKILL, agents included, as a
-// crash of the machine would; what they have not reported is lost.
+// Kill kills every process of the pod, agents included; unreported results are lost.
 func (p *Pod) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,19 +201,19 @@ func (p *Pod) Kill() {
 	}
 }
 
-// Done is closed when the pod has ended and its outputs are complete.
+// Done returns a channel that is closed when the pod has ended and its outputs are complete.
 func (p *Pod) Done() <-chan struct{} { return p.done }
 
-// End says how it ended; valid once Done is closed.
+// End returns how it ended; valid once Done is closed.
 func (p *Pod) End() op.InstanceEnd {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.end
 }
 
-// run is the pod's life.
+// run runs the pod to its end.
 func (p *Pod) run(ctx context.Context, tr *op.Trace) {
-	err := p.begin(ctx, tr)
+	err := p.start(ctx, tr)
 	if err == nil {
 		close(p.ready)
 		for _, c := range p.plan.containers {
@@ -237,20 +221,15 @@ func (p *Pod) run(ctx context.Context, tr *op.Trace) {
 				session := p.process(c).session
 				<-session.Done()
 				if c.phased && !session.End().OK() {
-					break // of no use without it, or told to end with it
+					break // a phase failed: end the pod
 				}
 			}
 		}
 	}
-	// Servers, and after a failure whoever runs, are of no more use.
-	p.mu.Lock()
-	procs := make([]*process, 0, len(p.procs))
-	for _, proc := range p.procs {
-		procs = append(procs, proc)
-	}
-	p.mu.Unlock()
+	// Stop servers and, after a failure, all containers.
+	procs := p.processes()
 	for _, proc := range procs {
-		proc.ask(p.plan.grace)
+		proc.stop(p.plan.grace)
 	}
 	for _, proc := range procs {
 		proc.wait(p.plan.grace + killAfter)
@@ -258,8 +237,8 @@ func (p *Pod) run(ctx context.Context, tr *op.Trace) {
 	p.finish(err)
 }
 
-// begin brings the pod to where it is ready.
-func (p *Pod) begin(ctx context.Context, tr *op.Trace) error {
+// start starts the containers and waits until the pod is ready.
+func (p *Pod) start(ctx context.Context, tr *op.Trace) error {
 	if err := p.initialize(ctx, tr); err != nil {
 		return err
 	}
@@ -287,8 +266,8 @@ func (p *Pod) begin(ctx context.Context, tr *op.Trace) error {
 	return nil
 }
 
-// initialize runs the init containers in their order. One with restartPolicy
-// Always (a native sidecar) is only started.
+// initialize runs the init containers in order. One with restartPolicy Always (a native sidecar) is only
+// started.
 func (p *Pod) initialize(ctx context.Context, tr *op.Trace) error {
 	if len(p.plan.init) == 0 {
 		return nil
@@ -317,19 +296,19 @@ func (p *Pod) initialize(ctx context.Context, tr *op.Trace) error {
 	return nil
 }
 
-// initFailure says how an init container failed.
+// initFailure returns the error of a failed init container.
 func initFailure(instance, name string, end op.ContainerEnd, failure *engine.Error) error {
 	if failure != nil {
 		return failure
 	}
 	what := fmt.Sprintf("ended with exit code %d", end.ExitCode)
 	if end.Signal != "" {
-		what = "was ended by " + end.Signal
+		what = "ended by " + end.Signal
 	}
 	return &engine.Error{Code: "InitFailed", Message: fmt.Sprintf("init container %s/%s %s: %s", instance, name, what, end.Message)}
 }
 
-// explain adds to a failure what package brings a missing program.
+// explain adds the package of a missing program to a failure.
 func (p *Pod) explain(err error) error {
 	p.mu.Lock()
 	stopped := p.stopped
@@ -349,12 +328,12 @@ func (p *Pod) explain(err error) error {
 
 // launch starts a container's agent unless the pod is being stopped.
 func (p *Pod) launch(ctx context.Context, c *container) error {
-	give, err := p.host.admit(ctx)
+	release, err := p.host.acquireStart(ctx)
 	if err != nil {
 		return err
 	}
 	proc, err := p.startUnlessStopped(c)
-	give(proc)
+	release(proc)
 	return err
 }
 
@@ -374,16 +353,23 @@ func (p *Pod) startUnlessStopped(c *container) (*process, error) {
 	return proc, nil
 }
 
+// processes returns the processes started so far.
+func (p *Pod) processes() []*process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.procs))
+}
+
 func (p *Pod) process(c *container) *process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.procs[c]
 }
 
-// finish records how the pod ended and says so.
+// finish records and reports how the pod ended.
 func (p *Pod) finish(err error) {
 	end := op.InstanceEnd{Instance: p.spec.Instance, At: op.Never, OK: err == nil}
-	for _, c := range append(append([]*container(nil), p.plan.init...), p.plan.containers...) {
+	for _, c := range slices.Concat(p.plan.init, p.plan.containers) {
 		proc := p.process(c)
 		if proc == nil {
 			continue
@@ -419,14 +405,14 @@ func (p *Pod) wasStopped() bool {
 	return p.stopped
 }
 
-// ask ends a process politely.
-func (p *process) ask(grace time.Duration) {
+// stop asks a process to end.
+func (p *process) stop(grace time.Duration) {
 	sig := syscall.SIGTERM
 	if grace <= 0 {
 		sig = syscall.SIGKILL
 	}
 	if !p.session.Connected() {
-		p.kill() // nobody to ask: it has not begun
+		p.kill() // no connection yet
 		return
 	}
 	if err := p.session.Signal(sig, grace); err != nil {
@@ -434,14 +420,14 @@ func (p *process) ask(grace time.Duration) {
 	}
 }
 
-// wait returns when the session has ended; after the time given it is forced.
+// wait returns when the session has ended; after the given time the process is killed.
 func (p *process) wait(within time.Duration) {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	for {
 		select {
 		case <-p.session.Done():
-			<-p.gone
+			<-p.reaped
 			return
 		case <-timer.C:
 			p.kill()

@@ -153,7 +153,7 @@ func TestEnds(t *testing.T) {
 		{name: "success", script: "echo fine", want: op.ContainerEnd{Name: "main"}, ok: true},
 		{name: "exit code", script: "echo lost >&2; exit 3", want: op.ContainerEnd{Name: "main", ExitCode: 3}, message: "lost"},
 		{name: "signal", script: "kill -SEGV $$$$", want: op.ContainerEnd{Name: "main", ExitCode: 139, Signal: "SIGSEGV"}, message: "SIGSEGV"},
-		{name: "foreign kill", script: "kill -KILL $$$$", want: op.ContainerEnd{Name: "main", ExitCode: 137, Signal: "SIGKILL"}, message: "did not send"},
+		{name: "foreign kill", script: "kill -KILL $$$$", want: op.ContainerEnd{Name: "main", ExitCode: 137, Signal: "SIGKILL"}, message: "not sent by cnsbench"},
 		{name: "shell misses a program", script: "fio-that-is-not-there", want: op.ContainerEnd{Name: "main", ExitCode: 127}, message: "install fio-that-is-not-there"},
 		{name: "orphans are reaped", script: "(sleep 0.05; echo late) & (sleep 100 &) ; sleep 0.3; exit 0", want: op.ContainerEnd{Name: "main"}, ok: true},
 	}
@@ -494,7 +494,7 @@ func TestRefused(t *testing.T) {
 	if !errors.As(err, &e) || e.Code != "InvalidPod" {
 		t.Fatalf("error %v", err)
 	}
-	for _, part := range []string{"gives no command", `"absent"`, "volume secret", "/does/not/exist", `no claim "nobody"`, `no volume "undefined"`, "escape", "env S"} {
+	for _, part := range []string{"has no command", `"absent"`, "volume secret", "/does/not/exist", `claim "nobody" not found`, `no volume "undefined"`, "escape", "env S"} {
 		if !strings.Contains(e.Message, part) {
 			t.Errorf("%q lacks %q", e.Message, part)
 		}
@@ -646,7 +646,8 @@ func TestCanary(t *testing.T) {
 	if err := p.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond)
+	canaries := func() []op.CanaryIO { return f.sink.Canaries("p", "claim-0") }
+	agenttest.Eventually(t, 10*time.Second, "canary I/Os", func() bool { return len(canaries()) > 0 })
 	if out, err := exec.Command("fsfreeze", "-f", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -656,7 +657,10 @@ func TestCanary(t *testing.T) {
 	if out, err := exec.Command("fsfreeze", "-u", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	time.Sleep(200 * time.Millisecond)
+	agenttest.Eventually(t, 10*time.Second, "canary I/Os after the thaw", func() bool {
+		ios := canaries()
+		return ios[len(ios)-1].Intended > to
+	})
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("visible on the volume: %v, %v", entries, err)
 	}
@@ -668,7 +672,7 @@ func TestCanary(t *testing.T) {
 	slack := op.Time(20 * time.Millisecond)
 	from, to = from+slack, to-slack
 	held := 0
-	ios := f.sink.Canaries("p", "claim-0")
+	ios := canaries()
 	for i, io := range ios {
 		if i > 0 && io.Intended < ios[i-1].Intended {
 			t.Fatalf("out of order: %v after %v", io, ios[i-1])
@@ -769,11 +773,10 @@ func TestKillStale(t *testing.T) {
 	if err := pod.KillStale(&own, wrong, false); err != nil {
 		t.Errorf("another process with that pid: %v", err)
 	}
-	time.Sleep(50 * time.Millisecond)
 	select {
 	case <-p.Done():
 		t.Fatal("a process that is not the entry's was killed")
-	default:
+	case <-time.After(50 * time.Millisecond):
 	}
 	if err := pod.KillStale(&own, e, false); err != nil {
 		t.Fatal(err)

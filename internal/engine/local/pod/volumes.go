@@ -13,20 +13,20 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// memoryDir is the host's tmpfs that emptyDirs in memory are made in: it needs
-// no mount and no rights, and all containers of a pod can share it.
+// memoryDir is the host's tmpfs for emptyDirs in memory: it needs no mount and no privileges, and all
+// containers of a pod can share it.
 const memoryDir = "/dev/shm"
 
-// source is where a volume of the pod is on the host.
+// source is a volume of the pod on the host.
 type source struct {
 	path     string
 	device   bool
 	readOnly bool
-	claim    string       // its name, of a claim
-	watched  map[int]bool // a canary is on it, by phase
+	claim    string       // name of the claim, if it is one
+	canaries map[int]bool // phases in which a canary runs on it
 }
 
-// volumes makes the pod's volumes that are ours to make and finds the others.
+// volumes creates or finds the pod's volumes.
 func (p *planner) volumes(h *Host) map[string]source {
 	all := map[string]source{}
 	for _, v := range p.Pod.Spec.Volumes {
@@ -61,25 +61,25 @@ func (p *planner) volume(h *Host, v corev1.Volume) (source, error) {
 	return source{}, fmt.Errorf("only emptyDir, configMap, persistentVolumeClaim, ephemeral and hostPath are supported by engine local")
 }
 
-// claim finds a claim among those that the engine has published.
+// claim returns a claim that the engine has published.
 func (p *planner) claim(name string) (source, error) {
 	c, ok := p.Claims[name]
 	if !ok {
-		return source{}, fmt.Errorf("there is no claim %q", name)
+		return source{}, fmt.Errorf("claim %q not found", name)
 	}
 	if c.Device != "" {
-		return source{path: c.Device, device: true, readOnly: c.ReadOnly, claim: name, watched: map[int]bool{}}, nil
+		return source{path: c.Device, device: true, readOnly: c.ReadOnly, claim: name, canaries: map[int]bool{}}, nil
 	}
-	return source{path: c.Path, readOnly: c.ReadOnly, claim: name, watched: map[int]bool{}}, nil
+	return source{path: c.Path, readOnly: c.ReadOnly, claim: name, canaries: map[int]bool{}}, nil
 }
 
-// memory makes an emptyDir in memory.
+// memory creates an emptyDir in memory.
 func (p *planner) memory(h *Host, name string) (source, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(memoryDir, &st); err != nil || st.Type != unix.TMPFS_MAGIC {
 		return source{}, fmt.Errorf("emptyDir in memory: %s is not a tmpfs here", memoryDir)
 	}
-	// Named after the pod's own directory, which no other living pod has.
+	// Named after the pod's directory, which is unique among running pods.
 	dir := MemoryDir(filepath.Join(p.Dir, name))
 	if err := h.Ledger.Add(op.LedgerEntry{Kind: DirKind, Name: dir, Data: map[string]string{"path": dir}}); err != nil {
 		return source{}, err
@@ -88,23 +88,23 @@ func (p *planner) memory(h *Host, name string) (source, error) {
 	if err := h.Identity.Make(dir, 0o700); err != nil {
 		return source{}, err
 	}
-	data := filepath.Join(dir, "data") // beside the mark
+	data := filepath.Join(dir, "data") // next to the marker file
 	if err := os.Mkdir(data, 0o777); err != nil {
 		return source{}, err
 	}
 	return source{path: data}, os.Chmod(data, 0o777)
 }
 
-// MemoryDir is where a directory of a pod is that is to be in memory.
+// MemoryDir returns the path in memory of a pod's directory.
 func MemoryDir(dir string) string {
 	return filepath.Join(memoryDir, "cnsbench"+strings.ReplaceAll(dir, "/", "-"))
 }
 
-// hostPath takes what is there already; nothing is made on the host.
+// hostPath returns an existing path; nothing is created on the host.
 func hostPath(v *corev1.HostPathVolumeSource) (source, error) {
 	fi, err := os.Stat(v.Path)
 	if err != nil {
-		return source{}, fmt.Errorf("hostPath: %w (engine local makes none)", err)
+		return source{}, fmt.Errorf("hostPath: %w (engine local does not create it)", err)
 	}
 	kind := corev1.HostPathUnset
 	if v.Type != nil {
@@ -118,7 +118,7 @@ func hostPath(v *corev1.HostPathVolumeSource) (source, error) {
 		corev1.HostPathFileOrCreate:      fi.Mode().IsRegular(),
 	}
 	if !fits[kind] {
-		return source{}, fmt.Errorf("hostPath %s is no %s, or that type is not supported by engine local", v.Path, kind)
+		return source{}, fmt.Errorf("hostPath %s is not of type %s, or that type is not supported by engine local", v.Path, kind)
 	}
 	return source{path: v.Path}, nil
 }
@@ -128,13 +128,13 @@ func (p *planner) configMap(v corev1.Volume) (source, error) {
 	ref := v.ConfigMap
 	cm, ok := p.ConfigMaps[ref.Name]
 	if !ok && !isTrue(ref.Optional) {
-		return source{}, fmt.Errorf("there is no ConfigMap %q", ref.Name)
+		return source{}, fmt.Errorf("ConfigMap %q not found", ref.Name)
 	}
 	root, err := os.OpenRoot(p.dir("configmap", v.Name))
 	if err != nil {
 		return source{}, err
 	}
-	defer root.Close() // only a handle
+	defer root.Close()
 	items := ref.Items
 	if len(items) == 0 {
 		for key := range cm.Data {
@@ -158,7 +158,7 @@ func (p *planner) configMap(v corev1.Volume) (source, error) {
 				mode = *m
 			}
 		}
-		if err := put(root, item.Path, content, os.FileMode(mode)); err != nil {
+		if err := writeFile(root, item.Path, content, os.FileMode(mode)); err != nil {
 			return source{}, fmt.Errorf("ConfigMap %q, key %q: %w", ref.Name, item.Key, err)
 		}
 	}
@@ -173,8 +173,8 @@ func content(cm corev1.ConfigMap, key string) ([]byte, bool) {
 	return b, ok
 }
 
-// put writes one file beneath root; a path that leads out of it is an error.
-func put(root *os.Root, path string, content []byte, mode os.FileMode) error {
+// writeFile writes one file beneath root; a path that leads out of it is an error.
+func writeFile(root *os.Root, path string, content []byte, mode os.FileMode) error {
 	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func put(root *os.Root, path string, content []byte, mode os.FileMode) error {
 	return root.Chmod(path, mode&os.ModePerm)
 }
 
-// mounts resolves a container's mounts; /tmp and /var/tmp are its own.
+// mounts resolves a container's mounts; /tmp and /var/tmp are private.
 func (p *planner) mounts(c *corev1.Container) []sandbox.Mount {
 	var all []sandbox.Mount
 	taken := map[string]bool{}
@@ -202,7 +202,7 @@ func (p *planner) mounts(c *corev1.Container) []sandbox.Mount {
 		case !ok:
 			p.undefined(c.Name, m.Name)
 		case src.device:
-			p.problem("container %s: volume %s is a block device: give it in volumeDevices", c.Name, m.Name)
+			p.problem("container %s: volume %s is a block device: use volumeDevices", c.Name, m.Name)
 		case m.SubPathExpr != "":
 			p.problem("container %s: subPathExpr is not supported by engine local", c.Name)
 		default:
@@ -219,7 +219,7 @@ func (p *planner) mounts(c *corev1.Container) []sandbox.Mount {
 		case !ok:
 			p.undefined(c.Name, d.Name)
 		case !src.device:
-			p.problem("container %s: volume %s is no block device: give it in volumeMounts", c.Name, d.Name)
+			p.problem("container %s: volume %s is not a block device: use volumeMounts", c.Name, d.Name)
 		default:
 			add(sandbox.Mount{Source: src.path, Target: d.DevicePath})
 		}
@@ -239,8 +239,7 @@ func (p *planner) mounts(c *corev1.Container) []sandbox.Mount {
 	return all
 }
 
-// undefined names a volume that the pod does not define; one that it does
-// define has had its problem named.
+// undefined reports a volume that the pod does not define; a defined one has had its problem reported.
 func (p *planner) undefined(container, volume string) {
 	for _, v := range p.Pod.Spec.Volumes {
 		if v.Name == volume {
@@ -250,8 +249,7 @@ func (p *planner) undefined(container, volume string) {
 	p.problem("container %s: the pod has no volume %q", container, volume)
 }
 
-// subPath is a place in a volume, made as a directory if it is missing there
-// (as the kubelet does).
+// subPath returns a path in a volume, created as a directory if it is missing (as the kubelet does).
 func subPath(src source, sub string) (string, error) {
 	if sub == "" {
 		return src.path, nil
@@ -260,7 +258,7 @@ func subPath(src source, sub string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close() // only a handle
+	defer root.Close()
 	if _, err := root.Stat(sub); os.IsNotExist(err) {
 		err = root.MkdirAll(sub, 0o755)
 		if err != nil {
