@@ -84,7 +84,7 @@ func Killed(t testing.TB) *bundle.Bundle {
 	return killed(t, w)
 }
 
-// killed is the bundle as it is when the process that writes it is no more.
+// killed returns the bundle of a killed process.
 func killed(t testing.TB, w *bundle.Writer) *bundle.Bundle {
 	t.Helper()
 	if err := w.Flush(); err != nil {
