@@ -133,19 +133,7 @@ func (f *Figures) readOps(d *dataset.Data) error {
 }
 
 func (t *tally) add(o *op.Op, end op.Time) {
-	response, known := o.Response()
-	service, _ := o.Service()
-	switch {
-	case o.Outcome == op.Dropped:
-		t.response.AddInfinite(1)
-	case !known:
-	case o.Outcome == op.OK:
-		t.response.Add(response)
-		t.service.Add(service)
-	case o.Outcome != op.Error:
-		t.response.AddAtLeast(response)
-		t.service.AddAtLeast(service)
-	}
+	dataset.AddLatencies(o, &t.response, &t.service)
 	bar := Bar{From: o.Started, To: o.Ended, N: 1, Name: fmt.Sprintf("%s/%d", o.Action, o.Instance), Target: o.Target, Outcome: o.Outcome}
 	if !bar.From.Known() {
 		bar.From, bar.To = o.Intended, o.Intended

@@ -88,16 +88,7 @@ func (t *tally) add(o *op.Op) {
 		t.lateness.Add(v)
 		t.started.add(o.Started)
 	}
-	switch o.Outcome {
-	case op.OK:
-		ifKnown(o.Response, t.response.Add)
-		ifKnown(o.Service, t.service.Add)
-	case op.Timeout, op.Censored:
-		ifKnown(o.Response, t.response.AddAtLeast)
-		ifKnown(o.Service, t.service.AddAtLeast)
-	case op.Dropped:
-		t.response.AddInfinite(1)
-	}
+	dataset.AddLatencies(o, &t.response, &t.service)
 	if o.Outcome != op.OK {
 		t.failed(o)
 	}
@@ -112,12 +103,6 @@ func (t *tally) add(o *op.Op) {
 		for _, name := range reached(o) {
 			t.milestones.add(spanValue{name: name, from: "intended", to: name, ns: int64(dataset.Milestone(o, name) - o.Intended)})
 		}
-	}
-}
-
-func ifKnown(latency func() (int64, bool), use func(int64)) {
-	if v, ok := latency(); ok {
-		use(v)
 	}
 }
 
