@@ -5,6 +5,7 @@ package figure
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -118,12 +119,8 @@ func (f *Figures) readOps(d *dataset.Data) error {
 		}
 		t.add(&o, end)
 	}
-	var list []*tally
-	for _, t := range byAction {
-		list = append(list, t)
-	}
-	slices.SortFunc(list, func(a, b *tally) int { return cmp.Compare(a.name, b.name) })
-	for _, t := range list {
+	for _, name := range slices.Sorted(maps.Keys(byAction)) {
+		t := byAction[name]
 		if t.response.Known() > 0 {
 			f.CDFs = append(f.CDFs, CDF{Action: t.name, N: t.response.N(), Response: t.response.CDF(steps), Service: t.service.CDF(steps)})
 		}

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
@@ -71,14 +72,9 @@ func tallyOps(d *dataset.Data) ([]*tally, error) {
 		position[a.Name] = i - len(d.Spec.Actions)
 		byName[a.Name].rate = a.RateName
 	}
-	var list []*tally
-	for _, t := range byName {
-		list = append(list, t)
-	}
-	slices.SortFunc(list, func(a, b *tally) int {
+	return slices.SortedFunc(maps.Values(byName), func(a, b *tally) int {
 		return cmp.Or(cmp.Compare(position[a.name], position[b.name]), cmp.Compare(a.name, b.name))
-	})
-	return list, nil
+	}), nil
 }
 
 func (t *tally) add(o *op.Op) {
