@@ -125,7 +125,7 @@ func (k *keys) UnmarshalJSON(b []byte) error {
 		a, errA := strconv.ParseInt(from, 10, 64)
 		z, errZ := strconv.ParseInt(to, 10, 64)
 		if errA != nil || errZ != nil || a <= last || z < a {
-			return fmt.Errorf("%q is no list of ranges in order", j.Ops)
+			return fmt.Errorf("invalid ranges %q: want an ascending list", j.Ops)
 		}
 		k.ops, last = append(k.ops, span{a, z}), z
 		k.n += z - a + 1

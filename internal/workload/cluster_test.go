@@ -194,7 +194,7 @@ spec:
 	}
 }
 
-// A Job's pod is not started again: that would be a retry that nobody sees.
+// A Job's pod is not started again: that would be an unrecorded retry.
 func TestJobIsNotRetried(t *testing.T) {
 	i := mustRender(t, "kubernetes", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: {restartPolicy: OnFailure, containers: [{name: c}]}}}\n")
 	if got := i.Pods[0].Spec.RestartPolicy; got != corev1.RestartPolicyNever {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// clone does what a newcomer does: git clone, make demo. The module cache of
+// clone measures the first use: git clone, make demo. The module cache of
 // the machine is used, so that no network is measured; the build cache is an
 // empty one, unless the run is a quick one.
 func clone(ctx context.Context, e *env) (table, error) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// columnar runs the benchmark of package record: from opening a closed bundle
+// columnar runs the benchmark of package bundle: from opening a closed bundle
 // of ten million events to a quantile of the response.
 func columnar(ctx context.Context, e *env) (table, error) {
 	var t table

@@ -11,10 +11,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 )
 
-// limiter makes one part of a volume's way slow at a time, and looks whom the
-// result names: csi-provisioner held to 5 requests per second, then a driver that
-// answers CreateVolume two seconds later. Calls are seen by a proxy on the driver's
-// socket, without which a sidecar and its driver are one.
+// limiter slows one component at a time and checks which component the result names:
+// csi-provisioner limited to 5 requests per second, then a driver that delays CreateVolume
+// by two seconds. A proxy on the driver's socket separates a sidecar from its driver.
 func limiter(ctx context.Context, e *env) (t table, err error) {
 	kubeconfig, _, err := e.testbed()
 	if err != nil {
@@ -62,7 +61,7 @@ func (t *table) limitedBy(ctx context.Context, e *env, name, want string) error 
 		return err
 	}
 	if len(a.Attribution) == 0 {
-		return errors.New("the result names nobody")
+		return errors.New("the result names no component")
 	}
 	n := int(a.N)
 	t.info(n, name+": response p50", "%s", a.Response.P50)

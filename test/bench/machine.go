@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// describeMachine is the head of the tables: figures without it mean nothing.
+// describeMachine returns the head of the tables.
 func describeMachine(ctx context.Context, e *env) string {
 	output := func(name string, args ...string) string {
 		cmd := exec.CommandContext(ctx, name, args...)

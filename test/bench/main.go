@@ -58,7 +58,7 @@ func benches() []bench {
 	}
 }
 
-// env is what every bench is given.
+// env has the settings of all benches.
 type env struct {
 	root    string // of the repository
 	tmp     string // for bundles and files; removed at the end
@@ -71,7 +71,7 @@ type env struct {
 // cnsbench is the built program.
 func (e *env) cnsbench() string { return filepath.Join(e.root, "bin", "cnsbench") }
 
-// pick is a for a full measurement and b for a quick one.
+// pick returns a for a full measurement and b for a quick one.
 func pick[T any](e *env, a, b T) T {
 	if e.quick {
 		return b

@@ -100,7 +100,7 @@ func endsOf(trial *trial) (ends []op.Time, alive int, err error) {
 }
 
 // residentAround is the median of the samples within half a second of an
-// instant, in MiB: between two collections of garbage the size saws.
+// instant, in MiB: the size varies between garbage collections.
 func residentAround(trial *trial, at op.Time) (mib float64, samples int) {
 	const half = op.Time(500 * time.Millisecond)
 	var sizes []float64

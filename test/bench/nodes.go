@@ -82,8 +82,8 @@ spec:
 
 const (
 	lostNode = "node2"
-	// outOfService is how an administrator says that a node will not be back soon:
-	// its pods are forgotten and its volumes taken from it at once.
+	// outOfService is the taint of a node that will not return soon: its pods are
+	// deleted and its volumes detached at once.
 	taint        = "node.kubernetes.io/out-of-service"
 	outOfService = taint + "=lost:NoExecute"
 )

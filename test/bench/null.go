@@ -161,9 +161,8 @@ func stallEnd(trial *trial, records []csidriver.Record) (op.Time, bool) {
 	return 0, false
 }
 
-// weight compares the responses with what a stall of [from, to) must do to
-// ops that were due when they were: at least the rest of the stall to each,
-// and in sum what a simulated queue says.
+// weight compares the responses with the expected effect of a stall of [from, to): each op
+// due in it takes at least the rest of the stall, and the sum is that of a simulated queue.
 func (t *table) weight(name string, servers int, ops []op.Op, from, to op.Time) {
 	const clock = op.Time(time.Millisecond) // the two clocks' readings may differ by so much
 	slices.SortFunc(ops, func(a, b op.Op) int { return int(a.ID - b.ID) })

@@ -42,7 +42,7 @@ var ours = tool{"CNSBench", func(ctx context.Context, e *env, address, method st
 	return c, func() { warn(os.RemoveAll(dir)) }, err
 }}
 
-// objectPeers finds wrk and warp. What is not there is said in the table.
+// objectPeers finds wrk and warp. Missing tools are listed in the table.
 func (e *env) objectPeers(ctx context.Context, t *table) (found []tool) {
 	if path, err := exec.LookPath("wrk"); err != nil {
 		t.note("**wrk is missing**, so nothing is compared with it: make object-peers.")
@@ -67,7 +67,7 @@ func (e *env) warpPath() string {
 	return path
 }
 
-// versionOf is the first line that a program says of itself, however it exits.
+// versionOf returns the first line of a program's output, at any exit code.
 func versionOf(ctx context.Context, program string, flag string) string {
 	out, _ := exec.CommandContext(ctx, program, flag).CombinedOutput()
 	line, _, _ := strings.Cut(string(out), "\n")
@@ -232,7 +232,7 @@ func requests(ctx context.Context, address, method string) (int64, error) {
 	return n.Get, nil
 }
 
-// warpFigures are what warp says of its own run.
+// warpFigures are the results that warp prints.
 type warpFigures struct{ perSecond, p50, p99 float64 } // p in ms
 
 // parseWarp reads the JSON that warp prints between other lines.

@@ -218,7 +218,7 @@ exec "$@"
 
 var badDrivers = []badCase{
 	{name: "absent", file: atStart + class("null"), args: []string{"--csi-endpoint", "/nowhere/csi.sock"}, code: 2, state: "failed", says: []string{"/nowhere/csi.sock", "--csi-endpoint"}},
-	{name: "nobody listens", code: 2, state: "failed", says: []string{"dead.sock", "refused"}, setup: deadSocket},
+	{name: "no server on the socket", code: 2, state: "failed", says: []string{"dead.sock", "refused"}, setup: deadSocket},
 	{name: "not one of ours", file: atStart + strings.Replace(class("null"), "null.csi.cnsbench.dev", "ebs.csi.aws.com", 1), code: 1, says: []string{"bench.yaml:5", "ebs.csi.aws.com", "--csi-endpoint"}},
 	{name: "no such backend", file: atStart + class("nul"), code: 1, says: []string{"bench.yaml:5", `"null.csi.cnsbench.dev"`}},
 	{name: "wrong injection", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {delay: soon}}"`), code: 2, state: "failed", says: []string{"did not start", "CreateVolume", "soon"}},

@@ -15,23 +15,23 @@ import (
 	"time"
 )
 
-// patience is when a command counts as hung. It prints its goroutines then.
+// patience is the timeout of a command, after which it prints its goroutines.
 const patience = 4 * time.Minute
 
-// marker is the variable by which a box knows the processes that came of it.
+// marker is the environment variable that identifies the processes of a box.
 const marker = "CNSBENCH_E2E"
 
-// nobody is the ordinary user of these tests.
+// nobody is the unprivileged user of these tests.
 const nobody = 65534
 
-// box is a place of its own for one test: everything that a command may make
-// lies below dir, so that whatever is left can be told from others' things.
+// box is the environment of one test: commands create everything below dir, so that
+// leftovers can be identified.
 type box struct {
 	*testing.T
 	dir  string
 	path string // PATH of the commands
 	tmp  string // their TMPDIR
-	uid  int    // who runs them; 0: whoever runs the tests
+	uid  int    // their user; 0: the user of the tests
 }
 
 func newBox(t *testing.T) *box {
@@ -51,8 +51,7 @@ func newBox(t *testing.T) *box {
 	return b
 }
 
-// install gives the box programs of its own, by whose path its processes are
-// known.
+// install copies the programs to the box, so that their path identifies its processes.
 func (b *box) install() {
 	b.Helper()
 	if err := os.Mkdir(b.in("bin"), 0o755); err != nil {
@@ -73,7 +72,7 @@ func (b *box) install() {
 // cnsbench is the program.
 func (b *box) cnsbench() string { return b.in("bin", "cnsbench") }
 
-// asNobody lets an ordinary user run the commands of this box.
+// asNobody runs the commands of this box as an unprivileged user.
 func (b *box) asNobody() {
 	b.uid = nobody
 	for _, d := range []string{"", "tmp", "home", "storage"} {
@@ -95,12 +94,12 @@ func (b *box) write(name, text string) string {
 	return b.in(name)
 }
 
-// destroy ends and removes whatever a failed test has left.
+// destroy ends and removes the leftovers of a failed test.
 func (b *box) destroy() {
 	for _, p := range b.processes() {
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
-	// While they are mounted their files can be told; they go with the mounts.
+	// Loop devices are identified by files on the mounts, so they are detached first.
 	for _, dev := range b.loops() {
 		_ = exec.Command("losetup", "-d", dev).Run()
 	}
@@ -145,7 +144,7 @@ func (b *box) command(ctx context.Context, program string, args ...string) *exec
 	return cmd
 }
 
-// run carries out `cnsbench args` and returns how it ended.
+// run executes `cnsbench args` and returns the result.
 func (b *box) run(args ...string) result {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
@@ -165,7 +164,7 @@ func (b *box) finish(ctx context.Context, cmd *exec.Cmd) result {
 	return r
 }
 
-// bundle is where runs of this box leave theirs.
+// bundle is the path of the bundle of runs in this box.
 func (b *box) bundle() string { return b.in("bundle") }
 
 // runArgs are the arguments of a run in this box.
@@ -179,7 +178,7 @@ func (b *box) bench(text string, more ...string) result {
 	return b.run(b.runArgs(b.write("bench.yaml", text), more...)...)
 }
 
-// live is a command that is under way.
+// live is a running command.
 type live struct {
 	b      *box
 	cmd    *exec.Cmd

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The summary and the ops as a script reads them: not by our own types.
+// The summary and the ops as a script reads them, without the types of the module.
 type (
 	summaryJSON struct {
 		Format   int
@@ -64,7 +64,7 @@ var (
 	milestoneFields = []string{"at", "err", "name", "source"}
 )
 
-// readable reads a bundle in every way that the command line has.
+// readable reads a bundle with each command that reads one.
 func (b *box) readable(dir string) (summaryJSON, []opJSON) {
 	b.Helper()
 	if text := b.run("show", dir).wants(b, 0).stdout; !strings.Contains(text, "run ") {
@@ -111,14 +111,13 @@ func (b *box) events(dir string) []opJSON {
 	return ops
 }
 
-// inOrder fails the test if an op has a milestone of before its start, which is one of
-// another op; only what an op waited for (unblocked) comes before, and it is all that an
-// op has which was never started.
+// inOrder fails the test if an op has a milestone before its start, which is that of another
+// op. Only unblocked may come before; an op that never started has no other.
 func (b *box) inOrder(o *opJSON) {
 	b.Helper()
 	for _, m := range o.Milestones {
 		if m.Name != "unblocked" && (o.Started == nil || m.At+m.Err < *o.Started) {
-			b.Errorf("op %d, %s %s, has milestone %s at %d ± %d, of before its start", o.ID, o.Action, o.Target, m.Name, m.At, m.Err)
+			b.Errorf("op %d, %s %s, has milestone %s at %d ± %d, before its start", o.ID, o.Action, o.Target, m.Name, m.At, m.Err)
 		}
 	}
 }
@@ -139,7 +138,7 @@ func decode(t testing.TB, text string, into any) {
 	}
 }
 
-// outcomes counts how the ops of an action ended.
+// outcomes counts the ops of an action by outcome.
 func outcomes(ops []opJSON, action string) map[string]int {
 	n := map[string]int{}
 	for _, o := range ops {

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// clean fails the test if anything of a run is left: processes, mounts, loop
-// devices, volumes, scratch files. keep lists what may stand in the storage
-// directory.
+// clean fails the test if processes, mounts, loop devices, volumes or scratch files of a run
+// are left. keep lists allowed files in the storage directory.
 func (b *box) clean(keep ...string) {
 	b.Helper()
-	// A killed process is gone a moment after its parent knows.
+	// A killed process exists for a moment after its parent has ended.
 	var left []string
 	ended := poll(5*time.Second, func() bool {
 		left = b.left(keep)
@@ -81,10 +80,9 @@ type process struct {
 	command string
 }
 
-// processes lists those that came of the box, and no others: by their
-// environment or their arguments, which begin with the box's own copy of the
-// programs; and, since workloads get an environment of their own, whatever
-// shares a PID namespace that one of these began.
+// processes lists the processes of the box: by their environment, by the path of the box's
+// programs in their arguments, and, since workloads have another environment, by the PID
+// namespaces of these.
 func (b *box) processes() []process {
 	all := runningProcesses()
 	ours := namespaceOf(os.Getpid())

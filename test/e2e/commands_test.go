@@ -187,7 +187,7 @@ func TestStorageDirectory(t *testing.T) {
 	r := b.run("run", "--dry-run", "--storage-dir", b.in("storage"), volumes("loopfile", "pool-size: 1Gi")).wants(t, 0)
 	const small = "warning: the volumes of sut ask for 2Gi, the pool of loopfile has 1Gi"
 	if strings.Contains(r.stdout, "pool of loopfile: 1Gi") != strings.Contains(r.stdout, small) {
-		t.Errorf("a pool that is too small is not told\n%v", r)
+		t.Errorf("a pool that is too small is not reported\n%v", r)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package e2e runs the built programs as a user would and looks at what they
-// say, how they exit, what their bundle holds and what they leave behind.
+// Package e2e runs the built programs as a user does and checks their output, exit code,
+// bundle and leftovers.
 package e2e
 
 import (
@@ -17,8 +17,8 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// testMain builds the programs from the tree as it is, so that no stale binary
-// is ever tested; CNSBENCH_BIN names a directory with others.
+// testMain builds the programs from the source tree; CNSBENCH_BIN names a directory with
+// other programs.
 func testMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "e2e-bin-")
 	if err != nil {
@@ -48,5 +48,5 @@ func build(dir string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)
 	}
-	return os.Chmod(dir, 0o755) // an ordinary user runs them too
+	return os.Chmod(dir, 0o755) // unprivileged users run them too
 }

@@ -48,7 +48,7 @@ func TestObjectCleanup(t *testing.T) {
 		l.signal(syscall.SIGKILL)
 		<-l.exited
 		if r := b.run("cleanup", b.bundle()).wants(t, 0); !strings.Contains(r.stdout, "cnsbench object cleanup "+b.bundle()) {
-			t.Errorf("the buckets that are left are not told of\n%v", r)
+			t.Errorf("the remaining buckets are not reported\n%v", r)
 		}
 		removed(b, b.bundle(), keys)
 		for _, container := range []string{"cnsbench-kill-1", "cnsbench-kill-2"} {

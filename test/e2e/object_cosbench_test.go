@@ -56,7 +56,7 @@ func TestObjectLint(t *testing.T) {
 	}
 }
 
-// TestObjectNothingMade: where nobody listens, no container was made and none is
+// TestObjectNothingMade: without a server no container was made and none is
 // said to be left.
 func TestObjectNothingMade(t *testing.T) {
 	t.Parallel()

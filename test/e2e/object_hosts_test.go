@@ -405,7 +405,7 @@ func TestObjectHostsRefused(t *testing.T) {
 		says string
 	}{
 		{"another token", []string{"--hosts", f.hosts, "--token-file", f.in("other")}, 2, "token mismatch"},
-		{"nobody there", []string{"--hosts", "127.0.0.1:1", "--token-file", f.in("token")}, 2, "host 127.0.0.1:1: "},
+		{"connection refused", []string{"--hosts", "127.0.0.1:1", "--token-file", f.in("token")}, 2, "host 127.0.0.1:1: "},
 		{"no token", []string{"--hosts", f.hosts}, 1, "--token-file"},
 		{"a token for all to see", []string{"--hosts", f.hosts, "--token-file", open}, 1, "chmod 600"},
 		{"a token without hosts", []string{"--token-file", f.in("token")}, 1, "--hosts"},

@@ -183,7 +183,7 @@ func TestObjectsByHostNames(t *testing.T) {
 		env: []string{"AWS_ACCESS_KEY_ID=" + servers.VersityKey, "AWS_SECRET_ACCESS_KEY=" + servers.VersitySecret}}.does(t)
 }
 
-// TestObjectsOverTLS: with a certificate that nobody but caFile knows.
+// TestObjectsOverTLS: with a certificate that only caFile certifies.
 func TestObjectsOverTLS(t *testing.T) {
 	t.Parallel() // most of the time its servers start
 	t.Run("S3", func(t *testing.T) {

@@ -65,7 +65,7 @@ func TestParserScript(t *testing.T) {
 	}{
 		{name: "prints", script: "#!/bin/sh\nread -r n < \"$1\"\necho \"$(basename $1 .txt),$n,1/s\"\n", scalars: "p-0 a=1 1/s; p-0 b=2 1/s", printed: "a,1,1/s\n"},
 		{name: "fails", script: "#!/bin/sh\necho half\necho cannot read that >&2; exit 9\n", printed: "half\n", flag: "parserFailed", evidence: "exit code 9: cannot read that"},
-		{name: "says nothing of use", script: "#!/bin/sh\necho hello\n", printed: "hello\n", flag: "outputUnread", evidence: `at first "hello"`},
+		{name: "says nothing of use", script: "#!/bin/sh\necho hello\n", printed: "hello\n", flag: "outputUnread", evidence: `first "hello"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

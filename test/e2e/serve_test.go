@@ -17,7 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
 )
 
-// freePort is one that nobody listens at now.
+// freePort returns an unused port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

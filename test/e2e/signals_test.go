@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// busy keeps fio running and volumes churning until it is told to end.
+// busy runs fio and creates and deletes volumes until it is terminated.
 // Ordinary users and short tests have hostdir, root has loopfile.
 func busy(driver string) string {
 	return head + `spec:
@@ -206,8 +206,7 @@ func killAtRandom(t *testing.T, times int) {
 	}
 }
 
-// killAndCleanUp also kills the driver half of the time: a machine that loses
-// its power leaves nobody to tidy up.
+// killAndCleanUp also kills the driver half of the time, as a power failure does.
 func (b *box) killAndCleanUp(l *live) {
 	b.Helper()
 	l.kill()
@@ -307,7 +306,7 @@ func TestCleanupWithoutBundle(t *testing.T) {
 	l := b.startRun(busy(realDriver()))
 	l.reaches("running")
 	l.kill()
-	for _, p := range b.processes() { // nobody is left who could tidy up
+	for _, p := range b.processes() { // as a power failure
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
 	if err := os.RemoveAll(b.bundle()); err != nil {

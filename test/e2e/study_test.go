@@ -201,7 +201,7 @@ spec:
 		t.Errorf("the trials are in the order of the cells: %v", trials)
 	}
 	if !strings.Contains(dry.stdout, "order of trials: random within each repetition, seed 3\n") {
-		t.Errorf("the order is not told\n%v", dry)
+		t.Errorf("the order is not printed\n%v", dry)
 	}
 	var table studyJSON
 	decode(t, r.stdout, &table)

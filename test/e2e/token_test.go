@@ -209,7 +209,7 @@ func (c *fakeCluster) forget() (accounts []string, requests []authenticationv1.T
 
 // TestResultsServiceGetsNoTokenOfTheKubeconfig: a command that reads from the
 // results service sends it a token that the API server has made for the service
-// alone. The kubeconfig's own is for the API server, and for nobody else.
+// alone. The kubeconfig's own is for the API server only.
 func TestResultsServiceGetsNoTokenOfTheKubeconfig(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -49,6 +49,10 @@ var SLOs = []struct{ Name, Expr, Want string }{
 	{"resizes", `p99(resizes) < duration("1s")`, "noData"},
 }
 
+func labels(instance, action string) bundle.Labels {
+	return bundle.Labels{Instance: instance, Action: action}
+}
+
 // Demo writes a bundle of three fio instances, each with a canary, under
 // snapshots each 1.5 s in turn, of which one was dropped, one failed and one
 // had not ended. The directory is the test's. It is the same for every call.
@@ -84,7 +88,7 @@ func Killed(t testing.TB) *bundle.Bundle {
 	return killed(t, w)
 }
 
-// killed is the bundle as it is when the process that writes it is no more.
+// killed returns the bundle of a killed process.
 func killed(t testing.TB, w *bundle.Writer) *bundle.Bundle {
 	t.Helper()
 	if err := w.Flush(); err != nil {
@@ -111,16 +115,10 @@ func Objects(t testing.TB) *bundle.Bundle {
 	w := create(t, `{"actions":[]}`)
 	h := hist.New()
 	_ = h.RecordN(5_000_000, 97) // cannot fail: the value is positive
-	w.Histogram(bundle.HistogramSlice{
-		Labels:    bundle.Labels{Instance: "main", Action: "main"},
-		Histogram: metric.Histogram{Metric: "read", Unit: "ns", To: Second, Hist: h},
-		Total:     true,
-	})
+	w.Histogram(bundle.HistogramSlice{Labels: labels("main", "main"),
+		Histogram: metric.Histogram{Metric: "read", Unit: "ns", To: Second, Hist: h}, Total: true})
 	for name, value := range map[string]float64{"read.iops": 97, "read.failed": 3} {
-		w.Scalar(bundle.Scalar{
-			Labels: bundle.Labels{Instance: "main", Action: "main"},
-			Scalar: metric.Scalar{Metric: name, Value: value},
-		})
+		w.Scalar(bundle.Scalar{Labels: labels("main", "main"), Scalar: metric.Scalar{Metric: name, Value: value}})
 	}
 	return finish(t, w, objectRun)
 }
@@ -140,15 +138,10 @@ func Hostile(t testing.TB) *bundle.Bundle {
 	w.Canary(evil, evil, []op.CanaryIO{slow})
 	h := hist.New()
 	_ = h.RecordN(5_000_000, 400) // cannot fail: the value is positive
-	w.Histogram(bundle.HistogramSlice{
-		Labels:    bundle.Labels{Instance: evil, Action: evil},
-		Histogram: metric.Histogram{Metric: evil, Unit: "ns", To: Second, Hist: h},
-	})
-	w.Histogram(bundle.HistogramSlice{
-		Labels:    bundle.Labels{Instance: evil, Action: evil},
-		Histogram: metric.Histogram{Metric: evil, Unit: "ns", To: Second, Hist: h},
-		Total:     true,
-	})
+	w.Histogram(bundle.HistogramSlice{Labels: labels(evil, evil),
+		Histogram: metric.Histogram{Metric: evil, Unit: "ns", To: Second, Hist: h}})
+	w.Histogram(bundle.HistogramSlice{Labels: labels(evil, evil),
+		Histogram: metric.Histogram{Metric: evil, Unit: "ns", To: Second, Hist: h}, Total: true})
 	w.Log(0, evil, evil)
 	return finish(t, w)
 }
@@ -348,14 +341,10 @@ func (g *generator) fio(i int) {
 		perSec int
 	}{{"read", 400}, {"write", 100}} {
 		total := hist.New()
-		iops := bundle.Series{
-			Labels: bundle.Labels{Instance: name, Action: "fio"},
-			Series: metric.Series{Metric: m.metric + ".iops", Unit: "1/s", Step: int64(Second)},
-		}
-		bandwidth := bundle.Series{
-			Labels: bundle.Labels{Instance: name, Action: "fio"},
-			Series: metric.Series{Metric: m.metric + ".bandwidth", Unit: "B/s", Step: int64(Second)},
-		}
+		iops := bundle.Series{Labels: labels(name, "fio"),
+			Series: metric.Series{Metric: m.metric + ".iops", Unit: "1/s", Step: int64(Second)}}
+		bandwidth := bundle.Series{Labels: labels(name, "fio"),
+			Series: metric.Series{Metric: m.metric + ".bandwidth", Unit: "B/s", Step: int64(Second)}}
 		for at := Barrier; at < End; at += Second {
 			h := hist.New()
 			n := m.perSec*9/10 + g.random.IntN(m.perSec/5)
@@ -369,7 +358,7 @@ func (g *generator) fio(i int) {
 			}
 			_ = total.Merge(h)
 			g.w.Histogram(bundle.HistogramSlice{
-				Labels:    bundle.Labels{Instance: name, Action: "fio"},
+				Labels:    labels(name, "fio"),
 				Histogram: metric.Histogram{Metric: m.metric, Unit: "ns", Basis: "clat", From: at, To: at + Second, Hist: h},
 			})
 			iops.Points = append(iops.Points, metric.Point{At: at, Value: float64(n)})
@@ -378,18 +367,14 @@ func (g *generator) fio(i int) {
 		g.w.Series(iops)
 		g.w.Series(bandwidth)
 		g.w.Histogram(bundle.HistogramSlice{
-			Labels:    bundle.Labels{Instance: name, Action: "fio"},
+			Labels:    labels(name, "fio"),
 			Histogram: metric.Histogram{Metric: m.metric, Unit: "ns", Basis: "lat", From: Barrier, To: End, Hist: total},
 			Total:     true,
 		})
-		g.w.Scalar(bundle.Scalar{
-			Labels: bundle.Labels{Instance: name, Action: "fio"},
-			Scalar: metric.Scalar{Metric: m.metric + ".iops", Unit: "1/s", Value: float64(m.perSec)},
-		})
-		g.w.Scalar(bundle.Scalar{
-			Labels: bundle.Labels{Instance: name, Action: "fio"},
-			Scalar: metric.Scalar{Metric: m.metric + ".bandwidth", Unit: "B/s", Value: float64(m.perSec) * 4096},
-		})
+		g.w.Scalar(bundle.Scalar{Labels: labels(name, "fio"),
+			Scalar: metric.Scalar{Metric: m.metric + ".iops", Unit: "1/s", Value: float64(m.perSec)}})
+		g.w.Scalar(bundle.Scalar{Labels: labels(name, "fio"),
+			Scalar: metric.Scalar{Metric: m.metric + ".bandwidth", Unit: "B/s", Value: float64(m.perSec) * 4096}})
 	}
 	for at := Barrier; at <= End; at += Second {
 		s := int64((at - Barrier) / Second)

@@ -19,17 +19,15 @@ func stage(w *bundle.Writer, name, operation string, at op.Time, n, lost int) {
 	w.Started(op.InstanceStart{Instance: instance, Container: "workers", Intended: at, At: at})
 	for _, m := range []string{operation, operation + metric.Service} {
 		w.Histogram(bundle.HistogramSlice{
-			Labels:    bundle.Labels{Instance: instance, Action: name},
+			Labels:    labels(instance, name),
 			Histogram: metric.Histogram{Metric: m, Unit: metric.Nanoseconds, Basis: "response", From: at, To: at + Second, Hist: h},
 			Total:     true,
 		})
 	}
 	for m, v := range map[string]float64{"iops": float64(n), "bandwidth": 4096 * float64(n), "ok": float64(n),
 		"bytes": 4096 * float64(n), "lost": float64(lost)} {
-		w.Scalar(bundle.Scalar{
-			Labels: bundle.Labels{Instance: instance, Action: name},
-			Scalar: metric.Scalar{Metric: operation + "." + m, Value: v},
-		})
+		w.Scalar(bundle.Scalar{Labels: labels(instance, name),
+			Scalar: metric.Scalar{Metric: operation + "." + m, Value: v}})
 	}
 	w.Ended(op.InstanceEnd{Instance: instance, At: at + Second, OK: true, Containers: []op.ContainerEnd{{Name: "workers"}}})
 }
@@ -39,10 +37,8 @@ func driver(w *bundle.Writer) {
 	for i := range int64(4) {
 		w.Sample(op.Sample{Instance: "driver-0", At: op.Time(i) * Second, CPUNanos: i * 5e8, RSSBytes: 32 << 20})
 	}
-	w.Scalar(bundle.Scalar{
-		Labels: bundle.Labels{Instance: "driver-0", Action: "main"},
-		Scalar: metric.Scalar{Metric: "main.cpuPerOp", Unit: metric.Nanoseconds, Value: 30000},
-	})
+	w.Scalar(bundle.Scalar{Labels: labels("driver-0", "main"),
+		Scalar: metric.Scalar{Metric: "main.cpuPerOp", Unit: metric.Nanoseconds, Value: 30000}})
 }
 
 // Found writes the bundle of a search of the highest rate: at 200 a second it held,
@@ -109,7 +105,7 @@ func CutOff(t testing.TB) *bundle.Bundle {
 				rate *= 2 // in the ramp, which is not measured
 			}
 			w.Series(bundle.Series{
-				Labels: bundle.Labels{Instance: "main.one-0", Action: "main.one"},
+				Labels: labels("main.one-0", "main.one"),
 				Series: metric.Series{Metric: "read." + name, Step: int64(Second), Points: []metric.Point{{At: at, Value: rate}}},
 			})
 		}
@@ -122,7 +118,7 @@ func CutOff(t testing.TB) *bundle.Bundle {
 			from -= Second
 		}
 		w.Histogram(bundle.HistogramSlice{
-			Labels:    bundle.Labels{Instance: "main.one-0", Action: "main.one"},
+			Labels:    labels("main.one-0", "main.one"),
 			Histogram: metric.Histogram{Metric: "read", Unit: metric.Nanoseconds, Basis: "response", From: from, To: at + Second, Hist: h},
 		})
 	}

@@ -48,10 +48,8 @@ func Servers(t testing.TB) *bundle.Bundle {
 			}
 			h := hist.New()
 			_ = h.RecordN(took, 300) // positive: it cannot fail
-			w.Histogram(bundle.HistogramSlice{
-				Labels:    bundle.Labels{Instance: name, Action: "db"},
-				Histogram: metric.Histogram{Metric: "write", Unit: "ns", From: at, To: at + Second, Hist: h},
-			})
+			w.Histogram(bundle.HistogramSlice{Labels: labels(name, "db"),
+				Histogram: metric.Histogram{Metric: "write", Unit: "ns", From: at, To: at + Second, Hist: h}})
 		}
 	}
 	for i := range 20 {

@@ -28,13 +28,13 @@ func TestPath(t *testing.T) {
 		{"one that has no other milestone",
 			op.Op{Intended: 0, Started: 45, Ended: 100, Milestones: milestones("unblocked", 40)},
 			map[string]int64{Dependency: 40, Runner: 5, Unknown: 55}},
-		{"a volume whose driver nobody sees",
+		{"a volume, driver calls not observed",
 			op.Op{Intended: 0, Started: 5, Ended: 110, Milestones: milestones("acked", 10, "provisioned", 90, "bound", 100, "ready", 100)},
 			map[string]int64{Runner: 5, API: 5, ProvisionerOrDriver: 80, Binder: 10, EndDetection: 10}},
-		{"a snapshot whose driver nobody sees",
+		{"a snapshot, driver calls not observed",
 			op.Op{Ended: 100, Milestones: milestones("acked", 5, "content", 10, "taken", 95, "ready", 100)},
 			map[string]int64{API: 5, Snapshotter: 5, SnapshotterOrDriver: 85, EndDetection: 5}},
-		{"a pod whose volume was there, and the calls of its node nobody sees",
+		{"a pod with an existing volume, node calls not observed",
 			op.Op{Kind: op.Create, Ended: 100,
 				Milestones: milestones("acked", 5, "scheduled", 10, "sandboxed", 70, "running", 90, "firstWrite", 100)},
 			map[string]int64{API: 5, Scheduler: 5, KubeletOrDriver: 60, Kubelet: 20, Volume: 10}},
@@ -57,7 +57,7 @@ func TestPath(t *testing.T) {
 		{"a kill: its processes end, and are made again",
 			op.Op{Kind: op.Kill, Ended: 100, Milestones: milestones("signalled", 10, "gone", 30, "agents", 40, "running", 70, "replaced", 75, "firstWrite", 95)},
 			map[string]int64{API: 10, Workload: 20 + 10, Kubelet: 30 + 5, Volume: 20 + 5}},
-		{"a hang: the pause is nobody's",
+		{"a hang: the pause is a component of its own",
 			op.Op{Kind: op.Kill, Ended: 100, Milestones: milestones("signalled", 10, "resumed", 90, "firstWrite", 100)},
 			map[string]int64{API: 10, Pause: 80, Volume: 10}},
 		{"a reattachment: from the pod's end to the first write",
@@ -75,7 +75,7 @@ func TestPath(t *testing.T) {
 			op.Op{Kind: op.Reattach, Ended: 30, Milestones: milestones("acked", 5, "gone", 20,
 				"ControllerUnpublishVolume.start", 26, "ControllerUnpublishVolume.end", 29, "detached", 30)},
 			map[string]int64{API: 5, WorkloadOrDriver: 15, AttacherOrDriver: 6, Driver: 3, Attacher: 1}},
-		{"a workload is deleted, and the calls of its node nobody sees",
+		{"a workload is deleted, node calls not observed",
 			op.Op{Kind: op.Delete, Ended: 100, Milestones: milestones("acked", 10, "podGone", 60, "claimGone", 70, "volumeGone", 90, "gone", 90)},
 			map[string]int64{API: 10 + 10, WorkloadOrDriver: 50, Binder: 10, ProvisionerOrDriver: 20}},
 		{"a workload without volumes is deleted",
@@ -87,7 +87,7 @@ func TestPath(t *testing.T) {
 		{"a pod with init containers, of which nothing was seen before",
 			op.Op{Kind: op.Create, Ended: 100, Milestones: milestones("acked", 5, "scheduled", 10, "initialized", 70, "running", 90, "firstWrite", 100)},
 			map[string]int64{API: 5, Scheduler: 5, WorkloadOrDriver: 60, Kubelet: 20, Volume: 10}},
-		{"one whose volumes were seen to be mounted before",
+		{"an earlier mount was observed",
 			op.Op{Kind: op.Create, Ended: 100, Milestones: milestones("acked", 5, "scheduled", 10, "sandboxed", 30, "initialized", 70, "running", 90, "firstWrite", 100)},
 			map[string]int64{API: 5, Scheduler: 5, KubeletOrDriver: 20, Workload: 40, Kubelet: 20, Volume: 10}},
 		{"an object is deleted with the claims of its pods",
@@ -143,7 +143,7 @@ func TestSharesOnOneMachine(t *testing.T) {
 	}
 	for known, or := range orDriver {
 		if !DriverUnseen(or) || DriverUnseen(known) {
-			t.Errorf("%s and %s are not told apart", known, or)
+			t.Errorf("%s and %s have the same component", known, or)
 		}
 	}
 }

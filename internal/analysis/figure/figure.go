@@ -5,6 +5,7 @@ package figure
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -118,12 +119,8 @@ func (f *Figures) readOps(d *dataset.Data) error {
 		}
 		t.add(&o, end)
 	}
-	var list []*tally
-	for _, t := range byAction {
-		list = append(list, t)
-	}
-	slices.SortFunc(list, func(a, b *tally) int { return cmp.Compare(a.name, b.name) })
-	for _, t := range list {
+	for _, name := range slices.Sorted(maps.Keys(byAction)) {
+		t := byAction[name]
 		if t.response.Known() > 0 {
 			f.CDFs = append(f.CDFs, CDF{Action: t.name, N: t.response.N(), Response: t.response.CDF(steps), Service: t.service.CDF(steps)})
 		}
@@ -133,19 +130,7 @@ func (f *Figures) readOps(d *dataset.Data) error {
 }
 
 func (t *tally) add(o *op.Op, end op.Time) {
-	response, known := o.Response()
-	service, _ := o.Service()
-	switch {
-	case o.Outcome == op.Dropped:
-		t.response.AddInfinite(1)
-	case !known:
-	case o.Outcome == op.OK:
-		t.response.Add(response)
-		t.service.Add(service)
-	case o.Outcome != op.Error:
-		t.response.AddAtLeast(response)
-		t.service.AddAtLeast(service)
-	}
+	dataset.AddLatencies(o, &t.response, &t.service)
 	bar := Bar{From: o.Started, To: o.Ended, N: 1, Name: fmt.Sprintf("%s/%d", o.Action, o.Instance), Target: o.Target, Outcome: o.Outcome}
 	if !bar.From.Known() {
 		bar.From, bar.To = o.Intended, o.Intended

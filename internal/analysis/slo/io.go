@@ -80,12 +80,9 @@ func (s *source) histograms(q expr.Query, sample *stats.Sample) error {
 func inPhase(q expr.Query, phase int) bool { return q.Phase == nil || *q.Phase == phase }
 
 func hasMetric(list []bundle.HistogramSlice, m expr.Metric) bool {
-	for _, h := range list {
-		if h.Action == m.Action && h.Metric == m.Name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(h bundle.HistogramSlice) bool {
+		return h.Action == m.Action && h.Metric == m.Name
+	})
 }
 
 // canaries adds canary I/Os. Failed ones have no latency; one that had not ended is a lower
@@ -121,7 +118,7 @@ func endOf(io op.CanaryIO) op.Time {
 	if io.Ended.Known() {
 		return io.Ended
 	}
-	return 1<<63 - 1
+	return math.MaxInt64
 }
 
 // perSecond sums the instances' means: the tool's scalars, or with windows and several

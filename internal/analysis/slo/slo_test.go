@@ -109,7 +109,7 @@ func TestJudgeBadExpression(t *testing.T) {
 	}
 }
 
-// TestNoDataIsErrNoData: what is missing can be told from what is wrong.
+// TestNoDataIsErrNoData: missing data is distinguished from an invalid query.
 func TestNoDataIsErrNoData(t *testing.T) {
 	d, err := dataset.Read(analysistest.Empty(t))
 	if err != nil {

@@ -118,10 +118,8 @@ func (s *source) isIO(m expr.Metric) bool {
 	if m.Name == "" || m.From != "" {
 		return false
 	}
-	for _, h := range slices.Concat(s.data.Totals, s.data.Slices) {
-		if h.Action == m.Action && h.Metric == m.Name {
-			return true
-		}
+	if hasMetric(s.data.Totals, m) || hasMetric(s.data.Slices, m) {
+		return true
 	}
 	// A parser may know rates and no latencies.
 	return slices.ContainsFunc(s.data.Scalars, func(x bundle.Scalar) bool {

@@ -2,8 +2,6 @@ package summary
 
 import (
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
@@ -219,108 +217,6 @@ func (q Quantile) String() string {
 		return "≥ " + ns(*q.Ns)
 	}
 	return ns(*q.Ns)
-}
-
-// workloadLines returns the lines of measured workloads; those of preparation and
-// cleanup only where there are no others.
-func workloadLines(s *Summary) []string {
-	var lines, rest []string
-	sought := s.FindMax != nil || s.Scaling != nil
-	windows := map[string]int{}
-	for _, w := range s.Workloads {
-		if w.Step {
-			continue
-		}
-		if m := stepName.FindStringSubmatch(w.Action); m != nil && !s.Complete && !sought {
-			if windows[m[1]]++; windows[m[1]] == 1 {
-				lines = append(lines, m[1]) // replaced below, once the number is known
-			}
-			continue
-		}
-		if measured := slices.DeleteFunc(slices.Clone(w.Metrics), func(m Metric) bool { return m.Unmeasured }); len(measured) > 0 {
-			w.Metrics = measured
-			if line := workloadLine(w, s.Live); line != "" {
-				lines = append(lines, line)
-			}
-		} else if line := workloadLine(w, s.Live); line != "" {
-			rest = append(rest, line)
-		}
-	}
-	for i, l := range lines {
-		if n := windows[l]; n > 0 {
-			lines[i] = fmt.Sprintf("%s: %s of a search or a scaling, %s; the result is written at the end of the run.", l, plural(int64(n), "step"), CutOffNote(s.Live))
-		}
-	}
-	if len(lines) == 0 && !sought {
-		return rest
-	}
-	return lines
-}
-
-// stepName matches a step of --find-max or --scale-workers in a run that has not written
-// its findings.
-var stepName = regexp.MustCompile(`^(.+)\.(?:find[0-9]{2,}|w[0-9]+\.r[0-9]+)(?:\.|$)`)
-
-func workloadLine(w Workload, live bool) string {
-	var parts []string
-	for _, m := range w.Metrics {
-		part := m.Name
-		if rates := ratesOver(w.Phases, m.Name); rates != "" {
-			parts = append(parts, part+" "+rates)
-			continue
-		}
-		switch {
-		case m.PerSecond != nil && m.BandwidthBytesSec != nil:
-			part += fmt.Sprintf(" %s IOPS (%s)", units.Count(*m.PerSecond), units.Bandwidth(*m.BandwidthBytesSec))
-		case m.PerSecond != nil:
-			part += fmt.Sprintf(" %s IOPS", units.Count(*m.PerSecond))
-		case m.BandwidthBytesSec != nil:
-			part += " " + units.Bandwidth(*m.BandwidthBytesSec)
-		default:
-			continue
-		}
-		if q := m.Latency.P99; q.NeedsN == 0 && m.Latency.N > 0 {
-			part += ", p99 " + m.Latency.P99.String()
-		}
-		parts = append(parts, part)
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	who := fmt.Sprintf("%s, %s", w.Action, plural(int64(len(w.Instances)), "instance"))
-	if w.Invalid != "" {
-		who += ", invalid"
-	}
-	if w.CutOff {
-		who += ", " + CutOffNote(live)
-	}
-	return fmt.Sprintf("%s: %s.", who, strings.Join(parts, "; "))
-}
-
-// CutOffNote qualifies the figures of a workload without an end.
-func CutOffNote(live bool) string {
-	if live {
-		return "so far"
-	}
-	return "cut off before its end"
-}
-
-// ratesOver returns a metric's rates by phase; empty without any.
-func ratesOver(phases []Phase, metric string) string {
-	var rates []string
-	for _, p := range phases {
-		rate := "–"
-		for _, m := range p.Metrics {
-			if m.Name == metric && m.PerSecond != nil {
-				rate = units.Count(*m.PerSecond)
-			}
-		}
-		rates = append(rates, rate)
-	}
-	if strings.Trim(strings.Join(rates, ""), "–") == "" {
-		return ""
-	}
-	return strings.Join(rates, " → ") + " IOPS over its phases"
 }
 
 // strongest returns the largest effect of each control action on its own volume; the

@@ -101,28 +101,22 @@ func (w *Workload) addVariant(d *dataset.Data, name string) {
 }
 
 func instanceNames(d *dataset.Data) []string {
-	var names []string
-	add := func(n string) {
-		if !slices.Contains(names, n) {
-			names = append(names, n)
-		}
-	}
+	names := map[string]bool{}
 	for _, i := range d.Instances {
-		add(i.Name)
+		names[i.Name] = true
 	}
 	for _, h := range d.Totals {
-		add(h.Instance)
+		names[h.Instance] = true
 	}
 	for _, x := range d.Scalars {
-		add(x.Instance)
+		names[x.Instance] = true
 	}
 	for _, c := range d.Canaries {
-		add(c.Instance)
+		names[c.Instance] = true
 	}
-	slices.SortFunc(names, func(a, b string) int { // fio-2 before fio-10
+	return slices.SortedFunc(maps.Keys(names), func(a, b string) int { // fio-2 before fio-10
 		return cmp.Or(cmp.Compare(dataset.ActionOf(a), dataset.ActionOf(b)), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
-	return names
 }
 
 func actionOf(d *dataset.Data, instance string) string {

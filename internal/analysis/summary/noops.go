@@ -65,12 +65,11 @@ func noOpReason(d *dataset.Data, a *dataset.Action, began func(action string) bo
 }
 
 func rateOf(d *dataset.Data, name string) dataset.Rate {
-	for _, r := range d.Spec.Rates {
-		if r.Name == name {
-			return r
-		}
+	i := slices.IndexFunc(d.Spec.Rates, func(r dataset.Rate) bool { return r.Name == name })
+	if i < 0 {
+		return dataset.Rate{}
 	}
-	return dataset.Rate{}
+	return d.Spec.Rates[i]
 }
 
 // timing describes when a rate's first trigger is due.

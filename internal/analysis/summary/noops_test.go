@@ -19,7 +19,7 @@ func TestUnfired(t *testing.T) {
 		rest = `],"slos":[{"name":"o","expr":"errors(x) == 0"}],
 			"rates":[{"name":"r","startAfter":"5m","constantRateSpec":{"interval":"1h"}},
 				{"name":"late","startAfterAction":"first"}]}`
-		told = " in the 61 s from the barrier to the end of the run"
+		measuredTime = " in the 61 s from the barrier to the end of the run"
 	)
 	early := func(b *bundle.Bundle) { b.Run.BarrierAt = op.Never }
 	for _, tt := range []struct {
@@ -29,9 +29,9 @@ func TestUnfired(t *testing.T) {
 		want          string
 	}{
 		{"rate", `{"name":"x","rateName":"r","snapshotSpec":{}}`, nil, op.Snapshot,
-			"rate r, interval 1h, from 5m after the barrier, triggered nothing" + told},
+			"rate r, interval 1h, from 5m after the barrier, triggered nothing" + measuredTime},
 		{"start", `{"name":"x","startAfter":"1h","createObjSpec":{}}`, nil, op.Create,
-			"it starts 1h after the barrier, and nothing was due" + told},
+			"it starts 1h after the barrier, and nothing was due" + measuredTime},
 		{"trigger", `{"name":"x","rateName":"late","deleteSpec":{}},{"name":"first","createObjSpec":{}}`, nil, op.Delete,
 			"it starts after an op of first has ended, and none began"},
 		{"parent", `{"name":"x","resizeSpec":{}},{"name":"first","createObjSpec":{},"then":["x"]}`, nil, op.Resize,

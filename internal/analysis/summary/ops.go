@@ -2,6 +2,7 @@ package summary
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
@@ -71,14 +72,9 @@ func tallyOps(d *dataset.Data) ([]*tally, error) {
 		position[a.Name] = i - len(d.Spec.Actions)
 		byName[a.Name].rate = a.RateName
 	}
-	var list []*tally
-	for _, t := range byName {
-		list = append(list, t)
-	}
-	slices.SortFunc(list, func(a, b *tally) int {
+	return slices.SortedFunc(maps.Values(byName), func(a, b *tally) int {
 		return cmp.Or(cmp.Compare(position[a.name], position[b.name]), cmp.Compare(a.name, b.name))
-	})
-	return list, nil
+	}), nil
 }
 
 func (t *tally) add(o *op.Op) {
@@ -88,16 +84,7 @@ func (t *tally) add(o *op.Op) {
 		t.lateness.Add(v)
 		t.started.add(o.Started)
 	}
-	switch o.Outcome {
-	case op.OK:
-		ifKnown(o.Response, t.response.Add)
-		ifKnown(o.Service, t.service.Add)
-	case op.Timeout, op.Censored:
-		ifKnown(o.Response, t.response.AddAtLeast)
-		ifKnown(o.Service, t.service.AddAtLeast)
-	case op.Dropped:
-		t.response.AddInfinite(1)
-	}
+	dataset.AddLatencies(o, &t.response, &t.service)
 	if o.Outcome != op.OK {
 		t.failed(o)
 	}
@@ -112,12 +99,6 @@ func (t *tally) add(o *op.Op) {
 		for _, name := range reached(o) {
 			t.milestones.add(spanValue{name: name, from: "intended", to: name, ns: int64(dataset.Milestone(o, name) - o.Intended)})
 		}
-	}
-}
-
-func ifKnown(latency func() (int64, bool), use func(int64)) {
-	if v, ok := latency(); ok {
-		use(v)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestPhases: figures are told apart by the phase in which they were measured;
+// TestPhases: figures are separated by the phase in which they were measured;
 // a rate over phases of different rates there is not, but what failed adds up.
 func TestPhases(t *testing.T) {
 	d := &dataset.Data{}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
@@ -85,21 +86,15 @@ func (g *Gather) Trial(ops []op.Op, oneMachine bool, ends map[string]op.Time) {
 		o := &ops[i]
 		g.n++
 		g.tally.Add(o)
-		response, known := o.Response()
-		switch {
-		case o.Outcome == op.OK:
-			g.response.Add(response)
-			if done++; done == 1 {
-				first, last = o.Ended, o.Ended
-			}
-			first, last = min(first, o.Ended), max(last, o.Ended)
+		dataset.AddLatencies(o, &g.response, nil)
+		if o.Outcome != op.OK {
+			g.failed++
 			continue
-		case o.Outcome == op.Dropped:
-			g.response.AddInfinite(1)
-		case known && o.Outcome != op.Error:
-			g.response.AddAtLeast(response)
 		}
-		g.failed++
+		if done++; done == 1 {
+			first, last = o.Ended, o.Ended
+		}
+		first, last = min(first, o.Ended), max(last, o.Ended)
 	}
 	if done > 1 && last > first {
 		g.perMinute = append(g.perMinute, float64(done-1)/(float64(last-first)/60e9))

@@ -59,23 +59,21 @@ func scaleChart(s *summary.Scaling) template.HTML {
 	for _, r := range rows {
 		most = max(most, slices.Max(r.PerSecond))
 	}
-	x := scale{min: float64(rows[0].Workers), max: float64(rows[len(rows)-1].Workers), lo: chartLeft + 10, hi: chartWidth - chartRight - 10, log: true}
-	y := scale{min: 0, max: most * 1.05, lo: chartHeight - chartBottom, hi: chartTop}
-	var v svg
-	v.open(chartWidth, chartHeight, "Operations a second by workers")
-	v.counts(y)
-	v.line(chartLeft, chartHeight-chartBottom, chartWidth-chartRight, chartHeight-chartBottom, "axis")
+	first, last := float64(rows[0].Workers), float64(rows[len(rows)-1].Workers)
+	v := newChart("Operations a second by workers",
+		scale{min: first, max: last, lo: chartLeft + 10, hi: chartRight - 10, log: true}, scale{max: most * 1.05})
+	v.counts()
 	if k := s.Knee; k != nil && k.Workers != nil {
-		at := x.at(float64(*k.Workers))
-		v.path([][2]float64{{at, chartHeight - chartBottom}, {at, chartTop}}, "c1 dashed", fmt.Sprintf("the knee, at %d workers", *k.Workers))
+		at := v.x.at(float64(*k.Workers))
+		v.path([][2]float64{{at, chartBottom}, {at, chartTop}}, "c1 dashed", fmt.Sprintf("the knee, at %d workers", *k.Workers))
 	}
 	var line [][2]float64
 	for _, r := range rows {
-		at := x.at(float64(r.Workers))
-		v.text(at, chartHeight-chartBottom+15, "tick mid", fmt.Sprint(r.Workers))
-		v.path([][2]float64{{at, y.at(slices.Min(r.PerSecond))}, {at, y.at(slices.Max(r.PerSecond))}}, "c0",
+		workers := float64(r.Workers)
+		v.tick(workers, fmt.Sprint(r.Workers))
+		v.path([][2]float64{v.at(workers, slices.Min(r.PerSecond)), v.at(workers, slices.Max(r.PerSecond))}, "c0",
 			fmt.Sprintf("%d workers: %s a second, %d times", r.Workers, units.Count(r.MedianPerSecond), len(r.PerSecond)))
-		line = append(line, [2]float64{at, y.at(r.MedianPerSecond)})
+		line = append(line, v.at(workers, r.MedianPerSecond))
 	}
 	v.path(line, "c0", "operations a second")
 	return v.close()

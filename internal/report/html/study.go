@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 //go:embed study.html
@@ -46,13 +47,6 @@ func WriteStudy(w io.Writer, s *Study) error {
 // colours is the number of line colours in the style.
 const colours = 5
 
-// The measures of a chart.
-const (
-	chartWidth, chartHeight = 520.0, 250.0
-	chartLeft, chartRight   = 56.0, 14.0
-	chartTop, chartBottom   = 12.0, 34.0
-)
-
 // class returns the style class of the i-th line; lines beyond the colours are dashed.
 func class(i int) string {
 	c := fmt.Sprintf("c%d", i%colours)
@@ -64,47 +58,15 @@ func class(i int) string {
 
 // levelCDFs draws the distributions of the response, one line per level.
 func levelCDFs(s sweep.Series) template.HTML {
-	lo, hi := 1e18, 1.0
+	var curves [][]stats.Step
 	for _, p := range s.Points {
-		for _, step := range p.CDF {
-			lo, hi = min(lo, max(1, float64(step.V))), max(hi, float64(step.V))
-		}
+		curves = append(curves, p.CDF)
 	}
-	hi = max(hi, 1.01*lo)
-	x := scale{min: lo, max: hi, lo: chartLeft, hi: chartWidth - chartRight, log: logarithmic(lo, hi)}
-	y := scale{min: 0, max: 1, lo: chartHeight - chartBottom, hi: chartTop}
-	var v svg
-	v.open(chartWidth, chartHeight, "Distributions of the response, "+s.Name)
-	for _, p := range []float64{0, 0.25, 0.5, 0.75, 1} {
-		v.line(chartLeft, y.at(p), chartWidth-chartRight, y.at(p), "grid")
-		v.text(chartLeft-6, y.at(p)+4, "tick end", fmt.Sprintf("%g %%", 100*p))
-	}
-	v.times(x)
+	c := newCDFChart("Distributions of the response, "+s.Name, curves...)
 	for i, p := range s.Points {
-		v.path(staircase(p.CDF, x, y), class(i), p.Label)
+		c.path(staircase(p.CDF, c.x, c.y), class(i), p.Label)
 	}
-	return v.close()
-}
-
-// times draws the axis of a scale in ns.
-func (s *svg) times(x scale) {
-	last := ""
-	for _, t := range x.ticks(7) {
-		s.line(x.at(t), chartTop, x.at(t), chartHeight-chartBottom, "grid")
-		if label := units.Duration(t); label != last {
-			s.text(x.at(t), chartHeight-chartBottom+15, "tick mid", label)
-			last = label
-		}
-	}
-	s.line(chartLeft, chartHeight-chartBottom, chartWidth-chartRight, chartHeight-chartBottom, "axis")
-}
-
-// counts draws the grid of a scale of numbers.
-func (s *svg) counts(y scale) {
-	for _, n := range y.ticks(5) {
-		s.line(chartLeft, y.at(n), chartWidth-chartRight, y.at(n), "grid")
-		s.text(chartLeft-6, y.at(n)+4, "tick end", units.Count(n))
-	}
+	return c.close()
 }
 
 // rateChart draws operations per minute by level, one line per series. A bar is the range
@@ -123,23 +85,20 @@ func rateChart(s sweep.Sweep) template.HTML {
 	if len(levels) == 0 {
 		return ""
 	}
-	x := scale{min: min(0, slices.Min(levels)), max: max(slices.Max(levels), 1), lo: chartLeft, hi: chartWidth - chartRight}
-	y := scale{min: 0, max: most * 1.05, lo: chartHeight - chartBottom, hi: chartTop}
-	var v svg
-	v.open(chartWidth, chartHeight, "Operations a minute by "+s.Factor)
-	v.counts(y)
+	v := newChart("Operations a minute by "+s.Factor,
+		scale{min: min(0, slices.Min(levels)), max: max(slices.Max(levels), 1)}, scale{max: most * 1.05})
+	v.counts()
 	for _, l := range slices.Compact(slices.Sorted(slices.Values(levels))) {
-		v.text(x.at(l), chartHeight-chartBottom+15, "tick mid", units.Count(l))
+		v.tick(l, units.Count(l))
 	}
-	v.line(chartLeft, chartHeight-chartBottom, chartWidth-chartRight, chartHeight-chartBottom, "axis")
 	for i, series := range s.Series {
 		var line [][2]float64
 		for _, p := range series.Points {
 			if len(p.PerMinute) == 0 {
 				continue
 			}
-			line = append(line, [2]float64{x.at(p.Level), y.at(p.Rate())})
-			v.path([][2]float64{{x.at(p.Level), y.at(slices.Min(p.PerMinute))}, {x.at(p.Level), y.at(slices.Max(p.PerMinute))}}, class(i),
+			line = append(line, v.at(p.Level, p.Rate()))
+			v.path([][2]float64{v.at(p.Level, slices.Min(p.PerMinute)), v.at(p.Level, slices.Max(p.PerMinute))}, class(i),
 				fmt.Sprintf("%s, %s: %s a minute, %d trials", series.Name, p.Label, units.Count(p.Rate()), len(p.PerMinute)))
 		}
 		v.path(line, class(i), series.Name)
@@ -157,16 +116,14 @@ func statesChart(p sweep.Point) template.HTML {
 	for _, counts := range [][]int{s.Pending, s.Creating, s.Running} {
 		most = max(most, slices.Max(counts))
 	}
-	x := scale{min: float64(s.At[0]), max: float64(s.At[len(s.At)-1]), lo: chartLeft, hi: chartWidth - chartRight}
-	y := scale{min: 0, max: 1.05 * float64(most), lo: chartHeight - chartBottom, hi: chartTop}
-	var v svg
-	v.open(chartWidth, chartHeight, "Pods by state over time at "+p.Label)
-	v.counts(y)
-	v.times(x)
+	v := newChart("Pods by state over time at "+p.Label,
+		scale{min: float64(s.At[0]), max: float64(s.At[len(s.At)-1])}, scale{max: 1.05 * float64(most)})
+	v.counts()
+	v.times()
 	for i, counts := range [][]int{s.Pending, s.Creating, s.Running} {
 		var line [][2]float64
 		for j, n := range counts {
-			line = append(line, [2]float64{x.at(float64(s.At[j])), y.at(float64(n))})
+			line = append(line, v.at(float64(s.At[j]), float64(n)))
 		}
 		v.path(line, class(i), []string{"pending", "creating", "running"}[i])
 	}

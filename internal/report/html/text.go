@@ -31,10 +31,5 @@ func seconds(t op.Time) string { return fmt.Sprintf("%.2f", float64(t)/1e9) }
 
 func hasWord(s string, words ...string) bool {
 	fields := strings.Fields(s)
-	for _, w := range words {
-		if !slices.Contains(fields, w) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(fields, w) })
 }

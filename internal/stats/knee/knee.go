@@ -120,7 +120,7 @@ func step(a, b *Level, threshold float64) (Step, error) {
 	}
 	ratio, ok := stats.MedianRatio(a.PerSecond, b.PerSecond, stats.Confidence)
 	if !ok {
-		return Step{}, fmt.Errorf("with %d or %d workers nothing was done, so that there is no gain", a.Workers, b.Workers)
+		return Step{}, fmt.Errorf("no gain between %d and %d workers: no operation completed", a.Workers, b.Workers)
 	}
 	gain := func(ratio float64) float64 { return math.Pow(ratio, 1/doublings) - 1 }
 	s := Step{From: a.Workers, To: b.Workers, Gain: gain(ratio.Value), Class: Unknown}

@@ -45,8 +45,8 @@ func parsed(t *testing.T, name string) Result {
 	return r
 }
 
-// TestToldToEnd: that a tool says so is no finding where it was told to.
-func TestToldToEnd(t *testing.T) {
+// TestTerminated: fio's message about SIGTERM is no warning if the runner sent it.
+func TestTerminated(t *testing.T) {
 	in := sample("terminated", 0)
 	in.Terminated = true
 	r, err := Fio(in)

@@ -17,7 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
 
-// writer is a workload on a node of choice that writes until it is told to end.
+// writer is a workload on a given node that writes until it is terminated.
 const writer = `
 ---
 apiVersion: v1
@@ -71,8 +71,8 @@ spec:
 `, p.name, vars)
 }
 
-// nobodysClass makes a StorageClass of a driver that is not there.
-func (p *project) nobodysClass() (name string) {
+// classWithoutDriver makes a StorageClass of a driver that does not exist.
+func (p *project) classWithoutDriver() (name string) {
 	p.t.Helper()
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Provisioner: "nobody.example"}
 	p.create(class)
@@ -93,15 +93,15 @@ func testOperatorFails(t *testing.T, bed *testBed) {
 		vars string
 		says []string
 	}{
-		"a pod that no node takes":    {"node: nowhere, storageClass: hostdir", []string{"pod cnsb-", "it is not scheduled", "didn't match Pod's node affinity/selector"}},
-		"an image that nobody has":    {`node: node1, storageClass: hostdir, image: "localhost/nowhere:1"`, []string{"pod cnsb-", "localhost/nowhere:1"}},
-		"a claim that is never bound": {"node: node1, storageClass: CLASS", []string{"claim cnsb-", "is not bound", "nobody.example"}},
+		"a pod that no node takes":     {"node: nowhere, storageClass: hostdir", []string{"pod cnsb-", "it is not scheduled", "didn't match Pod's node affinity/selector"}},
+		"an image that does not exist": {`node: node1, storageClass: hostdir, image: "localhost/nowhere:1"`, []string{"pod cnsb-", "localhost/nowhere:1"}},
+		"a claim that is never bound":  {"node: node1, storageClass: CLASS", []string{"claim cnsb-", "is not bound", "nobody.example"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := bed.project(t, noRights)
 			p.allow("default")
-			p.apply(strings.Replace(p.writing(tt.vars), "CLASS", p.nobodysClass(), 1) + writer)
+			p.apply(strings.Replace(p.writing(tt.vars), "CLASS", p.classWithoutDriver(), 1) + writer)
 			b := &v1alpha1.Benchmark{ObjectMeta: metav1.ObjectMeta{Name: "e2e", Namespace: p.name}}
 			p.wait(b, v1alpha1.ConditionFailed)
 			for _, text := range tt.says {
@@ -140,7 +140,7 @@ func testSnapshotClassOfAnother(p *project) {
 }
 
 func testDriverWithoutSnapshots(p *project) {
-	p.ends(p.command("local", snapshotting(p.nobodysClass(), "")), 1, "nobody.example", "snapshot")
+	p.ends(p.command("local", snapshotting(p.classWithoutDriver(), "")), 1, "nobody.example", "snapshot")
 }
 
 // testNoSnapshotter: a driver whose csi-snapshotter is not there. The snapshot is

@@ -19,12 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestNothingIsLeft is run after all others, after chaos: of a test bed that nobody
-// else uses (hack/e2e.sh says so), no object of a run, no volume and no snapshot is
-// left, by the cluster's word and by the drivers' own.
+// TestNothingIsLeft is run after all others, after chaos: on a test bed without
+// other users (set by hack/e2e.sh), the cluster has no object of a run, and the drivers
+// have no volume and no snapshot.
 func TestNothingIsLeft(t *testing.T) {
 	if os.Getenv("CNSBENCH_TESTBED_IS_OURS") == "" {
-		t.Skip("runs after all other tests, on a cluster that nobody else uses: CNSBENCH_TESTBED_IS_OURS is not set")
+		t.Skip("runs after all other tests, on a cluster without other users: CNSBENCH_TESTBED_IS_OURS is not set")
 	}
 	bed := newBed(t)
 	var left []string

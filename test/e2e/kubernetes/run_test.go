@@ -197,7 +197,7 @@ func TestRunOfBrokenCluster(t *testing.T) {
 	for name, test := range map[string]func(*project){
 		"a driver whose csi-snapshotter is away": testNoSnapshotter,
 		"a snapshot that is stalled":             testStalledSnapshot,
-		"a snapshot that nobody knows of":        testOrphan,
+		"a snapshot that no op made":             testOrphan,
 		"an API server that restarts":            testRestart,
 		"a node that is away for a while":        testNodeHealed,
 		"a node that is lost":                    testNodeLost,
@@ -236,7 +236,7 @@ func testQuota(p *project) {
 }
 
 func testPending(p *project) {
-	p.ends(p.command("local", volumes(p.nobodysClass(), "")), 0, "claim cnsb-", "is not bound", "nobody.example")
+	p.ends(p.command("local", volumes(p.classWithoutDriver(), "")), 0, "claim cnsb-", "is not bound", "nobody.example")
 }
 
 func testInterrupt(p *project) {

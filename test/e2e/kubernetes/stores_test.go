@@ -53,7 +53,7 @@ func (p *project) reachable(server string) (address string) {
 func pass(ctx context.Context, from net.Conn, server string) {
 	to, err := (&net.Dialer{}).DialContext(ctx, "tcp4", server)
 	if err != nil {
-		_ = from.Close() // the client sees that nobody is there
+		_ = from.Close() // the client gets an error
 		return
 	}
 	end := sync.OnceFunc(func() { _, _ = from.Close(), to.Close() })

@@ -140,7 +140,7 @@ func testUnwrapped(p *project) {
 	for _, m := range o.Milestones {
 		switch {
 		case m.Source == "agent", m.Name == op.FirstWrite:
-			p.t.Errorf("milestone %+v, though nobody of ours was in the pod", m)
+			p.t.Errorf("milestone %+v, though no agent was in the pod", m)
 		}
 	}
 	if end := p.instance(b).End; !end.OK || !end.At.Known() || end.At < o.Milestone(op.Running) || len(end.Containers) != 1 || end.Containers[0].Name != "main" {

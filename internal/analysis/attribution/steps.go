@@ -1,0 +1,114 @@
+package attribution
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// step is a milestone: the component that produces it and the milestones it follows.
+type step struct {
+	by    string
+	after []string
+}
+
+const started = "started"
+
+// steps are the milestones of all engines; "<RPC>.end" needs no entry.
+var steps = map[string]step{
+	op.Acked:       {API, []string{started}},
+	op.Provisioned: {Provisioner, []string{op.Acked, op.Scheduled, "CreateVolume.end"}},
+	op.Bound:       {Binder, []string{op.Provisioned}},
+	op.Scheduled:   {Scheduler, []string{op.Acked, op.Bound, op.Gone, op.Detached}},
+	op.Attached:    {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned, op.Gone, op.Detached, "ControllerPublishVolume.end"}},
+	op.Staged:      {Kubelet, []string{op.Attached, "NodeStageVolume.end"}},
+	op.Published:   {Kubelet, []string{op.Staged, op.Attached, op.Provisioned, "NodePublishVolume.end"}},
+	op.Sandboxed:   {Kubelet, []string{op.Published, op.Attached, op.Scheduled, op.Gone, "NodePublishVolume.end"}},
+	op.Initialized: {Workload, []string{op.Sandboxed, op.Published, op.Attached, op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
+	"agents":       {Workload, []string{op.Initialized, op.Published, op.FirstWrite, op.FirstRead, op.Gone}},
+	op.Running:     {Kubelet, []string{"agents", op.Initialized, op.Sandboxed, op.Published, op.Attached, op.Bound, op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
+	op.FirstWrite:  {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed, "NodePublishVolume.end"}},
+	op.FirstRead:   {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed, "NodePublishVolume.end"}},
+	"podReady":     {Kubelet, []string{op.Running}},
+	op.ObjectReady: {Controllers, []string{op.Acked, "scripted", op.Gone}},
+	"objectGone":   {Controllers, []string{op.Acked, "NodeUnpublishVolume.end"}},
+	"scripted":     {Workload, []string{op.Acked}},
+	op.Ready:       {EndDetection, []string{op.ObjectReady, op.Running, op.FirstWrite, op.FirstRead, op.Bound, op.Taken, op.Node, "content", op.Published, op.Provisioned}},
+	"content":      {Snapshotter, []string{op.Acked}},
+	op.Taken:       {Snapshotter, []string{op.Acked, "content", "CreateSnapshot.end", "CreateVolumeGroupSnapshot.end"}},
+	op.Controller:  {Resizer, []string{op.Acked, "ControllerExpandVolume.end"}},
+	op.Node:        {Kubelet, []string{op.Controller, "NodeExpandVolume.end"}},
+	"nodePending":  {Resizer, []string{op.Controller}},
+	op.Modified:    {Resizer, []string{op.Acked, "ControllerModifyVolume.end"}},
+	"podGone":      {Workload, []string{op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end"}},
+	op.Detached:    {Attacher, []string{"podGone", op.Gone, "NodeUnstageVolume.end", "ControllerUnpublishVolume.end"}},
+	"claimGone":    {Binder, []string{op.Acked, "podGone"}},
+	"volumeGone":   {Provisioner, []string{"claimGone", op.Detached, "DeleteVolume.end"}},
+	"contentGone":  {Snapshotter, []string{op.Acked, "DeleteSnapshot.end"}},
+	op.Unpublished: {Kubelet, []string{"podGone", op.Gone, "NodeUnpublishVolume.end"}},
+	op.Unstaged:    {Kubelet, []string{op.Unpublished, "NodeUnstageVolume.end"}},
+	op.Gone: {API, []string{"objectGone", "volumeGone", "contentGone", "claimGone", "podGone", op.Detached, op.Acked,
+		"DeleteVolume.end", "DeleteSnapshot.end", "DeleteVolumeGroupSnapshot.end"}},
+	op.Signalled: {API, []string{started, op.Acked}},
+	op.Resumed:   {Pause, []string{op.Signalled}},
+	op.Cordoned:  {API, []string{started}},
+	op.Evicted:   {API, []string{op.Cordoned}},
+	op.Replaced:  {Kubelet, []string{op.Running, op.Published, op.Attached, op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
+}
+
+// podsGone is op.Gone of ops that end pods and make them again.
+var podsGone = step{Workload, []string{op.Signalled, op.Evicted, op.Acked, "NodeUnpublishVolume.end"}}
+
+// claimsGone is claimGone of an object, whose claims are deleted after its pods.
+var claimsGone = step{Controllers, []string{op.Acked, "objectGone", "NodeUnpublishVolume.end"}}
+
+// callers has the component that makes a call and the milestones before it.
+var callers = map[string]step{
+	"CreateVolume":              {Provisioner, []string{op.Acked, op.Scheduled}},
+	"DeleteVolume":              {Provisioner, []string{"claimGone", op.Detached, op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end", "ControllerUnpublishVolume.end"}},
+	"ControllerPublishVolume":   {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned, op.Gone, op.Detached}},
+	"ControllerUnpublishVolume": {Attacher, []string{"podGone", op.Gone, op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end"}},
+	"NodeStageVolume":           {Kubelet, []string{op.Attached, op.Scheduled, op.Provisioned, op.Gone, op.Detached, "NodeUnstageVolume.end"}},
+	"NodePublishVolume":         {Kubelet, []string{op.Staged, op.Attached, op.Scheduled, op.Provisioned, op.Gone, op.Detached, "NodeStageVolume.end", "NodeUnpublishVolume.end"}},
+	"NodeUnpublishVolume":       {Kubelet, []string{op.Acked, op.Signalled, op.Evicted, "podGone", op.Gone}},
+	"NodeUnstageVolume":         {Kubelet, []string{op.Acked, "podGone", op.Gone, "NodeUnpublishVolume.end"}},
+	"CreateSnapshot":            {Snapshotter, []string{op.Acked, "content"}},
+	"DeleteSnapshot":            {Snapshotter, []string{op.Acked}},
+	"CreateVolumeGroupSnapshot": {Snapshotter, []string{op.Acked}},
+	"DeleteVolumeGroupSnapshot": {Snapshotter, []string{op.Acked}},
+	"ControllerExpandVolume":    {Resizer, []string{op.Acked}},
+	"NodeExpandVolume":          {Kubelet, []string{op.Controller, "ControllerExpandVolume.end"}},
+	"ControllerModifyVolume":    {Resizer, []string{op.Acked}},
+}
+
+// ended gives the time in which containers end, before volumes are unmounted, to the
+// workload; unmounted gives the time after that, until the pod is gone, to the kubelet.
+var (
+	ended     = map[string]string{op.Acked: Workload, op.Signalled: Workload, op.Evicted: Workload}
+	unmounted = map[string]string{"NodeUnpublishVolume.end": Kubelet, "NodeUnstageVolume.end": Kubelet}
+)
+
+// takenAfter has, by a milestone and its predecessor, the component that replaces the
+// step's own.
+var takenAfter = map[string]map[string]string{"NodeUnpublishVolume.start": ended, "podGone": unmounted, op.Gone: unmounted}
+
+// stepOf describes a milestone of an op by its base name.
+func stepOf(o *op.Op, name string) (step, bool) {
+	switch {
+	case name == op.Gone && o.Kind.Effect() == op.Restarts:
+		return podsGone, true
+	case name == "claimGone" && has(o, "objectGone"):
+		return claimsGone, true
+	}
+	if rpc, ok := strings.CutSuffix(name, ".end"); ok {
+		return step{Driver, []string{rpc + ".start"}}, true
+	}
+	if rpc, ok := strings.CutSuffix(name, ".start"); ok {
+		s, known := callers[rpc]
+		s.after = append(slices.Clone(s.after), rpc+".end") // an earlier attempt
+		return s, known
+	}
+	s, ok := steps[name]
+	return s, ok
+}

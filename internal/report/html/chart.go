@@ -1,0 +1,75 @@
+package html
+
+import (
+	"fmt"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/stats"
+)
+
+// Measures of a chart in pixels.
+const (
+	chartWidth, chartHeight = 520.0, 250.0
+	chartLeft, chartRight   = 56.0, chartWidth - 14
+	chartTop, chartBottom   = 12.0, chartHeight - 34
+)
+
+// chart is a figure with two axes.
+type chart struct {
+	svg
+	x, y scale
+}
+
+// newChart opens a chart with its horizontal axis. The scales need no pixels.
+func newChart(title string, x, y scale) *chart {
+	if x.hi == 0 {
+		x.lo, x.hi = chartLeft, chartRight
+	}
+	y.lo, y.hi = chartBottom, chartTop
+	c := &chart{x: x, y: y}
+	c.open(chartWidth, chartHeight, title)
+	c.line(chartLeft, chartBottom, chartRight, chartBottom, "axis")
+	return c
+}
+
+// newCDFChart opens a chart of distribution functions of values in ns.
+func newCDFChart(title string, curves ...[]stats.Step) *chart {
+	lo, hi := extremes(curves)
+	c := newChart(title, scale{min: lo, max: hi, log: logarithmic(lo, hi)}, scale{max: 1})
+	for _, p := range []float64{0, 0.25, 0.5, 0.75, 0.9, 1} {
+		c.gridLine(p, fmt.Sprintf("%g %%", 100*p))
+	}
+	c.times()
+	return c
+}
+
+// at returns the pixels of a point.
+func (c *chart) at(x, y float64) [2]float64 { return [2]float64{c.x.at(x), c.y.at(y)} }
+
+func (c *chart) gridLine(y float64, label string) {
+	c.line(chartLeft, c.y.at(y), chartRight, c.y.at(y), "grid")
+	c.text(chartLeft-6, c.y.at(y)+4, "tick end", label)
+}
+
+func (c *chart) tick(x float64, label string) {
+	c.text(c.x.at(x), chartBottom+15, "tick mid", label)
+}
+
+// times draws the grid and labels of a horizontal scale in ns.
+func (c *chart) times() {
+	last := ""
+	for _, t := range c.x.ticks(7) {
+		c.line(c.x.at(t), chartTop, c.x.at(t), chartBottom, "grid")
+		if label := units.Duration(t); label != last { // ticks may be equal in three digits
+			c.tick(t, label)
+			last = label
+		}
+	}
+}
+
+// counts draws the grid and labels of a vertical scale of numbers.
+func (c *chart) counts() {
+	for _, n := range c.y.ticks(5) {
+		c.gridLine(n, units.Count(n))
+	}
+}
