@@ -1,6 +1,6 @@
-// Package kubernetes runs a Benchmark on a cluster: requests create API objects; milestones come
-// from watches and from the agents in the pods. Nothing has to be installed in the cluster.
-// docs/design/kubernetes.md describes the parts.
+// Package kubernetes runs a Benchmark on a cluster: requests create API objects; milestones come from watches and
+// from the agents in the pods. Nothing has to be installed in the cluster. docs/design/kubernetes.md describes the
+// parts.
 package kubernetes
 
 import (
@@ -77,8 +77,7 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Capabilities returns what the engine supports. Those of a driver are known only when it is
-// called.
+// Capabilities returns what the engine supports. Those of a driver are known only when it is called.
 func (e *Engine) Capabilities() engine.Capabilities { return Capabilities() }
 
 // Capabilities returns what the engine supports, without a cluster.
@@ -90,7 +89,8 @@ func Capabilities() engine.Capabilities {
 			op.Resize: true, op.Modify: true, op.Delete: true, op.Reattach: true, op.Rollout: true,
 			op.Drain: true, op.Scale: true, op.Kill: true,
 		},
-		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, "genericEphemeral": true, "static": true, "volumeAttributesClass": true,
+		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, "genericEphemeral": true,
+			"static": true, "volumeAttributesClass": true,
 			"manifest": true, "node: other": true, "undo": true, "object": true},
 	}
 }
@@ -159,7 +159,8 @@ func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 	case err == nil:
 		e.hasSnapshots = true
 	case core.NotServed(err):
-		return engine.Errorf("Unimplemented", "the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller")
+		return engine.Errorf("Unimplemented",
+			"the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller")
 	default:
 		return fmt.Errorf("look for VolumeSnapshots: %w", err)
 	}
@@ -194,8 +195,7 @@ func (e *Engine) listen(ctx context.Context) error {
 	return err
 }
 
-// routeTo returns the local address of the route to the API server. Connecting a UDP socket sends
-// nothing.
+// routeTo returns the local address of the route to the API server. Connecting a UDP socket sends nothing.
 func routeTo(ctx context.Context, server string) (string, error) {
 	host := server
 	if u, err := url.Parse(server); err == nil && u.Host != "" {
@@ -223,13 +223,16 @@ func (e *Engine) openWatches(ctx context.Context) error {
 		{Kind: api.ConfigMaps, Namespace: e.Namespace, FieldSelector: "metadata.name=" + e.Name(lagprobe.ObjectName)},
 	}
 	if e.hasSnapshots {
-		kinds = append(kinds, watch.Source{Kind: api.VolumeSnapshots, Namespace: e.Namespace}, watch.Source{Kind: api.VolumeSnapshotContents})
+		kinds = append(kinds, watch.Source{Kind: api.VolumeSnapshots, Namespace: e.Namespace},
+			watch.Source{Kind: api.VolumeSnapshotContents})
 	}
 	if e.GroupSnapshotVersion != "" {
-		kinds = append(kinds, watch.Source{Kind: api.VolumeGroupSnapshots(e.GroupSnapshotVersion), Namespace: e.Namespace})
+		kinds = append(kinds,
+			watch.Source{Kind: api.VolumeGroupSnapshots(e.GroupSnapshotVersion), Namespace: e.Namespace})
 	}
 	var err error
-	e.watches, err = watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: kinds, Handler: e.handleEvent, Gap: e.logGap})
+	e.watches, err = watch.Open(context.WithoutCancel(ctx),
+		watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: kinds, Handler: e.handleEvent, Gap: e.logGap})
 	if err != nil {
 		return err
 	}
@@ -248,10 +251,13 @@ func (e *Engine) handleEvent(ev watch.Event) {
 // logGap logs when a watch was lost and when it was back.
 func (e *Engine) logGap(g watch.Gap) {
 	if !g.To.Known() {
-		e.Session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; milestones until it is back are known to that interval only", g.Kind, g.Cause))
+		e.Session.Sink.Log("watch",
+			fmt.Sprintf("the watch of %s was lost: %s; milestones until it is back are known to that interval only",
+				g.Kind, g.Cause))
 		return
 	}
-	line := fmt.Sprintf("the watch of %s is back after %v, at attempt %d", g.Kind, time.Duration(g.To-g.From).Round(time.Millisecond), g.Attempts)
+	line := fmt.Sprintf("the watch of %s is back after %v, at attempt %d", g.Kind,
+		time.Duration(g.To-g.From).Round(time.Millisecond), g.Attempts)
 	if g.Last != "" {
 		line += "; before that: " + g.Last
 	}

@@ -5,9 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The types below have the fields of the external snapshotter's types that the engine uses, for
-// all served versions. They must not be used for updates, which would drop other fields: patch
-// instead.
+// The types below have the fields of the external snapshotter's types that the engine uses, for all served
+// versions. They must not be used for updates, which would drop other fields: patch instead.
 
 // VolumeSnapshot is a snapshot of a claim.
 type VolumeSnapshot struct {

@@ -1,5 +1,4 @@
-// Package cleanup removes what a run created, of a run of this process or of one that
-// ended without cleaning up.
+// Package cleanup removes what a run created, of a run of this process or of one that ended without cleaning up.
 package cleanup
 
 import (
@@ -39,18 +38,16 @@ type Cleaner struct {
 	*core.Run
 	// StopProbes stops writing to objects that are about to be removed.
 	StopProbes func()
-	// ReleaseLeases deletes the run's Leases. It is called last, since a removal also uses the
-	// drivers.
+	// ReleaseLeases deletes the run's Leases. It is called last, since a removal also uses the drivers.
 	ReleaseLeases func(context.Context) error
-	// IsGroupMember says whether a snapshot belongs to a group snapshot of the run, as far as this
-	// process has seen it.
+	// IsGroupMember says whether a snapshot belongs to a group snapshot of the run, as far as this process has seen
+	// it.
 	IsGroupMember func(snapshot string) bool
 }
 
-// Teardown removes everything that the run created: objects with its label and the proof of its
-// identity, objects that the ledger lists and Check accepts, and the volumes and contents that
-// back them, whose policy it changes from Retain to Delete. It returns when all is gone, or an
-// error that names what remains and what it skipped.
+// Teardown removes everything that the run created: objects with its label and the proof of its identity, objects
+// that the ledger lists and Check accepts, and the volumes and contents that back them, whose policy it changes
+// from Retain to Delete. It returns when all is gone, or an error that names what remains and what it skipped.
 func (e *Cleaner) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	if e.Session.RunID == "" && len(ledger.Open()) == 0 {
 		return nil // not opened, and no run is known
@@ -80,8 +77,8 @@ func refuseAll(ledger engine.Ledger, why error) []error {
 
 const parallelChecks = 8
 
-// checkedEntries returns the open ledger entries that belong to the run; the errors name the
-// others. Entries that this process added are not looked up in the cluster.
+// checkedEntries returns the open ledger entries that belong to the run; the errors name the others. Entries that
+// this process added are not looked up in the cluster.
 func (e *Cleaner) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]op.LedgerEntry, []error) {
 	open := ledger.Open()
 	refused := make([]error, len(open))
@@ -138,9 +135,8 @@ func (e *Cleaner) removeObjects(ctx context.Context, entries []op.LedgerEntry) e
 	return errors.Join(err, cl.updateLedger(), cl.skippedError())
 }
 
-// TeardownRun removes what carries the label of a run without a ledger, and what backs that.
-// Without an identity of that run, its label and the names of its objects are enough: the user
-// names the run.
+// TeardownRun removes what carries the label of a run without a ledger, and what backs that. Without an identity of
+// that run, its label and the names of its objects are enough: the user names the run.
 func (e *Cleaner) TeardownRun(ctx context.Context, runID string) error {
 	if err := owned.CheckRunID(runID); err != nil {
 		return err
@@ -152,8 +148,8 @@ func (e *Cleaner) TeardownRun(ctx context.Context, runID string) error {
 	return e.Teardown(ctx, noLedger{})
 }
 
-// Owed lists what Teardown would remove beside the entries of the ledger; the error lists what it
-// would skip. It changes nothing.
+// Owed lists what Teardown would remove beside the entries of the ledger; the error lists what it would skip. It
+// changes nothing.
 func (e *Cleaner) Owed(ctx context.Context) ([]string, error) {
 	if err := errors.Join(e.CheckCluster(), e.EnsureClient()); err != nil {
 		return nil, err
@@ -181,8 +177,8 @@ type remover struct {
 	ledgerKinds map[string]bool      // kinds in the ledger
 	remaining   []string
 	skipped     map[string]error // left alone, with the reason
-	// What was seen of the run, by UID: the creation times of its claims, its snapshots, the
-	// objects that back them, and the snapshots that still exist.
+	// What was seen of the run, by UID: the creation times of its claims, its snapshots, the objects that back
+	// them, and the snapshots that still exist.
 	claims                      map[types.UID]metav1.Time
 	snapshots, backing, present map[types.UID]bool
 }
@@ -209,8 +205,7 @@ func (cl *remover) skippedError() error {
 	return errors.Join(errs...)
 }
 
-// kinds lists the kinds to look for by label. The ledger of a run that crashed may lack the last
-// objects.
+// kinds lists the kinds to look for by label. The ledger of a run that crashed may lack the last objects.
 func (cl *remover) kinds(ctx context.Context) []api.Kind {
 	kinds := core.LabelledKinds(cl.cleaner.FindGroupSnapshotVersion(ctx))
 	if cl.cleaner.Executing {
@@ -237,13 +232,14 @@ func (cl *remover) removeAll(ctx context.Context) error {
 		case <-time.After(pollInterval):
 		case <-ctx.Done():
 			slices.Sort(cl.remaining)
-			return errors.Join(err, fmt.Errorf("not removed within %v: %s", cleanupTimeout, strings.Join(cl.remaining, ", ")))
+			return errors.Join(err,
+				fmt.Errorf("not removed within %v: %s", cleanupTimeout, strings.Join(cl.remaining, ", ")))
 		}
 	}
 }
 
-// round lists the run's objects and requests their deletion: first controllers and nodes, and
-// retained objects before their owners.
+// round lists the run's objects and requests their deletion: first controllers and nodes, and retained objects
+// before their owners.
 func (cl *remover) round(ctx context.Context, kinds []api.Kind) error {
 	cl.remaining, cl.present = nil, map[types.UID]bool{}
 	objects := make([][]api.Object, len(kinds))
@@ -266,8 +262,7 @@ func (cl *remover) round(ctx context.Context, kinds []api.Kind) error {
 	return errors.Join(errs...)
 }
 
-// list returns the objects of a kind with the run's label and proof. It skips objects that lack
-// the proof.
+// list returns the objects of a kind with the run's label and proof. It skips objects that lack the proof.
 func (cl *remover) list(ctx context.Context, k api.Kind) ([]api.Object, error) {
 	e := cl.cleaner
 	list, _, err := e.Client.List(ctx, k, e.NamespaceOf(k), metav1.ListOptions{LabelSelector: e.Selector()})
@@ -318,16 +313,15 @@ func (cl *remover) rememberGroupMembers(ctx context.Context, group string) error
 }
 
 const (
-	// sourceProtection is the snapshot-controller's finalizer on a claim that is being
-	// snapshotted. It is never removed if the snapshot is deleted before its content exists
-	// (external-snapshotter v8).
+	// sourceProtection is the snapshot-controller's finalizer on a claim that is being snapshotted. It is never
+	// removed if the snapshot is deleted before its content exists (external-snapshotter v8).
 	sourceProtection = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
 	// sourceProtectionTimeout is how long the controller has to remove the finalizer.
 	sourceProtectionTimeout = 10 * time.Second
 )
 
-// removeSourceProtection removes the finalizer from a deleted claim of the run if no other
-// finalizer and no snapshot holds it.
+// removeSourceProtection removes the finalizer from a deleted claim of the run if no other finalizer and no
+// snapshot holds it.
 func (cl *remover) removeSourceProtection(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
 	e := cl.cleaner
 	if cl.dryRun || c.DeletionTimestamp == nil || len(c.Finalizers) != 1 || c.Finalizers[0] != sourceProtection {
@@ -349,13 +343,15 @@ func (cl *remover) removeSourceProtection(ctx context.Context, c *corev1.Persist
 		}
 	}
 	if e.Session.Sink != nil {
-		e.Session.Sink.Log("engine", fmt.Sprintf("claim %s is held by finalizer %s without a snapshot: the snapshot-controller left it, and the clean-up removes it", c.Name, sourceProtection))
+		e.Session.Sink.Log("engine",
+			fmt.Sprintf("claim %s is held by finalizer %s without a snapshot: the snapshot-controller left it, and the clean-up removes it", c.Name, sourceProtection))
 	}
-	return e.setDeletePolicy(ctx, api.PersistentVolumeClaims, c.Name, fmt.Sprintf(`{"metadata":{"finalizers":null,"resourceVersion":%q}}`, c.ResourceVersion))
+	return e.setDeletePolicy(ctx, api.PersistentVolumeClaims, c.Name,
+		fmt.Sprintf(`{"metadata":{"finalizers":null,"resourceVersion":%q}}`, c.ResourceVersion))
 }
 
-// delete requests the deletion of the object that was read, once unless it is refused. In a hurry
-// the grace period of pods is 0.
+// delete requests the deletion of the object that was read, once unless it is refused. In a hurry the grace period
+// of pods is 0.
 func (cl *remover) delete(ctx context.Context, k api.Kind, o api.Object) error {
 	uid := o.GetUID()
 	id := k.Resource + "/" + string(uid)
@@ -402,8 +398,8 @@ func (cl *remover) uncordonNodes(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// cordonedNodes returns the nodes that the run has cordoned: those in the ledger or, if it lists
-// none, all with the run's annotation.
+// cordonedNodes returns the nodes that the run has cordoned: those in the ledger or, if it lists none, all with the
+// run's annotation.
 func (cl *remover) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
 	e := cl.cleaner
 	var list []*corev1.Node
@@ -426,7 +422,8 @@ func (cl *remover) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
 		return list, errors.Join(errs...)
 	}
 	all, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
-	if err != nil && !apierrors.IsForbidden(err) && !core.NotServed(err) { // without the right to list, none was cordoned
+	if err != nil && !apierrors.IsForbidden(err) &&
+		!core.NotServed(err) { // without the right to list, none was cordoned
 		errs = append(errs, fmt.Errorf("list Nodes: %w", err))
 	}
 	for _, o := range all {
@@ -437,8 +434,8 @@ func (cl *remover) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
 	return list, errors.Join(errs...)
 }
 
-// deleteManifests deletes the manifest objects in the ledger, before their controllers recreate
-// what is removed after them.
+// deleteManifests deletes the manifest objects in the ledger, before their controllers recreate what is removed
+// after them.
 func (cl *remover) deleteManifests(ctx context.Context) error {
 	e := cl.cleaner
 	var errs []error

@@ -114,7 +114,8 @@ func others(t testing.TB, s *apitest.Server, own owned.Identity) {
 }
 
 func cordonedBy(mark string) string {
-	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, core.CordonAnnotation, mark)
+	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, core.CordonAnnotation,
+		mark)
 }
 
 func volumeText(namespace, claim, uid, policy string) string {
@@ -122,9 +123,9 @@ func volumeText(namespace, claim, uid, policy string) string {
 		"claimRef":{"namespace":%q,"name":%q,"uid":%q}}}`, core.ProvisionedBy, policy, namespace, claim, uid)
 }
 
-// TestHostileLedger: whatever a ledger lists, nothing is changed on a cluster that
-// does not carry the identity of the bundle's run, and nothing here. The same holds
-// for a bundle without an identity, or with that of another cluster or namespace.
+// TestHostileLedger: whatever a ledger lists, nothing is changed on a cluster that does not carry the identity of
+// the bundle's run, and nothing here. The same holds for a bundle without an identity, or with that of another
+// cluster or namespace.
 func TestHostileLedger(t *testing.T) {
 	s := apitest.Start(t)
 	own := deadRun(t, s)
@@ -174,7 +175,8 @@ func TestHostileLedger(t *testing.T) {
 	elsewhere, away := own, own
 	elsewhere.Server, away.Namespace = "https://elsewhere", "other"
 	for _, entry := range hostile {
-		for name, id := range map[string]owned.Identity{"its identity": own, "marked scratch": marked, "no identity": {},
+		for name, id := range map[string]owned.Identity{"its identity": own, "marked scratch": marked,
+			"no identity":    {},
 			"another server": elsewhere, "another namespace": away} {
 			ledger := &entries{open: []op.LedgerEntry{entry}}
 			e := cleaning(id, s)
@@ -255,8 +257,8 @@ func leave(t testing.TB, s *apitest.Server, own owned.Identity) *entries {
 	}}
 }
 
-// TestTeardownOfADeadRun removes all that carries the run's identity, what is
-// retained included, also where the ledger lists none of it, and nothing else.
+// TestTeardownOfADeadRun removes all that carries the run's identity, what is retained included, also where the
+// ledger lists none of it, and nothing else.
 func TestTeardownOfADeadRun(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
@@ -356,7 +358,8 @@ func TestRelations(t *testing.T) {
 		living relation
 	}{
 		{"of a claim of ours", func(*corev1.PersistentVolume) {}, relBacking, relBacking},
-		{"older than its claim", func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = old }, relForeign, relForeign},
+		{"older than its claim", func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = old }, relForeign,
+			relForeign},
 		{"made by hand", func(pv *corev1.PersistentVolume) { pv.Annotations = nil }, relForeign, relForeign},
 		{"of no claim", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, relForeign, relForeign},
 		{"of another namespace", func(pv *corev1.PersistentVolume) {
@@ -365,7 +368,8 @@ func TestRelations(t *testing.T) {
 		{"of a claim of others", func(pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "u", "x"
 		}, relForeign, relForeign},
-		{"its claim is gone", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "u" }, relUnproven, relBacking},
+		{"its claim is gone", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "u" }, relUnproven,
+			relBacking},
 		{"its claim is gone, and it goes", func(pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef.UID, pv.Spec.PersistentVolumeReclaimPolicy = "u", corev1.PersistentVolumeReclaimDelete
 		}, relPending, relBacking},
@@ -402,8 +406,7 @@ func TestRelations(t *testing.T) {
 	}
 }
 
-// TestIdentityIsOnAllObjects: the label goes with the run's own, into each request
-// that makes an object.
+// TestIdentityIsOnAllObjects: the label goes with the run's own, into each request that makes an object.
 func TestIdentityIsOnAllObjects(t *testing.T) {
 	e := core.New(core.Options{})
 	e.ID, e.Session.RunID = owned.New("0abc"), "0abc"
@@ -417,8 +420,7 @@ func TestIdentityIsOnAllObjects(t *testing.T) {
 	}
 }
 
-// FuzzCheck: an entry that is accepted follows from the identity, and what it names
-// carries that, or is not there.
+// FuzzCheck: an entry that is accepted follows from the identity, and what it names carries that, or is not there.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range [][7]string{
 		{"pods", "cnsb-0abc-w", "0abc", "ns", "", "", ""}, {"dir", "/", "", "", "", "", ""}, {"cordon", "n", "0abc", "",
@@ -441,7 +443,8 @@ func FuzzCheck(f *testing.F) {
 		if kind == "dir" && name == "SCRATCH" {
 			name = own.Scratch
 		}
-		d := map[string]string{"run": run, "namespace": namespace, "group": group, "version": version, "resource": resource}
+		d := map[string]string{"run": run, "namespace": namespace, "group": group, "version": version,
+			"resource": resource}
 		if server {
 			d["server"] = s.URL
 		}

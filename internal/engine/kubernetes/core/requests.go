@@ -51,8 +51,8 @@ func (r *Run) DeleteIfExists(ctx context.Context, kind api.Kind, name string, op
 	return true, APIError(ctx, err)
 }
 
-// APIError translates an error of the API server: its reason becomes the code. The end of ctx
-// remains in the error chain.
+// APIError translates an error of the API server: its reason becomes the code. The end of ctx remains in the error
+// chain.
 func APIError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package core has what the parts of the Kubernetes engine share: one run's client,
-// identity, session and ledger, and the proof that an object belongs to the run.
+// Package core has what the parts of the Kubernetes engine share: one run's client, identity, session and ledger,
+// and the proof that an object belongs to the run.
 package core
 
 import (
@@ -47,8 +47,7 @@ type Options struct {
 	Namespace string
 	// Listen is the address for agents, "HOST:PORT"; empty: any port on all addresses.
 	Listen string
-	// Advertise is the host that pods dial; empty: the local address of the route to the API
-	// server.
+	// Advertise is the host that pods dial; empty: the local address of the route to the API server.
 	Advertise string
 	// Image is the product's image, for agents and for holder pods.
 	Image    string
@@ -56,8 +55,7 @@ type Options struct {
 	// Proxies are the addresses of CSI proxies, HOST:PORT each; ProxyToken is their token.
 	Proxies    []string
 	ProxyToken string
-	// ProxyNamespace is the namespace of installed CSI proxies, used if Proxies is empty; empty:
-	// none.
+	// ProxyNamespace is the namespace of installed CSI proxies, used if Proxies is empty; empty: none.
 	ProxyNamespace string
 	// Concurrent allows another run on the same driver; both records say so.
 	Concurrent bool
@@ -106,8 +104,7 @@ func (r *Run) EnsureClient() error {
 	return r.Connect(op.NewClock())
 }
 
-// FindGroupSnapshotVersion returns the version in which the cluster serves VolumeGroupSnapshots;
-// empty: not served.
+// FindGroupSnapshotVersion returns the version in which the cluster serves VolumeGroupSnapshots; empty: not served.
 func (r *Run) FindGroupSnapshotVersion(ctx context.Context) string {
 	r.mu.Lock()
 	version := r.GroupSnapshotVersion

@@ -27,9 +27,9 @@ const (
 	probeDriver = "probe.cnsbench.dev"
 )
 
-// Probes are small objects that no controller acts on. Each is changed when the run has not
-// written to its kind for a while, so that the lag of its watch is always known. Objects under
-// test are not used: a write could make a controller's update conflict.
+// Probes are small objects that no controller acts on. Each is changed when the run has not written to its kind for
+// a while, so that the lag of its watch is always known. Objects under test are not used: a write could make a
+// controller's update conflict.
 type Probes struct {
 	run     *core.Run
 	watches *watch.Watches
@@ -44,8 +44,8 @@ type probeObject struct {
 	object api.Object
 }
 
-// probeObjects returns the objects to create. A kind that the run may not create is left out,
-// except ConfigMaps, which stand for all kinds.
+// probeObjects returns the objects to create. A kind that the run may not create is left out, except ConfigMaps,
+// which stand for all kinds.
 func probeObjects(e *core.Run) []probeObject {
 	meta := e.Meta(metav1.ObjectMeta{}, "", ObjectName)
 	global := meta
@@ -58,7 +58,8 @@ func probeObjects(e *core.Run) []probeObject {
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: probeDriver, VolumeHandle: name}},
 			// Reserved for a claim that never exists, so that no other claim binds it.
-			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: e.Namespace, Name: name}}}},
+			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: e.Namespace,
+				Name: name}}}},
 		{api.VolumeAttachments, &storagev1.VolumeAttachment{ObjectMeta: global, Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: probeDriver, NodeName: probeDriver, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}},
 	}
@@ -154,7 +155,8 @@ func Lags(watches *watch.Watches, p *Probes) []op.Distribution {
 	}
 	var list []op.Distribution
 	for _, s := range watches.Lags() {
-		list = append(list, op.Distribution{Source: "watch", Name: "lag of " + s.Kind, How: p.method(s), N: s.N, SumNs: s.Sum, Buckets: s.Buckets})
+		list = append(list, op.Distribution{Source: "watch", Name: "lag of " + s.Kind, How: p.method(s), N: s.N,
+			SumNs: s.Sum, Buckets: s.Buckets})
 	}
 	woke := watches.Wakes()
 	woke.Source, woke.Name = "runner", "waiting for a CPU to read a watch"

@@ -16,8 +16,9 @@ import (
 
 func tenant() *Holder {
 	e := core.New(core.Options{})
-	e.Session = engine.Session{RunID: "11112222", StorageClasses: map[string]storagev1.StorageClass{"c": {Provisioner: "D_x.example"}},
-		Needs: engine.Needs{Drivers: []string{"static.example", "D_x.example"}}}
+	e.Session = engine.Session{RunID: "11112222",
+		StorageClasses: map[string]storagev1.StorageClass{"c": {Provisioner: "D_x.example"}},
+		Needs:          engine.Needs{Drivers: []string{"static.example", "D_x.example"}}}
 	return New(e)
 }
 
@@ -31,8 +32,7 @@ func TestDriversInUse(t *testing.T) {
 	}
 }
 
-// TestNeighbour: only what changes during the run, of another run, on a driver
-// of this one, is one.
+// TestNeighbour: only what changes during the run, of another run, on a driver of this one, is one.
 func TestNeighbour(t *testing.T) {
 	pv := func(claim, driver string) *corev1.PersistentVolume {
 		p := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "there", Name: claim}}}

@@ -28,8 +28,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return &a.Unstructured
 }
 
-// The pods and claims that a controller will make carry the run's labels; what a
-// server fills in is left out.
+// The pods and claims that a controller will make carry the run's labels; what a server fills in is left out.
 func TestAdopt(t *testing.T) {
 	e := New(pods.New(core.New(core.Options{})), nil)
 	e.Session.RunID = "r1"

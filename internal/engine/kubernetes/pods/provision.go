@@ -22,8 +22,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
-// lateMilestoneWait is how long a finished op waits for milestones whose watch lags. The wait is
-// not part of the op, which ends at the last event that it needed.
+// lateMilestoneWait is how long a finished op waits for milestones whose watch lags. The wait is not part of the
+// op, which ends at the last event that it needed.
 const lateMilestoneWait = 2 * time.Second
 
 // Provision follows the claims and pods of one op until they are usable.
@@ -33,8 +33,8 @@ type Provision struct {
 	claims  map[string]*ClaimState // by name in the cluster
 	volumes map[string]*ClaimState // by PersistentVolume
 	pods    map[string]*podState
-	// preexisting has the attachments and claims from before the op; false: deleted. A recreated
-	// object has the name of the old one.
+	// preexisting has the attachments and claims from before the op; false: deleted. A recreated object has the
+	// name of the old one.
 	preexisting map[types.UID]bool
 }
 
@@ -60,8 +60,8 @@ type podState struct {
 	// pendingAgents counts the agents that have not reached their barrier or started.
 	pendingAgents int
 	hasInit       bool
-	// existing: the pod was there before the op, which restarts its containers; it is not
-	// scheduled again. wasUnready: the kubelet has reported it not ready since.
+	// existing: the pod was there before the op, which restarts its containers; it is not scheduled again.
+	// wasUnready: the kubelet has reported it not ready since.
 	existing, wasUnready bool
 	unwrapped            bool // no agent: the API says when it runs
 	usable               bool
@@ -168,15 +168,15 @@ func (pr *Provision) waitUsable(ctx context.Context, tr *op.Trace) error {
 	return nil
 }
 
-// recordFailures counts failed attempts, and records volumes whose creation has an unknown
-// outcome.
+// recordFailures counts failed attempts, and records volumes whose creation has an unknown outcome.
 func (pr *Provision) recordFailures(tr *op.Trace) {
 	var objects []string
 	for name, c := range pr.claims {
 		objects = append(objects, c.object)
 		if c.Handle == "" && c.requestName != "" {
 			message, times := pr.Warnings.FailedAttempts(name)
-			pr.engine.Attempts.CreationFailed(c.requestName, tracker.Creation{RPC: "CreateVolume", Driver: c.driver, Object: c.object, Times: times, Message: message})
+			pr.engine.Attempts.CreationFailed(c.requestName, tracker.Creation{RPC: "CreateVolume", Driver: c.driver,
+				Object: c.object, Times: times, Message: message})
 		}
 	}
 	for _, p := range pr.pods {
@@ -186,8 +186,7 @@ func (pr *Provision) recordFailures(tr *op.Trace) {
 	pr.engine.Attempts.Count(tr, strings.Join(objects, ", "), pr.Warnings, pr.Calls)
 }
 
-// waitLateMilestones waits a little for the remaining milestones. Failures in that time are not
-// the op's.
+// waitLateMilestones waits a little for the remaining milestones. Failures in that time are not the op's.
 func (pr *Provision) waitLateMilestones(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lateMilestoneWait)
 	defer cancel()
@@ -338,7 +337,8 @@ func (pr *Provision) provisioningError(e *corev1.Event) error {
 
 // noteWaitReason keeps what an unbound claim waits for by a normal event.
 func (pr *Provision) noteWaitReason(e *corev1.Event) {
-	if c := pr.claims[e.InvolvedObject.Name]; c != nil && (e.Reason == "ExternalProvisioning" || e.Reason == "WaitForFirstConsumer" || e.Reason == "WaitForPodScheduled") {
+	if c := pr.claims[e.InvolvedObject.Name]; c != nil && (e.Reason == "ExternalProvisioning" ||
+		e.Reason == "WaitForFirstConsumer" || e.Reason == "WaitForPodScheduled") {
 		c.waitReason = ": " + strings.TrimSpace(e.Message)
 	}
 }
@@ -566,7 +566,8 @@ func (pr *Provision) describeError(ctx context.Context, err error) error {
 
 // addExistingVolume follows a volume from before the op.
 func (pr *Provision) addExistingVolume(v *Volume, pv *corev1.PersistentVolume, stays bool) {
-	c := &ClaimState{object: v.Object.Name, mounted: true, Bound: true, existing: true, keepsAttachment: stays, volume: pv.Name, Bytes: v.Object.Bytes}
+	c := &ClaimState{object: v.Object.Name, mounted: true, Bound: true, existing: true, keepsAttachment: stays,
+		volume: pv.Name, Bytes: v.Object.Bytes}
 	pr.claims[v.Name], pr.volumes[pv.Name] = c, c
 	for uid := range pr.engine.Tracker.PastAttachments(pv.Name) {
 		pr.preexisting[uid] = false

@@ -45,8 +45,8 @@ type Removal struct {
 	phases       map[string]string // by PersistentVolume
 }
 
-// PendingDeletion is an object that is being deleted: the name in the run of what it belongs to,
-// and its UID, since names are reused.
+// PendingDeletion is an object that is being deleted: the name in the run of what it belongs to, and its UID, since
+// names are reused.
 type PendingDeletion struct {
 	Object string
 	UID    types.UID
@@ -59,7 +59,8 @@ type unboundClaim struct {
 }
 
 func (e *State) NewRemoval() *Removal {
-	r := &Removal{engine: e, pods: map[string]PendingDeletion{}, claims: map[string]PendingDeletion{}, volumes: map[string]PendingDeletion{},
+	r := &Removal{engine: e, pods: map[string]PendingDeletion{}, claims: map[string]PendingDeletion{},
+		volumes:     map[string]PendingDeletion{},
 		attachments: map[string]PendingDeletion{}, Manifests: map[string]PendingDeletion{}, retained: map[string]bool{}, unbound: map[string]unboundClaim{},
 		ObjectsOf: map[string][]string{}, phases: map[string]string{}}
 	r.Observation = e.Observe(tracker.RemovalCalls, r.pending)
@@ -80,9 +81,10 @@ func (r *Removal) pending() (list []tracker.Pending) {
 	return list
 }
 
-// DeleteAndWait deletes pods, claims and further objects at once, and returns when pods, claims,
-// volumes and attachments are gone.
-func (e *State) DeleteAndWait(ctx context.Context, tr *op.Trace, pods []*Pod, volumes []*Volume, others []NamedObject) error {
+// DeleteAndWait deletes pods, claims and further objects at once, and returns when pods, claims, volumes and
+// attachments are gone.
+func (e *State) DeleteAndWait(ctx context.Context, tr *op.Trace, pods []*Pod, volumes []*Volume,
+	others []NamedObject) error {
 	r := e.NewRemoval()
 	defer r.Feed.Close()
 	defer func() {
@@ -315,8 +317,8 @@ func (r *Removal) handle(ev watch.Event) {
 	}
 }
 
-// concerns says whether an event is about a deletion. Failures of the creation, and of other pods
-// of the name, belong to other ops.
+// concerns says whether an event is about a deletion. Failures of the creation, and of other pods of the name,
+// belong to other ops.
 func (r *Removal) concerns(e *corev1.Event) bool {
 	if e.InvolvedObject.Kind != "Pod" {
 		return e.Reason != "ProvisioningFailed"

@@ -23,8 +23,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Replacement deletes pods of the run and creates them again: the common part of reattach,
-// rollout, drain and kill.
+// Replacement deletes pods of the run and creates them again: the common part of reattach, rollout, drain and kill.
 type Replacement struct {
 	engine    *State
 	Pods      []*Pod
@@ -34,10 +33,11 @@ type Replacement struct {
 	provision *Provision
 }
 
-// NewReplacement begins to follow pods that are to be replaced. With detach, their volumes have to
-// be detached in between.
+// NewReplacement begins to follow pods that are to be replaced. With detach, their volumes have to be detached in
+// between.
 func (e *State) NewReplacement(pods []*Pod, detach bool) (*Replacement, error) {
-	rp := &Replacement{engine: e, Pods: pods, old: map[*Pod]*Incarnation{}, accepted: map[*Pod]bool{}, removal: e.NewRemoval(), provision: e.NewProvision()}
+	rp := &Replacement{engine: e, Pods: pods, old: map[*Pod]*Incarnation{}, accepted: map[*Pod]bool{},
+		removal: e.NewRemoval(), provision: e.NewProvision()}
 	rp.provision.preexisting = map[types.UID]bool{}
 	for _, m := range pods {
 		inc, err := m.beginReplace()
@@ -77,8 +77,7 @@ func (rp *Replacement) addVolume(x *Volume, detach bool) {
 	rp.provision.addExistingVolume(x, pv, !detach)
 }
 
-// RemoveOld requests the deletion of the pods and returns when they are gone and volumes are
-// detached.
+// RemoveOld requests the deletion of the pods and returns when they are gone and volumes are detached.
 func (rp *Replacement) RemoveOld(ctx context.Context, ask func(*Pod, *Incarnation) error) error {
 	for _, m := range rp.Pods {
 		err := ask(m, rp.old[m])
@@ -94,8 +93,8 @@ func (rp *Replacement) RemoveOld(ctx context.Context, ask func(*Pod, *Incarnatio
 	return rp.removal.Wait(ctx)
 }
 
-// ByDeletion deletes a pod with a grace period in seconds, nil: that of its template. milestone is
-// when it was accepted.
+// ByDeletion deletes a pod with a grace period in seconds, nil: that of its template. milestone is when it was
+// accepted.
 func (rp *Replacement) ByDeletion(ctx context.Context, milestone string, grace *int64) func(*Pod, *Incarnation) error {
 	return func(m *Pod, inc *Incarnation) error {
 		call, err := rp.engine.Client.Delete(ctx, api.Pods, rp.engine.Namespace, m.Name(),
@@ -150,8 +149,7 @@ func (rp *Replacement) waitUsable(ctx context.Context, tr *op.Trace) error {
 	return nil
 }
 
-// Close ends the replacement: pods whose deletion was not accepted go on, others without a
-// successor have none.
+// Close ends the replacement: pods whose deletion was not accepted go on, others without a successor have none.
 func (rp *Replacement) Close(why error) {
 	for m, inc := range rp.old {
 		m.mu.Lock()
@@ -175,8 +173,7 @@ func (rp *Replacement) Close(why error) {
 	rp.provision.Feed.Close()
 }
 
-// endTime returns when the last first write or read was done; of pods without volumes, when they
-// were ready.
+// endTime returns when the last first write or read was done; of pods without volumes, when they were ready.
 func (rp *Replacement) endTime() op.Time {
 	at := rp.provision.Milestones.Last(op.FirstWrite, op.FirstRead)
 	for _, m := range rp.Pods {
@@ -301,8 +298,7 @@ func Restarts(p *corev1.Pod) bool {
 	return p.Spec.RestartPolicy == corev1.RestartPolicyAlways || p.Spec.RestartPolicy == ""
 }
 
-// Signal sends a signal to all containers of an incarnation and waits until their agents report
-// the end.
+// Signal sends a signal to all containers of an incarnation and waits until their agents report the end.
 func (rp *Replacement) Signal(ctx context.Context, m *Pod, sig syscall.Signal) error {
 	inc := rp.old[m]
 	for _, s := range inc.Sessions {
@@ -336,15 +332,14 @@ func (rp *Replacement) ByEviction(ctx context.Context, tr *op.Trace) func(*Pod, 
 	}
 }
 
-// evictRetryInterval is the least time between eviction attempts after a refusal by a
-// PodDisruptionBudget.
+// evictRetryInterval is the least time between eviction attempts after a refusal by a PodDisruptionBudget.
 const evictRetryInterval = time.Second
 
-// Evict returns when the eviction of a pod was accepted. Each refusal by a budget counts as an
-// attempt.
+// Evict returns when the eviction of a pod was accepted. Each refusal by a budget counts as an attempt.
 func (e *State) Evict(ctx context.Context, name string, uid types.UID, tr *op.Trace) (op.Time, error) {
 	for {
-		call, err := e.Client.Evict(ctx, e.Namespace, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		call, err := e.Client.Evict(ctx, e.Namespace, name,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if err == nil || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 			return call.Answered, err
 		}
@@ -352,7 +347,8 @@ func (e *State) Evict(ctx context.Context, name string, uid types.UID, tr *op.Tr
 		select {
 		case <-time.After(max(evictRetryInterval, call.RetryAfter)):
 		case <-ctx.Done():
-			return call.Answered, engine.Errorf("DisruptionBudget", "pod %s may not be evicted: %v", name, err).Wrap(ctx.Err())
+			return call.Answered, engine.Errorf("DisruptionBudget", "pod %s may not be evicted: %v", name,
+				err).Wrap(ctx.Err())
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package pods has the pods and volumes of a run. It follows them until they are usable
-// (Provision) or gone (Removal), and replaces pods (Replacement).
+// Package pods has the pods and volumes of a run. It follows them until they are usable (Provision) or gone
+// (Removal), and replaces pods (Replacement).
 package pods
 
 import (
@@ -42,8 +42,7 @@ type Volume struct {
 	Block    bool
 	ReadOnly bool
 	Holder   *Pod // mounts an attached volume without a workload
-	// template is the claim of a generic ephemeral volume, which the cluster creates for the
-	// holder.
+	// template is the claim of a generic ephemeral volume, which the cluster creates for the holder.
 	Template *corev1.PersistentVolumeClaim
 	Static   string // the PersistentVolume created for a static volume
 }

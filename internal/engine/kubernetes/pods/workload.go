@@ -39,8 +39,7 @@ type Workload struct {
 	Volumes []string
 	Pods    []*Pod
 	Objects []NamedObject
-	// rollouts counts the rollouts; revision is the current one, revisions are the earlier ones
-	// for undo.
+	// rollouts counts the rollouts; revision is the current one, revisions are the earlier ones for undo.
 	rollouts, revision int
 	revisions          []int
 }
@@ -54,7 +53,8 @@ type NamedObject struct {
 // AddClaim adds a claim to the instance.
 func (w *Workload) AddClaim(claim *corev1.PersistentVolumeClaim, object, action string) {
 	v := &Volume{Name: claim.Name, ReadOnly: IsReadOnly(claim), Block: IsBlock(claim),
-		Object: engine.Object{Kind: engine.VolumeObject, Name: object, Action: action, Owner: w.Name, Labels: claim.Labels}}
+		Object: engine.Object{Kind: engine.VolumeObject, Name: object, Action: action, Owner: w.Name,
+			Labels: claim.Labels}}
 	if claim.Spec.StorageClassName != nil {
 		v.Object.Class = *claim.Spec.StorageClassName
 	}
@@ -62,8 +62,8 @@ func (w *Workload) AddClaim(claim *corev1.PersistentVolumeClaim, object, action 
 	w.Volumes = append(w.Volumes, object)
 }
 
-// Follow reports the end of the instance: that of its last pod that is not a server, or of the
-// first server that fails.
+// Follow reports the end of the instance: that of its last pod that is not a server, or of the first server that
+// fails.
 func (w *Workload) Follow(ctx context.Context) {
 	var mu sync.Mutex
 	end := op.InstanceEnd{Instance: w.Name, At: op.Never, OK: true}

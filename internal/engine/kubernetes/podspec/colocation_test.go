@@ -28,8 +28,8 @@ func podWith(name string, claims ...string) engine.Pod {
 	return p
 }
 
-// Pods that share what one node at a time may have are of one group, also by way of
-// another pod; those that share what several nodes may have are of none.
+// Pods that share what one node at a time may have are of one group, also by way of another pod; those that share
+// what several nodes may have are of none.
 func TestTogether(t *testing.T) {
 	w := &engine.Workload{
 		Claims: []corev1.PersistentVolumeClaim{

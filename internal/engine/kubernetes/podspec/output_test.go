@@ -22,10 +22,13 @@ func TestBoundOutput(t *testing.T) {
 	memory := func(e *corev1.EmptyDirVolumeSource) { e.Medium = corev1.StorageMediumMemory }
 	spec := func() *corev1.PodSpec {
 		return &corev1.PodSpec{
-			Volumes: []corev1.Volume{empty("out"), empty("logs"), empty("results"), empty("data"), empty("mine", given), empty("shm", memory),
+			Volumes: []corev1.Volume{empty("out"), empty("logs"), empty("results"), empty("data"), empty("mine", given),
+				empty("shm", memory),
 				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}},
-			Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "out", MountPath: "/output/"}, {Name: "logs", MountPath: "/logs"},
-				{Name: "data", MountPath: "/data"}, {Name: "mine", MountPath: "/mine"}, {Name: "shm", MountPath: "/shm"}}},
+			Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "out", MountPath: "/output/"},
+				{Name: "logs", MountPath: "/logs"},
+				{Name: "data", MountPath: "/data"}, {Name: "mine", MountPath: "/mine"}, {Name: "shm",
+					MountPath: "/shm"}}},
 				{VolumeMounts: []corev1.VolumeMount{{Name: "results", MountPath: "/var/results"}}}},
 		}
 	}

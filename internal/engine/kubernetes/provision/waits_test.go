@@ -78,8 +78,8 @@ func attachment(volume string, attached bool) *storagev1.VolumeAttachment {
 		Status: storagev1.VolumeAttachmentStatus{Attached: attached}}
 }
 
-// What an op waits for is said in the cluster's words once it takes long, the cause
-// and not what follows from it, again when it is something else, and that it is over.
+// What an op waits for is said in the cluster's words once it takes long, the cause and not what follows from it,
+// again when it is something else, and that it is over.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWaitingBed()
@@ -93,7 +93,8 @@ func TestWaits(t *testing.T) {
 		go func() { done <- pr.Wait(t.Context(), op.NewTrace(e.Session.Clock)) }()
 		const multi = `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) cnsb-r1-w-0-one`
 		e.warn("Pod", name, "FailedScheduling", "0/2 nodes are available")
-		e.see(watch.Modified, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: "n"}})
+		e.see(watch.Modified,
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: "n"}})
 		e.warn("Pod", name, tracker.FailedAttach, multi)
 		e.says(t)
 		time.Sleep(tracker.WaitsAfter + time.Second)
@@ -136,7 +137,8 @@ func TestWaitsOfAll(t *testing.T) {
 			pr.AddClaim("v-0", false)
 			return func(ctx context.Context) error { return pr.Wait(ctx, op.NewTrace(e.Session.Clock)) }
 		}, func(e *waitingBed) {
-			e.warn("PersistentVolumeClaim", claim.Name, "ProvisioningFailed", "error getting snapshot s from api server")
+			e.warn("PersistentVolumeClaim", claim.Name, "ProvisioningFailed",
+				"error getting snapshot s from api server")
 		}, func(e *waitingBed) {
 			bound := claim.DeepCopy()
 			bound.Status.Phase = corev1.ClaimBound
@@ -174,7 +176,8 @@ func TestWaitsOfAll(t *testing.T) {
 				Status: &api.GroupSnapshotStatus{ReadyToUse: &yes}})
 		}, "g-0 waits: GroupSnapshotContentCreationFailed: no class"},
 		{"resize", func(e *waitingBed) func(context.Context) error {
-			c := e.newClaimUpdate(&pods.Volume{Name: claim.Name, Object: engine.Object{Name: "v-0"}}, op.NewTrace(e.Session.Clock))
+			c := e.newClaimUpdate(&pods.Volume{Name: claim.Name, Object: engine.Object{Name: "v-0"}},
+				op.NewTrace(e.Session.Clock))
 			return func(ctx context.Context) error {
 				defer c.close()
 				return c.wait(ctx, func(ev watch.Event) bool { return true })
@@ -207,7 +210,8 @@ func TestWaitsOfAll(t *testing.T) {
 		}, deleted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-w-0", UID: "1"}}),
 			"w-0 waits: FailedKillPod: error killing pod"},
 		{"deletion of a snapshot", func(e *waitingBed) func(context.Context) error {
-			d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots, name: vs.Name}})
+			d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots,
+				name: vs.Name}})
 			return func(ctx context.Context) error {
 				_, err := d.wait(ctx, op.NewTrace(e.Session.Clock))
 				return err
@@ -240,13 +244,15 @@ func TestWaitsOfAll(t *testing.T) {
 func TestSnapshotStillThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWaitingBed()
-		d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots, name: "cnsb-r1-s-0"}})
+		d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots,
+			name: "cnsb-r1-s-0"}})
 		e.warn("VolumeSnapshot", "cnsb-r1-s-0", "SnapshotDeletePending", "in use")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := d.wait(ctx, op.NewTrace(e.Session.Clock))
 		var coded *engine.Error
-		if !errors.As(err, &coded) || coded.Message != "snapshot cnsb-r1-s-0 is still there (SnapshotDeletePending: in use)" {
+		if !errors.As(err, &coded) ||
+			coded.Message != "snapshot cnsb-r1-s-0 is still there (SnapshotDeletePending: in use)" {
 			t.Errorf("%v", err)
 		}
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestFeed: what was seen before comes first, events of others do not come, and
-// what is gone is forgotten when nobody follows it.
+// TestFeed: what was seen before comes first, events of others do not come, and what is gone is forgotten when
+// nobody follows it.
 func TestFeed(t *testing.T) {
 	tr := New("ns")
 	see := func(kind watch.Type, o api.Object, at op.Time) { tr.See(watch.Event{Type: kind, Object: o, At: at}) }
@@ -46,8 +46,8 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// TestStampsFill: one object goes by the plain name, several by theirs and by
-// the plain name when the last is there; an agent's word replaces the watch's.
+// TestStampsFill: one object goes by the plain name, several by theirs and by the plain name when the last is
+// there; an agent's word replaces the watch's.
 func TestStampsFill(t *testing.T) {
 	s := Milestones{}
 	s.Add(op.Bound, "a", watch.Event{At: 10, Err: 2})
@@ -86,7 +86,8 @@ func TestFailedAttemptsCount(t *testing.T) {
 	if got := w.Count(); got != 3 {
 		t.Errorf("%d attempts, want 3", got)
 	}
-	if diff := cmp.Diff("FailedScheduling: unbound (2 times); ProvisioningFailed: deadline (3 times)", w.String()); diff != "" {
+	if diff := cmp.Diff("FailedScheduling: unbound (2 times); ProvisioningFailed: deadline (3 times)",
+		w.String()); diff != "" {
 		t.Error(diff)
 	}
 }

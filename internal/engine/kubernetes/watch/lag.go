@@ -17,8 +17,8 @@ const (
 	keepSeconds = 64
 	// keepStamps is the number of stamps kept for Settled.
 	keepStamps = 8192
-	// Unprobed is the error, in nanoseconds, of stamps before the first write of the run was seen:
-	// far above the lag of a healthy API server.
+	// Unprobed is the error, in nanoseconds, of stamps before the first write of the run was seen: far above the
+	// lag of a healthy API server.
 	Unprobed = int64(time.Second)
 	// keepSeen is the number of versions of a kind kept for a late Wrote.
 	keepSeen = 8192
@@ -29,8 +29,8 @@ const (
 // Lag is the source of a stamp's error.
 type Lag string
 
-// A watch's lag is Measured by the run's own writes of its kind, Borrowed from the slowest
-// measured watch, or Unknown before the first write; then Err is Unprobed.
+// A watch's lag is Measured by the run's own writes of its kind, Borrowed from the slowest measured watch, or
+// Unknown before the first write; then Err is Unprobed.
 const (
 	Measured Lag = "measured"
 	Borrowed Lag = "borrowed"
@@ -43,9 +43,9 @@ type probe struct {
 	sent, answered op.Time
 }
 
-// lag returns the lag of the event of this write, at time at. The API server sends answer and
-// event at nearly the same time: an event after the answer was late by the difference. An event
-// before the answer was late by at most the time since the request.
+// lag returns the lag of the event of this write, at time at. The API server sends answer and event at nearly the
+// same time: an event after the answer was late by the difference. An event before the answer was late by at most
+// the time since the request.
 func (p probe) lag(at op.Time) int64 {
 	if at >= p.answered {
 		return int64(at - p.answered)
@@ -53,8 +53,8 @@ func (p probe) lag(at op.Time) int64 {
 	return p.bound(at)
 }
 
-// bound returns the upper limit of the lag: the change happened after the request was sent. Stamps
-// have it as their error, since the lags of few probes may be small by chance.
+// bound returns the upper limit of the lag: the change happened after the request was sent. Stamps have it as their
+// error, since the lags of few probes may be small by chance.
 func (p probe) bound(at op.Time) int64 { return int64(at - p.sent) }
 
 // lags measures the lags of all watches. It is safe for concurrent use.
@@ -71,7 +71,8 @@ type lags struct {
 func newLags(sources []Source) *lags {
 	l := &lags{kinds: map[string]*meter{}, wakes: hist.New(), stamped: map[op.Time]string{}}
 	for _, s := range sources {
-		l.kinds[s.String()] = &meter{flying: map[op.Time]int{}, pending: map[string]probe{}, seen: map[string]op.Time{}, lags: hist.New(), wroteAt: op.Never}
+		l.kinds[s.String()] = &meter{flying: map[op.Time]int{}, pending: map[string]probe{}, seen: map[string]op.Time{},
+			lags: hist.New(), wroteAt: op.Never}
 	}
 	return l
 }
@@ -130,10 +131,10 @@ func (l *lags) saw(kind, version string, at op.Time) {
 	l.kinds[kind].saw(version, at)
 }
 
-// bound returns the error of a stamp of a kind, for an object at this version: the largest bound
-// of the last ten seconds, at least the last bound, and at least the age of the oldest write
-// without an event. A kind without writes in that time also gets the bound of the slowest kind
-// with some, since it may have become slow unnoticed. settled returns it again later.
+// bound returns the error of a stamp of a kind, for an object at this version: the largest bound of the last ten
+// seconds, at least the last bound, and at least the age of the oldest write without an event. A kind without
+// writes in that time also gets the bound of the slowest kind with some, since it may have become slow unnoticed.
+// settled returns it again later.
 func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,8 +157,8 @@ func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	return max(err, Unprobed), Unknown
 }
 
-// settled returns the error of a stamp with later writes taken into account: they show that a
-// watch has just become slow.
+// settled returns the error of a stamp with later writes taken into account: they show that a watch has just become
+// slow.
 func (l *lags) settled(at op.Time, err int64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,8 +170,7 @@ func (l *lags) settled(at op.Time, err int64) int64 {
 	return max(err, after)
 }
 
-// around returns the largest bound of a kind between two instants; without probes, that of the
-// slowest other kind.
+// around returns the largest bound of a kind between two instants; without probes, that of the slowest other kind.
 func (l *lags) around(kind string, from, to op.Time) (err int64, own bool) {
 	if err, own = l.kinds[kind].largest(from, to); own {
 		return err, true
@@ -242,8 +242,8 @@ func (m *meter) saw(version string, at op.Time) {
 	}
 }
 
-// probe records one lag. An event from before the request is not of it: the request changed
-// nothing and was answered with the current version.
+// probe records one lag. An event from before the request is not of it: the request changed nothing and was
+// answered with the current version.
 func (m *meter) probe(p probe, at op.Time) {
 	if at < p.sent {
 		return
@@ -263,8 +263,7 @@ func (m *meter) probe(p probe, at op.Time) {
 	}
 }
 
-// largest returns the largest bound of the seconds from one instant to another; false without a
-// probe.
+// largest returns the largest bound of the seconds from one instant to another; false without a probe.
 func (m *meter) largest(from, to op.Time) (bound int64, probed bool) {
 	for n := secondOf(from); n <= secondOf(to); n++ {
 		if sec := m.seconds[n%keepSeconds]; sec.number == n {
@@ -274,8 +273,8 @@ func (m *meter) largest(from, to op.Time) (bound int64, probed bool) {
 	return bound, probed
 }
 
-// behind returns the age of the oldest write whose event may still come after this version. Its
-// bound will be at least as large.
+// behind returns the age of the oldest write whose event may still come after this version. Its bound will be at
+// least as large.
 func (m *meter) behind(at op.Time, version string) int64 {
 	var late int64
 	for v, p := range m.pending {
@@ -292,9 +291,8 @@ func (m *meter) behind(at op.Time, version string) int64 {
 // Summary summarizes a watch for the record. Times are in nanoseconds.
 type Summary struct {
 	Kind string `json:"kind"`
-	// N counts the run's writes whose event was seen; P50, P99 and Max are their lags (percentiles
-	// to 0.1 %). Early counts events before the answer: their lag is known only to be less than
-	// the time since the request.
+	// N counts the run's writes whose event was seen; P50, P99 and Max are their lags (percentiles to 0.1 %). Early
+	// counts events before the answer: their lag is known only to be less than the time since the request.
 	N     int64 `json:"n"`
 	Early int64 `json:"early"`
 	P50   int64 `json:"p50"`
@@ -305,8 +303,7 @@ type Summary struct {
 	// Sum and Buckets are those of the lags.
 	Sum     int64       `json:"-"`
 	Buckets []op.Bucket `json:"-"`
-	// Borrowed: the run wrote nothing of this kind, and the error is that of the slowest other
-	// kind.
+	// Borrowed: the run wrote nothing of this kind, and the error is that of the slowest other kind.
 	Borrowed bool `json:"borrowed"`
 	// Depth and Deepest are the current and the largest number of frames that wait to be decoded.
 	Depth   int   `json:"depth"`

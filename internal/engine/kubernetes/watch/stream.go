@@ -19,19 +19,16 @@ import (
 const (
 	// maxList bounds the memory of a list: about 100 000 pods.
 	maxList = 1 << 30
-	// maxQuiet is how long the server may take to accept a watch or to list, which is its own
-	// request limit.
+	// maxQuiet is how long the server may take to accept a watch or to list, which is its own request limit.
 	maxQuiet = time.Minute
-	// life is the requested duration of a watch. The server's default is 30 to 60 minutes, and
-	// each end is a gap.
+	// life is the requested duration of a watch. The server's default is 30 to 60 minutes, and each end is a gap.
 	life = 24 * time.Hour
 	// settled is how long a watch must have lasted for an immediate reconnect.
 	settled            = time.Second
 	minDelay, maxDelay = 50 * time.Millisecond, 2 * time.Second
 )
 
-// stream is the watch of one kind over all its connections. Its reader owns all fields but known
-// and the counters.
+// stream is the watch of one kind over all its connections. Its reader owns all fields but known and the counters.
 type stream struct {
 	w    *Watches
 	src  Source
@@ -54,8 +51,8 @@ type session struct {
 	opened op.Time
 	// arrivals has the arrival times of the frames.
 	arrivals api.Arrivals
-	// After a gap, changes up to resourceVersion mark may have happened in the gap, after from.
-	// mark is nil until it is known.
+	// After a gap, changes up to resourceVersion mark may have happened in the gap, after from. mark is nil until
+	// it is known.
 	resumed bool
 	from    op.Time
 	mark    atomic.Pointer[string]
@@ -106,8 +103,7 @@ func (s *stream) read(sn *session) error {
 	}
 }
 
-// settle finds the version to continue from in the last frame, and returns why the connection
-// ended.
+// settle finds the version to continue from in the last frame, and returns why the connection ended.
 func (s *stream) settle(err error) error {
 	if s.last != nil {
 		_, obj, bad := decodeFrame(s.src.Kind, s.last)
@@ -206,7 +202,8 @@ func (s *stream) list(ctx context.Context, from op.Time) error {
 func (s *stream) get(ctx context.Context, query url.Values) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxQuiet)
 	defer cancel()
-	resp, err := s.conn.Send(ctx, http.MethodGet, s.src.Path(s.src.Namespace, ""), query, http.Header{"Accept": {s.src.MediaType()}}, nil)
+	resp, err := s.conn.Send(ctx, http.MethodGet, s.src.Path(s.src.Namespace, ""), query,
+		http.Header{"Accept": {s.src.MediaType()}}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", s.src, err)
 	}
@@ -228,7 +225,8 @@ func (s *stream) connect(ctx context.Context) (*session, error) {
 	quiet := time.AfterFunc(maxQuiet, func() { sn.cancel(fmt.Errorf("no answer in %v", maxQuiet)) })
 	defer quiet.Stop()
 	path, header := s.src.Path(s.src.Namespace, ""), http.Header{"Accept": {s.watchType()}}
-	resp, err := s.conn.Send(sn.arrivals.Trace(sn.ctx), http.MethodGet, path, s.watchQuery(), header, nil) //nolint:bodyclose // closed by run
+	resp, err := s.conn.Send(sn.arrivals.Trace(sn.ctx), http.MethodGet, path, s.watchQuery(), header,
+		nil) //nolint:bodyclose // closed by run
 	if err == nil {
 		err = s.accepted(resp)
 	}
@@ -273,8 +271,8 @@ func (s *stream) accepted(resp *http.Response) error {
 	return api.AsError(s.src.Kind, "watch", "", resp.StatusCode, resp.Header, body)
 }
 
-// findMark reads the server's resourceVersion after a gap: changes up to it may have happened in
-// the gap. Selectors do not matter.
+// findMark reads the server's resourceVersion after a gap: changes up to it may have happened in the gap. Selectors
+// do not matter.
 func (s *stream) findMark(sn *session) {
 	for attempt := 0; pause(sn.ctx, attempt); attempt++ {
 		body, err := s.get(sn.ctx, url.Values{"limit": {"1"}})
