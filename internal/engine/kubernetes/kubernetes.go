@@ -160,7 +160,8 @@ func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 		e.hasSnapshots = true
 	case core.NotServed(err):
 		return engine.Errorf("Unimplemented",
-			"the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller")
+			"the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's "+
+				"CRDs and controller")
 	default:
 		return fmt.Errorf("look for VolumeSnapshots: %w", err)
 	}
@@ -354,8 +355,10 @@ func describeNodes(nodes []api.Object) []any {
 		n := o.(*corev1.Node)
 		list = append(list, map[string]any{
 			"name": n.Name, "kubelet": n.Status.NodeInfo.KubeletVersion, "kernel": n.Status.NodeInfo.KernelVersion,
-			"os": n.Status.NodeInfo.OSImage, "runtime": n.Status.NodeInfo.ContainerRuntimeVersion, "architecture": n.Status.NodeInfo.Architecture,
-			"cpu": n.Status.Allocatable.Cpu().String(), "memory": n.Status.Allocatable.Memory().String(), "pods": n.Status.Allocatable.Pods().String(),
+			"os": n.Status.NodeInfo.OSImage, "runtime": n.Status.NodeInfo.ContainerRuntimeVersion,
+			"architecture": n.Status.NodeInfo.Architecture,
+			"cpu":          n.Status.Allocatable.Cpu().String(), "memory": n.Status.Allocatable.Memory().String(),
+			"pods": n.Status.Allocatable.Pods().String(),
 		})
 	}
 	slices.SortFunc(list, func(a, b any) int {

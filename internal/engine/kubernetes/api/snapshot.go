@@ -31,7 +31,7 @@ type VolumeSnapshotSource struct {
 // SnapshotStatus is the state of a snapshot.
 type SnapshotStatus struct {
 	BoundVolumeSnapshotContentName *string            `json:"boundVolumeSnapshotContentName,omitempty"`
-	CreationTime                   *metav1.Time       `json:"creationTime,omitempty"` // in whole seconds, by the driver's clock
+	CreationTime                   *metav1.Time       `json:"creationTime,omitempty"` // whole seconds, driver's clock
 	ReadyToUse                     *bool              `json:"readyToUse,omitempty"`
 	RestoreSize                    *resource.Quantity `json:"restoreSize,omitempty"`
 	Error                          *SnapshotError     `json:"error,omitempty"`

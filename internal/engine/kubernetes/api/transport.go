@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -30,7 +31,7 @@ type Conn struct {
 // otherwise they share one by HTTP/2.
 func Dial(host *rest.Config, http1 bool) (*Conn, error) {
 	if host.Transport != nil {
-		return nil, fmt.Errorf("a rest.Config with a transport of its own is not supported: the lag of connections must be measurable")
+		return nil, errors.New("a rest.Config with its own transport is not supported: the lag would not be measured")
 	}
 	base, _, err := rest.DefaultServerUrlFor(host)
 	if err != nil {

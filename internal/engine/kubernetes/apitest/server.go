@@ -66,7 +66,8 @@ func Start(t testing.TB) *Server {
 	t.Cleanup(srv.Close)
 	s.URL, s.Kubeconfig = srv.URL, t.TempDir()+"/kubeconfig"
 	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, "+
-		"clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}], contexts: [{name: c, context: {cluster: c, user: u, namespace: default}}]}\n", s.URL)
+		"clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}], contexts: [{name: c, "+
+		"context: {cluster: c, user: u, namespace: default}}]}\n", s.URL)
 	if err := os.WriteFile(s.Kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,8 @@ func (e *Disruptor) killPods(ctx context.Context, r engine.Request, tr *op.Trace
 	}
 	if k.Signal != "" || !m.HasPods {
 		return engine.Errorf("FailedPrecondition",
-			"the pods of %s have no agents to send a signal, or do not belong to the run: delete them instead (deletePodSpec)", m.Name)
+			"the pods of %s have no agents to send a signal, or do not belong to the run: delete them instead "+
+				"(deletePodSpec)", m.Name)
 	}
 	set := e.NewSet(m.Object.Name)
 	defer set.Feed.Close()

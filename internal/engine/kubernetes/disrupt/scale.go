@@ -70,8 +70,9 @@ func (e *Disruptor) runScript(ctx context.Context, r engine.Request, m *manifest
 		Data: map[string]string{scriptFile: s.Text}}
 	mode, no, yes := int32(0o555), false, true // the script uses the API
 	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Spec: corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: s.ServiceAccount, AutomountServiceAccountToken: &yes,
-		EnableServiceLinks: &no, TerminationGracePeriodSeconds: new(int64(1)),
+		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: s.ServiceAccount,
+		AutomountServiceAccountToken: &yes,
+		EnableServiceLinks:           &no, TerminationGracePeriodSeconds: new(int64(1)),
 		Volumes: []corev1.Volume{{Name: "script",
 			VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: config.Name}, DefaultMode: &mode}}}},
@@ -81,7 +82,8 @@ func (e *Disruptor) runScript(ctx context.Context, r engine.Request, m *manifest
 			Env: []corev1.EnvVar{{Name: "NAMESPACE", Value: m.Namespace},
 				{Name: "KIND", Value: m.Kind.Name}, {Name: "RESOURCE", Value: m.Kind.String()}},
 			VolumeMounts:             []corev1.VolumeMount{{Name: "script", MountPath: scriptDir, ReadOnly: true}},
-			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, SecurityContext: podspec.Restricted()}},
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			SecurityContext:          podspec.Restricted()}},
 	}}
 	if _, err := e.Create(ctx, api.ConfigMaps, config); err != nil {
 		return err

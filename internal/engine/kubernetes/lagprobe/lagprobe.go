@@ -54,14 +54,16 @@ func probeObjects(e *core.Run) []probeObject {
 	return []probeObject{
 		{api.ConfigMaps, &corev1.ConfigMap{ObjectMeta: meta}},
 		{api.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: global, Spec: corev1.PersistentVolumeSpec{
-			Capacity: corev1.ResourceList{corev1.ResourceStorage: size}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: size},
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: probeDriver, VolumeHandle: name}},
 			// Reserved for a claim that never exists, so that no other claim binds it.
 			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: e.Namespace,
 				Name: name}}}},
 		{api.VolumeAttachments, &storagev1.VolumeAttachment{ObjectMeta: global, Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: probeDriver, NodeName: probeDriver, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}},
+			Attacher: probeDriver, NodeName: probeDriver,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}},
 	}
 }
 

@@ -94,7 +94,8 @@ func (h *Holder) acquireOne(ctx context.Context, driver string) error {
 			seen, since = l, time.Now()
 		case seen.Spec.RenewTime != nil && l.Spec.RenewTime != nil && !seen.Spec.RenewTime.Equal(l.Spec.RenewTime):
 			return errors.Join(engine.Errorf("InUse",
-				"%s is using driver %s now (Lease %s/%s), and two runs at once would affect each other's results: wait until it ends, or pass --concurrent, and both records will say so", describeHolder(l), driver, e.Namespace, name), e.LedgerDone(core.Leases, name))
+				"%s is using driver %s now (Lease %s/%s), and two runs at once would affect each other's results: "+
+					"wait until it ends, or pass --concurrent to record it", describeHolder(l), driver, e.Namespace, name), e.LedgerDone(core.Leases, name))
 		case time.Since(since) > Duration:
 			if err := removeLease(ctx, e, l); err != nil {
 				return fmt.Errorf("take over the expired Lease %s/%s: %w", e.Namespace, name, err)
@@ -289,7 +290,7 @@ func (h *Holder) Findings() []engine.Finding {
 	var list []engine.Finding
 	for _, run := range slices.Sorted(maps.Keys(h.concurrentRuns)) {
 		list = append(list, engine.Finding{Name: "concurrentRun", Severity: "warning",
-			Evidence: h.concurrentRuns[run] + " used a driver of this run at the same time: both affect each other's results"})
+			Evidence: h.concurrentRuns[run] + " used the same driver at the same time: both affect each other's results"})
 	}
 	return list
 }

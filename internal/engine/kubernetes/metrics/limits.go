@@ -15,7 +15,8 @@ import (
 
 // limitingFlagNames are the flags of controllers that limit the rate of control operations.
 var limitingFlagNames = []string{
-	"kube-api-qps", "kube-api-burst", "timeout", "worker-threads", "workers", "retry-interval-start", "retry-interval-max",
+	"kube-api-qps", "kube-api-burst", "timeout", "worker-threads", "workers", "retry-interval-start",
+	"retry-interval-max",
 	"cloning-protection-threads", "capacity-poll-interval", "reconcile-sync", "concurrent-attach-detach-syncs",
 	"attach-detach-reconcile-sync-period", "feature-gates",
 }

@@ -362,7 +362,8 @@ func rateLimitFindings(source string, all []op.Distribution) []engine.Finding {
 	for _, d := range all {
 		if strings.HasPrefix(d.How, rateLimiter) && float64(d.SumNs) > rateLimitedMean*float64(d.N) {
 			list = append(list, engine.Finding{Name: "clientRateLimited", Severity: "info", Evidence: fmt.Sprintf(
-				"%s spent %v %s, in %d requests: its --kube-api-qps bounds what was measured", source, time.Duration(d.SumNs).Round(time.Millisecond), d.Name, d.N)})
+				"%s spent %v %s, in %d requests: its --kube-api-qps "+
+					"bounds the result", source, time.Duration(d.SumNs).Round(time.Millisecond), d.Name, d.N)})
 		}
 	}
 	return list

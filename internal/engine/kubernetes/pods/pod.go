@@ -279,7 +279,8 @@ func (m *Pod) CheckAgents() error {
 	sessions := m.Current().Sessions
 	if len(sessions) == 0 {
 		return engine.Errorf("FailedPrecondition",
-			"pod %s has no agent to send a signal, since its containers have no command: delete the pod instead (deletePodSpec)", m.Name())
+			"pod %s has no agent to send a signal, since its containers have no command: delete the pod instead "+
+				"(deletePodSpec)", m.Name())
 	}
 	for _, s := range sessions {
 		if !s.Connected() {

@@ -61,7 +61,8 @@ type unboundClaim struct {
 func (e *State) NewRemoval() *Removal {
 	r := &Removal{engine: e, pods: map[string]PendingDeletion{}, claims: map[string]PendingDeletion{},
 		volumes:     map[string]PendingDeletion{},
-		attachments: map[string]PendingDeletion{}, Manifests: map[string]PendingDeletion{}, retained: map[string]bool{}, unbound: map[string]unboundClaim{},
+		attachments: map[string]PendingDeletion{}, Manifests: map[string]PendingDeletion{}, retained: map[string]bool{},
+		unbound:   map[string]unboundClaim{},
 		ObjectsOf: map[string][]string{}, phases: map[string]string{}}
 	r.Observation = e.Observe(tracker.RemovalCalls, r.pending)
 	return r

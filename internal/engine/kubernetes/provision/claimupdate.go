@@ -67,7 +67,8 @@ func (e *Provisioner) Resize(ctx context.Context, r engine.Request, tr *op.Trace
 	})
 	if stuck {
 		return nil, engine.Errorf("FailedPrecondition",
-			"claim %s has a pending resize that ends when a pod mounts it, and Kubernetes starts no other until then: set attach: true", v.Name)
+			"claim %s has a pending resize that ends when a pod mounts it, and Kubernetes starts no other until "+
+				"then: set attach: true", v.Name)
 	}
 	if err != nil {
 		return nil, err

@@ -46,7 +46,8 @@ func (e *Provisioner) CreateVolume(ctx context.Context, r engine.Request, tr *op
 	}
 	if !r.Volume.Attach && r.Volume.Static == nil && e.waitsForConsumer(object.Class) {
 		return nil, engine.Errorf("WaitForFirstConsumer",
-			"StorageClass %s provisions a volume only when a pod uses it: set attach: true, or use a class with volumeBindingMode Immediate", object.Class)
+			"StorageClass %s provisions a volume only when a pod uses it: set attach: true, or use a class with "+
+				"volumeBindingMode Immediate", object.Class)
 	}
 	v := &pods.Volume{Object: object, Name: claim.Name, ReadOnly: pods.IsReadOnly(claim), Block: pods.IsBlock(claim)}
 	if r.Volume.Ephemeral {
@@ -113,7 +114,8 @@ func (e *Provisioner) staticVolume(s *engine.StaticVolume, claim *corev1.Persist
 		ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1",
 			Namespace: e.Namespace, Name: claim.Name},
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-			Driver: s.Driver, VolumeHandle: s.Handle, VolumeAttributes: s.Attributes, ReadOnly: pods.IsReadOnly(claim)}},
+			Driver: s.Driver, VolumeHandle: s.Handle, VolumeAttributes: s.Attributes,
+			ReadOnly: pods.IsReadOnly(claim)}},
 	}
 	return pv
 }
@@ -212,7 +214,8 @@ func (e *Provisioner) hold(ctx context.Context, v *pods.Volume, r engine.Request
 	pod := &corev1.Pod{
 		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object),
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{c}, AutomountServiceAccountToken: &no,
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{c},
+			AutomountServiceAccountToken:  &no,
 			TerminationGracePeriodSeconds: new(int64(holderGrace)),
 			Volumes:                       []corev1.Volume{{Name: holderVolume, VolumeSource: volumeSource(v)}},
 		},

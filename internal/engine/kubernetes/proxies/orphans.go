@@ -132,7 +132,8 @@ func orphanFindings(driver string, left *csiproxy.Inventory) []engine.Finding {
 		}
 		if len(names) > 0 {
 			list = append(list, engine.Finding{Name: "orphan", Severity: "warning", Evidence: fmt.Sprintf(
-				"driver %s lists %d %s that did not exist before the run and that no %s refers to; they will not be deleted: %s",
+				"driver %s lists %d %s that did not exist before the run and that no %s refers to; they will not "+
+					"be deleted: %s",
 				driver, len(names), one.what, one.object, tracker.JoinFirst(names))})
 		}
 	}

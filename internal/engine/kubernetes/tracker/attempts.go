@@ -141,7 +141,8 @@ func SnapshotRequestName(uid string) string { return "snapshot-" + uid }
 // refusalCodes are the gRPC codes by which a driver says that it created nothing.
 var refusalCodes = map[string]bool{"InvalidArgument": true, "NotFound": true, "AlreadyExists": true,
 	"PermissionDenied":   true,
-	"FailedPrecondition": true, "OutOfRange": true, "Unimplemented": true, "Unauthenticated": true, "ResourceExhausted": true}
+	"FailedPrecondition": true, "OutOfRange": true, "Unimplemented": true, "Unauthenticated": true,
+	"ResourceExhausted": true}
 
 // driverNotCalled is part of csi-provisioner's message when it did not call the driver because of the volume's
 // source.
@@ -200,12 +201,14 @@ func (a *Attempts) Findings(listed map[string]bool) []engine.Finding {
 	}
 	if len(left) > 0 {
 		list = append(list, engine.Finding{Name: "orphanPossible", Severity: "warning", Evidence: fmt.Sprintf(
-			"%d creations failed with an unknown outcome, and the cluster has no handle of them: the driver may keep objects that will not be deleted. Look for the names: %s",
+			"%d creations failed with an unknown outcome, and the cluster has no handle of them: the driver may "+
+				"keep objects that will not be deleted. Look for the names: %s",
 			len(left), JoinFirst(left))})
 	}
 	if len(a.unbound) > 0 {
 		list = append(list, engine.Finding{Name: "deletedUnbound", Severity: "info", Evidence: fmt.Sprintf(
-			"%d claims were deleted before they were bound: a volume in creation at that moment is created and deleted outside of the deletion's time: %s",
+			"%d claims were deleted before they were bound: a volume in creation at that moment is created and "+
+				"deleted outside of the deletion's time: %s",
 			len(a.unbound), JoinFirst(slices.Sorted(slices.Values(a.unbound))))})
 	}
 	return list

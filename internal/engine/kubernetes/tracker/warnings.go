@@ -92,8 +92,10 @@ func (w Warnings) Count() int {
 
 // failedAttemptReasons are the reasons of events that report a failed attempt.
 var failedAttemptReasons = map[string]bool{
-	"ProvisioningFailed": true, "FailedAttachVolume": true, "FailedAttach": true, "FailedMount": true, "FailedMapVolume": true,
-	ContentError: true, "SnapshotContentCreationFailed": true, "SnapshotCreationFailed": true, "VolumeResizeFailed": true,
+	"ProvisioningFailed": true, "FailedAttachVolume": true, "FailedAttach": true, "FailedMount": true,
+	"FailedMapVolume": true,
+	ContentError:      true, "SnapshotContentCreationFailed": true, "SnapshotCreationFailed": true,
+	"VolumeResizeFailed":     true,
 	"FileSystemResizeFailed": true, "VolumeModifyFailed": true, "SnapshotDeleteError": true, "VolumeFailedDelete": true,
 	"GroupSnapshotContentCreationFailed": true,
 }
