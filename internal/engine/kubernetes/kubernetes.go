@@ -214,10 +214,10 @@ func routeTo(ctx context.Context, server string) (string, error) {
 // openWatches opens all watches, before the first op.
 func (e *Engine) openWatches(ctx context.Context) error {
 	e.Tracker = tracker.New(e.Namespace)
-	ours := e.Selector()
+	selector := e.Selector()
 	kinds := []watch.Source{
-		{Kind: api.Pods, Namespace: e.Namespace, LabelSelector: ours},
-		{Kind: api.PersistentVolumeClaims, Namespace: e.Namespace, LabelSelector: ours},
+		{Kind: api.Pods, Namespace: e.Namespace, LabelSelector: selector},
+		{Kind: api.PersistentVolumeClaims, Namespace: e.Namespace, LabelSelector: selector},
 		{Kind: api.PersistentVolumes},
 		{Kind: api.VolumeAttachments},
 		{Kind: api.Events, Namespace: e.Namespace},

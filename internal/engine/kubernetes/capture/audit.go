@@ -111,7 +111,7 @@ func (a *Audit) event(t *Tracker, e *event, start time.Time) error {
 		strings.Contains(e.RequestURI, "dryRun=") {
 		return nil
 	}
-	empty, ours := resources[e.ObjectRef.Resource]
+	empty, own := resources[e.ObjectRef.Resource]
 	switch e.ObjectRef.Subresource {
 	case "", "status", "resize":
 	default:
@@ -122,7 +122,7 @@ func (a *Audit) event(t *Tracker, e *event, start time.Time) error {
 	default:
 		return nil
 	}
-	if !ours {
+	if !own {
 		return nil
 	}
 	asked, at := int64(e.Received.Sub(start)), int64(e.Stamp.Sub(start))

@@ -97,13 +97,13 @@ func (e *Cleaner) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]o
 		})
 	}
 	_ = g.Wait()
-	var ours []op.LedgerEntry
+	var own []op.LedgerEntry
 	for i, entry := range open {
 		if refused[i] == nil {
-			ours = append(ours, entry)
+			own = append(own, entry)
 		}
 	}
-	return ours, refused
+	return own, refused
 }
 
 // removeScratch removes the run's directory on the runner's machine.
@@ -272,16 +272,16 @@ func (cl *remover) list(ctx context.Context, k api.Kind) ([]api.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list %s of run %s: %w", k, e.Session.RunID, err)
 	}
-	var ours []api.Object
+	var own []api.Object
 	for _, o := range list {
 		if err := e.CheckOwner(k, o); err != nil {
 			cl.skip(k.String()+" "+o.GetName(), err)
 			continue
 		}
-		ours = append(ours, o)
+		own = append(own, o)
 		err = errors.Join(err, cl.rememberUIDs(ctx, o))
 	}
-	return ours, err
+	return own, err
 }
 
 // rememberUIDs records the UIDs that identify the volumes and contents of the run's objects.

@@ -43,7 +43,7 @@ func (cl *remover) volumeRelation(pv *corev1.PersistentVolume) relation {
 	case e.Marked(pv, core.RetainedAnnotation):
 		return relBacking
 	}
-	if claim, ours := cl.claims[c.UID]; ours {
+	if claim, own := cl.claims[c.UID]; own {
 		if core.CreatedFor(claim, pv) {
 			return relBacking
 		}

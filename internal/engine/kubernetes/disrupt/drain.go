@@ -143,12 +143,12 @@ func (e *Disruptor) Cordon(ctx context.Context, node string, tr *op.Trace) error
 		return core.APIError(ctx, err)
 	}
 	e.Mu.Lock()
-	ours := e.cordoned[node]
-	if !ours && !n.Spec.Unschedulable {
+	own := e.cordoned[node]
+	if !own && !n.Spec.Unschedulable {
 		e.cordoned[node] = true
 	}
 	e.Mu.Unlock()
-	if ours || n.Spec.Unschedulable {
+	if own || n.Spec.Unschedulable {
 		return engine.Errorf("FailedPrecondition", "node %s is cordoned already, by a user or by another operation",
 			node)
 	}

@@ -80,7 +80,7 @@ func Start(ctx context.Context, e *core.Run, watches *watch.Watches) (*Probes, e
 		switch {
 		case err == nil || apierrors.IsAlreadyExists(err):
 			kinds = append(kinds, one.kind)
-			p.methods[one.kind.String()] = "own writes; while there are none, a small object of ours is changed"
+			p.methods[one.kind.String()] = "own writes and, while there are none, writes to a probe object"
 			continue
 		case one.kind.Resource == api.ConfigMaps.Resource:
 			return p, fmt.Errorf("create the ConfigMap for watch lag probes: %w", err)
@@ -147,7 +147,7 @@ func (p *Probes) method(s watch.Summary) string {
 	case s.N > 0:
 		return "own writes"
 	}
-	return "not measured: nothing of this kind was ours to write; the error is that of the slowest other watch"
+	return "not measured: the run writes nothing of this kind; the error is that of the slowest other watch"
 }
 
 // Lags returns the lag of each watch: the time from the answer to a write until its event.

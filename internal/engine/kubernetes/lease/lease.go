@@ -272,9 +272,9 @@ func (h *Holder) ObserveVolume(ev watch.Event) {
 	if !ok || h == nil || ev.Type == watch.Listed || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil {
 		return
 	}
-	rest, ours := strings.CutPrefix(pv.Spec.ClaimRef.Name, "cnsb-")
+	rest, own := strings.CutPrefix(pv.Spec.ClaimRef.Name, "cnsb-")
 	run, _, named := strings.Cut(rest, "-")
-	if !ours || !named || run == h.run.Session.RunID || !slices.Contains(h.drivers, pv.Spec.CSI.Driver) {
+	if !own || !named || run == h.run.Session.RunID || !slices.Contains(h.drivers, pv.Spec.CSI.Driver) {
 		return
 	}
 	h.noteRun(run, fmt.Sprintf("run %s (in namespace %s)", run, pv.Spec.ClaimRef.Namespace))

@@ -345,8 +345,8 @@ func (pr *Provision) noteWaitReason(e *corev1.Event) {
 
 // handleCall takes the milestones of staging and publishing from calls of the driver.
 func (pr *Provision) handleCall(c *csiproxy.Call) {
-	object, ours := pr.Calls.See(c)
-	if !ours || c.Code != "OK" {
+	object, own := pr.Calls.See(c)
+	if !own || c.Code != "OK" {
 		return
 	}
 	m := op.Milestone{At: c.End, Err: c.Err, Source: "csi"}

@@ -262,8 +262,8 @@ func (r *Removal) Wait(ctx context.Context) error {
 
 // handleCall takes the milestones of unpublishing and unstaging from calls of the driver.
 func (r *Removal) handleCall(c *csiproxy.Call) {
-	object, ours := r.Calls.See(c)
-	if !ours || c.Code != "OK" {
+	object, own := r.Calls.See(c)
+	if !own || c.Code != "OK" {
 		return
 	}
 	m := op.Milestone{At: c.End, Err: c.Err, Source: "csi"}
@@ -324,10 +324,10 @@ func (r *Removal) concerns(e *corev1.Event) bool {
 	if e.InvolvedObject.Kind != "Pod" {
 		return e.Reason != "ProvisioningFailed"
 	}
-	l, ours := r.pods[e.InvolvedObject.Name]
+	l, own := r.pods[e.InvolvedObject.Name]
 	uid := e.InvolvedObject.UID
 	same := uid == "" || l.UID == "" || uid == l.UID
-	return ours && same && !tracker.IsFailedAttempt(e.Reason) && e.Reason != "FailedScheduling"
+	return own && same && !tracker.IsFailedAttempt(e.Reason) && e.Reason != "FailedScheduling"
 }
 
 func (r *Removal) describePending() string {

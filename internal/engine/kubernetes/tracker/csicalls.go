@@ -90,7 +90,7 @@ func (r *CSICalls) Follow(f *Feed, id, object string) {
 }
 
 // See records a call. It returns false if the call is not one of the op.
-func (r *CSICalls) See(c *csiproxy.Call) (object string, ours bool) {
+func (r *CSICalls) See(c *csiproxy.Call) (object string, own bool) {
 	if !r.methods[c.RPC] || r.seen[c] || c.Start+op.Time(c.Err) < r.Since {
 		return "", false
 	}

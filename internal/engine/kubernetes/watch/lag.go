@@ -60,7 +60,7 @@ func (p probe) bound(at op.Time) int64 { return int64(at - p.sent) }
 // lags measures the lags of all watches. It is safe for concurrent use.
 type lags struct {
 	mu    sync.Mutex
-	kinds map[string]*meter
+	kinds map[string]*lagMeter
 	wakes *hist.Histogram // time from arrival to reading
 
 	stamped map[op.Time]string // kinds by stamp
@@ -69,16 +69,16 @@ type lags struct {
 }
 
 func newLags(sources []Source) *lags {
-	l := &lags{kinds: map[string]*meter{}, wakes: hist.New(), stamped: map[op.Time]string{}}
+	l := &lags{kinds: map[string]*lagMeter{}, wakes: hist.New(), stamped: map[op.Time]string{}}
 	for _, s := range sources {
-		l.kinds[s.String()] = &meter{flying: map[op.Time]int{}, pending: map[string]probe{}, seen: map[string]op.Time{},
+		l.kinds[s.String()] = &lagMeter{inFlight: map[op.Time]int{}, pending: map[string]probe{}, seen: map[string]op.Time{},
 			lags: hist.New(), wroteAt: op.Never}
 	}
 	return l
 }
 
-// woke records how long a frame waited in the kernel.
-func (l *lags) woke(after time.Duration) {
+// recordWake records how long a frame waited in the kernel.
+func (l *lags) recordWake(after time.Duration) {
 	if after <= 0 {
 		return
 	}
@@ -95,24 +95,24 @@ func (l *lags) idle(kind string, since op.Time) bool {
 	return m != nil && m.wroteAt < since
 }
 
-// sending records a write that is about to be sent; landed, that it was answered or failed.
+// sending records a write that is about to be sent; answered, that it was answered or failed.
 func (l *lags) sending(kind string, sent op.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m := l.kinds[kind]; m != nil {
-		m.flying[sent]++
+		m.inFlight[sent]++
 	}
 }
 
-func (l *lags) landed(kind string, sent op.Time) {
+func (l *lags) answered(kind string, sent op.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.kinds[kind]
-	if m == nil || m.flying[sent] == 0 {
+	if m == nil || m.inFlight[sent] == 0 {
 		return
 	}
-	if m.flying[sent]--; m.flying[sent] == 0 {
-		delete(m.flying, sent)
+	if m.inFlight[sent]--; m.inFlight[sent] == 0 {
+		delete(m.inFlight, sent)
 	}
 }
 
@@ -134,13 +134,13 @@ func (l *lags) saw(kind, version string, at op.Time) {
 // bound returns the error of a stamp of a kind, for an object at this version: the largest bound of the last ten
 // seconds, at least the last bound, and at least the age of the oldest write without an event. A kind without
 // writes in that time also gets the bound of the slowest kind with some, since it may have become slow unnoticed.
-// settled returns it again later.
+// settledError returns it again later.
 func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remember(kind, at)
 	m := l.kinds[kind]
-	err := max(m.latest, m.behind(at, version))
+	err := max(m.latest, m.pendingAge(at, version))
 	around, own := l.around(kind, at-recent, at+recent)
 	err = max(err, around)
 	if own || m.n > 0 {
@@ -157,9 +157,9 @@ func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	return max(err, Unprobed), Unknown
 }
 
-// settled returns the error of a stamp with later writes taken into account: they show that a watch has just become
+// settledError returns the error of a stamp with later writes taken into account: they show that a watch has just become
 // slow.
-func (l *lags) settled(at op.Time, err int64) int64 {
+func (l *lags) settledError(at op.Time, err int64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kind, known := l.stamped[at]
@@ -189,15 +189,15 @@ func (l *lags) remember(kind string, at op.Time) {
 	l.stamped[at] = kind
 }
 
-// meter is the lag of one watch.
-type meter struct {
-	flying  map[op.Time]int    // unanswered writes, by the time sent
-	pending map[string]probe   // answered, without an event; by version
-	seen    map[string]op.Time // by version
-	order   [keepSeen]string   // ring of the keys of seen
-	next    int
-	seconds [keepSeconds]second
-	latest  int64 // the last bound
+// lagMeter is the lag of one watch.
+type lagMeter struct {
+	inFlight map[op.Time]int    // unanswered writes, by the time sent
+	pending  map[string]probe   // answered, without an event; by version
+	seen     map[string]op.Time // by version
+	order    [keepSeen]string   // ring of the keys of seen
+	next     int
+	seconds  [keepSeconds]second
+	latest   int64 // the last bound
 
 	n, early, unseen int64
 	lags             *hist.Histogram
@@ -209,7 +209,7 @@ type second struct{ number, bound int64 }
 
 func secondOf(at op.Time) int64 { return int64(max(at, 0)/op.Time(time.Second)) + 1 } // 0: none
 
-func (m *meter) wrote(p probe) {
+func (m *lagMeter) wrote(p probe) {
 	m.wroteAt = max(m.wroteAt, p.answered)
 	if at, ok := m.seen[p.version]; ok {
 		m.probe(p, at)
@@ -222,7 +222,7 @@ func (m *meter) wrote(p probe) {
 	m.pending[p.version] = p
 }
 
-func (m *meter) saw(version string, at op.Time) {
+func (m *lagMeter) saw(version string, at op.Time) {
 	delete(m.seen, m.order[m.next])
 	m.order[m.next] = version
 	m.next = (m.next + 1) % keepSeen
@@ -244,7 +244,7 @@ func (m *meter) saw(version string, at op.Time) {
 
 // probe records one lag. An event from before the request is not of it: the request changed nothing and was
 // answered with the current version.
-func (m *meter) probe(p probe, at op.Time) {
+func (m *lagMeter) probe(p probe, at op.Time) {
 	if at < p.sent {
 		return
 	}
@@ -264,7 +264,7 @@ func (m *meter) probe(p probe, at op.Time) {
 }
 
 // largest returns the largest bound of the seconds from one instant to another; false without a probe.
-func (m *meter) largest(from, to op.Time) (bound int64, probed bool) {
+func (m *lagMeter) largest(from, to op.Time) (bound int64, probed bool) {
 	for n := secondOf(from); n <= secondOf(to); n++ {
 		if sec := m.seconds[n%keepSeconds]; sec.number == n {
 			bound, probed = max(bound, sec.bound), true
@@ -273,16 +273,16 @@ func (m *meter) largest(from, to op.Time) (bound int64, probed bool) {
 	return bound, probed
 }
 
-// behind returns the age of the oldest write whose event may still come after this version. Its bound will be at
+// pendingAge returns the age of the oldest write whose event may still come after this version. Its bound will be at
 // least as large.
-func (m *meter) behind(at op.Time, version string) int64 {
+func (m *lagMeter) pendingAge(at op.Time, version string) int64 {
 	var late int64
 	for v, p := range m.pending {
 		if c, err := resourceversion.CompareResourceVersion(v, version); err == nil && c > 0 {
 			late = max(late, p.bound(at))
 		}
 	}
-	for sent := range m.flying {
+	for sent := range m.inFlight {
 		late = max(late, int64(at-sent))
 	}
 	return late
@@ -321,13 +321,13 @@ func (l *lags) summary(kind string) Summary {
 	if m.n > 0 {
 		s.P50, _ = m.lags.Quantile(0.5)
 		s.P99, _ = m.lags.Quantile(0.99)
-		s.Max, s.Sum, s.Buckets = m.lags.Max(), m.lags.Sum(), coarse(m.lags)
+		s.Max, s.Sum, s.Buckets = m.lags.Max(), m.lags.Sum(), coarseBuckets(m.lags)
 	}
 	return s
 }
 
-// coarse returns the counts of a histogram in steps 1, 2, 5 from 0.1 ms.
-func coarse(h *hist.Histogram) []op.Bucket {
+// coarseBuckets returns the counts of a histogram in steps 1, 2, 5 from 0.1 ms.
+func coarseBuckets(h *hist.Histogram) []op.Bucket {
 	var list []op.Bucket
 	for step := int64(100e3); len(list) == 0 || list[len(list)-1].UpToNs < h.Max(); step *= 10 {
 		list = append(list, op.Bucket{UpToNs: step}, op.Bucket{UpToNs: 2 * step}, op.Bucket{UpToNs: 5 * step})

@@ -87,9 +87,9 @@ func TestBound(t *testing.T) {
 			write(l, kindPods, "5", 0, 0, 1*ms)
 			l.sending(kindPods, 1*sec)
 			l.sending(kindPods, 1*sec)
-			l.landed(kindPods, 1*sec)
-			l.landed(kindPods, 1*sec)
-			l.landed(kindPods, 1*sec)
+			l.answered(kindPods, 1*sec)
+			l.answered(kindPods, 1*sec)
+			l.answered(kindPods, 1*sec)
 		}, kindPods, 1*sec + 40*ms, bound{int64(1 * ms), Measured}},
 		{"one that was sent after the stamp is not late", func(l *lags) {
 			write(l, kindPods, "5", 0, 0, 1*ms)
@@ -163,12 +163,12 @@ func TestSettled(t *testing.T) {
 			later(l, kindPods, 5*sec, 5*sec+2*ms)
 			err, _ := l.bound(kindPods, first, "7")
 			c.do(l)
-			if got := l.settled(first, err); got != c.want {
+			if got := l.settledError(first, err); got != c.want {
 				t.Errorf("± %d, then ± %d; want %d", err, got, c.want)
 			}
 		})
 	}
-	if got := measured().settled(first, 7); got != 7 {
+	if got := measured().settledError(first, 7); got != 7 {
 		t.Errorf("a stamp that is not of these watches: ± %d, want 7", got)
 	}
 }
@@ -219,7 +219,7 @@ func TestCoarse(t *testing.T) {
 	}
 	want := []op.Bucket{{UpToNs: 100e3, N: 1}, {UpToNs: 200e3, N: 1}, {UpToNs: 500e3, N: 1},
 		{UpToNs: 1e6, N: 1}, {UpToNs: 2e6}, {UpToNs: 5e6, N: 1}, {UpToNs: 10e6, N: 1}, {UpToNs: 20e6}, {UpToNs: 50e6}}
-	if d := cmp.Diff(want, coarse(h)); d != "" {
+	if d := cmp.Diff(want, coarseBuckets(h)); d != "" {
 		t.Error(d)
 	}
 }

@@ -21,10 +21,10 @@ const (
 	maxList = 1 << 30
 	// maxQuiet is how long the server may take to accept a watch or to list, which is its own request limit.
 	maxQuiet = time.Minute
-	// life is the requested duration of a watch. The server's default is 30 to 60 minutes, and each end is a gap.
-	life = 24 * time.Hour
-	// settled is how long a watch must have lasted for an immediate reconnect.
-	settled            = time.Second
+	// watchTimeout is the requested duration of a watch. The server's default is 30 to 60 minutes, and each end is a gap.
+	watchTimeout = 24 * time.Hour
+	// stableAfter is how long a watch must have lasted for an immediate reconnect.
+	stableAfter        = time.Second
 	minDelay, maxDelay = 50 * time.Millisecond, 2 * time.Second
 )
 
@@ -95,7 +95,7 @@ func (s *stream) read(sn *session) error {
 		}
 		woke := sn.arrivals.Last() // waited for a CPU since
 		at := max(s.w.cfg.Clock.Now()-op.Time(woke), s.lastAt)
-		s.w.lags.woke(woke)
+		s.w.lags.recordWake(woke)
 		s.w.queue.push(item{stream: s, at: at, frame: frame, session: sn, late: sn.resumed && sn.mark.Load() == nil})
 		s.lastAt, s.last = at, frame
 		s.events.Add(1)
@@ -129,9 +129,9 @@ func (e *brokenError) Unwrap() error { return e.err }
 // reopen retries until the watch is open, and records the gap; nil when ctx has ended.
 func (s *stream) reopen(ctx context.Context, old *session, cause error) *session {
 	gap := s.w.gaps.begin(s.src.String(), s.lastAt, cause)
-	s.tell(gap)
+	s.queueGap(gap)
 	attempt := 0
-	if s.w.cfg.Clock.Now()-old.opened < op.Time(settled) {
+	if s.w.cfg.Clock.Now()-old.opened < op.Time(stableAfter) {
 		attempt = 1 // the server hung up at once: back off
 	}
 	for ; pause(ctx, attempt); attempt++ {
@@ -140,16 +140,16 @@ func (s *stream) reopen(ctx context.Context, old *session, cause error) *session
 			s.w.gaps.failed(gap, err)
 			continue
 		}
-		s.tell(s.w.gaps.end(gap, sn.opened))
+		s.queueGap(s.w.gaps.end(gap, sn.opened))
 		s.w.readers.Go(func() { s.findMark(sn) })
 		return sn
 	}
 	return nil
 }
 
-func (s *stream) tell(g *Gap) {
-	told := *g
-	s.w.queue.push(item{stream: s, gap: &told})
+func (s *stream) queueGap(g *Gap) {
+	gap := *g
+	s.w.queue.push(item{stream: s, gap: &gap})
 }
 
 func (s *stream) resume(ctx context.Context) (*session, error) {
@@ -243,7 +243,7 @@ func (s *stream) watchQuery() url.Values {
 	q.Set("watch", "1")
 	q.Set("allowWatchBookmarks", "true")
 	q.Set("resourceVersion", s.version)
-	q.Set("timeoutSeconds", fmt.Sprint(int(life/time.Second)))
+	q.Set("timeoutSeconds", fmt.Sprint(int(watchTimeout/time.Second)))
 	return q
 }
 

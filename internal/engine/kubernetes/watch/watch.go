@@ -151,7 +151,7 @@ func (w *Watches) Sending(c api.Call) {
 // be called before or after the event arrives, from any goroutine, and does not block.
 func (w *Watches) Wrote(c api.Call) {
 	if c.Write() {
-		w.lags.landed(c.Kind.String(), c.Sent)
+		w.lags.answered(c.Kind.String(), c.Sent)
 	}
 	if c.Write() && c.Status/100 == 2 && c.ResourceVersion != "" {
 		w.lags.wrote(c.Kind.String(), probe{version: c.ResourceVersion, sent: c.Sent, answered: c.Answered})
@@ -161,7 +161,7 @@ func (w *Watches) Wrote(c api.Call) {
 // Settled returns the error, in nanoseconds, of an event with the stamp at and the error err, with later writes
 // taken into account: they show that a watch has just become slow. A stamp that is unknown or too old keeps its
 // error.
-func (w *Watches) Settled(at op.Time, err int64) int64 { return w.lags.settled(at, err) }
+func (w *Watches) Settled(at op.Time, err int64) int64 { return w.lags.settledError(at, err) }
 
 // Idle says whether the run has written nothing of a watched kind since then.
 func (w *Watches) Idle(k api.Kind, since op.Time) bool { return w.lags.idle(k.String(), since) }
@@ -172,7 +172,7 @@ func (w *Watches) Wakes() op.Distribution {
 	w.lags.mu.Lock()
 	defer w.lags.mu.Unlock()
 	h := w.lags.wakes
-	return op.Distribution{N: h.N(), SumNs: h.Sum(), Buckets: coarse(h)}
+	return op.Distribution{N: h.N(), SumNs: h.Sum(), Buckets: coarseBuckets(h)}
 }
 
 // Gaps lists the gaps of all watches, oldest first.
