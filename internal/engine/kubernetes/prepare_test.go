@@ -19,8 +19,8 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
 }
 
-// TestPrepareNamesAll: everything that a request makes is owed before.
-func TestPrepareNamesAll(t *testing.T) {
+// TestPrepareAddsAllToLedger: Prepare adds everything that a request creates to the ledger.
+func TestPrepareAddsAllToLedger(t *testing.T) {
 	l := &memory{}
 	e := New(Options{Namespace: "ns"})
 	e.Session = engine.Session{RunID: "r1", Ledger: l}
@@ -42,9 +42,9 @@ func TestPrepareNamesAll(t *testing.T) {
 	}
 }
 
-// TestSettledIsNoFailure: a pod that is deleted after it was ready does not undo the op, and a proxy before
-// controllers alone gives nothing to wait for.
-func TestSettledIsNoFailure(t *testing.T) {
+// TestDeletionAfterReadyIsNoFailure: a pod that is deleted after it was ready does not fail the
+// op. A proxy for controllers only does not make the op wait for calls of nodes.
+func TestDeletionAfterReadyIsNoFailure(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
 	e.Session = engine.Session{RunID: "r", Clock: op.NewClock()}
 	e.Tracker = tracker.New("ns")

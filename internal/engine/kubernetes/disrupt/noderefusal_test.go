@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
-func TestRefuses(t *testing.T) {
+func TestNodeRefusal(t *testing.T) {
 	e := New(pods.New(core.New(core.Options{})), nil)
 	e.Session.RunID, e.Tracker = "r1", tracker.New("ns")
 	m := &pods.Pod{State: e.State, Object: "w-0", Template: &corev1.Pod{Spec: corev1.PodSpec{

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestRename(t *testing.T) {
+func TestApply(t *testing.T) {
 	refs := References{Claims: map[string]string{"w-0-data": "X-data"},
 		ConfigMaps: map[string]string{"w-0-cfg": "X-cfg"},
 		Secrets:    map[string]string{"w-0-key": "X-key"}, Services: map[string]string{"w-0-db": "X-db"}}

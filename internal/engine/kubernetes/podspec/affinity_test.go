@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestBindTo(t *testing.T) {
+func TestRequireNode(t *testing.T) {
 	p := &corev1.Pod{}
 	RequireNode(p, corev1.NodeSelectorOpNotIn, "n1")
 	term := func(p *corev1.Pod) []corev1.NodeSelectorTerm {

@@ -13,9 +13,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 )
 
-// TestPhasesOfAgents: each agent of a pod is told its phase; the first phase makes the first write, each has a
-// canary of its own, and they are awaited in order.
-func TestPhasesOfAgents(t *testing.T) {
+// TestPlanAgents: each agent of a pod has its phase and a canary; the first phase makes the first
+// write.
+func TestPlanAgents(t *testing.T) {
 	e := New(pods.New(core.New(core.Options{Namespace: "ns"})))
 	e.Session = engine.Session{RunID: "r"}
 	p := engine.Pod{Pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w-0-main", Namespace: "ns"}},

@@ -21,13 +21,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// sized is a list of resources with storage alone.
+// sized returns a resource list with this storage.
 func sized(bytes int64) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}
 }
 
-// What is made of a source asks for the size that it has now, or that its own claim asks for, and not for that of
-// when the op was planned; a volume of a snapshot for the snapshot's own.
+// A clone has at least the current size, or the claimed size, of its source, not its size when the
+// op was planned; a restored volume has that of the snapshot.
 func TestSizeOfSource(t *testing.T) {
 	const mi = 1 << 20
 	planned := engine.Object{Kind: engine.VolumeObject, Name: "v-0", Bytes: 400 * mi}
@@ -103,8 +103,8 @@ func TestSizesOfGroupMembers(t *testing.T) {
 	}
 }
 
-// A claim that will never be provisioned fails its op at once, with the words of whoever refused it, and leaves
-// nothing to look for at the driver. What may pass by itself is waited for.
+// A claim that will never be provisioned fails its op at once, with the provisioner's message, and
+// leaves no possible orphan. Other failures are waited out.
 func TestRefusedClaim(t *testing.T) {
 	const class = `failed to provision volume with StorageClass "fast": `
 	const source = class + "error getting handle for DataSource Type "

@@ -52,7 +52,7 @@ func (b *waitingBed) see(typ watch.Type, o api.Object) {
 	b.Tracker.See(watch.Event{Type: typ, At: b.Session.Clock.Now(), Object: o})
 }
 
-// warn is a warning about an object, a second after the one before.
+// warn adds a warning about an object, a second after the last one.
 func (b *waitingBed) warn(kind, name, reason, message string) {
 	b.since += time.Second
 	b.see(watch.Added, &corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message,
@@ -60,7 +60,7 @@ func (b *waitingBed) warn(kind, name, reason, message string) {
 		InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name}})
 }
 
-// says fails the test unless these lines were said since the last time.
+// says fails the test unless these lines were logged since the last call.
 func (b *waitingBed) says(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -78,8 +78,7 @@ func attachment(volume string, attached bool) *storagev1.VolumeAttachment {
 		Status: storagev1.VolumeAttachmentStatus{Attached: attached}}
 }
 
-// What an op waits for is said in the cluster's words once it takes long, the cause and not what follows from it,
-// again when it is something else, and that it is over.
+// The cause of a long wait is logged, not its consequences; then each change, and the end.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWaitingBed()
@@ -114,8 +113,8 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-// TestWaitsOfAll: every op that waits for the cluster says what for.
-func TestWaitsOfAll(t *testing.T) {
+// TestWaitsOfAllOps: every op that waits for the cluster logs the reason.
+func TestWaitsOfAllOps(t *testing.T) {
 	deleted := func(o api.Object) func(*waitingBed) { return func(e *waitingBed) { e.see(watch.Deleted, o) } }
 	vs := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-s-0"}}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-v-0", UID: "1"}}
@@ -240,8 +239,8 @@ func TestWaitsOfAll(t *testing.T) {
 	}
 }
 
-// An error says why the deletion of a snapshot was waited for.
-func TestSnapshotStillThere(t *testing.T) {
+// The error of a timed-out snapshot deletion has the reason.
+func TestSnapshotDeletionTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWaitingBed()
 		d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots,

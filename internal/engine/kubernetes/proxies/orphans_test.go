@@ -9,7 +9,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// TestOrphanFindings: only what is new at the driver and unknown to the cluster.
+// TestOrphanFindings: orphans are new at the driver and unknown to the cluster.
 func TestOrphanFindings(t *testing.T) {
 	items := func(ids ...string) map[string]csiproxy.Item {
 		m := map[string]csiproxy.Item{}

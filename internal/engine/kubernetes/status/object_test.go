@@ -61,7 +61,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// cutKind takes "GROUP/VERSION, Kind=KIND" apart; the core group has none.
+// cutKind splits "GROUP/VERSION, Kind=KIND"; the core group has no name.
 func cutKind(s string) (gv, kind string, ok bool) {
 	for i := range s {
 		if s[i] == ',' {

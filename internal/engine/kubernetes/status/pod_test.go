@@ -17,7 +17,7 @@ func waitingPod(reason, message string) *corev1.Pod {
 	return p
 }
 
-func TestHopeless(t *testing.T) {
+func TestPodError(t *testing.T) {
 	failed := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	failed.Status.Phase = corev1.PodFailed
 	failed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{
@@ -49,7 +49,7 @@ func TestHopeless(t *testing.T) {
 	}
 }
 
-func TestReached(t *testing.T) {
+func TestPodMilestones(t *testing.T) {
 	p := &corev1.Pod{}
 	p.Spec.Containers, p.Spec.InitContainers = []corev1.Container{{Name: "a"},
 		{Name: "b"}}, []corev1.Container{{Name: "i"}}

@@ -15,8 +15,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestTried: what a proxy saw counts, and what the cluster says beyond that; nothing twice.
-func TestTried(t *testing.T) {
+// TestCount: failed calls that a proxy saw count, and failed attempts in events beyond that; none
+// counts twice.
+func TestCount(t *testing.T) {
 	failed := &csiproxy.Call{RPC: "CreateSnapshot", Code: "DeadlineExceeded", Message: "too late"}
 	done := &csiproxy.Call{RPC: "CreateSnapshot", Code: "OK"}
 	said := func(n int) Warnings {
@@ -60,7 +61,7 @@ func TestTried(t *testing.T) {
 	}
 }
 
-// TestNote: a status that is seen again says nothing new; the same message at a later time does.
+// TestNote: a known status is not noted again; the same message at a later time is.
 func TestNote(t *testing.T) {
 	at := metav1.NewTime(time.Unix(1000, 0))
 	later := metav1.NewTime(time.Unix(1002, 0))
@@ -80,8 +81,9 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// TestLost: what may be left at a driver is what failed without a refusal and never had a handle.
-func TestLost(t *testing.T) {
+// TestCreationFailed: a creation may leave an orphan if it failed without a refusal and never had
+// a handle.
+func TestCreationFailed(t *testing.T) {
 	handle := "h"
 	internal := Creation{RPC: "CreateVolume", Driver: "d.example", Object: "vol-0", Times: 2,
 		Message: "rpc error: code = Internal desc = no"}
@@ -126,8 +128,9 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestSeeKeepsTheCause: a kubelet tells the cause and the consequence by events of one reason.
-func TestSeeKeepsTheCause(t *testing.T) {
+// TestWarningsKeepCauseAndConsequence: a kubelet reports the cause and the consequence by events
+// of one reason.
+func TestWarningsKeepCauseAndConsequence(t *testing.T) {
 	w := Warnings{}
 	for _, message := range []string{`Failed to pull image "nowhere:1": no such host`, "Error: ErrImagePull"} {
 		w.See(&corev1.Event{Type: corev1.EventTypeWarning, Reason: "Failed", Message: message,

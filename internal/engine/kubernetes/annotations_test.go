@@ -34,8 +34,9 @@ func (l *openEntries) Done(kind, name string) error {
 
 func (l *openEntries) Open() []op.LedgerEntry { return slices.Clone(l.open) }
 
-// TestMarks: what the run changes and has not made says whose it is, in the request that changes it.
-func TestMarks(t *testing.T) {
+// TestAnnotations: objects that the run changes but did not create are annotated by the same
+// request.
+func TestAnnotations(t *testing.T) {
 	s := apitest.Start(t)
 	own := owned.New("0abc")
 	own.Namespace, own.Server = "ns", s.URL
