@@ -18,7 +18,6 @@ import (
 
 // openEntries is a ledger in memory.
 type openEntries struct {
-	memory
 	open []op.LedgerEntry
 }
 

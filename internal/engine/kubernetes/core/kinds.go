@@ -21,6 +21,7 @@ var VolumeAttributesClasses = api.Kind{Group: "storage.k8s.io", Version: "v1", R
 	Name: "VolumeAttributesClass",
 	New:  func() api.Object { return new(storagev1.VolumeAttributesClass) }}
 
+// Leases is the kind Lease.
 var Leases = api.Kind{Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Name: "Lease", Namespaced: true,
 	New: func() api.Object { return new(coordinationv1.Lease) }}
 
@@ -54,6 +55,7 @@ func ControllerKinds() []api.Kind {
 	return list
 }
 
+// SnapshotGroup is the API group of snapshots.
 const SnapshotGroup = "snapshot.storage.k8s.io"
 
 // ProvisionedBy is the annotation that external-provisioner sets on a PersistentVolume.

@@ -37,6 +37,7 @@ type Run struct {
 	GroupSnapshotVersion string // of VolumeGroupSnapshots; empty: not served
 }
 
+// New returns a run that is not connected.
 func New(o Options) *Run {
 	return &Run{Options: o, ID: o.Identity, Session: engine.Session{RunID: o.Identity.RunID}}
 }
@@ -72,18 +73,22 @@ func (r *Run) Metadata() names.Metadata {
 	return names.Metadata{RunID: r.Session.RunID, Proof: r.ID.Proof(), Namespace: r.Namespace}
 }
 
+// Name returns the name of an object in the cluster; see names.Metadata.
 func (r *Run) Name(object string) string {
 	return names.Metadata{RunID: r.Session.RunID}.Name(object)
 }
 
+// Labels returns the labels of an object; see names.Metadata.
 func (r *Run) Labels(given map[string]string, action, object string) map[string]string {
 	return r.Metadata().Labels(given, action, object)
 }
 
+// Meta returns the metadata of an object; see names.Metadata.
 func (r *Run) Meta(given metav1.ObjectMeta, action, object string) metav1.ObjectMeta {
 	return r.Metadata().Object(given, action, object)
 }
 
+// Connect creates the client.
 func (r *Run) Connect(clock op.Clock) error {
 	var err error
 	r.Client, err = api.New(r.Config, clock)
@@ -125,8 +130,10 @@ func (r *Run) FindGroupSnapshotVersion(ctx context.Context) string {
 	return ""
 }
 
+// Selector selects the run's objects.
 func (r *Run) Selector() string { return r.Metadata().Selector() }
 
+// InHurry says whether the user wants the run to end at once.
 func (r *Run) InHurry() bool { return r.Session.Hurry != nil && r.Session.Hurry.Err() != nil }
 
 // DriversInUse lists the drivers of the classes that the plan names.

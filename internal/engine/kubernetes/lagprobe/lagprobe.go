@@ -21,7 +21,8 @@ import (
 
 const (
 	// Interval is how long a kind may go without a write of the run.
-	Interval   = 2 * time.Second
+	Interval = 2 * time.Second
+	// ObjectName is the name of the probe objects in the run.
 	ObjectName = "probe"
 	// probeDriver is the name of a driver and of a node that do not exist.
 	probeDriver = "probe.cnsbench.dev"

@@ -25,7 +25,8 @@ import (
 
 const (
 	// Duration is how long a run counts as alive after its last renewal.
-	Duration          = 15 * time.Second
+	Duration = 15 * time.Second
+	// RenewInterval is how often a Lease is renewed.
 	RenewInterval     = 5 * time.Second
 	leasePollInterval = time.Second
 	// concurrentAnnotation is the prefix of the annotations that further runs add to the holder's Lease, followed
@@ -45,6 +46,7 @@ type Holder struct {
 	concurrentRuns map[string]string // descriptions by run ID
 }
 
+// New returns a Holder without Leases.
 func New(run *core.Run) *Holder {
 	return &Holder{run: run, drivers: run.DriversInUse(), concurrentRuns: map[string]string{}}
 }

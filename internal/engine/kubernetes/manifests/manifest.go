@@ -62,8 +62,10 @@ type Manifest struct {
 	templates []any // earlier pod templates, for undo
 }
 
+// Key returns the key of the object's events.
 func (m *Manifest) Key() tracker.Key { return tracker.ObjectKey(m.Kind, m.Namespace, m.Name) }
 
+// Get returns an object by its name in the run; nil if there is none.
 func (e *Manifests) Get(object string) *Manifest {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()

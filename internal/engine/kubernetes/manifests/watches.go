@@ -42,6 +42,7 @@ func (e *Manifests) Watch(ctx context.Context, m *Manifest) error {
 // Sending and wrote pass the run's writes to the watches, which measure their lag by them.
 func (e *Manifests) Sending(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Sending(c) }) }
 
+// Wrote passes a write of the run to all watches; see watch.Watches.Wrote.
 func (e *Manifests) Wrote(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Wrote(c) }) }
 
 func (e *Manifests) eachWatch(do func(*watch.Watches)) {

@@ -96,6 +96,7 @@ func (m *Pod) cancelReplace(inc *Incarnation) {
 	inc.successor = nil
 }
 
+// Current returns the current incarnation.
 func (m *Pod) Current() *Incarnation {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -44,6 +44,7 @@ type Pod struct {
 	removed  bool
 }
 
+// Name returns the pod's name in the cluster.
 func (m *Pod) Name() string { return m.State.Name(m.Object) }
 
 // Start creates the pod. The containers in wrapped run under the agent; pr is notified when the agents are ready.

@@ -65,6 +65,7 @@ func (set *Set) ActiveCount() int {
 	return n
 }
 
+// ReadyCount counts the ready pods.
 func (set *Set) ReadyCount() int {
 	n := 0
 	for _, p := range set.Pods {

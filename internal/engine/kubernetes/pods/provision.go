@@ -86,6 +86,7 @@ type firstIO struct {
 	failure string
 }
 
+// NewProvision begins to follow an op without objects.
 func (e *State) NewProvision() *Provision {
 	pr := &Provision{
 		engine: e, claims: map[string]*ClaimState{}, volumes: map[string]*ClaimState{}, pods: map[string]*podState{},
@@ -114,6 +115,7 @@ func (pr *Provision) AddClaim(object string, mounted bool) *ClaimState {
 	return pr.AddClaimNamed(object, pr.engine.Name(object), mounted)
 }
 
+// AddClaimNamed is AddClaim with the claim's name in the cluster.
 func (pr *Provision) AddClaimNamed(object, name string, mounted bool) *ClaimState {
 	c := &ClaimState{object: object, mounted: mounted}
 	pr.claims[name] = c

@@ -58,6 +58,7 @@ type unboundClaim struct {
 	uid    types.UID
 }
 
+// NewRemoval begins to follow a removal without objects.
 func (e *State) NewRemoval() *Removal {
 	r := &Removal{engine: e, pods: map[string]PendingDeletion{}, claims: map[string]PendingDeletion{},
 		volumes:     map[string]PendingDeletion{},
@@ -138,6 +139,7 @@ func (e *State) DeleteAndWait(ctx context.Context, tr *op.Trace, pods []*Pod, vo
 	return e.forget(pods, volumes, others)
 }
 
+// VolumeGone is the milestone at which a PersistentVolume is gone.
 const VolumeGone = "volumeGone"
 
 // forget removes deleted objects from the ledger and the registries.
@@ -236,6 +238,7 @@ func (r *Removal) hasAttachment(object string) bool {
 	return false
 }
 
+// Wait returns when all objects are gone.
 func (r *Removal) Wait(ctx context.Context) error {
 	defer r.Waits.Done()
 	for len(r.pods)+len(r.claims)+len(r.volumes)+len(r.attachments)+len(r.Manifests) > 0 {

@@ -47,12 +47,14 @@ type Volume struct {
 	Static   string // the PersistentVolume created for a static volume
 }
 
+// Volume returns a volume by its name in the run; nil if there is none.
 func (e *State) Volume(name string) *Volume {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	return e.Volumes[name]
 }
 
+// StoreVolume registers a volume.
 func (e *State) StoreVolume(v *Volume) {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()

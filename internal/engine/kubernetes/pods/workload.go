@@ -144,12 +144,14 @@ func (e *State) eachWorkload(names []string, f func(*Workload) error) error {
 	return errors.Join(failed...)
 }
 
+// Workload returns an instance by its name; nil if there is none.
 func (e *State) Workload(name string) *Workload {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	return e.Workloads[name]
 }
 
+// IsReadOnly says whether a claim has read-only access modes only.
 func IsReadOnly(c *corev1.PersistentVolumeClaim) bool {
 	for _, m := range c.Spec.AccessModes {
 		if m != corev1.ReadOnlyMany {
@@ -159,6 +161,7 @@ func IsReadOnly(c *corev1.PersistentVolumeClaim) bool {
 	return len(c.Spec.AccessModes) > 0
 }
 
+// IsBlock says whether a claim is for a block device.
 func IsBlock(c *corev1.PersistentVolumeClaim) bool {
 	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }

@@ -76,6 +76,7 @@ func RequireNode(p *corev1.Pod, how corev1.NodeSelectorOperator, node string) {
 	}
 }
 
+// Tolerates says whether a pod tolerates a taint.
 func Tolerates(p *corev1.Pod, t *corev1.Taint) bool {
 	return slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool {
 		return (o.Effect == "" || o.Effect == t.Effect) && (o.Key == "" || o.Key == t.Key) &&

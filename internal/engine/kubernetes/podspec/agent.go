@@ -33,7 +33,8 @@ func ParseDelivery(s string) (Delivery, error) {
 const (
 	agentVolume = "cnsbench-agent" // also the name of the init container
 	agentDir    = "/.cnsbench"
-	AgentBinary = "/cnsbench-agent" // in the product's image
+	// AgentBinary is the agent's path in the product's image.
+	AgentBinary = "/cnsbench-agent"
 )
 
 // agentPath is the agent's path in the workload's containers.

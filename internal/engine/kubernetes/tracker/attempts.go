@@ -40,6 +40,7 @@ type Creation struct {
 	Message     string
 }
 
+// NewAttempts returns Attempts without counts.
 func NewAttempts() *Attempts {
 	return &Attempts{causes: map[string]*cause{}, uncertain: map[string]Creation{}, handles: map[string]bool{},
 		refused: map[string]bool{}}
@@ -133,9 +134,10 @@ func (a *Attempts) See(ev watch.Event) {
 	}
 }
 
-// VolumeRequestName and SnapshotRequestName return the names that sidecars pass to the driver with their default
-// prefixes.
-func VolumeRequestName(uid string) string   { return "pvc-" + uid }
+// VolumeRequestName returns the name of a volume in a sidecar's request, with the default prefix.
+func VolumeRequestName(uid string) string { return "pvc-" + uid }
+
+// SnapshotRequestName is VolumeRequestName for a snapshot.
 func SnapshotRequestName(uid string) string { return "snapshot-" + uid }
 
 // refusalCodes are the gRPC codes by which a driver says that it created nothing.

@@ -73,6 +73,7 @@ func (o *entry) deleted() bool {
 	return ok && ev.Type == watch.Deleted
 }
 
+// New returns a tracker of the objects in a namespace.
 func New(namespace string) *Tracker {
 	return &Tracker{namespace: namespace, objects: map[Key]*entry{}}
 }

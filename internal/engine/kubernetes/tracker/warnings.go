@@ -22,6 +22,7 @@ type event struct {
 	over            bool        // the condition has passed
 }
 
+// See adds an event of type Warning.
 func (w Warnings) See(e *corev1.Event) {
 	if e.Type != corev1.EventTypeWarning {
 		return

@@ -225,8 +225,8 @@ func (s *stream) connect(ctx context.Context) (*session, error) {
 	quiet := time.AfterFunc(maxQuiet, func() { sn.cancel(fmt.Errorf("no answer in %v", maxQuiet)) })
 	defer quiet.Stop()
 	path, header := s.src.Path(s.src.Namespace, ""), http.Header{"Accept": {s.watchType()}}
-	resp, err := s.conn.Send(sn.arrivals.Trace(sn.ctx), http.MethodGet, path, s.watchQuery(), header,
-		nil) //nolint:bodyclose // closed by run
+	traced := sn.arrivals.Trace(sn.ctx)
+	resp, err := s.conn.Send(traced, http.MethodGet, path, s.watchQuery(), header, nil) //nolint:bodyclose // run closes it
 	if err == nil {
 		err = s.accepted(resp)
 	}
