@@ -34,7 +34,7 @@ type Pod struct {
 	Template        *corev1.Pod     // as first created
 	waits           map[string]bool // containers that wait at the barrier
 
-	creating sync.Mutex // held while the pod is created, or its creation forbidden
+	createMu sync.Mutex // held while the pod is created, or its creation forbidden
 	mu       sync.Mutex
 	Latest   *Incarnation
 	// released: the barrier was opened, at barrier. Later incarnations do not wait.
@@ -100,8 +100,8 @@ func (m *Pod) createSecret(ctx context.Context, secret *corev1.Secret) error {
 // create creates the pod of an incarnation in place of prev, if any, unless the pod is to end. pr is notified when
 // its agents are ready.
 func (m *Pod) create(ctx context.Context, pod *corev1.Pod, inc, prev *Incarnation, pr *Provision) error {
-	m.creating.Lock()
-	defer m.creating.Unlock()
+	m.createMu.Lock()
+	defer m.createMu.Unlock()
 	m.mu.Lock()
 	over := m.removed || m.stopping
 	m.mu.Unlock()
@@ -123,8 +123,8 @@ func (m *Pod) create(ctx context.Context, pod *corev1.Pod, inc, prev *Incarnatio
 
 // forbidCreation prevents that the pod is created again.
 func (m *Pod) forbidCreation() {
-	m.creating.Lock()
-	defer m.creating.Unlock()
+	m.createMu.Lock()
+	defer m.createMu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.removed, m.stopping = true, true

@@ -26,7 +26,7 @@ const lateMilestoneWait = 2 * time.Second
 // Provision follows the claims and pods of one op until they are usable.
 type Provision struct {
 	tracker.Observation
-	engine  *State
+	state   *State
 	claims  map[string]*ClaimState // by name in the cluster
 	volumes map[string]*ClaimState // by PersistentVolume
 	pods    map[string]*podState
@@ -89,7 +89,7 @@ type firstIO struct {
 // NewProvision begins to follow an op without objects.
 func (e *State) NewProvision() *Provision {
 	pr := &Provision{
-		engine: e, claims: map[string]*ClaimState{}, volumes: map[string]*ClaimState{}, pods: map[string]*podState{},
+		state: e, claims: map[string]*ClaimState{}, volumes: map[string]*ClaimState{}, pods: map[string]*podState{},
 	}
 	pr.Observation = e.Observe(tracker.ProvisionCalls, pr.pending)
 	return pr
@@ -112,7 +112,7 @@ func (pr *Provision) pending() (list []tracker.Pending) {
 
 // AddClaim follows a claim of the op.
 func (pr *Provision) AddClaim(object string, mounted bool) *ClaimState {
-	return pr.AddClaimNamed(object, pr.engine.Name(object), mounted)
+	return pr.AddClaimNamed(object, pr.state.Name(object), mounted)
 }
 
 // AddClaimNamed is AddClaim with the claim's name in the cluster.
@@ -127,7 +127,7 @@ func (pr *Provision) AddClaimNamed(object, name string, mounted bool) *ClaimStat
 
 // AddPod follows a pod of the op; sessions is its number of wrapped containers.
 func (pr *Provision) AddPod(object string, sessions int, initializes bool) *podState {
-	name := pr.engine.Name(object)
+	name := pr.state.Name(object)
 	p := &podState{object: object, pendingAgents: sessions, unwrapped: sessions == 0, hasInit: initializes}
 	pr.pods[name] = p
 	pr.Feed.Add(tracker.Pod.Key(name))
@@ -174,7 +174,7 @@ func (pr *Provision) recordFailures(tr *op.Trace) {
 		objects = append(objects, c.object)
 		if c.Handle == "" && c.requestName != "" {
 			message, times := pr.Warnings.FailedAttempts(name)
-			pr.engine.Attempts.CreationFailed(c.requestName, tracker.Creation{RPC: "CreateVolume", Driver: c.driver,
+			pr.state.Attempts.CreationFailed(c.requestName, tracker.Creation{RPC: "CreateVolume", Driver: c.driver,
 				Object: c.object, Times: times, Message: message})
 		}
 	}
@@ -182,7 +182,7 @@ func (pr *Provision) recordFailures(tr *op.Trace) {
 		objects = append(objects, p.object)
 	}
 	slices.Sort(objects)
-	pr.engine.Attempts.Count(tr, strings.Join(objects, ", "), pr.Warnings, pr.Calls)
+	pr.state.Attempts.Count(tr, strings.Join(objects, ", "), pr.Warnings, pr.Calls)
 }
 
 // waitLateMilestones waits a little for the remaining milestones. Failures in that time are not the op's.
@@ -228,7 +228,7 @@ func (pr *Provision) allMilestonesSeen() bool {
 		if optionalMilestones[name] || name == op.Attached && !pr.needsAttachments() {
 			continue
 		}
-		if (name == op.Staged || name == op.Published) && !pr.engine.Tracker.SeesNodeCalls() {
+		if (name == op.Staged || name == op.Published) && !pr.state.Tracker.SeesNodeCalls() {
 			continue // there may be proxies for controllers only
 		}
 		if name == op.Staged && len(pr.Milestones[op.Published]) >= len(of) {
@@ -247,7 +247,7 @@ var optionalMilestones = map[string]bool{status.PodReady: true, op.FirstWrite: t
 // needsAttachments says whether all mounted claims get VolumeAttachments.
 func (pr *Provision) needsAttachments() bool {
 	for _, c := range pr.claims {
-		if c.mounted && !pr.engine.AttachRequired(c.driver) {
+		if c.mounted && !pr.state.AttachRequired(c.driver) {
 			return false
 		}
 	}
@@ -322,10 +322,10 @@ func (pr *Provision) addExistingVolume(v *Volume, pv *corev1.PersistentVolume, s
 	c := &ClaimState{object: v.Object.Name, mounted: true, Bound: true, existing: true, keepsAttachment: stays,
 		volume: pv.Name, Bytes: v.Object.Bytes}
 	pr.claims[v.Name], pr.volumes[pv.Name] = c, c
-	for uid := range pr.engine.Tracker.PastAttachments(pv.Name) {
+	for uid := range pr.state.Tracker.PastAttachments(pv.Name) {
 		pr.preexisting[uid] = false
 	}
-	for _, va := range pr.engine.Tracker.Attachments(pv.Name) {
+	for _, va := range pr.state.Tracker.Attachments(pv.Name) {
 		pr.preexisting[va.UID] = true
 	}
 	pr.Feed.Add(tracker.AttachmentOfVolume.Key(pv.Name))

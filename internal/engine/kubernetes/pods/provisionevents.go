@@ -95,7 +95,7 @@ func (pr *Provision) handleEvent(ev watch.Event) error {
 		c.requestName = tracker.VolumeRequestName(string(o.UID))
 		pr.Calls.Follow(pr.Feed, c.requestName, c.object)
 		if c.driver == "" && o.Spec.StorageClassName != nil {
-			c.driver = pr.engine.Classes[*o.Spec.StorageClassName].Provisioner
+			c.driver = pr.state.Classes[*o.Spec.StorageClassName].Provisioner
 		}
 		switch {
 		case gone:

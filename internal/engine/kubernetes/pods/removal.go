@@ -31,7 +31,7 @@ const (
 // Removal follows pods and claims until they are gone.
 type Removal struct {
 	tracker.Observation
-	engine       *State
+	state        *State
 	pods         map[string]PendingDeletion // remaining ones, by name in the cluster
 	claims       map[string]PendingDeletion
 	volumes      map[string]PendingDeletion // PersistentVolumes
@@ -60,7 +60,7 @@ type unboundClaim struct {
 
 // NewRemoval begins to follow a removal without objects.
 func (e *State) NewRemoval() *Removal {
-	r := &Removal{engine: e, pods: map[string]PendingDeletion{}, claims: map[string]PendingDeletion{},
+	r := &Removal{state: e, pods: map[string]PendingDeletion{}, claims: map[string]PendingDeletion{},
 		volumes:     map[string]PendingDeletion{},
 		attachments: map[string]PendingDeletion{}, Manifests: map[string]PendingDeletion{}, retained: map[string]bool{},
 		unbound:   map[string]unboundClaim{},
@@ -180,7 +180,7 @@ func (r *Removal) AddPod(m *Pod, milestone string) {
 
 // AddClaim follows a claim with its volume and attachments.
 func (r *Removal) AddClaim(v *Volume) {
-	claim, ok := r.engine.Tracker.Latest(tracker.Claim.Key(v.Name)).(*corev1.PersistentVolumeClaim)
+	claim, ok := r.state.Tracker.Latest(tracker.Claim.Key(v.Name)).(*corev1.PersistentVolumeClaim)
 	if !ok {
 		claim = &corev1.PersistentVolumeClaim{} // created but not seen yet
 	}
@@ -189,7 +189,7 @@ func (r *Removal) AddClaim(v *Volume) {
 	r.Feed.Add(tracker.Claim.Key(v.Name))
 	r.Feed.Add(tracker.EventsOf.Key(v.Name))
 	r.unbound[v.Name] = unboundClaim{v, claim.UID}
-	if pv, ok := r.engine.Tracker.Latest(tracker.VolumeOfClaim.Key(v.Name)).(*corev1.PersistentVolume); ok {
+	if pv, ok := r.state.Tracker.Latest(tracker.VolumeOfClaim.Key(v.Name)).(*corev1.PersistentVolume); ok {
 		r.addVolume(v, pv)
 	}
 	r.Feed.Add(tracker.VolumeOfClaim.Key(v.Name))
@@ -207,7 +207,7 @@ func (r *Removal) addVolume(v *Volume, pv *corev1.PersistentVolume) {
 		r.ObjectsOf[VolumeGone] = append(r.ObjectsOf[VolumeGone], v.Object.Name)
 	} else {
 		r.retained[v.Object.Name] = true
-		claim, _ := r.engine.Tracker.Latest(tracker.Claim.Key(v.Name)).(*corev1.PersistentVolumeClaim)
+		claim, _ := r.state.Tracker.Latest(tracker.Claim.Key(v.Name)).(*corev1.PersistentVolumeClaim)
 		if claim != nil && pv.Annotations[core.ProvisionedBy] != "" && pv.Spec.ClaimRef.UID == claim.UID &&
 			core.CreatedFor(claim.CreationTimestamp, pv) {
 			r.kept = append(r.kept, pv)
@@ -218,7 +218,7 @@ func (r *Removal) addVolume(v *Volume, pv *corev1.PersistentVolume) {
 
 // AddAttachments follows the attachments of a volume.
 func (r *Removal) AddAttachments(v *Volume, pv string) {
-	list := r.engine.Tracker.Attachments(pv)
+	list := r.state.Tracker.Attachments(pv)
 	for _, va := range list {
 		r.attachments[va.Name] = PendingDeletion{v.Object.Name, va.UID}
 	}
@@ -255,10 +255,10 @@ func (r *Removal) Wait(ctx context.Context) error {
 		r.Waits.Saw(v)
 	}
 	for _, pv := range r.kept {
-		r.engine.MarkRetained(api.PersistentVolumes, pv)
+		r.state.MarkRetained(api.PersistentVolumes, pv)
 	}
 	for _, u := range r.unbound {
-		r.engine.Attempts.DeletedUnbound(u.volume.Object.Name)
+		r.state.Attempts.DeletedUnbound(u.volume.Object.Name)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ import (
 
 // Replacement deletes pods of the run and creates them again: the common part of reattach, rollout, drain and kill.
 type Replacement struct {
-	engine    *State
+	state     *State
 	Pods      []*Pod
 	old       map[*Pod]*Incarnation // to be deleted
 	accepted  map[*Pod]bool         // deletion accepted
@@ -36,7 +36,7 @@ type Replacement struct {
 // NewReplacement begins to follow pods that are to be replaced. With detach, their volumes have to be detached in
 // between.
 func (e *State) NewReplacement(pods []*Pod, detach bool) (*Replacement, error) {
-	rp := &Replacement{engine: e, Pods: pods, old: map[*Pod]*Incarnation{}, accepted: map[*Pod]bool{},
+	rp := &Replacement{state: e, Pods: pods, old: map[*Pod]*Incarnation{}, accepted: map[*Pod]bool{},
 		removal: e.NewRemoval(), provision: e.NewProvision()}
 	rp.provision.preexisting = map[types.UID]bool{}
 	for _, m := range pods {
@@ -56,9 +56,9 @@ func (e *State) NewReplacement(pods []*Pod, detach bool) (*Replacement, error) {
 
 // addVolume follows a volume of the pods. An ephemeral volume is created again with its pod.
 func (rp *Replacement) addVolume(x *Volume, detach bool) {
-	pv, ok := rp.engine.Tracker.Latest(tracker.VolumeOfClaim.Key(x.Name)).(*corev1.PersistentVolume)
-	if rp.engine.EphemeralOwner(x) != nil {
-		for uid := range rp.engine.Tracker.UIDs(tracker.Claim.Key(x.Name)) {
+	pv, ok := rp.state.Tracker.Latest(tracker.VolumeOfClaim.Key(x.Name)).(*corev1.PersistentVolume)
+	if rp.state.EphemeralOwner(x) != nil {
+		for uid := range rp.state.Tracker.UIDs(tracker.Claim.Key(x.Name)) {
 			rp.provision.preexisting[uid] = true
 		}
 		rp.removal.AddClaim(x)
@@ -97,7 +97,7 @@ func (rp *Replacement) RemoveOld(ctx context.Context, ask func(*Pod, *Incarnatio
 // accepted.
 func (rp *Replacement) ByDeletion(ctx context.Context, milestone string, grace *int64) func(*Pod, *Incarnation) error {
 	return func(m *Pod, inc *Incarnation) error {
-		call, err := rp.engine.Client.Delete(ctx, api.Pods, rp.engine.Namespace, m.Name(),
+		call, err := rp.state.Client.Delete(ctx, api.Pods, rp.state.Namespace, m.Name(),
 			metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &inc.UID}})
 		rp.mark(milestone, m, op.Milestone{At: call.Answered, Source: "runner"})
 		return err
@@ -141,9 +141,9 @@ func (rp *Replacement) waitUsable(ctx context.Context, tr *op.Trace) error {
 		}
 	}
 	for _, c := range rp.provision.claims {
-		if x := rp.engine.Volume(c.object); x != nil && !c.existing { // created again with its pod
+		if x := rp.state.Volume(c.object); x != nil && !c.existing { // created again with its pod
 			x.Object.Handle, x.Object.Bytes = c.Handle, c.Bytes
-			rp.engine.StoreVolume(x)
+			rp.state.StoreVolume(x)
 		}
 	}
 	return nil
@@ -177,7 +177,7 @@ func (rp *Replacement) Close(why error) {
 func (rp *Replacement) endTime() op.Time {
 	at := rp.provision.Milestones.Last(op.FirstWrite, op.FirstRead)
 	for _, m := range rp.Pods {
-		if len(rp.engine.VolumesOf([]*Pod{m})) == 0 || !at.Known() {
+		if len(rp.state.VolumesOf([]*Pod{m})) == 0 || !at.Known() {
 			at = max(at, rp.provision.Milestones[op.Ready][m.Object].At)
 		}
 	}
@@ -306,7 +306,7 @@ func (rp *Replacement) Signal(ctx context.Context, m *Pod, sig syscall.Signal) e
 			return engine.Errorf(agent.CodeLost, "%s", err.Error()).Wrap(err)
 		}
 	}
-	rp.mark(op.Signalled, m, op.Milestone{At: rp.engine.Session.Clock.Now(), Source: "runner"})
+	rp.mark(op.Signalled, m, op.Milestone{At: rp.state.Session.Clock.Now(), Source: "runner"})
 	gone := op.Milestone{At: op.Never}
 	for _, s := range inc.Sessions {
 		select {
@@ -326,7 +326,7 @@ func (rp *Replacement) Signal(ctx context.Context, m *Pod, sig syscall.Signal) e
 // ByEviction evicts a pod, with retries while a PodDisruptionBudget forbids it.
 func (rp *Replacement) ByEviction(ctx context.Context, tr *op.Trace) func(*Pod, *Incarnation) error {
 	return func(m *Pod, inc *Incarnation) error {
-		at, err := rp.engine.Evict(ctx, m.Name(), inc.UID, tr)
+		at, err := rp.state.Evict(ctx, m.Name(), inc.UID, tr)
 		rp.mark(op.Evicted, m, op.Milestone{At: at, Source: "runner"})
 		return err
 	}
