@@ -78,8 +78,8 @@ func manifestOf(t *testing.T, text string) *engine.Manifest {
 	return m
 }
 
-// A Deployment is made, scaled up and down, rolled out and back, its pods are
-// killed, and it goes with all that it made.
+// A Deployment is made, scaled up and down, rolled out and back, its pods are killed, and it goes with all that it
+// made.
 func TestDeployment(t *testing.T) {
 	b := newBed(t)
 	o, web := b.must(engine.Request{Name: "web-0", Action: "web", Manifest: manifestOf(t, deployment)})
@@ -115,10 +115,12 @@ func TestDeployment(t *testing.T) {
 	b.has(o, op.Acked, op.Ready)
 	b.fails(engine.Request{Rollout: &engine.Rollout{Target: web, Undo: true}}, "FailedPrecondition")
 	d := new(api.Any)
-	if _, err := b.client.Get(t.Context(), b.engine.manifests.Get("web-0").Kind, b.engine.Namespace, b.engine.Name("web-0"), d); err != nil {
+	if _, err := b.client.Get(t.Context(), b.engine.manifests.Get("web-0").Kind, b.engine.Namespace,
+		b.engine.Name("web-0"), d); err != nil {
 		t.Fatal(err)
 	}
-	if a, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata", "annotations"); a[manifests.RestartedAt] != "" {
+	if a, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata",
+		"annotations"); a[manifests.RestartedAt] != "" {
 		t.Errorf("the template still says %v", a)
 	}
 	o, _ = b.must(engine.Request{Kill: &engine.Kill{Target: web, Grace: 0}})
@@ -136,21 +138,22 @@ func TestDeployment(t *testing.T) {
 func TestStatefulSet(t *testing.T) {
 	b := newBed(t)
 	_, db := b.must(engine.Request{Name: "db-0", Action: "db", Manifest: manifestOf(t, statefulSet)})
-	list, _, err := b.client.List(t.Context(), api.PersistentVolumeClaims, b.engine.Namespace, metav1.ListOptions{LabelSelector: b.engine.Selector()})
+	list, _, err := b.client.List(t.Context(), api.PersistentVolumeClaims, b.engine.Namespace,
+		metav1.ListOptions{LabelSelector: b.engine.Selector()})
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d claims carry the run's label, want 2: %v", len(list), err)
 	}
 	o, _ := b.must(engine.Request{Delete: &engine.Delete{Target: db}})
 	b.has(o, op.Acked, pods.ClaimGone, pods.VolumeGone, op.Gone)
-	if list, _, err = b.client.List(t.Context(), api.PersistentVolumeClaims, b.engine.Namespace, metav1.ListOptions{}); err != nil || len(list) > 0 {
+	if list, _, err = b.client.List(t.Context(), api.PersistentVolumeClaims, b.engine.Namespace,
+		metav1.ListOptions{}); err != nil || len(list) > 0 {
 		t.Errorf("%d claims are left: %v", len(list), err)
 	}
 	// One more is left to the clean-up.
 	b.must(engine.Request{Name: "db-1", Action: "db", Manifest: manifestOf(t, statefulSet)})
 }
 
-// Any kind will do, a custom one and one without a namespace too; what the
-// server does not know is named.
+// Any kind will do, a custom one and one without a namespace too; what the server does not know is named.
 func TestAnyKind(t *testing.T) {
 	b := newBed(t)
 	for _, text := range []string{
@@ -166,12 +169,13 @@ func TestAnyKind(t *testing.T) {
 		o, _ = b.must(engine.Request{Delete: &engine.Delete{Target: made}})
 		b.has(o, op.Gone)
 	}
-	b.fails(engine.Request{Name: "none-0", Manifest: manifestOf(t, "{apiVersion: example.com/v1, kind: Nothing}")}, "NotFound")
-	b.must(engine.Request{Name: "left-0", Action: "any", Manifest: manifestOf(t, "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, value: 8}")})
+	b.fails(engine.Request{Name: "none-0", Manifest: manifestOf(t, "{apiVersion: example.com/v1, kind: Nothing}")},
+		"NotFound")
+	b.must(engine.Request{Name: "left-0", Action: "any",
+		Manifest: manifestOf(t, "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, value: 8}")})
 }
 
-// An object that the run did not make is scaled, and deleted where the request
-// names it.
+// An object that the run did not make is scaled, and deleted where the request names it.
 func TestForeignObject(t *testing.T) {
 	b := newBed(t)
 	m := manifestOf(t, deployment)
@@ -183,7 +187,8 @@ func TestForeignObject(t *testing.T) {
 	if _, err := b.client.Create(t.Context(), kind, b.engine.Namespace, o, nil); err != nil {
 		t.Fatal(err)
 	}
-	theirs := engine.Object{Kind: engine.ManifestObject, Name: "Deployment web", Ref: &engine.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}
+	theirs := engine.Object{Kind: engine.ManifestObject, Name: "Deployment web",
+		Ref: &engine.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}
 	done, _ := b.must(engine.Request{Scale: &engine.Scale{Target: theirs, Replicas: 3}})
 	b.has(done, op.Acked, op.Ready)
 	if n := len(b.pods("app=web")); n != 3 {
@@ -194,27 +199,32 @@ func TestForeignObject(t *testing.T) {
 	b.fails(engine.Request{Delete: &engine.Delete{Target: theirs}}, "NotFound")
 }
 
-// A script scales with the rights of its own ServiceAccount; what it says when
-// it fails is the op's message.
+// A script scales with the rights of its own ServiceAccount; what it says when it fails is the op's message.
 func TestScaleByScript(t *testing.T) {
 	b := newBed(t)
 	ctx, ns := t.Context(), b.engine.Namespace
-	accounts := api.Kind{Version: "v1", Resource: "serviceaccounts", Name: "ServiceAccount", Namespaced: true, New: func() api.Object { return new(corev1.ServiceAccount) }}
+	accounts := api.Kind{Version: "v1", Resource: "serviceaccounts", Name: "ServiceAccount", Namespaced: true,
+		New: func() api.Object { return new(corev1.ServiceAccount) }}
 	rbac := func(resource, name string, f func() api.Object) api.Kind {
-		return api.Kind{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource, Name: name, Namespaced: true, New: f}
+		return api.Kind{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource, Name: name,
+			Namespaced: true, New: f}
 	}
 	meta := metav1.ObjectMeta{Name: "scaler"}
 	_, err1 := b.client.Create(ctx, accounts, ns, &corev1.ServiceAccount{ObjectMeta: meta}, nil)
-	_, err2 := b.client.Create(ctx, rbac("roles", "Role", func() api.Object { return new(rbacv1.Role) }), ns, &rbacv1.Role{ObjectMeta: meta,
-		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"get", "patch"}}}}, nil)
-	_, err3 := b.client.Create(ctx, rbac("rolebindings", "RoleBinding", func() api.Object { return new(rbacv1.RoleBinding) }), ns, &rbacv1.RoleBinding{ObjectMeta: meta,
-		RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "scaler"}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "scaler", Namespace: ns}}}, nil)
+	_, err2 := b.client.Create(ctx, rbac("roles", "Role", func() api.Object { return new(rbacv1.Role) }), ns,
+		&rbacv1.Role{ObjectMeta: meta,
+			Rules: []rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"},
+				Verbs: []string{"get", "patch"}}}}, nil)
+	_, err3 := b.client.Create(ctx, rbac("rolebindings", "RoleBinding",
+		func() api.Object { return new(rbacv1.RoleBinding) }), ns, &rbacv1.RoleBinding{ObjectMeta: meta,
+		RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role",
+			Name: "scaler"}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "scaler", Namespace: ns}}}, nil)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
 	_, web := b.must(engine.Request{Name: "web-0", Action: "web", Manifest: manifestOf(t, deployment)})
-	// The tools' image has no client of the API: the token is there, and the script
-	// is called as it should be; who changes the number here is the test.
+	// The tools' image has no client of the API: the token is there, and the script is called as it should be; who
+	// changes the number here is the test.
 	script := &engine.Script{Image: tools, ServiceAccount: "scaler", Text: fmt.Sprintf(`#!/bin/sh
 set -e
 test "$1" = %s; test "$2" = 3; test "$NAMESPACE" = %s; test "$KIND" = Deployment
@@ -223,7 +233,8 @@ while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/servi
 `, b.engine.Name("web-0"), ns)}
 	go func() {
 		time.Sleep(2 * time.Second)
-		_, err := b.client.Patch(ctx, b.engine.manifests.Get("web-0").Kind, ns, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
+		_, err := b.client.Patch(ctx, b.engine.manifests.Get("web-0").Kind, ns, b.engine.Name("web-0"),
+			types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
 		if err != nil {
 			t.Error(err)
 		}
@@ -239,8 +250,8 @@ while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/servi
 	t.Log(err)
 }
 
-// A volume that no pod mounts grows up to the node's part, once; Kubernetes does
-// not begin another resize until that is done, which must not pass for done.
+// A volume that no pod mounts grows up to the node's part, once; Kubernetes does not begin another resize until
+// that is done, which must not pass for done.
 func TestResizeUnmounted(t *testing.T) {
 	b := newBed(t)
 	_, v := b.must(engine.Request{Name: "v-0", Action: "v", Volume: &engine.Volume{Claim: b.claim("null")}})
@@ -249,17 +260,19 @@ func TestResizeUnmounted(t *testing.T) {
 	b.fails(engine.Request{Name: "a-1", Resize: &engine.Resize{Target: v, Bytes: 2 * v.Bytes}}, "FailedPrecondition")
 }
 
-// A drained node is left by the run's pods, those of others stay, a budget is
-// waited for, and the node takes pods again afterwards.
+// A drained node is left by the run's pods, those of others stay, a budget is waited for, and the node takes pods
+// again afterwards.
 func TestDrain(t *testing.T) {
 	b := newBed(t)
 	v := b.volume("v-0", "loopfile-xfs")
 	node := b.node(provision.HolderPod("v-0"))
 	stranger := b.stranger(node)
 	_, web := b.must(engine.Request{Name: "web-0", Action: "web", Manifest: manifestOf(t, deployment)})
-	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{
-		MinAvailable: new(intstr.FromInt32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
-	budgets := api.Kind{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets", Name: "PodDisruptionBudget", Namespaced: true, New: func() api.Object { return new(policyv1.PodDisruptionBudget) }}
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: new(intstr.FromInt32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+	budgets := api.Kind{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets", Name: "PodDisruptionBudget",
+		Namespaced: true, New: func() api.Object { return new(policyv1.PodDisruptionBudget) }}
 	if _, err := b.client.Create(t.Context(), budgets, b.engine.Namespace, budget, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -271,13 +284,16 @@ func TestDrain(t *testing.T) {
 	}
 	go func() { // with a third pod, one at a time may go
 		time.Sleep(3 * time.Second)
-		_, err := b.client.Patch(context.WithoutCancel(t.Context()), b.engine.manifests.Get("web-0").Kind, b.engine.Namespace, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
+		_, err := b.client.Patch(context.WithoutCancel(t.Context()), b.engine.manifests.Get("web-0").Kind,
+			b.engine.Namespace, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil,
+			"scale")
 		if err != nil {
 			t.Error(err)
 		}
 	}()
 	o, _ := b.must(engine.Request{Drain: &engine.Drain{Node: node}})
-	b.has(o, op.Cordoned, op.Evicted+"/v-0-holder", op.Gone+"/v-0-holder", op.Detached, op.Attached, op.Replaced+"/v-0-holder", op.FirstWrite)
+	b.has(o, op.Cordoned, op.Evicted+"/v-0-holder", op.Gone+"/v-0-holder", op.Detached, op.Attached,
+		op.Replaced+"/v-0-holder", op.FirstWrite)
 	b.has(o, op.Evicted, op.Gone, op.Replaced)
 	if on > 0 && o.Attempts < 2 {
 		t.Errorf("%d attempts, though a budget was in the way of %d pods", o.Attempts, on)
@@ -298,8 +314,7 @@ func TestDrain(t *testing.T) {
 	b.must(engine.Request{Delete: &engine.Delete{Target: web}})
 }
 
-// A drain that has no time left, and one whose runner is killed, leave no node
-// cordoned.
+// A drain that has no time left, and one whose runner is killed, leave no node cordoned.
 func TestDrainInterrupted(t *testing.T) {
 	b := newBed(t)
 	b.volume("v-0", "null")
@@ -327,8 +342,10 @@ func TestDrainInterrupted(t *testing.T) {
 // stranger is a pod that is not the run's.
 func (b *bed) stranger(node string) types.UID {
 	b.t.Helper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stranger", Labels: map[string]string{"who": "stranger"}}, Spec: corev1.PodSpec{
-		NodeName: node, TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{{Name: "c", Image: tools, Command: []string{"/bin/sleep", "600"}}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stranger", Labels: map[string]string{"who": "stranger"}},
+		Spec: corev1.PodSpec{
+			NodeName: node, TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{{Name: "c",
+				Image: tools, Command: []string{"/bin/sleep", "600"}}}}}
 	call, err := b.client.Create(b.t.Context(), api.Pods, b.engine.Namespace, p, nil)
 	if err != nil {
 		b.t.Fatal(err)
@@ -336,8 +353,7 @@ func (b *bed) stranger(node string) types.UID {
 	return call.UID
 }
 
-// TestReattachAcrossNodes takes a volume of each driver to the other node, and
-// tells how long that took.
+// TestReattachAcrossNodes takes a volume of each driver to the other node, and tells how long that took.
 func TestReattachAcrossNodes(t *testing.T) {
 	for _, class := range []string{"null", "hostdir", "loopfile", "loopfile-xfs", "btrfs"} {
 		t.Run(class, func(t *testing.T) {
@@ -351,7 +367,8 @@ func TestReattachAcrossNodes(t *testing.T) {
 				if class != "hostdir" && class != "btrfs" {
 					b.has(o, op.Gone, op.Detached, op.Attached, op.FirstWrite)
 				}
-				if now := b.node(provision.HolderPod("v-0")); o.Node != now || where == engine.NodeOther && now == was || where == engine.NodeSame && now != was {
+				if now := b.node(provision.HolderPod("v-0")); o.Node != now || where == engine.NodeOther &&
+					now == was || where == engine.NodeSame && now != was {
 					t.Errorf("%s: from %s to %s, the op says %q", where, was, now, o.Node)
 				}
 				since := func(name string) time.Duration {
@@ -360,7 +377,8 @@ func TestReattachAcrossNodes(t *testing.T) {
 					}
 					return -1
 				}
-				t.Logf("%s %d %s: gone %v, detached %v, attached %v, running %v, first write %v; ended %v", class, i, where,
+				t.Logf("%s %d %s: gone %v, detached %v, attached %v, running %v, first write %v; ended %v", class, i,
+					where,
 					since(op.Gone), since(op.Detached), since(op.Attached), since(op.Running), since(op.FirstWrite), time.Duration(o.Ended-o.Started).Round(time.Millisecond))
 			}
 			b.must(engine.Request{Delete: &engine.Delete{Target: v}})
@@ -377,19 +395,22 @@ func TestForceKill(t *testing.T) {
 		RestartPolicy: corev1.RestartPolicyNever,
 		Containers: []corev1.Container{{Name: "main", Image: tools, Command: []string{"/bin/sh", "-c", "sleep 600"},
 			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
-		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "w-0-data"}}}}}}
-	_, w := b.must(engine.Request{Name: "w-0", Action: "w", Workload: &engine.Workload{Claims: []corev1.PersistentVolumeClaim{claim}, Pods: []engine.Pod{{Pod: pod}}}})
+		Volumes: []corev1.Volume{{Name: "data",
+			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "w-0-data"}}}}}}
+	_, w := b.must(engine.Request{Name: "w-0", Action: "w",
+		Workload: &engine.Workload{Claims: []corev1.PersistentVolumeClaim{claim}, Pods: []engine.Pod{{Pod: pod}}}})
 	for _, k := range []engine.Kill{{Target: w}, {Target: w, Signal: "SIGKILL"}, {Target: w, Grace: 5 * time.Second}} {
 		o, _ := b.must(engine.Request{Kill: &k})
 		b.has(o, op.Signalled, op.Gone, op.Replaced, op.FirstWrite)
-		t.Logf("%q, grace %v: gone %v, replaced %v, first write %v", k.Signal, k.Grace, time.Duration(o.Milestone(op.Gone)-o.Started).Round(time.Millisecond),
+		t.Logf("%q, grace %v: gone %v, replaced %v, first write %v", k.Signal, k.Grace,
+			time.Duration(o.Milestone(op.Gone)-o.Started).Round(time.Millisecond),
 			time.Duration(o.Milestone(op.Replaced)-o.Started).Round(time.Millisecond), time.Duration(o.Milestone(op.FirstWrite)-o.Started).Round(time.Millisecond))
 	}
 	b.must(engine.Request{Delete: &engine.Delete{Target: w}})
 }
 
-// A volume that nobody holds, and one whose only other node is cordoned, are not
-// reattached, and nothing is lost by asking.
+// A volume that nobody holds, and one whose only other node is cordoned, are not reattached, and nothing is lost by
+// asking.
 func TestReattachRefused(t *testing.T) {
 	b := newBed(t)
 	v := b.volume("v-0", "null")

@@ -47,7 +47,8 @@ func newBed(t *testing.T) *bed {
 	ns := namespace(t, client, "actions-")
 	b := &bed{t: t, client: client, config: config, clock: op.NewClock(), ledger: &memoryLedger{}}
 	b.engine = New(Options{Config: config, Namespace: ns, Image: productImage()})
-	s := engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: b.clock, Ledger: b.ledger, Sink: quietSink{t}, Dir: t.TempDir(),
+	s := engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: b.clock, Ledger: b.ledger,
+		Sink: quietSink{t}, Dir: t.TempDir(),
 		Needs: engine.Needs{Kinds: map[op.Kind]bool{op.Create: true, op.Delete: true}}}
 	if err := b.engine.Open(t.Context(), s); err != nil {
 		t.Fatal(err)
@@ -171,7 +172,8 @@ func (b *bed) node(object string) string {
 // pods counts those of the namespace that a selector finds.
 func (b *bed) pods(selector string) []*corev1.Pod {
 	b.t.Helper()
-	list, _, err := b.client.List(b.t.Context(), api.Pods, b.engine.Namespace, metav1.ListOptions{LabelSelector: selector})
+	list, _, err := b.client.List(b.t.Context(), api.Pods, b.engine.Namespace,
+		metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -47,15 +47,16 @@ func namespace(t *testing.T, c *api.Client, prefix string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := c.Delete(context.WithoutCancel(t.Context()), api.Namespaces, "", ns.Name, metav1.DeleteOptions{}); err != nil {
+		if _, err := c.Delete(context.WithoutCancel(t.Context()), api.Namespaces, "", ns.Name,
+			metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
 	return ns.Name
 }
 
-// TestConformance runs the suite that every engine passes, on each driver of
-// the test bed, side by side: most of its time it waits for the cluster.
+// TestConformance runs the suite that every engine passes, on each driver of the test bed, side by side: most of
+// its time it waits for the cluster.
 func TestConformance(t *testing.T) {
 	config := testBed(t)
 	t.Cleanup(func() { // once all have ended: classes of attributes are the cluster's
@@ -75,10 +76,13 @@ func TestConformance(t *testing.T) {
 		shared   corev1.PersistentVolumeAccessMode // by which pods of one instance share a volume
 		forgets  bool
 	}{
-		{class: "null", forgets: true, skip: map[string]string{"workload": nothing, "shared": nothing, "modify": "null has other parameters"}},
-		{class: "hostdir", detached: true, skip: map[string]string{"group": "hostdir has no group snapshots", "modify": "hostdir cannot modify", "resize": "hostdir cannot grow"}},
+		{class: "null", forgets: true,
+			skip: map[string]string{"workload": nothing, "shared": nothing, "modify": "null has other parameters"}},
+		{class: "hostdir", detached: true, skip: map[string]string{"group": "hostdir has no group snapshots",
+			"modify": "hostdir cannot modify", "resize": "hostdir cannot grow"}},
 		{class: "loopfile-xfs", shared: corev1.ReadWriteOnce}, // they are placed on one node
-		{class: "btrfs", detached: true, skip: map[string]string{"group": "btrfs has no group snapshots", "modify": "btrfs cannot modify"}},
+		{class: "btrfs", detached: true,
+			skip: map[string]string{"group": "btrfs has no group snapshots", "modify": "btrfs cannot modify"}},
 	} {
 		t.Run(tt.class, func(t *testing.T) {
 			t.Parallel()
@@ -96,15 +100,20 @@ func TestConformance(t *testing.T) {
 					own.Namespace, own.Server = ns, config.Host
 					return New(Options{Config: config, Namespace: ns, Image: productImage(), Identity: own})
 				},
-				StorageClass:    storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: tt.class}},
-				SnapshotClass:   engine.SnapshotClass{Name: snapshotClass(tt.class)},
-				Unobserved:      map[string]bool{op.Published: true, op.Unpublished: true, op.Staged: true, op.Attached: tt.detached, op.Detached: tt.detached},
+				StorageClass:  storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: tt.class}},
+				SnapshotClass: engine.SnapshotClass{Name: snapshotClass(tt.class)},
+				Unobserved: map[string]bool{op.Published: true, op.Unpublished: true, op.Staged: true,
+					op.Attached: tt.detached, op.Detached: tt.detached},
 				DetachLosesData: tt.forgets,
 				Modification:    map[string]string{"freezeHold": "1ms"},
 				NeedsAll:        true, Shared: tt.shared,
 				Timeout: 2 * time.Minute, Size: "320Mi", Skip: tt.skip,
 				Leaks: func(t *testing.T) []string {
-					return slices.DeleteFunc(leaks(t, client, ns), func(left string) bool { return strings.HasPrefix(left, core.VolumeAttributesClasses.Resource) })
+					return slices.DeleteFunc(leaks(t, client, ns),
+						func(left string) bool {
+							return strings.HasPrefix(left,
+								core.VolumeAttributesClasses.Resource)
+						})
 				},
 			}
 			enginetest.Run(t, target)
@@ -125,12 +134,14 @@ func snapshotClass(class string) string { return strings.TrimSuffix(class, "-xfs
 func leaks(t *testing.T, c *api.Client, ns string) []string {
 	t.Helper()
 	var left []string
-	for _, k := range []api.Kind{api.Pods, api.PersistentVolumeClaims, api.ConfigMaps, api.Secrets, core.Services, api.VolumeSnapshots, core.VolumeAttributesClasses} {
+	for _, k := range []api.Kind{api.Pods, api.PersistentVolumeClaims, api.ConfigMaps, api.Secrets, core.Services,
+		api.VolumeSnapshots, core.VolumeAttributesClasses} {
 		where := ns
 		if !k.Namespaced {
 			where = ""
 		}
-		list, _, err := c.List(context.WithoutCancel(t.Context()), k, where, metav1.ListOptions{LabelSelector: names.LabelRun})
+		list, _, err := c.List(context.WithoutCancel(t.Context()), k, where,
+			metav1.ListOptions{LabelSelector: names.LabelRun})
 		if err != nil {
 			t.Fatal(err)
 		}

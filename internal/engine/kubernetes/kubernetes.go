@@ -1,28 +1,20 @@
-// Package kubernetes runs a Benchmark on a cluster: requests create API objects; milestones come
-// from watches and from the agents in the pods. Nothing has to be installed in the cluster.
-// docs/design/kubernetes.md describes the parts.
+// Package kubernetes runs a Benchmark on a cluster: requests create API objects; milestones come from watches and
+// from the agents in the pods. Nothing has to be installed in the cluster. docs/design/kubernetes.md describes the
+// parts.
 package kubernetes
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"slices"
 	"sync"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/cleanup"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/disrupt"
@@ -34,7 +26,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/provision"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -77,8 +68,7 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Capabilities returns what the engine supports. Those of a driver are known only when it is
-// called.
+// Capabilities returns what the engine supports. Those of a driver are known only when it is called.
 func (e *Engine) Capabilities() engine.Capabilities { return Capabilities() }
 
 // Capabilities returns what the engine supports, without a cluster.
@@ -90,7 +80,8 @@ func Capabilities() engine.Capabilities {
 			op.Resize: true, op.Modify: true, op.Delete: true, op.Reattach: true, op.Rollout: true,
 			op.Drain: true, op.Scale: true, op.Kill: true,
 		},
-		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, "genericEphemeral": true, "static": true, "volumeAttributesClass": true,
+		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, "genericEphemeral": true,
+			"static": true, "volumeAttributesClass": true,
 			"manifest": true, "node: other": true, "undo": true, "object": true},
 	}
 }
@@ -128,59 +119,6 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	return err
 }
 
-// readClasses reads the StorageClasses, the CSIDrivers and the served snapshot kinds.
-func (e *Engine) readClasses(ctx context.Context) error {
-	e.Classes, e.Drivers = map[string]storagev1.StorageClass{}, map[string]storagev1.CSIDriver{}
-	list, _, err := e.Client.List(ctx, api.StorageClasses, "", metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("read the cluster's StorageClasses: %w", err)
-	}
-	for _, o := range list {
-		e.Classes[o.GetName()] = *o.(*storagev1.StorageClass)
-	}
-	list, _, err = e.Client.List(ctx, api.CSIDrivers, "", metav1.ListOptions{})
-	if err != nil { // few runs need this right: without it, all drivers are assumed to attach
-		e.Session.Sink.Log("engine", fmt.Sprintf("the cluster's CSIDrivers cannot be read: %v", err))
-	}
-	for _, o := range list {
-		e.Drivers[o.GetName()] = *o.(*storagev1.CSIDriver)
-	}
-	return e.findSnapshotKinds(ctx)
-}
-
-// findSnapshotKinds finds the snapshot kinds that the cluster serves.
-func (e *Engine) findSnapshotKinds(ctx context.Context) error {
-	if !e.needsSnapshots() {
-		return nil // needs no right to them
-	}
-	one := metav1.ListOptions{}
-	_, _, err := e.Client.List(ctx, api.VolumeSnapshots, e.Namespace, one)
-	switch {
-	case err == nil:
-		e.hasSnapshots = true
-	case core.NotServed(err):
-		return engine.Errorf("Unimplemented", "the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller")
-	default:
-		return fmt.Errorf("look for VolumeSnapshots: %w", err)
-	}
-	if !e.Session.Needs.Features["groupSnapshot"] {
-		return nil
-	}
-	for _, version := range []string{"v1", "v1beta2", "v1beta1"} {
-		_, _, err := e.Client.List(ctx, api.VolumeGroupSnapshots(version), e.Namespace, one)
-		if err == nil {
-			e.GroupSnapshotVersion = version
-			return nil
-		}
-	}
-	return engine.Errorf("Unimplemented", "the cluster has no VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)")
-}
-
-// needsSnapshots says whether the plan uses snapshots.
-func (e *Engine) needsSnapshots() bool {
-	return e.Session.Needs.Kinds[op.Snapshot] || e.Session.Needs.Kinds[op.Restore]
-}
-
 func (e *Engine) listen(ctx context.Context) error {
 	advertise := e.Advertise
 	if advertise == "" {
@@ -192,83 +130,6 @@ func (e *Engine) listen(ctx context.Context) error {
 	var err error
 	e.Agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.Session.Clock, e.Session.Sink)
 	return err
-}
-
-// routeTo returns the local address of the route to the API server. Connecting a UDP socket sends
-// nothing.
-func routeTo(ctx context.Context, server string) (string, error) {
-	host := server
-	if u, err := url.Parse(server); err == nil && u.Host != "" {
-		host = u.Hostname()
-	}
-	c, err := (&net.Dialer{}).DialContext(ctx, "udp", net.JoinHostPort(host, "9"))
-	if err != nil {
-		return "", err
-	}
-	defer c.Close()
-	address, _, err := net.SplitHostPort(c.LocalAddr().String())
-	return address, err
-}
-
-// openWatches opens all watches, before the first op.
-func (e *Engine) openWatches(ctx context.Context) error {
-	e.Tracker = tracker.New(e.Namespace)
-	ours := e.Selector()
-	kinds := []watch.Source{
-		{Kind: api.Pods, Namespace: e.Namespace, LabelSelector: ours},
-		{Kind: api.PersistentVolumeClaims, Namespace: e.Namespace, LabelSelector: ours},
-		{Kind: api.PersistentVolumes},
-		{Kind: api.VolumeAttachments},
-		{Kind: api.Events, Namespace: e.Namespace},
-		{Kind: api.ConfigMaps, Namespace: e.Namespace, FieldSelector: "metadata.name=" + e.Name(lagprobe.ObjectName)},
-	}
-	if e.hasSnapshots {
-		kinds = append(kinds, watch.Source{Kind: api.VolumeSnapshots, Namespace: e.Namespace}, watch.Source{Kind: api.VolumeSnapshotContents})
-	}
-	if e.GroupSnapshotVersion != "" {
-		kinds = append(kinds, watch.Source{Kind: api.VolumeGroupSnapshots(e.GroupSnapshotVersion), Namespace: e.Namespace})
-	}
-	var err error
-	e.watches, err = watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: kinds, Handler: e.handleEvent, Gap: e.logGap})
-	if err != nil {
-		return err
-	}
-	e.manifests.Watches = e.watches
-	e.Client.Sending, e.Client.Seen = e.manifests.Sending, e.manifests.Wrote
-	return nil
-}
-
-// handleEvent passes an event of a watch on.
-func (e *Engine) handleEvent(ev watch.Event) {
-	e.leases.ObserveVolume(ev)
-	e.Attempts.See(ev)
-	e.Tracker.See(ev)
-}
-
-// logGap logs when a watch was lost and when it was back.
-func (e *Engine) logGap(g watch.Gap) {
-	if !g.To.Known() {
-		e.Session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; milestones until it is back are known to that interval only", g.Kind, g.Cause))
-		return
-	}
-	line := fmt.Sprintf("the watch of %s is back after %v, at attempt %d", g.Kind, time.Duration(g.To-g.From).Round(time.Millisecond), g.Attempts)
-	if g.Last != "" {
-		line += "; before that: " + g.Last
-	}
-	e.Session.Sink.Log("watch", line)
-}
-
-// logWatchStats logs the lags of the watches and the throttled requests.
-func (e *Engine) logWatchStats() {
-	for _, l := range e.watches.Lags() {
-		line, err := json.Marshal(l)
-		if err == nil {
-			e.Session.Sink.Log("watch", string(line))
-		}
-	}
-	if n := e.Client.Throttled(); n > 0 {
-		e.Session.Sink.Log("engine", fmt.Sprintf("the API server throttled %d requests (429); none was retried", n))
-	}
 }
 
 // Do executes one request; see engine.Engine.
@@ -323,39 +184,6 @@ func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace
 		return e.manifests.DeleteObject(ctx, o, tr)
 	}
 	return engine.Errorf("InvalidArgument", "cannot delete a %s", o.Kind)
-}
-
-// Environment describes the cluster.
-func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
-	env := map[string]any{
-		"server": e.Config.Host, "namespace": e.Namespace, "agentDelivery": e.Delivery, "image": e.Image,
-		"storageClasses": e.Classes, "groupSnapshots": e.GroupSnapshotVersion,
-	}
-	nodes, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
-	if err != nil {
-		env["nodes"] = fmt.Sprintf("cannot be read: %v", err)
-	} else {
-		env["nodes"] = describeNodes(nodes)
-	}
-	env["limits"] = metrics.Limits(ctx, e.Client)
-	env["csiProxies"] = proxies.Describe(e.proxies)
-	return env, nil
-}
-
-func describeNodes(nodes []api.Object) []any {
-	var list []any
-	for _, o := range nodes {
-		n := o.(*corev1.Node)
-		list = append(list, map[string]any{
-			"name": n.Name, "kubelet": n.Status.NodeInfo.KubeletVersion, "kernel": n.Status.NodeInfo.KernelVersion,
-			"os": n.Status.NodeInfo.OSImage, "runtime": n.Status.NodeInfo.ContainerRuntimeVersion, "architecture": n.Status.NodeInfo.Architecture,
-			"cpu": n.Status.Allocatable.Cpu().String(), "memory": n.Status.Allocatable.Memory().String(), "pods": n.Status.Allocatable.Pods().String(),
-		})
-	}
-	slices.SortFunc(list, func(a, b any) int {
-		return cmp.Compare(a.(map[string]any)["name"].(string), b.(map[string]any)["name"].(string))
-	})
-	return list
 }
 
 // Close stops the watches and the listener.

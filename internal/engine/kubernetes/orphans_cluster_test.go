@@ -34,8 +34,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// forgetful is a driver that makes something anew at each call, as if it did
-// not know its name: what a sidecar gives up, or asks for twice, is left.
+// forgetful is a driver that makes something anew at each call, as if it did not know its name: what a sidecar
+// gives up, or asks for twice, is left.
 type forgetful struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
@@ -57,16 +57,19 @@ func (f *forgetful) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeRespons
 	return &csi.ProbeResponse{}, nil
 }
 
-func (f *forgetful) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+func (f *forgetful) GetPluginCapabilities(context.Context,
+	*csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{Type: &csi.PluginCapability_Service_{
 		Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE}}}}}, nil
 }
 
-func (f *forgetful) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+func (f *forgetful) ControllerGetCapabilities(context.Context,
+	*csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	var all []*csi.ControllerServiceCapability
 	for _, t := range []csi.ControllerServiceCapability_RPC_Type{csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME, csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
 		csi.ControllerServiceCapability_RPC_LIST_VOLUMES, csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS} {
-		all = append(all, &csi.ControllerServiceCapability{Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: t}}})
+		all = append(all,
+			&csi.ControllerServiceCapability{Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: t}}})
 	}
 	return &csi.ControllerGetCapabilitiesResponse{Capabilities: all}, nil
 }
@@ -81,7 +84,8 @@ func (f *forgetful) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) 
 		f.fails--
 		return nil, status.Error(codes.Internal, "it was made, but that is not known")
 	}
-	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: id, CapacityBytes: r.GetCapacityRange().GetRequiredBytes()}}, nil
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: id,
+		CapacityBytes: r.GetCapacityRange().GetRequiredBytes()}}, nil
 }
 
 func (f *forgetful) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
@@ -91,7 +95,8 @@ func (f *forgetful) DeleteVolume(_ context.Context, r *csi.DeleteVolumeRequest) 
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-func (f *forgetful) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
+func (f *forgetful) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse,
+	error) {
 	f.mu.Lock()
 	f.n++
 	id := fmt.Sprintf("snap-%d", f.n)
@@ -103,10 +108,12 @@ func (f *forgetful) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReq
 		<-ctx.Done()
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	return &csi.CreateSnapshotResponse{Snapshot: &csi.Snapshot{SnapshotId: id, SourceVolumeId: r.GetSourceVolumeId(), CreationTime: timestamppb.Now(), ReadyToUse: true}}, nil
+	return &csi.CreateSnapshotResponse{Snapshot: &csi.Snapshot{SnapshotId: id, SourceVolumeId: r.GetSourceVolumeId(),
+		CreationTime: timestamppb.Now(), ReadyToUse: true}}, nil
 }
 
-func (f *forgetful) DeleteSnapshot(_ context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
+func (f *forgetful) DeleteSnapshot(_ context.Context, r *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse,
+	error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.snapshots, r.GetSnapshotId())
@@ -128,7 +135,8 @@ func (f *forgetful) ListSnapshots(context.Context, *csi.ListSnapshotsRequest) (*
 	defer f.mu.Unlock()
 	answer := &csi.ListSnapshotsResponse{}
 	for id, volume := range f.snapshots {
-		answer.Entries = append(answer.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: &csi.Snapshot{SnapshotId: id, SourceVolumeId: volume, CreationTime: timestamppb.Now(), ReadyToUse: true}})
+		answer.Entries = append(answer.Entries, &csi.ListSnapshotsResponse_Entry{Snapshot: &csi.Snapshot{SnapshotId: id,
+			SourceVolumeId: volume, CreationTime: timestamppb.Now(), ReadyToUse: true}})
 	}
 	return answer, nil
 }
@@ -139,9 +147,8 @@ const (
 	sidecarTimeout = 2 * time.Second
 )
 
-// behindSidecars serves the driver behind a proxy and the test bed's
-// csi-provisioner and csi-snapshotter, with classes of its name, and returns the
-// proxy's address.
+// behindSidecars serves the driver behind a proxy and the test bed's csi-provisioner and csi-snapshotter, with
+// classes of its name, and returns the proxy's address.
 func behindSidecars(t *testing.T, client *api.Client, f *forgetful) (proxy string) {
 	t.Helper()
 	bed := filepath.Join("..", "..", "..", "out", "testbed", "bin")
@@ -159,7 +166,8 @@ func behindSidecars(t *testing.T, client *api.Client, f *forgetful) (proxy strin
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	serveDriver(t, f, filepath.Join(dir, "driver"))
-	p, err := csiproxy.New(csiproxy.Options{Upstream: filepath.Join(dir, "driver"), Listen: filepath.Join(dir, "proxied"), Driver: f.name, Grace: time.Second})
+	p, err := csiproxy.New(csiproxy.Options{Upstream: filepath.Join(dir, "driver"),
+		Listen: filepath.Join(dir, "proxied"), Driver: f.name, Grace: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +181,8 @@ func behindSidecars(t *testing.T, client *api.Client, f *forgetful) (proxy strin
 	running.Go(func() { _ = p.Serve(ctx, l, orphanToken) })
 	t.Cleanup(func() { stop(); running.Wait() })
 	for _, sidecar := range []string{"csi-provisioner", "csi-snapshotter"} {
-		startSidecar(t, exec.Command(filepath.Join(bed, sidecar), "--csi-address="+filepath.Join(dir, "proxied"), "--kubeconfig="+os.Getenv("KUBECONFIG"),
+		startSidecar(t, exec.Command(filepath.Join(bed, sidecar), "--csi-address="+filepath.Join(dir, "proxied"),
+			"--kubeconfig="+os.Getenv("KUBECONFIG"),
 			"--leader-election=false", "--timeout="+sidecarTimeout.String(), "--retry-interval-start=500ms"))
 	}
 	classesOf(t, client, f.name)
@@ -206,7 +215,8 @@ func startSidecar(t *testing.T, c *exec.Cmd) {
 
 func classesOf(t *testing.T, client *api.Client, driver string) {
 	sc := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: driver}, Provisioner: driver}
-	vsc := &api.VolumeSnapshotClass{ObjectMeta: metav1.ObjectMeta{Name: driver}, Driver: driver, DeletionPolicy: "Delete"}
+	vsc := &api.VolumeSnapshotClass{ObjectMeta: metav1.ObjectMeta{Name: driver}, Driver: driver,
+		DeletionPolicy: "Delete"}
 	for _, one := range []struct {
 		kind   api.Kind
 		object api.Object
@@ -215,7 +225,8 @@ func classesOf(t *testing.T, client *api.Client, driver string) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if _, err := client.Delete(context.WithoutCancel(t.Context()), one.kind, "", driver, metav1.DeleteOptions{}); err != nil {
+			if _, err := client.Delete(context.WithoutCancel(t.Context()), one.kind, "", driver,
+				metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -223,22 +234,23 @@ func classesOf(t *testing.T, client *api.Client, driver string) {
 }
 
 func claimOf(class string) corev1.PersistentVolumeClaim {
-	return corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}}}}
+	return corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class,
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}}}}
 }
 
-// TestOrphans: CreateSnapshot is stalled past the sidecar's timeout twice, and a
-// CreateVolume fails after its work, by a driver that makes something new each
-// time. The ops have their attempts, the causes are told, and what is left at
-// the driver is listed: by its own lists through a proxy, and without one by
-// the name that has to be looked for.
+// TestOrphans: CreateSnapshot is stalled past the sidecar's timeout twice, and a CreateVolume fails after its work,
+// by a driver that makes something new each time. The ops have their attempts, the causes are told, and what is
+// left at the driver is listed: by its own lists through a proxy, and without one by the name that has to be looked
+// for.
 func TestOrphans(t *testing.T) {
 	config := testBed(t)
 	client, err := api.New(config, op.NewClock())
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &forgetful{name: fmt.Sprintf("forgetful-%d.cnsbench.dev", os.Getpid()), volumes: map[string]bool{"of-before": true}, snapshots: map[string]string{}}
+	f := &forgetful{name: fmt.Sprintf("forgetful-%d.cnsbench.dev", os.Getpid()),
+		volumes: map[string]bool{"of-before": true}, snapshots: map[string]string{}}
 	proxy := behindSidecars(t, client, f)
 	ns := namespace(t, client, "orphans-")
 	for _, tt := range []struct {
@@ -249,9 +261,10 @@ func TestOrphans(t *testing.T) {
 			f.forget()
 			r := newRun(t, config, ns, tt.id, false)
 			r.Proxies, r.ProxyToken = tt.proxies, orphanToken
-			if err := r.Open(t.Context(), engine.Session{RunID: r.id, Clock: op.NewClock(), Ledger: r.ledger, Sink: quiet{t}, Dir: t.TempDir(),
-				Needs:          engine.Needs{Kinds: map[op.Kind]bool{op.Snapshot: true}},
-				StorageClasses: map[string]storagev1.StorageClass{f.name: {}}}); err != nil {
+			if err := r.Open(t.Context(),
+				engine.Session{RunID: r.id, Clock: op.NewClock(), Ledger: r.ledger, Sink: quiet{t}, Dir: t.TempDir(),
+					Needs:          engine.Needs{Kinds: map[op.Kind]bool{op.Snapshot: true}},
+					StorageClasses: map[string]storagev1.StorageClass{f.name: {}}}); err != nil {
 				t.Fatal(err)
 			}
 			made, snapshot := r.stalledSnapshot(f)
@@ -334,19 +347,20 @@ func (r *runOn) do(ctx context.Context, request engine.Request) (op.Op, []engine
 func (r *runOn) stalledSnapshot(f *forgetful) (engine.Object, op.Op) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
-	_, made, err := r.do(ctx, engine.Request{Name: "vol-0", Action: "vol", Volume: &engine.Volume{Claim: claimOf(f.name)}})
+	_, made, err := r.do(ctx,
+		engine.Request{Name: "vol-0", Action: "vol", Volume: &engine.Volume{Claim: claimOf(f.name)}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	o, snaps, err := r.do(ctx, engine.Request{Name: "snap-0", Action: "snap", Snapshot: &engine.Snapshot{Sources: made, Class: f.name}})
+	o, snaps, err := r.do(ctx,
+		engine.Request{Name: "snap-0", Action: "snap", Snapshot: &engine.Snapshot{Sources: made, Class: f.name}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return snaps[0], o
 }
 
-// failedVolume asks for a volume whose creation fails once its work is done, and
-// gives up.
+// failedVolume asks for a volume whose creation fails once its work is done, and gives up.
 func (r *runOn) failedVolume(f *forgetful) {
 	f.mu.Lock()
 	f.fails = 1 << 20
@@ -360,7 +374,8 @@ func (r *runOn) failedVolume(f *forgetful) {
 	r.t.Log(err)
 	gone, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
 	defer cancel()
-	o, _, err := r.do(gone, engine.Request{Name: "vol-1", Delete: &engine.Delete{Target: engine.Object{Kind: engine.VolumeObject, Name: "vol-1"}}})
+	o, _, err := r.do(gone, engine.Request{Name: "vol-1",
+		Delete: &engine.Delete{Target: engine.Object{Kind: engine.VolumeObject, Name: "vol-1"}}})
 	if err != nil || o.Attempts != 1 {
 		r.t.Errorf("its claim is deleted at attempt %d: %v", o.Attempts, err)
 	}

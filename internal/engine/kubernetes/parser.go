@@ -36,8 +36,8 @@ const (
 
 var _ engine.Parser = (*Engine)(nil)
 
-// Parse runs a script in a pod; see engine.Parser. Its agent fetches script and file from the
-// runner and returns the output, so that they need not fit into API objects.
+// Parse runs a script in a pod; see engine.Parser. Its agent fetches script and file from the runner and returns
+// the output, so that they need not fit into API objects.
 func (e *Engine) Parse(ctx context.Context, p engine.ParseRequest) ([]byte, error) {
 	if e.Agents == nil || e.Tracker == nil {
 		return nil, engine.Errorf("NotOpen", "the engine was not opened: no parser is run")
@@ -54,7 +54,8 @@ func (e *Engine) Parse(ctx context.Context, p engine.ParseRequest) ([]byte, erro
 	r := &parserRun{engine: e, object: p.Name, capture: agent.NewCapture(engine.MaxPrinted)}
 	pod := e.parserPod(ctx, p, data.Size())
 	command := pod.Spec.Containers[0].Command
-	end, err := r.run(ctx, pod, []agent.InputFile{{Source: script, Path: command[0], Mode: 0o755}, {Source: p.File, Path: command[1], Mode: 0o444}})
+	end, err := r.run(ctx, pod,
+		[]agent.InputFile{{Source: script, Path: command[0], Mode: 0o755}, {Source: p.File, Path: command[1], Mode: 0o444}})
 	var coded *engine.Error
 	if errors.As(err, &coded) && coded.Code == protocol.CodeExec {
 		err = fmt.Errorf("%w (its first line asks for %q, in image %s)", err, p.Script.Interpreter(), p.Script.Image)
@@ -73,12 +74,12 @@ type parserRun struct {
 
 func (r *parserRun) name() string { return r.engine.Name(r.object) }
 
-// run creates the pod and returns how the script ended. The error says why it did not run to its
-// end.
+// run creates the pod and returns how the script ended. The error says why it did not run to its end.
 func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, files []agent.InputFile) (op.ContainerEnd, error) {
 	none := op.ContainerEnd{}
 	var err error
-	r.session, err = r.engine.Agents.Expect(agent.ID{Instance: r.object, Container: parserName}, agent.Options{Sample: -1, MaxOutput: agent.CaptureOutput, Sink: r.capture, Files: files})
+	r.session, err = r.engine.Agents.Expect(agent.ID{Instance: r.object, Container: parserName},
+		agent.Options{Sample: -1, MaxOutput: agent.CaptureOutput, Sink: r.capture, Files: files})
 	if err != nil {
 		return none, err
 	}
@@ -124,7 +125,8 @@ func (r *parserRun) create(ctx context.Context, pod *corev1.Pod) error {
 	delivery.Wrap(&pod.Spec.Containers[0], public, pod.Name)
 	delivery.Deliver(&pod.Spec, e.Image, []string{parserName})
 	podspec.SetTerminationMessages(&pod.Spec)
-	secret := &corev1.Secret{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", r.object), StringData: map[string]string{parserName: r.session.Token()}}
+	secret := &corev1.Secret{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", r.object),
+		StringData: map[string]string{parserName: r.session.Token()}}
 	if err := errors.Join(e.LedgerAdd(api.Pods, pod.Name), e.LedgerAdd(api.Secrets, pod.Name)); err != nil {
 		return err
 	}
@@ -160,13 +162,13 @@ func (r *parserRun) remove(ctx context.Context) error {
 	return fmt.Errorf("the parser's pod %s may be left: %w", r.name(), err)
 }
 
-// parserPod returns a pod that meets the restricted Pod Security Standard, whatever user the image
-// has.
+// parserPod returns a pod that meets the restricted Pod Security Standard, whatever user the image has.
 func (e *Engine) parserPod(ctx context.Context, p engine.ParseRequest, size int64) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", p.Name)}
 	no := false
 	scratch := func(name string, limit resource.Quantity) corev1.Volume {
-		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit}}}
+		return corev1.Volume{Name: name,
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit}}}
 	}
 	pod.Spec = corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
@@ -177,11 +179,15 @@ func (e *Engine) parserPod(ctx context.Context, p engine.ParseRequest, size int6
 		},
 		Containers: []corev1.Container{{
 			Name: parserName, Image: p.Script.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-			Command:      []string{path.Join(parserDir, "parser"), path.Join(parserDir, "output", filepath.Base(p.File))},
-			VolumeMounts: []corev1.VolumeMount{{Name: parserVolume, MountPath: parserDir}, {Name: "tmp", MountPath: "/tmp"}},
+			Command: []string{path.Join(parserDir, "parser"),
+				path.Join(parserDir, "output", filepath.Base(p.File))},
+			VolumeMounts: []corev1.VolumeMount{{Name: parserVolume, MountPath: parserDir},
+				{Name: "tmp", MountPath: "/tmp"}},
 			Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
-				Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("512Mi")},
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
+					corev1.ResourceMemory: resource.MustParse("64Mi")},
+				Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"),
+					corev1.ResourceMemory: resource.MustParse("512Mi")},
 			},
 			SecurityContext: podspec.Restricted(),
 		}},

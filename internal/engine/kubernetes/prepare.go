@@ -13,8 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/provision"
 )
 
-// Prepare adds what a request creates to the ledger and, for a group snapshot, labels its claims.
-// It is not part of the op.
+// Prepare adds what a request creates to the ledger and, for a group snapshot, labels its claims. It is not part of
+// the op.
 func (e *Engine) Prepare(r engine.Request) error {
 	owe := func(kind api.Kind, objects ...string) error {
 		for _, o := range objects {
@@ -49,7 +49,8 @@ func (e *Engine) Prepare(r engine.Request) error {
 				return err
 			}
 		}
-		return errors.Join(owe(api.PersistentVolumeClaims, r.Name), owe(api.Pods, provision.HolderPod(r.Name)), owe(api.Secrets, provision.HolderPod(r.Name)))
+		return errors.Join(owe(api.PersistentVolumeClaims, r.Name), owe(api.Pods, provision.HolderPod(r.Name)),
+			owe(api.Secrets, provision.HolderPod(r.Name)))
 	case r.Volume != nil:
 		if r.Volume.Static != nil {
 			if err := owe(api.PersistentVolumes, r.Name); err != nil {

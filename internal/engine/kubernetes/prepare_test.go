@@ -19,8 +19,8 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
 }
 
-// TestPrepareNamesAll: everything that a request makes is owed before.
-func TestPrepareNamesAll(t *testing.T) {
+// TestPrepareAddsAllToLedger: Prepare adds everything that a request creates to the ledger.
+func TestPrepareAddsAllToLedger(t *testing.T) {
 	l := &memory{}
 	e := New(Options{Namespace: "ns"})
 	e.Session = engine.Session{RunID: "r1", Ledger: l}
@@ -34,22 +34,24 @@ func TestPrepareNamesAll(t *testing.T) {
 	if err := e.Prepare(engine.Request{Name: "v-0", Volume: &engine.Volume{Attach: true}}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"configmaps cnsb-r1-w-0-cfg", "persistentvolumeclaims cnsb-r1-w-0-data", "pods cnsb-r1-w-0-main", "secrets cnsb-r1-w-0-main",
+	want := []string{"configmaps cnsb-r1-w-0-cfg", "persistentvolumeclaims cnsb-r1-w-0-data", "pods cnsb-r1-w-0-main",
+		"secrets cnsb-r1-w-0-main",
 		"persistentvolumeclaims cnsb-r1-v-0", "pods cnsb-r1-v-0-holder", "secrets cnsb-r1-v-0-holder"}
 	if diff := cmp.Diff(want, l.names); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestSettledIsNoFailure: a pod that is deleted after it was ready does not undo
-// the op, and a proxy before controllers alone gives nothing to wait for.
-func TestSettledIsNoFailure(t *testing.T) {
+// TestDeletionAfterReadyIsNoFailure: a pod that is deleted after it was ready does not fail the
+// op. A proxy for controllers only does not make the op wait for calls of nodes.
+func TestDeletionAfterReadyIsNoFailure(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
 	e.Session = engine.Session{RunID: "r", Clock: op.NewClock()}
 	e.Tracker = tracker.New("ns")
 	pr := e.NewProvision()
 	pr.AddPod("p", 1, false)
-	pr.Feed.Put(pods.AgentReady{Pod: "cnsb-r-p", Ready: op.Milestone{At: 5, Source: "agent"}, Started: op.Milestone{At: 4, Source: "agent"}})
+	pr.Feed.Put(pods.AgentReady{Pod: "cnsb-r-p", Ready: op.Milestone{At: 5, Source: "agent"},
+		Started: op.Milestone{At: 4, Source: "agent"}})
 	e.Tracker.See(watch.Event{Type: watch.Deleted, Object: pod("cnsb-r-p"), At: 9})
 	tr := op.NewTrace(e.Session.Clock)
 	if err := pr.Wait(t.Context(), tr); err != nil {

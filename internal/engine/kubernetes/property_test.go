@@ -53,11 +53,10 @@ var mixClasses = []struct {
 	{"hostdir", map[string]bool{"group": true, "resize": true, "modify": true}},
 }
 
-// The property: after any mix of actions at any rates, with requests that the
-// API server refuses or whose answer is lost, ended by itself or cancelled at any
-// point, the driver lists of the run's volumes and snapshots what was created and
-// not deleted; and when the run is cleaned up from its ledger alone, none.
-// CNSBENCH_MIX_SEEDS lists seeds, or gives their number after "n=".
+// The property: after any mix of actions at any rates, with requests that the API server refuses or whose answer is
+// lost, ended by itself or cancelled at any point, the driver lists of the run's volumes and snapshots what was
+// created and not deleted; and when the run is cleaned up from its ledger alone, none. CNSBENCH_MIX_SEEDS lists
+// seeds, or gives their number after "n=".
 func TestCreatedLessDeletedIsListed(t *testing.T) {
 	path := os.Getenv("KUBECONFIG")
 	if path == "" {
@@ -74,7 +73,8 @@ func TestCreatedLessDeletedIsListed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for _, seed := range mixSeeds(t) {
-				t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { mixIsListed(t, config, seed, c.name, c.without) })
+				t.Run(strconv.FormatUint(seed, 10),
+					func(t *testing.T) { mixIsListed(t, config, seed, c.name, c.without) })
 			}
 		})
 	}
@@ -110,7 +110,9 @@ func mixSeeds(t *testing.T) []uint64 {
 
 func mixIsListed(t *testing.T, config *rest.Config, seed uint64, class string, without map[string]bool) {
 	r := rand.New(rand.NewPCG(seed, 0x6b3873))
-	text := enginetest.Mix(r, enginetest.MixOptions{StorageClass: strconv.Quote(class), SnapshotClass: strconv.Quote(class), Size: "64Mi", EveryMs: 250, RuntimeMs: 12000, Without: without, Cluster: true})
+	text := enginetest.Mix(r,
+		enginetest.MixOptions{StorageClass: strconv.Quote(class), SnapshotClass: strconv.Quote(class), Size: "64Mi",
+			EveryMs: 250, RuntimeMs: 12000, Without: without, Cluster: true})
 	client, err := api.New(config, op.NewClock())
 	if err != nil {
 		t.Fatal(err)
@@ -120,14 +122,17 @@ func mixIsListed(t *testing.T, config *rest.Config, seed uint64, class string, w
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := client.Delete(context.WithoutCancel(t.Context()), api.Namespaces, "", ns.Name, metav1.DeleteOptions{}); err != nil {
+		if _, err := client.Delete(context.WithoutCancel(t.Context()), api.Namespaces, "", ns.Name,
+			metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
 	faulty := newFaulty(t, config, r.Uint64(), r.IntN(12))
 	faulty.socket = filepath.Join(sockets, class+".sock")
-	options := kubernetes.Options{Config: faulty.config, Namespace: ns.Name, Advertise: machine, Image: mixImage(), Concurrent: true}
-	m := mixtest.Execute(t, kubernetes.New(options), mixtest.Options{ID: fmt.Sprintf("m%x", time.Now().UnixNano()&0xffffffff), Text: text, ToolsImage: mixTools, Hurry: time.Second, Late: true}, r)
+	options := kubernetes.Options{Config: faulty.config, Namespace: ns.Name, Advertise: machine, Image: mixImage(),
+		Concurrent: true}
+	m := mixtest.Execute(t, kubernetes.New(options), mixtest.Options{ID: fmt.Sprintf("m%x",
+		time.Now().UnixNano()&0xffffffff), Text: text, ToolsImage: mixTools, Hurry: time.Second, Late: true}, r)
 	// A pod that is not gone by its op's deadline is not made again.
 	if m.Failed != "" && faulty.hit.Load() == 0 && !m.TimedOut() {
 		t.Errorf("the run failed without a fault, or an op that took too long: %s", m.Failed)
@@ -168,8 +173,10 @@ func check(t *testing.T, m *mixtest.Made, f *faulty) {
 	accounts := m.Accounts()
 	volumes, snapshots := f.listed(t)
 	name := func(n string) string { return "cnsb-" + m.ID + "-" + n }
-	m.Compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes, func(n string) []string { return f.ids(api.PersistentVolumeClaims, name(n)) })
-	m.Compare(t, "snapshot", snapshots, accounts.Snapshots, accounts.MaybeSnapshots, func(n string) []string { return f.ids(api.VolumeSnapshots, name(n)) })
+	m.Compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes,
+		func(n string) []string { return f.ids(api.PersistentVolumeClaims, name(n)) })
+	m.Compare(t, "snapshot", snapshots, accounts.Snapshots, accounts.MaybeSnapshots,
+		func(n string) []string { return f.ids(api.VolumeSnapshots, name(n)) })
 	outcomes, kinds := map[op.Outcome]int{}, map[op.Kind]int{}
 	for _, o := range m.Ops {
 		outcomes[o.Outcome]++
@@ -177,12 +184,13 @@ func check(t *testing.T, m *mixtest.Made, f *faulty) {
 			kinds[o.Kind]++
 		}
 	}
-	t.Logf("%d ops %v, done %v; %d faults; %d volumes and %d snapshots are there, %d and %d may be. %s", len(m.Ops), outcomes, kinds, f.hit.Load(),
+	t.Logf("%d ops %v, done %v; %d faults; %d volumes and %d snapshots are there, %d and %d may be. %s", len(m.Ops),
+		outcomes, kinds, f.hit.Load(),
 		len(volumes), len(snapshots), len(accounts.MaybeVolumes), len(accounts.MaybeSnapshots), m.Failed)
 }
 
-// faulty is a way to the API server on which requests are refused, or carried
-// out without an answer; and a witness of what they made.
+// faulty is a way to the API server on which requests are refused, or carried out without an answer; and a witness
+// of what they made.
 type faulty struct {
 	config  *rest.Config
 	socket  string // of the driver
@@ -220,7 +228,8 @@ func (f *faulty) mend() { f.mended.Store(true) }
 // draw says whether a request is to be refused, or its answer lost.
 func (f *faulty) draw(r *http.Request) (refused, lost bool) {
 	change := r.Method == http.MethodPost || r.Method == http.MethodDelete || r.Method == http.MethodPatch
-	if f.mended.Load() || !change || !slices.ContainsFunc(troubled, func(s string) bool { return strings.Contains(r.URL.Path, s) }) {
+	if f.mended.Load() || !change ||
+		!slices.ContainsFunc(troubled, func(s string) bool { return strings.Contains(r.URL.Path, s) }) {
 		return false, false
 	}
 	f.mu.Lock()
@@ -236,7 +245,8 @@ func (f *faulty) draw(r *http.Request) (refused, lost bool) {
 func (f *faulty) serve(conn *api.Conn, w http.ResponseWriter, r *http.Request) {
 	refused, lost := f.draw(r)
 	if refused {
-		http.Error(w, "injected", [3]int{http.StatusServiceUnavailable, http.StatusInternalServerError, http.StatusTooManyRequests}[int(f.hit.Load())%3])
+		http.Error(w, "injected", [3]int{http.StatusServiceUnavailable, http.StatusInternalServerError,
+			http.StatusTooManyRequests}[int(f.hit.Load())%3])
 		return
 	}
 	header := http.Header{}
@@ -295,7 +305,8 @@ func copyHeader(w http.ResponseWriter, resp *http.Response) {
 
 // witness notes what a sidecar will call what was made.
 func (f *faulty) witness(path string, body []byte) {
-	for kind, prefix := range map[*api.Kind]string{&api.PersistentVolumeClaims: "vol pvc-", &api.VolumeSnapshots: "snap snapshot-"} {
+	for kind, prefix := range map[*api.Kind]string{&api.PersistentVolumeClaims: "vol pvc-",
+		&api.VolumeSnapshots: "snap snapshot-"} {
 		if !strings.HasSuffix(path, "/"+kind.Resource) {
 			continue
 		}

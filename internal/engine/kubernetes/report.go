@@ -10,8 +10,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
 )
 
-// Report reports on the whole run: concurrent runs, failed attempts and possible orphans, and the
-// counts of kubelets and controllers.
+// Report reports on the whole run: concurrent runs, failed attempts and possible orphans, and the counts of
+// kubelets and controllers.
 func (e *Engine) Report(ctx context.Context) engine.RunReport {
 	if e.Client == nil || e.watches == nil {
 		return engine.RunReport{Findings: e.leases.Findings()} // not opened

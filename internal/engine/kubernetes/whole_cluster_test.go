@@ -78,14 +78,16 @@ type runOn struct {
 }
 
 func newRun(t *testing.T, config *rest.Config, ns, id string, concurrent bool) *runOn {
-	r := &runOn{Engine: New(Options{Config: config, Namespace: ns, Image: productImage(), Concurrent: concurrent}), t: t, id: id, ledger: &book{}}
+	r := &runOn{Engine: New(Options{Config: config, Namespace: ns, Image: productImage(), Concurrent: concurrent}),
+		t: t, id: id, ledger: &book{}}
 	t.Cleanup(r.end)
 	return r
 }
 
 func (r *runOn) open() error {
-	return r.Open(r.t.Context(), engine.Session{RunID: r.id, Clock: op.NewClock(), Ledger: r.ledger, Sink: quiet{r.t}, Dir: r.t.TempDir(),
-		StorageClasses: map[string]storagev1.StorageClass{"null": {}}})
+	return r.Open(r.t.Context(),
+		engine.Session{RunID: r.id, Clock: op.NewClock(), Ledger: r.ledger, Sink: quiet{r.t}, Dir: r.t.TempDir(),
+			StorageClasses: map[string]storagev1.StorageClass{"null": {}}})
 }
 
 func (r *runOn) end() {
@@ -109,9 +111,8 @@ func (r *runOn) concurrent() string {
 	return strings.Join(all, "\n")
 }
 
-// TestTwoRuns: a second run on a driver is refused, and told by whom; with the
-// user's leave it goes on and both say so; a dead run's Lease is taken over;
-// and in the end there is none.
+// TestTwoRuns: a second run on a driver is refused, and told by whom; with the user's leave it goes on and both say
+// so; a dead run's Lease is taken over; and in the end there is none.
 func TestTwoRuns(t *testing.T) {
 	config := testBed(t)
 	client, err := api.New(config, op.NewClock())
@@ -127,7 +128,8 @@ func TestTwoRuns(t *testing.T) {
 		second := newRun(t, config, ns, "0000bbbb", false)
 		err := second.open()
 		var coded *engine.Error
-		if !errors.As(err, &coded) || coded.Code != "InUse" || !strings.Contains(err.Error(), "run 0000aaaa") || !strings.Contains(err.Error(), "--concurrent") {
+		if !errors.As(err, &coded) || coded.Code != "InUse" || !strings.Contains(err.Error(), "run 0000aaaa") ||
+			!strings.Contains(err.Error(), "--concurrent") {
 			t.Fatalf("the second run: %v; want it refused for the first", err)
 		}
 		third := newRun(t, config, ns, "0000cccc", true)
@@ -137,7 +139,8 @@ func TestTwoRuns(t *testing.T) {
 		if got := third.concurrent(); !strings.Contains(got, "run 0000aaaa") {
 			t.Errorf("the third run says %q, want the first named", got)
 		}
-		for deadline := time.Now().Add(3 * lease.RenewInterval); !strings.Contains(first.concurrent(), "0000cccc") && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(3 * lease.RenewInterval); !strings.Contains(first.concurrent(), "0000cccc") &&
+			time.Now().Before(deadline); {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if got := first.concurrent(); !strings.Contains(got, "run 0000cccc") {
@@ -146,7 +149,8 @@ func TestTwoRuns(t *testing.T) {
 	})
 	t.Run("a dead one", func(t *testing.T) {
 		dead, long := "0000dddd", metav1.NewMicroTime(time.Now().Add(time.Hour)) // its clock was wrong, too
-		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: core.LeaseName("null.csi.cnsbench.dev"), Labels: map[string]string{names.LabelRun: dead}},
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: core.LeaseName("null.csi.cnsbench.dev"),
+			Labels: map[string]string{names.LabelRun: dead}},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &dead, RenewTime: &long}}
 		if _, err := client.Create(t.Context(), core.Leases, ns, l, nil); err != nil {
 			t.Fatal(err)
@@ -169,11 +173,13 @@ func TestTwoRuns(t *testing.T) {
 		if err := errors.Join(here.open(), there.open()); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := there.do(t.Context(), engine.Request{Name: "vol-0", Action: "vol", Volume: &engine.Volume{Claim: claimOf("null")}}); err != nil {
+		if _, _, err := there.do(t.Context(),
+			engine.Request{Name: "vol-0", Action: "vol", Volume: &engine.Volume{Claim: claimOf("null")}}); err != nil {
 			t.Fatal(err)
 		}
 		want := "run 0000aaac (in namespace " + elsewhere + ")"
-		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(here.concurrent(), want) && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(here.concurrent(), want) &&
+			time.Now().Before(deadline); {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if got := here.concurrent(); !strings.Contains(got, want) {
@@ -186,8 +192,8 @@ func TestTwoRuns(t *testing.T) {
 	}
 }
 
-// TestProbes: in a run that writes nothing, the lag of the kinds that can be
-// probed is measured all the same, and that of the others said to be borrowed.
+// TestProbes: in a run that writes nothing, the lag of the kinds that can be probed is measured all the same, and
+// that of the others said to be borrowed.
 func TestProbes(t *testing.T) {
 	config := testBed(t)
 	client, err := api.New(config, op.NewClock())
@@ -204,7 +210,8 @@ func TestProbes(t *testing.T) {
 			continue
 		}
 		kind := strings.TrimPrefix(d.Name, "lag of ")
-		probed := kind == api.ConfigMaps.String() || kind == api.PersistentVolumes.String() || kind == api.VolumeAttachments.String()
+		probed := kind == api.ConfigMaps.String() || kind == api.PersistentVolumes.String() ||
+			kind == api.VolumeAttachments.String()
 		t.Logf("%s: n %d, %s", d.Name, d.N, d.How)
 		if probed != (d.N >= 3) || probed != strings.Contains(d.How, "small object") {
 			t.Errorf("%s was probed %d times (%s); want it probed: %v", kind, d.N, d.How, probed)
@@ -212,8 +219,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestCounted: what the kubelet counted of a volume's way to its pod stands
-// beside the result, and that no op could see it is said.
+// TestCounted: what the kubelet counted of a volume's way to its pod stands beside the result, and that no op could
+// see it is said.
 func TestCounted(t *testing.T) {
 	config := testBed(t)
 	client, err := api.New(config, op.NewClock())
@@ -226,7 +233,8 @@ func TestCounted(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if _, _, err := r.do(ctx, engine.Request{Name: "vol-0", Action: "vol", Volume: &engine.Volume{Claim: claimOf("null"), Attach: true}}); err != nil {
+	if _, _, err := r.do(ctx, engine.Request{Name: "vol-0", Action: "vol",
+		Volume: &engine.Volume{Claim: claimOf("null"), Attach: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Teardown(context.WithoutCancel(t.Context()), r.ledger); err != nil {

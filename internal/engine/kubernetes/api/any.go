@@ -25,14 +25,14 @@ func (a *Any) UnmarshalJSON(data []byte) error {
 	return utiljson.Unmarshal(data, &a.Object)
 }
 
-// Find asks the server for the resource of a manifest's kind. The error is NotFound if there is
-// none.
+// Find asks the server for the resource of a manifest's kind. The error is NotFound if there is none.
 func (c *Client) Find(ctx context.Context, gvk schema.GroupVersionKind) (Kind, error) {
 	path := "/apis/" + gvk.Group + "/" + gvk.Version
 	if gvk.Group == "" {
 		path = "/api/" + gvk.Version
 	}
-	k := Kind{Group: gvk.Group, Version: gvk.Version, Name: gvk.Kind, JSON: true, New: func() Object { return new(Any) }}
+	k := Kind{Group: gvk.Group, Version: gvk.Version, Name: gvk.Kind, JSON: true,
+		New: func() Object { return new(Any) }}
 	call := Call{Verb: "get", Kind: k}
 	answer, err := c.send(ctx, &call, request{method: http.MethodGet, path: path})
 	if err != nil {
@@ -52,8 +52,10 @@ func (c *Client) Find(ctx context.Context, gvk schema.GroupVersionKind) (Kind, e
 }
 
 var (
-	scales    = Kind{Group: "autoscaling", Version: "v1", Name: "Scale", JSON: true, New: func() Object { return new(autoscalingv1.Scale) }}
-	evictions = Kind{Group: "policy", Version: "v1", Resource: "evictions", Name: "Eviction", JSON: true, New: func() Object { return new(policyv1.Eviction) }}
+	scales = Kind{Group: "autoscaling", Version: "v1", Name: "Scale", JSON: true,
+		New: func() Object { return new(autoscalingv1.Scale) }}
+	evictions = Kind{Group: "policy", Version: "v1", Resource: "evictions", Name: "Eviction", JSON: true,
+		New: func() Object { return new(policyv1.Eviction) }}
 )
 
 // Scale reads an object's scale subresource.
@@ -64,15 +66,17 @@ func (c *Client) Scale(ctx context.Context, k Kind, namespace, name string) (*au
 	return s, err
 }
 
-// Evict requests a pod's eviction. If a PodDisruptionBudget forbids it, the error is a 429 with
-// the cause policyv1.DisruptionBudgetCause, which is not counted as throttling.
+// Evict requests a pod's eviction. If a PodDisruptionBudget forbids it, the error is a 429 with the cause
+// policyv1.DisruptionBudgetCause, which is not counted as throttling.
 func (c *Client) Evict(ctx context.Context, namespace, name string, opts metav1.DeleteOptions) (Call, error) {
 	call := Call{Verb: "evict", Kind: evictions, Namespace: namespace, Name: name}
-	body, err := evictions.Encode(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, DeleteOptions: &opts})
+	body, err := evictions.Encode(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		DeleteOptions: &opts})
 	if err != nil {
 		return call, err
 	}
-	err = c.do(ctx, &call, request{method: http.MethodPost, path: Pods.Path(namespace, name, "eviction"), media: JSON, body: body}, nil)
+	err = c.do(ctx, &call,
+		request{method: http.MethodPost, path: Pods.Path(namespace, name, "eviction"), media: JSON, body: body}, nil)
 	if apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 		c.throttled.Add(-1)
 	}

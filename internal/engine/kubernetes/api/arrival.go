@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Arrivals has the kernel's receive timestamps of a connection. A process that waits for a CPU
-// reads late; without them its delay would count as the server's.
+// Arrivals has the kernel's receive timestamps of a connection. A process that waits for a CPU reads late; without
+// them its delay would count as the server's.
 type Arrivals struct{ conn atomic.Pointer[arrivalConn] }
 
 // Trace records the connection of ctx's request.
@@ -30,8 +30,7 @@ func (a *Arrivals) Trace(ctx context.Context) context.Context {
 	}})
 }
 
-// Last returns the maximum time since the last read byte was received; 0 if the kernel does not
-// report it.
+// Last returns the maximum time since the last read byte was received; 0 if the kernel does not report it.
 func (a *Arrivals) Last() (ago time.Duration) {
 	c := a.conn.Load()
 	if c == nil {
@@ -48,8 +47,7 @@ func (a *Arrivals) Last() (ago time.Duration) {
 	return ago
 }
 
-// longestAgo is the largest plausible age: the kernel's timestamps use the wall clock, which may
-// be set.
+// longestAgo is the largest plausible age: the kernel's timestamps use the wall clock, which may be set.
 const longestAgo = 5 * time.Second
 
 // arrivalConn reads a TCP connection with receive timestamps.
@@ -59,8 +57,8 @@ type arrivalConn struct {
 	at  atomic.Int64 // Unix time in ns of the last segment that was read
 }
 
-// stamped enables receive timestamps for a connection. It returns the connection itself if the
-// kernel does not support them.
+// stamped enables receive timestamps for a connection. It returns the connection itself if the kernel does not
+// support them.
 func stamped(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
@@ -70,7 +68,10 @@ func stamped(c net.Conn) net.Conn {
 	if err != nil {
 		return c
 	}
-	failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) })
+	failed := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS,
+			1)
+	})
 	if err != nil || failed != nil {
 		return c
 	}
@@ -105,15 +106,16 @@ func (c *arrivalConn) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// stampIn finds the timestamp in control messages, as Unix time in ns; 0 if there is none: the
-// kernel does not stamp every segment.
+// stampIn finds the timestamp in control messages, as Unix time in ns; 0 if there is none: the kernel does not
+// stamp every segment.
 func stampIn(control []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
 		return 0
 	}
 	for _, m := range messages {
-		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
+		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS &&
+			len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
 			return (*unix.Timespec)(unsafe.Pointer(&m.Data[0])).Nano()
 		}
 	}

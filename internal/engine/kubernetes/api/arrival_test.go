@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// stamping returns when the kernel stamps what arrives: it begins to only when a
-// socket asks for it, and some packets later.
+// stamping returns when the kernel stamps what arrives: it begins to only when a socket asks for it, and some
+// packets later.
 func stamping(t *testing.T) {
 	t.Helper()
 	client, server := pair(t)
@@ -54,9 +54,8 @@ func pair(t *testing.T) (client, server net.Conn) {
 	return client, server
 }
 
-// TestArrivals: what lay in the kernel for a while is known to have come then,
-// not when it is read; and a stamped connection reads, ends and times out like
-// any other.
+// TestArrivals: what lay in the kernel for a while is known to have come then, not when it is read; and a stamped
+// connection reads, ends and times out like any other.
 func TestArrivals(t *testing.T) {
 	stamping(t)
 	client, server := pair(t)
@@ -100,13 +99,15 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestArrivalsOfRequest: a request says on which connection it is, through TLS
-// and HTTP/2 as well.
+// TestArrivalsOfRequest: a request says on which connection it is, through TLS and HTTP/2 as well.
 func TestArrivalsOfRequest(t *testing.T) {
 	stamping(t)
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {
-			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
+			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_,
+					_ = io.WriteString(w, "hello")
+			}))
 			s.EnableHTTP2 = http2
 			s.StartTLS()
 			defer s.Close()

@@ -25,8 +25,8 @@ import (
 type Client struct {
 	conn  *Conn
 	clock op.Clock
-	// Seen is called after every answer, before the caller returns; it must not block. The lag of
-	// watches is measured by it. Set it before the first call.
+	// Seen is called after every answer, before the caller returns; it must not block. The lag of watches is
+	// measured by it. Set it before the first call.
 	Seen func(Call)
 	// Sending is called before every write; Seen follows.
 	Sending   func(Call)
@@ -42,8 +42,8 @@ type Call struct {
 	Answered        op.Time // when the answer was complete, before decoding; or the time of the failure
 	Status          int     // HTTP status; 0: no answer
 	RetryAfter      time.Duration
-	// Sends is how often the request was written: more than 1 if net/http repeated it because a
-	// connection was closed before the server read it.
+	// Sends is how often the request was written: more than 1 if net/http repeated it because a connection was
+	// closed before the server read it.
 	Sends int
 	// ResourceVersion and UID of the object in the answer, if any.
 	ResourceVersion string
@@ -68,15 +68,15 @@ func (c *Client) Close() { c.conn.Close() }
 // Throttled returns the number of 429 answers.
 func (c *Client) Throttled() int64 { return c.throttled.Load() }
 
-// Create creates obj, whose apiVersion and kind it sets, and decodes the answer into into, which
-// may be obj or nil.
+// Create creates obj, whose apiVersion and kind it sets, and decodes the answer into into, which may be obj or nil.
 func (c *Client) Create(ctx context.Context, k Kind, namespace string, obj, into Object) (Call, error) {
 	call := Call{Verb: "create", Kind: k, Namespace: namespace, Name: obj.GetName()}
 	body, err := k.Encode(obj)
 	if err != nil {
 		return call, err
 	}
-	err = c.do(ctx, &call, request{method: http.MethodPost, path: k.Path(namespace, ""), media: k.MediaType(), body: body}, into)
+	err = c.do(ctx, &call,
+		request{method: http.MethodPost, path: k.Path(namespace, ""), media: k.MediaType(), body: body}, into)
 	return call, err
 }
 
@@ -87,11 +87,12 @@ func (c *Client) Get(ctx context.Context, k Kind, namespace, name string, into O
 	return call, err
 }
 
-// Patch changes an object or a subresource ("status", "scale"). data is JSON of the given patch
-// type.
-func (c *Client) Patch(ctx context.Context, k Kind, namespace, name string, kind types.PatchType, data []byte, into Object, subresource ...string) (Call, error) {
+// Patch changes an object or a subresource ("status", "scale"). data is JSON of the given patch type.
+func (c *Client) Patch(ctx context.Context, k Kind, namespace, name string, kind types.PatchType, data []byte,
+	into Object, subresource ...string) (Call, error) {
 	call := Call{Verb: "patch", Kind: k, Namespace: namespace, Name: name}
-	err := c.do(ctx, &call, request{method: http.MethodPatch, path: k.Path(namespace, name, subresource...), media: string(kind), body: data}, into)
+	err := c.do(ctx, &call, request{method: http.MethodPatch, path: k.Path(namespace, name, subresource...),
+		media: string(kind), body: data}, into)
 	return call, err
 }
 
@@ -103,15 +104,17 @@ func (c *Client) Delete(ctx context.Context, k Kind, namespace, name string, opt
 	if err != nil {
 		return call, fmt.Errorf("delete %s %q: %w", k, name, err)
 	}
-	err = c.do(ctx, &call, request{method: http.MethodDelete, path: k.Path(namespace, name), media: JSON, body: body}, nil)
+	err = c.do(ctx, &call, request{method: http.MethodDelete, path: k.Path(namespace, name), media: JSON, body: body},
+		nil)
 	return call, err
 }
 
-// List lists the objects of a kind in a namespace, or in all (""), that match the selectors of
-// opts. Other options are ignored. Call has the list's resourceVersion.
+// List lists the objects of a kind in a namespace, or in all (""), that match the selectors of opts. Other options
+// are ignored. Call has the list's resourceVersion.
 func (c *Client) List(ctx context.Context, k Kind, namespace string, opts metav1.ListOptions) ([]Object, Call, error) {
 	call := Call{Verb: "list", Kind: k, Namespace: namespace}
-	answer, err := c.send(ctx, &call, request{method: http.MethodGet, path: k.Path(namespace, ""), query: Selectors(opts.LabelSelector, opts.FieldSelector)})
+	answer, err := c.send(ctx, &call, request{method: http.MethodGet, path: k.Path(namespace, ""),
+		query: Selectors(opts.LabelSelector, opts.FieldSelector)})
 	if err != nil {
 		return nil, call, err
 	}
@@ -157,8 +160,7 @@ func (c *Client) do(ctx context.Context, call *Call, r request, into Object) err
 	return err
 }
 
-// read decodes the answer and keeps its resourceVersion. A deletion may be answered with a Status,
-// which has none.
+// read decodes the answer and keeps its resourceVersion. A deletion may be answered with a Status, which has none.
 func (c *Call) read(answer []byte, into Object) error {
 	obj := into
 	if obj == nil {
@@ -211,7 +213,8 @@ func (c *Client) send(ctx context.Context, call *Call, r request) ([]byte, error
 	return answer, nil
 }
 
-func (c *Client) exchange(ctx context.Context, call *Call, r request, header http.Header, body io.Reader) ([]byte, http.Header, error) {
+func (c *Client) exchange(ctx context.Context, call *Call, r request, header http.Header, body io.Reader) ([]byte,
+	http.Header, error) {
 	resp, err := c.conn.Send(ctx, r.method, r.path, r.query, header, body)
 	if err != nil {
 		return nil, nil, err

@@ -36,8 +36,9 @@ func client(t *testing.T, h http.HandlerFunc) (*Client, *rest.Config, *[]asked) 
 	all := &[]asked{}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		*all = append(*all, asked{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Content-Type"), r.Header.Get("Accept"),
-			r.Header.Get("Accept-Encoding"), r.Header.Get("Authorization"), string(body), r.ProtoMajor})
+		*all = append(*all,
+			asked{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Content-Type"), r.Header.Get("Accept"),
+				r.Header.Get("Accept-Encoding"), r.Header.Get("Authorization"), string(body), r.ProtoMajor})
 		h(w, r)
 	}))
 	srv.EnableHTTP2 = true
@@ -71,7 +72,8 @@ func TestCreateIsOneTimedRequest(t *testing.T) {
 	var sending, told []Call
 	c.Sending = func(call Call) { sending = append(sending, call) }
 	c.Seen = func(call Call) {
-		if told = append(told, call); len(sending) != len(told) || sending[0].Sent != call.Sent || sending[0].Answered != 0 {
+		if told = append(told, call); len(sending) != len(told) || sending[0].Sent != call.Sent ||
+			sending[0].Answered != 0 {
 			t.Errorf("before it was sent %+v was told, thereafter %+v", sending, call)
 		}
 	}
@@ -80,7 +82,8 @@ func TestCreateIsOneTimedRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if into.ResourceVersion != "42" || call.ResourceVersion != "42" || call.UID != "u" || call.Status != 201 || call.Sends != 1 || call.Name != "c" {
+	if into.ResourceVersion != "42" || call.ResourceVersion != "42" || call.UID != "u" || call.Status != 201 ||
+		call.Sends != 1 || call.Name != "c" {
 		t.Errorf("the call is %+v", call)
 	}
 	if took := time.Duration(call.Answered - call.Sent); took < slow {
@@ -95,7 +98,8 @@ func TestCreateIsOneTimedRequest(t *testing.T) {
 		t.Errorf("the server got %v %v", sent, err)
 	}
 	got.Body = ""
-	want := asked{Method: "POST", Path: "/api/v1/namespaces/n/persistentvolumeclaims", ContentType: Protobuf, Accept: Protobuf, Authorization: "Bearer secret", HTTP: 2}
+	want := asked{Method: "POST", Path: "/api/v1/namespaces/n/persistentvolumeclaims", ContentType: Protobuf,
+		Accept: Protobuf, Authorization: "Bearer secret", HTTP: 2}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -103,15 +107,18 @@ func TestCreateIsOneTimedRequest(t *testing.T) {
 
 func TestCustomResourcesAreJSON(t *testing.T) {
 	c, _, all := client(t, func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusCreated, JSON, []byte(`{"kind":"VolumeSnapshot","metadata":{"name":"s","resourceVersion":"3"}}`))
+		answer(w, http.StatusCreated, JSON,
+			[]byte(`{"kind":"VolumeSnapshot","metadata":{"name":"s","resourceVersion":"3"}}`))
 	})
 	name := "data"
-	s := &VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: VolumeSnapshotSpec{Source: VolumeSnapshotSource{PersistentVolumeClaimName: &name}}}
+	s := &VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "s"},
+		Spec: VolumeSnapshotSpec{Source: VolumeSnapshotSource{PersistentVolumeClaimName: &name}}}
 	call, err := c.Create(t.Context(), VolumeSnapshots, "n", s, nil)
 	if err != nil || call.ResourceVersion != "3" {
 		t.Fatal(call, err)
 	}
-	want := asked{Method: "POST", Path: "/apis/snapshot.storage.k8s.io/v1/namespaces/n/volumesnapshots", ContentType: JSON, Accept: JSON, Authorization: "Bearer secret", HTTP: 2,
+	want := asked{Method: "POST", Path: "/apis/snapshot.storage.k8s.io/v1/namespaces/n/volumesnapshots",
+		ContentType: JSON, Accept: JSON, Authorization: "Bearer secret", HTTP: 2,
 		Body: `{"kind":"VolumeSnapshot","apiVersion":"snapshot.storage.k8s.io/v1","metadata":{"name":"s"},"spec":{"source":{"persistentVolumeClaimName":"data"}}}`}
 	if d := cmp.Diff(want, (*all)[0]); d != "" {
 		t.Error(d)
@@ -121,7 +128,8 @@ func TestCustomResourcesAreJSON(t *testing.T) {
 // No answer is hidden: each failure is one request and an error of api/errors.
 func TestFailuresAreNotRetried(t *testing.T) {
 	status := func(code int32, reason metav1.StatusReason) []byte {
-		return encode(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: code, Reason: reason, Message: "because"})
+		return encode(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure",
+			Code: code, Reason: reason, Message: "because"})
 	}
 	for _, c := range []struct {
 		name   string
@@ -141,7 +149,8 @@ func TestFailuresAreNotRetried(t *testing.T) {
 			w.Header().Set("Retry-After", "1")
 			answer(w, 503, "text/plain", []byte("apiserver is shutting down"))
 		}, apierrors.IsServiceUnavailable, Call{Status: 503, RetryAfter: time.Second}, ""},
-		{"a proxy's page", func(w http.ResponseWriter, _ *http.Request) { answer(w, 502, "text/html", []byte("<html>")) },
+		{"a proxy's page",
+			func(w http.ResponseWriter, _ *http.Request) { answer(w, 502, "text/html", []byte("<html>")) },
 			apierrors.IsUnexpectedServerError, Call{Status: 502}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -168,19 +177,23 @@ func TestNoAnswerIsAnErrorToo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	call, err := c.Get(ctx, Pods, "n", "p", &corev1.Pod{})
-	if err == nil || !strings.Contains(err.Error(), `get pods "p": `) || call.Status != 0 || call.Answered <= call.Sent {
+	if err == nil || !strings.Contains(err.Error(), `get pods "p": `) || call.Status != 0 ||
+		call.Answered <= call.Sent {
 		t.Errorf("%+v, %v", call, err)
 	}
 }
 
 func TestDeletePatchGetList(t *testing.T) {
-	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: "5"}}
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: "5"}}
 	c, _, all := client(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == "DELETE" && strings.HasSuffix(r.URL.Path, "status"):
-			answer(w, 200, Protobuf, encode(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success"}))
+			answer(w, 200, Protobuf,
+				encode(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success"}))
 		case r.URL.RawQuery != "":
-			answer(w, 200, Protobuf, encode(&corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []corev1.Pod{*pod}}))
+			answer(w, 200, Protobuf, encode(&corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1",
+				Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "9"}, Items: []corev1.Pod{*pod}}))
 		default:
 			answer(w, 200, Protobuf, encode(pod))
 		}
@@ -194,7 +207,8 @@ func TestDeletePatchGetList(t *testing.T) {
 		t.Error("a deletion that is answered with a Status: ", call, err)
 	}
 	got := &corev1.Pod{}
-	if _, err := c.Patch(t.Context(), Pods, "n", "p", types.MergePatchType, []byte(`{"a":1}`), got, "status"); err != nil || got.Name != "p" {
+	if _, err := c.Patch(t.Context(), Pods, "n", "p", types.MergePatchType, []byte(`{"a":1}`), got,
+		"status"); err != nil || got.Name != "p" {
 		t.Error(got, err)
 	}
 	if _, err := c.Get(t.Context(), Pods, "n", "p", got); err != nil {
@@ -206,23 +220,27 @@ func TestDeletePatchGetList(t *testing.T) {
 	}
 	const auth = "Bearer secret"
 	want := []asked{
-		{Method: "DELETE", Path: "/api/v1/namespaces/n/pods/p", ContentType: JSON, Accept: Protobuf, Authorization: auth, HTTP: 2,
+		{Method: "DELETE", Path: "/api/v1/namespaces/n/pods/p", ContentType: JSON, Accept: Protobuf,
+			Authorization: auth, HTTP: 2,
 			Body: `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"},"propagationPolicy":"Background"}`},
-		{Method: "DELETE", Path: "/api/v1/namespaces/n/pods/status", ContentType: JSON, Accept: Protobuf, Authorization: auth, HTTP: 2,
+		{Method: "DELETE", Path: "/api/v1/namespaces/n/pods/status", ContentType: JSON, Accept: Protobuf,
+			Authorization: auth, HTTP: 2,
 			Body: `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"},"propagationPolicy":"Background"}`},
-		{Method: "PATCH", Path: "/api/v1/namespaces/n/pods/p/status", ContentType: "application/merge-patch+json", Accept: Protobuf, Authorization: auth, HTTP: 2, Body: `{"a":1}`},
+		{Method: "PATCH", Path: "/api/v1/namespaces/n/pods/p/status", ContentType: "application/merge-patch+json",
+			Accept: Protobuf, Authorization: auth, HTTP: 2, Body: `{"a":1}`},
 		{Method: "GET", Path: "/api/v1/namespaces/n/pods/p", Accept: Protobuf, Authorization: auth, HTTP: 2},
-		{Method: "GET", Path: "/api/v1/pods", Query: "labelSelector=a%3Db", Accept: Protobuf, Authorization: auth, HTTP: 2},
+		{Method: "GET", Path: "/api/v1/pods", Query: "labelSelector=a%3Db", Accept: Protobuf, Authorization: auth,
+			HTTP: 2},
 	}
 	if d := cmp.Diff(want, *all); d != "" {
 		t.Error(d)
 	}
 }
 
-// A watch's Conn is HTTP/1.1 with a connection of its own, and reads the token
-// from its file.
+// A watch's Conn is HTTP/1.1 with a connection of its own, and reads the token from its file.
 func TestDialHTTP1(t *testing.T) {
-	_, cfg, all := client(t, func(w http.ResponseWriter, r *http.Request) { answer(w, 200, JSON, []byte(r.RemoteAddr)) })
+	_, cfg, all := client(t,
+		func(w http.ResponseWriter, r *http.Request) { answer(w, 200, JSON, []byte(r.RemoteAddr)) })
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -249,7 +267,8 @@ func TestDialHTTP1(t *testing.T) {
 		t.Errorf("2 Conns with 2 requests each made connections %v, want 2", peers)
 	}
 	for _, got := range *all {
-		if d := cmp.Diff(asked{Method: "GET", Path: "/api/v1/a%2Fb", Authorization: "Bearer from-file", HTTP: 1}, got); d != "" {
+		if d := cmp.Diff(asked{Method: "GET", Path: "/api/v1/a%2Fb", Authorization: "Bearer from-file", HTTP: 1},
+			got); d != "" {
 			t.Error(d)
 		}
 	}
@@ -271,7 +290,8 @@ func TestBehindAPath(t *testing.T) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var got string
-	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || got != "/k8s/clusters/c-1/api/v1/namespaces/n/pods/a%25b" {
+	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil ||
+		got != "/k8s/clusters/c-1/api/v1/namespaces/n/pods/a%25b" {
 		t.Errorf("the server was asked for %q (%v)", got, err)
 	}
 }

@@ -18,8 +18,8 @@ const (
 	Protobuf = runtime.ContentTypeProtobuf
 )
 
-// magic begins every protobuf object. A runtime.Unknown follows, with the kind and the object
-// (apimachinery's serializer/protobuf).
+// magic begins every protobuf object. A runtime.Unknown follows, with the kind and the object (apimachinery's
+// serializer/protobuf).
 var magic = []byte{'k', '8', 's', 0}
 
 // message is implemented by the generated types of built-in kinds.
@@ -32,8 +32,7 @@ type message interface {
 // typed is implemented by every type that embeds metav1.TypeMeta.
 type typed interface{ GetObjectKind() schema.ObjectKind }
 
-// Encode encodes obj for a request and sets its apiVersion and kind. obj must not be used
-// concurrently.
+// Encode encodes obj for a request and sets its apiVersion and kind. obj must not be used concurrently.
 func (k Kind) Encode(obj Object) ([]byte, error) {
 	t, ok := obj.(typed)
 	if !ok {
@@ -64,8 +63,7 @@ func (k Kind) Encode(obj Object) ([]byte, error) {
 	return append(bytes.Clone(magic), b...), nil
 }
 
-// Decode decodes an object of this kind into into. If the data are a Status, the error is a
-// *NotThisKind with it.
+// Decode decodes an object of this kind into into. If the data are a Status, the error is a *NotThisKind with it.
 func (k Kind) Decode(data []byte, into Object) error {
 	raw, kind, err := k.open(data)
 	switch {

@@ -36,7 +36,8 @@ func encode(obj runtime.Object) []byte {
 
 func claim() *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", Labels: map[string]string{"a": "b"}, ResourceVersion: "7"},
+		ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", Labels: map[string]string{"a": "b"},
+			ResourceVersion: "7"},
 		Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
 	}
@@ -64,7 +65,8 @@ func TestEncodeAndDecodeAgreeWithApimachinery(t *testing.T) {
 	}
 
 	want.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
-	back := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "left over", Annotations: map[string]string{"x": "y"}}}
+	back := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "left over",
+		Annotations: map[string]string{"x": "y"}}}
 	if err := PersistentVolumeClaims.Decode(encode(want), back); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,8 @@ func TestEncodeAndDecodeAgreeWithApimachinery(t *testing.T) {
 
 func TestDecodeList(t *testing.T) {
 	remaining := int64(3)
-	l := &corev1.PersistentVolumeClaimList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaimList"},
+	l := &corev1.PersistentVolumeClaimList{TypeMeta: metav1.TypeMeta{APIVersion: "v1",
+		Kind: "PersistentVolumeClaimList"},
 		ListMeta: metav1.ListMeta{ResourceVersion: "99", Continue: "more", RemainingItemCount: &remaining}}
 	for _, name := range []string{"a", "b"} {
 		c := claim()
@@ -112,13 +115,17 @@ func TestDecodeSaysWhatIsWrong(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"empty", PersistentVolumeClaims.Decode(nil, claim()), "decode persistentvolumeclaims: the data do not begin as Kubernetes' protobuf"},
+		{"empty", PersistentVolumeClaims.Decode(nil, claim()),
+			"decode persistentvolumeclaims: the data do not begin as Kubernetes' protobuf"},
 		{"JSON", PersistentVolumeClaims.Decode([]byte("{}"), claim()), "the data do not begin"},
-		{"garbage", PersistentVolumeClaims.Decode([]byte("k8s\x00\xff\xff"), claim()), "decode persistentvolumeclaims: "},
+		{"garbage", PersistentVolumeClaims.Decode([]byte("k8s\x00\xff\xff"), claim()),
+			"decode persistentvolumeclaims: "},
 		{"a pod", PersistentVolumeClaims.Decode(encode(pod), claim()), `expected a PersistentVolumeClaim, got "Pod"`},
 		{"a status", PersistentVolumeClaims.Decode(encode(status), claim()), "got a Status: no such thing"},
-		{"a JSON status", VolumeSnapshots.Decode([]byte(`{"kind":"Status","message":"nothing"}`), &VolumeSnapshot{}), "got a Status: nothing"},
-		{"not a list", func() error { _, _, err := Pods.DecodeList(encode(pod)); return err }(), `decode list of pods: expected a PodList, got "Pod"`},
+		{"a JSON status", VolumeSnapshots.Decode([]byte(`{"kind":"Status","message":"nothing"}`), &VolumeSnapshot{}),
+			"got a Status: nothing"},
+		{"not a list", func() error { _, _, err := Pods.DecodeList(encode(pod)); return err }(),
+			`decode list of pods: expected a PodList, got "Pod"`},
 		{"a bad item", func() error {
 			_, _, err := VolumeSnapshots.DecodeList([]byte(`{"kind":"VolumeSnapshotList","items":[{},{"spec":3}]}`))
 			return err
@@ -148,22 +155,27 @@ func TestSlimTypesAreTheSnapshottersTypes(t *testing.T) {
 	}{
 		{&snapshotv1.VolumeSnapshot{ObjectMeta: meta,
 			Spec: snapshotv1.VolumeSnapshotSpec{Source: snapshotv1.VolumeSnapshotSource{PersistentVolumeClaimName: &name}, VolumeSnapshotClassName: &name},
-			Status: &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &name, CreationTime: &now, ReadyToUse: &yes,
+			Status: &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: &name, CreationTime: &now,
+				ReadyToUse:  &yes,
 				RestoreSize: &size, Error: serr, VolumeGroupSnapshotName: &name}},
 			&VolumeSnapshot{}, &snapshotv1.VolumeSnapshot{}},
 		{&snapshotv1.VolumeSnapshotContent{ObjectMeta: meta,
-			Spec: snapshotv1.VolumeSnapshotContentSpec{VolumeSnapshotRef: corev1.ObjectReference{Kind: "VolumeSnapshot", Namespace: "n", Name: "s", UID: "u"},
+			Spec: snapshotv1.VolumeSnapshotContentSpec{VolumeSnapshotRef: corev1.ObjectReference{Kind: "VolumeSnapshot",
+				Namespace: "n", Name: "s", UID: "u"},
 				DeletionPolicy: snapshotv1.VolumeSnapshotContentRetain, Driver: "d", VolumeSnapshotClassName: &name,
 				Source: snapshotv1.VolumeSnapshotContentSource{VolumeHandle: &handle}},
-			Status: &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: &handle, CreationTime: &bytes, RestoreSize: &bytes, ReadyToUse: &yes,
+			Status: &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: &handle, CreationTime: &bytes,
+				RestoreSize: &bytes, ReadyToUse: &yes,
 				Error: serr, VolumeGroupSnapshotHandle: &handle}},
 			&VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotContent{}},
-		{&snapshotv1.VolumeSnapshotClass{ObjectMeta: meta, Driver: "d", Parameters: map[string]string{"k": "v"}, DeletionPolicy: "Delete"},
+		{&snapshotv1.VolumeSnapshotClass{ObjectMeta: meta, Driver: "d", Parameters: map[string]string{"k": "v"},
+			DeletionPolicy: "Delete"},
 			&VolumeSnapshotClass{}, &snapshotv1.VolumeSnapshotClass{}},
 		{&groupv1beta2.VolumeGroupSnapshot{ObjectMeta: meta,
 			Spec: groupv1beta2.VolumeGroupSnapshotSpec{VolumeGroupSnapshotClassName: &name,
 				Source: groupv1beta2.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}},
-			Status: &groupv1beta2.VolumeGroupSnapshotStatus{BoundVolumeGroupSnapshotContentName: &name, CreationTime: &now, ReadyToUse: &yes, Error: serr}},
+			Status: &groupv1beta2.VolumeGroupSnapshotStatus{BoundVolumeGroupSnapshotContentName: &name,
+				CreationTime: &now, ReadyToUse: &yes, Error: serr}},
 			&VolumeGroupSnapshot{}, &groupv1beta2.VolumeGroupSnapshot{}},
 	} {
 		name := fmt.Sprintf("%T", c.theirs)
@@ -195,7 +207,8 @@ func TestPath(t *testing.T) {
 		{Pods.Path("n", "p", "eviction"), "/api/v1/namespaces/n/pods/p/eviction"},
 		{PersistentVolumes.Path("ignored", "a/b"), "/api/v1/persistentvolumes/a%2Fb"},
 		{VolumeSnapshots.Path("n", ""), "/apis/snapshot.storage.k8s.io/v1/namespaces/n/volumesnapshots"},
-		{VolumeGroupSnapshots("v1beta2").Path("n", "g"), "/apis/groupsnapshot.storage.k8s.io/v1beta2/namespaces/n/volumegroupsnapshots/g"},
+		{VolumeGroupSnapshots("v1beta2").Path("n", "g"),
+			"/apis/groupsnapshot.storage.k8s.io/v1beta2/namespaces/n/volumegroupsnapshots/g"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s, want %s", c.got, c.want)
@@ -206,7 +219,8 @@ func TestPath(t *testing.T) {
 func FuzzDecodeProtobuf(f *testing.F) {
 	c := claim()
 	c.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
-	l := &corev1.PersistentVolumeClaimList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaimList"}, Items: []corev1.PersistentVolumeClaim{*c}}
+	l := &corev1.PersistentVolumeClaimList{TypeMeta: metav1.TypeMeta{APIVersion: "v1",
+		Kind: "PersistentVolumeClaimList"}, Items: []corev1.PersistentVolumeClaim{*c}}
 	f.Add(encode(c))
 	f.Add(encode(l))
 	f.Add(encode(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Message: "m"}))

@@ -1,8 +1,8 @@
-// Package api is the engine's client for the Kubernetes API: the kinds that it uses, their
-// encodings (protobuf for built-in kinds, JSON for custom resources), and timed requests.
+// Package api is the engine's client for the Kubernetes API: the kinds that it uses, their encodings (protobuf for
+// built-in kinds, JSON for custom resources), and timed requests.
 //
-// A Call is one request: there is no client-side rate limit, no retry on 429 and no compression.
-// Requests that net/http repeats by itself are counted.
+// A Call is one request: there is no client-side rate limit, no retry on 429 and no compression. Requests that
+// net/http repeats by itself are counted.
 package api
 
 import (
@@ -32,17 +32,28 @@ type Kind struct {
 
 // Built-in kinds. Treat them as constants.
 var (
-	Pods                   = Kind{Version: "v1", Resource: "pods", Name: "Pod", Namespaced: true, New: func() Object { return new(corev1.Pod) }}
-	PersistentVolumeClaims = Kind{Version: "v1", Resource: "persistentvolumeclaims", Name: "PersistentVolumeClaim", Namespaced: true, New: func() Object { return new(corev1.PersistentVolumeClaim) }}
-	PersistentVolumes      = Kind{Version: "v1", Resource: "persistentvolumes", Name: "PersistentVolume", New: func() Object { return new(corev1.PersistentVolume) }}
-	VolumeAttachments      = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments", Name: "VolumeAttachment", New: func() Object { return new(storagev1.VolumeAttachment) }}
-	Events                 = Kind{Version: "v1", Resource: "events", Name: "Event", Namespaced: true, New: func() Object { return new(corev1.Event) }}
-	Nodes                  = Kind{Version: "v1", Resource: "nodes", Name: "Node", New: func() Object { return new(corev1.Node) }}
-	Namespaces             = Kind{Version: "v1", Resource: "namespaces", Name: "Namespace", New: func() Object { return new(corev1.Namespace) }}
-	ConfigMaps             = Kind{Version: "v1", Resource: "configmaps", Name: "ConfigMap", Namespaced: true, New: func() Object { return new(corev1.ConfigMap) }}
-	Secrets                = Kind{Version: "v1", Resource: "secrets", Name: "Secret", Namespaced: true, New: func() Object { return new(corev1.Secret) }}
-	StorageClasses         = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses", Name: "StorageClass", New: func() Object { return new(storagev1.StorageClass) }}
-	CSIDrivers             = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers", Name: "CSIDriver", New: func() Object { return new(storagev1.CSIDriver) }}
+	Pods = Kind{Version: "v1", Resource: "pods", Name: "Pod", Namespaced: true,
+		New: func() Object { return new(corev1.Pod) }}
+	PersistentVolumeClaims = Kind{Version: "v1", Resource: "persistentvolumeclaims", Name: "PersistentVolumeClaim",
+		Namespaced: true, New: func() Object { return new(corev1.PersistentVolumeClaim) }}
+	PersistentVolumes = Kind{Version: "v1", Resource: "persistentvolumes", Name: "PersistentVolume",
+		New: func() Object { return new(corev1.PersistentVolume) }}
+	VolumeAttachments = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments",
+		Name: "VolumeAttachment", New: func() Object { return new(storagev1.VolumeAttachment) }}
+	Events = Kind{Version: "v1", Resource: "events", Name: "Event", Namespaced: true,
+		New: func() Object { return new(corev1.Event) }}
+	Nodes = Kind{Version: "v1", Resource: "nodes", Name: "Node",
+		New: func() Object { return new(corev1.Node) }}
+	Namespaces = Kind{Version: "v1", Resource: "namespaces", Name: "Namespace",
+		New: func() Object { return new(corev1.Namespace) }}
+	ConfigMaps = Kind{Version: "v1", Resource: "configmaps", Name: "ConfigMap", Namespaced: true,
+		New: func() Object { return new(corev1.ConfigMap) }}
+	Secrets = Kind{Version: "v1", Resource: "secrets", Name: "Secret", Namespaced: true,
+		New: func() Object { return new(corev1.Secret) }}
+	StorageClasses = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses",
+		Name: "StorageClass", New: func() Object { return new(storagev1.StorageClass) }}
+	CSIDrivers = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers", Name: "CSIDriver",
+		New: func() Object { return new(storagev1.CSIDriver) }}
 )
 
 const (
@@ -52,24 +63,29 @@ const (
 
 // Kinds of the external snapshotter. Treat them as constants.
 var (
-	VolumeSnapshots        = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshots", Name: "VolumeSnapshot", Namespaced: true, JSON: true, New: func() Object { return new(VolumeSnapshot) }}
-	VolumeSnapshotContents = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshotcontents", Name: "VolumeSnapshotContent", JSON: true, New: func() Object { return new(VolumeSnapshotContent) }}
-	VolumeSnapshotClasses  = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshotclasses", Name: "VolumeSnapshotClass", JSON: true, New: func() Object { return new(VolumeSnapshotClass) }}
+	VolumeSnapshots = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshots",
+		Name: "VolumeSnapshot", Namespaced: true, JSON: true, New: func() Object { return new(VolumeSnapshot) }}
+	VolumeSnapshotContents = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshotcontents",
+		Name: "VolumeSnapshotContent", JSON: true, New: func() Object { return new(VolumeSnapshotContent) }}
+	VolumeSnapshotClasses = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshotclasses",
+		Name: "VolumeSnapshotClass", JSON: true, New: func() Object { return new(VolumeSnapshotClass) }}
 )
 
-// VolumeGroupSnapshots is the kind in the version that the cluster serves: "v1beta1", "v1beta2" or
-// "v1".
+// VolumeGroupSnapshots is the kind in the version that the cluster serves: "v1beta1", "v1beta2" or "v1".
 func VolumeGroupSnapshots(version string) Kind {
-	return Kind{Group: groupSnapshotGroup, Version: version, Resource: "volumegroupsnapshots", Name: "VolumeGroupSnapshot", Namespaced: true, JSON: true, New: func() Object { return new(VolumeGroupSnapshot) }}
+	return Kind{Group: groupSnapshotGroup, Version: version, Resource: "volumegroupsnapshots",
+		Name: "VolumeGroupSnapshot", Namespaced: true, JSON: true,
+		New: func() Object { return new(VolumeGroupSnapshot) }}
 }
 
 // VolumeGroupSnapshotClasses is the kind in the version that the cluster serves.
 func VolumeGroupSnapshotClasses(version string) Kind {
-	return Kind{Group: groupSnapshotGroup, Version: version, Resource: "volumegroupsnapshotclasses", Name: "VolumeGroupSnapshotClass", JSON: true, New: func() Object { return new(VolumeSnapshotClass) }}
+	return Kind{Group: groupSnapshotGroup, Version: version, Resource: "volumegroupsnapshotclasses",
+		Name: "VolumeGroupSnapshotClass", JSON: true, New: func() Object { return new(VolumeSnapshotClass) }}
 }
 
-// String returns the resource and its group, as kubectl writes them:
-// "volumesnapshots.snapshot.storage.k8s.io". It is unique.
+// String returns the resource and its group, as kubectl writes them: "volumesnapshots.snapshot.storage.k8s.io". It
+// is unique.
 func (k Kind) String() string {
 	if k.Group == "" {
 		return k.Resource
@@ -82,9 +98,8 @@ func (k Kind) GVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Name}
 }
 
-// Path returns the URL path of the collection or, with a name, of an object and its subresource.
-// The namespace is ignored for cluster-scoped kinds; without one, a namespaced kind means all
-// namespaces.
+// Path returns the URL path of the collection or, with a name, of an object and its subresource. The namespace is
+// ignored for cluster-scoped kinds; without one, a namespaced kind means all namespaces.
 func (k Kind) Path(namespace, name string, subresource ...string) string {
 	root := "/apis/" + k.Group + "/" + k.Version
 	if k.Group == "" {

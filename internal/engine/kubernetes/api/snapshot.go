@@ -5,9 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The types below have the fields of the external snapshotter's types that the engine uses, for
-// all served versions. They must not be used for updates, which would drop other fields: patch
-// instead.
+// The types below have the fields of the external snapshotter's types that the engine uses, for all served
+// versions. They must not be used for updates, which would drop other fields: patch instead.
 
 // VolumeSnapshot is a snapshot of a claim.
 type VolumeSnapshot struct {
@@ -32,7 +31,7 @@ type VolumeSnapshotSource struct {
 // SnapshotStatus is the state of a snapshot.
 type SnapshotStatus struct {
 	BoundVolumeSnapshotContentName *string            `json:"boundVolumeSnapshotContentName,omitempty"`
-	CreationTime                   *metav1.Time       `json:"creationTime,omitempty"` // in whole seconds, by the driver's clock
+	CreationTime                   *metav1.Time       `json:"creationTime,omitempty"` // whole seconds, driver's clock
 	ReadyToUse                     *bool              `json:"readyToUse,omitempty"`
 	RestoreSize                    *resource.Quantity `json:"restoreSize,omitempty"`
 	Error                          *SnapshotError     `json:"error,omitempty"`

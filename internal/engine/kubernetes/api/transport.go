@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -18,19 +19,19 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// Conn has its own connections to an API server, with TLS and credentials (token, token file,
-// client certificate, exec plugin) and without compression.
+// Conn has its own connections to an API server, with TLS and credentials (token, token file, client certificate,
+// exec plugin) and without compression.
 type Conn struct {
 	base *url.URL
 	http *http.Client
 	idle func()
 }
 
-// Dial makes a Conn from a kubeconfig without connecting. With http1 each request in flight has a
-// TCP connection; otherwise they share one by HTTP/2.
+// Dial makes a Conn from a kubeconfig without connecting. With http1 each request in flight has a TCP connection;
+// otherwise they share one by HTTP/2.
 func Dial(host *rest.Config, http1 bool) (*Conn, error) {
 	if host.Transport != nil {
-		return nil, fmt.Errorf("a rest.Config with a transport of its own is not supported: the lag of connections must be measurable")
+		return nil, errors.New("a rest.Config with its own transport is not supported: the lag would not be measured")
 	}
 	base, _, err := rest.DefaultServerUrlFor(host)
 	if err != nil {
@@ -71,7 +72,8 @@ func newTransport(cfg *transport.Config, http1 bool) *http.Transport {
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 10 * time.Second},
 		// Keepalives detect a vanished server within half a minute.
 		DialContext: (&net.Dialer{Timeout: 10 * time.Second,
-			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}).DialContext,
+			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second,
+				Count: 3}}).DialContext,
 	}
 	if cfg.Proxy != nil {
 		t.Proxy = cfg.Proxy
@@ -94,7 +96,8 @@ func newTransport(cfg *transport.Config, http1 bool) *http.Transport {
 func (c *Conn) Close() { c.idle() }
 
 // Send sends one request, once. path comes from Kind.Path.
-func (c *Conn) Send(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
+func (c *Conn) Send(ctx context.Context, method, path string, query url.Values, header http.Header,
+	body io.Reader) (*http.Response, error) {
 	u := *c.base
 	// RawPath is needed since the path is escaped already.
 	u.RawPath = u.EscapedPath() + path
@@ -115,8 +118,7 @@ func (c *Conn) Send(ctx context.Context, method, path string, query url.Values, 
 // maxErrorText is how much is quoted of an answer that is not a Status.
 const maxErrorText = 512
 
-// AsError turns an answer other than 2xx into an error of api/errors, from the Status in its body
-// or from its code.
+// AsError turns an answer other than 2xx into an error of api/errors, from the Status in its body or from its code.
 func AsError(k Kind, verb, name string, code int, header http.Header, body []byte) error {
 	if s := Status(body); s != nil {
 		return &apierrors.StatusError{ErrStatus: *s}

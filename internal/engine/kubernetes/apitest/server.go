@@ -1,6 +1,6 @@
-// Package apitest is an in-memory API server for tests of clean-up. It keeps objects of any kind,
-// and has one controller, which deletes a volume with its claim. Every request is authorized.
-// Tests that depend on the API server's behaviour use a real one on the test bed.
+// Package apitest is an in-memory API server for tests of clean-up. It keeps objects of any kind, and has one
+// controller, which deletes a volume with its claim. Every request is authorized. Tests that depend on the API
+// server's behaviour use a real one on the test bed.
 package apitest
 
 import (
@@ -66,15 +66,16 @@ func Start(t testing.TB) *Server {
 	t.Cleanup(srv.Close)
 	s.URL, s.Kubeconfig = srv.URL, t.TempDir()+"/kubeconfig"
 	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, "+
-		"clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}], contexts: [{name: c, context: {cluster: c, user: u, namespace: default}}]}\n", s.URL)
+		"clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}], contexts: [{name: c, "+
+		"context: {cluster: c, user: u, namespace: default}}]}\n", s.URL)
 	if err := os.WriteFile(s.Kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// Add creates an object at a path such as "/api/v1/namespaces/n/pods/p"; content is JSON of its
-// fields except the name.
+// Add creates an object at a path such as "/api/v1/namespaces/n/pods/p"; content is JSON of its fields except the
+// name.
 func (s *Server) Add(t testing.TB, path, content string) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -243,7 +244,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, p place) {
 		at, _ := parse(path)
 		o := s.objects[path]
 		within := at.gvk == p.gvk && (p.subject == "" || at.subject == p.subject)
-		if within && selector.Matches(labels.Set(o.GetLabels())) && field.Matches(fields.Set{"metadata.name": o.GetName()}) {
+		if within && selector.Matches(labels.Set(o.GetLabels())) &&
+			field.Matches(fields.Set{"metadata.name": o.GetName()}) {
 			list.Items = append(list.Items, *o)
 		}
 	}
@@ -302,8 +304,7 @@ func merge(into, change map[string]any) {
 	}
 }
 
-// control deletes volumes whose claim is gone and whose policy is Delete, and contents likewise;
-// s.mu is held.
+// control deletes volumes whose claim is gone and whose policy is Delete, and contents likewise; s.mu is held.
 func (s *Server) control() {
 	uids := map[string]bool{}
 	for _, o := range s.objects {

@@ -22,8 +22,8 @@ import (
 type Audit struct {
 	Records []trace.Record
 	Events  int // in the log
-	// Bare counts writes that were logged without their objects (level Metadata): only creations
-	// and deletions by name are known of them.
+	// Bare counts writes that were logged without their objects (level Metadata): only creations and deletions by
+	// name are known of them.
 	Bare int
 }
 
@@ -55,14 +55,12 @@ var resources = map[string]func() metav1.Object{
 	"pods":                   func() metav1.Object { return new(corev1.Pod) },
 }
 
-// maxEvent bounds a line of the log: an object has at most 1.5 MiB, and a line may have two
-// objects or a list.
+// maxEvent bounds a line of the log: an object has at most 1.5 MiB, and a line may have two objects or a list.
 const maxEvent = 64 << 20
 
-// FromAudit reads an API server's audit log, as JSON lines of audit.k8s.io/v1. The trace begins
-// with the log. An operation begins when its request was received, to the microsecond, and ends
-// when the request that completed it was answered. Requests without a change (refused, dry run)
-// count only as failed creations. Errors name the line.
+// FromAudit reads an API server's audit log, as JSON lines of audit.k8s.io/v1. The trace begins with the log. An
+// operation begins when its request was received, to the microsecond, and ends when the request that completed it
+// was answered. Requests without a change (refused, dry run) count only as failed creations. Errors name the line.
 func FromAudit(r io.Reader) (Audit, error) {
 	scan := bufio.NewScanner(r)
 	scan.Buffer(make([]byte, 0, 1<<20), maxEvent)
@@ -109,10 +107,11 @@ func FromAudit(r io.Reader) (Audit, error) {
 
 // event handles one event.
 func (a *Audit) event(t *Tracker, e *event, start time.Time) error {
-	if e.Stage != "ResponseComplete" || e.ObjectRef == nil || e.ResponseStatus == nil || strings.Contains(e.RequestURI, "dryRun=") {
+	if e.Stage != "ResponseComplete" || e.ObjectRef == nil || e.ResponseStatus == nil ||
+		strings.Contains(e.RequestURI, "dryRun=") {
 		return nil
 	}
-	empty, ours := resources[e.ObjectRef.Resource]
+	empty, own := resources[e.ObjectRef.Resource]
 	switch e.ObjectRef.Subresource {
 	case "", "status", "resize":
 	default:
@@ -123,7 +122,7 @@ func (a *Audit) event(t *Tracker, e *event, start time.Time) error {
 	default:
 		return nil
 	}
-	if !ours {
+	if !own {
 		return nil
 	}
 	asked, at := int64(e.Received.Sub(start)), int64(e.Stamp.Sub(start))
@@ -138,7 +137,8 @@ func (a *Audit) event(t *Tracker, e *event, start time.Time) error {
 		a.bare(t, e, empty(), asked, at)
 	}
 	for _, o := range objects {
-		if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && gracePassed(o) || e.Verb == "delete" && o.GetDeletionTimestamp() == nil {
+		if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && gracePassed(o) || e.Verb == "delete" &&
+			o.GetDeletionTimestamp() == nil {
 			t.Gone(o, asked, at)
 			continue
 		}

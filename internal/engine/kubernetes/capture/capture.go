@@ -1,5 +1,5 @@
-// Package capture turns the changes of a cluster's objects, from watches or the API server's audit
-// log, into a trace of control operations.
+// Package capture turns the changes of a cluster's objects, from watches or the API server's audit log, into a
+// trace of control operations.
 package capture
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
-// Tracker follows claims, snapshots, attachments and pods with claims. Times are nanoseconds since
-// the trace's start. It is not safe for concurrent use.
+// Tracker follows claims, snapshots, attachments and pods with claims. Times are nanoseconds since the trace's
+// start. It is not safe for concurrent use.
 type Tracker struct {
 	start   time.Time // by the cluster's clock
 	records []trace.Record
@@ -37,10 +37,11 @@ type object struct {
 // none is the index of a missing record.
 const none = -1
 
-// New makes a Tracker. Objects created before start, by the server's clock in whole seconds,
-// existed when the trace began.
+// New makes a Tracker. Objects created before start, by the server's clock in whole seconds, existed when the trace
+// began.
 func New(start time.Time) *Tracker {
-	return &Tracker{start: start, known: map[string]*object{}, claims: map[string]string{}, uids: map[string]types.UID{}}
+	return &Tracker{start: start, known: map[string]*object{}, claims: map[string]string{},
+		uids: map[string]types.UID{}}
 }
 
 // state is what is read from an object.
@@ -56,8 +57,7 @@ type state struct {
 	node        string
 }
 
-// See records a state of an object at an instant. asked is when the change was requested, or the
-// same instant.
+// See records a state of an object at an instant. asked is when the change was requested, or the same instant.
 func (t *Tracker) See(o metav1.Object, asked, at int64) {
 	s, ok := t.stateOf(o)
 	if !ok {
@@ -73,8 +73,7 @@ func (t *Tracker) See(o metav1.Object, asked, at int64) {
 	}
 }
 
-// Gone records the end of an object. asked is when its deletion was requested, unless that is
-// known.
+// Gone records the end of an object. asked is when its deletion was requested, unless that is known.
 func (t *Tracker) Gone(o metav1.Object, asked, at int64) {
 	s, ok := t.stateOf(o)
 	if !ok {

@@ -59,10 +59,13 @@ func TestTracker(t *testing.T) {
 	yes, source, pv := true, "a", "pv-a"
 	old := claim("old", "1", bound("1"))
 	old.CreationTimestamp = metav1.NewTime(start.Add(-90 * time.Second).Truncate(time.Second))
-	snapshot := &api.VolumeSnapshot{ObjectMeta: meta("s", start.Add(time.Minute)), Spec: api.VolumeSnapshotSpec{Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &source}}}
+	snapshot := &api.VolumeSnapshot{ObjectMeta: meta("s", start.Add(time.Minute)),
+		Spec: api.VolumeSnapshotSpec{Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &source}}}
 	cut := *snapshot
 	cut.Status = &api.SnapshotStatus{ReadyToUse: &yes}
-	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va", UID: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}}}
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va", UID: "va"},
+		Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1",
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}}}
 	attached := *attachment
 	attached.Status.Attached = true
 	pod := &corev1.Pod{ObjectMeta: meta("p", start.Add(time.Minute)), Spec: corev1.PodSpec{Volumes: []corev1.Volume{
@@ -93,18 +96,26 @@ func TestTracker(t *testing.T) {
 	tr.Gone(&attached, 80, 81)
 	tr.Gone(claim("c", "1Gi"), 82, 83) // it never became bound
 	tr.Failed(claim("refused", "1Gi"), 90, 92)
-	tr.Gone(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "unknown", UID: "u"}}, 95, 96)
+	tr.Gone(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "unknown", UID: "u"}},
+		95, 96)
 
 	const gi = 1 << 30
 	want := []trace.Record{
-		{Time: -90e9 - 500e6, Op: trace.Create, Kind: trace.Volume, Object: "ns/old", Class: "fast", Size: 1, Duration: trace.Unknown},
-		{Time: 10, Op: trace.Create, Kind: trace.Volume, Object: "ns/a", Class: "fast", Size: gi, Outcome: "ok", Duration: 11},
-		{Time: 30, Op: trace.Snapshot, Kind: trace.Snapshots, Object: "ns/s", Source: "ns/a", Outcome: "ok", Duration: 6},
-		{Time: 40, Op: trace.Restore, Kind: trace.Volume, Object: "ns/r", Source: "ns/s", Class: "fast", Size: gi, Outcome: "censored", Duration: 60},
-		{Time: 41, Op: trace.Clone, Kind: trace.Volume, Object: "ns/c", Source: "ns/a", Class: "fast", Size: gi, Outcome: "censored", Duration: 42},
+		{Time: -90e9 - 500e6, Op: trace.Create, Kind: trace.Volume, Object: "ns/old", Class: "fast", Size: 1,
+			Duration: trace.Unknown},
+		{Time: 10, Op: trace.Create, Kind: trace.Volume, Object: "ns/a", Class: "fast", Size: gi, Outcome: "ok",
+			Duration: 11},
+		{Time: 30, Op: trace.Snapshot, Kind: trace.Snapshots, Object: "ns/s", Source: "ns/a", Outcome: "ok",
+			Duration: 6},
+		{Time: 40, Op: trace.Restore, Kind: trace.Volume, Object: "ns/r", Source: "ns/s", Class: "fast", Size: gi,
+			Outcome: "censored", Duration: 60},
+		{Time: 41, Op: trace.Clone, Kind: trace.Volume, Object: "ns/c", Source: "ns/a", Class: "fast", Size: gi,
+			Outcome: "censored", Duration: 42},
 		{Time: 50, Op: trace.Resize, Kind: trace.Volume, Object: "ns/a", Size: 2 * gi, Outcome: "ok", Duration: 5},
-		{Time: 60, Op: trace.Attach, Kind: trace.Attachment, Object: "va", Source: "ns/a", Node: "n1", Outcome: "ok", Duration: 4},
-		{Time: 61, Op: trace.Create, Kind: trace.Workload, Object: "ns/p", Source: "ns/a ns/p-tmp", Node: "n2", Outcome: "ok", Duration: 5},
+		{Time: 60, Op: trace.Attach, Kind: trace.Attachment, Object: "va", Source: "ns/a", Node: "n1", Outcome: "ok",
+			Duration: 4},
+		{Time: 61, Op: trace.Create, Kind: trace.Workload, Object: "ns/p", Source: "ns/a ns/p-tmp", Node: "n2",
+			Outcome: "ok", Duration: 5},
 		{Time: 70, Op: trace.Delete, Kind: trace.Volume, Object: "ns/a", Outcome: "ok", Duration: 5},
 		{Time: 80, Op: trace.Detach, Kind: trace.Attachment, Object: "va", Outcome: "ok", Duration: 1},
 		{Time: 82, Op: trace.Delete, Kind: trace.Volume, Object: "ns/c", Outcome: "ok", Duration: 1},
@@ -117,8 +128,8 @@ func TestTracker(t *testing.T) {
 	}
 }
 
-// A volume that no pod mounts grows as far as the controller makes it; one that
-// is mounted, when its node has done its part.
+// A volume that no pod mounts grows as far as the controller makes it; one that is mounted, when its node has done
+// its part.
 func TestResizePending(t *testing.T) {
 	pending := func(size string) func(*corev1.PersistentVolumeClaim) {
 		return func(c *corev1.PersistentVolumeClaim) {
@@ -145,7 +156,8 @@ func TestResizePending(t *testing.T) {
 	}
 	want := []trace.Record{
 		{Time: 10, Op: trace.Resize, Kind: trace.Volume, Object: "ns/loose", Size: 2, Outcome: "ok", Duration: 3},
-		{Time: 20, Op: trace.Resize, Kind: trace.Volume, Object: "ns/loose", Size: 3, Outcome: "censored", Duration: 30},
+		{Time: 20, Op: trace.Resize, Kind: trace.Volume, Object: "ns/loose", Size: 3, Outcome: "censored",
+			Duration: 30},
 		{Time: 30, Op: trace.Resize, Kind: trace.Volume, Object: "ns/held", Size: 2, Outcome: "ok", Duration: 4},
 		{Time: 40, Op: trace.Resize, Kind: trace.Volume, Object: "ns/held", Size: 3, Outcome: "ok", Duration: 1},
 	}
@@ -154,9 +166,8 @@ func TestResizePending(t *testing.T) {
 	}
 }
 
-// The log in testdata is that of a real API server (v1.36) behind which a claim
-// was made, bound, attached by a pod, snapshotted and removed, shortened to the
-// fields that are read.
+// The log in testdata is that of a real API server (v1.36) behind which a claim was made, bound, attached by a pod,
+// snapshotted and removed, shortened to the fields that are read.
 func TestFromAudit(t *testing.T) {
 	f, err := os.Open("testdata/audit.log")
 	if err != nil {
@@ -198,8 +209,7 @@ func TestFromAuditRefuses(t *testing.T) {
 	}
 }
 
-// FuzzFromAudit: whatever a log has, what comes of it is a trace that can be
-// written and read again.
+// FuzzFromAudit: whatever a log has, what comes of it is a trace that can be written and read again.
 func FuzzFromAudit(f *testing.F) {
 	log, err := os.ReadFile("testdata/audit.log")
 	if err != nil {

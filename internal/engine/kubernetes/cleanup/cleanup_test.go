@@ -52,7 +52,7 @@ func (l *entries) Open() []op.LedgerEntry {
 	return slices.Clone(l.open)
 }
 
-// deadRun is one whose identity a clean-up has.
+// deadRun returns the identity of an ended run.
 func deadRun(t testing.TB, s *apitest.Server) owned.Identity {
 	own := owned.New("0abc")
 	own.Namespace, own.Server = "ns", s.URL
@@ -66,7 +66,7 @@ func cleaning(own owned.Identity, s *apitest.Server) *Cleaner {
 		ReleaseLeases: func(ctx context.Context) error { return lease.Release(ctx, run, nil) }}
 }
 
-// data is what an entry of the run says beside its kind and name.
+// data returns the data of a ledger entry.
 func data(own owned.Identity, more ...string) map[string]string {
 	d := map[string]string{"run": own.RunID, "namespace": own.Namespace, "server": own.Server}
 	for i := 0; i < len(more); i += 2 {
@@ -84,7 +84,7 @@ func widget(own owned.Identity, more ...string) map[string]string {
 		more...)...)
 }
 
-// others fills a cluster with what is not the run's, each hard to tell from it.
+// others adds objects to a cluster that look like the run's but are not.
 func others(t testing.TB, s *apitest.Server, own owned.Identity) {
 	t.Helper()
 	const retained = `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`
@@ -114,7 +114,8 @@ func others(t testing.TB, s *apitest.Server, own owned.Identity) {
 }
 
 func cordonedBy(mark string) string {
-	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, core.CordonAnnotation, mark)
+	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, core.CordonAnnotation,
+		mark)
 }
 
 func volumeText(namespace, claim, uid, policy string) string {
@@ -122,9 +123,9 @@ func volumeText(namespace, claim, uid, policy string) string {
 		"claimRef":{"namespace":%q,"name":%q,"uid":%q}}}`, core.ProvisionedBy, policy, namespace, claim, uid)
 }
 
-// TestHostileLedger: whatever a ledger lists, nothing is changed on a cluster that
-// does not carry the identity of the bundle's run, and nothing here. The same holds
-// for a bundle without an identity, or with that of another cluster or namespace.
+// TestHostileLedger: whatever a ledger lists, nothing is changed on a cluster that lacks the
+// identity of the bundle's run. The same holds for a bundle without an identity, or with that of
+// another cluster or namespace.
 func TestHostileLedger(t *testing.T) {
 	s := apitest.Start(t)
 	own := deadRun(t, s)
@@ -174,7 +175,8 @@ func TestHostileLedger(t *testing.T) {
 	elsewhere, away := own, own
 	elsewhere.Server, away.Namespace = "https://elsewhere", "other"
 	for _, entry := range hostile {
-		for name, id := range map[string]owned.Identity{"its identity": own, "marked scratch": marked, "no identity": {},
+		for name, id := range map[string]owned.Identity{"its identity": own, "marked scratch": marked,
+			"no identity":    {},
 			"another server": elsewhere, "another namespace": away} {
 			ledger := &entries{open: []op.LedgerEntry{entry}}
 			e := cleaning(id, s)
@@ -200,7 +202,7 @@ func TestHostileLedger(t *testing.T) {
 	}
 }
 
-// leave fills a cluster, and a ledger, with all that a killed run may have left.
+// leave adds to a cluster and a ledger what a killed run may have left.
 func leave(t testing.TB, s *apitest.Server, own owned.Identity) *entries {
 	t.Helper()
 	e := cleaning(own, s)
@@ -255,9 +257,9 @@ func leave(t testing.TB, s *apitest.Server, own owned.Identity) *entries {
 	}}
 }
 
-// TestTeardownOfADeadRun removes all that carries the run's identity, what is
-// retained included, also where the ledger lists none of it, and nothing else.
-func TestTeardownOfADeadRun(t *testing.T) {
+// TestTeardownOfEndedRun removes all objects with the run's identity, retained ones included, also
+// if the ledger lists none, and nothing else.
+func TestTeardownOfEndedRun(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		ledger, others bool
@@ -321,7 +323,7 @@ func unschedulable(s *apitest.Server, node string) bool {
 	return spec["unschedulable"] == true
 }
 
-// TestTeardownByLabel: where the user names the run, its label decides.
+// TestTeardownByLabel: where the user names the run, its label is enough.
 func TestTeardownByLabel(t *testing.T) {
 	s := apitest.Start(t)
 	own := deadRun(t, s)
@@ -342,8 +344,8 @@ func TestTeardownByLabel(t *testing.T) {
 	}
 }
 
-// TestRelations says which PersistentVolumes are behind the run's claims.
-func TestRelations(t *testing.T) {
+// TestVolumeRelation classifies PersistentVolumes by the run's claims.
+func TestVolumeRelation(t *testing.T) {
 	s := apitest.Start(t)
 	own := deadRun(t, s)
 	now := metav1.NewTime(time.Now())
@@ -356,7 +358,8 @@ func TestRelations(t *testing.T) {
 		living relation
 	}{
 		{"of a claim of ours", func(*corev1.PersistentVolume) {}, relBacking, relBacking},
-		{"older than its claim", func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = old }, relForeign, relForeign},
+		{"older than its claim", func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = old }, relForeign,
+			relForeign},
 		{"made by hand", func(pv *corev1.PersistentVolume) { pv.Annotations = nil }, relForeign, relForeign},
 		{"of no claim", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, relForeign, relForeign},
 		{"of another namespace", func(pv *corev1.PersistentVolume) {
@@ -365,7 +368,8 @@ func TestRelations(t *testing.T) {
 		{"of a claim of others", func(pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "u", "x"
 		}, relForeign, relForeign},
-		{"its claim is gone", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "u" }, relUnproven, relBacking},
+		{"its claim is gone", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "u" }, relUnproven,
+			relBacking},
 		{"its claim is gone, and it goes", func(pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef.UID, pv.Spec.PersistentVolumeReclaimPolicy = "u", corev1.PersistentVolumeReclaimDelete
 		}, relPending, relBacking},
@@ -402,9 +406,8 @@ func TestRelations(t *testing.T) {
 	}
 }
 
-// TestIdentityIsOnAllObjects: the label goes with the run's own, into each request
-// that makes an object.
-func TestIdentityIsOnAllObjects(t *testing.T) {
+// TestLabelsHaveIdentity: the identity's proof is one of the labels; its nonce is not.
+func TestLabelsHaveIdentity(t *testing.T) {
 	e := core.New(core.Options{})
 	e.ID, e.Session.RunID = owned.New("0abc"), "0abc"
 	l := e.Labels(map[string]string{"given": "x"}, "a", "o")
@@ -417,8 +420,7 @@ func TestIdentityIsOnAllObjects(t *testing.T) {
 	}
 }
 
-// FuzzCheck: an entry that is accepted follows from the identity, and what it names
-// carries that, or is not there.
+// FuzzCheck: an accepted entry derives from the identity, and its object carries it or is gone.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range [][7]string{
 		{"pods", "cnsb-0abc-w", "0abc", "ns", "", "", ""}, {"dir", "/", "", "", "", "", ""}, {"cordon", "n", "0abc", "",
@@ -441,7 +443,8 @@ func FuzzCheck(f *testing.F) {
 		if kind == "dir" && name == "SCRATCH" {
 			name = own.Scratch
 		}
-		d := map[string]string{"run": run, "namespace": namespace, "group": group, "version": version, "resource": resource}
+		d := map[string]string{"run": run, "namespace": namespace, "group": group, "version": version,
+			"resource": resource}
 		if server {
 			d["server"] = s.URL
 		}

@@ -43,7 +43,7 @@ func (cl *remover) volumeRelation(pv *corev1.PersistentVolume) relation {
 	case e.Marked(pv, core.RetainedAnnotation):
 		return relBacking
 	}
-	if claim, ours := cl.claims[c.UID]; ours {
+	if claim, own := cl.claims[c.UID]; own {
 		if core.CreatedFor(claim, pv) {
 			return relBacking
 		}
@@ -84,8 +84,8 @@ func (cl *remover) contentRelation(c *api.VolumeSnapshotContent) relation {
 	return cl.relationByName(c.Spec.DeletionPolicy == "Retain")
 }
 
-// deleteVolumes has the volumes of the run's claims deleted with them, and deletes the
-// PersistentVolumes that the run created.
+// deleteVolumes has the volumes of the run's claims deleted with them, and deletes the PersistentVolumes that the
+// run created.
 func (cl *remover) deleteVolumes(ctx context.Context) error {
 	e := cl.cleaner
 	list, _, err := e.Client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
@@ -119,7 +119,8 @@ func (cl *remover) note(kind api.Kind, name string, relation relation) {
 	case relCreated, relBacking, relPending:
 		cl.addRemaining(what)
 	case relUnproven:
-		cl.skip(what, owned.Refuse("its name is of run %s, but nothing else proves that it belongs to it", cl.cleaner.ID.RunID))
+		cl.skip(what,
+			owned.Refuse("its name is of run %s, but nothing else proves that it belongs to it", cl.cleaner.ID.RunID))
 	case relForeign:
 	}
 }
@@ -152,9 +153,10 @@ func (cl *remover) deleteContents(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// deleteWithOwner records an object that goes with its claim or snapshot, and changes its policy
-// from Retain to Delete.
-func (cl *remover) deleteWithOwner(ctx context.Context, kind api.Kind, o api.Object, policy string, retained bool) error {
+// deleteWithOwner records an object that goes with its claim or snapshot, and changes its policy from Retain to
+// Delete.
+func (cl *remover) deleteWithOwner(ctx context.Context, kind api.Kind, o api.Object, policy string,
+	retained bool) error {
 	cl.backing[o.GetUID()] = true
 	if !retained || cl.dryRun {
 		return nil

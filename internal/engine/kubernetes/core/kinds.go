@@ -13,12 +13,15 @@ import (
 )
 
 // Services is the kind Service.
-var Services = api.Kind{Version: "v1", Resource: "services", Name: "Service", Namespaced: true, New: func() api.Object { return new(corev1.Service) }}
+var Services = api.Kind{Version: "v1", Resource: "services", Name: "Service", Namespaced: true,
+	New: func() api.Object { return new(corev1.Service) }}
 
 // VolumeAttributesClasses is the kind VolumeAttributesClass, which is GA since Kubernetes 1.34.
-var VolumeAttributesClasses = api.Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses", Name: "VolumeAttributesClass",
-	New: func() api.Object { return new(storagev1.VolumeAttributesClass) }}
+var VolumeAttributesClasses = api.Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses",
+	Name: "VolumeAttributesClass",
+	New:  func() api.Object { return new(storagev1.VolumeAttributesClass) }}
 
+// Leases is the kind Lease.
 var Leases = api.Kind{Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Name: "Lease", Namespaced: true,
 	New: func() api.Object { return new(coordinationv1.Lease) }}
 
@@ -37,13 +40,14 @@ func LabelledKinds(groupVersion string) []api.Kind {
 		api.VolumeAttachments, VolumeAttributesClasses)
 }
 
-// ControllerKinds lists the kinds of manifest that a clean-up finds by label when no ledger lists
-// them.
+// ControllerKinds lists the kinds of manifest that a clean-up finds by label when no ledger lists them.
 func ControllerKinds() []api.Kind {
 	var list []api.Kind
 	for _, k := range []api.Kind{
-		{Group: "apps", Resource: "deployments", Name: "Deployment"}, {Group: "apps", Resource: "statefulsets", Name: "StatefulSet"},
-		{Group: "apps", Resource: "daemonsets", Name: "DaemonSet"}, {Group: "batch", Resource: "cronjobs", Name: "CronJob"}, {Group: "batch", Resource: "jobs", Name: "Job"},
+		{Group: "apps", Resource: "deployments", Name: "Deployment"}, {Group: "apps", Resource: "statefulsets",
+			Name: "StatefulSet"},
+		{Group: "apps", Resource: "daemonsets", Name: "DaemonSet"}, {Group: "batch", Resource: "cronjobs",
+			Name: "CronJob"}, {Group: "batch", Resource: "jobs", Name: "Job"},
 	} {
 		k.Version, k.Namespaced, k.JSON, k.New = "v1", true, true, func() api.Object { return new(api.Any) }
 		list = append(list, k)
@@ -51,13 +55,14 @@ func ControllerKinds() []api.Kind {
 	return list
 }
 
+// SnapshotGroup is the API group of snapshots.
 const SnapshotGroup = "snapshot.storage.k8s.io"
 
 // ProvisionedBy is the annotation that external-provisioner sets on a PersistentVolume.
 const ProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// CreatedFor says whether a volume can have been provisioned for a claim of this age. A volume
-// that is older than its claim was not.
+// CreatedFor says whether a volume can have been provisioned for a claim of this age. A volume that is older than
+// its claim was not.
 func CreatedFor(claim metav1.Time, pv *corev1.PersistentVolume) bool {
 	return !pv.CreationTimestamp.Add(clockSkew).Before(claim.Time)
 }
@@ -71,8 +76,7 @@ const (
 	CordonKind = "cordon" // a node to uncordon
 )
 
-// Annotations of objects that the run changed but did not create. Their value is
-// Run.Mark.
+// Annotations of objects that the run changed but did not create. Their value is Run.Mark.
 const (
 	CordonAnnotation   = "cnsbench.dev/cordoned" // of a node that the run cordoned
 	RetainedAnnotation = "cnsbench.dev/behind"   // of a retained volume or content

@@ -34,10 +34,9 @@ func (r *Run) Marked(o api.Object, annotation string) bool {
 	return value == r.Mark()
 }
 
-// Check returns an error if a ledger entry must be left alone: it does not derive from the run's
-// identity, or the object does not carry that identity. It returns nil for an object of the run
-// and for one that is gone. Other errors mean that the object cannot be read. Check changes
-// nothing.
+// Check returns an error if a ledger entry must be left alone: it does not derive from the run's identity, or the
+// object does not carry that identity. It returns nil for an object of the run and for one that is gone. Other
+// errors mean that the object cannot be read. Check changes nothing.
 func (r *Run) Check(ctx context.Context, entry op.LedgerEntry) error {
 	if err := r.CheckEntry(entry); err != nil {
 		return err
@@ -120,8 +119,8 @@ func (r *Run) checkDirEntry(entry op.LedgerEntry) error {
 	return r.ID.OwnsScratch()
 }
 
-// EntryKind returns the kind that a ledger entry names: one of the engine's own, or that of a
-// manifest, whose entry has all that the API needs.
+// EntryKind returns the kind that a ledger entry names: one of the engine's own, or that of a manifest, whose entry
+// has all that the API needs.
 func EntryKind(entry op.LedgerEntry) (api.Kind, bool) {
 	d := entry.Data
 	if d["resource"] == "" {
@@ -135,12 +134,13 @@ func EntryKind(entry op.LedgerEntry) (api.Kind, bool) {
 	k := api.Kind{Group: d["group"], Version: d["version"], Resource: d["resource"], Name: d["kind"],
 		Namespaced: d["namespace"] != "", JSON: true, New: func() api.Object { return new(api.Any) }}
 	group := k.Group == "" || objectNames.MatchString(k.Group)
-	known := group && apiVersions.MatchString(k.Version) && objectNames.MatchString(k.Resource) && k.String() == entry.Kind
+	known := group && apiVersions.MatchString(k.Version) && objectNames.MatchString(k.Resource) &&
+		k.String() == entry.Kind
 	return k, known
 }
 
-// find reads an object, or returns nil if there is none. It lists, since a clean-up has the right
-// to list in any case.
+// find reads an object, or returns nil if there is none. It lists, since a clean-up has the right to list in any
+// case.
 func (r *Run) find(ctx context.Context, kind api.Kind, name string) (api.Object, error) {
 	if kind.Group == api.VolumeGroupSnapshots("v1").Group && kind.Resource == api.VolumeGroupSnapshots("v1").Resource {
 		if kind = api.VolumeGroupSnapshots(r.FindGroupSnapshotVersion(ctx)); kind.Version == "" {
@@ -163,8 +163,8 @@ func (r *Run) find(ctx context.Context, kind api.Kind, name string) (api.Object,
 	return nil, nil
 }
 
-// CheckOwner refuses an object that lacks the run's label or the proof of its identity. A driver's
-// Lease that belongs to another run is accepted: it means that this run's Lease is gone.
+// CheckOwner refuses an object that lacks the run's label or the proof of its identity. A driver's Lease that
+// belongs to another run is accepted: it means that this run's Lease is gone.
 func (r *Run) CheckOwner(kind api.Kind, o api.Object) error {
 	l := o.GetLabels()
 	switch run := l[names.LabelRun]; {
@@ -197,10 +197,10 @@ func (r *Run) CordonedNode(ctx context.Context, name string) (*corev1.Node, erro
 	return nil, nil
 }
 
-// UndoCordon uncordons a node that this run has cordoned, unless the node has changed since it was
-// read.
+// UndoCordon uncordons a node that this run has cordoned, unless the node has changed since it was read.
 func (r *Run) UndoCordon(ctx context.Context, n *corev1.Node) error {
-	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:null}},"spec":{"unschedulable":null}}`,
+	body := fmt.Appendf(nil,
+		`{"metadata":{"resourceVersion":%q,"annotations":{%q:null}},"spec":{"unschedulable":null}}`,
 		n.ResourceVersion, CordonAnnotation)
 	_, err := r.Client.Patch(ctx, api.Nodes, "", n.Name, types.MergePatchType, body, nil)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -209,9 +209,8 @@ func (r *Run) UndoCordon(ctx context.Context, n *corev1.Node) error {
 	return nil
 }
 
-// MarkRetained annotates an object that outlives the claim or snapshot that the run deleted, so
-// that another process can clean it up. It runs in the background and is not part of an op;
-// Teardown waits for it.
+// MarkRetained annotates an object that outlives the claim or snapshot that the run deleted, so that another
+// process can clean it up. It runs in the background and is not part of an op; Teardown waits for it.
 func (r *Run) MarkRetained(kind api.Kind, o api.Object) {
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, o.GetUID(), RetainedAnnotation, r.Mark())
 	r.Annotating.Go(func() {

@@ -32,11 +32,13 @@ func (r *Run) Delete(ctx context.Context, kind api.Kind, name string) error {
 	return r.DeleteWith(ctx, kind, name, metav1.DeleteOptions{})
 }
 
+// DeletePod deletes a pod with a grace period.
 func (r *Run) DeletePod(ctx context.Context, name string, grace time.Duration) error {
 	seconds := int64(grace / time.Second)
 	return r.DeleteWith(ctx, api.Pods, name, metav1.DeleteOptions{GracePeriodSeconds: &seconds})
 }
 
+// DeleteWith is Delete with options.
 func (r *Run) DeleteWith(ctx context.Context, kind api.Kind, name string, opts metav1.DeleteOptions) error {
 	_, err := r.DeleteIfExists(ctx, kind, name, opts)
 	return err
@@ -51,8 +53,8 @@ func (r *Run) DeleteIfExists(ctx context.Context, kind api.Kind, name string, op
 	return true, APIError(ctx, err)
 }
 
-// APIError translates an error of the API server: its reason becomes the code. The end of ctx
-// remains in the error chain.
+// APIError translates an error of the API server: its reason becomes the code. The end of ctx remains in the error
+// chain.
 func APIError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -79,6 +81,7 @@ func (r *Run) LedgerAdd(kind api.Kind, name string) error {
 		"namespace": r.Namespace, "server": r.ID.Server, "run": r.Session.RunID}})
 }
 
+// LedgerDone marks an object's ledger entry as done.
 func (r *Run) LedgerDone(kind api.Kind, name string) error {
 	return r.Session.Ledger.Done(kind.String(), name)
 }

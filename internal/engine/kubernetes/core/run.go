@@ -1,5 +1,5 @@
-// Package core has what the parts of the Kubernetes engine share: one run's client,
-// identity, session and ledger, and the proof that an object belongs to the run.
+// Package core has what the parts of the Kubernetes engine share: one run's client, identity, session and ledger,
+// and the proof that an object belongs to the run.
 package core
 
 import (
@@ -37,6 +37,7 @@ type Run struct {
 	GroupSnapshotVersion string // of VolumeGroupSnapshots; empty: not served
 }
 
+// New returns a run that is not connected.
 func New(o Options) *Run {
 	return &Run{Options: o, ID: o.Identity, Session: engine.Session{RunID: o.Identity.RunID}}
 }
@@ -47,8 +48,7 @@ type Options struct {
 	Namespace string
 	// Listen is the address for agents, "HOST:PORT"; empty: any port on all addresses.
 	Listen string
-	// Advertise is the host that pods dial; empty: the local address of the route to the API
-	// server.
+	// Advertise is the host that pods dial; empty: the local address of the route to the API server.
 	Advertise string
 	// Image is the product's image, for agents and for holder pods.
 	Image    string
@@ -56,8 +56,7 @@ type Options struct {
 	// Proxies are the addresses of CSI proxies, HOST:PORT each; ProxyToken is their token.
 	Proxies    []string
 	ProxyToken string
-	// ProxyNamespace is the namespace of installed CSI proxies, used if Proxies is empty; empty:
-	// none.
+	// ProxyNamespace is the namespace of installed CSI proxies, used if Proxies is empty; empty: none.
 	ProxyNamespace string
 	// Concurrent allows another run on the same driver; both records say so.
 	Concurrent bool
@@ -74,18 +73,22 @@ func (r *Run) Metadata() names.Metadata {
 	return names.Metadata{RunID: r.Session.RunID, Proof: r.ID.Proof(), Namespace: r.Namespace}
 }
 
+// Name returns the name of an object in the cluster; see names.Metadata.
 func (r *Run) Name(object string) string {
 	return names.Metadata{RunID: r.Session.RunID}.Name(object)
 }
 
+// Labels returns the labels of an object; see names.Metadata.
 func (r *Run) Labels(given map[string]string, action, object string) map[string]string {
 	return r.Metadata().Labels(given, action, object)
 }
 
+// Meta returns the metadata of an object; see names.Metadata.
 func (r *Run) Meta(given metav1.ObjectMeta, action, object string) metav1.ObjectMeta {
 	return r.Metadata().Object(given, action, object)
 }
 
+// Connect creates the client.
 func (r *Run) Connect(clock op.Clock) error {
 	var err error
 	r.Client, err = api.New(r.Config, clock)
@@ -106,8 +109,7 @@ func (r *Run) EnsureClient() error {
 	return r.Connect(op.NewClock())
 }
 
-// FindGroupSnapshotVersion returns the version in which the cluster serves VolumeGroupSnapshots;
-// empty: not served.
+// FindGroupSnapshotVersion returns the version in which the cluster serves VolumeGroupSnapshots; empty: not served.
 func (r *Run) FindGroupSnapshotVersion(ctx context.Context) string {
 	r.mu.Lock()
 	version := r.GroupSnapshotVersion
@@ -128,8 +130,10 @@ func (r *Run) FindGroupSnapshotVersion(ctx context.Context) string {
 	return ""
 }
 
+// Selector selects the run's objects.
 func (r *Run) Selector() string { return r.Metadata().Selector() }
 
+// InHurry says whether the user wants the run to end at once.
 func (r *Run) InHurry() bool { return r.Session.Hurry != nil && r.Session.Hurry.Err() != nil }
 
 // DriversInUse lists the drivers of the classes that the plan names.

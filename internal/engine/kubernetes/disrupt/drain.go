@@ -29,8 +29,7 @@ import (
 // uncordonTimeout bounds the uncordoning.
 const uncordonTimeout = 30 * time.Second
 
-// Drain cordons a node, evicts the run's pods, has them created again elsewhere and uncordons the
-// node in any case.
+// Drain cordons a node, evicts the run's pods, has them created again elsewhere and uncordons the node in any case.
 func (e *Disruptor) Drain(ctx context.Context, r engine.Request, tr *op.Trace) (err error) {
 	node, err := e.drainedNode(ctx, r)
 	if err != nil {
@@ -79,7 +78,8 @@ func (e *Disruptor) pickNode(ctx context.Context, d *engine.Drain) (string, erro
 	if d.Node != "" {
 		return d.Node, nil
 	}
-	list, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{LabelSelector: labels.SelectorFromSet(d.Labels).String()})
+	list, _, err := e.Client.List(ctx, api.Nodes, "",
+		metav1.ListOptions{LabelSelector: labels.SelectorFromSet(d.Labels).String()})
 	if err != nil {
 		return "", core.APIError(ctx, err)
 	}
@@ -104,8 +104,7 @@ func (e *Disruptor) PrepareDrain(r engine.Request) error {
 	return nil
 }
 
-// podsOn lists the run's pods on a node: managed pods, and pods of the run's controllers except
-// DaemonSets.
+// podsOn lists the run's pods on a node: managed pods, and pods of the run's controllers except DaemonSets.
 func (e *Disruptor) podsOn(node string) ([]*pods.Pod, []*corev1.Pod) {
 	byName := map[string]*pods.Pod{}
 	e.Mu.Lock()
@@ -123,7 +122,8 @@ func (e *Disruptor) podsOn(node string) ([]*pods.Pod, []*corev1.Pod) {
 	var managed []*pods.Pod
 	var others []*corev1.Pod
 	for _, p := range e.Tracker.Pods() {
-		if p.Spec.NodeName != node || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		if p.Spec.NodeName != node || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded ||
+			p.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		switch m := byName[p.Name]; {
@@ -143,20 +143,22 @@ func (e *Disruptor) Cordon(ctx context.Context, node string, tr *op.Trace) error
 		return core.APIError(ctx, err)
 	}
 	e.Mu.Lock()
-	ours := e.cordoned[node]
-	if !ours && !n.Spec.Unschedulable {
+	own := e.cordoned[node]
+	if !own && !n.Spec.Unschedulable {
 		e.cordoned[node] = true
 	}
 	e.Mu.Unlock()
-	if ours || n.Spec.Unschedulable {
-		return engine.Errorf("FailedPrecondition", "node %s is cordoned already, by a user or by another operation", node)
+	if own || n.Spec.Unschedulable {
+		return engine.Errorf("FailedPrecondition", "node %s is cordoned already, by a user or by another operation",
+			node)
 	}
 	err := e.Session.Ledger.Add(op.LedgerEntry{Kind: core.CordonKind, Name: node,
 		Data: map[string]string{"server": e.ID.Server, "run": e.Session.RunID}})
 	if err != nil {
 		return err
 	}
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, core.CordonAnnotation, e.Mark())
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`,
+		core.CordonAnnotation, e.Mark())
 	answered, err := e.Patch(ctx, api.Nodes, node, body)
 	if err != nil {
 		return errors.Join(err, e.Uncordon(ctx, node)) // the server may have applied it
@@ -169,7 +171,8 @@ func (e *Disruptor) Cordon(ctx context.Context, node string, tr *op.Trace) error
 func (e *Disruptor) Uncordon(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}},"spec":{"unschedulable":null}}`, core.CordonAnnotation)
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}},"spec":{"unschedulable":null}}`,
+		core.CordonAnnotation)
 	_, err := e.Client.Patch(ctx, api.Nodes, "", node, types.MergePatchType, body, nil)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("node %s is still cordoned; clean up the run to uncordon it: %w", node, err)
@@ -180,9 +183,9 @@ func (e *Disruptor) Uncordon(ctx context.Context, node string) error {
 	return e.Session.Ledger.Done(core.CordonKind, node)
 }
 
-// evictControlled evicts pods of controllers and waits until each controller has as many ready
-// pods as before.
-func (e *Disruptor) evictControlled(ctx context.Context, list []*corev1.Pod, seen tracker.Milestones, tr *op.Trace) error {
+// evictControlled evicts pods of controllers and waits until each controller has as many ready pods as before.
+func (e *Disruptor) evictControlled(ctx context.Context, list []*corev1.Pod, seen tracker.Milestones,
+	tr *op.Trace) error {
 	byObject := map[string][]*corev1.Pod{}
 	for _, p := range list {
 		byObject[p.Labels[names.LabelObject]] = append(byObject[p.Labels[names.LabelObject]], p)

@@ -1,5 +1,5 @@
-// Package disrupt executes the actions that disturb the workloads of a run: kill, drain,
-// reattach, rollout and scale.
+// Package disrupt executes the actions that disturb the workloads of a run: kill, drain, reattach, rollout and
+// scale.
 package disrupt
 
 import (
@@ -32,10 +32,10 @@ func New(s *pods.State, m *manifests.Manifests) *Disruptor {
 }
 
 // signals are the signals that a Benchmark can send.
-var signals = map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT, "SIGSTOP": syscall.SIGSTOP}
+var signals = map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM,
+	"SIGINT": syscall.SIGINT, "SIGSTOP": syscall.SIGSTOP}
 
-// Kill ends or pauses the processes of a workload, or deletes its pods, and waits until they are
-// usable again.
+// Kill ends or pauses the processes of a workload, or deletes its pods, and waits until they are usable again.
 func (e *Disruptor) Kill(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	k := r.Kill
 	if k.Target.Kind == engine.ManifestObject {
@@ -80,8 +80,8 @@ func (e *Disruptor) killByDeletion(ctx context.Context, w *pods.Workload, k *eng
 	return err
 }
 
-// killBySignal sends a signal to the processes of all containers. Pods that the kubelet does not
-// restart are deleted and created again.
+// killBySignal sends a signal to the processes of all containers. Pods that the kubelet does not restart are
+// deleted and created again.
 func (e *Disruptor) killBySignal(ctx context.Context, w *pods.Workload, sig syscall.Signal, tr *op.Trace) error {
 	replacements, err := e.ReplaceEach(w.Pods, func(rp *pods.Replacement) error {
 		m := rp.Pods[0]
@@ -138,8 +138,7 @@ func (e *Disruptor) pauseProcesses(ctx context.Context, w *pods.Workload, d time
 	return e.repeatFirstIO(ctx, all, tr)
 }
 
-// phaseOver says whether a session has ended with its phase. The agent's last message may still be
-// in flight.
+// phaseOver says whether a session has ended with its phase. The agent's last message may still be in flight.
 func phaseOver(s *agent.Session) bool {
 	select {
 	case <-s.Done():

@@ -13,19 +13,23 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
-func TestRefuses(t *testing.T) {
+func TestNodeRefusal(t *testing.T) {
 	e := New(pods.New(core.New(core.Options{})), nil)
 	e.Session.RunID, e.Tracker = "r1", tracker.New("ns")
 	m := &pods.Pod{State: e.State, Object: "w-0", Template: &corev1.Pod{Spec: corev1.PodSpec{
-		NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "mine", Operator: corev1.TolerationOpExists}},
+		NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "mine",
+			Operator: corev1.TolerationOpExists}},
 		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "cnsb-r1-w-0-data"}}}}}}}
 	e.StoreVolume(&pods.Volume{Name: "cnsb-r1-w-0-data", Object: engine.Object{Name: "w-0-data"}})
-	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "cnsb-r1-w-0-data"},
-		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}}}}}}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"},
+		Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "cnsb-r1-w-0-data"},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}}}}}}
 	e.Tracker.See(watch.Event{Type: watch.Added, Object: pv})
 	node := func(change func(*corev1.Node)) *corev1.Node {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": "fast", "zone": "a"}}}
-		n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}, {Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n",
+			Labels: map[string]string{"disk": "fast", "zone": "a"}}}
+		n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}
 		change(n)
 		return n
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Reattach deletes the pods that mount a volume, waits until it is detached, and creates them
-// again on the requested node.
+// Reattach deletes the pods that mount a volume, waits until it is detached, and creates them again on the
+// requested node.
 func (e *Disruptor) Reattach(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	target := r.Reattach.Target
 	tr.On("", target.Name)
@@ -30,9 +30,11 @@ func (e *Disruptor) Reattach(ctx context.Context, r engine.Request, tr *op.Trace
 	users := e.PodsUsing(x)
 	switch {
 	case len(users) == 0:
-		return engine.Errorf("FailedPrecondition", "no pod of the run mounts volume %s: set attach: true, or create it with a workload", target.Name)
+		return engine.Errorf("FailedPrecondition",
+			"no pod of the run mounts volume %s: set attach: true, or create it with a workload", target.Name)
 	case e.EphemeralOwner(x) != nil:
-		return engine.Errorf("InvalidArgument", "volume %s is ephemeral and cannot be attached again: use a volume that outlives its pod", target.Name)
+		return engine.Errorf("InvalidArgument",
+			"volume %s is ephemeral and cannot be attached again: use a volume that outlives its pod", target.Name)
 	}
 	if err := pods.CheckAllRunning(users); err != nil {
 		return err
@@ -55,7 +57,8 @@ func (e *Disruptor) Reattach(ctx context.Context, r engine.Request, tr *op.Trace
 }
 
 // placement returns a function that binds the new pods to nodes.
-func (e *Disruptor) placement(ctx context.Context, node string, users []*pods.Pod) (func(*pods.Pod, *corev1.Pod), error) {
+func (e *Disruptor) placement(ctx context.Context, node string, users []*pods.Pod) (func(*pods.Pod, *corev1.Pod),
+	error) {
 	was := map[*pods.Pod]string{}
 	for _, m := range users {
 		was[m] = m.Live().Spec.NodeName
@@ -74,8 +77,7 @@ func (e *Disruptor) placement(ctx context.Context, node string, users []*pods.Po
 	return nil, nil
 }
 
-// checkOtherNode returns an error if a pod can run on no other node, as far as that is known in
-// advance.
+// checkOtherNode returns an error if a pod can run on no other node, as far as that is known in advance.
 func (e *Disruptor) checkOtherNode(ctx context.Context, m *pods.Pod, node string) error {
 	list, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
@@ -98,7 +100,8 @@ func (e *Disruptor) checkOtherNode(ctx context.Context, m *pods.Pod, node string
 		slices.Sort(reasons)
 		text = strings.Join(reasons, ", ")
 	}
-	return engine.Errorf("FailedPrecondition", "pod %s is on node %s and there is no other node for it: %s", m.Name(), node, text)
+	return engine.Errorf("FailedPrecondition", "pod %s is on node %s and there is no other node for it: %s", m.Name(),
+		node, text)
 }
 
 // nodeRefusal returns why a node does not accept a pod; empty if it may.
@@ -124,7 +127,8 @@ func (e *Disruptor) nodeRefusal(n *corev1.Node, m *pods.Pod) string {
 	}
 	for _, x := range e.VolumesOf([]*pods.Pod{m}) {
 		pv, ok := e.Tracker.Latest(tracker.VolumeOfClaim.Key(x.Name)).(*corev1.PersistentVolume)
-		if ok && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil && !podspec.Selects(pv.Spec.NodeAffinity.Required, n) {
+		if ok && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil &&
+			!podspec.Selects(pv.Spec.NodeAffinity.Required, n) {
 			return "cannot reach volume " + x.Object.Name
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// rolloutObject has an object's controller replace its pods: it changes an annotation of the
-// template, or restores the earlier template.
+// rolloutObject has an object's controller replace its pods: it changes an annotation of the template, or restores
+// the earlier template.
 func (e *Disruptor) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Trace) error {
 	m, err := e.Manifests.Target(ctx, r.Target)
 	if err != nil {
@@ -60,7 +60,9 @@ func (e *Disruptor) killPods(ctx context.Context, r engine.Request, tr *op.Trace
 		return err
 	}
 	if k.Signal != "" || !m.HasPods {
-		return engine.Errorf("FailedPrecondition", "the pods of %s have no agents to send a signal, or do not belong to the run: delete them instead (deletePodSpec)", m.Name)
+		return engine.Errorf("FailedPrecondition",
+			"the pods of %s have no agents to send a signal, or do not belong to the run: delete them instead "+
+				"(deletePodSpec)", m.Name)
 	}
 	set := e.NewSet(m.Object.Name)
 	defer set.Feed.Close()
@@ -74,7 +76,8 @@ func (e *Disruptor) killPods(ctx context.Context, r engine.Request, tr *op.Trace
 	slices.SortFunc(old, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	seen := tracker.Milestones{}
 	for _, p := range old {
-		call, err := e.Client.Delete(ctx, api.Pods, e.Namespace, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &p.UID}})
+		call, err := e.Client.Delete(ctx, api.Pods, e.Namespace, p.Name,
+			metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &p.UID}})
 		if err != nil {
 			return core.APIError(ctx, err)
 		}

@@ -40,7 +40,8 @@ func (e *Disruptor) Scale(ctx context.Context, r engine.Request, tr *op.Trace) e
 		err = e.runScript(ctx, r, m, tr)
 	} else {
 		var call api.Call
-		call, err = e.Client.Patch(ctx, m.Kind, m.Namespace, m.Name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, s.Replicas), nil, "scale")
+		call, err = e.Client.Patch(ctx, m.Kind, m.Namespace, m.Name, types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, s.Replicas), nil, "scale")
 		err = core.APIError(ctx, err)
 		tr.MarkAt(op.Acked, call.Answered, 0, "runner")
 	}
@@ -62,22 +63,27 @@ const (
 // ScriptPod returns the name in the run of the pod of a request's script.
 func ScriptPod(r engine.Request) string { return r.Name + "-script" }
 
-// runScript runs a script in a pod with the script's ServiceAccount, and returns when it has
-// succeeded.
+// runScript runs a script in a pod with the script's ServiceAccount, and returns when it has succeeded.
 func (e *Disruptor) runScript(ctx context.Context, r engine.Request, m *manifests.Manifest, tr *op.Trace) error {
 	s, object := r.Scale.Script, ScriptPod(r)
-	config := &corev1.ConfigMap{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Data: map[string]string{scriptFile: s.Text}}
+	config := &corev1.ConfigMap{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object),
+		Data: map[string]string{scriptFile: s.Text}}
 	mode, no, yes := int32(0o555), false, true // the script uses the API
 	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Spec: corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: s.ServiceAccount, AutomountServiceAccountToken: &yes,
-		EnableServiceLinks: &no, TerminationGracePeriodSeconds: new(int64(1)),
-		Volumes: []corev1.Volume{{Name: "script", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: config.Name}, DefaultMode: &mode}}}},
+		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: s.ServiceAccount,
+		AutomountServiceAccountToken: &yes,
+		EnableServiceLinks:           &no, TerminationGracePeriodSeconds: new(int64(1)),
+		Volumes: []corev1.Volume{{Name: "script",
+			VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: config.Name}, DefaultMode: &mode}}}},
 		Containers: []corev1.Container{{Name: "script", Image: s.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-			Command:                  []string{scriptDir + "/" + scriptFile, m.Name, strconv.Itoa(int(r.Scale.Replicas))},
-			Env:                      []corev1.EnvVar{{Name: "NAMESPACE", Value: m.Namespace}, {Name: "KIND", Value: m.Kind.Name}, {Name: "RESOURCE", Value: m.Kind.String()}},
+			Command: []string{scriptDir + "/" + scriptFile, m.Name,
+				strconv.Itoa(int(r.Scale.Replicas))},
+			Env: []corev1.EnvVar{{Name: "NAMESPACE", Value: m.Namespace},
+				{Name: "KIND", Value: m.Kind.Name}, {Name: "RESOURCE", Value: m.Kind.String()}},
 			VolumeMounts:             []corev1.VolumeMount{{Name: "script", MountPath: scriptDir, ReadOnly: true}},
-			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, SecurityContext: podspec.Restricted()}},
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			SecurityContext:          podspec.Restricted()}},
 	}}
 	if _, err := e.Create(ctx, api.ConfigMaps, config); err != nil {
 		return err
@@ -101,7 +107,8 @@ func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types
 	for {
 		v, err := f.Next(ctx)
 		if err != nil {
-			return engine.Errorf("Waiting", "the script's pod %s has not ended: %s", name, status.PodPending(last)).Wrap(err)
+			return engine.Errorf("Waiting", "the script's pod %s has not ended: %s", name,
+				status.PodPending(last)).Wrap(err)
 		}
 		ev, ok := v.(watch.Event)
 		if !ok || ev.Object.GetUID() != uid {

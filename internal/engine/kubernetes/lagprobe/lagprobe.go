@@ -21,15 +21,16 @@ import (
 
 const (
 	// Interval is how long a kind may go without a write of the run.
-	Interval   = 2 * time.Second
+	Interval = 2 * time.Second
+	// ObjectName is the name of the probe objects in the run.
 	ObjectName = "probe"
 	// probeDriver is the name of a driver and of a node that do not exist.
 	probeDriver = "probe.cnsbench.dev"
 )
 
-// Probes are small objects that no controller acts on. Each is changed when the run has not
-// written to its kind for a while, so that the lag of its watch is always known. Objects under
-// test are not used: a write could make a controller's update conflict.
+// Probes are small objects that no controller acts on. Each is changed when the run has not written to its kind for
+// a while, so that the lag of its watch is always known. Objects under test are not used: a write could make a
+// controller's update conflict.
 type Probes struct {
 	run     *core.Run
 	watches *watch.Watches
@@ -44,8 +45,8 @@ type probeObject struct {
 	object api.Object
 }
 
-// probeObjects returns the objects to create. A kind that the run may not create is left out,
-// except ConfigMaps, which stand for all kinds.
+// probeObjects returns the objects to create. A kind that the run may not create is left out, except ConfigMaps,
+// which stand for all kinds.
 func probeObjects(e *core.Run) []probeObject {
 	meta := e.Meta(metav1.ObjectMeta{}, "", ObjectName)
 	global := meta
@@ -54,13 +55,16 @@ func probeObjects(e *core.Run) []probeObject {
 	return []probeObject{
 		{api.ConfigMaps, &corev1.ConfigMap{ObjectMeta: meta}},
 		{api.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: global, Spec: corev1.PersistentVolumeSpec{
-			Capacity: corev1.ResourceList{corev1.ResourceStorage: size}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: size},
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: probeDriver, VolumeHandle: name}},
 			// Reserved for a claim that never exists, so that no other claim binds it.
-			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: e.Namespace, Name: name}}}},
+			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: e.Namespace,
+				Name: name}}}},
 		{api.VolumeAttachments, &storagev1.VolumeAttachment{ObjectMeta: global, Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: probeDriver, NodeName: probeDriver, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}},
+			Attacher: probeDriver, NodeName: probeDriver,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}},
 	}
 }
 
@@ -77,7 +81,7 @@ func Start(ctx context.Context, e *core.Run, watches *watch.Watches) (*Probes, e
 		switch {
 		case err == nil || apierrors.IsAlreadyExists(err):
 			kinds = append(kinds, one.kind)
-			p.methods[one.kind.String()] = "own writes; while there are none, a small object of ours is changed"
+			p.methods[one.kind.String()] = "own writes and, while there are none, writes to a probe object"
 			continue
 		case one.kind.Resource == api.ConfigMaps.Resource:
 			return p, fmt.Errorf("create the ConfigMap for watch lag probes: %w", err)
@@ -144,7 +148,7 @@ func (p *Probes) method(s watch.Summary) string {
 	case s.N > 0:
 		return "own writes"
 	}
-	return "not measured: nothing of this kind was ours to write; the error is that of the slowest other watch"
+	return "not measured: the run writes nothing of this kind; the error is that of the slowest other watch"
 }
 
 // Lags returns the lag of each watch: the time from the answer to a write until its event.
@@ -154,7 +158,8 @@ func Lags(watches *watch.Watches, p *Probes) []op.Distribution {
 	}
 	var list []op.Distribution
 	for _, s := range watches.Lags() {
-		list = append(list, op.Distribution{Source: "watch", Name: "lag of " + s.Kind, How: p.method(s), N: s.N, SumNs: s.Sum, Buckets: s.Buckets})
+		list = append(list, op.Distribution{Source: "watch", Name: "lag of " + s.Kind, How: p.method(s), N: s.N,
+			SumNs: s.Sum, Buckets: s.Buckets})
 	}
 	woke := watches.Wakes()
 	woke.Source, woke.Name = "runner", "waiting for a CPU to read a watch"

@@ -1,5 +1,5 @@
-// Package lease keeps two runs from using a driver at the same time, or has both report
-// it, by a Lease for each driver.
+// Package lease keeps two runs from using a driver at the same time, or has both report it, by a Lease for each
+// driver.
 package lease
 
 import (
@@ -25,16 +25,17 @@ import (
 
 const (
 	// Duration is how long a run counts as alive after its last renewal.
-	Duration          = 15 * time.Second
+	Duration = 15 * time.Second
+	// RenewInterval is how often a Lease is renewed.
 	RenewInterval     = 5 * time.Second
 	leasePollInterval = time.Second
-	// concurrentAnnotation is the prefix of the annotations that further runs add to the holder's
-	// Lease, followed by their run ID.
+	// concurrentAnnotation is the prefix of the annotations that further runs add to the holder's Lease, followed
+	// by their run ID.
 	concurrentAnnotation = "cnsbench.dev/concurrent."
 )
 
-// Holder holds or joins the Leases of a run's drivers, in the run's namespace. It also notes runs
-// in other namespaces, by their PersistentVolumes.
+// Holder holds or joins the Leases of a run's drivers, in the run's namespace. It also notes runs in other
+// namespaces, by their PersistentVolumes.
 type Holder struct {
 	run     *core.Run
 	drivers []string
@@ -45,12 +46,13 @@ type Holder struct {
 	concurrentRuns map[string]string // descriptions by run ID
 }
 
+// New returns a Holder without Leases.
 func New(run *core.Run) *Holder {
 	return &Holder{run: run, drivers: run.DriversInUse(), concurrentRuns: map[string]string{}}
 }
 
-// Acquire takes the Leases of the run's drivers, or joins their holders if the user allows it, and
-// renews them until Stop.
+// Acquire takes the Leases of the run's drivers, or joins their holders if the user allows it, and renews them
+// until Stop.
 func (h *Holder) Acquire(ctx context.Context) error {
 	for _, driver := range h.drivers {
 		if err := h.acquireOne(ctx, driver); err != nil {
@@ -62,8 +64,8 @@ func (h *Holder) Acquire(ctx context.Context) error {
 	return nil
 }
 
-// acquireOne returns when the Lease is held or joined. It takes over a Lease that is not renewed
-// while it watches for Duration; it compares no clocks of two machines.
+// acquireOne returns when the Lease is held or joined. It takes over a Lease that is not renewed while it watches
+// for Duration; it compares no clocks of two machines.
 func (h *Holder) acquireOne(ctx context.Context, driver string) error {
 	e, name := h.run, core.LeaseName(driver)
 	if err := e.LedgerAdd(core.Leases, name); err != nil {
@@ -93,7 +95,9 @@ func (h *Holder) acquireOne(ctx context.Context, driver string) error {
 		case seen == nil || seen.UID != l.UID:
 			seen, since = l, time.Now()
 		case seen.Spec.RenewTime != nil && l.Spec.RenewTime != nil && !seen.Spec.RenewTime.Equal(l.Spec.RenewTime):
-			return errors.Join(engine.Errorf("InUse", "%s is using driver %s now (Lease %s/%s), and two runs at once would affect each other's results: wait until it ends, or pass --concurrent, and both records will say so", describeHolder(l), driver, e.Namespace, name), e.LedgerDone(core.Leases, name))
+			return errors.Join(engine.Errorf("InUse",
+				"%s is using driver %s now (Lease %s/%s), and two runs at once would affect each other's results: "+
+					"wait until it ends, or pass --concurrent to record it", describeHolder(l), driver, e.Namespace, name), e.LedgerDone(core.Leases, name))
 		case time.Since(since) > Duration:
 			if err := removeLease(ctx, e, l); err != nil {
 				return fmt.Errorf("take over the expired Lease %s/%s: %w", e.Namespace, name, err)
@@ -123,9 +127,11 @@ func (h *Holder) create(ctx context.Context, driver string) error {
 	e := h.run
 	now, life := metav1.NowMicro(), int32(Duration/time.Second)
 	l := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: core.LeaseName(driver), Namespace: e.Namespace, Labels: e.Labels(nil, "", ""),
+		ObjectMeta: metav1.ObjectMeta{Name: core.LeaseName(driver), Namespace: e.Namespace,
+			Labels:      e.Labels(nil, "", ""),
 			Annotations: map[string]string{"cnsbench.dev/driver": driver}},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &e.Session.RunID, LeaseDurationSeconds: &life, AcquireTime: &now, RenewTime: &now},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &e.Session.RunID, LeaseDurationSeconds: &life, AcquireTime: &now,
+			RenewTime: &now},
 	}
 	_, err := e.Client.Create(ctx, core.Leases, e.Namespace, l, nil)
 	return err
@@ -133,7 +139,8 @@ func (h *Holder) create(ctx context.Context, driver string) error {
 
 // removeLease deletes a Lease unless it has changed since it was read.
 func removeLease(ctx context.Context, e *core.Run, l *coordinationv1.Lease) error {
-	_, err := e.Client.Delete(ctx, core.Leases, e.Namespace, l.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
+	_, err := e.Client.Delete(ctx, core.Leases, e.Namespace, l.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -147,7 +154,8 @@ func (h *Holder) join(ctx context.Context, name string, l *coordinationv1.Lease)
 	if _, known := l.Annotations[concurrentAnnotation+e.Session.RunID]; known {
 		return nil
 	}
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, concurrentAnnotation+e.Session.RunID, "in namespace "+e.Namespace)
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, concurrentAnnotation+e.Session.RunID,
+		"in namespace "+e.Namespace)
 	_, err := e.Client.Patch(ctx, core.Leases, e.Namespace, name, types.MergePatchType, body, nil)
 	if apierrors.IsNotFound(err) {
 		return nil // the holder has ended; renewAll acquires the Lease
@@ -259,16 +267,16 @@ func Release(ctx context.Context, e *core.Run, h *Holder) error {
 	return errors.Join(errs...)
 }
 
-// ObserveVolume records another run when a PersistentVolume of a driver in use changes. Volumes
-// that existed when the watch opened are ignored: an ended run may have kept them.
+// ObserveVolume records another run when a PersistentVolume of a driver in use changes. Volumes that existed when
+// the watch opened are ignored: an ended run may have kept them.
 func (h *Holder) ObserveVolume(ev watch.Event) {
 	pv, ok := ev.Object.(*corev1.PersistentVolume)
 	if !ok || h == nil || ev.Type == watch.Listed || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil {
 		return
 	}
-	rest, ours := strings.CutPrefix(pv.Spec.ClaimRef.Name, "cnsb-")
+	rest, own := strings.CutPrefix(pv.Spec.ClaimRef.Name, "cnsb-")
 	run, _, named := strings.Cut(rest, "-")
-	if !ours || !named || run == h.run.Session.RunID || !slices.Contains(h.drivers, pv.Spec.CSI.Driver) {
+	if !own || !named || run == h.run.Session.RunID || !slices.Contains(h.drivers, pv.Spec.CSI.Driver) {
 		return
 	}
 	h.noteRun(run, fmt.Sprintf("run %s (in namespace %s)", run, pv.Spec.ClaimRef.Namespace))
@@ -284,7 +292,7 @@ func (h *Holder) Findings() []engine.Finding {
 	var list []engine.Finding
 	for _, run := range slices.Sorted(maps.Keys(h.concurrentRuns)) {
 		list = append(list, engine.Finding{Name: "concurrentRun", Severity: "warning",
-			Evidence: h.concurrentRuns[run] + " used a driver of this run at the same time: both affect each other's results"})
+			Evidence: h.concurrentRuns[run] + " used the same driver at the same time: both affect each other's results"})
 	}
 	return list
 }

@@ -16,8 +16,9 @@ import (
 
 func tenant() *Holder {
 	e := core.New(core.Options{})
-	e.Session = engine.Session{RunID: "11112222", StorageClasses: map[string]storagev1.StorageClass{"c": {Provisioner: "D_x.example"}},
-		Needs: engine.Needs{Drivers: []string{"static.example", "D_x.example"}}}
+	e.Session = engine.Session{RunID: "11112222",
+		StorageClasses: map[string]storagev1.StorageClass{"c": {Provisioner: "D_x.example"}},
+		Needs:          engine.Needs{Drivers: []string{"static.example", "D_x.example"}}}
 	return New(e)
 }
 
@@ -31,9 +32,9 @@ func TestDriversInUse(t *testing.T) {
 	}
 }
 
-// TestNeighbour: only what changes during the run, of another run, on a driver
-// of this one, is one.
-func TestNeighbour(t *testing.T) {
+// TestObserveVolume: another run counts if a volume of it changes during the run, on a driver of
+// this run.
+func TestObserveVolume(t *testing.T) {
 	pv := func(claim, driver string) *corev1.PersistentVolume {
 		p := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "there", Name: claim}}}
 		p.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver}
@@ -65,8 +66,8 @@ func TestNeighbour(t *testing.T) {
 	}
 }
 
-// TestMeetAll: the holder and all who joined are met, but not oneself.
-func TestMeetAll(t *testing.T) {
+// TestNoteRuns: the holder and all that joined are noted, but not this run.
+func TestNoteRuns(t *testing.T) {
 	holder := "aaaa"
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		"cnsbench.dev/driver": "d", concurrentAnnotation + "bbbb": "in namespace n", concurrentAnnotation + "11112222": "in namespace n"}},

@@ -62,8 +62,10 @@ type Manifest struct {
 	templates []any // earlier pod templates, for undo
 }
 
+// Key returns the key of the object's events.
 func (m *Manifest) Key() tracker.Key { return tracker.ObjectKey(m.Kind, m.Namespace, m.Name) }
 
+// Get returns an object by its name in the run; nil if there is none.
 func (e *Manifests) Get(object string) *Manifest {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
@@ -114,8 +116,7 @@ func (e *Manifests) findKind(ctx context.Context, gvk schema.GroupVersionKind) (
 	return k, nil
 }
 
-// Prepare looks up the kind of a manifest, adds the object to the ledger and opens its
-// watch.
+// Prepare looks up the kind of a manifest, adds the object to the ledger and opens its watch.
 func (e *Manifests) Prepare(r engine.Request) error {
 	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
@@ -136,15 +137,15 @@ func (e *Manifests) newManifest(ctx context.Context, r engine.Request) (*Manifes
 		return nil, fmt.Errorf("manifest of %s: %w", r.Action, err)
 	}
 	m := &Manifest{manifests: e, Kind: kind, Name: e.Name(r.Name),
-		Object: engine.Object{Kind: engine.ManifestObject, Name: r.Name, Action: r.Action, Labels: r.Manifest.Object.GetLabels()}}
+		Object: engine.Object{Kind: engine.ManifestObject, Name: r.Name, Action: r.Action,
+			Labels: r.Manifest.Object.GetLabels()}}
 	if kind.Namespaced {
 		m.Namespace = e.Namespace
 	}
 	return m, nil
 }
 
-// CreateObject creates an object and waits until it is ready, if readiness is known for its
-// kind.
+// CreateObject creates an object and waits until it is ready, if readiness is known for its kind.
 func (e *Manifests) CreateObject(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	m, err := e.newManifest(ctx, r)
 	if err != nil {
@@ -173,14 +174,15 @@ func (e *Manifests) CreateObject(ctx context.Context, r engine.Request, tr *op.T
 	return made, m.WaitReady(ctx, f, tr, call, o.GetGeneration())
 }
 
-// adopt sets the name and labels of a manifest, and the labels of the pods and claims that its
-// controller creates. It returns true if the controller creates pods.
+// adopt sets the name and labels of a manifest, and the labels of the pods and claims that its controller creates.
+// It returns true if the controller creates pods.
 func (e *Manifests) adopt(o *unstructured.Unstructured, m *Manifest, r engine.Request) bool {
 	o.SetName(m.Name)
 	o.SetGenerateName("")
 	o.SetNamespace(m.Namespace)
 	o.SetLabels(e.Labels(o.GetLabels(), r.Action, r.Name))
-	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"} {
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields",
+		"selfLink"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 	unstructured.RemoveNestedField(o.Object, "status")
@@ -190,7 +192,8 @@ func (e *Manifests) adopt(o *unstructured.Unstructured, m *Manifest, r engine.Re
 			return false
 		}
 		given, _, err := unstructured.NestedStringMap(t, "metadata", "labels")
-		return err == nil && unstructured.SetNestedStringMap(t, e.Labels(given, r.Action, r.Name), "metadata", "labels") == nil
+		return err == nil &&
+			unstructured.SetNestedStringMap(t, e.Labels(given, r.Action, r.Name), "metadata", "labels") == nil
 	}
 	spec, _ := o.Object["spec"].(map[string]any)
 	if job, ok := spec["jobTemplate"].(map[string]any); ok && label(job) {
@@ -204,14 +207,16 @@ func (e *Manifests) adopt(o *unstructured.Unstructured, m *Manifest, r engine.Re
 	return label(spec["template"])
 }
 
-// WaitReady waits until an object of at least a generation is ready. If it was ready before the
-// request, the answer's time counts.
-func (m *Manifest) WaitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace, request api.Call, generation int64) error {
+// WaitReady waits until an object of at least a generation is ready. If it was ready before the request, the
+// answer's time counts.
+func (m *Manifest) WaitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace, request api.Call,
+	generation int64) error {
 	var last *unstructured.Unstructured
 	for {
 		v, err := f.Next(ctx)
 		if err != nil {
-			return engine.Errorf("Waiting", "%s %s is not ready: %s", m.Kind.Name, m.Name, status.Conditions(last)).Wrap(err)
+			return engine.Errorf("Waiting", "%s %s is not ready: %s", m.Kind.Name, m.Name,
+				status.Conditions(last)).Wrap(err)
 		}
 		ev, ok := v.(watch.Event)
 		if !ok {
@@ -243,8 +248,8 @@ func (m *Manifest) WaitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace,
 	}
 }
 
-// DeleteObject deletes an object with its dependents and the claims of its controller, and waits
-// until all are gone with their volumes.
+// DeleteObject deletes an object with its dependents and the claims of its controller, and waits until all are gone
+// with their volumes.
 func (e *Manifests) DeleteObject(ctx context.Context, target engine.Object, tr *op.Trace) error {
 	m, err := e.Target(ctx, target)
 	if err != nil {
@@ -297,8 +302,7 @@ func (e *Manifests) DeleteObject(ctx context.Context, target engine.Object, tr *
 	return e.LedgerDone(m.Kind, m.Name)
 }
 
-// AwaitReplicas polls the scale subresource until it has want replicas and as many pods of its
-// selector are ready.
+// AwaitReplicas polls the scale subresource until it has want replicas and as many pods of its selector are ready.
 func (m *Manifest) AwaitReplicas(ctx context.Context, want int32, tr *op.Trace) error {
 	clock := m.manifests.Session.Clock
 	for before, now := clock.Now(), clock.Now(); ; before, now = now, clock.Now() {
@@ -308,7 +312,8 @@ func (m *Manifest) AwaitReplicas(ctx context.Context, want int32, tr *op.Trace) 
 		}
 		there, ready := s.Status.Replicas, s.Status.Replicas
 		if s.Status.Selector != "" {
-			list, _, err := m.manifests.Client.List(ctx, api.Pods, m.Namespace, metav1.ListOptions{LabelSelector: s.Status.Selector})
+			list, _, err := m.manifests.Client.List(ctx, api.Pods, m.Namespace,
+				metav1.ListOptions{LabelSelector: s.Status.Selector})
 			if err != nil {
 				return core.APIError(ctx, err)
 			}
@@ -327,7 +332,8 @@ func (m *Manifest) AwaitReplicas(ctx context.Context, want int32, tr *op.Trace) 
 		select {
 		case <-time.After(replicasPollInterval):
 		case <-ctx.Done():
-			return engine.Errorf("Waiting", "%s %s has %d replicas, %d of them ready, of %d", m.Kind.Name, m.Name, there, ready, want).Wrap(ctx.Err())
+			return engine.Errorf("Waiting", "%s %s has %d replicas, %d of them ready, of %d", m.Kind.Name, m.Name,
+				there, ready, want).Wrap(ctx.Err())
 		}
 	}
 }
@@ -341,7 +347,8 @@ func (m *Manifest) RolloutPatch(template any, undo bool) (types.PatchType, []byt
 	defer m.manifests.Mu.Unlock()
 	if !undo {
 		m.templates = append(m.templates, template)
-		body := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, RestartedAt, time.Now().Format(time.RFC3339Nano))
+		body := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, RestartedAt,
+			time.Now().Format(time.RFC3339Nano))
 		return types.MergePatchType, body, nil
 	}
 	last := len(m.templates) - 1

@@ -14,7 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 )
 
-// object reads a manifest with whole numbers, as an API server gives them.
+// object reads a manifest with integers as an API server returns them.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -28,8 +28,8 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return &a.Unstructured
 }
 
-// The pods and claims that a controller will make carry the run's labels; what a
-// server fills in is left out.
+// The pods and claims of a controller carry the run's labels; fields that the server sets are
+// removed.
 func TestAdopt(t *testing.T) {
 	e := New(pods.New(core.New(core.Options{})), nil)
 	e.Session.RunID = "r1"

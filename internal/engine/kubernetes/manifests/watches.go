@@ -10,8 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Watch opens the watch of an object: one for all objects of the run of a kind, one for each
-// existing object.
+// Watch opens the watch of an object: one for all objects of the run of a kind, one for each existing object.
 func (e *Manifests) Watch(ctx context.Context, m *Manifest) error {
 	src := watch.Source{Kind: m.Kind, Namespace: m.Namespace, LabelSelector: e.Selector()}
 	if m.foreign {
@@ -26,10 +25,11 @@ func (e *Manifests) Watch(ctx context.Context, m *Manifest) error {
 	if there {
 		return nil
 	}
-	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: []watch.Source{src}, Gap: e.LogGap,
-		Handler: func(ev watch.Event) {
-			e.Tracker.SeeObject(tracker.ObjectKey(m.Kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
-		}})
+	w, err := watch.Open(context.WithoutCancel(ctx),
+		watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: []watch.Source{src}, Gap: e.LogGap,
+			Handler: func(ev watch.Event) {
+				e.Tracker.SeeObject(tracker.ObjectKey(m.Kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
+			}})
 	if err != nil {
 		return core.APIError(ctx, err)
 	}
@@ -42,6 +42,7 @@ func (e *Manifests) Watch(ctx context.Context, m *Manifest) error {
 // Sending and wrote pass the run's writes to the watches, which measure their lag by them.
 func (e *Manifests) Sending(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Sending(c) }) }
 
+// Wrote passes a write of the run to all watches; see watch.Watches.Wrote.
 func (e *Manifests) Wrote(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Wrote(c) }) }
 
 func (e *Manifests) eachWatch(do func(*watch.Watches)) {

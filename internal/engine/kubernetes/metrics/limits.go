@@ -15,13 +15,15 @@ import (
 
 // limitingFlagNames are the flags of controllers that limit the rate of control operations.
 var limitingFlagNames = []string{
-	"kube-api-qps", "kube-api-burst", "timeout", "worker-threads", "workers", "retry-interval-start", "retry-interval-max",
+	"kube-api-qps", "kube-api-burst", "timeout", "worker-threads", "workers", "retry-interval-start",
+	"retry-interval-max",
 	"cloning-protection-threads", "capacity-poll-interval", "reconcile-sync", "concurrent-attach-detach-syncs",
 	"attach-detach-reconcile-sync-period", "feature-gates",
 }
 
 // controllerNames are programs whose flags are read, by a part of their image or command.
-var controllerNames = []string{"csi-provisioner", "csi-attacher", "csi-snapshotter", "csi-resizer", "snapshot-controller", "kube-controller-manager", "kube-scheduler"}
+var controllerNames = []string{"csi-provisioner", "csi-attacher", "csi-snapshotter", "csi-resizer",
+	"snapshot-controller", "kube-controller-manager", "kube-scheduler"}
 
 // Limits lists the rate-limiting flags of storage sidecars and controllers that run as pods.
 func Limits(ctx context.Context, client *api.Client) any {
@@ -34,7 +36,8 @@ func Limits(ctx context.Context, client *api.Client) any {
 		p := o.(*corev1.Pod)
 		for _, c := range p.Spec.Containers {
 			if name := controllerOf(&c); name != "" {
-				found[fmt.Sprintf("%s/%s/%s", p.Namespace, p.Name, c.Name)] = map[string]any{"controller": name, "image": c.Image, "flags": limitingFlags(append(slices.Clone(c.Command), c.Args...))}
+				found[fmt.Sprintf("%s/%s/%s", p.Namespace, p.Name, c.Name)] = map[string]any{"controller": name,
+					"image": c.Image, "flags": limitingFlags(append(slices.Clone(c.Command), c.Args...))}
 			}
 		}
 	}

@@ -1,6 +1,5 @@
-// Package metrics reads the metrics and flags of kubelets, CSI sidecars and storage
-// controllers. Their counters are read before and after a run; the difference says how
-// long their operations took, but not in which op.
+// Package metrics reads the metrics and flags of kubelets, CSI sidecars and storage controllers. Their counters are
+// read before and after a run; the difference says how long their operations took, but not in which op.
 package metrics
 
 import (
@@ -54,8 +53,7 @@ type Collector struct {
 
 type families map[string]*dto.MetricFamily
 
-// Start finds exporters and reads them for the first time. endpoints are further ones, URL or
-// NAME=URL.
+// Start finds exporters and reads them for the first time. endpoints are further ones, URL or NAME=URL.
 func Start(ctx context.Context, client *api.Client, endpoints []string) *Collector {
 	m := &Collector{exporters: append(kubelets(ctx, client), controllerPods(ctx, client)...)}
 	for _, endpoint := range endpoints {
@@ -84,8 +82,7 @@ func Start(ctx context.Context, client *api.Client, endpoints []string) *Collect
 	return m
 }
 
-// kubelets lists the kubelets. They are read through the API server, which requires the right to
-// get nodes/proxy.
+// kubelets lists the kubelets. They are read through the API server, which requires the right to get nodes/proxy.
 func kubelets(ctx context.Context, client *api.Client) []exporter {
 	nodes, _, err := client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
@@ -93,7 +90,8 @@ func kubelets(ctx context.Context, client *api.Client) []exporter {
 	}
 	var list []exporter
 	for _, n := range nodes[:min(len(nodes), maxKubelets)] {
-		list = append(list, exporter{source: "kubelet " + n.GetName(), kubelet: true, read: proxied(client, api.Nodes.Path("", n.GetName(), "proxy")+"/metrics")})
+		list = append(list, exporter{source: "kubelet " + n.GetName(), kubelet: true,
+			read: proxied(client, api.Nodes.Path("", n.GetName(), "proxy")+"/metrics")})
 	}
 	return list
 }
@@ -208,7 +206,8 @@ var sampleName = map[string]func(labels map[string]string) string{
 		if l["operation_name"] == "" || l["volume_plugin"] == "" {
 			return ""
 		}
-		return l["operation_name"] + ifNot(l["status"], "success") + ", " + strings.TrimPrefix(l["volume_plugin"], "kubernetes.io/csi:")
+		return l["operation_name"] + ifNot(l["status"], "success") + ", " + strings.TrimPrefix(l["volume_plugin"],
+			"kubernetes.io/csi:")
 	},
 	"workqueue_queue_duration_seconds": queue("waiting in queue "),
 	"workqueue_work_duration_seconds":  queue("work on queue "),
@@ -248,8 +247,8 @@ func queue(what string) func(map[string]string) string {
 	}
 }
 
-// difference returns what an exporter counted between two readings. A counter that decreased was
-// reset by a restart: all of its value counts.
+// difference returns what an exporter counted between two readings. A counter that decreased was reset by a
+// restart: all of its value counts.
 func difference(source string, before, after families) []op.Distribution {
 	var list []op.Distribution
 	for name, f := range after {
@@ -354,8 +353,7 @@ func ofDrivers(x exporter, all []op.Distribution, drivers []string) []op.Distrib
 	})
 }
 
-// rateLimitedMean is the mean wait for a client's rate limiter above which it is reported, in
-// nanoseconds.
+// rateLimitedMean is the mean wait for a client's rate limiter above which it is reported, in nanoseconds.
 const rateLimitedMean = 10e6
 
 // rateLimitFindings reports controllers that their own rate limiter delayed.
@@ -364,7 +362,8 @@ func rateLimitFindings(source string, all []op.Distribution) []engine.Finding {
 	for _, d := range all {
 		if strings.HasPrefix(d.How, rateLimiter) && float64(d.SumNs) > rateLimitedMean*float64(d.N) {
 			list = append(list, engine.Finding{Name: "clientRateLimited", Severity: "info", Evidence: fmt.Sprintf(
-				"%s spent %v %s, in %d requests: its --kube-api-qps bounds what was measured", source, time.Duration(d.SumNs).Round(time.Millisecond), d.Name, d.N)})
+				"%s spent %v %s, in %d requests: its --kube-api-qps "+
+					"bounds the result", source, time.Duration(d.SumNs).Round(time.Millisecond), d.Name, d.N)})
 		}
 	}
 	return list

@@ -37,23 +37,30 @@ func TestDifference(t *testing.T) {
 		}
 		return f
 	}
-	later := strings.NewReplacer(`le="0.1"} 2`, `le="0.1"} 3`, `le="0.25"} 3`, `le="0.25"} 6`, `le="+Inf"} 3`, `le="+Inf"} 7`, "} 0.3", "} 2.3", `false"} 3`, `false"} 7`, `"claims"} 4`, `"claims"} 5`).Replace(scraped)
+	later := strings.NewReplacer(`le="0.1"} 2`, `le="0.1"} 3`, `le="0.25"} 3`, `le="0.25"} 6`, `le="+Inf"} 3`,
+		`le="+Inf"} 7`, "} 0.3", "} 2.3", `false"} 3`, `false"} 7`, `"claims"} 4`, `"claims"} 5`).Replace(scraped)
 	stage := func(n, sum int64, buckets ...op.Bucket) op.Distribution {
-		return op.Distribution{Source: "x", Name: "NodeStageVolume, null.example", How: "csi_operations_seconds, difference over the run", N: n, SumNs: sum, Buckets: buckets}
+		return op.Distribution{Source: "x", Name: "NodeStageVolume, null.example",
+			How: "csi_operations_seconds, difference over the run", N: n, SumNs: sum, Buckets: buckets}
 	}
 	retries := func(n int64) op.Distribution {
-		return op.Distribution{Source: "x", Name: "tried again, of queue claims", How: "workqueue_retries_total, difference over the run", N: n}
+		return op.Distribution{Source: "x", Name: "tried again, of queue claims",
+			How: "workqueue_retries_total, difference over the run", N: n}
 	}
-	waits := op.Distribution{Source: "x", Name: "waiting for its own rate limiter, GET", How: rateLimiter + ", difference over the run", N: 2, SumNs: 1e9, Buckets: []op.Bucket{{UpToNs: 5e6}}}
+	waits := op.Distribution{Source: "x", Name: "waiting for its own rate limiter, GET",
+		How: rateLimiter + ", difference over the run", N: 2, SumNs: 1e9, Buckets: []op.Bucket{{UpToNs: 5e6}}}
 	tests := []struct {
 		name          string
 		before, after string
 		want          []op.Distribution
 	}{
 		{"nothing in between", scraped, scraped, nil},
-		{"some", scraped, later, []op.Distribution{stage(4, 2e9, op.Bucket{UpToNs: 1e8, N: 1}, op.Bucket{UpToNs: 25e7, N: 2}), retries(1)}},
-		{"not there before", "", scraped, []op.Distribution{stage(3, 3e8, op.Bucket{UpToNs: 1e8, N: 2}, op.Bucket{UpToNs: 25e7, N: 1}), retries(4), waits}},
-		{"a process that began anew", later, scraped, []op.Distribution{stage(3, 3e8, op.Bucket{UpToNs: 1e8, N: 2}, op.Bucket{UpToNs: 25e7, N: 1}), retries(4)}},
+		{"some", scraped, later,
+			[]op.Distribution{stage(4, 2e9, op.Bucket{UpToNs: 1e8, N: 1}, op.Bucket{UpToNs: 25e7, N: 2}), retries(1)}},
+		{"not there before", "", scraped, []op.Distribution{stage(3, 3e8, op.Bucket{UpToNs: 1e8, N: 2},
+			op.Bucket{UpToNs: 25e7, N: 1}), retries(4), waits}},
+		{"a process that began anew", later, scraped,
+			[]op.Distribution{stage(3, 3e8, op.Bucket{UpToNs: 1e8, N: 2}, op.Bucket{UpToNs: 25e7, N: 1}), retries(4)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,7 +70,8 @@ func TestDifference(t *testing.T) {
 			}
 		})
 	}
-	if got := rateLimitFindings("csi-provisioner", []op.Distribution{waits}); len(got) != 1 || !strings.Contains(got[0].Evidence, "csi-provisioner spent 1s waiting") {
+	if got := rateLimitFindings("csi-provisioner", []op.Distribution{waits}); len(got) != 1 ||
+		!strings.Contains(got[0].Evidence, "csi-provisioner spent 1s waiting") {
 		t.Errorf("findings %v, want the rate limiter named", got)
 	}
 	waits.SumNs = 1e6

@@ -1,5 +1,5 @@
-// Package names has the names and labels of the objects that a run creates, and rewrites
-// the references of pods to them.
+// Package names has the names and labels of the objects that a run creates, and rewrites the references of pods to
+// them.
 package names
 
 import (
@@ -43,8 +43,8 @@ func LabelValue(name string) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// References maps the names of an instance's objects in the run to those in the cluster. A name
-// that is in no map refers to an existing object and is not changed.
+// References maps the names of an instance's objects in the run to those in the cluster. A name that is in no map
+// refers to an existing object and is not changed.
 type References struct {
 	Claims, ConfigMaps, Secrets, Services map[string]string
 	Colocated                             map[string]string // pods that belong on one node: podspec.Colocation
@@ -121,8 +121,8 @@ func (r *References) applyToEnv(c *corev1.Container) {
 // Metadata makes the metadata of a run's objects.
 type Metadata struct{ RunID, Proof, Namespace string }
 
-// Name returns an object's name in the cluster. It depends only on the run and the object's name.
-// Names that the cluster has chosen (members of a group snapshot) are kept.
+// Name returns an object's name in the cluster. It depends only on the run and the object's name. Names that the
+// cluster has chosen (members of a group snapshot) are kept.
 func (m Metadata) Name(object string) string {
 	if raw, ok := strings.CutPrefix(object, Raw); ok {
 		return raw
@@ -130,8 +130,7 @@ func (m Metadata) Name(object string) string {
 	return Prefix(m.RunID) + object
 }
 
-// Labels adds the run's labels to the given ones. A value that is too long for a label
-// is left out.
+// Labels adds the run's labels to the given ones. A value that is too long for a label is left out.
 func (m Metadata) Labels(given map[string]string, action, object string) map[string]string {
 	all := maps.Clone(given)
 	if all == nil {
@@ -147,8 +146,7 @@ func (m Metadata) Labels(given map[string]string, action, object string) map[str
 	return all
 }
 
-// Object returns the metadata of an object: its name, namespace and labels, and the
-// given annotations.
+// Object returns the metadata of an object: its name, namespace and labels, and the given annotations.
 func (m Metadata) Object(given metav1.ObjectMeta, action, object string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: m.Name(object), Namespace: m.Namespace,

@@ -7,9 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestRename(t *testing.T) {
-	refs := References{Claims: map[string]string{"w-0-data": "X-data"}, ConfigMaps: map[string]string{"w-0-cfg": "X-cfg"},
-		Secrets: map[string]string{"w-0-key": "X-key"}, Services: map[string]string{"w-0-db": "X-db"}}
+func TestApply(t *testing.T) {
+	refs := References{Claims: map[string]string{"w-0-data": "X-data"},
+		ConfigMaps: map[string]string{"w-0-cfg": "X-cfg"},
+		Secrets:    map[string]string{"w-0-key": "X-key"}, Services: map[string]string{"w-0-db": "X-db"}}
 	spec := corev1.PodSpec{
 		Subdomain: "w-0-db",
 		Volumes: []corev1.Volume{
@@ -25,7 +26,8 @@ func TestRename(t *testing.T) {
 	refs.Apply(&spec)
 	got := []string{spec.Subdomain, spec.Volumes[0].PersistentVolumeClaim.ClaimName, spec.Volumes[1].ConfigMap.Name,
 		spec.Volumes[2].Secret.SecretName, spec.Containers[0].Env[0].Value, spec.Containers[0].Env[1].Value, spec.Containers[0].EnvFrom[0].ConfigMapRef.Name}
-	if diff := cmp.Diff([]string{"X-db", "X-data", "somebody-elses", "X-key", "X-db", "w-0-db", "X-cfg"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"X-db", "X-data", "somebody-elses", "X-key", "X-db", "w-0-db", "X-cfg"},
+		got); diff != "" {
 		t.Error(diff)
 	}
 }

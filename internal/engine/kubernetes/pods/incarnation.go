@@ -21,8 +21,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Incarnation is one pod of a Pod, or one start of its containers. All have the same name,
-// as in a StatefulSet; the UIDs differ.
+// Incarnation is one pod of a Pod, or one start of its containers. All have the same name, as in a StatefulSet; the
+// UIDs differ.
 type Incarnation struct {
 	restarts int // earlier incarnations
 	UID      types.UID
@@ -46,8 +46,8 @@ func (inc *Incarnation) abandon(cause error) {
 	}
 }
 
-// beginReplace starts the replacement of the current incarnation. Only one op at a time may
-// replace it, and none if the pod is to end.
+// beginReplace starts the replacement of the current incarnation. Only one op at a time may replace it, and none if
+// the pod is to end.
 func (m *Pod) beginReplace() (*Incarnation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,6 +96,7 @@ func (m *Pod) cancelReplace(inc *Incarnation) {
 	inc.successor = nil
 }
 
+// Current returns the current incarnation.
 func (m *Pod) Current() *Incarnation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,8 +118,10 @@ func (m *Pod) awaitEnd(ctx context.Context) op.InstanceEnd {
 		}
 		before = append(before, end.Containers...)
 		if h.next == nil {
-			lost := op.ContainerEnd{Name: engine.Restarted(m.Object, inc.restarts+1), ExitCode: -1, Message: fmt.Sprintf("it was not created again: %v", h.err)}
-			return op.InstanceEnd{Instance: m.Instance, At: m.State.Session.Clock.Now(), OK: m.isStopping(), Containers: append(before, lost)}
+			lost := op.ContainerEnd{Name: engine.Restarted(m.Object, inc.restarts+1), ExitCode: -1,
+				Message: fmt.Sprintf("it was not created again: %v", h.err)}
+			return op.InstanceEnd{Instance: m.Instance, At: m.State.Session.Clock.Now(), OK: m.isStopping(),
+				Containers: append(before, lost)}
 		}
 		inc = h.next
 	}
@@ -141,8 +144,8 @@ func (m *Pod) successorOf(ctx context.Context, inc *Incarnation) *successor {
 	return nil
 }
 
-// kubeletStatusWait is how long to wait for the kubelet's status after an agent is lost. The
-// kubelet knows whether the container was OOM-killed.
+// kubeletStatusWait is how long to wait for the kubelet's status after an agent is lost. The kubelet knows whether
+// the container was OOM-killed.
 const kubeletStatusWait = 5 * time.Second
 
 // awaitIncarnation returns how the main containers of an incarnation ended.
@@ -168,7 +171,8 @@ func (m *Pod) awaitIncarnation(ctx context.Context, inc *Incarnation) op.Instanc
 				said.Name = engine.Restarted(m.ContainerPrefix+said.Name, inc.restarts)
 				e.ContainerEnd = said
 			} else if p := m.Live(); p != nil {
-				e.Message += fmt.Sprintf("; pod %s is on node %s, whose kubelet has not said that it ended", p.Name, p.Spec.NodeName)
+				e.Message += fmt.Sprintf("; pod %s is on node %s, whose kubelet has not said that it ended", p.Name,
+					p.Spec.NodeName)
 			}
 		}
 		end.Containers = append(end.Containers, e.ContainerEnd)
@@ -188,7 +192,8 @@ func (m *Pod) containersInOrder(inc *Incarnation) []string {
 	phase := func(name string) int {
 		return slices.IndexFunc(m.Phases, func(p engine.Phase) bool { return p.Container == name })
 	}
-	return slices.SortedFunc(maps.Keys(inc.Sessions), func(a, b string) int { return cmp.Or(phase(a)-phase(b), strings.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(inc.Sessions),
+		func(a, b string) int { return cmp.Or(phase(a)-phase(b), strings.Compare(a, b)) })
 }
 
 // terminate asks the remaining containers to end.

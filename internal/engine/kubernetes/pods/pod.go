@@ -34,7 +34,7 @@ type Pod struct {
 	Template        *corev1.Pod     // as first created
 	waits           map[string]bool // containers that wait at the barrier
 
-	creating sync.Mutex // held while the pod is created, or its creation forbidden
+	createMu sync.Mutex // held while the pod is created, or its creation forbidden
 	mu       sync.Mutex
 	Latest   *Incarnation
 	// released: the barrier was opened, at barrier. Later incarnations do not wait.
@@ -44,14 +44,16 @@ type Pod struct {
 	removed  bool
 }
 
+// Name returns the pod's name in the cluster.
 func (m *Pod) Name() string { return m.State.Name(m.Object) }
 
-// Start creates the pod. The containers in wrapped run under the agent; pr is notified when the
-// agents are ready.
-func (m *Pod) Start(ctx context.Context, pod *corev1.Pod, wrapped []string, options func(container string) agent.Options, pr *Provision) error {
+// Start creates the pod. The containers in wrapped run under the agent; pr is notified when the agents are ready.
+func (m *Pod) Start(ctx context.Context, pod *corev1.Pod, wrapped []string,
+	options func(container string) agent.Options, pr *Provision) error {
 	inc := &Incarnation{Sessions: map[string]*agent.Session{}}
 	m.Latest, m.waits = inc, map[string]bool{}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: pod.Labels}, StringData: map[string]string{}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace,
+		Labels: pod.Labels}, StringData: map[string]string{}}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		if !slices.Contains(wrapped, c.Name) {
@@ -95,11 +97,11 @@ func (m *Pod) createSecret(ctx context.Context, secret *corev1.Secret) error {
 	return err
 }
 
-// create creates the pod of an incarnation in place of prev, if any, unless the pod is to end. pr
-// is notified when its agents are ready.
+// create creates the pod of an incarnation in place of prev, if any, unless the pod is to end. pr is notified when
+// its agents are ready.
 func (m *Pod) create(ctx context.Context, pod *corev1.Pod, inc, prev *Incarnation, pr *Provision) error {
-	m.creating.Lock()
-	defer m.creating.Unlock()
+	m.createMu.Lock()
+	defer m.createMu.Unlock()
 	m.mu.Lock()
 	over := m.removed || m.stopping
 	m.mu.Unlock()
@@ -121,8 +123,8 @@ func (m *Pod) create(ctx context.Context, pod *corev1.Pod, inc, prev *Incarnatio
 
 // forbidCreation prevents that the pod is created again.
 func (m *Pod) forbidCreation() {
-	m.creating.Lock()
-	defer m.creating.Unlock()
+	m.createMu.Lock()
+	defer m.createMu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.removed, m.stopping = true, true
@@ -159,7 +161,8 @@ func (m *Pod) awaitAgent(ctx context.Context, s *agent.Session, waits bool, pr *
 		a.Started = op.Milestone{At: came.Began, Err: came.Err, Source: "agent"}
 	}
 	for _, t := range s.VolumeProbes() {
-		a.firstIO = append(a.firstIO, firstIO{claim: t.Volume, at: t.At, err: t.Err, write: t.Write, failure: t.Failure})
+		a.firstIO = append(a.firstIO,
+			firstIO{claim: t.Volume, at: t.At, err: t.Err, write: t.Write, failure: t.Failure})
 	}
 	pr.Feed.Put(a)
 }
@@ -276,7 +279,9 @@ func CheckAllRunning(pods []*Pod) error {
 func (m *Pod) CheckAgents() error {
 	sessions := m.Current().Sessions
 	if len(sessions) == 0 {
-		return engine.Errorf("FailedPrecondition", "pod %s has no agent to send a signal, since its containers have no command: delete the pod instead (deletePodSpec)", m.Name())
+		return engine.Errorf("FailedPrecondition",
+			"pod %s has no agent to send a signal, since its containers have no command: delete the pod instead "+
+				"(deletePodSpec)", m.Name())
 	}
 	for _, s := range sessions {
 		if !s.Connected() {

@@ -36,13 +36,13 @@ func (e *State) NewSet(object string) *Set {
 	return set
 }
 
-// wait returns when done returns true for an event. The first event has no object, and the time of
-// the op's start.
+// wait returns when done returns true for an event. The first event has no object, and the time of the op's start.
 func (set *Set) wait(ctx context.Context, done func(watch.Event) bool) error {
 	for ev := (watch.Event{At: set.start}); !done(ev); {
 		v, err := set.Feed.Next(ctx)
 		if err != nil {
-			return engine.Errorf("Waiting", "%s has %d pods, %d of them ready", set.object, len(set.Pods), set.ReadyCount()).Wrap(err)
+			return engine.Errorf("Waiting", "%s has %d pods, %d of them ready", set.object, len(set.Pods),
+				set.ReadyCount()).Wrap(err)
 		}
 		ev = v.(watch.Event)
 		if p := ev.Object.(*corev1.Pod); ev.Type == watch.Deleted {
@@ -65,6 +65,7 @@ func (set *Set) ActiveCount() int {
 	return n
 }
 
+// ReadyCount counts the ready pods.
 func (set *Set) ReadyCount() int {
 	n := 0
 	for _, p := range set.Pods {
@@ -76,7 +77,8 @@ func (set *Set) ReadyCount() int {
 }
 
 // AwaitReplaced waits until the old pods are gone and want pods are ready, and marks each.
-func (set *Set) AwaitReplaced(ctx context.Context, old []*corev1.Pod, want int, mark func(name, id string, at op.Milestone)) error {
+func (set *Set) AwaitReplaced(ctx context.Context, old []*corev1.Pod, want int,
+	mark func(name, id string, at op.Milestone)) error {
 	left := map[types.UID]bool{}
 	for _, p := range old {
 		left[p.UID] = true

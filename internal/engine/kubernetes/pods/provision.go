@@ -10,31 +10,28 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 
-	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
-// lateMilestoneWait is how long a finished op waits for milestones whose watch lags. The wait is
-// not part of the op, which ends at the last event that it needed.
+// lateMilestoneWait is how long a finished op waits for milestones whose watch lags. The wait is not part of the
+// op, which ends at the last event that it needed.
 const lateMilestoneWait = 2 * time.Second
 
 // Provision follows the claims and pods of one op until they are usable.
 type Provision struct {
 	tracker.Observation
-	engine  *State
+	state   *State
 	claims  map[string]*ClaimState // by name in the cluster
 	volumes map[string]*ClaimState // by PersistentVolume
 	pods    map[string]*podState
-	// preexisting has the attachments and claims from before the op; false: deleted. A recreated
-	// object has the name of the old one.
+	// preexisting has the attachments and claims from before the op; false: deleted. A recreated object has the
+	// name of the old one.
 	preexisting map[types.UID]bool
 }
 
@@ -60,8 +57,8 @@ type podState struct {
 	// pendingAgents counts the agents that have not reached their barrier or started.
 	pendingAgents int
 	hasInit       bool
-	// existing: the pod was there before the op, which restarts its containers; it is not
-	// scheduled again. wasUnready: the kubelet has reported it not ready since.
+	// existing: the pod was there before the op, which restarts its containers; it is not scheduled again.
+	// wasUnready: the kubelet has reported it not ready since.
 	existing, wasUnready bool
 	unwrapped            bool // no agent: the API says when it runs
 	usable               bool
@@ -89,9 +86,10 @@ type firstIO struct {
 	failure string
 }
 
+// NewProvision begins to follow an op without objects.
 func (e *State) NewProvision() *Provision {
 	pr := &Provision{
-		engine: e, claims: map[string]*ClaimState{}, volumes: map[string]*ClaimState{}, pods: map[string]*podState{},
+		state: e, claims: map[string]*ClaimState{}, volumes: map[string]*ClaimState{}, pods: map[string]*podState{},
 	}
 	pr.Observation = e.Observe(tracker.ProvisionCalls, pr.pending)
 	return pr
@@ -114,9 +112,10 @@ func (pr *Provision) pending() (list []tracker.Pending) {
 
 // AddClaim follows a claim of the op.
 func (pr *Provision) AddClaim(object string, mounted bool) *ClaimState {
-	return pr.AddClaimNamed(object, pr.engine.Name(object), mounted)
+	return pr.AddClaimNamed(object, pr.state.Name(object), mounted)
 }
 
+// AddClaimNamed is AddClaim with the claim's name in the cluster.
 func (pr *Provision) AddClaimNamed(object, name string, mounted bool) *ClaimState {
 	c := &ClaimState{object: object, mounted: mounted}
 	pr.claims[name] = c
@@ -128,7 +127,7 @@ func (pr *Provision) AddClaimNamed(object, name string, mounted bool) *ClaimStat
 
 // AddPod follows a pod of the op; sessions is its number of wrapped containers.
 func (pr *Provision) AddPod(object string, sessions int, initializes bool) *podState {
-	name := pr.engine.Name(object)
+	name := pr.state.Name(object)
 	p := &podState{object: object, pendingAgents: sessions, unwrapped: sessions == 0, hasInit: initializes}
 	pr.pods[name] = p
 	pr.Feed.Add(tracker.Pod.Key(name))
@@ -168,26 +167,25 @@ func (pr *Provision) waitUsable(ctx context.Context, tr *op.Trace) error {
 	return nil
 }
 
-// recordFailures counts failed attempts, and records volumes whose creation has an unknown
-// outcome.
+// recordFailures counts failed attempts, and records volumes whose creation has an unknown outcome.
 func (pr *Provision) recordFailures(tr *op.Trace) {
 	var objects []string
 	for name, c := range pr.claims {
 		objects = append(objects, c.object)
 		if c.Handle == "" && c.requestName != "" {
 			message, times := pr.Warnings.FailedAttempts(name)
-			pr.engine.Attempts.CreationFailed(c.requestName, tracker.Creation{RPC: "CreateVolume", Driver: c.driver, Object: c.object, Times: times, Message: message})
+			pr.state.Attempts.CreationFailed(c.requestName, tracker.Creation{RPC: "CreateVolume", Driver: c.driver,
+				Object: c.object, Times: times, Message: message})
 		}
 	}
 	for _, p := range pr.pods {
 		objects = append(objects, p.object)
 	}
 	slices.Sort(objects)
-	pr.engine.Attempts.Count(tr, strings.Join(objects, ", "), pr.Warnings, pr.Calls)
+	pr.state.Attempts.Count(tr, strings.Join(objects, ", "), pr.Warnings, pr.Calls)
 }
 
-// waitLateMilestones waits a little for the remaining milestones. Failures in that time are not
-// the op's.
+// waitLateMilestones waits a little for the remaining milestones. Failures in that time are not the op's.
 func (pr *Provision) waitLateMilestones(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lateMilestoneWait)
 	defer cancel()
@@ -230,7 +228,7 @@ func (pr *Provision) allMilestonesSeen() bool {
 		if optionalMilestones[name] || name == op.Attached && !pr.needsAttachments() {
 			continue
 		}
-		if (name == op.Staged || name == op.Published) && !pr.engine.Tracker.SeesNodeCalls() {
+		if (name == op.Staged || name == op.Published) && !pr.state.Tracker.SeesNodeCalls() {
 			continue // there may be proxies for controllers only
 		}
 		if name == op.Staged && len(pr.Milestones[op.Published]) >= len(of) {
@@ -249,7 +247,7 @@ var optionalMilestones = map[string]bool{status.PodReady: true, op.FirstWrite: t
 // needsAttachments says whether all mounted claims get VolumeAttachments.
 func (pr *Provision) needsAttachments() bool {
 	for _, c := range pr.claims {
-		if c.mounted && !pr.engine.AttachRequired(c.driver) {
+		if c.mounted && !pr.state.AttachRequired(c.driver) {
 			return false
 		}
 	}
@@ -291,251 +289,6 @@ func (pr *Provision) objectsOf() map[string][]string {
 	return ids
 }
 
-// handle handles an item of the feed.
-func (pr *Provision) handle(v any) error {
-	switch v := v.(type) {
-	case AgentReady:
-		return pr.handleAgent(v)
-	case recheck:
-		return pr.recheckPod(v.pod)
-	case *csiproxy.Call:
-		pr.handleCall(v)
-	case watch.Event:
-		if e, ok := v.Object.(*corev1.Event); ok {
-			if pr.concerns(v, &e.InvolvedObject) {
-				pr.noteWaitReason(e)
-				pr.Warnings.See(e)
-				return pr.provisioningError(e)
-			}
-			return nil
-		}
-		return pr.handleEvent(v)
-	}
-	return nil
-}
-
-// concerns says whether an event is about an object of the op and from its time.
-func (pr *Provision) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
-	if ev.At < pr.Calls.Since {
-		return false
-	}
-	if _, old := pr.preexisting[o.UID]; old {
-		return false
-	}
-	p := pr.pods[o.Name]
-	return p == nil || p.uid == "" || o.UID == "" || o.UID == p.uid
-}
-
-// provisioningError returns why a claim of the op will never be bound, if an event says so.
-func (pr *Provision) provisioningError(e *corev1.Event) error {
-	if c := pr.claims[e.InvolvedObject.Name]; c != nil && !c.Bound && c.Handle == "" {
-		if err := tracker.ProvisioningError(e.InvolvedObject.Name, e.Reason, e.Message); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// noteWaitReason keeps what an unbound claim waits for by a normal event.
-func (pr *Provision) noteWaitReason(e *corev1.Event) {
-	if c := pr.claims[e.InvolvedObject.Name]; c != nil && (e.Reason == "ExternalProvisioning" || e.Reason == "WaitForFirstConsumer" || e.Reason == "WaitForPodScheduled") {
-		c.waitReason = ": " + strings.TrimSpace(e.Message)
-	}
-}
-
-// handleCall takes the milestones of staging and publishing from calls of the driver.
-func (pr *Provision) handleCall(c *csiproxy.Call) {
-	object, ours := pr.Calls.See(c)
-	if !ours || c.Code != "OK" {
-		return
-	}
-	m := op.Milestone{At: c.End, Err: c.Err, Source: "csi"}
-	switch c.RPC {
-	case "NodeStageVolume":
-		pr.Milestones.Set(op.Staged, object, m)
-	case "NodePublishVolume":
-		pr.Milestones.Set(op.Published, object, m)
-	}
-}
-
-func (pr *Provision) handleEvent(ev watch.Event) error {
-	gone := ev.Type == watch.Deleted
-	switch o := ev.Object.(type) {
-	case *corev1.PersistentVolumeClaim:
-		if _, old := pr.preexisting[o.UID]; old {
-			return nil
-		}
-		c := pr.claims[o.Name]
-		c.requestName = tracker.VolumeRequestName(string(o.UID))
-		pr.Calls.Follow(pr.Feed, c.requestName, c.object)
-		if c.driver == "" && o.Spec.StorageClassName != nil {
-			c.driver = pr.engine.Classes[*o.Spec.StorageClassName].Provisioner
-		}
-		switch {
-		case gone:
-			return engine.Errorf("Deleted", "claim %s was deleted by another client", o.Name)
-		case o.Status.Phase == corev1.ClaimLost:
-			return engine.Errorf("ClaimLost", "claim %s has lost its volume %s", o.Name, o.Spec.VolumeName)
-		case o.Status.Phase == corev1.ClaimBound:
-			pr.Milestones.Add(op.Bound, c.object, ev)
-			if len(pr.pods) == 0 {
-				pr.Milestones.Add(op.Ready, c.object, ev)
-			}
-			c.Bound = true
-			size := o.Status.Capacity[corev1.ResourceStorage]
-			c.Bytes = size.Value()
-			pr.FollowVolume(c, o.Spec.VolumeName)
-		}
-	case *corev1.PersistentVolume:
-		c := pr.claims[o.Spec.ClaimRef.Name]
-		if _, old := pr.preexisting[o.Spec.ClaimRef.UID]; !gone && !old {
-			pr.Milestones.Add(op.Provisioned, c.object, ev)
-			if o.Spec.CSI != nil {
-				c.driver, c.Handle = o.Spec.CSI.Driver, o.Spec.CSI.VolumeHandle
-				pr.Calls.Follow(pr.Feed, c.Handle, c.object)
-			}
-			pr.FollowVolume(c, o.Name)
-		}
-	case *storagev1.VolumeAttachment:
-		c := pr.volumes[*o.Spec.Source.PersistentVolumeName]
-		if there, known := pr.preexisting[o.UID]; known {
-			if there && gone {
-				pr.Milestones.Add(op.Detached, c.object, ev)
-			}
-			return nil
-		}
-		if o.Status.Attached {
-			pr.Milestones.Add(op.Attached, c.object, ev)
-			pr.Warnings.Attached(c.volume)
-		}
-		if e := o.Status.AttachError; e != nil {
-			pr.Warnings.Note(c.object, "FailedAttach", e.Message, &e.Time)
-		}
-	case *corev1.Pod:
-		return pr.handlePod(ev, o, gone)
-	}
-	return nil
-}
-
-// FollowVolume follows the attachments of a claim's volume.
-func (pr *Provision) FollowVolume(c *ClaimState, volume string) {
-	if c.volume != "" || volume == "" {
-		return
-	}
-	c.volume = volume
-	pr.volumes[volume] = c
-	pr.Feed.Add(tracker.AttachmentOfVolume.Key(volume))
-}
-
-func (pr *Provision) handlePod(ev watch.Event, p *corev1.Pod, gone bool) error {
-	state := pr.pods[p.Name]
-	if state == nil || state.uid != "" && p.UID != state.uid {
-		return nil // an earlier pod of the name
-	}
-	state.last = p
-	if gone {
-		return engine.Errorf("Deleted", "pod %s was deleted before it was ready", p.Name)
-	}
-	if state.existing {
-		return pr.handleExistingPod(ev, p, state)
-	}
-	for _, name := range status.PodMilestones(p) {
-		pr.Milestones.Add(name, state.object, ev)
-		if name == op.Scheduled {
-			pr.Warnings.Scheduled(p.Name)
-		}
-		if name == op.Running && state.unwrapped {
-			state.usable = true
-			pr.Milestones.Add(op.Ready, state.object, ev)
-		}
-	}
-	return pr.startError(p, state)
-}
-
-// handleExistingPod handles an event of an existing pod, which reaches only its readiness again.
-func (pr *Provision) handleExistingPod(ev watch.Event, p *corev1.Pod, state *podState) error {
-	if ev.At < pr.Calls.Since {
-		return nil
-	}
-	ready := slices.Contains(status.PodMilestones(p), status.PodReady)
-	if ready && state.wasUnready {
-		pr.Milestones.Add(status.PodReady, state.object, ev)
-	}
-	state.wasUnready = state.wasUnready || !ready
-	return pr.startError(p, state)
-}
-
-// startError returns why the containers of a pod will not start.
-func (pr *Provision) startError(p *corev1.Pod, state *podState) error {
-	if state.usable {
-		return nil
-	}
-	if err := status.PodError(p); err != nil {
-		return err
-	}
-	if status.StartError(p) != nil && !state.rechecking {
-		state.rechecking = true
-		time.AfterFunc(startRetryTimeout, func() { pr.Feed.Put(recheck{p.Name}) })
-	}
-	return nil
-}
-
-// startRetryTimeout is how long the kubelet may fail to start a container before the op fails.
-const startRetryTimeout = 30 * time.Second
-
-// recheck is put into a feed when a pod with a start failure is to be checked again.
-type recheck struct{ pod string }
-
-// recheckPod fails if the start failure persists.
-func (pr *Provision) recheckPod(name string) error {
-	p := pr.pods[name]
-	if p.usable || p.last == nil {
-		return nil
-	}
-	p.rechecking = false
-	if err := status.StartError(p.last); err != nil {
-		return err
-	}
-	return nil
-}
-
-// handleAgent handles the arrival of an agent.
-func (pr *Provision) handleAgent(a AgentReady) error {
-	p := pr.pods[a.Pod]
-	if a.Failure != nil {
-		if p.last != nil { // the kubelet's status may have the cause
-			if err := status.PodError(p.last); err != nil {
-				return err
-			}
-		}
-		return a.Failure
-	}
-	for _, t := range a.firstIO {
-		name := op.FirstRead
-		if t.write {
-			name = op.FirstWrite
-		}
-		if t.failure != "" {
-			return engine.Errorf("IO", "%s on %s: %s", name, t.claim, t.failure)
-		}
-		if c := pr.claims[t.claim]; c != nil {
-			pr.Milestones.Set(name, c.object, op.Milestone{At: t.at, Err: t.err, Source: "agent"})
-		}
-	}
-	if p.running.At < a.Started.At || p.running.Source == "" {
-		p.running = a.Started
-	}
-	if p.ready.At < a.Ready.At || p.ready.Source == "" {
-		p.ready = a.Ready
-	}
-	if p.pendingAgents--; p.pendingAgents == 0 {
-		p.usable = true
-		pr.Milestones.Set(op.Running, p.object, p.running)
-		pr.Milestones.Set(op.Ready, p.object, p.ready)
-	}
-	return nil
-}
-
 // describeError adds to an error what the cluster has reported about the objects.
 func (pr *Provision) describeError(ctx context.Context, err error) error {
 	var coded *engine.Error
@@ -566,12 +319,13 @@ func (pr *Provision) describeError(ctx context.Context, err error) error {
 
 // addExistingVolume follows a volume from before the op.
 func (pr *Provision) addExistingVolume(v *Volume, pv *corev1.PersistentVolume, stays bool) {
-	c := &ClaimState{object: v.Object.Name, mounted: true, Bound: true, existing: true, keepsAttachment: stays, volume: pv.Name, Bytes: v.Object.Bytes}
+	c := &ClaimState{object: v.Object.Name, mounted: true, Bound: true, existing: true, keepsAttachment: stays,
+		volume: pv.Name, Bytes: v.Object.Bytes}
 	pr.claims[v.Name], pr.volumes[pv.Name] = c, c
-	for uid := range pr.engine.Tracker.PastAttachments(pv.Name) {
+	for uid := range pr.state.Tracker.PastAttachments(pv.Name) {
 		pr.preexisting[uid] = false
 	}
-	for _, va := range pr.engine.Tracker.Attachments(pv.Name) {
+	for _, va := range pr.state.Tracker.Attachments(pv.Name) {
 		pr.preexisting[va.UID] = true
 	}
 	pr.Feed.Add(tracker.AttachmentOfVolume.Key(pv.Name))

@@ -31,7 +31,7 @@ const (
 // Removal follows pods and claims until they are gone.
 type Removal struct {
 	tracker.Observation
-	engine       *State
+	state        *State
 	pods         map[string]PendingDeletion // remaining ones, by name in the cluster
 	claims       map[string]PendingDeletion
 	volumes      map[string]PendingDeletion // PersistentVolumes
@@ -45,8 +45,8 @@ type Removal struct {
 	phases       map[string]string // by PersistentVolume
 }
 
-// PendingDeletion is an object that is being deleted: the name in the run of what it belongs to,
-// and its UID, since names are reused.
+// PendingDeletion is an object that is being deleted: the name in the run of what it belongs to, and its UID, since
+// names are reused.
 type PendingDeletion struct {
 	Object string
 	UID    types.UID
@@ -58,9 +58,12 @@ type unboundClaim struct {
 	uid    types.UID
 }
 
+// NewRemoval begins to follow a removal without objects.
 func (e *State) NewRemoval() *Removal {
-	r := &Removal{engine: e, pods: map[string]PendingDeletion{}, claims: map[string]PendingDeletion{}, volumes: map[string]PendingDeletion{},
-		attachments: map[string]PendingDeletion{}, Manifests: map[string]PendingDeletion{}, retained: map[string]bool{}, unbound: map[string]unboundClaim{},
+	r := &Removal{state: e, pods: map[string]PendingDeletion{}, claims: map[string]PendingDeletion{},
+		volumes:     map[string]PendingDeletion{},
+		attachments: map[string]PendingDeletion{}, Manifests: map[string]PendingDeletion{}, retained: map[string]bool{},
+		unbound:   map[string]unboundClaim{},
 		ObjectsOf: map[string][]string{}, phases: map[string]string{}}
 	r.Observation = e.Observe(tracker.RemovalCalls, r.pending)
 	return r
@@ -80,9 +83,10 @@ func (r *Removal) pending() (list []tracker.Pending) {
 	return list
 }
 
-// DeleteAndWait deletes pods, claims and further objects at once, and returns when pods, claims,
-// volumes and attachments are gone.
-func (e *State) DeleteAndWait(ctx context.Context, tr *op.Trace, pods []*Pod, volumes []*Volume, others []NamedObject) error {
+// DeleteAndWait deletes pods, claims and further objects at once, and returns when pods, claims, volumes and
+// attachments are gone.
+func (e *State) DeleteAndWait(ctx context.Context, tr *op.Trace, pods []*Pod, volumes []*Volume,
+	others []NamedObject) error {
 	r := e.NewRemoval()
 	defer r.Feed.Close()
 	defer func() {
@@ -135,6 +139,7 @@ func (e *State) DeleteAndWait(ctx context.Context, tr *op.Trace, pods []*Pod, vo
 	return e.forget(pods, volumes, others)
 }
 
+// VolumeGone is the milestone at which a PersistentVolume is gone.
 const VolumeGone = "volumeGone"
 
 // forget removes deleted objects from the ledger and the registries.
@@ -175,7 +180,7 @@ func (r *Removal) AddPod(m *Pod, milestone string) {
 
 // AddClaim follows a claim with its volume and attachments.
 func (r *Removal) AddClaim(v *Volume) {
-	claim, ok := r.engine.Tracker.Latest(tracker.Claim.Key(v.Name)).(*corev1.PersistentVolumeClaim)
+	claim, ok := r.state.Tracker.Latest(tracker.Claim.Key(v.Name)).(*corev1.PersistentVolumeClaim)
 	if !ok {
 		claim = &corev1.PersistentVolumeClaim{} // created but not seen yet
 	}
@@ -184,7 +189,7 @@ func (r *Removal) AddClaim(v *Volume) {
 	r.Feed.Add(tracker.Claim.Key(v.Name))
 	r.Feed.Add(tracker.EventsOf.Key(v.Name))
 	r.unbound[v.Name] = unboundClaim{v, claim.UID}
-	if pv, ok := r.engine.Tracker.Latest(tracker.VolumeOfClaim.Key(v.Name)).(*corev1.PersistentVolume); ok {
+	if pv, ok := r.state.Tracker.Latest(tracker.VolumeOfClaim.Key(v.Name)).(*corev1.PersistentVolume); ok {
 		r.addVolume(v, pv)
 	}
 	r.Feed.Add(tracker.VolumeOfClaim.Key(v.Name))
@@ -202,7 +207,7 @@ func (r *Removal) addVolume(v *Volume, pv *corev1.PersistentVolume) {
 		r.ObjectsOf[VolumeGone] = append(r.ObjectsOf[VolumeGone], v.Object.Name)
 	} else {
 		r.retained[v.Object.Name] = true
-		claim, _ := r.engine.Tracker.Latest(tracker.Claim.Key(v.Name)).(*corev1.PersistentVolumeClaim)
+		claim, _ := r.state.Tracker.Latest(tracker.Claim.Key(v.Name)).(*corev1.PersistentVolumeClaim)
 		if claim != nil && pv.Annotations[core.ProvisionedBy] != "" && pv.Spec.ClaimRef.UID == claim.UID &&
 			core.CreatedFor(claim.CreationTimestamp, pv) {
 			r.kept = append(r.kept, pv)
@@ -213,7 +218,7 @@ func (r *Removal) addVolume(v *Volume, pv *corev1.PersistentVolume) {
 
 // AddAttachments follows the attachments of a volume.
 func (r *Removal) AddAttachments(v *Volume, pv string) {
-	list := r.engine.Tracker.Attachments(pv)
+	list := r.state.Tracker.Attachments(pv)
 	for _, va := range list {
 		r.attachments[va.Name] = PendingDeletion{v.Object.Name, va.UID}
 	}
@@ -233,6 +238,7 @@ func (r *Removal) hasAttachment(object string) bool {
 	return false
 }
 
+// Wait returns when all objects are gone.
 func (r *Removal) Wait(ctx context.Context) error {
 	defer r.Waits.Done()
 	for len(r.pods)+len(r.claims)+len(r.volumes)+len(r.attachments)+len(r.Manifests) > 0 {
@@ -249,18 +255,18 @@ func (r *Removal) Wait(ctx context.Context) error {
 		r.Waits.Saw(v)
 	}
 	for _, pv := range r.kept {
-		r.engine.MarkRetained(api.PersistentVolumes, pv)
+		r.state.MarkRetained(api.PersistentVolumes, pv)
 	}
 	for _, u := range r.unbound {
-		r.engine.Attempts.DeletedUnbound(u.volume.Object.Name)
+		r.state.Attempts.DeletedUnbound(u.volume.Object.Name)
 	}
 	return nil
 }
 
 // handleCall takes the milestones of unpublishing and unstaging from calls of the driver.
 func (r *Removal) handleCall(c *csiproxy.Call) {
-	object, ours := r.Calls.See(c)
-	if !ours || c.Code != "OK" {
+	object, own := r.Calls.See(c)
+	if !own || c.Code != "OK" {
 		return
 	}
 	m := op.Milestone{At: c.End, Err: c.Err, Source: "csi"}
@@ -315,16 +321,16 @@ func (r *Removal) handle(ev watch.Event) {
 	}
 }
 
-// concerns says whether an event is about a deletion. Failures of the creation, and of other pods
-// of the name, belong to other ops.
+// concerns says whether an event is about a deletion. Failures of the creation, and of other pods of the name,
+// belong to other ops.
 func (r *Removal) concerns(e *corev1.Event) bool {
 	if e.InvolvedObject.Kind != "Pod" {
 		return e.Reason != "ProvisioningFailed"
 	}
-	l, ours := r.pods[e.InvolvedObject.Name]
+	l, own := r.pods[e.InvolvedObject.Name]
 	uid := e.InvolvedObject.UID
 	same := uid == "" || l.UID == "" || uid == l.UID
-	return ours && same && !tracker.IsFailedAttempt(e.Reason) && e.Reason != "FailedScheduling"
+	return own && same && !tracker.IsFailedAttempt(e.Reason) && e.Reason != "FailedScheduling"
 }
 
 func (r *Removal) describePending() string {

@@ -23,10 +23,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Replacement deletes pods of the run and creates them again: the common part of reattach,
-// rollout, drain and kill.
+// Replacement deletes pods of the run and creates them again: the common part of reattach, rollout, drain and kill.
 type Replacement struct {
-	engine    *State
+	state     *State
 	Pods      []*Pod
 	old       map[*Pod]*Incarnation // to be deleted
 	accepted  map[*Pod]bool         // deletion accepted
@@ -34,10 +33,11 @@ type Replacement struct {
 	provision *Provision
 }
 
-// NewReplacement begins to follow pods that are to be replaced. With detach, their volumes have to
-// be detached in between.
+// NewReplacement begins to follow pods that are to be replaced. With detach, their volumes have to be detached in
+// between.
 func (e *State) NewReplacement(pods []*Pod, detach bool) (*Replacement, error) {
-	rp := &Replacement{engine: e, Pods: pods, old: map[*Pod]*Incarnation{}, accepted: map[*Pod]bool{}, removal: e.NewRemoval(), provision: e.NewProvision()}
+	rp := &Replacement{state: e, Pods: pods, old: map[*Pod]*Incarnation{}, accepted: map[*Pod]bool{},
+		removal: e.NewRemoval(), provision: e.NewProvision()}
 	rp.provision.preexisting = map[types.UID]bool{}
 	for _, m := range pods {
 		inc, err := m.beginReplace()
@@ -56,9 +56,9 @@ func (e *State) NewReplacement(pods []*Pod, detach bool) (*Replacement, error) {
 
 // addVolume follows a volume of the pods. An ephemeral volume is created again with its pod.
 func (rp *Replacement) addVolume(x *Volume, detach bool) {
-	pv, ok := rp.engine.Tracker.Latest(tracker.VolumeOfClaim.Key(x.Name)).(*corev1.PersistentVolume)
-	if rp.engine.EphemeralOwner(x) != nil {
-		for uid := range rp.engine.Tracker.UIDs(tracker.Claim.Key(x.Name)) {
+	pv, ok := rp.state.Tracker.Latest(tracker.VolumeOfClaim.Key(x.Name)).(*corev1.PersistentVolume)
+	if rp.state.EphemeralOwner(x) != nil {
+		for uid := range rp.state.Tracker.UIDs(tracker.Claim.Key(x.Name)) {
 			rp.provision.preexisting[uid] = true
 		}
 		rp.removal.AddClaim(x)
@@ -77,8 +77,7 @@ func (rp *Replacement) addVolume(x *Volume, detach bool) {
 	rp.provision.addExistingVolume(x, pv, !detach)
 }
 
-// RemoveOld requests the deletion of the pods and returns when they are gone and volumes are
-// detached.
+// RemoveOld requests the deletion of the pods and returns when they are gone and volumes are detached.
 func (rp *Replacement) RemoveOld(ctx context.Context, ask func(*Pod, *Incarnation) error) error {
 	for _, m := range rp.Pods {
 		err := ask(m, rp.old[m])
@@ -94,11 +93,11 @@ func (rp *Replacement) RemoveOld(ctx context.Context, ask func(*Pod, *Incarnatio
 	return rp.removal.Wait(ctx)
 }
 
-// ByDeletion deletes a pod with a grace period in seconds, nil: that of its template. milestone is
-// when it was accepted.
+// ByDeletion deletes a pod with a grace period in seconds, nil: that of its template. milestone is when it was
+// accepted.
 func (rp *Replacement) ByDeletion(ctx context.Context, milestone string, grace *int64) func(*Pod, *Incarnation) error {
 	return func(m *Pod, inc *Incarnation) error {
-		call, err := rp.engine.Client.Delete(ctx, api.Pods, rp.engine.Namespace, m.Name(),
+		call, err := rp.state.Client.Delete(ctx, api.Pods, rp.state.Namespace, m.Name(),
 			metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &inc.UID}})
 		rp.mark(milestone, m, op.Milestone{At: call.Answered, Source: "runner"})
 		return err
@@ -142,16 +141,15 @@ func (rp *Replacement) waitUsable(ctx context.Context, tr *op.Trace) error {
 		}
 	}
 	for _, c := range rp.provision.claims {
-		if x := rp.engine.Volume(c.object); x != nil && !c.existing { // created again with its pod
+		if x := rp.state.Volume(c.object); x != nil && !c.existing { // created again with its pod
 			x.Object.Handle, x.Object.Bytes = c.Handle, c.Bytes
-			rp.engine.StoreVolume(x)
+			rp.state.StoreVolume(x)
 		}
 	}
 	return nil
 }
 
-// Close ends the replacement: pods whose deletion was not accepted go on, others without a
-// successor have none.
+// Close ends the replacement: pods whose deletion was not accepted go on, others without a successor have none.
 func (rp *Replacement) Close(why error) {
 	for m, inc := range rp.old {
 		m.mu.Lock()
@@ -175,12 +173,11 @@ func (rp *Replacement) Close(why error) {
 	rp.provision.Feed.Close()
 }
 
-// endTime returns when the last first write or read was done; of pods without volumes, when they
-// were ready.
+// endTime returns when the last first write or read was done; of pods without volumes, when they were ready.
 func (rp *Replacement) endTime() op.Time {
 	at := rp.provision.Milestones.Last(op.FirstWrite, op.FirstRead)
 	for _, m := range rp.Pods {
-		if len(rp.engine.VolumesOf([]*Pod{m})) == 0 || !at.Known() {
+		if len(rp.state.VolumesOf([]*Pod{m})) == 0 || !at.Known() {
 			at = max(at, rp.provision.Milestones[op.Ready][m.Object].At)
 		}
 	}
@@ -301,8 +298,7 @@ func Restarts(p *corev1.Pod) bool {
 	return p.Spec.RestartPolicy == corev1.RestartPolicyAlways || p.Spec.RestartPolicy == ""
 }
 
-// Signal sends a signal to all containers of an incarnation and waits until their agents report
-// the end.
+// Signal sends a signal to all containers of an incarnation and waits until their agents report the end.
 func (rp *Replacement) Signal(ctx context.Context, m *Pod, sig syscall.Signal) error {
 	inc := rp.old[m]
 	for _, s := range inc.Sessions {
@@ -310,7 +306,7 @@ func (rp *Replacement) Signal(ctx context.Context, m *Pod, sig syscall.Signal) e
 			return engine.Errorf(agent.CodeLost, "%s", err.Error()).Wrap(err)
 		}
 	}
-	rp.mark(op.Signalled, m, op.Milestone{At: rp.engine.Session.Clock.Now(), Source: "runner"})
+	rp.mark(op.Signalled, m, op.Milestone{At: rp.state.Session.Clock.Now(), Source: "runner"})
 	gone := op.Milestone{At: op.Never}
 	for _, s := range inc.Sessions {
 		select {
@@ -330,21 +326,20 @@ func (rp *Replacement) Signal(ctx context.Context, m *Pod, sig syscall.Signal) e
 // ByEviction evicts a pod, with retries while a PodDisruptionBudget forbids it.
 func (rp *Replacement) ByEviction(ctx context.Context, tr *op.Trace) func(*Pod, *Incarnation) error {
 	return func(m *Pod, inc *Incarnation) error {
-		at, err := rp.engine.Evict(ctx, m.Name(), inc.UID, tr)
+		at, err := rp.state.Evict(ctx, m.Name(), inc.UID, tr)
 		rp.mark(op.Evicted, m, op.Milestone{At: at, Source: "runner"})
 		return err
 	}
 }
 
-// evictRetryInterval is the least time between eviction attempts after a refusal by a
-// PodDisruptionBudget.
+// evictRetryInterval is the least time between eviction attempts after a refusal by a PodDisruptionBudget.
 const evictRetryInterval = time.Second
 
-// Evict returns when the eviction of a pod was accepted. Each refusal by a budget counts as an
-// attempt.
+// Evict returns when the eviction of a pod was accepted. Each refusal by a budget counts as an attempt.
 func (e *State) Evict(ctx context.Context, name string, uid types.UID, tr *op.Trace) (op.Time, error) {
 	for {
-		call, err := e.Client.Evict(ctx, e.Namespace, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		call, err := e.Client.Evict(ctx, e.Namespace, name,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if err == nil || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 			return call.Answered, err
 		}
@@ -352,7 +347,8 @@ func (e *State) Evict(ctx context.Context, name string, uid types.UID, tr *op.Tr
 		select {
 		case <-time.After(max(evictRetryInterval, call.RetryAfter)):
 		case <-ctx.Done():
-			return call.Answered, engine.Errorf("DisruptionBudget", "pod %s may not be evicted: %v", name, err).Wrap(ctx.Err())
+			return call.Answered, engine.Errorf("DisruptionBudget", "pod %s may not be evicted: %v", name,
+				err).Wrap(ctx.Err())
 		}
 	}
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Only one op at a time replaces a member, and its end is told once it is known
-// whether another pod took its place.
-func TestHeirs(t *testing.T) {
+// Only one op at a time replaces a pod, and its end is reported once it is known whether another
+// pod replaced it.
+func TestReplacedIncarnations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New(core.New(core.Options{}))
 		e.Tracker = tracker.New("ns")
@@ -81,16 +81,17 @@ func TestHeirs(t *testing.T) {
 	})
 }
 
-// A volume that several nodes have is detached when the last of them has let go;
-// an attachment of before, by the same name, is none of the op's.
+// A volume with several attachments is detached when the last one is deleted; earlier attachments
+// of the name are ignored.
 func TestSeveralAttachments(t *testing.T) {
 	e := New(core.New(core.Options{}))
 	e.Tracker = tracker.New("ns")
 	e.Session.Clock = op.NewClock()
 	va := func(typ watch.Type, name string, uid types.UID, at op.Time) {
 		pv := "pv"
-		e.Tracker.See(watch.Event{Type: typ, At: at, Object: &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
-			Spec: storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}}}})
+		e.Tracker.See(watch.Event{Type: typ, At: at,
+			Object: &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
+				Spec: storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}}}})
 	}
 	hold := e.Tracker.Follow(tracker.AttachmentOfVolume.Key("pv")) // as an op before does: history is kept
 	defer hold.Close()
@@ -111,9 +112,8 @@ func TestSeveralAttachments(t *testing.T) {
 	}
 }
 
-// A volume that comes while its claim goes is followed to its end too; one that has
-// not come by then is told of.
-func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
+// A volume created while its claim is deleted is followed too; a claim without one is reported.
+func TestVolumeCreatedDuringDeletion(t *testing.T) {
 	for name, comes := range map[string]bool{"it comes": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {
 			e := New(core.New(core.Options{}))
@@ -124,8 +124,10 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 			}
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "1"}}
 			pv := func(uid types.UID) *corev1.PersistentVolume {
-				return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(uid), UID: "of-" + uid}, Spec: corev1.PersistentVolumeSpec{
-					ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "c", UID: uid}, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete}}
+				return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(uid),
+					UID: "of-" + uid}, Spec: corev1.PersistentVolumeSpec{
+					ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "c",
+						UID: uid}, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete}}
 			}
 			see(watch.Added, 1, claim)
 			r := e.NewRemoval()
@@ -154,7 +156,7 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 	}
 }
 
-// history sees an event and keeps it for those who come later.
+// history records events and keeps them for later feeds.
 func history(t *testing.T, e *State, keys ...tracker.Key) func(typ watch.Type, at op.Time, o api.Object) {
 	t.Helper()
 	t.Cleanup(e.Tracker.Follow(keys...).Close)
@@ -163,9 +165,9 @@ func history(t *testing.T, e *State, keys ...tracker.Key) func(typ watch.Type, a
 	}
 }
 
-// A pod whose containers are started again has been scheduled and given its
-// network before: neither belongs to the op. It is ready again once it was not.
-func TestStandingPodHasNoOldMilestones(t *testing.T) {
+// A pod whose containers are restarted was scheduled before the op. It is ready again after it was
+// not.
+func TestExistingPodHasNoOldMilestones(t *testing.T) {
 	e := New(core.New(core.Options{}))
 	e.Tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
 	m := &Pod{State: e, Object: "w-0"}
@@ -177,7 +179,8 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 		running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: running}}
 		p.Status.Conditions = []corev1.PodCondition{
-			{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: ready}}
+			{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}, {Type: corev1.PodReady,
+				Status: ready}}
 		return p
 	}
 	see(watch.Added, 1, state(corev1.ConditionTrue))
@@ -211,9 +214,8 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 	}
 }
 
-// A claim that comes anew with its pod has the name of the one before it, which
-// was bound, and whose deletion is what was asked for.
-func TestEphemeralClaimOfBefore(t *testing.T) {
+// An ephemeral claim is created again under the name of the deleted one.
+func TestEphemeralClaimIsRecreated(t *testing.T) {
 	e := New(core.New(core.Options{Namespace: "ns"}))
 	e.Tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
 	e.Session.RunID = "r1"
@@ -272,7 +274,8 @@ func TestEphemeralClaimOfBefore(t *testing.T) {
 func TestContainersInOrder(t *testing.T) {
 	phases := []engine.Phase{{Container: "main"}, {Container: "beside"}, {Container: "main-phase-1", Number: 1}}
 	m := Pod{Phases: phases}
-	inc := &Incarnation{Sessions: map[string]*agent.Session{"server": nil, "main-phase-1": nil, "beside": nil, "main": nil}}
+	inc := &Incarnation{Sessions: map[string]*agent.Session{"server": nil, "main-phase-1": nil, "beside": nil,
+		"main": nil}}
 	if diff := cmp.Diff([]string{"server", "main", "beside", "main-phase-1"}, m.containersInOrder(inc)); diff != "" {
 		t.Error(diff)
 	}

@@ -1,5 +1,5 @@
-// Package pods has the pods and volumes of a run. It follows them until they are usable
-// (Provision) or gone (Removal), and replaces pods (Replacement).
+// Package pods has the pods and volumes of a run. It follows them until they are usable (Provision) or gone
+// (Removal), and replaces pods (Replacement).
 package pods
 
 import (
@@ -42,18 +42,19 @@ type Volume struct {
 	Block    bool
 	ReadOnly bool
 	Holder   *Pod // mounts an attached volume without a workload
-	// template is the claim of a generic ephemeral volume, which the cluster creates for the
-	// holder.
+	// template is the claim of a generic ephemeral volume, which the cluster creates for the holder.
 	Template *corev1.PersistentVolumeClaim
 	Static   string // the PersistentVolume created for a static volume
 }
 
+// Volume returns a volume by its name in the run; nil if there is none.
 func (e *State) Volume(name string) *Volume {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	return e.Volumes[name]
 }
 
+// StoreVolume registers a volume.
 func (e *State) StoreVolume(v *Volume) {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()

@@ -39,8 +39,7 @@ type Workload struct {
 	Volumes []string
 	Pods    []*Pod
 	Objects []NamedObject
-	// rollouts counts the rollouts; revision is the current one, revisions are the earlier ones
-	// for undo.
+	// rollouts counts the rollouts; revision is the current one, revisions are the earlier ones for undo.
 	rollouts, revision int
 	revisions          []int
 }
@@ -54,7 +53,8 @@ type NamedObject struct {
 // AddClaim adds a claim to the instance.
 func (w *Workload) AddClaim(claim *corev1.PersistentVolumeClaim, object, action string) {
 	v := &Volume{Name: claim.Name, ReadOnly: IsReadOnly(claim), Block: IsBlock(claim),
-		Object: engine.Object{Kind: engine.VolumeObject, Name: object, Action: action, Owner: w.Name, Labels: claim.Labels}}
+		Object: engine.Object{Kind: engine.VolumeObject, Name: object, Action: action, Owner: w.Name,
+			Labels: claim.Labels}}
 	if claim.Spec.StorageClassName != nil {
 		v.Object.Class = *claim.Spec.StorageClassName
 	}
@@ -62,8 +62,8 @@ func (w *Workload) AddClaim(claim *corev1.PersistentVolumeClaim, object, action 
 	w.Volumes = append(w.Volumes, object)
 }
 
-// Follow reports the end of the instance: that of its last pod that is not a server, or of the
-// first server that fails.
+// Follow reports the end of the instance: that of its last pod that is not a server, or of the first server that
+// fails.
 func (w *Workload) Follow(ctx context.Context) {
 	var mu sync.Mutex
 	end := op.InstanceEnd{Instance: w.Name, At: op.Never, OK: true}
@@ -144,12 +144,14 @@ func (e *State) eachWorkload(names []string, f func(*Workload) error) error {
 	return errors.Join(failed...)
 }
 
+// Workload returns an instance by its name; nil if there is none.
 func (e *State) Workload(name string) *Workload {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	return e.Workloads[name]
 }
 
+// IsReadOnly says whether a claim has read-only access modes only.
 func IsReadOnly(c *corev1.PersistentVolumeClaim) bool {
 	for _, m := range c.Spec.AccessModes {
 		if m != corev1.ReadOnlyMany {
@@ -159,6 +161,7 @@ func IsReadOnly(c *corev1.PersistentVolumeClaim) bool {
 	return len(c.Spec.AccessModes) > 0
 }
 
+// IsBlock says whether a claim is for a block device.
 func IsBlock(c *corev1.PersistentVolumeClaim) bool {
 	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 )
 
-// labelOneNode has the same value in pods that share a volume with access by one node. On two
-// nodes, one of them would fail with a Multi-Attach error.
+// labelOneNode has the same value in pods that share a volume with access by one node. On two nodes, one of them
+// would fail with a Multi-Attach error.
 const labelOneNode = "cnsbench.dev/one-node"
 
-// Colocation maps the pods of an instance that belong on one node to the claim that names their
-// group. Claims with a common pod are in one group.
+// Colocation maps the pods of an instance that belong on one node to the claim that names their group. Claims with
+// a common pod are in one group.
 func Colocation(w *engine.Workload) map[string]string {
 	group := map[string]string{}
 	for _, s := range engine.SharedClaims(w.Claims, w.Pods) {
@@ -36,8 +36,7 @@ func Colocation(w *engine.Workload) map[string]string {
 	return group
 }
 
-// Colocate requires a pod to run on the node of its group. The scheduler places the first pod
-// anywhere.
+// Colocate requires a pod to run on the node of its group. The scheduler places the first pod anywhere.
 func Colocate(pod *corev1.Pod, group string) {
 	if group == "" {
 		return
@@ -57,8 +56,8 @@ func Colocate(pod *corev1.Pod, group string) {
 		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: others}})
 }
 
-// RequireNode requires a pod to run on a node, or not to, beside its own requirements. The
-// scheduler decides, so that volumes with late binding are considered.
+// RequireNode requires a pod to run on a node, or not to, beside its own requirements. The scheduler decides, so
+// that volumes with late binding are considered.
 func RequireNode(p *corev1.Pod, how corev1.NodeSelectorOperator, node string) {
 	if p.Spec.Affinity == nil {
 		p.Spec.Affinity = &corev1.Affinity{}
@@ -72,10 +71,12 @@ func RequireNode(p *corev1.Pod, how corev1.NodeSelectorOperator, node string) {
 	}
 	terms := a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	for i := range terms { // the terms are alternatives
-		terms[i].MatchFields = append(terms[i].MatchFields, corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: how, Values: []string{node}})
+		terms[i].MatchFields = append(terms[i].MatchFields,
+			corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: how, Values: []string{node}})
 	}
 }
 
+// Tolerates says whether a pod tolerates a taint.
 func Tolerates(p *corev1.Pod, t *corev1.Taint) bool {
 	return slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool {
 		return (o.Effect == "" || o.Effect == t.Effect) && (o.Key == "" || o.Key == t.Key) &&
@@ -86,7 +87,8 @@ func Tolerates(p *corev1.Pod, t *corev1.Taint) bool {
 // Selects says whether a node matches one of a selector's terms.
 func Selects(s *corev1.NodeSelector, n *corev1.Node) bool {
 	return slices.ContainsFunc(s.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return !matches(r, n.Labels) })
+		return !slices.ContainsFunc(t.MatchExpressions,
+			func(r corev1.NodeSelectorRequirement) bool { return !matches(r, n.Labels) })
 	})
 }
 

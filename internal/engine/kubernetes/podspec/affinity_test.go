@@ -7,14 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestBindTo(t *testing.T) {
+func TestRequireNode(t *testing.T) {
 	p := &corev1.Pod{}
 	RequireNode(p, corev1.NodeSelectorOpNotIn, "n1")
 	term := func(p *corev1.Pod) []corev1.NodeSelectorTerm {
 		return p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	}
-	field := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"n1"}}
-	if diff := cmp.Diff([]corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{field}}}, term(p)); diff != "" {
+	field := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn,
+		Values: []string{"n1"}}
+	if diff := cmp.Diff([]corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{field}}},
+		term(p)); diff != "" {
 		t.Error(diff)
 	}
 	own := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}

@@ -1,5 +1,4 @@
-// Package podspec changes the specs of pods: it adds the agent, limits output volumes and
-// sets affinities.
+// Package podspec changes the specs of pods: it adds the agent, limits output volumes and sets affinities.
 package podspec
 
 import (
@@ -34,7 +33,8 @@ func ParseDelivery(s string) (Delivery, error) {
 const (
 	agentVolume = "cnsbench-agent" // also the name of the init container
 	agentDir    = "/.cnsbench"
-	AgentBinary = "/cnsbench-agent" // in the product's image
+	// AgentBinary is the agent's path in the product's image.
+	AgentBinary = "/cnsbench-agent"
 )
 
 // agentPath is the agent's path in the workload's containers.
@@ -65,7 +65,8 @@ func (d Delivery) Deliver(spec *corev1.PodSpec, image string, wrapped []string) 
 	spec.Volumes = append(spec.Volumes, volume)
 	for i := range spec.Containers {
 		if c := &spec.Containers[i]; slices.Contains(wrapped, c.Name) {
-			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: agentVolume, MountPath: agentDir, ReadOnly: true})
+			c.VolumeMounts = append(c.VolumeMounts,
+				corev1.VolumeMount{Name: agentVolume, MountPath: agentDir, ReadOnly: true})
 		}
 	}
 }
@@ -90,8 +91,8 @@ func Restricted() *corev1.SecurityContext {
 	}
 }
 
-// SetTerminationMessages has the kubelet report the end of a failed container's log, unless the
-// container sets a policy.
+// SetTerminationMessages has the kubelet report the end of a failed container's log, unless the container sets a
+// policy.
 func SetTerminationMessages(spec *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
@@ -108,6 +109,7 @@ func SetAgentEnv(c *corev1.Container, public []string, secret string) {
 		k, v, _ := strings.Cut(kv, "=")
 		c.Env = append(c.Env, corev1.EnvVar{Name: k, Value: v})
 	}
-	c.Env = append(c.Env, corev1.EnvVar{Name: protocol.EnvToken, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: c.Name}}})
+	c.Env = append(c.Env,
+		corev1.EnvVar{Name: protocol.EnvToken, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: c.Name}}})
 }

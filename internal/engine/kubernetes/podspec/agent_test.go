@@ -11,7 +11,8 @@ func TestDeliverAndWrap(t *testing.T) {
 	for _, d := range []Delivery{DeliverInit, DeliverImage, DeliverBaked} {
 		spec := corev1.PodSpec{
 			InitContainers: []corev1.Container{{Name: "own"}},
-			Containers:     []corev1.Container{{Name: "main", Command: []string{"fio"}, Args: []string{"job"}}, {Name: "plain"}},
+			Containers: []corev1.Container{{Name: "main", Command: []string{"fio"}, Args: []string{"job"}},
+				{Name: "plain"}},
 		}
 		d.Wrap(&spec.Containers[0], []string{"CNSBENCH_AGENT_RUNNER=tls:h:1"}, "secret")
 		d.Deliver(&spec, "img", []string{"main"})
@@ -29,7 +30,8 @@ func TestDeliverAndWrap(t *testing.T) {
 			t.Errorf("%s: the container that is not wrapped was changed: %+v", d, spec.Containers[1])
 		}
 		env := spec.Containers[0].Env
-		if env[0].Value != "tls:h:1" || env[1].ValueFrom.SecretKeyRef.Name != "secret" || env[1].ValueFrom.SecretKeyRef.Key != "main" {
+		if env[0].Value != "tls:h:1" || env[1].ValueFrom.SecretKeyRef.Name != "secret" ||
+			env[1].ValueFrom.SecretKeyRef.Key != "main" {
 			t.Errorf("%s: environment %+v", d, env)
 		}
 	}

@@ -28,9 +28,9 @@ func podWith(name string, claims ...string) engine.Pod {
 	return p
 }
 
-// Pods that share what one node at a time may have are of one group, also by way of
-// another pod; those that share what several nodes may have are of none.
-func TestTogether(t *testing.T) {
+// Pods that share a volume with access by one node are in one group, also through another pod;
+// pods that share a volume with access by several nodes are not.
+func TestColocation(t *testing.T) {
 	w := &engine.Workload{
 		Claims: []corev1.PersistentVolumeClaim{
 			sharedClaim("one", corev1.ReadWriteOnce), sharedClaim("many", corev1.ReadWriteMany),
@@ -44,8 +44,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// A pod of a group asks for the node of the others beside what it asks for itself.
-func TestPlace(t *testing.T) {
+// A pod of a group requires the node of the others beside its own requirements.
+func TestColocate(t *testing.T) {
 	own := corev1.PodAffinityTerm{TopologyKey: "rack"}
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{names.LabelRun: "r1"}}}
 	p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{

@@ -19,8 +19,8 @@ const (
 	outputDir = "/output"
 )
 
-// LimitOutput sets a size limit on the emptyDirs of a pod's output, so that a tool cannot fill a
-// node's disk. A limit in the manifest is kept.
+// LimitOutput sets a size limit on the emptyDirs of a pod's output, so that a tool cannot fill a node's disk. A
+// limit in the manifest is kept.
 func LimitOutput(spec *corev1.PodSpec, p *engine.Pod, kept int64) {
 	if kept == 0 {
 		return
@@ -31,17 +31,18 @@ func LimitOutput(spec *corev1.PodSpec, p *engine.Pod, kept int64) {
 			continue
 		}
 		isOutput := func(m corev1.VolumeMount) bool { return m.Name == v.Name && forOutput(m.MountPath, p.Outputs) }
-		if slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool { return slices.ContainsFunc(c.VolumeMounts, isOutput) }) {
+		if slices.ContainsFunc(spec.Containers,
+			func(c corev1.Container) bool { return slices.ContainsFunc(c.VolumeMounts, isOutput) }) {
 			v.EmptyDir.SizeLimit = sizeLimit(2*kept + outputReserve)
 		}
 	}
 }
 
-// forOutput says whether a mount path holds output: by its name, or because it contains output
-// files.
+// forOutput says whether a mount path holds output: by its name, or because it contains output files.
 func forOutput(path string, outputs []string) bool {
 	dir := strings.TrimSuffix(path, "/")
-	return dir == outputDir || slices.ContainsFunc(outputs, func(file string) bool { return strings.HasPrefix(file, dir+"/") })
+	return dir == outputDir ||
+		slices.ContainsFunc(outputs, func(file string) bool { return strings.HasPrefix(file, dir+"/") })
 }
 
 func sizeLimit(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.BinarySI) }

@@ -10,7 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-func TestBoundOutput(t *testing.T) {
+func TestLimitOutput(t *testing.T) {
 	empty := func(name string, change ...func(*corev1.EmptyDirVolumeSource)) corev1.Volume {
 		v := corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
 		for _, f := range change {
@@ -22,10 +22,13 @@ func TestBoundOutput(t *testing.T) {
 	memory := func(e *corev1.EmptyDirVolumeSource) { e.Medium = corev1.StorageMediumMemory }
 	spec := func() *corev1.PodSpec {
 		return &corev1.PodSpec{
-			Volumes: []corev1.Volume{empty("out"), empty("logs"), empty("results"), empty("data"), empty("mine", given), empty("shm", memory),
+			Volumes: []corev1.Volume{empty("out"), empty("logs"), empty("results"), empty("data"), empty("mine", given),
+				empty("shm", memory),
 				{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}},
-			Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "out", MountPath: "/output/"}, {Name: "logs", MountPath: "/logs"},
-				{Name: "data", MountPath: "/data"}, {Name: "mine", MountPath: "/mine"}, {Name: "shm", MountPath: "/shm"}}},
+			Containers: []corev1.Container{{VolumeMounts: []corev1.VolumeMount{{Name: "out", MountPath: "/output/"},
+				{Name: "logs", MountPath: "/logs"},
+				{Name: "data", MountPath: "/data"}, {Name: "mine", MountPath: "/mine"}, {Name: "shm",
+					MountPath: "/shm"}}},
 				{VolumeMounts: []corev1.VolumeMount{{Name: "results", MountPath: "/var/results"}}}},
 		}
 	}
@@ -52,8 +55,8 @@ func TestBoundOutput(t *testing.T) {
 	}
 }
 
-// TestDeliverBound: the volume that the agent is copied to holds little more.
-func TestDeliverBound(t *testing.T) {
+// TestDeliverLimitsVolume: the volume of the agent's binary has a limit.
+func TestDeliverLimitsVolume(t *testing.T) {
 	spec := &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}
 	DeliverInit.Deliver(spec, "image", []string{"c"})
 	if e := spec.Volumes[0].EmptyDir; e == nil || e.SizeLimit == nil || e.SizeLimit.String() != "64Mi" {

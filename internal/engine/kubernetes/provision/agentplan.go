@@ -19,8 +19,7 @@ type agentPlan struct {
 
 func (w agentPlan) options(container string) agent.Options { return w.byContainer[container] }
 
-// planAgents returns what each agent of a pod does. A container without a command cannot be
-// wrapped.
+// planAgents returns what each agent of a pod does. A container without a command cannot be wrapped.
 func (e *Provisioner) planAgents(p *engine.Pod, w *engine.Workload) agentPlan {
 	plan := agentPlan{byContainer: map[string]agent.Options{}}
 	claimOf := map[string]string{} // volume of the pod to the claim's name in the run
@@ -67,7 +66,8 @@ func phaseSet(sets map[int]map[string]bool, phase int) map[string]bool {
 }
 
 // firstIOSpecs requests a first write or read on each claim without one.
-func (e *Provisioner) firstIOSpecs(c *corev1.Container, claimOf map[string]string, done map[string]bool) []protocol.VolumeProbeSpec {
+func (e *Provisioner) firstIOSpecs(c *corev1.Container, claimOf map[string]string,
+	done map[string]bool) []protocol.VolumeProbeSpec {
 	var list []protocol.VolumeProbeSpec
 	for _, m := range c.VolumeMounts {
 		claim := claimOf[m.Name]
@@ -75,7 +75,8 @@ func (e *Provisioner) firstIOSpecs(c *corev1.Container, claimOf map[string]strin
 			continue
 		}
 		done[claim] = true
-		list = append(list, protocol.VolumeProbeSpec{Volume: e.Name(claim), Path: m.MountPath, Write: !m.ReadOnly, Read: m.ReadOnly})
+		list = append(list,
+			protocol.VolumeProbeSpec{Volume: e.Name(claim), Path: m.MountPath, Write: !m.ReadOnly, Read: m.ReadOnly})
 	}
 	for _, d := range c.VolumeDevices {
 		if claim := claimOf[d.Name]; claim != "" && !done[claim] {
@@ -87,8 +88,10 @@ func (e *Provisioner) firstIOSpecs(c *corev1.Container, claimOf map[string]strin
 }
 
 // canary returns the canaries of one container: one for each claim without one.
-func canary(want *engine.Canary, c *corev1.Container, claimOf map[string]string, done map[string]bool) *protocol.CanarySpec {
-	spec := &protocol.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read, Write: want.Write}
+func canary(want *engine.Canary, c *corev1.Container, claimOf map[string]string,
+	done map[string]bool) *protocol.CanarySpec {
+	spec := &protocol.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read,
+		Write: want.Write}
 	if spec.Size == 0 {
 		spec.Size = 4096
 	}
@@ -110,8 +113,7 @@ func canary(want *engine.Canary, c *corev1.Container, claimOf map[string]string,
 	return spec
 }
 
-// holderAgent returns the options of a holder's agent: one first write, or a first read of
-// existing data.
+// holderAgent returns the options of a holder's agent: one first write, or a first read of existing data.
 func (e *Provisioner) holderAgent(v *pods.Volume) func(string) agent.Options {
 	t := protocol.VolumeProbeSpec{Volume: v.Name, Path: holderDir, Write: true}
 	if v.Block {

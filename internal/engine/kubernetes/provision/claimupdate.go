@@ -22,8 +22,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Resize increases a claim's request. The controller's part is done when the PersistentVolume is
-// larger, the node's when the claim's capacity is.
+// Resize increases a claim's request. The controller's part is done when the PersistentVolume is larger, the node's
+// when the claim's capacity is.
 func (e *Provisioner) Resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	v := e.Volume(r.Resize.Target.Name)
 	if v == nil {
@@ -66,7 +66,9 @@ func (e *Provisioner) Resize(ctx context.Context, r engine.Request, tr *op.Trace
 		return false
 	})
 	if stuck {
-		return nil, engine.Errorf("FailedPrecondition", "claim %s has a pending resize that ends when a pod mounts it, and Kubernetes starts no other until then: set attach: true", v.Name)
+		return nil, engine.Errorf("FailedPrecondition",
+			"claim %s has a pending resize that ends when a pod mounts it, and Kubernetes starts no other until "+
+				"then: set attach: true", v.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -75,12 +77,11 @@ func (e *Provisioner) Resize(ctx context.Context, r engine.Request, tr *op.Trace
 	return []engine.Object{v.Object}, nil
 }
 
-// nodePending is the milestone at which only the node's part of a resize remains, of a volume that
-// no pod mounts.
+// nodePending is the milestone at which only the node's part of a resize remains, of a volume that no pod mounts.
 const nodePending = "nodePending"
 
-// nodeResize says whether a claim's last resize waits only for a node that mounts it, and the size
-// that the controller has reached. Before Kubernetes 1.32 that is the volume's size.
+// nodeResize says whether a claim's last resize waits only for a node that mounts it, and the size that the
+// controller has reached. Before Kubernetes 1.32 that is the volume's size.
 func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo resource.Quantity, pending bool) {
 	if c.Status.AllocatedResourceStatuses != nil {
 		return c.Status.AllocatedResources[corev1.ResourceStorage],
@@ -111,7 +112,8 @@ func (e *Provisioner) Modify(ctx context.Context, r engine.Request, tr *op.Trace
 	}
 	return ch.wait(ctx, func(ev watch.Event) bool {
 		o, ok := ev.Object.(*corev1.PersistentVolumeClaim)
-		if !ok || o.Status.CurrentVolumeAttributesClassName == nil || *o.Status.CurrentVolumeAttributesClassName != class || o.Status.ModifyVolumeStatus != nil {
+		if !ok || o.Status.CurrentVolumeAttributesClassName == nil ||
+			*o.Status.CurrentVolumeAttributesClassName != class || o.Status.ModifyVolumeStatus != nil {
 			return false
 		}
 		ch.Milestones.Add(op.Modified, v.Object.Name, ev)
@@ -138,7 +140,8 @@ func (e *Provisioner) hasAttributesClass(ctx context.Context, name string) bool 
 }
 
 // attributesClass creates a VolumeAttributesClass for a driver and a set of parameters, once.
-func (e *Provisioner) attributesClass(ctx context.Context, v *pods.Volume, parameters map[string]string) (string, error) {
+func (e *Provisioner) attributesClass(ctx context.Context, v *pods.Volume, parameters map[string]string) (string,
+	error) {
 	if len(parameters) == 0 {
 		return "", engine.Errorf("InvalidArgument", "a VolumeAttributesClass has at least one parameter")
 	}
@@ -154,7 +157,8 @@ func (e *Provisioner) attributesClass(ctx context.Context, v *pods.Volume, param
 	if e.attributesClasses[name] {
 		return name, nil
 	}
-	c := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: e.Labels(nil, "", "")}, DriverName: driver, Parameters: parameters}
+	c := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: e.Labels(nil, "", "")},
+		DriverName: driver, Parameters: parameters}
 	if err := e.LedgerAdd(core.VolumeAttributesClasses, name); err != nil {
 		return "", err
 	}
@@ -176,7 +180,8 @@ type claimUpdate struct {
 // newClaimUpdate follows a claim from now on.
 func (e *Provisioner) newClaimUpdate(v *pods.Volume, tr *op.Trace) *claimUpdate {
 	c := &claimUpdate{provisioner: e, v: v, tr: tr}
-	c.Observation = e.Observe(tracker.ClaimUpdateCalls, func() []tracker.Pending { return []tracker.Pending{{Object: v.Object.Name, Names: []string{v.Name}}} })
+	c.Observation = e.Observe(tracker.ClaimUpdateCalls,
+		func() []tracker.Pending { return []tracker.Pending{{Object: v.Object.Name, Names: []string{v.Name}}} })
 	for _, what := range []tracker.Subject{tracker.Claim, tracker.VolumeOfClaim, tracker.EventsOf} {
 		c.Feed.Add(what.Key(v.Name))
 	}

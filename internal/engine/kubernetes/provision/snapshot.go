@@ -45,7 +45,8 @@ func (e *Provisioner) CreateSnapshot(ctx context.Context, r engine.Request, tr *
 	}
 	vs := &api.VolumeSnapshot{
 		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name),
-		Spec:       api.VolumeSnapshotSpec{VolumeSnapshotClassName: optionalString(r.Snapshot.Class), Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &v.Name}},
+		Spec: api.VolumeSnapshotSpec{VolumeSnapshotClassName: optionalString(r.Snapshot.Class),
+			Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &v.Name}},
 	}
 	s := &snapshot{kind: api.VolumeSnapshots, name: vs.Name, object: engine.Object{
 		Kind: engine.SnapshotObject, Name: r.Name, Action: r.Action, Source: source.Name, Class: r.Snapshot.Class}}
@@ -105,8 +106,9 @@ type snapshotCreation struct {
 }
 
 func (e *Provisioner) newSnapshotCreation(tr *op.Trace) *snapshotCreation {
-	c := &snapshotCreation{provisioner: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{}, requests: map[string]driverRequest{},
-		handles: map[string]string{}, bytes: map[string]int64{}}
+	c := &snapshotCreation{provisioner: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{},
+		requests: map[string]driverRequest{},
+		handles:  map[string]string{}, bytes: map[string]int64{}}
 	c.Observation = e.Observe(tracker.SnapshotCalls, c.pending)
 	return c
 }
@@ -140,7 +142,8 @@ func (c *snapshotCreation) close() {
 	c.Calls.Fill(c.tr, len(c.names) > 1)
 	for object, x := range c.requests {
 		message, times := c.Warnings.FailedAttempts(object)
-		c.provisioner.Attempts.CreationFailed(x.name, tracker.Creation{RPC: "CreateSnapshot", Driver: x.driver, Object: object, Times: times, Message: message})
+		c.provisioner.Attempts.CreationFailed(x.name,
+			tracker.Creation{RPC: "CreateSnapshot", Driver: x.driver, Object: object, Times: times, Message: message})
 	}
 	c.provisioner.Attempts.Count(c.tr, strings.Join(c.names, ", "), c.Warnings, c.Calls)
 }
@@ -198,7 +201,8 @@ func (c *snapshotCreation) handle(ev watch.Event) error {
 				c.handles[object] = *s.SnapshotHandle
 				delete(c.requests, object)
 			}
-			if s.Error != nil && s.Error.Message != nil && c.Warnings.Note(object, tracker.ContentError, *s.Error.Message, s.Error.Time) {
+			if s.Error != nil && s.Error.Message != nil &&
+				c.Warnings.Note(object, tracker.ContentError, *s.Error.Message, s.Error.Time) {
 				c.tr.MarkAt(attemptFailed, ev.At, ev.Err, "watch")
 			}
 		}
@@ -219,11 +223,13 @@ func (c *snapshotCreation) describePending() string {
 	return c.Explain(strings.Join(parts, "; "))
 }
 
-// CreateGroupSnapshot creates a VolumeGroupSnapshot of claims, which Prepare has labelled, and
-// waits until all members are ready.
-func (e *Provisioner) CreateGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+// CreateGroupSnapshot creates a VolumeGroupSnapshot of claims, which Prepare has labelled, and waits until all
+// members are ready.
+func (e *Provisioner) CreateGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object,
+	error) {
 	if e.GroupSnapshotVersion == "" {
-		return nil, engine.Errorf("Unimplemented", "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)")
+		return nil, engine.Errorf("Unimplemented",
+			"the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)")
 	}
 	for _, o := range r.Snapshot.Sources {
 		if e.Volume(o.Name) == nil {
@@ -237,7 +243,8 @@ func (e *Provisioner) CreateGroupSnapshot(ctx context.Context, r engine.Request,
 		Spec: api.VolumeGroupSnapshotSpec{VolumeGroupSnapshotClassName: optionalString(r.Snapshot.Class),
 			Source: api.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{names.LabelGroup: name}}}},
 	}
-	group := &snapshot{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Action: r.Action, Class: r.Snapshot.Class}}
+	group := &snapshot{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name,
+		Action: r.Action, Class: r.Snapshot.Class}}
 	c := e.newSnapshotCreation(tr)
 	defer c.close()
 	c.group = &tracker.Pending{Object: r.Name, Names: []string{name, r.Name}}
@@ -255,7 +262,8 @@ func (e *Provisioner) CreateGroupSnapshot(ctx context.Context, r engine.Request,
 }
 
 // awaitGroup follows the members of a group, whose names the cluster chooses.
-func (e *Provisioner) awaitGroup(ctx context.Context, r engine.Request, group *snapshot, c *snapshotCreation) ([]engine.Object, error) {
+func (e *Provisioner) awaitGroup(ctx context.Context, r engine.Request, group *snapshot,
+	c *snapshotCreation) ([]engine.Object, error) {
 	bySource := map[string]engine.Object{}
 	for _, o := range r.Snapshot.Sources {
 		bySource[e.Name(o.Name)] = o
@@ -284,7 +292,8 @@ func (e *Provisioner) awaitGroup(ctx context.Context, r engine.Request, group *s
 }
 
 // handleGroup handles an event while a group is not ready or incomplete.
-func (c *snapshotCreation) handleGroup(ev watch.Event, r engine.Request, bySource, members map[string]engine.Object) error {
+func (c *snapshotCreation) handleGroup(ev watch.Event, r engine.Request, bySource,
+	members map[string]engine.Object) error {
 	switch o := ev.Object.(type) {
 	case *api.VolumeGroupSnapshot:
 		c.Calls.Follow(c.Feed, "groupsnapshot-"+string(o.UID), r.Name)

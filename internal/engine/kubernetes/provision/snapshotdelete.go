@@ -17,8 +17,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// DeleteSnapshot deletes a snapshot, or a group with its members, and returns when the contents
-// are gone too, unless they are retained.
+// DeleteSnapshot deletes a snapshot, or a group with its members, and returns when the contents are gone too,
+// unless they are retained.
 func (e *Provisioner) DeleteSnapshot(ctx context.Context, object engine.Object, tr *op.Trace) error {
 	s := e.snapshot(object.Name)
 	if s == nil {

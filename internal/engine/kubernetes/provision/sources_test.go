@@ -21,14 +21,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// sized is a list of resources with storage alone.
+// sized returns a resource list with this storage.
 func sized(bytes int64) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}
 }
 
-// What is made of a source asks for the size that it has now, or that its own claim
-// asks for, and not for that of when the op was planned; a volume of a snapshot for
-// the snapshot's own.
+// A clone has at least the current size, or the claimed size, of its source, not its size when the
+// op was planned; a restored volume has that of the snapshot.
 func TestSizeOfSource(t *testing.T) {
 	const mi = 1 << 20
 	planned := engine.Object{Kind: engine.VolumeObject, Name: "v-0", Bytes: 400 * mi}
@@ -44,7 +43,8 @@ func TestSizeOfSource(t *testing.T) {
 		{"growing", 500 * mi, 400 * mi, 400 * mi, 0, 500 * mi},
 		{"the driver gave more than was asked for", 400 * mi, 512 * mi, 400 * mi, 0, 512 * mi},
 		{"more is asked for", 500 * mi, 500 * mi, 600 * mi, 0, 600 * mi},
-		{"a snapshot of a volume that has grown since it was planned", 500 * mi, 500 * mi, 400 * mi, 500 * mi, 500 * mi},
+		{"a snapshot of a volume that has grown since it was planned", 500 * mi, 500 * mi, 400 * mi, 500 * mi,
+			500 * mi},
 		{"a snapshot of before the volume grew", 500 * mi, 500 * mi, 64 * mi, 300 * mi, 300 * mi},
 	}
 	for _, tt := range tests {
@@ -103,9 +103,8 @@ func TestSizesOfGroupMembers(t *testing.T) {
 	}
 }
 
-// A claim that will never be provisioned fails its op at once, with the words of
-// whoever refused it, and leaves nothing to look for at the driver. What may pass by
-// itself is waited for.
+// A claim that will never be provisioned fails its op at once, with the provisioner's message, and
+// leaves no possible orphan. Other failures are waited out.
 func TestRefusedClaim(t *testing.T) {
 	const class = `failed to provision volume with StorageClass "fast": `
 	const source = class + "error getting handle for DataSource Type "
@@ -119,7 +118,8 @@ func TestRefusedClaim(t *testing.T) {
 		{"the driver refuses the size", class + rpc + "OutOfRange desc = too small", "OutOfRange"},
 		{"infeasible", "Volume provisioning failed with infeasible error. Retries will be delayed. " + rpc +
 			"InvalidArgument desc = no such pool", "InvalidArgument"},
-		{"the source is not there yet", source + "VolumeSnapshot by Name s: error getting snapshot s from api server", ""},
+		{"the source is not there yet", source + "VolumeSnapshot by Name s: error getting snapshot s from api server",
+			""},
 		{"the pool is full for now", class + rpc + "ResourceExhausted desc = full", ""},
 		{"nobody knows", class + rpc + "DeadlineExceeded desc = context deadline exceeded", ""},
 	}
@@ -134,8 +134,9 @@ func TestRefusedClaim(t *testing.T) {
 			at := e.Session.Clock.Now() + 1
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}
 			e.Tracker.See(watch.Event{Object: claim, At: at})
-			e.Tracker.See(watch.Event{At: at, Object: &corev1.Event{Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed",
-				Message: tt.message, InvolvedObject: corev1.ObjectReference{Name: name, UID: "u"}}})
+			e.Tracker.See(watch.Event{At: at,
+				Object: &corev1.Event{Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed",
+					Message: tt.message, InvolvedObject: corev1.ObjectReference{Name: name, UID: "u"}}})
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			if tt.code == "" {

@@ -1,5 +1,4 @@
-// Package provision creates, changes and deletes the volumes, snapshots and workloads of a
-// run.
+// Package provision creates, changes and deletes the volumes, snapshots and workloads of a run.
 package provision
 
 import (
@@ -46,7 +45,9 @@ func (e *Provisioner) CreateVolume(ctx context.Context, r engine.Request, tr *op
 		return nil, err
 	}
 	if !r.Volume.Attach && r.Volume.Static == nil && e.waitsForConsumer(object.Class) {
-		return nil, engine.Errorf("WaitForFirstConsumer", "StorageClass %s provisions a volume only when a pod uses it: set attach: true, or use a class with volumeBindingMode Immediate", object.Class)
+		return nil, engine.Errorf("WaitForFirstConsumer",
+			"StorageClass %s provisions a volume only when a pod uses it: set attach: true, or use a class with "+
+				"volumeBindingMode Immediate", object.Class)
 	}
 	v := &pods.Volume{Object: object, Name: claim.Name, ReadOnly: pods.IsReadOnly(claim), Block: pods.IsBlock(claim)}
 	if r.Volume.Ephemeral {
@@ -76,9 +77,10 @@ func (e *Provisioner) CreateVolume(ctx context.Context, r engine.Request, tr *op
 	return made(), err
 }
 
-// createClaim creates the claim, and before it the PersistentVolume of a static volume. The
-// cluster creates an ephemeral claim.
-func (e *Provisioner) createClaim(ctx context.Context, v *pods.Volume, claim *corev1.PersistentVolumeClaim, r engine.Request, tr *op.Trace) error {
+// createClaim creates the claim, and before it the PersistentVolume of a static volume. The cluster creates an
+// ephemeral claim.
+func (e *Provisioner) createClaim(ctx context.Context, v *pods.Volume, claim *corev1.PersistentVolumeClaim,
+	r engine.Request, tr *op.Trace) error {
 	if v.Template != nil {
 		e.StoreVolume(v)
 		return nil
@@ -102,22 +104,26 @@ func (e *Provisioner) createClaim(ctx context.Context, v *pods.Volume, claim *co
 }
 
 // staticVolume returns the PersistentVolume of an existing volume, which is retained.
-func (e *Provisioner) staticVolume(s *engine.StaticVolume, claim *corev1.PersistentVolumeClaim, r engine.Request) *corev1.PersistentVolume {
+func (e *Provisioner) staticVolume(s *engine.StaticVolume, claim *corev1.PersistentVolumeClaim,
+	r engine.Request) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name)}
 	pv.Namespace = ""
 	pv.Spec = corev1.PersistentVolumeSpec{
 		Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode,
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-		ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: e.Namespace, Name: claim.Name},
+		ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1",
+			Namespace: e.Namespace, Name: claim.Name},
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-			Driver: s.Driver, VolumeHandle: s.Handle, VolumeAttributes: s.Attributes, ReadOnly: pods.IsReadOnly(claim)}},
+			Driver: s.Driver, VolumeHandle: s.Handle, VolumeAttributes: s.Attributes,
+			ReadOnly: pods.IsReadOnly(claim)}},
 	}
 	return pv
 }
 
-// setSource sets the source of a restored or cloned volume. The claim is at least as large as the
-// source is now: it may have grown since the op was planned.
-func (e *Provisioner) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engine.Object, want *engine.Volume) error {
+// setSource sets the source of a restored or cloned volume. The claim is at least as large as the source is now: it
+// may have grown since the op was planned.
+func (e *Provisioner) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engine.Object,
+	want *engine.Volume) error {
 	var source *engine.Object
 	var bytes int64
 	switch {
@@ -128,7 +134,8 @@ func (e *Provisioner) setSource(spec *corev1.PersistentVolumeClaimSpec, object *
 		}
 		bytes = e.restoreSize(source)
 		group := core.SnapshotGroup
-		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: e.Name(source.Name)}
+		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot",
+			Name: e.Name(source.Name)}
 	case want.FromVolume != nil:
 		source = want.FromVolume
 		v := e.Volume(source.Name)
@@ -142,13 +149,14 @@ func (e *Provisioner) setSource(spec *corev1.PersistentVolumeClaimSpec, object *
 	}
 	object.Source = source.Name
 	if want := spec.Resources.Requests[corev1.ResourceStorage]; want.Value() < bytes {
-		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}
+		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes,
+			resource.BinarySI)}
 	}
 	return nil
 }
 
-// claimedSize returns the least size that csi-provisioner allows for a clone: the request of the
-// source's claim, even if a resize is pending or failed.
+// claimedSize returns the least size that csi-provisioner allows for a clone: the request of the source's claim,
+// even if a resize is pending or failed.
 func (e *Provisioner) claimedSize(source *engine.Object) int64 {
 	v := e.Volume(source.Name)
 	if v == nil {
@@ -189,8 +197,7 @@ const (
 // HolderPod returns the name in the run of the pod that holds a volume.
 func HolderPod(volume string) string { return volume + "-holder" }
 
-// hold starts a pod of the product's image that mounts the volume and reports the first write or
-// read.
+// hold starts a pod of the product's image that mounts the volume and reports the first write or read.
 func (e *Provisioner) hold(ctx context.Context, v *pods.Volume, r engine.Request, pr *pods.Provision) error {
 	object := HolderPod(r.Name)
 	c := corev1.Container{
@@ -207,7 +214,8 @@ func (e *Provisioner) hold(ctx context.Context, v *pods.Volume, r engine.Request
 	pod := &corev1.Pod{
 		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object),
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{c}, AutomountServiceAccountToken: &no,
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{c},
+			AutomountServiceAccountToken:  &no,
 			TerminationGracePeriodSeconds: new(int64(holderGrace)),
 			Volumes:                       []corev1.Volume{{Name: holderVolume, VolumeSource: volumeSource(v)}},
 		},
@@ -226,7 +234,8 @@ func volumeSource(v *pods.Volume) corev1.VolumeSource {
 		return corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
 			ObjectMeta: metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}, Spec: t.Spec}}}
 	}
-	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.Name, ReadOnly: v.ReadOnly}}
+	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.Name,
+		ReadOnly: v.ReadOnly}}
 }
 
 // holderGrace is the grace period of a holder in seconds. It ends at once.

@@ -52,7 +52,7 @@ func (b *waitingBed) see(typ watch.Type, o api.Object) {
 	b.Tracker.See(watch.Event{Type: typ, At: b.Session.Clock.Now(), Object: o})
 }
 
-// warn is a warning about an object, a second after the one before.
+// warn adds a warning about an object, a second after the last one.
 func (b *waitingBed) warn(kind, name, reason, message string) {
 	b.since += time.Second
 	b.see(watch.Added, &corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message,
@@ -60,7 +60,7 @@ func (b *waitingBed) warn(kind, name, reason, message string) {
 		InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name}})
 }
 
-// says fails the test unless these lines were said since the last time.
+// says fails the test unless these lines were logged since the last call.
 func (b *waitingBed) says(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -78,8 +78,7 @@ func attachment(volume string, attached bool) *storagev1.VolumeAttachment {
 		Status: storagev1.VolumeAttachmentStatus{Attached: attached}}
 }
 
-// What an op waits for is said in the cluster's words once it takes long, the cause
-// and not what follows from it, again when it is something else, and that it is over.
+// The cause of a long wait is logged, not its consequences; then each change, and the end.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWaitingBed()
@@ -93,7 +92,8 @@ func TestWaits(t *testing.T) {
 		go func() { done <- pr.Wait(t.Context(), op.NewTrace(e.Session.Clock)) }()
 		const multi = `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) cnsb-r1-w-0-one`
 		e.warn("Pod", name, "FailedScheduling", "0/2 nodes are available")
-		e.see(watch.Modified, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: "n"}})
+		e.see(watch.Modified,
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: "n"}})
 		e.warn("Pod", name, tracker.FailedAttach, multi)
 		e.says(t)
 		time.Sleep(tracker.WaitsAfter + time.Second)
@@ -113,8 +113,8 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-// TestWaitsOfAll: every op that waits for the cluster says what for.
-func TestWaitsOfAll(t *testing.T) {
+// TestWaitsOfAllOps: every op that waits for the cluster logs the reason.
+func TestWaitsOfAllOps(t *testing.T) {
 	deleted := func(o api.Object) func(*waitingBed) { return func(e *waitingBed) { e.see(watch.Deleted, o) } }
 	vs := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-s-0"}}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-v-0", UID: "1"}}
@@ -136,7 +136,8 @@ func TestWaitsOfAll(t *testing.T) {
 			pr.AddClaim("v-0", false)
 			return func(ctx context.Context) error { return pr.Wait(ctx, op.NewTrace(e.Session.Clock)) }
 		}, func(e *waitingBed) {
-			e.warn("PersistentVolumeClaim", claim.Name, "ProvisioningFailed", "error getting snapshot s from api server")
+			e.warn("PersistentVolumeClaim", claim.Name, "ProvisioningFailed",
+				"error getting snapshot s from api server")
 		}, func(e *waitingBed) {
 			bound := claim.DeepCopy()
 			bound.Status.Phase = corev1.ClaimBound
@@ -174,7 +175,8 @@ func TestWaitsOfAll(t *testing.T) {
 				Status: &api.GroupSnapshotStatus{ReadyToUse: &yes}})
 		}, "g-0 waits: GroupSnapshotContentCreationFailed: no class"},
 		{"resize", func(e *waitingBed) func(context.Context) error {
-			c := e.newClaimUpdate(&pods.Volume{Name: claim.Name, Object: engine.Object{Name: "v-0"}}, op.NewTrace(e.Session.Clock))
+			c := e.newClaimUpdate(&pods.Volume{Name: claim.Name, Object: engine.Object{Name: "v-0"}},
+				op.NewTrace(e.Session.Clock))
 			return func(ctx context.Context) error {
 				defer c.close()
 				return c.wait(ctx, func(ev watch.Event) bool { return true })
@@ -207,7 +209,8 @@ func TestWaitsOfAll(t *testing.T) {
 		}, deleted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-w-0", UID: "1"}}),
 			"w-0 waits: FailedKillPod: error killing pod"},
 		{"deletion of a snapshot", func(e *waitingBed) func(context.Context) error {
-			d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots, name: vs.Name}})
+			d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots,
+				name: vs.Name}})
 			return func(ctx context.Context) error {
 				_, err := d.wait(ctx, op.NewTrace(e.Session.Clock))
 				return err
@@ -236,17 +239,19 @@ func TestWaitsOfAll(t *testing.T) {
 	}
 }
 
-// An error says why the deletion of a snapshot was waited for.
-func TestSnapshotStillThere(t *testing.T) {
+// The error of a timed-out snapshot deletion has the reason.
+func TestSnapshotDeletionTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWaitingBed()
-		d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots, name: "cnsb-r1-s-0"}})
+		d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots,
+			name: "cnsb-r1-s-0"}})
 		e.warn("VolumeSnapshot", "cnsb-r1-s-0", "SnapshotDeletePending", "in use")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := d.wait(ctx, op.NewTrace(e.Session.Clock))
 		var coded *engine.Error
-		if !errors.As(err, &coded) || coded.Message != "snapshot cnsb-r1-s-0 is still there (SnapshotDeletePending: in use)" {
+		if !errors.As(err, &coded) ||
+			coded.Message != "snapshot cnsb-r1-s-0 is still there (SnapshotDeletePending: in use)" {
 			t.Errorf("%v", err)
 		}
 	})

@@ -47,7 +47,8 @@ func (e *Provisioner) CreateWorkload(ctx context.Context, r engine.Request, tr *
 }
 
 // createObjects creates everything, referenced objects before pods.
-func (e *Provisioner) createObjects(ctx context.Context, w *pods.Workload, r engine.Request, pr *pods.Provision, states map[string]*pods.ClaimState) error {
+func (e *Provisioner) createObjects(ctx context.Context, w *pods.Workload, r engine.Request, pr *pods.Provision,
+	states map[string]*pods.ClaimState) error {
 	refs, err := e.createReferenced(ctx, w, r)
 	if err != nil {
 		return err
@@ -84,8 +85,8 @@ func (e *Provisioner) createObjects(ctx context.Context, w *pods.Workload, r eng
 	return nil
 }
 
-// ephemeral lists the claims that the cluster creates for a pod, each by the name of its volume,
-// and labels their templates.
+// ephemeral lists the claims that the cluster creates for a pod, each by the name of its volume, and labels their
+// templates.
 func (e *Provisioner) ephemeral(p *engine.Pod, action string) []*corev1.PersistentVolumeClaim {
 	var list []*corev1.PersistentVolumeClaim
 	for i := range p.Spec.Volumes {
@@ -103,8 +104,10 @@ func (e *Provisioner) ephemeral(p *engine.Pod, action string) []*corev1.Persiste
 }
 
 // createReferenced creates the objects that pods refer to by name, except claims.
-func (e *Provisioner) createReferenced(ctx context.Context, w *pods.Workload, r engine.Request) (*names.References, error) {
-	refs := &names.References{Claims: map[string]string{}, ConfigMaps: map[string]string{}, Secrets: map[string]string{}, Services: map[string]string{}}
+func (e *Provisioner) createReferenced(ctx context.Context, w *pods.Workload, r engine.Request) (*names.References,
+	error) {
+	refs := &names.References{Claims: map[string]string{}, ConfigMaps: map[string]string{},
+		Secrets: map[string]string{}, Services: map[string]string{}}
 	create := func(kind api.Kind, o api.Object, meta *metav1.ObjectMeta, names map[string]string) error {
 		object := meta.Name
 		*meta = e.Meta(*meta, r.Action, object)
@@ -149,7 +152,8 @@ func mountedClaims(w *engine.Workload) map[string]bool {
 }
 
 // createPod creates one pod with its agents.
-func (e *Provisioner) createPod(ctx context.Context, w *pods.Workload, r engine.Request, p *engine.Pod, pr *pods.Provision, refs *names.References) (*pods.Pod, error) {
+func (e *Provisioner) createPod(ctx context.Context, w *pods.Workload, r engine.Request, p *engine.Pod,
+	pr *pods.Provision, refs *names.References) (*pods.Pod, error) {
 	pod := p.Pod.DeepCopy()
 	plan := e.planAgents(p, r.Workload)
 	pod.ObjectMeta = e.Meta(pod.ObjectMeta, r.Action, p.Name)
@@ -157,7 +161,8 @@ func (e *Provisioner) createPod(ctx context.Context, w *pods.Workload, r engine.
 	refs.Apply(&pod.Spec)
 	podspec.Colocate(pod, refs.Colocated[p.Name])
 	podspec.LimitOutput(&pod.Spec, p, e.Session.MaxOutput)
-	m := &pods.Pod{State: e.State, Object: p.Name, Instance: w.Name, Service: p.Service, MainContainers: p.Sync, Phases: p.Phases}
+	m := &pods.Pod{State: e.State, Object: p.Name, Instance: w.Name, Service: p.Service, MainContainers: p.Sync,
+		Phases: p.Phases}
 	if len(r.Workload.Pods) > 1 {
 		m.ContainerPrefix = strings.TrimPrefix(p.Name, w.Name+"-") + "."
 	}

@@ -1,5 +1,4 @@
-// Package proxies connects to CSI proxies: they report the calls of a driver, and list
-// its volumes and snapshots.
+// Package proxies connects to CSI proxies: they report the calls of a driver, and list its volumes and snapshots.
 package proxies
 
 import (
@@ -32,8 +31,7 @@ const (
 
 const proxyDialTimeout = 15 * time.Second
 
-// proxy is a CSI proxy to connect to. must is set for a proxy that the user named: it has to be
-// reachable.
+// proxy is a CSI proxy to connect to. must is set for a proxy that the user named: it has to be reachable.
 type proxy struct {
 	address, token string
 	must           bool
@@ -68,7 +66,8 @@ func connectTo(ctx context.Context, e *core.Run, t *tracker.Tracker, p proxy) (*
 	c, err := csiproxy.Dial(ctx, p.address, p.token, e.Session.Clock, csiproxy.Handlers{
 		Call: t.SeeCall,
 		Gap: func(g csiproxy.Gap) {
-			e.Session.Sink.Log(where, fmt.Sprintf("its records have a gap from %v to %v: %s", time.Duration(g.From), time.Duration(g.To), g.Reason))
+			e.Session.Sink.Log(where, fmt.Sprintf("its records have a gap from %v to %v: %s", time.Duration(g.From),
+				time.Duration(g.To), g.Reason))
 		},
 	})
 	switch {
@@ -82,8 +81,8 @@ func connectTo(ctx context.Context, e *core.Run, t *tracker.Tracker, p proxy) (*
 	return c, nil
 }
 
-// installed lists the installed proxies of the run's drivers. A missing installation and a missing
-// right look the same.
+// installed lists the installed proxies of the run's drivers. A missing installation and a missing right look the
+// same.
 func installed(ctx context.Context, e *core.Run) []proxy {
 	secret := &corev1.Secret{}
 	_, err := e.Client.Get(ctx, api.Secrets, e.ProxyNamespace, proxySecret, secret)
@@ -102,10 +101,12 @@ func installed(ctx context.Context, e *core.Run) []proxy {
 	var list []proxy
 	for _, o := range pods {
 		p := o.(*corev1.Pod)
-		if p.Status.Phase != corev1.PodRunning || p.Status.PodIP == "" || len(drivers) > 0 && !drivers[p.Labels[proxyDriver]] {
+		if p.Status.Phase != corev1.PodRunning || p.Status.PodIP == "" || len(drivers) > 0 &&
+			!drivers[p.Labels[proxyDriver]] {
 			continue
 		}
-		list = append(list, proxy{address: net.JoinHostPort(p.Status.PodIP, proxyPort), token: string(secret.Data[proxyTokenKey])})
+		list = append(list,
+			proxy{address: net.JoinHostPort(p.Status.PodIP, proxyPort), token: string(secret.Data[proxyTokenKey])})
 	}
 	return list
 }

@@ -36,9 +36,10 @@ func ListInventory(ctx context.Context, e *core.Run) map[string]*csiproxy.Invent
 	return inventory
 }
 
-// FindOrphans reports what drivers list after the run, did not list before, and no object of the
-// cluster refers to. listed names the drivers with complete lists.
-func FindOrphans(ctx context.Context, e *core.Run, inventory map[string]*csiproxy.Inventory) (list []engine.Finding, listed map[string]bool) {
+// FindOrphans reports what drivers list after the run, did not list before, and no object of the cluster refers to.
+// listed names the drivers with complete lists.
+func FindOrphans(ctx context.Context, e *core.Run, inventory map[string]*csiproxy.Inventory) (list []engine.Finding,
+	listed map[string]bool) {
 	listed = map[string]bool{}
 	for _, address := range slices.Sorted(maps.Keys(inventory)) {
 		before := inventory[address]
@@ -64,7 +65,8 @@ func FindOrphans(ctx context.Context, e *core.Run, inventory map[string]*csiprox
 }
 
 // unreferenced returns what a driver has beyond the earlier inventory and without a reference.
-func unreferenced(ctx context.Context, e *core.Run, address string, before *csiproxy.Inventory) (*csiproxy.Inventory, error) {
+func unreferenced(ctx context.Context, e *core.Run, address string, before *csiproxy.Inventory) (*csiproxy.Inventory,
+	error) {
 	now, err := csiproxy.List(ctx, address, e.ProxyToken)
 	if err != nil {
 		return nil, err
@@ -74,7 +76,8 @@ func unreferenced(ctx context.Context, e *core.Run, address string, before *csip
 		return nil, err
 	}
 	return &csiproxy.Inventory{Driver: before.Driver, Cut: before.Cut || now.Cut,
-		Volumes: remaining(now.Volumes, before.Volumes, referred), Snapshots: remaining(now.Snapshots, before.Snapshots, referred)}, nil
+		Volumes: remaining(now.Volumes, before.Volumes, referred), Snapshots: remaining(now.Snapshots, before.Snapshots,
+			referred)}, nil
 }
 
 func remaining(now, before map[string]csiproxy.Item, referred map[string]bool) map[string]csiproxy.Item {
@@ -129,7 +132,8 @@ func orphanFindings(driver string, left *csiproxy.Inventory) []engine.Finding {
 		}
 		if len(names) > 0 {
 			list = append(list, engine.Finding{Name: "orphan", Severity: "warning", Evidence: fmt.Sprintf(
-				"driver %s lists %d %s that did not exist before the run and that no %s refers to; they will not be deleted: %s",
+				"driver %s lists %d %s that did not exist before the run and that no %s refers to; they will not "+
+					"be deleted: %s",
 				driver, len(names), one.what, one.object, tracker.JoinFirst(names))})
 		}
 	}

@@ -11,10 +11,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// Ready says whether an object is ready, and whether readiness is known for its kind. Deployments,
-// StatefulSets and DaemonSets: the controller has observed the last change, and all replicas are
-// updated and ready. Jobs: complete, or as many pods ready as may run in parallel. Pods: ready or
-// succeeded. Claims: bound.
+// Ready says whether an object is ready, and whether readiness is known for its kind. Deployments, StatefulSets and
+// DaemonSets: the controller has observed the last change, and all replicas are updated and ready. Jobs: complete,
+// or as many pods ready as may run in parallel. Pods: ready or succeeded. Claims: bound.
 func Ready(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (done, known bool) {
 	n := func(or int64, path ...string) int64 {
 		if v, found, err := unstructured.NestedInt64(o.Object, path...); err == nil && found {
@@ -26,11 +25,13 @@ func Ready(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (done, kno
 	want := n(1, "spec", "replicas")
 	switch gvk.Group + "/" + gvk.Kind {
 	case "apps/Deployment":
-		return seen && n(0, "status", "updatedReplicas") == want && n(0, "status", "availableReplicas") == want && n(0, "status", "replicas") == want, true
+		return seen && n(0, "status", "updatedReplicas") == want && n(0, "status", "availableReplicas") == want &&
+			n(0, "status", "replicas") == want, true
 	case "apps/StatefulSet":
 		current, _, _ := unstructured.NestedString(o.Object, "status", "currentRevision")
 		update, _, _ := unstructured.NestedString(o.Object, "status", "updateRevision")
-		return seen && n(0, "status", "readyReplicas") == want && n(0, "status", "replicas") == want && current == update, true
+		return seen && n(0, "status", "readyReplicas") == want && n(0, "status", "replicas") == want &&
+			current == update, true
 	case "apps/ReplicaSet":
 		return seen && n(0, "status", "readyReplicas") == want && n(0, "status", "replicas") == want, true
 	case "apps/DaemonSet":
@@ -38,7 +39,8 @@ func Ready(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (done, kno
 		return seen && n(0, "status", "updatedNumberScheduled") == want && n(0, "status", "numberReady") == want, true
 	case "batch/Job":
 		left := n(1, "spec", "completions") - n(0, "status", "succeeded")
-		return hasCondition(o, "Complete") || n(0, "status", "ready") >= max(1, min(n(1, "spec", "parallelism"), left)), true
+		return hasCondition(o, "Complete") ||
+			n(0, "status", "ready") >= max(1, min(n(1, "spec", "parallelism"), left)), true
 	case "/Pod":
 		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
 		return hasCondition(o, string(corev1.PodReady)) || phase == string(corev1.PodSucceeded), true

@@ -18,16 +18,26 @@ func TestReadiness(t *testing.T) {
 		done, known       bool
 		fails             string
 	}{
-		{"a Deployment as its controller has not seen it", "apps/v1, Kind=Deployment", "{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}", false, true, ""},
-		{"a Deployment with one of the old", "apps/v1, Kind=Deployment", "{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 1}}", false, true, ""},
-		{"a Deployment that is rolled out", "apps/v1, Kind=Deployment", "{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}", true, true, ""},
-		{"a Deployment of none", "apps/v1, Kind=Deployment", "{metadata: {generation: 1}, spec: {replicas: 0}, status: {observedGeneration: 1}}", true, true, ""},
-		{"a StatefulSet between revisions", "apps/v1, Kind=StatefulSet", "{spec: {replicas: 2}, status: {replicas: 2, readyReplicas: 2, currentRevision: a, updateRevision: b}}", false, true, ""},
-		{"a StatefulSet", "apps/v1, Kind=StatefulSet", "{spec: {replicas: 2}, status: {replicas: 2, readyReplicas: 2, currentRevision: b, updateRevision: b}}", true, true, ""},
-		{"a DaemonSet", "apps/v1, Kind=DaemonSet", "{status: {desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberReady: 1}}", false, true, ""},
+		{"a Deployment as its controller has not seen it", "apps/v1, Kind=Deployment",
+			"{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}", false, true, ""},
+		{"a Deployment with one of the old", "apps/v1, Kind=Deployment",
+			"{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 1}}", false, true, ""},
+		{"a Deployment that is rolled out", "apps/v1, Kind=Deployment",
+			"{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}", true, true, ""},
+		{"a Deployment of none", "apps/v1, Kind=Deployment",
+			"{metadata: {generation: 1}, spec: {replicas: 0}, status: {observedGeneration: 1}}", true, true, ""},
+		{"a StatefulSet between revisions", "apps/v1, Kind=StatefulSet",
+			"{spec: {replicas: 2}, status: {replicas: 2, readyReplicas: 2, currentRevision: a, updateRevision: b}}",
+			false, true, ""},
+		{"a StatefulSet", "apps/v1, Kind=StatefulSet",
+			"{spec: {replicas: 2}, status: {replicas: 2, readyReplicas: 2, currentRevision: b, updateRevision: b}}",
+			true, true, ""},
+		{"a DaemonSet", "apps/v1, Kind=DaemonSet",
+			"{status: {desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberReady: 1}}", false, true, ""},
 		{"a Job whose pod runs", "batch/v1, Kind=Job", "{spec: {}, status: {ready: 1}}", true, true, ""},
 		{"a Job that is not begun", "batch/v1, Kind=Job", "{spec: {}}", false, true, ""},
-		{"a Job that has failed", "batch/v1, Kind=Job", "{status: {conditions: [{type: Failed, status: 'True', message: too often}]}}", false, true, "JobFailed"},
+		{"a Job that has failed", "batch/v1, Kind=Job",
+			"{status: {conditions: [{type: Failed, status: 'True', message: too often}]}}", false, true, "JobFailed"},
 		{"a claim", "/v1, Kind=PersistentVolumeClaim", "{status: {phase: Bound}}", true, true, ""},
 		{"a pod that has failed", "/v1, Kind=Pod", "{status: {phase: Failed}}", false, true, "PodFailed"},
 		{"another kind", "example.com/v1, Kind=Thing", "{spec: {replicas: 3}}", true, false, ""},
@@ -51,7 +61,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// cutKind takes "GROUP/VERSION, Kind=KIND" apart; the core group has none.
+// cutKind splits "GROUP/VERSION, Kind=KIND"; the core group has no name.
 func cutKind(s string) (gv, kind string, ok bool) {
 	for i := range s {
 		if s[i] == ',' {

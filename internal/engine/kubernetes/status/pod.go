@@ -1,5 +1,5 @@
-// Package status reads the status of pods and other objects: which milestones it shows,
-// whether the object is ready, and why it will not become ready.
+// Package status reads the status of pods and other objects: which milestones it shows, whether the object is
+// ready, and why it will not become ready.
 package status
 
 import (
@@ -40,8 +40,8 @@ func PodMilestones(p *corev1.Pod) []string {
 	return names
 }
 
-// PodReady is the milestone of the kubelet's condition Ready. The op's milestone op.Ready comes
-// from the agent if there is one.
+// PodReady is the milestone of the kubelet's condition Ready. The op's milestone op.Ready comes from the agent if
+// there is one.
 const PodReady = "podReady"
 
 // allStarted says whether every main container runs or has run.
@@ -57,15 +57,17 @@ func allStarted(p *corev1.Pod) bool {
 	return true
 }
 
-// PodError returns why a pod will not become ready without help, or nil. Conditions that
-// Kubernetes retries, such as scheduling, are left to the op's deadline.
+// PodError returns why a pod will not become ready without help, or nil. Conditions that Kubernetes retries, such
+// as scheduling, are left to the op's deadline.
 func PodError(p *corev1.Pod) *engine.Error {
-	statuses := append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...)
+	statuses := append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...),
+		p.Status.ContainerStatuses...)
 	for _, c := range statuses {
 		if w := c.State.Waiting; w != nil {
 			switch w.Reason {
 			case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError":
-				return engine.Errorf("ImagePull", "pod %s, container %s: image %s cannot be pulled (%s): %s", p.Name, c.Name, c.Image, w.Reason, w.Message)
+				return engine.Errorf("ImagePull", "pod %s, container %s: image %s cannot be pulled (%s): %s", p.Name,
+					c.Name, c.Image, w.Reason, w.Message)
 			case "CreateContainerConfigError":
 				return engine.Errorf(w.Reason, "pod %s, container %s: %s", p.Name, c.Name, w.Message)
 			}
@@ -85,10 +87,10 @@ func PodError(p *corev1.Pod) *engine.Error {
 	return nil
 }
 
-// StartError returns why the kubelet failed to start a container, if that may pass by itself; else
-// nil.
+// StartError returns why the kubelet failed to start a container, if that may pass by itself; else nil.
 func StartError(p *corev1.Pod) *engine.Error {
-	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...) {
+	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...),
+		p.Status.ContainerStatuses...) {
 		if w := c.State.Waiting; w != nil && (w.Reason == "CreateContainerError" || w.Reason == "RunContainerError") {
 			return engine.Errorf(w.Reason, "pod %s, container %s: %s", p.Name, c.Name, w.Message)
 		}
@@ -109,7 +111,8 @@ func describeFailure(p *corev1.Pod) string {
 	if p.Status.Reason != "" || p.Status.Message != "" {
 		parts = append(parts, strings.TrimSpace(p.Status.Reason+" "+p.Status.Message))
 	}
-	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...) {
+	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...),
+		p.Status.ContainerStatuses...) {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
 			parts = append(parts, fmt.Sprintf("container %s %s", c.Name, describeExit(t)))
 		}
@@ -141,7 +144,8 @@ func PodPending(p *corev1.Pod) string {
 			return fmt.Sprintf("it is not scheduled: %s", c.Message)
 		}
 	}
-	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...) {
+	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...),
+		p.Status.ContainerStatuses...) {
 		if w := c.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" {
 			return strings.TrimSpace(fmt.Sprintf("container %s waits: %s %s", c.Name, w.Reason, w.Message))
 		}
@@ -158,7 +162,8 @@ func ContainerEnds(p *corev1.Pod) []op.ContainerEnd {
 			if t == nil {
 				continue
 			}
-			end := op.ContainerEnd{Name: c.Name, Init: init, ExitCode: int(t.ExitCode), OOM: t.Reason == "OOMKilled", Message: strings.TrimSpace(t.Message)}
+			end := op.ContainerEnd{Name: c.Name, Init: init, ExitCode: int(t.ExitCode), OOM: t.Reason == "OOMKilled",
+				Message: strings.TrimSpace(t.Message)}
 			if t.Signal != 0 {
 				end.Signal = fmt.Sprintf("signal %d", t.Signal)
 			}

@@ -17,7 +17,7 @@ func waitingPod(reason, message string) *corev1.Pod {
 	return p
 }
 
-func TestHopeless(t *testing.T) {
+func TestPodError(t *testing.T) {
 	failed := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	failed.Status.Phase = corev1.PodFailed
 	failed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{
@@ -33,7 +33,8 @@ func TestHopeless(t *testing.T) {
 		{"starting", waitingPod("ContainerCreating", ""), ""},
 		{"first pull failed, it tries again", waitingPod("ErrImagePull", "not found"), ""},
 		{"pull given up", waitingPod("ImagePullBackOff", "not found"), "ImagePull"},
-		{"secret missing", waitingPod("CreateContainerConfigError", `secret "s" not found`), "CreateContainerConfigError"},
+		{"secret missing", waitingPod("CreateContainerConfigError", `secret "s" not found`),
+			"CreateContainerConfigError"},
 		{"out of memory", failed, "PodFailed"},
 		{"init container", initFailed, "InitFailed"},
 	}
@@ -48,15 +49,17 @@ func TestHopeless(t *testing.T) {
 	}
 }
 
-func TestReached(t *testing.T) {
+func TestPodMilestones(t *testing.T) {
 	p := &corev1.Pod{}
-	p.Spec.Containers, p.Spec.InitContainers = []corev1.Container{{Name: "a"}, {Name: "b"}}, []corev1.Container{{Name: "i"}}
+	p.Spec.Containers, p.Spec.InitContainers = []corev1.Container{{Name: "a"},
+		{Name: "b"}}, []corev1.Container{{Name: "i"}}
 	if got := PodMilestones(p); len(got) != 0 {
 		t.Errorf("a new pod has reached %v", got)
 	}
 	p.Spec.NodeName = "n"
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}, {Name: "b"}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a",
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}, {Name: "b"}}
 	if diff := cmp.Diff([]string{op.Scheduled, op.Initialized}, PodMilestones(p)); diff != "" {
 		t.Errorf("one of two containers runs:\n%s", diff)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Attempts counts, over a whole run, the failed attempts beneath its ops, and the creations whose
-// outcome is unknown. It is safe for concurrent use.
+// Attempts counts, over a whole run, the failed attempts beneath its ops, and the creations whose outcome is
+// unknown. It is safe for concurrent use.
 type Attempts struct {
 	mu        sync.Mutex
 	causes    map[string]*cause
@@ -40,14 +40,14 @@ type Creation struct {
 	Message     string
 }
 
+// NewAttempts returns Attempts without counts.
 func NewAttempts() *Attempts {
 	return &Attempts{causes: map[string]*cause{}, uncertain: map[string]Creation{}, handles: map[string]bool{},
 		refused: map[string]bool{}}
 }
 
-// Count counts the failed attempts of an op: the failed calls that a proxy saw, which the trace
-// has already, or those that events report. Events report a lower bound, since a repeated message
-// is reported once.
+// Count counts the failed attempts of an op: the failed calls that a proxy saw, which the trace has already, or
+// those that events report. Events report a lower bound, since a repeated message is reported once.
 func (a *Attempts) Count(tr *op.Trace, object string, w Warnings, r *CSICalls) {
 	for range w.Count() - r.failed() {
 		tr.Attempt()
@@ -87,8 +87,7 @@ func (a *Attempts) add(found map[string]*cause) {
 	}
 }
 
-// CreationFailed records a creation that had failed when its op ended. name is the name in the
-// request.
+// CreationFailed records a creation that had failed when its op ended. name is the name in the request.
 func (a *Attempts) CreationFailed(name string, c Creation) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,17 +134,20 @@ func (a *Attempts) See(ev watch.Event) {
 	}
 }
 
-// VolumeRequestName and SnapshotRequestName return the names that sidecars pass to the driver with
-// their default prefixes.
-func VolumeRequestName(uid string) string   { return "pvc-" + uid }
+// VolumeRequestName returns the name of a volume in a sidecar's request, with the default prefix.
+func VolumeRequestName(uid string) string { return "pvc-" + uid }
+
+// SnapshotRequestName is VolumeRequestName for a snapshot.
 func SnapshotRequestName(uid string) string { return "snapshot-" + uid }
 
 // refusalCodes are the gRPC codes by which a driver says that it created nothing.
-var refusalCodes = map[string]bool{"InvalidArgument": true, "NotFound": true, "AlreadyExists": true, "PermissionDenied": true,
-	"FailedPrecondition": true, "OutOfRange": true, "Unimplemented": true, "Unauthenticated": true, "ResourceExhausted": true}
+var refusalCodes = map[string]bool{"InvalidArgument": true, "NotFound": true, "AlreadyExists": true,
+	"PermissionDenied":   true,
+	"FailedPrecondition": true, "OutOfRange": true, "Unimplemented": true, "Unauthenticated": true,
+	"ResourceExhausted": true}
 
-// driverNotCalled is part of csi-provisioner's message when it did not call the driver because of
-// the volume's source.
+// driverNotCalled is part of csi-provisioner's message when it did not call the driver because of the volume's
+// source.
 const driverNotCalled = "error getting handle for DataSource"
 
 // refused says whether a message means that the driver created nothing.
@@ -153,16 +155,16 @@ func refused(message string) bool {
 	return refusalCodes[codeIn(message)] || strings.Contains(message, driverNotCalled)
 }
 
-// permanentCodes are the gRPC codes with which a driver refuses a claim each time. csi-provisioner
-// calls InvalidArgument infeasible.
+// permanentCodes are the gRPC codes with which a driver refuses a claim each time. csi-provisioner calls
+// InvalidArgument infeasible.
 var permanentCodes = map[string]bool{"InvalidArgument": true, "OutOfRange": true}
 
 // tooSmall are parts of csi-provisioner's messages about a claim that is smaller than its source.
 var tooSmall = []string{
 	"must be greater than or equal in size to the specified PVC data source", "is less than the size"}
 
-// ProvisioningError returns an error if the message of an event means that a claim will never be
-// provisioned, although csi-provisioner retries.
+// ProvisioningError returns an error if the message of an event means that a claim will never be provisioned,
+// although csi-provisioner retries.
 func ProvisioningError(claim, reason, message string) *engine.Error {
 	if reason != "ProvisioningFailed" {
 		return nil
@@ -182,8 +184,7 @@ func ProvisioningError(claim, reason, message string) *engine.Error {
 // maxListed is how many items a finding lists.
 const maxListed = 20
 
-// Findings reports retries and their causes, and objects that may remain at drivers that are not
-// in listed.
+// Findings reports retries and their causes, and objects that may remain at drivers that are not in listed.
 func (a *Attempts) Findings(listed map[string]bool) []engine.Finding {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -196,17 +197,20 @@ func (a *Attempts) Findings(listed map[string]bool) []engine.Finding {
 	var left []string
 	for _, name := range slices.Sorted(maps.Keys(a.uncertain)) {
 		if c := a.uncertain[name]; !listed[c.Driver] {
-			left = append(left, fmt.Sprintf("%s of %s (%s at %s: %s)", c.RPC, name, c.Object, c.Driver, strings.Join(strings.Fields(c.Message), " ")))
+			left = append(left, fmt.Sprintf("%s of %s (%s at %s: %s)", c.RPC, name, c.Object, c.Driver,
+				strings.Join(strings.Fields(c.Message), " ")))
 		}
 	}
 	if len(left) > 0 {
 		list = append(list, engine.Finding{Name: "orphanPossible", Severity: "warning", Evidence: fmt.Sprintf(
-			"%d creations failed with an unknown outcome, and the cluster has no handle of them: the driver may keep objects that will not be deleted. Look for the names: %s",
+			"%d creations failed with an unknown outcome, and the cluster has no handle of them: the driver may "+
+				"keep objects that will not be deleted. Look for the names: %s",
 			len(left), JoinFirst(left))})
 	}
 	if len(a.unbound) > 0 {
 		list = append(list, engine.Finding{Name: "deletedUnbound", Severity: "info", Evidence: fmt.Sprintf(
-			"%d claims were deleted before they were bound: a volume in creation at that moment is created and deleted outside of the deletion's time: %s",
+			"%d claims were deleted before they were bound: a volume in creation at that moment is created and "+
+				"deleted outside of the deletion's time: %s",
 			len(a.unbound), JoinFirst(slices.Sorted(slices.Values(a.unbound))))})
 	}
 	return list

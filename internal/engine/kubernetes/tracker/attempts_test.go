@@ -15,13 +15,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestTried: what a proxy saw counts, and what the cluster says beyond that;
-// nothing twice.
-func TestTried(t *testing.T) {
+// TestCount: failed calls that a proxy saw count, and failed attempts in events beyond that; none
+// counts twice.
+func TestCount(t *testing.T) {
 	failed := &csiproxy.Call{RPC: "CreateSnapshot", Code: "DeadlineExceeded", Message: "too late"}
 	done := &csiproxy.Call{RPC: "CreateSnapshot", Code: "OK"}
 	said := func(n int) Warnings {
-		return Warnings{"s x": {reason: ContentError, message: "code = DeadlineExceeded", count: n}, "s y": {reason: "Scheduled", count: 5}}
+		return Warnings{"s x": {reason: ContentError, message: "code = DeadlineExceeded", count: n},
+			"s y": {reason: "Scheduled", count: 5}}
 	}
 	tests := []struct {
 		name     string
@@ -31,7 +32,8 @@ func TestTried(t *testing.T) {
 		cause    string
 	}{
 		{"nothing failed", []*csiproxy.Call{done}, Warnings{}, 0, ""},
-		{"a proxy saw more than the cluster says", []*csiproxy.Call{failed, failed, done}, said(1), 2, "CreateSnapshot answered DeadlineExceeded"},
+		{"a proxy saw more than the cluster says", []*csiproxy.Call{failed, failed, done}, said(1), 2,
+			"CreateSnapshot answered DeadlineExceeded"},
 		{"no proxy", nil, said(2), 2, "SnapshotContentError DeadlineExceeded"},
 		{"the proxy came late", []*csiproxy.Call{failed}, said(3), 3, "CreateSnapshot answered DeadlineExceeded"},
 	}
@@ -51,15 +53,15 @@ func TestTried(t *testing.T) {
 			for _, f := range a.Findings(nil) {
 				causes = append(causes, f.Name+": "+f.Evidence)
 			}
-			if text := strings.Join(causes, "\n"); (tt.cause == "") != (text == "") || !strings.HasPrefix(text, strings.TrimSuffix("retried: "+tt.cause, " ")) && tt.cause != "" {
+			if text := strings.Join(causes, "\n"); (tt.cause == "") != (text == "") ||
+				!strings.HasPrefix(text, strings.TrimSuffix("retried: "+tt.cause, " ")) && tt.cause != "" {
 				t.Errorf("findings %q, want one of %q", text, tt.cause)
 			}
 		})
 	}
 }
 
-// TestNote: a status that is seen again says nothing new; the same message at a
-// later time does.
+// TestNote: a known status is not noted again; the same message at a later time is.
 func TestNote(t *testing.T) {
 	at := metav1.NewTime(time.Unix(1000, 0))
 	later := metav1.NewTime(time.Unix(1002, 0))
@@ -79,11 +81,12 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// TestLost: what may be left at a driver is what failed without a refusal and
-// never had a handle.
-func TestLost(t *testing.T) {
+// TestCreationFailed: a creation may leave an orphan if it failed without a refusal and never had
+// a handle.
+func TestCreationFailed(t *testing.T) {
 	handle := "h"
-	internal := Creation{RPC: "CreateVolume", Driver: "d.example", Object: "vol-0", Times: 2, Message: "rpc error: code = Internal desc = no"}
+	internal := Creation{RPC: "CreateVolume", Driver: "d.example", Object: "vol-0", Times: 2,
+		Message: "rpc error: code = Internal desc = no"}
 	tests := []struct {
 		name   string
 		do     func(a *Attempts)
@@ -91,11 +94,14 @@ func TestLost(t *testing.T) {
 		want   int
 	}{
 		{"a final error", func(a *Attempts) { a.CreationFailed("pvc-1", internal) }, nil, 1},
-		{"the driver was asked for its list", func(a *Attempts) { a.CreationFailed("pvc-1", internal) }, map[string]bool{"d.example": true}, 0},
+		{"the driver was asked for its list", func(a *Attempts) { a.CreationFailed("pvc-1", internal) },
+			map[string]bool{"d.example": true}, 0},
 		{"a refusal", func(a *Attempts) {
-			a.CreationFailed("pvc-1", Creation{RPC: "CreateVolume", Driver: "d", Object: "v", Times: 1, Message: "rpc error: code = ResourceExhausted desc = full"})
+			a.CreationFailed("pvc-1", Creation{RPC: "CreateVolume", Driver: "d", Object: "v", Times: 1,
+				Message: "rpc error: code = ResourceExhausted desc = full"})
 		}, nil, 0},
-		{"nobody said anything", func(a *Attempts) { a.CreationFailed("pvc-1", Creation{RPC: "CreateVolume"}) }, nil, 0},
+		{"nobody said anything", func(a *Attempts) { a.CreationFailed("pvc-1", Creation{RPC: "CreateVolume"}) }, nil,
+			0},
 		{"the volume came later", func(a *Attempts) {
 			a.CreationFailed("pvc-1", internal)
 			a.See(watch.Event{Object: &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{UID: "1"},
@@ -122,12 +128,13 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestSeeKeepsTheCause: a kubelet tells the cause and the consequence by events of
-// one reason.
-func TestSeeKeepsTheCause(t *testing.T) {
+// TestWarningsKeepCauseAndConsequence: a kubelet reports the cause and the consequence by events
+// of one reason.
+func TestWarningsKeepCauseAndConsequence(t *testing.T) {
 	w := Warnings{}
 	for _, message := range []string{`Failed to pull image "nowhere:1": no such host`, "Error: ErrImagePull"} {
-		w.See(&corev1.Event{Type: corev1.EventTypeWarning, Reason: "Failed", Message: message, InvolvedObject: corev1.ObjectReference{Name: "p"}})
+		w.See(&corev1.Event{Type: corev1.EventTypeWarning, Reason: "Failed", Message: message,
+			InvolvedObject: corev1.ObjectReference{Name: "p"}})
 	}
 	if want := `Failed: Error: ErrImagePull; Failed: Failed to pull image "nowhere:1": no such host`; w.String() != want {
 		t.Errorf("%q, want %q", w, want)

@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// CallsOf keys the finished RPCs of a driver that a proxy saw, by the name in the request or by
-// the driver's handle.
+// CallsOf keys the finished RPCs of a driver that a proxy saw, by the name in the request or by the driver's
+// handle.
 const CallsOf Subject = "calls of"
 
 // SeeCall records a finished RPC.
@@ -45,8 +45,8 @@ func (t *Tracker) SeeCall(c csiproxy.Call) {
 // SeesNodeCalls says whether a proxy has seen calls of a node service.
 func (t *Tracker) SeesNodeCalls() bool { return t.nodeCalls.Load() }
 
-// maxUnfollowedCalls bounds the names for which calls are kept that no op follows. An op learns
-// the name of its volume after the call.
+// maxUnfollowedCalls bounds the names for which calls are kept that no op follows. An op learns the name of its
+// volume after the call.
 const maxUnfollowedCalls = 10000
 
 // CSICalls collects the CSI calls of one op.
@@ -60,8 +60,9 @@ type CSICalls struct {
 
 // The RPCs of each kind of op.
 var (
-	ProvisionCalls        = methodSet("CreateVolume", "ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume")
-	RemovalCalls          = methodSet("NodeUnpublishVolume", "NodeUnstageVolume", "ControllerUnpublishVolume", "DeleteVolume")
+	ProvisionCalls = methodSet("CreateVolume", "ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume")
+	RemovalCalls   = methodSet("NodeUnpublishVolume", "NodeUnstageVolume", "ControllerUnpublishVolume",
+		"DeleteVolume")
 	SnapshotCalls         = methodSet("CreateSnapshot", "CreateVolumeGroupSnapshot")
 	SnapshotDeletionCalls = methodSet("DeleteSnapshot", "DeleteVolumeGroupSnapshot")
 	ClaimUpdateCalls      = methodSet("ControllerExpandVolume", "NodeExpandVolume", "ControllerModifyVolume")
@@ -89,7 +90,7 @@ func (r *CSICalls) Follow(f *Feed, id, object string) {
 }
 
 // See records a call. It returns false if the call is not one of the op.
-func (r *CSICalls) See(c *csiproxy.Call) (object string, ours bool) {
+func (r *CSICalls) See(c *csiproxy.Call) (object string, own bool) {
 	if !r.methods[c.RPC] || r.seen[c] || c.Start+op.Time(c.Err) < r.Since {
 		return "", false
 	}
@@ -103,8 +104,8 @@ func (r *CSICalls) See(c *csiproxy.Call) (object string, ours bool) {
 	return object, true
 }
 
-// Fill writes the start and end of each call to a trace and counts failed calls as attempts. With
-// several objects the milestones carry the object's name.
+// Fill writes the start and end of each call to a trace and counts failed calls as attempts. With several objects
+// the milestones carry the object's name.
 func (r *CSICalls) Fill(tr *op.Trace, several bool) {
 	for _, c := range r.calls {
 		suffix := ""
@@ -148,7 +149,8 @@ func (r *CSICalls) Failures() string {
 		if text != "" {
 			text += "; "
 		}
-		text += fmt.Sprintf("%s answered %s after %v: %s", c.RPC, c.Code, time.Duration(c.End-c.Start).Round(time.Millisecond), c.Message)
+		text += fmt.Sprintf("%s answered %s after %v: %s", c.RPC, c.Code,
+			time.Duration(c.End-c.Start).Round(time.Millisecond), c.Message)
 	}
 	return text
 }

@@ -41,8 +41,8 @@ func (s Milestones) Last(names ...string) op.Time {
 	return at
 }
 
-// Fill writes the milestones to a trace. A milestone of several objects is written for each, and
-// by its plain name when all objects have reached it.
+// Fill writes the milestones to a trace. A milestone of several objects is written for each, and by its plain name
+// when all objects have reached it.
 func (s Milestones) Fill(tr *op.Trace, ids map[string][]string) {
 	for name, of := range s {
 		latest := op.Milestone{At: op.Never}

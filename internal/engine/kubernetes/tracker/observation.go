@@ -18,9 +18,10 @@ type Observation struct {
 	Waits      *Waits
 }
 
-// Observe begins an observation without any object. It counts the given CSI calls that
-// begin at since or later. pending lists the objects that the op waits for.
-func (t *Tracker) Observe(sink engine.Sink, since op.Time, calls map[string]bool, pending func() []Pending) Observation {
+// Observe begins an observation without any object. It counts the given CSI calls that begin at since or later.
+// pending lists the objects that the op waits for.
+func (t *Tracker) Observe(sink engine.Sink, since op.Time, calls map[string]bool,
+	pending func() []Pending) Observation {
 	o := Observation{Feed: t.Follow(), Milestones: Milestones{}, Warnings: Warnings{}, Calls: newCSICalls(calls, since)}
 	o.Waits = &Waits{sink: sink, feed: o.Feed, warnings: o.Warnings, pending: pending}
 	return o
@@ -35,8 +36,8 @@ func (o *Observation) Explain(text string) string {
 	return text
 }
 
-// Next waits for the next item: it records a CSI call, and has handle handle an event. The
-// error at the end of ctx has the text of pending.
+// Next waits for the next item: it records a CSI call, and has handle handle an event. The error at the end of ctx
+// has the text of pending.
 func (o *Observation) Next(ctx context.Context, pending func() string, handle func(watch.Event) error) error {
 	v, err := o.Feed.Next(ctx)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package tracker follows the objects of a run through watch events and CSI calls. Each
-// op observes the objects that it waits for: their milestones, the warnings about them,
-// and the CSI calls of their driver.
+// Package tracker follows the objects of a run through watch events and CSI calls. Each op observes the objects
+// that it waits for: their milestones, the warnings about them, and the CSI calls of their driver.
 package tracker
 
 import (
@@ -19,8 +18,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
-// Key identifies what an op follows: an object by its kind and name, or by its owner if its own
-// name is not known in advance.
+// Key identifies what an op follows: an object by its kind and name, or by its owner if its own name is not known
+// in advance.
 type Key struct {
 	Subject Subject
 	Name    string
@@ -49,8 +48,8 @@ const (
 // maxHistory is how many events are kept of an object. No object has more until it is ready.
 const maxHistory = 32
 
-// Tracker passes each watch event to the ops that follow its object, with the earlier events. It
-// is safe for concurrent use and never blocks a watch.
+// Tracker passes each watch event to the ops that follow its object, with the earlier events. It is safe for
+// concurrent use and never blocks a watch.
 type Tracker struct {
 	namespace string
 	nodeCalls atomic.Bool // a proxy sees calls of node services
@@ -74,6 +73,7 @@ func (o *entry) deleted() bool {
 	return ok && ev.Type == watch.Deleted
 }
 
+// New returns a tracker of the objects in a namespace.
 func New(namespace string) *Tracker {
 	return &Tracker{namespace: namespace, objects: map[Key]*entry{}}
 }
@@ -266,8 +266,7 @@ func (t *Tracker) Pods() []*corev1.Pod {
 	return list
 }
 
-// PastAttachments maps the known attachments of a volume to their last state; nil for a deleted
-// one.
+// PastAttachments maps the known attachments of a volume to their last state; nil for a deleted one.
 func (t *Tracker) PastAttachments(volume string) map[types.UID]*storagev1.VolumeAttachment {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -328,8 +327,7 @@ func (t *Tracker) SeeObject(k Key, ev watch.Event) {
 	t.publish(k, ev)
 }
 
-// ClaimsOfObject lists the claims that the controller of an object created, and the object itself
-// if it is a claim.
+// ClaimsOfObject lists the claims that the controller of an object created, and the object itself if it is a claim.
 func (t *Tracker) ClaimsOfObject(object, name string) []*corev1.PersistentVolumeClaim {
 	t.mu.Lock()
 	defer t.mu.Unlock()

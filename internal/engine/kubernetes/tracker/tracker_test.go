@@ -14,8 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestFeed: what was seen before comes first, events of others do not come, and
-// what is gone is forgotten when nobody follows it.
+// TestFeed: earlier events come first, events of other objects do not come, and a deleted object
+// is forgotten when no feed follows it.
 func TestFeed(t *testing.T) {
 	tr := New("ns")
 	see := func(kind watch.Type, o api.Object, at op.Time) { tr.See(watch.Event{Type: kind, Object: o, At: at}) }
@@ -46,9 +46,9 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// TestStampsFill: one object goes by the plain name, several by theirs and by
-// the plain name when the last is there; an agent's word replaces the watch's.
-func TestStampsFill(t *testing.T) {
+// TestMilestonesFill: one object has the plain name; several have their own names, and the plain
+// name when all are there; an instant from an agent replaces one from a watch.
+func TestMilestonesFill(t *testing.T) {
 	s := Milestones{}
 	s.Add(op.Bound, "a", watch.Event{At: 10, Err: 2})
 	s.Add(op.Bound, "a", watch.Event{At: 90})
@@ -77,7 +77,7 @@ func TestStampsFill(t *testing.T) {
 	}
 }
 
-// TestFailedAttemptsCount: each warning of a sidecar about an attempt counts.
+// TestFailedAttemptsCount: each warning about a failed attempt counts.
 func TestFailedAttemptsCount(t *testing.T) {
 	w := Warnings{}
 	w.See(&corev1.Event{Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed", Message: "deadline", Count: 3})
@@ -86,7 +86,8 @@ func TestFailedAttemptsCount(t *testing.T) {
 	if got := w.Count(); got != 3 {
 		t.Errorf("%d attempts, want 3", got)
 	}
-	if diff := cmp.Diff("FailedScheduling: unbound (2 times); ProvisioningFailed: deadline (3 times)", w.String()); diff != "" {
+	if diff := cmp.Diff("FailedScheduling: unbound (2 times); ProvisioningFailed: deadline (3 times)",
+		w.String()); diff != "" {
 		t.Error(diff)
 	}
 }

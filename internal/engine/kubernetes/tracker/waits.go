@@ -8,15 +8,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// WaitsAfter is the time from the first warning until the wait is logged. Most warnings pass by
-// themselves.
+// WaitsAfter is the time from the first warning until the wait is logged. Most warnings pass by themselves.
 const WaitsAfter = 3 * time.Second
 
 // waitsDue is put into a feed after WaitsAfter.
 type waitsDue struct{}
 
-// Waits logs what the objects of an op wait for, once that takes long, and each change of it. It
-// is used by the goroutine that reads the op's feed.
+// Waits logs what the objects of an op wait for, once that takes long, and each change of it. It is used by the
+// goroutine that reads the op's feed.
 type Waits struct {
 	sink     engine.Sink
 	feed     *Feed
@@ -28,8 +27,8 @@ type Waits struct {
 	timerSet, due bool
 }
 
-// Pending is an object that an op waits for, and the names of the objects in the cluster whose
-// warnings explain the wait.
+// Pending is an object that an op waits for, and the names of the objects in the cluster whose warnings explain the
+// wait.
 type Pending struct {
 	Object string
 	Names  []string

@@ -22,6 +22,7 @@ type event struct {
 	over            bool        // the condition has passed
 }
 
+// See adds an event of type Warning.
 func (w Warnings) See(e *corev1.Event) {
 	if e.Type != corev1.EventTypeWarning {
 		return
@@ -37,8 +38,7 @@ func (w Warnings) See(e *corev1.Event) {
 	w[k] = event{reason: e.Reason, message: e.Message, count: max(1, n), at: lastSeen(e)}
 }
 
-// lastSeen returns the time of an event's last occurrence. The two event APIs use different
-// fields.
+// lastSeen returns the time of an event's last occurrence. The two event APIs use different fields.
 func lastSeen(e *corev1.Event) metav1.Time {
 	at := e.LastTimestamp
 	for _, other := range []metav1.MicroTime{e.EventTime, seriesTime(e)} {
@@ -93,14 +93,16 @@ func (w Warnings) Count() int {
 
 // failedAttemptReasons are the reasons of events that report a failed attempt.
 var failedAttemptReasons = map[string]bool{
-	"ProvisioningFailed": true, "FailedAttachVolume": true, "FailedAttach": true, "FailedMount": true, "FailedMapVolume": true,
-	ContentError: true, "SnapshotContentCreationFailed": true, "SnapshotCreationFailed": true, "VolumeResizeFailed": true,
+	"ProvisioningFailed": true, "FailedAttachVolume": true, "FailedAttach": true, "FailedMount": true,
+	"FailedMapVolume": true,
+	ContentError:      true, "SnapshotContentCreationFailed": true, "SnapshotCreationFailed": true,
+	"VolumeResizeFailed":     true,
 	"FileSystemResizeFailed": true, "VolumeModifyFailed": true, "SnapshotDeleteError": true, "VolumeFailedDelete": true,
 	"GroupSnapshotContentCreationFailed": true,
 }
 
-// ContentError is the reason of failures in the status of a VolumeSnapshotContent. Its events are
-// in namespace default, which few may read.
+// ContentError is the reason of failures in the status of a VolumeSnapshotContent. Its events are in namespace
+// default, which few may read.
 const ContentError = "SnapshotContentError"
 
 func (w Warnings) String() string {
@@ -124,14 +126,12 @@ func (w Warnings) AppendTo(text string) string {
 	return text
 }
 
-// FailedAttach is the reason of the event that precedes FailedMount when a volume cannot be
-// attached.
+// FailedAttach is the reason of the event that precedes FailedMount when a volume cannot be attached.
 const FailedAttach = "FailedAttachVolume"
 
 func failedMount(x event) bool { return x.reason == "FailedMount" || x.reason == "FailedMapVolume" }
 
-// cause returns the latest open warning about objects, a cause before its consequences; empty if
-// there is none.
+// cause returns the latest open warning about objects, a cause before its consequences; empty if there is none.
 func (w Warnings) cause(about []string) string {
 	var all []event
 	for _, k := range slices.Sorted(maps.Keys(w)) {

@@ -29,8 +29,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// cluster is a namespace of our own on a real API server, with watches open and
-// every event kept.
+// cluster is a namespace of our own on a real API server, with watches open and every event kept.
 type cluster struct {
 	t         *testing.T
 	host      *rest.Config
@@ -74,11 +73,12 @@ func (c *cluster) open(host *rest.Config, kinds ...api.Kind) {
 		sources = append(sources, watch.Source{Kind: k, Namespace: c.namespace})
 	}
 	var err error
-	c.watches, err = watch.Open(c.t.Context(), watch.Config{Host: host, Clock: c.clock, Sources: sources, Handler: func(e watch.Event) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.events = append(c.events, e)
-	}})
+	c.watches, err = watch.Open(c.t.Context(),
+		watch.Config{Host: host, Clock: c.clock, Sources: sources, Handler: func(e watch.Event) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.events = append(c.events, e)
+		}})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -135,8 +135,7 @@ func (c *cluster) volumes(ctx context.Context) int {
 	}))
 }
 
-// write makes n claims and config maps at the given rate, and deletes the
-// claims one second later.
+// write makes n claims and config maps at the given rate, and deletes the claims one second later.
 func (c *cluster) write(n int, every time.Duration) {
 	var writers sync.WaitGroup
 	next := time.Now()
@@ -151,16 +150,19 @@ func (c *cluster) write(n int, every time.Duration) {
 func (c *cluster) writeOne(i int) {
 	ctx := c.t.Context()
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c-%d", i)},
-		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &c.class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}}}}
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &c.class,
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}}}}
 	if _, err := c.client.Create(ctx, api.PersistentVolumeClaims, c.namespace, claim, nil); err != nil {
 		c.t.Error(err)
 	}
-	if _, err := c.client.Create(ctx, api.ConfigMaps, c.namespace, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}}, nil); err != nil {
+	if _, err := c.client.Create(ctx, api.ConfigMaps, c.namespace,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}}, nil); err != nil {
 		c.t.Error(err)
 	}
 	time.Sleep(time.Second)
-	if _, err := c.client.Delete(ctx, api.PersistentVolumeClaims, c.namespace, claim.Name, metav1.DeleteOptions{}); err != nil {
+	if _, err := c.client.Delete(ctx, api.PersistentVolumeClaims, c.namespace, claim.Name,
+		metav1.DeleteOptions{}); err != nil {
 		c.t.Error(err)
 	}
 }
@@ -176,7 +178,8 @@ func TestLagOnACluster(t *testing.T) {
 	} {
 		t.Run(load.name, func(t *testing.T) {
 			c := openCluster(t)
-			c.open(c.host, api.PersistentVolumeClaims, api.ConfigMaps, api.Events, api.Pods, api.PersistentVolumes, api.VolumeAttachments, api.Nodes)
+			c.open(c.host, api.PersistentVolumeClaims, api.ConfigMaps, api.Events, api.Pods, api.PersistentVolumes,
+				api.VolumeAttachments, api.Nodes)
 			t.Logf("class %q", c.class)
 			c.write(load.n, load.every)
 			time.Sleep(2 * time.Second) // what is still to come
@@ -189,11 +192,13 @@ func TestLagOnACluster(t *testing.T) {
 				}
 			}
 			for _, g := range c.watches.Gaps() {
-				t.Logf("gap of %s, %v to %v (%d attempts): %s", g.Kind, time.Duration(g.From), time.Duration(g.To), g.Attempts, g.Cause)
+				t.Logf("gap of %s, %v to %v (%d attempts): %s", g.Kind, time.Duration(g.From), time.Duration(g.To),
+					g.Attempts, g.Cause)
 			}
 			n := int64(load.n)
 			if claims, maps := sums[0].N+sums[0].Unseen, sums[1].N+sums[1].Unseen; claims != 2*n || maps != n {
-				t.Errorf("%d writes of claims and %d of config maps are accounted for; want %d and %d", claims, maps, 2*n, n)
+				t.Errorf("%d writes of claims and %d of config maps are accounted for; want %d and %d", claims, maps,
+					2*n, n)
 			}
 			c.compare(load.every >= 500*time.Millisecond)
 		})
@@ -229,8 +234,7 @@ func (d *cutter) set(cut bool) {
 	d.conns = nil
 }
 
-// What happens while the watch is cut off is known to lie in the gap, and what
-// happens later is stamped again.
+// What happens while the watch is cut off is known to lie in the gap, and what happens later is stamped again.
 func TestGapOnACluster(t *testing.T) {
 	c := openCluster(t)
 	d := &cutter{}
@@ -238,7 +242,8 @@ func TestGapOnACluster(t *testing.T) {
 	host.Dial = d.dial
 	c.open(host, api.ConfigMaps)
 	create := func(name string) api.Call {
-		call, err := c.client.Create(t.Context(), api.ConfigMaps, c.namespace, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil)
+		call, err := c.client.Create(t.Context(), api.ConfigMaps, c.namespace,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,8 +288,8 @@ func (c *cluster) await(name string) watch.Event {
 	return watch.Event{}
 }
 
-// compare holds the stamps against the server's own audit log, which says to the
-// microsecond when each write was answered, on this machine's clock.
+// compare holds the stamps against the server's own audit log, which says to the microsecond when each write was
+// answered, on this machine's clock.
 func (c *cluster) compare(idle bool) {
 	path := os.Getenv("CNSBENCH_AUDIT_LOG")
 	if path == "" {
@@ -309,7 +314,8 @@ func (c *cluster) compare(idle bool) {
 			if d < 0 {
 				early++
 			}
-			c.t.Logf("%s %s %s: stamped %v after the answer, error said %v", e.Type, e.Kind, e.Object.GetName(), d, time.Duration(e.Err))
+			c.t.Logf("%s %s %s: stamped %v after the answer, error said %v", e.Type, e.Kind, e.Object.GetName(), d,
+				time.Duration(e.Err))
 		}
 	}
 	if len(diffs) == 0 {
@@ -336,8 +342,7 @@ func (c *cluster) compare(idle bool) {
 	}
 }
 
-// audited gives the time of each answer by kind and the resourceVersion that the
-// write made.
+// audited gives the time of each answer by kind and the resourceVersion that the write made.
 func (c *cluster) audited(path string) map[string]time.Time {
 	f, err := os.Open(path)
 	if err != nil {
@@ -357,7 +362,8 @@ func (c *cluster) audited(path string) map[string]time.Time {
 				Metadata struct{ ResourceVersion string }
 			}
 		}
-		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Stage != "ResponseComplete" || e.ResponseObject.Metadata.ResourceVersion == "" {
+		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Stage != "ResponseComplete" ||
+			e.ResponseObject.Metadata.ResourceVersion == "" {
 			continue
 		}
 		k := api.Kind{Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource}

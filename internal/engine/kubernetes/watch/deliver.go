@@ -51,7 +51,7 @@ func (w *Watches) deliverFrame(it item) {
 	default:
 		s.known[keyOf(obj)] = obj
 	}
-	if it.missed(obj.GetResourceVersion()) {
+	if it.mayBeInGap(obj.GetResourceVersion()) {
 		w.emit(it, typ, obj, it.session.from)
 		return
 	}
@@ -59,8 +59,8 @@ func (w *Watches) deliverFrame(it item) {
 	w.emit(it, typ, obj, op.Never)
 }
 
-// missed says whether the change may have happened during the gap.
-func (it *item) missed(version string) bool {
+// mayBeInGap says whether the change may have happened during the gap.
+func (it *item) mayBeInGap(version string) bool {
 	if it.late {
 		return true
 	}

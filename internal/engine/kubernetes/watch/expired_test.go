@@ -14,8 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// A real server is asked for a version that it has long forgotten: in whichever
-// form it refuses, the kind is listed again.
+// A real server is asked for a version that it has long forgotten: in whichever form it refuses, the kind is listed
+// again.
 func TestAForgottenVersionIsListedAgain(t *testing.T) {
 	path := os.Getenv("KUBECONFIG")
 	if path == "" {

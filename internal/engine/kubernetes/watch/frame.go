@@ -14,12 +14,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 )
 
-// maxFrame bounds the size of a frame. etcd refuses objects of more than a few MiB: a larger frame
-// means a broken stream.
+// maxFrame bounds the size of a frame. etcd refuses objects of more than a few MiB: a larger frame means a broken
+// stream.
 const maxFrame = 32 << 20
 
-// readFrame returns the next frame in a new buffer. The error is io.EOF at the end of the stream,
-// and io.ErrUnexpectedEOF inside a frame.
+// readFrame returns the next frame in a new buffer. The error is io.EOF at the end of the stream, and
+// io.ErrUnexpectedEOF inside a frame.
 func readFrame(k api.Kind, r *bufio.Reader) ([]byte, error) {
 	if k.JSON {
 		return readLine(r)
@@ -27,8 +27,7 @@ func readFrame(k api.Kind, r *bufio.Reader) ([]byte, error) {
 	return readDelimited(r)
 }
 
-// readDelimited reads a frame of apimachinery's protobuf framer: a big-endian length of 4 bytes,
-// and the data.
+// readDelimited reads a frame of apimachinery's protobuf framer: a big-endian length of 4 bytes, and the data.
 func readDelimited(r *bufio.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -52,7 +52,8 @@ func TestReadFrame(t *testing.T) {
 				}
 			}
 			_, err := readFrame(k, r)
-			if c.err != nil && !errors.Is(err, c.err) || c.text != "" && (err == nil || !strings.Contains(err.Error(), c.text)) {
+			if c.err != nil && !errors.Is(err, c.err) || c.text != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.text)) {
 				t.Errorf("at the end: %v, want %v%s", err, c.err, c.text)
 			}
 		})
@@ -71,7 +72,8 @@ func TestDecodeFrame(t *testing.T) {
 		t.Fatal(typ, err)
 	}
 	got := obj.(*corev1.Pod)
-	if got.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() != 100 || got.Labels["cnsbench.dev/run"] != "r" || got.Status.Phase != corev1.PodRunning {
+	if got.Spec.Containers[0].Resources.Requests.Cpu().MilliValue() != 100 || got.Labels["cnsbench.dev/run"] != "r" ||
+		got.Status.Phase != corev1.PodRunning {
 		t.Errorf("the pod came as %+v", got)
 	}
 
@@ -95,12 +97,16 @@ func TestGarbageIsAnErrorThatNamesTheKind(t *testing.T) {
 		want  string
 	}{
 		{"not protobuf", api.Pods, []byte("junk"), "watch of pods: malformed frame"},
-		{"no magic", api.Pods, []byte("\x0a\x05ADDED\x12\x06\x0a\x04junk"), "watch of pods: ADDED: decode pods: the data do not begin"},
+		{"no magic", api.Pods, []byte("\x0a\x05ADDED\x12\x06\x0a\x04junk"),
+			"watch of pods: ADDED: decode pods: the data do not begin"},
 		{"no such event", api.Pods, frameOf(false, "EXPLODED", pod("a", "1"))[4:], `event type "EXPLODED"`},
-		{"another kind", api.Nodes, frameOf(false, "ADDED", pod("a", "1"))[4:], `watch of nodes: ADDED: decode nodes: expected a Node, got "Pod"`},
+		{"another kind", api.Nodes, frameOf(false, "ADDED", pod("a", "1"))[4:],
+			`watch of nodes: ADDED: decode nodes: expected a Node, got "Pod"`},
 		{"no version", api.Pods, frameOf(false, "ADDED", pod("a", ""))[4:], `ADDED "a" has no resourceVersion`},
-		{"not JSON", api.VolumeSnapshots, []byte("{"), "watch of volumesnapshots.snapshot.storage.k8s.io: malformed frame"},
-		{"an unreadable error", api.VolumeSnapshots, []byte(`{"type":"ERROR","object":{"kind":"Teapot"}}`), "an error that cannot be read"},
+		{"not JSON", api.VolumeSnapshots, []byte("{"),
+			"watch of volumesnapshots.snapshot.storage.k8s.io: malformed frame"},
+		{"an unreadable error", api.VolumeSnapshots, []byte(`{"type":"ERROR","object":{"kind":"Teapot"}}`),
+			"an error that cannot be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, err := decodeFrame(c.kind, c.frame)
@@ -124,7 +130,8 @@ func FuzzJSONFrames(f *testing.F) {
 	add := func(parts ...[]byte) { f.Add(bytes.Join(parts, nil)) }
 	whole := frameOf(true, "ADDED", snapshot("a", "1"))
 	add(whole)
-	add(whole, frameOf(true, "ERROR", failure(410, "Expired", "too old")), []byte("\n"), frameOf(true, "BOOKMARK", snapshot("", "9")))
+	add(whole, frameOf(true, "ERROR", failure(410, "Expired", "too old")), []byte("\n"),
+		frameOf(true, "BOOKMARK", snapshot("", "9")))
 	add(whole[:len(whole)-3])
 	fuzzFrames(f, api.VolumeSnapshots)
 }

@@ -11,8 +11,7 @@ type Gap struct {
 	Kind string  `json:"kind"`
 	From op.Time `json:"from"` // stamp of the last frame or list
 	To   op.Time `json:"to"`   // when the watch was accepted again; Never: not yet
-	// Cause is why the connection ended; Last is the error of the last failed attempt to reopen
-	// it.
+	// Cause is why the connection ended; Last is the error of the last failed attempt to reopen it.
 	Cause    string `json:"cause"`
 	Attempts int    `json:"attempts"`
 	Last     string `json:"last,omitempty"`

@@ -15,8 +15,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// podServer counts what is asked for: lists, marks and watches have scripts of
-// their own, called with how often they were asked before.
+// podServer counts what is asked for: lists, marks and watches have scripts of their own, called with how often
+// they were asked before.
 type podServer struct {
 	list  func(n int, w http.ResponseWriter)
 	mark  string // the resourceVersion at a mark request
@@ -42,7 +42,8 @@ func (p *podServer) serve(w http.ResponseWriter, r *http.Request) {
 
 func (p *podServer) open(t *testing.T) (*Watches, *recorder) {
 	rec := &recorder{}
-	w := open(t, Config{Host: served{"pods": p.serve}.start(t), Clock: op.NewClock(), Sources: pods, Handler: rec.handle, Gap: rec.gap})
+	w := open(t, Config{Host: served{"pods": p.serve}.start(t), Clock: op.NewClock(), Sources: pods,
+		Handler: rec.handle, Gap: rec.gap})
 	return w, rec
 }
 
@@ -76,7 +77,8 @@ func TestAWatchThatEndsGoesOnWhereItWas(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		if p.from[1] != "20" || p.lists.Load() != 1 || p.watches.Load() != 2 {
-			t.Errorf("%d lists, %d watches, the second from %q; want 1, 2, from the bookmark 20", p.lists.Load(), p.watches.Load(), p.from[1])
+			t.Errorf("%d lists, %d watches, the second from %q; want 1, 2, from the bookmark 20", p.lists.Load(),
+				p.watches.Load(), p.from[1])
 		}
 		want := []seen{
 			{Added, "a", "11", 2 * sec, u, false, 0, 0},
@@ -180,7 +182,8 @@ func TestGoneIsListedAgainAndTheDifferencesAreIntervals(t *testing.T) {
 				p := &podServer{mark: "99", watch: c.watch}
 				p.list = func(n int, w http.ResponseWriter) {
 					if n == 0 {
-						listing(w, "10", pod("same", "1"), pod("changed", "2"), pod("vanished", "3"), pod("reborn", "4"))
+						listing(w, "10", pod("same", "1"), pod("changed", "2"), pod("vanished", "3"),
+							pod("reborn", "4"))
 						return
 					}
 					listing(w, "99", pod("same", "1"), pod("changed", "50"), pod("new", "60"), reborn)
@@ -193,7 +196,8 @@ func TestGoneIsListedAgainAndTheDifferencesAreIntervals(t *testing.T) {
 					t.Fatalf("gaps %+v, want one caused by %q", gaps, c.cause)
 				}
 				if p.watches.Load() != c.tries || p.from[c.tries-1] != "99" {
-					t.Errorf("%d watches, the last from %q; want %d, from the list's 99", p.watches.Load(), p.from[c.tries-1], c.tries)
+					t.Errorf("%d watches, the last from %q; want %d, from the list's 99", p.watches.Load(),
+						p.from[c.tries-1], c.tries)
 				}
 				got := rec.take()
 				if len(got) < 4 {

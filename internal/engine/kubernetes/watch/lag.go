@@ -17,8 +17,8 @@ const (
 	keepSeconds = 64
 	// keepStamps is the number of stamps kept for Settled.
 	keepStamps = 8192
-	// Unprobed is the error, in nanoseconds, of stamps before the first write of the run was seen:
-	// far above the lag of a healthy API server.
+	// Unprobed is the error, in nanoseconds, of stamps before the first write of the run was seen: far above the
+	// lag of a healthy API server.
 	Unprobed = int64(time.Second)
 	// keepSeen is the number of versions of a kind kept for a late Wrote.
 	keepSeen = 8192
@@ -29,8 +29,8 @@ const (
 // Lag is the source of a stamp's error.
 type Lag string
 
-// A watch's lag is Measured by the run's own writes of its kind, Borrowed from the slowest
-// measured watch, or Unknown before the first write; then Err is Unprobed.
+// A watch's lag is Measured by the run's own writes of its kind, Borrowed from the slowest measured watch, or
+// Unknown before the first write; then Err is Unprobed.
 const (
 	Measured Lag = "measured"
 	Borrowed Lag = "borrowed"
@@ -43,9 +43,9 @@ type probe struct {
 	sent, answered op.Time
 }
 
-// lag returns the lag of the event of this write, at time at. The API server sends answer and
-// event at nearly the same time: an event after the answer was late by the difference. An event
-// before the answer was late by at most the time since the request.
+// lag returns the lag of the event of this write, at time at. The API server sends answer and event at nearly the
+// same time: an event after the answer was late by the difference. An event before the answer was late by at most
+// the time since the request.
 func (p probe) lag(at op.Time) int64 {
 	if at >= p.answered {
 		return int64(at - p.answered)
@@ -53,14 +53,14 @@ func (p probe) lag(at op.Time) int64 {
 	return p.bound(at)
 }
 
-// bound returns the upper limit of the lag: the change happened after the request was sent. Stamps
-// have it as their error, since the lags of few probes may be small by chance.
+// bound returns the upper limit of the lag: the change happened after the request was sent. Stamps have it as their
+// error, since the lags of few probes may be small by chance.
 func (p probe) bound(at op.Time) int64 { return int64(at - p.sent) }
 
 // lags measures the lags of all watches. It is safe for concurrent use.
 type lags struct {
 	mu    sync.Mutex
-	kinds map[string]*meter
+	kinds map[string]*lagMeter
 	wakes *hist.Histogram // time from arrival to reading
 
 	stamped map[op.Time]string // kinds by stamp
@@ -69,15 +69,16 @@ type lags struct {
 }
 
 func newLags(sources []Source) *lags {
-	l := &lags{kinds: map[string]*meter{}, wakes: hist.New(), stamped: map[op.Time]string{}}
+	l := &lags{kinds: map[string]*lagMeter{}, wakes: hist.New(), stamped: map[op.Time]string{}}
 	for _, s := range sources {
-		l.kinds[s.String()] = &meter{flying: map[op.Time]int{}, pending: map[string]probe{}, seen: map[string]op.Time{}, lags: hist.New(), wroteAt: op.Never}
+		l.kinds[s.String()] = &lagMeter{inFlight: map[op.Time]int{}, pending: map[string]probe{}, seen: map[string]op.Time{},
+			lags: hist.New(), wroteAt: op.Never}
 	}
 	return l
 }
 
-// woke records how long a frame waited in the kernel.
-func (l *lags) woke(after time.Duration) {
+// recordWake records how long a frame waited in the kernel.
+func (l *lags) recordWake(after time.Duration) {
 	if after <= 0 {
 		return
 	}
@@ -94,24 +95,24 @@ func (l *lags) idle(kind string, since op.Time) bool {
 	return m != nil && m.wroteAt < since
 }
 
-// sending records a write that is about to be sent; landed, that it was answered or failed.
+// sending records a write that is about to be sent; answered, that it was answered or failed.
 func (l *lags) sending(kind string, sent op.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m := l.kinds[kind]; m != nil {
-		m.flying[sent]++
+		m.inFlight[sent]++
 	}
 }
 
-func (l *lags) landed(kind string, sent op.Time) {
+func (l *lags) answered(kind string, sent op.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.kinds[kind]
-	if m == nil || m.flying[sent] == 0 {
+	if m == nil || m.inFlight[sent] == 0 {
 		return
 	}
-	if m.flying[sent]--; m.flying[sent] == 0 {
-		delete(m.flying, sent)
+	if m.inFlight[sent]--; m.inFlight[sent] == 0 {
+		delete(m.inFlight, sent)
 	}
 }
 
@@ -130,16 +131,16 @@ func (l *lags) saw(kind, version string, at op.Time) {
 	l.kinds[kind].saw(version, at)
 }
 
-// bound returns the error of a stamp of a kind, for an object at this version: the largest bound
-// of the last ten seconds, at least the last bound, and at least the age of the oldest write
-// without an event. A kind without writes in that time also gets the bound of the slowest kind
-// with some, since it may have become slow unnoticed. settled returns it again later.
+// bound returns the error of a stamp of a kind, for an object at this version: the largest bound of the last ten
+// seconds, at least the last bound, and at least the age of the oldest write without an event. A kind without
+// writes in that time also gets the bound of the slowest kind with some, since it may have become slow unnoticed.
+// settledError returns it again later.
 func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remember(kind, at)
 	m := l.kinds[kind]
-	err := max(m.latest, m.behind(at, version))
+	err := max(m.latest, m.pendingAge(at, version))
 	around, own := l.around(kind, at-recent, at+recent)
 	err = max(err, around)
 	if own || m.n > 0 {
@@ -156,9 +157,9 @@ func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	return max(err, Unprobed), Unknown
 }
 
-// settled returns the error of a stamp with later writes taken into account: they show that a
-// watch has just become slow.
-func (l *lags) settled(at op.Time, err int64) int64 {
+// settledError returns the error of a stamp with later writes taken into account: they show that a watch has just become
+// slow.
+func (l *lags) settledError(at op.Time, err int64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kind, known := l.stamped[at]
@@ -169,8 +170,7 @@ func (l *lags) settled(at op.Time, err int64) int64 {
 	return max(err, after)
 }
 
-// around returns the largest bound of a kind between two instants; without probes, that of the
-// slowest other kind.
+// around returns the largest bound of a kind between two instants; without probes, that of the slowest other kind.
 func (l *lags) around(kind string, from, to op.Time) (err int64, own bool) {
 	if err, own = l.kinds[kind].largest(from, to); own {
 		return err, true
@@ -189,15 +189,15 @@ func (l *lags) remember(kind string, at op.Time) {
 	l.stamped[at] = kind
 }
 
-// meter is the lag of one watch.
-type meter struct {
-	flying  map[op.Time]int    // unanswered writes, by the time sent
-	pending map[string]probe   // answered, without an event; by version
-	seen    map[string]op.Time // by version
-	order   [keepSeen]string   // ring of the keys of seen
-	next    int
-	seconds [keepSeconds]second
-	latest  int64 // the last bound
+// lagMeter is the lag of one watch.
+type lagMeter struct {
+	inFlight map[op.Time]int    // unanswered writes, by the time sent
+	pending  map[string]probe   // answered, without an event; by version
+	seen     map[string]op.Time // by version
+	order    [keepSeen]string   // ring of the keys of seen
+	next     int
+	seconds  [keepSeconds]second
+	latest   int64 // the last bound
 
 	n, early, unseen int64
 	lags             *hist.Histogram
@@ -209,7 +209,7 @@ type second struct{ number, bound int64 }
 
 func secondOf(at op.Time) int64 { return int64(max(at, 0)/op.Time(time.Second)) + 1 } // 0: none
 
-func (m *meter) wrote(p probe) {
+func (m *lagMeter) wrote(p probe) {
 	m.wroteAt = max(m.wroteAt, p.answered)
 	if at, ok := m.seen[p.version]; ok {
 		m.probe(p, at)
@@ -222,7 +222,7 @@ func (m *meter) wrote(p probe) {
 	m.pending[p.version] = p
 }
 
-func (m *meter) saw(version string, at op.Time) {
+func (m *lagMeter) saw(version string, at op.Time) {
 	delete(m.seen, m.order[m.next])
 	m.order[m.next] = version
 	m.next = (m.next + 1) % keepSeen
@@ -242,9 +242,9 @@ func (m *meter) saw(version string, at op.Time) {
 	}
 }
 
-// probe records one lag. An event from before the request is not of it: the request changed
-// nothing and was answered with the current version.
-func (m *meter) probe(p probe, at op.Time) {
+// probe records one lag. An event from before the request is not of it: the request changed nothing and was
+// answered with the current version.
+func (m *lagMeter) probe(p probe, at op.Time) {
 	if at < p.sent {
 		return
 	}
@@ -263,9 +263,8 @@ func (m *meter) probe(p probe, at op.Time) {
 	}
 }
 
-// largest returns the largest bound of the seconds from one instant to another; false without a
-// probe.
-func (m *meter) largest(from, to op.Time) (bound int64, probed bool) {
+// largest returns the largest bound of the seconds from one instant to another; false without a probe.
+func (m *lagMeter) largest(from, to op.Time) (bound int64, probed bool) {
 	for n := secondOf(from); n <= secondOf(to); n++ {
 		if sec := m.seconds[n%keepSeconds]; sec.number == n {
 			bound, probed = max(bound, sec.bound), true
@@ -274,16 +273,16 @@ func (m *meter) largest(from, to op.Time) (bound int64, probed bool) {
 	return bound, probed
 }
 
-// behind returns the age of the oldest write whose event may still come after this version. Its
-// bound will be at least as large.
-func (m *meter) behind(at op.Time, version string) int64 {
+// pendingAge returns the age of the oldest write whose event may still come after this version. Its bound will be at
+// least as large.
+func (m *lagMeter) pendingAge(at op.Time, version string) int64 {
 	var late int64
 	for v, p := range m.pending {
 		if c, err := resourceversion.CompareResourceVersion(v, version); err == nil && c > 0 {
 			late = max(late, p.bound(at))
 		}
 	}
-	for sent := range m.flying {
+	for sent := range m.inFlight {
 		late = max(late, int64(at-sent))
 	}
 	return late
@@ -292,9 +291,8 @@ func (m *meter) behind(at op.Time, version string) int64 {
 // Summary summarizes a watch for the record. Times are in nanoseconds.
 type Summary struct {
 	Kind string `json:"kind"`
-	// N counts the run's writes whose event was seen; P50, P99 and Max are their lags (percentiles
-	// to 0.1 %). Early counts events before the answer: their lag is known only to be less than
-	// the time since the request.
+	// N counts the run's writes whose event was seen; P50, P99 and Max are their lags (percentiles to 0.1 %). Early
+	// counts events before the answer: their lag is known only to be less than the time since the request.
 	N     int64 `json:"n"`
 	Early int64 `json:"early"`
 	P50   int64 `json:"p50"`
@@ -305,8 +303,7 @@ type Summary struct {
 	// Sum and Buckets are those of the lags.
 	Sum     int64       `json:"-"`
 	Buckets []op.Bucket `json:"-"`
-	// Borrowed: the run wrote nothing of this kind, and the error is that of the slowest other
-	// kind.
+	// Borrowed: the run wrote nothing of this kind, and the error is that of the slowest other kind.
 	Borrowed bool `json:"borrowed"`
 	// Depth and Deepest are the current and the largest number of frames that wait to be decoded.
 	Depth   int   `json:"depth"`
@@ -324,13 +321,13 @@ func (l *lags) summary(kind string) Summary {
 	if m.n > 0 {
 		s.P50, _ = m.lags.Quantile(0.5)
 		s.P99, _ = m.lags.Quantile(0.99)
-		s.Max, s.Sum, s.Buckets = m.lags.Max(), m.lags.Sum(), coarse(m.lags)
+		s.Max, s.Sum, s.Buckets = m.lags.Max(), m.lags.Sum(), coarseBuckets(m.lags)
 	}
 	return s
 }
 
-// coarse returns the counts of a histogram in steps 1, 2, 5 from 0.1 ms.
-func coarse(h *hist.Histogram) []op.Bucket {
+// coarseBuckets returns the counts of a histogram in steps 1, 2, 5 from 0.1 ms.
+func coarseBuckets(h *hist.Histogram) []op.Bucket {
 	var list []op.Bucket
 	for step := int64(100e3); len(list) == 0 || list[len(list)-1].UpToNs < h.Max(); step *= 10 {
 		list = append(list, op.Bucket{UpToNs: step}, op.Bucket{UpToNs: 2 * step}, op.Bucket{UpToNs: 5 * step})

@@ -35,9 +35,12 @@ func TestBound(t *testing.T) {
 		want bound
 	}{
 		{"nothing written yet", func(*lags) {}, kindPods, 0, bound{Unprobed, Unknown}},
-		{"after the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 6*ms) }, kindPods, 6 * ms, bound{int64(5 * ms), Measured}},
-		{"at the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 4*ms) }, kindPods, 4 * ms, bound{int64(3 * ms), Measured}},
-		{"before the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 3*ms) }, kindPods, 3 * ms, bound{int64(2 * ms), Measured}},
+		{"after the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 6*ms) }, kindPods, 6 * ms,
+			bound{int64(5 * ms), Measured}},
+		{"at the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 4*ms) }, kindPods, 4 * ms,
+			bound{int64(3 * ms), Measured}},
+		{"before the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 3*ms) }, kindPods, 3 * ms,
+			bound{int64(2 * ms), Measured}},
 		{"told after the event", func(l *lags) {
 			l.saw(kindPods, "5", 9*ms)
 			l.wrote(kindPods, probe{"5", 1 * ms, 4 * ms})
@@ -84,9 +87,9 @@ func TestBound(t *testing.T) {
 			write(l, kindPods, "5", 0, 0, 1*ms)
 			l.sending(kindPods, 1*sec)
 			l.sending(kindPods, 1*sec)
-			l.landed(kindPods, 1*sec)
-			l.landed(kindPods, 1*sec)
-			l.landed(kindPods, 1*sec)
+			l.answered(kindPods, 1*sec)
+			l.answered(kindPods, 1*sec)
+			l.answered(kindPods, 1*sec)
 		}, kindPods, 1*sec + 40*ms, bound{int64(1 * ms), Measured}},
 		{"one that was sent after the stamp is not late", func(l *lags) {
 			write(l, kindPods, "5", 0, 0, 1*ms)
@@ -119,8 +122,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestSettled: at the end of an op its stamps have the errors that later writes
-// show, also those of the first event of a burst.
+// TestSettled: at the end of an op its stamps have the errors that later writes show, also those of the first event
+// of a burst.
 func TestSettled(t *testing.T) {
 	const first = 20*sec + 80*ms // after a quiet time, 80 ms late
 	later := func(l *lags, kind string, sent, at op.Time) {
@@ -133,18 +136,21 @@ func TestSettled(t *testing.T) {
 		want int64
 	}{
 		{"nothing came after it", func(*lags) {}, int64(2 * ms)},
-		{"the next write of its kind was late", func(l *lags) { later(l, kindPods, first-50*ms, first+40*ms) }, int64(90 * ms)},
+		{"the next write of its kind was late", func(l *lags) { later(l, kindPods, first-50*ms, first+40*ms) },
+			int64(90 * ms)},
 		{"the next was in time", func(l *lags) { later(l, kindPods, first+10*ms, first+11*ms) }, int64(2 * ms)},
 		{"the largest of ten seconds", func(l *lags) {
 			later(l, kindPods, first+sec, first+sec+70*ms)
 			later(l, kindPods, first+5*sec, first+5*sec+ms)
 		}, int64(70 * ms)},
-		{"a minute later it is another time", func(l *lags) { later(l, kindPods, first+60*sec, first+61*sec) }, int64(2 * ms)},
+		{"a minute later it is another time", func(l *lags) { later(l, kindPods, first+60*sec, first+61*sec) },
+			int64(2 * ms)},
 		{"another kind says nothing of one that was written", func(l *lags) {
 			later(l, kindPods, first+10*ms, first+11*ms)
 			later(l, kindClaims, first, first+500*ms)
 		}, int64(2 * ms)},
-		{"where nothing of the kind was written, the slowest other", func(l *lags) { later(l, kindClaims, first, first+500*ms) }, int64(500 * ms)},
+		{"where nothing of the kind was written, the slowest other",
+			func(l *lags) { later(l, kindClaims, first, first+500*ms) }, int64(500 * ms)},
 		{"too long ago to be remembered", func(l *lags) {
 			for i := range keepStamps {
 				l.bound(kindPods, first+op.Time(i+1), "7")
@@ -157,12 +163,12 @@ func TestSettled(t *testing.T) {
 			later(l, kindPods, 5*sec, 5*sec+2*ms)
 			err, _ := l.bound(kindPods, first, "7")
 			c.do(l)
-			if got := l.settled(first, err); got != c.want {
+			if got := l.settledError(first, err); got != c.want {
 				t.Errorf("± %d, then ± %d; want %d", err, got, c.want)
 			}
 		})
 	}
-	if got := measured().settled(first, 7); got != 7 {
+	if got := measured().settledError(first, 7); got != 7 {
 		t.Errorf("a stamp that is not of these watches: ± %d, want 7", got)
 	}
 }
@@ -193,7 +199,8 @@ func TestSummaryCountsWhatWasPassedOver(t *testing.T) {
 	l.wrote(kindPods, probe{"8", 2, 3})
 	l.saw(kindPods, "8", 10)
 	// Seen 7 ns after its answer; the bound would be 8.
-	want := Summary{N: 1, P50: 7, P99: 7, Max: 7, Unseen: 1, Sum: 7, Buckets: []op.Bucket{{UpToNs: 100e3, N: 1}, {UpToNs: 200e3}, {UpToNs: 500e3}}}
+	want := Summary{N: 1, P50: 7, P99: 7, Max: 7, Unseen: 1, Sum: 7,
+		Buckets: []op.Bucket{{UpToNs: 100e3, N: 1}, {UpToNs: 200e3}, {UpToNs: 500e3}}}
 	if d := cmp.Diff(want, l.summary(kindPods)); d != "" {
 		t.Error(d)
 	}
@@ -202,8 +209,7 @@ func TestSummaryCountsWhatWasPassedOver(t *testing.T) {
 	}
 }
 
-// TestCoarse: every lag is in the one bucket that bounds it, and the last bucket
-// bounds them all.
+// TestCoarse: every lag is in the one bucket that bounds it, and the last bucket bounds them all.
 func TestCoarse(t *testing.T) {
 	h := hist.New()
 	for _, v := range []int64{50e3, 150e3, 400e3, 999e3, 3e6, 7e6} {
@@ -213,7 +219,7 @@ func TestCoarse(t *testing.T) {
 	}
 	want := []op.Bucket{{UpToNs: 100e3, N: 1}, {UpToNs: 200e3, N: 1}, {UpToNs: 500e3, N: 1},
 		{UpToNs: 1e6, N: 1}, {UpToNs: 2e6}, {UpToNs: 5e6, N: 1}, {UpToNs: 10e6, N: 1}, {UpToNs: 20e6}, {UpToNs: 50e6}}
-	if d := cmp.Diff(want, coarse(h)); d != "" {
+	if d := cmp.Diff(want, coarseBuckets(h)); d != "" {
 		t.Error(d)
 	}
 }

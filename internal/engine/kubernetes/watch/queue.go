@@ -7,8 +7,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// item is passed from a reader to the decoding goroutine: a frame, a list, or the begin or end of
-// a gap.
+// item is passed from a reader to the decoding goroutine: a frame, a list, or the begin or end of a gap.
 type item struct {
 	stream  *stream
 	at      op.Time // when it was complete

@@ -24,9 +24,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// served is a scripted API server in memory, so that its clock can be
-// virtual; what it sends is encoded by apimachinery's own serializers. A handler
-// for each resource, by its last path element.
+// served is a scripted API server in memory, so that its clock can be virtual; what it sends is encoded by
+// apimachinery's own serializers. A handler for each resource, by its last path element.
 type served map[string]http.HandlerFunc
 
 // start serves until the test ends and returns how to reach it.
@@ -36,7 +35,8 @@ func (s served) start(t *testing.T) *rest.Config {
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := s[path.Base(r.URL.Path)]
 		if h == nil {
-			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound,
+				"the server could not find the requested resource")
 			return
 		}
 		h(w, r)
@@ -107,7 +107,8 @@ func listing(w http.ResponseWriter, version string, items ...runtime.Object) {
 			return
 		}
 	}
-	l := &corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: version}}
+	l := &corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
+		ListMeta: metav1.ListMeta{ResourceVersion: version}}
 	for _, i := range items {
 		l.Items = append(l.Items, *i.(*corev1.Pod))
 	}
@@ -118,7 +119,8 @@ func listing(w http.ResponseWriter, version string, items ...runtime.Object) {
 }
 
 func listingSnapshots(w http.ResponseWriter, version string, items ...runtime.Object) {
-	l := &snapshotv1.VolumeSnapshotList{TypeMeta: metav1.TypeMeta{Kind: "VolumeSnapshotList", APIVersion: "snapshot.storage.k8s.io/v1"},
+	l := &snapshotv1.VolumeSnapshotList{TypeMeta: metav1.TypeMeta{Kind: "VolumeSnapshotList",
+		APIVersion: "snapshot.storage.k8s.io/v1"},
 		ListMeta: metav1.ListMeta{ResourceVersion: version}, Items: []snapshotv1.VolumeSnapshot{}}
 	for _, i := range items {
 		l.Items = append(l.Items, *i.(*snapshotv1.VolumeSnapshot))
@@ -179,12 +181,15 @@ func frameOf(isJSON bool, typ string, obj runtime.Object) []byte {
 
 func pod(name, version string) *corev1.Pod {
 	return &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "n", ResourceVersion: version, UID: types.UID("uid-" + name)}}
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "n", ResourceVersion: version,
+			UID: types.UID("uid-" + name)}}
 }
 
 func snapshot(name, version string) *snapshotv1.VolumeSnapshot {
-	return &snapshotv1.VolumeSnapshot{TypeMeta: metav1.TypeMeta{Kind: "VolumeSnapshot", APIVersion: "snapshot.storage.k8s.io/v1"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "n", ResourceVersion: version, UID: types.UID("uid-" + name)}}
+	return &snapshotv1.VolumeSnapshot{TypeMeta: metav1.TypeMeta{Kind: "VolumeSnapshot",
+		APIVersion: "snapshot.storage.k8s.io/v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "n", ResourceVersion: version,
+			UID: types.UID("uid-" + name)}}
 }
 
 // seen is an Event as tests compare it.
@@ -208,7 +213,8 @@ type recorder struct {
 func (r *recorder) handle(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, seen{e.Type, e.Object.GetName(), e.Object.GetResourceVersion(), e.At, e.Err, e.Interval, e.From, e.To})
+	r.events = append(r.events,
+		seen{e.Type, e.Object.GetName(), e.Object.GetResourceVersion(), e.At, e.Err, e.Interval, e.From, e.To})
 }
 
 func (r *recorder) gap(g Gap) {

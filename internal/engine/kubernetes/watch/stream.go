@@ -19,19 +19,16 @@ import (
 const (
 	// maxList bounds the memory of a list: about 100 000 pods.
 	maxList = 1 << 30
-	// maxQuiet is how long the server may take to accept a watch or to list, which is its own
-	// request limit.
+	// maxQuiet is how long the server may take to accept a watch or to list, which is its own request limit.
 	maxQuiet = time.Minute
-	// life is the requested duration of a watch. The server's default is 30 to 60 minutes, and
-	// each end is a gap.
-	life = 24 * time.Hour
-	// settled is how long a watch must have lasted for an immediate reconnect.
-	settled            = time.Second
+	// watchTimeout is the requested duration of a watch. The server's default is 30 to 60 minutes, and each end is a gap.
+	watchTimeout = 24 * time.Hour
+	// stableAfter is how long a watch must have lasted for an immediate reconnect.
+	stableAfter        = time.Second
 	minDelay, maxDelay = 50 * time.Millisecond, 2 * time.Second
 )
 
-// stream is the watch of one kind over all its connections. Its reader owns all fields but known
-// and the counters.
+// stream is the watch of one kind over all its connections. Its reader owns all fields but known and the counters.
 type stream struct {
 	w    *Watches
 	src  Source
@@ -54,8 +51,8 @@ type session struct {
 	opened op.Time
 	// arrivals has the arrival times of the frames.
 	arrivals api.Arrivals
-	// After a gap, changes up to resourceVersion mark may have happened in the gap, after from.
-	// mark is nil until it is known.
+	// After a gap, changes up to resourceVersion mark may have happened in the gap, after from. mark is nil until
+	// it is known.
 	resumed bool
 	from    op.Time
 	mark    atomic.Pointer[string]
@@ -98,7 +95,7 @@ func (s *stream) read(sn *session) error {
 		}
 		woke := sn.arrivals.Last() // waited for a CPU since
 		at := max(s.w.cfg.Clock.Now()-op.Time(woke), s.lastAt)
-		s.w.lags.woke(woke)
+		s.w.lags.recordWake(woke)
 		s.w.queue.push(item{stream: s, at: at, frame: frame, session: sn, late: sn.resumed && sn.mark.Load() == nil})
 		s.lastAt, s.last = at, frame
 		s.events.Add(1)
@@ -106,8 +103,7 @@ func (s *stream) read(sn *session) error {
 	}
 }
 
-// settle finds the version to continue from in the last frame, and returns why the connection
-// ended.
+// settle finds the version to continue from in the last frame, and returns why the connection ended.
 func (s *stream) settle(err error) error {
 	if s.last != nil {
 		_, obj, bad := decodeFrame(s.src.Kind, s.last)
@@ -133,9 +129,9 @@ func (e *brokenError) Unwrap() error { return e.err }
 // reopen retries until the watch is open, and records the gap; nil when ctx has ended.
 func (s *stream) reopen(ctx context.Context, old *session, cause error) *session {
 	gap := s.w.gaps.begin(s.src.String(), s.lastAt, cause)
-	s.tell(gap)
+	s.queueGap(gap)
 	attempt := 0
-	if s.w.cfg.Clock.Now()-old.opened < op.Time(settled) {
+	if s.w.cfg.Clock.Now()-old.opened < op.Time(stableAfter) {
 		attempt = 1 // the server hung up at once: back off
 	}
 	for ; pause(ctx, attempt); attempt++ {
@@ -144,16 +140,16 @@ func (s *stream) reopen(ctx context.Context, old *session, cause error) *session
 			s.w.gaps.failed(gap, err)
 			continue
 		}
-		s.tell(s.w.gaps.end(gap, sn.opened))
+		s.queueGap(s.w.gaps.end(gap, sn.opened))
 		s.w.readers.Go(func() { s.findMark(sn) })
 		return sn
 	}
 	return nil
 }
 
-func (s *stream) tell(g *Gap) {
-	told := *g
-	s.w.queue.push(item{stream: s, gap: &told})
+func (s *stream) queueGap(g *Gap) {
+	gap := *g
+	s.w.queue.push(item{stream: s, gap: &gap})
 }
 
 func (s *stream) resume(ctx context.Context) (*session, error) {
@@ -206,7 +202,8 @@ func (s *stream) list(ctx context.Context, from op.Time) error {
 func (s *stream) get(ctx context.Context, query url.Values) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxQuiet)
 	defer cancel()
-	resp, err := s.conn.Send(ctx, http.MethodGet, s.src.Path(s.src.Namespace, ""), query, http.Header{"Accept": {s.src.MediaType()}}, nil)
+	resp, err := s.conn.Send(ctx, http.MethodGet, s.src.Path(s.src.Namespace, ""), query,
+		http.Header{"Accept": {s.src.MediaType()}}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", s.src, err)
 	}
@@ -228,7 +225,8 @@ func (s *stream) connect(ctx context.Context) (*session, error) {
 	quiet := time.AfterFunc(maxQuiet, func() { sn.cancel(fmt.Errorf("no answer in %v", maxQuiet)) })
 	defer quiet.Stop()
 	path, header := s.src.Path(s.src.Namespace, ""), http.Header{"Accept": {s.watchType()}}
-	resp, err := s.conn.Send(sn.arrivals.Trace(sn.ctx), http.MethodGet, path, s.watchQuery(), header, nil) //nolint:bodyclose // closed by run
+	traced := sn.arrivals.Trace(sn.ctx)
+	resp, err := s.conn.Send(traced, http.MethodGet, path, s.watchQuery(), header, nil) //nolint:bodyclose // run closes it
 	if err == nil {
 		err = s.accepted(resp)
 	}
@@ -245,7 +243,7 @@ func (s *stream) watchQuery() url.Values {
 	q.Set("watch", "1")
 	q.Set("allowWatchBookmarks", "true")
 	q.Set("resourceVersion", s.version)
-	q.Set("timeoutSeconds", fmt.Sprint(int(life/time.Second)))
+	q.Set("timeoutSeconds", fmt.Sprint(int(watchTimeout/time.Second)))
 	return q
 }
 
@@ -273,8 +271,8 @@ func (s *stream) accepted(resp *http.Response) error {
 	return api.AsError(s.src.Kind, "watch", "", resp.StatusCode, resp.Header, body)
 }
 
-// findMark reads the server's resourceVersion after a gap: changes up to it may have happened in
-// the gap. Selectors do not matter.
+// findMark reads the server's resourceVersion after a gap: changes up to it may have happened in the gap. Selectors
+// do not matter.
 func (s *stream) findMark(sn *session) {
 	for attempt := 0; pause(sn.ctx, attempt); attempt++ {
 		body, err := s.get(sn.ctx, url.Values{"limit": {"1"}})

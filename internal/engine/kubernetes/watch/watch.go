@@ -1,11 +1,10 @@
-// Package watch reads the API server's watches as clocks. Each kind has its own TCP connection. A
-// reader goroutine stamps every frame with the kernel's receive timestamp of its last byte or,
-// without one, with the time of reading, and queues it undecoded. One goroutine decodes the frames
-// of all kinds in order and calls the handler. Neither decoding, a slow handler nor a wait for a
-// CPU delays a stamp.
+// Package watch reads the API server's watches as clocks. Each kind has its own TCP connection. A reader goroutine
+// stamps every frame with the kernel's receive timestamp of its last byte or, without one, with the time of
+// reading, and queues it undecoded. One goroutine decodes the frames of all kinds in order and calls the handler.
+// Neither decoding, a slow handler nor a wait for a CPU delays a stamp.
 //
-// The lag of a stamp is measured by the run's own writes (Wrote, lag.go). A lost watch is reopened
-// where it ended; changes in between are marked with an interval, and the gap is recorded.
+// The lag of a stamp is measured by the run's own writes (Wrote, lag.go). A lost watch is reopened where it ended;
+// changes in between are marked with an interval, and the gap is recorded.
 package watch
 
 import (
@@ -33,20 +32,18 @@ type Config struct {
 	Host    *rest.Config
 	Clock   op.Clock
 	Sources []Source // each kind at most once
-	// Handler is called with one event at a time, in the order of reading. It may be slow: events
-	// wait in memory. It must not call Close, and must not change Event.Object, which is kept for
-	// comparison.
+	// Handler is called with one event at a time, in the order of reading. It may be slow: events wait in memory.
+	// It must not call Close, and must not change Event.Object, which is kept for comparison.
 	Handler func(Event)
-	// Gap, if not nil, is called like Handler when a watch is lost (To is Never) and when it is
-	// back.
+	// Gap, if not nil, is called like Handler when a watch is lost (To is Never) and when it is back.
 	Gap func(Gap)
 }
 
 // Type is the type of an event.
 type Type string
 
-// Types of events. Listed objects were there at the opening, or differ after a gap from their
-// known state. A Bookmark's Object has only a resourceVersion.
+// Types of events. Listed objects were there at the opening, or differ after a gap from their known state. A
+// Bookmark's Object has only a resourceVersion.
 const (
 	Added    Type = "ADDED"
 	Modified Type = "MODIFIED"
@@ -61,14 +58,14 @@ type Event struct {
 	Type Type
 	// Object is a typed pointer; for a deleted object, its last state.
 	Object api.Object
-	// At is when the frame arrived on this machine. The change happened at most Err before. With
-	// Interval it happened between From and To, and At is the middle.
+	// At is when the frame arrived on this machine. The change happened at most Err before. With Interval it
+	// happened between From and To, and At is the middle.
 	At op.Time
 	// Err is the error of At in nanoseconds: the possible lag, and with Interval also half of it.
 	Err int64
 	Lag Lag
-	// Interval: the change lies in a gap of the watch, after From, the last frame before the gap,
-	// and before To, when it was seen.
+	// Interval: the change lies in a gap of the watch, after From, the last frame before the gap, and before To,
+	// when it was seen.
 	Interval bool
 	From, To op.Time
 }
@@ -85,9 +82,9 @@ type Watches struct {
 	done    chan struct{} // the handler is not called any more
 }
 
-// Open lists every kind and opens every watch at the list's resourceVersion. It returns when all
-// have answered: later changes are stamped. The listed objects are delivered as Listed, possibly
-// after Open has returned. On failure nothing stays open, and the error names every failed kind.
+// Open lists every kind and opens every watch at the list's resourceVersion. It returns when all have answered:
+// later changes are stamped. The listed objects are delivered as Listed, possibly after Open has returned. On
+// failure nothing stays open, and the error names every failed kind.
 func Open(ctx context.Context, cfg Config) (*Watches, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -142,41 +139,40 @@ func (w *Watches) Close() {
 	}
 }
 
-// Sending records a request that is about to be sent (api.Client.Sending): while a write is in
-// flight, stamps may be late by as much.
+// Sending records a request that is about to be sent (api.Client.Sending): while a write is in flight, stamps may
+// be late by as much.
 func (w *Watches) Sending(c api.Call) {
 	if c.Write() {
 		w.lags.sending(c.Kind.String(), c.Sent)
 	}
 }
 
-// Wrote records a write of the run (api.Client.Seen), whose event measures the lag. Other calls
-// are ignored. It may be called before or after the event arrives, from any goroutine, and does
-// not block.
+// Wrote records a write of the run (api.Client.Seen), whose event measures the lag. Other calls are ignored. It may
+// be called before or after the event arrives, from any goroutine, and does not block.
 func (w *Watches) Wrote(c api.Call) {
 	if c.Write() {
-		w.lags.landed(c.Kind.String(), c.Sent)
+		w.lags.answered(c.Kind.String(), c.Sent)
 	}
 	if c.Write() && c.Status/100 == 2 && c.ResourceVersion != "" {
 		w.lags.wrote(c.Kind.String(), probe{version: c.ResourceVersion, sent: c.Sent, answered: c.Answered})
 	}
 }
 
-// Settled returns the error, in nanoseconds, of an event with the stamp at and the error err, with
-// later writes taken into account: they show that a watch has just become slow. A stamp that is
-// unknown or too old keeps its error.
-func (w *Watches) Settled(at op.Time, err int64) int64 { return w.lags.settled(at, err) }
+// Settled returns the error, in nanoseconds, of an event with the stamp at and the error err, with later writes
+// taken into account: they show that a watch has just become slow. A stamp that is unknown or too old keeps its
+// error.
+func (w *Watches) Settled(at op.Time, err int64) int64 { return w.lags.settledError(at, err) }
 
 // Idle says whether the run has written nothing of a watched kind since then.
 func (w *Watches) Idle(k api.Kind, since op.Time) bool { return w.lags.idle(k.String(), since) }
 
-// Wakes returns how long frames waited in the kernel for this process, which is not part of their
-// stamps. It is empty if the kernel does not report it.
+// Wakes returns how long frames waited in the kernel for this process, which is not part of their stamps. It is
+// empty if the kernel does not report it.
 func (w *Watches) Wakes() op.Distribution {
 	w.lags.mu.Lock()
 	defer w.lags.mu.Unlock()
 	h := w.lags.wakes
-	return op.Distribution{N: h.N(), SumNs: h.Sum(), Buckets: coarse(h)}
+	return op.Distribution{N: h.N(), SumNs: h.Sum(), Buckets: coarseBuckets(h)}
 }
 
 // Gaps lists the gaps of all watches, oldest first.

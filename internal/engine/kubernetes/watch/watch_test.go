@@ -38,7 +38,8 @@ func TestStampsAreOfTheLastByteWhateverTheHandlerDoes(t *testing.T) {
 		object func(name, version string) runtime.Object
 	}{
 		{"protobuf", Source{Kind: api.Pods, Namespace: "n"}, func(n, v string) runtime.Object { return pod(n, v) }},
-		{"json", Source{Kind: api.VolumeSnapshots, Namespace: "n"}, func(n, v string) runtime.Object { return snapshot(n, v) }},
+		{"json", Source{Kind: api.VolumeSnapshots, Namespace: "n"},
+			func(n, v string) runtime.Object { return snapshot(n, v) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -65,10 +66,11 @@ func TestStampsAreOfTheLastByteWhateverTheHandlerDoes(t *testing.T) {
 					<-r.Context().Done()
 				}}.start(t)
 				rec := &recorder{}
-				w := open(t, Config{Host: host, Clock: op.NewClock(), Sources: []Source{c.source}, Handler: func(e Event) {
-					time.Sleep(time.Second)
-					rec.handle(e)
-				}})
+				w := open(t, Config{Host: host, Clock: op.NewClock(), Sources: []Source{c.source},
+					Handler: func(e Event) {
+						time.Sleep(time.Second)
+						rec.handle(e)
+					}})
 				time.Sleep(10 * time.Second)
 				want := []seen{
 					{Listed, "old", "7", 0, Unprobed, false, 0, 0},
@@ -103,7 +105,8 @@ func TestOpenReturnsWhenTheLastWatchIsAccepted(t *testing.T) {
 				<-r.Context().Done()
 			}}.start(t)
 		clock := op.NewClock()
-		open(t, Config{Host: host, Clock: clock, Sources: []Source{{Kind: api.Pods}, {Kind: api.VolumeSnapshots}}, Handler: func(Event) {}})
+		open(t, Config{Host: host, Clock: clock, Sources: []Source{{Kind: api.Pods}, {Kind: api.VolumeSnapshots}},
+			Handler: func(Event) {}})
 		if at := clock.Now(); at != 3*sec {
 			t.Errorf("Open returned at %v, want when the slowest watch was accepted, 3s", time.Duration(at))
 		}
@@ -127,12 +130,14 @@ func TestOpenNamesEveryKindThatFails(t *testing.T) {
 		host := served{
 			"pods": quietPods("1"),
 			"nodes": func(w http.ResponseWriter, _ *http.Request) {
-				refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, `nodes is forbidden: User "u" cannot list`)
+				refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden,
+					`nodes is forbidden: User "u" cannot list`)
 			},
 		}.start(t)
 		_, err := Open(t.Context(), Config{Host: host, Clock: op.NewClock(), Handler: func(Event) {},
 			Sources: []Source{{Kind: api.Pods}, {Kind: api.Nodes}, {Kind: api.VolumeSnapshots}}})
-		for _, want := range []string{"list nodes: nodes is forbidden", "list volumesnapshots.snapshot.storage.k8s.io: the server could not find"} {
+		for _, want := range []string{"list nodes: nodes is forbidden",
+			"list volumesnapshots.snapshot.storage.k8s.io: the server could not find"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v does not say %q", err, want)
 			}
@@ -159,8 +164,7 @@ func TestTheContextOfOpenEndsAll(t *testing.T) {
 	})
 }
 
-// An own write is a probe whichever is first, its event or Wrote, and the
-// event's error is the largest recent lag.
+// An own write is a probe whichever is first, its event or Wrote, and the event's error is the largest recent lag.
 func TestWritesMeasureTheLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events := make(chan struct{ typ, version string })
@@ -177,7 +181,8 @@ func TestWritesMeasureTheLag(t *testing.T) {
 		rec := &recorder{}
 		w := open(t, Config{Host: host, Clock: op.NewClock(), Sources: pods, Handler: rec.handle})
 		wrote := func(version string, sent, answered op.Time) {
-			w.Wrote(api.Call{Verb: "create", Kind: api.Pods, Namespace: "n", Name: "a", Status: 201, ResourceVersion: version, Sent: sent, Answered: answered})
+			w.Wrote(api.Call{Verb: "create", Kind: api.Pods, Namespace: "n", Name: "a", Status: 201,
+				ResourceVersion: version, Sent: sent, Answered: answered})
 		}
 		wrote("11", 0, 0) // answered 7 ms before its event
 		time.Sleep(7 * time.Millisecond)

@@ -18,7 +18,6 @@ import (
 
 // openEntries is a ledger in memory.
 type openEntries struct {
-	memory
 	open []op.LedgerEntry
 }
 
@@ -34,9 +33,9 @@ func (l *openEntries) Done(kind, name string) error {
 
 func (l *openEntries) Open() []op.LedgerEntry { return slices.Clone(l.open) }
 
-// TestMarks: what the run changes and has not made says whose it is, in the request
-// that changes it.
-func TestMarks(t *testing.T) {
+// TestAnnotations: objects that the run changes but did not create are annotated by the same
+// request.
+func TestAnnotations(t *testing.T) {
 	s := apitest.Start(t)
 	own := owned.New("0abc")
 	own.Namespace, own.Server = "ns", s.URL
@@ -65,7 +64,8 @@ func TestMarks(t *testing.T) {
 	if err := New(options).Teardown(t.Context(), ledger); err != nil || unschedulable() || len(ledger.open) > 0 {
 		t.Errorf("%v; cordoned %v, ledger %v", err, unschedulable(), ledger.open)
 	}
-	e.MarkRetained(api.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "u"}})
+	e.MarkRetained(api.PersistentVolumes,
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "u"}})
 	e.Annotating.Wait()
 	if got := s.Get("/api/v1/persistentvolumes/pvc-1").GetAnnotations()[core.RetainedAnnotation]; got != e.Mark() {
 		t.Errorf("a retained volume has %q", got)
