@@ -314,7 +314,7 @@ func (k *search) flags() (flags []bundle.Flag) {
 	return flags
 }
 
-// code is the exit status of what was found: 3 where no rate was.
+// code is the exit status of the search: 3 if it found no rate.
 func (k *search) code() int {
 	if k.finder != nil && k.finder.Result() != nil {
 		if v := k.finder.Result().Verdict; v == capacity.Never || v == capacity.Undecided {
