@@ -13,11 +13,11 @@ import (
 
 func newConvert(s *streams) *cobra.Command {
 	return &cobra.Command{
-		Use: "convert FILE.xml", Short: "Print the Benchmark that a workload of COSBench is",
-		Long: `Prints a Benchmark with one action, workload: object, that does what a workload
-of COSBench does: to be run on its own, or to have other workloads and control
-operations put beside it. Credentials that stand in the file are left out. What
-the Benchmark says otherwise than the file is told on standard error.`,
+		Use: "convert FILE.xml", Short: "Convert a COSBench workload to a Benchmark",
+		Long: `Prints a Benchmark with one action, workload: object, that is equivalent to a
+COSBench workload: to run on its own, or beside other workloads and control
+operations. Credentials of the file are left out. Notes on standard error list
+what the Benchmark expresses differently.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, _, err := loadObject(s, args[0], nil)
@@ -44,8 +44,7 @@ the Benchmark says otherwise than the file is told on standard error.`,
 	}
 }
 
-// absolute makes paths in a workload's file, which are relative to where it is
-// run, those of this machine: in a Benchmark there are no others.
+// absolute makes the paths of a workload absolute: a Benchmark has no others.
 func absolute(w *model.Workload) (err error) {
 	full := func(path string) string {
 		if path == "" || err != nil {

@@ -17,12 +17,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/version"
 )
 
-// newObjectPart is the program of the library's workload object. People have no
-// need to call it.
+// newObjectPart is the program of the library's workload object.
 func newObjectPart() *cobra.Command {
 	var order, out string
 	c := &cobra.Command{
-		Use: "part", Short: "Carry out one instance's part of an object workload (the program of workload: object)",
+		Use: "part", Short: "Run one instance's shard of an object workload (the program of workload: object)",
 		Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := runPart(cmd.Context(), order, out); err != nil {
@@ -31,8 +30,8 @@ func newObjectPart() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&order, "order", "", "what is to be done, as the Benchmark's plan says it")
-	c.Flags().StringVar(&out, "out", "", "file for what was done")
+	c.Flags().StringVar(&order, "order", "", "file with the workload, from the Benchmark's plan")
+	c.Flags().StringVar(&out, "out", "", "file for the results")
 	return c
 }
 
