@@ -43,8 +43,8 @@ type objectFlags struct {
 func newObject(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use: "object", Short: "Benchmark object storage: S3, Swift, or files",
-		Long: `Carries out workloads of object storage, written as COSBench's XML, with the
-words that docs/object.md adds to it.`,
+		Long: `Runs workloads of object storage, written as COSBench's XML with the additions
+of docs/object.md.`,
 	}
 	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s), newObjectCleanup(s),
 		newObjectPart())
@@ -61,20 +61,21 @@ func newObjectRun(s *streams) *cobra.Command {
 	f := defaultObjectFlags()
 	c := &cobra.Command{
 		Use: "run FILE", Short: "Run an object workload and write a bundle",
-		Long: `Carries an object workload out and leaves a bundle. cnsbench run FILE does the
-same where FILE ends in .xml.
+		Long: `Runs an object workload and writes a bundle. cnsbench run FILE does the same if
+FILE ends in .xml.
 
 Containers that the workload makes carry CNSBench's mark. Nothing is written to,
-or deleted from, a container without it. Credentials stand in the file, in a file
-or directory that its setting "credentials" names, or in AWS_ACCESS_KEY_ID and
-AWS_SECRET_ACCESS_KEY, or OS_PASSWORD; they are in no bundle.
+or deleted from, a container without it. Credentials come from the workload's
+file, from a file or directory that its setting "credentials" names, or from
+AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or OS_PASSWORD. No bundle contains
+them.
 
 FILE may be suite:read-scaling or suite:read-scaling-swift. --find-max,
---scale-workers and --ceiling have a stage measured more than once; docs/object.md
-has their rules.
+--scale-workers and --ceiling measure a stage more than once; docs/object.md has
+their rules.
 
-Exit status: 0 done, 1 file or flags wrong, 2 run failed, 3 --find-max found no
-rate, 4 figures are doubtful under --strict, 130 interrupted.`,
+Exit status: 0 done, 1 wrong file or flags, 2 run failed, 3 --find-max found no
+rate, 4 doubtful figures under --strict, 130 interrupted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runObject(cmd.Context(), s, &f, args[0]) },
 	}

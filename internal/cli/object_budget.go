@@ -11,7 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// dryRun prints what a workload would ask, with a search what one step of it would.
+// dryRun prints the budget of a workload; with a search that of one step.
 func dryRun(out io.Writer, w *model.Workload, find *capacity.Finder, prices model.Prices) error {
 	once := w
 	if find != nil {
@@ -47,7 +47,7 @@ func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder, prices
 		find.Stage, find.Search.From, find.Search.Most, requests, took, cost)
 }
 
-// writeBudgets prints what works would ask of their stores, and what that costs if they are run so many times.
+// writeBudgets prints the requests and bytes of works, and their cost for that many runs.
 func writeBudgets(out io.Writer, list []model.Budget, times int64, prices model.Prices) error {
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "stage\twork\trequests\tbytes sent\tbytes received\tcost\t")
@@ -72,7 +72,7 @@ func writeBudgets(out io.Writer, list []model.Budget, times int64, prices model.
 	return nil
 }
 
-// writeObjectBudgets prints what the object workloads of a Benchmark would ask.
+// writeObjectBudgets prints the budgets of a Benchmark's object workloads.
 func writeObjectBudgets(out io.Writer, list []plan.ObjectBudget) error {
 	for _, b := range list {
 		switch {

@@ -28,15 +28,15 @@ func newObjectCleanup(s *streams) *cobra.Command {
 	workers := 16
 	c := &cobra.Command{
 		Use: "cleanup FILE|BUNDLE", Short: "Remove the containers that a workload made, with their objects",
-		Long: `Removes the containers that the works of type init make in a workload, or made in
-the run of a bundle, with all objects that are in them, whoever wrote those. What
-does not carry CNSBench's mark is not touched. It is for what a run has left that
-was killed, or whose store failed it while it cleaned up.
+		Long: `Removes the containers that the works of type init of a workload make, or that
+the run of a bundle has made, with all their objects. Containers without
+CNSBench's mark are not touched. Use it after a run that was killed, or whose
+clean-up failed.
 
-Credentials are found as by object run; those that stood in the file are not in
-its bundle, so that a bundle needs them in the environment.
+Credentials come from the same places as for object run. A bundle does not contain
+those of the workload's file: set them in the environment.
 
-Exit status: 0 nothing is left, 1 file or flags wrong, 2 something is left.`,
+Exit status: 0 nothing is left, 1 wrong file or flags, 2 something is left.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if workers < 1 {

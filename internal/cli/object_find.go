@@ -53,16 +53,16 @@ func (f *searchFlags) add(fl *pflag.FlagSet) {
 		"windows would have too few operations for the condition")
 	fl.Float64Var(&f.most, "find-most", 1e6, "greatest rate that is searched")
 	fl.Float64Var(&f.resolution, "find-resolution", 0.05, "how wide the bracket may be in the end, as a share")
-	fl.IntSliceVar(&f.scale, "scale-workers", nil, "carry the stage out with each of these numbers of workers and "+
-		"say where throughput stops to grow, such as 4,8,16,32")
+	fl.IntSliceVar(&f.scale, "scale-workers", nil, "run the stage with each of these numbers of workers and "+
+		"find where throughput stops growing, such as 4,8,16,32")
 	fl.IntVar(&f.repetitions, "repetitions", 0, "how often, with --scale-workers (default the stage's, or 1)")
 	fl.Float64Var(&f.kneeGain, "knee-gain", knee.Threshold,
-		"gain for each doubling of the workers below which throughput has stopped to grow, as a share")
+		"gain for each doubling of the workers below which throughput has stopped growing, as a share")
 	fl.DurationVar(&f.window, "window", 0, "how long each step is measured (default the work's runtime, or 10s)")
 	fl.DurationVar(&f.warmUp, "warm-up", 0, "how long each step runs before it is measured (default the work's "+
 		"rampup, or for --find-max 2s)")
-	fl.BoolVar(&f.ceiling, "ceiling", false, "before a stage, measure what this client, or each of the hosts, can "+
-		"do of it against a null server, so that the verdict can say how near it came")
+	fl.BoolVar(&f.ceiling, "ceiling", false, "before a stage, measure the throughput of this client, or of each "+
+		"host, against a null server, for the verdict client-bound or server-bound")
 	fl.DurationVar(&f.ceilingFor, "ceiling-for", 3*time.Second, "how long a ceiling is measured")
 }
 
@@ -319,7 +319,7 @@ func (k *search) flags() (flags []bundle.Flag) {
 	return flags
 }
 
-// code is the exit status of what was found: 3 where no rate was.
+// code is the exit status of the search: 3 if it found no rate.
 func (k *search) code() int {
 	if k.finder != nil && k.finder.Result() != nil {
 		if v := k.finder.Result().Verdict; v == capacity.Never || v == capacity.Undecided {

@@ -80,7 +80,7 @@ func actionRemovedAll(bundle fs.FS, action string) bool {
 		if !instanceOf(strings.Split(name, "/")[1], action) {
 			continue
 		}
-		p, err := readPart(bundle, name)
+		p, err := readShard(bundle, name)
 		if err != nil || p.Torn || p.Err != "" || p.Interrupted {
 			return false
 		}
@@ -96,7 +96,7 @@ func actionRemovedAll(bundle fs.FS, action string) bool {
 		parts = p.Parts
 		seen[p.Index]++
 	}
-	for i := range parts { // a part that left no file may have left containers
+	for i := range parts { // a shard without a file may have left containers
 		if seen[i] != seen[0] {
 			return false
 		}
@@ -110,7 +110,7 @@ func instanceOf(instance, action string) bool {
 	return ok && err == nil
 }
 
-func readPart(bundle fs.FS, name string) (*coordinator.Shard, error) {
+func readShard(bundle fs.FS, name string) (*coordinator.Shard, error) {
 	f, err := bundle.Open(name)
 	if err != nil {
 		return nil, err

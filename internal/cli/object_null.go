@@ -32,9 +32,10 @@ func newNullServer(s *streams) *cobra.Command {
 	var f nullFlags
 	c := &cobra.Command{
 		Use: "null-server", Short: "Serve S3 and Swift without storing anything, to measure the client itself",
-		Long: `Serves S3 and Swift without storing anything. Objects are made up from their names, what is
-sent is dropped. Answers come at once, unless a delay, a stall or a number of requests at a
-time is injected; --truth then keeps what the server really did, to compare a client with.`,
+		Long: `Serves S3 and Swift without storing anything. The content of an object is computed from its
+name; request bodies are dropped. Responses come at once, unless a delay, a stall or a limit
+of concurrent requests is injected; --truth records the server's true figures, to compare
+with a client's.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context(), s) },
 	}

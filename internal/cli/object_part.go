@@ -17,26 +17,25 @@ import (
 	"github.com/cnsbench/cnsbench/internal/version"
 )
 
-// newObjectPart is the program of the library's workload object. People have no
-// need to call it.
+// newObjectPart is the program of the library's workload object.
 func newObjectPart() *cobra.Command {
 	var order, out string
 	c := &cobra.Command{
-		Use: "part", Short: "Carry out one instance's part of an object workload (the program of workload: object)",
+		Use: "part", Short: "Run one instance's shard of an object workload (the program of workload: object)",
 		Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := runPart(cmd.Context(), order, out); err != nil {
+			if err := runShard(cmd.Context(), order, out); err != nil {
 				return failed(err)
 			}
 			return nil
 		},
 	}
-	c.Flags().StringVar(&order, "order", "", "what is to be done, as the Benchmark's plan says it")
-	c.Flags().StringVar(&out, "out", "", "file for what was done")
+	c.Flags().StringVar(&order, "order", "", "file with the workload, from the Benchmark's plan")
+	c.Flags().StringVar(&out, "out", "", "file for the results")
 	return c
 }
 
-func runPart(ctx context.Context, order, out string) (err error) {
+func runShard(ctx context.Context, order, out string) (err error) {
 	text, err := os.ReadFile(order)
 	if err != nil {
 		return err
@@ -46,7 +45,7 @@ func runPart(ctx context.Context, order, out string) (err error) {
 		return fmt.Errorf("%s: %w", order, err)
 	}
 	c := coordinator.ShardConfig{Order: todo, Version: version.Version, Clock: op.NewClock(), Sleep: run.PreciseSleep}
-	if err := partOf(&c); err != nil {
+	if err := shardOf(&c); err != nil {
 		return err
 	}
 	if err := checkOpenFiles(&todo.Workload, c.Parts); err != nil {
@@ -72,8 +71,8 @@ func runPart(ctx context.Context, order, out string) (err error) {
 	return coordinator.RunShard(soft, hard, c)
 }
 
-// partOf reads which shard this is: the instances of one trigger share a workload.
-func partOf(c *coordinator.ShardConfig) error {
+// shardOf reads which shard this is: the instances of one trigger share a workload.
+func shardOf(c *coordinator.ShardConfig) error {
 	number := func(name string, least int) (n int, err error) {
 		if n, err = strconv.Atoi(os.Getenv(name)); err != nil || n < least {
 			return 0, fmt.Errorf("invalid %s=%q: want a number; runs start this command", name, os.Getenv(name))

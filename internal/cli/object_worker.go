@@ -30,17 +30,17 @@ import (
 	"github.com/cnsbench/cnsbench/internal/version"
 )
 
-// envObjectToken has the token where no file is named.
+// envObjectToken has the token without --token-file.
 const envObjectToken = "CNSBENCH_OBJECT_TOKEN"
 
 func newObjectWorker(s *streams) *cobra.Command {
 	var listen, tokenFile string
 	c := &cobra.Command{
 		Use: "worker", Short: "Serve as one of several hosts that run object workloads",
-		Long: `Waits for "cnsbench object run --hosts" and carries out what it orders, for one
-controller at a time, over TLS 1.3. Both sides must have the same token and be of
-the same version. Who has the token can have this host send requests, and read
-and write files, as the user that this command runs as.`,
+		Long: `Waits for "cnsbench object run --hosts" and runs its stages, for one controller
+at a time, over TLS 1.3. Both sides need the same token and the same version. The
+token lets a controller send requests, and read and write files, as the user of
+this command.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			token, err := objectToken(tokenFile)
@@ -62,7 +62,7 @@ func tokenFlag(fl *pflag.FlagSet, to *string) {
 	fl.StringVar(to, "token-file", "", "file with the token of all hosts, in place of $"+envObjectToken)
 }
 
-// objectToken is what hosts and controller know each other by.
+// objectToken is the shared secret of hosts and controller.
 func objectToken(file string) (string, error) {
 	if file == "" {
 		if t := os.Getenv(envObjectToken); t != "" {
@@ -117,11 +117,11 @@ type hostFlags struct {
 }
 
 func (f *hostFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.hosts, "hosts", "", "[NAME=]HOST:PORT,… of cnsbench object worker: they carry it out, this "+
-		"one coordinates")
+	fl.StringVar(&f.hosts, "hosts", "", "[NAME=]HOST:PORT,… of cnsbench object worker: they run the "+
+		"workload, this process coordinates")
 	tokenFlag(fl, &f.tokenFile)
 	fl.BoolVar(&f.ownCredentials, "host-credentials", false,
-		"send hosts no credentials: each has its own environment, or the file that the setting credentials names")
+		"send no credentials to hosts: each uses its environment, or the file that the setting credentials names")
 }
 
 // parse returns the hosts and their names; nil: this process runs the workload.

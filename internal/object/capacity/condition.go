@@ -159,7 +159,7 @@ func newWindow(r *loadgen.StageResult) (*window, error) {
 	return w, nil
 }
 
-// Value is what one call in the condition asks.
+// Value evaluates one call of the condition.
 func (w *window) Value(q expr.Query) (expr.Value, error) {
 	f := w.figures[q.Metric.Action]
 	if f == nil {
@@ -184,8 +184,7 @@ func (w *window) Value(q expr.Query) (expr.Value, error) {
 	return w.latency(q, f)
 }
 
-// latency is a quantile, an extreme or the mean of what took time. What did not
-// succeed is infinite.
+// latency is a quantile, an extreme or the mean of durations. Operations without success count as infinite.
 func (w *window) latency(q expr.Query, f *loadgen.Figures) (expr.Value, error) {
 	h, infinite := f.Cell.Response, f.Failed+f.Lost
 	switch {

@@ -40,8 +40,8 @@ type Maximum struct {
 	Stage     string  `json:"stage"`
 	Condition string  `json:"condition"`
 	Verdict   Verdict `json:"verdict"`
-	// PerSecond is the highest rate at which the condition held, and Above the
-	// lowest at which it did not; nil where there is none.
+	// PerSecond is the highest rate at which the condition held, and Above the lowest at which it did not; nil
+	// without one.
 	PerSecond *float64 `json:"perSecond"`
 	Above     *float64 `json:"above"`
 	// Resolution is the width of that bracket, as a share of its lower end.
@@ -96,8 +96,7 @@ func target(s *model.Stage) (*model.Work, error) {
 	return found, nil
 }
 
-// Target is the stage that is to be repeated: the one of that name, or, without
-// one, the only one that has works of type normal.
+// Target is the stage to repeat: the one of that name, or, without a name, the only one with works of type normal.
 func Target(w *model.Workload, name string) (*model.Stage, error) {
 	var found *model.Stage
 	for i := range w.Stages {
@@ -278,7 +277,7 @@ func (f *Finder) step(s *model.Stage, n int, perSecond float64) (*model.Stage, t
 		}
 	}
 	w.Rate, w.RateText = atRate(w.Rate, perSecond)
-	if b, ok := w.Rate.(schedule.Burst); ok { // whole ones, so that as much is due as the rate says
+	if b, ok := w.Rate.(schedule.Burst); ok { // whole seconds, so that the window has exactly the rate's operations
 		window = (window + b.Interval - 1) / b.Interval * b.Interval
 	}
 	w.RampUp, w.Runtime, w.TotalOps, w.TotalBytes, w.MaxFailures = f.WarmUp, window, 0, 0, 1_000_000

@@ -75,9 +75,8 @@ func (s *Search) Add(rate float64, held bool) {
 	}
 }
 
-// Bracket is the highest rate below all at which it was decided not to hold, of
-// those at which it was seen to hold, 0 if there is none; and the lowest at which
-// it was decided not to, +Inf if there is none.
+// Bracket is the lowest rate at which the condition is decided not to hold, +Inf without one, and the highest below
+// it at which it held, 0 without one.
 func (s *Search) Bracket() (low, high float64) {
 	high = math.Inf(1)
 	for r, t := range s.tallies {

@@ -24,8 +24,8 @@ const (
 	Delete
 	List
 	Copy
-	// MakeContainer makes a container and marks it as ours. One that exists
-	// already is left as it is, marked or not, which Code says: Existed.
+	// MakeContainer makes a container and marks it. An existing one stays as it is, marked or not, with the Code
+	// Existed.
 	MakeContainer
 	// RemoveContainer removes a container that carries our mark, and refuses to
 	// touch any other, by Code NotOurs.
@@ -80,7 +80,7 @@ type Result struct {
 	Status int
 	// Code details the status: the server's error code, or one of the constants above.
 	Code    string
-	Failure httpconn.Kind // why there is no answer
+	Failure httpconn.Kind // why there is no response
 	Detail  string        // for people: the message of an error
 	// Violation is the fault of the content that was read.
 	Violation payload.Violation
@@ -101,7 +101,7 @@ type Result struct {
 	First   op.Time // the first byte of the (last) answer; Never without
 	Ended   op.Time
 	Connect int64 // ns spent connecting, in Ended − Started
-	// Connected says that a connection had to be made.
+	// Connected: the client opened a connection.
 	Connected bool
 	Drain     int64 // ns from First to the last byte of the answer
 }
@@ -120,8 +120,7 @@ func (r *Result) Absent() bool {
 // absentCodes are what stores say: Swift nothing, S3, files.
 var absentCodes = []string{"", "NoSuchKey", "NoSuchBucket", "ENOENT"}
 
-// Label says in a word or two what became of it: "200", "404 NoSuchKey",
-// "stalled", "200 corrupt".
+// Label is the outcome in a word or two: "200", "404 NoSuchKey", "stalled", "200 corrupt".
 func (r *Result) Label() string {
 	if r.Failure != "" {
 		return string(r.Failure)
@@ -137,10 +136,10 @@ func (r *Result) Label() string {
 }
 
 // Client is one worker's access. It is not safe for concurrent use, except for Abort. It never repeats a request by
-// itself, except once with a new token where the old one had expired, which Attempts says.
+// itself, except once with a new token where the old one had expired, which Attempts counts.
 type Client interface {
-	// Do executes r and fills in all of res. It blocks until there is an answer, the endpoint's timeout without
-	// progress has passed, or Abort.
+	// Do executes r and sets all of res. It blocks until there is a response, the endpoint's timeout without progress
+	// has passed, or Abort.
 	Do(ctx context.Context, r *Request, res *Result)
 	// Abort ends the request in progress and all later ones with httpconn.Aborted.
 	Abort()
@@ -150,6 +149,6 @@ type Client interface {
 // Store makes clients of one endpoint.
 type Store interface {
 	Client() (Client, error)
-	// Describe says which store this is, for records: never with credentials.
+	// Describe identifies the store in bundles, without credentials.
 	Describe() string
 }

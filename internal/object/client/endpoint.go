@@ -85,8 +85,8 @@ func trust(name string, settings map[string]string) (*tls.Config, error) {
 	return c, nil
 }
 
-// Fits reports whether a text can stand in a header of HTTP: one that cannot, such as a key with a line break in it,
-// would change the request around it.
+// Fits reports whether a text is valid in an HTTP header: a key with a line break, for example, would change the
+// request around it.
 func Fits(text string) bool {
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] == 0x7f {

@@ -16,8 +16,7 @@ import (
 type HTTP struct {
 	Conn *httpconn.Conn
 	X    httpconn.Exchange
-	// Answer is the body of the last answer, as far as it was kept: of errors
-	// always, otherwise where Keep asked for it.
+	// Answer is the body of the last response, as far as it was kept: always for errors, otherwise if Keep is set.
 	Answer []byte
 
 	keep    int
@@ -26,7 +25,7 @@ type HTTP struct {
 	counted int64
 }
 
-// maxAnswer is how much of an answer is kept: a listing of 1000 keys is less.
+// maxAnswer is how much of a response is kept: a listing of 1000 keys is less.
 const maxAnswer = 4 << 20
 
 // maxError is how much of an explanation is kept.
@@ -57,8 +56,8 @@ func (h *HTTP) sink(status int, p []byte) {
 // Begin makes res ready for the exchanges of one operation.
 func (h *HTTP) Begin(res *Result) { *res = Result{Started: op.Never, First: op.Never} }
 
-// Send does one exchange, of which X.Head, Content, Size, Chunked and NoBody
-// are set, and adds it to res. False if there is no answer.
+// Send does one exchange, with X.Head, Content, Size, Chunked and NoBody set by the caller, and adds it to res. False
+// without a response.
 func (h *HTTP) Send(ctx context.Context, res *Result, keep bool) bool {
 	h.Answer, h.keep, h.counted = h.Answer[:0], 0, 0
 	if keep {
@@ -90,7 +89,7 @@ func (h *HTTP) Send(ctx context.Context, res *Result, keep bool) bool {
 	return true
 }
 
-// Read does the exchange of a Get: it counts and, if asked, checks the body.
+// Read does the exchange of a Get: it counts the body and, with Verify, checks it.
 func (h *HTTP) Read(ctx context.Context, r *Request, res *Result) bool {
 	h.sum = nil
 	if r.Verify {

@@ -10,8 +10,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/client"
 )
 
-// Func is a store whose requests a function answers, for tests in virtual time
-// (testing/synctest). aborted is the client's own, and closed by its Abort.
+// Func is a store whose requests a function executes, for tests in virtual time (testing/synctest). aborted is closed
+// by the client's Abort.
 type Func func(r *client.Request, res *client.Result, aborted <-chan struct{})
 
 // Describe implements store.Store.
@@ -46,8 +46,7 @@ func Sleep(ctx context.Context, until time.Time) bool {
 	}
 }
 
-// Loopback has serve answer at the address it returns, http://…, until the test
-// ends.
+// Loopback runs serve at the address that it returns, http://…, until the test ends.
 func Loopback(t testing.TB, serve func(context.Context, net.Listener) error) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -154,7 +154,7 @@ func (f *Controller) Close() {
 	f.reading.Wait()
 }
 
-// About is what each host says of its machine, in the order of Hosts.
+// About describes the machine of each host, in the order of Hosts.
 func (f *Controller) About() []json.RawMessage {
 	var all []json.RawMessage
 	for _, p := range f.peers {

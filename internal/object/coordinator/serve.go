@@ -16,8 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Silence is how long the other side may be silent, although controllers ask
-// and hosts answer once a second, before it is taken for lost.
+// Silence is how long the other side may be silent before it counts as lost; each side sends once a second.
 const Silence = 10 * time.Second
 
 // ServeOptions are what a host needs.
@@ -119,7 +118,7 @@ func (h *host) admit(conn *message.Conn, l *transport.Link) error {
 	return nil
 }
 
-// take gives this host to a controller; if another has it, says which.
+// take assigns this host to a controller; it returns the other controller that has it already.
 func (h *host) take(who string) (other string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,7 +26,7 @@ type session struct {
 	stopRound func(atOnce bool)
 }
 
-// listen does what the controller says until it ends.
+// listen executes the controller's messages until it disconnects.
 func (s *session) listen(ctx context.Context) error {
 	for {
 		var l frame

@@ -239,8 +239,7 @@ func (t *tally) lose(p *peer, s *model.Stage, why error) {
 	}
 }
 
-// conclude makes the results of all rounds those of the stage. done says that
-// nothing is left to be done.
+// conclude makes the results of all rounds those of the stage. done: no share is left.
 func (t *tally) conclude(failed error, done bool) *loadgen.StageResult {
 	r := t.result
 	r.Err = failed

@@ -60,7 +60,7 @@ type hello struct {
 
 type welcome struct {
 	Proof []byte `json:"proof"`
-	// About says what kind of machine it is.
+	// About describes the machine.
 	About json.RawMessage `json:"about,omitempty"`
 }
 
@@ -97,7 +97,7 @@ type order struct {
 
 type ready struct{}
 
-// start says when, on the host's clock, the works begin on all hosts.
+// start is when, on the host's clock, the works begin on all hosts.
 type start struct {
 	At op.Time `json:"at"`
 }

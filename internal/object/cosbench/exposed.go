@@ -24,7 +24,7 @@ func Secrets(w *model.Workload, of func(*model.Store) (model.Secrets, error)) ma
 				secrets, err = of(s)
 			}
 			if err != nil {
-				continue // who opens the store says it
+				continue // opening the store reports it
 			}
 			for key, value := range secrets {
 				found[value] = key

@@ -71,8 +71,7 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 	}
 }
 
-// checks takes of the checks that reach o those that have a meaning after it;
-// those that its own config asks for must.
+// checks takes the inherited checks that apply to o; those of its own config must apply.
 func (p *parser) checks(o *model.Op, n *node, c config) {
 	e, ok := c["check"]
 	if !ok {
@@ -141,8 +140,7 @@ func (p *parser) files(o *model.Op, n *node, c config) {
 	}
 }
 
-// ranges takes what only reads have; no other operation's own config may ask
-// for it.
+// ranges takes the settings of reads; another operation's own config must not have them.
 func (p *parser) ranges(o *model.Op, n *node, c config) {
 	if o.Type == model.Read {
 		o.Length, o.Within = p.bytes(c, "length"), p.bytes(c, "within")

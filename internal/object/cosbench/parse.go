@@ -25,8 +25,7 @@ type Options struct {
 	Secrets func(*model.Store) (model.Secrets, error)
 }
 
-// Parse reads a workload and says everything that is wrong with it, at most
-// 100 things. If the problems are Fatal, the workload must not be run.
+// Parse reads a workload and reports all its problems, at most 100. If they are Fatal, the workload must not be run.
 func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 	root, problems := parseXML(data)
 	p := &parser{Problems: problems, getenv: o.Getenv, hosts: o.Hosts}

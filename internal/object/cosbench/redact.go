@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 )
 
-// secretKey matches the keys of credentials, as they stand in config strings.
+// secretKey matches the keys of credentials in config strings.
 var secretKey = regexp.MustCompile(`(?i)(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)[\s\p{Z}]*=`)
 
 // attributes are the names that a file has beside those of its configs' keys.
@@ -43,10 +43,9 @@ const hidden = "***"
 // words.
 const tellingSecret = 4
 
-// Redact removes credentials from the text of a workload, so that it can be
-// kept: the whole value of each key of a secret, in comments too, and, wherever
-// else they stand but in the name of a key, what was found so and the secrets that
-// are given (of 4 bytes or more). It looks at what XML means by the text, and at how it is written.
+// Redact removes credentials from the text of a workload, so that it can be kept: the values of the keys of secrets,
+// also in comments, and all other occurrences of these and the given secrets (of 4 bytes or more) except in names of
+// keys. It handles the decoded text of XML as well as its encoding.
 func Redact(text []byte, secrets ...string) []byte {
 	secrets = slices.Clone(secrets)
 	for part := range sections(text) {
@@ -188,7 +187,7 @@ func (m *meant) blank(i int) bool {
 	return m.literal(i) && strings.IndexByte(" \t\r\n", m.text[i]) >= 0
 }
 
-// values are where in the text those of the keys of secrets stand.
+// values are the places of the values of secret keys in the text.
 func (m *meant) values() (spans [][2]int) {
 	quote := byte(0)
 	for from := 0; ; {
@@ -229,8 +228,7 @@ func (m *meant) within(quote byte, from, to int) byte {
 	return quote
 }
 
-// valueEnd is where the value ends that begins at from: at a ";" or at the quote,
-// as such; else at the end of what may be a comment.
+// valueEnd is the end of the value that begins at from: a literal ";" or quote, or else the end of the section.
 func (m *meant) valueEnd(from int, quote byte) int {
 	end := from
 	for end < len(m.text) && !(m.literal(end) && (m.text[end] == ';' || quote != 0 && m.text[end] == quote)) {
@@ -248,8 +246,7 @@ func (m *meant) valueEnd(from int, quote byte) int {
 	return end
 }
 
-// without is the section as it is written, with *** in the place of values of
-// secrets, and of what elsewhere erases.
+// without is the encoded section, with *** in the place of values of secrets and of the texts that elsewhere erases.
 func (m *meant) without(elsewhere *strings.Replacer) []byte {
 	gone := make([]bool, len(m.raw)+1)
 	hide := func(i int) {

@@ -79,8 +79,9 @@ func (p *parser) store(work *node, l level) model.Store {
 	p.settings(l.storage, d.Keys, s.Settings, s.Secrets)
 	if l.auth != nil {
 		p.only(l.auth, "type config", "")
-		kind, ok := strings.ToLower(l.auth.attrs["type"].value), false
-		if s.AuthKind, ok = authKinds[kind]; !ok {
+		kind := strings.ToLower(l.auth.attrs["type"].value)
+		authKind, ok := authKinds[kind]
+		if s.AuthKind = authKind; !ok {
 			p.failOnce(l.auth.line, "there are none, tempauth (also swauth), keystone, keystonev2, keystonev3",
 				"auth %q is not supported", kind)
 			return s

@@ -170,7 +170,7 @@ func (r *reader) errorLine(err error) int {
 	return r.line(int(r.decoder.InputOffset()))
 }
 
-// whatIsWrong says it without the package's name and, again, the line.
+// whatIsWrong is the message of a syntax error without the package's name and the line.
 func whatIsWrong(err error) string {
 	var syntax *xml.SyntaxError
 	if errors.As(err, &syntax) {

@@ -47,7 +47,7 @@ func New(settings map[string]string, clock op.Clock) (*Store, error) {
 	return &Store{root: root, sync: settings["sync"] == "data", clock: clock}, nil
 }
 
-// Describe says which directory.
+// Describe names the directory.
 func (s *Store) Describe() string { return "file " + s.root }
 
 // Client of one worker.
@@ -79,7 +79,7 @@ func (c *adapter) ended() error {
 	return nil
 }
 
-// Do executes r; what the system says of an error becomes a status like HTTP's.
+// Do executes r; errors of the system become a status like HTTP's.
 func (c *adapter) Do(_ context.Context, r *client.Request, res *client.Result) {
 	*res = client.Result{Started: c.store.clock.Now(), First: op.Never, Attempts: 1}
 	if c.aborted.Load() {

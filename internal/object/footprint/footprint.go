@@ -56,8 +56,7 @@ func readOnlyOf(line, program string) (from, to uintptr, ok bool) {
 	return uintptr(a), uintptr(b), name == program && len(perms) == 4 && perms[1] == '-' && perms[3] == 'p'
 }
 
-// Resident is what the kernel counts of this process: pages of files, and those
-// that stand for nothing else, in bytes.
+// Resident is the resident memory of this process: pages of files, and anonymous ones, in bytes.
 func Resident() (file, anonymous int64, err error) {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {

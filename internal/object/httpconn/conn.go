@@ -37,7 +37,7 @@ const slack = time.Second
 // use, except for Abort.
 type Conn struct {
 	ep      Endpoint
-	buf     []byte // answer: buf[r:w] is read, but not taken
+	buf     []byte // response: buf[r:w] is read, but not consumed
 	r, w    int
 	out     []byte // request
 	head    []byte // of the last answer

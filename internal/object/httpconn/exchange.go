@@ -15,8 +15,7 @@ type Content interface {
 	Read(dst []byte, offset int64) error
 }
 
-// Exchange is one request and what came of it. It is reused; Do sets all of
-// the answer's fields.
+// Exchange is one request and its response. It is reused; Do sets all fields of the response.
 type Exchange struct {
 	// Head is the request as far as its headers go, without those of the body
 	// and without the empty line.
@@ -24,17 +23,15 @@ type Exchange struct {
 	Content Content // nil: none
 	Size    int64   // of the content
 	Chunked bool    // send it in chunks, without a Content-Length
-	NoBody  bool    // the answer has none, whatever it says: HEAD
-	// Sink is given the body of the answer in pieces, valid during the call;
-	// nil: it is dropped.
+	NoBody  bool    // the response has none, whatever its headers: HEAD
+	// Sink receives the body of the response in pieces, valid during the call; nil: it is dropped.
 	Sink func(status int, p []byte)
 
 	Status   int
 	Length   int64 // of the answer's body, as received
 	Declared int64 // Content-Length of the answer; -1 without one
-	// Began is when the exchange did, Connected when there was a connection
-	// (equal to Began if there was one before), First when the first byte of
-	// the answer came, Done when its last one did. Never: it did not come.
+	// Began is the start of the exchange, Connected when there was a connection (equal to Began if there was one
+	// before), First the arrival of the first byte of the response, Done that of the last. Never: it did not arrive.
 	Began, Connected, First, Done op.Time
 	Reused                        bool // it took place on a connection used before
 
@@ -175,7 +172,7 @@ func (c *Conn) write(b []byte) *Failure {
 	return nil
 }
 
-// receive reads the answer, after those that only say to go on.
+// receive reads the response, after any 100 Continue.
 func (c *Conn) receive(x *Exchange) *Failure {
 	for {
 		if f := c.receiveHead(x); f != nil {

@@ -11,33 +11,32 @@ import (
 	"syscall"
 )
 
-// Kind is why there was no whole answer. The empty Kind: there was one.
+// Kind is why there was no complete response. The empty Kind: there was one.
 type Kind string
 
-// The kinds. Each says where in an exchange it went wrong, so that a server
-// that refuses is not taken for one that stalls.
+// The kinds, by the point of the exchange that failed: refusals and stalls differ.
 const (
 	Unresolved   Kind = "unresolved"     // the name has no address
 	Refused      Kind = "refused"        // no listener
 	Unreachable  Kind = "unreachable"    // no way there
-	NoConnection Kind = "connectTimeout" // no answer to the connection attempt
+	NoConnection Kind = "connectTimeout" // no response to the connection attempt
 	TLSUntrusted Kind = "tlsUntrusted"   // the certificate is of an unknown authority
 	TLSName      Kind = "tlsName"        // the certificate is for another name
 	TLSExpired   Kind = "tlsExpired"     // the certificate is not valid at this time
 	TLSFailed    Kind = "tls"            // the handshake failed otherwise
 	ProxyRefused Kind = "proxy"          // the proxy made no connection to the server
 	SendStalled  Kind = "sendStalled"    // the server stopped taking the request
-	Stalled      Kind = "stalled"        // no answer began in time
-	BodyStalled  Kind = "bodyStalled"    // the answer stopped
-	Closed       Kind = "closed"         // the connection was closed before an answer began
+	Stalled      Kind = "stalled"        // no response began in time
+	BodyStalled  Kind = "bodyStalled"    // the response stopped
+	Closed       Kind = "closed"         // the connection was closed before a response began
 	Reset        Kind = "reset"          // the connection was reset
-	Cut          Kind = "cut"            // the answer ended early
+	Cut          Kind = "cut"            // the response ended early
 	Garbage      Kind = "garbage"        // what came is no HTTP
 	Aborted      Kind = "aborted"        // we gave up: the run ended
 	LocalFailed  Kind = "local"          // the fault is on our side: a file, a limit of this machine
 )
 
-// Failure is an exchange without a whole answer.
+// Failure is an exchange without a complete response.
 type Failure struct {
 	Kind Kind
 	Err  error

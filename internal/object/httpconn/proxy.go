@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxProxyHead bounds what a proxy answers to CONNECT.
+// maxProxyHead bounds a proxy's response to CONNECT.
 const maxProxyHead = 16 << 10
 
 // tunnel asks the proxy at the other end of a connection for a tunnel to an address (RFC 9110, section 9.3.6). All

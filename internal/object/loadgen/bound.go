@@ -80,8 +80,7 @@ type Assessment struct {
 	Ops      int64 // that CPUPerOp is the mean of
 }
 
-// assessable is how long a stage takes at least that is assessed: in less a client's
-// CPU time says little.
+// assessable is the least length of a stage that is assessed: the CPU time of a shorter one is too coarse.
 const assessable = time.Second
 
 // Assess judges a stage; false: it was too short, or no operation ended in it.

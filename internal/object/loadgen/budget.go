@@ -9,11 +9,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
-// Budgets are what the works of w would ask of their stores, in their order: bytes
-// in means, of a normal work at most what its rate or its end by count or by bytes
-// foretell. files is the mean size of those of a directory; nil: they are somewhere
-// else. Where that is not known they count as nothing, and an error says so beside
-// the budgets.
+// Budgets are the requests and mean bytes of the works of w, in their order; of a normal work at most what its rate,
+// number of operations or bytes allow. files gives the mean size of the files of a directory; nil: they are on
+// another machine. Unknown sizes count as 0, and the error names them.
 func Budgets(w *model.Workload, files func(dir string) (float64, error)) (list []model.Budget, err error) {
 	z := sizes{read: map[*model.Op]float64{}, files: map[string]float64{}}
 	for i := range w.Stages {
@@ -99,7 +97,7 @@ func MeanFileSize(dir string) (float64, error) {
 	return sum / float64(max(1, len(files))), err
 }
 
-// sizes are the mean sizes of what the operations of a workload move.
+// sizes are the mean sizes that the operations of a workload transfer.
 type sizes struct {
 	read  map[*model.Op]float64 // of objects that are read whole
 	files map[string]float64    // by directory
@@ -141,8 +139,7 @@ func (z *sizes) budget(w *model.Work) model.Budget {
 	return b
 }
 
-// maxOps is how many operations a normal work has at most; infinite where
-// nothing says.
+// maxOps is how many operations a normal work has at most; infinite without a bound.
 func (z *sizes) maxOps(w *model.Work) float64 {
 	n := math.Inf(1)
 	if w.TotalOps > 0 {

@@ -13,16 +13,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// What a check may find beside a content that is not sound. Skipped checks are
-// those of objects about whose last change nothing is known: an operation on
-// them had no answer, so that they may change later.
+// The findings of a check beside a payload violation. Skipped checks are those of objects whose last change had no
+// response, so that they may still change.
 const (
 	Consistent  = "consistent"
 	Missing     = "missing"    // after a write: it is not there, or not listed
 	Stale       = "stale"      // after a write: an earlier one is read
 	Remains     = "remains"    // after a delete: it is there, or listed
 	unanswered  = "unanswered" // nothing was found out
-	skipped     = "skipped"    // nothing was asked
+	skipped     = "skipped"    // no check was made
 	mostUnknown = 1_000_000    // objects that a worker remembers as unknown
 	askFirst    = time.Millisecond
 	askLast     = 100 * time.Millisecond
@@ -58,7 +57,7 @@ func (w *worker) checks(ctx context.Context, i int, o *model.Op) {
 			found[k] = ""
 		}
 	}
-	for k, c := range o.Checks { // after all have been asked once, in time
+	for k, c := range o.Checks { // after each check was made once, in time
 		if found[k] != "" {
 			w.until(ctx, Key{Op: i, Check: c, Label: found[k]}, o.CheckWithin, done, wrote, name)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/hist"
 )
 
-// encoded is a cell as it goes over a wire: its histograms stand beside it.
+// encoded is a cell in JSON, with its histograms in a list.
 type encoded struct {
 	Key  Key
 	Cell *Cell

@@ -93,8 +93,7 @@ func (w *WorkResult) crowded() float64 {
 	return float64(more) / float64(all-more)
 }
 
-// NoRamp says by how much the throughput of a loop without a ramp is likely too
-// high, where that is 1 % or more.
+// NoRamp is by how much the throughput of a loop without a ramp is likely too high; false below 1 %.
 func (w *WorkResult) NoRamp() (evidence string, ok bool) {
 	share := w.crowded()
 	return fmt.Sprintf("its %d workers all began when its window did, so that its operations a second may be some "+
@@ -116,9 +115,8 @@ func (w *WorkResult) Lost() (lost, all int64) {
 	return lost, all
 }
 
-// NoSuccess says that operations ended, or were due, in the window of the work and
-// none was OK, of the work or of one operation of its mix; false: there was one of
-// each. invalid: the work has no figures but those of failures.
+// NoSuccess finds a work, or an operation of its mix, that had operations in its window but no success; false: each
+// succeeded at least once. invalid: the work has no figures except of failures.
 func (w *WorkResult) NoSuccess() (evidence string, invalid, ok bool) {
 	all, good := make([]int64, len(w.Work.Ops)), make([]int64, len(w.Work.Ops))
 	total, succeeded, worst, many := int64(0), int64(0), "", int64(0)

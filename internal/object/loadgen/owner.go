@@ -75,7 +75,7 @@ func (c *Config) checkOwners(ctx context.Context, s client.Store, w *model.Work)
 // place names a container of a store.
 func place(store, container string) string { return store + "/" + container }
 
-// look asks of each container whether it carries our mark.
+// look checks the mark of each container.
 func look(ctx context.Context, s client.Store, names []string, found []client.Result) error {
 	next := make(chan int)
 	var wait sync.WaitGroup

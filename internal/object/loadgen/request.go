@@ -16,7 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// verbs are what operations ask of a store.
+// verbs are the requests of operations.
 var verbs = map[model.OpType]client.Verb{
 	model.Read: client.Get, model.Write: client.Put, model.MultipartWrite: client.PutParts,
 	model.FileWrite: client.Put, model.Head: client.Head,

@@ -16,7 +16,7 @@ import (
 // Config of a run.
 type Config struct {
 	Workload *model.Workload
-	// Open makes a store of what a work says of it.
+	// Open opens the store of a work.
 	Open  func(*model.Store) (client.Store, error)
 	Clock op.Clock
 	// Sleep waits for an instant; false if ctx ended first.

@@ -21,8 +21,7 @@ type words struct {
 	known map[string]bool
 }
 
-// label says what became of an operation, in words that can be printed, and of
-// which there are not more and more.
+// label is the outcome of an operation, printable and from a bounded set.
 func (w *words) label(r *client.Result) string {
 	l := r.Label()
 	if r.Code == "" {

@@ -191,7 +191,7 @@ type worker struct {
 	request                     client.Request
 	result                      client.Result
 	probe                       client.Result   // of a check
-	unknown                     map[string]bool // objects that a request without an answer may still change
+	unknown                     map[string]bool // objects that a request without a response may still change
 	stale                       uint64          // the write that a check found in place of the last
 	container, object, copyName []byte
 }
@@ -260,8 +260,8 @@ func (w *worker) pickersOf(o *model.Op, shared *cursors) (p pickers, err error) 
 	return p, err
 }
 
-// rest is how long a worker of a closed loop waits after an attempt without an
-// answer, so that a dead server is not asked a million times a second.
+// rest is how long a worker of a closed loop waits after a request without a response, so that a dead server does not
+// receive a million requests a second.
 const rest = 100 * time.Millisecond
 
 // run executes the worker's operations until its work ends.

@@ -25,7 +25,7 @@ import (
 // main.read, prepare.write. With several works in a stage each also has its own metrics, such as WORK.read.
 // Histograms are exact; the response counts from when an operation was due.
 func Parse(in parser.Input) (parser.Result, error) {
-	p, err := readPart(in.Files)
+	p, err := readShard(in.Files)
 	if err != nil {
 		return parser.Result{}, err
 	}
@@ -47,8 +47,8 @@ func Parse(in parser.Input) (parser.Result, error) {
 	return o.res, nil
 }
 
-// readPart finds the one file of a part.
-func readPart(files fs.FS) (*coordinator.Shard, error) {
+// readShard finds and reads the file of a shard.
+func readShard(files fs.FS) (*coordinator.Shard, error) {
 	found := ""
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if ok, _ := path.Match("*.objects.jsonl", path.Base(name)); err == nil && !d.IsDir() && ok {
@@ -74,7 +74,7 @@ func readPart(files fs.FS) (*coordinator.Shard, error) {
 	return p, nil
 }
 
-// objects is the work on one part's file.
+// objects collects the metrics of one shard.
 type objects struct {
 	part *coordinator.Shard
 	res  parser.Result

@@ -1,6 +1,6 @@
 package model
 
-// Budget is what a work would ask of its store, before anything is sent.
+// Budget is the expected load of a work on its store.
 type Budget struct {
 	Stage, Work string
 	// Requests by type of operation; of a normal work as many as its rate or its number of operations allows. Open:
@@ -22,7 +22,7 @@ func (b *Budget) Total() (n float64) {
 // Prices of a thousand requests, and of a GB that is received, in a currency.
 type Prices struct{ Write, Read, Received float64 }
 
-// Cost of a budget, without that of what stays stored.
+// Cost of a budget, without the cost of storage.
 func (b *Budget) Cost(p Prices) float64 {
 	cost := b.Received / 1e9 * p.Received
 	for t, n := range b.Requests {

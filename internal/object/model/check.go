@@ -8,7 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
-// Limits of what is taken for meant.
+// Limits of a workload.
 const (
 	maxWorkers    = 100_000
 	maxContainers = 100_000 // each is looked at before a stage, for our marker
@@ -19,16 +19,14 @@ const (
 // hostLetters are those of names of hosts.
 const hostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
-// Words are how the language of a file says things, so that hints do. Settings
-// are asked for by the names that COSBench gives them.
+// Words are the terms of a file's language, for messages. Settings are identified by their names in COSBench.
 type Words struct {
 	Stage string                         // what a stage is called
 	Key   func(key string) string        // a setting
 	Set   func(key, value string) string // one with that value
 }
 
-// COSBench are the words of its XML: what its schema has are attributes, the
-// rest stands in config strings.
+// COSBench are the words of its XML: attributes of its schema, and keys of config strings.
 var COSBench = Words{
 	Stage: "workstage",
 	Key:   func(key string) string { return key },
@@ -40,8 +38,8 @@ var COSBench = Words{
 	},
 }
 
-// Check finds what is wrong with a workload whose text was understood: what
-// contradicts itself, never ends or cannot be meant. It says so in these words.
+// Check validates a parsed workload: contradictions, works without an end, and absurd sizes. Its messages use these
+// words.
 func Check(w *Workload, words Words, kinds Kinds) Problems {
 	ps := checker{words: words, kinds: kinds}
 	if len(w.Stages) == 0 {
@@ -73,7 +71,7 @@ type checker struct {
 	kinds Kinds
 }
 
-// fail adds a problem with a setting of what is at that line.
+// fail adds a problem with a setting of the element at that line.
 func (ps *checker) fail(line int, key, hint, format string, args ...any) {
 	ps.Fail(line, hint, format, args...)
 	ps.Problems[len(ps.Problems)-1].Key = key
@@ -181,7 +179,7 @@ func (ps *checker) chunked(w *Work, o *Op) {
 	}
 }
 
-// divided says which workers have nothing to do, and what cannot be divided.
+// divided reports workers that have nothing to do, and selectors that cannot be divided.
 func (ps *checker) divided(w *Work, o *Op) {
 	owned := w.Owns(o)
 	if owned {

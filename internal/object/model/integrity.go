@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// IntegrityCheck is what a worker asks of the store right after an operation of its own.
+// IntegrityCheck is a check that a worker makes right after its own operation.
 type IntegrityCheck string
 
-// The checks. What a listing shows is asked for by the object's own name, so
-// that one answer of any length is enough.
+// The checks. A listing is requested with the object's own name as prefix, so that one response is enough.
 const (
 	ReadAfterWrite  IntegrityCheck = "readAfterWrite"  // a read gives that very write
 	ListAfterWrite  IntegrityCheck = "listAfterWrite"  // a listing has the name
@@ -22,12 +21,10 @@ const (
 // IntegrityChecks are all that there are.
 var IntegrityChecks = []IntegrityCheck{ReadAfterWrite, ListAfterWrite, ReadAfterDelete, ListAfterDelete}
 
-// CheckWithin is how long a store that was seen inconsistent is asked again,
-// unless the operation says otherwise.
+// CheckWithin is how long checks of an inconsistent store are repeated by default.
 const CheckWithin = 5 * time.Second
 
-// tellable is the least size of an object that says which write it is of: that
-// of a stamp.
+// tellable is the least size of an object that identifies its write: that of a stamp.
 const tellable = 32
 
 // Fits reports whether the check has a meaning after such an operation.
@@ -49,7 +46,7 @@ func (w *Work) Owned() bool {
 // those whose number is i modulo W. Special works divide theirs.
 func (w *Work) Owns(o *Op) bool { return w.Kind == Normal && o.Type.Writes() && w.Owned() }
 
-// checked says what would make a violation of a check no fact.
+// checked reports what would make a violation of a check uncertain.
 func (ps *checker) checked(s *Stage, w *Work) {
 	if !w.Owned() {
 		return
@@ -76,7 +73,7 @@ func (ps *checker) checked(s *Stage, w *Work) {
 	}
 }
 
-// tellsApart says what keeps two writes of an object from being told apart.
+// tellsApart reports objects whose writes cannot be distinguished.
 func (ps *checker) tellsApart(o *Op) {
 	switch {
 	case o.Zero:
@@ -132,7 +129,7 @@ func meets(o, p *Op) bool {
 }
 
 // namesMeet reports whether two families of names may have one in common; where their prefixes differ only by digits,
-// numbers do not tell them apart.
+// numbers do not distinguish them.
 func namesMeet(a, b Name, inRange bool) bool {
 	if a == b {
 		return inRange

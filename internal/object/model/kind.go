@@ -9,7 +9,7 @@ type Traits struct {
 	HostNames func(*Store) bool
 }
 
-// ChunkedBodies says what a kind of store does with chunked transfer encoding.
+// ChunkedBodies is what a kind of store does with chunked transfer encoding.
 type ChunkedBodies int
 
 // The kinds: it has no effect, it is used, or the server refuses it.

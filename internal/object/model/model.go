@@ -138,13 +138,12 @@ type Op struct {
 	// Files are what a file write sends, and InOrder how it chooses.
 	Files   string `json:"files,omitempty"`
 	InOrder bool   `json:"inOrder,omitempty"`
-	// MaxKeys bounds the answer of a list; Prefix of the keys it asks for is
-	// the object name's prefix.
+	// MaxKeys bounds the response of a list; the prefix of its keys is the object name's prefix.
 	MaxKeys int `json:"maxKeys,omitempty"`
 	// CopyPrefix is put before the object's name in that of its copy.
 	CopyPrefix string `json:"copyPrefix,omitempty"`
-	// Checks are made after each operation that succeeded. A store that is seen
-	// inconsistent is asked again for CheckWithin, to see when it is not.
+	// Checks are made after each operation that succeeded. If a check finds the store inconsistent it is repeated for
+	// CheckWithin, to see when it is consistent.
 	Checks      []IntegrityCheck `json:"checks,omitempty"`
 	CheckWithin time.Duration    `json:"checkWithinNs,omitempty"`
 	Line        int              `json:"line,omitempty"`

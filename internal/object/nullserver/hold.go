@@ -16,7 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/client"
 )
 
-// Every stands for all verbs that have no delay of their own.
+// Every matches all verbs that have no delay of their own.
 const Every = "*"
 
 // Verbs are those that can be delayed. Requests for containers and tokens are answered at once.
@@ -54,9 +54,8 @@ type Truth struct {
 
 // Served are the requests of one verb.
 type Served struct {
-	// Whole is from the instant at which a request had been read to that at which
-	// the answer had been handed to the system; Queued the part of it in which it
-	// waited for others, Delay what was drawn. In ns.
+	// Whole is the time from a complete request to the write of its response, Queued the part in which it waited for
+	// other requests, Delay the injected delay; in ns.
 	Whole, Queued, Delay *hist.Histogram
 }
 

@@ -1,7 +1,6 @@
-// Package nullserver is an HTTP server that stores nothing and answers at
-// once, in the words of S3 and of Swift: what a client can do against it is
-// the client's own ceiling. Objects are made up from their name, so that they
-// can be checked; what is sent is read and dropped.
+// Package nullserver is an HTTP server that stores nothing and responds at once, as S3 and as Swift: a client's
+// throughput against it is the client's ceiling. The content of an object is computed from its name, so that it can
+// be verified; request bodies are read and dropped.
 package nullserver
 
 import (
@@ -20,8 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/payload"
 )
 
-// Serve answers connections of l until ctx ends; then it closes l and all of
-// them.
+// Serve serves connections of l until ctx ends; then it closes l and all connections.
 func (o Options) Serve(ctx context.Context, l net.Listener) error {
 	s := &server{size: o.Size, open: map[net.Conn]bool{}}
 	if o.holds() {

@@ -12,13 +12,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Store answers with objects of Size bytes, made up from their names.
+// Store returns objects of Size bytes, computed from their names.
 type Store struct {
 	Size  int64
 	Clock op.Clock
 }
 
-// Describe says so.
+// Describe implements client.Store.
 func (s *Store) Describe() string { return "null, in this process" }
 
 // Client of one worker.

@@ -15,7 +15,7 @@ import (
 
 // field of an ObjectStorage.
 type field struct {
-	kind string // of the storage; empty: the field says it, or all that have no field of their own
+	kind string // of the storage; empty: for all kinds without a field of their own
 	// read fills m in; false: s does not have the field.
 	read func(o *reader, path string, s *v1alpha1.ObjectStorage, m *model.Store) bool
 	// write is the inverse of read.

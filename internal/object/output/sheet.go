@@ -10,9 +10,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// sheet is COSBench's file of a stage while it is written: a row for each second,
-// with all operations of all works. Works are told of one by one, and one that
-// has ended is not any more: its cells are empty.
+// sheet is COSBench's file of a stage while it is written: a row for each second, with all operations of all works.
+// Works are reported one by one; the cells of works that have ended are empty.
 type sheet struct {
 	file    string
 	works   []*model.Work                // that have operations
@@ -62,9 +61,8 @@ func (f *sheet) add(w *model.Work, from, to op.Time, cells loadgen.Cells) error 
 	return nil
 }
 
-// take is what can be written: rows of which all works have told, or that waited
-// long enough, but not the last, to which what is left of a second belongs; in the
-// end all.
+// take returns the rows that can be written: those that all works have reported, or that waited long enough, except
+// the last, which a remainder may join; at the end all.
 func (f *sheet) take(start time.Time, end bool) (text [][]string, err error) {
 	seconds := slices.Sorted(maps.Keys(f.rows))
 	for _, k := range seconds {

@@ -1,9 +1,7 @@
-// Package payload makes the contents of objects and checks them, at the speed of
-// memory. A content describes itself: each block of 4 KiB begins with a stamp
-// that says which object it belongs to, where in it, and which write made it.
-// The rest of a block is the exclusive or of two windows of one random arena,
-// chosen by the stamp: it cannot be compressed, no two blocks are alike, and
-// whoever knows the arena, which is the same in every process, can check it.
+// Package payload makes the contents of objects and checks them, at the speed of memory. A content describes itself:
+// each block of 4 KiB begins with a stamp of its object, its offset and its write. The rest of a block is the
+// exclusive or of two windows of one random arena, chosen by the stamp: it cannot be compressed, no two blocks are
+// alike, and every process can check it, since the arena is always the same.
 package payload
 
 import (
@@ -111,11 +109,11 @@ type Violation string
 // The violations.
 const (
 	Sound     Violation = ""
-	Foreign   Violation = "foreign"   // no stamp of ours: another program wrote it
+	Foreign   Violation = "foreign"   // no stamp: another program wrote it
 	Misplaced Violation = "misplaced" // it belongs to another object, or elsewhere in this one
 	Mixed     Violation = "mixed"     // its blocks are of different writes, or of another size
 	Corrupt   Violation = "corrupt"   // the stamp is right, the rest of the block is not
-	Short     Violation = "short"     // it is not as long as it says, or as was asked for
+	Short     Violation = "short"     // its length is not that of its stamp, or of the request
 )
 
 // Checker checks the content of one object as it arrives, in pieces of any
@@ -124,7 +122,7 @@ const (
 type Checker struct {
 	want    ID
 	offset  int64 // of the next byte
-	end     int64 // < 0: the end of the object, as its stamp says
+	end     int64 // < 0: the end of the object, by its stamp
 	known   bool  // want.Size and want.Writer have been read
 	have    int   // bytes in pending
 	first   Violation
@@ -143,7 +141,7 @@ func (c *Checker) Begin(key uint64, offset, length int64, zero bool) {
 	}
 }
 
-// Write takes the next bytes. It never fails: what is wrong, End says.
+// Write takes the next bytes. It never fails: End returns the violation.
 func (c *Checker) Write(p []byte) {
 	for len(p) > 0 && c.first == Sound {
 		if c.have == 0 && len(p) >= Block {
@@ -160,8 +158,7 @@ func (c *Checker) Write(p []byte) {
 	}
 }
 
-// End says what was wrong first, and at which byte of the object; Writer says
-// which write the content was of.
+// End returns the first violation and its offset in the object; Writer returns the write of the content.
 func (c *Checker) End() (Violation, int64) {
 	if c.have > 0 {
 		n := c.have
@@ -170,7 +167,7 @@ func (c *Checker) End() (Violation, int64) {
 	}
 	end := c.end
 	if end < 0 && c.offset == 0 {
-		end = 1 // what was cut to nothing is not told from what never was anything
+		end = 1 // an object that was truncated to 0 bytes looks like an empty one
 	}
 	if c.known && (end < 0 || end > c.want.Size) {
 		end = c.want.Size

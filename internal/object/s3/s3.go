@@ -19,7 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Credentials of an account. The zero value asks anonymously.
+// Credentials of an account. With the zero value requests are anonymous.
 type Credentials struct{ AccessKey, SecretKey, SessionToken string }
 
 // String keeps them out of logs.
@@ -83,8 +83,7 @@ func New(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Describe says which endpoint, and whose buckets: a server may have those of each
-// account apart.
+// Describe names the endpoint and the account: a server may have different buckets for each.
 func (s *Store) Describe() string {
 	if s.config.Credentials.AccessKey == "" {
 		return fmt.Sprintf("s3 %s (anonymous)", s.config.Settings["endpoint"])
@@ -109,7 +108,7 @@ type adapter struct {
 
 	extra   []header
 	content client.Contents
-	hash    string // of what is sent, where it is signed
+	hash    string // of the payload, where it is signed
 }
 
 func (c *adapter) Abort() { c.Conn.Abort() }
@@ -212,7 +211,7 @@ func (c *adapter) refuse(res *client.Result, why string) {
 	res.Ended = res.Started
 }
 
-// hostLabel reports whether a bucket's name can stand before a host's.
+// hostLabel reports whether a bucket's name is a valid part of a host's name.
 func hostLabel(name []byte) bool {
 	for _, c := range name {
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_') {
@@ -255,7 +254,7 @@ func (c *adapter) put(ctx context.Context, r *client.Request, res *client.Result
 	}
 }
 
-// hashed computes the hash of what is sent, where it is to be signed.
+// hashed computes the hash of the payload, where it is signed.
 func (c *adapter) hashed(content httpconn.Content, size int64, res *client.Result) bool {
 	if c.hash = unsignedHash; !c.store.signed {
 		return true
@@ -443,7 +442,7 @@ func (c *adapter) makeContainer(ctx context.Context, r *client.Request, res *cli
 	c.head("PUT")
 	c.X.Content, c.X.Size = content, int64(len(content))
 	if !c.explained(c.Send(ctx, res, false), res) {
-		if res.Status == 409 { // somebody was faster
+		if res.Status == 409 { // another client was faster
 			res.Status, res.Code = 200, client.Existed
 		}
 		return
@@ -451,8 +450,7 @@ func (c *adapter) makeContainer(ctx context.Context, r *client.Request, res *cli
 	c.mark(ctx, r.Container, res)
 }
 
-// askWhy learns why a HEAD was refused, whose answer has no words, from a request
-// whose answer has.
+// askWhy repeats a refused HEAD, whose response has no body, by a request whose response has the reason.
 func (c *adapter) askWhy(ctx context.Context, container []byte, res *client.Result) {
 	if res.Status < 300 || res.Code != "" {
 		return
@@ -461,7 +459,7 @@ func (c *adapter) askWhy(ctx context.Context, container []byte, res *client.Resu
 	c.address(container, nil)
 	c.query = append(c.query, "list-type=2&max-keys=1"...)
 	c.head("GET")
-	if c.explained(c.Send(ctx, res, true), res) || res.Status != refused.Status { // it says nothing of that one
+	if c.explained(c.Send(ctx, res, true), res) || res.Status != refused.Status { // the response does not name it
 		refused.Attempts, refused.Ended = res.Attempts, res.Ended
 		*res = refused
 	}
@@ -522,7 +520,7 @@ func (c *adapter) removeContainer(ctx context.Context, r *client.Request, res *c
 	}
 }
 
-// explained reads what a server says of an error; true if there is none.
+// explained reads the server's error; true without one.
 func (c *adapter) explained(answered bool, res *client.Result) bool {
 	if !answered {
 		return false
@@ -541,7 +539,7 @@ func (c *adapter) explained(answered bool, res *client.Result) bool {
 	return false
 }
 
-// element is the text of the first element with that name in an answer.
+// element is the text of the first element with that name in a response.
 func element(b []byte, name string) (string, bool) {
 	_, rest, ok := bytes.Cut(b, []byte("<"+name+">"))
 	if !ok {

@@ -106,7 +106,7 @@ func parseUnit(text string) (int64, error) {
 	return 0, fmt.Errorf("invalid unit %q: want B, KB, MB, GB (decimal), KiB, MiB or GiB", text)
 }
 
-// parse reads a selector and returns what stands behind it.
+// parse reads a selector and returns the rest of the text.
 func parse(text string) (s Spec, rest string, err error) {
 	text = strings.TrimSpace(text)
 	name, inner, call := strings.Cut(text, "(")

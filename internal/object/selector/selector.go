@@ -77,10 +77,9 @@ func (p Part) Of(s Spec) (Spec, bool) {
 	return s, length > 0
 }
 
-// Stride starts drawing from the numbers of s that are p's own: those that are
-// p.Index modulo p.Count. Unlike a Slice, whose a number is does not depend on
-// the range that it is in. It goes through them in a place of its own. False if
-// none are. Nothing is drawn from what is not Divisible: it cannot be p's own.
+// Stride draws from the numbers of s that are p.Index modulo p.Count, with a cursor of its own. Unlike with a Slice,
+// the owner of a number does not depend on the range. False without any such number. A selector that is not Divisible
+// is an error.
 func (p Part) Stride(s Spec, rng *rand.Rand) (Picker, bool, error) {
 	if err := s.Check(); err != nil {
 		return nil, false, err

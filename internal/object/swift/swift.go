@@ -68,8 +68,7 @@ func New(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Describe says which account, as far as it is known before the first token: by
-// all that chooses it.
+// Describe identifies the account, as far as it is known before the first token.
 func (s *Store) Describe() string {
 	if u := s.config.Settings["storage_url"]; u != "" {
 		return "swift " + u
@@ -245,8 +244,8 @@ func (c *adapter) put(ctx context.Context, r *client.Request, res *client.Result
 	}
 }
 
-// segments is what stands between the name of a large object and the write
-// that a segment is of: two writes of one object share none.
+// segments separates the name of a large object from the write of a segment: two writes of one object share no
+// segment.
 const segments = "/.cnsbench-"
 
 // segment reports whether an object is one that putParts made as a part of another.
@@ -311,8 +310,8 @@ func (c *adapter) list(ctx context.Context, r *client.Request, res *client.Resul
 	}
 }
 
-// remove deletes an object. A manifest's segments do not go with it unless that
-// is asked for, which is refused for objects without any.
+// remove deletes an object. Swift deletes a manifest's segments only on request, and refuses that for objects without
+// any.
 func (c *adapter) remove(ctx context.Context, r *client.Request, res *client.Result) {
 	if !r.Parts {
 		c.simple(ctx, "DELETE", r.Container, r.Object, res)
@@ -330,7 +329,7 @@ func (c *adapter) remove(ctx context.Context, r *client.Request, res *client.Res
 	if !c.explained(c.http.Send(ctx, res, true), res) {
 		return
 	}
-	// Its status is 200 whatever became of it; the real one is in the answer.
+	// The status is always 200; the real one is in the response.
 	_, answer, _ := strings.Cut(string(c.http.Answer), "Response Status: ")
 	if status, err := strconv.Atoi(answer[:min(3, len(answer))]); err != nil || status/100 != 2 {
 		res.Status, res.Detail = max(status, 400), strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer),
@@ -338,9 +337,8 @@ func (c *adapter) remove(ctx context.Context, r *client.Request, res *client.Res
 	}
 }
 
-// removeContainer removes one of ours. Swift itself refuses to if there are
-// objects in it; segments whose object is gone, since it was overwritten or its
-// write did not end, are removed before.
+// removeContainer removes a marked container. Swift refuses that if there are objects in it; segments without an
+// object, which was overwritten or whose write did not end, are removed before.
 func (c *adapter) removeContainer(ctx context.Context, r *client.Request, res *client.Result) {
 	if !c.checkOwner(ctx, r.Container, res) {
 		return
@@ -355,8 +353,8 @@ func (c *adapter) removeContainer(ctx context.Context, r *client.Request, res *c
 	}
 }
 
-// removeSegments removes some that are left over; false if there are none, or
-// something else is in the container. An object stands before its segments.
+// removeSegments removes remaining segments; false without any, or if the container has other objects. A listing has
+// an object before its segments.
 func (c *adapter) removeSegments(ctx context.Context, container []byte, res *client.Result) bool {
 	c.head("GET", container, nil, "limit=1000")
 	c.with("Accept", "text/plain")

@@ -20,23 +20,22 @@ import (
 type access struct {
 	token, storageURL string
 	since             op.Time      // when it was given
-	opened            *atomic.Bool // something, whoever used it
+	opened            *atomic.Bool // any request, of any worker
 }
 
-// unproved is how long a token that has not opened anything is kept, so that a
-// store that takes none does not have the token service asked with each request.
+// unproved is how long a token is kept that no request has succeeded with, so that a store that refuses all tokens
+// does not cause a request for a token each time.
 const unproved = time.Second
 
-// tokens asks for a token when the first worker needs one, and again when one
-// has expired; workers that need one at the same time wait for one request, and
-// share what became of it.
+// tokens requests a token when the first worker needs one, and again when it has expired. Concurrent workers share
+// one request and its result.
 type tokens struct {
 	config Config
 	fixed  *access // given: there is no other
 
 	mu      sync.Mutex
 	current *access
-	asking  *asking // nil: nobody does
+	asking  *asking // nil: none does
 	asked   int     // how often one was given
 }
 
@@ -83,7 +82,7 @@ func (t *tokens) get(ctx, stop context.Context) (access, error) {
 	return access{}, &failure{kind: httpconn.Aborted, text: "nobody waits for a token any more"}
 }
 
-// renew asks for a token on behalf of all that wait.
+// renew requests a token for all waiting workers.
 func (t *tokens) renew(ctx context.Context, a *asking) {
 	defer a.cancel()
 	got, err := t.ask(ctx)
@@ -152,8 +151,8 @@ func (t *tokens) ask(ctx context.Context) (access, error) {
 	return access{}, fmt.Errorf("swift: invalid auth %q", t.config.AuthKind)
 }
 
-// exchange asks a token service; the answer, in JSON, is put into answer, unless
-// that is nil. Its headers are returned.
+// exchange sends a request to a token service; it decodes the response, in JSON, into answer, unless that is nil, and
+// returns the exchange.
 func (t *tokens) exchange(ctx context.Context, method, address string, send any, headers string,
 	answer any) (*httpconn.Exchange, error) {
 	ep, path, err := client.Endpoint(address, t.config.Settings, t.config.Clock)
@@ -285,8 +284,7 @@ func (t *tokens) keystone3(ctx context.Context, address string) (access, error) 
 	return t.complete(a, address)
 }
 
-// abortion lets another goroutine end what a client does: its connection, of
-// which there is none before the first token, and its waiting for that.
+// abortion lets another goroutine end a client's connection, or its wait for the first token.
 type abortion struct {
 	mu     sync.Mutex
 	conn   *httpconn.Conn
