@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -80,7 +78,7 @@ orchestrator or with --csi-endpoint.`,
 }
 
 func serveDriver(ctx context.Context, o csidriver.Options, socket string) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := untilInterrupt(ctx)
 	defer stop()
 	server, err := csidriver.New(o)
 	if err != nil {
