@@ -32,18 +32,12 @@ orchestrator or with --csi-endpoint.`,
 				return fmt.Errorf("--backend %q: there are %s", o.Backend, strings.Join(csidriver.Backends(), ", "))
 			}
 			for _, q := range []struct {
-				text string
-				to   *int64
-				flag string
-			}{{capacity, &o.Capacity, "capacity"}, {poolSize, &o.PoolSize, "pool-size"}, {roundTo, &o.RoundTo, "round-to"}} {
-				if q.text == "" {
-					continue
+				flag, text string
+				to         *int64
+			}{{"capacity", capacity, &o.Capacity}, {"pool-size", poolSize, &o.PoolSize}, {"round-to", roundTo, &o.RoundTo}} {
+				if err := parseSize(q.flag, q.text, q.to); err != nil {
+					return err
 				}
-				v, err := resource.ParseQuantity(q.text)
-				if err != nil {
-					return fmt.Errorf("--%s %q: %w", q.flag, q.text, err)
-				}
-				*q.to = v.Value()
 			}
 			o.Version = version.Version
 			if destroy {
@@ -75,6 +69,19 @@ orchestrator or with --csi-endpoint.`,
 	f.BoolVar(&destroy, "destroy", false, "remove everything below --base-dir and exit")
 	_ = c.MarkFlagRequired("backend")
 	return c
+}
+
+// parseSize reads a quantity; an empty text leaves the size.
+func parseSize(flag, text string, to *int64) error {
+	if text == "" {
+		return nil
+	}
+	v, err := resource.ParseQuantity(text)
+	if err != nil {
+		return fmt.Errorf("invalid --%s %q: %w", flag, text, err)
+	}
+	*to = v.Value()
+	return nil
 }
 
 func serveDriver(ctx context.Context, o csidriver.Options, socket string) error {

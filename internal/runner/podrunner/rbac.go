@@ -21,7 +21,8 @@ import (
 
 // MissingRights lists the rights that the plan needs and the Benchmark's ServiceAccount lacks. A user who may not
 // review the rights of others gets an empty list: the runner lists what is missing.
-func MissingRights(ctx context.Context, on *cluster.Cluster, p *plan.Plan) (missing []plan.Right, account string, err error) {
+func MissingRights(ctx context.Context, on *cluster.Cluster, p *plan.Plan) (
+	missing []plan.Right, account string, err error) {
 	account = cmp.Or(p.Benchmark.Spec.ServiceAccountName, "default")
 	missing, err = on.Missing(ctx, p, on.MayAccount(account))
 	if apierrors.IsForbidden(err) {
@@ -110,7 +111,8 @@ func resourceName(resource, subresource string) string {
 }
 
 // removeRights deletes what createRights has created for a run, if check accepts its labels; a nil check accepts all.
-func removeRights(ctx context.Context, on *cluster.Cluster, name string, check func(labels map[string]string) error) error {
+func removeRights(ctx context.Context, on *cluster.Cluster, name string,
+	check func(labels map[string]string) error) error {
 	rbac := on.Set.RbacV1()
 	return errors.Join(
 		removeRight(ctx, name, check, rbac.ClusterRoleBindings()),
