@@ -291,7 +291,7 @@ func everywhere(u *unstructured.Unstructured) (ok bool, state string) {
 	}
 	want := count("desiredNumberScheduled")
 	return count("updatedNumberScheduled") >= want && count("numberAvailable") >= want,
-		fmt.Sprintf("%d of %d nodes have it (a node without the driver's socket cannot: check the driver's name, or select "+
+		fmt.Sprintf("%d of %d nodes have it (a node without the driver's socket cannot: check its name, or select "+
 			"nodes by their labels)", count("numberAvailable"), want)
 }
 
