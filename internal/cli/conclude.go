@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 )
@@ -67,7 +65,7 @@ func (r *running) report(s *summary.Summary) (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(r.writer.Dir(), bundle.ReportFile)
-	return path, writeFile(path, func(w io.Writer) error { return html.Write(w, b, s) })
+	return path, writeReport(path, b, s)
 }
 
 // judge makes the summary, and writes verdicts and flags into the bundle.

@@ -8,9 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -50,7 +48,7 @@ in $` + envProxyToken + `, or in a file.`,
   cnsbench csi-proxy --restore /csi/csi.sock`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
 			if p.restore != "" {
 				return failed(csiproxy.Restore(ctx, p.restore))

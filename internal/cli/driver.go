@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -34,18 +32,12 @@ orchestrator or with --csi-endpoint.`,
 				return fmt.Errorf("--backend %q: there are %s", o.Backend, strings.Join(csidriver.Backends(), ", "))
 			}
 			for _, q := range []struct {
-				text string
-				to   *int64
-				flag string
-			}{{capacity, &o.Capacity, "capacity"}, {poolSize, &o.PoolSize, "pool-size"}, {roundTo, &o.RoundTo, "round-to"}} {
-				if q.text == "" {
-					continue
+				flag, text string
+				to         *int64
+			}{{"capacity", capacity, &o.Capacity}, {"pool-size", poolSize, &o.PoolSize}, {"round-to", roundTo, &o.RoundTo}} {
+				if err := parseSize(q.flag, q.text, q.to); err != nil {
+					return err
 				}
-				v, err := resource.ParseQuantity(q.text)
-				if err != nil {
-					return fmt.Errorf("--%s %q: %w", q.flag, q.text, err)
-				}
-				*q.to = v.Value()
 			}
 			o.Version = version.Version
 			if destroy {
@@ -79,8 +71,21 @@ orchestrator or with --csi-endpoint.`,
 	return c
 }
 
+// parseSize reads a quantity; an empty text leaves the size.
+func parseSize(flag, text string, to *int64) error {
+	if text == "" {
+		return nil
+	}
+	v, err := resource.ParseQuantity(text)
+	if err != nil {
+		return fmt.Errorf("invalid --%s %q: %w", flag, text, err)
+	}
+	*to = v.Value()
+	return nil
+}
+
 func serveDriver(ctx context.Context, o csidriver.Options, socket string) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := untilInterrupt(ctx)
 	defer stop()
 	server, err := csidriver.New(o)
 	if err != nil {

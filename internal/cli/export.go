@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +29,7 @@ ID.`,
 			if pending == all {
 				return errors.New("choose what to export: --pending or --all")
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
 			ctx, cancel := context.WithTimeout(ctx, within)
 			defer cancel()

@@ -4,10 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,7 +52,7 @@ func (f *installFlags) start(cmd *cobra.Command, s *streams) (
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupt(cmd.Context())
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	return ctx, func() { cancel(); stop() }, i, objects, nil
 }

@@ -7,10 +7,8 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -55,7 +53,7 @@ func (f *remoteFlags) bundle(ctx context.Context, args []string, all bool) (dir 
 	if f.run == "" {
 		return args[0], func() {}, nil
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupt(ctx)
 	defer stop()
 	namespace, id, ok := strings.Cut(f.run, "/")
 	if !ok {

@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -181,7 +179,7 @@ func (r *running) pushing(ctx context.Context, namespace string, execute func() 
 		return r.abort(err)
 	}
 	err = execute()
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupt(ctx)
 	defer stop()
 	within := pushTimeout
 	if codeOf(err) == exitInterrupted {

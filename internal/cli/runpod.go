@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"golang.org/x/term"
 
@@ -19,7 +16,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/runner/inputs"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
@@ -46,7 +42,7 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster,
 	if err := bundle.Announce(f.Out, described); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupt(ctx)
 	defer stop()
 	if err := r.Own(ctx); err != nil {
 		return failed(errors.Join(err, bundle.Withdraw(f.Out)))
@@ -80,7 +76,7 @@ func (f *runFlags) printSummary(s *streams, b *bundle.Bundle) error {
 		return err
 	}
 	page := filepath.Join(b.Dir, bundle.ReportFile)
-	if err := writeFile(page, func(w io.Writer) error { return html.Write(w, b, sum) }); err != nil {
+	if err := writeReport(page, b, sum); err != nil {
 		return err
 	}
 	return f.printResult(s, sum, page)

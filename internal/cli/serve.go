@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,7 +78,7 @@ loopback address whose Host and Origin are of this machine or in --allow-host.`,
 }
 
 func (f *serveFlags) serve(ctx context.Context, s *streams) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupt(ctx)
 	defer stop()
 	if len(f.hosts) > 0 && f.auth != authNone {
 		return errors.New("--allow-host is for --auth none only")

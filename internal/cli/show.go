@@ -129,7 +129,7 @@ cluster. The report is one HTML file that needs no network.`,
 			if out == "-" {
 				return failed(html.Write(s.out, b, sum))
 			}
-			if err := writeFile(out, func(w io.Writer) error { return html.Write(w, b, sum) }); err != nil {
+			if err := writeReport(out, b, sum); err != nil {
 				return failed(err)
 			}
 			fmt.Fprintln(s.out, out)
@@ -139,6 +139,11 @@ cluster. The report is one HTML file that needs no network.`,
 	c.Flags().StringVarP(&out, "out", "o", "report.html", "file to write; - for standard output")
 	remote.add(c)
 	return c
+}
+
+// writeReport writes the HTML report of a bundle.
+func writeReport(path string, b *bundle.Bundle, s *summary.Summary) error {
+	return writeFile(path, func(w io.Writer) error { return html.Write(w, b, s) })
 }
 
 // writeFile writes a file whole or not at all.

@@ -41,3 +41,8 @@ func signalled(parent context.Context, first func() error, failing <-chan error,
 		end(nil)
 	}
 }
+
+// untilInterrupt makes a context that ends with the first SIGINT or SIGTERM.
+func untilInterrupt(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
+	return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+}

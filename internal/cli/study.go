@@ -225,11 +225,12 @@ func (x *trialRunner) Run(ctx context.Context, dir string, set []string) (code i
 
 // CleanUp implements study.Executor. A run on a cluster may have left more than its ledger lists.
 func (x *trialRunner) CleanUp(ctx context.Context, dir string, open int) error {
-	if run, err := bundle.ReadRun(dir); open == 0 && (err != nil || run.Engine != engineKubernetes) {
+	run, err := bundle.ReadRun(dir)
+	if onCluster := err == nil && run.Engine == engineKubernetes; open == 0 && !onCluster {
 		return nil
 	}
-	return cleanBundle(ctx, x.streams, cleanup.Options{Cluster: cluster.Options(x.flags.run.Cluster), Driver: driverCommand,
-		Log: x.err}, dir, false)
+	return cleanBundle(ctx, x.streams, cleanup.Options{Cluster: cluster.Options(x.flags.run.Cluster),
+		Driver: driverCommand, Log: x.err}, dir, false)
 }
 
 // Interrupted implements study.Executor.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,7 +72,7 @@ func (f *recordFlags) watch(ctx context.Context, s *streams) ([]trace.Record, er
 	if f.all {
 		namespace = ""
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupt(ctx)
 	defer stop()
 	if f.length > 0 {
 		var cancel context.CancelFunc

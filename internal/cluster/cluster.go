@@ -31,7 +31,8 @@ type Options struct {
 func (o Options) Load() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
-	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: o.Context})
 	config, err := loaded.ClientConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("find the cluster: %w; --kubeconfig or $KUBECONFIG names it", err)
@@ -96,7 +97,8 @@ func (c *Cluster) Classes(ctx context.Context) (*plan.Classes, error) {
 		return nil, err
 	}
 	for _, version := range []string{"v1", "v1beta2", "v1beta1"} {
-		if found.GroupSnapshot, err = c.snapshotClasses(ctx, api.VolumeGroupSnapshotClasses(version)); err != nil || len(found.GroupSnapshot) > 0 {
+		found.GroupSnapshot, err = c.snapshotClasses(ctx, api.VolumeGroupSnapshotClasses(version))
+		if err != nil || len(found.GroupSnapshot) > 0 {
 			break
 		}
 	}
@@ -114,7 +116,8 @@ func (c *Cluster) snapshotClasses(ctx context.Context, kind api.Kind) (map[strin
 	found := map[string]engine.SnapshotClass{}
 	for _, o := range list {
 		s := o.(*api.VolumeSnapshotClass)
-		found[s.Name] = engine.SnapshotClass{Name: s.Name, Driver: s.Driver, Parameters: s.Parameters, Retain: s.DeletionPolicy == "Retain",
+		found[s.Name] = engine.SnapshotClass{Name: s.Name, Driver: s.Driver, Parameters: s.Parameters,
+			Retain:  s.DeletionPolicy == "Retain",
 			Default: s.Annotations["snapshot.storage.kubernetes.io/is-default-class"] == "true"}
 	}
 	return found, nil

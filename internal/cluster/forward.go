@@ -22,8 +22,10 @@ func (c *Cluster) Forward(pod string, port int) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	target := c.Set.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.Namespace).Name(pod).SubResource("portforward").URL()
-	conn, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target).Dial(portforward.PortForwardProtocolV1Name)
+	target := c.Set.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.Namespace).Name(pod).
+		SubResource("portforward").URL()
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
+	conn, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
 	if err != nil {
 		return nil, fmt.Errorf("forward a port to pod %s: %w", pod, err)
 	}

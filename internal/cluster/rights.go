@@ -70,7 +70,8 @@ type AccessReview func(context.Context, *authorizationv1.ResourceAttributes) (bo
 
 // MayI reviews the user of this command.
 func (c *Cluster) MayI(ctx context.Context, what *authorizationv1.ResourceAttributes) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: what}}
+	review := &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: what}}
 	answer, err := c.Set.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	return err == nil && answer.Status.Allowed, err
 }

@@ -99,7 +99,8 @@ func (i *Installer) Apply(ctx context.Context, objects []*unstructured.Unstructu
 
 // leave says whether Apply leaves an existing object unchanged: a namespace that install has not created, and a Secret,
 // whose token is in use.
-func (i *Installer) leave(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {
+func (i *Installer) leave(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (
+	bool, error) {
 	if u.GetKind() != "Secret" {
 		return i.theirs(ctx, r, u)
 	}
@@ -175,7 +176,8 @@ func among(class string, list []unstructured.Unstructured) error {
 }
 
 // theirs says whether an object is a namespace that install has not created, and must not change or delete.
-func (i *Installer) theirs(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {
+func (i *Installer) theirs(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (
+	bool, error) {
 	if u.GetKind() != "Namespace" {
 		return false, nil
 	}
@@ -196,14 +198,14 @@ func explain(u *unstructured.Unstructured, err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s: %w; use the rights of a cluster administrator", describe(u), err)
 	case apierrors.IsInvalid(err) && u.GetKind() == "PersistentVolumeClaim":
-		return fmt.Errorf("%s: %w; an existing claim keeps its class: uninstall --delete-results removes it, with all bundles",
-			describe(u), err)
+		return fmt.Errorf("%s: %w; an existing claim keeps its class: uninstall --delete-results removes it, "+
+			"with all bundles", describe(u), err)
 	}
 	return fmt.Errorf("%s: %w", describe(u), err)
 }
 
-// Wait waits until the definitions are established, the Deployments available and the DaemonSets on all their nodes. Its
-// error says what is missing.
+// Wait waits until the definitions are established, the Deployments available and the DaemonSets on all their
+// nodes. Its error says what is missing.
 func (i *Installer) Wait(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, u := range objects {
 		condition := map[string]string{"CustomResourceDefinition": "Established", "Deployment": "Available",
@@ -289,7 +291,7 @@ func everywhere(u *unstructured.Unstructured) (ok bool, state string) {
 	}
 	want := count("desiredNumberScheduled")
 	return count("updatedNumberScheduled") >= want && count("numberAvailable") >= want,
-		fmt.Sprintf("%d of %d nodes have it (a node without the driver's socket cannot: check the driver's name, or select "+
+		fmt.Sprintf("%d of %d nodes have it (a node without the driver's socket cannot: check its name, or select "+
 			"nodes by their labels)", count("numberAvailable"), want)
 }
 

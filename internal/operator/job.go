@@ -129,12 +129,11 @@ func podSpec(o runnerpod.Options) corev1.PodSpec {
 
 // affinity keeps the runner away from the pods of its own run and from the measured nodes, where possible.
 func (c *Config) affinity(b *v1alpha1.Benchmark) *corev1.Affinity {
+	apart := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{
+		MatchLabels: map[string]string{"cnsbench.dev/run": RunID(b)}}}
+	terms := []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: apart}}
 	a := &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{
-			TopologyKey:   corev1.LabelHostname,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"cnsbench.dev/run": RunID(b)}},
-		}}},
-	}}
+		PreferredDuringSchedulingIgnoredDuringExecution: terms}}
 	if c.AvoidNodes.Key == "" {
 		return a
 	}
@@ -142,16 +141,18 @@ func (c *Config) affinity(b *v1alpha1.Benchmark) *corev1.Affinity {
 	if c.AvoidNodes.Value != "" {
 		away.Operator, away.Values = corev1.NodeSelectorOpNotIn, []string{c.AvoidNodes.Value}
 	}
-	a.NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
-		{Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{away}}},
-	}}
+	nodes := corev1.PreferredSchedulingTerm{Weight: 100, Preference: corev1.NodeSelectorTerm{
+		MatchExpressions: []corev1.NodeSelectorRequirement{away}}}
+	a.NodeAffinity = &corev1.NodeAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{nodes}}
 	return a
 }
 
 // DefaultResources are a runner's requests and limits: its loop must not starve, and its memory use is constant.
 func DefaultResources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
+			corev1.ResourceMemory: resource.MustParse("128Mi")},
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
 	}
 }

@@ -117,16 +117,19 @@ func (r *reconciler) register(m manager.Manager) error {
 	return builder.ControllerManagedBy(m).Named("benchmark").
 		For(&v1alpha1.Benchmark{}).
 		Owns(&batchv1.Job{}).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-			name := o.GetAnnotations()[annotationBenchmark]
-			if name == "" {
-				return nil
-			}
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
-		})).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(benchmarkOf)).
 		// Several at a time, because each may wait for the results service.
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(r)
+}
+
+// benchmarkOf requests the reconciliation of a pod's Benchmark.
+func benchmarkOf(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetAnnotations()[annotationBenchmark]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
 // synced is ready when the cache is.

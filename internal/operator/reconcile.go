@@ -139,7 +139,8 @@ func (r *reconciler) deleteJob(ctx context.Context, b *v1alpha1.Benchmark, name 
 }
 
 // finalizer adds or removes the operator's finalizer.
-func (r *reconciler) finalizer(ctx context.Context, b *v1alpha1.Benchmark, change func(client.Object, string) bool) error {
+func (r *reconciler) finalizer(ctx context.Context, b *v1alpha1.Benchmark,
+	change func(client.Object, string) bool) error {
 	before := b.DeepCopy()
 	if !change(b, Finalizer) {
 		return nil

@@ -1,5 +1,5 @@
-// Package results reaches the results service of a cluster: it finds the service, trusts its certificate by its pin, and
-// authenticates with a token.
+// Package results reaches the results service of a cluster: it finds the service, trusts its certificate by its
+// pin, and authenticates with a token.
 package results
 
 import (

@@ -26,8 +26,8 @@ func (o *Order) String() string {
 	return fmt.Sprintf("%s within each repetition, seed %d", o.Kind, o.Seed)
 }
 
-// shuffled lists the trials: each repetition is a block that has every cell once, in random order, so that a drift during
-// the study affects all cells alike.
+// shuffled lists the trials: each repetition is a block that has every cell once, in random order, so that a drift
+// during the study affects all cells alike.
 func shuffled(cells []Cell, repetitions int, seed int64) []Trial {
 	var list []Trial
 	for r := 1; r <= repetitions; r++ {

@@ -54,8 +54,8 @@ func Begin(path string, d *Design) (*Dir, error) {
 	return &Dir{path, d}, os.WriteFile(filepath.Join(path, designFile), text, 0o644)
 }
 
-// Resume opens the study in a directory, which must have the same design, with its order of trials. It returns nil if the
-// directory has no study.
+// Resume opens the study in a directory, which must have the same design, with its order of trials. It returns nil
+// if the directory has no study.
 func Resume(path string, d *Design) (*Dir, error) {
 	have, there, err := read(path)
 	switch {
@@ -127,7 +127,8 @@ func read(path string) ([]byte, *Design, error) {
 	}
 	for _, t := range s.Trials {
 		if t.Cell < 0 || t.Cell >= len(s.Cells) || !filepath.IsLocal(t.Name) {
-			return nil, nil, fmt.Errorf("%s: invalid trial %q: want a cell of the study and a name in its directory", name, t.Name)
+			return nil, nil, fmt.Errorf("%s: invalid trial %q: want a cell of the study and a name in its directory",
+				name, t.Name)
 		}
 	}
 	return text, s.Design, nil
@@ -145,8 +146,8 @@ func (d *Dir) Bundle(t Trial) *bundle.Bundle {
 	return b
 }
 
-// SetAside moves the directory of an incomplete trial, so that the trial can be repeated. It returns the new path, or ""
-// if there was nothing.
+// SetAside moves the directory of an incomplete trial, so that the trial can be repeated. It returns the new path,
+// or "" if there was nothing.
 func (d *Dir) SetAside(t Trial) (string, error) {
 	from := d.Of(t)
 	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {

@@ -1,5 +1,5 @@
-// Package study repeats a Benchmark: it lists the trials of a design, runs them through an Executor, keeps in a directory
-// which of them are done, and gathers the measurements into a table.
+// Package study repeats a Benchmark: it lists the trials of a design, runs them through an Executor, keeps in a
+// directory which of them are done, and gathers the measurements into a table.
 package study
 
 import (

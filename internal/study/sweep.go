@@ -12,8 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Sweeps follow each action with a rate over the study's cells, along the factor that increases its load, and find where
-// it stops scaling.
+// Sweeps follow each action with a rate over the study's cells, along the factor that increases its load, and find
+// where it stops scaling.
 func (d *Dir) Sweeps() ([]sweep.Sweep, error) {
 	gathers := map[string][]*sweep.Gather{} // by action: of each cell
 	rising := map[string]int{}              // by action

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// MinKey is the minimum length of a key in bytes. Names are short and can be guessed, so that only the key protects them.
+// MinKey is the minimum length of a key in bytes. Names are short and can be guessed, so that only the key
+// protects them.
 const MinKey = 16
 
 // Anonymize replaces the names of objects, classes and nodes with keyed hashes (64 bits of HMAC-SHA-256). Equal names

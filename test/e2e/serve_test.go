@@ -161,13 +161,13 @@ func TestServeTLS(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--listen", "0.0.0.0:0"}, "--auth none at 0.0.0.0:0"},
+		{[]string{"--listen", "0.0.0.0:0"}, "--auth none on 0.0.0.0:0"},
 		{[]string{"--auth", "some"}, `--auth "some"`},
 		{[]string{"--auth", "token"}, "--token-file"},
 		{[]string{"--tls-cert", token}, "--tls-key"},
 		{[]string{"--tls-cert", token, "--tls-key", token}, "--tls-cert"},
 		{[]string{"--max-bundle", "0"}, "--max-bundle 0"},
-		{[]string{"--listen", "\x1b[2J:0"}, `at \x1b[2J:0`}, // said so that it does not steer a terminal
+		{[]string{"--listen", "\x1b[2J:0"}, `on \x1b[2J:0`}, // said so that it does not steer a terminal
 	} {
 		r := b.run(append([]string{"serve", "--dir", b.in("other")}, tt.args...)...).wants(t, 1)
 		if !strings.Contains(r.stderr, tt.want) {

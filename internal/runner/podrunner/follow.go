@@ -123,9 +123,8 @@ func (r *Runner) copyLog(ctx context.Context) {
 
 // copyBundle mirrors the bundle through port-forwards, from when the runner serves it until the runner has closed it.
 func (r *Runner) copyBundle(ctx context.Context) error {
-	client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
-		return r.Forward(r.Name(), bundlePort)
-	}}}
+	dial := func(context.Context, string, string) (net.Conn, error) { return r.Forward(r.Name(), bundlePort) }
+	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 	defer client.CloseIdleConnections()
 	service := &server.Client{URL: "http://runner", HTTP: client}
 	remote, err := service.Run(r.Namespace, r.ID)

@@ -21,7 +21,8 @@ import (
 
 // MissingRights lists the rights that the plan needs and the Benchmark's ServiceAccount lacks. A user who may not
 // review the rights of others gets an empty list: the runner lists what is missing.
-func MissingRights(ctx context.Context, on *cluster.Cluster, p *plan.Plan) (missing []plan.Right, account string, err error) {
+func MissingRights(ctx context.Context, on *cluster.Cluster, p *plan.Plan) (
+	missing []plan.Right, account string, err error) {
 	account = cmp.Or(p.Benchmark.Spec.ServiceAccountName, "default")
 	missing, err = on.Missing(ctx, p, on.MayAccount(account))
 	if apierrors.IsForbidden(err) {
@@ -37,42 +38,37 @@ func (r *Runner) createRights(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	meta, rbac, opts := r.meta(), r.Set.RbacV1(), metav1.CreateOptions{}
+	meta, rbac := r.meta(), r.Set.RbacV1()
 	wide := *meta.DeepCopy() // a cluster-scoped object cannot have an owner in a namespace
 	wide.Namespace, wide.OwnerReferences = "", nil
 	to := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: meta.Name}
 	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: meta.Name, Namespace: r.Namespace}}
-	for _, create := range []func() error{
-		func() error {
-			_, err := r.Set.CoreV1().ServiceAccounts(r.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, opts)
-			return err
-		},
-		func() error {
-			_, err := rbac.Roles(r.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: inside}, opts)
-			return err
-		},
-		func() error {
-			b := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: to("Role"), Subjects: subjects}
-			_, err := rbac.RoleBindings(r.Namespace).Create(ctx, b, opts)
-			return err
-		},
-		func() error {
-			_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: wide, Rules: outside}, opts)
-			return err
-		},
-		func() error {
-			b := &rbacv1.ClusterRoleBinding{ObjectMeta: wide, RoleRef: to("ClusterRole"), Subjects: subjects}
-			_, err := rbac.ClusterRoleBindings().Create(ctx, b, opts)
-			return err
-		},
+	for _, create := range []func(context.Context) error{
+		creation(r.Set.CoreV1().ServiceAccounts(r.Namespace), &corev1.ServiceAccount{ObjectMeta: meta}),
+		creation(rbac.Roles(r.Namespace), &rbacv1.Role{ObjectMeta: meta, Rules: inside}),
+		creation(rbac.RoleBindings(r.Namespace),
+			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: to("Role"), Subjects: subjects}),
+		creation(rbac.ClusterRoles(), &rbacv1.ClusterRole{ObjectMeta: wide, Rules: outside}),
+		creation(rbac.ClusterRoleBindings(),
+			&rbacv1.ClusterRoleBinding{ObjectMeta: wide, RoleRef: to("ClusterRole"), Subjects: subjects}),
 	} {
-		if err := create(); err != nil {
+		if err := create(ctx); err != nil {
 			return "", fmt.Errorf("--create-rbac: %w; name a ServiceAccount that has the rights: spec.serviceAccountName", err)
 		}
 	}
 	return meta.Name, nil
+}
+
+// creation creates an object when it is called.
+func creation[T any](in interface {
+	Create(context.Context, T, metav1.CreateOptions) (T, error)
+}, o T) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := in.Create(ctx, o, metav1.CreateOptions{})
+		return err
+	}
 }
 
 // rules are the runner's rules in its namespace, and in the cluster.
@@ -87,7 +83,8 @@ func (r *Runner) rules(ctx context.Context) (inside, outside []rbacv1.PolicyRule
 		return allow(outside, a) || a.Namespace == r.Namespace && allow(inside, a), nil
 	})
 	for _, m := range more {
-		rule := rbacv1.PolicyRule{APIGroups: []string{m.Group}, Resources: []string{resourceName(m.Resource, m.Subresource)}, Verbs: []string{m.Verb}}
+		rule := rbacv1.PolicyRule{APIGroups: []string{m.Group}, Verbs: []string{m.Verb},
+			Resources: []string{resourceName(m.Resource, m.Subresource)}}
 		if m.ClusterScoped || m.Namespace != "" && m.Namespace != r.Namespace {
 			outside = append(outside, rule)
 		} else {
@@ -114,7 +111,8 @@ func resourceName(resource, subresource string) string {
 }
 
 // removeRights deletes what createRights has created for a run, if check accepts its labels; a nil check accepts all.
-func removeRights(ctx context.Context, on *cluster.Cluster, name string, check func(labels map[string]string) error) error {
+func removeRights(ctx context.Context, on *cluster.Cluster, name string,
+	check func(labels map[string]string) error) error {
 	rbac := on.Set.RbacV1()
 	return errors.Join(
 		removeRight(ctx, name, check, rbac.ClusterRoleBindings()),

@@ -114,24 +114,23 @@ func endPod(ctx context.Context, on *cluster.Cluster, p *corev1.Pod) error {
 
 // removeObjects deletes what was made for a runner, and its Lease.
 func (o Owner) removeObjects(ctx context.Context, on *cluster.Cluster) error {
-	core, mine := on.Set.CoreV1(), o.selector()
-	var errs []error
-	configs, err := core.ConfigMaps(on.Namespace).List(ctx, mine)
-	errs = append(errs, err)
+	core, mine, n := on.Set.CoreV1(), o.selector(), on.Namespace
+	configs, err := core.ConfigMaps(n).List(ctx, mine)
+	errs := []error{err}
 	for i := range configs.Items {
-		errs = append(errs, o.remove(ctx, &configs.Items[i], "ConfigMap", core.ConfigMaps(on.Namespace)))
+		errs = append(errs, o.remove(ctx, &configs.Items[i], "ConfigMap", core.ConfigMaps(n)))
 	}
-	secrets, err := core.Secrets(on.Namespace).List(ctx, mine)
+	secrets, err := core.Secrets(n).List(ctx, mine)
 	errs = append(errs, err)
 	for i := range secrets.Items {
-		errs = append(errs, o.remove(ctx, &secrets.Items[i], "Secret", core.Secrets(on.Namespace)))
+		errs = append(errs, o.remove(ctx, &secrets.Items[i], "Secret", core.Secrets(n)))
 	}
-	leases, err := on.Set.CoordinationV1().Leases(on.Namespace).List(ctx, mine)
+	leases, err := on.Set.CoordinationV1().Leases(n).List(ctx, mine)
 	if !apierrors.IsForbidden(err) {
 		errs = append(errs, err)
 	}
 	for i := range leases.Items {
-		errs = append(errs, o.remove(ctx, &leases.Items[i], "Lease", on.Set.CoordinationV1().Leases(on.Namespace)))
+		errs = append(errs, o.remove(ctx, &leases.Items[i], "Lease", on.Set.CoordinationV1().Leases(n)))
 	}
 	return errors.Join(errs...)
 }

@@ -82,10 +82,11 @@ type flag struct {
 	usage  string
 }
 
+const both, hidden = Run | Study, true
+
 // table lists the flags, in the order of argument lists.
 func (f *Flags) table() []flag {
-	const both, hidden = Run | Study, true
-	return []flag{
+	return append([]flag{
 		{"engine", &f.Engine, Plan | Trial | Runner, false, "engine that runs the Benchmark: local or kubernetes"},
 		{"set", &f.Set, Plan | Record | Runner, false,
 			"override a field or a variable, e.g. spec.runtime=10s or fio.bs=8k; may be repeated"},
@@ -131,7 +132,12 @@ func (f *Flags) table() []flag {
 			"leave volumes and snapshots in place, for cnsbench cleanup BUNDLE to remove"},
 		{"send-within", &f.SendWithin, both | Runner, false,
 			"how long after the run to keep sending results to slow outputs"},
+	}, f.internal()...)
+}
 
+// internal lists the flags that only runners in pods have.
+func (f *Flags) internal() []flag {
+	return []flag{
 		{"run-id", &f.RunID, Run | Runner, hidden, "ID of the run"},
 		{"run-identity", &f.Identity, both | Runner, hidden, "file with the identity of the run"},
 		{"runner-lease", &f.Lease, both | Runner, hidden, "Lease that the command which started this runner renews"},

@@ -124,8 +124,8 @@ func rateOf(times []int64, length int64) Rate {
 	return r
 }
 
-// ramp fits a polygon to the mean rates of equal stages: each corner is the mean of its stages, and the polygon is scaled
-// to the number of times.
+// ramp fits a polygon to the mean rates of equal stages: each corner is the mean of its stages, and the polygon is
+// scaled to the number of times.
 func ramp(times []int64, length int64) (start float64, list []Stage) {
 	k := min(stages, max(1, len(times)/minTimes))
 	width := float64(length) / float64(k)

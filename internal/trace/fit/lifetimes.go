@@ -79,7 +79,9 @@ func estimate(lives []life) Lifetimes {
 
 // Quantile is the age that a share q of the lives does not exceed. It extrapolates exponentially.
 func (l *Lifetimes) Quantile(q float64) time.Duration {
-	i, found := slices.BinarySearchFunc(l.curve, 1-q, func(p point, left float64) int { return -cmp.Compare(p.left, left) })
+	i, found := slices.BinarySearchFunc(l.curve, 1-q, func(p point, left float64) int {
+		return -cmp.Compare(p.left, left)
+	})
 	if found || i < len(l.curve) {
 		return time.Duration(l.curve[i].at)
 	}

@@ -31,8 +31,8 @@ const (
 	maxQuantiles = 1000
 )
 
-// Benchmark writes a Benchmark with the rates, the mix, the population and the lifetimes of a trace. Comments in it give
-// the quality of each fit. A trace without operations of a Benchmark is an error.
+// Benchmark writes a Benchmark with the rates, the mix, the population and the lifetimes of a trace. Comments in
+// it give the quality of each fit. A trace without operations of a Benchmark is an error.
 func (p Profile) Benchmark(records []trace.Record) (string, error) {
 	if !(p.Share > 0) || !(p.TimeScale > 0) || p.Share > 1 {
 		return "", fmt.Errorf("invalid share %g or time scale %g: both must be more than 0, and the share at most 1",
@@ -145,9 +145,12 @@ func (w *writer) copies() {
 func (w *writer) changes() {
 	sources := w.makers[trace.Volume]
 	if len(sources) > 0 && w.rate("resizing", opKind{trace.Resize, trace.Volume}) {
-		w.action("{name: resizes, rateName: resizing, resizeSpec: {actionName: %s, select: random, increaseBy: 1Gi}}", sources[len(sources)-1])
+		w.action("{name: resizes, rateName: resizing, resizeSpec: {actionName: %s, select: random, increaseBy: 1Gi}}",
+			sources[len(sources)-1])
 	}
-	for _, k := range []opKind{{trace.Modify, trace.Volume}, {trace.Create, trace.Workload}, {trace.Delete, trace.Workload}, {trace.Attach, trace.Attachment}, {trace.Detach, trace.Attachment}} {
+	for _, k := range []opKind{{trace.Modify, trace.Volume}, {trace.Create, trace.Workload},
+		{trace.Delete, trace.Workload},
+		{trace.Attach, trace.Attachment}, {trace.Detach, trace.Attachment}} {
 		if n := len(w.d.ops[k]); n > 0 {
 			why := "attaching is part of creating (attach: true)"
 			if k.op == trace.Modify {
@@ -176,12 +179,14 @@ func (w *writer) lives(kind trace.Kind, noun string, makers []string) {
 	for _, q := range l.quantiles(n) {
 		quantiles = append(quantiles, w.stretched(q))
 	}
-	why := fmt.Sprintf("Kaplan–Meier: %d ends, %d censored, mean %v, median %v", l.Ended, l.Censored, l.Mean.Round(time.Millisecond), l.Median.Round(time.Millisecond))
+	why := fmt.Sprintf("Kaplan–Meier: %d ends, %d censored, mean %v, median %v", l.Ended, l.Censored,
+		l.Mean.Round(time.Millisecond), l.Median.Round(time.Millisecond))
 	if l.Tail > 0.01 {
 		why += fmt.Sprintf("; %.0f %% live longer than was seen, of which the length is a guess", 100*l.Tail)
 	}
 	w.rates = append(w.rates, fmt.Sprintf("    # %s", why),
-		fmt.Sprintf("    - {name: %s-lives, maxInFlight: 0, lifetimeRateSpec: {quantiles: [%s]}}", noun, strings.Join(quantiles, ", ")))
+		fmt.Sprintf("    - {name: %s-lives, maxInFlight: 0, lifetimeRateSpec: {quantiles: [%s]}}", noun,
+			strings.Join(quantiles, ", ")))
 }
 
 // rate adds the rate of an operation; false if the trace has none.
@@ -225,11 +230,13 @@ func (w *writer) stretched(d time.Duration) string {
 
 func (w *writer) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Fitted to a trace of %v by cnsbench trace profile; share of the objects %g, time scale %g.\n", time.Duration(w.d.length), w.Share, w.TimeScale)
+	fmt.Fprintf(&b, "# Fitted to a trace of %v by cnsbench trace profile; share of the objects %g, time scale %g.\n",
+		time.Duration(w.d.length), w.Share, w.TimeScale)
 	for _, n := range w.notes {
 		fmt.Fprintf(&b, "# %s\n", n)
 	}
-	fmt.Fprintf(&b, "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: %s}\nspec:\n  runtime: %s\n", w.Name, w.stretched(time.Duration(w.d.length)))
+	fmt.Fprintf(&b, "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: %s}\nspec:\n  runtime: %s\n",
+		w.Name, w.stretched(time.Duration(w.d.length)))
 	fmt.Fprintf(&b, "  actions:\n%s\n", strings.Join(w.actions, "\n"))
 	if len(w.rates) > 0 {
 		fmt.Fprintf(&b, "  rates:\n%s\n", strings.Join(w.rates, "\n"))

@@ -1,5 +1,5 @@
-// Package fit computes the statistics of a trace and fits a short Benchmark to it: rates, mix, lifetimes, and the number
-// of objects at one time.
+// Package fit computes the statistics of a trace and fits a short Benchmark to it: rates, mix, lifetimes, and the
+// number of objects at one time.
 package fit
 
 import (
@@ -250,7 +250,8 @@ func (d *description) stats(k opKind) OpStats {
 
 func (d *description) objects(kind trace.Kind) KindStats {
 	p := d.kinds[kind]
-	s := KindStats{Kind: kind, AtStart: p.atStart, AtEnd: p.now, Least: p.least, Most: p.most, Lifetimes: estimate(p.lives)}
+	s := KindStats{Kind: kind, AtStart: p.atStart, AtEnd: p.now, Least: p.least, Most: p.most,
+		Lifetimes: estimate(p.lives)}
 	s.Lifetimes.Unknown = p.unknown
 	if d.length > 0 {
 		s.Mean = p.area / float64(d.length)

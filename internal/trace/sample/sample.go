@@ -44,9 +44,10 @@ func (o Options) PerSecond() float64 { return float64(o.Hosts*o.PerHost) / o.Mea
 // distribution (M/G/∞). Objects that exist at time 0 have a creation before it, in whole seconds like the
 // creationTimestamp of a cluster.
 func Generate(o Options) ([]trace.Record, error) {
-	if o.Hosts <= 0 || o.PerHost <= 0 || o.Mean <= 0 || o.Length <= 0 || !(o.Shape >= 0.2) || o.Snapshots < 0 || o.Snapshots > 1 || o.SnapshotMean <= 0 {
-		return nil, errors.New("invalid options: hosts, containers, lifetimes and the length must be more than 0, the shape " +
-			"at least 0.2, and the share of snapshots from 0 to 1")
+	if o.Hosts <= 0 || o.PerHost <= 0 || o.Mean <= 0 || o.Length <= 0 || !(o.Shape >= 0.2) ||
+		o.Snapshots < 0 || o.Snapshots > 1 || o.SnapshotMean <= 0 {
+		return nil, errors.New("invalid options: hosts, containers, lifetimes and the length must be more than 0, " +
+			"the shape at least 0.2, and the share of snapshots from 0 to 1")
 	}
 	g := &generator{Options: o, rng: rand.New(rand.NewPCG(o.Seed, 0x73616d706c65))}
 	// One in 10⁹ of earlier containers is left.
@@ -90,13 +91,15 @@ func (g *generator) container(t float64) {
 	}
 	g.n++
 	name := fmt.Sprintf("v%d", g.n)
-	volume := trace.Record{Op: trace.Create, Kind: trace.Volume, Object: name, Class: "standard", Size: 1 << 30, Node: fmt.Sprintf("host-%d", host)}
+	volume := trace.Record{Op: trace.Create, Kind: trace.Volume, Object: name, Class: "standard", Size: 1 << 30,
+		Node: fmt.Sprintf("host-%d", host)}
 	if t+life >= 0 {
 		g.lives(volume, t, t+life)
 	}
 	if snapshot != nil && snapshot[1] >= 0 {
 		g.copies++
-		g.lives(trace.Record{Op: trace.Snapshot, Kind: trace.Snapshots, Object: fmt.Sprintf("s%d", g.copies), Source: name}, snapshot[0], snapshot[1])
+		g.lives(trace.Record{Op: trace.Snapshot, Kind: trace.Snapshots, Object: fmt.Sprintf("s%d", g.copies), Source: name},
+			snapshot[0], snapshot[1])
 	}
 }
 
@@ -111,6 +114,7 @@ func (g *generator) lives(r trace.Record, from, to float64) {
 		g.records = append(g.records, r)
 	}
 	if to < length && from < length {
-		g.records = append(g.records, trace.Record{Time: int64(to * 1e9), Op: trace.Delete, Kind: r.Kind, Object: r.Object, Duration: trace.Unknown})
+		g.records = append(g.records, trace.Record{Time: int64(to * 1e9), Op: trace.Delete, Kind: r.Kind,
+			Object: r.Object, Duration: trace.Unknown})
 	}
 }
