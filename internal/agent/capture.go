@@ -77,6 +77,7 @@ func (c *Capture) Outcome(end op.ContainerEnd, failure error) ([]byte, error) {
 	return printed, &engine.Error{Code: "ParserFailed", Message: why, Err: failure}
 }
 
+// Output keeps what the parser prints, up to the limit. It implements Sink.
 func (c *Capture) Output(_, _, file string, data []byte) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

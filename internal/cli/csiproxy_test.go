@@ -82,7 +82,7 @@ func TestProxyFlags(t *testing.T) {
 	}{
 		{"nothing", nil, exitUsage, "socket to take over"},
 		{"both", []string{"--take-over", "/a", "--listen", "/b"}, exitUsage, "socket to take over"},
-		{"itself", []string{"--upstream", "/a", "--listen", "unix:///a"}, exitUsage, "take it over"},
+		{"itself", []string{"--upstream", "/a", "--listen", "unix:///a"}, exitUsage, "take the socket over"},
 		{"no token", []string{"--take-over", filepath.Join(dir, "a"), "--serve", "127.0.0.1:0"}, exitUsage, envProxyToken},
 		{"no token file", []string{"--take-over", filepath.Join(dir, "a"), "--token-file", filepath.Join(dir, "none")}, exitUsage, "none"},
 		{"nothing to restore", []string{"--restore", filepath.Join(dir, "a")}, exitOK, ""},

@@ -22,6 +22,7 @@ func New(offset time.Duration) Clock {
 	return Clock{start: time.Now(), offset: int64(offset)}
 }
 
+// Now returns the nanoseconds that the clock has counted.
 func (c Clock) Now() int64 { return int64(time.Since(c.start)) + c.offset }
 
 // Began returns the instant at which the clock was made.

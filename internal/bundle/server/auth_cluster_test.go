@@ -69,11 +69,11 @@ func TestKubernetesOfACluster(t *testing.T) {
 	k := NewKubernetes(set.AuthenticationV1().TokenReviews(), set.AuthorizationV1().SubjectAccessReviews())
 	for _, tt := range []struct{ name, token, verb, namespace, denied string }{
 		{"its audience", token(Audience), "update", ns, ""},
-		{"the API server's", token(), "get", ns, "does not know this token"},
-		{"another audience", token("other"), "get", ns, "does not know this token"},
+		{"the API server's", token(), "get", ns, "token not accepted"},
+		{"another audience", token("other"), "get", ns, "token not accepted"},
 		{"another verb", token(Audience), "delete", ns, "runner may not delete benchmarks.cnsbench.dev/results in namespace " + ns},
 		{"another namespace", token(Audience), "get", "default", "may not get"},
-		{"nonsense", "nonsense", "get", ns, "does not know this token"},
+		{"nonsense", "nonsense", "get", ns, "token not accepted"},
 	} {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://results/", nil)
 		if err != nil {

@@ -94,10 +94,10 @@ var (
 // checkRun rejects invalid names of namespaces and runs.
 func checkRun(namespace, id string) error {
 	if !namespaceName.MatchString(namespace) {
-		return fmt.Errorf("%w: namespace %q: want letters a to z, digits and -", ErrName, clip(namespace))
+		return fmt.Errorf("%w: namespace %q: want letters a to z, digits and hyphens", ErrName, clip(namespace))
 	}
 	if !runName.MatchString(id) || strings.Contains(id, "..") {
-		return fmt.Errorf("%w: run %q: want letters a to z, digits, - and .", ErrName, clip(id))
+		return fmt.Errorf("%w: run %q: want letters a to z, digits, dots and hyphens", ErrName, clip(id))
 	}
 	return nil
 }
