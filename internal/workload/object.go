@@ -24,7 +24,8 @@ func NewObject(fields map[string]any) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Object{entry: Entry{Name: "manifest", Parts: []Part{{Key: "manifest.yaml", Text: string(text)}}}, fields: fields}, nil
+	return &Object{entry: Entry{Name: "manifest", Parts: []Part{{Key: "manifest.yaml", Text: string(text)}}},
+		fields: fields}, nil
 }
 
 // Resolve is Entry.Resolve without defaults.

@@ -80,7 +80,7 @@ func TestSimulate(t *testing.T) {
 
 func TestListedIn(t *testing.T) {
 	f := freeze{from: 1000, to: 1100, ns: 100, held: 97, claim: "fio-1-data", op: "snapshots-3"}
-	mine := []interference.Culprit{{Action: "snapshots", Instance: 3}}
+	mine := []interference.ConcurrentOp{{Action: "snapshots", Instance: 3}}
 	stall := interference.Stall{Instance: "fio-1", Volume: "fio-1-data", From: 1005, To: 1100, LengthNs: 95, Ops: mine}
 	change := func(f func(*interference.Stall)) interference.Stall { s := stall; f(&s); return s }
 	tests := []struct {
@@ -94,7 +94,7 @@ func TestListedIn(t *testing.T) {
 		{"too long", change(func(s *interference.Stall) { s.LengthNs = 104 }), 4, true},
 		{"by the workload", change(func(s *interference.Stall) { s.Volume, s.Source, s.From, s.To = "", "workload", 1150, 2000 }), 2, true},
 		{"other volume", change(func(s *interference.Stall) { s.Volume = "fio-2-data" }), 0, false},
-		{"other op", change(func(s *interference.Stall) { s.Ops = []interference.Culprit{{Action: "snapshots", Instance: 4}} }), 0, false},
+		{"other op", change(func(s *interference.Stall) { s.Ops = []interference.ConcurrentOp{{Action: "snapshots", Instance: 4}} }), 0, false},
 		{"other time", change(func(s *interference.Stall) { s.From, s.To = 1200, 1300 }), 0, false},
 	}
 	for _, tt := range tests {
