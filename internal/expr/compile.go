@@ -66,7 +66,8 @@ func (p *Program) Queries() []Query {
 // Compile checks and compiles src. The error is an *Error, the first in the text.
 func Compile(src string, e Env) (*Program, error) {
 	if len(src) > maxLength {
-		return nil, &Error{Line: 1, Column: maxLength + 1, Message: fmt.Sprintf("expression of %d bytes: want at most %d", len(src), maxLength)}
+		return nil, &Error{Line: 1, Column: maxLength + 1, Message: fmt.Sprintf("expression of %d bytes: want at most %d",
+			len(src), maxLength)}
 	}
 	p := &parser{known: e, src: src}
 	base, err := cel.NewCustomEnv(append(algebra(),
@@ -90,7 +91,8 @@ func Compile(src string, e Env) (*Program, error) {
 		return nil, err
 	}
 	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) {
-		return nil, &Error{Line: 1, Column: 1, Message: fmt.Sprintf("the expression is a %s, not a boolean: compare it with a bound", plainType(t.String()))}
+		return nil, &Error{Line: 1, Column: 1,
+			Message: fmt.Sprintf("the expression is a %s, not a boolean: compare it with a bound", plainType(t.String()))}
 	}
 	if len(p.Queries()) == 0 {
 		return nil, &Error{Line: 1, Column: 1, Message: "the expression names no action"}

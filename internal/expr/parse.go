@@ -65,7 +65,8 @@ func (p *parser) duration(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) 
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return nil, eh.NewError(args[0].ID(), fmt.Sprintf(`invalid duration %q: want a value such as "1.5s", "200ms" or "2m"`, s))
+		return nil, eh.NewError(args[0].ID(),
+			fmt.Sprintf(`invalid duration %q: want a value such as "1.5s", "200ms" or "2m"`, s))
 	}
 	return p.slot(eh, slot{constant: exactly(float64(d), durationType)}), nil
 }
@@ -139,7 +140,8 @@ func (p *parser) checkFunction(at ast.Expr, q *Query) *problem {
 		}
 	case IOPS, Throughput:
 		if q.Metric.Name == "" {
-			return problemAt(at, "%s applies to a workload's metric: write %s(%s.read) or .write", q.Func, q.Func, Metric{Action: q.Metric.Action})
+			return problemAt(at, "%s applies to a workload's metric: write %s(%s.read) or .write", q.Func, q.Func,
+				Metric{Action: q.Metric.Action})
 		}
 	}
 	return nil
@@ -248,7 +250,8 @@ func (p *parser) path(e ast.Expr) (action string, path []string, pr *problem) {
 	if name, rest := p.dashed(e); name != "" {
 		return "", nil, problemAt(e, `write a name with dashes as action("..."): action(%q)%s`, name, rest)
 	}
-	return "", nil, problemAt(e, `a metric is wanted here, such as snapshots, snapshots.ready or action("my-action").ready`)
+	return "", nil, problemAt(e,
+		`a metric is wanted here, such as snapshots, snapshots.ready or action("my-action").ready`)
 }
 
 // dashed returns the action and the fields of a name such as mk-ext4.ready, which CEL

@@ -142,7 +142,8 @@ func algebra() []cel.EnvOption {
 	}
 	for name, r := range relations {
 		f := func(a, b ref.Val) ref.Val { return r(asQuantity(a), asQuantity(b)) }
-		opts := append(overloads(name, scalars, scalars, cel.BoolType, f), overloads(name, durations, durations, cel.BoolType, f)...)
+		opts := append(overloads(name, scalars, scalars, cel.BoolType, f),
+			overloads(name, durations, durations, cel.BoolType, f)...)
 		options = append(options, cel.Function(name, opts...))
 	}
 	calc := func(f func(a, b quantity) quantity) func(a, b ref.Val) ref.Val {
@@ -159,7 +160,8 @@ func algebra() []cel.EnvOption {
 	by := overloads("_/_", scalars, scalars, numberType, calc(divide(numberType)))
 	by = append(by, overloads("_/_", durations, scalars, durationType, calc(divide(durationType)))...)
 	by = append(by, overloads("_/_", durations, durations, numberType, calc(divide(numberType)))...)
-	return append(options, cel.Function("_*_", times...), cel.Function("_/_", by...), cel.Function("-_", negations(scalars)...))
+	return append(options, cel.Function("_*_", times...), cel.Function("_/_", by...),
+		cel.Function("-_", negations(scalars)...))
 }
 
 func overloads(name string, as, bs []*cel.Type, result *cel.Type, f func(a, b ref.Val) ref.Val) []cel.FunctionOpt {
@@ -180,10 +182,11 @@ func negations(scalars []*cel.Type) []cel.FunctionOpt {
 		if t == durationType {
 			result = durationType
 		}
-		opts = append(opts, cel.Overload("-_ "+t.TypeName(), []*cel.Type{t}, result, cel.UnaryBinding(func(v ref.Val) ref.Val {
-			q := asQuantity(v)
-			return quantity{lo: -q.hi, hi: -q.lo, typ: result, err: q.err}
-		})))
+		opts = append(opts, cel.Overload("-_ "+t.TypeName(), []*cel.Type{t}, result,
+			cel.UnaryBinding(func(v ref.Val) ref.Val {
+				q := asQuantity(v)
+				return quantity{lo: -q.hi, hi: -q.lo, typ: result, err: q.err}
+			})))
 	}
 	return opts
 }

@@ -15,7 +15,8 @@ const listed = 12
 func suggest(name string, known []string) string {
 	best, nearest := "", len(name)/3+1
 	for _, k := range known {
-		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d <= nearest && (best == "" || d < nearest) {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d <= nearest &&
+			(best == "" || d < nearest) {
 			best, nearest = k, d
 		}
 	}

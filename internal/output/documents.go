@@ -59,13 +59,16 @@ type runDocument struct {
 }
 
 func startDocument(r *bundle.Run) any {
-	return runDocument{head: newHead(r, "run", keyStart, 0), Event: "start", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
+	return runDocument{head: newHead(r, "run", keyStart, 0), Event: "start", Seed: r.Seed, Versions: r.Versions,
+		Spec:    r.Spec,
 		Started: r.Clock.Start.UTC(), State: bundle.Running}
 }
 
 func endDocument(r *bundle.Run) any {
-	d := runDocument{head: newHead(r, "run", keyEnd, r.EndedAt), Event: "end", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
-		Started: r.Clock.Start.UTC(), State: r.State, Reason: r.Reason, ExitCode: &r.ExitCode, Rates: r.Rates, Verdicts: r.Verdicts, Validity: r.Validity}
+	d := runDocument{head: newHead(r, "run", keyEnd, r.EndedAt), Event: "end", Seed: r.Seed, Versions: r.Versions,
+		Spec:    r.Spec,
+		Started: r.Clock.Start.UTC(), State: r.State, Reason: r.Reason, ExitCode: &r.ExitCode, Rates: r.Rates,
+		Verdicts: r.Verdicts, Validity: r.Validity}
 	if r.EndedAt.Known() {
 		at := r.Clock.Start.Add(time.Duration(r.EndedAt)).UTC()
 		d.Ended = &at
@@ -143,8 +146,10 @@ func workloads(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ([]
 		}
 		for _, in := range w.Instances {
 			index[in.Name] = len(list)
-			list = append(list, workloadDocument{head: newHead(&b.Run, "workload", "workload/"+in.Name, in.EndedAt), Action: w.Action,
-				Instance: in.Name, OK: in.OK, Metrics: map[string]float64{}, Units: map[string]string{}, Latency: latencies(in.Metrics)})
+			list = append(list, workloadDocument{head: newHead(&b.Run, "workload", "workload/"+in.Name, in.EndedAt),
+				Action:   w.Action,
+				Instance: in.Name, OK: in.OK, Metrics: map[string]float64{}, Units: map[string]string{},
+				Latency: latencies(in.Metrics)})
 			for _, p := range in.Phases {
 				d := &list[len(list)-1]
 				d.Phases = append(d.Phases, phaseDocument{p.Phase, map[string]float64{}, map[string]string{}, latencies(p.Metrics)})
@@ -167,7 +172,8 @@ func workloads(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ([]
 	}
 	kept := list[:0]
 	for _, d := range list {
-		if len(d.Metrics)+len(d.Latency) > 0 || slices.ContainsFunc(d.Phases, func(p phaseDocument) bool { return len(p.Metrics) > 0 }) {
+		if len(d.Metrics)+len(d.Latency) > 0 || slices.ContainsFunc(d.Phases,
+			func(p phaseDocument) bool { return len(p.Metrics) > 0 }) {
 			kept = append(kept, d)
 		}
 	}

@@ -102,7 +102,8 @@ func Start(ctx context.Context, dir string, r bundle.Run, targets []Target, o Op
 	s := &Sender{Options: o.orDefault(), run: r, outbox: box, stop: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	for _, t := range targets {
-		tt := &target{Target: t, Sender: s, poster: newPoster(t, s.Limit), work: make(chan document, queued), inflight: map[string]bool{}}
+		tt := &target{Target: t, Sender: s, poster: newPoster(t, s.Limit), work: make(chan document, queued),
+			inflight: map[string]bool{}}
 		tt.delivered = box.Delivered[t.Name]
 		for range workers {
 			tt.ended.Go(tt.deliver)

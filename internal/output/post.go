@@ -37,7 +37,8 @@ func newPoster(t Target, limit time.Duration) *poster {
 		Timeout: limit,
 		// A redirect turns most POSTs into GETs, which deliver nothing.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: workers, IdleConnTimeout: time.Minute},
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: workers,
+			IdleConnTimeout: time.Minute},
 	}}
 }
 
@@ -83,7 +84,8 @@ func (p *poster) post(ctx context.Context, id string, body []byte) (after time.D
 		return 0, nil
 	case resp.StatusCode < 400:
 		return 0, &refusedError{fmt.Sprintf("redirect to %s: use that URL", withoutQuery(resp.Header.Get("Location")))}
-	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusRequestTimeout || resp.StatusCode >= 500:
+	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusRequestTimeout ||
+		resp.StatusCode >= 500:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if absent or invalid
 		return time.Duration(max(0, seconds)) * time.Second, errors.New(answer)
 	}

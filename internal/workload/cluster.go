@@ -100,7 +100,9 @@ func (r *renderer) clusterPod(t *template, p *corev1.PodSpec, meta *metav1.Objec
 	}
 	// The run waits for its end, which a restart would hide.
 	if t.kind == "Pod" && p.RestartPolicy != "" && p.RestartPolicy != corev1.RestartPolicyNever {
-		return &Error{Part: t.part, Message: fmt.Sprintf("Pod %q has restartPolicy %s: the run waits for its end, but it would be restarted", t.meta.Name, p.RestartPolicy),
+		return &Error{Part: t.part,
+			Message: fmt.Sprintf("Pod %q has restartPolicy %s: the run waits for its end, but it would be restarted",
+				t.meta.Name, p.RestartPolicy),
 			Hint: "restartPolicy: Never, or annotation role: server"}
 	}
 	p.RestartPolicy = corev1.RestartPolicyNever
@@ -168,7 +170,8 @@ func (r *renderer) clusterVolume(part string, v *corev1.Volume) error {
 			s.Secret.Name = r.secret(s.Secret.Name, s.Secret.Optional)
 		}
 		if s.ConfigMap != nil {
-			name, err := r.configRef(part, fmt.Sprintf("volume %q", v.Name), s.ConfigMap.Name, s.ConfigMap.Items, s.ConfigMap.Optional)
+			name, err := r.configRef(part, fmt.Sprintf("volume %q", v.Name), s.ConfigMap.Name, s.ConfigMap.Items,
+				s.ConfigMap.Optional)
 			if err != nil {
 				return err
 			}
@@ -216,7 +219,8 @@ func (r *renderer) clusterEnv(t *template, c *corev1.Container) error {
 				s.Name = r.secret(s.Name, s.Optional)
 			}
 			if m := from.ConfigMapKeyRef; m != nil {
-				name, err := r.configRef(t.part, fmt.Sprintf("env %s of %s", e.Name, where), m.Name, []corev1.KeyToPath{{Key: m.Key}}, m.Optional)
+				name, err := r.configRef(t.part, fmt.Sprintf("env %s of %s", e.Name, where), m.Name,
+					[]corev1.KeyToPath{{Key: m.Key}}, m.Optional)
 				if err != nil {
 					return err
 				}

@@ -32,7 +32,8 @@ func NewObject(manifest []byte) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Object{Entry: Entry{Name: "manifest", Parts: []Part{{Key: "manifest.yaml", Text: string(text)}}}, Fields: fields}, nil
+	return &Object{Entry: Entry{Name: "manifest", Parts: []Part{{Key: "manifest.yaml", Text: string(text)}}},
+		Fields: fields}, nil
 }
 
 // UnmarshalJSON decodes what json.Marshal writes, with whole numbers as int64.

@@ -79,7 +79,8 @@ func (m *merger) recordContainers(until time.Duration) error {
 		}
 	}
 	if !waits {
-		return &Error{Message: "no container waits at a barrier, from which phases are counted", Hint: `annotation sync: "true" makes a pod wait`}
+		return &Error{Message: "no container waits at a barrier, from which phases are counted",
+			Hint: `annotation sync: "true" makes a pod wait`}
 	}
 	return nil
 }

@@ -125,7 +125,9 @@ func (r *renderer) annotate(t *template, p *engine.Pod) error {
 		return len(c.Command) > 0 && (len(p.Sync) == 0 || slices.Contains(p.Sync, c.Name))
 	})
 	if writer < 0 {
-		return &Error{Part: t.part, Message: fmt.Sprintf("%s %q has an outputFile, but no container with a command, which could read it", t.kind, t.meta.Name),
+		return &Error{Part: t.part,
+			Message: fmt.Sprintf("%s %q has an outputFile, but no container with a command, which could read it", t.kind,
+				t.meta.Name),
 			Hint: "give the container's command, so that it is wrapped"}
 	}
 	out, err := r.parser(t, &p.Spec.Containers[writer])
@@ -157,12 +159,14 @@ func (r *renderer) volume(part string, v *corev1.Volume) error {
 			name = v.PersistentVolumeClaim.ClaimName
 			r.expect("PersistentVolumeClaim", name)
 		case !ok:
-			return &Error{Part: part, Message: fmt.Sprintf("volume %q: the workload has no PersistentVolumeClaim %q", v.Name, v.PersistentVolumeClaim.ClaimName),
+			return &Error{Part: part, Message: fmt.Sprintf("volume %q: the workload has no PersistentVolumeClaim %q", v.Name,
+				v.PersistentVolumeClaim.ClaimName),
 				Hint: "volumes of others cannot be used yet"}
 		}
 		v.PersistentVolumeClaim.ClaimName = name
 	case v.ConfigMap != nil:
-		name, err := r.configRef(part, fmt.Sprintf("volume %q", v.Name), v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional)
+		name, err := r.configRef(part, fmt.Sprintf("volume %q", v.Name), v.ConfigMap.Name, v.ConfigMap.Items,
+			v.ConfigMap.Optional)
 		if err != nil {
 			return err
 		}
@@ -179,7 +183,8 @@ func (r *renderer) volume(part string, v *corev1.Volume) error {
 	case r.cluster():
 		return r.clusterVolume(part, v)
 	default:
-		return r.unsupported(part, fmt.Sprintf("the kind of volume %q", v.Name), "emptyDir, configMap, hostPath, persistentVolumeClaim and ephemeral are")
+		return r.unsupported(part, fmt.Sprintf("the kind of volume %q", v.Name),
+			"emptyDir, configMap, hostPath, persistentVolumeClaim and ephemeral are")
 	}
 	return nil
 }
@@ -218,7 +223,8 @@ func addOutputDir(spec *corev1.PodSpec) {
 		}
 	}
 	const name = "cnsbench-output"
-	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name,
+		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			containers[i].VolumeMounts = append(containers[i].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: outputDir})
@@ -268,7 +274,8 @@ func (r *renderer) environment(t *template, p *engine.Pod, c *corev1.Container) 
 		}
 		cm, ok := r.lookup(from.ConfigMapRef.Name)
 		if !ok {
-			return nil, &Error{Part: t.part, Message: fmt.Sprintf("envFrom of container %q: the workload has no ConfigMap %q", c.Name, from.ConfigMapRef.Name)}
+			return nil, &Error{Part: t.part, Message: fmt.Sprintf("envFrom of container %q: the workload has no ConfigMap %q",
+				c.Name, from.ConfigMapRef.Name)}
 		}
 		for _, k := range sortedKeys(cm.Data) {
 			env = append(env, corev1.EnvVar{Name: from.Prefix + k, Value: cm.Data[k]})

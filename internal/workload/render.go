@@ -68,7 +68,8 @@ type Output struct {
 // side effects; errors are of type *Error.
 func (e *Entry) Render(p Params) (*Instance, error) {
 	r := &renderer{entry: e, params: p, name: InstanceName(p.Action, p.Index),
-		claims: map[string]string{}, configs: map[string]*corev1.ConfigMap{}, services: map[string]string{}, secrets: map[string]string{},
+		claims: map[string]string{}, configs: map[string]*corev1.ConfigMap{}, services: map[string]string{},
+		secrets: map[string]string{},
 		scripts: map[string]script{}, expects: map[string]bool{}, builtins: builtin(p)}
 	if err := r.read(); err != nil {
 		return nil, err
@@ -141,7 +142,8 @@ func (r *renderer) read() error {
 		r.config(&files)
 	}
 	if len(r.pods) == 0 {
-		return &Error{Message: fmt.Sprintf("workload %q has no Pod and no Job", r.entry.Name), Hint: "a manifest of kind Pod does the I/O"}
+		return &Error{Message: fmt.Sprintf("workload %q has no Pod and no Job", r.entry.Name),
+			Hint: "a manifest of kind Pod does the I/O"}
 	}
 	return nil
 }

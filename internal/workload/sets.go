@@ -29,7 +29,8 @@ func podOf(key, kind string, meta metav1.ObjectMeta, t corev1.PodTemplateSpec) t
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, meta.Labels)
-	return template{key, kind, metav1.ObjectMeta{Name: meta.Name, Labels: labels, Annotations: t.Annotations}, t.Spec, annotations}
+	return template{key, kind, metav1.ObjectMeta{Name: meta.Name, Labels: labels, Annotations: t.Annotations}, t.Spec,
+		annotations}
 }
 
 // statefulSet makes the pods of a StatefulSet and their claims with the names of its
@@ -89,8 +90,10 @@ func (r *renderer) inParallel(t *template, set *appsv1.StatefulSet, replicas int
 	case replicas == 1 || set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement:
 		return nil
 	case t.waits():
-		return &Error{Part: t.part, Message: fmt.Sprintf("StatefulSet %q has %d pods that wait at the barrier, and podManagementPolicy OrderedReady: "+
-			"the second is only made when the first is ready, but the first waits for all of them, so that they would wait for ever", set.Name, replicas), Hint: parallel}
+		return &Error{Part: t.part,
+			Message: fmt.Sprintf("StatefulSet %q has %d pods that wait at the barrier, and podManagementPolicy OrderedReady: "+
+				"the second is only made when the first is ready, but the first waits for all of them, so that they would wait for ever", set.Name, replicas), Hint: parallel}
 	}
-	return r.unsupported(t.part, "a StatefulSet of more than one pod with podManagementPolicy OrderedReady", parallel+", or give the action a count instead")
+	return r.unsupported(t.part, "a StatefulSet of more than one pod with podManagementPolicy OrderedReady",
+		parallel+", or give the action a count instead")
 }

@@ -111,7 +111,8 @@ func (e *Entry) Resolve(given map[string]string) (map[string]string, []*Error) {
 	}
 	for _, name := range known {
 		if _, ok := values[name]; !ok {
-			problems = append(problems, &Error{Message: fmt.Sprintf("workload %q needs a value for its variable %q", e.Name, name),
+			problems = append(problems, &Error{Message: fmt.Sprintf("workload %q needs a value for its variable %q", e.Name,
+				name),
 				Hint: fmt.Sprintf("vars: {%s: …}", name)})
 		}
 	}

@@ -129,11 +129,13 @@ func Hostile(t testing.TB) *bundle.Bundle {
 	const evil = `"><script src="https://evil.example/x.js"></script><img src=x onerror=alert(1)>`
 	w := create(t, `{"actions":[{"name":`+quote(evil)+`}],"slos":[{"name":`+quote(evil)+`,"expr":`+quote(evil)+`}]}`)
 	for i := range int64(40) {
-		w.Op(op.Op{ID: i, Action: evil, Kind: op.Kind(evil), Target: evil, Intended: op.Time(i) * Second, Started: op.Time(i) * Second,
-			Ended: op.Time(i)*Second + 5*Millisecond, Outcome: op.OK, Object: evil, Node: evil,
+		w.Op(op.Op{ID: i, Action: evil, Kind: op.Kind(evil), Target: evil, Intended: op.Time(i) * Second,
+			Started: op.Time(i) * Second,
+			Ended:   op.Time(i)*Second + 5*Millisecond, Outcome: op.OK, Object: evil, Node: evil,
 			Milestones: []op.Milestone{{Name: evil, At: op.Time(i)*Second + Millisecond}}})
 	}
-	w.Op(op.Op{ID: 99, Action: evil, Kind: op.Kind(evil), Intended: 1, Started: 1, Ended: 2, Outcome: op.Error, Code: evil, Message: evil})
+	w.Op(op.Op{ID: 99, Action: evil, Kind: op.Kind(evil), Intended: 1, Started: 1, Ended: 2, Outcome: op.Error,
+		Code: evil, Message: evil})
 	slow := op.CanaryIO{Intended: Barrier, Started: Barrier, Ended: Barrier + 80*Millisecond, Write: true}
 	w.Canary(evil, evil, []op.CanaryIO{slow})
 	h := hist.New()
@@ -160,7 +162,8 @@ func Spec() string {
 	b, _ := json.Marshal(map[string]any{ // plain maps can always be encoded
 		"actions": []map[string]any{
 			{"name": "fio", "createObjSpec": map[string]any{"workload": "fio", "count": 3, "syncGroup": "main"}},
-			{"name": "snapshots", "rateName": "often", "snapshotSpec": map[string]any{"actionName": "fio", "snapshotClass": "loop"}},
+			{"name": "snapshots", "rateName": "often", "snapshotSpec": map[string]any{"actionName": "fio",
+				"snapshotClass": "loop"}},
 		},
 		"rates": []map[string]any{{"name": "often", "constantRateSpec": map[string]any{"interval": "1500ms"}}},
 		"slos":  slos,
@@ -172,10 +175,11 @@ func create(t testing.TB, spec string, change ...func(*bundle.Run)) *bundle.Writ
 	t.Helper()
 	run := bundle.Run{
 		ID: "r20260102-synthetic", Name: "synthetic", Engine: "local", Seed: 42,
-		Spec:      json.RawMessage(spec),
-		Source:    bundle.Source{File: "synthetic.yaml", Text: "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\n"},
-		Versions:  map[string]string{"cnsbench": "v0.1.0", "go": "go1.26"},
-		Clock:     bundle.ClockInfo{Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "CLOCK_MONOTONIC", Resolution: 1},
+		Spec:     json.RawMessage(spec),
+		Source:   bundle.Source{File: "synthetic.yaml", Text: "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\n"},
+		Versions: map[string]string{"cnsbench": "v0.1.0", "go": "go1.26"},
+		Clock: bundle.ClockInfo{Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "CLOCK_MONOTONIC",
+			Resolution: 1},
 		BarrierAt: Barrier, EndedAt: op.Never,
 	}
 	for _, c := range change {
@@ -209,12 +213,14 @@ func finish(t testing.TB, w *bundle.Writer, change ...func(*bundle.Run)) *bundle
 func environment() bundle.Environment {
 	return bundle.Environment{
 		CollectedAt: time.Date(2026, 1, 2, 3, 4, 4, 0, time.UTC), Hostname: "bench-1", OS: "Debian GNU/Linux 12 (bookworm)",
-		Kernel: bundle.Kernel{Release: "6.12.0", Arch: "x86_64"}, CPU: bundle.CPU{Model: "Synthetic CPU", Count: 4, Governor: "performance"},
-		Memory:      bundle.Memory{Total: 8 << 30, Available: 6 << 30},
-		Devices:     []bundle.BlockDevice{{Name: "vda", Bytes: 64 << 30, Scheduler: "none", LogicalBlock: 512}},
-		Filesystems: []bundle.Filesystem{{Path: "/var/tmp", Mount: "/", Type: "xfs", Source: "/dev/vda1", Options: "rw,noatime"}},
-		Tools:       map[string]string{"fio": "fio-3.33", "mkfs.xfs": "mkfs.xfs version 6.1.0"},
-		Engine:      map[string]any{"driver": "loopfile.csi.cnsbench.dev", "version": "v0.1.0"},
+		Kernel:  bundle.Kernel{Release: "6.12.0", Arch: "x86_64"},
+		CPU:     bundle.CPU{Model: "Synthetic CPU", Count: 4, Governor: "performance"},
+		Memory:  bundle.Memory{Total: 8 << 30, Available: 6 << 30},
+		Devices: []bundle.BlockDevice{{Name: "vda", Bytes: 64 << 30, Scheduler: "none", LogicalBlock: 512}},
+		Filesystems: []bundle.Filesystem{{Path: "/var/tmp", Mount: "/", Type: "xfs", Source: "/dev/vda1",
+			Options: "rw,noatime"}},
+		Tools:  map[string]string{"fio": "fio-3.33", "mkfs.xfs": "mkfs.xfs version 6.1.0"},
+		Engine: map[string]any{"driver": "loopfile.csi.cnsbench.dev", "version": "v0.1.0"},
 	}
 }
 
@@ -239,7 +245,8 @@ func (g *generator) creates() {
 		start := op.Time(i) * Millisecond
 		at := start
 		o := op.Op{
-			ID: g.id(), Episode: 1, Action: "fio", Instance: i, Kind: op.Create, Target: fmt.Sprintf("fio-%d", i), Node: "bench-1",
+			ID: g.id(), Episode: 1, Action: "fio", Instance: i, Kind: op.Create, Target: fmt.Sprintf("fio-%d", i),
+			Node:     "bench-1",
 			Intended: 0, Started: start, Attempts: 4, Outcome: op.OK, Object: fmt.Sprintf("fio-%d", i),
 		}
 		mark := func(name string, after op.Time) {
@@ -274,8 +281,10 @@ func (g *generator) snapshots() {
 		}
 		from := start + 20*Millisecond + op.Time(g.random.Int64N(int64(Interval)))
 		o := op.Op{
-			ID: g.id(), Episode: int64(i + 2), Action: "snapshots", Instance: i, Kind: op.Snapshot, Target: volume(i % 3), Node: "bench-1",
-			Intended: due, Started: start, Ended: from + freeze + 15*Millisecond, Attempts: 1, Outcome: op.OK, Object: fmt.Sprintf("snap-%d", i),
+			ID: g.id(), Episode: int64(i + 2), Action: "snapshots", Instance: i, Kind: op.Snapshot, Target: volume(i % 3),
+			Node:     "bench-1",
+			Intended: due, Started: start, Ended: from + freeze + 15*Millisecond, Attempts: 1, Outcome: op.OK,
+			Object: fmt.Sprintf("snap-%d", i),
 			Milestones: []op.Milestone{
 				{Name: "CreateSnapshot.start", At: start + Millisecond, Source: "csi"},
 				{Name: "CreateSnapshot.end", At: from + freeze + 5*Millisecond, Source: "csi"},
@@ -335,7 +344,8 @@ func (g *generator) canary(i int) {
 // totals, and single figures; reads 400 a second, writes 100.
 func (g *generator) fio(i int) {
 	name := fmt.Sprintf("fio-%d", i)
-	g.w.Started(op.InstanceStart{Instance: name, Container: "fio", Intended: Barrier, At: Barrier + op.Time(i+1)*Millisecond, Err: 50_000})
+	g.w.Started(op.InstanceStart{Instance: name, Container: "fio", Intended: Barrier,
+		At: Barrier + op.Time(i+1)*Millisecond, Err: 50_000})
 	for _, m := range []struct {
 		metric string
 		perSec int
@@ -378,7 +388,8 @@ func (g *generator) fio(i int) {
 	}
 	for at := Barrier; at <= End; at += Second {
 		s := int64((at - Barrier) / Second)
-		g.w.Sample(op.Sample{Instance: name, At: at, ReadBytes: s * 410 * 4096, WriteBytes: s * 100 * 4096, CPUNanos: s * 2e8})
+		g.w.Sample(op.Sample{Instance: name, At: at, ReadBytes: s * 410 * 4096, WriteBytes: s * 100 * 4096,
+			CPUNanos: s * 2e8})
 	}
 	g.w.Ended(op.InstanceEnd{Instance: name, At: End, OK: true, Containers: []op.ContainerEnd{{Name: "fio"}}})
 }

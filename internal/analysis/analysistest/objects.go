@@ -19,9 +19,10 @@ func stage(w *bundle.Writer, name, operation string, at op.Time, n, lost int) {
 	w.Started(op.InstanceStart{Instance: instance, Container: "workers", Intended: at, At: at})
 	for _, m := range []string{operation, operation + metric.Service} {
 		w.Histogram(bundle.HistogramSlice{
-			Labels:    labels(instance, name),
-			Histogram: metric.Histogram{Metric: m, Unit: metric.Nanoseconds, Basis: "response", From: at, To: at + Second, Hist: h},
-			Total:     true,
+			Labels: labels(instance, name),
+			Histogram: metric.Histogram{Metric: m, Unit: metric.Nanoseconds, Basis: "response", From: at, To: at + Second,
+				Hist: h},
+			Total: true,
 		})
 	}
 	for m, v := range map[string]float64{"iops": float64(n), "bandwidth": 4096 * float64(n), "ok": float64(n),
@@ -29,7 +30,8 @@ func stage(w *bundle.Writer, name, operation string, at op.Time, n, lost int) {
 		w.Scalar(bundle.Scalar{Labels: labels(instance, name),
 			Scalar: metric.Scalar{Metric: operation + "." + m, Value: v}})
 	}
-	w.Ended(op.InstanceEnd{Instance: instance, At: at + Second, OK: true, Containers: []op.ContainerEnd{{Name: "workers"}}})
+	w.Ended(op.InstanceEnd{Instance: instance, At: at + Second, OK: true,
+		Containers: []op.ContainerEnd{{Name: "workers"}}})
 }
 
 // driver records the process itself, which has no containers and never ends.
@@ -97,7 +99,8 @@ func CutOff(t testing.TB) *bundle.Bundle {
 		r.Plan = []byte(`{"stages":[{"name":"prepare","works":[{"name":"prepare","kind":"prepare"}]},{"name":"main","works":[{"name":"one","kind":"normal","rampUpNs":1000000000}]}]}`)
 	})
 	stage(w, "prepare", "write", Second, 50, 0)
-	w.Started(op.InstanceStart{Instance: "main.one-0", Container: "workers", Intended: 2*Second - Millisecond, At: 2*Second - Millisecond})
+	w.Started(op.InstanceStart{Instance: "main.one-0", Container: "workers", Intended: 2*Second - Millisecond,
+		At: 2*Second - Millisecond})
 	for i := range int64(4) {
 		at := op.Time(2+i) * Second
 		for name, rate := range map[string]float64{"iops": 90, "bandwidth": 90 * 4096, "failed": 10, "lost": 0} {
@@ -118,8 +121,9 @@ func CutOff(t testing.TB) *bundle.Bundle {
 			from -= Second
 		}
 		w.Histogram(bundle.HistogramSlice{
-			Labels:    labels("main.one-0", "main.one"),
-			Histogram: metric.Histogram{Metric: "read", Unit: metric.Nanoseconds, Basis: "response", From: from, To: at + Second, Hist: h},
+			Labels: labels("main.one-0", "main.one"),
+			Histogram: metric.Histogram{Metric: "read", Unit: metric.Nanoseconds, Basis: "response", From: from,
+				To: at + Second, Hist: h},
 		})
 	}
 	driver(w)

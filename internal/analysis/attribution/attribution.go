@@ -101,8 +101,9 @@ func (t *Tally) Add(o *op.Op) {
 
 // substitutes has the components that do the work of others on one machine.
 var substitutes = map[string]string{
-	API: Engine, Provisioner: Engine, Attacher: Engine, Snapshotter: Engine, Resizer: Engine, Binder: Engine, Scheduler: Engine,
-	Kubelet: Processes,
+	API: Engine, Provisioner: Engine, Attacher: Engine, Snapshotter: Engine, Resizer: Engine, Binder: Engine,
+	Scheduler: Engine,
+	Kubelet:   Processes,
 }
 
 // onOneMachine returns the component that does the work of another on one machine.
@@ -231,7 +232,8 @@ var mounted = map[string][]string{
 }
 
 // volumeMilestones are those of ops with volumes only.
-var volumeMilestones = []string{op.Attached, op.Bound, op.Provisioned, op.Detached, op.Staged, op.Published, op.FirstWrite,
+var volumeMilestones = []string{op.Attached, op.Bound, op.Provisioned, op.Detached, op.Staged, op.Published,
+	op.FirstWrite,
 	op.FirstRead, op.Unpublished, op.Unstaged, "claimGone", "volumeGone"}
 
 // mayMount reports whether volumes may have been mounted or unmounted in the time up to

@@ -21,20 +21,26 @@ var steps = map[string]step{
 	op.Provisioned: {Provisioner, []string{op.Acked, op.Scheduled, "CreateVolume.end"}},
 	op.Bound:       {Binder, []string{op.Provisioned}},
 	op.Scheduled:   {Scheduler, []string{op.Acked, op.Bound, op.Gone, op.Detached}},
-	op.Attached:    {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned, op.Gone, op.Detached, "ControllerPublishVolume.end"}},
-	op.Staged:      {Kubelet, []string{op.Attached, "NodeStageVolume.end"}},
-	op.Published:   {Kubelet, []string{op.Staged, op.Attached, op.Provisioned, "NodePublishVolume.end"}},
-	op.Sandboxed:   {Kubelet, []string{op.Published, op.Attached, op.Scheduled, op.Gone, "NodePublishVolume.end"}},
-	op.Initialized: {Workload, []string{op.Sandboxed, op.Published, op.Attached, op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
-	"agents":       {Workload, []string{op.Initialized, op.Published, op.FirstWrite, op.FirstRead, op.Gone}},
-	op.Running:     {Kubelet, []string{"agents", op.Initialized, op.Sandboxed, op.Published, op.Attached, op.Bound, op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
-	op.FirstWrite:  {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed, "NodePublishVolume.end"}},
-	op.FirstRead:   {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed, "NodePublishVolume.end"}},
+	op.Attached: {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned, op.Gone, op.Detached,
+		"ControllerPublishVolume.end"}},
+	op.Staged:    {Kubelet, []string{op.Attached, "NodeStageVolume.end"}},
+	op.Published: {Kubelet, []string{op.Staged, op.Attached, op.Provisioned, "NodePublishVolume.end"}},
+	op.Sandboxed: {Kubelet, []string{op.Published, op.Attached, op.Scheduled, op.Gone, "NodePublishVolume.end"}},
+	op.Initialized: {Workload, []string{op.Sandboxed, op.Published, op.Attached, op.Scheduled, op.FirstWrite,
+		op.FirstRead, op.Gone, "NodePublishVolume.end"}},
+	"agents": {Workload, []string{op.Initialized, op.Published, op.FirstWrite, op.FirstRead, op.Gone}},
+	op.Running: {Kubelet, []string{"agents", op.Initialized, op.Sandboxed, op.Published, op.Attached, op.Bound,
+		op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
+	op.FirstWrite: {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed,
+		"NodePublishVolume.end"}},
+	op.FirstRead: {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed,
+		"NodePublishVolume.end"}},
 	"podReady":     {Kubelet, []string{op.Running}},
 	op.ObjectReady: {Controllers, []string{op.Acked, "scripted", op.Gone}},
 	"objectGone":   {Controllers, []string{op.Acked, "NodeUnpublishVolume.end"}},
 	"scripted":     {Workload, []string{op.Acked}},
-	op.Ready:       {EndDetection, []string{op.ObjectReady, op.Running, op.FirstWrite, op.FirstRead, op.Bound, op.Taken, op.Node, "content", op.Published, op.Provisioned}},
+	op.Ready: {EndDetection, []string{op.ObjectReady, op.Running, op.FirstWrite, op.FirstRead, op.Bound, op.Taken,
+		op.Node, "content", op.Published, op.Provisioned}},
 	"content":      {Snapshotter, []string{op.Acked}},
 	op.Taken:       {Snapshotter, []string{op.Acked, "content", "CreateSnapshot.end", "CreateVolumeGroupSnapshot.end"}},
 	op.Controller:  {Resizer, []string{op.Acked, "ControllerExpandVolume.end"}},
@@ -54,7 +60,8 @@ var steps = map[string]step{
 	op.Resumed:   {Pause, []string{op.Signalled}},
 	op.Cordoned:  {API, []string{started}},
 	op.Evicted:   {API, []string{op.Cordoned}},
-	op.Replaced:  {Kubelet, []string{op.Running, op.Published, op.Attached, op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
+	op.Replaced: {Kubelet, []string{op.Running, op.Published, op.Attached, op.Scheduled, op.FirstWrite, op.FirstRead,
+		op.Gone, "NodePublishVolume.end"}},
 }
 
 // podsGone is op.Gone of ops that end pods and make them again.
@@ -65,12 +72,16 @@ var claimsGone = step{Controllers, []string{op.Acked, "objectGone", "NodeUnpubli
 
 // callers has the component that makes a call and the milestones before it.
 var callers = map[string]step{
-	"CreateVolume":              {Provisioner, []string{op.Acked, op.Scheduled}},
-	"DeleteVolume":              {Provisioner, []string{"claimGone", op.Detached, op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end", "ControllerUnpublishVolume.end"}},
-	"ControllerPublishVolume":   {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned, op.Gone, op.Detached}},
-	"ControllerUnpublishVolume": {Attacher, []string{"podGone", op.Gone, op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end"}},
-	"NodeStageVolume":           {Kubelet, []string{op.Attached, op.Scheduled, op.Provisioned, op.Gone, op.Detached, "NodeUnstageVolume.end"}},
-	"NodePublishVolume":         {Kubelet, []string{op.Staged, op.Attached, op.Scheduled, op.Provisioned, op.Gone, op.Detached, "NodeStageVolume.end", "NodeUnpublishVolume.end"}},
+	"CreateVolume": {Provisioner, []string{op.Acked, op.Scheduled}},
+	"DeleteVolume": {Provisioner, []string{"claimGone", op.Detached, op.Acked, "NodeUnpublishVolume.end",
+		"NodeUnstageVolume.end", "ControllerUnpublishVolume.end"}},
+	"ControllerPublishVolume": {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned, op.Gone, op.Detached}},
+	"ControllerUnpublishVolume": {Attacher, []string{"podGone", op.Gone, op.Acked, "NodeUnpublishVolume.end",
+		"NodeUnstageVolume.end"}},
+	"NodeStageVolume": {Kubelet, []string{op.Attached, op.Scheduled, op.Provisioned, op.Gone, op.Detached,
+		"NodeUnstageVolume.end"}},
+	"NodePublishVolume": {Kubelet, []string{op.Staged, op.Attached, op.Scheduled, op.Provisioned, op.Gone,
+		op.Detached, "NodeStageVolume.end", "NodeUnpublishVolume.end"}},
 	"NodeUnpublishVolume":       {Kubelet, []string{op.Acked, op.Signalled, op.Evicted, "podGone", op.Gone}},
 	"NodeUnstageVolume":         {Kubelet, []string{op.Acked, "podGone", op.Gone, "NodeUnpublishVolume.end"}},
 	"CreateSnapshot":            {Snapshotter, []string{op.Acked, "content"}},
@@ -91,7 +102,8 @@ var (
 
 // takenAfter has, by a milestone and its predecessor, the component that replaces the
 // step's own.
-var takenAfter = map[string]map[string]string{"NodeUnpublishVolume.start": ended, "podGone": unmounted, op.Gone: unmounted}
+var takenAfter = map[string]map[string]string{"NodeUnpublishVolume.start": ended, "podGone": unmounted,
+	op.Gone: unmounted}
 
 // stepOf describes a milestone of an op by its base name.
 func stepOf(o *op.Op, name string) (step, bool) {

@@ -61,7 +61,8 @@ func (d *Data) rampEnd(instance, action string) op.Time {
 	}
 	for _, s := range d.Stages(action) {
 		for _, w := range s.Works {
-			if at.Known() && d.Bundle.Run.ObjectsOnly() && (action == s.Name+"."+w.Name || action == s.Name && w.Name == s.Name) {
+			if at.Known() && d.Bundle.Run.ObjectsOnly() && (action == s.Name+"."+w.Name || action == s.Name &&
+				w.Name == s.Name) {
 				return at + op.Time(w.RampUpNs)
 			}
 		}

@@ -248,7 +248,8 @@ func (d *Data) IsObjectWorkload(instance string) bool {
 // object workloads, over the time from the first begin to the last end of their
 // windows. instances is their number: 0 where there are no counts, as of other tools,
 // whose rates can only be added up.
-func (d *Data) Throughput(operation string, wanted func(instance string, phase int) bool) (perSecond, bytes float64, instances int) {
+func (d *Data) Throughput(operation string, wanted func(instance string, phase int) bool) (perSecond, bytes float64,
+	instances int) {
 	for _, x := range d.Scalars {
 		if !wanted(x.Instance, x.Phase) || !d.IsObjectWorkload(x.Instance) {
 			continue
@@ -282,7 +283,8 @@ func (d *Data) Owns(instance, volume, target string) bool {
 		if t == instance || volume != "" && t == volume {
 			return true
 		}
-		if volume == "" && (strings.HasPrefix(t, instance+"-") || strings.HasPrefix(t, instance+"/") || d.canaryOf(instance, t)) {
+		if volume == "" && (strings.HasPrefix(t, instance+"-") || strings.HasPrefix(t, instance+"/") ||
+			d.canaryOf(instance, t)) {
 			return true
 		}
 	}

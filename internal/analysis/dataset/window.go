@@ -29,7 +29,8 @@ func (d *Data) Windows(actions ...string) ([]Window, error) {
 		if !o.Started.Known() || len(actions) > 0 && !slices.Contains(actions, o.Action) {
 			continue
 		}
-		w := Window{Op: o.ID, Action: o.Action, Target: o.Target, Instance: o.Instance, Kind: o.Kind, From: o.Started, To: o.Ended}
+		w := Window{Op: o.ID, Action: o.Action, Target: o.Target, Instance: o.Instance, Kind: o.Kind, From: o.Started,
+			To: o.Ended}
 		if !w.To.Known() {
 			w.To = math.MaxInt64
 		}

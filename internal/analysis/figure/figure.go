@@ -122,7 +122,8 @@ func (f *Figures) readOps(d *dataset.Data) error {
 	for _, name := range slices.Sorted(maps.Keys(byAction)) {
 		t := byAction[name]
 		if t.response.Known() > 0 {
-			f.CDFs = append(f.CDFs, CDF{Action: t.name, N: t.response.N(), Response: t.response.CDF(steps), Service: t.service.CDF(steps)})
+			f.CDFs = append(f.CDFs, CDF{Action: t.name, N: t.response.N(), Response: t.response.CDF(steps),
+				Service: t.service.CDF(steps)})
 		}
 		f.Timeline.Lanes = append(f.Timeline.Lanes, lane(t.name, t.bars))
 	}
@@ -131,7 +132,8 @@ func (f *Figures) readOps(d *dataset.Data) error {
 
 func (t *tally) add(o *op.Op, end op.Time) {
 	dataset.AddLatencies(o, &t.response, &t.service)
-	bar := Bar{From: o.Started, To: o.Ended, N: 1, Name: fmt.Sprintf("%s/%d", o.Action, o.Instance), Target: o.Target, Outcome: o.Outcome}
+	bar := Bar{From: o.Started, To: o.Ended, N: 1, Name: fmt.Sprintf("%s/%d", o.Action, o.Instance), Target: o.Target,
+		Outcome: o.Outcome}
 	if !bar.From.Known() {
 		bar.From, bar.To = o.Intended, o.Intended
 	}
@@ -247,7 +249,10 @@ func (t *Timeline) panels(d *dataset.Data) {
 // moves reports whether a bandwidth is above 0 and its operation has latencies in the panel.
 func moves(d *dataset.Data, s bundle.Series, name string) bool {
 	return slices.ContainsFunc(s.Points, func(p metric.Point) bool { return p.Value > 0 }) &&
-		slices.ContainsFunc(d.Slices, func(h bundle.HistogramSlice) bool { return h.Instance == s.Instance && h.Metric == name })
+		slices.ContainsFunc(d.Slices, func(h bundle.HistogramSlice) bool {
+			return h.Instance == s.Instance &&
+				h.Metric == name
+		})
 }
 
 // canaryName includes the volume where an instance has several.

@@ -208,7 +208,8 @@ func sliceStalls(d *dataset.Data) []Stall {
 		if d.IsObjectWorkload(h.Instance) || h.From < d.MeasuredFrom(h.Instance) {
 			continue
 		}
-		s := Stall{Instance: h.Instance, Direction: h.Metric, Source: "workload", From: h.From, To: h.To, LengthNs: h.Hist.Max()}
+		s := Stall{Instance: h.Instance, Direction: h.Metric, Source: "workload", From: h.From, To: h.To,
+			LengthNs: h.Hist.Max()}
 		if s.LengthNs < Threshold {
 			continue
 		}

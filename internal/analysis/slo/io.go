@@ -33,12 +33,14 @@ func (s *source) io(q expr.Query) (expr.Value, error) {
 		s.canaries(q, &sample)
 	} else {
 		// An open loop has both views; the histogram of the response has the metric's name.
-		if service := q.Metric.Name + metric.Service; hasMetric(s.data.Totals, expr.Metric{Action: q.Metric.Action, Name: service}) {
+		if service := q.Metric.Name + metric.Service; hasMetric(s.data.Totals,
+			expr.Metric{Action: q.Metric.Action, Name: service}) {
 			if q.Metric.View == expr.Service {
 				q.Metric.Name = service
 			}
 		} else if q.Metric.View == expr.Response {
-			return expr.Value{}, fmt.Errorf("%s is of a closed loop, which has the service view only: remove .response", q.Metric)
+			return expr.Value{}, fmt.Errorf("%s is of a closed loop, which has the service view only: remove .response",
+				q.Metric)
 		}
 		if err := s.histograms(q, &sample); err != nil {
 			return expr.Value{}, err
@@ -102,7 +104,8 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 			if q.Metric.View == expr.Service {
 				from = io.Started
 			}
-			if io.Write != (q.Metric.Name == metric.CanaryWrite) || io.Errno != 0 || !from.Known() || io.Intended < begin || io.Intended >= end || !s.inside(q.Windows, io.Intended, endOf(io)) {
+			if io.Write != (q.Metric.Name == metric.CanaryWrite) || io.Errno != 0 || !from.Known() || io.Intended < begin ||
+				io.Intended >= end || !s.inside(q.Windows, io.Intended, endOf(io)) {
 				continue
 			}
 			if io.Ended.Known() {
@@ -173,7 +176,8 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 		v.N += m.n
 	}
 	if v.N == 0 && changes {
-		return v, fmt.Errorf("%w: no %s over time was recorded, and %s has phases: ask for one, by phase(1)", expr.ErrNoData, name, q.Metric.Action)
+		return v, fmt.Errorf("%w: no %s over time was recorded, and %s has phases: ask for one, by phase(1)",
+			expr.ErrNoData, name, q.Metric.Action)
 	}
 	if v.N == 0 {
 		return v, fmt.Errorf("%w: no %s of %s was recorded%s", expr.ErrNoData, name, q.Metric.Action, inWindow(q))

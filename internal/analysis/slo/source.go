@@ -244,10 +244,12 @@ func (t *tally) value(q expr.Query) (expr.Value, error) {
 	case expr.Rate:
 		return t.rate(q)
 	case expr.IOPS, expr.Throughput:
-		return expr.Value{}, fmt.Errorf("%w: no I/O metric %q of %s was recorded", expr.ErrNoData, q.Metric.Name, q.Metric.Action)
+		return expr.Value{}, fmt.Errorf("%w: no I/O metric %q of %s was recorded", expr.ErrNoData, q.Metric.Name,
+			q.Metric.Action)
 	}
 	if t.sample.N() == 0 && q.Metric.Name != "" && !t.milestone {
-		return expr.Value{}, fmt.Errorf("%w: %s reported no %s latency%s", expr.ErrNoData, q.Metric.Action, q.Metric.Name, inWindow(q))
+		return expr.Value{}, fmt.Errorf("%w: %s reported no %s latency%s", expr.ErrNoData, q.Metric.Action, q.Metric.Name,
+			inWindow(q))
 	}
 	if t.sample.N() == 0 {
 		return expr.Value{}, fmt.Errorf("%w: of %d ops of %s none has that latency (%d failed, %d without the milestone)",
@@ -269,7 +271,8 @@ func (t *tally) rate(q expr.Query) (expr.Value, error) {
 		return expr.Value{}, errors.New("rate does not accept windows")
 	}
 	if t.ok < 2 || t.last <= t.first {
-		return expr.Value{}, fmt.Errorf("%w: a rate needs two successful ops, %s had %d", expr.ErrNoData, q.Metric.Action, t.ok)
+		return expr.Value{}, fmt.Errorf("%w: a rate needs two successful ops, %s had %d", expr.ErrNoData, q.Metric.Action,
+			t.ok)
 	}
 	return expr.Value{Number: float64(t.ok-1) / (float64(t.last-t.first) / 1e9), N: t.ok}, nil
 }

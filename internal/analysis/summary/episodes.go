@@ -75,7 +75,8 @@ func newChains(spec dataset.Spec) *chains {
 			continue
 		}
 		n := 1 + len(a.Then)
-		c := &chain{name: a.Name, steps: append([]string{a.Name}, a.Then...), latency: make([]stats.Sample, n), spent: make([]int64, n),
+		c := &chain{name: a.Name, steps: append([]string{a.Name}, a.Then...), latency: make([]stats.Sample, n),
+			spent:  make([]int64, n),
 			broken: make([]int64, n), outcomes: map[op.Outcome]int64{}}
 		cs.byHead[a.Name] = c
 		cs.order = append(cs.order, c)

@@ -130,7 +130,8 @@ func actionOf(d *dataset.Data, instance string) string {
 
 func instance(d *dataset.Data, name string) Instance {
 	this := func(instance string) bool { return instance == name }
-	in := Instance{Name: name, CutOff: d.CutOff[name], EndedAt: op.Never, Metrics: metrics(d, this, allPhases), Phases: phases(d, actionOf(d, name), this)}
+	in := Instance{Name: name, CutOff: d.CutOff[name], EndedAt: op.Never, Metrics: metrics(d, this, allPhases),
+		Phases: phases(d, actionOf(d, name), this)}
 	for _, c := range d.Canaries {
 		if c.Instance == name {
 			in.Metrics = append(in.Metrics, canaryMetrics(d, []dataset.Canary{c}, c.Volume)...)
@@ -184,7 +185,8 @@ func phases(d *dataset.Data, action string, wanted func(instance string) bool) [
 		for _, name := range slices.Sorted(maps.Keys(p.Vars)) {
 			vars = append(vars, name+"="+p.Vars[name])
 		}
-		list = append(list, Phase{Phase: i + 1, StartAfter: p.StartAfter, Vars: strings.Join(vars, " "), Metrics: merged(d, wanted, i+1)})
+		list = append(list, Phase{Phase: i + 1, StartAfter: p.StartAfter, Vars: strings.Join(vars, " "),
+			Metrics: merged(d, wanted, i+1)})
 	}
 	return list
 }
@@ -202,7 +204,10 @@ func merged(d *dataset.Data, wanted func(instance string) bool, phase int) []Met
 		}
 		if phase != allPhases {
 			from, to, _ := d.PhaseSpan(c.Instance, phase)
-			c.IOs = slices.DeleteFunc(slices.Clone(c.IOs), func(io op.CanaryIO) bool { return io.Intended < from || io.Intended >= to })
+			c.IOs = slices.DeleteFunc(slices.Clone(c.IOs), func(io op.CanaryIO) bool {
+				return io.Intended < from ||
+					io.Intended >= to
+			})
 		}
 		canaries = append(canaries, c)
 	}

@@ -19,7 +19,10 @@ func addActionsWithoutOps(d *dataset.Data, tallies map[string]*tally) {
 		a := &d.Spec.Actions[i]
 		if tallies[a.Name] == nil {
 			t := newTally(d, a.Name, a.Kind)
-			t.noOps = noOpReason(d, a, func(action string) bool { return tallies[action] != nil && tallies[action].started.n > 0 })
+			t.noOps = noOpReason(d, a, func(action string) bool {
+				return tallies[action] != nil &&
+					tallies[action].started.n > 0
+			})
 			unfired = append(unfired, t)
 		}
 	}

@@ -97,7 +97,8 @@ func (t *tally) add(o *op.Op) {
 	t.attribution.Add(o)
 	if o.Outcome != op.Error { // the instants of a failure are no latencies
 		for _, name := range reached(o) {
-			t.milestones.add(spanValue{name: name, from: "intended", to: name, ns: int64(dataset.Milestone(o, name) - o.Intended)})
+			t.milestones.add(spanValue{name: name, from: "intended", to: name,
+				ns: int64(dataset.Milestone(o, name) - o.Intended)})
 		}
 	}
 }

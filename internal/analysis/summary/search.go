@@ -165,7 +165,8 @@ func stageLatency(d *dataset.Data, stage string) Latency {
 		}
 	}
 	for _, x := range d.Scalars {
-		if metric, ok := strings.CutSuffix(x.Metric, ".lost"); ok && inStage(x.Action, stage) && slices.Contains(names, metric) {
+		if metric, ok := strings.CutSuffix(x.Metric, ".lost"); ok && inStage(x.Action, stage) &&
+			slices.Contains(names, metric) {
 			all.AddInfinite(int64(x.Value))
 		}
 	}
@@ -217,7 +218,8 @@ func (m *FindMax) Line() string {
 		text += fmt.Sprintf(" holds up to %s operations a second (%s), not at %s (%s)",
 			Rate(*m.PerSecond), m.windows(*m.PerSecond, true), Rate(*m.AbovePerSecond), m.windows(*m.AbovePerSecond, false))
 	case m.Verdict == "never" && m.AbovePerSecond != nil:
-		text += fmt.Sprintf(" never holds: not even at %s operations a second, the lowest rate of the search", Rate(*m.AbovePerSecond))
+		text += fmt.Sprintf(" never holds: not even at %s operations a second, the lowest rate of the search",
+			Rate(*m.AbovePerSecond))
 	case m.Verdict == "always" && m.PerSecond != nil:
 		return text + fmt.Sprintf(" holds at all rates of the search, up to %s operations a second (%s): no limit was found.", Rate(*m.PerSecond), m.windows(*m.PerSecond, true))
 	default:
@@ -280,7 +282,8 @@ func (s *Scaling) Line() string {
 		bound, all = bound+r.ClientBound, all+len(r.PerSecond)
 	}
 	if bound > 0 {
-		text += fmt.Sprintf("; %d of %s were client-bound: limited by this client, not by the server", bound, plural(int64(all), "step"))
+		text += fmt.Sprintf("; %d of %s were client-bound: limited by this client, not by the server", bound,
+			plural(int64(all), "step"))
 	}
 	return text + "."
 }

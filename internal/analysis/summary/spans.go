@@ -28,7 +28,8 @@ var milestonePredecessors = map[string][]string{
 	op.FirstRead:   {op.Published, op.Initialized, op.Running, op.Replaced, op.Resumed},
 	op.Sandboxed:   {op.Published, op.Attached, op.Scheduled, op.Gone},
 	op.Initialized: {op.Sandboxed, op.Published, op.FirstWrite, op.FirstRead, op.Attached, op.Scheduled, op.Gone},
-	op.Running:     {op.Sandboxed, op.Published, op.FirstWrite, op.FirstRead, op.Scheduled, op.Attached, op.Initialized, op.Gone},
+	op.Running: {op.Sandboxed, op.Published, op.FirstWrite, op.FirstRead, op.Scheduled, op.Attached, op.Initialized,
+		op.Gone},
 	"podReady":     {op.Running},
 	op.Ready:       {op.ObjectReady, op.Running, op.Taken, op.FirstWrite, op.FirstRead},
 	op.ObjectReady: {op.Acked, "scripted", op.Gone},
@@ -102,7 +103,8 @@ func spansOf(o *op.Op) []spanValue {
 		}
 		open[rpc+"/"+volume] = starts[1:]
 		called[rpc] = true
-		list = append(list, spanValue{rpc, rpc + ".start", rpc + ".end", starts[0].At, int64(m.At - starts[0].At), m.Err + starts[0].Err})
+		list = append(list, spanValue{rpc, rpc + ".start", rpc + ".end", starts[0].At, int64(m.At - starts[0].At),
+			m.Err + starts[0].Err})
 	}
 	for _, m := range o.Milestones {
 		base, volume, _ := strings.Cut(m.Name, "/")

@@ -202,8 +202,9 @@ func Of(d *dataset.Data) (*Summary, error) {
 	b := d.Bundle
 	s := &Summary{
 		Format: Format, RunID: b.Run.ID, Name: b.Run.Name, Engine: b.Run.Engine, State: b.Run.State, Reason: b.Run.Reason,
-		Complete: b.Complete, Live: b.Live, Seed: b.Run.Seed, StartedAt: b.Run.Clock.Start, BarrierAt: b.Run.BarrierAt, EndedAt: b.Run.EndedAt,
-		Rates: b.Run.Rates, Traces: b.Run.Source.Traces, Distributions: distributions(b.Run.Distributions),
+		Complete: b.Complete, Live: b.Live, Seed: b.Run.Seed, StartedAt: b.Run.Clock.Start, BarrierAt: b.Run.BarrierAt,
+		EndedAt: b.Run.EndedAt,
+		Rates:   b.Run.Rates, Traces: b.Run.Source.Traces, Distributions: distributions(b.Run.Distributions),
 		Bounds: b.Run.Bounds, Warnings: b.Warnings,
 	}
 	tallies, err := tallyOps(d)

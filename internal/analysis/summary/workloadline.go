@@ -25,7 +25,8 @@ func workloadLines(s *Summary) []string {
 			}
 			continue
 		}
-		if measured := slices.DeleteFunc(slices.Clone(w.Metrics), func(m Metric) bool { return m.Unmeasured }); len(measured) > 0 {
+		if measured := slices.DeleteFunc(slices.Clone(w.Metrics),
+			func(m Metric) bool { return m.Unmeasured }); len(measured) > 0 {
 			w.Metrics = measured
 			if line := workloadLine(w, s.Live); line != "" {
 				lines = append(lines, line)
@@ -36,7 +37,8 @@ func workloadLines(s *Summary) []string {
 	}
 	for i, l := range lines {
 		if n := windows[l]; n > 0 {
-			lines[i] = fmt.Sprintf("%s: %s of a search or a scaling, %s; the result is written at the end of the run.", l, plural(int64(n), "step"), CutOffNote(s.Live))
+			lines[i] = fmt.Sprintf("%s: %s of a search or a scaling, %s; the result is written at the end of the run.", l,
+				plural(int64(n), "step"), CutOffNote(s.Live))
 		}
 	}
 	if len(lines) == 0 && !sought {

@@ -101,7 +101,8 @@ func describeStep(factor string, below []Point, p *Point) string {
 	if strings.HasSuffix(factor, "perSecond") {
 		more = "asked for"
 	}
-	text += fmt.Sprintf(", %v of that at %s for ×%s %s: %s.", grown, before.Label, units.Count(p.Level/before.Level), more, grown.verdict)
+	text += fmt.Sprintf(", %v of that at %s for ×%s %s: %s.", grown, before.Label, units.Count(p.Level/before.Level),
+		more, grown.verdict)
 	component, added, share := largestGrowth(first, p)
 	if added <= 0 || component == "" {
 		return text + " An operation takes no longer than at " + first.Label + "."

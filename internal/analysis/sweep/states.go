@@ -34,7 +34,8 @@ func statesOf(ops []op.Op, ends map[string]op.Time) *States {
 	if !seen || to <= from {
 		return nil
 	}
-	s := &States{At: make([]op.Time, instants), Pending: make([]int, instants), Creating: make([]int, instants), Running: make([]int, instants)}
+	s := &States{At: make([]op.Time, instants), Pending: make([]int, instants), Creating: make([]int, instants),
+		Running: make([]int, instants)}
 	for i := range s.At {
 		s.At[i] = from + (to-from)*op.Time(i)/(instants-1)
 	}

@@ -119,7 +119,8 @@ func flag(name, severity, format string, args ...any) bundle.Flag {
 func ns(v int64) string { return units.Duration(float64(v)) }
 
 func incomplete(d *dataset.Data) (bundle.Flag, bool) {
-	return flag("incomplete", Warning, "the bundle is incomplete: %s", strings.Join(d.Bundle.Warnings, "; ")), !d.Bundle.Complete
+	return flag("incomplete", Warning, "the bundle is incomplete: %s", strings.Join(d.Bundle.Warnings, "; ")),
+		!d.Bundle.Complete
 }
 
 // dispatchLate judges scheduled ops only: those of an action without a rate are all due
@@ -136,7 +137,8 @@ func dispatchLate(a Action) (bundle.Flag, bool) {
 			severity = Warning
 		}
 	}
-	return flag("dispatchLate", severity, "%s: %d ops were started %s (median) to %s (p99) after they were due, median response %s",
+	return flag("dispatchLate", severity,
+		"%s: %d ops were started %s (median) to %s (p99) after they were due, median response %s",
 		a.Name, a.Started, ns(a.LatenessP50Ns), ns(a.LatenessP99Ns), ns(a.ResponseP50Ns)), late
 }
 
@@ -150,26 +152,31 @@ func failures(a Action) (bundle.Flag, bool) {
 	case share > failedWarning:
 		severity = Warning
 	}
-	return flag("failedOps", severity, "%s: of %d ops %d failed or timed out and %d had not ended", a.Name, a.N, a.Failed, a.Censored), bad > 0
+	return flag("failedOps", severity, "%s: of %d ops %d failed or timed out and %d had not ended", a.Name, a.N,
+		a.Failed, a.Censored), bad > 0
 }
 
 func dropped(a Action) (bundle.Flag, bool) {
-	return flag("droppedOps", Warning, "%s: %d of %d ops were never started; they count as infinite", a.Name, a.Dropped, a.N), a.Dropped > 0
+	return flag("droppedOps", Warning, "%s: %d of %d ops were never started; they count as infinite", a.Name, a.Dropped,
+		a.N), a.Dropped > 0
 }
 
 // belowOffered flags an action whose ops all succeeded: only a backlog of starts can make
 // its achieved rate lower than the offered one.
 func belowOffered(a Action) (bundle.Flag, bool) {
-	return flag("achievedBelowOffered", Warning, "%s: %s of %s ops per second were started", a.Name, units.Count(a.AchievedPerSecond), units.Count(a.OfferedPerSecond)),
+	return flag("achievedBelowOffered", Warning, "%s: %s of %s ops per second were started", a.Name,
+			units.Count(a.AchievedPerSecond), units.Count(a.OfferedPerSecond)),
 		a.Dropped+a.Failed+a.Censored == 0 && a.OfferedPerSecond > 0 && a.AchievedPerSecond < achievedShare*a.OfferedPerSecond
 }
 
 // clockError concerns the op's latency, or only some spans.
 func clockError(a Action) (bundle.Flag, bool) {
 	if a.ResponseP50Ns > 0 && float64(a.MaxErrorNs) > ClockShare*float64(a.ResponseP50Ns) {
-		return flag("clockError", Warning, "%s: instants are known to ± %s, the median response is %s", a.Name, ns(a.MaxErrorNs), ns(a.ResponseP50Ns)), true
+		return flag("clockError", Warning, "%s: instants are known to ± %s, the median response is %s", a.Name,
+			ns(a.MaxErrorNs), ns(a.ResponseP50Ns)), true
 	}
-	return flag("clockError", Info, "%s: spans too short for the error of their clocks: %s", a.Name, strings.Join(a.DoubtfulSpans, ", ")), len(a.DoubtfulSpans) > 0
+	return flag("clockError", Info, "%s: spans too short for the error of their clocks: %s", a.Name,
+		strings.Join(a.DoubtfulSpans, ", ")), len(a.DoubtfulSpans) > 0
 }
 
 // driverUnseen flags actions in which the driver's time cannot be separated.
@@ -180,9 +187,10 @@ func driverUnseen(actions []Action) (bundle.Flag, bool) {
 			parts = append(parts, fmt.Sprintf("%.0f %% of %s", 100*a.DriverUnseen, a.Name))
 		}
 	}
-	return flag("driverUnseen", Info, "no calls of the driver were observed in %s: that time is the driver's or that of the "+
-		"component named with it; a CSI proxy on the driver's socket separates them "+
-		"(cnsbench install --csi-proxy DRIVER, or --csi-proxy of run)",
+	return flag("driverUnseen", Info,
+		"no calls of the driver were observed in %s: that time is the driver's or that of the "+
+			"component named with it; a CSI proxy on the driver's socket separates them "+
+			"(cnsbench install --csi-proxy DRIVER, or --csi-proxy of run)",
 		strings.Join(parts, ", ")), len(parts) > 0
 }
 
@@ -207,7 +215,8 @@ func generatorBusy(d *dataset.Data) (bundle.Flag, bool) {
 		wall += span.To - span.From
 	}
 	cpus := float64(cpu) / float64(max(1, wall))
-	return flag("generatorCPUBound", Warning, "the workloads used %.1f of %d CPUs: the load generator may be what was measured", cpus, env.CPU.Count),
+	return flag("generatorCPUBound", Warning,
+			"the workloads used %.1f of %d CPUs: the load generator may be what was measured", cpus, env.CPU.Count),
 		int64(wall) >= leastBusyTime && cpus > cpuShare*float64(env.CPU.Count)
 }
 
@@ -257,7 +266,9 @@ func cachedReads(d *dataset.Data) []bundle.Flag {
 		}
 		device := float64(s.last.ReadBytes - s.first.ReadBytes)
 		if client > leastReadBytes && device < deviceShare*client {
-			flags = append(flags, flag("readsFromCache", Invalid, "%s read %s, of which only %s (%.0f %%) came from the device", s.instance, units.Bytes(client), units.Bytes(device), 100*device/client))
+			flags = append(flags, flag("readsFromCache", Invalid,
+				"%s read %s, of which only %s (%.0f %%) came from the device", s.instance, units.Bytes(client),
+				units.Bytes(device), 100*device/client))
 		}
 	}
 	return flags
@@ -271,7 +282,8 @@ func phases(d *dataset.Data) (bundle.Flag, bool) {
 			changing = append(changing, a.Name)
 		}
 	}
-	return flag("phases", Info, "%s has phases: a comparison over time is also one of phases", strings.Join(changing, ", ")),
+	return flag("phases", Info, "%s has phases: a comparison over time is also one of phases",
+			strings.Join(changing, ", ")),
 		len(changing) > 0 && len(d.Spec.Actions) > len(changing)
 }
 
@@ -317,7 +329,8 @@ func missingOutputs(d *dataset.Data) []bundle.Flag {
 	var flags []bundle.Flag
 	for _, a := range actions {
 		if parsed[a] {
-			flags = append(flags, flag("outputMissing", Invalid, "no figures of %s; other instances of %s have some", Instances(missing[a]), a))
+			flags = append(flags, flag("outputMissing", Invalid, "no figures of %s; other instances of %s have some",
+				Instances(missing[a]), a))
 		} else {
 			flags = append(flags, flag("outputMissing", Info, "%s left output without figures", Instances(missing[a])))
 		}

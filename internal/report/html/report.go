@@ -179,7 +179,8 @@ func (p *page) ObjectsOnly() bool { return p.Run.ObjectsOnly() }
 
 // ownInstances returns the instances with figures other than those of the workload.
 func ownInstances(w summary.Workload) []summary.Instance {
-	if len(w.Instances) == 1 && !slices.ContainsFunc(w.Instances[0].Metrics, func(m summary.Metric) bool { return m.Volume != "" }) {
+	if len(w.Instances) == 1 && !slices.ContainsFunc(w.Instances[0].Metrics,
+		func(m summary.Metric) bool { return m.Volume != "" }) {
 		return nil
 	}
 	return w.Instances

@@ -51,7 +51,10 @@ func gain(v *float64) string {
 // scaleChart draws throughput over workers. A bar is the range of the repetitions, a
 // vertical line the knee.
 func scaleChart(s *summary.Scaling) template.HTML {
-	rows := slices.DeleteFunc(slices.Clone(s.Rows), func(r summary.ScaleRow) bool { return r.Workers < 1 || len(r.PerSecond) == 0 })
+	rows := slices.DeleteFunc(slices.Clone(s.Rows), func(r summary.ScaleRow) bool {
+		return r.Workers < 1 ||
+			len(r.PerSecond) == 0
+	})
 	if len(rows) < 2 {
 		return ""
 	}
@@ -65,7 +68,8 @@ func scaleChart(s *summary.Scaling) template.HTML {
 	v.counts()
 	if k := s.Knee; k != nil && k.Workers != nil {
 		at := v.x.at(float64(*k.Workers))
-		v.path([][2]float64{{at, chartBottom}, {at, chartTop}}, "c1 dashed", fmt.Sprintf("the knee, at %d workers", *k.Workers))
+		v.path([][2]float64{{at, chartBottom}, {at, chartTop}}, "c1 dashed",
+			fmt.Sprintf("the knee, at %d workers", *k.Workers))
 	}
 	var line [][2]float64
 	for _, r := range rows {

@@ -32,7 +32,8 @@ type StudyRow struct{ Cells []string }
 // WriteStudy writes the page of a study.
 func WriteStudy(w io.Writer, s *Study) error {
 	t, err := template.New("study").Funcs(functions).Funcs(template.FuncMap{
-		"cdfs": levelCDFs, "rates": rateChart, "states": statesChart, "numbered": func(i int) string { return fmt.Sprintf("c%d", i%colours) },
+		"cdfs": levelCDFs, "rates": rateChart, "states": statesChart,
+		"numbered": func(i int) string { return fmt.Sprintf("c%d", i%colours) },
 	}).Parse(studyText)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)

@@ -13,7 +13,8 @@ import (
 type svg struct{ strings.Builder }
 
 func (s *svg) open(width, height float64, label string) {
-	fmt.Fprintf(s, `<svg viewBox="0 0 %s %s" role="img" aria-label="%s" preserveAspectRatio="xMidYMid meet">`, num(width), num(height), html.EscapeString(label))
+	fmt.Fprintf(s, `<svg viewBox="0 0 %s %s" role="img" aria-label="%s" preserveAspectRatio="xMidYMid meet">`,
+		num(width), num(height), html.EscapeString(label))
 }
 
 func (s *svg) close() template.HTML {

@@ -99,7 +99,8 @@ func (d *timeline) lane(l figure.Lane) {
 	for _, b := range l.Bars {
 		x := d.x.at(float64(b.From))
 		w := max(1.5, d.x.at(float64(b.To))-x)
-		title := fmt.Sprintf("%s on %s: %s, %s from %s s", b.Name, b.Target, b.Outcome, units.Duration(float64(b.To-b.From)), seconds(b.From))
+		title := fmt.Sprintf("%s on %s: %s, %s from %s s", b.Name, b.Target, b.Outcome,
+			units.Duration(float64(b.To-b.From)), seconds(b.From))
 		if b.N > 1 {
 			title = fmt.Sprintf("%d ops from %s s, the first %s: %s", b.N, seconds(b.From), b.Name, b.Outcome)
 		}
@@ -130,12 +131,14 @@ func (d *timeline) panel(p figure.Panel, n int) {
 	d.mark(p, top, height)
 	classes := lineClasses(p)
 	if len(p.Bandwidth) > 0 {
-		d.plot(p.Bandwidth, scale{min: 0, max: greatest(p.Bandwidth) * 1.08, lo: top + bandHeight - 4, hi: top, binary: true}, 3, units.Bandwidth, "bandwidth", classes)
+		d.plot(p.Bandwidth, scale{min: 0, max: greatest(p.Bandwidth) * 1.08, lo: top + bandHeight - 4, hi: top,
+			binary: true}, 3, units.Bandwidth, "bandwidth", classes)
 		top += bandHeight
 	}
 	if len(p.Latency) > 0 {
 		lo, hi := least(p.Latency)/1.3, greatest(p.Latency)*1.3
-		d.plot(p.Latency, scale{min: lo, max: hi, lo: top + lateHeight - 4, hi: top + 4, log: true}, 4, units.Duration, "latency", classes)
+		d.plot(p.Latency, scale{min: lo, max: hi, lo: top + lateHeight - 4, hi: top + 4, log: true}, 4, units.Duration,
+			"latency", classes)
 	}
 	room := rightEdge
 	if n == 0 {
@@ -174,7 +177,8 @@ func stallTitle(s interference.Stall) string {
 }
 
 // plot draws lines on one axis of their own.
-func (d *timeline) plot(lines []figure.Line, y scale, ticks int, unit func(float64) string, what string, classes map[string]string) {
+func (d *timeline) plot(lines []figure.Line, y scale, ticks int, unit func(float64) string, what string,
+	classes map[string]string) {
 	for _, v := range y.ticks(ticks) {
 		d.line(leftMargin, y.at(v), rightEdge, y.at(v), "grid")
 		d.text(leftMargin-8, y.at(v)+4, "tick end", unit(v))

@@ -64,7 +64,8 @@ func (p *printer) scaling(s *summary.Scaling) {
 		if r.GainLow != nil && r.GainHigh != nil {
 			interval = fmt.Sprintf("%.0f … %.0f %%", 100**r.GainLow, 100**r.GainHigh)
 		}
-		t.row(fmt.Sprint(r.Workers), units.Count(r.MedianPerSecond), spread, short(r.Latency.P50), short(r.Latency.P99), gain, interval, fmt.Sprint(r.Failed))
+		t.row(fmt.Sprint(r.Workers), units.Count(r.MedianPerSecond), spread, short(r.Latency.P50), short(r.Latency.P99),
+			gain, interval, fmt.Sprint(r.Failed))
 	}
 	p.table(t)
 	p.note("per s: the median of the repetitions; gain: of throughput, for each doubling of the workers")

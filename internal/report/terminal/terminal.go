@@ -95,7 +95,8 @@ func (p *printer) objectives(s *summary.Summary) {
 	for _, v := range s.Verdicts {
 		word, color := verdict(string(v.Status))
 		label := "  " + pad(word, 8) + pad(v.Name, names) + "  "
-		p.wrapAfter(label, p.paint(color, pad("  "+word, 10))+pad(clean(v.Name), names)+"  ", strings.Join(verdictFacts(v), "; "))
+		p.wrapAfter(label, p.paint(color, pad("  "+word, 10))+pad(clean(v.Name), names)+"  ",
+			strings.Join(verdictFacts(v), "; "))
 	}
 }
 
@@ -307,7 +308,8 @@ func (p *printer) distributions(s *summary.Summary) {
 		return
 	}
 	t := table{head: []string{"Counted by other components", "by", "n", "mean", "p50", "p99"}, left: map[int]bool{1: true}}
-	longest := slices.SortedStableFunc(slices.Values(s.Distributions), func(a, b summary.Distribution) int { return cmp.Compare(b.TotalNs(), a.TotalNs()) })
+	longest := slices.SortedStableFunc(slices.Values(s.Distributions),
+		func(a, b summary.Distribution) int { return cmp.Compare(b.TotalNs(), a.TotalNs()) })
 	for _, d := range longest[:min(maxDistributions, len(longest))] {
 		t.row(d.Name, d.Source, fmt.Sprint(d.N), units.Ns(d.MeanNs), d.P50.String(), d.P99.String())
 	}

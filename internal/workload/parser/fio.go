@@ -264,7 +264,8 @@ func (f *fioRun) total(name, direction string, jobs []*fioJob) error {
 		from, to = min(from, a), max(to, b)
 	}
 	if h.N() > 0 {
-		f.res.Totals = append(f.res.Totals, metric.Histogram{Metric: name, Unit: metric.Nanoseconds, Basis: basis, From: from, To: to, Hist: h})
+		f.res.Totals = append(f.res.Totals, metric.Histogram{Metric: name, Unit: metric.Nanoseconds, Basis: basis,
+			From: from, To: to, Hist: h})
 	}
 	return nil
 }

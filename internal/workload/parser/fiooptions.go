@@ -15,7 +15,8 @@ import (
 // compareOptions compares the results of a job with its options, which the report repeats:
 // fio reads 4q as 4 and 3ss as 0 without an error.
 func (f *fioRun) compareOptions(j *fioJob) {
-	for _, difference := range []func(*fioJob) string{f.compareRuntime, compareBlockSize, compareDepth, f.compareJobs, compareDirection} {
+	for _, difference := range []func(*fioJob) string{f.compareRuntime, compareBlockSize, compareDepth, f.compareJobs,
+		compareDirection} {
 		if what := difference(j); what != "" {
 			f.warn("fioDiffers", "%s%s", f.label(j), what)
 		}

@@ -179,7 +179,8 @@ func (f *fioRun) addGroupTail(logged map[string]*binned, last map[string]op.Time
 			_, end := f.span(j)
 			to = max(to, end)
 		}
-		if err := f.remainder("", direction, total, logged[direction], last[direction], to, f.blockSize(nil, direction), rates); err != nil {
+		if err := f.remainder("", direction, total, logged[direction], last[direction], to, f.blockSize(nil, direction),
+			rates); err != nil {
 			return err
 		}
 	}
@@ -187,16 +188,19 @@ func (f *fioRun) addGroupTail(logged map[string]*binned, last map[string]op.Time
 }
 
 // remainder adds the slice total − logged in [from, to); of begins its messages.
-func (f *fioRun) remainder(label, direction string, total, logged *binned, from, to op.Time, size float64, rates *rates) error {
+func (f *fioRun) remainder(label, direction string, total, logged *binned, from, to op.Time, size float64,
+	rates *rates) error {
 	if total == nil || total.n == 0 {
 		return nil // no report, or one without bins: nothing to compare with
 	}
 	left, ok := total.minus(logged)
 	switch {
 	case !ok && f.coarse():
-		f.warn("lastSliceMissing", "%s: log_hist_coarseness is set: the I/O after the last row of the log is unknown", direction)
+		f.warn("lastSliceMissing", "%s: log_hist_coarseness is set: the I/O after the last row of the log is unknown",
+			direction)
 	case !ok:
-		f.warn("histLogDiffers", "%s%s: the histogram log holds more than the report's total: one of them is from another run",
+		f.warn("histLogDiffers",
+			"%s%s: the histogram log holds more than the report's total: one of them is from another run",
 			label, direction)
 	case left.n > 0 && to > from:
 		return f.slice(direction, from, to, left, size, rates)

@@ -24,7 +24,8 @@ type rates struct {
 type cell struct{ ios, bytes float64 }
 
 func newRates(step time.Duration) *rates {
-	return &rates{step: op.Time(step), cells: make(map[string]map[int64]*cell), first: make(map[string]op.Time), last: make(map[string]op.Time)}
+	return &rates{step: op.Time(step), cells: make(map[string]map[int64]*cell), first: make(map[string]op.Time),
+		last: make(map[string]op.Time)}
 }
 
 // maxCells bounds the memory of the grid.
