@@ -78,8 +78,8 @@ func manifestOf(t *testing.T, text string) *engine.Manifest {
 	return m
 }
 
-// A Deployment is made, scaled up and down, rolled out and back, its pods are killed, and it goes with all that it
-// made.
+// A Deployment is created, scaled up and down, rolled out and undone, its pods are killed, and it is deleted with
+// its dependents.
 func TestDeployment(t *testing.T) {
 	b := newBed(t)
 	o, web := b.must(engine.Request{Name: "web-0", Action: "web", Manifest: manifestOf(t, deployment)})
@@ -134,7 +134,7 @@ func TestDeployment(t *testing.T) {
 	b.fails(engine.Request{Delete: &engine.Delete{Target: web}}, "NotFound")
 }
 
-// A StatefulSet goes with the claims that its controller has made, and their volumes.
+// A StatefulSet is deleted with the claims of its controller, and their volumes.
 func TestStatefulSet(t *testing.T) {
 	b := newBed(t)
 	_, db := b.must(engine.Request{Name: "db-0", Action: "db", Manifest: manifestOf(t, statefulSet)})
@@ -153,7 +153,7 @@ func TestStatefulSet(t *testing.T) {
 	b.must(engine.Request{Name: "db-1", Action: "db", Manifest: manifestOf(t, statefulSet)})
 }
 
-// Any kind will do, a custom one and one without a namespace too; what the server does not know is named.
+// Any kind works, also a custom and a cluster-scoped one; an unknown kind is named in the error.
 func TestAnyKind(t *testing.T) {
 	b := newBed(t)
 	for _, text := range []string{
@@ -175,7 +175,7 @@ func TestAnyKind(t *testing.T) {
 		Manifest: manifestOf(t, "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, value: 8}")})
 }
 
-// An object that the run did not make is scaled, and deleted where the request names it.
+// An object that the run did not create is scaled, and deleted if the request names it.
 func TestForeignObject(t *testing.T) {
 	b := newBed(t)
 	m := manifestOf(t, deployment)
@@ -199,7 +199,7 @@ func TestForeignObject(t *testing.T) {
 	b.fails(engine.Request{Delete: &engine.Delete{Target: theirs}}, "NotFound")
 }
 
-// A script scales with the rights of its own ServiceAccount; what it says when it fails is the op's message.
+// A script scales with the rights of its ServiceAccount; its output is the op's message if it fails.
 func TestScaleByScript(t *testing.T) {
 	b := newBed(t)
 	ctx, ns := t.Context(), b.engine.Namespace
@@ -223,8 +223,8 @@ func TestScaleByScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, web := b.must(engine.Request{Name: "web-0", Action: "web", Manifest: manifestOf(t, deployment)})
-	// The tools' image has no client of the API: the token is there, and the script is called as it should be; who
-	// changes the number here is the test.
+	// The tools' image has no API client: the test checks the token and the arguments, and changes the number
+	// itself.
 	script := &engine.Script{Image: tools, ServiceAccount: "scaler", Text: fmt.Sprintf(`#!/bin/sh
 set -e
 test "$1" = %s; test "$2" = 3; test "$NAMESPACE" = %s; test "$KIND" = Deployment
@@ -250,8 +250,8 @@ while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/servi
 	t.Log(err)
 }
 
-// A volume that no pod mounts grows up to the node's part, once; Kubernetes does not begin another resize until
-// that is done, which must not pass for done.
+// A volume that no pod mounts grows except for the node's part, once; Kubernetes does not start another resize
+// before that is done, and the op must not succeed.
 func TestResizeUnmounted(t *testing.T) {
 	b := newBed(t)
 	_, v := b.must(engine.Request{Name: "v-0", Action: "v", Volume: &engine.Volume{Claim: b.claim("null")}})
@@ -260,7 +260,7 @@ func TestResizeUnmounted(t *testing.T) {
 	b.fails(engine.Request{Name: "a-1", Resize: &engine.Resize{Target: v, Bytes: 2 * v.Bytes}}, "FailedPrecondition")
 }
 
-// A drained node is left by the run's pods, those of others stay, a budget is waited for, and the node takes pods
+// A drained node has none of the run's pods left, keeps those of others, waits for a budget, and is schedulable
 // again afterwards.
 func TestDrain(t *testing.T) {
 	b := newBed(t)
@@ -314,7 +314,7 @@ func TestDrain(t *testing.T) {
 	b.must(engine.Request{Delete: &engine.Delete{Target: web}})
 }
 
-// A drain that has no time left, and one whose runner is killed, leave no node cordoned.
+// A drain that times out, and one whose runner is killed, leave no node cordoned.
 func TestDrainInterrupted(t *testing.T) {
 	b := newBed(t)
 	b.volume("v-0", "null")
@@ -339,7 +339,7 @@ func TestDrainInterrupted(t *testing.T) {
 	b.uncordoned()
 }
 
-// stranger is a pod that is not the run's.
+// stranger creates a pod that does not belong to the run.
 func (b *bed) stranger(node string) types.UID {
 	b.t.Helper()
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "stranger", Labels: map[string]string{"who": "stranger"}},
@@ -353,7 +353,7 @@ func (b *bed) stranger(node string) types.UID {
 	return call.UID
 }
 
-// TestReattachAcrossNodes takes a volume of each driver to the other node, and tells how long that took.
+// TestReattachAcrossNodes moves a volume of each driver to the other node and logs the time.
 func TestReattachAcrossNodes(t *testing.T) {
 	for _, class := range []string{"null", "hostdir", "loopfile", "loopfile-xfs", "btrfs"} {
 		t.Run(class, func(t *testing.T) {
@@ -386,7 +386,7 @@ func TestReattachAcrossNodes(t *testing.T) {
 	}
 }
 
-// A workload whose pod is deleted without any grace goes on with its volume.
+// A workload whose pod is deleted without grace continues with its volume.
 func TestForceKill(t *testing.T) {
 	b := newBed(t)
 	claim := b.claim("loopfile-xfs")
@@ -409,8 +409,8 @@ func TestForceKill(t *testing.T) {
 	b.must(engine.Request{Delete: &engine.Delete{Target: w}})
 }
 
-// A volume that nobody holds, and one whose only other node is cordoned, are not reattached, and nothing is lost by
-// asking.
+// A volume that no pod mounts, and one whose only other node is cordoned, are not reattached, and nothing is lost
+// by the request.
 func TestReattachRefused(t *testing.T) {
 	b := newBed(t)
 	v := b.volume("v-0", "null")

@@ -22,7 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// bed is an opened engine on the test bed, in a namespace of its own.
+// bed is an opened engine on the test bed, in its own namespace.
 type bed struct {
 	t      *testing.T
 	engine *Engine
@@ -83,7 +83,7 @@ func (b *bed) uncordoned() {
 	}
 }
 
-// do carries a request out as the loop would.
+// do executes a request as the loop does.
 func (b *bed) do(ctx context.Context, r engine.Request) (op.Op, []engine.Object, error) {
 	b.mu.Lock()
 	b.n++
@@ -106,7 +106,7 @@ func (b *bed) do(ctx context.Context, r engine.Request) (op.Op, []engine.Object,
 	return o, made, err
 }
 
-// must is do where failure ends the test.
+// must is do for a request that has to succeed.
 func (b *bed) must(r engine.Request) (op.Op, engine.Object) {
 	b.t.Helper()
 	o, made, err := b.do(b.t.Context(), r)
@@ -159,7 +159,7 @@ func (b *bed) volume(name, class string) engine.Object {
 	return v
 }
 
-// node is where the pod of an object is.
+// node returns the node of an object's pod.
 func (b *bed) node(object string) string {
 	b.t.Helper()
 	p := new(corev1.Pod)
@@ -169,7 +169,7 @@ func (b *bed) node(object string) string {
 	return p.Spec.NodeName
 }
 
-// pods counts those of the namespace that a selector finds.
+// pods returns the pods of the namespace that a selector selects.
 func (b *bed) pods(selector string) []*corev1.Pod {
 	b.t.Helper()
 	list, _, err := b.client.List(b.t.Context(), api.Pods, b.engine.Namespace,
@@ -184,7 +184,7 @@ func (b *bed) pods(selector string) []*corev1.Pod {
 	return pods
 }
 
-// memoryLedger keeps entries in memory, as the loop's does on disk.
+// memoryLedger is a ledger in memory.
 type memoryLedger struct {
 	mu      sync.Mutex
 	entries []op.LedgerEntry
@@ -215,7 +215,7 @@ func (l *memoryLedger) Open() []op.LedgerEntry {
 	return slices.Clone(l.entries)
 }
 
-// quietSink fails a test where the platform does.
+// quietSink fails a test if the platform fails.
 type quietSink struct{ t *testing.T }
 
 func (s quietSink) Started(op.InstanceStart)                {}

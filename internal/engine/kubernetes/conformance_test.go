@@ -25,7 +25,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// testBed is a real cluster; the test skips without one.
+// testBed returns the config of the test bed; the test is skipped without one.
 func testBed(t *testing.T) *rest.Config {
 	t.Helper()
 	path := os.Getenv("KUBECONFIG")
@@ -39,7 +39,7 @@ func testBed(t *testing.T) *rest.Config {
 	return config
 }
 
-// namespace makes one for the test.
+// namespace creates a namespace for the test.
 func namespace(t *testing.T, c *api.Client, prefix string) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
@@ -55,8 +55,8 @@ func namespace(t *testing.T, c *api.Client, prefix string) string {
 	return ns.Name
 }
 
-// TestConformance runs the suite that every engine passes, on each driver of the test bed, side by side: most of
-// its time it waits for the cluster.
+// TestConformance runs the conformance suite on each driver of the test bed in parallel: it mostly waits for the
+// cluster.
 func TestConformance(t *testing.T) {
 	config := testBed(t)
 	t.Cleanup(func() { // once all have ended: classes of attributes are the cluster's
@@ -130,7 +130,7 @@ func productImage() string {
 
 func snapshotClass(class string) string { return strings.TrimSuffix(class, "-xfs") }
 
-// leaks lists what carries a run's label, in the namespace or behind it.
+// leaks lists objects with a run's label, and the volumes and contents that back them.
 func leaks(t *testing.T, c *api.Client, ns string) []string {
 	t.Helper()
 	var left []string

@@ -34,8 +34,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// forgetful is a driver that makes something anew at each call, as if it did not know its name: what a sidecar
-// gives up, or asks for twice, is left.
+// forgetful is a driver that creates a new object at each call, so that repeated or abandoned calls leave orphans.
 type forgetful struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
@@ -143,7 +142,7 @@ func (f *forgetful) ListSnapshots(context.Context, *csi.ListSnapshotsRequest) (*
 
 const (
 	orphanToken = "of-this-test-alone-and-long"
-	// sidecarTimeout is what the sidecars give a call.
+	// sidecarTimeout is the sidecars' timeout of a call.
 	sidecarTimeout = 2 * time.Second
 )
 
@@ -239,10 +238,9 @@ func claimOf(class string) corev1.PersistentVolumeClaim {
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}}}}
 }
 
-// TestOrphans: CreateSnapshot is stalled past the sidecar's timeout twice, and a CreateVolume fails after its work,
-// by a driver that makes something new each time. The ops have their attempts, the causes are told, and what is
-// left at the driver is listed: by its own lists through a proxy, and without one by the name that has to be looked
-// for.
+// TestOrphans: CreateSnapshot exceeds the sidecar's timeout twice, and a CreateVolume fails after its work, with a
+// driver that creates a new object each time. The ops have their attempts, the causes are reported, and the orphans
+// are listed: by the driver's list through a proxy, and without one by the names to look for.
 func TestOrphans(t *testing.T) {
 	config := testBed(t)
 	client, err := api.New(config, op.NewClock())
@@ -308,7 +306,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// forget clears what is left, and makes the next calls fail.
+// forget clears the driver's state and makes the next calls fail.
 func (f *forgetful) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -343,7 +341,7 @@ func (r *runOn) do(ctx context.Context, request engine.Request) (op.Op, []engine
 	return o, made, err
 }
 
-// stalledSnapshot makes a volume and a snapshot of it, which the driver stalls.
+// stalledSnapshot creates a volume and a snapshot of it, which the driver stalls.
 func (r *runOn) stalledSnapshot(f *forgetful) (engine.Object, op.Op) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
@@ -360,7 +358,7 @@ func (r *runOn) stalledSnapshot(f *forgetful) (engine.Object, op.Op) {
 	return snaps[0], o
 }
 
-// failedVolume asks for a volume whose creation fails once its work is done, and gives up.
+// failedVolume requests a volume whose creation fails after its work, and gives up.
 func (r *runOn) failedVolume(f *forgetful) {
 	f.mu.Lock()
 	f.fails = 1 << 20

@@ -39,12 +39,12 @@ import (
 
 const (
 	mixTools = "localhost/cnsbench-tools:test"
-	// machine is where pods of the test bed reach it; its drivers' sockets are in sockets.
+	// machine is the address of the test bed's machine; the drivers' sockets are in sockets.
 	machine = "10.99.0.1"
 	sockets = "/run/cnsbench-testbed"
 )
 
-// mixClasses are the drivers that mixes are tried on, with what they cannot do.
+// mixClasses are the drivers of the mixes, with what they do not support.
 var mixClasses = []struct {
 	name    string
 	without map[string]bool
@@ -133,7 +133,7 @@ func mixIsListed(t *testing.T, config *rest.Config, seed uint64, class string, w
 		Concurrent: true}
 	m := mixtest.Execute(t, kubernetes.New(options), mixtest.Options{ID: fmt.Sprintf("m%x",
 		time.Now().UnixNano()&0xffffffff), Text: text, ToolsImage: mixTools, Hurry: time.Second, Late: true}, r)
-	// A pod that is not gone by its op's deadline is not made again.
+	// A pod that is not gone by its op's deadline is not created again.
 	if m.Failed != "" && faulty.hit.Load() == 0 && !m.TimedOut() {
 		t.Errorf("the run failed without a fault, or an op that took too long: %s", m.Failed)
 	}
@@ -189,8 +189,7 @@ func check(t *testing.T, m *mixtest.Made, f *faulty) {
 		len(volumes), len(snapshots), len(accounts.MaybeVolumes), len(accounts.MaybeSnapshots), m.Failed)
 }
 
-// faulty is a way to the API server on which requests are refused, or carried out without an answer; and a witness
-// of what they made.
+// faulty is a proxy to the API server that refuses requests or drops answers, and records what they created.
 type faulty struct {
 	config  *rest.Config
 	socket  string // of the driver
@@ -303,7 +302,7 @@ func copyHeader(w http.ResponseWriter, resp *http.Response) {
 	_ = http.NewResponseController(w).Flush() // a watch may have nothing to say for long
 }
 
-// witness notes what a sidecar will call what was made.
+// witness records the names that a sidecar will use.
 func (f *faulty) witness(path string, body []byte) {
 	for kind, prefix := range map[*api.Kind]string{&api.PersistentVolumeClaims: "vol pvc-",
 		&api.VolumeSnapshots: "snap snapshot-"} {
@@ -322,7 +321,7 @@ func (f *faulty) witness(path string, body []byte) {
 	}
 }
 
-// ids is what the driver calls an object; none if it was never made.
+// ids returns the driver's IDs of an object; none if it was never created.
 func (f *faulty) ids(k api.Kind, name string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -332,7 +331,7 @@ func (f *faulty) ids(k api.Kind, name string) []string {
 	return nil
 }
 
-// listed is what the driver lists of all that was ever made on this way.
+// listed returns what the driver lists of all objects created through this proxy.
 func (f *faulty) listed(t *testing.T) (volumes, snapshots []string) {
 	t.Helper()
 	conn, err := grpc.NewClient("unix://"+f.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -69,7 +69,7 @@ func (b *book) Open() []op.LedgerEntry {
 	return append([]op.LedgerEntry(nil), b.open...)
 }
 
-// runOn is one run on the driver null, as far as its engine goes.
+// runOn is one run on the driver null, with its engine only.
 type runOn struct {
 	*Engine
 	t      *testing.T
@@ -100,7 +100,7 @@ func (r *runOn) end() {
 	}
 }
 
-// concurrent is what the run says of others; the test bed has further users.
+// concurrent returns the run's findings about other runs; the test bed has further users.
 func (r *runOn) concurrent() string {
 	var all []string
 	for _, f := range r.leases.Findings() {
@@ -111,8 +111,8 @@ func (r *runOn) concurrent() string {
 	return strings.Join(all, "\n")
 }
 
-// TestTwoRuns: a second run on a driver is refused, and told by whom; with the user's leave it goes on and both say
-// so; a dead run's Lease is taken over; and in the end there is none.
+// TestTwoRuns: a second run on a driver is refused, with the first one's ID; with --concurrent both continue and
+// report it; the Lease of a dead run is taken over; in the end no Lease is left.
 func TestTwoRuns(t *testing.T) {
 	config := testBed(t)
 	client, err := api.New(config, op.NewClock())
@@ -192,8 +192,8 @@ func TestTwoRuns(t *testing.T) {
 	}
 }
 
-// TestProbes: in a run that writes nothing, the lag of the kinds that can be probed is measured all the same, and
-// that of the others said to be borrowed.
+// TestProbes: without writes of the run, the lag of kinds with a probe is measured, and that of other kinds is
+// borrowed.
 func TestProbes(t *testing.T) {
 	config := testBed(t)
 	client, err := api.New(config, op.NewClock())
@@ -213,14 +213,13 @@ func TestProbes(t *testing.T) {
 		probed := kind == api.ConfigMaps.String() || kind == api.PersistentVolumes.String() ||
 			kind == api.VolumeAttachments.String()
 		t.Logf("%s: n %d, %s", d.Name, d.N, d.How)
-		if probed != (d.N >= 3) || probed != strings.Contains(d.How, "small object") {
+		if probed != (d.N >= 3) || probed != strings.Contains(d.How, "probe object") {
 			t.Errorf("%s was probed %d times (%s); want it probed: %v", kind, d.N, d.How, probed)
 		}
 	}
 }
 
-// TestCounted: what the kubelet counted of a volume's way to its pod stands beside the result, and that no op could
-// see it is said.
+// TestCounted: the result has the kubelet's counts of volumes, and says that no op observed them.
 func TestCounted(t *testing.T) {
 	config := testBed(t)
 	client, err := api.New(config, op.NewClock())
@@ -255,7 +254,7 @@ func TestCounted(t *testing.T) {
 	}
 	found := false
 	for _, f := range said.Findings {
-		found = found || f.Name == "stagedUnobserved" && strings.Contains(f.Evidence, "beside the result")
+		found = found || f.Name == "stagedUnobserved" && strings.Contains(f.Evidence, "counts of the whole run")
 	}
 	if !found {
 		t.Errorf("findings %v do not say that staging was unobserved", said.Findings)
