@@ -169,7 +169,6 @@ type Request struct {
 	Scale    *Scale
 	Kill     *Kill
 	Manifest *Manifest
-	Delete   *Delete
 }
 
 // Workload asks for one instance of a workload: its claims, config maps and pods, all named. The op is done
@@ -276,13 +275,11 @@ type Snapshot struct {
 
 // Resize asks for a volume to be grown to Bytes, controller then node.
 type Resize struct {
-	Target Object
-	Bytes  int64
+	Bytes int64
 }
 
 // Modify asks for new mutable parameters (VolumeAttributesClass).
 type Modify struct {
-	Target     Object
 	Class      string            // name of the VolumeAttributesClass; empty: Parameters alone
 	Parameters map[string]string // as far as known
 }
@@ -291,7 +288,6 @@ type Modify struct {
 // deleted and, once it is detached, replaced by equal ones. The op is done at their first write (or read).
 // The engine releases replaced pods from their barrier at once.
 type Reattach struct {
-	Target Object // a volume made with Attach, or of a workload
 	// Node is the destination: NodeSame, NodeOther or NodeAny.
 	Node string
 }
@@ -307,8 +303,7 @@ const (
 // ready again; of an object with a pod template (Deployment, StatefulSet, DaemonSet), by its own controller.
 // Undo returns to the template before the last rollout.
 type Rollout struct {
-	Target Object // a WorkloadObject or a ManifestObject
-	Undo   bool
+	Undo bool
 }
 
 // Drain asks for a node to be cordoned and the run's own pods evicted; they are replaced on other nodes where
@@ -323,7 +318,6 @@ type Drain struct {
 // called with the object and the number. The op is done when that many are ready and the surplus ones are
 // gone.
 type Scale struct {
-	Target   Object // a ManifestObject
 	Replicas int32
 	Script   *Script // nil: the scale subresource
 }
@@ -344,7 +338,6 @@ type Script struct {
 // SIGSTOP is a hang: after StopFor the processes receive SIGCONT, and the op is done when they have resumed
 // and made their first write; nothing is gone.
 type Kill struct {
-	Target  Object // a WorkloadObject
 	Signal  string // "SIGKILL", …; empty: the pods are deleted
 	Grace   time.Duration
 	StopFor time.Duration
@@ -363,9 +356,6 @@ func Restarted(container string, n int) string {
 type Manifest struct {
 	Object unstructured.Unstructured
 }
-
-// Delete asks for an object to be removed with its dependants.
-type Delete struct{ Target Object }
 
 // ObjectKind is the kind of an object.
 type ObjectKind string

@@ -83,24 +83,24 @@ func (s *session) checkReplaced(name string, starts ...string) {
 // testKill shows that a pod killed by a signal is replaced, which does not end its instance.
 func testKill(t *testing.T, s *session) {
 	w := s.startCounter("k-0")
-	o, _ := s.must(engine.Request{Kill: &engine.Kill{Target: w, Signal: "SIGKILL"}})
+	o, _ := s.must(engine.Request{Kind: op.Kill, Target: w, Kill: &engine.Kill{Signal: "SIGKILL"}})
 	s.inOrder(o, op.Signalled, op.Gone, op.Replaced, op.FirstWrite)
 	s.checkReplaced("k-0", "2")
-	_, _, err := s.do(t.Context(), engine.Request{Kill: &engine.Kill{Target: w, Signal: "SIGKILL"}})
+	_, _, err := s.do(t.Context(), engine.Request{Kind: op.Kill, Target: w, Kill: &engine.Kill{Signal: "SIGKILL"}})
 	var coded *engine.Error
 	if !errors.As(err, &coded) || coded.Code != "Ended" {
 		t.Errorf("killing what has ended: %v, want Ended", err)
 	}
-	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
+	s.must(engine.Request{Kind: op.Delete, Target: w})
 }
 
 // testPodDeletion is testKill with SIGTERM and a grace period.
 func testPodDeletion(_ *testing.T, s *session) {
 	w := s.startCounter("k-0")
-	o, _ := s.must(engine.Request{Kill: &engine.Kill{Target: w, Grace: 10 * time.Second}})
+	o, _ := s.must(engine.Request{Kind: op.Kill, Target: w, Kill: &engine.Kill{Grace: 10 * time.Second}})
 	s.inOrder(o, op.Signalled, op.Gone, op.Replaced, op.FirstWrite)
 	s.checkReplaced("k-0", "2", s.startsAfterDetach()) // some engines detach then
-	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
+	s.must(engine.Request{Kind: op.Delete, Target: w})
 }
 
 // startsAfterDetach is the count of a replaced pod after its volume was detached.
@@ -116,7 +116,7 @@ func testHang(t *testing.T, s *session) {
 	const hang = time.Second
 	_, w := s.must(s.workload("h-0", script(`trap 'exit 0' TERM; while :; do date +%s%N >> /output/ticks; sleep 0.02; done`)))
 	s.eventually("ticks", func() bool { return strings.Count(s.text("h-0/main/output/ticks"), "\n") > 5 })
-	o, _ := s.must(engine.Request{Kill: &engine.Kill{Target: w, Signal: "SIGSTOP", StopFor: hang}})
+	o, _ := s.must(engine.Request{Kind: op.Kill, Target: w, Kill: &engine.Kill{Signal: "SIGSTOP", StopFor: hang}})
 	s.inOrder(o, op.Signalled, op.Resumed, op.FirstWrite)
 	if d := time.Duration(o.Milestone(op.Resumed) - o.Milestone(op.Signalled)); d < hang {
 		t.Errorf("the hang took %v, want %v", d, hang)
@@ -148,10 +148,10 @@ func testHang(t *testing.T, s *session) {
 // testReattach detaches and attaches an unused volume and one of a workload.
 func testReattach(t *testing.T, s *session) {
 	v := s.volume("v-0", true)
-	o, _ := s.must(engine.Request{Reattach: &engine.Reattach{Target: v, Node: engine.NodeAny}})
+	o, _ := s.must(engine.Request{Kind: op.Reattach, Target: v, Reattach: &engine.Reattach{Node: engine.NodeAny}})
 	s.inOrder(o, op.Detached, op.Attached, op.Published, op.FirstWrite)
 	loose := s.volume("l-0", false)
-	_, _, err := s.do(t.Context(), engine.Request{Reattach: &engine.Reattach{Target: loose, Node: engine.NodeAny}})
+	_, _, err := s.do(t.Context(), engine.Request{Kind: op.Reattach, Target: loose, Reattach: &engine.Reattach{Node: engine.NodeAny}})
 	var coded *engine.Error
 	if !errors.As(err, &coded) || coded.Code != "FailedPrecondition" {
 		t.Errorf("reattaching what is not attached: %v, want FailedPrecondition", err)
@@ -159,13 +159,13 @@ func testReattach(t *testing.T, s *session) {
 
 	w := s.startCounter("r-0")
 	of := engine.Object{Kind: engine.VolumeObject, Name: "r-0-data", Owner: "r-0", Action: "w"}
-	o, _ = s.must(engine.Request{Reattach: &engine.Reattach{Target: of, Node: engine.NodeSame}})
+	o, _ = s.must(engine.Request{Kind: op.Reattach, Target: of, Reattach: &engine.Reattach{Node: engine.NodeSame}})
 	// A pod that has ended lets go of its volume, and may be there a while longer.
 	s.inOrder(o, op.Gone, op.Attached)
 	s.inOrder(o, op.Detached, op.Attached, op.Published, op.FirstWrite)
 	s.checkReplaced("r-0", s.startsAfterDetach())
-	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
-	s.must(engine.Request{Delete: &engine.Delete{Target: v}})
+	s.must(engine.Request{Kind: op.Delete, Target: w})
+	s.must(engine.Request{Kind: op.Delete, Target: v})
 }
 
 // twoPods adds a second pod on the same volume.
@@ -186,7 +186,7 @@ func testRollout(t *testing.T, s *session) {
 	s.eventually("both starts", func() bool {
 		return s.text("r-0/a.main/output/starts") != "" && s.text("r-0/b.main/output/starts") != ""
 	})
-	o, _ := s.must(engine.Request{Rollout: &engine.Rollout{Target: w}})
+	o, _ := s.must(engine.Request{Kind: op.Rollout, Target: w, Rollout: &engine.Rollout{}})
 	s.inOrder(o, op.Gone+"/r-0-a", op.Replaced+"/r-0-a", op.Gone+"/r-0-b", op.Replaced+"/r-0-b")
 	s.eventually("both again", func() bool {
 		return s.text("r-0/a.main~1/output/starts") != "" && s.text("r-0/b.main~1/output/starts") != ""
@@ -209,5 +209,5 @@ func testShared(t *testing.T, s *session) {
 	if got := s.text("s-0/b.main/output/seen"); got != "from-a" {
 		t.Errorf("the second pod saw %q", got)
 	}
-	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
+	s.must(engine.Request{Kind: op.Delete, Target: w})
 }

@@ -84,7 +84,7 @@ func testPhases(t *testing.T, s *session) {
 			t.Errorf("%s: ended %+v", name, end.Containers)
 		}
 	}
-	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
+	s.must(engine.Request{Kind: op.Delete, Target: w})
 
 	_, w = s.must(s.phasedWorkload("f-0", `echo broken >&2; exit 3`, `sleep 1000`, `sleep 1000`))
 	at = s.clock.Now()
@@ -99,7 +99,7 @@ func testPhases(t *testing.T, s *session) {
 	if late := time.Duration(end.At - at); late > 2*phaseLength {
 		t.Errorf("it ended %v after the barrier: the phases after a failure were waited for", late)
 	}
-	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
+	s.must(engine.Request{Kind: op.Delete, Target: w})
 }
 
 // testPhasesAfterRestart shows that a replaced pod continues with the current phase.
@@ -110,10 +110,10 @@ func testPhasesAfterRestart(t *testing.T, s *session) {
 		t.Fatal(err)
 	}
 	s.eventually("the last phase", func() bool { return s.text("a-0/main-phase-2/output/starts") != "" })
-	o, _ := s.must(engine.Request{Kill: &engine.Kill{Target: w, Signal: "SIGKILL"}})
+	o, _ := s.must(engine.Request{Kind: op.Kill, Target: w, Kill: &engine.Kill{Signal: "SIGKILL"}})
 	s.inOrder(o, op.Signalled, op.Gone, op.Replaced, op.FirstWrite)
 	s.eventually("the last phase again", func() bool { return s.text("a-0/main-phase-2~1/output/starts") != "" })
-	o, _ = s.must(engine.Request{Kill: &engine.Kill{Target: w, Signal: "SIGSTOP", StopFor: 100 * time.Millisecond}})
+	o, _ = s.must(engine.Request{Kind: op.Kill, Target: w, Kill: &engine.Kill{Signal: "SIGSTOP", StopFor: 100 * time.Millisecond}})
 	s.inOrder(o, op.Signalled, op.Resumed, op.FirstWrite)
 	if err := s.engine.Stop(t.Context(), []string{"a-0"}, 10*time.Second); err != nil {
 		t.Error(err)
@@ -131,5 +131,5 @@ func testPhasesAfterRestart(t *testing.T, s *session) {
 	if skew := time.Duration(again.At - again.Intended); again.Phase != 2 || again.Intended < at+op.Time(2*phaseLength) || skew > time.Second {
 		t.Errorf("the last phase began again %+v, which it was to be at once", again)
 	}
-	s.must(engine.Request{Delete: &engine.Delete{Target: w}})
+	s.must(engine.Request{Kind: op.Delete, Target: w})
 }

@@ -5,10 +5,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Complete fills in Kind and Target of a request from what it asks for, as the
+// Complete sets the Kind of a request that has none, and the Target of a copy, as the
 // loop does.
 func Complete(r engine.Request) engine.Request {
 	switch {
+	case r.Kind != "":
 	case r.Volume != nil && r.Volume.FromSnapshot != nil:
 		r.Kind, r.Target = op.Restore, *r.Volume.FromSnapshot
 	case r.Volume != nil && r.Volume.FromVolume != nil:
@@ -17,22 +18,8 @@ func Complete(r engine.Request) engine.Request {
 		r.Kind = op.Create
 	case r.Snapshot != nil:
 		r.Kind = op.Snapshot
-	case r.Resize != nil:
-		r.Kind, r.Target = op.Resize, r.Resize.Target
-	case r.Modify != nil:
-		r.Kind, r.Target = op.Modify, r.Modify.Target
-	case r.Reattach != nil:
-		r.Kind, r.Target = op.Reattach, r.Reattach.Target
-	case r.Rollout != nil:
-		r.Kind, r.Target = op.Rollout, r.Rollout.Target
 	case r.Drain != nil:
 		r.Kind = op.Drain
-	case r.Scale != nil:
-		r.Kind, r.Target = op.Scale, r.Scale.Target
-	case r.Kill != nil:
-		r.Kind, r.Target = op.Kill, r.Kill.Target
-	case r.Delete != nil:
-		r.Kind, r.Target = op.Delete, r.Delete.Target
 	}
 	return r
 }

@@ -16,7 +16,7 @@ func testVolume(t *testing.T, s *session) {
 	if v.Kind != engine.VolumeObject || v.Handle == "" || v.Bytes < 64<<20 || v.Action != "v" {
 		t.Errorf("object %+v", v)
 	}
-	o, _ = s.must(engine.Request{Delete: &engine.Delete{Target: v}})
+	o, _ = s.must(engine.Request{Kind: op.Delete, Target: v})
 	s.inOrder(o, op.Unpublished, op.Gone)
 }
 
@@ -33,7 +33,7 @@ func testSnapshot(t *testing.T, s *session) {
 		t.Errorf("restored volume %+v", restored)
 	}
 	for _, x := range []engine.Object{restored, snap, v} {
-		o, _ := s.must(engine.Request{Delete: &engine.Delete{Target: x}})
+		o, _ := s.must(engine.Request{Kind: op.Delete, Target: x})
 		s.inOrder(o, op.Gone)
 	}
 }
@@ -45,7 +45,7 @@ func (s *session) grow(v engine.Object) (bytes int64) {
 	if s.target.Skip["resize"] != "" {
 		return v.Bytes
 	}
-	s.must(engine.Request{Resize: &engine.Resize{Target: v, Bytes: v.Bytes + v.Bytes/4}})
+	s.must(engine.Request{Kind: op.Resize, Target: v, Resize: &engine.Resize{Bytes: v.Bytes + v.Bytes/4}})
 	return v.Bytes + v.Bytes/4
 }
 
@@ -57,12 +57,12 @@ func testClone(t *testing.T, s *session) {
 	if c.Bytes < bytes {
 		t.Errorf("the clone of a volume of %d has %d", bytes, c.Bytes)
 	}
-	s.must(engine.Request{Delete: &engine.Delete{Target: c}})
+	s.must(engine.Request{Kind: op.Delete, Target: c})
 }
 
 func testResize(t *testing.T, s *session) {
 	v := s.volume("v-0", true)
-	o, grown := s.must(engine.Request{Resize: &engine.Resize{Target: v, Bytes: 2 * v.Bytes}})
+	o, grown := s.must(engine.Request{Kind: op.Resize, Target: v, Resize: &engine.Resize{Bytes: 2 * v.Bytes}})
 	s.inOrder(o, op.Ready)
 	if grown.Bytes < 2*v.Bytes {
 		t.Errorf("grew from %d to %d", v.Bytes, grown.Bytes)
@@ -86,12 +86,12 @@ func testGroup(t *testing.T, s *session) {
 		t.Errorf("made %v", kinds)
 	}
 	s.must(engine.Request{Name: "r-0", Volume: &engine.Volume{Claim: s.claim("r-0"), FromSnapshot: &made[0], Attach: true}})
-	s.must(engine.Request{Delete: &engine.Delete{Target: made[len(made)-1]}})
+	s.must(engine.Request{Kind: op.Delete, Target: made[len(made)-1]})
 }
 
 func testModify(_ *testing.T, s *session) {
 	v := s.volume("v-0", false)
-	o, _ := s.must(engine.Request{Modify: &engine.Modify{Target: v, Parameters: s.target.Modification}})
+	o, _ := s.must(engine.Request{Kind: op.Modify, Target: v, Modify: &engine.Modify{Parameters: s.target.Modification}})
 	s.inOrder(o, op.Modified)
 }
 
@@ -100,8 +100,8 @@ func testErrors(t *testing.T, s *session) {
 	ghost := engine.Object{Kind: engine.VolumeObject, Name: "ghost"}
 	for name, r := range map[string]engine.Request{
 		"snapshot": {Snapshot: &engine.Snapshot{Sources: []engine.Object{ghost}}},
-		"resize":   {Resize: &engine.Resize{Target: ghost, Bytes: 1 << 30}},
-		"delete":   {Delete: &engine.Delete{Target: ghost}},
+		"resize":   {Kind: op.Resize, Target: ghost, Resize: &engine.Resize{Bytes: 1 << 30}},
+		"delete":   {Kind: op.Delete, Target: ghost},
 		"clone":    {Volume: &engine.Volume{Claim: s.claim("c"), FromVolume: &ghost}},
 	} {
 		_, _, err := s.do(t.Context(), r)

@@ -83,7 +83,7 @@ func testWorkload(t *testing.T, s *session) {
 	if got := string(s.sink.output["w-0/main/output/out.txt"]); got != "value\ndone\n" {
 		t.Errorf("output %q of %v", got, keys(s.sink.output))
 	}
-	s.must(engine.Request{Delete: &engine.Delete{Target: engine.Object{Kind: engine.WorkloadObject, Name: "w-0"}}})
+	s.must(engine.Request{Kind: op.Delete, Target: engine.Object{Kind: engine.WorkloadObject, Name: "w-0"}})
 }
 
 // testOutputLimit shows that a workload that writes more than the limit continues normally, and that

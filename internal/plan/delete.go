@@ -17,7 +17,6 @@ var deleteAction = descriptor{
 				"get", "list", "watch", "delete")
 		}
 	},
-	request: func(_ *Action, q *engine.Request, _ func() int64) { q.Delete = &engine.Delete{Target: q.Target} },
 	fits: func(n *info, r *trace.Record) bool {
 		return n.out.Target != nil && n.out.Target.Kind == objectKinds[r.Kind]
 	},

@@ -17,7 +17,7 @@ var killAction = descriptor{
 		d.want(Right{Resource: "pods"}, "to kill the pods of", a.Name, "delete")
 	},
 	request: func(a *Action, q *engine.Request, _ func() int64) {
-		q.Kill = &engine.Kill{Target: q.Target, Signal: a.Kill.Signal, Grace: a.Kill.Grace, StopFor: a.Kill.StopFor}
+		q.Kill = &engine.Kill{Signal: a.Kill.Signal, Grace: a.Kill.Grace, StopFor: a.Kill.StopFor}
 	},
 }
 

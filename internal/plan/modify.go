@@ -14,7 +14,7 @@ var modifyAction = descriptor{
 	milestones: []string{op.Acked, op.Modified, op.Ready},
 	rights:     modifyRights,
 	request: func(a *Action, q *engine.Request, _ func() int64) {
-		q.Modify = &engine.Modify{Target: q.Target, Class: a.ModifyClass, Parameters: a.Modify}
+		q.Modify = &engine.Modify{Class: a.ModifyClass, Parameters: a.Modify}
 	},
 }
 

@@ -17,7 +17,7 @@ var reattachAction = descriptor{
 		}
 	},
 	request: func(a *Action, q *engine.Request, _ func() int64) {
-		q.Reattach = &engine.Reattach{Target: q.Target, Node: a.Node}
+		q.Reattach = &engine.Reattach{Node: a.Node}
 	},
 }
 

@@ -14,7 +14,7 @@ var resizeAction = descriptor{
 		d.want(Right{Resource: "persistentvolumeclaims"}, "to grow the volumes of", a.Name, "patch")
 	},
 	request: func(a *Action, q *engine.Request, _ func() int64) {
-		q.Resize = &engine.Resize{Target: q.Target, Bytes: a.Resize.grown(q.Target.Bytes)}
+		q.Resize = &engine.Resize{Bytes: a.Resize.grown(q.Target.Bytes)}
 	},
 }
 

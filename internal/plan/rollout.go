@@ -17,7 +17,7 @@ var rolloutAction = descriptor{
 		d.onManifests(a, "to roll out the objects of", "", "get", "patch")
 	},
 	request: func(a *Action, q *engine.Request, _ func() int64) {
-		q.Rollout = &engine.Rollout{Target: q.Target, Undo: a.Undo}
+		q.Rollout = &engine.Rollout{Undo: a.Undo}
 	},
 }
 

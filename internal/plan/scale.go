@@ -15,7 +15,7 @@ var scaleAction = descriptor{
 	rights:     scaleRights,
 	request: func(a *Action, q *engine.Request, turn func() int64) {
 		replicas := a.Scale.Replicas[int(turn())%len(a.Scale.Replicas)]
-		q.Scale = &engine.Scale{Target: q.Target, Replicas: replicas, Script: a.Scale.Script}
+		q.Scale = &engine.Scale{Replicas: replicas, Script: a.Scale.Script}
 	},
 }
 

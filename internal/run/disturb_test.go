@@ -147,9 +147,9 @@ func TestObjectsAndNodes(t *testing.T) {
 			switch {
 			case r.Drain != nil:
 				picks[r.Drain.Pick] = true
-			case r.Delete != nil:
-				if r.Delete.Target.Ref != ref {
-					t.Errorf("deletes %+v", r.Delete.Target)
+			case r.Kind == op.Delete:
+				if r.Target.Ref != ref {
+					t.Errorf("deletes %+v", r.Target)
 				}
 			}
 		}

@@ -97,23 +97,23 @@ func TestDeployment(t *testing.T) {
 		return list
 	}
 	for _, n := range []int32{4, 1, 2} {
-		o, _ = b.must(engine.Request{Scale: &engine.Scale{Target: web, Replicas: n}})
+		o, _ = b.must(engine.Request{Kind: op.Scale, Target: web, Scale: &engine.Scale{Replicas: n}})
 		b.has(o, op.Acked, op.Ready)
 		if got := b.pods("app=web"); len(got) != int(n) {
 			t.Errorf("scaled to %d, but there are %d pods", n, len(got))
 		}
 	}
 	before := uids()
-	o, _ = b.must(engine.Request{Rollout: &engine.Rollout{Target: web}})
+	o, _ = b.must(engine.Request{Kind: op.Rollout, Target: web, Rollout: &engine.Rollout{}})
 	b.has(o, op.Acked, op.Ready)
 	for uid := range uids() {
 		if before[uid] {
 			t.Error("a pod of before is left after the rollout")
 		}
 	}
-	o, _ = b.must(engine.Request{Rollout: &engine.Rollout{Target: web, Undo: true}})
+	o, _ = b.must(engine.Request{Kind: op.Rollout, Target: web, Rollout: &engine.Rollout{Undo: true}})
 	b.has(o, op.Acked, op.Ready)
-	b.fails(engine.Request{Rollout: &engine.Rollout{Target: web, Undo: true}}, "FailedPrecondition")
+	b.fails(engine.Request{Kind: op.Rollout, Target: web, Rollout: &engine.Rollout{Undo: true}}, "FailedPrecondition")
 	d := new(api.Any)
 	if _, err := b.client.Get(t.Context(), b.engine.manifests.Get("web-0").Kind, b.engine.Namespace,
 		b.engine.Name("web-0"), d); err != nil {
@@ -123,15 +123,15 @@ func TestDeployment(t *testing.T) {
 		"annotations"); a[manifests.RestartedAt] != "" {
 		t.Errorf("the template still says %v", a)
 	}
-	o, _ = b.must(engine.Request{Kill: &engine.Kill{Target: web, Grace: 0}})
+	o, _ = b.must(engine.Request{Kind: op.Kill, Target: web, Kill: &engine.Kill{Grace: 0}})
 	b.has(o, op.Signalled, op.Gone, op.Replaced)
-	b.fails(engine.Request{Kill: &engine.Kill{Target: web, Signal: "SIGKILL"}}, "FailedPrecondition")
-	o, _ = b.must(engine.Request{Delete: &engine.Delete{Target: web}})
+	b.fails(engine.Request{Kind: op.Kill, Target: web, Kill: &engine.Kill{Signal: "SIGKILL"}}, "FailedPrecondition")
+	o, _ = b.must(engine.Request{Kind: op.Delete, Target: web})
 	b.has(o, op.Acked, pods.ObjectGone, op.Gone)
 	if left := b.pods(names.LabelRun); len(left) > 0 {
 		t.Errorf("%d pods are left of the Deployment", len(left))
 	}
-	b.fails(engine.Request{Delete: &engine.Delete{Target: web}}, "NotFound")
+	b.fails(engine.Request{Kind: op.Delete, Target: web}, "NotFound")
 }
 
 // A StatefulSet is deleted with the claims of its controller, and their volumes.
@@ -143,7 +143,7 @@ func TestStatefulSet(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d claims carry the run's label, want 2: %v", len(list), err)
 	}
-	o, _ := b.must(engine.Request{Delete: &engine.Delete{Target: db}})
+	o, _ := b.must(engine.Request{Kind: op.Delete, Target: db})
 	b.has(o, op.Acked, pods.ClaimGone, pods.VolumeGone, op.Gone)
 	if list, _, err = b.client.List(t.Context(), api.PersistentVolumeClaims, b.engine.Namespace,
 		metav1.ListOptions{}); err != nil || len(list) > 0 {
@@ -166,7 +166,7 @@ func TestAnyKind(t *testing.T) {
 		m := manifestOf(t, text)
 		o, made := b.must(engine.Request{Name: "any-0", Action: "any", Manifest: m})
 		b.has(o, op.Acked, op.Ready)
-		o, _ = b.must(engine.Request{Delete: &engine.Delete{Target: made}})
+		o, _ = b.must(engine.Request{Kind: op.Delete, Target: made})
 		b.has(o, op.Gone)
 	}
 	b.fails(engine.Request{Name: "none-0", Manifest: manifestOf(t, "{apiVersion: example.com/v1, kind: Nothing}")},
@@ -189,14 +189,14 @@ func TestForeignObject(t *testing.T) {
 	}
 	theirs := engine.Object{Kind: engine.ManifestObject, Name: "Deployment web",
 		Ref: &engine.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}
-	done, _ := b.must(engine.Request{Scale: &engine.Scale{Target: theirs, Replicas: 3}})
+	done, _ := b.must(engine.Request{Kind: op.Scale, Target: theirs, Scale: &engine.Scale{Replicas: 3}})
 	b.has(done, op.Acked, op.Ready)
 	if n := len(b.pods("app=web")); n != 3 {
 		t.Errorf("%d pods", n)
 	}
-	done, _ = b.must(engine.Request{Delete: &engine.Delete{Target: theirs}})
+	done, _ = b.must(engine.Request{Kind: op.Delete, Target: theirs})
 	b.has(done, op.Gone)
-	b.fails(engine.Request{Delete: &engine.Delete{Target: theirs}}, "NotFound")
+	b.fails(engine.Request{Kind: op.Delete, Target: theirs}, "NotFound")
 }
 
 // A script scales with the rights of its ServiceAccount; its output is the op's message if it fails.
@@ -239,9 +239,9 @@ while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/servi
 			t.Error(err)
 		}
 	}()
-	o, _ := b.must(engine.Request{Name: "s-0", Scale: &engine.Scale{Target: web, Replicas: 3, Script: script}})
+	o, _ := b.must(engine.Request{Name: "s-0", Kind: op.Scale, Target: web, Scale: &engine.Scale{Replicas: 3, Script: script}})
 	b.has(o, op.Acked, disrupt.ScriptEnded, op.Ready)
-	_, _, err := b.do(ctx, engine.Request{Name: "s-1", Scale: &engine.Scale{Target: web, Replicas: 3,
+	_, _, err := b.do(ctx, engine.Request{Name: "s-1", Kind: op.Scale, Target: web, Scale: &engine.Scale{Replicas: 3,
 		Script: &engine.Script{Image: tools, Text: "#!/bin/sh\necho no-such-luck >&2\nexit 4\n"}}})
 	var coded *engine.Error
 	if !errors.As(err, &coded) || coded.Code != "ScriptFailed" {
@@ -255,9 +255,9 @@ while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/servi
 func TestResizeUnmounted(t *testing.T) {
 	b := newBed(t)
 	_, v := b.must(engine.Request{Name: "v-0", Action: "v", Volume: &engine.Volume{Claim: b.claim("null")}})
-	o, v := b.must(engine.Request{Name: "a-0", Resize: &engine.Resize{Target: v, Bytes: 2 * v.Bytes}})
+	o, v := b.must(engine.Request{Name: "a-0", Kind: op.Resize, Target: v, Resize: &engine.Resize{Bytes: 2 * v.Bytes}})
 	b.has(o, op.Acked, op.Controller, op.Ready)
-	b.fails(engine.Request{Name: "a-1", Resize: &engine.Resize{Target: v, Bytes: 2 * v.Bytes}}, "FailedPrecondition")
+	b.fails(engine.Request{Name: "a-1", Kind: op.Resize, Target: v, Resize: &engine.Resize{Bytes: 2 * v.Bytes}}, "FailedPrecondition")
 }
 
 // A drained node has none of the run's pods left, keeps those of others, waits for a budget, and is schedulable
@@ -310,8 +310,8 @@ func TestDrain(t *testing.T) {
 		}
 	}
 	b.uncordoned()
-	b.must(engine.Request{Delete: &engine.Delete{Target: v}})
-	b.must(engine.Request{Delete: &engine.Delete{Target: web}})
+	b.must(engine.Request{Kind: op.Delete, Target: v})
+	b.must(engine.Request{Kind: op.Delete, Target: web})
 }
 
 // A drain that times out, and one whose runner is killed, leave no node cordoned.
@@ -362,7 +362,7 @@ func TestReattachAcrossNodes(t *testing.T) {
 			v := b.volume("v-0", class)
 			for i, where := range []string{engine.NodeOther, engine.NodeOther, engine.NodeSame, engine.NodeAny} {
 				was := b.node(provision.HolderPod("v-0"))
-				o, _ := b.must(engine.Request{Reattach: &engine.Reattach{Target: v, Node: where}})
+				o, _ := b.must(engine.Request{Kind: op.Reattach, Target: v, Reattach: &engine.Reattach{Node: where}})
 				b.has(o, op.Acked, op.Gone, op.Scheduled, op.Running, op.FirstWrite)
 				if class != "hostdir" && class != "btrfs" {
 					b.has(o, op.Gone, op.Detached, op.Attached, op.FirstWrite)
@@ -381,7 +381,7 @@ func TestReattachAcrossNodes(t *testing.T) {
 					where,
 					since(op.Gone), since(op.Detached), since(op.Attached), since(op.Running), since(op.FirstWrite), time.Duration(o.Ended-o.Started).Round(time.Millisecond))
 			}
-			b.must(engine.Request{Delete: &engine.Delete{Target: v}})
+			b.must(engine.Request{Kind: op.Delete, Target: v})
 		})
 	}
 }
@@ -399,14 +399,14 @@ func TestForceKill(t *testing.T) {
 			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "w-0-data"}}}}}}
 	_, w := b.must(engine.Request{Name: "w-0", Action: "w",
 		Workload: &engine.Workload{Claims: []corev1.PersistentVolumeClaim{claim}, Pods: []engine.Pod{{Pod: pod}}}})
-	for _, k := range []engine.Kill{{Target: w}, {Target: w, Signal: "SIGKILL"}, {Target: w, Grace: 5 * time.Second}} {
-		o, _ := b.must(engine.Request{Kill: &k})
+	for _, k := range []engine.Kill{{}, {Signal: "SIGKILL"}, {Grace: 5 * time.Second}} {
+		o, _ := b.must(engine.Request{Kind: op.Kill, Target: w, Kill: &k})
 		b.has(o, op.Signalled, op.Gone, op.Replaced, op.FirstWrite)
 		t.Logf("%q, grace %v: gone %v, replaced %v, first write %v", k.Signal, k.Grace,
 			time.Duration(o.Milestone(op.Gone)-o.Started).Round(time.Millisecond),
 			time.Duration(o.Milestone(op.Replaced)-o.Started).Round(time.Millisecond), time.Duration(o.Milestone(op.FirstWrite)-o.Started).Round(time.Millisecond))
 	}
-	b.must(engine.Request{Delete: &engine.Delete{Target: w}})
+	b.must(engine.Request{Kind: op.Delete, Target: w})
 }
 
 // A volume that no pod mounts, and one whose only other node is cordoned, are not reattached, and nothing is lost
@@ -419,12 +419,12 @@ func TestReattachRefused(t *testing.T) {
 	if err := b.engine.disruptor.Cordon(t.Context(), other, op.NewTrace(b.clock)); err != nil {
 		t.Fatal(err)
 	}
-	b.fails(engine.Request{Reattach: &engine.Reattach{Target: v, Node: engine.NodeOther}}, "FailedPrecondition")
+	b.fails(engine.Request{Kind: op.Reattach, Target: v, Reattach: &engine.Reattach{Node: engine.NodeOther}}, "FailedPrecondition")
 	if b.node(provision.HolderPod("v-0")) != node {
 		t.Error("the pod has moved")
 	}
 	if err := b.engine.disruptor.Uncordon(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	b.must(engine.Request{Reattach: &engine.Reattach{Target: v, Node: engine.NodeOther}})
+	b.must(engine.Request{Kind: op.Reattach, Target: v, Reattach: &engine.Reattach{Node: engine.NodeOther}})
 }

@@ -75,11 +75,7 @@ func (e *Engine) Capabilities() engine.Capabilities { return Capabilities() }
 func Capabilities() engine.Capabilities {
 	return engine.Capabilities{
 		Engine: "kubernetes", Cluster: true,
-		Actions: map[op.Kind]bool{
-			op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true,
-			op.Resize: true, op.Modify: true, op.Delete: true, op.Reattach: true, op.Rollout: true,
-			op.Drain: true, op.Scale: true, op.Kill: true,
-		},
+		Actions: kinds(),
 		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, "genericEphemeral": true,
 			"static": true, "volumeAttributesClass": true,
 			"manifest": true, "node: other": true, "undo": true, "object": true},
@@ -140,50 +136,11 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 	tr.On("", r.Name)
 	tr.Attempt()
 	defer e.manifests.RefineMilestones(tr)
-	switch {
-	case r.Workload != nil:
-		return e.provisioner.CreateWorkload(ctx, r, tr)
-	case r.Volume != nil:
-		return e.provisioner.CreateVolume(ctx, r, tr)
-	case r.Snapshot != nil && r.Snapshot.Group:
-		return e.provisioner.CreateGroupSnapshot(ctx, r, tr)
-	case r.Snapshot != nil:
-		return e.provisioner.CreateSnapshot(ctx, r, tr)
-	case r.Resize != nil:
-		return e.provisioner.Resize(ctx, r, tr)
-	case r.Modify != nil:
-		return nil, e.provisioner.Modify(ctx, r, tr)
-	case r.Reattach != nil:
-		return nil, e.disruptor.Reattach(ctx, r, tr)
-	case r.Rollout != nil:
-		return nil, e.disruptor.Rollout(ctx, r, tr)
-	case r.Drain != nil:
-		return nil, e.disruptor.Drain(ctx, r, tr)
-	case r.Scale != nil:
-		return nil, e.disruptor.Scale(ctx, r, tr)
-	case r.Kill != nil:
-		return nil, e.disruptor.Kill(ctx, r, tr)
-	case r.Manifest != nil:
-		return e.manifests.CreateObject(ctx, r, tr)
-	case r.Delete != nil:
-		tr.On("", r.Delete.Target.Name)
-		return nil, e.deleteObject(ctx, r.Delete.Target, tr)
+	do, ok := actions[r.Kind]
+	if !ok {
+		return nil, engine.Errorf("InvalidArgument", "unknown kind of op %q", r.Kind)
 	}
-	return nil, engine.Errorf("InvalidArgument", "the request has no action")
-}
-
-func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace) error {
-	switch o.Kind {
-	case engine.VolumeObject:
-		return e.provisioner.DeleteVolume(ctx, o.Name, tr)
-	case engine.SnapshotObject, engine.GroupSnapshotObject:
-		return e.provisioner.DeleteSnapshot(ctx, o, tr)
-	case engine.WorkloadObject:
-		return e.provisioner.DeleteWorkload(ctx, o.Name, tr)
-	case engine.ManifestObject:
-		return e.manifests.DeleteObject(ctx, o, tr)
-	}
-	return engine.Errorf("InvalidArgument", "cannot delete a %s", o.Kind)
+	return do(e, ctx, r, tr)
 }
 
 // Close stops the watches and the listener.

@@ -373,7 +373,7 @@ func (r *runOn) failedVolume(f *forgetful) {
 	gone, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
 	defer cancel()
 	o, _, err := r.do(gone, engine.Request{Name: "vol-1",
-		Delete: &engine.Delete{Target: engine.Object{Kind: engine.VolumeObject, Name: "vol-1"}}})
+		Kind: op.Delete, Target: engine.Object{Kind: engine.VolumeObject, Name: "vol-1"}})
 	if err != nil || o.Attempts != 1 {
 		r.t.Errorf("its claim is deleted at attempt %d: %v", o.Attempts, err)
 	}

@@ -12,9 +12,9 @@ import (
 // resize grows a volume: at the controller if the driver supports that, then at the node if the response
 // requires it and the volume is published here. The size that the driver reports counts.
 func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-	v := e.findVolume(r.Resize.Target.Name)
+	v := e.findVolume(r.Target.Name)
 	if v == nil {
-		return nil, notFoundError(r.Resize.Target)
+		return nil, notFoundError(r.Target)
 	}
 	tr.On(e.node, v.object.Name)
 	d := v.driver
@@ -69,9 +69,9 @@ func (e *Engine) objectOf(v *volume) engine.Object {
 
 // modify sets mutable parameters of a volume.
 func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
-	v := e.findVolume(r.Modify.Target.Name)
+	v := e.findVolume(r.Target.Name)
 	if v == nil {
-		return notFoundError(r.Modify.Target)
+		return notFoundError(r.Target)
 	}
 	tr.On(e.node, v.object.Name)
 	if _, err := v.driver.controller.ControllerModifyVolume(ctx, &csi.ControllerModifyVolumeRequest{

@@ -141,7 +141,7 @@ func TestCloneBesideResize(t *testing.T) {
 			}
 			go func() {
 				time.Sleep(resizeAfter)
-				_, _, err := r.do(engine.Request{Name: "resize", Resize: &engine.Resize{Target: source, Bytes: 2 * source.Bytes}})
+				_, _, err := r.do(engine.Request{Name: "resize", Kind: op.Resize, Target: source, Resize: &engine.Resize{Bytes: 2 * source.Bytes}})
 				resized <- err
 			}()
 			time.Sleep(cloneAfter)

@@ -82,9 +82,9 @@ var signals = map[string]unix.Signal{"SIGKILL": unix.SIGKILL, "SIGTERM": unix.SI
 // kill ends the pods of an instance, by a signal or by deletion, or stops them for a while.
 func (e *Engine) kill(ctx context.Context, request engine.Request, tr *op.Trace) error {
 	k := request.Kill
-	w := e.workload(k.Target.Name)
+	w := e.workload(request.Target.Name)
 	if w == nil {
-		return notFoundError(k.Target)
+		return notFoundError(request.Target)
 	}
 	tr.On(e.node, w.name)
 	sig, known := signals[k.Signal]
@@ -156,12 +156,12 @@ func (w *workload) stopFor(ctx context.Context, live []*podSlot, d time.Duration
 // rollout replaces the pods of an instance one after another.
 func (e *Engine) rollout(ctx context.Context, request engine.Request, tr *op.Trace) error {
 	r := request.Rollout
-	w := e.workload(r.Target.Name)
+	w := e.workload(request.Target.Name)
 	switch {
-	case r.Target.Kind != engine.WorkloadObject || r.Undo:
+	case request.Target.Kind != engine.WorkloadObject || r.Undo:
 		return &engine.Error{Code: "InvalidArgument", Message: "engine local rolls out workloads only, without undo"}
 	case w == nil:
-		return notFoundError(r.Target)
+		return notFoundError(request.Target)
 	}
 	tr.On(e.node, w.name)
 	ctx, done, live, err := w.startOp(ctx)
@@ -190,12 +190,12 @@ func (m *podSlot) stop(ctx context.Context) error {
 // after.
 func (e *Engine) reattach(ctx context.Context, request engine.Request, tr *op.Trace) error {
 	r := request.Reattach
-	v := e.findVolume(r.Target.Name)
+	v := e.findVolume(request.Target.Name)
 	switch {
 	case r.Node == engine.NodeOther:
 		return &engine.Error{Code: "InvalidArgument", Message: "engine local has one node"}
 	case v == nil:
-		return notFoundError(r.Target)
+		return notFoundError(request.Target)
 	case !v.is(&v.published):
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("volume %s is not attached", v.object.Name)}
 	}

@@ -38,17 +38,17 @@ var signals = map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": s
 // Kill ends or pauses the processes of a workload, or deletes its pods, and waits until they are usable again.
 func (e *Disruptor) Kill(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	k := r.Kill
-	if k.Target.Kind == engine.ManifestObject {
+	if r.Target.Kind == engine.ManifestObject {
 		return e.killPods(ctx, r, tr)
 	}
-	w := e.Workload(k.Target.Name)
+	w := e.Workload(r.Target.Name)
 	if w == nil {
-		return core.NotFound(k.Target)
+		return core.NotFound(r.Target)
 	}
 	if err := pods.CheckAllRunning(w.Pods); err != nil {
 		return err
 	}
-	tr.On("", k.Target.Name)
+	tr.On("", r.Target.Name)
 	if k.Signal == "" {
 		return e.killByDeletion(ctx, w, k, tr)
 	}

@@ -21,7 +21,7 @@ import (
 // Reattach deletes the pods that mount a volume, waits until it is detached, and creates them again on the
 // requested node.
 func (e *Disruptor) Reattach(ctx context.Context, r engine.Request, tr *op.Trace) error {
-	target := r.Reattach.Target
+	target := r.Target
 	tr.On("", target.Name)
 	x := e.Volume(target.Name)
 	if x == nil {

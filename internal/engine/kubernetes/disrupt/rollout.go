@@ -14,10 +14,10 @@ const annotationRollout = "cnsbench.dev/rollout"
 
 // Rollout replaces the pods of a workload one after another, or has the object's controller do so.
 func (e *Disruptor) Rollout(ctx context.Context, r engine.Request, tr *op.Trace) error {
-	target := r.Rollout.Target
+	target := r.Target
 	tr.On("", target.Name)
 	if target.Kind == engine.ManifestObject {
-		return e.rolloutObject(ctx, r.Rollout, tr)
+		return e.rolloutObject(ctx, r, tr)
 	}
 	w := e.Workload(target.Name)
 	if w == nil {

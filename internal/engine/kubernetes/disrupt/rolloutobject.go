@@ -20,7 +20,7 @@ import (
 
 // rolloutObject has an object's controller replace its pods: it changes an annotation of the template, or restores
 // the earlier template.
-func (e *Disruptor) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Trace) error {
+func (e *Disruptor) rolloutObject(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	m, err := e.Manifests.Target(ctx, r.Target)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (e *Disruptor) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op
 	if !found || !known {
 		return engine.Errorf("InvalidArgument", "%s %s has no pod template to roll out", m.Kind.Name, m.Name)
 	}
-	how, body, err := m.RolloutPatch(template, r.Undo)
+	how, body, err := m.RolloutPatch(template, r.Rollout.Undo)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (e *Disruptor) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op
 // killPods deletes the pods of an object's controller, which creates others.
 func (e *Disruptor) killPods(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	k := r.Kill
-	m, err := e.Manifests.Target(ctx, k.Target)
+	m, err := e.Manifests.Target(ctx, r.Target)
 	if err != nil {
 		return err
 	}
@@ -84,6 +84,6 @@ func (e *Disruptor) killPods(ctx context.Context, r engine.Request, tr *op.Trace
 		seen.Set(op.Signalled, p.Name, op.Milestone{At: call.Answered, Source: "runner"})
 	}
 	err = set.AwaitReplaced(ctx, old, len(old), seen.Set)
-	pods.RecordReplacements(tr, k.Target.Name, seen)
+	pods.RecordReplacements(tr, r.Target.Name, seen)
 	return err
 }

@@ -26,11 +26,11 @@ import (
 // Scale sets an object's replicas and waits until as many are ready and the others gone.
 func (e *Disruptor) Scale(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	s := r.Scale
-	m, err := e.Manifests.Target(ctx, s.Target)
+	m, err := e.Manifests.Target(ctx, r.Target)
 	if err != nil {
 		return err
 	}
-	tr.On("", s.Target.Name)
+	tr.On("", r.Target.Name)
 	var set *pods.Set
 	if m.HasPods {
 		set = e.NewSet(m.Object.Name)

@@ -25,9 +25,9 @@ import (
 // Resize increases a claim's request. The controller's part is done when the PersistentVolume is larger, the node's
 // when the claim's capacity is.
 func (e *Provisioner) Resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-	v := e.Volume(r.Resize.Target.Name)
+	v := e.Volume(r.Target.Name)
 	if v == nil {
-		return nil, core.NotFound(r.Resize.Target)
+		return nil, core.NotFound(r.Target)
 	}
 	ch := e.newClaimUpdate(v, tr)
 	defer ch.close()
@@ -94,9 +94,9 @@ func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo
 
 // Modify sets a claim's VolumeAttributesClass and waits until the driver has applied it.
 func (e *Provisioner) Modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
-	v := e.Volume(r.Modify.Target.Name)
+	v := e.Volume(r.Target.Name)
 	if v == nil {
-		return core.NotFound(r.Modify.Target)
+		return core.NotFound(r.Target)
 	}
 	class := r.Modify.Class
 	if !e.hasAttributesClass(ctx, class) {
