@@ -68,7 +68,7 @@ func TestFieldsAreInverse(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said problems
-		o := reader{file: &said, engine: "kubernetes"}
+		o := reader{file: &said, engine: "kubernetes", cluster: true}
 		if d.Credential != nil {
 			spec.Credentials = &v1alpha1.ObjectCredentials{SecretName: "keys"}
 			want.Settings["credentials"] = credentialsDir
