@@ -213,7 +213,7 @@ func TestResultsServiceSweeps(t *testing.T) {
 	}
 	// Two services on one directory would not know of each other.
 	r := b.run("serve", "--dir", b.in("results"), "--listen", freePort(t)).wants(t, 2)
-	if !strings.Contains(r.stderr, "used by another results service") {
+	if !strings.Contains(r.stderr, "in use by another results service") {
 		t.Errorf("%v", r)
 	}
 }
