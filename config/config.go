@@ -99,17 +99,20 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 		}
 		all = append(all, objects...)
 	}
-	i := slices.IndexFunc(all, func(u *unstructured.Unstructured) bool { return u.GetKind() == "PersistentVolumeClaim" })
+	i := slices.IndexFunc(all,
+		func(u *unstructured.Unstructured) bool { return u.GetKind() == "PersistentVolumeClaim" })
 	return all, o.resultsVolume(all[i])
 }
 
 func (o *Options) resultsVolume(claim *unstructured.Unstructured) error {
 	var errs []error
 	if o.ResultsStorageClass != "" {
-		errs = append(errs, unstructured.SetNestedField(claim.Object, o.ResultsStorageClass, "spec", "storageClassName"))
+		errs = append(errs, unstructured.SetNestedField(claim.Object, o.ResultsStorageClass, "spec",
+			"storageClassName"))
 	}
 	if o.ResultsSize != "" {
-		errs = append(errs, unstructured.SetNestedField(claim.Object, o.ResultsSize, "spec", "resources", "requests", "storage"))
+		errs = append(errs, unstructured.SetNestedField(claim.Object, o.ResultsSize, "spec", "resources", "requests",
+			"storage"))
 	}
 	return errors.Join(errs...)
 }

@@ -36,21 +36,25 @@ var swaps = []swap{
 	{"  replicas: 1\n", "  replicas: {{ .Values.operator.replicas }}\n", []string{"operator"}},
 	{"    requests: {storage: 10Gi}\n",
 		"    requests: {storage: {{ .Values.results.size | quote }} }\n  {{- with .Values.results.storageClass }}\n  storageClassName: {{ . | quote }}\n  {{- end }}\n", []string{"results"}},
-	{"imagePullPolicy: IfNotPresent", "imagePullPolicy: {{ .Values.image.pullPolicy }}", []string{"operator", "results"}},
+	{"imagePullPolicy: IfNotPresent", "imagePullPolicy: {{ .Values.image.pullPolicy }}",
+		[]string{"operator", "results"}},
 }
 
 // What the chart has in the place of the example's driver, in a range over the
 // drivers.
 var proxySwaps = []swap{
 	{from: "      nodeSelector: {kubernetes.io/os: linux}\n", to: "      nodeSelector:\n        kubernetes.io/os: linux\n        {{- with $.Values.csiProxy.nodeSelector }}{{ toYaml . | nindent 8 }}{{ end }}\n"},
-	{from: "      tolerations: [{operator: Exists}] # where the driver is\n", to: "      tolerations: {{- toYaml $.Values.csiProxy.tolerations | nindent 8 }}\n"},
+	{from: "      tolerations: [{operator: Exists}] # where the driver is\n",
+		to: "      tolerations: {{- toYaml $.Values.csiProxy.tolerations | nindent 8 }}\n"},
 	{from: "      priorityClassName: system-node-critical # neither evicted nor the first to be killed for memory\n",
 		to: "      {{- with $.Values.csiProxy.priorityClassName }}\n      priorityClassName: {{ . }} # neither evicted nor the first to be killed for memory\n      {{- end }}\n"},
 	{from: "          resources:\n            requests: {cpu: 10m, memory: 64Mi} # no limit: at it both the proxy and its guard would be killed\n",
 		to: "          resources: {{- toYaml $.Values.csiProxy.resources | nindent 12 }}\n"},
-	{from: "  name: cnsbench-csi-proxy-driver-example-com\n", to: "  name: cnsbench-csi-proxy-{{ .name | replace \".\" \"-\" | lower }}\n"},
+	{from: "  name: cnsbench-csi-proxy-driver-example-com\n",
+		to: "  name: cnsbench-csi-proxy-{{ .name | replace \".\" \"-\" | lower }}\n"},
 	{from: "--take-over=/csi/csi.sock", to: "--take-over=/csi/{{ base $socket }}"},
-	{from: "hostPath: {path: /var/lib/kubelet/plugins/driver.example.com, type: Directory}", to: "hostPath: {path: {{ dir $socket | quote }}, type: Directory}"},
+	{from: "hostPath: {path: /var/lib/kubelet/plugins/driver.example.com, type: Directory}",
+		to: "hostPath: {path: {{ dir $socket | quote }}, type: Directory}"},
 	{from: "imagePullPolicy: IfNotPresent", to: "imagePullPolicy: {{ $.Values.image.pullPolicy }}"},
 	{from: DefaultImage, to: `{{ include "cnsbench.image" $ }}`},
 }
@@ -88,13 +92,15 @@ func proxyTemplate(t *testing.T) string {
 	}
 	for _, s := range proxySwaps {
 		if n := strings.Count(each, s.from); n != 1 {
-			t.Fatalf("csi-proxy.yaml has this passage %d times instead of once; the chart has a value for it:\n%s", n, s.from)
+			t.Fatalf("csi-proxy.yaml has this passage %d times instead of once; the chart has a value for it:\n%s", n,
+				s.from)
 		}
 		each = strings.Replace(each, s.from, s.to, 1)
 	}
 	each = strings.ReplaceAll(each, exampleDriver, "{{ .name }}")
 	return "# Generated from config/csi-proxy/csi-proxy.yaml: go test ./config -update\n{{- if .Values.csiProxy.enabled }}\n" + once + "---\n" + proxyToken +
-		"{{- range .Values.csiProxy.drivers }}\n{{- $socket := .socket | default (printf \"" + socketsDir + "%s/csi.sock\" .name) }}\n---\n" + each + "{{- end }}\n{{- end }}\n"
+		"{{- range .Values.csiProxy.drivers }}\n{{- $socket := .socket | default (printf \"" + socketsDir +
+		"%s/csi.sock\" .name) }}\n---\n" + each + "{{- end }}\n{{- end }}\n"
 }
 
 // template makes a template of the chart from a manifest.
@@ -110,7 +116,8 @@ func template(t *testing.T, name string) string {
 			continue
 		}
 		if n := strings.Count(text, s.from); n != 1 {
-			t.Fatalf("%s.yaml has this passage %d times instead of once; the chart has a value for it:\n%s", name, n, s.from)
+			t.Fatalf("%s.yaml has this passage %d times instead of once; the chart has a value for it:\n%s", name, n,
+				s.from)
 		}
 		text = strings.Replace(text, s.from, s.to, 1)
 	}
@@ -120,7 +127,8 @@ func template(t *testing.T, name string) string {
 }
 
 func TestChartIsGeneratedFromTheManifests(t *testing.T) {
-	want := map[string]string{"crds/cnsbench.dev_benchmarks.yaml": string(crd.Benchmark), "templates/csi-proxy.yaml": proxyTemplate(t)}
+	want := map[string]string{"crds/cnsbench.dev_benchmarks.yaml": string(crd.Benchmark),
+		"templates/csi-proxy.yaml": proxyTemplate(t)}
 	for _, name := range names {
 		if name != "namespace" { // helm makes it, or it is there
 			want["templates/"+name+".yaml"] = template(t, name)
@@ -144,7 +152,8 @@ func TestChartIsGeneratedFromTheManifests(t *testing.T) {
 }
 
 func TestObjectsFitTheInstallation(t *testing.T) {
-	all, err := Objects(Options{Namespace: "elsewhere", Image: "example/cnsbench:v9", ResultsStorageClass: "slow", ResultsSize: "3Gi"})
+	all, err := Objects(Options{Namespace: "elsewhere", Image: "example/cnsbench:v9", ResultsStorageClass: "slow",
+		ResultsSize: "3Gi"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +169,8 @@ func TestObjectsFitTheInstallation(t *testing.T) {
 			t.Errorf("%q is still in the objects", left)
 		}
 	}
-	for _, want := range []string{"cnsbench-results.elsewhere.svc", "storageClassName:slow", "storage:3Gi", "namespace:elsewhere", "value:example/cnsbench:v9"} {
+	for _, want := range []string{"cnsbench-results.elsewhere.svc", "storageClassName:slow", "storage:3Gi",
+		"namespace:elsewhere", "value:example/cnsbench:v9"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in the objects", want)
 		}
@@ -168,7 +178,8 @@ func TestObjectsFitTheInstallation(t *testing.T) {
 }
 
 func TestObjectsRefuseWhatIsNoName(t *testing.T) {
-	for _, o := range []Options{{Namespace: "a: b"}, {Image: "x\n  evil: true"}, {Image: "x y"}, {ResultsSize: "much"}} {
+	for _, o := range []Options{{Namespace: "a: b"}, {Image: "x\n  evil: true"}, {Image: "x y"},
+		{ResultsSize: "much"}} {
 		if _, err := Objects(o); err == nil {
 			t.Errorf("%+v was taken", o)
 		}
@@ -224,7 +235,8 @@ func grants(objects []*unstructured.Unstructured) []string {
 		rules, _, _ := unstructured.NestedSlice(u.Object, "rules")
 		for _, r := range rules {
 			m := r.(map[string]any)
-			all = append(all, fmt.Sprintf("%s: %s %s %s", u.GetName(), list(m["apiGroups"]), list(m["resources"]), list(m["verbs"])))
+			all = append(all, fmt.Sprintf("%s: %s %s %s", u.GetName(), list(m["apiGroups"]), list(m["resources"]),
+				list(m["verbs"])))
 		}
 	}
 	return all

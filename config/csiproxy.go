@@ -100,8 +100,10 @@ func (p *CSIProxy) fit(set *unstructured.Unstructured, d CSIDriver) error {
 	if err != nil {
 		return err
 	}
-	containers[0].(map[string]any)["args"] = []any{"csi-proxy", "--driver=" + d.Name, "--take-over=/csi/" + path.Base(d.Socket), "--serve=:9443"}
-	volumes := []any{map[string]any{"name": "socket", "hostPath": map[string]any{"path": path.Dir(d.Socket), "type": "Directory"}}}
+	containers[0].(map[string]any)["args"] = []any{"csi-proxy", "--driver=" + d.Name,
+		"--take-over=/csi/" + path.Base(d.Socket), "--serve=:9443"}
+	volumes := []any{map[string]any{"name": "socket",
+		"hostPath": map[string]any{"path": path.Dir(d.Socket), "type": "Directory"}}}
 	errs := []error{
 		labels("spec", "selector", "matchLabels"), labels("spec", "template", "metadata", "labels"),
 		unstructured.SetNestedSlice(set.Object, containers, "spec", "template", "spec", "containers"),

@@ -19,8 +19,10 @@ func TestCSIProxyIsOffByDefault(t *testing.T) {
 }
 
 func TestCSIProxyFitsItsDrivers(t *testing.T) {
-	all, err := Objects(Options{Image: "example/cnsbench:v9", CSIProxy: &CSIProxy{Token: "0123456789abcdef", NodeSelector: map[string]string{"disk": "fast"},
-		Drivers: []CSIDriver{{"a.example.com", "/var/lib/kubelet/plugins/a.example.com/csi.sock"}, {"B.com", "/opt/b/node.sock"}}}})
+	all, err := Objects(Options{Image: "example/cnsbench:v9",
+		CSIProxy: &CSIProxy{Token: "0123456789abcdef", NodeSelector: map[string]string{"disk": "fast"},
+			Drivers: []CSIDriver{{"a.example.com", "/var/lib/kubelet/plugins/a.example.com/csi.sock"},
+				{"B.com", "/opt/b/node.sock"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +34,11 @@ func TestCSIProxyFitsItsDrivers(t *testing.T) {
 	}
 	for name, wants := range map[string][]string{
 		"Secret cnsbench-csi-proxy": {"token:0123456789abcdef"},
-		"DaemonSet cnsbench-csi-proxy-a-example-com": {"--driver=a.example.com --take-over=/csi/csi.sock --serve", "path:/var/lib/kubelet/plugins/a.example.com ",
+		"DaemonSet cnsbench-csi-proxy-a-example-com": {"--driver=a.example.com --take-over=/csi/csi.sock --serve",
+			"path:/var/lib/kubelet/plugins/a.example.com ",
 			"matchLabels:map[app.kubernetes.io/component:csi-proxy cnsbench.dev/csi-driver:a.example.com]", "nodeSelector:map[disk:fast kubernetes.io/os:linux]", "image:example/cnsbench:v9"},
-		"DaemonSet cnsbench-csi-proxy-b-com": {"--driver=B.com --take-over=/csi/node.sock", "path:/opt/b ", "cnsbench.dev/csi-driver:B.com"},
+		"DaemonSet cnsbench-csi-proxy-b-com": {"--driver=B.com --take-over=/csi/node.sock", "path:/opt/b ",
+			"cnsbench.dev/csi-driver:B.com"},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(found[name], want) {

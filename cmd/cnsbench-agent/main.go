@@ -166,14 +166,16 @@ func runJail(ctx context.Context) (int, error) {
 	}
 	clock := clock.New(time.Duration(spec.ClockOffset))
 	// The socket is not reachable inside the sandbox: dial again only before.
-	runner := &runnerAddr{address: transport.Unix + ":" + spec.Socket, token: spec.Token, dialFor: time.Minute, dialOnce: true}
+	runner := &runnerAddr{address: transport.Unix + ":" + spec.Socket, token: spec.Token, dialFor: time.Minute,
+		dialOnce: true}
 	return serve(ctx, runner, clock, spec.Cmd, logs, func(log func(string)) error {
 		return sandbox.Enter(spec, log)
 	})
 }
 
 // serve connects to the runner, enters the sandbox and runs the command.
-func serve(ctx context.Context, runner *runnerAddr, clock clock.Clock, cmd wrap.Command, logs *wrap.Logs, enter func(log func(string)) error) (int, error) {
+func serve(ctx context.Context, runner *runnerAddr, clock clock.Clock, cmd wrap.Command, logs *wrap.Logs,
+	enter func(log func(string)) error) (int, error) {
 	// Enter before the hello, to release other volumes as early as possible. Its log
 	// lines are sent after the welcome.
 	var notes []string
@@ -205,7 +207,8 @@ const (
 
 // connect dials the runner, calls connected and sends the hello. Where the connection ends before the
 // runner's answer, as with an overloaded runner, it dials again until dialFor has passed.
-func connect(ctx context.Context, runner *runnerAddr, clock clock.Clock, connected func()) (*protocol.Conn, *protocol.Welcome, error) {
+func connect(ctx context.Context, runner *runnerAddr, clock clock.Clock, connected func()) (*protocol.Conn,
+	*protocol.Welcome, error) {
 	attempts := 0
 	for began, pause := time.Now(), firstPause; ; pause = min(2*pause, longestPause) {
 		l, conn, err := dial(ctx, runner, clock)

@@ -20,7 +20,8 @@ func TestBenchmarkIsAValidDefinition(t *testing.T) {
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&v1.Spec)
 	v1.Status.StoredVersions = []string{"v1alpha1"}
 	var internal apiextensions.CustomResourceDefinition
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &internal, nil); err != nil {
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1,
+		&internal, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range validation.ValidateCustomResourceDefinition(t.Context(), &internal) {

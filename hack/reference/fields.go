@@ -119,7 +119,8 @@ func (b *book) table(out *bytes.Buffer, t *apiType, page string) {
 	}
 	fmt.Fprintf(out, "\n| field | type | default | allowed | description |\n|---|---|---|---|---|\n")
 	for _, f := range t.fields {
-		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s |\n", f.name, b.typeText(f.typ, page), f.defaultText(), f.marks.allowed(), cell(f.doc))
+		fmt.Fprintf(out, "| `%s` | %s | %s | %s | %s |\n", f.name, b.typeText(f.typ, page), f.defaultText(),
+			f.marks.allowed(), cell(f.doc))
 	}
 	fmt.Fprintln(out)
 }
@@ -146,7 +147,8 @@ func (b *book) link(name, page string) string {
 
 func (f field) defaultText() string {
 	if d := f.marks["default"]; len(d) > 0 && d[0] != "{}" {
-		return "`" + strings.NewReplacer("{", "[", "}", "]", `"`, "").Replace(d[0]) + "`" // a list in a marker has braces
+		// a list in a marker has braces
+		return "`" + strings.NewReplacer("{", "[", "}", "]", `"`, "").Replace(d[0]) + "`"
 	}
 	if f.required {
 		return "required"

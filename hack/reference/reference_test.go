@@ -84,7 +84,8 @@ func compare(t *testing.T, path string, f field, typ *apiType, s apiextensionsv1
 	}
 	var def any
 	if s.Default != nil && json.Unmarshal(s.Default.Raw, &def) == nil {
-		if _, object := def.(map[string]any); !object && !strings.Contains(f.defaultText(), strings.Trim(fmt.Sprint(def), "[]")) {
+		if _, object := def.(map[string]any); !object &&
+			!strings.Contains(f.defaultText(), strings.Trim(fmt.Sprint(def), "[]")) {
 			t.Errorf("%s: default %q, want %v", path, f.defaultText(), def)
 		}
 	}

@@ -42,7 +42,8 @@ The environment variables TESTBED_REPO (default .) and TESTBED_DIR (default $TES
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin"); err != nil { // where ip and runc are; su leaves them out
+	// where ip and runc are; su leaves them out
+	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin"); err != nil {
 		fmt.Fprintln(os.Stderr, "testbed:", err)
 	}
 	if err := run(ctx, os.Args[1:]); err != nil {
@@ -118,7 +119,8 @@ func onCluster(ctx context.Context, c *cluster.Cluster, command string, args []s
 		if err := c.Up(ctx); err != nil {
 			return err
 		}
-		fmt.Printf("the test bed is up (%v)\nexport KUBECONFIG=%s\n", time.Since(began).Round(100*time.Millisecond), c.Kubeconfig("admin"))
+		fmt.Printf("the test bed is up (%v)\nexport KUBECONFIG=%s\n", time.Since(began).Round(100*time.Millisecond),
+			c.Kubeconfig("admin"))
 		return nil
 	case "down":
 		return c.Down(ctx)

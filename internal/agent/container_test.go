@@ -186,7 +186,8 @@ func TestDirectOutput(t *testing.T) {
 	f.sink.OutputDelay = time.Millisecond
 	s := f.expect("p", agent.Options{})
 	const size = 5 << 20
-	p := agenttest.Run(t, agentPath, s.Env(), "wrap", "--log-dir", "none", "--", "sh", "-c", "head -c 5242880 /dev/zero | tr '\\0' x; echo end >&2")
+	p := agenttest.Run(t, agentPath, s.Env(), "wrap", "--log-dir", "none", "--", "sh", "-c",
+		"head -c 5242880 /dev/zero | tr '\\0' x; echo end >&2")
 	if end := f.done(s); !end.OK() {
 		t.Errorf("end %+v", end)
 	}

@@ -23,8 +23,14 @@ func TestHold(t *testing.T) {
 		code  int
 		asked bool
 	}{
-		{"told by the runner", func(_ *fixture, s *agent.Session, _ *agenttest.Process) error { return s.Signal(syscall.SIGTERM, 0) }, 0, true},
-		{"killed by the runner", func(_ *fixture, s *agent.Session, _ *agenttest.Process) error { return s.Signal(syscall.SIGKILL, 0) }, 0, true},
+		{"told by the runner", func(_ *fixture, s *agent.Session,
+			_ *agenttest.Process) error {
+			return s.Signal(syscall.SIGTERM, 0)
+		}, 0, true},
+		{"killed by the runner", func(_ *fixture, s *agent.Session,
+			_ *agenttest.Process) error {
+			return s.Signal(syscall.SIGKILL, 0)
+		}, 0, true},
 		{"pod deleted", func(_ *fixture, _ *agent.Session, p *agenttest.Process) error {
 			return p.Process.Signal(syscall.SIGTERM)
 		}, 0, true},
@@ -37,7 +43,8 @@ func TestHold(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newTLSFixture(t)
 			dir := t.TempDir()
-			s := f.expect("p", agent.Options{Offset: -3 * time.Second, Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: dir, Write: true, Read: true}}})
+			s := f.expect("p", agent.Options{Offset: -3 * time.Second,
+				Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: dir, Write: true, Read: true}}})
 			before := f.clock.Now()
 			p := agenttest.Run(t, agentPath, s.Env(), "hold")
 			at, plusMinus, err := s.Ready(t.Context())
@@ -45,10 +52,12 @@ func TestHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			touches := s.VolumeProbes()
-			if len(touches) != 2 || !touches[0].Write || touches[1].Write || touches[0].Volume != "v" || touches[0].Failure+touches[1].Failure != "" {
+			if len(touches) != 2 || !touches[0].Write || touches[1].Write || touches[0].Volume != "v" ||
+				touches[0].Failure+touches[1].Failure != "" {
 				t.Fatalf("touches %+v", touches)
 			}
-			if first := touches[0]; first.Began < before-op.Time(plusMinus) || first.At <= first.Began || first.At > at || first.Err <= 0 {
+			if first := touches[0]; first.Began < before-op.Time(plusMinus) || first.At <= first.Began ||
+				first.At > at || first.Err <= 0 {
 				t.Errorf("touch %+v, ready %v", first, at)
 			}
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -110,7 +119,8 @@ func TestFailedVolumeProbe(t *testing.T) {
 	if touch := got["ro"]; touch.Errno == 0 || touch.Failure == "" || !touch.Write {
 		t.Errorf("read-only: %+v", touch)
 	}
-	for _, bad := range []protocol.VolumeProbeSpec{{Volume: "v", Path: "relative"}, {Path: "/p"}, {Volume: "v", Path: "/dev/x", Device: true, Write: true}} {
+	for _, bad := range []protocol.VolumeProbeSpec{{Volume: "v", Path: "relative"}, {Path: "/p"},
+		{Volume: "v", Path: "/dev/x", Device: true, Write: true}} {
 		if _, err := f.Expect(agent.ID{}, agent.Options{Probes: []protocol.VolumeProbeSpec{bad}}); err == nil {
 			t.Errorf("%+v was accepted", bad)
 		}

@@ -30,11 +30,14 @@ func testInputFiles(t *testing.T, f *fixture) {
 	}
 	capture := agent.NewCapture(1 << 20)
 	s := f.expect("p", agent.Options{Sink: capture, Files: []agent.InputFile{
-		{Source: empty, Path: filepath.Join(to, "empty"), Mode: 0o444}, {Source: script, Path: filepath.Join(to, "script"), Mode: 0o755}, {Source: data, Path: filepath.Join(to, "data"), Mode: 0o444}}})
+		{Source: empty, Path: filepath.Join(to, "empty"), Mode: 0o444}, {Source: script,
+			Path: filepath.Join(to, "script"), Mode: 0o755}, {Source: data, Path: filepath.Join(to,
+			"data"), Mode: 0o444}}})
 	f.wrap(s, filepath.Join(to, "script"), filepath.Join(to, "data"), filepath.Join(to, "empty"))
 	end := f.done(s)
 	printed, err := capture.Outcome(end.ContainerEnd, nil)
-	if lines := strings.Fields(string(printed)); err != nil || end.Failure != nil || len(lines) < 3 || lines[0] != "5242880" || lines[1] != "0" {
+	if lines := strings.Fields(string(printed)); err != nil || end.Failure != nil || len(lines) < 3 ||
+		lines[0] != "5242880" || lines[1] != "0" {
 		t.Errorf("%q, %v, %+v", printed, err, end)
 	}
 	if words := capture.StderrTail(); words != "aside" {

@@ -44,7 +44,8 @@ func ListenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink
 	return listenTLS(ctx, addr, advertise, clock, sink, transport.Silence)
 }
 
-func listenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink engine.Sink, silence time.Duration) (*Server, error) {
+func listenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink engine.Sink,
+	silence time.Duration) (*Server, error) {
 	identity, err := transport.NewIdentity()
 	if err != nil {
 		return nil, err
@@ -55,7 +56,8 @@ func listenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink
 	}
 	host, port, err := net.SplitHostPort(ln.Addr().String())
 	if ip := net.ParseIP(host); err == nil && advertise == "" && ip.IsUnspecified() {
-		err = fmt.Errorf("listen address %s does not tell pods how to reach this runner: set the advertised address", addr)
+		err = fmt.Errorf("listen address %s does not tell pods how to reach this runner: set the advertised address",
+			addr)
 	}
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
@@ -67,7 +69,8 @@ func listenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink
 }
 
 // newServer accepts connections from ln. An agent that sends nothing for the duration silence is lost.
-func newServer(ctx context.Context, ln net.Listener, address string, identity *transport.Identity, clock op.Clock, sink engine.Sink, silence time.Duration) *Server {
+func newServer(ctx context.Context, ln net.Listener, address string, identity *transport.Identity, clock op.Clock,
+	sink engine.Sink, silence time.Duration) *Server {
 	s := &Server{
 		ctx: ctx, address: address, identity: identity, silence: silence, clock: clock, sink: sink, ln: ln,
 		helloWithin: helloWithin,

@@ -49,7 +49,8 @@ func TestOneAgentReadsAMachine(t *testing.T) {
 	if err := first.Write(protocol.Message{Sample: &protocol.Sample{At: 1, Machine: &c}}); err != nil {
 		t.Fatal(err)
 	}
-	agenttest.Eventually(t, 10*time.Second, "a reading of the machine", func() bool { return len(f.sink.Machines()) > 0 })
+	agenttest.Eventually(t, 10*time.Second, "a reading of the machine",
+		func() bool { return len(f.sink.Machines()) > 0 })
 	if m := f.sink.Machines()[0]; m.ID != "node-1" || m.Instance != "a" || m.MachineCounters != c {
 		t.Errorf("got %+v", m)
 	}

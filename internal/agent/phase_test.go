@@ -26,12 +26,15 @@ func TestPhase(t *testing.T) {
 		{name: "its end is its phase's", script: "trap 'exit 128' TERM; while :; do sleep 0.01; done",
 			phase: engine.Phase{Until: 300 * ms, Grace: 5 * time.Second}, ok: true, over: true},
 		{name: "it does not end", script: "trap '' TERM; while :; do sleep 0.01; done",
-			phase: engine.Phase{Until: 300 * ms, Grace: 200 * ms}, ok: true, over: true, signal: "SIGKILL", message: "after its phase and was killed"},
+			phase: engine.Phase{Until: 300 * ms,
+				Grace: 200 * ms}, ok: true, over: true, signal: "SIGKILL", message: "after its phase and was killed"},
 		{name: "it hangs", script: "kill -STOP $$; sleep 100",
 			phase: engine.Phase{Until: 300 * ms, Grace: 5 * time.Second}, ok: true, over: true, signal: "SIGTERM"},
 		{name: "it ends before", script: "exit 0", phase: engine.Phase{From: 200 * ms, Until: time.Minute}, ok: true},
-		{name: "it fails before", script: "echo no luck >&2; exit 3", phase: engine.Phase{Until: time.Minute}, code: 3, message: "no luck"},
-		{name: "it is killed by somebody else", script: "kill -KILL $$", phase: engine.Phase{Until: time.Minute}, code: 137, signal: "SIGKILL"},
+		{name: "it fails before", script: "echo no luck >&2; exit 3", phase: engine.Phase{Until: time.Minute}, code: 3,
+			message: "no luck"},
+		{name: "it is killed by somebody else", script: "kill -KILL $$", phase: engine.Phase{Until: time.Minute},
+			code: 137, signal: "SIGKILL"},
 		{name: "the last has no end", script: "sleep 0.1", phase: engine.Phase{Number: 2, From: 300 * ms}, ok: true},
 	}
 	for _, tc := range tests {
@@ -45,11 +48,13 @@ func TestPhase(t *testing.T) {
 			}
 			end := f.done(s)
 			_ = cmd.Wait()
-			if end.OK() != tc.ok || end.PhaseOver != tc.over || end.Signal != tc.signal || !strings.Contains(end.Message, tc.message) || cmd.ProcessState.ExitCode() != tc.code {
+			if end.OK() != tc.ok || end.PhaseOver != tc.over || end.Signal != tc.signal ||
+				!strings.Contains(end.Message, tc.message) || cmd.ProcessState.ExitCode() != tc.code {
 				t.Errorf("end %+v, the agent's exit code %d: %s", end, cmd.ProcessState.ExitCode(), out)
 			}
 			start := f.sink.Starts()[0]
-			if want := at + op.Time(tc.phase.From); start.Intended != want || start.At+op.Time(start.Err) < want || start.Phase != tc.phase.Number {
+			if want := at + op.Time(tc.phase.From); start.Intended != want || start.At+op.Time(start.Err) < want ||
+				start.Phase != tc.phase.Number {
 				t.Errorf("start %+v, want at %d", start, want)
 			}
 			if until := at + op.Time(tc.phase.Until); tc.over && end.At+op.Time(end.Err) < until {
@@ -127,13 +132,15 @@ func TestPhaseAfterRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 			end, starts := f.done(s), f.sink.Starts()
-			if !end.OK() || end.Started != tc.started || end.PhaseOver == tc.started || (len(starts) == 1) != tc.started {
+			if !end.OK() || end.Started != tc.started || end.PhaseOver == tc.started ||
+				(len(starts) == 1) != tc.started {
 				t.Fatalf("end %+v, starts %+v", end, starts)
 			}
 			if !tc.started {
 				return
 			}
-			if want := max(now, barrier+op.Time(tc.phase.From)); starts[0].Intended < want || starts[0].Intended > want+op.Time(time.Second) {
+			if want := max(now, barrier+op.Time(tc.phase.From)); starts[0].Intended < want ||
+				starts[0].Intended > want+op.Time(time.Second) {
 				t.Errorf("start %+v, want at %d", starts[0], want)
 			}
 		})
@@ -163,7 +170,8 @@ func TestPhaseProbesLater(t *testing.T) {
 
 func TestInvalidPhases(t *testing.T) {
 	f := newFixture(t)
-	for _, o := range []agent.Options{{Phase: engine.Phase{From: 1}}, {Barrier: "b", Phase: engine.Phase{From: 2, Until: 2}}} {
+	for _, o := range []agent.Options{{Phase: engine.Phase{From: 1}},
+		{Barrier: "b", Phase: engine.Phase{From: 2, Until: 2}}} {
 		if _, err := f.Expect(agent.ID{Instance: "p"}, o); err == nil {
 			t.Errorf("%+v was accepted", o.Phase)
 		}

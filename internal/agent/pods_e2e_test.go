@@ -53,7 +53,8 @@ func newCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	defer route.Close() // a test's
-	if f.Server, err = agent.ListenTLS(t.Context(), ":0", route.LocalAddr().(*net.UDPAddr).IP.String(), f.clock, f.sink); err != nil {
+	if f.Server, err = agent.ListenTLS(t.Context(), ":0", route.LocalAddr().(*net.UDPAddr).IP.String(), f.clock,
+		f.sink); err != nil {
 		t.Fatal(err)
 	}
 	f.closeAtEnd()
@@ -105,8 +106,12 @@ func (c *cluster) pod(name, restart string, s *agent.Session, args ...string) {
 			"restartPolicy":   restart,
 			"securityContext": m{"fsGroup": nobody},
 			"volumes":         []m{{"name": "bin", "emptyDir": m{}}, {"name": "data", "emptyDir": m{}}},
-			"initContainers":  []m{{"name": "install", "image": image, "command": []string{"/cnsbench-agent", "install", "/.cnsbench"}, "volumeMounts": mounts, "securityContext": security}},
-			"containers":      []m{{"name": "c", "image": image, "command": append([]string{"/.cnsbench/cnsbench-agent"}, args...), "env": env, "volumeMounts": mounts, "securityContext": security}},
+			"initContainers": []m{{"name": "install", "image": image,
+				"command": []string{"/cnsbench-agent", "install",
+					"/.cnsbench"}, "volumeMounts": mounts, "securityContext": security}},
+			"containers": []m{{"name": "c", "image": image,
+				"command": append([]string{"/.cnsbench/cnsbench-agent"},
+					args...), "env": env, "volumeMounts": mounts, "securityContext": security}},
 		},
 	})
 	if err != nil {
@@ -118,7 +123,8 @@ func (c *cluster) pod(name, restart string, s *agent.Session, args ...string) {
 // TestPodWrap runs a command of an image without a shell in a restricted pod.
 func TestPodWrap(t *testing.T) {
 	c := newCluster(t)
-	s := c.expect("p", agent.Options{Barrier: "b", Offset: 3 * time.Second, Probes: []protocol.VolumeProbeSpec{{Volume: "data", Path: "/data", Write: true}}})
+	s := c.expect("p", agent.Options{Barrier: "b", Offset: 3 * time.Second,
+		Probes: []protocol.VolumeProbeSpec{{Volume: "data", Path: "/data", Write: true}}})
 	c.pod("p", "Never", s, "wrap", "--", "/cnsbench-agent", "version")
 	if _, _, err := s.Ready(t.Context()); err != nil {
 		t.Fatal(err)
@@ -155,8 +161,10 @@ func TestPodRestart(t *testing.T) {
 		t.Errorf("end %+v", end)
 	}
 	const want = "container p/c was started a second time"
-	agenttest.Eventually(t, time.Minute, "the runner's log says it", func() bool { return strings.Contains(c.sink.Logs(), want) })
-	agenttest.Eventually(t, 20*time.Second, "the pod's log says it", func() bool { return strings.Contains(c.run("", "logs", "p", "-c", "c"), want) })
+	agenttest.Eventually(t, time.Minute, "the runner's log says it",
+		func() bool { return strings.Contains(c.sink.Logs(), want) })
+	agenttest.Eventually(t, 20*time.Second, "the pod's log says it",
+		func() bool { return strings.Contains(c.run("", "logs", "p", "-c", "c"), want) })
 }
 
 // TestPodHold holds a volume until its pod is deleted or the runner ends it.

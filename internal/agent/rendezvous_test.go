@@ -33,7 +33,8 @@ func (m *rendezvousTest) session() *Session {
 }
 
 func (m *rendezvousTest) arrive(i, step int) {
-	m.server.arriveAt(m.sessions[i], &protocol.RendezvousRequest{Rendezvous: protocol.Rendezvous{Group: "g", Step: step, Index: i, Members: 3}})
+	m.server.arriveAt(m.sessions[i], &protocol.RendezvousRequest{Rendezvous: protocol.Rendezvous{Group: "g", Step: step,
+		Index: i, Members: 3}})
 }
 
 // wait checks the number of waiting members.
@@ -94,7 +95,8 @@ func TestRendezvousAfterRestart(t *testing.T) {
 
 func TestInvalidRendezvous(t *testing.T) {
 	m := newRendezvousTest(t)
-	for _, bad := range []protocol.Rendezvous{{Index: -1, Members: 3}, {Index: 3, Members: 3}, {Members: 0}, {Members: maxGroupSize + 1}} {
+	for _, bad := range []protocol.Rendezvous{{Index: -1, Members: 3}, {Index: 3, Members: 3}, {Members: 0},
+		{Members: maxGroupSize + 1}} {
 		m.server.arriveAt(m.sessions[0], &protocol.RendezvousRequest{Rendezvous: bad})
 	}
 	if len(m.server.groups) != 0 {

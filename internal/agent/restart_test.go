@@ -47,7 +47,8 @@ func TestExpectRestarted(t *testing.T) {
 // group.
 func TestStopAndProbeAgain(t *testing.T) {
 	f := newFixture(t)
-	s := f.expect("p", agent.Options{Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: t.TempDir(), Write: true, Read: true}}})
+	s := f.expect("p", agent.Options{Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: t.TempDir(), Write: true,
+		Read: true}}})
 	_, _ = f.wrap(s, "sh", "-c", "(while :; do echo tick; sleep 0.02; done) & wait")
 	if _, _, err := s.Started(t.Context()); err != nil {
 		t.Fatal(err)

@@ -109,7 +109,8 @@ func (s *Session) setArrival(hello *protocol.Hello) {
 	s.arrival = a
 	s.mu.Unlock()
 	if a.Attempts > 1 {
-		s.server.sink.Log(s.id.String(), fmt.Sprintf("agent: reached the runner at attempt %d, after %v", a.Attempts, a.Dialing.Round(time.Millisecond)))
+		s.server.sink.Log(s.id.String(), fmt.Sprintf("agent: reached the runner at attempt %d, after %v", a.Attempts,
+			a.Dialing.Round(time.Millisecond)))
 	}
 }
 
@@ -266,7 +267,8 @@ func (s *Session) sample(m *protocol.Sample) op.Sample {
 // machineSample delivers the counters of the agent's machine, if the sample has any.
 func (s *Session) machineSample(m *protocol.Sample) {
 	if m.Machine != nil {
-		s.sink.Machine(op.Machine{ID: s.machine, Instance: s.id.Instance, At: s.convert(m.At).at, MachineCounters: *m.Machine})
+		s.sink.Machine(op.Machine{ID: s.machine, Instance: s.id.Instance, At: s.convert(m.At).at,
+			MachineCounters: *m.Machine})
 	}
 }
 
@@ -281,10 +283,12 @@ func (s *Session) canary(m *protocol.Canary) {
 			}
 			return op.Time(t) + shift
 		}
-		ios = append(ios, op.CanaryIO{Intended: on(io.Intended), Started: on(io.Started), Ended: on(io.Ended), Write: io.Write, Errno: io.Errno})
+		ios = append(ios, op.CanaryIO{Intended: on(io.Intended), Started: on(io.Started), Ended: on(io.Ended),
+			Write: io.Write, Errno: io.Errno})
 	}
 	if m.Dropped > 0 {
-		s.sink.Log(s.id.String(), fmt.Sprintf("agent: canary on %s: %d I/Os not issued so far: too many were pending", m.Volume, m.Dropped))
+		s.sink.Log(s.id.String(), fmt.Sprintf("agent: canary on %s: %d I/Os not issued so far: too many were pending",
+			m.Volume, m.Dropped))
 	}
 	s.sink.Canary(s.id.Instance, m.Volume, ios)
 }
@@ -293,7 +297,8 @@ func (s *Session) canary(m *protocol.Canary) {
 func (s *Session) commandEnded(e *protocol.Exit) End {
 	at := s.convert(e.At)
 	end := End{At: at.at, Err: at.err, Started: e.Started, Asked: e.Ours}
-	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: e.ExitCode, OOM: e.OOM, Message: e.Message, PhaseOver: e.PhaseOver}
+	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: e.ExitCode, OOM: e.OOM, Message: e.Message,
+		PhaseOver: e.PhaseOver}
 	if e.Signal != 0 {
 		end.Signal = unix.SignalName(unix.Signal(e.Signal))
 	}

@@ -120,7 +120,8 @@ func TestSignalsOfTheAgentAreForwarded(t *testing.T) {
 	f := newFixture(t)
 	s := f.expect("p", agent.Options{})
 	cmd, _ := f.wrap(s, "sh", "-c", "trap 'echo got it; exit 4' USR1; echo up; while :; do sleep 0.02; done")
-	agenttest.Eventually(t, 5*time.Second, "the command runs", func() bool { return strings.Contains(f.sink.Logs(), "up") })
+	agenttest.Eventually(t, 5*time.Second, "the command runs",
+		func() bool { return strings.Contains(f.sink.Logs(), "up") })
 	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,8 @@ func TestLostRunner(t *testing.T) {
 			mark := filepath.Join(t.TempDir(), "mark")
 			s := f.expect("p", agent.Options{Grace: 300 * time.Millisecond})
 			cmd, out := f.wrap(s, "sh", "-c", strings.ReplaceAll(script, "mark", mark))
-			agenttest.Eventually(t, 5*time.Second, "the command runs", func() bool { return strings.Contains(f.sink.Logs(), "up") })
+			agenttest.Eventually(t, 5*time.Second, "the command runs",
+				func() bool { return strings.Contains(f.sink.Logs(), "up") })
 			began := time.Now()
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
@@ -172,9 +174,12 @@ func TestHandshake(t *testing.T) {
 		hello protocol.Message
 		want  string
 	}{
-		{"another protocol", protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: 99, Version: "v9", Token: mismatch.Token()}}, "agent version v9 has protocol 99"},
-		{"unknown token", protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: protocol.Proto, Token: "guess"}}, "unknown token"},
-		{"token of the one before", protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: protocol.Proto, Token: mismatch.Token()}}, "old/c was started a second time"},
+		{"another protocol", protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: 99, Version: "v9",
+			Token: mismatch.Token()}}, "agent version v9 has protocol 99"},
+		{"unknown token", protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: protocol.Proto,
+			Token: "guess"}}, "unknown token"},
+		{"token of the one before", protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic,
+			Proto: protocol.Proto, Token: mismatch.Token()}}, "old/c was started a second time"},
 		{"no agent", protocol.Message{Bye: &protocol.Bye{}}, "not a cnsbench agent"},
 	}
 	for _, tc := range tests {
@@ -187,7 +192,8 @@ func TestHandshake(t *testing.T) {
 			if err != nil || m.Refuse == nil || !strings.Contains(m.Refuse.Reason, tc.want) {
 				t.Errorf("answer %+v, %v", m.Refuse, err)
 			}
-			agenttest.Eventually(t, time.Second, "the runner's log says it", func() bool { return strings.Contains(f.sink.Logs(), tc.want) })
+			agenttest.Eventually(t, time.Second, "the runner's log says it",
+				func() bool { return strings.Contains(f.sink.Logs(), tc.want) })
 		})
 	}
 	var e *engine.Error
@@ -243,9 +249,10 @@ func TestInvalidMessages(t *testing.T) {
 	}
 	tests := map[string][]protocol.Message{
 		"says everything twice": {{Ready: &protocol.Stamp{}}, {Ready: &protocol.Stamp{}}, {Started: &protocol.Stamp{}}, {Started: &protocol.Stamp{}}, {GoAck: &protocol.Stamp{}}, {GoAck: &protocol.Stamp{}}, {GoAck: &protocol.Stamp{}}},
-		"answers unasked":       {{Pong: &protocol.Pong{Ping: 5, Received: 1 << 62}}, {Pong: &protocol.Pong{}}, {Pong: &protocol.Pong{}}},
-		"speaks as the runner":  {{Welcome: &protocol.Welcome{}}, {Go: &protocol.Stamp{}}, {Bye: &protocol.Bye{}}, {}},
-		"says nothing":          {},
+		"answers unasked": {{Pong: &protocol.Pong{Ping: 5, Received: 1 << 62}}, {Pong: &protocol.Pong{}},
+			{Pong: &protocol.Pong{}}},
+		"speaks as the runner": {{Welcome: &protocol.Welcome{}}, {Go: &protocol.Stamp{}}, {Bye: &protocol.Bye{}}, {}},
+		"says nothing":         {},
 	}
 	for name, messages := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +270,8 @@ func TestInvalidMessages(t *testing.T) {
 				if m.Welcome != nil {
 					break
 				}
-				if err := c.Write(protocol.Message{Pong: &protocol.Pong{Ping: m.Ping.Sent, Received: m.Received}}); err != nil {
+				if err := c.Write(protocol.Message{Pong: &protocol.Pong{Ping: m.Ping.Sent,
+					Received: m.Received}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -289,7 +297,8 @@ func TestInstanceSample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.wrap(s, "sh", "-c", fmt.Sprintf("dd if=/dev/zero of=%s bs=1M count=4 conv=fsync 2>/dev/null; sleep 0.2", filepath.Join(t.TempDir(), "x")))
+		f.wrap(s, "sh", "-c", fmt.Sprintf("dd if=/dev/zero of=%s bs=1M count=4 conv=fsync 2>/dev/null; sleep 0.2",
+			filepath.Join(t.TempDir(), "x")))
 		sessions = append(sessions, s)
 	}
 	for _, s := range sessions {
@@ -297,7 +306,8 @@ func TestInstanceSample(t *testing.T) {
 	}
 	samples := f.sink.Samples()
 	last := samples[len(samples)-1]
-	if want := int64(8 << 20); last.WriteBytes < want || last.WriteBytes > want+want/4 || last.Instance != "p" || last.RSSBytes != 0 {
+	if want := int64(8 << 20); last.WriteBytes < want || last.WriteBytes > want+want/4 || last.Instance != "p" ||
+		last.RSSBytes != 0 {
 		t.Errorf("last sample %+v, want %d bytes written", last, want)
 	}
 }
@@ -305,7 +315,8 @@ func TestInstanceSample(t *testing.T) {
 func TestListen(t *testing.T) {
 	f := newFixture(t)
 	long := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
-	if _, err := agent.Listen(t.Context(), long, f.clock, f.sink); err == nil || !strings.Contains(err.Error(), "shorter") {
+	if _, err := agent.Listen(t.Context(), long, f.clock, f.sink); err == nil ||
+		!strings.Contains(err.Error(), "shorter") {
 		t.Errorf("a path that is too long: %v", err)
 	}
 	stale := filepath.Join(t.TempDir(), "s")

@@ -121,13 +121,15 @@ func newSession(s *Server, id ID, o Options, token string) *Session {
 	sess := &Session{
 		server: s, sink: sink, id: id, opts: o, token: token,
 		arrived: make(chan struct{}),
-		ready:   make(chan struct{}), started: make(chan struct{}), acked: make(chan struct{}, 1), done: make(chan struct{}),
+		ready:   make(chan struct{}), started: make(chan struct{}), acked: make(chan struct{},
+			1), done: make(chan struct{}),
 		pongs: make(chan protocol.Message, 4), enoughSent: map[string]bool{}, intended: op.Never,
 		readyAt: stamp{at: op.Never}, startAt: stamp{at: op.Never}, arrival: Arrival{Began: op.Never},
 	}
 	log := func(line string) { sink.Log(id.String(), line) }
 	sess.out = &lineWriter{name: protocol.Stdout, emit: sess.tail.add, quota: quota.NewLines(quota.OneSource), log: log}
-	sess.errs = &lineWriter{name: protocol.Stderr, emit: sess.tail.add, quota: quota.NewLines(quota.OneSource), log: log}
+	sess.errs = &lineWriter{name: protocol.Stderr, emit: sess.tail.add, quota: quota.NewLines(quota.OneSource),
+		log: log}
 	return sess
 }
 

@@ -77,10 +77,12 @@ func TestSecretEnv(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
 	public, secret := s.SecretEnv()
-	if strings.Contains(strings.Join(public, " "), s.Token()) || len(secret) != 1 || secret[0] != protocol.EnvToken+"="+s.Token() {
+	if strings.Contains(strings.Join(public, " "), s.Token()) || len(secret) != 1 ||
+		secret[0] != protocol.EnvToken+"="+s.Token() {
 		t.Errorf("public %v, secret %v", public, secret)
 	}
-	if agenttest.Value(s.Env(), protocol.EnvPin) != f.Pin() || agenttest.Value(s.Env(), protocol.EnvRunner) != f.Address() {
+	if agenttest.Value(s.Env(), protocol.EnvPin) != f.Pin() ||
+		agenttest.Value(s.Env(), protocol.EnvRunner) != f.Address() {
 		t.Errorf("all %v", s.Env())
 	}
 }
@@ -113,7 +115,8 @@ func TestClocksOverTLS(t *testing.T) {
 				t.Fatalf("welcome %+v", welcome)
 			}
 			touched, ready := clock.Now(), clock.Now()+1e6
-			for _, m := range []protocol.Message{{VolumeProbe: &protocol.VolumeProbe{Volume: "v", Began: touched - 1e6, At: touched}}, {Ready: &protocol.Stamp{At: ready}}} {
+			for _, m := range []protocol.Message{{VolumeProbe: &protocol.VolumeProbe{Volume: "v", Began: touched - 1e6,
+				At: touched}}, {Ready: &protocol.Stamp{At: ready}}} {
 				if err := conn.Write(m); err != nil {
 					t.Fatal(err)
 				}
@@ -175,10 +178,12 @@ func TestLostNode(t *testing.T) {
 	if took := time.Since(cut); took > 10*silence {
 		t.Errorf("noticed after %v", took)
 	}
-	if end.Failure == nil || end.Failure.Code != agent.CodeLost || !errors.Is(end.Failure, transport.ErrSilent) || !end.Started {
+	if end.Failure == nil || end.Failure.Code != agent.CodeLost || !errors.Is(end.Failure, transport.ErrSilent) ||
+		!end.Started {
 		t.Errorf("end %+v", end)
 	}
-	if code := p.Exit(t, 5*time.Second); code != 1 || !strings.Contains(p.Output(), "connection to the runner was lost: the peer stopped responding") {
+	if code := p.Exit(t, 5*time.Second); code != 1 ||
+		!strings.Contains(p.Output(), "connection to the runner was lost: the peer stopped responding") {
 		t.Errorf("agent: %d, %s", code, p.Output())
 	}
 }
@@ -202,7 +207,8 @@ func TestHostilePeers(t *testing.T) {
 		_, _ = c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
 	}
 	secure := tls.Client(dial(), &tls.Config{InsecureSkipVerify: true})
-	if _, err := secure.Write([]byte{0, 0x0f, 0xff, 0xff, 0, 0x0f, 0xff, 0xff, '{'}); err != nil { // a megabyte each, before a token
+	// a megabyte each, before a token
+	if _, err := secure.Write([]byte{0, 0x0f, 0xff, 0xff, 0, 0x0f, 0xff, 0xff, '{'}); err != nil {
 		t.Fatal(err)
 	}
 	if err := secure.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
@@ -211,7 +217,8 @@ func TestHostilePeers(t *testing.T) {
 	if _, err := secure.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a frame too long for a hello: %v", err)
 	}
-	if old, err := tls.Dial("tcp", target, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {
+	if old, err := tls.Dial("tcp", target, &tls.Config{InsecureSkipVerify: true,
+		MaxVersion: tls.VersionTLS12}); err == nil {
 		_ = old.Close()
 		t.Error("TLS 1.2 was accepted")
 	}
@@ -225,7 +232,8 @@ func TestHostilePeers(t *testing.T) {
 			env[i] = protocol.EnvToken + "=guess"
 		}
 	}
-	if _, _, err := agenttest.Connect(t, env, clock.New(0).Now); err == nil || !strings.Contains(err.Error(), "unknown token") {
+	if _, _, err := agenttest.Connect(t, env, clock.New(0).Now); err == nil ||
+		!strings.Contains(err.Error(), "unknown token") {
 		t.Errorf("a guessed token: %v", err)
 	}
 	if _, _, err := agenttest.Connect(t, s.Env(), clock.New(0).Now); err != nil {
@@ -253,7 +261,8 @@ func TestHostilePeers(t *testing.T) {
 func TestWrongRunner(t *testing.T) {
 	f, other := newTLSFixture(t), newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
-	env := []string{protocol.EnvRunner + "=" + other.Address(), protocol.EnvPin + "=" + f.Pin(), protocol.EnvToken + "=" + s.Token()}
+	env := []string{protocol.EnvRunner + "=" + other.Address(), protocol.EnvPin + "=" + f.Pin(),
+		protocol.EnvToken + "=" + s.Token()}
 	p := agenttest.Run(t, agentPath, env, "wrap", "--", "true")
 	if code := p.Exit(t, 5*time.Second); code != 1 || !strings.Contains(p.Output(), "another run's runner") {
 		t.Errorf("%d: %s", code, p.Output())
@@ -274,9 +283,11 @@ func TestDialRetries(t *testing.T) {
 	}
 	address := ln.Addr().String()
 	_ = ln.Close() // refused from now on
-	env := []string{protocol.EnvRunner + "=tls:" + address, protocol.EnvPin + "=" + f.Pin(), protocol.EnvToken + "=" + s.Token()}
+	env := []string{protocol.EnvRunner + "=tls:" + address, protocol.EnvPin + "=" + f.Pin(),
+		protocol.EnvToken + "=" + s.Token()}
 	p := agenttest.Run(t, agentPath, env, "hold", "--dial-for", "300ms")
-	if code := p.Exit(t, 5*time.Second); code != 1 || !strings.Contains(p.Output(), "connection refused") || !strings.Contains(p.Output(), "attempts: ") {
+	if code := p.Exit(t, 5*time.Second); code != 1 || !strings.Contains(p.Output(), "connection refused") ||
+		!strings.Contains(p.Output(), "attempts: ") {
 		t.Errorf("%d: %s", code, p.Output())
 	}
 	if ln, err = net.Listen("tcp", address); err != nil {
@@ -295,7 +306,8 @@ func TestDialRetries(t *testing.T) {
 	if _, _, err := s.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if a, _ := s.Arrival(); a.Attempts < 2 || a.Dialing < 200*time.Millisecond || !strings.Contains(f.sink.Logs(), "reached the runner at attempt") {
+	if a, _ := s.Arrival(); a.Attempts < 2 || a.Dialing < 200*time.Millisecond ||
+		!strings.Contains(f.sink.Logs(), "reached the runner at attempt") {
 		t.Errorf("arrival %+v\n%s", a, f.sink.Logs())
 	}
 	if err := s.Signal(syscall.SIGTERM, 0); err != nil {
@@ -336,7 +348,8 @@ func TestSecondStart(t *testing.T) {
 	if code := again.Exit(t, 5*time.Second); code != 1 || !strings.Contains(again.Output(), want) {
 		t.Errorf("%d: %s", code, again.Output())
 	}
-	agenttest.Eventually(t, time.Second, "the runner's log says it", func() bool { return strings.Contains(f.sink.Logs(), want) })
+	agenttest.Eventually(t, time.Second, "the runner's log says it",
+		func() bool { return strings.Contains(f.sink.Logs(), want) })
 	f.Forget("p")
 	later := agenttest.Run(t, agentPath, s.Env(), "wrap", "--", "false")
 	if code := later.Exit(t, 5*time.Second); code != 1 || !strings.Contains(later.Output(), "no longer expected") {

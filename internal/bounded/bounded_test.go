@@ -31,7 +31,8 @@ func TestReader(t *testing.T) {
 			switch {
 			case tt.want == "" && (err != nil || string(got) != tt.text || r.Err() != nil):
 				t.Errorf("got %q, %v", got, err)
-			case tt.want != "" && (!errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), tt.want) || r.Err() == nil):
+			case tt.want != "" && (!errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), tt.want) ||
+				r.Err() == nil):
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 		})

@@ -40,7 +40,8 @@ func synthetic(n, m int) iter.Seq2[op.Op, error] {
 			if o.Started.Known() {
 				for j := range m {
 					o.Milestones = append(o.Milestones, op.Milestone{
-						Name: fmt.Sprintf("m%d", j), At: o.Started + (o.Ended-o.Started)*op.Time(j)/op.Time(m), Source: "csi",
+						Name: fmt.Sprintf("m%d",
+							j), At: o.Started + (o.Ended-o.Started)*op.Time(j)/op.Time(m), Source: "csi",
 					})
 				}
 			}

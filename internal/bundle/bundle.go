@@ -91,7 +91,8 @@ func (b *Bundle) readRun() error {
 	case head.Format < 1:
 		return fmt.Errorf("bundle: %s has no format version", path)
 	case head.Format > Version:
-		return fmt.Errorf("bundle: %s has format %d, this program reads formats up to %d: use a newer cnsbench", path, head.Format, Version)
+		return fmt.Errorf("bundle: %s has format %d, this program reads formats up to %d: use a newer cnsbench", path,
+			head.Format, Version)
 	}
 	if err := readJSON(path, &b.Run); err != nil {
 		return fmt.Errorf("bundle: %w", err)
@@ -273,7 +274,8 @@ func (b *Bundle) RawFiles() ([]RawFile, error) {
 		if err != nil || len(parts) < 3 {
 			return err
 		}
-		list = append(list, RawFile{Instance: parts[0], Container: parts[1], File: parts[2], Path: path, Bytes: info.Size()})
+		list = append(list, RawFile{Instance: parts[0], Container: parts[1], File: parts[2], Path: path,
+			Bytes: info.Size()})
 		return nil
 	})
 	if err != nil {

@@ -35,7 +35,8 @@ func collect[T any](t *testing.T, seq iter.Seq2[T, error]) []T {
 
 func newWriter(t *testing.T) *Writer {
 	t.Helper()
-	w, err := Create(filepath.Join(t.TempDir(), "bundle"), Run{ID: "r1", Name: "test", BarrierAt: op.Never, EndedAt: op.Never})
+	w, err := Create(filepath.Join(t.TempDir(), "bundle"),
+		Run{ID: "r1", Name: "test", BarrierAt: op.Never, EndedAt: op.Never})
 	must(t, err)
 	t.Cleanup(func() {
 		if err := w.Close(nil); err != nil {
@@ -76,20 +77,26 @@ func newSample(t *testing.T) sample {
 		must(t, h.Record(v*v))
 	}
 	s := sample{
-		samples: []op.Sample{{Instance: "fio-0", At: -5, ReadBytes: 1, CPUNanos: math.MaxInt64}, {Instance: "fio-1", At: op.Never}},
+		samples: []op.Sample{{Instance: "fio-0", At: -5, ReadBytes: 1, CPUNanos: math.MaxInt64},
+			{Instance: "fio-1", At: op.Never}},
 		canary: []CanaryBatch{
-			{Instance: "fio-0", Volume: "data", IOs: []op.CanaryIO{{Intended: 10, Started: 12, Ended: 400, Write: true}, {Intended: 5, Started: op.Never, Ended: op.Never, Errno: 28}}},
+			{Instance: "fio-0", Volume: "data", IOs: []op.CanaryIO{{Intended: 10, Started: 12, Ended: 400, Write: true},
+				{Intended: 5, Started: op.Never, Ended: op.Never, Errno: 28}}},
 			{Instance: "fio-1", Volume: "", IOs: []op.CanaryIO{}},
 		},
 		instances: []Instance{
-			{Name: "fio-0", Starts: []op.InstanceStart{{Instance: "fio-0", Container: "fio", Intended: 7, At: 9, Err: 3}},
-				End: &op.InstanceEnd{Instance: "fio-0", At: 99, OK: true, Containers: []op.ContainerEnd{{Name: "fio", ExitCode: 1, Signal: "KILL", OOM: true, Message: "a\nb"}}}},
+			{Name: "fio-0", Starts: []op.InstanceStart{{Instance: "fio-0", Container: "fio", Intended: 7, At: 9,
+				Err: 3}},
+				End: &op.InstanceEnd{Instance: "fio-0", At: 99, OK: true,
+					Containers: []op.ContainerEnd{{Name: "fio", ExitCode: 1, Signal: "KILL", OOM: true,
+						Message: "a\nb"}}}},
 			{Name: "fio-1", Starts: []op.InstanceStart{{Instance: "fio-1", Container: "c", Intended: op.Never, At: 2}}},
 		},
 		log: []LogLine{{At: 1, Source: "driver", Line: "snowman ☃ \x00 \u2028 end"}},
 		series: []Series{{
 			Labels: Labels{Instance: "fio-0", Action: "fio"},
-			Series: metric.Series{Metric: "read.iops", Unit: "1/s", Step: 1e9, Points: []metric.Point{{At: 0, Value: 1.5}, {At: 1e9, Value: 2}}},
+			Series: metric.Series{Metric: "read.iops", Unit: "1/s", Step: 1e9,
+				Points: []metric.Point{{At: 0, Value: 1.5}, {At: 1e9, Value: 2}}},
 		}},
 		scalars: []Scalar{{
 			Labels: Labels{Instance: "fio-0", Action: "fio"},
@@ -186,18 +193,21 @@ func TestRoundTrip(t *testing.T) {
 	must(t, err)
 	s.check(t, b)
 	must(t, b.Verify())
-	if !b.Complete || b.Live || len(b.Warnings) > 0 || b.Run.State != Complete || b.Run.EndedAt != 77 || b.Run.BarrierAt != 42 {
+	if !b.Complete || b.Live || len(b.Warnings) > 0 || b.Run.State != Complete || b.Run.EndedAt != 77 ||
+		b.Run.BarrierAt != 42 {
 		t.Errorf("closed bundle: %+v", b)
 	}
 	raw, err := b.RawFiles()
 	must(t, err)
-	equal(t, "raw", raw, []RawFile{{Instance: "fio-0", Container: "fio", File: "out/fio.json", Path: filepath.Join(w.Dir(), "raw/fio-0/fio/out/fio.json"), Bytes: 3}})
+	equal(t, "raw", raw, []RawFile{{Instance: "fio-0", Container: "fio", File: "out/fio.json",
+		Path: filepath.Join(w.Dir(), "raw/fio-0/fio/out/fio.json"), Bytes: 3}})
 	open, err := b.Ledger()
 	must(t, err)
 	equal(t, "ledger", open, []op.LedgerEntry{{Kind: "volume", Name: "v1"}})
 	env, err := b.Environment()
 	must(t, err)
-	if env.Kernel.Release == "" || env.CPU.Count == 0 || env.Memory.Total == 0 || len(env.Filesystems) != 1 || env.Filesystems[0].Type == "" {
+	if env.Kernel.Release == "" || env.CPU.Count == 0 || env.Memory.Total == 0 || len(env.Filesystems) != 1 ||
+		env.Filesystems[0].Type == "" {
 		t.Errorf("environment: %+v", env)
 	}
 	if left, _ := filepath.Glob(filepath.Join(w.Dir(), eventsDir, "*"+segmentSuffix)); len(left) > 0 {
@@ -216,7 +226,8 @@ func TestColumnsAgree(t *testing.T) {
 	must(t, w.Flush())
 	segments, err := Open(w.Dir())
 	must(t, err)
-	filters := []Filter{{}, {Actions: []string{"clones", "fio"}}, {Kinds: []op.Kind{op.Snapshot}}, {From: 1e9, To: 3e9}, {Actions: []string{"absent"}}}
+	filters := []Filter{{}, {Actions: []string{"clones", "fio"}}, {Kinds: []op.Kind{op.Snapshot}}, {From: 1e9, To: 3e9},
+		{Actions: []string{"absent"}}}
 	views := []View{Response, Service, Lateness}
 	before := make(map[string]Latencies)
 	for i, f := range filters {
@@ -404,13 +415,19 @@ func TestVerify(t *testing.T) {
 		spoil func(dir string) error
 		want  string
 	}{
-		{"changed", func(d string) error { return os.WriteFile(filepath.Join(d, logFile), []byte("x"), 0o644) }, "log.jsonl has changed"},
+		{"changed", func(d string) error { return os.WriteFile(filepath.Join(d, logFile), []byte("x"), 0o644) },
+			"log.jsonl has changed"},
 		{"missing", func(d string) error { return os.Remove(filepath.Join(d, logFile)) }, "log.jsonl is missing"},
-		{"added", func(d string) error { return os.WriteFile(filepath.Join(d, "raw", "x"), nil, 0o644) }, "raw/x was added"},
+		{"added", func(d string) error { return os.WriteFile(filepath.Join(d, "raw", "x"), nil, 0o644) },
+			"raw/x was added"},
 		{"no manifest", func(d string) error { return os.Remove(filepath.Join(d, manifestFile)) }, "never closed"},
-		{"damaged manifest", func(d string) error { return os.WriteFile(filepath.Join(d, manifestFile), []byte("{"), 0o644) }, "manifest.json is damaged"},
+		{"damaged manifest", func(d string) error {
+			return os.WriteFile(filepath.Join(d, manifestFile), []byte("{"),
+				0o644)
+		}, "manifest.json is damaged"},
 		{"manifest leads out", func(d string) error {
-			return os.WriteFile(filepath.Join(d, manifestFile), []byte(`{"files":[{"path":"../../etc/passwd"}]}`), 0o644)
+			return os.WriteFile(filepath.Join(d, manifestFile), []byte(`{"files":[{"path":"../../etc/passwd"}]}`),
+				0o644)
 		}, "outside the bundle"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -577,7 +594,8 @@ func TestNoSpace(t *testing.T) {
 	if !strings.Contains(failed.Error(), "no space left") || !strings.Contains(failed.Error(), "write failed") {
 		t.Errorf("the message: %v", failed)
 	}
-	if err := w.Close(func(r *Run) { r.State = Interrupted }); err == nil || !strings.Contains(err.Error(), "no space left") {
+	if err := w.Close(func(r *Run) { r.State = Interrupted }); err == nil ||
+		!strings.Contains(err.Error(), "no space left") {
 		t.Errorf("Close: %v", err)
 	}
 	b, err := Open(w.Dir())

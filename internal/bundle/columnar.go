@@ -68,7 +68,8 @@ func toRow(o *op.Op) row {
 		Attempts: int64(o.Attempts), Outcome: string(o.Outcome), Code: o.Code, Message: o.Message, Object: o.Object,
 	}
 	for _, m := range o.Milestones {
-		r.Milestones = append(r.Milestones, rowMilestone{Name: m.Name, At: nullable(m.At), Err: m.Err, Source: m.Source})
+		r.Milestones = append(r.Milestones, rowMilestone{Name: m.Name, At: nullable(m.At), Err: m.Err,
+			Source: m.Source})
 	}
 	return r
 }
@@ -148,7 +149,8 @@ func openColumnar(path string) (*os.File, *parquet.File, error) {
 
 func parseFooter(f *os.File, size int64) (p *parquet.File, err error) {
 	defer recoverPanic(&err)
-	return parquet.OpenFile(f, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true), parquet.ReadBufferSize(256<<10))
+	return parquet.OpenFile(f, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true),
+		parquet.ReadBufferSize(256<<10))
 }
 
 func readRows(r *parquet.GenericReader[row], batch []row) (n int, err error) {

@@ -265,7 +265,8 @@ func TestKilledBetweenSteps(t *testing.T) {
 		spoil func(dir string) error
 	}{
 		{"parquet half written", func(dir string) error {
-			if err := os.Rename(filepath.Join(dir, columnarFile), filepath.Join(dir, columnarFile+tmpSuffix)); err != nil {
+			if err := os.Rename(filepath.Join(dir, columnarFile),
+				filepath.Join(dir, columnarFile+tmpSuffix)); err != nil {
 				return err
 			}
 			if err := os.Truncate(filepath.Join(dir, columnarFile+tmpSuffix), 100); err != nil {

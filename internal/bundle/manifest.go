@@ -184,7 +184,8 @@ func (b *Bundle) Verify() error {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("bundle: %w", err))
 		case got != want:
-			errs = append(errs, fmt.Errorf("bundle: %s has changed since the bundle was closed (%d bytes, were %d)", filepath.Join(b.Dir, want.Path), got.Bytes, want.Bytes))
+			errs = append(errs, fmt.Errorf("bundle: %s has changed since the bundle was closed (%d bytes, were %d)",
+				filepath.Join(b.Dir, want.Path), got.Bytes, want.Bytes))
 		}
 	}
 	if err := VerifyLedger(b.Dir); err != nil {
@@ -196,7 +197,8 @@ func (b *Bundle) Verify() error {
 	}
 	for _, rel := range files {
 		if !known[rel] {
-			errs = append(errs, fmt.Errorf("bundle: %s was added after the bundle was closed", filepath.Join(b.Dir, rel)))
+			errs = append(errs, fmt.Errorf("bundle: %s was added after the bundle was closed",
+				filepath.Join(b.Dir, rel)))
 		}
 	}
 	return errors.Join(errs...)

@@ -159,7 +159,8 @@ func rawPath(instance, container, file string) (string, error) {
 	}
 	inside := strings.TrimPrefix(file, "/")
 	if inside == "" || strings.ContainsRune(inside, 0) || !filepath.IsLocal(inside) || path.Clean(inside) != inside {
-		return "", fmt.Errorf("bundle: output file %q of %s/%s: want a clean path inside the bundle", file, instance, container)
+		return "", fmt.Errorf("bundle: output file %q of %s/%s: want a clean path inside the bundle", file, instance,
+			container)
 	}
 	to := path.Join(rawDir, instance, container, escapeName(inside))
 	for name := range strings.SplitSeq(to, "/") {

@@ -37,8 +37,10 @@ short line
 		{"cpu empty", parseCPUModel(""), ""},
 		{"hypervisor", hasFlag(cpuinfo, "hypervisor"), true},
 		{"hyper", hasFlag(cpuinfo, "hyper"), false},
-		{"memory", parseMeminfo("MemTotal:       24683 kB\nMemFree: 1 kB\nMemAvailable:   100 kB\nSwapTotal: 0 kB\n"), Memory{Total: 24683 << 10, Available: 100 << 10}},
-		{"os", parseOSRelease("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"), "Debian GNU/Linux 12 (bookworm)"},
+		{"memory", parseMeminfo("MemTotal:       24683 kB\nMemFree: 1 kB\nMemAvailable:   100 kB\nSwapTotal: 0 kB\n"),
+			Memory{Total: 24683 << 10, Available: 100 << 10}},
+		{"os", parseOSRelease("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
+			"Debian GNU/Linux 12 (bookworm)"},
 		{"cgroup", parseCgroup("1:cpu:/a\n0::/user.slice/x\n"), "/user.slice/x"},
 		{"cgroup v1", parseCgroup("1:cpu:/a\n"), ""},
 		{"load", parseLoad("0.50 1.25 2 3/400 999\n"), [3]float64{0.5, 1.25, 2}},
@@ -92,7 +94,8 @@ func FuzzFrames(f *testing.F) {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, errTorn) {
 			t.Fatal(err)
 		}
-		if r.ValidLen < int64(len(sound)) || r.ValidLen > int64(len(sound)+len(garbage)) || (errors.Is(err, io.EOF) && r.ValidLen != int64(len(sound)+len(garbage))) {
+		if r.ValidLen < int64(len(sound)) || r.ValidLen > int64(len(sound)+len(garbage)) ||
+			(errors.Is(err, io.EOF) && r.ValidLen != int64(len(sound)+len(garbage))) {
 			t.Fatalf("good %d of %d + %d, %v", r.ValidLen, len(sound), len(garbage), err)
 		}
 	})
@@ -100,7 +103,8 @@ func FuzzFrames(f *testing.F) {
 
 // FuzzCanary: what decodes encodes to the same batches again.
 func FuzzCanary(f *testing.F) {
-	f.Add(appendCanary(nil, "fio-0", "data", []op.CanaryIO{{Intended: 1, Started: op.Never, Ended: math.MaxInt64, Write: true, Errno: 5}}))
+	f.Add(appendCanary(nil, "fio-0", "data", []op.CanaryIO{{Intended: 1, Started: op.Never, Ended: math.MaxInt64,
+		Write: true, Errno: 5}}))
 	f.Add([]byte{0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Add([]byte{200})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -92,7 +92,8 @@ func parseMountinfo(text string) []mountEntry {
 			continue
 		}
 		m := mounts[0]
-		list = append(list, mountEntry{Point: m.Mountpoint, Type: m.FSType, Source: m.Source, Options: m.Options + ";" + m.VFSOptions})
+		list = append(list, mountEntry{Point: m.Mountpoint, Type: m.FSType, Source: m.Source,
+			Options: m.Options + ";" + m.VFSOptions})
 	}
 	return list
 }

@@ -86,7 +86,8 @@ func Create(dir string, r Run) (*Writer, error) {
 		failure: failure{ch: make(chan error, 1)},
 	}
 	if err := w.createFiles(); err != nil {
-		return nil, errors.Join(fmt.Errorf("bundle: cannot write to %s: %w", dir, err), removeContents(dir), lock.Close())
+		return nil, errors.Join(fmt.Errorf("bundle: cannot write to %s: %w", dir, err), removeContents(dir),
+			lock.Close())
 	}
 	return w, nil
 }
@@ -137,7 +138,8 @@ func prepareDir(dir string) error {
 		return fmt.Errorf("bundle: cannot use %s for the bundle: %w", dir, err)
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("bundle: %s is not empty (it contains %s): choose another directory or remove it", dir, entries[0].Name())
+		return fmt.Errorf("bundle: %s is not empty (it contains %s): choose another directory or remove it", dir,
+			entries[0].Name())
 	}
 	return nil
 }

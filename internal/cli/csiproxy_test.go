@@ -83,10 +83,13 @@ func TestProxyFlags(t *testing.T) {
 		{"nothing", nil, exitUsage, "socket to take over"},
 		{"both", []string{"--take-over", "/a", "--listen", "/b"}, exitUsage, "socket to take over"},
 		{"itself", []string{"--upstream", "/a", "--listen", "unix:///a"}, exitUsage, "take the socket over"},
-		{"no token", []string{"--take-over", filepath.Join(dir, "a"), "--serve", "127.0.0.1:0"}, exitUsage, envProxyToken},
-		{"no token file", []string{"--take-over", filepath.Join(dir, "a"), "--token-file", filepath.Join(dir, "none")}, exitUsage, "none"},
+		{"no token", []string{"--take-over", filepath.Join(dir, "a"), "--serve", "127.0.0.1:0"}, exitUsage,
+			envProxyToken},
+		{"no token file", []string{"--take-over", filepath.Join(dir, "a"), "--token-file", filepath.Join(dir, "none")},
+			exitUsage, "none"},
 		{"nothing to restore", []string{"--restore", filepath.Join(dir, "a")}, exitOK, ""},
-		{"no directory", []string{"--restore", filepath.Join(dir, "no", "a")}, exitFailed, "beside the driver's socket"},
+		{"no directory", []string{"--restore", filepath.Join(dir, "no", "a")}, exitFailed,
+			"beside the driver's socket"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errs strings.Builder

@@ -34,7 +34,8 @@ orchestrator or with --csi-endpoint.`,
 			for _, q := range []struct {
 				flag, text string
 				to         *int64
-			}{{"capacity", capacity, &o.Capacity}, {"pool-size", poolSize, &o.PoolSize}, {"round-to", roundTo, &o.RoundTo}} {
+			}{{"capacity", capacity, &o.Capacity}, {"pool-size", poolSize, &o.PoolSize}, {"round-to", roundTo,
+				&o.RoundTo}} {
 				if err := parseSize(q.flag, q.text, q.to); err != nil {
 					return err
 				}

@@ -99,7 +99,8 @@ installation. "cnsbench run --engine kubernetes" needs no installation.`,
 			}
 			defer done()
 			if err := i.CheckClasses(ctx, objects); err != nil {
-				return failed(fmt.Errorf("%w; select the class of the volume for bundles with --results-storage-class", err))
+				return failed(fmt.Errorf("%w; select the class of the volume for bundles with --results-storage-class",
+					err))
 			}
 			if err := i.Apply(ctx, objects, f.dryRun); err != nil {
 				return failed(err)

@@ -19,7 +19,8 @@ func TestInstallFlagsOfTheProxy(t *testing.T) {
 	}
 	got.Token = ""
 	want := &config.CSIProxy{NodeSelector: map[string]string{"disk": "fast", "zone": "1"}, Drivers: []config.CSIDriver{
-		{Name: "a.example.com", Socket: "/var/lib/kubelet/plugins/a.example.com/csi.sock"}, {Name: "b", Socket: "/opt/b/x.sock"}}}
+		{Name: "a.example.com", Socket: "/var/lib/kubelet/plugins/a.example.com/csi.sock"}, {Name: "b",
+			Socket: "/opt/b/x.sock"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -27,7 +28,8 @@ func TestInstallFlagsOfTheProxy(t *testing.T) {
 	if err := none.csiProxy(); err != nil || none.options.CSIProxy != nil {
 		t.Errorf("without the flag: %+v, %v", none.options.CSIProxy, err)
 	}
-	for _, wrong := range []installFlags{{proxies: []string{"no name"}}, {proxies: []string{"d=relative"}}, {proxies: []string{"d"}, nodes: "a in (b)"}} {
+	for _, wrong := range []installFlags{{proxies: []string{"no name"}}, {proxies: []string{"d=relative"}},
+		{proxies: []string{"d"}, nodes: "a in (b)"}} {
 		if err := wrong.csiProxy(); err == nil {
 			t.Errorf("%+v was taken", wrong)
 		}

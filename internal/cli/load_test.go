@@ -42,11 +42,13 @@ spec:
   rates: [{name: t, traceRateSpec: {source: t.csv}}]
 `})
 	var said strings.Builder
-	_, _, _, err := load(t.Context(), &streams{out: io.Discard, err: &said}, &runFlags{Flags: runflags.Flags{Engine: engineLocal, InCluster: true}}, []string{filepath.Join(dir, "b.yaml")})
+	_, _, _, err := load(t.Context(), &streams{out: io.Discard, err: &said},
+		&runFlags{Flags: runflags.Flags{Engine: engineLocal, InCluster: true}}, []string{filepath.Join(dir, "b.yaml")})
 	if err == nil {
 		t.Error("taken")
 	}
-	for _, want := range []string{`folder "mine" cannot be read here`, "cnsbench run", "configMapSpec", `trace "t.csv" cannot be read here`} {
+	for _, want := range []string{`folder "mine" cannot be read here`, "cnsbench run", "configMapSpec",
+		`trace "t.csv" cannot be read here`} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &said)
 		}
@@ -68,7 +70,8 @@ spec:
 `})
 	parts := t.TempDir()
 	files(t, parts, map[string]string{"000": text[:20], "001": text[20:]})
-	want := []bundle.Trace{{Rate: "r", File: "t.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))), Records: 2}}
+	want := []bundle.Trace{{Rate: "r", File: "t.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))),
+		Records: 2}}
 	for where, flags := range map[string][]string{"here": nil, "in a pod": {"t.csv=" + parts}} {
 		main := main
 		if flags != nil { // so that it is found nowhere else
@@ -78,7 +81,8 @@ spec:
 				t.Fatal(err)
 			}
 		}
-		p, given, _, err := load(t.Context(), &streams{out: io.Discard, err: t.Output()}, &runFlags{Flags: runflags.Flags{Engine: engineLocal, Files: flags}}, []string{main})
+		p, given, _, err := load(t.Context(), &streams{out: io.Discard, err: t.Output()},
+			&runFlags{Flags: runflags.Flags{Engine: engineLocal, Files: flags}}, []string{main})
 		if err != nil {
 			t.Fatalf("%s: %v", where, err)
 		}
@@ -104,7 +108,8 @@ spec:
     - {name: b, createObjSpec: {workload: one}}
     - {name: c, createObjSpec: {workload: idle, vars: {storageClass: "null"}}}
 `})
-		p, given, _, err := load(t.Context(), &streams{out: io.Discard, err: t.Output()}, &runFlags{Flags: runflags.Flags{Engine: engineLocal}}, []string{filepath.Join(dir, "b.yaml")})
+		p, given, _, err := load(t.Context(), &streams{out: io.Discard, err: t.Output()},
+			&runFlags{Flags: runflags.Flags{Engine: engineLocal}}, []string{filepath.Join(dir, "b.yaml")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +117,8 @@ spec:
 	}
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i, command: [sleep, %q]}]}\n"
 	before, after := record(fmt.Sprintf(pod, "1")), record(fmt.Sprintf(pod, "2"))
-	if len(before) != 2 || before[0].Name != "one" || before[0].Origin != "mine" || before[1].Name != "idle" || before[1].Origin != "built in" {
+	if len(before) != 2 || before[0].Name != "one" || before[0].Origin != "mine" || before[1].Name != "idle" ||
+		before[1].Origin != "built in" {
 		t.Fatalf("%+v", before)
 	}
 	if before[0].SHA256 == after[0].SHA256 || before[1] != after[1] {

@@ -199,9 +199,14 @@ func TestObjectChecksThatCannotBe(t *testing.T) {
 		{"too small", op("sizes=c(8)B;check=readAfterWrite"), "at least 32 bytes"},
 		{"cannot be divided", strings.Replace(op("sizes=c(1)KB;check=readAfterWrite"), "u(1,9)", "s(1,9)", 1),
 			"cannot be divided"},
-		{"another work writes the same", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB"), "main", "other", 1), "may change objects while work \"main\" checks"},
-		{"another work deletes near", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB;oprefix=myobjects1"), "main", "other", 1), "may change objects while work \"main\" checks"},
-		{"another work writes elsewhere", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB;oprefix=others"), "main", "other", 1), "is valid"},
+		{"another work writes the same", op("sizes=c(1)KB;check=readAfterWrite") +
+			"\n" + strings.Replace(op("sizes=c(1)KB"), "main", "other",
+			1), "may change objects while work \"main\" checks"},
+		{"another work deletes near", op("sizes=c(1)KB;check=readAfterWrite") +
+			"\n" + strings.Replace(op("sizes=c(1)KB;oprefix=myobjects1"), "main", "other",
+			1), "may change objects while work \"main\" checks"},
+		{"another work writes elsewhere", op("sizes=c(1)KB;check=readAfterWrite") +
+			"\n" + strings.Replace(op("sizes=c(1)KB;oprefix=others"), "main", "other", 1), "is valid"},
 		{"another work reads", op("sizes=c(1)KB;check=listAfterWrite") + `<work name="r" workers="1" totalOps="9"><operation type="read" config="containers=c(1);objects=u(1,9)"/></work>`, "is valid"},
 	}
 	for _, tt := range tests {

@@ -51,7 +51,9 @@ func TestActionRemovedAll(t *testing.T) {
 			false},
 		{"interrupted", []*fstest.MapFile{first, second(ended+`{"done":{"interrupted":true}}`+"\n",
 			work(model.Dispose, 0))}, false},
-		{"skipped", []*fstest.MapFile{first, second(`{"ended":{"stage":0,"at":1}}`+"\n"+`{"ended":{"stage":1,"at":2,"skipped":true}}`+"\n"+done, work(model.Dispose, 0))}, false},
+		{"skipped", []*fstest.MapFile{first,
+			second(`{"ended":{"stage":0,"at":1}}`+"\n"+`{"ended":{"stage":1,"at":2,"skipped":true}}`+"\n"+done,
+				work(model.Dispose, 0))}, false},
 	} {
 		bundle := fstest.MapFS{"raw/objects-two-0/object/output/part.objects.jsonl": second(ended,
 			empty(model.Dispose))} // of another action

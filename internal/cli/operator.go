@@ -70,8 +70,10 @@ installs it, or anywhere with a kubeconfig.`,
 	fl.StringVar(&f.avoid, "avoid-nodes", "",
 		"label (KEY or KEY=VALUE) of measured nodes, which runners avoid if possible")
 	fl.StringVar(&o.PriorityClass, "priority-class", "", "PriorityClass of runners")
-	fl.DurationVar(&o.StartTimeout, "start-timeout", operator.DefaultStartTimeout, "how long a runner may take to start")
-	fl.StringVar(&o.Namespace, "namespace", operator.InClusterNamespace(), "the operator's own namespace, for its Lease")
+	fl.DurationVar(&o.StartTimeout, "start-timeout", operator.DefaultStartTimeout,
+		"how long a runner may take to start")
+	fl.StringVar(&o.Namespace, "namespace", operator.InClusterNamespace(),
+		"the operator's own namespace, for its Lease")
 	fl.BoolVar(&o.LeaderElect, "leader-elect", false, "elect a leader among several operators")
 	fl.StringVar(&o.MetricsAddress, "metrics-address", "0", "address of the metrics, e.g. :8080; 0: none")
 	fl.StringVar(&o.HealthAddress, "health-address", "0", "address of /healthz and /readyz; 0: none")

@@ -24,7 +24,8 @@ func targetsOf(b *v1alpha1.Benchmark) []output.Target {
 			continue
 		}
 		t := output.Target{Name: string(o.Name), URL: o.HTTPPostSpec.URL, Actions: map[string]bool{},
-			Query: os.Getenv(outputVariable(string(o.Name), "QUERY")), Authorization: os.Getenv(outputVariable(string(o.Name),
+			Query: os.Getenv(outputVariable(string(o.Name),
+				"QUERY")), Authorization: os.Getenv(outputVariable(string(o.Name),
 				"AUTHORIZATION"))}
 		for _, a := range b.Spec.Actions {
 			if a.Outputs != nil && a.Outputs.OutputName == o.Name {
@@ -118,7 +119,8 @@ func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bu
 	for _, st := range stats {
 		if left := st.Pending + st.Refused; left > 0 {
 			fmt.Fprintf(s.err, "warning: output %s: %s undelivered (%d of them refused), %d delivered: %s; send them later: "+
-				"cnsbench export --pending %s\n", st.Name, count(int(left), "document"), st.Refused, st.Delivered, st.Error, b.Dir)
+				"cnsbench export --pending %s\n", st.Name, count(int(left),
+				"document"), st.Refused, st.Delivered, st.Error, b.Dir)
 		}
 	}
 	if !b.Complete {

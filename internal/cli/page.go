@@ -37,7 +37,8 @@ func renderApart(ctx context.Context, what, dir string, w io.Writer) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("rendering takes too long; use cnsbench show --cluster, which copies the bundle: %w", ctx.Err())
+		return fmt.Errorf("rendering takes too long; use cnsbench show --cluster, which copies the bundle: %w",
+			ctx.Err())
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
 	if strings.Contains(said.String(), "cannot allocate memory") || strings.Contains(said.String(), "out of memory") {

@@ -13,7 +13,8 @@ import (
 
 // The live line says what is waited for, in the platform's words, until it is over.
 func TestProgressSaysWhatIsWaitedFor(t *testing.T) {
-	p := &progress{w: new(strings.Builder), clock: op.NewClock(), plan: &plan.Plan{}, phase: run.SetUp, began: time.Now(),
+	p := &progress{w: new(strings.Builder), clock: op.NewClock(), plan: &plan.Plan{}, phase: run.SetUp,
+		began:  time.Now(),
 		counts: map[op.Outcome]int64{}, waits: map[string]string{}}
 	said := func() string { return p.status(plainStep) }
 	p.Log(engine.WaitsSource, engine.WaitLine("hold-1-two", "FailedMount: later"))

@@ -158,8 +158,9 @@ func runLocal(ctx context.Context, s *streams, f *runFlags, p *plan.Plan, files 
 	if err != nil {
 		return r.abort(err)
 	}
-	return r.execute(ctx, local.New(local.Options{Endpoint: f.Endpoint, DriverCommand: command, StorageDir: f.StorageDir,
-		AgentPath: agent, Inject: f.Inject, Seed: p.Seed}))
+	return r.execute(ctx, local.New(local.Options{Endpoint: f.Endpoint, DriverCommand: command,
+		StorageDir: f.StorageDir,
+		AgentPath:  agent, Inject: f.Inject, Seed: p.Seed}))
 }
 
 // defaultOut names the bundle's directory unless --out does.
@@ -270,7 +271,8 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 		Watch: func(ctx context.Context, keep func(op.Machine)) error {
 			return machine.Watch(ctx, r.clock, processesOf(e), keep)
 		},
-		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: r.observer(show), Keep: r.flags.Keep, Sleep: run.PreciseSleep, Parsers: parsers(),
+		RawDir: filepath.Join(r.writer.Dir(),
+			"raw"), Observer: r.observer(show), Keep: r.flags.Keep, Sleep: run.PreciseSleep, Parsers: parsers(),
 		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(),
 			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance,
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},

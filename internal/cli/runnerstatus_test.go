@@ -18,8 +18,10 @@ func TestReasonOfWrongFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, _, _, err := load(t.Context(), &streams{out: io.Discard, err: io.Discard}, &runFlags{Flags: runflags.Flags{Engine: engineLocal}}, []string{file})
-	if reason := failureText(err); !strings.HasPrefix(reason, file+":4:") || !strings.Contains(reason, "spec.actions[0]") {
+	_, _, _, err := load(t.Context(), &streams{out: io.Discard, err: io.Discard},
+		&runFlags{Flags: runflags.Flags{Engine: engineLocal}}, []string{file})
+	if reason := failureText(err); !strings.HasPrefix(reason, file+":4:") ||
+		!strings.Contains(reason, "spec.actions[0]") {
 		t.Errorf("got %q, want the first problem first", reason)
 	}
 }

@@ -61,7 +61,8 @@ func TestCheckRunnerRights(t *testing.T) {
 		made     bool
 		fails    bool
 	}{
-		{"has all", func(authorizationv1.SubjectAccessReviewSpec) (bool, error) { return true, nil }, true, "", false, false, false},
+		{"has all", func(authorizationv1.SubjectAccessReviewSpec) (bool, error) { return true, nil }, true, "", false,
+			false, false},
 		{"no terminal", no, false, "y\n", false, false, true},
 		{"yes", no, true, "y\n", true, true, false},
 		{"no", no, true, "\n", true, false, true},
@@ -75,7 +76,8 @@ func TestCheckRunnerRights(t *testing.T) {
 			f := &runFlags{}
 			s := &streams{in: strings.NewReader(tt.typed), err: &said, terminal: func() bool { return tt.terminal }}
 			err := f.checkRunnerRights(t.Context(), s, answering(tt.answer), p)
-			if (err != nil) != tt.fails || f.CreateRBAC != tt.made || strings.Contains(said.String(), "[y/N]") != tt.asked {
+			if (err != nil) != tt.fails || f.CreateRBAC != tt.made ||
+				strings.Contains(said.String(), "[y/N]") != tt.asked {
 				t.Errorf("error %v, account %v, said %q", err, f.CreateRBAC, said.String())
 			}
 			for _, want := range []string{"create persistentvolumeclaims", "--create-rbac", "spec.serviceAccountName"} {

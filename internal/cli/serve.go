@@ -165,7 +165,8 @@ func (f *serveFlags) authenticator() (server.Authenticator, error) {
 		if err != nil {
 			return nil, err
 		}
-		return server.NewKubernetes(set.AuthenticationV1().TokenReviews(), set.AuthorizationV1().SubjectAccessReviews()), nil
+		return server.NewKubernetes(set.AuthenticationV1().TokenReviews(),
+			set.AuthorizationV1().SubjectAccessReviews()), nil
 	}
 	return nil, fmt.Errorf("invalid --auth %q: want kubernetes, token or none", f.auth)
 }

@@ -52,7 +52,8 @@ func storageFinding(dir string) finding {
 	}
 	at := bundle.ExistingParent(dir)
 	if unix.Access(at, unix.W_OK) != nil {
-		return finding{what, false, true, fmt.Sprintf("%s: %s is not writable; choose another with --storage-dir", dir, at)}
+		return finding{what, false, true, fmt.Sprintf("%s: %s is not writable; choose another with --storage-dir", dir,
+			at)}
 	}
 	detail := r.String()
 	if at != dir {

@@ -362,7 +362,8 @@ func reportStudy(dir *study.Dir, path string) error {
 
 func newStudyShow(s *streams) *cobra.Command {
 	var f studyFlags
-	c := &cobra.Command{Use: "show DIR", Short: "Show the table of a study, a row for each cell", Args: cobra.ExactArgs(1),
+	c := &cobra.Command{Use: "show DIR", Short: "Show the table of a study, a row for each cell",
+		Args:    cobra.ExactArgs(1),
 		Example: "  cnsbench study show cnsbench-study-attach-new",
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir, err := study.Open(args[0])

@@ -28,10 +28,12 @@ func TestTraceCommands(t *testing.T) {
 		args []string
 		want string // in what is written to the standard output
 	}{
-		{[]string{"trace", "record", "--from-audit", "../engine/kubernetes/capture/testdata/audit.log", "-o", in("a.jsonl")}, ""},
+		{[]string{"trace", "record", "--from-audit", "../engine/kubernetes/capture/testdata/audit.log", "-o",
+			in("a.jsonl")}, ""},
 		{[]string{"trace", "stats", in("a.jsonl")}, "snapshot snapshot"},
 		{[]string{"trace", "anonymize", in("a.jsonl"), "--key-file", in("key")}, "delete"},
-		{[]string{"trace", "profile", in("a.jsonl"), "--storage-class", "null", "--name", "again", "-o", in("p.yaml")}, ""},
+		{[]string{"trace", "profile", in("a.jsonl"), "--storage-class", "null", "--name", "again", "-o", in("p.yaml")},
+			""},
 		{[]string{"validate", in("p.yaml")}, "again is valid: 4 actions"},
 	}
 	for _, s := range steps {

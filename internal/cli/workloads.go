@@ -17,7 +17,8 @@ func newWorkloads(s *streams) *cobra.Command {
 		&cobra.Command{Use: "list", Short: "List the built-in workloads and suites", Args: cobra.NoArgs,
 			Example: "  cnsbench workloads list",
 			RunE:    func(*cobra.Command, []string) error { return listWorkloads(s) }},
-		&cobra.Command{Use: "show NAME", Short: "Show the variables and manifests of a workload", Args: cobra.ExactArgs(1),
+		&cobra.Command{Use: "show NAME", Short: "Show the variables and manifests of a workload",
+			Args:    cobra.ExactArgs(1),
 			Example: "  cnsbench workloads show fio",
 			RunE:    func(_ *cobra.Command, args []string) error { return showWorkload(s, args[0]) }},
 	)

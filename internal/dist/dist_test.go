@@ -19,7 +19,8 @@ func TestQuantiles(t *testing.T) {
 		{"20ms", map[float64]time.Duration{0.01: ms(20), 0.99: ms(20)}},
 		{"uniform(10ms, 30ms)", map[float64]time.Duration{0.1: ms(12), 0.5: ms(20), 0.9: ms(28)}},
 		// The quantile of an exponential with mean m is -m·ln(1-q).
-		{"20ms+exp(10ms)", map[float64]time.Duration{0.5: ms(20 + 10*math.Ln2), 0.9: ms(20 + 10*math.Log(10)), 0.99: ms(20 + 10*math.Log(100))}},
+		{"20ms+exp(10ms)", map[float64]time.Duration{0.5: ms(20 + 10*math.Ln2), 0.9: ms(20 + 10*math.Log(10)),
+			0.99: ms(20 + 10*math.Log(100))}},
 		// Φ⁻¹(0.9) = 1.28155.
 		{"normal(50ms,5ms)", map[float64]time.Duration{0.1: ms(50 - 5*1.28155), 0.5: ms(50), 0.9: ms(50 + 5*1.28155)}},
 		{"lognormal(10ms,0.5)", map[float64]time.Duration{0.5: ms(10), 0.9: ms(10 * math.Exp(0.5*1.28155))}},

@@ -52,10 +52,16 @@ func (s *session) eventually(what string, done func() bool) {
 // that of the last pod.
 func (s *session) checkReplaced(name string, starts ...string) {
 	s.t.Helper()
-	s.eventually("the second start", func() bool { return slices.Contains(starts, s.text(name+"/main~1/output/starts")) })
+	s.eventually("the second start", func() bool {
+		return slices.Contains(starts,
+			s.text(name+"/main~1/output/starts"))
+	})
 	s.sink.mu.Lock()
 	_, ended := s.sink.ends[name]
-	began := slices.ContainsFunc(s.sink.starts, func(e op.InstanceStart) bool { return e.Instance == name && e.Container == "main~1" })
+	began := slices.ContainsFunc(s.sink.starts, func(e op.InstanceStart) bool {
+		return e.Instance == name &&
+			e.Container == "main~1"
+	})
 	s.sink.mu.Unlock()
 	if ended {
 		s.t.Errorf("%s has ended, though it was made again", name)
@@ -114,7 +120,8 @@ func (s *session) startsAfterDetach() string {
 // testHang shows that SIGSTOP stops the processes for the requested time.
 func testHang(t *testing.T, s *session) {
 	const hang = time.Second
-	_, w := s.must(s.workload("h-0", script(`trap 'exit 0' TERM; while :; do date +%s%N >> /output/ticks; sleep 0.02; done`)))
+	_, w := s.must(s.workload("h-0",
+		script(`trap 'exit 0' TERM; while :; do date +%s%N >> /output/ticks; sleep 0.02; done`)))
 	s.eventually("ticks", func() bool { return strings.Count(s.text("h-0/main/output/ticks"), "\n") > 5 })
 	o, _ := s.must(engine.Request{Kind: op.Kill, Target: w, Kill: &engine.Kill{Signal: "SIGSTOP", StopFor: hang}})
 	s.inOrder(o, op.Signalled, op.Resumed, op.FirstWrite)
@@ -151,7 +158,8 @@ func testReattach(t *testing.T, s *session) {
 	o, _ := s.must(engine.Request{Kind: op.Reattach, Target: v, Reattach: &engine.Reattach{Node: engine.NodeAny}})
 	s.inOrder(o, op.Detached, op.Attached, op.Published, op.FirstWrite)
 	loose := s.volume("l-0", false)
-	_, _, err := s.do(t.Context(), engine.Request{Kind: op.Reattach, Target: loose, Reattach: &engine.Reattach{Node: engine.NodeAny}})
+	_, _, err := s.do(t.Context(), engine.Request{Kind: op.Reattach, Target: loose,
+		Reattach: &engine.Reattach{Node: engine.NodeAny}})
 	var coded *engine.Error
 	if !errors.As(err, &coded) || coded.Code != "FailedPrecondition" {
 		t.Errorf("reattaching what is not attached: %v, want FailedPrecondition", err)
@@ -171,7 +179,8 @@ func testReattach(t *testing.T, s *session) {
 // twoPods adds a second pod on the same volume.
 func (s *session) twoPods(second corev1.Container) func(*engine.Workload) {
 	return func(w *engine.Workload) {
-		w.Claims[0].Spec.AccessModes = []corev1.PersistentVolumeAccessMode{cmp.Or(s.target.Shared, corev1.ReadWriteMany)}
+		w.Claims[0].Spec.AccessModes = []corev1.PersistentVolumeAccessMode{cmp.Or(s.target.Shared,
+			corev1.ReadWriteMany)}
 		first := &w.Pods[0]
 		p := engine.Pod{Pod: *first.Pod.DeepCopy(), Outputs: first.Outputs, Sync: first.Sync}
 		first.Name, p.Name = first.Name+"-a", first.Name+"-b"

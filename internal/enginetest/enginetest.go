@@ -120,14 +120,16 @@ type session struct {
 
 func open(t *testing.T, target Target) *session {
 	t.Helper()
-	s := &session{t: t, target: target, engine: target.New(t), clock: op.NewClock(), ledger: &Ledger{}, sink: newSink(t, target.Timeout), dir: t.TempDir()}
+	s := &session{t: t, target: target, engine: target.New(t), clock: op.NewClock(), ledger: &Ledger{},
+		sink: newSink(t, target.Timeout), dir: t.TempDir()}
 	kinds := map[op.Kind]bool{op.Create: true, op.Delete: true}
 	features := map[string]bool{}
 	if target.NeedsAll {
 		kinds[op.Snapshot], kinds[op.Restore] = true, true
 		features["groupSnapshot"] = target.Skip["group"] == ""
 	}
-	s.current = engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: s.clock, Ledger: s.ledger, Sink: s.sink, Dir: s.dir, MaxOutput: maxOutput,
+	s.current = engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: s.clock,
+		Ledger: s.ledger, Sink: s.sink, Dir: s.dir, MaxOutput: maxOutput,
 		Needs:           engine.Needs{Kinds: kinds, Features: features},
 		StorageClasses:  map[string]storagev1.StorageClass{target.StorageClass.Name: target.StorageClass},
 		SnapshotClasses: map[string]engine.SnapshotClass{target.SnapshotClass.Name: target.SnapshotClass}}
@@ -317,7 +319,8 @@ func newSink(t *testing.T, patience time.Duration) *sink {
 	if patience == 0 {
 		patience = 30 * time.Second
 	}
-	return &sink{t: t, timeout: patience, ends: map[string]op.InstanceEnd{}, ended: map[string]chan struct{}{}, output: map[string][]byte{}, cut: map[string]int64{}, canary: map[string][]op.CanaryIO{}}
+	return &sink{t: t, timeout: patience, ends: map[string]op.InstanceEnd{}, ended: map[string]chan struct{}{},
+		output: map[string][]byte{}, cut: map[string]int64{}, canary: map[string][]op.CanaryIO{}}
 }
 
 func (s *sink) Started(e op.InstanceStart) {

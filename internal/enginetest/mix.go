@@ -115,7 +115,8 @@ func Mix(r *rand.Rand, o MixOptions) string {
 		action("hold", first+"createObjSpec: {workload: holder, count: 2, vars: {storageClass: SC, size: SIZE}}")
 	}
 	for _, m := range mixActions {
-		if o.Without[m.kind] || m.kind == "cluster" && !o.Cluster || m.kind == "workload" && !workloads || !there[m.needs] || r.IntN(2) == 0 {
+		if o.Without[m.kind] || m.kind == "cluster" && !o.Cluster || m.kind == "workload" && !workloads ||
+			!there[m.needs] || r.IntN(2) == 0 {
 			continue
 		}
 		there[m.name] = true
@@ -124,7 +125,8 @@ func Mix(r *rand.Rand, o MixOptions) string {
 			every *= 10
 		}
 		action(m.name, "rateName: r-"+m.name+", "+m.spec)
-		fmt.Fprintf(&rates, "    - {name: r-%s, startAfter: %dms, maxInFlight: %d, %s}\n", m.name, r.IntN(1+o.RuntimeMs/3), 1+r.IntN(8), mixedRate(r, every))
+		fmt.Fprintf(&rates, "    - {name: r-%s, startAfter: %dms, maxInFlight: %d, %s}\n", m.name,
+			r.IntN(1+o.RuntimeMs/3), 1+r.IntN(8), mixedRate(r, every))
 	}
 	text := fmt.Sprintf("apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: mix}\nspec:\n  runtime: %dms\n  gracePeriod: %dms\n  seed: %d\n  actions:\n%s",
 		o.RuntimeMs, r.IntN(1+o.RuntimeMs), r.Int64N(1<<40), actions.String())
@@ -155,8 +157,9 @@ type Accounts struct {
 // Account evaluates ops in the order of their ids. claim names the volume of a workload; makes returns what
 // an action makes: "volume", "workload", "snapshot" or "group".
 func Account(ops []op.Op, makes func(action string) string, claim func(workload string) string) *Accounts {
-	a := &Accounts{Volumes: map[string]bool{}, Snapshots: map[string]bool{}, MaybeVolumes: map[string]bool{}, MaybeSnapshots: map[string]bool{},
-		Groups: map[string]bool{}, MaybeGroups: map[string]bool{}, Members: map[string][]string{}}
+	a := &Accounts{Volumes: map[string]bool{}, Snapshots: map[string]bool{}, MaybeVolumes: map[string]bool{},
+		MaybeSnapshots: map[string]bool{},
+		Groups:         map[string]bool{}, MaybeGroups: map[string]bool{}, Members: map[string][]string{}}
 	put := func(sure, maybe map[string]bool, name string, ok bool) {
 		if ok {
 			sure[name] = true

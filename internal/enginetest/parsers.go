@@ -31,7 +31,8 @@ func testParser(t *testing.T, s *session) {
 	t.Run("scripts", func(t *testing.T) { testScripts(t, parser, file, patience) })
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
-	heard := slices.DeleteFunc(keys(s.sink.output), func(name string) bool { return !strings.HasPrefix(name, "parse-") })
+	heard := slices.DeleteFunc(keys(s.sink.output),
+		func(name string) bool { return !strings.HasPrefix(name, "parse-") })
 	if len(s.sink.starts)+len(s.sink.ends)+len(heard) > 0 {
 		t.Errorf("the record hears of parsers: %v %v %v", s.sink.starts, s.sink.ends, heard)
 	}
@@ -55,10 +56,12 @@ if [ -e /var/run/secrets/kubernetes.io ]; then echo there are credentials; fi
 ls /data /output 2>/dev/null || true
 echo beside the point >&2
 `, want: "6400000\nout put.txt\nscratch\n"},
-		{name: "fails", script: "#!/bin/sh\necho partial; echo first >&2; echo no-such-luck >&2; exit 3\n", want: "partial\n", fails: "exit code 3|no-such-luck"},
+		{name: "fails", script: "#!/bin/sh\necho partial; echo first >&2; echo no-such-luck >&2; exit 3\n",
+			want: "partial\n", fails: "exit code 3|no-such-luck"},
 		{name: "is slow", script: "#!/bin/sh\ntrap '' TERM\nsleep 600\n", fails: "killed", killed: true},
 		{name: "has no interpreter", script: "#!/no/such/interpreter\n", fails: "/no/such/interpreter"},
-		{name: "prints too much", script: "#!/bin/sh\nhead -c 20000000 /dev/zero\n", bytes: engine.MaxPrinted, fails: "more than 16 MiB"},
+		{name: "prints too much", script: "#!/bin/sh\nhead -c 20000000 /dev/zero\n", bytes: engine.MaxPrinted,
+			fails: "more than 16 MiB"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +71,8 @@ echo beside the point >&2
 			}
 			defer cancel()
 			began := time.Now()
-			printed, err := parser.Parse(ctx, engine.ParseRequest{Name: "parse-" + string(rune('a'+i)), Script: engine.Script{Text: tt.script, Image: ToolsImage}, File: file})
+			printed, err := parser.Parse(ctx, engine.ParseRequest{Name: "parse-" + string(rune('a'+i)),
+				Script: engine.Script{Text: tt.script, Image: ToolsImage}, File: file})
 			if took := time.Since(began); tt.killed && (took < patience || took > 2*patience+10*time.Second) {
 				t.Errorf("a script that does not end was ended after %v, of %v", took, patience)
 			}

@@ -34,7 +34,9 @@ func (s *session) phasedWorkload(name string, scripts ...string) engine.Request 
 			c := script(text)
 			c.Name, c.VolumeMounts[1].Name = ph.Container, "output-"+ph.Container
 			p.Spec.Containers = append(p.Spec.Containers, c)
-			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: c.VolumeMounts[1].Name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+			p.Spec.Volumes = append(p.Spec.Volumes,
+				corev1.Volume{Name: c.VolumeMounts[1].Name,
+					VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 			p.Sync = append(p.Sync, c.Name)
 		}
 		p.Phases = append(p.Phases, ph)
@@ -73,7 +75,8 @@ func testPhases(t *testing.T, s *session) {
 	for k, name := range []string{"main", "main-phase-1", "main-phase-2"} {
 		e, ok := s.began("p-0")[name]
 		want := at + op.Time(time.Duration(k)*phaseLength)
-		if skew := time.Duration(e.At - want); !ok || e.Phase != k || e.Intended != want || skew < -time.Duration(e.Err) || skew > time.Second {
+		if skew := time.Duration(e.At - want); !ok || e.Phase != k || e.Intended != want ||
+			skew < -time.Duration(e.Err) || skew > time.Second {
 			t.Errorf("%s: began %+v, want phase %d at %d", name, e, k, want)
 		}
 		if got, want := s.text("p-0/"+name+"/output/last"), []string{"bye", "rude", "quick"}[k]; got != want {
@@ -113,7 +116,8 @@ func testPhasesAfterRestart(t *testing.T, s *session) {
 	o, _ := s.must(engine.Request{Kind: op.Kill, Target: w, Kill: &engine.Kill{Signal: "SIGKILL"}})
 	s.inOrder(o, op.Signalled, op.Gone, op.Replaced, op.FirstWrite)
 	s.eventually("the last phase again", func() bool { return s.text("a-0/main-phase-2~1/output/starts") != "" })
-	o, _ = s.must(engine.Request{Kind: op.Kill, Target: w, Kill: &engine.Kill{Signal: "SIGSTOP", StopFor: 100 * time.Millisecond}})
+	o, _ = s.must(engine.Request{Kind: op.Kill, Target: w,
+		Kill: &engine.Kill{Signal: "SIGSTOP", StopFor: 100 * time.Millisecond}})
 	s.inOrder(o, op.Signalled, op.Resumed, op.FirstWrite)
 	if err := s.engine.Stop(t.Context(), []string{"a-0"}, 10*time.Second); err != nil {
 		t.Error(err)
@@ -128,7 +132,8 @@ func testPhasesAfterRestart(t *testing.T, s *session) {
 		}
 	}
 	again := began["main-phase-2~1"]
-	if skew := time.Duration(again.At - again.Intended); again.Phase != 2 || again.Intended < at+op.Time(2*phaseLength) || skew > time.Second {
+	if skew := time.Duration(again.At - again.Intended); again.Phase != 2 ||
+		again.Intended < at+op.Time(2*phaseLength) || skew > time.Second {
 		t.Errorf("the last phase began again %+v, which it was to be at once", again)
 	}
 	s.must(engine.Request{Kind: op.Delete, Target: w})

@@ -11,7 +11,8 @@ import (
 )
 
 func testVolume(t *testing.T, s *session) {
-	o, v := s.must(engine.Request{Name: "v-0", Action: "v", Volume: &engine.Volume{Claim: s.claim("v-0"), Attach: true}})
+	o, v := s.must(engine.Request{Name: "v-0", Action: "v",
+		Volume: &engine.Volume{Claim: s.claim("v-0"), Attach: true}})
 	s.inOrder(o, op.Provisioned, op.Published, op.FirstWrite, op.Ready)
 	if v.Kind != engine.VolumeObject || v.Handle == "" || v.Bytes < 64<<20 || v.Action != "v" {
 		t.Errorf("object %+v", v)
@@ -22,12 +23,14 @@ func testVolume(t *testing.T, s *session) {
 
 func testSnapshot(t *testing.T, s *session) {
 	v := s.volume("v-0", true)
-	o, snap := s.must(engine.Request{Name: "s-0", Snapshot: &engine.Snapshot{Sources: []engine.Object{v}, Class: s.target.SnapshotClass.Name}})
+	o, snap := s.must(engine.Request{Name: "s-0", Snapshot: &engine.Snapshot{Sources: []engine.Object{v},
+		Class: s.target.SnapshotClass.Name}})
 	s.inOrder(o, op.Taken, op.Ready)
 	if snap.Kind != engine.SnapshotObject || snap.Source != v.Name {
 		t.Errorf("object %+v", snap)
 	}
-	o, restored := s.must(engine.Request{Name: "r-0", Volume: &engine.Volume{Claim: s.claim("r-0"), FromSnapshot: &snap, Attach: true}})
+	o, restored := s.must(engine.Request{Name: "r-0",
+		Volume: &engine.Volume{Claim: s.claim("r-0"), FromSnapshot: &snap, Attach: true}})
 	s.inOrder(o, op.Provisioned, op.Published, op.FirstRead, op.Ready)
 	if restored.Source != snap.Name {
 		t.Errorf("restored volume %+v", restored)
@@ -52,7 +55,8 @@ func (s *session) grow(v engine.Object) (bytes int64) {
 func testClone(t *testing.T, s *session) {
 	v := s.volume("v-0", true)
 	bytes := s.grow(v)
-	o, c := s.must(engine.Request{Name: "c-0", Volume: &engine.Volume{Claim: s.claim("c-0"), FromVolume: &v, Attach: true}})
+	o, c := s.must(engine.Request{Name: "c-0", Volume: &engine.Volume{Claim: s.claim("c-0"), FromVolume: &v,
+		Attach: true}})
 	s.inOrder(o, op.Provisioned, op.Published, op.FirstRead, op.Ready)
 	if c.Bytes < bytes {
 		t.Errorf("the clone of a volume of %d has %d", bytes, c.Bytes)
@@ -73,7 +77,8 @@ func testGroup(t *testing.T, s *session) {
 	vs := []engine.Object{s.volume("v-0", true), s.volume("v-1", true)}
 	s.grow(vs[0])
 	s.grow(vs[1])
-	o, made, err := s.do(t.Context(), engine.Request{Name: "g-0", Snapshot: &engine.Snapshot{Sources: vs, Class: s.target.SnapshotClass.Name, Group: true}})
+	o, made, err := s.do(t.Context(), engine.Request{Name: "g-0",
+		Snapshot: &engine.Snapshot{Sources: vs, Class: s.target.SnapshotClass.Name, Group: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,13 +90,15 @@ func testGroup(t *testing.T, s *session) {
 	if kinds[engine.SnapshotObject] != 2 || kinds[engine.GroupSnapshotObject] != 1 {
 		t.Errorf("made %v", kinds)
 	}
-	s.must(engine.Request{Name: "r-0", Volume: &engine.Volume{Claim: s.claim("r-0"), FromSnapshot: &made[0], Attach: true}})
+	s.must(engine.Request{Name: "r-0", Volume: &engine.Volume{Claim: s.claim("r-0"), FromSnapshot: &made[0],
+		Attach: true}})
 	s.must(engine.Request{Kind: op.Delete, Target: made[len(made)-1]})
 }
 
 func testModify(_ *testing.T, s *session) {
 	v := s.volume("v-0", false)
-	o, _ := s.must(engine.Request{Kind: op.Modify, Target: v, Modify: &engine.Modify{Parameters: s.target.Modification}})
+	o, _ := s.must(engine.Request{Kind: op.Modify, Target: v,
+		Modify: &engine.Modify{Parameters: s.target.Modification}})
 	s.inOrder(o, op.Modified)
 }
 
@@ -141,7 +148,8 @@ func testCancel(t *testing.T, s *session) {
 // testDeadRun shows that an engine that was never opened cleans up after a lost one, from the ledger alone.
 func testDeadRun(t *testing.T, s *session) {
 	v := s.volume("v-0", true)
-	s.must(engine.Request{Name: "s-0", Snapshot: &engine.Snapshot{Sources: []engine.Object{v}, Class: s.target.SnapshotClass.Name}})
+	s.must(engine.Request{Name: "s-0", Snapshot: &engine.Snapshot{Sources: []engine.Object{v},
+		Class: s.target.SnapshotClass.Name}})
 	s.must(s.workload("w-0", script("sleep 300")))
 	s.sink.ignoreLoss() // its driver will be killed: that is no news
 	if err := s.target.Dead(t, s.current.Identity).Teardown(t.Context(), s.ledger); err != nil {

@@ -61,11 +61,14 @@ func testWorkload(t *testing.T, s *session) {
 	c := script(`set -e; test "$(cat /data/made)" = by-init; test "$WHO" = me; cat /etc/cfg/key > /output/out.txt; echo done >> /output/out.txt`)
 	c.Env = []corev1.EnvVar{{Name: "WHO", Value: "me"}}
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "cfg", MountPath: "/etc/cfg"})
-	o, made, err := s.do(t.Context(), s.workload("w-0", c, initContainer("echo by-init > /data/made"), func(w *engine.Workload) {
-		w.ConfigMaps = []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Name: "w-0-cfg"}, Data: map[string]string{"key": "value\n"}}}
-		w.Pods[0].Spec.Volumes = append(w.Pods[0].Spec.Volumes, corev1.Volume{Name: "cfg", VolumeSource: corev1.VolumeSource{
-			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "w-0-cfg"}}}})
-	}))
+	o, made, err := s.do(t.Context(), s.workload("w-0", c, initContainer("echo by-init > /data/made"),
+		func(w *engine.Workload) {
+			w.ConfigMaps = []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Name: "w-0-cfg"},
+				Data: map[string]string{"key": "value\n"}}}
+			w.Pods[0].Spec.Volumes = append(w.Pods[0].Spec.Volumes,
+				corev1.Volume{Name: "cfg", VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "w-0-cfg"}}}})
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +167,8 @@ func testBarrier(t *testing.T, s *session) {
 	for _, e := range s.sink.starts {
 		skew := time.Duration(e.At - at)
 		if e.Intended != at || skew < -time.Duration(e.Err) || skew > time.Second {
-			t.Errorf("%s began %v after the barrier ± %d (intended %d, want %d)", e.Instance, skew, e.Err, e.Intended, at)
+			t.Errorf("%s began %v after the barrier ± %d (intended %d, want %d)", e.Instance, skew, e.Err, e.Intended,
+				at)
 		}
 	}
 }

@@ -66,8 +66,9 @@ func (p *Program) Queries() []Query {
 // Compile checks and compiles src. The error is an *Error, the first in the text.
 func Compile(src string, e Env) (*Program, error) {
 	if len(src) > maxLength {
-		return nil, &Error{Line: 1, Column: maxLength + 1, Message: fmt.Sprintf("expression of %d bytes: want at most %d",
-			len(src), maxLength)}
+		return nil, &Error{Line: 1, Column: maxLength + 1,
+			Message: fmt.Sprintf("expression of %d bytes: want at most %d",
+				len(src), maxLength)}
 	}
 	p := &parser{known: e, src: src}
 	base, err := cel.NewCustomEnv(append(algebra(),
@@ -92,7 +93,8 @@ func Compile(src string, e Env) (*Program, error) {
 	}
 	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) {
 		return nil, &Error{Line: 1, Column: 1,
-			Message: fmt.Sprintf("the expression is a %s, not a boolean: compare it with a bound", plainType(t.String()))}
+			Message: fmt.Sprintf("the expression is a %s, not a boolean: compare it with a bound",
+				plainType(t.String()))}
 	}
 	if len(p.Queries()) == 0 {
 		return nil, &Error{Line: 1, Column: 1, Message: "the expression names no action"}
@@ -151,7 +153,8 @@ func (p *parser) translate(message string) string {
 		op, _ := between(message, "overload for '", "'")
 		args, _ := between(message, "applied to '(", ")'")
 		op = strings.Trim(op, "_")
-		return fmt.Sprintf("%q does not go with %s%s", op, strings.ReplaceAll(plainType(args), ", ", " and "), hint(args))
+		return fmt.Sprintf("%q does not go with %s%s", op, strings.ReplaceAll(plainType(args), ", ", " and "),
+			hint(args))
 	}
 	return strings.TrimPrefix(message, syntaxError)
 }

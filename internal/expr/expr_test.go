@@ -49,8 +49,10 @@ func TestJudge(t *testing.T) {
 		{"below", `p99(snapshots.ready) < duration("10s")`, Pass},
 		{"above", `p99(snapshots.ready) < duration("400ms")`, Fail},
 		{"bound on the left", `duration("10s") > p99(snapshots.ready)`, Pass},
-		{"number times duration", `p99(fio.read, during("snapshots")) < 2.0 * p99(fio.read, outside("snapshots"))`, Pass},
-		{"duration times integer", `p99(fio.read, during("snapshots")) >= p99(fio.read, outside("snapshots")) * 2`, Fail},
+		{"number times duration", `p99(fio.read, during("snapshots")) < 2.0 * p99(fio.read, outside("snapshots"))`,
+			Pass},
+		{"duration times integer", `p99(fio.read, during("snapshots")) >= p99(fio.read, outside("snapshots")) * 2`,
+			Fail},
 		{"ratio", `p99(fio.read, during("snapshots")) / p99(fio.read, outside("snapshots")) == 1.8`, Pass},
 		{"duration over number", `p99(snapshots.ready) / 2 < duration("207ms")`, Pass},
 		{"sum", `p99(snapshots.ready) + duration("88ms") == duration("500ms")`, Pass},
@@ -72,7 +74,8 @@ func TestJudge(t *testing.T) {
 		{"no data behind or", `count(snapshots) >= 10 || p99(nothing) < duration("10s")`, NoData},
 		{"no data before or", `p99(nothing) < duration("10s") || count(snapshots) >= 10`, NoData},
 		{"no data negated", `!(p99(nothing) < duration("10s"))`, NoData},
-		{"no data behind a conditional", `count(snapshots) > 5 ? errors(snapshots) == 0 : p99(nothing) < duration("1s")`, NoData},
+		{"no data behind a conditional",
+			`count(snapshots) > 5 ? errors(snapshots) == 0 : p99(nothing) < duration("1s")`, NoData},
 		{"false whatever is missing", `count(snapshots) < 10 && p99(nothing) < duration("10s")`, Fail},
 		{"dropped", `p99(lost) < duration("1000h")`, Fail},
 		{"dropped, negated", `!(p99(lost) >= duration("1s"))`, Fail},
@@ -149,12 +152,14 @@ func TestCompileErrors(t *testing.T) {
 		column     int
 		want       string
 	}{
-		{"misspelt action", `p99(snapshot.ready) < duration("1s")`, 13, `no action "snapshot"; did you mean "snapshots"`},
+		{"misspelt action", `p99(snapshot.ready) < duration("1s")`, 13,
+			`no action "snapshot"; did you mean "snapshots"`},
 		{"unknown action", `p99(zzzzzzzzz) < duration("1s")`, 5, `there are a-b-c, any, fio`},
 		{"misspelt metric", `p99(snapshots.redy) < duration("1s")`, 14, `no metric "redy"; did you mean "ready"`},
 		{"misspelt function", `p98(snapshots) < duration("1s")`, 4, `no function "p98"; did you mean`},
 		{"misspelt window", `p99(fio.read, durin("snapshots")) < duration("1s")`, 20, `windows`},
-		{"window of unknown action", `p99(fio.read, during("snapshot")) < duration("1s")`, 21, `did you mean "snapshots"`},
+		{"window of unknown action", `p99(fio.read, during("snapshot")) < duration("1s")`, 21,
+			`did you mean "snapshots"`},
 		{"number for duration", `p99(snapshots) < 10`, 16, `a duration is written`},
 		{"duration for number", `count(snapshots) < duration("1s")`, 18, `"<" does not go with number and duration`},
 		{"bad duration", `p99(snapshots) < duration("10")`, 27, `invalid duration "10"`},
@@ -169,7 +174,8 @@ func TestCompileErrors(t *testing.T) {
 		{"nested", `p99(max(snapshots)) < duration("1s")`, 8, `a metric is wanted`},
 		{"span unknown", `p99(span(snapshots, "taken", "reddy")) < duration("1s")`, 30, `did you mean "ready"`},
 		{"action without name", `p99(action()) < duration("1s")`, 11, `action takes a name`},
-		{"unit bare", `p99(snapshots.ready) < 5s`, 25, `syntax error at column 25: a duration is written duration("5s")`},
+		{"unit bare", `p99(snapshots.ready) < 5s`, 25,
+			`syntax error at column 25: a duration is written duration("5s")`},
 		{"unit apart", `p99(snapshots.ready) < 1.5 ms`, 28, `duration("1.5ms")`},
 		{"=<", `p99(snapshots.ready) =< duration("5s")`, 22, `syntax error at column 22: write <=`},
 		{"=>", `count(snapshots) => 5`, 18, `write >=`},
@@ -204,7 +210,8 @@ func TestCompileErrors(t *testing.T) {
 }
 
 func TestCompileKnown(t *testing.T) {
-	env := Env{Actions: map[string][]string{"snapshots": {"ready", "taken", "CreateSnapshot.start", "CreateSnapshot.end"}, "any": nil, "import": nil}}
+	env := Env{Actions: map[string][]string{"snapshots": {"ready", "taken", "CreateSnapshot.start",
+		"CreateSnapshot.end"}, "any": nil, "import": nil}}
 	for _, src := range []string{
 		`p99(snapshots.CreateSnapshot.end) < duration("1s")`,
 		`p99(span(snapshots, "CreateSnapshot.start/data", "CreateSnapshot.end/data")) < duration("1s")`,

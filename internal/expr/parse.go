@@ -114,7 +114,8 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 	rest := args[1:]
 	if name == string(Quantile) {
 		if len(rest) == 0 {
-			return nil, problemAt(nil, "quantile takes a metric and a number in (0, 1), such as quantile(snapshots, 0.75)")
+			return nil, problemAt(nil,
+				"quantile takes a metric and a number in (0, 1), such as quantile(snapshots, 0.75)")
 		}
 		v, ok := number(rest[0])
 		if !ok || !(v > 0 && v < 1) {
@@ -136,7 +137,8 @@ func (p *parser) checkFunction(at ast.Expr, q *Query) *problem {
 	switch q.Func {
 	case Ops, Errors, Dropped, Censored, Rate:
 		if q.Metric.Name != "" || q.Metric.From != "" {
-			return problemAt(at, "%s applies to whole ops: write %s(%s)", q.Func, q.Func, Metric{Action: q.Metric.Action})
+			return problemAt(at, "%s applies to whole ops: write %s(%s)", q.Func, q.Func,
+				Metric{Action: q.Metric.Action})
 		}
 	case IOPS, Throughput:
 		if q.Metric.Name == "" {
@@ -165,7 +167,8 @@ func (p *parser) phase(q *Query, args []ast.Expr) (rest []ast.Expr, pr *problem)
 		case n < 0 || n != float64(k) || q.Phase != nil:
 			return nil, problemAt(a, "phase takes the number of one phase, from 0: phase(1) is the first of phases")
 		case q.Metric.Name == "" || q.Metric.From != "":
-			return nil, problemAt(a, "phase applies to a workload's I/O, such as %s.read", Metric{Action: q.Metric.Action})
+			return nil, problemAt(a, "phase applies to a workload's I/O, such as %s.read",
+				Metric{Action: q.Metric.Action})
 		case p.known.Phases != nil && count == 0:
 			return nil, problemAt(a, "%s has no phases", q.Metric.Action)
 		case p.known.Phases != nil && k >= count:
@@ -180,12 +183,14 @@ func (p *parser) windows(name string, args []ast.Expr) ([]Window, *problem) {
 	var ws []Window
 	for _, a := range args {
 		if a.Kind() != ast.CallKind || a.AsCall().FunctionName() != "during" && a.AsCall().FunctionName() != "outside" {
-			return nil, problemAt(a, `%s takes a metric and windows: during("action") or outside("action"), or phase(1)`, name)
+			return nil, problemAt(a,
+				`%s takes a metric and windows: during("action") or outside("action"), or phase(1)`, name)
 		}
 		call := a.AsCall()
 		action, ok := oneString(call.Args())
 		if !ok {
-			return nil, problemAt(a, `%s takes the name of an action: %s("snapshots")`, call.FunctionName(), call.FunctionName())
+			return nil, problemAt(a, `%s takes the name of an action: %s("snapshots")`, call.FunctionName(),
+				call.FunctionName())
 		}
 		if pr := p.action(a, action); pr != nil {
 			return nil, pr

@@ -155,8 +155,10 @@ func algebra() []cel.EnvOption {
 		options = append(options, cel.Function(name, opts...))
 	}
 	times := overloads("_*_", scalars, scalars, numberType, calc(arithmetic(multiply, numberType)))
-	times = append(times, overloads("_*_", scalars, durations, durationType, calc(arithmetic(multiply, durationType)))...)
-	times = append(times, overloads("_*_", durations, scalars, durationType, calc(arithmetic(multiply, durationType)))...)
+	times = append(times, overloads("_*_", scalars, durations, durationType,
+		calc(arithmetic(multiply, durationType)))...)
+	times = append(times, overloads("_*_", durations, scalars, durationType,
+		calc(arithmetic(multiply, durationType)))...)
 	by := overloads("_/_", scalars, scalars, numberType, calc(divide(numberType)))
 	by = append(by, overloads("_/_", durations, scalars, durationType, calc(divide(durationType)))...)
 	by = append(by, overloads("_/_", durations, durations, numberType, calc(divide(numberType)))...)

@@ -40,7 +40,8 @@ func syntaxMessage(src string, line, column int, message string) string {
 		return says("unexpected %q after the end of the expression", word.FindString(after))
 	}
 	if found, _, ok := strings.Cut(message, " expecting {"); ok { // a list of all tokens
-		message = "unexpected " + strings.TrimPrefix(strings.TrimPrefix(found, "mismatched input "), "extraneous input ")
+		message = "unexpected " + strings.TrimPrefix(strings.TrimPrefix(found, "mismatched input "),
+			"extraneous input ")
 	}
 	return says("%s", strings.ReplaceAll(message, "'<EOF>'", "the end"))
 }

@@ -49,7 +49,8 @@ func (e encoded) histogram() (*Histogram, error) {
 		return New(), nil
 	}
 	if e.N < 0 || e.Min < 0 || e.Max < e.Min || e.Saturated < 0 || e.Saturated > e.N {
-		return nil, fmt.Errorf("hist: decode: inconsistent n %d, min %d, max %d, saturated %d", e.N, e.Min, e.Max, e.Saturated)
+		return nil, fmt.Errorf("hist: decode: inconsistent n %d, min %d, max %d, saturated %d", e.N, e.Min, e.Max,
+			e.Saturated)
 	}
 	p, err := hdrhistogram.DecodePacked([]byte(e.HDR))
 	if err != nil {

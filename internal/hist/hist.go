@@ -85,7 +85,8 @@ func (h *Histogram) SetExact(sum, lo, hi int64) error {
 	switch {
 	case h.n == 0:
 		return errors.New("hist: an empty histogram has no minimum or maximum")
-	case lo < 0 || lo > hi || float64(sum) < float64(lo)*float64(h.n)*(1-1e-9) || float64(sum) > float64(hi)*float64(h.n)*(1+1e-9):
+	case lo < 0 || lo > hi || float64(sum) < float64(lo)*float64(h.n)*(1-1e-9) ||
+		float64(sum) > float64(hi)*float64(h.n)*(1+1e-9):
 		return fmt.Errorf("hist: sum %d, min %d and max %d of %d values are inconsistent", sum, lo, hi, h.n)
 	}
 	h.sum, h.min, h.max = sum, lo, hi

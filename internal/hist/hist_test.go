@@ -228,7 +228,8 @@ func TestSetExact(t *testing.T) {
 	for _, c := range []struct {
 		sum, lo, hi int64
 		ok          bool
-	}{{310, 99, 210, true}, {310, 211, 210, false}, {10, 99, 210, false}, {1000, 99, 210, false}, {310, -1, 210, false}} {
+	}{{310, 99, 210, true}, {310, 211, 210, false}, {10, 99, 210, false}, {1000, 99, 210, false}, {310, -1, 210,
+		false}} {
 		if err := h.SetExact(c.sum, c.lo, c.hi); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -247,7 +248,8 @@ func TestBuckets(t *testing.T) {
 		if b.Low <= last || b.High < b.Low || b.Count < 1 {
 			t.Errorf("bucket %+v after %d", b, last)
 		}
-		if !library.ValuesAreEquivalent(b.Low, b.High) || library.ValuesAreEquivalent(b.High, b.High+1) || library.ValuesAreEquivalent(b.Low, b.Low-1) && b.Low > 0 {
+		if !library.ValuesAreEquivalent(b.Low, b.High) || library.ValuesAreEquivalent(b.High, b.High+1) ||
+			library.ValuesAreEquivalent(b.Low, b.Low-1) && b.Low > 0 {
 			t.Errorf("bucket %+v: its edge is not the library's", b)
 		}
 		last, n = b.High, n+b.Count

@@ -242,7 +242,8 @@ func (i *Installer) until(ctx context.Context, r dynamic.ResourceInterface, u *u
 		select {
 		case <-time.After(pollInterval):
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not %s: %s%s", describe(u), condition, state, i.pods(context.WithoutCancel(ctx), u))
+			return fmt.Errorf("%s is not %s: %s%s", describe(u), condition, state,
+				i.pods(context.WithoutCancel(ctx), u))
 		}
 	}
 }

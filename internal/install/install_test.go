@@ -64,7 +64,8 @@ status:
     - {name: b, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {reason: Error, message: "cnsbench: no"}}}
     - {name: c, state: {running: {}}}
 `)
-	want := []string{"0/2 nodes are available", "ImagePullBackOff no such image", "CrashLoopBackOff", "Error cnsbench: no"}
+	want := []string{"0/2 nodes are available", "ImagePullBackOff no such image", "CrashLoopBackOff",
+		"Error cnsbench: no"}
 	if diff := cmp.Diff(want, troubles(pod)); diff != "" {
 		t.Error(diff)
 	}
@@ -86,7 +87,8 @@ func TestAmong(t *testing.T) {
 		{"", []unstructured.Unstructured{plain, standard}, ""},
 		{"plain", []unstructured.Unstructured{plain}, ""},
 		{"", []unstructured.Unstructured{plain}, "no default StorageClass; it has plain"},
-		{"plian", []unstructured.Unstructured{plain, standard}, `StorageClass "plian" not found: the cluster has plain, standard`},
+		{"plian", []unstructured.Unstructured{plain, standard},
+			`StorageClass "plian" not found: the cluster has plain, standard`},
 	} {
 		err := among(tt.class, tt.list)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {

@@ -17,7 +17,8 @@ intr 1 2 3
 procs_running 4
 `
 	got, err := parseStat(text)
-	want := op.MachineCounters{CPUs: 2, BusyNanos: 163 * tickNanos, IdleNanos: 450 * tickNanos, StealNanos: 8 * tickNanos, Runnable: 4}
+	want := op.MachineCounters{CPUs: 2, BusyNanos: 163 * tickNanos, IdleNanos: 450 * tickNanos,
+		StealNanos: 8 * tickNanos, Runnable: 4}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
@@ -77,15 +78,19 @@ func TestAccount(t *testing.T) {
 		}, op.MachineUse{RunNanos: 57 * ms}},
 		{"a child of the compiler is new", map[int]process{
 			1: {1, 0, "init", 900 * ms}, 10: {10, 1, "cnsbench", 60 * ms}, 11: {11, 10, "fio", 307 * ms},
-			20: {20, 1, "go", 110 * ms}, 21: {21, 20, "compile", 400 * ms}, 30: {30, 1, "d", 0}, 31: {31, 30, "lost", 5 * ms},
-		}, op.MachineUse{RunNanos: 367 * ms, OtherNanos: 415 * ms, Top: []op.ProcessUse{{PID: 20, Name: "go", CPUNanos: 10 * ms}}}},
+			20: {20, 1, "go", 110 * ms}, 21: {21, 20, "compile", 400 * ms}, 30: {30, 1, "d", 0}, 31: {31, 30, "lost",
+				5 * ms},
+		}, op.MachineUse{RunNanos: 367 * ms, OtherNanos: 415 * ms, Top: []op.ProcessUse{{PID: 20, Name: "go",
+			CPUNanos: 10 * ms}}}},
 		{"it has ended: its time is the compiler's", map[int]process{
 			1: {1, 0, "init", 900 * ms}, 10: {10, 1, "cnsbench", 60 * ms}, 11: {11, 10, "fio", 307 * ms},
 			20: {20, 1, "go", 620 * ms}, 30: {30, 1, "d", 0},
-		}, op.MachineUse{RunNanos: 367 * ms, OtherNanos: 520 * ms, Top: []op.ProcessUse{{PID: 20, Name: "go", CPUNanos: 510 * ms}}}},
+		}, op.MachineUse{RunNanos: 367 * ms, OtherNanos: 520 * ms, Top: []op.ProcessUse{{PID: 20, Name: "go",
+			CPUNanos: 510 * ms}}}},
 		{"a daemon with much time ends: nothing is taken back", map[int]process{
 			10: {10, 1, "cnsbench", 60 * ms}, 11: {11, 10, "fio", 307 * ms}, 20: {20, 1, "go", 650 * ms},
-		}, op.MachineUse{RunNanos: 367 * ms, OtherNanos: 520 * ms, Top: []op.ProcessUse{{PID: 20, Name: "go", CPUNanos: 30 * ms}}}},
+		}, op.MachineUse{RunNanos: 367 * ms, OtherNanos: 520 * ms, Top: []op.ProcessUse{{PID: 20, Name: "go",
+			CPUNanos: 30 * ms}}}},
 	}
 	for _, s := range steps {
 		if diff := cmp.Diff(s.want, p.account(s.all)); diff != "" {

@@ -90,7 +90,8 @@ const (
 	Cordoned    = "cordoned"    // the node takes no more pods
 	Evicted     = "evicted"     // the last eviction was accepted
 	ObjectReady = "objectReady" // the controller of an object has made what was asked for
-	Unblocked   = "unblocked"   // what it acts on, or a place under maxInFlight, was there at last, after it was intended
+	// what it acts on, or a place under maxInFlight, was there at last, after it was intended
+	Unblocked = "unblocked"
 )
 
 // Milestone is an instant inside an op.

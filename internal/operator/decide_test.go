@@ -50,16 +50,19 @@ func with(condition string, status metav1.ConditionStatus, reason string) func(*
 }
 
 func job(conditions ...batchv1.JobCondition) *batchv1.Job {
-	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "fio-job"}, Status: batchv1.JobStatus{Conditions: conditions}}
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "fio-job"},
+		Status: batchv1.JobStatus{Conditions: conditions}}
 }
 
 func jobEnd(t batchv1.JobConditionType, at time.Time) batchv1.JobCondition {
-	return batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "it has failed", LastTransitionTime: metav1.NewTime(at)}
+	return batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded",
+		Message: "it has failed", LastTransitionTime: metav1.NewTime(at)}
 }
 
 func podIn(s corev1.ContainerState, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "fio-pod"}, Spec: corev1.PodSpec{NodeName: "node-1"},
-		Status: corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: runnerpod.Container, State: s}}}}
+		Status: corev1.PodStatus{Phase: corev1.PodPending,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: runnerpod.Container, State: s}}}}
 	for _, c := range change {
 		c(p)
 	}
@@ -75,7 +78,8 @@ func up() corev1.ContainerState {
 }
 
 func over(code int32, reason, message string) corev1.ContainerState {
-	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message,
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason,
+		Message:   message,
 		StartedAt: metav1.NewTime(begin.Add(5 * time.Second)), FinishedAt: metav1.NewTime(begin.Add(time.Minute))}}
 }
 
@@ -87,8 +91,9 @@ func evicted(asked time.Time) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.DeletionTimestamp = &metav1.Time{Time: asked.Add(grace)}
 		p.DeletionGracePeriodSeconds = new(int64(grace.Seconds()))
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
-			Reason: "DeletionByTaintManager", Message: "the node is unreachable"})
+		p.Status.Conditions = append(p.Status.Conditions,
+			corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+				Reason: "DeletionByTaintManager", Message: "the node is unreachable"})
 	}
 }
 
@@ -104,7 +109,8 @@ type does struct {
 
 func summarize(d decision) does {
 	var acts []string
-	for name, yes := range map[string]bool{"+finalizer": d.addFinalizer, "-finalizer": d.removeFinalizer, "+runner": d.createRunner, "+cleanup": d.createCleanup,
+	for name, yes := range map[string]bool{"+finalizer": d.addFinalizer, "-finalizer": d.removeFinalizer,
+		"+runner": d.createRunner, "+cleanup": d.createCleanup,
 		"-runner": d.deleteRunner, "-cleanup": d.deleteCleanup, "lost": d.lost != "", "left": d.leftBehind != ""} {
 		if yes {
 			acts = append(acts, name)
@@ -117,7 +123,8 @@ func summarize(d decision) does {
 		}
 		return string(c.Status) + "/" + c.Reason
 	}
-	s := does{Complete: word(v1alpha1.ConditionComplete), Failed: word(v1alpha1.ConditionFailed), Ready: word(v1alpha1.ConditionReady), Clean: word(v1alpha1.ConditionClean)}
+	s := does{Complete: word(v1alpha1.ConditionComplete), Failed: word(v1alpha1.ConditionFailed),
+		Ready: word(v1alpha1.ConditionReady), Clean: word(v1alpha1.ConditionClean)}
 	slices.Sort(acts)
 	s.Acts = strings.Join(acts, " ")
 	return s
@@ -128,7 +135,9 @@ func TestDecide(t *testing.T) {
 	complete := with(v1alpha1.ConditionComplete, metav1.ConditionTrue, reasonCompleted)
 	clean := with(v1alpha1.ConditionClean, metav1.ConditionTrue, reasonByRunner)
 	onNode7 := func(b *v1alpha1.Benchmark) {
-		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonUp, Message: "pod fio-pod on node n7"})
+		meta.SetStatusCondition(&b.Status.Conditions,
+			metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonUp,
+				Message: "pod fio-pod on node n7"})
 	}
 	const pending = "False/Pending"
 	cases := []struct {
@@ -145,35 +154,46 @@ func TestDecide(t *testing.T) {
 			o:    observed{benchmark: benchmark(begun), runner: work{job: job()}},
 			want: does{Complete: "False/Starting", Failed: pending, Ready: "False/Starting"}},
 		{name: "a Job that is refused its pod says why",
-			o:       observed{benchmark: benchmark(begun), runner: work{job: job(), trouble: `FailedCreate: serviceaccount "bench" not found`}},
+			o: observed{benchmark: benchmark(begun),
+				runner: work{job: job(), trouble: `FailedCreate: serviceaccount "bench" not found`}},
 			want:    does{Complete: "False/Starting", Failed: pending, Ready: "False/FailedCreate"},
 			message: `Job fio-job: FailedCreate: serviceaccount "bench" not found`},
 		{name: "and fails when the time is up", after: 11 * time.Minute,
-			o:       observed{benchmark: benchmark(begun), runner: work{job: job(), trouble: `FailedCreate: serviceaccount "bench" not found`}},
-			want:    does{Acts: "-runner", Complete: "False/FailedCreate", Failed: "True/FailedCreate", Ready: "False/Ended", Clean: "True/NothingMade"},
+			o: observed{benchmark: benchmark(begun),
+				runner: work{job: job(), trouble: `FailedCreate: serviceaccount "bench" not found`}},
+			want: does{Acts: "-runner", Complete: "False/FailedCreate", Failed: "True/FailedCreate",
+				Ready: "False/Ended", Clean: "True/NothingMade"},
 			message: "has not started within 10m0s"},
 		{name: "an image that cannot be pulled",
-			o:       observed{benchmark: benchmark(begun), runner: work{job: job(), pod: podIn(waiting("ImagePullBackOff", "no such image"))}},
+			o: observed{benchmark: benchmark(begun),
+				runner: work{job: job(), pod: podIn(waiting("ImagePullBackOff", "no such image"))}},
 			want:    does{Complete: "False/Starting", Failed: pending, Ready: "False/ImagePullBackOff"},
 			message: "pod fio-pod: no such image"},
 		{name: "an image that never will be",
-			o:    observed{benchmark: benchmark(begun), runner: work{job: job(), pod: podIn(waiting("InvalidImageName", "bad"))}},
-			want: does{Acts: "-runner", Complete: "False/InvalidImageName", Failed: "True/InvalidImageName", Ready: "False/Ended", Clean: "True/NothingMade"}},
+			o: observed{benchmark: benchmark(begun),
+				runner: work{job: job(), pod: podIn(waiting("InvalidImageName", "bad"))}},
+			want: does{Acts: "-runner", Complete: "False/InvalidImageName", Failed: "True/InvalidImageName",
+				Ready: "False/Ended", Clean: "True/NothingMade"}},
 		{name: "an unschedulable pod names the cause",
-			o: observed{benchmark: benchmark(begun), runner: work{job: job(), pod: podIn(corev1.ContainerState{}, func(p *corev1.Pod) {
-				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available"}}
-			})}},
+			o: observed{benchmark: benchmark(begun),
+				runner: work{job: job(), pod: podIn(corev1.ContainerState{}, func(p *corev1.Pod) {
+					p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+						Reason: "Unschedulable", Message: "0/2 nodes are available"}}
+				})}},
 			want:    does{Complete: "False/Starting", Failed: pending, Ready: "False/Unschedulable"},
 			message: "0/2 nodes"},
 		{name: "a runner that runs, without the results service",
 			o:    observed{benchmark: benchmark(begun), runner: work{job: job(), pod: podIn(up())}},
 			want: does{Complete: "False/Running", Failed: pending, Ready: "True/RunnerUp"}},
 		{name: "a runner that tells where it stands",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(up())}, progress: &runnerstatus.Progress{Phase: "setting up"}},
+			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(up())},
+				progress: &runnerstatus.Progress{Phase: "setting up"}},
 			want: does{Complete: "False/SettingUp", Failed: pending, Ready: "True/RunnerUp"}},
 		{name: "a run that is done",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "complete", Clean: true}))}},
-			want: does{Complete: "True/Completed", Failed: "False/Completed", Ready: "False/Ended", Clean: "True/ByRunner"}},
+			o: observed{benchmark: benchmark(ran),
+				runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "complete", Clean: true}))}},
+			want: does{Complete: "True/Completed", Failed: "False/Completed", Ready: "False/Ended",
+				Clean: "True/ByRunner"}},
 		{name: "a run whose operations failed in part is done, and says so",
 			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(runnerstatus.End{
 				State: "complete", Clean: true, Ops: runnerstatus.Counts{"ok": 115, "error": 40, "timeout": 9}}))}},
@@ -188,80 +208,112 @@ func TestDecide(t *testing.T) {
 				Clean: "True/NothingMade"},
 			message: "x.yaml:3:1: no snapshots of"},
 		{name: "a run that missed an objective is done too",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "complete", ExitCode: 3, Clean: true}))}},
-			want: does{Complete: "True/ObjectivesMissed", Failed: "False/ObjectivesMissed", Ready: "False/Ended", Clean: "True/ByRunner"}},
+			o: observed{benchmark: benchmark(ran),
+				runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "complete", ExitCode: 3,
+					Clean: true}))}},
+			want: does{Complete: "True/ObjectivesMissed", Failed: "False/ObjectivesMissed", Ready: "False/Ended",
+				Clean: "True/ByRunner"}},
 		{name: "a run that left something is cleaned up",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "failed", ExitCode: 2, Reason: "not everything could be removed"}))}},
-			want: does{Acts: "+cleanup", Complete: "False/RunFailed", Failed: "True/RunFailed", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "not everything"},
+			o: observed{benchmark: benchmark(ran),
+				runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "failed", ExitCode: 2,
+					Reason: "not everything could be removed"}))}},
+			want: does{Acts: "+cleanup", Complete: "False/RunFailed", Failed: "True/RunFailed", Ready: "False/Ended",
+				Clean: "False/CleaningUp"}, message: "not everything"},
 		{name: "a file that is wrong",
-			o:    observed{benchmark: benchmark(begun), runner: work{job: job(), pod: podIn(over(1, "Error", "cnsbench: 1 problem"))}},
-			want: does{Complete: "False/InvalidBenchmark", Failed: "True/InvalidBenchmark", Ready: "False/Ended", Clean: "True/NothingMade"}, message: "1 problem"},
+			o: observed{benchmark: benchmark(begun),
+				runner: work{job: job(), pod: podIn(over(1, "Error", "cnsbench: 1 problem"))}},
+			want: does{Complete: "False/InvalidBenchmark", Failed: "True/InvalidBenchmark", Ready: "False/Ended",
+				Clean: "True/NothingMade"}, message: "1 problem"},
 		{name: "a runner out of memory is lost",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(over(137, "OOMKilled", ""))}},
-			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "OOMKilled"},
+			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(over(137, "OOMKilled", ""))}},
+			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost",
+				Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "OOMKilled"},
 		{name: "a runner whose pod was deleted is lost",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(jobEnd(batchv1.JobFailed, begin))}},
-			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "pod of Job fio-job is gone"},
+			o: observed{benchmark: benchmark(ran), runner: work{job: job(jobEnd(batchv1.JobFailed, begin))}},
+			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost",
+				Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "pod of Job fio-job is gone"},
 		{name: "and where it was is still known",
-			o:    observed{benchmark: benchmark(ran, onNode7), runner: work{job: job(jobEnd(batchv1.JobFailed, begin))}},
-			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "; it was pod fio-pod on node n7"},
+			o: observed{benchmark: benchmark(ran, onNode7),
+				runner: work{job: job(jobEnd(batchv1.JobFailed, begin))}},
+			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost",
+				Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "; it was pod fio-pod on node n7"},
 		{name: "a runner whose Job was deleted is lost, and not made again",
-			o:    observed{benchmark: benchmark(ran)},
-			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "was deleted"},
+			o: observed{benchmark: benchmark(ran)},
+			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost",
+				Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "was deleted"},
 		{name: "a runner on a node that does not answer gets a minute",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(up(), evicted(begin.Add(30*time.Second)))}},
+			o: observed{benchmark: benchmark(ran),
+				runner: work{job: job(), pod: podIn(up(), evicted(begin.Add(30*time.Second)))}},
 			want: does{Complete: "False/Running", Failed: pending, Ready: "True/RunnerUp"}},
 		{name: "and is lost then", after: 2 * time.Minute,
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(up(), evicted(begin.Add(30*time.Second)))}},
-			want: does{Acts: "+cleanup -runner lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "unreachable"},
+			o: observed{benchmark: benchmark(ran),
+				runner: work{job: job(), pod: podIn(up(), evicted(begin.Add(30*time.Second)))}},
+			want: does{Acts: "+cleanup -runner lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost",
+				Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "unreachable"},
 		{name: "a pod that was refused by its node is lost",
-			o: observed{benchmark: benchmark(begun), runner: work{job: job(), pod: podIn(corev1.ContainerState{}, func(p *corev1.Pod) {
-				p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "OutOfcpu", "no CPU"
-			})}},
-			want: does{Acts: "-runner lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "True/NothingMade"}, message: "OutOfcpu"},
+			o: observed{benchmark: benchmark(begun),
+				runner: work{job: job(), pod: podIn(corev1.ContainerState{}, func(p *corev1.Pod) {
+					p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "OutOfcpu", "no CPU"
+				})}},
+			want: does{Acts: "-runner lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost",
+				Ready: "False/Ended", Clean: "True/NothingMade"}, message: "OutOfcpu"},
 		{name: "a pod that others than its kubelet declared dead is lost",
 			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(up(), func(p *corev1.Pod) {
 				p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "NodeLost", "the node is gone"
 			})}},
-			want: does{Acts: "+cleanup -runner lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "the node is gone"},
+			want: does{Acts: "+cleanup -runner lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost",
+				Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "the node is gone"},
 		{name: "one that is declared dead without a word is named with its node",
 			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(up(), func(p *corev1.Pod) {
 				p.Spec.NodeName, p.Status.Phase = "n7", corev1.PodFailed
 			})}},
 			want: does{Acts: "+cleanup -runner lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "on node n7 failed: its container was not seen to end"},
 		{name: "a runner whose end nobody saw is judged by its Job",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(jobEnd(batchv1.JobComplete, begin))}},
-			want: does{Acts: "+cleanup", Complete: "True/Completed", Failed: "False/Completed", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "its termination message with it"},
+			o: observed{benchmark: benchmark(ran), runner: work{job: job(jobEnd(batchv1.JobComplete, begin))}},
+			want: does{Acts: "+cleanup", Complete: "True/Completed", Failed: "False/Completed", Ready: "False/Ended",
+				Clean: "False/CleaningUp"}, message: "its termination message with it"},
 		{name: "a lost run waits for its clean-up",
-			o:    observed{benchmark: benchmark(ran, failed), cleanup: work{job: job(), pod: podIn(waiting("ImagePullBackOff", "no such image"))}},
+			o: observed{benchmark: benchmark(ran, failed),
+				cleanup: work{job: job(), pod: podIn(waiting("ImagePullBackOff", "no such image"))}},
 			want: does{Failed: "True/RunnerLost", Clean: "False/CleaningUp"}, message: "no such image"},
 		{name: "and is clean afterwards",
-			o:    observed{benchmark: benchmark(ran, failed), cleanup: work{job: job(jobEnd(batchv1.JobComplete, begin))}},
+			o: observed{benchmark: benchmark(ran, failed),
+				cleanup: work{job: job(jobEnd(batchv1.JobComplete, begin))}},
 			want: does{Failed: "True/RunnerLost", Clean: "True/ByCleanup"}},
 		{name: "a clean-up that failed says why",
-			o:    observed{benchmark: benchmark(ran, failed), cleanup: work{job: job(jobEnd(batchv1.JobFailed, begin)), pod: podIn(over(2, "Error", "cnsbench: may not delete pods"))}},
+			o: observed{benchmark: benchmark(ran, failed),
+				cleanup: work{job: job(jobEnd(batchv1.JobFailed, begin)),
+					pod: podIn(over(2, "Error", "cnsbench: may not delete pods"))}},
 			want: does{Failed: "True/RunnerLost", Clean: "False/CleanupFailed"}, message: "may not delete pods"},
 		{name: "and is tried again", after: 5 * time.Minute,
-			o:    observed{benchmark: benchmark(ran, failed), cleanup: work{job: job(jobEnd(batchv1.JobFailed, begin))}},
+			o: observed{benchmark: benchmark(ran, failed),
+				cleanup: work{job: job(jobEnd(batchv1.JobFailed, begin))}},
 			want: does{Acts: "-cleanup", Failed: "True/RunnerLost", Clean: "False/CleanupFailed"}},
 		{name: "what has ended and is clean is left alone",
-			o:    observed{benchmark: benchmark(ran, complete, clean), runner: work{job: job(jobEnd(batchv1.JobComplete, begin))}},
+			o: observed{benchmark: benchmark(ran, complete, clean),
+				runner: work{job: job(jobEnd(batchv1.JobComplete, begin))}},
 			want: does{Complete: "True/Completed", Clean: "True/ByRunner"}},
 		{name: "also when its Job is gone",
 			o:    observed{benchmark: benchmark(ran, complete, clean)},
 			want: does{Complete: "True/Completed", Clean: "True/ByRunner"}},
 
 		{name: "deleted before it began",
-			o:    observed{benchmark: benchmark(deleted)},
-			want: does{Acts: "-finalizer", Complete: pending, Failed: pending, Ready: pending, Clean: "True/NothingMade"}},
+			o: observed{benchmark: benchmark(deleted)},
+			want: does{Acts: "-finalizer", Complete: pending, Failed: pending, Ready: pending,
+				Clean: "True/NothingMade"}},
 		{name: "deleted before its pod could be made: nothing is left, which later nobody could tell",
-			o:    observed{benchmark: benchmark(begun, deleted), runner: work{job: job(), trouble: "FailedCreate: no such ServiceAccount"}},
-			want: does{Acts: "-runner", Complete: "False/Starting", Failed: pending, Ready: "False/FailedCreate", Clean: "True/NothingMade"}},
+			o: observed{benchmark: benchmark(begun, deleted),
+				runner: work{job: job(), trouble: "FailedCreate: no such ServiceAccount"}},
+			want: does{Acts: "-runner", Complete: "False/Starting", Failed: pending, Ready: "False/FailedCreate",
+				Clean: "True/NothingMade"}},
 		{name: "a runner that nobody saw may have left something",
-			o:    observed{benchmark: benchmark(begun)},
-			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}},
+			o: observed{benchmark: benchmark(begun)},
+			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost",
+				Ready: "False/Ended", Clean: "False/CleaningUp"}},
 		{name: "a runner that began after it was given up is watched again",
-			o:    observed{benchmark: benchmark(begun, deleted, with(v1alpha1.ConditionClean, metav1.ConditionTrue, reasonNothing)), runner: work{job: job(), pod: podIn(up())}},
+			o: observed{benchmark: benchmark(begun, deleted,
+				with(v1alpha1.ConditionClean, metav1.ConditionTrue,
+					reasonNothing)), runner: work{job: job(), pod: podIn(up())}},
 			want: does{Acts: "-runner", Complete: "False/Running", Failed: pending, Ready: "True/RunnerUp"}},
 		{name: "deleted while it runs: the runner is told to end",
 			o:    observed{benchmark: benchmark(ran, deleted), runner: work{job: job(), pod: podIn(up())}},
@@ -270,16 +322,21 @@ func TestDecide(t *testing.T) {
 			o:    observed{benchmark: benchmark(ran, deleted), runner: work{pod: podIn(up())}},
 			want: does{Complete: "False/Running", Failed: pending, Ready: "True/RunnerUp"}},
 		{name: "until it says that nothing is left",
-			o:    observed{benchmark: benchmark(ran, deleted), runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "interrupted", ExitCode: 130, Clean: true}))}},
-			want: does{Acts: "-finalizer", Complete: "False/Interrupted", Failed: "True/Interrupted", Ready: "False/Ended", Clean: "True/ByRunner"}},
+			o: observed{benchmark: benchmark(ran, deleted),
+				runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "interrupted", ExitCode: 130,
+					Clean: true}))}},
+			want: does{Acts: "-finalizer", Complete: "False/Interrupted", Failed: "True/Interrupted",
+				Ready: "False/Ended", Clean: "True/ByRunner"}},
 		{name: "or is gone without a word",
-			o:    observed{benchmark: benchmark(ran, deleted)},
-			want: does{Acts: "+cleanup lost", Complete: "False/Interrupted", Failed: "True/Interrupted", Ready: "False/Ended", Clean: "False/CleaningUp"}},
+			o: observed{benchmark: benchmark(ran, deleted)},
+			want: does{Acts: "+cleanup lost", Complete: "False/Interrupted", Failed: "True/Interrupted",
+				Ready: "False/Ended", Clean: "False/CleaningUp"}},
 		{name: "deleted while it is cleaned up",
 			o:    observed{benchmark: benchmark(ran, failed, deleted), cleanup: work{job: job(), pod: podIn(up())}},
 			want: does{Failed: "True/RunnerLost", Clean: "False/CleaningUp"}},
 		{name: "deleted after it is clean",
-			o:    observed{benchmark: benchmark(ran, complete, clean, deleted), runner: work{job: job(jobEnd(batchv1.JobComplete, begin))}},
+			o: observed{benchmark: benchmark(ran, complete, clean, deleted),
+				runner: work{job: job(jobEnd(batchv1.JobComplete, begin))}},
 			want: does{Acts: "-finalizer", Complete: "True/Completed", Clean: "True/ByRunner"}},
 		{name: "a namespace that goes does not wait for a clean-up that cannot be",
 			o:    observed{benchmark: benchmark(ran, failed, deleted), closing: true},
@@ -288,7 +345,8 @@ func TestDecide(t *testing.T) {
 			o:    observed{benchmark: benchmark(ran, deleted), closing: true, runner: work{pod: podIn(up())}},
 			want: does{Complete: "False/Running", Failed: pending, Ready: "True/RunnerUp"}},
 		{name: "a Benchmark that is let go is not touched any more",
-			o:    observed{benchmark: benchmark(deleted, func(b *v1alpha1.Benchmark) { b.Finalizers = []string{"other"} })},
+			o: observed{benchmark: benchmark(deleted,
+				func(b *v1alpha1.Benchmark) { b.Finalizers = []string{"other"} })},
 			want: does{}},
 	}
 	for _, c := range cases {
@@ -326,7 +384,8 @@ func TestLogTail(t *testing.T) {
 	const live = "    12.3s  running [=====               ]  12 ok\n"
 	cut := "hots of snapshots\n" + live + "panic: " + strings.Repeat("x", keptLog)
 	for message, want := range map[string]string{
-		"": "", "one line": "one line", live + "\nit broke\n": "it broke", cut: "panic: " + strings.Repeat("x", keptLog),
+		"": "", "one line": "one line", live + "\nit broke\n": "it broke", cut: "panic: " + strings.Repeat("x",
+			keptLog),
 	} {
 		if got := logTail(message); got != want {
 			t.Errorf("%.40q: %.80q, want %.80q", message, got, want)
@@ -343,13 +402,15 @@ func TestMessages(t *testing.T) {
 	if len(c.Message) > maxColumn || !strings.HasPrefix(c.Message, "x.yaml:3:1: wrong and") {
 		t.Errorf("column %q", c.Message)
 	}
-	if f := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionFailed); !strings.Contains(f.Message, "\n") {
+	if f := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionFailed); !strings.Contains(f.Message,
+		"\n") {
 		t.Errorf("the whole is lost: %q", f.Message)
 	}
 	for reason := range meanings {
 		for _, condition := range []string{
 			v1alpha1.ConditionInitialized, v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionClean} {
-			told := transitions(nil, []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue, Reason: reason}})
+			told := transitions(nil, []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue,
+				Reason: reason}})
 			for _, e := range told {
 				if e.message == "" {
 					t.Errorf("the Event of %s/%s has no text", condition, reason)

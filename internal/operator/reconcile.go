@@ -43,7 +43,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if o.progressError != nil {
-		log.FromContext(ctx).Info("read the progress of the run from the results service", "error", o.progressError.Error())
+		log.FromContext(ctx).Info("read the progress of the run from the results service", "error",
+			o.progressError.Error())
 	}
 	d := r.config.decide(o)
 	if err := r.apply(ctx, b, &d); err != nil {
@@ -126,7 +127,8 @@ func (r *reconciler) create(ctx context.Context, b *v1alpha1.Benchmark, o, there
 	if !metav1.IsControlledBy(there, b) {
 		return &foreign{o.GetObjectKind().GroupVersionKind().Kind, client.ObjectKeyFromObject(o)}
 	}
-	if want, ok := o.(*corev1.ConfigMap); ok && !equality.Semantic.DeepEqual(want.Data, there.(*corev1.ConfigMap).Data) {
+	if want, ok := o.(*corev1.ConfigMap); ok && !equality.Semantic.DeepEqual(want.Data,
+		there.(*corev1.ConfigMap).Data) {
 		return &foreign{"ConfigMap", client.ObjectKeyFromObject(o)}
 	}
 	return nil
@@ -155,7 +157,8 @@ func (r *reconciler) write(ctx context.Context, b *v1alpha1.Benchmark, d decisio
 	if d.lost != "" && r.results != nil {
 		if err := r.results.Lost(ctx, b.Namespace, RunID(b), d.lost); err != nil {
 			log.FromContext(ctx).Error(err, "report the lost runner to the results service")
-			r.events.Eventf(b, nil, corev1.EventTypeWarning, "ResultsUnreachable", "Lose", "%s", truncated(err.Error(), 1000))
+			r.events.Eventf(b, nil, corev1.EventTypeWarning, "ResultsUnreachable", "Lose", "%s",
+				truncated(err.Error(), 1000))
 		}
 	}
 	before := b.Status

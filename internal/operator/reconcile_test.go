@@ -56,14 +56,16 @@ func newBench(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) *
 		return func(o client.Object) []string { return []string{field(o.(*corev1.Event))} }
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.Benchmark{}).
-		WithIndex(&corev1.Event{}, "involvedObject.uid", index(func(e *corev1.Event) string { return string(e.InvolvedObject.UID) })).
+		WithIndex(&corev1.Event{}, "involvedObject.uid",
+			index(func(e *corev1.Event) string { return string(e.InvolvedObject.UID) })).
 		WithIndex(&corev1.Event{}, "type", index(func(e *corev1.Event) string { return e.Type })).
 		WithInterceptorFuncs(hooks).Build()
 	recorder := events.NewFakeRecorder(100)
 	b := &bench{t: t, events: recorder, told: map[string]string{}}
 	conf := *config
 	conf.ResultsURL = "http://results:8080"
-	b.reconciler = &reconciler{Client: c, api: c, config: &conf, results: b, events: recorder, now: func() time.Time { return begin.Add(time.Minute) }}
+	b.reconciler = &reconciler{Client: c, api: c, config: &conf, results: b, events: recorder,
+		now: func() time.Time { return begin.Add(time.Minute) }}
 	return b
 }
 
@@ -147,13 +149,16 @@ func TestALife(t *testing.T) {
 	b.pod(got, up())
 	b.step()
 	got = b.step()
-	if !is(got, v1alpha1.ConditionRunning, reasonRunning) || got.Status.Ops == nil || got.Status.Ops.Total != 7 || got.Status.Ops.Failed != 2 {
+	if !is(got, v1alpha1.ConditionRunning, reasonRunning) || got.Status.Ops == nil || got.Status.Ops.Total != 7 ||
+		got.Status.Ops.Failed != 2 {
 		t.Fatalf("not running: %+v", got.Status)
 	}
-	b.pod(got, said(runnerstatus.End{State: "complete", ExitCode: 3, Clean: true, Ops: runnerstatus.Counts{"ok": 9}, SLOs: []runnerstatus.Verdict{{Name: "quick", Verdict: "fail"}}}))
+	b.pod(got, said(runnerstatus.End{State: "complete", ExitCode: 3, Clean: true, Ops: runnerstatus.Counts{"ok": 9},
+		SLOs: []runnerstatus.Verdict{{Name: "quick", Verdict: "fail"}}}))
 	b.step()
 	got = b.step()
-	if !is(got, v1alpha1.ConditionComplete, reasonMissed) || got.Status.Verdicts[0].Verdict != "fail" || got.Status.Ops.OK != 9 || !got.Status.CompletionTime.After(got.Status.StartTime.Time) {
+	if !is(got, v1alpha1.ConditionComplete, reasonMissed) || got.Status.Verdicts[0].Verdict != "fail" ||
+		got.Status.Ops.OK != 9 || !got.Status.CompletionTime.After(got.Status.StartTime.Time) {
 		t.Fatalf("not done: %+v", got.Status)
 	}
 	if err := b.Delete(t.Context(), got); err != nil {
@@ -168,7 +173,8 @@ func TestALife(t *testing.T) {
 	want := []string{"Normal RunnerUp", "Normal ObjectivesMissed", "Normal ByRunner"}
 	told := b.toldEvents()
 	for _, w := range want {
-		if n := len(slices.DeleteFunc(slices.Clone(told), func(e string) bool { return !strings.HasPrefix(e, w) })); n != 1 {
+		if n := len(slices.DeleteFunc(slices.Clone(told),
+			func(e string) bool { return !strings.HasPrefix(e, w) })); n != 1 {
 			t.Errorf("%d Events %q in %q", n, w, told)
 		}
 	}
@@ -225,7 +231,8 @@ func TestARunnerThatIsRefused(t *testing.T) {
 	bm := newborn()
 	theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: runnerName(bm), Namespace: "ns"}}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: runnerName(bm), Namespace: "ns"}}
-	quota := interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	quota := interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object,
+		opts ...client.CreateOption) error {
 		if _, isJob := o.(*batchv1.Job); isJob {
 			return apierrors.NewForbidden(batchv1.Resource("jobs"), o.GetName(), errors.New("exceeded quota: few"))
 		}
@@ -236,7 +243,8 @@ func TestARunnerThatIsRefused(t *testing.T) {
 		there []client.Object
 		want  string
 	}{
-		"Job of somebody else":       {interceptor.Funcs{}, []client.Object{theirs}, "does not belong to this Benchmark"},
+		"Job of somebody else": {interceptor.Funcs{}, []client.Object{theirs},
+			"does not belong to this Benchmark"},
 		"ConfigMap of somebody else": {interceptor.Funcs{}, []client.Object{cm}, "does not belong to this Benchmark"},
 		"quota":                      {quota, nil, "exceeded quota: few"},
 	}
@@ -245,7 +253,8 @@ func TestARunnerThatIsRefused(t *testing.T) {
 			b := newBench(t, c.hooks, append(c.there, newborn())...)
 			got := b.step()
 			ready := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionReady)
-			if ready == nil || ready.Reason != reasonCreate || !strings.Contains(ready.Message, c.want) || got.Status.RunID != "" {
+			if ready == nil || ready.Reason != reasonCreate || !strings.Contains(ready.Message, c.want) ||
+				got.Status.RunID != "" {
 				t.Fatalf("%+v", got.Status)
 			}
 			b.now = func() time.Time { return begin.Add(time.Hour) }
@@ -272,7 +281,8 @@ func TestAJobWithoutAPod(t *testing.T) {
 	}
 	for i, e := range []corev1.Event{
 		{Type: "Warning", Reason: "FailedCreate", Message: "older", LastTimestamp: metav1.NewTime(begin)},
-		{Type: "Warning", Reason: "FailedCreate", Message: `serviceaccount "bench" not found`, LastTimestamp: metav1.NewTime(begin.Add(time.Second))},
+		{Type: "Warning", Reason: "FailedCreate", Message: `serviceaccount "bench" not found`,
+			LastTimestamp: metav1.NewTime(begin.Add(time.Second))},
 		{Type: "Normal", Reason: "Other", Message: "newest", LastTimestamp: metav1.NewTime(begin.Add(2 * time.Second))},
 	} {
 		e.Name, e.Namespace, e.InvolvedObject.UID = string(rune('a'+i)), "ns", job.UID
@@ -281,7 +291,8 @@ func TestAJobWithoutAPod(t *testing.T) {
 		}
 	}
 	ready := meta.FindStatusCondition(b.step().Status.Conditions, v1alpha1.ConditionReady)
-	if ready.Reason != reasonCreate || !strings.HasSuffix(ready.Message, `FailedCreate: serviceaccount "bench" not found`) {
+	if ready.Reason != reasonCreate || !strings.HasSuffix(ready.Message,
+		`FailedCreate: serviceaccount "bench" not found`) {
 		t.Errorf("%+v", ready)
 	}
 }
@@ -306,7 +317,8 @@ func TestWhatARunnerIsGiven(t *testing.T) {
 	}
 	for _, j := range []*batchv1.Job{config.runnerJob(bm), config.cleanupJob(bm)} {
 		pod := j.Spec.Template.Spec
-		if pod.ServiceAccountName != "bench" || pod.Containers[0].Image != config.Image || j.Namespace != bm.Namespace || !metav1.IsControlledBy(j, bm) {
+		if pod.ServiceAccountName != "bench" || pod.Containers[0].Image != config.Image ||
+			j.Namespace != bm.Namespace || !metav1.IsControlledBy(j, bm) {
 			t.Errorf("%+v", j)
 		}
 		if len(j.Name) > 63 || j.Labels["theirs"] != "" || j.Spec.Template.Labels["cnsbench.dev/run"] != "" {
@@ -318,7 +330,8 @@ func TestWhatARunnerIsGiven(t *testing.T) {
 		want  string
 	}{
 		{nil, "17Gi"}, {&v1alpha1.MaxOutput{PerRun: new(resource.MustParse("4Gi"))}, "20Gi"},
-		{&v1alpha1.MaxOutput{PerRun: new(resource.MustParse("8Ei"))}, "1040Gi"}, {&v1alpha1.MaxOutput{PerRun: new(resource.MustParse("-1"))}, "16Gi"},
+		{&v1alpha1.MaxOutput{PerRun: new(resource.MustParse("8Ei"))},
+			"1040Gi"}, {&v1alpha1.MaxOutput{PerRun: new(resource.MustParse("-1"))}, "16Gi"},
 	} {
 		bm.Spec.MaxOutput = tt.given
 		limits := map[string]string{}

@@ -24,7 +24,8 @@ func TestResultsOverHTTP(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"runID":"good","phase":"running","ops":{"ok":3,"error":1}}`)
 	})
-	mux.HandleFunc("GET /v1/runs/ns/broken/files/progress.json", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{") })
+	mux.HandleFunc("GET /v1/runs/ns/broken/files/progress.json",
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{") })
 	mux.HandleFunc("GET /v1/runs/ns/ill/files/progress.json", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "disk full", http.StatusInsufficientStorage)
 	})

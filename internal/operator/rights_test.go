@@ -27,7 +27,8 @@ func TestRightsAreThoseOfTheManifests(t *testing.T) {
 			for _, group := range m["apiGroups"].([]any) {
 				for _, resource := range m["resources"].([]any) {
 					for _, verb := range m["verbs"].([]any) {
-						granted = append(granted, Right{group.(string), resource.(string), verb.(string), u.GetKind() == "Role"}.String())
+						granted = append(granted, Right{group.(string), resource.(string), verb.(string),
+							u.GetKind() == "Role"}.String())
 					}
 				}
 			}

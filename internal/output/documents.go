@@ -152,7 +152,8 @@ func workloads(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ([]
 				Latency: latencies(in.Metrics)})
 			for _, p := range in.Phases {
 				d := &list[len(list)-1]
-				d.Phases = append(d.Phases, phaseDocument{p.Phase, map[string]float64{}, map[string]string{}, latencies(p.Metrics)})
+				d.Phases = append(d.Phases, phaseDocument{p.Phase, map[string]float64{}, map[string]string{},
+					latencies(p.Metrics)})
 			}
 		}
 	}

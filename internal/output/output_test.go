@@ -49,7 +49,8 @@ func receive(t *testing.T) *receiver {
 			err = json.Unmarshal(b, &doc)
 		}
 		id, _ := doc["id"].(string)
-		if err != nil || id == "" || req.Method != http.MethodPost || req.URL.Path != "/fio/_doc/" || req.Header.Get("Content-Type") != "application/json" || req.Header.Get(idHeader) != id {
+		if err != nil || id == "" || req.Method != http.MethodPost || req.URL.Path != "/fio/_doc/" ||
+			req.Header.Get("Content-Type") != "application/json" || req.Header.Get(idHeader) != id {
 			http.Error(w, "what is this?", http.StatusBadRequest)
 			return
 		}
@@ -223,7 +224,8 @@ func TestDocuments(t *testing.T) {
 	checkOp(t, r.docs[b.Run.ID+"/"+opKey(last.ID)], last)
 	checkWorkload(t, r.docs[b.Run.ID+"/workload/fio-1"], sum)
 	end := r.docs[b.Run.ID+"/run/end"]
-	if end["state"] != "complete" || end["ended"] != "2026-01-02T03:05:08Z" || end["started"] != "2026-01-02T03:04:05Z" || end["spec"] == nil || end["exitCode"] != 0.0 {
+	if end["state"] != "complete" || end["ended"] != "2026-01-02T03:05:08Z" ||
+		end["started"] != "2026-01-02T03:04:05Z" || end["spec"] == nil || end["exitCode"] != 0.0 {
 		t.Errorf("%v", end)
 	}
 }
@@ -264,7 +266,8 @@ func checkWorkload(t *testing.T, doc map[string]any, sum *summary.Summary) {
 	write, _ := doc["latency"].(map[string]any)["write"].(map[string]any)
 	metrics, _ := doc["metrics"].(map[string]any)
 	units, _ := doc["units"].(map[string]any)
-	if write["p99"] != float64(want) || want == 0 || write["basis"] != "lat" || metrics["read.iops"] != 400.0 || units["read.iops"] != "1/s" || doc["ok"] != true {
+	if write["p99"] != float64(want) || want == 0 || write["basis"] != "lat" || metrics["read.iops"] != 400.0 ||
+		units["read.iops"] != "1/s" || doc["ok"] != true {
 		t.Errorf("p99 %d wanted:\n%v", want, doc)
 	}
 }
@@ -328,7 +331,8 @@ func TestFaults(t *testing.T) {
 			if diff := cmp.Diff(want, r.ids()); diff != "" {
 				t.Error(diff)
 			}
-			if stats[0].Pending != 0 || stats[0].Delivered != int64(len(want)) || stats[0].Retried == 0 || stats[0].Error != "" {
+			if stats[0].Pending != 0 || stats[0].Delivered != int64(len(want)) || stats[0].Retried == 0 ||
+				stats[0].Error != "" {
 				t.Errorf("%+v", stats)
 			}
 		})
@@ -354,7 +358,8 @@ func TestPending(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := wantIDs(t, b)
-	if st := stats[0]; st.Delivered != 1 || st.Pending != int64(len(want)-1) || !strings.Contains(st.Error, "503") || !strings.Contains(st.Error, "down for the night") {
+	if st := stats[0]; st.Delivered != 1 || st.Pending != int64(len(want)-1) || !strings.Contains(st.Error, "503") ||
+		!strings.Contains(st.Error, "down for the night") {
 		t.Errorf("%+v", st)
 	}
 	if !HasOutbox(outboxAt(t)) {
@@ -400,9 +405,12 @@ func TestRefused(t *testing.T) {
 		answer func(http.ResponseWriter, *http.Request)
 		want   string
 	}{
-		"400":      {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "mapper_parsing_exception", 400) }, "mapper_parsing_exception"},
-		"401":      {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusUnauthorized) }, "401"},
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }, "redirect to /other"},
+		"400": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "mapper_parsing_exception", 400) },
+			"mapper_parsing_exception"},
+		"401": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusUnauthorized) },
+			"401"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) },
+			"redirect to /other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := receive(t)
@@ -418,7 +426,8 @@ func TestRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			const all = 2 + 3 + 3 // run, workloads, ops
-			if st := stats[0]; st.Refused != all || st.Pending != 0 || st.Retried != 0 || asked.Load() != all || !strings.Contains(st.Error, tt.want) {
+			if st := stats[0]; st.Refused != all || st.Pending != 0 || st.Retried != 0 || asked.Load() != all ||
+				!strings.Contains(st.Error, tt.want) {
 				t.Errorf("%+v, %d requests", st, asked.Load())
 			}
 			if !HasOutbox(outboxAt(t)) {
@@ -497,7 +506,8 @@ func TestKeys(t *testing.T) {
 }
 
 func FuzzKeys(f *testing.F) {
-	for _, seed := range []string{`{"ops":"1-5,7","others":["run/end"]}`, `{"ops":"5-1"}`, `{"ops":"1,1"}`, `{"ops":"-3"}`, `{}`, `[]`} {
+	for _, seed := range []string{`{"ops":"1-5,7","others":["run/end"]}`, `{"ops":"5-1"}`, `{"ops":"1,1"}`,
+		`{"ops":"-3"}`, `{}`, `[]`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

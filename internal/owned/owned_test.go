@@ -142,7 +142,8 @@ func TestOnCluster(t *testing.T) {
 	another := New("abc")
 	renamed := good
 	renamed.RunID = "abd"
-	if p := good.Proof(); len(p) != 32 || p == another.Proof() || p == renamed.Proof() || strings.Contains(p, good.Nonce) {
+	if p := good.Proof(); len(p) != 32 || p == another.Proof() || p == renamed.Proof() ||
+		strings.Contains(p, good.Nonce) {
 		t.Errorf("proof %s of %+v", p, good)
 	}
 }

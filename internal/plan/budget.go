@@ -93,14 +93,16 @@ func (c *counter) of(n *info) share {
 	b := &c.l.plan.Budget
 	b.Ops = plus(b.Ops, mul(times, one.ops))
 	if n.inline != nil {
-		b.Objects = append(b.Objects, ObjectBudget{Action: string(n.spec.Name), Times: times, Open: !ended, Works: n.inline.Works, Makes: n.inline.Makes})
+		b.Objects = append(b.Objects, ObjectBudget{Action: string(n.spec.Name), Times: times, Open: !ended,
+			Works: n.inline.Works, Makes: n.inline.Makes})
 	}
 	b.Pods = plus(b.Pods, mul(times, one.things[pods]))
 	b.Snapshots = plus(b.Snapshots, mul(times, one.things[snapshots]))
 	b.add(times, one.classes)
 	makes := plus(one.things[volumes], one.things[snapshots])
-	c.made[n] = share{made: mul(times, makes), open: !ended || growing, ops: mul(times, one.ops), opsOfOne: mul(factor, one.ops),
-		each: makes / max(one.ops, 1), ended: ended, rate: rate}
+	c.made[n] = share{made: mul(times, makes), open: !ended || growing, ops: mul(times, one.ops),
+		opsOfOne: mul(factor, one.ops),
+		each:     makes / max(one.ops, 1), ended: ended, rate: rate}
 	return c.made[n]
 }
 
@@ -115,7 +117,8 @@ func (b *Budget) add(times int64, each map[string]ClassBudget) {
 			b.Classes = map[string]ClassBudget{}
 		}
 		b.Volumes, b.Bytes = plus(b.Volumes, made.Volumes), plus(b.Bytes, made.Bytes)
-		b.Classes[class] = ClassBudget{plus(b.Classes[class].Volumes, made.Volumes), plus(b.Classes[class].Bytes, made.Bytes)}
+		b.Classes[class] = ClassBudget{plus(b.Classes[class].Volumes, made.Volumes),
+			plus(b.Classes[class].Bytes, made.Bytes)}
 	}
 }
 
@@ -233,7 +236,8 @@ func (l *loader) openRate(r *Rate, parts map[string]float64) string {
 		what = strings.Join(texts[:last], ", ") + " and " + what
 	}
 	if r.Lifetime != nil {
-		return fmt.Sprintf("%s: %s, one for each object, %v after it was made on average, %s", r.Name, what, r.Lifetime.Expected(), until)
+		return fmt.Sprintf("%s: %s, one for each object, %v after it was made on average, %s", r.Name, what,
+			r.Lifetime.Expected(), until)
 	}
 	if r.Schedule == nil {
 		return fmt.Sprintf("%s: as many %s as %d operations at once can make %s", r.Name, what, r.Parallelism, until)

@@ -47,7 +47,8 @@ func (l *loader) lacking(path string, claims []corev1.PersistentVolumeClaim, wha
 		hint := "loopfile can do it"
 		for _, of := range sortedKeys(l.in.Substitute) {
 			if l.in.Substitute[of] == driver && l.classes.said[of] {
-				hint = fmt.Sprintf("it stands in for %s: %s", strings.TrimSuffix(of, driverSuffix), l.in.SubstituteReason)
+				hint = fmt.Sprintf("it stands in for %s: %s", strings.TrimSuffix(of, driverSuffix),
+					l.in.SubstituteReason)
 			}
 		}
 		l.fail(path, hint, "%s %s", strings.TrimSuffix(driver, driverSuffix), what)
@@ -163,7 +164,8 @@ type snapshotClass struct {
 func (c *classes) add(d *document, kind string) {
 	fail := func(path, hint, message string) {
 		at := d.find(path)
-		c.l.problems = append(c.l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: path, Message: message, Hint: hint})
+		c.l.problems = append(c.l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: path,
+			Message: message, Hint: hint})
 	}
 	var name, driver, driverField string
 	var use func() // puts the class where names are looked up
@@ -193,7 +195,8 @@ func (c *classes) add(d *document, kind string) {
 			fail("deletionPolicy", "Delete or Retain", fmt.Sprintf("%q is not a deletionPolicy", sc.DeletionPolicy))
 		}
 		use = func() {
-			c.snapshot[name] = engine.SnapshotClass{Name: name, Driver: driver, Parameters: sc.Parameters, Retain: sc.DeletionPolicy == "Retain"}
+			c.snapshot[name] = engine.SnapshotClass{Name: name, Driver: driver, Parameters: sc.Parameters,
+				Retain: sc.DeletionPolicy == "Retain"}
 			delete(c.builtIn, name)
 		}
 	}
@@ -232,7 +235,8 @@ func (c *classes) passOver(d *document, kind, name, driver string, use func()) {
 		message += fmt.Sprintf(": its driver is %s, and not %s", has, driver)
 	}
 	at := d.find("metadata.name")
-	c.l.warnings = append(c.l.warnings, Problem{File: at.file, Line: at.line, Column: at.col, Path: "metadata.name", Message: message})
+	c.l.warnings = append(c.l.warnings, Problem{File: at.file, Line: at.line, Column: at.col, Path: "metadata.name",
+		Message: message})
 }
 
 // clusterDriver is the driver of a class that the cluster is known to have.
@@ -255,7 +259,8 @@ func (c *classes) clusterDriver(kind, name string) (driver string, ok bool) {
 // missing reports a class that there is not.
 func (c *classes) missing(path, kind, name string, have []string) {
 	if !c.cluster {
-		c.l.fail(path, or(suggest(name, have), fmt.Sprintf("put its %s beside the Benchmark", kind)), "there is no %s %q", kind, name)
+		c.l.fail(path, or(suggest(name, have), fmt.Sprintf("put its %s beside the Benchmark", kind)),
+			"there is no %s %q", kind, name)
 		return
 	}
 	cure := "create it"
@@ -280,7 +285,8 @@ func (c *classes) volumes(path, name string) (storagev1.StorageClass, bool) {
 	case name == "" && c.cluster && c.any[storageKind]:
 		return sc, true
 	case name == "" && c.cluster:
-		c.l.fail(path, or(listed(sortedKeys(c.storage)), "such as storageClass: NAME"), "a storageClass is missing, and no StorageClass of the cluster is the default")
+		c.l.fail(path, or(listed(sortedKeys(c.storage)), "such as storageClass: NAME"),
+			"a storageClass is missing, and no StorageClass of the cluster is the default")
 		return sc, false
 	case name == "":
 		c.l.fail(path, "such as storageClass: loopfile; the class called null is written \"null\"",
@@ -365,7 +371,8 @@ func (c *classes) snapshots(path, name string, drivers map[string]bool, group bo
 		return "", false
 	}
 	if !c.l.in.AnyDriver && sc.Driver != "" && len(drivers) > 0 && (len(drivers) > 1 || !drivers[sc.Driver]) {
-		c.l.fail(path, "a snapshot is taken by the driver that has the volume", "%s %q is of driver %s, the volumes are of %s",
+		c.l.fail(path, "a snapshot is taken by the driver that has the volume",
+			"%s %q is of driver %s, the volumes are of %s",
 			kind, name, sc.Driver, strings.Join(sortedKeys(drivers), " and "))
 		return "", false
 	}
@@ -407,9 +414,11 @@ func (c *classes) snapshotsOf(path, kind string, have map[string]engine.Snapshot
 	case len(own) == 1 && len(drivers) <= 1:
 		return own[0]
 	case len(own) == 0:
-		c.l.fail(path, "snapshotClass: one of its driver", "there is no %s of the volumes' driver %s", kind, strings.Join(sortedKeys(drivers), " and "))
+		c.l.fail(path, "snapshotClass: one of its driver", "there is no %s of the volumes' driver %s", kind,
+			strings.Join(sortedKeys(drivers), " and "))
 	default:
-		c.l.fail(path, "snapshotClass: one of "+strings.Join(own, ", "), "snapshotClass is missing, and there is not exactly one for the volumes' driver")
+		c.l.fail(path, "snapshotClass: one of "+strings.Join(own, ", "),
+			"snapshotClass is missing, and there is not exactly one for the volumes' driver")
 	}
 	return ""
 }
@@ -427,7 +436,8 @@ func (c *classes) attributes(path, name string, drivers map[string]bool) (parame
 	case !ok && c.cluster && c.any[attributesKind]:
 		return nil, name
 	case !ok:
-		c.l.fail(path, or(suggest(name, sortedKeys(c.modify)), "put its VolumeAttributesClass beside the Benchmark, or give parameters"),
+		c.l.fail(path, or(suggest(name, sortedKeys(c.modify)),
+			"put its VolumeAttributesClass beside the Benchmark, or give parameters"),
 			"there is no VolumeAttributesClass %q", name)
 		return nil, ""
 	case c.cluster && (inCluster || !ours):
@@ -437,7 +447,8 @@ func (c *classes) attributes(path, name string, drivers map[string]bool) (parame
 		return nil, ""
 	}
 	if c.cluster && vac.DriverName != "" && len(drivers) > 0 && (len(drivers) > 1 || !drivers[vac.DriverName]) {
-		c.l.fail(path, "a volume is modified by the driver that has it", "VolumeAttributesClass %q is of driver %s, the volumes are of %s",
+		c.l.fail(path, "a volume is modified by the driver that has it",
+			"VolumeAttributesClass %q is of driver %s, the volumes are of %s",
 			name, vac.DriverName, strings.Join(sortedKeys(drivers), " and "))
 	}
 	return maps.Clone(vac.Parameters), class

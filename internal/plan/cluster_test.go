@@ -46,11 +46,13 @@ func someClasses() *Classes {
 			"other": class("other", "b.example", func(sc *storagev1.StorageClass) { sc.ReclaimPolicy = &retain }),
 		},
 		Snapshot: map[string]engine.SnapshotClass{
-			"snap-a": {Name: "snap-a", Driver: "a.example"}, "snap-a2": {Name: "snap-a2", Driver: "a.example", Default: true},
+			"snap-a": {Name: "snap-a", Driver: "a.example"}, "snap-a2": {Name: "snap-a2", Driver: "a.example",
+				Default: true},
 			"snap-b": {Name: "snap-b", Driver: "b.example", Retain: true},
 		},
 		GroupSnapshot: map[string]engine.SnapshotClass{"group-a": {Name: "group-a", Driver: "a.example"}},
-		Attributes:    map[string]storagev1.VolumeAttributesClass{"silver": {DriverName: "a.example", Parameters: map[string]string{"iops": "3"}}},
+		Attributes: map[string]storagev1.VolumeAttributesClass{"silver": {DriverName: "a.example",
+			Parameters: map[string]string{"iops": "3"}}},
 	}
 }
 
@@ -67,7 +69,8 @@ func TestSharedClaimIsWarnedOf(t *testing.T) {
 		on   engine.Capabilities
 		want string
 	}{
-		{"Once", everything(), `share claim "hold-0-shared", which one node at a time may have: they are placed on one node`},
+		{"Once", everything(),
+			`share claim "hold-0-shared", which one node at a time may have: they are placed on one node`},
 		{"OncePod", everything(), "which is ReadWriteOncePod: only one of them will run"},
 		{"Many", everything(), ""},
 		{"Once", local(), ""},
@@ -307,7 +310,8 @@ func TestVolumeKinds(t *testing.T) {
 	if diff := cmp.Diff(want, s.Static); diff != "" || *s.Claim.Spec.StorageClassName != "" {
 		t.Errorf("%s%+v", diff, s.Claim.Spec)
 	}
-	features := map[string]bool{"genericEphemeral": true, "static": true, "rwx": true, "block": true, "volumeAttributesClass": true}
+	features := map[string]bool{"genericEphemeral": true, "static": true, "rwx": true, "block": true,
+		"volumeAttributesClass": true}
 	if diff := cmp.Diff(features, p.Needs.Features); diff != "" {
 		t.Error(diff)
 	}
@@ -350,7 +354,8 @@ func TestConfigMapLibraries(t *testing.T) {
 		asked = append(asked, ns)
 		other := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "not-one"}}
 		return map[string][]corev1.ConfigMap{
-			"first":  {libraryMap("mine", "one", "read.sh"), other, {ObjectMeta: metav1.ObjectMeta{Name: "empty", Labels: map[string]string{"type": "workload"}}}},
+			"first": {libraryMap("mine", "one", "read.sh"), other,
+				{ObjectMeta: metav1.ObjectMeta{Name: "empty", Labels: map[string]string{"type": "workload"}}}},
 			"second": {libraryMap("mine", "two", "fio"), libraryMap("fio", "two", "fio")},
 		}[ns], nil
 	}}
@@ -380,7 +385,8 @@ warning: x.yaml:8:43: spec.actions[1].createObjSpec.workload: workload "fio" ref
 	if diff := cmp.Diff([]string{"a-0-one", "b-0-two"}, pods); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]Output{{Container: "c", File: "/output/x", Parser: "read.sh", Script: "#!/bin/cat", Image: "x"}}, p.Actions[0].Workload.Outputs); diff != "" {
+	if diff := cmp.Diff([]Output{{Container: "c", File: "/output/x", Parser: "read.sh", Script: "#!/bin/cat",
+		Image: "x"}}, p.Actions[0].Workload.Outputs); diff != "" {
 		t.Error(diff)
 	}
 
@@ -402,7 +408,8 @@ func TestUnknownParser(t *testing.T) {
 	for name, in := range map[string]Input{"kubernetes": {}, "local": {Capabilities: local()}} {
 		t.Run(name, func(t *testing.T) {
 			text := head + "spec:\n  actions: [{name: a, createObjSpec: {workload: mine}}]\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, labels: {type: workload}}\ndata:\n  pod.yaml: |\n    " +
-				strings.ReplaceAll(strings.Replace(cm.Data["pod.yaml"], "valueFrom: {secretKeyRef: {name: s, key: k}}", "value: x", 1), "\n", "\n    ")
+				strings.ReplaceAll(strings.Replace(cm.Data["pod.yaml"], "valueFrom: {secretKeyRef: {name: s, key: k}}",
+					"value: x", 1), "\n", "\n    ")
 			if in.Capabilities.Engine == "" {
 				in.Capabilities = kubernetes()
 			}
@@ -504,9 +511,14 @@ func TestRights(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := mustPlan(t, Input{Classes: someClasses(), ConfigMaps: func(context.Context, string) ([]corev1.ConfigMap, error) { return nil, nil }}, "spec:\n  actions:\n"+tt.actions)
+			p := mustPlan(t, Input{Classes: someClasses(),
+				ConfigMaps: func(context.Context, string) ([]corev1.ConfigMap, error) {
+					return nil,
+						nil
+				}}, "spec:\n  actions:\n"+tt.actions)
 			var got []string
-			clusterScoped := map[string]bool{"persistentvolumes": true, "volumeattachments": true, "storageclasses": true, "volumesnapshotcontents": true,
+			clusterScoped := map[string]bool{"persistentvolumes": true, "volumeattachments": true,
+				"storageclasses": true, "volumesnapshotcontents": true,
 				"volumesnapshotclasses": true, "volumegroupsnapshotclasses": true, "volumeattributesclasses": true}
 			for _, r := range Rights(p) {
 				got = append(got, r.String())
@@ -532,7 +544,8 @@ func TestKindsOnCluster(t *testing.T) {
     - {name: g, resizeSpec: {actionName: v, increaseBy: 1Gi}}
     - {name: d, deleteSpec: {actionName: r}}
 `)
-	want := map[op.Kind]bool{op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true, op.Resize: true, op.Delete: true}
+	want := map[op.Kind]bool{op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true, op.Resize: true,
+		op.Delete: true}
 	if diff := cmp.Diff(want, p.Needs.Kinds); diff != "" {
 		t.Error(diff)
 	}
@@ -541,17 +554,20 @@ func TestKindsOnCluster(t *testing.T) {
 // The library's pods meet the Pod Security Standard "restricted".
 func TestLibraryIsRestricted(t *testing.T) {
 	for _, name := range []string{"dd", "fio", "idle", "write-once"} {
-		p := mustPlan(t, Input{}, fmt.Sprintf("spec: {actions: [{name: a, createObjSpec: {workload: %s, vars: {storageClass: x}}}]}\n", name))
+		p := mustPlan(t, Input{},
+			fmt.Sprintf("spec: {actions: [{name: a, createObjSpec: {workload: %s, vars: {storageClass: x}}}]}\n", name))
 		w, err := p.Actions[0].Workload.Render("r", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := w.Pods[0].Spec
-		if c := s.SecurityContext; c == nil || !*c.RunAsNonRoot || *c.RunAsUser == 0 || c.FSGroup == nil || c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		if c := s.SecurityContext; c == nil || !*c.RunAsNonRoot || *c.RunAsUser == 0 || c.FSGroup == nil ||
+			c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 			t.Errorf("%s: %+v", name, s.SecurityContext)
 		}
 		for _, c := range append(s.InitContainers, s.Containers...) {
-			if sc := c.SecurityContext; sc == nil || *sc.AllowPrivilegeEscalation || !cmp.Equal(sc.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+			if sc := c.SecurityContext; sc == nil || *sc.AllowPrivilegeEscalation ||
+				!cmp.Equal(sc.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 				t.Errorf("%s/%s: %+v", name, c.Name, sc)
 			}
 		}

@@ -53,7 +53,8 @@ func (l *loader) copyOf(n *info, path string, v v1alpha1.NewVolume) {
 	like, class := sources[0], v.StorageClass
 	for _, c := range sources {
 		if class == "" && className(&c) != className(&like) {
-			l.fail(path, "storageClass", "the sources are of several StorageClasses, so that the new volume's must be given")
+			l.fail(path, "storageClass",
+				"the sources are of several StorageClasses, so that the new volume's must be given")
 			return
 		}
 		if _, static := l.static[c.Name]; static && class == "" {
@@ -78,7 +79,8 @@ func (l *loader) copyOf(n *info, path string, v v1alpha1.NewVolume) {
 		return
 	}
 	if of := l.drivers(sources); l.classes.cluster && sc.Provisioner != "" && len(of) > 0 && !of[sc.Provisioner] {
-		l.fail(at, "a copy is made by the driver that has the source", "StorageClass %q is of driver %s, the source is of %s",
+		l.fail(at, "a copy is made by the driver that has the source",
+			"StorageClass %q is of driver %s, the source is of %s",
 			sc.Name, sc.Provisioner, strings.Join(sortedKeys(of), " and "))
 		return
 	}

@@ -92,7 +92,8 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 		return
 	}
 	if n.out.Count *= len(variants); n.out.Count > maxInstances {
-		l.fail(path, fmt.Sprintf("at most %d", maxInstances), "one trigger would make %d instances: count times what varsList and matrix list", n.out.Count)
+		l.fail(path, fmt.Sprintf("at most %d", maxInstances),
+			"one trigger would make %d instances: count times what varsList and matrix list", n.out.Count)
 		return
 	}
 	var all []workload.Params
@@ -118,7 +119,8 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 
 // variant resolves one choice of the variables and renders an instance of it, so
 // that whatever is wrong with it is known now; false if something is.
-func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateObjSpec, entry *workload.Entry, v variant) (workload.Params, bool) {
+func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateObjSpec, entry *workload.Entry,
+	v variant) (workload.Params, bool) {
 	values, wrong := entry.Resolve(v.given)
 	for _, e := range wrong {
 		if e.Var == "" {
@@ -243,7 +245,8 @@ func (l *loader) claimFeatures(path string, c *corev1.PersistentVolumeClaim) {
 		l.need(path, "block")
 		l.lacking(orParent(l.doc, path, "volumeMode"), []corev1.PersistentVolumeClaim{*c}, canBlock)
 	}
-	if slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || slices.Contains(c.Spec.AccessModes, corev1.ReadOnlyMany) {
+	if slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) ||
+		slices.Contains(c.Spec.AccessModes, corev1.ReadOnlyMany) {
 		l.need(path, "rwx")
 	}
 }
@@ -271,7 +274,9 @@ func (l *loader) size(path string, q *resource.Quantity) int64 {
 // which metrics come of it.
 func (l *loader) parser(n *info, path string, o workload.Output) {
 	if known := parser.Names(l.in.Parsers); o.Parser != "" && o.Script == "" && !slices.Contains(known, o.Parser) {
-		l.fail(path+".workload", fmt.Sprintf("built in: %s; else the name of a script of the entry, or none: the output is kept raw", strings.Join(known, ", ")),
+		l.fail(path+".workload",
+			fmt.Sprintf("built in: %s; else the name of a script of the entry, or none: the output is kept raw",
+				strings.Join(known, ", ")),
 			"there is no parser %q", o.Parser)
 		return
 	}
@@ -308,7 +313,8 @@ func (l *loader) token(path, pod string, s *corev1.PodSpec) {
 func (l *loader) observable(path string, c *v1alpha1.CreateObjSpec, sample *workload.Instance) {
 	for _, p := range sample.Pods {
 		if !slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return len(c.Command) > 0 }) {
-			l.warn(path+".workload", "give a container's command for the rest: first write, samples of its I/O, output files",
+			l.warn(path+".workload",
+				"give a container's command for the rest: first write, samples of its I/O, output files",
 				"no container of pod %q gives its command, so that none is wrapped: what the API tells of it is measured", p.Name)
 		}
 	}
@@ -322,7 +328,8 @@ func (l *loader) observable(path string, c *v1alpha1.CreateObjSpec, sample *work
 			}
 		}
 	}
-	l.fail(path+".canary", "give the command of the container that mounts the volume", "no container of workload %q gives its command, so that nobody of ours is in it to make the canary", c.Workload)
+	l.fail(path+".canary", "give the command of the container that mounts the volume",
+		"no container of workload %q gives its command, so that nobody of ours is in it to make the canary", c.Workload)
 }
 
 // sharing names the pods that share a volume which one node at a time may have,
@@ -354,7 +361,8 @@ func (l *loader) syncGroup(n *info, path string, c *v1alpha1.CreateObjSpec, samp
 	}
 	switch {
 	case !waits && c.SyncGroup != "":
-		l.warn(path+".syncGroup", "annotation sync: \"true\" makes a pod wait", "no container of workload %q waits at a barrier", c.Workload)
+		l.warn(path+".syncGroup", "annotation sync: \"true\" makes a pod wait",
+			"no container of workload %q waits at a barrier", c.Workload)
 		return ""
 	case !waits:
 		return ""
@@ -425,7 +433,8 @@ func (l *loader) volume(n *info, path string, c *v1alpha1.CreateObjSpec) {
 // staticVolume takes a volume that exists: one, since there is one.
 func (l *loader) staticVolume(n *info, path string, v *v1alpha1.VolumeSpec, made *engine.Volume) bool {
 	if v.StorageClass != "" {
-		l.fail(path+".storageClass", "leave it out", "a volume that exists already is not provisioned by a StorageClass")
+		l.fail(path+".storageClass", "leave it out",
+			"a volume that exists already is not provisioned by a StorageClass")
 		return false
 	}
 	once := n.out.Rate == "" && !n.out.Chained || n.spec.StartAfter != nil || n.spec.StartAfterAction != ""
@@ -433,12 +442,14 @@ func (l *loader) staticVolume(n *info, path string, v *v1alpha1.VolumeSpec, made
 		once = true
 	}
 	if n.out.Count > 1 || !once {
-		l.fail(path+".staticSpec", "an action for each volume", "one volume that exists already cannot be made into several")
+		l.fail(path+".staticSpec", "an action for each volume",
+			"one volume that exists already cannot be made into several")
 		return false
 	}
 	none := ""
 	made.Claim.Spec.StorageClassName = &none
-	made.Static = &engine.StaticVolume{Driver: v.StaticSpec.Driver, Handle: v.StaticSpec.Handle, Attributes: maps.Clone(v.StaticSpec.Attributes)}
+	made.Static = &engine.StaticVolume{Driver: v.StaticSpec.Driver, Handle: v.StaticSpec.Handle,
+		Attributes: maps.Clone(v.StaticSpec.Attributes)}
 	l.static[instanceName(n, 0)] = made.Static.Driver
 	l.plan.Needs.Drivers = append(l.plan.Needs.Drivers, made.Static.Driver)
 	return true
@@ -473,7 +484,8 @@ func (l *loader) makesVolume(n *info, path string, made engine.Volume) {
 // consumer refuses a volume that would wait for a pod that never comes.
 func (l *loader) consumer(path string, claim *corev1.PersistentVolumeClaim, attach bool) {
 	sc, ok := l.classOf(claim)
-	if !ok || !l.classes.cluster || attach || sc.VolumeBindingMode == nil || *sc.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
+	if !ok || !l.classes.cluster || attach || sc.VolumeBindingMode == nil ||
+		*sc.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
 		return
 	}
 	l.fail(orParent(l.doc, path, "storageClass"), "attach: true, or a class with volumeBindingMode: Immediate",

@@ -13,7 +13,8 @@ var deleteAction = descriptor{
 	milestones: []string{op.Acked, op.Unpublished, op.Unstaged, op.Detached, op.Gone},
 	rights: func(d *demands, a *Action) {
 		if o := a.Target.Object; o != nil {
-			d.want(object(o.APIVersion, o.Kind, o.Namespace), "to delete "+o.Name+", which the run did not make, for", a.Name,
+			d.want(object(o.APIVersion, o.Kind, o.Namespace), "to delete "+o.Name+", which the run did not make, for",
+				a.Name,
 				"get", "list", "watch", "delete")
 		}
 	},

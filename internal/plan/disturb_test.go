@@ -14,10 +14,12 @@ import (
 
 // everything is an engine like Kubernetes that can do all there is.
 func everything() engine.Capabilities {
-	c := engine.Capabilities{Engine: "kubernetes", Cluster: true, Actions: map[op.Kind]bool{}, Features: map[string]bool{
-		"groupSnapshot": true, "block": true, "genericEphemeral": true, "static": true, "rwx": true, "manifest": true,
-		"volumeAttributesClass": true, "node: other": true, "undo": true, "object": true}}
-	for _, k := range []op.Kind{op.Create, op.Snapshot, op.Restore, op.Clone, op.Resize, op.Reattach, op.Rollout, op.Drain, op.Scale, op.Kill, op.Modify, op.Delete} {
+	c := engine.Capabilities{Engine: "kubernetes", Cluster: true, Actions: map[op.Kind]bool{},
+		Features: map[string]bool{
+			"groupSnapshot": true, "block": true, "genericEphemeral": true, "static": true, "rwx": true, "manifest": true,
+			"volumeAttributesClass": true, "node: other": true, "undo": true, "object": true}}
+	for _, k := range []op.Kind{op.Create, op.Snapshot, op.Restore, op.Clone, op.Resize, op.Reattach, op.Rollout,
+		op.Drain, op.Scale, op.Kill, op.Modify, op.Delete} {
 		c.Actions[k] = true
 	}
 	return c
@@ -73,18 +75,20 @@ func TestDisruptions(t *testing.T) {
 	tier := map[string]string{"tier": "db"}
 	ofV := map[string]string{"cnsbench.dev/volume": "v"}
 	targets := map[string]Target{
-		"move":    {Kind: engine.VolumeObject, Labels: map[string]string{"cnsbench.dev/volume": "data"}, Select: SelectRoundRobin},
-		"again":   {Kind: engine.WorkloadObject, Labels: tier, Select: SelectRoundRobin},
-		"back":    {Kind: engine.ManifestObject, Action: "web", Select: SelectRoundRobin},
-		"scale":   {Kind: engine.ManifestObject, Action: "web", Select: SelectAll},
-		"script":  {Kind: engine.ManifestObject, Select: SelectAll, Object: mine},
-		"crash":   {Kind: engine.WorkloadObject, Action: "db", Select: SelectRandom},
-		"hang":    {Kind: engine.WorkloadObject, Labels: tier, Select: SelectAll},
-		"foreign": {Kind: engine.ManifestObject, Select: SelectAll, Object: &engine.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "old"}},
-		"fall":    {Kind: engine.ManifestObject, Action: "web", Select: SelectRandom},
-		"rest":    {Kind: engine.ManifestObject, Labels: map[string]string{"app": "web"}, Select: SelectOldest},
-		"copies":  {Kind: engine.SnapshotObject, Labels: ofV, Select: SelectNewest},
-		"purge":   {Kind: engine.SnapshotObject, Labels: ofV, Select: SelectOldest},
+		"move": {Kind: engine.VolumeObject, Labels: map[string]string{"cnsbench.dev/volume": "data"},
+			Select: SelectRoundRobin},
+		"again":  {Kind: engine.WorkloadObject, Labels: tier, Select: SelectRoundRobin},
+		"back":   {Kind: engine.ManifestObject, Action: "web", Select: SelectRoundRobin},
+		"scale":  {Kind: engine.ManifestObject, Action: "web", Select: SelectAll},
+		"script": {Kind: engine.ManifestObject, Select: SelectAll, Object: mine},
+		"crash":  {Kind: engine.WorkloadObject, Action: "db", Select: SelectRandom},
+		"hang":   {Kind: engine.WorkloadObject, Labels: tier, Select: SelectAll},
+		"foreign": {Kind: engine.ManifestObject, Select: SelectAll,
+			Object: &engine.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "old"}},
+		"fall":   {Kind: engine.ManifestObject, Action: "web", Select: SelectRandom},
+		"rest":   {Kind: engine.ManifestObject, Labels: map[string]string{"app": "web"}, Select: SelectOldest},
+		"copies": {Kind: engine.SnapshotObject, Labels: ofV, Select: SelectNewest},
+		"purge":  {Kind: engine.SnapshotObject, Labels: ofV, Select: SelectOldest},
 	}
 	for name, want := range targets {
 		have := *got[name].Target
@@ -114,9 +118,11 @@ func TestDisruptions(t *testing.T) {
 	}
 	want := map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{"name": "web-1", "annotations": map[string]any{"zone": "7"}, "labels": map[string]any{"app": "web",
-			"cnsbench.dev/action": "web", "cnsbench.dev/instance": "web-1", "cnsbench.dev/run": "r1"}},
-		"spec": map[string]any{"replicas": int64(3), "strategy": map[string]any{"web": int64(1)}, "template": map[string]any{"image": "nginx:2"}},
+		"metadata": map[string]any{"name": "web-1", "annotations": map[string]any{"zone": "7"},
+			"labels": map[string]any{"app": "web",
+				"cnsbench.dev/action": "web", "cnsbench.dev/instance": "web-1", "cnsbench.dev/run": "r1"}},
+		"spec": map[string]any{"replicas": int64(3), "strategy": map[string]any{"web": int64(1)},
+			"template": map[string]any{"image": "nginx:2"}},
 	}
 	if diff := cmp.Diff(want, o.Object); diff != "" {
 		t.Error(diff)
@@ -158,7 +164,8 @@ func TestDisruptionRights(t *testing.T) {
 	if why, ok := have["patch statefulsets/scale.apps in namespace theirs"]; ok {
 		t.Errorf("the runner asks to scale what a script scales: %s", why)
 	}
-	alone := good(t, Input{Capabilities: everything(), Seed: 1}, "spec: {actions: [{name: v, createObjSpec: {volume: {storageClass: sc}}}]}")
+	alone := good(t, Input{Capabilities: everything(), Seed: 1},
+		"spec: {actions: [{name: v, createObjSpec: {volume: {storageClass: sc}}}]}")
 	for _, r := range Rights(alone) {
 		for _, no := range []string{"nodes", "eviction", "scale", "apps"} {
 			if strings.Contains(r.String(), no) {

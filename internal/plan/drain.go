@@ -12,7 +12,8 @@ var drainAction = descriptor{
 	milestones: append([]string{op.Cordoned, op.Evicted, op.Gone, op.Detached}, podMilestones...),
 	each:       func(*info, int64) trigger { return trigger{map[string]int64{"drains": 1}, 1, nil} },
 	rights: func(d *demands, a *Action) {
-		d.want(Right{Resource: "nodes", ClusterScoped: true}, "to find and cordon a node, and to uncordon it, for", a.Name,
+		d.want(Right{Resource: "nodes", ClusterScoped: true}, "to find and cordon a node, and to uncordon it, for",
+			a.Name,
 			"get", "list", "patch")
 		d.want(Right{Resource: "pods", Subresource: "eviction"}, "to evict the run's pods for", a.Name, "create")
 		d.pods(a.Name, "to make again the pods of")

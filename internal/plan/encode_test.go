@@ -29,7 +29,10 @@ func TestPlanIsData(t *testing.T) {
 			}
 			in := on.in
 			in.Files, in.Seed = []File{{Name: file, Data: text}}, 7
-			in.Open = func(name string) (io.ReadCloser, error) { return os.Open(filepath.Join(filepath.Dir(file), name)) }
+			in.Open = func(name string) (io.ReadCloser,
+				error) {
+				return os.Open(filepath.Join(filepath.Dir(file), name))
+			}
 			p, problems := Load(t.Context(), in)
 			if p == nil {
 				t.Logf("%s on %s: %v", file, on.name, problems)
@@ -52,7 +55,8 @@ data:
   p.yaml: "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
 `
 	file := "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: x}\nspec: {actions: [{name: w, createObjSpec: {workload: e}}]}" + entry
-	p, problems := Load(t.Context(), Input{Capabilities: everything(), Files: []File{{Name: "x.yaml", Data: []byte(file)}}})
+	p, problems := Load(t.Context(), Input{Capabilities: everything(),
+		Files: []File{{Name: "x.yaml", Data: []byte(file)}}})
 	if p == nil {
 		t.Fatal(problems)
 	}

@@ -25,9 +25,11 @@ func (l *loader) heads(order []*info) {
 				l.fail(path, "an action of its own, so that their figures stay apart", "%q follows twice", name)
 				continue
 			case n.spec.RateName != "" || n.spec.StartAfter != nil || n.spec.StartAfterAction != "":
-				l.fail(path, "leave out its rateName and startAfter", "%q has a time of its own, so that it cannot follow %q", name, head.spec.Name)
+				l.fail(path, "leave out its rateName and startAfter",
+					"%q has a time of its own, so that it cannot follow %q", name, head.spec.Name)
 			case len(n.spec.Then) > 0:
-				l.fail(path, "one list names all that follows, in its order", "%q follows %q, and has actions that follow itself", name, head.spec.Name)
+				l.fail(path, "one list names all that follows, in its order",
+					"%q follows %q, and has actions that follow itself", name, head.spec.Name)
 			}
 			n.heads = append(n.heads, head)
 			n.out.Chained = true
@@ -81,7 +83,8 @@ func (l *loader) circles() {
 	for i := range l.plan.Rates {
 		r := &l.plan.Rates[i]
 		if r.StartAction != "" && l.waitsFor(rates, r.StartAction, r.Name, map[string]bool{}) {
-			l.fail(l.rateOrAction(i), "", "it begins when an operation of %q has ended, but that waits for it", r.StartAction)
+			l.fail(l.rateOrAction(i), "", "it begins when an operation of %q has ended, but that waits for it",
+				r.StartAction)
 		}
 	}
 }

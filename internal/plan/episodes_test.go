@@ -65,14 +65,18 @@ func TestEpisodesThatCannotBe(t *testing.T) {
 		{"unknown", "snp", snap, limited, `there is no action "snp"`},
 		{"itself", "vol", snap, limited, `"vol" cannot follow itself`},
 		{"twice", "snap, snap", snap, limited, `"snap" follows twice`},
-		{"a rate of its own", "snap", "{name: snap, rateName: r, snapshotSpec: {actionName: vol}}", limited, "time of its own"},
+		{"a rate of its own", "snap", "{name: snap, rateName: r, snapshotSpec: {actionName: vol}}", limited,
+			"time of its own"},
 		{"chains of chains", "snap", "{name: snap, then: [del], snapshotSpec: {actionName: vol}}, {name: del, deleteSpec: {actionName: snap}}", limited, "has actions that follow itself"},
-		{"a circle", "snap", snap, "{name: r, limit: 1, startAfterAction: snap, constantRateSpec: {perSecond: 5}}", "waits for it"},
-		{"an unknown action to wait for", "snap", snap, "{name: r, limit: 1, startAfterAction: snp, constantRateSpec: {perSecond: 5}}", `there is no action "snp"`},
+		{"a circle", "snap", snap, "{name: r, limit: 1, startAfterAction: snap, constantRateSpec: {perSecond: 5}}",
+			"waits for it"},
+		{"an unknown action to wait for", "snap", snap,
+			"{name: r, limit: 1, startAfterAction: snp, constantRateSpec: {perSecond: 5}}", `there is no action "snp"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			text := head + "spec:\n  actions: [" + strings.Replace(vol, "%s", tt.then, 1) + ", " + tt.more + "]\n  rates: [" + tt.rates + "]\n"
+			text := head + "spec:\n  actions: [" + strings.Replace(vol, "%s", tt.then, 1) + ", " + tt.more +
+				"]\n  rates: [" + tt.rates + "]\n"
 			_, problems := load(t, Input{Files: []File{{Name: "x.yaml", Data: []byte(text)}}})
 			for _, p := range problems {
 				if strings.Contains(p.Message, tt.want) {

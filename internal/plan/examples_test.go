@@ -42,7 +42,8 @@ func TestExamplesLoad(t *testing.T) {
 			if strings.Contains(name, "/kubernetes/") { // what only a cluster has
 				on = everything()
 			}
-			p, problems := Load(t.Context(), withObjects(Input{Files: []File{{Name: filepath.Base(name), Data: data}}, Capabilities: on, Seed: 1}))
+			p, problems := Load(t.Context(), withObjects(Input{Files: []File{{Name: filepath.Base(name), Data: data}},
+				Capabilities: on, Seed: 1}))
 			for _, problem := range problems {
 				t.Error(problem)
 			}
@@ -95,7 +96,8 @@ func TestDocumentedClass(t *testing.T) {
 // The experiments of the paper fit in fewer lines than its Table 1 says: whole
 // files in block style, comments aside.
 func TestPaperLines(t *testing.T) {
-	for name, table1 := range map[string]int{"section-5.2.yaml": 19, "section-5.3.yaml": 35, "section-5.3-snapshots.yaml": 54, "section-5.4.yaml": 72} {
+	for name, table1 := range map[string]int{"section-5.2.yaml": 19, "section-5.3.yaml": 35,
+		"section-5.3-snapshots.yaml": 54, "section-5.4.yaml": 72} {
 		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join("../../examples/paper", name))
 			if err != nil {

@@ -41,7 +41,8 @@ func (l *loader) directions(order []*info) {
 			}
 		}
 		if makes != removes {
-			l.fail(fmt.Sprintf("spec.rates[%d]", i), "one action that makes things and one with a deleteSpec, both with this rateName",
+			l.fail(fmt.Sprintf("spec.rates[%d]", i),
+				"one action that makes things and one with a deleteSpec, both with this rateName",
 				"the number of objects could only go one way")
 		}
 	}
@@ -52,8 +53,10 @@ func (l *loader) singling(order []*info) {
 	for i := range l.spec.Rates {
 		r := &l.spec.Rates[i]
 		for _, n := range order {
-			if n.out.Rate == string(r.Name) && r.LifetimeRateSpec != nil && (n.out.Target == nil || n.out.Snapshot != nil && n.out.Snapshot.Group) {
-				l.fail(n.path+".rateName", "such as a deleteSpec", "a lifetimeRateSpec is for actions that are done to single objects")
+			if n.out.Rate == string(r.Name) && r.LifetimeRateSpec != nil &&
+				(n.out.Target == nil || n.out.Snapshot != nil && n.out.Snapshot.Group) {
+				l.fail(n.path+".rateName", "such as a deleteSpec",
+					"a lifetimeRateSpec is for actions that are done to single objects")
 			}
 		}
 	}

@@ -11,7 +11,8 @@ func (l *loader) inlineSpec(path string, c *v1alpha1.CreateObjSpec) *workload.Re
 		l.fail(path+".objectSpec", "", "object workloads are not supported here")
 		return nil
 	}
-	return l.in.ObjectSpec(workload.SpecRequest{Path: path, Create: c, Engine: l.in.Capabilities.Engine, Cluster: l.in.Capabilities.Cluster, Seed: l.plan.Seed, File: specFile{l}})
+	return l.in.ObjectSpec(workload.SpecRequest{Path: path, Create: c, Engine: l.in.Capabilities.Engine,
+		Cluster: l.in.Capabilities.Cluster, Seed: l.plan.Seed, File: specFile{l}})
 }
 
 // specFile gives a workload.SpecResolver access to the Benchmark's file.

@@ -134,7 +134,8 @@ func (l *loader) warn(path, hint, format string, args ...any) {
 
 func (l *loader) problem(path, hint, format string, args ...any) Problem {
 	at := l.doc.find(path)
-	return Problem{File: at.file, Line: at.line, Column: at.col, Path: path, Message: fmt.Sprintf(format, args...), Hint: hint}
+	return Problem{File: at.file, Line: at.line, Column: at.col, Path: path, Message: fmt.Sprintf(format, args...),
+		Hint: hint}
 }
 
 func (l *loader) load() {
@@ -176,8 +177,9 @@ func (l *loader) documents() bool {
 		}
 	}
 	if l.doc == nil && len(l.problems) == 0 {
-		l.problems = append(l.problems, Problem{File: l.firstFile(), Line: 1, Column: 1, Message: "there is no Benchmark here",
-			Hint: "kind: Benchmark, apiVersion: " + apiVersion})
+		l.problems = append(l.problems, Problem{File: l.firstFile(), Line: 1, Column: 1,
+			Message: "there is no Benchmark here",
+			Hint:    "kind: Benchmark, apiVersion: " + apiVersion})
 	}
 	return l.doc != nil
 }
@@ -193,12 +195,13 @@ var apiVersion = v1alpha1.GroupVersion.String()
 
 // kinds are the documents that a file may have, with their apiVersions.
 var kinds = map[string][]string{
-	"Benchmark":                {apiVersion},
-	"ConfigMap":                {"v1"},
-	"StorageClass":             {"storage.k8s.io/v1"},
-	"VolumeAttributesClass":    {"storage.k8s.io/v1", "storage.k8s.io/v1beta1"},
-	"VolumeSnapshotClass":      {"snapshot.storage.k8s.io/v1"},
-	"VolumeGroupSnapshotClass": {"groupsnapshot.storage.k8s.io/v1", "groupsnapshot.storage.k8s.io/v1beta2", "groupsnapshot.storage.k8s.io/v1beta1"},
+	"Benchmark":             {apiVersion},
+	"ConfigMap":             {"v1"},
+	"StorageClass":          {"storage.k8s.io/v1"},
+	"VolumeAttributesClass": {"storage.k8s.io/v1", "storage.k8s.io/v1beta1"},
+	"VolumeSnapshotClass":   {"snapshot.storage.k8s.io/v1"},
+	"VolumeGroupSnapshotClass": {"groupsnapshot.storage.k8s.io/v1", "groupsnapshot.storage.k8s.io/v1beta2",
+		"groupsnapshot.storage.k8s.io/v1beta1"},
 }
 
 // rendered says whether a document shows what a run makes: what Render prints
@@ -249,7 +252,8 @@ func (l *loader) document(d *document) {
 		l.manifest(d, kind)
 	case l.doc != nil:
 		first := l.doc.find("")
-		fail("kind", fmt.Sprintf("the first is at %s:%d; a run has one", first.file, first.line), "this is a second Benchmark")
+		fail("kind", fmt.Sprintf("the first is at %s:%d; a run has one", first.file, first.line),
+			"this is a second Benchmark")
 	default:
 		l.doc = d
 		d.value["apiVersion"] = apiVersion
@@ -274,7 +278,8 @@ func (l *loader) manifest(d *document, kind string) {
 	e, err := workload.FromConfigMap(cm, d.file)
 	if err != nil {
 		at := d.find("metadata")
-		l.problems = append(l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: "metadata", Message: err.Error()})
+		l.problems = append(l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: "metadata",
+			Message: err.Error()})
 		return
 	}
 	l.entries.Add(e)
@@ -298,7 +303,8 @@ func (l *loader) strict(d *document, into any) bool {
 		path := strings.TrimPrefix(e.Error(), "unknown field ")
 		path = strings.Trim(path, `"`)
 		at := d.findKey(path)
-		l.problems = append(l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: path, Message: "there is no such field here"})
+		l.problems = append(l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: path,
+			Message: "there is no such field here"})
 	}
 	return len(unknown) == 0
 }
@@ -347,7 +353,8 @@ func (l *loader) addConfigMaps(path, namespace string) {
 	}
 	list, err := l.in.ConfigMaps(l.ctx, namespace)
 	if err != nil {
-		l.fail(path+".namespace", "its ConfigMaps with label type: workload must be readable", "the library of namespace %s: %v", namespace, err)
+		l.fail(path+".namespace", "its ConfigMaps with label type: workload must be readable",
+			"the library of namespace %s: %v", namespace, err)
 		return
 	}
 	for i := range list {
@@ -408,7 +415,8 @@ func (l *loader) decode() bool {
 		l.fail("metadata", "metadata: {name: …}", "metadata.name is missing")
 	}
 	if b.Name != "" && len(validation.IsDNS1123Subdomain(b.Name)) > 0 {
-		l.fail("metadata.name", "small letters, digits, dashes and dots, a letter or digit first and last", "%q cannot be a name", b.Name)
+		l.fail("metadata.name", "small letters, digits, dashes and dots, a letter or digit first and last",
+			"%q cannot be a name", b.Name)
 	}
 	return true
 }
@@ -455,8 +463,9 @@ func (l *loader) locate(err error) {
 	for _, key := range []string{"actions", "rates", "outputs", "slos", "library"} {
 		list, _ := spec[key].([]any)
 		for i, v := range list {
-			types := map[string]any{"actions": &v1alpha1.Action{}, "rates": &v1alpha1.Rate{}, "outputs": &v1alpha1.Output{},
-				"slos": &v1alpha1.SLO{}, "library": &v1alpha1.LibrarySource{}}
+			types := map[string]any{"actions": &v1alpha1.Action{}, "rates": &v1alpha1.Rate{},
+				"outputs": &v1alpha1.Output{},
+				"slos":    &v1alpha1.SLO{}, "library": &v1alpha1.LibrarySource{}}
 			try(fmt.Sprintf("spec.%s[%d]", key, i), v, types[key])
 		}
 	}

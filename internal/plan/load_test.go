@@ -42,7 +42,8 @@ func TestBadInput(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, problems := Load(t.Context(), withObjects(Input{Files: []File{{Name: filepath.Base(file), Data: data}}, Capabilities: local()}))
+			p, problems := Load(t.Context(), withObjects(Input{Files: []File{{Name: filepath.Base(file), Data: data}},
+				Capabilities: local()}))
 			if p != nil || len(problems) == 0 {
 				t.Fatal("no problem was found")
 			}

@@ -27,7 +27,8 @@ func (l *loader) modify(n *info) {
 		claims = append(claims, of.claims...)
 	}
 	if s.VolumeAttributesClass != "" {
-		n.out.Modify, n.out.ModifyClass = l.classes.attributes(path+".volumeAttributesClass", s.VolumeAttributesClass, l.drivers(claims))
+		n.out.Modify, n.out.ModifyClass = l.classes.attributes(path+".volumeAttributesClass", s.VolumeAttributesClass,
+			l.drivers(claims))
 	}
 	if !ok {
 		return

@@ -41,7 +41,8 @@ const anObjectWorkload = `spec:
 `
 
 // mountsOf are the volumes of the program as PATH=WHAT, and what it is to do.
-func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.PersistentVolumeClaim, store model.Store, order *coordinator.ShardOrder) {
+func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.PersistentVolumeClaim, store model.Store,
+	order *coordinator.ShardOrder) {
 	t.Helper()
 	w, err := p.Actions[0].Workload.Render("run", 0)
 	if err != nil {
@@ -55,7 +56,8 @@ func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.Persisten
 	for _, m := range pod.Spec.Containers[0].VolumeMounts {
 		switch v := volumes[m.Name]; {
 		case v.Secret != nil:
-			mounts = append(mounts, fmt.Sprintf("%s=secret %s %o", m.MountPath, v.Secret.SecretName, *v.Secret.DefaultMode))
+			mounts = append(mounts, fmt.Sprintf("%s=secret %s %o", m.MountPath, v.Secret.SecretName,
+				*v.Secret.DefaultMode))
 		case v.HostPath != nil:
 			mounts = append(mounts, fmt.Sprintf("%s=%s %s", m.MountPath, *v.HostPath.Type, v.HostPath.Path))
 		case v.PersistentVolumeClaim != nil:
@@ -69,7 +71,8 @@ func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.Persisten
 }
 
 func TestObjectStorage(t *testing.T) {
-	swift := map[string]string{"auth_url": "https://h:5000/v3", "username": "u", "project_name": "p", "user_domain": "Default", "project_domain": "Default", "interface": "internal"}
+	swift := map[string]string{"auth_url": "https://h:5000/v3", "username": "u", "project_name": "p",
+		"user_domain": "Default", "project_domain": "Default", "interface": "internal"}
 	const spec = `swiftSpec: {authURL: "https://h:5000/v3", auth: keystonev3, username: u, project: p, userDomain: Default, projectDomain: Default, interface: internal, policy: gold, timeout: 2s, caFile: %s}`
 	files := "/host/srv/files=Directory /srv/files"
 	tests := []struct {
@@ -81,34 +84,50 @@ func TestObjectStorage(t *testing.T) {
 	}{
 		{"Swift", "local", "{" + fmt.Sprintf(spec, "/etc/ca.pem") + ", credentials: {file: /root/keys}}",
 			[]string{"/host/etc/ca.pem=File /etc/ca.pem", "/host/root/keys=File /root/keys", files}, nil,
-			model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: swift, Settings: map[string]string{"policy": "gold", "timeout": "2000", "cafile": "/host/etc/ca.pem", "credentials": "/host/root/keys"}}, ""},
+			model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: swift,
+				Settings: map[string]string{"policy": "gold", "timeout": "2000", "cafile": "/host/etc/ca.pem",
+					"credentials": "/host/root/keys"}}, ""},
 		{"Swift", "kubernetes", "{" + fmt.Sprintf(spec, "/credentials/ca.crt") + ", credentials: {secretName: keys}}",
 			[]string{"/credentials=secret keys 400"}, nil,
-			model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: swift, Settings: map[string]string{"policy": "gold", "timeout": "2000", "cafile": "/credentials/ca.crt", "credentials": "/credentials"}}, ""},
-		{"Swift, by the environment", "local", "{swiftSpec: {authURL: \"http://h/auth/v1.0\", username: u}}", []string{files}, []string{"OS_PASSWORD", "OS_AUTH_TOKEN"},
-			model.Store{Kind: "swift", AuthKind: "tempauth", Auth: map[string]string{"auth_url": "http://h/auth/v1.0", "username": "u"}, Settings: map[string]string{}}, ""},
+			model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: swift,
+				Settings: map[string]string{"policy": "gold", "timeout": "2000", "cafile": "/credentials/ca.crt",
+					"credentials": "/credentials"}}, ""},
+		{"Swift, by the environment", "local", "{swiftSpec: {authURL: \"http://h/auth/v1.0\", username: u}}",
+			[]string{files}, []string{"OS_PASSWORD", "OS_AUTH_TOKEN"},
+			model.Store{Kind: "swift", AuthKind: "tempauth",
+				Auth: map[string]string{"auth_url": "http://h/auth/v1.0",
+					"username": "u"}, Settings: map[string]string{}}, ""},
 		{"Swift, by a token", "local", "{swiftSpec: {storageURL: \"http://h/v1/AUTH_a\"}, credentials: {file: /root/keys}}", []string{"/host/root/keys=File /root/keys", files}, nil,
-			model.Store{Kind: "swift", AuthKind: "none", Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a", "credentials": "/host/root/keys"}}, ""},
-		{"Swift, by a token of the environment", "local", "{swiftSpec: {storageURL: \"http://h/v1/AUTH_a\"}}", []string{files}, []string{"OS_PASSWORD", "OS_AUTH_TOKEN"},
-			model.Store{Kind: "swift", AuthKind: "none", Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a"}}, ""},
+			model.Store{Kind: "swift", AuthKind: "none",
+				Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a",
+					"credentials": "/host/root/keys"}}, ""},
+		{"Swift, by a token of the environment", "local", "{swiftSpec: {storageURL: \"http://h/v1/AUTH_a\"}}",
+			[]string{files}, []string{"OS_PASSWORD", "OS_AUTH_TOKEN"},
+			model.Store{Kind: "swift", AuthKind: "none",
+				Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a"}}, ""},
 		{"Swift, by a token", "kubernetes", "{swiftSpec: {storageURL: \"http://h/v1/AUTH_a\"}, credentials: {secretName: keys}}", []string{"/credentials=secret keys 400"}, nil,
-			model.Store{Kind: "swift", AuthKind: "none", Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a", "credentials": "/credentials"}}, ""},
+			model.Store{Kind: "swift", AuthKind: "none",
+				Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a", "credentials": "/credentials"}}, ""},
 		{"S3, by the environment", "local", "{s3Spec: {endpoint: \"http://h\", signature: v2, payload: signed, region: r}}", []string{files}, []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"},
-			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "signature": "v2", "payload": "signed", "region": "r"}}, ""},
+			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "signature": "v2",
+				"payload": "signed", "region": "r"}}, ""},
 		{"S3, by names of hosts", "kubernetes", "{s3Spec: {endpoint: \"http://h\", addressing: virtualHost}}", nil, nil,
-			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "path_style_access": "false"}}, ""},
+			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h",
+				"path_style_access": "false"}}, ""},
 		{"S3, by paths", "kubernetes", "{s3Spec: {endpoint: \"http://h\", addressing: path}}", nil, nil,
 			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h"}}, ""},
 		{"S3, of nobody", "kubernetes", "{s3Spec: {endpoint: \"http://h\", insecureSkipVerify: true}}", nil, nil,
 			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "no_verify_ssl": "true"}}, ""},
-		{"files", "local", "{fileSpec: {storageClass: hostdir, size: 3Gi, sync: data}}", []string{"/data=claim", files}, nil,
+		{"files", "local", "{fileSpec: {storageClass: hostdir, size: 3Gi, sync: data}}", []string{"/data=claim", files},
+			nil,
 			model.Store{Kind: "file", Settings: map[string]string{"root": "/data", "sync": "data"}}, "hostdir 3Gi"},
 		{"files", "kubernetes", "{fileSpec: {storageClass: fast, size: 3Gi}}", []string{"/data=claim"}, nil,
 			model.Store{Kind: "file", Settings: map[string]string{"root": "/data"}}, "fast 3Gi"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name+" on "+tt.engine, func(t *testing.T) {
-			in := Input{Capabilities: local(), Files: []File{{Name: "x.yaml", Data: []byte(head + fmt.Sprintf(anObjectWorkload, tt.storage))}}}
+			in := Input{Capabilities: local(), Files: []File{{Name: "x.yaml",
+				Data: []byte(head + fmt.Sprintf(anObjectWorkload, tt.storage))}}}
 			if tt.engine == "kubernetes" {
 				in.Capabilities, in.Classes, in.Image = kubernetes(), someClasses(), "cnsbench"
 			}
@@ -138,7 +157,8 @@ func TestObjectStorage(t *testing.T) {
 				t.Errorf("claim %q, want %q", claim, tt.claim)
 			}
 			ops, deletes := order.Workload.Stages[0].Works[0].Ops, order.Workload.Stages[1].Works[0].Ops
-			if want := map[string]string{"local": "/host/srv/files", "kubernetes": "/srv/files"}[tt.engine]; ops[1].Files != want || !deletes[0].Parts {
+			if want := map[string]string{"local": "/host/srv/files",
+				"kubernetes": "/srv/files"}[tt.engine]; ops[1].Files != want || !deletes[0].Parts {
 				t.Errorf("files of %s, and parts are deleted: %v", ops[1].Files, deletes[0].Parts)
 			}
 		})
@@ -156,7 +176,8 @@ func TestObjectCredentialsOnACluster(t *testing.T) {
 		`{swiftSpec: {storageURL: "http://k:t@h/v1/a"}, credentials: {secretName: s}}`:               `storage.swiftSpec.storageURL: credentials do not belong into an address`,
 		`{s3Spec: {endpoint: "http://h"}, credentials: {file: /root/keys}}`:                          `spec.actions[0].createObjSpec.objectSpec.storage.credentials.file: a file of this machine is not on the cluster's nodes`,
 	} {
-		_, said := onCluster(t, Input{Classes: someClasses(), Image: "cnsbench"}, fmt.Sprintf(anObjectWorkload, storage))
+		_, said := onCluster(t, Input{Classes: someClasses(), Image: "cnsbench"},
+			fmt.Sprintf(anObjectWorkload, storage))
 		if !strings.Contains(said, want) {
 			t.Errorf("not said: %s\n%s", want, said)
 		}
@@ -223,7 +244,8 @@ func TestObjectBudget(t *testing.T) {
 	want := []ObjectBudget{{Action: "o", Times: 3, Works: []workload.StoreBudget{
 		{Stage: "init", Work: "init", Requests: map[string]float64{string(model.MakeContainer): 12}},
 		{Stage: "prepare", Work: "prepare", Requests: map[string]float64{string(model.Write): 400}, Sent: 4e6},
-		{Stage: "main", Work: "normal", Requests: map[string]float64{string(model.Read): 1200, string(model.Write): 600, string(model.List): 600}, Sent: 2.4e6, Received: 6.6e6},
+		{Stage: "main", Work: "normal", Requests: map[string]float64{string(model.Read): 1200, string(model.Write): 600,
+			string(model.List): 600}, Sent: 2.4e6, Received: 6.6e6},
 		{Stage: "fast", Work: "normal", Requests: map[string]float64{string(model.Head): 0}, Open: true},
 	}}}
 	if diff := cmp.Diff(want, p.Budget.Objects); diff != "" {

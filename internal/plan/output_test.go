@@ -17,10 +17,13 @@ func TestMaxOutput(t *testing.T) {
 		{"one given", "maxOutput: {perRun: 512Mi}", nil, MaxOutput{256 << 20, 512 << 20}, ""},
 		{"both given", "maxOutput: {perInstance: 1Mi, perRun: 2Mi}", nil, MaxOutput{1 << 20, 2 << 20}, ""},
 		{"set", "", []string{"spec.maxOutput.perInstance=1Gi"}, MaxOutput{1 << 30, 1 << 30}, ""},
-		{"nothing", "maxOutput: {perInstance: 0}", nil, MaxOutput{}, "spec.maxOutput.perInstance: 0 is less than the least"},
-		{"less than nothing", "maxOutput: {perRun: -1Gi}", nil, MaxOutput{}, "spec.maxOutput.perRun: -1Gi is less than the least"},
+		{"nothing", "maxOutput: {perInstance: 0}", nil, MaxOutput{},
+			"spec.maxOutput.perInstance: 0 is less than the least"},
+		{"less than nothing", "maxOutput: {perRun: -1Gi}", nil, MaxOutput{},
+			"spec.maxOutput.perRun: -1Gi is less than the least"},
 		{"no end", "maxOutput: {perRun: 2Ti}", nil, MaxOutput{}, "spec.maxOutput.perRun: 2Ti is more than the most"},
-		{"less for all than for one", "maxOutput: {perInstance: 2Gi}", nil, MaxOutput{}, "1Gi for all instances is less than 2Gi for one"},
+		{"less for all than for one", "maxOutput: {perInstance: 2Gi}", nil, MaxOutput{},
+			"1Gi for all instances is less than 2Gi for one"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := fmt.Sprintf("apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: b}\nspec:\n  %s\n"+

@@ -18,7 +18,8 @@ func (l *loader) actionOutput(n *info) {
 		names = append(names, string(out.Name))
 	}
 	if !slices.Contains(names, string(o.OutputName)) {
-		l.fail(n.path+".outputs.outputName", suggest(string(o.OutputName), names), "there is no output %q", o.OutputName)
+		l.fail(n.path+".outputs.outputName", suggest(string(o.OutputName), names), "there is no output %q",
+			o.OutputName)
 	}
 }
 

@@ -39,7 +39,8 @@ func TestBadOutputs(t *testing.T) {
 			continue
 		}
 		text := problems[0].String()
-		if !strings.HasPrefix(text, "x.yaml:7:38: spec.outputs[0].httpPostSpec.url: ") || !strings.Contains(text, tt.want) || strings.Contains(text, "secret") {
+		if !strings.HasPrefix(text, "x.yaml:7:38: spec.outputs[0].httpPostSpec.url: ") ||
+			!strings.Contains(text, tt.want) || strings.Contains(text, "secret") {
 			t.Errorf("%s: %s", tt.url, text)
 		}
 	}

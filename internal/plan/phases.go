@@ -13,7 +13,8 @@ import (
 // phases resolves the phases of one choice of a workload's variables into what
 // its instances are rendered from; false if something is wrong with them. Values
 // hold from their phase on, until a later one gives others.
-func (l *loader) phases(path string, c *v1alpha1.CreateObjSpec, entry *workload.Entry, v variant, params *workload.Params) bool {
+func (l *loader) phases(path string, c *v1alpha1.CreateObjSpec, entry *workload.Entry, v variant,
+	params *workload.Params) bool {
 	given, before, ok := maps.Clone(v.given), params.Vars, true
 	var last time.Duration
 	for i := range c.Phases {
@@ -45,9 +46,11 @@ func (l *loader) phaseStart(path string, i int, from, last time.Duration) time.D
 	case from <= 0:
 		l.fail(path, "what comes before the first phase are the values of vars", "must be more than 0")
 	case from <= last:
-		l.fail(path, "in order of startAfter", "phase %d begins %v after the barrier, but the one before it at %v", i+1, from, last)
+		l.fail(path, "in order of startAfter", "phase %d begins %v after the barrier, but the one before it at %v", i+1,
+			from, last)
 	case l.plan.Runtime > 0 && from >= l.plan.Runtime:
-		l.fail(path, "", "phase %d would begin %v after the barrier, but the run ends at %v (spec.runtime)", i+1, from, l.plan.Runtime)
+		l.fail(path, "", "phase %d would begin %v after the barrier, but the run ends at %v (spec.runtime)", i+1, from,
+			l.plan.Runtime)
 	default:
 		return from
 	}
@@ -56,7 +59,8 @@ func (l *loader) phaseStart(path string, i int, from, last time.Duration) time.D
 
 // phaseFits renders an instance with one phase, and says what is wrong with it;
 // of several variables it names the one whose fault it is.
-func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Entry, v variant, params workload.Params, before, now map[string]string) bool {
+func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Entry, v variant, params workload.Params,
+	before, now map[string]string) bool {
 	render := func(vars map[string]string) error {
 		p := params
 		p.Phases = []workload.Phase{{From: ph.StartAfter.Duration.Duration, Vars: vars}}
@@ -88,7 +92,8 @@ func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Ent
 
 // idlePhase says so where a phase changes nothing, perhaps for one kind of
 // instance only.
-func (l *loader) idlePhase(where string, entry *workload.Entry, v variant, params workload.Params, before, now map[string]string) {
+func (l *loader) idlePhase(where string, entry *workload.Entry, v variant, params workload.Params, before,
+	now map[string]string) {
 	why, err := entry.Idle(params, before, now)
 	if err != nil || why == "" {
 		return

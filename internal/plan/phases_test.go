@@ -44,7 +44,8 @@ func TestPhases(t *testing.T) {
 			names := []string{"fio", "fio-phase-1", "fio-phase-2"}
 			wantPhases := []engine.Phase{
 				{Container: "fio", Until: 10 * time.Second, Grace: 5 * time.Second},
-				{Container: "fio-phase-1", Number: 1, From: 10 * time.Second, Until: 25 * time.Second, Grace: 5 * time.Second},
+				{Container: "fio-phase-1", Number: 1, From: 10 * time.Second, Until: 25 * time.Second,
+					Grace: 5 * time.Second},
 				{Container: "fio-phase-2", Number: 2, From: 25 * time.Second, Grace: 5 * time.Second},
 			}
 			if diff := cmp.Diff(names, pod.Sync) + cmp.Diff(wantPhases, pod.Phases); diff != "" {
@@ -70,14 +71,17 @@ func TestPhases(t *testing.T) {
 						}
 					}
 				}
-				for _, line := range []string{[]string{"rate_iops=100", "rate_iops=300", "rate_iops=300"}[k], []string{"bs=4k", "bs=4k", "bs=64k"}[k]} {
+				for _, line := range []string{[]string{"rate_iops=100", "rate_iops=300", "rate_iops=300"}[k],
+					[]string{"bs=4k", "bs=4k", "bs=64k"}[k]} {
 					if c.Name != names[k] || !strings.Contains(job, line+"\n") {
 						t.Errorf("container %d, %s, has no line %s:\n%s", k, c.Name, line, job)
 					}
 				}
 			}
-			if len(pod.Spec.Containers) != 3 || len(outputs) != 3 || len(w.ConfigMaps) != 3 || len(pod.Spec.InitContainers) != 1 {
-				t.Errorf("%d containers, %d init containers, output directories %v, %d ConfigMaps", len(pod.Spec.Containers), len(pod.Spec.InitContainers), outputs, len(w.ConfigMaps))
+			if len(pod.Spec.Containers) != 3 || len(outputs) != 3 || len(w.ConfigMaps) != 3 ||
+				len(pod.Spec.InitContainers) != 1 {
+				t.Errorf("%d containers, %d init containers, output directories %v, %d ConfigMaps",
+					len(pod.Spec.Containers), len(pod.Spec.InitContainers), outputs, len(w.ConfigMaps))
 			}
 			of := map[string]int{}
 			for _, o := range a.Workload.Outputs {
@@ -87,7 +91,8 @@ func TestPhases(t *testing.T) {
 				t.Error(diff)
 			}
 			out, err := Render(p, "r")
-			if err != nil || !strings.Contains(string(out), "after the barrier: fio from 0s to 10s, fio-phase-1 from 10s to 25s, fio-phase-2 from 25s\n") {
+			if err != nil || !strings.Contains(string(out),
+				"after the barrier: fio from 0s to 10s, fio-phase-1 from 10s to 25s, fio-phase-2 from 25s\n") {
 				t.Errorf("rendered without its phases: %v\n%s", err, out)
 			}
 		})
@@ -133,7 +138,8 @@ func TestIdlePhases(t *testing.T) {
 		for _, w := range p.Warnings {
 			got += w.String()
 		}
-		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) || got != "" && !strings.HasPrefix(got, "x.yaml:11:") {
+		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) || got != "" &&
+			!strings.HasPrefix(got, "x.yaml:11:") {
 			t.Errorf("%s: warnings %q, want %q", tt.vars, got, tt.want)
 		}
 	}
@@ -150,7 +156,9 @@ func TestObjectivesOnPhases(t *testing.T) {
 		`iops(w.read, phase("x")) > 1.0`:                      "phase takes the number of one phase",
 		`iops(w.read, phase(1), phase(2)) > 1.0`:              "phase takes the number of one phase",
 	} {
-		text := head + phased + "    - {name: v, createObjSpec: {volume: {storageClass: hostdir}}}\n  slos: [{name: s, expr: '" + expr + "'}]\n"
+		text := head + phased +
+			"    - {name: v, createObjSpec: {volume: {storageClass: hostdir}}}\n  slos: [{name: s, expr: '" + expr +
+			"'}]\n"
 		_, problems := load(t, Input{Files: []File{{Name: "x.yaml", Data: []byte(text)}}})
 		got := ""
 		for _, p := range problems {

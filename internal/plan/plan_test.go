@@ -74,7 +74,8 @@ func TestRatesAreResolved(t *testing.T) {
     - {name: c, concurrencySpec: {parallelism: 7, until: ended}}
 `)
 	want := []Rate{
-		{Name: "a", Schedule: schedule.Constant{Interval: 2 * time.Second}, StartAfter: 2 * time.Second, Duration: 10 * time.Second, Limit: 4, MaxInFlight: 3, Queue: true},
+		{Name: "a", Schedule: schedule.Constant{Interval: 2 * time.Second}, StartAfter: 2 * time.Second,
+			Duration: 10 * time.Second, Limit: 4, MaxInFlight: 3, Queue: true},
 		{Name: "b", Schedule: schedule.Burst{Size: 5, Interval: 2 * time.Second}, MaxInFlight: 10000},
 		{Name: "c", Parallelism: 7, UntilEnded: true, MaxInFlight: 10000},
 		{Name: "y.startAfter", Schedule: schedule.Constant{Interval: 3 * time.Second}, Limit: 1},
@@ -103,7 +104,8 @@ func TestTargets(t *testing.T) {
 `)
 	want := map[string]Target{
 		"by-action": {Kind: engine.VolumeObject, Action: "fio", Select: SelectAll},
-		"by-claim":  {Kind: engine.VolumeObject, Labels: map[string]string{"cnsbench.dev/volume": "data"}, Select: SelectAll},
+		"by-claim": {Kind: engine.VolumeObject, Labels: map[string]string{"cnsbench.dev/volume": "data"},
+			Select: SelectAll},
 		"by-volume": {Kind: engine.VolumeObject, Volume: "v", Select: SelectAll},
 		"by-label":  {Kind: engine.VolumeObject, Labels: map[string]string{"tier": "gold"}, Select: SelectNewest},
 		"group":     {Kind: engine.VolumeObject, Action: "fio", Select: SelectAll},
@@ -124,7 +126,8 @@ func TestTargets(t *testing.T) {
 		t.Errorf("snapshots of loopfile-xfs are of class %q, %+v", class, p.SnapshotClasses[class])
 	}
 	v := p.Actions[7].Volume.Render("r1", 4)
-	if *v.Claim.Spec.StorageClassName != "loopfile-xfs" || v.Claim.Name != "back-4" || v.Claim.Spec.Resources.Requests.Storage().String() != "2Gi" {
+	if *v.Claim.Spec.StorageClassName != "loopfile-xfs" || v.Claim.Name != "back-4" ||
+		v.Claim.Spec.Resources.Requests.Storage().String() != "2Gi" {
 		t.Errorf("restored volume %+v", v.Claim)
 	}
 	if diff := cmp.Diff(map[string]bool{"groupSnapshot": true}, p.Needs.Features); diff != "" {
@@ -257,8 +260,9 @@ func TestSubstituteDriver(t *testing.T) {
 
 // What stands in may be able to do less.
 func TestSubstituteLacks(t *testing.T) {
-	_, problems := load(t, Input{Substitute: map[string]string{"loopfile.csi.cnsbench.dev": "hostdir.csi.cnsbench.dev"}, SubstituteReason: "loop devices need root",
-		Files: []File{{Name: "x.yaml", Data: []byte(head + "spec:\n  actions:\n    - {name: v, createObjSpec: {volume: {storageClass: loopfile, volumeMode: Block}}}\n")}}})
+	_, problems := load(t, Input{Substitute: map[string]string{"loopfile.csi.cnsbench.dev": "hostdir.csi.cnsbench.dev"},
+		SubstituteReason: "loop devices need root",
+		Files:            []File{{Name: "x.yaml", Data: []byte(head + "spec:\n  actions:\n    - {name: v, createObjSpec: {volume: {storageClass: loopfile, volumeMode: Block}}}\n")}}})
 	want := "x.yaml:6:78: spec.actions[0].createObjSpec.volume.volumeMode: hostdir has no raw block volumes (it stands in for loopfile: loop devices need root)"
 	if len(problems) != 1 || problems[0].String() != want {
 		t.Errorf("got  %v\nwant %s", problems, want)
@@ -312,7 +316,8 @@ func TestFolderLibrary(t *testing.T) {
 	if err != nil || w.Pods[0].Name != "a-0-p" {
 		t.Errorf("the folder does not win over the built-in entry: %v, %v", w.Pods, err)
 	}
-	p = good(t, Input{Folder: folder, Set: []string{"spec.library[0].folderSpec.path=mine"}}, strings.Replace(text, "path: mine", "path: other", 1))
+	p = good(t, Input{Folder: folder, Set: []string{"spec.library[0].folderSpec.path=mine"}},
+		strings.Replace(text, "path: mine", "path: other", 1))
 	if w, err := p.Actions[0].Workload.Render("r", 0); err != nil || w.Pods[0].Name != "a-0-p" {
 		t.Errorf("the folder of the flag is not the one that is read: %v, %v", w.Pods, err)
 	}
@@ -418,15 +423,18 @@ parameters: {iops: "3"}
 func FuzzLoad(f *testing.F) {
 	f.Add(small, "spec.runtime=10s")
 	f.Add(head+gp3, "vars.x={a: b}")
-	f.Add(head+"spec: {actions: [{name: a, createObjSpec: {workload: fio, vars: null}}], rates: [null]}", "spec.actions.0=3")
+	f.Add(head+"spec: {actions: [{name: a, createObjSpec: {workload: fio, vars: null}}], rates: [null]}",
+		"spec.actions.0=3")
 	f.Add("a: &a [*a]", "=")
 	f.Add("a: &a {<<: *a}", "a.b=c")
 	f.Add(bomb(9), "spec.runtime=[&a [x, x], *a]")
 	f.Add(head+"a: &a {k: x, l: x, m: x}\nb: &b {k: *a, l: *a, m: *a}\nspec: {actions: [{name: w, createObjSpec: {workload: fio, vars: *b, varsList: [*b, *b]}}]}", "")
 	f.Add("? [a]\n: b", "vars.=")
-	f.Add(head+"spec: {actions: [{name: s, snapshotSpec: {actionName: r}}, {name: r, restoreSpec: {actionName: s}}]}", "")
+	f.Add(head+"spec: {actions: [{name: s, snapshotSpec: {actionName: r}}, {name: r, restoreSpec: {actionName: s}}]}",
+		"")
 	f.Add(head+"spec: {actions: [{name: w, createObjSpec: {workload: fio, varsList: [{}, {bs: 1}], matrix: {rw: [], bs: [1, 2]}, phases: [{startAfter: 1s, vars: {rw: read}}]}}]}", "w.rw=read")
-	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/*/*.yaml", "../../library/suites/*.yaml", "testdata/bad/*.yaml"} {
+	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/*/*.yaml", "../../library/suites/*.yaml",
+		"testdata/bad/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			f.Fatalf("%s: no seeds: %v", pattern, err)
@@ -449,7 +457,8 @@ func FuzzLoad(f *testing.F) {
 		}
 		begin := time.Now()
 		p, problems := Load(t.Context(), in)
-		if took := time.Since(begin); took > 20*time.Second { // of a busy machine; the slowest seed takes half a second of an idle one
+		// of a busy machine; the slowest seed takes half a second of an idle one
+		if took := time.Since(begin); took > 20*time.Second {
 			t.Errorf("took %v", took)
 		}
 		if (p == nil) != (len(problems) > 0) {

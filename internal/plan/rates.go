@@ -140,14 +140,16 @@ func (l *loader) actionRate(n *info) {
 	}
 	l.used[name] = true
 	if c := r.ConcurrencySpec; c != nil && c.Until == "ended" && n.does != nil && n.made() != engine.WorkloadObject {
-		l.fail(n.path+".rateName", "until: running", "rate %q waits until a workload has ended, but %s makes none", name, n.does.field)
+		l.fail(n.path+".rateName", "until: running", "rate %q waits until a workload has ended, but %s makes none",
+			name, n.does.field)
 	}
 }
 
 func (l *loader) unusedRates() {
 	for i, r := range l.spec.Rates {
 		if !l.used[string(r.Name)] {
-			l.warn(fmt.Sprintf("spec.rates[%d].name", i), "rateName of an action would use it", "no action uses rate %q", r.Name)
+			l.warn(fmt.Sprintf("spec.rates[%d].name", i), "rateName of an action would use it",
+				"no action uses rate %q", r.Name)
 		}
 	}
 }

@@ -13,7 +13,8 @@ var reattachAction = descriptor{
 	rights: func(d *demands, a *Action) {
 		d.pods(a.Name, "to make again the pods of")
 		if a.Node == engine.NodeOther {
-			d.want(Right{Resource: "nodes", ClusterScoped: true}, "to see which other node there is, for", a.Name, "list")
+			d.want(Right{Resource: "nodes", ClusterScoped: true}, "to see which other node there is, for", a.Name,
+				"list")
 		}
 	},
 	request: func(a *Action, q *engine.Request, _ func() int64) {
@@ -35,10 +36,12 @@ func (l *loader) reattach(n *info) {
 	}
 	for _, of := range n.aims {
 		if v := of.spec.CreateObjSpec; v != nil && v.Volume != nil && v.Volume.GenericEphemeralSpec != nil {
-			l.fail(path, "a volume that outlives its pod", "the volumes of %q live and die with their pods, so that they cannot be attached again", of.out.Name)
+			l.fail(path, "a volume that outlives its pod",
+				"the volumes of %q live and die with their pods, so that they cannot be attached again", of.out.Name)
 		}
 		if of.out.Volume != nil && !of.out.Volume.Template.Attach {
-			l.fail(path, "attach: true", "the volumes of %q are never attached, so that they cannot be again", of.out.Name)
+			l.fail(path, "attach: true", "the volumes of %q are never attached, so that they cannot be again",
+				of.out.Name)
 		}
 	}
 }

@@ -26,7 +26,8 @@ func Render(p *Plan, runID string) ([]byte, error) {
 	}
 	for _, name := range sortedKeys(p.StorageClasses) {
 		if p.Cluster {
-			fmt.Fprintf(&out, "# StorageClass %s: the cluster's%s\n", name, ofDriver(p.StorageClasses[name].Provisioner))
+			fmt.Fprintf(&out, "# StorageClass %s: the cluster's%s\n", name,
+				ofDriver(p.StorageClasses[name].Provisioner))
 			continue
 		}
 		if p.StorageClasses[name].Provisioner == "" {
@@ -39,7 +40,8 @@ func Render(p *Plan, runID string) ([]byte, error) {
 	}
 	for _, name := range sortedKeys(p.SnapshotClasses) {
 		if p.Cluster {
-			fmt.Fprintf(&out, "# VolumeSnapshotClass %s: the cluster's%s\n", name, ofDriver(p.SnapshotClasses[name].Driver))
+			fmt.Fprintf(&out, "# VolumeSnapshotClass %s: the cluster's%s\n", name,
+				ofDriver(p.SnapshotClasses[name].Driver))
 			continue
 		}
 		if p.SnapshotClasses[name].Driver == "" {
@@ -137,7 +139,8 @@ func renderWorkload(out *bytes.Buffer, title string, w *engine.Workload) error {
 	}
 	for i := range w.Pods {
 		p := &w.Pods[i]
-		if err := write(out, fmt.Sprintf("%s; waits at the barrier: %v; outputs: %v%s", title, p.Sync, p.Outputs, phasesOf(p)), p.Pod); err != nil {
+		if err := write(out, fmt.Sprintf("%s; waits at the barrier: %v; outputs: %v%s", title, p.Sync, p.Outputs,
+			phasesOf(p)), p.Pod); err != nil {
 			return err
 		}
 	}

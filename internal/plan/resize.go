@@ -34,7 +34,8 @@ func (l *loader) resize(n *info) {
 	for _, of := range n.aims {
 		for _, c := range of.claims {
 			if have := c.Spec.Resources.Requests.Storage(); s.Size != nil && s.Size.Cmp(*have) <= 0 {
-				l.fail(path+".size", "volumes can only grow", "%s is not more than the %s that the volumes of %q have", s.Size, have, of.out.Name)
+				l.fail(path+".size", "volumes can only grow", "%s is not more than the %s that the volumes of %q have",
+					s.Size, have, of.out.Name)
 				return
 			}
 			if !l.canGrow(path, &c) {

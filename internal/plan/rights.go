@@ -119,9 +119,12 @@ func (d *demands) always() {
 	d.want(Right{Resource: "persistentvolumes", ClusterScoped: true}, why, "", "list", "watch")
 	d.want(Right{Group: storageGroup, Resource: "volumeattachments", ClusterScoped: true}, why, "", "list", "watch")
 	d.want(Right{Resource: "events"}, "to see causes of failures and retries", "", "list", "watch")
-	d.want(Right{Resource: "configmaps"}, "to measure how late watches are", "", "list", "watch", "create", "patch", "delete")
-	d.want(Right{Group: "coordination.k8s.io", Resource: "leases"}, "to keep other runs off its drivers meanwhile", "", "get", "list", "create", "patch", "delete")
-	d.want(Right{Group: storageGroup, Resource: "storageclasses", ClusterScoped: true}, "to check the names of classes", "", "list")
+	d.want(Right{Resource: "configmaps"}, "to measure how late watches are", "", "list", "watch", "create", "patch",
+		"delete")
+	d.want(Right{Group: "coordination.k8s.io", Resource: "leases"}, "to keep other runs off its drivers meanwhile", "",
+		"get", "list", "create", "patch", "delete")
+	d.want(Right{Group: storageGroup, Resource: "storageclasses", ClusterScoped: true}, "to check the names of classes",
+		"", "list")
 }
 
 func (d *demands) action(a *Action) {
@@ -130,7 +133,8 @@ func (d *demands) action(a *Action) {
 	}
 	if a.Manifest != nil {
 		if o, err := a.Manifest.Render("", 0); err == nil {
-			d.want(object(o.GetAPIVersion(), o.GetKind(), ""), "to make the objects of", a.Name, "create", "get", "list", "watch", "delete")
+			d.want(object(o.GetAPIVersion(), o.GetKind(), ""), "to make the objects of", a.Name, "create", "get",
+				"list", "watch", "delete")
 			if _, has, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates"); has {
 				d.want(Right{Resource: "persistentvolumeclaims"}, "to remove the volumes of", a.Name, "delete")
 			}
@@ -152,7 +156,8 @@ func (d *demands) volume(action string, v *engine.Volume) {
 	case v.Ephemeral: // made and removed with its pod
 	case v.Static != nil:
 		d.claims(action, v.Claim)
-		d.want(Right{Resource: "persistentvolumes", ClusterScoped: true}, "to take in the existing volume of", action, "create", "delete")
+		d.want(Right{Resource: "persistentvolumes", ClusterScoped: true}, "to take in the existing volume of", action,
+			"create", "delete")
 	default:
 		d.claims(action, v.Claim)
 	}
@@ -183,14 +188,16 @@ func (d *demands) claims(action string, claims ...corev1.PersistentVolumeClaim) 
 		}
 		sc := d.plan.StorageClasses[className(&claims[i])]
 		if sc.ReclaimPolicy != nil && *sc.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
-			d.want(Right{Resource: "persistentvolumes", ClusterScoped: true}, "to remove the volumes of", action, "patch")
+			d.want(Right{Resource: "persistentvolumes", ClusterScoped: true}, "to remove the volumes of", action,
+				"patch")
 		}
 	}
 }
 
 func (d *demands) pods(action, why string) {
 	d.want(Right{Resource: "pods"}, why, action, "create", "delete")
-	d.want(Right{Resource: "secrets"}, "for the tokens of the agents in the pods of", action, "create", "delete", "list")
+	d.want(Right{Resource: "secrets"}, "for the tokens of the agents in the pods of", action, "create", "delete",
+		"list")
 }
 
 // object is the right to an object of any kind.

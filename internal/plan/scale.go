@@ -40,7 +40,8 @@ func (l *loader) script(path string, s *v1alpha1.ScaleSpec) *engine.Script {
 	path += ".scriptConfigMap"
 	cm, ok := l.configs[s.ScriptConfigMap]
 	if !ok {
-		l.fail(path, or(suggest(s.ScriptConfigMap, sortedKeys(l.configs)), "put it beside the Benchmark"), "there is no ConfigMap %q here", s.ScriptConfigMap)
+		l.fail(path, or(suggest(s.ScriptConfigMap, sortedKeys(l.configs)), "put it beside the Benchmark"),
+			"there is no ConfigMap %q here", s.ScriptConfigMap)
 		return nil
 	}
 	text, ok := cm.Data[scriptKey]
@@ -53,7 +54,8 @@ func (l *loader) script(path string, s *v1alpha1.ScaleSpec) *engine.Script {
 	case !ok:
 		l.fail(path, "", "ConfigMap %q has no key %s", s.ScriptConfigMap, scriptKey)
 	case !strings.HasPrefix(text, "#!"):
-		l.fail(path, "such as #!/bin/sh", "the script of ConfigMap %q does not begin with #! and its interpreter", s.ScriptConfigMap)
+		l.fail(path, "such as #!/bin/sh", "the script of ConfigMap %q does not begin with #! and its interpreter",
+			s.ScriptConfigMap)
 	}
 	return &engine.Script{Text: text, Image: cmp.Or(s.Image, l.in.ToolsImage), ServiceAccount: s.ServiceAccountName}
 }
@@ -82,7 +84,8 @@ func (d *demands) onManifests(a *Action, why, subresource string, verbs ...strin
 	}
 	for i := range d.plan.Actions {
 		of := &d.plan.Actions[i]
-		if of.Manifest == nil || a.Target.Action != "" && of.Name != a.Target.Action || !hasAll(of.Manifest.Labels, a.Target.Labels) {
+		if of.Manifest == nil || a.Target.Action != "" && of.Name != a.Target.Action ||
+			!hasAll(of.Manifest.Labels, a.Target.Labels) {
 			continue
 		}
 		if o, err := of.Manifest.Render("", 0); err == nil { // it was rendered before

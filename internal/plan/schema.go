@@ -60,7 +60,8 @@ func newChecker(definition []byte) (*checker, error) {
 // apply prunes, defaults and validates d in place, and returns what it found.
 func (c *checker) apply(ctx context.Context, d *document) []Problem {
 	var problems []Problem
-	unknown := pruning.PruneWithOptions(d.value, c.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	unknown := pruning.PruneWithOptions(d.value, c.structural, true,
+		schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	around := map[string]bool{} // objects that had an unknown field
 	metaErr, unknownMeta := objectmeta.CoerceWithOptions(nil, d.value, c.structural, true,
 		objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
@@ -110,7 +111,8 @@ func (c *checker) apply(ctx context.Context, d *document) []Problem {
 // echo says whether an error only repeats another: what can be a number or a
 // text is checked as both, as either, and as each.
 func (c *checker) echo(e *field.Error) bool {
-	if strings.HasSuffix(e.Detail, "(anyOf)") || strings.HasSuffix(e.Detail, "of list-type map") || strings.HasPrefix(e.Detail, "Checked value must be of type") {
+	if strings.HasSuffix(e.Detail, "(anyOf)") || strings.HasSuffix(e.Detail, "of list-type map") ||
+		strings.HasPrefix(e.Detail, "Checked value must be of type") {
 		return true
 	}
 	s := c.at(e.Field)
@@ -168,7 +170,8 @@ var (
 // fieldProblem says what an apiserver's error means, at its place in the file.
 func (c *checker) fieldProblem(d *document, e *field.Error) Problem {
 	at := d.find(e.Field)
-	p := Problem{File: at.file, Line: at.line, Column: at.col, Path: display(e.Field), Message: inBody.ReplaceAllString(e.Detail, "")}
+	p := Problem{File: at.file, Line: at.line, Column: at.col, Path: display(e.Field),
+		Message: inBody.ReplaceAllString(e.Detail, "")}
 	pattern := ""
 	if s := c.at(e.Field); s != nil && s.ValueValidation != nil {
 		pattern = s.ValueValidation.Pattern
@@ -185,7 +188,8 @@ func (c *checker) fieldProblem(d *document, e *field.Error) Problem {
 		for _, m := range quotable.FindAllStringSubmatch(e.Detail, -1) {
 			values = append(values, m[1])
 		}
-		p.Message, p.Hint = fmt.Sprintf("%s is not one of the values", shown(e.BadValue)), suggest(fmt.Sprint(e.BadValue), values)
+		p.Message, p.Hint = fmt.Sprintf("%s is not one of the values",
+			shown(e.BadValue)), suggest(fmt.Sprint(e.BadValue), values)
 	case e.Type == field.ErrorTypeTypeInvalid:
 		p.Message, p.Hint = c.wrongType(p.Message, pattern, d.at(e.Field))
 	case e.Type == field.ErrorTypeInvalid && strings.Contains(e.Detail, "should match"):
@@ -215,8 +219,9 @@ func (c *checker) wrongType(message, pattern string, value any) (better, hint st
 	if m == nil {
 		return message, ""
 	}
-	words := map[string]string{"string": "text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
-		"array": "a list", "object": "a mapping", "integer,string": "text or a whole number"}
+	words := map[string]string{"string": "text", "integer": "a whole number", "number": "a number",
+		"boolean": "true or false",
+		"array":   "a list", "object": "a mapping", "integer,string": "text or a whole number"}
 	want, ok := words[m[1]]
 	if !ok {
 		return message, ""

@@ -46,7 +46,8 @@ func (l *loader) applySets(among func(set string) bool) {
 		case rest != "":
 			l.setVar(s, head, rest, text)
 		default:
-			l.badSet(s, fmt.Sprintf("%q is no key", key), "a key begins with spec., metadata., vars. or the name of an action")
+			l.badSet(s, fmt.Sprintf("%q is no key", key),
+				"a key begins with spec., metadata., vars. or the name of an action")
 		}
 	}
 }
@@ -164,7 +165,8 @@ func (l *loader) setVar(set, action, variable, value string) {
 		}
 	})
 	if !found {
-		l.badSet(set, fmt.Sprintf("no action %q creates a workload", action), suggest(action, append(names, "spec", "metadata", "vars")))
+		l.badSet(set, fmt.Sprintf("no action %q creates a workload", action),
+			suggest(action, append(names, "spec", "metadata", "vars")))
 	}
 }
 

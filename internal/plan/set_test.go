@@ -31,7 +31,8 @@ func load(t *testing.T, in Input) (*Plan, []Problem) {
 }
 
 func TestSet(t *testing.T) {
-	p, problems := load(t, Input{Set: []string{"spec.runtime=10s", "spec.actions.v.createObjSpec.count=5", "spec.rates[0].limit=7",
+	p, problems := load(t, Input{Set: []string{"spec.runtime=10s", "spec.actions.v.createObjSpec.count=5",
+		"spec.rates[0].limit=7",
 		"fio.iodepth=4", "vars.bs=8k", "vars.storageClass=null", "spec.gracePeriod=1s", "metadata.name=other"}})
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -52,17 +53,20 @@ func TestSetProblems(t *testing.T) {
 	tests := []struct{ set, want string }{
 		{"runtime", `--set runtime: not of the form KEY=VALUE (such as spec.runtime=10s or vars.storageClass=btrfs)`},
 		{"runtime=10s", `--set runtime=10s: "runtime" is no key (a key begins with spec., metadata., vars. or the name of an action)`},
-		{"spec.runtime=soon", `--set spec.runtime=soon: spec.runtime: "soon" is not a length of time (such as 500ms, 30s, 5m or 1h30m)`},
+		{"spec.runtime=soon",
+			`--set spec.runtime=soon: spec.runtime: "soon" is not a length of time (such as 500ms, 30s, 5m or 1h30m)`},
 		{"spec.runtime=", `--set spec.runtime=: the value is missing (such as spec.runtime=10s; an empty text is written KEY='""')`},
 		{"metadata.name=Foo", `--set metadata.name=Foo: metadata.name: "Foo" cannot be a name (small letters, digits, dashes and dots, a letter or digit first and last)`},
 		{"metadata.nam=foo", `--set metadata.nam=foo: metadata.nam: there is no field "nam" here`},
 		{"spec.runtme=10s", `--set spec.runtme=10s: spec.runtme: there is no field "runtme" here (did you mean "runtime"?)`},
-		{"spec.actions.foi.timeout=10s", `--set spec.actions.foi.timeout=10s: there is no "foi" in spec.actions (did you mean "fio"?)`},
+		{"spec.actions.foi.timeout=10s",
+			`--set spec.actions.foi.timeout=10s: there is no "foi" in spec.actions (did you mean "fio"?)`},
 		{"foi.bs=8k", `--set foi.bs=8k: no action "foi" creates a workload (did you mean "fio"?)`},
 		{"fio.bss=8k", `--set fio.bss=8k: spec.actions[0].createObjSpec.vars.bss: workload "fio" has no variable "bss" (did you mean "bs"?)`},
 		{"vars.blocksiz=8k", `--set vars.blocksiz=8k: no workload of this file has a variable "blocksiz" (there are: accessMode, bs, direct, extra, fillPercent, fsync, histogramMsec, image, iodepth, ioengine, nonRoot, numjobs, rampTime, rateIops, readPercent, runtime, rw, seed, storageClass, user, volumeSize)`},
 		{"spec.runtime.x=1", `--set spec.runtime.x=1: small.yaml`},
-		{"spec.runtime={a: [", `--set spec.runtime={a: [: yaml: line 1: did not find expected node content (the value is YAML)`},
+		{"spec.runtime={a: [",
+			`--set spec.runtime={a: [: yaml: line 1: did not find expected node content (the value is YAML)`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.set, func(t *testing.T) {

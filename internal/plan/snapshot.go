@@ -45,7 +45,8 @@ func (l *loader) snapshot(n *info) {
 	if len(n.claims) == 0 && s.SnapshotClass == "" {
 		return // what it aims at has problems of its own
 	}
-	class, _ := l.classes.snapshots(orParent(l.doc, path, "snapshotClass"), s.SnapshotClass, l.drivers(n.claims), s.Group)
+	class, _ := l.classes.snapshots(orParent(l.doc, path, "snapshotClass"), s.SnapshotClass, l.drivers(n.claims),
+		s.Group)
 	n.out.Snapshot = &SnapshotSpec{Class: class, Group: s.Group}
 }
 
@@ -57,16 +58,21 @@ func snapshotRights(d *demands, a *Action) {
 	}
 	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshots"}, see, a.Name, "list", "watch")
 	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshots"}, "to remove the snapshots of", a.Name, "delete")
-	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotcontents", ClusterScoped: true}, see, a.Name, "list", "watch")
+	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotcontents", ClusterScoped: true}, see, a.Name, "list",
+		"watch")
 	if d.plan.SnapshotClasses[class].Retain {
-		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotcontents", ClusterScoped: true}, "to remove the snapshots of", a.Name, "patch", "delete")
+		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotcontents", ClusterScoped: true},
+			"to remove the snapshots of", a.Name, "patch", "delete")
 	}
 	if a.Snapshot == nil || !a.Snapshot.Group {
 		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshots"}, "to take the snapshots of", a.Name, "create")
-		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotclasses", ClusterScoped: true}, "to check the class of", a.Name, "list")
+		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotclasses", ClusterScoped: true},
+			"to check the class of", a.Name, "list")
 		return
 	}
-	d.want(Right{Group: groupSnapshotGroup, Resource: "volumegroupsnapshots"}, "to take the group snapshots of", a.Name, "create", "delete", "list", "watch")
-	d.want(Right{Group: groupSnapshotGroup, Resource: "volumegroupsnapshotclasses", ClusterScoped: true}, "to check the class of", a.Name, "list")
+	d.want(Right{Group: groupSnapshotGroup, Resource: "volumegroupsnapshots"}, "to take the group snapshots of", a.Name,
+		"create", "delete", "list", "watch")
+	d.want(Right{Group: groupSnapshotGroup, Resource: "volumegroupsnapshotclasses", ClusterScoped: true},
+		"to check the class of", a.Name, "list")
 	d.want(Right{Resource: "persistentvolumeclaims"}, "to label the volumes of one group for", a.Name, "patch")
 }

@@ -171,7 +171,8 @@ func firstUnreadable(data []byte) (line, column int) {
 // outdented: the errors for which the YAML library names the line at which the
 // block began, and not the one that does not fit in.
 func outdented(err error) bool {
-	return err != nil && (strings.HasSuffix(err.Error(), "did not find expected key") || strings.HasSuffix(err.Error(), "did not find expected '-' indicator"))
+	return err != nil && (strings.HasSuffix(err.Error(), "did not find expected key") ||
+		strings.HasSuffix(err.Error(), "did not find expected '-' indicator"))
 }
 
 // lineOf finds the line that such an error is about: the first with which the
@@ -252,10 +253,12 @@ func (c *converter) fits(n *yaml.Node, path string, depth int) bool {
 	}
 	switch {
 	case c.aliased > maxAliased:
-		c.fail(c.alias, c.at, fmt.Sprintf("*%s: the document's aliases stand for more than %d values", c.alias.Value, maxAliased),
+		c.fail(c.alias, c.at, fmt.Sprintf("*%s: the document's aliases stand for more than %d values", c.alias.Value,
+			maxAliased),
 			"an alias of what has aliases multiplies them: write out what is meant, or use count, varsList or matrix")
 	case depth > maxDepth && c.alias != nil:
-		c.fail(c.alias, c.at, fmt.Sprintf("*%s: it makes the document more than %d levels deep", c.alias.Value, maxDepth),
+		c.fail(c.alias, c.at, fmt.Sprintf("*%s: it makes the document more than %d levels deep", c.alias.Value,
+			maxDepth),
 			"an alias must not be within what it stands for")
 	case depth > maxDepth:
 		c.fail(n, path, fmt.Sprintf("the document is more than %d levels deep", maxDepth), "")
@@ -287,7 +290,8 @@ func (c *converter) mapping(n *yaml.Node, path string, depth int) map[string]any
 		}
 		child := join(path, k.Value)
 		if _, twice := m[k.Value]; twice {
-			c.fail(k, child, fmt.Sprintf("%q is given twice", k.Value), fmt.Sprintf("the first is at line %d", c.doc.keys[child].line))
+			c.fail(k, child, fmt.Sprintf("%q is given twice", k.Value),
+				fmt.Sprintf("the first is at line %d", c.doc.keys[child].line))
 			continue
 		}
 		c.doc.keys[child] = place{c.doc.file, k.Line, k.Column, 0}

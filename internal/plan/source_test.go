@@ -13,7 +13,8 @@ import (
 func bomb(levels int) string {
 	text := head + "a0: &a0 x\n"
 	for i := range levels {
-		text += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), ", "))
+		text += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1,
+			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), ", "))
 	}
 	return text + fmt.Sprintf("spec: {actions: *a%d}\n", levels)
 }
@@ -28,9 +29,12 @@ func TestLimits(t *testing.T) {
 		{"two more", bomb(5), "f:9:10: a5.0: *a4: the document's aliases stand for more than 20000 values"},
 		{"very many more", bomb(90), "f:9:10: a5.0: *a4: the document's aliases stand for more than 20000 values"},
 		{"within itself", "a: &a {b: [1, *a]}", "f:1:15: a.b.1: *a: it makes the document more than 100 levels deep"},
-		{"many times within itself", "a: &a {b: *a, c: *a}", "f:1:11: a.b: *a: it makes the document more than 100 levels deep"},
-		{"merged with itself", "a: &a {<<: *a, b: *a}", "f:1:12: a.<<: *a: it makes the document more than 100 levels deep"},
-		{"under long keys", "a: &a {b: [" + strings.Repeat("x,", 3000) + "]}\n" + strings.Repeat("k", 900) + ": *a\n", "f:2:903: "},
+		{"many times within itself", "a: &a {b: *a, c: *a}",
+			"f:1:11: a.b: *a: it makes the document more than 100 levels deep"},
+		{"merged with itself", "a: &a {<<: *a, b: *a}",
+			"f:1:12: a.<<: *a: it makes the document more than 100 levels deep"},
+		{"under long keys", "a: &a {b: [" + strings.Repeat("x,", 3000) + "]}\n" + strings.Repeat("k", 900) + ": *a\n",
+			"f:2:903: "},
 		{"deep", levels(maxDepth), ""},
 		{"too deep", levels(maxDepth + 1), "is more than 100 levels deep"},
 	}

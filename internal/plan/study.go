@@ -17,7 +17,8 @@ const studyBenchmark = "spec.benchmark"
 // benchmarkOf is the Benchmark that a Study repeats, as a document: what a
 // command that knows no studies takes one for.
 func benchmarkOf(study *document) *document {
-	d := &document{file: study.file, value: maps.Clone(study.value), places: map[string]place{}, keys: map[string]place{}}
+	d := &document{file: study.file, value: maps.Clone(study.value), places: map[string]place{},
+		keys: map[string]place{}}
 	spec, _ := study.value["spec"].(map[string]any)
 	d.value["kind"] = "Benchmark"
 	delete(d.value, "spec")
@@ -78,7 +79,8 @@ func LoadStudy(files []File) (*Study, []Problem) {
 func (l *loader) study(d *document) *Study {
 	s := &Study{}
 	if d.value["apiVersion"] != apiVersion {
-		l.fail("apiVersion", "write apiVersion: "+apiVersion, "%q is not the apiVersion of a Study", d.value["apiVersion"])
+		l.fail("apiVersion", "write apiVersion: "+apiVersion, "%q is not the apiVersion of a Study",
+			d.value["apiVersion"])
 	}
 	l.nullValues(d)
 	if !l.strict(d, &s.Study) {

@@ -25,7 +25,8 @@ func (l *loader) target(n *info, path string, t v1alpha1.Target, s v1alpha1.Sele
 	case t.VolumeName != "":
 		return l.byVolume(n, path+".volumeName", t.VolumeName, kind)
 	case len(t.Labels) > 0:
-		return l.byLabels(n, path+".labels", t.Labels, kind, fmt.Sprintf("no %s that this run makes has these labels", kind), labelHint(kind))
+		return l.byLabels(n, path+".labels", t.Labels, kind,
+			fmt.Sprintf("no %s that this run makes has these labels", kind), labelHint(kind))
 	}
 	return false // the schema has said it
 }
@@ -45,7 +46,8 @@ func (l *loader) byAction(n *info, path, name string, kind engine.ObjectKind) bo
 		return false // has a problem of its own
 	}
 	if !gives(of, kind) {
-		l.fail(path, "it can be: "+orNone(l.givers(kind)), "%q makes no %ss, so that there is never one to %s", name, kind, n.kind)
+		l.fail(path, "it can be: "+orNone(l.givers(kind)), "%q makes no %ss, so that there is never one to %s", name,
+			kind, n.kind)
 		return false
 	}
 	n.aims = []*info{of}
@@ -97,7 +99,8 @@ func (l *loader) byVolume(n *info, path, name string, kind engine.ObjectKind) bo
 }
 
 // byLabels aims at the objects of a kind that have the labels.
-func (l *loader) byLabels(n *info, path string, labels map[string]string, kind engine.ObjectKind, message, hint string) bool {
+func (l *loader) byLabels(n *info, path string, labels map[string]string, kind engine.ObjectKind, message,
+	hint string) bool {
 	for _, name := range sortedKeys(l.infos) {
 		if of := l.infos[name]; of != n && l.labelled(n, of, kind, labels) {
 			n.aims = append(n.aims, of)

@@ -67,7 +67,8 @@ func (l *loader) trace(path string, spec *v1alpha1.TraceRateSpec, out *Rate) {
 func (l *loader) replays(order []*info) {
 	for _, r := range l.recordings {
 		out := &l.plan.Rates[r.rate]
-		p := replay{out: out, made: map[string]int{}, there: map[string]*trace.Record{}, gone: map[string]bool{}, left: map[string]int{}}
+		p := replay{out: out, made: map[string]int{}, there: map[string]*trace.Record{}, gone: map[string]bool{},
+			left: map[string]int{}}
 		for i, n := range order {
 			if n.out.Rate == out.Name {
 				p.actions = append(p.actions, candidate{i, n})
@@ -88,7 +89,8 @@ func (l *loader) replays(order []*info) {
 			l.warn(r.path+".source", "", "%d of %d records are not replayed: %s", p.left[what], len(r.records), what)
 		}
 		if len(due) == 0 {
-			l.fail(r.path+".source", "an action with this rateName for what the trace does", "the actions of the rate do nothing of what is in the trace")
+			l.fail(r.path+".source", "an action with this rateName for what the trace does",
+				"the actions of the rate do nothing of what is in the trace")
 		}
 	}
 }
@@ -191,7 +193,8 @@ func (p *replay) action(r *trace.Record, on string) (index int, ok bool) {
 		if string(n.kind) != string(r.Op) || n.does.fits != nil && !n.does.fits(n, r) {
 			continue
 		}
-		if known && n.out.Target != nil && n.out.Target.Action == p.name(maker) || r.Op == trace.Create && r.Class != "" && n.class() == r.Class {
+		if known && n.out.Target != nil && n.out.Target.Action == p.name(maker) || r.Op == trace.Create &&
+			r.Class != "" && n.class() == r.Class {
 			return c.index, true
 		}
 		if !ok {

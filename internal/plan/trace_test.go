@@ -67,20 +67,24 @@ time,op,kind,object,source,class
 	}
 	r := p.Rates[0]
 	want := []named{
-		{"fast", "volume/a", ""}, {"slow", "volume/b", ""}, {"snap", "snapshot/s", "volume/a"}, {"restore", "volume/r", "snapshot/olds"},
-		{"unslow", "", "volume/b"}, {"unfast", "", "volume/a"}, {"unslow", "", "volume/older"}, {"unsnap", "", "snapshot/s"},
+		{"fast", "volume/a", ""}, {"slow", "volume/b", ""}, {"snap", "snapshot/s", "volume/a"}, {"restore", "volume/r",
+			"snapshot/olds"},
+		{"unslow", "", "volume/b"}, {"unfast", "", "volume/a"}, {"unslow", "", "volume/older"}, {"unsnap", "",
+			"snapshot/s"},
 		{"snap", "snapshot/s2", "volume/unheard"},
 	}
 	if diff := cmp.Diff(want, names(r.Steps)); diff != "" {
 		t.Error(diff)
 	}
 	// What nothing acts on is not made; a class that no action has is the first's.
-	want = []named{{"fast", "volume/old", ""}, {"snap", "snapshot/olds", "volume/old"}, {"slow", "volume/older", ""}, {"slow", "volume/unheard", ""}}
+	want = []named{{"fast", "volume/old", ""}, {"snap", "snapshot/olds", "volume/old"}, {"slow", "volume/older", ""},
+		{"slow", "volume/unheard", ""}}
 	if diff := cmp.Diff(want, names(r.Before)); diff != "" {
 		t.Error(diff)
 	}
 	const half = 500 * time.Millisecond
-	if diff := cmp.Diff(schedule.Trace{half * 1, half, 2 * half, 3 * half, 5 * half, 6 * half, 7 * half, 8 * half, 9 * half}, r.Schedule); diff != "" {
+	if diff := cmp.Diff(schedule.Trace{half * 1, half, 2 * half, 3 * half, 5 * half, 6 * half, 7 * half, 8 * half,
+		9 * half}, r.Schedule); diff != "" {
 		t.Error(diff)
 	}
 	if b := p.Budget; b.Volumes != 6 || b.Snapshots != 3 || len(b.Open) > 0 {
@@ -90,7 +94,8 @@ time,op,kind,object,source,class
 	for _, w := range p.Warnings {
 		warnings = append(warnings, w.Message)
 	}
-	if got := strings.Join(warnings, "\n"); !strings.Contains(got, "1 of 16 records are not replayed: no action of the rate does resize of a volume") ||
+	if got := strings.Join(warnings, "\n"); !strings.Contains(got,
+		"1 of 16 records are not replayed: no action of the rate does resize of a volume") ||
 		!strings.Contains(got, "1 of 16 records are not replayed: they act on what was deleted before") {
 		t.Errorf("warnings:\n%s", got)
 	}
@@ -104,7 +109,8 @@ func TestTraceIsIdentified(t *testing.T) {
 	if _, err := z.Write([]byte(text)); err != nil || z.Close() != nil {
 		t.Fatal(err)
 	}
-	for name, file := range map[string]string{"plain": text, "a remark at the end": text + "# the end", "compressed": packed.String()} {
+	for name, file := range map[string]string{"plain": text, "a remark at the end": text + "# the end",
+		"compressed": packed.String()} {
 		p := good(t, Input{Open: opener(file)}, traced)
 		want := &TraceFile{Name: "a.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(file))), Records: 3}
 		if diff := cmp.Diff(want, p.Rates[0].Trace); diff != "" {
@@ -150,18 +156,23 @@ func TestRateProblems(t *testing.T) {
 	tests := []struct{ name, actions, rate, want string }{
 		{"no file", volume, `traceRateSpec: {source: b.csv}`, "traceRateSpec.source: open b.csv: no such file"},
 		{"no trace", volume, `traceRateSpec: {source: a.csv}`, "a.csv: trace: line 1"},
-		{"one way only", volume, `constantIncreaseDecreaseRateSpec: {incInterval: 1s, decInterval: 1s, min: 1, max: 3}`, "only go one way"},
+		{"one way only", volume, `constantIncreaseDecreaseRateSpec: {incInterval: 1s, decInterval: 1s, min: 1, max: 3}`,
+			"only go one way"},
 		{"too fast", volume + ", " + removal, `constantIncreaseDecreaseRateSpec: {incInterval: 1ns, decInterval: 1s, min: 1, max: 3}`, "incInterval: no more than a million"},
 		{"ramp to nothing", volume, `rampRateSpec: {stages: [{duration: 1s, perSecond: 0}, {duration: 3s, perSecond: 0.5}]}`, "rampRateSpec.stages: all of them together make 0.75 triggers"},
-		{"ramp below nothing", volume, `rampRateSpec: {stages: [{duration: 1s, perSecond: -1}]}`, "rampRateSpec.stages[0].perSecond: "},
-		{"ramp without length", volume, `rampRateSpec: {stages: [{duration: 0s, perSecond: 3}]}`, "rampRateSpec.stages[0].duration: must be more than 0"},
+		{"ramp below nothing", volume, `rampRateSpec: {stages: [{duration: 1s, perSecond: -1}]}`,
+			"rampRateSpec.stages[0].perSecond: "},
+		{"ramp without length", volume, `rampRateSpec: {stages: [{duration: 0s, perSecond: 3}]}`,
+			"rampRateSpec.stages[0].duration: must be more than 0"},
 		{"life of what is made", volume, `lifetimeRateSpec: {mean: 1m}`, "for actions that are done to single objects"},
-		{"quantiles fall", removal, `lifetimeRateSpec: {quantiles: [2s, 1s]}`, "quantiles[1]: 1s is less than the one before"},
+		{"quantiles fall", removal, `lifetimeRateSpec: {quantiles: [2s, 1s]}`,
+			"quantiles[1]: 1s is less than the one before"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			text := fmt.Sprintf("spec: {runtime: 1m, actions: [%s], rates: [{name: r, %s}]}", tt.actions, tt.rate)
-			_, problems := Load(t.Context(), Input{Files: []File{{Name: "b.yaml", Data: []byte(head + text)}}, Capabilities: local(), Open: opener("nonsense\n")})
+			_, problems := Load(t.Context(), Input{Files: []File{{Name: "b.yaml", Data: []byte(head + text)}},
+				Capabilities: local(), Open: opener("nonsense\n")})
 			var all []string
 			for _, p := range problems {
 				all = append(all, p.String())

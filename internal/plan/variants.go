@@ -43,13 +43,15 @@ func (l *loader) variants(path string, c *v1alpha1.CreateObjSpec) []variant {
 			l.fail(path+".matrix."+name, "such as [4k, 64k]", "variable %q has no values", name)
 			return nil
 		case n*len(list) > maxInstances: // said before they fill the memory
-			l.fail(path+".matrix", fmt.Sprintf("at most %d", maxInstances), "there are more than %d combinations", maxInstances)
+			l.fail(path+".matrix", fmt.Sprintf("at most %d", maxInstances), "there are more than %d combinations",
+				maxInstances)
 			return nil
 		}
 		var crossed []variant
 		for _, v := range list {
 			for i, value := range c.Matrix[name] {
-				crossed = append(crossed, l.with(v, name, string(value), fmt.Sprintf("%s.matrix.%s[%d]", path, name, i)))
+				crossed = append(crossed, l.with(v, name, string(value),
+					fmt.Sprintf("%s.matrix.%s[%d]", path, name, i)))
 			}
 		}
 		list = crossed

@@ -25,7 +25,8 @@ func TestVariants(t *testing.T) {
 		{name: "both", spec: "varsList: [{rw: read}, {rw: write}], matrix: {bs: [4k, 8k]}",
 			want:  []string{"bs=4k rw=read", "bs=8k rw=read", "bs=4k rw=write", "bs=8k rw=write"},
 			count: 4, volumes: 4},
-		{name: "a flag instead of a list", spec: "varsList: [{rw: read}, {rw: write}], matrix: {bs: [4k, 8k]}", set: []string{"w.rw=randrw", "vars.bs=1m"},
+		{name: "a flag instead of a list", spec: "varsList: [{rw: read}, {rw: write}], matrix: {bs: [4k, 8k]}",
+			set:  []string{"w.rw=randrw", "vars.bs=1m"},
 			want: []string{""}, count: 1, volumes: 1},
 	}
 	for _, tt := range tests {
@@ -70,10 +71,13 @@ func TestVariantsThatCannotBe(t *testing.T) {
 	}
 	tests := []struct{ name, spec, path, want string }{
 		{"given twice", "matrix: {storageClass: [hostdir, loopfile]}", "spec.actions[0].createObjSpec.matrix.storageClass[0]", "is given at spec.actions[0].createObjSpec.vars.storageClass already"},
-		{"an unknown variable", "matrix: {rv: [read]}", "spec.actions[0].createObjSpec.matrix.rv[0]", `no variable "rv"`},
+		{"an unknown variable", "matrix: {rv: [read]}", "spec.actions[0].createObjSpec.matrix.rv[0]",
+			`no variable "rv"`},
 		{"no values", "matrix: {rw: []}", "spec.actions[0].createObjSpec.matrix.rw", `variable "rw" has no values`},
-		{"more than memory holds", "matrix: {" + strings.Join(many, ", ") + "}", "spec.actions[0].createObjSpec.matrix", "more than 10000 combinations"},
-		{"no quantity", "varsList: [{volumeSize: 1Gi}, {volumeSize: big}]", "spec.actions[0].createObjSpec.varsList[1].volumeSize", "not a quantity"},
+		{"more than memory holds", "matrix: {" + strings.Join(many, ", ") + "}", "spec.actions[0].createObjSpec.matrix",
+			"more than 10000 combinations"},
+		{"no quantity", "varsList: [{volumeSize: 1Gi}, {volumeSize: big}]",
+			"spec.actions[0].createObjSpec.varsList[1].volumeSize", "not a quantity"},
 		{"too many", "count: 6000, matrix: {rw: [read, write]}", "spec.actions[0].createObjSpec", "12000 instances"},
 	}
 	for _, tt := range tests {

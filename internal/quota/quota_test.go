@@ -22,8 +22,10 @@ func TestTake(t *testing.T) {
 	}{
 		{"no bound", 0, []take{{quota.Stdout, 1 << 30}, {"a", 1 << 30}}, []int{1 << 30, 1 << 30}},
 		{"a file", 100, []take{{"a", 60}, {"b", 60}, {"a", 1}, {"c", 1}}, []int{60, 40, 0, 0}},
-		{"stdout leaves three quarters", 100, []take{{quota.Stdout, 60}, {quota.Stdout, 1}, {"a", 80}}, []int{25, 0, 75}},
-		{"stdout leaves stderr its own", 100, []take{{quota.Stdout, 60}, {quota.Stderr, 60}, {"a", 60}}, []int{25, 25, 50}},
+		{"stdout leaves three quarters", 100, []take{{quota.Stdout, 60}, {quota.Stdout, 1}, {"a", 80}},
+			[]int{25, 0, 75}},
+		{"stdout leaves stderr its own", 100, []take{{quota.Stdout, 60}, {quota.Stderr, 60}, {"a", 60}},
+			[]int{25, 25, 50}},
 		{"files come first", 100, []take{{"a", 90}, {quota.Stdout, 20}}, []int{90, 10}},
 		{"nothing asked", 100, []take{{"a", 100}, {"a", 0}}, []int{100, 0}},
 		{"exactly", 100, []take{{"a", 100}, {"b", 1}}, []int{100, 0}},

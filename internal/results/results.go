@@ -116,7 +116,8 @@ func (s *Service) trustPublished(ctx context.Context, set clientset.Interface) e
 // service act as the user.
 func (o *Options) issueToken(ctx context.Context, set clientset.Interface, namespace string) (string, error) {
 	issued, err := set.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, o.Account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{server.Audience}, ExpirationSeconds: new(tokenSeconds)},
+		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{server.Audience},
+			ExpirationSeconds: new(tokenSeconds)},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("issue a token for the results service as ServiceAccount %s/%s: %w; select another with "+

@@ -67,7 +67,8 @@ func (r *runner) parse(a *plan.Action, instance, container string, o plan.Output
 	source := instance + "/" + container
 	read, ok := parser.Parsers(r.Parsers)[o.Parser]
 	if !ok {
-		r.warnOf("outputUnparsed", source, fmt.Sprintf("no parser is called %q; its outputs are kept as they are", o.Parser))
+		r.warnOf("outputUnparsed", source, fmt.Sprintf("no parser is called %q; its outputs are kept as they are",
+			o.Parser))
 		return
 	}
 	in := r.input(instance, container)

@@ -68,7 +68,8 @@ func (r *runner) settle(t *task) {
 		return
 	}
 	if r.instances.lost(name) {
-		r.warn("workloadLost", fmt.Sprintf("%s was not made again by %s-%d: %s", name, t.op.Action, t.op.Instance, t.op.Message))
+		r.warn("workloadLost", fmt.Sprintf("%s was not made again by %s-%d: %s", name, t.op.Action, t.op.Instance,
+			t.op.Message))
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 )
 
 func kills(name, of string) plan.Action {
-	return plan.Action{Name: name, Kind: op.Kill, Rate: "r", Count: 1, Timeout: time.Minute, Kill: &plan.KillSpec{Signal: "SIGKILL"},
+	return plan.Action{Name: name, Kind: op.Kill, Rate: "r", Count: 1, Timeout: time.Minute,
+		Kill:   &plan.KillSpec{Signal: "SIGKILL"},
 		Target: &plan.Target{Kind: engine.WorkloadObject, Action: of, Select: plan.SelectAll}}
 }
 
@@ -24,7 +25,8 @@ func kills(name, of string) plan.Action {
 // comes by itself is, also after an op that went well.
 func TestKilledWorkloads(t *testing.T) {
 	died := func(name string) op.InstanceEnd {
-		return op.InstanceEnd{Instance: name, Containers: []op.ContainerEnd{{Name: "fio", Signal: "SIGKILL", ExitCode: 137}}}
+		return op.InstanceEnd{Instance: name, Containers: []op.ContainerEnd{{Name: "fio", Signal: "SIGKILL",
+			ExitCode: 137}}}
 	}
 	tests := []struct {
 		name  string
@@ -34,12 +36,14 @@ func TestKilledWorkloads(t *testing.T) {
 		flags []string
 		want  map[op.Outcome]int
 	}{
-		{name: "it is made again", kill: func(*script) error { return nil }, state: bundle.Complete, want: map[op.Outcome]int{op.OK: 1}},
+		{name: "it is made again", kill: func(*script) error { return nil }, state: bundle.Complete,
+			want: map[op.Outcome]int{op.OK: 1}},
 		{name: "it is lost with the op", kill: func(s *script) error {
 			s.sink.Ended(died("fio-0"))
 			return &engine.Error{Code: "IO", Message: "no way back"}
 		}, state: bundle.Complete, flags: []string{"workloadLost"}, want: map[op.Outcome]int{op.Error: 1}},
-		{name: "the op fails, and it dies of it later", kill: func(*script) error { return &engine.Error{Code: "IO", Message: "no way back"} },
+		{name: "the op fails, and it dies of it later",
+			kill:  func(*script) error { return &engine.Error{Code: "IO", Message: "no way back"} },
 			later: true, state: bundle.Complete, want: map[op.Outcome]int{op.Error: 1}},
 		{name: "it dies by itself after it was made again", kill: func(*script) error { return nil }, later: true,
 			state: bundle.Failed, want: map[op.Outcome]int{op.OK: 1}},
@@ -85,7 +89,8 @@ func TestEndedWorkloadsAreNotKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
 		s.took = func(r engine.Request) (time.Duration, error) {
-			return time.Duration(r.Instance) * time.Millisecond, nil // fio-1 is ready after fio-0: kills go in that order
+			// fio-1 is ready after fio-0: kills go in that order
+			return time.Duration(r.Instance) * time.Millisecond, nil
 		}
 		time.AfterFunc(12*time.Second, func() { s.sink.Ended(op.InstanceEnd{Instance: "fio-0", OK: true}) })
 		p := plan.Plan{Runtime: 18 * time.Second, Actions: []plan.Action{runs("fio", 2), kills("crash", "fio")},
@@ -123,11 +128,14 @@ func TestObjectsAndNodes(t *testing.T) {
 			a.Name, a.Kind, a.Rate, a.Count, a.Timeout = name, kind, "r", 1, time.Minute
 			return a
 		}
-		p := plan.Plan{Runtime: 7 * time.Second, Seed: 4, Rates: []plan.Rate{every(2 * time.Second)}, Actions: []plan.Action{
-			action("scale", op.Scale, plan.Action{Scale: &plan.ScaleSpec{Replicas: []int32{1, 5}}, Target: &plan.Target{Kind: engine.ManifestObject, Object: ref}}),
-			action("drain", op.Drain, plan.Action{Drain: &plan.DrainSpec{Labels: map[string]string{"b": "2", "a": "1"}}}),
-			action("purge", op.Delete, plan.Action{Target: &plan.Target{Kind: engine.ManifestObject, Object: ref}}),
-		}}
+		p := plan.Plan{Runtime: 7 * time.Second, Seed: 4, Rates: []plan.Rate{every(2 * time.Second)},
+			Actions: []plan.Action{
+				action("scale", op.Scale, plan.Action{Scale: &plan.ScaleSpec{Replicas: []int32{1, 5}},
+					Target: &plan.Target{Kind: engine.ManifestObject, Object: ref}}),
+				action("drain", op.Drain, plan.Action{Drain: &plan.DrainSpec{Labels: map[string]string{"b": "2",
+					"a": "1"}}}),
+				action("purge", op.Delete, plan.Action{Target: &plan.Target{Kind: engine.ManifestObject, Object: ref}}),
+			}}
 		e := &requests{script: &script{}}
 		e.script.took = e.took
 		m, res := carry(t.Context(), t.Context(), p, e.script)
@@ -168,11 +176,14 @@ func TestObjectsAndNodes(t *testing.T) {
 // Snapshots are found by the labels of the volumes that they are of.
 func TestLabelsOfWhatIsMade(t *testing.T) {
 	gold, silver := map[string]string{"tier": "gold", "size": "s"}, map[string]string{"tier": "silver", "size": "s"}
-	a, b := engine.Object{Kind: engine.VolumeObject, Name: "a", Labels: gold}, engine.Object{Kind: engine.VolumeObject, Name: "b", Labels: silver}
+	a, b := engine.Object{Kind: engine.VolumeObject, Name: "a", Labels: gold}, engine.Object{Kind: engine.VolumeObject,
+		Name: "b", Labels: silver}
 	made := []engine.Object{
-		{Kind: engine.SnapshotObject, Name: "s-0", Source: "a"}, {Kind: engine.SnapshotObject, Name: "s-1", Source: "b"},
+		{Kind: engine.SnapshotObject, Name: "s-0", Source: "a"}, {Kind: engine.SnapshotObject, Name: "s-1",
+			Source: "b"},
 		{Kind: engine.GroupSnapshotObject, Name: "s"}}
-	describeMade(&task{action: &plan.Action{}, request: engine.Request{Snapshot: &engine.Snapshot{Sources: []engine.Object{a, b}, Group: true}}}, made)
+	describeMade(&task{action: &plan.Action{},
+		request: engine.Request{Snapshot: &engine.Snapshot{Sources: []engine.Object{a, b}, Group: true}}}, made)
 	want := []map[string]string{gold, silver, {"size": "s"}}
 	for i, o := range made {
 		if diff := cmp.Diff(want[i], o.Labels); diff != "" {
@@ -184,7 +195,8 @@ func TestLabelsOfWhatIsMade(t *testing.T) {
 	}
 	inv := newInventory(1)
 	inv.add(made...)
-	found := inv.find("x", &plan.Target{Kind: engine.SnapshotObject, Labels: map[string]string{"tier": "silver"}, Select: plan.SelectAll}, false)
+	found := inv.find("x", &plan.Target{Kind: engine.SnapshotObject, Labels: map[string]string{"tier": "silver"},
+		Select: plan.SelectAll}, false)
 	if len(found) != 1 || found[0].Name != "s-1" {
 		t.Errorf("found %v", found)
 	}

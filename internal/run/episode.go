@@ -23,7 +23,8 @@ type episode struct {
 
 // means says whether a target is to be sought among what the episode made.
 func (e *episode) means(t *plan.Target) bool {
-	return slices.Contains(e.acted, t.Action) || slices.ContainsFunc(t.Makers, func(m string) bool { return slices.Contains(e.acted, m) })
+	return slices.Contains(e.acted, t.Action) || slices.ContainsFunc(t.Makers,
+		func(m string) bool { return slices.Contains(e.acted, m) })
 }
 
 // follow carries out the actions that follow an op, each as soon as the one

@@ -76,7 +76,8 @@ func TestEpisodesActOnWhatTheyMade(t *testing.T) {
 func TestEpisodesHoldTheirPlace(t *testing.T) {
 	for name, r := range map[string]plan.Rate{
 		"closed loop": {Name: "r", Parallelism: 1, Limit: 3},
-		"queue":       {Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 3, MaxInFlight: 1, Queue: true},
+		"queue": {Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 3, MaxInFlight: 1,
+			Queue: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -121,9 +122,10 @@ func TestEpisodesThatBreakOff(t *testing.T) {
 		{name: "the grace ends", took: seconds(2, 9, 2), stop: 2 * time.Second, grace: 3 * time.Second,
 			want: map[string]op.Outcome{"vol": op.OK, "snap": op.Censored, "del": op.Dropped},
 			code: map[string]string{"vol": "", "snap": codeRunEnded, "del": codeEpisode}},
-		{name: "an interrupt ends it after the step", took: seconds(2, 2, 2), cancel: 4 * time.Second, grace: time.Minute,
-			want: map[string]op.Outcome{"vol": op.OK, "snap": op.OK, "del": op.Dropped},
-			code: map[string]string{"vol": "", "snap": "", "del": codeRunEnded}},
+		{name: "an interrupt ends it after the step", took: seconds(2, 2, 2), cancel: 4 * time.Second,
+			grace: time.Minute,
+			want:  map[string]op.Outcome{"vol": op.OK, "snap": op.OK, "del": op.Dropped},
+			code:  map[string]string{"vol": "", "snap": "", "del": codeRunEnded}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -158,7 +160,8 @@ func TestStartAfterAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := schedule.Constant{Interval: time.Second}
 		p := plan.Plan{
-			Actions: []plan.Action{makes("first", "a", 1), makes("second", "b", 1), makes("vain", "c", 1), snaps("none", "d", "x")},
+			Actions: []plan.Action{makes("first", "a", 1), makes("second", "b", 1), makes("vain", "c", 1),
+				snaps("none", "d", "x")},
 			Rates: []plan.Rate{
 				{Name: "a", Schedule: one, Limit: 2}, {Name: "b", Schedule: one, Limit: 3, StartAction: "first"},
 				{Name: "c", Schedule: one, Limit: 1, StartAction: "none"}, {Name: "d", Schedule: one, Limit: 1},
@@ -175,7 +178,8 @@ func TestStartAfterAction(t *testing.T) {
 		if n := len(m.of("vain")); n != 0 {
 			t.Errorf("%d ops of a rate whose action never ended", n)
 		}
-		if len(res.Flags) != 1 || res.Flags[0].Name != "notBegun" || !strings.Contains(res.Flags[0].Evidence, "an op of none had ended") {
+		if len(res.Flags) != 1 || res.Flags[0].Name != "notBegun" ||
+			!strings.Contains(res.Flags[0].Evidence, "an op of none had ended") {
 			t.Errorf("flags %v", res.Flags)
 		}
 		if res.EndedAt != second[2].Ended {

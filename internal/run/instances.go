@@ -36,7 +36,8 @@ type instance struct {
 }
 
 func newInstances() *instances {
-	return &instances{byName: map[string]*instance{}, starts: map[string]op.Time{}, action: map[string]string{}, phases: map[string]int{}, over: map[string]bool{}}
+	return &instances{byName: map[string]*instance{}, starts: map[string]op.Time{}, action: map[string]string{},
+		phases: map[string]int{}, over: map[string]bool{}}
 }
 
 // get returns the instance of that name, making it if need be: an engine may

@@ -32,7 +32,8 @@ type item struct {
 }
 
 func newInventory(seed uint64) *inventory {
-	return &inventory{shelves: map[shelf][]item{}, turn: map[string]int{}, rng: rand.New(rand.NewPCG(seed, 0x696e76656e746f))}
+	return &inventory{shelves: map[shelf][]item{}, turn: map[string]int{},
+		rng: rand.New(rand.NewPCG(seed, 0x696e76656e746f))}
 }
 
 func (v *inventory) add(objects ...engine.Object) []item {
@@ -162,7 +163,8 @@ func (v *inventory) choose(action string, s plan.Select, n int) (from, to int) {
 
 // position is where an item lies on its shelf, if it is there.
 func (v *inventory) position(it item) (int, bool) {
-	return slices.BinarySearchFunc(v.shelves[shelf{it.Kind, it.Action}], it.seq, func(a item, seq int64) int { return int(a.seq - seq) })
+	return slices.BinarySearchFunc(v.shelves[shelf{it.Kind, it.Action}], it.seq,
+		func(a item, seq int64) int { return int(a.seq - seq) })
 }
 
 // at is an item as it is now, if it is there.

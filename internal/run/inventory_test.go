@@ -20,9 +20,11 @@ func stocked() *inventory {
 	v := newInventory(1)
 	for i := range 3 {
 		v.add(
-			engine.Object{Kind: engine.VolumeObject, Action: "a", Name: fmt.Sprintf("a-%d", i), Labels: map[string]string{"n": fmt.Sprint(i)}},
+			engine.Object{Kind: engine.VolumeObject, Action: "a", Name: fmt.Sprintf("a-%d", i),
+				Labels: map[string]string{"n": fmt.Sprint(i)}},
 			engine.Object{Kind: engine.VolumeObject, Action: "b", Name: fmt.Sprintf("b-%d", i)},
-			engine.Object{Kind: engine.SnapshotObject, Action: "s", Name: fmt.Sprintf("s-%d", i), Source: fmt.Sprintf("a-%d", i)},
+			engine.Object{Kind: engine.SnapshotObject, Action: "s", Name: fmt.Sprintf("s-%d", i),
+				Source: fmt.Sprintf("a-%d", i)},
 		)
 	}
 	return v
@@ -42,8 +44,10 @@ func TestFind(t *testing.T) {
 		{"newest", volumes("b", plan.SelectNewest), [][]string{{"b-2"}}},
 		{"round robin", volumes("a", plan.SelectRoundRobin), [][]string{{"a-0"}, {"a-1"}, {"a-2"}, {"a-0"}}},
 		{"every action", volumes("", plan.SelectAll), [][]string{{"a-0", "b-0", "a-1", "b-1", "a-2", "b-2"}}},
-		{"labels", &plan.Target{Kind: engine.VolumeObject, Labels: map[string]string{"n": "1"}, Select: plan.SelectAll}, [][]string{{"a-1"}}},
-		{"snapshots of a volume", &plan.Target{Kind: engine.SnapshotObject, Volume: "a-2", Select: plan.SelectAll}, [][]string{{"s-2"}}},
+		{"labels", &plan.Target{Kind: engine.VolumeObject, Labels: map[string]string{"n": "1"}, Select: plan.SelectAll},
+			[][]string{{"a-1"}}},
+		{"snapshots of a volume", &plan.Target{Kind: engine.SnapshotObject, Volume: "a-2", Select: plan.SelectAll},
+			[][]string{{"s-2"}}},
 		{"nothing", volumes("c", plan.SelectAll), [][]string{nil}},
 	}
 	for _, tt := range tests {

@@ -42,8 +42,10 @@ func TestLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := &prober{script: &script{took: took(time.Second), openErr: tt.openErr}, err: tt.lost}
 				p := plan.Plan{Actions: []plan.Action{makes("v", "", 1)}, Grace: time.Second}
-				got := Run(t.Context(), t.Context(), Config{Plan: &p, Engine: e, Clock: op.NewClock(), Record: &memory{}, Observer: quiet{}})
-				if got.State != tt.state || !strings.Contains(got.Reason, tt.reason) || e.asked != tt.asked || e.torn != 1 {
+				got := Run(t.Context(), t.Context(),
+					Config{Plan: &p, Engine: e, Clock: op.NewClock(), Record: &memory{}, Observer: quiet{}})
+				if got.State != tt.state || !strings.Contains(got.Reason, tt.reason) || e.asked != tt.asked ||
+					e.torn != 1 {
 					t.Errorf("%s: %s; asked %d times, removed %d times", got.State, got.Reason, e.asked, e.torn)
 				}
 			})
@@ -61,8 +63,10 @@ func TestFailsWhileDraining(t *testing.T) {
 			return 3 * time.Second, nil
 		}
 		v := makes("v", "r", 1)
-		p := plan.Plan{Actions: []plan.Action{v}, Rates: []plan.Rate{every(time.Second)}, Runtime: 1500 * time.Millisecond, Grace: 10 * time.Second}
-		got := Run(t.Context(), t.Context(), Config{Plan: &p, Engine: e, Clock: op.NewClock(), Record: &memory{}, Observer: quiet{}})
+		p := plan.Plan{Actions: []plan.Action{v}, Rates: []plan.Rate{every(time.Second)},
+			Runtime: 1500 * time.Millisecond, Grace: 10 * time.Second}
+		got := Run(t.Context(), t.Context(), Config{Plan: &p, Engine: e, Clock: op.NewClock(), Record: &memory{},
+			Observer: quiet{}})
 		if got.State != bundle.Failed || !strings.Contains(got.Reason, "the driver ended") {
 			t.Errorf("%s: %s", got.State, got.Reason)
 		}

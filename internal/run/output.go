@@ -199,7 +199,9 @@ func (r *runner) flagOutputs() {
 // are of a part of them.
 func (r *runner) flagRead(instance, container string, names map[string]bool) {
 	for _, c := range r.outputs.readByParser(instance, container, names) {
-		r.flag(invalid, outputCut, fmt.Sprintf("%s/%s: its figures are of a part of %s; spec.maxOutput says how much is kept", instance, container, c))
+		r.flag(invalid, outputCut,
+			fmt.Sprintf("%s/%s: its figures are of a part of %s; spec.maxOutput says how much is kept", instance,
+				container, c))
 	}
 }
 

@@ -55,7 +55,8 @@ func TestOutputs(t *testing.T) {
 }
 
 func TestByteSize(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 64 << 20: "64 MiB", 17 << 30: "17 GiB", 15900 << 20: "15.5 GiB"} {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 64 << 20: "64 MiB", 17 << 30: "17 GiB",
+		15900 << 20: "15.5 GiB"} {
 		if got := byteSize(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
@@ -64,7 +65,8 @@ func TestByteSize(t *testing.T) {
 
 // TestOpenedFiles: what a parser opens is known.
 func TestOpenedFiles(t *testing.T) {
-	files := &openedFiles{FS: fstest.MapFS{"output/a.json": {Data: []byte("{}")}, "stdout": {}}, names: map[string]bool{}}
+	files := &openedFiles{FS: fstest.MapFS{"output/a.json": {Data: []byte("{}")}, "stdout": {}},
+		names: map[string]bool{}}
 	f, err := files.Open("output/a.json")
 	if err != nil {
 		t.Fatal(err)

@@ -91,16 +91,20 @@ func TestReplayKeepsDependencies(t *testing.T) {
 		}
 		for _, o := range m.ops {
 			if late, ok := o.Lateness(); ok && late != 0 {
-				t.Errorf("%s: the wait for what it acts on is taken for lateness of ours: %v", o.Target, time.Duration(late))
+				t.Errorf("%s: the wait for what it acts on is taken for lateness of ours: %v", o.Target,
+					time.Duration(late))
 			}
 			if o.Outcome == op.Dropped {
 				continue
 			}
-			if waited := o.Started > o.Intended; waited != (o.Milestone(op.Unblocked) == o.Started) || waited != strings.HasPrefix(o.Message, "waited for ") {
-				t.Errorf("%s %s: started %v, unblocked %v, message %q", o.Action, o.Target, o.Started, o.Milestone(op.Unblocked), o.Message)
+			if waited := o.Started > o.Intended; waited != (o.Milestone(op.Unblocked) == o.Started) ||
+				waited != strings.HasPrefix(o.Message, "waited for ") {
+				t.Errorf("%s %s: started %v, unblocked %v, message %q", o.Action, o.Target, o.Started,
+					o.Milestone(op.Unblocked), o.Message)
 			}
 		}
-		if c := res.Rates[0]; c.Triggers != 7 || c.Ops != 7 || c.Started != 6 || c.Dropped != 1 || c.OK != 5 || c.Late != 0 {
+		if c := res.Rates[0]; c.Triggers != 7 || c.Ops != 7 || c.Started != 6 || c.Dropped != 1 || c.OK != 5 ||
+			c.Late != 0 {
 			t.Errorf("count %+v", c)
 		}
 		if res.State != bundle.Complete {
@@ -134,7 +138,8 @@ func TestReplayBeforeWaitsOutsideItsTime(t *testing.T) {
 		p.Rates[0].Before = []plan.Step{{Action: 0, Makes: "a"}, {Action: 1, Makes: "s", On: "a"}}
 		m, _ := carry(t.Context(), t.Context(), p, &script{took: took(time.Second)})
 		s := m.of("s" + Before)
-		if len(s) != 1 || s[0].Outcome != op.OK || s[0].Intended != s[0].Started || s[0].Milestone(op.Unblocked) != op.Never || s[0].Message != "" {
+		if len(s) != 1 || s[0].Outcome != op.OK || s[0].Intended != s[0].Started ||
+			s[0].Milestone(op.Unblocked) != op.Never || s[0].Message != "" {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -159,7 +164,8 @@ func TestReplayCut(t *testing.T) {
 		5 * time.Second:         nil,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := traced(at(1, 2, 3), plan.Step{Action: 0, Makes: "a"}, plan.Step{Action: 1, On: "a"}, plan.Step{Action: 2, On: "a"})
+			p := traced(at(1, 2, 3), plan.Step{Action: 0, Makes: "a"}, plan.Step{Action: 1, On: "a"},
+				plan.Step{Action: 2, On: "a"})
 			p.Runtime = runtime
 			_, res := carry(t.Context(), t.Context(), p, &script{took: took(time.Millisecond)})
 			var got []string
@@ -181,8 +187,10 @@ func TestLifetimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life := schedule.Lifetime{Quantiles: []time.Duration{4 * time.Second, 4 * time.Second}}
 		p := plan.Plan{Runtime: 60 * time.Second,
-			Actions: []plan.Action{makes("old", "", 20), makes("v", "r", 1), removes("d", "life", "v"), removes("dold", "life", "old")},
-			Rates:   []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 10}, {Name: "life", Lifetime: &life}},
+			Actions: []plan.Action{makes("old", "", 20), makes("v", "r", 1), removes("d", "life", "v"),
+				removes("dold", "life", "old")},
+			Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 10},
+				{Name: "life", Lifetime: &life}},
 		}
 		m, res := carry(t.Context(), t.Context(), p, &script{took: took(500 * time.Millisecond)})
 		if n := m.outcomes("d")[op.OK]; n != 10 {
@@ -190,7 +198,8 @@ func TestLifetimes(t *testing.T) {
 		}
 		for _, o := range m.of("d") {
 			i := slices.IndexFunc(m.ops, func(v op.Op) bool { return v.Target == o.Target && v.Action == "v" })
-			if lived := time.Duration(o.Intended - m.ops[i].Intended); lived != 4*time.Second || o.Started != o.Intended {
+			if lived := time.Duration(o.Intended - m.ops[i].Intended); lived != 4*time.Second ||
+				o.Started != o.Intended {
 				t.Errorf("%s lived %v, ended %v late", o.Target, lived, time.Duration(o.Started-o.Intended))
 			}
 		}
@@ -210,7 +219,8 @@ func TestLifetimes(t *testing.T) {
 func TestMortals(t *testing.T) {
 	m := newMortals()
 	end, snap := &plan.Action{Name: "end"}, &plan.Action{Name: "snap"}
-	for _, d := range []deadline{{at: 10, item: item{seq: 1}, action: end}, {at: 7, item: item{seq: 1}, action: snap}, {at: 10, item: item{seq: 1}, action: end}} {
+	for _, d := range []deadline{{at: 10, item: item{seq: 1}, action: end}, {at: 7, item: item{seq: 1}, action: snap},
+		{at: 10, item: item{seq: 1}, action: end}} {
 		m.add(d)
 	}
 	if at, ok := m.first(); !ok || at != 7 {
@@ -231,7 +241,8 @@ func TestLifeShorterThanItsMaking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life := schedule.Lifetime{Quantiles: []time.Duration{time.Second, time.Second}}
 		p := plan.Plan{Runtime: 60 * time.Second, Actions: []plan.Action{makes("v", "r", 1), removes("d", "life", "v")},
-			Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 1}, {Name: "life", Lifetime: &life}}}
+			Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 1},
+				{Name: "life", Lifetime: &life}}}
 		m, _ := carry(t.Context(), t.Context(), p, &script{took: took(3 * time.Second)})
 		d := m.of("d")
 		if len(d) != 1 {
@@ -273,7 +284,8 @@ func TestMillionTriggers(t *testing.T) {
 		want     func(k int) float64 // seconds after the barrier
 	}{
 		{"constant", schedule.Constant{Rate: 3000}, func(k int) float64 { return float64(k+1) / 3000 }},
-		{"burst", schedule.Burst{Size: 1000, Interval: time.Second}, func(k int) float64 { return float64(k/1000 + 1) }},
+		{"burst", schedule.Burst{Size: 1000, Interval: time.Second},
+			func(k int) float64 { return float64(k/1000 + 1) }},
 		{"ramp", schedule.Closed{Formula: &v1alpha1.RampRateSpec{Stages: []v1alpha1.RampStage{{Duration: lasting(1000 * time.Second), PerSecond: v1alpha1.NumberOrZero{Value: 2000}}}}},
 			func(k int) float64 { return math.Sqrt(float64(k + 1)) }},
 		{"up and down", schedule.Closed{Formula: &v1alpha1.ConstantIncreaseDecreaseRateSpec{IncInterval: lasting(time.Millisecond), DecInterval: lasting(2 * time.Millisecond), Max: 100}},
@@ -287,9 +299,11 @@ func TestMillionTriggers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				touch := plan.Action{Name: "touch", Kind: op.Modify, Rate: "r", Count: 1, Timeout: time.Hour,
 					Target: &plan.Target{Kind: engine.VolumeObject, Action: "v", Select: plan.SelectOldest}}
-				p := plan.Plan{Grace: time.Second, Actions: []plan.Action{touch}, Rates: []plan.Rate{{Name: "r", Schedule: tt.schedule, Limit: n}}}
+				p := plan.Plan{Grace: time.Second, Actions: []plan.Action{touch},
+					Rates: []plan.Rate{{Name: "r", Schedule: tt.schedule, Limit: n}}}
 				d := &dates{clock: op.NewClock()}
-				res := Run(t.Context(), t.Context(), Config{Plan: &p, Engine: &script{took: took(0)}, Clock: d.clock, Record: d, Observer: quiet{}})
+				res := Run(t.Context(), t.Context(),
+					Config{Plan: &p, Engine: &script{took: took(0)}, Clock: d.clock, Record: d, Observer: quiet{}})
 				if len(d.due) != n || res.Rates[0].Triggers != n {
 					t.Fatalf("%d ops, %+v", len(d.due), res.Rates[0])
 				}

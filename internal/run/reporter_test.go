@@ -37,14 +37,17 @@ func TestReporter(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := &reporter{script: &script{took: took(time.Second), openErr: openErr}}
 				p := plan.Plan{Actions: []plan.Action{makes("v", "", 1)}, Grace: time.Second}
-				got := Run(t.Context(), t.Context(), Config{Plan: &p, Engine: e, Clock: op.NewClock(), Record: &memory{}, Observer: quiet{}})
+				got := Run(t.Context(), t.Context(),
+					Config{Plan: &p, Engine: e, Clock: op.NewClock(), Record: &memory{}, Observer: quiet{}})
 				if e.calls != 1 {
 					t.Errorf("Report called %d times after the removal, want once", e.calls)
 				}
-				if diff := cmp.Diff([]bundle.Flag{{Name: "orphan", Severity: "warning", Evidence: "one is left"}}, got.Flags); diff != "" {
+				if diff := cmp.Diff([]bundle.Flag{{Name: "orphan", Severity: "warning", Evidence: "one is left"}},
+					got.Flags); diff != "" {
 					t.Error(diff)
 				}
-				if diff := cmp.Diff([]op.Distribution{{Source: "kubelet", Name: "mount", N: 3}}, got.Distributions); diff != "" {
+				if diff := cmp.Diff([]op.Distribution{{Source: "kubelet", Name: "mount", N: 3}},
+					got.Distributions); diff != "" {
 					t.Error(diff)
 				}
 			})

@@ -173,7 +173,8 @@ func carry(ctx, hard context.Context, p plan.Plan, e *script) (*memory, Result) 
 
 func TestSlowOpsDoNotDelayTriggers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := plan.Plan{Runtime: 10 * time.Second, Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{every(time.Second)}}
+		p := plan.Plan{Runtime: 10 * time.Second, Actions: []plan.Action{makes("v", "r", 1)},
+			Rates: []plan.Rate{every(time.Second)}}
 		m, res := carry(t.Context(), t.Context(), p, &script{took: took(3500 * time.Millisecond)})
 		ops := m.of("v")
 		if len(ops) < 9 {
@@ -223,10 +224,14 @@ func TestSaturation(t *testing.T) {
 						last, _ = o.Response()
 					}
 					if late, ok := o.Lateness(); ok && late != 0 {
-						t.Errorf("op %d: the wait for a place is taken for lateness of ours: %v", o.Instance, time.Duration(late))
+						t.Errorf("op %d: the wait for a place is taken for lateness of ours: %v", o.Instance,
+							time.Duration(late))
 					}
-					if waited := strings.Contains(o.Message, "waited for a place: maxInFlight is 1"); waited != (o.Started > o.Intended) && o.Outcome == op.OK {
-						t.Errorf("op %d: started %v after it was due, message %q", o.Instance, time.Duration(o.Started-o.Intended), o.Message)
+					if waited := strings.Contains(o.Message,
+						"waited for a place: maxInFlight is 1"); waited != (o.Started > o.Intended) &&
+						o.Outcome == op.OK {
+						t.Errorf("op %d: started %v after it was due, message %q", o.Instance,
+							time.Duration(o.Started-o.Intended), o.Message)
 					}
 				}
 				if last != int64(tt.lastLag) {
@@ -282,7 +287,8 @@ func TestBarrierOpensForAllAtOnce(t *testing.T) {
 		e := &script{life: 20 * time.Second, took: func(r engine.Request) (time.Duration, error) {
 			return time.Duration(r.Instance+1) * time.Second, nil
 		}}
-		p := plan.Plan{Actions: []plan.Action{runs("fio", 3), snaps("snap", "r", "fio")}, Rates: []plan.Rate{every(5 * time.Second)}}
+		p := plan.Plan{Actions: []plan.Action{runs("fio", 3), snaps("snap", "r", "fio")},
+			Rates: []plan.Rate{every(5 * time.Second)}}
 		m, res := carry(t.Context(), t.Context(), p, e)
 		if res.BarrierAt < op.Time(3*time.Second) {
 			t.Errorf("the barrier opened at %d, before the slowest instance was ready", res.BarrierAt)
@@ -322,26 +328,36 @@ func TestEnds(t *testing.T) {
 			state:  bundle.Failed, want: map[op.Outcome]int{op.Error: 2}, within: 2 * time.Second},
 		{name: "engine does not open", plan: plan.Plan{Actions: []plan.Action{makes("v", "", 1)}},
 			engine: &script{openErr: errors.New("no driver")}, state: bundle.Failed, within: time.Second},
-		{name: "op times out", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 1}}},
+		{name: "op times out", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)},
+			Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 1}}},
 			engine: &script{took: took(time.Hour)}, state: bundle.Complete, want: map[op.Outcome]int{op.Timeout: 1}, within: 2 * time.Minute},
-		{name: "interrupt keeps the grace", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{every(time.Second)}},
+		{name: "interrupt keeps the grace", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)},
+			Rates: []plan.Rate{every(time.Second)}},
 			engine: &script{took: took(10 * time.Second)}, cancel: 3500 * time.Millisecond,
 			state: bundle.Interrupted, want: map[op.Outcome]int{op.OK: 3}, within: 14 * time.Second},
-		{name: "grace ends", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{every(time.Second)}, Grace: 2 * time.Second},
+		{name: "grace ends", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)},
+			Rates: []plan.Rate{every(time.Second)}, Grace: 2 * time.Second},
 			engine: &script{took: took(50 * time.Second)}, cancel: 3500 * time.Millisecond,
 			state: bundle.Interrupted, want: map[op.Outcome]int{op.Censored: 3}, within: 6 * time.Second},
-		{name: "second interrupt", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{every(time.Second)}},
+		{name: "second interrupt", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)},
+			Rates: []plan.Rate{every(time.Second)}},
 			engine: &script{took: took(50 * time.Second)}, cancel: 3500 * time.Millisecond, kill: 4 * time.Second,
 			state: bundle.Interrupted, want: map[op.Outcome]int{op.Censored: 3}, within: 5 * time.Second},
-		{name: "closed loop at the grace", plan: plan.Plan{Runtime: 5 * time.Second, Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r", Parallelism: 2}}, Grace: time.Second},
+		{name: "closed loop at the grace", plan: plan.Plan{Runtime: 5 * time.Second,
+			Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r",
+				Parallelism: 2}}, Grace: time.Second},
 			engine: &script{took: took(20 * time.Second)}, state: bundle.Complete, want: map[op.Outcome]int{op.Censored: 2}, within: 7 * time.Second},
 		{name: "workload fails", plan: plan.Plan{Actions: []plan.Action{runs("fio", 1)}},
 			engine: &script{took: took(0), life: time.Second, exit: op.ContainerEnd{Name: "fio", ExitCode: 3}},
 			state:  bundle.Failed, want: map[op.Outcome]int{}, within: 3 * time.Second},
-		{name: "no target", plan: plan.Plan{Actions: []plan.Action{snaps("v", "r", "x")}, Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 4}}},
+		{name: "no target", plan: plan.Plan{Actions: []plan.Action{snaps("v", "r", "x")},
+			Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 4}}},
 			engine: &script{took: took(0)}, state: bundle.Complete, want: map[op.Outcome]int{op.Dropped: 4}, within: 5 * time.Second},
-		{name: "queue at the end", plan: plan.Plan{Runtime: 3500 * time.Millisecond, Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 3, MaxInFlight: 1, Queue: true}}},
-			engine: &script{took: took(20 * time.Second)}, state: bundle.Complete, want: map[op.Outcome]int{op.OK: 1, op.Dropped: 2}, within: 25 * time.Second},
+		{name: "queue at the end", plan: plan.Plan{Runtime: 3500 * time.Millisecond,
+			Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r",
+				Schedule: schedule.Constant{Interval: time.Second}, Limit: 3, MaxInFlight: 1, Queue: true}}},
+			engine: &script{took: took(20 * time.Second)}, state: bundle.Complete, want: map[op.Outcome]int{op.OK: 1,
+				op.Dropped: 2}, within: 25 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -83,7 +83,8 @@ func (r *runner) parseByScript(list []parsing) {
 	}
 	parser, ok := r.Engine.(engine.Parser)
 	if !ok {
-		r.warn("outputUnparsed", fmt.Sprintf("this engine runs no parser scripts: %d outputs are kept as they are", len(list)))
+		r.warn("outputUnparsed", fmt.Sprintf("this engine runs no parser scripts: %d outputs are kept as they are",
+			len(list)))
 		return
 	}
 	r.Observer.Log("run", fmt.Sprintf("%d outputs are read by parser scripts", len(list)))
@@ -98,7 +99,8 @@ func (r *runner) parseByScript(list []parsing) {
 		free <- struct{}{}
 		all.Go(func() {
 			defer func() { <-free }()
-			ctx, cancel := context.WithTimeoutCause(r.hard, parseWithin, fmt.Errorf("it took longer than %v", parseWithin))
+			ctx, cancel := context.WithTimeoutCause(r.hard, parseWithin,
+				fmt.Errorf("it took longer than %v", parseWithin))
 			defer cancel()
 			answers[i].printed, answers[i].err = parser.Parse(ctx, engine.ParseRequest{
 				Name: fmt.Sprintf("parse-%d", i), Script: engine.Script{Text: p.output.Script, Image: p.output.Image},

@@ -10,7 +10,8 @@ import (
 // Files go by their names in the container; one that was written anew under an
 // old name has a number.
 func TestMatching(t *testing.T) {
-	files := fstest.MapFS{"output/a.txt": {}, "output/a.txt~1": {}, "output/b.log": {}, "output/deep/c.txt": {}, "stdout": {}}
+	files := fstest.MapFS{"output/a.txt": {}, "output/a.txt~1": {}, "output/b.log": {}, "output/deep/c.txt": {},
+		"stdout": {}}
 	for pattern, want := range map[string][]string{
 		"/output/*.txt":       {"/output/a.txt", "/output/a.txt~1"},
 		"/output/b.log":       {"/output/b.log"},

@@ -12,7 +12,8 @@ import (
 func TestSleepIsNeverEarly(t *testing.T) {
 	for name, sleep := range map[string]Sleep{"timer": TimerSleep, "precise": PreciseSleep} {
 		t.Run(name, func(t *testing.T) {
-			for _, d := range []time.Duration{-time.Second, 0, 100 * time.Microsecond, 3 * time.Millisecond, 20 * time.Millisecond} {
+			for _, d := range []time.Duration{-time.Second, 0, 100 * time.Microsecond, 3 * time.Millisecond,
+				20 * time.Millisecond} {
 				until := time.Now().Add(d)
 				if !sleep(t.Context(), until) {
 					t.Errorf("%v: gave up", d)
@@ -53,7 +54,8 @@ func TestManySleep(t *testing.T) {
 	kernelTimers.mu.Lock()
 	defer kernelTimers.mu.Unlock()
 	if len(kernelTimers.free) != kernelTimers.open {
-		t.Errorf("%d timers are open, of which %d are free when nobody sleeps", kernelTimers.open, len(kernelTimers.free))
+		t.Errorf("%d timers are open, of which %d are free when nobody sleeps", kernelTimers.open,
+			len(kernelTimers.free))
 	}
 }
 

@@ -15,13 +15,16 @@ import (
 func ramp(start float64, stages ...float64) *v1alpha1.RampRateSpec {
 	r := &v1alpha1.RampRateSpec{StartPerSecond: &v1alpha1.NumberOrZero{Value: start}}
 	for i := 0; i < len(stages); i += 2 {
-		r.Stages = append(r.Stages, v1alpha1.RampStage{Duration: lasting(time.Duration(stages[i] * float64(time.Second))), PerSecond: v1alpha1.NumberOrZero{Value: stages[i+1]}})
+		r.Stages = append(r.Stages,
+			v1alpha1.RampStage{Duration: lasting(time.Duration(stages[i] * float64(time.Second))),
+				PerSecond: v1alpha1.NumberOrZero{Value: stages[i+1]}})
 	}
 	return r
 }
 
 func upAndDown(inc, dec time.Duration, least, most int32) *v1alpha1.ConstantIncreaseDecreaseRateSpec {
-	return &v1alpha1.ConstantIncreaseDecreaseRateSpec{IncInterval: lasting(inc), DecInterval: lasting(dec), Min: least, Max: most}
+	return &v1alpha1.ConstantIncreaseDecreaseRateSpec{IncInterval: lasting(inc), DecInterval: lasting(dec), Min: least,
+		Max: most}
 }
 
 func lasting(d time.Duration) v1alpha1.Duration {
@@ -50,10 +53,12 @@ func TestDueTimes(t *testing.T) {
 		{"constant rate", Constant{Rate: 3}, []time.Duration{333333333, 666666667, s}},
 		{"burst", Burst{Size: 2, Interval: s}, []time.Duration{s, s, 2 * s, 2 * s, 3 * s}},
 		// The integral of the rate is t² up to 2 s, then 4 + 4(t−2).
-		{"ramp", Closed{ramp(0, 2, 4, 1, 4)}, []time.Duration{s, 1414213562, 1732050808, 2 * s, 2250 * time.Millisecond, 2500 * time.Millisecond, 2750 * time.Millisecond, 3 * s}},
+		{"ramp", Closed{ramp(0, 2, 4, 1, 4)}, []time.Duration{s, 1414213562, 1732050808, 2 * s, 2250 * time.Millisecond,
+			2500 * time.Millisecond, 2750 * time.Millisecond, 3 * s}},
 		// Down to nothing, a pause, and up again.
 		{"ramp with a pause", Closed{ramp(4, 1, 0, 1, 0, 1, 4)}, []time.Duration{292893219, s, 2707106781, 3 * s}},
-		{"up and down", Closed{upAndDown(s, 2*s, 1, 3)}, []time.Duration{0, s, 2 * s, 4 * s, 6 * s, 7 * s, 8 * s, 10 * s}},
+		{"up and down", Closed{upAndDown(s, 2*s, 1, 3)},
+			[]time.Duration{0, s, 2 * s, 4 * s, 6 * s, 7 * s, 8 * s, 10 * s}},
 		{"trace", Trace{0, s, s, 7 * s}, []time.Duration{0, s, s, 7 * s}},
 	}
 	for _, tt := range tests {
@@ -162,9 +167,11 @@ func TestMillionthTrigger(t *testing.T) {
 		// 0 to 2000/s over 1000 s: Λ(t) = t², a million at its end.
 		{"ramp", Closed{ramp(0, 1000, 2000)}, func(k int) float64 { return math.Sqrt(float64(k + 1)) }},
 		// Down from 1500/s to 500/s: Λ(t) = 1500t − t²/2.
-		{"ramp down", Closed{ramp(1500, 1000, 500)}, func(k int) float64 { return 1500 - math.Sqrt(1500*1500-2*float64(k+1)) }},
+		{"ramp down", Closed{ramp(1500, 1000, 500)},
+			func(k int) float64 { return 1500 - math.Sqrt(1500*1500-2*float64(k+1)) }},
 		// Down from 2000/s to 0: Λ(t) = 2000t − t², whose slope at the end is 0.
-		{"ramp to nothing", Closed{ramp(2000, 1000, 0)}, func(k int) float64 { return 1000 - math.Sqrt(float64(n-k-1)) }},
+		{"ramp to nothing", Closed{ramp(2000, 1000, 0)},
+			func(k int) float64 { return 1000 - math.Sqrt(float64(n-k-1)) }},
 		{"up and down", Closed{upAndDown(time.Millisecond, 2*time.Millisecond, 0, 100)}, func(k int) float64 {
 			cycle, step := float64(k/200), float64(k%200+1)
 			return cycle*0.3 + 0.001*min(step, 100) + 0.002*max(0, step-100)

@@ -20,7 +20,8 @@ func TestMedianRatio(t *testing.T) {
 		{"and no more", []float64{1, 2, 4}, []float64{8, 16, 32}, 0.91, 8, math.NaN(), math.NaN()},
 		// Tables of Mann and Whitney: for 5 and 5, P(U ≤ 4) = 12/252.
 		{"five each", []float64{1, 1, 1, 1, 1}, []float64{1, 2, 3, 4, 5}, 1 - 2*12.0/252, 3, 1, 5},
-		{"five each, from the next pair on", []float64{1, 1, 1, 1, 1}, []float64{1, 2, 3, 4, 5}, 1 - 2*19.0/252, 3, 2, 4},
+		{"five each, from the next pair on", []float64{1, 1, 1, 1, 1}, []float64{1, 2, 3, 4, 5}, 1 - 2*19.0/252, 3, 2,
+			4},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,7 +56,8 @@ func TestMedianRatioCovers(t *testing.T) {
 		}
 		return s
 	}
-	for n, want := range map[int]float64{3: 1 - 2*1.0/20, 5: 1 - 2*12.0/252, 8: 1 - 2*0.0415} { // the tables' P(U < k) ≤ 0.05
+	// the tables' P(U < k) ≤ 0.05
+	for n, want := range map[int]float64{3: 1 - 2*1.0/20, 5: 1 - 2*12.0/252, 8: 1 - 2*0.0415} {
 		const trials = 4000
 		covered := 0
 		for range trials {

@@ -12,7 +12,8 @@ import (
 )
 
 func TestMinN(t *testing.T) {
-	for q, want := range map[float64]int64{0.5: 6, 0.9: 29, 0.95: 59, 0.99: 299, 0.999: 2995, 0.1: 29, 0: math.MaxInt64, 1: math.MaxInt64, math.NaN(): math.MaxInt64} {
+	for q, want := range map[float64]int64{0.5: 6, 0.9: 29, 0.95: 59, 0.99: 299, 0.999: 2995, 0.1: 29, 0: math.MaxInt64,
+		1: math.MaxInt64, math.NaN(): math.MaxInt64} {
 		if got := MinN(q); got != want {
 			t.Errorf("MinN(%g) = %d, want %d", q, got, want)
 		}
@@ -38,12 +39,14 @@ func TestRanks(t *testing.T) {
 	for _, tt := range tests {
 		j, k, c, ok := Ranks(tt.n, tt.q, 0.95)
 		if j != tt.j || k != tt.k || math.Abs(c-tt.coverage) > 0.0005 || ok != tt.ok {
-			t.Errorf("Ranks(%d, %g) = %d, %d, %.4f, %t; want %d, %d, %.3f, %t", tt.n, tt.q, j, k, c, ok, tt.j, tt.k, tt.coverage, tt.ok)
+			t.Errorf("Ranks(%d, %g) = %d, %d, %.4f, %t; want %d, %d, %.3f, %t", tt.n, tt.q, j, k, c, ok, tt.j, tt.k,
+				tt.coverage, tt.ok)
 		}
 	}
 	for q, n := range map[float64]int64{0.5: 6, 0.9: 29, 0.95: 59, 0.99: 299, 0.999: 2995, 0.01: 299} {
 		if _, k, c, ok := Ranks(n, q, 0.95); !ok || c < 0.95 || q > 0.5 && k != n {
-			t.Errorf("Ranks(%d, %g): k %d, coverage %.4f, %t; an interval up to the greatest value exists", n, q, k, c, ok)
+			t.Errorf("Ranks(%d, %g): k %d, coverage %.4f, %t; an interval up to the greatest value exists", n, q, k, c,
+				ok)
 		}
 	}
 }
@@ -96,16 +99,24 @@ func TestQuantiles(t *testing.T) {
 	}{
 		{"median", sample(ten, nil, 0), 0.5, Estimate{Value: 5}, Estimate{Value: 5}, Estimate{Value: 5}},
 		{"p99 of ten", sample(ten, nil, 0), 0.99, Estimate{Value: 10}, Estimate{Value: 10}, Estimate{Value: 10}},
-		{"falls on a dropped op", sample(ten, nil, 1), 0.99, Estimate{Infinite: true}, Estimate{Infinite: true}, Estimate{Infinite: true}},
-		{"falls before a dropped op", sample(ten, nil, 1), 0.5, Estimate{Value: 6}, Estimate{Value: 6}, Estimate{Value: 6}},
-		{"falls on a bound", sample(ten, []int64{30}, 0), 0.99, Estimate{Value: 30, AtLeast: true}, Estimate{Value: 30}, Estimate{Infinite: true}},
-		{"falls before a late bound", sample(ten, []int64{30}, 0), 0.5, Estimate{Value: 6}, Estimate{Value: 6}, Estimate{Value: 6}},
+		{"falls on a dropped op", sample(ten, nil, 1), 0.99, Estimate{Infinite: true}, Estimate{Infinite: true},
+			Estimate{Infinite: true}},
+		{"falls before a dropped op", sample(ten, nil, 1), 0.5, Estimate{Value: 6}, Estimate{Value: 6},
+			Estimate{Value: 6}},
+		{"falls on a bound", sample(ten, []int64{30}, 0), 0.99, Estimate{Value: 30, AtLeast: true}, Estimate{Value: 30},
+			Estimate{Infinite: true}},
+		{"falls before a late bound", sample(ten, []int64{30}, 0), 0.5, Estimate{Value: 6}, Estimate{Value: 6},
+			Estimate{Value: 6}},
 		// Kaplan–Meier by hand: events 1..4, a bound at 2 (after the event): S(1)=4/5, S(2)=3/5, then two at
 		// risk: S(3)=3/10. The median is 3; certain is only that it is at least 2 (3 if the bound is far out).
-		{"early bound", sample([]int64{1, 2, 3, 4}, []int64{2}, 0), 0.5, Estimate{Value: 3}, Estimate{Value: 2}, Estimate{Value: 3}},
-		{"only bounds", sample(nil, []int64{7, 9}, 0), 0.5, Estimate{Value: 9, AtLeast: true}, Estimate{Value: 7}, Estimate{Infinite: true}},
-		{"only dropped", sample(nil, nil, 3), 0.5, Estimate{Infinite: true}, Estimate{Infinite: true}, Estimate{Infinite: true}},
-		{"bound before dropped", sample(ten, []int64{4}, 1), 0.91, Estimate{Value: 10, AtLeast: true}, Estimate{Value: 10}, Estimate{Infinite: true}},
+		{"early bound", sample([]int64{1, 2, 3, 4}, []int64{2}, 0), 0.5, Estimate{Value: 3}, Estimate{Value: 2},
+			Estimate{Value: 3}},
+		{"only bounds", sample(nil, []int64{7, 9}, 0), 0.5, Estimate{Value: 9, AtLeast: true}, Estimate{Value: 7},
+			Estimate{Infinite: true}},
+		{"only dropped", sample(nil, nil, 3), 0.5, Estimate{Infinite: true}, Estimate{Infinite: true},
+			Estimate{Infinite: true}},
+		{"bound before dropped", sample(ten, []int64{4}, 1), 0.91, Estimate{Value: 10, AtLeast: true},
+			Estimate{Value: 10}, Estimate{Infinite: true}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -125,7 +136,8 @@ func TestQuantiles(t *testing.T) {
 
 func TestInterval(t *testing.T) {
 	low, high, coverage, ok := sample([]int64{1, 2, 3, 4, 5, 6, 7, 8}, []int64{20}, 1).Interval(0.5)
-	if want := (Estimate{Value: 2}); !ok || low != want || high != (Estimate{Value: 20, AtLeast: true}) || coverage < 0.95 {
+	if want := (Estimate{Value: 2}); !ok || low != want || high != (Estimate{Value: 20, AtLeast: true}) ||
+		coverage < 0.95 {
 		t.Errorf("got %+v %+v %g %t", low, high, coverage, ok)
 	}
 }

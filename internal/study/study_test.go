@@ -86,11 +86,13 @@ func TestEditions(t *testing.T) {
 	if len(small.Trials) != 2 || strings.Join(small.Base, " ") != "fio.runtime=1" {
 		t.Errorf("%d trials, base %v", len(small.Trials), small.Base)
 	}
-	own, err := New(s, Options{Repetitions: 3, Factors: map[string][]v1alpha1.Var{"fio.bs": {"1m"}, "fio.rw": {"read", "write"}}})
+	own, err := New(s, Options{Repetitions: 3, Factors: map[string][]v1alpha1.Var{"fio.bs": {"1m"},
+		"fio.rw": {"read", "write"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(own.Cells) != 4 || len(own.Trials) != 12 || own.Cells[0].Name() != "variant=plain storageClass=slow bs=1m rw=read" {
+	if len(own.Cells) != 4 || len(own.Trials) != 12 ||
+		own.Cells[0].Name() != "variant=plain storageClass=slow bs=1m rw=read" {
 		t.Errorf("%d cells, %d trials, the first %s", len(own.Cells), len(own.Trials), own.Cells[0].Name())
 	}
 	if _, err := New(s, Options{Scale: "tiny"}); err == nil || !strings.Contains(err.Error(), "small, full") {
@@ -118,14 +120,24 @@ func TestDirectory(t *testing.T) {
 		t.Errorf("another edition in the same directory: %v", err)
 	}
 	for want, change := range map[string]func(*Design){
-		"x.yaml has changed":                             func(d *Design) { d.Sources[0] = SourceOf("there/x.yaml", []byte(file+"#")) },
-		"started with --engine a, not --engine b --keep": func(d *Design) { d.Flags = []string{"--engine", "b", "--keep"} },
-		"another study":                                  func(d *Design) { d.Sources = append(d.Sources, SourceOf("y", nil)) },
+		"x.yaml has changed": func(d *Design) {
+			d.Sources[0] = SourceOf("there/x.yaml",
+				[]byte(file+"#"))
+		},
+		"started with --engine a, not --engine b --keep": func(d *Design) {
+			d.Flags = []string{"--engine", "b",
+				"--keep"}
+		},
+		"another study": func(d *Design) {
+			d.Sources = append(d.Sources,
+				SourceOf("y", nil))
+		},
 	} {
 		other := *d
 		other.Sources = slices.Clone(d.Sources)
 		change(&other)
-		if _, err := Begin(path, &other); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "another --out") {
+		if _, err := Begin(path, &other); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "another --out") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -207,10 +219,14 @@ func TestRising(t *testing.T) {
 		factors map[string][]v1alpha1.Var
 		want    [2]string // factors of the two rates
 	}{
-		{"parallelism", map[string][]v1alpha1.Var{loop: {"1", "10"}, "fio.bs": {"1", "2"}}, [2]string{"parallelism", ""}},
-		{"per second, of the rate in the second place", map[string][]v1alpha1.Var{poisson: {"1", "2.5"}}, [2]string{"", "perSecond"}},
-		{"each its own", map[string][]v1alpha1.Var{loop: {"1", "10"}, poisson: {"1", "2"}}, [2]string{"parallelism", "perSecond"}},
-		{"something else", map[string][]v1alpha1.Var{"fio.iodepth": {"1", "32"}, "spec.rates.other.traceRateSpec.timeScale": {"1", "2"}}, [2]string{}},
+		{"parallelism", map[string][]v1alpha1.Var{loop: {"1", "10"}, "fio.bs": {"1", "2"}},
+			[2]string{"parallelism", ""}},
+		{"per second, of the rate in the second place", map[string][]v1alpha1.Var{poisson: {"1", "2.5"}},
+			[2]string{"", "perSecond"}},
+		{"each its own", map[string][]v1alpha1.Var{loop: {"1", "10"}, poisson: {"1", "2"}},
+			[2]string{"parallelism", "perSecond"}},
+		{"something else", map[string][]v1alpha1.Var{"fio.iodepth": {"1", "32"},
+			"spec.rates.other.traceRateSpec.timeScale": {"1", "2"}}, [2]string{}},
 		{"no numbers", map[string][]v1alpha1.Var{loop: {"few", "many"}}, [2]string{}},
 	}
 	for _, tt := range tests {
@@ -220,7 +236,8 @@ func TestRising(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := &Dir{Design: d}
-			for i, rate := range [][]string{{"spec.rates.loop.", "spec.rates[0]."}, {"spec.rates.other.", "spec.rates[1]."}} {
+			for i, rate := range [][]string{{"spec.rates.loop.", "spec.rates[0]."},
+				{"spec.rates.other.", "spec.rates[1]."}} {
 				got := ""
 				if at := dir.rising(rate); at >= 0 {
 					got = d.Factors[at]
@@ -243,9 +260,12 @@ func TestSuitesInFull(t *testing.T) {
 		factor  map[string]string
 		says    []string
 	}{
-		"section-5.2":     {"vars.storageClass", 8, map[string]string{parallelism: "1 10 20 30 40 50 60 70"}, []string{`"runtime":"5m"`, `"workload":"exit"`}},
-		"attach-new":      {"vars.storageClass", 2, nil, []string{`"volumeSize":"1Gi"`, `"limit":50`, `"parallelism":1`, `"size":50`}},
-		"attach-existing": {"spec.actions.volumes.createObjSpec.volume.storageClass", 2, nil, []string{`"size":"1Gi"`, `"count":50`, `"limit":50`, `"parallelism":1`, `"size":50`}},
+		"section-5.2": {"vars.storageClass", 8, map[string]string{parallelism: "1 10 20 30 40 50 60 70"},
+			[]string{`"runtime":"5m"`, `"workload":"exit"`}},
+		"attach-new": {"vars.storageClass", 2, nil,
+			[]string{`"volumeSize":"1Gi"`, `"limit":50`, `"parallelism":1`, `"size":50`}},
+		"attach-existing": {"spec.actions.volumes.createObjSpec.volume.storageClass", 2, nil,
+			[]string{`"size":"1Gi"`, `"count":50`, `"limit":50`, `"parallelism":1`, `"size":50`}},
 	}
 	files, err := filepath.Glob("../../library/suites/*.yaml")
 	if err != nil || len(files) != len(tests) {
@@ -267,7 +287,8 @@ func TestSuitesInFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(full.Cells) != tt.cells || len(full.Trials) != 5*tt.cells || len(small.Trials) != len(small.Cells) {
-				t.Errorf("%d cells and %d trials, %d in small; want %d cells five times", len(full.Cells), len(full.Trials), len(small.Trials), tt.cells)
+				t.Errorf("%d cells and %d trials, %d in small; want %d cells five times", len(full.Cells),
+					len(full.Trials), len(small.Trials), tt.cells)
 			}
 			if len(suite.Spec.Factors[tt.storage]) == 0 {
 				t.Errorf("the storage is no factor: %v", suite.Order)

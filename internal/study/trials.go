@@ -116,7 +116,8 @@ func (d *Dir) Run(ctx context.Context, x Executor, log io.Writer) (codes []int, 
 		if err := d.clear(ctx, x, t, log); err != nil {
 			return codes, err
 		}
-		fmt.Fprintf(log, "trial %d of %d: %s, repetition %d\n", i+1, len(d.Trials), d.Cells[t.Cell].Name(), t.Repetition)
+		fmt.Fprintf(log, "trial %d of %d: %s, repetition %d\n", i+1, len(d.Trials), d.Cells[t.Cell].Name(),
+			t.Repetition)
 		code, err := x.Run(ctx, d.Of(t), slices.Concat(d.Base, t.Set))
 		if errors.Is(err, ErrInterrupted) || x.Interrupted() {
 			return codes, ErrInterrupted

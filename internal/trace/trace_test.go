@@ -15,7 +15,8 @@ func sample() []Record {
 	return []Record{
 		{Time: -5e9, Op: Create, Kind: Volume, Object: "ns/old", Class: "fast", Size: 1 << 30, Duration: Unknown},
 		{Time: 0, Op: Exists, Kind: Snapshots, Object: "ns/older", Source: "ns/old", Duration: Unknown},
-		{Time: 1, Op: Create, Kind: Volume, Object: "ns/a", Class: "fast", Size: 10, Node: "n1", Outcome: "ok", Duration: 7},
+		{Time: 1, Op: Create, Kind: Volume, Object: "ns/a", Class: "fast", Size: 10, Node: "n1", Outcome: "ok",
+			Duration: 7},
 		{Time: 1, Op: Snapshot, Kind: Snapshots, Object: "ns/s", Source: "ns/a", Outcome: "ok", Duration: 0},
 		{Time: 2, Op: Restore, Kind: Volume, Object: "ns/r", Source: "ns/s", Outcome: "error", Duration: Unknown},
 		{Time: 2, Op: Clone, Kind: Volume, Object: "ns/c", Source: "ns/a", Outcome: "timeout", Duration: Unknown},
@@ -108,7 +109,8 @@ func TestAnonymize(t *testing.T) {
 	// Who acts on what, when, and how much, is as before.
 	for i, r := range sample() {
 		h := hidden[i]
-		if h.Time != r.Time || h.Op != r.Op || h.Kind != r.Kind || h.Size != r.Size || h.Outcome != r.Outcome || h.Duration != r.Duration {
+		if h.Time != r.Time || h.Op != r.Op || h.Kind != r.Kind || h.Size != r.Size || h.Outcome != r.Outcome ||
+			h.Duration != r.Duration {
 			t.Errorf("record %d: %+v became %+v", i, r, h)
 		}
 		if r.Object != "" && h.Object == other[i].Object {

@@ -104,9 +104,11 @@ func TestClusterProblems(t *testing.T) {
 		return strings.Replace(podHead, "%s", annotations, 1) + spec
 	}
 	tests := []struct{ name, manifest, want string }{
-		{"liveness probe", pod(", annotations: {sync: \"true\"}", "  containers: [{name: c, command: [a], livenessProbe: {tcpSocket: {port: 1}}}]\n"),
+		{"liveness probe", pod(", annotations: {sync: \"true\"}",
+			"  containers: [{name: c, command: [a], livenessProbe: {tcpSocket: {port: 1}}}]\n"),
 			`e.yaml: container "c" of Pod "p" waits at the barrier and has a livenessProbe: it would be killed while it waits, since its program does not run yet (leave the probe out, or name in annotation sync those that wait)`},
-		{"startup probe", pod(", annotations: {sync: c}", "  containers: [{name: b, command: [a]}, {name: c, command: [a], startupProbe: {tcpSocket: {port: 1}}}]\n"),
+		{"startup probe", pod(", annotations: {sync: c}",
+			"  containers: [{name: b, command: [a]}, {name: c, command: [a], startupProbe: {tcpSocket: {port: 1}}}]\n"),
 			`e.yaml: container "c" of Pod "p" waits at the barrier and has a startupProbe: it would be killed while it waits, since its program does not run yet (leave the probe out, or name in annotation sync those that wait)`},
 		{"cannot wait", pod(", annotations: {sync: \"true\"}", "  containers: [{name: c}, {name: d, command: [a]}]\n"),
 			`e.yaml: container "c" of Pod "p" is to wait at the barrier but leaves its command to the image: it cannot be wrapped, and begins at once (give its command, or name in annotation sync those that wait: d)`},
@@ -138,7 +140,8 @@ func TestClusterProblems(t *testing.T) {
 // What would only be killed on a cluster is no problem where nothing probes,
 // and what does not wait may be probed.
 func TestProbesThatDoNoHarm(t *testing.T) {
-	probed := strings.Replace(podHead, "%s", ", annotations: {sync: c}", 1) + "  containers: [{name: c, command: [a]}, {name: d, command: [b], livenessProbe: {tcpSocket: {port: 1}}}]\n"
+	probed := strings.Replace(podHead, "%s", ", annotations: {sync: c}", 1) +
+		"  containers: [{name: c, command: [a]}, {name: d, command: [b], livenessProbe: {tcpSocket: {port: 1}}}]\n"
 	mustRender(t, "kubernetes", probed)
 	mustRender(t, "local", strings.Replace(probed, "sync: c", "sync: \"true\"", 1))
 }
@@ -171,7 +174,8 @@ spec:
 			type pod struct{ Name, Claim, Index, Host string }
 			var got []pod
 			for _, p := range i.Pods {
-				got = append(got, pod{p.Name, p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName, p.Labels[podIndex], p.Spec.Hostname + "." + p.Spec.Subdomain})
+				got = append(got, pod{p.Name, p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName, p.Labels[podIndex],
+					p.Spec.Hostname + "." + p.Spec.Subdomain})
 				if len(p.Sync) != 1 || p.Service {
 					t.Errorf("%s: waits %v, server %v", p.Name, p.Sync, p.Service)
 				}
@@ -204,7 +208,8 @@ func TestJobIsNotRetried(t *testing.T) {
 
 func TestParsers(t *testing.T) {
 	pod := func(annotations string) string {
-		return strings.Replace(podHead, "%s", ", annotations: {outputFile: /o/x, "+annotations+"}", 1) + "  containers: [{name: side, image: s}, {name: c, image: tools, command: [a]}]\n"
+		return strings.Replace(podHead, "%s", ", annotations: {outputFile: /o/x, "+annotations+"}", 1) +
+			"  containers: [{name: side, image: s}, {name: c, image: tools, command: [a]}]\n"
 	}
 	const prototype = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: my-parser, annotations: {container: busybox}}\ndata: {lib.sh: l, parse.sh: \"#!/bin/cat\"}\n"
 	tests := []struct {
@@ -213,9 +218,12 @@ func TestParsers(t *testing.T) {
 	}{
 		{"built in", pod("parser: fio"), Output{Container: "c", File: "/o/x", Parser: "fio"}},
 		{"raw", pod("parser: null-parser"), Output{Container: "c", File: "/o/x"}},
-		{"a key of the entry", pod("parser: p.py"), Output{Container: "c", File: "/o/x", Parser: "p.py", Script: "#!/p\nprint(1)", Image: "tools"}},
-		{"its own image", pod("parser: p.py, parserImage: python"), Output{Container: "c", File: "/o/x", Parser: "p.py", Script: "#!/p\nprint(1)", Image: "python"}},
-		{"the prototype's", pod("parser: my-parser") + prototype, Output{Container: "c", File: "/o/x", Parser: "my-parser", Script: "#!/bin/cat", Image: "busybox"}},
+		{"a key of the entry", pod("parser: p.py"),
+			Output{Container: "c", File: "/o/x", Parser: "p.py", Script: "#!/p\nprint(1)", Image: "tools"}},
+		{"its own image", pod("parser: p.py, parserImage: python"),
+			Output{Container: "c", File: "/o/x", Parser: "p.py", Script: "#!/p\nprint(1)", Image: "python"}},
+		{"the prototype's", pod("parser: my-parser") + prototype,
+			Output{Container: "c", File: "/o/x", Parser: "my-parser", Script: "#!/bin/cat", Image: "busybox"}},
 		{"unknown", pod("parser: fo"), Output{Container: "c", File: "/o/x", Parser: "fo"}},
 	}
 	for _, tt := range tests {
@@ -233,7 +241,8 @@ func TestParsers(t *testing.T) {
 
 // The output is that of a container which waits, not of its helper.
 func TestWriterOfOutput(t *testing.T) {
-	i := mustRender(t, "local", strings.Replace(podHead, "%s", ", annotations: {outputFile: /x, sync: c}", 1)+"  containers: [{name: b, command: [a]}, {name: c, command: [a]}]\n")
+	i := mustRender(t, "local", strings.Replace(podHead, "%s", ", annotations: {outputFile: /x, sync: c}",
+		1)+"  containers: [{name: b, command: [a]}, {name: c, command: [a]}]\n")
 	if got := i.Outputs[0].Container; got != "c" {
 		t.Errorf("of container %s", got)
 	}

@@ -290,7 +290,8 @@ func (m *merger) podDifference(i int, b *engine.Pod) string {
 	}
 	for _, c := range b.Spec.Containers {
 		if !slices.Contains(names, c.Name) && !reflect.DeepEqual(find(a.Spec.Containers, c.Name), &c) {
-			return fmt.Sprintf("container %q of pod %q does not wait at the barrier, and so has no phases", c.Name, a.Name)
+			return fmt.Sprintf("container %q of pod %q does not wait at the barrier, and so has no phases", c.Name,
+				a.Name)
 		}
 	}
 	x, y := a.DeepCopy(), b.DeepCopy()

@@ -101,7 +101,8 @@ func (r *renderer) annotate(t *template, p *engine.Pod) error {
 	default:
 		for _, name := range list(sync) {
 			if !slices.Contains(names, name) {
-				return &Error{Part: t.part, Message: fmt.Sprintf("annotation sync names %q, which is not a container", name),
+				return &Error{Part: t.part, Message: fmt.Sprintf("annotation sync names %q, which is not a container",
+					name),
 					Hint: "\"true\", or some of: " + strings.Join(names, ", ")}
 			}
 			p.Sync = append(p.Sync, name)
@@ -126,7 +127,8 @@ func (r *renderer) annotate(t *template, p *engine.Pod) error {
 	})
 	if writer < 0 {
 		return &Error{Part: t.part,
-			Message: fmt.Sprintf("%s %q has an outputFile, but no container with a command, which could read it", t.kind,
+			Message: fmt.Sprintf("%s %q has an outputFile, but no container with a command, which could read it",
+				t.kind,
 				t.meta.Name),
 			Hint: "give the container's command, so that it is wrapped"}
 	}
@@ -159,7 +161,8 @@ func (r *renderer) volume(part string, v *corev1.Volume) error {
 			name = v.PersistentVolumeClaim.ClaimName
 			r.expect("PersistentVolumeClaim", name)
 		case !ok:
-			return &Error{Part: part, Message: fmt.Sprintf("volume %q: the workload has no PersistentVolumeClaim %q", v.Name,
+			return &Error{Part: part, Message: fmt.Sprintf("volume %q: the workload has no PersistentVolumeClaim %q",
+				v.Name,
 				v.PersistentVolumeClaim.ClaimName),
 				Hint: "volumes of others cannot be used yet"}
 		}
@@ -227,7 +230,8 @@ func addOutputDir(spec *corev1.PodSpec) {
 		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
-			containers[i].VolumeMounts = append(containers[i].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: outputDir})
+			containers[i].VolumeMounts = append(containers[i].VolumeMounts,
+				corev1.VolumeMount{Name: name, MountPath: outputDir})
 		}
 	}
 }
@@ -244,7 +248,8 @@ func (r *renderer) container(t *template, p *engine.Pod, c *corev1.Container) er
 	}
 	for _, m := range c.VolumeMounts {
 		if !slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
-			return &Error{Part: t.part, Message: fmt.Sprintf("%s mounts %q, which is not a volume of the pod", where, m.Name)}
+			return &Error{Part: t.part, Message: fmt.Sprintf("%s mounts %q, which is not a volume of the pod", where,
+				m.Name)}
 		}
 	}
 	if r.cluster() {
@@ -270,12 +275,14 @@ func (r *renderer) environment(t *template, p *engine.Pod, c *corev1.Container) 
 	env := r.builtinEnv()
 	for _, from := range c.EnvFrom {
 		if from.ConfigMapRef == nil {
-			return nil, r.unsupported(t.part, fmt.Sprintf("envFrom of container %q other than configMapRef", c.Name), "")
+			return nil, r.unsupported(t.part, fmt.Sprintf("envFrom of container %q other than configMapRef", c.Name),
+				"")
 		}
 		cm, ok := r.lookup(from.ConfigMapRef.Name)
 		if !ok {
-			return nil, &Error{Part: t.part, Message: fmt.Sprintf("envFrom of container %q: the workload has no ConfigMap %q",
-				c.Name, from.ConfigMapRef.Name)}
+			return nil, &Error{Part: t.part,
+				Message: fmt.Sprintf("envFrom of container %q: the workload has no ConfigMap %q",
+					c.Name, from.ConfigMapRef.Name)}
 		}
 		for _, k := range sortedKeys(cm.Data) {
 			env = append(env, corev1.EnvVar{Name: from.Prefix + k, Value: cm.Data[k]})

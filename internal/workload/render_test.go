@@ -172,17 +172,23 @@ func TestRenderProblems(t *testing.T) {
 		return strings.Replace(podHead, "%s", annotations, 1) + spec
 	}
 	tests := []struct{ name, manifest, want string }{
-		{"no pod", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", `workload "e" has no Pod and no Job (a manifest of kind Pod does the I/O)`},
+		{"no pod", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
+			`workload "e" has no Pod and no Job (a manifest of kind Pod does the I/O)`},
 		{"no containers", pod("", "  containers: []\n"), `e.yaml: Pod "p" has no containers`},
 		{"no command", pod("", "  containers: [{name: c}]\n"), `e.yaml: container "c" of Pod "p" has no command (it is wrapped to be started and observed, so that its command must be given and not left to the image)`},
-		{"typing error", pod("", "  container: []\n"), `e.yaml: not a valid Pod: error unmarshaling JSON: while decoding JSON: json: unknown field "container"`},
-		{"unknown claim", pod("", "  containers: [{name: c, command: [a]}]\n  volumes: [{name: v, persistentVolumeClaim: {claimName: x}}]\n"),
+		{"typing error", pod("", "  container: []\n"),
+			`e.yaml: not a valid Pod: error unmarshaling JSON: while decoding JSON: json: unknown field "container"`},
+		{"unknown claim", pod("",
+			"  containers: [{name: c, command: [a]}]\n  volumes: [{name: v, persistentVolumeClaim: {claimName: x}}]\n"),
 			`e.yaml: volume "v": the workload has no PersistentVolumeClaim "x" (volumes of others cannot be used yet)`},
-		{"unknown config map", pod("", "  containers: [{name: c, command: [a]}]\n  volumes: [{name: v, configMap: {name: x}}]\n"),
+		{"unknown config map",
+			pod("", "  containers: [{name: c, command: [a]}]\n  volumes: [{name: v, configMap: {name: x}}]\n"),
 			`e.yaml: volume "v": the workload has no ConfigMap "x"`},
-		{"network volume", pod("", "  containers: [{name: c, command: [a]}]\n  volumes: [{name: v, nfs: {server: s, path: /}}]\n"),
+		{"network volume", pod("",
+			"  containers: [{name: c, command: [a]}]\n  volumes: [{name: v, nfs: {server: s, path: /}}]\n"),
 			`e.yaml: the kind of volume "v": not supported by engine local (emptyDir, configMap, hostPath, persistentVolumeClaim and ephemeral are)`},
-		{"unknown mount", pod("", "  containers: [{name: c, command: [a], volumeMounts: [{name: d, mountPath: /d}]}]\n"),
+		{"unknown mount", pod("",
+			"  containers: [{name: c, command: [a], volumeMounts: [{name: d, mountPath: /d}]}]\n"),
 			`e.yaml: container "c" of Pod "p" mounts "d", which is not a volume of the pod`},
 		{"secret in env", pod("", "  containers: [{name: c, command: [a], env: [{name: E, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]\n"),
 			`e.yaml: env E of container "c": this valueFrom is not supported by engine local`},
@@ -198,7 +204,8 @@ func TestRenderProblems(t *testing.T) {
 			`e.yaml: parser "mine" has no interpreter (its first line is such as #!/bin/sh)`},
 		{"parser without a script", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, annotations: {container: busybox}}\n---\n" + pod(", annotations: {outputFile: /o, parser: mine}", "  containers: [{name: c, command: [a]}]\n"),
 			`e.yaml: parser "mine" has no script (it is the only key of its ConfigMap, or one that begins with parse)`},
-		{"service", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n", `e.yaml: an object of kind Service (v1): not supported by engine local`},
+		{"service", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n",
+			`e.yaml: an object of kind Service (v1): not supported by engine local`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -238,7 +245,8 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(i.Claims) != 2 || i.Claims[0].Name != "a-0-store-db-0" || i.Claims[0].Labels[LabelVolume] != "store" || i.Claims[1].Name != "a-0-scratch" {
+	if len(i.Claims) != 2 || i.Claims[0].Name != "a-0-store-db-0" || i.Claims[0].Labels[LabelVolume] != "store" ||
+		i.Claims[1].Name != "a-0-scratch" {
 		t.Errorf("claims %v", i.Claims)
 	}
 	if !i.Pods[0].Service || i.Pods[1].Service {
@@ -301,7 +309,8 @@ func FuzzRender(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, manifest, value string) {
 		e := &Entry{Name: "e", Parts: []Part{{"m.yaml", manifest}}}
 		for _, engine := range []string{"local", "kubernetes"} {
-			_, _ = e.Render(Params{Vars: map[string]string{"a": value}, Action: "a", Engine: engine, Cluster: engine == "kubernetes"})
+			_, _ = e.Render(Params{Vars: map[string]string{"a": value}, Action: "a", Engine: engine,
+				Cluster: engine == "kubernetes"})
 		}
 	})
 }

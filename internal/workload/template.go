@@ -106,12 +106,14 @@ func (e *Entry) Resolve(given map[string]string) (map[string]string, []*Error) {
 		}
 		values[name] = given[name]
 		if p := e.check(name, given[name]); p != nil {
-			problems = append(problems, &Error{Var: name, Message: p.Message, Hint: p.Hint, Known: p.Values, Got: given[name]})
+			problems = append(problems, &Error{Var: name, Message: p.Message, Hint: p.Hint, Known: p.Values,
+				Got: given[name]})
 		}
 	}
 	for _, name := range known {
 		if _, ok := values[name]; !ok {
-			problems = append(problems, &Error{Message: fmt.Sprintf("workload %q needs a value for its variable %q", e.Name,
+			problems = append(problems, &Error{Message: fmt.Sprintf("workload %q needs a value for its variable %q",
+				e.Name,
 				name),
 				Hint: fmt.Sprintf("vars: {%s: …}", name)})
 		}

@@ -49,7 +49,8 @@ func DenyToken(manifest map[string]any) []corev1.PodSpec {
 			at["automountServiceAccountToken"] = false
 		}
 		var s corev1.PodSpec
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(at, &s) == nil { // else the API server returns an error
+		// else the API server returns an error
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(at, &s) == nil {
 			all = append(all, s)
 		}
 	}

@@ -92,9 +92,15 @@ func TestListedIn(t *testing.T) {
 		{"too short", stall, 2, true},
 		{"within the bounds", change(func(s *interference.Stall) { s.LengthNs = 98 }), 0, true},
 		{"too long", change(func(s *interference.Stall) { s.LengthNs = 104 }), 4, true},
-		{"by the workload", change(func(s *interference.Stall) { s.Volume, s.Source, s.From, s.To = "", "workload", 1150, 2000 }), 2, true},
+		{"by the workload", change(func(s *interference.Stall) {
+			s.Volume, s.Source, s.From, s.To = "", "workload",
+				1150, 2000
+		}), 2, true},
 		{"other volume", change(func(s *interference.Stall) { s.Volume = "fio-2-data" }), 0, false},
-		{"other op", change(func(s *interference.Stall) { s.Ops = []interference.ConcurrentOp{{Action: "snapshots", Instance: 4}} }), 0, false},
+		{"other op", change(func(s *interference.Stall) {
+			s.Ops = []interference.ConcurrentOp{{Action: "snapshots",
+				Instance: 4}}
+		}), 0, false},
 		{"other time", change(func(s *interference.Stall) { s.From, s.To = 1200, 1300 }), 0, false},
 	}
 	for _, tt := range tests {

@@ -16,7 +16,8 @@ import (
 func clone(ctx context.Context, e *env) (table, error) {
 	var t table
 	dir := filepath.Join(e.tmp, "clone")
-	if out, err := exec.CommandContext(ctx, "git", "clone", "-q", "--no-hardlinks", e.root, dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "git", "clone", "-q", "--no-hardlinks", e.root,
+		dir).CombinedOutput(); err != nil {
 		return t, fmt.Errorf("git clone: %w: %s", err, lastLines(string(out), 3))
 	}
 	env := os.Environ()
@@ -43,7 +44,8 @@ func clone(ctx context.Context, e *env) (table, error) {
 		}
 	}
 	t.info(1, "clean clone to report", "%.1f s", total.Seconds())
-	t.note("Of the commit, not of the working tree; the module cache was warm, the build cache %s.", pick(e, "empty", "warm"))
+	t.note("Of the commit, not of the working tree; the module cache was warm, the build cache %s.",
+		pick(e, "empty", "warm"))
 	return t, nil
 }
 

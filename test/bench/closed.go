@@ -44,7 +44,8 @@ func closed(ctx context.Context, e *env) (table, error) {
 		return t, err
 	}
 	n := len(perSecond[0])
-	t.add("volumes/s, CNSBench / bare gRPC loop", fmt.Sprintf("%.3f [%.3f, %.3f]", r.estimate, r.low, r.high), "90 % interval ≥ 0.8", metIf(r.low >= 0.8), n)
+	t.add("volumes/s, CNSBench / bare gRPC loop", fmt.Sprintf("%.3f [%.3f, %.3f]", r.estimate, r.low, r.high),
+		"90 % interval ≥ 0.8", metIf(r.low >= 0.8), n)
 	for i, a := range arms {
 		low, high := extremes(perSecond[i])
 		t.info(n, "volumes/s, "+a.name, "%.0f to %.0f", low, high)
@@ -146,7 +147,8 @@ func (e *env) bareCreations(ctx context.Context, length time.Duration) (c creati
 	if err := g.Wait(); err != nil {
 		return creating{}, err
 	}
-	return creating{float64(counted) / (length - closedWarmUp).Seconds(), (ownCPU() - before) / time.Duration(max(1, total))}, nil
+	return creating{float64(counted) / (length - closedWarmUp).Seconds(),
+		(ownCPU() - before) / time.Duration(max(1, total))}, nil
 }
 
 // ownCPU is the CPU time that this process has used.

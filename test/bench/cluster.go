@@ -33,7 +33,8 @@ func (e *env) onCluster(ctx context.Context, yaml string, flags ...string) (*tri
 	if err != nil {
 		return nil, err
 	}
-	return e.run(ctx, yaml, append([]string{"--engine", "kubernetes", "--runner", "local", "--kubeconfig", kubeconfig, "--namespace", "default", "--image", "localhost/cnsbench:dev"}, flags...)...)
+	return e.run(ctx, yaml, append([]string{"--engine", "kubernetes", "--runner", "local", "--kubeconfig", kubeconfig,
+		"--namespace", "default", "--image", "localhost/cnsbench:dev"}, flags...)...)
 }
 
 func (e *env) volumesAt(perSecond float64, length time.Duration) string {
@@ -74,7 +75,8 @@ func audit(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond float64, length, bound time.Duration) error {
+func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond float64, length,
+	bound time.Duration) error {
 	_, log, err := e.testbed()
 	if err != nil {
 		return err
@@ -99,7 +101,8 @@ func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond floa
 	for _, m := range []struct {
 		milestone string
 		of        func(audited) request
-	}{{op.Acked, func(a audited) request { return a.created }}, {op.Bound, func(a audited) request { return a.bound }}} {
+	}{{op.Acked, func(a audited) request { return a.created }}, {op.Bound,
+		func(a audited) request { return a.bound }}} {
 		var differences, outside, running []int64
 		covered, early, earliest := 0, 0, int64(0)
 		for _, o := range ops {
@@ -131,20 +134,26 @@ func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond floa
 		p99 := time.Duration(quantile(differences, 0.99))
 		what := fmt.Sprintf("%s: %s, from the API server's instant, p99", name, m.milestone)
 		if bound > 0 {
-			t.info(len(differences), strings.Replace(what, "p99", "p50", 1), "%v (%d before it, by at most %v)", time.Duration(quantile(differences, 0.5)).Round(10*time.Microsecond), early, time.Duration(earliest).Round(10*time.Microsecond))
-			t.add(what, p99.Round(10*time.Microsecond).String(), "≤ "+bound.String(), metIf(p99 <= bound), len(differences))
+			t.info(len(differences), strings.Replace(what, "p99", "p50", 1), "%v (%d before it, by at most %v)",
+				time.Duration(quantile(differences,
+					0.5)).Round(10*time.Microsecond), early, time.Duration(earliest).Round(10*time.Microsecond))
+			t.add(what, p99.Round(10*time.Microsecond).String(), "≤ "+bound.String(), metIf(p99 <= bound),
+				len(differences))
 		} else {
 			t.info(len(differences), what, "%v", p99.Round(10*time.Microsecond))
 		}
-		t.info(len(outside), fmt.Sprintf("%s: %s, outside of the request's time in the API server, p99", name, m.milestone),
+		t.info(len(outside), fmt.Sprintf("%s: %s, outside of the request's time in the API server, p99", name,
+			m.milestone),
 			"%v", time.Duration(quantile(outside, 0.99)).Round(10*time.Microsecond))
 		if unwatched == nil {
-			t.info(len(running), fmt.Sprintf("%s: %s, without the time in which a CPU stood still, p99", name, m.milestone),
+			t.info(len(running), fmt.Sprintf("%s: %s, without the time in which a CPU stood still, p99", name,
+				m.milestone),
 				"%v", time.Duration(quantile(running, 0.99)).Round(10*time.Microsecond))
 		}
 		if m.milestone == op.Bound {
 			share := float64(covered) / float64(len(differences))
-			t.add(fmt.Sprintf("%s: %s within the stated error", name, m.milestone), fmt.Sprintf("%.1f %%", 100*share), "≥ 99 %", metIf(share >= 0.99), len(differences))
+			t.add(fmt.Sprintf("%s: %s within the stated error", name, m.milestone), fmt.Sprintf("%.1f %%", 100*share),
+				"≥ 99 %", metIf(share >= 0.99), len(differences))
 		}
 	}
 	return nil
@@ -195,14 +204,16 @@ func readAudit(path, prefix string) (map[string]audited, error) {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // the line that is being written
 		}
-		if e.Stage != "ResponseComplete" || e.ObjectRef.Resource != "persistentvolumeclaims" || e.ResponseStatus.Code/100 != 2 || !strings.HasPrefix(e.ObjectRef.Name, prefix) {
+		if e.Stage != "ResponseComplete" || e.ObjectRef.Resource != "persistentvolumeclaims" ||
+			e.ResponseStatus.Code/100 != 2 || !strings.HasPrefix(e.ObjectRef.Name, prefix) {
 			continue
 		}
 		a, r := found[e.ObjectRef.Name], request{e.RequestReceivedTimestamp, e.StageTimestamp}
 		switch {
 		case e.Verb == "create":
 			a.created = r
-		case e.ObjectRef.Subresource == "status" && e.ResponseObject.Status.Phase == "Bound" && a.bound.complete.IsZero():
+		case e.ObjectRef.Subresource == "status" && e.ResponseObject.Status.Phase == "Bound" &&
+			a.bound.complete.IsZero():
 			a.bound = r
 		}
 		found[e.ObjectRef.Name] = a
@@ -239,7 +250,8 @@ func cluster50(ctx context.Context, e *env) (table, error) {
 	for _, o := range ops {
 		first, last = min(first, o.Started), max(last, o.Ended)
 	}
-	t.info(n, "offered, achieved per second", "%.1f, %.1f", *a.OfferedPerSecond, float64(len(ops))/time.Duration(last-first).Seconds())
+	t.info(n, "offered, achieved per second", "%.1f, %.1f", *a.OfferedPerSecond,
+		float64(len(ops))/time.Duration(last-first).Seconds())
 	for _, s := range a.Attribution {
 		if s.Share >= 0.01 {
 			t.info(n, "of the time: "+s.Component, "%.1f %%", 100*s.Share)

@@ -13,7 +13,8 @@ import (
 func columnar(ctx context.Context, e *env) (table, error) {
 	var t table
 	rounds, events := pick(e, 5, 2), pick(e, 10_000_000, 2_000_000)
-	args := []string{"test", "-run", "^$", "-bench", "^BenchmarkQuantile10M$", "-benchtime", fmt.Sprintf("%dx", rounds), "-timeout", "20m"}
+	args := []string{"test", "-run", "^$", "-bench", "^BenchmarkQuantile10M$", "-benchtime", fmt.Sprintf("%dx", rounds),
+		"-timeout", "20m"}
 	if e.quick {
 		args = append(args, "-short")
 	}

@@ -80,7 +80,8 @@ func (t *table) freezes(name string, trial *trial, known bool) error {
 	for _, f := range list {
 		stall, ok := f.listedIn(trial.summary.Stalls)
 		if !ok {
-			t.note("%s: the freeze of %s at %.3f s (%s) is not listed.", name, ms(f.ns), time.Duration(f.from).Seconds(), f.op)
+			t.note("%s: the freeze of %s at %.3f s (%s) is not listed.", name, ms(f.ns),
+				time.Duration(f.from).Seconds(), f.op)
 			continue
 		}
 		listed++
@@ -89,7 +90,8 @@ func (t *table) freezes(name string, trial *trial, known bool) error {
 		if off <= int64(lengthOff) {
 			near++
 		} else {
-			t.note("%s: the freeze of %s at %.3f s (%s) is %s from its stall.", name, ms(f.ns), time.Duration(f.from).Seconds(), f.op, ms(off))
+			t.note("%s: the freeze of %s at %.3f s (%s) is %s from its stall.", name, ms(f.ns),
+				time.Duration(f.from).Seconds(), f.op, ms(off))
 		}
 	}
 	if len(list) == 0 && !known {
@@ -97,8 +99,10 @@ func (t *table) freezes(name string, trial *trial, known bool) error {
 		return t.objectives(name, trial)
 	}
 	all := fmt.Sprintf("all, and some (freezes ≥ %v)", stallBound)
-	t.add(name+": freezes listed with their op", fmt.Sprintf("%d of %d", listed, len(list)), all, metIf(listed == len(list) && listed > 0), len(list))
-	t.add(name+": largest difference in length", ms(worst), "≤ "+ms(int64(lengthOff)), metIf(near == len(list) && near > 0), listed)
+	t.add(name+": freezes listed with their op", fmt.Sprintf("%d of %d", listed, len(list)), all,
+		metIf(listed == len(list) && listed > 0), len(list))
+	t.add(name+": largest difference in length", ms(worst), "≤ "+ms(int64(lengthOff)),
+		metIf(near == len(list) && near > 0), listed)
 	t.info(listed, name+": the same, counted from the FIFREEZE call alone", "%s", ms(plain))
 	return t.objectives(name, trial)
 }
@@ -111,7 +115,8 @@ func (t *table) objectives(name string, trial *trial) error {
 			seen = append(seen, fmt.Sprintf("%s = %s", o.Expr, o.Value))
 		}
 		judged := v.Status == "pass" || v.Status == "fail"
-		t.add(name+": objective "+v.Name, fmt.Sprintf("%s: %s", v.Status, strings.Join(seen, ", ")), "judged", metIf(judged), 1)
+		t.add(name+": objective "+v.Name, fmt.Sprintf("%s: %s", v.Status, strings.Join(seen, ", ")), "judged",
+			metIf(judged), 1)
 	}
 	if len(trial.summary.Verdicts) == 0 {
 		return fmt.Errorf("no objective was judged")
@@ -144,7 +149,8 @@ func freezesOf(trial *trial, records []csidriver.Record) []freeze {
 	var list []freeze
 	for _, r := range records {
 		if r.Event == "freeze" && r.DurationNs >= int64(stallBound) {
-			list = append(list, freeze{trial.runTime(r.StartUnixNs), trial.runTime(r.EndUnixNs), r.DurationNs, r.HeldNs, names[r.Volume], names[r.Snapshot]})
+			list = append(list, freeze{trial.runTime(r.StartUnixNs), trial.runTime(r.EndUnixNs), r.DurationNs, r.HeldNs,
+				names[r.Volume], names[r.Snapshot]})
 		}
 	}
 	return list

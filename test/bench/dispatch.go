@@ -70,7 +70,8 @@ spec:
 	t.add("p99 of lateness", fmt.Sprintf("%s; bare loop %s (%+.3f ms)", ms(got), ms(base), float64(got-base)/1e6),
 		"≤ bare loop + 0.5 ms", metIf(got-base <= 500_000), len(ours))
 	for _, q := range []float64{0.5, 0.999} {
-		t.info(len(ours), fmt.Sprintf("p%g of lateness", 100*q), "%s; bare loop %s", ms(quantile(ours, q)), ms(quantile(bare, q)))
+		t.info(len(ours), fmt.Sprintf("p%g of lateness", 100*q), "%s; bare loop %s", ms(quantile(ours, q)),
+			ms(quantile(bare, q)))
 	}
 	t.info(len(cpu), "CPUs that the runner used", "%.2f, %.2f", cpu[0], cpu[1])
 	return t, nil

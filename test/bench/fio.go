@@ -91,12 +91,14 @@ func (t *table) compareFio(medium string, margin float64, turns, runs [][]float6
 		return err
 	}
 	n := len(turns[0])
-	t.add(medium+": IOPS through CNSBench / by hand", overhead.String(), fmt.Sprintf("90 %% interval within ± %g %%", 100*margin), metIf(overhead.within(margin)), n)
+	t.add(medium+": IOPS through CNSBench / by hand", overhead.String(),
+		fmt.Sprintf("90 %% interval within ± %g %%", 100*margin), metIf(overhead.within(margin)), n)
 	for i, name := range []string{"by hand", "through CNSBench"} {
 		low, high := extremes(turns[i])
 		t.info(n, medium+": IOPS "+name, "%.0f to %.0f", low, high)
 	}
-	t.info(len(runs[0]), fmt.Sprintf("%s: IOPS with a canary each %v / without, whole runs", medium, canaryInterval), "%v", canary)
+	t.info(len(runs[0]), fmt.Sprintf("%s: IOPS with a canary each %v / without, whole runs", medium, canaryInterval),
+		"%v", canary)
 	return nil
 }
 
@@ -152,13 +154,15 @@ func mountVolume(ctx context.Context, d *driver, path string) (mount string, rel
 	if err != nil {
 		return "", nil, errors.Join(err, conn.Close())
 	}
-	made, err := controller.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: "bench", VolumeCapabilities: []*csi.VolumeCapability{capability},
-		CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30}})
+	made, err := controller.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: "bench",
+		VolumeCapabilities: []*csi.VolumeCapability{capability},
+		CapacityRange:      &csi.CapacityRange{RequiredBytes: 1 << 30}})
 	if err != nil {
 		return "", nil, errors.Join(err, conn.Close())
 	}
 	id := made.GetVolume().GetVolumeId()
-	published, err := controller.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: info.GetNodeId(), VolumeCapability: capability})
+	published, err := controller.ControllerPublishVolume(ctx,
+		&csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: info.GetNodeId(), VolumeCapability: capability})
 	if err == nil {
 		err = os.MkdirAll(path, 0o755)
 	}
@@ -207,7 +211,8 @@ func (e *env) throughCNSBench(ctx context.Context, socket, canary string) (float
 // rendered is how fio by hand is what the workload's containers do: it writes
 // the files that `cnsbench render` shows to dir and returns the commands of the
 // containers in order, with paths of this machine.
-func (e *env) rendered(ctx context.Context, benchmark, socket, dir string, paths *strings.Replacer) (commands [][]string, err error) {
+func (e *env) rendered(ctx context.Context, benchmark, socket, dir string,
+	paths *strings.Replacer) (commands [][]string, err error) {
 	file := filepath.Join(e.tmp, "benchmark.yaml")
 	if err := os.WriteFile(file, []byte(benchmark), 0o644); err != nil {
 		return nil, err

@@ -40,7 +40,8 @@ func (*fixedVolume) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*
 	return &csi.GetPluginInfoResponse{Name: "fixed.bench.cnsbench.dev", VendorVersion: "1"}, nil
 }
 
-func (*fixedVolume) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+func (*fixedVolume) GetPluginCapabilities(context.Context,
+	*csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	return &csi.GetPluginCapabilitiesResponse{Capabilities: []*csi.PluginCapability{{Type: &csi.PluginCapability_Service_{
 		Service: &csi.PluginCapability_Service{Type: csi.PluginCapability_Service_CONTROLLER_SERVICE}}}}}, nil
 }
@@ -49,20 +50,23 @@ func (*fixedVolume) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeRespons
 	return &csi.ProbeResponse{}, nil
 }
 
-func (*fixedVolume) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+func (*fixedVolume) ControllerGetCapabilities(context.Context,
+	*csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
 	return &csi.ControllerGetCapabilitiesResponse{Capabilities: []*csi.ControllerServiceCapability{{Type: &csi.ControllerServiceCapability_Rpc{
 		Rpc: &csi.ControllerServiceCapability_RPC{Type: csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME}}}}}, nil
 }
 
 func (*fixedVolume) CreateVolume(_ context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
-	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: "fixed", CapacityBytes: r.GetCapacityRange().GetRequiredBytes()}}, nil
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: "fixed",
+		CapacityBytes: r.GetCapacityRange().GetRequiredBytes()}}, nil
 }
 
 func (*fixedVolume) DeleteVolume(context.Context, *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	return &csi.DeleteVolumeResponse{}, nil
 }
 
-func (*fixedVolume) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+func (*fixedVolume) NodeGetCapabilities(context.Context,
+	*csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	return &csi.NodeGetCapabilitiesResponse{}, nil
 }
 
@@ -70,7 +74,8 @@ func (*fixedVolume) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.
 	return &csi.NodeGetInfoResponse{NodeId: "bench"}, nil
 }
 
-func (v *fixedVolume) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (v *fixedVolume) NodePublishVolume(_ context.Context,
+	r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	if err := os.MkdirAll(r.GetTargetPath(), 0o755); err != nil {
 		return nil, err
 	}
@@ -79,7 +84,8 @@ func (v *fixedVolume) NodePublishVolume(_ context.Context, r *csi.NodePublishVol
 
 // NodeUnpublishVolume is called again by the ledger's clean-up: nothing left
 // to do is no error.
-func (v *fixedVolume) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (v *fixedVolume) NodeUnpublishVolume(_ context.Context,
+	r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	err := unix.Unmount(r.GetTargetPath(), 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 		return nil, err

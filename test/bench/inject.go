@@ -47,7 +47,8 @@ func inject500(ctx context.Context, e *env) (t table, err error) {
 		if err := e.bed(ctx, "restart", "driver-null"); err != nil {
 			return t, err
 		}
-		if err := e.bed(ctx, "restart", "csi-provisioner-null", "csi-attacher-null"); err != nil { // so that they come to the proxy
+		// so that they come to the proxy
+		if err := e.bed(ctx, "restart", "csi-provisioner-null", "csi-attacher-null"); err != nil {
 			return t, err
 		}
 		trial, err := e.onCluster(ctx, e.attachedVolumes(), "--csi-proxy", proxyAddress)
@@ -80,7 +81,8 @@ func (t *table) compareStretches(runs [2]map[string][]int64, stated int64) {
 		if s.own {
 			want, margin = injectedDelay, 10*time.Millisecond // both ends are of one clock
 		}
-		t.add("median of "+s.name+", difference", d.Round(time.Millisecond).String(), fmt.Sprintf("%v ± %v", want, margin.Round(time.Millisecond)),
+		t.add("median of "+s.name+", difference", d.Round(time.Millisecond).String(),
+			fmt.Sprintf("%v ± %v", want, margin.Round(time.Millisecond)),
 			metIf(d >= want-margin && d <= want+margin), n)
 	}
 }
@@ -96,7 +98,8 @@ var measured = []struct {
 	{"CreateVolume", []string{"CreateVolume.start"}, []string{"CreateVolume.end"}, true},
 	{"from the call's end to the volume", []string{"CreateVolume.end"}, []string{op.Provisioned}, false},
 	{"from the volume to the claim's being bound", []string{op.Provisioned}, []string{op.Bound}, false},
-	{"ControllerPublishVolume", []string{"ControllerPublishVolume.start"}, []string{"ControllerPublishVolume.end"}, false},
+	{"ControllerPublishVolume", []string{"ControllerPublishVolume.start"}, []string{"ControllerPublishVolume.end"},
+		false},
 }
 
 // stretches are the durations in ns of each, and the largest ± of a milestone.
@@ -156,7 +159,8 @@ func (e *env) proxyNull(ctx context.Context) (stop func() error, err error) {
 	if err := os.Setenv("CNSBENCH_CSI_PROXY_TOKEN", benchToken); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), e.cnsbench(), "csi-proxy", "--take-over", "/run/cnsbench-testbed/null.sock", "--serve", proxyAddress)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), e.cnsbench(), "csi-proxy", "--take-over",
+		"/run/cnsbench-testbed/null.sock", "--serve", proxyAddress)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -166,6 +170,7 @@ func (e *env) proxyNull(ctx context.Context) (stop func() error, err error) {
 		err := cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait() // it ends by the signal
 		// All that came to the proxy have ended with it.
-		return errors.Join(err, e.bed(ctx, "restart", "csi-provisioner-null", "csi-attacher-null", "csi-resizer-null", "csi-snapshotter-null"))
+		return errors.Join(err, e.bed(ctx, "restart", "csi-provisioner-null", "csi-attacher-null", "csi-resizer-null",
+			"csi-snapshotter-null"))
 	}, nil
 }

@@ -56,7 +56,8 @@ spec:
 		t.info(samples, fmt.Sprintf("resident memory after %d ops", n), "%.1f MiB", mib)
 	}
 	first, final := resident[0], resident[len(resident)-1]
-	t.add(fmt.Sprintf("growth from %d to %d ops", marks[0], last), fmt.Sprintf("× %.2f, %+.0f B per op", final/first, (final-first)*(1<<20)/float64(last-marks[0])),
+	t.add(fmt.Sprintf("growth from %d to %d ops", marks[0], last),
+		fmt.Sprintf("× %.2f, %+.0f B per op", final/first, (final-first)*(1<<20)/float64(last-marks[0])),
 		"≤ × 1.25", metIf(final <= 1.25*first), len(ends))
 	var peak int64
 	for _, u := range trial.process {

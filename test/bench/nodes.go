@@ -42,7 +42,8 @@ func reattach(ctx context.Context, e *env) (table, error) {
 // ways states when each milestone of a volume's way to another node came: since the
 // op's start, or since an instant of the run.
 func (t *table) ways(ops []op.Op, since op.Time) {
-	for _, name := range []string{"podGone", op.Detached, op.Scheduled, op.Attached, op.Running, op.FirstWrite, op.FirstRead, op.Ready} {
+	for _, name := range []string{"podGone", op.Detached, op.Scheduled, op.Attached, op.Running, op.FirstWrite,
+		op.FirstRead, op.Ready} {
 		var all []int64
 		for _, o := range ops {
 			from := o.Started
@@ -54,7 +55,9 @@ func (t *table) ways(ops []op.Op, since op.Time) {
 			}
 		}
 		if len(all) > 0 {
-			t.info(len(all), name+" after p50, max", "%v, %v", time.Duration(quantile(all, 0.5)).Round(time.Millisecond), time.Duration(quantile(all, 1)).Round(time.Millisecond))
+			t.info(len(all), name+" after p50, max", "%v, %v",
+				time.Duration(quantile(all, 0.5)).Round(time.Millisecond), time.Duration(quantile(all,
+					1)).Round(time.Millisecond))
 		}
 	}
 }
@@ -154,7 +157,8 @@ func (t *table) elsewhere(trial *trial, killed, tainted time.Time) error {
 		whole = append(whole, int64(o.Ended-at(killed)))
 	}
 	t.info(len(waited), "volumes of the lost node, of use elsewhere after its loss", "%v to %v",
-		time.Duration(quantile(whole, 0.01)).Round(time.Millisecond), time.Duration(quantile(whole, 1)).Round(time.Millisecond))
+		time.Duration(quantile(whole, 0.01)).Round(time.Millisecond), time.Duration(quantile(whole,
+			1)).Round(time.Millisecond))
 	t.note("Below: since it was said to be out of service (taint %s).", outOfService)
 	t.ways(waited, at(tainted))
 	return nil
@@ -163,7 +167,8 @@ func (t *table) elsewhere(trial *trial, killed, tainted time.Time) error {
 // kubectl calls the test bed's.
 func (e *env) kubectl(ctx context.Context, args ...string) error {
 	dir := filepath.Join(e.root, "out", "testbed")
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(dir, "bin", "kubectl"), append([]string{"--kubeconfig", filepath.Join(dir, "admin.kubeconfig")}, args...)...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(dir, "bin", "kubectl"),
+		append([]string{"--kubeconfig", filepath.Join(dir, "admin.kubeconfig")}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, lastLines(string(out), 3))

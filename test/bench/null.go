@@ -88,7 +88,8 @@ func (t *table) recovered(view string, l summary.Latency, truth []int64) {
 		}
 		off := *q.got.Ns - want
 		ok := math.Abs(float64(off)) <= max(1e6, 0.02*float64(want)) && l.N == int64(n)
-		t.add(view+" "+q.name, fmt.Sprintf("%s; log %s (%+.3f ms)", ms(*q.got.Ns), ms(want), float64(off)/1e6), "± 1 ms or 2 %", metIf(ok), n)
+		t.add(view+" "+q.name, fmt.Sprintf("%s; log %s (%+.3f ms)", ms(*q.got.Ns), ms(want), float64(off)/1e6),
+			"± 1 ms or 2 %", metIf(ok), n)
 	}
 }
 
@@ -106,7 +107,8 @@ func (t *table) matched(trial *trial, truth map[string]int64) error {
 		}
 		offs = append(offs, int64(o.Milestone("CreateVolume.end")-o.Milestone("CreateVolume.start"))-want)
 	}
-	t.info(len(offs), "call by call, bundle − log", "median %s, largest %s", ms(quantile(offs, 0.5)), ms(slices.Max(offs)))
+	t.info(len(offs), "call by call, bundle − log", "median %s, largest %s", ms(quantile(offs, 0.5)),
+		ms(slices.Max(offs)))
 	return nil
 }
 
@@ -127,7 +129,8 @@ func stall(ctx context.Context, e *env) (table, error) {
 		servers    int
 	}{
 		{"no gate", "maxInFlight: 0", math.MaxInt},
-		{fmt.Sprintf("%d in flight", stallAtOnce), fmt.Sprintf("maxInFlight: %d\n      onSaturation: queue", stallAtOnce), stallAtOnce},
+		{fmt.Sprintf("%d in flight", stallAtOnce),
+			fmt.Sprintf("maxInFlight: %d\n      onSaturation: queue", stallAtOnce), stallAtOnce},
 	} {
 		trial, err := e.run(ctx, e.creations(stallPerSecond, pick(e, 30, 10), c.gate), "--inject", window)
 		if err != nil {
@@ -183,7 +186,8 @@ func (t *table) weight(name string, servers int, ops []op.Op, from, to op.Time) 
 		}
 	}
 	n := len(hit)
-	t.add(name+": ops due in the stall that waited for its end", fmt.Sprintf("%d of %d", waited, n), "all, and some", metIf(waited == n && n > 0), n)
+	t.add(name+": ops due in the stall that waited for its end", fmt.Sprintf("%d of %d", waited, n), "all, and some",
+		metIf(waited == n && n > 0), n)
 	if n == 0 {
 		return
 	}
@@ -194,12 +198,15 @@ func (t *table) weight(name string, servers int, ops []op.Op, from, to op.Time) 
 		}
 	}
 	weight := sum(hit) / want
-	t.add(name+": Σ of their response", fmt.Sprintf("%.1f s; simulated %.1f s (%s)", sum(hit)/1e9, want/1e9, percent(weight)), "± 5 %", metIf(math.Abs(weight-1) <= 0.05), n)
+	t.add(name+": Σ of their response", fmt.Sprintf("%.1f s; simulated %.1f s (%s)", sum(hit)/1e9, want/1e9,
+		percent(weight)), "± 5 %", metIf(math.Abs(weight-1) <= 0.05), n)
 	length := time.Duration(to - from).Seconds()
 	t.info(n, name+": λT²/2, what the rate alone predicts", "%.1f s", stallPerSecond*length*length/2)
-	t.info(n, name+": Σ of their service", "%.1f s, %.1f %% of their response", sum(hitService)/1e9, 100*sum(hitService)/sum(hit))
+	t.info(n, name+": Σ of their service", "%.1f s, %.1f %% of their response", sum(hitService)/1e9,
+		100*sum(hitService)/sum(hit))
 	for _, q := range []float64{0.9, 0.99} {
-		t.info(len(ops), fmt.Sprintf("%s: p%g", name, 100*q), "response %s, service alone %s", ms(quantile(response, q)), ms(quantile(service, q)))
+		t.info(len(ops), fmt.Sprintf("%s: p%g", name, 100*q), "response %s, service alone %s",
+			ms(quantile(response, q)), ms(quantile(service, q)))
 	}
 }
 

@@ -29,7 +29,8 @@ const (
 
 // nullServer starts one with these flags, whose address it prints.
 func (e *env) nullServer(ctx context.Context, flags ...string) (address string, stop func() error, err error) {
-	server := exec.CommandContext(ctx, e.cnsbench(), append([]string{"object", "null-server", "--size", "4KiB"}, flags...)...)
+	server := exec.CommandContext(ctx, e.cnsbench(),
+		append([]string{"object", "null-server", "--size", "4KiB"}, flags...)...)
 	server.Stderr = os.Stderr
 	out, err := server.StdoutPipe()
 	if err != nil {
@@ -56,7 +57,8 @@ func s3Store(address, access, secret string) string {
 // objectCommand is a run of cnsbench: containers are made, objects prepared if
 // there are any, and the operations done for so long. The bundle is in the
 // directory that is returned, which the caller removes.
-func (e *env) objectCommand(ctx context.Context, store, prepared, operations string, length time.Duration) (c *exec.Cmd, dir string, err error) {
+func (e *env) objectCommand(ctx context.Context, store, prepared, operations string, length time.Duration) (c *exec.Cmd,
+	dir string, err error) {
 	if dir, err = os.MkdirTemp(e.tmp, "object-"); err != nil {
 		return nil, "", err
 	}
@@ -74,7 +76,8 @@ func (e *env) objectCommand(ctx context.Context, store, prepared, operations str
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, "", err
 	}
-	return interruptible(ctx, e.cnsbench(), "object", "run", file, "--out", filepath.Join(dir, "bundle"), "--seed", strconv.FormatUint(e.seed, 10)), dir, nil
+	return interruptible(ctx, e.cnsbench(), "object", "run", file, "--out", filepath.Join(dir, "bundle"), "--seed",
+		strconv.FormatUint(e.seed, 10)), dir, nil
 }
 
 // objectFigures are those of one operation of the main stage.

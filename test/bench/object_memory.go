@@ -24,7 +24,8 @@ func objectMemory(ctx context.Context, e *env) (table, error) {
 	}
 	defer func() { warn(stop()) }()
 	length := pick(e, 10*time.Minute, time.Minute)
-	c, dir, err := e.objectCommand(ctx, s3Store(address, "bench", "benchbench"), "", fmt.Sprintf(get4K, 80)+fmt.Sprintf(put4K, 20), length)
+	c, dir, err := e.objectCommand(ctx, s3Store(address, "bench", "benchbench"), "",
+		fmt.Sprintf(get4K, 80)+fmt.Sprintf(put4K, 20), length)
 	if err != nil {
 		return t, err
 	}
@@ -60,11 +61,13 @@ func memoryFigures(t *table, all []usage, n int) {
 		t.note("**not judged**: the run was watched only %d times", len(rss))
 		return
 	}
-	t.add("resident memory of CNSBench, at most", fmt.Sprintf("%.1f MB", slices.Max(rss)/1e6), "≤ 64 MB", metIf(slices.Max(rss) <= objectMemoryLimit), len(rss))
+	t.add("resident memory of CNSBench, at most", fmt.Sprintf("%.1f MB", slices.Max(rss)/1e6), "≤ 64 MB",
+		metIf(slices.Max(rss) <= objectMemoryLimit), len(rss))
 	steady := rss[len(rss)/20 : len(rss)*19/20]
 	tenth := len(steady) / 10
 	early, late := stats.Median(steady[:tenth]), stats.Median(steady[len(steady)-tenth:])
-	t.add("last tenth / first tenth, medians", fmt.Sprintf("× %.3f (%.1f MB, %.1f MB)", late/early, early/1e6, late/1e6), "≤ × 1.1", metIf(late <= 1.1*early), len(steady))
+	t.add("last tenth / first tenth, medians", fmt.Sprintf("× %.3f (%.1f MB, %.1f MB)", late/early, early/1e6,
+		late/1e6), "≤ × 1.1", metIf(late <= 1.1*early), len(steady))
 	t.info(n, "GETs in that time", "%d", n)
 }
 
@@ -76,7 +79,8 @@ func (e *env) warpMemory(ctx context.Context, t *table, address string) {
 		t.note("**warp is missing**, so its memory is not shown: make object-peers.")
 		return
 	}
-	c, after, err := warp(path, 4096, "bench", "benchbench").command(ctx, e, address, methodGet, pick(e, time.Minute, 15*time.Second))
+	c, after, err := warp(path, 4096, "bench", "benchbench").command(ctx, e, address, methodGet,
+		pick(e, time.Minute, 15*time.Second))
 	if err != nil {
 		t.note("**warp was not measured**: %v", err)
 		return
@@ -95,5 +99,6 @@ func (e *env) warpMemory(ctx context.Context, t *table, address string) {
 		return
 	}
 	most := slices.MaxFunc(all, func(a, b usage) int { return int(a.rss - b.rss) })
-	t.info(len(all), fmt.Sprintf("resident memory of warp (%s), GET, at most", moduleVersion(ctx, path)), "%.1f MB after %.0f s", float64(most.rss)/1e6, most.at.Sub(all[0].at).Seconds())
+	t.info(len(all), fmt.Sprintf("resident memory of warp (%s), GET, at most", moduleVersion(ctx, path)),
+		"%.1f MB after %.0f s", float64(most.rss)/1e6, most.at.Sub(all[0].at).Seconds())
 }

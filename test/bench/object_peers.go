@@ -91,11 +91,14 @@ func smallFigures(t *table, method string, tools []tool, results [][]metered) er
 		for _, m := range results[i] {
 			n += int(m.requests)
 		}
-		cost, what := perOp(i), fmt.Sprintf("%s of 4 KiB, %d workers: CPU of %s per operation", method, objectWorkers, k.name)
-		value := fmt.Sprintf("%.1f µs (%.1f to %.1f)", stats.Median(cost)/1e3, slices.Min(cost)/1e3, slices.Max(cost)/1e3)
+		cost, what := perOp(i), fmt.Sprintf("%s of 4 KiB, %d workers: CPU of %s per operation", method, objectWorkers,
+			k.name)
+		value := fmt.Sprintf("%.1f µs (%.1f to %.1f)", stats.Median(cost)/1e3, slices.Min(cost)/1e3,
+			slices.Max(cost)/1e3)
 		if i == 0 {
 			target := objectTargets[method]
-			t.add(what, value, fmt.Sprintf("all ≤ %d µs", target.Microseconds()), metIf(slices.Max(cost) <= float64(target)), n)
+			t.add(what, value, fmt.Sprintf("all ≤ %d µs", target.Microseconds()),
+				metIf(slices.Max(cost) <= float64(target)), n)
 		} else {
 			t.add(what, value, "", none, n)
 			if err := ratioOfCPU(t, method, k.name, cost, perOp(0)); err != nil {
@@ -105,7 +108,8 @@ func smallFigures(t *table, method string, tools []tool, results [][]metered) er
 		speed := each(results[i], func(m metered) float64 { return m.perSecond })
 		t.info(n, fmt.Sprintf("%s of 4 KiB: %s per second", method, k.name), "%s", spread(speed))
 		rss := each(results[i], func(m metered) float64 { return float64(m.rss) })
-		t.info(len(rss), fmt.Sprintf("%s of 4 KiB: resident memory of %s, at most", method, k.name), "%.1f MB", slices.Max(rss)/1e6)
+		t.info(len(rss), fmt.Sprintf("%s of 4 KiB: resident memory of %s, at most", method, k.name), "%.1f MB",
+			slices.Max(rss)/1e6)
 	}
 	return nil
 }
@@ -119,7 +123,8 @@ func ratioOfCPU(t *table, method, peer string, theirs, ours []float64) error {
 	if peer == "warp" {
 		limit = ofWarp
 	}
-	t.add(fmt.Sprintf("%s of 4 KiB: CPU of CNSBench / of %s", method, peer), ratio.times(), fmt.Sprintf("90 %% interval ≤ × %.2f", limit), metIf(ratio.high <= limit), len(ours))
+	t.add(fmt.Sprintf("%s of 4 KiB: CPU of CNSBench / of %s", method, peer), ratio.times(),
+		fmt.Sprintf("90 %% interval ≤ × %.2f", limit), metIf(ratio.high <= limit), len(ours))
 	return nil
 }
 

@@ -22,20 +22,22 @@ type realServer struct {
 
 func (e *env) realServers() []realServer {
 	return []realServer{
-		{"versitygw", servers.VersityKey, servers.VersitySecret, func(ctx context.Context, dir string) (string, func(), error) {
-			s, err := servers.StartVersity(ctx, dir)
-			if err != nil {
-				return "", nil, err
-			}
-			return s.Address, s.Stop, nil
-		}},
-		{"Swift's s3api", servers.SwiftUser, servers.SwiftPassword, func(ctx context.Context, dir string) (string, func(), error) {
-			s, err := servers.StartSwift(ctx, dir)
-			if err != nil {
-				return "", nil, err
-			}
-			return s.Address, s.Stop, nil
-		}},
+		{"versitygw", servers.VersityKey, servers.VersitySecret,
+			func(ctx context.Context, dir string) (string, func(), error) {
+				s, err := servers.StartVersity(ctx, dir)
+				if err != nil {
+					return "", nil, err
+				}
+				return s.Address, s.Stop, nil
+			}},
+		{"Swift's s3api", servers.SwiftUser, servers.SwiftPassword,
+			func(ctx context.Context, dir string) (string, func(), error) {
+				s, err := servers.StartSwift(ctx, dir)
+				if err != nil {
+					return "", nil, err
+				}
+				return s.Address, s.Stop, nil
+			}},
 	}
 }
 
@@ -73,7 +75,8 @@ func objectReal(ctx context.Context, e *env) (table, error) {
 			}
 		}
 	}
-	t.note("Each pair of runs, one of each tool in turns, has a server of its own, which keeps its data on %s.", filesystemOf(e.storage))
+	t.note("Each pair of runs, one of each tool in turns, has a server of its own, which keeps its data on %s.",
+		filesystemOf(e.storage))
 	return t, nil
 }
 
@@ -138,7 +141,8 @@ func (c *comparison) show(t *table, what string) error {
 	speed := each(c.warp, func(w warpFigures) float64 { return w.perSecond })
 	t.info(len(c.warp), what+": warp: per second", "%s", spread(speed))
 	t.info(len(c.warp), what+": warp: p50, p99 as it says them, medians of its runs", "%.3f ms, %.3f ms",
-		stats.Median(each(c.warp, func(w warpFigures) float64 { return w.p50 })), stats.Median(each(c.warp, func(w warpFigures) float64 { return w.p99 })))
+		stats.Median(each(c.warp, func(w warpFigures) float64 { return w.p50 })), stats.Median(each(c.warp,
+			func(w warpFigures) float64 { return w.p99 })))
 	ratio, err := pairedRatio(speed, c.ours.perSecond)
 	if err != nil {
 		return err
@@ -160,7 +164,8 @@ func (e *env) largerOurs(ctx context.Context, store, method string, length time.
 }
 
 // ourRun runs to the end.
-func (e *env) ourRun(ctx context.Context, store, prepared, operations string, length time.Duration) (dir string, err error) {
+func (e *env) ourRun(ctx context.Context, store, prepared, operations string, length time.Duration) (dir string,
+	err error) {
 	c, dir, err := e.objectCommand(ctx, store, prepared, operations, length)
 	if err != nil {
 		return "", err
@@ -226,7 +231,8 @@ func (e *env) twoProtocols(ctx context.Context, t *table) error {
 	tallies := map[string]*tally{}
 	for _, order := range mirrored(len(stores), e.rounds(), e.seed) {
 		for _, i := range order {
-			run, err := e.ourRun(ctx, stores[i].store, prepared, fmt.Sprintf(get64K, 80)+fmt.Sprintf(put64K, 20, newNames()), pick(e, 8*time.Second, 4*time.Second))
+			run, err := e.ourRun(ctx, stores[i].store, prepared,
+				fmt.Sprintf(get64K, 80)+fmt.Sprintf(put64K, 20, newNames()), pick(e, 8*time.Second, 4*time.Second))
 			if err != nil {
 				return fmt.Errorf("%s: %w", stores[i].name, err)
 			}

@@ -25,14 +25,16 @@ func objectScaling(ctx context.Context, e *env) (table, error) {
 			if err != nil {
 				return nil, nil, err
 			}
-			return []string{"S3_ENDPOINT=" + s.Address, "AWS_ACCESS_KEY_ID=" + servers.VersityKey, "AWS_SECRET_ACCESS_KEY=" + servers.VersitySecret}, s.Stop, nil
+			return []string{"S3_ENDPOINT=" + s.Address, "AWS_ACCESS_KEY_ID=" + servers.VersityKey,
+				"AWS_SECRET_ACCESS_KEY=" + servers.VersitySecret}, s.Stop, nil
 		}},
 		{"read-scaling-swift", "Swift", func(ctx context.Context, dir string) ([]string, func(), error) {
 			s, err := servers.StartSwift(ctx, dir)
 			if err != nil {
 				return nil, nil, err
 			}
-			return []string{"SWIFT_AUTH_URL=" + s.AuthURL, "SWIFT_USER=" + servers.SwiftUser, "OS_PASSWORD=" + servers.SwiftPassword}, s.Stop, nil
+			return []string{"SWIFT_AUTH_URL=" + s.AuthURL, "SWIFT_USER=" + servers.SwiftUser,
+				"OS_PASSWORD=" + servers.SwiftPassword}, s.Stop, nil
 		}},
 	} {
 		dir, err := e.dataDir()
@@ -48,7 +50,8 @@ func objectScaling(ctx context.Context, e *env) (table, error) {
 }
 
 // scaling runs one suite against one server.
-func (e *env) scaling(ctx context.Context, t *table, suite, name, dir string, start func(context.Context, string) ([]string, func(), error)) error {
+func (e *env) scaling(ctx context.Context, t *table, suite, name, dir string,
+	start func(context.Context, string) ([]string, func(), error)) error {
 	environment, stop, err := start(ctx, dir)
 	if errors.Is(err, servers.ErrMissing) {
 		t.note("**suite:%s is not measured**: %v.", suite, err)
@@ -59,7 +62,8 @@ func (e *env) scaling(ctx context.Context, t *table, suite, name, dir string, st
 	}
 	defer stop()
 	bundle := filepath.Join(e.tmp, suite)
-	c := interruptible(ctx, e.cnsbench(), "object", "run", "suite:"+suite, "--window", pick(e, "5s", "1s"), "--warm-up", "1s", "--repetitions", pick(e, "5", "1"), "--out", bundle)
+	c := interruptible(ctx, e.cnsbench(), "object", "run", "suite:"+suite, "--window", pick(e, "5s", "1s"), "--warm-up",
+		"1s", "--repetitions", pick(e, "5", "1"), "--out", bundle)
 	c.Env = append(os.Environ(), environment...)
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("cnsbench: %w: %s", err, lastLines(string(out), 12))
@@ -74,7 +78,8 @@ func (e *env) scaling(ctx context.Context, t *table, suite, name, dir string, st
 	}
 	for i := range found.Rows {
 		r := &found.Rows[i]
-		t.add(fmt.Sprintf("%s: %d workers: reads per second; p50, p99", name, r.Workers), spread(r.PerSecond)+"; "+quantiles(r.Response),
+		t.add(fmt.Sprintf("%s: %d workers: reads per second; p50, p99", name, r.Workers),
+			spread(r.PerSecond)+"; "+quantiles(r.Response),
 			"none fails", metIf(r.Failed == 0), int(r.Response.N()))
 	}
 	t.info(len(found.Rows), name+": what the tool says", "%s", found.Knee)

@@ -30,15 +30,18 @@ const (
 // there is one, removes what the run left.
 type tool struct {
 	name    string
-	command func(ctx context.Context, e *env, address, method string, length time.Duration) (c *exec.Cmd, after func(), err error)
+	command func(ctx context.Context, e *env, address, method string, length time.Duration) (c *exec.Cmd, after func(),
+		err error)
 }
 
-var ours = tool{"CNSBench", func(ctx context.Context, e *env, address, method string, length time.Duration) (*exec.Cmd, func(), error) {
+var ours = tool{"CNSBench", func(ctx context.Context, e *env, address, method string, length time.Duration) (*exec.Cmd,
+	func(), error) {
 	operation := get4K
 	if method == methodPut {
 		operation = put4K
 	}
-	c, dir, err := e.objectCommand(ctx, s3Store(address, "bench", "benchbench"), "", fmt.Sprintf(operation, 100), length)
+	c, dir, err := e.objectCommand(ctx, s3Store(address, "bench", "benchbench"), "", fmt.Sprintf(operation, 100),
+		length)
 	return c, func() { warn(os.RemoveAll(dir)) }, err
 }}
 
@@ -82,7 +85,8 @@ func moduleVersion(ctx context.Context, program string) string {
 		return "?"
 	}
 	for line := range strings.Lines(string(out)) {
-		if f := strings.Fields(line); len(f) > 2 && f[1] == "github.com/minio/warp" && (f[0] == "mod" || f[0] == "dep") {
+		if f := strings.Fields(line); len(f) > 2 && f[1] == "github.com/minio/warp" &&
+			(f[0] == "mod" || f[0] == "dep") {
 			return f[2]
 		}
 	}
@@ -91,11 +95,13 @@ func moduleVersion(ctx context.Context, program string) string {
 
 // wrk asks for one key and signs and checks nothing: what a loop in C needs.
 func wrk(path string) tool {
-	return tool{"wrk", func(ctx context.Context, e *env, address, method string, length time.Duration) (*exec.Cmd, func(), error) {
+	return tool{"wrk", func(ctx context.Context, e *env, address, method string, length time.Duration) (*exec.Cmd,
+		func(), error) {
 		args := []string{"-t1", fmt.Sprintf("-c%d", objectWorkers), fmt.Sprintf("-d%ds", int(length.Seconds())+1)}
 		if method == methodPut {
 			script := filepath.Join(e.tmp, "put.lua")
-			if err := os.WriteFile(script, []byte("wrk.method = \"PUT\"\nwrk.body = string.rep(\"x\", 4096)\n"), 0o644); err != nil {
+			if err := os.WriteFile(script, []byte("wrk.method = \"PUT\"\nwrk.body = string.rep(\"x\", 4096)\n"),
+				0o644); err != nil {
 				return nil, nil, err
 			}
 			args = append(args, "-s", script)
@@ -106,20 +112,25 @@ func wrk(path string) tool {
 
 // warp signs as we do, by SDK, and does not hash the payload either.
 func warp(path string, size int, access, secret string) tool {
-	return tool{"warp", func(ctx context.Context, e *env, address, method string, length time.Duration) (*exec.Cmd, func(), error) {
+	return tool{"warp", func(ctx context.Context, e *env, address, method string, length time.Duration) (*exec.Cmd,
+		func(), error) {
 		u, err := url.Parse(address)
 		if err != nil {
 			return nil, nil, err
 		}
 		data := filepath.Join(e.tmp, "warp")
-		args := []string{strings.ToLower(method), "--json", "--no-color", "--host", u.Host, "--access-key", access, "--secret-key", secret, "--region", "us-east-1",
+		args := []string{strings.ToLower(method), "--json", "--no-color", "--host", u.Host, "--access-key", access,
+			"--secret-key", secret, "--region", "us-east-1",
 			"--lookup", "path", "--disable-sha256-payload", // as we send it; Swift takes it in no other way
 			"--bucket", "warp-bench", "--obj.size", fmt.Sprint(size), "--concurrent", fmt.Sprint(objectWorkers),
 			"--duration", fmt.Sprintf("%ds", int(length.Seconds())+1), "--benchdata", data}
 		if method == methodGet {
 			args = append(args, "--objects", "256")
 		}
-		return interruptible(ctx, path, args...), func() { warn(errors.Join(removeIfThere(data+".json.zst"), removeIfThere(data+".csv.zst"))) }, nil
+		return interruptible(ctx, path, args...), func() {
+			warn(errors.Join(removeIfThere(data+".json.zst"),
+				removeIfThere(data+".csv.zst")))
+		}, nil
 	}}
 }
 
@@ -266,12 +277,14 @@ func parseWarp(output []byte, method string) (w warpFigures, err error) {
 	}
 	o := r.ByOp[method]
 	if o.Errors > 0 {
-		return w, fmt.Errorf("%d of warp's operations failed: %s", o.Errors, strings.Join(o.First[:min(1, len(o.First))], ""))
+		return w, fmt.Errorf("%d of warp's operations failed: %s", o.Errors,
+			strings.Join(o.First[:min(1, len(o.First))], ""))
 	}
 	if o.Requests == 0 {
 		return w, fmt.Errorf("warp did no %s", method)
 	}
-	if w.perSecond = o.Throughput.Operations / o.Throughput.Millis * 1e3; o.Throughput.Millis == 0 { // too short for its segments
+	// too short for its segments
+	if w.perSecond = o.Throughput.Operations / o.Throughput.Millis * 1e3; o.Throughput.Millis == 0 {
 		w.perSecond = o.Requests / o.End.Sub(o.Start).Seconds()
 	}
 	n := 0.0

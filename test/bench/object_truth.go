@@ -24,7 +24,8 @@ func objectTruth(ctx context.Context, e *env) (table, error) {
 	for _, d := range []injected{
 		{"GET constant", "GET", "25ms", func(float64) float64 { return 25 }},
 		// Φ⁻¹ is √2·erf⁻¹(2q − 1).
-		{"GET lognormal", "GET", "lognormal(25ms,0.3)", func(q float64) float64 { return 25 * math.Exp(0.3*math.Sqrt2*math.Erfinv(2*q-1)) }},
+		{"GET lognormal", "GET", "lognormal(25ms,0.3)",
+			func(q float64) float64 { return 25 * math.Exp(0.3*math.Sqrt2*math.Erfinv(2*q-1)) }},
 		{"PUT exponential", "PUT", "15ms+exp(15ms)", func(q float64) float64 { return 15 - 15*math.Log(1-q) }},
 	} {
 		if err := e.delays(ctx, &t, d); err != nil {
@@ -63,7 +64,8 @@ func (e *env) delays(ctx context.Context, t *table, d injected) error {
 	}
 	runs, still, err := stillest(ctx, pick(e, 9, 2), pick(e, 3, 1), func(i int) (o truths, err error) {
 		// Workers' first operations, which connect, are less than one in a hundred.
-		b, truth, err := e.open(ctx, objectLoop{workers: 128, rate: "poisson(1000)", length: 20 * time.Second, operation: operation, seed: e.seed + uint64(i)},
+		b, truth, err := e.open(ctx, objectLoop{workers: 128, rate: "poisson(1000)", length: 20 * time.Second,
+			operation: operation, seed: e.seed + uint64(i)},
 			"--delay", d.verb+"="+d.text)
 		if err != nil {
 			return o, err
@@ -97,11 +99,13 @@ func (e *env) delays(ctx context.Context, t *table, d injected) error {
 			g, _ := view.got.Quantile(q)
 			w, _ := all.log.Quantile(q)
 			ratio, n := float64(g)/float64(w), int(view.got.N())
-			t.add(fmt.Sprintf("%s: p%g of the %s", d.name, 100*q, view.name), fmt.Sprintf("%s; log %s (%s)", ms(g), ms(w), percent(ratio)), "± 2 %",
+			t.add(fmt.Sprintf("%s: p%g of the %s", d.name, 100*q, view.name),
+				fmt.Sprintf("%s; log %s (%s)", ms(g), ms(w), percent(ratio)), "± 2 %",
 				metIf(math.Abs(ratio-1) <= 0.02 && view.got.N() == all.log.N()), n)
 			if view.name == "service" {
 				of := float64(g) / 1e6 / d.quantile(q)
-				t.add(fmt.Sprintf("%s: p%g of the service against %s", d.name, 100*q, d.text), fmt.Sprintf("%s of %.3f ms", percent(of), d.quantile(q)), "± 2 %", metIf(math.Abs(of-1) <= 0.02), n)
+				t.add(fmt.Sprintf("%s: p%g of the service against %s", d.name, 100*q, d.text),
+					fmt.Sprintf("%s of %.3f ms", percent(of), d.quantile(q)), "± 2 %", metIf(math.Abs(of-1) <= 0.02), n)
 			}
 		}
 	}
@@ -126,7 +130,8 @@ type weighed struct {
 // objectStall lets the server stall under an open loop: the responses must weigh
 // what a simulated queue says, also where workers are too few to begin what is due.
 func (e *env) objectStall(ctx context.Context, t *table, workers int) error {
-	runs, still, err := stillest(ctx, pick(e, 9, 2), pick(e, 3, 1), func(i int) (weighed, error) { return e.stalled(ctx, workers, e.seed+uint64(i)) })
+	runs, still, err := stillest(ctx, pick(e, 9, 2), pick(e, 3, 1),
+		func(i int) (weighed, error) { return e.stalled(ctx, workers, e.seed+uint64(i)) })
 	if err != nil {
 		return err
 	}
@@ -140,10 +145,13 @@ func (e *env) objectStall(ctx context.Context, t *table, workers int) error {
 	n, name := int(all.response.N()), stallOf(workers)
 	t.info(len(runs), name+": a CPU of this machine stood still in these runs", "%s", still)
 	weight := float64(all.response.Sum()) / all.want
-	t.add(name+": Σ of the responses", fmt.Sprintf("%.1f s; simulated %.1f s (%s)", float64(all.response.Sum())/1e9, all.want/1e9, percent(weight)), "± 2 %",
+	t.add(name+": Σ of the responses", fmt.Sprintf("%.1f s; simulated %.1f s (%s)", float64(all.response.Sum())/1e9,
+		all.want/1e9, percent(weight)), "± 2 %",
 		metIf(math.Abs(weight-1) <= 0.02 && n == all.due), n)
-	t.info(n, name+": λT²/2 of each run, what the rate alone predicts of the stall", "%.1f s", float64(len(runs))*objectStallRate*objectStallFor.Seconds()*objectStallFor.Seconds()/2)
-	t.info(n, name+": Σ of their service", "%.1f s, %.1f %% of the responses", float64(all.service.Sum())/1e9, 100*float64(all.service.Sum())/float64(all.response.Sum()))
+	t.info(n, name+": λT²/2 of each run, what the rate alone predicts of the stall", "%.1f s",
+		float64(len(runs))*objectStallRate*objectStallFor.Seconds()*objectStallFor.Seconds()/2)
+	t.info(n, name+": Σ of their service", "%.1f s, %.1f %% of the responses", float64(all.service.Sum())/1e9,
+		100*float64(all.service.Sum())/float64(all.response.Sum()))
 	longest := float64(all.response.Max()) / float64(objectStallFor)
 	t.add(name+": longest response", ms(all.response.Max()), "≥ 2 s", metIf(longest >= 1), n)
 	for _, q := range []float64{0.5, 0.9, 0.99} {
@@ -157,7 +165,8 @@ func (e *env) objectStall(ctx context.Context, t *table, workers int) error {
 // stalled is one run under a stall.
 func (e *env) stalled(ctx context.Context, workers int, seed uint64) (o weighed, err error) {
 	const length, at = 10 * time.Second, 4 * time.Second
-	b, truth, err := e.open(ctx, objectLoop{workers: workers, rate: fmt.Sprintf("constant(%d)", objectStallRate), length: length, operation: get4K, seed: seed},
+	b, truth, err := e.open(ctx, objectLoop{workers: workers, rate: fmt.Sprintf("constant(%d)", objectStallRate),
+		length: length, operation: get4K, seed: seed},
 		"--delay", "GET=2ms", "--stall-at", at.String(), "--stall-for", objectStallFor.String())
 	if err != nil {
 		return o, err
@@ -221,7 +230,8 @@ func (e *env) open(ctx context.Context, l objectLoop, flags ...string) (*bundle.
 	err = os.WriteFile(file, []byte(text), 0o600)
 	if err == nil {
 		var out []byte
-		if out, err = interruptible(ctx, e.cnsbench(), "object", "run", file, "--out", at, "--seed", strconv.FormatUint(l.seed, 10)).CombinedOutput(); err != nil {
+		if out, err = interruptible(ctx, e.cnsbench(), "object", "run", file, "--out", at, "--seed",
+			strconv.FormatUint(l.seed, 10)).CombinedOutput(); err != nil {
 			err = fmt.Errorf("%w\n%s", err, out)
 		}
 	}

@@ -63,7 +63,8 @@ func replay(ctx context.Context, e *env) (table, error) {
 	}
 	n := len(ours)
 	a, b := quantile(ours, 0.99), quantile(bare, 0.99)
-	t.add("p99 of lateness", fmt.Sprintf("%s; bare loop %s (%+.3f ms)", ms(a), ms(b), float64(a-b)/1e6), "≤ bare loop + 0.5 ms", metIf(a <= b+500_000), n)
+	t.add("p99 of lateness", fmt.Sprintf("%s; bare loop %s (%+.3f ms)", ms(a), ms(b), float64(a-b)/1e6),
+		"≤ bare loop + 0.5 ms", metIf(a <= b+500_000), n)
 	t.info(n, "p50 of lateness", "%s; bare loop %s", ms(quantile(ours, 0.5)), ms(quantile(bare, 0.5)))
 	t.info(n, "operations per second", "%.0f", float64(len(due))/due[len(due)-1].Seconds())
 	return t, nil
@@ -71,7 +72,8 @@ func replay(ctx context.Context, e *env) (table, error) {
 
 // replayed is one replay: its lateness, and whether each record of the trace
 // became an op that was due when the trace has it.
-func (t *table) replayed(ctx context.Context, e *env, path string, scale float64, due []time.Duration) ([]int64, error) {
+func (t *table) replayed(ctx context.Context, e *env, path string, scale float64, due []time.Duration) ([]int64,
+	error) {
 	trial, err := e.run(ctx, fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1
 kind: Benchmark
@@ -117,8 +119,10 @@ spec:
 	slices.Sort(intended)
 	same := slices.Equal(intended, due)
 	counts := trial.bundle.Run.Rates[0]
-	t.add("ops that the trace has, each intended at its very instant", fmt.Sprintf("%d of %d; %v", len(intended), len(due), same), "all", metIf(same), len(due))
-	t.add("dropped, by the ops and by the count", fmt.Sprintf("%d, %d; failed %d", dropped, counts.Dropped, failed), "equal, none", metIf(dropped == 0 && counts.Dropped == 0 && failed == 0), len(due))
+	t.add("ops that the trace has, each intended at its very instant",
+		fmt.Sprintf("%d of %d; %v", len(intended), len(due), same), "all", metIf(same), len(due))
+	t.add("dropped, by the ops and by the count", fmt.Sprintf("%d, %d; failed %d", dropped, counts.Dropped, failed),
+		"equal, none", metIf(dropped == 0 && counts.Dropped == 0 && failed == 0), len(due))
 	t.info(len(intended), "waited for what they act on", "%d", waited)
 	return late, nil
 }
@@ -134,10 +138,12 @@ func profile(ctx context.Context, e *env) (table, error) {
 	const share, scale = 0.2, 1.0 / 15
 	length, warmUp := pick(e, 180*time.Second, 30*time.Second), 10*time.Second
 	file := filepath.Join(e.tmp, "profile.yaml")
-	if err := e.call(ctx, "trace", "profile", path, "-o", file, "--share", fmt.Sprint(share), "--time-scale", fmt.Sprint(scale), "--storage-class", "null"); err != nil {
+	if err := e.call(ctx, "trace", "profile", path, "-o", file, "--share", fmt.Sprint(share), "--time-scale",
+		fmt.Sprint(scale), "--storage-class", "null"); err != nil {
 		return t, err
 	}
-	trial, err := e.runFile(ctx, file, "--set", "spec.runtime="+(length+warmUp).String(), "--set", fmt.Sprintf("spec.seed=%d", e.seed))
+	trial, err := e.runFile(ctx, file, "--set", "spec.runtime="+(length+warmUp).String(), "--set",
+		fmt.Sprintf("spec.seed=%d", e.seed))
 	if err != nil {
 		return t, err
 	}
@@ -157,7 +163,8 @@ func profile(ctx context.Context, e *env) (table, error) {
 			return t, fmt.Errorf("the replay has no %s of a %s", a.Op, a.Kind)
 		}
 		expected := a.PerSecond * share / scale
-		t.near(fmt.Sprintf("%s of %ss per second", a.Op, a.Kind), got.Ops[i].PerSecond, expected, fmt.Sprintf("%.4g", got.Ops[i].PerSecond), fmt.Sprintf("%.4g", expected), got.Ops[i].N)
+		t.near(fmt.Sprintf("%s of %ss per second", a.Op, a.Kind), got.Ops[i].PerSecond, expected,
+			fmt.Sprintf("%.4g", got.Ops[i].PerSecond), fmt.Sprintf("%.4g", expected), got.Ops[i].N)
 	}
 	for _, a := range want.Objects {
 		i := slices.IndexFunc(got.Objects, func(b fit.KindStats) bool { return a.Kind == b.Kind })
@@ -167,7 +174,8 @@ func profile(ctx context.Context, e *env) (table, error) {
 		for _, v := range []struct {
 			what     string
 			got, has time.Duration
-		}{{"mean", got.Objects[i].Lifetimes.Mean, a.Lifetimes.Mean}, {"median", got.Objects[i].Lifetimes.Median, a.Lifetimes.Median}} {
+		}{{"mean", got.Objects[i].Lifetimes.Mean, a.Lifetimes.Mean}, {"median", got.Objects[i].Lifetimes.Median,
+			a.Lifetimes.Median}} {
 			expected := time.Duration(float64(v.has) * scale)
 			t.near(fmt.Sprintf("%s lifetime of a %s", v.what, a.Kind), v.got.Seconds(), expected.Seconds(), v.got.Round(time.Millisecond).String(), expected.Round(time.Millisecond).String(), got.Objects[i].Lifetimes.Ended)
 		}
@@ -177,7 +185,8 @@ func profile(ctx context.Context, e *env) (table, error) {
 
 // near compares a figure with what it should be.
 func (t *table) near(what string, got, want float64, gotText, wantText string, n int) {
-	t.add(what, fmt.Sprintf("%s; trace %s (%s)", gotText, wantText, percent(got/want)), "± 5 %", metIf(math.Abs(got/want-1) <= 0.05), n)
+	t.add(what, fmt.Sprintf("%s; trace %s (%s)", gotText, wantText, percent(got/want)), "± 5 %",
+		metIf(math.Abs(got/want-1) <= 0.05), n)
 }
 
 // call runs the program for what it writes to files.

@@ -37,7 +37,8 @@ type tree struct {
 // /proc/PID/io of the processes called fio.
 func takeTurns(ctx context.Context, trees [2]*tree, blocks int, seed uint64) ([][]float64, error) {
 	perSecond := make([][]float64, len(trees))
-	for block, orders := range slices.Collect(slices.Chunk(mirrored(len(trees), (blocks+1)*slicesPerBlock, seed), slicesPerBlock)) {
+	for block, orders := range slices.Collect(slices.Chunk(mirrored(len(trees), (blocks+1)*slicesPerBlock, seed),
+		slicesPerBlock)) {
 		var bytes, seconds [2]float64
 		for _, order := range orders {
 			for _, i := range order {
@@ -88,7 +89,8 @@ func (t *tree) start(ctx context.Context) error {
 	if err := t.cmd.Start(); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) &&
+		ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		if n, _, err := t.transferred(); err == nil && n > 0 {
 			return t.pause()
 		}
@@ -213,7 +215,8 @@ func (e *env) handTree(ctx context.Context, socket, mount string) (_ *tree, dir 
 	if dir, err = os.MkdirTemp(e.tmp, "hand-"); err != nil {
 		return nil, "", err
 	}
-	commands, err := e.rendered(ctx, e.fioBenchmark(endless, ""), socket, dir, strings.NewReplacer("/data", mount, "/config", dir, "/output", dir))
+	commands, err := e.rendered(ctx, e.fioBenchmark(endless, ""), socket, dir,
+		strings.NewReplacer("/data", mount, "/config", dir, "/output", dir))
 	if err != nil {
 		return nil, dir, err
 	}
@@ -235,6 +238,7 @@ func (e *env) runTree(ctx context.Context, socket string) (_ *tree, dir string, 
 	if dir, err = os.MkdirTemp(e.tmp, "bundle-"); err != nil {
 		return nil, "", err
 	}
-	cmd := interruptible(ctx, e.cnsbench(), "run", file, "--out", dir, "--storage-dir", e.storage, "--csi-endpoint", socket)
+	cmd := interruptible(ctx, e.cnsbench(), "run", file, "--out", dir, "--storage-dir", e.storage, "--csi-endpoint",
+		socket)
 	return &tree{name: "CNSBench", cmd: cmd}, dir, nil
 }

@@ -71,7 +71,8 @@ func (s *stillness) watch(ctx context.Context, cpu int, ready chan<- error) {
 	own.Set(cpu)
 	err := unix.SchedSetaffinity(0, &own)
 	if err == nil {
-		err = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 99}, 0)
+		err = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 99},
+			0)
 	}
 	ready <- err
 	pause := unix.NsecToTimespec(int64(stillPeriod))
@@ -132,7 +133,8 @@ func (s *stillness) String() string {
 // stillest measures n times and gives the k results in whose time the CPUs stood
 // still least, and how much that was. Nothing but the machine decides which they
 // are. Where that cannot be watched the first k are given.
-func stillest[T any](ctx context.Context, n, k int, measure func(i int) (T, error)) (chosen []T, still string, err error) {
+func stillest[T any](ctx context.Context, n, k int, measure func(i int) (T, error)) (chosen []T, still string,
+	err error) {
 	type run struct {
 		result T
 		share  float64
@@ -159,7 +161,8 @@ func stillest[T any](ctx context.Context, n, k int, measure func(i int) (T, erro
 	if unwatched != nil {
 		return chosen, fmt.Sprintf("not known, without the right to real-time priorities: %v", unwatched), nil
 	}
-	return chosen, fmt.Sprintf("%.2f to %.2f %% of the time; of all %d runs at most %.2f %%", 100*runs[0].share, 100*runs[k-1].share, n, 100*runs[n-1].share), nil
+	return chosen, fmt.Sprintf("%.2f to %.2f %% of the time; of all %d runs at most %.2f %%", 100*runs[0].share,
+		100*runs[k-1].share, n, 100*runs[n-1].share), nil
 }
 
 // stillness adds what was watched, or why it was not.

@@ -207,7 +207,8 @@ func usageOf(pid int) (usage, bool) {
 		return usage{}, false
 	}
 	number := func(i int) int64 { v, _ := strconv.ParseInt(f[i], 10, 64); return v }
-	return usage{time.Now(), time.Duration(number(11)+number(12)) * 10 * time.Millisecond, number(21) * int64(os.Getpagesize())}, true
+	return usage{time.Now(), time.Duration(number(11)+number(12)) * 10 * time.Millisecond,
+		number(21) * int64(os.Getpagesize())}, true
 }
 
 // driver is a CSI driver of ours that a bench started itself.
@@ -229,7 +230,8 @@ func (e *env) startDriver(ctx context.Context, backend, base string, flags ...st
 	}
 	d := &driver{dir: dir, socket: filepath.Join(dir, "csi.sock"), ended: make(chan error, 1)}
 	d.args = append([]string{"csi-driver", "--backend", backend, "--base-dir", base}, flags...)
-	d.cmd = exec.CommandContext(context.WithoutCancel(ctx), e.cnsbench(), append(d.args, "--socket", d.socket, "--truth-log", filepath.Join(dir, "truth.jsonl"))...)
+	d.cmd = exec.CommandContext(context.WithoutCancel(ctx), e.cnsbench(),
+		append(d.args, "--socket", d.socket, "--truth-log", filepath.Join(dir, "truth.jsonl"))...)
 	d.cmd.Stderr = &d.stderr
 	if err := d.cmd.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -242,7 +244,8 @@ func (e *env) startDriver(ctx context.Context, backend, base string, flags ...st
 		select {
 		case err := <-d.ended:
 			d.ended <- err
-			return nil, errors.Join(fmt.Errorf("driver %s did not start: %s", backend, lastLines(d.stderr.String(), 3)), d.stop(ctx))
+			return nil, errors.Join(fmt.Errorf("driver %s did not start: %s", backend, lastLines(d.stderr.String(), 3)),
+				d.stop(ctx))
 		case <-ctx.Done():
 			return nil, errors.Join(ctx.Err(), d.stop(ctx))
 		case <-time.After(10 * time.Millisecond):
@@ -254,7 +257,8 @@ func (e *env) startDriver(ctx context.Context, backend, base string, flags ...st
 func (d *driver) stop(ctx context.Context) error {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	ended := <-d.ended
-	out, err := exec.CommandContext(context.WithoutCancel(ctx), d.cmd.Path, append(d.args, "--destroy")...).CombinedOutput()
+	out, err := exec.CommandContext(context.WithoutCancel(ctx), d.cmd.Path,
+		append(d.args, "--destroy")...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("destroy: %w: %s", err, lastLines(string(out), 3))
 	}

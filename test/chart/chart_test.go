@@ -80,7 +80,8 @@ func render(t *testing.T, values map[string]any) objects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: "cnsbench", Namespace: namespace, IsInstall: true}, common.DefaultCapabilities)
+	v, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: "cnsbench", Namespace: namespace,
+		IsInstall: true}, common.DefaultCapabilities)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,10 +119,13 @@ func TestChartIsWhatInstallApplies(t *testing.T) {
 		{"with the CSI proxy",
 			map[string]any{"csiProxy": map[string]any{
 				"enabled": true, "token": "0123456789abcdef", "nodeSelector": map[string]any{"disk": "fast"},
-				"drivers": []any{map[string]any{"name": "a.example.com"}, map[string]any{"name": "B.com", "socket": "/opt/b/node.sock"}},
+				"drivers": []any{map[string]any{"name": "a.example.com"},
+					map[string]any{"name": "B.com", "socket": "/opt/b/node.sock"}},
 			}},
-			config.Options{CSIProxy: &config.CSIProxy{Token: "0123456789abcdef", NodeSelector: map[string]string{"disk": "fast"}, Drivers: []config.CSIDriver{
-				{Name: "a.example.com", Socket: "/var/lib/kubelet/plugins/a.example.com/csi.sock"}, {Name: "B.com", Socket: "/opt/b/node.sock"}}}}},
+			config.Options{CSIProxy: &config.CSIProxy{Token: "0123456789abcdef",
+				NodeSelector: map[string]string{"disk": "fast"}, Drivers: []config.CSIDriver{
+					{Name: "a.example.com", Socket: "/var/lib/kubelet/plugins/a.example.com/csi.sock"}, {Name: "B.com",
+						Socket: "/opt/b/node.sock"}}}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -139,7 +143,8 @@ func TestValuesReachTheOperator(t *testing.T) {
 	all := render(t, map[string]any{"operator": map[string]any{
 		"replicas": 2, "extraArgs": []any{"--avoid-nodes=storage"}, "resources": map[string]any{"limits": map[string]any{"memory": "1Gi"}}}})
 	text := fmt.Sprint(all["Deployment/"+namespace+"/cnsbench-operator"])
-	for _, want := range []string{"--health-address=:8081 --avoid-nodes=storage]", "replicas:2", "resources:map[limits:map[memory:1Gi] requests:"} {
+	for _, want := range []string{"--health-address=:8081 --avoid-nodes=storage]", "replicas:2",
+		"resources:map[limits:map[memory:1Gi] requests:"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the Deployment: %s", want, text)
 		}

@@ -14,7 +14,8 @@ const head = "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {nam
 
 // class is a StorageClass "sut" with options of our driver's process.
 func class(driver string, options ...string) string {
-	text := "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: sut}\nprovisioner: " + driver + ".csi.cnsbench.dev\nparameters:\n"
+	text := "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: sut}\nprovisioner: " + driver +
+		".csi.cnsbench.dev\nparameters:\n"
 	for _, o := range options {
 		text += "  driver.cnsbench.dev/" + o + "\n"
 	}
@@ -83,12 +84,17 @@ type badCase struct {
 
 var badFiles = []badCase{
 	{name: "malformed YAML", file: head + "spec:\n  actions: [\n", code: 1, says: []string{"bench.yaml:5"}},
-	{name: "wrong indentation", file: head + "spec:\n  actions:\n   - name: x\n  rates:\n bad: y\n", code: 1, says: []string{"bench.yaml:8", "indentation"}},
+	{name: "wrong indentation", file: head + "spec:\n  actions:\n   - name: x\n  rates:\n bad: y\n", code: 1,
+		says: []string{"bench.yaml:8", "indentation"}},
 	{name: "empty file", file: "", code: 1, says: []string{"bench.yaml", "examples/quickstart.yaml"}},
-	{name: "no such file", setup: func(b *box) []string { return []string{"run", b.in("none.yaml")} }, code: 1, says: []string{"none.yaml", "no such file"}},
-	{name: "a directory", setup: func(b *box) []string { return []string{"run", b.dir} }, code: 1, says: []string{"is a directory"}},
-	{name: "unknown field", file: spec("{runtme: 1s, actions: [{name: v, createObjSpec: {volume: {}}}]}"), code: 1, says: []string{"bench.yaml:4:8", "spec.runtme", `"runtime"`}},
-	{name: "unknown workload", file: spec("{actions: [{name: v, createObjSpec: {workload: foi}}]}"), code: 1, says: []string{"bench.yaml:4", "spec.actions[0].createObjSpec.workload", `"foi"`, `"fio"`}},
+	{name: "no such file", setup: func(b *box) []string { return []string{"run", b.in("none.yaml")} }, code: 1,
+		says: []string{"none.yaml", "no such file"}},
+	{name: "a directory", setup: func(b *box) []string { return []string{"run", b.dir} }, code: 1,
+		says: []string{"is a directory"}},
+	{name: "unknown field", file: spec("{runtme: 1s, actions: [{name: v, createObjSpec: {volume: {}}}]}"), code: 1,
+		says: []string{"bench.yaml:4:8", "spec.runtme", `"runtime"`}},
+	{name: "unknown workload", file: spec("{actions: [{name: v, createObjSpec: {workload: foi}}]}"), code: 1,
+		says: []string{"bench.yaml:4", "spec.actions[0].createObjSpec.workload", `"foi"`, `"fio"`}},
 	{name: "unknown variable", file: spec("{actions: [{name: v, createObjSpec: {workload: fio, vars: {storageClass: hostdir, iodeph: 4}}}]}"), code: 1, says: []string{"bench.yaml:4", "iodeph", `"iodepth"`}},
 	{name: "unknown variables without a value", file: spec("{actions: [{name: f, createObjSpec: {workload: fio, " +
 		"vars: {storageClass: hostdir, filename: , bs: }, matrix: {iodeph: , rw: [read, write]}}}]}"), code: 1,
@@ -96,9 +102,10 @@ var badFiles = []badCase{
 			"no variable \"filename\"",
 			"spec.actions[0].createObjSpec.matrix.iodeph", `"iodepth"`}},
 	{name: "nothing as a factor's value", setup: func(b *box) []string {
-		return []string{"study", "run", "--dry-run", b.write("study.yaml", strings.Replace(head, "Benchmark", "Study", 1)+
-			"spec: {factors: {vars.storageClass: [null, hostdir]}, "+
-			"benchmark: {actions: [{name: f, createObjSpec: {workload: fio}}]}}\n")}
+		return []string{"study", "run", "--dry-run",
+			b.write("study.yaml", strings.Replace(head, "Benchmark", "Study", 1)+
+				"spec: {factors: {vars.storageClass: [null, hostdir]}, "+
+				"benchmark: {actions: [{name: f, createObjSpec: {workload: fio}}]}}\n")}
 	}, code: 1, says: []string{"study.yaml:4:38: spec.factors.vars.storageClass[0]: the value is missing",
 		`written "null"`}},
 	{name: "misspelt variables", file: spec("{actions: [{name: f, createObjSpec: {workload: fio, vars: " +
@@ -107,7 +114,8 @@ var badFiles = []badCase{
 		says: []string{"5 problems", `bench.yaml:4:93: spec.actions[0].createObjSpec.vars.rw`,
 			`did you mean "randwrite"?`, `"4q"`, "such as 4k", `"-1" is less than 1`, `"300" is more than 100`,
 			"--set f.runtime=3s", "write 3: the unit is seconds"}},
-	{name: "variable not given", file: spec("{actions: [{name: v, createObjSpec: {workload: fio}}]}"), code: 1, says: []string{"bench.yaml:4", "storageClass"}},
+	{name: "variable not given", file: spec("{actions: [{name: v, createObjSpec: {workload: fio}}]}"), code: 1,
+		says: []string{"bench.yaml:4", "storageClass"}},
 	{name: "unknown rate", file: spec("{actions: [{name: v, rateName: minut, createObjSpec: {volume: {storageClass: hostdir}}}], rates: [{name: minute, constantRateSpec: {interval: 60s}}]}"), code: 1, says: []string{"spec.actions[0].rateName", `"minut"`, `"minute"`}},
 	{name: "unknown target", file: spec("{actions: [{name: vol, createObjSpec: {volume: {storageClass: hostdir}}}, {name: s, snapshotSpec: {actionName: vool}}]}"), code: 1, says: []string{"spec.actions[1].snapshotSpec.actionName", `"vool"`, `"vol"`}},
 	{name: "unknown storage class", file: spec("{actions: [{name: v, createObjSpec: {volume: {storageClass: loopfle}}}]}"), code: 1, says: []string{"storageClass", `"loopfle"`, `"loopfile"`}},
@@ -121,20 +129,30 @@ var badFiles = []badCase{
 	{name: "an interval of nothing", file: spec("{runtime: 1s, actions: [{name: v, rateName: r, createObjSpec: {volume: {storageClass: hostdir}}}], rates: [{name: r, constantRateSpec: {interval: 1ns}}]}"), code: 1, says: []string{"spec.rates[0].constantRateSpec.interval"}},
 	{name: "an absurd count", file: spec("{actions: [{name: v, createObjSpec: {count: 1000000000, volume: {storageClass: hostdir}}}]}"), code: 1, says: []string{"spec.actions[0].createObjSpec.count", "10000"}},
 	{name: "a rate without a kind", file: spec("{actions: [{name: v, rateName: r, createObjSpec: {volume: {storageClass: hostdir}}}], rates: [{name: r}]}"), code: 1, says: []string{"spec.rates[0]"}},
-	{name: "what an engine does not offer", file: spec("{actions: [{name: d, drainSpec: {nodeName: n}}]}"), code: 1, says: []string{"drainSpec", "not offered by engine local", "--engine kubernetes has it"}},
+	{name: "what an engine does not offer", file: spec("{actions: [{name: d, drainSpec: {nodeName: n}}]}"), code: 1,
+		says: []string{"drainSpec", "not offered by engine local", "--engine kubernetes has it"}},
 	{name: "endless", file: spec("{actions: [{name: v, rateName: r, createObjSpec: {volume: {storageClass: hostdir}}}], rates: [{name: r, constantRateSpec: {interval: 1s}}]}"), code: 1, says: []string{"runtime", "end"}},
 	{name: "every problem at once", file: spec("{actions: [{name: v, rateName: nope, createObjSpec: {workload: foi}}, {name: s, snapshotSpec: {actionName: gone}}]}"), code: 1, says: []string{"nope", "foi", "gone", "3 problems"}},
-	{name: "wrong --set", file: atStart + class("null"), args: []string{"--set", "spec.actions.w.timeout=1s"}, code: 1, says: []string{"--set", "w"}},
-	{name: "engine kubernetes", file: atStart + class("null"), args: []string{"--engine", "kubernetes", "--kubeconfig", "/nowhere/kubeconfig"}, code: 1, says: []string{"find the cluster", "/nowhere/kubeconfig", "$KUBECONFIG"}},
-	{name: "unknown engine", file: atStart + class("null"), args: []string{"--engine", "nomad"}, code: 1, says: []string{"--engine", `"nomad"`, "local", "kubernetes"}},
-	{name: "unknown flag", file: atStart + class("null"), args: []string{"--no-such-flag"}, code: 1, says: []string{"--no-such-flag"}},
-	{name: "unknown output", file: atStart + class("null"), args: []string{"--output", "xml"}, code: 1, says: []string{"--output", "xml", "json"}},
-	{name: "unknown command", setup: func(*box) []string { return []string{"rnu"} }, code: 1, says: []string{"rnu", "run"}},
-	{name: "no arguments to run", setup: func(*box) []string { return []string{"run"} }, code: 1, says: []string{"arg"}},
+	{name: "wrong --set", file: atStart + class("null"), args: []string{"--set", "spec.actions.w.timeout=1s"}, code: 1,
+		says: []string{"--set", "w"}},
+	{name: "engine kubernetes", file: atStart + class("null"),
+		args: []string{"--engine", "kubernetes", "--kubeconfig",
+			"/nowhere/kubeconfig"}, code: 1, says: []string{"find the cluster", "/nowhere/kubeconfig", "$KUBECONFIG"}},
+	{name: "unknown engine", file: atStart + class("null"), args: []string{"--engine", "nomad"}, code: 1,
+		says: []string{"--engine", `"nomad"`, "local", "kubernetes"}},
+	{name: "unknown flag", file: atStart + class("null"), args: []string{"--no-such-flag"}, code: 1,
+		says: []string{"--no-such-flag"}},
+	{name: "unknown output", file: atStart + class("null"), args: []string{"--output", "xml"}, code: 1,
+		says: []string{"--output", "xml", "json"}},
+	{name: "unknown command", setup: func(*box) []string { return []string{"rnu"} }, code: 1,
+		says: []string{"rnu", "run"}},
+	{name: "no arguments to run", setup: func(*box) []string { return []string{"run"} }, code: 1,
+		says: []string{"arg"}},
 }
 
 var badPlaces = []badCase{
-	{name: "output directory is not empty", file: atStart + class("null"), code: 1, says: []string{"bundle", "not empty", "precious", "another directory"},
+	{name: "output directory is not empty", file: atStart + class("null"), code: 1,
+		says: []string{"bundle", "not empty", "precious", "another directory"},
 		setup: func(b *box) []string {
 			if err := os.Mkdir(b.bundle(), 0o755); err != nil {
 				b.Fatal(err)
@@ -142,39 +160,54 @@ var badPlaces = []badCase{
 			b.write("bundle/precious", "data")
 			return nil
 		}},
-	{name: "output directory below a file", file: atStart + class("null"), code: 1, says: []string{"file/bundle", "not a directory"},
+	{name: "output directory below a file", file: atStart + class("null"), code: 1,
+		says: []string{"file/bundle", "not a directory"},
 		setup: func(b *box) []string {
-			return []string{"run", b.write("x.yaml", atStart+class("null")), "--out", b.write("file", "") + "/bundle", "--storage-dir", b.in("storage")}
+			return []string{"run", b.write("x.yaml", atStart+class("null")), "--out", b.write("file", "") + "/bundle",
+				"--storage-dir", b.in("storage")}
 		}},
-	{name: "output directory is not writable", root: true, code: 1, says: []string{"locked/bundle", "permission denied"},
+	{name: "output directory is not writable", root: true, code: 1,
+		says: []string{"locked/bundle", "permission denied"},
 		setup: func(b *box) []string {
 			if err := os.Mkdir(b.in("locked"), 0o755); err != nil { // root's
 				b.Fatal(err)
 			}
 			b.asNobody()
-			return []string{"run", b.write("x.yaml", atStart+class("null")), "--out", b.in("locked", "bundle"), "--storage-dir", b.in("storage")}
+			return []string{"run", b.write("x.yaml", atStart+class("null")), "--out", b.in("locked", "bundle"),
+				"--storage-dir", b.in("storage")}
 		}},
 	{name: "storage directory below a file", code: 1, says: []string{"not a directory", "--storage-dir"},
 		setup: func(b *box) []string {
-			return []string{"run", b.write("x.yaml", atStart+class("null")), "--out", b.bundle(), "--storage-dir", b.write("file", "") + "/storage"}
+			return []string{"run", b.write("x.yaml", atStart+class("null")), "--out", b.bundle(), "--storage-dir",
+				b.write("file", "") + "/storage"}
 		}},
-	{name: "scratch directory is absent", file: atStart + class("null"), code: 2, state: "failed", says: []string{"no such file", "TMPDIR"},
+	{name: "scratch directory is absent", file: atStart + class("null"), code: 2, state: "failed",
+		says: []string{"no such file", "TMPDIR"},
 		setup: func(b *box) []string {
 			if err := os.Remove(b.in("tmp")); err != nil {
 				b.Fatal(err)
 			}
 			return nil
 		}},
-	{name: "disk full while recording", root: true, code: 2, state: "failed", says: []string{"small/bundle", "no space left"}, setup: func(b *box) []string { return fullDisk(b, "1m") }},
-	{name: "no room for a bundle", root: true, code: 1, says: []string{"small/bundle", "no space left"}, setup: func(b *box) []string { return fullDisk(b, "64k") }},
-	{name: "driver's program is missing", root: true, code: 2, says: []string{"StorageClass loopfile", "mkfs.ext4", "apt-get install e2fsprogs"}, setup: func(b *box) []string { return without(b, "mkfs.ext4") }},
-	{name: "workload's program is missing", root: true, code: 2, says: []string{"action fio", `"fio"`, "apt-get install fio"}, setup: func(b *box) []string { return without(b, "fio") }},
+	{name: "disk full while recording", root: true, code: 2, state: "failed",
+		says: []string{"small/bundle", "no space left"}, setup: func(b *box) []string { return fullDisk(b, "1m") }},
+	{name: "no room for a bundle", root: true, code: 1, says: []string{"small/bundle", "no space left"},
+		setup: func(b *box) []string { return fullDisk(b, "64k") }},
+	{name: "driver's program is missing", root: true, code: 2,
+		says: []string{"StorageClass loopfile", "mkfs.ext4",
+			"apt-get install e2fsprogs"}, setup: func(b *box) []string { return without(b, "mkfs.ext4") }},
+	{name: "workload's program is missing", root: true, code: 2,
+		says: []string{"action fio", `"fio"`, "apt-get install fio"}, setup: func(b *box) []string {
+			return without(b,
+				"fio")
+		}},
 	{name: "scratch directory's path is too long", code: 2, state: "failed", says: []string{"TMPDIR", "107"},
 		setup: func(b *box) []string {
 			b.tmp = strings.Repeat("long", 30)
 			return b.runArgs(b.write("x.yaml", atStart+class("null")))
 		}},
-	{name: "workload's command does not exist", file: runsMine + class("hostdir") + workload("[no-such-program]"), code: 2, says: []string{"main", `"no-such-program"`, "install"}},
+	{name: "workload's command does not exist", file: runsMine + class("hostdir") + workload("[no-such-program]"),
+		code: 2, says: []string{"main", `"no-such-program"`, "install"}},
 }
 
 // fullDisk runs a Benchmark with many ops whose bundle lies on a file system
@@ -188,8 +221,10 @@ func fullDisk(b *box, size string) []string {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
-	text := strings.NewReplacer("runtime: 1s", "runtime: 60s", "limit: 5, constantRateSpec: {interval: 20ms}", "poissonRateSpec: {perSecond: 2000}").Replace(atRate)
-	return []string{"run", b.write("x.yaml", text+class("null")), "--out", b.in("small", "bundle"), "--storage-dir", b.in("storage")}
+	text := strings.NewReplacer("runtime: 1s", "runtime: 60s", "limit: 5, constantRateSpec: {interval: 20ms}",
+		"poissonRateSpec: {perSecond: 2000}").Replace(atRate)
+	return []string{"run", b.write("x.yaml", text+class("null")), "--out", b.in("small", "bundle"), "--storage-dir",
+		b.in("storage")}
 }
 
 // without runs the quickstart where a program is not installed: in a mount
@@ -213,26 +248,42 @@ mount -t overlay overlay -o lowerdir=%[2]s,upperdir=%[1]s/upper,workdir=%[1]s/wo
 rm -f %[2]s/%[3]s
 exec "$@"
 `, b.in("overlay"), path, program))
-	return append([]string{"unshare", "-m", "/bin/sh", script, b.cnsbench()}, b.runArgs(filepath.Join(module, "examples", "quickstart.yaml"))...)
+	return append([]string{"unshare", "-m", "/bin/sh", script, b.cnsbench()},
+		b.runArgs(filepath.Join(module, "examples", "quickstart.yaml"))...)
 }
 
 var badDrivers = []badCase{
-	{name: "absent", file: atStart + class("null"), args: []string{"--csi-endpoint", "/nowhere/csi.sock"}, code: 2, state: "failed", says: []string{"/nowhere/csi.sock", "--csi-endpoint"}},
-	{name: "no server on the socket", code: 2, state: "failed", says: []string{"dead.sock", "refused"}, setup: deadSocket},
-	{name: "not one of ours", file: atStart + strings.Replace(class("null"), "null.csi.cnsbench.dev", "ebs.csi.aws.com", 1), code: 1, says: []string{"bench.yaml:5", "ebs.csi.aws.com", "--csi-endpoint"}},
-	{name: "no such backend", file: atStart + class("nul"), code: 1, says: []string{"bench.yaml:5", `"null.csi.cnsbench.dev"`}},
-	{name: "wrong injection", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {delay: soon}}"`), code: 2, state: "failed", says: []string{"did not start", "CreateVolume", "soon"}},
-	{name: "hangs at the start", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {hang: 100%}}"`), code: 2, state: "failed", says: []string{"CreateVolume", "v-"}, want: map[string]int{"timeout": 3}},
-	{name: "hangs under a rate", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {hang: 100%}}"`), code: 0, state: "complete", says: []string{"timeout", "failedOps"}, want: map[string]int{"timeout": 5}},
-	{name: "dies in mid-run", file: slow + class("null", `inject: "rpcs: {CreateVolume: {delay: 1h}}"`), kills: "null", code: 2, state: "failed", says: diesInMidRun("null")},
-	{name: "dies beside fio", file: busy("hostdir"), kills: "hostdir", code: 2, state: "failed", says: diesInMidRun("hostdir")},
-	{name: "dies beside fio on file systems", root: true, file: busy("loopfile"), kills: "loopfile", code: 2, state: "failed", says: diesInMidRun("loopfile")},
+	{name: "absent", file: atStart + class("null"), args: []string{"--csi-endpoint", "/nowhere/csi.sock"}, code: 2,
+		state: "failed", says: []string{"/nowhere/csi.sock", "--csi-endpoint"}},
+	{name: "no server on the socket", code: 2, state: "failed", says: []string{"dead.sock", "refused"},
+		setup: deadSocket},
+	{name: "not one of ours", file: atStart + strings.Replace(class("null"), "null.csi.cnsbench.dev", "ebs.csi.aws.com",
+		1), code: 1, says: []string{"bench.yaml:5", "ebs.csi.aws.com", "--csi-endpoint"}},
+	{name: "no such backend", file: atStart + class("nul"), code: 1,
+		says: []string{"bench.yaml:5", `"null.csi.cnsbench.dev"`}},
+	{name: "wrong injection", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {delay: soon}}"`), code: 2,
+		state: "failed", says: []string{"did not start", "CreateVolume", "soon"}},
+	{name: "hangs at the start", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {hang: 100%}}"`), code: 2,
+		state: "failed", says: []string{"CreateVolume", "v-"}, want: map[string]int{"timeout": 3}},
+	{name: "hangs under a rate", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {hang: 100%}}"`), code: 0,
+		state: "complete", says: []string{"timeout", "failedOps"}, want: map[string]int{"timeout": 5}},
+	{name: "dies in mid-run", file: slow + class("null", `inject: "rpcs: {CreateVolume: {delay: 1h}}"`), kills: "null",
+		code: 2, state: "failed", says: diesInMidRun("null")},
+	{name: "dies beside fio", file: busy("hostdir"), kills: "hostdir", code: 2, state: "failed",
+		says: diesInMidRun("hostdir")},
+	{name: "dies beside fio on file systems", root: true, file: busy("loopfile"), kills: "loopfile", code: 2,
+		state: "failed", says: diesInMidRun("loopfile")},
 	{name: "errors at the start", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {error: 100% UNAVAILABLE}}"`), code: 2, state: "failed", says: []string{"Unavailable", "CreateVolume"}, want: map[string]int{"error": 3}},
 	{name: "errors under a rate", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {error: 100% INTERNAL}}"`), code: 0, state: "complete", says: []string{"Internal"}, want: map[string]int{"error": 5}},
-	{name: "cannot be trusted", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {error: 100% INTERNAL}}"`), args: []string{"--strict"}, code: 4, state: "complete", says: []string{"invalid", "failedOps"}, want: map[string]int{"error": 5}},
-	{name: "delays of nothing known", file: atRate + class("null", `inject: "rpcs: {NoSuchCall: {delay: 1s}}"`), code: 2, state: "failed", says: []string{"did not start", "NoSuchCall"}},
-	{name: "capacity exhausted at the start", file: atStart + class("null", `capacity: 2Gi`), code: 2, state: "failed", says: []string{"v-", "ResourceExhausted", "0 available"}, want: map[string]int{"ok": 2, "error": 1}},
-	{name: "capacity exhausted under a rate", file: atRate + class("null", `capacity: 2Gi`), code: 0, state: "complete", says: []string{"ResourceExhausted"}, want: map[string]int{"ok": 2, "error": 3}},
+	{name: "cannot be trusted", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {error: 100% INTERNAL}}"`),
+		args: []string{"--strict"}, code: 4, state: "complete", says: []string{"invalid",
+			"failedOps"}, want: map[string]int{"error": 5}},
+	{name: "delays of nothing known", file: atRate + class("null", `inject: "rpcs: {NoSuchCall: {delay: 1s}}"`),
+		code: 2, state: "failed", says: []string{"did not start", "NoSuchCall"}},
+	{name: "capacity exhausted at the start", file: atStart + class("null", `capacity: 2Gi`), code: 2, state: "failed",
+		says: []string{"v-", "ResourceExhausted", "0 available"}, want: map[string]int{"ok": 2, "error": 1}},
+	{name: "capacity exhausted under a rate", file: atRate + class("null", `capacity: 2Gi`), code: 0, state: "complete",
+		says: []string{"ResourceExhausted"}, want: map[string]int{"ok": 2, "error": 3}},
 	{name: "objective missed", file: atRate + "  slos: [{name: fast, expr: 'p50(v.ready) < duration(\"1ns\")'}]\n" + class("null"), code: 3, state: "complete", says: []string{"fast"}, want: map[string]int{"ok": 5}},
 	{name: "objective on too few values", file: atRate +
 		"  slos: [{name: fast, expr: 'p99(v.ready) < duration(\"1h\")'}]\n" + class("null"),
@@ -269,9 +320,12 @@ func deadSocket(b *box) []string {
 }
 
 var badWorkloads = []badCase{
-	{name: "exits with 3", file: runsMine + class("hostdir") + workload(`[sh, -c, "echo it is broken >&2; exit 3"]`), code: 2, state: "failed", says: []string{"w-0", "container main exited with 3", "it is broken"}},
-	{name: "killed by a signal", file: runsMine + class("hostdir") + workload(`[sh, -c, "kill -9 $$$$"]`), code: 2, state: "failed", says: []string{"w-0", "container main was killed by SIGKILL"}},
-	{name: "segmentation fault", file: runsMine + class("hostdir") + workload(`[sh, -c, "kill -s SEGV $$$$"]`), code: 2, state: "failed", says: []string{"w-0", "container main was killed by SIGSEGV"}},
+	{name: "exits with 3", file: runsMine + class("hostdir") + workload(`[sh, -c, "echo it is broken >&2; exit 3"]`),
+		code: 2, state: "failed", says: []string{"w-0", "container main exited with 3", "it is broken"}},
+	{name: "killed by a signal", file: runsMine + class("hostdir") + workload(`[sh, -c, "kill -9 $$$$"]`), code: 2,
+		state: "failed", says: []string{"w-0", "container main was killed by SIGKILL"}},
+	{name: "segmentation fault", file: runsMine + class("hostdir") + workload(`[sh, -c, "kill -s SEGV $$$$"]`), code: 2,
+		state: "failed", says: []string{"w-0", "container main was killed by SIGSEGV"}},
 	{name: "no space on the volume", root: true, file: runsMine + class("loopfile") + workload(`[dd, if=/dev/zero, of=/data/file, bs=1M, count=100]`), code: 2, state: "failed", says: []string{"w-0", "No space left on device", "main"}},
 	{name: "does no I/O", file: spec("{actions: [{name: f, createObjSpec: {workload: fio, vars: " +
 		`{storageClass: hostdir, volumeSize: 64Mi, fillPercent: 3, extra: "runtime=3ss\ncreate_only=1"}}}]}`), code: 0, state: "complete",
@@ -287,7 +341,8 @@ var badWorkloads = []badCase{
 // and the cure, the exit code is the right one, nothing is left, and what was
 // recorded can be read.
 func TestBadInput(t *testing.T) {
-	for group, cases := range map[string][]badCase{"file": badFiles, "place": badPlaces, "driver": badDrivers, "workload": badWorkloads} {
+	for group, cases := range map[string][]badCase{"file": badFiles, "place": badPlaces, "driver": badDrivers,
+		"workload": badWorkloads} {
 		for _, c := range cases {
 			t.Run(group+"/"+c.name, func(t *testing.T) {
 				t.Parallel()

@@ -120,7 +120,8 @@ type result struct {
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("cnsbench %s: exit %d\n--- stdout\n%s--- stderr\n%s", strings.Join(r.args, " "), r.code, r.stdout, r.stderr)
+	return fmt.Sprintf("cnsbench %s: exit %d\n--- stdout\n%s--- stderr\n%s", strings.Join(r.args, " "), r.code,
+		r.stdout, r.stderr)
 }
 
 // wants fails the test unless the command ended with that code.

@@ -117,7 +117,8 @@ func (b *box) inOrder(o *opJSON) {
 	b.Helper()
 	for _, m := range o.Milestones {
 		if m.Name != "unblocked" && (o.Started == nil || m.At+m.Err < *o.Started) {
-			b.Errorf("op %d, %s %s, has milestone %s at %d ± %d, before its start", o.ID, o.Action, o.Target, m.Name, m.At, m.Err)
+			b.Errorf("op %d, %s %s, has milestone %s at %d ± %d, before its start", o.ID, o.Action, o.Target, m.Name,
+				m.At, m.Err)
 		}
 	}
 }

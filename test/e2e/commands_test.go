@@ -30,7 +30,8 @@ func TestCommands(t *testing.T) {
 		{"completion bash", 0, []string{"__start_cnsbench"}},
 		{"completion zsh", 0, []string{"compdef"}},
 		{"completion fish", 0, []string{"complete -c cnsbench"}},
-		{"help", 0, []string{"run", "validate", "render", "show", "report", "cleanup", "workloads", "csi-driver", "doctor", "version"}},
+		{"help", 0, []string{"run", "validate", "render", "show", "report", "cleanup", "workloads", "csi-driver",
+			"doctor", "version"}},
 		{"run --help", 0, []string{"Exit status", "130"}},
 		{"show nowhere", 1, nil},
 		{"show .", 1, nil},
@@ -139,7 +140,8 @@ func TestMachineReadable(t *testing.T) {
 	if shown := b.run("show", b.bundle(), "--output", "json").wants(t, 0).stdout; shown != r.stdout {
 		t.Errorf("run prints\n%s\nshow prints\n%s", r.stdout, shown)
 	}
-	if page := b.run("report", b.bundle(), "-o", "-").wants(t, 0); !strings.HasPrefix(page.stdout, "<!") || page.stderr != "" {
+	if page := b.run("report", b.bundle(), "-o", "-").wants(t, 0); !strings.HasPrefix(page.stdout, "<!") ||
+		page.stderr != "" {
 		t.Errorf("report -o - prints %.100q, and on the standard error %q", page.stdout, page.stderr)
 	}
 	for _, args := range [][]string{{"version"}, {"doctor"}, {"run", "--dry-run", file}} {
@@ -165,7 +167,8 @@ func TestStorageDirectory(t *testing.T) {
 	file := volumes("hostdir")
 	for _, args := range [][]string{{"run", file, "--out", b.bundle()}, {"run", "--dry-run", file}, {"doctor"}} {
 		r := b.run(append(args, "--storage-dir", typo)...)
-		if said := r.stdout + r.stderr; r.code == 0 || !strings.Contains(said, "--storage-dir "+typo+" does not exist") {
+		if said := r.stdout + r.stderr; r.code == 0 ||
+			!strings.Contains(said, "--storage-dir "+typo+" does not exist") {
 			t.Errorf("the misspelt directory is not refused\n%v", r)
 		}
 	}
@@ -321,15 +324,20 @@ func TestExamplesShort(t *testing.T) {
 
 // short makes examples quick.
 var short = map[string][]string{
-	"quickstart.yaml":                  {"--set", "fio.runtime=3", "--set", "fio.volumeSize=64Mi", "--set", "spec.rates.each5s.constantRateSpec.interval=700ms"},
-	"null-poisson.yaml":                {"--set", "spec.runtime=3s"},
-	"variants.yaml":                    {"--set", "fio.runtime=2", "--set", "spec.actions.fio.createObjSpec.count=1"},
-	"paper/section-5.2.yaml":           {"--set", "vars.storageClass=hostdir", "--set", "spec.runtime=3s", "--set", "vars.volumeSize=64Mi", "--set", "spec.rates.parallel.concurrencySpec.parallelism=3"},
-	"paper/section-5.3.yaml":           {"--set", "vars.storageClass=hostdir", "--set", "db.runtime=2", "--set", "vars.volumeSize=64Mi"},
-	"paper/section-5.3-snapshots.yaml": {"--set", "vars.storageClass=hostdir", "--set", "db.runtime=3", "--set", "vars.volumeSize=64Mi", "--set", "spec.rates.halfMinute.constantRateSpec.interval=1s"},
-	"phases.yaml":                      {"--set", "db.runtime=2", "--set", "spec.actions.db.createObjSpec.phases[0].startAfter=2s", "--set", "spec.actions.db.createObjSpec.phases[1].startAfter=4s"},
-	"object/mixed.yaml":                {"--set", "fio.runtime=3", "--set", "spec.actions.objects.createObjSpec.objectSpec.stages.main.works[0].runtime=2s"},
-	"episodes.yaml":                    {"--set", "spec.runtime=5s", "--set", "spec.seed=3"},
+	"quickstart.yaml": {"--set", "fio.runtime=3", "--set", "fio.volumeSize=64Mi", "--set",
+		"spec.rates.each5s.constantRateSpec.interval=700ms"},
+	"null-poisson.yaml": {"--set", "spec.runtime=3s"},
+	"variants.yaml":     {"--set", "fio.runtime=2", "--set", "spec.actions.fio.createObjSpec.count=1"},
+	"paper/section-5.2.yaml": {"--set", "vars.storageClass=hostdir", "--set", "spec.runtime=3s", "--set",
+		"vars.volumeSize=64Mi", "--set", "spec.rates.parallel.concurrencySpec.parallelism=3"},
+	"paper/section-5.3.yaml": {"--set", "vars.storageClass=hostdir", "--set", "db.runtime=2", "--set",
+		"vars.volumeSize=64Mi"},
+	"paper/section-5.3-snapshots.yaml": {"--set", "vars.storageClass=hostdir", "--set", "db.runtime=3", "--set",
+		"vars.volumeSize=64Mi", "--set", "spec.rates.halfMinute.constantRateSpec.interval=1s"},
+	"phases.yaml": {"--set", "db.runtime=2", "--set", "spec.actions.db.createObjSpec.phases[0].startAfter=2s", "--set", "spec.actions.db.createObjSpec.phases[1].startAfter=4s"},
+	"object/mixed.yaml": {"--set", "fio.runtime=3", "--set",
+		"spec.actions.objects.createObjSpec.objectSpec.stages.main.works[0].runtime=2s"},
+	"episodes.yaml": {"--set", "spec.runtime=5s", "--set", "spec.seed=3"},
 }
 
 // judged compares the exit code with the verdicts.

@@ -45,7 +45,8 @@ func (b *box) harmless(r result) {
 	b.Helper()
 	for where, text := range map[string]string{"stdout": r.stdout, "stderr": r.stderr} {
 		if i := strings.IndexFunc(text, steers); i >= 0 {
-			b.Errorf("cnsbench %s prints %q on %s", strings.Join(r.args, " "), text[max(0, i-80):min(len(text), i+40)], where)
+			b.Errorf("cnsbench %s prints %q on %s", strings.Join(r.args, " "), text[max(0, i-80):min(len(text), i+40)],
+				where)
 		}
 	}
 }

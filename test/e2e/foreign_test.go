@@ -53,7 +53,8 @@ func (b *box) foreignDriver(backend string, more ...string) *foreign {
 	f.process = own.start(b.cnsbench(), append([]string{"csi-driver", "--backend", backend, "--socket", f.socket,
 		"--base-dir", b.in("driver", "base"), "--truth-log", f.truth}, more...)...)
 	var err error
-	if f.conn, err = grpc.NewClient("unix://"+f.socket, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+	if f.conn, err = grpc.NewClient("unix://"+f.socket,
+		grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = f.conn.Close() })

@@ -161,7 +161,8 @@ func TestCleanupEndsTheRunner(t *testing.T) {
 	}()
 	dir := b.bundleWith(&b.own)
 	r := b.cleanup(dir).wants(t, 2)
-	if !strings.Contains(r.stderr, "is in progress") || strings.Contains(r.stdout, "nothing is left") || len(b.api.Paths()) != 6 {
+	if !strings.Contains(r.stderr, "is in progress") || strings.Contains(r.stdout, "nothing is left") ||
+		len(b.api.Paths()) != 6 {
 		t.Errorf("the living run: %v\nthere is %v", r, b.api.Paths())
 	}
 	if r := b.run("cleanup", "--engine", "kubernetes", "--run", "0abc", "-n", "ns", "--kubeconfig",

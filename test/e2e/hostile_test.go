@@ -35,7 +35,8 @@ func TestHostileLedger(t *testing.T) {
 	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	_, fields, _ := strings.Cut(string(stat), ") ")
-	process := map[string]string{"pid": pid, "start": strings.Fields(fields)[19], "boot": strings.TrimSpace(string(boot))}
+	process := map[string]string{"pid": pid, "start": strings.Fields(fields)[19],
+		"boot": strings.TrimSpace(string(boot))}
 
 	id := fmt.Sprint(run["runID"])
 	canaries := map[string]string{} // directory: file
@@ -62,7 +63,8 @@ func TestHostileLedger(t *testing.T) {
 		{"kind": "volume", "name": "w", "data": map[string]string{"endpoint": b.in("s"),
 			"request": `{"name":"cnsbench-` + id + `-w"}`,
 			"stage":   precious, "target": precious}},
-		{"kind": "snapshot", "name": "s", "data": map[string]string{"endpoint": b.in("s"), "request": `{"name":"theirs"}`}},
+		{"kind": "snapshot", "name": "s", "data": map[string]string{"endpoint": b.in("s"),
+			"request": `{"name":"theirs"}`}},
 		{"kind": "unheard-of", "name": precious},
 	}
 	for _, e := range entries {

@@ -15,7 +15,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // freeText lists the fields that hold text for people, which may change.
-var freeText = []string{"headline", "evidence", "message", "component", "warnings", "note", "sweepNote", "sentences", "sweeps"}
+var freeText = []string{"headline", "evidence", "message", "component", "warnings", "note", "sweepNote", "sentences",
+	"sweeps"}
 
 // TestKeptBundles reads a bundle and a study of an earlier version. Each file in
 // testdata/kept-* that is named as a command's output has the fields and figures

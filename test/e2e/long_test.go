@@ -82,7 +82,8 @@ func (b *box) stallsMatch(backend string, s summaryJSON) (n int) {
 	for _, f := range b.freezes(backend) {
 		if f.End-f.Frozen < stallLeast {
 			if f.Duration >= stallLeast {
-				b.Logf("the freeze of %s was called for %v and held for %v: nothing need have stalled", f.Volume, time.Duration(f.Duration), time.Duration(f.End-f.Frozen))
+				b.Logf("the freeze of %s was called for %v and held for %v: nothing need have stalled", f.Volume,
+					time.Duration(f.Duration), time.Duration(f.End-f.Frozen))
 			}
 			continue
 		}
@@ -100,9 +101,11 @@ func (b *box) stallsMatch(backend string, s summaryJSON) (n int) {
 			}
 		}
 		if !found {
-			b.Errorf("no stall is listed for the freeze of %s, held %v to %v", f.Volume, time.Duration(f.End-f.Frozen), time.Duration(f.Duration))
+			b.Errorf("no stall is listed for the freeze of %s, held %v to %v", f.Volume, time.Duration(f.End-f.Frozen),
+				time.Duration(f.Duration))
 			for _, stall := range s.Stalls {
-				b.Logf("  stall %s %s %s: %v, %+v", stall.Instance, stall.Direction, stall.Source, time.Duration(stall.LengthNs), stall.Ops)
+				b.Logf("  stall %s %s %s: %v, %+v", stall.Instance, stall.Direction, stall.Source,
+					time.Duration(stall.LengthNs), stall.Ops)
 			}
 		}
 	}

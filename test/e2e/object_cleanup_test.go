@@ -44,10 +44,14 @@ func TestObjectCleanup(t *testing.T) {
 			}
 			return len(objects)
 		}
-		l.until("objects were written", func() bool { return written("cnsbench-kill-1") > 50 && written("cnsbench-kill-2") > 2 })
+		l.until("objects were written", func() bool {
+			return written("cnsbench-kill-1") > 50 &&
+				written("cnsbench-kill-2") > 2
+		})
 		l.signal(syscall.SIGKILL)
 		<-l.exited
-		if r := b.run("cleanup", b.bundle()).wants(t, 0); !strings.Contains(r.stdout, "cnsbench object cleanup "+b.bundle()) {
+		if r := b.run("cleanup", b.bundle()).wants(t, 0); !strings.Contains(r.stdout,
+			"cnsbench object cleanup "+b.bundle()) {
 			t.Errorf("the remaining buckets are not reported\n%v", r)
 		}
 		removed(b, b.bundle(), keys)

@@ -48,7 +48,8 @@ func TestObjectLint(t *testing.T) {
 			readOne, 0, "w is valid"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := b.run("object", "lint", b.write("w.xml", fmt.Sprintf(cosbenchFile, tt.stores, tt.operation))).wants(t, tt.code)
+			r := b.run("object", "lint", b.write("w.xml", fmt.Sprintf(cosbenchFile, tt.stores, tt.operation))).wants(t,
+				tt.code)
 			if !strings.Contains(r.stdout+r.stderr, tt.says) {
 				t.Errorf("want %q\n%v", tt.says, r)
 			}
@@ -208,7 +209,8 @@ func TestObjectProxy(t *testing.T) {
 		t.Errorf("%v\n%v", sums, r)
 	}
 	slices.Sort(p.asked)
-	want := []string{"CONNECT ://refused.invalid:443refused.invalid:443", "CONNECT ://store.invalid:443store.invalid:443",
+	want := []string{"CONNECT ://refused.invalid:443refused.invalid:443",
+		"CONNECT ://store.invalid:443store.invalid:443",
 		"GET http://store.invalid:9000store.invalid:9000"}
 	if !slices.Equal(p.asked, want) {
 		t.Errorf("the proxy was asked %v, want %v", p.asked, want)

@@ -61,7 +61,8 @@ func (f *fleet) workload(seconds int) string {
 }
 
 func (f *fleet) args(file string, more ...string) []string {
-	return append([]string{"object", "run", file, "--hosts", f.hosts, "--token-file", f.in("token"), "--out", f.bundle()}, more...)
+	return append([]string{"object", "run", file, "--hosts", f.hosts, "--token-file", f.in("token"), "--out",
+		f.bundle()}, more...)
 }
 
 // left is how many containers there still are.
@@ -136,7 +137,8 @@ func TestObjectHosts(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(text, &e); err != nil || len(e.Engine.Hosts) != 3 || e.Engine.Hosts[2].Name != "h2" || e.Engine.Hosts[2].ClockErrNs <= 0 || e.Engine.Hosts[2].Environment.CPU.Count < 1 {
+	if err := json.Unmarshal(text, &e); err != nil || len(e.Engine.Hosts) != 3 || e.Engine.Hosts[2].Name != "h2" ||
+		e.Engine.Hosts[2].ClockErrNs <= 0 || e.Engine.Hosts[2].Environment.CPU.Count < 1 {
 		t.Errorf("hosts of the environment: %+v, %v", e.Engine.Hosts, err)
 	}
 }
@@ -157,7 +159,8 @@ func TestObjectHostsCeiling(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
 	r := f.run(f.args(f.slowReads(), "--ceiling", "--ceiling-for", "1s")...).wants(t, 0)
-	if n := strings.Count(r.stdout, "of this client's own ceiling of"); !strings.Contains(r.stdout, "h0: at ") || !strings.Contains(r.stdout, "h1: at ") || n < 2 {
+	if n := strings.Count(r.stdout, "of this client's own ceiling of"); !strings.Contains(r.stdout, "h0: at ") ||
+		!strings.Contains(r.stdout, "h1: at ") || n < 2 {
 		t.Errorf("%d ceilings\n%v", n, r)
 	}
 	ceilings := f.scalars("main.ceiling")
@@ -173,7 +176,8 @@ func TestObjectHostsCeiling(t *testing.T) {
 func TestObjectHostsFindMax(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
-	r := f.run(f.args(f.slowReads(), "--find-max", "p50(read) < 200ms", "--find-from", "30", "--find-resolution", "1", "--window", "1s", "--warm-up", "500ms")...).wants(t, 0)
+	r := f.run(f.args(f.slowReads(), "--find-max", "p50(read) < 200ms", "--find-from", "30", "--find-resolution", "1",
+		"--window", "1s", "--warm-up", "500ms")...).wants(t, 0)
 	var m struct {
 		Verdict   string
 		PerSecond float64
@@ -183,10 +187,12 @@ func TestObjectHostsFindMax(t *testing.T) {
 			PerSecond, OfferedPerSecond float64
 		}
 	}
-	if err := json.Unmarshal([]byte(f.read(f.in("bundle", "raw", "cnsbench", "find-max", "find-max.json"))), &m); err != nil {
+	if err := json.Unmarshal([]byte(f.read(f.in("bundle", "raw", "cnsbench", "find-max", "find-max.json"))),
+		&m); err != nil {
 		t.Fatal(err)
 	}
-	if m.Verdict != "found" || m.PerSecond > 60 || m.Above > 120 || !strings.Contains(r.stdout, "main: p50(read) < 200ms holds up to") {
+	if m.Verdict != "found" || m.PerSecond > 60 || m.Above > 120 ||
+		!strings.Contains(r.stdout, "main: p50(read) < 200ms holds up to") {
 		t.Errorf("%+v\n%v", m, r)
 	}
 	ok := f.scalars("read.ok")
@@ -223,7 +229,8 @@ func (f *fleet) scalars(metric string) map[string]float64 {
 func TestObjectHostsScaleWorkers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
-	r := f.run(f.args(f.slowReads("--concurrency", "4"), "--scale-workers", "2,4,8", "--window", "2s", "--warm-up", "200ms")...).wants(t, 0)
+	r := f.run(f.args(f.slowReads("--concurrency", "4"), "--scale-workers", "2,4,8", "--window", "2s", "--warm-up",
+		"200ms")...).wants(t, 0)
 	var s struct {
 		Knee struct{ Levels []any }
 		Rows []struct {
@@ -231,7 +238,8 @@ func TestObjectHostsScaleWorkers(t *testing.T) {
 			PerSecond []float64
 		}
 	}
-	if err := json.Unmarshal([]byte(f.read(f.in("bundle", "raw", "cnsbench", "scale-workers", "scale-workers.json"))), &s); err != nil {
+	if err := json.Unmarshal([]byte(f.read(f.in("bundle", "raw", "cnsbench", "scale-workers", "scale-workers.json"))),
+		&s); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.Rows) != 3 || len(s.Knee.Levels) != 3 || !strings.Contains(r.stdout, "gain per doubling") {
@@ -241,7 +249,8 @@ func TestObjectHostsScaleWorkers(t *testing.T) {
 	for i, workers := range []int{2, 4, 8} {
 		row, step := s.Rows[i], fmt.Sprintf("main.w%d.r1", workers)
 		both := ok[step+"-0"] + ok[step+"-1"]
-		if row.Workers != workers || len(row.PerSecond) != 1 || math.Abs(2*row.PerSecond[0]-both) > 0.1*both || both > 1.1*2*20*float64(min(workers, 4)) || ok[step+"-0"] == 0 || ok[step+"-1"] == 0 {
+		if row.Workers != workers || len(row.PerSecond) != 1 || math.Abs(2*row.PerSecond[0]-both) > 0.1*both ||
+			both > 1.1*2*20*float64(min(workers, 4)) || ok[step+"-0"] == 0 || ok[step+"-1"] == 0 {
 			t.Errorf("%+v: the hosts did %v and %v in 2 s\n%v", row, ok[step+"-0"], ok[step+"-1"], r)
 		}
 	}
@@ -282,7 +291,8 @@ func TestObjectHostKilledWhileItsCeilingIsMeasured(t *testing.T) {
 	f.busy(l)
 	f.workers[1].kill()
 	r := l.wait().wants(t, 2)
-	for _, says := range []string{"while its ceiling was measured", "incomplete: stage main: host h1 was lost", "nothing of the stage was begun"} {
+	for _, says := range []string{"while its ceiling was measured", "incomplete: stage main: host h1 was lost",
+		"nothing of the stage was begun"} {
 		if !strings.Contains(r.stdout+r.stderr, says) {
 			t.Errorf("%q is missing in\n%v", says, r)
 		}
@@ -304,7 +314,8 @@ func TestObjectHostKilled(t *testing.T) {
 	})
 	f.workers[1].kill()
 	r := l.wait().wants(t, 2)
-	for _, says := range []string{"main: host h1 was LOST", "2 of 6 workers", "stage main: host h1 (", "incomplete: stage main"} {
+	for _, says := range []string{"main: host h1 was LOST", "2 of 6 workers", "stage main: host h1 (",
+		"incomplete: stage main"} {
 		if !strings.Contains(r.stdout+r.stderr, says) {
 			t.Errorf("%q is missing in\n%v", says, r)
 		}
@@ -313,14 +324,16 @@ func TestObjectHostKilled(t *testing.T) {
 		t.Errorf("%d containers are left\n%v", f.left(), r)
 	}
 	b := f.open()
-	if b.Run.State != bundle.Failed || !slices.ContainsFunc(b.Run.Validity, func(f bundle.Flag) bool { return f.Name == "incomplete" && f.Severity == "invalid" }) {
+	if b.Run.State != bundle.Failed || !slices.ContainsFunc(b.Run.Validity,
+		func(f bundle.Flag) bool { return f.Name == "incomplete" && f.Severity == "invalid" }) {
 		t.Errorf("the bundle is %s, %+v", b.Run.State, b.Run.Validity)
 	}
 	for s, err := range b.Scalars() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lost := s.Instance == "main-1"; s.Metric == "read.ok" && (lost && (s.Value < 50 || s.Value > 350) || !lost && s.Value < 400) {
+		if lost := s.Instance == "main-1"; s.Metric == "read.ok" &&
+			(lost && (s.Value < 50 || s.Value > 350) || !lost && s.Value < 400) {
 			t.Errorf("%s did %v operations", s.Instance, s.Value)
 		}
 	}
@@ -346,7 +359,8 @@ func TestObjectControllerKilled(t *testing.T) {
 	file := f.workload(600)
 	l := f.start(f.cnsbench(), f.args(file)...)
 	l.reaches("stage main")
-	second := f.run("object", "run", file, "--hosts", f.hosts, "--token-file", f.in("token"), "--out", f.in("second")).wants(t, 2)
+	second := f.run("object", "run", file, "--hosts", f.hosts, "--token-file", f.in("token"), "--out",
+		f.in("second")).wants(t, 2)
 	if !strings.Contains(second.stderr, "in use by another controller") {
 		t.Errorf("%v", second)
 	}
@@ -355,7 +369,8 @@ func TestObjectControllerKilled(t *testing.T) {
 	}
 	l.kill()
 	for i, w := range f.workers {
-		w.until(fmt.Sprintf("worker %d is free", i), func() bool { return strings.Contains(w.errs.String(), "disconnected") })
+		w.until(fmt.Sprintf("worker %d is free", i),
+			func() bool { return strings.Contains(w.errs.String(), "disconnected") })
 	}
 	if f.left() != 4 {
 		t.Errorf("%d of 4 containers are left", f.left())
@@ -365,7 +380,8 @@ func TestObjectControllerKilled(t *testing.T) {
 	if after := f.reads(); after > before+4<<10 { // the runtime's own are a few bytes
 		t.Errorf("they go on reading: %d bytes, then %d", before, after)
 	}
-	f.run("object", "run", f.workload(1), "--hosts", f.hosts, "--token-file", f.in("token"), "--out", f.in("third")).wants(t, 0)
+	f.run("object", "run", f.workload(1), "--hosts", f.hosts, "--token-file", f.in("token"), "--out",
+		f.in("third")).wants(t, 0)
 	for _, w := range f.workers {
 		w.signal(syscall.SIGTERM)
 		w.wait().wants(t, 0)
@@ -405,7 +421,8 @@ func TestObjectHostsRefused(t *testing.T) {
 		says string
 	}{
 		{"another token", []string{"--hosts", f.hosts, "--token-file", f.in("other")}, 2, "token mismatch"},
-		{"connection refused", []string{"--hosts", "127.0.0.1:1", "--token-file", f.in("token")}, 2, "host 127.0.0.1:1: "},
+		{"connection refused", []string{"--hosts", "127.0.0.1:1", "--token-file", f.in("token")}, 2,
+			"host 127.0.0.1:1: "},
 		{"no token", []string{"--hosts", f.hosts}, 1, "--token-file"},
 		{"a token for all to see", []string{"--hosts", f.hosts, "--token-file", open}, 1, "chmod 600"},
 		{"a token without hosts", []string{"--token-file", f.in("token")}, 1, "--hosts"},

@@ -37,7 +37,8 @@ func (b *box) manyDone() {
 	if n := s["head.ok"] + s["head.lost"]; n < 199 || n > 201 {
 		b.Errorf("%v heads were due, of 100 a second for 2 s", n)
 	}
-	if s["read.ok"] < 1000 || s["read.failed"]+s["write.failed"]+s["head.failed"]+s["list.failed"]+s["delete.failed"] > 0 {
+	if s["read.ok"] < 1000 ||
+		s["read.failed"]+s["write.failed"]+s["head.failed"]+s["list.failed"]+s["delete.failed"] > 0 {
 		b.Errorf("%v", s)
 	}
 }
@@ -62,7 +63,8 @@ func TestObjectHostsManyWorks(t *testing.T) {
 			t.Errorf("%s is not shown\n%v", work, r)
 		}
 		op := map[string]string{"readers": "read", "writers": "write", "opened": "head", "counted": "list"}[work]
-		if all, a, b := s[op+".ok"], s["main."+work+"-0 "+op+".ok"], s["main."+work+"-1 "+op+".ok"]; a == 0 || b == 0 || a+b != all {
+		if all, a, b := s[op+".ok"], s["main."+work+"-0 "+op+".ok"], s["main."+work+"-1 "+op+".ok"]; a == 0 || b == 0 ||
+			a+b != all {
 			t.Errorf("%s: %v and %v are %v", work, a, b, all)
 		}
 	}
@@ -90,12 +92,14 @@ func TestObjectHostsManyWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []int{1, 8, 512} {
-		if len(found.Rows) != 3 || found.Rows[i].Workers != want || len(found.Rows[i].PerSecond) != 2 || found.Rows[i].Failed != 0 {
+		if len(found.Rows) != 3 || found.Rows[i].Workers != want || len(found.Rows[i].PerSecond) != 2 ||
+			found.Rows[i].Failed != 0 {
 			t.Fatalf("%s", text)
 		}
 	}
 	s = f.sums()
-	if s["main.w512.r2-0 read.ok"] == 0 || s["main.w512.r2-1 read.ok"] == 0 || s["main.w1.r1-0 read.ok"] == 0 || s["main.w1.r1-1 read.ok"] != 0 {
+	if s["main.w512.r2-0 read.ok"] == 0 || s["main.w512.r2-1 read.ok"] == 0 || s["main.w1.r1-0 read.ok"] == 0 ||
+		s["main.w1.r1-1 read.ok"] != 0 {
 		t.Errorf("not shared as they are to be: %v", s)
 	}
 }
@@ -133,7 +137,8 @@ func TestObjectManyWorksInBenchmark(t *testing.T) {
 	needRoot(t)
 	b := newBox(t)
 	r := b.run("run", "--dry-run", b.write("bench.yaml", manyInBenchmark)).wants(t, 0)
-	for _, want := range []string{"objects would send:", "as many as are answered", "5000", "20480000", "others would send:", "cost: at least", "nothing was created"} {
+	for _, want := range []string{"objects would send:", "as many as are answered", "5000", "20480000",
+		"others would send:", "cost: at least", "nothing was created"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("not said: %s\n%v", want, r)
 		}
@@ -180,8 +185,9 @@ func TestObjectsNoneEnded(t *testing.T) {
 // leaves no null server behind.
 func TestCeilingServerEnds(t *testing.T) {
 	b := newBox(t)
-	l := b.start(b.cnsbench(), "object", "run", "--ceiling", "--ceiling-for", "1m", "--out", b.bundle(), b.write("w.xml",
-		`<workload name="w"><storage type="s3" config="endpoint=http://127.0.0.1:1;accesskey=a;secretkey=b"/><workflow>
+	l := b.start(b.cnsbench(), "object", "run", "--ceiling", "--ceiling-for", "1m", "--out", b.bundle(),
+		b.write("w.xml",
+			`<workload name="w"><storage type="s3" config="endpoint=http://127.0.0.1:1;accesskey=a;secretkey=b"/><workflow>
 <workstage name="main"><work name="main" workers="2" runtime="2"><operation type="read" config="containers=c(1);objects=u(1,50)"/></work></workstage>
 </workflow></workload>`))
 	l.child("object", "null-server")

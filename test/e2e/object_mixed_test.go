@@ -63,7 +63,8 @@ const secretKey = "not-to-be-found-anywhere"
 // one record; what prepares is over when the barrier opens; no credentials are
 // left anywhere.
 func TestObjectsBesideVolumes(t *testing.T) {
-	for name, user := range map[string]func(*box){"root": func(b *box) { needRoot(b) }, "an ordinary user": (*box).asNobody} {
+	for name, user := range map[string]func(*box){"root": func(b *box) { needRoot(b) },
+		"an ordinary user": (*box).asNobody} {
 		t.Run(name, func(t *testing.T) {
 			needRoot(t) // to be somebody else, too
 			b := newBox(t)
@@ -107,7 +108,8 @@ func (b *box) wholeOfParts(bundle *bundle.Bundle) {
 			instances[h.Instance] = true
 			// Less the error of the clocks, each part's and the runner's.
 			if h.From < barrier+op.Time(0.99e9) || h.From > barrier+op.Time(2e9) {
-				b.Errorf("%s is measured from %v on, a second after the barrier at %v is the ramp's end", h.Instance, h.From, barrier)
+				b.Errorf("%s is measured from %v on, a second after the barrier at %v is the ramp's end", h.Instance,
+					h.From, barrier)
 			}
 			if err := reads.Merge(h.Hist); err != nil {
 				b.Error(err)
@@ -211,7 +213,8 @@ func TestObjectPartLost(t *testing.T) {
 	if due := sums["objects-1 read.ok"] + sums["objects-1 read.failed"] + sums["objects-1 read.lost"]; due != share {
 		t.Errorf("%v of the %v operations that were due of its share are accounted for: %v", due, share, sums)
 	}
-	if sums["objects-1 read.lost"] == 0 || sums["cleanup.delete.ok"]+sums["cleanup.delete.failed"] != 200 || sums["dispose.dispose.ok"]+sums["dispose.dispose.failed"] != 4 {
+	if sums["objects-1 read.lost"] == 0 || sums["cleanup.delete.ok"]+sums["cleanup.delete.failed"] != 200 ||
+		sums["dispose.dispose.ok"]+sums["dispose.dispose.failed"] != 4 {
 		t.Errorf("%v", sums)
 	}
 	server.kill()
@@ -224,7 +227,8 @@ func (b *box) part(index int) int {
 	for _, p := range b.processes() {
 		env, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
 		args, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/cmdline")
-		if strings.HasPrefix(string(args), "/cnsbench\x00object\x00part\x00") && strings.Contains(string(env), fmt.Sprintf("INSTANCE_NUM=%d\x00", index)) {
+		if strings.HasPrefix(string(args), "/cnsbench\x00object\x00part\x00") &&
+			strings.Contains(string(env), fmt.Sprintf("INSTANCE_NUM=%d\x00", index)) {
 			return p.pid
 		}
 	}
@@ -241,7 +245,8 @@ func TestConvert(t *testing.T) {
 <workstage name="rest" closuredelay="1"><work type="delay" workers="1"/></workstage>
 </workflow></workload>`)
 	r := b.run("convert", xml).wants(t, 0)
-	for _, want := range []string{"name: some-reads", "objects: zipf(1,100,0.9)", "objects: h(1|10|3,11|20|1)", "sizes: u(1,8)KB", "closureDelay: 1s", "name: s1-main"} {
+	for _, want := range []string{"name: some-reads", "objects: zipf(1,100,0.9)", "objects: h(1|10|3,11|20|1)",
+		"sizes: u(1,8)KB", "closureDelay: 1s", "name: s1-main"} {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("not there: %s\n%v", want, r)
 		}

@@ -86,7 +86,8 @@ func (s stored) does(t *testing.T) {
 	for i := range 3 {
 		b.write(fmt.Sprintf("files/file%d", i+1), strings.Repeat("some text. ", 1000*i))
 	}
-	cmd := b.command(context.Background(), b.cnsbench(), b.runArgs(b.write("bench.yaml", fmt.Sprintf(eachStore, count, spec, files)))...)
+	cmd := b.command(context.Background(), b.cnsbench(),
+		b.runArgs(b.write("bench.yaml", fmt.Sprintf(eachStore, count, spec, files)))...)
 	cmd.Env = append(cmd.Env, s.env...)
 	r := b.finish(t.Context(), cmd).wants(t, 0)
 	bundle, err := bundle.Open(b.bundle())
@@ -111,7 +112,9 @@ func (s stored) does(t *testing.T) {
 			t.Errorf("%s: %v ok, %v failed", o, sums["main."+o+".ok"], sums["main."+o+".failed"])
 		}
 	}
-	if done != 400 || sums["parts.multipart.ok"] != 4 || sums["files.filewrite.ok"] != 10 || sums["files.filewrite.bytes"] < 1 || sums["main.write.readAfterWrite.checks"] == 0 || sums["dispose.dispose.ok"] != 2 {
+	if done != 400 || sums["parts.multipart.ok"] != 4 || sums["files.filewrite.ok"] != 10 ||
+		sums["files.filewrite.bytes"] < 1 || sums["main.write.readAfterWrite.checks"] == 0 ||
+		sums["dispose.dispose.ok"] != 2 {
 		t.Errorf("%v\n%v", sums, r)
 	}
 	if s.secret != "" {
@@ -149,7 +152,8 @@ func TestObjectsOnFiles(t *testing.T) {
 func TestObjectsOnSwift(t *testing.T) {
 	t.Parallel() // most of the time its servers start
 	v := servers.ForTest(t, servers.StartSwift)
-	swift := fmt.Sprintf("swiftSpec: {authURL: %q, username: %q, policy: %q}", v.AuthURL, servers.SwiftUser, servers.SwiftPolicy)
+	swift := fmt.Sprintf("swiftSpec: {authURL: %q, username: %q, policy: %q}", v.AuthURL, servers.SwiftUser,
+		servers.SwiftPolicy)
 	s3 := fmt.Sprintf("s3Spec: {endpoint: %q}", v.Address)
 	token, account, err := v.Token(t.Context())
 	if err != nil {
@@ -157,11 +161,16 @@ func TestObjectsOnSwift(t *testing.T) {
 	}
 	byToken := fmt.Sprintf("swiftSpec: {storageURL: %q, policy: %q}", account, servers.SwiftPolicy)
 	for name, s := range map[string]stored{
-		"a file":                        {spec: "{" + swift + ", credentials: {file: %q}}", keys: "password=" + servers.SwiftPassword + "\n"},
-		"S3, from the environment":      {spec: "{" + s3 + "}", env: []string{"AWS_ACCESS_KEY_ID=" + servers.SwiftUser, "AWS_SECRET_ACCESS_KEY=" + servers.SwiftPassword}},
-		"a token in a file":             {spec: "{" + byToken + ", credentials: {file: %q}}", keys: "token=" + token + "\n", secret: token},
-		"a token, from the environment": {spec: "{" + byToken + "}", env: []string{"OS_AUTH_TOKEN=" + token}, secret: token, asUser: true},
-		"the environment of a user":     {spec: "{" + swift + "}", env: []string{"OS_PASSWORD=" + servers.SwiftPassword}, asUser: true},
+		"a file": {spec: "{" + swift + ", credentials: {file: %q}}",
+			keys: "password=" + servers.SwiftPassword + "\n"},
+		"S3, from the environment": {spec: "{" + s3 + "}",
+			env: []string{"AWS_ACCESS_KEY_ID=" + servers.SwiftUser, "AWS_SECRET_ACCESS_KEY=" + servers.SwiftPassword}},
+		"a token in a file": {spec: "{" + byToken + ", credentials: {file: %q}}",
+			keys: "token=" + token + "\n", secret: token},
+		"a token, from the environment": {spec: "{" + byToken + "}", env: []string{"OS_AUTH_TOKEN=" + token},
+			secret: token, asUser: true},
+		"the environment of a user": {spec: "{" + swift + "}",
+			env: []string{"OS_PASSWORD=" + servers.SwiftPassword}, asUser: true},
 	} {
 		t.Run(name, s.does)
 	}
@@ -172,7 +181,8 @@ func TestObjectsOnKeystone(t *testing.T) {
 	t.Parallel() // most of the time its servers start
 	k := servers.ForTest(t, servers.StartKeystone)
 	stored{spec: fmt.Sprintf("{swiftSpec: {authURL: %q, auth: keystonev3, username: %q, project: %q, userDomain: Default, projectDomain: Default, region: one}, credentials: {file: %%q}}",
-		k.AuthURL, servers.KeystoneUser, servers.KeystoneProject), keys: "password=" + servers.KeystonePassword + "\n"}.does(t)
+		k.AuthURL, servers.KeystoneUser, servers.KeystoneProject), keys: "password=" + servers.KeystonePassword +
+		"\n"}.does(t)
 }
 
 // TestObjectsByHostNames: buckets in the names of hosts, on a server that takes
@@ -180,7 +190,8 @@ func TestObjectsOnKeystone(t *testing.T) {
 func TestObjectsByHostNames(t *testing.T) {
 	v := servers.ForTest(t, servers.StartVersityHosts)
 	stored{spec: fmt.Sprintf("{s3Spec: {endpoint: %q, addressing: virtualHost}}", v.Address),
-		env: []string{"AWS_ACCESS_KEY_ID=" + servers.VersityKey, "AWS_SECRET_ACCESS_KEY=" + servers.VersitySecret}}.does(t)
+		env: []string{"AWS_ACCESS_KEY_ID=" + servers.VersityKey,
+			"AWS_SECRET_ACCESS_KEY=" + servers.VersitySecret}}.does(t)
 }
 
 // TestObjectsOverTLS: with a certificate that only caFile certifies.
@@ -189,11 +200,13 @@ func TestObjectsOverTLS(t *testing.T) {
 	t.Run("S3", func(t *testing.T) {
 		v := servers.ForTest(t, servers.StartVersityTLS)
 		stored{spec: fmt.Sprintf("{s3Spec: {endpoint: %q, caFile: %q}}", v.Address, v.Cert),
-			env: []string{"AWS_ACCESS_KEY_ID=" + servers.VersityKey, "AWS_SECRET_ACCESS_KEY=" + servers.VersitySecret}}.does(t)
+			env: []string{"AWS_ACCESS_KEY_ID=" + servers.VersityKey,
+				"AWS_SECRET_ACCESS_KEY=" + servers.VersitySecret}}.does(t)
 	})
 	t.Run("Swift", func(t *testing.T) {
 		v := servers.ForTest(t, servers.StartSwiftTLS)
-		stored{spec: fmt.Sprintf("{swiftSpec: {authURL: %q, username: %q, caFile: %q}}", v.AuthURL, servers.SwiftUser, v.Cert),
+		stored{spec: fmt.Sprintf("{swiftSpec: {authURL: %q, username: %q, caFile: %q}}", v.AuthURL, servers.SwiftUser,
+			v.Cert),
 			env: []string{"OS_PASSWORD=" + servers.SwiftPassword}}.does(t)
 	})
 }

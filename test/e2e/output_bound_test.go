@@ -82,12 +82,14 @@ func TestOutputWithoutEnd(t *testing.T) {
 		t.Errorf("flag %s: %s", severity, text)
 	}
 	for where, text := range map[string]string{"terminal": r.stdout, "report": b.text("bundle/report.html"),
-		"show": b.run("show", b.bundle()).wants(t, 0).stdout, "JSON": b.run("show", "--output", "json", b.bundle()).wants(t, 0).stdout} {
+		"show": b.run("show", b.bundle()).wants(t, 0).stdout, "JSON": b.run("show", "--output", "json",
+			b.bundle()).wants(t, 0).stdout} {
 		if !strings.Contains(text, "outputCut") || !strings.Contains(text, "64 MiB") {
 			t.Errorf("%s does not say that output was cut", where)
 		}
 	}
-	if text := b.text("bundle/raw/w-0/main/stdout"); strings.Trim(text, "y\n") != "" || !strings.HasPrefix(text, "y\ny\n") {
+	if text := b.text("bundle/raw/w-0/main/stdout"); strings.Trim(text, "y\n") != "" ||
+		!strings.HasPrefix(text, "y\ny\n") {
 		t.Error("what was kept is not the beginning of what was printed")
 	}
 }
@@ -121,12 +123,14 @@ func TestOutputOfARun(t *testing.T) {
 // TestParsedOutputCut: figures that were read from a part of a file are invalid.
 func TestParsedOutputCut(t *testing.T) {
 	b := newBox(t)
-	text := strings.ReplaceAll(printing("#!/bin/sh\nwc -l < $1 | sed s/^/lines,/\n"), "echo 1 > /output/a.txt; echo 2 > /output/b.txt",
+	text := strings.ReplaceAll(printing("#!/bin/sh\nwc -l < $1 | sed s/^/lines,/\n"),
+		"echo 1 > /output/a.txt; echo 2 > /output/b.txt",
 		"seq 10 > /output/b.txt; sleep 1; seq 100000 > /output/a.txt")
 	small := []string{"--set", "spec.maxOutput.perInstance=64Ki", "--set", "spec.maxOutput.perRun=64Ki"}
 	r := b.bench(text, append(small, "--strict")...).wants(t, 4)
 	severity, evidence := b.flagOf("outputCut")
-	if want := "p-0/c: its figures are of a part of /output/a.txt: 64 KiB kept, "; severity != "invalid" || !strings.HasPrefix(evidence, want) {
+	if want := "p-0/c: its figures are of a part of /output/a.txt: 64 KiB kept, "; severity != "invalid" ||
+		!strings.HasPrefix(evidence, want) {
 		t.Errorf("flag %s: %s, want %s", severity, evidence, want)
 	}
 	if !strings.Contains(r.stdout, "p: invalid: p-0") {

@@ -122,20 +122,24 @@ func TestListing1Posts(t *testing.T) {
 		if d.query != secret {
 			t.Errorf("%s was posted with the query %q", d.ID, d.query)
 		}
-		if d.Schema != 1 || d.Benchmark != "fio-benchmark" || d.Engine != "local" || d.path != "/fio/_doc/" || d.headers.Get("Content-Type") != "application/json" {
+		if d.Schema != 1 || d.Benchmark != "fio-benchmark" || d.Engine != "local" || d.path != "/fio/_doc/" ||
+			d.headers.Get("Content-Type") != "application/json" {
 			t.Errorf("%+v", d)
 		}
 		switch d.Kind {
 		case "workload":
-			if l := d.Latency["read"]; l.N == 0 || l.P50 == 0 || l.Max < l.P50 || d.Metrics["read.iops"] <= 0 || d.Units["read.iops"] == "" || d.OK == nil || !*d.OK {
+			if l := d.Latency["read"]; l.N == 0 || l.P50 == 0 || l.Max < l.P50 || d.Metrics["read.iops"] <= 0 ||
+				d.Units["read.iops"] == "" || d.OK == nil || !*d.OK {
 				t.Errorf("%+v", d)
 			}
 		case "op":
-			if d.Op == nil || d.Op.Outcome == "ok" && (d.ServiceNs == nil || *d.ServiceNs != *d.Op.Ended-*d.Op.Started) {
+			if d.Op == nil || d.Op.Outcome == "ok" &&
+				(d.ServiceNs == nil || *d.ServiceNs != *d.Op.Ended-*d.Op.Started) {
 				t.Errorf("%+v", d)
 			}
 		case "run":
-			if !strings.Contains(string(d.Spec), "minuteRate") || d.Started == "" || d.Event == "end" && (d.State != "complete" || d.Ended == "") {
+			if !strings.Contains(string(d.Spec), "minuteRate") || d.Started == "" || d.Event == "end" &&
+				(d.State != "complete" || d.Ended == "") {
 				t.Errorf("%+v", d)
 			}
 		}
@@ -160,11 +164,13 @@ spec:
   outputs: [{name: es, httpPostSpec: {url: "`+c.URL+`/x/_doc/"}}]
 `)
 	r := b.run(b.runArgs(file, "--send-within", "500ms")...).wants(b, 0)
-	if !strings.Contains(r.stderr, "22 documents") || !strings.Contains(r.stderr, "no shard is available") || !strings.Contains(r.stderr, "cnsbench export --pending "+b.bundle()) {
+	if !strings.Contains(r.stderr, "22 documents") || !strings.Contains(r.stderr, "no shard is available") ||
+		!strings.Contains(r.stderr, "cnsbench export --pending "+b.bundle()) {
 		t.Errorf("%v", r)
 	}
 	b.run("show", "--verify", b.bundle()).wants(b, 0)
-	if r := b.run("export", "--pending", "--within", "500ms", b.bundle()).wants(b, 2); !strings.Contains(r.stderr, "not everything was delivered") {
+	if r := b.run("export", "--pending", "--within", "500ms", b.bundle()).wants(b, 2); !strings.Contains(r.stderr,
+		"not everything was delivered") {
 		t.Errorf("%v", r)
 	}
 	c.away.Store(false)

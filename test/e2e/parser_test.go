@@ -63,9 +63,12 @@ func TestParserScript(t *testing.T) {
 		name, script, scalars, printed string
 		flag, evidence                 string
 	}{
-		{name: "prints", script: "#!/bin/sh\nread -r n < \"$1\"\necho \"$(basename $1 .txt),$n,1/s\"\n", scalars: "p-0 a=1 1/s; p-0 b=2 1/s", printed: "a,1,1/s\n"},
-		{name: "fails", script: "#!/bin/sh\necho half\necho cannot read that >&2; exit 9\n", printed: "half\n", flag: "parserFailed", evidence: "exit code 9: cannot read that"},
-		{name: "says nothing of use", script: "#!/bin/sh\necho hello\n", printed: "hello\n", flag: "outputUnread", evidence: `first "hello"`},
+		{name: "prints", script: "#!/bin/sh\nread -r n < \"$1\"\necho \"$(basename $1 .txt),$n,1/s\"\n",
+			scalars: "p-0 a=1 1/s; p-0 b=2 1/s", printed: "a,1,1/s\n"},
+		{name: "fails", script: "#!/bin/sh\necho half\necho cannot read that >&2; exit 9\n", printed: "half\n",
+			flag: "parserFailed", evidence: "exit code 9: cannot read that"},
+		{name: "says nothing of use", script: "#!/bin/sh\necho hello\n", printed: "hello\n", flag: "outputUnread",
+			evidence: `first "hello"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +105,8 @@ func TestParserOfTheLibrary(t *testing.T) {
 		b.asNobody()
 	}
 	b.checkout()
-	r := b.run(b.runArgs(b.in("examples", "dd.yaml"), "--set", "dd.mebibytes=2", "--set", "dd.parts=3", "--set", "dd.direct=0")...)
+	r := b.run(b.runArgs(b.in("examples", "dd.yaml"), "--set", "dd.mebibytes=2", "--set", "dd.parts=3", "--set",
+		"dd.direct=0")...)
 	r.wants(t, 0)
 	for _, want := range []string{"dd-0 read.bytes=6291456 B", "dd-0 write.bytes=6291456 B", "dd-0 write.bandwidth="} {
 		if !strings.Contains(b.scalars(), want) {

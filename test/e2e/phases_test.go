@@ -29,7 +29,8 @@ const phased = head + `spec:
 func TestPhases(t *testing.T) {
 	needProgram(t, "fio")
 	b := newBox(t)
-	if text := b.bench(phased, "--dry-run").wants(t, 0).stdout; !strings.Contains(text, "fio, phase 1, from 4s after the barrier: rateIops=300 runtime=4\n") {
+	if text := b.bench(phased, "--dry-run").wants(t, 0).stdout; !strings.Contains(text,
+		"fio, phase 1, from 4s after the barrier: rateIops=300 runtime=4\n") {
 		t.Errorf("--dry-run does not say what changes:\n%s", text)
 	}
 	r := b.bench(phased)
@@ -95,7 +96,8 @@ func TestPhases(t *testing.T) {
 			t.Errorf("output %s: %v", file, err)
 		}
 	}
-	if text := b.run("show", b.bundle()).wants(t, 0).stdout; !strings.Contains(text, "fio, 4s after the barrier: phase 1 (rateIops=300 runtime=4)") {
+	if text := b.run("show", b.bundle()).wants(t, 0).stdout; !strings.Contains(text,
+		"fio, 4s after the barrier: phase 1 (rateIops=300 runtime=4)") {
 		t.Errorf("the summary does not show the phases:\n%s", text)
 	}
 	if t.Failed() {
@@ -109,7 +111,8 @@ func TestPhases(t *testing.T) {
 func TestPhaseNotBegun(t *testing.T) {
 	needProgram(t, "fio")
 	b := newBox(t)
-	l := b.start(b.cnsbench(), b.runArgs(b.write("bench.yaml", strings.Replace(phased, "startAfter: 4s", "startAfter: 1h", 1)))...)
+	l := b.start(b.cnsbench(), b.runArgs(b.write("bench.yaml",
+		strings.Replace(phased, "startAfter: 4s", "startAfter: 1h", 1)))...)
 	l.reaches("running")
 	l.signal(os.Interrupt)
 	l.wait().wants(t, 130)

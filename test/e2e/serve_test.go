@@ -72,7 +72,8 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	push, err := server.StartPush(t.Context(), b.bundle(), remote, server.Options{Every: 20 * time.Millisecond, MaxBackoff: 100 * time.Millisecond})
+	push, err := server.StartPush(t.Context(), b.bundle(), remote,
+		server.Options{Every: 20 * time.Millisecond, MaxBackoff: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +107,12 @@ spec:
 		t.Errorf("the copy differs: %.2000s", diff)
 	}
 	b.run("show", "--verify", there).wants(t, 0)
-	for _, args := range [][]string{{"show", "--verify"}, {"show", "--output", "json"}, {"report", "-o", b.in("page.html")}} {
+	for _, args := range [][]string{{"show", "--verify"}, {"show", "--output", "json"},
+		{"report", "-o", b.in("page.html")}} {
 		b.run(append(args, "--cluster", "team/r1", "--results", "http://"+at)...).wants(t, 0)
 	}
-	if r := b.run("show", "--cluster", "team/r2", "--results", "http://"+at).wants(t, 2); !strings.Contains(r.stderr, "run not found") {
+	if r := b.run("show", "--cluster", "team/r2", "--results", "http://"+at).wants(t, 2); !strings.Contains(r.stderr,
+		"run not found") {
 		t.Errorf("%v", r)
 	}
 	s.signal(os.Interrupt)
@@ -129,7 +132,8 @@ func TestServeTLS(t *testing.T) {
 	b := newBox(t)
 	at := freePort(t)
 	token := b.write("token", "secret\n")
-	s := b.start(b.cnsbench(), "serve", "--dir", b.in("results"), "--listen", at, "--tls-self-signed", "--auth", "token", "--token-file", token)
+	s := b.start(b.cnsbench(), "serve", "--dir", b.in("results"), "--listen", at, "--tls-self-signed", "--auth",
+		"token", "--token-file", token)
 	s.reaches("results of")
 	_, pin, _ := strings.Cut(s.errs.String(), "pin: ")
 	pin, _, _ = strings.Cut(pin, "\n")
@@ -139,7 +143,8 @@ func TestServeTLS(t *testing.T) {
 		want string
 	}{
 		{nil, "certificate"},
-		{[]string{"--results-pin", "sha256:" + strings.Repeat("0", 64), "--results-token-file", token}, "has the pin " + pin},
+		{[]string{"--results-pin", "sha256:" + strings.Repeat("0", 64), "--results-token-file", token},
+			"has the pin " + pin},
 		{[]string{"--results-pin", pin}, "bearer token"},
 		{[]string{"--results-pin", pin, "--results-token-file", token}, "run not found"},
 	} {
@@ -147,7 +152,8 @@ func TestServeTLS(t *testing.T) {
 			t.Errorf("want %q: %v", tt.want, r)
 		}
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
+		MaxVersion: tls.VersionTLS12}}}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+at+"/healthz", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +180,8 @@ func TestServeTLS(t *testing.T) {
 			t.Errorf("%v: %v", tt.args, r)
 		}
 	}
-	if r := b.run("serve", "--dir", b.in("other"), "--listen", "localhost:nowhere").wants(t, 2); !strings.Contains(r.stderr, "--listen") {
+	if r := b.run("serve", "--dir", b.in("other"), "--listen", "localhost:nowhere").wants(t,
+		2); !strings.Contains(r.stderr, "--listen") {
 		t.Error(fmt.Sprint(r))
 	}
 }

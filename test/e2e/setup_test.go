@@ -66,7 +66,8 @@ func TestSetUpIsNoBaseline(t *testing.T) {
 	for _, w := range s.Workloads {
 		for _, m := range w.Metrics {
 			if m.Name == "canaryWrite" && m.Latency.N != after {
-				t.Errorf("%d latencies of the canary, want %d: %d are of before the barrier", m.Latency.N, after, before)
+				t.Errorf("%d latencies of the canary, want %d: %d are of before the barrier", m.Latency.N, after,
+					before)
 			}
 		}
 	}

@@ -65,7 +65,8 @@ func TestInterrupt(t *testing.T) {
 		{"SIGHUP", busy("hostdir"), "running", syscall.SIGHUP, false},
 		{"while opening", busy(realDriver()), "opening", syscall.SIGINT, false},
 		{"while setting up", busy(realDriver()), "setting up", syscall.SIGINT, false},
-		{"twice, ops hang for an hour", slow + class("null", `inject: "rpcs: {CreateVolume: {delay: 1h}}"`), "running", syscall.SIGINT, true},
+		{"twice, ops hang for an hour", slow + class("null", `inject: "rpcs: {CreateVolume: {delay: 1h}}"`), "running",
+			syscall.SIGINT, true},
 		{"twice, while workloads run", busy(realDriver()), "running", syscall.SIGINT, true},
 	}
 	for _, tt := range tests {
@@ -158,7 +159,8 @@ func (b *box) recorded() (bytes int64) { return b.size(filepath.Join(b.bundle(),
 func TestDriverStopsInMidRun(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	l := b.startRun(strings.NewReplacer("runtime: 1s", "runtime: 10m", "limit: 5, ", "").Replace(atRate) + class("hostdir"))
+	l := b.startRun(strings.NewReplacer("runtime: 1s", "runtime: 10m", "limit: 5, ",
+		"").Replace(atRate) + class("hostdir"))
 	l.reaches("running")
 	l.until("ops were recorded", func() bool { return b.recorded() > 0 })
 	if err := syscall.Kill(l.child("csi-driver", "--backend hostdir"), syscall.SIGSTOP); err != nil {
@@ -276,13 +278,15 @@ func frozen(b *box) bool {
 func TestCleanupSparesTheLiving(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	l := b.startRun(strings.NewReplacer("runtime: 1s", "runtime: 10m", "limit: 5, ", "limit: 1000000, ").Replace(atRate) + class("hostdir"))
+	l := b.startRun(strings.NewReplacer("runtime: 1s", "runtime: 10m", "limit: 5, ",
+		"limit: 1000000, ").Replace(atRate) + class("hostdir"))
 	l.reaches("running")
 	l.until("ops were recorded", func() bool { return b.recorded() > 0 })
 	if r := b.run("cleanup", b.bundle()); r.code == 0 || !strings.Contains(r.stderr, "alive") {
 		t.Errorf("a living run was cleaned up\n%v", r)
 	}
-	if r := b.run("cleanup", "--storage-dir", b.in("storage")).wants(t, 0); !strings.Contains(r.stdout, "hostdir is left alone") {
+	if r := b.run("cleanup", "--storage-dir", b.in("storage")).wants(t, 0); !strings.Contains(r.stdout,
+		"hostdir is left alone") {
 		t.Errorf("it does not say what it passes over\n%v", r)
 	}
 	if s, _ := b.readable(b.bundle()); s.State != "running" || s.Complete {

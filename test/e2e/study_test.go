@@ -245,7 +245,8 @@ spec:
 	b.run(args...).wants(t, 0) // nothing is left to do
 	b.write("mine/one/pod.yaml", strings.Replace(pod, "0.1", "0.2", 1))
 	r := b.run(args...).wants(t, 1)
-	if !strings.Contains(r.stderr, "workload one (mine) has changed since") || !strings.Contains(r.stderr, "another --out") {
+	if !strings.Contains(r.stderr, "workload one (mine) has changed since") ||
+		!strings.Contains(r.stderr, "another --out") {
 		t.Error(r)
 	}
 	b.clean()
@@ -263,10 +264,13 @@ var figures = map[string][]string{
 // on engine local.
 func TestSuites(t *testing.T) {
 	for name, args := range map[string][]string{
-		"section-5.2":     {"suite:section-5.2", "--scale", "small", "--factor", "vars.storageClass=null", "--factor", "spec.rates.parallel.concurrencySpec.parallelism=1,4", "--set", "spec.runtime=2s"},
-		"attach-new":      {"suite:attach-new", "--scale", "small", "--factor", "vars.storageClass=null,hostdir"},
-		"attach-existing": {"suite:attach-existing", "--scale", "small", "--factor", `spec.actions.volumes.createObjSpec.volume.storageClass=hostdir`},
-		"section-5.4": {filepath.Join(module, "examples", "paper", "section-5.4.yaml"), "--repetitions", "1", "--factor", "vars.storageClass=hostdir",
+		"section-5.2": {"suite:section-5.2", "--scale", "small", "--factor", "vars.storageClass=null", "--factor",
+			"spec.rates.parallel.concurrencySpec.parallelism=1,4", "--set", "spec.runtime=2s"},
+		"attach-new": {"suite:attach-new", "--scale", "small", "--factor", "vars.storageClass=null,hostdir"},
+		"attach-existing": {"suite:attach-existing", "--scale", "small", "--factor",
+			`spec.actions.volumes.createObjSpec.volume.storageClass=hostdir`},
+		"section-5.4": {filepath.Join(module, "examples", "paper", "section-5.4.yaml"), "--repetitions", "1",
+			"--factor", "vars.storageClass=hostdir",
 			"--set", "vars.runtime=1", "--set", "vars.volumeSize=32Mi", "--set", "spec.actions.assembly.createObjSpec.count=2",
 			"--set", "spec.actions.fio.createObjSpec.count=2", "--set", "spec.actions.pgbench.createObjSpec.count=2"},
 	} {
@@ -274,7 +278,8 @@ func TestSuites(t *testing.T) {
 			t.Parallel()
 			needProgram(t, "fio")
 			b := newBox(t)
-			r := b.run(append([]string{"study", "run", "--out", b.in("study"), "--storage-dir", b.in("storage"), "--output", "json"}, args...)...).wants(t, 0)
+			r := b.run(append([]string{"study", "run", "--out", b.in("study"), "--storage-dir", b.in("storage"),
+				"--output", "json"}, args...)...).wants(t, 0)
 			var table studyJSON
 			if err := json.Unmarshal([]byte(r.stdout), &table); err != nil {
 				t.Fatalf("%v\n%v", err, r)

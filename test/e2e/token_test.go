@@ -99,8 +99,9 @@ func newFakeCluster(t *testing.T, store string) *fakeCluster {
 func (c *fakeCluster) pods() *corev1.PodList {
 	service := corev1.Container{Name: "results", Ports: []corev1.ContainerPort{{ContainerPort: 8443}}}
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "results-0"},
-		Spec:   corev1.PodSpec{Containers: []corev1.Container{service}},
-		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+		Spec: corev1.PodSpec{Containers: []corev1.Container{service}},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady,
+			Status: corev1.ConditionTrue}}}}
 	return &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{pod}}
 }
 
@@ -130,7 +131,8 @@ func (c *fakeCluster) token(w http.ResponseWriter, r *http.Request) {
 	if c.refuses {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)
-		c.answer(w, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		c.answer(w, &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+			Status: metav1.StatusFailure,
 			Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "you may not make tokens"})
 		return
 	}
@@ -231,7 +233,8 @@ func TestResultsServiceGetsNoTokenOfTheKubeconfig(t *testing.T) {
 			t.Errorf("%v: tokens were asked for: %s", tt.args, diff)
 		}
 		seconds := int64(600)
-		want := []authenticationv1.TokenRequestSpec{{Audiences: []string{"cnsbench-results"}, ExpirationSeconds: &seconds}}
+		want := []authenticationv1.TokenRequestSpec{{Audiences: []string{"cnsbench-results"},
+			ExpirationSeconds: &seconds}}
 		if diff := cmp.Diff(want, requests); diff != "" {
 			t.Errorf("%v: %s", tt.args, diff)
 		}
@@ -239,7 +242,8 @@ func TestResultsServiceGetsNoTokenOfTheKubeconfig(t *testing.T) {
 			t.Errorf("%v: the API server was sent %q", tt.args, atAPI)
 		}
 		for _, request := range sent {
-			if !strings.Contains(request, "Authorization: Bearer "+mintedToken+"\r\n") || strings.Contains(request, ownToken) {
+			if !strings.Contains(request, "Authorization: Bearer "+mintedToken+"\r\n") ||
+				strings.Contains(request, ownToken) {
 				t.Errorf("%v: the service was sent\n%s", tt.args, request)
 			}
 		}
@@ -287,7 +291,8 @@ func TestResultsTokenInTheClear(t *testing.T) {
 		{redirects.URL, 2, "307"},
 	} {
 		for _, command := range []string{"show", "report"} {
-			r := b.run(command, "--cluster", "team/r1", "--results", tt.url, "--results-token-file", token).wants(t, tt.code)
+			r := b.run(command, "--cluster", "team/r1", "--results", tt.url, "--results-token-file", token).wants(t,
+				tt.code)
 			if !strings.Contains(r.stderr, tt.says) {
 				t.Errorf("does not say %q\n%v", tt.says, r)
 			}
@@ -300,7 +305,8 @@ func TestResultsTokenInTheClear(t *testing.T) {
 	run := []string{"run", b.write("bench.yaml", atStart+class("null")), "--storage-dir", b.in("storage")}
 	b.run(append(run, "--out", filepath.Join(b.in("results"), "team", "r1"))...).wants(t, 0)
 	at := freePort(t)
-	s := b.start(b.cnsbench(), "serve", "--dir", b.in("results"), "--listen", at, "--auth", "token", "--token-file", token)
+	s := b.start(b.cnsbench(), "serve", "--dir", b.in("results"), "--listen", at, "--auth", "token", "--token-file",
+		token)
 	s.reaches("results of")
 	b.run("show", "--cluster", "team/r1", "--results", "http://"+at, "--results-token-file", token).wants(t, 0)
 	s.kill()

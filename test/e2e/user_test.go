@@ -24,7 +24,8 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := b.write("quickstart.yaml", string(text)) // which the user nobody can read
-	r := b.run("run", file, "--out", b.bundle(), "--set", "fio.runtime=3", "--set", "fio.volumeSize=64Mi", "--set", "spec.rates.each5s.constantRateSpec.interval=900ms")
+	r := b.run("run", file, "--out", b.bundle(), "--set", "fio.runtime=3", "--set", "fio.volumeSize=64Mi", "--set",
+		"spec.rates.each5s.constantRateSpec.interval=900ms")
 	if n := strings.Count(r.stderr, "hostdir stands in for loopfile"); n != 1 {
 		t.Errorf("the substitution is said %d times, not once\n%v", n, r)
 	}

@@ -73,7 +73,8 @@ func TestRetest(t *testing.T) {
 		return script(t, dir, "retest.sh", env, "-count=1", "-vet=off", "./...")
 	}
 	code, out := retest(t, "Test1 Test2", "")
-	wants(t, code, out, 0, "=== passed only the second time: 2", "    Test1 (flaky.invalid)", "    Test2 (flaky.invalid)")
+	wants(t, code, out, 0, "=== passed only the second time: 2", "    Test1 (flaky.invalid)",
+		"    Test2 (flaky.invalid)")
 	code, out = retest(t, "Test1", "Test3")
 	wants(t, code, out, 1, "=== passed only the second time: 1", "    Test1 (flaky.invalid)")
 	code, out = retest(t, "Test0 Test1 Test2 Test3", "")
@@ -92,14 +93,16 @@ func TestPackages(t *testing.T) {
 		says string
 	}{
 		"there is no such package": {"#!/bin/sh\nexit 100\n", 1, "cannot install nothing-such: see "},
-		"it lacks the program":     {"#!/bin/sh\n", 1, "apt-get installed nothing-such without what is needed of them: see "},
-		"installed":                {"#!/bin/sh\ntouch \"$0-was-here\"\n", 0, "installing nothing-such (apt-get)"},
+		"it lacks the program": {"#!/bin/sh\n", 1,
+			"apt-get installed nothing-such without what is needed of them: see "},
+		"installed": {"#!/bin/sh\ntouch \"$0-was-here\"\n", 0, "installing nothing-such (apt-get)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "apt-get"), tt.apt, 0o755)
-			code, out := script(t, dir, "packages.sh", []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "TMPDIR=" + dir},
+			code, out := script(t, dir, "packages.sh",
+				[]string{"PATH=" + dir + ":" + os.Getenv("PATH"), "TMPDIR=" + dir},
 				filepath.Join(dir, "apt-get-was-here")+"=nothing-such")
 			if code != tt.code || !strings.Contains(out, tt.says) {
 				t.Errorf("exit %d, want %d and %q in\n%s", code, tt.code, tt.says, out)

@@ -60,13 +60,15 @@ func (a amazon) putParts(ctx context.Context, container, object string, parts []
 	var done []types.CompletedPart
 	for i, p := range parts {
 		n := int32(i + 1)
-		part, err := a.UploadPart(ctx, &awss3.UploadPartInput{Bucket: &container, Key: &object, UploadId: made.UploadId, PartNumber: &n, Body: bytes.NewReader(p)})
+		part, err := a.UploadPart(ctx, &awss3.UploadPartInput{Bucket: &container, Key: &object, UploadId: made.UploadId,
+			PartNumber: &n, Body: bytes.NewReader(p)})
 		if err != nil {
 			return err
 		}
 		done = append(done, types.CompletedPart{ETag: part.ETag, PartNumber: &n})
 	}
-	_, err = a.CompleteMultipartUpload(ctx, &awss3.CompleteMultipartUploadInput{Bucket: &container, Key: &object, UploadId: made.UploadId,
+	_, err = a.CompleteMultipartUpload(ctx, &awss3.CompleteMultipartUploadInput{Bucket: &container, Key: &object,
+		UploadId:        made.UploadId,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: done}})
 	return err
 }
@@ -109,7 +111,8 @@ func (n ncw) put(ctx context.Context, container, object string, content []byte) 
 }
 
 func (n ncw) putParts(ctx context.Context, container, object string, parts [][]byte) error {
-	f, err := n.StaticLargeObjectCreate(ctx, &swiftsdk.LargeObjectOpts{Container: container, ObjectName: object, ChunkSize: int64(len(parts[0])), SegmentContainer: container,
+	f, err := n.StaticLargeObjectCreate(ctx, &swiftsdk.LargeObjectOpts{Container: container, ObjectName: object,
+		ChunkSize: int64(len(parts[0])), SegmentContainer: container,
 		SegmentPrefix: object + "-segments"})
 	if err != nil {
 		return err
@@ -203,7 +206,8 @@ func (k *pair) writtenByUs() {
 		}
 	}
 	size := int64(2*partSize + 5000)
-	k.ours(client.Request{Verb: client.PutParts, Object: []byte("parts-of-ours"), Size: size, PartSize: partSize, Writer: 9})
+	k.ours(client.Request{Verb: client.PutParts, Object: []byte("parts-of-ours"), Size: size, PartSize: partSize,
+		Writer: 9})
 	k.sdkReads("parts-of-ours", content(k.container, "parts-of-ours", size, 9))
 	k.ours(client.Request{Verb: client.Copy, Object: []byte("plain"), To: []byte("copy-of-ours")})
 	k.sdkReads("copy-of-ours", content(k.container, "plain", 70001, 0))
@@ -234,12 +238,14 @@ func (k *pair) writtenByThem() {
 	}
 	size := int64(2*partSize + 5000)
 	all := content(k.container, "parts-of-theirs", size, 78)
-	k.must(k.sdk.putParts(ctx, k.container, "parts-of-theirs", slices.Collect(slices.Chunk(all, partSize))), "the SDK writes parts")
+	k.must(k.sdk.putParts(ctx, k.container, "parts-of-theirs", slices.Collect(slices.Chunk(all, partSize))),
+		"the SDK writes parts")
 	k.weRead("parts-of-theirs", -1, 0, size)
 	k.weRead("parts-of-theirs", 16384, partSize-8192, 16384) // over the seam
 	k.must(k.sdk.remove(ctx, k.container, "plain-theirs"), "the SDK deletes")
 	var res client.Result
-	k.client.Do(ctx, &client.Request{Verb: client.Head, Container: []byte(k.container), Object: []byte("plain-theirs")}, &res)
+	k.client.Do(ctx, &client.Request{Verb: client.Head, Container: []byte(k.container), Object: []byte("plain-theirs")},
+		&res)
 	if res.Status != 404 {
 		k.t.Errorf("what the SDK deleted: %s, want 404", res.Label())
 	}
@@ -248,7 +254,9 @@ func (k *pair) writtenByThem() {
 // weRead reads a range, or with a length below 0 all, and checks every byte.
 func (k *pair) weRead(name string, length, offset, want int64) {
 	k.t.Helper()
-	res := k.ours(client.Request{Verb: client.Get, Object: []byte(name), Length: length, Offset: offset, Verify: want > 0}) // what is empty is called short
+	// what is empty is called short
+	res := k.ours(client.Request{Verb: client.Get, Object: []byte(name), Length: length, Offset: offset,
+		Verify: want > 0})
 	if res.Bytes != want {
 		k.t.Errorf("%s: we read %d bytes, want %d", name, res.Bytes, want)
 	}

@@ -21,7 +21,8 @@ func s3Store(t *testing.T, address, access, secret string, settings ...string) c
 	for i := 0; i < len(settings); i += 2 {
 		all[settings[i]] = settings[i+1]
 	}
-	s, err := s3.New(s3.Config{Settings: all, Clock: op.NewClock(), Credentials: s3.Credentials{AccessKey: access, SecretKey: secret}})
+	s, err := s3.New(s3.Config{Settings: all, Clock: op.NewClock(),
+		Credentials: s3.Credentials{AccessKey: access, SecretKey: secret}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,8 @@ func s3Store(t *testing.T, address, access, secret string, settings ...string) c
 
 func swiftStore(t *testing.T, kind, password string, auth map[string]string) client.Store {
 	t.Helper()
-	s, err := swift.New(swift.Config{Settings: map[string]string{}, AuthKind: kind, Auth: auth, Password: password, Clock: op.NewClock()})
+	s, err := swift.New(swift.Config{Settings: map[string]string{}, AuthKind: kind, Auth: auth, Password: password,
+		Clock: op.NewClock()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,8 @@ func TestVersityGW(t *testing.T) {
 	sdk := newAmazon(v.Address, servers.VersityKey, servers.VersitySecret)
 	for _, payload := range []string{"unsigned", "signed"} {
 		t.Run(payload, func(t *testing.T) {
-			bothWays(t, s3Store(t, v.Address, servers.VersityKey, servers.VersitySecret, "payload", payload), sdk, "both-"+payload)
+			bothWays(t, s3Store(t, v.Address, servers.VersityKey, servers.VersitySecret, "payload", payload), sdk,
+				"both-"+payload)
 		})
 	}
 	// It refuses version 2 on purpose.
@@ -53,7 +56,8 @@ func TestVersityGW(t *testing.T) {
 		}
 		defer c.Close()
 		var res client.Result
-		c.Do(t.Context(), &client.Request{Verb: client.Get, Container: []byte("both-signed"), Object: []byte("plain"), Length: -1}, &res)
+		c.Do(t.Context(), &client.Request{Verb: client.Get, Container: []byte("both-signed"), Object: []byte("plain"),
+			Length: -1}, &res)
 		if res.Label() != "403 AccessDenied" {
 			t.Errorf("%s %s", res.Label(), res.Detail)
 		}
@@ -63,7 +67,8 @@ func TestVersityGW(t *testing.T) {
 // The SDK by paths, ours by names of hosts.
 func TestVersityGWByHostNames(t *testing.T) {
 	v := servers.ForTest(t, servers.StartVersityHosts)
-	bothWays(t, s3Store(t, v.Address, servers.VersityKey, servers.VersitySecret, "path_style_access", "false"), newAmazon(v.Address, servers.VersityKey, servers.VersitySecret), "both-hosts")
+	bothWays(t, s3Store(t, v.Address, servers.VersityKey, servers.VersitySecret, "path_style_access", "false"),
+		newAmazon(v.Address, servers.VersityKey, servers.VersitySecret), "both-hosts")
 }
 
 func TestSwift(t *testing.T) {
@@ -72,12 +77,15 @@ func TestSwift(t *testing.T) {
 	sdk := newAmazon(s.Address, servers.SwiftUser, servers.SwiftPassword)
 	for _, signature := range []string{"v4", "v2"} {
 		t.Run("s3api "+signature, func(t *testing.T) {
-			bothWays(t, s3Store(t, s.Address, servers.SwiftUser, servers.SwiftPassword, "signature", signature), sdk, "s3-"+signature)
+			bothWays(t, s3Store(t, s.Address, servers.SwiftUser, servers.SwiftPassword, "signature", signature), sdk,
+				"s3-"+signature)
 		})
 	}
 	t.Run("TempAuth", func(t *testing.T) {
-		ours := swiftStore(t, "tempauth", servers.SwiftPassword, map[string]string{"auth_url": s.AuthURL, "username": servers.SwiftUser})
-		bothWays(t, ours, ncw{&swiftsdk.Connection{UserName: servers.SwiftUser, ApiKey: servers.SwiftPassword, AuthUrl: s.AuthURL, AuthVersion: 1}}, "swift")
+		ours := swiftStore(t, "tempauth", servers.SwiftPassword,
+			map[string]string{"auth_url": s.AuthURL, "username": servers.SwiftUser})
+		bothWays(t, ours, ncw{&swiftsdk.Connection{UserName: servers.SwiftUser, ApiKey: servers.SwiftPassword,
+			AuthUrl: s.AuthURL, AuthVersion: 1}}, "swift")
 	})
 }
 
@@ -89,7 +97,8 @@ func TestRadosGateway(t *testing.T) {
 		t.Run(signature, func(t *testing.T) {
 			ours := s3Store(t, r.Address, servers.VersityKey, servers.VersitySecret, "signature", signature)
 			bothWays(t, ours, sdk, "both-"+signature)
-			clienttest.Run(t, clienttest.Options{Store: ours, Keeps: true, PartSize: 5 << 20, Prefix: "suite-" + signature + "-"})
+			clienttest.Run(t, clienttest.Options{Store: ours, Keeps: true, PartSize: 5 << 20,
+				Prefix: "suite-" + signature + "-"})
 		})
 	}
 }
@@ -98,10 +107,12 @@ func TestRadosGateway(t *testing.T) {
 func TestKeystone(t *testing.T) {
 	t.Parallel() // most of the time its servers start
 	k := servers.ForTest(t, servers.StartKeystone)
-	auth := map[string]string{"auth_url": k.AuthURL, "username": servers.KeystoneUser, "project_name": servers.KeystoneProject, "region": "one"}
+	auth := map[string]string{"auth_url": k.AuthURL, "username": servers.KeystoneUser,
+		"project_name": servers.KeystoneProject, "region": "one"}
 	ours := swiftStore(t, "keystonev3", servers.KeystonePassword, auth)
 	t.Run("both ways", func(t *testing.T) {
-		bothWays(t, ours, ncw{&swiftsdk.Connection{UserName: servers.KeystoneUser, ApiKey: servers.KeystonePassword, AuthUrl: k.AuthURL, Domain: "Default",
+		bothWays(t, ours, ncw{&swiftsdk.Connection{UserName: servers.KeystoneUser, ApiKey: servers.KeystonePassword,
+			AuthUrl: k.AuthURL, Domain: "Default",
 			Tenant: servers.KeystoneProject, AuthVersion: 3}}, "keystone")
 	})
 	t.Run("wrong password", func(t *testing.T) {
@@ -111,7 +122,8 @@ func TestKeystone(t *testing.T) {
 		}
 		defer c.Close()
 		var res client.Result
-		if c.Do(t.Context(), &client.Request{Verb: client.Head, Container: []byte("keystone"), Object: []byte("plain")}, &res); res.Label() != "401 NoToken" {
+		if c.Do(t.Context(), &client.Request{Verb: client.Head, Container: []byte("keystone"), Object: []byte("plain")},
+			&res); res.Label() != "401 NoToken" {
 			t.Errorf("%s %s", res.Label(), res.Detail)
 		}
 	})
@@ -119,7 +131,10 @@ func TestKeystone(t *testing.T) {
 	if err := k.TokensLive(t.Context(), life); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("expired tokens are renewed", func(t *testing.T) { renewed(t, swiftStore(t, "keystonev3", servers.KeystonePassword, auth), life) })
+	t.Run("expired tokens are renewed", func(t *testing.T) {
+		renewed(t,
+			swiftStore(t, "keystonev3", servers.KeystonePassword, auth), life)
+	})
 }
 
 // renewed writes for longer than tokens live: each that has expired is renewed
@@ -133,7 +148,8 @@ func renewed(t *testing.T, s client.Store, life time.Duration) {
 	attempts := map[int]int{}
 	for end := time.Now().Add(2*life + life/2); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		var res client.Result
-		r := client.Request{Verb: client.Put, Container: []byte("keystone"), Object: []byte("again"), Size: 4096, Writer: 1}
+		r := client.Request{Verb: client.Put, Container: []byte("keystone"), Object: []byte("again"), Size: 4096,
+			Writer: 1}
 		if c.Do(t.Context(), &r, &res); !res.OK() {
 			t.Fatalf("%s %s after %v", res.Label(), res.Detail, attempts)
 		}

@@ -116,7 +116,8 @@ func (k *Keystone) prepare(ctx context.Context) error {
 		// So that a session that reads does not keep the same process from writing.
 		{"/usr/bin/python3", "-c", "import sqlite3; sqlite3.connect('keystone.db').execute('PRAGMA journal_mode=WAL')"},
 		append(manage, "fernet_setup", "--keystone-user", "root", "--keystone-group", "root"),
-		append(manage, "bootstrap", "--bootstrap-password", adminPassword, "--bootstrap-public-url", k.AuthURL, "--bootstrap-internal-url", k.AuthURL, "--bootstrap-region-id", "one"),
+		append(manage, "bootstrap", "--bootstrap-password", adminPassword, "--bootstrap-public-url", k.AuthURL,
+			"--bootstrap-internal-url", k.AuthURL, "--bootstrap-region-id", "one"),
 	} {
 		c := exec.CommandContext(ctx, args[0], args[1:]...)
 		c.Dir = k.dir
@@ -130,7 +131,8 @@ func (k *Keystone) prepare(ctx context.Context) error {
 // serve runs the program that Debian's package has for the purpose, a server
 // of one thread.
 func (k *Keystone) serve(ctx context.Context) error {
-	err := k.start("keystone", []string{"OS_KEYSTONE_CONFIG_FILES=" + k.config()}, "keystone-wsgi-public", "--host", "127.0.0.1", "--port", fmt.Sprint(k.port))
+	err := k.start("keystone", []string{"OS_KEYSTONE_CONFIG_FILES=" + k.config()}, "keystone-wsgi-public", "--host",
+		"127.0.0.1", "--port", fmt.Sprint(k.port))
 	if err != nil {
 		return err
 	}
@@ -161,8 +163,10 @@ func (k *Keystone) account(ctx context.Context, swiftPort int) error {
 	var header http.Header
 	header, err = k.ask(ctx, http.MethodPost, "/auth/tokens", map[string]any{"auth": map[string]any{
 		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{
-			"user": map[string]any{"name": "admin", "password": adminPassword, "domain": map[string]string{"id": "default"}}}},
-		"scope": map[string]any{"project": map[string]any{"name": "admin", "domain": map[string]string{"id": "default"}}},
+			"user": map[string]any{"name": "admin", "password": adminPassword,
+				"domain": map[string]string{"id": "default"}}}},
+		"scope": map[string]any{"project": map[string]any{"name": "admin",
+			"domain": map[string]string{"id": "default"}}},
 	}}, nil)
 	k.token = header.Get("X-Subject-Token")
 	service := create("/services", "service", map[string]any{"type": "object-store", "name": "swift"})
@@ -171,7 +175,8 @@ func (k *Keystone) account(ctx context.Context, swiftPort int) error {
 			"url": fmt.Sprintf("http://127.0.0.1:%d/v1/AUTH_$(project_id)s", swiftPort)})
 	}
 	project := create("/projects", "project", map[string]any{"name": KeystoneProject, "domain_id": "default"})
-	user := create("/users", "user", map[string]any{"name": KeystoneUser, "password": KeystonePassword, "domain_id": "default"})
+	user := create("/users", "user", map[string]any{"name": KeystoneUser, "password": KeystonePassword,
+		"domain_id": "default"})
 	role := create("/roles", "role", map[string]any{"name": "swiftoperator"})
 	if err == nil {
 		_, err = k.ask(ctx, http.MethodPut, "/projects/"+project+"/users/"+user+"/roles/"+role, nil, nil)

@@ -23,7 +23,8 @@ func StartRados(ctx context.Context, dir string) (*Rados, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("a RADOS gateway %w: Ceph's servers want root", ErrMissing)
 	}
-	if err := needs("a RADOS gateway", "ceph", "ceph-mon", "ceph-osd", "monmaptool", "radosgw", "radosgw-admin"); err != nil {
+	if err := needs("a RADOS gateway", "ceph", "ceph-mon", "ceph-osd", "monmaptool", "radosgw",
+		"radosgw-admin"); err != nil {
 		return nil, err
 	}
 	free, err := ports(2)
@@ -100,8 +101,10 @@ func (r *Rados) ceph(ctx context.Context, program string, args ...string) error 
 func (r *Rados) cluster(ctx context.Context, mon int) error {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
-	osd, conf := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), filepath.Join(r.dir, "ceph.conf")
-	err := r.ceph(ctx, "monmaptool", "--create", "--addv", "a", fmt.Sprintf("[v2:127.0.0.1:%d/0]", mon), "--fsid", cephID, "monmap")
+	osd, conf := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), filepath.Join(r.dir,
+		"ceph.conf")
+	err := r.ceph(ctx, "monmaptool", "--create", "--addv", "a", fmt.Sprintf("[v2:127.0.0.1:%d/0]", mon), "--fsid",
+		cephID, "monmap")
 	if err == nil {
 		err = r.ceph(ctx, "ceph-mon", "--mkfs", "-i", "a", "--monmap", "monmap")
 	}
@@ -124,9 +127,11 @@ func (r *Rados) cluster(ctx context.Context, mon int) error {
 }
 
 func (r *Rados) gateway(ctx context.Context, port int) error {
-	err := r.ceph(ctx, "radosgw-admin", "-n", "client.rgw", "user", "create", "--uid=test", "--display-name=test", "--access-key="+VersityKey, "--secret-key="+VersitySecret)
+	err := r.ceph(ctx, "radosgw-admin", "-n", "client.rgw", "user", "create", "--uid=test", "--display-name=test",
+		"--access-key="+VersityKey, "--secret-key="+VersitySecret)
 	if err == nil {
-		err = r.start("radosgw", nil, "radosgw", "-f", "-c", filepath.Join(r.dir, "ceph.conf"), "-n", "client.rgw", fmt.Sprintf("--rgw_frontends=beast endpoint=127.0.0.1:%d", port))
+		err = r.start("radosgw", nil, "radosgw", "-f", "-c", filepath.Join(r.dir, "ceph.conf"), "-n", "client.rgw",
+			fmt.Sprintf("--rgw_frontends=beast endpoint=127.0.0.1:%d", port))
 	}
 	if err == nil {
 		err = r.await(ctx, "radosgw", fmt.Sprintf("127.0.0.1:%d", port))

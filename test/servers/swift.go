@@ -50,7 +50,8 @@ func startSwift(ctx context.Context, dir, auth, filters string, port int, secure
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("OpenStack Swift %w: its servers want root", ErrMissing)
 	}
-	if err := needs("OpenStack Swift", "swift-proxy-server", "swift-account-server", "swift-container-server", "swift-object-server", "swift-ring-builder", "memcached", "unshare"); err != nil {
+	if err := needs("OpenStack Swift", "swift-proxy-server", "swift-account-server", "swift-container-server",
+		"swift-object-server", "swift-ring-builder", "memcached", "unshare"); err != nil {
 		return nil, err
 	}
 	free, err := ports(5)
@@ -91,7 +92,8 @@ func (c *Swift) Token(ctx context.Context) (token, storageURL string, err error)
 		return "", "", err
 	}
 	defer a.Body.Close()
-	if token, storageURL = a.Header.Get("X-Auth-Token"), a.Header.Get("X-Storage-Url"); token == "" || storageURL == "" {
+	if token, storageURL = a.Header.Get("X-Auth-Token"), a.Header.Get("X-Storage-Url"); token == "" ||
+		storageURL == "" {
 		return "", "", fmt.Errorf("Swift gave no token: %s", a.Status)
 	}
 	return token, storageURL, nil
@@ -168,8 +170,10 @@ use = egg:swift#copy
 
 func (c *Swift) ring(ctx context.Context, server string, port int) error {
 	builder := filepath.Join(c.dir, server+".builder")
-	for _, args := range [][]string{{"create", "6", "1", "1"}, {"add", fmt.Sprintf("r1z1-127.0.0.1:%d/d1", port), "1"}, {"rebalance"}} {
-		if out, err := exec.CommandContext(ctx, "swift-ring-builder", append([]string{builder}, args...)...).CombinedOutput(); err != nil {
+	for _, args := range [][]string{{"create", "6", "1", "1"}, {"add", fmt.Sprintf("r1z1-127.0.0.1:%d/d1", port), "1"},
+		{"rebalance"}} {
+		if out, err := exec.CommandContext(ctx, "swift-ring-builder",
+			append([]string{builder}, args...)...).CombinedOutput(); err != nil {
 			return fmt.Errorf("swift-ring-builder %v: %w\n%s", args, err, out)
 		}
 	}
@@ -188,12 +192,14 @@ exec "$2" "$3" -v`
 
 // startAll starts all at once and waits for each: Python takes its time.
 func (c *Swift) startAll(ctx context.Context, free []int, port int) error {
-	if err := c.start("memcached", nil, "memcached", "-u", "root", "-l", "127.0.0.1", "-p", fmt.Sprint(free[3])); err != nil {
+	if err := c.start("memcached", nil, "memcached", "-u", "root", "-l", "127.0.0.1", "-p",
+		fmt.Sprint(free[3])); err != nil {
 		return err
 	}
 	for _, s := range append([]string{"proxy"}, backends...) {
 		if err := c.start(s, nil, "unshare", "-m", "sh", "-ec", ownSettings, "sh",
-			filepath.Join(c.dir, "swift.conf"), "swift-"+s+"-server", filepath.Join(c.dir, s+"-server.conf")); err != nil {
+			filepath.Join(c.dir, "swift.conf"), "swift-"+s+"-server", filepath.Join(c.dir,
+				s+"-server.conf")); err != nil {
 			return err
 		}
 	}

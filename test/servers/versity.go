@@ -73,7 +73,8 @@ func startVersity(ctx context.Context, dir string, secure bool, domain string) (
 		s.Address = "https://" + address
 		args = append(args, "--cert", s.Cert, "--key", s.Key)
 	}
-	err = s.start("versitygw", []string{"ROOT_ACCESS_KEY=" + VersityKey, "ROOT_SECRET_KEY=" + VersitySecret}, program, append(args, "posix", "--sidecar", meta, s.Data)...)
+	err = s.start("versitygw", []string{"ROOT_ACCESS_KEY=" + VersityKey, "ROOT_SECRET_KEY=" + VersitySecret}, program,
+		append(args, "posix", "--sidecar", meta, s.Data)...)
 	if err == nil {
 		err = s.await(ctx, "versitygw", address)
 	}

@@ -115,7 +115,8 @@ func Connect(t testing.TB, env []string, now func() int64) (*protocol.Conn, *pro
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	conn := protocol.NewConn(l, now)
-	welcome, err := wrap.Handshake(conn, protocol.Hello{Token: Value(env, protocol.EnvToken), Began: now(), Attempts: l.Attempts})
+	welcome, err := wrap.Handshake(conn, protocol.Hello{Token: Value(env, protocol.EnvToken), Began: now(),
+		Attempts: l.Attempts})
 	return conn, welcome, err
 }
 
@@ -141,7 +142,8 @@ func NewProxy(t testing.TB, address string, there, back time.Duration) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Proxy{ln: ln, to: strings.TrimPrefix(address, transport.TLS+":"), delayOut: there, delayBack: back, cut: make(chan struct{})}
+	c := &Proxy{ln: ln, to: strings.TrimPrefix(address, transport.TLS+":"), delayOut: there, delayBack: back,
+		cut: make(chan struct{})}
 	c.wg.Go(c.accept)
 	t.Cleanup(c.close)
 	return c

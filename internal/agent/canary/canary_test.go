@@ -121,7 +121,8 @@ func TestStallIsRecovered(t *testing.T) {
 				if (longest - frozen).Abs() <= 20*time.Millisecond+read {
 					return
 				}
-				t.Logf("try %d: longest response %v, frozen for %v, longest of the reads %v", try, longest, frozen, read)
+				t.Logf("try %d: longest response %v, frozen for %v, longest of the reads %v", try, longest, frozen,
+					read)
 				if try == 3 {
 					t.Fatal("no freeze was measured within 20 ms and the reads' longest response")
 				}
@@ -135,11 +136,12 @@ func TestStallIsRecovered(t *testing.T) {
 func stall(t *testing.T, dir string) (frozen, longest, read time.Duration) {
 	t.Helper()
 	const interval = 5 * time.Millisecond
-	ios, said := run(t, dir, protocol.CanarySpec{IntervalNanos: int64(interval), Size: 4096, Read: true, Write: true}, func() {
-		time.Sleep(200 * time.Millisecond)
-		frozen = freeze(t, dir, 300*time.Millisecond)
-		time.Sleep(200 * time.Millisecond)
-	})
+	ios, said := run(t, dir, protocol.CanarySpec{IntervalNanos: int64(interval), Size: 4096, Read: true, Write: true},
+		func() {
+			time.Sleep(200 * time.Millisecond)
+			frozen = freeze(t, dir, 300*time.Millisecond)
+			time.Sleep(200 * time.Millisecond)
+		})
 	if said != "" {
 		t.Errorf("it said %q", said)
 	}
@@ -172,7 +174,8 @@ func stall(t *testing.T, dir string) (frozen, longest, read time.Duration) {
 func TestFileIsRemoved(t *testing.T) {
 	dir := volume(t, "ext4")
 	before := used(t, dir)
-	run(t, dir, protocol.CanarySpec{IntervalNanos: int64(time.Millisecond), Size: 8192, Write: true}, func() { time.Sleep(50 * time.Millisecond) })
+	run(t, dir, protocol.CanarySpec{IntervalNanos: int64(time.Millisecond), Size: 8192, Write: true},
+		func() { time.Sleep(50 * time.Millisecond) })
 	if after := used(t, dir); after != before {
 		t.Errorf("%d blocks used, before %d", after, before)
 	}
@@ -193,7 +196,8 @@ func TestDevice(t *testing.T) {
 	if err := os.WriteFile(device, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ios, said := run(t, device, protocol.CanarySpec{IntervalNanos: int64(time.Millisecond), Size: 4096, Read: true, Write: true}, func() { time.Sleep(50 * time.Millisecond) })
+	ios, said := run(t, device, protocol.CanarySpec{IntervalNanos: int64(time.Millisecond), Size: 4096, Read: true,
+		Write: true}, func() { time.Sleep(50 * time.Millisecond) })
 	if !strings.Contains(said, "only read") || len(ios) < 20 {
 		t.Errorf("%d I/Os, said %q", len(ios), said)
 	}
@@ -213,7 +217,8 @@ func TestFilesystems(t *testing.T) {
 		t.Skip(err.Error())
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	ios, said := run(t, dir, protocol.CanarySpec{IntervalNanos: int64(time.Millisecond), Size: 4096, Read: true, Write: true}, func() { time.Sleep(50 * time.Millisecond) })
+	ios, said := run(t, dir, protocol.CanarySpec{IntervalNanos: int64(time.Millisecond), Size: 4096, Read: true,
+		Write: true}, func() { time.Sleep(50 * time.Millisecond) })
 	direct := exec.Command("dd", "if=/dev/zero", "of="+dir+"/probe", "bs=4096", "count=1", "oflag=direct").Run() == nil
 	if strings.Contains(said, "page cache") == direct || len(ios) < 20 {
 		t.Errorf("O_DIRECT works: %v; %d I/Os, said %q", direct, len(ios), said)
@@ -248,7 +253,8 @@ func BenchmarkCanary(b *testing.B) {
 			began := cpu(b)
 			var ios []protocol.CanaryIO
 			for b.Loop() {
-				got, _ := run(b, dir, protocol.CanarySpec{IntervalNanos: int64(interval), Size: 4096, Read: true, Write: true}, func() { time.Sleep(time.Second) })
+				got, _ := run(b, dir, protocol.CanarySpec{IntervalNanos: int64(interval), Size: 4096, Read: true,
+					Write: true}, func() { time.Sleep(time.Second) })
 				ios = append(ios, got...)
 			}
 			var late []int64

@@ -112,7 +112,8 @@ func (j *Estimator) ToAgent(t op.Time) (int64, int64, bool) {
 var ErrUnanswered = errors.New("no answer in time")
 
 // Run performs an exchange at each interval until ctx ends or exchange fails, and returns the reason.
-func (j *Estimator) Run(ctx context.Context, interval time.Duration, exchange func(context.Context) (Exchange, error)) error {
+func (j *Estimator) Run(ctx context.Context, interval time.Duration,
+	exchange func(context.Context) (Exchange, error)) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {

@@ -46,15 +46,24 @@ func TestRun(t *testing.T) {
 		w     world
 		worst time.Duration // the error must be no larger than this either
 	}{
-		{"same clock", world{there: fixed(50 * time.Microsecond), back: fixed(50 * time.Microsecond)}, 200 * time.Microsecond},
-		{"3 s ahead", world{offset: 3e9, there: fixed(50 * time.Microsecond), back: fixed(50 * time.Microsecond)}, 200 * time.Microsecond},
-		{"3 s behind", world{offset: -3e9, there: fixed(50 * time.Microsecond), back: fixed(50 * time.Microsecond)}, 200 * time.Microsecond},
-		{"all delay there", world{offset: 3e9, there: fixed(20 * time.Millisecond), back: fixed(0)}, 11 * time.Millisecond},
-		{"all delay back", world{offset: 3e9, there: fixed(0), back: fixed(20 * time.Millisecond)}, 11 * time.Millisecond},
-		{"slow answer", world{offset: 3e9, there: fixed(time.Millisecond), back: fixed(time.Millisecond), think: 500 * time.Millisecond}, 2 * time.Millisecond},
-		{"queues", world{offset: 3e9, there: uneven(1, 100*time.Microsecond, 200*time.Millisecond), back: uneven(2, 100*time.Microsecond, 200*time.Millisecond)}, 3 * time.Millisecond},
-		{"fast clock", world{offset: 3e9, drift: 90e-6, there: uneven(3, 100*time.Microsecond, 50*time.Millisecond), back: uneven(4, 100*time.Microsecond, 50*time.Millisecond)}, 3 * time.Millisecond},
-		{"slow clock", world{offset: -1e12, drift: -90e-6, there: uneven(5, 100*time.Microsecond, 50*time.Millisecond), back: uneven(6, 100*time.Microsecond, 50*time.Millisecond)}, 3 * time.Millisecond},
+		{"same clock", world{there: fixed(50 * time.Microsecond), back: fixed(50 * time.Microsecond)},
+			200 * time.Microsecond},
+		{"3 s ahead", world{offset: 3e9, there: fixed(50 * time.Microsecond), back: fixed(50 * time.Microsecond)},
+			200 * time.Microsecond},
+		{"3 s behind", world{offset: -3e9, there: fixed(50 * time.Microsecond), back: fixed(50 * time.Microsecond)},
+			200 * time.Microsecond},
+		{"all delay there", world{offset: 3e9, there: fixed(20 * time.Millisecond), back: fixed(0)},
+			11 * time.Millisecond},
+		{"all delay back", world{offset: 3e9, there: fixed(0), back: fixed(20 * time.Millisecond)},
+			11 * time.Millisecond},
+		{"slow answer", world{offset: 3e9, there: fixed(time.Millisecond), back: fixed(time.Millisecond),
+			think: 500 * time.Millisecond}, 2 * time.Millisecond},
+		{"queues", world{offset: 3e9, there: uneven(1, 100*time.Microsecond, 200*time.Millisecond),
+			back: uneven(2, 100*time.Microsecond, 200*time.Millisecond)}, 3 * time.Millisecond},
+		{"fast clock", world{offset: 3e9, drift: 90e-6, there: uneven(3, 100*time.Microsecond, 50*time.Millisecond),
+			back: uneven(4, 100*time.Microsecond, 50*time.Millisecond)}, 3 * time.Millisecond},
+		{"slow clock", world{offset: -1e12, drift: -90e-6, there: uneven(5, 100*time.Microsecond, 50*time.Millisecond),
+			back: uneven(6, 100*time.Microsecond, 50*time.Millisecond)}, 3 * time.Millisecond},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -106,7 +115,8 @@ func check(t *testing.T, j *clocksync.Estimator, w *world, truth op.Time, worst 
 	}
 	theirs, plusMinus, ok := j.ToAgent(truth)
 	if miss := theirs - w.agent(truth); !ok || miss > plusMinus+1 || -miss > plusMinus+1 {
-		t.Fatalf("to the agent's clock at %v: off by %v, stated ± %v", time.Duration(truth), time.Duration(miss), time.Duration(plusMinus))
+		t.Fatalf("to the agent's clock at %v: off by %v, stated ± %v", time.Duration(truth), time.Duration(miss),
+			time.Duration(plusMinus))
 	}
 }
 

@@ -46,7 +46,8 @@ func (t *Time) times() *Time { return t }
 
 // Exchange returns the clock exchange that a pong completes.
 func (t *Time) Exchange() clocksync.Exchange {
-	return clocksync.Exchange{Sent: op.Time(t.Pong.Ping), Received: t.Pong.Received, Replied: t.Pong.Sent, Got: op.Time(t.received)}
+	return clocksync.Exchange{Sent: op.Time(t.Pong.Ping), Received: t.Pong.Received, Replied: t.Pong.Sent,
+		Got: op.Time(t.received)}
 }
 
 // Message is a pointer to a struct that embeds Time.

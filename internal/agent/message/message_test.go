@@ -45,7 +45,8 @@ func TestFormat(t *testing.T) {
 			t.Error(diff)
 		}
 		var again word
-		if err := newConn(p, 100).Read(&again); err != nil || again.Word != l.Word || (again.Ping == nil) != (l.Ping == nil) {
+		if err := newConn(p, 100).Read(&again); err != nil || again.Word != l.Word ||
+			(again.Ping == nil) != (l.Ping == nil) {
 			t.Errorf("read %+v, %v; written %+v", again, err, l)
 		}
 		if err := newConn(p, 100).Read(&word{}); !errors.Is(err, io.EOF) {
@@ -101,7 +102,8 @@ func TestSyncClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	offset, plusMinus, ok := clocks.Offset(int64(time.Hour))
-	if wrong := offset - int64(time.Hour); !ok || wrong < -plusMinus || wrong > plusMinus || plusMinus > int64(time.Second) {
+	if wrong := offset - int64(time.Hour); !ok || wrong < -plusMinus || wrong > plusMinus ||
+		plusMinus > int64(time.Second) {
 		t.Errorf("the offset is %v ± %v", time.Duration(offset), time.Duration(plusMinus))
 	}
 	go a.PingEvery(t.Context(), time.Millisecond)

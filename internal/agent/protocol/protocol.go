@@ -51,14 +51,15 @@ const (
 
 // Message is the header of a frame: exactly one pointer is set.
 type Message struct {
-	Hello             *Hello             `json:"hello,omitempty"`
-	Welcome           *Welcome           `json:"welcome,omitempty"`
-	Refuse            *Refuse            `json:"refuse,omitempty"`
-	Ping              *Ping              `json:"ping,omitempty"`
-	Pong              *Pong              `json:"pong,omitempty"`
-	VolumeProbe       *VolumeProbe       `json:"touched,omitempty"`
-	ProbeVolumes      *ProbeVolumes      `json:"touch,omitempty"`   // runner: repeat the volume probes
-	Ready             *Stamp             `json:"ready,omitempty"`   // agent: prepared; waits at its barrier or starts now
+	Hello        *Hello        `json:"hello,omitempty"`
+	Welcome      *Welcome      `json:"welcome,omitempty"`
+	Refuse       *Refuse       `json:"refuse,omitempty"`
+	Ping         *Ping         `json:"ping,omitempty"`
+	Pong         *Pong         `json:"pong,omitempty"`
+	VolumeProbe  *VolumeProbe  `json:"touched,omitempty"`
+	ProbeVolumes *ProbeVolumes `json:"touch,omitempty"` // runner: repeat the volume probes
+	// agent: prepared; waits at its barrier or starts now
+	Ready             *Stamp             `json:"ready,omitempty"`
 	Go                *Stamp             `json:"go,omitempty"`      // runner: start at, on the agent's clock
 	GoAck             *Stamp             `json:"goAck,omitempty"`   // agent: start time accepted
 	Started           *Stamp             `json:"started,omitempty"` // agent: the process exists

@@ -15,12 +15,16 @@ import (
 
 // messages has one message of each shape.
 var messages = []protocol.Message{
-	{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: 2, Version: "v1", Token: "t", Began: -3, Attempts: 2, DialNanos: 1e9}},
-	{Welcome: &protocol.Welcome{Proto: 1, Barrier: "main", Outputs: []string{"/a/*"}, Canary: &protocol.CanarySpec{Size: 4096, Volumes: []protocol.CanaryVolume{{Name: "v", Path: "/p"}}}}},
-	{Welcome: &protocol.Welcome{Proto: 2, Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: "/dev/v", Read: true, Device: true}}}},
+	{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: 2, Version: "v1", Token: "t", Began: -3, Attempts: 2,
+		DialNanos: 1e9}},
+	{Welcome: &protocol.Welcome{Proto: 1, Barrier: "main", Outputs: []string{"/a/*"},
+		Canary: &protocol.CanarySpec{Size: 4096, Volumes: []protocol.CanaryVolume{{Name: "v", Path: "/p"}}}}},
+	{Welcome: &protocol.Welcome{Proto: 2, Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: "/dev/v", Read: true,
+		Device: true}}}},
 	{VolumeProbe: &protocol.VolumeProbe{Volume: "v", Write: true, Began: -7, At: 5, Errno: 30, Message: "read-only"}},
 	{File: &protocol.File{Name: "stdout", Offset: 1 << 40}, Body: []byte("bytes\x00\xff")},
-	{Canary: &protocol.Canary{Volume: "v", IOs: []protocol.CanaryIO{{Intended: -5, Started: protocol.Never, Ended: protocol.Never, Write: true, Errno: 28}}}},
+	{Canary: &protocol.Canary{Volume: "v", IOs: []protocol.CanaryIO{{Intended: -5, Started: protocol.Never,
+		Ended: protocol.Never, Write: true, Errno: 28}}}},
 	{Exit: &protocol.Exit{At: -1, ExitCode: 137, Signal: 9, OOM: true}},
 	{Welcome: &protocol.Welcome{Proto: 3, Files: []protocol.FileSpec{{Path: "/in/f", Size: 1 << 33, Mode: 0o755}}}},
 	{Bye: &protocol.Bye{}},
@@ -93,16 +97,19 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	}
-	long, err := protocol.Append(nil, protocol.Message{Hello: &protocol.Hello{Token: strings.Repeat("x", protocol.MaxHello)}})
+	long, err := protocol.Append(nil, protocol.Message{Hello: &protocol.Hello{Token: strings.Repeat("x",
+		protocol.MaxHello)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, input := range map[string][]byte{"long": long, "with a body": whole} {
-		if _, err := protocol.NewConn(stream{bytes.NewReader(input)}, func() int64 { return 0 }).ReadHello(); !errors.Is(err, protocol.ErrTooLong) {
+		if _, err := protocol.NewConn(stream{bytes.NewReader(input)},
+			func() int64 { return 0 }).ReadHello(); !errors.Is(err, protocol.ErrTooLong) {
 			t.Errorf("hello %s: %v", name, err)
 		}
 	}
-	if _, err := protocol.Append(nil, protocol.Message{File: &protocol.File{}, Body: make([]byte, protocol.MaxBody+1)}); !errors.Is(err, protocol.ErrTooLong) {
+	if _, err := protocol.Append(nil, protocol.Message{File: &protocol.File{},
+		Body: make([]byte, protocol.MaxBody+1)}); !errors.Is(err, protocol.ErrTooLong) {
 		t.Errorf("a long body was sent: %v", err)
 	}
 }

@@ -94,7 +94,8 @@ func readOnly(p string) error {
 }
 
 // system lists the directories whose mounts a program may need to run.
-var system = []string{"/bin", "/dev", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sbin", "/snap", "/sys", "/usr"}
+var system = []string{"/bin", "/dev", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sbin",
+	"/snap", "/sys", "/usr"}
 
 // needed reports whether the sandbox keeps the mount at p: the root, a mount on a top-level directory, or one
 // of the system's. Any other mount may be a volume, which the container would keep busy.
@@ -187,7 +188,8 @@ func build(steps []step, log func(string)) error {
 		}
 	}
 	if firstRO != nil {
-		log(fmt.Sprintf("directories of the host are writable in the sandbox: making them read-only failed: %v", firstRO))
+		log(fmt.Sprintf("directories of the host are writable in the sandbox: making them read-only failed: %v",
+			firstRO))
 	}
 	return nil
 }

@@ -37,12 +37,14 @@ func fakeHost(t *testing.T) string {
 }
 
 func (s step) String() string {
-	kind := map[stepKind]string{makeDir: "dir", makeFile: "file", bindDir: "bind", bindFile: "bindfile", makeLink: "link"}[s.kind]
+	kind := map[stepKind]string{makeDir: "dir", makeFile: "file", bindDir: "bind", bindFile: "bindfile",
+		makeLink: "link"}[s.kind]
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", kind, s.path, s.link))
 }
 
 func TestLayout(t *testing.T) {
-	top := []string{"link /bin usr/bin", "bind /dev", "bindfile /file", "dir /proc", "bind /run", "bind /usr", "bind /var"}
+	top := []string{"link /bin usr/bin", "bind /dev", "bindfile /file", "dir /proc", "bind /run", "bind /usr",
+		"bind /var"}
 	with := func(change map[string][]string) []string {
 		var all []string
 		for _, s := range top {
@@ -66,9 +68,11 @@ func TestLayout(t *testing.T) {
 	}{
 		{"nothing", nil, top, nil},
 		{"existing", []Mount{{Source: dir, Target: "/var/log/"}}, top, []string{"/var/log"}},
-		{"at the top", []Mount{{Source: dir, Target: "/data/deep"}}, append(append([]string{}, top...), "dir /data", "dir /data/deep"), []string{"/data/deep"}},
+		{"at the top", []Mount{{Source: dir, Target: "/data/deep"}},
+			append(append([]string{}, top...), "dir /data", "dir /data/deep"), []string{"/data/deep"}},
 		{"inside", []Mount{{Source: dir, Target: "/var/lib/new/er"}},
-			with(map[string][]string{"bind /var": {"dir /var", "dir /var/lib", "bind /var/lib/other", "dir /var/lib/new", "dir /var/lib/new/er", "bind /var/log", "link /var/run ../run"}}),
+			with(map[string][]string{"bind /var": {"dir /var", "dir /var/lib", "bind /var/lib/other",
+				"dir /var/lib/new", "dir /var/lib/new/er", "bind /var/log", "link /var/run ../run"}}),
 			[]string{"/var/lib/new/er"}},
 		{"through links", []Mount{{Source: dir, Target: "/var/run/x"}, {Source: file, Target: "/bin/tool"}},
 			with(map[string][]string{
@@ -76,11 +80,13 @@ func TestLayout(t *testing.T) {
 				"bind /usr": {"dir /usr", "dir /usr/bin", "bindfile /usr/bin/sh", "file /usr/bin/tool"},
 			}), []string{"/run/x", "/usr/bin/tool"}},
 		{"a device", []Mount{{Source: file, Target: "/dev/xvdb"}},
-			with(map[string][]string{"bind /dev": {"dir /dev", "bindfile /dev/null", "file /dev/xvdb"}}), []string{"/dev/xvdb"}},
+			with(map[string][]string{"bind /dev": {"dir /dev", "bindfile /dev/null",
+				"file /dev/xvdb"}}), []string{"/dev/xvdb"}},
 		{"nested volumes", []Mount{{Source: dir, Target: "/data/in/side"}, {Source: dir, Target: "/data"}},
 			append(append([]string{}, top...), "dir /data"), []string{"/data", "/data/in/side"}},
 		{"a file over a directory", []Mount{{Source: file, Target: "/var/log"}},
-			with(map[string][]string{"bind /var": {"dir /var", "bind /var/lib", "link /var/run ../run", "file /var/log"}}), []string{"/var/log"}},
+			with(map[string][]string{"bind /var": {"dir /var", "bind /var/lib", "link /var/run ../run",
+				"file /var/log"}}), []string{"/var/log"}},
 		{"a working directory", []Mount{{Target: "/job"}, {Source: dir, Target: "/job/data"}},
 			append(append([]string{}, top...), "dir /job", "dir /job/data"), []string{"/job", "/job/data"}},
 	}
@@ -108,7 +114,8 @@ func TestLayout(t *testing.T) {
 }
 
 func TestLayoutRefuses(t *testing.T) {
-	for _, m := range []Mount{{Target: "/"}, {Target: "relative"}, {Target: "/x/.."}, {Target: "/proc/x"}, {Source: "/does/not/exist", Target: "/x"}} {
+	for _, m := range []Mount{{Target: "/"}, {Target: "relative"}, {Target: "/x/.."}, {Target: "/proc/x"},
+		{Source: "/does/not/exist", Target: "/x"}} {
 		if _, _, err := layout(fakeHost(t), []Mount{m}); err == nil {
 			t.Errorf("%+v was accepted", m)
 		}

@@ -55,5 +55,6 @@ func DialUnverified(ctx context.Context, address string, silence time.Duration) 
 		return nil, err
 	}
 	l := newLink(c, silence)
-	return l.secure(ctx, tls.Client(l.wire, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}), handshakeWithin)
+	return l.secure(ctx, tls.Client(l.wire, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}),
+		handshakeWithin)
 }

@@ -19,7 +19,8 @@ const (
 // closed), until ctx ends. Both sides must exchange a Proof first; the silence limit is ten seconds unless
 // session changes it. The link is closed when session returns or ctx ends. Serve closes the listener and
 // waits for all sessions. failed receives the errors of sessions that neither ctx nor the peer ended.
-func Serve(ctx context.Context, listener net.Listener, i *Identity, session func(context.Context, *Link) error, failed func(from net.Addr, err error)) error {
+func Serve(ctx context.Context, listener net.Listener, i *Identity, session func(context.Context, *Link) error,
+	failed func(from net.Addr, err error)) error {
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
 	var sessions sync.WaitGroup

@@ -49,11 +49,13 @@ func TestRun(t *testing.T) {
 		{"read", protocol.VolumeProbeSpec{Path: full, Read: true}, 1, 0, ""},
 		{"both", protocol.VolumeProbeSpec{Path: full, Write: true, Read: true}, 2, 0, ""},
 		{"nothing to read", protocol.VolumeProbeSpec{Path: empty, Read: true}, 1, 0, ""},
-		{"no such directory", protocol.VolumeProbeSpec{Path: dir + "/none", Write: true, Read: true}, 2, syscall.ENOENT, dir + "/none"},
+		{"no such directory", protocol.VolumeProbeSpec{Path: dir + "/none", Write: true, Read: true}, 2, syscall.ENOENT,
+			dir + "/none"},
 		{"a file as a volume", protocol.VolumeProbeSpec{Path: full + "/a/file", Write: true}, 1, syscall.ENOTDIR, ""},
 		{"an empty file", protocol.VolumeProbeSpec{Path: empty + "/file", Read: true}, 1, 0, "is empty"},
 		{"nothing", protocol.VolumeProbeSpec{Path: full}, 0, 0, ""},
-		{"never to a device", protocol.VolumeProbeSpec{Path: full + "/a/file", Device: true, Write: true}, 1, 0, "not written to"},
+		{"never to a device", protocol.VolumeProbeSpec{Path: full + "/a/file", Device: true, Write: true}, 1, 0,
+			"not written to"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -66,7 +68,8 @@ func TestRun(t *testing.T) {
 				if g.Volume != "v" || g.At != g.Began+1 || g.Write != (tc.spec.Write && i == 0) {
 					t.Errorf("%+v", g)
 				}
-				if g.Errno != int(tc.errno) || !strings.Contains(g.Message, tc.err) || (g.Message == "") != (tc.errno == 0 && tc.err == "") {
+				if g.Errno != int(tc.errno) || !strings.Contains(g.Message, tc.err) ||
+					(g.Message == "") != (tc.errno == 0 && tc.err == "") {
 					t.Errorf("errno %v, %q; want %v, %q", syscall.Errno(g.Errno), g.Message, tc.errno, tc.err)
 				}
 			}

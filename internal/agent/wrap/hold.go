@@ -36,7 +36,8 @@ func Hold(ctx context.Context, conn *protocol.Conn, welcome *protocol.Welcome, c
 	}
 	// Deleting the pod must not take long, with or without a runner.
 	defer time.AfterFunc(byeWithin, func() { conn.Close() }).Stop()
-	if err := s.report(protocol.Exit{At: clock.Now(), Started: true, Ours: true, Message: "held until its end was requested"}); err != nil {
+	if err := s.report(protocol.Exit{At: clock.Now(), Started: true, Ours: true,
+		Message: "held until its end was requested"}); err != nil {
 		return 1, err
 	}
 	return 0, nil

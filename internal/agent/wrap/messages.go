@@ -101,7 +101,8 @@ func (s *session) sendPongs() {
 // forwardOwnSignals handles signals sent to the agent as if the runner had sent them.
 func (s *session) forwardOwnSignals() (stop func()) {
 	c := make(chan os.Signal, 16)
-	signal.Notify(c, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT)
+	signal.Notify(c, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH,
+		unix.SIGCONT)
 	done := make(chan struct{})
 	go func() {
 		for {

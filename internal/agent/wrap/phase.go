@@ -35,7 +35,8 @@ func (s *session) waitPhase(ctx context.Context, barrier int64) (exit protocol.E
 	case ctx.Err() != nil && err != nil:
 		return s.cancelled(unix.SIGTERM), true
 	case s.phaseEndAt != 0 && s.clock.Now() >= s.phaseEndAt:
-		return protocol.Exit{At: s.clock.Now(), Ours: true, PhaseOver: true, Message: "phase over before the command was started"}, true
+		return protocol.Exit{At: s.clock.Now(), Ours: true, PhaseOver: true,
+			Message: "phase over before the command was started"}, true
 	}
 	return protocol.Exit{}, false
 }

@@ -28,7 +28,8 @@ func (s *session) probeAll() {
 	var wg sync.WaitGroup
 	for _, spec := range s.welcome.Probes {
 		wg.Go(func() {
-			volumeprobe.Run(spec, s.clock.Now, func(t protocol.VolumeProbe) { s.send(protocol.Message{VolumeProbe: &t}) })
+			volumeprobe.Run(spec, s.clock.Now,
+				func(t protocol.VolumeProbe) { s.send(protocol.Message{VolumeProbe: &t}) })
 		})
 	}
 	wg.Wait()

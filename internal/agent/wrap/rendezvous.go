@@ -37,7 +37,8 @@ func newCommandConn(welcome *protocol.Welcome) (*commandConn, error) {
 	if err := unix.SetNonblock(fds[0], true); err != nil { // lets Close end a Read
 		return nil, fmt.Errorf("create a socket for the command: %w", err)
 	}
-	return &commandConn{agentEnd: os.NewFile(uintptr(fds[0]), "company"), commandEnd: os.NewFile(uintptr(fds[1]), "command")}, nil
+	return &commandConn{agentEnd: os.NewFile(uintptr(fds[0]), "company"),
+		commandEnd: os.NewFile(uintptr(fds[1]), "command")}, nil
 }
 
 // close closes both ends.
@@ -97,7 +98,8 @@ func (s *session) serveCommand(ctx context.Context) {
 		}
 		switch {
 		case q.Rendezvous != nil:
-			s.send(protocol.Message{RendezvousRequest: &protocol.RendezvousRequest{ID: q.ID, Rendezvous: *q.Rendezvous}})
+			s.send(protocol.Message{RendezvousRequest: &protocol.RendezvousRequest{ID: q.ID,
+				Rendezvous: *q.Rendezvous}})
 		case q.Barrier:
 			go s.atBarrier(ctx, q.ID)
 		case q.Began != 0:

@@ -185,7 +185,8 @@ func (s *streamer) advance(t *tail) (moved bool, err error) {
 	}
 	if fi, err := t.file.Stat(); err == nil && fi.Size() < t.offset {
 		name := s.unique(t.path)
-		s.log(fmt.Sprintf("outputs: %s was truncated from %d to %d bytes: continuing as %s from its start", t.name, t.offset, fi.Size(), name))
+		s.log(fmt.Sprintf("outputs: %s was truncated from %d to %d bytes: continuing as %s from its start", t.name,
+			t.offset, fi.Size(), name))
 		t.name, t.offset = name, 0
 	}
 	for range chunksPerTurn {

@@ -72,7 +72,8 @@ func Handshake(conn *protocol.Conn, hello protocol.Hello) (*protocol.Welcome, er
 
 // Fail reports that the command could not run and waits for the acknowledgement.
 func Fail(conn *protocol.Conn, clock clock.Clock, code string, cause error) {
-	if conn.Write(protocol.Message{Exit: &protocol.Exit{At: clock.Now(), ExitCode: 127, Code: code, Message: cause.Error()}}) != nil {
+	if conn.Write(protocol.Message{Exit: &protocol.Exit{At: clock.Now(), ExitCode: 127, Code: code,
+		Message: cause.Error()}}) != nil {
 		return
 	}
 	for {
@@ -121,7 +122,8 @@ func newSession(conn *protocol.Conn, welcome *protocol.Welcome, clock clock.Cloc
 
 // Run runs the command and returns the agent's exit code: the command's, or 128 plus its signal. ctx only
 // ends waiting; the runner and the signals that the agent receives end the command.
-func Run(ctx context.Context, conn *protocol.Conn, welcome *protocol.Welcome, clock clock.Clock, cmd Command, logs *Logs) (int, error) {
+func Run(ctx context.Context, conn *protocol.Conn, welcome *protocol.Welcome, clock clock.Clock, cmd Command,
+	logs *Logs) (int, error) {
 	s := newSession(conn, welcome, clock)
 	s.cmd, s.logs = cmd, logs
 	ctx, cancel := context.WithCancel(ctx)
@@ -136,7 +138,8 @@ func Run(ctx context.Context, conn *protocol.Conn, welcome *protocol.Welcome, cl
 	}
 	program, err := LookPath(s.cmd)
 	if err != nil {
-		return 127, s.report(protocol.Exit{At: clock.Now(), ExitCode: 127, Code: protocol.CodeNoProgram, Message: err.Error()})
+		return 127, s.report(protocol.Exit{At: clock.Now(), ExitCode: 127, Code: protocol.CodeNoProgram,
+			Message: err.Error()})
 	}
 	exit := s.run(ctx, program)
 	if err := s.report(exit); err != nil {
@@ -254,7 +257,8 @@ func (s *session) execFailed(err error) protocol.Exit {
 
 // cancelled returns the exit of a command that was ended before its start.
 func (s *session) cancelled(sig unix.Signal) protocol.Exit {
-	return protocol.Exit{At: s.clock.Now(), Signal: int(sig), Ours: true, Message: "ended before the command was started"}
+	return protocol.Exit{At: s.clock.Now(), Signal: int(sig), Ours: true,
+		Message: "ended before the command was started"}
 }
 
 // control forwards signals and ends the command when the runner is lost or the phase is over.

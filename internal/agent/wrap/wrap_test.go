@@ -70,7 +70,8 @@ func TestLookPath(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := LookPath(tc.cmd)
-			if err == nil && got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+			if err == nil && got != tc.want || (err == nil) != (tc.err == "") || err != nil &&
+				!strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%q, %v", got, err)
 			}
 		})

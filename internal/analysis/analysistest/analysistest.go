@@ -212,7 +212,8 @@ func finish(t testing.TB, w *bundle.Writer, change ...func(*bundle.Run)) *bundle
 
 func environment() bundle.Environment {
 	return bundle.Environment{
-		CollectedAt: time.Date(2026, 1, 2, 3, 4, 4, 0, time.UTC), Hostname: "bench-1", OS: "Debian GNU/Linux 12 (bookworm)",
+		CollectedAt: time.Date(2026, 1, 2, 3, 4, 4, 0,
+			time.UTC), Hostname: "bench-1", OS: "Debian GNU/Linux 12 (bookworm)",
 		Kernel:  bundle.Kernel{Release: "6.12.0", Arch: "x86_64"},
 		CPU:     bundle.CPU{Model: "Synthetic CPU", Count: 4, Governor: "performance"},
 		Memory:  bundle.Memory{Total: 8 << 30, Available: 6 << 30},
@@ -303,7 +304,8 @@ func (g *generator) snapshots() {
 			o.Outcome, o.Code, o.Message = op.Censored, "RunEnded", "the run ended before the op did"
 			o.Ended, o.Milestones = start+100*Millisecond, o.Milestones[:1]
 		default:
-			g.truth.Freezes = append(g.truth.Freezes, Freeze{Volume: o.Target, Instance: i, From: from, To: from + freeze})
+			g.truth.Freezes = append(g.truth.Freezes,
+				Freeze{Volume: o.Target, Instance: i, From: from, To: from + freeze})
 			g.truth.Responses = append(g.truth.Responses, int64(o.Ended-o.Intended))
 		}
 		g.w.Op(o)
@@ -368,8 +370,9 @@ func (g *generator) fio(i int) {
 			}
 			_ = total.Merge(h)
 			g.w.Histogram(bundle.HistogramSlice{
-				Labels:    labels(name, "fio"),
-				Histogram: metric.Histogram{Metric: m.metric, Unit: "ns", Basis: "clat", From: at, To: at + Second, Hist: h},
+				Labels: labels(name, "fio"),
+				Histogram: metric.Histogram{Metric: m.metric, Unit: "ns", Basis: "clat", From: at, To: at + Second,
+					Hist: h},
 			})
 			iops.Points = append(iops.Points, metric.Point{At: at, Value: float64(n)})
 			bandwidth.Points = append(bandwidth.Points, metric.Point{At: at, Value: float64(n) * 4096})
@@ -377,9 +380,10 @@ func (g *generator) fio(i int) {
 		g.w.Series(iops)
 		g.w.Series(bandwidth)
 		g.w.Histogram(bundle.HistogramSlice{
-			Labels:    labels(name, "fio"),
-			Histogram: metric.Histogram{Metric: m.metric, Unit: "ns", Basis: "lat", From: Barrier, To: End, Hist: total},
-			Total:     true,
+			Labels: labels(name, "fio"),
+			Histogram: metric.Histogram{Metric: m.metric, Unit: "ns", Basis: "lat", From: Barrier, To: End,
+				Hist: total},
+			Total: true,
 		})
 		g.w.Scalar(bundle.Scalar{Labels: labels(name, "fio"),
 			Scalar: metric.Scalar{Metric: m.metric + ".iops", Unit: "1/s", Value: float64(m.perSec)}})

@@ -20,7 +20,8 @@ func stage(w *bundle.Writer, name, operation string, at op.Time, n, lost int) {
 	for _, m := range []string{operation, operation + metric.Service} {
 		w.Histogram(bundle.HistogramSlice{
 			Labels: labels(instance, name),
-			Histogram: metric.Histogram{Metric: m, Unit: metric.Nanoseconds, Basis: "response", From: at, To: at + Second,
+			Histogram: metric.Histogram{Metric: m, Unit: metric.Nanoseconds, Basis: "response", From: at,
+				To:   at + Second,
 				Hist: h},
 			Total: true,
 		})
@@ -70,7 +71,8 @@ func Scaled(t testing.TB) *bundle.Bundle {
 	stage(w, "prepare", "write", Second, 50, 0)
 	for i, workers := range []int{1, 2, 4} {
 		for r := range 2 {
-			stage(w, fmt.Sprintf("main.w%d.r%d", workers, r+1), "read", op.Time(2+2*i+r)*Second, []int{100, 200, 205}[i], 0)
+			stage(w, fmt.Sprintf("main.w%d.r%d", workers, r+1), "read", op.Time(2+2*i+r)*Second,
+				[]int{100, 200, 205}[i], 0)
 		}
 	}
 	driver(w)
@@ -109,7 +111,8 @@ func CutOff(t testing.TB) *bundle.Bundle {
 			}
 			w.Series(bundle.Series{
 				Labels: labels("main.one-0", "main.one"),
-				Series: metric.Series{Metric: "read." + name, Step: int64(Second), Points: []metric.Point{{At: at, Value: rate}}},
+				Series: metric.Series{Metric: "read." + name, Step: int64(Second),
+					Points: []metric.Point{{At: at, Value: rate}}},
 			})
 		}
 		if i == 0 {

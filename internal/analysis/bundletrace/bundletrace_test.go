@@ -64,7 +64,8 @@ func TestRead(t *testing.T) {
 		{Op: trace.Exists, Kind: trace.Volume, Object: "v-0", Class: "sc", Size: gib, Duration: trace.Unknown},
 		{Time: 1 * ns, Op: trace.Snapshot, Kind: trace.Snapshots, Object: "s-0", Source: "v-0", Class: "snap",
 			Outcome: "ok", Duration: ns},
-		{Time: 3 * ns, Op: trace.Resize, Kind: trace.Volume, Object: "v-0", Size: 2 * gib, Outcome: "ok", Duration: 2 * ns},
+		{Time: 3 * ns, Op: trace.Resize, Kind: trace.Volume, Object: "v-0", Size: 2 * gib, Outcome: "ok",
+			Duration: 2 * ns},
 		{Time: 6 * ns, Op: trace.Delete, Kind: trace.Snapshots, Object: "s-0", Outcome: "ok", Duration: ns},
 		{Time: 10 * ns, Op: trace.End, Duration: trace.Unknown},
 	}

@@ -209,7 +209,8 @@ func (d *Data) readCanaries() error {
 		if !ok {
 			i = len(d.Canaries)
 			index[k] = i
-			d.Canaries = append(d.Canaries, Canary{Instance: c.Instance, Action: ActionOf(c.Instance), Volume: c.Volume})
+			d.Canaries = append(d.Canaries, Canary{Instance: c.Instance, Action: ActionOf(c.Instance),
+				Volume: c.Volume})
 		}
 		d.Canaries[i].IOs = append(d.Canaries[i].IOs, c.IOs...)
 	}

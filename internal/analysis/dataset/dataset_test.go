@@ -57,7 +57,8 @@ func TestThroughput(t *testing.T) {
 	if ops, bytes, n := d.Throughput("read", all); ops != 25 || bytes != 250 || n != 2 {
 		t.Errorf("%g a second, %g bytes, of %d", ops, bytes, n)
 	}
-	if ops, _, n := d.Throughput("read", func(instance string, _ int) bool { return instance == "o-0" }); ops != 50 || n != 1 {
+	if ops, _, n := d.Throughput("read", func(instance string, _ int) bool { return instance == "o-0" }); ops != 50 ||
+		n != 1 {
 		t.Errorf("of the first alone %g a second, of %d", ops, n)
 	}
 	if _, _, n := d.Throughput("read", func(instance string, _ int) bool { return instance == "fio-0" }); n != 0 {

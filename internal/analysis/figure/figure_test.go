@@ -52,11 +52,13 @@ func TestBandwidths(t *testing.T) {
 	series := func(name string, v float64) bundle.Series {
 		return bundle.Series{
 			Labels: bundle.Labels{Instance: "o-0"},
-			Series: metric.Series{Metric: name + metric.Bandwidth, Step: 1e9, Points: []metric.Point{{At: 0, Value: v}}},
+			Series: metric.Series{Metric: name + metric.Bandwidth, Step: 1e9,
+				Points: []metric.Point{{At: 0, Value: v}}},
 		}
 	}
 	var tl Timeline
-	d := &dataset.Data{Bundle: &bundle.Bundle{}, Series: []bundle.Series{series("read", 0), series("small", 1), series("delete", 0), series("reads.small", 1)}}
+	d := &dataset.Data{Bundle: &bundle.Bundle{}, Series: []bundle.Series{series("read", 0), series("small", 1),
+		series("delete", 0), series("reads.small", 1)}}
 	for _, name := range []string{"read", "small", "delete"} {
 		h := hist.New()
 		_ = h.Record(1e6) // positive

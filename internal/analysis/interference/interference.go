@@ -100,7 +100,8 @@ func Effects(d *dataset.Data, ws []dataset.Window, seed uint64) []Effect {
 		}
 	}
 	slices.SortFunc(effects, func(a, b Effect) int {
-		return cmp.Or(cmp.Compare(a.Control, b.Control), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Metric, b.Metric))
+		return cmp.Or(cmp.Compare(a.Control, b.Control), cmp.Compare(a.Action, b.Action),
+			cmp.Compare(a.Metric, b.Metric))
 	})
 	return effects
 }

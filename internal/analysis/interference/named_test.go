@@ -35,7 +35,8 @@ func TestNamed(t *testing.T) {
 			"its own later, another before", []dataset.Window{other(1, 200, 220), own(2, 500, 900)}, 2,
 			"1 op on another volume",
 		},
-		{"others", []dataset.Window{other(1, 100, 900), other(2, 190, 900), other(3, 800, 900)}, 1, "2 ops on other volumes"},
+		{"others", []dataset.Window{other(1, 100, 900), other(2, 190, 900), other(3, 800, 900)}, 1,
+			"2 ops on other volumes"},
 		{"two of its own", []dataset.Window{own(1, 100, 300), own(2, 190, 900)}, 2, "snapshots/2 and 1 more"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

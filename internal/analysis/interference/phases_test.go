@@ -16,7 +16,8 @@ func TestStallsOverPhases(t *testing.T) {
 	const ms = op.Time(1e6)
 	d := &dataset.Data{Instances: []bundle.Instance{{Name: "w-0", Starts: []op.InstanceStart{
 		{Instance: "w-0", Intended: 0, At: 0}, {Instance: "w-0", Intended: 1000 * ms, At: 1001 * ms, Phase: 1}}}}}
-	if err := json.Unmarshal([]byte(`{"actions":[{"name":"w","createObjSpec":{"phases":[{"startAfter":"1s"}]}}]}`), &d.Spec); err != nil {
+	if err := json.Unmarshal([]byte(`{"actions":[{"name":"w","createObjSpec":{"phases":[{"startAfter":"1s"}]}}]}`),
+		&d.Spec); err != nil {
 		t.Fatal(err)
 	}
 	c := dataset.Canary{Instance: "w-0", Action: "w", Volume: "v"}

@@ -61,21 +61,32 @@ func TestStalls(t *testing.T) {
 		want []found
 	}{
 		{"no stall", dataset.Data{Canaries: []dataset.Canary{beat(10 * ms)}}, nil},
-		{"one", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{205 * ms, 305 * ms})}}, []found{{"canary", 210 * ms, 305 * ms, 95, 10, 1}}},
-		{"in the middle of an I/O", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{200 * ms, 300 * ms})}}, []found{{"canary", 200 * ms, 300 * ms, 100, 10, 1}}},
-		{"two in turn", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{205 * ms, 305 * ms}, [2]op.Time{395 * ms, 475 * ms})}},
+		{"one", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{205 * ms, 305 * ms})}},
+			[]found{{"canary", 210 * ms, 305 * ms, 95, 10, 1}}},
+		{"in the middle of an I/O", dataset.Data{Canaries: []dataset.Canary{beat(10*ms,
+			[2]op.Time{200 * ms, 300 * ms})}}, []found{{"canary", 200 * ms, 300 * ms, 100, 10, 1}}},
+		{"two in turn", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{205 * ms, 305 * ms},
+			[2]op.Time{395 * ms, 475 * ms})}},
 			[]found{{"canary", 210 * ms, 305 * ms, 95, 10, 1}, {"canary", 400 * ms, 475 * ms, 75, 10, 2}}},
-		{"may be long enough", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{201 * ms, 255 * ms})}}, []found{{"canary", 210 * ms, 255 * ms, 45, 10, 1}}},
-		{"short, but during an op of its own", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{201 * ms, 245 * ms})}}, []found{{"canary", 210 * ms, 245 * ms, 35, 10, 1}}},
-		{"as short, during no op", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{701 * ms, 745 * ms})}}, nil},
+		{"may be long enough", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{201 * ms, 255 * ms})}},
+			[]found{{"canary", 210 * ms, 255 * ms, 45, 10, 1}}},
+		{"short, but during an op of its own", dataset.Data{Canaries: []dataset.Canary{beat(10*ms,
+			[2]op.Time{201 * ms, 245 * ms})}}, []found{{"canary", 210 * ms, 245 * ms, 35, 10, 1}}},
+		{"as short, during no op", dataset.Data{Canaries: []dataset.Canary{beat(10*ms,
+			[2]op.Time{701 * ms, 745 * ms})}}, nil},
 		{"too short", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{201 * ms, 235 * ms})}}, nil},
-		{"never ends", dataset.Data{Canaries: []dataset.Canary{endless}}, []found{{"canary", 910 * ms, op.Never, 90, 10, 3}}},
-		{"the workload says when it began", dataset.Data{Canaries: []dataset.Canary{beat(100*ms, [2]op.Time{205 * ms, 405 * ms})}, Slices: []bundle.HistogramSlice{slice(0, 1000*ms, 200e6)}},
+		{"never ends", dataset.Data{Canaries: []dataset.Canary{endless}},
+			[]found{{"canary", 910 * ms, op.Never, 90, 10, 3}}},
+		{"the workload says when it began", dataset.Data{Canaries: []dataset.Canary{beat(100*ms,
+			[2]op.Time{205 * ms, 405 * ms})}, Slices: []bundle.HistogramSlice{slice(0, 1000*ms, 200e6)}},
 			[]found{{"canary+workload", 205 * ms, 405 * ms, 200, 95, 1}}},
-		{"a slow I/O is no stall", dataset.Data{Canaries: []dataset.Canary{beat(100 * ms)}, Slices: []bundle.HistogramSlice{slice(0, 1000*ms, 200e6)}}, nil},
-		{"between two I/Os of the canary", dataset.Data{Canaries: []dataset.Canary{beat(100 * ms)}, Slices: []bundle.HistogramSlice{slice(200*ms, 300*ms, 80e6)}},
+		{"a slow I/O is no stall", dataset.Data{Canaries: []dataset.Canary{beat(100 * ms)},
+			Slices: []bundle.HistogramSlice{slice(0, 1000*ms, 200e6)}}, nil},
+		{"between two I/Os of the canary", dataset.Data{Canaries: []dataset.Canary{beat(100 * ms)},
+			Slices: []bundle.HistogramSlice{slice(200*ms, 300*ms, 80e6)}},
 			[]found{{"workload", 200 * ms, 300 * ms, 80, 0, 1}}},
-		{"no canary", dataset.Data{Slices: []bundle.HistogramSlice{slice(0, 100*ms, 1e6), slice(200*ms, 300*ms, 80e6), slice(300*ms, 400*ms, 80e6), slice(400*ms, 500*ms, 70e6)}},
+		{"no canary", dataset.Data{Slices: []bundle.HistogramSlice{slice(0, 100*ms, 1e6), slice(200*ms, 300*ms, 80e6),
+			slice(300*ms, 400*ms, 80e6), slice(400*ms, 500*ms, 70e6)}},
 			[]found{{"workload", 200 * ms, 300 * ms, 80, 0, 1}, {"workload", 400 * ms, 500 * ms, 70, 0, 2}}},
 	}
 	ws := []dataset.Window{
@@ -106,7 +117,8 @@ func TestStalls(t *testing.T) {
 func TestSlowObjectsAreNoStall(t *testing.T) {
 	slow := []bundle.HistogramSlice{slice(0, 100*ms, 800e6)}
 	inBenchmark := dataset.Data{Slices: slow}
-	if err := json.Unmarshal([]byte(`{"actions":[{"name":"fio","createObjSpec":{"objectSpec":{}}}]}`), &inBenchmark.Spec); err != nil {
+	if err := json.Unmarshal([]byte(`{"actions":[{"name":"fio","createObjSpec":{"objectSpec":{}}}]}`),
+		&inBenchmark.Spec); err != nil {
 		t.Fatal(err)
 	}
 	alone := dataset.Data{Slices: slow, Bundle: &bundle.Bundle{Run: bundle.Run{Engine: bundle.Objects}}}

@@ -18,13 +18,16 @@ func TestCoarse(t *testing.T) {
 		slice      op.Time
 		want       string
 	}{
-		{"long", `p99(fio.write, during("snapshots")) < duration("1s")`, 5 * analysistest.Second, `takes 180 of 180 time slices (of 5 s), though its ops were in progress for `},
-		{"long, a rate", `iops(fio.write, during("snapshots")) > 1.0`, 5 * analysistest.Second, `iops(fio.write, during("snapshots")) is close to the value of the whole run`},
+		{"long", `p99(fio.write, during("snapshots")) < duration("1s")`, 5 * analysistest.Second,
+			`takes 180 of 180 time slices (of 5 s), though its ops were in progress for `},
+		{"long, a rate", `iops(fio.write, during("snapshots")) > 1.0`, 5 * analysistest.Second,
+			`iops(fio.write, during("snapshots")) is close to the value of the whole run`},
 		{"short", `p99(fio.write, during("snapshots")) < duration("1s")`, analysistest.Second / 10, ""},
 		{"short, a rate", `iops(fio.write, during("snapshots")) > 1.0`, analysistest.Second / 10, ""},
 		{"without a window", `p99(fio.write) < duration("1s")`, 5 * analysistest.Second, ""},
 		{"outside", `p99(fio.write, outside("snapshots")) < duration("1s")`, 5 * analysistest.Second, ""},
-		{"the canary, of each I/O", `p99(fio.canaryWrite, during("snapshots")) < duration("1s")`, 5 * analysistest.Second, ""},
+		{"the canary, of each I/O", `p99(fio.canaryWrite, during("snapshots")) < duration("1s")`,
+			5 * analysistest.Second, ""},
 		{"no expression", `p99(`, 5 * analysistest.Second, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

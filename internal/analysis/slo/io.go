@@ -71,7 +71,8 @@ func (s *source) histograms(q expr.Query, sample *stats.Sample) error {
 		}
 	}
 	for _, x := range s.data.Scalars { // operations that were due and never done are infinite
-		if x.Action == q.Metric.Action && x.Metric == q.Metric.Name+metric.Lost && len(q.Windows) == 0 && q.Phase == nil {
+		if x.Action == q.Metric.Action && x.Metric == q.Metric.Name+metric.Lost && len(q.Windows) == 0 &&
+			q.Phase == nil {
 			sample.AddInfinite(int64(x.Value))
 		}
 	}
@@ -104,7 +105,8 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 			if q.Metric.View == expr.Service {
 				from = io.Started
 			}
-			if io.Write != (q.Metric.Name == metric.CanaryWrite) || io.Errno != 0 || !from.Known() || io.Intended < begin ||
+			if io.Write != (q.Metric.Name == metric.CanaryWrite) || io.Errno != 0 || !from.Known() ||
+				io.Intended < begin ||
 				io.Intended >= end || !s.inside(q.Windows, io.Intended, endOf(io)) {
 				continue
 			}

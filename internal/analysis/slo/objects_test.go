@@ -16,7 +16,8 @@ import (
 // did a second is of the time of both, also where only the series tells it.
 func TestThroughputOfObjects(t *testing.T) {
 	d := &dataset.Data{}
-	if err := json.Unmarshal([]byte(`{"actions":[{"name":"o","createObjSpec":{"objectSpec":{}}}]}`), &d.Spec); err != nil {
+	if err := json.Unmarshal([]byte(`{"actions":[{"name":"o","createObjSpec":{"objectSpec":{}}}]}`),
+		&d.Spec); err != nil {
 		t.Fatal(err)
 	}
 	for i, seconds := range []int{1, 4} {
@@ -58,7 +59,8 @@ func TestThroughputOfObjects(t *testing.T) {
 		}
 	}
 	d.Scalars = nil // as a window has none
-	if v, err := src.perSecond(expr.Query{Func: expr.IOPS, Metric: expr.Metric{Action: "o", Name: "read"}}); err != nil || v.Number != 125 {
+	if v, err := src.perSecond(expr.Query{Func: expr.IOPS,
+		Metric: expr.Metric{Action: "o", Name: "read"}}); err != nil || v.Number != 125 {
 		t.Errorf("of the series: %+v, %v", v, err)
 	}
 }

@@ -18,7 +18,8 @@ import (
 // length are means over time.
 func TestPhases(t *testing.T) {
 	d := &dataset.Data{}
-	if err := json.Unmarshal([]byte(`{"actions":[{"name":"fio","createObjSpec":{"phases":[{"startAfter":"1s"}]}}]}`), &d.Spec); err != nil {
+	if err := json.Unmarshal([]byte(`{"actions":[{"name":"fio","createObjSpec":{"phases":[{"startAfter":"1s"}]}}]}`),
+		&d.Spec); err != nil {
 		t.Fatal(err)
 	}
 	var starts []op.InstanceStart
@@ -51,7 +52,8 @@ func TestPhases(t *testing.T) {
 		}
 		d.Series = append(d.Series, s)
 		starts = append(starts, op.InstanceStart{Instance: "fio-0", Intended: begin, At: begin + 1, Phase: k})
-		ios = append(ios, op.CanaryIO{Intended: begin + 5, Started: begin + 5, Ended: begin + 5 + op.Time(latency), Write: true})
+		ios = append(ios, op.CanaryIO{Intended: begin + 5, Started: begin + 5, Ended: begin + 5 + op.Time(latency),
+			Write: true})
 	}
 	d.Instances = []bundle.Instance{{Name: "fio-0", Starts: starts}}
 	d.Canaries = []dataset.Canary{{Instance: "fio-0", Action: "fio", Volume: "v", IOs: ios}}

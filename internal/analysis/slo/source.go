@@ -248,7 +248,8 @@ func (t *tally) value(q expr.Query) (expr.Value, error) {
 			q.Metric.Action)
 	}
 	if t.sample.N() == 0 && q.Metric.Name != "" && !t.milestone {
-		return expr.Value{}, fmt.Errorf("%w: %s reported no %s latency%s", expr.ErrNoData, q.Metric.Action, q.Metric.Name,
+		return expr.Value{}, fmt.Errorf("%w: %s reported no %s latency%s", expr.ErrNoData, q.Metric.Action,
+			q.Metric.Name,
 			inWindow(q))
 	}
 	if t.sample.N() == 0 {
@@ -271,7 +272,8 @@ func (t *tally) rate(q expr.Query) (expr.Value, error) {
 		return expr.Value{}, errors.New("rate does not accept windows")
 	}
 	if t.ok < 2 || t.last <= t.first {
-		return expr.Value{}, fmt.Errorf("%w: a rate needs two successful ops, %s had %d", expr.ErrNoData, q.Metric.Action,
+		return expr.Value{}, fmt.Errorf("%w: a rate needs two successful ops, %s had %d", expr.ErrNoData,
+			q.Metric.Action,
 			t.ok)
 	}
 	return expr.Value{Number: float64(t.ok-1) / (float64(t.last-t.first) / 1e9), N: t.ok}, nil

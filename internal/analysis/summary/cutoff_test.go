@@ -21,7 +21,8 @@ func TestCutOff(t *testing.T) {
 	}
 	m := s.Workloads[i].Metrics[0]
 	// Three seconds: of the ramp before nothing counts.
-	if m.Latency.N != 270 || *m.Latency.MinNs != 1e6 || *m.Latency.MaxNs != 3e6 || math.Abs(*m.PerSecond-90) > 0.1 || math.Abs(*m.BandwidthBytesSec-90*4096) > 400 || m.Errors != 30 {
+	if m.Latency.N != 270 || *m.Latency.MinNs != 1e6 || *m.Latency.MaxNs != 3e6 || math.Abs(*m.PerSecond-90) > 0.1 ||
+		math.Abs(*m.BandwidthBytesSec-90*4096) > 400 || m.Errors != 30 {
 		t.Errorf("the metric is %+v, %g a second", m, *m.PerSecond)
 	}
 	for _, w := range s.Workloads {
@@ -34,7 +35,8 @@ func TestCutOff(t *testing.T) {
 		t.Errorf("it does not say %q:\n%s", want, strings.Join(s.Headline, "\n"))
 	}
 	b.Live = true
-	if text := strings.Join(summed(t, b).Headline, "\n"); !strings.Contains(text, "main.one, 1 instance, so far: read 90 IOPS") {
+	if text := strings.Join(summed(t, b).Headline, "\n"); !strings.Contains(text,
+		"main.one, 1 instance, so far: read 90 IOPS") {
 		t.Errorf("of a run that goes on it says\n%s", text)
 	}
 }

@@ -19,7 +19,8 @@ func TestEpisodes(t *testing.T) {
 	}
 	cs := newChains(spec)
 	add := func(episode int64, action string, intended, ended op.Time, outcome op.Outcome) {
-		cs.add(&op.Op{Episode: episode, Action: action, Intended: intended, Started: intended, Ended: ended, Outcome: outcome})
+		cs.add(&op.Op{Episode: episode, Action: action, Intended: intended, Started: intended, Ended: ended,
+			Outcome: outcome})
 	}
 	add(1, "vol", 100, 110, op.OK)
 	add(1, "snap", 110, 150, op.OK)
@@ -38,7 +39,8 @@ func TestEpisodes(t *testing.T) {
 		t.Fatalf("%d courses", len(got))
 	}
 	e := got[0]
-	if diff := cmp.Diff(map[op.Outcome]int64{op.OK: 2, op.Error: 1, op.Dropped: 1, op.Censored: 1}, e.Outcomes); diff != "" {
+	if diff := cmp.Diff(map[op.Outcome]int64{op.OK: 2, op.Error: 1, op.Dropped: 1, op.Censored: 1},
+		e.Outcomes); diff != "" {
 		t.Error(diff)
 	}
 	if r := e.Response; *r.MinNs != 100 || *r.MaxNs != 100 || r.Censored != 2 || r.Infinite != 1 || r.N != 5 {

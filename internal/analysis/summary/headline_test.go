@@ -22,7 +22,8 @@ func TestActionLine(t *testing.T) {
 		want           string
 	}{
 		{"punctual", quantile(1e6), quantile(10e6), "a: 40 snapshot ops, p50 10 ms, none failed."},
-		{"late", quantile(4e6), quantile(10e6), "a: 40 snapshot ops, p50 10 ms, of which p50 4 ms is the lateness of their start, none failed."},
+		{"late", quantile(4e6), quantile(10e6),
+			"a: 40 snapshot ops, p50 10 ms, of which p50 4 ms is the lateness of their start, none failed."},
 		{"few", few, few, "a: 40 snapshot ops, none failed."},
 	}
 	for _, tt := range tests {
@@ -44,14 +45,18 @@ func TestHeadlineOfTheEnd(t *testing.T) {
 		s    Summary
 		want string
 	}{
-		{"one met", Summary{State: bundle.Complete, Complete: true, Verdicts: []slo.Verdict{pass}}, "The objective was met."},
-		{"two met", Summary{State: bundle.Complete, Complete: true, Verdicts: []slo.Verdict{pass, pass}}, "All 2 objectives met."},
-		{"one missed", Summary{State: bundle.Complete, Complete: true, Verdicts: []slo.Verdict{pass, fail}}, "1 of 2 objectives met; not met: quiet (missed)."},
+		{"one met", Summary{State: bundle.Complete, Complete: true, Verdicts: []slo.Verdict{pass}},
+			"The objective was met."},
+		{"two met", Summary{State: bundle.Complete, Complete: true, Verdicts: []slo.Verdict{pass, pass}},
+			"All 2 objectives met."},
+		{"one missed", Summary{State: bundle.Complete, Complete: true, Verdicts: []slo.Verdict{pass, fail}},
+			"1 of 2 objectives met; not met: quiet (missed)."},
 		{"killed", Summary{State: bundle.Running, Verdicts: []slo.Verdict{pass, pass}},
 			"The bundle was never closed: the figures cover what was written. So far: 2 of 2 objectives met."},
 		{"live", Summary{State: bundle.Running, Live: true, Verdicts: []slo.Verdict{pass, fail}},
 			"The run is in progress: the figures cover what it has written so far. So far: 1 of 2 objectives met; not met: quiet (missed)."},
-		{"interrupted", Summary{State: bundle.Interrupted, Complete: true, Reason: "interrupted by the user"}, "The run is not complete: interrupted by the user."},
+		{"interrupted", Summary{State: bundle.Interrupted, Complete: true, Reason: "interrupted by the user"},
+			"The run is not complete: interrupted by the user."},
 		{"failed", Summary{State: bundle.Failed, Complete: true, Reason: "set-up of w:\n  fio: bad\n\tno space left\n"},
 			"The run is not complete (failed): set-up of w: fio: bad no space left."},
 		{"failed silently", Summary{State: bundle.Failed, Complete: true}, "The run is not complete (failed)."},

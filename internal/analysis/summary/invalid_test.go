@@ -26,13 +26,15 @@ func TestInvalidate(t *testing.T) {
 		flags []bundle.Flag
 		want  []string
 	}{
-		{"one flag of several", []bundle.Flag{one("a-1/fio and 2 more: no I/O was done", "a-1/fio", "b-0/fio", "b-10/fio")},
+		{"one flag of several", []bundle.Flag{one("a-1/fio and 2 more: no I/O was done", "a-1/fio", "b-0/fio",
+			"b-10/fio")},
 			[]string{"a-1: no I/O was done", "2 instances (b-0, b-10): no I/O was done", ""}},
 		{"two containers of one", []bundle.Flag{one("c-0/x and 1 more: no I/O was done", "c-0/x", "c-0/y")},
 			[]string{"", "", "c-0: no I/O was done"}},
 		{"a bundle of before", []bundle.Flag{one("b-1/fio: job b-1 did no I/O"), one("b-0/fio: job b-0 did no I/O")},
 			[]string{"", "b-1: job b-1 did no I/O", ""}},
-		{"another flag", []bundle.Flag{{Name: "notDirect", Evidence: "a-0/fio: direct=0", Sources: []string{"a-0/fio"}}},
+		{"another flag", []bundle.Flag{{Name: "notDirect", Evidence: "a-0/fio: direct=0",
+			Sources: []string{"a-0/fio"}}},
 			[]string{"", "", ""}},
 		{"figures of a part of the output", []bundle.Flag{{Name: validity.OutputCut, Severity: validity.Invalid,
 			Evidence: "a-0/fio: its figures are of a part", Sources: []string{"a-0/fio"}}}, []string{"a-0: its figures are of a part", "", ""}},

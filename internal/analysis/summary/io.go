@@ -50,7 +50,8 @@ func (s *Summary) invalidate() {
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
 		for _, f := range s.Validity {
-			if w.Invalid != "" || f.Severity != validity.Invalid || f.Name != validity.NoIO && f.Name != validity.OutputCut {
+			if w.Invalid != "" || f.Severity != validity.Invalid || f.Name != validity.NoIO &&
+				f.Name != validity.OutputCut {
 				continue
 			}
 			if those := w.instancesOf(validity.Sources(f)); len(those) > 0 {
@@ -64,7 +65,10 @@ func (s *Summary) invalidate() {
 // instancesOf returns the instances of the workload among the sources of a flag.
 func (w *Workload) instancesOf(sources []string) (names []string) {
 	for _, in := range w.Instances {
-		if slices.ContainsFunc(sources, func(s string) bool { return s == in.Name || strings.HasPrefix(s, in.Name+"/") }) {
+		if slices.ContainsFunc(sources, func(s string) bool {
+			return s == in.Name ||
+				strings.HasPrefix(s, in.Name+"/")
+		}) {
 			names = append(names, in.Name)
 		}
 	}
@@ -115,7 +119,8 @@ func instanceNames(d *dataset.Data) []string {
 		names[c.Instance] = true
 	}
 	return slices.SortedFunc(maps.Keys(names), func(a, b string) int { // fio-2 before fio-10
-		return cmp.Or(cmp.Compare(dataset.ActionOf(a), dataset.ActionOf(b)), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(dataset.ActionOf(a), dataset.ActionOf(b)), cmp.Compare(len(a), len(b)),
+			cmp.Compare(a, b))
 	})
 }
 
@@ -232,7 +237,8 @@ func metrics(d *dataset.Data, instances func(instance string) bool, phase int) [
 	}
 	for _, x := range d.Scalars {
 		name, ok := metric.RateOf(x.Metric)
-		if ok && wanted(x.Instance, x.Phase) && !slices.ContainsFunc(ms, func(m Metric) bool { return m.Name == name }) {
+		if ok && wanted(x.Instance, x.Phase) && !slices.ContainsFunc(ms,
+			func(m Metric) bool { return m.Name == name }) {
 			ms = append(ms, Metric{Name: name})
 		}
 	}

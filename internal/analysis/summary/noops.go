@@ -45,7 +45,10 @@ func noOpReason(d *dataset.Data, a *dataset.Action, began func(action string) bo
 			heads = append(heads, h.Name)
 		}
 	}
-	fired := slices.IndexFunc(run.Rates, func(r bundle.RateStats) bool { return r.Name == a.RateName && r.Triggers > 0 })
+	fired := slices.IndexFunc(run.Rates, func(r bundle.RateStats) bool {
+		return r.Name == a.RateName &&
+			r.Triggers > 0
+	})
 	switch {
 	case d.Bundle.Live:
 		return "the run is in progress"
@@ -58,7 +61,8 @@ func noOpReason(d *dataset.Data, a *dataset.Action, began func(action string) bo
 	case start.StartAfterAction != "" && !began(start.StartAfterAction):
 		return fmt.Sprintf("it starts after an op of %s has ended, and none began", start.StartAfterAction)
 	case fired >= 0:
-		return fmt.Sprintf("rate %s triggered %s, none of them for it", a.RateName, plural(run.Rates[fired].Triggers, "time"))
+		return fmt.Sprintf("rate %s triggered %s, none of them for it", a.RateName,
+			plural(run.Rates[fired].Triggers, "time"))
 	case a.RateName != "":
 		return fmt.Sprintf("rate %s%s triggered nothing %s", a.RateName, timing(rate, start), measured(run))
 	case start.StartAfter != "":
@@ -97,5 +101,6 @@ func measured(r *bundle.Run) string {
 	if r.EndedAt < r.BarrierAt {
 		return "before the end of the run"
 	}
-	return fmt.Sprintf("in the %s from the barrier to the end of the run", units.Duration(float64(r.EndedAt-r.BarrierAt)))
+	return fmt.Sprintf("in the %s from the barrier to the end of the run",
+		units.Duration(float64(r.EndedAt-r.BarrierAt)))
 }

@@ -39,11 +39,14 @@ func TestPhases(t *testing.T) {
 			})
 	}
 	d.Instances = []bundle.Instance{{Name: "fio-0", Starts: []op.InstanceStart{
-		{Instance: "fio-0", Container: "fio", Intended: 100, At: 101}, {Instance: "fio-0", Container: "fio-phase-1", Intended: 200, At: 202, Phase: 1}}}}
+		{Instance: "fio-0", Container: "fio", Intended: 100, At: 101}, {Instance: "fio-0", Container: "fio-phase-1",
+			Intended: 200, At: 202, Phase: 1}}}}
 	d.Canaries = []dataset.Canary{{Instance: "fio-0", Action: "fio", Volume: "v", IOs: []op.CanaryIO{
-		{Intended: 90, Ended: 95, Write: true}, {Intended: 110, Ended: 120, Write: true}, {Intended: 199, Ended: 300, Write: true}, {Intended: 200, Ended: 201, Write: true}}}}
+		{Intended: 90, Ended: 95, Write: true}, {Intended: 110, Ended: 120, Write: true}, {Intended: 199, Ended: 300,
+			Write: true}, {Intended: 200, Ended: 201, Write: true}}}}
 	w := workloads(d)[0]
-	if len(w.Metrics) != 2 || w.Metrics[0].PerSecond != nil || w.Metrics[0].Latency.N != 20 || w.Metrics[0].Errors != 6 {
+	if len(w.Metrics) != 2 || w.Metrics[0].PerSecond != nil || w.Metrics[0].Latency.N != 20 ||
+		w.Metrics[0].Errors != 6 {
 		t.Errorf("over all phases: %+v", w.Metrics)
 	}
 	for name, phases := range map[string][]Phase{"action": w.Phases, "instance": w.Instances[0].Phases} {
@@ -52,7 +55,8 @@ func TestPhases(t *testing.T) {
 		}
 		for k, p := range phases {
 			io, canary := p.Metrics[0], p.Metrics[1]
-			if io.Name != "write" || *io.PerSecond != []float64{100, 300}[k] || io.Latency.N != 10 || *io.Latency.MaxNs != []int64{1000, 2000}[k] ||
+			if io.Name != "write" || *io.PerSecond != []float64{100, 300}[k] || io.Latency.N != 10 ||
+				*io.Latency.MaxNs != []int64{1000, 2000}[k] ||
 				canary.Name != "canaryWrite" || canary.Latency.N != []int64{2, 1}[k] {
 				t.Errorf("%s, phase %d: %+v", name, k, p.Metrics)
 			}

@@ -27,7 +27,8 @@ func TestRatesWithoutLatencies(t *testing.T) {
 		},
 	}}
 	ms := metrics(d, func(string) bool { return true }, allPhases)
-	if len(ms) != 1 || ms[0].Name != "write" || ms[0].BandwidthBytesSec == nil || *ms[0].BandwidthBytesSec != 3<<20 || ms[0].PerSecond != nil {
+	if len(ms) != 1 || ms[0].Name != "write" || ms[0].BandwidthBytesSec == nil || *ms[0].BandwidthBytesSec != 3<<20 ||
+		ms[0].PerSecond != nil {
 		t.Fatalf("metrics %+v", ms)
 	}
 	w := Workload{Action: "dd", Metrics: ms, Instances: make([]Instance, 2)}

@@ -160,7 +160,8 @@ func stageLatency(d *dataset.Data, stage string) Latency {
 	}
 	var all stats.Sample
 	for _, h := range d.Totals {
-		if inStage(h.Action, stage) && !slices.ContainsFunc(names, func(of string) bool { return partOf(h.Metric, of) }) {
+		if inStage(h.Action, stage) && !slices.ContainsFunc(names,
+			func(of string) bool { return partOf(h.Metric, of) }) {
 			_ = all.AddHistogram(h.Hist) // counts of a run do not overflow
 		}
 	}
@@ -216,7 +217,8 @@ func (m *FindMax) Line() string {
 	switch {
 	case m.Verdict == "found" && m.PerSecond != nil && m.AbovePerSecond != nil:
 		text += fmt.Sprintf(" holds up to %s operations a second (%s), not at %s (%s)",
-			Rate(*m.PerSecond), m.windows(*m.PerSecond, true), Rate(*m.AbovePerSecond), m.windows(*m.AbovePerSecond, false))
+			Rate(*m.PerSecond), m.windows(*m.PerSecond, true), Rate(*m.AbovePerSecond), m.windows(*m.AbovePerSecond,
+				false))
 	case m.Verdict == "never" && m.AbovePerSecond != nil:
 		text += fmt.Sprintf(" never holds: not even at %s operations a second, the lowest rate of the search",
 			Rate(*m.AbovePerSecond))

@@ -42,7 +42,8 @@ func TestFindMax(t *testing.T) {
 			t.Errorf("%s: a step is %t", w.Action, w.Step)
 		}
 	}
-	if text := strings.Join(s.Headline, "\n"); strings.Contains(text, "main.find01") || !strings.Contains(text, "main.find03.one, 1 instance") {
+	if text := strings.Join(s.Headline, "\n"); strings.Contains(text, "main.find01") ||
+		!strings.Contains(text, "main.find03.one, 1 instance") {
 		t.Errorf("steps are headlines, or what is none is not:\n%s", text)
 	}
 }
@@ -75,10 +76,13 @@ func TestScaling(t *testing.T) {
 		t.Fatalf("the scaling is %+v", s.Scaling)
 	}
 	first, last := s.Scaling.Rows[0], s.Scaling.Rows[2]
-	if first.GainPerDoubling != nil || last.GainPerDoubling == nil || *last.GainPerDoubling != 0.03 || last.MedianPerSecond != 205.5 || last.Failed != 3 || last.Latency.N != 400 {
+	if first.GainPerDoubling != nil || last.GainPerDoubling == nil || *last.GainPerDoubling != 0.03 ||
+		last.MedianPerSecond != 205.5 || last.Failed != 3 || last.Latency.N != 400 {
 		t.Errorf("rows %+v and %+v", first, last)
 	}
-	if line := s.Headline[0]; !strings.HasPrefix(line, "main: the knee is at 2 workers: from there on no step gains 10 %") || !strings.HasSuffix(line, "1 of 6 steps were client-bound: limited by this client, not by the server.") {
+	if line := s.Headline[0]; !strings.HasPrefix(line,
+		"main: the knee is at 2 workers: from there on no step gains 10 %") ||
+		!strings.HasSuffix(line, "1 of 6 steps were client-bound: limited by this client, not by the server.") {
 		t.Errorf("it says %s", line)
 	}
 	for _, w := range s.Workloads {
@@ -94,7 +98,8 @@ func TestScaling(t *testing.T) {
 
 // TestDamagedFindings: a file of findings that cannot be is an error that names it.
 func TestDamagedFindings(t *testing.T) {
-	for name, text := range map[string]string{"find-max": `{"steps":7}`, "scale-workers": `{"knee":{"levels":[]},"rows":[]}`} {
+	for name, text := range map[string]string{"find-max": `{"steps":7}`,
+		"scale-workers": `{"knee":{"levels":[]},"rows":[]}`} {
 		b := analysistest.Objects(t)
 		dir := filepath.Join(b.Dir, "raw", "cnsbench", name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {

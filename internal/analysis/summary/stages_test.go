@@ -31,16 +31,20 @@ func TestStagesOfBenchmark(t *testing.T) {
 		line         string
 	}{
 		{"one is measured", strings.Replace(around, "%", `{"name":"main","works":[{"type":"normal"}]}`, 1),
-			[]string{"all.gone.dispose", "cleanup.delete", "prepare.write", "prepare.write.firstByte", "read", "read.firstByte"},
+			[]string{"all.gone.dispose", "cleanup.delete", "prepare.write", "prepare.write.firstByte", "read",
+				"read.firstByte"},
 			"read read.firstByte (prepare.write) (prepare.write.firstByte) (cleanup.delete) (all.gone.dispose)",
 			"o, 0 instances: read 1 IOPS; read.firstByte 1 IOPS."},
-		{"two are", strings.Replace(around, "%", `{"name":"z","works":[{"type":"normal"}]},{"name":"a","works":[{"type":"normal"},{"type":"prepare"}]}`, 1),
+		{"two are", strings.Replace(around, "%",
+			`{"name":"z","works":[{"type":"normal"}]},{"name":"a","works":[{"type":"normal"},{"type":"prepare"}]}`, 1),
 			[]string{"a.read", "cleanup.delete", "prepare.write", "z.read"},
 			"z.read a.read (prepare.write) (cleanup.delete)",
 			"o, 0 instances: z.read 1 IOPS; a.read 1 IOPS."},
-		{"a part has the name of a stage before it", `{"name":"write","works":[{"type":"prepare"}]},{"name":"main","works":[{"type":"normal"}]}`,
+		{"a part has the name of a stage before it",
+			`{"name":"write","works":[{"type":"prepare"}]},{"name":"main","works":[{"type":"normal"}]}`,
 			[]string{"write", "write.firstByte"}, "write write.firstByte", "o, 0 instances: write 1 IOPS; write.firstByte 1 IOPS."},
-		{"none is", `{"name":"prepare","works":[{"type":"prepare"}]}`, []string{"prepare.write"}, "(prepare.write)", "o, 0 instances: prepare.write 1 IOPS."},
+		{"none is", `{"name":"prepare","works":[{"type":"prepare"}]}`, []string{"prepare.write"}, "(prepare.write)",
+			"o, 0 instances: prepare.write 1 IOPS."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := &dataset.Data{Bundle: &bundle.Bundle{}}
@@ -81,7 +85,8 @@ func TestStepsOfUnfinished(t *testing.T) {
 	for _, a := range []string{"warm", "main.find01.one", "main.find02.one", "other.w8.r1", "main.finder"} {
 		s.Workloads = append(s.Workloads, Workload{Action: a, Metrics: named("read")})
 	}
-	want := []string{"warm, 0 instances: read 1 IOPS.", "main: 2 steps of a search or a scaling, cut off before its end; the result is written at the end of the run.",
+	want := []string{"warm, 0 instances: read 1 IOPS.",
+		"main: 2 steps of a search or a scaling, cut off before its end; the result is written at the end of the run.",
 		"other: 1 step of a search or a scaling, cut off before its end; the result is written at the end of the run.", "main.finder, 0 instances: read 1 IOPS."}
 	if got := workloadLines(s); !slices.Equal(got, want) {
 		t.Errorf("it says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -42,7 +42,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestGolden(t *testing.T) {
 	full, _ := analysistest.Demo(t)
-	for name, b := range map[string]*bundle.Bundle{"demo": full, "empty": analysistest.Empty(t), "killed": analysistest.Killed(t)} {
+	for name, b := range map[string]*bundle.Bundle{"demo": full, "empty": analysistest.Empty(t),
+		"killed": analysistest.Killed(t)} {
 		t.Run(name, func(t *testing.T) {
 			s, err := summary.Make(b)
 			if err != nil {
@@ -65,7 +66,8 @@ func TestGolden(t *testing.T) {
 			if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
 				t.Errorf("differs from %s; rewrite it with -update if that is meant:\n%s", path, diff)
 			}
-			for _, list := range []string{"headline", "verdicts", "actions", "workloads", "interference", "stalls", "rates", "traces", "validity", "warnings"} {
+			for _, list := range []string{"headline", "verdicts", "actions", "workloads", "interference", "stalls",
+				"rates", "traces", "validity", "warnings"} {
 				if strings.Contains(string(got), `"`+list+`": null`) {
 					t.Errorf("the list %s is null", list)
 				}
@@ -89,7 +91,8 @@ func TestTruth(t *testing.T) {
 	if got := *snapshots.Response.P50.Ns; got < median || got > truth.Responses[20] {
 		t.Errorf("median %d, without the dropped op it is %d", got, median)
 	}
-	if got := snapshots.Response; *got.MaxNs != truth.Responses[36] || got.Censored != 1 || got.Infinite != 1 || got.P99.NeedsN != 299 {
+	if got := snapshots.Response; *got.MaxNs != truth.Responses[36] || got.Censored != 1 || got.Infinite != 1 ||
+		got.P99.NeedsN != 299 {
 		t.Errorf("response: %+v", got)
 	}
 	if o := *snapshots.OfferedPerSecond; o < 0.66 || o > 0.67 {
@@ -99,8 +102,9 @@ func TestTruth(t *testing.T) {
 	for _, sp := range find(t, s, "fio").Spans {
 		spans[sp.Name] = *sp.Latency.MinNs / 1e6
 	}
-	wantSpans := map[string]int64{"CreateVolume": 210, "ControllerPublishVolume": 8, "NodeStageVolume": 55, "NodePublishVolume": 4,
-		"firstWrite": 3, "initialized": 900, "running": 12, "ready": 1}
+	wantSpans := map[string]int64{"CreateVolume": 210, "ControllerPublishVolume": 8, "NodeStageVolume": 55,
+		"NodePublishVolume": 4,
+		"firstWrite":        3, "initialized": 900, "running": 12, "ready": 1}
 	if diff := cmp.Diff(wantSpans, spans); diff != "" {
 		t.Errorf("spans in ms: %s", diff)
 	}

@@ -37,7 +37,8 @@ func workloadLines(s *Summary) []string {
 	}
 	for i, l := range lines {
 		if n := windows[l]; n > 0 {
-			lines[i] = fmt.Sprintf("%s: %s of a search or a scaling, %s; the result is written at the end of the run.", l,
+			lines[i] = fmt.Sprintf("%s: %s of a search or a scaling, %s; the result is written at the end of the run.",
+				l,
 				plural(int64(n), "step"), CutOffNote(s.Live))
 		}
 	}

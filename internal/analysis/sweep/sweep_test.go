@@ -28,16 +28,21 @@ func share(component string, ms float64) attribution.Share {
 // The sentence follows the throughput and what grew, whichever that is.
 func TestSentences(t *testing.T) {
 	s := Series{Points: []Point{
-		point("1", 1, 60, share(attribution.Kubelet, 700), share(attribution.Provisioner, 200), share(attribution.Driver, 100)),
-		point("10", 10, 540, share(attribution.Kubelet, 750), share(attribution.Provisioner, 260), share(attribution.Driver, 100)),
-		point("30", 30, 570, share(attribution.Provisioner, 2300), share(attribution.Kubelet, 750), share(attribution.Driver, 110)),
-		point("70", 70, 575, share(attribution.Scheduler, 4000), share(attribution.Provisioner, 2400), share(attribution.Kubelet, 900)),
+		point("1", 1, 60, share(attribution.Kubelet, 700), share(attribution.Provisioner, 200),
+			share(attribution.Driver, 100)),
+		point("10", 10, 540, share(attribution.Kubelet, 750), share(attribution.Provisioner, 260),
+			share(attribution.Driver, 100)),
+		point("30", 30, 570, share(attribution.Provisioner, 2300), share(attribution.Kubelet, 750),
+			share(attribution.Driver, 110)),
+		point("70", 70, 575, share(attribution.Scheduler, 4000), share(attribution.Provisioner, 2400),
+			share(attribution.Kubelet, 900)),
 	}}
 	s.Describe("parallelism")
 	want := [][]string{
 		{"At parallelism 1: 60 a minute", "70 % is kubelet and container runtime", "20 % is csi-provisioner"},
 		{"×9 of that at 1 for ×10 at once: it still scales", "csi-provisioner (200 ms → 260 ms, ×1.3)."},
-		{"×1.06 of that at 10 for ×3 at once: saturated", "97 % of what was added is csi-provisioner", "the limit is a sidecar (csi-provisioner)."},
+		{"×1.06 of that at 10 for ×3 at once: saturated", "97 % of what was added is csi-provisioner",
+			"the limit is a sidecar (csi-provisioner)."},
 		{"saturated", "scheduler (0 ns → 4 s): the limit is the scheduler."},
 	}
 	for i, parts := range want {
@@ -64,9 +69,11 @@ func TestSentencesOfUnseenDriver(t *testing.T) {
 		attribution.WorkloadOrDriver:    "the workload itself or the driver",
 		attribution.ControllersOrDriver: "the controllers of the objects, their pods or the driver",
 	} {
-		s := Series{Points: []Point{point("1", 1, 60, share(component, 100)), point("10", 10, 61, share(component, 990))}}
+		s := Series{Points: []Point{point("1", 1, 60, share(component, 100)),
+			point("10", 10, 61, share(component, 990))}}
 		s.Describe("parallelism")
-		want = component + " (100 ms → 990 ms, ×9.9): the limit is " + want + " (a CSI proxy on the driver's socket tells which)."
+		want = component + " (100 ms → 990 ms, ×9.9): the limit is " + want +
+			" (a CSI proxy on the driver's socket tells which)."
 		if got := s.Points[1].Sentence; !strings.HasSuffix(got, want) {
 			t.Errorf("%s\n\twant at its end: %s", got, want)
 		}
@@ -82,8 +89,10 @@ func TestSentencesOfTrials(t *testing.T) {
 		at1, at10 []float64
 		want      string
 	}{
-		{"sure", []float64{60, 61, 62}, []float64{598, 600, 610}, "×9.84 [9.65, 10.2] of that at 1 for ×10 at once: it still scales."},
-		{"unsure", []float64{60, 61, 62}, []float64{90, 200, 400}, "it hardly scales any more (the interval also allows: saturated, and: it still scales)."},
+		{"sure", []float64{60, 61, 62}, []float64{598, 600, 610},
+			"×9.84 [9.65, 10.2] of that at 1 for ×10 at once: it still scales."},
+		{"unsure", []float64{60, 61, 62}, []float64{90, 200, 400},
+			"it hardly scales any more (the interval also allows: saturated, and: it still scales)."},
 		{"too few", []float64{60, 90}, []float64{300, 600}, "×5.77 of that at 1 for ×10 at once: it still scales."},
 		{"once", []float64{60}, []float64{600}, "×10 of that at 1 for ×10 at once: it still scales."},
 	}

@@ -28,8 +28,9 @@ func hostBusy(d *dataset.Data, u *host.Use) (bundle.Flag, bool) {
 	severity := Info
 	if u.Stolen >= least {
 		severity = Warning
-		parts = append(parts, fmt.Sprintf("in %.0f of %.0f s other guests of the hypervisor used 5 %% or more of the %d CPUs",
-			u.Stolen, u.Seconds, u.CPUs))
+		parts = append(parts,
+			fmt.Sprintf("in %.0f of %.0f s other guests of the hypervisor used 5 %% or more of the %d CPUs",
+				u.Stolen, u.Seconds, u.CPUs))
 	}
 	if u.Contended >= least {
 		parts = append(parts, contention(u))

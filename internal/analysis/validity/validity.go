@@ -166,7 +166,8 @@ func dropped(a Action) (bundle.Flag, bool) {
 func belowOffered(a Action) (bundle.Flag, bool) {
 	return flag("achievedBelowOffered", Warning, "%s: %s of %s ops per second were started", a.Name,
 			units.Count(a.AchievedPerSecond), units.Count(a.OfferedPerSecond)),
-		a.Dropped+a.Failed+a.Censored == 0 && a.OfferedPerSecond > 0 && a.AchievedPerSecond < achievedShare*a.OfferedPerSecond
+		a.Dropped+a.Failed+a.Censored == 0 && a.OfferedPerSecond > 0 &&
+			a.AchievedPerSecond < achievedShare*a.OfferedPerSecond
 }
 
 // clockError concerns the op's latency, or only some spans.

@@ -15,7 +15,8 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	good := Action{Name: "a", N: 100, Started: 100, Scheduled: true, ResponseP50Ns: 1e9, LatenessP99Ns: 1e5, OfferedPerSecond: 10, AchievedPerSecond: 10}
+	good := Action{Name: "a", N: 100, Started: 100, Scheduled: true, ResponseP50Ns: 1e9, LatenessP99Ns: 1e5,
+		OfferedPerSecond: 10, AchievedPerSecond: 10}
 	change := func(f func(*Action)) []Action {
 		a := good
 		f(&a)
@@ -29,20 +30,34 @@ func TestCheck(t *testing.T) {
 		want    map[string]string
 	}{
 		{"nothing wrong", []Action{good}, nil, map[string]string{}},
-		{"late in the tail", change(func(a *Action) { a.LatenessP99Ns = 110e6 }), nil, map[string]string{"dispatchLate": Warning}},
-		{"late, but little beside the response", change(func(a *Action) { a.LatenessP99Ns = 20e6 }), nil, map[string]string{}},
-		{"late, but shortly", change(func(a *Action) { a.LatenessP99Ns, a.ResponseP50Ns = 2e6, 10e6 }), nil, map[string]string{}},
-		{"late in the middle", change(func(a *Action) { a.LatenessP50Ns, a.LatenessP99Ns, a.ResponseP50Ns = 1e6, 2e6, 10e6 }), nil, map[string]string{"dispatchLate": Warning}},
-		{"few late", change(func(a *Action) { a.Started, a.LatenessP50Ns, a.LatenessP99Ns = 19, 200e6, 200e6 }), nil, map[string]string{"dispatchLate": Info}},
-		{"late once at the start", change(func(a *Action) { a.Scheduled, a.LatenessP50Ns, a.LatenessP99Ns = false, 200e6, 200e6 }), nil, map[string]string{}},
-		{"late, all failed", change(func(a *Action) { a.LatenessP99Ns, a.ResponseP50Ns = 200e6, 0 }), nil, map[string]string{}},
-		{"one in a thousand failed", change(func(a *Action) { a.N, a.Failed = 1000, 1 }), nil, map[string]string{"failedOps": Info}},
+		{"late in the tail", change(func(a *Action) { a.LatenessP99Ns = 110e6 }), nil,
+			map[string]string{"dispatchLate": Warning}},
+		{"late, but little beside the response", change(func(a *Action) { a.LatenessP99Ns = 20e6 }), nil,
+			map[string]string{}},
+		{"late, but shortly", change(func(a *Action) { a.LatenessP99Ns, a.ResponseP50Ns = 2e6, 10e6 }), nil,
+			map[string]string{}},
+		{"late in the middle", change(func(a *Action) {
+			a.LatenessP50Ns, a.LatenessP99Ns, a.ResponseP50Ns = 1e6, 2e6,
+				10e6
+		}), nil, map[string]string{"dispatchLate": Warning}},
+		{"few late", change(func(a *Action) { a.Started, a.LatenessP50Ns, a.LatenessP99Ns = 19, 200e6, 200e6 }), nil,
+			map[string]string{"dispatchLate": Info}},
+		{"late once at the start", change(func(a *Action) {
+			a.Scheduled, a.LatenessP50Ns, a.LatenessP99Ns = false,
+				200e6, 200e6
+		}), nil, map[string]string{}},
+		{"late, all failed", change(func(a *Action) { a.LatenessP99Ns, a.ResponseP50Ns = 200e6, 0 }), nil,
+			map[string]string{}},
+		{"one in a thousand failed", change(func(a *Action) { a.N, a.Failed = 1000, 1 }), nil,
+			map[string]string{"failedOps": Info}},
 		{"some failed", change(func(a *Action) { a.Failed = 5 }), nil, map[string]string{"failedOps": Warning}},
 		{"many cut off", change(func(a *Action) { a.Censored = 50 }), nil, map[string]string{"failedOps": Invalid}},
 		{"dropped", change(func(a *Action) { a.Dropped = 1 }), nil, map[string]string{"droppedOps": Warning}},
-		{"behind", change(func(a *Action) { a.AchievedPerSecond = 9 }), nil, map[string]string{"achievedBelowOffered": Warning}},
+		{"behind", change(func(a *Action) { a.AchievedPerSecond = 9 }), nil,
+			map[string]string{"achievedBelowOffered": Warning}},
 		{"clock", change(func(a *Action) { a.MaxErrorNs = 2e7 }), nil, map[string]string{"clockError": Warning}},
-		{"clock, of a span", change(func(a *Action) { a.DoubtfulSpans = []string{"ready"} }), nil, map[string]string{"clockError": Info}},
+		{"clock, of a span", change(func(a *Action) { a.DoubtfulSpans = []string{"ready"} }), nil,
+			map[string]string{"clockError": Info}},
 		{
 			"time that may be the driver's", change(func(a *Action) { a.DriverUnseen = 0.99 }), nil,
 			map[string]string{"driverUnseen": Info},
@@ -63,7 +78,8 @@ func TestCheck(t *testing.T) {
 			}
 		}, map[string]string{}},
 		{"busy for an instant", nil, func(d *dataset.Data) {
-			d.Samples = []op.Sample{{Instance: "fio-0", At: second}, {Instance: "fio-0", At: second + 1e6, CPUNanos: 1e7}}
+			d.Samples = []op.Sample{{Instance: "fio-0", At: second},
+				{Instance: "fio-0", At: second + 1e6, CPUNanos: 1e7}}
 		}, map[string]string{}},
 		{"cached reads", nil, func(d *dataset.Data) {
 			for i := range d.Samples {

@@ -113,7 +113,8 @@ func TestReplacingStaysWithinTheLimit(t *testing.T) {
 		attack.Go(func() {
 			// Without a length, so that it cannot be refused by what is announced.
 			body := io.LimitReader(endless{}, 1<<30)
-			status, answer, err := send(ctx, s, http.MethodPut, fmt.Sprintf("/v1/runs/ns/r1/files/histograms/%d?replace=1", i),
+			status, answer, err := send(ctx, s, http.MethodPut,
+				fmt.Sprintf("/v1/runs/ns/r1/files/histograms/%d?replace=1", i),
 				body)
 			if status != http.StatusRequestEntityTooLarge && err == nil {
 				t.Errorf("%d %s", status, answer)

@@ -106,7 +106,8 @@ type TokenReviewer interface {
 
 // AccessReviewer is the part of client-go's typed client that creates SubjectAccessReviews.
 type AccessReviewer interface {
-	Create(context.Context, *authorization.SubjectAccessReview, metav1.CreateOptions) (*authorization.SubjectAccessReview, error)
+	Create(context.Context, *authorization.SubjectAccessReview,
+		metav1.CreateOptions) (*authorization.SubjectAccessReview, error)
 }
 
 // Kubernetes authenticates tokens by a TokenReview and authorizes requests by a SubjectAccessReview of
@@ -196,7 +197,9 @@ func (k *Kubernetes) reviewAccess(ctx context.Context, user authentication.UserI
 		if namespace == "" {
 			where = "in all namespaces"
 		}
-		return &Denied{http.StatusForbidden, fmt.Sprintf("%s may not %s benchmarks.cnsbench.dev/results %s: bind a Role with that verb", user.Username, verb, where)}
+		return &Denied{http.StatusForbidden,
+			fmt.Sprintf("%s may not %s benchmarks.cnsbench.dev/results %s: bind a Role with that verb", user.Username,
+				verb, where)}
 	}
 	return nil
 }

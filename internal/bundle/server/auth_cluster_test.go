@@ -34,7 +34,8 @@ func TestKubernetesOfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, ns := t.Context(), fmt.Sprintf("results-test-%d", os.Getpid())
-	if _, err := set.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{}); err != nil {
+	if _, err := set.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -49,11 +50,13 @@ func TestKubernetesOfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	role := &rbac.Role{ObjectMeta: metav1.ObjectMeta{Name: "pusher"}, Rules: []rbac.PolicyRule{
-		{APIGroups: []string{"cnsbench.dev"}, Resources: []string{"benchmarks/results"}, Verbs: []string{"get", "create", "update"}}}}
+		{APIGroups: []string{"cnsbench.dev"}, Resources: []string{"benchmarks/results"},
+			Verbs: []string{"get", "create", "update"}}}}
 	if _, err := set.RbacV1().Roles(ns).Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	binding := &rbac.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "pusher"}, RoleRef: rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: "pusher"},
+	binding := &rbac.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "pusher"},
+		RoleRef:  rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: "pusher"},
 		Subjects: []rbac.Subject{{Kind: "ServiceAccount", Name: "runner", Namespace: ns}}}
 	if _, err := set.RbacV1().RoleBindings(ns).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -71,7 +74,8 @@ func TestKubernetesOfACluster(t *testing.T) {
 		{"its audience", token(Audience), "update", ns, ""},
 		{"the API server's", token(), "get", ns, "token not accepted"},
 		{"another audience", token("other"), "get", ns, "token not accepted"},
-		{"another verb", token(Audience), "delete", ns, "runner may not delete benchmarks.cnsbench.dev/results in namespace " + ns},
+		{"another verb", token(Audience), "delete", ns,
+			"runner may not delete benchmarks.cnsbench.dev/results in namespace " + ns},
 		{"another namespace", token(Audience), "get", "default", "may not get"},
 		{"nonsense", "nonsense", "get", ns, "token not accepted"},
 	} {

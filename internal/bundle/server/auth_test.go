@@ -25,7 +25,8 @@ type reviews struct {
 
 type tokenReviews struct{ *reviews }
 
-func (r tokenReviews) Create(_ context.Context, q *authentication.TokenReview, _ metav1.CreateOptions) (*authentication.TokenReview, error) {
+func (r tokenReviews) Create(_ context.Context, q *authentication.TokenReview,
+	_ metav1.CreateOptions) (*authentication.TokenReview, error) {
 	r.asked++
 	if r.down {
 		return nil, errors.New("connection refused")
@@ -34,16 +35,20 @@ func (r tokenReviews) Create(_ context.Context, q *authentication.TokenReview, _
 	if !r.unaware {
 		q.Status.Audiences = q.Spec.Audiences
 	}
-	q.Status.User = authentication.UserInfo{Username: "runner", Groups: []string{"g"}, Extra: map[string]authentication.ExtraValue{"k": {"v"}}}
+	q.Status.User = authentication.UserInfo{Username: "runner", Groups: []string{"g"},
+		Extra: map[string]authentication.ExtraValue{"k": {"v"}}}
 	return q, nil
 }
 
 type accessReviews struct{ *reviews }
 
-func (r accessReviews) Create(_ context.Context, q *authorization.SubjectAccessReview, _ metav1.CreateOptions) (*authorization.SubjectAccessReview, error) {
+func (r accessReviews) Create(_ context.Context, q *authorization.SubjectAccessReview,
+	_ metav1.CreateOptions) (*authorization.SubjectAccessReview, error) {
 	a := q.Spec.ResourceAttributes
-	q.Status.Allowed = q.Spec.User == "runner" && slices.Equal(q.Spec.Groups, []string{"g"}) && q.Spec.Extra["k"][0] == "v" && a.Namespace == "team" &&
-		a.Group == "cnsbench.dev" && a.Resource == "benchmarks" && a.Subresource == "results" && slices.Contains(r.verbs, a.Verb)
+	q.Status.Allowed = q.Spec.User == "runner" && slices.Equal(q.Spec.Groups, []string{"g"}) &&
+		q.Spec.Extra["k"][0] == "v" && a.Namespace == "team" &&
+		a.Group == "cnsbench.dev" && a.Resource == "benchmarks" && a.Subresource == "results" &&
+		slices.Contains(r.verbs, a.Verb)
 	return q, nil
 }
 

@@ -117,7 +117,8 @@ func (r *Remote) Read(ctx context.Context, name string, offset int64) (io.ReadCl
 // durable. If the end is elsewhere, the error is an *OffsetError.
 func (r *Remote) Append(ctx context.Context, name string, offset int64, b []byte) (int64, error) {
 	var ack Ack
-	err := r.client.call(ctx, http.MethodPut, r.file(name, url.Values{"offset": {strconv.FormatInt(offset, 10)}}), bytes.NewReader(b), int64(len(b)), &ack)
+	err := r.client.call(ctx, http.MethodPut, r.file(name, url.Values{"offset": {strconv.FormatInt(offset, 10)}}),
+		bytes.NewReader(b), int64(len(b)), &ack)
 	return ack.Size, err
 }
 

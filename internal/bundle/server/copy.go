@@ -26,7 +26,8 @@ func StartPush(ctx context.Context, dir string, to *Remote, o Options) (*Push, e
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	p := &Push{m: newMirror(from, to, o), from: from, remote: to, stop: make(chan struct{}), cancel: cancel, done: make(chan error, 1)}
+	p := &Push{m: newMirror(from, to, o), from: from, remote: to, stop: make(chan struct{}), cancel: cancel,
+		done: make(chan error, 1)}
 	go func() { p.done <- p.m.follow(ctx, p.stop) }()
 	return p, nil
 }

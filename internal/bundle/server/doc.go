@@ -108,7 +108,8 @@ func checkPath(name string) error {
 	switch {
 	case !fs.ValidPath(name) || name == "." || len(name) > longest || strings.Count(name, "/") > deepest ||
 		strings.Contains(name, "\x00"):
-		return fmt.Errorf("%w: file %q: want a clean relative path of at most %d bytes and %d directories", ErrName, clip(name),
+		return fmt.Errorf("%w: file %q: want a clean relative path of at most %d bytes and %d directories", ErrName,
+			clip(name),
 			longest, deepest)
 	case isTemporary(name):
 		return fmt.Errorf("%w: file %q is not part of a bundle", ErrName, clip(name))

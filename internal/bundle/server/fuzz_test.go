@@ -18,9 +18,12 @@ func tlsOf(c tls.Certificate) *tls.Config { return &tls.Config{Certificates: []t
 // may be read, made, changed or removed.
 func FuzzPaths(f *testing.F) {
 	for _, seed := range [][3]string{
-		{"ns", "r1", "raw/fio-0/fio/output.json"}, {"ns", "r1", "../../../secret"}, {"ns", "r1", "..%2f..%2fsecret"}, {"..", "r1", "x"},
-		{"ns", "..", "secret"}, {"ns", "r1", "/secret"}, {"ns", "r1", "a/../../../secret"}, {"ns", "r1", "link/secret"}, {"ns", "r1", "\x00"},
-		{"ns", "r1", "a//b"}, {"ns", "r1", "."}, {"ns", ".r1.closed", "x"}, {"ns", "r1", "x\\..\\..\\secret"}, {"ns", "r1", "filelink"},
+		{"ns", "r1", "raw/fio-0/fio/output.json"}, {"ns", "r1", "../../../secret"}, {"ns", "r1",
+			"..%2f..%2fsecret"}, {"..", "r1", "x"},
+		{"ns", "..", "secret"}, {"ns", "r1", "/secret"}, {"ns", "r1", "a/../../../secret"}, {"ns", "r1",
+			"link/secret"}, {"ns", "r1", "\x00"},
+		{"ns", "r1", "a//b"}, {"ns", "r1", "."}, {"ns", ".r1.closed", "x"}, {"ns", "r1", "x\\..\\..\\secret"}, {"ns",
+			"r1", "filelink"},
 	} {
 		f.Add(seed[0], seed[1], seed[2])
 	}
@@ -52,13 +55,15 @@ func FuzzPaths(f *testing.F) {
 			}
 			for _, method := range []string{http.MethodPut, http.MethodGet, http.MethodDelete} {
 				for _, query := range []string{"?offset=0", "?replace=1"} {
-					req, err := http.NewRequestWithContext(t.Context(), method, "http://h"+target+query, strings.NewReader("changed"))
+					req, err := http.NewRequestWithContext(t.Context(), method, "http://h"+target+query,
+						strings.NewReader("changed"))
 					if err != nil {
 						continue // no client could send it
 					}
 					w := httptest.NewRecorder()
 					handler.ServeHTTP(w, req)
-					if strings.Contains(w.Body.String(), "secret") && method == http.MethodGet && w.Code == http.StatusOK {
+					if strings.Contains(w.Body.String(), "secret") && method == http.MethodGet &&
+						w.Code == http.StatusOK {
 						t.Errorf("%s %s reads the secret", method, target)
 					}
 				}

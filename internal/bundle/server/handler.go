@@ -155,7 +155,8 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 		status = http.StatusLocked
 	case errors.Is(err, ErrTooLarge):
 		status = http.StatusRequestEntityTooLarge
-	case errors.Is(err, ErrName), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, ErrName), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST), errors.Is(err,
+		syscall.EISDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, io.ErrUnexpectedEOF):
 		status = http.StatusBadRequest
 	case errors.Is(err, ErrNoRun), errors.Is(err, fs.ErrNotExist):
 		status = http.StatusNotFound

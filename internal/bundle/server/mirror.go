@@ -93,7 +93,10 @@ func (m *mirror) round(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	files = slices.DeleteFunc(files, func(f File) bool { return f.Path == manifestFile || m.Skip != nil && m.Skip(f.Path) })
+	files = slices.DeleteFunc(files, func(f File) bool {
+		return f.Path == manifestFile || m.Skip != nil &&
+			m.Skip(f.Path)
+	})
 	slices.SortStableFunc(files, func(a, b File) int { return order(a.Path) - order(b.Path) })
 	beat := time.Since(m.wrote) > heartbeat
 	for _, f := range files {

@@ -45,7 +45,8 @@ func (h *Handler) page(what, contentType string) func(http.ResponseWriter, *http
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		// The page is self-contained, and the names in it are untrusted.
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox")
+		w.Header().Set("Content-Security-Policy",
+			"default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox")
 		_, _ = io.CopyBuffer(w, page, make([]byte, pieceSize)) // the reader may be gone
 		return nil
 	}

@@ -130,8 +130,9 @@ type grower struct {
 
 func newGrower(t *testing.T) *grower {
 	t.Helper()
-	w, err := bundle.Create(filepath.Join(t.TempDir(), "bundle"), bundle.Run{ID: "r1", Name: "grown", Spec: json.RawMessage(`{}`), BarrierAt: op.Never, EndedAt: op.Never,
-		Clock: bundle.ClockInfo{Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}})
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "bundle"),
+		bundle.Run{ID: "r1", Name: "grown", Spec: json.RawMessage(`{}`), BarrierAt: op.Never, EndedAt: op.Never,
+			Clock: bundle.ClockInfo{Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,10 @@ func (g *grower) close() {
 	if err := g.w.Close(func(r *bundle.Run) { r.State, r.EndedAt = bundle.Complete, op.Time(5e9) }); err != nil {
 		g.t.Fatal(err)
 	}
-	if err := bundle.Amend(g.w.Dir(), func(r *bundle.Run) { r.Verdicts = []bundle.Verdict{{Name: "v", Status: bundle.Pass}} }); err != nil {
+	if err := bundle.Amend(g.w.Dir(), func(r *bundle.Run) {
+		r.Verdicts = []bundle.Verdict{{Name: "v",
+			Status: bundle.Pass}}
+	}); err != nil {
 		g.t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(g.w.Dir(), bundle.ReportFile), []byte("<html>"), 0o644); err != nil {
@@ -233,7 +237,8 @@ func TestPushFollowsARun(t *testing.T) {
 	if b, err := bundle.Open(there); err != nil || !b.Live || b.Complete {
 		t.Errorf("the copy of a living run: %v, live %v, complete %v", err, b.Live, b.Complete)
 	}
-	if info, err := to.Info(t.Context()); err != nil || time.Since(info.Seen) > time.Minute || info.Closed != "" || info.State != bundle.Running || info.Name != "grown" {
+	if info, err := to.Info(t.Context()); err != nil || time.Since(info.Seen) > time.Minute || info.Closed != "" ||
+		info.State != bundle.Running || info.Name != "grown" {
 		t.Errorf("%+v, %v", info, err)
 	}
 	g.close()
@@ -243,7 +248,8 @@ func TestPushFollowsARun(t *testing.T) {
 	same(t, g.w.Dir(), there)
 	info, err := to.Info(t.Context())
 	want := time.Date(2026, 1, 2, 3, 4, 10, 0, time.UTC)
-	if err != nil || info.Closed != Complete || info.State != bundle.Complete || info.Ended == nil || !info.Ended.Equal(want) {
+	if err != nil || info.Closed != Complete || info.State != bundle.Complete || info.Ended == nil ||
+		!info.Ended.Equal(want) {
 		t.Errorf("%+v, %v", info, err)
 	}
 	if _, err := to.Append(t.Context(), "log.jsonl", 0, []byte("x")); !errors.Is(err, ErrClosed) {
@@ -365,7 +371,8 @@ func TestPushResumes(t *testing.T) {
 	}
 	// What a service that was killed has: a part that nobody was told of, and a
 	// replacement half written.
-	if err := errors.Join(s.store.runs["team/r1"].folder.Unlock(), os.MkdirAll(filepath.Join(there, incomingDir), 0o755),
+	if err := errors.Join(s.store.runs["team/r1"].folder.Unlock(),
+		os.MkdirAll(filepath.Join(there, incomingDir), 0o755),
 		os.WriteFile(filepath.Join(there, incomingDir, "ABCDEFGH"), []byte("{"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +409,8 @@ func TestCloseFindsWhatDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	text[0] = '#'
-	if err := errors.Join(os.WriteFile(lines, text, 0o644), os.WriteFile(filepath.Join(there, "events", "000009.seg"), []byte("x"), 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(lines, text, 0o644),
+		os.WriteFile(filepath.Join(there, "events", "000009.seg"), []byte("x"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	manifest, err := os.ReadFile(filepath.Join(b.Dir, manifestFile))
@@ -410,7 +418,8 @@ func TestCloseFindsWhatDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	differs, err := to.Seal(t.Context(), manifest)
-	if diff := cmp.Diff([]Difference{{"log.jsonl", Differs}, {"events/000009.seg", NotInManifest}}, differs); err != nil || diff != "" {
+	if diff := cmp.Diff([]Difference{{"log.jsonl", Differs}, {"events/000009.seg", NotInManifest}},
+		differs); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	if err := p.Finish(t.Context()); err != nil {
@@ -452,7 +461,8 @@ func TestFinishGivesUpWithItsContext(t *testing.T) {
 	g.close()
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	if err := p.Finish(ctx); err == nil || !strings.Contains(err.Error(), "507") || !strings.Contains(err.Error(), "incomplete") {
+	if err := p.Finish(ctx); err == nil || !strings.Contains(err.Error(), "507") ||
+		!strings.Contains(err.Error(), "incomplete") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -485,7 +495,8 @@ func TestLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.Complete || b.Live || b.Run.State != bundle.Failed || b.Run.Reason != "node n1 is gone" || opsOf(t, there) != 20 {
+	if b.Complete || b.Live || b.Run.State != bundle.Failed || b.Run.Reason != "node n1 is gone" ||
+		opsOf(t, there) != 20 {
 		t.Errorf("complete %v, live %v, %s: %s, %d ops", b.Complete, b.Live, b.Run.State, b.Run.Reason, opsOf(t, there))
 	}
 	info, err := to.Info(t.Context())
@@ -504,7 +515,8 @@ func TestLost(t *testing.T) {
 func TestPull(t *testing.T) {
 	// The runner's pod serves the bundle that it writes itself.
 	root := t.TempDir()
-	w, err := bundle.Create(filepath.Join(root, "team", "r1"), bundle.Run{ID: "r1", Name: "pod", BarrierAt: op.Never, EndedAt: op.Never})
+	w, err := bundle.Create(filepath.Join(root, "team", "r1"),
+		bundle.Run{ID: "r1", Name: "pod", BarrierAt: op.Never, EndedAt: op.Never})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -552,7 +564,10 @@ func TestPull(t *testing.T) {
 
 	// Without what tools wrote: enough for a report.
 	part := filepath.Join(t.TempDir(), "part")
-	if _, err := Fetch(t.Context(), from, part, Options{Skip: func(name string) bool { return strings.HasPrefix(name, "raw/") }}); err != nil {
+	if _, err := Fetch(t.Context(), from, part, Options{Skip: func(name string) bool {
+		return strings.HasPrefix(name,
+			"raw/")
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(part, "raw")); !errors.Is(err, fs.ErrNotExist) {
@@ -640,10 +655,13 @@ func TestRequests(t *testing.T) {
 		{"run", "PUT", "/v1/runs/ns/.r1/files/x?offset=0", "x", 400, "run"},
 		{"close with nonsense", "POST", "/v1/runs/ns/r1/close", "nonsense", 400, "manifest"},
 		{"close with nothing", "POST", "/v1/runs/ns/r1/close", "{}", 400, "manifest"},
-		{"close outside", "POST", "/v1/runs/ns/r1/close", `{"format":1,"files":[{"path":"../../x"}]}`, 400, "clean relative path"},
-		{"close with a file twice", "POST", "/v1/runs/ns/r1/close", `{"format":1,"files":[{"path":"a"},{"path":"a"}]}`, 400,
+		{"close outside", "POST", "/v1/runs/ns/r1/close", `{"format":1,"files":[{"path":"../../x"}]}`, 400,
+			"clean relative path"},
+		{"close with a file twice", "POST", "/v1/runs/ns/r1/close", `{"format":1,"files":[{"path":"a"},{"path":"a"}]}`,
+			400,
 			"twice"},
-		{"close too early", "POST", "/v1/runs/ns/r1/close", `{"format":1,"files":[{"path":"a"}]}`, 409, `"path":"a","reason":"missing"`},
+		{"close too early", "POST", "/v1/runs/ns/r1/close", `{"format":1,"files":[{"path":"a"}]}`, 409,
+			`"path":"a","reason":"missing"`},
 		{"lost", "POST", "/v1/runs/ns/r1/lost", `{"reason":"why"}`, 200, `"closed":"incomplete"`},
 		{"append to the lost", "PUT", f + "log.jsonl?offset=8", "x", 410, "closed"},
 		{"remove from the lost", "DELETE", f + "log.jsonl", "", 410, "closed"},
@@ -681,7 +699,8 @@ func TestLimits(t *testing.T) {
 	if err := f.Replace(ctx, "a", io.LimitReader(endless{}, 1<<40)); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a body without end: %v", err)
 	}
-	if err := errors.Join(f.Remove(ctx, "a"), f.Replace(ctx, "b", strings.NewReader("b")), f.Replace(ctx, "c", strings.NewReader("c"))); err != nil {
+	if err := errors.Join(f.Remove(ctx, "a"), f.Replace(ctx, "b", strings.NewReader("b")),
+		f.Replace(ctx, "c", strings.NewReader("c"))); err != nil {
 		t.Errorf("after a removal: %v", err)
 	}
 	if err := f.Replace(ctx, "d", strings.NewReader("d")); !errors.Is(err, ErrTooLarge) {
@@ -737,7 +756,8 @@ func TestConcurrentWriters(t *testing.T) {
 	for range 8 {
 		writers.Go(func() {
 			for offset := int64(0); offset < 400; {
-				size, err := to.Append(t.Context(), "log.jsonl", offset, bytes.Repeat([]byte{byte('a' + offset/10%26)}, 10))
+				size, err := to.Append(t.Context(), "log.jsonl", offset,
+					bytes.Repeat([]byte{byte('a' + offset/10%26)}, 10))
 				var elsewhere *OffsetError
 				switch {
 				case errors.As(err, &elsewhere):
@@ -773,7 +793,10 @@ func TestPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "[]") }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, "[]")
+	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // the refused handshake
 	s.TLS = tlsOf(cert)
 	s.StartTLS()
@@ -796,7 +819,8 @@ func TestPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := LoadOrCreateCertificate(dir, nil); err != nil || Pin(again.Certificate[0]) != Pin(first.Certificate[0]) {
+	if again, err := LoadOrCreateCertificate(dir, nil); err != nil ||
+		Pin(again.Certificate[0]) != Pin(first.Certificate[0]) {
 		t.Errorf("the pin of a service that starts again is another one: %v", err)
 	}
 	for _, bad := range []string{"", "sha256:", "sha256:xy", "ab"} {

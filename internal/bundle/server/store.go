@@ -399,7 +399,8 @@ func (s *Store) Delete(namespace, id string) error {
 	s.mu.Lock()
 	delete(s.runs, path.Join(namespace, id))
 	s.mu.Unlock()
-	err = errors.Join(r.folder.Close(), s.root.RemoveAll(path.Join(namespace, id)), ignoreMissing(s.root.Remove(markName(namespace, id))))
+	err = errors.Join(r.folder.Close(), s.root.RemoveAll(path.Join(namespace, id)),
+		ignoreMissing(s.root.Remove(markName(namespace, id))))
 	if err != nil {
 		return fmt.Errorf("results: %w", err)
 	}

@@ -108,7 +108,8 @@ func publishDir(dir, path string, readOnly bool) error {
 		return err
 	}
 	if readOnly {
-		return status.Errorf(codes.InvalidArgument, "publishing read-only needs a bind mount, and the kernel refuses that: %v", err)
+		return status.Errorf(codes.InvalidArgument,
+			"publishing read-only needs a bind mount, and the kernel refuses that: %v", err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty directory created by the caller
 		return err

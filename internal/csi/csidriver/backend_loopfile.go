@@ -182,19 +182,21 @@ func (l *loopfile) detach(_ context.Context, v volume) error {
 func detachDevice(dev, image string) error {
 	err := loopdev.Detach(dev, image, busyTimeout)
 	if holders := hostfs.Holders(dev); err != nil && len(holders) > 0 {
-		return fmt.Errorf("%w; processes with it mounted in other mount namespaces: %s", err, strings.Join(holders, ", "))
+		return fmt.Errorf("%w; processes with it mounted in other mount namespaces: %s", err,
+			strings.Join(holders, ", "))
 	}
 	return err
 }
 
 func (*loopfile) checkMutable(params map[string]string) error {
-	return checkMutable(params, map[string]func(string) error{mutReadAhead: checkUint, mutFreezeHold: func(s string) error {
-		hold, err := time.ParseDuration(s)
-		if err != nil || hold < 0 || hold > maxFreezeHold {
-			return fmt.Errorf("invalid duration %q: want 0s to %v", s, maxFreezeHold)
-		}
-		return nil
-	}})
+	return checkMutable(params, map[string]func(string) error{mutReadAhead: checkUint,
+		mutFreezeHold: func(s string) error {
+			hold, err := time.ParseDuration(s)
+			if err != nil || hold < 0 || hold > maxFreezeHold {
+				return fmt.Errorf("invalid duration %q: want 0s to %v", s, maxFreezeHold)
+			}
+			return nil
+		}})
 }
 
 func (l *loopfile) modify(_ context.Context, v volume) error {

@@ -69,7 +69,8 @@ func checkMutable(params map[string]string, checks map[string]func(string) error
 	for key, value := range params {
 		check, ok := checks[key]
 		if !ok {
-			return invalid("unknown mutable parameter %q: want one of %s", key, strings.Join(slices.Sorted(maps.Keys(checks)), ", "))
+			return invalid("unknown mutable parameter %q: want one of %s", key,
+				strings.Join(slices.Sorted(maps.Keys(checks)), ", "))
 		}
 		if err := check(value); err != nil {
 			return invalid("mutable parameter %s: %v", key, err)

@@ -25,7 +25,8 @@ func withUndoErrors(err error, undoing ...error) error {
 }
 
 // ControllerPublishVolume implements csi.ControllerServer.
-func (d *driver) ControllerPublishVolume(ctx context.Context, req *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+func (d *driver) ControllerPublishVolume(ctx context.Context,
+	req *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
 	a, ok := d.backend.(attacher)
 	if !ok {
 		return d.UnimplementedControllerServer.ControllerPublishVolume(ctx, req)
@@ -39,7 +40,8 @@ func (d *driver) ControllerPublishVolume(ctx context.Context, req *csi.Controlle
 			return err
 		}
 		if v.Attached == nil {
-			v.Attached = &attachment{ReadOnly: req.GetReadonly(), Mode: req.GetVolumeCapability().GetAccessMode().GetMode().String()}
+			v.Attached = &attachment{ReadOnly: req.GetReadonly(),
+				Mode: req.GetVolumeCapability().GetAccessMode().GetMode().String()}
 			if err := a.attach(ctx, v); err != nil {
 				return err
 			}
@@ -67,10 +69,12 @@ func (d *driver) checkAttach(v volume, req *csi.ControllerPublishVolumeRequest) 
 	}
 	mode, nodes := req.GetVolumeCapability().GetAccessMode().GetMode(), d.nodesOf(v)
 	if !slices.Contains(nodes, node) && !manyNodes(mode) {
-		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to node %s: detach it there first", v.ID, strings.Join(nodes, ", "))
+		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to node %s: detach it there first", v.ID,
+			strings.Join(nodes, ", "))
 	}
 	if v.Attached.ReadOnly != req.GetReadonly() || v.Attached.Mode != mode.String() {
-		return status.Errorf(codes.AlreadyExists, "volume %s is attached with read-only %t and mode %s", v.ID, v.Attached.ReadOnly, v.Attached.Mode)
+		return status.Errorf(codes.AlreadyExists, "volume %s is attached with read-only %t and mode %s", v.ID,
+			v.Attached.ReadOnly, v.Attached.Mode)
 	}
 	return nil
 }
@@ -99,7 +103,8 @@ func (at attachment) without(node string) *attachment {
 }
 
 // ControllerUnpublishVolume implements csi.ControllerServer.
-func (d *driver) ControllerUnpublishVolume(ctx context.Context, req *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+func (d *driver) ControllerUnpublishVolume(ctx context.Context,
+	req *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
 	a, ok := d.backend.(attacher)
 	if !ok {
 		return d.UnimplementedControllerServer.ControllerUnpublishVolume(ctx, req)
@@ -131,7 +136,8 @@ func (d *driver) ControllerUnpublishVolume(ctx context.Context, req *csi.Control
 func (d *driver) detachFrom(ctx context.Context, a attacher, v *volume, node string) error {
 	_, fences := d.backend.(fencer)
 	if staged, published := v.usedOn(node); staged+published > 0 && !fences {
-		return status.Errorf(codes.FailedPrecondition, "volume %s is still staged at %d and published at %d paths of node %s", v.ID, staged, published, node)
+		return status.Errorf(codes.FailedPrecondition,
+			"volume %s is still staged at %d and published at %d paths of node %s", v.ID, staged, published, node)
 	}
 	left := v.Attached.without(node)
 	if len(left.Nodes) > 0 {
@@ -144,7 +150,8 @@ func (d *driver) detachFrom(ctx context.Context, a attacher, v *volume, node str
 }
 
 // ControllerExpandVolume implements csi.ControllerServer.
-func (d *driver) ControllerExpandVolume(ctx context.Context, req *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
+func (d *driver) ControllerExpandVolume(ctx context.Context,
+	req *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
 	r := req.GetCapacityRange()
 	if req.GetVolumeId() == "" || r == nil {
 		return nil, invalid("the request lacks a volume id or a capacity range")
@@ -185,7 +192,8 @@ func (d *driver) ControllerExpandVolume(ctx context.Context, req *csi.Controller
 }
 
 // ControllerModifyVolume implements csi.ControllerServer.
-func (d *driver) ControllerModifyVolume(ctx context.Context, req *csi.ControllerModifyVolumeRequest) (*csi.ControllerModifyVolumeResponse, error) {
+func (d *driver) ControllerModifyVolume(ctx context.Context,
+	req *csi.ControllerModifyVolumeRequest) (*csi.ControllerModifyVolumeResponse, error) {
 	m, ok := d.backend.(modifier)
 	if !ok {
 		return d.UnimplementedControllerServer.ControllerModifyVolume(ctx, req)
@@ -228,7 +236,8 @@ func (d *driver) GetCapacity(_ context.Context, req *csi.GetCapacityRequest) (*c
 }
 
 // ControllerGetVolume implements csi.ControllerServer.
-func (d *driver) ControllerGetVolume(_ context.Context, req *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
+func (d *driver) ControllerGetVolume(_ context.Context,
+	req *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
 	if req.GetVolumeId() == "" {
 		return nil, invalid("the request has no volume id")
 	}
@@ -254,7 +263,8 @@ func (d *driver) nodesOf(v volume) []string {
 // pages stay valid when volumes are created and deleted.
 func (d *driver) ListVolumes(_ context.Context, req *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
 	all := slices.DeleteFunc(d.vols.all(), func(v volume) bool { return v.Phase != ready })
-	page, next, err := paginate(all, func(v volume) string { return v.ID }, "vol-", req.GetStartingToken(), req.GetMaxEntries())
+	page, next, err := paginate(all, func(v volume) string { return v.ID }, "vol-", req.GetStartingToken(),
+		req.GetMaxEntries())
 	if err != nil {
 		return nil, err
 	}

@@ -199,7 +199,8 @@ func TestUnprivileged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "-test.run=^(TestData|TestKilledAfterUse|TestIdempotency|TestSanity)$/hostdir", "-test.v")
+	cmd := exec.Command(program, "-test.run=^(TestData|TestKilledAfterUse|TestIdempotency|TestSanity)$/hostdir",
+		"-test.v")
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	cmd.Dir = dir
@@ -253,21 +254,25 @@ func (p *process) live(ctx context.Context, name string) {
 	staging, target := filepath.Join(dir, name+"-staging"), filepath.Join(dir, name+"-target")
 	c := mountCap("")
 	id := objectID("vol", name)
-	create := &csi.CreateVolumeRequest{Name: name, VolumeCapabilities: []*csi.VolumeCapability{c}, CapacityRange: &csi.CapacityRange{RequiredBytes: 32 * mib}}
+	create := &csi.CreateVolumeRequest{Name: name, VolumeCapabilities: []*csi.VolumeCapability{c},
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 32 * mib}}
 	steps := []func() error{
 		func() error { _, err := p.CreateVolume(ctx, create); return err },
 	}
 	if p.config.Backend == "loopfile" {
 		steps = append(steps, func() error {
-			_, err := p.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: "local", VolumeCapability: c})
+			_, err := p.ControllerPublishVolume(ctx,
+				&csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: "local", VolumeCapability: c})
 			return err
 		}, func() error {
-			_, err := p.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: staging, VolumeCapability: c})
+			_, err := p.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: staging,
+				VolumeCapability: c})
 			return err
 		})
 	}
 	steps = append(steps, func() error {
-		_, err := p.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: c})
+		_, err := p.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: staging,
+			TargetPath: target, VolumeCapability: c})
 		return err
 	}, func() error {
 		_, err := p.CreateSnapshot(ctx, &csi.CreateSnapshotRequest{Name: name + "s", SourceVolumeId: id})

@@ -56,7 +56,9 @@ func TestData(t *testing.T) {
 			c := mountCap(tt.fsType)
 			v := p.create("v", tt.size, c, nil, nil).use()
 			v.write("f", "old")
-			if err := errors.Join(os.Mkdir(filepath.Join(v.target, "d"), 0o755), os.Symlink("../f", filepath.Join(v.target, "d", "l")), os.Chmod(filepath.Join(v.target, "d"), 0o555)); err != nil {
+			if err := errors.Join(os.Mkdir(filepath.Join(v.target, "d"), 0o755),
+				os.Symlink("../f", filepath.Join(v.target, "d", "l")), os.Chmod(filepath.Join(v.target, "d"),
+					0o555)); err != nil {
 				t.Fatal(err)
 			}
 			snap := p.snap("s", v.id)
@@ -108,7 +110,9 @@ func TestGrowOnline(t *testing.T) {
 			v := p.create("v", tt.size, mountCap(tt.fsType), nil, nil).use()
 			v.write("f", "x")
 			before := total(t, v.target)
-			resp := ok(p.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: &csi.CapacityRange{RequiredBytes: 3 * tt.size}}))(t)
+			resp := ok(p.ControllerExpandVolume(t.Context(),
+				&csi.ControllerExpandVolumeRequest{VolumeId: v.id,
+					CapacityRange: &csi.CapacityRange{RequiredBytes: 3 * tt.size}}))(t)
 			if !resp.GetNodeExpansionRequired() || resp.GetCapacityBytes() != 3*tt.size {
 				t.Errorf("ControllerExpandVolume: %v", resp)
 			}
@@ -128,12 +132,14 @@ func TestQuota(t *testing.T) {
 	p := start(t, Options{Backend: "btrfs", PoolSize: gib})
 	v := p.create("v", 16*mib, mountCap(""), nil, map[string]string{"quota": "true"}).use()
 	fill := func() error {
-		return errors.Join(os.WriteFile(filepath.Join(v.target, "f"), bytes.Repeat([]byte("x"), int(24*mib)), 0o644), hostfs.SyncFS(v.target))
+		return errors.Join(os.WriteFile(filepath.Join(v.target, "f"), bytes.Repeat([]byte("x"), int(24*mib)), 0o644),
+			hostfs.SyncFS(v.target))
 	}
 	if err := fill(); !errors.Is(err, unix.EDQUOT) {
 		t.Fatalf("writing 24 MiB to a volume of 16: %v", err)
 	}
-	ok(p.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: &csi.CapacityRange{RequiredBytes: 64 * mib}}))(t)
+	ok(p.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: v.id,
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 64 * mib}}))(t)
 	if err := fill(); err != nil {
 		t.Errorf("writing 24 MiB to a volume of 64: %v", err)
 	}
@@ -193,7 +199,8 @@ func TestBlock(t *testing.T) {
 	if got, now := restored.getRaw(3), v.getRaw(3); got != "old" || now != "new" {
 		t.Errorf("restored %q, the volume holds %q; want old, new", got, now)
 	}
-	ok(p.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: &csi.CapacityRange{RequiredBytes: 24 * mib}}))(t)
+	ok(p.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: v.id,
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 24 * mib}}))(t)
 	ok(p.NodeExpandVolume(t.Context(), &csi.NodeExpandVolumeRequest{VolumeId: v.id, VolumePath: v.target}))(t)
 	if got := v.rawSize(); got != 24*mib {
 		t.Errorf("the device has %d bytes, want 24 MiB", got)
@@ -202,9 +209,11 @@ func TestBlock(t *testing.T) {
 		t.Errorf("the restored device has %d bytes, want 32 MiB", got)
 	}
 
-	_, err := p.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging, VolumeCapability: mountCap("ext4")})
+	_, err := p.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging,
+		VolumeCapability: mountCap("ext4")})
 	wantCode(t, "staging raw block as a file system", err, codes.InvalidArgument)
-	_, err = p.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "f", VolumeCapabilities: []*csi.VolumeCapability{mountCap("ext4")},
+	_, err = p.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "f",
+		VolumeCapabilities:  []*csi.VolumeCapability{mountCap("ext4")},
 		VolumeContentSource: fromSnapshot(snap)})
 	wantCode(t, "a file system from foreign raw data", err, codes.InvalidArgument)
 	_, err = p.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: v.id})
@@ -277,7 +286,8 @@ func TestGroupSnapshotIsOfOneInstant(t *testing.T) {
 	for i := range 5 {
 		req := &csi.CreateVolumeGroupSnapshotRequest{Name: fmt.Sprint("g", i), SourceVolumeIds: ids}
 		g := ok(p.CreateVolumeGroupSnapshot(t.Context(), req))(t).GetGroupSnapshot()
-		if again := ok(p.CreateVolumeGroupSnapshot(t.Context(), req))(t).GetGroupSnapshot(); again.GetGroupSnapshotId() != g.GetGroupSnapshotId() {
+		if again := ok(p.CreateVolumeGroupSnapshot(t.Context(),
+			req))(t).GetGroupSnapshot(); again.GetGroupSnapshotId() != g.GetGroupSnapshotId() {
 			t.Errorf("the same request made %s and %s", g.GetGroupSnapshotId(), again.GetGroupSnapshotId())
 		}
 		groups = append(groups, g)
@@ -294,14 +304,17 @@ func TestGroupSnapshotIsOfOneInstant(t *testing.T) {
 		if n[0] < n[1] || n[0] > n[1]+1 {
 			t.Errorf("group snapshot %d holds %d and %d: not of one instant", i, n[0], n[1])
 		}
-		_, err := p.DeleteSnapshot(t.Context(), &csi.DeleteSnapshotRequest{SnapshotId: g.GetSnapshots()[0].GetSnapshotId()})
+		_, err := p.DeleteSnapshot(t.Context(),
+			&csi.DeleteSnapshotRequest{SnapshotId: g.GetSnapshots()[0].GetSnapshotId()})
 		wantCode(t, "deleting a member", err, codes.InvalidArgument)
-		ok(p.DeleteVolumeGroupSnapshot(t.Context(), &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: g.GetGroupSnapshotId()}))(t)
+		ok(p.DeleteVolumeGroupSnapshot(t.Context(),
+			&csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: g.GetGroupSnapshotId()}))(t)
 	}
 	if left := ok(p.ListSnapshots(t.Context(), &csi.ListSnapshotsRequest{}))(t).GetEntries(); len(left) != 0 {
 		t.Errorf("%d snapshots are left", len(left))
 	}
-	_, err := p.CreateVolumeGroupSnapshot(t.Context(), &csi.CreateVolumeGroupSnapshotRequest{Name: "x", SourceVolumeIds: []string{a.id, "vol-none"}})
+	_, err := p.CreateVolumeGroupSnapshot(t.Context(),
+		&csi.CreateVolumeGroupSnapshotRequest{Name: "x", SourceVolumeIds: []string{a.id, "vol-none"}})
 	wantCode(t, "a member that does not exist", err, codes.NotFound)
 }
 
@@ -356,13 +369,16 @@ func TestFreezeLogMatchesWriterStall(t *testing.T) {
 				t.Fatalf("freezes in the log: %+v", r)
 			}
 			const tolerance = int64(20 * time.Millisecond)
-			if felt[0] < r[0].HeldNs-tolerance || felt[0] > r[0].DurationNs+tolerance || r[0].HeldNs < int64(150*time.Millisecond) {
-				t.Errorf("logged %v to %v, the writer felt %v", time.Duration(r[0].HeldNs), time.Duration(r[0].DurationNs), time.Duration(felt[0]))
+			if felt[0] < r[0].HeldNs-tolerance || felt[0] > r[0].DurationNs+tolerance ||
+				r[0].HeldNs < int64(150*time.Millisecond) {
+				t.Errorf("logged %v to %v, the writer felt %v", time.Duration(r[0].HeldNs),
+					time.Duration(r[0].DurationNs), time.Duration(felt[0]))
 			}
 			if r[0].FrozenUnixNs < r[0].StartUnixNs || r[0].EndUnixNs < r[0].FrozenUnixNs || felt[1] > r[0].EndUnixNs {
 				t.Errorf("the record's instants are out of order: %+v", r[0])
 			}
-			t.Logf("logged %v to %v, felt %v", time.Duration(r[0].HeldNs), time.Duration(r[0].DurationNs), time.Duration(felt[0]))
+			t.Logf("logged %v to %v, felt %v", time.Duration(r[0].HeldNs), time.Duration(r[0].DurationNs),
+				time.Duration(felt[0]))
 		})
 	}
 }
@@ -463,7 +479,8 @@ func TestMountOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, v.staging) && strings.Contains(line, "noatime") && strings.Contains(line, "data=journal") {
+		if strings.Contains(line, v.staging) && strings.Contains(line, "noatime") &&
+			strings.Contains(line, "data=journal") {
 			return
 		}
 	}
@@ -480,7 +497,8 @@ func TestReadOnly(t *testing.T) {
 			p := start(t, Options{Backend: backend, PoolSize: gib})
 			v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
 			other := v.target + "-ro"
-			ok(p.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging, TargetPath: other,
+			ok(p.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{VolumeId: v.id,
+				StagingTargetPath: v.staging, TargetPath: other,
 				VolumeCapability: v.cap, Readonly: true}))(t)
 			if err := os.WriteFile(filepath.Join(other, "f"), nil, 0o644); !errors.Is(err, syscall.EROFS) {
 				t.Errorf("writing: %v", err)

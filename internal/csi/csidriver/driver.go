@@ -306,7 +306,8 @@ func (d *driver) exhausted(bytes, left int64) error {
 	if cure != "" {
 		cure = "; " + cure
 	}
-	return status.Errorf(codes.ResourceExhausted, "%s requested, %s available of %s%s", formatSize(bytes), formatSize(left), of, cure)
+	return status.Errorf(codes.ResourceExhausted, "%s requested, %s available of %s%s", formatSize(bytes),
+		formatSize(left), of, cure)
 }
 
 // option says where an option of the driver is set.
@@ -357,7 +358,8 @@ func resolveSize(required, limit, smallest, granularity int64) (int64, error) {
 	}
 	size = (size + granularity - 1) / granularity * granularity
 	if limit > 0 && size > limit {
-		return 0, status.Errorf(codes.OutOfRange, "the smallest size that fits is %d bytes (at least %d, in steps of %d), above the limit of %d",
+		return 0, status.Errorf(codes.OutOfRange,
+			"the smallest size that fits is %d bytes (at least %d, in steps of %d), above the limit of %d",
 			size, smallest, granularity, limit)
 	}
 	return size, nil

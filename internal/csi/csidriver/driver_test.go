@@ -103,9 +103,11 @@ func TestIdempotency(t *testing.T) {
 				r.CapacityRange.RequiredBytes, r.CapacityRange.LimitBytes = 65*mib, 0
 			}))
 			wantCode(t, "larger", err, codes.AlreadyExists)
-			_, err = p.CreateVolume(ctx, request(func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = fromSnapshot(snap) }))
+			_, err = p.CreateVolume(ctx,
+				request(func(r *csi.CreateVolumeRequest) { r.VolumeContentSource = fromSnapshot(snap) }))
 			wantCode(t, "other source", err, codes.AlreadyExists)
-			_, err = p.CreateVolume(ctx, request(func(r *csi.CreateVolumeRequest) { r.Parameters = map[string]string{"typo": "x"} }))
+			_, err = p.CreateVolume(ctx,
+				request(func(r *csi.CreateVolumeRequest) { r.Parameters = map[string]string{"typo": "x"} }))
 			wantCode(t, "unknown parameter", err, codes.InvalidArgument)
 			_, err = p.CreateVolume(ctx, request(func(r *csi.CreateVolumeRequest) {
 				r.Name, r.VolumeContentSource, r.CapacityRange = "b", fromSnapshot(snap), &csi.CapacityRange{RequiredBytes: mib, LimitBytes: 16 * mib}
@@ -129,8 +131,9 @@ func TestConcurrentCreate(t *testing.T) {
 	)
 	for range 16 {
 		g.Go(func() error {
-			resp, err := p.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "a", VolumeCapabilities: []*csi.VolumeCapability{mountCap("")},
-				CapacityRange: &csi.CapacityRange{RequiredBytes: mib}})
+			resp, err := p.CreateVolume(t.Context(),
+				&csi.CreateVolumeRequest{Name: "a", VolumeCapabilities: []*csi.VolumeCapability{mountCap("")},
+					CapacityRange: &csi.CapacityRange{RequiredBytes: mib}})
 			mu.Lock()
 			defer mu.Unlock()
 			ids[resp.GetVolume().GetVolumeId()] = true
@@ -158,12 +161,16 @@ func TestCapacity(t *testing.T) {
 			a := p.create("a", 40*mib, mountCap(""), nil, nil)
 			p.create("b", 40*mib, mountCap(""), nil, nil)
 			left(20 * mib)
-			_, err := p.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: "c", VolumeCapabilities: []*csi.VolumeCapability{mountCap("")},
-				CapacityRange: &csi.CapacityRange{RequiredBytes: 21 * mib}})
+			_, err := p.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: "c",
+				VolumeCapabilities: []*csi.VolumeCapability{mountCap("")},
+				CapacityRange:      &csi.CapacityRange{RequiredBytes: 21 * mib}})
 			wantCode(t, "create beyond capacity", err, codes.ResourceExhausted)
-			_, err = p.ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{VolumeId: a.id, CapacityRange: &csi.CapacityRange{RequiredBytes: 61 * mib}})
+			_, err = p.ControllerExpandVolume(ctx,
+				&csi.ControllerExpandVolumeRequest{VolumeId: a.id,
+					CapacityRange: &csi.CapacityRange{RequiredBytes: 61 * mib}})
 			wantCode(t, "expand beyond capacity", err, codes.ResourceExhausted)
-			ok(p.ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{VolumeId: a.id, CapacityRange: &csi.CapacityRange{RequiredBytes: 60 * mib}}))(t)
+			ok(p.ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{VolumeId: a.id,
+				CapacityRange: &csi.CapacityRange{RequiredBytes: 60 * mib}}))(t)
 			left(0)
 			ok(p.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: a.id}))(t)
 			left(60 * mib)
@@ -179,8 +186,9 @@ func TestPoolIsFinite(t *testing.T) {
 	for _, backend := range []string{"loopfile", "btrfs"} {
 		t.Run(backend, func(t *testing.T) {
 			p := start(t, Options{Backend: backend, PoolSize: 512 * mib})
-			_, err := p.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "a", VolumeCapabilities: []*csi.VolumeCapability{mountCap("")},
-				CapacityRange: &csi.CapacityRange{RequiredBytes: gib}})
+			_, err := p.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "a",
+				VolumeCapabilities: []*csi.VolumeCapability{mountCap("")},
+				CapacityRange:      &csi.CapacityRange{RequiredBytes: gib}})
 			wantCode(t, "larger than the pool", err, codes.ResourceExhausted)
 		})
 	}
@@ -190,12 +198,15 @@ func TestRounding(t *testing.T) {
 	p := start(t, Options{Backend: "null", RoundTo: gib})
 	v := p.create("a", gib+1, mountCap(""), nil, nil)
 	get := func() int64 {
-		return ok(p.ControllerGetVolume(t.Context(), &csi.ControllerGetVolumeRequest{VolumeId: v.id}))(t).GetVolume().GetCapacityBytes()
+		return ok(p.ControllerGetVolume(t.Context(),
+			&csi.ControllerGetVolumeRequest{VolumeId: v.id}))(t).GetVolume().GetCapacityBytes()
 	}
 	if got := get(); got != 2*gib {
 		t.Errorf("created with %d bytes, want 2 GiB", got)
 	}
-	resp := ok(p.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: &csi.CapacityRange{RequiredBytes: 2*gib + 1}}))(t)
+	resp := ok(p.ControllerExpandVolume(t.Context(),
+		&csi.ControllerExpandVolumeRequest{VolumeId: v.id,
+			CapacityRange: &csi.CapacityRange{RequiredBytes: 2*gib + 1}}))(t)
 	if resp.GetCapacityBytes() != 3*gib || get() != 3*gib {
 		t.Errorf("expanded to %d bytes, want 3 GiB", resp.GetCapacityBytes())
 	}
@@ -236,8 +247,9 @@ func TestInjectedDistribution(t *testing.T) {
 		g.SetLimit(64)
 		for i := range n {
 			g.Go(func() error {
-				_, err := p.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: string(rune('a'+i%26)) + time.Duration(i).String(),
-					VolumeCapabilities: []*csi.VolumeCapability{mountCap("")}})
+				_, err := p.CreateVolume(t.Context(),
+					&csi.CreateVolumeRequest{Name: string(rune('a'+i%26)) + time.Duration(i).String(),
+						VolumeCapabilities: []*csi.VolumeCapability{mountCap("")}})
 				return err
 			})
 		}
@@ -301,7 +313,8 @@ windows:
 	_, err := p.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: v.id})
 	wantCode(t, "error", err, codes.Unavailable)
 
-	_, err = p.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: &csi.CapacityRange{RequiredBytes: 2 * mib}})
+	_, err = p.ControllerExpandVolume(t.Context(),
+		&csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: &csi.CapacityRange{RequiredBytes: 2 * mib}})
 	wantCode(t, "error after the work", err, codes.Internal)
 
 	began := time.Now()
@@ -325,7 +338,8 @@ windows:
 	for rpc, w := range want {
 		r := p.truthOf(rpc)[0]
 		code := r.Code
-		if code == "Canceled" || code == "DeadlineExceeded" { // depends on which of the client's two reasons arrives first
+		// depends on which of the client's two reasons arrives first
+		if code == "Canceled" || code == "DeadlineExceeded" {
 			code = "given up"
 		}
 		if diff := cmp.Diff(w, fate{r.Injected, code}); diff != "" {
@@ -367,7 +381,8 @@ func TestOneDriverPerBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer shut(t, other)
-	if err := other.Serve(t.Context(), p.config.Socket); err == nil || !strings.Contains(err.Error(), "another process is serving") {
+	if err := other.Serve(t.Context(), p.config.Socket); err == nil ||
+		!strings.Contains(err.Error(), "another process is serving") {
 		t.Errorf("a second driver on the same socket: %v", err)
 	}
 }
@@ -400,8 +415,10 @@ func TestRecoverHalfDone(t *testing.T) {
 		vols.put("vol-gone", volume{ID: "vol-gone", Phase: deleting, Size: mib}),
 		snaps.put("snap-half", snapshot{ID: "snap-half", Phase: creating, Volume: v.id}),
 		snaps.put("snap-orphan", snapshot{ID: "snap-orphan", Volume: v.id, Group: "group-never-made"}),
-		vols.close(), snaps.close(), appendTo(filepath.Join(base, "state/volumes.jsonl"), `{"ID":"vol-torn","Row":{"ID":"vol-to`))
-	for _, path := range []string{"volumes/vol-half", "volumes/vol-gone", "snapshots/snap-half", "snapshots/snap-orphan"} {
+		vols.close(), snaps.close(), appendTo(filepath.Join(base, "state/volumes.jsonl"),
+			`{"ID":"vol-torn","Row":{"ID":"vol-to`))
+	for _, path := range []string{"volumes/vol-half", "volumes/vol-gone", "snapshots/snap-half",
+		"snapshots/snap-orphan"} {
 		err = errors.Join(err, os.MkdirAll(filepath.Join(base, path, "x"), 0o755))
 	}
 	if err != nil {

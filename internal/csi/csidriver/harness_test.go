@@ -296,10 +296,12 @@ type testVolume struct {
 	staging, target string
 }
 
-func (p *process) create(name string, size int64, c *csi.VolumeCapability, src *csi.VolumeContentSource, params map[string]string) *testVolume {
+func (p *process) create(name string, size int64, c *csi.VolumeCapability, src *csi.VolumeContentSource,
+	params map[string]string) *testVolume {
 	p.t.Helper()
-	resp := ok(p.CreateVolume(p.t.Context(), &csi.CreateVolumeRequest{Name: name, VolumeCapabilities: []*csi.VolumeCapability{c},
-		CapacityRange: &csi.CapacityRange{RequiredBytes: size}, VolumeContentSource: src, Parameters: params}))(p.t)
+	resp := ok(p.CreateVolume(p.t.Context(), &csi.CreateVolumeRequest{Name: name,
+		VolumeCapabilities: []*csi.VolumeCapability{c},
+		CapacityRange:      &csi.CapacityRange{RequiredBytes: size}, VolumeContentSource: src, Parameters: params}))(p.t)
 	dir := filepath.Dir(p.config.Socket)
 	return &testVolume{p: p, id: resp.GetVolume().GetVolumeId(), cap: c,
 		staging: filepath.Join(dir, name+"-staging"), target: filepath.Join(dir, name+"-target")}
@@ -310,13 +312,16 @@ func (v *testVolume) use() *testVolume {
 	p := v.p
 	p.t.Helper()
 	if p.config.Backend == "null" || p.config.Backend == "loopfile" {
-		ok(p.ControllerPublishVolume(p.t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: v.id, NodeId: "local", VolumeCapability: v.cap}))(p.t)
+		ok(p.ControllerPublishVolume(p.t.Context(),
+			&csi.ControllerPublishVolumeRequest{VolumeId: v.id, NodeId: "local", VolumeCapability: v.cap}))(p.t)
 		if err := os.MkdirAll(v.staging, 0o755); err != nil {
 			p.t.Fatal(err)
 		}
-		ok(p.NodeStageVolume(p.t.Context(), &csi.NodeStageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging, VolumeCapability: v.cap}))(p.t)
+		ok(p.NodeStageVolume(p.t.Context(), &csi.NodeStageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging,
+			VolumeCapability: v.cap}))(p.t)
 	}
-	ok(p.NodePublishVolume(p.t.Context(), &csi.NodePublishVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging, TargetPath: v.target, VolumeCapability: v.cap}))(p.t)
+	ok(p.NodePublishVolume(p.t.Context(), &csi.NodePublishVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging,
+		TargetPath: v.target, VolumeCapability: v.cap}))(p.t)
 	return v
 }
 
@@ -326,7 +331,8 @@ func (v *testVolume) drop() {
 	p.t.Helper()
 	ok(p.NodeUnpublishVolume(p.t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target}))(p.t)
 	if p.config.Backend == "null" || p.config.Backend == "loopfile" {
-		ok(p.NodeUnstageVolume(p.t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging}))(p.t)
+		ok(p.NodeUnstageVolume(p.t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: v.id,
+			StagingTargetPath: v.staging}))(p.t)
 		ok(p.ControllerUnpublishVolume(p.t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id}))(p.t)
 	}
 	ok(p.DeleteVolume(p.t.Context(), &csi.DeleteVolumeRequest{VolumeId: v.id}))(p.t)
@@ -334,7 +340,8 @@ func (v *testVolume) drop() {
 
 func (p *process) snap(name, volume string) string {
 	p.t.Helper()
-	return ok(p.CreateSnapshot(p.t.Context(), &csi.CreateSnapshotRequest{Name: name, SourceVolumeId: volume}))(p.t).GetSnapshot().GetSnapshotId()
+	return ok(p.CreateSnapshot(p.t.Context(), &csi.CreateSnapshotRequest{Name: name,
+		SourceVolumeId: volume}))(p.t).GetSnapshot().GetSnapshotId()
 }
 
 func fromSnapshot(id string) *csi.VolumeContentSource {

@@ -40,7 +40,8 @@ func callInfoOf(ctx context.Context) *callInfo {
 }
 
 // intercept applies the injector's decision and logs the call.
-func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any,
+	error) {
 	start := time.Now()
 	rpc := path.Base(info.FullMethod)
 	decision := s.inject.Decide(rpc, start.Sub(s.start))
@@ -52,7 +53,8 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 	took := time.Since(start)
 
 	r := Record{
-		Event: eventRPC, RPC: rpc, Node: s.driver.nodeOf(ctx), StartUnixNs: start.UnixNano(), EndUnixNs: wall(start, took), DurationNs: int64(took),
+		Event: eventRPC, RPC: rpc, Node: s.driver.nodeOf(ctx), StartUnixNs: start.UnixNano(), EndUnixNs: wall(start,
+			took), DurationNs: int64(took),
 		InjectedDelayNs: int64(decision.Window + decision.Delay + decision.Stall), Injected: injectedNames(decision), QueuedNs: int64(n.queued),
 		Code: status.Code(err).String(), Message: status.Convert(err).Message(),
 	}
@@ -62,7 +64,8 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 }
 
 // callInjected runs the handler with the injected effects before or after it.
-func (s *Server) callInjected(ctx context.Context, req any, decision inject.Decision, handler grpc.UnaryHandler) (any, error) {
+func (s *Server) callInjected(ctx context.Context, req any, decision inject.Decision, handler grpc.UnaryHandler) (any,
+	error) {
 	if err := s.sleep(ctx, decision.Window); err != nil {
 		return nil, err
 	}

@@ -65,7 +65,8 @@ func (l *loopfile) unstage(_ context.Context, _ volume, path string) error {
 // may hold data must not be formatted again.
 func (l *loopfile) format(ctx context.Context, v *volume) error {
 	if v.Attached.ReadOnly {
-		return status.Errorf(codes.FailedPrecondition, "volume %s has no file system yet and is attached read-only", v.ID)
+		return status.Errorf(codes.FailedPrecondition, "volume %s has no file system yet and is attached read-only",
+			v.ID)
 	}
 	if err := mkfs(ctx, v.FSType, v.Attached.Device); err != nil {
 		return err
@@ -83,7 +84,8 @@ func mkfs(ctx context.Context, fsType, device string) error {
 	common := []string{"-q", "-F", "-m", "0", "-E"}
 	err := hostfs.Run(ctx, "mkfs.ext4", append(common, "nodiscard,assume_storage_prezeroed=1", device)...)
 	if err != nil && strings.Contains(err.Error(), "assume_storage_prezeroed") { // e2fsprogs before 1.47
-		return hostfs.Run(ctx, "mkfs.ext4", append(common, "nodiscard,lazy_itable_init=0,lazy_journal_init=0", device)...)
+		return hostfs.Run(ctx, "mkfs.ext4", append(common, "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+			device)...)
 	}
 	return err
 }
@@ -308,7 +310,8 @@ func (f *freeze) thaw(log *truthLog) error {
 	err := hostfs.Thaw(f.dir)
 	took := time.Since(f.began)
 	log.write(Record{Event: eventFreeze, Volume: f.vol.ID, Snapshot: f.snap, StartUnixNs: f.began.UnixNano(),
-		FrozenUnixNs: wall(f.began, f.untilFrozen), EndUnixNs: wall(f.began, took), DurationNs: int64(took), HeldNs: int64(took - f.untilFrozen)})
+		FrozenUnixNs: wall(f.began, f.untilFrozen), EndUnixNs: wall(f.began,
+			took), DurationNs: int64(took), HeldNs: int64(took - f.untilFrozen)})
 	return errors.Join(err, f.dir.Close())
 }
 

@@ -42,7 +42,8 @@ func TestExhausted(t *testing.T) {
 		want []string
 	}{
 		{"capacity", Options{Backend: "null", Capacity: 2 * gib},
-			[]string{"4096Ti requested, 2Gi available of the capacity (2Gi)", "driver.cnsbench.dev/capacity, or csi-driver --capacity"}},
+			[]string{"4096Ti requested, 2Gi available of the capacity (2Gi)",
+				"driver.cnsbench.dev/capacity, or csi-driver --capacity"}},
 		{"null", Options{Backend: "null"}, []string{"4096Ti requested, 1024Ti available of the capacity"}},
 		{"disk", Options{Backend: "hostdir"}, []string{"available of the file system of ", "--storage-dir"}},
 		{"pool", Options{Backend: "btrfs", PoolSize: 512 * mib},
@@ -54,8 +55,9 @@ func TestExhausted(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(p.config.BaseDir, "pool.img")); tt.name == "pool" && err != nil {
 				t.Skip("the temporary directory is on btrfs itself: there is no pool image")
 			}
-			_, err := p.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "a", VolumeCapabilities: []*csi.VolumeCapability{mountCap("")},
-				CapacityRange: &csi.CapacityRange{RequiredBytes: 4 << 50}})
+			_, err := p.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "a",
+				VolumeCapabilities: []*csi.VolumeCapability{mountCap("")},
+				CapacityRange:      &csi.CapacityRange{RequiredBytes: 4 << 50}})
 			wantCode(t, "too large", err, codes.ResourceExhausted)
 			wantText(t, err, tt.want...)
 		})
@@ -63,8 +65,10 @@ func TestExhausted(t *testing.T) {
 }
 
 func TestUnknownMutable(t *testing.T) {
-	wantText(t, null{}.checkMutable(map[string]string{"size": "1"}), `unknown mutable parameter "size": want one of iops, throughput`)
-	wantText(t, (*loopfile)(nil).checkMutable(map[string]string{"iops": "1"}), `"iops": want one of freezeHold, readAheadKiB`)
+	wantText(t, null{}.checkMutable(map[string]string{"size": "1"}),
+		`unknown mutable parameter "size": want one of iops, throughput`)
+	wantText(t, (*loopfile)(nil).checkMutable(map[string]string{"iops": "1"}),
+		`"iops": want one of freezeHold, readAheadKiB`)
 }
 
 func TestLimit(t *testing.T) {

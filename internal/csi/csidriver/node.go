@@ -15,7 +15,8 @@ import (
 )
 
 // NodeStageVolume implements csi.NodeServer.
-func (d *driver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+func (d *driver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse,
+	error) {
 	st, ok := d.backend.(stager)
 	if !ok {
 		return d.UnimplementedNodeServer.NodeStageVolume(ctx, req)
@@ -52,7 +53,8 @@ func (d *driver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRe
 }
 
 // NodeUnstageVolume implements csi.NodeServer.
-func (d *driver) NodeUnstageVolume(ctx context.Context, req *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+func (d *driver) NodeUnstageVolume(ctx context.Context,
+	req *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	st, ok := d.backend.(stager)
 	if !ok {
 		return d.UnimplementedNodeServer.NodeUnstageVolume(ctx, req)
@@ -81,7 +83,8 @@ func (d *driver) NodeUnstageVolume(ctx context.Context, req *csi.NodeUnstageVolu
 }
 
 // NodePublishVolume implements csi.NodeServer.
-func (d *driver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (d *driver) NodePublishVolume(ctx context.Context,
+	req *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	if req.GetVolumeId() == "" || req.GetTargetPath() == "" || req.GetVolumeCapability() == nil {
 		return nil, invalid("the request lacks a volume id, a target path or a capability")
 	}
@@ -95,7 +98,8 @@ func (d *driver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolu
 			return err
 		}
 		_, again := v.Published[path]
-		v.Published[path] = publication{ReadOnly: req.GetReadonly(), Mode: req.GetVolumeCapability().GetAccessMode().GetMode().String(), Node: d.nodeOf(ctx)}
+		v.Published[path] = publication{ReadOnly: req.GetReadonly(),
+			Mode: req.GetVolumeCapability().GetAccessMode().GetMode().String(), Node: d.nodeOf(ctx)}
 		if err := d.keepIntent(*v); err != nil {
 			return err
 		}
@@ -118,10 +122,12 @@ func (d *driver) checkPublish(v volume, req *csi.NodePublishVolumeRequest, path 
 	mode := req.GetVolumeCapability().GetAccessMode().GetMode()
 	for other, p := range v.Published {
 		if other == path && (p.ReadOnly != req.GetReadonly() || p.Mode != mode.String()) {
-			return "", status.Errorf(codes.AlreadyExists, "volume %s is published at %s with read-only %t and mode %s", v.ID, path, p.ReadOnly, p.Mode)
+			return "", status.Errorf(codes.AlreadyExists, "volume %s is published at %s with read-only %t and mode %s",
+				v.ID, path, p.ReadOnly, p.Mode)
 		}
 		if other != path && mode == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER {
-			return "", status.Errorf(codes.FailedPrecondition, "volume %s has a single writer and is published at %s", v.ID, other)
+			return "", status.Errorf(codes.FailedPrecondition, "volume %s has a single writer and is published at %s",
+				v.ID, other)
 		}
 	}
 	if _, stages := d.backend.(stager); !stages {
@@ -132,13 +138,15 @@ func (d *driver) checkPublish(v volume, req *csi.NodePublishVolumeRequest, path 
 	}
 	staging, err := filepath.Abs(req.GetStagingTargetPath())
 	if _, ok := v.Staged[staging]; err != nil || !ok {
-		return "", status.Errorf(codes.FailedPrecondition, "volume %s is not staged at %q", v.ID, req.GetStagingTargetPath())
+		return "", status.Errorf(codes.FailedPrecondition, "volume %s is not staged at %q", v.ID,
+			req.GetStagingTargetPath())
 	}
 	return staging, nil
 }
 
 // NodeUnpublishVolume implements csi.NodeServer.
-func (d *driver) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (d *driver) NodeUnpublishVolume(ctx context.Context,
+	req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if req.GetVolumeId() == "" || req.GetTargetPath() == "" {
 		return nil, invalid("the request lacks a volume id or a target path")
 	}
@@ -168,7 +176,8 @@ func (d *driver) keepIntent(v volume) error {
 }
 
 // NodeExpandVolume implements csi.NodeServer.
-func (d *driver) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+func (d *driver) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse,
+	error) {
 	g, ok := d.backend.(nodeGrower)
 	if !ok {
 		return d.UnimplementedNodeServer.NodeExpandVolume(ctx, req)
@@ -182,7 +191,8 @@ func (d *driver) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolume
 			return err
 		}
 		if r := req.GetCapacityRange(); r.GetRequiredBytes() > v.Size {
-			return status.Errorf(codes.OutOfRange, "volume %s has %d bytes; expand it at the controller first", v.ID, v.Size)
+			return status.Errorf(codes.OutOfRange, "volume %s has %d bytes; expand it at the controller first", v.ID,
+				v.Size)
 		}
 		if err := g.grow(ctx, v); err != nil {
 			return err
@@ -206,7 +216,8 @@ func checkAtPath(v volume, path string) error {
 }
 
 // NodeGetVolumeStats implements csi.NodeServer.
-func (d *driver) NodeGetVolumeStats(_ context.Context, req *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+func (d *driver) NodeGetVolumeStats(_ context.Context,
+	req *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	if req.GetVolumeId() == "" || req.GetVolumePath() == "" {
 		return nil, invalid("the request lacks a volume id or a volume path")
 	}
@@ -218,7 +229,8 @@ func (d *driver) NodeGetVolumeStats(_ context.Context, req *csi.NodeGetVolumeSta
 		return nil, err
 	}
 	if v.Block {
-		return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{Unit: csi.VolumeUsage_BYTES, Total: v.Size}}}, nil
+		return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{Unit: csi.VolumeUsage_BYTES,
+			Total: v.Size}}}, nil
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(req.GetVolumePath(), &st); errors.Is(err, fs.ErrNotExist) {
@@ -228,7 +240,9 @@ func (d *driver) NodeGetVolumeStats(_ context.Context, req *csi.NodeGetVolumeSta
 	}
 	block := st.Bsize
 	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
-		{Unit: csi.VolumeUsage_BYTES, Total: int64(st.Blocks) * block, Available: int64(st.Bavail) * block, Used: int64(st.Blocks-st.Bfree) * block},
-		{Unit: csi.VolumeUsage_INODES, Total: int64(st.Files), Available: int64(st.Ffree), Used: int64(st.Files - st.Ffree)},
+		{Unit: csi.VolumeUsage_BYTES, Total: int64(st.Blocks) * block, Available: int64(st.Bavail) * block,
+			Used: int64(st.Blocks-st.Bfree) * block},
+		{Unit: csi.VolumeUsage_INODES, Total: int64(st.Files), Available: int64(st.Ffree),
+			Used: int64(st.Files - st.Ffree)},
 	}}, nil
 }

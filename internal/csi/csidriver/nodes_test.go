@@ -25,12 +25,14 @@ func twoNodes(t *testing.T, backend string) (*process, csi.NodeClient) {
 }
 
 func (v *testVolume) attachTo(node string) error {
-	_, err := v.p.ControllerPublishVolume(v.p.t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: v.id, NodeId: node, VolumeCapability: v.cap})
+	_, err := v.p.ControllerPublishVolume(v.p.t.Context(),
+		&csi.ControllerPublishVolumeRequest{VolumeId: v.id, NodeId: node, VolumeCapability: v.cap})
 	return err
 }
 
 func (v *testVolume) detachFrom(node string) error {
-	_, err := v.p.ControllerUnpublishVolume(v.p.t.Context(), &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: node})
+	_, err := v.p.ControllerUnpublishVolume(v.p.t.Context(),
+		&csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: node})
 	return err
 }
 
@@ -49,8 +51,10 @@ func TestVolumeMovesBetweenNodes(t *testing.T) {
 			wantCode(t, "attaching to an unknown node", v.attachTo("c"), codes.NotFound)
 			wantCode(t, "detaching from a node it is not at", v.detachFrom("b"), codes.OK)
 
-			ok(p.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target}))(t)
-			ok(p.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging}))(t)
+			ok(p.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: v.id,
+				TargetPath: v.target}))(t)
+			ok(p.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: v.id,
+				StagingTargetPath: v.staging}))(t)
 			wantCode(t, "detaching", v.detachFrom("local"), codes.OK)
 			wantCode(t, "attaching to the second node", v.attachTo("b"), codes.OK)
 
@@ -75,8 +79,10 @@ func TestVolumeMovesBetweenNodes(t *testing.T) {
 			if !nodes["local"] || !nodes["b"] {
 				t.Errorf("the truth log knows of the nodes %v", nodes)
 			}
-			ok(b.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.target}))(t)
-			ok(b.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging}))(t)
+			ok(b.NodeUnpublishVolume(t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: v.id,
+				TargetPath: v.target}))(t)
+			ok(b.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: v.id,
+				StagingTargetPath: v.staging}))(t)
 			wantCode(t, "detaching from the second node", v.detachFrom("b"), codes.OK)
 		})
 	}

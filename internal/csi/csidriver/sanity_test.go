@@ -23,13 +23,15 @@ const (
 // TestSanity holds every backend against csi-sanity.
 func TestSanity(t *testing.T) {
 	for _, tt := range []struct{ backend, access string }{
-		{"null", "mount"}, {"null", "block"}, {"hostdir", "mount"}, {"loopfile", "mount"}, {"loopfile", "block"}, {"btrfs", "mount"},
+		{"null", "mount"}, {"null", "block"}, {"hostdir", "mount"}, {"loopfile", "mount"}, {"loopfile",
+			"block"}, {"btrfs", "mount"},
 	} {
 		t.Run(tt.backend+"/"+tt.access, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, Options{Backend: tt.backend, PoolSize: 4 * gib})
 			cmd := exec.Command(os.Args[0], "-test.run=^TestSanityChild$", "-test.v")
-			cmd.Env = append(os.Environ(), sanitySocketEnv+"="+p.config.Socket, sanityBackendEnv+"="+tt.backend, sanityAccessEnv+"="+tt.access)
+			cmd.Env = append(os.Environ(), sanitySocketEnv+"="+p.config.Socket, sanityBackendEnv+"="+tt.backend,
+				sanityAccessEnv+"="+tt.access)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("csi-sanity: %v\n%s", err, out)

@@ -13,7 +13,8 @@ import (
 )
 
 // CreateSnapshot implements csi.ControllerServer.
-func (d *driver) CreateSnapshot(ctx context.Context, req *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
+func (d *driver) CreateSnapshot(ctx context.Context, req *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse,
+	error) {
 	if req.GetName() == "" || req.GetSourceVolumeId() == "" {
 		return nil, invalid("the request lacks a name or a source volume")
 	}
@@ -34,7 +35,8 @@ func (d *driver) CreateSnapshot(ctx context.Context, req *csi.CreateSnapshotRequ
 		return nil, err
 	}
 	s := newSnapshot(id, req.GetName(), v)
-	err = d.makeSnapshots(context.WithoutCancel(ctx), []snapshot{s}, func(ctx context.Context) error { return d.backend.snapshot(ctx, s, v) })
+	err = d.makeSnapshots(context.WithoutCancel(ctx), []snapshot{s},
+		func(ctx context.Context) error { return d.backend.snapshot(ctx, s, v) })
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +83,8 @@ func (d *driver) dropSnapshot(ctx context.Context, s snapshot) error {
 }
 
 // DeleteSnapshot implements csi.ControllerServer.
-func (d *driver) DeleteSnapshot(ctx context.Context, req *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
+func (d *driver) DeleteSnapshot(ctx context.Context, req *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse,
+	error) {
 	id := req.GetSnapshotId()
 	if id == "" {
 		return nil, invalid("the request has no snapshot id")
@@ -117,7 +120,8 @@ func (d *driver) ListSnapshots(_ context.Context, req *csi.ListSnapshotsRequest)
 		return s.Phase != ready || req.GetSnapshotId() != "" && s.ID != req.GetSnapshotId() ||
 			req.GetSourceVolumeId() != "" && s.Volume != req.GetSourceVolumeId()
 	})
-	page, next, err := paginate(all, func(s snapshot) string { return s.ID }, "snap-", req.GetStartingToken(), req.GetMaxEntries())
+	page, next, err := paginate(all, func(s snapshot) string { return s.ID }, "snap-", req.GetStartingToken(),
+		req.GetMaxEntries())
 	if err != nil {
 		return nil, err
 	}
@@ -146,11 +150,13 @@ func (s snapshot) proto() *csi.Snapshot {
 }
 
 // CreateVolumeGroupSnapshot implements csi.GroupControllerServer.
-func (d *driver) CreateVolumeGroupSnapshot(ctx context.Context, req *csi.CreateVolumeGroupSnapshotRequest) (*csi.CreateVolumeGroupSnapshotResponse, error) {
+func (d *driver) CreateVolumeGroupSnapshot(ctx context.Context,
+	req *csi.CreateVolumeGroupSnapshotRequest) (*csi.CreateVolumeGroupSnapshotResponse, error) {
 	if req.GetName() == "" || len(req.GetSourceVolumeIds()) == 0 {
 		return nil, invalid("the request lacks a name or source volumes")
 	}
-	g := group{ID: objectID("group", req.GetName()), Name: req.GetName(), Volumes: slices.Sorted(slices.Values(req.GetSourceVolumeIds()))}
+	g := group{ID: objectID("group", req.GetName()), Name: req.GetName(),
+		Volumes: slices.Sorted(slices.Values(req.GetSourceVolumeIds()))}
 	g.Volumes = slices.Compact(g.Volumes)
 	unlock, err := d.locks.lock(ctx, append(slices.Clone(g.Volumes), g.ID)...)
 	if err != nil {
@@ -195,7 +201,8 @@ func (d *driver) makeGroup(ctx context.Context, g *group) error {
 }
 
 // DeleteVolumeGroupSnapshot implements csi.GroupControllerServer.
-func (d *driver) DeleteVolumeGroupSnapshot(ctx context.Context, req *csi.DeleteVolumeGroupSnapshotRequest) (*csi.DeleteVolumeGroupSnapshotResponse, error) {
+func (d *driver) DeleteVolumeGroupSnapshot(ctx context.Context,
+	req *csi.DeleteVolumeGroupSnapshotRequest) (*csi.DeleteVolumeGroupSnapshotResponse, error) {
 	id := req.GetGroupSnapshotId()
 	if id == "" {
 		return nil, invalid("the request has no group snapshot id")
@@ -227,7 +234,8 @@ func (d *driver) DeleteVolumeGroupSnapshot(ctx context.Context, req *csi.DeleteV
 }
 
 // GetVolumeGroupSnapshot implements csi.GroupControllerServer.
-func (d *driver) GetVolumeGroupSnapshot(_ context.Context, req *csi.GetVolumeGroupSnapshotRequest) (*csi.GetVolumeGroupSnapshotResponse, error) {
+func (d *driver) GetVolumeGroupSnapshot(_ context.Context,
+	req *csi.GetVolumeGroupSnapshotRequest) (*csi.GetVolumeGroupSnapshotResponse, error) {
 	if req.GetGroupSnapshotId() == "" {
 		return nil, invalid("the request has no group snapshot id")
 	}
@@ -239,7 +247,8 @@ func (d *driver) GetVolumeGroupSnapshot(_ context.Context, req *csi.GetVolumeGro
 }
 
 func (d *driver) groupProto(g group) *csi.VolumeGroupSnapshot {
-	p := &csi.VolumeGroupSnapshot{GroupSnapshotId: g.ID, ReadyToUse: true, CreationTime: timestamppb.New(time.Unix(0, g.Created))}
+	p := &csi.VolumeGroupSnapshot{GroupSnapshotId: g.ID, ReadyToUse: true,
+		CreationTime: timestamppb.New(time.Unix(0, g.Created))}
 	for _, id := range g.Snapshots {
 		if s, ok := d.snaps.get(id); ok {
 			p.Snapshots = append(p.Snapshots, s.proto())

@@ -50,7 +50,8 @@ type Record struct {
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 
-	// Device and DirectIO belong to attach events: the loop device, and whether it bypasses the page cache of its image.
+	// Device and DirectIO belong to attach events: the loop device, and whether it bypasses the page cache of its
+	// image.
 	Device   string `json:"device,omitempty"`
 	DirectIO *bool  `json:"direct_io,omitempty"`
 

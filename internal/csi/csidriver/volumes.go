@@ -50,7 +50,8 @@ func (d *driver) newVolume(req *csi.CreateVolumeRequest) (volume, error) {
 	known := d.backend.parameters()
 	for _, p := range slices.Sorted(maps.Keys(req.GetParameters())) {
 		if !slices.Contains(known, p) && !strings.HasPrefix(p, "csi.storage.k8s.io/") {
-			return volume{}, invalid("unknown parameter %[2]q of backend %[1]s: want one of %[3]s", d.opts.Backend, p, orNone(known))
+			return volume{}, invalid("unknown parameter %[2]q of backend %[1]s: want one of %[3]s", d.opts.Backend, p,
+				orNone(known))
 		}
 	}
 	v := volume{
@@ -90,7 +91,8 @@ func sameVolume(old, wanted volume, r *csi.CapacityRange) error {
 	}
 	switch {
 	case old.Name != wanted.Name:
-		return status.Errorf(codes.Internal, "names %q and %q have the same hash: choose another name", old.Name, wanted.Name)
+		return status.Errorf(codes.Internal, "names %q and %q have the same hash: choose another name", old.Name,
+			wanted.Name)
 	case old.Size < r.GetRequiredBytes() || r.GetLimitBytes() > 0 && old.Size > r.GetLimitBytes():
 		return differs("size")
 	case old.Block != wanted.Block:
@@ -126,7 +128,8 @@ func (d *driver) makeVolume(ctx context.Context, v *volume, r *csi.CapacityRange
 		return err
 	}
 	if src != nil && v.Size < src.size() {
-		return status.Errorf(codes.OutOfRange, "%d bytes cannot hold the content source of %d bytes", v.Size, src.size())
+		return status.Errorf(codes.OutOfRange, "%d bytes cannot hold the content source of %d bytes", v.Size,
+			src.size())
 	}
 	if err := d.reserve(v.Size); err != nil {
 		return err
@@ -197,7 +200,8 @@ func (d *driver) DeleteVolume(ctx context.Context, req *csi.DeleteVolumeRequest)
 		return &csi.DeleteVolumeResponse{}, nil
 	}
 	if v.Attached != nil || len(v.Staged)+len(v.Published) > 0 {
-		return nil, status.Errorf(codes.FailedPrecondition, "volume %s is in use: attached %t, staged at %d and published at %d paths",
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"volume %s is in use: attached %t, staged at %d and published at %d paths",
 			id, v.Attached != nil, len(v.Staged), len(v.Published))
 	}
 	if d.physical() && v.Phase == ready {
@@ -216,7 +220,8 @@ func (d *driver) DeleteVolume(ctx context.Context, req *csi.DeleteVolumeRequest)
 }
 
 // ValidateVolumeCapabilities implements csi.ControllerServer.
-func (d *driver) ValidateVolumeCapabilities(_ context.Context, req *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
+func (d *driver) ValidateVolumeCapabilities(_ context.Context,
+	req *csi.ValidateVolumeCapabilitiesRequest) (*csi.ValidateVolumeCapabilitiesResponse, error) {
 	if req.GetVolumeId() == "" || len(req.GetVolumeCapabilities()) == 0 {
 		return nil, invalid("the request lacks a volume id or capabilities")
 	}
@@ -259,7 +264,8 @@ func (d *driver) checkCapability(c *csi.VolumeCapability) error {
 		return invalid("backend %s cannot serve the access mode %s", d.opts.Backend, mode)
 	}
 	if _, stages := d.backend.(stager); !stages && len(c.GetMount().GetMountFlags()) > 0 {
-		return invalid("backend %s mounts no file system of the volume's own and takes no mount options", d.opts.Backend)
+		return invalid("backend %s mounts no file system of the volume's own and takes no mount options",
+			d.opts.Backend)
 	}
 	return nil
 }

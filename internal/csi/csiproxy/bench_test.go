@@ -22,8 +22,10 @@ func BenchmarkProxyOverhead(b *testing.B) {
 	waitFor(b, "the proxy", func() bool { return answers(b.Context(), filepath.Join(dir, "proxied.sock")) })
 	var w watcher
 	w.follow(b, serveRecords(b, p)) // somebody who listens is part of the cost
-	ways := []csi.NodeClient{csi.NewNodeClient(dial(b, d.socket)), csi.NewNodeClient(dial(b, filepath.Join(dir, "proxied.sock")))}
-	request := &csi.NodeGetVolumeStatsRequest{VolumeId: "pvc-0123456789abcdef", VolumePath: "/var/lib/kubelet/pods/uid/volumes/kubernetes.io~csi/pvc/mount"}
+	ways := []csi.NodeClient{csi.NewNodeClient(dial(b, d.socket)),
+		csi.NewNodeClient(dial(b, filepath.Join(dir, "proxied.sock")))}
+	request := &csi.NodeGetVolumeStatsRequest{VolumeId: "pvc-0123456789abcdef",
+		VolumePath: "/var/lib/kubelet/pods/uid/volumes/kubernetes.io~csi/pvc/mount"}
 	took := [2][]time.Duration{}
 	for i := range 2 * b.N {
 		began := time.Now()

@@ -43,9 +43,12 @@ func TestTruth(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	do(controller.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: "local", VolumeCapability: mount}))
-	do(node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: staging, VolumeCapability: mount}))
-	do(node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: mount}))
+	do(controller.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: "local",
+		VolumeCapability: mount}))
+	do(node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: staging,
+		VolumeCapability: mount}))
+	do(node.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: staging,
+		TargetPath: target, VolumeCapability: mount}))
 	snap, err := controller.CreateSnapshot(ctx, &csi.CreateSnapshotRequest{Name: "snapshot-1", SourceVolumeId: id})
 	do(snap, err)
 	do(node.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: id, TargetPath: target}))
@@ -66,7 +69,8 @@ func TestTruth(t *testing.T) {
 		{"ControllerPublishVolume", csiproxy.Subject{Driver: driver, Node: "local", Volume: id}},
 		{"NodeStageVolume", csiproxy.Subject{Driver: driver, Node: worker, Volume: id, Path: staging}},
 		{"NodePublishVolume", csiproxy.Subject{Driver: driver, Node: worker, Volume: id, Path: target}},
-		{"CreateSnapshot", csiproxy.Subject{Driver: driver, Name: "snapshot-1", Source: id, Snapshot: snap.GetSnapshot().GetSnapshotId()}},
+		{"CreateSnapshot", csiproxy.Subject{Driver: driver, Name: "snapshot-1", Source: id,
+			Snapshot: snap.GetSnapshot().GetSnapshotId()}},
 		{"NodeUnpublishVolume", csiproxy.Subject{Driver: driver, Node: worker, Volume: id, Path: target}},
 		{"NodeUnstageVolume", csiproxy.Subject{Driver: driver, Node: worker, Volume: id, Path: staging}},
 		{"ControllerUnpublishVolume", csiproxy.Subject{Driver: driver, Node: "local", Volume: id}},
@@ -158,7 +162,8 @@ func TestInFlight(t *testing.T) {
 
 // TestConcurrent shows that each of many concurrent calls is recorded once, with its own name.
 func TestConcurrent(t *testing.T) {
-	_, p, socket := beside(t, csidriver.Options{Inject: `rpcs: {CreateVolume: {delay: "uniform(0ms,20ms)"}}`}, csiproxy.Options{})
+	_, p, socket := beside(t, csidriver.Options{Inject: `rpcs: {CreateVolume: {delay: "uniform(0ms,20ms)"}}`},
+		csiproxy.Options{})
 	var w watcher
 	w.follow(t, serveRecords(t, p))
 	const clients, each = 8, 50

@@ -70,7 +70,8 @@ func Dial(ctx context.Context, address, token string, clock op.Clock, to Handler
 	if to.Gap == nil {
 		to.Gap = func(Gap) {}
 	}
-	c := &Client{address: address, token: token, clock: clock, handlers: to, done: make(chan struct{}), next: -1, unseen: -1}
+	c := &Client{address: address, token: token, clock: clock, handlers: to, done: make(chan struct{}), next: -1,
+		unseen: -1}
 	s, err := c.connectWithRetry(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("CSI proxy at %s: %w", address, err)
@@ -231,7 +232,8 @@ func (c *Client) follow(ctx context.Context, s *session) {
 		if err != nil {
 			if ctx.Err() == nil {
 				c.setErr(err)
-				c.handlers.Gap(Gap{From: c.lastContact, To: c.clock.Now(), Lost: -1, Restarted: true, Reason: err.Error()})
+				c.handlers.Gap(Gap{From: c.lastContact, To: c.clock.Now(), Lost: -1, Restarted: true,
+					Reason: err.Error()})
 			}
 			return
 		}
@@ -274,10 +276,12 @@ func (c *Client) readSession(ctx context.Context, s *session) error {
 // deliver passes records, and gaps before them, to the handlers.
 func (c *Client) deliver(p *recordPage) {
 	if p.Lost > 0 {
-		c.handlers.Gap(Gap{From: c.lastContact, To: c.clock.Now(), Lost: p.Lost, Reason: "the proxy discarded records before this runner read them"})
+		c.handlers.Gap(Gap{From: c.lastContact, To: c.clock.Now(), Lost: p.Lost,
+			Reason: "the proxy discarded records before this runner read them"})
 	}
 	if c.unseen >= 0 && p.Unseen > c.unseen {
-		c.handlers.Gap(Gap{From: c.lastContact, To: c.clock.Now(), Lost: p.Unseen - c.unseen, Reason: "calls that the proxy could not parse"})
+		c.handlers.Gap(Gap{From: c.lastContact, To: c.clock.Now(), Lost: p.Unseen - c.unseen,
+			Reason: "calls that the proxy could not parse"})
 	}
 	c.unseen, c.next = p.Unseen, p.Next
 	for _, r := range p.Records {

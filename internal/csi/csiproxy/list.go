@@ -198,7 +198,8 @@ func snapshotsPage(ctx context.Context, driver csi.ControllerClient, token strin
 	answer, err := driver.ListSnapshots(ctx, &csi.ListSnapshotsRequest{MaxEntries: listPage, StartingToken: token})
 	for _, e := range answer.GetEntries() {
 		s := e.GetSnapshot()
-		l.Snapshots = append(l.Snapshots, Item{ID: s.GetSnapshotId(), Source: s.GetSourceVolumeId(), Group: s.GetGroupSnapshotId()})
+		l.Snapshots = append(l.Snapshots, Item{ID: s.GetSnapshotId(), Source: s.GetSourceVolumeId(),
+			Group: s.GetGroupSnapshotId()})
 	}
 	return l, answer.GetNextToken(), err
 }

@@ -32,7 +32,8 @@ func TestList(t *testing.T) {
 	const many = 1203
 	var first string
 	for i := range many {
-		answer, err := driver.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: fmt.Sprintf("v-%d", i), VolumeCapabilities: []*csi.VolumeCapability{mount}})
+		answer, err := driver.CreateVolume(t.Context(),
+			&csi.CreateVolumeRequest{Name: fmt.Sprintf("v-%d", i), VolumeCapabilities: []*csi.VolumeCapability{mount}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,16 +45,20 @@ func TestList(t *testing.T) {
 	}
 	got := list()
 	id := snapshot.GetSnapshot().GetSnapshotId()
-	if len(got.Volumes) != many || got.Volumes[first].ID != first || len(got.Snapshots) != 1 || got.Snapshots[id].Source != first || got.Driver == "" {
-		t.Errorf("driver %q: %d volumes, snapshots %v; want %d, and one of %s", got.Driver, len(got.Volumes), got.Snapshots, many, first)
+	if len(got.Volumes) != many || got.Volumes[first].ID != first || len(got.Snapshots) != 1 ||
+		got.Snapshots[id].Source != first || got.Driver == "" {
+		t.Errorf("driver %q: %d volumes, snapshots %v; want %d, and one of %s", got.Driver, len(got.Volumes),
+			got.Snapshots, many, first)
 	}
 }
 
 // TestListFails covers a driver that cannot list and a wrong token.
 func TestListFails(t *testing.T) {
-	_, p, _ := beside(t, csidriver.Options{Inject: "rpcs: {ListVolumes: {error: 100% UNAVAILABLE}}"}, csiproxy.Options{})
+	_, p, _ := beside(t, csidriver.Options{Inject: "rpcs: {ListVolumes: {error: 100% UNAVAILABLE}}"},
+		csiproxy.Options{})
 	address := serveRecords(t, p)
-	if _, err := csiproxy.List(t.Context(), address, token); err == nil || !strings.Contains(err.Error(), "Unavailable") {
+	if _, err := csiproxy.List(t.Context(), address, token); err == nil ||
+		!strings.Contains(err.Error(), "Unavailable") {
 		t.Errorf("a driver whose list fails: %v", err)
 	}
 	if _, err := csiproxy.List(t.Context(), address, token+"x"); !errors.Is(err, csiproxy.ErrToken) {

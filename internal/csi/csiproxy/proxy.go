@@ -76,7 +76,8 @@ func New(o Options) (*Proxy, error) {
 	if o.MaxCalls > 0 {
 		capacity = 2 * o.MaxCalls
 	}
-	p := &Proxy{opts: o, clock: clock.New(o.Offset), log: newLog(capacity), relays: relays{all: map[*relay]struct{}{}}, instance: rand.Text(), ready: make(chan struct{})}
+	p := &Proxy{opts: o, clock: clock.New(o.Offset), log: newLog(capacity), relays: relays{all: map[*relay]struct{}{}},
+		instance: rand.Text(), ready: make(chan struct{})}
 	switch {
 	case o.TakeOver != "" && o.Upstream == "" && o.Listen == "":
 		path, err := socketPath(o.TakeOver)
@@ -129,7 +130,8 @@ func (p *Proxy) Run(ctx context.Context) error {
 		go p.queryDriver(asking)
 	}
 	lasting := context.WithoutCancel(ctx)
-	err := p.endpoint.serve(ctx, func(c *net.UnixConn) { p.relayClient(lasting, c) }, sync.OnceFunc(func() { close(p.ready) }))
+	err := p.endpoint.serve(ctx, func(c *net.UnixConn) { p.relayClient(lasting, c) },
+		sync.OnceFunc(func() { close(p.ready) }))
 	grace, cancel := context.WithTimeout(lasting, p.opts.Grace)
 	defer cancel()
 	p.relays.drain(grace, p.clock.Now)
@@ -176,7 +178,8 @@ func (p *Proxy) queryDriver(ctx context.Context) {
 
 // grpcClient returns a client of the driver.
 func grpcClient(dial func(context.Context) (*net.UnixConn, error)) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///localhost", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
+	return grpc.NewClient("passthrough:///localhost", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithIdleTimeout(0),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
 }
 

@@ -19,7 +19,8 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener, token string) 
 		return errors.Join(err, listener.Close())
 	}
 	p.opts.Log(fmt.Sprintf("records at %s, certificate %s", listener.Addr(), identity.Pin()))
-	return transport.Serve(ctx, listener, identity, func(ctx context.Context, l *transport.Link) error { return p.session(ctx, l, token) },
+	return transport.Serve(ctx, listener, identity,
+		func(ctx context.Context, l *transport.Link) error { return p.session(ctx, l, token) },
 		func(from net.Addr, err error) { p.opts.Log(fmt.Sprintf("runner at %s: %v", from, err)) })
 }
 
@@ -77,7 +78,8 @@ func (p *Proxy) authenticate(conn *message.Conn, l *transport.Link, token string
 	if err != nil {
 		return err
 	}
-	return conn.Write(&wireMessage{Welcome: &welcome{Proto: Proto, Proof: ours, Instance: p.instance, Driver: p.setDriver(""), Node: p.opts.Node, Lists: true}})
+	return conn.Write(&wireMessage{Welcome: &welcome{Proto: Proto, Proof: ours, Instance: p.instance,
+		Driver: p.setDriver(""), Node: p.opts.Node, Lists: true}})
 }
 
 // readRequests handles the runner's messages until the connection ends.
@@ -93,7 +95,8 @@ func (p *Proxy) readRequests(ctx context.Context, conn *message.Conn, begin chan
 				return err
 			}
 		case l.List != nil:
-			if err := p.sendInventory(ctx, func(part listing) error { return conn.Write(&wireMessage{Listing: &part}) }); err != nil {
+			if err := p.sendInventory(ctx,
+				func(part listing) error { return conn.Write(&wireMessage{Listing: &part}) }); err != nil {
 				return err
 			}
 		case l.Start != nil:
@@ -118,7 +121,8 @@ func (p *Proxy) sendRecords(ctx context.Context, conn *message.Conn, f startAt) 
 		at = now
 		for begin := 0; begin == 0 || begin < len(open); begin += pageLimit { // at least one page: it has the position
 			part := open[begin:min(begin+pageLimit, len(open))]
-			if err := conn.Write(&wireMessage{Page: &recordPage{Records: part, Next: at, Unseen: p.log.read(at, 0).unseen}}); err != nil {
+			if err := conn.Write(&wireMessage{Page: &recordPage{Records: part, Next: at,
+				Unseen: p.log.read(at, 0).unseen}}); err != nil {
 				return err
 			}
 		}
@@ -127,7 +131,8 @@ func (p *Proxy) sendRecords(ctx context.Context, conn *message.Conn, f startAt) 
 	for {
 		page := p.log.read(at, pageLimit)
 		if len(page.records) > 0 || page.lost > 0 || page.unseen != unseen {
-			if err := conn.Write(&wireMessage{Page: &recordPage{Records: page.records, Next: page.next, Lost: page.lost, Unseen: page.unseen}}); err != nil {
+			if err := conn.Write(&wireMessage{Page: &recordPage{Records: page.records, Next: page.next, Lost: page.lost,
+				Unseen: page.unseen}}); err != nil {
 				return err
 			}
 			at, unseen = page.next, page.unseen

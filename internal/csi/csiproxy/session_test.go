@@ -72,7 +72,8 @@ func TestNotARunner(t *testing.T) {
 			io.WriteString(c, say)
 			c.CloseWrite()
 			answer, _ := io.ReadAll(c)
-			want := map[string]string{"another version": "the runner has protocol version 99, this proxy 1", "no proof": "token mismatch"}[name]
+			want := map[string]string{"another version": "the runner has protocol version 99, this proxy 1",
+				"no proof": "token mismatch"}[name]
 			if (len(answer) > 0) != (want != "") || !strings.Contains(string(answer), want) {
 				t.Errorf("answered %q", answer)
 			}
@@ -107,7 +108,8 @@ func inTheMiddle(t *testing.T, address string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der},
+		PrivateKey: key}}})
 	if err != nil {
 		t.Fatal(err)
 	}

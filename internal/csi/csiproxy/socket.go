@@ -461,7 +461,8 @@ func lock(ctx context.Context, socket string) (unlock func(), err error) {
 		}
 		_ = f.Close()
 		if ctx.Err() != nil || time.Now().After(deadline) {
-			return nil, fmt.Errorf("another proxy is running at %s: stop it first: %w", socket, errors.Join(err, ctx.Err()))
+			return nil, fmt.Errorf("another proxy is running at %s: stop it first: %w", socket,
+				errors.Join(err, ctx.Err()))
 		}
 	}
 }

@@ -177,7 +177,8 @@ func TestTakeOver(t *testing.T) {
 
 // TestTakeOverRefused covers contradictory options and a second proxy.
 func TestTakeOverRefused(t *testing.T) {
-	for _, o := range []csiproxy.Options{{}, {Upstream: "/a"}, {Listen: "/a"}, {TakeOver: "/a", Listen: "/b"}, {Upstream: "/a", Listen: "unix:///a"}} {
+	for _, o := range []csiproxy.Options{{}, {Upstream: "/a"}, {Listen: "/a"}, {TakeOver: "/a", Listen: "/b"},
+		{Upstream: "/a", Listen: "unix:///a"}} {
 		if _, err := csiproxy.New(o); err == nil {
 			t.Errorf("%+v was taken", o)
 		}
@@ -298,7 +299,10 @@ func TestKilled(t *testing.T) {
 		if i%2 == 0 {
 			time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)
 		} else { // while it gives the socket back
-			waitFor(t, "the take-over", func() bool { return exists(socket+".cnsbench-upstream") && answers(t.Context(), socket) })
+			waitFor(t, "the take-over", func() bool {
+				return exists(socket+".cnsbench-upstream") &&
+					answers(t.Context(), socket)
+			})
 			cmd.Process.Signal(syscall.SIGTERM)
 			time.Sleep(time.Duration(r.IntN(3000)) * time.Microsecond)
 		}
@@ -349,7 +353,10 @@ func TestGuard(t *testing.T) {
 			if err != nil || err2 != nil {
 				t.Fatal(line, err, err2)
 			}
-			waitFor(t, "the take-over", func() bool { return exists(socket+".cnsbench-upstream") && answers(t.Context(), socket) })
+			waitFor(t, "the take-over", func() bool {
+				return exists(socket+".cnsbench-upstream") &&
+					answers(t.Context(), socket)
+			})
 			switch victim {
 			case "the proxy":
 				err = syscall.Kill(pid, syscall.SIGKILL)
@@ -361,7 +368,10 @@ func TestGuard(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			waitFor(t, "the driver", func() bool { return !exists(socket+".cnsbench-upstream") && answers(t.Context(), socket) })
+			waitFor(t, "the driver", func() bool {
+				return !exists(socket+".cnsbench-upstream") &&
+					answers(t.Context(), socket)
+			})
 			if err := cmd.Wait(); (err != nil) != (victim != "nobody") {
 				t.Errorf("the guard ended with %v", err)
 			}

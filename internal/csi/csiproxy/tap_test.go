@@ -112,12 +112,16 @@ func TestTap(t *testing.T) {
 	client, server := dialogue()
 	v := func(id string) Subject { return Subject{Driver: "d", Volume: id} }
 	want := []Record{
-		{Seq: 2, RPC: "DeleteVolume", Subject: v("v3"), Code: "DeadlineExceeded", Message: "the client's deadline passed"},
-		{Seq: 3, RPC: "DeleteVolume", Subject: v("v5"), Code: "Canceled", Message: "the client reset the stream (HTTP/2 code 8)"},
+		{Seq: 2, RPC: "DeleteVolume", Subject: v("v3"), Code: "DeadlineExceeded",
+			Message: "the client's deadline passed"},
+		{Seq: 3, RPC: "DeleteVolume", Subject: v("v5"), Code: "Canceled",
+			Message: "the client reset the stream (HTTP/2 code 8)"},
 		{Seq: 1, RPC: "CreateVolume", Subject: Subject{Driver: "d", Name: "pvc-1", Volume: "v1"}, Code: "OK"},
 		{Seq: 4, RPC: "/a.b/C", Subject: Subject{Driver: "d"}, Code: "Unimplemented", Message: "no such\nservice"},
-		{Seq: 5, RPC: "DeleteVolume", Subject: v("v11"), Code: "Unavailable", Message: "the driver reset the stream (HTTP/2 code 7)"},
-		{Seq: 6, RPC: "CreateVolume", Subject: Subject{Driver: "d"}, Code: "Unavailable", Message: "the connection was closed"},
+		{Seq: 5, RPC: "DeleteVolume", Subject: v("v11"), Code: "Unavailable",
+			Message: "the driver reset the stream (HTTP/2 code 7)"},
+		{Seq: 6, RPC: "CreateVolume", Subject: Subject{Driver: "d"}, Code: "Unavailable",
+			Message: "the connection was closed"},
 	}
 	for _, size := range []int{1, 2, 7, 20} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -208,7 +212,8 @@ func TestLog(t *testing.T) {
 		l.end(r, Subject{}, 10, "Canceled", "") // too late
 	}
 	p := l.read(0, 10)
-	if p.lost != 3 || p.next != 7 || len(p.records) != 4 || p.records[0].RPC != "3" || p.records[0].End != 0 || p.records[1].End != 9 {
+	if p.lost != 3 || p.next != 7 || len(p.records) != 4 || p.records[0].RPC != "3" || p.records[0].End != 0 ||
+		p.records[1].End != 9 {
 		t.Errorf("read %+v", p)
 	}
 	if next, open := l.snapshot(); next != 7 || len(open) != 1 || open[0].RPC != "3" {

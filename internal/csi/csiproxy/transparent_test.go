@@ -28,7 +28,8 @@ import (
 func echo(_ any, stream grpc.ServerStream) error {
 	md, _ := metadata.FromIncomingContext(stream.Context())
 	deadline, _ := stream.Context().Deadline()
-	if err := stream.SetHeader(metadata.Pairs("told", strings.Join(md["say"], "+"), "raw-bin", strings.Join(md["raw-bin"], ""),
+	if err := stream.SetHeader(metadata.Pairs("told", strings.Join(md["say"], "+"), "raw-bin",
+		strings.Join(md["raw-bin"], ""),
 		"left", time.Until(deadline).Round(time.Minute).String())); err != nil {
 		return err
 	}
@@ -109,13 +110,15 @@ func TestTransparent(t *testing.T) {
 	}
 	err = stream.RecvMsg(&wrapperspb.BytesValue{})
 	header, _ := stream.Header()
-	got := []string{header.Get("told")[0], header.Get("raw-bin")[0], header.Get("left")[0], stream.Trailer().Get("after")[0]}
+	got := []string{header.Get("told")[0], header.Get("raw-bin")[0], header.Get("left")[0],
+		stream.Trailer().Get("after")[0]}
 	if diff := cmp.Diff([]string{"one+two", "\x00\xff", "47m0s", "wards"}, got); diff != "" {
 		t.Errorf("metadata: %s", diff)
 	}
 	s := status.Convert(err)
 	want := []any{&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "disk"}}}}
-	if diff := cmp.Diff(want, s.Details(), protocmp.Transform()); diff != "" || s.Code() != codes.ResourceExhausted || s.Message() != "100 % full: ünïcode\n" {
+	if diff := cmp.Diff(want, s.Details(), protocmp.Transform()); diff != "" || s.Code() != codes.ResourceExhausted ||
+		s.Message() != "100 % full: ünïcode\n" {
 		t.Errorf("status %v %q: %s", s.Code(), s.Message(), diff)
 	}
 	waitFor(t, "the record", func() bool { return len(w.of("/un.known/Both", true)) == 1 })

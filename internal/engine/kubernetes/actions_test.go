@@ -239,7 +239,8 @@ while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/servi
 			t.Error(err)
 		}
 	}()
-	o, _ := b.must(engine.Request{Name: "s-0", Kind: op.Scale, Target: web, Scale: &engine.Scale{Replicas: 3, Script: script}})
+	o, _ := b.must(engine.Request{Name: "s-0", Kind: op.Scale, Target: web,
+		Scale: &engine.Scale{Replicas: 3, Script: script}})
 	b.has(o, op.Acked, disrupt.ScriptEnded, op.Ready)
 	_, _, err := b.do(ctx, engine.Request{Name: "s-1", Kind: op.Scale, Target: web, Scale: &engine.Scale{Replicas: 3,
 		Script: &engine.Script{Image: tools, Text: "#!/bin/sh\necho no-such-luck >&2\nexit 4\n"}}})
@@ -257,7 +258,8 @@ func TestResizeUnmounted(t *testing.T) {
 	_, v := b.must(engine.Request{Name: "v-0", Action: "v", Volume: &engine.Volume{Claim: b.claim("null")}})
 	o, v := b.must(engine.Request{Name: "a-0", Kind: op.Resize, Target: v, Resize: &engine.Resize{Bytes: 2 * v.Bytes}})
 	b.has(o, op.Acked, op.Controller, op.Ready)
-	b.fails(engine.Request{Name: "a-1", Kind: op.Resize, Target: v, Resize: &engine.Resize{Bytes: 2 * v.Bytes}}, "FailedPrecondition")
+	b.fails(engine.Request{Name: "a-1", Kind: op.Resize, Target: v, Resize: &engine.Resize{Bytes: 2 * v.Bytes}},
+		"FailedPrecondition")
 }
 
 // A drained node has none of the run's pods left, keeps those of others, waits for a budget, and is schedulable
@@ -330,7 +332,8 @@ func TestDrainInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.fails(engine.Request{Drain: &engine.Drain{Node: node}}, "FailedPrecondition") // cordoned already
-	options := b.engine.Options                                                     // of the clean-up after the runner was lost
+	// of the clean-up after the runner was lost
+	options := b.engine.Options
 	options.Identity = b.engine.ID
 	again := New(options)
 	if err := again.Teardown(t.Context(), b.ledger); err != nil {
@@ -419,7 +422,8 @@ func TestReattachRefused(t *testing.T) {
 	if err := b.engine.disruptor.Cordon(t.Context(), other, op.NewTrace(b.clock)); err != nil {
 		t.Fatal(err)
 	}
-	b.fails(engine.Request{Kind: op.Reattach, Target: v, Reattach: &engine.Reattach{Node: engine.NodeOther}}, "FailedPrecondition")
+	b.fails(engine.Request{Kind: op.Reattach, Target: v, Reattach: &engine.Reattach{Node: engine.NodeOther}},
+		"FailedPrecondition")
 	if b.node(provision.HolderPod("v-0")) != node {
 		t.Error("the pod has moved")
 	}

@@ -55,7 +55,8 @@ func (e *Engine) Parse(ctx context.Context, p engine.ParseRequest) ([]byte, erro
 	pod := e.parserPod(ctx, p, data.Size())
 	command := pod.Spec.Containers[0].Command
 	end, err := r.run(ctx, pod,
-		[]agent.InputFile{{Source: script, Path: command[0], Mode: 0o755}, {Source: p.File, Path: command[1], Mode: 0o444}})
+		[]agent.InputFile{{Source: script, Path: command[0], Mode: 0o755},
+			{Source: p.File, Path: command[1], Mode: 0o444}})
 	var coded *engine.Error
 	if errors.As(err, &coded) && coded.Code == protocol.CodeExec {
 		err = fmt.Errorf("%w (its first line asks for %q, in image %s)", err, p.Script.Interpreter(), p.Script.Image)

@@ -59,9 +59,11 @@ func FuzzCheck(f *testing.F) {
 		{"dir", "MEMORY-p/../../etc", "", ""}, {"dir", "SCRATCH", "OTHERS", ""}, {"dir", "MEMORYx", "", ""},
 		{"driver", "hostdir", "STORAGE/0abc/hostdir", ""}, {"driver", "..", "STORAGE", ""}, {"driver", "../../others",
 			"OTHERS", ""},
-		{"driver", ".", "STORAGE/0abc", ""}, {"process", "p", "", ""}, {"driver", "hostdir", "STORAGE/0abc/hostdir", "pid"},
+		{"driver", ".", "STORAGE/0abc", ""}, {"process", "p", "", ""}, {"driver", "hostdir", "STORAGE/0abc/hostdir",
+			"pid"},
 		{"volume", "w", "SOCKET", `{"name":"cnsbench-0abc-w"}`}, {"snapshot", "w", "SOCKET", `{"name":"w"}`},
-		{"group", "a/b", "SOCKET", `{"name":"cnsbench-0abc-a/b"}`}, {"volume", "w", "OTHERS", `{"name":"cnsbench-0abc-w"}`},
+		{"group", "a/b", "SOCKET", `{"name":"cnsbench-0abc-a/b"}`}, {"volume", "w", "OTHERS",
+			`{"name":"cnsbench-0abc-w"}`},
 		{"pods", "p", "", ""},
 	} {
 		f.Add(seed[0], seed[1], seed[2], seed[3], true, true)
@@ -104,7 +106,8 @@ func (r *killedRun) notOurs(entry op.LedgerEntry, identified, alive bool) string
 	d := entry.Data
 	switch entry.Kind {
 	case "dir":
-		memory := strings.HasPrefix(entry.Name, pod.MemoryDir(r.own.Scratch)+"-") && filepath.Clean(entry.Name) == entry.Name
+		memory := strings.HasPrefix(entry.Name, pod.MemoryDir(r.own.Scratch)+"-") &&
+			filepath.Clean(entry.Name) == entry.Name
 		if entry.Name != r.own.Scratch && !memory || d["path"] != "" && d["path"] != entry.Name {
 			return "its path is not the run's"
 		}

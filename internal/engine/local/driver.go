@@ -82,7 +82,8 @@ func (e *Engine) openDrivers(ctx context.Context) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(options)) {
-		d := &driver{engine: e, name: name, socket: e.Endpoint, exited: make(chan struct{}), stopped: make(chan struct{})}
+		d := &driver{engine: e, name: name, socket: e.Endpoint, exited: make(chan struct{}),
+			stopped: make(chan struct{})}
 		e.drivers[name] = d
 		if e.Endpoint == "" {
 			if err := d.start(ctx, options[name]); err != nil {
@@ -282,7 +283,8 @@ func (d *driver) endedError() error {
 }
 
 // noteUnavailable records that a call returned Unavailable.
-func (d *driver) noteUnavailable(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (d *driver) noteUnavailable(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if status.Code(err) == codes.Unavailable {
 		d.unavailable.Store(true)
@@ -345,7 +347,8 @@ func (d *driver) withProcessState(err error) error {
 func (d *driver) connect(ctx context.Context) error {
 	if d.backend == "" {
 		if scheme, _, other := strings.Cut(d.socket, "://"); other {
-			return fmt.Errorf("--csi-endpoint %s: unsupported scheme %s: want a unix socket, as a path or unix:///path", d.socket, scheme)
+			return fmt.Errorf("--csi-endpoint %s: unsupported scheme %s: want a unix socket, as a path or unix:///path",
+				d.socket, scheme)
 		}
 		if _, err := os.Stat(d.socket); err != nil {
 			return fmt.Errorf("no driver listens on %s: %w: start it, or correct --csi-endpoint", d.socket, err)

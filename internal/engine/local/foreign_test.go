@@ -39,7 +39,8 @@ func startDriver(t *testing.T, backend string, more ...string) *handDriver {
 	}
 	args := append([]string{"csi-driver", "--backend", backend, "--base-dir", d.base}, more...)
 	t.Cleanup(func() {
-		if out, err := exec.Command(filepath.Join(bin, "cnsbench"), append(args, "--destroy")...).CombinedOutput(); err != nil {
+		if out, err := exec.Command(filepath.Join(bin, "cnsbench"),
+			append(args, "--destroy")...).CombinedOutput(); err != nil {
 			t.Errorf("destroy: %v: %s", err, out)
 		}
 	})
@@ -55,7 +56,8 @@ func startDriver(t *testing.T, backend string, more ...string) *handDriver {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	d.ControllerClient, d.NodeClient = csi.NewControllerClient(conn), csi.NewNodeClient(conn)
-	if _, err := csi.NewIdentityClient(conn).Probe(t.Context(), &csi.ProbeRequest{}, grpc.WaitForReady(true)); err != nil {
+	if _, err := csi.NewIdentityClient(conn).Probe(t.Context(), &csi.ProbeRequest{},
+		grpc.WaitForReady(true)); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -91,9 +93,11 @@ func openForeign(t *testing.T, d *handDriver) *foreignRun {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Close() })
-	r := &foreignRun{Engine: local.New(local.Options{Endpoint: "unix://" + d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent")}),
+	r := &foreignRun{Engine: local.New(local.Options{Endpoint: "unix://" + d.socket,
+		AgentPath: filepath.Join(bin, "cnsbench-agent")}),
 		t: t, clock: op.NewClock(), ledger: ledger}
-	if err := r.Open(t.Context(), engine.Session{RunID: "r", Clock: r.clock, Ledger: ledger, Sink: silent{t: t}, Dir: t.TempDir(),
+	if err := r.Open(t.Context(), engine.Session{RunID: "r", Clock: r.clock, Ledger: ledger, Sink: silent{t: t},
+		Dir:            t.TempDir(),
 		StorageClasses: map[string]storagev1.StorageClass{"sc": {}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +126,8 @@ func volumeRequest(name string, from *engine.Object) engine.Request {
 // of the two begins first. The driver holds back CreateVolume before its work
 // and the answer to ControllerExpandVolume after it.
 func TestCloneBesideResize(t *testing.T) {
-	d := startDriver(t, "null", "--inject", "rpcs: {CreateVolume: {delay: 100ms}, ControllerExpandVolume: {delay: 300ms, when: after}}")
+	d := startDriver(t, "null", "--inject",
+		"rpcs: {CreateVolume: {delay: 100ms}, ControllerExpandVolume: {delay: 300ms, when: after}}")
 	r := openForeign(t, d)
 	for name, tt := range map[string]struct {
 		cloneFirst bool
@@ -141,13 +146,15 @@ func TestCloneBesideResize(t *testing.T) {
 			}
 			go func() {
 				time.Sleep(resizeAfter)
-				_, _, err := r.do(engine.Request{Name: "resize", Kind: op.Resize, Target: source, Resize: &engine.Resize{Bytes: 2 * source.Bytes}})
+				_, _, err := r.do(engine.Request{Name: "resize", Kind: op.Resize, Target: source,
+					Resize: &engine.Resize{Bytes: 2 * source.Bytes}})
 				resized <- err
 			}()
 			time.Sleep(cloneAfter)
 			o, clone, err := r.do(volumeRequest("clone-"+name, &source))
 			if err != nil || clone.Bytes != 2*source.Bytes || o.Attempts != tt.attempts {
-				t.Errorf("a clone of %d bytes in %d attempts, %v; want %d in %d", clone.Bytes, o.Attempts, err, 2*source.Bytes, tt.attempts)
+				t.Errorf("a clone of %d bytes in %d attempts, %v; want %d in %d", clone.Bytes, o.Attempts, err,
+					2*source.Bytes, tt.attempts)
 			}
 			if err := <-resized; err != nil {
 				t.Error(err)

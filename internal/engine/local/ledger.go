@@ -56,7 +56,8 @@ func (e *Engine) Prepare(r engine.Request) error {
 		if err := e.markSources(v.id); err != nil {
 			return err
 		}
-		return e.addEntry("snapshot", r.Name, &csi.CreateSnapshotRequest{SourceVolumeId: v.id, Name: e.driverName(r.Name)})
+		return e.addEntry("snapshot", r.Name, &csi.CreateSnapshotRequest{SourceVolumeId: v.id,
+			Name: e.driverName(r.Name)})
 	case r.Snapshot != nil:
 		req := &csi.CreateVolumeGroupSnapshotRequest{Name: e.driverName(r.Name)}
 		for _, o := range r.Snapshot.Sources {
@@ -205,7 +206,8 @@ func (d *driver) deleteSnapshotsOf(ctx context.Context, volumes ...string) error
 			return err
 		}
 		for _, s := range list.GetEntries() {
-			if _, err := d.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s.GetSnapshot().GetSnapshotId()}); err != nil {
+			if _, err := d.controller.DeleteSnapshot(ctx,
+				&csi.DeleteSnapshotRequest{SnapshotId: s.GetSnapshot().GetSnapshotId()}); err != nil {
 				return err
 			}
 		}

@@ -177,7 +177,8 @@ func (e *Engine) Environment(context.Context) (map[string]any, error) {
 	for _, name := range slices.Sorted(maps.Keys(e.drivers)) {
 		drivers = append(drivers, e.drivers[name].describe())
 	}
-	return map[string]any{"node": e.node, "drivers": drivers, "storageDir": e.StorageDir, "storageClasses": e.session.StorageClasses}, nil
+	return map[string]any{"node": e.node, "drivers": drivers, "storageDir": e.StorageDir,
+		"storageClasses": e.session.StorageClasses}, nil
 }
 
 // Close stops the built-in drivers and the agents' listener.

@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(bin)
 		// As make does, so that nothing is compiled twice.
-		build := exec.Command("go", "build", "-trimpath", "-o", bin, "../../../cmd/cnsbench", "../../../cmd/cnsbench-agent")
+		build := exec.Command("go", "build", "-trimpath", "-o", bin, "../../../cmd/cnsbench",
+			"../../../cmd/cnsbench-agent")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
@@ -60,7 +61,8 @@ func TestConformance(t *testing.T) {
 		{backend: "hostdir", skip: map[string]string{
 			"group": "hostdir has no group snapshots", "modify": "hostdir has no mutable parameters"}, unseen: unattached},
 		{backend: "loopfile", program: "mkfs.ext4", skip: noResource(), shared: corev1.ReadWriteOnce},
-		{backend: "loopfile", program: "mkfs.xfs", params: map[string]string{"csi.storage.k8s.io/fstype": "xfs"}, size: "320Mi", shared: corev1.ReadWriteOnce},
+		{backend: "loopfile", program: "mkfs.xfs", params: map[string]string{"csi.storage.k8s.io/fstype": "xfs"},
+			size: "320Mi", shared: corev1.ReadWriteOnce},
 		{backend: "btrfs", program: "mkfs.btrfs", skip: map[string]string{
 			"group": "btrfs has no group snapshots", "modify": "btrfs has no mutable parameters"}, unseen: unattached},
 	} {
@@ -84,7 +86,8 @@ func TestConformance(t *testing.T) {
 			enginetest.Run(t, enginetest.Target{
 				New:  func(t *testing.T) engine.Engine { return dead(t, owned.Identity{}) },
 				Dead: dead, Storage: storage,
-				StorageClass:  storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "sc"}, Provisioner: provisioner, Parameters: tt.params},
+				StorageClass: storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "sc"},
+					Provisioner: provisioner, Parameters: tt.params},
 				SnapshotClass: engine.SnapshotClass{Name: "vsc", Driver: provisioner},
 				Leaks:         func(t *testing.T) []string { return leaks(t, storage) },
 				Skip:          tt.skip, Size: tt.size,

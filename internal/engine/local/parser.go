@@ -42,7 +42,8 @@ func (e *Engine) Parse(ctx context.Context, p engine.ParseRequest) ([]byte, erro
 	}
 	capture := agent.NewCapture(engine.MaxPrinted)
 	running, err := e.host.Start(ctx, pod.Spec{
-		Instance: p.Name, Pod: parserPod(p, script), Dir: filepath.Join(dir, "pod"), NoNetwork: true, Sink: capture, MaxOutput: agent.CaptureOutput,
+		Instance: p.Name, Pod: parserPod(p, script), Dir: filepath.Join(dir,
+			"pod"), NoNetwork: true, Sink: capture, MaxOutput: agent.CaptureOutput,
 	}, op.NewTrace(e.session.Clock))
 	if err != nil {
 		return nil, err
@@ -65,13 +66,15 @@ func (e *Engine) Parse(ctx context.Context, p engine.ParseRequest) ([]byte, erro
 func parserPod(p engine.ParseRequest, script string) engine.Pod {
 	at, file := path.Join(parserDir, "parser"), path.Join(parserDir, "output", filepath.Base(p.File))
 	source := func(name, path string) corev1.Volume {
-		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}
+		return corev1.Volume{Name: name,
+			VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}
 	}
 	made := engine.Pod{Pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name}}}
 	made.Spec.Volumes = []corev1.Volume{source("script", script), source("file", p.File)}
 	made.Spec.Containers = []corev1.Container{{
 		Name: "parser", Command: []string{at, file},
-		VolumeMounts: []corev1.VolumeMount{{Name: "script", MountPath: at, ReadOnly: true}, {Name: "file", MountPath: file, ReadOnly: true}},
+		VolumeMounts: []corev1.VolumeMount{{Name: "script", MountPath: at, ReadOnly: true},
+			{Name: "file", MountPath: file, ReadOnly: true}},
 	}}
 	return made
 }

@@ -53,12 +53,15 @@ func parseAlone() int {
 	defer cancel()
 	e := local.New(local.Options{DriverCommand: []string{os.Getenv("CNSBENCH_TEST_BIN") + "/cnsbench", "csi-driver"},
 		AgentPath: os.Getenv("CNSBENCH_TEST_BIN") + "/cnsbench-agent", StorageDir: filepath.Join(dir, "storage")})
-	err := e.Open(ctx, engine.Session{RunID: "r", Clock: op.NewClock(), Ledger: &agenttest.Ledger{}, Sink: agenttest.NewSink(), Dir: filepath.Join(dir, "session"),
-		StorageClasses: map[string]storagev1.StorageClass{"sc": {ObjectMeta: metav1.ObjectMeta{Name: "sc"}, Provisioner: "null.csi.cnsbench.dev"}}})
+	err := e.Open(ctx, engine.Session{RunID: "r", Clock: op.NewClock(), Ledger: &agenttest.Ledger{},
+		Sink: agenttest.NewSink(), Dir: filepath.Join(dir, "session"),
+		StorageClasses: map[string]storagev1.StorageClass{"sc": {ObjectMeta: metav1.ObjectMeta{Name: "sc"},
+			Provisioner: "null.csi.cnsbench.dev"}}})
 	if err != nil {
 		return fail(err)
 	}
-	printed, err := e.Parse(ctx, engine.ParseRequest{Name: "parse-0", Script: engine.Script{Text: surroundings}, File: file})
+	printed, err := e.Parse(ctx, engine.ParseRequest{Name: "parse-0", Script: engine.Script{Text: surroundings},
+		File: file})
 	fmt.Printf("%s", printed)
 	if err != nil {
 		return fail(err)
@@ -97,7 +100,8 @@ func TestParserAlone(t *testing.T) {
 			if err := os.Chown(dir, uid, uid); err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.CommandContext(t.Context(), "setpriv", "--reuid", strconv.Itoa(uid), "--regid", strconv.Itoa(uid), "--clear-groups", program)
+			cmd := exec.CommandContext(t.Context(), "setpriv", "--reuid", strconv.Itoa(uid), "--regid",
+				strconv.Itoa(uid), "--clear-groups", program)
 			cmd.Env = append(os.Environ(), parserEnv+"="+dir, "CNSBENCH_TEST_BIN="+bin)
 			cmd.Dir = dir
 			out, err := cmd.CombinedOutput()
@@ -108,7 +112,8 @@ func TestParserAlone(t *testing.T) {
 			if len(lines) != 3 || lines[1] != "network lo" || lines[2] != "what was written" {
 				t.Fatalf("it sees\n%s", out)
 			}
-			if pid, err := strconv.Atoi(strings.TrimPrefix(lines[0], "pid ")); err != nil || pid > 100 { // threads count too
+			// threads count too
+			if pid, err := strconv.Atoi(strings.TrimPrefix(lines[0], "pid ")); err != nil || pid > 100 {
 				t.Errorf("%s: a pid of the host's?", lines[0])
 			}
 			if left := leaks(t, dir); len(left) > 4 { // session, storage, the file and the test itself

@@ -104,7 +104,10 @@ func (s *podSink) report(w *workload, end op.InstanceEnd) {
 	for _, m := range w.all() {
 		if m.service {
 			go func() {
-				_ = eachPod([]*podSlot{m}, func(p *pod.Pod) error { return p.Stop(context.WithoutCancel(w.engine.ctx), deleteGrace) })
+				_ = eachPod([]*podSlot{m}, func(p *pod.Pod) error {
+					return p.Stop(context.WithoutCancel(w.engine.ctx),
+						deleteGrace)
+				})
 			}()
 		}
 	}

@@ -32,7 +32,8 @@ import (
 func TestCreatedLessDeletedIsListed(t *testing.T) {
 	for seed := range uint64(nullMixes) {
 		t.Run(fmt.Sprintf("null/%d", seed), func(t *testing.T) {
-			mixIsListed(t, seed, "null", enginetest.MixOptions{StorageClass: "sc", SnapshotClass: "sc", Size: "64Mi", EveryMs: 4, RuntimeMs: 600})
+			mixIsListed(t, seed, "null", enginetest.MixOptions{StorageClass: "sc", SnapshotClass: "sc", Size: "64Mi",
+				EveryMs: 4, RuntimeMs: 600})
 		})
 	}
 	for seed := range uint64(loopfileMixes) {
@@ -47,7 +48,8 @@ func TestCreatedLessDeletedIsListed(t *testing.T) {
 			if noResource() != nil {
 				without["resize"] = true
 			}
-			mixIsListed(t, seed, "loopfile", enginetest.MixOptions{StorageClass: "sc", SnapshotClass: "sc", Size: "64Mi", EveryMs: 60, RuntimeMs: 3000, Without: without})
+			mixIsListed(t, seed, "loopfile", enginetest.MixOptions{StorageClass: "sc", SnapshotClass: "sc",
+				Size: "64Mi", EveryMs: 60, RuntimeMs: 3000, Without: without})
 		})
 	}
 }
@@ -58,7 +60,8 @@ func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOpti
 	faults := mixedFaults(r)
 	d := serve(t, backend, faults, seed)
 	engine := func(own owned.Identity) *local.Engine {
-		return local.New(local.Options{Endpoint: d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent"), Identity: own})
+		return local.New(local.Options{Endpoint: d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent"),
+			Identity: own})
 	}
 	m := mixtest.Execute(t, engine(owned.Identity{}), mixtest.Options{ID: fmt.Sprintf("m%x", r.Uint32()), Text: text,
 		Endpoint: d.socket, Hurry: 100 * time.Millisecond}, r)
@@ -92,7 +95,8 @@ func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOpti
 // mixedFaults draws what befalls the calls of a driver.
 func mixedFaults(r *rand.Rand) string {
 	var rules []string
-	for _, rpc := range []string{"CreateVolume", "DeleteVolume", "ControllerPublishVolume", "ControllerUnpublishVolume", "NodeStageVolume",
+	for _, rpc := range []string{"CreateVolume", "DeleteVolume", "ControllerPublishVolume", "ControllerUnpublishVolume",
+		"NodeStageVolume",
 		"NodePublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume", "CreateSnapshot", "DeleteSnapshot", "ControllerExpandVolume",
 		"CreateVolumeGroupSnapshot", "DeleteVolumeGroupSnapshot"} {
 		if r.IntN(2) == 0 {
@@ -100,7 +104,8 @@ func mixedFaults(r *rand.Rand) string {
 		}
 		when := [2]string{"before", "after"}[r.IntN(2)]
 		code := [3]string{"UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED"}[r.IntN(3)]
-		rules = append(rules, fmt.Sprintf("%s: {delay: exp(%dms), error: \"%d%% %s\", hang: \"%d%%\", when: %s}", rpc, 1+r.IntN(4), r.IntN(20), code, r.IntN(3), when))
+		rules = append(rules, fmt.Sprintf("%s: {delay: exp(%dms), error: \"%d%% %s\", hang: \"%d%%\", when: %s}", rpc,
+			1+r.IntN(4), r.IntN(20), code, r.IntN(3), when))
 	}
 	return "{rpcs: {" + strings.Join(rules, ", ") + "}}"
 }
@@ -193,10 +198,12 @@ func (d *served) check(t *testing.T, m *mixtest.Made) {
 	name := func(n string) string { return "cnsbench-" + m.ID + "-" + n }
 	volumeID := func(n string) string { return objectID("vol", name(n)) }
 	volumes, snapshots := d.list(t)
-	m.Compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes, func(n string) []string { return []string{volumeID(n)} })
+	m.Compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes,
+		func(n string) []string { return []string{volumeID(n)} })
 
 	sure, maybe := map[string]bool{}, map[string]bool{}
-	for from, to := range map[*map[string]bool]map[string]bool{&accounts.Snapshots: sure, &accounts.Groups: sure, &accounts.MaybeSnapshots: maybe, &accounts.MaybeGroups: maybe} {
+	for from, to := range map[*map[string]bool]map[string]bool{&accounts.Snapshots: sure, &accounts.Groups: sure,
+		&accounts.MaybeSnapshots: maybe, &accounts.MaybeGroups: maybe} {
 		for n := range *from {
 			to[n] = true
 		}
@@ -218,7 +225,8 @@ func (d *served) check(t *testing.T, m *mixtest.Made) {
 			done++
 		}
 	}
-	t.Logf("%d ops, %d ok; %d volumes and %d snapshots are there, %d and %d may be", len(m.Ops), done, len(volumes), len(snapshots),
+	t.Logf("%d ops, %d ok; %d volumes and %d snapshots are there, %d and %d may be", len(m.Ops), done, len(volumes),
+		len(snapshots),
 		len(accounts.MaybeVolumes), len(accounts.MaybeSnapshots)+len(accounts.MaybeGroups))
 }
 

@@ -77,7 +77,8 @@ func (d *opGuard) shut(ctx context.Context) {
 	}
 }
 
-var signals = map[string]unix.Signal{"SIGKILL": unix.SIGKILL, "SIGTERM": unix.SIGTERM, "SIGINT": unix.SIGINT, "SIGSTOP": unix.SIGSTOP}
+var signals = map[string]unix.Signal{"SIGKILL": unix.SIGKILL, "SIGTERM": unix.SIGTERM, "SIGINT": unix.SIGINT,
+	"SIGSTOP": unix.SIGSTOP}
 
 // kill ends the pods of an instance, by a signal or by deletion, or stops them for a while.
 func (e *Engine) kill(ctx context.Context, request engine.Request, tr *op.Trace) error {
@@ -117,7 +118,8 @@ func (e *Engine) kill(ctx context.Context, request engine.Request, tr *op.Trace)
 // startOp starts an op on all running pods of an instance.
 func (w *workload) startOp(ctx context.Context) (context.Context, func(), []*podSlot, error) {
 	if len(w.live(nil)) == 0 {
-		return nil, nil, nil, &engine.Error{Code: "Ended", Message: fmt.Sprintf("workload %s has ended: no pods to replace", w.name)}
+		return nil, nil, nil, &engine.Error{Code: "Ended",
+			Message: fmt.Sprintf("workload %s has ended: no pods to replace", w.name)}
 	}
 	ctx, done, err := w.ops.start(ctx, w.name)
 	return ctx, done, w.live(nil), err
@@ -197,7 +199,8 @@ func (e *Engine) reattach(ctx context.Context, request engine.Request, tr *op.Tr
 	case v == nil:
 		return notFoundError(request.Target)
 	case !v.is(&v.published):
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("volume %s is not attached", v.object.Name)}
+		return &engine.Error{Code: "FailedPrecondition",
+			Message: fmt.Sprintf("volume %s is not attached", v.object.Name)}
 	}
 	tr.On(e.node, v.object.Name)
 	ctx, done, err := v.ops.start(ctx, v.object.Name)
@@ -256,7 +259,8 @@ func (m *podSlot) claims() []string {
 
 // replacePods ends pods with end, reattaches moved if it is not nil, starts the pods again one after another,
 // and releases them. A pod that cannot be started again has ended.
-func (w *workload) replacePods(ctx context.Context, tr *op.Trace, members []*podSlot, end func() error, moved *volume) (err error) {
+func (w *workload) replacePods(ctx context.Context, tr *op.Trace, members []*podSlot, end func() error,
+	moved *volume) (err error) {
 	w.mu.Lock()
 	for _, m := range members {
 		m.replacing = true

@@ -18,7 +18,8 @@ func TestDriverRoundsUp(t *testing.T) {
 		t.Fatalf("made %d bytes, %v; want %d", v.Bytes, err, step)
 	}
 	for _, tt := range []struct{ ask, want int64 }{{step + 1, 2 * step}, {2*step - 1, 2 * step}, {3 * step, 3 * step}} {
-		o, grown, err := r.do(engine.Request{Name: "grow", Kind: op.Resize, Target: v, Resize: &engine.Resize{Bytes: tt.ask}})
+		o, grown, err := r.do(engine.Request{Name: "grow", Kind: op.Resize, Target: v,
+			Resize: &engine.Resize{Bytes: tt.ask}})
 		if err != nil || grown.Bytes != tt.want {
 			t.Errorf("asked for %d, got %d, %v; want %d", tt.ask, grown.Bytes, err, tt.want)
 		}

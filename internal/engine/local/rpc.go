@@ -36,7 +36,8 @@ func mark(ctx context.Context, name string) {
 
 // traceRPC marks the start and the end of each call as milestones of its op. It is the innermost interceptor:
 // nothing retries beneath it.
-func (e *Engine) traceRPC(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (e *Engine) traceRPC(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	rpc := method[strings.LastIndexByte(method, '/')+1:]
 	t, ok := ctx.Value(opTraceKey{}).(opTrace)
 	if !ok {

@@ -37,7 +37,8 @@ func (e *Engine) snapshot(ctx context.Context, r engine.Request, tr *op.Trace) (
 		return nil, err
 	}
 	s := &snapshot{driver: v.driver, retain: class.Retain,
-		object: engine.Object{Kind: engine.SnapshotObject, Name: r.Name, Action: r.Action, Source: v.object.Name, Class: class.Name},
+		object: engine.Object{Kind: engine.SnapshotObject, Name: r.Name, Action: r.Action, Source: v.object.Name,
+			Class: class.Name},
 		request: &csi.CreateSnapshotRequest{SourceVolumeId: v.id, Name: e.driverName(r.Name),
 			Parameters: volumeParameters(class.Parameters)}}
 	res, err := s.driver.controller.CreateSnapshot(ctx, s.request)
@@ -108,7 +109,9 @@ func (e *Engine) groupSnapshot(ctx context.Context, r engine.Request, tr *op.Tra
 		if first == nil {
 			first = v
 		} else if v.driver != first.driver {
-			return nil, &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("a group snapshot needs volumes of one driver: %s is of %s, %s of %s", first.object.Name, first.driver.name, v.object.Name, v.driver.name)}
+			return nil, &engine.Error{Code: "InvalidArgument",
+				Message: fmt.Sprintf("a group snapshot needs volumes of one driver: %s is of %s, %s of %s",
+					first.object.Name, first.driver.name, v.object.Name, v.driver.name)}
 		}
 		ids = append(ids, v.id)
 	}
@@ -129,20 +132,24 @@ func (e *Engine) groupSnapshot(ctx context.Context, r engine.Request, tr *op.Tra
 	}
 	g := e.findSnapshot(r.Name)
 	return made, awaitReady(ctx, tr, func(ctx context.Context) (bool, error) {
-		res, err := g.driver.groups.GetVolumeGroupSnapshot(ctx, &csi.GetVolumeGroupSnapshotRequest{GroupSnapshotId: g.id, SnapshotIds: g.members})
+		res, err := g.driver.groups.GetVolumeGroupSnapshot(ctx,
+			&csi.GetVolumeGroupSnapshotRequest{GroupSnapshotId: g.id, SnapshotIds: g.members})
 		return res.GetGroupSnapshot().GetReadyToUse(), err
 	})
 }
 
 // addGroup registers the group and each snapshot in it.
-func (e *Engine) addGroup(r engine.Request, v *volume, class engine.SnapshotClass, got *csi.VolumeGroupSnapshot) []engine.Object {
+func (e *Engine) addGroup(r engine.Request, v *volume, class engine.SnapshotClass,
+	got *csi.VolumeGroupSnapshot) []engine.Object {
 	g := &snapshot{driver: v.driver, id: got.GetGroupSnapshotId(), retain: class.Retain,
-		object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Handle: got.GetGroupSnapshotId(), Action: r.Action, Class: class.Name}}
+		object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Handle: got.GetGroupSnapshotId(),
+			Action: r.Action, Class: class.Name}}
 	made := []engine.Object{}
 	for i, m := range got.GetSnapshots() {
 		g.members = append(g.members, m.GetSnapshotId())
 		s := &snapshot{driver: v.driver, id: m.GetSnapshotId(), object: engine.Object{
-			Kind: engine.SnapshotObject, Name: fmt.Sprintf("%s-%d", r.Name, i), Handle: m.GetSnapshotId(), Action: r.Action,
+			Kind: engine.SnapshotObject, Name: fmt.Sprintf("%s-%d", r.Name,
+				i), Handle: m.GetSnapshotId(), Action: r.Action,
 			Owner: r.Name, Class: class.Name, Bytes: m.GetSizeBytes()}}
 		for _, source := range r.Snapshot.Sources {
 			if source.Handle == m.GetSourceVolumeId() {
@@ -169,7 +176,9 @@ func (e *Engine) snapshotClass(name string, v *volume) (engine.SnapshotClass, er
 		return c, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("VolumeSnapshotClass %q does not exist", name)}
 	}
 	if e.Endpoint == "" && c.Driver != v.driver.name { // an external driver serves every class
-		return c, &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("VolumeSnapshotClass %s is for driver %s, volume %s is of %s", name, c.Driver, v.object.Name, v.driver.name)}
+		return c, &engine.Error{Code: "InvalidArgument",
+			Message: fmt.Sprintf("VolumeSnapshotClass %s is for driver %s, volume %s is of %s", name, c.Driver,
+				v.object.Name, v.driver.name)}
 	}
 	return c, nil
 }
@@ -192,7 +201,8 @@ func (e *Engine) deleteSnapshot(ctx context.Context, name string) error {
 		return notFoundError(engine.Object{Kind: engine.SnapshotObject, Name: name})
 	}
 	if s.object.Owner != "" {
-		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("snapshot %s belongs to group %s: delete the group", name, s.object.Owner)}
+		return &engine.Error{Code: "InvalidArgument",
+			Message: fmt.Sprintf("snapshot %s belongs to group %s: delete the group", name, s.object.Owner)}
 	}
 	if _, err := s.driver.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s.id}); err != nil {
 		return err
@@ -205,7 +215,8 @@ func (e *Engine) deleteGroup(ctx context.Context, name string) error {
 	if g == nil {
 		return notFoundError(engine.Object{Kind: engine.GroupSnapshotObject, Name: name})
 	}
-	if _, err := g.driver.groups.DeleteVolumeGroupSnapshot(ctx, &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: g.id, SnapshotIds: g.members}); err != nil {
+	if _, err := g.driver.groups.DeleteVolumeGroupSnapshot(ctx,
+		&csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: g.id, SnapshotIds: g.members}); err != nil {
 		return err
 	}
 	e.mu.Lock()

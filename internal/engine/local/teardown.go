@@ -110,7 +110,9 @@ func (e *Engine) removeLedger(ctx context.Context, ledger engine.Ledger, known e
 	if slices.ContainsFunc(ledger.Open(), func(entry op.LedgerEntry) bool { return entry.Kind == "driver" }) {
 		if known != nil {
 			lines := strings.Split(known.Error(), "\n")
-			e.session.Sink.Log("run", fmt.Sprintf("%d objects could not be removed and will be removed with their driver; the first: %s", len(lines), lines[0]))
+			e.session.Sink.Log("run",
+				fmt.Sprintf("%d objects could not be removed and will be removed with their driver; the first: %s",
+					len(lines), lines[0]))
 		}
 		known = nil
 	}
@@ -208,7 +210,8 @@ func (e *Engine) checkDir(entry op.LedgerEntry) error {
 	if path := entry.Data["path"]; path != "" && path != entry.Name {
 		return owned.Refuse("the entry has two directories, %s and %s", entry.Name, path)
 	}
-	inMemory := strings.HasPrefix(entry.Name, pod.MemoryDir(e.own.Scratch)+"-") && filepath.Clean(entry.Name) == entry.Name
+	inMemory := strings.HasPrefix(entry.Name, pod.MemoryDir(e.own.Scratch)+"-") &&
+		filepath.Clean(entry.Name) == entry.Name
 	switch {
 	case inMemory:
 	case entry.Name != e.own.Scratch:
@@ -230,7 +233,8 @@ func (e *Engine) checkDriver(entry op.LedgerEntry) error {
 	}
 	base := filepath.Join(run, entry.Name)
 	if filepath.Dir(base) != run || entry.Data["baseDir"] != base {
-		return owned.Refuse("%s is not the directory of driver %s of run %s", entry.Data["baseDir"], entry.Name, e.own.RunID)
+		return owned.Refuse("%s is not the directory of driver %s of run %s", entry.Data["baseDir"], entry.Name,
+			e.own.RunID)
 	}
 	if err := e.own.Owns(run); err != nil {
 		return err

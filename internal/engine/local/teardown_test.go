@@ -86,7 +86,8 @@ func TestTeardownWhileFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ledger.Close()
-	for _, e := range []op.LedgerEntry{{Kind: "driver", Name: "loopfile", Data: map[string]string{"baseDir": d.base}}, entry} {
+	for _, e := range []op.LedgerEntry{{Kind: "driver", Name: "loopfile", Data: map[string]string{"baseDir": d.base}},
+		entry} {
 		if err := ledger.Add(e); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +119,8 @@ func (d *handDriver) publish(t *testing.T, size int64) published {
 		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
 		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 	}
-	v, err := d.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: size},
+	v, err := d.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "v",
+		CapacityRange:      &csi.CapacityRange{RequiredBytes: size},
 		VolumeCapabilities: []*csi.VolumeCapability{c}})
 	if err != nil {
 		t.Fatal(err)
@@ -128,12 +130,15 @@ func (d *handDriver) publish(t *testing.T, size int64) published {
 	if err := os.Mkdir(stage, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, err = d.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: "local", VolumeCapability: c})
+	_, err = d.ControllerPublishVolume(t.Context(),
+		&csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: "local", VolumeCapability: c})
 	if err == nil {
-		_, err = d.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: stage, VolumeCapability: c})
+		_, err = d.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: stage,
+			VolumeCapability: c})
 	}
 	if err == nil {
-		_, err = d.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: stage, TargetPath: path, VolumeCapability: c})
+		_, err = d.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: stage,
+			TargetPath: path, VolumeCapability: c})
 	}
 	if err != nil {
 		t.Fatal(err)

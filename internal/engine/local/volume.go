@@ -68,7 +68,8 @@ func (e *Engine) newVolume(name string, claim *corev1.PersistentVolumeClaim) (*v
 	}
 	sc, ok := e.session.StorageClasses[class]
 	if !ok {
-		return nil, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("StorageClass %q of claim %s does not exist", class, claim.Name)}
+		return nil, &engine.Error{Code: "NotFound",
+			Message: fmt.Sprintf("StorageClass %q of claim %s does not exist", class, claim.Name)}
 	}
 	d, err := e.driverOf(sc.Provisioner)
 	if err != nil {
@@ -115,7 +116,8 @@ func capabilityOf(claim *corev1.PersistentVolumeClaim, sc *storagev1.StorageClas
 	}
 	csiMode, ok := accessModes[mode]
 	if !ok {
-		return nil, &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("access mode %q of claim %s is unknown", mode, claim.Name)}
+		return nil, &engine.Error{Code: "InvalidArgument",
+			Message: fmt.Sprintf("access mode %q of claim %s is unknown", mode, claim.Name)}
 	}
 	c := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: csiMode}}
 	if m := claim.Spec.VolumeMode; m != nil && *m == corev1.PersistentVolumeBlock {
@@ -271,21 +273,24 @@ func (v *volume) attach(ctx context.Context) error {
 func (v *volume) detach(ctx context.Context) error {
 	d := v.driver
 	if v.is(&v.published) {
-		if _, err := d.nodeClient.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.targetPath}); err != nil {
+		if _, err := d.nodeClient.NodeUnpublishVolume(ctx,
+			&csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.targetPath}); err != nil {
 			return err
 		}
 		v.set(&v.published, false)
 		mark(ctx, op.Unpublished)
 	}
 	if v.is(&v.staged) {
-		if _, err := d.nodeClient.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.stagePath}); err != nil {
+		if _, err := d.nodeClient.NodeUnstageVolume(ctx,
+			&csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.stagePath}); err != nil {
 			return err
 		}
 		v.set(&v.staged, false)
 		mark(ctx, op.Unstaged)
 	}
 	if v.is(&v.attached) {
-		if _, err := d.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: d.nodeID}); err != nil {
+		if _, err := d.controller.ControllerUnpublishVolume(ctx,
+			&csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: d.nodeID}); err != nil {
 			return err
 		}
 		v.set(&v.attached, false)

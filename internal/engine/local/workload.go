@@ -72,7 +72,8 @@ func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Tr
 
 // workloadVolumes creates and attaches the claims. With several claims their milestones have the claim's name
 // as suffix; milestones without suffix are those of the last.
-func (e *Engine) workloadVolumes(ctx context.Context, w *workload, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Engine) workloadVolumes(ctx context.Context, w *workload, r engine.Request, tr *op.Trace) ([]engine.Object,
+	error) {
 	claims := r.Workload.Claims
 	made := make([]engine.Object, len(claims))
 	var g errgroup.Group
@@ -187,7 +188,8 @@ func (w *workload) claims(p *corev1.Pod) (map[string]pod.Claim, error) {
 		name := v.PersistentVolumeClaim.ClaimName
 		vol := w.engine.findVolume(name)
 		if vol == nil {
-			return nil, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("pod %s mounts claim %s, which the workload does not define", p.Name, name)}
+			return nil, &engine.Error{Code: "NotFound",
+				Message: fmt.Sprintf("pod %s mounts claim %s, which the workload does not define", p.Name, name)}
 		}
 		c := pod.Claim{ReadOnly: v.PersistentVolumeClaim.ReadOnly}
 		path, err := filepath.EvalSymlinks(vol.targetPath)

@@ -51,7 +51,8 @@ type Options struct {
 // in place.
 func Execute(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 	t.Helper()
-	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "mix.yaml", Data: []byte(o.Text)}}, Capabilities: e.Capabilities(), AnyDriver: true, ToolsImage: o.ToolsImage})
+	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "mix.yaml", Data: []byte(o.Text)}},
+		Capabilities: e.Capabilities(), AnyDriver: true, ToolsImage: o.ToolsImage})
 	for _, problem := range problems {
 		t.Error(problem)
 	}
@@ -133,7 +134,8 @@ func (m *Made) makes(action string) string {
 
 // Compare compares what a driver lists with the objects that must exist, and those that may; ids maps a name
 // to the driver's ids.
-func (m *Made) Compare(t *testing.T, what string, listed []string, sure, maybe map[string]bool, ids func(name string) []string) {
+func (m *Made) Compare(t *testing.T, what string, listed []string, sure, maybe map[string]bool,
+	ids func(name string) []string) {
 	t.Helper()
 	may := map[string]bool{}
 	for n := range maybe {

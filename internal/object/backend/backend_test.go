@@ -123,7 +123,8 @@ func TestTokens(t *testing.T) {
 		{"the environment", "", "ENV", "ENV"}, {"nothing", "", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			o := Opener{Clock: op.NewClock(), Getenv: func(name string) string { return map[string]string{"OS_AUTH_TOKEN": tt.env}[name] }}
+			o := Opener{Clock: op.NewClock(),
+				Getenv: func(name string) string { return map[string]string{"OS_AUTH_TOKEN": tt.env}[name] }}
 			m := &model.Store{Kind: "swift", AuthKind: "none",
 				Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a", "credentials": tt.from}}
 			secrets, err := o.Secrets(m)

@@ -137,7 +137,8 @@ func (p *shardRun) meeting(step int, failed bool) (rendezvous.Reply, time.Time, 
 	if p.Parts == 1 {
 		return rendezvous.Reply{Failed: failed, Present: []int{0}}, time.Now(), nil
 	}
-	return p.Rendezvous.Wait(p.hard, rendezvous.Rendezvous{Group: p.Group, Step: step, Index: p.Index, Members: p.Parts, Failed: failed})
+	return p.Rendezvous.Wait(p.hard, rendezvous.Rendezvous{Group: p.Group, Step: step, Index: p.Index, Members: p.Parts,
+		Failed: failed})
 }
 
 // errOthers is why a shard does not begin a stage that it could begin.

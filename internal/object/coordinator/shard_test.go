@@ -452,7 +452,8 @@ func TestReadRefuses(t *testing.T) {
 		"no such part":           strings.Replace(head, `"parts":1`, `"parts":0`, 1),
 		"no such stage":          head + `{"began":{"stage":1,"at":5}}` + "\n",
 		"a work before it began": head + `{"second":{"work":"w","from":1,"to":2,"cells":[]}}` + "\n",
-		"no such operation":      head + `{"began":{"stage":0,"at":5}}` + "\n" + `{"second":{"work":"w","from":1,"to":2,"cells":[{"Key":{"Op":3},"Cell":{"N":1}}]}}` + "\n",
+		"no such operation": head + `{"began":{"stage":0,"at":5}}` +
+			"\n" + `{"second":{"work":"w","from":1,"to":2,"cells":[{"Key":{"Op":3},"Cell":{"N":1}}]}}` + "\n",
 	} {
 		if p, err := coordinator.ReadShard(strings.NewReader(text)); err == nil {
 			t.Errorf("%s: read as %+v", name, p)

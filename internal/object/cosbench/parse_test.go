@@ -276,7 +276,8 @@ func TestAuthsThatMeanNothing(t *testing.T) {
 			`2: warning: the key "timeout" of <auth> has no meaning here and is ignored: that of the storage holds for it too ` +
 			`2: warning: the key "token" of <auth> has no meaning here and is ignored: give it to the storage, with storage_url ` +
 			`2: warning: the key "userid" of <auth> has no meaning here and is ignored: username says who it is]`},
-		{"null", "", "none", "username=u", `[2: warning: the key "username" of <auth> has no meaning here and is ignored]`},
+		{"null", "", "none", "username=u",
+			`[2: warning: the key "username" of <auth> has no meaning here and is ignored]`},
 		{"null", "", "none", "password=p;ssw", `[2: warning: there is something without a value in the config of <auth>: write key=value; a ";" ends a value 2: warning: the key "password" of <auth> has no meaning here and is ignored]`},
 		{"s3", "endpoint=http://192.0.2.1:1", "swauth", "username=u;password=p",
 			`[2: warning: auth swauth is ignored: storage s3 needs none]`},

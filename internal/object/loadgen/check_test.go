@@ -25,7 +25,8 @@ import (
 type lagging struct {
 	clock op.Clock
 	lag   func(r *client.Request) (read, list time.Duration) // of a change
-	loses func(r *client.Request) bool                       // the answer of a change, which takes effect half a second later
+	// the answer of a change, which takes effect half a second later
+	loses func(r *client.Request) bool
 
 	mu      sync.Mutex
 	objects map[string][]version

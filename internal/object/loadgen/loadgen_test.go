@@ -421,7 +421,8 @@ func TestSpecialWorksCoverAll(t *testing.T) {
 					Ops: []model.Op{{Type: ty, Name: string(ty), Weight: 100, Division: d,
 						Containers: containers, Objects: objects, ContainerName: model.Name{Prefix: "c"},
 						ObjectName: model.Name{Prefix: "o", Suffix: "x"},
-						Sizes:      selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 3, High: 3}, Unit: 1}}}})
+						Sizes: selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 3, High: 3},
+							Unit: 1}}}})
 			}
 			r, _ := run(t.Context(), f, work(model.Init, model.MakeContainer, model.ByContainer, selector.Spec{}),
 				work(model.Prepare, model.Write, model.ByObject, objects),

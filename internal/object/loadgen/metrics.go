@@ -50,7 +50,8 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 	for _, h := range []struct {
 		suffix, basis string
 		h             *hist.Histogram
-	}{{"", "response", c.Response}, {metric.Service, "service", c.Service}, {".connect", "connect", c.Connect}, {".firstByte", "firstByte", c.First},
+	}{{"", "response", c.Response}, {metric.Service, "service", c.Service}, {".connect", "connect",
+		c.Connect}, {".firstByte", "firstByte", c.First},
 		{".drain", "drain", c.Drain}, {".late", "late", c.Late}} {
 		if h.h.N() > 0 {
 			m.histogram(f.Name+h.suffix, h.basis, h.h, w.From, w.To)

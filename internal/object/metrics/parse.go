@@ -151,7 +151,8 @@ func (o *objects) stage(s *coordinator.ShardStage) error {
 		}
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
-		o.res.Scalars = append(o.res.Scalars, metric.Scalar{Metric: s.Name + ".cpuPerOp", Unit: metric.Nanoseconds, Value: float64(d)})
+		o.res.Scalars = append(o.res.Scalars, metric.Scalar{Metric: s.Name + ".cpuPerOp", Unit: metric.Nanoseconds,
+			Value: float64(d)})
 	}
 	return nil
 }
@@ -290,7 +291,8 @@ func (r *rates) series(prefix string) (all []metric.Series) {
 			if d := x.long - op.Time(time.Second); max(d, -d) < op.Time(wholeSecond) {
 				list.Points = append(list.Points, p)
 			} else {
-				parts = append(parts, metric.Series{Metric: list.Metric, Unit: list.Unit, Step: int64(x.long), Points: []metric.Point{p}})
+				parts = append(parts, metric.Series{Metric: list.Metric, Unit: list.Unit, Step: int64(x.long),
+					Points: []metric.Point{p}})
 			}
 		}
 		if len(list.Points) > 0 {

@@ -226,7 +226,8 @@ func (k *conn) answer(q request) error {
 	case q.method == "DELETE":
 		return k.send("204 No Content", "", nil)
 	case q.method == "POST" && strings.HasPrefix(q.query, "uploads"):
-		return k.send("200 OK", "", []byte("<InitiateMultipartUploadResult><UploadId>null</UploadId></InitiateMultipartUploadResult>"))
+		return k.send("200 OK", "",
+			[]byte("<InitiateMultipartUploadResult><UploadId>null</UploadId></InitiateMultipartUploadResult>"))
 	case q.method == "PUT" && q.copied:
 		return k.send("200 OK", "", []byte("<CopyObjectResult></CopyObjectResult>"))
 	}

@@ -44,8 +44,9 @@ func TestOtherSpecRefuses(t *testing.T) {
 // Every kind of storage has a field that is read as it was written.
 func TestFieldsAreInverse(t *testing.T) {
 	settings := map[string]model.Store{
-		"s3": {Settings: map[string]string{"endpoint": "http://h:1", "region": "r", "path_style_access": "false", "signature": "v2",
-			"payload": "signed", "timeout": "2000", "cafile": "/ca.pem", "no_verify_ssl": "true", "proxyhost": "p", "proxyport": "1"}},
+		"s3": {Settings: map[string]string{"endpoint": "http://h:1", "region": "r", "path_style_access": "false",
+			"signature": "v2",
+			"payload":   "signed", "timeout": "2000", "cafile": "/ca.pem", "no_verify_ssl": "true", "proxyhost": "p", "proxyport": "1"}},
 		"swift": {AuthKind: "keystonev3", Settings: map[string]string{"policy": "gold"},
 			Auth: map[string]string{"auth_url": "http://h:1/v3", "username": "u", "project_name": "p"}},
 		"file": {Settings: map[string]string{"root": volumeDir, "sync": "data"}},

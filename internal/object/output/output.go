@@ -180,7 +180,8 @@ func (r *Recorder) StageEnded(s *loadgen.StageResult) {
 		}
 		for _, x := range m.Scalars {
 			r.Writer.Scalar(bundle.Scalar{
-				Labels: bundle.Labels{Instance: Instance(s.Name, w.Work.Name, r.host), Action: Action(s.Name, w.Work.Name)},
+				Labels: bundle.Labels{Instance: Instance(s.Name, w.Work.Name, r.host),
+					Action: Action(s.Name, w.Work.Name)},
 				Scalar: x,
 			})
 		}

@@ -11,7 +11,8 @@ import (
 
 func TestEndSurvivesKubernetes(t *testing.T) {
 	barrier := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	e := End{RunID: "abc", State: "failed", Reason: "no space", ExitCode: 2, Barrier: &barrier, Seed: 7, Ops: Counts{"ok": 3, "error": 1},
+	e := End{RunID: "abc", State: "failed", Reason: "no space", ExitCode: 2, Barrier: &barrier, Seed: 7,
+		Ops:     Counts{"ok": 3, "error": 1},
 		Actions: map[string]Counts{"fio": {"ok": 3}}, SLOs: []Verdict{{"quick", "pass", "p99 is 3 ms"}}, Clean: true}
 	got, ok := DecodeEnd(string(e.Encode()))
 	if !ok {

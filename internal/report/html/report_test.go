@@ -50,15 +50,21 @@ func TestWrite(t *testing.T) {
 		says    []string
 		saysNot []string
 	}{
-		{"demo", demo, []string{"37 stalls of I/O", "snapshots/7", "CreateSnapshot", "needs n ≥ 299", "ResourceExhausted", "<svg", "no data", "fio-1-data", "droppedOps"}, []string{"not complete"}},
-		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none", "There is nothing to draw"}, []string{"not complete"}},
+		{"demo", demo, []string{"37 stalls of I/O", "snapshots/7", "CreateSnapshot", "needs n ≥ 299",
+			"ResourceExhausted", "<svg", "no data", "fio-1-data", "droppedOps"}, []string{"not complete"}},
+		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none",
+			"There is nothing to draw"}, []string{"not complete"}},
 		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "Not recorded",
 			`>incomplete</span>`, "<title>synthetic (incomplete) ·", "cnsbench cleanup /",
 			`snapshots<span class="sub">snapshot, rate often</span><span class="sub">no op: the bundle was never closed`},
 			[]string{"<h3>snapshots</h3>"}},
-		{"live", live, []string{"This run is not complete", "in progress", `>running</span>`}, []string{`>incomplete</span>`, "(incomplete)", "cnsbench cleanup"}},
-		{"objects", analysistest.Objects(t), []string{"<h3>main</h3>", ">3 errors<", "cnsbench object run"}, []string{"not complete", "<h2>Operations</h2>", "<h2>Interference</h2>"}},
-		{"objects, cut off", analysistest.CutOff(t), []string{`<h3>main.one <span class="tag doubtful">incomplete</span>`, ">30 errors<", "<h3>prepare</h3>"}, nil},
+		{"live", live, []string{"This run is not complete", "in progress", `>running</span>`},
+			[]string{`>incomplete</span>`, "(incomplete)", "cnsbench cleanup"}},
+		{"objects", analysistest.Objects(t), []string{"<h3>main</h3>", ">3 errors<", "cnsbench object run"},
+			[]string{"not complete", "<h2>Operations</h2>", "<h2>Interference</h2>"}},
+		{"objects, cut off", analysistest.CutOff(t),
+			[]string{`<h3>main.one <span class="tag doubtful">incomplete</span>`, ">30 errors<",
+				"<h3>prepare</h3>"}, nil},
 		{"hostile", analysistest.Hostile(t), []string{"&lt;script"}, []string{"<script", "<img"}},
 	}
 	for _, tt := range tests {
@@ -121,8 +127,10 @@ func TestReplayed(t *testing.T) {
 // selfContained fails on anything that a browser would fetch or run.
 func selfContained(t testing.TB, page string) {
 	t.Helper()
-	forbidden := []string{"script", "link", "img", "image", "use", "iframe", "object", "embed", "base", "form", "audio", "video", "source", "foreignobject"}
-	refers := []string{"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href", "formaction", "ping"}
+	forbidden := []string{"script", "link", "img", "image", "use", "iframe", "object", "embed", "base", "form", "audio",
+		"video", "source", "foreignobject"}
+	refers := []string{"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href", "formaction",
+		"ping"}
 	z := xhtml.NewTokenizer(strings.NewReader(page))
 	var tags []string
 	for {
@@ -145,7 +153,8 @@ func selfContained(t testing.TB, page string) {
 				}
 			}
 		case xhtml.TextToken:
-			if len(tags) > 0 && tags[len(tags)-1] == "style" && regexp.MustCompile(`(?i)url\(|@import|expression\(`).Match(z.Text()) {
+			if len(tags) > 0 && tags[len(tags)-1] == "style" &&
+				regexp.MustCompile(`(?i)url\(|@import|expression\(`).Match(z.Text()) {
 				t.Error("the style refers outside")
 			}
 		}
@@ -153,7 +162,8 @@ func selfContained(t testing.TB, page string) {
 }
 
 func TestSelfContainedCanFail(t *testing.T) {
-	for _, bad := range []string{`<img src="x.png">`, `<a href="http://x">`, `<p onclick="x()">`, `<style>a{background:url(x)}</style>`} {
+	for _, bad := range []string{`<img src="x.png">`, `<a href="http://x">`, `<p onclick="x()">`,
+		`<style>a{background:url(x)}</style>`} {
 		probe := &probe{TB: t}
 		selfContained(probe, "<html>"+bad+"</html>")
 		if !probe.failed {

@@ -76,7 +76,8 @@ func scaleChart(s *summary.Scaling) template.HTML {
 		workers := float64(r.Workers)
 		v.tick(workers, fmt.Sprint(r.Workers))
 		v.path([][2]float64{v.at(workers, slices.Min(r.PerSecond)), v.at(workers, slices.Max(r.PerSecond))}, "c0",
-			fmt.Sprintf("%d workers: %s a second, %d times", r.Workers, units.Count(r.MedianPerSecond), len(r.PerSecond)))
+			fmt.Sprintf("%d workers: %s a second, %d times", r.Workers, units.Count(r.MedianPerSecond),
+				len(r.PerSecond)))
 		line = append(line, v.at(workers, r.MedianPerSecond))
 	}
 	v.path(line, "c0", "operations a second")

@@ -37,13 +37,15 @@ func TestSeeks(t *testing.T) {
 				}
 			}
 			folded := strings.Index(page, "The steps by themselves</summary>")
-			if at := strings.Index(page, tt.step); folded < 0 || at < folded || strings.Index(page, "<h3>prepare</h3>") > folded {
+			if at := strings.Index(page, tt.step); folded < 0 || at < folded ||
+				strings.Index(page, "<h3>prepare</h3>") > folded {
 				t.Errorf("%s is at %d, what is folded begins at %d", tt.step, at, folded)
 			}
 			selfContained(t, page)
 		})
 	}
-	if page := write(t, "none", analysistest.Objects(t)); strings.Contains(page, "#sought") || strings.Contains(page, "by themselves") {
+	if page := write(t, "none", analysistest.Objects(t)); strings.Contains(page, "#sought") ||
+		strings.Contains(page, "by themselves") {
 		t.Error("a run that sought nothing has a section of it")
 	}
 }
@@ -52,7 +54,8 @@ func TestSeeks(t *testing.T) {
 // for to end.
 func TestDriver(t *testing.T) {
 	page := write(t, "driver", analysistest.Found(t))
-	if want := `<td class="name">driver-0</td><td class="n">0.5</td><td class="n">32 MiB</td>`; !strings.Contains(page, want) {
+	if want := `<td class="name">driver-0</td><td class="n">0.5</td><td class="n">32 MiB</td>`; !strings.Contains(page,
+		want) {
 		t.Errorf("the page does not say %q", want)
 	}
 	for _, bad := range []string{"never seen to end", "<h3>driver</h3>"} {
@@ -77,7 +80,9 @@ func TestCleanup(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := write(t, "cleanup", b)
-	if !strings.Contains(page, "<code>cnsbench object cleanup &#39;/") || !strings.Contains(page, "/my run&#39;</code> removes what the run left behind") || strings.Contains(page, "cnsbench cleanup") {
+	if !strings.Contains(page, "<code>cnsbench object cleanup &#39;/") ||
+		!strings.Contains(page, "/my run&#39;</code> removes what the run left behind") ||
+		strings.Contains(page, "cnsbench cleanup") {
 		t.Error("the page does not say how to remove what is left")
 	}
 }

@@ -99,8 +99,10 @@ func rateChart(s sweep.Sweep) template.HTML {
 				continue
 			}
 			line = append(line, v.at(p.Level, p.Rate()))
-			v.path([][2]float64{v.at(p.Level, slices.Min(p.PerMinute)), v.at(p.Level, slices.Max(p.PerMinute))}, class(i),
-				fmt.Sprintf("%s, %s: %s a minute, %d trials", series.Name, p.Label, units.Count(p.Rate()), len(p.PerMinute)))
+			v.path([][2]float64{v.at(p.Level, slices.Min(p.PerMinute)), v.at(p.Level, slices.Max(p.PerMinute))},
+				class(i),
+				fmt.Sprintf("%s, %s: %s a minute, %d trials", series.Name, p.Label, units.Count(p.Rate()),
+					len(p.PerMinute)))
 		}
 		v.path(line, class(i), series.Name)
 	}

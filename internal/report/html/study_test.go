@@ -14,15 +14,18 @@ import (
 )
 
 func TestWriteStudy(t *testing.T) {
-	states := &sweep.States{At: []op.Time{0, 1e9, 2e9}, Pending: []int{3, 2, 0}, Creating: []int{0, 1, 2}, Running: []int{0, 0, 1}}
+	states := &sweep.States{At: []op.Time{0, 1e9, 2e9}, Pending: []int{3, 2, 0}, Creating: []int{0, 1, 2},
+		Running: []int{0, 0, 1}}
 	point := func(label string, level, rate float64) sweep.Point {
-		return sweep.Point{Label: label, Level: level, N: 9, Trials: 2, PerMinute: []float64{rate, 1.1 * rate}, States: states,
-			CDF: []stats.Step{{V: 1e6, P: 0.5}, {V: 4e6, P: 1}}, Sentence: "It <stops> at " + label + "."}
+		return sweep.Point{Label: label, Level: level, N: 9, Trials: 2, PerMinute: []float64{rate, 1.1 * rate},
+			States: states,
+			CDF:    []stats.Step{{V: 1e6, P: 0.5}, {V: 4e6, P: 1}}, Sentence: "It <stops> at " + label + "."}
 	}
 	page := &Study{Name: "a<b", Factors: []string{"class", "parallelism"}, Responses: []string{"p50(x)"},
 		Rows: []StudyRow{{Cells: []string{"null", "1", "2", "4 ms"}}},
 		Sweeps: []sweep.Sweep{
-			{Action: "x", Factor: "parallelism", Series: []sweep.Series{{Name: "class=null", Points: []sweep.Point{point("1", 1, 60), point("70", 70, 900)}}, {Name: "class=empty"}}},
+			{Action: "x", Factor: "parallelism", Series: []sweep.Series{{Name: "class=null",
+				Points: []sweep.Point{point("1", 1, 60), point("70", 70, 900)}}, {Name: "class=empty"}}},
 			{Action: "y", Series: []sweep.Series{{Name: "all", Points: []sweep.Point{{Label: "all", N: 0}}}}},
 		}}
 	var out bytes.Buffer

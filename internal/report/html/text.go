@@ -19,7 +19,8 @@ func clip(s string, n int) string {
 // quote quotes a word for a POSIX shell.
 func quote(word string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,@%+", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_./=:,@%+", r)
 	}
 	if word != "" && strings.TrimFunc(word, plain) == "" {
 		return word

@@ -196,7 +196,8 @@ func (d *timeline) points(l figure.Line, y scale) [][2]float64 {
 			ps = append(ps, [2]float64{0, math.NaN()})
 		}
 		// The value holds over the whole interval.
-		ps = append(ps, [2]float64{d.x.at(float64(p.From)), y.at(p.Value)}, [2]float64{d.x.at(float64(p.To)), y.at(p.Value)})
+		ps = append(ps, [2]float64{d.x.at(float64(p.From)), y.at(p.Value)},
+			[2]float64{d.x.at(float64(p.To)), y.at(p.Value)})
 	}
 	return ps
 }

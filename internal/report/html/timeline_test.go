@@ -9,7 +9,8 @@ import (
 // An operation has one look in both bands, and no other operation has it.
 func TestLineClasses(t *testing.T) {
 	p := figure.Panel{Bandwidth: []figure.Line{{Name: "small"}, {Name: "read"}, {Name: "large"}},
-		Latency: []figure.Line{{Name: "read p99"}, {Name: "small p99"}, {Name: "large p99"}, {Name: "head p99"}, {Name: "canary read max"}}}
+		Latency: []figure.Line{{Name: "read p99"}, {Name: "small p99"}, {Name: "large p99"}, {Name: "head p99"},
+			{Name: "canary read max"}}}
 	classes := lineClasses(p)
 	looks := map[string]string{}
 	for name, class := range classes {

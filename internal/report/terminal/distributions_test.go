@@ -11,7 +11,8 @@ import (
 
 // TestReplayed: replayed files are named in full, without control characters.
 func TestReplayed(t *testing.T) {
-	s := &summary.Summary{Traces: []bundle.Trace{{Rate: "churn", File: "a\x1b.csv", SHA256: strings.Repeat("0123abcd", 8), Records: 4711}}}
+	s := &summary.Summary{Traces: []bundle.Trace{{Rate: "churn", File: "a\x1b.csv",
+		SHA256: strings.Repeat("0123abcd", 8), Records: 4711}}}
 	var out strings.Builder
 	if err := Write(&out, s, Options{}); err != nil {
 		t.Fatal(err)
@@ -26,7 +27,8 @@ func TestReplayed(t *testing.T) {
 // TestSpansOfOneEnd: spans of one name with different begins have different labels.
 func TestSpansOfOneEnd(t *testing.T) {
 	s := &summary.Summary{Actions: []summary.Action{{Name: "pods", Spans: []summary.Span{
-		{Name: "acked", From: "started", To: "acked"}, {Name: "scheduled", From: "acked", To: "scheduled"}, {Name: "scheduled", From: "started", To: "scheduled"}}}}}
+		{Name: "acked", From: "started", To: "acked"}, {Name: "scheduled", From: "acked",
+			To: "scheduled"}, {Name: "scheduled", From: "started", To: "scheduled"}}}}}
 	var out strings.Builder
 	if err := Write(&out, s, Options{}); err != nil {
 		t.Fatal(err)
@@ -45,7 +47,8 @@ func TestSpansOfOneEnd(t *testing.T) {
 func TestDistributions(t *testing.T) {
 	var s summary.Summary
 	for i := range int64(maxDistributions + 3) {
-		s.Distributions = append(s.Distributions, summary.Distribution{Source: "kubelet node1", Name: fmt.Sprintf("call %d", i), N: 2,
+		s.Distributions = append(s.Distributions, summary.Distribution{Source: "kubelet node1",
+			Name: fmt.Sprintf("call %d", i), N: 2,
 			MeanNs: new(i * 1e6), P50: summary.Within{UpToNs: new(int64(100e6))}, P99: summary.Within{AboveNs: 100e6}})
 	}
 	var out strings.Builder
@@ -53,7 +56,8 @@ func TestDistributions(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := out.String()
-	for _, want := range []string{"Counted by other components", "call 14", "kubelet node1", "14 ms", "≤ 100 ms", "> 100 ms", "of 15; the report has all", "not included in the figures of any op"} {
+	for _, want := range []string{"Counted by other components", "call 14", "kubelet node1", "14 ms", "≤ 100 ms",
+		"> 100 ms", "of 15; the report has all", "not included in the figures of any op"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

@@ -290,7 +290,8 @@ func (p *printer) stalls(s *summary.Summary) {
 	}
 	t := table{head: []string{"Stalls", "at", "length", "I/O", "op"}, left: map[int]bool{3: true, 4: true}}
 	for _, st := range interference.Longest(s.Stalls, maxStalls) {
-		t.row(summary.Place(st), summary.Instant(st.From), units.Duration(float64(st.LengthNs)), st.Direction, st.Named())
+		t.row(summary.Place(st), summary.Instant(st.From), units.Duration(float64(st.LengthNs)), st.Direction,
+			st.Named())
 	}
 	p.table(t)
 	if n := len(s.Stalls); n > maxStalls {
@@ -307,7 +308,8 @@ func (p *printer) distributions(s *summary.Summary) {
 	if len(s.Distributions) == 0 {
 		return
 	}
-	t := table{head: []string{"Counted by other components", "by", "n", "mean", "p50", "p99"}, left: map[int]bool{1: true}}
+	t := table{head: []string{"Counted by other components", "by", "n", "mean", "p50", "p99"},
+		left: map[int]bool{1: true}}
 	longest := slices.SortedStableFunc(slices.Values(s.Distributions),
 		func(a, b summary.Distribution) int { return cmp.Compare(b.TotalNs(), a.TotalNs()) })
 	for _, d := range longest[:min(maxDistributions, len(longest))] {

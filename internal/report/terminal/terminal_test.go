@@ -89,7 +89,8 @@ func TestLabels(t *testing.T) {
 		Verdicts: []slo.Verdict{
 			{Name: "a", Verdict: expr.Verdict{Status: expr.Pass, Observed: []expr.Observation{
 				{Expr: "p99(x)", Value: "5 ms", N: 296, Warning: "an interval of p99 needs n ≥ 299"}}}},
-			{Name: "b", Verdict: expr.Verdict{Status: expr.NoData, Message: "p99(f.read): no data: f reported no read latency",
+			{Name: "b", Verdict: expr.Verdict{Status: expr.NoData,
+				Message:  "p99(f.read): no data: f reported no read latency",
 				Observed: []expr.Observation{{Expr: "p99(f.read)", Value: "no data"}}}},
 		},
 		Interference: []interference.Effect{{
@@ -97,7 +98,8 @@ func TestLabels(t *testing.T) {
 			Outside:   interference.Side{P90Ns: v(1e6), P99Ns: v(2e6)},
 			Own:       interference.Side{P90Ns: v(3e6), P99Ns: v(8e6)},
 			Bystander: interference.Side{P90Ns: v(5e6)},
-			OwnRatio:  &interference.Ratio{Quantile: 0.99, Value: 4}, BystanderRatio: &interference.Ratio{Quantile: 0.9, Value: 5},
+			OwnRatio:  &interference.Ratio{Quantile: 0.99, Value: 4}, BystanderRatio: &interference.Ratio{Quantile: 0.9,
+				Value: 5},
 		}},
 	}
 	text := write(t, s, Options{})

@@ -36,7 +36,8 @@ func replaying(sources ...string) *plan.Plan {
 func TestPack(t *testing.T) {
 	dir := t.TempDir()
 	beside, absolute := filepath.Join(dir, "sub"), filepath.Join(dir, "one.csv")
-	want := map[string][]byte{"a=b.csv.gz": make([]byte, 2*pieceSize+pieceSize/2), "../c.csv": []byte("short"), absolute: make([]byte, pieceSize)}
+	want := map[string][]byte{"a=b.csv.gz": make([]byte, 2*pieceSize+pieceSize/2), "../c.csv": []byte("short"),
+		absolute: make([]byte, pieceSize)}
 	if err := os.Mkdir(beside, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,8 @@ func inPod(t *testing.T, c *Packed) *Resolver {
 func withFolders(paths ...string) *plan.Plan {
 	p := &plan.Plan{Benchmark: &v1alpha1.Benchmark{}}
 	for _, path := range paths {
-		p.Benchmark.Spec.Library = append(p.Benchmark.Spec.Library, v1alpha1.LibrarySource{FolderSpec: &v1alpha1.FolderLibrary{Path: path}})
+		p.Benchmark.Spec.Library = append(p.Benchmark.Spec.Library,
+			v1alpha1.LibrarySource{FolderSpec: &v1alpha1.FolderLibrary{Path: path}})
 	}
 	return p
 }
@@ -134,7 +136,8 @@ func TestPackFolder(t *testing.T) {
 		"mine/results.csv":           "not of it either",
 		"theirs/linked/pod.yaml":     "kind: Pod",
 	})
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "empty"), 0o700), os.Symlink("../../mine/one/long.txt", filepath.Join(dir, "theirs/linked/script.sh"))); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "empty"), 0o700),
+		os.Symlink("../../mine/one/long.txt", filepath.Join(dir, "theirs/linked/script.sh"))); err != nil {
 		t.Fatal(err)
 	}
 	theirs := filepath.Join(dir, "theirs")
@@ -199,7 +202,8 @@ func TestFileTooLarge(t *testing.T) {
 		if (err != nil) != refused {
 			t.Errorf("%d bytes: %v", size, err)
 		}
-		if refused && !(strings.Contains(err.Error(), "long.csv") && strings.Contains(err.Error(), "16 MiB") && strings.Contains(err.Error(), "--runner local")) {
+		if refused && !(strings.Contains(err.Error(), "long.csv") && strings.Contains(err.Error(), "16 MiB") &&
+			strings.Contains(err.Error(), "--runner local")) {
 			t.Error(err)
 		}
 	}
@@ -214,7 +218,8 @@ func TestFolderTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Pack(withFolders(dir), "-")
-	for _, want := range []string{"spec.library[0].folderSpec.path: " + dir, "16 MiB", "leave only the workloads", "--runner local"} {
+	for _, want := range []string{"spec.library[0].folderSpec.path: " + dir, "16 MiB", "leave only the workloads",
+		"--runner local"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

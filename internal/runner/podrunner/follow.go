@@ -105,7 +105,8 @@ func endOf(p *corev1.Pod) string {
 // copyLog prints the pod's log, as soon as there is one.
 func (r *Runner) copyLog(ctx context.Context) {
 	for {
-		stream, err := r.Set.CoreV1().Pods(r.Namespace).GetLogs(r.Name(), &corev1.PodLogOptions{Follow: true}).Stream(ctx)
+		stream, err := r.Set.CoreV1().Pods(r.Namespace).GetLogs(r.Name(),
+			&corev1.PodLogOptions{Follow: true}).Stream(ctx)
 		if err == nil {
 			n, _ := io.Copy(r.Log, stream)
 			_ = stream.Close()

@@ -15,7 +15,8 @@ import (
 // planOf is what a Benchmark with these actions comes to on a cluster.
 func planOf(t *testing.T, actions string) *plan.Plan {
 	t.Helper()
-	text := "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: b}\nspec: {actions: [" + actions + "]}\n"
+	text := "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: b}\nspec: {actions: [" + actions +
+		"]}\n"
 	p, problems := plan.Load(t.Context(), plan.Input{
 		Files: []plan.File{{Name: "b.yaml", Data: []byte(text)}}, Capabilities: kubernetes.Capabilities()})
 	if len(problems) > 0 {
@@ -50,7 +51,8 @@ func TestCreateRights(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, right := range plan.Rights(r.Plan) {
-				a := &authorizationv1.ResourceAttributes{Group: right.Group, Resource: right.Resource, Subresource: right.Subresource, Verb: right.Verb}
+				a := &authorizationv1.ResourceAttributes{Group: right.Group, Resource: right.Resource,
+					Subresource: right.Subresource, Verb: right.Verb}
 				if !allow(wide.Rules, a) && (right.ClusterScoped || !allow(role.Rules, a)) {
 					t.Errorf("%s is not given", right)
 				}
@@ -60,7 +62,8 @@ func TestCreateRights(t *testing.T) {
 				t.Errorf("nodes may be patched: %v", allow(wide.Rules, patch))
 			}
 			binding, err := rbac.ClusterRoleBindings().Get(t.Context(), account, metav1.GetOptions{})
-			if err != nil || len(binding.Subjects) != 1 || binding.Subjects[0].Name != account || binding.RoleRef.Name != account {
+			if err != nil || len(binding.Subjects) != 1 || binding.Subjects[0].Name != account ||
+				binding.RoleRef.Name != account {
 				t.Errorf("%+v, %v", binding, err)
 			}
 			if err := removeRights(t.Context(), on, account, nil); err != nil {

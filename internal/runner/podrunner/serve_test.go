@@ -18,7 +18,8 @@ func TestAsksAreOver(t *testing.T) {
 			t.Error("over before anybody could ask")
 		}
 		go a.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
-		for at, want := range []bool{false, false, true} { // a second before and after the end of a request, and after the silence
+		// a second before and after the end of a request, and after the silence
+		for at, want := range []bool{false, false, true} {
 			time.Sleep([]time.Duration{2*silence - time.Second, 2 * time.Second, silence}[at])
 			if a.over() != want {
 				t.Errorf("step %d: over is %v", at, !want)

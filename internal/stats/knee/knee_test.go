@@ -41,11 +41,14 @@ func TestKnownKnees(t *testing.T) {
 		{"just behind a level", powers, hockey(67), 64, "at 64 workers"},
 		{"below the first", powers, hockey(2), 4, "at 4 workers or below"},
 		{"not reached", powers, hockey(5000), 0, "no knee up to 512 workers: the last step still gains 100 %"},
-		{"it falls behind the peak", powers, func(w float64) float64 { return w / (1 + 0.001*w + 0.0001*w*w) }, 64, "at 64 workers"}, // its peak is at 100 (Gunther's law)
+		// its peak is at 100 (Gunther's law)
+		{"it falls behind the peak", powers, func(w float64) float64 { return w / (1 + 0.001*w + 0.0001*w*w) }, 64,
+			"at 64 workers"},
 		{"levels that are no doublings", []int{1, 2, 3, 5, 10, 20, 30, 100}, hockey(20), 20, "at 20 workers"},
 		// The seed study: saturated at 64 workers, peak of 5644 a second at 128.
 		{"the seed study's", powers, func(w float64) float64 {
-			return map[float64]float64{4: 700, 8: 1350, 16: 2500, 32: 4200, 64: 5400, 128: 5644, 256: 5600, 512: 5590}[w]
+			return map[float64]float64{4: 700, 8: 1350, 16: 2500, 32: 4200, 64: 5400, 128: 5644, 256: 5600,
+				512: 5590}[w]
 		}, 64, "at 64 workers"},
 	}
 	for _, tt := range tests {
@@ -88,7 +91,8 @@ func TestIntervalHasTheKnee(t *testing.T) {
 		if k.AtLeast != nil && k.AtMost != nil {
 			bounded++
 		}
-		if truth.Workers == nil || k.AtLeast != nil && *k.AtLeast > *truth.Workers || k.AtMost != nil && *k.AtMost < *truth.Workers {
+		if truth.Workers == nil || k.AtLeast != nil && *k.AtLeast > *truth.Workers || k.AtMost != nil &&
+			*k.AtMost < *truth.Workers {
 			missed++
 		}
 	}
@@ -102,10 +106,12 @@ func TestIntervalHasTheKnee(t *testing.T) {
 
 func TestTooLittle(t *testing.T) {
 	k, err := Find(curve(powers, 3, 1, 1, hockey(64)), Threshold)
-	if err != nil || *k.Workers != 64 || k.AtLeast != nil || k.AtMost != nil || !strings.Contains(k.String(), "too few") {
+	if err != nil || *k.Workers != 64 || k.AtLeast != nil || k.AtMost != nil ||
+		!strings.Contains(k.String(), "too few") {
 		t.Errorf("%v, %v: three repetitions have no interval", k, err)
 	}
-	for _, bad := range [][]Level{nil, {{4, []float64{1}}}, {{4, []float64{1}}, {8, nil}}, {{4, []float64{0}}, {8, []float64{1}}}, {{4, []float64{1}}, {4, []float64{1}}}} {
+	for _, bad := range [][]Level{nil, {{4, []float64{1}}}, {{4, []float64{1}}, {8, nil}},
+		{{4, []float64{0}}, {8, []float64{1}}}, {{4, []float64{1}}, {4, []float64{1}}}} {
 		if k, err := Find(bad, Threshold); err == nil {
 			t.Errorf("%v has %v", bad, k)
 		}

@@ -104,7 +104,8 @@ func rateOf(times []int64, length int64) Rate {
 	r := Rate{Form: "poisson", PerSecond: a.PerSecond}
 	n := math.Sqrt(float64(a.N))
 	even := alpha * max(1, a.GapCV) / n // bursts count as one each
-	spread := fmt.Sprintf("n = %d, distance of the times from evenly spread %.3f (1 %% limit %.3f)", a.N, a.Uniform, even)
+	spread := fmt.Sprintf("n = %d, distance of the times from evenly spread %.3f (1 %% limit %.3f)", a.N, a.Uniform,
+		even)
 	gaps := fmt.Sprintf("distance of the gaps from exponential %.3f (1 %% limit %.3f)", a.Exponential, alphaExp/n)
 	switch {
 	case a.N < minTimes:

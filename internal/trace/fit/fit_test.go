@@ -53,11 +53,13 @@ func TestWindowedLives(t *testing.T) {
 		var lives []life
 		for at := -2000.0; at < 60; at += 0.01 {
 			if to := at + tt.draw(); to > 0 {
-				lives = append(lives, life{from: int64(1e6 * max(0, -at)), to: int64(1e6 * (min(to, 60) - at)), ended: to < 60})
+				lives = append(lives, life{from: int64(1e6 * max(0, -at)), to: int64(1e6 * (min(to, 60) - at)),
+					ended: to < 60})
 			}
 		}
 		l := estimate(lives)
-		if mean, half := float64(l.Mean)/1e6, float64(l.Median)/1e6; math.Abs(mean-tt.mean) > 5 || math.Abs(half-tt.half) > 5 {
+		if mean, half := float64(l.Mean)/1e6, float64(l.Median)/1e6; math.Abs(mean-tt.mean) > 5 ||
+			math.Abs(half-tt.half) > 5 {
 			t.Errorf("%s: mean %.1f, median %.1f; want %.1f, %.1f", tt.name, mean, half, tt.mean, tt.half)
 		}
 		var mean time.Duration
@@ -124,8 +126,10 @@ func TestRateIsChosen(t *testing.T) {
 func small() []trace.Record {
 	const s = int64(time.Second)
 	return []trace.Record{
-		{Time: -3 * s, Op: trace.Create, Kind: trace.Volume, Object: "old", Class: "fast", Size: 4 << 30, Duration: trace.Unknown},
-		{Time: 1 * s, Op: trace.Create, Kind: trace.Volume, Object: "a", Class: "fast", Size: 2 << 30, Outcome: "ok", Duration: 2 * s},
+		{Time: -3 * s, Op: trace.Create, Kind: trace.Volume, Object: "old", Class: "fast", Size: 4 << 30,
+			Duration: trace.Unknown},
+		{Time: 1 * s, Op: trace.Create, Kind: trace.Volume, Object: "a", Class: "fast", Size: 2 << 30, Outcome: "ok",
+			Duration: 2 * s},
 		{Time: 2 * s, Op: trace.Create, Kind: trace.Volume, Object: "b", Outcome: "error", Duration: s},
 		{Time: 4 * s, Op: trace.Snapshot, Kind: trace.Snapshots, Object: "s", Source: "a", Duration: trace.Unknown},
 		{Time: 5 * s, Op: trace.Delete, Kind: trace.Volume, Object: "old", Duration: trace.Unknown},
@@ -140,12 +144,14 @@ func TestDescribe(t *testing.T) {
 	if s.Records != 6 || s.LengthNs != 10e9 {
 		t.Errorf("%d records in %v", s.Records, time.Duration(s.LengthNs))
 	}
-	want := []Dependency{{trace.Attach, trace.Volume, 1, 1}, {trace.Delete, trace.Volume, 2, 0}, {trace.Snapshot, trace.Volume, 1, 1}}
+	want := []Dependency{{trace.Attach, trace.Volume, 1, 1}, {trace.Delete, trace.Volume, 2, 0},
+		{trace.Snapshot, trace.Volume, 1, 1}}
 	if diff := cmp.Diff(want, s.Depends); diff != "" {
 		t.Error(diff)
 	}
 	for _, o := range s.Ops {
-		if o.Op == trace.Create && (o.N != 2 || o.Failed != 1 || o.Peak != 2 || math.Abs(o.InFlight-0.3) > 1e-9 || o.PerSecond != 0.2) {
+		if o.Op == trace.Create && (o.N != 2 || o.Failed != 1 || o.Peak != 2 || math.Abs(o.InFlight-0.3) > 1e-9 ||
+			o.PerSecond != 0.2) {
 			t.Errorf("creations: %+v", o)
 		}
 	}
@@ -169,7 +175,8 @@ func TestProfileLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "p.yaml", Data: []byte(text)}}, Capabilities: local.New(local.Options{}).Capabilities()})
+	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "p.yaml", Data: []byte(text)}},
+		Capabilities: local.New(local.Options{}).Capabilities()})
 	for _, problem := range problems {
 		t.Error(problem)
 	}
@@ -180,10 +187,12 @@ func TestProfileLoads(t *testing.T) {
 	for _, a := range p.Actions {
 		actions = append(actions, a.Name)
 	}
-	if diff := cmp.Diff([]string{"volumes-there", "volumes", "snapshots", "volumes-there-end", "volumes-end"}, actions); diff != "" {
+	if diff := cmp.Diff([]string{"volumes-there", "volumes", "snapshots", "volumes-there-end", "volumes-end"},
+		actions); diff != "" {
 		t.Error(diff)
 	}
-	if p.Runtime != 5*time.Second || !strings.Contains(text, "attach: true") || !strings.Contains(text, `size: "4294967296"`) || !strings.Contains(text, "left out: attach") {
+	if p.Runtime != 5*time.Second || !strings.Contains(text, "attach: true") ||
+		!strings.Contains(text, `size: "4294967296"`) || !strings.Contains(text, "left out: attach") {
 		t.Errorf("runtime %v of:\n%s", p.Runtime, text)
 	}
 }
@@ -191,7 +200,8 @@ func TestProfileLoads(t *testing.T) {
 func TestProfileRefuses(t *testing.T) {
 	many := []trace.Record{{Time: 5, Op: trace.Create, Kind: trace.Volume, Object: "a"}}
 	for i := range 10_001 {
-		many = append(many, trace.Record{Time: -1, Op: trace.Create, Kind: trace.Volume, Object: time.Duration(i).String()})
+		many = append(many, trace.Record{Time: -1, Op: trace.Create, Kind: trace.Volume,
+			Object: time.Duration(i).String()})
 	}
 	tests := []struct {
 		name    string
@@ -202,7 +212,8 @@ func TestProfileRefuses(t *testing.T) {
 		{"share", Profile{Share: 2, TimeScale: 1}, small(), "at most 1"},
 		{"time scale", Profile{Share: 1}, small(), "more than 0"},
 		{"too many at the start", Profile{Share: 1, TimeScale: 1}, many, "a share of at most 1"},
-		{"nothing", Profile{Share: 1, TimeScale: 1}, []trace.Record{{Time: 3, Op: trace.End}}, "no operation that a Benchmark can have"},
+		{"nothing", Profile{Share: 1, TimeScale: 1}, []trace.Record{{Time: 3, Op: trace.End}},
+			"no operation that a Benchmark can have"},
 	}
 	for _, tt := range tests {
 		if _, err := tt.profile.Benchmark(tt.records); err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -213,7 +224,8 @@ func TestProfileRefuses(t *testing.T) {
 
 // What cannot be is said, and no profile is made of it.
 func TestProfileProblems(t *testing.T) {
-	records := []trace.Record{{Op: trace.Create, Kind: trace.Volume, Object: "a"}, {Time: 1e9, Op: trace.Delete, Kind: trace.Volume, Object: "a"}}
+	records := []trace.Record{{Op: trace.Create, Kind: trace.Volume, Object: "a"},
+		{Time: 1e9, Op: trace.Delete, Kind: trace.Volume, Object: "a"}}
 	for want, p := range map[string]Profile{
 		"quantiles -3":   {Share: 1, TimeScale: 1, Quantiles: -3},
 		"quantiles 1001": {Share: 1, TimeScale: 1, Quantiles: 1001},

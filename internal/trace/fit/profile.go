@@ -53,7 +53,8 @@ func (p Profile) Benchmark(records []trace.Record) (string, error) {
 			return ""
 		})
 	}
-	w.attach = len(w.d.ops[opKind{trace.Attach, trace.Attachment}])+len(w.d.ops[opKind{trace.Create, trace.Workload}]) > 0
+	w.attach = len(w.d.ops[opKind{trace.Attach, trace.Attachment}])+len(w.d.ops[opKind{trace.Create,
+		trace.Workload}]) > 0
 	w.size = medianSize(records)
 	if err := w.volumes(); err != nil {
 		return "", err
@@ -205,7 +206,8 @@ func (w *writer) rate(name string, k opKind) bool {
 	case "ramp":
 		var stages []string
 		for _, s := range r.Stages {
-			stages = append(stages, fmt.Sprintf("{duration: %s, perSecond: %s}", w.stretched(s.Length), w.scaled(s.PerSecond)))
+			stages = append(stages, fmt.Sprintf("{duration: %s, perSecond: %s}", w.stretched(s.Length),
+				w.scaled(s.PerSecond)))
 		}
 		start := ""
 		if r.Start > 0 {

@@ -98,7 +98,8 @@ func (g *generator) container(t float64) {
 	}
 	if snapshot != nil && snapshot[1] >= 0 {
 		g.copies++
-		g.lives(trace.Record{Op: trace.Snapshot, Kind: trace.Snapshots, Object: fmt.Sprintf("s%d", g.copies), Source: name},
+		g.lives(trace.Record{Op: trace.Snapshot, Kind: trace.Snapshots, Object: fmt.Sprintf("s%d", g.copies),
+			Source: name},
 			snapshot[0], snapshot[1])
 	}
 }

@@ -62,7 +62,8 @@ func TestLittle(t *testing.T) {
 		case trace.Volume: // creations and deletions, each Poisson: σ = √n
 			near(string(op.Op)+"/s", op.PerSecond, 100, 3*math.Sqrt(100/60.0))
 			if limit := 1.63 / math.Sqrt(float64(op.N)); op.Uniform > limit || op.Exponential > limit {
-				t.Errorf("%s: distances %.4f from even, %.4f from exponential; 1 %% limit %.4f", op.Op, op.Uniform, op.Exponential, limit)
+				t.Errorf("%s: distances %.4f from even, %.4f from exponential; 1 %% limit %.4f", op.Op, op.Uniform,
+					op.Exponential, limit)
 			}
 		case trace.Snapshots:
 			near(string(op.Op)+"/s", op.PerSecond, 5, 3*math.Sqrt(5/60.0))

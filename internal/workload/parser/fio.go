@@ -150,7 +150,8 @@ func (f *fioRun) loadReport(name string) error {
 		f.warn("fioMessages", "%s: fio printed: %s", name, r.preamble)
 	}
 	if r.truncated {
-		f.warn("fioTruncated", "%s holds no whole report (fio was killed or refused to start): totals are missing", name)
+		f.warn("fioTruncated", "%s holds no whole report (fio was killed or refused to start): totals are missing",
+			name)
 		return nil
 	}
 	f.reports = append(f.reports, r)

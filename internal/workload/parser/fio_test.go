@@ -281,7 +281,8 @@ func TestRates(t *testing.T) {
 	for _, s := range r.Scalars {
 		scalars[s.Metric] = s.Value
 	}
-	if scalars["read.ios"] != 3500 || scalars["read.bytes"] != 3500*4096 || math.Abs(scalars["read.iops"]-1000) > 5 || math.Abs(scalars["write.bandwidth"]-4096e3) > 2e4 || scalars["cpu.system"] <= 0 {
+	if scalars["read.ios"] != 3500 || scalars["read.bytes"] != 3500*4096 || math.Abs(scalars["read.iops"]-1000) > 5 ||
+		math.Abs(scalars["write.bandwidth"]-4096e3) > 2e4 || scalars["cpu.system"] <= 0 {
 		t.Errorf("scalars %v", scalars)
 	}
 }
@@ -317,7 +318,8 @@ func TestDoubtful(t *testing.T) {
 	}{
 		{"page cache", func(v map[string]any) { v["global options"].(map[string]any)["direct"] = "0" }, "notDirect"},
 		{"error code", func(v map[string]any) { job(v, 1)["error"] = 28 }, "fioError"},
-		{"no lat bins", func(v map[string]any) { v["global options"].(map[string]any)["lat_percentiles"] = "0" }, "latMissing"},
+		{"no lat bins", func(v map[string]any) { v["global options"].(map[string]any)["lat_percentiles"] = "0" },
+			"latMissing"},
 		{"other run's log", func(v map[string]any) {
 			job(v, 0)["read"].(map[string]any)["clat_ns"].(map[string]any)["bins"] = map[string]any{"100": 1}
 		}, "histLogDiffers"},
@@ -330,7 +332,8 @@ func TestDoubtful(t *testing.T) {
 		{"beyond fio's bins", func(v map[string]any) {
 			job(v, 0)["read"].(map[string]any)["lat_ns"].(map[string]any)["max"] = int64(1) << 35
 		}, "fioSaturated"},
-		{"jobs in turn", func(v map[string]any) { job(v, 1)["job options"].(map[string]any)["stonewall"] = "" }, "jobsInTurn"},
+		{"jobs in turn", func(v map[string]any) { job(v, 1)["job options"].(map[string]any)["stonewall"] = "" },
+			"jobsInTurn"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := Fio(edit(t, "twojobs", c.change))
@@ -361,13 +364,15 @@ func TestClatBasis(t *testing.T) {
 
 // TestNamedJobs: jobs of several names have figures of their own.
 func TestNamedJobs(t *testing.T) {
-	r, err := Fio(edit(t, "twojobs", func(v map[string]any) { v["jobs"].([]any)[1].(map[string]any)["jobname"] = "other" }))
+	r, err := Fio(edit(t, "twojobs",
+		func(v map[string]any) { v["jobs"].([]any)[1].(map[string]any)["jobname"] = "other" }))
 	must(t, err)
 	got := make(map[string]int64)
 	for _, h := range r.Totals {
 		got[h.Metric] = h.Hist.N()
 	}
-	want := map[string]int64{"read": 3500, "write": 3500, "j.read": 1750, "j.write": 1750, "other.read": 1750, "other.write": 1750}
+	want := map[string]int64{"read": 3500, "write": 3500, "j.read": 1750, "j.write": 1750, "other.read": 1750,
+		"other.write": 1750}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("totals (-want +got):\n%s", d)
 	}
@@ -386,14 +391,16 @@ func TestTruncatedReport(t *testing.T) {
 			"fio.json": {Data: report[:n]}, "h_clat_hist.1.log": {Data: log[:len(log)-10]},
 		}, AtWall: func(u int64) op.Time { return op.Time(u) }})
 		must(t, err)
-		if len(r.Totals) > 0 || len(r.Scalars) > 0 || len(r.Slices) != 2 || !slices.Contains(codes(r), "fioTruncated") || !slices.Contains(codes(r), "histLogCut") {
+		if len(r.Totals) > 0 || len(r.Scalars) > 0 || len(r.Slices) != 2 ||
+			!slices.Contains(codes(r), "fioTruncated") || !slices.Contains(codes(r), "histLogCut") {
 			t.Fatalf("cut at %d: %d totals, %d slices, %v", n, len(r.Totals), len(r.Slices), r.Warnings)
 		}
 	}
 }
 
 func TestNothing(t *testing.T) {
-	if _, err := Fio(Input{Files: fstest.MapFS{"notes.txt": {}}}); err == nil || !strings.Contains(err.Error(), "output-format=json+") {
+	if _, err := Fio(Input{Files: fstest.MapFS{"notes.txt": {}}}); err == nil ||
+		!strings.Contains(err.Error(), "output-format=json+") {
 		t.Errorf("got %v", err)
 	}
 	r, err := Fio(Input{Files: fstest.MapFS{"package.json": {Data: []byte(`{"name": "left-pad"}`)}}})
@@ -413,7 +420,8 @@ func TestBins(t *testing.T) {
 		}
 		last = mid
 	}
-	for v, want := range map[int64]int{0: 0, 127: 127, 128: 128, 129: 128, 130: 129, 255: 191, 256: 192, fioSaturates - 1: fioBins - 1, fioSaturates: fioBins - 1, math.MaxInt64: fioBins - 1} {
+	for v, want := range map[int64]int{0: 0, 127: 127, 128: 128, 129: 128, 130: 129, 255: 191, 256: 192,
+		fioSaturates - 1: fioBins - 1, fioSaturates: fioBins - 1, math.MaxInt64: fioBins - 1} {
 		if got := fioBinOf(v); got != want {
 			t.Errorf("%d falls into bin %d, want %d", v, got, want)
 		}
@@ -456,7 +464,8 @@ func FuzzFioReport(f *testing.F) {
 	f.Add([]byte("{}"))
 	f.Add([]byte("warning\n{\"fio version\":\"x\",\"jobs\":[{}]}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := Fio(Input{Files: fstest.MapFS{"fio.json": {Data: b}}, AtWall: func(u int64) op.Time { return op.Time(u) }})
+		r, err := Fio(Input{Files: fstest.MapFS{"fio.json": {Data: b}},
+			AtWall: func(u int64) op.Time { return op.Time(u) }})
 		if err != nil {
 			return
 		}
@@ -480,7 +489,8 @@ func FuzzHistLog(f *testing.F) {
 		if err == nil && len(b) > 0 && len(rows) == 0 {
 			t.Error("neither rows nor an error")
 		}
-		if _, err := Fio(Input{Files: fstest.MapFS{"x_clat_hist.1.log": {Data: b}}}); err != nil && !strings.Contains(err.Error(), "overflow") {
+		if _, err := Fio(Input{Files: fstest.MapFS{"x_clat_hist.1.log": {Data: b}}}); err != nil &&
+			!strings.Contains(err.Error(), "overflow") {
 			t.Error(err)
 		}
 	})

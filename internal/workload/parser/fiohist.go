@@ -164,7 +164,8 @@ func parseHistRow(line string) (histRow, error) {
 	n := strings.Count(line, ",") + 1
 	coarse := max(0, bits.Len(uint(fioBins/n))-1)
 	if coarse > 6 || fioBins>>coarse != n {
-		return histRow{}, fmt.Errorf("invalid number of counts %d: want %d or that divided by a power of two", n, fioBins)
+		return histRow{}, fmt.Errorf("invalid number of counts %d: want %d or that divided by a power of two", n,
+			fioBins)
 	}
 	row := histRow{At: head[0], Direction: int(head[1]), BlockSize: head[2], Counts: newBinned()}
 	for i := range n {

@@ -78,7 +78,8 @@ const (
 
 func compareBlockSize(j *fioJob) string {
 	name, value, ok := j.firstOption("bs", "blocksize")
-	if !ok || j.has("bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned", "verify", "zonemode") {
+	if !ok || j.has("bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned", "verify",
+		"zonemode") {
 		return ""
 	}
 	sizes := strings.Split(value, ",")
@@ -91,7 +92,8 @@ func compareBlockSize(j *fioJob) string {
 		mean := float64(d.Bytes) / float64(d.IOs)
 		compareOptions, err := variable.ParseFioSize(size)
 		if err != nil {
-			return fmt.Sprintf("%s=%s is not a size that fio understands: a %s was of %.0f B", name, value, direction, mean)
+			return fmt.Sprintf("%s=%s is not a size that fio understands: a %s was of %.0f B", name, value, direction,
+				mean)
 		}
 		off := math.Abs(float64(d.Bytes) - compareOptions*float64(d.IOs))
 		if off > sizeShare*compareOptions*float64(d.IOs) && off > compareOptions*float64(sizeIOs+2*j.depth()) {

@@ -65,7 +65,8 @@ func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 		return at
 	}
 	if j != nil && f.in.AtWall != nil && j.report.TimestampMs > 0 {
-		f.warn("placement", "%swithout log_unix_epoch=1 the log is placed by the end of the run, to some 50 ms", f.label(j))
+		f.warn("placement", "%swithout log_unix_epoch=1 the log is placed by the end of the run, to some 50 ms",
+			f.label(j))
 		return f.in.AtWall(j.report.TimestampMs*int64(time.Millisecond)) - op.Time(j.runtime()) + at
 	}
 	f.warn("placement", "without log_unix_epoch=1 the log is placed by the container's start: early by the time that fio took to lay out its files")
@@ -78,7 +79,8 @@ func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 // slices converts the logs to interval histograms and rates.
 func (f *fioRun) slices() error {
 	if len(f.logs) == 0 && len(f.jobs) > 0 {
-		f.warn("histLogMissing", "there is no histogram log (write_hist_log, log_hist_msec): latency over time is unknown")
+		f.warn("histLogMissing",
+			"there is no histogram log (write_hist_log, log_hist_msec): latency over time is unknown")
 	}
 	rates := newRates(f.step())
 	logged := make(map[string]*binned) // of all logs, for grouped jobs

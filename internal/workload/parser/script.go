@@ -232,7 +232,8 @@ func (p *scriptOutput) result() (Result, error) {
 		warn("outputUnread", "the parser printed lists, which are not metrics: %s", firstNames(p.lists))
 	}
 	if len(p.duplicates) > 0 {
-		warn("outputUnread", "the parser printed metrics repeatedly, of which the last is kept: %s", firstNames(p.duplicates))
+		warn("outputUnread", "the parser printed metrics repeatedly, of which the last is kept: %s",
+			firstNames(p.duplicates))
 	}
 	if len(r.Scalars)+len(r.Series) == 0 {
 		return r, ErrNoMetric

@@ -18,7 +18,8 @@ const second = op.Time(time.Second)
 // printedAt is the input of a container that began 10 s into a run whose clock
 // began at 1760000000 s.
 func printedAt() Input {
-	return Input{Started: 10 * second, AtWall: func(unix int64) op.Time { return op.Time(unix - 1760000000*int64(time.Second)) }}
+	return Input{Started: 10 * second,
+		AtWall: func(unix int64) op.Time { return op.Time(unix - 1760000000*int64(time.Second)) }}
 }
 
 func TestPrinted(t *testing.T) {
@@ -37,11 +38,13 @@ func TestPrinted(t *testing.T) {
 {"metric":"x","value":1,"unit":"B","time":1760000000,"step":0.5}
 {"metric":"y","value":3,"elapsed":1.5}`,
 			want: Result{Series: []metric.Series{
-				{Metric: "x", Unit: "B", Step: int64(second) / 2, Points: []metric.Point{{At: 0, Value: 1}, {At: second / 2, Value: 2}}},
+				{Metric: "x", Unit: "B", Step: int64(second) / 2,
+					Points: []metric.Point{{At: 0, Value: 1}, {At: second / 2, Value: 2}}},
 				{Metric: "y", Points: []metric.Point{{At: 11*second + second/2, Value: 3}}},
 			}}},
 		{name: "a table", text: "name,value,unit\n# of the last minute\nops, 12 , 1/s\n\nratio,0.5\n",
-			want: Result{Scalars: []metric.Scalar{{Metric: "ops", Unit: "1/s", Value: 12}, {Metric: "ratio", Value: 0.5}}}},
+			want: Result{Scalars: []metric.Scalar{{Metric: "ops", Unit: "1/s", Value: 12},
+				{Metric: "ratio", Value: 0.5}}}},
 		{name: "a document, as the prototype's parsers print", text: `{
     "Keys": "16 bytes each",
     "Entries": "1000",
@@ -85,14 +88,16 @@ func TestPrinted(t *testing.T) {
 // Without a start or a clock a point cannot be placed, and is not guessed.
 func TestPrintedWithoutClock(t *testing.T) {
 	for _, text := range []string{`{"metric":"a","value":1,"time":5}`, `{"metric":"a","value":1,"elapsed":5}`} {
-		if r, err := Printed(Input{Started: op.Never}, []byte(text)); !errors.Is(err, ErrNoMetric) || len(r.Warnings) != 1 {
+		if r, err := Printed(Input{Started: op.Never}, []byte(text)); !errors.Is(err, ErrNoMetric) ||
+			len(r.Warnings) != 1 {
 			t.Errorf("%s: %+v, %v", text, r, err)
 		}
 	}
 }
 
 func FuzzPrinted(f *testing.F) {
-	for _, seed := range []string{`{"metric":"a","value":1,"time":1.5,"step":1}`, "name,value,unit\na,1,B\n", `{"a":{"b":"1"},"c":[1]}`, `[{"metric":"a","value":1e400}]`, `[[]]`, "a,Inf", "{"} {
+	for _, seed := range []string{`{"metric":"a","value":1,"time":1.5,"step":1}`, "name,value,unit\na,1,B\n",
+		`{"a":{"b":"1"},"c":[1]}`, `[{"metric":"a","value":1e400}]`, `[[]]`, "a,Inf", "{"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

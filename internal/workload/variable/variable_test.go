@@ -59,7 +59,8 @@ func TestCheck(t *testing.T) {
 			switch {
 			case p == nil && tt.want != "":
 				t.Errorf("taken, want %q", tt.want)
-			case p != nil && (tt.want == "" || !strings.Contains(p.Message, tt.want) || !strings.Contains(p.Hint, tt.hint)):
+			case p != nil && (tt.want == "" || !strings.Contains(p.Message, tt.want) ||
+				!strings.Contains(p.Hint, tt.hint)):
 				t.Errorf("got %q (%s), want %q (%s)", p.Message, p.Hint, tt.want, tt.hint)
 			}
 		})

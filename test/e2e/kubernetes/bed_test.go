@@ -51,14 +51,16 @@ func newBed(t *testing.T) *testBed {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme),
+		apiextensionsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(cluster, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed := &testBed{Client: c, binary: os.Getenv("CNSBENCH_BIN"), image: os.Getenv("CNSBENCH_IMAGE"), namespace: "cnsbench-system"}
+	bed := &testBed{Client: c, binary: os.Getenv("CNSBENCH_BIN"), image: os.Getenv("CNSBENCH_IMAGE"),
+		namespace: "cnsbench-system"}
 	if bed.image == "" {
 		bed.image = "localhost/cnsbench:dev" // the test bed's
 	}
@@ -108,7 +110,8 @@ func (p *project) testbed(args ...string) {
 // everything and looks whether it is gone.
 func (bed *testBed) install(t *testing.T, flags ...string) {
 	t.Helper()
-	args := append([]string{"install", "--image", bed.image, "--results-storage-class", "hostdir", "--results-size", "1Gi", "--timeout", "4m"}, flags...)
+	args := append([]string{"install", "--image", bed.image, "--results-storage-class", "hostdir", "--results-size",
+		"1Gi", "--timeout", "4m"}, flags...)
 	if out, err := bed.cnsbench(t, append(slices.Clip(args), "--dry-run")...); err != nil {
 		t.Fatalf("dry run: %v\n%s", err, out)
 	}
@@ -164,7 +167,8 @@ const (
 
 func (bed *testBed) project(t *testing.T, r rights) *project {
 	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "operator-e2e-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "operator-e2e-",
+		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 	if err := bed.Create(t.Context(), ns); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +196,8 @@ func (p *project) allow(account string) {
 // bind gives an account a role in the whole cluster.
 func (p *project) bind(account, role string) {
 	p.t.Helper()
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: p.name + "-" + role}, RoleRef: clusterRole(role), Subjects: p.subjects(account)}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: p.name + "-" + role},
+		RoleRef: clusterRole(role), Subjects: p.subjects(account)}
 	p.create(binding)
 	p.t.Cleanup(func() { _ = p.Delete(context.Background(), binding) })
 }
@@ -228,7 +233,8 @@ func (p *project) remove(ns *corev1.Namespace) {
 func (p *project) tell(ctx context.Context) {
 	var all v1alpha1.BenchmarkList
 	var pods corev1.PodList
-	if err := errors.Join(p.List(ctx, &all, client.InNamespace(p.name)), p.List(ctx, &pods, client.InNamespace(p.name))); err != nil {
+	if err := errors.Join(p.List(ctx, &all, client.InNamespace(p.name)),
+		p.List(ctx, &pods, client.InNamespace(p.name))); err != nil {
 		p.t.Log(err)
 	}
 	for _, b := range all.Items {
@@ -238,7 +244,8 @@ func (p *project) tell(ctx context.Context) {
 	for _, pod := range pods.Items {
 		text, _ := yaml.Marshal(pod.Status.ContainerStatuses)
 		p.t.Logf("pod %s (%s):\n%s", pod.Name, pod.Status.Phase, text)
-		out, _ := exec.Command("kubectl", "logs", "-n", p.name, pod.Name, "--all-containers", "--tail=30").CombinedOutput()
+		out, _ := exec.Command("kubectl", "logs", "-n", p.name, pod.Name, "--all-containers",
+			"--tail=30").CombinedOutput()
 		p.t.Logf("%s", out)
 	}
 }
@@ -296,7 +303,8 @@ func (p *project) left() (all []string) {
 	var claims corev1.PersistentVolumeClaimList
 	var pods corev1.PodList
 	var secrets corev1.SecretList
-	if err := errors.Join(p.List(ctx, &claims, client.InNamespace(p.name)), p.List(ctx, &pods, client.InNamespace(p.name), client.HasLabels{"cnsbench.dev/run"}),
+	if err := errors.Join(p.List(ctx, &claims, client.InNamespace(p.name)),
+		p.List(ctx, &pods, client.InNamespace(p.name), client.HasLabels{"cnsbench.dev/run"}),
 		p.List(ctx, &secrets, client.InNamespace(p.name), client.HasLabels{"cnsbench.dev/run"})); err != nil {
 		p.t.Fatal(err)
 	}

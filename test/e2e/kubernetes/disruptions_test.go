@@ -19,7 +19,8 @@ func TestDisruptions(t *testing.T) {
 	c := p.commandOn("pod", filepath.Join("..", "..", "..", "examples", "kubernetes", "disruptions.yaml"))
 	p.ends(c, 0)
 	p.summarised(c)
-	want := map[string]int{"hold": 2, "web": 1, "scale": 6, "renew": 1, "back": 1, "fall": 1, "crash": 1, "move": 1, "empty": 1, "remove": 1}
+	want := map[string]int{"hold": 2, "web": 1, "scale": 6, "renew": 1, "back": 1, "fall": 1, "crash": 1, "move": 1,
+		"empty": 1, "remove": 1}
 	got := map[string]int{}
 	for _, o := range p.events(c.bundle) {
 		if o.Outcome != op.OK {

@@ -55,7 +55,8 @@ func (r *reader) does(command string) string {
 	r.t.Helper()
 	cmd := exec.Command("bash", "-c", command)
 	cmd.Dir = filepath.Join("..", "..", "..")
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(r.binary)+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(r.dir, "kubeconfig"))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(r.binary)+":"+os.Getenv("PATH"),
+		"KUBECONFIG="+filepath.Join(r.dir, "kubeconfig"))
 	out, err := cmd.CombinedOutput()
 	r.t.Logf("$ %s\n%s", command, out)
 	if err != nil {
@@ -70,7 +71,8 @@ func (r *reader) adapt(command string) string {
 		command += " --results-storage-class hostdir --results-size 1Gi --image " + r.image
 	}
 	if strings.HasPrefix(command, "cnsbench run") {
-		command += " --namespace measure --runner local --image " + r.image + " --out " + filepath.Join(r.t.TempDir(), "bundle")
+		command += " --namespace measure --runner local --image " + r.image +
+			" --out " + filepath.Join(r.t.TempDir(), "bundle")
 	}
 	return strings.NewReplacer(
 		"-f benchmark.yaml", "-f "+filepath.Join(r.dir, "benchmark.yaml"),
@@ -106,7 +108,8 @@ func TestDocument(t *testing.T) {
 	t.Cleanup(func() { bed.uninstall(t) })
 	t.Cleanup(func() {
 		r.remove(ns)
-		_ = exec.Command("kubectl", "delete", "clusterrolebinding", "bench-measure", "--ignore-not-found").Run() // of the command below
+		// of the command below
+		_ = exec.Command("kubectl", "delete", "clusterrolebinding", "bench-measure", "--ignore-not-found").Run()
 	})
 	kubeconfig, err := os.ReadFile(os.Getenv("KUBECONFIG"))
 	if err == nil {
@@ -154,7 +157,11 @@ func (r *reader) steps() map[string]instead {
 	return map[string]instead{
 		"cnsbench install":                      {says: []string{"installed in namespace cnsbench-system"}},
 		"kubectl apply --server-side -k config": {command: func(_ *reader, c string) string { return c + " --force-conflicts --dry-run=server" }, says: []string{"deployment.apps/cnsbench-operator serverside-applied"}},
-		"helm install cnsbench charts/cnsbench -n cnsbench-system --create-namespace": {command: func(*reader, string) string { return "" }}, // test/chart renders and lints it
+		// test/chart renders and lints it
+		"helm install cnsbench charts/cnsbench -n cnsbench-system --create-namespace": {command: func(*reader,
+			string) string {
+			return ""
+		}},
 		"cnsbench install --dry-run":                     {},
 		"kubectl create namespace measure":               {},
 		"kubectl create serviceaccount bench -n measure": {},
@@ -166,7 +173,8 @@ func (r *reader) steps() map[string]instead {
 		"kubectl describe benchmark -n measure fio-benchmark":                                    {says: []string{"Completed", "RunnerUp", "snapshots-are-taken"}},
 		"kubectl delete benchmark -n measure fio-benchmark":                                      {},
 		both: {command: func(r *reader, c string) string {
-			return r.adapt(apply) + "; kubectl config set-context --current --namespace=measure >/dev/null; " + c + "; kill $(jobs -p); kubectl get benchmarks"
+			return r.adapt(apply) + "; kubectl config set-context --current --namespace=measure >/dev/null; " + c +
+				"; kill $(jobs -p); kubectl get benchmarks"
 		}, says: []string{"condition met", "Completed"}},
 		"cnsbench install --csi-proxy ebs.csi.aws.com":                                                                           {command: func(_ *reader, c string) string { return c + " --dry-run" }, says: []string{"DaemonSet cnsbench-csi-proxy/cnsbench-csi-proxy-ebs-csi-aws-com"}},
 		"cnsbench install --csi-proxy ebs.csi.aws.com=/path/on/nodes/csi.sock":                                                   {says: []string{"installed in namespace"}},
@@ -176,7 +184,8 @@ func (r *reader) steps() map[string]instead {
 		}, says: []string{"snapshots"}},
 		"cnsbench report --cluster measure/RUN -o report.html":                                                   {},
 		"cnsbench run --engine kubernetes --metrics csi-provisioner=http://10.1.2.3:8080/metrics benchmark.yaml": {says: []string{"none failed"}},
-		"cnsbench run --engine kubernetes --csi-proxy 10.1.2.3:9443 benchmark.yaml": {command: func(r *reader, c string) string {
+		"cnsbench run --engine kubernetes --csi-proxy 10.1.2.3:9443 benchmark.yaml": {command: func(r *reader,
+			c string) string {
 			return strings.Replace(c, "10.1.2.3:9443", r.proxyNull(), 1)
 		}, says: []string{"none failed"}},
 	}
@@ -199,12 +208,14 @@ func (r *reader) text() {
 	if fi, err := os.Stat(filepath.Join(r.dir, "report.html")); err != nil || fi.Size() < 10000 {
 		r.t.Errorf("the report: %v, %v", fi, err)
 	}
-	r.does("kubectl cnsbench run -n measure --image " + r.image + " --out " + filepath.Join(r.dir, "bundle") + " " + filepath.Join(r.dir, "benchmark.yaml"))
+	r.does("kubectl cnsbench run -n measure --image " + r.image + " --out " + filepath.Join(r.dir, "bundle") +
+		" " + filepath.Join(r.dir, "benchmark.yaml"))
 	r.does("kubectl apply --server-side -f charts/cnsbench/crds/ --force-conflicts")
 	r.does("kubectl delete namespace cnsbench-csi-proxy")
 	r.does("cnsbench uninstall --force")
 	claim := &corev1.PersistentVolumeClaimList{}
-	if err := r.List(context.Background(), claim, client.InNamespace(r.testBed.namespace)); err != nil || len(claim.Items) != 1 {
+	if err := r.List(context.Background(), claim, client.InNamespace(r.testBed.namespace)); err != nil ||
+		len(claim.Items) != 1 {
 		r.t.Errorf("the volume with the bundles was not kept: %d claims, %v", len(claim.Items), err)
 	}
 }

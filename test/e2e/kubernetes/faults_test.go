@@ -93,9 +93,12 @@ func testOperatorFails(t *testing.T, bed *testBed) {
 		vars string
 		says []string
 	}{
-		"a pod that no node takes":     {"node: nowhere, storageClass: hostdir", []string{"pod cnsb-", "it is not scheduled", "didn't match Pod's node affinity/selector"}},
-		"an image that does not exist": {`node: node1, storageClass: hostdir, image: "localhost/nowhere:1"`, []string{"pod cnsb-", "localhost/nowhere:1"}},
-		"a claim that is never bound":  {"node: node1, storageClass: CLASS", []string{"claim cnsb-", "is not bound", "nobody.example"}},
+		"a pod that no node takes": {"node: nowhere, storageClass: hostdir",
+			[]string{"pod cnsb-", "it is not scheduled", "didn't match Pod's node affinity/selector"}},
+		"an image that does not exist": {`node: node1, storageClass: hostdir, image: "localhost/nowhere:1"`,
+			[]string{"pod cnsb-", "localhost/nowhere:1"}},
+		"a claim that is never bound": {"node: node1, storageClass: CLASS",
+			[]string{"claim cnsb-", "is not bound", "nobody.example"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +139,8 @@ func testNoSnapshotClass(p *project) {
 }
 
 func testSnapshotClassOfAnother(p *project) {
-	p.ends(p.command("local", snapshotting("null", `, snapshotClass: loopfile`)), 1, "null.csi.cnsbench.dev", "loopfile.csi.cnsbench.dev")
+	p.ends(p.command("local", snapshotting("null", `, snapshotClass: loopfile`)), 1, "null.csi.cnsbench.dev",
+		"loopfile.csi.cnsbench.dev")
 }
 
 func testDriverWithoutSnapshots(p *project) {
@@ -172,7 +176,8 @@ func testRunnerKilled(p *project) {
 	c := p.command("pod", strings.Replace(volumes("hostdir", ", attach: true"), "runtime: 15s", "runtime: 5m", 1))
 	p.underway(c)
 	runner := client.HasLabels{"cnsbench.dev/runner"}
-	if err := p.DeleteAllOf(p.t.Context(), &corev1.Pod{}, client.InNamespace(p.name), runner, client.GracePeriodSeconds(0)); err != nil {
+	if err := p.DeleteAllOf(p.t.Context(), &corev1.Pod{}, client.InNamespace(p.name), runner,
+		client.GracePeriodSeconds(0)); err != nil {
 		p.t.Fatal(err)
 	}
 	p.ended(c, 2, "the runner's pod is gone")

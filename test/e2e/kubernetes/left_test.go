@@ -86,7 +86,8 @@ func (bed *testBed) objectsLeft(t *testing.T) (left []string) {
 func storageLeft(t *testing.T) (left []string) {
 	t.Helper()
 	for _, kind := range []string{"volumes", "snapshots"} {
-		for _, pattern := range []string{filepath.Join("driver", "*", kind, "*"), filepath.Join("driver", "*", "pool", kind, "*")} {
+		for _, pattern := range []string{filepath.Join("driver", "*", kind, "*"),
+			filepath.Join("driver", "*", "pool", kind, "*")} {
 			found, err := filepath.Glob(filepath.Join(testbedDir(), pattern))
 			if err != nil {
 				t.Fatal(err)

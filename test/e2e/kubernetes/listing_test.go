@@ -48,16 +48,18 @@ func newReceiver(t *testing.T) *receiver {
 		t.Skipf("the receiver needs the test bed's bridge: %v", err)
 	}
 	r := &receiver{port: l.Addr().(*net.TCPAddr).Port}
-	s := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		var d document
-		if err := json.NewDecoder(q.Body).Decode(&d); err != nil || q.Method != http.MethodPost || q.URL.Path != "/fio/_doc/" {
-			t.Errorf("%s %s: %v", q.Method, q.URL, err)
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.docs = append(r.docs, d)
-		w.WriteHeader(http.StatusCreated)
-	})}
+	s := &http.Server{ReadHeaderTimeout: time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			var d document
+			if err := json.NewDecoder(q.Body).Decode(&d); err != nil || q.Method != http.MethodPost ||
+				q.URL.Path != "/fio/_doc/" {
+				t.Errorf("%s %s: %v", q.Method, q.URL, err)
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.docs = append(r.docs, d)
+			w.WriteHeader(http.StatusCreated)
+		})}
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close() })
 	return r
@@ -70,7 +72,8 @@ func (r *receiver) as(p *project, service string) {
 	name, port, tcp := "http", int32(r.port), corev1.ProtocolTCP
 	p.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: service, Namespace: p.name},
 		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: name, Port: 9200}}}})
-	p.create(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: service, Namespace: p.name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+	p.create(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: service, Namespace: p.name,
+		Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{machineAddress}}},
 		Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &tcp}}})
 }
@@ -92,7 +95,8 @@ func (r *receiver) check(t *testing.T) {
 			t.Errorf("%s measured nothing: %v", d.Instance, d.Metrics)
 		}
 	}
-	if want := map[string]int{"run start": 1, "run end": 1, "op fio": 3, "workload fio": 3}; fmt.Sprint(n) != fmt.Sprint(want) {
+	if want := map[string]int{"run start": 1, "run end": 1, "op fio": 3,
+		"workload fio": 3}; fmt.Sprint(n) != fmt.Sprint(want) {
 		t.Errorf("documents %v, want %v", n, want)
 	}
 }
@@ -167,7 +171,8 @@ func testListing1(p *project) {
 	r := newReceiver(p.t)
 	r.as(p, "es")
 	p.classesOfListing1()
-	c := p.commandOn("pod", listing1, "--set", "fio.runtime=12", "--set", "fio.volumeSize=320Mi", "--set", "spec.rates.minuteRate.constantRateSpec.interval=5s")
+	c := p.commandOn("pod", listing1, "--set", "fio.runtime=12", "--set", "fio.volumeSize=320Mi", "--set",
+		"spec.rates.minuteRate.constantRateSpec.interval=5s")
 	p.ends(c, 0, "fio, 3 instances", "snapshots")
 	p.summarised(c)
 	b, err := bundle.Open(c.bundle)

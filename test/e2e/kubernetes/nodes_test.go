@@ -75,7 +75,8 @@ func (p *project) started(c *command) {
 	p.start(c)
 	p.during(c, "the run goes on", func() bool {
 		var pods corev1.PodList
-		if err := p.List(p.t.Context(), &pods, client.InNamespace(p.name), client.HasLabels{"cnsbench.dev/run"}); err != nil {
+		if err := p.List(p.t.Context(), &pods, client.InNamespace(p.name),
+			client.HasLabels{"cnsbench.dev/run"}); err != nil {
 			return false
 		}
 		running := 0
@@ -180,13 +181,15 @@ func testCutOff(p *project) {
 	p.removes(c)
 	noticed := time.Since(cut)
 	p.ended(c, 2, "workload two-0 failed", "the peer stopped responding: no data for 30s")
-	p.t.Logf("cut off: noticed after %v; the run ended and all was removed after %v", noticed.Round(time.Millisecond), time.Since(cut).Round(time.Millisecond))
+	p.t.Logf("cut off: noticed after %v; the run ended and all was removed after %v", noticed.Round(time.Millisecond),
+		time.Since(cut).Round(time.Millisecond))
 }
 
 // inNode runs a program in a node's network namespace.
 func (p *project) inNode(netns string, args ...string) {
 	p.t.Helper()
-	if out, err := exec.Command("nsenter", append([]string{"--net=/run/netns/" + netns}, args...)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("nsenter", append([]string{"--net=/run/netns/" + netns},
+		args...)...).CombinedOutput(); err != nil {
 		p.t.Fatalf("%v in %s: %v\n%s", args, netns, err, out)
 	}
 }

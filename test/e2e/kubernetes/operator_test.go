@@ -96,7 +96,9 @@ func (p *project) wait(b *v1alpha1.Benchmark, condition string) {
 			return false, err.Error()
 		}
 		text, _ := yaml.Marshal(b.Status)
-		if end := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionFailed); end != nil && end.Status == metav1.ConditionTrue && condition != v1alpha1.ConditionFailed && condition != v1alpha1.ConditionClean {
+		if end := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionFailed); end != nil &&
+			end.Status == metav1.ConditionTrue && condition != v1alpha1.ConditionFailed &&
+			condition != v1alpha1.ConditionClean {
 			p.t.Fatalf("it has failed:\n%s", text)
 		}
 		return meta.IsStatusConditionTrue(b.Status.Conditions, condition), string(text)
@@ -140,7 +142,8 @@ func (p *project) jobs() []string {
 func (p *project) runner(b *v1alpha1.Benchmark) *corev1.Pod {
 	p.t.Helper()
 	var list corev1.PodList
-	if err := p.List(p.t.Context(), &list, client.InNamespace(p.name), client.MatchingLabels{"cnsbench.dev/runner-of": operator.RunID(b), "cnsbench.dev/role": "runner"}); err != nil {
+	if err := p.List(p.t.Context(), &list, client.InNamespace(p.name),
+		client.MatchingLabels{"cnsbench.dev/runner-of": operator.RunID(b), "cnsbench.dev/role": "runner"}); err != nil {
 		p.t.Fatal(err)
 	}
 	if len(list.Items) != 1 {
@@ -153,7 +156,8 @@ func (p *project) runner(b *v1alpha1.Benchmark) *corev1.Pod {
 func (p *project) hasVolumes(b *v1alpha1.Benchmark) {
 	p.t.Helper()
 	p.wait(b, v1alpha1.ConditionRunning)
-	p.until(p.t.Context(), "the run has made volumes", func() (bool, string) { return len(p.volumes(p.t.Context())) == 2, "" })
+	p.until(p.t.Context(), "the run has made volumes",
+		func() (bool, string) { return len(p.volumes(p.t.Context())) == 2, "" })
 }
 
 func testOperatorCompletes(t *testing.T, bed *testBed) {
@@ -231,7 +235,8 @@ func testOperatorNoAccount(t *testing.T, bed *testBed) {
 	p.until(t.Context(), "the condition says why", func() (bool, string) {
 		_ = p.Get(t.Context(), client.ObjectKeyFromObject(b), b)
 		c := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Reason == "FailedCreate" && strings.Contains(c.Message, `serviceaccount "bench" not found`), fmt.Sprintf("%+v", c)
+		return c != nil && c.Reason == "FailedCreate" &&
+			strings.Contains(c.Message, `serviceaccount "bench" not found`), fmt.Sprintf("%+v", c)
 	})
 	p.delete(b)
 }
@@ -249,7 +254,8 @@ func testOperatorQuota(t *testing.T, bed *testBed) {
 	p.until(t.Context(), "the condition names the quota", func() (bool, string) {
 		_ = p.Get(t.Context(), client.ObjectKeyFromObject(b), b)
 		c := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Reason == "FailedCreate" && strings.Contains(c.Message, "exceeded quota: none"), fmt.Sprintf("%+v", c)
+		return c != nil && c.Reason == "FailedCreate" &&
+			strings.Contains(c.Message, "exceeded quota: none"), fmt.Sprintf("%+v", c)
 	})
 	p.delete(b)
 }
@@ -293,7 +299,8 @@ func testOperatorRestart(t *testing.T, bed *testBed) {
 	b := p.benchmark("15s", "null")
 	p.wait(b, v1alpha1.ConditionRunning)
 	managers := client.MatchingLabels{"app.kubernetes.io/component": "operator"}
-	if err := p.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(bed.namespace), managers, client.GracePeriodSeconds(0)); err != nil {
+	if err := p.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(bed.namespace), managers,
+		client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
 	p.wait(b, v1alpha1.ConditionComplete)
@@ -315,7 +322,8 @@ func testOperatorLeader(t *testing.T, bed *testBed) {
 	scale("2")
 	t.Cleanup(func() { scale("1") })
 	leader := func() string {
-		holder := p.kubectl("get", "lease", "-n", bed.namespace, "cnsbench-operator", "-o", "jsonpath={.spec.holderIdentity}")
+		holder := p.kubectl("get", "lease", "-n", bed.namespace, "cnsbench-operator", "-o",
+			"jsonpath={.spec.holderIdentity}")
 		pod, _, _ := strings.Cut(holder, "_")
 		return pod
 	}
@@ -355,8 +363,10 @@ func testOperatorNodeLost(t *testing.T, bed *testBed) {
 	failed := time.Now()
 	p.wait(b, v1alpha1.ConditionClean)
 	p.expect(b, v1alpha1.ConditionClean, "ByCleanup", "")
-	t.Logf("%s was cut off: the run had failed %v later, and all was removed %v after that: %s", node, failed.Sub(killed).Round(time.Second),
-		time.Since(failed).Round(time.Second), meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionFailed).Message)
+	t.Logf("%s was cut off: the run had failed %v later, and all was removed %v after that: %s", node,
+		failed.Sub(killed).Round(time.Second),
+		time.Since(failed).Round(time.Second), meta.FindStatusCondition(b.Status.Conditions,
+			v1alpha1.ConditionFailed).Message)
 	p.nothingLeft()
 	p.delete(b)
 }
@@ -365,7 +375,8 @@ func testOperatorColumns(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("5s", "null")
 	kubectl := func(args ...string) string {
-		out, err := exec.CommandContext(t.Context(), "kubectl", append([]string{"-n", p.name}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "kubectl",
+			append([]string{"-n", p.name}, args...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("kubectl %v: %v\n%s", args, err, out)
 		}
@@ -376,11 +387,13 @@ func testOperatorColumns(t *testing.T, bed *testBed) {
 	if got := strings.Fields(lines[0]); !slices.Equal(got, []string{"NAME", "STATUS", "RUN", "OPS", "FAILED", "AGE"}) {
 		t.Errorf("columns %v", got)
 	}
-	if got := strings.Fields(lines[1]); len(got) != 6 || got[0] != "small" || got[1] != "Completed" || got[2] != operator.RunID(b) || got[4] != "0" {
+	if got := strings.Fields(lines[1]); len(got) != 6 || got[0] != "small" || got[1] != "Completed" ||
+		got[2] != operator.RunID(b) || got[4] != "0" {
 		t.Errorf("row %q", lines[1])
 	}
 	p.until(t.Context(), "Events tell of it", func() (bool, string) {
-		out := kubectl("get", "events", "--field-selector", "involvedObject.kind=Benchmark", "-o", "custom-columns=R:.reason", "--no-headers")
+		out := kubectl("get", "events", "--field-selector", "involvedObject.kind=Benchmark", "-o",
+			"custom-columns=R:.reason", "--no-headers")
 		return strings.Contains(out, "RunnerUp") && strings.Contains(out, "Completed"), out
 	})
 	p.delete(b)
@@ -390,7 +403,8 @@ func testOperatorUninstallRefused(t *testing.T, bed *testBed) {
 	p := bed.project(t, noAccount)
 	b := p.benchmark("5s", "null")
 	out, err := bed.cnsbench(t, "uninstall")
-	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(out, p.name+"/small") {
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 2 ||
+		!strings.Contains(out, p.name+"/small") {
 		t.Errorf("%v: %s", err, out)
 	}
 	p.delete(b)

@@ -35,7 +35,8 @@ spec:
 	}
 	for i, ph := range s.Workloads[0].Phases {
 		for _, m := range ph.Metrics {
-			if want := []float64{50, 150, 50}[i]; m.Name == "write" && (m.PerSecond == nil || math.Abs(*m.PerSecond-want) > 0.2*want) {
+			if want := []float64{50, 150, 50}[i]; m.Name == "write" &&
+				(m.PerSecond == nil || math.Abs(*m.PerSecond-want) > 0.2*want) {
 				p.t.Errorf("%s: %+v, %v were asked for", ph.Title(), m, want)
 			}
 		}

@@ -75,7 +75,8 @@ func newOwnDriver(t *testing.T, bed *testBed) *ownDriver {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	for _, node := range []string{"node1", "node2"} {
 		socket := filepath.Join(dir, "csi-"+node+".sock")
-		cmd := exec.Command(bed.binary, "csi-driver", "--backend", "null", "--socket", socket, "--node-id", node, "--base-dir", filepath.Join(dir, node))
+		cmd := exec.Command(bed.binary, "csi-driver", "--backend", "null", "--socket", socket, "--node-id", node,
+			"--base-dir", filepath.Join(dir, node))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		cmd.Stderr = t.Output()
 		if err := cmd.Start(); err != nil {
@@ -276,7 +277,8 @@ func TestCSIProxyInRun(t *testing.T) {
 			t.Errorf("left beside the drivers' sockets: %v, %v", left, err)
 		}
 	})
-	bed.install(t, "--csi-proxy", "btrfs.csi.cnsbench.dev="+sockets+"btrfs-"+nodeName+".sock", "--csi-proxy", "loopfile.csi.cnsbench.dev="+sockets+"loopfile-"+nodeName+".sock")
+	bed.install(t, "--csi-proxy", "btrfs.csi.cnsbench.dev="+sockets+"btrfs-"+nodeName+".sock", "--csi-proxy",
+		"loopfile.csi.cnsbench.dev="+sockets+"loopfile-"+nodeName+".sock")
 	if taken, _ := filepath.Glob(sockets + "*.sock.cnsbench-upstream"); len(taken) != 4 {
 		t.Errorf("proxies stand on %v, want two drivers on two nodes", taken)
 	}
@@ -291,14 +293,16 @@ func TestCSIProxyInRun(t *testing.T) {
 	t.Run("by the operator", func(t *testing.T) {
 		p := bed.project(t, allRights)
 		p.observed(p.applied(attached), false)
-		p.kubectl("create", "rolebinding", p.name, "-n", config.ProxyNamespace, "--role=cnsbench-csi-proxy-reader", "--serviceaccount="+p.name+":"+account)
+		p.kubectl("create", "rolebinding", p.name, "-n", config.ProxyNamespace, "--role=cnsbench-csi-proxy-reader",
+			"--serviceaccount="+p.name+":"+account)
 		if got := strings.TrimSpace(p.mayI("list", "secrets")); got != "no" {
 			t.Errorf("it may list secrets: %s", got)
 		}
 		p.observed(p.applied(attached), true)
 	})
 	t.Run("where no driver is", func(t *testing.T) {
-		out, err := bed.cnsbench(t, "install", "--image", bed.image, "--results-storage-class", "hostdir", "--results-size", "1Gi", "--timeout", "20s",
+		out, err := bed.cnsbench(t, "install", "--image", bed.image, "--results-storage-class", "hostdir",
+			"--results-size", "1Gi", "--timeout", "20s",
 			"--csi-proxy", "null.csi.cnsbench.dev="+sockets+"misspelt.sock")
 		if err == nil || !strings.Contains(out, "0 of 2 nodes have it") || !strings.Contains(out, "check its name") {
 			t.Errorf("%v, %s", err, out)
@@ -358,7 +362,8 @@ func (p *project) observed(ops []op.Op, want bool) {
 	}
 	all := map[string]bool{}
 	if want {
-		all = map[string]bool{"btrfs published by csi": true, "loopfile staged by csi": true, "loopfile published by csi": true}
+		all = map[string]bool{"btrfs published by csi": true, "loopfile staged by csi": true,
+			"loopfile published by csi": true}
 	}
 	if diff := cmp.Diff(all, got); diff != "" {
 		p.t.Errorf("observed (-want +got):\n%s", diff)
@@ -369,6 +374,8 @@ func (p *project) observed(ops []op.Op, want bool) {
 func (p *project) mayI(verb, what string) string {
 	p.t.Helper()
 	kubectl := filepath.Join(testbedDir(), "bin", "kubectl")
-	out, _ := exec.Command(kubectl, "auth", "can-i", verb, what, "-n", config.ProxyNamespace, "--as=system:serviceaccount:"+p.name+":"+account).Output() // "no" is exit code 1
+	// "no" is exit code 1
+	out, _ := exec.Command(kubectl, "auth", "can-i", verb, what, "-n", config.ProxyNamespace,
+		"--as=system:serviceaccount:"+p.name+":"+account).Output()
 	return string(out)
 }

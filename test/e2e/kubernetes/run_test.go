@@ -58,7 +58,8 @@ func (p *project) command(runner, yaml string, flags ...string) *command {
 func (p *project) commandOn(runner, file string, flags ...string) *command {
 	p.t.Helper()
 	c := &command{bundle: filepath.Join(p.t.TempDir(), "bundle"), out: &output{}, over: make(chan struct{})}
-	args := append([]string{"run", file, "--engine", "kubernetes", "--runner", runner, "--namespace", p.name, "--image", p.image, "--out", c.bundle}, flags...)
+	args := append([]string{"run", file, "--engine", "kubernetes", "--runner", runner, "--namespace", p.name, "--image",
+		p.image, "--out", c.bundle}, flags...)
 	c.Cmd = exec.Command(p.binary, args...)
 	c.Stdout, c.Stderr = io.MultiWriter(c.out, p.t.Output()), io.MultiWriter(c.out, p.t.Output())
 	return c

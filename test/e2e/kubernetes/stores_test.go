@@ -118,7 +118,8 @@ func testStoreOfS3(p *project) {
 	}
 	storage := fmt.Sprintf("{s3Spec: {endpoint: %q, caFile: /credentials/ca.crt}, credentials: {secretName: keys}}",
 		"https://"+p.reachable(strings.TrimPrefix(v.Address, "https://")))
-	p.secret("keys", map[string]string{"accesskey": servers.VersityKey, "secretkey": servers.VersitySecret, "ca.crt": string(ca)})
+	p.secret("keys", map[string]string{"accesskey": servers.VersityKey, "secretkey": servers.VersitySecret,
+		"ca.crt": string(ca)})
 	c := p.command("local", fmt.Sprintf(everyStage, storage))
 	p.ends(c, 0)
 	// What begins with a dot is the server's own.
@@ -138,8 +139,9 @@ func testStoreOfS3(p *project) {
 func testStoreOfSwift(p *project) {
 	s := servers.ForTest(p.t, servers.StartSwift)
 	p.secret("keys", map[string]string{"password": servers.SwiftPassword})
-	c := p.command("local", fmt.Sprintf(everyStage, fmt.Sprintf("{swiftSpec: {authURL: %q, username: %q}, credentials: {secretName: keys}}",
-		"http://"+p.reachable(strings.TrimPrefix(s.Address, "http://"))+"/auth/v1.0", servers.SwiftUser)))
+	c := p.command("local", fmt.Sprintf(everyStage,
+		fmt.Sprintf("{swiftSpec: {authURL: %q, username: %q}, credentials: {secretName: keys}}",
+			"http://"+p.reachable(strings.TrimPrefix(s.Address, "http://"))+"/auth/v1.0", servers.SwiftUser)))
 	p.ends(c, 0)
 	p.nowhere(c.bundle, servers.SwiftPassword)
 }

@@ -136,7 +136,8 @@ spec:
 	}
 	c := p.commandOn("pod", filepath.Join(dir, "benchmark.yaml"))
 	p.start(c)
-	p.during(c, "the runner is handed the Benchmark and two pieces of the trace", func() bool { return p.handed() == 3 })
+	p.during(c, "the runner is handed the Benchmark and two pieces of the trace",
+		func() bool { return p.handed() == 3 })
 	p.ended(c, 0, "volumes.before", "snapshots", "deletions")
 	if left := p.handed(); left > 0 {
 		t.Errorf("%d ConfigMaps of the runner are left", left)
@@ -148,7 +149,8 @@ spec:
 	if r := b.Run.Rates[0]; r.Triggers != 2*n+2 || r.Started != 2*n+2 {
 		t.Errorf("%+v, want %d triggers", r, 2*n+2)
 	}
-	want := []bundle.Trace{{Rate: "trace", File: "short.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))), Records: 2*n + 3}}
+	want := []bundle.Trace{{Rate: "trace", File: "short.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))),
+		Records: 2*n + 3}}
 	if diff := cmp.Diff(want, b.Run.Source.Traces); diff != "" {
 		t.Errorf("the record has another trace (-want +got):\n%s", diff)
 	}
@@ -239,7 +241,8 @@ func happenings(t *testing.T, file, prefix string) []happening {
 	var all []happening
 	first := int64(-1)
 	for _, r := range records {
-		if r.Kind != trace.Volume && r.Kind != trace.Snapshots || !strings.HasPrefix(r.Object, prefix) || r.Op == trace.Exists || r.Op == trace.End {
+		if r.Kind != trace.Volume && r.Kind != trace.Snapshots || !strings.HasPrefix(r.Object, prefix) ||
+			r.Op == trace.Exists || r.Op == trace.End {
 			continue
 		}
 		if first < 0 || r.Time < first {
@@ -248,7 +251,8 @@ func happenings(t *testing.T, file, prefix string) []happening {
 		if r.Op != trace.Create && r.Op != trace.Resize {
 			r.Size = 0 // what a copy asked for is its source's, which the bundle does not say
 		}
-		all = append(all, happening{fmt.Sprintf("%s %s %s of %s, %d bytes, %s", r.Op, r.Kind, short(r.Object), short(r.Source), r.Size, r.Outcome), r.Time})
+		all = append(all, happening{fmt.Sprintf("%s %s %s of %s, %d bytes, %s", r.Op, r.Kind, short(r.Object),
+			short(r.Source), r.Size, r.Outcome), r.Time})
 	}
 	for i := range all {
 		all[i].at -= first

@@ -58,9 +58,11 @@ spec:
 		printed := p.printedStart(b, i.Name)
 		// The command prints the time a little after it has begun.
 		if late := int64(printed - s.At); late < -s.Err || late > s.Err+int64(500*time.Millisecond) {
-			p.t.Errorf("%s began at %v ± %v by its agent, and printed %v: %v apart", i.Name, time.Duration(s.At), time.Duration(s.Err), time.Duration(printed), time.Duration(late))
+			p.t.Errorf("%s began at %v ± %v by its agent, and printed %v: %v apart", i.Name, time.Duration(s.At),
+				time.Duration(s.Err), time.Duration(printed), time.Duration(late))
 		}
-		p.t.Logf("%s: its command printed the time %v after the agent says that it began, ± %v", i.Name, time.Duration(printed-s.At), time.Duration(s.Err))
+		p.t.Logf("%s: its command printed the time %v after the agent says that it began, ± %v", i.Name,
+			time.Duration(printed-s.At), time.Duration(s.Err))
 	}
 	for o, err := range b.Ops() {
 		if err != nil {
@@ -107,7 +109,8 @@ func (p *project) inOrder(o *op.Op, names ...string) {
 				continue
 			}
 			if before.Name != "" && int64(m.At-before.At) < -(m.Err+before.Err) {
-				p.t.Errorf("%s: %s at %v ± %v is before %s at %v ± %v", o, name, time.Duration(m.At), time.Duration(m.Err), before.Name, time.Duration(before.At), time.Duration(before.Err))
+				p.t.Errorf("%s: %s at %v ± %v is before %s at %v ± %v", o, name, time.Duration(m.At),
+					time.Duration(m.Err), before.Name, time.Duration(before.At), time.Duration(before.Err))
 			}
 			before = m
 		}
@@ -177,7 +180,8 @@ func testStalledSnapshot(p *project) {
 	p.ends(c, 0, "1 snapshot op", "none failed")
 	b, o := p.only(c.bundle, "snap")
 	if o.Outcome != op.OK || o.Attempts < 3 || o.Ended-o.Started < op.Time(8*time.Second) {
-		p.t.Errorf("%s after %v, %d attempts; want it done after 8 s, at the third attempt", &o, time.Duration(o.Ended-o.Started), o.Attempts)
+		p.t.Errorf("%s after %v, %d attempts; want it done after 8 s, at the third attempt", &o,
+			time.Duration(o.Ended-o.Started), o.Attempts)
 	}
 	if e := p.found(b, "retried"); len(e) != 1 || !strings.Contains(e[0], "DeadlineExceeded") {
 		p.t.Errorf("findings %q, want the sidecar's timeouts", e)
@@ -195,7 +199,8 @@ func testOrphan(p *project) {
 	p.ends(c, 0, "1 timed out")
 	b, o := p.only(c.bundle, "snap")
 	if o.Outcome != op.Timeout || o.Attempts < 2 || !strings.Contains(o.Message, "Internal") {
-		p.t.Errorf("%s, %d attempts: %s; want a timeout with the driver's error, tried again", &o, o.Attempts, o.Message)
+		p.t.Errorf("%s, %d attempts: %s; want a timeout with the driver's error, tried again", &o, o.Attempts,
+			o.Message)
 	}
 	if e := p.found(b, "retried"); len(e) != 1 || !strings.Contains(e[0], "CreateSnapshot answered Internal") {
 		p.t.Errorf("findings %q, want the failed calls", e)

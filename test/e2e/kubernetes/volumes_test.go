@@ -84,9 +84,10 @@ func (p *project) nullVolume() (handle string) {
 		p.t.Skipf("makes a volume by the test bed's driver itself: %v", err)
 	}
 	p.driver(func(c csi.ControllerClient) error {
-		v, err := c.CreateVolume(context.Background(), &csi.CreateVolumeRequest{Name: p.name, CapacityRange: &csi.CapacityRange{RequiredBytes: 64 << 20},
-			VolumeCapabilities: []*csi.VolumeCapability{{AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
-				AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}}}})
+		v, err := c.CreateVolume(context.Background(),
+			&csi.CreateVolumeRequest{Name: p.name, CapacityRange: &csi.CapacityRange{RequiredBytes: 64 << 20},
+				VolumeCapabilities: []*csi.VolumeCapability{{AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+					AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}}}})
 		handle = v.GetVolume().GetVolumeId()
 		return err
 	})
@@ -102,7 +103,8 @@ func (p *project) nullVolume() (handle string) {
 // testNoConsumer: a class that waits for the first consumer of a volume would wait
 // for ever where no pod uses it.
 func testNoConsumer(p *project) {
-	p.ends(p.command("local", volumes("btrfs-wffc", "")), 1, `StorageClass "btrfs-wffc" has volumeBindingMode WaitForFirstConsumer`, "attach: true")
+	p.ends(p.command("local", volumes("btrfs-wffc", "")), 1,
+		`StorageClass "btrfs-wffc" has volumeBindingMode WaitForFirstConsumer`, "attach: true")
 }
 
 // testSharedVolume: pods on both nodes have one volume attached at the same time,
@@ -189,11 +191,13 @@ var deliveries = map[string]string{
 // init container brings it, it sees the first write, and the record says which.
 func testDelivery(how string) func(*project) {
 	return func(p *project) {
-		c := p.command("local", oneWorkload+entry(`role: workload, sync: "true", outputFile: /output/cnsbench-agent`, strings.ReplaceAll(deliveries[how], "localhost/cnsbench:dev", p.image)), "--agent", how)
+		c := p.command("local", oneWorkload+entry(`role: workload, sync: "true", outputFile: /output/cnsbench-agent`,
+			strings.ReplaceAll(deliveries[how], "localhost/cnsbench:dev", p.image)), "--agent", how)
 		p.start(c)
 		inits := ""
 		p.during(c, "the pod is there", func() bool {
-			inits = p.kubectl("get", "pods", "-l", "cnsbench.dev/run", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec.initContainers[*].name}{end}")
+			inits = p.kubectl("get", "pods", "-l", "cnsbench.dev/run", "-o",
+				"jsonpath={range .items[*]}{.metadata.name} {.spec.initContainers[*].name}{end}")
 			return strings.Contains(inits, "w-0")
 		})
 		if strings.Contains(inits, "agent") {

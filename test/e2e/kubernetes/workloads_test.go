@@ -143,7 +143,8 @@ func testUnwrapped(p *project) {
 			p.t.Errorf("milestone %+v, though no agent was in the pod", m)
 		}
 	}
-	if end := p.instance(b).End; !end.OK || !end.At.Known() || end.At < o.Milestone(op.Running) || len(end.Containers) != 1 || end.Containers[0].Name != "main" {
+	if end := p.instance(b).End; !end.OK || !end.At.Known() || end.At < o.Milestone(op.Running) ||
+		len(end.Containers) != 1 || end.Containers[0].Name != "main" {
 		p.t.Errorf("it ended %+v", end)
 	}
 }
@@ -167,7 +168,8 @@ func testHalfWrapped(p *project) {
 	if text, err := os.ReadFile(filepath.Join(b.Dir, "raw/w-0/main/output/out")); string(text) != "16384\n" {
 		p.t.Errorf("output %q, %v", text, err)
 	}
-	if i := p.instance(b); !i.End.OK || len(i.Starts) != 1 || i.Starts[0].Container != "main" || !i.Starts[0].Intended.Known() {
+	if i := p.instance(b); !i.End.OK || len(i.Starts) != 1 || i.Starts[0].Container != "main" ||
+		!i.Starts[0].Intended.Known() {
 		p.t.Errorf("instance %+v", i)
 	}
 }
@@ -188,7 +190,8 @@ func testNoShell(p *project) {
 	p.ends(c, 0)
 	b, o := p.bundle(c)
 	p.inOrder(&o, op.Bound, op.FirstWrite, op.Ready)
-	if text, err := os.ReadFile(filepath.Join(b.Dir, "raw/w-0/says/stdout")); err != nil || !strings.Contains(string(text), "protocol") {
+	if text, err := os.ReadFile(filepath.Join(b.Dir, "raw/w-0/says/stdout")); err != nil ||
+		!strings.Contains(string(text), "protocol") {
 		p.t.Errorf("it printed %q, %v", text, err)
 	}
 	installed := filepath.Join(b.Dir, "raw/w-0/main/output/cnsbench-agent")
@@ -205,7 +208,8 @@ func testNoShell(p *project) {
 	}
 	// The same program may be on this machine, as it was put into the image.
 	mine := filepath.Join(filepath.Dir(p.binary), "cnsbench-agent")
-	if same, err := exec.Command(mine, "version").CombinedOutput(); err == nil && string(same) == string(version) && sum(p.t, installed) != sum(p.t, mine) {
+	if same, err := exec.Command(mine, "version").CombinedOutput(); err == nil && string(same) == string(version) &&
+		sum(p.t, installed) != sum(p.t, mine) {
 		p.t.Errorf("what arrived, %d bytes, differs from %s", fi.Size(), mine)
 	}
 }
@@ -252,7 +256,8 @@ spec:
 	if found["fio-0 read.iops"] <= 0 {
 		p.t.Errorf("fio's parser found %v", found)
 	}
-	if text, err := os.ReadFile(filepath.Join(b.Dir, "raw/dd-0/dd/output/dd.txt.parsed")); err != nil || strings.Count(string(text), "\n") != 10 {
+	if text, err := os.ReadFile(filepath.Join(b.Dir, "raw/dd-0/dd/output/dd.txt.parsed")); err != nil ||
+		strings.Count(string(text), "\n") != 10 {
 		p.t.Errorf("it printed %q, %v", text, err)
 	}
 }

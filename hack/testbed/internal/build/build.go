@@ -34,11 +34,13 @@ const kubernetes = "v1.36.3"
 func Modules() []Module {
 	const csi = "github.com/kubernetes-csi/external-"
 	component := "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36" +
-		" -X k8s.io/component-base/version.gitVersion=" + kubernetes + " -X k8s.io/client-go/pkg/version.gitVersion=" + kubernetes
+		" -X k8s.io/component-base/version.gitVersion=" + kubernetes +
+		" -X k8s.io/client-go/pkg/version.gitVersion=" + kubernetes
 	sidecar := func(path, version string) Program { return Program{csi + path, "-X main.version=" + version} }
 	return []Module{
 		{Name: "etcd", Programs: map[string]Program{"etcd": {Package: "go.etcd.io/etcd/server/v3"}}},
-		{Name: "containerd", Programs: programs("github.com/containerd/containerd/v2/cmd/", "", "containerd", "ctr", "containerd-shim-runc-v2")},
+		{Name: "containerd", Programs: programs("github.com/containerd/containerd/v2/cmd/", "", "containerd", "ctr",
+			"containerd-shim-runc-v2")},
 		{Name: "kubernetes", Programs: programs("k8s.io/kubernetes/cmd/", component,
 			"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")},
 		{Name: "sidecars", Extra: snapshotCRDs, Programs: map[string]Program{
@@ -121,7 +123,8 @@ func (m Module) Build(ctx context.Context, root, bin string, log io.Writer) erro
 	for name, p := range m.Programs {
 		// Beside first: a running program's file cannot be written to, but it can be replaced.
 		fresh := filepath.Join(bin, "."+name+".new")
-		cmd := exec.CommandContext(ctx, "nice", "go", "build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w "+p.LDFlags), "-o", fresh, p.Package)
+		cmd := exec.CommandContext(ctx, "nice", "go", "build", "-trimpath", "-ldflags",
+			strings.TrimSpace("-s -w "+p.LDFlags), "-o", fresh, p.Package)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = folder, log, log
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
 		if err := cmd.Run(); err != nil {
@@ -142,7 +145,8 @@ func (m Module) Build(ctx context.Context, root, bin string, log io.Writer) erro
 
 // snapshotCRDs copies the custom resources of snapshots from the module that brings them.
 func snapshotCRDs(ctx context.Context, folder, bin string) error {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubernetes-csi/external-snapshotter/client/v8")
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/kubernetes-csi/external-snapshotter/client/v8")
 	cmd.Dir = folder
 	out, err := cmd.Output()
 	if err != nil {
@@ -150,7 +154,8 @@ func snapshotCRDs(ctx context.Context, folder, bin string) error {
 	}
 	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "config/crd/*snapshot*.yaml"))
 	if err != nil || len(files) == 0 {
-		return errors.Join(err, fmt.Errorf("there are no custom resources of snapshots in %s", strings.TrimSpace(string(out))))
+		return errors.Join(err, fmt.Errorf("there are no custom resources of snapshots in %s",
+			strings.TrimSpace(string(out))))
 	}
 	to := filepath.Join(bin, "crd")
 	if err := os.MkdirAll(to, 0o755); err != nil {

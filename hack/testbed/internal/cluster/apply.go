@@ -18,7 +18,8 @@ const groupVersion = "v1"
 
 // kubectl runs kubectl as the administrator.
 func (c *Cluster) kubectl(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, c.Bin("kubectl"), append([]string{"--kubeconfig", c.Kubeconfig("admin")}, args...)...)
+	cmd := exec.CommandContext(ctx, c.Bin("kubectl"),
+		append([]string{"--kubeconfig", c.Kubeconfig("admin")}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)

@@ -113,7 +113,8 @@ func (c *Cluster) alone() error {
 	if _, err := os.Stat(other); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("there is a test bed with its state in %s; take it down first: TESTBED_DIR=%s testbed down", other, other)
+	return fmt.Errorf("there is a test bed with its state in %s; take it down first: TESTBED_DIR=%s testbed down",
+		other, other)
 }
 
 func (c *Cluster) build(ctx context.Context) error {
@@ -218,7 +219,8 @@ const sidecarGroup = "testbed:sidecars"
 func identities() []pki.Identity {
 	all := []pki.Identity{
 		{Name: "apiserver", CN: "kube-apiserver", Addrs: []string{settings.Host, settings.FirstService, "127.0.0.1"},
-			Names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}},
+			Names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+				"kubernetes.default.svc.cluster.local"}},
 		{Name: "admin", CN: "admin", Groups: []string{"system:masters"}},
 		{Name: "kubelet-client", CN: "kube-apiserver-kubelet-client", Groups: []string{"system:masters"}},
 		{Name: "kcm", CN: "system:kube-controller-manager"},

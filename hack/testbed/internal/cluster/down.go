@@ -21,7 +21,8 @@ import (
 	"github.com/cnsbench/cnsbench/hack/testbed/internal/settings"
 )
 
-// Down ends everything and undoes it. What was built, the images and the logs stay; cluster state, volumes and truth logs
+// Down ends everything and undoes it. What was built, the images and the logs stay; cluster state, volumes and truth
+// logs
 // go. It goes on after a failure and reports all of them; it is idempotent.
 func (c *Cluster) Down(context.Context) error {
 	var problems []error
@@ -116,7 +117,8 @@ func (c *Cluster) shims(n settings.Node) ([]int, error) {
 		}
 		argv := strings.Split(string(bytes.TrimRight(line, "\x00")), "\x00")
 		bundle, err := os.Readlink(filepath.Join("/proc", e.Name(), "cwd"))
-		if err == nil && filepath.Base(argv[0]) == "containerd-shim-runc-v2" && strings.HasPrefix(bundle, c.NodeDir(n)+"/") {
+		if err == nil && filepath.Base(argv[0]) == "containerd-shim-runc-v2" &&
+			strings.HasPrefix(bundle, c.NodeDir(n)+"/") {
 			pids = append(pids, pid)
 		}
 	}
@@ -136,7 +138,8 @@ func (c *Cluster) destroyStorage(d settings.Driver) error {
 // removeState removes all but what was built, the images and the logs.
 func (c *Cluster) removeState() error {
 	var problems []error
-	for _, name := range []string{"etcd", "etc", "pki", "proc", "driver", "truth", "inject", "audit.log", "admin.kubeconfig", "state.json"} {
+	for _, name := range []string{"etcd", "etc", "pki", "proc", "driver", "truth", "inject", "audit.log",
+		"admin.kubeconfig", "state.json"} {
 		problems = append(problems, os.RemoveAll(c.Path(name)))
 	}
 	for _, n := range settings.Nodes() {
@@ -168,13 +171,15 @@ func (c *Cluster) Restart(ctx context.Context, names ...string) error {
 	return c.saveSettings()
 }
 
-// forgetContainers removes what runc and the shims keep of containers that were killed, and its folders when nobody else's are there.
+// forgetContainers removes what runc and the shims keep of containers that were killed, and its folders when nobody
+// else's are there.
 func (c *Cluster) forgetContainers() error {
 	states, err := filepath.Glob("/run/containerd/runc/k8s.io/*/state.json")
 	problems := []error{err}
 	for _, path := range states {
 		text, err := os.ReadFile(path)
-		ours := slices.ContainsFunc(settings.Nodes(), func(n settings.Node) bool { return bytes.Contains(text, []byte(c.NodeDir(n)+"/")) })
+		ours := slices.ContainsFunc(settings.Nodes(),
+			func(n settings.Node) bool { return bytes.Contains(text, []byte(c.NodeDir(n)+"/")) })
 		if err == nil && ours {
 			err = os.RemoveAll(filepath.Dir(path))
 		}

@@ -112,7 +112,8 @@ func (c *Cluster) nodeProblems(ctx context.Context) (map[string]string, error) {
 	}
 	var nodes api.List[nodeObject]
 	var csiNodes api.List[csiNode]
-	if err := errors.Join(client.Get(ctx, "/api/v1/nodes", &nodes), client.Get(ctx, "/apis/storage.k8s.io/v1/csinodes", &csiNodes)); err != nil {
+	if err := errors.Join(client.Get(ctx, "/api/v1/nodes", &nodes),
+		client.Get(ctx, "/apis/storage.k8s.io/v1/csinodes", &csiNodes)); err != nil {
 		return nil, err
 	}
 	problems := map[string]string{}
@@ -163,8 +164,10 @@ func missingDrivers(nodes []csiNode, name string) []string {
 	return missing
 }
 
-// waitForKubelets waits until both nodes are ready. A kubelet that ends before is started again: all kubelets of a machine
-// have one socket for device plugins, /var/lib/kubelet/device-plugins/kubelet.sock, which each removes and makes anew, and
+// waitForKubelets waits until both nodes are ready. A kubelet that ends before is started again: all kubelets of a
+// machine
+// have one socket for device plugins, /var/lib/kubelet/device-plugins/kubelet.sock, which each removes and makes anew,
+// and
 // two that do so at once lose one of them.
 func (c *Cluster) waitForKubelets(ctx context.Context) error {
 	client, err := c.Client()

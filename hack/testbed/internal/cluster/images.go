@@ -43,11 +43,13 @@ func Product(bin, arch string) image.Image {
 	files = append(files, image.File{Path: "/cnsbench", From: filepath.Join(bin, "cnsbench")},
 		image.File{Path: "/cnsbench-agent", From: filepath.Join(bin, "cnsbench-agent")})
 	return image.Image{Arch: arch, Files: files, Config: v1.Config{
-		Entrypoint: []string{"/cnsbench"}, User: "65532:65532", WorkingDir: "/tmp", Env: []string{"PATH=/", "HOME=/tmp"}}}
+		Entrypoint: []string{"/cnsbench"}, User: "65532:65532", WorkingDir: "/tmp", Env: []string{"PATH=/",
+			"HOME=/tmp"}}}
 }
 
 func toolsImage() (image.Image, error) {
-	present := slices.DeleteFunc(slices.Clone(tools), func(name string) bool { _, err := exec.LookPath(name); return err != nil })
+	present := slices.DeleteFunc(slices.Clone(tools),
+		func(name string) bool { _, err := exec.LookPath(name); return err != nil })
 	files, err := image.Programs(present...)
 	files = append(append(files, image.Users()...), image.File{Path: "/bin", Link: "usr/bin"},
 		image.File{Path: "/usr/bin/sh", Link: "dash"}, image.File{Path: "/root", Folder: true})
@@ -55,7 +57,8 @@ func toolsImage() (image.Image, error) {
 		Cmd: []string{"/bin/sh"}, Env: []string{"PATH=/usr/bin", "HOME=/tmp"}}}, err
 }
 
-// merged moves libraries from /lib to /usr/lib with links in their place, as Debian has it: a folder cannot be a link too.
+// merged moves libraries from /lib to /usr/lib with links in their place, as Debian has it: a folder cannot be a link
+// too.
 func merged(files []image.File) []image.File {
 	var moved []image.File
 	for _, f := range files {
@@ -195,7 +198,8 @@ func (c *Cluster) importImages(context.Context) error {
 	return c.saveDigests(kept)
 }
 
-// publishTools gives the tools on a node the name by which the product of now asks for them, so that a Benchmark need not
+// publishTools gives the tools on a node the name by which the product of now asks for them, so that a Benchmark need
+// not
 // name an image. Names of other versions stay: several may be at work.
 func (c *Cluster) publishTools(n settings.Node) error {
 	text, err := machine.Run(c.Bin("cnsbench"), "version", "--output", "json")
@@ -211,7 +215,8 @@ func (c *Cluster) publishTools(n settings.Node) error {
 }
 
 func (c *Cluster) ctr(n settings.Node, args ...string) (string, error) {
-	return machine.Run(append([]string{c.Bin("ctr"), "--address", c.Containerd(n), "--namespace", "k8s.io"}, args...)...)
+	return machine.Run(append([]string{c.Bin("ctr"), "--address", c.Containerd(n), "--namespace", "k8s.io"},
+		args...)...)
 }
 
 // Images makes the images and gives them to the nodes, without touching anything that runs.

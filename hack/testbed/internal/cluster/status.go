@@ -39,7 +39,8 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) (bool, error) {
 		}
 		rss := r.RSS()
 		memory += rss
-		fmt.Fprintf(w, "%s\t%d\t%v\t%d MiB\t%s\n", p.Name, r.PID, time.Since(r.Started).Round(time.Second), rss>>20, state)
+		fmt.Fprintf(w, "%s\t%d\t%v\t%d MiB\t%s\n", p.Name, r.PID, time.Since(r.Started).Round(time.Second), rss>>20,
+			state)
 	}
 	if err := w.Flush(); err != nil {
 		return false, err

@@ -1,4 +1,5 @@
-// Package dns answers for the services of the cluster, so that pods find them by name: SERVICE.NAMESPACE.svc.cluster.local,
+// Package dns answers for the services of the cluster, so that pods find them by name:
+// SERVICE.NAMESPACE.svc.cluster.local,
 // headless ones and their pods with a host name too. Nothing else exists: there is no way out of the test bed.
 package dns
 
@@ -73,7 +74,8 @@ func (s *Server) current(ctx context.Context) (Names, error) {
 	}
 	var services api.List[Service]
 	var slices api.List[Slice]
-	err := errors.Join(s.client.Get(ctx, "/api/v1/services", &services), s.client.Get(ctx, "/apis/discovery.k8s.io/v1/endpointslices", &slices))
+	err := errors.Join(s.client.Get(ctx, "/api/v1/services", &services),
+		s.client.Get(ctx, "/apis/discovery.k8s.io/v1/endpointslices", &slices))
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +150,8 @@ func Answer(query []byte, names Names, down bool) []byte {
 		return nil
 	}
 	addrs, known := names[strings.TrimSuffix(strings.ToLower(q.Name.String()), "."+zone)]
-	reply := dnsmessage.Header{ID: h.ID, Response: true, Authoritative: true, RecursionDesired: h.RecursionDesired, RecursionAvailable: true}
+	reply := dnsmessage.Header{ID: h.ID, Response: true, Authoritative: true, RecursionDesired: h.RecursionDesired,
+		RecursionAvailable: true}
 	switch {
 	case down:
 		reply.RCode = dnsmessage.RCodeServerFailure

@@ -43,7 +43,8 @@ func TestAnswer(t *testing.T) {
 		{name: "none.bench.svc.cluster.local.", kind: dnsmessage.TypeA},
 		{name: "results.other.svc.cluster.local.", kind: dnsmessage.TypeA, rcode: dnsmessage.RCodeNameError},
 		{name: "example.org.", kind: dnsmessage.TypeA, rcode: dnsmessage.RCodeNameError},
-		{name: "results.bench.svc.cluster.local.", kind: dnsmessage.TypeA, down: true, rcode: dnsmessage.RCodeServerFailure},
+		{name: "results.bench.svc.cluster.local.", kind: dnsmessage.TypeA, down: true,
+			rcode: dnsmessage.RCodeServerFailure},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name+tt.kind.String(), func(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Programs are files for programs of this machine and the libraries that they load, at /usr/bin and the libraries' own paths.
+// Programs are files for programs of this machine and the libraries that they load, at /usr/bin and the libraries' own
+// paths.
 func Programs(names ...string) ([]File, error) {
 	files, libraries := []File{}, map[string]bool{}
 	for _, name := range names {
@@ -41,7 +42,8 @@ var loaded = regexp.MustCompile(`(?m)(?:=> |^\s+)(/\S+) \(0x`)
 // loads lists the libraries of a program, the loader among them; none for one that is linked statically.
 func loads(program string) ([]string, error) {
 	out, err := exec.Command("ldd", program).CombinedOutput()
-	if err != nil && !strings.Contains(string(out), "not a dynamic executable") && !strings.Contains(string(out), "statically linked") {
+	if err != nil && !strings.Contains(string(out), "not a dynamic executable") &&
+		!strings.Contains(string(out), "statically linked") {
 		return nil, fmt.Errorf("ldd %s: %w: %s", program, err, out)
 	}
 	return parseLdd(string(out)), nil

@@ -1,4 +1,5 @@
-// Package image makes container images without a container engine: from files of this machine, into a tar of the OCI image
+// Package image makes container images without a container engine: from files of this machine, into a tar of the OCI
+// image
 // layout that `ctr images import` and others take. The same files make the same image, byte for byte.
 package image
 
@@ -40,7 +41,8 @@ type Image struct {
 	Config v1.Config
 }
 
-// Write writes images of one reference, an architecture each, as a tar of the OCI layout; it returns the digest of their index.
+// Write writes images of one reference, an architecture each, as a tar of the OCI layout; it returns the digest of
+// their index.
 func Write(to, ref string, images ...Image) (string, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, i := range images {
@@ -81,7 +83,10 @@ func (i Image) build() (v1.Image, error) {
 	if err := writeLayer(&layer, i.Files); err != nil {
 		return nil, err
 	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil },
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser,
+		error) {
+		return io.NopCloser(bytes.NewReader(layer.Bytes())), nil
+	},
 		tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 	if err != nil {
 		return nil, err
@@ -111,7 +116,8 @@ func writeLayer(w io.Writer, files []File) error {
 		}
 	}
 	t := tar.NewWriter(w)
-	for _, f := range slices.SortedFunc(mapValues(all), func(a, b File) int { return strings.Compare(a.Path, b.Path) }) {
+	for _, f := range slices.SortedFunc(mapValues(all),
+		func(a, b File) int { return strings.Compare(a.Path, b.Path) }) {
 		if err := f.write(t); err != nil {
 			return err
 		}

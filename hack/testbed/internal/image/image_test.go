@@ -25,7 +25,8 @@ func TestParseLdd(t *testing.T) {
 
 func TestLayerHasFoldersOnceAndInOrder(t *testing.T) {
 	var layer bytes.Buffer
-	files := []File{{Path: "/b/c/d", Text: "x"}, {Path: "/b/a", Link: "c/d"}, {Path: "/tmp", Folder: true, Mode: 0o1777}}
+	files := []File{{Path: "/b/c/d", Text: "x"}, {Path: "/b/a", Link: "c/d"},
+		{Path: "/tmp", Folder: true, Mode: 0o1777}}
 	if err := writeLayer(&layer, files); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func TestLayerHasFoldersOnceAndInOrder(t *testing.T) {
 		}
 		got = append(got, h.Name+" "+os.FileMode(h.Mode).String()+" "+h.Linkname)
 	}
-	want := []string{"b/ -rwxr-xr-x ", "b/a -rwxrwxrwx c/d", "b/c/ -rwxr-xr-x ", "b/c/d -rw-r--r-- ", "tmp/ " + os.FileMode(0o1777).String() + " "}
+	want := []string{"b/ -rwxr-xr-x ", "b/a -rwxrwxrwx c/d", "b/c/ -rwxr-xr-x ", "b/c/d -rw-r--r-- ",
+		"tmp/ " + os.FileMode(0o1777).String() + " "}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -1,4 +1,5 @@
-// Package machine changes the machine for a test bed, and undoes that: packages, network, cgroups, mounts. Each change is
+// Package machine changes the machine for a test bed, and undoes that: packages, network, cgroups, mounts. Each change
+// is
 // made only where it is missing, and each undoing succeeds where nothing is left to undo.
 package machine
 
@@ -37,7 +38,8 @@ var packages = map[string]string{
 	"/usr/bin/sed":        "sed",
 }
 
-// Missing lists the packages that are not installed. Where a distribution keeps a program elsewhere on the PATH, that will
+// Missing lists the packages that are not installed. Where a distribution keeps a program elsewhere on the PATH, that
+// will
 // do.
 func Missing() []string { return missing(packages) }
 
@@ -67,7 +69,8 @@ func Install(names []string) error {
 		return fmt.Errorf("these Debian packages, or what other systems call them, are missing: %s", need)
 	}
 	fmt.Println("installing", need, "(apt-get)")
-	for _, args := range [][]string{{"update", "-q"}, append([]string{"install", "-q", "-y", "--no-install-recommends"}, names...)} {
+	for _, args := range [][]string{{"update", "-q"},
+		append([]string{"install", "-q", "-y", "--no-install-recommends"}, names...)} {
 		cmd := exec.Command("apt-get", args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -109,7 +112,8 @@ func linked(name string) bool { _, err := net.InterfaceByName(name); return err 
 // NetworkUp makes the bridge and each node's namespace, with routes to every node's pods.
 func NetworkUp() error {
 	if !linked(settings.Bridge) {
-		if err := all("ip link add "+settings.Bridge+" type bridge", "ip addr add "+settings.HostCIDR+" dev "+settings.Bridge,
+		if err := all("ip link add "+settings.Bridge+" type bridge",
+			"ip addr add "+settings.HostCIDR+" dev "+settings.Bridge,
 			"ip link set "+settings.Bridge+" up"); err != nil {
 			return err
 		}
@@ -134,12 +138,14 @@ func namespaceUp(n settings.Node) error {
 	}
 	in := "ip -n " + n.Netns + " "
 	if !linked(n.Veth) {
-		if err := all("ip link add "+n.Veth+" type veth peer name eth0 netns "+n.Netns, "ip link set "+n.Veth+" master "+settings.Bridge+" up",
+		if err := all("ip link add "+n.Veth+" type veth peer name eth0 netns "+n.Netns,
+			"ip link set "+n.Veth+" master "+settings.Bridge+" up",
 			in+"addr add "+n.Addr+"/24 dev eth0", in+"link set eth0 up", in+"link set lo up"); err != nil {
 			return err
 		}
 	}
-	commands := []string{"ip route replace " + n.Pods + " via " + n.Addr, in + "route replace default via " + settings.Host}
+	commands := []string{"ip route replace " + n.Pods + " via " + n.Addr,
+		in + "route replace default via " + settings.Host}
 	for _, other := range settings.Nodes() {
 		if other.Name != n.Name {
 			commands = append(commands, in+"route replace "+other.Pods+" via "+other.Addr)

@@ -15,7 +15,8 @@ func TestMountPoints(t *testing.T) {
 
 // A program may be anywhere on the PATH; what has the name of a plugin there is none.
 func TestMissing(t *testing.T) {
-	got := missing(map[string]string{"/nowhere/bin/sh": "dash", "/nowhere/lib/cni/sh": "plugins", "/nowhere/sbin/no-such-program": "none"})
+	got := missing(map[string]string{"/nowhere/bin/sh": "dash", "/nowhere/lib/cni/sh": "plugins",
+		"/nowhere/sbin/no-such-program": "none"})
 	if want := []string{"none", "plugins"}; !slices.Equal(got, want) {
 		t.Errorf("missing %v, want %v", got, want)
 	}

@@ -27,7 +27,8 @@ func (b builder) etcd() Part {
 	}
 }
 
-// auditPolicy keeps writes, by their end only. The resources that a benchmark's milestones are about are kept with their
+// auditPolicy keeps writes, by their end only. The resources that a benchmark's milestones are about are kept with
+// their
 // content by default, so that a stamp can be given to a transition (a claim became bound) and not merely to a write.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -55,11 +56,13 @@ rules:
 func (b builder) apiserver() Part {
 	policy := b.l.Path("etc", "audit-policy.yaml")
 	return Part{
-		Name: "apiserver", Stage: API, Nice: controlPlane, Env: seldomCollected, Health: Health{URL: settings.Server() + "/readyz"},
+		Name: "apiserver", Stage: API, Nice: controlPlane, Env: seldomCollected, Health: Health{URL: settings.Server() +
+			"/readyz"},
 		Files: map[string]string{policy: fmt.Sprintf(auditPolicy, b.s.AuditLevel)},
 		Argv: []string{"kube-apiserver",
 			fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", settings.EtcdPort),
-			"--bind-address=" + settings.Host, "--advertise-address=" + settings.Host, fmt.Sprintf("--secure-port=%d", settings.APIPort),
+			"--bind-address=" + settings.Host, "--advertise-address=" + settings.Host, fmt.Sprintf("--secure-port=%d",
+				settings.APIPort),
 			"--service-cluster-ip-range=" + settings.ServiceNet,
 			"--service-account-issuer=https://kubernetes.default.svc",
 			"--service-account-key-file=" + b.pki("sa.pub"), "--service-account-signing-key-file=" + b.pki("sa.key"),

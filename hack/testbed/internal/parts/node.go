@@ -81,9 +81,11 @@ func (b builder) kubelet(n settings.Node) Part {
 	dir, config, resolv := b.l.NodeDir(n), b.l.Path("etc", n.Name+"-kubelet.yaml"), b.l.Path("etc", "resolv.conf")
 	l := b.s.Limits["kubelet"]
 	return Part{
-		Name: "kubelet-" + n.Name, Stage: Kubelets, Node: &n, Health: Health{URL: "http://" + n.Addr + ":10248/healthz"},
+		Name: "kubelet-" + n.Name, Stage: Kubelets, Node: &n, Health: Health{URL: "http://" + n.Addr +
+			":10248/healthz"},
 		Files: map[string]string{
-			config: fmt.Sprintf(kubeletConfig, b.l.Path("pki"), n.Name, b.l.Containerd(n), n.Cgroup, settings.ClusterDNS, resolv, dir,
+			config: fmt.Sprintf(kubeletConfig, b.l.Path("pki"), n.Name, b.l.Containerd(n), n.Cgroup,
+				settings.ClusterDNS, resolv, dir,
 				b.s.NodeStatus, int(l.QPS), l.Burst, b.s.KubeletSync, n.Addr),
 			resolv: "nameserver " + settings.ClusterDNS + "\n",
 		},
@@ -106,8 +108,9 @@ func (b builder) proxy(n settings.Node) Part {
 	config := b.l.Path("etc", n.Name+"-proxy.yaml")
 	return Part{
 		Name: "proxy-" + n.Name, Stage: Services, Node: &n, Health: Health{URL: "http://" + n.Addr + ":10256/healthz"},
-		Files: map[string]string{config: fmt.Sprintf(proxyConfig, b.l.Kubeconfig("proxy"), n.Name, settings.PodNet, b.s.ProxyMode)},
-		Argv:  []string{"kube-proxy", "--config=" + config},
+		Files: map[string]string{config: fmt.Sprintf(proxyConfig, b.l.Kubeconfig("proxy"), n.Name, settings.PodNet,
+			b.s.ProxyMode)},
+		Argv: []string{"kube-proxy", "--config=" + config},
 	}
 }
 

@@ -1,4 +1,5 @@
-// Package parts turns settings into processes: the arguments and configuration files of everything that runs. It is pure:
+// Package parts turns settings into processes: the arguments and configuration files of everything that runs. It is
+// pure:
 // what is started, and whether something else runs already, is for package cluster.
 package parts
 

@@ -90,7 +90,8 @@ func TestPorts(t *testing.T) {
 
 func TestMatches(t *testing.T) {
 	p := Part{Name: "csi-provisioner-null"}
-	for name, want := range map[string]bool{"csi-provisioner": true, "csi-provisioner-null": true, "csi": true, "csi-prov": false, "csi-attacher": false} {
+	for name, want := range map[string]bool{"csi-provisioner": true, "csi-provisioner-null": true, "csi": true,
+		"csi-prov": false, "csi-attacher": false} {
 		if got := p.Matches(name); got != want {
 			t.Errorf("%s: %t", name, got)
 		}

@@ -6,15 +6,18 @@ import (
 	"github.com/cnsbench/cnsbench/hack/testbed/internal/settings"
 )
 
-// metricsPort is where the sidecars of the drivers serve their metrics, on the loopback: these first ports and 10 a driver.
+// metricsPort is where the sidecars of the drivers serve their metrics, on the loopback: these first ports and 10 a
+// driver.
 const metricsPort = 23800
 
 // driver is one process for both nodes: they share its storage as they share the machine, each by a socket of its own.
 func (b builder) driver(d settings.Driver) Part {
 	p := Part{
 		Name: "driver-" + d.Backend, Stage: Storage, Health: Health{Socket: b.l.DriverSocket(d.Backend, nil)},
-		Argv: []string{"cnsbench", "csi-driver", "--backend=" + d.Backend, "--socket=" + b.l.DriverSocket(d.Backend, nil),
-			"--node-id=controller", "--base-dir=" + b.l.Path("driver", d.Backend), "--truth-log=" + b.l.Path("truth", d.Backend+".jsonl"),
+		Argv: []string{"cnsbench", "csi-driver", "--backend=" + d.Backend,
+			"--socket=" + b.l.DriverSocket(d.Backend, nil),
+			"--node-id=controller", "--base-dir=" + b.l.Path("driver", d.Backend), "--truth-log=" + b.l.Path("truth",
+				d.Backend+".jsonl"),
 			"--inject=" + b.Injection(d.Backend), fmt.Sprintf("--seed=%d", b.s.Seed), "--pool-size=" + b.s.PoolSize},
 	}
 	for _, n := range settings.Nodes() {
@@ -29,7 +32,8 @@ func (b builder) Injection(backend string) string { return b.l.Path("inject", ba
 // sidecar is what the four sidecars of a driver have in common.
 func (b builder) sidecar(d settings.Driver, kind string, port int, workers string, args ...string) Part {
 	l := b.s.Limits[kind]
-	argv := append([]string{"csi-" + kind, "--csi-address=" + b.l.DriverSocket(d.Backend, nil), "--kubeconfig=" + b.l.Kubeconfig("csi-"+kind),
+	argv := append([]string{"csi-" + kind, "--csi-address=" + b.l.DriverSocket(d.Backend, nil),
+		"--kubeconfig=" + b.l.Kubeconfig("csi-"+kind),
 		"--leader-election=false", fmt.Sprintf("--http-endpoint=127.0.0.1:%d", port)}, b.qps(kind)...)
 	if l.Timeout > 0 {
 		argv = append(argv, "--timeout="+l.Timeout.String())
@@ -38,7 +42,8 @@ func (b builder) sidecar(d settings.Driver, kind string, port int, workers strin
 		argv = append(argv, fmt.Sprintf("--%s=%d", workers, l.Workers))
 	}
 	return Part{
-		Name: "csi-" + kind + "-" + d.Backend, Stage: Services, Argv: append(argv, args...), Follows: "driver-" + d.Backend,
+		Name: "csi-" + kind + "-" + d.Backend, Stage: Services, Argv: append(argv,
+			args...), Follows: "driver-" + d.Backend,
 		Health: Health{URL: fmt.Sprintf("http://127.0.0.1:%d/metrics", port)},
 	}
 }
@@ -77,9 +82,12 @@ func (b builder) snapshotter(d settings.Driver) Part {
 func (b builder) snapshotController() Part {
 	const at = metricsPort - 1
 	p := Part{
-		Name: "snapshot-controller", Stage: Services, Health: Health{URL: fmt.Sprintf("http://127.0.0.1:%d/metrics", at)},
-		Argv: append([]string{"snapshot-controller", "--kubeconfig=" + b.l.Kubeconfig("snapshot-controller"), "--leader-election=false",
-			"--feature-gates=CSIVolumeGroupSnapshot=true", fmt.Sprintf("--http-endpoint=127.0.0.1:%d", at)}, b.qps("snapshot-controller")...),
+		Name: "snapshot-controller", Stage: Services, Health: Health{URL: fmt.Sprintf("http://127.0.0.1:%d/metrics",
+			at)},
+		Argv: append([]string{"snapshot-controller", "--kubeconfig=" + b.l.Kubeconfig("snapshot-controller"),
+			"--leader-election=false",
+			"--feature-gates=CSIVolumeGroupSnapshot=true", fmt.Sprintf("--http-endpoint=127.0.0.1:%d",
+				at)}, b.qps("snapshot-controller")...),
 	}
 	if w := b.s.Limits["snapshot-controller"].Workers; w > 0 {
 		p.Argv = append(p.Argv, fmt.Sprintf("--worker-threads=%d", w))

@@ -1,4 +1,5 @@
-// Package pki makes the certificates and kubeconfigs of a test bed: one authority, a server certificate for the API server
+// Package pki makes the certificates and kubeconfigs of a test bed: one authority, a server certificate for the API
+// server
 // and each kubelet, and a client certificate per component, so that the audit log tells them apart.
 package pki
 

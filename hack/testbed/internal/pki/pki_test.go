@@ -15,7 +15,8 @@ func TestIssue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := Identity{Name: "apiserver", CN: "kube-apiserver", Addrs: []string{"10.99.0.1"}, Names: []string{"kubernetes"}}
+	server := Identity{Name: "apiserver", CN: "kube-apiserver", Addrs: []string{"10.99.0.1"},
+		Names: []string{"kubernetes"}}
 	client := Identity{Name: "admin", CN: "admin", Groups: []string{"system:masters"}}
 	for _, id := range []Identity{server, client} {
 		if err := a.Issue(id); err != nil {

@@ -1,4 +1,5 @@
-// Package process starts programs that outlive their starter, and finds them again. A record of each keeps its id and its
+// Package process starts programs that outlive their starter, and finds them again. A record of each keeps its id and
+// its
 // start time, so that a number that the kernel has given to another program since is never taken for ours.
 package process
 
@@ -22,8 +23,9 @@ import (
 type Spec struct {
 	Name string
 	Argv []string
-	Env  []string // added to a PATH and HOME: of the starter's environment nothing else, such as its KUBECONFIG, is handed on
-	Log  string   // appended to
+	// added to a PATH and HOME: of the starter's environment nothing else, such as its KUBECONFIG, is handed on
+	Env []string
+	Log string // appended to
 	// Inputs stands for all that the process reads at its start, its program included: when it differs from a running
 	// process's, that has to be started anew.
 	Inputs string
@@ -35,7 +37,8 @@ const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Same says whether a process started as s need not be started anew to be as other.
 func (s Spec) Same(other Spec) bool {
-	return slices.Equal(s.Argv, other.Argv) && slices.Equal(s.Env, other.Env) && s.Inputs == other.Inputs && s.Nice == other.Nice
+	return slices.Equal(s.Argv, other.Argv) && slices.Equal(s.Env, other.Env) && s.Inputs == other.Inputs &&
+		s.Nice == other.Nice
 }
 
 // Record is a process that was started.

@@ -1,4 +1,5 @@
-// Package registrar tells a kubelet of CSI drivers: it serves the kubelet's plugin registration on a socket per driver in
+// Package registrar tells a kubelet of CSI drivers: it serves the kubelet's plugin registration on a socket per driver
+// in
 // the folder that the kubelet watches.
 package registrar
 
@@ -91,11 +92,13 @@ type offered struct {
 
 // GetInfo implements registration.RegistrationServer.
 func (o *offered) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
-	return &registration.PluginInfo{Type: registration.CSIPlugin, Name: o.Name, Endpoint: o.Endpoint, SupportedVersions: []string{"1.0.0"}}, nil
+	return &registration.PluginInfo{Type: registration.CSIPlugin, Name: o.Name, Endpoint: o.Endpoint,
+		SupportedVersions: []string{"1.0.0"}}, nil
 }
 
 // NotifyRegistrationStatus implements registration.RegistrationServer.
-func (o *offered) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+func (o *offered) NotifyRegistrationStatus(_ context.Context,
+	s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	log.Printf("%s: registered %t %s", o.Name, s.GetPluginRegistered(), s.GetError())
 	if !s.GetPluginRegistered() {
 		select {

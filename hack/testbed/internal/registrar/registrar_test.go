@@ -19,7 +19,8 @@ func TestOffersAgainWhatWasRefused(t *testing.T) {
 	go func() { ended <- Serve(ctx, dir, []Driver{{Short: "x", Name: "x.example", Endpoint: "/run/x.sock"}}) }()
 	ask := func() (*registration.PluginInfo, registration.RegistrationClient) {
 		t.Helper()
-		conn, err := grpc.NewClient("unix://"+filepath.Join(dir, "x-reg.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient("unix://"+filepath.Join(dir, "x-reg.sock"),
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,10 +33,12 @@ func TestOffersAgainWhatWasRefused(t *testing.T) {
 		return info, client
 	}
 	info, client := ask()
-	if info.GetType() != "CSIPlugin" || info.GetName() != "x.example" || info.GetEndpoint() != "/run/x.sock" || len(info.GetSupportedVersions()) != 1 {
+	if info.GetType() != "CSIPlugin" || info.GetName() != "x.example" || info.GetEndpoint() != "/run/x.sock" ||
+		len(info.GetSupportedVersions()) != 1 {
 		t.Errorf("offered %v", info)
 	}
-	if _, err := client.NotifyRegistrationStatus(t.Context(), &registration.RegistrationStatus{Error: "not yet"}); err != nil {
+	if _, err := client.NotifyRegistrationStatus(t.Context(),
+		&registration.RegistrationStatus{Error: "not yet"}); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(refusedPause / 2)

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Layout names every path of a test bed. All are below Dir, except unix sockets, whose paths may have 107 bytes at most,
+// Layout names every path of a test bed. All are below Dir, except unix sockets, whose paths may have 107 bytes at
+// most,
 // and the nodes' folders, when Dir is too long for the sockets that a kubelet makes below its own.
 type Layout struct {
 	Repo string // the product's repository

@@ -17,10 +17,12 @@ type Limits struct {
 	Timeout time.Duration // of a CSI call
 }
 
-// Settings are all that `up` and `restart` can be told. They are kept in the state folder, so that a restart of one part
+// Settings are all that `up` and `restart` can be told. They are kept in the state folder, so that a restart of one
+// part
 // changes what it is told to and nothing else.
 type Settings struct {
-	// Limits by the name in the flags: provisioner, attacher, resizer, snapshotter, snapshot-controller, kcm, scheduler, kubelet.
+	// Limits by the name in the flags: provisioner, attacher, resizer, snapshotter, snapshot-controller, kcm,
+	// scheduler, kubelet.
 	Limits map[string]Limits
 	// Extra are further arguments by part.
 	Extra map[string][]string
@@ -28,7 +30,8 @@ type Settings struct {
 	AuditLevel string
 	// NodeStatus is how often a kubelet reports, and with that how soon volumesInUse is true.
 	NodeStatus time.Duration
-	// KubeletSync is how often a kubelet looks at a pod again without a reason, and with that how late it sees that a volume
+	// KubeletSync is how often a kubelet looks at a pod again without a reason, and with that how late it sees that a
+	// volume
 	// has to grow on the node. Kubernetes' default is a minute.
 	KubeletSync time.Duration
 	// ProxyMode is kube-proxy's: iptables or nftables.
@@ -87,20 +90,23 @@ func (s *Settings) flags(command string) *flag.FlagSet {
 		s.limitFlags(f, l.name, l.has, l.what, []string{l.name})
 	}
 	s.limitFlags(f, "sidecar", "QWT", "the four sidecars of every driver", Sidecars())
-	f.StringVar(&s.AuditLevel, "audit-level", s.AuditLevel, "audit level of writes to pods, volumes and snapshots: Metadata, Request, RequestResponse")
+	f.StringVar(&s.AuditLevel, "audit-level", s.AuditLevel,
+		"audit level of writes to pods, volumes and snapshots: Metadata, Request, RequestResponse")
 	f.DurationVar(&s.NodeStatus, "node-status", s.NodeStatus, "how often a kubelet reports its node's status")
-	f.DurationVar(&s.KubeletSync, "kubelet-sync", s.KubeletSync, "how often a kubelet looks at each pod again: volumes grow on the node no sooner")
+	f.DurationVar(&s.KubeletSync, "kubelet-sync", s.KubeletSync,
+		"how often a kubelet looks at each pod again: volumes grow on the node no sooner")
 	f.StringVar(&s.ProxyMode, "proxy-mode", s.ProxyMode, "kube-proxy's mode: iptables, nftables")
 	f.StringVar(&s.PoolSize, "pool-size", s.PoolSize, "size of the drivers' sparse pool images")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the faults that drivers inject")
-	f.Func("arg", "a further argument of a part: PART=ARGUMENT, e.g. kcm=--node-monitor-grace-period=20s; repeatable", func(text string) error {
-		part, arg, ok := strings.Cut(text, "=")
-		if !ok || part == "" || arg == "" {
-			return fmt.Errorf("%q is not PART=ARGUMENT", text)
-		}
-		s.Extra[part] = append(s.Extra[part], arg)
-		return nil
-	})
+	f.Func("arg", "a further argument of a part: PART=ARGUMENT, e.g. kcm=--node-monitor-grace-period=20s; repeatable",
+		func(text string) error {
+			part, arg, ok := strings.Cut(text, "=")
+			if !ok || part == "" || arg == "" {
+				return fmt.Errorf("%q is not PART=ARGUMENT", text)
+			}
+			s.Extra[part] = append(s.Extra[part], arg)
+			return nil
+		})
 	return f
 }
 
@@ -152,7 +158,8 @@ func (s *Settings) check() error {
 		}
 	}
 	if s.NodeStatus < 100*time.Millisecond || s.KubeletSync < time.Second {
-		return fmt.Errorf("--node-status %v is less than 100ms, or --kubelet-sync %v less than 1s", s.NodeStatus, s.KubeletSync)
+		return fmt.Errorf("--node-status %v is less than 100ms, or --kubelet-sync %v less than 1s", s.NodeStatus,
+			s.KubeletSync)
 	}
 	return nil
 }

@@ -31,7 +31,8 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, args := range []string{"--kcm-qps -1", "--kcm-qps many", "--kcm-timeout 1s", "--arg kcm", "--audit-level Everything", "--proxy-mode ipvs", "--node-status 1ms", "--provisioner-workers -1"} {
+	for _, args := range []string{"--kcm-qps -1", "--kcm-qps many", "--kcm-timeout 1s", "--arg kcm",
+		"--audit-level Everything", "--proxy-mode ipvs", "--node-status 1ms", "--provisioner-workers -1"} {
 		s := Defaults()
 		if _, err := s.Parse("up", strings.Fields(args)); err == nil {
 			t.Errorf("%s is taken", args)

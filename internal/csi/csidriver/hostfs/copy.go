@@ -17,7 +17,8 @@ import (
 // target file system. It follows no link. Holes, hard links and extended attributes are not preserved; pipes,
 // sockets and devices are errors. Files that vanish meanwhile are skipped.
 func CopyTree(from, to string) error {
-	var dirs []func() error // modes and times are set last: creating entries needs write permission and changes the times
+	// modes and times are set last: creating entries needs write permission and changes the times
+	var dirs []func() error
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil {
 			err = copyEntry(path, filepath.Join(to, path[len(from):]), entry, &dirs)

@@ -167,5 +167,6 @@ func ShutdownXFS(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.NewSyscallError("XFS_IOC_GOINGDOWN", unix.IoctlSetPointerInt(int(f.Fd()), goingDown, noLogFlush)), f.Close())
+	return errors.Join(os.NewSyscallError("XFS_IOC_GOINGDOWN",
+		unix.IoctlSetPointerInt(int(f.Fd()), goingDown, noLogFlush)), f.Close())
 }

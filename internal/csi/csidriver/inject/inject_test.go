@@ -176,7 +176,8 @@ func FuzzParse(f *testing.F) {
 		}
 		in := New(spec, 1)
 		for _, rpc := range known {
-			if d := in.Decide(rpc, time.Second); d.Delay < 0 || d.Stall < 0 || d.Window < 0 || max(d.Delay, d.Stall, d.Window) > 48*time.Hour {
+			if d := in.Decide(rpc, time.Second); d.Delay < 0 || d.Stall < 0 || d.Window < 0 ||
+				max(d.Delay, d.Stall, d.Window) > 48*time.Hour {
 				t.Errorf("%q decides %+v", text, d)
 			}
 		}

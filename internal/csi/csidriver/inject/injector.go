@@ -37,7 +37,8 @@ type Injector struct {
 
 // New returns an injector; time counts from the driver's start.
 func New(spec Spec, seed uint64) *Injector {
-	in := &Injector{spec: spec, seed: seed, calls: map[string]uint64{}, opening: make([]time.Duration, len(spec.Windows))}
+	in := &Injector{spec: spec, seed: seed, calls: map[string]uint64{},
+		opening: make([]time.Duration, len(spec.Windows))}
 	for i, w := range spec.Windows {
 		in.opening[i] = w.After
 		if w.SinceFirst {

@@ -135,7 +135,8 @@ func Detach(path, image string, patience time.Duration) error {
 			return fmt.Errorf("detach %s from %s: %w", path, image, err)
 		}
 		if Carries(path, image) && time.Now().After(deadline) {
-			return fmt.Errorf("detach %s from %s: in use, will be detached with its last user: %w", path, image, unix.EBUSY)
+			return fmt.Errorf("detach %s from %s: in use, will be detached with its last user: %w", path, image,
+				unix.EBUSY)
 		}
 	}
 }

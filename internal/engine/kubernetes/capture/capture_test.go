@@ -201,7 +201,8 @@ func TestFromAuditRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"{":  "line 1",
 		"{}": "line 1: it has no times",
-		`{"requestReceivedTimestamp":"2026-11-22T02:32:28.454171Z","stageTimestamp":"2026-11-22T02:32:28.514373Z"}` + "\nx": "line 2",
+		`{"requestReceivedTimestamp":"2026-11-22T02:32:28.454171Z","stageTimestamp":"2026-11-22T02:32:28.514373Z"}` +
+			"\nx": "line 2",
 	} {
 		if _, err := FromAudit(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

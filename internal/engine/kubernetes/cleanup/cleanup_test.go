@@ -221,8 +221,9 @@ func leave(t testing.TB, s *apitest.Server, own owned.Identity) *entries {
 			"claim-v", "Retain"),
 		"/api/v1/persistentvolumes/pvc-d": volumeText("ns", "cnsb-0abc-d",
 			"claim-d", "Delete"),
-		"/api/v1/persistentvolumes/cnsb-0abc-static":                                    ours,
-		"/apis/apps/v1/namespaces/ns/deployments/cnsb-0abc-late":                        ours, // it is not in the ledger
+		"/api/v1/persistentvolumes/cnsb-0abc-static": ours,
+		// it is not in the ledger
+		"/apis/apps/v1/namespaces/ns/deployments/cnsb-0abc-late":                        ours,
 		"/apis/example.org/v1/namespaces/ns/widgets/cnsb-0abc-w":                        ours,
 		"/apis/coordination.k8s.io/v1/namespaces/ns/leases/cnsbench-ours":               ours,
 		"/apis/storage.k8s.io/v1/volumeattachments/cnsb-0abc-probe":                     ours,

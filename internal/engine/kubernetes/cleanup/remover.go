@@ -197,7 +197,8 @@ func (cl *remover) removeSourceProtection(ctx context.Context, c *corev1.Persist
 	}
 	if e.Session.Sink != nil {
 		e.Session.Sink.Log("engine",
-			fmt.Sprintf("claim %s has the left-over finalizer %s without a snapshot: the clean-up removes it", c.Name, sourceProtection))
+			fmt.Sprintf("claim %s has the left-over finalizer %s without a snapshot: the clean-up removes it", c.Name,
+				sourceProtection))
 	}
 	return e.setDeletePolicy(ctx, api.PersistentVolumeClaims, c.Name,
 		fmt.Sprintf(`{"metadata":{"finalizers":null,"resourceVersion":%q}}`, c.ResourceVersion))

@@ -292,7 +292,8 @@ func (h *Holder) Findings() []engine.Finding {
 	var list []engine.Finding
 	for _, run := range slices.Sorted(maps.Keys(h.concurrentRuns)) {
 		list = append(list, engine.Finding{Name: "concurrentRun", Severity: "warning",
-			Evidence: h.concurrentRuns[run] + " used the same driver at the same time: both affect each other's results"})
+			Evidence: h.concurrentRuns[run] +
+				" used the same driver at the same time: both affect each other's results"})
 	}
 	return list
 }

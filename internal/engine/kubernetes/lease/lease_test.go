@@ -70,7 +70,8 @@ func TestObserveVolume(t *testing.T) {
 func TestNoteRuns(t *testing.T) {
 	holder := "aaaa"
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		"cnsbench.dev/driver": "d", concurrentAnnotation + "bbbb": "in namespace n", concurrentAnnotation + "11112222": "in namespace n"}},
+		"cnsbench.dev/driver": "d", concurrentAnnotation + "bbbb": "in namespace n", concurrentAnnotation +
+			"11112222": "in namespace n"}},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
 	tn := tenant()
 	tn.noteRuns(l)

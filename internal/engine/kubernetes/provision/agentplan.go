@@ -81,7 +81,8 @@ func (e *Provisioner) firstIOSpecs(c *corev1.Container, claimOf map[string]strin
 	for _, d := range c.VolumeDevices {
 		if claim := claimOf[d.Name]; claim != "" && !done[claim] {
 			done[claim] = true
-			list = append(list, protocol.VolumeProbeSpec{Volume: e.Name(claim), Path: d.DevicePath, Read: true, Device: true})
+			list = append(list, protocol.VolumeProbeSpec{Volume: e.Name(claim), Path: d.DevicePath, Read: true,
+				Device: true})
 		}
 	}
 	return list

@@ -20,7 +20,8 @@ func TestPlanAgents(t *testing.T) {
 	e.Session = engine.Session{RunID: "r"}
 	p := engine.Pod{Pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w-0-main", Namespace: "ns"}},
 		Sync: []string{"main", "beside", "main-phase-1"}, Phases: []engine.Phase{
-			{Container: "main", Until: time.Second}, {Container: "beside", Until: time.Second}, {Container: "main-phase-1",
+			{Container: "main", Until: time.Second}, {Container: "beside",
+				Until: time.Second}, {Container: "main-phase-1",
 				Number: 1, From: time.Second}}}
 	p.Spec.Containers = nil
 	for _, name := range append(p.Sync, "server") {

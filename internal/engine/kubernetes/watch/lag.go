@@ -71,7 +71,8 @@ type lags struct {
 func newLags(sources []Source) *lags {
 	l := &lags{kinds: map[string]*lagMeter{}, wakes: hist.New(), stamped: map[op.Time]string{}}
 	for _, s := range sources {
-		l.kinds[s.String()] = &lagMeter{inFlight: map[op.Time]int{}, pending: map[string]probe{}, seen: map[string]op.Time{},
+		l.kinds[s.String()] = &lagMeter{inFlight: map[op.Time]int{}, pending: map[string]probe{},
+			seen: map[string]op.Time{},
 			lags: hist.New(), wroteAt: op.Never}
 	}
 	return l
@@ -157,7 +158,8 @@ func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	return max(err, Unprobed), Unknown
 }
 
-// settledError returns the error of a stamp with later writes taken into account: they show that a watch has just become
+// settledError returns the error of a stamp with later writes taken into account: they show that a watch has just
+// become
 // slow.
 func (l *lags) settledError(at op.Time, err int64) int64 {
 	l.mu.Lock()

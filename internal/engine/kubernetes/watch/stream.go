@@ -21,7 +21,8 @@ const (
 	maxList = 1 << 30
 	// maxQuiet is how long the server may take to accept a watch or to list, which is its own request limit.
 	maxQuiet = time.Minute
-	// watchTimeout is the requested duration of a watch. The server's default is 30 to 60 minutes, and each end is a gap.
+	// watchTimeout is the requested duration of a watch. The server's default is 30 to 60 minutes, and each end is a
+	// gap.
 	watchTimeout = 24 * time.Hour
 	// stableAfter is how long a watch must have lasted for an immediate reconnect.
 	stableAfter        = time.Second

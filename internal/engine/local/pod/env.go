@@ -62,13 +62,15 @@ func (s *Spec) environ(c *corev1.Container, why *[]string) *environment {
 
 func (s *Spec) envFrom(container string, from corev1.EnvFromSource, e *environment, why *[]string) {
 	if from.ConfigMapRef == nil {
-		*why = append(*why, fmt.Sprintf("container %s: envFrom: only configMapRef is supported by engine local", container))
+		*why = append(*why, fmt.Sprintf("container %s: envFrom: only configMapRef is supported by engine local",
+			container))
 		return
 	}
 	cm, ok := s.ConfigMaps[from.ConfigMapRef.Name]
 	if !ok {
 		if !isTrue(from.ConfigMapRef.Optional) {
-			*why = append(*why, fmt.Sprintf("container %s: envFrom: ConfigMap %q not found", container, from.ConfigMapRef.Name))
+			*why = append(*why, fmt.Sprintf("container %s: envFrom: ConfigMap %q not found", container,
+				from.ConfigMapRef.Name))
 		}
 		return
 	}
@@ -112,7 +114,8 @@ func (s *Spec) field(path string) (string, error) {
 	case "spec.nodeName":
 		return "localhost", nil
 	}
-	for prefix, values := range map[string]map[string]string{"metadata.labels['": s.Pod.Labels, "metadata.annotations['": s.Pod.Annotations} {
+	for prefix, values := range map[string]map[string]string{"metadata.labels['": s.Pod.Labels,
+		"metadata.annotations['": s.Pod.Annotations} {
 		if key, ok := strings.CutPrefix(path, prefix); ok && strings.HasSuffix(key, "']") {
 			return values[strings.TrimSuffix(key, "']")], nil
 		}

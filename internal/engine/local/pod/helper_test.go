@@ -37,7 +37,8 @@ func helper() int {
 	if err != nil {
 		return fail(err)
 	}
-	host, err := pod.NewHost(ctx, pod.HostOptions{Server: server, Clock: clock, Ledger: ledger, Sink: sink, Agent: os.Getenv("CNSBENCH_POD_TEST_AGENT")})
+	host, err := pod.NewHost(ctx, pod.HostOptions{Server: server, Clock: clock, Ledger: ledger, Sink: sink,
+		Agent: os.Getenv("CNSBENCH_POD_TEST_AGENT")})
 	if err != nil {
 		return fail(err)
 	}
@@ -46,7 +47,8 @@ func helper() int {
 	if err := os.MkdirAll(data, 0o755); err != nil {
 		return fail(err)
 	}
-	p, err := host.Start(ctx, f.spec("p", os.Getenv("CNSBENCH_POD_TEST_SCRIPT"), volume("data", data, "/var/lib/not/there")), op.NewTrace(clock))
+	p, err := host.Start(ctx, f.spec("p", os.Getenv("CNSBENCH_POD_TEST_SCRIPT"),
+		volume("data", data, "/var/lib/not/there")), op.NewTrace(clock))
 	if err != nil {
 		return fail(err)
 	}
@@ -80,11 +82,13 @@ func runHelper(t *testing.T, script string, uid int, beneath ...string) (*exec.C
 		if err := os.Chown(dir, uid, uid); err != nil {
 			t.Fatal(err)
 		}
-		args := append(append([]string(nil), beneath...), "setpriv", "--reuid", strconv.Itoa(uid), "--regid", strconv.Itoa(uid), "--clear-groups", self)
+		args := append(append([]string(nil), beneath...), "setpriv", "--reuid", strconv.Itoa(uid), "--regid",
+			strconv.Itoa(uid), "--clear-groups", self)
 		cmd = exec.Command(args[0], args[1:]...)
 	}
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), helperEnv+"="+dir, "CNSBENCH_POD_TEST_AGENT="+agentPath, "CNSBENCH_POD_TEST_SCRIPT="+script)
+	cmd.Env = append(os.Environ(), helperEnv+"="+dir, "CNSBENCH_POD_TEST_AGENT="+agentPath,
+		"CNSBENCH_POD_TEST_SCRIPT="+script)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -166,7 +170,8 @@ func TestOrdinaryUser(t *testing.T) {
 		hostsPs bool
 	}{
 		{name: "alone"},
-		{"covered proc", []string{"unshare", "--mount", "sh", "-c", `mount --bind /dev/null /proc/version && exec "$@"`, "sh"}, true},
+		{"covered proc", []string{"unshare", "--mount", "sh", "-c", `mount --bind /dev/null /proc/version && exec "$@"`,
+			"sh"}, true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

@@ -122,7 +122,8 @@ func FindAgent(given string) (string, error) {
 	}
 	p, err := exec.LookPath(AgentName)
 	if err != nil {
-		return "", fmt.Errorf("%s not found beside %s or in PATH: build it (make build), or set its path in $%s", AgentName, self, AgentEnv)
+		return "", fmt.Errorf("%s not found beside %s or in PATH: build it (make build), or set its path in $%s",
+			AgentName, self, AgentEnv)
 	}
 	return filepath.Abs(p)
 }
@@ -245,7 +246,8 @@ func (h *Host) remove(p *process) {
 
 // startError adds the usual cause when namespaces are refused.
 func startError(err error) error {
-	if os.Geteuid() != 0 && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOSPC)) {
+	if os.Geteuid() != 0 && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) ||
+		errors.Is(err, syscall.ENOSPC)) {
 		return fmt.Errorf("create a user namespace: %w: the system must allow it to ordinary users (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0, kernel.apparmor_restrict_unprivileged_userns=0), or run as root", err)
 	}
 	return fmt.Errorf("start the agent: %w", err)

@@ -73,7 +73,8 @@ type MissingProgram struct{ Container, Program, Package string }
 
 // String says what to install.
 func (m MissingProgram) String() string {
-	return fmt.Sprintf("container %s: there is no program %q; %s", m.Container, m.Program, Hint("there is no program "+m.Program))
+	return fmt.Sprintf("container %s: there is no program %q; %s", m.Container, m.Program,
+		Hint("there is no program "+m.Program))
 }
 
 // Missing lists the programs of a pod's containers that this machine lacks, before anything is created. It

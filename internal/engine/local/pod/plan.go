@@ -85,7 +85,9 @@ func (h *Host) prepare(s Spec) (*plan, error) {
 	}
 	if len(p.problems) > 0 {
 		p.plan.cleanup(h)
-		return nil, &engine.Error{Code: "InvalidPod", Message: fmt.Sprintf("pod %s cannot be run by engine local: %s", s.Instance, strings.Join(p.problems, "; "))}
+		return nil, &engine.Error{Code: "InvalidPod",
+			Message: fmt.Sprintf("pod %s cannot be run by engine local: %s", s.Instance,
+				strings.Join(p.problems, "; "))}
 	}
 	return p.plan, nil
 }
@@ -105,7 +107,8 @@ func (p *planner) container(h *Host, c *corev1.Container) *container {
 		Cmd:  wrap.Command{Env: env.list(), Dir: c.WorkingDir},
 	}
 	if len(c.Command) == 0 {
-		p.problem("container %s has no command: engine local runs the host's programs and does not read image %q", c.Name, c.Image)
+		p.problem("container %s has no command: engine local runs the host's programs and does not read image %q",
+			c.Name, c.Image)
 	}
 	for _, arg := range slices.Concat(c.Command, c.Args) {
 		k.spec.Cmd.Args = append(k.spec.Cmd.Args, expand(arg, env.values))
@@ -147,7 +150,8 @@ func (p *planner) configureAgents() {
 
 // canary returns the canaries of one container: one for each of its claims without a canary in that phase.
 func (p *planner) canary(want *engine.Canary, c *corev1.Container, phase int) *protocol.CanarySpec {
-	spec := &protocol.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read, Write: want.Write}
+	spec := &protocol.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read,
+		Write: want.Write}
 	if spec.Size == 0 {
 		spec.Size = 4096
 	}

@@ -305,7 +305,8 @@ func initFailure(instance, name string, end op.ContainerEnd, failure *engine.Err
 	if end.Signal != "" {
 		what = "ended by " + end.Signal
 	}
-	return &engine.Error{Code: "InitFailed", Message: fmt.Sprintf("init container %s/%s %s: %s", instance, name, what, end.Message)}
+	return &engine.Error{Code: "InitFailed", Message: fmt.Sprintf("init container %s/%s %s: %s", instance, name, what,
+		end.Message)}
 }
 
 // explain adds the package of a missing program to a failure.
@@ -314,7 +315,8 @@ func (p *Pod) explain(err error) error {
 	stopped := p.stopped
 	p.mu.Unlock()
 	if stopped {
-		return &engine.Error{Code: "Stopped", Message: fmt.Sprintf("pod %s was stopped before it was ready", p.spec.Instance), Err: err}
+		return &engine.Error{Code: "Stopped", Message: fmt.Sprintf("pod %s was stopped before it was ready",
+			p.spec.Instance), Err: err}
 	}
 	var e *engine.Error
 	if !errors.As(err, &e) {

@@ -151,11 +151,16 @@ func TestEnds(t *testing.T) {
 		ok           bool
 	}{
 		{name: "success", script: "echo fine", want: op.ContainerEnd{Name: "main"}, ok: true},
-		{name: "exit code", script: "echo lost >&2; exit 3", want: op.ContainerEnd{Name: "main", ExitCode: 3}, message: "lost"},
-		{name: "signal", script: "kill -SEGV $$$$", want: op.ContainerEnd{Name: "main", ExitCode: 139, Signal: "SIGSEGV"}, message: "SIGSEGV"},
-		{name: "foreign kill", script: "kill -KILL $$$$", want: op.ContainerEnd{Name: "main", ExitCode: 137, Signal: "SIGKILL"}, message: "not sent by cnsbench"},
-		{name: "shell misses a program", script: "fio-that-is-not-there", want: op.ContainerEnd{Name: "main", ExitCode: 127}, message: "install fio-that-is-not-there"},
-		{name: "orphans are reaped", script: "(sleep 0.05; echo late) & (sleep 100 &) ; sleep 0.3; exit 0", want: op.ContainerEnd{Name: "main"}, ok: true},
+		{name: "exit code", script: "echo lost >&2; exit 3", want: op.ContainerEnd{Name: "main", ExitCode: 3},
+			message: "lost"},
+		{name: "signal", script: "kill -SEGV $$$$",
+			want: op.ContainerEnd{Name: "main", ExitCode: 139, Signal: "SIGSEGV"}, message: "SIGSEGV"},
+		{name: "foreign kill", script: "kill -KILL $$$$",
+			want: op.ContainerEnd{Name: "main", ExitCode: 137, Signal: "SIGKILL"}, message: "not sent by cnsbench"},
+		{name: "shell misses a program", script: "fio-that-is-not-there",
+			want: op.ContainerEnd{Name: "main", ExitCode: 127}, message: "install fio-that-is-not-there"},
+		{name: "orphans are reaped", script: "(sleep 0.05; echo late) & (sleep 100 &) ; sleep 0.3; exit 0",
+			want: op.ContainerEnd{Name: "main"}, ok: true},
 	}
 	f := newFixture(t)
 	for i, tc := range tests {
@@ -253,7 +258,8 @@ func TestBarrier(t *testing.T) {
 		best = min(best, skew)
 		t.Logf("%s: skew %v ± %v", s.Instance, skew, time.Duration(s.Err))
 		if s.Intended != at || skew < -time.Duration(s.Err) || skew > time.Second {
-			t.Errorf("%s: intended %d (asked for %d), skew %v ± %v", s.Instance, s.Intended, at, skew, time.Duration(s.Err))
+			t.Errorf("%s: intended %d (asked for %d), skew %v ± %v", s.Instance, s.Intended, at, skew,
+				time.Duration(s.Err))
 		}
 		if s.Err <= 0 || s.Err > int64(20*time.Millisecond) {
 			t.Errorf("%s: ± %v", s.Instance, time.Duration(s.Err))
@@ -298,7 +304,8 @@ func TestStop(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !tc.sync {
-				agenttest.Eventually(t, 5*time.Second, "the script runs", func() bool { return strings.Contains(f.stdout(name), "up") })
+				agenttest.Eventually(t, 5*time.Second, "the script runs",
+					func() bool { return strings.Contains(f.stdout(name), "up") })
 			}
 			began := time.Now()
 			if err := p.Stop(t.Context(), tc.grace); err != nil {
@@ -325,18 +332,22 @@ func TestStop(t *testing.T) {
 
 func TestInitContainersAndServers(t *testing.T) {
 	f := newFixture(t)
-	s := f.spec("p", "until [ -e /shared/up ]; do sleep 0.01; done; echo main >> /shared/log; exit 0", func(s *pod.Spec) {
-		s.Pod.Sync = []string{"main"}
-		s.Pod.Spec.Volumes = []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-		mount := []corev1.VolumeMount{{Name: "shared", MountPath: "/shared"}}
-		s.Pod.Spec.Containers[0].VolumeMounts = mount
-		s.Pod.Spec.Containers = append(s.Pod.Spec.Containers, corev1.Container{
-			Name: "server", Command: []string{"sh", "-c", "trap 'exit 0' TERM; touch /shared/up; while :; do sleep 0.02; done"}, VolumeMounts: mount})
-		for _, name := range []string{"one", "two"} {
-			s.Pod.Spec.InitContainers = append(s.Pod.Spec.InitContainers, corev1.Container{
-				Name: name, Command: []string{"sh", "-c", "sleep 0.05; echo " + name + " >> /shared/log"}, VolumeMounts: mount})
-		}
-	})
+	s := f.spec("p", "until [ -e /shared/up ]; do sleep 0.01; done; echo main >> /shared/log; exit 0",
+		func(s *pod.Spec) {
+			s.Pod.Sync = []string{"main"}
+			s.Pod.Spec.Volumes = []corev1.Volume{{Name: "shared",
+				VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			mount := []corev1.VolumeMount{{Name: "shared", MountPath: "/shared"}}
+			s.Pod.Spec.Containers[0].VolumeMounts = mount
+			s.Pod.Spec.Containers = append(s.Pod.Spec.Containers, corev1.Container{
+				Name: "server", Command: []string{"sh", "-c",
+					"trap 'exit 0' TERM; touch /shared/up; while :; do sleep 0.02; done"}, VolumeMounts: mount})
+			for _, name := range []string{"one", "two"} {
+				s.Pod.Spec.InitContainers = append(s.Pod.Spec.InitContainers, corev1.Container{
+					Name: name, Command: []string{"sh", "-c",
+						"sleep 0.05; echo " + name + " >> /shared/log"}, VolumeMounts: mount})
+			}
+		})
 	p, tr := f.start(s)
 	if err := p.Ready(t.Context()); err != nil {
 		t.Fatal(err)
@@ -346,7 +357,8 @@ func TestInitContainersAndServers(t *testing.T) {
 	for _, c := range end.Containers {
 		names = append(names, fmt.Sprint(c.Name, c.Init, c.ExitCode))
 	}
-	if diff := cmp.Diff([]string{"onetrue0", "twotrue0", "mainfalse0", "serverfalse0"}, names, cmp.Transformer("", func(s string) string { return strings.ReplaceAll(s, " ", "") })); diff != "" || !end.OK {
+	if diff := cmp.Diff([]string{"onetrue0", "twotrue0", "mainfalse0", "serverfalse0"}, names,
+		cmp.Transformer("", func(s string) string { return strings.ReplaceAll(s, " ", "") })); diff != "" || !end.OK {
 		t.Errorf("OK %v, -want +got:\n%s", end.OK, diff)
 	}
 	log, err := os.ReadFile(filepath.Join(f.dir, "p/empty/shared/log"))
@@ -363,12 +375,14 @@ func TestInitContainersAndServers(t *testing.T) {
 func TestInitFails(t *testing.T) {
 	f := newFixture(t)
 	s := f.spec("p", "echo never", func(s *pod.Spec) {
-		s.Pod.Spec.InitContainers = []corev1.Container{{Name: "prep", Command: []string{"sh", "-c", "echo no space left; exit 9"}}}
+		s.Pod.Spec.InitContainers = []corev1.Container{{Name: "prep",
+			Command: []string{"sh", "-c", "echo no space left; exit 9"}}}
 	})
 	p, _ := f.start(s)
 	err := p.Ready(t.Context())
 	var e *engine.Error
-	if !errors.As(err, &e) || e.Code != "InitFailed" || !strings.Contains(e.Message, "no space left") || !strings.Contains(e.Message, "prep") {
+	if !errors.As(err, &e) || e.Code != "InitFailed" || !strings.Contains(e.Message, "no space left") ||
+		!strings.Contains(e.Message, "prep") {
 		t.Errorf("error %v", err)
 	}
 	end := f.wait(p)
@@ -408,14 +422,19 @@ df /memory >/dev/null
 			c.WorkingDir = "/work-dir/x"
 			c.Args = []string{"zero", "$(GREETING)-$$(x)-$(NOPE)"}
 			s.Pod.Labels = map[string]string{"app": "label"}
-			s.ConfigMaps = map[string]corev1.ConfigMap{"cm": {Data: map[string]string{"greeting": "hallo\n", "other": "second\n"}}}
+			s.ConfigMaps = map[string]corev1.ConfigMap{"cm": {Data: map[string]string{"greeting": "hallo\n",
+				"other": "second\n"}}}
 			s.Pod.Spec.Volumes = append(s.Pod.Spec.Volumes,
-				corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-					LocalObjectReference: corev1.LocalObjectReference{Name: "cm"},
-					Items:                []corev1.KeyToPath{{Key: "greeting", Path: "greeting", Mode: ptr(int32(0o555))}, {Key: "other", Path: "sub/other"}}}}},
+				corev1.Volume{Name: "config",
+					VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+						LocalObjectReference: corev1.LocalObjectReference{Name: "cm"},
+						Items: []corev1.KeyToPath{{Key: "greeting", Path: "greeting",
+							Mode: ptr(int32(0o555))}, {Key: "other", Path: "sub/other"}}}}},
 				corev1.Volume{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
-				corev1.Volume{Name: "outer", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-				corev1.Volume{Name: "inner", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+				corev1.Volume{Name: "outer",
+					VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				corev1.Volume{Name: "inner",
+					VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 			c.VolumeMounts = append(c.VolumeMounts,
 				corev1.VolumeMount{Name: "inner", MountPath: "/nested/a/b"},
 				corev1.VolumeMount{Name: "outer", MountPath: "/nested"},
@@ -446,7 +465,8 @@ df /memory >/dev/null
 	if _, err := fmt.Sscanf(first, "pid=%d others=%d", &pid, &others); err != nil || pid > 50 || others > 5 {
 		t.Errorf("PID namespace: %s", first)
 	}
-	for path, content := range map[string]string{"data/file": "hello\n", "sub/in/side/file": "two\n", "p/empty/inner/file": "nested\n"} {
+	for path, content := range map[string]string{"data/file": "hello\n", "sub/in/side/file": "two\n",
+		"p/empty/inner/file": "nested\n"} {
 		if b, err := os.ReadFile(filepath.Join(f.dir, path)); err != nil || string(b) != content {
 			t.Errorf("%s: %q, %v", path, b, err)
 		}
@@ -486,15 +506,18 @@ func TestRefused(t *testing.T) {
 			{Name: "claim", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "nobody"}}},
 			{Name: "up", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		}
-		s.Pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "undefined", MountPath: "/x"}, {Name: "up", MountPath: "/u", SubPath: "../../escape"}}
-		s.Pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "S", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{}}}}
+		s.Pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "undefined", MountPath: "/x"},
+			{Name: "up", MountPath: "/u", SubPath: "../../escape"}}
+		s.Pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "S",
+			ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{}}}}
 	})
 	_, err := f.Start(t.Context(), s, op.NewTrace(f.clock))
 	var e *engine.Error
 	if !errors.As(err, &e) || e.Code != "InvalidPod" {
 		t.Fatalf("error %v", err)
 	}
-	for _, part := range []string{"has no command", `"absent"`, "volume secret", "/does/not/exist", `claim "nobody" not found`, `no volume "undefined"`, "escape", "env S"} {
+	for _, part := range []string{"has no command", `"absent"`, "volume secret", "/does/not/exist",
+		`claim "nobody" not found`, `no volume "undefined"`, "escape", "env S"} {
 		if !strings.Contains(e.Message, part) {
 			t.Errorf("%q lacks %q", e.Message, part)
 		}
@@ -516,7 +539,8 @@ echo new generation > grow.log; sleep 0.5
 head -c 52428800 /dev/urandom > big.bin
 echo late > late.log
 sha256sum big.bin | cut -d' ' -f1`
-	s := f.spec("p", script, volume("data", data, "/data"), func(s *pod.Spec) { s.Pod.Outputs = []string{"/data/*.log", "/data/big.bin"} })
+	s := f.spec("p", script, volume("data", data, "/data"),
+		func(s *pod.Spec) { s.Pod.Outputs = []string{"/data/*.log", "/data/big.bin"} })
 	if end := f.run(s); !end.OK {
 		t.Fatalf("end %+v", end)
 	}
@@ -544,9 +568,11 @@ sha256sum big.bin | cut -d' ' -f1`
 	sent, _ := f.sink.OutputOf("p", "main", "/data/big.bin")
 	there, err := os.ReadFile(filepath.Join(data, "big.bin"))
 	if err != nil || len(there) != 50<<20 || !bytes.Equal(sent, there) {
-		t.Errorf("big file: %d of %d bytes arrived, equal: %v, %v", len(sent), len(there), bytes.Equal(sent, there), err)
+		t.Errorf("big file: %d of %d bytes arrived, equal: %v, %v", len(sent), len(there), bytes.Equal(sent, there),
+			err)
 	}
-	if kept, err := os.ReadFile(filepath.Join(f.dir, "p/logs/main.stdout")); err != nil || string(kept) != f.stdout("p") || len(kept) != 65 {
+	if kept, err := os.ReadFile(filepath.Join(f.dir, "p/logs/main.stdout")); err != nil ||
+		string(kept) != f.stdout("p") || len(kept) != 65 {
 		t.Errorf("stdout kept %q, delivered %q, %v", kept, f.stdout("p"), err)
 	}
 }
@@ -708,7 +734,8 @@ i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done`
 	}
 	for i, s := range samples[1:] {
 		p := samples[i]
-		if s.At <= p.At || s.WriteBytes < p.WriteBytes || s.WriteOps < p.WriteOps || s.CPUNanos < p.CPUNanos || s.ReadBytes < p.ReadBytes {
+		if s.At <= p.At || s.WriteBytes < p.WriteBytes || s.WriteOps < p.WriteOps || s.CPUNanos < p.CPUNanos ||
+			s.ReadBytes < p.ReadBytes {
 			t.Errorf("a total decreased: %+v after %+v", s, p)
 		}
 	}
@@ -769,7 +796,8 @@ func TestKillStale(t *testing.T) {
 	if err := pod.KillStale(&other, e, false); err == nil {
 		t.Error("the process of another run is not refused")
 	}
-	wrong := op.LedgerEntry{Kind: e.Kind, Name: e.Name, Data: map[string]string{"pid": e.Data["pid"], "start": "1", "boot": e.Data["boot"]}}
+	wrong := op.LedgerEntry{Kind: e.Kind, Name: e.Name,
+		Data: map[string]string{"pid": e.Data["pid"], "start": "1", "boot": e.Data["boot"]}}
 	if err := pod.KillStale(&own, wrong, false); err != nil {
 		t.Errorf("another process with that pid: %v", err)
 	}
@@ -797,7 +825,8 @@ func TestMountsAreLetGo(t *testing.T) {
 		t.Skip("needs root, to mount")
 	}
 	f := newFixture(t)
-	mine, other, foreign := mkdir(t, f.dir, "volumes/mine"), mkdir(t, f.dir, "volumes/other"), mkdir(t, f.dir, "another-run")
+	mine, other, foreign := mkdir(t, f.dir, "volumes/mine"), mkdir(t, f.dir, "volumes/other"), mkdir(t, f.dir,
+		"another-run")
 	for _, d := range []string{mine, other, foreign} {
 		if err := syscall.Mount("x", d, "tmpfs", 0, ""); err != nil {
 			t.Fatal(err)
@@ -814,7 +843,8 @@ func TestMountsAreLetGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(mounts), " "+other+" ") || strings.Contains(string(mounts), " "+foreign+" ") || strings.Contains(string(mounts), " "+mine+" ") || !strings.Contains(string(mounts), " /data ") {
+	if strings.Contains(string(mounts), " "+other+" ") || strings.Contains(string(mounts), " "+foreign+" ") ||
+		strings.Contains(string(mounts), " "+mine+" ") || !strings.Contains(string(mounts), " /data ") {
 		t.Errorf("mounts of the container:\n%s", mounts)
 	}
 	if b, err := os.ReadFile(filepath.Join(mine, "file")); err != nil || string(b) != "kept\n" {
@@ -833,7 +863,8 @@ func TestCloseKills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := pod.NewHost(t.Context(), pod.HostOptions{Server: server, Clock: clock, Ledger: ledger, Sink: sink, Agent: agentPath})
+	host, err := pod.NewHost(t.Context(), pod.HostOptions{Server: server, Clock: clock, Ledger: ledger, Sink: sink,
+		Agent: agentPath})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -863,10 +894,13 @@ func TestFio(t *testing.T) {
 	}
 	f := newFixture(t)
 	s := f.spec("fio-0", "", volume("data", mkdir(t, f.dir, "data"), "/data"), func(s *pod.Spec) {
-		s.Pod.Spec.Containers[0].Command = []string{"fio", "--name=x", "--directory=/data", "--size=16M", "--bs=64k", "--rw=write", "--numjobs=2", "--end_fsync=1",
+		s.Pod.Spec.Containers[0].Command = []string{"fio", "--name=x", "--directory=/data", "--size=16M", "--bs=64k",
+			"--rw=write", "--numjobs=2", "--end_fsync=1",
 			"--output=/out/fio.json", "--output-format=json+", "--write_bw_log=/out/x", "--log_avg_msec=100"}
-		s.Pod.Spec.Volumes = append(s.Pod.Spec.Volumes, corev1.Volume{Name: "out", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-		s.Pod.Spec.Containers[0].VolumeMounts = append(s.Pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "out", MountPath: "/out"})
+		s.Pod.Spec.Volumes = append(s.Pod.Spec.Volumes,
+			corev1.Volume{Name: "out", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		s.Pod.Spec.Containers[0].VolumeMounts = append(s.Pod.Spec.Containers[0].VolumeMounts,
+			corev1.VolumeMount{Name: "out", MountPath: "/out"})
 		s.Pod.Outputs = []string{"/out/*"}
 		s.Barrier, s.Pod.Sync = "main", []string{"main"}
 	})
@@ -885,7 +919,8 @@ func TestFio(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(result, &parsed); err != nil || len(parsed.Jobs) != 2 || parsed.Jobs[1].Write.Bytes != 16<<20 {
+	if err := json.Unmarshal(result, &parsed); err != nil || len(parsed.Jobs) != 2 ||
+		parsed.Jobs[1].Write.Bytes != 16<<20 {
 		t.Errorf("result %v: %+v", err, parsed)
 	}
 	if names := f.sink.OutputNames(); len(names) < 3 {

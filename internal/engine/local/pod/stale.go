@@ -67,7 +67,8 @@ func KillStale(own *owned.Identity, e op.LedgerEntry, term bool) error {
 		return fmt.Errorf("kill process %d of %s: %w", pid, e.Name, err)
 	}
 	if !gone {
-		return fmt.Errorf("process %d of %s was killed and still exists after %v: the storage may hang", pid, e.Name, killTimeout)
+		return fmt.Errorf("process %d of %s was killed and still exists after %v: the storage may hang", pid, e.Name,
+			killTimeout)
 	}
 	return nil
 }

@@ -118,7 +118,8 @@ func hostPath(v *corev1.HostPathVolumeSource) (source, error) {
 		corev1.HostPathFileOrCreate:      fi.Mode().IsRegular(),
 	}
 	if !fits[kind] {
-		return source{}, fmt.Errorf("hostPath %s is not of type %s, or that type is not supported by engine local", v.Path, kind)
+		return source{}, fmt.Errorf("hostPath %s is not of type %s, or that type is not supported by engine local",
+			v.Path, kind)
 	}
 	return source{path: v.Path}, nil
 }
