@@ -34,6 +34,9 @@ func (r *Run) ObjectsOnly() bool { return r.Engine == Objects }
 // machine. Bundles record no more of this than the engine's name.
 func (r *Run) OneMachine() bool { return r.Engine == "local" }
 
+// OnCluster reports whether the run was on a Kubernetes cluster.
+func (r *Run) OnCluster() bool { return r.Engine == "kubernetes" }
+
 // Run is run.json: the input, the environment and the outcome of a run. The caller removes secrets from Spec,
 // Source and Plan.
 type Run struct {

@@ -60,7 +60,7 @@ func Open(dir string, o Options) (*Bundle, error) {
 	if run.Identity.RunID == run.ID {
 		b.own = run.Identity
 	}
-	if b.onCluster() && b.own.OnCluster() == nil {
+	if b.run.OnCluster() && b.own.OnCluster() == nil {
 		if n := o.Cluster.Namespace; n != "" && n != b.own.Namespace {
 			return nil, fmt.Errorf("--namespace %s: run %s was in namespace %s", n, b.own.RunID, b.own.Namespace)
 		}
@@ -70,14 +70,12 @@ func Open(dir string, o Options) (*Bundle, error) {
 	return b, err
 }
 
-func (b *Bundle) onCluster() bool { return b.run.Engine == "kubernetes" }
-
 // platform connects to the platform of the run.
 func (b *Bundle) platform() (platform, error) {
 	if err := bundle.VerifyLedger(b.dir); err != nil {
 		return nil, err
 	}
-	if b.onCluster() {
+	if b.run.OnCluster() {
 		return b.connect()
 	}
 	return &machine{b.own, b.Driver}, nil

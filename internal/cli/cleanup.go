@@ -15,7 +15,7 @@ import (
 )
 
 func newCleanup(s *streams) *cobra.Command {
-	var storage, platform, run string
+	var storage, engine, run string
 	var dryRun bool
 	o := cleanup.Options{Driver: driverCommand, Log: s.err}
 	c := &cobra.Command{
@@ -37,21 +37,25 @@ user; the exit status is 2 then.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
+			e, err := engineOf(engine)
+			onCluster := e.capabilities.Cluster
 			switch {
+			case err != nil:
+				return err
 			case dryRun && len(args) == 0:
 				return errors.New("--dry-run needs a BUNDLE")
 			case len(args) == 1:
 				return cleanBundle(ctx, s, o, args[0], dryRun)
-			case platform == engineKubernetes && run != "":
+			case onCluster && run != "":
 				return cleanCluster(ctx, s, o.Cluster, run)
-			case platform == engineKubernetes:
+			case onCluster:
 				return errors.New("--engine kubernetes needs --run, the value of label cnsbench.dev/run")
 			}
 			return cleanStorage(s, storage)
 		},
 	}
 	c.Flags().StringVar(&storage, "storage-dir", storagedir.Default(), "directory for volumes of the built-in drivers")
-	c.Flags().StringVar(&platform, "engine", defaultEngine(), "local or kubernetes")
+	c.Flags().StringVar(&engine, "engine", defaultEngine(), "local or kubernetes")
 	c.Flags().StringVar(&run, "run", "", "kubernetes: ID of the run")
 	c.Flags().BoolVar(&dryRun, "dry-run", false,
 		"with a bundle: print what would be removed and what would be left alone; remove nothing")

@@ -14,12 +14,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/version"
 )
 
-// The engines by name.
-const (
-	engineLocal      = "local"
-	engineKubernetes = "kubernetes"
-)
-
 // The values of --runner.
 const (
 	runnerPod   = "pod"

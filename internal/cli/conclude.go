@@ -21,7 +21,7 @@ import (
 // exit code.
 func (r *running) conclude(result *run.Result) error {
 	same, err := bundle.SameFilesystem(r.writer.Dir(), r.flags.StorageDir)
-	if err == nil && same && r.flags.Endpoint == "" && r.flags.Engine == engineLocal {
+	if err == nil && same && r.flags.usesStorageDir() {
 		result.Flags = append(result.Flags, bundle.Flag{Name: "bundleOnStorageUnderTest", Severity: validity.Info,
 			Evidence: fmt.Sprintf("the bundle and the volumes share a file system (%s): writing the bundle adds to the load; "+
 				"use --out or --storage-dir to separate them", r.flags.StorageDir)})

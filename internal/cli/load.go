@@ -17,8 +17,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/inject"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
-	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/object/metrics"
 	"github.com/cnsbench/cnsbench/internal/object/objectspec"
@@ -53,23 +51,14 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (
 	if f.InCluster { // an object of the API has no files beside it
 		in.Folder, in.Open = nil, nil
 	}
-	var on *cluster.Cluster
-	switch f.Engine {
-	case engineLocal:
-		if f.StorageDir != "" {
-			if err := storagedir.Check(f.StorageDir); err != nil {
-				return nil, nil, nil, err
-			}
-		}
-		in.Capabilities = local.New(local.Options{}).Capabilities()
-		in.Substitute, in.SubstituteReason = substitutes()
-	case engineKubernetes:
-		in.Capabilities = kubernetes.Capabilities()
-		if on, err = f.planOn(ctx, s, &in); err != nil {
-			return nil, nil, nil, err
-		}
-	default:
-		return nil, nil, nil, fmt.Errorf("invalid --engine %q: want local or kubernetes", f.Engine)
+	e, err := engineOf(f.Engine)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	in.Capabilities = e.capabilities
+	on, err := e.prepare(ctx, s, f, &in)
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	p, problems := plan.Load(ctx, in)
 	if len(problems) > 0 {

@@ -94,9 +94,16 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 	if f.DryRun {
 		return f.printBudget(s, p)
 	}
-	if on == nil {
-		return runLocal(ctx, s, f, p, files)
+	e, err := engineOf(f.Engine)
+	if err != nil {
+		return err
 	}
+	return e.run(ctx, s, f, on, p, files)
+}
+
+// runKubernetes runs a plan on a cluster.
+func runKubernetes(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster, p *plan.Plan,
+	files []plan.File) error {
 	if err := on.CheckRights(ctx, p); err != nil {
 		return err
 	}
@@ -135,7 +142,8 @@ func runOnCluster(ctx context.Context, s *streams, f *runFlags, on *cluster.Clus
 }
 
 // runLocal runs a plan on this machine.
-func runLocal(ctx context.Context, s *streams, f *runFlags, p *plan.Plan, files []plan.File) error {
+func runLocal(ctx context.Context, s *streams, f *runFlags, _ *cluster.Cluster, p *plan.Plan,
+	files []plan.File) error {
 	injected, err := f.injection()
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 
 // room describes where the volumes of a plan will be; nil: not below the storage directory.
 func (f *runFlags) room(p *plan.Plan) (*storagedir.Room, error) {
-	if f.Engine == engineKubernetes || f.Endpoint != "" {
+	if !f.usesStorageDir() {
 		return nil, nil
 	}
 	return storagedir.Of(p, f.StorageDir)

@@ -226,7 +226,7 @@ func (x *trialRunner) Run(ctx context.Context, dir string, set []string) (code i
 // CleanUp implements study.Executor. A run on a cluster may have left more than its ledger lists.
 func (x *trialRunner) CleanUp(ctx context.Context, dir string, open int) error {
 	run, err := bundle.ReadRun(dir)
-	if onCluster := err == nil && run.Engine == engineKubernetes; open == 0 && !onCluster {
+	if onCluster := err == nil && run.OnCluster(); open == 0 && !onCluster {
 		return nil
 	}
 	return cleanBundle(ctx, x.streams, cleanup.Options{Cluster: cluster.Options(x.flags.run.Cluster),
@@ -239,7 +239,7 @@ func (x *trialRunner) Interrupted() bool { return len(x.signals) > 0 }
 // flags are the flags that all trials share.
 func (f *studyFlags) flags() (list []string, err error) {
 	shared := f.run.Flags
-	if shared.Engine != engineLocal {
+	if !engines()[shared.Engine].capabilities.BuiltInDrivers {
 		shared.StorageDir = ""
 	} else if shared.StorageDir, err = filepath.Abs(shared.StorageDir); err != nil {
 		return nil, err

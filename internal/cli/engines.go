@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
+	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/storagedir"
+)
+
+// platform is what the commands know of an engine.
+type platform struct {
+	capabilities engine.Capabilities
+	// prepare completes a plan's input, and returns the cluster if the engine has one
+	// and it was reached.
+	prepare func(ctx context.Context, s *streams, f *runFlags, in *plan.Input) (*cluster.Cluster, error)
+	run     func(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster, p *plan.Plan, files []plan.File) error
+}
+
+// The engines of the defaults.
+const (
+	engineLocal      = "local"
+	engineKubernetes = "kubernetes"
+)
+
+// engines are the values of --engine.
+func engines() map[string]platform {
+	return map[string]platform{
+		engineLocal: {local.New(local.Options{}).Capabilities(), prepareLocal, runLocal},
+		engineKubernetes: {kubernetes.Capabilities(),
+			func(ctx context.Context, s *streams, f *runFlags, in *plan.Input) (*cluster.Cluster, error) {
+				return f.planOn(ctx, s, in)
+			}, runKubernetes},
+	}
+}
+
+// engineOf is the engine of that name.
+func engineOf(name string) (platform, error) {
+	all := engines()
+	e, ok := all[name]
+	if !ok {
+		return e, fmt.Errorf("invalid --engine %q: want %s", name,
+			strings.Join(slices.Sorted(maps.Keys(all)), " or "))
+	}
+	return e, nil
+}
+
+// usesStorageDir says whether volumes of the built-in drivers are in the storage directory.
+func (f *runFlags) usesStorageDir() bool {
+	return f.Endpoint == "" && engines()[f.Engine].capabilities.BuiltInDrivers
+}
+
+func prepareLocal(_ context.Context, _ *streams, f *runFlags, in *plan.Input) (*cluster.Cluster, error) {
+	if f.StorageDir != "" {
+		if err := storagedir.Check(f.StorageDir); err != nil {
+			return nil, err
+		}
+	}
+	in.Substitute, in.SubstituteReason = substitutes()
+	return nil, nil
+}
