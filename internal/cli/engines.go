@@ -21,8 +21,11 @@ type platform struct {
 	// prepare completes a plan's input, and returns the cluster if the engine has one
 	// and it was reached.
 	prepare func(ctx context.Context, s *streams, f *runFlags, in *plan.Input) (*cluster.Cluster, error)
-	run     func(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster, p *plan.Plan, files []plan.File) error
+	run     runFunc
 }
+
+type runFunc func(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster, p *plan.Plan,
+	files []plan.File) error
 
 // The engines of the defaults.
 const (
@@ -33,7 +36,8 @@ const (
 // engines are the values of --engine.
 func engines() map[string]platform {
 	return map[string]platform{
-		engineLocal: {local.New(local.Options{}).Capabilities(), prepareLocal, runLocal},
+		engineLocal: {local.New(local.Options{}).Capabilities(), prepareLocal,
+			runHere(func(o local.Options) engine.Engine { return local.New(o) })},
 		engineKubernetes: {kubernetes.Capabilities(),
 			func(ctx context.Context, s *streams, f *runFlags, in *plan.Input) (*cluster.Cluster, error) {
 				return f.planOn(ctx, s, in)

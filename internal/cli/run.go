@@ -141,9 +141,15 @@ func runOnCluster(ctx context.Context, s *streams, f *runFlags, on *cluster.Clus
 	return errors.Join(err, lease.Release(ctx))
 }
 
-// runLocal runs a plan on this machine.
-func runLocal(ctx context.Context, s *streams, f *runFlags, _ *cluster.Cluster, p *plan.Plan,
-	files []plan.File) error {
+// runHere returns the run function of an engine that runs plans on this machine.
+func runHere(open func(local.Options) engine.Engine) runFunc {
+	return func(ctx context.Context, s *streams, f *runFlags, _ *cluster.Cluster, p *plan.Plan, files []plan.File) error {
+		return f.runHere(ctx, s, p, files, open)
+	}
+}
+
+func (f *runFlags) runHere(ctx context.Context, s *streams, p *plan.Plan, files []plan.File,
+	open func(local.Options) engine.Engine) error {
 	injected, err := f.injection()
 	if err != nil {
 		return err
@@ -166,9 +172,8 @@ func runLocal(ctx context.Context, s *streams, f *runFlags, _ *cluster.Cluster, 
 	if err != nil {
 		return r.abort(err)
 	}
-	return r.execute(ctx, local.New(local.Options{Endpoint: f.Endpoint, DriverCommand: command,
-		StorageDir: f.StorageDir,
-		AgentPath:  agent, Inject: f.Inject, Seed: p.Seed}))
+	return r.execute(ctx, open(local.Options{Endpoint: f.Endpoint, DriverCommand: command, StorageDir: f.StorageDir,
+		AgentPath: agent, Inject: f.Inject, Seed: p.Seed}))
 }
 
 // defaultOut names the bundle's directory unless --out does.

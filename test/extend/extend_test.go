@@ -19,7 +19,7 @@ import (
 const module = "../.."
 
 // most is how many files of Go each section of the document may add or edit.
-var most = map[string]int{"A rate": 2, "A workload": 2, "An action": 5, "A backend of object storage": 2}
+var most = map[string]int{"A rate": 2, "A workload": 2, "An engine": 3, "An action": 5, "A backend of object storage": 2}
 
 // block is a fenced block of the document: a whole file, edits of one, or
 // commands.
@@ -48,12 +48,15 @@ func TestExtending(t *testing.T) {
 			edited++
 			lines[file] += edit(t, path, body)
 		default:
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if edited < 7 || len(commands) != 6 {
+	if edited < 7 || len(commands) != 7 {
 		t.Fatalf("%d edits and %d blocks of commands: the document is not as this test knows it", edited, len(commands))
 	}
 	if n := lines["api/v1alpha1/rate_types.go"]; n > 2 {
@@ -74,10 +77,10 @@ func TestExtending(t *testing.T) {
 	if n := lines["internal/object/backend/descriptor.go"]; n > 1 {
 		t.Errorf("a backend of object storage takes %d edited lines, not one", n)
 	}
-	do(t, dir, "gofmt -w internal/workload internal/op api internal/engine internal/plan internal/run")
+	do(t, dir, "gofmt -w internal/cli internal/workload internal/op api internal/engine internal/plan internal/run")
 	do(t, dir, "hack/generate.sh")
 	do(t, dir, "mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/cnsbench ./cmd/cnsbench-agent")
-	do(t, dir, "go vet ./api/... ./internal/plan/... ./internal/run ./internal/csi/csidriver ./internal/engine/local ./internal/object/backend ./internal/workload/...")
+	do(t, dir, "go vet ./api/... ./internal/plan/... ./internal/run ./internal/csi/csidriver ./internal/engine/local ./internal/engine/slow ./internal/cli ./internal/object/backend ./internal/workload/...")
 	for _, c := range commands {
 		do(t, dir, c)
 	}
