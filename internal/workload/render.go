@@ -181,60 +181,55 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 	}
 	switch head.APIVersion + "/" + head.Kind {
 	case "v1/PersistentVolumeClaim":
-		var claim corev1.PersistentVolumeClaim
-		if err := decode(&claim); err != nil {
-			return err
-		}
-		return r.claim(key, claim, claim.Name)
+		return decoded(decode, func(c *corev1.PersistentVolumeClaim) error { return r.claim(key, *c, c.Name) })
 	case "v1/ConfigMap":
-		var cm corev1.ConfigMap
-		if err := decode(&cm); err != nil {
-			return err
-		}
-		if isParser(&cm) {
-			r.scripts[cm.Name] = scriptOf(&cm)
+		return decoded(decode, func(cm *corev1.ConfigMap) error {
+			if isParser(cm) {
+				r.scripts[cm.Name] = scriptOf(cm)
+			} else {
+				r.config(cm)
+			}
 			return nil
-		}
-		r.config(&cm)
-		return nil
+		})
 	case "v1/Pod":
-		var pod corev1.Pod
-		if err := decode(&pod); err != nil {
-			return err
-		}
-		r.pods = append(r.pods, template{key, "Pod", pod.ObjectMeta, pod.Spec, pod.Annotations})
-		return nil
+		return decoded(decode, func(p *corev1.Pod) error {
+			r.pods = append(r.pods, template{key, "Pod", p.ObjectMeta, p.Spec, p.Annotations})
+			return nil
+		})
 	case "batch/v1/Job":
-		var job batchv1.Job
-		if err := decode(&job); err != nil {
-			return err
-		}
-		if n := valueOrOne(job.Spec.Parallelism) * valueOrOne(job.Spec.Completions); n != 1 {
-			return r.unsupported(key, "a Job of more than one pod", "give the action a count instead")
-		}
-		r.pods = append(r.pods, podOf(key, "Job", job.ObjectMeta, job.Spec.Template))
-		return nil
+		return decoded(decode, func(j *batchv1.Job) error {
+			pods := valueOrOne(j.Spec.Parallelism) * valueOrOne(j.Spec.Completions)
+			return r.onePod(key, "Job", pods, j.ObjectMeta, j.Spec.Template)
+		})
 	case "apps/v1/StatefulSet":
-		var set appsv1.StatefulSet
-		if err := decode(&set); err != nil {
-			return err
-		}
-		return r.statefulSet(key, &set)
+		return decoded(decode, func(set *appsv1.StatefulSet) error { return r.statefulSet(key, set) })
 	case "apps/v1/Deployment":
-		var d appsv1.Deployment
-		if err := decode(&d); err != nil {
-			return err
-		}
-		if valueOrOne(d.Spec.Replicas) != 1 {
-			return r.unsupported(key, "a Deployment of more than one pod", "give the action a count instead")
-		}
-		r.pods = append(r.pods, podOf(key, "Deployment", d.ObjectMeta, d.Spec.Template))
-		return nil
+		return decoded(decode, func(d *appsv1.Deployment) error {
+			return r.onePod(key, "Deployment", valueOrOne(d.Spec.Replicas), d.ObjectMeta, d.Spec.Template)
+		})
 	}
 	if r.cluster() {
 		return r.clusterObject(key, head, decode)
 	}
 	return r.unsupported(key, fmt.Sprintf("an object of kind %s (%s)", head.Kind, head.APIVersion), "")
+}
+
+// decoded calls use with what decode gives.
+func decoded[T any](decode func(any) error, use func(*T) error) error {
+	var v T
+	if err := decode(&v); err != nil {
+		return err
+	}
+	return use(&v)
+}
+
+// onePod adds the pod of a controller that has one.
+func (r *renderer) onePod(key, kind string, pods int32, meta metav1.ObjectMeta, t corev1.PodTemplateSpec) error {
+	if pods != 1 {
+		return r.unsupported(key, fmt.Sprintf("a %s of more than one pod", kind), "give the action a count instead")
+	}
+	r.pods = append(r.pods, podOf(key, kind, meta, t))
+	return nil
 }
 
 // claim adds a volume, unless the user names an existing one. volume is its name in the
