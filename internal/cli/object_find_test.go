@@ -158,7 +158,7 @@ func TestFindMaxExits(t *testing.T) {
 		{"always", []string{"--find-max", "p50(read) < 1s", "--find-from", "40", "--find-most", "50", "--window",
 			"300ms"}, exitOK, "holds at all rates that were to be tried"},
 		{"no such operation", []string{"--find-max", "p99(write) < 20ms"}, exitUsage,
-			`column 5: there is no operation "write"`},
+			`column 5: operation "write" not found`},
 		{"no such stage", []string{"--find-max", "p99(read) < 20ms", "--stage", "x"}, exitUsage, `unknown stage "x"`},
 		{"both", []string{"--find-max", "p99(read) < 20ms", "--scale-workers", "1,2"}, exitUsage, "exclude each other"},
 		{"one number of workers", []string{"--scale-workers", "4"}, exitUsage, "two different ones"},

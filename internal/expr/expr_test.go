@@ -153,7 +153,7 @@ func TestCompileErrors(t *testing.T) {
 		want       string
 	}{
 		{"misspelt action", `p99(snapshot.ready) < duration("1s")`, 13,
-			`no action "snapshot"; did you mean "snapshots"`},
+			`action "snapshot" not found; did you mean "snapshots"`},
 		{"unknown action", `p99(zzzzzzzzz) < duration("1s")`, 5, `there are a-b-c, any, fio`},
 		{"misspelt metric", `p99(snapshots.redy) < duration("1s")`, 14, `no metric "redy"; did you mean "ready"`},
 		{"misspelt function", `p98(snapshots) < duration("1s")`, 4, `no function "p98"; did you mean`},

@@ -327,7 +327,7 @@ func (p *parser) action(at ast.Expr, name string) *problem {
 	if _, ok := p.known.Actions[name]; ok || p.known.Actions == nil {
 		return nil
 	}
-	return problemAt(at, "there is no action %q%s", name, suggest(name, sortedKeys(p.known.Actions)))
+	return problemAt(at, "action %q not found%s", name, suggest(name, sortedKeys(p.known.Actions)))
 }
 
 func isView(s string) bool { return s == string(Response) || s == string(Service) }

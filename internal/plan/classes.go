@@ -260,14 +260,14 @@ func (c *classes) clusterDriver(kind, name string) (driver string, ok bool) {
 func (c *classes) missing(path, kind, name string, have []string) {
 	if !c.cluster {
 		c.l.fail(path, or(suggest(name, have), fmt.Sprintf("put its %s beside the Benchmark", kind)),
-			"there is no %s %q", kind, name)
+			"%s %q not found", kind, name)
 		return
 	}
 	cure := "create it"
 	if _, ok := c.beside[kind+"/"+name]; ok {
 		cure = "kubectl apply the one beside the Benchmark, which does not count on a cluster"
 	}
-	c.l.fail(path, or(suggest(name, have), cure), "there is no %s %q in the cluster", kind, name)
+	c.l.fail(path, or(suggest(name, have), cure), "%s %q not found in the cluster", kind, name)
 }
 
 // volumes resolves a StorageClass that is named at path and notes that the
@@ -438,7 +438,7 @@ func (c *classes) attributes(path, name string, drivers map[string]bool) (parame
 	case !ok:
 		c.l.fail(path, or(suggest(name, sortedKeys(c.modify)),
 			"put its VolumeAttributesClass beside the Benchmark, or give parameters"),
-			"there is no VolumeAttributesClass %q", name)
+			"VolumeAttributesClass %q not found", name)
 		return nil, ""
 	case c.cluster && (inCluster || !ours):
 		class = name

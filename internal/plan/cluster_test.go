@@ -124,16 +124,16 @@ func TestClusterClasses(t *testing.T) {
 	const volumes = "spec:\n  actions:\n"
 	tests := []struct{ name, text, want string }{
 		{"misspelt", volumes + "    - {name: v, createObjSpec: {volume: {storageClass: fats}}}\n",
-			`x.yaml:6:56: spec.actions[0].createObjSpec.volume.storageClass: there is no StorageClass "fats" in the cluster (did you mean "fast"? Or create it)`},
+			`x.yaml:6:56: spec.actions[0].createObjSpec.volume.storageClass: StorageClass "fats" not found in the cluster (did you mean "fast"? Or create it)`},
 		{"of a workload", volumes + "    - {name: w, createObjSpec: {workload: fio, vars: {storageClass: gp3}}}\n",
-			`x.yaml:6:69: spec.actions[0].createObjSpec.vars.storageClass: there is no StorageClass "gp3" in the cluster (there are: fast, late, other; or create it)`},
+			`x.yaml:6:69: spec.actions[0].createObjSpec.vars.storageClass: StorageClass "gp3" not found in the cluster (there are: fast, late, other; or create it)`},
 		{"beside, but not there", volumes + `    - {name: v, createObjSpec: {volume: {storageClass: gold}}}
 ---
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: {name: gold}
 provisioner: loopfile.csi.cnsbench.dev
-`, `x.yaml:6:56: spec.actions[0].createObjSpec.volume.storageClass: there is no StorageClass "gold" in the cluster (there are: fast, late, other; or kubectl apply the one beside the Benchmark, which does not count on a cluster)`},
+`, `x.yaml:6:56: spec.actions[0].createObjSpec.volume.storageClass: StorageClass "gold" not found in the cluster (there are: fast, late, other; or kubectl apply the one beside the Benchmark, which does not count on a cluster)`},
 		{"beside, and there", volumes + `    - {name: v, createObjSpec: {volume: {storageClass: fast}}}
     - {name: s, snapshotSpec: {actionName: v, snapshotClass: snap-a}}
 ---
@@ -186,8 +186,8 @@ x.yaml:8:56: spec.actions[2].createObjSpec.volume.storageClass: a volume that ex
 x.yaml:10:29: spec.actions[4].cloneSpec: the source is of no StorageClass, so that the new volume's must be given (storageClass)`},
 		{"attributes", volumes + `    - {name: v, createObjSpec: {volume: {storageClass: fast, volumeAttributesClass: gold}}}
     - {name: m, modifySpec: {actionName: v, volumeAttributesClass: silvr}}
-`, `x.yaml:6:85: spec.actions[0].createObjSpec.volume.volumeAttributesClass: there is no VolumeAttributesClass "gold" in the cluster (there are: silver; or create it)
-x.yaml:7:68: spec.actions[1].modifySpec.volumeAttributesClass: there is no VolumeAttributesClass "silvr" (did you mean "silver"? Or put its VolumeAttributesClass beside the Benchmark, or give parameters)`},
+`, `x.yaml:6:85: spec.actions[0].createObjSpec.volume.volumeAttributesClass: VolumeAttributesClass "gold" not found in the cluster (there are: silver; or create it)
+x.yaml:7:68: spec.actions[1].modifySpec.volumeAttributesClass: VolumeAttributesClass "silvr" not found (did you mean "silver"? Or put its VolumeAttributesClass beside the Benchmark, or give parameters)`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -397,7 +397,7 @@ warning: x.yaml:8:43: spec.actions[1].createObjSpec.workload: workload "fio" ref
 		t.Error(diff)
 	}
 	_, said = onCluster(t, Input{}, "spec:\n  library: [{configMapSpec: {namespace: first}}]\n  actions: [{name: a, createObjSpec: {workload: mine}}]\n")
-	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: there is no workload \"mine\" in the library (there are: dd, exit, fio, idle, object, write-once; or it is among the ConfigMaps of namespace first)\n"
+	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: workload \"mine\" not found in the library (there are: dd, exit, fio, idle, object, write-once; or it is among the ConfigMaps of namespace first)\n"
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Error(diff)
 	}
@@ -415,7 +415,7 @@ func TestUnknownParser(t *testing.T) {
 			}
 			in.Files = []File{{Name: "x.yaml", Data: []byte(text)}}
 			_, problems := Load(t.Context(), withObjects(in))
-			want := `x.yaml:5:49: spec.actions[0].createObjSpec.workload: there is no parser "foi" (built in: fio, object; else the name of a script of the entry, or none: the output is kept raw)`
+			want := `x.yaml:5:49: spec.actions[0].createObjSpec.workload: parser "foi" not found (built in: fio, object; else the name of a script of the entry, or none: the output is kept raw)`
 			if len(problems) != 1 || problems[0].String() != want {
 				t.Errorf("got  %v\nwant %s", problems, want)
 			}
@@ -443,7 +443,7 @@ data:
     metadata: {name: p}
     spec: {containers: [{name: c, image: x, volumeMounts: [{name: d, mountPath: /d}]}], volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]}
 `)
-	want := "x.yaml:5:63: spec.actions[0].createObjSpec.canary: no container of workload \"mine\" gives its command, so that nobody of ours is in it to make the canary (give the command of the container that mounts the volume)\n"
+	want := "x.yaml:5:63: spec.actions[0].createObjSpec.canary: no container of workload \"mine\" has a command, so no agent can run the canary (give the command of the container that mounts the volume)\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -76,7 +76,7 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 		if len(l.unread) > 0 {
 			hint = or(hint, "it is among the ConfigMaps of namespace "+strings.Join(l.unread, " or "))
 		}
-		l.fail(path+".workload", hint, "there is no workload %q in the library", c.Workload)
+		l.fail(path+".workload", hint, "workload %q not found in the library", c.Workload)
 		return
 	}
 	l.unknownNulls(path, entry)
@@ -260,7 +260,7 @@ func (l *loader) size(path string, q *resource.Quantity) int64 {
 	case v <= 0:
 		l.fail(path, "such as 512Mi or 10Gi", "a size of %s is not more than 0", q.String())
 	case v > maxSize:
-		l.fail(path, "no more than 1Pi", "a size of %s cannot be meant", q.String())
+		l.fail(path, "no more than 1Pi", "a size of %s is too large", q.String())
 	case v < 1<<20:
 		l.warn(path, "Ki, Mi and Gi are the units; a bare number is bytes", "a size of %s is less than 1Mi", q.String())
 		return v
@@ -277,7 +277,7 @@ func (l *loader) parser(n *info, path string, o workload.Output) {
 		l.fail(path+".workload",
 			fmt.Sprintf("built in: %s; else the name of a script of the entry, or none: the output is kept raw",
 				strings.Join(known, ", ")),
-			"there is no parser %q", o.Parser)
+			"parser %q not found", o.Parser)
 		return
 	}
 	metrics := workloadMetrics(o.Parser)
@@ -329,7 +329,7 @@ func (l *loader) observable(path string, c *v1alpha1.CreateObjSpec, sample *work
 		}
 	}
 	l.fail(path+".canary", "give the command of the container that mounts the volume",
-		"no container of workload %q gives its command, so that nobody of ours is in it to make the canary", c.Workload)
+		"no container of workload %q has a command, so no agent can run the canary", c.Workload)
 }
 
 // sharing names the pods that share a volume which one node at a time may have,

@@ -16,7 +16,7 @@ func (l *loader) heads(order []*info) {
 			n, ok := l.infos[string(name)]
 			switch {
 			case !ok:
-				l.fail(path, suggest(string(name), sortedKeys(l.infos)), "there is no action %q", name)
+				l.fail(path, suggest(string(name), sortedKeys(l.infos)), "action %q not found", name)
 				continue
 			case n == head:
 				l.fail(path, "", "%q cannot follow itself", name)
@@ -59,7 +59,7 @@ func (l *loader) startAfterAction(path, name string) {
 		}
 		names = append(names, string(a.Name))
 	}
-	l.fail(path, suggest(name, names), "there is no action %q", name)
+	l.fail(path, suggest(name, names), "action %q not found", name)
 }
 
 // once is the rate of an action that is done once in the course of the run.

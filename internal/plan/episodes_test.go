@@ -62,7 +62,7 @@ func TestEpisodesThatCannotBe(t *testing.T) {
 	snap := "{name: snap, snapshotSpec: {actionName: vol}}"
 	limited := "{name: r, limit: 1, constantRateSpec: {perSecond: 5}}"
 	tests := []struct{ name, then, more, rates, want string }{
-		{"unknown", "snp", snap, limited, `there is no action "snp"`},
+		{"unknown", "snp", snap, limited, `action "snp" not found`},
 		{"itself", "vol", snap, limited, `"vol" cannot follow itself`},
 		{"twice", "snap, snap", snap, limited, `"snap" follows twice`},
 		{"a rate of its own", "snap", "{name: snap, rateName: r, snapshotSpec: {actionName: vol}}", limited,
@@ -71,7 +71,7 @@ func TestEpisodesThatCannotBe(t *testing.T) {
 		{"a circle", "snap", snap, "{name: r, limit: 1, startAfterAction: snap, constantRateSpec: {perSecond: 5}}",
 			"waits for it"},
 		{"an unknown action to wait for", "snap", snap,
-			"{name: r, limit: 1, startAfterAction: snp, constantRateSpec: {perSecond: 5}}", `there is no action "snp"`},
+			"{name: r, limit: 1, startAfterAction: snp, constantRateSpec: {perSecond: 5}}", `action "snp" not found`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -30,7 +30,7 @@ func (l *loader) kill(n *info) {
 	kind := l.withPods(s.ActionName)
 	if kind == engine.ManifestObject && s.DeletePodSpec == nil {
 		l.fail(path+".signal", "deletePodSpec deletes them",
-			"nobody of ours is in the pods of %q who could send them a signal", s.ActionName)
+			"the pods of %q have no agent to send a signal", s.ActionName)
 	}
 	l.target(n, path, v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}, s.Select, kind)
 }

@@ -304,7 +304,7 @@ func (l *loader) strict(d *document, into any) bool {
 		path = strings.Trim(path, `"`)
 		at := d.findKey(path)
 		l.problems = append(l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: path,
-			Message: "there is no such field here"})
+			Message: "unknown field"})
 	}
 	return len(unknown) == 0
 }

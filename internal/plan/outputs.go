@@ -18,7 +18,7 @@ func (l *loader) actionOutput(n *info) {
 		names = append(names, string(out.Name))
 	}
 	if !slices.Contains(names, string(o.OutputName)) {
-		l.fail(n.path+".outputs.outputName", suggest(string(o.OutputName), names), "there is no output %q",
+		l.fail(n.path+".outputs.outputName", suggest(string(o.OutputName), names), "output %q not found",
 			o.OutputName)
 	}
 }
@@ -48,7 +48,7 @@ func (l *loader) checkURL(path, text string) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		// the schema has said it
 	case u.Hostname() == "":
-		l.fail(path, like, "there is no host in %q", text)
+		l.fail(path, like, "no host in %q", text)
 	case u.User != nil:
 		l.fail(path, "give them by the environment variable CNSBENCH_OUTPUT_<NAME>_AUTHORIZATION instead",
 			"a URL with credentials would be kept in the bundle")

@@ -21,7 +21,7 @@ func TestOutputs(t *testing.T) {
 
 func TestBadOutputs(t *testing.T) {
 	for _, tt := range []struct{ url, want string }{
-		{"http://:9200/x", "there is no host"},
+		{"http://:9200/x", "no host in"},
 		{"http://es:9200/%zz", "this is not a URL"},
 		{"http://user:secret@es/x", "credentials"},
 		{"http://es/x#y", "#y"},

@@ -96,7 +96,7 @@ func (l *loader) perSecond(path string, n v1alpha1.Number) float64 {
 		l.fail(path, "", "must be more than 0")
 		return 0
 	case n.Value > maxPerSecond:
-		l.fail(path, "no more than a million a second", "%.3g triggers a second cannot be meant", n.Value)
+		l.fail(path, "no more than a million a second", "%.3g triggers a second are too many", n.Value)
 		return 0
 	}
 	return n.Value
@@ -135,7 +135,7 @@ func (l *loader) actionRate(n *info) {
 	n.out.Rate = name
 	r, ok := l.rates[name]
 	if !ok {
-		l.fail(n.path+".rateName", suggest(name, sortedKeys(l.rates)), "there is no rate %q", name)
+		l.fail(n.path+".rateName", suggest(name, sortedKeys(l.rates)), "rate %q not found", name)
 		return
 	}
 	l.used[name] = true

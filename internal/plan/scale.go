@@ -41,7 +41,7 @@ func (l *loader) script(path string, s *v1alpha1.ScaleSpec) *engine.Script {
 	cm, ok := l.configs[s.ScriptConfigMap]
 	if !ok {
 		l.fail(path, or(suggest(s.ScriptConfigMap, sortedKeys(l.configs)), "put it beside the Benchmark"),
-			"there is no ConfigMap %q here", s.ScriptConfigMap)
+			"ConfigMap %q not found here", s.ScriptConfigMap)
 		return nil
 	}
 	text, ok := cm.Data[scriptKey]

@@ -131,7 +131,7 @@ func (c *checker) unknownField(d *document, path string) Problem {
 		known = slices.Collect(maps.Keys(s.Properties))
 	}
 	return Problem{File: at.file, Line: at.line, Column: at.col, Path: path,
-		Message: fmt.Sprintf("there is no field %q here", name), Hint: suggest(name, known)}
+		Message: fmt.Sprintf("unknown field %q", name), Hint: suggest(name, known)}
 }
 
 func descend(s *schema.Structural, step string) *schema.Structural {

@@ -46,7 +46,7 @@ func (l *loader) applySets(among func(set string) bool) {
 		case rest != "":
 			l.setVar(s, head, rest, text)
 		default:
-			l.badSet(s, fmt.Sprintf("%q is no key", key),
+			l.badSet(s, fmt.Sprintf("unknown key %q", key),
 				"a key begins with spec., metadata., vars. or the name of an action")
 		}
 	}

@@ -52,13 +52,13 @@ func TestSet(t *testing.T) {
 func TestSetProblems(t *testing.T) {
 	tests := []struct{ set, want string }{
 		{"runtime", `--set runtime: not of the form KEY=VALUE (such as spec.runtime=10s or vars.storageClass=btrfs)`},
-		{"runtime=10s", `--set runtime=10s: "runtime" is no key (a key begins with spec., metadata., vars. or the name of an action)`},
+		{"runtime=10s", `--set runtime=10s: unknown key "runtime" (a key begins with spec., metadata., vars. or the name of an action)`},
 		{"spec.runtime=soon",
 			`--set spec.runtime=soon: spec.runtime: "soon" is not a length of time (such as 500ms, 30s, 5m or 1h30m)`},
 		{"spec.runtime=", `--set spec.runtime=: the value is missing (such as spec.runtime=10s; an empty text is written KEY='""')`},
 		{"metadata.name=Foo", `--set metadata.name=Foo: metadata.name: "Foo" cannot be a name (small letters, digits, dashes and dots, a letter or digit first and last)`},
-		{"metadata.nam=foo", `--set metadata.nam=foo: metadata.nam: there is no field "nam" here`},
-		{"spec.runtme=10s", `--set spec.runtme=10s: spec.runtme: there is no field "runtme" here (did you mean "runtime"?)`},
+		{"metadata.nam=foo", `--set metadata.nam=foo: metadata.nam: unknown field "nam"`},
+		{"spec.runtme=10s", `--set spec.runtme=10s: spec.runtme: unknown field "runtme" (did you mean "runtime"?)`},
 		{"spec.actions.foi.timeout=10s",
 			`--set spec.actions.foi.timeout=10s: there is no "foi" in spec.actions (did you mean "fio"?)`},
 		{"foi.bs=8k", `--set foi.bs=8k: no action "foi" creates a workload (did you mean "fio"?)`},

@@ -141,7 +141,7 @@ func yamlProblem(f File, err error) Problem {
 		p.Line, _ = strconv.Atoi(m[1])
 		p.Message = "not well-formed YAML: " + yamlLine.ReplaceAllString(err.Error(), "")
 	} else if line, column := firstUnreadable(f.Data); line > 0 {
-		p.Line, p.Column, p.Hint = line, column, "this byte is no text: save the file as UTF-8"
+		p.Line, p.Column, p.Hint = line, column, "not text: save the file as UTF-8"
 	}
 	if outdented(err) {
 		p.Line = lineOf(f.Data, p.Line)

@@ -34,7 +34,7 @@ func (l *loader) target(n *info, path string, t v1alpha1.Target, s v1alpha1.Sele
 func (l *loader) byAction(n *info, path, name string, kind engine.ObjectKind) bool {
 	of, ok := l.infos[name]
 	if !ok {
-		l.fail(path, suggest(name, sortedKeys(l.infos)), "there is no action %q", name)
+		l.fail(path, suggest(name, sortedKeys(l.infos)), "action %q not found", name)
 		return false
 	}
 	if of.state == resolving {

@@ -66,8 +66,8 @@ func Compile(text string, s *model.Stage) (*Condition, error) {
 // ofOperations is what is wrong with an expression in the words of object storage,
 // which has operations where objectives have actions; example is one of them.
 func ofOperations(message, example string) string {
-	if rest, ok := strings.CutPrefix(message, "there is no action "); ok {
-		return "there is no operation " + rest
+	if rest, ok := strings.CutPrefix(message, "action "); ok && strings.Contains(rest, " not found") {
+		return "operation " + rest
 	}
 	if strings.HasPrefix(message, "a metric is wanted here, ") {
 		return fmt.Sprintf(`an operation is wanted here, such as %s, %s.service or action("a-name-with-dashes")`,

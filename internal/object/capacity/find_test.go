@@ -324,12 +324,12 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	for bad, want := range map[string]string{
-		"p99(write) < 20ms":                    `there is no operation "write"; there are read`,
+		"p99(write) < 20ms":                    `operation "write" not found; there are read`,
 		"p99(read) < 20":                       "does not go with duration and number",
 		"p99(read) <":                          "column 12",
 		"p50(read) < 20ms && p99(raed) < 20ms": "column 25",
 		"20ms":                                 "not a boolean",
-		"p99(read, during(\"snapshots\")) < 20ms": "there is no operation",
+		"p99(read, during(\"snapshots\")) < 20ms": `operation "snapshots" not found`,
 		"p99(1) < 20ms":                      "an operation is wanted here, such as read, read.service",
 		"p99(read, during(\"read\")) < 20ms": "need control operations",
 		"iops(read.firstByte) > 3.0":         "rate(read)",
