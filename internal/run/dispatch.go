@@ -67,12 +67,12 @@ func (r *runner) fire(a *plan.Action, due op.Time, then func(*op.Op)) <-chan str
 func (r *runner) tasks(a *plan.Action, due op.Time, within *episode) []*task {
 	number := r.numbers(a, within)
 	if a.Drain != nil {
-		return []*task{r.drainage(a, due, number())}
+		return []*task{r.drainTask(a, due, number())}
 	}
 	if a.Target == nil {
 		tasks := make([]*task, a.Count)
 		for i := range tasks {
-			tasks[i] = r.creation(a, due, number())
+			tasks[i] = r.createTask(a, due, number())
 		}
 		return tasks
 	}
@@ -112,7 +112,7 @@ func (r *runner) targets(a *plan.Action, within *episode) []engine.Object {
 		return r.inventory.findAmong(within.made, a.Name, a.Target, take)
 	}
 	if a.Target.Kind == engine.WorkloadObject && !take {
-		return r.inventory.living(a.Name, a.Target, r.instances.lives)
+		return r.inventory.findRunning(a.Name, a.Target, r.instances.isRunning)
 	}
 	return r.inventory.find(a.Name, a.Target, take)
 }
@@ -127,8 +127,8 @@ func (t *task) waited(until op.Time, what string) {
 	t.op.Message += "waited for " + what
 }
 
-// aimless says that there is nothing to act on.
-func (t *task) aimless() bool {
+// hasNoTarget says that there is nothing to act on.
+func (t *task) hasNoTarget() bool {
 	return t.action.Target != nil && len(t.targets) == 0 && t.request.Snapshot == nil
 }
 
@@ -149,7 +149,7 @@ func (r *runner) newTask(a *plan.Action, due op.Time, episode int64) *task {
 	}}
 }
 
-func (r *runner) creation(a *plan.Action, due op.Time, episode int64) *task {
+func (r *runner) createTask(a *plan.Action, due op.Time, episode int64) *task {
 	t := r.newTask(a, due, episode)
 	t.op.Target = t.request.Name
 	return t
@@ -208,7 +208,7 @@ func (r *runner) prepare(t *task) error {
 		q.Manifest = &engine.Manifest{Object: o}
 	}
 	if len(t.targets) > 0 {
-		r.instances.disturbing(disturbed(a, t.targets[0]))
+		r.instances.markRestarting(restartedWorkload(a, t.targets[0]))
 	}
 	if p, ok := r.Engine.(engine.Preparer); ok {
 		return p.Prepare(*q)
@@ -219,22 +219,22 @@ func (r *runner) prepare(t *task) error {
 // start runs a task in a goroutine of its own and returns at once; false if
 // there is nothing to act on, which is recorded as a dropped op.
 func (r *runner) start(t *task) bool {
-	if t.aimless() {
+	if t.hasNoTarget() {
 		r.drop(t.op, codeNoTarget, errNothing.Error())
 		r.finished(t)
 		return false
 	}
 	r.ops.Add(1)
-	carryOut := func() {
+	work := func() {
 		defer r.ops.Done()
 		r.execute(t)
 		r.follow(t)
 		r.finished(t)
 	}
 	if t.worker != nil {
-		t.worker <- carryOut
+		t.worker <- work
 	} else {
-		go carryOut()
+		go work()
 	}
 	return true
 }
@@ -310,26 +310,26 @@ func (r *runner) account(t *task, made []engine.Object) {
 			return // it was never ours
 		}
 		if t.op.Outcome == op.OK {
-			r.inventory.disown(t.targets[0])
+			r.inventory.removeOwned(t.targets[0])
 			r.instances.forget(t.targets[0].Name)
 		} else {
 			r.inventory.add(t.targets...)
 		}
 	case op.Changes:
-		r.inventory.grew(made)
+		r.inventory.setSizes(made)
 	case op.Makes:
 		describeMade(t, made)
 		t.made = r.inventory.add(made...)
-		r.born(&t.op, t.made)
+		r.startLifetimes(&t.op, t.made)
 		if t.request.Workload != nil && t.op.Outcome == op.OK {
-			r.adopt(t)
+			r.followInstance(t)
 		}
 	}
 }
 
-// adopt follows a workload instance that is ready: those of the start wait
+// followInstance follows a workload instance that is ready: those of the start wait
 // for the common barrier, later ones are let go at once.
-func (r *runner) adopt(t *task) {
+func (r *runner) followInstance(t *task) {
 	w := t.request.Workload
 	initial := t.action.Rate == "" && !t.action.Chained
 	if err := r.instances.created(t.action.Name, t.request.Name, w.SyncGroup, initial, allService(w)); err != nil {

@@ -20,8 +20,8 @@ func (r *runner) turnOf(target, action string) int64 {
 	return n.(*atomic.Int64).Add(1) - 1
 }
 
-// drainage is the task of one trigger of a drain.
-func (r *runner) drainage(a *plan.Action, due op.Time, episode int64) *task {
+// drainTask is the task of one trigger of a drain.
+func (r *runner) drainTask(a *plan.Action, due op.Time, episode int64) *task {
 	t := r.newTask(a, due, episode)
 	t.op.Target = a.Drain.Node
 	if t.op.Target == "" {
@@ -39,9 +39,9 @@ func labelText(labels map[string]string) string {
 	return text[min(1, len(text)):]
 }
 
-// disturbed is the workload whose processes an op ends on purpose; empty: none
+// restartedWorkload is the workload whose processes an op ends on purpose; empty: none
 // that is known beforehand.
-func disturbed(a *plan.Action, target engine.Object) string {
+func restartedWorkload(a *plan.Action, target engine.Object) string {
 	switch {
 	case a.Kind.Effect() != op.Restarts:
 		return ""
@@ -59,12 +59,12 @@ func (r *runner) settle(t *task) {
 	if len(t.targets) == 0 {
 		return
 	}
-	name := disturbed(t.action, t.targets[0])
+	name := restartedWorkload(t.action, t.targets[0])
 	if name == "" {
 		return
 	}
 	if t.op.Outcome == op.OK {
-		r.instances.calm(name)
+		r.instances.markRestarted(name)
 		return
 	}
 	if r.instances.lost(name) {
@@ -73,13 +73,13 @@ func (r *runner) settle(t *task) {
 	}
 }
 
-// living is find for actions that are done to workloads which have not ended.
-func (v *inventory) living(action string, t *plan.Target, lives func(name string) bool) []engine.Object {
+// findRunning is find for actions that are done to workloads which have not ended.
+func (v *inventory) findRunning(action string, t *plan.Target, isRunning func(name string) bool) []engine.Object {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var candidates []item
 	for _, i := range v.candidates(t) {
-		if lives(i.Name) {
+		if isRunning(i.Name) {
 			candidates = append(candidates, i)
 		}
 	}

@@ -84,7 +84,7 @@ func (r *runner) step(a *plan.Action, due op.Time, e *episode) []*task {
 
 // perform carries one task out, or drops it if there is nothing to act on.
 func (r *runner) perform(t *task) {
-	if t.aimless() {
+	if t.hasNoTarget() {
 		t.op.Outcome = op.Dropped
 		r.drop(t.op, codeNoTarget, errNothing.Error())
 		return

@@ -31,7 +31,7 @@ type instance struct {
 	ended       chan struct{}
 	end         op.InstanceEnd
 	stopping    bool // we asked it to end, so how it ends is no failure
-	disturbed   int  // ops under way that end its processes to make them again, likewise
+	restarting  int  // ops under way that end its processes to make them again, likewise
 	ready       bool // the op that made it succeeded; before, a failure is the op's
 }
 
@@ -93,7 +93,7 @@ func (s *instances) hasEnded(e op.InstanceEnd, fail func(error)) {
 }
 
 func (i *instance) failure() error {
-	if i.end.OK || i.stopping || i.disturbed > 0 || !i.ready {
+	if i.end.OK || i.stopping || i.restarting > 0 || !i.ready {
 		return nil
 	}
 	return fmt.Errorf("workload %s failed: %s", i.name, describe(i.end))
@@ -150,27 +150,26 @@ func (s *instances) deleting(o engine.Object) {
 	s.get(o.Name).stopping = true
 }
 
-// disturbing marks a workload whose processes an op is about to end and make
-// again. It is as before after calm, and after lost for ever.
-func (s *instances) disturbing(name string) {
+// markRestarting records that an op is about to end a workload's processes and to make them again. markRestarted and lost end that state.
+func (s *instances) markRestarting(name string) {
 	if name == "" {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.get(name).disturbed++
+	s.get(name).restarting++
 }
 
-func (s *instances) calm(name string) {
+func (s *instances) markRestarted(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i, ok := s.byName[name]; ok { // not deleted meanwhile
-		i.disturbed--
+		i.restarting--
 	}
 }
 
 // lost ends the mark of an op that has failed, and says whether the workload
-// ended with it; one that still lives may end by it any time.
+// ended with it; one that still runs may end by it at any time.
 func (s *instances) lost(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +177,7 @@ func (s *instances) lost(name string) bool {
 	if !ok {
 		return false // deleted meanwhile
 	}
-	i.disturbed--
+	i.restarting--
 	first := i.over() && !i.end.OK && !i.stopping
 	i.stopping = true
 	return first
@@ -193,8 +192,8 @@ func (i *instance) over() bool {
 	}
 }
 
-// lives says whether a workload may still be disturbed: it has not ended.
-func (s *instances) lives(name string) bool {
+// isRunning reports whether a workload has not ended.
+func (s *instances) isRunning(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, known := s.byName[name]

@@ -55,8 +55,8 @@ var owned = map[engine.ObjectKind]engine.ObjectKind{
 	engine.GroupSnapshotObject: engine.SnapshotObject,
 }
 
-// disown takes away what an object that is gone owned.
-func (v *inventory) disown(owner engine.Object) {
+// removeOwned takes away what an object that is gone owned.
+func (v *inventory) removeOwned(owner engine.Object) {
 	kind, owns := owned[owner.Kind]
 	if !owns {
 		return
@@ -67,8 +67,8 @@ func (v *inventory) disown(owner engine.Object) {
 	v.shelves[key] = slices.DeleteFunc(v.shelves[key], func(i item) bool { return i.Owner == owner.Name })
 }
 
-// grew takes over the new size of resized volumes.
-func (v *inventory) grew(resized []engine.Object) {
+// setSizes takes over the new size of resized volumes.
+func (v *inventory) setSizes(resized []engine.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, n := range resized {

@@ -88,7 +88,7 @@ func TestWorkloadTakesItsVolumes(t *testing.T) {
 	w := engine.Object{Kind: engine.WorkloadObject, Action: "fio", Name: "fio-0"}
 	v.add(w, engine.Object{Kind: engine.VolumeObject, Action: "fio", Name: "fio-0-data", Owner: "fio-0"},
 		engine.Object{Kind: engine.VolumeObject, Action: "fio", Name: "fio-1-data", Owner: "fio-1"})
-	v.disown(w)
+	v.removeOwned(w)
 	all := &plan.Target{Kind: engine.VolumeObject, Action: "fio", Select: plan.SelectAll}
 	if got := names(v.find("x", all, false)); !slices.Equal(got, []string{"fio-1-data"}) {
 		t.Errorf("volumes %v, want that of fio-1", got)

@@ -10,9 +10,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// mortals are the objects for which a rate will trigger, in order of the
+// deadlineQueue are the objects for which a rate will trigger, in order of the
 // instant. Safe for concurrent use.
-type mortals struct {
+type deadlineQueue struct {
 	mu     sync.Mutex
 	queue  deadlines
 	known  map[fate]bool
@@ -33,11 +33,11 @@ type deadline struct {
 	item   item
 }
 
-func newMortals() *mortals {
-	return &mortals{known: map[fate]bool{}, sooner: make(chan struct{}, 1)}
+func newDeadlineQueue() *deadlineQueue {
+	return &deadlineQueue{known: map[fate]bool{}, sooner: make(chan struct{}, 1)}
 }
 
-func (m *mortals) add(d deadline) {
+func (m *deadlineQueue) add(d deadline) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := fate{d.item.seq, d.action}
@@ -55,7 +55,7 @@ func (m *mortals) add(d deadline) {
 }
 
 // first is when the next trigger is due; false if there is none yet.
-func (m *mortals) first() (at op.Time, ok bool) {
+func (m *deadlineQueue) first() (at op.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.queue) == 0 {
@@ -65,7 +65,7 @@ func (m *mortals) first() (at op.Time, ok bool) {
 }
 
 // pop takes the first trigger.
-func (m *mortals) pop() deadline {
+func (m *deadlineQueue) pop() deadline {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := heap.Pop(&m.queue).(deadline)
@@ -75,23 +75,23 @@ func (m *mortals) pop() deadline {
 
 // born tells the rates with lifetimes of objects that an op has made: these
 // count from when it was intended.
-func (r *runner) born(o *op.Op, made []item) {
+func (r *runner) startLifetimes(o *op.Op, made []item) {
 	rates := r.mortal.Load()
 	if rates == nil {
 		return
 	}
 	for _, rt := range *rates {
-		if rt.mortals == nil {
+		if rt.deadlineQueue == nil {
 			continue
 		}
 		for _, it := range made {
-			rt.doom(it, o.Intended, o.Ended, false)
+			rt.addDeadline(it, o.Intended, o.Ended, false)
 		}
 	}
 }
 
-// doom enters an object for each action that is aimed at it.
-func (rt *rateRunner) doom(it item, from, born op.Time, met bool) {
+// addDeadline enters an object for each action that is aimed at it.
+func (rt *rateRunner) addDeadline(it item, from, born op.Time, met bool) {
 	for _, a := range rt.actions {
 		t := a.Target
 		if t.Kind != it.Kind || t.Action != "" && t.Action != it.Action || !matches(t, &it.Object) {
@@ -102,7 +102,7 @@ func (rt *rateRunner) doom(it item, from, born op.Time, met bool) {
 		if met {
 			life = rt.Lifetime.Rest(seed, it.Name)
 		}
-		rt.mortals.add(deadline{from + op.Time(life), born, a, it})
+		rt.deadlineQueue.add(deadline{from + op.Time(life), born, a, it})
 	}
 }
 
@@ -115,7 +115,7 @@ func (rt *rateRunner) lifetimes(ctx context.Context, start op.Time) {
 		defer cancel()
 	}
 	for _, it := range rt.inventory.all() {
-		rt.doom(it, start, start, true)
+		rt.addDeadline(it, start, start, true)
 	}
 	for n := int64(0); rt.Limit == 0 || n < rt.Limit; n++ {
 		d, ok := rt.awaitFirst(ctx)
@@ -134,7 +134,7 @@ func (rt *rateRunner) lifetimes(ctx context.Context, start op.Time) {
 func (rt *rateRunner) awaitFirst(ctx context.Context) (deadline, bool) {
 	const coarse = 2 * time.Millisecond
 	for {
-		at, ok := rt.mortals.first()
+		at, ok := rt.deadlineQueue.first()
 		wait := time.NewTimer(time.Hour)
 		if ok {
 			wait.Reset(time.Until(rt.Clock.At(at)) - coarse)
@@ -143,7 +143,7 @@ func (rt *rateRunner) awaitFirst(ctx context.Context) (deadline, bool) {
 		case <-ctx.Done():
 			wait.Stop()
 			return deadline{}, false
-		case <-rt.mortals.sooner:
+		case <-rt.deadlineQueue.sooner:
 			wait.Stop()
 			continue
 		case <-wait.C:
@@ -154,7 +154,7 @@ func (rt *rateRunner) awaitFirst(ctx context.Context) (deadline, bool) {
 		if !rt.Sleep(ctx, rt.Clock.At(at)) {
 			return deadline{}, false
 		}
-		return rt.mortals.pop(), true
+		return rt.deadlineQueue.pop(), true
 	}
 }
 

@@ -159,13 +159,13 @@ func byteSize(n int64) string {
 func (r *runner) takeOutput(f outputFile, n int) int {
 	kept, cut := r.outputs.take(f, n)
 	if cut {
-		r.sayCut(f)
+		r.reportCut(f)
 	}
 	return kept
 }
 
-// sayCut says in the log that a file is cut, and of the first also to the user.
-func (r *runner) sayCut(f outputFile) {
+// reportCut says in the log that a file is cut, and of the first also to the user.
+func (r *runner) reportCut(f outputFile) {
 	line := fmt.Sprintf("there is more of %s than is kept: the rest is discarded (spec.maxOutput)", f.name)
 	r.Record.Log(r.Clock.Now(), f.source(), line)
 	r.outputs.mu.Lock()

@@ -35,9 +35,9 @@ func (r *runner) makeRates() {
 		case len(rt.actions) == 0:
 			continue
 		case rt.Steps != nil:
-			rt.replay = &replay{rateRunner: rt, objects: map[string]*promise{}}
+			rt.replay = &replay{rateRunner: rt, objects: map[string]*tracedObject{}}
 		case rt.Lifetime != nil:
-			rt.mortals = newMortals()
+			rt.deadlineQueue = newDeadlineQueue()
 		}
 		r.rates = append(r.rates, rt)
 	}
@@ -48,7 +48,7 @@ func (r *runner) makeRates() {
 func (r *runner) startRates(ctx context.Context) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for _, rt := range r.rates {
-		if rt.mortals != nil {
+		if rt.deadlineQueue != nil {
 			r.mortal.Store(&r.rates)
 		}
 		if rt.StartAction != "" {
@@ -135,8 +135,8 @@ type rateRunner struct {
 	count    *RateCount
 	place    string // what a task waits for in the queue
 
-	replay  *replay  // of a trace
-	mortals *mortals // of lifetimes
+	replay        *replay        // of a trace
+	deadlineQueue *deadlineQueue // of lifetimes
 }
 
 func (rt *rateRunner) run(ctx context.Context, start op.Time) {
@@ -341,8 +341,8 @@ func (rt *rateRunner) slot(ctx context.Context, turn int) {
 	worker := make(chan func(), 1)
 	defer close(worker)
 	go func() {
-		for carryOut := range worker {
-			carryOut()
+		for work := range worker {
+			work()
 		}
 	}()
 	for ctx.Err() == nil && rt.take() {

@@ -20,12 +20,12 @@ const codeDependency = "DependencyFailed"
 // while it waits, later steps go on. Only its dispatcher uses it.
 type replay struct {
 	*rateRunner
-	objects map[string]*promise
+	objects map[string]*tracedObject
 	blocked sync.WaitGroup // steps that wait for others
 }
 
-// promise is an object that an op of the trace makes.
-type promise struct {
+// tracedObject is an object that an op of the trace makes.
+type tracedObject struct {
 	made  <-chan struct{} // closed when that op is over
 	item  item            // then: what it made
 	ok    bool            // then: whether it did
@@ -94,8 +94,8 @@ type step struct {
 	plan.Step
 	action *plan.Action
 	at     op.Time
-	on     *promise // what it acts on; nil: nothing
-	makes  *promise
+	on     *tracedObject // what it acts on; nil: nothing
+	makes  *tracedObject
 	after  []<-chan struct{} // ops that it waits for
 	ended  chan struct{}
 	lost   func() // called if it cannot be begun; may be nil
@@ -114,7 +114,7 @@ func (p *replay) bind(s plan.Step, at op.Time) *step {
 		}
 	}
 	if s.Makes != "" {
-		b.makes = &promise{made: b.ended}
+		b.makes = &tracedObject{made: b.ended}
 		p.objects[s.Makes] = b.makes
 	}
 	return b
@@ -179,7 +179,7 @@ func (p *replay) run(ctx context.Context, s *step, begin func(*task)) {
 // begin makes a step's task, now that its object is there.
 func (p *replay) begin(s *step, unblocked op.Time, begin func(*task)) {
 	if s.on == nil {
-		begin(p.creation(s.action, s.at, p.episodes.Add(1)))
+		begin(p.createTask(s.action, s.at, p.episodes.Add(1)))
 		return
 	}
 	if !s.on.ok {

@@ -217,7 +217,7 @@ func TestLifetimes(t *testing.T) {
 
 // What comes up sooner is taken sooner, and an object may have several fates.
 func TestMortals(t *testing.T) {
-	m := newMortals()
+	m := newDeadlineQueue()
 	end, snap := &plan.Action{Name: "end"}, &plan.Action{Name: "snap"}
 	for _, d := range []deadline{{at: 10, item: item{seq: 1}, action: end}, {at: 7, item: item{seq: 1}, action: snap},
 		{at: 10, item: item{seq: 1}, action: end}} {

@@ -142,7 +142,7 @@ func Run(ctx, hard context.Context, c Config) Result {
 	defer r.cancelOps(nil)
 	r.Session.Sink, r.Session.Hurry = &sink{runner: r}, hard
 
-	err := r.carryOut(ctx)
+	err := r.runUntilStop(ctx)
 	r.wind(err)
 	return r.result
 }
@@ -173,8 +173,8 @@ type runner struct {
 	result    Result
 }
 
-// carryOut goes from opening to the moment at which the rates stop.
-func (r *runner) carryOut(ctx context.Context) error {
+// runUntilStop goes from opening to the moment at which the rates stop.
+func (r *runner) runUntilStop(ctx context.Context) error {
 	r.Observer.Phase(Opening)
 	r.opened = true
 	if err := r.Engine.Open(ctx, r.Session); err != nil {

@@ -50,7 +50,7 @@ func (s *sink) Output(instance, container, file string, data []byte) int {
 func (s *sink) Cut(instance, container, file string, discarded int64, final bool) {
 	f := outputFile{instance, container, file}
 	if s.outputs.discarded(f, discarded, final) {
-		s.sayCut(f)
+		s.reportCut(f)
 	}
 }
 
