@@ -19,15 +19,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-// cosbenchFile is a workload of COSBench with one work, whose storage, auth and
-// operation are to be put in.
+// cosbenchFile is a COSBench workload with one work. The verbs stand for its storage, auth and
+// operation.
 const cosbenchFile = `<workload name="w">%s<workflow><workstage name="main">
 <work name="main" workers="1" totalOps="10">%s</work></workstage></workflow></workload>`
 
 const readOne = `<operation type="read" config="containers=c(1);objects=c(1)"/>`
 
-// TestObjectLint: what COSBench takes is taken, what it refuses is refused, and
-// what could mean two things is not guessed.
+// TestObjectLint checks that lint accepts what COSBench accepts, rejects what COSBench rejects, and
+// reports ambiguous input instead of guessing.
 func TestObjectLint(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -57,19 +57,12 @@ func TestObjectLint(t *testing.T) {
 	}
 }
 
-// TestObjectNothingMade: without a server no container was made and none is
-// said to be left.
+// TestObjectNothingMade checks that without a server the run creates no container and reports none
+// as left.
 func TestObjectNothingMade(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := freePort(t)
 	text := fmt.Sprintf(`<workload name="w">
 <storage type="s3" config="endpoint=http://%s;accesskey=a;secretkey=b"/><workflow>
 <workstage name="init"><work type="init" workers="2" config="containers=r(1,2)"/></workstage>
@@ -84,8 +77,8 @@ func TestObjectNothingMade(t *testing.T) {
 	}
 }
 
-// TestObjectNoSuccess: a run in which no operation succeeded is flagged, however
-// many failures it accepts; and what limited it is in the bundle, and shown.
+// TestObjectNoSuccess checks that a run without a successful operation is flagged, independent of
+// the failures that it accepts. The bundle records and shows what limited the run.
 func TestObjectNoSuccess(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -129,8 +122,8 @@ func TestObjectNoSuccess(t *testing.T) {
 	b.run("object", "run", "--strict", "--out", b.in("strict"), b.in("w.xml")).wants(t, 4)
 }
 
-// proxies is a proxy whose only server, whatever its name, is one of plain HTTP and
-// one of TLS.
+// proxies is an HTTP proxy with one plain HTTP server and one TLS server, which it uses for every
+// host name.
 type proxies struct {
 	plain *httputil.ReverseProxy
 	tls   string
@@ -175,8 +168,8 @@ func (p *proxies) tunnel(w http.ResponseWriter) {
 	_, _ = io.Copy(client, server)
 }
 
-// TestObjectProxy: with proxyhost and proxyport all requests go through the proxy,
-// which alone knows the server's name; one that makes no tunnel is told apart.
+// TestObjectProxy checks that with proxyhost and proxyport all requests go through the proxy, which
+// alone resolves the server's name, and that a refused tunnel is reported as such.
 func TestObjectProxy(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,20 +14,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
+	"github.com/cnsbench/cnsbench/test/servers"
 )
 
 // freePort returns an unused port.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	ports, err := servers.Ports(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", ports[0])
 }
 
-// tree reads all files of a bundle.
+// tree returns the content of all files of a bundle by path.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -46,8 +45,8 @@ func tree(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// A run's bundle is copied to a results service while it grows; the service is
-// killed twice meanwhile, and in the end the copy is the bundle, byte for byte.
+// TestResultsServiceIsKilled checks that a bundle is copied to a results service while it grows,
+// although the service is killed twice, and that the copy is identical to the bundle.
 func TestResultsServiceIsKilled(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -93,7 +92,7 @@ spec:
 		run.until("more is recorded while the service is down", func() bool { return b.recorded() > recorded })
 		s = service()
 	}
-	run.signal(os.Interrupt) // only now: the run is to outlast both kills, however slow the machine
+	run.signal(os.Interrupt) // only now, because the run has to outlast both kills on a slow host
 	if r := run.wait(); r.code != 130 {
 		t.Fatalf("%v", r)
 	}
@@ -127,6 +126,9 @@ func (b *box) has(name string) bool {
 	return err == nil
 }
 
+// TestServeTLS checks that clients reject a service with an unknown certificate or a wrong pin,
+// that the service requires the token and rejects old TLS versions, and that invalid flags are
+// reported.
 func TestServeTLS(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -173,7 +175,7 @@ func TestServeTLS(t *testing.T) {
 		{[]string{"--tls-cert", token}, "--tls-key"},
 		{[]string{"--tls-cert", token, "--tls-key", token}, "--tls-cert"},
 		{[]string{"--max-bundle", "0"}, "--max-bundle 0"},
-		{[]string{"--listen", "\x1b[2J:0"}, `on \x1b[2J:0`}, // said so that it does not steer a terminal
+		{[]string{"--listen", "\x1b[2J:0"}, `on \x1b[2J:0`}, // printed in escaped form
 	} {
 		r := b.run(append([]string{"serve", "--dir", b.in("other")}, tt.args...)...).wants(t, 1)
 		if !strings.Contains(r.stderr, tt.want) {

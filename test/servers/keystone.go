@@ -43,7 +43,7 @@ func StartKeystone(ctx context.Context, dir string) (*Keystone, error) {
 	if _, err := os.Stat("/usr/lib/python3/dist-packages/keystonemiddleware"); err != nil {
 		return nil, fmt.Errorf("Swift with Keystone %w: python3-keystonemiddleware is not there: run make object-servers", ErrMissing)
 	}
-	free, err := ports(2)
+	free, err := Ports(2)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func StartRados(ctx context.Context, dir string) (*Rados, error) {
 		"radosgw-admin"); err != nil {
 		return nil, err
 	}
-	free, err := ports(2)
+	free, err := Ports(2)
 	if err != nil {
 		return nil, err
 	}

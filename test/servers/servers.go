@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -99,16 +100,27 @@ func (g *group) write(name, format string, args ...any) error {
 	return os.WriteFile(filepath.Join(g.dir, name), fmt.Appendf(nil, format, args...), 0o644)
 }
 
-// ports are n free ones of loopback.
-func ports(n int) ([]int, error) {
+// The ports of servers are below 32768, where Linux begins to give ports to connections and to listeners that name
+// none: another process can get a port of that range between its choice and its use.
+const (
+	firstPort = 10_000
+	lastPort  = 32_000
+)
+
+// Ports returns n free ports of loopback.
+func Ports(n int) ([]int, error) {
 	var free []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not block
-		if err != nil {
-			return nil, err
+	for tries := 0; len(free) < n; tries++ {
+		if tries > 100*n {
+			return nil, fmt.Errorf("no %d free ports between %d and %d", n, firstPort, lastPort)
 		}
-		defer l.Close() // until all have theirs
-		free = append(free, l.Addr().(*net.TCPAddr).Port)
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)) //nolint:noctx // it does not block
+		if err != nil {
+			continue
+		}
+		defer l.Close() // until all are chosen
+		free = append(free, port)
 	}
 	return free, nil
 }

@@ -54,7 +54,7 @@ func startSwift(ctx context.Context, dir, auth, filters string, port int, secure
 		"swift-object-server", "swift-ring-builder", "memcached", "unshare"); err != nil {
 		return nil, err
 	}
-	free, err := ports(5)
+	free, err := Ports(5)
 	if err != nil {
 		return nil, err
 	}

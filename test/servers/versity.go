@@ -56,7 +56,7 @@ func startVersity(ctx context.Context, dir string, secure bool, domain string) (
 	if err := errors.Join(os.Mkdir(s.Data, 0o755), os.Mkdir(meta, 0o755)); err != nil {
 		return nil, err
 	}
-	p, err := ports(1)
+	p, err := Ports(1)
 	if err != nil {
 		return nil, err
 	}
