@@ -1,9 +1,8 @@
-// Package op has the one record that CNSBench is about: an operation, when it
-// was due, when it began, the instants it passed through and how it ended.
+// Package op defines the record of an operation: when it was due, when it started, which milestones it passed
+// and how it ended.
 //
-// It is a leaf: the loop writes ops, engines add milestones, the bundle stores
-// them, the analysis reads them. Spans are differences of milestones and are
-// never recorded.
+// The package imports no other package of CNSBench. The runner writes ops, engines add milestones, the bundle
+// stores ops, and the analysis reads them. Durations between milestones are computed and never recorded.
 package op
 
 import (
@@ -12,16 +11,15 @@ import (
 	"strconv"
 )
 
-// Time is an instant of a run in nanoseconds since the run's start, on the
-// runner's monotonic clock. It can be negative: an agent's stamp joined to
-// the runner's clock may lie before the start.
+// Time is a time in a run, in nanoseconds since the run's start on the runner's monotonic clock. It can be
+// negative: an agent's timestamp, converted to the runner's clock, can lie before the start.
 type Time int64
 
-// Never is the Time of what did not happen: the start of a dropped op, the
-// end of one that was never seen to end. It is null in JSON.
+// Never is the Time of an event that did not happen or was not observed: the start of a dropped op, the end
+// of an op whose end was not observed. It is null in JSON.
 const Never Time = math.MinInt64
 
-// Known says whether t is an instant at all.
+// Known reports whether t is not Never.
 func (t Time) Known() bool { return t != Never }
 
 // MarshalJSON writes nanoseconds, or null for Never.
@@ -32,7 +30,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return strconv.AppendInt(nil, int64(t), 10), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON parses the output of MarshalJSON.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*t = Never
@@ -46,22 +44,21 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Outcome is how an op ended.
+// Outcome is the result of an op.
 type Outcome string
 
-// The outcomes. Only OK has a latency that may be read as such; Censored and
-// Timeout are lower bounds of one, Dropped counts as infinite in quantiles.
+// The outcomes. Only OK has an exact latency. For Censored and Timeout the latency is a lower bound; Dropped
+// counts as infinite in quantiles.
 const (
-	OK       Outcome = "ok"       // done
+	OK       Outcome = "ok"       // succeeded
 	Error    Outcome = "error"    // the platform refused or failed
 	Timeout  Outcome = "timeout"  // its own deadline passed
-	Censored Outcome = "censored" // the run ended first; Ended is when we stopped looking
+	Censored Outcome = "censored" // the run ended first; Ended is when the observation stopped
 	Dropped  Outcome = "dropped"  // never started: the rate was saturated, had no target, or the run ended
 )
 
-// Names of milestones that more than one engine has. RPCs add their own as
-// "<RPC>.start" and "<RPC>.end", e.g. "CreateVolume.end"; an op on several
-// volumes adds "/<claim>".
+// Names of milestones that several engines have in common. RPCs add "<RPC>.start" and "<RPC>.end", e.g.
+// "CreateVolume.end"; an op on several volumes appends "/<claim>".
 const (
 	Acked       = "acked"       // the platform accepted the request
 	Provisioned = "provisioned" // the volume exists
@@ -74,7 +71,7 @@ const (
 	Initialized = "initialized" // init containers done
 	Running     = "running"     // containers started (as processes, or waiting at their barrier)
 	Ready       = "ready"       // usable: pod ready, snapshot readyToUse
-	FirstWrite  = "firstWrite"  // an invisible write reached the volume
+	FirstWrite  = "firstWrite"  // a write to an unlinked file on the volume was synced
 	FirstRead   = "firstRead"   // a byte was read from the volume
 	Taken       = "taken"       // the snapshot is cut
 	Controller  = "controller"  // ControllerExpandVolume done
@@ -83,25 +80,25 @@ const (
 	Unpublished = "unpublished" // NodeUnpublishVolume done
 	Unstaged    = "unstaged"    // NodeUnstageVolume done
 	Detached    = "detached"    // ControllerUnpublishVolume done
-	Gone        = "gone"        // the object exists no more
-	Signalled   = "signalled"   // the signal was delivered, or the deletion accepted
-	Replaced    = "replaced"    // what was killed or evicted exists again
-	Resumed     = "resumed"     // what was stopped by SIGSTOP was told to go on
-	Cordoned    = "cordoned"    // the node takes no more pods
+	Gone        = "gone"        // the object no longer exists
+	Signalled   = "signalled"   // the signal was sent, or the deletion accepted
+	Replaced    = "replaced"    // the replacement of what was killed or evicted exists
+	Resumed     = "resumed"     // SIGCONT was sent after SIGSTOP
+	Cordoned    = "cordoned"    // the node is unschedulable
 	Evicted     = "evicted"     // the last eviction was accepted
-	ObjectReady = "objectReady" // the controller of an object has made what was asked for
-	// what it acts on, or a place under maxInFlight, was there at last, after it was intended
+	ObjectReady = "objectReady" // the object's controller has made what the object's spec requests
+	// the wait for the op's object, or for a slot under maxInFlight, ended after the op was intended
 	Unblocked = "unblocked"
 )
 
-// Milestone is an instant inside an op.
+// Milestone is a point in time within an op.
 type Milestone struct {
 	Name string `json:"name"`
 	At   Time   `json:"at"`
-	// Err is the ± error of At in nanoseconds: 0 for the runner's own clock,
-	// half the round trip for an agent's.
+	// Err is the ± error of At in nanoseconds: 0 for the runner's own clock, half the round-trip time for an
+	// agent's.
 	Err int64 `json:"err"`
-	// Source says who saw it: "runner", "csi", "agent", "watch".
+	// Source is the observer: "runner", "csi", "agent" or "watch".
 	Source string `json:"source"`
 }
 
@@ -109,24 +106,24 @@ type Milestone struct {
 type Op struct {
 	ID       int64  `json:"id"`       // unique in the run, in order of dispatch
 	Episode  int64  `json:"episode"`  // the trigger that caused it; ops of one trigger share it
-	Action   string `json:"action"`   // name in the file
+	Action   string `json:"action"`   // the action's name in the Benchmark
 	Instance int    `json:"instance"` // index of the op within its action
 	Kind     Kind   `json:"kind"`
-	Target   string `json:"target"` // what it is done to: a volume, a snapshot, a workload
+	Target   string `json:"target"` // the object that it acts on: a volume, a snapshot, a workload
 	Node     string `json:"node"`
-	Intended Time   `json:"intended"` // when the schedule wanted it
+	Intended Time   `json:"intended"` // due time of the schedule
 	Started  Time   `json:"started"`
 	Ended    Time   `json:"ended"`
-	// Milestones in order of At.
+	// Milestones are in order of At.
 	Milestones []Milestone `json:"milestones"`
-	Attempts   int         `json:"attempts"` // requests sent for its main step; retries beneath us are in it
+	Attempts   int         `json:"attempts"` // requests sent for its main step, including retries of lower layers
 	Outcome    Outcome     `json:"outcome"`
 	Code       string      `json:"code"` // machine-readable cause, e.g. "ResourceExhausted"
 	Message    string      `json:"message"`
-	Object     string      `json:"object"` // what it made or removed
+	Object     string      `json:"object"` // the object that it made or removed
 }
 
-// Milestone returns the instant with that name; Never if it was not seen.
+// Milestone returns the time of the milestone with that name, or Never if it was not observed.
 func (o *Op) Milestone(name string) Time {
 	for _, m := range o.Milestones {
 		if m.Name == name {
@@ -136,15 +133,17 @@ func (o *Op) Milestone(name string) Time {
 	return Never
 }
 
-// Response is the latency that a user with a schedule meets: from the
-// intended time. It is false where the op has no end.
+// Response returns the response time, from Intended to Ended, in nanoseconds. It is the latency that a user
+// with a schedule observes. It returns false if either time is unknown.
 func (o *Op) Response() (int64, bool) { return between(o.Intended, o.Ended) }
 
-// Service is the latency of the platform alone: from the start.
+// Service returns the service time, from Started to Ended, in nanoseconds: the latency of the platform alone.
+// It returns false if either time is unknown.
 func (o *Op) Service() (int64, bool) { return between(o.Started, o.Ended) }
 
-// Lateness is how far the harness itself was behind its schedule: the wait for
-// what the op acts on, or for a place, (Unblocked) is not its own.
+// Lateness returns how far the runner was behind the schedule, in nanoseconds: from Intended, or from
+// Unblocked if that is later, to Started. The wait for the op's object or for a slot is not the runner's
+// lateness. It returns false if Intended or Started is unknown.
 func (o *Op) Lateness() (int64, bool) {
 	if !o.Intended.Known() {
 		return 0, false
@@ -159,7 +158,7 @@ func between(a, b Time) (int64, bool) {
 	return int64(b - a), true
 }
 
-// String is for logs and test failures.
+// String formats the op for logs and test failures.
 func (o *Op) String() string {
 	return fmt.Sprintf("op %d %s/%d %s %s", o.ID, o.Action, o.Instance, o.Kind, o.Outcome)
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// killedRun is what a run has left here, beside what is not its own.
+// killedRun is the state that a killed run has left on this machine, and objects that do not belong to it.
 type killedRun struct {
 	own    owned.Identity
-	others string // a directory
-	victim string // a process, by its pid
+	others string // directory that does not belong to the run
+	victim string // PID of a process that does not belong to the run
 }
 
 func newKilledRun(f *testing.F) *killedRun {
@@ -44,14 +44,14 @@ func newKilledRun(f *testing.F) *killedRun {
 	return r
 }
 
-// expand puts this machine's paths into what a corpus can have.
+// expand replaces the placeholders of the corpus by paths of this machine.
 func (r *killedRun) expand(text string) string {
 	return strings.NewReplacer("SCRATCH", r.own.Scratch, "STORAGE", r.own.Storage, "OTHERS", r.others,
 		"MEMORY", pod.MemoryDir(r.own.Scratch), "SOCKET", r.own.Endpoint).Replace(text)
 }
 
-// FuzzCheck: an entry of a ledger that is accepted follows from the identity, and
-// what it names carries that, or is not there.
+// FuzzCheck checks that Check accepts a ledger entry only if its values follow from the run's identity, and if the
+// object that it names carries the mark of that identity or does not exist.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"dir", "SCRATCH", "", ""}, {"dir", "OTHERS", "", ""}, {"dir", "SCRATCH/../others", "", ""}, {"dir", "MEMORY-p",
@@ -82,7 +82,7 @@ func FuzzCheck(f *testing.F) {
 		name, where = r.expand(name), r.expand(where)
 		own := r.own
 		if !identified {
-			own.Nonce = owned.New("0abc").Nonce // the marks say another
+			own.Nonce = owned.New("0abc").Nonce // the marks carry another nonce
 		}
 		d := map[string]string{"path": where, "baseDir": where, "endpoint": where, "request": more}
 		if kind == "process" || more == "pid" {
@@ -101,7 +101,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// notOurs says why an entry must not be accepted.
+// notOurs returns why an entry must not be accepted, or an empty string.
 func (r *killedRun) notOurs(entry op.LedgerEntry, identified, alive bool) string {
 	d := entry.Data
 	switch entry.Kind {
@@ -137,7 +137,7 @@ func (r *killedRun) notOurs(entry op.LedgerEntry, identified, alive bool) string
 	return "its kind is not known"
 }
 
-// unmarked says that a directory is there and does not carry the identity.
+// unmarked returns an error text if a directory exists and does not carry the mark of the identity.
 func (r *killedRun) unmarked(dir string, identified bool) string {
 	_, err := os.Lstat(dir)
 	if gone := errors.Is(err, fs.ErrNotExist); gone || identified && (dir == r.own.Scratch ||

@@ -11,7 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 )
 
-// TestEndpointForms: a socket is given as a path or as in CSI_ENDPOINT.
+// TestEndpointForms checks that an endpoint is accepted as a path and in the form of CSI_ENDPOINT.
 func TestEndpointForms(t *testing.T) {
 	here, err := filepath.Abs("s")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestEndpointForms(t *testing.T) {
 	}
 }
 
-// TestNoDriver: the message names the socket, and no driver without a name.
+// TestNoDriver checks that the error about an unreachable driver names the socket, and the driver if its name is known.
 func TestNoDriver(t *testing.T) {
 	for _, tt := range []struct{ endpoint, provisioner, want string }{
 		{"unix:///nowhere/s", "", "driver at /nowhere/s: no driver listens on /nowhere/s"},

@@ -23,7 +23,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// handDriver is one of our drivers that the engine did not start.
+// handDriver is a CNSBench driver that the engine did not start.
 type handDriver struct {
 	csi.ControllerClient
 	csi.NodeClient
@@ -63,13 +63,13 @@ func startDriver(t *testing.T, backend string, more ...string) *handDriver {
 	return d
 }
 
-// kill is kill -9.
+// kill sends SIGKILL to the driver and waits for its end.
 func (d *handDriver) kill() {
 	_ = d.cmd.Process.Kill()
 	_ = d.cmd.Wait()
 }
 
-// silent is a sink for runs without workloads.
+// silent is a sink for runs without workloads. It fails the test on an error of the engine.
 type silent struct {
 	engine.Sink
 	t *testing.T
@@ -78,7 +78,7 @@ type silent struct {
 func (s silent) Log(source, line string) { s.t.Log(source, line) }
 func (s silent) Failed(err error)        { s.t.Error(err) }
 
-// foreignRun is an engine opened on a driver that it did not start.
+// foreignRun is an engine that uses a driver which it did not start.
 type foreignRun struct {
 	*local.Engine
 	t      *testing.T
@@ -122,9 +122,8 @@ func volumeRequest(name string, from *engine.Object) engine.Request {
 	return engine.Request{Name: name, Volume: &engine.Volume{Claim: claim, FromVolume: from}}
 }
 
-// TestCloneBesideResize: a clone asks for what its source grows to, whichever
-// of the two begins first. The driver holds back CreateVolume before its work
-// and the answer to ControllerExpandVolume after it.
+// TestCloneBesideResize checks that a clone requests the new size of a source that is resized at the same time, in
+// either order. The driver delays CreateVolume before its work and the response to ControllerExpandVolume after it.
 func TestCloneBesideResize(t *testing.T) {
 	d := startDriver(t, "null", "--inject",
 		"rpcs: {CreateVolume: {delay: 100ms}, ControllerExpandVolume: {delay: 300ms, when: after}}")
@@ -166,9 +165,8 @@ func TestCloneBesideResize(t *testing.T) {
 	}
 }
 
-// TestCreateFailsForGood: nobody can tell whether a volume exists whose making
-// is refused again when it is to be removed. It stays in the ledger, and
-// removal ends and says so.
+// TestCreateFailsForGood checks a volume whose creation fails again during the removal, so that its existence is
+// unknown. The volume stays in the ledger, and the removal ends with an error.
 func TestCreateFailsForGood(t *testing.T) {
 	d := startDriver(t, "null", "--inject", "rpcs: {CreateVolume: {error: 100% INTERNAL}}")
 	r := openForeign(t, d)

@@ -19,8 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// bin holds the real programs: drivers and agents are processes of their own
-// in tests as well.
+// bin is the directory of the built programs. In tests, too, drivers and agents run as separate processes.
 var bin string
 
 func TestMain(m *testing.M) {
@@ -34,7 +33,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(bin)
-		// As make does, so that nothing is compiled twice.
+		// The same flags as in the Makefile, so that the build cache is used.
 		build := exec.Command("go", "build", "-trimpath", "-o", bin, "../../../cmd/cnsbench",
 			"../../../cmd/cnsbench-agent")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -51,11 +50,11 @@ func TestConformance(t *testing.T) {
 	for _, tt := range []struct {
 		backend string
 		params  map[string]string
-		program string // that its driver calls
+		program string // program that the driver executes
 		skip    map[string]string
 		size    string
 		unseen  map[string]bool
-		shared  corev1.PersistentVolumeAccessMode // pods of one machine may share what is ReadWriteOnce
+		shared  corev1.PersistentVolumeAccessMode // ReadWriteOnce if the pods of one machine can share such a volume
 	}{
 		{backend: "null"},
 		{backend: "hostdir", skip: map[string]string{
@@ -97,12 +96,11 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// unattached: the driver has no ControllerPublishVolume, so that nothing is
-// attached.
+// unattached has the milestones that a driver without ControllerPublishVolume does not reach.
 var unattached = map[string]bool{op.Attached: true, op.Detached: true}
 
-// noResource skips growing a mounted ext4 where the kernel will not let us:
-// EXT4_IOC_RESIZE_FS asks for CAP_SYS_RESOURCE.
+// noResource returns the operations to skip if the kernel does not permit growing a mounted ext4: EXT4_IOC_RESIZE_FS
+// requires CAP_SYS_RESOURCE.
 func noResource() map[string]string {
 	const capSysResource = 24
 	b, err := os.ReadFile("/proc/self/status")
@@ -118,8 +116,7 @@ func noResource() map[string]string {
 	return nil
 }
 
-// leaks lists what still exists of a storage directory: files, mounts, loop
-// devices, processes.
+// leaks returns the remaining resources of a storage directory: files, mounts, loop devices, processes.
 func leaks(t *testing.T, storage string) (left []string) {
 	t.Helper()
 	entries, err := os.ReadDir(storage)

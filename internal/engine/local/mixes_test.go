@@ -2,7 +2,7 @@
 
 package local_test
 
-// How many mixes of actions are tried on null, and on loopfile.
+// Numbers of mixes of actions to test, with the null and with the loopfile driver.
 const (
 	nullMixes     = 8
 	loopfileMixes = 1

@@ -7,7 +7,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// A missing interpreter is named with the package that brings it.
+// TestMissingInterpreter checks that the error about a missing interpreter names the package that contains it.
 func TestMissingInterpreter(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	err := checkInterpreter(engine.Script{Text: "#!/usr/bin/env -S python3 -u\n"}.Interpreter())

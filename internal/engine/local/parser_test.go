@@ -20,12 +20,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// parserEnv makes this test binary a small runner that runs one parser script,
-// in the directory that the variable names.
+// parserEnv is an environment variable. If it is set, this test binary runs one parser script in the directory that the
+// variable names.
 const parserEnv = "CNSBENCH_PARSER_TEST_DIR"
 
-// surroundings prints where a script is: its pid, the network's interfaces, and
-// what is mounted of volumes.
+// surroundings is a parser script that prints what it can see and change: its PID, the network interfaces, its input
+// file, and whether /usr is writable.
 const surroundings = `#!/bin/sh
 echo pid $$
 echo network $(sed -n 's/^ *\([a-z0-9]*\):.*/\1/p' /proc/net/dev)
@@ -72,14 +72,14 @@ func parseAlone() int {
 	return 0
 }
 
-// TestParserAlone: a script is alone, as root and as an ordinary user.
+// TestParserAlone checks that a script is isolated from the host, for root and for an unprivileged user.
 func TestParserAlone(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to become somebody else")
 	}
 	for _, uid := range []int{0, 65534} {
 		t.Run("user "+strconv.Itoa(uid), func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "cnsbench-parser-") // t.TempDir's parents are closed to others
+			dir, err := os.MkdirTemp("", "cnsbench-parser-") // other users cannot enter the parents of t.TempDir
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,11 +112,11 @@ func TestParserAlone(t *testing.T) {
 			if len(lines) != 3 || lines[1] != "network lo" || lines[2] != "what was written" {
 				t.Fatalf("it sees\n%s", out)
 			}
-			// threads count too
+			// Threads use PIDs as well, so the PID is not always 1 or 2.
 			if pid, err := strconv.Atoi(strings.TrimPrefix(lines[0], "pid ")); err != nil || pid > 100 {
 				t.Errorf("%s: a pid of the host's?", lines[0])
 			}
-			if left := leaks(t, dir); len(left) > 4 { // session, storage, the file and the test itself
+			if left := leaks(t, dir); len(left) > 4 { // session, storage, file and the test binary
 				t.Errorf("left behind: %q", left)
 			}
 		})

@@ -25,10 +25,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// The property: after any mix of actions at any rates, with errors, delays and
-// hangs of the driver, ended by itself or cancelled at any point, the driver
-// lists what was created and not deleted; and when the run is cleaned up from
-// its ledger alone, it lists nothing. Each mix is a function of its seed.
+// TestCreatedLessDeletedIsListed checks two properties: after any mix of actions, the driver lists exactly the objects
+// that were created and not deleted; after a clean-up from the ledger alone, it lists none. The rates are random. The
+// driver fails, delays and hangs calls, and the run ends or is cancelled at any point. Each mix is a function of its
+// seed.
 func TestCreatedLessDeletedIsListed(t *testing.T) {
 	for seed := range uint64(nullMixes) {
 		t.Run(fmt.Sprintf("null/%d", seed), func(t *testing.T) {
@@ -73,7 +73,7 @@ func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOpti
 		return
 	}
 	d.check(t, m)
-	// The driver is mended for the removal, as an administrator would.
+	// The clean-up runs without faults, as after a repair of the driver.
 	d.restart(t, "")
 	dead := engine(m.Identity)
 	if err := dead.Teardown(context.WithoutCancel(t.Context()), m.Ledger); err != nil {
@@ -92,7 +92,7 @@ func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOpti
 	}
 }
 
-// mixedFaults draws what befalls the calls of a driver.
+// mixedFaults returns random fault rules for the calls of a driver.
 func mixedFaults(r *rand.Rand) string {
 	var rules []string
 	for _, rpc := range []string{"CreateVolume", "DeleteVolume", "ControllerPublishVolume", "ControllerUnpublishVolume",
@@ -110,7 +110,7 @@ func mixedFaults(r *rand.Rand) string {
 	return "{rpcs: {" + strings.Join(rules, ", ") + "}}"
 }
 
-// served is a driver in this process, at a socket.
+// served is a driver in this process that listens on a socket.
 type served struct {
 	csi.ControllerClient
 	options csidriver.Options
@@ -138,7 +138,7 @@ func serve(t *testing.T, backend, faults string, seed uint64) *served {
 	return d
 }
 
-// restart has the driver go on with what it holds, and with other faults.
+// restart restarts the driver with its present state and with other faults.
 func (d *served) restart(t *testing.T, faults string) {
 	t.Helper()
 	d.stop()
@@ -171,7 +171,7 @@ func (d *served) restart(t *testing.T, faults string) {
 	}
 }
 
-// list gives the ids of all volumes and snapshots.
+// list returns the IDs of all volumes and snapshots.
 func (d *served) list(t *testing.T) (volumes, snapshots []string) {
 	t.Helper()
 	v, err := d.ListVolumes(t.Context(), &csi.ListVolumesRequest{}, grpc.WaitForReady(true))
@@ -191,7 +191,7 @@ func (d *served) list(t *testing.T) (volumes, snapshots []string) {
 	return volumes, snapshots
 }
 
-// check compares what the driver lists with what the ops say.
+// check compares the objects that the driver lists with the operations of the run.
 func (d *served) check(t *testing.T, m *mixtest.Made) {
 	t.Helper()
 	accounts := m.Accounts()
@@ -230,7 +230,7 @@ func (d *served) check(t *testing.T, m *mixtest.Made) {
 		len(accounts.MaybeVolumes), len(accounts.MaybeSnapshots)+len(accounts.MaybeGroups))
 }
 
-// objectID is how our drivers call what has a name.
+// objectID returns the ID that a CNSBench driver gives to an object with this name.
 func objectID(kind, name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return kind + "-" + hex.EncodeToString(sum[:10])

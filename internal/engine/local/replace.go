@@ -107,10 +107,10 @@ func (e *Engine) kill(ctx context.Context, request engine.Request, tr *op.Trace)
 		}, nil)
 	}
 	return w.replacePods(ctx, tr, live, func() error {
+		mark(ctx, op.Signalled) // before: a process may be gone when the call returns
 		if err := eachPod(live, func(p *pod.Pod) error { return p.Signal(sig) }); err != nil {
 			return err
 		}
-		mark(ctx, op.Signalled)
 		return eachPod(live, func(p *pod.Pod) error { return awaitEnd(ctx, p) })
 	}, nil)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// A driver that rounds sizes up is taken at its word: the op is done, the volume
-// has what it got, and to grow by less than a step is to grow by none.
+// TestDriverRoundsUp checks a driver that rounds sizes up: the operation succeeds, the size of the volume is the one
+// the driver returns, and a resize within the same step completes without growth.
 func TestDriverRoundsUp(t *testing.T) {
 	const step = int64(100) << 20
 	d := startDriver(t, "null", "--round-to", "100Mi")
 	r := openForeign(t, d)
-	_, v, err := r.do(volumeRequest("v-0", nil)) // 64Mi
+	_, v, err := r.do(volumeRequest("v-0", nil)) // 64Mi requested
 	if err != nil || v.Bytes != step {
 		t.Fatalf("made %d bytes, %v; want %d", v.Bytes, err, step)
 	}

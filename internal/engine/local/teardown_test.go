@@ -18,7 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// processEntry is what a run enters for a process it starts.
+// processEntry returns the ledger entry that a run adds for a process it starts.
 func processEntry(t *testing.T, pid int) op.LedgerEntry {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -34,8 +34,8 @@ func processEntry(t *testing.T, pid int) op.LedgerEntry {
 		"pid": strconv.Itoa(pid), "start": strings.Fields(fields)[19], "boot": strings.TrimSpace(string(boot))}}
 }
 
-// TestTeardownWhileFrozen: a killed driver has left a file system frozen, and
-// a process that writes to it cannot die before it is thawed.
+// TestTeardownWhileFrozen checks the clean-up after a killed driver that left a file system frozen. A process that
+// writes to the file system cannot end until it is thawed.
 func TestTeardownWhileFrozen(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("loopfile mounts file systems: needs root")
@@ -110,7 +110,7 @@ func TestTeardownWhileFrozen(t *testing.T) {
 	}
 }
 
-// published is a volume in use.
+// published is a published volume.
 type published struct{ id, path string }
 
 func (d *handDriver) publish(t *testing.T, size int64) published {

@@ -18,8 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// unlisting is a driver that can make snapshots and not list them, which none
-// of ours is: recovery has only the request to go by.
+// unlisting is a driver that creates snapshots but cannot list them. Recovery has to repeat the request.
 type unlisting struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
@@ -56,7 +55,7 @@ func (*unlisting) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.No
 	return &csi.NodeGetInfoResponse{NodeId: "n"}, nil
 }
 
-// CreateSnapshot never gets ready: recovery must not wait for that.
+// CreateSnapshot returns a snapshot that is never ready. Recovery must not wait for it to become ready.
 func (u *unlisting) CreateSnapshot(context.Context, *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	u.asked.Add(1)
 	if u.answer != nil {
@@ -70,8 +69,8 @@ func (u *unlisting) DeleteSnapshot(context.Context, *csi.DeleteSnapshotRequest) 
 	return &csi.DeleteSnapshotResponse{}, nil
 }
 
-// TestRecoverUnlisted: the recovery of a snapshot ends, whatever the driver
-// says, after two rounds at most.
+// TestRecoverUnlisted checks that the recovery of a snapshot ends after at most two attempts, for any answer of the
+// driver.
 func TestRecoverUnlisted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer                error

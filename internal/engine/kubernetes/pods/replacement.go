@@ -301,12 +301,13 @@ func Restarts(p *corev1.Pod) bool {
 // Signal sends a signal to all containers of an incarnation and waits until their agents report the end.
 func (rp *Replacement) Signal(ctx context.Context, m *Pod, sig syscall.Signal) error {
 	inc := rp.old[m]
+	sent := rp.state.Session.Clock.Now() // before: a process may be gone when the call returns
 	for _, s := range inc.Sessions {
 		if err := s.Signal(sig, 0); err != nil {
 			return engine.Errorf(agent.CodeLost, "%s", err.Error()).Wrap(err)
 		}
 	}
-	rp.mark(op.Signalled, m, op.Milestone{At: rp.state.Session.Clock.Now(), Source: "runner"})
+	rp.mark(op.Signalled, m, op.Milestone{At: sent, Source: "runner"})
 	gone := op.Milestone{At: op.Never}
 	for _, s := range inc.Sessions {
 		select {

@@ -20,9 +20,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// helperEnv makes this test binary a small runner: it starts one pod in the
-// directory that the variable names, prints the pids of the agents and what
-// the pod's log says, and ends with the pod.
+// helperEnv is an environment variable. If it is set, this test binary starts one pod in the directory that the
+// variable names. It prints the PIDs of the agents and the log of the pod, and ends with the pod.
 const helperEnv = "CNSBENCH_POD_TEST_DIR"
 
 func helper() int {
@@ -66,11 +65,11 @@ func helper() int {
 	return 0
 }
 
-// runHelper starts the helper, as another user if uid is not 0, beneath the
-// command given if any.
+// runHelper starts the helper. It runs as the user uid unless that is 0, and as the argument of the command beneath if
+// there is one.
 func runHelper(t *testing.T, script string, uid int, beneath ...string) (*exec.Cmd, io.Reader) {
 	t.Helper()
-	// Not t.TempDir: its parents are closed to other users.
+	// Other users cannot enter the parents of t.TempDir.
 	dir, err := os.MkdirTemp("", "cnsbench-pod-")
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +100,7 @@ func runHelper(t *testing.T, script string, uid int, beneath ...string) (*exec.C
 	return cmd, out
 }
 
-// copyProgram puts this test binary where another user can run it.
+// copyProgram copies this test binary to a path where another user can execute it.
 func copyProgram(t *testing.T, dir string) string {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/exe")
@@ -115,7 +114,7 @@ func copyProgram(t *testing.T, dir string) string {
 	return to
 }
 
-// TestKilledRunner shows that nothing outlives a runner that is killed.
+// TestKilledRunner checks that no process survives a killed runner.
 func TestKilledRunner(t *testing.T) {
 	cmd, out := runHelper(t, "sleep 987 & exec sleep 987", 0)
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -139,7 +138,7 @@ func TestKilledRunner(t *testing.T) {
 	})
 }
 
-// children lists the processes whose parent is pid.
+// children returns the PIDs of the child processes of pid.
 func children(pid int) []int {
 	var all []int
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -157,9 +156,8 @@ func children(pid int) []int {
 	return all
 }
 
-// TestOrdinaryUser runs a pod in a user namespace, also where the kernel does
-// not let it mount a /proc of its own because the present one is partly covered
-// (as in a container).
+// TestOrdinaryUser checks a pod in a user namespace, also where the kernel does not permit a new mount of /proc because
+// the present one is partly covered (as in a container).
 func TestOrdinaryUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("the other tests run as an ordinary user already")

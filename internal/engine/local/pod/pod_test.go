@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(agenttest.Main(m, &agentPath))
 }
 
-// fixture is a host with everything around it.
+// fixture is a host with its clock, sink and ledger.
 type fixture struct {
 	*pod.Host
 	t      testing.TB
@@ -77,7 +77,7 @@ func newFixture(t testing.TB) *fixture {
 	return f
 }
 
-// spec is a pod with one container that runs a shell script.
+// spec returns a pod with one container that runs a shell script.
 func (f *fixture) spec(name, script string, change ...func(*pod.Spec)) pod.Spec {
 	s := pod.Spec{Instance: name, Dir: filepath.Join(f.dir, name), Claims: map[string]pod.Claim{}}
 	s.Pod.Name = name
@@ -88,7 +88,7 @@ func (f *fixture) spec(name, script string, change ...func(*pod.Spec)) pod.Spec 
 	return s
 }
 
-// volume adds a claim on an existing directory, mounted at path.
+// volume adds a claim for an existing directory, mounted at path.
 func volume(name, dir, path string, change ...func(*corev1.VolumeMount)) func(*pod.Spec) {
 	return func(s *pod.Spec) {
 		s.Claims[name] = pod.Claim{Path: dir}
@@ -112,7 +112,7 @@ func (f *fixture) start(s pod.Spec) (*pod.Pod, *op.Trace) {
 	return p, tr
 }
 
-// run runs a pod to its end.
+// run runs a pod until it ends.
 func (f *fixture) run(s pod.Spec) op.InstanceEnd {
 	f.t.Helper()
 	p, _ := f.start(s)
@@ -216,7 +216,7 @@ func TestBarrier(t *testing.T) {
 		s := f.spec(fmt.Sprintf("fio-%d", i), "echo started", func(s *pod.Spec) {
 			s.Barrier = "main"
 			s.Pod.Sync = []string{"main"}
-			// A wrong join would move the start by the offset.
+			// An error in the mapping of clocks would shift the start by this offset.
 			s.ClockOffset = time.Duration(i-1) * 3 * time.Second
 		})
 		p, tr := f.start(s)
@@ -265,7 +265,7 @@ func TestBarrier(t *testing.T) {
 			t.Errorf("%s: ± %v", s.Instance, time.Duration(s.Err))
 		}
 	}
-	// A crowded machine may keep one of three waiting, not all.
+	// On a loaded machine one of three agents may start late, but not all.
 	if best > 50*time.Millisecond {
 		t.Errorf("the least skew was %v", best)
 	}
@@ -460,7 +460,7 @@ df /memory >/dev/null
 	if diff := cmp.Diff(want, rest); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	// The agent is 1, the shell the first after it; in a subshell there are a few more.
+	// The agent has PID 1 and the shell follows; subshells use a few more.
 	var pid, others int
 	if _, err := fmt.Sscanf(first, "pid=%d others=%d", &pid, &others); err != nil || pid > 50 || others > 5 {
 		t.Errorf("PID namespace: %s", first)
@@ -530,7 +530,7 @@ func TestOutputs(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "old.log"), []byte("from before\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// The big file is written as fast as it goes and ends with the command.
+	// The big file is written without pauses, and the write ends with the command.
 	script := `set -e; cd /data
 for i in $(seq 20); do echo line $i >> grow.log; sleep 0.02; done
 mv grow.log moved.log; echo after >> moved.log
@@ -587,8 +587,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestSlowSink shows that a runner that does not keep up does not hold up the
-// workload, and still gets everything.
+// TestSlowSink checks that a slow runner does not delay the workload, and still receives all output.
 func TestSlowSink(t *testing.T) {
 	f := newFixture(t)
 	f.sink.OutputDelay = 10 * time.Millisecond
@@ -604,7 +603,8 @@ func TestSlowSink(t *testing.T) {
 	}
 }
 
-// loopVolume is a filesystem on a loop device, or, with kind "", the device.
+// loopVolume returns the mount point of a file system of the given kind on a loop device, or, if kind is empty, the
+// device.
 func loopVolume(t *testing.T, kind string) string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -650,7 +650,7 @@ func TestBlockVolume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() // was only read
+	defer file.Close() // only read, so that the error of Close does not matter
 	if _, err := file.Read(b); err != nil || string(b) != "on the device" {
 		t.Errorf("%q, %v", b, err)
 	}
@@ -659,8 +659,8 @@ func TestBlockVolume(t *testing.T) {
 	}
 }
 
-// TestCanary freezes a volume under a running pod, on an agent whose clock is
-// wrong, and finds the stall at its place on the run's clock.
+// TestCanary checks that the canary reports a freeze of the volume at the right time of the run's clock, even if the
+// agent's clock is wrong.
 func TestCanary(t *testing.T) {
 	dir := loopVolume(t, "xfs")
 	f := newFixture(t)
@@ -693,8 +693,8 @@ func TestCanary(t *testing.T) {
 	if err := p.Stop(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
 	}
-	// Surely frozen from here to there, less the error of the clocks: whatever the
-	// machine does, no write that was due within ended within.
+	// Between these times the volume was frozen, even with the clock error (slack). No write that was due in between
+	// can have ended in between.
 	slack := op.Time(20 * time.Millisecond)
 	from, to = from+slack, to-slack
 	held := 0
@@ -710,7 +710,7 @@ func TestCanary(t *testing.T) {
 			t.Errorf("%+v ended, frozen between %d and %d", io, from, to)
 		}
 	}
-	if held < 20 { // one is due every 5 ms
+	if held < 20 { // the interval is 5 ms
 		t.Errorf("%d of %d I/Os were writes due while frozen, between %d and %d", held, len(ios), from, to)
 	}
 }
@@ -718,7 +718,7 @@ func TestCanary(t *testing.T) {
 func TestSamples(t *testing.T) {
 	f := newFixture(t)
 	dir := mkdir(t, f.dir, "data")
-	// Children that are reaped by their parent, by the agent (orphans), and alive.
+	// Three kinds of children: reaped by their parent, reaped by the agent (orphans), and still alive.
 	script := `cd /data
 dd if=/dev/zero of=a bs=1M count=8 oflag=direct 2>/dev/null
 (dd if=/dev/zero of=b bs=1M count=8 oflag=direct 2>/dev/null &) 
@@ -772,7 +772,7 @@ func TestOOM(t *testing.T) {
 	if err := p.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// The agent is put into the group while it waits.
+	// The agent is added to the cgroup before its container starts.
 	pid := f.ledger.Open()[0].Data["pid"]
 	if err := os.WriteFile(group+"/cgroup.procs", []byte(pid), 0o644); err != nil {
 		t.Fatal(err)
@@ -818,8 +818,8 @@ func TestKillStale(t *testing.T) {
 	}
 }
 
-// TestMountsAreLetGo shows that a running container does not keep another
-// volume of the run mounted.
+// TestMountsAreLetGo checks that a container's mount namespace does not contain other volumes, so that it does not keep
+// them mounted.
 func TestMountsAreLetGo(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to mount")
@@ -855,8 +855,7 @@ func TestMountsAreLetGo(t *testing.T) {
 	}
 }
 
-// TestCloseKills shows that a host that is closed leaves nothing behind, even
-// where nobody has stopped its pods.
+// TestCloseKills checks that closing a host ends pods that were not stopped, and leaves no ledger entries.
 func TestCloseKills(t *testing.T) {
 	clock, sink, ledger, dir := op.NewClock(), agenttest.NewSink(), &agenttest.Ledger{}, t.TempDir()
 	server, err := agent.Listen(t.Context(), filepath.Join(dir, "s"), clock, sink)
@@ -887,7 +886,7 @@ func TestCloseKills(t *testing.T) {
 	}
 }
 
-// TestFio runs the tool that matters most, as a user would.
+// TestFio checks a pod with fio, an important workload, from its command line to its output files.
 func TestFio(t *testing.T) {
 	if len(pod.Missing(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Command: []string{"fio"}}}}})) > 0 {
 		t.Skip("fio is not installed")
