@@ -14,7 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/cli"
 )
 
-// writeCommands writes a page for each command, and an index, to a folder that it empties first.
+// writeCommands writes one page per command and an index to a folder, which it empties first.
 func writeCommands(folder string) error {
 	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
 		return err
@@ -28,14 +28,14 @@ func writeCommands(folder string) error {
 	return errors.Join(err, os.WriteFile(filepath.Join(folder, "README.md"), []byte(text), 0o644))
 }
 
-// writeCommand writes the page of a command and those of its subcommands, and their lines of the index.
+// writeCommand writes the pages of a command and its subcommands, and their lines in the index.
 func writeCommand(folder string, c *cobra.Command, index *bytes.Buffer) error {
 	if c.Name() == "help" || c.Hidden {
 		return nil
 	}
 	fmt.Fprintf(index, "| [`%s`](%s) | %s |\n", c.CommandPath(), pageOf(c), cell(c.Short))
 	err := os.WriteFile(filepath.Join(folder, pageOf(c)), commandPage(c), 0o644)
-	if c.Name() == "completion" { // its subcommands are cobra's, one for each shell
+	if c.Name() == "completion" { // its subcommands are from cobra, one per shell
 		return err
 	}
 	for _, sub := range c.Commands() {
@@ -73,7 +73,7 @@ func commandPage(c *cobra.Command) []byte {
 	return out.Bytes()
 }
 
-// flags writes the table of a set of flags.
+// flags writes the table of a flag set.
 func flags(out *bytes.Buffer, title string, set *pflag.FlagSet) {
 	if !set.HasAvailableFlags() {
 		return
@@ -93,7 +93,7 @@ func flags(out *bytes.Buffer, title string, set *pflag.FlagSet) {
 	fmt.Fprintln(out)
 }
 
-// defaultOf is the default of a flag; empty for a zero value.
+// defaultOf returns the default of a flag. It is empty for a zero value.
 func defaultOf(f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "[]", "false", "0", "0s":

@@ -11,16 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// block is where the tables of a type and of the types of its fields go.
+// block matches the place of the tables of a type and of the types of its fields.
 var block = regexp.MustCompile(`(?s)(<!-- fields (\w+) -->\n).*?(<!-- /fields -->)`)
 
-// scalars is the block with the table of all scalar types.
+// scalars is the name of the block with the table of all scalar types.
 const scalars = "scalars"
 
-// book is the set of pages with tables of fields.
+// book is the set of pages with field tables.
 type book struct {
 	types  map[string]*apiType
-	page   map[string]string   // of each type that has a table
+	page   map[string]string   // page of each type that has a table
 	usedBy map[string][]string // fields of each type, as Type.field
 }
 
@@ -55,7 +55,8 @@ func writeFields(types map[string]*apiType, folder string) error {
 	return nil
 }
 
-// assign lists the types of each root: those that its fields lead to and that are no root themselves.
+// assign returns the types of each root: the types that its fields refer to and that are not roots
+// themselves.
 func (b *book) assign(roots map[string]string) map[string][]string {
 	tables := map[string][]string{}
 	var walk func(root, name string)
@@ -88,7 +89,7 @@ func (b *book) assign(roots map[string]string) map[string][]string {
 	return tables
 }
 
-// tables are the sections of the types below a root.
+// tables returns the sections of the types below a root.
 func (b *book) tables(root, page string, all map[string][]string) []byte {
 	var out bytes.Buffer
 	if root == scalars {
@@ -125,7 +126,7 @@ func (b *book) table(out *bytes.Buffer, t *apiType, page string) {
 	fmt.Fprintln(out)
 }
 
-// typeText is a type with a link to its table.
+// typeText returns the name of a type with a link to its table.
 func (b *book) typeText(t fieldType, page string) string {
 	if b.types[t.base] == nil {
 		return t.prefix + t.base
@@ -133,7 +134,7 @@ func (b *book) typeText(t fieldType, page string) string {
 	return fmt.Sprintf("%s[%s](%s)", t.prefix, t.base, b.link(t.base, page))
 }
 
-// link leads to the table of a type from a page.
+// link returns a link from a page to the table of a type.
 func (b *book) link(name, page string) string {
 	at, anchor := b.page[name], strings.ToLower(name)
 	if at == "" {
@@ -147,7 +148,7 @@ func (b *book) link(name, page string) string {
 
 func (f field) defaultText() string {
 	if d := f.marks["default"]; len(d) > 0 && d[0] != "{}" {
-		// a list in a marker has braces
+		// In a marker a list has braces.
 		return "`" + strings.NewReplacer("{", "[", "}", "]", `"`, "").Replace(d[0]) + "`"
 	}
 	if f.required {
@@ -156,7 +157,7 @@ func (f field) defaultText() string {
 	return ""
 }
 
-// scalars writes the table of the types that are no objects.
+// scalars writes the table of the scalar types.
 func (b *book) scalars(out *bytes.Buffer) {
 	fmt.Fprintf(out, "\n| type | allowed | description |\n|---|---|---|\n")
 	names := []string{}
@@ -173,10 +174,10 @@ func (b *book) scalars(out *bytes.Buffer) {
 	fmt.Fprintln(out)
 }
 
-// message is the text of a rule in CEL.
+// message matches the message of a CEL rule.
 var message = regexp.MustCompile(`message="(.*)"$`)
 
-// rules are the conditions on a whole object.
+// rules returns the messages of the rules on a whole object.
 func (m marks) rules() (all []string) {
 	for _, names := range m["ExactlyOneOf"] {
 		all = append(all, "Exactly one of "+quoted(names)+" must be set.")
@@ -192,7 +193,7 @@ func (m marks) rules() (all []string) {
 	return all
 }
 
-// allowed are the values that a field may have.
+// allowed returns the values that a field accepts.
 func (m marks) allowed() string {
 	var all []string
 	for _, enum := range append(m["Enum"], m["items:Enum"]...) {
@@ -207,7 +208,7 @@ func (m marks) allowed() string {
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
 }
 
-// bounds are a least and a greatest value in words.
+// bounds returns a minimum and a maximum as text.
 func (m marks) bounds(least, most, unit string) string {
 	low, high := m[least], m[most]
 	switch {
@@ -223,7 +224,7 @@ func (m marks) bounds(least, most, unit string) string {
 	return ""
 }
 
-// wrapped breaks text into lines that fit in 120 columns of a page.
+// wrapped breaks text into lines of at most 120 columns.
 func wrapped(text string) string {
 	var out strings.Builder
 	column := 0
@@ -244,5 +245,5 @@ func quoted(names string) string {
 	return "`" + strings.ReplaceAll(names, ";", "`, `") + "`"
 }
 
-// cell is text for a table.
+// cell escapes text for a table cell.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

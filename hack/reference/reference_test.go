@@ -13,8 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/config/crd"
 )
 
-// TestTypesAgreeWithCRD compares the fields that the tables show with the CRD: names, required fields, defaults, enums
-// and minima.
+// TestTypesAgreeWithCRD checks that the fields in the tables agree with the CRD: names, required
+// fields, defaults, enums and minima.
 func TestTypesAgreeWithCRD(t *testing.T) {
 	var definition apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(crd.Benchmark, &definition); err != nil {

@@ -26,16 +26,17 @@ type field struct {
 	marks     marks
 }
 
-// fieldType is a type in words, such as "list of", and the type of the API or the basic type that it ends with.
+// fieldType is a type as text, such as "list of", with the API type or basic type at its end.
 type fieldType struct {
 	prefix, base string
 }
 
-// marks are the markers of a comment, such as kubebuilder:validation:Minimum=1, by what stands before the equals sign.
-// The prefix kubebuilder:validation: is left out.
+// marks has the markers of a comment, such as kubebuilder:validation:Minimum=1, by the part before
+// the equals sign. The prefix kubebuilder:validation: is left out.
 type marks map[string][]string
 
-// readTypes reads the types of a folder's Go files, by name. Embedded structs are replaced by their fields.
+// readTypes reads the types of a folder's Go files by name. Embedded structs are replaced by their
+// fields.
 func readTypes(folder string) (map[string]*apiType, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil || len(files) == 0 {
@@ -66,7 +67,7 @@ func readTypes(folder string) (map[string]*apiType, error) {
 	return types, nil
 }
 
-// fieldsOf lists the fields of a struct and of the structs of the API that it embeds.
+// fieldsOf returns the fields of a struct, including those of embedded API structs.
 func fieldsOf(s *ast.StructType, structs map[string]*ast.StructType) []field {
 	fields := []field{}
 	for _, f := range s.Fields.List {
@@ -87,7 +88,7 @@ func fieldsOf(s *ast.StructType, structs map[string]*ast.StructType) []field {
 	return fields
 }
 
-// inlined lists the fields of an embedded struct.
+// inlined returns the fields of an embedded struct.
 func inlined(f *ast.Field, structs map[string]*ast.StructType) []field {
 	if id, ok := f.Type.(*ast.Ident); ok {
 		return fieldsOf(structs[id.Name], structs)
@@ -99,7 +100,7 @@ func inlined(f *ast.Field, structs map[string]*ast.StructType) []field {
 	}
 }
 
-// basic are names of Go types as users of the file know them.
+// basic maps Go types to the names in the documentation.
 var basic = map[string]string{
 	"int32": "integer", "int64": "integer", "bool": "boolean", "resource.Quantity": "quantity", "metav1.Time": "time",
 	"runtime.RawExtension": "object", "metav1.ObjectMeta": "ObjectMeta", "metav1.Condition": "Condition",

@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// broken is a listener that fails for a while or for ever.
+// broken is a listener whose Accept fails for some calls, or for all.
 type broken struct {
 	net.Listener
 	left int
@@ -39,8 +39,8 @@ type verdict struct {
 func (v *verdict) Failed(err error)   { v.failed = err }
 func (v *verdict) Log(_, line string) { v.lines = append(v.lines, line) }
 
-// TestAcceptFails shows that a listener may fail temporarily, but not for ever, and that its log lines are
-// limited.
+// TestAcceptFails checks that a listener survives temporary errors but not permanent ones, and that the number of its
+// log lines is limited.
 func TestAcceptFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		failures int

@@ -18,10 +18,10 @@ import (
 // nobody is an unprivileged user.
 const nobody = 65534
 
-// TestInstall copies the agent as the init container does.
+// TestInstall checks that the agent can copy itself, as the init container does.
 func TestInstall(t *testing.T) {
 	dir := t.TempDir()
-	for range 2 { // again, as after a restart of the init container
+	for range 2 { // twice, as after a restart of the init container
 		p := agenttest.Run(t, agentPath, nil, "install", dir)
 		if code := p.Exit(t, 5*time.Second); code != 0 {
 			t.Fatalf("%d: %s", code, p.Output())
@@ -47,14 +47,14 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestBareContainer runs the agent as PID 1 of a container with one program, no shell, no /tmp, no /proc, a
+// TestBareContainer checks the agent as PID 1 of a container that has one program, no shell, no /tmp, no /proc, a
 // read-only root and an unprivileged user.
 func TestBareContainer(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("making a container needs root")
 	}
 	root := t.TempDir()
-	for p := root; p != os.TempDir(); p = filepath.Dir(p) { // the way to it is open to all
+	for p := root; p != os.TempDir(); p = filepath.Dir(p) { // the unprivileged user must be able to enter all parents
 		if err := os.Chmod(p, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestBareContainer(t *testing.T) {
 		if code := p.Exit(t, 5*time.Second); code != 0 {
 			t.Errorf("exit code %d", code)
 		}
-		// Echoed (kubectl logs) and delivered, to the last byte.
+		// The output is echoed (kubectl logs) and delivered completely.
 		out, _ := f.sink.OutputOf("p", "c", "stdout")
 		if !strings.Contains(string(out), "protocol") || p.Output() != string(out) {
 			t.Errorf("delivered %q, echoed %q", out, p.Output())
@@ -123,7 +123,7 @@ func TestBareContainer(t *testing.T) {
 		}
 		defer ln.Close()
 		p := start(f, s, "hold", "--runner", "tls:"+ln.Addr().String())
-		if _, err := ln.Accept(); err != nil { // it dials now
+		if _, err := ln.Accept(); err != nil { // the agent has connected
 			t.Fatal(err)
 		}
 		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
@@ -135,8 +135,8 @@ func TestBareContainer(t *testing.T) {
 	})
 }
 
-// TestClosedProc runs a command whose /proc/<pid>/io the agent cannot read: the agent logs that once and
-// samples the rest.
+// TestClosedProc checks that an agent that cannot read /proc/<pid>/io of its command logs this once and samples the
+// other values.
 func TestClosedProc(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("being somebody else needs root")
@@ -155,7 +155,7 @@ func TestClosedProc(t *testing.T) {
 	if err := os.WriteFile(sleep, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(sleep, 0o755|os.ModeSetuid); err != nil { // root's, whoever runs it
+	if err := os.Chmod(sleep, 0o755|os.ModeSetuid); err != nil { // setuid root
 		t.Fatal(err)
 	}
 	f := newTLSFixture(t)
@@ -180,7 +180,7 @@ func TestClosedProc(t *testing.T) {
 	}
 }
 
-// TestDirectOutput sends a large output without log files, at the runner's pace.
+// TestDirectOutput checks that a large output is sent without log files, at the speed of the runner.
 func TestDirectOutput(t *testing.T) {
 	f := newTLSFixture(t)
 	f.sink.OutputDelay = time.Millisecond

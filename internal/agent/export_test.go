@@ -5,8 +5,8 @@ import "time"
 // ListenTLSFor is ListenTLS with another silence limit.
 var ListenTLSFor = listenTLS
 
-// SetHelloWithin sets the deadline from accept to welcome over TLS.
+// SetHelloWithin sets the time limit over TLS from accept to the welcome message.
 func (s *Server) SetHelloWithin(d time.Duration) { s.helloWithin = d }
 
-// MaxUnauthenticated is the maximum number of connections without a token.
+// MaxUnauthenticated is the maximum number of connections that have not sent a token.
 const MaxUnauthenticated = maxUnauthenticated

@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestHold covers every way in which hold ends.
+// TestHold checks every way in which hold ends.
 func TestHold(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -79,7 +79,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestHoldWithLostConnection shows that a pod ends promptly when its runner is unreachable.
+// TestHoldWithLostConnection checks that a pod ends promptly when its runner is unreachable.
 func TestHoldWithLostConnection(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
@@ -97,7 +97,7 @@ func TestHoldWithLostConnection(t *testing.T) {
 	}
 }
 
-// TestFailedVolumeProbe shows that a failed volume probe is reported and the command runs.
+// TestFailedVolumeProbe checks that a failed volume probe is reported and that the command still runs.
 func TestFailedVolumeProbe(t *testing.T) {
 	f := newTLSFixture(t)
 	absent := filepath.Join(t.TempDir(), "absent")

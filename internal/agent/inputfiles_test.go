@@ -11,8 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent"
 )
 
-// TestInputFiles shows that files arrive whole and with their modes before the command starts, and that its
-// reports go to the session's own sink.
+// TestInputFiles checks that input files are complete and have their modes before the command starts, and that the
+// agent's reports reach the sink of the session.
 func TestInputFiles(t *testing.T) {
 	t.Run("unix", func(t *testing.T) { testInputFiles(t, newFixture(t)) })
 	t.Run("tls", func(t *testing.T) { testInputFiles(t, newTLSFixture(t)) })
@@ -51,8 +51,7 @@ func testInputFiles(t *testing.T, f *fixture) {
 	}
 }
 
-// TestInputFilesFail shows that a file that cannot be read or written ends the session before the command
-// starts.
+// TestInputFilesFail checks that a file that cannot be read or written ends the session before the command starts.
 func TestInputFilesFail(t *testing.T) {
 	f := newFixture(t)
 	from := filepath.Join(t.TempDir(), "file")

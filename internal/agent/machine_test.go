@@ -14,8 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestOneAgentReadsAMachine shows that one agent per machine reads its counters, another one after its end,
-// and none on the runner's machine.
+// TestOneAgentReadsAMachine checks that one agent per machine reads the machine's counters, that another one takes over
+// after its end, and that no agent does so on the runner's machine.
 func TestOneAgentReadsAMachine(t *testing.T) {
 	f := newTLSFixture(t)
 	join := func(name, id string) (*protocol.Conn, func(), bool) {

@@ -12,14 +12,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
-// TestOutputLimit runs a command that writes without end: the agent sends up to the limit of either side,
+// TestOutputLimit checks a command that writes without end: the agent sends up to the lower limit of the two sides and
 // counts the rest, and the command ends normally.
 func TestOutputLimit(t *testing.T) {
 	const written = 64 << 20
 	for _, tt := range []struct {
 		name         string
-		limit        int64 // of the agent
-		most         int   // of a file, at the runner
+		limit        int64 // the agent's limit, in bytes
+		most         int   // the runner's limit per file, in bytes
 		logDir       func(t *testing.T) string
 		stdout, file int
 	}{
@@ -47,7 +47,7 @@ func TestOutputLimit(t *testing.T) {
 				if len(kept) != want || !cut.Final {
 					t.Errorf("%s: %d bytes kept, %+v, want %d", name, len(kept), cut, want)
 				}
-				// What is on the way when the runner has enough is counted by the runner.
+				// The runner counts the data that was in flight when its limit was reached.
 				most := int64(written - want)
 				if cut.Discarded > most || tt.limit > 0 && cut.Discarded != most || cut.Discarded < most/2 {
 					t.Errorf("%s: %d bytes discarded at the source, want %d", name, cut.Discarded, most)
@@ -59,8 +59,8 @@ func TestOutputLimit(t *testing.T) {
 
 func none(*testing.T) string { return "none" }
 
-// TestLogLimit shows that a command's lines are logged up to a limit and that its last lines are known when
-// it fails.
+// TestLogLimit checks that the lines of a command are logged up to a limit, and that the error of a failed command has
+// its last lines.
 func TestLogLimit(t *testing.T) {
 	f := newFixture(t)
 	s := f.expect("p", agent.Options{})

@@ -12,13 +12,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestPhase covers the ends of a command with a phase.
+// TestPhase checks the ends of a command with a phase.
 func TestPhase(t *testing.T) {
 	const ms = time.Millisecond
 	tests := []struct {
 		name, script string
 		phase        engine.Phase
-		code         int // of the agent
+		code         int // exit code of the agent
 		ok, over     bool
 		signal       string
 		message      string
@@ -64,7 +64,7 @@ func TestPhase(t *testing.T) {
 	}
 }
 
-// TestPhaseCancelled shows that a command that waits for its phase can be cancelled at once.
+// TestPhaseCancelled checks that a command that waits for its phase can be cancelled at once.
 func TestPhaseCancelled(t *testing.T) {
 	f := newFixture(t)
 	s := f.expect("p", agent.Options{Barrier: "b", Phase: engine.Phase{From: time.Hour}})
@@ -81,7 +81,7 @@ func TestPhaseCancelled(t *testing.T) {
 	}
 }
 
-// TestPhaseStartsStopped shows that a SIGSTOP received before the phase applies from the command's start.
+// TestPhaseStartsStopped checks that a SIGSTOP received before the phase applies from the start of the command.
 func TestPhaseStartsStopped(t *testing.T) {
 	f := newFixture(t)
 	s := f.expect("p", agent.Options{Barrier: "b", Phase: engine.Phase{From: 300 * time.Millisecond}})
@@ -108,7 +108,7 @@ func TestPhaseStartsStopped(t *testing.T) {
 	}
 }
 
-// TestPhaseAfterRestart restarts commands before, during and after their phases.
+// TestPhaseAfterRestart checks commands that restart before, during and after their phases.
 func TestPhaseAfterRestart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		phase   engine.Phase
@@ -147,7 +147,7 @@ func TestPhaseAfterRestart(t *testing.T) {
 	}
 }
 
-// TestPhaseProbesLater shows that the volume probe of a later phase runs only on request.
+// TestPhaseProbesLater checks that the volume probe of a later phase runs only on request.
 func TestPhaseProbesLater(t *testing.T) {
 	f := newFixture(t)
 	s := f.expect("p", agent.Options{Barrier: "b", ProbeLater: true, Phase: engine.Phase{From: 10 * time.Millisecond},

@@ -22,8 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// cluster is a namespace that enforces the restricted Pod Security Standard, and a runner reachable by its
-// pods.
+// cluster is a namespace that enforces the restricted Pod Security Standard, and a runner that its pods can reach.
 type cluster struct {
 	*fixture
 	kubectl   string
@@ -36,7 +35,7 @@ func newCluster(t *testing.T) *cluster {
 	if config == "" {
 		t.Skip("no KUBECONFIG: make testbed-up makes a cluster and says where its kubeconfig is")
 	}
-	c := &cluster{kubectl: filepath.Join(filepath.Dir(config), "bin", "kubectl")} // the test bed's
+	c := &cluster{kubectl: filepath.Join(filepath.Dir(config), "bin", "kubectl")} // kubectl of the test cluster
 	if _, err := os.Stat(c.kubectl); err != nil {
 		if c.kubectl, err = exec.LookPath("kubectl"); err != nil {
 			t.Skip("there is no kubectl")
@@ -48,11 +47,11 @@ func newCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	route, err := net.Dial("udp", net.JoinHostPort(server.Hostname(), "9")) // sends nothing
+	route, err := net.Dial("udp", net.JoinHostPort(server.Hostname(), "9")) // sends no packet
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer route.Close() // a test's
+	defer route.Close() // the error is irrelevant in a test
 	if f.Server, err = agent.ListenTLS(t.Context(), ":0", route.LocalAddr().(*net.UDPAddr).IP.String(), f.clock,
 		f.sink); err != nil {
 		t.Fatal(err)
@@ -65,7 +64,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// run calls kubectl in the namespace.
+// run runs kubectl in the namespace and returns its output.
 func (c *cluster) run(input string, args ...string) string {
 	c.t.Helper()
 	if c.namespace != "" {
@@ -81,8 +80,8 @@ func (c *cluster) run(input string, args ...string) string {
 	return out.String()
 }
 
-// pod creates a pod of the product's image, which has no shell, as an unprivileged user on a read-only root;
-// an init container installs the agent.
+// pod creates a pod with the CNSBench image. The image has no shell; the pod has an unprivileged user and a read-only
+// root. An init container installs the agent.
 func (c *cluster) pod(name, restart string, s *agent.Session, args ...string) {
 	c.t.Helper()
 	type m = map[string]any
@@ -120,7 +119,7 @@ func (c *cluster) pod(name, restart string, s *agent.Session, args ...string) {
 	c.run(string(manifest), "create", "-f", "-")
 }
 
-// TestPodWrap runs a command of an image without a shell in a restricted pod.
+// TestPodWrap checks a command of an image without a shell in a restricted pod.
 func TestPodWrap(t *testing.T) {
 	c := newCluster(t)
 	s := c.expect("p", agent.Options{Barrier: "b", Offset: 3 * time.Second,
@@ -152,7 +151,7 @@ func TestPodWrap(t *testing.T) {
 	t.Log(c.sink.Logs())
 }
 
-// TestPodRestart lets the kubelet restart a container.
+// TestPodRestart checks the restart of a container by the kubelet.
 func TestPodRestart(t *testing.T) {
 	c := newCluster(t)
 	s := c.expect("p", agent.Options{})
@@ -167,7 +166,7 @@ func TestPodRestart(t *testing.T) {
 		func() bool { return strings.Contains(c.run("", "logs", "p", "-c", "c"), want) })
 }
 
-// TestPodHold holds a volume until its pod is deleted or the runner ends it.
+// TestPodHold checks that a volume is held until its pod is deleted or the runner ends the hold.
 func TestPodHold(t *testing.T) {
 	c := newCluster(t)
 	deleted, told := c.expect("deleted", agent.Options{}), c.expect("told", agent.Options{})

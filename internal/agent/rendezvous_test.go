@@ -61,14 +61,14 @@ func TestRendezvous(t *testing.T) {
 		t.Errorf("after a loss: %+v", g)
 	}
 	m.arrive(0, 2)
-	m.sessions[2] = m.session() // it was made again
+	m.sessions[2] = m.session() // its container restarted
 	m.arrive(2, 0)
 	m.wait("one that was made again finds the first meeting over", 1)
 	m.arrive(1, 2)
 	m.wait("but is waited for", 2)
 	m.arrive(2, 2)
 	m.wait("until it has caught up", 0)
-	m.server.leaveGroup(m.session(), true) // of no group
+	m.server.leaveGroup(m.session(), true) // a session without a group
 	for _, s := range m.sessions {
 		m.server.leaveGroup(s, true)
 	}
@@ -77,8 +77,7 @@ func TestRendezvous(t *testing.T) {
 	}
 }
 
-// TestRendezvousAfterRestart shows that the late end of a session does not affect the session that replaced
-// it.
+// TestRendezvousAfterRestart checks that the late end of a session does not affect the session that replaced it.
 func TestRendezvousAfterRestart(t *testing.T) {
 	m := newRendezvousTest(t)
 	for i := range m.sessions {

@@ -11,8 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// TestExpectRestarted shows that a restarted container connects with the same token under another name, and
-// that the end of the first session does not affect the second.
+// TestExpectRestarted checks that a restarted container connects with the same token under another name, and that the
+// end of the first session does not affect the second.
 func TestExpectRestarted(t *testing.T) {
 	f := newFixture(t)
 	first := f.expect("p", agent.Options{})
@@ -20,7 +20,7 @@ func TestExpectRestarted(t *testing.T) {
 	if _, _, err := first.Started(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second, err := f.ExpectRestarted(first, "c~1") // before the first has ended
+	second, err := f.ExpectRestarted(first, "c~1") // while the first session is still open
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +43,8 @@ func TestExpectRestarted(t *testing.T) {
 	}
 }
 
-// TestStopAndProbeAgain stops a command's process group, probes its volume meanwhile, and continues the
-// group.
+// TestStopAndProbeAgain checks that the process group of a command can be stopped, its volume probed meanwhile, and the
+// group continued.
 func TestStopAndProbeAgain(t *testing.T) {
 	f := newFixture(t)
 	s := f.expect("p", agent.Options{Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: t.TempDir(), Write: true,
@@ -57,7 +57,7 @@ func TestStopAndProbeAgain(t *testing.T) {
 	if err := s.Signal(syscall.SIGSTOP, 0); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond) // earlier output is still being streamed
+	time.Sleep(500 * time.Millisecond) // wait until earlier output has been sent
 	written := func() int {
 		b, _ := f.sink.OutputOf("p", "c", protocol.Stdout)
 		return len(b)

@@ -25,7 +25,7 @@ var agentPath string
 
 func TestMain(m *testing.M) { os.Exit(agenttest.Main(m, &agentPath)) }
 
-// fixture is a server with its sink.
+// fixture is a server and its sink.
 type fixture struct {
 	*agent.Server
 	t     *testing.T
@@ -61,7 +61,7 @@ func (f *fixture) expect(name string, o agent.Options) *agent.Session {
 	return s
 }
 
-// wrap runs the real agent without a sandbox, like the container of a pod.
+// wrap runs the real agent without a sandbox, as in a pod's container.
 func (f *fixture) wrap(s *agent.Session, command ...string) (*exec.Cmd, *bytes.Buffer) {
 	f.t.Helper()
 	cmd := exec.Command(agentPath, append([]string{"wrap", "--log-dir", f.t.TempDir(), "--"}, command...)...)
@@ -102,7 +102,7 @@ func testWrap(t *testing.T, f *fixture) {
 		t.Fatal(err)
 	}
 	started, plusMinus, err := s.Started(t.Context())
-	// Late by what a busy machine takes to start a process, and never early.
+	// The start must not be early. It can be late by the time that a busy machine takes to start a process.
 	if err != nil || started < at-op.Time(plusMinus) || started > at+op.Time(500*time.Millisecond) {
 		t.Errorf("started %v ± %v after its instant, %v", time.Duration(started-at), time.Duration(plusMinus), err)
 	}
@@ -110,7 +110,7 @@ func testWrap(t *testing.T, f *fixture) {
 	if end.ExitCode != 7 || end.Failure != nil || end.OK() || end.At < started || end.At > f.clock.Now() {
 		t.Errorf("end %+v", end)
 	}
-	// The agent stands in for its command also by its exit code and output.
+	// The agent passes on the exit code and the output of its command.
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 7 || out.String() != "0\n" {
 		t.Errorf("agent: %v, output %q", err, out)
 	}
@@ -130,7 +130,7 @@ func TestSignalsOfTheAgentAreForwarded(t *testing.T) {
 	}
 }
 
-// TestLostRunner shows that a command ends when the runner is lost, first by SIGTERM.
+// TestLostRunner checks that a command ends when the runner is lost, first by SIGTERM.
 func TestLostRunner(t *testing.T) {
 	for name, script := range map[string]string{
 		"polite":   "trap 'echo ended > mark; exit 0' TERM; echo up; while :; do sleep 0.02; done",
@@ -207,14 +207,14 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// TestOldRunner checks the agent's error for a runner with another protocol version.
+// TestOldRunner checks the error of an agent whose runner has another protocol version.
 func TestOldRunner(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close() // a test's
+	defer ln.Close() // the error is irrelevant in a test
 	go func() {
 		c, err := ln.Accept()
 		if err != nil {
@@ -242,7 +242,7 @@ func (f *fixture) dial() *protocol.Conn {
 	return protocol.NewConn(c, func() int64 { return int64(f.clock.Now()) + 3e9 })
 }
 
-// TestInvalidMessages shows that no message of an agent can harm the runner.
+// TestInvalidMessages checks that the runner survives invalid messages of an agent, and reports the agent as lost.
 func TestInvalidMessages(t *testing.T) {
 	hello := func(s *agent.Session) protocol.Message {
 		return protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: protocol.Proto, Token: s.Token()}}
@@ -288,7 +288,7 @@ func TestInvalidMessages(t *testing.T) {
 	}
 }
 
-// TestInstanceSample shows that an instance's sample is the sum of its containers'.
+// TestInstanceSample checks that the sample of an instance is the sum of the samples of its containers.
 func TestInstanceSample(t *testing.T) {
 	f := newFixture(t)
 	var sessions []*agent.Session

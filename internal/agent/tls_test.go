@@ -20,13 +20,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// newTLSFixture is a server on TCP with TLS, as for pods.
+// newTLSFixture returns a server on TCP with TLS, as for pods.
 func newTLSFixture(t *testing.T) *fixture {
 	t.Helper()
 	return newSilenceFixture(t, transport.Silence)
 }
 
-// newSilenceFixture is newTLSFixture with another silence limit.
+// newSilenceFixture returns a newTLSFixture server with another silence limit.
 func newSilenceFixture(t *testing.T, silence time.Duration) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: op.NewClock(), sink: agenttest.NewSink()}
@@ -42,7 +42,7 @@ func TestListenTLS(t *testing.T) {
 	clock, sink := op.NewClock(), agenttest.NewSink()
 	tests := []struct {
 		addr, advertise string
-		want            string // of the address, without the port
+		want            string // address without the port
 		err             string
 	}{
 		{":0", "10.99.0.1", "tls:10.99.0.1:", ""},
@@ -72,7 +72,7 @@ func TestListenTLS(t *testing.T) {
 	}
 }
 
-// TestSecretEnv shows that the public environment does not contain the token.
+// TestSecretEnv checks that the public environment does not contain the token.
 func TestSecretEnv(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
@@ -87,8 +87,8 @@ func TestSecretEnv(t *testing.T) {
 	}
 }
 
-// TestClocksOverTLS checks the timestamps of an agent with a shifted clock on a connection that is slow in
-// one direction.
+// TestClocksOverTLS checks the timestamps of an agent with a shifted clock, on a connection that is slow in one
+// direction.
 func TestClocksOverTLS(t *testing.T) {
 	const slow = 20 * time.Millisecond
 	for name, tc := range map[string]struct{ offset, there, back time.Duration }{
@@ -125,7 +125,7 @@ func TestClocksOverTLS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			const reading = 5_000 // of difference
+			const reading = 5_000 // error of difference, in nanoseconds
 			check := func(what string, got op.Time, theirs, plusMinus int64) {
 				off := int64(got) - (theirs - ahead)
 				if max(off, -off) > plusMinus+reading || plusMinus <= 0 || plusMinus > int64(slow) {
@@ -145,7 +145,7 @@ func TestClocksOverTLS(t *testing.T) {
 	}
 }
 
-// difference is the smallest measured difference between the agent's clock and the run's.
+// difference returns the smallest measured difference between the agent's clock and the run's clock, in nanoseconds.
 func difference(theirs clock.Clock, ours op.Clock) int64 {
 	best, ahead := op.Time(1<<62), int64(0)
 	for range 1000 {
@@ -157,9 +157,9 @@ func difference(theirs clock.Clock, ours op.Clock) int64 {
 	return ahead
 }
 
-// TestLostNode cuts the connection without closing it; both sides detect the loss in time.
+// TestLostNode checks that both sides detect in time that the connection is cut without being closed.
 func TestLostNode(t *testing.T) {
-	const silence = 3 * time.Second // pings come once a second
+	const silence = 3 * time.Second // pings are sent once a second
 	f := newSilenceFixture(t, silence)
 	s := f.expect("p", agent.Options{Grace: time.Second})
 	cable := agenttest.NewProxy(t, f.Address(), 0, 0)
@@ -188,8 +188,7 @@ func TestLostNode(t *testing.T) {
 	}
 }
 
-// TestHostilePeers shows that unauthenticated peers can neither fail the run, nor keep agents out, nor fill
-// the log.
+// TestHostilePeers checks that unauthenticated peers cannot fail the run, block agents, or fill the log.
 func TestHostilePeers(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
@@ -202,12 +201,12 @@ func TestHostilePeers(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	for range 40 { // garbage
+	for range 40 { // invalid data
 		c := dial()
 		_, _ = c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
 	}
 	secure := tls.Client(dial(), &tls.Config{InsecureSkipVerify: true})
-	// a megabyte each, before a token
+	// one megabyte each, sent before a token
 	if _, err := secure.Write([]byte{0, 0x0f, 0xff, 0xff, 0, 0x0f, 0xff, 0xff, '{'}); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +226,7 @@ func TestHostilePeers(t *testing.T) {
 		silent[i] = dial()
 	}
 	env := append([]string{}, s.Env()...)
-	for i := range env { // another run's token, and then the right one
+	for i := range env { // first the token of another run, then the right one
 		if strings.HasPrefix(env[i], protocol.EnvToken) {
 			env[i] = protocol.EnvToken + "=guess"
 		}
@@ -257,7 +256,7 @@ func TestHostilePeers(t *testing.T) {
 	}
 }
 
-// TestWrongRunner shows that an agent accepts only its own runner.
+// TestWrongRunner checks that an agent accepts only its own runner.
 func TestWrongRunner(t *testing.T) {
 	f, other := newTLSFixture(t), newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
@@ -272,8 +271,8 @@ func TestWrongRunner(t *testing.T) {
 	}
 }
 
-// TestDialRetries shows that an agent retries until the runner is reachable, reports its attempts, and gives
-// up in time.
+// TestDialRetries checks that an agent retries until the runner is reachable, reports its attempts, and gives up in
+// time.
 func TestDialRetries(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
@@ -282,7 +281,7 @@ func TestDialRetries(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := ln.Addr().String()
-	_ = ln.Close() // refused from now on
+	_ = ln.Close() // connections are refused from here on
 	env := []string{protocol.EnvRunner + "=tls:" + address, protocol.EnvPin + "=" + f.Pin(),
 		protocol.EnvToken + "=" + s.Token()}
 	p := agenttest.Run(t, agentPath, env, "hold", "--dial-for", "300ms")
@@ -333,7 +332,7 @@ func forward(ln net.Listener, target string) {
 	_, _ = in.(*net.TCPConn).WriteTo(out)
 }
 
-// TestSecondStart shows the refusal of a container that the kubelet restarted.
+// TestSecondStart checks that a container that the kubelet restarted is rejected.
 func TestSecondStart(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
@@ -357,8 +356,8 @@ func TestSecondStart(t *testing.T) {
 	}
 }
 
-// TestSlowHello connects agents that send their hello late. Over TLS they are closed; on the unix socket they
-// are accepted, since an agent sets up its mounts first.
+// TestSlowHello checks agents that send their hello late. Over TLS they are disconnected. On the unix socket they are
+// accepted, because an agent sets up its mounts first.
 func TestSlowHello(t *testing.T) {
 	const within = 50 * time.Millisecond
 	for name, tt := range map[string]struct {
@@ -389,7 +388,7 @@ func TestSlowHello(t *testing.T) {
 	}
 }
 
-// TestDialsAgain loses the connection twice between the handshake and the hello.
+// TestDialsAgain checks that an agent reconnects if the connection is lost twice between the handshake and the hello.
 func TestDialsAgain(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
@@ -397,7 +396,7 @@ func TestDialsAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer line.Close() // ends what accepts
+	defer line.Close() // ends the accepting goroutine
 	go func() {
 		for n := 1; ; n++ {
 			in, err := line.Accept()
@@ -416,7 +415,7 @@ func TestDialsAgain(t *testing.T) {
 					_, _ = io.Copy(out, in)
 					return
 				}
-				buf := make([]byte, 1<<14) // the client's first flight; its second is lost
+				buf := make([]byte, 1<<14) // the first flight of the client's handshake; the second one is lost
 				k, _ := in.Read(buf)
 				_, _ = out.Write(buf[:k])
 				_, _ = in.Read(buf)

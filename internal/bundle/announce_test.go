@@ -9,8 +9,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// TestAnnounce: what was announced is read by a clean-up, and goes again unless more
-// has come.
+// TestAnnounce checks that a clean-up can read an announced run, and that Withdraw removes the announcement unless more
+// files were added.
 func TestAnnounce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "bundle")
 	if _, err := ReadRun(dir); !errors.Is(err, os.ErrNotExist) {

@@ -11,8 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// synthetic yields n plausible ops: Poisson arrivals, exponential latencies,
-// four actions, one op in a thousand not ok, m milestones each.
+// synthetic yields n plausible operations: Poisson arrivals, exponential latencies, four actions, one failure per
+// thousand operations, m milestones per operation.
 func synthetic(n, m int) iter.Seq2[op.Op, error] {
 	return func(yield func(op.Op, error) bool) {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -59,7 +59,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// nth is Hoare's selection: the value that sorting would put at k.
+// nth returns the k-th smallest value. It uses Hoare's selection algorithm and reorders v.
 func nth(v []int64, k int) int64 {
 	lo, hi := 0, len(v)-1
 	for lo < hi {
@@ -90,9 +90,8 @@ func nth(v []int64, k int) int64 {
 	return v[lo]
 }
 
-// BenchmarkQuantile10M is the claim of the format: a quantile of the response
-// latency of one action over ten million recorded events (two million with
-// -short), from opening the file to the figure.
+// BenchmarkQuantile10M measures the time from opening the file to a quantile of the response latency of one action,
+// over ten million recorded events (two million with -short). The format is designed for this query.
 func BenchmarkQuantile10M(b *testing.B) {
 	n := 10_000_000
 	if testing.Short() {
@@ -127,7 +126,7 @@ func BenchmarkQuantile10M(b *testing.B) {
 	}
 }
 
-// BenchmarkOp is what the loop pays for recording one op.
+// BenchmarkOp measures what recording one operation costs the loop of a run.
 func BenchmarkOp(b *testing.B) {
 	w, err := Create(filepath.Join(b.TempDir(), "b"), Run{})
 	must(b, err)
@@ -145,7 +144,7 @@ func BenchmarkOp(b *testing.B) {
 	must(b, w.Close(nil))
 }
 
-// BenchmarkClose is what turning segments into columns costs, per op.
+// BenchmarkClose measures the conversion of segments to columns, per operation.
 func BenchmarkClose(b *testing.B) {
 	const n = 100_000
 	for b.Loop() {

@@ -58,7 +58,7 @@ func equal(t *testing.T, what string, got, want any) {
 	}
 }
 
-// sample is one of everything that a bundle holds.
+// sample has one object of every kind that a bundle contains.
 type sample struct {
 	ops        []op.Op
 	samples    []op.Sample
@@ -166,8 +166,8 @@ func (s sample) check(t *testing.T, b *Bundle) {
 	equal(t, "instances", instances, s.instances)
 }
 
-// TestRoundTrip writes one of everything and reads it back, first while the
-// run is live, then from the closed bundle.
+// TestRoundTrip checks that everything written to a bundle can be read, first while the run is live and then from the
+// closed bundle.
 func TestRoundTrip(t *testing.T) {
 	s, w := newSample(t), newWriter(t)
 	s.write(w)
@@ -218,8 +218,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestColumnsAgree compares the figures from segments, from the Parquet file
-// and from the ops one by one.
+// TestColumnsAgree checks that segments, the Parquet file and the individual operations yield the same figures.
 func TestColumnsAgree(t *testing.T) {
 	s, w := newSample(t), newWriter(t)
 	s.write(w)
@@ -323,15 +322,15 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestTornTail cuts a segment at every length and damages every byte: what
-// was whole before stays readable, what was lost is said.
+// TestTornTail checks segments that are cut at every length or damaged at every byte: the frames before stay readable,
+// and a warning reports the loss.
 func TestTornTail(t *testing.T) {
 	dir := t.TempDir()
 	w, err := Create(filepath.Join(dir, "b"), Run{})
 	must(t, err)
 	for i := range 4 {
 		w.Op(op.Op{ID: int64(i + 1)})
-		must(t, w.Flush()) // a frame each
+		must(t, w.Flush()) // one frame per operation
 	}
 	w.Log(1, "a", "first")
 	w.Log(2, "a", "second")
@@ -377,8 +376,8 @@ func TestTornTail(t *testing.T) {
 	must(t, w.Close(nil))
 }
 
-// TestDamagedParquet: a damaged columnar file gives an error or the same ops,
-// never a panic and never a silent change that Verify misses.
+// TestDamagedParquet checks that a damaged columnar file yields an error or the same operations. It must not cause a
+// panic, or a change that Verify does not detect.
 func TestDamagedParquet(t *testing.T) {
 	w := newWriter(t)
 	for o := range synthetic(3000, 2) {
@@ -490,7 +489,7 @@ func TestRawNames(t *testing.T) {
 	}
 }
 
-// TestManyRawFiles interleaves more files than may be open.
+// TestManyRawFiles checks interleaved writes to more files than may be open at once.
 func TestManyRawFiles(t *testing.T) {
 	w := newWriter(t)
 	want := make(map[string]string)
@@ -516,7 +515,7 @@ func TestManyRawFiles(t *testing.T) {
 	}
 }
 
-// TestSegmentsRotate checks order across segments.
+// TestSegmentsRotate checks the order of operations across segments.
 func TestSegmentsRotate(t *testing.T) {
 	w := newWriter(t)
 	big := strings.Repeat("x", 1<<20)
@@ -540,8 +539,8 @@ func TestSegmentsRotate(t *testing.T) {
 	must(t, w.Close(nil))
 }
 
-// TestBehind: a disk that does not keep up ends the run with a reason, and
-// what had been taken until then is written.
+// TestBehind checks that a disk that is too slow ends the run with a reason, and that the operations accepted before
+// are written.
 func TestBehind(t *testing.T) {
 	w, err := Create(filepath.Join(t.TempDir(), "b"), Run{})
 	must(t, err)
@@ -571,8 +570,8 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestNoSpace fills a real filesystem: the run hears of it, what was written
-// stays readable, and run.json says why.
+// TestNoSpace checks a full file system: the error is reported to the run, the data written before stays readable, and
+// run.json has the reason.
 func TestNoSpace(t *testing.T) {
 	w, err := Create(filepath.Join(mountTmpfs(t, "size=3m"), "b"), Run{})
 	must(t, err)
@@ -629,7 +628,7 @@ func TestSameFilesystem(t *testing.T) {
 	}
 }
 
-// TestEnvironmentMissing: a run that ended early has none, and says so.
+// TestEnvironmentMissing checks the error for a bundle without an environment, as after a run that ended early.
 func TestEnvironmentMissing(t *testing.T) {
 	w := newWriter(t)
 	b, err := Open(w.Dir())

@@ -21,7 +21,7 @@ const (
 	childDir  = "CNSBENCH_TEST_DIR"
 )
 
-// TestMain is also the program that the kill tests kill.
+// TestMain runs the tests, or the child program that the kill tests kill.
 func TestMain(m *testing.M) {
 	var err error
 	switch os.Getenv(childMode) {
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// childRun records for ever and says each id once Op has returned, with the
-// ledger entry of the same number made durable for each hundredth.
+// childRun records operations without end and prints each ID after Op has returned. For each hundredth ID it also adds
+// a ledger entry, which is durable when it is printed.
 func childRun(dir string) error {
 	w, err := Create(dir, Run{})
 	if err != nil {
@@ -59,7 +59,7 @@ func childRun(dir string) error {
 	}
 }
 
-// childClose records a fixed number, makes sure of them, and closes.
+// childClose records a fixed number of operations, flushes them, and closes the bundle.
 func childClose(dir string) error {
 	w, err := Create(dir, Run{})
 	if err != nil {
@@ -84,16 +84,16 @@ func childClose(dir string) error {
 
 const closeOps = 5000
 
-// acks is what the child said, and when.
+// acks holds what the child has printed, with times.
 type acks struct {
 	mu     sync.Mutex
-	ops    []time.Time // of id i+1
+	ops    []time.Time // index i: the time at which ID i+1 was received
 	ledger int64
 	failed string
-	mark   chan string // "closing", "closed"
+	mark   chan string // receives "closing" and "closed"
 }
 
-// begun says whether the child records, or has said anything else.
+// begun reports whether the child has recorded an operation or has failed.
 func (a *acks) begun() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,7 +120,7 @@ func (a *acks) listen(out *bufio.Scanner) {
 	close(a.mark)
 }
 
-// child starts this program anew as one that records.
+// child starts this program as a child in the given mode.
 func child(t *testing.T, mode, dir string) (*exec.Cmd, *acks) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -133,21 +133,21 @@ func child(t *testing.T, mode, dir string) (*exec.Cmd, *acks) {
 	return cmd, a
 }
 
-// kill ends the child as kill -9 does and waits until all it said is heard.
+// kill sends SIGKILL to the child, waits until its output is read, and returns the time of the kill.
 func kill(t *testing.T, cmd *exec.Cmd, a *acks) time.Time {
 	t.Helper()
 	at := time.Now()
 	must(t, cmd.Process.Kill())
-	for range a.mark { // until listen ends
+	for range a.mark { // closed when listen returns
 	}
-	_ = cmd.Wait() // "signal: killed"
+	_ = cmd.Wait() // always "signal: killed"
 	if a.failed != "" {
 		t.Fatalf("child: %s", a.failed)
 	}
 	return at
 }
 
-// kills is how often to kill; CNSBENCH_KILLS=500 for a soak.
+// kills returns the number of kills: usual, or the value of CNSBENCH_KILLS, for example 500 for a soak test.
 func kills(t *testing.T, usual int) int {
 	t.Helper()
 	if s := os.Getenv("CNSBENCH_KILLS"); s != "" {
@@ -158,16 +158,15 @@ func kills(t *testing.T, usual int) int {
 	return usual
 }
 
-// TestKillWhileRunning kills a recording process at random moments: every op
-// acknowledged more than 1.1 s before must be there, once, in order, and
-// every ledger entry whose Add had returned.
+// TestKillWhileRunning kills a recording process at random times. It checks that every operation acknowledged more than
+// 1.1 s before the kill exists once and in order, and that every ledger entry exists whose Add had returned.
 func TestKillWhileRunning(t *testing.T) {
 	for i := range kills(t, 6) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "b")
 			cmd, a := child(t, "run", dir)
-			for !a.begun() { // Create syncs, which a busy disk makes slow
+			for !a.begun() { // Create calls fsync, which is slow on a busy disk
 				time.Sleep(time.Millisecond)
 			}
 			time.Sleep(1200*time.Millisecond + time.Duration(rand.IntN(1200))*time.Millisecond)
@@ -206,8 +205,8 @@ func TestKillWhileRunning(t *testing.T) {
 	}
 }
 
-// TestKillWhileClosing kills at random moments of Close: no op may be lost or
-// doubled, and a bundle that calls itself complete must verify.
+// TestKillWhileClosing kills a process at random times during Close. It checks that no operation is lost or duplicated,
+// and that a bundle marked as complete passes Verify.
 func TestKillWhileClosing(t *testing.T) {
 	var mu sync.Mutex
 	seen := make(map[string]int)
@@ -247,8 +246,8 @@ func TestKillWhileClosing(t *testing.T) {
 	t.Logf("states met: %v", seen)
 }
 
-// TestKilledBetweenSteps lays out what a kill leaves at each step of Close,
-// also where random kills seldom hit.
+// TestKilledBetweenSteps checks the states that a kill leaves after each step of Close, including those that random
+// kills rarely produce.
 func TestKilledBetweenSteps(t *testing.T) {
 	remove := func(files ...string) func(string) error {
 		return func(dir string) error {

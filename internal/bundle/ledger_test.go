@@ -23,7 +23,7 @@ func TestLedger(t *testing.T) {
 		must(t, l.Add(entry(n)))
 	}
 	must(t, l.Done("volume", "b"))
-	must(t, l.Done("mount", "a")) // another kind, unknown: harmless
+	must(t, l.Done("mount", "a")) // an unknown entry of another kind has no effect
 	changed := entry("a")
 	changed.Data["handle"] = "new"
 	must(t, l.Add(changed))
@@ -37,7 +37,7 @@ func TestLedger(t *testing.T) {
 
 	text, err := os.ReadFile(path)
 	must(t, err)
-	must(t, os.WriteFile(path, append(text, `{"add":{"kind":"vol`...), 0o644)) // torn
+	must(t, os.WriteFile(path, append(text, `{"add":{"kind":"vol`...), 0o644)) // torn tail
 	l, err = openLedgerFile(path)
 	must(t, err)
 	equal(t, "reopened", l.Open(), want)
@@ -51,7 +51,7 @@ func TestLedger(t *testing.T) {
 	equal(t, "after the torn line", s.list(), append(want, entry("d")))
 }
 
-// TestLedgerConcurrent: many Adds share syncs, and none is lost.
+// TestLedgerConcurrent checks that concurrent Adds share syncs, and that no entry is lost.
 func TestLedgerConcurrent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "b")
 	w, err := Create(dir, Run{})
@@ -85,7 +85,7 @@ func TestLedgerConcurrent(t *testing.T) {
 	}
 }
 
-// BenchmarkLedgerAdd is a durable Add with 64 of them at once.
+// BenchmarkLedgerAdd measures a durable Add with 64 concurrent callers.
 func BenchmarkLedgerAdd(b *testing.B) {
 	l, err := openLedgerFile(filepath.Join(b.TempDir(), ledgerFile))
 	must(b, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// heapAfter is the live heap in bytes.
+// heapAfter returns the size of the live heap in bytes, after a garbage collection.
 func heapAfter() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -19,7 +19,7 @@ func heapAfter() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// residentPeak is VmHWM of this process in bytes.
+// residentPeak returns VmHWM, the peak resident memory of this process, in bytes.
 func residentPeak(tb testing.TB) int64 {
 	b, err := os.ReadFile("/proc/self/status")
 	must(tb, err)
@@ -28,7 +28,7 @@ func residentPeak(tb testing.TB) int64 {
 	return n << 10
 }
 
-// grow records n ops in bursts with no pause between them.
+// grow records the operations with the IDs from to to-1 without pauses.
 func grow(tb testing.TB, w *Writer, from, to int64) {
 	o := op.Op{Action: "snapshots", Kind: op.Snapshot, Outcome: op.OK, Milestones: make([]op.Milestone, 10)}
 	for id := from; id < to; id++ {
@@ -38,8 +38,8 @@ func grow(tb testing.TB, w *Writer, from, to int64) {
 	must(tb, w.Flush())
 }
 
-// TestMemoryFlat: the writer holds no more after 100 000 ops than after
-// 10 000, and a burst at full speed does not pile up.
+// TestMemoryFlat checks that the writer uses no more memory after 100 000 operations than after 10 000, and that a
+// burst at full speed does not fill the queue.
 func TestMemoryFlat(t *testing.T) {
 	w := newWriter(t)
 	grow(t, w, 0, 10_000)
@@ -53,8 +53,8 @@ func TestMemoryFlat(t *testing.T) {
 	}
 }
 
-// BenchmarkMemory1M measures the same from 10 000 to a million ops (100 000
-// with -short), and through Close.
+// BenchmarkMemory1M measures the memory use at 10 000 and at a million operations (100 000 with -short), and during
+// Close.
 func BenchmarkMemory1M(b *testing.B) {
 	n := int64(1_000_000)
 	if testing.Short() {

@@ -70,8 +70,8 @@ func FuzzMountinfo(f *testing.F) {
 	})
 }
 
-// FuzzFrames feeds garbage after sound frames: those survive, the rest is
-// an error, and Good is where it begins.
+// FuzzFrames checks that invalid data after valid frames does not affect those frames. The reader returns an error, and
+// ValidLen covers at least the valid frames.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte("payload"), []byte{})
 	f.Add([]byte("p"), []byte{1, 0, 0, 0})
@@ -101,7 +101,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// FuzzCanary: what decodes encodes to the same batches again.
+// FuzzCanary checks that decoded batches can be encoded and decoded again without a change.
 func FuzzCanary(f *testing.F) {
 	f.Add(appendCanary(nil, "fio-0", "data", []op.CanaryIO{{Intended: 1, Started: op.Never, Ended: math.MaxInt64,
 		Write: true, Errno: 5}}))
@@ -126,7 +126,7 @@ func FuzzCanary(f *testing.F) {
 	})
 }
 
-// FuzzLedger: any text is read up to its first bad line.
+// FuzzLedger checks that readLedger accepts any text and reads it up to the first invalid line.
 func FuzzLedger(f *testing.F) {
 	f.Add(`{"add":{"kind":"v","name":"a"}}` + "\n" + `{"done":{"kind":"v","name":"a"}}` + "\n{")
 	f.Add("null\n[]\n")

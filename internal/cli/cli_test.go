@@ -16,7 +16,8 @@ metadata: {name: volumes}
 spec: {actions: [{name: v, createObjSpec: {count: 3, volume: {storageClass: hostdir, size: 1Gi}}}]}
 `
 
-// The engine and the signals are tested over the built programs in test/e2e.
+// TestMainExits checks exit codes and output of commands that run no engine. The engine and the signals are tested with
+// the built programs in test/e2e.
 func TestMainExits(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "volumes.yaml")
@@ -30,7 +31,7 @@ func TestMainExits(t *testing.T) {
 		code   int
 		out    []string
 		errs   []string
-		silent bool // nothing on the standard output
+		silent bool // nothing is written to the standard output
 	}{
 		{name: "valid", args: []string{"validate", file}, out: []string{"volumes is valid: 1 action, 0 rates, 0 SLOs"}},
 		{name: "from the standard input", args: []string{"validate", "-"}, in: volumes,

@@ -13,8 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 )
 
-// The port says whether the proxy is in the driver's place: without a driver it
-// stays closed.
+// TestProxyServesOnceItStands checks that the port opens only when the proxy has taken over the socket; without a
+// driver it stays closed.
 func TestProxyServesOnceItStands(t *testing.T) {
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "csi.sock")
@@ -46,7 +46,7 @@ func TestProxyServesOnceItStands(t *testing.T) {
 		}
 		return c.Close() == nil
 	}
-	time.Sleep(1500 * time.Millisecond) // the socket is looked at each second
+	time.Sleep(1500 * time.Millisecond) // the proxy checks the socket once per second
 	if open() {
 		t.Fatal("the port is open, and there is no driver")
 	}
@@ -69,7 +69,7 @@ func TestProxyServesOnceItStands(t *testing.T) {
 	}
 }
 
-// TestProxyFlags: what is wrong is said before any socket is touched.
+// TestProxyFlags checks that invalid flags are reported before any socket is changed.
 func TestProxyFlags(t *testing.T) {
 	t.Setenv(envProxyToken, "")
 	t.Setenv(envProxyGuarded, "")

@@ -17,7 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 )
 
-// files makes files below a directory.
+// files creates files below a directory.
 func files(t *testing.T, dir string, texts map[string]string) {
 	t.Helper()
 	for name, text := range texts {
@@ -28,8 +28,8 @@ func files(t *testing.T, dir string, texts map[string]string) {
 	}
 }
 
-// What is applied to a cluster has neither files nor folders beside it, even where
-// its runner would find some.
+// TestNothingBesideAnObject checks that a Benchmark in a cluster cannot refer to local files and folders, even if they
+// exist where its runner runs.
 func TestNothingBesideAnObject(t *testing.T) {
 	dir := t.TempDir()
 	files(t, dir, map[string]string{"mine/w/pod.yaml": "kind: Pod", "t.csv": "# cnsbench trace 1\n", "b.yaml": `
@@ -55,7 +55,7 @@ spec:
 	}
 }
 
-// The record says which file was replayed, wherever the run was carried out.
+// TestTraceIsRecorded checks that the run's record names the replayed trace file, for local runs and for runs in a pod.
 func TestTraceIsRecorded(t *testing.T) {
 	dir := t.TempDir()
 	const text = "# cnsbench trace 1\ntime,op,kind,object\n0,create,volume,a\n1,create,volume,b\n"
@@ -74,7 +74,7 @@ spec:
 		Records: 2}}
 	for where, flags := range map[string][]string{"here": nil, "in a pod": {"t.csv=" + parts}} {
 		main := main
-		if flags != nil { // so that it is found nowhere else
+		if flags != nil { // so that the trace is not next to the Benchmark
 			main = filepath.Join(t.TempDir(), "b.yaml")
 			b, err := os.ReadFile(filepath.Join(dir, "b.yaml"))
 			if err != nil || os.WriteFile(main, b, 0o600) != nil {
@@ -93,7 +93,8 @@ spec:
 	}
 }
 
-// It also says which workloads were created, wherever their library is from.
+// TestWorkloadsAreRecorded checks that the run's record names the workloads, with the origin of their library and a
+// checksum.
 func TestWorkloadsAreRecorded(t *testing.T) {
 	record := func(manifest string) []bundle.Workload {
 		dir := t.TempDir()

@@ -13,11 +13,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-// forgetful is S3, as far as it takes, on a map; some changes it shows late: to
-// the next three reads, or listings, of that object. It counts those that there
-// was a difference to be seen of.
+// forgetful is an in-memory S3 server, with only the requests that the tests need. It applies some changes late: the
+// next three reads, or listings, of the object show its previous state. It counts those of them that differ from the
+// current state.
 type forgetful struct {
-	everyRead, everyList int // n-th change
+	everyRead, everyList int // every n-th change is shown late
 
 	mu      sync.Mutex
 	buckets map[string]bool
@@ -27,7 +27,7 @@ type forgetful struct {
 }
 
 type kept struct {
-	now, before         []byte // nil: it is not there
+	now, before         []byte // content; nil: the object does not exist
 	lateReads, lateList int
 }
 
@@ -109,17 +109,17 @@ func (f *forgetful) list(w io.Writer, bucket, prefix string) {
 	fmt.Fprint(w, "</ListBucketResult>")
 }
 
-// checked is a work that writes and deletes, and checks both.
+// checked is a work that writes and deletes objects, and checks both operations.
 const checked = `<work name="main" workers="7" totalOps="3000" config="check=readAfterWrite,listAfterWrite,readAfterDelete,listAfterDelete">
 <operation type="write" ratio="60" config="containers=u(1,2);objects=u(1,5);sizes=u(1,9)KB"/>
 <operation type="delete" ratio="40" config="containers=u(1,2);objects=u(1,5)"/></work>`
 
-// What a server was made to show late is counted exactly, from the XML to the
-// bundle; without that, and on files, there is nothing.
+// TestObjectChecks checks that the violations in a bundle equal the late responses of a server, and that there are none
+// for a consistent server and for files.
 func TestObjectChecks(t *testing.T) {
 	tests := []struct {
 		name string
-		f    *forgetful // nil: files
+		f    *forgetful // nil: the storage type is file
 		code int
 	}{
 		{"a server that forgets", &forgetful{everyRead: 17, everyList: 23}, exitInvalid},
@@ -136,15 +136,14 @@ func TestObjectChecks(t *testing.T) {
 				defer server.Close()
 				i, j := strings.Index(xml, "<storage"), strings.Index(xml, "<workflow")
 				xml = xml[:i] + `<storage type="s3" config="endpoint=` + server.URL + `;accesskey=a;secretkey=b"/>` + xml[j:]
-				// Without the stage that prepares all changes are of checked operations,
-				// but those that clean up: they come after.
+				// Without the prepare and cleanup stages, all changes are made by operations that are checked.
 				xml = strings.Replace(xml, `<workstage name="prepare"><work type="prepare" workers="2" config="containers=r(1,2);objects=r(1,5);sizes=c(8)KB"/></workstage>`, "", 1)
 				xml = xml[:strings.Index(xml, `<workstage name="cleanup">`)] + "</workflow></workload>"
 			}
 			dir := filepath.Join(t.TempDir(), "bundle")
 			code, out, errs := object(t, xml, "object", "run", "--strict", "--out", dir)
 			if strings.Contains(out, "client-bound") && code == exitInvalid {
-				tt.code = exitInvalid // a machine that is busy with others
+				tt.code = exitInvalid // the machine is busy, so that --strict fails the run
 			}
 			if code != tt.code || !strings.Contains(out, "main/main write: readAfterWrite: ") {
 				t.Fatalf("exit %d, want %d\n%s%s", code, tt.code, out, errs)
@@ -185,7 +184,7 @@ func TestObjectChecks(t *testing.T) {
 	}
 }
 
-// What would make a violation no fact is refused, with its line.
+// TestObjectChecksThatCannotBe checks that a configuration in which a violation would prove nothing is rejected.
 func TestObjectChecksThatCannotBe(t *testing.T) {
 	op := func(config string) string {
 		return "<work name=\"main\" workers=\"3\" totalOps=\"10\">\n<operation type=\"write\" ratio=\"100\" " +

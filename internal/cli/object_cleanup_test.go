@@ -12,15 +12,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// command runs the command line.
+// command runs a command line and returns its exit code and output.
 func command(args ...string) (code int, out, errs string) {
 	var o, e strings.Builder
 	code = Main(args, strings.NewReader(""), &o, &e)
 	return code, o.String(), e.String()
 }
 
-// What a run leaves, since its clean-up does not cover what it wrote, goes by its
-// file, or by its bundle.
+// TestObjectCleanup checks that the containers that a run leaves can be removed by its workload file or by its bundle.
+// The run leaves them because it writes objects that its cleanup stage does not cover.
 func TestObjectCleanup(t *testing.T) {
 	const strays = `<work name="main" workers="3" totalOps="40"><operation type="write" ratio="100" config="containers=u(1,2);oprefix=stray-;objects=s(1,1000);sizes=c(8)KB"/></work>`
 	root, dir := t.TempDir(), filepath.Join(t.TempDir(), "a bundle")
@@ -78,7 +78,7 @@ func TestObjectCleanup(t *testing.T) {
 	expect(exitUsage, "it has no work of type init", "object", "cleanup", onlyRead)
 }
 
-// Of a run that removed what it made nobody says that something is left.
+// TestNothingIsLeft checks that a run reports possible leftovers only if it did not remove all that it created.
 func TestNothingIsLeft(t *testing.T) {
 	whole := objectXML(t.TempDir(), mixedWork)
 	dispose := regexp.MustCompile(`<workstage name="dispose">.*`)

@@ -19,7 +19,7 @@ func TestEnoughFiles(t *testing.T) {
 	for _, tt := range []struct {
 		parts int
 		limit uint64
-		says  string // nothing: it is enough
+		says  string // part of the error; empty: the limit suffices
 	}{
 		{1, 1024, ""},
 		{1, 500 + otherFiles, ""},

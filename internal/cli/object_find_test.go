@@ -23,7 +23,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
-// asProgram makes the test binary the program itself, for commands that start it.
+// asProgram makes the test binary run as cnsbench, for commands that start this program.
 const asProgram = "CNSBENCH_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// nullServer serves in this process, with what takes its time.
+// nullServer runs a null server in this process, with the given delay of GET requests.
 func nullServer(t *testing.T, o nullserver.Options, delay string) string {
 	t.Helper()
 	if delay != "" {
@@ -47,8 +47,8 @@ func nullServer(t *testing.T, o nullserver.Options, delay string) string {
 	return clienttest.Loopback(t, o.Serve)
 }
 
-// undisturbed tries up to three times what measures in real time: a machine that
-// others use as well may disturb it. Where it is overrun it is no judge.
+// undisturbed tries a test that measures in real time up to three times, because other load on the machine can disturb
+// it. After three failures it skips the test if the machine is overloaded.
 func undisturbed(t *testing.T, try func() error) {
 	t.Helper()
 	var err error
@@ -66,9 +66,9 @@ func undisturbed(t *testing.T, try func() error) {
 	t.Error(err)
 }
 
-// oversleep measures, until the result is called, how late this process wakes up from
-// sleeps of a millisecond. The result is the 99th percentile in ns: what the machine
-// adds to each step of a request.
+// oversleep measures how late this process wakes up from sleeps of one millisecond, until the returned function is
+// called. That function returns the 99th percentile in nanoseconds: the time that the machine adds to each step of a
+// request.
 func oversleep() (until func() float64) {
 	const short = time.Millisecond
 	stop, late := make(chan struct{}), make(chan []float64)
@@ -94,14 +94,14 @@ func oversleep() (until func() float64) {
 	}
 }
 
-// readsOf is a stage of reads from a server.
+// readsOf returns a workload with one stage of reads from a server.
 func readsOf(server, work string) string {
 	return `<workload name="reads"><storage type="s3" config="endpoint=` + server + `;accesskey=a;secretkey=b"/><workflow><workstage name="main">
 <work name="main" ` + work + `><operation type="read" config="containers=c(1);objects=u(1,1000)"/></work></workstage></workflow></workload>`
 }
 
-// The capacity of a server that deals with four requests at a time is found, by
-// the times that it says it took itself.
+// TestFindMax checks that the search finds the capacity of a server that processes four requests at a time. The
+// reference is the service time that the server recorded.
 func TestFindMax(t *testing.T) {
 	undisturbed(t, func() error {
 		truth := &nullserver.Truth{}
@@ -128,7 +128,7 @@ func TestFindMax(t *testing.T) {
 	})
 }
 
-// readRaw reads what a run found from its bundle.
+// readRaw decodes the result of a search from its bundle.
 func readRaw(dir, name string, v any) error {
 	text, err := os.ReadFile(filepath.Join(dir, "raw", "cnsbench", name, name+".json"))
 	if err != nil {
@@ -174,9 +174,9 @@ func TestFindMaxExits(t *testing.T) {
 	}
 }
 
-// Bursts as a rate, on a server that deals with four at a time: five rounds, the
-// last of which waits 40 ms, is what is read of them; and the server's own record
-// of what it took says the same, but for what the machine adds to each round.
+// TestBurstRate checks the latencies of bursts of 20 requests on a server that processes four at a time: there are five
+// rounds, and the last one waits 40 ms. The server's own record must agree, up to the time that the machine adds to
+// each round.
 func TestBurstRate(t *testing.T) {
 	undisturbed(t, func() error {
 		truth := &nullserver.Truth{}
@@ -191,7 +191,7 @@ func TestBurstRate(t *testing.T) {
 			return err
 		}
 		served := truth.Of("GET").Whole
-		if served.N() != 100 { // due at 0.5, 1, 1.5, 2 and 2.5 s; at 3 s it is over
+		if served.N() != 100 { // due at 0.5, 1, 1.5, 2 and 2.5 s; the run ends at 3 s
 			t.Errorf("%d requests came, want 100", served.N())
 		}
 		for h, err := range b.Histograms() {
@@ -217,7 +217,7 @@ func TestBurstRate(t *testing.T) {
 	})
 }
 
-// A dry run of a search says that it is of one step, and what the dearest asks.
+// TestFindMaxDryRun checks that a dry run of a search describes one step, and the cost of a step at the highest rate.
 func TestFindMaxDryRun(t *testing.T) {
 	code, out, errs := object(t, readsOf("http://127.0.0.1:1", `workers="8" runtime="1"`), "object", "run",
 		"--dry-run", "--find-max", "p50(read) < 20ms",
@@ -231,8 +231,8 @@ func TestFindMaxDryRun(t *testing.T) {
 	}
 }
 
-// A client's own ceiling is measured against a null server in a process of its
-// own; what a slow server lets it do is far below.
+// TestCeiling checks that the ceiling of a client, measured against a null server in a separate process, is far above
+// the rate of a slow server.
 func TestCeiling(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	undisturbed(t, func() error {
@@ -249,8 +249,8 @@ func TestCeiling(t *testing.T) {
 	})
 }
 
-// The suites after COSBench's paper, small: a server that deals with two requests
-// at a time has its knee at two workers.
+// TestReadScalingSuite checks the suites modeled on COSBench's paper, at a small scale: a server that processes two
+// requests at a time has its knee at two workers.
 func TestReadScalingSuite(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
@@ -287,8 +287,8 @@ func scales(t *testing.T, suite string) error {
 		"%v, want the knee at 2\n%s", k, &out)
 }
 
-// The report's command has the flags that shaped the run, and the seed that was
-// drawn.
+// TestReproduceObjectRun checks that the command in the report has the flags that affect the run, and the seed, even if
+// it was chosen at random.
 func TestReproduceObjectRun(t *testing.T) {
 	work := `<work name="main" workers="2" totalOps="20"><operation type="read" config="containers=u(1,2);objects=u(1,5)"/></work>`
 	for _, tt := range []struct{ args, want []string }{

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A file for another command is told apart, with the command that takes it.
+// TestFileOfAnotherKind checks that the error about a file of another kind names the command that accepts it.
 func TestFileOfAnotherKind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my files")
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
-// Of a Benchmark it is known that its containers are gone if each part of the
-// workload says that it did its share.
+// TestActionRemovedAll checks that the containers of an action count as removed only if every part of its workload
+// reports that it completed its share.
 func TestActionRemovedAll(t *testing.T) {
 	work := func(kind model.WorkKind, failures int) model.Stage {
 		o := model.Op{Type: model.MakeContainer, Name: string(kind), ContainerName: model.Name{Prefix: "c"},
@@ -56,7 +56,7 @@ func TestActionRemovedAll(t *testing.T) {
 				work(model.Dispose, 0))}, false},
 	} {
 		bundle := fstest.MapFS{"raw/objects-two-0/object/output/part.objects.jsonl": second(ended,
-			empty(model.Dispose))} // of another action
+			empty(model.Dispose))} // a part of another action
 		for i, p := range tt.parts {
 			bundle[fmt.Sprintf(name, i)] = p
 		}

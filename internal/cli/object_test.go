@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-// objectXML is a workload on files below root.
+// objectXML returns a workload on files below root, with the given works in its main stage.
 func objectXML(root, main string) string {
 	return fmt.Sprintf(`<workload name="files"><storage type="file" config="root=%s"/><workflow>
 <workstage name="init"><work type="init" workers="2" config="containers=r(1,2)"/></workstage>
@@ -28,7 +28,7 @@ const mixedWork = `<work name="main" workers="3" totalOps="200">
 <operation type="read" ratio="80" config="containers=u(1,2);objects=u(1,5);hashCheck=true"/>
 <operation type="write" ratio="20" config="containers=u(1,2);objects=u(1,5);sizes=u(1,9)KB"/></work>`
 
-// object runs the command line on a workload.
+// object runs a command line with a workload file as its last argument.
 func object(t *testing.T, xml string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "workload.xml")
@@ -136,8 +136,8 @@ func TestObjectExitCodes(t *testing.T) {
 	}
 }
 
-// Credentials are in no file of a bundle, wherever they came from, and wherever
-// in the workload's file they stand again.
+// TestObjectCredentialsStayOut checks that no file of a bundle contains credentials, whatever their source is, and even
+// if the workload file repeats them elsewhere.
 func TestObjectCredentialsStayOut(t *testing.T) {
 	t.Setenv("SECRET_FROM_ENV", "s3cr3t-of-env")
 	t.Setenv("AWS_ACCESS_KEY_ID", "s3cr3t-of-aws")
@@ -174,7 +174,7 @@ func TestObjectCredentialsStayOut(t *testing.T) {
 		t.Error("the bundle has no copy of the file")
 	}
 	for _, secret := range []string{"s3cr3t&amp;of-aws", "s3cr3t-of-env",
-		"s3cr&#x33;t-b"} { // a description is in many places
+		"s3cr&#x33;t-b"} { // the description is copied to many places, so the file is rejected
 		dir := filepath.Join(t.TempDir(), "bundle")
 		code, out, errs := object(t, strings.Replace(xml, `name="files"`,
 			`name="files" description="with `+secret+`"`, 1), "object", "run", "--out", dir)
@@ -185,8 +185,8 @@ func TestObjectCredentialsStayOut(t *testing.T) {
 	}
 }
 
-// Settings of stores that cannot be are said with their line before anything is
-// begun; what is not on this machine may be on the hosts.
+// TestObjectStoresAreChecked checks that invalid settings of storages are reported with their line before the run
+// starts. Paths that are missing on this machine are only warnings of lint, because they may exist on the hosts.
 func TestObjectStoresAreChecked(t *testing.T) {
 	xml := `<workload name="w">
 <storage type="s3" config="endpoint=http://127.0.0.1:1;timeout=abc;signature=v5"/>
@@ -209,8 +209,7 @@ func TestObjectStoresAreChecked(t *testing.T) {
 	}
 }
 
-// What a workload's file names beside where it is run a Benchmark names by its
-// whole path; what it cannot say is told.
+// TestConvertPaths checks that relative paths in a workload file become absolute paths in the Benchmark.
 func TestConvertPaths(t *testing.T) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -226,7 +225,8 @@ func TestConvertPaths(t *testing.T) {
 	}
 }
 
-// A Benchmark's operations have the names that the file gives them, and only those.
+// TestConvertNamesOfOperations checks that the operations of a Benchmark have the names from the workload file, and no
+// others.
 func TestConvertNamesOfOperations(t *testing.T) {
 	code, out, errs := object(t, `<workload name="w"><storage type="s3" config="endpoint=https://h"/><workflow><workstage name="m"><work name="a" workers="1" totalOps="1">
 <operation type="read" ratio="60" config="containers=c(1);objects=c(1);name=small"/><operation type="read" ratio="40" config="containers=c(1);objects=c(2)"/></work></workstage></workflow></workload>`, "convert")
@@ -235,8 +235,8 @@ func TestConvertNamesOfOperations(t *testing.T) {
 	}
 }
 
-// Each sample of COSBench's kind is a Benchmark, or it is said with its line why it
-// is none.
+// TestConvertSamples checks that each COSBench sample becomes a valid Benchmark, or that an error with a line says why
+// it cannot.
 func TestConvertSamples(t *testing.T) {
 	const samples = "../object/cosbench/testdata/samples"
 	files, err := os.ReadDir(samples)
@@ -277,8 +277,7 @@ func TestConvertSamples(t *testing.T) {
 	}
 }
 
-// Names that may be any text become names of ours, each another, of a Benchmark
-// that can be run.
+// TestConvertNames checks that arbitrary names become distinct valid names, so that the Benchmark is valid.
 func TestConvertNames(t *testing.T) {
 	const work = `<work name="%s" workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work>`
 	var works strings.Builder
@@ -302,7 +301,7 @@ func TestConvertNames(t *testing.T) {
 	}
 }
 
-// A token that stood in a file is not in the Benchmark; where its account is is.
+// TestConvertToken checks that the Benchmark has the storage URL of a workload file, but not its token.
 func TestConvertToken(t *testing.T) {
 	const secret = "AUTH_tk0123456789"
 	code, out, errs := object(t, `<workload name="w"><storage type="swift" config="storage_url=http://h/v1/AUTH_a;token=`+secret+`"/>
@@ -314,8 +313,8 @@ func TestConvertToken(t *testing.T) {
 	}
 }
 
-// Flags that cannot be, or mean nothing beside the others, are refused before
-// anything is sent.
+// TestObjectFlagsThatMeanNothing checks that flags that are invalid, or have no effect together with the others, are
+// rejected before any request is sent.
 func TestObjectFlagsThatMeanNothing(t *testing.T) {
 	for _, tt := range []struct{ flags, want string }{
 		{"--repetitions 3", "--repetitions has no effect without --scale-workers"},
@@ -338,7 +337,7 @@ func TestObjectFlagsThatMeanNothing(t *testing.T) {
 	}
 }
 
-// Requests that nobody signs are legal, and seldom meant.
+// TestNoCredentials checks the warning about requests without a signature, which are valid but rarely intended.
 func TestNoCredentials(t *testing.T) {
 	const says = "there are no credentials for storage s3: its requests are not signed"
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {

@@ -8,8 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestOperatorTokenInTheClear: the operator does not send its token in the clear
-// either.
+// TestOperatorTokenInTheClear checks that the operator rejects a results URL that would send its token unencrypted.
 func TestOperatorTokenInTheClear(t *testing.T) {
 	f := operatorFlags{tokenFile: "token"}
 	f.options.StartTimeout = 1

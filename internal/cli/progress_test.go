@@ -11,7 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
-// The live line says what is waited for, in the platform's words, until it is over.
+// TestProgressSaysWhatIsWaitedFor checks that the progress line shows the pending waits with the messages of the
+// platform, until they end.
 func TestProgressSaysWhatIsWaitedFor(t *testing.T) {
 	p := &progress{w: new(strings.Builder), clock: op.NewClock(), plan: &plan.Plan{}, phase: run.SetUp,
 		began:  time.Now(),

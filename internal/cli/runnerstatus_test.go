@@ -10,8 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 )
 
-// TestReasonOfWrongFile: a Benchmark's status says which problems its file has, not
-// only how many.
+// TestReasonOfWrongFile checks that the status of a Benchmark names the problems of its file, not only their number.
 func TestReasonOfWrongFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "b.yaml")
 	const text = "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: b}\nspec: {actions: [{name: x, rateName: none}]}\n"

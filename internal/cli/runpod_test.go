@@ -16,7 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// onePlan is the plan of a Benchmark that creates a volume.
+// onePlan returns the plan of a Benchmark that creates a volume.
 func onePlan(t *testing.T) *plan.Plan {
 	t.Helper()
 	const text = "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: b}\n" +
@@ -29,8 +29,7 @@ func onePlan(t *testing.T) *plan.Plan {
 	return p
 }
 
-// answering is a cluster whose API server says of SubjectAccessReviews what answer
-// says.
+// answering returns a cluster whose API server answers SubjectAccessReviews with the results of answer.
 func answering(answer func(authorizationv1.SubjectAccessReviewSpec) (bool, error)) *cluster.Cluster {
 	set := fake.NewClientset()
 	set.PrependReactor("create", "subjectaccessreviews", func(a ktesting.Action) (bool, runtime.Object, error) {
@@ -42,8 +41,8 @@ func answering(answer func(authorizationv1.SubjectAccessReviewSpec) (bool, error
 	return &cluster.Cluster{Namespace: "n", Set: set}
 }
 
-// TestCheckRunnerRights: rights that the account of the run's pod lacks are named before
-// anything is made, and an account for the run is offered.
+// TestCheckRunnerRights checks that rights missing to the account of the run's pod are named before anything is
+// created, and that the creation of an account is offered.
 func TestCheckRunnerRights(t *testing.T) {
 	p := onePlan(t)
 	no := func(s authorizationv1.SubjectAccessReviewSpec) (bool, error) {

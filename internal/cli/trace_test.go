@@ -10,14 +10,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace/fit"
 )
 
-// call runs the command line and returns what it wrote.
+// call runs a command line and returns its exit code and output.
 func call(args ...string) (code int, out, errs string) {
 	var o, e strings.Builder
 	code = Main(args, strings.NewReader(""), &o, &e)
 	return code, o.String(), e.String()
 }
 
-// A trace from an audit log, described, hidden, and fitted.
+// TestTraceCommands checks that a trace can be recorded from an audit log, described, anonymized and converted to a
+// profile.
 func TestTraceCommands(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -26,7 +27,7 @@ func TestTraceCommands(t *testing.T) {
 	}
 	steps := []struct {
 		args []string
-		want string // in what is written to the standard output
+		want string // part of the standard output
 	}{
 		{[]string{"trace", "record", "--from-audit", "../engine/kubernetes/capture/testdata/audit.log", "-o",
 			in("a.jsonl")}, ""},

@@ -2,22 +2,22 @@ package op
 
 import "time"
 
-// Clock is the runner's clock: monotonic, zero at the run's start. The zero
-// Clock is not usable. It is a value, safe for concurrent use.
+// Clock is the runner's clock: monotonic, zero at the run's start. The zero value is not usable. A Clock is
+// passed by value and is safe for concurrent use.
 type Clock struct{ start time.Time }
 
-// NewClock starts a clock now.
+// NewClock returns a Clock that starts now.
 func NewClock() Clock { return Clock{start: time.Now()} }
 
-// Now is the time since the run's start.
+// Now returns the time since the run's start.
 func (c Clock) Now() Time { return Time(time.Since(c.start)) }
 
-// At turns an instant of the run into one of the process: it carries the
-// monotonic reading, so that time.Until and timers are exact.
+// At converts a time of the run to a time.Time. The result has a monotonic reading, so that time.Until and
+// timers are exact.
 func (c Clock) At(t Time) time.Time { return c.start.Add(time.Duration(t)) }
 
-// Of turns an instant of this process, taken by time.Now, into one of the run.
+// Of converts a time.Time of this process, from time.Now, to a time of the run.
 func (c Clock) Of(t time.Time) Time { return Time(t.Sub(c.start)) }
 
-// Start is the wall-clock time of zero, for people; never subtract from it.
+// Start returns the wall-clock time of zero, for display. Do not compute durations from it.
 func (c Clock) Start() time.Time { return c.start }

@@ -3,7 +3,7 @@ package op
 // Kind is what an action does.
 type Kind string
 
-// The kinds of action, in the order in which they are documented.
+// The kinds of actions, in the order of the documentation.
 const (
 	Create   Kind = "create"
 	Snapshot Kind = "snapshot"
@@ -19,7 +19,7 @@ const (
 	Delete   Kind = "delete"
 )
 
-// Effect is what an op does to the objects of its run.
+// Effect is the effect of an op on the objects of its run.
 type Effect int8
 
 // The effects.
@@ -30,8 +30,7 @@ const (
 	Restarts               // processes or pods end, and others take their place
 )
 
-// Effect of the ops of a kind. A kind that is not listed here only changes its
-// target.
+// Effect returns the effect of ops of a kind. A kind that is not listed here only changes its target.
 func (k Kind) Effect() Effect {
 	switch k {
 	case Create, Snapshot, Restore, Clone:

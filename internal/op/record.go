@@ -1,7 +1,7 @@
 package op
 
-// LedgerEntry is one thing to remove. Kind is the engine's own word
-// ("volume", "mount", "process", "dir", "driver"); Data is what it needs.
+// LedgerEntry is one thing to remove. Kind is defined by the engine ("volume", "mount", "process", "dir",
+// "driver"); Data is what the engine needs to remove it.
 type LedgerEntry struct {
 	Kind string            `json:"kind"`
 	Name string            `json:"name"`
@@ -20,7 +20,7 @@ type Sample struct {
 	RSSBytes   int64  `json:"rssBytes"`
 }
 
-// CanaryIO is one I/O of the canary. Response counts from Intended.
+// CanaryIO is one I/O of the canary. Response time: from Intended.
 type CanaryIO struct {
 	Intended Time
 	Started  Time
@@ -29,20 +29,20 @@ type CanaryIO struct {
 	Errno    int // 0 when it succeeded
 }
 
-// InstanceStart says when a container began its work; At − Intended is its
-// skew from the instant at which the barrier was to open.
+// InstanceStart records when a container began its work. At − Intended is the skew from the scheduled opening
+// of the barrier.
 type InstanceStart struct {
 	Instance  string `json:"instance"`
 	Container string `json:"container"`
 	Intended  Time   `json:"intended"` // Never without a barrier
 	At        Time   `json:"at"`
-	Err       int64  `json:"err"`             // ± of At in ns
-	Phase     int    `json:"phase,omitempty"` // of the workload that it is, from 0
-	// Machine is the ID of the boot of the machine that it runs on; empty: unknown.
+	Err       int64  `json:"err"`             // ± error of At in ns
+	Phase     int    `json:"phase,omitempty"` // of the workload, from 0
+	// Machine is the boot ID of the machine on which the container runs; empty: unknown.
 	Machine string `json:"machine,omitempty"`
 }
 
-// InstanceEnd says how a workload instance ended.
+// InstanceEnd records how a workload instance ended.
 type InstanceEnd struct {
 	Instance   string         `json:"instance"`
 	At         Time           `json:"at"`
@@ -50,8 +50,7 @@ type InstanceEnd struct {
 	Containers []ContainerEnd `json:"containers"`
 }
 
-// ContainerEnd says how one container ended; exit codes, signals and the OOM
-// killer are told apart.
+// ContainerEnd records how one container ended. It distinguishes exit codes, signals and the OOM killer.
 type ContainerEnd struct {
 	Name     string `json:"name"`
 	Init     bool   `json:"init"`
@@ -59,24 +58,21 @@ type ContainerEnd struct {
 	Signal   string `json:"signal,omitempty"`
 	OOM      bool   `json:"oom,omitempty"`
 	Message  string `json:"message,omitempty"` // last lines of its log on failure
-	// Replaced: an op ended it and made it again, so that how it ended says
-	// nothing of its instance.
+	// Replaced: an op restarted the container, so that its end is not a result of the instance.
 	Replaced bool `json:"replaced,omitempty"`
-	// PhaseOver: it was ended because its phase of the workload was over, which
-	// is no failure either.
+	// PhaseOver: the container was ended at the end of its phase of the workload, which is not a failure.
 	PhaseOver bool `json:"phaseOver,omitempty"`
 }
 
-// MachineCounters are what a machine counts since its boot, over all of its CPUs.
-// Times are in ns.
+// MachineCounters are counters of a machine since its boot, summed over all CPUs. Times are in ns.
 type MachineCounters struct {
 	CPUs       int   `json:"cpus"`
 	BusyNanos  int64 `json:"busyNanos"`  // user, system and interrupt time
-	IdleNanos  int64 `json:"idleNanos"`  // idle, also while it waits for I/O
-	StealNanos int64 `json:"stealNanos"` // taken by the hypervisor for others
-	Runnable   int   `json:"runnable"`   // tasks that run or wait for a CPU, now
-	// Pressure is the time in which some task waited for a CPU, for I/O or for
-	// memory (pressure stall information); -1 where the kernel does not count it.
+	IdleNanos  int64 `json:"idleNanos"`  // idle, including I/O wait
+	StealNanos int64 `json:"stealNanos"` // stolen by the hypervisor
+	Runnable   int   `json:"runnable"`   // tasks that run or wait for a CPU at the moment
+	// The pressures are the time in which at least one task waited for a CPU, for I/O or for memory (pressure
+	// stall information, "some"); -1 if the kernel does not count it.
 	CPUPressureNanos    int64 `json:"cpuPressureNanos"`
 	IOPressureNanos     int64 `json:"ioPressureNanos"`
 	MemoryPressureNanos int64 `json:"memoryPressureNanos"`
@@ -84,25 +80,25 @@ type MachineCounters struct {
 
 // Machine is a reading of one machine at one instant.
 type Machine struct {
-	ID       string `json:"machine"`            // the ID of its boot
-	Instance string `json:"instance,omitempty"` // whose agent read it; empty: the runner
+	ID       string `json:"machine"`            // boot ID
+	Instance string `json:"instance,omitempty"` // instance whose agent read it; empty: the runner
 	At       Time   `json:"at"`
 	MachineCounters
-	// Use says which processes had the CPUs; nil where they were not looked at.
+	// Use is the CPU time of processes; nil if it was not read.
 	Use *MachineUse `json:"use,omitempty"`
 }
 
 // MachineUse is the CPU time of the processes of one machine.
 type MachineUse struct {
-	RunNanos int64 `json:"runNanos"` // the runner and all that it started
-	// OtherNanos is the time of all other processes in user space. It grows by
-	// what was used since the reading before, and begins with 0.
+	RunNanos int64 `json:"runNanos"` // the runner and all processes that it started
+	// OtherNanos is the user-space time of all other processes. It starts at 0 and grows by the use since the
+	// previous reading.
 	OtherNanos int64 `json:"otherNanos"`
-	// Top are the others that used most since the reading before, at most three.
+	// Top are the other processes with the highest use since the previous reading, at most three.
 	Top []ProcessUse `json:"top,omitempty"`
 }
 
-// ProcessUse is what a process and its ended children used since the reading before.
+// ProcessUse is the CPU time of a process and its ended children since the previous reading.
 type ProcessUse struct {
 	PID      int    `json:"pid"`
 	Name     string `json:"name"`

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Trace gathers the milestones of one op while an engine carries it out. Its
-// methods are safe for concurrent use and never block on I/O.
+// Trace collects the milestones of one op while an engine executes it. Its methods are safe for concurrent
+// use and never block on I/O.
 type Trace struct {
 	clock Clock
 
@@ -20,23 +20,23 @@ type Trace struct {
 	ended      Time
 }
 
-// NewTrace returns an empty trace whose marks are stamped by clock.
+// NewTrace returns an empty Trace that takes timestamps from clock.
 func NewTrace(clock Clock) *Trace {
 	return &Trace{clock: clock, ended: Never, milestones: make([]Milestone, 0, 8)} // most ops have fewer
 }
 
-// Mark records that name happened now, seen by source on the runner's clock.
+// Mark records the milestone name at the current time of the runner's clock, as observed by source.
 func (t *Trace) Mark(name, source string) { t.MarkAt(name, t.clock.Now(), 0, source) }
 
-// MarkAt records an instant taken elsewhere, with its ± error in nanoseconds.
+// MarkAt records a milestone with a time taken elsewhere and its ± error in nanoseconds.
 func (t *Trace) MarkAt(name string, at Time, err int64, source string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.milestones = append(t.milestones, Milestone{Name: name, At: at, Err: err, Source: source})
 }
 
-// MarkPolled records an instant that was found by looking each interval: it lay
-// somewhere between the last two looks, so it is set to their middle, ± half.
+// MarkPolled records a milestone that was found by polling at an interval. It happened between the last two
+// polls, so that its time is the middle between them, with an error of ± half the interval.
 func (t *Trace) MarkPolled(name, source string, interval time.Duration) {
 	half := int64(interval) / 2
 	t.MarkAt(name, t.clock.Now()-Time(half), half, source)
@@ -56,16 +56,16 @@ func (t *Trace) On(node, object string) {
 	t.node, t.object = node, object
 }
 
-// EndedAt says when the op ended, where that is not when its engine returns:
-// one that watches may still wait for word of what has happened by then.
+// EndedAt sets when the op ended, if that differs from when the engine returns: an engine that watches
+// objects may wait for events that happened before.
 func (t *Trace) EndedAt(at Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = at
 }
 
-// Refine lets do change each milestone so far, such as its error by what came to be
-// known after it. do must not call t.
+// Refine calls do for each milestone so far, for example to set its error by later information. do must not
+// call methods of t.
 func (t *Trace) Refine(do func(*Milestone)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,8 +74,8 @@ func (t *Trace) Refine(do func(*Milestone)) {
 	}
 }
 
-// Fill gives what was gathered to o, milestones in order of time. Marks that
-// come later are lost. An end that was stated replaces that of o.
+// Fill moves what was collected to o, with the milestones in order of time. Later marks are lost. A time set
+// by EndedAt replaces o.Ended unless it is before o.Started.
 func (t *Trace) Fill(o *Op) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	poll            = 5 * time.Second // for changes that no watch reports
-	cleanupInterval = 2 * time.Minute // between two attempts to clean up
+	poll            = 5 * time.Second // polling interval for changes that no watch reports
+	cleanupInterval = 2 * time.Minute // delay before a failed clean-up is retried
 )
 
-// decision is what to do about a Benchmark: status is what to write, after the other fields were carried out.
+// decision is what to do about a Benchmark. The reconciler applies the other fields first and then writes status.
 type decision struct {
 	status          v1alpha1.BenchmarkStatus
 	addFinalizer    bool
@@ -27,12 +27,12 @@ type decision struct {
 	createCleanup   bool
 	deleteRunner    bool
 	deleteCleanup   bool
-	lost            string        // why the runner is lost, for the results service
-	leftBehind      string        // what may be left and cannot be removed
-	after           time.Duration // until the next reconciliation; 0: at the next change
+	lost            string        // why the runner is lost, for the results service; empty: not lost
+	leftBehind      string        // message about objects that may be left and cannot be removed; empty: none
+	after           time.Duration // delay until the next reconciliation; 0: wait for the next change
 }
 
-// decide is a pure function of the observation.
+// decide returns the decision for an observation. It is a pure function.
 func (c *Config) decide(o observed) decision {
 	d := &decision{status: *o.benchmark.Status.DeepCopy()}
 	d.status.ObservedGeneration = o.benchmark.Generation
@@ -62,7 +62,7 @@ func (d *decision) is(condition string) bool {
 	return meta.IsStatusConditionTrue(d.status.Conditions, condition)
 }
 
-// follow brings the status in line with the runner of a run that has not ended.
+// follow updates the status from the state of the runner while the run has not ended.
 func (c *Config) follow(d *decision, o observed) {
 	w := o.runner
 	d.begin()
@@ -95,12 +95,12 @@ func (c *Config) follow(d *decision, o observed) {
 	case d.status.RunID == "":
 		d.createRunner = o.benchmark.DeletionTimestamp == nil
 		d.after = poll
-	default: // its pod is ending
+	default: // the Job is gone, its pod is terminating
 		d.after = poll
 	}
 }
 
-// begin gives each condition a value, for columns and kubectl wait.
+// begin initializes the missing conditions, so that printer columns and kubectl wait find a value.
 func (d *decision) begin() {
 	for _, t := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionInitialized, v1alpha1.ConditionRunning,
 		v1alpha1.ConditionComplete, v1alpha1.ConditionFailed} {
@@ -110,7 +110,8 @@ func (d *decision) begin() {
 	}
 }
 
-// startedAt notes when the runner began. It may have been given up before.
+// startedAt records the start time of the runner. It removes the condition Clean, which may have been set when the
+// runner was assumed not to have started.
 func (d *decision) startedAt(t metav1.Time) {
 	if d.status.StartTime == nil {
 		d.status.StartTime = &t
@@ -118,7 +119,8 @@ func (d *decision) startedAt(t metav1.Time) {
 	}
 }
 
-// neverRan says whether the runner's container certainly never began. The operator may have missed its start.
+// neverRan reports whether it is certain that the runner's container never started. The operator can miss a start, so a
+// missing StartTime alone is no proof.
 func (d *decision) neverRan(w work) bool {
 	if d.status.StartTime != nil || started(w.pod) {
 		return false
@@ -126,7 +128,8 @@ func (d *decision) neverRan(w work) bool {
 	return d.status.RunID == "" || w.pod != nil || w.job != nil && finished(w.job) == nil
 }
 
-// starting reports why a runner has not started, and fails the run after the start timeout.
+// starting reports why a runner has not started. It fails the run after the start timeout, or at once if the runner can
+// never start.
 func (c *Config) starting(d *decision, o observed) {
 	d.after = poll
 	reason, message, hopeless := blocked(o.runner)
@@ -142,7 +145,7 @@ func (c *Config) starting(d *decision, o observed) {
 	d.set(v1alpha1.ConditionComplete, metav1.ConditionFalse, reasonStarting, shorten(message))
 }
 
-// running takes over the progress that the runner reports.
+// running copies the progress that the runner reports to the status.
 func (d *decision) running(pod *corev1.Pod, p *runnerstatus.Progress) {
 	d.set(v1alpha1.ConditionReady, metav1.ConditionTrue, reasonUp,
 		fmt.Sprintf("pod %s on node %s", pod.Name, pod.Spec.NodeName))
@@ -158,7 +161,7 @@ func (d *decision) running(pod *corev1.Pod, p *runnerstatus.Progress) {
 	d.report(p.Seed, p.Barrier, p.Ops, p.Actions)
 }
 
-// report takes over figures; absent ones do not change.
+// report copies counts and times to the status. Absent values leave the status unchanged.
 func (d *decision) report(seed int64, barrier *time.Time, ops runnerstatus.Counts,
 	actions map[string]runnerstatus.Counts) {
 	if seed != 0 {
@@ -175,7 +178,7 @@ func (d *decision) report(seed int64, barrier *time.Time, ops runnerstatus.Count
 	}
 }
 
-// terminated takes over the result of a runner from its termination message.
+// terminated copies the result of a runner from its termination message to the status.
 func (d *decision) terminated(o observed, t *corev1.ContainerStateTerminated) {
 	end, ok := runnerstatus.DecodeEnd(t.Message)
 	if !ok {
@@ -205,7 +208,8 @@ func (d *decision) terminated(o observed, t *corev1.ContainerStateTerminated) {
 	}
 }
 
-// withoutMessage is about a runner that ended without a termination message. With exit code 1 it has created nothing.
+// withoutMessage handles a runner that ended without a termination message. Exit code 1 means that the runner created
+// no objects.
 func (d *decision) withoutMessage(o observed, t *corev1.ContainerStateTerminated) {
 	if t.ExitCode == 1 {
 		d.fail(t.FinishedAt.Time, reasonInvalid, logTail(t.Message))
@@ -225,7 +229,7 @@ func (d *decision) withoutMessage(o observed, t *corev1.ContainerStateTerminated
 	d.lostRunner(o, why+disruption(o.runner.pod))
 }
 
-// lostRunner fails a run whose runner is lost. The deletion of the Benchmark interrupts the run.
+// lostRunner fails a run whose runner is lost. If the Benchmark is being deleted, the reason is Interrupted.
 func (d *decision) lostRunner(o observed, why string) {
 	d.lost = why
 	if o.benchmark.DeletionTimestamp != nil {
@@ -265,18 +269,18 @@ func (d *decision) end(at time.Time) {
 	d.set(v1alpha1.ConditionRunning, metav1.ConditionFalse, reasonEnded, "")
 }
 
-// tidy removes what an ended run may have left.
+// tidy removes the objects that an ended run may have left.
 func (d *decision) tidy(o observed) {
 	if w := o.runner; w.job != nil && finished(w.job) == nil && w.job.DeletionTimestamp == nil && !ending(w.pod) {
-		d.deleteRunner = true // it could still start
+		d.deleteRunner = true // its container can still start
 	}
 	d.clean(o)
 }
 
-// ending says that a pod has ended, so that its Job finishes soon.
+// ending reports whether the runner's container in a pod has terminated, so that the Job finishes soon.
 func ending(p *corev1.Pod) bool { return state(p).Terminated != nil }
 
-// clean removes what is left, by a Job with the rights of the runner.
+// clean removes the remaining objects of a run with a Job that has the rights of the runner.
 func (d *decision) clean(o observed) {
 	if d.is(v1alpha1.ConditionClean) {
 		return
@@ -321,18 +325,18 @@ func (d *decision) cleanAgain(o observed, end *batchv1.JobCondition) {
 	d.after = poll
 }
 
-// remove ends the run of a Benchmark that is being deleted, and removes the finalizer when nothing is left.
+// remove ends the run of a Benchmark that is being deleted. It removes the finalizer when no objects are left.
 func (d *decision) remove(o observed) {
 	if w := o.runner; !ending(w.pod) && finished(w.job) == nil && !(w.pod != nil && abandoned(w.pod, o.now)) {
 		if w.job != nil && w.job.DeletionTimestamp == nil {
 			d.deleteRunner = true
-			if d.neverRan(w) { // this is unknown later
+			if d.neverRan(w) { // cannot be determined after the deletion
 				d.clean(o)
 			}
 		}
 		if w.job != nil || w.pod != nil {
 			d.after = poll
-			return // the runner removes what it created
+			return // the runner cleans up on termination
 		}
 	}
 	if o.closing && !d.is(v1alpha1.ConditionClean) && !d.neverRan(o.runner) {

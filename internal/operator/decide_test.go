@@ -22,7 +22,7 @@ var (
 	config = &Config{Image: "cnsbench/cnsbench:test", StartTimeout: 10 * time.Minute}
 )
 
-// benchmark that the operator has seen before.
+// benchmark returns a Benchmark that has the operator's finalizer.
 func benchmark(change ...func(*v1alpha1.Benchmark)) *v1alpha1.Benchmark {
 	b := &v1alpha1.Benchmark{ObjectMeta: metav1.ObjectMeta{Name: "fio", Namespace: "ns", UID: "0b6c", Generation: 1,
 		CreationTimestamp: metav1.NewTime(begin), Finalizers: []string{Finalizer}}}
@@ -97,10 +97,10 @@ func evicted(asked time.Time) func(*corev1.Pod) {
 	}
 }
 
-// does is a decision in short: what it makes and removes, and the word of each
-// condition that matters.
+// does is a summary of a decision: the objects that it creates and deletes, and the status and reason of the main
+// conditions.
 type does struct {
-	Acts     string // createRunner, …
+	Acts     string // "+" creates, "-" deletes, for example "+runner"
 	Complete string // status/reason
 	Failed   string
 	Ready    string
@@ -143,9 +143,9 @@ func TestDecide(t *testing.T) {
 	cases := []struct {
 		name    string
 		o       observed
-		after   time.Duration // since begin; a minute if 0
+		after   time.Duration // time since the creation of the Benchmark; 0: one minute
 		want    does
-		message string // that some condition has
+		message string // part of the message of some condition
 	}{
 		{name: "a new Benchmark gets its finalizer and its runner",
 			o:    observed{benchmark: benchmark(func(b *v1alpha1.Benchmark) { b.Finalizers = nil })},
@@ -378,8 +378,7 @@ func messages(d decision) string {
 	return b.String()
 }
 
-// What a log's end says in place of a message begins with a whole line and has no
-// lines that only say how far the run was.
+// TestLogTail checks that the log tail starts with a full line and contains no progress lines.
 func TestLogTail(t *testing.T) {
 	const live = "    12.3s  running [=====               ]  12 ok\n"
 	cut := "hots of snapshots\n" + live + "panic: " + strings.Repeat("x", keptLog)
@@ -393,8 +392,8 @@ func TestLogTail(t *testing.T) {
 	}
 }
 
-// The message that a column shows is one short line, which keeps the head; an Event
-// has a text, also where its reason says it all.
+// TestMessages checks that the message for a printer column is one short line with the beginning of the text, and that
+// every Event has a text.
 func TestMessages(t *testing.T) {
 	d := &decision{}
 	d.fail(begin, reasonInvalid, "x.yaml:3:1: wrong\n"+strings.Repeat("and more ", 100))

@@ -17,19 +17,19 @@ import (
 
 const (
 	specKey = "benchmark.yaml"
-	// resultsAudience is the audience of bundle/server.
+	// resultsAudience is the token audience that package bundle/server expects.
 	resultsAudience = "cnsbench-results"
 
-	// grace is how long a runner may clean up after a request to end.
+	// grace is the termination grace period of a runner, in which it cleans up.
 	grace = 5 * time.Minute
-	// unreachableAfter is how long, in seconds, a runner stays bound to a node that does not answer: long enough
-	// for the restart of a kubelet.
+	// unreachableAfter is how long, in seconds, a runner stays bound to a node that does not respond. It is long enough
+	// for a restart of the kubelet.
 	unreachableAfter int64 = 60
-	// cleanupDeadline is how long one attempt to clean up may take.
+	// cleanupDeadline is the time limit of one clean-up Job, in seconds.
 	cleanupDeadline int64 = 900
 )
 
-// runnerArgs are the arguments of a runner's container.
+// runnerArgs returns the arguments of a runner's container.
 func (c *Config) runnerArgs(b *v1alpha1.Benchmark) []string {
 	f := runflags.Flags{Engine: "kubernetes", Runner: "local", InCluster: true, RunID: RunID(b), Image: c.Image,
 		Out: runnerpod.BundleDir + "/run", PushPin: c.ResultsPin}
@@ -40,12 +40,13 @@ func (c *Config) runnerArgs(b *v1alpha1.Benchmark) []string {
 	return append([]string{"run", runnerpod.FilesDir + "/" + specKey}, f.Args(runflags.Runner)...)
 }
 
-// cleanupArgs are the arguments of the container that removes what a run has left.
+// cleanupArgs returns the arguments of the container that removes the remaining objects of a run.
 func cleanupArgs(b *v1alpha1.Benchmark) []string {
 	return []string{"cleanup", "--engine", "kubernetes", "--namespace", b.Namespace, "--run", RunID(b)}
 }
 
-// configMap has the Benchmark as a file. It is immutable: a change would act with the rights of the runner.
+// configMap returns the ConfigMap with the Benchmark as a file. It is immutable because the runner would execute a
+// changed file with its own rights.
 func configMap(b *v1alpha1.Benchmark) (*corev1.ConfigMap, error) {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Benchmark",
@@ -62,7 +63,7 @@ func configMap(b *v1alpha1.Benchmark) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// runnerJob starts one runner, once: a lost run cannot continue.
+// runnerJob returns the Job of a runner. It does not retry, because a lost run cannot continue.
 func (c *Config) runnerJob(b *v1alpha1.Benchmark) *batchv1.Job {
 	o := c.podOptions(b, c.runnerArgs(b))
 	o.Grace, o.Files, o.Spec = grace, runnerName(b), &b.Spec
@@ -76,18 +77,18 @@ func (c *Config) runnerJob(b *v1alpha1.Benchmark) *batchv1.Job {
 
 	job := jobOf(b, runnerName(b), roleRunner, pod)
 	job.Spec.BackoffLimit = new(int32(0))
-	// Otherwise a second runner could start while the first one ends.
+	// Otherwise a second runner could start while the first one terminates.
 	job.Spec.PodReplacementPolicy = new(batchv1.Failed)
 	return job
 }
 
-// evictAfter tolerates a taint for unreachableAfter.
+// evictAfter returns a toleration of a taint for unreachableAfter.
 func evictAfter(taint string) corev1.Toleration {
 	return corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
 		TolerationSeconds: new(unreachableAfter)}
 }
 
-// cleanupJob removes what is left of a run, with the rights of its runner.
+// cleanupJob returns the Job that removes the remaining objects of a run with the rights of its runner.
 func (c *Config) cleanupJob(b *v1alpha1.Benchmark) *batchv1.Job {
 	job := jobOf(b, cleanupName(b), roleCleanup, podSpec(c.podOptions(b, cleanupArgs(b))))
 	job.Spec.BackoffLimit = new(int32(3))
@@ -119,7 +120,8 @@ func (c *Config) podOptions(b *v1alpha1.Benchmark, args []string) runnerpod.Opti
 	return runnerpod.Options{Image: c.Image, ServiceAccount: b.Spec.ServiceAccountName, Args: args}
 }
 
-// podSpec has the runner's last message where the operator reads it.
+// podSpec returns the pod of a runner. It sets the termination message to the file in which the runner writes its
+// result.
 func podSpec(o runnerpod.Options) corev1.PodSpec {
 	pod := runnerpod.Spec(o)
 	pod.Containers[0].TerminationMessagePath = runnerstatus.EndFile
@@ -127,7 +129,7 @@ func podSpec(o runnerpod.Options) corev1.PodSpec {
 	return pod
 }
 
-// affinity keeps the runner away from the pods of its own run and from the measured nodes, where possible.
+// affinity returns preferences that keep the runner away from the pods of its own run and from the measured nodes.
 func (c *Config) affinity(b *v1alpha1.Benchmark) *corev1.Affinity {
 	apart := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{
 		MatchLabels: map[string]string{"cnsbench.dev/run": RunID(b)}}}
@@ -148,7 +150,8 @@ func (c *Config) affinity(b *v1alpha1.Benchmark) *corev1.Affinity {
 	return a
 }
 
-// DefaultResources are a runner's requests and limits: its loop must not starve, and its memory use is constant.
+// DefaultResources returns the requests and limits of a runner. The CPU request keeps the loop of the run from
+// starving. The memory limit is fixed, because the memory use of a runner is constant.
 func DefaultResources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),

@@ -19,26 +19,26 @@ import (
 	"github.com/cnsbench/cnsbench/internal/runner/runnerpod"
 )
 
-// observed is the input of a decision.
+// observed is the state of a Benchmark and its runner on which a decision is based.
 type observed struct {
 	now           time.Time
 	benchmark     *v1alpha1.Benchmark
-	closing       bool // the namespace is being deleted, so that nothing can be created in it
+	closing       bool // the namespace is being deleted: no object can be created in it
 	runner        work
 	cleanup       work
 	progress      *runnerstatus.Progress // nil: unknown
-	progressError error                  // of reading the progress
+	progressError error                  // error of reading the progress
 }
 
 // work is a Job with its pod.
 type work struct {
 	job *batchv1.Job
 	pod *corev1.Pod
-	// trouble is the newest warning about the Job or its pod, until the pod's container has started.
+	// trouble is the newest warning Event about the Job or its pod. It is empty once the pod's container has started.
 	trouble string
 }
 
-// observe gathers the input of a decision. It asks the API server for a Job that the cache does not have.
+// observe gathers the input of a decision. It asks the API server for a Job that is not in the cache.
 func (r *reconciler) observe(ctx context.Context, b *v1alpha1.Benchmark) (o observed, err error) {
 	o = observed{now: r.now(), benchmark: b}
 	if o.runner, err = r.work(ctx, b, runnerName(b), roleRunner); err != nil {
@@ -83,7 +83,7 @@ func (r *reconciler) work(ctx context.Context, b *v1alpha1.Benchmark, name, role
 	return w, err
 }
 
-// newestPod finds the pod of a Job, even if the Job is gone.
+// newestPod returns the newest pod of a role of the run, even if its Job is gone. It returns nil if there is none.
 func (r *reconciler) newestPod(ctx context.Context, b *v1alpha1.Benchmark, role string) (*corev1.Pod, error) {
 	var pods corev1.PodList
 	err := r.List(ctx, &pods, client.InNamespace(b.Namespace),
@@ -97,7 +97,8 @@ func (r *reconciler) newestPod(ctx context.Context, b *v1alpha1.Benchmark, role 
 	return &newest, nil
 }
 
-// newestWarning reads Events. Only they say why a Job has no pod, or why a pod's volumes cannot be mounted.
+// newestWarning returns the newest warning Event about the Job or its pod. Only Events say why a Job has no pod, or why
+// the volumes of a pod cannot be mounted.
 func (r *reconciler) newestWarning(ctx context.Context, w work) (string, error) {
 	of := w.job.UID
 	if w.pod != nil {
@@ -123,7 +124,7 @@ func seen(e corev1.Event) time.Time {
 	return latest
 }
 
-// foreign is an object with the expected name that does not belong to the Benchmark.
+// foreign is the error about an object that has the expected name but does not belong to the Benchmark.
 type foreign struct {
 	kind string
 	key  types.NamespacedName
@@ -134,7 +135,7 @@ func (f *foreign) Error() string {
 		f.kind, f.key)
 }
 
-// state is the state of the runner's container in a pod.
+// state returns the state of the runner's container in a pod. It is zero if the pod or the container does not exist.
 func state(p *corev1.Pod) corev1.ContainerState {
 	if p != nil {
 		for _, c := range p.Status.ContainerStatuses {
@@ -153,7 +154,7 @@ func started(p *corev1.Pod) bool {
 
 func runs(p *corev1.Pod) bool { return state(p).Running != nil }
 
-// finished returns the condition with which a Job has ended, or nil.
+// finished returns the condition with which a Job has ended, or nil if the Job has not ended.
 func finished(j *batchv1.Job) *batchv1.JobCondition {
 	if j == nil {
 		return nil

@@ -35,36 +35,37 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
 
-// Config configures runners.
+// Config configures the runners.
 type Config struct {
-	Image      string // of runners and clean-ups
-	ResultsURL string // where runners push their bundles; empty: nowhere
-	ResultsPin string // sha256:… of its certificate; empty: as the system trusts
-	// PublishedPin returns a pin that may change; nil: the pin is ResultsPin.
+	Image      string // image of runners and clean-up Jobs
+	ResultsURL string // URL to which runners push their bundles; empty: bundles are not pushed
+	ResultsPin string // sha256:… of the service's certificate; empty: verified with the system's CAs
+	// PublishedPin returns a pin that may change. If it is nil, the pin is ResultsPin.
 	PublishedPin  func(context.Context) (string, error)
-	PriorityClass string // of runners; empty: the cluster's default
-	// AvoidNodes is the label of measured nodes, which runners avoid if possible. An empty value matches every value.
+	PriorityClass string // priority class of runners; empty: the cluster's default
+	// AvoidNodes is the label of the measured nodes. Runners avoid these nodes if possible. An empty value matches
+	// every value.
 	AvoidNodes struct{ Key, Value string }
-	Resources  corev1.ResourceRequirements // of runners
-	// StartTimeout is the time from the creation of a Benchmark to the start of its runner.
+	Resources  corev1.ResourceRequirements // requests and limits of runners
+	// StartTimeout is the time limit from the creation of a Benchmark to the start of its runner.
 	StartTimeout time.Duration
 }
 
-// Options configure the operator's process.
+// Options configures the operator's process.
 type Options struct {
 	Config
-	Namespace      string // of the operator itself, for its Lease
+	Namespace      string // namespace of the operator, for its Lease
 	LeaderElect    bool
-	MetricsAddress string  // "0": none
-	HealthAddress  string  // "0": none
-	Results        Results // nil: none
+	MetricsAddress string  // "0": disabled
+	HealthAddress  string  // "0": disabled
+	Results        Results // nil: no results service
 	Logger         logr.Logger
 }
 
-// DefaultStartTimeout is long enough to add a node and to pull an image.
+// DefaultStartTimeout is long enough to add a node to the cluster and to pull an image.
 const DefaultStartTimeout = 10 * time.Minute
 
-// bundle is the URL of a run's bundle.
+// bundle returns the URL of a run's bundle, or an empty string if bundles are not pushed.
 func (c *Config) bundle(b *v1alpha1.Benchmark) string {
 	if c.ResultsURL == "" {
 		return ""
@@ -72,7 +73,7 @@ func (c *Config) bundle(b *v1alpha1.Benchmark) string {
 	return fmt.Sprintf("%s/v1/runs/%s/%s", strings.TrimRight(c.ResultsURL, "/"), b.Namespace, RunID(b))
 }
 
-// Run runs the operator until ctx ends.
+// Run runs the operator until ctx is done.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if o.Image == "" {
 		return errors.New("--image must be set: the image of runners")
@@ -112,18 +113,18 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return m.Start(ctx)
 }
 
-// register watches Benchmarks and the objects that the operator creates for them.
+// register registers the reconciler and its watches of Benchmarks and of the objects that the operator creates.
 func (r *reconciler) register(m manager.Manager) error {
 	return builder.ControllerManagedBy(m).Named("benchmark").
 		For(&v1alpha1.Benchmark{}).
 		Owns(&batchv1.Job{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(benchmarkOf)).
-		// Several at a time, because each may wait for the results service.
+		// Concurrent, because a reconciliation may wait for the results service.
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(r)
 }
 
-// benchmarkOf requests the reconciliation of a pod's Benchmark.
+// benchmarkOf maps a pod to a reconcile request for its Benchmark.
 func benchmarkOf(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetAnnotations()[annotationBenchmark]
 	if name == "" {
@@ -132,7 +133,7 @@ func benchmarkOf(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// synced is ready when the cache is.
+// synced returns a check that succeeds when the cache is synchronized.
 func synced(m manager.Manager) healthz.Checker {
 	return func(req *http.Request) error {
 		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
@@ -144,7 +145,7 @@ func synced(m manager.Manager) healthz.Checker {
 	}
 }
 
-// InClusterNamespace is the namespace of this process's pod; empty outside of a cluster.
+// InClusterNamespace returns the namespace of this process's pod. It is empty outside a cluster.
 func InClusterNamespace() string {
 	b, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
 
-// The reasons of conditions, besides those that Kubernetes has for a pod that does not start.
+// Reasons of conditions. For a pod that does not start, the reason of Kubernetes is used instead.
 const (
-	reasonPending     = "Pending"          // nothing exists yet
+	reasonPending     = "Pending"          // no objects exist yet
 	reasonCreate      = "FailedCreate"     // the API server refused the runner's Job or its pod
 	reasonStarting    = "Starting"         // the runner's pod is starting
 	reasonRunning     = "Running"          // the runner runs, in an unknown phase
@@ -24,12 +24,12 @@ const (
 	reasonOpsFailed   = "OperationsFailed" // complete, objectives met, but operations failed
 	reasonMissed      = "ObjectivesMissed" // complete, an objective was missed or could not be judged
 	reasonDoubtful    = "Doubtful"         // complete, under --strict, with figures that cannot be trusted
-	reasonInvalid     = "InvalidBenchmark" // the file is wrong
+	reasonInvalid     = "InvalidBenchmark" // the Benchmark is invalid
 	reasonRunFailed   = "RunFailed"        // the runner reported a failure
 	reasonInterrupted = "Interrupted"      // the run was interrupted
 	reasonLost        = "RunnerLost"       // the runner is gone without a termination message
 	reasonEnded       = "Ended"            // the run has ended
-	reasonNothing     = "NothingMade"      // the runner never ran
+	reasonNothing     = "NothingMade"      // the runner never ran, or created nothing
 	reasonByRunner    = "ByRunner"         // the runner removed what it had created
 	reasonByCleanup   = "ByCleanup"        // the clean-up Job removed it
 	reasonCleaning    = "CleaningUp"       // the clean-up Job runs
@@ -37,10 +37,11 @@ const (
 	reasonBarrierOpen = "BarrierOpen"      // the barrier has opened
 )
 
-// vanished says why an existing runner is gone.
+// vanished reports whether a runner that was created is gone, and why.
 func (d *decision) vanished(o observed) (why string, gone bool) {
 	job, pod := o.runner.job, o.runner.pod
-	// Without the state of its container: evicted before it began, or failed by another component than its kubelet.
+	// A failed pod without a container state was evicted before its start, or another component than the kubelet failed
+	// it.
 	if pod != nil && pod.Status.Phase == corev1.PodFailed && !ending(pod) {
 		return fmt.Sprintf("pod %s on node %s failed: %s%s", pod.Name, pod.Spec.NodeName, reasonOf(pod),
 			disruption(pod)), true
@@ -61,7 +62,7 @@ func (d *decision) vanished(o observed) (why string, gone bool) {
 	return "", false
 }
 
-// lastSeen says where a lost runner ran: its node may be the cause.
+// lastSeen returns where a lost runner ran, because its node may be the cause.
 func (d *decision) lastSeen() string {
 	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionReady)
 	if c == nil || c.Reason != reasonUp {
@@ -70,8 +71,8 @@ func (d *decision) lastSeen() string {
 	return "; it was " + c.Message
 }
 
-// reasonOf is the reason of a pod's failure. The controller that removes pods from a node that is out of service gives
-// none.
+// reasonOf returns the reason of a pod's failure. The pod garbage collector sets none when it removes pods from a node
+// that is out of service.
 func reasonOf(p *corev1.Pod) string {
 	if text := strings.TrimSpace(p.Status.Reason + " " + p.Status.Message); text != "" {
 		return text
@@ -79,8 +80,8 @@ func reasonOf(p *corev1.Pod) string {
 	return "its container was not seen to end, for an unknown reason: its node may be lost"
 }
 
-// abandoned says whether a deleted pod will not end: its grace period is over, or the taint of an unreachable node
-// evicts it.
+// abandoned reports whether a deleted pod will not terminate. This is so if its grace period is over, or if the taint
+// of an unreachable node evicts it.
 func abandoned(p *corev1.Pod, now time.Time) bool {
 	if p.DeletionTimestamp == nil {
 		return false
@@ -111,7 +112,7 @@ func disruption(p *corev1.Pod) string {
 	return ""
 }
 
-// blocked says why a container has not started; hopeless: it never will.
+// blocked returns why a container has not started. The container can never start if hopeless is set.
 func blocked(w work) (reason, message string, hopeless bool) {
 	if w.pod == nil {
 		if w.trouble == "" {
@@ -139,13 +140,14 @@ func blocked(w work) (reason, message string, hopeless bool) {
 	return reason, message, hopeless
 }
 
-// keptLog is the size of a log's end that Kubernetes keeps as a message.
+// keptLog is the size, in bytes, of the log tail that Kubernetes keeps as the termination message.
 const keptLog = 2048
 
-// liveLine is a line of progress in a runner's log.
+// liveLine matches a progress line in a runner's log.
 var liveLine = regexp.MustCompile(`^\s*\d+\.\d+s {2}(opening|setting up|running|draining|stopping|removing)\b`)
 
-// logTail is the end of a log in place of a message, without a partial first line and without lines of progress.
+// logTail returns the log tail that replaces a termination message, without a partial first line and without progress
+// lines.
 func logTail(message string) string {
 	if _, rest, ok := strings.Cut(message, "\n"); ok && len(message) >= keptLog {
 		message = rest

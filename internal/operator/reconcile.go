@@ -20,12 +20,12 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
 
-// reconciler reconciles Benchmarks: it observes one, decides, and applies the decision.
+// reconciler reconciles Benchmarks. It observes a Benchmark, decides, and applies the decision.
 type reconciler struct {
 	client.Client               // reads from the cache
 	api           client.Reader // reads from the API server
 	config        *Config
-	results       Results // nil: none
+	results       Results // nil: no results service
 	events        events.EventRecorder
 	now           func() time.Time
 }
@@ -56,7 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.write(ctx, b, d)
 }
 
-// apply creates and deletes objects. Every step can be repeated.
+// apply creates and deletes objects. Every step is idempotent.
 func (r *reconciler) apply(ctx context.Context, b *v1alpha1.Benchmark, d *decision) error {
 	if d.addFinalizer {
 		if err := r.finalizer(ctx, b, controllerutil.AddFinalizer); err != nil {
@@ -84,8 +84,8 @@ func (r *reconciler) apply(ctx context.Context, b *v1alpha1.Benchmark, d *decisi
 	return nil
 }
 
-// startRunner creates the ConfigMap and the Job. It asks the API server whether the Benchmark has begun, because the
-// cache may be older than a Job that was created and deleted.
+// startRunner creates the ConfigMap and the Job. It asks the API server whether the run was started, because the cache
+// may predate a Job that was created and deleted.
 func (r *reconciler) startRunner(ctx context.Context, b *v1alpha1.Benchmark) error {
 	var current v1alpha1.Benchmark
 	if err := r.api.Get(ctx, client.ObjectKeyFromObject(b), &current); err != nil {
@@ -105,7 +105,7 @@ func (r *reconciler) startRunner(ctx context.Context, b *v1alpha1.Benchmark) err
 	conf := *r.config
 	if conf.PublishedPin != nil {
 		if conf.ResultsPin, err = conf.PublishedPin(ctx); err != nil {
-			return err // the results service has not started yet
+			return err // the results service has not published its pin yet
 		}
 	}
 	job := conf.runnerJob(b)
@@ -115,7 +115,7 @@ func (r *reconciler) startRunner(ctx context.Context, b *v1alpha1.Benchmark) err
 	return nil
 }
 
-// create creates an object. An existing one must belong to the Benchmark.
+// create creates an object. If the object exists, it must belong to the Benchmark.
 func (r *reconciler) create(ctx context.Context, b *v1alpha1.Benchmark, o, there client.Object) error {
 	err := r.Create(ctx, o)
 	if !apierrors.IsAlreadyExists(err) {
@@ -136,7 +136,7 @@ func (r *reconciler) create(ctx context.Context, b *v1alpha1.Benchmark, o, there
 
 func (r *reconciler) deleteJob(ctx context.Context, b *v1alpha1.Benchmark, name string) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name}}
-	// In the foreground: the Job stays until its pods are gone.
+	// Foreground propagation keeps the Job until its pods are gone.
 	return client.IgnoreNotFound(r.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 }
 
@@ -152,7 +152,7 @@ func (r *reconciler) finalizer(ctx context.Context, b *v1alpha1.Benchmark,
 
 func hasFinalizer(b *v1alpha1.Benchmark) bool { return controllerutil.ContainsFinalizer(b, Finalizer) }
 
-// write reports the decision to the results service, the status and Events, and then removes the finalizer.
+// write reports a lost runner to the results service, writes the status and the Events, and then removes the finalizer.
 func (r *reconciler) write(ctx context.Context, b *v1alpha1.Benchmark, d decision) (reconcile.Result, error) {
 	if d.lost != "" && r.results != nil {
 		if err := r.results.Lost(ctx, b.Namespace, RunID(b), d.lost); err != nil {
@@ -175,7 +175,7 @@ func (r *reconciler) write(ctx context.Context, b *v1alpha1.Benchmark, d decisio
 	}
 	if d.leftBehind != "" {
 		log.FromContext(ctx).Info("may be left", "what", d.leftBehind)
-		// An Event about the namespace outlives it.
+		// An Event of the Benchmark would be deleted with the namespace; one of the Namespace is not.
 		ns := &corev1.Namespace{}
 		ns.Name = b.Namespace
 		ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -187,14 +187,16 @@ func (r *reconciler) write(ctx context.Context, b *v1alpha1.Benchmark, d decisio
 	return reconcile.Result{RequeueAfter: d.after}, nil
 }
 
-// refused says whether the API server or a foreign object prevents a Job, which is reported and retried.
+// refused reports whether the API server or a foreign object prevents the creation of a Job. Such an error is reported
+// and retried.
 func refused(err error) bool {
 	f := (*foreign)(nil)
 	return errors.As(err, &f) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// stuck is the decision for a refused Job: report it and retry, a runner until its start timeout, a clean-up forever.
+// stuck returns the decision for a refused Job: report the error and retry. A runner is retried until its start
+// timeout, a clean-up without limit.
 func (c *Config) stuck(o observed, err error) decision {
 	d := decision{status: *o.benchmark.Status.DeepCopy(), after: poll}
 	d.status.ObservedGeneration = o.benchmark.Generation

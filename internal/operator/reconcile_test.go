@@ -29,12 +29,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
-// bench is a reconciler on a cluster without controllers.
+// bench is a reconciler on a fake API server without controllers. It is also the results service.
 type bench struct {
 	*reconciler
 	t      *testing.T
 	events *events.FakeRecorder
-	told   map[string]string // runs that the results service heard to be lost
+	told   map[string]string // runs reported to the results service as lost, with the reason
 }
 
 func (b *bench) Progress(context.Context, string, string) (*runnerstatus.Progress, error) {
@@ -69,7 +69,7 @@ func newBench(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) *
 	return b
 }
 
-// step reconciles once and gives what became of the Benchmark, nil if it is gone.
+// step reconciles once and returns the Benchmark, or nil if it is gone.
 func (b *bench) step() *v1alpha1.Benchmark {
 	b.t.Helper()
 	key := types.NamespacedName{Namespace: "ns", Name: "fio"}
@@ -99,7 +99,7 @@ func (b *bench) jobs() []string {
 	return names
 }
 
-// pod puts a pod of the runner into the cluster, or changes its state.
+// pod creates the pod of the runner, or changes the state of its container.
 func (b *bench) pod(of *v1alpha1.Benchmark, s corev1.ContainerState) {
 	b.t.Helper()
 	p := podIn(s)
@@ -137,8 +137,8 @@ func newborn() *v1alpha1.Benchmark {
 	return b
 }
 
-// A whole life: begun, run, done, deleted. Each step twice, as after a restart of
-// the manager.
+// TestALife checks the life cycle of a Benchmark: start, run, completion, deletion. Each step runs twice, as after a
+// restart of the manager.
 func TestALife(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{}, newborn())
 	b.step()
@@ -180,7 +180,7 @@ func TestALife(t *testing.T) {
 	}
 }
 
-// A runner that dies is told of, and cleaned up after once.
+// TestALostRunner checks that a lost runner is reported to the results service and that one clean-up Job follows.
 func TestALostRunner(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{}, newborn())
 	got := b.step()
@@ -208,8 +208,7 @@ func TestALostRunner(t *testing.T) {
 	}
 }
 
-// A cache that does not know the Job yet, and one that has not seen the status,
-// must not lead to a second one.
+// TestAStaleCache checks that no second Job is created if the cache lacks the Job and the latest status.
 func TestAStaleCache(t *testing.T) {
 	stale := newborn()
 	stale.Finalizers = []string{Finalizer}
@@ -226,7 +225,7 @@ func TestAStaleCache(t *testing.T) {
 	}
 }
 
-// Names that are taken, and refusals, are told and tried again.
+// TestARunnerThatIsRefused checks that conflicting names and refusals of the API server are reported and retried.
 func TestARunnerThatIsRefused(t *testing.T) {
 	bm := newborn()
 	theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: runnerName(bm), Namespace: "ns"}}
@@ -271,7 +270,7 @@ func TestARunnerThatIsRefused(t *testing.T) {
 	}
 }
 
-// An Event says why a Job has no pod.
+// TestAJobWithoutAPod checks that the condition Ready has the newest warning about a Job without a pod.
 func TestAJobWithoutAPod(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{}, newborn())
 	got := b.step()
@@ -297,8 +296,8 @@ func TestAJobWithoutAPod(t *testing.T) {
 	}
 }
 
-// The file that a runner gets is the Benchmark, and its pod has no more rights
-// than any other.
+// TestWhatARunnerIsGiven checks that the runner's file is the Benchmark, and that its pod has the Benchmark's
+// ServiceAccount, no labels of the Benchmark or the run, and bounded volumes.
 func TestWhatARunnerIsGiven(t *testing.T) {
 	bm := newborn()
 	bm.Name = strings.Repeat("long-name.", 20) + "x"

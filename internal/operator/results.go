@@ -16,18 +16,18 @@ import (
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
-// Results is the results service as the operator uses it. Both calls take at most a few seconds.
+// Results is the results service as the operator uses it. Both methods return after a few seconds at most.
 type Results interface {
-	// Progress reads the progress of a run; nil if there is none yet.
+	// Progress returns the progress of a run, or nil if there is none yet.
 	Progress(ctx context.Context, namespace, run string) (*runnerstatus.Progress, error)
-	// Lost closes the run of a lost runner as incomplete. It can be repeated.
+	// Lost closes the run of a lost runner as incomplete. It is idempotent.
 	Lost(ctx context.Context, namespace, run, reason string) error
 }
 
-// HTTPResults is the results service over HTTP.
+// HTTPResults implements Results over HTTP.
 type HTTPResults struct {
-	URL       string // without a slash at its end
-	TokenFile string // read for each request, since it is renewed; empty: no token
+	URL       string // without a trailing slash
+	TokenFile string // file of a bearer token, read for each request because the token is rotated; empty: no token
 	Client    *http.Client
 }
 
@@ -60,7 +60,7 @@ func (h *HTTPResults) Lost(ctx context.Context, namespace, run, reason string) e
 	}
 	_, err = h.do(ctx, http.MethodPost, namespace, run, "lost", body)
 	if s := (*httpStatus)(nil); errors.As(err, &s) && s.code == http.StatusNotFound {
-		return nil // it has never sent anything
+		return nil // the runner has pushed no data
 	}
 	return err
 }

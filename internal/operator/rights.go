@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Right is a right that the operator needs, in every namespace unless Own.
+// Right is a right that the operator needs, in all namespaces unless Own is set.
 type Right struct {
 	Group, Resource, Verb string
-	Own                   bool // in the operator's own namespace
+	Own                   bool // only in the operator's own namespace
 }
 
 func (r Right) String() string {
@@ -27,7 +27,7 @@ func (r Right) String() string {
 	return fmt.Sprintf("%s %s %s", r.Verb, resource, where)
 }
 
-// Rights are the rights that the operator needs. The manifests grant these and no others.
+// Rights returns the rights that the operator needs. The manifests grant exactly these.
 func Rights() []Right {
 	var all []Right
 	grant := func(group, resource, verbs string) {
@@ -51,7 +51,7 @@ func Rights() []Right {
 		Right{"", "events", "create", true}, Right{"", "events", "patch", true})
 }
 
-// checkRights reviews all rights and names the missing ones.
+// checkRights checks all rights by SelfSubjectAccessReviews. Its error names the missing ones.
 func checkRights(ctx context.Context, c client.Writer, namespace string, elect bool) error {
 	var missing []string
 	for _, r := range Rights() {

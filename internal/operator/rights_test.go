@@ -10,7 +10,8 @@ import (
 	manifests "github.com/cnsbench/cnsbench/config"
 )
 
-// What the operator asks for at its start is what the manifests grant it.
+// TestRightsAreThoseOfTheManifests checks that the manifests grant exactly the rights that the operator checks at its
+// start.
 func TestRightsAreThoseOfTheManifests(t *testing.T) {
 	objects, err := manifests.Objects(manifests.Options{})
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
-// Limits of the schema, which the API server enforces for the whole status.
+// Limits of the text lengths. The API server rejects a status that exceeds those of the schema.
 const (
-	maxMessage = 8 << 10 // of a condition; the schema allows 32 KiB
+	maxMessage = 8 << 10 // bytes of a condition's message; the schema allows 32 KiB
 	maxVerdict = 2048
-	maxColumn  = 160 // of the message that `kubectl get -o wide` shows
+	maxColumn  = 160 // bytes of the message that `kubectl get -o wide` shows
 )
 
-// set writes a condition. The time of its last transition changes only with its status.
+// set sets a condition. LastTransitionTime changes only with the status of the condition.
 func (d *decision) set(condition string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&d.status.Conditions, metav1.Condition{
 		Type: condition, Status: status, Reason: camel(reason, "Unknown"), Message: truncated(message, maxMessage),
@@ -29,7 +29,8 @@ func (d *decision) set(condition string, status metav1.ConditionStatus, reason, 
 	})
 }
 
-// camel makes a condition's reason from words: "setting up" → SettingUp.
+// camel returns words as the reason of a condition: "setting up" → SettingUp. It returns otherwise if the result is not
+// a valid reason.
 func camel(words, otherwise string) string {
 	var b strings.Builder
 	for _, w := range strings.FieldsFunc(words, func(r rune) bool {
@@ -50,7 +51,8 @@ func truncated(s string, n int) string {
 	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
 }
 
-// shorten is the beginning of a message in one line, for a column. Another condition or the verdicts have the whole.
+// shorten returns the beginning of a message in one line, for a printer column. Another condition or the verdicts hold
+// the full message.
 func shorten(message string) string {
 	return truncated(strings.Join(strings.Fields(message), " "), maxColumn)
 }
@@ -82,10 +84,10 @@ func verdicts(of []runnerstatus.Verdict) []v1alpha1.Verdict {
 	return all
 }
 
-// transition is a changed condition, as an Event reports it.
+// transition is a change of a condition, reported as an Event.
 type transition struct{ kind, reason, message string }
 
-// transitions are the conditions whose status or reason has changed.
+// transitions returns the conditions whose status or reason has changed.
 func transitions(before, after []metav1.Condition) []transition {
 	var all []transition
 	for _, c := range after {
@@ -101,7 +103,7 @@ func transitions(before, after []metav1.Condition) []transition {
 	return all
 }
 
-// meanings are the texts of Events for conditions without a message.
+// meanings holds the texts of Events for conditions without a message.
 var meanings = map[string]string{
 	reasonRunning:     "the run is in progress",
 	reasonBarrierOpen: "the barrier has opened; the rates begin",
@@ -120,7 +122,7 @@ var meanings = map[string]string{
 	reasonCleanFailed: "the clean-up Job failed and will be retried",
 }
 
-// announce makes the Event of a condition, if it has one. Every change shows in one condition and in one Event.
+// announce returns the Event of a condition, if it has one. Each change is visible in one condition and in one Event.
 func announce(c metav1.Condition) (transition, bool) {
 	on := c.Status == metav1.ConditionTrue
 	t := transition{"Normal", c.Reason, cmp.Or(c.Message, meanings[c.Reason])}
@@ -142,7 +144,7 @@ func announce(c metav1.Condition) (transition, bool) {
 		}
 		return t, c.Reason != reasonNothing
 	case v1alpha1.ConditionRunning:
-		return t, false // Ready reports it
+		return t, false // covered by the Event of Ready
 	}
 	return t, true
 }

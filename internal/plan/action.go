@@ -12,40 +12,39 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
-// descriptor is all that the program knows of one kind of action, apart from how
-// an engine carries it out. A new kind is a descriptor and a line in actions.
+// descriptor describes a kind of action, apart from its execution by an engine. A new
+// kind needs a descriptor and an entry in actions.
 type descriptor struct {
 	kind  op.Kind
-	field string // of an action of a Benchmark, such as snapshotSpec
-	// resolve turns the field into the Action, and reports what is wrong with it.
+	field string // JSON name of the field in v1alpha1.Action, such as snapshotSpec
+	// resolve resolves the field to the Action and reports problems.
 	resolve func(*loader, *info)
-	// makes is the kind of object that the ops make; nil: none.
+	// makes returns the kind of object that the ops create; nil: none.
 	makes func(*v1alpha1.Action) engine.ObjectKind
-	// milestones that the ops may have, beside those of CSI calls.
+	// milestones are the possible milestones of the ops, in addition to CSI calls.
 	milestones []string
-	// plural names the ops in a budget. each is what one trigger with so many
-	// targets does; nil: one op for each target.
+	// plural is the name of the ops in a budget. each returns the effect of one trigger
+	// with a number of targets; nil: one op for each target.
 	plural string
 	each   func(n *info, targets int64) trigger
-	// rights are what the runner needs for it on a cluster; nil: no more than for
-	// the objects that it makes.
+	// rights adds the rights that the runner needs on a cluster; nil: only the rights
+	// for the objects that the ops create.
 	rights func(*demands, *Action)
-	// request completes what an op on a target asks of the engine; nil: the target
-	// is all. turn counts the ops of the action on this target, from 0.
+	// request completes the request of an op to the engine; nil: the request needs only
+	// the target. turn counts the ops of the action on this target, from 0.
 	request func(a *Action, q *engine.Request, turn func() int64)
-	// fits says whether the action can carry out a record of a trace whose operation
-	// has the name of the kind; nil: any.
+	// fits reports whether the action can execute a trace record whose operation has
+	// the name of the kind; nil: it can execute all of them.
 	fits func(*info, *trace.Record) bool
 }
 
-// actions has a descriptor for each kind, in the order in which they are
-// documented.
+// actions has a descriptor for each kind, in the order of the documentation.
 var actions = []*descriptor{
 	&createAction, &snapshotAction, &restoreAction, &cloneAction, &resizeAction, &reattachAction,
 	&rolloutAction, &drainAction, &scaleAction, &killAction, &modifyAction, &deleteAction,
 }
 
-// describe returns the descriptor of a kind; nil: there is none.
+// describe returns the descriptor of a kind, or nil if there is none.
 func describe(kind op.Kind) *descriptor {
 	for _, d := range actions {
 		if d.kind == kind {
@@ -55,8 +54,8 @@ func describe(kind op.Kind) *descriptor {
 	return nil
 }
 
-// descriptorOf returns the descriptor of the field that an action sets; nil: it
-// sets none, which the schema has reported.
+// descriptorOf returns the descriptor of the field that an action sets, or nil if it
+// sets none. The schema check reports that case.
 func descriptorOf(a *v1alpha1.Action) *descriptor {
 	fields := reflect.ValueOf(a).Elem()
 	for i := range fields.NumField() {
@@ -70,7 +69,7 @@ func descriptorOf(a *v1alpha1.Action) *descriptor {
 	return nil
 }
 
-// made is the kind of object that the ops of an action make; empty: none.
+// made returns the kind of object that the ops of an action create; empty: none.
 func (n *info) made() engine.ObjectKind {
 	if n.does == nil || n.does.makes == nil {
 		return ""
@@ -78,7 +77,7 @@ func (n *info) made() engine.ObjectKind {
 	return n.does.makes(n.spec)
 }
 
-// Makes is the kind of object that the ops of the action make; empty: none.
+// Makes returns the kind of object that the ops of the action create; empty: none.
 func (a *Action) Makes() engine.ObjectKind {
 	switch {
 	case a.Workload != nil:
@@ -95,16 +94,16 @@ func (a *Action) Makes() engine.ObjectKind {
 	return ""
 }
 
-// Complete fills in what an op on q.Target asks of the engine. turn counts the
-// ops of the action on this target, from 0; it is called at most once.
+// Complete completes the request q of an op on q.Target. turn returns the number of
+// earlier ops of the action on this target; it is called at most once.
 func (a *Action) Complete(q *engine.Request, turn func() int64) {
 	if d := describe(a.Kind); d != nil && d.request != nil {
 		d.request(a, q, turn)
 	}
 }
 
-// Way is the direction in which a rate that counts objects must go to trigger
-// the action.
+// Way returns the direction in which a rate that counts objects must change to
+// trigger the action.
 func (a *Action) Way() schedule.Way {
 	switch a.Kind.Effect() {
 	case op.Makes:
@@ -115,11 +114,11 @@ func (a *Action) Way() schedule.Way {
 	return schedule.NoWay
 }
 
-// volumeMilestones are those of a volume that comes into use.
+// volumeMilestones are the milestones of a volume until it is in use.
 var volumeMilestones = []string{op.Acked, op.Provisioned, op.Bound, op.Attached, op.Staged, op.Published,
 	op.FirstWrite, op.FirstRead, op.Ready}
 
-// podMilestones are those of pods that are made again, with their volumes.
+// podMilestones are the milestones of pods that are recreated, and of their volumes.
 var podMilestones = append([]string{op.Scheduled, op.Replaced, op.Initialized, op.Running}, volumeMilestones...)
 
 // rpcs are the CSI calls whose start and end are milestones of any op.
@@ -130,7 +129,7 @@ var rpcs = []string{
 	"NodeStageVolume", "NodeUnstageVolume", "NodePublishVolume", "NodeUnpublishVolume", "NodeExpandVolume",
 }
 
-// metrics are the names of the milestones that ops may have.
+// metrics returns the names of the milestones that the ops may have.
 func (d *descriptor) metrics() []string {
 	metrics := slices.Clone(d.milestones)
 	for _, rpc := range rpcs {

@@ -9,9 +9,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// budget adds up what the plan makes, as if nothing failed, nothing was
-// dropped and nothing deleted. What rates without an end contribute is not in
-// it but listed beside it.
+// budget adds up the objects that the plan creates. It assumes that no op fails, is
+// dropped or deletes an object. Contributions of rates without an end are not part of
+// the sums: they are listed in Budget.Open.
 func (l *loader) budget(order []*info) {
 	c := &counter{l: l, made: map[*info]share{}, open: map[string]map[string]float64{}}
 	for _, n := range order {
@@ -28,35 +28,35 @@ func (l *loader) budget(order []*info) {
 	}
 }
 
-// share is how many volumes or snapshots an action makes; open: and more, at
-// a rate without an end.
+// share is the contribution of one action to the budget.
 type share struct {
-	made int64
-	open bool
-	// ops of the action, of one trigger, and what one of them makes.
+	made int64 // volumes and snapshots
+	open bool  // a rate without an end makes more of them
+	// ops counts the ops of the action, opsOfOne those of one trigger. each counts the
+	// volumes and snapshots of one op.
 	ops, opsOfOne, each int64
-	ended               bool // its rate has an end
+	ended               bool // the rate has an end
 	rate                string
 }
 
-// counter is one pass over the actions.
+// counter is the state of one pass over the actions.
 type counter struct {
 	l    *loader
 	made map[*info]share
-	// open has by rate without an end what each trigger adds, by its name in
-	// the plural; infinite: ever more.
+	// open is, by rate without an end, what each trigger adds of each thing. It is
+	// infinite if the number per trigger grows during the run.
 	open map[string]map[string]float64
 }
 
-// of counts an action once, after those that it acts on.
+// of counts an action once, after the actions whose objects it acts on.
 func (c *counter) of(n *info) share {
 	if s, ok := c.made[n]; ok {
 		return s
 	}
-	c.made[n] = share{} // a cycle has been reported
+	c.made[n] = share{} // ends the recursion in a cycle, which is reported elsewhere
 	times, ended, rate, factor := c.occasions(n)
-	var targets int64 // of one trigger
-	growing := false  // and ever more of them
+	var targets int64 // per trigger
+	growing := false  // the number of targets grows during the run
 	for _, a := range n.aims {
 		s := c.of(a)
 		if n.inEpisode(a) {
@@ -64,7 +64,7 @@ func (c *counter) of(n *info) share {
 			continue
 		}
 		if kind := n.out.Target.Kind; kind == engine.WorkloadObject || kind == engine.ManifestObject {
-			s.made = s.ops // one each
+			s.made = s.ops // one object per op
 		}
 		targets, growing = plus(targets, s.made), growing || s.open
 	}
@@ -74,14 +74,14 @@ func (c *counter) of(n *info) share {
 	switch r := c.l.rateOf(n); {
 	case r != nil && r.Steps != nil:
 		targets, growing = 1, false
-	case r != nil && r.Lifetime != nil: // once for each
+	case r != nil && r.Lifetime != nil: // one trigger for all targets
 	case n.out.Target != nil && n.out.Target.Select != SelectAll:
 		if growing {
 			targets, growing = 1, false
 		}
 		targets = min(targets, 1)
 	}
-	one := n.each(targets) // of one trigger
+	one := n.each(targets) // for one trigger
 	for _, thing := range sortedKeys(one.things) {
 		switch {
 		case growing:
@@ -106,7 +106,8 @@ func (c *counter) of(n *info) share {
 	return c.made[n]
 }
 
-// add counts the volumes of so many triggers, of which each makes those.
+// add adds the volumes of a number of triggers; each is what one trigger creates, by
+// StorageClass.
 func (b *Budget) add(times int64, each map[string]ClassBudget) {
 	for _, class := range sortedKeys(each) {
 		made := ClassBudget{mul(times, each[class].Volumes), mul(times, each[class].Bytes)}
@@ -122,8 +123,9 @@ func (b *Budget) add(times int64, each map[string]ClassBudget) {
 	}
 }
 
-// occasions is how often an action is done, whether that has an end, and the rate
-// that it goes back to, with how often a trigger of that does it.
+// occasions returns how often an action is triggered, whether that number is bounded,
+// the rate at the start of its chain of actions, and how often one trigger of that
+// rate triggers the action.
 func (c *counter) occasions(n *info) (times int64, ended bool, rate string, factor int64) {
 	if len(n.heads) == 0 {
 		times, ended = 1, true
@@ -152,7 +154,7 @@ func (c *counter) adds(rate, thing string, n float64) {
 	c.open[rate][thing] += n
 }
 
-// The things that are counted.
+// Things that the budget counts.
 const (
 	volumes   = "volumes"
 	pods      = "pods"
@@ -160,14 +162,14 @@ const (
 	objects   = "objects"
 )
 
-// trigger is what one trigger of an action does.
+// trigger is the effect of one trigger of an action.
 type trigger struct {
-	things  map[string]int64 // by name in the plural
+	things  map[string]int64 // created objects, by plural name
 	ops     int64
-	classes map[string]ClassBudget // of volumes
+	classes map[string]ClassBudget // volumes by StorageClass
 }
 
-// each says what one trigger does with so many targets.
+// each returns the effect of one trigger with a number of targets.
 func (n *info) each(targets int64) trigger {
 	switch {
 	case n.does == nil:
@@ -178,11 +180,11 @@ func (n *info) each(targets int64) trigger {
 	return trigger{map[string]int64{n.does.plural: targets}, targets, nil}
 }
 
-// manyVolumes is more than is likely to be meant.
+// manyVolumes is the number of volumes above which the plan has a warning.
 const manyVolumes = 1_000_000
 
-// triggers is how often a rate triggers at most; ended is false if that has no
-// bound that is known beforehand.
+// triggers returns the maximum number of triggers of a rate, or the expected number
+// if the schedule is random. ended is false if no bound is known before the run.
 func (l *loader) triggers(r *Rate) (n int64, ended bool) {
 	length := r.Duration
 	if l.plan.Runtime > 0 {
@@ -201,7 +203,7 @@ func (l *loader) triggers(r *Rate) (n int64, ended bool) {
 	if r.Schedule == nil || length == 0 && l.plan.Runtime == 0 {
 		return r.Limit, r.Limit > 0
 	}
-	// A hair more, so that 30 s at one a tenth of a second is not 299.
+	// 1e-6 compensates rounding: 30 s at an interval of 0.1 s is 300 triggers, not 299.
 	expected := math.Floor(r.Schedule.PerSecond()*length.Seconds() + 1e-6)
 	n = int64(min(expected, math.MaxInt64/4))
 	if r.Limit > 0 && r.Limit < n {
@@ -210,7 +212,7 @@ func (l *loader) triggers(r *Rate) (n int64, ended bool) {
 	return n, true
 }
 
-// openRate says what a rate without an end adds and until when.
+// openRate describes what a rate without an end adds, and until when.
 func (l *loader) openRate(r *Rate, parts map[string]float64) string {
 	until := "until the workloads end"
 	switch {
@@ -245,7 +247,8 @@ func (l *loader) openRate(r *Rate, parts map[string]float64) string {
 	return fmt.Sprintf("%s: %s per second %s", r.Name, what, until)
 }
 
-// sizes are those of an action's volumes, each so many times, by StorageClass.
+// sizes returns the number and the bytes of an action's volumes by StorageClass, each
+// volume counted a number of times.
 func (n *info) sizes(times int64) map[string]ClassBudget {
 	classes := map[string]ClassBudget{}
 	for i := range n.claims {
@@ -258,7 +261,7 @@ func (n *info) sizes(times int64) map[string]ClassBudget {
 	return classes
 }
 
-// mul and plus stop at the largest number instead of wrapping round.
+// mul returns a*b, or math.MaxInt64 on overflow. Neither may be negative.
 func mul(a, b int64) int64 {
 	if a != 0 && b > math.MaxInt64/a {
 		return math.MaxInt64
@@ -266,6 +269,7 @@ func mul(a, b int64) int64 {
 	return a * b
 }
 
+// plus returns a+b, or math.MaxInt64 on overflow. Neither may be negative.
 func plus(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -13,29 +13,29 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// driverSuffix ends the names of the drivers in the box.
+// driverSuffix is the suffix of the names of the built-in drivers.
 const driverSuffix = ".csi.cnsbench.dev"
 
-// backends are the drivers in the box.
+// backends are the names of the built-in drivers without driverSuffix.
 var backends = []string{"null", "hostdir", "loopfile", "btrfs"}
 
-// What not every one of them can do.
+// Features that some built-in drivers lack, as worded in messages.
 const (
 	canBlock  = "has no raw block volumes"
 	canGroup  = "has no group snapshots"
 	canModify = "cannot modify volumes"
 )
 
-// lacks is what a driver in the box would refuse in the run; the truth is in
-// internal/csi/csidriver: the interfaces that its backends satisfy, and
-// what their shape refuses.
+// lacks lists, by driver, the features that a built-in driver would reject during the
+// run. It must match internal/csi/csidriver: the interfaces that the backends
+// implement and the volumes that their shape methods reject.
 var lacks = map[string]map[string]bool{
 	"hostdir" + driverSuffix: {canBlock: true, canGroup: true, canModify: true},
 	"btrfs" + driverSuffix:   {canBlock: true, canGroup: true, canModify: true},
 }
 
-// lacking reports volumes whose driver, one in the box, does not have what is
-// asked of it.
+// lacking reports a problem if a built-in driver of the claims lacks a feature, and
+// returns true in that case.
 func (l *loader) lacking(path string, claims []corev1.PersistentVolumeClaim, what string) bool {
 	if l.in.AnyDriver {
 		return false
@@ -57,7 +57,7 @@ func (l *loader) lacking(path string, claims []corev1.PersistentVolumeClaim, wha
 	return false
 }
 
-// The kinds of class.
+// Kinds of classes.
 const (
 	storageKind    = "StorageClass"
 	snapshotKind   = "VolumeSnapshotClass"
@@ -70,8 +70,9 @@ const (
 	defaultClassKey = "storageclass.kubernetes.io/is-default-class"
 )
 
-// Classes are the classes of a cluster. A map that is nil is not known, so
-// that nothing is checked against it; an empty one says that there are none.
+// Classes are the classes of a cluster, by name. A nil map means that the classes
+// of that kind are not known: names are not checked. An empty map means that the
+// cluster has no class of that kind.
 type Classes struct {
 	Storage       map[string]storagev1.StorageClass
 	Snapshot      map[string]engine.SnapshotClass
@@ -79,30 +80,31 @@ type Classes struct {
 	Attributes    map[string]storagev1.VolumeAttributesClass
 }
 
-// classes are the StorageClasses and their like that names resolve to: on a
-// cluster, its own; else those of the files, then those of the drivers in the
-// box.
+// classes resolves the names of StorageClasses, VolumeSnapshotClasses,
+// VolumeGroupSnapshotClasses and VolumeAttributesClasses. On a cluster, names refer
+// to the cluster's classes. Otherwise they refer to the classes in the files, then
+// to those of the built-in drivers.
 type classes struct {
 	l        *loader
 	storage  map[string]storagev1.StorageClass
 	snapshot map[string]engine.SnapshotClass
 	group    map[string]engine.SnapshotClass
 	modify   map[string]storagev1.VolumeAttributesClass
-	builtIn  map[string]bool   // names of snapshot classes that are not of the files
-	beside   map[string]beside // documents of the files that a cluster's classes stand for, by kind and name
-	said     map[string]bool   // substitutions that were reported
-	any      map[string]bool   // kinds of which any name will do
-	cluster  bool              // names are a cluster's
+	builtIn  map[string]bool   // names of snapshot classes that are built in, not from a file
+	beside   map[string]beside // class documents in the files that the cluster's classes override, by KIND/NAME
+	said     map[string]bool   // drivers whose substitution was reported
+	any      map[string]bool   // kinds of which any name is accepted
+	cluster  bool              // names refer to the cluster's classes
 }
 
-// beside is a document of a file that is not used.
+// beside is a class document in a file that the cluster's class overrides.
 type beside struct{ kind, name, driver string }
 
 func (c *classes) init(l *loader) {
 	*c = classes{l: l, storage: map[string]storagev1.StorageClass{}, snapshot: map[string]engine.SnapshotClass{},
 		modify: map[string]storagev1.VolumeAttributesClass{}, builtIn: map[string]bool{}, beside: map[string]beside{}, said: map[string]bool{},
 		cluster: l.in.Capabilities.Cluster}
-	c.group = c.snapshot // one driver's, whichever of the two kinds a document has
+	c.group = c.snapshot // without a cluster, both kinds share one set of names
 	c.any = map[string]bool{storageKind: l.in.AnyDriver, snapshotKind: l.in.AnyDriver, groupKind: l.in.AnyDriver}
 	l.plan.StorageClasses = map[string]storagev1.StorageClass{}
 	l.plan.SnapshotClasses = map[string]engine.SnapshotClass{}
@@ -114,7 +116,7 @@ func (c *classes) init(l *loader) {
 	}
 }
 
-// ofCluster takes the cluster's classes, as far as they are known.
+// ofCluster adds the cluster's classes, as far as they are known.
 func (c *classes) ofCluster(known *Classes) {
 	if known == nil {
 		known = &Classes{}
@@ -127,7 +129,7 @@ func (c *classes) ofCluster(known *Classes) {
 	c.group = known.GroupSnapshot
 }
 
-// inTheBox has the classes of the drivers in the box.
+// inTheBox adds the classes of the built-in drivers.
 func (c *classes) inTheBox() {
 	for _, b := range backends {
 		c.storage[b] = storageClass(b, b+driverSuffix, nil)
@@ -150,8 +152,8 @@ func storageClass(name, provisioner string, parameters map[string]string) storag
 	}
 }
 
-// snapshotClass is as much of a VolumeSnapshotClass or a
-// VolumeGroupSnapshotClass as we use.
+// snapshotClass has the fields of a VolumeSnapshotClass or a
+// VolumeGroupSnapshotClass that CNSBench uses.
 type snapshotClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -160,7 +162,7 @@ type snapshotClass struct {
 	DeletionPolicy    string            `json:"deletionPolicy"`
 }
 
-// add takes a class from a document of a file.
+// add adds the class in a document of a file.
 func (c *classes) add(d *document, kind string) {
 	fail := func(path, hint, message string) {
 		at := d.find(path)
@@ -168,7 +170,7 @@ func (c *classes) add(d *document, kind string) {
 			Message: message, Hint: hint})
 	}
 	var name, driver, driverField string
-	var use func() // puts the class where names are looked up
+	var use func() // registers the class for lookups
 	switch kind {
 	case storageKind:
 		var sc storagev1.StorageClass
@@ -213,9 +215,9 @@ func (c *classes) add(d *document, kind string) {
 	}
 }
 
-// passOver notes a document that a cluster's own class stands for. Of
-// VolumeAttributesClasses those that the cluster does not have are used: the
-// engine makes one with their parameters.
+// passOver records a class document that the cluster's class of the same name
+// overrides, and warns of it. A VolumeAttributesClass that the cluster does not have
+// is used: the engine creates a class with its parameters.
 func (c *classes) passOver(d *document, kind, name, driver string, use func()) {
 	c.beside[kind+"/"+name] = beside{kind, name, driver}
 	if kind == attributesKind {
@@ -239,7 +241,8 @@ func (c *classes) passOver(d *document, kind, name, driver string, use func()) {
 		Message: message})
 }
 
-// clusterDriver is the driver of a class that the cluster is known to have.
+// clusterDriver returns the driver of a class in the cluster; ok is false if the
+// cluster is not known to have the class.
 func (c *classes) clusterDriver(kind, name string) (driver string, ok bool) {
 	switch kind {
 	case storageKind:
@@ -256,7 +259,7 @@ func (c *classes) clusterDriver(kind, name string) (driver string, ok bool) {
 	return sc.Driver, ok
 }
 
-// missing reports a class that there is not.
+// missing reports a class that does not exist.
 func (c *classes) missing(path, kind, name string, have []string) {
 	if !c.cluster {
 		c.l.fail(path, or(suggest(name, have), fmt.Sprintf("put its %s beside the Benchmark", kind)),
@@ -270,9 +273,9 @@ func (c *classes) missing(path, kind, name string, have []string) {
 	c.l.fail(path, or(suggest(name, have), cure), "%s %q not found in the cluster", kind, name)
 }
 
-// volumes resolves a StorageClass that is named at path and notes that the
-// plan uses it; false if there is none, which has been reported. The class of
-// an unknown cluster's default has no name.
+// volumes resolves the StorageClass that is named at path and adds it to the plan. An
+// empty name selects the default class. It returns false if it reported a problem. If
+// the cluster's classes are not known, its default class is returned without a name.
 func (c *classes) volumes(path, name string) (storagev1.StorageClass, bool) {
 	if name == "" {
 		name = c.defaultClass()
@@ -305,8 +308,8 @@ func (c *classes) volumes(path, name string) (storagev1.StorageClass, bool) {
 	return sc, true
 }
 
-// defaultClass is the StorageClass that says it is: of several the newest, as
-// a cluster has it.
+// defaultClass returns the name of the StorageClass that is annotated as the default.
+// Of several it returns the newest, as Kubernetes does. It is empty if there is none.
 func (c *classes) defaultClass() string {
 	best := ""
 	for _, name := range sortedKeys(c.storage) {
@@ -321,7 +324,8 @@ func (c *classes) defaultClass() string {
 	return best
 }
 
-// driver replaces a driver by its substitute and checks that there is one.
+// driver returns the substitute of a driver, or the driver itself if it has none. It
+// returns false, after reporting a problem, if the engine does not have the driver.
 func (c *classes) driver(path, kind, class, driver string) (string, bool) {
 	if c.cluster || c.l.in.AnyDriver {
 		return driver, true
@@ -346,9 +350,9 @@ func (c *classes) driver(path, kind, class, driver string) (string, bool) {
 	return driver, false
 }
 
-// snapshots resolves a VolumeSnapshotClass (or one of groups) that is named at
-// path for volumes of the given drivers; without a name, the one that there is
-// for the driver.
+// snapshots resolves the VolumeSnapshotClass, or the VolumeGroupSnapshotClass if group
+// is set, that is named at path, for volumes of the given drivers. An empty name
+// selects the class of the driver. It returns false if it reported a problem.
 func (c *classes) snapshots(path, name string, drivers map[string]bool, group bool) (string, bool) {
 	kind, have := snapshotKind, c.snapshot
 	if group && c.cluster {
@@ -380,10 +384,10 @@ func (c *classes) snapshots(path, name string, drivers map[string]bool, group bo
 	return name, true
 }
 
-// snapshotsOf finds the snapshot class for a driver: the only one of the files
-// or the cluster, or that which is the default, else the one in the box. It is
-// empty where any driver will do, and none is needed, and where there is no
-// such class, which has been reported.
+// snapshotsOf returns the name of the snapshot class for a driver. Classes in the files
+// or the cluster take precedence over built-in ones. Of several it returns the
+// default. It returns an empty name if any class is accepted, so that none is needed,
+// or if it reported that there is not exactly one class.
 func (c *classes) snapshotsOf(path, kind string, have map[string]engine.SnapshotClass, drivers map[string]bool) string {
 	var own, box, chosen []string
 	for _, name := range sortedKeys(have) {
@@ -423,8 +427,9 @@ func (c *classes) snapshotsOf(path, kind string, have map[string]engine.Snapshot
 	return ""
 }
 
-// attributes resolves a VolumeAttributesClass for volumes of the given drivers:
-// its parameters as far as they are known, and its name if a cluster has it.
+// attributes resolves a VolumeAttributesClass for volumes of the given drivers. It
+// returns the parameters, if they are known, and the name of the class if the cluster
+// has it.
 func (c *classes) attributes(path, name string, drivers map[string]bool) (parameters map[string]string, class string) {
 	vac, ok := c.modify[name]
 	_, ours := c.beside[attributesKind+"/"+name]
@@ -454,7 +459,8 @@ func (c *classes) attributes(path, name string, drivers map[string]bool) (parame
 	return maps.Clone(vac.Parameters), class
 }
 
-// listed names what there is, if it is not too much.
+// listed returns a hint that lists the names, or an empty string if there are none or
+// more than maxListed.
 func listed(names []string) string {
 	if len(names) == 0 || len(names) > maxListed {
 		return ""
@@ -462,7 +468,7 @@ func listed(names []string) string {
 	return "there are: " + strings.Join(names, ", ")
 }
 
-// or joins two hints, the first of which may be empty.
+// or joins two hints with "or". The first may be empty.
 func or(a, b string) string {
 	switch {
 	case a == "":

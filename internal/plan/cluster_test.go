@@ -17,7 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// kubernetes is what that engine can do.
+// kubernetes returns the capabilities of engine kubernetes.
 func kubernetes() engine.Capabilities {
 	c := local()
 	c.Engine, c.Cluster, c.BuiltInDrivers = "kubernetes", true, false
@@ -27,8 +27,8 @@ func kubernetes() engine.Capabilities {
 	return c
 }
 
-// someClasses are those of a cluster: fast and late are of one driver, other is
-// of another.
+// someClasses returns the classes of a cluster. StorageClasses fast and late have the
+// same driver, other has a different one.
 func someClasses() *Classes {
 	class := func(name, driver string, change func(*storagev1.StorageClass)) storagev1.StorageClass {
 		sc := storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: driver}
@@ -56,8 +56,8 @@ func someClasses() *Classes {
 	}
 }
 
-// Pods that share a volume which one node at a time may have are placed on one node,
-// which is said where there are several nodes.
+// TestSharedClaimIsWarnedOf checks that pods that share a claim for a single node give a
+// warning if the engine has several nodes.
 func TestSharedClaimIsWarnedOf(t *testing.T) {
 	data, err := os.ReadFile("../../examples/maintenance.yaml")
 	if err != nil {
@@ -93,7 +93,8 @@ func TestSharedClaimIsWarnedOf(t *testing.T) {
 	}
 }
 
-// onCluster loads actions, and documents after them.
+// onCluster loads a Benchmark for engine kubernetes. text follows the head and may have
+// more documents. It returns the plan, and the problems and warnings as text.
 func onCluster(t *testing.T, in Input, text string) (*Plan, string) {
 	t.Helper()
 	in.Capabilities = kubernetes()
@@ -120,6 +121,7 @@ func mustPlan(t *testing.T, in Input, text string) *Plan {
 	return p
 }
 
+// TestClusterClasses checks the problems and warnings about classes on a cluster.
 func TestClusterClasses(t *testing.T) {
 	const volumes = "spec:\n  actions:\n"
 	tests := []struct{ name, text, want string }{
@@ -199,7 +201,8 @@ x.yaml:7:68: spec.actions[1].modifySpec.volumeAttributesClass: VolumeAttributesC
 	}
 }
 
-// A cluster may have no default class, and more than one snapshot class.
+// TestClassesThatMustBeNamed checks that a class must be given if the cluster has no
+// default StorageClass, or several snapshot classes for the driver.
 func TestClassesThatMustBeNamed(t *testing.T) {
 	c := someClasses()
 	delete(c.Storage, "fast")
@@ -239,8 +242,9 @@ driverName: a.example
 parameters: {iops: "999"}
 `
 
-// What is not named is the cluster's default. Of a VolumeAttributesClass that
-// the cluster does not have, the engine makes one.
+// TestClusterDefaults checks that classes that are not named resolve to the cluster's
+// defaults, and that a VolumeAttributesClass that the cluster does not have resolves to
+// its parameters.
 func TestClusterDefaults(t *testing.T) {
 	p := mustPlan(t, Input{Classes: someClasses()}, named3)
 	v := p.Actions[0].Volume.Render("r", 0)
@@ -258,7 +262,8 @@ func TestClusterDefaults(t *testing.T) {
 	}
 }
 
-// Offline nothing is known of the classes, and nothing is said of them.
+// TestUnknownCluster checks that classes are not checked if those of the cluster are not
+// known.
 func TestUnknownCluster(t *testing.T) {
 	p := mustPlan(t, Input{}, named3)
 	v := p.Actions[0].Volume.Render("r", 0)
@@ -273,7 +278,8 @@ func TestUnknownCluster(t *testing.T) {
 	}
 }
 
-// The example files run on both engines: only the names of classes change.
+// TestListingOnCluster checks that a Benchmark for the local engine loads on a cluster if
+// only the names of its classes change.
 func TestListingOnCluster(t *testing.T) {
 	text := `spec:
   actions:
@@ -295,6 +301,8 @@ provisioner: loopfile.csi.cnsbench.dev
 	golden(t, "testdata/cluster.golden", string(out))
 }
 
+// TestVolumeKinds checks generic ephemeral and static volumes, and the features that
+// they require.
 func TestVolumeKinds(t *testing.T) {
 	p := mustPlan(t, Input{Classes: someClasses()}, `spec:
   actions:
@@ -317,7 +325,8 @@ func TestVolumeKinds(t *testing.T) {
 	}
 }
 
-// Who writes a pod that nobody of ours can be in is told.
+// TestUnwrapped checks the warning about a pod without a container command, in which no
+// agent can run.
 func TestUnwrapped(t *testing.T) {
 	for command, warns := range map[string]bool{"": true, ", command: [x]": false} {
 		_, said := onCluster(t, Input{Classes: someClasses()}, `spec:
@@ -347,7 +356,8 @@ func libraryMap(name, pod, parser string) corev1.ConfigMap {
 		Data: map[string]string{"pod.yaml": fmt.Sprintf(podEntry, pod, parser), "read.sh": "#!/bin/cat"}}
 }
 
-// The first place that has the name wins; what is broken there is said.
+// TestConfigMapLibraries checks that the first source in spec.library with a name takes
+// precedence, and that invalid entries and unreadable namespaces are reported.
 func TestConfigMapLibraries(t *testing.T) {
 	asked := []string{}
 	in := Input{ConfigMaps: func(_ context.Context, ns string) ([]corev1.ConfigMap, error) {
@@ -403,6 +413,7 @@ warning: x.yaml:8:43: spec.actions[1].createObjSpec.workload: workload "fio" ref
 	}
 }
 
+// TestUnknownParser checks the problem for a workload with an unknown parser.
 func TestUnknownParser(t *testing.T) {
 	cm := libraryMap("mine", "p", "foi")
 	for name, in := range map[string]Input{"kubernetes": {}, "local": {Capabilities: local()}} {
@@ -423,7 +434,8 @@ func TestUnknownParser(t *testing.T) {
 	}
 }
 
-// A canary needs somebody of ours in the pod.
+// TestCanaryWithoutAgent checks that a canary is rejected if no pod of the workload can
+// run an agent.
 func TestCanaryWithoutAgent(t *testing.T) {
 	_, got := onCluster(t, Input{}, `spec:
   actions: [{name: a, createObjSpec: {workload: mine, canary: {}}}]
@@ -449,8 +461,10 @@ data:
 	}
 }
 
+// TestRights checks the rights of plans with several kinds of action.
 func TestRights(t *testing.T) {
-	// Rights to ConfigMaps of actions stand where those that every run needs do.
+	// base returns the rights that every run needs. Rights of actions to ConfigMaps are
+	// merged into them: configs is the additional reason.
 	base := func(configs string) []string {
 		configs += "to measure how late watches are"
 		return []string{
@@ -533,7 +547,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// The engine's kinds of action are all planned for a cluster too.
+// TestKindsOnCluster checks that a plan for a cluster needs the kinds of its actions.
 func TestKindsOnCluster(t *testing.T) {
 	p := mustPlan(t, Input{Classes: someClasses()}, `spec:
   actions:
@@ -551,7 +565,8 @@ func TestKindsOnCluster(t *testing.T) {
 	}
 }
 
-// The library's pods meet the Pod Security Standard "restricted".
+// TestLibraryIsRestricted checks that the pods of the library meet the Pod Security
+// Standard "restricted".
 func TestLibraryIsRestricted(t *testing.T) {
 	for _, name := range []string{"dd", "fio", "idle", "write-once"} {
 		p := mustPlan(t, Input{},

@@ -40,15 +40,15 @@ func (l *loader) clone(n *info) {
 	}
 }
 
-// copyOf resolves the volume that a restore or a clone makes; what it does
-// not say is as the source's.
+// copyOf resolves the volume that a restore or a clone creates. Fields that are not set
+// have the values of the source.
 func (l *loader) copyOf(n *info, path string, v v1alpha1.NewVolume) {
 	var sources []corev1.PersistentVolumeClaim
 	for _, of := range n.aims {
 		sources = append(sources, of.claims...)
 	}
 	if len(sources) == 0 {
-		return // its target has problems of its own
+		return // the problem of the target is reported already
 	}
 	like, class := sources[0], v.StorageClass
 	for _, c := range sources {
@@ -62,7 +62,7 @@ func (l *loader) copyOf(n *info, path string, v v1alpha1.NewVolume) {
 			return
 		}
 		if c.Spec.Resources.Requests.Storage().Cmp(*like.Spec.Resources.Requests.Storage()) < 0 {
-			like = c // the least: engines raise it to the source's
+			like = c // the smallest source: engines raise the size to that of the actual source
 		}
 	}
 	if class == "" {

@@ -35,7 +35,7 @@ var createAction = descriptor{
 	milestones: append([]string{op.Scheduled, op.Initialized, op.Running}, volumeMilestones...),
 	each: func(n *info, _ int64) trigger {
 		ops := int64(n.out.Count)
-		count := ops / int64(max(n.variants, 1)) // of each variant
+		count := ops / int64(max(n.variants, 1)) // instances of each variant
 		things := map[string]int64{pods: mul(count, int64(n.pods)), volumes: mul(count, int64(len(n.claims)))}
 		if n.out.Manifest != nil {
 			things[objects] = ops
@@ -47,10 +47,10 @@ var createAction = descriptor{
 	},
 }
 
-// maxSize is the largest volume that is taken for meant: 1 PiB.
+// maxSize is the largest accepted volume size: 1 PiB.
 const maxSize = int64(1) << 50
 
-// defaultGroup is the barrier of workloads that do not name one.
+// defaultGroup is the sync group of workloads that do not set syncGroup.
 const defaultGroup = "main"
 
 func (l *loader) create(n *info) {
@@ -67,8 +67,8 @@ func (l *loader) create(n *info) {
 	}
 }
 
-// workload resolves a library entry and renders its first instance, so that
-// whatever is wrong with it is known now.
+// workload resolves a library entry and renders one instance of each variant, so
+// that errors in the entry are reported at load time.
 func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	entry, ok := l.library.Get(c.Workload)
 	if !ok {
@@ -117,8 +117,8 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	n.out.Workload = w
 }
 
-// variant resolves one choice of the variables and renders an instance of it, so
-// that whatever is wrong with it is known now; false if something is.
+// variant resolves the variables of one variant and renders an instance, so that
+// errors are reported at load time. It returns false if it reported a problem.
 func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateObjSpec, entry *workload.Entry,
 	v variant) (workload.Params, bool) {
 	values, wrong := entry.Resolve(v.given)
@@ -163,7 +163,7 @@ func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateOb
 		}
 	}
 	if slices.ContainsFunc(w.Outputs, func(o Output) bool { return o.Script != "" }) {
-		n.metrics = nil // what a script prints is known when it has
+		n.metrics = nil // the metrics of a script are known only from its output
 	}
 	for _, what := range sample.Expects {
 		l.warn(path+".workload", "", "workload %q refers to %s, which is not of its manifests: it must be in the run's namespace", entry.Name, what)
@@ -177,11 +177,11 @@ func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateOb
 	return params, true
 }
 
-// badVar reports a variable that there is not, at its name, or a value that it
-// does not take.
+// badVar reports an unknown variable, at the place of its name, or an invalid
+// value, at the place of the value.
 func (l *loader) badVar(where string, e *workload.Error) {
 	if l.faulty[where] && !e.Unknown() {
-		return // the schema says it
+		return // reported by the schema check
 	}
 	p := l.problem(where, cmp.Or(e.Hint, suggest(cmp.Or(e.Got, e.Var), e.Known)), "%s", e.Message)
 	if e.Unknown() {
@@ -212,8 +212,8 @@ func (l *loader) badEntry(path string, entry *workload.Entry, err error) {
 	l.fail(path+".workload", e.Hint, "%s: %s", where, e.Message)
 }
 
-// claims checks the volumes of a workload. A class that was given by a
-// variable is reported there.
+// claims checks the volumes of a workload. A problem with a class or size that a
+// variable sets is reported at the place of the variable.
 func (l *loader) claims(path string, given variant, claims []corev1.PersistentVolumeClaim) {
 	for i := range claims {
 		c := &claims[i]
@@ -229,7 +229,7 @@ func (l *loader) claims(path string, given variant, claims []corev1.PersistentVo
 		if c.Spec.StorageClassName != nil {
 			class = *c.Spec.StorageClassName
 		}
-		none := l.classes.cluster && c.Spec.StorageClassName != nil && class == "" // for a volume that is there already
+		none := l.classes.cluster && c.Spec.StorageClassName != nil && class == "" // static binding to an existing volume
 		if sc, ok := l.classes.volumes(at(class), class); !none && ok && sc.Name != "" {
 			c.Spec.StorageClassName = &sc.Name
 		}
@@ -239,7 +239,7 @@ func (l *loader) claims(path string, given variant, claims []corev1.PersistentVo
 	}
 }
 
-// claimFeatures notes what the engine must be able to do for a volume.
+// claimFeatures records the engine features that a volume requires.
 func (l *loader) claimFeatures(path string, c *corev1.PersistentVolumeClaim) {
 	if c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock {
 		l.need(path, "block")
@@ -251,7 +251,8 @@ func (l *loader) claimFeatures(path string, c *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// size gives the bytes of a quantity, which must make sense.
+// size returns the value of a quantity in bytes. It returns 0 for nil and for a size
+// that it reports as invalid. A size below 1Mi gives a warning.
 func (l *loader) size(path string, q *resource.Quantity) int64 {
 	if q == nil {
 		return 0
@@ -270,8 +271,8 @@ func (l *loader) size(path string, q *resource.Quantity) int64 {
 	return 0
 }
 
-// parser checks that there is one for what the workload writes, and notes
-// which metrics come of it.
+// parser checks that the parser of a workload output exists, and adds the metrics
+// that it produces to n.metrics.
 func (l *loader) parser(n *info, path string, o workload.Output) {
 	if known := parser.Names(l.in.Parsers); o.Parser != "" && o.Script == "" && !slices.Contains(known, o.Parser) {
 		l.fail(path+".workload",
@@ -291,8 +292,8 @@ func (l *loader) parser(n *info, path string, o workload.Output) {
 	}
 }
 
-// token names the pods whose programs get credentials for the cluster's API, and
-// those that name an account and get none.
+// token warns of a pod in which a ServiceAccount token is mounted, and of a pod that
+// names a ServiceAccount but has no token mounted. It does nothing without a cluster.
 func (l *loader) token(path, pod string, s *corev1.PodSpec) {
 	if !l.classes.cluster {
 		return
@@ -308,8 +309,8 @@ func (l *loader) token(path, pod string, s *corev1.PodSpec) {
 	}
 }
 
-// observable names the pods that nobody of ours will be in, and refuses a canary
-// where there is nobody to make it.
+// observable warns of pods in which no agent can run, because no container gives its
+// command. It reports a canary as a problem if no pod of the workload can run an agent.
 func (l *loader) observable(path string, c *v1alpha1.CreateObjSpec, sample *workload.Instance) {
 	for _, p := range sample.Pods {
 		if !slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return len(c.Command) > 0 }) {
@@ -332,8 +333,8 @@ func (l *loader) observable(path string, c *v1alpha1.CreateObjSpec, sample *work
 		"no container of workload %q has a command, so no agent can run the canary", c.Workload)
 }
 
-// sharing names the pods that share a volume which one node at a time may have,
-// where there are several nodes.
+// sharing warns of pods that share a ReadWriteOnce or ReadWriteOncePod volume. It
+// does nothing on an engine with a single node.
 func (l *loader) sharing(path string, c *v1alpha1.CreateObjSpec, sample *workload.Instance) {
 	if !l.in.Capabilities.Features["node: other"] {
 		return
@@ -352,7 +353,8 @@ func (l *loader) sharing(path string, c *v1alpha1.CreateObjSpec, sample *workloa
 	}
 }
 
-// syncGroup is the barrier of a workload, if it has a container that waits.
+// syncGroup returns the sync group of a workload, or an empty string if none of its
+// containers waits at a barrier. It also sets n.ends.
 func (l *loader) syncGroup(n *info, path string, c *v1alpha1.CreateObjSpec, sample *workload.Instance) string {
 	waits := false
 	for _, p := range sample.Pods {
@@ -372,7 +374,8 @@ func (l *loader) syncGroup(n *info, path string, c *v1alpha1.CreateObjSpec, samp
 	return string(c.SyncGroup)
 }
 
-// canary resolves the small I/O beside a workload.
+// canary resolves the canary of a workload: periodic small direct I/O on its volume.
+// It returns nil if c is nil.
 func (l *loader) canary(n *info, path string, c *v1alpha1.Canary) *engine.Canary {
 	n.metrics = append(n.metrics, workloadMetrics("")...)
 	if c == nil {
@@ -391,7 +394,7 @@ func (l *loader) canary(n *info, path string, c *v1alpha1.Canary) *engine.Canary
 	return out
 }
 
-// volume resolves a volume without a workload.
+// volume resolves a createObjSpec that creates volumes without a workload.
 func (l *loader) volume(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	v := c.Volume
 	made := engine.Volume{Attach: v.Attach, Claim: newClaim("", *v.Size)}
@@ -415,7 +418,7 @@ func (l *loader) volume(n *info, path string, c *v1alpha1.CreateObjSpec) {
 			if !l.need(path+".genericEphemeralSpec", "genericEphemeral") {
 				return
 			}
-			made.Ephemeral, made.Attach = true, true // there is no such volume without its pod
+			made.Ephemeral, made.Attach = true, true // a generic ephemeral volume exists only with its pod
 		}
 		sc, ok := l.classes.volumes(orParent(l.doc, path, "storageClass"), v.StorageClass)
 		if !ok {
@@ -430,7 +433,8 @@ func (l *loader) volume(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	l.makesVolume(n, path, made)
 }
 
-// staticVolume takes a volume that exists: one, since there is one.
+// staticVolume resolves a volume that exists already. The action must create exactly
+// one instance. It returns false if it reported a problem.
 func (l *loader) staticVolume(n *info, path string, v *v1alpha1.VolumeSpec, made *engine.Volume) bool {
 	if v.StorageClass != "" {
 		l.fail(path+".storageClass", "leave it out",
@@ -455,8 +459,8 @@ func (l *loader) staticVolume(n *info, path string, v *v1alpha1.VolumeSpec, made
 	return true
 }
 
-// initialAttributes gives a new volume its VolumeAttributesClass, which must
-// be the cluster's.
+// initialAttributes sets the VolumeAttributesClass of a new volume. The class must
+// exist in the cluster.
 func (l *loader) initialAttributes(path, name string, claim *corev1.PersistentVolumeClaim) {
 	claim.Spec.VolumeAttributesClassName = named(name)
 	if l.classes.any[attributesKind] {
@@ -469,7 +473,7 @@ func (l *loader) initialAttributes(path, name string, claim *corev1.PersistentVo
 	l.classes.attributes(path, name, l.drivers([]corev1.PersistentVolumeClaim{*claim}))
 }
 
-// makesVolume completes an action whose ops make one volume each.
+// makesVolume completes an action each of whose ops creates one volume.
 func (l *loader) makesVolume(n *info, path string, made engine.Volume) {
 	claim := made.Claim
 	claim.Labels[workload.LabelAction] = n.out.Name
@@ -481,7 +485,8 @@ func (l *loader) makesVolume(n *info, path string, made engine.Volume) {
 	n.out.Volume = &Volume{Action: n.out.Name, Template: made}
 }
 
-// consumer refuses a volume that would wait for a pod that never comes.
+// consumer reports a volume that would never be provisioned: its StorageClass has
+// volumeBindingMode WaitForFirstConsumer and no pod uses the volume.
 func (l *loader) consumer(path string, claim *corev1.PersistentVolumeClaim, attach bool) {
 	sc, ok := l.classOf(claim)
 	if !ok || !l.classes.cluster || attach || sc.VolumeBindingMode == nil ||
@@ -492,13 +497,14 @@ func (l *loader) consumer(path string, claim *corev1.PersistentVolumeClaim, atta
 		"StorageClass %q has volumeBindingMode WaitForFirstConsumer: a volume that no pod uses would never be provisioned", sc.Name)
 }
 
-// classOf is the StorageClass of a claim, if it is known at all.
+// classOf returns the StorageClass of a claim, and false if the class is not known.
 func (l *loader) classOf(c *corev1.PersistentVolumeClaim) (storagev1.StorageClass, bool) {
 	sc, ok := l.plan.StorageClasses[className(c)]
 	return sc, ok
 }
 
-// className is empty for the default, and for none.
+// className returns the name of the claim's StorageClass. It is empty both for the
+// default class and for a claim that sets storageClassName to "".
 func className(c *corev1.PersistentVolumeClaim) string {
 	if c.Spec.StorageClassName == nil {
 		return ""
@@ -506,7 +512,8 @@ func className(c *corev1.PersistentVolumeClaim) string {
 	return *c.Spec.StorageClassName
 }
 
-// named is nil for no name: the cluster's default.
+// named returns a pointer to a class name, or nil if the name is empty: in a claim,
+// nil selects the cluster's default class.
 func named(name string) *string {
 	if name == "" {
 		return nil
@@ -526,7 +533,8 @@ func newClaim(class string, size resource.Quantity) corev1.PersistentVolumeClaim
 	}
 }
 
-// orParent is the path of a field, or of what it is missing from.
+// orParent returns the path of a field, or path itself if the file does not set the
+// field.
 func orParent(d *document, path, field string) string {
 	if _, ok := d.places[normal(path+"."+field)]; ok {
 		return path + "." + field

@@ -12,7 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// everything is an engine like Kubernetes that can do all there is.
+// everything returns the capabilities of an engine with a cluster that supports all
+// actions and features.
 func everything() engine.Capabilities {
 	c := engine.Capabilities{Engine: "kubernetes", Cluster: true, Actions: map[op.Kind]bool{},
 		Features: map[string]bool{
@@ -25,7 +26,7 @@ func everything() engine.Capabilities {
 	return c
 }
 
-// disruptive has every action on what runs.
+// disruptive is a Benchmark with all actions that disrupt running workloads.
 const disruptive = `spec:
   runtime: 1m
   actions:
@@ -65,6 +66,8 @@ metadata: {name: grow}
 data: {scale.sh: "#!/bin/sh\necho $1 $2\n"}
 `
 
+// TestDisruptions checks the resolution of actions that disrupt running workloads: their
+// targets and parameters, the rendered manifest and the budget.
 func TestDisruptions(t *testing.T) {
 	p := good(t, Input{Capabilities: everything(), Seed: 1}, disruptive)
 	got := map[string]Action{}
@@ -132,7 +135,8 @@ func TestDisruptions(t *testing.T) {
 	}
 }
 
-// Each action on what runs asks for the rights that it needs, by its name.
+// TestDisruptionRights checks that the actions that disrupt running workloads add the
+// rights that they need, with their names as the reason.
 func TestDisruptionRights(t *testing.T) {
 	p := good(t, Input{Capabilities: everything(), Seed: 1}, disruptive)
 	have := map[string]string{}
@@ -160,7 +164,7 @@ func TestDisruptionRights(t *testing.T) {
 			t.Errorf("%s: %q, want it for %s", key, have[key], action)
 		}
 	}
-	// A script that scales has rights of its own: the runner needs none to scale.
+	// A scale script runs with its own ServiceAccount: the runner does not need its right.
 	if why, ok := have["patch statefulsets/scale.apps in namespace theirs"]; ok {
 		t.Errorf("the runner asks to scale what a script scales: %s", why)
 	}

@@ -6,7 +6,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// drainAction has no target: its request is made by the loop, which chooses the node.
+// drainAction has no target and no request function: the loop chooses the node and
+// builds the request.
 var drainAction = descriptor{
 	kind: op.Drain, field: "drainSpec", resolve: (*loader).drain, plural: "drains",
 	milestones: append([]string{op.Cordoned, op.Evicted, op.Gone, op.Detached}, podMilestones...),

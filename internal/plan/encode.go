@@ -11,12 +11,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// A Plan is data: json.Marshal writes all of it, and a plan read back renders
-// and schedules the same. Only Rate.Schedule needs a form of its own, since it is
-// an interface.
+// A Plan is plain data. json.Marshal encodes all of it, and a decoded plan renders and
+// schedules the same. Only Rate.Schedule, an interface, needs its own encoding.
 
-// Record is the plan as a bundle keeps it. Manifests of Secrets are left out, and
-// so are the steps of traces, whose files are identified by their hashes.
+// Record returns the plan in the form that a bundle stores. It omits manifests of
+// Secrets, and the steps of traces: hashes identify the trace files.
 func (p *Plan) Record() *Plan {
 	kept := *p
 	kept.Actions = slices.Clone(p.Actions)
@@ -41,24 +40,24 @@ func (p *Plan) Record() *Plan {
 	return &kept
 }
 
-// encodedSchedule has one field for each kind of Schedule.
+// encodedSchedule has one field for each type of Schedule.
 type encodedSchedule struct {
 	Constant *schedule.Constant `json:",omitempty"`
 	Poisson  *schedule.Poisson  `json:",omitempty"`
 	Burst    *schedule.Burst    `json:",omitempty"`
 	Trace    *schedule.Trace    `json:",omitempty"`
-	Formula  *v1alpha1.Rate     `json:",omitempty"` // with only the field of the formula
+	Formula  *v1alpha1.Rate     `json:",omitempty"` // only the field of the formula is set
 }
 
 type rateData Rate
 
-// encodedRate hides Rate.Schedule behind a field of the same JSON name.
+// encodedRate replaces Rate.Schedule by a field with the same JSON name.
 type encodedRate struct {
 	*rateData
 	Schedule *encodedSchedule `json:",omitempty"`
 }
 
-// MarshalJSON writes the rate with its schedule.
+// MarshalJSON encodes the rate with its schedule.
 func (r Rate) MarshalJSON() ([]byte, error) {
 	out := encodedRate{rateData: (*rateData)(&r)}
 	switch s := r.Schedule.(type) {
@@ -83,7 +82,7 @@ func (r Rate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON decodes the output of MarshalJSON.
 func (r *Rate) UnmarshalJSON(data []byte) error {
 	in := encodedRate{rateData: (*rateData)(r)}
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -111,8 +110,8 @@ func (r *Rate) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// formulaOf returns the field of a rate that is a Formula, and the field's JSON
-// name; nil: it has none.
+// formulaOf returns the Formula that a field of a rate holds, and the JSON name of the
+// field. It returns nil if there is none.
 func formulaOf(r *v1alpha1.Rate) (f schedule.Formula, name string) {
 	if r == nil {
 		return nil, ""
@@ -127,7 +126,8 @@ func formulaOf(r *v1alpha1.Rate) (f schedule.Formula, name string) {
 	return nil, ""
 }
 
-// setFormula sets the field of a rate that has the type of f.
+// setFormula sets the field of a rate that has the type of f. It returns false if there
+// is no such field.
 func setFormula(r *v1alpha1.Rate, f schedule.Formula) bool {
 	fields, v := reflect.ValueOf(r).Elem(), reflect.ValueOf(f)
 	for i := range fields.NumField() {

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPlanIsData: each example's plan is the same after it was written and read:
-// what it renders, what it schedules, and what is printed of it.
+// TestPlanIsData checks that the plan of each example is the same after encoding and
+// decoding: its encoding, rendered objects, schedules and rights.
 func TestPlanIsData(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -43,7 +43,7 @@ func TestPlanIsData(t *testing.T) {
 	}
 }
 
-// TestRecord: what a bundle keeps of a plan has no Secret.
+// TestRecord checks that the record of a plan has no Secrets.
 func TestRecord(t *testing.T) {
 	const entry = `
 ---

@@ -7,8 +7,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// heads notes which actions follow which, before any is resolved: a target in an
-// episode may be made by an action further down.
+// heads records which actions follow which. It runs before any action is resolved,
+// because an action later in the file may create the target of an action in an episode.
 func (l *loader) heads(order []*info) {
 	for _, head := range order {
 		for i, name := range head.spec.Then {
@@ -38,8 +38,8 @@ func (l *loader) heads(order []*info) {
 	}
 }
 
-// inEpisode says whether a is what n follows, or follows it too and earlier: then
-// n acts on what the episode itself has made.
+// inEpisode reports whether n follows a, or a and n follow the same action and a comes
+// first. Then n acts on the objects that a creates in the same episode.
 func (n *info) inEpisode(a *info) bool {
 	for _, head := range n.heads {
 		me := slices.Index(head.spec.Then, n.spec.Name)
@@ -50,7 +50,7 @@ func (n *info) inEpisode(a *info) bool {
 	return false
 }
 
-// startAfterAction checks what a rate, or an action, waits for.
+// startAfterAction checks the startAfterAction of a rate or an action.
 func (l *loader) startAfterAction(path, name string) {
 	var names []string
 	for _, a := range l.spec.Actions {
@@ -62,7 +62,8 @@ func (l *loader) startAfterAction(path, name string) {
 	l.fail(path, suggest(name, names), "action %q not found", name)
 }
 
-// once is the rate of an action that is done once in the course of the run.
+// once returns the rate of an action with startAfter or startAfterAction: one trigger
+// during the run.
 func (l *loader) once(n *info) Rate {
 	r := Rate{Name: n.out.Name + ".startAfter", Limit: 1, Schedule: schedule.Constant{Interval: 1}}
 	if n.spec.StartAfter != nil {
@@ -74,7 +75,7 @@ func (l *loader) once(n *info) Rate {
 	return r
 }
 
-// circles reports rates that would wait for each other for ever.
+// circles reports rates that wait for each other and would never start.
 func (l *loader) circles() {
 	rates := map[string]*Rate{}
 	for i := range l.plan.Rates {
@@ -89,7 +90,8 @@ func (l *loader) circles() {
 	}
 }
 
-// rateOrAction is the path of what the i-th rate of the plan comes from.
+// rateOrAction returns the path of the startAfterAction field that rate i of the plan
+// results from.
 func (l *loader) rateOrAction(i int) string {
 	if i < len(l.spec.Rates) {
 		return fmt.Sprintf("spec.rates[%d].startAfterAction", i)
@@ -102,8 +104,8 @@ func (l *loader) rateOrAction(i int) string {
 	return "spec"
 }
 
-// waitsFor says whether the first op of an action comes only after the rate has
-// begun.
+// waitsFor reports whether the first op of an action can start only after the rate
+// target has started. seen holds the actions on the path, to end cycles.
 func (l *loader) waitsFor(rates map[string]*Rate, action, target string, seen map[string]bool) bool {
 	n, ok := l.infos[action]
 	if !ok || seen[action] {
@@ -116,7 +118,8 @@ func (l *loader) waitsFor(rates map[string]*Rate, action, target string, seen ma
 	if r := rates[n.out.Rate]; r != nil && r.StartAction != "" && l.waitsFor(rates, r.StartAction, target, seen) {
 		return true
 	}
-	// What follows several comes with the first of them; all must wait.
+	// An action that follows several actions starts with the first of them, so it waits
+	// only if all of them wait.
 	if len(n.heads) == 0 {
 		return false
 	}
@@ -128,7 +131,7 @@ func (l *loader) waitsFor(rates map[string]*Rate, action, target string, seen ma
 	return true
 }
 
-// makers are the names of the actions whose objects a target may be.
+// makers returns the names of the actions.
 func makers(aims []*info) []string {
 	var names []string
 	for _, a := range aims {

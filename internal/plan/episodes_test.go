@@ -21,6 +21,7 @@ const volumeLife = `spec:
     - {name: late, limit: 1, startAfterAction: del, constantRateSpec: {perSecond: 5}}
 `
 
+// TestEpisodesAreResolved checks the resolution of an episode and its budget.
 func TestEpisodesAreResolved(t *testing.T) {
 	p := good(t, Input{}, volumeLife)
 	type resolved struct {
@@ -48,7 +49,7 @@ func TestEpisodesAreResolved(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	// Ten triggers of two episodes; one snapshot and one restore each.
+	// 10 triggers with 2 episodes each. Each episode has one snapshot and one restore.
 	if b := p.Budget; b.Volumes != 40 || b.Snapshots != 21 || b.Ops != 20*6+1 {
 		t.Errorf("budget %+v", b)
 	}
@@ -57,6 +58,8 @@ func TestEpisodesAreResolved(t *testing.T) {
 	}
 }
 
+// TestEpisodesThatCannotBe checks the problems for invalid values of then and
+// startAfterAction.
 func TestEpisodesThatCannotBe(t *testing.T) {
 	vol := "{name: vol, rateName: r, then: [%s], createObjSpec: {volume: {storageClass: hostdir}}}"
 	snap := "{name: snap, snapshotSpec: {actionName: vol}}"

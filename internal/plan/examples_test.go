@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/expr"
 )
 
-// local is what the local engine can do.
+// local returns the capabilities of the local engine.
 func local() engine.Capabilities {
 	return engine.Capabilities{
 		Engine: "local", BuiltInDrivers: true,
@@ -23,6 +23,7 @@ func local() engine.Capabilities {
 	}
 }
 
+// TestExamplesLoad checks that all examples load and render without problems.
 func TestExamplesLoad(t *testing.T) {
 	var names []string
 	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/kubernetes/*.yaml", "../../examples/object/*.yaml", "../../examples/paper/listing1.yaml", "../../examples/paper/section-5.[23]*.yaml"} {
@@ -39,7 +40,7 @@ func TestExamplesLoad(t *testing.T) {
 				t.Fatal(err)
 			}
 			on := local()
-			if strings.Contains(name, "/kubernetes/") { // what only a cluster has
+			if strings.Contains(name, "/kubernetes/") { // requires features of a cluster
 				on = everything()
 			}
 			p, problems := Load(t.Context(), withObjects(Input{Files: []File{{Name: filepath.Base(name), Data: data}},
@@ -59,7 +60,8 @@ func TestExamplesLoad(t *testing.T) {
 	}
 }
 
-// The expressions that docs/reference/objectives.md shows are ones.
+// TestDocumentedObjectives checks that the expressions in docs/reference/objectives.md
+// compile.
 func TestDocumentedObjectives(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/objectives.md")
 	if err != nil {
@@ -76,7 +78,8 @@ func TestDocumentedObjectives(t *testing.T) {
 	}
 }
 
-// The StorageClass that docs/reference/benchmark.md shows is one.
+// TestDocumentedClass checks that the StorageClass in docs/reference/benchmark.md is
+// valid.
 func TestDocumentedClass(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/benchmark.md")
 	if err != nil {
@@ -93,8 +96,8 @@ func TestDocumentedClass(t *testing.T) {
 	}
 }
 
-// The experiments of the paper fit in fewer lines than its Table 1 says: whole
-// files in block style, comments aside.
+// TestPaperLines checks that the experiments of the paper need fewer lines than its
+// Table 1 says. Complete files in block style count, without comments.
 func TestPaperLines(t *testing.T) {
 	for name, table1 := range map[string]int{"section-5.2.yaml": 19, "section-5.3.yaml": 35,
 		"section-5.3-snapshots.yaml": 54, "section-5.4.yaml": 72} {

@@ -8,7 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// formula takes a rate whose API type says itself when its triggers are due.
+// formula resolves a rate whose API type implements schedule.Formula.
 func (l *loader) formula(path string, r *v1alpha1.Rate, out *Rate) {
 	f, name := formulaOf(r)
 	if f == nil {
@@ -26,7 +26,8 @@ func (l *loader) formula(path string, r *v1alpha1.Rate, out *Rate) {
 	out.Schedule = schedule.Closed{Formula: f}
 }
 
-// directions checks that a rate which counts up and down has actions for both.
+// directions checks that a constantIncreaseDecreaseRateSpec has actions for both
+// directions.
 func (l *loader) directions(order []*info) {
 	for i := range l.spec.Rates {
 		r := &l.spec.Rates[i]
@@ -48,7 +49,7 @@ func (l *loader) directions(order []*info) {
 	}
 }
 
-// singling checks that what is done to single objects can be.
+// singling checks that the actions of a lifetimeRateSpec act on single objects.
 func (l *loader) singling(order []*info) {
 	for i := range l.spec.Rates {
 		r := &l.spec.Rates[i]
@@ -62,7 +63,7 @@ func (l *loader) singling(order []*info) {
 	}
 }
 
-// ends says whether the schedule itself has an end.
+// ends reports whether the schedule has a finite number of triggers.
 func (r *Rate) ends() bool {
 	c, ok := r.Schedule.(schedule.Ending)
 	if !ok {
@@ -87,10 +88,10 @@ func (l *loader) lifetime(path string, spec *v1alpha1.LifetimeRateSpec, out *Rat
 	}
 }
 
-// Closed says that the rate keeps a number of ops under way.
+// Closed reports whether the rate is a closed loop.
 func (r *Rate) Closed() bool { return r.Parallelism > 0 }
 
-// rateOf is the rate that triggers an action; nil: none.
+// rateOf returns the rate that triggers an action, or nil if there is none.
 func (l *loader) rateOf(n *info) *Rate {
 	for i := range l.plan.Rates {
 		if r := &l.plan.Rates[i]; r.Name == n.out.Rate && len(n.heads) == 0 {
@@ -100,9 +101,10 @@ func (l *loader) rateOf(n *info) *Rate {
 	return nil
 }
 
-// triggersOf is how often a rate triggers one of its actions at most: a trace
-// those that it names, a rate that counts only in its direction. Lifetimes are
-// one trigger for all objects.
+// triggersOf returns the maximum number of triggers of one action of a rate. A trace
+// triggers an action once for each of its steps. A rate that counts up and down uses
+// half of its triggers for each direction. A lifetime rate counts as one trigger for
+// all objects.
 func (l *loader) triggersOf(r *Rate, n *info) (times int64, ended bool) {
 	if r.Lifetime != nil {
 		return 1, true

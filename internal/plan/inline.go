@@ -5,7 +5,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
-// inlineSpec resolves a spec that only its workload understands; nil if something is wrong with it.
+// inlineSpec resolves the objectSpec of a workload with Input.ObjectSpec. It returns nil
+// if it reported a problem.
 func (l *loader) inlineSpec(path string, c *v1alpha1.CreateObjSpec) *workload.ResolvedSpec {
 	if l.in.ObjectSpec == nil {
 		l.fail(path+".objectSpec", "", "object workloads are not supported here")
@@ -15,7 +16,7 @@ func (l *loader) inlineSpec(path string, c *v1alpha1.CreateObjSpec) *workload.Re
 		Cluster: l.in.Capabilities.Cluster, Seed: l.plan.Seed, File: specFile{l}})
 }
 
-// specFile gives a workload.SpecResolver access to the Benchmark's file.
+// specFile gives a workload.SpecResolver access to the file of the Benchmark.
 type specFile struct{ *loader }
 
 func (f specFile) Has(path string) bool {

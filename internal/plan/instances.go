@@ -11,7 +11,7 @@ import (
 )
 
 // Render returns instance i (0-based) for the run runID. It is pure and safe for
-// concurrent use. Load has rendered one instance of each Params without error.
+// concurrent use. Load has already rendered one instance of each Params without error.
 func (w *Workload) Render(runID string, i int) (engine.Workload, error) {
 	p := w.Params[i%len(w.Params)]
 	p.RunID, p.Index = runID, i
@@ -23,8 +23,8 @@ func (w *Workload) Render(runID string, i int) (engine.Workload, error) {
 	return instance.Workload, nil
 }
 
-// Render returns volume i (0-based) for the run runID. Engines only read the
-// result: all but the labels is shared with the template.
+// Render returns volume i (0-based) for the run runID. Engines must not modify the
+// result: it shares everything but the labels with the template.
 func (v *Volume) Render(runID string, i int) engine.Volume {
 	one := v.Template
 	one.Claim.Name = workload.InstanceName(v.Action, i)
@@ -33,8 +33,8 @@ func (v *Volume) Render(runID string, i int) engine.Volume {
 	return one
 }
 
-// Render returns object i (0-based) for the run runID, with the labels by which
-// the run finds it and without a token in its pods.
+// Render returns object i (0-based) for the run runID. It sets the labels by which the
+// run finds the object, and disables the service account token of its pods.
 func (m *Manifest) Render(runID string, i int) (unstructured.Unstructured, error) {
 	p := m.Params
 	p.RunID, p.Index = runID, i

@@ -25,48 +25,50 @@ import (
 	"github.com/cnsbench/cnsbench/library"
 )
 
-// Input is all that a plan depends on.
+// Input holds everything that a plan depends on.
 type Input struct {
-	// Files hold YAML documents: one Benchmark, and beside it StorageClasses,
-	// VolumeSnapshotClasses, VolumeAttributesClasses and ConfigMaps (label
-	// type: workload: library entries).
+	// Files hold YAML documents: one Benchmark, and optionally StorageClasses,
+	// VolumeSnapshotClasses, VolumeAttributesClasses and ConfigMaps. A ConfigMap
+	// with the label type: workload is a library entry.
 	Files []File
-	// Set are changes to the Benchmark, KEY=VALUE; see applySets for the keys.
+	// Set holds changes to the Benchmark in the form KEY=VALUE. See applySets for the keys.
 	Set []string
-	// Capabilities of the engine that will carry the plan out.
+	// Capabilities are those of the engine that executes the plan.
 	Capabilities engine.Capabilities
-	// Library has the workloads beside those in Files; nil: the built-in ones.
+	// Library holds the workloads other than those in Files; nil: the built-in library.
 	Library *workload.Library
-	// Classes are those of the cluster (engine kubernetes); nil: not known.
+	// Classes are the classes of the cluster (engine kubernetes); nil: not known.
 	Classes *Classes
-	// ConfigMaps lists those of a namespace that are entries of a library (label
-	// type: workload), for spec.library; nil: no cluster is at hand.
+	// ConfigMaps lists the library entries (label type: workload) in a namespace, for
+	// spec.library; nil: no cluster is available.
 	ConfigMaps func(ctx context.Context, namespace string) ([]corev1.ConfigMap, error)
-	// ToolsImage is the image of the library's programs, which templates call
-	// {{TOOLS_IMAGE}}; empty: the published one of this version.
+	// ToolsImage is the image of the library's programs, {{TOOLS_IMAGE}} in templates;
+	// empty: the published image of this version.
 	ToolsImage string
-	// Image is the image of this program, which templates call
-	// {{CNSBENCH_IMAGE}}; empty: the published one of this version.
+	// Image is the image of cnsbench, {{CNSBENCH_IMAGE}} in templates; empty: the
+	// published image of this version.
 	Image string
-	// Folder opens a folder named in spec.library; nil: there are none.
+	// Folder opens a folder that spec.library names; nil: folders cannot be read.
 	Folder func(path string) (fs.FS, error)
-	// ObjectSpec resolves the objectSpec of a workload; nil: none is accepted.
+	// ObjectSpec resolves the objectSpec of a workload; nil: objectSpec is rejected.
 	ObjectSpec workload.SpecResolver
-	// Parsers of workloads' outputs, beside the built-in ones.
+	// Parsers are parsers of workload outputs in addition to the built-in ones.
 	Parsers map[string]parser.Func
-	// Open opens a file named in the Benchmark, such as a trace; nil: there are none.
+	// Open opens a file that the Benchmark names, such as a trace; nil: files cannot be
+	// read.
 	Open func(path string) (io.ReadCloser, error)
-	// AnyDriver says that there is one driver and that every class maps to it,
-	// whatever driver the class names (--csi-endpoint).
+	// AnyDriver maps every class to the only driver, whatever driver the class names
+	// (--csi-endpoint).
 	AnyDriver bool
-	// Substitute gives the driver that stands in for another, and says why.
+	// Substitute maps a driver to the driver that replaces it. SubstituteReason is the
+	// reason for the replacement, for messages.
 	Substitute       map[string]string
 	SubstituteReason string
-	// Seed is used when the Benchmark has none. The caller draws it.
+	// Seed is used if the Benchmark sets no seed. The caller chooses it.
 	Seed uint64
 }
 
-// BuiltIn is the library that is embedded in the program.
+// BuiltIn returns the library that is embedded in the program.
 func BuiltIn() (*workload.Library, error) {
 	sub, err := fs.Sub(library.Workloads, "workloads")
 	if err != nil {
@@ -75,9 +77,9 @@ func BuiltIn() (*workload.Library, error) {
 	return workload.FromFolders(sub, "built in")
 }
 
-// Load resolves the files to a plan. With problems the plan is nil and they
-// are all there are to be found; else the plan's Warnings are what is doubtful.
-// Nothing is created. Safe for concurrent use.
+// Load resolves the files to a plan. If there are problems, the plan is nil and
+// Load returns all problems that it can find. Otherwise Plan.Warnings lists
+// questionable settings. Load creates no objects. It is safe for concurrent use.
 func Load(ctx context.Context, in Input) (*Plan, []Problem) {
 	l := &loader{in: in, ctx: ctx, used: map[string]bool{}, static: map[string]string{}}
 	l.in.Image = cmp.Or(in.Image, "cnsbench/cnsbench:"+version.Version)
@@ -91,25 +93,25 @@ func Load(ctx context.Context, in Input) (*Plan, []Problem) {
 	return &l.plan, nil
 }
 
-// loader is one call of Load.
+// loader is the state of one call of Load.
 type loader struct {
 	in       Input
 	ctx      context.Context
 	problems []Problem
 	warnings []Problem
 
-	doc     *document       // the Benchmark's
-	faulty  map[string]bool // paths that the schema found fault with
+	doc     *document       // the Benchmark
+	faulty  map[string]bool // paths with a problem from the schema check
 	spec    *v1alpha1.BenchmarkSpec
 	library *workload.Library
-	entries workload.Library             // of the files
-	configs map[string]*corev1.ConfigMap // beside the Benchmark
+	entries workload.Library             // library entries from the files
+	configs map[string]*corev1.ConfigMap // other ConfigMaps from the files, by name
 	classes classes
-	used    map[string]bool // rates
-	unread  []string        // namespaces with libraries that could not be asked
+	used    map[string]bool // names of rates that actions use
+	unread  []string        // library namespaces that were not read
 
-	nulls  map[string][]nullVar // by path of createObjSpec
-	static map[string]string    // drivers of static volumes, by the first one's name
+	nulls  map[string][]nullVar // variables without a value, by path of createObjSpec
+	static map[string]string    // drivers of static volumes, by claim name of instance 0
 
 	recordings []recording
 
@@ -118,8 +120,8 @@ type loader struct {
 	plan  Plan
 }
 
-// fail reports a problem at a path of the Benchmark, unless the schema has
-// already found fault with what is there.
+// fail reports a problem at a path of the Benchmark, unless the schema check has
+// already reported one at the same path.
 func (l *loader) fail(path, hint, format string, args ...any) {
 	if l.faulty[path] {
 		return
@@ -127,7 +129,7 @@ func (l *loader) fail(path, hint, format string, args ...any) {
 	l.problems = append(l.problems, l.problem(path, hint, format, args...))
 }
 
-// warn reports something doubtful at a path of the Benchmark.
+// warn adds a warning at a path of the Benchmark.
 func (l *loader) warn(path, hint, format string, args ...any) {
 	l.warnings = append(l.warnings, l.problem(path, hint, format, args...))
 }
@@ -154,7 +156,7 @@ func (l *loader) load() {
 	}
 	ofLibrary := func(set string) bool { return strings.HasPrefix(set, "spec.library") }
 	l.applySets(ofLibrary)
-	l.sources() // variables are of its workloads
+	l.sources() // before the other flags: they set variables of library workloads
 	l.applySets(func(set string) bool { return !ofLibrary(set) })
 	if !l.decode() {
 		return
@@ -162,8 +164,8 @@ func (l *loader) load() {
 	l.resolve()
 }
 
-// documents sorts the documents of the files by their kind; false if there is
-// no Benchmark to go on with.
+// documents parses the files and processes each document by its kind. It returns
+// false if there is no Benchmark.
 func (l *loader) documents() bool {
 	for _, f := range l.in.Files {
 		docs, problems := parseFile(f)
@@ -193,7 +195,7 @@ func (l *loader) firstFile() string {
 
 var apiVersion = v1alpha1.GroupVersion.String()
 
-// kinds are the documents that a file may have, with their apiVersions.
+// kinds lists the accepted kinds of document with their apiVersions.
 var kinds = map[string][]string{
 	"Benchmark":             {apiVersion},
 	"ConfigMap":             {"v1"},
@@ -204,8 +206,8 @@ var kinds = map[string][]string{
 		"groupsnapshot.storage.k8s.io/v1beta1"},
 }
 
-// rendered says whether a document shows what a run makes: what Render prints
-// after the Benchmark is no input, but may stand in one.
+// rendered reports whether a document is an object of a run. Render prints such
+// objects after the Benchmark; Load accepts that output as input and ignores them.
 func rendered(d *document) bool {
 	metadata, _ := d.value["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
@@ -260,7 +262,7 @@ func (l *loader) document(d *document) {
 	}
 }
 
-// manifest takes a document beside the Benchmark.
+// manifest adds a document other than the Benchmark: a class or a ConfigMap.
 func (l *loader) manifest(d *document, kind string) {
 	if kind != "ConfigMap" {
 		l.classes.add(d, kind)
@@ -285,7 +287,8 @@ func (l *loader) manifest(d *document, kind string) {
 	l.entries.Add(e)
 }
 
-// strict decodes a document into a typed object; unknown fields are problems.
+// strict decodes a document into a typed object and reports unknown fields as
+// problems. It returns false if it reported a problem.
 func (l *loader) strict(d *document, into any) bool {
 	raw, err := json.Marshal(d.value)
 	if err != nil {
@@ -309,8 +312,9 @@ func (l *loader) strict(d *document, into any) bool {
 	return len(unknown) == 0
 }
 
-// sources adds the places of spec.library, the first of which wins over the
-// others and over the built-in library; ConfigMaps of the files win over all.
+// sources adds the sources in spec.library to the library. An earlier source takes
+// precedence over a later one and over the built-in library. ConfigMaps from the
+// files take precedence over all sources.
 func (l *loader) sources() {
 	spec, _ := l.doc.value["spec"].(map[string]any)
 	list, _ := spec["library"].([]any)
@@ -337,15 +341,15 @@ func (l *loader) sources() {
 	l.library.AddAll(&l.entries)
 }
 
-// addConfigMaps takes the entries that are in a namespace of the cluster. One
-// that is none is only of interest where it is used.
+// addConfigMaps adds the library entries in a namespace of the cluster. An invalid
+// entry gives a warning only, because the Benchmark may not use it.
 func (l *loader) addConfigMaps(path, namespace string) {
 	switch {
 	case !l.in.Capabilities.Cluster:
 		l.unsupported(path, "configMapSpec")
 		return
 	case namespace == "":
-		return // the schema says it
+		return // reported by the schema check
 	case l.in.ConfigMaps == nil:
 		l.warn(path, "", "the library of namespace %s was not read: no cluster is at hand", namespace)
 		l.unread = append(l.unread, namespace)
@@ -384,8 +388,8 @@ func (l *loader) addFolder(name string) error {
 	return nil
 }
 
-// decode applies the schema and makes the typed Benchmark; false if there is
-// nothing that further checks could look at.
+// decode applies the schema and decodes the Benchmark into its Go type. It returns
+// false if the Benchmark cannot be decoded, so that no further check is possible.
 func (l *loader) decode() bool {
 	c, err := benchmarkChecker()
 	if err != nil {
@@ -404,7 +408,7 @@ func (l *loader) decode() bool {
 			l.locate(err)
 			return false
 		}
-		// Look at the rest without what the schema found fault with.
+		// Check the valid part too, so that all problems are reported at once.
 		b = &v1alpha1.Benchmark{}
 		if into(l.withoutFaulty(c), b) != nil {
 			return false
@@ -421,7 +425,8 @@ func (l *loader) decode() bool {
 	return true
 }
 
-// withoutFaulty is the Benchmark with defaults where something was wrong.
+// withoutFaulty returns a copy of the Benchmark in which fields with schema
+// problems are removed or have their defaults.
 func (l *loader) withoutFaulty(c *checker) map[string]any {
 	value := runtime.DeepCopyJSON(l.doc.value)
 	rest := &document{value: value}
@@ -449,7 +454,7 @@ func into(value any, typed any) error {
 	return json.Unmarshal(raw, typed)
 }
 
-// locate finds the part of the spec that the schema took but Go's types do
+// locate reports the part of the spec that the schema accepts but the Go types do
 // not, such as a duration of ten thousand years.
 func (l *loader) locate(err error) {
 	spec, _ := l.doc.value["spec"].(map[string]any)
@@ -479,7 +484,7 @@ func (l *loader) locate(err error) {
 	}
 }
 
-// unsupported says that the engine cannot do what the file asks for.
+// unsupported reports a field that the engine does not support.
 func (l *loader) unsupported(path, what string) {
 	hint := ""
 	if !l.in.Capabilities.Cluster {
@@ -488,7 +493,7 @@ func (l *loader) unsupported(path, what string) {
 	l.notHere(path, what, "not offered", hint)
 }
 
-// later says that nothing carries it out yet.
+// later reports a field that no engine supports yet.
 func (l *loader) later(path, what string) { l.notHere(path, what, "not supported yet", "") }
 
 func (l *loader) notHere(path, what, message, hint string) {
@@ -498,7 +503,8 @@ func (l *loader) notHere(path, what, message, hint string) {
 	l.fail(path, hint, "%s by engine %s", message, l.in.Capabilities.Engine)
 }
 
-// need notes a feature that the plan uses, which the engine must have.
+// need records a feature that the plan requires. It returns false, after reporting
+// a problem, if the engine lacks the feature.
 func (l *loader) need(path, feature string) bool {
 	if !l.in.Capabilities.Features[feature] {
 		l.unsupported(path, feature)

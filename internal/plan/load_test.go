@@ -29,8 +29,8 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// Each file of testdata/bad is wrong in some way; its golden has every problem
-// that is to be reported, one a line.
+// TestBadInput checks the problems of each invalid file in testdata/bad. The golden file
+// lists all problems, one per line.
 func TestBadInput(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) < 20 {

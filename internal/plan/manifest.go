@@ -11,8 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
-// manifestObject resolves an object that the file gives as a manifest, and
-// renders the first, so that whatever is wrong with it is known now.
+// manifestObject resolves an object that the file gives as a manifest. It renders the
+// first instance, so that errors in the manifest are reported at load time.
 func (l *loader) manifestObject(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	if !l.need(path+".manifest", "manifest") {
 		return
@@ -61,7 +61,8 @@ func (l *loader) manifestObject(n *info, path string, c *v1alpha1.CreateObjSpec)
 	n.out.Manifest = made
 }
 
-// identified says what is missing to know which kind of object it is.
+// identified returns an error if an object has no valid apiVersion or kind, or has a
+// namespace. It warns of an object with a name, which is not used.
 func (l *loader) identified(path string, fields map[string]any) error {
 	o := unstructured.Unstructured{Object: fields}
 	if _, err := schema.ParseGroupVersion(o.GetAPIVersion()); err != nil {

@@ -6,11 +6,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
-// nullVar is a variable that the file names without a value.
+// nullVar is a variable with a null value in the file.
 type nullVar struct{ name, path string }
 
-// findNulls lists them by createObjSpec, before the schema drops them as an apiserver
-// does: what is dropped is as if it were not there, but its name may be wrong.
+// findNulls collects the variables with a null value, by createObjSpec. It runs before
+// the schema check drops them, as an API server does: a dropped variable has no effect,
+// but an unknown name must be reported.
 func (l *loader) findNulls() {
 	l.nulls = map[string][]nullVar{}
 	spec, _ := l.doc.value["spec"].(map[string]any)
@@ -49,8 +50,8 @@ type resolver interface {
 	Resolve(given map[string]string) (map[string]string, []*workload.Error)
 }
 
-// unknownNulls reports, of the createObjSpec at path, those that the template does
-// not have.
+// unknownNulls reports the null variables of the createObjSpec at path that the
+// template does not have.
 func (l *loader) unknownNulls(path string, template resolver) {
 	for _, null := range l.nulls[path] {
 		_, wrong := template.Resolve(map[string]string{null.name: ""})
@@ -62,8 +63,8 @@ func (l *loader) unknownNulls(path string, template resolver) {
 	}
 }
 
-// nullValues reports what a Study would set to nothing, which is rather the text
-// null without its quotes.
+// nullValues reports null values in the factors, variants and scales of a Study. A
+// null is most often the string null without quotes.
 func (l *loader) nullValues(d *document) {
 	const message, hint = "the value is missing", `the text null is written "null"`
 	check := func(path string, v any) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNullOfManifest: a variable of a manifest that has no value is as if it were
-// not there, but its name must be one. Those of workloads are in testdata/bad.
+// TestNullOfManifest checks that a manifest variable with a null value counts as not
+// set, but that its name must be known. testdata/bad covers variables of workloads.
 func TestNullOfManifest(t *testing.T) {
 	const name, other = "{{name}}", `the manifest has no variable "title"`
 	for vars, want := range map[string]string{

@@ -18,14 +18,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
-// withObjects adds what the object workload needs.
+// withObjects adds the spec resolver and the parser of the object workload to an Input.
 func withObjects(in Input) Input {
 	in.ObjectSpec, in.Parsers = objectspec.Resolve, map[string]parser.Func{"object": metrics.Parse}
 	return in
 }
 
-// anObjectWorkload has everything of which engines differ: where credentials, a
-// certificate, files to be sent and files of objects are.
+// anObjectWorkload is a Benchmark with everything that differs between engines: the
+// locations of credentials, the certificate, the files to send and the files with
+// objects.
 const anObjectWorkload = `spec:
   actions:
     - name: o
@@ -40,7 +41,8 @@ const anObjectWorkload = `spec:
               works: [{type: cleanup, workers: 1, containers: c(1), objects: c(1)}]
 `
 
-// mountsOf are the volumes of the program as PATH=WHAT, and what it is to do.
+// mountsOf returns the volume mounts of the object program in the form PATH=SOURCE, its
+// claims, its store and its shard order.
 func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.PersistentVolumeClaim, store model.Store,
 	order *coordinator.ShardOrder) {
 	t.Helper()
@@ -70,6 +72,8 @@ func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.Persisten
 	return mounts, w.Claims, order.Workload.Stages[0].Works[0].Store, order
 }
 
+// TestObjectStorage checks mounts, environment, store and claims of the object workload
+// for each kind of store on each engine.
 func TestObjectStorage(t *testing.T) {
 	swift := map[string]string{"auth_url": "https://h:5000/v3", "username": "u", "project_name": "p",
 		"user_domain": "Default", "project_domain": "Default", "interface": "internal"}
@@ -136,7 +140,7 @@ func TestObjectStorage(t *testing.T) {
 				t.Fatal(problems)
 			}
 			mounts, claims, store, order := mountsOf(t, p)
-			if store.Settings == nil { // JSON has no empty ones
+			if store.Settings == nil { // the JSON encoding omits an empty map
 				store.Settings = map[string]string{}
 			}
 			if diff := cmp.Diff(tt.mounts, mounts); diff != "" {
@@ -165,7 +169,8 @@ func TestObjectStorage(t *testing.T) {
 	}
 }
 
-// On a cluster no environment has a password, and no file of this machine is there.
+// TestObjectCredentialsOnACluster checks that on a cluster credentials must come from a
+// Secret, not from the environment or a local file.
 func TestObjectCredentialsOnACluster(t *testing.T) {
 	for storage, want := range map[string]string{
 		`{swiftSpec: {authURL: "http://h/auth/v1.0", username: u}}`:                                  `x.yaml:10:20: spec.actions[0].createObjSpec.objectSpec.storage: a token from authURL needs a password (credentials: {secretName: NAME}, with the key password)`,
@@ -184,7 +189,8 @@ func TestObjectCredentialsOnACluster(t *testing.T) {
 	}
 }
 
-// Operations of one type are told apart by names of their own, which metrics have.
+// TestNamesOfObjectOperations checks that several operations of one type can have unique
+// names, which become names of metrics.
 func TestNamesOfObjectOperations(t *testing.T) {
 	const spec = `spec:
   actions:
@@ -217,8 +223,8 @@ func TestNamesOfObjectOperations(t *testing.T) {
 	}
 }
 
-// TestObjectBudget: what an object workload asks, each time that it is carried
-// out, is part of the budget.
+// TestObjectBudget checks that the budget has the load of an object workload on its
+// store for each trigger.
 func TestObjectBudget(t *testing.T) {
 	p, problems := Load(t.Context(), withObjects(Input{Capabilities: local(), Files: []File{{Name: "x.yaml", Data: []byte(head + `spec:
   runtime: 30s

@@ -2,15 +2,14 @@ package plan
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// MaxOutput bounds what is kept of the output of workloads, in bytes; 0: nothing
-// does.
+// MaxOutput is the maximum output of workloads that is kept, in bytes; 0: no limit.
 type MaxOutput struct{ PerInstance, PerRun int64 }
 
-// maxOutput resolves the bounds of output.
+// maxOutput resolves spec.maxOutput.
 func (l *loader) maxOutput() {
 	given := l.spec.MaxOutput
 	if given == nil {
-		return // the schema has a default
+		return // the schema sets a default
 	}
 	const path = "spec.maxOutput"
 	out := &l.plan.MaxOutput
@@ -37,8 +36,8 @@ func (l *loader) outputBound(path string, q *resource.Quantity) int64 {
 	return 0
 }
 
-// The least bound, below which all that tools say of themselves would be cut, and
-// the greatest, which no bundle should come to.
+// Range of the limits in bytes. Below minOutput, even the normal messages of tools
+// would be truncated. A bundle should never reach maxOutput.
 const (
 	minOutput = 64 << 10
 	maxOutput = 1 << 40

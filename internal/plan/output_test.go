@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+// TestMaxOutput checks the resolution of spec.maxOutput and its problems.
 func TestMaxOutput(t *testing.T) {
 	for _, tt := range []struct {
 		name, spec string

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// actionOutput checks where the results of an action are sent.
+// actionOutput checks the reference of an action to an output.
 func (l *loader) actionOutput(n *info) {
 	o := n.spec.Outputs
 	if o == nil {
@@ -23,7 +23,7 @@ func (l *loader) actionOutput(n *info) {
 	}
 }
 
-// outputs checks where results are sent besides the bundle.
+// outputs checks spec.outputs: destinations of results in addition to the bundle.
 func (l *loader) outputs() {
 	for i, o := range l.spec.Outputs {
 		path := fmt.Sprintf("spec.outputs[%d]", i)
@@ -36,24 +36,23 @@ func (l *loader) outputs() {
 	}
 }
 
-// checkURL reports what cannot be posted to. That it is http or https is in the
-// schema.
+// checkURL reports a URL that is not valid for HTTP POST. The schema checks the scheme.
 func (l *loader) checkURL(path, text string) {
 	const like = "such as http://host:9200/index/_doc/"
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		// The text may have a password: url.Error would repeat it.
+		// The message omits err: url.Error contains the text, which may have a password.
 		l.fail(path, like, "this is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
-		// the schema has said it
+		// reported by the schema check
 	case u.Hostname() == "":
 		l.fail(path, like, "no host in %q", text)
 	case u.User != nil:
 		l.fail(path, "give them by the environment variable CNSBENCH_OUTPUT_<NAME>_AUTHORIZATION instead",
 			"a URL with credentials would be kept in the bundle")
 	case u.RawQuery != "" || u.ForceQuery:
-		// It often has a key, and nothing tells those from others.
+		// A query may contain an API key, which cannot be recognized.
 		l.fail(path, "give it by the environment variable CNSBENCH_OUTPUT_<NAME>_QUERY instead",
 			"the query of a URL would be kept in the bundle")
 	case u.Fragment != "":

@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// TestOutputs checks that valid outputs give no warnings.
 func TestOutputs(t *testing.T) {
 	p := good(t, Input{}, `spec:
   runtime: 10s
@@ -19,6 +20,8 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
+// TestBadOutputs checks that invalid URLs of outputs are reported, without secrets in the
+// message.
 func TestBadOutputs(t *testing.T) {
 	for _, tt := range []struct{ url, want string }{
 		{"http://:9200/x", "no host in"},

@@ -10,9 +10,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
-// phases resolves the phases of one choice of a workload's variables into what
-// its instances are rendered from; false if something is wrong with them. Values
-// hold from their phase on, until a later one gives others.
+// phases resolves the phases of one variant of a workload and adds them to params. It
+// returns false if it reported a problem. A value applies from its phase on, until a
+// later phase changes it.
 func (l *loader) phases(path string, c *v1alpha1.CreateObjSpec, entry *workload.Entry, v variant,
 	params *workload.Params) bool {
 	given, before, ok := maps.Clone(v.given), params.Vars, true
@@ -40,7 +40,8 @@ func (l *loader) phases(path string, c *v1alpha1.CreateObjSpec, entry *workload.
 	return ok
 }
 
-// phaseStart is when a phase begins; 0 if that makes no sense.
+// phaseStart returns the start of phase i, from the barrier. It returns 0 if it
+// reported a problem.
 func (l *loader) phaseStart(path string, i int, from, last time.Duration) time.Duration {
 	switch {
 	case from <= 0:
@@ -57,8 +58,8 @@ func (l *loader) phaseStart(path string, i int, from, last time.Duration) time.D
 	return 0
 }
 
-// phaseFits renders an instance with one phase, and says what is wrong with it;
-// of several variables it names the one whose fault it is.
+// phaseFits renders an instance with one phase. It returns false if it reported a
+// problem, at the place of the variable that causes it if there is one.
 func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Entry, v variant, params workload.Params,
 	before, now map[string]string) bool {
 	render := func(vars map[string]string) error {
@@ -90,8 +91,7 @@ func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Ent
 	return false
 }
 
-// idlePhase says so where a phase changes nothing, perhaps for one kind of
-// instance only.
+// idlePhase warns of a phase that changes nothing for the instances of a variant.
 func (l *loader) idlePhase(where string, entry *workload.Entry, v variant, params workload.Params, before,
 	now map[string]string) {
 	why, err := entry.Idle(params, before, now)

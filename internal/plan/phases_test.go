@@ -22,9 +22,9 @@ const phased = `spec:
           - {startAfter: 25s, vars: {bs: 64k}}
 `
 
-// The containers that wait are there once for each phase, each with the
-// configuration that its variables make and an output directory of its own, on
-// the volumes that all share; a value holds until another is given.
+// TestPhases checks that a workload with phases has one copy per phase of each container
+// that waits at the barrier. Each copy has its own configuration and output directory,
+// and all share the volumes. A value applies until a later phase changes it.
 func TestPhases(t *testing.T) {
 	for _, on := range []engine.Capabilities{local(), everything()} {
 		t.Run(on.Engine, func(t *testing.T) {
@@ -110,7 +110,8 @@ func volumeOf(t *testing.T, p *corev1.Pod, name string) corev1.Volume {
 	return corev1.Volume{}
 }
 
-// Phases go over the values of each kind of instance.
+// TestPhasesOfVariants checks that phases change only their variables and keep the other
+// values of each variant.
 func TestPhasesOfVariants(t *testing.T) {
 	p := good(t, Input{}, strings.Replace(phased, "phases:", "matrix: {rw: [randread, randwrite]}\n        phases:", 1))
 	for i, rw := range []string{"randread", "randwrite"} {
@@ -126,7 +127,7 @@ func TestPhasesOfVariants(t *testing.T) {
 	}
 }
 
-// A phase that changes nothing is no problem, but hardly meant.
+// TestIdlePhases checks that a phase that changes nothing gives a warning.
 func TestIdlePhases(t *testing.T) {
 	for _, tt := range []struct{ vars, want string }{
 		{"{rateIops: 100}", "everything is as in the phase before"},
@@ -145,7 +146,7 @@ func TestIdlePhases(t *testing.T) {
 	}
 }
 
-// Objectives may ask for a phase that there is.
+// TestObjectivesOnPhases checks that objectives can refer only to phases that exist.
 func TestObjectivesOnPhases(t *testing.T) {
 	for expr, want := range map[string]string{
 		`p99(w.read, phase(2)) < 2.0 * p99(w.read, phase(0))`: "",
@@ -170,7 +171,8 @@ func TestObjectivesOnPhases(t *testing.T) {
 	}
 }
 
-// What stands at its barrier itself cannot be held back for a phase.
+// TestPhasesOfWhatMeets checks that phases are rejected for a pod with the annotation
+// meets, whose program waits at the barrier itself.
 func TestPhasesOfWhatMeets(t *testing.T) {
 	text := head + `spec: {actions: [{name: w, createObjSpec: {workload: meets, phases: [{startAfter: 1s, vars: {a: b}}]}}]}
 ---

@@ -1,9 +1,10 @@
-// Package plan turns a Benchmark file into a resolved plan: schema, defaults
-// and CEL rules applied offline by the apiserver's own libraries, templates
-// rendered, names resolved, targets checked, the budget added up, and every
-// problem reported at once with its place.
+// Package plan resolves a Benchmark file to a plan. It applies the schema, the
+// defaults and the CEL rules offline, with the libraries of the Kubernetes API
+// server. It renders templates, resolves names, checks targets and adds up the
+// budget. It reports all problems at once, each with its place in the file.
 //
-// It is pure: files in, a Plan or a list of Problems out. Nothing is created.
+// The package is pure: its input is files, its output is a Plan or a list of
+// Problems. It creates no objects.
 package plan
 
 import (
@@ -19,25 +20,26 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
-// Plan is a Benchmark with nothing left to decide but what depends on time
-// and on the platform. It is immutable after Load.
+// Plan is a fully resolved Benchmark. Only what depends on time and on the platform
+// is left open. It is immutable after Load.
 type Plan struct {
 	Name      string
-	Benchmark *v1alpha1.Benchmark // with defaults
+	Benchmark *v1alpha1.Benchmark // with defaults applied
 	Seed      uint64
-	// Runtime is the hard stop, counted from the barrier; 0: the run ends when
-	// its workloads do.
+	// Runtime is the time from the barrier to the hard stop; 0: the run ends when its
+	// workloads end.
 	Runtime time.Duration
-	// Grace is how long ops in flight may still take after the stop, before
-	// they are censored: the second deadline.
+	// Grace is the time that ops in flight have after the stop before they are
+	// censored: the second deadline.
 	Grace time.Duration
-	// MaxOutput bounds what is kept of the output of workloads.
+	// MaxOutput limits how much output of workloads is kept.
 	MaxOutput MaxOutput
 	Actions   []Action
 	Rates     []Rate
 	SLOs      []SLO
 
-	// Those that the plan uses, with substitutes for their drivers.
+	// StorageClasses and SnapshotClasses are the classes that the plan uses, by name.
+	// Drivers are replaced by their substitutes.
 	StorageClasses  map[string]storagev1.StorageClass
 	SnapshotClasses map[string]engine.SnapshotClass
 
@@ -45,32 +47,34 @@ type Plan struct {
 	Budget   Budget
 	Warnings []Problem
 
-	// Cluster: the names of classes are those of a cluster, not of the files.
+	// Cluster means that names of classes refer to a cluster, not to the files.
 	Cluster bool
-	// Given are the ConfigMaps and VolumeAttributesClasses of the files.
+	// Given holds the ConfigMaps and VolumeAttributesClasses in the files.
 	Given []any `json:",omitempty"`
 }
 
-// Action is one entry of spec.actions, resolved.
+// Action is a resolved entry of spec.actions.
 type Action struct {
 	Name string
 	Kind op.Kind
-	Rate string // name of its rate; empty: once, at the start
-	// Count is how many instances one trigger makes (create), else 1.
+	Rate string // name of its rate; empty: triggered once, at the start
+	// Count is the number of instances that one trigger creates; 1 for kinds other than
+	// create.
 	Count   int
 	Timeout time.Duration // deadline of each op
-	Then    []string      // actions that follow each op of this one, in order
-	// Chained actions are only reached by another's Then.
+	Then    []string      // actions that follow each op of this action, in order
+	// Chained means that only the Then of another action triggers this action.
 	Chained bool
 
-	Target   *Target   // what everything but create and drain acts on
+	Target   *Target   // what the op acts on; nil for create and drain
 	Workload *Workload // create: a workload
 	Manifest *Manifest // create: any object
-	Volume   *Volume   // create: a volume; restore, clone: what the new one is like
+	Volume   *Volume   // create: a volume; restore, clone: the new volume
 	Snapshot *SnapshotSpec
 	Resize   *ResizeSpec
-	Modify   map[string]string // parameters, as far as they are known
-	// ModifyClass is the cluster's VolumeAttributesClass; empty: of Modify alone.
+	Modify   map[string]string // modify: parameters, as far as they are known
+	// ModifyClass is the name of the cluster's VolumeAttributesClass; empty: the engine
+	// uses only Modify.
 	ModifyClass string
 	Node        string // reattach: engine.NodeSame, NodeOther or NodeAny
 	Undo        bool   // rollout
@@ -79,78 +83,77 @@ type Action struct {
 	Scale       *ScaleSpec
 }
 
-// Workload makes the instances of a library workload.
+// Workload creates the instances of a library workload.
 type Workload struct {
 	Entry     string // name in the library
-	Origin    string // of the entry, for people
-	SHA256    string // of the entry, as workload.Entry has it
+	Origin    string // of the entry, for display
+	SHA256    string // of the entry; see workload.Entry
 	SyncGroup string
-	// Metrics names the parser by container output: how outputs become numbers.
+	// Outputs are the output files of the containers, with their parsers.
 	Outputs []Output
 	Canary  *engine.Canary
-	// Template and Params are what instances are rendered from: instance i by the
-	// Params at i modulo their number.
+	// Template and Params are the input for rendering: instance i uses
+	// Params[i%len(Params)].
 	Template *workload.Entry
 	Params   []workload.Params
-	Vars     map[string]string // as resolved, for the record: those that all have
-	// Own are the variables that set instance i apart, indexed as Params.
+	Vars     map[string]string // resolved variables with the same value in all Params
+	// Own holds the variables that distinguish the variants, indexed as Params.
 	Own    []map[string]string
-	Labels map[string]string // that the file gives it, by which actions find it
+	Labels map[string]string // from createObjSpec, for the targets of other actions
 }
 
-// Output is a file that a workload writes and the parser that reads it.
+// Output is an output file of a workload, and its parser.
 type Output struct {
 	Container string
-	File      string // glob inside the container
-	Parser    string // "fio", "" = kept raw
-	// Script is the text of a parser that the library entry brings, which is
-	// called with the file's name; empty: Parser is one of ours. Image is where
-	// it runs in a container of its own.
+	File      string // glob pattern inside the container
+	Parser    string // such as "fio"; empty: the output is kept raw
+	// Script is the text of a parser script in the library entry. It is called with
+	// the name of the file. Empty: Parser is a built-in parser. Image is the image of
+	// the container in which the script runs.
 	Script, Image string
-	Phase         int // of the workload, in which it is written; from 0
+	Phase         int // 0-based phase of the workload that writes the file
 }
 
-// Volume makes a volume.
+// Volume creates volumes.
 type Volume struct {
-	Action   string        // its name, from which volumes are named
-	Template engine.Volume // each volume, but for its name and its labels of the run
+	Action   string        // name of the action: the prefix of the volumes' names
+	Template engine.Volume // a volume without its name and the labels of the run
 }
 
-// Manifest makes any object.
+// Manifest creates objects of any kind.
 type Manifest struct {
 	Template *workload.Object
 	Params   workload.Params
-	Labels   map[string]string // of each object, beside those that name its run
+	Labels   map[string]string // of each object, in addition to the labels of the run
 }
 
-// KillSpec says how workloads are killed.
+// KillSpec describes how to kill workloads.
 type KillSpec struct {
-	Signal  string        // empty: the pods are deleted
-	Grace   time.Duration // of the deletion
-	StopFor time.Duration // SIGSTOP: until SIGCONT
+	Signal  string        // empty: delete the pods
+	Grace   time.Duration // grace period of the deletion
+	StopFor time.Duration // SIGSTOP: time until SIGCONT
 }
 
-// DrainSpec says which node is drained: that of the name, or one of those with
-// the labels.
+// DrainSpec selects the node to drain: by name, or one of the nodes with the labels.
 type DrainSpec struct {
 	Node   string
 	Labels map[string]string
 }
 
-// ScaleSpec says how many replicas there are to be: one of the numbers after
-// another, and again from the first.
+// ScaleSpec describes how to scale. Successive ops set the numbers in Replicas in
+// order, and start again at the first.
 type ScaleSpec struct {
 	Replicas []int32
-	Script   *engine.Script // nil: by the scale subresource
+	Script   *engine.Script // nil: use the scale subresource
 }
 
-// SnapshotSpec says how to snapshot the targets.
+// SnapshotSpec describes how to take snapshots of the targets.
 type SnapshotSpec struct {
 	Class string
 	Group bool
 }
 
-// ResizeSpec says how much to grow: to Bytes, or by ByBytes, or by Factor.
+// ResizeSpec describes how to grow a volume: to Bytes, by ByBytes, or by Factor.
 type ResizeSpec struct {
 	Bytes, ByBytes int64
 	Factor         float64
@@ -159,21 +162,21 @@ type ResizeSpec struct {
 // Target selects objects of the run.
 type Target struct {
 	Kind   engine.ObjectKind
-	Action string            // made by this action (volumes: also those of its workloads)
-	Volume string            // made by the action of this name (names of claims become Labels)
-	Labels map[string]string // all must match; of snapshots: those of their volumes
+	Action string            // created by this action, or volumes of its workloads
+	Volume string            // created by this volume action; claim names become Labels instead
+	Labels map[string]string // all must match; snapshots have the labels of their volumes
 	Select Select
-	// Makers are the actions whose objects these may be. In an episode that has
-	// one of them it is the episode's own objects that are meant.
+	// Makers are the actions that may create the targets. If one of them is part of
+	// the same episode, the target is an object of that episode.
 	Makers []string
-	// Object is one that the run did not make; nil: of the run.
+	// Object is an object that the run did not create; nil: objects of the run.
 	Object *engine.ObjectRef
 }
 
-// Select says which of the matching objects one trigger takes.
+// Select is the choice among the matching objects at each trigger.
 type Select string
 
-// The selections.
+// Values of Select.
 const (
 	SelectAll        Select = "all"
 	SelectOldest     Select = "oldest"
@@ -182,79 +185,81 @@ const (
 	SelectRoundRobin Select = "roundRobin"
 )
 
-// Rate is one entry of spec.rates, resolved.
+// Rate is a resolved entry of spec.rates, or the rate of one action's startAfter.
 type Rate struct {
 	Name string
 	// Schedule is nil for a closed loop and for lifetimes.
 	Schedule schedule.Schedule
-	// Parallelism of a closed loop; UntilEnded: a slot is free again when the
-	// workload instance has ended, not already when it runs.
+	// Parallelism is the number of ops in a closed loop. UntilEnded means that a slot
+	// becomes free when the workload instance ends, not when it runs.
 	Parallelism int
 	UntilEnded  bool
 
-	// Steps are what a trace's triggers do, one each; nil: all actions of the
-	// rate. Before are those for what was there when the trace began: they are
-	// done before the barrier.
+	// Steps holds one step for each trigger of a trace; nil: each trigger runs all
+	// actions of the rate. Before holds the steps that create the objects that existed
+	// when the trace began. They run before the barrier.
 	Steps, Before []Step
-	// Trace is the file that they are from; nil: another rate.
+	// Trace is the trace file; nil: the rate replays no trace.
 	Trace *TraceFile
-	// Lifetime of a rate that triggers once for each object; nil: another rate.
+	// Lifetime is set for a rate that triggers once for each object; nil: another kind
+	// of rate.
 	Lifetime *schedule.Lifetime
 
-	StartAfter  time.Duration // after the barrier
-	StartAction string        // or after this action's first op has ended
-	Duration    time.Duration // 0: to the end
-	Limit       int64         // triggers; 0: no limit
-	MaxInFlight int           // ops; 0: no limit
-	Queue       bool          // onSaturation: queue; else drop
+	StartAfter  time.Duration // start, from the barrier
+	StartAction string        // or start after the first op of this action has ended
+	Duration    time.Duration // 0: until the end of the run
+	Limit       int64         // maximum number of triggers; 0: no limit
+	MaxInFlight int           // maximum number of ops; 0: no limit
+	Queue       bool          // true: onSaturation is queue; false: drop
 }
 
-// TraceFile says which file it was that a rate replays.
+// TraceFile identifies the file that a rate replays.
 type TraceFile struct {
-	Name    string // as the Benchmark has it
-	SHA256  string // of the file as it is, compressed or not, in hex
+	Name    string // as given in the Benchmark
+	SHA256  string // of all bytes of the file, without decompression; hexadecimal
 	Records int
 }
 
-// SLO is a named expression, known to compile.
+// SLO is a named expression that compiles.
 type SLO struct{ Name, Expr string }
 
-// Budget is what the plan makes if nothing fails, nothing is dropped and
-// nothing deleted: of Poisson rates the mean. It is all there is if Open is
-// empty, and else the least: what rates without an end add is only in Open.
+// Budget counts what the plan creates if no op fails, is dropped or deletes an
+// object. Poisson rates count with their mean. If Open is empty, the numbers are the
+// total. Otherwise they are a lower bound: the contributions of rates without an end
+// are only in Open.
 type Budget struct {
 	Volumes, Snapshots, Pods int64
-	Bytes                    int64 // of volumes, as requested
+	Bytes                    int64 // requested size of all volumes
 	Ops                      int64
-	// Classes are the volumes and their bytes by StorageClass; "" has those of
-	// none, or of a cluster's default.
+	// Classes holds the volumes and their bytes by StorageClass. The key "" stands for
+	// no class and for the cluster's default class.
 	Classes map[string]ClassBudget `json:",omitempty"`
-	// Open says of each rate without an end what it adds, such as
+	// Open describes what each rate without an end adds, such as
 	// "each5s: 0.6 snapshots per second until the workloads end".
 	Open []string
-	// Objects are what object workloads ask of their stores.
+	// Objects holds the load of object workloads on their stores.
 	Objects []ObjectBudget `json:",omitempty"`
 }
 
-// ClassBudget is what the volumes of one StorageClass come to.
+// ClassBudget is the number and the total bytes of the volumes of one StorageClass.
 type ClassBudget struct{ Volumes, Bytes int64 }
 
-// ObjectBudget is what an object workload asks of its store each time that it is
-// carried out, by all its instances together.
+// ObjectBudget is the load of an object workload on its store for each trigger of the
+// action, summed over its instances.
 type ObjectBudget struct {
 	Action string
 	Times  int64
-	Open   bool // it goes on at a rate without an end
+	Open   bool // triggered by a rate without an end
 	Works  []workload.StoreBudget
-	// Makes are the containers that it makes, by store, as the workload encodes them.
+	// Makes holds the containers that it creates, by store, as the workload encodes them.
 	Makes []json.RawMessage
 }
 
-// Problem is something wrong (or doubtful) in a file, with its place.
+// Problem is an error or a warning about a file, with its place.
 type Problem struct {
 	File         string
 	Line, Column int    // 1-based; 0: unknown
 	Path         string // spec.actions[0].createObjSpec.workload
-	Message      string // what is wrong
-	Hint         string // what to do; may be empty
+	Message      string // description of the problem
+	Hint         string // how to fix it; may be empty
 }

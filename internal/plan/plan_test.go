@@ -19,7 +19,7 @@ import (
 
 const head = "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: x}\n"
 
-// good loads a Benchmark that must be without problems.
+// good loads a Benchmark and fails the test if there are problems.
 func good(t *testing.T, in Input, text string) *Plan {
 	t.Helper()
 	in.Files = []File{{Name: "x.yaml", Data: []byte(head + text)}}
@@ -33,7 +33,7 @@ func good(t *testing.T, in Input, text string) *Plan {
 	return p
 }
 
-// Every default, as the schema gives it, in one file.
+// TestDefaults checks the defaults of the schema.
 func TestDefaults(t *testing.T) {
 	p := good(t, Input{Seed: 9}, `spec:
   actions:
@@ -60,6 +60,7 @@ func TestDefaults(t *testing.T) {
 	golden(t, "testdata/defaults.golden", string(out))
 }
 
+// TestRatesAreResolved checks the resolution of spec.rates and of an action's startAfter.
 func TestRatesAreResolved(t *testing.T) {
 	p := good(t, Input{}, `spec:
   runtime: 1m
@@ -88,6 +89,7 @@ func TestRatesAreResolved(t *testing.T) {
 	}
 }
 
+// TestTargets checks the resolution of targets by action, volume name and labels.
 func TestTargets(t *testing.T) {
 	p := good(t, Input{}, `spec:
   actions:
@@ -142,6 +144,7 @@ func inHostdir(volumes, bytes int64) map[string]ClassBudget {
 	return map[string]ClassBudget{"hostdir": {volumes, bytes}}
 }
 
+// TestBudget checks the sums of the budget and the contributions of open rates.
 func TestBudget(t *testing.T) {
 	tests := []struct {
 		name, spec string
@@ -232,6 +235,7 @@ const gp3 = `spec:
     - {name: s, snapshotSpec: {actionName: v, snapshotClass: snap}}
 `
 
+// TestAnyDriver checks that names of classes are not checked with Input.AnyDriver.
 func TestAnyDriver(t *testing.T) {
 	p := good(t, Input{AnyDriver: true}, gp3)
 	if _, ok := p.StorageClasses["gp3"]; !ok || p.SnapshotClasses["snap"].Name != "snap" {
@@ -239,6 +243,8 @@ func TestAnyDriver(t *testing.T) {
 	}
 }
 
+// TestSubstituteDriver checks that a substitute replaces the driver of StorageClasses and
+// snapshot classes, with one warning.
 func TestSubstituteDriver(t *testing.T) {
 	p := good(t, Input{Substitute: map[string]string{"loopfile.csi.cnsbench.dev": "hostdir.csi.cnsbench.dev"}, SubstituteReason: "loop devices need root"}, `spec:
   actions:
@@ -258,7 +264,7 @@ func TestSubstituteDriver(t *testing.T) {
 	}
 }
 
-// What stands in may be able to do less.
+// TestSubstituteLacks checks that a feature that the substitute lacks is reported.
 func TestSubstituteLacks(t *testing.T) {
 	_, problems := load(t, Input{Substitute: map[string]string{"loopfile.csi.cnsbench.dev": "hostdir.csi.cnsbench.dev"},
 		SubstituteReason: "loop devices need root",
@@ -269,6 +275,7 @@ func TestSubstituteLacks(t *testing.T) {
 	}
 }
 
+// TestWarnings checks the warnings about questionable settings.
 func TestWarnings(t *testing.T) {
 	p := good(t, Input{}, `spec:
   runtime: 10s
@@ -296,6 +303,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestFolderLibrary checks that entries in a folder of spec.library override built-in
+// entries, and that --set can change the folder.
 func TestFolderLibrary(t *testing.T) {
 	mine := fstest.MapFS{"fio/pod.yaml": {Data: []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, command: [{a: b}]}]}\n")}}
 	text := "spec:\n  library: [{folderSpec: {path: mine}}]\n  actions: [{name: a, createObjSpec: {workload: fio}}]\n"
@@ -323,7 +332,8 @@ func TestFolderLibrary(t *testing.T) {
 	}
 }
 
-// A second file may have the classes, and a plan is the same each time.
+// TestSeveralFiles checks that a second file can have the classes, and that the plan is
+// deterministic.
 func TestSeveralFiles(t *testing.T) {
 	in := Input{Files: []File{{Name: "a.yaml", Data: []byte(head + gp3)}, {Name: "classes.yaml", Data: []byte(`
 apiVersion: storage.k8s.io/v1
@@ -357,7 +367,7 @@ deletionPolicy: Retain
 	}
 }
 
-// What Render prints is a file that gives the same plan.
+// TestRenderedAgain checks that the output of Render loads and gives the same plan.
 func TestRenderedAgain(t *testing.T) {
 	mine := `spec:
   seed: 3
@@ -420,6 +430,8 @@ parameters: {iops: "3"}
 	}
 }
 
+// FuzzLoad checks that Load terminates in time for any file and flag, returns either a
+// plan or problems, and that the plan renders.
 func FuzzLoad(f *testing.F) {
 	f.Add(small, "spec.runtime=10s")
 	f.Add(head+gp3, "vars.x={a: b}")
@@ -457,7 +469,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		begin := time.Now()
 		p, problems := Load(t.Context(), in)
-		// of a busy machine; the slowest seed takes half a second of an idle one
+		// The limit allows for a busy machine: on an idle one the slowest seed takes 0.5 s.
 		if took := time.Since(begin); took > 20*time.Second {
 			t.Errorf("took %v", took)
 		}

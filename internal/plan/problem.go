@@ -9,8 +9,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// String gives a problem in its stable form:
-// FILE:LINE:COLUMN: PATH: MESSAGE (HINT). What is not known is left out.
+// String returns a problem in the stable format
+// FILE:LINE:COLUMN: PATH: MESSAGE (HINT). Parts that are not known are omitted.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -30,7 +30,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// sorted orders problems by place and drops those that say the same twice.
+// sorted sorts problems by place and removes duplicates. It modifies ps.
 func sorted(ps []Problem) []Problem {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
@@ -39,11 +39,11 @@ func sorted(ps []Problem) []Problem {
 	return slices.Compact(ps)
 }
 
-// maxListed is how many names help more than they hide.
+// maxListed is the maximum number of names in a hint.
 const maxListed = 24
 
-// suggest proposes the candidate nearest to what was written, or lists them
-// when none is near and they are few.
+// suggest returns a hint that proposes the candidate nearest to written. If none is
+// near, the hint lists all candidates, or is empty if there are more than maxListed.
 func suggest(written string, candidates []string) string {
 	candidates = slices.Compact(slices.Sorted(slices.Values(candidates)))
 	candidates = slices.DeleteFunc(candidates, func(c string) bool { return c == "" })
@@ -62,7 +62,8 @@ func suggest(written string, candidates []string) string {
 	return "there are: " + strings.Join(candidates, ", ")
 }
 
-// distance is Levenshtein's, but letters in another order are near.
+// distance returns the Levenshtein distance, but at most 1 if a and b have the same
+// bytes in a different order.
 func distance(a, b string) int {
 	sortedA, sortedB := []byte(a), []byte(b)
 	slices.Sort(sortedA)

@@ -10,9 +10,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/variable"
 )
 
-// blameQuantities reports the variables whose values are why an entry cannot
-// be rendered: each is no quantity, and the only thing wrong when all others
-// are. False if there is none.
+// blameQuantities reports the variables whose invalid quantities make the rendering of
+// an entry fail. For each value that is not a quantity it renders the entry with all
+// other such values replaced. It returns false if it reported no variable.
 func (l *loader) blameQuantities(entry *workload.Entry, params workload.Params, v variant) bool {
 	params.Vars = maps.Clone(params.Vars)
 	var suspects []string

@@ -9,10 +9,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// maxPerSecond is the fastest rate that is taken for meant.
+// maxPerSecond is the highest accepted rate in triggers per second.
 const maxPerSecond = 1e6
 
-// resolveRates turns spec.rates into schedules.
+// resolveRates resolves spec.rates.
 func (l *loader) resolveRates() {
 	l.rates = map[string]*v1alpha1.Rate{}
 	for i := range l.spec.Rates {
@@ -41,7 +41,7 @@ func (l *loader) resolveRates() {
 	}
 }
 
-// schedule fills in what triggers the rate.
+// schedule sets the schedule of a rate, or its closed loop, trace or lifetime.
 func (l *loader) schedule(path string, r *v1alpha1.Rate, out *Rate) {
 	switch {
 	case r.ConstantRateSpec != nil:
@@ -79,7 +79,8 @@ func (l *loader) schedule(path string, r *v1alpha1.Rate, out *Rate) {
 	}
 }
 
-// interval is the time between triggers of size at once; 0 if it is no good.
+// interval returns the time between groups of size triggers. It returns 0 if it
+// reported a problem.
 func (l *loader) interval(path string, d v1alpha1.Duration, size int) time.Duration {
 	v := l.positive(path, &d)
 	if v > 0 && float64(size)/v.Seconds() > maxPerSecond {
@@ -89,7 +90,8 @@ func (l *loader) interval(path string, d v1alpha1.Duration, size int) time.Durat
 	return v
 }
 
-// perSecond is a number of triggers a second; 0 if it is no good.
+// perSecond returns a rate in triggers per second. It returns 0 if it reported a
+// problem.
 func (l *loader) perSecond(path string, n v1alpha1.Number) float64 {
 	switch {
 	case !(n.Value > 0):
@@ -102,7 +104,7 @@ func (l *loader) perSecond(path string, n v1alpha1.Number) float64 {
 	return n.Value
 }
 
-// lateStart warns of a rate that the run ends before.
+// lateStart warns of a rate whose first trigger is due after the end of the run.
 func (l *loader) lateStart(path string, r *Rate) {
 	if l.plan.Runtime == 0 {
 		return
@@ -118,8 +120,8 @@ func (l *loader) lateStart(path string, r *Rate) {
 	}
 }
 
-// actionRate resolves what triggers an action: its rate, or its startAfter,
-// which is a rate of one trigger.
+// actionRate resolves the rate of an action. startAfter and startAfterAction of an
+// action give a rate with one trigger.
 func (l *loader) actionRate(n *info) {
 	name := string(n.spec.RateName)
 	if n.spec.StartAfter != nil || n.spec.StartAfterAction != "" {

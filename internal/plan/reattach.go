@@ -22,8 +22,8 @@ var reattachAction = descriptor{
 	},
 }
 
-// The actions that disturb what runs: volumes detached under their pods, pods
-// replaced, nodes emptied, replicas more and fewer, processes killed.
+// reattach, rollout, drain, scale and kill are the actions that disrupt running
+// workloads.
 
 func (l *loader) reattach(n *info) {
 	s, path := n.spec.ReattachSpec, n.path+".reattachSpec"

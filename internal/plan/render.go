@@ -12,10 +12,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// Render prints a plan as YAML documents: the Benchmark with its defaults, and
-// what stood beside it, and the objects of each instance that one trigger of each action makes, for the
-// run of that name. What comes of snapshots is known only in the run. Load
-// takes the result, and passes over the objects.
+// Render prints a plan as YAML documents: the Benchmark with its defaults, the other
+// documents of the input, and the objects that one trigger of each action creates in
+// the run runID. Copies of snapshots are known only during the run. Load accepts the
+// result and ignores the objects.
 func Render(p *Plan, runID string) ([]byte, error) {
 	var out bytes.Buffer
 	b := p.Benchmark.DeepCopy()
@@ -147,7 +147,8 @@ func renderWorkload(out *bytes.Buffer, title string, w *engine.Workload) error {
 	return nil
 }
 
-// phasesOf says when the containers of a pod with phases run.
+// phasesOf describes when the containers of a pod with phases run. It is empty for a
+// pod without phases.
 func phasesOf(p *engine.Pod) string {
 	var list []string
 	for _, x := range p.Phases {
@@ -163,7 +164,7 @@ func phasesOf(p *engine.Pod) string {
 	return "; after the barrier: " + strings.Join(list, ", ")
 }
 
-// withoutContent keeps the keys of a Secret and nothing else of what is in it.
+// withoutContent returns a Secret with its keys but without their values.
 func withoutContent(s corev1.Secret) corev1.Secret {
 	hidden := map[string]string{}
 	for k := range s.Data {

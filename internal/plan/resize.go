@@ -45,7 +45,7 @@ func (l *loader) resize(n *info) {
 	}
 }
 
-// grown is the size that a volume of so many bytes is to have.
+// grown returns the new size, in bytes, of a volume with the given size.
 func (s *ResizeSpec) grown(bytes int64) int64 {
 	switch {
 	case s.Factor > 0:
@@ -57,7 +57,7 @@ func (s *ResizeSpec) grown(bytes int64) int64 {
 	}
 }
 
-// canGrow says whether a cluster lets a volume grow at all.
+// canGrow reports whether a volume can be expanded. If not, it reports a problem.
 func (l *loader) canGrow(path string, c *corev1.PersistentVolumeClaim) bool {
 	sc, ok := l.classOf(c)
 	switch _, static := l.static[c.Name]; {

@@ -17,28 +17,29 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
-// info is what is known of an action while the file is resolved.
+// info is the state of one action during resolution.
 type info struct {
-	path  string      // spec.actions[2]
-	does  *descriptor // nil: the file does not say
+	path  string      // such as spec.actions[2]
+	does  *descriptor // nil: the file sets no field of a kind
 	kind  op.Kind
 	spec  *v1alpha1.Action
 	out   Action
 	state resolution
 
-	// claims are the volumes that one op makes; for a snapshot, those that it
-	// is of.
+	// claims are the volumes that one op creates; for a snapshot, the volumes of which
+	// it is taken.
 	claims []corev1.PersistentVolumeClaim
 	pods   int
-	// variants of a workload; claims and pods are those of one instance of each.
+	// variants is the number of variants of a workload. claims and pods cover one
+	// instance of each variant.
 	variants int
-	phases   int                    // of a workload that has any, that before the first included
-	inline   *workload.ResolvedSpec // of a workload with a spec of its own in the file
-	aims     []*info                // whose objects it acts on
-	heads    []*info                // that it follows, in episodes
-	// metrics of its ops and workloads; nil: any.
+	phases   int                    // number of phases of a workload, including the initial one; 0: no phases
+	inline   *workload.ResolvedSpec // objectSpec of a workload; nil: none
+	aims     []*info                // actions whose objects it acts on
+	heads    []*info                // actions that it follows in episodes
+	// metrics are the metrics of its ops and workloads; nil: any name is accepted.
 	metrics []string
-	ends    bool // a workload that ends by itself
+	ends    bool // workload that ends by itself
 }
 
 type resolution int
@@ -49,7 +50,7 @@ const (
 	resolved
 )
 
-// resolve turns the typed Benchmark into the plan.
+// resolve builds the plan from the decoded Benchmark.
 func (l *loader) resolve() {
 	l.plan.Needs = engine.Needs{Kinds: map[op.Kind]bool{}, Features: map[string]bool{}}
 	l.plan.Seed = l.in.Seed
@@ -94,8 +95,8 @@ func (l *loader) resolve() {
 	l.budget(order)
 }
 
-// names reports names of actions under which objects could be mistaken for
-// each other: volume 1-data of fio's instance 0 and data of fio-0's instance 1.
+// names reports names of actions that make names of objects ambiguous: volume 1-data
+// of instance 0 of fio and volume data of instance 1 of fio-0 would have one name.
 func (l *loader) names(order []*info) {
 	for _, n := range order {
 		for other := range l.infos {
@@ -109,7 +110,7 @@ func (l *loader) names(order []*info) {
 	}
 }
 
-// action resolves one action, after those that it acts on.
+// action resolves one action, after the actions whose objects it acts on.
 func (l *loader) action(n *info) {
 	if n.state != untouched {
 		return
@@ -121,7 +122,7 @@ func (l *loader) action(n *info) {
 	l.actionRate(n)
 	l.references(n)
 	if n.does == nil {
-		return // the schema has said it
+		return // reported by the schema check
 	}
 	if !l.in.Capabilities.Actions[n.kind] {
 		l.unsupported(n.path+"."+n.does.field, n.does.field)
@@ -135,12 +136,12 @@ func (l *loader) action(n *info) {
 	}
 }
 
-// references checks what the common fields of an action refer to.
+// references checks the references in fields that all kinds of action have.
 func (l *loader) references(n *info) {
 	l.actionOutput(n)
 }
 
-// slos compiles the objectives.
+// slos compiles the expressions of spec.slos.
 func (l *loader) slos(order []*info) {
 	env := expr.Env{Actions: map[string][]string{}, Phases: map[string]int{}}
 	for _, n := range order {
@@ -167,7 +168,8 @@ func (l *loader) slos(order []*info) {
 	}
 }
 
-// inside gives the place of a point of a text that a scalar has.
+// inside converts a position within the text of a scalar to a position in the file.
+// at is the place of the scalar.
 func inside(at place, line, col int) (int, int) {
 	switch {
 	case at.style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
@@ -180,8 +182,8 @@ func inside(at place, line, col int) (int, int) {
 	return at.line, at.col + col - 1
 }
 
-// endless reports a run that nothing would ever end. With other problems it
-// says nothing: a workload that could not be resolved may be what ends it.
+// endless reports a run that would never end. It does nothing if there are other
+// problems, because a workload that could not be resolved may end the run.
 func (l *loader) endless(order []*info) {
 	if l.spec.Runtime != nil || len(l.problems) > 0 {
 		return
@@ -199,7 +201,8 @@ func (l *loader) endless(order []*info) {
 	}
 }
 
-// positive gives a duration that must be more than nothing; 0 when absent.
+// positive returns a duration, and reports it if it is not positive. It returns 0 if d
+// is nil or not positive.
 func (l *loader) positive(path string, d *v1alpha1.Duration) time.Duration {
 	if d == nil {
 		return 0
@@ -211,7 +214,7 @@ func (l *loader) positive(path string, d *v1alpha1.Duration) time.Duration {
 	return d.Duration.Duration
 }
 
-// workloadMetrics are what a parser gives, and the canary.
+// workloadMetrics returns the metrics of a parser and of the canary.
 func workloadMetrics(parser string) []string {
 	metrics := []string{metric.CanaryRead, metric.CanaryWrite}
 	if parser == "fio" {
@@ -220,5 +223,5 @@ func workloadMetrics(parser string) []string {
 	return metrics
 }
 
-// instanceName is the name of the volume or workload that an action makes.
+// instanceName returns the name of instance i (0-based) of an action.
 func instanceName(n *info, i int) string { return workload.InstanceName(n.out.Name, i) }

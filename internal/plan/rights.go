@@ -13,22 +13,21 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// Right is one thing that a run must be allowed to do to a cluster.
+// Right is a permission that a run needs on a cluster.
 type Right struct {
 	Group         string // API group; empty: core
 	Resource      string // plural, such as "persistentvolumeclaims"
 	Subresource   string
 	Verb          string
 	ClusterScoped bool
-	Namespace     string // of what is namespaced; empty: the run's
-	Why           string // names the actions that need it
-	// Kind and Version, where they are set, are what the file says of an object of
-	// any kind: then Resource is a guess, and ClusterScoped not known; the API
-	// server's own list of resources tells.
+	Namespace     string // of a namespaced resource; empty: the namespace of the run
+	Why           string // reason, with the names of the actions that need the right
+	// Kind and Version are set for an object of any kind that the file gives. Then
+	// Resource is a guess and ClusterScoped is not known: API discovery provides both.
 	Kind, Version string
 }
 
-// String is such as
+// String returns a right in the form
 // "create persistentvolumeclaims: to make the volumes of fio".
 func (r Right) String() string {
 	resource := r.Resource
@@ -51,10 +50,10 @@ const (
 	groupSnapshotGroup = "groupsnapshot.storage.k8s.io"
 )
 
-// Rights lists what the runner of a plan for engine kubernetes must be allowed
-// to do, once each and in a fixed order: no more than the plan has it do. What
-// only makes the record richer (nodes, drivers, the sidecars' pods) is not in
-// it.
+// Rights returns the permissions that the runner of a plan needs on engine
+// kubernetes, without duplicates and in a fixed order. It lists only what the plan
+// requires. Permissions that only add detail to the results (nodes, drivers, the pods
+// of sidecars) are not included.
 func Rights(p *Plan) []Right {
 	d := &demands{plan: p, at: map[Right]int{}}
 	d.always()
@@ -71,15 +70,16 @@ func Rights(p *Plan) []Right {
 	return d.list
 }
 
-// demands gathers rights.
+// demands collects rights.
 type demands struct {
 	plan *Plan
 	list []Right
-	at   map[Right]int         // where a right without its reason is in the list
-	said []map[string][]string // by right and reason, the actions
+	at   map[Right]int         // index in list, by right without its reason
+	said []map[string][]string // actions by reason, indexed as list
 }
 
-// want adds a right to each of the verbs, or another reason for it.
+// want adds a right for each of the verbs. If the list has the right, it adds the
+// reason.
 func (d *demands) want(r Right, why, action string, verbs ...string) {
 	for _, v := range verbs {
 		r.Verb, r.Why = v, ""
@@ -110,8 +110,8 @@ func reasons(said map[string][]string) string {
 	return strings.Join(all, "; ")
 }
 
-// always are the watches that milestones come from, and what is read before
-// anything is made.
+// always adds the rights that every run needs: the watches that milestones are derived
+// from, and what is read before the first object is created.
 func (d *demands) always() {
 	const why = "to see when what happens"
 	d.want(Right{Resource: "pods"}, why, "", "list", "watch")
@@ -153,7 +153,7 @@ func (d *demands) action(a *Action) {
 
 func (d *demands) volume(action string, v *engine.Volume) {
 	switch {
-	case v.Ephemeral: // made and removed with its pod
+	case v.Ephemeral: // created and deleted with its pod
 	case v.Static != nil:
 		d.claims(action, v.Claim)
 		d.want(Right{Resource: "persistentvolumes", ClusterScoped: true}, "to take in the existing volume of", action,
@@ -200,7 +200,7 @@ func (d *demands) pods(action, why string) {
 		"list")
 }
 
-// object is the right to an object of any kind.
+// object returns the right for an object of any kind, without a verb.
 func object(apiVersion, kind, namespace string) Right {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)

@@ -29,7 +29,8 @@ func (l *loader) rollout(n *info) {
 	l.target(n, path, v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}, s.Select, l.withPods(s.ActionName))
 }
 
-// withPods is the kind of object that an action makes which has pods.
+// withPods returns the kind of object with pods that an action creates: a manifest or a
+// workload.
 func (l *loader) withPods(action v1alpha1.ActionName) engine.ObjectKind {
 	if of, ok := l.infos[string(action)]; ok && of.made() == engine.ManifestObject {
 		return engine.ManifestObject

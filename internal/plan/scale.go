@@ -19,7 +19,7 @@ var scaleAction = descriptor{
 	},
 }
 
-// scriptKey is the key of a ConfigMap that has the script of a scale.
+// scriptKey is the ConfigMap key of the script of a scaleSpec.
 const scriptKey = "scale.sh"
 
 func (l *loader) scale(n *info) {
@@ -32,7 +32,8 @@ func (l *loader) scale(n *info) {
 	l.target(n, path, v1alpha1.Target{ActionName: s.ActionName}, v1alpha1.SelectAll, engine.ManifestObject)
 }
 
-// script takes the script of a scale from the ConfigMap beside the Benchmark.
+// script returns the script of a scaleSpec from a ConfigMap in the files. It returns
+// nil if the scaleSpec names none, or if it reported a problem.
 func (l *loader) script(path string, s *v1alpha1.ScaleSpec) *engine.Script {
 	if s.ScriptConfigMap == "" {
 		return nil
@@ -74,7 +75,7 @@ func scaleRights(d *demands, a *Action) {
 	d.want(Right{Resource: "configmaps"}, why, a.Name, "create", "delete", "list")
 }
 
-// onManifests wants verbs on every kind of object that an action aims at.
+// onManifests adds rights to the verbs on each kind of object that an action targets.
 func (d *demands) onManifests(a *Action, why, subresource string, verbs ...string) {
 	if o := a.Target.Object; o != nil {
 		r := object(o.APIVersion, o.Kind, o.Namespace)
@@ -88,7 +89,7 @@ func (d *demands) onManifests(a *Action, why, subresource string, verbs ...strin
 			!hasAll(of.Manifest.Labels, a.Target.Labels) {
 			continue
 		}
-		if o, err := of.Manifest.Render("", 0); err == nil { // it was rendered before
+		if o, err := of.Manifest.Render("", 0); err == nil { // Load has rendered it without error
 			r := object(o.GetAPIVersion(), o.GetKind(), "")
 			r.Subresource = subresource
 			d.want(r, why, a.Name, verbs...)

@@ -26,14 +26,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/variable"
 )
 
-// checker applies the definition of Benchmark as an apiserver would.
+// checker applies the CustomResourceDefinition of Benchmark as an API server does.
 type checker struct {
 	structural *schema.Structural
 	openapi    validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// benchmarkChecker is compiled once: it is the same for every file.
+// benchmarkChecker returns the checker of Benchmark, which it compiles at the first
+// call.
 var benchmarkChecker = sync.OnceValues(func() (*checker, error) { return newChecker(crd.Benchmark) })
 
 func newChecker(definition []byte) (*checker, error) {
@@ -57,12 +58,12 @@ func newChecker(definition []byte) (*checker, error) {
 	return &checker{structural, openapi, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// apply prunes, defaults and validates d in place, and returns what it found.
+// apply prunes, defaults and validates d in place, and returns the problems.
 func (c *checker) apply(ctx context.Context, d *document) []Problem {
 	var problems []Problem
 	unknown := pruning.PruneWithOptions(d.value, c.structural, true,
 		schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
-	around := map[string]bool{} // objects that had an unknown field
+	around := map[string]bool{} // objects with an unknown field
 	metaErr, unknownMeta := objectmeta.CoerceWithOptions(nil, d.value, c.structural, true,
 		objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
 	unknown = append(unknown, unknownMeta...)
@@ -95,8 +96,9 @@ func (c *checker) apply(ctx context.Context, d *document) []Problem {
 			problems = append(problems, c.unknownField(d, path))
 		}
 	}
-	// An apiserver stops here when the schema is not met. We go on, so that
-	// all is said at once, but leave out the rules of objects that are broken.
+	// An API server skips the CEL rules if the schema validation fails. Evaluate them
+	// anyway, so that all problems are reported at once, but ignore the rules of objects
+	// that have a problem already.
 	ruleErrs, _ := c.rules.Validate(ctx, nil, c.structural, d.value, nil, celconfig.RuntimeCELCostBudget)
 	for _, e := range ruleErrs {
 		p := normal(e.Field)
@@ -108,8 +110,8 @@ func (c *checker) apply(ctx context.Context, d *document) []Problem {
 	return problems
 }
 
-// echo says whether an error only repeats another: what can be a number or a
-// text is checked as both, as either, and as each.
+// echo reports whether an error only repeats another. For an int-or-string field,
+// validation reports separate errors for anyOf and for each of the types.
 func (c *checker) echo(e *field.Error) bool {
 	if strings.HasSuffix(e.Detail, "(anyOf)") || strings.HasSuffix(e.Detail, "of list-type map") ||
 		strings.HasPrefix(e.Detail, "Checked value must be of type") {
@@ -121,7 +123,8 @@ func (c *checker) echo(e *field.Error) bool {
 
 func parent(path string) string { return path[:max(strings.LastIndexByte(path, '.'), 0)] }
 
-// unknownField names the fields that there are at that place.
+// unknownField returns the problem for an unknown field, with known fields of the same
+// object as the hint.
 func (c *checker) unknownField(d *document, path string) Problem {
 	steps := strings.Split(normal(path), ".")
 	name := steps[len(steps)-1]
@@ -152,7 +155,7 @@ func descend(s *schema.Structural, step string) *schema.Structural {
 
 const notQuantity = "%s is not a quantity"
 
-// patterns are the schema's regular expressions in words.
+// patterns maps a part of a regular expression in the schema to a message and a hint.
 var patterns = []struct{ part, message, hint string }{
 	{"(ns|us|µs|ms|s|m|h)", "%s is not a length of time", "such as 500ms, 30s, 5m or 1h30m"},
 	{"[numkMGTPE]", notQuantity, "such as 4Ki, 512Mi, 10Gi or 2.5"},
@@ -167,7 +170,8 @@ var (
 	quotable = regexp.MustCompile(`"([^"]*)"`)
 )
 
-// fieldProblem says what an apiserver's error means, at its place in the file.
+// fieldProblem converts a validation error of the API server's libraries to a problem
+// with its place in the file.
 func (c *checker) fieldProblem(d *document, e *field.Error) Problem {
 	at := d.find(e.Field)
 	p := Problem{File: at.file, Line: at.line, Column: at.col, Path: display(e.Field),
@@ -203,7 +207,7 @@ func (c *checker) fieldProblem(d *document, e *field.Error) Problem {
 	return p
 }
 
-// inWords finds what a regular expression of the schema asks for.
+// inWords returns the message and the hint for a regular expression of the schema.
 func inWords(pattern string) (message, hint string, ok bool) {
 	for _, known := range patterns {
 		if strings.Contains(pattern, known.part) {
@@ -213,7 +217,8 @@ func inWords(pattern string) (message, hint string, ok bool) {
 	return "", "", false
 }
 
-// wrongType says which type was meant, and shows how it is written.
+// wrongType returns a message that names the expected type, and a hint with an
+// example.
 func (c *checker) wrongType(message, pattern string, value any) (better, hint string) {
 	m := ofType.FindStringSubmatch(message)
 	if m == nil {
@@ -241,7 +246,7 @@ func (c *checker) wrongType(message, pattern string, value any) (better, hint st
 	return fmt.Sprintf("%s, not %s", better, shown(value)), ""
 }
 
-// at is the schema of a path.
+// at returns the schema at a path, or nil if the schema has no such path.
 func (c *checker) at(path string) *schema.Structural {
 	s := c.structural
 	if path = normal(path); path == "" {
@@ -268,7 +273,7 @@ func shown(v any) string {
 	return fmt.Sprint(v)
 }
 
-// display drops what the libraries put before a path at the root.
+// display removes the prefix that the libraries put before a path at the root.
 func display(path string) string {
 	path = strings.TrimPrefix(path, "<nil>")
 	return strings.TrimPrefix(path, ".")

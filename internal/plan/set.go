@@ -8,17 +8,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// applySets changes the Benchmark before it is checked, by those flags that are
-// among:
+// applySets applies the --set flags for which among returns true to the Benchmark,
+// before it is checked. The keys are:
 //
 //	spec.runtime=10s                                a field of the spec
-//	spec.actions.fio.createObjSpec.count=5          … inside a list, by name
-//	spec.rates[0].limit=3                           … or by position
-//	fio.iodepth=4                                   variable iodepth of action fio
-//	vars.storageClass=btrfs                         … of every workload that has it
-//	metadata.name=other                             the run's name, or a label
+//	spec.actions.fio.createObjSpec.count=5          a list element by name
+//	spec.rates[0].limit=3                           a list element by index
+//	fio.iodepth=4                                   variable iodepth of the workload of action fio
+//	vars.storageClass=btrfs                         variable storageClass of all workloads that have it
+//	metadata.name=other                             the name of the Benchmark, or a label
 //
-// A value is YAML, so that 5 is a number and "5" is text.
+// A value is YAML: 5 is a number and "5" is a string. Values of variables are strings.
 func (l *loader) applySets(among func(set string) bool) {
 	for _, s := range l.in.Set {
 		if !among(s) {
@@ -69,14 +69,13 @@ func setValue(text string) (any, error) {
 	return v, nil
 }
 
-// put notes that what is at path comes from a flag.
+// put records a flag as the source of the value at path, for the place of problems.
 func (l *loader) put(path, set string) {
 	at := place{file: "--set " + set}
 	l.doc.places[path], l.doc.keys[path] = at, at
 }
 
-// setField walks to the field and puts the value there, making the mappings
-// on the way.
+// setField sets a field of the Benchmark. It creates missing mappings on the path.
 func (l *loader) setField(set, head, key string, value any) {
 	steps := strings.Split(normal(key), ".")
 	at, path := l.child(l.doc.value, head), head
@@ -111,7 +110,8 @@ func (l *loader) setField(set, head, key string, value any) {
 	}
 }
 
-// child gives the value of a field, a new mapping if there is none.
+// child returns the value of a field. If the field is not set, it sets it to a new
+// mapping.
 func (l *loader) child(m map[string]any, key string) any {
 	if m[key] == nil {
 		m[key] = map[string]any{}
@@ -119,8 +119,8 @@ func (l *loader) child(m map[string]any, key string) any {
 	return m[key]
 }
 
-// index finds an element by its name, or by its position; -1 if it is not
-// there.
+// index returns the index of a list element that is given by name or by index. If
+// there is no such element, it returns -1 and the names of all elements.
 func index(list []any, step string) (n int, names []string) {
 	for i, e := range list {
 		m, _ := e.(map[string]any)
@@ -138,7 +138,8 @@ func index(list []any, step string) (n int, names []string) {
 	return -1, names
 }
 
-// workloadActions calls f for each action that creates a workload.
+// workloadActions calls f for each action that creates a workload, and returns the
+// names of these actions.
 func (l *loader) workloadActions(f func(i int, name string, create map[string]any)) (names []string) {
 	spec, _ := l.doc.value["spec"].(map[string]any)
 	actions, _ := spec["actions"].([]any)
@@ -154,8 +155,7 @@ func (l *loader) workloadActions(f func(i int, name string, create map[string]an
 	return names
 }
 
-// setVar sets a variable of one action's workload. Values of variables are
-// text.
+// setVar sets a variable of one action's workload. Values of variables are strings.
 func (l *loader) setVar(set, action, variable, value string) {
 	found := false
 	names := l.workloadActions(func(i int, name string, create map[string]any) {
@@ -170,7 +170,7 @@ func (l *loader) setVar(set, action, variable, value string) {
 	}
 }
 
-// setVars sets a variable of every workload that has it.
+// setVars sets a variable of all workloads that have it.
 func (l *loader) setVars(set, variable, value string) {
 	found := false
 	var known []string
@@ -195,7 +195,7 @@ func (l *loader) setVars(set, variable, value string) {
 func (l *loader) giveVar(set string, i int, create map[string]any, variable, value string) {
 	vars, ok := l.child(create, "vars").(map[string]any)
 	if !ok {
-		return // the schema will say so
+		return // the schema check reports it
 	}
 	unvary(create, variable)
 	vars[variable] = value

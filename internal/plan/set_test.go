@@ -30,6 +30,7 @@ func load(t *testing.T, in Input) (*Plan, []Problem) {
 	return Load(t.Context(), in)
 }
 
+// TestSet checks that --set changes fields, variables and metadata.
 func TestSet(t *testing.T) {
 	p, problems := load(t, Input{Set: []string{"spec.runtime=10s", "spec.actions.v.createObjSpec.count=5",
 		"spec.rates[0].limit=7",
@@ -49,6 +50,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestSetProblems checks the problems for invalid --set flags.
 func TestSetProblems(t *testing.T) {
 	tests := []struct{ set, want string }{
 		{"runtime", `--set runtime: not of the form KEY=VALUE (such as spec.runtime=10s or vars.storageClass=btrfs)`},

@@ -43,7 +43,7 @@ func (l *loader) snapshot(n *info) {
 		l.lacking(path+".group", n.claims, canGroup)
 	}
 	if len(n.claims) == 0 && s.SnapshotClass == "" {
-		return // what it aims at has problems of its own
+		return // the problem of the target is reported already
 	}
 	class, _ := l.classes.snapshots(orParent(l.doc, path, "snapshotClass"), s.SnapshotClass, l.drivers(n.claims),
 		s.Group)

@@ -13,37 +13,37 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// File is an input file: its name, for messages, and its content.
+// File is an input file: its content, and its name for messages.
 type File struct {
 	Name string
 	Data []byte
 }
 
-// Limits of what is read, so that a small file cannot become a large value. A
-// value is kept under its path: longPath letters of that count as one more.
+// Limits on a document, so that a small file cannot expand to a large value. A value
+// counts as 1 plus 1 for each longPath bytes of its path, because the path is stored.
 const (
 	maxValues  = 500_000
-	maxAliased = 20_000 // values that aliases stand for
+	maxAliased = 20_000 // values that aliases expand to
 	maxDepth   = 100
 	longPath   = 100
 )
 
-// place is a point in a file.
+// place is a position in a file.
 type place struct {
 	file      string
 	line, col int
-	style     yaml.Style // of a scalar: quoted, block
+	style     yaml.Style // of a scalar: quoted or block
 }
 
-// document is one YAML document as plain values, with the place of each.
+// document is a YAML document as plain values, with the place of each value.
 type document struct {
 	file   string
 	value  map[string]any
-	places map[string]place // by normal path; see normal
-	keys   map[string]place // of the key, where there is one
+	places map[string]place // of values, by normal path; see normal
+	keys   map[string]place // of the keys of mappings, by normal path
 }
 
-// parseFile reads the documents of a file. Broken YAML ends the file, but not the
+// parseFile parses the documents of a file. At invalid YAML it stops and returns the
 // documents before it.
 func parseFile(f File) (docs []*document, problems []Problem) {
 	dec := yaml.NewDecoder(strings.NewReader(string(f.Data)))
@@ -70,8 +70,8 @@ func parseFile(f File) (docs []*document, problems []Problem) {
 	}
 }
 
-// newDocument makes plain values of a document's node; nil if it is empty, no
-// mapping, or too large.
+// newDocument converts the node of a document to plain values. It returns nil if the
+// document is empty, not a mapping, or too large.
 func newDocument(file string, node *yaml.Node) (*document, []Problem) {
 	d := &document{file: file, places: map[string]place{}, keys: map[string]place{}}
 	c := converter{doc: d}
@@ -83,15 +83,15 @@ func newDocument(file string, node *yaml.Node) (*document, []Problem) {
 	case map[string]any:
 		d.value = v
 		return d, c.problems
-	case nil: // an empty document, as after a last ---
+	case nil: // an empty document, such as after a final ---
 		return nil, c.problems
 	}
 	return nil, append(c.problems, Problem{File: file, Line: node.Line, Column: node.Column,
 		Message: "the document is not a mapping", Hint: "begin with apiVersion, kind, metadata and spec"})
 }
 
-// separate cuts a document where its head begins once more: a --- is missing
-// there.
+// separate splits a document where apiVersion, kind or metadata occurs again, which
+// means that a --- is missing there.
 func separate(node *yaml.Node) []*yaml.Node {
 	if node.Kind != yaml.DocumentNode || len(node.Content) == 0 || node.Content[0].Kind != yaml.MappingNode {
 		return []*yaml.Node{node}
@@ -121,7 +121,8 @@ func separate(node *yaml.Node) []*yaml.Node {
 	return parts
 }
 
-// safely turns a panic of the YAML library on hostile input into an error.
+// safely calls f and returns a panic of the YAML library on malformed input as an
+// error.
 func safely(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -134,7 +135,7 @@ func safely(f func() error) (err error) {
 var yamlLine = regexp.MustCompile(`(?:yaml: )?line (\d+): `)
 
 func yamlProblem(f File, err error) Problem {
-	p := Problem{File: f.Name, Line: 1, Column: 1, // the library names no line where it is the first
+	p := Problem{File: f.Name, Line: 1, Column: 1, // the library omits the line number if it is 1
 		Message: "not well-formed YAML: " + strings.TrimPrefix(err.Error(), "yaml: "),
 		Hint:    "check the indentation and the quotes from this line on"}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
@@ -150,8 +151,9 @@ func yamlProblem(f File, err error) Problem {
 	return p
 }
 
-// firstUnreadable is where the first byte is that is no text, of which the YAML
-// library says no place; line 0 if there is none.
+// firstUnreadable returns the position of the first invalid UTF-8 byte or control
+// character, for which the YAML library reports no position. The line is 0 if there
+// is none.
 func firstUnreadable(data []byte) (line, column int) {
 	line, column = 1, 1
 	for i, r := range string(data) {
@@ -168,15 +170,15 @@ func firstUnreadable(data []byte) (line, column int) {
 	return 0, 0
 }
 
-// outdented: the errors for which the YAML library names the line at which the
-// block began, and not the one that does not fit in.
+// outdented reports whether err is a kind of error for which the YAML library reports
+// the first line of the block instead of the line with the wrong indentation.
 func outdented(err error) bool {
 	return err != nil && (strings.HasSuffix(err.Error(), "did not find expected key") ||
 		strings.HasSuffix(err.Error(), "did not find expected '-' indicator"))
 }
 
-// lineOf finds the line that such an error is about: the first with which the
-// text from the beginning has it.
+// lineOf returns the line with the wrong indentation: the last line of the shortest
+// prefix of the text that has an outdented error. It is not less than from.
 func lineOf(data []byte, from int) int {
 	lines := strings.SplitAfter(string(data), "\n")
 	found := sort.Search(len(lines), func(n int) bool {
@@ -192,20 +194,21 @@ func lineOf(data []byte, from int) int {
 	return max(found, from)
 }
 
-// converter turns nodes into the values that encoding/json would give.
+// converter converts nodes to the Go types of unstructured Kubernetes objects, in which
+// integers are int64.
 type converter struct {
 	doc      *document
 	values   int
-	aliased  int        // those of them that aliases stand for
-	alias    *yaml.Node // that is followed, the outermost; nil: none
-	at       string     // its path
-	full     bool       // a limit is passed: what there is of the document is of no use
+	aliased  int        // the part of values that aliases expand to
+	alias    *yaml.Node // outermost alias that is being expanded; nil: none
+	at       string     // path of alias
+	full     bool       // a limit is exceeded and the document is discarded
 	problems []Problem
 }
 
 func (c *converter) fail(n *yaml.Node, path, message, hint string) {
 	if c.full {
-		return // it only follows from that
+		return // the exceeded limit is reported already
 	}
 	c.problems = append(c.problems, Problem{File: c.doc.file, Line: n.Line, Column: n.Column,
 		Path: path, Message: message, Hint: hint})
@@ -243,8 +246,8 @@ func (c *converter) convert(n *yaml.Node, path string, depth int) any {
 	}
 }
 
-// fits counts a value, and reports the limit that it passes. Aliases are to blame
-// where they are written, not where what they stand for is.
+// fits counts a value and reports a limit that it exceeds. Within an alias, the
+// problem is reported at the place of the alias, not of the value that it refers to.
 func (c *converter) fits(n *yaml.Node, path string, depth int) bool {
 	weight := 1 + len(path)/longPath
 	c.values += weight
@@ -321,12 +324,12 @@ func (c *converter) scalar(n *yaml.Node, path string) any {
 		if err = n.Decode(&i); err == nil {
 			return i
 		}
-		var f float64 // beyond int64
+		var f float64 // out of range of int64
 		err, v = n.Decode(&f), f
 	case "!!float":
 		var f float64
 		err, v = n.Decode(&f), f
-	default: // text, and dates, which JSON does not have
+	default: // strings, and timestamps, which JSON does not have
 		return n.Value
 	}
 	if err != nil {
@@ -346,11 +349,12 @@ func join(path, step string) string {
 
 var brackets = strings.NewReplacer("[", ".", "]", "")
 
-// normal makes one form of the two that paths come in: a.b[0].c and a.b.0.c.
+// normal converts a path of the form a.b[0].c to the form a.b.0.c.
 func normal(path string) string { return strings.TrimPrefix(brackets.Replace(path), ".") }
 
-// find returns the place of a path, or of the nearest thing around it that the
-// file has. Mappings and lists are found by their key.
+// find returns the place of a path, or of its nearest ancestor in the file. For a
+// value that begins on a line after its key, such as a mapping or a list, it is the
+// place of the key.
 func (d *document) find(path string) place {
 	for p := normal(path); p != ""; p = p[:max(strings.LastIndexByte(p, '.'), 0)] {
 		at, ok := d.places[p]
@@ -368,7 +372,8 @@ func (d *document) find(path string) place {
 	return place{file: d.file}
 }
 
-// findKey is find, but gives the place of the key itself.
+// findKey returns the place of the key at a path. If there is no such key, it returns
+// the place that find returns.
 func (d *document) findKey(path string) place {
 	if k, ok := d.keys[normal(path)]; ok {
 		return k
@@ -376,7 +381,7 @@ func (d *document) findKey(path string) place {
 	return d.find(path)
 }
 
-// at returns the value at a path; nil if there is none.
+// at returns the value at a path, or nil if there is none.
 func (d *document) at(path string) any {
 	var v any = d.value
 	if path == "" {

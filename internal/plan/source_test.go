@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// bomb is a Benchmark whose actions are 9^levels values, by aliases of lists of
-// aliases.
+// bomb returns a Benchmark whose actions expand to 9^levels values, by nested aliases.
 func bomb(levels int) string {
 	text := head + "a0: &a0 x\n"
 	for i := range levels {
@@ -19,9 +18,9 @@ func bomb(levels int) string {
 	return text + fmt.Sprintf("spec: {actions: *a%d}\n", levels)
 }
 
-// A small file does not become a large value: what aliases stand for is bounded,
-// and the alias that is too much is named with its place. Nothing else is said of
-// the document, and the others are read.
+// TestLimits checks the limits on the expansion of aliases and on the depth. A document
+// that exceeds a limit has one problem, at the place of the alias. Other documents of
+// the file are still parsed.
 func TestLimits(t *testing.T) {
 	levels := func(n int) string { return strings.Repeat("{k: ", n) + "1" + strings.Repeat("}", n) }
 	tests := []struct{ name, text, want string }{
@@ -57,7 +56,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What is said of a value that is too large in a flag is the same.
+// TestLimitsOfSet checks that the limits apply to values of --set too.
 func TestLimitsOfSet(t *testing.T) {
 	_, err := setValue("{a: &a [" + strings.Repeat("x,", 200) + "], b: [" + strings.Repeat("*a,", 200) + "]}")
 	if diff := cmp.Diff("*a: the document's aliases stand for more than 20000 values", fmt.Sprint(err)); diff != "" {

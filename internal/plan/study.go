@@ -11,11 +11,11 @@ import (
 
 const studyKind = "Study"
 
-// studyBenchmark is where a Study has the spec of its Benchmark.
+// studyBenchmark is the path of the Benchmark's spec in a Study.
 const studyBenchmark = "spec.benchmark"
 
-// benchmarkOf is the Benchmark that a Study repeats, as a document: what a
-// command that knows no studies takes one for.
+// benchmarkOf returns the Benchmark that a Study repeats, as a document. Commands that
+// do not handle studies use it in place of the Study.
 func benchmarkOf(study *document) *document {
 	d := &document{file: study.file, value: maps.Clone(study.value), places: map[string]place{},
 		keys: map[string]place{}}
@@ -30,7 +30,7 @@ func benchmarkOf(study *document) *document {
 	return d
 }
 
-// lift gives the places of a Study's Benchmark the paths that they have in one.
+// lift copies the places of a Study to the paths that they have in its Benchmark.
 func lift(from, to map[string]place) {
 	for path, at := range from {
 		rest, within := strings.CutPrefix(path, studyBenchmark)
@@ -43,15 +43,15 @@ func lift(from, to map[string]place) {
 	}
 }
 
-// Study is a Study as it stands in a file.
+// Study is a Study in a file.
 type Study struct {
 	v1alpha1.Study
-	// Order of the factors in the file.
+	// Order lists the factors in the order of the file.
 	Order []string
 }
 
-// LoadStudy finds the Study in files; nil without problems if there is none. What
-// it repeats is left to Load, trial by trial.
+// LoadStudy returns the Study in files. Without a Study it returns nil and no problems.
+// It does not check the Benchmark: Load does so for each trial.
 func LoadStudy(files []File) (*Study, []Problem) {
 	l := &loader{}
 	var found *Study
@@ -119,7 +119,7 @@ func (l *loader) study(d *document) *Study {
 	return s
 }
 
-// line is where a factor stands in the file.
+// line returns the line of a factor in the file.
 func (l *loader) line(factor string) int { return l.doc.findKey("spec.factors." + factor).line }
 
 func (l *loader) factor(path, key string, values []v1alpha1.Var) {

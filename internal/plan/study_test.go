@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStudyOfNothing: what a Study would set to nothing is a problem, wherever it
-// stands: a null is most often the name null without its quotes.
+// TestStudyOfNothing checks that null values in factors, variants and scales of a Study
+// are reported. A null is most often the string null without quotes.
 func TestStudyOfNothing(t *testing.T) {
 	const text = `apiVersion: cnsbench.dev/v1alpha1
 kind: Study

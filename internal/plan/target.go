@@ -14,8 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
-// target resolves which objects an action is done to; false if it has
-// reported that there can never be any.
+// target resolves the target of an action. It returns false if it reported that no
+// object can ever match.
 func (l *loader) target(n *info, path string, t v1alpha1.Target, s v1alpha1.Select, kind engine.ObjectKind) bool {
 	out := &Target{Kind: kind, Select: Select(s), Action: string(t.ActionName), Labels: maps.Clone(t.Labels)}
 	n.out.Target = out
@@ -28,7 +28,7 @@ func (l *loader) target(n *info, path string, t v1alpha1.Target, s v1alpha1.Sele
 		return l.byLabels(n, path+".labels", t.Labels, kind,
 			fmt.Sprintf("no %s that this run makes has these labels", kind), labelHint(kind))
 	}
-	return false // the schema has said it
+	return false // reported by the schema check
 }
 
 func (l *loader) byAction(n *info, path, name string, kind engine.ObjectKind) bool {
@@ -43,7 +43,7 @@ func (l *loader) byAction(n *info, path, name string, kind engine.ObjectKind) bo
 	}
 	l.action(of)
 	if of.does == nil || !l.in.Capabilities.Actions[of.kind] {
-		return false // has a problem of its own
+		return false // the other action has a problem of its own
 	}
 	if !gives(of, kind) {
 		l.fail(path, "it can be: "+orNone(l.givers(kind)), "%q makes no %ss, so that there is never one to %s", name,
@@ -54,13 +54,13 @@ func (l *loader) byAction(n *info, path, name string, kind engine.ObjectKind) bo
 	return true
 }
 
-// gives says whether an action makes objects of a kind.
+// gives reports whether an action creates objects of a kind.
 func gives(of *info, kind engine.ObjectKind) bool {
 	made := of.made()
 	switch kind {
 	case engine.SnapshotObject, engine.GroupSnapshotObject:
 		return made == engine.SnapshotObject || made == engine.GroupSnapshotObject
-	case engine.VolumeObject: // of a workload that could not be resolved it is not known
+	case engine.VolumeObject: // a workload that could not be resolved may have volumes
 		return made == kind || made == engine.WorkloadObject && (len(of.claims) > 0 || of.out.Workload == nil)
 	}
 	return made == kind
@@ -77,8 +77,9 @@ func (l *loader) givers(kind engine.ObjectKind) []string {
 	return names
 }
 
-// byVolume aims at an action that makes volumes, or at the claims of that name
-// in the templates of workloads; or at the snapshots of either.
+// byVolume resolves a target that is given by volumeName: the volumes of the action
+// with that name, the claims with that name in the templates of workloads, or the
+// snapshots of either.
 func (l *loader) byVolume(n *info, path, name string, kind engine.ObjectKind) bool {
 	if of, ok := l.infos[name]; ok && of != n && kind == engine.VolumeObject {
 		if of.state == untouched {
@@ -98,7 +99,8 @@ func (l *loader) byVolume(n *info, path, name string, kind engine.ObjectKind) bo
 	return l.byLabels(n, path, n.out.Target.Labels, kind, message, hint)
 }
 
-// byLabels aims at the objects of a kind that have the labels.
+// byLabels resolves a target that is given by labels: all objects of a kind with the
+// labels.
 func (l *loader) byLabels(n *info, path string, labels map[string]string, kind engine.ObjectKind, message,
 	hint string) bool {
 	for _, name := range sortedKeys(l.infos) {
@@ -113,9 +115,9 @@ func (l *loader) byLabels(n *info, path string, labels map[string]string, kind e
 	return true
 }
 
-// labelled says whether an action makes objects of a kind with these labels.
-// Snapshots have those of the volumes that they are of; one of volumes that n
-// itself makes is passed over, for it cannot be what n begins with.
+// labelled reports whether an action creates objects of a kind with the labels.
+// Snapshots have the labels of their volumes. Snapshots of volumes that n itself
+// creates are ignored, because the first op of n cannot act on them.
 func (l *loader) labelled(n, of *info, kind engine.ObjectKind, labels map[string]string) bool {
 	s := of.spec.SnapshotSpec
 	switch kind {
@@ -159,7 +161,8 @@ func hasAll(have, want map[string]string) bool {
 	return true
 }
 
-// drivers are those of the claims' StorageClasses, as far as they are known.
+// drivers returns the drivers of the claims' StorageClasses and of static volumes, as
+// far as they are known.
 func (l *loader) drivers(claims []corev1.PersistentVolumeClaim) map[string]bool {
 	drivers := map[string]bool{}
 	for i := range claims {
@@ -179,7 +182,7 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// foreign aims at an object that the run did not make.
+// foreign resolves a target that the run did not create.
 func (l *loader) foreign(n *info, path string, o *v1alpha1.ObjectRef) {
 	if !l.need(path, "object") {
 		return

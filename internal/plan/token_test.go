@@ -8,8 +8,8 @@ import (
 	"testing/fstest"
 )
 
-// No pod has credentials for the API that its template does not ask for, and
-// validate names those that do.
+// TestTokensOfPods checks that a pod has a ServiceAccount token only if its template asks
+// for it, and that such pods give a warning.
 func TestTokensOfPods(t *testing.T) {
 	const pod = "spec: {%s containers: [{name: c, image: i, command: [a]}]}"
 	with := func(fields string) string { return strings.Replace(pod, "%s", fields, 1) }

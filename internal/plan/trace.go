@@ -14,15 +14,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
-// Step is what one trigger of a trace does: an action, on the object with that
-// name in the trace.
+// Step is what one trigger of a trace does: an action, and the objects of the trace
+// that it involves.
 type Step struct {
 	Action int // index in Plan.Actions
-	// Makes and On name what the op makes and acts on; empty: nothing.
+	// Makes is the object that the op creates, On the object that it acts on; empty:
+	// none.
 	Makes, On string
 }
 
-// recording is a trace whose records have no actions yet.
+// recording is a trace whose records are not yet assigned to actions.
 type recording struct {
 	path    string
 	rate    int // index in Plan.Rates
@@ -30,7 +31,7 @@ type recording struct {
 	scale   float64
 }
 
-// trace reads what a traceRateSpec names.
+// trace reads the file that a traceRateSpec names.
 func (l *loader) trace(path string, spec *v1alpha1.TraceRateSpec, out *Rate) {
 	path += ".traceRateSpec"
 	if l.in.Open == nil {
@@ -42,12 +43,12 @@ func (l *loader) trace(path string, spec *v1alpha1.TraceRateSpec, out *Rate) {
 		l.fail(path+".source", "the path counts from the Benchmark's file", "%v", err)
 		return
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // read only: an error of Close loses no data
 	sum := sha256.New()
 	whole := io.TeeReader(f, sum)
 	records, err := trace.Read(whole)
 	if err == nil {
-		_, err = io.Copy(io.Discard, whole) // what is after its end is of the file too
+		_, err = io.Copy(io.Discard, whole) // the hash includes bytes after the end of the trace
 	}
 	if err != nil {
 		l.fail(path+".source", "docs/format/trace.md describes the format", "%s: %v", spec.Source, err)
@@ -62,8 +63,8 @@ func (l *loader) trace(path string, spec *v1alpha1.TraceRateSpec, out *Rate) {
 	l.recordings = append(l.recordings, recording{path, len(l.plan.Rates), records, scale})
 }
 
-// replays gives every record of every trace the action of its rate that does
-// what it says.
+// replays assigns each record of each trace to an action of its rate that can execute
+// it.
 func (l *loader) replays(order []*info) {
 	for _, r := range l.recordings {
 		out := &l.plan.Rates[r.rate]
@@ -75,7 +76,7 @@ func (l *loader) replays(order []*info) {
 			}
 		}
 		if len(p.actions) == 0 {
-			continue // it is warned of
+			continue // unusedRates warns of it
 		}
 		due := schedule.Trace{}
 		for i := range r.records {
@@ -95,7 +96,7 @@ func (l *loader) replays(order []*info) {
 	}
 }
 
-// longTrace warns of a trace that the run ends before.
+// longTrace warns of a trace with operations that are due after the end of the run.
 func (l *loader) longTrace(path string, out *Rate, due schedule.Trace) {
 	left := 0
 	for _, at := range due {
@@ -108,14 +109,14 @@ func (l *loader) longTrace(path string, out *Rate, due schedule.Trace) {
 	}
 }
 
-// replay is the resolution of one trace.
+// replay is the state of the resolution of one trace.
 type replay struct {
 	out     *Rate
 	actions []candidate
-	made    map[string]int           // objects that exist, and the actions that make them
-	there   map[string]*trace.Record // what was there at the start
-	gone    map[string]bool
-	left    map[string]int // records without an action, by the reason
+	made    map[string]int           // action that creates each existing object
+	there   map[string]*trace.Record // objects that existed at the start of the trace
+	gone    map[string]bool          // deleted objects
+	left    map[string]int           // number of records that are not replayed, by reason
 }
 
 // candidate is an action of the rate, with its index in the plan.
@@ -124,8 +125,8 @@ type candidate struct {
 	*info
 }
 
-// record appends the step of a record; false if nothing is to be done at its
-// time.
+// record appends the step for a record. It returns false if the record triggers
+// nothing.
 func (p *replay) record(r *trace.Record) bool {
 	switch {
 	case r.Op == trace.End:
@@ -143,7 +144,8 @@ func (p *replay) record(r *trace.Record) bool {
 	return true
 }
 
-// step finds out what a record does: which action, and to which object.
+// step returns the step for a record: the action and its objects. If the record cannot
+// be replayed, it returns the reason.
 func (p *replay) step(r *trace.Record) (s Step, reason string) {
 	if !r.Op.Replayed() {
 		return s, fmt.Sprintf("%s has no action of its own", r.Op)
@@ -152,7 +154,7 @@ func (p *replay) step(r *trace.Record) (s Step, reason string) {
 	switch {
 	case r.Op == trace.Create:
 		on = ""
-	case r.Op.Makes(): // what a copy is of
+	case r.Op.Makes(): // the sources of the copy
 		on = strings.Join(r.SourceKeys(), " ")
 	}
 	if p.gone[on] {
@@ -179,13 +181,14 @@ func (p *replay) step(r *trace.Record) (s Step, reason string) {
 	return s, ""
 }
 
-// objectKinds are the engine's words for a trace's.
+// objectKinds maps the kinds of object in a trace to those of the engine.
 var objectKinds = map[trace.Kind]engine.ObjectKind{
 	trace.Volume: engine.VolumeObject, trace.Snapshots: engine.SnapshotObject, trace.Workload: engine.WorkloadObject,
 }
 
-// action chooses among the rate's actions of a kind: one that is aimed at what
-// made the object, or makes things of the record's class; else the first.
+// action chooses the action for a record among the actions of the rate with that kind.
+// It prefers an action whose target is the action that created the object or, for a
+// create, an action with the record's StorageClass. Otherwise it chooses the first.
 func (p *replay) action(r *trace.Record, on string) (index int, ok bool) {
 	maker, known := p.made[on]
 	for _, c := range p.actions {
@@ -213,7 +216,8 @@ func (p *replay) name(index int) string {
 	return ""
 }
 
-// class is the StorageClass of what an action makes.
+// class returns the StorageClass of the first volume that an action creates, or an
+// empty string.
 func (n *info) class() string {
 	if len(n.claims) == 0 {
 		return ""
@@ -221,11 +225,11 @@ func (n *info) class() string {
 	return className(&n.claims[0])
 }
 
-// existing makes sure that an object exists when a record acts on it: what was
-// there before the trace began is made before the barrier. It returns the
-// object's name; empty if nothing makes it.
+// existing ensures that an object exists when a record acts on it. For an object that
+// existed before the trace began, it adds a step before the barrier. It returns the
+// name of the object, or an empty string if no action creates it.
 func (p *replay) existing(object string, by *trace.Record) string {
-	if object == "" { // the trace does not say what a copy is of
+	if object == "" { // the trace does not name the source of a copy
 		object = "source of " + by.Key()
 	}
 	if _, ok := p.made[object]; ok {

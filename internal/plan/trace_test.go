@@ -38,6 +38,8 @@ func opener(text string) func(string) (io.ReadCloser, error) {
 	}
 }
 
+// TestTraceIsResolved checks the steps, the schedule, the budget and the warnings of a
+// replayed trace.
 func TestTraceIsResolved(t *testing.T) {
 	p := good(t, Input{Open: opener(`# cnsbench trace 1
 time,op,kind,object,source,class
@@ -76,7 +78,8 @@ time,op,kind,object,source,class
 	if diff := cmp.Diff(want, names(r.Steps)); diff != "" {
 		t.Error(diff)
 	}
-	// What nothing acts on is not made; a class that no action has is the first's.
+	// Objects without later operations are not created. If no action has the class of a
+	// record, the first action creates the object.
 	want = []named{{"fast", "volume/old", ""}, {"snap", "snapshot/olds", "volume/old"}, {"slow", "volume/older", ""},
 		{"slow", "volume/unheard", ""}}
 	if diff := cmp.Diff(want, names(r.Before)); diff != "" {
@@ -101,7 +104,8 @@ time,op,kind,object,source,class
 	}
 }
 
-// A plan knows which file it replays: by all of its bytes, as they lie there.
+// TestTraceIsIdentified checks that a plan has the hash of the trace file, over all its
+// bytes and without decompression.
 func TestTraceIsIdentified(t *testing.T) {
 	const text = "# cnsbench trace 1\ntime,op,kind,object\n0,exists,volume,a\n1,delete,volume,a\n9,end,,\n"
 	var packed strings.Builder
@@ -119,8 +123,8 @@ func TestTraceIsIdentified(t *testing.T) {
 	}
 }
 
-// What the run does not come to is said before it: operations of a trace, and
-// an action that would begin after the end.
+// TestTooLate checks the warnings about operations of a trace and about an action that
+// are due after the end of the run.
 func TestTooLate(t *testing.T) {
 	p := good(t, Input{Open: opener(`# cnsbench trace 1
 time,op,kind,object
@@ -150,6 +154,7 @@ spec:
 	}
 }
 
+// TestRateProblems checks the problems for invalid rates.
 func TestRateProblems(t *testing.T) {
 	const volume = `{name: v, rateName: r, createObjSpec: {volume: {storageClass: "null"}}}`
 	const removal = `{name: d, rateName: r, deleteSpec: {actionName: v}}`

@@ -8,19 +8,20 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
 
-// maxInstances is how many one trigger makes at most.
+// maxInstances is the maximum number of instances that one trigger creates.
 const maxInstances = 10000
 
-// variant is one choice of a workload's variables.
+// variant is one combination of values of a workload's variables.
 type variant struct {
-	given map[string]string // all that the file gives
-	own   map[string]string // what sets it apart from the others
-	paths map[string]string // of each variable in the file
+	given map[string]string // all values from the file
+	own   map[string]string // values that distinguish it from the other variants
+	paths map[string]string // path of each variable in the file
 }
 
-// variants are the choices that a createObjSpec lists: each set of varsList with
-// every combination of the matrix, whose last variable (in order of name) varies
-// fastest. Without either there is one; where they cannot be listed, none.
+// variants returns the variants of a createObjSpec: each set of varsList with each
+// combination of the matrix. The last variable of the matrix, in order of name, varies
+// fastest. Without varsList and matrix there is one variant. It returns none if it
+// reported a problem.
 func (l *loader) variants(path string, c *v1alpha1.CreateObjSpec) []variant {
 	first := variant{given: map[string]string{}, own: map[string]string{}, paths: map[string]string{}}
 	for name, value := range c.Vars {
@@ -42,7 +43,7 @@ func (l *loader) variants(path string, c *v1alpha1.CreateObjSpec) []variant {
 		case n == 0:
 			l.fail(path+".matrix."+name, "such as [4k, 64k]", "variable %q has no values", name)
 			return nil
-		case n*len(list) > maxInstances: // said before they fill the memory
+		case n*len(list) > maxInstances: // checked before the combinations take up memory
 			l.fail(path+".matrix", fmt.Sprintf("at most %d", maxInstances), "there are more than %d combinations",
 				maxInstances)
 			return nil
@@ -59,7 +60,8 @@ func (l *loader) variants(path string, c *v1alpha1.CreateObjSpec) []variant {
 	return list
 }
 
-// with is a variant with one more variable, which must not have a value yet.
+// with returns a copy of a variant with one more variable. It reports a variable that
+// has a value already.
 func (l *loader) with(v variant, name, value, path string) variant {
 	if at, twice := v.paths[name]; twice {
 		l.fail(path, "leave one out", "variable %q is given at %s already", name, at)
@@ -69,7 +71,7 @@ func (l *loader) with(v variant, name, value, path string) variant {
 	return v
 }
 
-// common are the variables that have the same value in all.
+// common returns the variables that have the same value in all sets.
 func common(all []map[string]string) map[string]string {
 	same := maps.Clone(all[0])
 	for _, vars := range all[1:] {
@@ -78,7 +80,8 @@ func common(all []map[string]string) map[string]string {
 	return same
 }
 
-// unvary takes a variable out of the lists, so that --set decides alone.
+// unvary removes a variable from matrix and varsList, so that only --set determines its
+// value.
 func unvary(create map[string]any, variable string) {
 	if m, ok := create["matrix"].(map[string]any); ok {
 		delete(m, variable)
@@ -92,7 +95,7 @@ func unvary(create map[string]any, variable string) {
 			delete(m, variable)
 		}
 	}
-	// What is left of a set may be nothing, or the same as another.
+	// Without the variable, sets may be equal or empty.
 	seen := []string{}
 	create["varsList"] = slices.DeleteFunc(sets, func(s any) bool {
 		key := fmt.Sprint(s)

@@ -8,11 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestVariants checks the variants of varsList and matrix, and their instances.
 func TestVariants(t *testing.T) {
 	tests := []struct {
 		name, spec string
 		set        []string
-		want       []string // what sets the instances apart, of one trigger
+		want       []string // own variables of the variants
 		count      int
 		volumes    int64
 	}{
@@ -47,7 +48,7 @@ func TestVariants(t *testing.T) {
 			if a.Count != tt.count || p.Budget.Volumes != tt.volumes || p.Budget.Ops != int64(tt.count) {
 				t.Errorf("count %d, budget %+v", a.Count, p.Budget)
 			}
-			// Each instance is rendered with what is its own.
+			// Each instance is rendered with the variables of its variant.
 			for i := range a.Count {
 				w, err := a.Workload.Render("r", i)
 				if err != nil {
@@ -64,6 +65,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
+// TestVariantsThatCannotBe checks the problems for invalid varsList and matrix values.
 func TestVariantsThatCannotBe(t *testing.T) {
 	var many []string
 	for i := range 12 {

@@ -10,8 +10,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// A closed loop keeps exactly N under way, from its start until the run stops:
-// ops, or with until: ended workloads that have not ended.
+// TestClosedLoopKeepsExactlyN checks that a closed loop has exactly N ops in flight from its start until the
+// run stops, or with until: ended, N workloads that have not ended.
 func TestClosedLoopKeepsExactlyN(t *testing.T) {
 	const n, life = 7, 3 * time.Second
 	varied := func(r engine.Request) (time.Duration, error) {
@@ -20,7 +20,7 @@ func TestClosedLoopKeepsExactlyN(t *testing.T) {
 	tests := []struct {
 		name  string
 		ended bool
-		lasts func(o *op.Op) op.Time // until when it counts
+		lasts func(o *op.Op) op.Time // end of the time that is counted
 	}{
 		{"until running", false, func(o *op.Op) op.Time { return o.Ended }},
 		{"until ended", true, func(o *op.Op) op.Time { return o.Ended + op.Time(life) }},

@@ -12,9 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
-// collect turns what the workloads wrote into numbers, once it is complete. A
-// file that no parser reads stays as it is and is named; nothing here fails
-// the run.
+// collect parses the outputs of the workloads once they are complete. An output that has no usable parser is
+// kept unchanged and reported in a flag. Errors become flags or log lines; they do not fail the run.
 func (r *runner) collect() {
 	if err := r.Record.Flush(); err != nil {
 		r.log("run", fmt.Sprintf("outputs of workloads: %v", err))
@@ -41,8 +40,7 @@ func (r *runner) collect() {
 	r.parseByScript(scripts)
 }
 
-// parsed lists the containers with outputs that a built-in parser reads, by one
-// output of each.
+// parsed returns one output of each container whose outputs a built-in parser reads.
 func parsed(w *plan.Workload) (list []plan.Output) {
 	for _, o := range w.Outputs {
 		known := slices.ContainsFunc(list, func(x plan.Output) bool { return x.Container == o.Container })
@@ -53,8 +51,7 @@ func parsed(w *plan.Workload) (list []plan.Output) {
 	return list
 }
 
-// begun says whether the phase that writes an output ever began, and warns where
-// it did not.
+// begun reports whether the phase that writes an output began, and warns if it did not.
 func (r *runner) begun(instance string, o plan.Output) bool {
 	if o.Phase == 0 || r.instances.phaseBegan(instance, o.Phase) {
 		return true
@@ -79,13 +76,13 @@ func (r *runner) parse(a *plan.Action, instance, container string, o plan.Output
 	r.flagRead(instance, container, opened.names)
 }
 
-// origin is what figures are of.
+// origin is the source of a parser's results.
 type origin struct {
 	action, instance, source string
 	phase                    int
 }
 
-// input is what a container wrote, with its clock.
+// input returns the parser input of a container: its files, its start and its clock.
 func (r *runner) input(instance, container string) parser.Input {
 	return parser.Input{
 		Files:      os.DirFS(filepath.Join(r.RawDir, instance, container)),
@@ -96,14 +93,14 @@ func (r *runner) input(instance, container string) parser.Input {
 	}
 }
 
-// take records what a parser found, and what is doubtful about it.
+// take records the results of a parser, and its error and warnings as flags.
 func (r *runner) take(of origin, result parser.Result, err error) {
 	if err != nil {
 		r.warnOf("outputUnread", of.source, err.Error())
 	}
 	for _, w := range result.Warnings {
 		f := sameFlag{severity: warning, code: w.Code, message: w.Message}
-		if w.Invalid { // the figures of this very workload
+		if w.Invalid { // the numbers of this workload are invalid
 			f.severity, f.action = invalid, of.action
 		}
 		r.flagOf(f, of.source)
@@ -117,7 +114,7 @@ func (r *runner) take(of origin, result parser.Result, err error) {
 	r.keep(of, result)
 }
 
-// keep puts a parser's result into the record.
+// keep adds a parser's result to the record.
 func (r *runner) keep(of origin, result parser.Result) {
 	labels := bundle.Labels{Instance: of.instance, Action: of.action, Phase: of.phase}
 	for _, h := range result.Totals {
@@ -144,17 +141,18 @@ const (
 // warn adds a validity flag to the result.
 func (r *runner) warn(code, evidence string) { r.flag(warning, code, evidence) }
 
-// warnOf is warn about one of many sources.
+// warnOf adds a warning about one source; see flagOf.
 func (r *runner) warnOf(code, source, message string) {
 	r.flagOf(sameFlag{severity: warning, code: code, message: message}, source)
 }
 
-// sameFlag is what flags have in common that are one. Those of figures that are
-// invalid are one for each action, by whose first source readers of before go.
+// sameFlag is the key by which flags are merged. Only flags about invalid numbers set action: they are merged
+// per action, since readers that do not know Flag.Sources identify the action by the first source in
+// Evidence.
 type sameFlag struct{ severity, code, action, message string }
 
-// flagOf adds a flag about one of many sources. What is the same of several is one
-// flag, with their number in its evidence and each among its sources.
+// flagOf adds a flag about one source. Equal flags of several sources become one flag, which lists all
+// sources and has their number in its evidence.
 func (r *runner) flagOf(same sameFlag, source string) {
 	r.Record.Log(r.Clock.Now(), "run", source+": "+same.message)
 	r.flags.Lock()

@@ -9,24 +9,24 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// Facts are what a bundle has of a plan besides the Benchmark.
+// Facts is what a bundle records about a plan in addition to the Benchmark.
 type Facts struct {
 	Runtime        string            `json:"runtime,omitempty"`
 	Grace          string            `json:"gracePeriod"`
 	StorageClasses map[string]string `json:"storageClasses"` // class → driver
 	Budget         plan.Budget       `json:"budget"`
-	Closed         []string          `json:"closedLoops,omitempty"` // actions whose ops have one view
+	Closed         []string          `json:"closedLoops,omitempty"` // actions whose response equals service
 	Vars           map[string]any    `json:"vars,omitempty"`
-	// Variants are the variables in which the instances of an action differ: instance i has those at i modulo
-	// their number.
+	// Variants are the variables that differ between the instances of an action: instance i has those at
+	// index i modulo their number.
 	Variants map[string][]map[string]string `json:"variants,omitempty"`
 	Warnings []string                       `json:"warnings,omitempty"`
-	// Args are the flags that shaped the run; Inject is the text of the faults to inject.
+	// Args are the flags that affect the run; Inject is the text of the faults to inject.
 	Args   []string `json:"args,omitempty"`
 	Inject string   `json:"inject,omitempty"`
 }
 
-// NewFacts gathers the facts of a plan. The caller adds Args and Inject.
+// NewFacts returns the facts of a plan. The caller sets Args and Inject.
 func NewFacts(p *plan.Plan) Facts {
 	f := Facts{Grace: p.Grace.String(), StorageClasses: map[string]string{}, Budget: p.Budget,
 		Vars: map[string]any{}, Variants: map[string][]map[string]string{}}
@@ -57,7 +57,7 @@ func NewFacts(p *plan.Plan) Facts {
 	return f
 }
 
-// Describe makes run.json as it is at the start of a run. The caller adds engine, versions, clock and identity.
+// Describe returns run.json as of the start of a run. The caller adds engine, versions, clock and identity.
 func Describe(id string, p *plan.Plan, files []plan.File, facts Facts) bundle.Run {
 	spec, _ := json.Marshal(p.Benchmark) // API types always marshal
 	resolved, _ := json.Marshal(facts)
@@ -75,7 +75,7 @@ func Describe(id string, p *plan.Plan, files []plan.File, facts Facts) bundle.Ru
 		Seed: p.Seed, BarrierAt: op.Never, EndedAt: op.Never}
 }
 
-// Workloads are the entries of the library that a plan creates, each once.
+// Workloads returns the library entries that a plan uses, without duplicates.
 func Workloads(p *plan.Plan) (list []bundle.Workload) {
 	for _, a := range p.Actions {
 		if w := a.Workload; w != nil {
@@ -88,7 +88,7 @@ func Workloads(p *plan.Plan) (list []bundle.Workload) {
 	return list
 }
 
-// RateStats are the figures of the run's rates, for its bundle.
+// RateStats returns the statistics of the run's rates for the bundle.
 func (r *Result) RateStats() []bundle.RateStats {
 	var stats []bundle.RateStats
 	for _, c := range r.Rates {

@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// Codes of ops that the loop itself ends.
+// Codes of ops that the run itself drops or ends.
 const (
 	codeSaturated = "Saturated"
 	codeNoTarget  = "NoTarget"
@@ -21,27 +21,28 @@ const (
 	codeTimeout   = "Timeout"
 )
 
-// task is an op that is ready to be started.
+// task is an op that is ready to start.
 type task struct {
 	op     op.Op
 	action *plan.Action
-	// targets that find took out of the inventory, to be put back on failure.
+	// targets are the objects that the op acts on. If the op removes them, they are out of the inventory and
+	// are put back on failure.
 	targets []engine.Object
 	request engine.Request
 	then    func(*op.Op)
-	closed  bool   // of a closed loop: intended when it starts
-	made    []item // by the op, in the inventory
-	broken  bool   // an action that follows it did not succeed
-	// unblocked is when what it waited for was there at last; 0: in time.
+	closed  bool   // in a closed loop: Intended is set to Started
+	made    []item // what the op made, in the inventory
+	broken  bool   // a later action of its episode did not succeed
+	// unblocked is when the op could start after a wait for its object or for a slot; 0: it did not wait.
 	unblocked op.Time
-	settle    func() // called once when it is over, however it ended; may be nil
-	// worker carries the task out, if it is not nil: a goroutine that is there
-	// already, with a stack as deep as an op's calls need.
+	settle    func() // called once when the op is over, whatever the outcome; may be nil
+	// worker runs the task if it is not nil. It is an existing goroutine whose stack has already grown to the
+	// depth of an op's calls.
 	worker chan<- func()
 }
 
-// fire starts every op of one trigger of an action, without a gate. The
-// channel is closed when all have ended.
+// fire starts every op of one trigger of an action, without a limit on ops in flight. The channel is closed
+// when all of them have ended.
 func (r *runner) fire(a *plan.Action, due op.Time, then func(*op.Op)) <-chan struct{} {
 	done := make(chan struct{})
 	var pending sync.WaitGroup
@@ -59,11 +60,10 @@ func (r *runner) fire(a *plan.Action, due op.Time, then func(*op.Op)) <-chan str
 	return done
 }
 
-// tasks resolves one trigger of an action to its ops: one an instance for
-// what makes things, one a target for what acts on them. An action without a
-// target is one task whose request is empty; start records it as dropped.
-// within is the episode that the action belongs to; nil: its ops begin one,
-// each its own if others follow them.
+// tasks returns the ops of one trigger of an action: one per instance for actions that create objects, one
+// per target for actions on targets. If no target is found, it returns one task with an empty request, which
+// start records as dropped. within is the episode that the action belongs to. If it is nil, the ops start a
+// new episode: one for each op if other actions follow, else one for all.
 func (r *runner) tasks(a *plan.Action, due op.Time, within *episode) []*task {
 	number := r.numbers(a, within)
 	if a.Drain != nil {
@@ -90,7 +90,7 @@ func (r *runner) tasks(a *plan.Action, due op.Time, within *episode) []*task {
 	return tasks
 }
 
-// numbers gives the ops of one trigger their episodes.
+// numbers returns a function that gives each op of one trigger its episode number.
 func (r *runner) numbers(a *plan.Action, within *episode) func() int64 {
 	switch {
 	case within != nil:
@@ -102,7 +102,7 @@ func (r *runner) numbers(a *plan.Action, within *episode) func() int64 {
 	return func() int64 { return id }
 }
 
-// targets chooses what one trigger of an action acts on.
+// targets selects the objects that one trigger of an action acts on.
 func (r *runner) targets(a *plan.Action, within *episode) []engine.Object {
 	if o := a.Target.Object; o != nil {
 		return []engine.Object{{Kind: a.Target.Kind, Name: o.Name, Ref: o}}
@@ -117,8 +117,7 @@ func (r *runner) targets(a *plan.Action, within *episode) []engine.Object {
 	return r.inventory.find(a.Name, a.Target, take)
 }
 
-// waited notes what kept the task from starting in time, and until when: the
-// platform's doing, not the harness's.
+// waited records what the task waited for and until when. This wait is not counted as lateness of the runner.
 func (t *task) waited(until op.Time, what string) {
 	t.unblocked = until
 	if t.op.Message != "" {
@@ -127,7 +126,7 @@ func (t *task) waited(until op.Time, what string) {
 	t.op.Message += "waited for " + what
 }
 
-// hasNoTarget says that there is nothing to act on.
+// hasNoTarget reports whether the action needs a target and none was found.
 func (t *task) hasNoTarget() bool {
 	return t.action.Target != nil && len(t.targets) == 0 && t.request.Snapshot == nil
 }
@@ -178,8 +177,8 @@ func (r *runner) onTarget(a *plan.Action, due op.Time, episode int64, target eng
 	return t
 }
 
-// prepare fills in the manifests of what is made, and lets the engine note
-// what it must.
+// prepare renders the manifests of what the op makes, marks a workload that the op restarts, and calls the
+// engine's Prepare if it has one.
 func (r *runner) prepare(t *task) error {
 	a, q := t.action, &t.request
 	switch {
@@ -216,8 +215,8 @@ func (r *runner) prepare(t *task) error {
 	return nil
 }
 
-// start runs a task in a goroutine of its own and returns at once; false if
-// there is nothing to act on, which is recorded as a dropped op.
+// start runs a task in a goroutine and returns at once. It returns false if there is no target; the op is
+// then recorded as dropped.
 func (r *runner) start(t *task) bool {
 	if t.hasNoTarget() {
 		r.drop(t.op, codeNoTarget, errNothing.Error())
@@ -239,7 +238,7 @@ func (r *runner) start(t *task) bool {
 	return true
 }
 
-// settled tells whom it concerns that the task is over.
+// settled calls settle, if it is set.
 func (t *task) settled() {
 	if t.settle != nil {
 		t.settle()
@@ -252,7 +251,7 @@ func (r *runner) finished(t *task) {
 	}
 }
 
-// execute carries one op out and records it.
+// execute runs one op and records it.
 func (r *runner) execute(t *task) {
 	ctx, cancel := context.WithTimeoutCause(r.opsCtx, t.action.Timeout, errOpTimeout)
 	defer cancel()
@@ -260,7 +259,7 @@ func (r *runner) execute(t *task) {
 	if t.unblocked > 0 {
 		tr.MarkAt(op.Unblocked, t.unblocked, 0, "runner")
 	}
-	err := r.prepare(t) // before the start: our own work is lateness, not latency
+	err := r.prepare(t) // before Started: the runner's own work counts as lateness, not latency
 	t.op.Started = r.Clock.Now()
 	if t.closed {
 		t.op.Intended = t.op.Started
@@ -280,8 +279,8 @@ func (r *runner) execute(t *task) {
 
 var errOpTimeout = errors.New("the action's timeout passed")
 
-// conclude sets the outcome from what the engine returned and why the op's
-// context ended, if it did.
+// conclude sets the outcome from the engine's error and from the cause for which the op's context ended, if
+// it did.
 func conclude(o *op.Op, err, cause error) {
 	if err == nil {
 		o.Outcome = op.OK
@@ -300,14 +299,14 @@ func conclude(o *op.Op, err, cause error) {
 	}
 }
 
-// account brings the inventory up to date with what an op did.
+// account updates the inventory and the instances after an op.
 func (r *runner) account(t *task, made []engine.Object) {
 	switch t.action.Kind.Effect() {
 	case op.Restarts:
 		r.settle(t)
 	case op.Removes:
 		if t.targets[0].Ref != nil {
-			return // it was never ours
+			return // the run did not make it, so it is not in the inventory
 		}
 		if t.op.Outcome == op.OK {
 			r.inventory.removeOwned(t.targets[0])
@@ -327,8 +326,8 @@ func (r *runner) account(t *task, made []engine.Object) {
 	}
 }
 
-// followInstance follows a workload instance that is ready: those of the start wait
-// for the common barrier, later ones are let go at once.
+// followInstance registers a workload instance that is ready. Instances of the set-up wait for the common
+// barrier; later ones are released at once.
 func (r *runner) followInstance(t *task) {
 	w := t.request.Workload
 	initial := t.action.Rate == "" && !t.action.Chained
@@ -353,7 +352,7 @@ func allService(w *engine.Workload) bool {
 	return true
 }
 
-// drop records an op that was never started.
+// drop records an op that was not started.
 func (r *runner) drop(o op.Op, code, message string) {
 	o.Outcome, o.Code, o.Message = op.Dropped, code, message
 	r.Record.Op(o)

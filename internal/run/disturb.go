@@ -11,16 +11,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// The actions on what runs: what they end is made again by the engine, within
-// the op, so that the end of a workload that an op caused is no failure.
+// The actions on running workloads. The engine restarts what they end within the same op, so that a workload
+// that an op ended is not a failure of the run.
 
-// turnOf counts how often an action has come to a target, from 0.
+// turnOf returns how many times an action has selected a target before, from 0.
 func (r *runner) turnOf(target, action string) int64 {
-	n, _ := r.counters.LoadOrStore(action+" "+target, new(atomic.Int64)) // no action has a blank in its name
+	n, _ := r.counters.LoadOrStore(action+" "+target, new(atomic.Int64)) // action names have no spaces
 	return n.(*atomic.Int64).Add(1) - 1
 }
 
-// drainTask is the task of one trigger of a drain.
+// drainTask returns the task of one trigger of a drain.
 func (r *runner) drainTask(a *plan.Action, due op.Time, episode int64) *task {
 	t := r.newTask(a, due, episode)
 	t.op.Target = a.Drain.Node
@@ -39,8 +39,8 @@ func labelText(labels map[string]string) string {
 	return text[min(1, len(text)):]
 }
 
-// restartedWorkload is the workload whose processes an op ends on purpose; empty: none
-// that is known beforehand.
+// restartedWorkload returns the workload whose processes an op ends on purpose, or "" if none is known in
+// advance.
 func restartedWorkload(a *plan.Action, target engine.Object) string {
 	switch {
 	case a.Kind.Effect() != op.Restarts:
@@ -53,8 +53,8 @@ func restartedWorkload(a *plan.Action, target engine.Object) string {
 	return ""
 }
 
-// settle says what is left of a workload after an op on it: one that was made
-// again is as before, else its end is the op's doing.
+// settle updates the state of a workload after an op that restarts it. After a successful op the workload
+// runs as before; otherwise its end is attributed to the op.
 func (r *runner) settle(t *task) {
 	if len(t.targets) == 0 {
 		return
@@ -73,7 +73,7 @@ func (r *runner) settle(t *task) {
 	}
 }
 
-// findRunning is find for actions that are done to workloads which have not ended.
+// findRunning is find restricted to workloads that have not ended.
 func (v *inventory) findRunning(action string, t *plan.Target, isRunning func(name string) bool) []engine.Object {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -86,9 +86,9 @@ func (v *inventory) findRunning(action string, t *plan.Target, isRunning func(na
 	return v.take(candidates, action, t, false)
 }
 
-// describeMade gives what an op made the labels by which actions find it, where the
-// engine has not: a workload and an object those of the file, a snapshot those
-// that the volumes have in common which it is of.
+// describeMade sets the labels by which actions find a new object, unless the engine has set them. Workloads
+// and manifests get the labels of their file. A snapshot gets the labels of its volume, a group snapshot the
+// labels that its volumes have in common.
 func describeMade(t *task, made []engine.Object) {
 	a := t.action
 	for i := range made {
@@ -105,8 +105,8 @@ func describeMade(t *task, made []engine.Object) {
 	}
 }
 
-// sourceLabels are those of the volume of that name, or else those that all
-// volumes have.
+// sourceLabels returns the labels of the volume with that name, or the labels that all volumes have in common
+// if there is none.
 func sourceLabels(sources []engine.Object, name string) map[string]string {
 	var common map[string]string
 	for _, s := range sources {

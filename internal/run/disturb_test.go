@@ -21,8 +21,8 @@ func kills(name, of string) plan.Action {
 		Target: &plan.Target{Kind: engine.WorkloadObject, Action: of, Select: plan.SelectAll}}
 }
 
-// The end of a workload that an op caused is no failure of the run; one that
-// comes by itself is, also after an op that went well.
+// TestKilledWorkloads checks that the end of a workload because of an op does not fail the run, and that any
+// other end does, also after a successful op.
 func TestKilledWorkloads(t *testing.T) {
 	died := func(name string) op.InstanceEnd {
 		return op.InstanceEnd{Instance: name, Containers: []op.ContainerEnd{{Name: "fio", Signal: "SIGKILL",
@@ -30,8 +30,8 @@ func TestKilledWorkloads(t *testing.T) {
 	}
 	tests := []struct {
 		name  string
-		kill  func(s *script) error // what becomes of the kill, 2 s after it
-		later bool                  // the workload dies by itself after it
+		kill  func(s *script) error // returns the result of the kill, 2 s after its start
+		later bool                  // the workload dies after the kill
 		state bundle.State
 		flags []string
 		want  map[op.Outcome]int
@@ -84,12 +84,13 @@ func TestKilledWorkloads(t *testing.T) {
 	}
 }
 
-// What has ended is no target of what would make it again.
+// TestEndedWorkloadsAreNotKilled checks that an action that restarts workloads does not select one that has
+// ended.
 func TestEndedWorkloadsAreNotKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{}
 		s.took = func(r engine.Request) (time.Duration, error) {
-			// fio-1 is ready after fio-0: kills go in that order
+			// makes fio-1 ready after fio-0, so that kills are in that order
 			return time.Duration(r.Instance) * time.Millisecond, nil
 		}
 		time.AfterFunc(12*time.Second, func() { s.sink.Ended(op.InstanceEnd{Instance: "fio-0", OK: true}) })
@@ -106,7 +107,7 @@ func TestEndedWorkloadsAreNotKilled(t *testing.T) {
 	})
 }
 
-// requests is an engine that keeps what it was asked for.
+// requests is an engine that stores its requests.
 type requests struct {
 	*script
 	mu   sync.Mutex
@@ -120,7 +121,8 @@ func (e *requests) took(r engine.Request) (time.Duration, error) {
 	return 0, nil
 }
 
-// The actions that are done to objects of any kind, and to nodes.
+// TestObjectsAndNodes checks the actions on objects of any kind and on nodes: scale, drain, and delete by
+// reference.
 func TestObjectsAndNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ref := &engine.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "old"}
@@ -173,7 +175,7 @@ func TestObjectsAndNodes(t *testing.T) {
 	})
 }
 
-// Snapshots are found by the labels of the volumes that they are of.
+// TestLabelsOfWhatIsMade checks that snapshots are found by the labels of their volumes.
 func TestLabelsOfWhatIsMade(t *testing.T) {
 	gold, silver := map[string]string{"tier": "gold", "size": "s"}, map[string]string{"tier": "silver", "size": "s"}
 	a, b := engine.Object{Kind: engine.VolumeObject, Name: "a", Labels: gold}, engine.Object{Kind: engine.VolumeObject,

@@ -9,28 +9,27 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// codeEpisode is of ops that were not started because an earlier one of their
-// episode did not succeed.
+// codeEpisode is the code of ops that were not started because an earlier op of their episode did not
+// succeed.
 const codeEpisode = "EpisodeBroken"
 
-// episode is an op with the actions that follow it. What these act on is what
-// the episode made, as far as an action of it makes that.
+// episode is an op and the actions that follow it. A following action acts on what the episode made if an
+// action of the episode makes objects of its target.
 type episode struct {
 	id    int64
 	acted []string // its actions so far
 	made  []item
 }
 
-// means says whether a target is to be sought among what the episode made.
+// means reports whether a target is searched among the objects that the episode made.
 func (e *episode) means(t *plan.Target) bool {
 	return slices.Contains(e.acted, t.Action) || slices.ContainsFunc(t.Makers,
 		func(m string) bool { return slices.Contains(e.acted, m) })
 }
 
-// follow carries out the actions that follow an op, each as soon as the one
-// before has ended. When one does not succeed the others are recorded as
-// dropped. An episode that is under way goes on in the grace after the stop,
-// as any op does, but not after an interrupt.
+// follow executes the actions that follow an op, each as soon as the previous one has ended. If one does not
+// succeed, the remaining ones are recorded as dropped. Like an op in flight, an episode continues during the
+// grace period after the stop, but not after an interrupt.
 func (r *runner) follow(t *task) {
 	if len(t.action.Then) == 0 || !t.op.Started.Known() {
 		return
@@ -65,8 +64,8 @@ func notDone(o *op.Op) string {
 	return fmt.Sprintf("%s of %s before it in the episode: %s", o.Action, o.Target, o.Outcome)
 }
 
-// step does one action of an episode, on each of its targets at once, and
-// returns its ops when all have ended.
+// step executes one action of an episode on all its targets concurrently, and returns its ops when all have
+// ended.
 func (r *runner) step(a *plan.Action, due op.Time, e *episode) []*task {
 	tasks := r.tasks(a, due, e)
 	var others sync.WaitGroup
@@ -82,7 +81,7 @@ func (r *runner) step(a *plan.Action, due op.Time, e *episode) []*task {
 	return tasks
 }
 
-// perform carries one task out, or drops it if there is nothing to act on.
+// perform executes one task, or drops it if it has no target.
 func (r *runner) perform(t *task) {
 	if t.hasNoTarget() {
 		t.op.Outcome = op.Dropped

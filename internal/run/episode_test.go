@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// lifeOfVolume is an episode: create, snapshot, delete the volume.
+// lifeOfVolume returns an episode: create, snapshot and delete a volume.
 func lifeOfVolume(rateName string) []plan.Action {
 	head := makes("vol", rateName, 1)
 	head.Then = []string{"snap", "del"}
@@ -26,7 +26,7 @@ func lifeOfVolume(rateName string) []plan.Action {
 	return []plan.Action{head, snap, del}
 }
 
-// seconds are what each kind of request takes.
+// seconds returns the duration of each kind of request.
 func seconds(create, snap, del int) func(engine.Request) (time.Duration, error) {
 	return func(r engine.Request) (time.Duration, error) {
 		switch {
@@ -39,13 +39,15 @@ func seconds(create, snap, del int) func(engine.Request) (time.Duration, error) 
 	}
 }
 
+// TestEpisodesActOnWhatTheyMade checks that each step of an episode acts on the episode's own volume, and is
+// due when the previous step has ended.
 func TestEpisodesActOnWhatTheyMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := every(time.Second)
 		r.Limit = 20
 		p := plan.Plan{Actions: lifeOfVolume("r"), Rates: []plan.Rate{r}}
 		m, res := carry(t.Context(), t.Context(), p, &script{took: func(q engine.Request) (time.Duration, error) {
-			return time.Duration(1+(7*q.Instance)%5) * time.Second, nil // so that episodes overtake each other
+			return time.Duration(1+(7*q.Instance)%5) * time.Second, nil // varied, so that episodes overtake each other
 		}})
 		byEpisode := map[int64]map[string]op.Op{}
 		for _, o := range m.ops {
@@ -71,8 +73,8 @@ func TestEpisodesActOnWhatTheyMade(t *testing.T) {
 	})
 }
 
-// A slot of a closed loop is an episode's until its end, and so is a place
-// under maxInFlight.
+// TestEpisodesHoldTheirPlace checks that an episode holds its slot of a closed loop, or of maxInFlight, until
+// its end.
 func TestEpisodesHoldTheirPlace(t *testing.T) {
 	for name, r := range map[string]plan.Rate{
 		"closed loop": {Name: "r", Parallelism: 1, Limit: 3},
@@ -94,6 +96,8 @@ func TestEpisodesHoldTheirPlace(t *testing.T) {
 	}
 }
 
+// TestEpisodesThatBreakOff checks the outcomes of the steps of an episode after a failed step, a stop or an
+// interrupt.
 func TestEpisodesThatBreakOff(t *testing.T) {
 	boom := &engine.Error{Code: "Internal", Message: "boom"}
 	tests := []struct {
@@ -154,8 +158,8 @@ func TestEpisodesThatBreakOff(t *testing.T) {
 	}
 }
 
-// A rate begins when the first op of an action has ended, and the run waits
-// for it; one that waits in vain does not keep the run.
+// TestStartAfterAction checks that a rate starts when the first op of an action has ended, that the run waits
+// for this rate, and that it does not wait for a rate whose action has no op that ended.
 func TestStartAfterAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := schedule.Constant{Interval: time.Second}

@@ -12,27 +12,27 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// instances follows the workloads from their creation to their end. The run
-// lasts as long as those of the start do. Safe for concurrent use.
+// instances tracks the workload instances from their creation to their end. The run lasts until those of the
+// set-up have ended. It is safe for concurrent use.
 type instances struct {
 	mu     sync.Mutex
 	byName map[string]*instance
-	all    []string // names in order of their readiness, also of those gone
+	all    []string // names in the order in which they became ready, including deleted ones
 	starts map[string]op.Time
 	action map[string]string
-	phases map[string]int  // the last that began of each that has any
-	over   map[string]bool // containers that were ended with their phase
+	phases map[string]int  // the last phase that began, of instances with phases
+	over   map[string]bool // containers that were ended at the end of their phase
 }
 
 type instance struct {
 	name, group string
-	initial     bool // made at the start: the run waits for its end
+	initial     bool // made in the set-up: the run waits for its end
 	service     bool // does not end by itself
 	ended       chan struct{}
 	end         op.InstanceEnd
-	stopping    bool // we asked it to end, so how it ends is no failure
-	restarting  int  // ops under way that end its processes to make them again, likewise
-	ready       bool // the op that made it succeeded; before, a failure is the op's
+	stopping    bool // the run asked it to end, so that its end is not a failure
+	restarting  int  // ops in flight that restart its processes, likewise
+	ready       bool // the op that made it succeeded; until then, a failure belongs to the op
 }
 
 func newInstances() *instances {
@@ -40,8 +40,8 @@ func newInstances() *instances {
 		phases: map[string]int{}, over: map[string]bool{}}
 }
 
-// get returns the instance of that name, making it if need be: an engine may
-// report an end before the op that made the instance has returned.
+// get returns the instance with that name and creates it if necessary: an engine can report an end before the
+// op that made the instance has returned. The caller holds mu.
 func (s *instances) get(name string) *instance {
 	i, ok := s.byName[name]
 	if !ok {
@@ -51,8 +51,8 @@ func (s *instances) get(name string) *instance {
 	return i
 }
 
-// created takes over an instance whose op has succeeded; an error if it has
-// already ended badly.
+// created registers an instance whose op has succeeded. It returns an error if the instance has already
+// failed.
 func (s *instances) created(action, name, group string, initial, service bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,9 +68,8 @@ func (s *instances) created(action, name, group string, initial, service bool) e
 	}
 }
 
-// hasEnded records an end. If that is a failure of the run, fail learns of it
-// before those who wait for the instance do: else they could end the run as
-// complete first.
+// hasEnded records an end. If that is a failure of the run, it calls fail before it closes ended: otherwise a
+// waiter could end the run as complete first.
 func (s *instances) hasEnded(e op.InstanceEnd, fail func(error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +122,7 @@ func describe(e op.InstanceEnd) string {
 	return "no container says why"
 }
 
-// running lists the instances that have not ended and marks them as ended by
-// us from now on.
+// running returns the instances that have not ended, and marks them as being stopped by the run.
 func (s *instances) running() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +138,7 @@ func (s *instances) running() []string {
 	return names
 }
 
-// deleted marks a workload that an op removed, so that its end is no failure.
+// deleting marks a workload that an op removes, so that its end is not a failure.
 func (s *instances) deleting(o engine.Object) {
 	if o.Kind != engine.WorkloadObject {
 		return
@@ -150,7 +148,8 @@ func (s *instances) deleting(o engine.Object) {
 	s.get(o.Name).stopping = true
 }
 
-// markRestarting records that an op is about to end a workload's processes and to make them again. markRestarted and lost end that state.
+// markRestarting records that an op is about to restart a workload's processes. markRestarted and lost end
+// that state.
 func (s *instances) markRestarting(name string) {
 	if name == "" {
 		return
@@ -163,19 +162,19 @@ func (s *instances) markRestarting(name string) {
 func (s *instances) markRestarted(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i, ok := s.byName[name]; ok { // not deleted meanwhile
+	if i, ok := s.byName[name]; ok { // not deleted in the meantime
 		i.restarting--
 	}
 }
 
-// lost ends the mark of an op that has failed, and says whether the workload
-// ended with it; one that still runs may end by it at any time.
+// lost ends the restarting state after an op that failed, and reports whether the workload ended because of
+// it. A workload that still runs may end because of the op later; that is not a failure.
 func (s *instances) lost(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, ok := s.byName[name]
 	if !ok {
-		return false // deleted meanwhile
+		return false // deleted in the meantime
 	}
 	i.restarting--
 	first := i.over() && !i.end.OK && !i.stopping
@@ -200,7 +199,7 @@ func (s *instances) isRunning(name string) bool {
 	return !known || !i.over()
 }
 
-// groups lists the instances of the start by sync group.
+// groups returns the instances of the set-up by sync group.
 func (s *instances) groups() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +212,7 @@ func (s *instances) groups() map[string][]string {
 	return groups
 }
 
-// any says whether the run has workloads whose end it waits for.
+// any reports whether the run has workloads whose end it waits for.
 func (s *instances) any() bool { return len(s.awaited()) > 0 }
 
 func (s *instances) awaited() []*instance {
@@ -228,7 +227,7 @@ func (s *instances) awaited() []*instance {
 	return list
 }
 
-// wait returns when every workload of the start has ended, or ctx has.
+// wait returns when every workload of the set-up has ended, or when ctx ends.
 func (s *instances) wait(ctx context.Context) {
 	for _, i := range s.awaited() {
 		select {
@@ -239,7 +238,7 @@ func (s *instances) wait(ctx context.Context) {
 	}
 }
 
-// waitFor returns when the named instance has ended, or ctx has.
+// waitFor returns when the named instance has ended, or when ctx ends.
 func (s *instances) waitFor(ctx context.Context, name string) {
 	s.mu.Lock()
 	ended := s.get(name).ended
@@ -250,7 +249,7 @@ func (s *instances) waitFor(ctx context.Context, name string) {
 	}
 }
 
-// forget drops an instance that is gone, so that churn does not add up.
+// forget removes a deleted instance, so that memory does not grow with churn.
 func (s *instances) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,14 +265,14 @@ func (s *instances) hasStarted(e op.InstanceStart) {
 	}
 }
 
-// phaseBegan says whether an instance came as far as a phase.
+// phaseBegan reports whether a phase of an instance began.
 func (s *instances) phaseBegan(instance string, phase int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.phases[instance] >= phase
 }
 
-// started is when a container began its work; Never if it did not.
+// started returns when a container began its work, or Never.
 func (s *instances) started(instance, container string) op.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,23 +282,24 @@ func (s *instances) started(instance, container string) op.Time {
 	return op.Never
 }
 
-// phaseOver says whether a container was ended with its phase.
+// phaseOver reports whether a container was ended because its phase was over.
 func (s *instances) phaseOver(instance, container string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.over[instance+"/"+container]
 }
 
-// containers lists what the record calls a container of an instance: more than
-// one where several of its pods have it, each with its pod's name before it, and
-// where it was made again.
+// containers returns the names under which the record has a container of an instance. There is more than one
+// if several pods of the instance have the container, each with its pod's name as prefix, or if it was
+// restarted.
 func (s *instances) containers(instance, container string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var names []string
 	for key := range s.starts {
 		name, ok := strings.CutPrefix(key, instance+"/")
-		own, _, _ := strings.Cut(name, "~") // without the number of its restart
+		// The suffix "~N" is the number of the restart.
+		own, _, _ := strings.Cut(name, "~")
 		if ok && (own == container || strings.HasSuffix(own, "."+container)) {
 			names = append(names, name)
 		}
@@ -311,8 +311,7 @@ func (s *instances) containers(instance, container string) []string {
 	return names
 }
 
-// of lists the instances of an action that were ever ready, in the order of their
-// numbers.
+// of returns the instances of an action that were ever ready, in the order of their numbers.
 func (s *instances) of(action string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

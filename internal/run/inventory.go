@@ -9,15 +9,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// inventory is what exists because of the run, in order of creation, so that
-// actions find their targets. Objects lie on a shelf for each action and kind,
-// since most targets name both: to choose one of many takes no walk over all.
-// Safe for concurrent use.
+// inventory has the objects that exist because of the run, in order of creation, so that actions find their
+// targets. Objects are grouped in a shelf per action and kind: most targets name both, so that a selection
+// does not scan all objects. It is safe for concurrent use.
 type inventory struct {
 	mu      sync.Mutex
 	shelves map[shelf][]item
 	seq     int64
-	turn    map[string]int // next of a round robin, by action
+	turn    map[string]int // next index of round-robin selection, by action
 	rng     *rand.Rand
 }
 
@@ -49,13 +48,13 @@ func (v *inventory) add(objects ...engine.Object) []item {
 	return added
 }
 
-// owned is what goes with an object of a kind when that is deleted.
+// owned has the kind of the objects that are deleted together with an object of a kind.
 var owned = map[engine.ObjectKind]engine.ObjectKind{
 	engine.WorkloadObject:      engine.VolumeObject,
 	engine.GroupSnapshotObject: engine.SnapshotObject,
 }
 
-// removeOwned takes away what an object that is gone owned.
+// removeOwned removes the objects that a deleted object owned.
 func (v *inventory) removeOwned(owner engine.Object) {
 	kind, owns := owned[owner.Kind]
 	if !owns {
@@ -67,7 +66,7 @@ func (v *inventory) removeOwned(owner engine.Object) {
 	v.shelves[key] = slices.DeleteFunc(v.shelves[key], func(i item) bool { return i.Owner == owner.Name })
 }
 
-// setSizes takes over the new size of resized volumes.
+// setSizes records the new sizes of resized volumes.
 func (v *inventory) setSizes(resized []engine.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -80,15 +79,15 @@ func (v *inventory) setSizes(resized []engine.Object) {
 	}
 }
 
-// find selects the targets of one trigger of action. With take they are
-// removed in the same step, so that no other op chooses them.
+// find selects the targets of one trigger of action. With take it also removes them, so that no other op
+// selects them.
 func (v *inventory) find(action string, t *plan.Target, take bool) []engine.Object {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.take(v.candidates(t), action, t, take)
 }
 
-// findAmong is find among the given items, as far as they are still there.
+// findAmong is find restricted to those of the given items that still exist.
 func (v *inventory) findAmong(items []item, action string, t *plan.Target, take bool) []engine.Object {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -104,7 +103,7 @@ func (v *inventory) findAmong(items []item, action string, t *plan.Target, take 
 	return v.take(candidates, action, t, take)
 }
 
-// take gives those of the candidates that one trigger takes.
+// take selects from the candidates for one trigger. The caller holds mu.
 func (v *inventory) take(candidates []item, action string, t *plan.Target, take bool) []engine.Object {
 	if len(candidates) == 0 {
 		return nil
@@ -121,8 +120,8 @@ func (v *inventory) take(candidates []item, action string, t *plan.Target, take 
 	return objects
 }
 
-// candidates lists what a target may mean, in order of creation. It is the
-// shelf itself where the target asks for no more.
+// candidates returns the objects that match a target, in order of creation. If the target names only action
+// and kind, the result is the shelf itself and must not be modified. The caller holds mu.
 func (v *inventory) candidates(t *plan.Target) []item {
 	if t.Action != "" && t.Volume == "" && len(t.Labels) == 0 {
 		return v.shelves[shelf{t.Kind, t.Action}]
@@ -142,7 +141,7 @@ func (v *inventory) candidates(t *plan.Target) []item {
 	return list
 }
 
-// choose gives the range of the candidates that one trigger takes.
+// choose returns the range [from, to) of n candidates that one trigger selects.
 func (v *inventory) choose(action string, s plan.Select, n int) (from, to int) {
 	switch s {
 	case plan.SelectOldest:
@@ -161,13 +160,13 @@ func (v *inventory) choose(action string, s plan.Select, n int) (from, to int) {
 	}
 }
 
-// position is where an item lies on its shelf, if it is there.
+// position returns the index of an item in its shelf, and whether it exists.
 func (v *inventory) position(it item) (int, bool) {
 	return slices.BinarySearchFunc(v.shelves[shelf{it.Kind, it.Action}], it.seq,
 		func(a item, seq int64) int { return int(a.seq - seq) })
 }
 
-// at is an item as it is now, if it is there.
+// at returns the current state of an item, and whether it exists.
 func (v *inventory) at(it item) (item, bool) {
 	i, found := v.position(it)
 	if !found {
@@ -176,15 +175,15 @@ func (v *inventory) at(it item) (item, bool) {
 	return v.shelves[shelf{it.Kind, it.Action}][i], true
 }
 
-// draw gives a number from the run's seed.
+// draw returns a random number from the run's seed.
 func (v *inventory) draw() uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.rng.Uint64()
 }
 
-// remove takes an item from its shelf; the oldest, which is asked for most,
-// without moving the others.
+// remove removes an item from its shelf. The oldest item, the most frequent case, is removed without moving
+// the others.
 func (v *inventory) remove(it item) {
 	key := shelf{it.Kind, it.Action}
 	items := v.shelves[key]
@@ -192,7 +191,7 @@ func (v *inventory) remove(it item) {
 	switch {
 	case !found:
 	case i == 0:
-		items[0] = item{} // lets go of its strings
+		items[0] = item{} // frees its strings
 		v.shelves[key] = items[1:]
 	default:
 		v.shelves[key] = slices.Delete(items, i, i+1)

@@ -30,6 +30,7 @@ func stocked() *inventory {
 	return v
 }
 
+// TestFind checks which objects each kind of target selects.
 func TestFind(t *testing.T) {
 	volumes := func(action string, s plan.Select) *plan.Target {
 		return &plan.Target{Kind: engine.VolumeObject, Action: action, Select: s}
@@ -37,7 +38,7 @@ func TestFind(t *testing.T) {
 	tests := []struct {
 		name   string
 		target *plan.Target
-		want   [][]string // of triggers one after another
+		want   [][]string // of successive triggers
 	}{
 		{"all", volumes("a", plan.SelectAll), [][]string{{"a-0", "a-1", "a-2"}, {"a-0", "a-1", "a-2"}}},
 		{"oldest", volumes("a", plan.SelectOldest), [][]string{{"a-0"}, {"a-0"}}},
@@ -62,7 +63,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What is taken is chosen once; what is put back can be chosen again.
+// TestTake checks that an object that is taken is not selected again until it is put back.
 func TestTake(t *testing.T) {
 	v := stocked()
 	oldest := &plan.Target{Kind: engine.VolumeObject, Action: "a", Select: plan.SelectOldest}
@@ -83,6 +84,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
+// TestWorkloadTakesItsVolumes checks that removeOwned removes the volumes of the workload only.
 func TestWorkloadTakesItsVolumes(t *testing.T) {
 	v := newInventory(1)
 	w := engine.Object{Kind: engine.WorkloadObject, Action: "fio", Name: "fio-0"}

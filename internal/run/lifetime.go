@@ -10,25 +10,25 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// deadlineQueue are the objects for which a rate will trigger, in order of the
-// instant. Safe for concurrent use.
+// deadlineQueue has the pending triggers of a rate with lifetimes, in order of time. It is safe for
+// concurrent use.
 type deadlineQueue struct {
 	mu     sync.Mutex
 	queue  deadlines
 	known  map[fate]bool
-	sooner chan struct{} // has an element when the first has changed
+	sooner chan struct{} // receives a value when the first trigger has changed
 }
 
-// fate is what an action will do to an object, by its number in the inventory.
+// fate identifies the trigger of an action for an object, by the object's number in the inventory.
 type fate struct {
 	seq    int64
 	action *plan.Action
 }
 
-// deadline is one trigger to come.
+// deadline is one pending trigger.
 type deadline struct {
 	at     op.Time
-	born   op.Time // when the object was there
+	born   op.Time // when the op that made the object ended
 	action *plan.Action
 	item   item
 }
@@ -54,7 +54,7 @@ func (m *deadlineQueue) add(d deadline) {
 	}
 }
 
-// first is when the next trigger is due; false if there is none yet.
+// first returns when the next trigger is due, or false if the queue is empty.
 func (m *deadlineQueue) first() (at op.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *deadlineQueue) first() (at op.Time, ok bool) {
 	return m.queue[0].at, true
 }
 
-// pop takes the first trigger.
+// pop removes and returns the first trigger.
 func (m *deadlineQueue) pop() deadline {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,8 +73,8 @@ func (m *deadlineQueue) pop() deadline {
 	return d
 }
 
-// born tells the rates with lifetimes of objects that an op has made: these
-// count from when it was intended.
+// startLifetimes adds the objects that an op has made to the queues of the rates with lifetimes. Lifetimes
+// count from the op's intended time.
 func (r *runner) startLifetimes(o *op.Op, made []item) {
 	rates := r.mortal.Load()
 	if rates == nil {
@@ -90,7 +90,8 @@ func (r *runner) startLifetimes(o *op.Op, made []item) {
 	}
 }
 
-// addDeadline enters an object for each action that is aimed at it.
+// addDeadline adds a trigger for each action that has the object as target. With met, the object existed when
+// the rate started, and its residual lifetime counts.
 func (rt *rateRunner) addDeadline(it item, from, born op.Time, met bool) {
 	for _, a := range rt.actions {
 		t := a.Target
@@ -106,8 +107,8 @@ func (rt *rateRunner) addDeadline(it item, from, born op.Time, met bool) {
 	}
 }
 
-// lifetimes triggers for each object when its time has come. What is there when
-// the rate starts is met at a random instant of its life.
+// lifetimes triggers the actions for each object at the end of its lifetime. An object that exists when the
+// rate starts is at a random instant of its life then.
 func (rt *rateRunner) lifetimes(ctx context.Context, start op.Time) {
 	if rt.Duration > 0 {
 		var cancel context.CancelFunc
@@ -129,8 +130,8 @@ func (rt *rateRunner) lifetimes(ctx context.Context, start op.Time) {
 	}
 }
 
-// awaitFirst returns the first trigger when it is due. The last milliseconds are
-// slept precisely: a sooner one that comes up in them is late by that much.
+// awaitFirst returns the first trigger when it is due. The precise sleep of the last milliseconds is not
+// interrupted: an earlier trigger that is added meanwhile is late by up to that time.
 func (rt *rateRunner) awaitFirst(ctx context.Context) (deadline, bool) {
 	const coarse = 2 * time.Millisecond
 	for {
@@ -158,7 +159,7 @@ func (rt *rateRunner) awaitFirst(ctx context.Context) (deadline, bool) {
 	}
 }
 
-// end does what the rate does to an object, unless something else has deleted it.
+// end executes the action of a trigger, or records it as dropped if the object was deleted otherwise.
 func (rt *rateRunner) end(d deadline) {
 	o, there := rt.inventory.claim(d.item, d.action.Kind == op.Delete)
 	if !there {
@@ -178,7 +179,7 @@ func (rt *rateRunner) end(d deadline) {
 	rt.offer(t)
 }
 
-// all lists what there is.
+// all returns all objects, in no particular order.
 func (v *inventory) all() []item {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -189,17 +190,17 @@ func (v *inventory) all() []item {
 	return list
 }
 
-// deadlines is a heap by time.
+// deadlines is a heap ordered by time.
 type deadlines []deadline
 
 func (q deadlines) Len() int           { return len(q) }
 func (q deadlines) Less(i, j int) bool { return q[i].at < q[j].at }
 func (q deadlines) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
 
-// Push and Pop are heap.Interface's.
+// Push implements heap.Interface.
 func (q *deadlines) Push(d any) { *q = append(*q, d.(deadline)) }
 
-// Pop takes the last.
+// Pop implements heap.Interface.
 func (q *deadlines) Pop() any {
 	old := *q
 	d := old[len(old)-1]

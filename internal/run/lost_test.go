@@ -14,7 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// prober is an engine whose platform is gone before anyone notices.
+// prober is an engine that reports a lost platform only when it is probed.
 type prober struct {
 	*script
 	err   error
@@ -23,8 +23,8 @@ type prober struct {
 
 func (p *prober) Lost(context.Context) error { p.asked++; return p.err }
 
-// TestLost: the engine is asked for its platform when the last op has ended; one
-// that is gone fails the run, and a failure that was known before keeps its name.
+// TestLost checks that the engine is probed when the last op has ended, that a lost platform fails the run,
+// and that an earlier failure remains the reason.
 func TestLost(t *testing.T) {
 	gone := errors.New("the driver is gone")
 	for _, tt := range []struct {
@@ -53,8 +53,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestFailsWhileDraining: what is lost after the rates have stopped fails the
-// run as well.
+// TestFailsWhileDraining checks that a loss of the platform after the rates have stopped fails the run.
 func TestFailsWhileDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &script{}

@@ -12,16 +12,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
-// outputCut is the code of the flag of output that was discarded.
+// outputCut is the code of the flag for discarded output.
 const outputCut = "outputCut"
 
-// outputFile is one file that one container wrote.
+// outputFile identifies a file that a container wrote.
 type outputFile struct{ instance, container, name string }
 
 func (f outputFile) source() string { return f.instance + "/" + f.container }
 
-// outputs bounds what is kept of what workloads write, and of the lines of others
-// for the log. It is safe for concurrent use.
+// outputs limits how much of the workloads' output is kept, and how many log lines of other sources. It is
+// safe for concurrent use.
 type outputs struct {
 	perInstance int64
 	run         *quota.Quota
@@ -29,17 +29,17 @@ type outputs struct {
 	mu        sync.Mutex
 	instances map[string]*quota.Quota
 	files     map[outputFile]*written
-	cut       []outputFile // in the order in which they were
+	cut       []outputFile // in the order in which they were cut
 	lines     *quota.Lines
 }
 
-// written is what became of a file.
+// written counts the bytes of a file.
 type written struct {
 	kept    int64
-	refused int64 // that came here
-	source  int64 // that was discarded there, so far
-	final   bool  // that is all
-	read    bool  // by a parser
+	refused int64 // received and discarded
+	source  int64 // discarded at the source, so far
+	final   bool  // source is final
+	read    bool  // a parser has read the file
 }
 
 func (w *written) isCut() bool { return w.refused > 0 || w.source > 0 }
@@ -49,14 +49,14 @@ func newOutputs(most plan.MaxOutput) *outputs {
 		files: map[outputFile]*written{}, lines: quota.NewLines(quota.AllSources)}
 }
 
-// take takes the next n bytes of a file and returns how many are kept; cut that
-// some are not, for the first time.
+// take accounts for the next n bytes of a file and returns how many are kept. cut reports whether the file is
+// now cut and was not before.
 func (o *outputs) take(f outputFile, n int) (kept int, cut bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w := o.file(f)
 	was := w.isCut()
-	if w.refused == 0 { // what its source discards comes after what it sends
+	if w.refused == 0 { // the source discards only bytes after those that it sends
 		kept = o.run.Take(f.name, o.instance(f.instance).Take(f.name, n))
 	}
 	w.kept += int64(kept)
@@ -64,8 +64,8 @@ func (o *outputs) take(f outputFile, n int) (kept int, cut bool) {
 	return kept, o.noteCut(f, w, was)
 }
 
-// discarded takes what the source of a file says of it; cut that it had not said
-// so before.
+// discarded records how many bytes the source of a file has discarded. cut reports whether the file is now
+// cut and was not before.
 func (o *outputs) discarded(f outputFile, n int64, final bool) (cut bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,7 +75,7 @@ func (o *outputs) discarded(f outputFile, n int64, final bool) (cut bool) {
 	return o.noteCut(f, w, was)
 }
 
-// noteCut, file and instance are called with mu held.
+// The caller of noteCut, file and instance holds mu.
 func (o *outputs) noteCut(f outputFile, w *written, was bool) bool {
 	if was || !w.isCut() {
 		return false
@@ -102,16 +102,14 @@ func (o *outputs) instance(name string) *quota.Quota {
 	return q
 }
 
-// line says whether the log has room for a line; last that it is the first for
-// which it has none.
+// line reports whether a line fits into the log. last reports that it is the first one that does not.
 func (o *outputs) line(line string) (ok, last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.lines.Take(line)
 }
 
-// readByParser lists what became of the files of a container that were cut, of
-// those that a parser has read.
+// readByParser marks the cut files of a container that a parser has read, and describes each.
 func (o *outputs) readByParser(instance, container string, names map[string]bool) (cut []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -124,7 +122,7 @@ func (o *outputs) readByParser(instance, container string, names map[string]bool
 	return cut
 }
 
-// rest lists what became of those files that no parser has read.
+// rest describes the cut files that no parser has read.
 func (o *outputs) rest() (cut []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,7 +134,7 @@ func (o *outputs) rest() (cut []string) {
 	return cut
 }
 
-// String says how much of a file was kept and how much was not.
+// String says how much of a file was kept and how much was discarded.
 func (w *written) String() string {
 	atLeast := "at least "
 	if w.final {
@@ -145,7 +143,7 @@ func (w *written) String() string {
 	return fmt.Sprintf("%s kept, %s%s discarded", byteSize(w.kept), atLeast, byteSize(w.refused+w.source))
 }
 
-// byteSize is a size for people: "64 MiB", "15.9 GiB".
+// byteSize formats a size with a binary unit, such as "64 MiB" or "15.9 GiB".
 func byteSize(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	v := float64(n)
@@ -155,7 +153,7 @@ func byteSize(n int64) string {
 	return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) + " " + units[0]
 }
 
-// takeOutput is take, and says when a file is cut.
+// takeOutput is take and reports a file that is cut.
 func (r *runner) takeOutput(f outputFile, n int) int {
 	kept, cut := r.outputs.take(f, n)
 	if cut {
@@ -164,7 +162,7 @@ func (r *runner) takeOutput(f outputFile, n int) int {
 	return kept
 }
 
-// reportCut says in the log that a file is cut, and of the first also to the user.
+// reportCut logs that a file is cut. Only the first one is also shown to the user.
 func (r *runner) reportCut(f outputFile) {
 	line := fmt.Sprintf("there is more of %s than is kept: the rest is discarded (spec.maxOutput)", f.name)
 	r.Record.Log(r.Clock.Now(), f.source(), line)
@@ -176,10 +174,10 @@ func (r *runner) reportCut(f outputFile) {
 	}
 }
 
-// maxCutNames is how many files the evidence of one flag names; the log has all.
+// maxCutNames is the maximum number of files in the evidence of one flag; the log has all.
 const maxCutNames = 5
 
-// flagOutputs flags what was cut and is read by no parser.
+// flagOutputs flags the cut files that no parser has read.
 func (r *runner) flagOutputs() {
 	cut := r.outputs.rest()
 	if len(cut) == 0 {
@@ -195,8 +193,7 @@ func (r *runner) flagOutputs() {
 	r.warn(outputCut, evidence+"; spec.maxOutput says how much is kept")
 }
 
-// flagRead flags the files that a parser has read and that were cut: the figures
-// are of a part of them.
+// flagRead flags the cut files that a parser has read: the numbers from them are incomplete.
 func (r *runner) flagRead(instance, container string, names map[string]bool) {
 	for _, c := range r.outputs.readByParser(instance, container, names) {
 		r.flag(invalid, outputCut,
@@ -205,7 +202,7 @@ func (r *runner) flagRead(instance, container string, names map[string]bool) {
 	}
 }
 
-// openedFiles is a file system that remembers which files were opened.
+// openedFiles is a file system that records which files were opened.
 type openedFiles struct {
 	fs.FS
 	names map[string]bool

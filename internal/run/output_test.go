@@ -11,6 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
+// TestOutputs checks the limits of outputs and the description of cut files.
 func TestOutputs(t *testing.T) {
 	o := newOutputs(plan.MaxOutput{PerInstance: 1000, PerRun: 1500})
 	file := func(instance, name string) outputFile { return outputFile{instance, "c", name} }
@@ -32,7 +33,7 @@ func TestOutputs(t *testing.T) {
 			t.Errorf("%v: %d of %d bytes kept, cut %v, want %d, %v", tt.f, kept, tt.n, cut, tt.kept, tt.cut)
 		}
 	}
-	// What its source discards comes after what it sends, which is still on its way.
+	// The source discards only bytes after those that it sends, so that later data is still kept.
 	d := file("d", "/x")
 	o.run, o.perInstance = newOutputs(plan.MaxOutput{}).run, 0
 	if !o.discarded(d, 5<<20, false) || o.discarded(d, 7<<20, true) {
@@ -54,6 +55,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
+// TestByteSize checks the formatting of sizes.
 func TestByteSize(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 64 << 20: "64 MiB", 17 << 30: "17 GiB",
 		15900 << 20: "15.5 GiB"} {
@@ -63,7 +65,7 @@ func TestByteSize(t *testing.T) {
 	}
 }
 
-// TestOpenedFiles: what a parser opens is known.
+// TestOpenedFiles checks that the names of opened files are recorded.
 func TestOpenedFiles(t *testing.T) {
 	files := &openedFiles{FS: fstest.MapFS{"output/a.json": {Data: []byte("{}")}, "stdout": {}},
 		names: map[string]bool{}}

@@ -15,11 +15,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// failurePause is how long a slot of a closed loop rests after an op that
-// failed, so that a broken driver is not asked millions of times a second.
+// failurePause is the pause of a slot of a closed loop after a failed op, so that a broken driver does not
+// get millions of requests per second.
 const failurePause = 100 * time.Millisecond
 
-// makeRates makes the runners of all rates that have actions.
+// makeRates creates the rateRunners of all rates that have actions.
 func (r *runner) makeRates() {
 	r.result.Rates = make([]RateCount, len(r.Plan.Rates))
 	for i := range r.Plan.Rates {
@@ -43,8 +43,8 @@ func (r *runner) makeRates() {
 	}
 }
 
-// startRates runs every rate in a goroutine of its own until ctx ends. The
-// WaitGroup is done when no rate will trigger again.
+// startRates runs every rate in its own goroutine until ctx ends. The WaitGroup is done when no rate triggers
+// any more, except for those that startLate starts.
 func (r *runner) startRates(ctx context.Context) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for _, rt := range r.rates {
@@ -64,8 +64,8 @@ func (r *runner) startRates(ctx context.Context) *sync.WaitGroup {
 	return &all
 }
 
-// startLate begins a rate when the first op of an action has ended. From there
-// on it counts as one of the ops, for whose end the run waits too.
+// startLate starts a rate after the first op of an action has ended. The rate counts as one of the run's ops,
+// so that the run waits for its end.
 func (r *runner) startLate(ctx context.Context, rt *rateRunner, at op.Time) {
 	r.ops.Add(1)
 	go func() {
@@ -74,15 +74,15 @@ func (r *runner) startLate(ctx context.Context, rt *rateRunner, at op.Time) {
 	}()
 }
 
-// ends tells once of each action that its first op has ended. The zero value
-// is ready for use; safe for concurrent use.
+// ends runs functions when the first op of an action has ended, once for each action. The zero value is ready
+// for use. It is safe for concurrent use.
 type ends struct {
 	mu    sync.Mutex
 	known map[string]op.Time
 	tell  map[string][]func(op.Time)
 }
 
-// first calls f when the first op of an action has ended: now, if it has.
+// first calls f when the first op of an action has ended, or at once if it has already ended.
 func (e *ends) first(action string, f func(op.Time)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -96,15 +96,15 @@ func (e *ends) first(action string, f func(op.Time)) {
 	e.tell[action] = append(e.tell[action], f)
 }
 
-// never lists actions that somebody waited for in vain.
+// never returns the actions with registered functions of which no op has ended.
 func (e *ends) never() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Sorted(maps.Keys(e.tell))
 }
 
-// of notes that an op of an action has ended. The caller is one of the run's
-// ops still, so that what begins now can be counted among them.
+// of records that an op of an action has ended, and calls the registered functions. The caller must still be
+// counted in the run's ops, so that what f starts can be added to them.
 func (e *ends) of(action string, at op.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,8 +121,8 @@ func (e *ends) of(action string, at op.Time) {
 	delete(e.tell, action)
 }
 
-// rateRunner triggers the actions of one rate. Its dispatcher only ever waits
-// for the clock: completions touch the gate under a short lock.
+// rateRunner triggers the actions of one rate. Its dispatcher waits only for the clock; completions hold the
+// lock of the gate only briefly.
 type rateRunner struct {
 	*runner
 	*plan.Rate
@@ -131,12 +131,12 @@ type rateRunner struct {
 	mu       sync.Mutex
 	inFlight int
 	waiting  []*task
-	emptied  chan struct{} // closed when, after the last trigger, none waits
+	emptied  chan struct{} // closed when the queue is empty after the last trigger
 	count    *RateCount
 	place    string // what a task waits for in the queue
 
-	replay        *replay        // of a trace
-	deadlineQueue *deadlineQueue // of lifetimes
+	replay        *replay        // nil if the rate is not a trace
+	deadlineQueue *deadlineQueue // nil if the rate is not by lifetimes
 }
 
 func (rt *rateRunner) run(ctx context.Context, start op.Time) {
@@ -163,7 +163,7 @@ func (rt *rateRunner) run(ctx context.Context, start op.Time) {
 	}
 }
 
-// openLoop dispatches each trigger when it is due, late or not.
+// openLoop dispatches each trigger at its due time, or at once if it is late.
 func (rt *rateRunner) openLoop(ctx context.Context, start op.Time) {
 	times := rt.Schedule.New(seedOf(rt.Plan.Seed, rt.Name))
 	for n := int64(0); rt.Limit == 0 || n < rt.Limit; n++ {
@@ -197,7 +197,7 @@ func (rt *rateRunner) trigger(ctx context.Context, at op.Time, what schedule.Tri
 	}
 }
 
-// offer starts a task, queues it or drops it, as the gate says.
+// offer starts a task. If MaxInFlight ops are in flight, it queues or drops the task.
 func (rt *rateRunner) offer(t *task) {
 	t.then = func(o *op.Op) {
 		rt.observe(o)
@@ -238,10 +238,10 @@ func (rt *rateRunner) begin(t *task) {
 	}
 }
 
-// lateBound is the lateness from which an op counts as late.
+// lateBound is the lateness above which an op counts as late.
 const lateBound = 10 * time.Millisecond
 
-// observe counts what became of an op, and the harness's own lateness.
+// observe counts the outcome and the lateness of an op.
 func (rt *rateRunner) observe(o *op.Op) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -258,7 +258,7 @@ func (rt *rateRunner) observe(o *op.Op) {
 	}
 }
 
-// next frees a place and starts the task that has waited longest.
+// next frees a slot or gives it to the task that has waited longest.
 func (rt *rateRunner) next() {
 	rt.mu.Lock()
 	if len(rt.waiting) == 0 {
@@ -277,8 +277,8 @@ func (rt *rateRunner) next() {
 	rt.begin(t)
 }
 
-// queueEmptied waits until no task of a rate that has ended still waits for a
-// place; false if the run ended first.
+// queueEmptied waits until the queue of a rate without further triggers is empty. It returns false if ctx
+// ends first.
 func (rt *rateRunner) queueEmptied(ctx context.Context) bool {
 	rt.mu.Lock()
 	emptied := make(chan struct{})
@@ -296,7 +296,7 @@ func (rt *rateRunner) queueEmptied(ctx context.Context) bool {
 	}
 }
 
-// abandonQueue records the tasks that the end of the run overtook.
+// abandonQueue drops the tasks that are still queued at the end of the run.
 func (rt *rateRunner) abandonQueue() {
 	rt.mu.Lock()
 	left := rt.waiting
@@ -310,7 +310,7 @@ func (rt *rateRunner) abandonQueue() {
 	}
 }
 
-// putBack returns targets that a delete had taken.
+// putBack returns the targets of a delete that was not started to the inventory.
 func (rt *rateRunner) putBack(t *task) {
 	if t.action.Kind == op.Delete {
 		rt.inventory.add(t.targets...)
@@ -335,9 +335,9 @@ func (rt *rateRunner) closedLoop(ctx context.Context, start op.Time) {
 	slots.Wait()
 }
 
-// slot runs one trigger after another; the actions of the rate take turns.
+// slot runs one trigger after another. The actions of the rate alternate.
 func (rt *rateRunner) slot(ctx context.Context, turn int) {
-	// It outlives the slot by the op that is in flight when the run ends.
+	// The worker goroutine outlives the slot if an op is in flight when the run ends.
 	worker := make(chan func(), 1)
 	defer close(worker)
 	go func() {
@@ -354,7 +354,7 @@ func (rt *rateRunner) slot(ctx context.Context, turn int) {
 	}
 }
 
-// take counts one trigger; false when the limit is reached.
+// take counts one trigger. It returns false when the limit is reached.
 func (rt *rateRunner) take() bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -365,8 +365,8 @@ func (rt *rateRunner) take() bool {
 	return true
 }
 
-// once runs one trigger of a closed loop to its end and says whether every op
-// of it succeeded. The first op is the worker's.
+// once runs one trigger of a closed loop until all its ops have ended, and reports whether all succeeded. The
+// first op runs on worker.
 func (rt *rateRunner) once(ctx context.Context, a *plan.Action, worker chan<- func()) bool {
 	tasks := rt.tasks(a, rt.Clock.Now(), nil)
 	ended := make(chan *task, len(tasks))
@@ -399,7 +399,7 @@ func (rt *rateRunner) once(ctx context.Context, a *plan.Action, worker chan<- fu
 	return ok
 }
 
-// seedOf gives each rate its own stream from the run's one seed.
+// seedOf derives a separate random stream for each rate from the run's seed.
 func seedOf(seed uint64, name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))

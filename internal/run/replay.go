@@ -10,35 +10,33 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// codeDependency is of ops whose object was not made, because the op that was to
-// make it did not succeed.
+// codeDependency is the code of ops whose object does not exist because the op that makes it did not succeed.
 const codeDependency = "DependencyFailed"
 
-// replay carries out the steps of a trace. Each is intended when the trace says,
-// whatever became of those before it. One that acts on an object waits until the
-// op that makes it is over, and a removal until all earlier ops on it are too;
-// while it waits, later steps go on. Only its dispatcher uses it.
+// replay executes the steps of a trace. Each step is intended at the time of the trace, independent of the
+// outcome of earlier ones. A step on an object waits for the end of the op that makes it; a removal also
+// waits for all earlier ops on the object. A waiting step does not delay later ones. Only the dispatcher of
+// its rate may use it.
 type replay struct {
 	*rateRunner
 	objects map[string]*tracedObject
-	blocked sync.WaitGroup // steps that wait for others
+	blocked sync.WaitGroup // steps that wait for other ops
 }
 
-// tracedObject is an object that an op of the trace makes.
+// tracedObject is an object that an op of the trace makes. item and ok are valid after made is closed.
 type tracedObject struct {
-	made  <-chan struct{} // closed when that op is over
-	item  item            // then: what it made
-	ok    bool            // then: whether it did
+	made  <-chan struct{} // closed when that op is over or dropped
+	item  item            // what the op made
+	ok    bool            // the op succeeded and made it
 	users []<-chan struct{}
 }
 
-// Before is what the record puts behind an action's name for ops that only make
-// what was there when a trace began: they are none of the trace's.
+// Before is the suffix of the action name in the record for ops that only make the objects that existed when
+// the trace began. These ops are not part of the trace.
 const Before = ".before"
 
-// before makes what was there when the trace began, in its order and so many at
-// once; each op is recorded as intended when it starts. It returns when all have
-// ended.
+// before makes the objects that existed when the trace began, in the order of the trace, with up to 32 ops at
+// a time. Each op is recorded as intended when it starts. It returns when all have ended, or when ctx ends.
 func (p *replay) before(ctx context.Context, failures *firstError) {
 	const atOnce = 32
 	free := make(chan struct{}, atOnce)
@@ -51,7 +49,7 @@ func (p *replay) before(ctx context.Context, failures *firstError) {
 		step := p.bind(s, p.Clock.Now())
 		step.lost = func() { <-free }
 		p.run(ctx, step, func(t *task) {
-			t.closed, t.unblocked, t.op.Message = true, 0, "" // its wait is over when it is intended
+			t.closed, t.unblocked, t.op.Message = true, 0, "" // Intended is after the wait, so no wait is recorded
 			t.op.Action += Before
 			t.then = func(o *op.Op) {
 				step.over(t)
@@ -70,7 +68,7 @@ func (p *replay) before(ctx context.Context, failures *firstError) {
 	}
 }
 
-// step does what the trace has at this instant.
+// step executes the step of the trace that is due at this time.
 func (p *replay) step(ctx context.Context, s plan.Step, at op.Time) {
 	step := p.bind(s, at)
 	p.run(ctx, step, func(t *task) {
@@ -79,7 +77,7 @@ func (p *replay) step(ctx context.Context, s plan.Step, at op.Time) {
 	})
 }
 
-// cut says how much of the trace the rate did not come to.
+// cut flags a trace of which the rate did not execute all steps.
 func (p *replay) cut() {
 	p.mu.Lock()
 	came := p.count.Triggers
@@ -89,19 +87,19 @@ func (p *replay) cut() {
 	}
 }
 
-// step is one step under way.
+// step is a step of the trace in execution.
 type step struct {
 	plan.Step
 	action *plan.Action
 	at     op.Time
-	on     *tracedObject // what it acts on; nil: nothing
+	on     *tracedObject // the object it acts on, or nil
 	makes  *tracedObject
-	after  []<-chan struct{} // ops that it waits for
+	after  []<-chan struct{} // closed when the ops that it waits for are over
 	ended  chan struct{}
-	lost   func() // called if it cannot be begun; may be nil
+	lost   func() // called if the step cannot start; may be nil
 }
 
-// bind ties a step to the objects that it names, and these to it.
+// bind resolves the objects that a step names, and registers the step as their user or maker.
 func (p *replay) bind(s plan.Step, at op.Time) *step {
 	b := &step{Step: s, action: &p.Plan.Actions[s.Action], at: at, on: p.objects[s.On], ended: make(chan struct{})}
 	if b.on != nil {
@@ -120,7 +118,7 @@ func (p *replay) bind(s plan.Step, at op.Time) *step {
 	return b
 }
 
-// unfinished drops ops that are over.
+// unfinished returns those of the ops that are not over.
 func unfinished(ops []<-chan struct{}) []<-chan struct{} {
 	var left []<-chan struct{}
 	for _, o := range ops {
@@ -140,7 +138,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// over gives what the op of a step has made to those that wait for it.
+// over publishes what the op of a step has made, and releases the steps that wait for it.
 func (s *step) over(t *task) {
 	if s.makes != nil && t.op.Outcome == op.OK {
 		for _, it := range t.made {
@@ -152,8 +150,8 @@ func (s *step) over(t *task) {
 	close(s.ended)
 }
 
-// run begins a step: at once if nothing is in its way, else in a goroutine that
-// counts as one of the run's ops.
+// run starts a step: at once if no op has to end first, else in a goroutine that counts as one of the run's
+// ops.
 func (p *replay) run(ctx context.Context, s *step, begin func(*task)) {
 	if len(unfinished(s.after)) == 0 {
 		p.begin(s, 0, begin)
@@ -176,7 +174,8 @@ func (p *replay) run(ctx context.Context, s *step, begin func(*task)) {
 	}()
 }
 
-// begin makes a step's task, now that its object is there.
+// begin creates a step's task when the ops that it waits for are over. If its object does not exist, the step
+// is dropped.
 func (p *replay) begin(s *step, unblocked op.Time, begin func(*task)) {
 	if s.on == nil {
 		begin(p.createTask(s.action, s.at, p.episodes.Add(1)))
@@ -198,7 +197,7 @@ func (p *replay) begin(s *step, unblocked op.Time, begin func(*task)) {
 	begin(t)
 }
 
-// lose records a step that cannot be done.
+// lose records a step that cannot be executed as dropped.
 func (p *replay) lose(s *step, code, why string) {
 	o := p.newOp(s.action, s.at, p.episodes.Add(1))
 	o.Target = s.On
@@ -213,8 +212,7 @@ func (p *replay) lose(s *step, code, why string) {
 	}
 }
 
-// claim gives an item as it is now, if it is still there, and with take removes
-// it in the same step.
+// claim returns the current state of an item and whether it still exists. With take it also removes the item.
 func (v *inventory) claim(it item, take bool) (engine.Object, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

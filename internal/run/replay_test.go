@@ -32,7 +32,7 @@ func at(s ...float64) (list schedule.Trace) {
 	return list
 }
 
-// traced has volumes, snapshots of them and removals: actions 0, 1, 2.
+// traced returns a plan with creations of volumes, snapshots of them and removals: actions 0, 1 and 2.
 func traced(due schedule.Trace, steps ...plan.Step) plan.Plan {
 	return plan.Plan{
 		Actions: []plan.Action{makes("v", "t", 1), snaps("s", "t", "v"), removes("d", "t", "v")},
@@ -40,8 +40,8 @@ func traced(due schedule.Trace, steps ...plan.Step) plan.Plan {
 	}
 }
 
-// whatBecame lists ops as "action target outcome intended+lateness", in order of
-// the intended time, counted from the barrier.
+// whatBecame formats ops as "action target outcome intended+lateness", in order of the intended time, which
+// counts from the barrier.
 func whatBecame(m *memory, res Result) (list []string) {
 	ops := slices.Clone(m.ops)
 	slices.SortStableFunc(ops, func(a, b op.Op) int { return int(a.Intended - b.Intended) })
@@ -58,7 +58,7 @@ func whatBecame(m *memory, res Result) (list []string) {
 	return list
 }
 
-// A step waits for what it acts on, and does not move those after it.
+// TestReplayKeepsDependencies checks that a step waits for its object and does not delay later steps.
 func TestReplayKeepsDependencies(t *testing.T) {
 	broken := &engine.Error{Code: "Internal", Message: "boom"}
 	slow := func(r engine.Request) (time.Duration, error) {
@@ -113,7 +113,8 @@ func TestReplayKeepsDependencies(t *testing.T) {
 	})
 }
 
-// What was there when the trace began is made before the barrier.
+// TestReplayMakesWhatWasThere checks that the objects that existed when the trace began are made before the
+// barrier.
 func TestReplayMakesWhatWasThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := traced(at(1), plan.Step{Action: 2, On: "v7"})
@@ -130,8 +131,8 @@ func TestReplayMakesWhatWasThere(t *testing.T) {
 	})
 }
 
-// A snapshot of before the trace is intended when it starts, after its volume is
-// there: it has waited for nothing.
+// TestReplayBeforeWaitsOutsideItsTime checks that a snapshot from before the trace is intended when it
+// starts, after its volume exists, and has no recorded wait.
 func TestReplayBeforeWaitsOutsideItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := traced(at(1), plan.Step{Action: 2, On: "a"})
@@ -145,7 +146,7 @@ func TestReplayBeforeWaitsOutsideItsTime(t *testing.T) {
 	})
 }
 
-// The end of the run overtakes steps that wait.
+// TestReplayEnds checks that steps that still wait at the end of the run are dropped.
 func TestReplayEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := traced(at(1, 2), plan.Step{Action: 0, Makes: "a"}, plan.Step{Action: 1, On: "a"})
@@ -157,7 +158,8 @@ func TestReplayEnds(t *testing.T) {
 	})
 }
 
-// What the run did not come to is said, and what it did come to is not.
+// TestReplayCut checks that a trace whose steps did not all come due is flagged, and that a complete one is
+// not.
 func TestReplayCut(t *testing.T) {
 	for runtime, want := range map[time.Duration][]string{
 		1500 * time.Millisecond: {"t: 1 of the trace's 3 operations came due; the run, or the rate's duration or limit, ended before the others"},
@@ -181,8 +183,8 @@ func TestReplayCut(t *testing.T) {
 	}
 }
 
-// Each object's end comes its lifetime after it was to be made; those of the
-// start are met at a random instant.
+// TestLifetimes checks that an object is deleted its lifetime after the intended time of its creation, and
+// one that existed at the start within a lifetime of the start.
 func TestLifetimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life := schedule.Lifetime{Quantiles: []time.Duration{4 * time.Second, 4 * time.Second}}
@@ -215,7 +217,8 @@ func TestLifetimes(t *testing.T) {
 	})
 }
 
-// What comes up sooner is taken sooner, and an object may have several fates.
+// TestMortals checks that a deadlineQueue returns triggers in order of time, that an object can have triggers
+// of several actions, and that equal triggers are added once.
 func TestMortals(t *testing.T) {
 	m := newDeadlineQueue()
 	end, snap := &plan.Action{Name: "end"}, &plan.Action{Name: "snap"}
@@ -226,7 +229,7 @@ func TestMortals(t *testing.T) {
 	if at, ok := m.first(); !ok || at != 7 {
 		t.Fatalf("first %v %v", at, ok)
 	}
-	m.add(deadline{at: 5, item: item{seq: 2}, action: end}) // while somebody waits for 7
+	m.add(deadline{at: 5, item: item{seq: 2}, action: end}) // as if awaitFirst were waiting for 7
 	var got []op.Time
 	for range 3 {
 		got = append(got, m.pop().at)
@@ -236,7 +239,8 @@ func TestMortals(t *testing.T) {
 	}
 }
 
-// A life that is over before its making is ends late, with the cause.
+// TestLifeShorterThanItsMaking checks that an object whose lifetime is shorter than its creation is deleted
+// when it exists, with the cause and without lateness.
 func TestLifeShorterThanItsMaking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life := schedule.Lifetime{Quantiles: []time.Duration{time.Second, time.Second}}
@@ -255,8 +259,8 @@ func TestLifeShorterThanItsMaking(t *testing.T) {
 	})
 }
 
-// dates keeps of each op when it was due, and when it came: ops without a target
-// are recorded as soon as they are triggered.
+// dates records when each op was due and when it was recorded. Ops without a target are recorded as soon as
+// they are triggered.
 type dates struct {
 	memory
 	clock     op.Clock
@@ -267,8 +271,8 @@ func (d *dates) Op(o op.Op) {
 	d.due, d.came = append(d.due, o.Intended), append(d.came, d.clock.Now())
 }
 
-// TestMillionTriggers lets the loop itself, in virtual time, make a million
-// triggers of each rate: none may be more than 1 µs from the formula.
+// TestMillionTriggers checks, in virtual time, that each of a million triggers of each rate is within 1 µs of
+// the formula.
 func TestMillionTriggers(t *testing.T) {
 	const n = 1_000_000
 	lasting := func(d time.Duration) v1alpha1.Duration {

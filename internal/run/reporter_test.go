@@ -18,7 +18,7 @@ import (
 // reporter is an engine that reports findings after everything is removed.
 type reporter struct {
 	*script
-	calls int // of Report after the removal
+	calls int // calls of Report after the removal
 }
 
 func (r *reporter) Report(context.Context) engine.RunReport {
@@ -29,8 +29,8 @@ func (r *reporter) Report(context.Context) engine.RunReport {
 		Distributions: []op.Distribution{{Source: "kubelet", Name: "mount", N: 3}}}
 }
 
-// TestReporter: the engine's report is collected once, after the removal, and is
-// part of the result, also of a run that failed.
+// TestReporter checks that the engine's report is collected once, after the removal, and is in the result,
+// also if the run failed.
 func TestReporter(t *testing.T) {
 	for name, openErr := range map[string]error{"a run": nil, "one that did not open": errors.New("no driver")} {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,9 @@
-// Package run has the one loop: it makes what the plan wants at the start,
-// opens the barrier, lets the rates trigger actions, and ends cleanly however
-// the run ends. It sees an engine and a recorder, never a platform or a file.
+// Package run implements the main loop. It makes the objects that exist from the start, opens the barrier,
+// lets the rates trigger actions, and cleans up after success, failure and interrupts alike. It uses an
+// engine and a recorder, and does not access a platform or files itself.
 //
-// The loop is open: a trigger is dispatched when it is due whether or not
-// earlier ops have ended, and what could not be started is a record too.
+// The loop is open: a trigger is dispatched when it is due even if earlier ops have not ended. Ops that could
+// not be started are recorded too.
 package run
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
-// Recorder keeps what happens. Its methods must not block on a disk.
+// Recorder records the events of a run. Its methods must not block on disk I/O.
 type Recorder interface {
 	Op(o op.Op)
 	Started(s op.InstanceStart)
@@ -35,32 +35,32 @@ type Recorder interface {
 	Histogram(h bundle.HistogramSlice)
 	Series(s bundle.Series)
 	Scalar(s bundle.Scalar)
-	// Flush returns when everything so far can be read from the bundle.
+	// Flush returns when everything recorded so far can be read from the bundle.
 	Flush() error
 }
 
-// Observer is told what a person would like to see while the run goes on. It
-// is called from many goroutines and must not block.
+// Observer receives the events that a user sees during the run. It is called from many goroutines and must
+// not block.
 type Observer interface {
 	Phase(p Phase)
 	OpEnded(o *op.Op)
 	Log(source, line string)
 }
 
-// Phase is where a run stands.
+// Phase is the phase of a run.
 type Phase string
 
 // The phases, in order.
 const (
-	Opening  Phase = "opening"    // the engine makes its platform ready
-	SetUp    Phase = "setting up" // actions without a rate
+	Opening  Phase = "opening"    // the engine prepares its platform
+	SetUp    Phase = "setting up" // actions without a rate make objects
 	Running  Phase = "running"    // the barrier is open, rates trigger
-	Draining Phase = "draining"   // ops in flight may still end
-	Stopping Phase = "stopping"   // workloads end, outputs come in
-	Removing Phase = "removing"   // what was made is removed
+	Draining Phase = "draining"   // ops in flight may still end, up to the grace period
+	Stopping Phase = "stopping"   // workloads are stopped, outputs are collected
+	Removing Phase = "removing"   // the run's objects are removed
 )
 
-// Config is one run.
+// Config configures one run.
 type Config struct {
 	RunID    string
 	Plan     *plan.Plan
@@ -68,60 +68,58 @@ type Config struct {
 	Clock    op.Clock
 	Session  engine.Session // Sink is set by Run
 	Record   Recorder
-	RawDir   string // where Record keeps what workloads write, instance/container/file
+	RawDir   string // directory of Record's raw outputs: instance/container/file
 	Observer Observer
-	Keep     bool  // leave everything in place
+	Keep     bool  // do not remove the run's objects
 	Sleep    Sleep // how dispatchers wait; nil: TimerSleep
-	// Parsers of workloads' outputs, beside the built-in ones.
+	// Parsers are parsers of workloads' outputs in addition to the built-in ones.
 	Parsers map[string]parser.Func
-	// Watch reads this machine until ctx ends, and returns why it cannot; nil: it is
-	// not read.
+	// Watch passes readings of this machine to keep until ctx ends, or returns why it cannot read the
+	// machine. nil: the machine is not read.
 	Watch func(ctx context.Context, keep func(op.Machine)) error
-	// Opened is called once the engine is open; its error ends the run. nil: nothing.
-	// It takes the place of a wrapper around Engine, which would hide the optional
-	// interfaces that it does not implement.
+	// Opened is called once the engine is open; its error ends the run. nil: nothing is called. It replaces a
+	// wrapper around Engine, which would hide the optional interfaces that it does not implement.
 	Opened func(ctx context.Context) error
 }
 
-// Result is how the run went, for run.json and the exit status.
+// Result is the outcome of a run, for run.json and the exit status.
 type Result struct {
 	State     bundle.State
-	Reason    string // why it is not complete
+	Reason    string // why State is not complete
 	BarrierAt op.Time
-	StopAt    op.Time // rates stopped here: what counts lies between
-	EndedAt   op.Time // ops and workloads have ended; removing comes after
+	StopAt    op.Time // the rates stopped; the measured window is from BarrierAt to StopAt
+	EndedAt   op.Time // ops and workloads have ended; objects are removed after it
 	Rates     []RateCount
-	Flags     []bundle.Flag // what parsers and the engine found doubtful
-	// Distributions are what others counted of the whole run.
+	Flags     []bundle.Flag // warnings of the run, the parsers and the engine
+	// Distributions are those of the engine's report, counted over the whole run.
 	Distributions []op.Distribution
-	// Bounds are what limited the stages of object storage.
+	// Bounds are the bottlenecks of object storage stages.
 	Bounds []bundle.Bound
-	// Leftovers is what could not be removed; nil when nothing is left.
+	// Leftovers describes what could not be removed; nil if nothing is left.
 	Leftovers error
 }
 
-// RateCount says what became of a rate's triggers.
+// RateCount counts the triggers of a rate and the outcomes of their ops.
 type RateCount struct {
 	Rate      string
-	Triggers  int64           // due within the run
-	Ops       int64           // wanted by them
-	Started   int64           // of those, started
-	OK        int64           // of those, done
+	Triggers  int64           // triggers that came due in the run
+	Ops       int64           // ops of those triggers
+	Started   int64           // ops that started
+	OK        int64           // ops that succeeded
 	Active    time.Duration   // from the rate's start to its last trigger, or to the run's stop
-	Dropped   int64           // saturated, without a target, or overtaken by the end
-	QueuedMax int64           // longest queue
-	Late      int64           // started more than 10 ms after they were due
-	Lateness  *hist.Histogram // of those started by an open loop, ns
+	Dropped   int64           // ops not started: saturated, no target, or the run ended
+	QueuedMax int64           // maximum length of the queue
+	Late      int64           // ops that started more than 10 ms late, by Op.Lateness
+	Lateness  *hist.Histogram // of ops that an open loop started, in ns
 }
 
-// ErrInterrupted is the cause of a run that a user ended.
+// ErrInterrupted is the cancellation cause of a run that the user ended.
 var ErrInterrupted = errors.New("interrupted")
 
-// Run carries the plan out. Ending ctx (cause ErrInterrupted or another) is
-// a clean stop: no new ops, those in flight have the plan's grace, workloads
-// are stopped, everything is removed. Ending hard as well skips the grace,
-// still removing everything. Run always returns a Result; an error inside the
-// run is its Reason.
+// Run executes the plan. When ctx ends (cause ErrInterrupted or another), the run stops cleanly: no new ops
+// start, ops in flight have the plan's grace period, workloads are stopped, and all objects are removed. When
+// hard ends too, the grace period is skipped, but all objects are still removed. Run always returns a Result;
+// an error in the run is its Reason.
 func Run(ctx, hard context.Context, c Config) Result {
 	r := &runner{Config: c, hard: hard, outputs: newOutputs(c.Plan.MaxOutput), inventory: newInventory(c.Plan.Seed),
 		instances: newInstances(),
@@ -137,7 +135,7 @@ func Run(ctx, hard context.Context, c Config) Result {
 	ctx, r.fail = context.WithCancelCause(ctx)
 	defer r.fail(nil)
 	r.soft = ctx
-	// Ops outlive the stop by the grace; they end with opsCtx.
+	// Ops may continue after the stop for the grace period; they end with opsCtx.
 	r.opsCtx, r.cancelOps = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.cancelOps(nil)
 	r.Session.Sink, r.Session.Hurry = &sink{runner: r}, hard
@@ -150,7 +148,7 @@ func Run(ctx, hard context.Context, c Config) Result {
 type runner struct {
 	Config
 	hard      context.Context
-	soft      context.Context // ends with an interrupt and with a failure
+	soft      context.Context // ends on an interrupt and on a failure
 	opsCtx    context.Context
 	cancelOps context.CancelCauseFunc
 	fail      context.CancelCauseFunc
@@ -165,21 +163,21 @@ type runner struct {
 	counters  sync.Map // action → *atomic.Int64, next instance number
 	ops       sync.WaitGroup
 	rates     []*rateRunner
-	mortal    atomic.Pointer[[]*rateRunner] // the rates, once they run, if one has lifetimes
+	mortal    atomic.Pointer[[]*rateRunner] // the rates, once they run, if any has lifetimes
 	opened    bool
-	unwatch   func()           // ends the reading of this machine
-	flags     sync.Mutex       // of result.Flags and same
-	same      map[sameFlag]int // at which index of result.Flags
+	unwatch   func()           // stops Watch and waits for it
+	flags     sync.Mutex       // guards result.Flags, result.Bounds and same
+	same      map[sameFlag]int // index in result.Flags
 	result    Result
 }
 
-// runUntilStop goes from opening to the moment at which the rates stop.
+// runUntilStop executes the run from the opening of the engine until the rates stop.
 func (r *runner) runUntilStop(ctx context.Context) error {
 	r.Observer.Phase(Opening)
 	r.opened = true
 	if err := r.Engine.Open(ctx, r.Session); err != nil {
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // which is why it did not open
+			return context.Cause(ctx) // the reason why the engine did not open
 		}
 		return fmt.Errorf("engine: %w", err)
 	}
@@ -202,7 +200,7 @@ func (r *runner) runUntilStop(ctx context.Context) error {
 	return r.measure(ctx)
 }
 
-// watch reads this machine until unwatch is called.
+// watch runs Watch in the background until unwatch is called.
 func (r *runner) watch() {
 	if r.Watch == nil {
 		return
@@ -218,8 +216,8 @@ func (r *runner) watch() {
 	r.unwatch = func() { stop(); <-done }
 }
 
-// measure runs the rates until the runtime is over, the workloads have ended
-// or, where there are none, the rates have.
+// measure runs the rates until the runtime is over or the workloads have ended. Without such workloads, it
+// runs them until all rates and their ops have ended.
 func (r *runner) measure(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -262,8 +260,8 @@ var (
 	errGraceOver      = errors.New("the run ended before the op did")
 )
 
-// wind ends the run: ops in flight, workloads, everything made. It runs after
-// success and failure alike and ignores the cancellation of the run's context.
+// wind ends the run: the ops in flight, the workloads, and all objects. It runs after success and failure
+// alike and ignores the cancellation of the run's context.
 func (r *runner) wind(err error) {
 	r.note(err)
 	r.Observer.Phase(Draining)
@@ -288,7 +286,7 @@ func (r *runner) wind(err error) {
 		}
 		cancel()
 	}
-	r.unwatch() // before the end, so that the last reading is within the run
+	r.unwatch() // before EndedAt, so that the last reading is within the run
 	r.result.EndedAt = r.Clock.Now()
 	r.collect()
 	r.flagOutputs()
@@ -304,9 +302,9 @@ func (r *runner) wind(err error) {
 	}
 }
 
-// failedSince says what failed since the rates have stopped, or before without
-// being noticed: a platform that dies takes its ops with it before anyone
-// learns of its death. An interrupt while the last ops end changes nothing.
+// failedSince returns a failure since the rates stopped, or an earlier loss of the platform that was not
+// reported: when the platform is lost, its ops may end before the loss is detected. An interrupt while the
+// last ops end is not a failure.
 func (r *runner) failedSince(ctx context.Context) error {
 	if cause := context.Cause(r.soft); cause != nil && !errors.Is(cause, ErrInterrupted) {
 		return cause
@@ -323,7 +321,7 @@ func (r *runner) failedSince(ctx context.Context) error {
 	return nil
 }
 
-// Limits on steps that a broken platform could hang for ever.
+// Timeouts of steps that a broken platform could block forever.
 const (
 	probeLimit  = 10 * time.Second
 	stopLimit   = 30 * time.Second
@@ -361,8 +359,8 @@ func (r *runner) note(err error) {
 	}
 }
 
-// drain waits for the ops in flight, at most the grace; a failed run and a
-// second interrupt do not wait.
+// drain waits for the ops in flight, at most for the grace period, and then cancels them. A failed run and a
+// second interrupt cancel them at once.
 func (r *runner) drain() {
 	done := make(chan struct{})
 	go func() { r.ops.Wait(); close(done) }()

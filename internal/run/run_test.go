@@ -18,7 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
-// script is an engine in virtual time: each op takes what took says.
+// script is an engine in virtual time: the function took determines the duration and the error of each op.
 type script struct {
 	took func(r engine.Request) (time.Duration, error)
 	sink engine.Sink
@@ -28,7 +28,7 @@ type script struct {
 	stopped  []string
 	torn     int
 	openErr  error
-	life     time.Duration // of a workload instance after its release; 0: for ever
+	life     time.Duration // of a workload instance after its release; 0: infinite
 	exit     op.ContainerEnd
 }
 
@@ -86,7 +86,7 @@ func (s *script) Environment(context.Context) (map[string]any, error) {
 }
 func (s *script) Close() error { return nil }
 
-// memory is a recorder and an observer that keeps everything.
+// memory is a recorder that keeps the ops.
 type memory struct {
 	mu  sync.Mutex
 	ops []op.Op
@@ -171,6 +171,7 @@ func carry(ctx, hard context.Context, p plan.Plan, e *script) (*memory, Result) 
 	return m, Run(ctx, hard, Config{Plan: &p, Engine: e, Clock: op.NewClock(), Record: m, Observer: quiet{}})
 }
 
+// TestSlowOpsDoNotDelayTriggers checks that an open loop starts ops on time when earlier ops have not ended.
 func TestSlowOpsDoNotDelayTriggers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := plan.Plan{Runtime: 10 * time.Second, Actions: []plan.Action{makes("v", "r", 1)},
@@ -194,12 +195,14 @@ func TestSlowOpsDoNotDelayTriggers(t *testing.T) {
 	})
 }
 
+// TestSaturation checks that a rate at maxInFlight drops or queues ops, and that a wait in the queue is not
+// lateness.
 func TestSaturation(t *testing.T) {
 	tests := []struct {
 		name    string
 		queue   bool
 		want    map[op.Outcome]int
-		lastLag time.Duration // response of the last op that was started
+		lastLag time.Duration // response time of the last op that started
 	}{
 		// One in flight, 1.9 s each, a trigger each second to 10 s.
 		{"drop", false, map[op.Outcome]int{op.OK: 5, op.Dropped: 5}, 1900 * time.Millisecond},
@@ -246,6 +249,7 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
+// TestClosedLoopKeepsN checks the ops in flight and the throughput of a closed loop.
 func TestClosedLoopKeepsN(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := plan.Plan{Runtime: 10 * time.Second, Actions: []plan.Action{makes("v", "r", 1)},
@@ -282,6 +286,8 @@ func TestClosedLoopKeepsN(t *testing.T) {
 	})
 }
 
+// TestBarrierOpensForAllAtOnce checks that the barrier opens when the slowest instance is ready, at the same
+// time for all instances, and that the rates start then.
 func TestBarrierOpensForAllAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &script{life: 20 * time.Second, took: func(r engine.Request) (time.Duration, error) {
@@ -311,14 +317,15 @@ func TestBarrierOpensForAllAtOnce(t *testing.T) {
 	})
 }
 
+// TestEnds checks the state, the outcomes and the duration of runs that end in different ways.
 func TestEnds(t *testing.T) {
 	boom := &engine.Error{Code: "Internal", Message: "boom"}
 	tests := []struct {
 		name   string
 		plan   plan.Plan
 		engine *script
-		cancel time.Duration // of the soft context
-		kill   time.Duration // of the hard one
+		cancel time.Duration // when the soft context is cancelled
+		kill   time.Duration // when the hard context is cancelled
 		state  bundle.State
 		want   map[op.Outcome]int
 		within time.Duration

@@ -18,24 +18,23 @@ import (
 )
 
 const (
-	// parseWithin is how long a parser script has for one file, the pull of its
-	// image included.
+	// parseWithin is the timeout of a parser script for one file, including the pull of its image.
 	parseWithin = 5 * time.Minute
-	// parsersAtOnce is how many of them run beside each other.
+	// parsersAtOnce is the maximum number of parser scripts that run at the same time.
 	parsersAtOnce = 4
 )
 
-// parsing is one file that a script of the workload's author reads.
+// parsing is one file that a workload's parser script reads.
 type parsing struct {
 	action, instance, container string
-	file                        string // as the container saw it
+	file                        string // path in the container
 	output                      plan.Output
 }
 
 func (p *parsing) source() string { return p.instance + "/" + p.container + p.file }
 
-// scriptsFor lists what scripts are to read of an instance; outputs that were
-// not written are a warning.
+// scriptsFor returns the files of an instance that parser scripts read, and warns of outputs that do not
+// exist.
 func (r *runner) scriptsFor(a *plan.Action, instance string) []parsing {
 	var list []parsing
 	for _, o := range a.Workload.Outputs {
@@ -56,11 +55,10 @@ func (r *runner) scriptsFor(a *plan.Action, instance string) []parsing {
 	return list
 }
 
-// rewritten is the end of the names of files that were written anew under an
-// old name.
+// rewritten matches the suffix of a file that was written again under an existing name.
 var rewritten = regexp.MustCompile(`~[0-9]+$`)
 
-// matching lists the files whose name in the container is pattern's.
+// matching returns the files whose path in the container matches pattern.
 func matching(files fs.FS, pattern string) (names []string) {
 	_ = fs.WalkDir(files, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -75,8 +73,8 @@ func matching(files fs.FS, pattern string) (names []string) {
 	return names
 }
 
-// parseByScript runs the scripts, when all that is measured has ended. How one
-// fails is a warning: the file that it was to read is kept.
+// parseByScript runs the parser scripts after the measurement. A failure of a script is a warning; the file
+// that it reads is kept.
 func (r *runner) parseByScript(list []parsing) {
 	if len(list) == 0 {
 		return
@@ -114,7 +112,7 @@ func (r *runner) parseByScript(list []parsing) {
 	}
 }
 
-// printed keeps what a script printed, and reads it if the script succeeded.
+// printed stores the output of a script, and parses it if the script succeeded.
 func (r *runner) printed(p *parsing, text []byte, err error) {
 	if len(text) > 0 {
 		if err := r.Record.Raw(p.instance, p.container, p.file+".parsed", text); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Files go by their names in the container; one that was written anew under an
-// old name has a number.
+// TestMatching checks that files match by their names in the container, also those with the number of a
+// rewritten file.
 func TestMatching(t *testing.T) {
 	files := fstest.MapFS{"output/a.txt": {}, "output/a.txt~1": {}, "output/b.log": {}, "output/deep/c.txt": {},
 		"stdout": {}}

@@ -11,13 +11,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// barrierLead is how far ahead the opening of the barrier is announced, so
-// that every agent knows the instant before it comes.
+// barrierLead is the time between the announcement of the barrier's opening and the opening, so that every
+// agent knows the time in advance.
 const barrierLead = 200 * time.Millisecond
 
-// setUp starts the actions without a rate that make things, and waits for
-// them. It returns the other actions without a rate: they come first after the
-// barrier.
+// setUp starts the actions without a rate that create objects, and waits for them. It returns the other
+// actions without a rate, which run first after the barrier.
 func (r *runner) setUp(ctx context.Context) (after []*plan.Action, err error) {
 	var ended []<-chan struct{}
 	failures := &firstError{}
@@ -49,9 +48,8 @@ func (r *runner) setUp(ctx context.Context) (after []*plan.Action, err error) {
 	return after, failures.err()
 }
 
-// openBarrier releases every sync group at one instant, which is when the
-// rates begin, and starts the actions that waited for it, each after those it
-// aims at.
+// openBarrier releases every sync group at the same time, which is also the start of the rates. It then
+// starts the actions of after in sequence.
 func (r *runner) openBarrier(ctx context.Context, after []*plan.Action) error {
 	at := r.Clock.Now()
 	if groups := r.instances.groups(); len(groups) > 0 {
@@ -67,9 +65,8 @@ func (r *runner) openBarrier(ctx context.Context, after []*plan.Action) error {
 	return nil
 }
 
-// inSequence fires actions one after another in the background: the first at
-// the instant at, each further one when the one before has ended, since it may
-// act on what that one makes.
+// inSequence fires actions one after another in the background: the first at the time at, each other when the
+// previous one has ended, since it may act on what that one makes.
 func (r *runner) inSequence(ctx context.Context, actions []*plan.Action, at op.Time) {
 	if len(actions) == 0 {
 		return
@@ -93,14 +90,14 @@ func (r *runner) inSequence(ctx context.Context, actions []*plan.Action, at op.T
 	}()
 }
 
-// skip records actions that the end of the run overtook.
+// skip records actions that were not started before the run ended.
 func (r *runner) skip(actions []*plan.Action, at op.Time) {
 	for _, a := range actions {
 		r.drop(r.newOp(a, at, r.episodes.Add(1)), codeRunEnded, "the run ended first")
 	}
 }
 
-// firstError keeps the first op of the set-up that failed.
+// firstError keeps the error of the first failed op of the set-up.
 type firstError struct {
 	mu    sync.Mutex
 	first error

@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
-// sink passes on what the engine reports: to the record, and to the loop what
-// decides how long the run lasts.
+// sink implements engine.Sink. It passes the engine's reports to the record, and events that affect the
+// duration of the run to the loop.
 type sink struct{ *runner }
 
 func (s *sink) Started(e op.InstanceStart) {
@@ -54,8 +54,7 @@ func (s *sink) Cut(instance, container, file string, discarded int64, final bool
 	}
 }
 
-// Log records a line of the engine while the log has room for those, and shows it
-// in any case.
+// Log shows a line of the engine to the observer, and records it as long as the log has room.
 func (s *sink) Log(source, line string) {
 	switch ok, last := s.outputs.line(line); {
 	case ok:

@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sleep waits for an instant; false if ctx ended first. It never returns
-// early.
+// Sleep waits until a time. It returns false if ctx ended first. It never returns early.
 type Sleep func(ctx context.Context, until time.Time) bool
 
-// TimerSleep sleeps by the Go runtime's timers. In an idle process they are
-// late by up to a millisecond, which is how finely epoll_wait counts.
+// TimerSleep sleeps with the timers of the Go runtime. In an idle process they are up to a millisecond late,
+// the resolution of epoll_wait.
 func TimerSleep(ctx context.Context, until time.Time) bool {
 	d := time.Until(until)
 	if d <= 0 {
@@ -31,16 +30,13 @@ func TimerSleep(ctx context.Context, until time.Time) bool {
 	}
 }
 
-// coarse is how long before the instant PreciseSleep leaves the runtime's
-// timers for the kernel's.
+// coarse is the remaining time at which PreciseSleep changes from the runtime's timers to a kernel timer.
 const coarse = 2 * time.Millisecond
 
-// PreciseSleep leaves the last two milliseconds to a timer of the kernel, whose
-// lateness is tens of microseconds, and waits for it as for a connection, as long
-// as there are no more sleepers than PreciseTimers. A sleep
-// in the kernel would be as exact, but keep a processor of the Go runtime from all
-// others until it ended: with as many sleepers as processors nobody would look at
-// answers that have come.
+// PreciseSleep uses a kernel timer for the last two milliseconds; its lateness is tens of microseconds. The
+// timer is polled like a network connection. At most PreciseTimers sleepers use one at the same time. A
+// blocking sleep system call would be as precise, but it would occupy a processor (P) of the Go runtime until
+// it ended: with as many sleepers as processors, responses would not be handled.
 func PreciseSleep(ctx context.Context, until time.Time) bool {
 	if !TimerSleep(ctx, until.Add(-coarse)) {
 		return false
@@ -53,19 +49,19 @@ func PreciseSleep(ctx context.Context, until time.Time) bool {
 	return ctx.Err() == nil
 }
 
-// PreciseTimers is how many timers of the kernel a process has at most. Each is
-// an open file, of which there may be fewer than sleepers. Those that find all of
-// them waited for sleep by the runtime's timers to the end.
+// PreciseTimers is the maximum number of kernel timers of a process. Each is an open file, and the limit of
+// open files can be lower than the number of sleepers. When all are in use, further sleepers use the
+// runtime's timers to the end.
 const PreciseTimers = 64
 
-// kernelTimers are those of this process.
+// kernelTimers are the kernel timers of this process.
 var kernelTimers timers
 
-// timers keeps timers of the kernel for the next sleep.
+// timers is a pool of kernel timers. It is safe for concurrent use.
 type timers struct {
 	mu   sync.Mutex
 	free []*kernelTimer
-	open int // free or waited for
+	open int // number of timers, free or in use
 }
 
 var errNoTimer = errors.New("all timers of the kernel are waited for")
@@ -77,7 +73,7 @@ type kernelTimer struct {
 	buf  [8]byte
 }
 
-// wait lets a time pass, which is not 0.
+// wait sleeps for d, which must be positive.
 func (t *timers) wait(d time.Duration) error {
 	k, err := t.take()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 )
 
+// TestSleepIsNeverEarly checks that no Sleep returns early, and that each ends with its context.
 func TestSleepIsNeverEarly(t *testing.T) {
 	for name, sleep := range map[string]Sleep{"timer": TimerSleep, "precise": PreciseSleep} {
 		t.Run(name, func(t *testing.T) {
@@ -31,8 +32,8 @@ func TestSleepIsNeverEarly(t *testing.T) {
 	}
 }
 
-// Many sleep at the same time, none wakes early, and the timers of the kernel
-// that they open, which are files, are bounded.
+// TestManySleep checks that many concurrent sleepers do not wake early and that the number of kernel timers,
+// which are open files, is bounded.
 func TestManySleep(t *testing.T) {
 	const sleepers, turns = 4 * PreciseTimers, 20
 	var wait sync.WaitGroup
@@ -59,7 +60,7 @@ func TestManySleep(t *testing.T) {
 	}
 }
 
-// openTimers is how many timers of the kernel this process has open.
+// openTimers returns the number of kernel timers that this process has open.
 func openTimers(t *testing.T) (n int) {
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

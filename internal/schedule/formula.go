@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Formula is a rate in closed form, which types of the API implement.
+// Formula is a rate in closed form. Rate types of the API implement it.
 type Formula interface {
 	// Due returns the due time of trigger k = 0, 1, …, or false after the last. It never
 	// decreases with k.

@@ -55,7 +55,7 @@ func (l Lifetime) Rest(seed uint64, name string) time.Duration {
 	return seconds(whole * rng.Float64())
 }
 
-// Expected is E[T].
+// Expected returns the mean E[T].
 func (l Lifetime) Expected() time.Duration {
 	if len(l.Quantiles) == 0 {
 		return l.Mean

@@ -11,7 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
 
-// The rates of the API that have a closed form.
+// ramp returns a ramp from start; stages are pairs of a duration in seconds and a rate.
 func ramp(start float64, stages ...float64) *v1alpha1.RampRateSpec {
 	r := &v1alpha1.RampRateSpec{StartPerSecond: &v1alpha1.NumberOrZero{Value: start}}
 	for i := 0; i < len(stages); i += 2 {
@@ -42,6 +42,7 @@ func due(s Schedule, seed uint64, n int) []time.Duration {
 	return times
 }
 
+// TestDueTimes checks the first due times of each schedule.
 func TestDueTimes(t *testing.T) {
 	const s = time.Second
 	tests := []struct {
@@ -55,7 +56,7 @@ func TestDueTimes(t *testing.T) {
 		// The integral of the rate is t² up to 2 s, then 4 + 4(t−2).
 		{"ramp", Closed{ramp(0, 2, 4, 1, 4)}, []time.Duration{s, 1414213562, 1732050808, 2 * s, 2250 * time.Millisecond,
 			2500 * time.Millisecond, 2750 * time.Millisecond, 3 * s}},
-		// Down to nothing, a pause, and up again.
+		// Down to 0, a pause, and up again.
 		{"ramp with a pause", Closed{ramp(4, 1, 0, 1, 0, 1, 4)}, []time.Duration{292893219, s, 2707106781, 3 * s}},
 		{"up and down", Closed{upAndDown(s, 2*s, 1, 3)},
 			[]time.Duration{0, s, 2 * s, 4 * s, 6 * s, 7 * s, 8 * s, 10 * s}},
@@ -70,8 +71,8 @@ func TestDueTimes(t *testing.T) {
 	}
 }
 
-// A constant rate must not drift: the millionth trigger of 3/s is due after
-// exactly 333333.333… s.
+// TestConstantDoesNotDrift checks that a constant rate does not drift: the millionth trigger of 3/s is due
+// after exactly 333333.333… s.
 func TestConstantDoesNotDrift(t *testing.T) {
 	const n = 1_000_000
 	last := due(Constant{Rate: 3}, 0, n)[n-1]
@@ -80,8 +81,8 @@ func TestConstantDoesNotDrift(t *testing.T) {
 	}
 }
 
-// TestPoissonKS holds the gaps against the exponential distribution with the
-// Kolmogorov–Smirnov test at α = 0.01 (critical value 1.628/√n).
+// TestPoissonKS checks the gaps against the exponential distribution with the Kolmogorov–Smirnov test at α =
+// 0.01 (critical value 1.628/√n).
 func TestPoissonKS(t *testing.T) {
 	const n, perSecond = 100_000, 50.0
 	times := due(Poisson{Rate: perSecond}, 42, n)
@@ -102,6 +103,8 @@ func TestPoissonKS(t *testing.T) {
 	}
 }
 
+// TestPoissonIsAFunctionOfItsSeed checks that equal seeds give equal times and different seeds different
+// ones.
 func TestPoissonIsAFunctionOfItsSeed(t *testing.T) {
 	p := Poisson{Rate: 10}
 	if !slices.Equal(due(p, 7, 1000), due(p, 7, 1000)) {
@@ -112,6 +115,7 @@ func TestPoissonIsAFunctionOfItsSeed(t *testing.T) {
 	}
 }
 
+// TestLevels checks the levels and ways of a rate that counts objects up and down.
 func TestLevels(t *testing.T) {
 	q := Closed{upAndDown(time.Second, time.Second, 1, 3)}.New(0)
 	var levels []int64
@@ -128,6 +132,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// TestEnds checks the number of triggers of schedules that can be counted.
 func TestEnds(t *testing.T) {
 	const s = time.Second
 	tests := []struct {
@@ -153,8 +158,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestMillionthTrigger holds a million triggers of each rate against its formula
-// in other arithmetic: within 1 µs, and never out of order.
+// TestMillionthTrigger checks that each of a million triggers of each rate is within 1 µs of its formula,
+// computed in other arithmetic, and that due times do not decrease.
 func TestMillionthTrigger(t *testing.T) {
 	const n = 1_000_000
 	tests := []struct {
@@ -194,8 +199,8 @@ func TestMillionthTrigger(t *testing.T) {
 	}
 }
 
-// TestLifetimes holds drawn lifetimes and residual lifetimes against E[T] and,
-// for the rest of a life that is met at random, E[T²]/2E[T].
+// TestLifetimes checks the means of drawn lifetimes against E[T] and of residual lifetimes at a random
+// instant against E[T²]/2E[T].
 func TestLifetimes(t *testing.T) {
 	const s = time.Second
 	tests := []struct {

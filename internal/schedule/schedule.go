@@ -1,5 +1,4 @@
-// Package schedule implements rates as pure functions from a trigger's number to its due
-// time.
+// Package schedule implements rates as pure functions from a trigger's number to its due time.
 package schedule
 
 import (
@@ -8,8 +7,8 @@ import (
 	"time"
 )
 
-// Schedule has the due times of triggers from the rate's start. It is immutable; New begins
-// a pass over it, and the same seed gives the same times.
+// Schedule is a sequence of due times of triggers, counted from the rate's start. It is immutable. New begins
+// a pass over it; the same seed gives the same times.
 type Schedule interface {
 	New(seed uint64) Sequence
 	// PerSecond is the mean rate of triggers.
@@ -22,7 +21,7 @@ type Sequence interface {
 	Next() (t Trigger, ok bool)
 }
 
-// Trigger is an instant at which an action is due.
+// Trigger is a time at which an action is due.
 type Trigger struct {
 	Due time.Duration
 	// Way selects the actions of a rate that counts objects up and down; Level is their
@@ -33,10 +32,10 @@ type Trigger struct {
 	Step int64
 }
 
-// Way is a direction.
+// Way is the direction in which a rate changes the number of objects.
 type Way int8
 
-// Ways; rates that do not count objects have NoWay.
+// The ways. Rates that do not count objects have NoWay.
 const (
 	NoWay Way = iota
 	Up
@@ -50,15 +49,15 @@ type Ending interface {
 	Count(until time.Duration) (n int64, ended bool)
 }
 
-// Constant is one trigger each Interval: trigger k = 0, 1, … is due at (k+1)·Interval, as
-// of a ticker. Times are computed without accumulation, and do not drift.
+// Constant is one trigger each Interval: trigger k = 0, 1, … is due at (k+1)·Interval, like the ticks of a
+// time.Ticker. Times are computed without accumulation, so they do not drift.
 type Constant struct {
 	Interval time.Duration
 	// Rate, if positive, replaces Interval: due at (k+1)/Rate seconds, rounded to the ns.
 	Rate float64
 }
 
-// PerSecond is 1/Interval.
+// PerSecond returns 1/Interval, or Rate.
 func (c Constant) PerSecond() float64 {
 	if c.Rate > 0 {
 		return c.Rate
@@ -85,10 +84,10 @@ func (c *constant) Next() (Trigger, bool) {
 	return t, true
 }
 
-// Poisson has independent exponential gaps of mean 1/Rate seconds.
+// Poisson has independent exponential gaps with a mean of 1/Rate seconds.
 type Poisson struct{ Rate float64 }
 
-// PerSecond is the mean rate.
+// PerSecond returns the mean rate.
 func (p Poisson) PerSecond() float64 { return p.Rate }
 
 // New draws a sequence from seed (PCG).
@@ -115,7 +114,7 @@ type Burst struct {
 	Interval time.Duration
 }
 
-// PerSecond is the mean over the interval.
+// PerSecond returns the mean rate over the interval.
 func (b Burst) PerSecond() float64 {
 	return float64(b.Size) * float64(time.Second) / float64(b.Interval)
 }

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Trace has the instants of something that was recorded, in order.
+// Trace is a sequence of recorded due times, in ascending order.
 type Trace []time.Duration
 
 // New returns the sequence; the seed is not used.
 func (t Trace) New(uint64) Sequence { return &recorded{t, 0} }
 
-// PerSecond is the mean rate up to the last trigger.
+// PerSecond returns the mean rate up to the last trigger.
 func (t Trace) PerSecond() float64 {
 	if len(t) == 0 || t[len(t)-1] <= 0 {
 		return 0
@@ -19,7 +19,7 @@ func (t Trace) PerSecond() float64 {
 	return float64(len(t)) / t[len(t)-1].Seconds()
 }
 
-// Count is how many are due until then.
+// Count returns the number of triggers up to until (0: in total). A trace always ends.
 func (t Trace) Count(until time.Duration) (int64, bool) {
 	if until == 0 {
 		return int64(len(t)), true

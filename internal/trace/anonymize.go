@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// MinKey is the minimum length of a key in bytes. Names are short and can be guessed, so that only the key
+// MinKey is the minimum length of a key in bytes. Names are short and can be guessed, so only the key
 // protects them.
 const MinKey = 16
 

@@ -17,22 +17,22 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
-// Version is the version of the format. A reader refuses newer ones.
+// Version is the version of the format. Read rejects other versions.
 const Version = 1
 
 // columns are the names of the fields, in the order of writing.
 var columns = []string{"time", "op", "kind", "object", "source", "class", "size", "node", "outcome", "duration"}
 
-// Limits of a file, so that a broken one does not take all memory.
+// Limits of a file, so that a malformed one does not exhaust memory.
 const (
 	maxRecords = 5_000_000
 	maxLine    = 1 << 20
 	maxText    = 512 << 20 // decompressed
-	maxField   = 4 << 10   // the names of several objects
+	maxField   = 4 << 10   // large enough for the names of several objects
 )
 
-// Read reads a whole trace, as CSV or JSON lines, plain or compressed with gzip, and sorts it by time. Errors name the
-// line.
+// Read reads a whole trace, as CSV or JSON lines, plain or compressed with gzip, and sorts it by time. Errors
+// contain the line.
 func Read(r io.Reader) ([]Record, error) {
 	in := bufio.NewReader(r)
 	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -53,7 +53,7 @@ func Read(r io.Reader) ([]Record, error) {
 	text := bounded.NewReader(in, bounded.Limits{Line: maxLine, Total: maxText, CSV: first[0] != '{'})
 	records, err := read(bufio.NewReader(text))
 	if text.Err() != nil {
-		err = text.Err() // rather than an error of the cut-off end
+		err = text.Err() // more specific than the error at the truncated end
 	}
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
@@ -62,7 +62,7 @@ func Read(r io.Reader) ([]Record, error) {
 	return records, nil
 }
 
-// notRead is the error of reading the first byte.
+// notRead returns the error of reading the first byte.
 func notRead(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errors.New("trace: the file is empty")
@@ -97,7 +97,7 @@ func readCSV(in *bufio.Reader) ([]Record, error) {
 	if n, err := strconv.Atoi(version); !ok || err != nil || n != Version {
 		return nil, fmt.Errorf("line 1: invalid header %q: want %s%d", strings.TrimSpace(first), comment, Version)
 	}
-	c := csv.NewReader(io.MultiReader(strings.NewReader("#\n"), in)) // so that it counts the first line
+	c := csv.NewReader(io.MultiReader(strings.NewReader("#\n"), in)) // stands for the header in line numbers
 	c.Comment, c.ReuseRecord = '#', true
 	names, err := c.Read()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package trace has the format of traces of control operations: CSV or JSON lines with one schema, which
+// Package trace defines the format of traces of control operations: CSV or JSON lines with one schema, which
 // docs/format/trace.md describes. It reads, writes and anonymizes traces.
 package trace
 
@@ -75,8 +75,8 @@ var kinds = map[Op][]Kind{
 // outcomes are the values of Record.Outcome.
 var outcomes = []string{"", "ok", "error", "timeout", "censored"}
 
-// Replayed says whether an action can carry the operation out. The kind of that
-// action has the same name. Attaching and detaching are part of other operations.
+// Replayed reports whether an action can replay the operation. The kind of that action has the same name.
+// Attach and detach are part of other operations.
 func (o Op) Replayed() bool {
 	switch o {
 	case Create, Snapshot, Restore, Clone, Resize, Modify, Delete:
@@ -85,7 +85,7 @@ func (o Op) Replayed() bool {
 	return false
 }
 
-// Makes says whether the operation creates its object.
+// Makes reports whether the operation creates its object.
 func (o Op) Makes() bool {
 	switch o {
 	case Create, Snapshot, Restore, Clone, Attach, Exists:
@@ -94,16 +94,16 @@ func (o Op) Makes() bool {
 	return false
 }
 
-// Removes says whether the operation removes its object.
+// Removes reports whether the operation removes its object.
 func (o Op) Removes() bool { return o == Delete || o == Detach }
 
-// Failed says that the operation is known to have failed.
+// Failed reports whether the operation is known to have failed.
 func (r *Record) Failed() bool { return r.Outcome == "error" || r.Outcome == "timeout" }
 
-// Key identifies the record's object.
+// Key returns a key that identifies the record's object.
 func (r *Record) Key() string { return key(r.Kind, r.Object) }
 
-// SourceKeys are the keys of the object's sources.
+// SourceKeys returns the keys of the object's sources.
 func (r *Record) SourceKeys() []string {
 	of := Volume
 	if r.Op == Restore {
@@ -118,7 +118,7 @@ func (r *Record) SourceKeys() []string {
 
 func key(k Kind, name string) string { return string(k) + "/" + name }
 
-// Check returns an error for a record that Read would refuse.
+// Check returns an error if Read would reject the record.
 func (r *Record) Check() error {
 	allowed, ok := kinds[r.Op]
 	switch {
@@ -154,8 +154,8 @@ func Sort(records []Record) {
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.Time, b.Time) })
 }
 
-// After cuts off the beginning of a trace, so that from becomes time 0. Objects created before from that still exist
-// keep their age. Records must be sorted by time; they are not changed.
+// After removes the beginning of a trace, so that from becomes time 0. Objects created before from that still
+// exist then keep their age. Records must be sorted by time; they are not changed.
 func After(records []Record, from int64) []Record {
 	alive := map[string]int{} // index in kept of the creation
 	var kept []Record
@@ -192,7 +192,7 @@ func After(records []Record, from int64) []Record {
 	return left
 }
 
-// Length is the time of the last record, or of the end, in nanoseconds.
+// Length returns the time of the last record, which is End if there is one, in nanoseconds.
 func Length(records []Record) int64 {
 	var last int64
 	for i := range records {

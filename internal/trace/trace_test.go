@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sample has one record of each operation.
+// sample returns one record of each operation.
 func sample() []Record {
 	return []Record{
 		{Time: -5e9, Op: Create, Kind: Volume, Object: "ns/old", Class: "fast", Size: 1 << 30, Duration: Unknown},
@@ -30,10 +30,11 @@ func sample() []Record {
 	}
 }
 
+// TestWrittenTracesAreReadAgain checks that Read returns the records that Write has written, in each format.
 func TestWrittenTracesAreReadAgain(t *testing.T) {
 	for _, name := range []string{"a.csv", "a.jsonl", "a.csv.gz", "a.jsonl.gz"} {
 		var b bytes.Buffer
-		w := bufio.NewWriterSize(&b, 256<<10) // as a caller may have one
+		w := bufio.NewWriterSize(&b, 256<<10) // a caller may pass a buffered writer
 		if err := errors.Join(Write(w, name, sample()), w.Flush()); err != nil {
 			t.Fatal(err)
 		}
@@ -50,6 +51,7 @@ func TestWrittenTracesAreReadAgain(t *testing.T) {
 	}
 }
 
+// TestReadRefuses checks the errors of invalid traces.
 func TestReadRefuses(t *testing.T) {
 	const csv = "# cnsbench trace 1\ntime,op,kind,object,source,duration\n"
 	const lines = "{\"cnsbenchTrace\": 1}\n"
@@ -84,6 +86,8 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
+// TestAnonymize checks that no name remains, that equal names stay equal, and that all other fields are
+// unchanged.
 func TestAnonymize(t *testing.T) {
 	key := []byte("0123456789abcdef")
 	hidden := sample()
@@ -106,7 +110,7 @@ func TestAnonymize(t *testing.T) {
 			t.Errorf("%q is still there:\n%s", name, b.String())
 		}
 	}
-	// Who acts on what, when, and how much, is as before.
+	// Everything but the names is unchanged.
 	for i, r := range sample() {
 		h := hidden[i]
 		if h.Time != r.Time || h.Op != r.Op || h.Kind != r.Kind || h.Size != r.Size || h.Outcome != r.Outcome ||
@@ -132,6 +136,7 @@ func TestAnonymize(t *testing.T) {
 	}
 }
 
+// TestAfter checks the records after the beginning of a trace is removed.
 func TestAfter(t *testing.T) {
 	records := []Record{
 		{Time: -5, Op: Create, Kind: Volume, Object: "a"},
@@ -157,8 +162,7 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever is read is valid, in order, and is the same when it is
-// written and read again.
+// FuzzRead checks that read records are valid, sorted, and equal after they are written and read again.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"a.csv", "a.jsonl", "a.csv.gz"} {
 		var b bytes.Buffer

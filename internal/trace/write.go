@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// Write writes a trace in the form that a file's name asks for: .jsonl, else
-// CSV; .gz compresses either. Compressed files are the same for the same records.
+// Write writes a trace in the format of the file name's extension: JSON lines for .jsonl, else CSV; with .gz
+// it is also compressed. Equal records give equal compressed files.
 func Write(w io.Writer, name string, records []Record) error {
 	rest, compress := strings.CutSuffix(name, ".gz")
 	var z *gzip.Writer
 	if compress {
-		z, _ = gzip.NewWriterLevel(w, gzip.BestCompression) // the level is one
+		z, _ = gzip.NewWriterLevel(w, gzip.BestCompression) // no error: the level is valid
 		w = z
 	}
 	out := bufio.NewWriterSize(w, 64<<10)
@@ -54,7 +54,7 @@ func writeCSV(out *bufio.Writer, records []Record) error {
 	return c.Error()
 }
 
-// number is empty for what is not known.
+// number formats n, or returns "" if n is the value for unknown.
 func number(n, unknown int64) string {
 	if n == unknown {
 		return ""

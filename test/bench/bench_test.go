@@ -12,8 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestSignedRank holds the rank against R: qsignrank(0.05, n), and the
-// coverage 1 − 2·psignrank(k − 1, n).
+// TestSignedRank checks the rank and the coverage against R: qsignrank(0.05, n) and 1 −
+// 2·psignrank(k − 1, n).
 func TestSignedRank(t *testing.T) {
 	tests := []struct {
 		n, k     int
@@ -27,6 +27,8 @@ func TestSignedRank(t *testing.T) {
 	}
 }
 
+// TestPairedRatio checks the estimate and the interval of known ratios, and that four pairs have no
+// interval.
 func TestPairedRatio(t *testing.T) {
 	a := []float64{100, 110, 90, 105, 95, 102}
 	b := make([]float64, len(a))
@@ -48,6 +50,7 @@ func TestPairedRatio(t *testing.T) {
 	}
 }
 
+// TestMirroredBalancesDrift checks that each second block is the reverse of the block before.
 func TestMirroredBalancesDrift(t *testing.T) {
 	orders := mirrored(3, 8, 1)
 	for i := 0; i < len(orders); i += 2 {
@@ -59,6 +62,7 @@ func TestMirroredBalancesDrift(t *testing.T) {
 	}
 }
 
+// TestSimulate checks the response times of a queue with a stall for different numbers of servers.
 func TestSimulate(t *testing.T) {
 	due := []op.Time{0, 10, 20, 30, 60}
 	tests := []struct {
@@ -66,7 +70,7 @@ func TestSimulate(t *testing.T) {
 		servers int
 		want    []int64
 	}{
-		// The stall is [10, 50); an op takes 5.
+		// The stall is [10, 50). An op takes 5.
 		{"any number", math.MaxInt, []int64{5, 45, 35, 25, 5}},
 		{"one", 1, []int64{5, 45, 40, 35, 10}},
 		{"two", 2, []int64{5, 45, 35, 30, 5}},
@@ -78,6 +82,8 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
+// TestListedIn checks which stalls match a freeze, and how far their lengths are outside its
+// bounds.
 func TestListedIn(t *testing.T) {
 	f := freeze{from: 1000, to: 1100, ns: 100, held: 97, claim: "fio-1-data", op: "snapshots-3"}
 	mine := []interference.ConcurrentOp{{Action: "snapshots", Instance: 3}}
@@ -115,7 +121,8 @@ func TestListedIn(t *testing.T) {
 	}
 }
 
-// What two CPUs stood still at the same time counts once, and only within.
+// TestStillWithin checks that overlapping spans of two CPUs count once, and only within the given
+// span.
 func TestStillWithin(t *testing.T) {
 	begin := time.Now()
 	part := func(from, to int) span {

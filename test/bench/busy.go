@@ -14,14 +14,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-// busyRuns is how many runs there are of each kind, and how many may be judged wrongly.
+// busyRuns is the number of runs of each kind, mostWrong the number of them that may be flagged
+// wrongly.
 const (
 	busyRuns  = 20
 	mostWrong = 1
 )
 
-// hostBusy repeats one run, by one seed, alone and beside a compiler, in random
-// order, and looks for the flag hostBusy.
+// hostBusy repeats one run with one seed, alone and beside a compiler in random order, and checks
+// the flag hostBusy.
 func hostBusy(ctx context.Context, e *env) (table, error) {
 	var t table
 	n := pick(e, busyRuns, 3)
@@ -51,7 +52,7 @@ func hostBusy(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// readIOPS of the one workload.
+// readIOPS returns the read IOPS of the single workload.
 func readIOPS(t *trial) float64 {
 	for _, w := range t.summary.Workloads {
 		for _, m := range w.Metrics {
@@ -63,7 +64,8 @@ func readIOPS(t *trial) float64 {
 	return math.NaN()
 }
 
-// busyRun runs the Benchmark, with the compiler from before to after it.
+// busyRun runs the Benchmark. If beside is set, the compiler runs from before the run until after
+// it.
 func (e *env) busyRun(ctx context.Context, beside bool) (*trial, error) {
 	if beside {
 		end, err := e.compiler(ctx)
@@ -82,7 +84,7 @@ spec:
 `)
 }
 
-// compiler compiles Go's library again and again until end is called.
+// compiler compiles Go's standard library repeatedly until end is called.
 func (e *env) compiler(ctx context.Context) (end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	cache := filepath.Join(e.tmp, "compiler")
@@ -95,7 +97,7 @@ func (e *env) compiler(ctx context.Context) (end func(), err error) {
 			_ = c.Run() // it is killed in the end
 		}
 	}()
-	time.Sleep(2 * time.Second) // until it compiles
+	time.Sleep(2 * time.Second) // the time until it compiles
 	return func() { cancel(); <-done; _ = os.RemoveAll(cache) }, ctx.Err()
 }
 

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// clone measures the first use: git clone, make demo. The module cache of
-// the machine is used, so that no network is measured; the build cache is an
-// empty one, unless the run is a quick one.
+// clone measures the first use: git clone and make demo. It uses the module cache of the host, so
+// that it does not measure the network. The build cache is empty, except in a quick run.
 func clone(ctx context.Context, e *env) (table, error) {
 	var t table
 	dir := filepath.Join(e.tmp, "clone")
@@ -49,7 +48,7 @@ func clone(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// installed is what deps.sh printed; it is silent when nothing was missing.
+// installed returns the output of deps.sh, which prints nothing if no program was missing.
 func installed(out string) string {
 	if text := lastLines(out, 3); text != "" {
 		return text

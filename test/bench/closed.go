@@ -24,9 +24,8 @@ const (
 	closedWarmUp   = time.Second
 )
 
-// closed creates volumes on null as fast as it can with a fixed number under
-// way, through CNSBench and by bare calls. Either has a fresh driver process
-// of the same settings each time.
+// closed creates volumes on null as fast as possible with a fixed number in flight, through
+// CNSBench and with direct calls. Each run has a new driver process with the same settings.
 func closed(ctx context.Context, e *env) (table, error) {
 	var t table
 	length := pick(e, 5*time.Second, 3*time.Second)
@@ -55,14 +54,13 @@ func closed(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// creating is what came of one arm: volumes per second, and what each cost the
-// client in CPU time.
+// creating is the result of one arm: volumes per second and the client's CPU time per volume.
 type creating struct {
 	perSecond float64
 	cpu       time.Duration
 }
 
-// costing sets the costs apart and passes the rates on.
+// costing appends the costs to costs and returns the rate.
 func costing(costs *[]float64) func(creating, error) (float64, error) {
 	return func(c creating, err error) (float64, error) {
 		*costs = append(*costs, float64(c.cpu))
@@ -70,7 +68,7 @@ func costing(costs *[]float64) func(creating, error) (float64, error) {
 	}
 }
 
-// closedLoop is the volumes per second of a run, after its first second.
+// closedLoop returns the volumes per second of a run after its first second.
 func (e *env) closedLoop(ctx context.Context, length time.Duration) (creating, error) {
 	trial, err := e.run(ctx, fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1
@@ -105,8 +103,8 @@ spec:
 	return creating{perSecond, time.Duration(cpuWhile(trial, from, to) / perSecond * 1e9)}, nil
 }
 
-// bareCreations calls CreateVolume with as many goroutines on one connection,
-// which is what the local engine has.
+// bareCreations calls CreateVolume with the same number of goroutines on one connection, as the
+// local engine does.
 func (e *env) bareCreations(ctx context.Context, length time.Duration) (c creating, err error) {
 	d, err := e.startDriver(ctx, "null", filepath.Join(e.tmp, "null"))
 	if err != nil {
@@ -151,7 +149,7 @@ func (e *env) bareCreations(ctx context.Context, length time.Duration) (c creati
 		(ownCPU() - before) / time.Duration(max(1, total))}, nil
 }
 
-// ownCPU is the CPU time that this process has used.
+// ownCPU returns the CPU time of this process.
 func ownCPU() time.Duration {
 	var r unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
@@ -160,7 +158,7 @@ func ownCPU() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// createRequest asks for what the closed loop's file asks for.
+// createRequest returns the request that corresponds to the closed loop's file.
 func createRequest(name string) *csi.CreateVolumeRequest {
 	return &csi.CreateVolumeRequest{
 		Name: name, CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30},

@@ -14,8 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// The benches in this file need the test bed (make testbed-up): they compare
-// with what its API server itself wrote down.
+// The benches in this file need the test bed (make testbed-up). They compare results with the audit
+// log of its API server.
 
 func (e *env) testbed() (kubeconfig, audit string, err error) {
 	dir := filepath.Join(e.root, "out", "testbed")
@@ -55,15 +55,15 @@ spec:
 `, e.seed, length, perSecond)
 }
 
-// audit compares milestones with the API server's audit log: at two volumes per
-// second, and at twenty-five, where queues form.
+// audit compares milestones with the API server's audit log at 2 volumes per second and at 25,
+// where queues form.
 func audit(ctx context.Context, e *env) (table, error) {
 	var t table
 	for _, c := range []struct {
 		name      string
 		perSecond float64
 		length    time.Duration
-		bound     time.Duration // of the 99th percentile; 0: only the stated error counts
+		bound     time.Duration // of the 99th percentile; 0: only the stated error is checked
 	}{
 		{"2/s", 2, pick(e, 260*time.Second, 30*time.Second), 5 * time.Millisecond},
 		{"25/s", 25, pick(e, 30*time.Second, 10*time.Second), 0},
@@ -168,17 +168,17 @@ func milestoneOf(o *op.Op, name string) (op.Time, int64) {
 	return op.Never, 0
 }
 
-// audited is the writes of one claim as the API server had them: its creation,
-// and the first update that left it bound.
+// audited has the writes of one claim in the API server's log: its creation and the first update
+// with phase Bound.
 type audited struct{ created, bound request }
 
-// request is when one came to the API server and when it was answered. What it
-// changed was changed between.
+// request has the times at which the API server received and answered a request. The object changed
+// between these times.
 type request struct{ received, complete time.Time }
 
-// readAudit finds the claims with a prefix in an audit log: when their creation
-// and the first update of their status to Bound were complete. The log has to
-// hold the answers (level RequestResponse).
+// readAudit returns, for the claims with a prefix in an audit log, when their creation and the
+// first update of their status to Bound were complete. The log must contain the responses (level
+// RequestResponse).
 func readAudit(path, prefix string) (map[string]audited, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -202,7 +202,7 @@ func readAudit(path, prefix string) (map[string]audited, error) {
 			ResponseObject           struct{ Status struct{ Phase string } }
 		}
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			continue // the line that is being written
+			continue // the API server is still writing this line
 		}
 		if e.Stage != "ResponseComplete" || e.ObjectRef.Resource != "persistentvolumeclaims" ||
 			e.ResponseStatus.Code/100 != 2 || !strings.HasPrefix(e.ObjectRef.Name, prefix) {
@@ -227,7 +227,7 @@ func readAudit(path, prefix string) (map[string]audited, error) {
 	return found, nil
 }
 
-// cluster50 offers fifty volumes per second for ten seconds.
+// cluster50 creates 50 volumes per second for ten seconds.
 func cluster50(ctx context.Context, e *env) (table, error) {
 	var t table
 	trial, err := e.onCluster(ctx, e.volumesAt(50, pick(e, 10*time.Second, 3*time.Second)))

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// columnar runs the benchmark of package bundle: from opening a closed bundle
-// of ten million events to a quantile of the response.
+// columnar runs the benchmark of package bundle, which opens a closed bundle of ten million events
+// and computes a quantile of the response time.
 func columnar(ctx context.Context, e *env) (table, error) {
 	var t table
 	rounds, events := pick(e, 5, 2), pick(e, 10_000_000, 2_000_000)
@@ -24,7 +24,7 @@ func columnar(ctx context.Context, e *env) (table, error) {
 	if err != nil {
 		return t, fmt.Errorf("go test: %w: %s", err, lastLines(string(text), 5))
 	}
-	seen := map[string]bool{} // go test may print a line again with its metrics
+	seen := map[string]bool{} // go test can print a line again with its metrics
 	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
 		name, ok := strings.CutPrefix(line, "BenchmarkQuantile10M/")

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	stallBound = 50 * time.Millisecond // freezes at least so long are looked for
-	lengthOff  = 20 * time.Millisecond // how far a stall's length may be from its freeze's
+	stallBound = 50 * time.Millisecond // minimum length of the freezes that are checked
+	lengthOff  = 20 * time.Millisecond // maximum difference between a stall's length and its freeze's
 	heldFor    = 150 * time.Millisecond
 )
 
-// demo runs the quick start twice: as it is, and with snapshots that hold the
-// freeze, so that there are stalls of a known least length on any machine.
+// demo runs the quick start twice: unmodified, and with snapshots that hold the freeze, so that
+// stalls with a known minimum length occur on any host.
 func demo(ctx context.Context, e *env) (table, error) {
 	var t table
 	if os.Geteuid() != 0 {
@@ -52,8 +52,8 @@ func demo(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// holding adds an action to the quick start that, at the barrier, makes its
-// volumes hold each freeze.
+// holding adds an action to the quick start that makes its volumes hold each freeze from the
+// barrier on.
 func holding(text string) (string, error) {
 	head, rest, ok := strings.Cut(text, "\n---\n")
 	var b map[string]any
@@ -67,8 +67,8 @@ func holding(text string) (string, error) {
 	return string(out) + "\n---\n" + rest, err
 }
 
-// freezes compares the driver's log with the stalls of the summary. known: there
-// must be some.
+// freezes compares the driver's log with the stalls of the summary. If known is set, there must be
+// a freeze.
 func (t *table) freezes(name string, trial *trial, known bool) error {
 	records, err := trial.truth("loopfile")
 	if err != nil {
@@ -107,7 +107,7 @@ func (t *table) freezes(name string, trial *trial, known bool) error {
 	return t.objectives(name, trial)
 }
 
-// objectives adds the verdicts of a run and how long it took.
+// objectives adds the verdicts and the duration of a run.
 func (t *table) objectives(name string, trial *trial) error {
 	for _, v := range trial.summary.Verdicts {
 		var seen []string
@@ -125,16 +125,16 @@ func (t *table) objectives(name string, trial *trial) error {
 	return nil
 }
 
-// freeze is one that the driver logged, on the run's clock.
+// freeze is one freeze of the driver's log, on the run's clock.
 type freeze struct {
 	from, to op.Time
-	ns, held int64  // writers are blocked for at most ns, at least held
-	claim    string // its volume, as the run calls it
-	op       string // "snapshots-3"
+	ns, held int64  // writers are blocked for at least held, at most ns
+	claim    string // its volume, by its name in the run
+	op       string // such as "snapshots-3"
 }
 
-// freezesOf are those of at least stallBound; names come from the RPCs that
-// made the volumes and the snapshots.
+// freezesOf returns the freezes of at least stallBound. Their names come from the RPCs that created
+// the volumes and the snapshots.
 func freezesOf(trial *trial, records []csidriver.Record) []freeze {
 	prefix := "cnsbench-" + trial.bundle.Run.ID + "-"
 	names := map[string]string{}
@@ -156,17 +156,17 @@ func freezesOf(trial *trial, records []csidriver.Record) []freeze {
 	return list
 }
 
-// off is how far a stall's length lies outside what the driver knows of the
-// freeze's: writers are blocked from some moment within FIFREEZE.
+// off returns how far a stall's length is outside the bounds from the driver's log. Writers can be
+// blocked from any moment of the FIFREEZE call on.
 func (f freeze) off(stall int64) int64 { return max(0, stall-f.ns, f.held-stall) }
 
-// listedIn finds the stall of the same volume and time that names the
-// freeze's op, of several the nearest in length.
+// listedIn returns the length of the stall of the same volume and time that names the freeze's op.
+// Among several it returns the one closest to the freeze's length.
 func (f freeze) listedIn(stalls []interference.Stall) (length int64, ok bool) {
 	for _, s := range stalls {
 		sameVolume := s.Volume == f.claim || s.Volume == "" && strings.HasPrefix(f.claim, s.Instance+"-")
 		from := s.From
-		if s.Source == "workload" { // From is the time slice's
+		if s.Source == "workload" { // From is the start of the time slice
 			from -= op.Time(s.LengthNs)
 		}
 		if !sameVolume || from > f.to || s.To.Known() && s.To < f.from {

@@ -11,9 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
-// dispatch modifies one volume of null a thousand times a second, and lets a
-// loop that does nothing follow the same schedule, in the order CNSBench,
-// bare, bare, CNSBench.
+// dispatch modifies one volume of null a thousand times per second and compares this with an empty
+// loop on the same schedule. The order is CNSBench, bare, bare, CNSBench.
 func dispatch(ctx context.Context, e *env) (table, error) {
 	var t table
 	var ours, bare []int64
@@ -77,8 +76,8 @@ spec:
 	return t, nil
 }
 
-// timerLoop waits for each instant as the dispatchers of `cnsbench run` do, and
-// starts a goroutine that notes when it runs.
+// timerLoop waits for each instant as the dispatchers of `cnsbench run` do, and starts a goroutine
+// that records when it runs.
 func timerLoop(ctx context.Context, schedule []time.Duration) []int64 {
 	late := make([]int64, len(schedule))
 	var ended sync.WaitGroup
@@ -97,7 +96,7 @@ func timerLoop(ctx context.Context, schedule []time.Duration) []int64 {
 	return late
 }
 
-// cpuWhile is how many CPUs the runner used on average between two instants.
+// cpuWhile returns the average number of CPUs that the runner used between two instants.
 func cpuWhile(t *trial, from, to op.Time) float64 {
 	var inside []usage
 	for _, u := range t.process {

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const canaryInterval = 10 * time.Millisecond // as the quick start has it
+const canaryInterval = 10 * time.Millisecond // as in the quick start
 
-// fio compares, on one mounted file system: fio by hand, through CNSBench, and
-// through CNSBench with a canary beside it.
+// fio compares fio on one mounted file system: run directly, through CNSBench, and through CNSBench
+// with a canary beside it.
 func fio(ctx context.Context, e *env) (table, error) {
 	var t table
 	if os.Geteuid() != 0 {
@@ -43,8 +43,8 @@ func fio(ctx context.Context, e *env) (table, error) {
 	return t, errors.Join(err, unix.Unmount(memory, 0))
 }
 
-// fioOn measures on a volume of a loopfile driver under base, by hand and
-// through CNSBench in as many blocks of turns.
+// fioOn measures on a volume of a loopfile driver under base, with fio run directly and through
+// CNSBench in the same number of blocks of turns.
 func (t *table) fioOn(ctx context.Context, e *env, medium string, margin float64, blocks int, base string) (err error) {
 	d, err := e.startDriver(ctx, "loopfile", base, "--pool-size", "2Gi")
 	if err != nil {
@@ -79,8 +79,8 @@ func (t *table) fioOn(ctx context.Context, e *env, medium string, margin float64
 	return t.compareFio(medium, margin, turns, iops)
 }
 
-// compareFio states what CNSBench cost (turns: by hand, through it) and what
-// the canary cost beside it (runs: without, with).
+// compareFio adds the overhead of CNSBench (turns: direct, through CNSBench) and the effect of the
+// canary (runs: without, with).
 func (t *table) compareFio(medium string, margin float64, turns, runs [][]float64) error {
 	overhead, err := pairedRatio(turns[0], turns[1])
 	if err != nil {
@@ -102,14 +102,14 @@ func (t *table) compareFio(medium string, margin float64, turns, runs [][]float6
 	return nil
 }
 
-// arm is one way to do the same.
+// arm is one of the alternatives that are compared.
 type arm struct {
 	name string
 	do   func() (float64, error)
 }
 
-// interleave does the arms in the given orders; the first block is done once
-// before, and thrown away.
+// interleave runs the arms in the given orders. The first block also runs once before as a warm-up,
+// whose values are discarded.
 func interleave(ctx context.Context, arms []arm, orders [][]int) ([][]float64, error) {
 	values := make([][]float64, len(arms))
 	for block, order := range append([][]int{orders[0]}, orders...) {
@@ -138,8 +138,8 @@ func extremes(v []float64) (low, high float64) {
 	return low, high
 }
 
-// mountVolume gets one volume from the driver, stages it and returns where it
-// is mounted. release gives it back.
+// mountVolume gets one volume from the driver, stages it and returns its mount point. release
+// unstages it.
 func mountVolume(ctx context.Context, d *driver, path string) (mount string, release func() error, err error) {
 	conn, err := grpc.NewClient("unix://"+d.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -180,8 +180,8 @@ func mountVolume(ctx context.Context, d *driver, path string) (mount string, rel
 	}, nil
 }
 
-// fioBenchmark runs the library's fio once, as it is but for its length. The
-// volume is larger than what is asked for, so the file always has one size.
+// fioBenchmark returns a Benchmark that runs the library's fio once with another runtime. The
+// volume is larger than the requested size, so the file always has the same size.
 func (e *env) fioBenchmark(seconds int, canary string) string {
 	return fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1
@@ -198,7 +198,7 @@ spec:
 `, e.seed, seconds, canary)
 }
 
-// throughCNSBench is the IOPS that fio states in the bundle of a run.
+// throughCNSBench returns the IOPS of fio's output in the bundle of a run.
 func (e *env) throughCNSBench(ctx context.Context, socket, canary string) (float64, error) {
 	trial, err := e.run(ctx, e.fioBenchmark(pick(e, 5, 2), canary), "--csi-endpoint", socket)
 	if err != nil {
@@ -208,9 +208,9 @@ func (e *env) throughCNSBench(ctx context.Context, socket, canary string) (float
 	return iopsOf(filepath.Join(trial.bundle.Dir, "raw", "fio-0", "fio", "output", "fio.json"))
 }
 
-// rendered is how fio by hand is what the workload's containers do: it writes
-// the files that `cnsbench render` shows to dir and returns the commands of the
-// containers in order, with paths of this machine.
+// rendered returns commands that do the same as the workload's containers. It writes the files that
+// `cnsbench render` prints to dir and returns the commands of the containers in order, with paths
+// of this host.
 func (e *env) rendered(ctx context.Context, benchmark, socket, dir string,
 	paths *strings.Replacer) (commands [][]string, err error) {
 	file := filepath.Join(e.tmp, "benchmark.yaml")
@@ -259,7 +259,7 @@ func (e *env) rendered(ctx context.Context, benchmark, socket, dir string,
 	return commands, nil
 }
 
-// iopsOf sums reads and writes of all jobs of fio's own output.
+// iopsOf returns the sum of read and write IOPS of all jobs in fio's output.
 func iopsOf(path string) (float64, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

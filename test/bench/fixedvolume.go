@@ -11,10 +11,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// fixedVolume is a CSI driver with one volume, which exists before and after:
-// a file system that is mounted already. Whatever is created is this volume,
-// and publishing it binds the mount to the path. So every run of CNSBench and
-// every fio by hand meet the same file system and the same blocks.
+// fixedVolume is a CSI driver with one volume that exists before and after the run: a mounted file
+// system. CreateVolume always returns this volume, and publishing binds the mount to the path.
+// Therefore all runs of CNSBench and of fio by hand use the same file system and the same blocks.
 type fixedVolume struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedControllerServer
@@ -22,7 +21,7 @@ type fixedVolume struct {
 	mount string
 }
 
-// serveFixed serves the file system mounted at a path on a socket until stop.
+// serveFixed serves the file system mounted at mount on a socket until stop is called.
 func serveFixed(ctx context.Context, mount, socket string) (stop func(), err error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
 	if err != nil {
@@ -82,8 +81,8 @@ func (v *fixedVolume) NodePublishVolume(_ context.Context,
 	return &csi.NodePublishVolumeResponse{}, unix.Mount(v.mount, r.GetTargetPath(), "", unix.MS_BIND, "")
 }
 
-// NodeUnpublishVolume is called again by the ledger's clean-up: nothing left
-// to do is no error.
+// NodeUnpublishVolume succeeds if the volume is not published, because cleanup from the ledger
+// calls it again.
 func (v *fixedVolume) NodeUnpublishVolume(_ context.Context,
 	r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	err := unix.Unmount(r.GetTargetPath(), 0)

@@ -21,9 +21,9 @@ const (
 	proxyAddress  = "127.0.0.1:19449"
 )
 
-// inject500 makes the driver null, behind the upstream sidecars, answer
-// CreateVolume 500 ms later, and compares each call and span with a run before:
-// its own must be longer by that, no other.
+// inject500 makes the driver null behind the upstream sidecars delay CreateVolume by 500 ms, and
+// compares each call and span with a run without the delay. Only the span of the delayed call may
+// be longer, by 500 ms.
 func inject500(ctx context.Context, e *env) (t table, err error) {
 	kubeconfig, _, err := e.testbed()
 	if err != nil {
@@ -47,7 +47,7 @@ func inject500(ctx context.Context, e *env) (t table, err error) {
 		if err := e.bed(ctx, "restart", "driver-null"); err != nil {
 			return t, err
 		}
-		// so that they come to the proxy
+		// The restart makes the sidecars connect to the proxy.
 		if err := e.bed(ctx, "restart", "csi-provisioner-null", "csi-attacher-null"); err != nil {
 			return t, err
 		}
@@ -66,7 +66,7 @@ func inject500(ctx context.Context, e *env) (t table, err error) {
 	return t, nil
 }
 
-// compareStretches states by how much each stretch is longer in the second run.
+// compareStretches adds for each stretch by how much it is longer in the second run.
 func (t *table) compareStretches(runs [2]map[string][]int64, stated int64) {
 	for _, s := range measured {
 		if len(runs[0][s.name]) == 0 || len(runs[1][s.name]) == 0 {
@@ -79,7 +79,7 @@ func (t *table) compareStretches(runs [2]map[string][]int64, stated int64) {
 		n := min(len(runs[0][s.name]), len(runs[1][s.name]))
 		want, margin := time.Duration(0), time.Duration(stated)
 		if s.own {
-			want, margin = injectedDelay, 10*time.Millisecond // both ends are of one clock
+			want, margin = injectedDelay, 10*time.Millisecond // both ends are on one clock
 		}
 		t.add("median of "+s.name+", difference", d.Round(time.Millisecond).String(),
 			fmt.Sprintf("%v ± %v", want, margin.Round(time.Millisecond)),
@@ -87,7 +87,7 @@ func (t *table) compareStretches(runs [2]map[string][]int64, stated int64) {
 	}
 }
 
-// measured are the stretches of a volume's way; own is that of the delayed call.
+// measured lists the stretches of a volume's creation. own marks the delayed call.
 var measured = []struct {
 	name     string
 	from, to []string
@@ -102,7 +102,7 @@ var measured = []struct {
 		false},
 }
 
-// stretches are the durations in ns of each, and the largest ± of a milestone.
+// stretches returns the durations of each stretch in ns, and the largest error of a milestone.
 func stretches(ops []op.Op) (by map[string][]int64, stated int64) {
 	by = map[string][]int64{}
 	for _, o := range ops {
@@ -143,7 +143,7 @@ spec:
 `, e.seed, pick(e, 60*time.Second, 16*time.Second))
 }
 
-// bed calls the test bed's program.
+// bed runs the test bed's program.
 func (e *env) bed(ctx context.Context, args ...string) error {
 	dir := filepath.Join(e.root, "out", "testbed")
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(dir, "bin", "testbed"), args...)
@@ -154,7 +154,7 @@ func (e *env) bed(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// proxyNull stands a proxy before the driver null, for its sidecars.
+// proxyNull puts a CSI proxy between the driver null and its sidecars.
 func (e *env) proxyNull(ctx context.Context) (stop func() error, err error) {
 	if err := os.Setenv("CNSBENCH_CSI_PROXY_TOKEN", benchToken); err != nil {
 		return nil, err
@@ -168,8 +168,8 @@ func (e *env) proxyNull(ctx context.Context) (stop func() error, err error) {
 	time.Sleep(time.Second)
 	return func() error {
 		err := cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait() // it ends by the signal
-		// All that came to the proxy have ended with it.
+		_ = cmd.Wait() // it exits by the signal
+		// The sidecars that were connected to the proxy have exited with it.
 		return errors.Join(err, e.bed(ctx, "restart", "csi-provisioner-null", "csi-attacher-null", "csi-resizer-null",
 			"csi-snapshotter-null"))
 	}, nil

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// describeMachine returns the head of the tables.
+// describeMachine returns the description of the host above the tables.
 func describeMachine(ctx context.Context, e *env) string {
 	output := func(name string, args ...string) string {
 		cmd := exec.CommandContext(ctx, name, args...)
@@ -68,8 +68,8 @@ func memoryOf() string {
 	return fmt.Sprintf("%.1f GiB", v/(1<<20))
 }
 
-// filesystemOf names the file system of a directory by the longest mount point
-// that holds it.
+// filesystemOf returns the file system of a directory, found by the longest mount point that
+// contains it.
 func filesystemOf(dir string) string {
 	var st unix.Statfs_t
 	if dir == "" || unix.Statfs(dir, &st) != nil {

@@ -1,5 +1,5 @@
-// Command bench measures what docs/benchmarks.md states: each figure with its
-// target and a baseline taken in the same run, so that it holds on any machine.
+// Command bench measures the figures of docs/benchmarks.md. Each figure has a target and a baseline
+// from the same run, so that it is valid on any host.
 //
 //	go run ./test/bench [-only NAME,…] [-quick] [-o FILE]
 //
@@ -21,12 +21,12 @@ import (
 	"time"
 )
 
-// bench is one target: what it shows, and how it is measured.
+// bench is one target: its description and its measurement.
 type bench struct {
 	name string
 	what string
 	run  func(context.Context, *env) (table, error)
-	bed  bool // needs the test bed, so that it is only done when it is named
+	bed  bool // needs the test bed, so it runs only if it is named
 }
 
 func benches() []bench {
@@ -62,13 +62,13 @@ func benches() []bench {
 type env struct {
 	root    string // of the repository
 	tmp     string // for bundles and files; removed at the end
-	storage string // on the disk that is measured; removed at the end
+	storage string // on the disk under test; removed at the end
 	quick   bool
 	blocks  int
 	seed    uint64
 }
 
-// cnsbench is the built program.
+// cnsbench returns the path of the built program.
 func (e *env) cnsbench() string { return filepath.Join(e.root, "bin", "cnsbench") }
 
 // pick returns a for a full measurement and b for a quick one.
@@ -99,8 +99,8 @@ func main() {
 	os.Exit(code)
 }
 
-// measure runs the chosen benches; the exit code is 1 when one of them could
-// not measure or, in a full measurement, missed a target.
+// measure runs the chosen benches. The exit code is 1 if a bench could not measure or, in a full
+// measurement, missed a target.
 func (e *env) measure(ctx context.Context, only, out, storage string) (int, error) {
 	chosen, err := choose(only)
 	if err != nil {
@@ -165,7 +165,7 @@ func choose(only string) ([]bench, error) {
 	return chosen, nil
 }
 
-// prepare finds the repository and makes the directories that the benches use.
+// prepare finds the repository and creates the directories that the benches use.
 func (e *env) prepare(ctx context.Context, storage string) (cleanup func(), err error) {
 	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -194,7 +194,7 @@ func (e *env) prepare(ctx context.Context, storage string) (cleanup func(), err 
 	return func() {
 		remove()
 		warn(os.RemoveAll(e.storage))
-		_ = os.Remove(storage) // if nothing else is in it
+		_ = os.Remove(storage) // if it is empty
 	}, nil
 }
 

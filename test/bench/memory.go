@@ -12,9 +12,9 @@ import (
 
 const memoryParallel = 8
 
-// memory creates and deletes volumes on null in a closed loop and looks at
-// the runner's resident memory after so many ops. What exists stays few: what
-// is left is what the runner keeps of an op that is over.
+// memory creates and deletes volumes on null in a closed loop and measures the runner's resident
+// memory after a number of ops. Few volumes exist at any time, so a growth of this memory is what
+// the runner keeps of ended ops.
 func memory(ctx context.Context, e *env) (table, error) {
 	var t table
 	marks := pick(e, []int{10_000, 100_000, 1_000_000}, []int{10_000, 30_000, 100_000})
@@ -68,8 +68,7 @@ spec:
 	return t, nil
 }
 
-// endsOf are the instants at which ops ended, in order, and how many volumes
-// there were at most.
+// endsOf returns the instants at which ops ended, in order, and the maximum number of volumes.
 func endsOf(trial *trial) (ends []op.Time, alive int, err error) {
 	type change struct {
 		at op.Time
@@ -100,8 +99,8 @@ func endsOf(trial *trial) (ends []op.Time, alive int, err error) {
 	return ends, alive, nil
 }
 
-// residentAround is the median of the samples within half a second of an
-// instant, in MiB: the size varies between garbage collections.
+// residentAround returns the median in MiB of the samples within half a second of an instant. The
+// median is needed because the size varies between garbage collections.
 func residentAround(trial *trial, at op.Time) (mib float64, samples int) {
 	const half = op.Time(500 * time.Millisecond)
 	var sizes []float64

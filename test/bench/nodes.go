@@ -12,8 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// reattach moves attached volumes of the driver null from one node to the other,
-// and says how long each part of the way takes.
+// reattach moves attached volumes of the driver null between two nodes and adds the duration of
+// each part of a move.
 func reattach(ctx context.Context, e *env) (table, error) {
 	var t table
 	trial, err := e.onCluster(ctx, e.moving(pick(e, 90*time.Second, 20*time.Second), 3*time.Second))
@@ -39,8 +39,8 @@ func reattach(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// ways states when each milestone of a volume's way to another node came: since the
-// op's start, or since an instant of the run.
+// ways adds the time of each milestone of a volume's move to another node, relative to the op's
+// start or to an instant of the run.
 func (t *table) ways(ops []op.Op, since op.Time) {
 	for _, name := range []string{"podGone", op.Detached, op.Scheduled, op.Attached, op.Running, op.FirstWrite,
 		op.FirstRead, op.Ready} {
@@ -85,15 +85,15 @@ spec:
 
 const (
 	lostNode = "node2"
-	// outOfService is the taint of a node that will not return soon: its pods are
-	// deleted and its volumes detached at once.
+	// taint marks a node that will not return soon as out of service. Kubernetes deletes its pods
+	// and detaches its volumes immediately.
 	taint        = "node.kubernetes.io/out-of-service"
 	outOfService = taint + "=lost:NoExecute"
 )
 
-// lostnode cuts a node off while volumes are moved, says that it is out of service
-// as soon as the cluster calls it not ready, and measures when the volumes that it
-// had were of use on the other node. Then the node comes back.
+// lostnode disconnects a node while volumes are moved, adds the out-of-service taint as soon as the
+// node is not ready, and measures when the node's volumes were ready on the other node. Then it
+// reconnects the node.
 func lostnode(ctx context.Context, e *env) (t table, err error) {
 	type ended struct {
 		trial *trial
@@ -106,7 +106,7 @@ func lostnode(ctx context.Context, e *env) (t table, err error) {
 		trial, err := e.onCluster(ctx, e.moving(length, 5*time.Second))
 		done <- ended{trial, err}
 	}()
-	time.Sleep(30 * time.Second) // the volumes are there, and have moved
+	time.Sleep(30 * time.Second) // until the volumes exist and have moved
 	killed := time.Now()
 	back := func() error {
 		untaint := e.kubectl(ctx, "taint", "node", lostNode, taint+"-")
@@ -122,7 +122,7 @@ func lostnode(ctx context.Context, e *env) (t table, err error) {
 	if err == nil {
 		err = e.kubectl(ctx, "taint", "node", lostNode, outOfService)
 	}
-	time.Sleep(min(60*time.Second, time.Until(began.Add(length-30*time.Second)))) // what waited for it
+	time.Sleep(min(60*time.Second, time.Until(began.Add(length-30*time.Second)))) // for ops that waited for the taint
 	healed := time.Now()
 	err = errors.Join(err, back())
 	ready := time.Now()
@@ -136,7 +136,7 @@ func lostnode(ctx context.Context, e *env) (t table, err error) {
 	return t, t.elsewhere(end.trial, killed, notReady)
 }
 
-// elsewhere states the ways of the volumes that the lost node had.
+// elsewhere adds the moves of the volumes of the lost node.
 func (t *table) elsewhere(trial *trial, killed, tainted time.Time) error {
 	ops, err := trial.ops("move")
 	if err != nil {
@@ -145,7 +145,7 @@ func (t *table) elsewhere(trial *trial, killed, tainted time.Time) error {
 	at := func(when time.Time) op.Time { return trial.runTime(when.UnixNano()) }
 	var waited []op.Op
 	for _, o := range ops {
-		if o.Started < at(tainted) && o.Milestone(op.Detached) > at(tainted) { // others moved to it
+		if o.Started < at(tainted) && o.Milestone(op.Detached) > at(tainted) { // other volumes moved to the lost node
 			waited = append(waited, o)
 		}
 	}
@@ -164,7 +164,7 @@ func (t *table) elsewhere(trial *trial, killed, tainted time.Time) error {
 	return nil
 }
 
-// kubectl calls the test bed's.
+// kubectl runs the test bed's kubectl.
 func (e *env) kubectl(ctx context.Context, args ...string) error {
 	dir := filepath.Join(e.root, "out", "testbed")
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(dir, "bin", "kubectl"),

@@ -14,7 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// creations is a Benchmark that creates volumes on null at a Poisson rate.
+// creations returns a Benchmark that creates volumes on null at a Poisson rate.
 func (e *env) creations(perSecond int, seconds int, gate string) string {
 	return fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1
@@ -34,8 +34,8 @@ spec:
 `, e.seed, seconds, perSecond, gate)
 }
 
-// nullTruth injects a distribution into CreateVolume and looks for it in the
-// bundle: the call's span, and the op's response, against the driver's log.
+// nullTruth injects a distribution into CreateVolume and compares the call's span and the op's
+// response time in the bundle with the driver's log.
 func nullTruth(ctx context.Context, e *env) (table, error) {
 	var t table
 	trial, err := e.run(ctx, e.creations(pick(e, 60, 40), pick(e, 60, 10), "maxInFlight: 0"),
@@ -69,7 +69,7 @@ func nullTruth(ctx context.Context, e *env) (table, error) {
 	return t, t.matched(trial, truth)
 }
 
-// recovered compares the quantiles that n allows.
+// recovered compares the quantiles for which n is large enough.
 func (t *table) recovered(view string, l summary.Latency, truth []int64) {
 	for _, q := range []struct {
 		q    float64
@@ -93,7 +93,7 @@ func (t *table) recovered(view string, l summary.Latency, truth []int64) {
 	}
 }
 
-// matched compares call by call: op and log have the object's name in common.
+// matched compares individual calls. The op and the log record are matched by the object's name.
 func (t *table) matched(trial *trial, truth map[string]int64) error {
 	ops, err := trial.ops("create")
 	if err != nil {
@@ -117,9 +117,9 @@ const (
 	stallAtOnce    = 4
 )
 
-// stall lets the driver answer nothing for some seconds under a Poisson rate:
-// once with any number of ops in flight, once with four, the others waiting at
-// the gate. A benchmark that times service alone sees four slow ops.
+// stall makes the driver answer nothing for some seconds at a Poisson rate: once with unlimited ops
+// in flight, once with four, where the others wait at the gate. A benchmark that measures only
+// service times would find four slow ops.
 func stall(ctx context.Context, e *env) (table, error) {
 	var t table
 	length := pick(e, 5*time.Second, 2*time.Second)
@@ -154,7 +154,7 @@ func stall(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// stallEnd is when the injected window ended, by the calls that waited for it.
+// stallEnd returns the end of the injected window, from the calls that waited for it.
 func stallEnd(trial *trial, records []csidriver.Record) (op.Time, bool) {
 	for _, r := range records {
 		if r.Injected == "window" {
@@ -167,7 +167,7 @@ func stallEnd(trial *trial, records []csidriver.Record) (op.Time, bool) {
 // weight compares the responses with the expected effect of a stall of [from, to): each op
 // due in it takes at least the rest of the stall, and the sum is that of a simulated queue.
 func (t *table) weight(name string, servers int, ops []op.Op, from, to op.Time) {
-	const clock = op.Time(time.Millisecond) // the two clocks' readings may differ by so much
+	const clock = op.Time(time.Millisecond) // maximum difference between the two clocks
 	slices.SortFunc(ops, func(a, b op.Op) int { return int(a.ID - b.ID) })
 	var due []op.Time
 	var response, service, outside, hit, hitService []int64
@@ -210,9 +210,8 @@ func (t *table) weight(name string, servers int, ops []op.Op, from, to op.Time) 
 	}
 }
 
-// simulate gives the responses of a first-come-first-served queue in front of
-// so many servers, each taking base, of which none ends an op that began in
-// [from, to) before to + base.
+// simulate returns the response times of a first-come-first-served queue with the given number of
+// servers. Each op takes base. An op that begins in [from, to) ends at to + base.
 func simulate(due []op.Time, servers int, base int64, from, to op.Time) []int64 {
 	free := make([]op.Time, min(servers, len(due)))
 	response := make([]int64, len(due))

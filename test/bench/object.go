@@ -18,16 +18,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/hist"
 )
 
-// objectWorkers is how many workers, connections and threads all tools have.
+// objectWorkers is the number of workers, connections or threads of each tool.
 const objectWorkers = 16
 
-// Operations of objects of 4 KiB: out of 10⁹ keys, so that no memory helps.
+// Operations on 4 KiB objects with 10⁹ keys, so that caches have no effect.
 const (
 	get4K = `<operation type="read" ratio="%d" config="containers=c(1);objects=u(1,1000000000);hashCheck=true"/>`
 	put4K = `<operation type="write" ratio="%d" config="containers=c(1);objects=u(1,1000000000);sizes=c(4)KiB"/>`
 )
 
-// nullServer starts one with these flags, whose address it prints.
+// nullServer starts a null server with the given flags and returns its address.
 func (e *env) nullServer(ctx context.Context, flags ...string) (address string, stop func() error, err error) {
 	server := exec.CommandContext(ctx, e.cnsbench(),
 		append([]string{"object", "null-server", "--size", "4KiB"}, flags...)...)
@@ -49,21 +49,21 @@ func (e *env) nullServer(ctx context.Context, flags ...string) (address string, 
 	return strings.TrimSpace(line), stop, nil
 }
 
-// s3Store is how a workload reaches a server of S3.
+// s3Store returns the storage and auth configuration of a workload for an S3 server.
 func s3Store(address, access, secret string) string {
 	return fmt.Sprintf(`<storage type="s3" config="endpoint=%s;accesskey=%s;secretkey=%s"/>`, address, access, secret)
 }
 
-// objectCommand is a run of cnsbench: containers are made, objects prepared if
-// there are any, and the operations done for so long. The bundle is in the
-// directory that is returned, which the caller removes.
+// objectCommand returns a command that runs cnsbench: it creates containers, prepares objects if
+// prepared is set, and runs the operations for the given length. The bundle is in dir, which the
+// caller removes.
 func (e *env) objectCommand(ctx context.Context, store, prepared, operations string, length time.Duration) (c *exec.Cmd,
 	dir string, err error) {
 	if dir, err = os.MkdirTemp(e.tmp, "object-"); err != nil {
 		return nil, "", err
 	}
-	// Containers of their own for each way to a server: what marks them as ours by one
-	// protocol is not seen by the other.
+	// Each way to access a server has separate containers, because the mark of CNSBench's
+	// containers that one protocol sets is not visible by the other.
 	prefix := fmt.Sprintf("b%x-", crc32.ChecksumIEEE([]byte(store)))
 	before := `<workstage name="init"><work type="init" workers="1" config="containers=c(1)"/></workstage>`
 	if prepared != "" {
@@ -80,13 +80,13 @@ func (e *env) objectCommand(ctx context.Context, store, prepared, operations str
 		strconv.FormatUint(e.seed, 10)), dir, nil
 }
 
-// objectFigures are those of one operation of the main stage.
+// objectFigures has the figures of one operation of the main stage.
 type objectFigures struct {
 	perSecond, failed, lost float64
 	response                *hist.Histogram
 }
 
-// figuresOf reads the operation called name, such as read, from a bundle.
+// figuresOf reads the figures of an operation, such as read, from a bundle.
 func figuresOf(dir, name string) (f objectFigures, err error) {
 	b, err := bundle.Open(filepath.Join(dir, "bundle"))
 	if err != nil {
@@ -118,7 +118,7 @@ func figuresOf(dir, name string) (f objectFigures, err error) {
 	return f, nil
 }
 
-// mainOf is the histogram of a metric over the whole main stage.
+// mainOf returns the histogram of a metric over the whole main stage.
 func mainOf(b *bundle.Bundle, metric string) (bundle.HistogramSlice, error) {
 	for h, err := range b.Histograms() {
 		if err != nil || h.Action == "main" && h.Metric == metric && h.Total {

@@ -11,11 +11,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// objectMemoryLimit is what a client of 16 workers may have resident.
+// objectMemoryLimit is the limit in bytes on the resident memory of a client with 16 workers.
 const objectMemoryLimit = 64e6
 
-// objectMemory watches the memory of our client over ten minutes of GETs and
-// PUTs of 4 KiB out of 10⁹ keys, and beside it warp's.
+// objectMemory measures the memory of CNSBench's client over ten minutes of GETs and PUTs of 4 KiB
+// with 10⁹ keys, and the memory of warp for comparison.
 func objectMemory(ctx context.Context, e *env) (table, error) {
 	var t table
 	address, stop, err := e.nullServer(ctx)
@@ -50,8 +50,8 @@ func objectMemory(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// memoryFigures compares the first tenth of a run with its last. The whole run
-// counts for the most, also its start and its end.
+// memoryFigures compares the first tenth of a run with its last tenth. The maximum is of the whole
+// run, including its start and end.
 func memoryFigures(t *table, all []usage, n int) {
 	rss := make([]float64, len(all))
 	for i, u := range all {
@@ -71,8 +71,8 @@ func memoryFigures(t *table, all []usage, n int) {
 	t.info(n, "GETs in that time", "%d", n)
 }
 
-// warpMemory is what warp has resident 15 s into its benchmark and at most in a
-// minute.
+// warpMemory measures the maximum resident memory of warp in a benchmark of one minute, or of 15 s
+// in a quick measurement.
 func (e *env) warpMemory(ctx context.Context, t *table, address string) {
 	path := e.warpPath()
 	if path == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// What one operation of 4 KiB may cost the client, signed and recorded, a GET
-// verified too; and in comparison.
+// objectTargets has the maximum CPU time of the client per 4 KiB operation, signed and recorded,
+// with GETs verified. ofWrk and ofWarp are the limits relative to other tools.
 var objectTargets = map[string]time.Duration{methodGet: 25 * time.Microsecond, methodPut: 35 * time.Microsecond}
 
 const (
@@ -19,7 +19,7 @@ const (
 	ofWarp = 1.0 / 3
 )
 
-// objectPeers compares our client with others at one null server in one run.
+// objectPeers compares CNSBench's client with other tools on one null server in one run.
 func objectPeers(ctx context.Context, e *env) (table, error) {
 	var t table
 	peers := e.objectPeers(ctx, &t)
@@ -32,7 +32,7 @@ func objectPeers(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// rounds is how many blocks a comparison has: enough for an interval.
+// rounds returns the number of blocks of a comparison: enough for an interval.
 func (e *env) rounds() int { return max(5, pick(e, min(e.blocks, 8), 5)) }
 
 // smallObjects measures CPU, throughput and memory against a null server.
@@ -46,7 +46,7 @@ func (e *env) smallObjects(ctx context.Context, t *table, tools []tool) error {
 	for _, method := range []string{methodGet, methodPut} {
 		results := make([][]metered, len(tools))
 		for _, order := range append([][]int{nil}, mirrored(len(tools), e.rounds(), e.seed)...) {
-			warming := order == nil // a block that is thrown away
+			warming := order == nil // values of this block are discarded
 			if warming {
 				order = indices(len(tools))
 			}
@@ -128,7 +128,7 @@ func ratioOfCPU(t *table, method, peer string, theirs, ours []float64) error {
 	return nil
 }
 
-// times is the estimate with its interval, as factors.
+// times formats the estimate with its interval as factors.
 func (i interval) times() string {
 	return fmt.Sprintf("× %.3f [%.3f, %.3f]", i.estimate, i.low, i.high)
 }

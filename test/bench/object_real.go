@@ -14,7 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 
-// realServer is one that stores what it is given.
+// realServer is an object server that stores data.
 type realServer struct {
 	name, access, secret string
 	start                func(ctx context.Context, dir string) (address string, stop func(), err error)
@@ -41,7 +41,7 @@ func (e *env) realServers() []realServer {
 	}
 }
 
-// dataDir is for a server's data, on the disk where there is one to measure.
+// dataDir creates a directory for a server's data, on the disk under test if there is one.
 func (e *env) dataDir() (string, error) {
 	if e.storage != "" {
 		return os.MkdirTemp(e.storage, "server-")
@@ -53,14 +53,14 @@ const (
 	largeSize = 64000 // 64 KB
 	prepared  = "objects=r(1,256);sizes=c(64)KB"
 	get64K    = `<operation type="read" ratio="%d" config="containers=c(1);objects=u(1,256);hashCheck=true"/>`
-	// Each write is of a new object, as warp's are: none waits for another's end.
+	// Each write creates a new object, as warp does, so that no write waits for another.
 	put64K = `<operation type="write" ratio="%d" config="containers=c(1);oprefix=%s;objects=s(1,1000000000);sizes=c(64)KB"/>`
 )
 
-// newNames is the prefix of the objects of one run.
+// newNames returns the prefix of the objects of one run.
 func newNames() string { return fmt.Sprintf("new-%d-", time.Now().UnixNano()) }
 
-// objectReal compares our client with warp at servers that store, in one run.
+// objectReal compares CNSBench's client with warp on real servers in one run.
 func objectReal(ctx context.Context, e *env) (table, error) {
 	var t table
 	if path := e.warpPath(); path == "" {
@@ -80,11 +80,11 @@ func objectReal(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// atServer compares one operation, as far as warp can do it at all.
+// atServer compares one operation, as far as warp supports it.
 func (e *env) atServer(ctx context.Context, t *table, s realServer, method string) error {
 	c := comparison{method: method, length: pick(e, 8*time.Second, 4*time.Second), ours: tally{response: hist.New()}}
 	what := fmt.Sprintf("%s of 64 KB, %s, %d workers", method, s.name, objectWorkers)
-	for i := range max(5, e.blocks) + 1 { // five for an interval
+	for i := range max(5, e.blocks) + 1 { // an interval needs five
 		err := e.block(ctx, s, &c, i)
 		if errors.Is(err, servers.ErrMissing) {
 			t.note("**%s is not measured**: %v.", what, err)
@@ -93,14 +93,14 @@ func (e *env) atServer(ctx context.Context, t *table, s realServer, method strin
 		if err != nil {
 			return err
 		}
-		if i == 0 { // is thrown away
+		if i == 0 { // discarded
 			c.ours, c.warp = tally{response: hist.New()}, nil
 		}
 	}
 	return c.show(t, what)
 }
 
-// comparison is one operation by both tools, a figure of each for each block.
+// comparison has the figures of both tools for one operation, with one value per block.
 type comparison struct {
 	method string
 	length time.Duration
@@ -108,7 +108,7 @@ type comparison struct {
 	warp   []warpFigures
 }
 
-// block has both tools run, one after the other, against a fresh server.
+// block runs both tools in turn on a new server.
 func (e *env) block(ctx context.Context, s realServer, c *comparison, i int) error {
 	dir, err := e.dataDir()
 	if err != nil {
@@ -163,7 +163,7 @@ func (e *env) largerOurs(ctx context.Context, store, method string, length time.
 	return errors.Join(into.add(dir, name), os.RemoveAll(dir))
 }
 
-// ourRun runs to the end.
+// ourRun runs cnsbench to its end.
 func (e *env) ourRun(ctx context.Context, store, prepared, operations string, length time.Duration) (dir string,
 	err error) {
 	c, dir, err := e.objectCommand(ctx, store, prepared, operations, length)
@@ -176,7 +176,7 @@ func (e *env) ourRun(ctx context.Context, store, prepared, operations string, le
 	return dir, nil
 }
 
-// largerWarp is a run of warp against a real server, if there is a warp.
+// largerWarp runs warp on a real server if warp is installed.
 func (e *env) largerWarp(ctx context.Context, address string, s realServer, into *comparison) error {
 	path := e.warpPath()
 	if path == "" {
@@ -203,7 +203,7 @@ func quantiles(h *hist.Histogram) string {
 	return ms(p50) + ", " + ms(p99)
 }
 
-// objectProtocols runs one workload against one Swift server by S3 and by Swift.
+// objectProtocols runs one workload on one Swift server by S3 and by Swift.
 func objectProtocols(ctx context.Context, e *env) (table, error) {
 	var t table
 	return t, e.twoProtocols(ctx, &t)
@@ -261,13 +261,13 @@ func (e *env) twoProtocols(ctx context.Context, t *table) error {
 	return nil
 }
 
-// mixed are the operations of twoProtocols, by their names in a bundle.
+// mixed lists the operations of twoProtocols by their names in a bundle.
 var mixed = []string{"read", "write"}
 
-// tally gathers one operation over many runs.
+// tally collects the figures of one operation over several runs.
 type tally struct {
 	perSecond []float64
-	response  *hist.Histogram // of all runs, exactly
+	response  *hist.Histogram // of all runs, exact
 }
 
 func (k *tally) add(dir, operation string) error {
@@ -285,7 +285,7 @@ func (k *tally) show(t *table, what string) {
 	t.info(n, what+": p50, p99 of all responses, exact", "%s", quantiles(k.response))
 }
 
-// spread is the median of the runs with their least and greatest.
+// spread formats the median of the runs with their minimum and maximum.
 func spread(values []float64) string {
 	return fmt.Sprintf("%.0f (%.0f to %.0f)", stats.Median(values), slices.Min(values), slices.Max(values))
 }

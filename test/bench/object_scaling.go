@@ -12,8 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 
-// objectScaling runs the suites after COSBench's paper, whole but for the length
-// of their windows, each against a real server.
+// objectScaling runs the suites after COSBench's paper with shorter windows, each on a real server.
 func objectScaling(ctx context.Context, e *env) (table, error) {
 	var t table
 	for _, s := range []struct {
@@ -49,7 +48,7 @@ func objectScaling(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// scaling runs one suite against one server.
+// scaling runs one suite on one server.
 func (e *env) scaling(ctx context.Context, t *table, suite, name, dir string,
 	start func(context.Context, string) ([]string, func(), error)) error {
 	environment, stop, err := start(ctx, dir)

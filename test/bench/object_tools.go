@@ -20,14 +20,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/nullserver"
 )
 
-// The operations that are compared.
+// Names of the operations that are compared.
 const (
 	methodGet = "GET"
 	methodPut = "PUT"
 )
 
-// tool is a load generator: ours or a peer. command is one run of it; after, if
-// there is one, removes what the run left.
+// tool is a load generator: CNSBench or a peer. command returns the command of one run, and a
+// function that removes what the run leaves.
 type tool struct {
 	name    string
 	command func(ctx context.Context, e *env, address, method string, length time.Duration) (c *exec.Cmd, after func(),
@@ -77,8 +77,8 @@ func versionOf(ctx context.Context, program string, flag string) string {
 	return strings.TrimSpace(line)
 }
 
-// moduleVersion is that of the main package's module, as the linker recorded it
-// among the dependencies of the one that builds it.
+// moduleVersion returns the version of warp's module, which go version -m prints as the main module
+// or as a dependency.
 func moduleVersion(ctx context.Context, program string) string {
 	out, err := exec.CommandContext(ctx, "go", "version", "-m", program).Output()
 	if err != nil {
@@ -93,7 +93,8 @@ func moduleVersion(ctx context.Context, program string) string {
 	return "?"
 }
 
-// wrk asks for one key and signs and checks nothing: what a loop in C needs.
+// wrk requests one key and neither signs nor checks anything. It shows the cost of a plain loop in
+// C.
 func wrk(path string) tool {
 	return tool{"wrk", func(ctx context.Context, e *env, address, method string, length time.Duration) (*exec.Cmd,
 		func(), error) {
@@ -110,7 +111,7 @@ func wrk(path string) tool {
 	}}
 }
 
-// warp signs as we do, by SDK, and does not hash the payload either.
+// warp signs requests with an SDK as CNSBench does, and does not hash the payload either.
 func warp(path string, size int, access, secret string) tool {
 	return tool{"warp", func(ctx context.Context, e *env, address, method string, length time.Duration) (*exec.Cmd,
 		func(), error) {
@@ -121,7 +122,7 @@ func warp(path string, size int, access, secret string) tool {
 		data := filepath.Join(e.tmp, "warp")
 		args := []string{strings.ToLower(method), "--json", "--no-color", "--host", u.Host, "--access-key", access,
 			"--secret-key", secret, "--region", "us-east-1",
-			"--lookup", "path", "--disable-sha256-payload", // as we send it; Swift takes it in no other way
+			"--lookup", "path", "--disable-sha256-payload", // as CNSBench does, and required by Swift
 			"--bucket", "warp-bench", "--obj.size", fmt.Sprint(size), "--concurrent", fmt.Sprint(objectWorkers),
 			"--duration", fmt.Sprintf("%ds", int(length.Seconds())+1), "--benchdata", data}
 		if method == methodGet {
@@ -141,22 +142,22 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// metered is what a run of a tool came to, over the middle nine tenths of its
-// requests, as the server counted them.
+// metered has the results of a tool's run over the middle nine tenths of its requests, as counted
+// by the server.
 type metered struct {
-	perOp     time.Duration // CPU of the process
+	perOp     time.Duration // CPU time of the process
 	perSecond float64
 	requests  int64
-	rss       int64 // bytes, at most, in the whole run
+	rss       int64 // bytes, maximum of the whole run
 }
 
-// sampled is what was known at an instant.
+// sampled is the state at one instant.
 type sampled struct {
 	usage
 	requests int64
 }
 
-// meter runs a command and watches both ends each 50 ms.
+// meter runs a command and samples the client and the server every 50 ms.
 func meter(ctx context.Context, c *exec.Cmd, address, method string) (metered, error) {
 	before, err := requests(ctx, address, method)
 	if err != nil {
@@ -183,7 +184,7 @@ func meter(ctx context.Context, c *exec.Cmd, address, method string) (metered, e
 			u, ok := usageOf(c.Process.Pid)
 			n, err := requests(ctx, address, method)
 			if err != nil {
-				warn(err) // the tool is waited for all the same
+				warn(err) // the tool still has to end
 			}
 			if ok && err == nil {
 				all = append(all, sampled{u, n - before})
@@ -192,7 +193,7 @@ func meter(ctx context.Context, c *exec.Cmd, address, method string) (metered, e
 	}
 }
 
-// judge finds the middle of the run.
+// judge computes the figures of the middle of the run.
 func judge(all []sampled) (m metered, err error) {
 	if len(all) == 0 {
 		return m, errors.New("the run was too short to be watched")
@@ -218,7 +219,7 @@ func judge(all []sampled) (m metered, err error) {
 	return m, nil
 }
 
-// requests is how many the null server has answered.
+// requests returns the number of requests that the null server has answered.
 func requests(ctx context.Context, address, method string) (int64, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address+nullserver.CountsPath, nil)
 	if err != nil {
@@ -243,10 +244,10 @@ func requests(ctx context.Context, address, method string) (int64, error) {
 	return n.Get, nil
 }
 
-// warpFigures are the results that warp prints.
-type warpFigures struct{ perSecond, p50, p99 float64 } // p in ms
+// warpFigures has the results that warp prints.
+type warpFigures struct{ perSecond, p50, p99 float64 } // p50 and p99 in ms
 
-// parseWarp reads the JSON that warp prints between other lines.
+// parseWarp parses the JSON that warp prints between other lines.
 func parseWarp(output []byte, method string) (w warpFigures, err error) {
 	i, j := bytes.Index(output, []byte("\n{")), bytes.LastIndexByte(output, '}')
 	if i < 0 || j < i {
@@ -283,7 +284,7 @@ func parseWarp(output []byte, method string) (w warpFigures, err error) {
 	if o.Requests == 0 {
 		return w, fmt.Errorf("warp did no %s", method)
 	}
-	// too short for its segments
+	// The run was too short for warp's segments.
 	if w.perSecond = o.Throughput.Operations / o.Throughput.Millis * 1e3; o.Throughput.Millis == 0 {
 		w.perSecond = o.Requests / o.End.Sub(o.Start).Seconds()
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// objectTruth compares what an object workload's bundle says with what the null
-// server was made to do, and logged.
+// objectTruth compares the bundle of an object workload with the delays that the null server
+// injected and logged.
 func objectTruth(ctx context.Context, e *env) (table, error) {
 	var t table
 	for _, d := range []injected{
@@ -43,27 +43,27 @@ func objectTruth(ctx context.Context, e *env) (table, error) {
 
 func stallOf(workers int) string { return fmt.Sprintf("stall, %d workers", workers) }
 
-// injected is a distribution of the server's time, with its quantiles in ms.
+// injected is a distribution of the server's delay with its quantiles in ms.
 type injected struct {
 	name, verb, text string
 	quantile         func(q float64) float64
 }
 
-// truths are what one run's bundle says, or several's, and the server's log.
+// truths has the histograms of one or several runs and those of the server's log.
 type truths struct{ service, response, log *hist.Histogram }
 
 func (o *truths) merge(p truths) error {
 	return errors.Join(o.service.Merge(p.service), o.response.Merge(p.response), o.log.Merge(p.log))
 }
 
-// delays injects a distribution and looks for it in the bundles.
+// delays injects a distribution and compares it with the bundles.
 func (e *env) delays(ctx context.Context, t *table, d injected) error {
 	operation, metric := get4K, "read"
 	if d.verb == "PUT" {
 		operation, metric = put4K, "write"
 	}
 	runs, still, err := stillest(ctx, pick(e, 9, 2), pick(e, 3, 1), func(i int) (o truths, err error) {
-		// Workers' first operations, which connect, are less than one in a hundred.
+		// The first operation of each worker connects. These are less than one in a hundred.
 		b, truth, err := e.open(ctx, objectLoop{workers: 128, rate: "poisson(1000)", length: 20 * time.Second,
 			operation: operation, seed: e.seed + uint64(i)},
 			"--delay", d.verb+"="+d.text)
@@ -112,23 +112,22 @@ func (e *env) delays(ctx context.Context, t *table, d injected) error {
 	return nil
 }
 
-// The stall, and the even rate under it, with which each operation's due time is
-// known.
+// Length of the stall and the constant rate during it. With a constant rate the due time of each
+// operation is known.
 const (
 	objectStallRate = 500
 	objectStallFor  = 2 * time.Second
 )
 
-// weighed is what a run under a stall came to, and what a simulated queue says
-// of the sum of its responses.
+// weighed has the result of a run with a stall and the sum of response times in a simulated queue.
 type weighed struct {
 	service, response *hist.Histogram
 	due               int
 	want              float64 // ns
 }
 
-// objectStall lets the server stall under an open loop: the responses must weigh
-// what a simulated queue says, also where workers are too few to begin what is due.
+// objectStall stalls the server under an open loop. The sum of response times must equal that of a
+// simulated queue, even if there are too few workers to begin all due operations.
 func (e *env) objectStall(ctx context.Context, t *table, workers int) error {
 	runs, still, err := stillest(ctx, pick(e, 9, 2), pick(e, 3, 1),
 		func(i int) (weighed, error) { return e.stalled(ctx, workers, e.seed+uint64(i)) })
@@ -162,7 +161,7 @@ func (e *env) objectStall(ctx context.Context, t *table, workers int) error {
 	return nil
 }
 
-// stalled is one run under a stall.
+// stalled does one run with a stall.
 func (e *env) stalled(ctx context.Context, workers int, seed uint64) (o weighed, err error) {
 	const length, at = 10 * time.Second, 4 * time.Second
 	b, truth, err := e.open(ctx, objectLoop{workers: workers, rate: fmt.Sprintf("constant(%d)", objectStallRate),
@@ -180,7 +179,7 @@ func (e *env) stalled(ctx context.Context, workers int, seed uint64) (o weighed,
 		return o, err
 	}
 	o.response, o.service = responses.Hist, services.Hist
-	from := op.Time(truth.firstUnixNs + int64(at) - b.Run.Clock.Start.UnixNano()) // of the run's clock
+	from := op.Time(truth.firstUnixNs + int64(at) - b.Run.Clock.Start.UnixNano()) // on the run's clock
 	var due []op.Time
 	for k := 1; ; k++ {
 		d := responses.From + op.Time(k)*op.Time(time.Second)/objectStallRate
@@ -197,8 +196,7 @@ func (e *env) stalled(ctx context.Context, workers int, seed uint64) (o weighed,
 	return o, nil
 }
 
-// objectLoop is an open loop without ramps, so that client and server count the
-// same requests.
+// objectLoop is an open loop without ramps, so that client and server count the same requests.
 type objectLoop struct {
 	workers         int
 	rate, operation string
@@ -206,13 +204,13 @@ type objectLoop struct {
 	seed            uint64
 }
 
-// serverTruth is what the null server logged.
+// serverTruth has the log of the null server.
 type serverTruth struct {
 	firstUnixNs int64
 	verbs       map[string]*hist.Histogram
 }
 
-// open runs a loop against a null server with these flags.
+// open runs a loop on a null server with the given flags.
 func (e *env) open(ctx context.Context, l objectLoop, flags ...string) (*bundle.Bundle, *serverTruth, error) {
 	dir, err := os.MkdirTemp(e.tmp, "object-truth-")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace/fit"
 )
 
-// sampleTrace is the committed trace: a minute of a cluster of 1000 hosts.
+// sampleTrace reads the committed trace: one minute of a cluster of 1000 hosts.
 func (e *env) sampleTrace() (path string, records []trace.Record, err error) {
 	path = filepath.Join(e.root, "examples", "traces", "churn.csv.gz")
 	records, err = readTrace(path)
@@ -27,12 +27,12 @@ func readTrace(path string) ([]trace.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read
 	return trace.Read(f)
 }
 
-// replay plays the sample trace on null, in the order CNSBench, bare, bare,
-// CNSBench; the bare loop waits for the same instants and does nothing.
+// replay plays the sample trace on null in the order CNSBench, bare, bare, CNSBench. The bare loop
+// waits for the same instants and does nothing.
 func replay(ctx context.Context, e *env) (table, error) {
 	var t table
 	path, records, err := e.sampleTrace()
@@ -40,7 +40,7 @@ func replay(ctx context.Context, e *env) (table, error) {
 		return t, err
 	}
 	scale := pick(e, 1.0, 0.1)
-	var due []time.Duration // of what the Benchmark replays: all from time 0 on
+	var due []time.Duration // of the records that the Benchmark replays: those from time 0 on
 	for _, r := range records {
 		if r.Time >= 0 && r.Op != trace.End {
 			due = append(due, time.Duration(float64(r.Time)*scale))
@@ -70,8 +70,8 @@ func replay(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// replayed is one replay: its lateness, and whether each record of the trace
-// became an op that was due when the trace has it.
+// replayed does one replay and returns its lateness. It checks that each record of the trace became
+// an op that was due at the time of the record.
 func (t *table) replayed(ctx context.Context, e *env, path string, scale float64, due []time.Duration) ([]int64,
 	error) {
 	trial, err := e.run(ctx, fmt.Sprintf(`
@@ -100,7 +100,7 @@ spec:
 			return nil, err
 		}
 		if o.Intended < barrier {
-			continue // what was there when the trace began
+			continue // existed before the trace began
 		}
 		intended = append(intended, time.Duration(o.Intended-barrier))
 		switch {
@@ -127,8 +127,8 @@ spec:
 	return late, nil
 }
 
-// profile fits a Benchmark to the sample trace, runs it, records its trace, and
-// compares the two: rates and lifetimes.
+// profile fits a Benchmark to the sample trace, runs it, records its trace, and compares the rates
+// and lifetimes of both traces.
 func profile(ctx context.Context, e *env) (table, error) {
 	var t table
 	path, records, err := e.sampleTrace()
@@ -183,13 +183,13 @@ func profile(ctx context.Context, e *env) (table, error) {
 	return t, nil
 }
 
-// near compares a figure with what it should be.
+// near compares a figure with its expected value.
 func (t *table) near(what string, got, want float64, gotText, wantText string, n int) {
 	t.add(what, fmt.Sprintf("%s; trace %s (%s)", gotText, wantText, percent(got/want)), "± 5 %",
 		metIf(math.Abs(got/want-1) <= 0.05), n)
 }
 
-// call runs the program for what it writes to files.
+// call runs the cnsbench program for the files that it writes.
 func (e *env) call(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, e.cnsbench(), args...)
 	if text, err := cmd.CombinedOutput(); err != nil {

@@ -18,23 +18,22 @@ import (
 
 const (
 	sliceLength    = 500 * time.Millisecond
-	sliceSettle    = 50 * time.Millisecond // after a tree goes on, before it counts
+	sliceSettle    = 50 * time.Millisecond // delay between the resume of a tree and its measurement
 	slicesPerBlock = 8                     // of each arm
 )
 
-// tree is a program and all that it started. Only one of several trees runs at
-// a time: the others are stopped (SIGSTOP), so that they cost nothing.
+// tree is a process with its descendants. Only one tree runs at a time. The others are stopped with
+// SIGSTOP, so that they use no CPU.
 type tree struct {
 	name string
 	cmd  *exec.Cmd
 	pids []int // root first, while stopped
 }
 
-// takeTurns lets two programs that do the same I/O all the time run in turns of
-// half a second, and returns what fio completed per second in each block. The
-// machine's speed wanders over seconds; turns are shorter than that, and both
-// halves of each couple see the same weather. I/O is counted by the kernel, in
-// /proc/PID/io of the processes called fio.
+// takeTurns runs two programs that do the same continuous I/O in turns of half a second, and
+// returns fio's operations per second in each block. The speed of the host drifts over seconds.
+// Turns are shorter than that, so the drift affects both programs equally. The kernel counts the
+// I/O in /proc/PID/io of the processes named fio.
 func takeTurns(ctx context.Context, trees [2]*tree, blocks int, seed uint64) ([][]float64, error) {
 	perSecond := make([][]float64, len(trees))
 	for block, orders := range slices.Collect(slices.Chunk(mirrored(len(trees), (blocks+1)*slicesPerBlock, seed),
@@ -62,8 +61,8 @@ func takeTurns(ctx context.Context, trees [2]*tree, blocks int, seed uint64) ([]
 	return perSecond, nil
 }
 
-// turn lets the tree run for one slice and says how many bytes its fio read and
-// wrote in how many seconds.
+// turn runs the tree for one slice and returns how many bytes its fio read and wrote, and the
+// seconds that this took.
 func (t *tree) turn(ctx context.Context) (bytes, seconds float64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
@@ -83,8 +82,7 @@ func (t *tree) turn(ctx context.Context) (bytes, seconds float64, err error) {
 	return after - before, end.Sub(start).Seconds(), err
 }
 
-// start waits until the tree's fio, which runs the job file, does I/O, and
-// stops the tree.
+// start waits until the tree's fio, which runs the job file, does I/O. Then it stops the tree.
 func (t *tree) start(ctx context.Context) error {
 	if err := t.cmd.Start(); err != nil {
 		return err
@@ -98,12 +96,12 @@ func (t *tree) start(ctx context.Context) error {
 	return errors.Join(ctx.Err(), fmt.Errorf("%s: no fio that does I/O after a minute", t.name))
 }
 
-// end interrupts the root and waits for it.
+// end interrupts the root process and waits for it.
 func (t *tree) end() error {
 	t.resume()
 	_ = t.cmd.Process.Signal(os.Interrupt)
 	err := t.cmd.Wait()
-	// fio ends by a signal with 128, a run of CNSBench with 130.
+	// After a signal fio exits with 128 and a run of CNSBench with 130.
 	if code := t.cmd.ProcessState.ExitCode(); code == 128 || code == 130 || code == 0 {
 		return nil
 	}
@@ -122,12 +120,12 @@ func (t *tree) pause() error {
 
 func (t *tree) resume() {
 	for _, pid := range t.pids {
-		_ = syscall.Kill(pid, syscall.SIGCONT) // one that is gone needs none
+		_ = syscall.Kill(pid, syscall.SIGCONT) // not needed if the process has ended
 	}
 }
 
-// transferred sums read_bytes and write_bytes of the fio processes that run the
-// job file.
+// transferred returns the sum of read_bytes and write_bytes of the fio processes that run the job
+// file.
 func (t *tree) transferred() (sum float64, at time.Time, err error) {
 	found := false
 	for _, pid := range descendants(t.cmd.Process.Pid) {
@@ -158,7 +156,7 @@ func (t *tree) transferred() (sum float64, at time.Time, err error) {
 	return sum, time.Now(), nil
 }
 
-// descendants of a process, itself first, each after its parent.
+// descendants returns a process and its descendants, each after its parent.
 func descendants(pid int) []int {
 	list := []int{pid}
 	for i := 0; i < len(list); i++ {
@@ -207,7 +205,7 @@ func endAll(trees [2]*tree) error {
 	return g.Wait()
 }
 
-// endless is longer than any number of turns takes.
+// endless is a runtime in seconds that is longer than all turns together.
 const endless = 24 * 60 * 60
 
 // handTree prefills the file and prepares fio as a shell would start it.
@@ -229,7 +227,7 @@ func (e *env) handTree(ctx context.Context, socket, mount string) (_ *tree, dir 
 	return &tree{name: "hand", cmd: fio}, dir, nil
 }
 
-// runTree prepares `cnsbench run` of the same.
+// runTree prepares a `cnsbench run` with the same I/O.
 func (e *env) runTree(ctx context.Context, socket string) (_ *tree, dir string, err error) {
 	file := filepath.Join(e.tmp, "endless.yaml")
 	if err := os.WriteFile(file, []byte(e.fioBenchmark(endless, "")), 0o644); err != nil {

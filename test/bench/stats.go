@@ -10,16 +10,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// interval of a ratio of paired measurements.
+// interval is a confidence interval for the ratio of paired measurements.
 type interval struct {
 	estimate, low, high float64
-	coverage            float64 // what the exact test really covers
+	coverage            float64 // actual coverage of the exact test
 }
 
-// pairedRatio is the Hodges–Lehmann estimate of b/a over pairs with its 90 %
-// interval by the exact Wilcoxon signed-rank test of ln(b/a): the k-th smallest
-// and largest of the Walsh averages (Hollander & Wolfe, section 3.3). With
-// fewer than five pairs no such interval exists.
+// pairedRatio returns the Hodges–Lehmann estimate of b/a over pairs, with its 90 % interval from
+// the exact Wilcoxon signed-rank test of ln(b/a): the k-th smallest and largest of the Walsh
+// averages (Hollander & Wolfe, section 3.3). With fewer than five pairs this interval does not
+// exist.
 func pairedRatio(a, b []float64) (interval, error) {
 	if len(a) != len(b) || len(a) < 5 {
 		return interval{}, fmt.Errorf("%d and %d values: an interval needs at least 5 pairs", len(a), len(b))
@@ -37,10 +37,10 @@ func pairedRatio(a, b []float64) (interval, error) {
 	}, nil
 }
 
-// signedRank is the greatest k with P(W < k) ≤ tail, W the signed-rank
-// statistic of n values under its null hypothesis, and 1 − 2·P(W < k).
+// signedRank returns the greatest k with P(W < k) ≤ tail, where W is the signed-rank statistic of n
+// values under the null hypothesis, and the coverage 1 − 2·P(W < k).
 func signedRank(n int, tail float64) (k int, coverage float64) {
-	ways := make([]float64, n*(n+1)/2+1) // ways[w]: subsets of 1…n whose sum is w
+	ways := make([]float64, n*(n+1)/2+1) // ways[w]: number of subsets of 1…n with sum w
 	ways[0] = 1
 	for i := 1; i <= n; i++ {
 		for w := len(ways) - 1; w >= i; w-- {
@@ -55,7 +55,7 @@ func signedRank(n int, tail float64) (k int, coverage float64) {
 	return max(k, 1), 1 - 2*below
 }
 
-// quantile is the value of rank ⌈q·n⌉, as bundles define it.
+// quantile returns the value of rank ⌈q·n⌉, as bundles define it.
 func quantile(values []int64, q float64) int64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[hist.Rank(q, int64(len(sorted)))-1]
@@ -69,9 +69,9 @@ func sum(values []int64) float64 {
 	return s
 }
 
-// mirrored orders arms in blocks: each second block is the one before in
-// reverse (A B C, C B A), so that a linear drift falls on all alike; the order
-// of each couple is drawn.
+// mirrored returns the order of the arms in each block. Each second block is the reverse of the
+// block before (A B C, C B A), so that a linear drift affects all arms equally. The order of each
+// pair of blocks is random.
 func mirrored(arms, blocks int, seed uint64) [][]int {
 	r := rand.New(rand.NewPCG(seed, 0x6f72646572))
 	var orders [][]int

@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// span is a part of the time.
+// span is an interval of time.
 type span struct{ from, to time.Time }
 
-// stillness watches for moments at which a CPU of this machine stood still. On
-// each a thread above all others wakes every millisecond: what keeps it from that
-// is no program here, but the machine's host, or an interrupt.
+// stillness measures when a CPU of this host ran no program. On each CPU a thread with the highest
+// priority wakes every millisecond. If it wakes late, the cause is not a program on this host but
+// the hypervisor or an interrupt.
 type stillness struct {
 	cpus         int
-	processors   int // of Go, before
+	processors   int // GOMAXPROCS before the measurement
 	began, ended time.Time
 	stop         context.CancelFunc
 	watches      sync.WaitGroup
@@ -35,8 +35,8 @@ const (
 	stillLeast  = 500 * time.Microsecond
 )
 
-// watchStillness begins; with an error, which says that the threads may not be put
-// above others, nothing is watched.
+// watchStillness starts the measurement. If the threads may not get real-time priority, it returns
+// an error and measures nothing.
 func watchStillness(ctx context.Context) (*stillness, error) {
 	var all unix.CPUSet
 	ctx, stop := context.WithCancel(ctx)
@@ -45,7 +45,7 @@ func watchStillness(ctx context.Context) (*stillness, error) {
 		return s, err
 	}
 	ready := make(chan error)
-	runtime.GOMAXPROCS(s.processors + all.Count()) // each thread keeps one
+	runtime.GOMAXPROCS(s.processors + all.Count()) // each watching thread occupies one
 	for cpu := 0; s.cpus < all.Count(); cpu++ {
 		if all.IsSet(cpu) {
 			s.cpus++
@@ -66,7 +66,7 @@ func watchStillness(ctx context.Context) (*stillness, error) {
 }
 
 func (s *stillness) watch(ctx context.Context, cpu int, ready chan<- error) {
-	runtime.LockOSThread() // never unlocked: the thread ends with this
+	runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 	var own unix.CPUSet
 	own.Set(cpu)
 	err := unix.SchedSetaffinity(0, &own)
@@ -78,8 +78,8 @@ func (s *stillness) watch(ctx context.Context, cpu int, ready chan<- error) {
 	pause := unix.NsecToTimespec(int64(stillPeriod))
 	for err == nil && ctx.Err() == nil {
 		due := time.Now().Add(stillPeriod)
-		// Raw: telling the scheduler of Go each time would cost more than all else. A
-		// signal only makes it shorter.
+		// A raw system call, because the overhead of Go's scheduler would exceed everything else. A
+		// signal only shortens the pause.
 		_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&pause)), 0, 0)
 		if now := time.Now(); now.Sub(due) >= stillLeast {
 			s.mu.Lock()
@@ -89,7 +89,7 @@ func (s *stillness) watch(ctx context.Context, cpu int, ready chan<- error) {
 	}
 }
 
-// end stops watching.
+// end stops the measurement.
 func (s *stillness) end() {
 	s.stop()
 	s.watches.Wait()
@@ -98,7 +98,7 @@ func (s *stillness) end() {
 	s.ended = time.Now()
 }
 
-// within is how much of a span some CPU stood still. Only after end.
+// within returns how long any CPU was stopped within a span. It may only be called after end.
 func (s *stillness) within(o span) (d time.Duration) {
 	at := o.from
 	for _, x := range s.spans {
@@ -117,7 +117,7 @@ func (s *stillness) within(o span) (d time.Duration) {
 	return d
 }
 
-// share is how much of the time that was watched some CPU stood still.
+// share returns the share of the measured time in which any CPU was stopped.
 func (s *stillness) share() float64 {
 	return s.within(span{s.began, s.ended}).Seconds() / s.ended.Sub(s.began).Seconds()
 }
@@ -130,9 +130,9 @@ func (s *stillness) String() string {
 	return fmt.Sprintf("%.2f %% of the time, at most %v", 100*s.share(), longest.Round(10*time.Microsecond))
 }
 
-// stillest measures n times and gives the k results in whose time the CPUs stood
-// still least, and how much that was. Nothing but the machine decides which they
-// are. Where that cannot be watched the first k are given.
+// stillest measures n times and returns the k results during which the CPUs were stopped least,
+// with the share of this time. The selection depends only on the host and not on the results. If
+// the time cannot be measured, it returns the first k results.
 func stillest[T any](ctx context.Context, n, k int, measure func(i int) (T, error)) (chosen []T, still string,
 	err error) {
 	type run struct {
@@ -165,7 +165,7 @@ func stillest[T any](ctx context.Context, n, k int, measure func(i int) (T, erro
 		100*runs[k-1].share, n, 100*runs[n-1].share), nil
 }
 
-// stillness adds what was watched, or why it was not.
+// stillness adds the measured time, or the reason why it was not measured.
 func (t *table) stillness(name string, s *stillness, unwatched error) {
 	if what := name + ": a CPU of this machine stood still, for everybody"; unwatched == nil {
 		t.info(len(s.spans), what, "%s", s)

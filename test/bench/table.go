@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// table is the outcome of one bench.
+// table is the result of one bench.
 type table struct {
 	figures []figure
 	notes   []string
 }
 
-// figure is one line: what was measured, and against what.
+// figure is one row: a measured value and its target.
 type figure struct {
 	what, value, target string
 	met                 verdict
@@ -25,7 +25,7 @@ type verdict string
 const (
 	yes  verdict = "yes"
 	no   verdict = "**no**"
-	none verdict = "" // there is no target
+	none verdict = "" // without a target
 )
 
 func metIf(ok bool) verdict {
@@ -79,12 +79,12 @@ func ms[T ~int64 | ~float64](ns T) string { return fmt.Sprintf("%.3f ms", float6
 // percent formats a ratio as its distance from 1.
 func percent(ratio float64) string { return fmt.Sprintf("%+.2f %%", 100*(ratio-1)) }
 
-// String is the estimate with its interval, as distances from 1.
+// String formats the estimate with its interval as distances from 1.
 func (i interval) String() string {
 	return fmt.Sprintf("%s [%s, %s]", percent(i.estimate), percent(i.low), percent(i.high))
 }
 
-// within says whether the whole interval lies inside 1 ± margin.
+// within reports whether the whole interval is inside 1 ± margin.
 func (i interval) within(margin float64) bool {
 	return math.Abs(i.low-1) <= margin && math.Abs(i.high-1) <= margin
 }

@@ -27,10 +27,10 @@ type trial struct {
 	bundle  *bundle.Bundle
 	summary *summary.Summary
 	wall    time.Duration
-	process []usage // of the runner, without its children
+	process []usage // samples of the runner without its children
 }
 
-// exitSLO is the status of a run that missed an SLO: a result, no failure.
+// exitSLO is the exit code of a run that missed an SLO, which is a result and no failure.
 const exitSLO = 3
 
 // run writes a Benchmark to a file and runs it.
@@ -42,7 +42,7 @@ func (e *env) run(ctx context.Context, yaml string, flags ...string) (*trial, er
 	return e.runFile(ctx, file, flags...)
 }
 
-// runFile runs a Benchmark into a bundle of its own; the caller may remove it.
+// runFile runs a Benchmark with a new bundle, which the caller may remove.
 func (e *env) runFile(ctx context.Context, file string, flags ...string) (*trial, error) {
 	dir, err := os.MkdirTemp(e.tmp, "bundle-")
 	if err != nil {
@@ -76,7 +76,7 @@ func (e *env) runFile(ctx context.Context, file string, flags ...string) (*trial
 	return t, err
 }
 
-// show is the summary as `cnsbench show --output json` prints it.
+// show returns the summary that `cnsbench show --output json` prints.
 func (e *env) show(ctx context.Context, dir string) (*summary.Summary, error) {
 	cmd := exec.CommandContext(ctx, e.cnsbench(), "show", dir, "--output", "json")
 	cmd.Stderr = os.Stderr
@@ -94,7 +94,7 @@ func (e *env) show(ctx context.Context, dir string) (*summary.Summary, error) {
 // remove deletes the trial's bundle.
 func (t *trial) remove() { warn(os.RemoveAll(t.bundle.Dir)) }
 
-// ops of one action that were ok.
+// ops returns the ops of one action with outcome ok.
 func (t *trial) ops(action string) ([]op.Op, error) {
 	var list []op.Op
 	for o, err := range t.bundle.Ops() {
@@ -111,7 +111,7 @@ func (t *trial) ops(action string) ([]op.Op, error) {
 	return list, nil
 }
 
-// action is the summary of one action.
+// action returns the summary of one action.
 func (t *trial) action(name string) (summary.Action, error) {
 	for _, a := range t.summary.Actions {
 		if a.Name == name {
@@ -121,8 +121,7 @@ func (t *trial) action(name string) (summary.Action, error) {
 	return summary.Action{}, fmt.Errorf("the summary has no action %s", name)
 }
 
-// truth reads the log of the driver in the bundle, which names the events that
-// happened inside it.
+// truth reads the driver's log in the bundle, which has the events inside the driver.
 func (t *trial) truth(backend string) ([]csidriver.Record, error) {
 	f, err := os.Open(filepath.Join(t.bundle.Dir, "raw", "driver", backend, "truth.jsonl"))
 	if err != nil {
@@ -146,13 +145,13 @@ func (t *trial) truth(backend string) ([]csidriver.Record, error) {
 	}
 }
 
-// runTime turns wall-clock nanoseconds into the run's: both clocks are of this
-// machine, and runs are too short for them to drift apart.
+// runTime converts wall-clock nanoseconds to the run's clock. Both clocks are of this host, and
+// runs are too short for a relevant drift.
 func (t *trial) runTime(unixNs int64) op.Time {
 	return op.Time(unixNs - t.bundle.Run.Clock.Start.UnixNano())
 }
 
-// interruptible is a command that ctx ends with SIGINT, so that it cleans up.
+// interruptible returns a command that receives SIGINT when ctx ends, so that it can clean up.
 func interruptible(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -165,14 +164,14 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], " / ")
 }
 
-// usage is what a process had used at an instant.
+// usage is the resource usage of a process at one instant.
 type usage struct {
 	at  time.Time
 	cpu time.Duration // user and system
 	rss int64         // bytes
 }
 
-// watch samples a process twenty times a second until stop.
+// watch samples a process twenty times per second until stop is called.
 func watch(pid int) (list <-chan []usage, stop func()) {
 	done, result := make(chan struct{}), make(chan []usage, 1)
 	go func() {
@@ -194,8 +193,8 @@ func watch(pid int) (list <-chan []usage, stop func()) {
 	return result, func() { close(done) }
 }
 
-// usageOf reads fields 14, 15 (ticks of 10 ms, by the kernel's ABI) and 24 of
-// /proc/PID/stat.
+// usageOf reads the fields 14 and 15 (CPU time in ticks of 10 ms, from the kernel's ABI) and 24
+// (resident pages) of /proc/PID/stat.
 func usageOf(pid int) (usage, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -211,18 +210,18 @@ func usageOf(pid int) (usage, bool) {
 		number(21) * int64(os.Getpagesize())}, true
 }
 
-// driver is a CSI driver of ours that a bench started itself.
+// driver is a process of CNSBench's CSI driver that a bench started.
 type driver struct {
 	cmd    *exec.Cmd
 	args   []string
-	dir    string // scratch, short enough for sockets
+	dir    string // scratch directory with a path short enough for sockets
 	socket string
 	ended  chan error
 	stderr bytes.Buffer
 }
 
-// startDriver starts a driver as `cnsbench run` does, truth log included. It
-// lives until stop, whatever becomes of ctx.
+// startDriver starts a driver as `cnsbench run` does, with its truth log. The driver runs until
+// stop is called, independent of ctx.
 func (e *env) startDriver(ctx context.Context, backend, base string, flags ...string) (*driver, error) {
 	dir, err := os.MkdirTemp("", "cnsbench-bench-")
 	if err != nil {
@@ -253,7 +252,7 @@ func (e *env) startDriver(ctx context.Context, backend, base string, flags ...st
 	}
 }
 
-// stop ends the driver and removes all that it made.
+// stop stops the driver and removes the files that it created.
 func (d *driver) stop(ctx context.Context) error {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	ended := <-d.ended

@@ -12,7 +12,7 @@ import (
 
 const head = "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: bad}\n"
 
-// class is a StorageClass "sut" with options of our driver's process.
+// class returns a StorageClass "sut" whose parameters set options of CNSBench's own CSI driver.
 func class(driver string, options ...string) string {
 	text := "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: sut}\nprovisioner: " + driver +
 		".csi.cnsbench.dev\nparameters:\n"
@@ -22,7 +22,7 @@ func class(driver string, options ...string) string {
 	return text
 }
 
-// workload is a library entry "mine" of one container on a volume of class sut.
+// workload returns a library entry "mine" with one container that uses a volume of class sut.
 func workload(command string) string {
 	return fmt.Sprintf(`---
 apiVersion: v1
@@ -50,7 +50,7 @@ data:
 
 const (
 	runsMine = head + "spec: {actions: [{name: w, createObjSpec: {workload: mine}}]}\n"
-	// Volumes at a rate for a second, and the same at the start.
+	// atRate creates volumes at a rate for one second; atStart creates them when the run starts.
 	atRate = head + `spec:
   runtime: 1s
   gracePeriod: 2s
@@ -62,24 +62,24 @@ const (
 `
 )
 
-// spec is a Benchmark with that spec.
+// spec returns a Benchmark with the given spec.
 func spec(text string) string { return head + "spec: " + text + "\n" }
 
-// badCase is something that is wrong, and what a user is to see.
+// badCase is one invalid or failing input, with the expected exit code, messages and bundle state.
 type badCase struct {
 	name string
-	file string // the Benchmark; else setup says what to run
+	file string // the Benchmark; if empty, setup returns the command line
 	args []string
-	// setup readies the box and may return the whole command line instead.
+	// setup prepares the box. If it returns a command line, that replaces the default one.
 	setup func(b *box) []string
-	// kills is the backend whose driver is killed once the run is running.
+	// kills is the backend whose driver is killed once the run has reached the state running.
 	kills string
 	root  bool
 	code  int
-	says  []string // in what is printed: the place and the cure
-	// state of the bundle; empty: there must be none
+	says  []string // texts in the output: the place of the problem and the remedy
+	// state is the expected state of the bundle. If it is empty, there must be no bundle.
 	state string
-	want  map[string]int // outcomes of action v
+	want  map[string]int // expected outcomes of the ops of action v
 }
 
 var badFiles = []badCase{
@@ -169,7 +169,7 @@ var badPlaces = []badCase{
 	{name: "output directory is not writable", root: true, code: 1,
 		says: []string{"locked/bundle", "permission denied"},
 		setup: func(b *box) []string {
-			if err := os.Mkdir(b.in("locked"), 0o755); err != nil { // root's
+			if err := os.Mkdir(b.in("locked"), 0o755); err != nil { // owned by root
 				b.Fatal(err)
 			}
 			b.asNobody()
@@ -210,8 +210,8 @@ var badPlaces = []badCase{
 		code: 2, says: []string{"main", `"no-such-program"`, "install"}},
 }
 
-// fullDisk runs a Benchmark with many ops whose bundle lies on a file system
-// that is soon full.
+// fullDisk returns the command line of a Benchmark with many ops. Its bundle is on a tmpfs of the
+// given size, which fills up.
 func fullDisk(b *box, size string) []string {
 	small := b.in("small")
 	if err := os.Mkdir(small, 0o755); err != nil {
@@ -227,8 +227,8 @@ func fullDisk(b *box, size string) []string {
 		b.in("storage")}
 }
 
-// without runs the quickstart where a program is not installed: in a mount
-// namespace of its own whose directory of programs lacks it.
+// without returns the command line that runs the quickstart on a host without the given program. It
+// uses a separate mount namespace in which an overlay hides the program.
 func without(b *box, program string) []string {
 	needProgram(b, "unshare", program)
 	path, err := exec.LookPath(program)
@@ -337,9 +337,8 @@ var badWorkloads = []badCase{
 	{name: "ignores SIGTERM", file: head + "spec: {runtime: 1s, gracePeriod: 1s, actions: [{name: w, createObjSpec: {workload: mine}}]}\n" + class("hostdir") + workload(`[sh, -c, "trap '' TERM; while true; do sleep 1; done"]`), code: 0, state: "complete"},
 }
 
-// TestBadInput is the table of what can go wrong: each message names the place
-// and the cure, the exit code is the right one, nothing is left, and what was
-// recorded can be read.
+// TestBadInput checks that for each invalid or failing input the message names the place and the
+// remedy, the exit code is correct, no leftovers remain and the recorded data is readable.
 func TestBadInput(t *testing.T) {
 	for group, cases := range map[string][]badCase{"file": badFiles, "place": badPlaces, "driver": badDrivers,
 		"workload": badWorkloads} {
@@ -380,7 +379,7 @@ func (c *badCase) check(t *testing.T) {
 	}
 	bundle := b.bundleOf(args)
 	if c.state == "" {
-		if left, _ := filepath.Glob(filepath.Join(bundle, "[^p]*")); len(left) > 0 { // all but precious
+		if left, _ := filepath.Glob(filepath.Join(bundle, "[^p]*")); len(left) > 0 { // all but the file precious
 			t.Errorf("it left %v\n%v", left, r)
 		}
 	} else {
@@ -396,8 +395,8 @@ func (c *badCase) check(t *testing.T) {
 	b.clean(b.in("small"))
 }
 
-// perform runs cnsbench with args, or the program that they begin with, and kills
-// the driver of a backend, if one is named, once the run is running.
+// perform runs cnsbench with args. If args start with another program, it runs that. If kills names
+// a backend, perform kills its driver once the run has reached the state running.
 func (b *box) perform(args []string, kills string) result {
 	b.Helper()
 	switch {
@@ -415,7 +414,7 @@ func (b *box) perform(args []string, kills string) result {
 	return l.wait()
 }
 
-// bundleOf finds the bundle's directory among arguments.
+// bundleOf returns the bundle directory given in args, or the default one.
 func (b *box) bundleOf(args []string) string {
 	for i, a := range args {
 		if a == "--out" {

@@ -15,28 +15,28 @@ import (
 	"time"
 )
 
-// patience is the timeout of a command, after which it prints its goroutines.
+// patience is the timeout of a command. After it the command is made to print its goroutines.
 const patience = 4 * time.Minute
 
 // marker is the environment variable that identifies the processes of a box.
 const marker = "CNSBENCH_E2E"
 
-// nobody is the unprivileged user of these tests.
+// nobody is the user ID of the unprivileged user.
 const nobody = 65534
 
-// box is the environment of one test: commands create everything below dir, so that
-// leftovers can be identified.
+// box is the environment of one test. Commands create all files below dir, so that leftovers can be
+// identified.
 type box struct {
 	*testing.T
 	dir  string
 	path string // PATH of the commands
-	tmp  string // their TMPDIR
-	uid  int    // their user; 0: the user of the tests
+	tmp  string // TMPDIR of the commands
+	uid  int    // user ID of the commands; 0: the user of the tests
 }
 
 func newBox(t *testing.T) *box {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "e2e-") // short: sockets lie below it
+	dir, err := os.MkdirTemp("", "e2e-") // a short path, because the length of a socket path is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,14 +62,14 @@ func (b *box) install() {
 		if os.Link(from, to) == nil {
 			continue
 		}
-		text, err := os.ReadFile(from) // another file system
+		text, err := os.ReadFile(from) // the link failed: bin is on another file system
 		if err = errors.Join(err, os.WriteFile(to, text, 0o755)); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// cnsbench is the program.
+// cnsbench returns the path of the cnsbench program in the box.
 func (b *box) cnsbench() string { return b.in("bin", "cnsbench") }
 
 // asNobody runs the commands of this box as an unprivileged user.
@@ -82,10 +82,10 @@ func (b *box) asNobody() {
 	}
 }
 
-// in is a path inside the box.
+// in returns a path inside the box.
 func (b *box) in(names ...string) string { return filepath.Join(append([]string{b.dir}, names...)...) }
 
-// write makes a file inside the box.
+// write creates a file inside the box and returns its path.
 func (b *box) write(name, text string) string {
 	b.Helper()
 	if err := os.WriteFile(b.in(name), []byte(text), 0o644); err != nil {
@@ -94,12 +94,12 @@ func (b *box) write(name, text string) string {
 	return b.in(name)
 }
 
-// destroy ends and removes the leftovers of a failed test.
+// destroy stops the processes and removes the files that a failed test leaves.
 func (b *box) destroy() {
 	for _, p := range b.processes() {
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
-	// Loop devices are identified by files on the mounts, so they are detached first.
+	// Loop devices are found by their files on the mounts, so they are detached before the unmount.
 	for _, dev := range b.loops() {
 		_ = exec.Command("losetup", "-d", dev).Run()
 	}
@@ -112,7 +112,7 @@ func (b *box) destroy() {
 	}
 }
 
-// result is how a command ended.
+// result is the exit code and the output of a command.
 type result struct {
 	args           []string
 	code           int
@@ -124,7 +124,7 @@ func (r result) String() string {
 		r.stdout, r.stderr)
 }
 
-// wants fails the test unless the command ended with that code.
+// wants fails the test unless the command exited with the given code.
 func (r result) wants(t testing.TB, code int) result {
 	t.Helper()
 	if r.code != code {
@@ -165,10 +165,10 @@ func (b *box) finish(ctx context.Context, cmd *exec.Cmd) result {
 	return r
 }
 
-// bundle is the path of the bundle of runs in this box.
+// bundle returns the path of the bundle of runs in this box.
 func (b *box) bundle() string { return b.in("bundle") }
 
-// runArgs are the arguments of a run in this box.
+// runArgs returns the arguments of a run in this box.
 func (b *box) runArgs(file string, more ...string) []string {
 	return append([]string{"run", file, "--out", b.bundle(), "--storage-dir", b.in("storage")}, more...)
 }
@@ -226,7 +226,7 @@ func (l *live) reaches(text string) {
 	})
 }
 
-// until waits for a condition while the command lives.
+// until waits until ok holds. It fails the test if the command ends first.
 func (l *live) until(what string, ok func() bool) {
 	l.b.Helper()
 	held, exited := false, false
@@ -250,8 +250,8 @@ func (l *live) until(what string, ok func() bool) {
 	}
 }
 
-// poll calls ok every few milliseconds until it holds or the time is over. It
-// reports whether ok held.
+// poll calls ok every few milliseconds until it returns true or the time is over. It reports
+// whether ok returned true.
 func poll(within time.Duration, ok func() bool) bool {
 	for end := time.Now().Add(within); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -269,7 +269,7 @@ func (l *live) result() result {
 	return result{args: l.cmd.Args[1:], code: code, stdout: l.out.String(), stderr: l.errs.String()}
 }
 
-// wait returns how the command ended.
+// wait waits for the command to end and returns its result.
 func (l *live) wait() result {
 	l.b.Helper()
 	select {
@@ -282,13 +282,13 @@ func (l *live) wait() result {
 	return l.result()
 }
 
-// kill ends the command as kill -9 does.
+// kill sends SIGKILL to the command.
 func (l *live) kill() {
 	_ = l.cmd.Process.Kill()
 	<-l.exited
 }
 
-// screen is a buffer that can be read while it is written.
+// screen is a buffer that is safe for concurrent reads and writes.
 type screen struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The summary and the ops as a script reads them, without the types of the module.
+// summaryJSON and opJSON define the summary and the ops as scripts read them, independent of the
+// module's types.
 type (
 	summaryJSON struct {
 		Format   int
@@ -57,14 +58,14 @@ type (
 	}
 )
 
-// opFields and milestoneFields are DESIGN's, which scripts rely on.
+// opFields and milestoneFields are the JSON fields that DESIGN.md documents and scripts rely on.
 var (
 	opFields = []string{"action", "attempts", "code", "ended", "episode", "id", "instance", "intended", "kind",
 		"message", "milestones", "node", "object", "outcome", "started", "target"}
 	milestoneFields = []string{"at", "err", "name", "source"}
 )
 
-// readable reads a bundle with each command that reads one.
+// readable reads a bundle with each command that accepts one.
 func (b *box) readable(dir string) (summaryJSON, []opJSON) {
 	b.Helper()
 	if text := b.run("show", dir).wants(b, 0).stdout; !strings.Contains(text, "run ") {
@@ -86,7 +87,7 @@ func (b *box) readable(dir string) (summaryJSON, []opJSON) {
 	return s, b.events(dir)
 }
 
-// events streams the ops of a bundle, each with exactly the documented fields.
+// events returns the ops of a bundle and checks that each has exactly the documented fields.
 func (b *box) events(dir string) []opJSON {
 	b.Helper()
 	var ops []opJSON
@@ -111,8 +112,8 @@ func (b *box) events(dir string) []opJSON {
 	return ops
 }
 
-// inOrder fails the test if an op has a milestone before its start, which is that of another
-// op. Only unblocked may come before; an op that never started has no other.
+// inOrder fails the test if an op has a milestone before its start: such a milestone belongs to
+// another op. Only unblocked may be earlier. An op that never started has no other milestone.
 func (b *box) inOrder(o *opJSON) {
 	b.Helper()
 	for _, m := range o.Milestones {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBusyHost: a run beside processes that take the CPUs says so, and which they
-// are. What the run itself uses is no reason.
+// TestBusyHost checks that a run beside processes that use the CPUs reports the load and names
+// these processes. CPU time of the run itself does not count as load.
 func TestBusyHost(t *testing.T) {
 	b := newBox(t)
 	const spec = "spec: {runtime: 4s, actions: [{name: v, rateName: r, createObjSpec: {volume: {storageClass: sut}}}],\n" +

@@ -12,10 +12,10 @@ import (
 )
 
 // clean fails the test if processes, mounts, loop devices, volumes or scratch files of a run
-// are left. keep lists allowed files in the storage directory.
+// remain. keep lists the files that may remain in the storage directory.
 func (b *box) clean(keep ...string) {
 	b.Helper()
-	// A killed process exists for a moment after its parent has ended.
+	// A killed process can exist for a moment after its parent has ended.
 	var left []string
 	ended := poll(5*time.Second, func() bool {
 		left = b.left(keep)
@@ -50,7 +50,7 @@ func (b *box) left(keep []string) []string {
 	return left
 }
 
-// mounts lists the mount points below the box, in order of mounting.
+// mounts lists the mount points below the box in mount order.
 func (b *box) mounts() []string {
 	text, _ := os.ReadFile("/proc/self/mountinfo")
 	var found []string
@@ -62,8 +62,8 @@ func (b *box) mounts() []string {
 	return found
 }
 
-// loops lists the loop devices whose file lies, or lay, below the box. The
-// kernel names a file by its path within its mount: the pool's is inside it.
+// loops lists the loop devices whose backing file is or was below the box. The kernel reports the
+// path of the file within its mount, so files in the pool have a path inside the pool.
 func (b *box) loops() []string {
 	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	var found []string
@@ -80,9 +80,9 @@ type process struct {
 	command string
 }
 
-// processes lists the processes of the box: by their environment, by the path of the box's
-// programs in their arguments, and, since workloads have another environment, by the PID
-// namespaces of these.
+// processes lists the processes of the box. It finds them by their environment, by the path of the
+// box's programs in their arguments, and by PID namespace, because workloads have another
+// environment.
 func (b *box) processes() []process {
 	all := runningProcesses()
 	ours := namespaceOf(os.Getpid())
@@ -99,7 +99,8 @@ func (b *box) processes() []process {
 	return slices.DeleteFunc(all, func(p process) bool { return !mine(p) && !namespaces[namespaceOf(p.pid)] })
 }
 
-// runningProcesses lists all others; a zombie or a kernel thread has no command.
+// runningProcesses lists all processes except this one. Zombies and kernel threads have no command
+// line and are left out.
 func runningProcesses() (found []process) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
@@ -112,15 +113,14 @@ func runningProcesses() (found []process) {
 	return found
 }
 
-// namespaceOf is the PID namespace of a process; empty when it is gone or
-// somebody else's.
+// namespaceOf returns the PID namespace of a process. It is empty if the process has ended or
+// belongs to another user.
 func namespaceOf(pid int) string {
 	ns, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
 	return ns
 }
 
-// child waits for a process of the box whose command has all the words, and
-// returns its pid.
+// child waits for a process of the box whose command line contains all words, and returns its PID.
 func (l *live) child(words ...string) int {
 	l.b.Helper()
 	var pid int

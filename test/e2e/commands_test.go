@@ -13,13 +13,14 @@ import (
 	"testing"
 )
 
-// TestCommands runs what makes nothing: exit codes, what is printed and where.
+// TestCommands checks the exit codes, the output and the output stream of commands that create no
+// files.
 func TestCommands(t *testing.T) {
 	quickstart := filepath.Join(module, "examples", "quickstart.yaml")
 	tests := []struct {
 		args string
 		code int
-		says []string // on the standard output
+		says []string // texts on standard output
 	}{
 		{"validate " + quickstart, 0, []string{"quickstart is valid", "2 actions", "1 rate"}},
 		{"run --dry-run " + quickstart, 0, []string{"volumes", "3", "snapshots", "nothing was created"}},
@@ -60,7 +61,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// emptyHanded fails the test if a command made any file.
+// emptyHanded fails the test if a command created a file.
 func (b *box) emptyHanded() {
 	b.Helper()
 	b.clean()
@@ -72,8 +73,8 @@ func (b *box) emptyHanded() {
 	}
 }
 
-// TestRendered renders every example; the result is a Benchmark of its own
-// that makes the same.
+// TestRendered checks that each example renders to a self-contained, valid Benchmark with the same
+// budget as the example.
 func TestRendered(t *testing.T) {
 	for _, file := range examples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -93,8 +94,8 @@ func TestRendered(t *testing.T) {
 	}
 }
 
-// examples lists the files of examples/ that have a Benchmark for this machine:
-// those of examples/kubernetes need a cluster.
+// examples lists the files of examples/ with a Benchmark for the local host. Those in
+// examples/kubernetes need a cluster.
 func examples(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -122,8 +123,8 @@ func examples(t *testing.T) []string {
 	return found
 }
 
-// TestMachineReadable: what a script asks for is JSON, on the standard output
-// alone; what is for people goes elsewhere.
+// TestMachineReadable checks that machine-readable output is valid JSON and the only text on
+// standard output. Messages go to standard error.
 func TestMachineReadable(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -154,8 +155,8 @@ func TestMachineReadable(t *testing.T) {
 	b.clean()
 }
 
-// TestStorageDirectory: a misspelt --storage-dir is refused and not made; a run
-// and doctor name the device; a dry run compares the volumes with what holds them.
+// TestStorageDirectory checks that a nonexistent --storage-dir is rejected and not created, that a
+// run and doctor name the device, and that a dry run compares the volume sizes with the free space.
 func TestStorageDirectory(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -194,18 +195,18 @@ func TestStorageDirectory(t *testing.T) {
 	}
 }
 
-// TestRoomOfClasses: a dry run holds the volumes of each StorageClass against what
-// has them: its own pool, whatever other classes have, and the disk; a study's does
-// so for each cell.
+// TestRoomOfClasses checks that a dry run compares the volumes of each StorageClass with the
+// capacity that backs them: the pool of that class, independent of other classes, and the disk. A
+// dry run of a study does so for each cell.
 func TestRoomOfClasses(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 	b := newBox(t)
-	small := b.in("small") // a file system without blocks that files share, so that loopfile makes a pool
+	small := b.in("small") // without support for shared blocks, so loopfile creates a pool
 	if err := os.Mkdir(small, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=4g"); err != nil { // nothing is written to it
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=4g"); err != nil { // the tests write no data to it
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
@@ -251,7 +252,7 @@ func TestRoomOfClasses(t *testing.T) {
 	b.clean(small)
 }
 
-// TestVerify notices a bundle that was changed.
+// TestVerify checks that verify detects a changed bundle.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -269,7 +270,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestDoctor says what is there; missing fio is a reason to fail.
+// TestDoctor checks that doctor reports the host's tools and fails if fio is missing.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -293,8 +294,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestExamplesShort runs the examples as they are but shorter, on drivers that
-// anyone can run.
+// TestExamplesShort checks the examples with shorter runtimes, on drivers that need no privileges.
 func TestExamplesShort(t *testing.T) {
 	needProgram(t, "fio")
 	for name, args := range short {
@@ -322,7 +322,7 @@ func TestExamplesShort(t *testing.T) {
 	}
 }
 
-// short makes examples quick.
+// short lists the arguments that shorten each example.
 var short = map[string][]string{
 	"quickstart.yaml": {"--set", "fio.runtime=3", "--set", "fio.volumeSize=64Mi", "--set",
 		"spec.rates.each5s.constantRateSpec.interval=700ms"},
@@ -340,7 +340,7 @@ var short = map[string][]string{
 	"episodes.yaml": {"--set", "spec.runtime=5s", "--set", "spec.seed=3"},
 }
 
-// judged compares the exit code with the verdicts.
+// judged checks that the exit code agrees with the SLO verdicts.
 func (b *box) judged(r result, s summaryJSON) {
 	b.Helper()
 	want := 0
@@ -352,7 +352,8 @@ func (b *box) judged(r result, s summaryJSON) {
 	r.wants(b, want)
 }
 
-// makeCommand finds make and its target, in code within a line or as a line of a block.
+// makeCommand matches make and its target, in inline code or at the start of a line of a code
+// block.
 var makeCommand = regexp.MustCompile("(^|`)make ([a-z0-9-]+)")
 
 // TestMakeHelp checks that make help lists the promised targets, and that every target in a document exists.

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// runnable matches the blocks of a document that a comment marks as tested.
+// runnable matches the code blocks of a document that are marked with a test comment.
 var runnable = regexp.MustCompile("(?s)<!-- test -->\\s*```sh\n(.*?)```")
 
-// documents lists README.md and everything below docs/.
+// documents lists README.md and the documents below docs/.
 func documents(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -26,10 +26,10 @@ func documents(t *testing.T) []string {
 	return found
 }
 
-// TestDocumentedCommands runs the commands of the documents, each block in a
-// copy of the repository's examples with the programs in bin/. A line that
-// begins with "$ " is a command, others are what it prints; without such
-// lines all are commands.
+// TestDocumentedCommands checks that the commands of the documents print what the documents show.
+// Each block runs in a copy of the repository's examples with the programs in bin/. A line that
+// starts with "$ " is a command and the other lines are its output. In a block without such lines
+// each line is a command.
 func TestDocumentedCommands(t *testing.T) {
 	blocks := 0
 	for _, file := range documents(t) {

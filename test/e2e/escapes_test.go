@@ -5,12 +5,13 @@ import (
 	"testing"
 )
 
-// steering is shell that prints what would change a terminal's title, clear it, turn
-// the direction of text, and begin a sequence in one character (C1).
+// steering is a shell command. Its output sets a terminal's title, clears the screen, reverses the
+// text direction, and starts an escape sequence with a single C1 character.
 const steering = `printf 'bad \033]0;owned\007 \033[2J \342\200\256 \302\2332J\n'`
 
-// TestWorkloadsEscapes: what a workload or its parser prints does not steer the
-// terminal, while it runs and when its bundle is shown; it can be read instead.
+// TestWorkloadsEscapes checks that output of a workload or its parser cannot control the terminal,
+// neither during the run nor when the bundle is shown, and that the output is readable in escaped
+// form.
 func TestWorkloadsEscapes(t *testing.T) {
 	command := `[sh, -c, "` + strings.ReplaceAll(steering, `\`, `\\`) + ` | tee /dev/stderr; exit 3"]`
 	for _, tt := range []struct {
@@ -40,7 +41,8 @@ func TestWorkloadsEscapes(t *testing.T) {
 	}
 }
 
-// harmless fails the test if a command has printed, to a file, what steers a terminal.
+// harmless fails the test if a command prints terminal control characters while its output is not a
+// terminal.
 func (b *box) harmless(r result) {
 	b.Helper()
 	for where, text := range map[string]string{"stdout": r.stdout, "stderr": r.stderr} {
@@ -51,8 +53,8 @@ func (b *box) harmless(r result) {
 	}
 }
 
-// steers says whether a character does more to a terminal than to stand there: all
-// controls but the line break, and what turns the direction of text.
+// steers reports whether a character controls a terminal: all control characters except the line
+// break, and those that change the text direction.
 func steers(r rune) bool {
 	return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }

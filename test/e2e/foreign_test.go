@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// churn makes and removes volumes, snapshots, restores and clones, beside a
-// workload, on any driver.
+// churn creates and deletes volumes, snapshots, restores and clones beside a workload. It runs on
+// any driver.
 const churn = head + `spec:
   runtime: 3s
   gracePeriod: 10s
@@ -33,8 +33,8 @@ const churn = head + `spec:
     - {name: later, startAfter: 300ms, constantRateSpec: {interval: 70ms}}
 `
 
-// foreign is a driver that somebody else runs: ours, as a process that
-// cnsbench does not know.
+// foreign is a CSI driver that cnsbench did not start. It is CNSBench's own driver in a separate
+// process.
 type foreign struct {
 	*box
 	socket, truth string
@@ -46,7 +46,7 @@ func (b *box) foreignDriver(backend string, more ...string) *foreign {
 	b.Helper()
 	f := &foreign{box: b, socket: b.in("foreign.sock"), truth: b.in("truth.jsonl")}
 	own := *b
-	own.tmp = b.in("driver") // not the scratch directory of the runs
+	own.tmp = b.in("driver") // separate from the scratch directory of the runs
 	if err := os.Mkdir(own.tmp, 0o755); err != nil {
 		b.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func (b *box) foreignDriver(backend string, more ...string) *foreign {
 	return f
 }
 
-// holds lists what the driver itself says it has.
+// holds lists the volumes and snapshots that the driver reports.
 func (f *foreign) holds() (volumes, snapshots []string) {
 	f.Helper()
 	c := csi.NewControllerClient(f.conn)
@@ -87,7 +87,8 @@ func (f *foreign) holds() (volumes, snapshots []string) {
 	return volumes, snapshots
 }
 
-// balance counts by the driver's own log what was made and not removed.
+// balance returns how many objects the driver's log shows as created, and how many of these were
+// not deleted.
 func (f *foreign) balance() (made, left int) {
 	f.Helper()
 	log, err := os.Open(f.truth)
@@ -121,7 +122,7 @@ func (f *foreign) balance() (made, left int) {
 	return made, len(there)
 }
 
-// emptied checks that the driver is as it was, and still serves.
+// emptied checks that the driver has no volumes or snapshots and still answers.
 func (f *foreign) emptied() {
 	f.Helper()
 	if v, s := f.holds(); len(v)+len(s) > 0 {
@@ -140,6 +141,7 @@ func (f *foreign) emptied() {
 	}
 }
 
+// TestForeignDriver checks all kinds of ops with CSI drivers that cnsbench did not start.
 func TestForeignDriver(t *testing.T) {
 	for _, backend := range []string{"null", "hostdir"} {
 		t.Run(backend, func(t *testing.T) {
@@ -153,7 +155,8 @@ func TestForeignDriver(t *testing.T) {
 					t.Errorf("action %s: %v\n%v", a.Name, a.Outcomes, r)
 				}
 				for _, f := range a.Failures {
-					// On a slow machine the file's own deletion overtakes a restore of the only snapshot.
+					// On a slow host action forget can delete the only snapshot before action back
+					// restores it.
 					overtaken := a.Name == "back" && f.Code == "NotFound"
 					if (f.Outcome == "error" || f.Outcome == "timeout") && !overtaken {
 						t.Errorf("action %s: %+v\n%v", a.Name, f, r)
@@ -165,7 +168,7 @@ func TestForeignDriver(t *testing.T) {
 	}
 }
 
-// TestForeignDriverKilled kills the runner at random moments; the ledger knows
+// TestForeignDriverKilled checks that after a runner is killed at random moments the ledger has
 // each volume and snapshot, and cleanup removes them through the driver.
 func TestForeignDriverKilled(t *testing.T) {
 	for _, backend := range []string{"null", "hostdir"} {
@@ -189,8 +192,8 @@ func TestForeignDriverKilled(t *testing.T) {
 	}
 }
 
-// TestForeignDriverGone: cleanup cannot do without the driver, says so, and
-// can be repeated when it is back.
+// TestForeignDriverGone checks that cleanup reports a missing driver and succeeds when it is
+// repeated after the driver has returned.
 func TestForeignDriverGone(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -214,8 +217,8 @@ func TestForeignDriverGone(t *testing.T) {
 	f.emptied()
 }
 
-// TestForeignDriverDies: the last op is under way when the driver is killed, so that no later op
-// fails because of it. The run has failed, whatever its ops say.
+// TestForeignDriverDies checks that a run fails if the driver is killed during its last op. No
+// later op fails because of it, so the state of the run cannot follow from the ops.
 func TestForeignDriverDies(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// clusterBox is a box with an API server in memory, and a bundle whose run was there.
+// clusterBox is a box with an in-memory API server and a bundle whose run used that server.
 type clusterBox struct {
 	*box
 	api *apitest.Server
@@ -29,7 +29,7 @@ func newClusterBox(t *testing.T) *clusterBox {
 	return b
 }
 
-// bundleOf makes a bundle with a ledger and, unless own is nil, a run.json.
+// bundleWith creates a bundle with a ledger and, unless own is nil, a run.json.
 func (b *clusterBox) bundleWith(own *owned.Identity, entries ...op.LedgerEntry) string {
 	b.Helper()
 	dir := b.in("left")
@@ -57,13 +57,13 @@ func (b *clusterBox) cleanup(dir string, more ...string) result {
 	return b.run(append([]string{"cleanup", dir, "--kubeconfig", b.api.Kubeconfig}, more...)...)
 }
 
-// labels are those of what a run makes.
+// labels returns the labels of objects that the run creates.
 func (b *clusterBox) labels(key string) string {
 	return fmt.Sprintf(`{"metadata":{"labels":{%q:"0abc","cnsbench.dev/identity":%q}}}`, key, b.own.Proof())
 }
 
-// TestHostileClusterLedger: nothing that a ledger names is touched, here or on the
-// cluster, unless it carries the identity that the run gave it.
+// TestHostileClusterLedger checks that cleanup deletes nothing that a ledger names, on the host or
+// on the cluster, unless it carries the identity of the run.
 func TestHostileClusterLedger(t *testing.T) {
 	t.Parallel()
 	b := newClusterBox(t)
@@ -133,8 +133,8 @@ func TestHostileClusterLedger(t *testing.T) {
 	b.cleanup(dir, "--same-cluster").wants(t, 0)
 }
 
-// TestCleanupEndsTheRunner: a run on a cluster is cleaned up by what run.json says,
-// also where its ledger is empty; not while its runner lives.
+// TestCleanupEndsTheRunner checks that cleanup of a run on a cluster follows run.json, even if the
+// ledger is empty, but not while its runner is alive.
 func TestCleanupEndsTheRunner(t *testing.T) {
 	t.Parallel()
 	b := newClusterBox(t)
@@ -186,8 +186,8 @@ func TestCleanupEndsTheRunner(t *testing.T) {
 	}
 }
 
-// TestCommandKilledBeforeItsRunner: kill -9 of the command whose runner is a pod
-// that has not said a word leaves a bundle by which cleanup finds the pod.
+// TestCommandKilledBeforeItsRunner checks that SIGKILL of a command whose runner pod has not yet
+// answered leaves a bundle with which cleanup finds the pod.
 func TestCommandKilledBeforeItsRunner(t *testing.T) {
 	t.Parallel()
 	b := newClusterBox(t)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestHostileLedger: a ledger is a file that anyone may have written. Nothing that
-// it names is touched unless it carries the identity that the run gave it.
+// TestHostileLedger checks that cleanup deletes nothing that a ledger names unless it carries the
+// identity of the run. Any user may have written a ledger.
 func TestHostileLedger(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -39,7 +39,7 @@ func TestHostileLedger(t *testing.T) {
 		"boot": strings.TrimSpace(string(boot))}
 
 	id := fmt.Sprint(run["runID"])
-	canaries := map[string]string{} // directory: file
+	canaries := map[string]string{} // directory to file
 	canary := func(parts ...string) string {
 		dir := b.in(parts...)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -80,7 +80,7 @@ func TestHostileLedger(t *testing.T) {
 			must(os.RemoveAll(dir))
 			must(os.Mkdir(dir, 0o755))
 			must(os.WriteFile(filepath.Join(dir, "ledger"), append(line, '\n'), 0o644))
-			if withRun { // the identity of a real run
+			if withRun { // the identity of a completed run
 				must(os.WriteFile(filepath.Join(dir, "run.json"), text, 0o644))
 			}
 			for _, flags := range [][]string{{"--dry-run"}, nil} {
@@ -102,7 +102,7 @@ func TestHostileLedger(t *testing.T) {
 		}
 	}
 
-	// In the bundle of the run itself the manifest shows the change.
+	// In the run's own bundle the manifest detects the change.
 	ledger := b.in("bundle", "ledger")
 	was, err := os.ReadFile(ledger)
 	if err != nil {

@@ -9,11 +9,12 @@ import (
 	"testing"
 )
 
-// mostMemory is what reading a small file may take, whatever it claims to hold.
+// mostMemory is the memory limit in bytes for reading a small file, independent of its uncompressed
+// size.
 const mostMemory = 256 << 20
 
-// endless is a compressed text of 768 MiB in a few MiB: head, then one piece
-// again and again.
+// endless returns compressed text of 768 MiB in a few MiB: head, followed by repeated copies of
+// piece.
 func endless(t *testing.T, head, piece string) string {
 	t.Helper()
 	var packed, out bytes.Buffer
@@ -34,8 +35,8 @@ func endless(t *testing.T, head, piece string) string {
 	return out.String()
 }
 
-// TestHugeFiles: a small file that holds an endless field is refused at its line,
-// in little memory.
+// TestHugeFiles checks that a small file with a huge field is rejected with its line number and
+// within the memory limit.
 func TestHugeFiles(t *testing.T) {
 	const csv = "# cnsbench trace 1\ntime,op,kind,object\n"
 	for _, c := range []struct{ name, head, piece, says string }{

@@ -14,13 +14,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// freeText lists the fields that hold text for people, which may change.
+// freeText lists the fields with human-readable text, which may change between versions.
 var freeText = []string{"headline", "evidence", "message", "component", "warnings", "note", "sweepNote", "sentences",
 	"sweeps"}
 
-// TestKeptBundles reads a bundle and a study of an earlier version. Each file in
-// testdata/kept-* that is named as a command's output has the fields and figures
-// that the output must keep; it may have more.
+// TestKeptBundles checks that a bundle and a study of an earlier version can be read. Each file in
+// testdata/kept-* that is named after a command's output has the fields and figures that the output
+// must contain. The output may have more.
 func TestKeptBundles(t *testing.T) {
 	t.Parallel()
 	kept, err := filepath.Glob(filepath.Join("testdata", "kept-*"))
@@ -50,7 +50,7 @@ func TestKeptBundles(t *testing.T) {
 	}
 }
 
-// keeps fails the test unless the output has all that is in the golden file.
+// keeps fails the test unless the output contains everything in the golden file.
 func (b *box) keeps(golden string, r result) {
 	b.Helper()
 	var got, want any
@@ -78,7 +78,7 @@ func (b *box) keeps(golden string, r result) {
 	}
 }
 
-// prune removes null values and text for people.
+// prune removes null values and human-readable text.
 func prune(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -95,8 +95,8 @@ func prune(v any) any {
 	return v
 }
 
-// missing lists the places where got does not have what want has. Lists must be of
-// the same length, objects may have more fields.
+// missing lists the places where got lacks what want has. Lists must have the same length. Objects
+// may have additional fields.
 func missing(want, got any, place string) (problems []string) {
 	switch want := want.(type) {
 	case map[string]any:

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// TestQuickstart runs the demo as it is and holds what it says about stalls
-// against what the driver did.
+// TestQuickstart checks the stalls that the unmodified demo reports against the driver's log.
 func TestQuickstart(t *testing.T) {
 	needRoot(t)
 	needProgram(t, "fio")
@@ -34,8 +33,7 @@ func TestQuickstart(t *testing.T) {
 	b.clean()
 }
 
-// TestKnownStalls makes freezes of known, different lengths, which all must be
-// found.
+// TestKnownStalls checks that a run finds all freezes of different, known lengths.
 func TestKnownStalls(t *testing.T) {
 	needRoot(t)
 	needProgram(t, "fio")
@@ -58,8 +56,8 @@ func TestKnownStalls(t *testing.T) {
 	b.clean()
 }
 
-// freeze is what the driver says of one: writers were held for at least
-// frozen_unix_ns … end and at most the whole duration.
+// freeze is one freeze as the driver logs it. Writers were blocked at least from frozen_unix_ns to
+// the end, and at most for the whole duration.
 type freeze struct {
 	Event, Volume string
 	Start         int64 `json:"start_unix_ns"`
@@ -73,9 +71,9 @@ const (
 	stallError = int64(20 * time.Millisecond)
 )
 
-// stallsMatch holds each freeze that surely held writers for at least 50 ms
-// against the summary: a stall of that volume, of that length within 20 ms,
-// with its snapshot. It returns how many such freezes there were.
+// stallsMatch compares each freeze that blocked writers for at least 50 ms with the summary. The
+// summary must have a stall of that volume with that snapshot, and its length must match within 20
+// ms. It returns the number of such freezes.
 func (b *box) stallsMatch(backend string, s summaryJSON) (n int) {
 	b.Helper()
 	snapshots := b.snapshotOps()
@@ -90,7 +88,7 @@ func (b *box) stallsMatch(backend string, s summaryJSON) (n int) {
 		n++
 		found := false
 		for _, stall := range s.Stalls {
-			// A writer may be held from any moment within FIFREEZE on.
+			// FIFREEZE can block a writer at any moment of its call.
 			short, long := f.End-f.Frozen-stallError, f.Duration+stallError
 			if stall.LengthNs < short || stall.LengthNs > long {
 				continue
@@ -123,8 +121,8 @@ func (b *box) snapshotOps() map[int64]opJSON {
 	return found
 }
 
-// sameTime says whether the freeze lies within the snapshot's RPC. The run's
-// clock and the driver's are joined by the run's start on the wall clock.
+// sameTime reports whether the freeze lies within the snapshot's RPC. The run's start on the wall
+// clock relates the run's clock to the driver's.
 func (b *box) sameTime(o opJSON, f freeze) bool {
 	b.Helper()
 	var run struct{ Clock struct{ Start time.Time } }
@@ -160,17 +158,17 @@ func (b *box) freezes(backend string) (found []freeze) {
 	return found
 }
 
-// TestExamples runs every example as it is.
+// TestExamples checks every example unmodified.
 func TestExamples(t *testing.T) {
 	needRoot(t)
 	needProgram(t, "fio", "mkfs.xfs")
 	for _, file := range examples(t) {
 		name := strings.TrimPrefix(file, module+"/examples/")
 		if name == "quickstart.yaml" {
-			continue // has a test of its own
+			continue // has a separate test
 		}
 		if strings.HasPrefix(name, "paper/section-") {
-			continue // 20 minutes each: TestExamplesShort runs them scaled down
+			continue // 20 minutes each; TestExamplesShort runs them scaled down
 		}
 		t.Run(name, func(t *testing.T) {
 			b := newBox(t)
@@ -194,7 +192,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestManyInstances starts 300 agents at once.
+// TestManyInstances checks a run that starts 300 agents at once.
 func TestManyInstances(t *testing.T) {
 	b := newBox(t)
 	r := b.bench(head + `spec:
@@ -208,7 +206,7 @@ func TestManyInstances(t *testing.T) {
 	b.clean()
 }
 
-// TestKilledOften is TestKilled at many random moments.
+// TestKilledOften repeats TestKilled at many random moments.
 func TestKilledOften(t *testing.T) {
 	needProgram(t, "fio")
 	killAtRandom(t, 25)

@@ -11,14 +11,14 @@ import (
 )
 
 var (
-	module   string // the repository
-	programs string // the directory of cnsbench and its agent
+	module   string // directory of the repository
+	programs string // directory of cnsbench and its agent
 )
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// testMain builds the programs from the source tree; CNSBENCH_BIN names a directory with
-// other programs.
+// testMain builds the programs from the source tree. CNSBENCH_BIN names a directory with prebuilt
+// programs to use instead.
 func testMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "e2e-bin-")
 	if err != nil {
@@ -48,5 +48,5 @@ func build(dir string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)
 	}
-	return os.Chmod(dir, 0o755) // unprivileged users run them too
+	return os.Chmod(dir, 0o755) // unprivileged users run the programs too
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 
-// TestObjectCleanup: what a run that was killed had written is removed, also
-// objects of many parts, and uploads that were never completed.
+// TestObjectCleanup checks that cleanup removes what a killed run has written, including multipart
+// objects and incomplete uploads.
 func TestObjectCleanup(t *testing.T) {
-	t.Parallel() // most of the time its servers start
+	t.Parallel() // most of the time is the start of the servers
 	t.Run("a Benchmark's bundle, S3 over TLS", func(t *testing.T) {
 		needRoot(t)
 		b, v := newBox(t), servers.ForTest(t, servers.StartVersityTLS)
@@ -84,7 +84,7 @@ func TestObjectCleanup(t *testing.T) {
 	})
 }
 
-// removed cleans up after a file or a bundle, and looks whether anything is left.
+// removed runs cleanup for a file or a bundle and checks that nothing remains.
 func removed(b *box, of string, credentials []string) result {
 	b.Helper()
 	clean := func(more ...string) result {

@@ -17,12 +17,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-// fleet is workers of a box, as processes of their own on loopback.
+// fleet is a set of workers on loopback. Each worker is a separate process.
 type fleet struct {
 	*box
 	workers []*live
-	hosts   string // for --hosts
-	store   string // the directory that they write to
+	hosts   string // value of --hosts
+	store   string // the directory that the workers write to
 }
 
 func newFleet(t *testing.T, n int) *fleet {
@@ -49,7 +49,7 @@ func (f *fleet) token(name, text string) {
 	}
 }
 
-// workload is one on files, with a main stage of so many seconds.
+// workload returns a file-based workload whose main stage takes the given number of seconds.
 func (f *fleet) workload(seconds int) string {
 	return f.write("w.xml", fmt.Sprintf(`<workload name="hosts"><storage type="file" config="root=%s"/><workflow>
 <workstage name="init"><work type="init" workers="4" config="containers=r(1,4)"/></workstage>
@@ -65,7 +65,7 @@ func (f *fleet) args(file string, more ...string) []string {
 		f.bundle()}, more...)
 }
 
-// left is how many containers there still are.
+// left returns the number of containers that still exist.
 func (f *fleet) left() int {
 	e, err := os.ReadDir(f.store)
 	if err != nil {
@@ -85,6 +85,8 @@ func (f *fleet) open() *bundle.Bundle {
 	return b
 }
 
+// TestObjectHosts checks a workload on three hosts: each does a third of the operations, and the
+// bundle has the starts and the environment of each host.
 func TestObjectHosts(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
@@ -143,8 +145,8 @@ func TestObjectHosts(t *testing.T) {
 	}
 }
 
-// slowReads is a stage of reads from a server that takes 50 ms for each, and may be
-// given more flags.
+// slowReads returns a workload with a stage of reads from a null server that delays each read by 50
+// ms. flags are further flags of the null server.
 func (f *fleet) slowReads(flags ...string) string {
 	s := f.start(f.cnsbench(), append([]string{"object", "null-server", "--delay", "GET=50ms"}, flags...)...)
 	s.until("it listens", func() bool { return strings.Contains(s.out.String(), "\n") })
@@ -153,8 +155,8 @@ func (f *fleet) slowReads(flags ...string) string {
 </workflow></workload>`, strings.TrimSpace(s.out.String())))
 }
 
-// Each host measures its own ceiling, against a null server that it starts and
-// ends itself, and its figures are held against that.
+// TestObjectHostsCeiling checks that each host measures its own ceiling with a null server that it
+// starts and stops, and that its figures are compared with this ceiling.
 func TestObjectHostsCeiling(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
@@ -164,15 +166,16 @@ func TestObjectHostsCeiling(t *testing.T) {
 		t.Errorf("%d ceilings\n%v", n, r)
 	}
 	ceilings := f.scalars("main.ceiling")
-	// 40 operations a second are what the slow server lets each do.
+	// The delay of the slow server limits each host to 40 operations per second.
 	if len(ceilings) != 2 || ceilings["driver-0"] < 100 || ceilings["driver-1"] < 100 {
 		t.Errorf("ceilings %v\n%v", ceilings, r)
 	}
 	f.noneOf("object", "null-server", "--while-input")
 }
 
-// The highest rate of two hosts together is found: their four workers can do 80
-// operations a second, so that 120 do not hold. Each window is of both.
+// TestObjectHostsFindMax checks that the maximum rate of two hosts together is found. Their four
+// workers can do 80 operations per second, so a step at 120 fails. Each window has operations of
+// both hosts.
 func TestObjectHostsFindMax(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
@@ -201,7 +204,7 @@ func TestObjectHostsFindMax(t *testing.T) {
 			t.Errorf("%+v: offered at another rate", s)
 		}
 		for _, host := range []string{"-0", "-1"} {
-			// Above 80 a second what is due in the window may all end after it.
+			// Above 80 per second all operations that are due in the window can end after it.
 			if n, has := ok[s.Stage+host]; !has || s.PerSecond < 80 && n == 0 {
 				t.Errorf("%+v: host %s did %v", s, host, n)
 			}
@@ -209,7 +212,7 @@ func TestObjectHostsFindMax(t *testing.T) {
 	}
 }
 
-// scalars of that name in the bundle, by instance.
+// scalars returns the values of a metric in the bundle by instance.
 func (f *fleet) scalars(metric string) map[string]float64 {
 	values := map[string]float64{}
 	for s, err := range f.open().Scalars() {
@@ -223,9 +226,9 @@ func (f *fleet) scalars(metric string) map[string]float64 {
 	return values
 }
 
-// A stage is scaled over the workers of two hosts together: each has half of them,
-// and the figures are of both (who need not begin at quite the same instant). A worker
-// can do 20 operations a second, the server 80.
+// TestObjectHostsScaleWorkers checks that a stage is scaled over the workers of two hosts. Each
+// host has half of the workers, and the figures cover both, although the hosts need not start at
+// the same instant. A worker can do 20 operations per second, the server 80.
 func TestObjectHostsScaleWorkers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
@@ -256,7 +259,7 @@ func TestObjectHostsScaleWorkers(t *testing.T) {
 	}
 }
 
-// noneOf waits until none of the box's processes has these words.
+// noneOf waits until no process of the box has these words in its command line.
 func (f *fleet) noneOf(words ...string) {
 	f.Helper()
 	there := ""
@@ -281,8 +284,8 @@ func (f *fleet) busy(l *live) {
 	l.until("the workers read", func() bool { return f.reads() > before+64<<10 })
 }
 
-// A host that is lost while ceilings are measured fails the run before the stage
-// begins, and takes its null server with it.
+// TestObjectHostKilledWhileItsCeilingIsMeasured checks that a host that is lost while ceilings are
+// measured fails the run before the stage starts, and that its null server ends too.
 func TestObjectHostKilledWhileItsCeilingIsMeasured(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
@@ -303,6 +306,8 @@ func TestObjectHostKilledWhileItsCeilingIsMeasured(t *testing.T) {
 	f.noneOf("object", "null-server", "--while-input")
 }
 
+// TestObjectHostKilled checks that a run fails if a host is killed, that the other hosts finish and
+// clean up, and that the bundle is flagged incomplete.
 func TestObjectHostKilled(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)
@@ -339,6 +344,7 @@ func TestObjectHostKilled(t *testing.T) {
 	}
 }
 
+// TestObjectHostsInterrupted checks that an interrupted run on two hosts cleans up.
 func TestObjectHostsInterrupted(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
@@ -351,8 +357,8 @@ func TestObjectHostsInterrupted(t *testing.T) {
 	}
 }
 
-// Hosts whose controller is killed stop, clean up nothing, and are free for the
-// next one; another controller is refused while one has them.
+// TestObjectControllerKilled checks that hosts whose controller is killed stop, do not clean up,
+// and accept the next controller. While a controller uses them they reject another one.
 func TestObjectControllerKilled(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
@@ -377,7 +383,7 @@ func TestObjectControllerKilled(t *testing.T) {
 	}
 	before := f.reads()
 	time.Sleep(500 * time.Millisecond)
-	if after := f.reads(); after > before+4<<10 { // the runtime's own are a few bytes
+	if after := f.reads(); after > before+4<<10 { // the Go runtime reads a few bytes
 		t.Errorf("they go on reading: %d bytes, then %d", before, after)
 	}
 	f.run("object", "run", f.workload(1), "--hosts", f.hosts, "--token-file", f.in("token"), "--out",
@@ -388,7 +394,7 @@ func TestObjectControllerKilled(t *testing.T) {
 	}
 }
 
-// reads are the bytes that the workers have read, by the kernel's count.
+// reads returns the number of bytes that the workers have read, from /proc/PID/io.
 func (f *fleet) reads() (n int64) {
 	for _, w := range f.workers {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", w.cmd.Process.Pid))
@@ -399,12 +405,14 @@ func (f *fleet) reads() (n int64) {
 		if _, err := fmt.Sscanf(string(text), "rchar: %d", &rchar); err != nil {
 			f.Fatal(err)
 		}
-		// Controllers do not ask any more, so that only objects are read.
+		// No controller sends requests any more, so the workers only read objects.
 		n += rchar
 	}
 	return n
 }
 
+// TestObjectHostsRefused checks the exit code and message for each invalid host, token or option,
+// and that no bundle is created.
 func TestObjectHostsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)
@@ -438,13 +446,13 @@ func TestObjectHostsRefused(t *testing.T) {
 	}
 }
 
-// Credentials reach the hosts, and nothing else: no bundle, output or list of
-// processes has them, nor the token.
+// TestObjectHostsKeepSecrets checks that credentials reach only the hosts. Neither the credentials
+// nor the token appear in a bundle, an output or a process list.
 func TestObjectHostsKeepSecrets(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
 	var mu sync.Mutex
-	signed := map[bool]int{} // requests by whether they were signed with the key
+	signed := map[bool]int{} // number of requests by whether they were signed with the key
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -476,7 +484,8 @@ func TestObjectHostsKeepSecrets(t *testing.T) {
 			t.Errorf("%q came out: …%s…", secret, all[max(0, i-60):min(len(all), i+60)])
 		}
 	}
-	// By themselves hosts find those in the file, and without it none.
+	// With --host-credentials the hosts use the credentials file that the workload names. Without
+	// this file they have none.
 	own := f.write("own.xml", strings.Replace(f.read(file), ";credentials="+f.in("credentials"), "", 1))
 	for _, file := range []string{file, own} {
 		if err := os.RemoveAll(f.bundle()); err != nil {

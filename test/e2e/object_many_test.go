@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// manyWorks are four kinds of works beside each other, of 512 workers together.
+// manyWorks has four kinds of works in one stage, with 512 workers together.
 const manyWorks = `<workload name="many"><storage type="s3" config="endpoint=%s;accesskey=a;secretkey=b"/><workflow>
 <workstage name="init"><work type="init" workers="4" config="containers=r(1,8)"/></workstage>
 <workstage name="main">
@@ -24,11 +24,11 @@ const manyWorks = `<workload name="many"><storage type="s3" config="endpoint=%s;
 <workstage name="dispose"><work type="dispose" workers="4" config="containers=r(1,8)"/></workstage>
 </workflow></workload>`
 
-// manyDone checks what the works of a stage did, whoever had a share of them.
+// manyDone checks the operations of the works of a stage, independent of how they were shared.
 func (b *box) manyDone() {
 	b.Helper()
 	s := b.sums()
-	if n := s["list.ok"] + s["delete.ok"]; n != 5000+800 { // those that clean up
+	if n := s["list.ok"] + s["delete.ok"]; n != 5000+800 { // 800 operations are of cleanup
 		b.Errorf("%v operations, of 5000, and 800 that clean up", n)
 	}
 	if n := s["write.ok"]; n < 2000 || n > 2000+128 {
@@ -43,6 +43,7 @@ func (b *box) manyDone() {
 	}
 }
 
+// TestObjectManyWorks checks a stage with four kinds of works.
 func TestObjectManyWorks(t *testing.T) {
 	b := newBox(t)
 	address, server := b.nullServer()
@@ -51,7 +52,8 @@ func TestObjectManyWorks(t *testing.T) {
 	b.manyDone()
 }
 
-// The same by two hosts; then one stage with numbers of workers that go up.
+// TestObjectHostsManyWorks checks the same workload on two hosts, then one stage with increasing
+// numbers of workers.
 func TestObjectHostsManyWorks(t *testing.T) {
 	f := newFleet(t, 2)
 	address, _ := f.nullServer()
@@ -104,8 +106,8 @@ func TestObjectHostsManyWorks(t *testing.T) {
 	}
 }
 
-// manyInBenchmark has several works in a stage of a Benchmark, which three
-// instances share, beside another workload of objects.
+// manyInBenchmark is a Benchmark whose stage has several works, which three instances share, beside
+// another object workload.
 const manyInBenchmark = head + `spec:
   actions:
     - name: objects
@@ -133,6 +135,8 @@ const manyInBenchmark = head + `spec:
     - {name: others, expr: 'count(others.read) == 10.0'}
 `
 
+// TestObjectManyWorksInBenchmark checks the dry run and the run of a Benchmark whose stage has
+// several works.
 func TestObjectManyWorksInBenchmark(t *testing.T) {
 	needRoot(t)
 	b := newBox(t)
@@ -147,8 +151,8 @@ func TestObjectManyWorksInBenchmark(t *testing.T) {
 	b.clean()
 }
 
-// TestObjectsNoneEnded: a store that takes connections and says nothing fails the
-// work of which nothing ended, and so the run, standalone and in a Benchmark.
+// TestObjectsNoneEnded checks that a store that accepts connections but never answers fails the
+// work of which no operation ended, and so fails the run, both standalone and in a Benchmark.
 func TestObjectsNoneEnded(t *testing.T) {
 	needRoot(t)
 	b := newBox(t)
@@ -181,8 +185,8 @@ func TestObjectsNoneEnded(t *testing.T) {
 	b.clean()
 }
 
-// TestCeilingServerEnds: a client that is killed while it measures its ceiling
-// leaves no null server behind.
+// TestCeilingServerEnds checks that the null server ends when the client is killed while it
+// measures its ceiling.
 func TestCeilingServerEnds(t *testing.T) {
 	b := newBox(t)
 	l := b.start(b.cnsbench(), "object", "run", "--ceiling", "--ceiling-for", "1m", "--out", b.bundle(),

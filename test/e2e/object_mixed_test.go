@@ -16,8 +16,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// mixed is object I/O by three instances against a server, beside a volume that
-// is snapshotted.
+// mixed is a Benchmark in which three instances do object I/O on a server while snapshots of a
+// volume are taken.
 const mixed = head + `spec:
   seed: 7
   actions:
@@ -49,7 +49,7 @@ const mixed = head + `spec:
     - {name: prepared, expr: 'count(objects["prepare.write"]) == 200.0'}
 `
 
-// nullServer is the product's own, which keeps nothing; it is to be killed.
+// nullServer starts CNSBench's null server, which stores no data. The caller has to kill it.
 func (b *box) nullServer() (address string, s *live) {
 	b.Helper()
 	s = b.start(b.cnsbench(), "object", "null-server", "--size", "4KiB")
@@ -59,14 +59,14 @@ func (b *box) nullServer() (address string, s *live) {
 
 const secretKey = "not-to-be-found-anywhere"
 
-// TestObjectsBesideVolumes: object I/O and control operations in one run, with
-// one record; what prepares is over when the barrier opens; no credentials are
-// left anywhere.
+// TestObjectsBesideVolumes checks that object I/O and control operations of one run are in one
+// record, that preparation ends before the barrier opens, and that no credentials remain in the
+// run's files.
 func TestObjectsBesideVolumes(t *testing.T) {
 	for name, user := range map[string]func(*box){"root": func(b *box) { needRoot(b) },
 		"an ordinary user": (*box).asNobody} {
 		t.Run(name, func(t *testing.T) {
-			needRoot(t) // to be somebody else, too
+			needRoot(t) // to run commands as another user
 			b := newBox(t)
 			user(b)
 			keys := b.write("keys", "accesskey=someone\nsecretkey="+secretKey+"\n")
@@ -93,7 +93,7 @@ func TestObjectsBesideVolumes(t *testing.T) {
 	}
 }
 
-// wholeOfParts checks what three parts left, together.
+// wholeOfParts checks the combined results of three parts.
 func (b *box) wholeOfParts(bundle *bundle.Bundle) {
 	b.Helper()
 	barrier, instances, reads := bundle.Run.BarrierAt, map[string]bool{}, hist.New()
@@ -106,7 +106,7 @@ func (b *box) wholeOfParts(bundle *bundle.Bundle) {
 			b.Errorf("%s wrote until %v, after the barrier at %v", h.Instance, h.To, barrier)
 		case h.Metric == "read":
 			instances[h.Instance] = true
-			// Less the error of the clocks, each part's and the runner's.
+			// The clocks of the parts and of the runner have an error.
 			if h.From < barrier+op.Time(0.99e9) || h.From > barrier+op.Time(2e9) {
 				b.Errorf("%s is measured from %v on, a second after the barrier at %v is the ramp's end", h.Instance,
 					h.From, barrier)
@@ -116,7 +116,7 @@ func (b *box) wholeOfParts(bundle *bundle.Bundle) {
 			}
 		}
 	}
-	lost := 0.0 // on a machine that is busy with other tests
+	lost := 0.0 // operations are lost if other tests keep the host busy
 	for x, err := range bundle.Scalars() {
 		if err != nil {
 			b.Fatal(err)
@@ -143,7 +143,7 @@ func (b *box) wholeOfParts(bundle *bundle.Bundle) {
 	}
 }
 
-// nowhere looks for a text in all that a run left.
+// nowhere fails the test if a file of the bundle contains text.
 func (b *box) nowhere(text string) {
 	b.Helper()
 	err := filepath.WalkDir(b.bundle(), func(path string, d fs.DirEntry, err error) error {
@@ -161,8 +161,8 @@ func (b *box) nowhere(text string) {
 	}
 }
 
-// TestObjectPartLost kills one of three instances under way: the run fails, the
-// others clean up, and what was its share is accounted for.
+// TestObjectPartLost checks that a run fails if one of three instances is killed in mid-run, that
+// the other instances clean up, and that the operations of the lost instance are accounted for.
 func TestObjectPartLost(t *testing.T) {
 	needRoot(t)
 	b := newBox(t)
@@ -203,7 +203,7 @@ func TestObjectPartLost(t *testing.T) {
 		}
 	}
 	sums := b.sums()
-	share := 0.0 // of workers 3 and 4 of 7, of what was due in its window of 8 s
+	share := 0.0 // operations of workers 3 and 4 of 7 that are due in the window of 8 s
 	turns := (&model.Work{FirstWorker: 3, Workers: 2, Of: 7}).Turns()
 	for k := range int64(2250) {
 		if due := float64(k+1) / 250; due >= 1 && due < 9 && turns.Fall(k) {
@@ -221,7 +221,7 @@ func TestObjectPartLost(t *testing.T) {
 	b.clean()
 }
 
-// part is the process that is that part of an object workload of this box.
+// part returns the PID of the process that runs the given part of an object workload of this box.
 func (b *box) part(index int) int {
 	b.Helper()
 	for _, p := range b.processes() {
@@ -236,7 +236,8 @@ func (b *box) part(index int) int {
 	return 0
 }
 
-// TestConvert turns a workload of COSBench into a Benchmark, which runs.
+// TestConvert checks that a COSBench workload is converted to a Benchmark and that the Benchmark
+// runs.
 func TestConvert(t *testing.T) {
 	b := newBox(t)
 	xml := b.write("w.xml", `<workload name="Some reads"><storage type="null" config="size=8KiB"/><workflow>
@@ -261,7 +262,7 @@ func TestConvert(t *testing.T) {
 	b.clean()
 }
 
-// sums are the scalars of a bundle, by metric and by instance and metric.
+// sums returns the sums of the scalars of a bundle, by metric and by instance and metric.
 func (b *box) sums() map[string]float64 {
 	b.Helper()
 	bundle, err := bundle.Open(b.bundle())

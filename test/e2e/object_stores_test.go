@@ -13,8 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 
-// eachStore is all that is done to objects, by two instances, in a Benchmark
-// whose storage is to be put in; so is the stage with what the storage has beyond.
+// eachStore is a Benchmark in which two instances do all object operations. The verbs stand for its
+// storage and for the operations that only this storage offers.
 const eachStore = head + `spec:
   actions:
     - name: objects
@@ -55,17 +55,17 @@ const eachStore = head + `spec:
     - {name: reads, expr: 'count(objects["main.read"]) > 50.0 && count(objects["prepare.write"]) == 40.0'}
 `
 
-// stored is a store of objects that a Benchmark names.
+// stored is an object store that a Benchmark uses.
 type stored struct {
-	spec   string // of storage, with %s for a file of credentials or of certificates
-	keys   string // such a file; none if it is empty
+	spec   string // the storage; %s or %q stands for a file of credentials or certificates
+	keys   string // content of this file; empty: no file
 	env    []string
-	secret string // what is to be found nowhere in the bundle
-	alone  bool   // it is for one instance
-	asUser bool   // an ordinary user runs it
+	secret string // must not be in the bundle
+	alone  bool   // supports only one instance
+	asUser bool   // run by an unprivileged user
 }
 
-// does runs all that is done to objects, and checks that it was done.
+// does runs all object operations and checks that they were done.
 func (s stored) does(t *testing.T) {
 	needRoot(t)
 	b := newBox(t)
@@ -123,7 +123,7 @@ func (s stored) does(t *testing.T) {
 	b.clean()
 }
 
-// private writes a file that only the box's user may read.
+// private writes a file that only the box's user can read.
 func (b *box) private(name, text string) string {
 	b.Helper()
 	path := b.write(name, text)
@@ -136,7 +136,7 @@ func (b *box) private(name, text string) string {
 	return path
 }
 
-// TestObjectsOnFiles: a file for each object, on a volume that is made for it.
+// TestObjectsOnFiles checks the store with one file per object, on a volume that the run creates.
 func TestObjectsOnFiles(t *testing.T) {
 	for name, s := range map[string]stored{
 		"hostdir":               {spec: `{fileSpec: {storageClass: hostdir, size: 64Mi}}`, alone: true},
@@ -147,10 +147,10 @@ func TestObjectsOnFiles(t *testing.T) {
 	}
 }
 
-// TestObjectsOnSwift: its own protocol, and S3, of one server, with credentials
-// from a file and from the environment.
+// TestObjectsOnSwift checks one server by the Swift protocol and by S3, with credentials from a
+// file and from the environment.
 func TestObjectsOnSwift(t *testing.T) {
-	t.Parallel() // most of the time its servers start
+	t.Parallel() // most of the time is the start of the servers
 	v := servers.ForTest(t, servers.StartSwift)
 	swift := fmt.Sprintf("swiftSpec: {authURL: %q, username: %q, policy: %q}", v.AuthURL, servers.SwiftUser,
 		servers.SwiftPolicy)
@@ -176,17 +176,17 @@ func TestObjectsOnSwift(t *testing.T) {
 	}
 }
 
-// TestObjectsOnKeystone: the same with tokens of a real Keystone.
+// TestObjectsOnKeystone checks Swift with tokens of a real Keystone.
 func TestObjectsOnKeystone(t *testing.T) {
-	t.Parallel() // most of the time its servers start
+	t.Parallel() // most of the time is the start of the servers
 	k := servers.ForTest(t, servers.StartKeystone)
 	stored{spec: fmt.Sprintf("{swiftSpec: {authURL: %q, auth: keystonev3, username: %q, project: %q, userDomain: Default, projectDomain: Default, region: one}, credentials: {file: %%q}}",
 		k.AuthURL, servers.KeystoneUser, servers.KeystoneProject), keys: "password=" + servers.KeystonePassword +
 		"\n"}.does(t)
 }
 
-// TestObjectsByHostNames: buckets in the names of hosts, on a server that takes
-// them from there.
+// TestObjectsByHostNames checks virtual-host addressing with a server that takes the bucket from
+// the host name.
 func TestObjectsByHostNames(t *testing.T) {
 	v := servers.ForTest(t, servers.StartVersityHosts)
 	stored{spec: fmt.Sprintf("{s3Spec: {endpoint: %q, addressing: virtualHost}}", v.Address),
@@ -194,9 +194,9 @@ func TestObjectsByHostNames(t *testing.T) {
 			"AWS_SECRET_ACCESS_KEY=" + servers.VersitySecret}}.does(t)
 }
 
-// TestObjectsOverTLS: with a certificate that only caFile certifies.
+// TestObjectsOverTLS checks servers whose certificate only caFile certifies.
 func TestObjectsOverTLS(t *testing.T) {
-	t.Parallel() // most of the time its servers start
+	t.Parallel() // most of the time is the start of the servers
 	t.Run("S3", func(t *testing.T) {
 		v := servers.ForTest(t, servers.StartVersityTLS)
 		stored{spec: fmt.Sprintf("{s3Spec: {endpoint: %q, caFile: %q}}", v.Address, v.Cert),
@@ -211,8 +211,8 @@ func TestObjectsOverTLS(t *testing.T) {
 	})
 }
 
-// TestObjectSecretsOfEnvironment: credentials that are handed on are in nothing
-// that a run leaves, and in no list of processes while it goes on.
+// TestObjectSecretsOfEnvironment checks that credentials that are passed on appear in no file of a
+// run and, while it runs, in no process list.
 func TestObjectSecretsOfEnvironment(t *testing.T) {
 	needRoot(t)
 	b := newBox(t)

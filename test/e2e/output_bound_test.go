@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// printer is a Benchmark with so many instances of a workload that runs a command.
+// printer returns a Benchmark with count instances of a workload that runs command.
 func printer(count int, command string) string {
 	return fmt.Sprintf("%sspec: {actions: [{name: w, createObjSpec: {count: %d, workload: mine}}]}\n%s%s",
 		head, count, class("hostdir"), workload(fmt.Sprintf("[sh, -c, %q]", command)))
 }
 
-// size is what a directory holds.
+// size returns the total size of the files in a directory in bytes.
 func (b *box) size(dir string) (bytes int64) {
 	b.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -36,7 +36,7 @@ func (b *box) size(dir string) (bytes int64) {
 	return bytes
 }
 
-// text is what a file in the box holds.
+// text returns the content of a file in the box.
 func (b *box) text(name string) string {
 	b.Helper()
 	text, err := os.ReadFile(b.in(name))
@@ -46,7 +46,7 @@ func (b *box) text(name string) string {
 	return string(text)
 }
 
-// flagOf is a flag of the bundle; it must be there once.
+// flagOf returns a validity flag of the bundle. The flag must occur exactly once.
 func (b *box) flagOf(name string) (severity, evidence string) {
 	b.Helper()
 	var run struct {
@@ -64,11 +64,11 @@ func (b *box) flagOf(name string) (severity, evidence string) {
 	return severity, evidence
 }
 
-// TestOutputWithoutEnd: a workload that prints without end leaves a bundle of the
-// size that is kept of it, ends as ever, and is flagged wherever a user looks.
+// TestOutputWithoutEnd checks that a workload with endless output ends as usual, that its bundle
+// stays within the limit on kept output, and that the flag appears in all views.
 func TestOutputWithoutEnd(t *testing.T) {
 	b := newBox(t)
-	const lasts, most = 3 * time.Second, 64<<20 + 8<<20 // a quarter of 256 MiB, and the rest of a bundle
+	const lasts, most = 3 * time.Second, 64<<20 + 8<<20 // a quarter of 256 MiB, plus the rest of the bundle
 	began := time.Now()
 	r := b.bench(printer(1, "timeout 3 yes; true"), "--strict").wants(t, 4)
 	if took := time.Since(began); took > lasts+20*time.Second {
@@ -94,8 +94,8 @@ func TestOutputWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestOutputOfARun: what all instances print together has a bound too, and their
-// files have room beside it.
+// TestOutputOfARun checks that the total output of all instances is limited and that their files
+// fit beside it.
 func TestOutputOfARun(t *testing.T) {
 	b := newBox(t)
 	text := strings.ReplaceAll(printer(3, "yes | head -c 3000000; head -c 200000 /dev/zero > /output/file"),
@@ -108,7 +108,7 @@ func TestOutputOfARun(t *testing.T) {
 	if got != 3*200000+(1<<20)/4 {
 		t.Errorf("%d bytes of output, want the files and a quarter of 1 MiB", got)
 	}
-	if got := b.size(b.bundle()); got > 5<<20 { // each has 1 MiB of the log
+	if got := b.size(b.bundle()); got > 5<<20 { // 1 MiB of log for each instance
 		t.Errorf("the bundle has %d bytes", got)
 	}
 	severity, evidence := b.flagOf("outputCut")
@@ -120,7 +120,7 @@ func TestOutputOfARun(t *testing.T) {
 	}
 }
 
-// TestParsedOutputCut: figures that were read from a part of a file are invalid.
+// TestParsedOutputCut checks that figures that were parsed from a truncated file are invalid.
 func TestParsedOutputCut(t *testing.T) {
 	b := newBox(t)
 	text := strings.ReplaceAll(printing("#!/bin/sh\nwc -l < $1 | sed s/^/lines,/\n"),

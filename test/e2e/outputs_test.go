@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// document is what a receiver of httpPostSpec gets, as docs/reference/outputs.md has it.
+// document is what httpPostSpec sends, as docs/reference/outputs.md documents it.
 type document struct {
 	Schema                           int
 	Kind, ID, Run, Benchmark, Engine string
@@ -31,7 +31,7 @@ type document struct {
 	path, query                      string
 }
 
-// collection is a collection server: it takes documents, unless it is away.
+// collection is a collection server. It accepts documents unless it is set to be unavailable.
 type collection struct {
 	*httptest.Server
 	away atomic.Bool
@@ -64,7 +64,8 @@ func newCollection(t *testing.T) *collection {
 	return c
 }
 
-// count of the documents by kind and action or event; each id must come once.
+// count returns the number of documents by kind and action or event. Each id must occur exactly
+// once.
 func (c *collection) count(t *testing.T) map[string]int {
 	t.Helper()
 	c.mu.Lock()
@@ -86,7 +87,7 @@ func (b *box) listing1(c *collection, more ...string) []string {
 		"--set", "fio.runtime=2", "--set", "fio.volumeSize=64Mi", "--set", "spec.rates.minuteRate.constantRateSpec.interval=700ms"}, more...)...)
 }
 
-// Listing 1 of the paper posts what its action fio found.
+// TestListing1Posts checks that Listing 1 of the paper posts the results of its action fio.
 func TestListing1Posts(t *testing.T) {
 	needRoot(t)
 	needProgram(t, "fio", "mkfs.ext4")
@@ -148,8 +149,8 @@ func TestListing1Posts(t *testing.T) {
 	b.clean()
 }
 
-// A receiver that is away costs the run nothing but its time; it gets
-// everything when it is back.
+// TestReceiverIsAway checks that an unavailable receiver costs the run only time, and that the
+// receiver gets all documents when it is available again.
 func TestReceiverIsAway(t *testing.T) {
 	t.Parallel()
 	b, c := newBox(t), newCollection(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// printing is a workload whose parser is the script given.
+// printing returns a workload whose parser is the given script.
 func printing(script string) string {
 	indented := "        " + strings.ReplaceAll(strings.TrimSpace(script), "\n", "\n        ")
 	return `apiVersion: v1
@@ -37,7 +37,7 @@ spec:
 `
 }
 
-// scalars are the figures of a bundle, as METRIC=VALUE UNIT.
+// scalars returns the figures of a bundle as METRIC=VALUE UNIT.
 func (b *box) scalars() string {
 	b.Helper()
 	text, err := os.ReadFile(filepath.Join(b.bundle(), "series", "scalars.jsonl"))
@@ -56,8 +56,8 @@ func (b *box) scalars() string {
 	return strings.Join(list, "; ")
 }
 
-// TestParserScript: what a script prints is in the bundle, and how it fails is a
-// warning that quotes it; the outputs are kept either way.
+// TestParserScript checks that the figures that a script prints are in the bundle, and that a
+// failed script gives a warning with the cause. The outputs are kept in both cases.
 func TestParserScript(t *testing.T) {
 	for _, tt := range []struct {
 		name, script, scalars, printed string
@@ -97,8 +97,8 @@ func TestParserScript(t *testing.T) {
 	}
 }
 
-// TestParserOfTheLibrary: the built-in entry with a script of its own, as an
-// ordinary user, judged by what the script finds.
+// TestParserOfTheLibrary checks a built-in entry with its own parser script, run by an unprivileged
+// user, with an SLO on the parsed figures.
 func TestParserOfTheLibrary(t *testing.T) {
 	b := newBox(t)
 	if os.Getuid() == 0 {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// phased is one fio that is three times as busy from the fourth second on. Its
-// own runtime is longer than the first phase, which has to end it.
+// phased is an fio workload whose rate triples after four seconds. Its own runtime exceeds the
+// first phase, so the phase change has to end it.
 const phased = head + `spec:
   actions:
     - name: fio
@@ -25,7 +25,7 @@ const phased = head + `spec:
     - {name: quick, expr: 'p50(fio.write, phase(0)) < duration("1m") && p50(fio.canaryWrite, phase(1)) < duration("1m")'}
 `
 
-// TestPhases recovers from the record the intensities that were asked for.
+// TestPhases checks that the record has the requested rate of each phase.
 func TestPhases(t *testing.T) {
 	needProgram(t, "fio")
 	b := newBox(t)
@@ -82,7 +82,7 @@ func TestPhases(t *testing.T) {
 		if want := []float64{100, 300}[i]; math.Abs(rates[i]-want) > 0.15*want {
 			t.Errorf("phase %d (%s): %.1f IOPS, %v were asked for", i, p.Vars, rates[i], want)
 		}
-		// That of phase 0 ends with it, that of the last with its command.
+		// The canary of phase 0 ends with the phase, that of the last phase with its command.
 		if canary < 150 || i == 0 && canary > 200 {
 			t.Errorf("phase %d: %d I/Os of the canary in 4 s, one each 20 ms", i, canary)
 		}
@@ -106,8 +106,8 @@ func TestPhases(t *testing.T) {
 	b.clean()
 }
 
-// TestPhaseNotBegun: a run that ends before a phase says so, and is no failure of
-// the workload.
+// TestPhaseNotBegun checks that a run that ends before a phase starts reports this, and that it is
+// no failure of the workload.
 func TestPhaseNotBegun(t *testing.T) {
 	needProgram(t, "fio")
 	b := newBox(t)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// peak is the most memory that a process had at once.
+// peak returns the peak resident memory of a process in bytes.
 func (l *live) peak() int64 {
 	l.b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.cmd.Process.Pid))
@@ -30,7 +30,7 @@ func (l *live) peak() int64 {
 	return kb << 10
 }
 
-// sparse makes a file of zeros that takes no disk.
+// sparse creates a file of zeros that uses no disk space.
 func (b *box) sparse(name string, size int64) {
 	b.Helper()
 	f, err := os.Create(b.in(name))
@@ -42,14 +42,14 @@ func (b *box) sparse(name string, size int64) {
 	}
 }
 
-// The results service is attacked by those whom it does not know, and by one
-// runner. It needs no more memory for that, and serves others meanwhile.
+// TestResultsServiceIsAttacked checks that attacks by unauthenticated clients and by one runner do
+// not raise the memory of the results service, which answers other clients meanwhile.
 func TestResultsServiceIsAttacked(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	at := freePort(t)
-	// What an older service took: a run.json without end, a bundle that takes
-	// far more memory than text, and a file half received.
+	// An older service accepted these: a huge run.json, a bundle that takes far more memory than
+	// its text, and a partly received file.
 	large, swollen, half := "results/bad/large", "results/bad/swollen", "results/bad/half/.incoming"
 	for _, dir := range []string{large, swollen, half} {
 		if err := os.MkdirAll(b.in(dir), 0o755); err != nil {
@@ -79,7 +79,7 @@ func TestResultsServiceIsAttacked(t *testing.T) {
 		req.Header.Set("Authorization", "Bearer "+token)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			return 0, err.Error() // refused in the middle of the body
+			return 0, err.Error() // rejected in mid-body
 		}
 		defer resp.Body.Close()
 		text, err := io.ReadAll(resp.Body)
@@ -112,7 +112,7 @@ func TestResultsServiceIsAttacked(t *testing.T) {
 			}
 		})
 	}
-	// Others are served while that goes on.
+	// The service answers other clients meanwhile.
 	if status, text := ask("secret", "PUT", "/good/r1/files/log.jsonl?offset=0",
 		strings.NewReader("x")); status != http.StatusOK {
 		t.Errorf("another namespace: %d %s", status, text)
@@ -133,8 +133,8 @@ func TestResultsServiceIsAttacked(t *testing.T) {
 	}
 }
 
-// A service that is killed while it receives a file removes what it has of it
-// when it starts again.
+// TestResultsServiceSweeps checks that a service that was killed while it received a file removes
+// the partial file at its next start.
 func TestResultsServiceSweeps(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -173,7 +173,7 @@ func TestResultsServiceSweeps(t *testing.T) {
 		return false
 	})
 	s.kill()
-	_ = sender.CloseWithError(io.ErrUnexpectedEOF) // else the client waits for more to send
+	_ = sender.CloseWithError(io.ErrUnexpectedEOF) // else the client waits for more data to send
 	sending.Wait()
 	if len(half()) == 0 {
 		t.Fatal("nothing was half received")
@@ -183,7 +183,7 @@ func TestResultsServiceSweeps(t *testing.T) {
 	if left := half(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	// A page of somebody else's, in a browser on this machine, is not served.
+	// Requests that a foreign page sends from a browser on this host are rejected.
 	for _, tt := range []struct {
 		host, origin string
 		want         int
@@ -211,7 +211,7 @@ func TestResultsServiceSweeps(t *testing.T) {
 			}
 		}
 	}
-	// Two services on one directory would not know of each other.
+	// Two services on one directory would not know of each other, so the second one is rejected.
 	r := b.run("serve", "--dir", b.in("results"), "--listen", freePort(t)).wants(t, 2)
 	if !strings.Contains(r.stderr, "in use by another results service") {
 		t.Errorf("%v", r)

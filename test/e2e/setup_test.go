@@ -8,9 +8,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// settingUp is a workload that writes to its volume as soon as it is created: the
-// barrier opens a second later, when the instance of another action is up. Ops
-// on its volume follow, each of which takes some 100 ms.
+// settingUp has a workload that writes to its volume as soon as it is created. The barrier opens a
+// second later, when the instance of action late is ready. Snapshots of the volume follow, which
+// take about 100 ms each.
 const settingUp = head + `spec:
   runtime: 1500ms
   actions:
@@ -20,7 +20,7 @@ const settingUp = head + `spec:
   rates: [{name: r, startAfter: 300ms, limit: 3, constantRateSpec: {interval: 300ms}}]
 `
 
-// late is a workload that is up after a second.
+// late is a workload that is ready after a second.
 const late = `---
 apiVersion: v1
 kind: ConfigMap
@@ -35,9 +35,9 @@ data:
       containers: [{name: main, command: [sleep, "100"]}]
 `
 
-// TestSetUpIsNoBaseline: what is written before the barrier, and how long I/O takes
-// meanwhile, is recorded, and in no figure: neither among the canary's latencies
-// nor on any side of the comparison of I/O during snapshots with I/O without.
+// TestSetUpIsNoBaseline checks that writes before the barrier and their latencies are recorded but
+// are in no figure: neither in the canary's latencies nor on either side of the comparison of I/O
+// during snapshots with I/O without snapshots.
 func TestSetUpIsNoBaseline(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -88,9 +88,9 @@ func TestSetUpIsNoBaseline(t *testing.T) {
 	b.clean()
 }
 
-// canaryWrites counts the canary's writes before the barrier and from it on, and
-// how many of the latter had ended when the run did: of one that had not, the
-// latency is only known from below, and it is not compared.
+// canaryWrites counts the canary's writes before the barrier, those from the barrier on, and the
+// latter that ended during the run. For a write that did not end only a lower bound of the latency
+// is known, so it is not compared.
 func (b *box) canaryWrites(barrier op.Time) (before, after, ended int64) {
 	b.Helper()
 	bundle, err := bundle.Open(b.bundle())

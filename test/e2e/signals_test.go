@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// busy runs fio and creates and deletes volumes until it is terminated.
-// Ordinary users and short tests have hostdir, root has loopfile.
+// busy returns a Benchmark that runs fio and creates and deletes volumes until it is terminated.
+// Unprivileged users and short tests use hostdir, root uses loopfile.
 func busy(driver string) string {
 	return head + `spec:
   runtime: 10m
@@ -30,7 +30,7 @@ func busy(driver string) string {
 ` + class(driver)
 }
 
-// slow has ops that take longer than anyone waits.
+// slow has ops that take longer than the timeout of any test.
 const slow = head + `spec:
   runtime: 10m
   gracePeriod: 1h
@@ -38,7 +38,7 @@ const slow = head + `spec:
   rates: [{name: r, limit: 3, constantRateSpec: {interval: 10ms}}]
 `
 
-// realDriver is the most real one that can run here.
+// realDriver returns the most realistic backend that the current user can run.
 func realDriver() string {
 	if os.Geteuid() == 0 {
 		return "loopfile"
@@ -51,12 +51,14 @@ func (b *box) startRun(text string, more ...string) *live {
 	return b.start(b.cnsbench(), b.runArgs(b.write("bench.yaml", text), more...)...)
 }
 
+// TestInterrupt checks that SIGINT, SIGTERM and SIGHUP end a run in each of its phases with a
+// complete bundle and no leftovers, and that a second signal ends it without a wait for ops.
 func TestInterrupt(t *testing.T) {
 	needProgram(t, "fio")
 	tests := []struct {
 		name   string
 		text   string
-		at     string // what it has printed
+		at     string // output after which the signal is sent
 		signal syscall.Signal
 		twice  bool
 	}{
@@ -76,7 +78,7 @@ func TestInterrupt(t *testing.T) {
 			l := b.startRun(tt.text)
 			l.reaches(tt.at)
 			if tt.at == "running" && strings.Contains(tt.text, "fio") {
-				l.child("fio", "/config/fio.job") // else clean would overlook it
+				l.child("fio", "/config/fio.job") // else clean would miss it
 			}
 			if tt.at == "running" {
 				l.until("ops were recorded", func() bool { return b.recorded() > 0 || tt.twice })
@@ -102,8 +104,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestReaderGoesAway: whoever reads the output, as in `cnsbench run … | head`,
-// may leave; the run goes on as if it were read.
+// TestReaderGoesAway checks that a run continues if the reader of its output ends, as in
+// `cnsbench run … | head`.
 func TestReaderGoesAway(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -130,7 +132,7 @@ func TestReaderGoesAway(t *testing.T) {
 	b.clean()
 }
 
-// TestInterruptWhileRemoving: what is removed is removed to the end.
+// TestInterruptWhileRemoving checks that an interrupt during removal does not stop the removal.
 func TestInterruptWhileRemoving(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -151,11 +153,11 @@ func TestInterruptWhileRemoving(t *testing.T) {
 	b.clean()
 }
 
-// recorded is the size of the event segments of a run that is under way.
+// recorded returns the size in bytes of the event segments of an active run.
 func (b *box) recorded() (bytes int64) { return b.size(filepath.Join(b.bundle(), "events")) }
 
-// TestDriverStopsInMidRun freezes the driver's process: nothing answers any
-// more, the removal included. The run still ends and leaves nothing.
+// TestDriverStopsInMidRun checks that a run whose driver is stopped with SIGSTOP, so that removals
+// get no answer either, ends and leaves nothing.
 func TestDriverStopsInMidRun(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -176,9 +178,8 @@ func TestDriverStopsInMidRun(t *testing.T) {
 	b.clean()
 }
 
-// TestKilled ends the runner as the kernel does, at known and at random
-// moments: the bundle can be read, one cleanup removes everything, another
-// does no harm.
+// TestKilled checks that after SIGKILL of the runner at known and at random moments the bundle is
+// readable, one cleanup removes everything and a second one does no harm.
 func TestKilled(t *testing.T) {
 	needProgram(t, "fio")
 	for _, at := range []string{"opening", "setting up", "running"} {
@@ -208,7 +209,8 @@ func killAtRandom(t *testing.T, times int) {
 	}
 }
 
-// killAndCleanUp also kills the driver half of the time, as a power failure does.
+// killAndCleanUp kills the runner and, half of the time, all processes of the box, as a power
+// failure does. Then it checks the bundle and cleanup.
 func (b *box) killAndCleanUp(l *live) {
 	b.Helper()
 	l.kill()
@@ -237,8 +239,8 @@ func (b *box) killAndCleanUp(l *live) {
 	}
 }
 
-// TestKilledWhileFrozen kills runner and driver while file systems are frozen:
-// their writers cannot even die until cleanup has thawed them.
+// TestKilledWhileFrozen checks cleanup after runner and driver are killed while file systems are
+// frozen. Blocked writers cannot exit until cleanup has thawed the file systems.
 func TestKilledWhileFrozen(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -260,7 +262,7 @@ func TestKilledWhileFrozen(t *testing.T) {
 	b.clean()
 }
 
-// frozen says whether a thread waits for a file system to be thawed.
+// frozen reports whether a thread waits for a file system to be thawed.
 func frozen(b *box) bool {
 	for _, p := range b.processes() {
 		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/wchan", p.pid))
@@ -273,8 +275,8 @@ func frozen(b *box) bool {
 	return false
 }
 
-// TestCleanupSparesTheLiving: a run that is under way is none of cleanup's
-// business, with its bundle or without.
+// TestCleanupSparesTheLiving checks that cleanup does not touch an active run, with or without its
+// bundle.
 func TestCleanupSparesTheLiving(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -301,8 +303,8 @@ func TestCleanupSparesTheLiving(t *testing.T) {
 	b.clean()
 }
 
-// TestCleanupWithoutBundle removes what dead runs left by the storage
-// directory alone.
+// TestCleanupWithoutBundle checks that cleanup removes the leftovers of dead runs with only the
+// storage directory.
 func TestCleanupWithoutBundle(t *testing.T) {
 	t.Parallel()
 	needProgram(t, "fio")
@@ -310,7 +312,7 @@ func TestCleanupWithoutBundle(t *testing.T) {
 	l := b.startRun(busy(realDriver()))
 	l.reaches("running")
 	l.kill()
-	for _, p := range b.processes() { // as a power failure
+	for _, p := range b.processes() { // as a power failure does
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
 	if err := os.RemoveAll(b.bundle()); err != nil {
@@ -330,7 +332,7 @@ func TestCleanupWithoutBundle(t *testing.T) {
 	}
 }
 
-// TestKeep leaves volumes and snapshots in place, until cleanup.
+// TestKeep checks that --keep leaves volumes and snapshots in place until cleanup.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -50,7 +50,7 @@ type studyJSON struct {
 	Sweeps []any
 }
 
-// order are the names of a study's trials, as it has recorded them.
+// order returns the names of a study's trials in the recorded order.
 func (b *box) order(study string) (names []string) {
 	b.Helper()
 	text, err := os.ReadFile(filepath.Join(study, "study.json"))
@@ -65,8 +65,8 @@ func (b *box) order(study string) (names []string) {
 	return names
 }
 
-// TestStudy: a study runs every trial, repeats what is not complete and nothing
-// else, and shows a row for each cell; an interrupted one goes on.
+// TestStudy checks that a study runs every trial, repeats only incomplete trials, shows a row for
+// each cell and resumes after an interrupt.
 func TestStudy(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -77,7 +77,7 @@ func TestStudy(t *testing.T) {
 		t.Error("--dry-run made the directory")
 	}
 
-	// An interrupt ends it with the trial that is under way.
+	// An interrupt ends the study together with the active trial.
 	l := b.start(b.cnsbench(), args...)
 	l.reaches("trial 2 of 4")
 	trials := b.order(b.in("study"))
@@ -88,7 +88,7 @@ func TestStudy(t *testing.T) {
 	l.signal(os.Interrupt)
 	l.wait().wants(t, 130)
 
-	// So does one whose process dies; what its trial has left is removed first.
+	// A killed study ends too. Its next run first removes the leftovers of the killed trial.
 	l = b.start(b.cnsbench(), args...)
 	l.reaches("trial 3 of 4")
 	l.until("the third trial recorded ops", recorded(trials[2]))
@@ -121,7 +121,7 @@ func TestStudy(t *testing.T) {
 		t.Errorf("the first trial: %v, %s", err, s.State)
 	}
 
-	// What lost its end is repeated, and what it left is kept.
+	// A trial without an end is repeated, and its incomplete bundle is kept.
 	if err := os.Remove(b.in("study", trials[2], "manifest.json")); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestStudy(t *testing.T) {
 		t.Errorf("not only the third trial was repeated\n%v", r)
 	}
 	kept, err := filepath.Glob(b.in("study", "incomplete", "3_*"))
-	if err != nil || len(kept) != 2 { // once killed, once without its end
+	if err != nil || len(kept) != 2 { // one was killed, one has no end
 		t.Errorf("kept %v: %v", kept, err)
 	}
 	table = studyJSON{}
@@ -153,12 +153,12 @@ func TestStudy(t *testing.T) {
 	if !strings.Contains(table.SweepNote, "No test was made") || len(table.Sweeps) != 1 {
 		t.Errorf("%d sweeps, with the note %q", len(table.Sweeps), table.SweepNote)
 	}
-	b.run(append(args, "--repetitions", "3")...).wants(t, 1) // another edition
+	b.run(append(args, "--repetitions", "3")...).wants(t, 1) // the study has changed
 	b.clean()
 }
 
-// TestStudyOrder: trials run in the order that a dry run lists, which is shuffled
-// within each repetition; each value is that of a trial, and null where it has none.
+// TestStudyOrder checks that trials run in the order that a dry run lists, which is shuffled within
+// each repetition. Each value belongs to a trial and is null where the trial has none.
 func TestStudyOrder(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -220,8 +220,8 @@ spec:
 	b.clean()
 }
 
-// TestStudyOfChangedLibrary: a study whose trials would not be of the same workload
-// as those before does not go on.
+// TestStudyOfChangedLibrary checks that a study does not resume if the library entry of its
+// workload has changed since its earlier trials.
 func TestStudyOfChangedLibrary(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -242,7 +242,7 @@ spec:
 	b.write("mine/one/pod.yaml", pod)
 	args := []string{"study", "run", file, "--out", b.in("study"), "--storage-dir", b.in("storage")}
 	b.run(args...).wants(t, 0)
-	b.run(args...).wants(t, 0) // nothing is left to do
+	b.run(args...).wants(t, 0) // all trials are done
 	b.write("mine/one/pod.yaml", strings.Replace(pod, "0.1", "0.2", 1))
 	r := b.run(args...).wants(t, 1)
 	if !strings.Contains(r.stderr, "workload one (mine) has changed since") ||
@@ -252,16 +252,16 @@ spec:
 	b.clean()
 }
 
-// figures are what the reports must have.
+// figures lists the figures that each report must have.
 var figures = map[string][]string{
 	"section-5.2":     {"<svg", "Operations a minute by parallelism", "Operations by state", "pending", "creating"},
 	"attach-new":      {"<svg"},
 	"attach-existing": {"<svg"},
-	"section-5.4":     {"half-pgbench"}, // a table: nothing in it is done at a rate
+	"section-5.4":     {"half-pgbench"}, // a table, because it does nothing at a rate
 }
 
-// TestSuites runs the built-in suites, and the study among the examples, in small
-// on engine local.
+// TestSuites checks small versions of the built-in suites and of the study in examples on engine
+// local.
 func TestSuites(t *testing.T) {
 	for name, args := range map[string][]string{
 		"section-5.2": {"suite:section-5.2", "--scale", "small", "--factor", "vars.storageClass=null", "--factor",

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// pair is a workload whose client waits in an init container for its server, the later of them by the names of their
-// files. Neither writes the output that a parser is to read.
+// pair is a workload whose client waits for its server in an init container. The server is later in
+// the order of the file names. Neither container writes the output that a parser has to read.
 const pair = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: pair, labels: {type: workload}}
@@ -46,8 +46,9 @@ data:
   actions: [{name: pair, timeout: 2m, createObjSpec: {workload: pair, count: 3}}]
 `
 
-// TestPodsTogether: the pods of an instance start together, as on a cluster, so that one can wait for another; and what
-// is doubtful about each of many instances is said once, with their number.
+// TestPodsTogether checks that the pods of an instance start together, as on a cluster, so that one
+// can wait for another. A warning that applies to many instances is printed once, with their
+// number.
 func TestPodsTogether(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -59,14 +60,14 @@ func TestPodsTogether(t *testing.T) {
 	if n := strings.Count(r.stdout, "outputMissing"); n != 1 || !strings.Contains(r.stdout, "and 5 more: it wrote no") {
 		t.Errorf("%d flags, want one of six containers\n%s", n, r.stdout)
 	}
-	if n := strings.Count(r.stdout, "it wrote no"); n != 2 { // once while it runs, once as a flag
+	if n := strings.Count(r.stdout, "it wrote no"); n != 2 { // once during the run, once as a flag
 		t.Errorf("said %d times, want 2\n%s", n, r.stdout)
 	}
 	b.clean()
 }
 
-// alike are two workloads of three instances: one measures the page cache, at a depth
-// that its engine does not have, the other does no I/O.
+// alike has two workloads of three instances each. One measures the page cache with an I/O depth
+// that its engine does not support. The other does no I/O.
 const alike = head + `spec:
   actions:
     - name: cached
@@ -81,8 +82,8 @@ const alike = head + `spec:
         vars: {storageClass: hostdir, volumeSize: 64Mi, fillPercent: 3, extra: "runtime=3ss\ncreate_only=1"}
 `
 
-// TestWarningsOfInstances: what holds for each instance alike is one flag with their
-// number, whatever the names of their jobs, and the figures of each are marked.
+// TestWarningsOfInstances checks that a warning that applies to all instances is one flag with
+// their number, independent of the job names, and that the figures of each instance are marked.
 func TestWarningsOfInstances(t *testing.T) {
 	needProgram(t, "fio")
 	t.Parallel()

@@ -28,26 +28,25 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
 )
 
-// The tokens of a user: that of the kubeconfig, with all rights of its owner, and
-// the one that is made for the results service.
+// The tokens of a user: the token of the kubeconfig, which has all rights of the user, and the
+// token that is created for the results service.
 const (
 	ownToken    = "the-kubeconfigs-own"
 	mintedToken = "made-for-the-results-service"
 )
 
-// fakeCluster stands for an API server and the results service behind it. It keeps
-// what either was sent.
+// fakeCluster is an API server with the results service behind it. It records what both receive.
 type fakeCluster struct {
 	t       *testing.T
 	api     *httptest.Server
 	service *httptest.Server
-	refuses bool // to make tokens
+	refuses bool // to create tokens
 
 	mu       sync.Mutex
-	accounts []string // for which tokens were asked, as namespace/name
+	accounts []string // for which tokens were requested, as namespace/name
 	requests []authenticationv1.TokenRequestSpec
-	atAPI    []string // Authorization of each request
-	sent     []string // each request to the service: its first line and its headers
+	atAPI    []string // Authorization header of each request
+	sent     []string // each request to the service: its request line and headers
 }
 
 func newFakeCluster(t *testing.T, store string) *fakeCluster {
@@ -112,7 +111,7 @@ func (c *fakeCluster) answer(w http.ResponseWriter, object any) {
 	}
 }
 
-// token makes a token, as the API server does.
+// token creates a token as the API server does.
 func (c *fakeCluster) token(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -141,7 +140,7 @@ func (c *fakeCluster) token(w http.ResponseWriter, r *http.Request) {
 	c.answer(w, asked)
 }
 
-// forward connects a stream with the service, as a kubelet does.
+// forward connects a stream to the service as a kubelet does.
 func (c *fakeCluster) forward(w http.ResponseWriter, r *http.Request) {
 	if _, err := httpstream.Handshake(r, w, []string{portforward.PortForwardProtocolV1Name}); err != nil {
 		c.t.Error(err)
@@ -189,7 +188,7 @@ func (c *fakeCluster) pipe(s httpstream.Stream) {
 	<-done
 }
 
-// kubeconfig is one with the user's own token.
+// kubeconfig returns a kubeconfig with the user's own token.
 func (c *fakeCluster) kubeconfig() string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -200,7 +199,7 @@ users: [{name: u, user: {token: %s}}]
 `, c.api.URL, ownToken)
 }
 
-// forget gives what was kept, and begins anew.
+// forget returns the recorded data and clears it.
 func (c *fakeCluster) forget() (accounts []string, requests []authenticationv1.TokenRequestSpec, atAPI, sent []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,9 +208,9 @@ func (c *fakeCluster) forget() (accounts []string, requests []authenticationv1.T
 	return accounts, requests, atAPI, sent
 }
 
-// TestResultsServiceGetsNoTokenOfTheKubeconfig: a command that reads from the
-// results service sends it a token that the API server has made for the service
-// alone. The kubeconfig's own is for the API server only.
+// TestResultsServiceGetsNoTokenOfTheKubeconfig checks that a command that reads from the results
+// service sends a token that the API server created for this service only. The token of the
+// kubeconfig goes only to the API server.
 func TestResultsServiceGetsNoTokenOfTheKubeconfig(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -263,8 +262,8 @@ func TestResultsServiceGetsNoTokenOfTheKubeconfig(t *testing.T) {
 	b.clean()
 }
 
-// TestResultsTokenInTheClear: a token is not sent over plain HTTP, unless to this
-// machine, nor to where an answer redirects.
+// TestResultsTokenInTheClear checks that a token is not sent over plain HTTP, except to the local
+// host, and not to the target of a redirect.
 func TestResultsTokenInTheClear(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

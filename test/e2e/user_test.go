@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestOrdinaryUser runs the quickstart, shortened, without any rights: hostdir
-// stands in for loopfile, which is said once, and everything else is the same.
+// TestOrdinaryUser checks the shortened quickstart without privileges. hostdir replaces loopfile,
+// which is reported once. Everything else is the same.
 func TestOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	needProgram(t, "fio")
@@ -23,7 +23,7 @@ func TestOrdinaryUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := b.write("quickstart.yaml", string(text)) // which the user nobody can read
+	file := b.write("quickstart.yaml", string(text)) // readable by user nobody
 	r := b.run("run", file, "--out", b.bundle(), "--set", "fio.runtime=3", "--set", "fio.volumeSize=64Mi", "--set",
 		"spec.rates.each5s.constantRateSpec.interval=900ms")
 	if n := strings.Count(r.stderr, "hostdir stands in for loopfile"); n != 1 {

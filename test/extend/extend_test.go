@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package extend carries docs/extending.md out on a copy of the repository.
+// Package extend tests the steps of docs/extending.md on a copy of the repository.
 package extend
 
 import (
@@ -18,15 +18,14 @@ import (
 
 const module = "../.."
 
-// most is how many files of Go each section of the document may add or edit.
+// most limits the number of Go files that each section of the document adds or edits.
 var most = map[string]int{"A rate": 2, "A workload": 2, "An engine": 3, "An action": 5, "A backend of object storage": 2}
 
-// block is a fenced block of the document: a whole file, edits of one, or
-// commands.
+// block matches a fenced block of the document: a whole file, edits of a file, or commands.
 var block = regexp.MustCompile("(?ms)^```(go|yaml|diff|sh)(?: file=(\\S+))?\n(.*?)^```$")
 
-// TestExtending writes the files, makes the edits, generates, builds, checks the
-// import rules of what was added, and then runs the commands in their order.
+// TestExtending checks the examples of the document: it writes the files, makes the edits,
+// generates and builds, checks the import rules of the added files, and runs the commands in order.
 func TestExtending(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the backend of the example mounts: needs root")
@@ -86,7 +85,7 @@ func TestExtending(t *testing.T) {
 	}
 }
 
-// copied copies the repository as it is worked on, without what is ignored.
+// copied copies the repository's working tree without ignored files and returns the copy's path.
 func copied(t *testing.T) string {
 	dir := t.TempDir()
 	list, err := exec.CommandContext(t.Context(), "git", "-C", module, "ls-files", "-co", "--exclude-standard").Output()
@@ -113,9 +112,9 @@ func copied(t *testing.T) string {
 	return dir
 }
 
-// edit makes the changes of a block and counts the lines that they add. Each
-// change, between lines of @@, has lines as they are (with a blank before them), lines
-// to replace (-; the beginning of a line will do) and new ones (+).
+// edit applies the changes of a block to a file and returns the number of added lines. Changes are
+// separated by lines of @@. A line of a change starts with a blank (context), a minus sign (a line
+// or the start of a line to replace) or a plus sign (a new line).
 func edit(t *testing.T, path, body string) (added int) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -152,7 +151,7 @@ func edit(t *testing.T, path, body string) (added int) {
 	return added
 }
 
-// do runs a command in the copy; it must succeed.
+// do runs a command in the copy and fails the test if the command fails.
 func do(t *testing.T, dir, command string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-e", "-u", "-c", command)

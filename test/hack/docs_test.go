@@ -47,7 +47,7 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors are the targets of links within a page, as GitHub makes them of headings.
+// anchors returns the link targets within a page, which GitHub derives from its headings.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{"": true}
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
@@ -64,7 +64,7 @@ func anchors(text string) map[string]bool {
 	return all
 }
 
-// TestLinks follows every link between pages, to its heading.
+// TestLinks checks that each link between pages leads to an existing page and heading.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	links := 0
@@ -92,14 +92,15 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// flagInCode finds the names of validity flags where the code raises them.
+// flagInCode matches the names of validity flags in the code that raises them.
 var flagInCode = regexp.MustCompile(
 	`(?:[^.\w]flag\(|\.flag\(\w+, |\bwarn\(|\bwarnOf\(|\.invalid\(|(?:Finding|Flag)\{+Name: )"([a-z][A-Za-z-]+)"`)
 
-// flagInTable is a row of docs/reference/flags.md.
+// flagInTable matches a row of docs/reference/flags.md.
 var flagInTable = regexp.MustCompile("(?m)^\\| `([a-z][A-Za-z-]+)` \\| (?:invalid|warning|info)")
 
-// TestEveryFlagIsDocumented compares the table of validity flags with the flags that the code raises.
+// TestEveryFlagIsDocumented checks that the table of validity flags has exactly the flags that the
+// code raises.
 func TestEveryFlagIsDocumented(t *testing.T) {
 	t.Parallel()
 	documented := map[string]bool{}

@@ -14,7 +14,8 @@ import (
 
 const scripts = "../../hack"
 
-// script runs a script of hack with more variables, in dir, and returns its exit code and output. It unsets CI.
+// script runs a script of hack in dir with additional environment variables and without CI, and
+// returns its exit code and output.
 func script(t *testing.T, dir, name string, env []string, args ...string) (int, string) {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(scripts, name))
@@ -44,7 +45,7 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 	}
 }
 
-// wants fails the test unless a script ended with code, and the last lines that it printed are last.
+// wants fails the test unless a script exited with code want and its last lines are last.
 func wants(t *testing.T, code int, out string, want int, last ...string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -54,7 +55,8 @@ func wants(t *testing.T, code int, out string, want int, last ...string) {
 	}
 }
 
-// TestRetest has packages whose tests fail the first time only, or always.
+// TestRetest checks retries of packages whose tests fail only once, and of packages whose tests
+// always fail.
 func TestRetest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -81,7 +83,7 @@ func TestRetest(t *testing.T) {
 	wants(t, code, out, 1, "    Test3 (flaky.invalid)", "=== failed: at most 3 tests may need a second time")
 }
 
-// TestPackages: an installation that fails, or that brings nothing, is no success.
+// TestPackages checks that an installation that fails or that installs nothing is an error.
 func TestPackages(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: an ordinary user installs nothing")
@@ -111,7 +113,8 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// TestCannotRun: what needs root names what it lacks to an ordinary user and passes, and fails in CI.
+// TestCannotRun checks that a script that lacks root or a package names what is missing and passes
+// for an unprivileged user, and fails in CI.
 func TestCannotRun(t *testing.T) {
 	t.Parallel()
 	wanted := map[string]string{"e2e.sh": "needs root", "packages.sh": "missing on this machine: nothing-such"}
@@ -121,7 +124,7 @@ func TestCannotRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer text.Close() // was only read
+			defer text.Close() // only read
 			cmd := exec.CommandContext(t.Context(), "bash", "-s", "no-such-program=nothing-such")
 			cmd.Stdin, cmd.Dir = text, "/"
 			if os.Geteuid() == 0 {
@@ -134,8 +137,8 @@ func TestCannotRun(t *testing.T) {
 	}
 }
 
-// TestDepguard: a rule that allows a module that go.mod does not require is out of date, and so is one for a package
-// that is not there.
+// TestDepguard checks that a rule is an error if it allows a module that go.mod does not require or
+// names a package that does not exist.
 func TestDepguard(t *testing.T) {
 	t.Parallel()
 	if code, out := script(t, "../..", "depguard.sh", nil, ".golangci.yml"); code != 0 {

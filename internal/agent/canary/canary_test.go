@@ -49,7 +49,7 @@ func volume(t testing.TB, kind string) string {
 	return dir
 }
 
-// The ioctls of linux/fs.h.
+// Ioctl numbers of linux/fs.h.
 const (
 	fiFreeze = 0xc0045877
 	fiThaw   = 0xc0045878
@@ -63,7 +63,7 @@ func freeze(t testing.TB, dir string, d time.Duration) time.Duration {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// Writes wait from the beginning of the freeze, which then flushes.
+	// Writes block from the start of the freeze, before its flush of dirty data.
 	began := time.Now()
 	if err := unix.IoctlSetPointerInt(int(f.Fd()), fiFreeze, 0); err != nil {
 		t.Fatalf("freeze: %v", err)
@@ -109,9 +109,9 @@ func run(t testing.TB, dir string, spec protocol.CanarySpec, during func()) ([]p
 	return ios, strings.Join(said, "\n")
 }
 
-// TestStallIsRecovered shows that the longest response equals the length of a freeze and that every interval
-// of the freeze has its I/O. On a busy machine the longest read, which a freeze does not delay, is allowed in
-// addition, and one of three freezes must be measured within 20 ms.
+// TestStallIsRecovered checks that the longest response equals the length of a freeze, and that every interval of the
+// freeze has its I/O. A freeze does not delay reads, so the longest read is added as the tolerance for a busy machine.
+// At least one of three freezes must be measured within 20 ms.
 func TestStallIsRecovered(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -164,7 +164,7 @@ func stall(t *testing.T, dir string) (frozen, longest, read time.Duration) {
 			read = max(read, response)
 		}
 	}
-	// Open loop: every interval of the stall has its I/O, less those at its very end.
+	// Open loop: each interval of the stall has an I/O, except for those at its very end.
 	if want := 280 / 5; stalled < want-4 {
 		t.Errorf("%d I/Os of %d met the stall, want about %d", stalled, len(ios), want)
 	}
@@ -191,7 +191,7 @@ func used(t testing.TB, dir string) uint64 {
 }
 
 func TestDevice(t *testing.T) {
-	device := filepath.Join(t.TempDir(), "device") // a plain file stands for it
+	device := filepath.Join(t.TempDir(), "device") // a regular file in place of a device
 	content := strings.Repeat("x", 64*4096)
 	if err := os.WriteFile(device, []byte(content), 0o600); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func TestWait(t *testing.T) {
 	}
 	sort.Slice(late, func(i, j int) bool { return late[i] < late[j] })
 	t.Logf("late: median %v, max %v", late[20], late[39])
-	if late[20] > 200*time.Microsecond { // the median: the machine is shared
+	if late[20] > 200*time.Microsecond { // the median, because other processes use the machine
 		t.Errorf("median lateness %v", late[20])
 	}
 }
@@ -58,7 +58,7 @@ func TestTimer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close() // a test's
+	defer a.Close() // the error is irrelevant in a test
 	var late []time.Duration
 	for range 40 {
 		at := c.Now() + int64(3*time.Millisecond)

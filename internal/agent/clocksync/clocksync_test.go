@@ -15,14 +15,14 @@ import (
 
 // world is a connection between two clocks with a known offset and drift.
 type world struct {
-	offset int64   // agent − runner at the start
+	offset int64   // agent − runner at the start, in nanoseconds
 	drift  float64 // rate of the agent's clock − 1
 	there  func() time.Duration
 	back   func() time.Duration
 	think  time.Duration
 }
 
-// agent returns the agent's clock at an instant of the runner's clock.
+// agent returns the agent's clock at a time of the runner's clock.
 func (w *world) agent(t op.Time) int64 { return int64(t) + w.offset + int64(w.drift*float64(t)) }
 
 func fixed(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
@@ -38,13 +38,12 @@ func uneven(seed uint64, lo, hi time.Duration) func() time.Duration {
 	}
 }
 
-// TestRun runs exchanges in virtual time over various connections and checks that the true offset is always
-// within the stated error.
+// TestRun checks, in virtual time over various connections, that the true offset is always within the reported error.
 func TestRun(t *testing.T) {
 	tests := []struct {
 		name  string
 		w     world
-		worst time.Duration // the error must be no larger than this either
+		worst time.Duration // additional upper bound of the error
 	}{
 		{"same clock", world{there: fixed(50 * time.Microsecond), back: fixed(50 * time.Microsecond)},
 			200 * time.Microsecond},
@@ -103,7 +102,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// check converts an instant both ways and compares with the truth.
+// check converts a time in both directions and compares the results with the truth.
 func check(t *testing.T, j *clocksync.Estimator, w *world, truth op.Time, worst time.Duration) {
 	t.Helper()
 	got, plusMinus := j.ToRunner(w.agent(truth))
@@ -122,8 +121,8 @@ func check(t *testing.T, j *clocksync.Estimator, w *world, truth op.Time, worst 
 
 func TestBeforeFirstExchange(t *testing.T) {
 	var j clocksync.Estimator
-	j.Add(clocksync.Exchange{Sent: 10, Received: 5, Replied: 100, Got: 20}) // answered for longer than it took
-	j.Add(clocksync.Exchange{Sent: 10, Received: 5, Replied: 4, Got: 20})   // answered before it was asked
+	j.Add(clocksync.Exchange{Sent: 10, Received: 5, Replied: 100, Got: 20}) // response took longer than the round trip
+	j.Add(clocksync.Exchange{Sent: 10, Received: 5, Replied: 4, Got: 20})   // response precedes the request
 	if at, _ := j.ToRunner(5); at != op.Never {
 		t.Errorf("placed at %d without an exchange", at)
 	}
@@ -134,7 +133,7 @@ func TestBeforeFirstExchange(t *testing.T) {
 
 func ExampleEstimator() {
 	var j clocksync.Estimator
-	// The agent's clock is 1000 ahead; 30 there, 10 back.
+	// The agent's clock is 1000 ahead. The way there takes 30, the way back 10.
 	j.Add(clocksync.Exchange{Sent: 100, Received: 1130, Replied: 1135, Got: 145})
 	at, plusMinus := j.ToRunner(1130)
 	fmt.Println(at, "±", plusMinus)

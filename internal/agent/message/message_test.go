@@ -31,7 +31,7 @@ func newConn(p *pipe, most int) *message.Conn {
 	return message.New(p, func() int64 { return 7 }, most, time.Second)
 }
 
-// TestFormat pins the bytes that other versions send and expect.
+// TestFormat checks the wire format, on which other versions depend.
 func TestFormat(t *testing.T) {
 	for text, l := range map[string]*word{
 		"\x00\x00\x00\x0d" + `{"word":"hi"}`:       {Word: "hi"},
@@ -75,7 +75,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// pair is a connection with a clock on each side; the second is ahead.
+// pair returns both ends of a connection, with a clock on each side. The second clock is ahead by the given duration.
 func pair(t *testing.T, ahead time.Duration) (a, b *message.Conn) {
 	t.Helper()
 	x, y := net.Pipe()
@@ -86,7 +86,7 @@ func pair(t *testing.T, ahead time.Duration) (a, b *message.Conn) {
 	return a, b
 }
 
-// TestSyncClock finds the difference between the clocks.
+// TestSyncClock checks that SyncClock measures the difference between the clocks.
 func TestSyncClock(t *testing.T) {
 	a, b := pair(t, time.Hour)
 	go func() {
@@ -115,7 +115,7 @@ func TestSyncClock(t *testing.T) {
 	}
 }
 
-// TestNoAnswer covers peers that answer a ping with another message or do not read.
+// TestNoAnswer checks peers that answer a ping with another message, or that do not read.
 func TestNoAnswer(t *testing.T) {
 	a, b := pair(t, 0)
 	go func() {
@@ -125,7 +125,7 @@ func TestNoAnswer(t *testing.T) {
 	if err := a.SyncClock(&clocksync.Estimator{}); err == nil || !strings.Contains(err.Error(), "did not answer") {
 		t.Errorf("%v", err)
 	}
-	a.PingEvery(t.Context(), time.Millisecond) // returns: nobody reads
+	a.PingEvery(t.Context(), time.Millisecond) // must return although the peer does not read
 	if err := a.Read(&word{}); err == nil {
 		t.Error("the stream is still open")
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// messages has one message of each shape.
+// messages has one message of each type.
 var messages = []protocol.Message{
 	{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: 2, Version: "v1", Token: "t", Began: -3, Attempts: 2,
 		DialNanos: 1e9}},
@@ -114,7 +114,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// stream is a connection that can only be read.
+// stream is a connection that only supports reads.
 type stream struct{ *bytes.Reader }
 
 func (stream) Write(b []byte) (int, error) { return len(b), nil }
@@ -139,7 +139,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("kept %d, body %d bytes", cap(buf), len(m.Body))
 		}
 		again, err := protocol.Append(nil, m)
-		if errors.Is(err, protocol.ErrTooLong) { // a header may grow by escapes
+		if errors.Is(err, protocol.ErrTooLong) { // JSON escapes can lengthen a header
 			return
 		}
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 // fakeHost creates a small root file system.
 func fakeHost(t *testing.T) string {
 	t.Helper()
-	// EvalSymlinks is used on it.
+	// The tested code resolves symbolic links in this path.
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

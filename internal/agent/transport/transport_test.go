@@ -18,10 +18,10 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestDialEnds covers what ends the attempts of Dial.
+// TestDialEnds checks all conditions that end the attempts of Dial.
 func TestDialEnds(t *testing.T) {
 	const nobody = "tls:127.0.0.1:1"
-	// Two attempts, after 0 and 50 ms, or one where the machine is slow; never three.
+	// Two attempts, after 0 and 50 ms, or one on a slow machine; never three.
 	_, err := Dial(t.Context(), nobody, "", 120*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "attempts: 2,") && !strings.Contains(err.Error(), "attempts: 1,") {
 		t.Errorf("patience of 120 ms: %v", err)
@@ -33,7 +33,7 @@ func TestDialEnds(t *testing.T) {
 	}
 }
 
-// pair returns both ends of a TLS link with the given silence limit on ours.
+// pair returns both ends of a TLS link. The silence limit applies to the first end.
 func pair(t *testing.T, silence time.Duration) (ours, theirs *Link) {
 	t.Helper()
 	identity, err := NewIdentity()
@@ -75,7 +75,7 @@ func TestSilence(t *testing.T) {
 		defer close(done)
 		tick := time.NewTicker(silence / 2)
 		defer tick.Stop()
-		for range 5 { // in all longer than the limit, but never silent for that long
+		for range 5 { // longer than the limit in total, but never silent for that long
 			<-tick.C
 			_, _ = theirs.Write([]byte("x"))
 		}
@@ -93,7 +93,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// stopped is a connection of a process that was stopped: the deadline has passed when it continues, and data
+// stopped is a connection of a process that was stopped. When the process continues, the deadline has passed and data
 // is available.
 type stopped struct {
 	net.Conn
@@ -117,7 +117,7 @@ func TestReadAfterStop(t *testing.T) {
 	}
 }
 
-// TestPin shows that a certificate is verified by its hash alone.
+// TestPin checks that a certificate is verified by its hash alone.
 func TestPin(t *testing.T) {
 	ours, err := NewIdentity()
 	if err != nil {
@@ -131,7 +131,7 @@ func TestPin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close() // a test's
+	defer ln.Close() // the error is irrelevant in a test
 	go func() {
 		for {
 			c, err := ln.Accept()

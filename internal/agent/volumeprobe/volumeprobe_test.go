@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 	tests := []struct {
 		name  string
 		spec  protocol.VolumeProbeSpec
-		want  int // how many I/Os
+		want  int // number of I/Os
 		errno syscall.Errno
 		err   string
 	}{
@@ -80,14 +80,14 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestCreateUnnamed covers file systems without O_TMPFILE.
+// TestCreateUnnamed checks file systems without O_TMPFILE.
 func TestCreateUnnamed(t *testing.T) {
 	dir := t.TempDir()
 	f, err := createUnnamed(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() // a test's
+	defer f.Close() // the error is irrelevant in a test
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("it has a name: %v, %v", left, err)
 	}
@@ -96,8 +96,8 @@ func TestCreateUnnamed(t *testing.T) {
 	}
 }
 
-// TestVolumes probes real file systems (a read-only one, and one with files that must be read past the page
-// cache) and a device.
+// TestVolumes checks that probes of a real file system reach its device in spite of the page cache, and checks probes
+// of a read-only file system and of a device.
 func TestVolumes(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("mounting needs root")
@@ -138,7 +138,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// loop attaches a new image to a loop device until the end of the test.
+// loop attaches a new image to a loop device and detaches it at the end of the test.
 func loop(t *testing.T, image string) string {
 	t.Helper()
 	if err := os.WriteFile(image, nil, 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// said collects the Cuts that an output sends.
+// said collects the Cut messages that an output sends.
 type said []protocol.Cut
 
 func (s *said) send(m protocol.Message) { *s = append(*s, *m.Cut) }
@@ -38,12 +38,12 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestReadAll shows that a pipe's data is kept up to the limit and that its writer never blocks.
+// TestReadAll checks that the data of a pipe is kept up to the limit, and that its writer never blocks.
 func TestReadAll(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		limit      int64
-		size, most int // most: what the other end keeps at once
+		size, most int // most: what the receiver keeps at once
 		want       int
 	}{
 		{"within", 8 << 20, 1 << 20, 1 << 20, 1 << 20},
@@ -78,8 +78,8 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
-// TestStreamerLimit shows that a cut file is not read further but counted by its size to the end, as is a
-// later file.
+// TestStreamerLimit checks that the streamer stops reading a file at the limit and counts the remaining bytes, also of
+// later files.
 func TestStreamerLimit(t *testing.T) {
 	dir := t.TempDir()
 	grow := func(name string, n int) {

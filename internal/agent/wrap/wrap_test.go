@@ -78,7 +78,7 @@ func TestLookPath(t *testing.T) {
 	}
 }
 
-// TestTreeNeverDecreases reads a fake procfs in which processes come and go.
+// TestTreeNeverDecreases checks that the totals never decrease while processes of a fake procfs start and end.
 func TestTreeNeverDecreases(t *testing.T) {
 	proc := t.TempDir()
 	self := os.Getpid()
@@ -113,16 +113,16 @@ func TestTreeNeverDecreases(t *testing.T) {
 			t.Errorf("%s: %d bytes, want %d", what, got, written)
 		}
 	}
-	put(self, 1, 999999) // our own I/O is not the command's
+	put(self, 1, 999999) // the agent's own I/O is excluded
 	put(900001, self, 100)
 	put(900002, 900001, 1000)
-	put(900003, 1, 5000) // somebody else
+	put(900003, 1, 5000) // not a descendant of the agent
 	want("two alive", 1100)
 	drop(900002)
 	want("a child is gone and its parent has not got its counters yet", 1100)
 	put(900001, self, 1150)
 	want("its parent has them", 1150)
-	put(900004, self, 300) // an orphan of ours
+	put(900004, self, 300) // an orphan, adopted by the agent
 	want("an orphan", 1450)
 	tree.Reaping(900004, func() unix.Rusage { drop(900004); return unix.Rusage{} })
 	want("reaped by us", 1450)
@@ -134,14 +134,14 @@ func TestTreeNeverDecreases(t *testing.T) {
 	tree.Reaping(900001, func() unix.Rusage { drop(900001); return unix.Rusage{} })
 	want("the command, which is held", 2450)
 	put(900005, self, 0)
-	if err := os.Remove(proc + "/900005/io"); err != nil { // closed to us
+	if err := os.Remove(proc + "/900005/io"); err != nil { // unreadable from now on
 		t.Fatal(err)
 	}
 	tree.Reaping(900005, func() unix.Rusage { drop(900005); return unix.Rusage{Oublock: 2} })
 	want("known by the kernel's summary only", 2450+1024)
 }
 
-// collect gathers what a streamer sends.
+// collect stores the data that a streamer sends.
 type collect map[string]string
 
 func (c collect) send(name string, offset int64, data []byte) error {
@@ -183,11 +183,11 @@ func TestStreamer(t *testing.T) {
 	write("a.log", "one,")
 	must(s.Drain())
 	write("a.log", "two,")
-	must(os.Rename(at("a.log"), at("z.log"))) // matches too: it is the same file
+	must(os.Rename(at("a.log"), at("z.log"))) // matches too, but is the same file
 	write("a.log", "second")
 	must(s.Drain())
 	write("z.log", "three")
-	must(os.Rename(at("z.log"), at("away"))) // matches no more and goes on
+	must(os.Rename(at("z.log"), at("away"))) // no longer matches, but is still streamed
 	must(s.Drain())
 	write("away", "!")
 	must(os.Truncate(at("a.log"), 2))

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attacked is a service whose limits are small enough to be hit at once.
+// attacked returns a service with the given limits and its store.
 func attacked(t *testing.T, l Limits, change func(*Handler)) (*httptest.Server, *Store) {
 	t.Helper()
 	store, err := OpenStore(t.TempDir(), l)
@@ -58,7 +58,7 @@ func send(ctx context.Context, s *httptest.Server, method, target string, body i
 	return resp.StatusCode, string(b), err
 }
 
-// onDisk is what a directory takes, with what is not part of any bundle.
+// onDisk returns the size of the files in a directory, in bytes, including files that belong to no bundle.
 func onDisk(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -66,18 +66,18 @@ func onDisk(dir string) (bytes int64) {
 				bytes += info.Size()
 			}
 		}
-		return nil // files come and go meanwhile
+		return nil // files are created and removed concurrently
 	})
 	return bytes
 }
 
-// Nothing of a run is looked at for a sender who is not known.
+// TestUnknownSendersCostNothing checks that a request that is not authenticated does not read any file of a run.
 func TestUnknownSendersCostNothing(t *testing.T) {
 	s, store := attacked(t, Limits{}, func(h *Handler) { h.Auth = Token("secret") })
 	if err := os.MkdirAll(store.path("ns", "r1"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// A pipe instead of run.json: whoever reads it hangs.
+	// run.json is a pipe, so that a read blocks.
 	if err := unix.Mkfifo(filepath.Join(store.path("ns", "r1"), runFile), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +94,8 @@ func TestUnknownSendersCostNothing(t *testing.T) {
 	}
 }
 
-// However many replace files at once, the disk holds no more than the run may
-// have, and one file that is replaced.
+// TestReplacingStaysWithinTheLimit checks that concurrent replacements do not use more disk space than the limit of the
+// run and one replaced file.
 func TestReplacingStaysWithinTheLimit(t *testing.T) {
 	const limit = 4 << 20
 	s, store := attacked(t, Limits{RunBytes: limit}, nil)
@@ -111,7 +111,7 @@ func TestReplacingStaysWithinTheLimit(t *testing.T) {
 	var refused atomic.Int64
 	for i := range 12 {
 		attack.Go(func() {
-			// Without a length, so that it cannot be refused by what is announced.
+			// The body has no length, so that the limit does not apply to the announced size.
 			body := io.LimitReader(endless{}, 1<<30)
 			status, answer, err := send(ctx, s, http.MethodPut,
 				fmt.Sprintf("/v1/runs/ns/r1/files/histograms/%d?replace=1", i),
@@ -138,7 +138,7 @@ func TestReplacingStaysWithinTheLimit(t *testing.T) {
 	}
 }
 
-// What is announced as too large is refused before it is sent.
+// TestAnnouncedBodies checks that a body with too large a Content-Length is rejected before it is sent.
 func TestAnnouncedBodies(t *testing.T) {
 	s, store := attacked(t, Limits{RunBytes: 1 << 20}, nil)
 	for _, tt := range []struct {
@@ -166,7 +166,7 @@ func TestAnnouncedBodies(t *testing.T) {
 	}
 }
 
-// announce sends the head of a request alone.
+// announce sends the header of a request without a body.
 func announce(t *testing.T, s *httptest.Server, method, target string, length int64) (int, string) {
 	t.Helper()
 	conn := dial(t, s)
@@ -201,8 +201,8 @@ func answerOf(t *testing.T, conn net.Conn) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// Bodies that trickle take all slots of one namespace. Others are served as if
-// they were not there.
+// TestSlowBodiesConcernTheirNamespace checks that slow bodies that occupy all slots of one namespace do not delay
+// requests of other namespaces.
 func TestSlowBodiesConcernTheirNamespace(t *testing.T) {
 	s, _ := attacked(t, Limits{}, func(h *Handler) { h.Pace = Pace{Grace: time.Hour, Rate: 1} })
 	for i := range 3 * slotsPerNamespace {
@@ -223,7 +223,7 @@ func TestSlowBodiesConcernTheirNamespace(t *testing.T) {
 		done <- nil
 	}()
 	select {
-	case err := <-done: // the slow ones are still there: they have an hour
+	case err := <-done: // the slow requests are still open: their deadline is an hour
 		if err != nil {
 			t.Error(err)
 		}
@@ -232,8 +232,8 @@ func TestSlowBodiesConcernTheirNamespace(t *testing.T) {
 	}
 }
 
-// A body, its answer, and one that nobody asked for have a deadline as a whole:
-// a byte now and then does not move it.
+// TestTricklingEnds checks that a body has a fixed deadline, which slow progress does not extend. This includes bodies
+// of rejected requests.
 func TestTricklingEnds(t *testing.T) {
 	s, _ := attacked(t, Limits{}, func(h *Handler) { h.Pace = Pace{Grace: 500 * time.Millisecond, Rate: 64 << 10} })
 	denied, _ := attacked(t, Limits{}, func(h *Handler) {
@@ -255,7 +255,7 @@ func TestTricklingEnds(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				for { // until the connection is closed: the deadline of dial is far away
+				for { // until the server closes the connection, long before the deadline set by dial
 					if _, err := conn.Write([]byte(" ")); err != nil {
 						return
 					}
@@ -277,7 +277,7 @@ func TestTricklingEnds(t *testing.T) {
 	}
 }
 
-// What follows a body may take longer than its deadline.
+// TestDeadlineEndsWithTheBody checks that the work after a body may take longer than the deadline of the body.
 func TestDeadlineEndsWithTheBody(t *testing.T) {
 	h := &Handler{Pace: Pace{Grace: 200 * time.Millisecond, Rate: 1 << 20}}
 	s := httptest.NewServer(h.paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -296,8 +296,8 @@ func TestDeadlineEndsWithTheBody(t *testing.T) {
 	}
 }
 
-// A page is made in turn, but sent to as many as ask: one who does not read it
-// holds nobody up. One that takes for ever concerns its namespace.
+// TestPagesOfOthers checks that a client that does not read its page does not block others, and that a page whose
+// rendering hangs blocks only its own namespace. Pages are rendered in turn but sent concurrently.
 func TestPagesOfOthers(t *testing.T) {
 	hangs := make(chan struct{})
 	defer close(hangs)
@@ -310,7 +310,7 @@ func TestPagesOfOthers(t *testing.T) {
 				}
 				return ctx.Err()
 			}
-			_, err := w.Write(make([]byte, 32<<20)) // more than sockets hold
+			_, err := w.Write(make([]byte, 32<<20)) // exceeds the buffers of the sockets
 			return err
 		}
 	})
@@ -323,7 +323,7 @@ func TestPagesOfOthers(t *testing.T) {
 		fmt.Fprint(dial(t, s), "GET /v1/runs/unread/r1/report HTTP/1.1\r\nHost: h\r\n\r\n")
 		fmt.Fprint(dial(t, s), "GET /v1/runs/hangs/r1/report HTTP/1.1\r\nHost: h\r\n\r\n")
 	}
-	// Well before what hangs is given up.
+	// Ends before the timeout of the hanging pages.
 	ctx, cancel := context.WithTimeout(t.Context(), renderTimeout-10*time.Second)
 	defer cancel()
 	for range 3 {
@@ -334,7 +334,7 @@ func TestPagesOfOthers(t *testing.T) {
 	}
 }
 
-// Files that are read whole are small, and stay so in memory.
+// TestFilesThatAreReadWhole checks that files that are read into memory have a size limit.
 func TestFilesThatAreReadWhole(t *testing.T) {
 	s, store := attacked(t, Limits{}, nil)
 	for name, tt := range map[string]struct{ target, body string }{
@@ -350,7 +350,7 @@ func TestFilesThatAreReadWhole(t *testing.T) {
 	if n := onDisk(store.dir); n > 0 {
 		t.Errorf("%d bytes are left", n)
 	}
-	// One that lies there from before is not read either.
+	// The limit also applies to a file that exists already.
 	if err := os.WriteFile(filepath.Join(store.path("ns", "r1"), runFile), bytes.Repeat([]byte(" "), maxRunFile+1),
 		0o644); err != nil {
 		t.Fatal(err)
@@ -365,7 +365,7 @@ func TestFilesThatAreReadWhole(t *testing.T) {
 	}
 }
 
-// What a killed service has half received is removed by the next one.
+// TestHalfReceivedIsSwept checks that a service removes partially received files of a killed one.
 func TestHalfReceivedIsSwept(t *testing.T) {
 	dir := t.TempDir()
 	left := filepath.Join(dir, "ns", "r1", incomingDir)
@@ -373,7 +373,7 @@ func TestHalfReceivedIsSwept(t *testing.T) {
 		0o644)); err != nil {
 		t.Fatal(err)
 	}
-	// A file system of its own has this, which only root may read.
+	// A separate file system has lost+found, which only root can read.
 	if err := os.Mkdir(filepath.Join(dir, "lost+found"), 0); err != nil {
 		t.Fatal(err)
 	}

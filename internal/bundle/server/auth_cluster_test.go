@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// A real API server decides by real tokens and roles.
+// TestKubernetesOfACluster checks authentication and authorization with tokens and roles of a real API server.
 func TestKubernetesOfACluster(t *testing.T) {
 	path := os.Getenv("KUBECONFIG")
 	if path == "" {
@@ -84,7 +84,7 @@ func TestKubernetesOfACluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer "+tt.token)
-		// The role needs a moment to be seen by the authoriser.
+		// The authorizer sees a new role after a short delay.
 		for end := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 			clear(k.rights.entries)
 			var who Caller

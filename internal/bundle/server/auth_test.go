@@ -14,12 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// reviews answers as an API server would; auth_cluster_test.go asks a real one.
+// reviews imitates the review APIs of an API server; auth_cluster_test.go uses a real one.
 type reviews struct {
 	down     bool
-	unaware  bool     // of audiences
-	audience []string // that the token "good" is for; none: the API server's
-	verbs    []string // that its owner has in namespace team
+	unaware  bool     // the API server does not support audiences
+	audience []string // audiences of the token "good"; none: that of the API server
+	verbs    []string // verbs that the token's user may use in namespace team
 	asked    int
 }
 

@@ -14,8 +14,7 @@ import (
 
 func tlsOf(c tls.Certificate) *tls.Config { return &tls.Config{Certificates: []tls.Certificate{c}} }
 
-// FuzzPaths sends requests for any path: nothing outside the run's directory
-// may be read, made, changed or removed.
+// FuzzPaths checks that no request path can read, create, change or remove a file outside the directory of its run.
 func FuzzPaths(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"ns", "r1", "raw/fio-0/fio/output.json"}, {"ns", "r1", "../../../secret"}, {"ns", "r1",
@@ -40,7 +39,7 @@ func FuzzPaths(f *testing.F) {
 	if _, err := store.Append(context.Background(), "ns", "r1", "log.jsonl", 0, []byte("x")); err != nil {
 		f.Fatal(err)
 	}
-	// Links that an enemy with another way in might have made.
+	// Symbolic links that an attacker may have created in another way.
 	for name, target := range map[string]string{"link": top, "filelink": secret} {
 		if err := os.Symlink(target, filepath.Join(store.path("ns", "r1"), name)); err != nil {
 			f.Fatal(err)
@@ -58,7 +57,7 @@ func FuzzPaths(f *testing.F) {
 					req, err := http.NewRequestWithContext(t.Context(), method, "http://h"+target+query,
 						strings.NewReader("changed"))
 					if err != nil {
-						continue // no client could send it
+						continue // not a valid request URL
 					}
 					w := httptest.NewRecorder()
 					handler.ServeHTTP(w, req)

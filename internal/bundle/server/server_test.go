@@ -27,11 +27,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// service is a results service of the test, with a way to be broken.
+// service is a results service that can be made to fail.
 type service struct {
 	*httptest.Server
 	store *Store
-	// fault, if it returns true, has answered in the service's place.
+	// fault, if set, is called first. If it returns true, it has sent the response.
 	fault atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 }
 
@@ -86,7 +86,7 @@ func (s *service) run(t *testing.T, ns, id string) *Remote {
 
 var quick = Options{Every: 2 * time.Millisecond, MaxBackoff: 20 * time.Millisecond}
 
-// contents reads a directory, but for what the copy may lack.
+// contents returns the files of a directory by their paths.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -121,7 +121,7 @@ func same(t *testing.T, want, got string) {
 	}
 }
 
-// grow writes a bundle as a run does, stepping between batches.
+// grower writes a bundle as a run does, one batch per step.
 type grower struct {
 	t   *testing.T
 	w   *bundle.Writer
@@ -149,7 +149,7 @@ func (g *grower) step() {
 	g.w.Log(op.Time(g.ids), "run", "step")
 	if err := errors.Join(
 		g.w.Raw("fio-0", "fio", "/output/output.json", bytes.Repeat([]byte("x"), 10_000)),
-		g.w.Raw("fio-0", "fio", `/output/a\b`, []byte("odd")), // a copy has files of any name
+		g.w.Raw("fio-0", "fio", `/output/a\b`, []byte("odd")), // a copy supports any file name
 		g.w.Raw("fio-0", "fio", "/output/x.tmp", []byte("half")),
 		g.w.Raw("fio-0", "fio", "/output/line\nbreak?%2f#\xff", []byte("odder")),
 		g.w.Ledger().Add(op.LedgerEntry{Kind: "dir", Name: fmt.Sprint(g.ids)}),
@@ -174,8 +174,7 @@ func (g *grower) close() {
 	}
 }
 
-// sizes lists the files of a bundle with their sizes, but for the manifest,
-// which closing writes.
+// sizes lists the files of a bundle with their sizes. It omits the manifest, which is written on closing.
 func sizes(t *testing.T, dir string) string {
 	f, err := OpenFolder(dir, Limits{})
 	if err != nil {
@@ -195,7 +194,7 @@ func sizes(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// eventually waits for a condition.
+// eventually waits until ok returns true, for at most 30 s.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
@@ -220,7 +219,7 @@ func opsOf(t *testing.T, dir string) int {
 	return n
 }
 
-// A bundle grows here, is there a moment later, and in the end both are equal.
+// TestPushFollowsARun checks that a copy follows a growing bundle promptly, and that both are equal in the end.
 func TestPushFollowsARun(t *testing.T) {
 	s := serve(t, t.TempDir(), AllowAll{})
 	to := s.run(t, "team", "r1")
@@ -269,7 +268,7 @@ func TestPushFollowsARun(t *testing.T) {
 	same(t, g.w.Dir(), there)
 }
 
-// Whatever the receiver does, nothing is lost.
+// TestPushOutlastsTheReceiver checks that no data is lost for any fault of the service.
 func TestPushOutlastsTheReceiver(t *testing.T) {
 	var n atomic.Int64
 	faults := map[string]func(http.ResponseWriter, *http.Request) bool{
@@ -348,8 +347,8 @@ func TestPushOutlastsTheReceiver(t *testing.T) {
 	}
 }
 
-// A pusher that dies is followed by one that goes on where it stopped, also
-// when the service was restarted meanwhile.
+// TestPushResumes checks that a new pusher continues where a killed one stopped, even if the service was restarted in
+// between.
 func TestPushResumes(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, dir, AllowAll{})
@@ -369,8 +368,7 @@ func TestPushResumes(t *testing.T) {
 	if err := first.Abandon(); err != nil {
 		t.Fatal(err)
 	}
-	// What a service that was killed has: a part that nobody was told of, and a
-	// replacement half written.
+	// State after a killed service: appended data that was not acknowledged, and a partially written replacement.
 	if err := errors.Join(s.store.runs["team/r1"].folder.Unlock(),
 		os.MkdirAll(filepath.Join(there, incomingDir), 0o755),
 		os.WriteFile(filepath.Join(there, incomingDir, "ABCDEFGH"), []byte("{"), 0o644)); err != nil {
@@ -392,7 +390,8 @@ func TestPushResumes(t *testing.T) {
 	same(t, g.w.Dir(), there)
 }
 
-// What was changed behind the back is found by its sum, and mended.
+// TestCloseFindsWhatDiffers checks that closing detects files that were changed in the copy by their checksums, and
+// that the pusher repairs them.
 func TestCloseFindsWhatDiffers(t *testing.T) {
 	s := serve(t, t.TempDir(), AllowAll{})
 	b, _ := analysistest.Demo(t)
@@ -431,7 +430,7 @@ func TestCloseFindsWhatDiffers(t *testing.T) {
 	}
 }
 
-// A source that is not what its manifest says must not be taken for a bundle.
+// TestPushOfDamage checks that a source that does not match its manifest is not accepted as a bundle.
 func TestPushOfDamage(t *testing.T) {
 	s := serve(t, t.TempDir(), AllowAll{})
 	b, _ := analysistest.Demo(t)
@@ -467,8 +466,8 @@ func TestFinishGivesUpWithItsContext(t *testing.T) {
 	}
 }
 
-// A runner that is gone leaves an incomplete bundle, and one that was only
-// thought to be gone cannot add to it.
+// TestLost checks that a lost runner leaves an incomplete bundle, and that a runner that was reported lost by mistake
+// cannot add data to it.
 func TestLost(t *testing.T) {
 	s := serve(t, t.TempDir(), AllowAll{})
 	to := s.run(t, "team", "r1")
@@ -503,7 +502,7 @@ func TestLost(t *testing.T) {
 	if err != nil || info.Closed != Incomplete || info.Reason != "node n1 is gone" || info.Ended != nil {
 		t.Errorf("%+v, %v", info, err)
 	}
-	// The ledger says what clean-up may remove: it is as the run left it.
+	// The clean-up trusts the ledger, so it must stay as the run left it.
 	if err := to.Replace(t.Context(), ledgerFile, strings.NewReader("{}")); !errors.Is(err, ErrClosed) {
 		t.Errorf("the ledger of a lost run is replaced: %v", err)
 	}
@@ -513,7 +512,7 @@ func TestLost(t *testing.T) {
 }
 
 func TestPull(t *testing.T) {
-	// The runner's pod serves the bundle that it writes itself.
+	// The runner's pod serves the bundle that the runner writes.
 	root := t.TempDir()
 	w, err := bundle.Create(filepath.Join(root, "team", "r1"),
 		bundle.Run{ID: "r1", Name: "pod", BarrierAt: op.Never, EndedAt: op.Never})
@@ -562,7 +561,7 @@ func TestPull(t *testing.T) {
 	}
 	same(t, w.Dir(), here)
 
-	// Without what tools wrote: enough for a report.
+	// A copy without the raw files suffices for a report.
 	part := filepath.Join(t.TempDir(), "part")
 	if _, err := Fetch(t.Context(), from, part, Options{Skip: func(name string) bool {
 		return strings.HasPrefix(name,
@@ -610,7 +609,7 @@ func TestRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name, method, target, body string
 		status                     int
-		want                       string // in the answer
+		want                       string // part of the response
 	}{
 		{"health", "GET", "/healthz", "", 200, "ok"},
 		{"no run", "GET", "/v1/runs/ns/r1", "", 404, "run not found"},
@@ -724,7 +723,7 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
-// A body that breaks off changes nothing.
+// TestTruncatedBody checks that an interrupted body leaves the file unchanged.
 func TestTruncatedBody(t *testing.T) {
 	f, err := OpenFolder(t.TempDir(), Limits{})
 	if err != nil {
@@ -747,7 +746,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, syscall.ECONNRESET }
 
-// Many writers at once: each file is whole, none is mixed.
+// TestConcurrentWriters checks that concurrent appends neither overlap nor mix.
 func TestConcurrentWriters(t *testing.T) {
 	s := serve(t, t.TempDir(), AllowAll{})
 	to := s.run(t, "team", "r1")
@@ -797,7 +796,7 @@ func TestPinned(t *testing.T) {
 		_ *http.Request) {
 		fmt.Fprint(w, "[]")
 	}))
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // the refused handshake
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // hides the message about the rejected handshake
 	s.TLS = tlsOf(cert)
 	s.StartTLS()
 	defer s.Close()

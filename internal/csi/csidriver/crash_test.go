@@ -16,8 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// TestKilledAfterUse shows that the volumes of a killed driver stay usable and that the next driver manages
-// them.
+// TestKilledAfterUse checks that the volumes of a killed driver stay usable, and that the next driver manages them.
 func TestKilledAfterUse(t *testing.T) {
 	for _, tt := range stores {
 		t.Run(tt.backend+tt.fsType, func(t *testing.T) {
@@ -29,7 +28,7 @@ func TestKilledAfterUse(t *testing.T) {
 			p.kill()
 			v.write("g", "while there is no driver")
 			p.run()
-			v.use() // every step is repeatable
+			v.use() // every step is idempotent
 			if got := v.read("f") + ", " + v.read("g"); got != "before, while there is no driver" {
 				t.Errorf("the volume holds %q", got)
 			}
@@ -57,8 +56,8 @@ func TestKilledWithBlockVolume(t *testing.T) {
 	}
 }
 
-// freezeForLong begins a snapshot that holds the freeze, and returns once the volume is frozen: a writer, which is
-// returned as well, no longer gets through.
+// freezeForLong starts a snapshot that holds the freeze. It returns once the volume is frozen. The result is the
+// outcome of a write that blocks until the volume is thawed.
 func freezeForLong(t *testing.T, v *testVolume, hold time.Duration) (written chan error) {
 	t.Helper()
 	v.hold(hold)
@@ -89,7 +88,7 @@ func wantWritten(t *testing.T, written chan error) {
 	}
 }
 
-// TestKilledWhileFrozen shows that the next driver thaws and removes the unfinished snapshot, and that a
+// TestKilledWhileFrozen checks that the next driver thaws the volume and removes the unfinished snapshot, and that a
 // repeated request creates it.
 func TestKilledWhileFrozen(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
@@ -116,7 +115,8 @@ func TestKilledWhileFrozen(t *testing.T) {
 	}
 }
 
-// TestDestroyWhileFrozen shows that Destroy thaws without a driver. start's clean-up checks for leftovers.
+// TestDestroyWhileFrozen checks that Destroy thaws a volume without a driver. The clean-up of start checks for
+// leftovers.
 func TestDestroyWhileFrozen(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
@@ -128,7 +128,7 @@ func TestDestroyWhileFrozen(t *testing.T) {
 	wantWritten(t, written)
 }
 
-// TestTerminatedWhileFrozen shows that a terminated driver finishes the snapshot first.
+// TestTerminatedWhileFrozen checks that a terminated driver finishes the snapshot before it exits.
 func TestTerminatedWhileFrozen(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
@@ -137,8 +137,8 @@ func TestTerminatedWhileFrozen(t *testing.T) {
 	wantWritten(t, written)
 }
 
-// TestLeakedDeviceIsFreed shows that a device attached just before the driver was killed, unknown to the
-// state, is freed.
+// TestLeakedDeviceIsFreed checks that a loop device is freed that was attached just before the driver was killed and
+// that is missing in the driver's state.
 func TestLeakedDeviceIsFreed(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 16*mib, mountCap(""), nil, nil)
@@ -157,7 +157,7 @@ func TestLeakedDeviceIsFreed(t *testing.T) {
 	v.use()
 }
 
-// TestDestroyBusy shows that Destroy names what it cannot unmount and succeeds once that is free.
+// TestDestroyBusy checks that Destroy names what it cannot unmount, and succeeds when that is no longer busy.
 func TestDestroyBusy(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
@@ -178,7 +178,7 @@ func TestDestroyBusy(t *testing.T) {
 	waitFor(t, "the devices to go with their last user", func() bool { return Destroy(p.config.Options) == nil })
 }
 
-// TestUnprivileged runs hostdir as an ordinary user, with symbolic links.
+// TestUnprivileged checks hostdir without root, with symbolic links.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("becoming an ordinary user needs root; the other hostdir tests run as one already")
@@ -209,8 +209,8 @@ func TestUnprivileged(t *testing.T) {
 	}
 }
 
-// TestKilledAnywhere kills the driver at random moments of a volume's life. Repeating all requests must then
-// give the same result, without lost data and, by start's clean-up, without leaks.
+// TestKilledAnywhere checks a driver that is killed at random times while a volume is created, used and deleted.
+// Repeated requests must give the same result, without data loss and without leaks (checked by the clean-up of start).
 func TestKilledAnywhere(t *testing.T) {
 	const rounds = 12
 	for _, backend := range []string{"hostdir", "loopfile", "btrfs"} {
@@ -248,7 +248,7 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// live leads a volume through what TestKilledAnywhere repeats, as far as it gets.
+// live runs the steps that TestKilledAnywhere repeats, until one fails.
 func (p *process) live(ctx context.Context, name string) {
 	dir := filepath.Dir(p.config.Socket)
 	staging, target := filepath.Join(dir, name+"-staging"), filepath.Join(dir, name+"-target")
@@ -289,7 +289,7 @@ func (p *process) live(ctx context.Context, name string) {
 	}
 }
 
-// TestDestroyPinned shows that Destroy names a process whose mount namespace still has the volume.
+// TestDestroyPinned checks that Destroy names a process whose mount namespace still contains the volume.
 func TestDestroyPinned(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	p.create("v", 32*mib, mountCap(""), nil, nil).use()

@@ -29,7 +29,7 @@ func shut(t testing.TB, f io.Closer) {
 	}
 }
 
-// stores are the backends that keep data, with their file systems.
+// stores lists the backends that store data, with their file systems.
 var stores = []struct {
 	backend, fsType string
 	size            int64
@@ -46,8 +46,8 @@ func total(t *testing.T, path string) int64 {
 	return int64(st.Blocks) * st.Bsize
 }
 
-// TestData shows that a snapshot and a clone have the volume's data of their instant and are independent of
-// it afterwards.
+// TestData checks that a snapshot and a clone contain the volume's data at the time of their creation, and are
+// independent of the volume afterwards.
 func TestData(t *testing.T) {
 	for _, tt := range stores {
 		t.Run(tt.backend+tt.fsType, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestGrowOnline shows that a mounted file system grows and keeps its data.
+// TestGrowOnline checks that a mounted file system grows and keeps its data.
 func TestGrowOnline(t *testing.T) {
 	for _, tt := range stores[1:3] {
 		t.Run(tt.fsType, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestGrowOnline(t *testing.T) {
 	}
 }
 
-// TestQuota shows that a btrfs volume with quota holds no more than its size, and more once expanded.
+// TestQuota checks that a btrfs volume with a quota cannot exceed its size, and can hold more after an expansion.
 func TestQuota(t *testing.T) {
 	p := start(t, Options{Backend: "btrfs", PoolSize: gib})
 	v := p.create("v", 16*mib, mountCap(""), nil, map[string]string{"quota": "true"}).use()
@@ -145,7 +145,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// rawAt is where the tests write to a device.
+// rawAt is the offset at which the tests write to a device.
 const rawAt = 8 * mib
 
 func (v *testVolume) open(flag int) *os.File {
@@ -188,7 +188,8 @@ func (v *testVolume) rawSize() int64 {
 	return end
 }
 
-// TestBlock: raw block volumes keep data through snapshot, restore and growth, and are never formatted over.
+// TestBlock checks that raw block volumes keep their data through snapshot, restore and growth, and are never
+// formatted.
 func TestBlock(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 16*mib, blockCap(), nil, nil).use()
@@ -221,7 +222,7 @@ func TestBlock(t *testing.T) {
 	restored.drop()
 }
 
-// TestModeConversion restores a file system through a raw block volume.
+// TestModeConversion checks that a file system can be restored through a raw block volume.
 func TestModeConversion(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap("ext4"), nil, nil).use()
@@ -233,7 +234,8 @@ func TestModeConversion(t *testing.T) {
 	}
 }
 
-// counter appends numbers to one file and then to another, each durably, until stopped.
+// counter appends increasing numbers to the first file and then to the second until it is stopped. Each write is
+// durable.
 func counter(t *testing.T, first, second string) (stop func() int64) {
 	t.Helper()
 	var n atomic.Int64
@@ -274,8 +276,8 @@ func readCounter(t *testing.T, v *testVolume) int64 {
 	return int64(binary.BigEndian.Uint64([]byte(text)))
 }
 
-// TestGroupSnapshotIsOfOneInstant: a writer goes from one volume to the other; whatever the instant, the first is ahead
-// of the second by at most one.
+// TestGroupSnapshotIsOfOneInstant checks that a group snapshot is consistent. A writer alternates between two volumes,
+// so that at any time the first is ahead of the second by at most one.
 func TestGroupSnapshotIsOfOneInstant(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	a := p.create("a", 32*mib, mountCap(""), nil, nil).use()
@@ -318,14 +320,15 @@ func TestGroupSnapshotIsOfOneInstant(t *testing.T) {
 	wantCode(t, "a member that does not exist", err, codes.NotFound)
 }
 
-// hold sets how long snapshots hold the freeze.
+// hold sets how long snapshots keep the volume frozen.
 func (v *testVolume) hold(d time.Duration) {
 	v.p.t.Helper()
 	ok(v.p.ControllerModifyVolume(v.p.t.Context(), &csi.ControllerModifyVolumeRequest{VolumeId: v.id,
 		MutableParameters: map[string]string{"freezeHold": d.String()}}))(v.p.t)
 }
 
-// TestFreezeLogMatchesWriterStall compares the logged freeze with the longest write of a workload of our own.
+// TestFreezeLogMatchesWriterStall checks that the logged duration of a freeze equals the longest write of a concurrent
+// writer.
 func TestFreezeLogMatchesWriterStall(t *testing.T) {
 	for _, fsType := range []string{"ext4", "xfs"} {
 		t.Run(fsType, func(t *testing.T) {
@@ -383,7 +386,7 @@ func TestFreezeLogMatchesWriterStall(t *testing.T) {
 	}
 }
 
-// TestQueueIsLogged shows that the log has the time that a call waited for another on the same volume.
+// TestQueueIsLogged checks that the log has the time that a call waited for another one on the same volume.
 func TestQueueIsLogged(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
@@ -408,7 +411,7 @@ func TestQueueIsLogged(t *testing.T) {
 	}
 }
 
-// TestTmpfs shows that the pool image works on a file system without reflinks and disk.
+// TestTmpfs checks that the pool image works on tmpfs, which has no reflinks and no disk.
 func TestTmpfs(t *testing.T) {
 	needs(t, "loopfile")
 	base := filepath.Join(t.TempDir(), "tmpfs")
@@ -439,7 +442,7 @@ func TestTmpfs(t *testing.T) {
 	t.Error("no attach record")
 }
 
-// TestReflinkingBase shows that no pool image is made where the base directory can reflink.
+// TestReflinkingBase checks that no pool image is created if the file system of the base directory supports reflinks.
 func TestReflinkingBase(t *testing.T) {
 	outer := start(t, Options{Backend: "loopfile", PoolSize: 2 * gib})
 	p := start(t, Options{Backend: "loopfile", BaseDir: filepath.Join(outer.config.BaseDir, "pool", "inner")})
@@ -455,7 +458,7 @@ func TestReflinkingBase(t *testing.T) {
 	}
 }
 
-// TestBtrfsBase is TestReflinkingBase for btrfs, whose subvolumes are deleted one by one.
+// TestBtrfsBase checks the same as TestReflinkingBase on btrfs, where subvolumes are deleted individually.
 func TestBtrfsBase(t *testing.T) {
 	outer := start(t, Options{Backend: "btrfs", PoolSize: gib})
 	p := start(t, Options{Backend: "btrfs", BaseDir: filepath.Join(outer.config.BaseDir, "pool", "inner")})
@@ -467,8 +470,8 @@ func TestBtrfsBase(t *testing.T) {
 	}
 }
 
-// TestMountOptions shows that the StorageClass's options reach the file system and that invalid ones are
-// refused.
+// TestMountOptions checks that the mount options of the StorageClass reach the file system, and that invalid ones are
+// rejected.
 func TestMountOptions(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	c := mountCap("ext4")
@@ -487,7 +490,7 @@ func TestMountOptions(t *testing.T) {
 	t.Errorf("no mount at %s with the options asked for", v.staging)
 }
 
-// TestReadOnly shows that a volume published read-only is not writable.
+// TestReadOnly checks that a volume that is published read-only is not writable.
 func TestReadOnly(t *testing.T) {
 	for _, backend := range []string{"hostdir", "loopfile", "btrfs"} {
 		t.Run(backend, func(t *testing.T) {

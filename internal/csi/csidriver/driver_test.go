@@ -75,8 +75,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestIdempotency shows that the same name gives the same object and that a different request with it is
-// refused.
+// TestIdempotency checks that a repeated request returns the same object, and that a different request with the same
+// name is rejected.
 func TestIdempotency(t *testing.T) {
 	for _, backend := range Backends() {
 		t.Run(backend, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
-// TestConcurrentCreate shows that many concurrent requests with one name create one volume.
+// TestConcurrentCreate checks that many concurrent requests with the same name create one volume.
 func TestConcurrentCreate(t *testing.T) {
 	p := start(t, Options{Backend: "hostdir"})
 	var (
@@ -181,7 +181,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestPoolIsFinite shows that the pool's size is the limit without an explicit capacity.
+// TestPoolIsFinite checks that the size of the pool is the limit if no capacity is set.
 func TestPoolIsFinite(t *testing.T) {
 	for _, backend := range []string{"loopfile", "btrfs"} {
 		t.Run(backend, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// TestListPages shows that pages stay valid when volumes are deleted between them.
+// TestListPages checks that a listing stays valid if volumes are deleted between its pages.
 func TestListPages(t *testing.T) {
 	p := start(t, Options{Backend: "null"})
 	want := map[string]bool{}
@@ -236,8 +236,8 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// TestInjectedDistribution: the truth log has the injected distribution, the calls really took that long, and the same
-// seed injects the same again.
+// TestInjectedDistribution checks that the truth log has the injected distribution, that the calls took that long, and
+// that the same seed injects the same delays.
 func TestInjectedDistribution(t *testing.T) {
 	const n = 1500
 	o := Options{Backend: "null", Seed: 42, Inject: `rpcs: {CreateVolume: {delay: "4ms+exp(2ms)", stall: 2% of 60ms}}`}
@@ -276,7 +276,8 @@ func TestInjectedDistribution(t *testing.T) {
 	if len(records) != n {
 		t.Fatalf("%d records of %d calls", len(records), n)
 	}
-	// Given no stall, the quantile of 4 ms + exp(2 ms) is 4 - 2·ln(1-q) ms; 2 % of stalls move rank q to q/0.98.
+	// Without a stall, the quantile q of 4 ms + exp(2 ms) is 4 - 2·ln(1-q) ms. With 2 % of stalls, rank q corresponds
+	// to q/0.98.
 	for _, q := range []float64{0.1, 0.5, 0.9} {
 		want := 4*time.Millisecond - time.Duration(2e6*math.Log(1-q/0.98))
 		if got := injected[int(q*n)]; math.Abs(float64(got-want)) > 0.1*float64(want) {
@@ -338,7 +339,7 @@ windows:
 	for rpc, w := range want {
 		r := p.truthOf(rpc)[0]
 		code := r.Code
-		// depends on which of the client's two reasons arrives first
+		// The code depends on which of the client's two reasons arrives first.
 		if code == "Canceled" || code == "DeadlineExceeded" {
 			code = "given up"
 		}
@@ -348,7 +349,7 @@ windows:
 	}
 }
 
-// TestHungCallDoesNotPreventStopping also shows that a terminated driver keeps its volumes.
+// TestHungCallDoesNotPreventStopping checks that a driver with a hanging call terminates and keeps its volumes.
 func TestHungCallDoesNotPreventStopping(t *testing.T) {
 	p := start(t, Options{Backend: "null", Inject: "rpcs: {CreateSnapshot: {hang: 100%}}"})
 	v := p.create("a", mib, mountCap(""), nil, nil)
@@ -402,7 +403,7 @@ func TestDestroyTwice(t *testing.T) {
 	}
 }
 
-// TestRecoverHalfDone shows that a restarted driver undoes unfinished work.
+// TestRecoverHalfDone checks that a restarted driver undoes unfinished work.
 func TestRecoverHalfDone(t *testing.T) {
 	p := start(t, Options{Backend: "hostdir"})
 	v := p.create("a", mib, mountCap(""), nil, nil)
@@ -449,7 +450,7 @@ func appendTo(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestJournal shows that records survive, that the history is bounded and that damage is reported.
+// TestJournal checks that records survive a restart, that the history is bounded, and that damage is reported.
 func TestJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "x.jsonl")
 	open := func() *table[volume] {
@@ -483,7 +484,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// BenchmarkNull measures the cost of the harness: one volume created and deleted through the socket.
+// BenchmarkNull measures the cost of the harness: the creation and deletion of a volume through the socket.
 func BenchmarkNull(b *testing.B) {
 	p := start(b, Options{Backend: "null"})
 	var n atomic.Int64

@@ -26,7 +26,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
 )
 
-// serveEnv makes the test binary a driver process, so that tests can kill one.
+// serveEnv makes the test binary run as a driver process, so that tests can kill it.
 const serveEnv = "CSIDRIVER_TEST_SERVE"
 
 func TestMain(m *testing.M) {
@@ -49,17 +49,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// apartEnv marks the tests' process in its own mount namespace ("new"), and the processes that it starts ("settled").
+// apartEnv marks the process of the tests in its own mount namespace ("new"), and the processes that it starts
+// ("settled").
 const apartEnv = "CSIDRIVER_TEST_APART"
 
-// runApart runs the tests in a mount namespace of their own. Whoever makes a namespace elsewhere on the machine, other
-// tests among them, would otherwise copy our mounts into it and keep our devices busy.
+// runApart runs the tests in a separate mount namespace. Otherwise any process that creates a mount namespace, other
+// tests included, would copy the mounts of these tests and keep their loop devices busy.
 func runApart() int {
 	cmd := exec.Command(os.Args[0], os.Args[1:]...)
 	cmd.Env = append(os.Environ(), apartEnv+"=new")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // the signal comes when the thread ends that started the process
+	runtime.LockOSThread() // Pdeathsig is sent when the thread that started the process ends
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -69,7 +70,7 @@ func runApart() int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// letGo keeps this namespace's copies from holding other people's loop devices.
+// letGo unmounts loop devices of other processes in this namespace, whose copies of the mounts would keep them busy.
 func letGo() error {
 	mounts, err := hostfs.AllMounts()
 	for _, m := range mounts {
@@ -99,7 +100,7 @@ func serveForTest(config string) (err error) {
 	return errors.Join(s.Serve(ctx, c.Socket), s.Close())
 }
 
-// process is a driver in a process of its own, with clients.
+// process is a driver in a separate process, with clients.
 type process struct {
 	t      testing.TB
 	config testConfig
@@ -111,7 +112,7 @@ type process struct {
 	csi.NodeClient
 }
 
-// start runs a driver and checks, when the test ends, that Destroy leaves no mount and no loop device.
+// start runs a driver. At the end of the test it checks that Destroy leaves no mount and no loop device.
 func start(t testing.TB, o Options) *process {
 	t.Helper()
 	needs(t, o.Backend)
@@ -150,7 +151,7 @@ func needs(t testing.TB, backend string) {
 	}
 }
 
-// leftovers lists the mounts and loop devices that concern dir.
+// leftovers returns the mounts and loop devices that belong to dir.
 func leftovers(t testing.TB, dir string) []string {
 	t.Helper()
 	var left []string
@@ -175,7 +176,7 @@ func leftovers(t testing.TB, dir string) []string {
 	return left
 }
 
-// run starts the process and waits until it answers.
+// run starts the process and waits until it responds.
 func (p *process) run() {
 	p.t.Helper()
 	config, err := json.Marshal(p.config)
@@ -188,7 +189,7 @@ func (p *process) run() {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	// Dial directly first: gRPC waits a second after a failed connection.
+	// Dial the socket directly first, because gRPC waits a second after a failed connection.
 	waitFor(p.t, "the driver's socket", func() bool {
 		conn, err := net.Dial("unix", p.config.Socket)
 		if err == nil {
@@ -217,7 +218,7 @@ func waitFor(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// kill is kill -9.
+// kill sends SIGKILL and waits for the end of the process.
 func (p *process) kill() {
 	if p.cmd == nil || p.cmd.Process == nil {
 		return
@@ -228,7 +229,7 @@ func (p *process) kill() {
 	p.cmd = nil
 }
 
-// terminate is SIGTERM, which has to end the process well.
+// terminate sends SIGTERM. The process must exit without an error.
 func (p *process) terminate() {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -241,7 +242,7 @@ func (p *process) terminate() {
 	p.cmd = nil
 }
 
-// truth reads the truth log.
+// truth returns the records of the truth log.
 func (p *process) truth() []Record {
 	p.t.Helper()
 	f, err := os.Open(p.config.TruthLog)
@@ -288,7 +289,7 @@ func blockCap() *csi.VolumeCapability {
 	}
 }
 
-// testVolume is a volume made by a test, with the paths it is used at.
+// testVolume is a volume created by a test, with its staging and target paths.
 type testVolume struct {
 	p               *process
 	id              string
@@ -307,7 +308,7 @@ func (p *process) create(name string, size int64, c *csi.VolumeCapability, src *
 		staging: filepath.Join(dir, name+"-staging"), target: filepath.Join(dir, name+"-target")}
 }
 
-// use attaches, stages and publishes as far as the backend offers that.
+// use attaches, stages and publishes the volume, except for the steps that the backend does not support.
 func (v *testVolume) use() *testVolume {
 	p := v.p
 	p.t.Helper()
@@ -325,7 +326,7 @@ func (v *testVolume) use() *testVolume {
 	return v
 }
 
-// drop takes back what use did, and deletes the volume.
+// drop reverts use and deletes the volume.
 func (v *testVolume) drop() {
 	p := v.p
 	p.t.Helper()

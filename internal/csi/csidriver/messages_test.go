@@ -34,7 +34,7 @@ func wantText(t *testing.T, err error, texts ...string) {
 	}
 }
 
-// TestExhausted shows that the error names the exhausted capacity and how to raise it.
+// TestExhausted checks that the error names the exhausted capacity and how to raise it.
 func TestExhausted(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -80,7 +80,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestWithoutRoot shows that a backend that needs root creates nothing without it.
+// TestWithoutRoot checks that a backend that needs root creates nothing without it.
 func TestWithoutRoot(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {
@@ -89,7 +89,7 @@ func TestWithoutRoot(t *testing.T) {
 	base := filepath.Join(dir, "base")
 	failed := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine, and its user with it
+		runtime.LockOSThread() // never unlocked: the thread, with its changed UID, ends with the goroutine
 		if os.Geteuid() == 0 {
 			const nobody = 65534
 			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {

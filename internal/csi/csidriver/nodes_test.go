@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// twoNodes runs a driver that serves the node "local" and a second one, and returns the second one's client.
+// twoNodes runs a driver that serves the node "local" and a second node, and returns the client of the second one.
 func twoNodes(t *testing.T, backend string) (*process, csi.NodeClient) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "b")
@@ -36,7 +36,7 @@ func (v *testVolume) detachFrom(node string) error {
 	return err
 }
 
-// TestVolumeMovesBetweenNodes writes on one node, moves the volume, and reads on the other.
+// TestVolumeMovesBetweenNodes checks that data written on one node can be read after the volume moves to another node.
 func TestVolumeMovesBetweenNodes(t *testing.T) {
 	for _, backend := range []string{"null", "loopfile"} {
 		t.Run(backend, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestVolumeMovesBetweenNodes(t *testing.T) {
 	}
 }
 
-// TestManyNodesAtOnce attaches one volume of a multi-node mode twice.
+// TestManyNodesAtOnce checks that a volume with a multi-node access mode can be attached to two nodes.
 func TestManyNodesAtOnce(t *testing.T) {
 	t.Parallel()
 	p, _ := twoNodes(t, "null")
@@ -105,7 +105,7 @@ func TestManyNodesAtOnce(t *testing.T) {
 	wantCode(t, "the other goes", v.detachFrom("b"), codes.OK)
 }
 
-// TestLostNode takes a volume from a node that never unstaged it. A backend with a device cannot allow that.
+// TestLostNode checks the detach from a node that has not unstaged the volume. A backend with devices rejects it.
 func TestLostNode(t *testing.T) {
 	for backend, want := range map[string]codes.Code{"null": codes.OK, "loopfile": codes.FailedPrecondition} {
 		t.Run(backend, func(t *testing.T) {

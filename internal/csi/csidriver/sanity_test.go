@@ -12,15 +12,15 @@ import (
 	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
 )
 
-// sanityEnv carries the socket, backend and access type to the process that runs the conformance suite: ginkgo runs one
-// suite per process.
+// The variables hold the socket, backend and access type for the process that runs the conformance suite. Ginkgo runs
+// one suite per process.
 const (
 	sanitySocketEnv  = "CSIDRIVER_TEST_SANITY_SOCKET"
 	sanityBackendEnv = "CSIDRIVER_TEST_SANITY_BACKEND"
 	sanityAccessEnv  = "CSIDRIVER_TEST_SANITY_ACCESS"
 )
 
-// TestSanity holds every backend against csi-sanity.
+// TestSanity checks every backend with csi-sanity.
 func TestSanity(t *testing.T) {
 	for _, tt := range []struct{ backend, access string }{
 		{"null", "mount"}, {"null", "block"}, {"hostdir", "mount"}, {"loopfile", "mount"}, {"loopfile",
@@ -48,7 +48,7 @@ func TestSanity(t *testing.T) {
 	}
 }
 
-// leftIn counts what is still in the driver's lists.
+// leftIn returns the number of objects in the driver's lists.
 func leftIn(p *process) int {
 	p.t.Helper()
 	vols := ok(p.ListVolumes(p.t.Context(), &csi.ListVolumesRequest{}))(p.t)
@@ -56,7 +56,7 @@ func leftIn(p *process) int {
 	return len(vols.GetEntries()) + len(snaps.GetEntries())
 }
 
-// TestSanityChild is what TestSanity runs in a process of its own.
+// TestSanityChild runs the suite in a separate process for TestSanity.
 func TestSanityChild(t *testing.T) {
 	socket := os.Getenv(sanitySocketEnv)
 	if socket == "" {

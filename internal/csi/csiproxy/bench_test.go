@@ -12,16 +12,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 )
 
-// BenchmarkProxyOverhead compares one call after another, of which null does
-// nothing, with and without a proxy. Calls alternate, so that whatever else
-// the machine does meets both alike.
+// BenchmarkProxyOverhead measures the latency of sequential calls with and without a proxy. The null driver does no
+// work for the call. The calls alternate, so that other load on the machine affects both equally.
 func BenchmarkProxyOverhead(b *testing.B) {
 	dir := shortDir(b)
 	d := startDriver(b, filepath.Join(dir, "csi.sock"), csidriver.Options{})
 	p, _ := startProxy(b, csiproxy.Options{Upstream: d.socket, Listen: filepath.Join(dir, "proxied.sock")})
 	waitFor(b, "the proxy", func() bool { return answers(b.Context(), filepath.Join(dir, "proxied.sock")) })
 	var w watcher
-	w.follow(b, serveRecords(b, p)) // somebody who listens is part of the cost
+	w.follow(b, serveRecords(b, p)) // a connected client is part of the cost
 	ways := []csi.NodeClient{csi.NewNodeClient(dial(b, d.socket)),
 		csi.NewNodeClient(dial(b, filepath.Join(dir, "proxied.sock")))}
 	request := &csi.NodeGetVolumeStatsRequest{VolumeId: "pvc-0123456789abcdef",
@@ -29,7 +28,7 @@ func BenchmarkProxyOverhead(b *testing.B) {
 	took := [2][]time.Duration{}
 	for i := range 2 * b.N {
 		began := time.Now()
-		_, _ = ways[i%2].NodeGetVolumeStats(b.Context(), request) // there is no such volume
+		_, _ = ways[i%2].NodeGetVolumeStats(b.Context(), request) // the volume does not exist
 		took[i%2] = append(took[i%2], time.Since(began))
 	}
 	for i := range took {

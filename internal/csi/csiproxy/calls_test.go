@@ -19,9 +19,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestTruth: half a second put into one RPC is in that RPC's span, in no
-// other, and all spans contain what the driver's own log says, on a proxy
-// whose clock is an hour off.
+// TestTruth checks that a delay of 500 ms in one RPC is in the span of that RPC and in no other, and that each span
+// contains the one of the driver's own log. The proxy's clock is an hour off.
 func TestTruth(t *testing.T) {
 	d, p, socket := beside(t, csidriver.Options{Inject: "rpcs: {NodeStageVolume: {delay: 500ms}}"},
 		csiproxy.Options{Offset: time.Hour, Node: "worker-1"})
@@ -117,11 +116,11 @@ func truthOf(t *testing.T, d *driver, rpc string) csidriver.Record {
 	return csidriver.Record{}
 }
 
-// wall turns the driver's wall clock into the run's: one machine, one process.
+// wall converts the driver's wall clock time to the clock of the run. Both are in the same process.
 func wall(clock op.Clock, ns int64) op.Time { return op.Time(ns - clock.Start().UnixNano()) }
 
-// TestInFlight shows that a hanging call is visible, and that a deadline and a cancellation are recorded
-// differently.
+// TestInFlight checks that a hanging call is visible, and that a deadline and a cancellation are recorded with
+// different codes.
 func TestInFlight(t *testing.T) {
 	_, p, socket := beside(t, csidriver.Options{Inject: "rpcs: {CreateVolume: {hang: 100%}}"}, csiproxy.Options{})
 	address := serveRecords(t, p)
@@ -137,7 +136,7 @@ func TestInFlight(t *testing.T) {
 		}
 	})
 	waitFor(t, "the call", func() bool { return len(before.of("CreateVolume", false)) == 1 })
-	after.follow(t, address) // who comes late learns of it too
+	after.follow(t, address) // a client that connects later receives the call as well
 	waitFor(t, "the call in flight", func() bool { return len(after.of("CreateVolume", false)) == 1 })
 	if c := after.of("CreateVolume", false)[0]; c.Name != "cancelled" || c.End != op.Never || c.Code != "" {
 		t.Errorf("in flight: %+v", c)
@@ -160,7 +159,7 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// TestConcurrent shows that each of many concurrent calls is recorded once, with its own name.
+// TestConcurrent checks that each of many concurrent calls is recorded once, with its own name.
 func TestConcurrent(t *testing.T) {
 	_, p, socket := beside(t, csidriver.Options{Inject: `rpcs: {CreateVolume: {delay: "uniform(0ms,20ms)"}}`},
 		csiproxy.Options{})
@@ -172,7 +171,7 @@ func TestConcurrent(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range clients {
 		conn := dial(t, socket)
-		for k := range 2 { // two streams a connection
+		for k := range 2 { // two streams per connection
 			all.Go(func() {
 				for j := range each {
 					name := fmt.Sprintf("pvc-%d-%d-%d", i, k, j)
@@ -211,7 +210,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestDriverEnds shows that calls in flight end with the driver, also in the records.
+// TestDriverEnds checks that calls in flight, and their records, end when the driver ends.
 func TestDriverEnds(t *testing.T) {
 	d, p, socket := beside(t, csidriver.Options{Inject: "rpcs: {CreateVolume: {hang: 100%}}"}, csiproxy.Options{})
 	var w watcher

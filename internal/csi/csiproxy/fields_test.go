@@ -80,7 +80,7 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// TestFieldPaths shows that every entry of the table matches a field of this version of CSI.
+// TestFieldPaths checks that every entry of the table matches a field of this version of CSI.
 func TestFieldPaths(t *testing.T) {
 	found := map[int]bool{}
 	var collect func(fields)
@@ -106,7 +106,7 @@ func TestFieldPaths(t *testing.T) {
 
 const hush = "hush"
 
-// fill sets every text in a message, secrets to hush.
+// fill sets every string field in a message; secret ones are set to hush.
 func fill(m protoreflect.Message, depth int) {
 	all := m.Descriptor().Fields()
 	for i := range all.Len() {
@@ -134,8 +134,7 @@ func fill(m protoreflect.Message, depth int) {
 	}
 }
 
-// TestSecrets fills every message of CSI with secrets wherever it may have
-// any: none is read.
+// TestSecrets checks that no secret is extracted from any message of CSI.
 func TestSecrets(t *testing.T) {
 	secrets := 0
 	for path, m := range methods() {
@@ -169,8 +168,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// FuzzExtract: any bytes are survived, and what is read from a message that
-// is whole is what protobuf reads.
+// FuzzExtract checks that extract accepts any bytes, and that the name it reads from a valid message equals the one
+// that protobuf decodes.
 func FuzzExtract(f *testing.F) {
 	for _, m := range []proto.Message{
 		&csi.CreateVolumeRequest{Name: "pvc-1", Secrets: map[string]string{"a": "b"}},

@@ -25,11 +25,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// The test binary is also a proxy that can be killed, and its guard.
+// These variables make the test binary run as a proxy that tests can kill, or as its guard.
 const (
 	proxyEnv = "CSIPROXY_TEST_TAKE_OVER"
 	guardEnv = "CSIPROXY_TEST_GUARD"
-	// … and a driver that can be killed.
+	// driverEnv makes the test binary run as a driver that tests can kill.
 	driverEnv = "CSIPROXY_TEST_DRIVER"
 )
 
@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// driver serves the null backend at a socket until stop or the test's end.
+// driver serves the null backend on a socket until stop or the end of the test.
 type driver struct {
 	socket, truth string
 	stop          func()
@@ -93,7 +93,7 @@ func startDriver(t testing.TB, socket string, o csidriver.Options) *driver {
 	return d
 }
 
-// records is the driver's own log.
+// records returns the records of the driver's own log.
 func (d *driver) records(t testing.TB) []csidriver.Record {
 	t.Helper()
 	f, err := os.Open(d.truth)
@@ -112,7 +112,7 @@ func (d *driver) records(t testing.TB) []csidriver.Record {
 	return all
 }
 
-// startProxy runs a proxy until stop or the test's end.
+// startProxy runs a proxy until stop or the end of the test.
 func startProxy(t testing.TB, o csiproxy.Options) (*csiproxy.Proxy, func()) {
 	t.Helper()
 	if o.Driver == "" {
@@ -139,7 +139,7 @@ func startProxy(t testing.TB, o csiproxy.Options) (*csiproxy.Proxy, func()) {
 	return p, stop
 }
 
-// beside starts a driver and a proxy beside it; clients use the proxy's socket.
+// beside starts a driver and a proxy on a second socket. Clients use the socket of the proxy, which is returned.
 func beside(t testing.TB, o csidriver.Options, po csiproxy.Options) (*driver, *csiproxy.Proxy, string) {
 	t.Helper()
 	dir := shortDir(t)
@@ -150,7 +150,7 @@ func beside(t testing.TB, o csidriver.Options, po csiproxy.Options) (*driver, *c
 	return d, p, po.Listen
 }
 
-// shortDir returns a directory short enough for a socket path of 107 characters.
+// shortDir returns a temporary directory whose path is short enough for a socket path of at most 107 characters.
 func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "csip")
@@ -171,11 +171,11 @@ func dial(t testing.TB, socket string) *grpc.ClientConn {
 	return conn
 }
 
-// answers says whether a driver answers a call at the socket.
+// answers reports whether a driver responds on the socket.
 func answers(ctx context.Context, socket string) bool { return probe(ctx, socket) == nil }
 
 func probe(ctx context.Context, socket string) error {
-	// Dial directly first: gRPC waits a second after a failed connection.
+	// Dial the socket directly first, because gRPC waits a second after a failed connection.
 	c, err := net.Dial("unix", socket)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func waitFor(t testing.TB, what string, done func() bool) {
 
 const token = "a token of the tests' own"
 
-// serveRecords offers a proxy's records on loopback.
+// serveRecords serves the records of a proxy on the loopback interface and returns the address.
 func serveRecords(t testing.TB, p *csiproxy.Proxy) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -222,7 +222,7 @@ func serveRecords(t testing.TB, p *csiproxy.Proxy) string {
 	return listener.Addr().String()
 }
 
-// watcher collects what a client's handlers receive.
+// watcher stores what the handlers of a client receive.
 type watcher struct {
 	mu    sync.Mutex
 	calls []csiproxy.Call
@@ -249,7 +249,7 @@ func (w *watcher) follow(t testing.TB, address string) (*csiproxy.Client, op.Clo
 	return c, clock
 }
 
-// of lists the calls of an RPC that have ended, or those that have not.
+// of returns the calls of an RPC that have ended, or those in flight. An empty name selects all RPCs.
 func (w *watcher) of(rpc string, ended bool) []csiproxy.Call {
 	w.mu.Lock()
 	defer w.mu.Unlock()

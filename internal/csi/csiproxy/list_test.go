@@ -12,8 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 )
 
-// TestList: what the driver has comes over whole, also when that is many pages,
-// and none of it is among the records.
+// TestList checks that the listing of the driver's objects is complete, even if it has many pages.
 func TestList(t *testing.T) {
 	_, p, socket := beside(t, csidriver.Options{}, csiproxy.Options{})
 	address := serveRecords(t, p)
@@ -52,7 +51,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListFails covers a driver that cannot list and a wrong token.
+// TestListFails checks a driver that cannot list, and a wrong token.
 func TestListFails(t *testing.T) {
 	_, p, _ := beside(t, csidriver.Options{Inject: "rpcs: {ListVolumes: {error: 100% UNAVAILABLE}}"},
 		csiproxy.Options{})

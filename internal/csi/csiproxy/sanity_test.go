@@ -15,8 +15,8 @@ import (
 
 const sanityEnv = "CSIPROXY_TEST_SANITY"
 
-// TestSanity: the conformance suite runs as many specs, and finds them as
-// good, through a proxy as without one.
+// TestSanity checks that the conformance suite runs the same number of specs with the same results through a proxy as
+// without one.
 func TestSanity(t *testing.T) {
 	dir := shortDir(t)
 	socket := filepath.Join(dir, "csi.sock")
@@ -35,7 +35,7 @@ func TestSanity(t *testing.T) {
 	}
 }
 
-// sane runs the suite, in a process of its own as ginkgo needs it.
+// sane runs the suite in a separate process, as Ginkgo requires.
 func sane(t *testing.T, socket string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestSanityChild$", "-test.v")
@@ -52,7 +52,7 @@ func sane(t *testing.T, socket string) string {
 	return string(ran) + ": " + regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(string(result), "")
 }
 
-// TestSanityChild is what TestSanity runs.
+// TestSanityChild runs the suite in a separate process for TestSanity.
 func TestSanityChild(t *testing.T) {
 	socket := os.Getenv(sanityEnv)
 	if socket == "" {

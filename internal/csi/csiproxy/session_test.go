@@ -53,7 +53,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestNotARunner shows that peers that are no runners are refused and the proxy continues.
+// TestNotARunner checks that peers that are not runners are rejected and that the proxy continues.
 func TestNotARunner(t *testing.T) {
 	_, p, _ := beside(t, csidriver.Options{}, csiproxy.Options{})
 	address := serveRecords(t, p)
@@ -96,7 +96,7 @@ func closed(t *testing.T) net.Listener {
 	return l
 }
 
-// inTheMiddle ends TLS by a certificate of its own and hands all on.
+// inTheMiddle terminates TLS with its own certificate and forwards all data.
 func inTheMiddle(t *testing.T, address string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -132,7 +132,7 @@ func inTheMiddle(t *testing.T, address string) string {
 	return l.Addr().String()
 }
 
-// cable connects to an address until it is cut.
+// cable forwards connections to an address until it is cut.
 type cable struct {
 	net.Listener
 	mu    sync.Mutex
@@ -180,7 +180,7 @@ func (c *cable) set(to string, cut bool) {
 	c.conns = nil
 }
 
-// TestReconnect shows that a lost connection loses no call and that a new proxy is a gap.
+// TestReconnect checks that a lost connection loses no calls, and that a new proxy is reported as a gap.
 func TestReconnect(t *testing.T) {
 	_, p, socket := beside(t, csidriver.Options{}, csiproxy.Options{})
 	address := serveRecords(t, p)
@@ -230,7 +230,8 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// TestLost shows that a runner that was away longer than the proxy keeps records learns how many it missed.
+// TestLost checks that a runner that was disconnected for longer than the proxy keeps records receives the number of
+// lost records.
 func TestLost(t *testing.T) {
 	_, p, socket := beside(t, csidriver.Options{}, csiproxy.Options{MaxCalls: 10})
 	address := serveRecords(t, p)
@@ -250,12 +251,12 @@ func TestLost(t *testing.T) {
 	}
 	line.set(address, false)
 	waitFor(t, "what is left", func() bool { return len(w.of("", true)) == 11 })
-	if g := w.lacks(); len(g) != 1 || g[0].Lost != 40 || g[0].Restarted { // 20 calls, two records each
+	if g := w.lacks(); len(g) != 1 || g[0].Lost != 40 || g[0].Restarted { // 20 calls with two records each
 		t.Errorf("gaps: %+v", g)
 	}
 }
 
-// TestUnreachable shows that dialing a missing proxy ends with the context and an error.
+// TestUnreachable checks that dialing an absent proxy returns an error when the context ends.
 func TestUnreachable(t *testing.T) {
 	address := closed(t).Addr().String()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -19,7 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 )
 
-// socketAt serves a socket that sends name to each client.
+// socketAt listens on a socket and sends name to each client.
 func socketAt(t *testing.T, path, name string) net.Listener {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -59,20 +59,20 @@ func who(path string) string {
 	return name
 }
 
-// TestRestore goes through every state that the two names can be left in.
+// TestRestore checks all possible states of the two paths.
 func TestRestore(t *testing.T) {
 	for _, tt := range []struct{ socket, aside, want, wantAside string }{
 		{"", "", "", ""},
 		{"", "dead", "", ""},
-		{"", "driver", "driver", ""}, // the driver's name was removed under a proxy that died
+		{"", "driver", "driver", ""}, // the driver's name was removed while the proxy in front of it was dead
 		{"", "file", "", "file"},
 		{"dead", "", "dead", ""},
-		{"dead", "dead", "dead", ""},     // the machine was started anew
-		{"dead", "driver", "driver", ""}, // kill -9 of a proxy at work
+		{"dead", "dead", "dead", ""},     // the machine was restarted
+		{"dead", "driver", "driver", ""}, // the proxy was killed by SIGKILL while it served
 		{"dead", "file", "dead", "file"},
 		{"driver", "", "driver", ""},
-		{"driver", "dead", "driver", ""}, // died before it exchanged, or after it gave back
-		{"driver", "old", "driver", ""},  // the driver was started anew while the old one ends
+		{"driver", "dead", "driver", ""}, // the proxy died before the take-over, or after it returned the socket
+		{"driver", "old", "driver", ""},  // the driver was restarted while the old one terminates
 		{"driver", "file", "driver", "file"},
 		{"file", "", "file", ""},
 		{"file", "dead", "file", "dead"},
@@ -108,7 +108,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// takeOver starts a proxy and waits until it stands at the socket.
+// takeOver starts a proxy and waits until it has taken over the socket.
 func takeOver(t *testing.T, socket string) (*csiproxy.Proxy, func()) {
 	t.Helper()
 	p, stop := startProxy(t, csiproxy.Options{TakeOver: socket})
@@ -116,7 +116,7 @@ func takeOver(t *testing.T, socket string) (*csiproxy.Proxy, func()) {
 	return p, stop
 }
 
-// TestTakeOver shows that clients reach the driver at any instant of a proxy's start and end.
+// TestTakeOver checks that clients reach the driver at any time during the start and the end of a proxy.
 func TestTakeOver(t *testing.T) {
 	socket := filepath.Join(shortDir(t), "csi.sock")
 	startDriver(t, socket, csidriver.Options{})
@@ -175,7 +175,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestTakeOverRefused covers contradictory options and a second proxy.
+// TestTakeOverRefused checks that contradictory options and a second proxy are rejected.
 func TestTakeOverRefused(t *testing.T) {
 	for _, o := range []csiproxy.Options{{}, {Upstream: "/a"}, {Listen: "/a"}, {TakeOver: "/a", Listen: "/b"},
 		{Upstream: "/a", Listen: "unix:///a"}} {
@@ -196,7 +196,7 @@ func TestTakeOverRefused(t *testing.T) {
 	}
 }
 
-// driverProcess starts a driver as the kubelet does: again when it ends at once.
+// driverProcess starts a driver and, like the kubelet, restarts it if it exits at once.
 func driverProcess(t *testing.T, socket string) *exec.Cmd {
 	t.Helper()
 	var cmd *exec.Cmd
@@ -224,7 +224,7 @@ func driverProcess(t *testing.T, socket string) *exec.Cmd {
 	return cmd
 }
 
-// TestNeighbours shows that each socket of a directory has its own proxy.
+// TestNeighbours checks that each socket of a directory has its own proxy.
 func TestNeighbours(t *testing.T) {
 	dir := shortDir(t)
 	for _, name := range []string{"a.sock", "b.sock"} {
@@ -238,9 +238,8 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestDriverRestarts: a driver that ends, or is killed, meets the name as if
-// there were no proxy when it starts again (ours refuses to start if anybody
-// answers there), and its new socket is taken over.
+// TestDriverRestarts checks that a driver that exits or is killed can restart as if there were no proxy, and that the
+// proxy takes over its new socket. The CNSBench driver refuses to start if a process listens on its socket.
 func TestDriverRestarts(t *testing.T) {
 	socket := filepath.Join(shortDir(t), "csi.sock")
 	cmd := driverProcess(t, socket)
@@ -266,12 +265,12 @@ func TestDriverRestarts(t *testing.T) {
 		t.Logf("after %v a driver was there in %v", signal, time.Since(began))
 		waitFor(t, "records of the new driver", recorded(fmt.Sprint("again-", i)))
 	}
-	// Only the name is removed: the driver still answers, and gets it back.
+	// Only the name is removed. The driver still listens and gets its name back.
 	if err := os.Remove(socket); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "the name", recorded("name"))
-	// A driver that makes a new socket while the old one still serves.
+	// A second driver creates a new socket while the old one still serves.
 	if err := os.Remove(socket); err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +282,7 @@ func TestDriverRestarts(t *testing.T) {
 	}
 }
 
-// TestKilled kills proxies at random moments of their lives.
+// TestKilled checks that the driver gets its socket back from proxies that are killed at random times.
 func TestKilled(t *testing.T) {
 	socket := filepath.Join(shortDir(t), "csi.sock")
 	startDriver(t, socket, csidriver.Options{})
@@ -298,7 +297,7 @@ func TestKilled(t *testing.T) {
 		}
 		if i%2 == 0 {
 			time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)
-		} else { // while it gives the socket back
+		} else { // kill it while it returns the socket
 			waitFor(t, "the take-over", func() bool {
 				return exists(socket+".cnsbench-upstream") &&
 					answers(t.Context(), socket)
@@ -311,7 +310,7 @@ func TestKilled(t *testing.T) {
 		if exists(socket + ".cnsbench-upstream") {
 			orphans++
 		}
-		if i%3 == 0 { // the next proxy repairs it otherwise
+		if i%3 == 0 { // in the other rounds the next proxy repairs it
 			if err := csiproxy.Restore(t.Context(), socket); err != nil {
 				t.Fatal(err)
 			}
@@ -332,7 +331,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestGuard: kill -9 of either process leaves the driver with its socket.
+// TestGuard checks that the driver gets its socket back if the proxy or the guard is killed by SIGKILL.
 func TestGuard(t *testing.T) {
 	for _, victim := range []string{"the proxy", "the guard", "nobody"} {
 		t.Run(victim, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// speaker writes one direction of a connection.
+// speaker encodes one direction of an HTTP/2 connection.
 type speaker struct {
 	bytes.Buffer
 	*http2.Framer
@@ -33,7 +33,7 @@ func newSpeaker(client bool) *speaker {
 	return s
 }
 
-// headers writes a header block, in three frames of which the first is padded.
+// headers writes a header block in three frames, the first of which is padded.
 func (s *speaker) headers(id uint32, end bool, pairs ...string) {
 	s.block.Reset()
 	for i := 0; i < len(pairs); i += 2 {
@@ -53,7 +53,7 @@ func (s *speaker) message(id uint32, end bool, m proto.Message) {
 	s.WriteData(id, end, b[len(b)/2:])
 }
 
-// dialogue is a connection with one call of each kind, by both sides.
+// dialogue returns both directions of a connection with one call of each kind.
 func dialogue() (client, server []byte) {
 	c, s := newSpeaker(true), newSpeaker(false)
 	create, del := service("CreateVolume"), service("DeleteVolume")
@@ -66,7 +66,7 @@ func dialogue() (client, server []byte) {
 	c.message(5, true, &csi.DeleteVolumeRequest{VolumeId: "v5"})
 	c.WriteRSTStream(5, http2.ErrCodeCancel)
 	c.headers(7, true, ":method", "POST", ":path", "/a.b/C")
-	c.headers(9, false, ":method", "POST", ":path", create) // no message, no end
+	c.headers(9, false, ":method", "POST", ":path", create) // without a message and an end
 	c.headers(11, false, ":method", "POST", ":path", del)
 	c.message(11, true, &csi.DeleteVolumeRequest{VolumeId: "v11"})
 	c.WriteWindowUpdate(0, 100)
@@ -81,7 +81,7 @@ func dialogue() (client, server []byte) {
 	return c.Bytes(), s.Bytes()
 }
 
-// told feeds a tap in pieces and returns the records at the end.
+// told feeds the data to a tap in pieces and returns the records of ended calls.
 func told(client, server []byte, piece func() int) ([]Record, error) {
 	log := newLog(maxEvents)
 	tap := newTap(log, "worker", func(string) string { return "d" })
@@ -147,8 +147,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestUnreadable: what cannot be parsed costs the records of its connection,
-// and what was in flight on it ends as unseen.
+// TestUnreadable checks that unparsable data ends the recording of its connection, and that its calls in flight are
+// counted as unseen.
 func TestUnreadable(t *testing.T) {
 	client, _ := dialogue()
 	for name, bad := range map[string][]byte{
@@ -173,8 +173,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// FuzzTap: whatever comes, in whatever pieces, nothing breaks and the same is
-// told as by the whole.
+// FuzzTap checks that a tap accepts any data, and that its records do not depend on how the data is split.
 func FuzzTap(f *testing.F) {
 	client, server := dialogue()
 	f.Add(client, server, uint8(3))
@@ -186,7 +185,7 @@ func FuzzTap(f *testing.F) {
 		if fmt.Sprint(err1) != fmt.Sprint(err2) {
 			t.Errorf("in one piece %v, in several %v", err1, err2)
 		}
-		for _, all := range [][]Record{whole, pieces} { // deadlines depend on the time that passes
+		for _, all := range [][]Record{whole, pieces} { // deadlines depend on the elapsed time
 			for i := range all {
 				if all[i].Code == "DeadlineExceeded" || all[i].Code == "Canceled" {
 					all[i].Code, all[i].Message = "", ""
@@ -209,7 +208,7 @@ func TestLog(t *testing.T) {
 	}
 	for _, r := range all[:3] {
 		l.end(r, Subject{Volume: "v"}, 9, "OK", "")
-		l.end(r, Subject{}, 10, "Canceled", "") // too late
+		l.end(r, Subject{}, 10, "Canceled", "") // ignored, because the call has ended
 	}
 	p := l.read(0, 10)
 	if p.lost != 3 || p.next != 7 || len(p.records) != 4 || p.records[0].RPC != "3" || p.records[0].End != 0 ||

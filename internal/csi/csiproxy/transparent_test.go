@@ -23,8 +23,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 )
 
-// echo is a service that nobody knows. It returns each message, says in its
-// headers what it was told, and ends as it is asked to.
+// echo is a service that the proxy does not know. It returns each message, sends the received metadata in its headers,
+// and ends with an error if the metadata requests one.
 func echo(_ any, stream grpc.ServerStream) error {
 	md, _ := metadata.FromIncomingContext(stream.Context())
 	deadline, _ := stream.Context().Deadline()
@@ -58,7 +58,7 @@ func echo(_ any, stream grpc.ServerStream) error {
 	return s.Err()
 }
 
-// echoSocket serves echo, and a proxy beside it.
+// echoSocket serves echo on a socket, with a proxy on a second one.
 func echoSocket(t *testing.T) (*csiproxy.Proxy, string) {
 	t.Helper()
 	dir := shortDir(t)
@@ -78,7 +78,7 @@ func echoSocket(t *testing.T) (*csiproxy.Proxy, string) {
 	return p, filepath.Join(dir, "down")
 }
 
-// TestTransparent: a service that the proxy does not know is as it is.
+// TestTransparent checks that a service that the proxy does not know works unchanged through the proxy.
 func TestTransparent(t *testing.T) {
 	p, socket := echoSocket(t)
 	var w watcher
@@ -127,7 +127,7 @@ func TestTransparent(t *testing.T) {
 	}
 }
 
-// TestNoHTTP2: what is not gRPC at all is handed on too, and the gap is told.
+// TestNoHTTP2 checks that data that is not HTTP/2 is forwarded, and that the gap in the records is reported.
 func TestNoHTTP2(t *testing.T) {
 	dir := shortDir(t)
 	listener, err := net.Listen("unix", filepath.Join(dir, "up"))
@@ -142,7 +142,7 @@ func TestNoHTTP2(t *testing.T) {
 				return
 			}
 			go func() {
-				b, _ := io.ReadAll(c) // ends with the other's half
+				b, _ := io.ReadAll(c) // ends when the client closes its side for writing
 				c.Write(append([]byte("back: "), b...))
 				c.Close()
 			}()

@@ -11,8 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// fails says whether a problem that keeps a file from being run stands on that
-// line, and begins so.
+// fails reports whether a file has a fatal problem that begins with want (line and message), and is parsed
+// within 5 s. If not, it also returns the reason.
 func fails(text, want string) (string, bool) {
 	start := time.Now()
 	_, problems := Parse(around(text), Options{})
@@ -27,6 +27,7 @@ func fails(text, want string) (string, bool) {
 	return fmt.Sprintf("want %q…, got %v", want, problems), false
 }
 
+// TestRatios checks that ratios must be integers with a sum of 100.
 func TestRatios(t *testing.T) {
 	for _, ratios := range [][]string{{"99"}, {"101"}, {"50", "49"}, {"60", "60"}, {"0"}, {"0", "0"}, {"-1", "101"},
 		{"33.3", "66.7"}, {"many"}, {"9223372036854775807", "1"}, {"2147483647", "2147483749"}} {
@@ -40,7 +41,7 @@ func TestRatios(t *testing.T) {
 			t.Errorf("%v: %v", ratios, problems)
 		}
 	}
-	for _, ratios := range [][]string{{"100"}, {"80", "20"}, {"100", "0"}} { // 0: never drawn
+	for _, ratios := range [][]string{{"100"}, {"80", "20"}, {"100", "0"}} { // 0: the operation is never drawn
 		text := "<work name=\"m\" workers=\"1\" runtime=\"1\">"
 		for _, r := range ratios {
 			text += fmt.Sprintf("\n<operation type=\"read\" ratio=\"%s\" config=\"containers=c(1);objects=c(1)\"/>", r)
@@ -51,6 +52,7 @@ func TestRatios(t *testing.T) {
 	}
 }
 
+// TestSelectorsOutOfRange checks that invalid selectors are an error at their line.
 func TestSelectorsOutOfRange(t *testing.T) {
 	for _, s := range []string{"", "c", "c()", "c(0)", "c(-1)", "c(1.5)", "c(99999999999999999999)", "u(0,5)",
 		"u(5,1)", "u(1)", "u(1,2,3)", "u(-5,5)", "u(1,9223372036854775808)",
@@ -78,6 +80,7 @@ func TestSelectorsOutOfRange(t *testing.T) {
 	}
 }
 
+// TestPlaceholders checks that a placeholder instead of a value is an error.
 func TestPlaceholders(t *testing.T) {
 	for _, p := range []string{"<endpoint>", "&lt;endpoint&gt;", "{{endpoint}}", "[endpoint]", "...", "…", "MODIFYME",
 		"CHANGE_ME", "YOUR_ENDPOINT", "HOSTNAME"} {
@@ -90,7 +93,7 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// A bucket that is to stand in the name of a host has a name that can.
+// TestNamesThatCannotBeHosts checks that a bucket name that becomes part of a host name must be valid there.
 func TestNamesThatCannotBeHosts(t *testing.T) {
 	const text = "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" " +
 		"config=\"endpoint=http://h;path_style_access=%s\"/>\n" +
@@ -105,8 +108,8 @@ func TestNamesThatCannotBeHosts(t *testing.T) {
 	}
 }
 
-// Where COSBench would have had buckets in the host's name, and we have not been
-// told, it is said.
+// TestWhereBucketsStand checks the warning if COSBench would put buckets into the host name and the file does
+// not set path_style_access.
 func TestWhereBucketsStand(t *testing.T) {
 	for config, warned := range map[string]bool{
 		"endpoint=http://s3.example.com": true, "endpoint=https://s3.example.com:9000": true,
@@ -124,7 +127,8 @@ func TestWhereBucketsStand(t *testing.T) {
 	}
 }
 
-// A token may be among the credentials; where the account is stands in the file.
+// TestSwiftWithoutAuth checks that the file must give the URL of a Swift account without auth, and that its
+// token can be one of the credentials.
 func TestSwiftWithoutAuth(t *testing.T) {
 	const text = "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"swift\" " +
 		"config=\"%s\"/>\n<operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work>"
@@ -139,6 +143,7 @@ func TestSwiftWithoutAuth(t *testing.T) {
 	}
 }
 
+// TestNumbersThatCannotBe checks that numbers outside of their range are an error.
 func TestNumbersThatCannotBe(t *testing.T) {
 	for _, a := range []string{`workers="0"`, `workers="-1"`, `workers="1e3"`, `workers="2147483648"`,
 		`workers="99999999999999999999"`, `runtime="-1"`, `runtime="1h1"`, `runtime="9223372036854775807"`,
@@ -160,7 +165,7 @@ func TestNumbersThatCannotBe(t *testing.T) {
 	}
 }
 
-// Seconds may have parts.
+// TestPartsOfSeconds checks that seconds can have a fraction.
 func TestPartsOfSeconds(t *testing.T) {
 	w, problems := Parse(around(`<work workers="1" runtime="1.5" rampup="500ms" rate="burst(50,0.25)"><operation type="read" config="containers=c(1);objects=c(1)"/></work>`), Options{})
 	if len(problems) > 0 {
@@ -173,8 +178,8 @@ func TestPartsOfSeconds(t *testing.T) {
 	}
 }
 
-// Whatever is done to a sample, it is judged in time and nothing panics: each
-// is cut short, and has each of its quotes, brackets and equals signs removed.
+// TestSamplesThatWereDamaged checks that damaged samples are parsed in limited time and without a panic: each
+// sample is truncated at, and without, each of its quotes, brackets and equals signs.
 func TestSamplesThatWereDamaged(t *testing.T) {
 	files, err := filepath.Glob("testdata/samples/*.xml")
 	if err != nil || len(files) < 25 {

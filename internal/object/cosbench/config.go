@@ -19,12 +19,12 @@ type entry struct {
 	line       int
 }
 
-// config is a concatenation of config strings: by key in lower case; the last
-// one wins.
+// config is a concatenation of config strings, by key in lower case. If a key occurs twice, the last entry is
+// used.
 type config map[string]entry
 
-// with adds a config string: ";" splits entries, the first "=" splits an entry, both sides are trimmed. It returns
-// the entries without "=".
+// with adds a config string: ";" separates entries, the first "=" separates key and value, and both are
+// trimmed. It also returns the entries without "=".
 func (c config) with(a attr) (config, []string) {
 	if a.value == "" {
 		return c, nil
@@ -46,7 +46,7 @@ func (c config) with(a attr) (config, []string) {
 	return out, odd
 }
 
-// keys in order.
+// keys returns the keys in order.
 func (c config) keys() []string { return slices.Sorted(maps.Keys(c)) }
 
 func parseBool(text string) (bool, error) {
@@ -59,7 +59,7 @@ func parseBool(text string) (bool, error) {
 	return false, fmt.Errorf("%q is neither true nor false", text)
 }
 
-// parseSeconds reads seconds as COSBench has them, or a duration such as 5m.
+// parseSeconds parses a number of seconds, as COSBench writes them, or a duration such as 5m.
 func parseSeconds(text string) (time.Duration, error) {
 	text = strings.TrimSpace(text)
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
@@ -75,11 +75,10 @@ func parseSeconds(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// fastest is the highest rate that is accepted, in operations a second.
+// fastest is the highest rate that is accepted, in operations per second.
 const fastest = 1e7
 
-// ParseRate reads constant(n), poisson(n), both in operations a second, and
-// burst(size,interval).
+// ParseRate parses constant(n) and poisson(n), both in operations per second, and burst(size,interval).
 func ParseRate(text string) (schedule.Schedule, error) {
 	const forms = "there are constant(perSecond), poisson(perSecond), burst(size,interval)"
 	name, inner, _ := strings.Cut(strings.TrimSpace(text), "(")

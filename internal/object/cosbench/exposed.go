@@ -8,12 +8,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// tellingKey is the least length of an access key that is treated as a secret: shorter ones, such as minio, are
-// common words.
+// tellingKey is the minimum length of an access key that is treated as a secret: shorter ones, such as minio,
+// are common words.
 const tellingKey = 16
 
-// Secrets are the credentials of a workload's stores, with what each is; of finds
-// those of a store. Nil: those that stood in the file.
+// Secrets returns the credentials of a workload's stores, as a map from the credential to its key. of returns
+// the credentials of a store; nil: only those in the file.
 func Secrets(w *model.Workload, of func(*model.Store) (model.Secrets, error)) map[string]string {
 	found := map[string]string{}
 	for i := range w.Stages {
@@ -34,11 +34,10 @@ func Secrets(w *model.Workload, of func(*model.Store) (model.Secrets, error)) ma
 	return found
 }
 
-// kept are the attributes whose texts a run keeps as they are.
+// kept are the attributes whose text a run stores unchanged.
 var kept = []string{"name", "description", "driver", "config"}
 
-// exposed refuses secrets in texts that a run keeps: a bundle has its names and
-// descriptions in many places.
+// exposed rejects secrets in text that a run stores: a bundle contains names and descriptions in many places.
 func (p *parser) exposed(n *node, secrets map[string]string) {
 	telling := maps.Clone(secrets)
 	maps.DeleteFunc(telling, func(value, key string) bool { return key == "accesskey" && len(value) < tellingKey })
@@ -47,7 +46,7 @@ func (p *parser) exposed(n *node, secrets map[string]string) {
 
 func (p *parser) within(n *node, find *strings.Replacer) {
 	if n.name == "auth" || n.name == "storage" {
-		return // its values are kept apart
+		return // its secrets are stored separately
 	}
 	for _, name := range kept {
 		a, ok := n.attrs[name]

@@ -10,7 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
-// operationKeys are those of config strings, as COSBench writes them, and ours.
+// operationKeys are the keys of config strings, those of COSBench in its spelling and those of CNSBench.
 var operationKeys = []string{
 	"containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck",
 	"createContainer",
@@ -18,11 +18,11 @@ var operationKeys = []string{
 	"length", "within", "partsize", "maxkeys", "copyprefix", "rate", "check", "checkwithin",
 }
 
-// containerMakers are keys by which COSBench's prepare makes containers, and
-// cleanup removes them, and the works that do so here.
+// containerMakers are the keys by which COSBench's prepare creates containers and cleanup removes them, with
+// the kind of work that does so in CNSBench.
 var containerMakers = map[string]model.WorkKind{"createcontainer": model.Init, "deletecontainer": model.Dispose}
 
-// Defaults of COSBench, and ours.
+// Defaults of COSBench and of CNSBench.
 const (
 	defaultContainer  = "mycontainers"
 	defaultObject     = "myobjects"
@@ -31,7 +31,7 @@ const (
 	defaultCopyPrefix = "copy-"
 )
 
-// configure fills o from the config strings that reach it.
+// configure sets the fields of o from the config strings that apply to it.
 func (p *parser) configure(o *model.Op, n *node, l level) {
 	c := l.config
 	p.known(n, c)
@@ -46,7 +46,7 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 		}
 		o.MaxKeys = int(p.number(c, "maxkeys", defaultMaxKeys))
 		if e, ok := c["oprefix"]; !ok {
-			o.ObjectName.Prefix = "" // all of the container's
+			o.ObjectName.Prefix = "" // all objects of the container
 		} else {
 			o.ObjectName.Prefix = e.value
 		}
@@ -71,7 +71,8 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 	}
 }
 
-// checks takes the inherited checks that apply to o; those of its own config must apply.
+// checks sets the inherited checks that apply to o. A check in o's own config that does not apply is an
+// error.
 func (p *parser) checks(o *model.Op, n *node, c config) {
 	e, ok := c["check"]
 	if !ok {
@@ -132,7 +133,7 @@ func (p *parser) files(o *model.Op, n *node, c config) {
 	o.Files = e.value
 	switch choice := c["fileselection"]; strings.ToLower(choice.value) {
 	case "", "u", "random":
-	case "s", "r", "sequential": // as those selectors go
+	case "s", "r", "sequential": // the selectors s and r are sequential
 		o.InOrder = true
 	default:
 		p.Fail(choice.line, "there are u, at random, and s or r, in order", "invalid fileselection %q",
@@ -140,7 +141,7 @@ func (p *parser) files(o *model.Op, n *node, c config) {
 	}
 }
 
-// ranges takes the settings of reads; another operation's own config must not have them.
+// ranges sets the range of reads. A range in the own config of another operation is an error.
 func (p *parser) ranges(o *model.Op, n *node, c config) {
 	if o.Type == model.Read {
 		o.Length, o.Within = p.bytes(c, "length"), p.bytes(c, "within")
@@ -154,8 +155,8 @@ func (p *parser) ranges(o *model.Op, n *node, c config) {
 	}
 }
 
-// ranged makes a read one of a range, by our keys or by those that COSBench's
-// S3 adaptor takes from the storage's config.
+// ranged makes a read a range read, by the keys of CNSBench or by those that COSBench's S3 adaptor reads from
+// the storage's config.
 func (p *parser) ranged(o *model.Op, l level) {
 	if o.Type != model.Read {
 		return

@@ -14,18 +14,19 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
-// Options are what a file may refer to.
+// Options are the external values that a file can refer to.
 type Options struct {
-	// Getenv looks up ${NAME}; nil: no variable is set.
+	// Getenv returns the value of ${NAME}; nil: no variable is set.
 	Getenv func(name string) (string, bool)
-	// Hosts that a work may name as its driver; nil: there is one, which does all.
+	// Hosts are the hosts that a work can name as its driver; nil: there is a single host, which executes all
+	// works.
 	Hosts []string
-	// Secrets are the credentials of a store, wherever they come from; nil: those
-	// of the file.
+	// Secrets returns the credentials of a store from any source; nil: those in the file.
 	Secrets func(*model.Store) (model.Secrets, error)
 }
 
-// Parse reads a workload and reports all its problems, at most 100. If they are Fatal, the workload must not be run.
+// Parse parses a workload and reports all its problems, at most 100. If they are Fatal, the workload must not
+// be run.
 func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 	root, problems := parseXML(data)
 	p := &parser{Problems: problems, getenv: o.Getenv, hosts: o.Hosts}
@@ -49,7 +50,7 @@ func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 	return w, p.Problems
 }
 
-// empty warns of objects of no bytes where any are checked.
+// empty warns of objects of 0 bytes if any reads are verified.
 func (p *parser) empty(w *model.Workload) {
 	verified, lines := false, []int(nil)
 	for i := range w.Stages {
@@ -72,17 +73,17 @@ type parser struct {
 	model.Problems
 	getenv func(string) (string, bool)
 	hosts  []string
-	seen   map[entry]bool // keys of operations' configs that were judged
+	seen   map[entry]bool // keys of operations' configs that were already checked
 }
 
-// level is what an element inherits.
+// level is the settings that an element inherits.
 type level struct {
 	config  config
 	auth    *node
 	storage *node
 }
 
-// down is the level below n. The nearest auth and storage win whole.
+// down returns the level below n. The nearest auth and storage replace outer ones completely.
 func (p *parser) down(l level, n *node) level {
 	if a, ok := n.attrs["config"]; ok {
 		var odd []string
@@ -102,7 +103,7 @@ func (p *parser) down(l level, n *node) level {
 	return l
 }
 
-// only refuses attributes and children that the grammar does not have.
+// only reports attributes and children that the grammar does not have.
 func (p *parser) only(n *node, attrs, children string) {
 	for name, a := range n.attrs {
 		switch {
@@ -168,7 +169,7 @@ type nameOf struct {
 	line int
 }
 
-// distinct makes names unique, which COSBench replaces by numbers.
+// distinct makes names unique, since results are stored by name. COSBench uses numbers instead.
 func (p *parser) distinct(what string, list []nameOf) {
 	taken, last := map[string]bool{}, map[string]int{}
 	for _, x := range list {
@@ -194,7 +195,7 @@ func (p *parser) trigger(n *node) {
 	}
 }
 
-// maxChecked works of a stage may have checks.
+// maxChecked is the maximum number of works with checks in a stage.
 const maxChecked = 1000
 
 func (p *parser) stage(n *node, l level) model.Stage {
@@ -231,7 +232,7 @@ func (p *parser) stage(n *node, l level) model.Stage {
 	return s
 }
 
-// scale reads numbers of workers, separated by commas.
+// scale parses numbers of workers separated by commas.
 func (p *parser) scale(n *node) (list []int) {
 	a, ok := n.attrs["scale"]
 	if !ok || strings.TrimSpace(a.value) == "" {
@@ -249,7 +250,7 @@ func (p *parser) scale(n *node) (list []int) {
 	return list
 }
 
-// specials are what works do that are not normal, and how they are divided.
+// specials are the operations of the works that are not normal, and how these are divided.
 var specials = map[model.WorkKind]struct {
 	op       model.OpType
 	division model.Division
@@ -258,7 +259,7 @@ var specials = map[model.WorkKind]struct {
 	model.Prepare: {model.Write, model.ByObject}, model.Cleanup: {model.Delete, model.ByObject},
 }
 
-// newer are types of works and operations of later versions of COSBench, with their replacement here.
+// newer are types of works and operations of later versions of COSBench, with their replacement in CNSBench.
 var newer = map[string]string{
 	"mprepare": "prepare writes objects whole; in parts a work of type normal does, by an operation multipart " +
 		"with objects=r(a,b) and totalOps",
@@ -268,7 +269,7 @@ var newer = map[string]string{
 	"restore":    "nothing is fetched from an archive here; read what is there",
 }
 
-const normalFailures = 200_000 // a million
+const normalFailures = 200_000 // per million operations
 
 func (p *parser) work(n *node, l level) model.Work {
 	p.only(n, "name type workers interval division runtime rampup rampdown totalOps totalBytes afr driver config "+
@@ -328,8 +329,8 @@ func (p *parser) work(n *node, l level) model.Work {
 	return w
 }
 
-// once removes the settings of a special work that COSBench overrides: it has no end but its last item, no pace, and
-// a fixed division.
+// once removes the settings of a special work that COSBench overrides: the work ends only with its last item,
+// has no rate, and has a fixed division.
 func (p *parser) once(n *node, w *model.Work, division model.Division) {
 	own, _ := config(nil).with(n.attrs["config"])
 	var ignored []string
@@ -354,7 +355,7 @@ func (p *parser) once(n *node, w *model.Work, division model.Division) {
 	w.RampUp, w.Runtime, w.RampDown, w.TotalOps, w.TotalBytes = 0, 0, 0, 0, 0
 }
 
-// driver pins a work to a host.
+// driver assigns a work to a host.
 func (p *parser) driver(w *model.Work, a attr) {
 	switch {
 	case p.hosts == nil:
@@ -384,8 +385,7 @@ func (p *parser) operations(n *node, l level, w *model.Work) {
 	model.NameOps(w.Ops)
 }
 
-// opName is the name that an operation's own config gives it, which COSBench
-// has in its tables, or nothing.
+// opName returns the name in an operation's own config, which COSBench shows in its tables, or "".
 func (p *parser) opName(n *node, t model.OpType, named map[string]bool) string {
 	own, _ := config(nil).with(n.attrs["config"])
 	e := own["name"]
@@ -416,7 +416,7 @@ func (p *parser) specialOp(n *node, l level, t model.OpType, division model.Divi
 }
 
 func (p *parser) operation(n *node, l level, division model.Division) (model.Op, bool) {
-	p.only(n, "id type ratio division config", "") // COSBench's own files number them by id
+	p.only(n, "id type ratio division config", "") // COSBench's own files number operations by id, which is ignored
 	o := model.Op{Type: model.OpType(strings.ToLower(n.attrs["type"].value)), Line: n.line}
 	if !slices.Contains(model.Types, o.Type) {
 		var names []string
@@ -446,7 +446,7 @@ func (p *parser) division(n *node, inherited model.Division) model.Division {
 	return inherited
 }
 
-// integer reads a whole number of an attribute, from 0 to highest.
+// integer parses an integer attribute from 0 to highest.
 func (p *parser) integer(n *node, name string, otherwise, highest int64) int64 {
 	a, ok := n.attrs[name]
 	if !ok || strings.TrimSpace(a.value) == "" {

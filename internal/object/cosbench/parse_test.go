@@ -22,8 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens anew")
 
-// Each sample of COSBench's kind runs, or is said to be wrong with the line:
-// testdata/samples.txt has what is said of each.
+// TestSamples checks that each sample of COSBench's format runs or is rejected with the line;
+// testdata/samples.txt has the messages.
 func TestSamples(t *testing.T) {
 	files, _ := filepath.Glob("testdata/samples/*.xml")
 	var got strings.Builder
@@ -61,13 +61,13 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// around puts works into a workload with a null storage; the first line of
-// the works is line 4.
+// around returns a workload with a null storage and the given works. The works begin at line 4.
 func around(works string) []byte {
 	return []byte("<workload name=\"w\">\n<storage type=\"null\"/>\n<workflow><workstage " +
 		"name=\"s\">\n" + works + "\n</workstage></workflow></workload>")
 }
 
+// TestWhatAWorkSays checks that all attributes and keys of a work and its operations are parsed.
 func TestWhatAWorkSays(t *testing.T) {
 	w, problems := Parse(around(`<work name="main" workers="3" interval="2" division="object" rampup="5" runtime="1m" rampdown="3" totalOps="7" totalBytes="10MB" afr="10"
   config="containers=r(1,3);oprefix=a" rate="poisson(50)">
@@ -111,8 +111,8 @@ func TestWhatAWorkSays(t *testing.T) {
 	}
 }
 
-// Special works go once through what their selectors cover, whatever else is
-// said of them: as files are that COSBench exports, which carry totalOps.
+// TestSpecialWorks checks that special works go once through the range of their selectors and ignore other
+// settings, with a warning, such as totalOps in files that COSBench exports.
 func TestSpecialWorks(t *testing.T) {
 	const attrs = "workers=\"4\" interval=\"5\"\nrampup=\"1\" division=\"none\" runtime=\"60\" " +
 		"rampdown=\"2\"\ntotalOps=\"2\" totalBytes=\"5\" rate=\"constant(1)\" afr=\"7\""
@@ -144,8 +144,8 @@ func TestSpecialWorks(t *testing.T) {
 	}
 }
 
-// The nearest storage and auth win whole; config strings are concatenated,
-// outermost first, and the last key wins.
+// TestInheritance checks that the nearest storage and auth replace outer ones completely, and that config
+// strings are concatenated from the outermost on, with the last value of a key.
 func TestInheritance(t *testing.T) {
 	w, problems := Parse([]byte(`<workload name="w" config="containers=c(1);cprefix=top">
 <storage type="s3" config="endpoint=http://a:1;region=r;accesskey=k;secretkey=s"/>
@@ -167,6 +167,7 @@ func TestInheritance(t *testing.T) {
 	}
 }
 
+// TestProblemsHaveTheirLine checks the line and the message of each problem.
 func TestProblemsHaveTheirLine(t *testing.T) {
 	work := func(attrs, config string) string {
 		return fmt.Sprintf("<work name=\"m\" workers=\"2\" %s>\n<operation type=\"read\" config=\"%s\"/></work>",
@@ -262,8 +263,8 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 	}
 }
 
-// What of the config of an auth means nothing is said, each at its line; what is
-// not known to be a setting is not repeated, for it may be of a password.
+// TestAuthsThatMeanNothing checks that settings of an auth without effect are reported, each at its line, and
+// that text that is not a known setting is not shown, since it may be part of a password.
 func TestAuthsThatMeanNothing(t *testing.T) {
 	const file = "<workload name=\"w\"><storage type=%q config=%q/>\n<auth type=%q config=%q/>\n" +
 		"<workflow><workstage name=\"s\"><work name=\"m\" workers=\"1\" totalOps=\"1\"><operation type=\"read\" " +
@@ -294,8 +295,8 @@ func TestAuthsThatMeanNothing(t *testing.T) {
 	}
 }
 
-// Keys of an auth have further names in COSBench; where both are given the first is
-// taken.
+// TestNamesOfAuthKeys checks COSBench's other names for keys of an auth. If both are given, the key itself is
+// used.
 func TestNamesOfAuthKeys(t *testing.T) {
 	for _, tt := range []struct {
 		keys string
@@ -318,8 +319,8 @@ func TestNamesOfAuthKeys(t *testing.T) {
 	}
 }
 
-// Keys of COSBench's S3 adaptors are taken, refused where they change what is
-// measured, or said to be ignored, with what has their meaning here.
+// TestKeysOfStorages checks that keys of COSBench's S3 adaptors are used, are rejected if they change the
+// measurement, or are reported as ignored with their replacement.
 func TestKeysOfStorages(t *testing.T) {
 	for _, tt := range []struct{ key, region, want string }{
 		{"aws_region=eu-1", "eu-1", ""},
@@ -340,7 +341,7 @@ func TestKeysOfStorages(t *testing.T) {
 	}
 }
 
-// What is true or false is so in whatever letters, as in COSBench.
+// TestSwitches checks that true and false can be in upper or lower case, as in COSBench.
 func TestSwitches(t *testing.T) {
 	w, problems := Parse(around("<work name=\"m\" workers=\"1\" totalOps=\"1\">"+
 		"<storage type=\"s3\" config=\"endpoint=http://192.0.2.1:1;path_style_access=False;no_verify_ssl=YES\"/>"+
@@ -355,8 +356,8 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// S3 refuses chunked transfer encoding: that is said of each operation that would send
-// them, special works too, and of no other.
+// TestChunksToS3 checks that chunked transfer encoding to S3 is reported for each operation that would use
+// it, including special works, and for no other.
 func TestChunksToS3(t *testing.T) {
 	const s3 = "<storage type=\"s3\" config=\"endpoint=http://192.0.2.1:1\"/>"
 	const text = "<work name=\"p\" type=\"prepare\" workers=\"1\" config=\"%[1]s\">" + s3 + "</work>\n" +
@@ -377,6 +378,7 @@ func TestChunksToS3(t *testing.T) {
 	}
 }
 
+// TestFilesMadeToHurt checks that malicious files are rejected.
 func TestFilesMadeToHurt(t *testing.T) {
 	bomb := "<?xml version=\"1.0\"?>\n<!DOCTYPE lolz [<!ENTITY lol \"lol\"><!ENTITY lol2 " +
 		"\"&lol;&lol;&lol;\">]>\n<workload name=\"&lol2;\"/>"
@@ -416,7 +418,7 @@ func TestFilesMadeToHurt(t *testing.T) {
 	}
 }
 
-// A file of 10 MB is read, and judged, in seconds.
+// TestTenMegabytes checks that a file of 10 MB is parsed and checked in seconds.
 func TestTenMegabytes(t *testing.T) {
 	var b strings.Builder
 	const work = "<work name=\"w%d\" workers=\"1\" totalOps=\"5\"><operation type=\"read\" " +
@@ -434,7 +436,7 @@ func TestTenMegabytes(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 	b.Reset()
-	for n = 0; b.Len() < 10<<20; n++ { // each is held against all others
+	for n = 0; b.Len() < 10<<20; n++ { // each work with checks is compared with all others
 		fmt.Fprintf(&b, "<work name=\"w%d\" workers=\"1\" totalOps=\"5\"><operation type=\"delete\" "+
 			"config=\"check=readAfterDelete;containers=c(1);oprefix=o%dx;objects=c(1)\"/></work>\n", n, n)
 	}
@@ -448,6 +450,7 @@ func TestTenMegabytes(t *testing.T) {
 	}
 }
 
+// TestCredentialsAreKeptApart checks that credentials are only in Secrets and are not printed.
 func TestCredentialsAreKeptApart(t *testing.T) {
 	env := func(name string) (string, bool) { return "from-" + name, name == "KEY" }
 	data := around(`<work name="m" workers="1" totalOps="1">
@@ -468,7 +471,7 @@ func TestCredentialsAreKeptApart(t *testing.T) {
 	}
 }
 
-// Nothing is left of what the value of a secret may be, wherever it stands.
+// TestRedact checks that no part of the value of a secret is left anywhere in the text.
 func TestRedact(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"plain", `<a config="accesskey=AK1;secretkey = s3cr3t/+=;x=y"/>`,
@@ -515,7 +518,7 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// However many secrets a file of 10 MB has, they are found in seconds.
+// TestRedactTenMegabytes checks that many secrets in a file of 10 MB are redacted in seconds.
 func TestRedactTenMegabytes(t *testing.T) {
 	var b strings.Builder
 	n := 0
@@ -533,8 +536,7 @@ func TestRedactTenMegabytes(t *testing.T) {
 
 var beforeEquals = regexp.MustCompile(`([A-Za-z_]+)[\s\p{Z}]*=`)
 
-// Whatever a password is, nothing is left of it, and of what stands beside it
-// nothing is lost.
+// FuzzRedact checks that no part of a password is left and that the text around it is unchanged.
 func FuzzRedact(f *testing.F) {
 	for _, s := range []string{"p&ssw0rd", "a b", "a'b", `a"b`, "a>b", "a<b", "a;b;", "token=x", "-->", "&amp;",
 		"ö=ß", "]]>", "\u00a0x"} {
@@ -553,15 +555,15 @@ func FuzzRedact(f *testing.F) {
 			parts = append(parts, escape(t, part))
 		}
 		value := strings.Trim(strings.Join(parts, "&#59;"), " ")
-		plain := strings.TrimSpace(html.UnescapeString(value)) // as a config string is read
+		plain := strings.TrimSpace(html.UnescapeString(value)) // as the config string is parsed
 		const before, after = `<workload config="password=`, `;a=b" description="`
 		got := string(Redact([]byte(before + value + after + escape(t, elsewhere) + `"/>`)))
 		if strings.Contains(plain, "*") || strings.HasPrefix(plain, "=") || strings.Contains(before+after, plain) {
-			return // it is not to be told from what stands around it
+			return // it cannot be distinguished from the text around it
 		}
 		if slices.ContainsFunc(beforeEquals.FindAllStringSubmatch(elsewhere, -1),
 			func(m []string) bool { return keyName.MatchString(m[1]) && strings.Contains(m[1], plain) }) {
-			return // nor is it a secret there
+			return // there it is part of a key's name
 		}
 		if !strings.HasPrefix(got, before+"***;") {
 			t.Errorf("of %q is left %s", value, got)
@@ -572,8 +574,8 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// A secret in a text that a run keeps is refused, where it stands; what stands in
-// no such text, or is no more than a name, is not.
+// TestSecretsThatWouldBeKept checks that a secret in text that a run stores is an error at its line, and that
+// a secret elsewhere, or an access key that is a common word, is not.
 func TestSecretsThatWouldBeKept(t *testing.T) {
 	const file = "<workload name=%q description=%q>\n" +
 		"<storage type=\"s3\" config=\"endpoint=http://192.0.2.1:1;accesskey=%s;secretkey=${KEY}\"/>\n" +
@@ -591,7 +593,7 @@ func TestSecretsThatWouldBeKept(t *testing.T) {
 		{[]any{"w", "d", "minio", "s3cr&amp;t", "m", "p", "h"}, "3: the name of <workstage> contains a secret"},
 		{[]any{"w", "d", "minio", "s", "s3cr&amp;t", "p", "h"}, "4: the name of <work> contains a secret"},
 		{[]any{"w", "d", "minio", "s", "m", "s3cr&amp;t", "h"}, "5: the config of <operation> contains a secret"},
-		{[]any{"w", "d", "minio", "s", "m", "p", "s3cr&amp;t"}, ""}, // a key that means nothing
+		{[]any{"w", "d", "minio", "s", "m", "p", "s3cr&amp;t"}, ""}, // a key without effect
 		{[]any{"minio", "d", "minio", "s", "m", "p", "h"}, ""},
 		{[]any{"w", "for AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE", "s", "m", "p", "h"},
 			"1: the description of <workload> contains a secret"},
@@ -609,7 +611,8 @@ func TestSecretsThatWouldBeKept(t *testing.T) {
 	}
 }
 
-// Figures are kept by the names of stages, which COSBench numbers.
+// TestStagesOfOneName checks that stages with the same name get numbers, since results are stored by stage
+// name.
 func TestStagesOfOneName(t *testing.T) {
 	var stages strings.Builder
 	for _, name := range []string{"main", "main", "main-2", "main", "rest"} {
@@ -629,7 +632,7 @@ func TestStagesOfOneName(t *testing.T) {
 	}
 }
 
-// An encoding is taken if what is written in it is UTF-8 as well.
+// TestEncodings checks that any declared encoding is accepted if the text is also valid UTF-8.
 func TestEncodings(t *testing.T) {
 	const file = "<?xml version=\"1.0\" encoding=%q?>\n<workload name=\"w\" description=\"%s\"><storage " +
 		"type=\"null\"/><workflow><workstage name=\"s\"><work type=\"init\" workers=\"1\" " +
@@ -646,6 +649,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+// FuzzParse checks that problems have a valid line and that an accepted workload can be run.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/samples/*.xml")
 	for _, file := range files {
@@ -679,7 +683,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A name is an operation's own; one that cannot be leaves it its type's.
+// TestNamesOfOperations checks that an operation has its own name, or the name of its type if its own is
+// invalid.
 func TestNamesOfOperations(t *testing.T) {
 	read := func(config string) string {
 		return `<operation type="read" ratio="20" config="containers=c(1);objects=c(1)` + config + `"/>`
@@ -704,7 +709,8 @@ func TestNamesOfOperations(t *testing.T) {
 	}
 }
 
-// What a bundle has in the place of credentials is none.
+// TestHiddenCredentials checks that the *** that a bundle has instead of credentials is not used as a
+// credential.
 func TestHiddenCredentials(t *testing.T) {
 	const file = `<workload name="w"><storage type="s3" config="endpoint=http://192.0.2.1:1;accesskey=***;secretkey=***"/>
 <workflow><workstage name="s"><work name="m" workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work></workstage></workflow></workload>`

@@ -16,11 +16,11 @@ import (
 // secretKey matches the keys of credentials in config strings.
 var secretKey = regexp.MustCompile(`(?i)(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)[\s\p{Z}]*=`)
 
-// attributes are the names that a file has beside those of its configs' keys.
+// attributes are the names in a file other than the keys of its configs.
 var attributes = strings.Fields("name description config type workers interval division runtime rampup rampdown " +
 	"totalOps totalBytes afr driver rate ratio scale repetitions closuredelay id")
 
-// keyName matches the name of a key that is known, or of a secret.
+// keyName matches a known key name or the key name of a secret.
 var keyName = func() *regexp.Regexp {
 	names := slices.Concat(authKeys, operationKeys, attributes)
 	for _, d := range backend.All() {
@@ -39,13 +39,13 @@ var keyName = func() *regexp.Regexp {
 // hidden replaces a secret.
 const hidden = "***"
 
-// tellingSecret is the least length of a secret that is searched for outside of its key: shorter ones occur in many
-// words.
+// tellingSecret is the minimum length of a secret that is also searched for elsewhere than after its key:
+// shorter ones occur in many words.
 const tellingSecret = 4
 
-// Redact removes credentials from the text of a workload, so that it can be kept: the values of the keys of secrets,
-// also in comments, and all other occurrences of these and the given secrets (of 4 bytes or more) except in names of
-// keys. It handles the decoded text of XML as well as its encoding.
+// Redact removes credentials from the text of a workload, so that it can be stored. It removes the values of
+// secret keys, also in comments, and all other occurrences of these and of the given secrets (of 4 bytes or
+// more), except in names of keys. It handles the decoded text of the XML and its encoding.
 func Redact(text []byte, secrets ...string) []byte {
 	secrets = slices.Clone(secrets)
 	for part := range sections(text) {
@@ -61,7 +61,7 @@ func Redact(text []byte, secrets ...string) []byte {
 	return out
 }
 
-// sections are the tags, the comments and the text between them.
+// sections yields the tags, the comments and the text between them.
 func sections(text []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for rest := text; len(rest) > 0; {
@@ -82,7 +82,7 @@ func sections(text []byte) func(yield func([]byte) bool) {
 	}
 }
 
-// tag is the length of the tag that b begins with.
+// tag returns the length of the tag at the start of b.
 func tag(b []byte) int {
 	quote := byte(0)
 	for i, c := range b {
@@ -99,8 +99,8 @@ func tag(b []byte) int {
 	return len(b)
 }
 
-// eraser replaces each byte of the secrets by NUL, which XML does not contain, so that offsets stay the same; the
-// longest secret first.
+// eraser replaces each byte of the secrets with NUL, which XML does not contain, so that offsets stay the
+// same. The longest secret is replaced first.
 func eraser(secrets []string) *strings.Replacer {
 	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < tellingSecret })
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
@@ -111,7 +111,7 @@ func eraser(secrets []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// erase replaces secrets in a text by NUL, except where they are part of a key's name.
+// erase replaces secrets in a text with NUL, except where they are part of a key's name.
 func erase(text string, secrets *strings.Replacer) []byte {
 	out := []byte(secrets.Replace(text))
 	for to := 0; ; {
@@ -129,7 +129,7 @@ func erase(text string, secrets *strings.Replacer) []byte {
 	}
 }
 
-// inKey reports whether part of a text is no more than part of a key's name, before its "=".
+// inKey reports whether text[from:to] is only part of a key's name, before its "=".
 func inKey(text string, from, to int) bool {
 	inName := func(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 	for i := from; i < to; i++ {
@@ -137,7 +137,7 @@ func inKey(text string, from, to int) bool {
 			return false
 		}
 	}
-	const longest = 64 // no name is as long
+	const longest = 64 // longer than any name
 	for least := from - longest; from > max(0, least) && inName(text[from-1]); {
 		from--
 	}
@@ -151,14 +151,14 @@ func inKey(text string, from, to int) bool {
 	return strings.HasPrefix(after, "=") && keyName.MatchString(text[from:to])
 }
 
-// meant is the decoded text of a section: byte i is written from raw[at[i]] on. All bytes of an entity have the same
-// offset.
+// meant is the decoded text of a section: byte i is encoded at raw[at[i]]. All bytes of an entity have the
+// same offset.
 type meant struct {
 	raw, text []byte
 	at        []int
 }
 
-// entity matches one such as &amp; or &#x26; at the beginning.
+// entity matches an entity such as &amp; or &#x26; at the beginning.
 var entity = regexp.MustCompile(`^&(?:[a-z]{2,6}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});`)
 
 func meaning(raw []byte) *meant {
@@ -179,15 +179,15 @@ func meaning(raw []byte) *meant {
 	return m
 }
 
-// literal reports whether byte i is written as itself, so that it can end something.
+// literal reports whether byte i is not encoded as an entity, so that it can be a delimiter.
 func (m *meant) literal(i int) bool { return m.at[i+1]-m.at[i] == 1 }
 
-// blank reports whether byte i is white space, written as such.
+// blank reports whether byte i is white space that is not encoded as an entity.
 func (m *meant) blank(i int) bool {
 	return m.literal(i) && strings.IndexByte(" \t\r\n", m.text[i]) >= 0
 }
 
-// values are the places of the values of secret keys in the text.
+// values returns the positions of the values of secret keys in the text.
 func (m *meant) values() (spans [][2]int) {
 	quote := byte(0)
 	for from := 0; ; {
@@ -208,9 +208,9 @@ func (m *meant) values() (spans [][2]int) {
 	}
 }
 
-// within is the quote of the attribute's value that the text up to to ends in, 0
-// if in none; at from it is in one of quote. Only after "=" a quote opens
-// anything, for comments have apostrophes.
+// within returns the quote character of the attribute value that contains position to, or 0 if there is none.
+// quote is that at position from. A quote character opens a value only after "=", since comments contain
+// apostrophes.
 func (m *meant) within(quote byte, from, to int) byte {
 	equals := false
 	for i := from; i < to; i++ {
@@ -228,7 +228,8 @@ func (m *meant) within(quote byte, from, to int) byte {
 	return quote
 }
 
-// valueEnd is the end of the value that begins at from: a literal ";" or quote, or else the end of the section.
+// valueEnd returns the end of the value that begins at from: a literal ";" or quote, or else the end of the
+// section.
 func (m *meant) valueEnd(from int, quote byte) int {
 	end := from
 	for end < len(m.text) && !(m.literal(end) && (m.text[end] == ';' || quote != 0 && m.text[end] == quote)) {
@@ -246,7 +247,8 @@ func (m *meant) valueEnd(from int, quote byte) int {
 	return end
 }
 
-// without is the encoded section, with *** in the place of values of secrets and of the texts that elsewhere erases.
+// without returns the encoded section with *** instead of the values of secrets and of the text that
+// elsewhere erases.
 func (m *meant) without(elsewhere *strings.Replacer) []byte {
 	gone := make([]bool, len(m.raw)+1)
 	hide := func(i int) {

@@ -6,8 +6,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// Restore completes works that were decoded from JSON, which has a rate as text only. Works that no plan produces are
-// an error.
+// Restore completes works that were decoded from JSON, in which a rate is only text. Works that no plan
+// produces are an error.
 func Restore(works []model.Work) error {
 	for i := range works {
 		w := &works[i]

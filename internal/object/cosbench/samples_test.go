@@ -17,9 +17,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Each sample that is said to run does, made short: none of its operations
-// fails. Files stand in for servers: they keep what they are given, so that a
-// container that another stage meant shows, and so does what is left behind.
+// TestSamplesRun checks that each accepted sample runs, shortened, without a failed operation. A file store
+// replaces the servers: it keeps the objects, so that wrong containers of a stage and leftovers are detected.
 func TestSamplesRun(t *testing.T) {
 	files, err := filepath.Glob("testdata/samples/*.xml")
 	if err != nil {
@@ -68,7 +67,7 @@ func TestSamplesRun(t *testing.T) {
 	}
 }
 
-// without fails if an operation did, or if there was none.
+// without fails the test if an operation failed or if there was none.
 func without(t *testing.T, stage string, w *loadgen.WorkResult) {
 	t.Helper()
 	figures, err := w.Figures()
@@ -82,7 +81,7 @@ func without(t *testing.T, stage string, w *loadgen.WorkResult) {
 	}
 }
 
-// sources is a directory of files to be sent.
+// sources returns a directory of files for file writes.
 func sources(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,7 +93,7 @@ func sources(t *testing.T) string {
 	return dir
 }
 
-// shorten leaves a workload its form: containers to the fourth, each tenth
+// shorten reduces a workload without a change of its structure: containers up to the fourth, every tenth
 // object, a thousandth of a megabyte, 0.4 s.
 func shorten(w *model.Workload, files string) {
 	for i := range w.Stages {

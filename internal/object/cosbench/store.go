@@ -12,7 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// Types of storage that are declined, with the reason, and the kinds of auth.
+// declined has the types of storage that are not supported, with the reason; authKinds has the kinds of auth.
 var (
 	declined = map[string]string{
 		"gcs": "use s3 with its S3-compatible endpoint", "aliyun": "use s3 with its S3-compatible endpoint",
@@ -30,27 +30,28 @@ var (
 		"keystone": "keystone", "keystonev2": "keystonev2", "keystonev3": "keystonev3"}
 )
 
-// Keys that storages and auths take; those that are secrets are kept apart.
+// The keys of storages and auths. Values of secretKeys are stored separately.
 var (
 	authKeys = []string{"username", "password", "auth_url", "tenant_name", "tenant", "project_name", "domain",
 		"user_domain", "project_domain",
 		"region", "credentials", "interface"}
-	// aliases are further names that COSBench has for keys of an auth or a storage.
-	// Where both are given it takes the key itself.
+	// aliases are COSBench's other names for keys of an auth or a storage. If both are given, the key itself
+	// is used.
 	aliases = map[string]map[string]string{
 		"auth":    {"url": "auth_url", "tenname": "tenant_name"},
 		"storage": {"aws_region": "region"},
 	}
-	// elsewhere are keys of COSBench's auths and storages that have no effect here, with their replacement.
+	// elsewhere are keys of COSBench's auths and storages that have no effect in CNSBench, with their
+	// replacement.
 	elsewhere = map[string]map[string]string{
 		"auth": {"service": "the service of type object-store is taken", "userid": "username says who it is",
 			"timeout": "that of the storage holds for it too", "token": "give it to the storage, with storage_url"},
 		"storage": {"max_connections": "each worker has a connection of its own",
 			"part_size": "partsize of an operation multipart"},
 	}
-	// unsupported are keys of storages that change the measurement, with the only value that is accepted.
+	// unsupported are keys of storages that change the measurement, with the only accepted value.
 	unsupported = map[string]string{"storage_class": "STANDARD"}
-	// switches are true or false, in whatever letters.
+	// switches are keys whose value is true or false, in upper or lower case.
 	switches   = []string{"path_style_access", "no_verify_ssl"}
 	secretKeys = backend.SecretKeys()
 )
@@ -100,7 +101,7 @@ func (p *parser) store(work *node, l level) model.Store {
 	return s
 }
 
-// failOnce reports a problem of an element that many works share once.
+// failOnce reports a problem once if many works share its element.
 func (p *parser) failOnce(line int, hint, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(p.Problems, func(q model.Problem) bool { return q.Line == line && q.Message == message }) {
@@ -108,7 +109,7 @@ func (p *parser) failOnce(line int, hint, format string, args ...any) {
 	}
 }
 
-// storageTypes are the types of storage that can be had, sorted.
+// storageTypes returns the supported types of storage, sorted.
 func storageTypes() (types []string) {
 	for _, d := range backend.All() {
 		types = append(append(types, d.Kind), d.Types...)
@@ -118,12 +119,12 @@ func storageTypes() (types []string) {
 	return types
 }
 
-// complete refuses a store whose settings are incomplete.
+// complete reports missing settings of a store.
 func (p *parser) complete(d *backend.Descriptor, s *model.Store, l level) {
 	if d.Check == nil {
 		return
 	}
-	given := func(n *node) func(key string) bool { // settings with problems of their own count too
+	given := func(n *node) func(key string) bool { // invalid settings count as given, since they are reported already
 		return func(key string) bool {
 			c, _ := settingsOf(n)
 			return c[key].value != ""
@@ -141,8 +142,7 @@ func (p *parser) complete(d *backend.Descriptor, s *model.Store, l level) {
 	}
 }
 
-// settingsOf reads the config string of a storage or an auth. Its keys have the names
-// that they have here.
+// settingsOf parses the config string of a storage or an auth. Aliases of keys are replaced with the keys.
 func settingsOf(n *node) (c config, odd []string) {
 	c, odd = config(nil).with(n.attrs["config"])
 	for alias, key := range aliases[n.name] {
@@ -156,10 +156,10 @@ func settingsOf(n *node) (c config, odd []string) {
 	return c, odd
 }
 
-// settings checks the config of a storage or an auth and puts it into two maps.
+// settings checks the config of a storage or an auth, and stores its values in into and secrets.
 func (p *parser) settings(n *node, known []string, into map[string]string, secrets model.Secrets) {
 	c, odd := settingsOf(n)
-	if len(odd) > 0 { // not shown: it may be the rest of a password
+	if len(odd) > 0 { // the text is not shown, since it may be the rest of a password
 		say := p.failOnce
 		if known == nil {
 			say = p.warnOnce
@@ -218,7 +218,7 @@ var (
 	placeholder = regexp.MustCompile(`^(<.*>|\{\{.*\}\}|\[.*\]|\.\.\.|…|MODIFY_?ME|CHANGE_?ME|YOUR_.*|HOSTNAME)$`)
 )
 
-// expand replaces variables of the environment and refuses placeholders.
+// expand replaces environment variables and rejects placeholders.
 func (p *parser) expand(e entry) (string, bool) {
 	ok := true
 	value := variable.ReplaceAllStringFunc(e.value, func(m string) string {
@@ -241,8 +241,8 @@ func (p *parser) expand(e entry) (string, bool) {
 	return value, ok
 }
 
-// address checks a URL. One without a scheme is refused: COSBench's library for S3
-// would use TLS, others would use none.
+// address checks a URL. A URL without a scheme is an error: COSBench's S3 library would use TLS, its other
+// libraries would not.
 func (p *parser) address(e entry, value string) (string, bool) {
 	bare := !strings.Contains(value, "://")
 	text := value
@@ -253,7 +253,7 @@ func (p *parser) address(e entry, value string) (string, bool) {
 	_, host, _ := strings.Cut(text, "://")
 	host, _, _ = strings.Cut(host, "/")
 	switch {
-	case strings.Contains(host, "@"): // also where it is no address otherwise: it is not shown
+	case strings.Contains(host, "@"): // checked first, so that an invalid URL with credentials is not shown
 		p.failOnce(e.line, "set them separately", "%s has credentials in its address", e.key)
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || strings.HasSuffix(host, ":"):
 		p.failOnce(e.line, "such as http://HOST:PORT", "%s=%s is not an address", e.key, clip(e.value))

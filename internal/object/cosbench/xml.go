@@ -1,5 +1,5 @@
-// Package cosbench reads the XML of COSBench: its grammar, with the line of
-// everything, all problems at once, and the few words that are ours beyond it.
+// Package cosbench parses the XML workload files of COSBench, with the line of each element, all problems at
+// once, and the extensions of CNSBench.
 package cosbench
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// node is an element with its place in the file.
+// node is an element and its line in the file.
 type node struct {
 	name     string
 	attrs    map[string]attr
@@ -28,17 +28,16 @@ type attr struct {
 	line  int
 }
 
-// What no workload needs, but a file made to hurt might have.
+// Limits that no workload needs to exceed, against malicious files.
 const (
 	maxDepth    = 32
 	maxElements = 200_000
-	maxAttrs    = 100 // of an element
-	maxEntries  = 100 // of a config string
+	maxAttrs    = 100 // per element
+	maxEntries  = 100 // per config string
 	maxProblems = 100
 )
 
-// parseXML reads the elements of a file. A node is returned as far as there
-// is one; if problems are fatal, it is not whole.
+// parseXML parses the elements of a file. If problems are fatal, the node is incomplete or nil.
 func parseXML(data []byte) (*node, model.Problems) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	safe := escapePlaceholders(data)
@@ -46,7 +45,7 @@ func parseXML(data []byte) (*node, model.Problems) {
 	r.lines(safe)
 	r.decoder = xml.NewDecoder(bytes.NewReader(safe))
 	r.decoder.CharsetReader = func(label string, in io.Reader) (io.Reader, error) {
-		if utf8.Valid(safe) { // ASCII is, whatever encoding it declares
+		if utf8.Valid(safe) { // ASCII text is valid UTF-8, independent of the declared encoding
 			return in, nil
 		}
 		return nil, fmt.Errorf("unsupported encoding %q: save the file as UTF-8", clip(label))
@@ -75,10 +74,10 @@ func (r *reader) lines(text []byte) {
 	}
 }
 
-// line is that of a byte, from 1.
+// line returns the line number of a byte offset, from 1.
 func (r *reader) line(offset int) int { return sort.SearchInts(r.newlines, offset) + 1 }
 
-// read goes through the tokens.
+// read processes the tokens.
 func (r *reader) read() error {
 	for {
 		from := int(r.decoder.InputOffset())
@@ -144,7 +143,7 @@ func (r *reader) start(t xml.StartElement, from int) error {
 	return nil
 }
 
-// attrOffset is the offset of an attribute's name in the text of its element.
+// attrOffset returns the offset of an attribute's name in the text of its element.
 func attrOffset(raw []byte, name string) int {
 	quote := byte(0)
 	for i, c := range raw {
@@ -170,7 +169,7 @@ func (r *reader) errorLine(err error) int {
 	return r.line(int(r.decoder.InputOffset()))
 }
 
-// whatIsWrong is the message of a syntax error without the package's name and the line.
+// whatIsWrong returns the message of a syntax error without the package's name and the line.
 func whatIsWrong(err error) string {
 	var syntax *xml.SyntaxError
 	if errors.As(err, &syntax) {
@@ -182,8 +181,8 @@ func whatIsWrong(err error) string {
 	return strings.TrimPrefix(err.Error(), "xml: ")
 }
 
-// escapePlaceholders escapes values such as accesskey=<accesskey> of COSBench's samples, which are not XML, so that
-// the rest of the file can be read. Line numbers stay the same.
+// escapePlaceholders escapes values such as accesskey=<accesskey> in COSBench's samples, which are not valid
+// XML, so that the rest of the file can be parsed. Line numbers stay the same.
 func escapePlaceholders(data []byte) []byte {
 	var out []byte
 	last, quote, inTag := 0, byte(0), false
@@ -208,13 +207,13 @@ func escapePlaceholders(data []byte) []byte {
 			}
 		}
 	}
-	if quote != 0 { // a quote that never ends: let the XML reader say so
+	if quote != 0 { // the XML decoder reports a quote that is not closed
 		return data
 	}
 	return append(out, data[last:]...)
 }
 
-// skipped is the length of a comment, an instruction or a section of character data at the start of the text; else 0.
+// skipped returns the length of a comment, an instruction or a CDATA section at the start of the text, or 0.
 func skipped(b []byte) int {
 	for _, s := range [][2]string{{"<!--", "-->"}, {"<?", "?>"}, {"<![CDATA[", "]]>"}} {
 		if bytes.HasPrefix(b, []byte(s[0])) {

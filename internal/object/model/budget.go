@@ -3,10 +3,10 @@ package model
 // Budget is the expected load of a work on its store.
 type Budget struct {
 	Stage, Work string
-	// Requests by type of operation; of a normal work as many as its rate or its number of operations allows. Open:
-	// that number is not bounded.
+	// Requests are the requests by type of operation. For a normal work they are as many as its rate or its
+	// number of operations allows. Open: that number is not bounded.
 	Requests map[string]float64
-	Sent     float64 // bytes of content, in means
+	Sent     float64 // mean bytes of content
 	Received float64
 	Open     bool
 }
@@ -19,10 +19,10 @@ func (b *Budget) Total() (n float64) {
 	return n
 }
 
-// Prices of a thousand requests, and of a GB that is received, in a currency.
+// Prices are the prices of a thousand requests and of a received GB (10^9 bytes), in any one currency.
 type Prices struct{ Write, Read, Received float64 }
 
-// Cost of a budget, without the cost of storage.
+// Cost returns the cost of a budget, without the cost of storage.
 func (b *Budget) Cost(p Prices) float64 {
 	cost := b.Received / 1e9 * p.Received
 	for t, n := range b.Requests {

@@ -11,22 +11,22 @@ import (
 // Limits of a workload.
 const (
 	maxWorkers    = 100_000
-	maxContainers = 100_000 // each is looked at before a stage, for our marker
+	maxContainers = 100_000 // each is read before a stage, for the marker of CNSBench
 	maxRuntime    = 365 * 24 * time.Hour
-	largestObject = int64(5) << 40 // of S3
+	largestObject = int64(5) << 40 // limit of S3
 )
 
-// hostLetters are those of names of hosts.
+// hostLetters are the characters of host names.
 const hostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
 // Words are the terms of a file's language, for messages. Settings are identified by their names in COSBench.
 type Words struct {
-	Stage string                         // what a stage is called
-	Key   func(key string) string        // a setting
-	Set   func(key, value string) string // one with that value
+	Stage string                         // the term for a stage
+	Key   func(key string) string        // the term for a setting
+	Set   func(key, value string) string // the term for a setting with that value
 }
 
-// COSBench are the words of its XML: attributes of its schema, and keys of config strings.
+// COSBench are the terms of COSBench's XML: attributes of its schema, and keys of config strings.
 var COSBench = Words{
 	Stage: "workstage",
 	Key:   func(key string) string { return key },
@@ -38,8 +38,8 @@ var COSBench = Words{
 	},
 }
 
-// Check validates a parsed workload: contradictions, works without an end, and absurd sizes. Its messages use these
-// words.
+// Check validates a parsed workload. It reports contradictions, works without an end, and sizes outside of
+// the limits. Messages use words.
 func Check(w *Workload, words Words, kinds Kinds) Problems {
 	ps := checker{words: words, kinds: kinds}
 	if len(w.Stages) == 0 {
@@ -64,20 +64,20 @@ func Check(w *Workload, words Words, kinds Kinds) Problems {
 	return ps.Problems
 }
 
-// checker gathers what is wrong.
+// checker collects problems.
 type checker struct {
 	Problems
 	words Words
 	kinds Kinds
 }
 
-// fail adds a problem with a setting of the element at that line.
+// fail adds a problem with the setting key of the element at that line.
 func (ps *checker) fail(line int, key, hint, format string, args ...any) {
 	ps.Fail(line, hint, format, args...)
 	ps.Problems[len(ps.Problems)-1].Key = key
 }
 
-// warn adds a warning of one.
+// warn adds a warning about the setting key.
 func (ps *checker) warn(line int, key, hint, format string, args ...any) {
 	ps.Warn(line, hint, format, args...)
 	ps.Problems[len(ps.Problems)-1].Key = key
@@ -166,7 +166,7 @@ func (ps *checker) op(w *Work, o *Op) {
 	ps.divided(w, o)
 }
 
-// chunked finds where bodies are not sent in chunked transfer encoding.
+// chunked reports bodies that are not sent in chunked transfer encoding although the file asks for it.
 func (ps *checker) chunked(w *Work, o *Op) {
 	set, sends := ps.words.Set("chunked", "true"), o.Type == Write || o.Type == FileWrite || o.Type == MultipartWrite
 	switch chunked := ps.kinds(w.Store.Kind).Chunked; {
@@ -179,7 +179,7 @@ func (ps *checker) chunked(w *Work, o *Op) {
 	}
 }
 
-// divided reports workers that have nothing to do, and selectors that cannot be divided.
+// divided reports workers without anything to do, and selectors that cannot be divided.
 func (ps *checker) divided(w *Work, o *Op) {
 	owned := w.Owns(o)
 	if owned {
@@ -195,18 +195,18 @@ func (ps *checker) divided(w *Work, o *Op) {
 	}
 }
 
-// idle reports whether s, divided among the workers, is not enough for all.
+// idle reports workers without any number of s when s is divided among them.
 func (ps *checker) idle(w *Work, o *Op, s selector.Spec, divided, key string) {
 	const hint = "use fewer workers or a wider range"
 	switch n := int64(w.Workers) - s.Size(); {
 	case s.Kind == 0:
 	case !s.Divisible():
-		if key == "division" { // where each worker has to have its own it was refused
+		if key == "division" { // for works with checks, this has already been reported as an error
 			ps.warn(o.Line, key, "", "a selector by histogram or s(a,b) cannot be divided by %s: all workers "+
 				"share it", o.Division)
 		}
 	case n <= 0:
-	case w.Rate != nil: // each worker has its turn, on whatever host it is
+	case w.Rate != nil: // each worker has its turn, on any host
 		ps.fail(o.Line, key, hint, "%s, %d of %d workers have nothing to %s, but the rate gives each its turn",
 			divided, n, w.Workers, o.Type)
 	default:

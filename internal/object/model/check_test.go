@@ -11,8 +11,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// Workers to whose part nothing falls are said; under a rate, which gives each its
-// turn, they cannot be: what is due on a host that has no others would not be done.
+// TestWorkersWithNothingToDo checks that workers without any part of a division are a warning, and an error
+// under a rate: a rate gives each worker its turn, and what is due on a host with only such workers would not
+// be executed.
 func TestWorkersWithNothingToDo(t *testing.T) {
 	upTo := func(n int64) selector.Spec { return selector.Spec{Kind: selector.Range, Low: 1, High: n} }
 	owned := func(o *model.Op) {

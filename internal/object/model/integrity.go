@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// IntegrityCheck is a check that a worker makes right after its own operation.
+// IntegrityCheck is a check that a worker makes immediately after its own operation.
 type IntegrityCheck string
 
-// The checks. A listing is requested with the object's own name as prefix, so that one response is enough.
+// The checks. A listing is requested with the object's name as prefix, so that one response is enough.
 const (
-	ReadAfterWrite  IntegrityCheck = "readAfterWrite"  // a read gives that very write
-	ListAfterWrite  IntegrityCheck = "listAfterWrite"  // a listing has the name
-	ReadAfterDelete IntegrityCheck = "readAfterDelete" // there is nothing to read
-	ListAfterDelete IntegrityCheck = "listAfterDelete" // a listing has not the name
+	ReadAfterWrite  IntegrityCheck = "readAfterWrite"  // a read returns exactly that write
+	ListAfterWrite  IntegrityCheck = "listAfterWrite"  // a listing contains the name
+	ReadAfterDelete IntegrityCheck = "readAfterDelete" // a read finds no object
+	ListAfterDelete IntegrityCheck = "listAfterDelete" // a listing does not contain the name
 )
 
-// IntegrityChecks are all that there are.
+// IntegrityChecks are all checks.
 var IntegrityChecks = []IntegrityCheck{ReadAfterWrite, ListAfterWrite, ReadAfterDelete, ListAfterDelete}
 
-// CheckWithin is how long checks of an inconsistent store are repeated by default.
+// CheckWithin is the default time for which a check is repeated on an inconsistent store.
 const CheckWithin = 5 * time.Second
 
-// tellable is the least size of an object that identifies its write: that of a stamp.
+// tellable is the minimum size in bytes of an object that identifies its write: the size of a stamp.
 const tellable = 32
 
-// Fits reports whether the check has a meaning after such an operation.
+// Fits reports whether the check applies to an operation of that type.
 func (c IntegrityCheck) Fits(t OpType) bool {
 	switch c {
 	case ReadAfterWrite, ListAfterWrite:
@@ -36,17 +36,17 @@ func (c IntegrityCheck) Fits(t OpType) bool {
 	return t == Delete
 }
 
-// Owned reports whether each object that the work changes belongs to one of its workers: so it is where it checks
-// anything, for else a worker might meet what another one did.
+// Owned reports whether each object that the work changes belongs to one of its workers. That is so if the
+// work has any checks, since a worker could otherwise observe the operation of another one.
 func (w *Work) Owned() bool {
 	return slices.ContainsFunc(w.Ops, func(o Op) bool { return len(o.Checks) > 0 })
 }
 
-// Owns reports whether the objects that an operation of the work takes belong to one worker each: worker i of W has
-// those whose number is i modulo W. Special works divide theirs.
+// Owns reports whether each object of an operation of the work belongs to one worker: worker i of W owns the
+// objects whose number is i modulo W. Special works divide their objects in another way.
 func (w *Work) Owns(o *Op) bool { return w.Kind == Normal && o.Type.Writes() && w.Owned() }
 
-// checked reports what would make a violation of a check uncertain.
+// checked reports settings with which a violation of a check would be uncertain.
 func (ps *checker) checked(s *Stage, w *Work) {
 	if !w.Owned() {
 		return
@@ -85,7 +85,7 @@ func (ps *checker) tellsApart(o *Op) {
 	}
 }
 
-// apart fails where another work of the stage changes what w checks.
+// apart reports another work of the stage that may change objects which w checks.
 func (ps *checker) apart(w, other *Work) {
 	if !sameStore(&w.Store, &other.Store) {
 		return
@@ -110,7 +110,7 @@ func sameStore(a, b *Store) bool {
 		a.Settings["root"] == b.Settings["root"] && a.Auth["auth_url"] == b.Auth["auth_url"]
 }
 
-// meets reports whether what p changes may be among what o checks.
+// meets reports whether p may change objects that o checks.
 func meets(o, p *Op) bool {
 	if !namesMeet(o.ContainerName, p.ContainerName, o.Containers.Low <= p.Containers.High &&
 		p.Containers.Low <= o.Containers.High) {
@@ -128,8 +128,8 @@ func meets(o, p *Op) bool {
 	return namesMeet(o.ObjectName, p.ObjectName, inRange)
 }
 
-// namesMeet reports whether two families of names may have one in common; where their prefixes differ only by digits,
-// numbers do not distinguish them.
+// namesMeet reports whether two families of names may have a name in common. If their prefixes differ only by
+// digits, numbers do not distinguish them.
 func namesMeet(a, b Name, inRange bool) bool {
 	if a == b {
 		return inRange
@@ -146,7 +146,7 @@ func namesMeet(a, b Name, inRange bool) bool {
 		(end(a.Suffix, b.Suffix) || end(b.Suffix, a.Suffix))
 }
 
-// ParseChecks reads checks that are separated by commas.
+// ParseChecks parses a list of checks separated by commas.
 func ParseChecks(text string) ([]IntegrityCheck, error) {
 	var list []IntegrityCheck
 	for word := range strings.SplitSeq(text, ",") {

@@ -1,23 +1,23 @@
 package model
 
-// Traits are what a workload is checked against of a kind of store. The zero value keeps what it is sent and
-// ignores Chunked.
+// Traits are the properties of a kind of store that a workload is checked against. The zero value is a store
+// that keeps its objects and ignores Chunked.
 type Traits struct {
-	Transient bool // keeps nothing, and needs no file or connection
+	Transient bool // keeps no objects, and needs no file or connection
 	Chunked   ChunkedBodies
-	// HostNames reports whether the names of containers are part of a host's name; nil: they are not.
+	// HostNames reports whether container names are part of a host name; nil: they are not.
 	HostNames func(*Store) bool
 }
 
-// ChunkedBodies is what a kind of store does with chunked transfer encoding.
+// ChunkedBodies is how a kind of store handles chunked transfer encoding.
 type ChunkedBodies int
 
-// The kinds: it has no effect, it is used, or the server refuses it.
+// The values: the setting has no effect, chunked encoding is used, or the server rejects it.
 const (
 	ChunkedIgnored ChunkedBodies = iota
 	ChunkedAccepted
 	ChunkedRefused
 )
 
-// Kinds gives the traits of a kind of store by its name; the zero value for an unknown one.
+// Kinds returns the traits of a kind of store by its name, or the zero value for an unknown kind.
 type Kinds func(kind string) Traits

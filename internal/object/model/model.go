@@ -1,6 +1,6 @@
-// Package model is what an object workload is: stages in sequence, works in
-// them in parallel, operations in those by weight. It is COSBench's model,
-// with its units made explicit and what it leaves open decided.
+// Package model defines an object workload: stages in sequence, works of a stage in parallel, and operations
+// of a work by weight. It is the model of COSBench, with explicit units and with definitions of what COSBench
+// leaves open.
 package model
 
 import (
@@ -11,37 +11,37 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// Workload is a whole file.
+// Workload is the content of a workload file.
 type Workload struct {
 	Name        string  `json:"name"`
 	Description string  `json:"description,omitempty"`
 	Stages      []Stage `json:"stages"`
 }
 
-// Stage runs its works side by side, and ends when all have.
+// Stage runs its works in parallel, and ends when all have ended.
 type Stage struct {
 	Name string `json:"name"`
-	// Closure is how long nothing is done after the works have ended.
+	// Closure is the pause after the works have ended.
 	Closure time.Duration `json:"closureNs,omitempty"`
 	Works   []Work        `json:"works"`
-	// Scale, if there is any, are the numbers of workers with each of which the stage is run, Repetitions times, in
-	// place of its work's own.
+	// Scale, if not empty, are numbers of workers. The stage is run with each of them, Repetitions times,
+	// instead of with its work's own number.
 	Scale       []int `json:"scale,omitempty"`
 	Repetitions int   `json:"repetitions,omitempty"`
 	Line        int   `json:"line,omitempty"`
 }
 
-// WorkKind is what a work is for.
+// WorkKind is the purpose of a work.
 type WorkKind string
 
-// The kinds. All but Normal go once through what their selectors cover.
+// The kinds. All but Normal go once through the range of their selectors.
 const (
 	Normal  WorkKind = "normal"
 	Init    WorkKind = "init"    // make containers
 	Prepare WorkKind = "prepare" // write objects
 	Cleanup WorkKind = "cleanup" // delete objects
 	Dispose WorkKind = "dispose" // delete containers
-	Delay   WorkKind = "delay"   // nothing, until the stage's closure delay is over
+	Delay   WorkKind = "delay"   // no operations until the stage's closure delay is over
 )
 
 // Division is what is divided among the workers of a work.
@@ -54,32 +54,32 @@ const (
 	ByObject    Division = "object"
 )
 
-// Work is what a number of workers do at the same time.
+// Work is a number of workers that run at the same time.
 type Work struct {
 	Name    string   `json:"name"`
 	Kind    WorkKind `json:"kind"`
 	Workers int      `json:"workers"`
-	// FirstWorker and Of are set in a share of a work: its Workers are those
-	// from FirstWorker on (from 0) of so many. Of 0: it is the whole work.
+	// FirstWorker and Of are set in a share of a work: its Workers are those from number FirstWorker (from 0)
+	// of a total of Of. Of 0: it is the whole work.
 	FirstWorker int `json:"firstWorker,omitempty"`
 	Of          int `json:"ofWorkers,omitempty"`
-	// Driver is the host that does the work alone; empty: all share it.
+	// Driver is the host that executes the whole work; empty: all hosts share it.
 	Driver string `json:"driver,omitempty"`
-	// Interval is how long a slice of the histograms is.
+	// Interval is the length of a slice of the histograms.
 	Interval time.Duration `json:"intervalNs"`
-	// The measured window begins RampUp after the start and is Runtime long;
-	// RampDown more, operations go on unmeasured. Runtime 0: no end by time.
+	// The measured window begins RampUp after the start and is Runtime long. Operations then continue
+	// unmeasured for RampDown. Runtime 0: the work does not end by time.
 	RampUp   time.Duration `json:"rampUpNs,omitempty"`
 	Runtime  time.Duration `json:"runtimeNs,omitempty"`
 	RampDown time.Duration `json:"rampDownNs,omitempty"`
-	// TotalOps and TotalBytes end the work when so much has been begun, by all
-	// workers together; 0: no such end.
+	// TotalOps and TotalBytes end the work when all workers together have started that many operations or
+	// bytes; 0: no such end.
 	TotalOps   int64 `json:"totalOps,omitempty"`
 	TotalBytes int64 `json:"totalBytes,omitempty"`
-	// MaxFailures are accepted for each million of operations; more fail the run.
+	// MaxFailures is the number of accepted failures per million operations; more fail the run.
 	MaxFailures int `json:"maxFailuresPerMillion"`
-	// Rate makes the loop open: operations are due by its schedule, whatever
-	// became of those before. Nil: each worker begins one when it has ended one.
+	// Rate makes the loop open: operations are due by the schedule, independent of earlier ones. Nil: each
+	// worker starts an operation when its previous one has ended.
 	Rate     schedule.Schedule `json:"-"`
 	RateText string            `json:"rate,omitempty"`
 	Store    Store             `json:"store"`
@@ -87,10 +87,10 @@ type Work struct {
 	Line     int               `json:"line,omitempty"`
 }
 
-// OpType is what one operation does.
+// OpType is the type of an operation.
 type OpType string
 
-// The types. Range reads are Read with a Length.
+// The types. A range read is a Read with a Length.
 const (
 	Read            OpType = "read"
 	Write           OpType = "write"
@@ -104,7 +104,7 @@ const (
 	RemoveContainer OpType = "dispose"
 )
 
-// Types are all that a normal work may have, in the order of the documentation.
+// Types are all types that a normal work can have, in the order of the documentation.
 var Types = []OpType{Read, Write, MultipartWrite, FileWrite, Head, List, Delete, Copy}
 
 // Writes reports whether the operation changes a container.
@@ -113,7 +113,7 @@ func (t OpType) Writes() bool { return t != Read && t != Head && t != List }
 // Op is one operation of a work's mix.
 type Op struct {
 	Type     OpType   `json:"type"`
-	Name     string   `json:"name"` // unique in its work: of the file, or else the type, or the type and a number
+	Name     string   `json:"name"` // unique in its work: from the file, or else the type with a number if needed
 	Weight   int      `json:"weight"`
 	Division Division `json:"division"`
 
@@ -123,42 +123,41 @@ type Op struct {
 	ContainerName Name           `json:"containerName"`
 	ObjectName    Name           `json:"objectName"`
 
-	Zero    bool `json:"zero,omitempty"`    // bodies of zeros
-	Verify  bool `json:"verify,omitempty"`  // check bodies that are read
-	Chunked bool `json:"chunked,omitempty"` // send bodies in chunks of HTTP
-	// Length, if not 0, makes a read one of a range: so many bytes at an offset
-	// that is a multiple of 4 KiB, uniform in [0, Within − Length].
+	Zero    bool `json:"zero,omitempty"`    // bodies consist of zeros
+	Verify  bool `json:"verify,omitempty"`  // check the bodies of reads
+	Chunked bool `json:"chunked,omitempty"` // send bodies in chunked transfer encoding
+	// Length, if not 0, makes a read a range read of Length bytes, at an offset that is a multiple of 4 KiB
+	// and uniform in [0, Within − Length].
 	Length int64 `json:"length,omitempty"`
 	Within int64 `json:"within,omitempty"`
-	// PartSize of a multipart write, a multiple of 4 KiB.
+	// PartSize is the part size of a multipart write, a multiple of 4 KiB.
 	PartSize int64 `json:"partSize,omitempty"`
-	// Parts, of a delete: what it deletes may have been written in parts, by this
-	// workload. See MarkParts.
+	// Parts of a delete: the objects may have been written in parts by this workload. See MarkParts.
 	Parts bool `json:"parts,omitempty"`
-	// Files are what a file write sends, and InOrder how it chooses.
+	// Files is the directory of a file write, and InOrder how it chooses files from it.
 	Files   string `json:"files,omitempty"`
 	InOrder bool   `json:"inOrder,omitempty"`
-	// MaxKeys bounds the response of a list; the prefix of its keys is the object name's prefix.
+	// MaxKeys limits the response of a list; the prefix of its keys is the object name's prefix.
 	MaxKeys int `json:"maxKeys,omitempty"`
-	// CopyPrefix is put before the object's name in that of its copy.
+	// CopyPrefix is prepended to the object's name for the name of its copy.
 	CopyPrefix string `json:"copyPrefix,omitempty"`
-	// Checks are made after each operation that succeeded. If a check finds the store inconsistent it is repeated for
-	// CheckWithin, to see when it is consistent.
+	// Checks are made after each successful operation. If a check finds the store inconsistent, it is
+	// repeated for CheckWithin, to measure when the store becomes consistent.
 	Checks      []IntegrityCheck `json:"checks,omitempty"`
 	CheckWithin time.Duration    `json:"checkWithinNs,omitempty"`
 	Line        int              `json:"line,omitempty"`
 }
 
-// Name makes names of numbers.
+// Name forms a name from a number.
 type Name struct {
 	Prefix string `json:"prefix"`
 	Suffix string `json:"suffix,omitempty"`
 }
 
-// Store is where a work's operations go. Settings and Auth hold no secrets:
-// those are in Secrets, which is never written anywhere.
+// Store is the target of a work's operations. Settings and Auth have no secrets. The secrets are in Secrets,
+// which is never written anywhere.
 type Store struct {
-	Kind     string            `json:"kind"` // of a backend.Descriptor
+	Kind     string            `json:"kind"` // the kind of a backend.Descriptor
 	Settings map[string]string `json:"settings,omitempty"`
 	AuthKind string            `json:"authKind,omitempty"`
 	Auth     map[string]string `json:"auth,omitempty"`
@@ -166,20 +165,20 @@ type Store struct {
 	Line     int               `json:"-"`
 }
 
-// Authenticated reports whether a service gives the token that the store is used with.
+// Authenticated reports whether the store is used with a token of an authentication service.
 func (s *Store) Authenticated() bool { return s.AuthKind != "" && s.AuthKind != "none" }
 
-// Secrets are the credentials that stood in the file, or that it named.
+// Secrets are the credentials in the file, or those that it refers to.
 type Secrets map[string]string
 
-// String keeps them out of logs.
+// String returns only the number of secrets, so that logs do not contain them.
 func (s Secrets) String() string { return fmt.Sprintf("%d secrets", len(s)) }
 
-// GoString keeps them out of %#v.
+// GoString returns the same for %#v.
 func (s Secrets) GoString() string { return s.String() }
 
-// Windows are the instants of a work, counted from its start. End 0: it is
-// not ended by time.
+// Windows returns the limits of the measured window and the end of a work, counted from its start. End 0: the
+// work does not end by time.
 func (w *Work) Windows() (measured, measuredEnd, end time.Duration) {
 	if w.Runtime == 0 {
 		return w.RampUp, 0, 0
@@ -187,15 +186,14 @@ func (w *Work) Windows() (measured, measuredEnd, end time.Duration) {
 	return w.RampUp, w.RampUp + w.Runtime, w.RampUp + w.Runtime + w.RampDown
 }
 
-// IntervalOver reports whether a slice of the histograms of that length is over. Seconds may end a little sooner or
-// later than the clock's.
+// IntervalOver reports whether d completes a slice of the histograms. It allows half a second of difference
+// between the ticks and the clock.
 func (w *Work) IntervalOver(d time.Duration) bool { return d >= w.Interval-time.Second/2 }
 
-// Special reports whether the work goes once through its selectors.
+// Special reports whether the work goes once through the range of its selectors.
 func (w *Work) Special() bool { return w.Kind != Normal && w.Kind != Delay }
 
-// Part is the share of a worker, counted from 0, of all of a work's in
-// containers and objects.
+// Part returns the part of a worker (from 0) in the containers and objects of a work.
 func (o *Op) Part(worker, workers int) (containers, objects selector.Part) {
 	p := selector.Part{Index: worker, Count: workers}
 	switch o.Division {
@@ -207,7 +205,7 @@ func (o *Op) Part(worker, workers int) (containers, objects selector.Part) {
 	return selector.Part{}, selector.Part{}
 }
 
-// Items is how many operations a worker of a special work has.
+// Items returns the number of operations of a worker of a special work.
 func (o *Op) Items(worker, workers int) int64 {
 	c, n := o.Part(worker, workers)
 	_, containers := c.Slice(o.Containers.Size())
@@ -218,8 +216,7 @@ func (o *Op) Items(worker, workers int) int64 {
 	return containers * objects
 }
 
-// MarkParts records in the operations that delete whether the workload writes in parts anywhere. Call it before
-// Share.
+// MarkParts sets Parts of all deletes if the workload writes in parts anywhere. Call it before Share.
 func (w *Workload) MarkParts() {
 	parts := false
 	for pass := range 2 {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// opName matches names of operations, which become part of metrics and conditions.
+// opName matches names of operations, which become part of metric and condition names.
 var opName = regexp.MustCompile(`^[A-Za-z]([-_A-Za-z0-9]{0,61}[A-Za-z0-9])?$`)
 
-// phaseNames occur in metrics in the place of an operation's name.
+// phaseNames occur in metric names in the position of an operation's name.
 var phaseNames = []string{"response", "service", "connect", "firstByte", "drain", "late"}
 
-// CheckOpName returns why an operation cannot have the name; nil if it can.
+// CheckOpName returns an error if name is not a valid name of an operation.
 func CheckOpName(name string) error {
 	switch {
 	case !opName.MatchString(name):
@@ -26,8 +26,8 @@ func CheckOpName(name string) error {
 	return nil
 }
 
-// NameOps gives the operations of a work that have no name that of their type,
-// and a number behind it where another has that name.
+// NameOps gives each unnamed operation of a work the name of its type, with a number if that name is already
+// used.
 func NameOps(ops []Op) {
 	taken := map[string]bool{}
 	for i := range ops {
@@ -46,7 +46,7 @@ func NameOps(ops []Op) {
 	}
 }
 
-// GivenName is the operation's name where it is not by NameOps, or else nothing.
+// GivenName returns the operation's name, or "" if it is one that NameOps gives.
 func (o *Op) GivenName() string {
 	if o.Type.names(o.Name) {
 		return ""
@@ -54,7 +54,7 @@ func (o *Op) GivenName() string {
 	return o.Name
 }
 
-// names reports whether NameOps may give that name to an operation of the type.
+// names reports whether NameOps can give that name to an operation of the type.
 func (t OpType) names(name string) bool {
 	number, ok := strings.CutPrefix(name, string(t))
 	return ok && strings.Trim(number, "-0123456789") == ""

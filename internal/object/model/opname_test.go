@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+// TestNameOps checks the names of unnamed operations.
 func TestNameOps(t *testing.T) {
 	ops := []Op{{Type: Read}, {Type: Read, Name: "large"}, {Type: Write}, {Type: Read}, {Type: Read}}
 	NameOps(ops)
@@ -22,6 +23,7 @@ func TestNameOps(t *testing.T) {
 	}
 }
 
+// TestCheckOpName checks valid and invalid names of operations.
 func TestCheckOpName(t *testing.T) {
 	for _, good := range []string{"small", "read-small", "readers", "r2", strings.Repeat("x", 63)} {
 		if err := CheckOpName(good); err != nil {

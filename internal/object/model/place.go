@@ -7,20 +7,20 @@ import (
 	"strconv"
 )
 
-// Place is a store with the containers that a workload makes there.
+// Place is a store and the containers that a workload creates there.
 type Place struct {
 	Store      Store      `json:"store"`
 	Containers []Numbered `json:"containers"`
 }
 
-// Numbered are names with the numbers from Low to High.
+// Numbered is a family of names with the numbers from Low to High.
 type Numbered struct {
 	Name Name  `json:"name"`
 	Low  int64 `json:"low"`
 	High int64 `json:"high"`
 }
 
-// All are the names, in order.
+// All returns the names, in order.
 func (n Numbered) All() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := n.Low; i <= n.High && yield(n.Name.Prefix+strconv.FormatInt(i, 10)+n.Name.Suffix); i++ {
@@ -28,7 +28,8 @@ func (n Numbered) All() iter.Seq[string] {
 	}
 }
 
-// Places are the containers that the works of type init make, by their stores, except for stores that keep nothing.
+// Places returns the containers that works of type init create, by store. Stores that keep no objects are
+// left out.
 func Places(w *Workload, kinds Kinds) (places []Place) {
 	for i := range w.Stages {
 		for j := range w.Stages[i].Works {

@@ -10,7 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
-// The containers that are made, each once, by the account that makes them.
+// TestPlaces checks that each container that is created is returned once, with the account that creates it.
 func TestPlaces(t *testing.T) {
 	init := func(kind model.WorkKind, store, account string, low, high int64) model.Work {
 		return model.Work{Kind: kind, Store: model.Store{Kind: store, Secrets: model.Secrets{"accesskey": account}},

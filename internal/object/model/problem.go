@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Problem is something wrong with a file, at a line of it.
+// Problem is a problem of a file, at a line.
 type Problem struct {
-	Line    int    // 0: of the file as a whole
-	Key     string // the setting there that it is about, as COSBench calls it; may be empty
-	Warning bool   // it runs nevertheless
+	Line    int    // 0: the whole file
+	Key     string // the setting concerned, by its name in COSBench; may be empty
+	Warning bool   // the file can be run
 	Message string // what is wrong
 	Hint    string // what to do
 }
 
-// String is one line for people, without the file's name.
+// String formats the problem as one line, without the file's name.
 func (p Problem) String() string {
 	text := p.Message
 	if p.Hint != "" {
@@ -48,7 +48,7 @@ func (ps Problems) Fatal() bool {
 	return slices.ContainsFunc(ps, func(p Problem) bool { return !p.Warning })
 }
 
-// Sort puts them in order of line.
+// Sort sorts the problems by line. The sort is stable.
 func (ps Problems) Sort() {
 	slices.SortStableFunc(ps, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
 }

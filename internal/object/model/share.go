@@ -7,12 +7,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
-// Share is the part of w of the i-th (from 0) of several hosts. Only works that name a host need the names.
+// Share returns the share of w for the i-th (from 0) of several hosts. The names of the hosts are needed only
+// for works that name a driver.
 //
-// The shares of all hosts together are exactly w. Each worker of a work is on one host and keeps its number among
-// all, so that its division and its random draws stay the same. Each due operation of an open loop belongs to one
-// worker; operations and bytes that end a work are divided among its workers. Every share has all stages, also those
-// in which its host has nothing to do.
+// The shares of all hosts together are exactly w. Each worker of a work is on one host and keeps its number
+// among all workers, so that its division and its random draws stay the same. Each due operation of an open
+// loop belongs to one worker; operations and bytes that end a work are divided among its workers. Every share
+// has all stages, also those in which its host has nothing to do.
 func (w *Workload) Share(i int, hosts []string) (*Workload, error) {
 	if i < 0 || i >= len(hosts) {
 		return nil, fmt.Errorf("invalid host %d of %d", i, len(hosts))
@@ -41,17 +42,17 @@ func (w *Workload) Share(i int, hosts []string) (*Workload, error) {
 	return &share, nil
 }
 
-// deal gives host i of n its workers of a work, as COSBench does: each ⌊W/n⌋,
-// the rest one by one. turn is the host that is first to get one of the rest;
-// the next work of a stage goes on after the last one that did, so that not all
-// fall to the first hosts.
+// deal returns the workers of a work for host i of n, as COSBench assigns them: ⌊W/n⌋ workers per host, and
+// the remaining ones one by one. turn is the host that gets the first remaining worker. The next work of a
+// stage continues after the last host that got one, so that the remaining workers do not all go to the first
+// hosts.
 func deal(workers, i, n, turn int) (first, count, next int) {
 	p := selector.Part{Index: (i - turn + n) % n, Count: n}
 	offset, length := p.Slice(int64(workers))
 	return int(offset), int(length), (turn + workers%n) % n
 }
 
-// keep leaves w the workers from first on; false if that leaves nothing to do.
+// keep reduces w to n workers from number first. It returns false if nothing is left to do.
 func (w *Work) keep(first, n int) bool {
 	if w.Kind == Delay {
 		return true
@@ -70,7 +71,7 @@ func (w *Work) keep(first, n int) bool {
 	return true
 }
 
-// shared is what the workers from first on have of a total.
+// shared returns the part of a total for n workers from number first.
 func shared(total int64, first, n, all int) int64 {
 	upTo := func(worker int) int64 {
 		offset, _ := selector.Part{Index: worker, Count: all}.Slice(total)
@@ -82,17 +83,17 @@ func shared(total int64, first, n, all int) int64 {
 	return upTo(first+n) - upTo(first)
 }
 
-// AllWorkers are those of the whole work, of which w may be a share.
+// AllWorkers returns the number of workers of the whole work, of which w may be a share.
 func (w *Work) AllWorkers() int { return max(w.Of, w.Workers) }
 
-// Turns divides the due operations of an open loop among shares. Each worker of the whole work has its turn, in an
-// order that spreads the turns of each host evenly.
+// Turns divides the due operations of an open loop among shares. Each worker of the whole work has its turn,
+// in an order that spreads the turns of each host evenly.
 type Turns struct {
 	scatter             selector.Scatter
 	all, first, workers int64
 }
 
-// Turns are those of this share.
+// Turns returns the turns of this share.
 func (w *Work) Turns() Turns {
 	all := int64(w.AllWorkers())
 	return Turns{selector.NewScatter(all), all, int64(w.FirstWorker), int64(w.Workers)}
@@ -104,7 +105,7 @@ func (t Turns) Fall(k int64) bool {
 	return turn >= 0 && turn < t.workers
 }
 
-// of is how many of the first total due operations belong to the share.
+// of returns how many of the first total due operations belong to the share.
 func (t Turns) of(total int64) int64 {
 	n := total / t.all * t.workers
 	for k := range total % t.all {
@@ -115,16 +116,15 @@ func (t Turns) of(total int64) int64 {
 	return n
 }
 
-// Start is where this share begins to go through a selector's numbers in order,
-// where its workers have one place in it: shares begin apart from each other, so
-// that those who go through all together once meet each number once.
+// Start returns the index at which this share begins a sequential selector whose cursor its workers share.
+// Shares start apart from each other, so that a single pass of all shares together covers each number once.
 func (w *Work) Start(s selector.Spec) int64 {
 	offset, _ := selector.Part{Index: w.FirstWorker, Count: w.AllWorkers()}.Slice(s.Size())
 	return offset
 }
 
-// Planned is how many operations w has, where that is known before: those of a
-// special work, and of one that a number of operations ends; else 0.
+// Planned returns the number of operations of w if it is known in advance: for a special work, and for a work
+// that ends by a number of operations; else 0.
 func (w *Work) Planned() int64 {
 	n := w.TotalOps
 	if w.Special() {

@@ -35,6 +35,8 @@ func shares(t *testing.T, w *model.Workload, n int) []*model.Workload {
 	return all
 }
 
+// TestSharesAreTheWholeWork checks that the shares of all hosts together have the workers, operations and
+// bytes of the whole work.
 func TestSharesAreTheWholeWork(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{1, 2, 3, 7, 16, 1000} {
@@ -77,7 +79,7 @@ func TestSharesAreTheWholeWork(t *testing.T) {
 					if most-least > 1 && total != 1 && total != 5 {
 						t.Errorf("a host has %d workers and another %d", most, least)
 					}
-					// With fewer operations than workers, those without any are gone.
+					// If there are fewer operations than workers, workers without any are left out.
 					for i, n := range seen {
 						if want := total == 0 || int64(i) < total; n > 1 || want && n != 1 {
 							t.Errorf("worker %d is on %d hosts", i, n)
@@ -94,8 +96,8 @@ func TestSharesAreTheWholeWork(t *testing.T) {
 	}
 }
 
-// Of a rate that a number of operations ends, all hosts together do the first that
-// are due, as one would: none sooner or later, however few they are.
+// TestSharesOfARateThatACountEnds checks that all hosts together execute the first due operations of a rate
+// that ends by a number of operations, at the same times as one host would, however few they are.
 func TestSharesOfARateThatACountEnds(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{1, 3, 7, 1000} {
@@ -128,8 +130,7 @@ func TestSharesOfARateThatACountEnds(t *testing.T) {
 	}
 }
 
-// Each host has its operations of a rate as far apart as all of them are, not in
-// bunches that only one host is under load by.
+// TestTurnsAreEven checks that the operations of a rate on each host are evenly spaced and not in bursts.
 func TestTurnsAreEven(t *testing.T) {
 	t.Parallel()
 	for _, hosts := range []int{2, 3, 7} {
@@ -155,8 +156,8 @@ func TestTurnsAreEven(t *testing.T) {
 	}
 }
 
-// The items of the workers of all shares are those of one process: none twice,
-// none missing.
+// TestSharesOfDivision checks that the workers of all shares together have the items of a single process,
+// each once.
 func TestSharesOfDivision(t *testing.T) {
 	t.Parallel()
 	prepare := work("prepare", 5, func(w *model.Work) {
@@ -183,6 +184,7 @@ func TestSharesOfDivision(t *testing.T) {
 	}
 }
 
+// TestSharesByTurns checks which host gets the remaining workers of each work, and works that name a driver.
 func TestSharesByTurns(t *testing.T) {
 	t.Parallel()
 	delay := model.Work{Name: "delay", Kind: model.Delay}
@@ -218,6 +220,7 @@ func TestSharesByTurns(t *testing.T) {
 	}
 }
 
+// TestSharesThatCannotBe checks that invalid hosts are an error.
 func TestSharesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	w := &model.Workload{Stages: []model.Stage{{Name: "s",
@@ -229,6 +232,7 @@ func TestSharesThatCannotBe(t *testing.T) {
 	}
 }
 
+// TestStartsOfShares checks the start of each share in a sequential selector.
 func TestStartsOfShares(t *testing.T) {
 	t.Parallel()
 	w := &model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{work("main", 4, nil)}}}}

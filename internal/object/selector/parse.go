@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// largest is the greatest number in a selector: it is exact as a float64.
+// largest is the largest number in a selector: it is exact as a float64.
 const largest = int64(1) << 53
 
 // Sizes is a selector whose numbers are multiples of a unit.
@@ -17,10 +17,10 @@ type Sizes struct {
 	Unit int64 // bytes
 }
 
-// Max is the largest size in bytes.
+// Max returns the largest size in bytes.
 func (s Sizes) Max() int64 { return s.High * s.Unit }
 
-// Mean is the expected size in bytes.
+// Mean returns the expected size in bytes.
 func (s Sizes) Mean() float64 {
 	mean := float64(s.Low+s.High) / 2
 	if s.Kind == Histogram {
@@ -34,7 +34,7 @@ func (s Sizes) Mean() float64 {
 	return mean * float64(s.Unit)
 }
 
-// Parse reads a selector of indices, which count from 1.
+// Parse parses a selector of indices, which count from 1.
 func Parse(text string) (Spec, error) {
 	s, rest, err := parse(text)
 	switch {
@@ -50,8 +50,9 @@ func Parse(text string) (Spec, error) {
 	return s, nil
 }
 
-// ParseSizes reads a selector of sizes with its unit behind it, such as c(64)KB. B, KB, MB and GB are decimal; KiB,
-// MiB and GiB binary. The unit is required, as it is by COSBench: who leaves it out rarely means bytes.
+// ParseSizes parses a selector of sizes followed by a unit, such as c(64)KB. B, KB, MB and GB are decimal;
+// KiB, MiB and GiB are binary. The unit is required, as in COSBench: a size without a unit is rarely meant in
+// bytes.
 func ParseSizes(text string) (Sizes, error) {
 	s, rest, err := parse(text)
 	if err == nil && rest == "" {
@@ -71,7 +72,7 @@ func ParseSizes(text string) (Sizes, error) {
 	return Sizes{}, fmt.Errorf("sizes %q: %w", text, err)
 }
 
-// ParseBytes reads one size, such as 5MiB. A number without a unit is in bytes.
+// ParseBytes parses one size, such as 5MiB. A number without a unit is in bytes.
 func ParseBytes(text string) (int64, error) {
 	text = strings.TrimSpace(text)
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
@@ -106,7 +107,7 @@ func parseUnit(text string) (int64, error) {
 	return 0, fmt.Errorf("invalid unit %q: want B, KB, MB, GB (decimal), KiB, MiB or GiB", text)
 }
 
-// parse reads a selector and returns the rest of the text.
+// parse parses a selector and returns the rest of the text.
 func parse(text string) (s Spec, rest string, err error) {
 	text = strings.TrimSpace(text)
 	name, inner, call := strings.Cut(text, "(")
@@ -131,7 +132,7 @@ func parse(text string) (s Spec, rest string, err error) {
 	return s, rest, err
 }
 
-// parseBare reads a-b and a lone number.
+// parseBare parses a-b and a single number.
 func parseBare(text string) (Spec, error) {
 	low, high, isRange := strings.Cut(text, "-")
 	a, err := number(low)
@@ -185,7 +186,7 @@ func parseCall(name string, args []string) (Spec, error) {
 	return s, err
 }
 
-// maxBuckets bounds a histogram, each draw of which goes through its buckets.
+// maxBuckets limits a histogram, since each draw scans its buckets.
 const maxBuckets = 1000
 
 func parseHistogram(args []string) (Spec, error) {

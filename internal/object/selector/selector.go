@@ -1,6 +1,6 @@
-// Package selector has the selectors: pure descriptions of which container, object
-// or size an operation takes next, in COSBench's notation and a little beyond
-// it. A selector over 10⁹ keys takes no more memory than one over ten.
+// Package selector implements selectors: pure descriptions of the container, object or size that an operation
+// takes next. They have the notation of COSBench and a few extensions. The memory use does not depend on the
+// number of keys: a selector over 10⁹ keys takes no more than one over ten.
 package selector
 
 import (
@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 )
 
-// Kind is how a selector chooses.
+// Kind is how a selector draws numbers.
 type Kind uint8
 
-// The kinds. Zipf and Hotspot are ours.
+// The kinds. Zipf and Hotspot are extensions of CNSBench.
 const (
 	Constant   Kind = iota + 1 // c(n)
 	Uniform                    // u(a,b): each draw independent
@@ -21,10 +21,10 @@ const (
 	Sequential                 // s(a,b): the same, one cursor for the whole driver
 	Histogram                  // h(lo|hi|weight,…): a bucket by weight, uniform within it
 	Zipf                       // zipf(a,b,exponent): rank k with probability ∝ k^−exponent
-	Hotspot                    // hot(a,b,keys,draws): so many % of the keys get so many % of the draws
+	Hotspot                    // hot(a,b,keys,draws): keys % of the keys get draws % of the draws
 )
 
-// Spec is a selector of the integers from Low to High. It is a value.
+// Spec is a selector of the integers from Low to High. It is passed by value.
 type Spec struct {
 	Kind      Kind
 	Low, High int64
@@ -34,14 +34,13 @@ type Spec struct {
 	HotDraws  float64  // Hotspot: share of the draws, in [0, 1]
 }
 
-// Bucket of a histogram: Low to High with a weight.
+// Bucket is a bucket of a histogram: Low to High with a weight.
 type Bucket struct{ Low, High, Weight int64 }
 
-// Size is how many integers s selects from. For a histogram it is the span of
-// its buckets.
+// Size returns the number of integers that s selects from. For a histogram it is the span of its buckets.
 func (s Spec) Size() int64 { return s.High - s.Low + 1 }
 
-// Divisible reports whether a worker can be given a part of s of its own.
+// Divisible reports whether each worker can have its own part of s.
 func (s Spec) Divisible() bool {
 	return s.Kind != Histogram && s.Kind != Sequential
 }
@@ -49,9 +48,9 @@ func (s Spec) Divisible() bool {
 // Part is the Index-th (from 0) of Count parts; the zero Part is the whole.
 type Part struct{ Index, Count int }
 
-// Slice is the offset and the length of p in n items, as COSBench divides:
-// worker i (from 1) of W gets ⌊n/W⌋ items and one of the remainder when
-// n mod W ≥ i, at offset ⌊n/W⌋(i−1) + min(n mod W, i−1).
+// Slice returns the offset and the length of p in n items. The division is that of COSBench: worker i (from
+// 1) of W gets ⌊n/W⌋ items, and one of the remainder if n mod W ≥ i, at offset ⌊n/W⌋(i−1) + min(n mod W,
+// i−1).
 func (p Part) Slice(n int64) (offset, length int64) {
 	if p.Count <= 1 {
 		return 0, n
@@ -65,8 +64,8 @@ func (p Part) Slice(n int64) (offset, length int64) {
 	return each*i + min(rest, i), length
 }
 
-// Of is the part p of s: a selector of the same kind over fewer integers.
-// False if nothing is left for p. What is not Divisible stays whole.
+// Of returns the part p of s: a selector of the same kind over fewer integers. It returns false if the part
+// is empty. A selector that is not Divisible is returned unchanged.
 func (p Part) Of(s Spec) (Spec, bool) {
 	if p.Count <= 1 || !s.Divisible() {
 		return s, true
@@ -77,9 +76,9 @@ func (p Part) Of(s Spec) (Spec, bool) {
 	return s, length > 0
 }
 
-// Stride draws from the numbers of s that are p.Index modulo p.Count, with a cursor of its own. Unlike with a Slice,
-// the owner of a number does not depend on the range. False without any such number. A selector that is not Divisible
-// is an error.
+// Stride returns a Picker of the numbers of s that are p.Index modulo p.Count, with its own cursor. Unlike
+// with Slice, the owner of a number does not depend on the range. It returns false if there is no such
+// number. A selector that is not Divisible is an error.
 func (p Part) Stride(s Spec, rng *rand.Rand) (Picker, bool, error) {
 	if err := s.Check(); err != nil {
 		return nil, false, err
@@ -104,22 +103,21 @@ type strided struct {
 
 func (s *strided) Next() int64 { return s.first + s.step*s.inner.Next() }
 
-// Cursor is the place that the workers of a driver share in a selector that
-// goes through its integers in order. Its methods are safe for concurrent use.
+// Cursor is the position that the workers of a driver share in a sequential selector. Its methods are safe
+// for concurrent use.
 type Cursor struct{ n atomic.Int64 }
 
-// Begin makes n the next number, in place of 0.
+// Begin sets the next number, which is 0 initially.
 func (c *Cursor) Begin(n int64) { c.n.Store(n) }
 
-// Next counts from 0.
+// Next returns the next number, from 0.
 func (c *Cursor) Next() int64 { return c.n.Add(1) - 1 }
 
-// Picker yields integers of one Spec to one worker.
+// Picker draws integers of one Spec for one worker.
 type Picker interface{ Next() int64 }
 
-// Picker starts drawing. Range draws from cursor, or where that is nil (a
-// worker with a part of its own) from one of its own; Sequential always needs
-// one. rng is the worker's; it is not shared.
+// Picker returns a Picker of s. A Range draws from cursor, or from its own if cursor is nil (a worker with
+// its own part). A Sequential requires a cursor. rng belongs to the worker and is not shared.
 func (s Spec) Picker(cursor *Cursor, rng *rand.Rand) (Picker, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -145,7 +143,7 @@ func (s Spec) Picker(cursor *Cursor, rng *rand.Rand) (Picker, error) {
 	return newHotspot(s, rng), nil
 }
 
-// Check reports what is wrong with s, if anything is.
+// Check returns an error if s is invalid.
 func (s Spec) Check() error {
 	switch {
 	case s.Kind < Constant || s.Kind > Hotspot:
@@ -185,7 +183,7 @@ func (o *ordered) Next() int64 { return o.low + o.cursor.Next()%o.n }
 
 type histogram struct {
 	buckets []Bucket
-	upTo    []int64 // cumulated weights
+	upTo    []int64 // cumulative weights
 	rng     *rand.Rand
 }
 

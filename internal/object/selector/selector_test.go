@@ -12,6 +12,7 @@ import (
 
 func rng(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
+// TestParse checks the notation of each kind.
 func TestParse(t *testing.T) {
 	tests := []struct {
 		text string
@@ -40,6 +41,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParseRefuses checks that invalid selectors are an error.
 func TestParseRefuses(t *testing.T) {
 	for _, text := range []string{
 		"", "c", "c()", "c(0)", "c(-1)", "u(5,1)", "u(1)", "u(1,2,3)", "r(1,2", "x(1,2)", "r(0,5)", "h()", "h(1|2)",
@@ -55,6 +57,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// TestParseSizes checks the range and the mean of sizes in each unit.
 func TestParseSizes(t *testing.T) {
 	tests := []struct {
 		text      string
@@ -83,8 +86,8 @@ func TestParseSizes(t *testing.T) {
 	}
 }
 
-// Whatever the numbers, the parts of a division are disjoint, in order, and
-// make up the whole, and no two differ by more than one.
+// TestDivisionIsAPartition checks that the parts of a division are disjoint, in order and complete, and that
+// their lengths differ by at most one.
 func TestDivisionIsAPartition(t *testing.T) {
 	r := rng(1)
 	for range 2000 {
@@ -104,7 +107,7 @@ func TestDivisionIsAPartition(t *testing.T) {
 	}
 }
 
-// The formula of COSBench, with its own numbers: 10 items for 4 workers.
+// TestDivisionIsCOSBenchs checks COSBench's formula with its own example: 10 items for 4 workers.
 func TestDivisionIsCOSBenchs(t *testing.T) {
 	var got [][2]int64
 	for i := range 4 {
@@ -116,8 +119,8 @@ func TestDivisionIsCOSBenchs(t *testing.T) {
 	}
 }
 
-// Every selector draws all of what it may draw and nothing else; under
-// division each worker all of its part and nothing else.
+// TestCoverage checks that every selector draws exactly its numbers and, when divided, each worker exactly
+// those of its part.
 func TestCoverage(t *testing.T) {
 	for _, text := range []string{"c(5)", "u(3,40)", "r(3,40)", "s(3,40)", "h(3|5|1,9|9|2,30|40|1)", "zipf(3,40,0.5)",
 		"zipf(3,40,1)", "hot(3,40,20%,50%)"} {
@@ -169,6 +172,7 @@ func drawn(t *testing.T, s Spec) (all []int64) {
 	return all
 }
 
+// TestOrder checks the order of range and sequential selectors, with own and shared cursors.
 func TestOrder(t *testing.T) {
 	take := func(p Picker, n int) (got []int64) {
 		for range n {
@@ -193,8 +197,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestFrequencies holds the draws against their probabilities by Pearson's χ².
-// 99.9 % quantile of χ² with k degrees by Wilson and Hilferty.
+// TestFrequencies checks the frequencies of draws with Pearson's χ² test, at the 99.9 % quantile of χ² with k
+// degrees of freedom by the approximation of Wilson and Hilferty.
 func TestFrequencies(t *testing.T) {
 	const draws = 200000
 	zipf := func(n int, s float64) []float64 {
@@ -240,6 +244,7 @@ func TestFrequencies(t *testing.T) {
 	}
 }
 
+// TestHotspotShares checks the shares of the hot keys.
 func TestHotspotShares(t *testing.T) {
 	s, _ := Parse("hot(1,1000,20%,80%)")
 	p, _ := s.Picker(nil, rng(5))
@@ -256,6 +261,7 @@ func TestHotspotShares(t *testing.T) {
 	}
 }
 
+// TestScatterIsABijection checks that a Scatter is a bijection.
 func TestScatterIsABijection(t *testing.T) {
 	for _, n := range []int64{1, 2, 3, 10, 97, 1000, 4096, 65537} {
 		s, seen := NewScatter(n), make([]bool, n)
@@ -269,7 +275,7 @@ func TestScatterIsABijection(t *testing.T) {
 	}
 }
 
-// A billion keys take no memory and hardly any time.
+// TestBillionKeys checks that draws from a billion keys do not allocate memory per key.
 func TestBillionKeys(t *testing.T) {
 	for _, text := range []string{"u(1,1000000000)", "zipf(1,1000000000,0.99)", "hot(1,1000000000,1%,90%)",
 		"r(1,1000000000)"} {
@@ -295,6 +301,7 @@ func TestBillionKeys(t *testing.T) {
 	}
 }
 
+// FuzzParse checks that an accepted selector draws numbers in its range.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"c(1)", "u(1,2)", "r(1,9)", "1-5", "h(1|2|3,4|5|6)KB", "zipf(1,9,1)",
 		"hot(1,9,20%,80%)", "c(64)KiB"} {
@@ -317,7 +324,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// By strides each number is of one worker, the same one whatever the range.
+// TestStride checks that by strides each number belongs to one worker, which is the same for any range.
 func TestStride(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, workers := range []int{1, 3, 64} {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// String is the selector as Parse reads it.
+// String returns the selector in the notation of Parse.
 func (s Spec) String() string {
 	switch s.Kind {
 	case Constant:
@@ -33,7 +33,7 @@ func (s Spec) String() string {
 
 func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// String is the selector as ParseSizes reads it.
+// String returns the selector in the notation of ParseSizes.
 func (s Sizes) String() string {
 	for _, u := range []string{"GiB", "GB", "MiB", "MB", "KiB", "KB", "B"} {
 		if unit, _ := parseUnit(u); unit == s.Unit {

@@ -15,10 +15,9 @@ type zipf struct {
 
 func (z *zipf) Next() int64 { return z.low + z.scatter.At(z.ranks.draw(z.rng)-1) }
 
-// ranks draws ranks 1…n with P(k) ∝ k^−s by rejection-inversion (W. Hörmann,
-// G. Derflinger, "Rejection-inversion to generate variates from monotone
-// discrete distributions", ACM TOMACS 6(3), 1996): no tables, about one draw
-// of the generator a rank, any s > 0.
+// ranks draws ranks 1…n with P(k) ∝ k^−s by rejection-inversion (W. Hörmann, G. Derflinger,
+// "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996). It
+// needs no tables and about one random number per rank, for any s > 0.
 type ranks struct {
 	n                float64
 	s                float64
@@ -44,10 +43,10 @@ func (r *ranks) draw(rng *rand.Rand) int64 {
 	}
 }
 
-// height is x^−s.
+// height returns x^−s.
 func (r *ranks) height(x float64) float64 { return math.Exp(-r.s * math.Log(x)) }
 
-// integral is that of height: (x^(1−s) − 1)/(1−s), and log x for s = 1.
+// integral returns the integral of height: (x^(1−s) − 1)/(1−s), and log x for s = 1.
 func (r *ranks) integral(x float64) float64 {
 	l := math.Log(x)
 	return expm1Over((1-r.s)*l) * l
@@ -58,7 +57,7 @@ func (r *ranks) inverse(y float64) float64 {
 	return math.Exp(log1pOver(t) * y)
 }
 
-// expm1Over is (e^x − 1)/x, which is 1 at 0.
+// expm1Over returns (e^x − 1)/x, which is 1 at 0.
 func expm1Over(x float64) float64 {
 	if math.Abs(x) > 1e-8 {
 		return math.Expm1(x) / x
@@ -66,7 +65,7 @@ func expm1Over(x float64) float64 {
 	return 1 + x/2*(1+x/3)
 }
 
-// log1pOver is log(1+x)/x, which is 1 at 0.
+// log1pOver returns log(1+x)/x, which is 1 at 0.
 func log1pOver(x float64) float64 {
 	if math.Abs(x) > 1e-8 {
 		return math.Log1p(x) / x
@@ -74,15 +73,14 @@ func log1pOver(x float64) float64 {
 	return 1 - x*(0.5-x/3)
 }
 
-// Scatter is a bijection of [0, n): neighbours become distant, and any stretch of
-// it is met as evenly as can be. So hot keys do not lie in one shard of a server
-// that sorts them.
+// Scatter is a bijection of [0, n) that moves neighbors far apart and spreads the images of any interval as
+// evenly as possible. Hot keys are therefore not in one shard of a server that sorts keys.
 type Scatter struct{ n, step uint64 }
 
 // golden is 2⁶⁴ divided by the golden ratio.
 const golden = 0x9E3779B97F4A7C15
 
-// NewScatter makes one of [0, n).
+// NewScatter returns a Scatter of [0, n).
 func NewScatter(n int64) Scatter {
 	if n <= 2 {
 		return Scatter{uint64(n), 1}
@@ -94,7 +92,7 @@ func NewScatter(n int64) Scatter {
 	return Scatter{uint64(n), step}
 }
 
-// At is where i goes.
+// At returns the image of i.
 func (s Scatter) At(i int64) int64 {
 	hi, lo := bits.Mul64(uint64(i), s.step)
 	return int64(bits.Rem64(hi, lo, s.n))

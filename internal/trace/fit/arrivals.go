@@ -16,14 +16,15 @@ type Arrivals struct {
 	GapP99    time.Duration `json:"gapP99Ns"`
 	// GapCV is the gaps' coefficient of variation: 0 for a clock, 1 for a Poisson process, more for bursts.
 	GapCV float64 `json:"gapCV"`
-	// Exponential is the Kolmogorov–Smirnov distance of the gaps from an
-	// exponential distribution with their mean; 0 with fewer than two gaps.
+	// Exponential is the Kolmogorov–Smirnov distance of the gaps from an exponential distribution with their
+	// mean; 0 if there are fewer than two gaps.
 	Exponential float64 `json:"ksExponential"`
-	// Uniform is that of the times from a uniform distribution over the trace: how much the rate changes.
+	// Uniform is the Kolmogorov–Smirnov distance of the times from a uniform distribution over the trace: how
+	// much the rate changes.
 	Uniform float64 `json:"ksUniform"`
 }
 
-// arrivalsOf describes sorted times in ns from 0 to length.
+// arrivalsOf computes the statistics of sorted times in ns from 0 to length.
 func arrivalsOf(times []int64, length int64) Arrivals {
 	a := Arrivals{N: len(times)}
 	if len(times) == 0 || length <= 0 {
@@ -61,8 +62,8 @@ func arrivalsOf(times []int64, length int64) Arrivals {
 	return a
 }
 
-// distance is the Kolmogorov–Smirnov statistic of sorted values against the
-// uniform distribution on [0, 1].
+// distance returns the Kolmogorov–Smirnov statistic of sorted values against the uniform distribution on [0,
+// 1].
 func distance(sorted []float64) float64 {
 	d, n := 0.0, float64(len(sorted))
 	for i, u := range sorted {
@@ -71,11 +72,11 @@ func distance(sorted []float64) float64 {
 	return d
 }
 
-// Rate is a rate of a Benchmark that fits arrivals, and the reason.
+// Rate is a rate of a Benchmark that fits arrivals, and the reason for its form.
 type Rate struct {
 	Form      string // constant, poisson, ramp
 	PerSecond float64
-	Start     float64 // of a ramp, and its stages
+	Start     float64 // start of a ramp, and its stages
 	Stages    []Stage
 	Why       string
 }
@@ -86,24 +87,25 @@ type Stage struct {
 	PerSecond float64
 }
 
-// Limits of the choice. The Kolmogorov statistic of n values exceeds 1.63/√n
-// with probability 0.01; for gaps against an exponential whose mean was taken
-// from them 1.31/√n (Lilliefors 1969 gives 1.25 to 1.31 for the upper 1 %).
+// Limits of the choice. The Kolmogorov–Smirnov statistic of n values exceeds 1.63/√n with probability 0.01.
+// For gaps against an exponential distribution with their own mean the limit is 1.31/√n (Lilliefors 1969
+// gives 1.25 to 1.31 for the upper 1 %).
 const (
 	steady   = 0.02 // largest distance of a steady rate, as a share of all times
 	alpha    = 1.63
 	alphaExp = 1.31
-	clockCV  = 0.1 // largest CV of the gaps of a clock
-	minTimes = 20  // for a test
+	clockCV  = 0.1 // largest CV of the gaps of a constant rate
+	minTimes = 20  // minimum for a test
 	stages   = 8
 )
 
-// rateOf selects a rate: a ramp if the times are not evenly spread, a constant one if the gaps are equal, else Poisson.
+// rateOf selects a rate: a ramp if the times are not evenly spread, a constant rate if the gaps are equal,
+// else Poisson.
 func rateOf(times []int64, length int64) Rate {
 	a := arrivalsOf(times, length)
 	r := Rate{Form: "poisson", PerSecond: a.PerSecond}
 	n := math.Sqrt(float64(a.N))
-	even := alpha * max(1, a.GapCV) / n // bursts count as one each
+	even := alpha * max(1, a.GapCV) / n // a burst counts as one value
 	spread := fmt.Sprintf("n = %d, distance of the times from evenly spread %.3f (1 %% limit %.3f)", a.N, a.Uniform,
 		even)
 	gaps := fmt.Sprintf("distance of the gaps from exponential %.3f (1 %% limit %.3f)", a.Exponential, alphaExp/n)
@@ -125,8 +127,8 @@ func rateOf(times []int64, length int64) Rate {
 	return r
 }
 
-// ramp fits a polygon to the mean rates of equal stages: each corner is the mean of its stages, and the polygon is
-// scaled to the number of times.
+// ramp fits a piecewise linear rate to the mean rates of equal stages: each corner is the mean of the
+// adjacent stages, and the ramp is scaled to the number of times.
 func ramp(times []int64, length int64) (start float64, list []Stage) {
 	k := min(stages, max(1, len(times)/minTimes))
 	width := float64(length) / float64(k)
@@ -158,12 +160,12 @@ func ramp(times []int64, length int64) (start float64, list []Stage) {
 	}
 	scale := float64(len(times)) / area
 	for i := range k {
-		list = append(list, Stage{time.Duration(width), max(corners[i+1]*scale, 1e-6)}) // 0 is no rate
+		list = append(list, Stage{time.Duration(width), max(corners[i+1]*scale, 1e-6)}) // a rate must be positive
 	}
 	return corners[0] * scale, list
 }
 
-// off is the largest distance between the times and the ramp, as a share of all.
+// off returns the largest distance between the times and the ramp, as a share of all times.
 func (r *Rate) off(times []int64) float64 {
 	worst, area, a, i := 0.0, 0.0, r.Start, 0
 	from := int64(0)

@@ -16,8 +16,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
-// TestProductLimit holds the estimator against the remission times of Freireich
-// et al. (1963), 21 patients on 6-MP, as in Klein & Moeschberger, table 4.1A.
+// TestProductLimit checks the estimator against the remission times of Freireich et al. (1963), 21 patients
+// on 6-MP, as in Klein & Moeschberger, table 4.1A.
 func TestProductLimit(t *testing.T) {
 	var lives []life
 	for _, x := range []int64{6, 6, 6, 7, 10, 13, 16, 22, 23} {
@@ -36,8 +36,7 @@ func TestProductLimit(t *testing.T) {
 	}
 }
 
-// Ages at the start and at the end make no difference: exponential and constant
-// lives come out of a window as they are.
+// TestWindowedLives checks that truncation and censoring by a window do not bias the estimated distribution.
 func TestWindowedLives(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, tt := range []struct {
@@ -49,7 +48,7 @@ func TestWindowedLives(t *testing.T) {
 		{"uniform", func() float64 { return 200 * rng.Float64() }, 100, 100},
 		{"constant", func() float64 { return 100 }, 100, 100},
 	} {
-		// Births each 0.01 from −2000 on; seen from 0 to 60.
+		// Births every 0.01 from −2000 on; observed from 0 to 60.
 		var lives []life
 		for at := -2000.0; at < 60; at += 0.01 {
 			if to := at + tt.draw(); to > 0 {
@@ -73,6 +72,7 @@ func TestWindowedLives(t *testing.T) {
 	}
 }
 
+// TestRateIsChosen checks the form of the rate that is selected for each kind of arrivals.
 func TestRateIsChosen(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const length = int64(1000e9)
@@ -122,7 +122,7 @@ func TestRateIsChosen(t *testing.T) {
 	}
 }
 
-// trace of two volumes, one of them there before, a snapshot, and a pod.
+// small returns a trace of two volumes, one of which existed before it, a snapshot, and an attachment.
 func small() []trace.Record {
 	const s = int64(time.Second)
 	return []trace.Record{
@@ -139,6 +139,7 @@ func small() []trace.Record {
 	}
 }
 
+// TestDescribe checks the statistics of a small trace.
 func TestDescribe(t *testing.T) {
 	s := Describe(small())
 	if s.Records != 6 || s.LengthNs != 10e9 {
@@ -169,7 +170,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// What is fitted is a Benchmark that loads, with what the trace has.
+// TestProfileLoads checks that the fitted Benchmark is valid and has the operations of the trace.
 func TestProfileLoads(t *testing.T) {
 	text, err := Profile{Name: "small", Share: 1, TimeScale: 0.5, StorageClass: "null"}.Benchmark(small())
 	if err != nil {
@@ -197,6 +198,7 @@ func TestProfileLoads(t *testing.T) {
 	}
 }
 
+// TestProfileRefuses checks that profiles that cannot be fitted are an error.
 func TestProfileRefuses(t *testing.T) {
 	many := []trace.Record{{Time: 5, Op: trace.Create, Kind: trace.Volume, Object: "a"}}
 	for i := range 10_001 {
@@ -222,7 +224,7 @@ func TestProfileRefuses(t *testing.T) {
 	}
 }
 
-// What cannot be is said, and no profile is made of it.
+// TestProfileProblems checks that invalid options are an error that contains their value.
 func TestProfileProblems(t *testing.T) {
 	records := []trace.Record{{Op: trace.Create, Kind: trace.Volume, Object: "a"},
 		{Time: 1e9, Op: trace.Delete, Kind: trace.Volume, Object: "a"}}

@@ -7,37 +7,36 @@ import (
 	"time"
 )
 
-// life is the observed part of an object's life: from one age to another, and whether it ended there. An object that
-// exists at the start is observed from its age then (left truncation), one that exists at the end up to its age then
-// (right censoring).
+// life is the observed part of an object's life: from one age to another, and whether it ended there. An
+// object that exists at the start is observed from its age at the start (left truncation), one that exists at
+// the end up to its age at the end (right censoring).
 type life struct {
 	from, to int64 // ns
 	ended    bool
 }
 
-// Lifetimes is the distribution of lifetimes by the product-limit estimator for
-// truncated and censored data (Kaplan & Meier 1958; with late entry: Klein &
-// Moeschberger, Survival Analysis, 2nd ed., section 4.6).
+// Lifetimes is the distribution of lifetimes by the product-limit estimator for truncated and censored data
+// (Kaplan & Meier 1958; with late entry: Klein & Moeschberger, Survival Analysis, 2nd ed., section 4.6).
 type Lifetimes struct {
-	Ended    int           `json:"ended"`    // ends that were seen
-	Censored int           `json:"censored"` // still there when the trace ended
-	Unknown  int           `json:"unknown"`  // not used: nobody knows when they were made
+	Ended    int           `json:"ended"`    // observed ends
+	Censored int           `json:"censored"` // existing when the trace ended
+	Unknown  int           `json:"unknown"`  // not used: time of creation unknown
 	Mean     time.Duration `json:"meanNs"`
 	Median   time.Duration `json:"medianNs"`
-	// Tail is the share of lives that exceed the observation. Mean assumes the mean hazard of all for them, and is a
-	// guess if Tail is large.
+	// Tail is the share of lives that exceed the observation. Mean assumes the mean hazard of all lives for
+	// them, and is unreliable if Tail is large.
 	Tail  float64 `json:"tail"`
 	curve []point
-	rate  float64 // ends per ns of life that was seen
+	rate  float64 // ends per ns of observed life
 }
 
-// point is a point of the survival curve: the share left outlives the age at.
+// point is a point of the survival curve: the share left of the lives exceeds the age at.
 type point struct {
 	at   int64
 	left float64
 }
 
-// estimate computes the curve.
+// estimate computes the survival curve.
 func estimate(lives []life) Lifetimes {
 	l := Lifetimes{curve: []point{{0, 1}}}
 	enter, leave := make([]int64, len(lives)), make([]int64, len(lives))
@@ -77,7 +76,8 @@ func estimate(lives []life) Lifetimes {
 	return l
 }
 
-// Quantile is the age that a share q of the lives does not exceed. It extrapolates exponentially.
+// Quantile returns the age that a share q of the lives does not exceed. Beyond the observation it
+// extrapolates exponentially.
 func (l *Lifetimes) Quantile(q float64) time.Duration {
 	i, found := slices.BinarySearchFunc(l.curve, 1-q, func(p point, left float64) int {
 		return -cmp.Compare(p.left, left)
@@ -92,7 +92,7 @@ func (l *Lifetimes) Quantile(q float64) time.Duration {
 	return time.Duration(float64(last.at) + math.Log(last.left/(1-q))/l.rate)
 }
 
-// meanAbove is the mean of the lifetimes above quantile q.
+// meanAbove returns the mean of the lifetimes above quantile q.
 func (l *Lifetimes) meanAbove(q float64) float64 {
 	from := float64(l.Quantile(q))
 	if q == 0 {
@@ -114,7 +114,8 @@ func (l *Lifetimes) meanAbove(q float64) float64 {
 	return from + area/(1-q)
 }
 
-// quantiles are n+1 equally spaced quantiles with straight lines between them; the last one makes the mean exact.
+// quantiles returns n+1 equally spaced quantiles for linear interpolation. The last one is chosen so that the
+// mean is exact.
 func (l *Lifetimes) quantiles(n int) []time.Duration {
 	list := []time.Duration{0}
 	if len(l.curve) > 1 {

@@ -18,7 +18,7 @@ type Profile struct {
 	Share float64
 	// TimeScale is the factor of all times: 0.1 divides lifetimes and gaps by 10.
 	TimeScale float64
-	// StorageClass is that of all volumes; empty: the most frequent of the trace.
+	// StorageClass is the class of all volumes; empty: the most frequent class in the trace.
 	StorageClass string
 	// Quantiles is the number of quantiles of a lifetime; 0: 20.
 	Quantiles int
@@ -31,8 +31,9 @@ const (
 	maxQuantiles = 1000
 )
 
-// Benchmark writes a Benchmark with the rates, the mix, the population and the lifetimes of a trace. Comments in
-// it give the quality of each fit. A trace without operations of a Benchmark is an error.
+// Benchmark returns a Benchmark with the rates, the mix, the population and the lifetimes of a trace.
+// Comments in it give the quality of each fit. A trace without operations that a Benchmark can have is an
+// error.
 func (p Profile) Benchmark(records []trace.Record) (string, error) {
 	if !(p.Share > 0) || !(p.TimeScale > 0) || p.Share > 1 {
 		return "", fmt.Errorf("invalid share %g or time scale %g: both must be more than 0, and the share at most 1",
@@ -91,7 +92,7 @@ func (w *writer) makes(kind trace.Kind, action string) {
 	w.makers[kind] = append(w.makers[kind], action)
 }
 
-// volumes adds the volumes of the start, and later ones.
+// volumes adds the volumes that exist at the start, and those that are created later.
 func (w *writer) volumes() error {
 	p := w.d.kinds[trace.Volume]
 	if p == nil {
@@ -121,7 +122,7 @@ func (w *writer) volumes() error {
 	return nil
 }
 
-// copies adds snapshots, restores and clones of any volume that the run creates, or else of those at the start.
+// copies adds snapshots, restores and clones, of volumes that the run creates or else of those at the start.
 func (w *writer) copies() {
 	sources := w.makers[trace.Volume]
 	if len(sources) == 0 {
@@ -190,7 +191,7 @@ func (w *writer) lives(kind trace.Kind, noun string, makers []string) {
 			strings.Join(quantiles, ", ")))
 }
 
-// rate adds the rate of an operation; false if the trace has none.
+// rate adds the rate of an operation. It returns false if the trace has no such operations.
 func (w *writer) rate(name string, k opKind) bool {
 	times := w.d.times[k]
 	if len(times) == 0 {
@@ -246,7 +247,7 @@ func (w *writer) text() string {
 	return b.String()
 }
 
-// medianSize is that of created volumes; 1 GiB if no record has a size.
+// medianSize returns the median size of created volumes, or 1 GiB if no record has a size.
 func medianSize(records []trace.Record) int64 {
 	var sizes []int64
 	for _, r := range records {

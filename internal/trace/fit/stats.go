@@ -20,13 +20,14 @@ type Stats struct {
 	Depends  []Dependency `json:"dependencies"`
 }
 
-// OpStats are those of one operation on one kind of object.
+// OpStats are the statistics of one operation on one kind of object.
 type OpStats struct {
 	Op   trace.Op   `json:"op"`
 	Kind trace.Kind `json:"kind"`
 	Arrivals
 	Failed int `json:"failed"`
-	// Known durations: their number, median and p99, and the mean and maximum of operations in flight.
+	// Of the operations with known durations: their number, median and p99 duration, and the mean and maximum
+	// of operations in flight.
 	Timed    int     `json:"timed"`
 	P50Ns    int64   `json:"durationP50Ns"`
 	P99Ns    int64   `json:"durationP99Ns"`
@@ -34,8 +35,8 @@ type OpStats struct {
 	Peak     int     `json:"inFlightMax"`
 }
 
-// KindStats are those of the objects of a kind. By Little's law, Mean in equilibrium is the rate of creations times the
-// mean lifetime; Little is the quotient.
+// KindStats are the statistics of the objects of a kind. By Little's law, Mean in equilibrium is the rate of
+// creations times the mean lifetime; Little is the quotient.
 type KindStats struct {
 	Kind      trace.Kind `json:"kind"`
 	AtStart   int        `json:"atStart"`
@@ -81,7 +82,7 @@ type opKind struct {
 // description is the result of one pass over a trace.
 type description struct {
 	length int64
-	ops    map[opKind][]*trace.Record // from time 0 on
+	ops    map[opKind][]*trace.Record // those from time 0 on
 	times  map[opKind][]int64
 	kinds  map[trace.Kind]*population
 	alive  map[string]*birth
@@ -91,8 +92,8 @@ type description struct {
 // birth is the creation of an existing object.
 type birth struct {
 	at      int64
-	unknown bool // nobody knows when
-	within  bool // the trace
+	unknown bool // at is unknown
+	within  bool // created within the trace
 }
 
 // population is the number of objects of a kind over time.
@@ -152,7 +153,7 @@ func (d *description) record(r *trace.Record) {
 	case r.Failed():
 	case r.Op.Makes():
 		if d.alive[key] != nil {
-			return // made twice: the first is taken for true
+			return // created twice: the first creation is used
 		}
 		d.alive[key] = &birth{at: r.Time, unknown: r.Op == trace.Exists, within: within}
 		p.change(r.Time, 1)
@@ -163,7 +164,7 @@ func (d *description) record(r *trace.Record) {
 		}
 	case r.Op.Removes():
 		b := d.alive[key]
-		if b == nil { // it was there, and nobody said so
+		if b == nil { // the object existed, but the trace has no creation
 			p.unknown++
 			return
 		}
@@ -173,7 +174,7 @@ func (d *description) record(r *trace.Record) {
 	}
 }
 
-// ends notes the observed part of a life.
+// ends records the observed part of a life.
 func (d *description) ends(p *population, b *birth, at int64, ended bool) {
 	if b.unknown {
 		p.unknown++

@@ -23,8 +23,8 @@ type Options struct {
 	Mean           time.Duration // lifetime of a container
 	Shape          float64       // of the Weibull distribution; 1: exponential
 	Length         time.Duration // of the trace
-	// Snapshots is the share of the volumes with a snapshot, taken at a random time of their lives. SnapshotMean is the
-	// mean of its lifetime, with the same distribution.
+	// Snapshots is the share of volumes with a snapshot, taken at a random time of their lives. SnapshotMean
+	// is the mean lifetime of a snapshot, which has the same type of distribution.
 	Snapshots    float64
 	SnapshotMean time.Duration
 	Seed         uint64
@@ -36,13 +36,13 @@ func Defaults() Options {
 		Snapshots: 0.05, SnapshotMean: time.Minute, Seed: 42}
 }
 
-// PerSecond is the rate of creations: by Little's law N/E[T].
+// PerSecond returns the rate of creations, N/E[T] by Little's law.
 func (o Options) PerSecond() float64 { return float64(o.Hosts*o.PerHost) / o.Mean.Seconds() }
 
-// Generate generates the trace. Creations are a Poisson process that starts so early that none of its first containers
-// is left, so that the trace starts in equilibrium: the number of containers, and that of each host, has a Poisson
-// distribution (M/G/∞). Objects that exist at time 0 have a creation before it, in whole seconds like the
-// creationTimestamp of a cluster.
+// Generate generates a trace. Creations are a Poisson process that starts so early that practically none of
+// its first containers exists at time 0, so that the trace starts in equilibrium: the number of containers,
+// and that of each host, has a Poisson distribution (M/G/∞). Objects that exist at time 0 have a creation
+// before it, in whole seconds like the creationTimestamp of a cluster.
 func Generate(o Options) ([]trace.Record, error) {
 	if o.Hosts <= 0 || o.PerHost <= 0 || o.Mean <= 0 || o.Length <= 0 || !(o.Shape >= 0.2) ||
 		o.Snapshots < 0 || o.Snapshots > 1 || o.SnapshotMean <= 0 {
@@ -50,7 +50,7 @@ func Generate(o Options) ([]trace.Record, error) {
 			"the shape at least 0.2, and the share of snapshots from 0 to 1")
 	}
 	g := &generator{Options: o, rng: rand.New(rand.NewPCG(o.Seed, 0x73616d706c65))}
-	// One in 10⁹ of earlier containers is left.
+	// A container that is created earlier exists at time 0 with a probability of at most 10⁻⁹.
 	before := g.scale(o.Mean.Seconds()) * math.Pow(20.7, 1/o.Shape)
 	for t := -before; ; {
 		t += g.rng.ExpFloat64() / o.PerSecond()
@@ -71,7 +71,7 @@ type generator struct {
 	n, copies int
 }
 
-// scale is that of a Weibull distribution with this mean.
+// scale returns the scale parameter of a Weibull distribution with this mean.
 func (g *generator) scale(mean float64) float64 { return mean / math.Gamma(1+1/g.Shape) }
 
 func (g *generator) lifetime(mean time.Duration) float64 {

@@ -30,14 +30,14 @@ import (
 	"github.com/cnsbench/cnsbench/config"
 )
 
-// testBed is the cluster with the operator in it.
+// testBed is the cluster with the operator under test.
 type testBed struct {
 	client.Client
 	binary, image, namespace string
 }
 
-// patience bounds each wait; longest takes a runner whose rights went with its
-// namespace.
+// patience is the limit of each wait. The longest wait is for a runner that loses its rights when
+// its namespace is deleted.
 const patience = 7 * time.Minute
 
 func newBed(t *testing.T) *testBed {
@@ -62,7 +62,7 @@ func newBed(t *testing.T) *testBed {
 	bed := &testBed{Client: c, binary: os.Getenv("CNSBENCH_BIN"), image: os.Getenv("CNSBENCH_IMAGE"),
 		namespace: "cnsbench-system"}
 	if bed.image == "" {
-		bed.image = "localhost/cnsbench:dev" // the test bed's
+		bed.image = "localhost/cnsbench:dev" // the image of the test bed
 	}
 	if bed.binary == "" {
 		bed.binary = t.TempDir()
@@ -76,7 +76,7 @@ func newBed(t *testing.T) *testBed {
 	return bed
 }
 
-// cnsbench runs the program and gives what it said.
+// cnsbench runs the program and returns its output.
 func (bed *testBed) cnsbench(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -86,7 +86,7 @@ func (bed *testBed) cnsbench(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// breaks skips the test on a cluster whose parts are not ours to break.
+// breaks skips the test on a cluster whose components the tests must not disturb.
 func (p *project) breaks() {
 	p.t.Helper()
 	if _, err := os.Stat(filepath.Join(testbedDir(), "bin", "testbed")); err != nil {
@@ -96,7 +96,7 @@ func (p *project) breaks() {
 
 func testbedDir() string { return filepath.Dir(os.Getenv("KUBECONFIG")) }
 
-// testbed calls the test bed's program.
+// testbed runs the test bed's program.
 func (p *project) testbed(args ...string) {
 	p.t.Helper()
 	cmd := exec.Command(filepath.Join(testbedDir(), "bin", "testbed"), args...)
@@ -106,8 +106,8 @@ func (p *project) testbed(args ...string) {
 	}
 }
 
-// install installs, with further flags, and at the end of the test removes
-// everything and looks whether it is gone.
+// install installs the operator with the given flags. At the end of the test it uninstalls it and
+// checks that nothing is left.
 func (bed *testBed) install(t *testing.T, flags ...string) {
 	t.Helper()
 	args := append([]string{"install", "--image", bed.image, "--results-storage-class", "hostdir", "--results-size",
@@ -124,14 +124,14 @@ func (bed *testBed) install(t *testing.T, flags ...string) {
 	if _, err := bed.cnsbench(t, args...); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := bed.cnsbench(t, args...); err != nil { // it can be repeated
+	if out, err := bed.cnsbench(t, args...); err != nil { // install is idempotent
 		t.Fatalf("again: %v\n%s", err, out)
 	}
 }
 
 func (bed *testBed) uninstall(t *testing.T) {
-	// Without --force: what somebody else has applied meanwhile is not ours to
-	// delete. t's context has ended.
+	// Without --force, because the test must not delete what another user has applied meanwhile.
+	// t's context has ended.
 	cmd := exec.Command(bed.binary, "uninstall", "--delete-results", "--timeout", "5m")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("uninstall: %v\n%s", err, out)
@@ -156,7 +156,7 @@ type project struct {
 
 const account = "bench"
 
-// rights say which of the roles an account gets.
+// rights selects the roles that an account gets.
 type rights int
 
 const (
@@ -185,7 +185,7 @@ func (bed *testBed) project(t *testing.T, r rights) *project {
 	return p
 }
 
-// allow gives an account the rights that the documentation gives it.
+// allow gives an account the rights that the documentation describes.
 func (p *project) allow(account string) {
 	p.t.Helper()
 	p.create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: p.name},
@@ -193,7 +193,7 @@ func (p *project) allow(account string) {
 	p.bind(account, "cnsbench-runner-cluster")
 }
 
-// bind gives an account a role in the whole cluster.
+// bind binds an account to a ClusterRole in the whole cluster.
 func (p *project) bind(account, role string) {
 	p.t.Helper()
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: p.name + "-" + role},
@@ -210,7 +210,7 @@ func clusterRole(name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 }
 
-// remove deletes the namespace and looks for what a run may have left behind it.
+// remove deletes the namespace and checks for leftovers of a run.
 func (p *project) remove(ns *corev1.Namespace) {
 	ctx := context.Background()
 	if p.t.Failed() {
@@ -229,7 +229,7 @@ func (p *project) remove(ns *corev1.Namespace) {
 	})
 }
 
-// tell says what stood there when a test failed.
+// tell logs the Benchmarks and pods of the namespace after a failed test.
 func (p *project) tell(ctx context.Context) {
 	var all v1alpha1.BenchmarkList
 	var pods corev1.PodList
@@ -250,7 +250,7 @@ func (p *project) tell(ctx context.Context) {
 	}
 }
 
-// volumes are the PersistentVolumes of the namespace's claims.
+// volumes returns the names of the PersistentVolumes of the namespace's claims.
 func (p *project) volumes(ctx context.Context) (names []string) {
 	var list corev1.PersistentVolumeList
 	if err := p.List(ctx, &list); err != nil {
@@ -271,7 +271,7 @@ func (p *project) create(o client.Object) {
 	}
 }
 
-// until waits for something, and fails the test with the last state otherwise.
+// until waits until done returns true. On a timeout it fails the test with the last state.
 func (p *project) until(ctx context.Context, what string, done func() (ok bool, state string)) {
 	p.t.Helper()
 	var last string
@@ -285,8 +285,8 @@ func (p *project) until(ctx context.Context, what string, done func() (ok bool, 
 	}
 }
 
-// poll calls ok at an interval until it holds or the time is over. It reports
-// whether ok held.
+// poll calls ok at an interval until it returns true or the time is over. It reports whether ok
+// returned true.
 func poll(within, interval time.Duration, ok func() bool) bool {
 	for end := time.Now().Add(within); !ok(); time.Sleep(interval) {
 		if time.Now().After(end) {
@@ -296,7 +296,7 @@ func poll(within, interval time.Duration, ok func() bool) bool {
 	return true
 }
 
-// left are the objects of runs in the namespace.
+// left lists the objects of runs in the namespace.
 func (p *project) left() (all []string) {
 	p.t.Helper()
 	ctx := context.Background()

@@ -11,8 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestDisruptions runs the example of what only a cluster has, as it stands: every
-// action of it is carried out, and nothing fails.
+// TestDisruptions checks that the unmodified example of disruptions, which needs a cluster, does
+// every action without a failure.
 func TestDisruptions(t *testing.T) {
 	p := newBed(t).project(t, noRights)
 	p.bind("default", "cluster-admin")
@@ -36,9 +36,9 @@ func TestDisruptions(t *testing.T) {
 	}
 }
 
-// TestMaintenance runs the example of maintenance on two nodes, with classes that the
-// cluster has: the pods that share a volume are made on one node each time, so that
-// none waits for the other to let go of it, and every action is carried out.
+// TestMaintenance checks that the maintenance example does every action on two nodes, with the
+// StorageClasses of the cluster. Pods that share a volume are created on one node at a time, so
+// that none waits for another to release it.
 func TestMaintenance(t *testing.T) {
 	t.Parallel()
 	p := newBed(t).project(t, noRights)
@@ -64,7 +64,7 @@ func TestMaintenance(t *testing.T) {
 			t.Errorf("%s: none ok of %d", action, begun[action])
 		}
 	}
-	if begun["remount"] == 0 { // while the pods are renewed it is refused
+	if begun["remount"] == 0 { // rejected while the pods are replaced
 		t.Error("remount: none begun")
 	}
 	log, err := os.ReadFile(filepath.Join(c.bundle, "log.jsonl"))

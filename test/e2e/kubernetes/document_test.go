@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// documented are the commands of the blocks of docs/kubernetes.md, in their order,
-// also those after "# or:".
+// documented lists the commands of the code blocks of docs/kubernetes.md in order, including those
+// after "# or:".
 func documented(t *testing.T) (all []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "kubernetes.md"))
@@ -42,15 +42,14 @@ func documented(t *testing.T) (all []string) {
 	return all
 }
 
-// reader is somebody who does what docs/kubernetes.md says, on a cluster with
-// other names.
+// reader runs the commands of docs/kubernetes.md on a cluster with other names.
 type reader struct {
 	*project
-	dir string // with benchmark.yaml
-	run string // the name of the run whose results are looked at
+	dir string // the directory of benchmark.yaml
+	run string // the name of the run whose results are read
 }
 
-// does runs a command in the repository.
+// does runs a command in the repository and returns its output.
 func (r *reader) does(command string) string {
 	r.t.Helper()
 	cmd := exec.Command("bash", "-c", command)
@@ -65,7 +64,7 @@ func (r *reader) does(command string) string {
 	return string(out)
 }
 
-// adapt fits a command to the test bed.
+// adapt adapts a command to the test bed.
 func (r *reader) adapt(command string) string {
 	if strings.HasPrefix(command, "cnsbench install") {
 		command += " --results-storage-class hostdir --results-size 1Gi --image " + r.image
@@ -84,15 +83,15 @@ func (r *reader) adapt(command string) string {
 	).Replace(command)
 }
 
-// what is looked for in the output of a documented command, and what is run in its
-// place where it cannot be run as it stands.
+// instead has the expected texts in the output of a documented command, and a function that returns
+// a replacement for a command that cannot run unmodified.
 type instead struct {
 	says    []string
 	command func(*reader, string) string
 }
 
-// TestDocument does what docs/kubernetes.md says, command by command. One that is
-// not in this table is an error.
+// TestDocument checks that each command of docs/kubernetes.md works. A command that is not in the
+// table is an error.
 func TestDocument(t *testing.T) {
 	bed := newBed(t)
 	if _, err := os.Stat(nullSocket); err != nil {
@@ -108,12 +107,12 @@ func TestDocument(t *testing.T) {
 	t.Cleanup(func() { bed.uninstall(t) })
 	t.Cleanup(func() {
 		r.remove(ns)
-		// of the command below
+		// Created by a documented command.
 		_ = exec.Command("kubectl", "delete", "clusterrolebinding", "bench-measure", "--ignore-not-found").Run()
 	})
 	kubeconfig, err := os.ReadFile(os.Getenv("KUBECONFIG"))
 	if err == nil {
-		err = os.WriteFile(filepath.Join(r.dir, "kubeconfig"), kubeconfig, 0o600) // its namespace is changed
+		err = os.WriteFile(filepath.Join(r.dir, "kubeconfig"), kubeconfig, 0o600) // a copy; its namespace is changed
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -150,14 +149,14 @@ func TestDocument(t *testing.T) {
 	r.text()
 }
 
-// steps are the documented commands.
+// steps returns the documented commands with their expectations.
 func (r *reader) steps() map[string]instead {
 	const apply = "kubectl apply -n measure -f benchmark.yaml"
 	both := "kubectl wait --for=condition=Complete --timeout=30m benchmark/fio-benchmark & kubectl wait --for=condition=Failed --timeout=30m benchmark/fio-benchmark & wait -n"
 	return map[string]instead{
 		"cnsbench install":                      {says: []string{"installed in namespace cnsbench-system"}},
 		"kubectl apply --server-side -k config": {command: func(_ *reader, c string) string { return c + " --force-conflicts --dry-run=server" }, says: []string{"deployment.apps/cnsbench-operator serverside-applied"}},
-		// test/chart renders and lints it
+		// test/chart renders and lints the chart.
 		"helm install cnsbench charts/cnsbench -n cnsbench-system --create-namespace": {command: func(*reader,
 			string) string {
 			return ""
@@ -191,7 +190,7 @@ func (r *reader) steps() map[string]instead {
 	}
 }
 
-// of finds the run of the Benchmark that is there, as the document says.
+// of returns the run of the Benchmark in the namespace, found as the document describes.
 func (r *reader) of() string {
 	r.t.Helper()
 	lines := strings.Split(r.does("kubectl get benchmarks -n measure"), "\n")
@@ -202,7 +201,7 @@ func (r *reader) of() string {
 	return r.run
 }
 
-// text does what stands in the document's text.
+// text does the steps that the document describes in its text.
 func (r *reader) text() {
 	r.t.Helper()
 	if fi, err := os.Stat(filepath.Join(r.dir, "report.html")); err != nil || fi.Size() < 10000 {

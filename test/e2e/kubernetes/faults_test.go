@@ -17,7 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
 
-// writer is a workload on a given node that writes until it is terminated.
+// writer is a workload that writes on a given node until it is terminated.
 const writer = `
 ---
 apiVersion: v1
@@ -54,7 +54,7 @@ data:
       resources: {requests: {storage: 64Mi}}
 `
 
-// writing is a Benchmark with one writer, whose variables are given.
+// writing returns a Benchmark with one writer and the given variables.
 func (p *project) writing(vars string) string {
 	return fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1
@@ -71,7 +71,7 @@ spec:
 `, p.name, vars)
 }
 
-// classWithoutDriver makes a StorageClass of a driver that does not exist.
+// classWithoutDriver creates a StorageClass whose driver does not exist.
 func (p *project) classWithoutDriver() (name string) {
 	p.t.Helper()
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Provisioner: "nobody.example"}
@@ -80,14 +80,15 @@ func (p *project) classWithoutDriver() (name string) {
 	return p.name
 }
 
+// testUnschedulable checks that a run fails and reports the cause if a pod cannot be scheduled.
 func testUnschedulable(p *project) {
 	p.ends(p.command("local", p.writing("node: nowhere, storageClass: hostdir")+writer), 2,
 		"pod cnsb-", "it is not scheduled", "didn't match Pod's node affinity/selector",
-		"waits: FailedScheduling: 0/") // while it runs
+		"waits: FailedScheduling: 0/") // during the run
 }
 
-// testOperatorFails runs Benchmarks through the operator that cannot come up. The
-// condition says of which object, and why.
+// testOperatorFails checks that for Benchmarks that cannot start the operator sets a condition with
+// the object and the cause.
 func testOperatorFails(t *testing.T, bed *testBed) {
 	for name, tt := range map[string]struct {
 		vars string
@@ -117,7 +118,7 @@ func testOperatorFails(t *testing.T, bed *testBed) {
 	}
 }
 
-// snapshotting is a Benchmark that makes one volume and takes one snapshot of it.
+// snapshotting returns a Benchmark that creates one volume and one snapshot of it.
 func snapshotting(class, snapshotClass string) string {
 	return fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1
@@ -134,21 +135,25 @@ spec:
 `, class, snapshotClass)
 }
 
+// testNoSnapshotClass checks that an unknown VolumeSnapshotClass is rejected with a suggestion.
 func testNoSnapshotClass(p *project) {
 	p.ends(p.command("local", snapshotting("null", `, snapshotClass: nul`)), 1, `"nul"`, `"null"`)
 }
 
+// testSnapshotClassOfAnother checks that a VolumeSnapshotClass of another driver is rejected.
 func testSnapshotClassOfAnother(p *project) {
 	p.ends(p.command("local", snapshotting("null", `, snapshotClass: loopfile`)), 1, "null.csi.cnsbench.dev",
 		"loopfile.csi.cnsbench.dev")
 }
 
+// testDriverWithoutSnapshots checks that snapshots of a driver without a VolumeSnapshotClass are
+// rejected.
 func testDriverWithoutSnapshots(p *project) {
 	p.ends(p.command("local", snapshotting(p.classWithoutDriver(), "")), 1, "nobody.example", "snapshot")
 }
 
-// testNoSnapshotter: a driver whose csi-snapshotter is not there. The snapshot is
-// named, and how far it came; when the sidecar is back, nothing is left.
+// testNoSnapshotter checks a driver without its csi-snapshotter: the run reports the snapshot and
+// its progress, and nothing is left after the sidecar has returned.
 func testNoSnapshotter(p *project) {
 	p.breaks()
 	p.testbed("stop", "csi-snapshotter-btrfs")
@@ -158,8 +163,8 @@ func testNoSnapshotter(p *project) {
 	p.ends(c, 0, "1 timeout", "snapshot cnsb-", "is not ready")
 }
 
-// testNamespaceDeleted: what the run does is refused from then on and says so;
-// the namespace goes, and the run's volumes with it.
+// testNamespaceDeleted checks that a run whose namespace is deleted reports that its requests are
+// rejected, and that the namespace and the run's volumes are deleted.
 func testNamespaceDeleted(p *project) {
 	c := p.command("local", volumes("hostdir", ", attach: true"))
 	p.underway(c)
@@ -169,8 +174,8 @@ func testNamespaceDeleted(p *project) {
 	p.ended(c, 0, "is being terminated", p.name)
 }
 
-// testRunnerKilled: the runner's pod is killed; the command says so and cleans up
-// in its place.
+// testRunnerKilled checks that the command reports a killed runner pod and does the cleanup in its
+// place.
 func testRunnerKilled(p *project) {
 	p.bind("default", "cluster-admin")
 	c := p.command("pod", strings.Replace(volumes("hostdir", ", attach: true"), "runtime: 15s", "runtime: 5m", 1))

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestNothingIsLeft is run after all others, after chaos: on a test bed without
-// other users (set by hack/e2e.sh), the cluster has no object of a run, and the drivers
-// have no volume and no snapshot.
+// TestNothingIsLeft checks that the cluster has no object of a run and the drivers have no volume
+// or snapshot. It runs after all other tests and chaos, on a test bed without other users (set by
+// hack/e2e.sh).
 func TestNothingIsLeft(t *testing.T) {
 	if os.Getenv("CNSBENCH_TESTBED_IS_OURS") == "" {
 		t.Skip("runs after all other tests, on a cluster without other users: CNSBENCH_TESTBED_IS_OURS is not set")
@@ -38,13 +38,13 @@ func TestNothingIsLeft(t *testing.T) {
 	t.Errorf("left, two minutes after the last test:\n%s", strings.Join(left, "\n"))
 }
 
-// objectsLeft lists what runs make, and what stands behind it.
+// objectsLeft lists objects that runs create, the objects behind them, and namespaces.
 func (bed *testBed) objectsLeft(t *testing.T) (left []string) {
 	t.Helper()
 	snapshots := schema.GroupVersion{Group: "snapshot.storage.k8s.io", Version: "v1"}
 	for _, k := range []struct {
 		kind  schema.GroupVersionKind
-		label bool // only what carries a run's label; else all
+		label bool // only objects with a run's label; otherwise all
 	}{
 		{corev1.SchemeGroupVersion.WithKind("Pod"), true},
 		{corev1.SchemeGroupVersion.WithKind("ConfigMap"), true},
@@ -82,7 +82,7 @@ func (bed *testBed) objectsLeft(t *testing.T) (left []string) {
 	return left
 }
 
-// storageLeft lists the volumes and snapshots that the drivers still have as files.
+// storageLeft lists the files of volumes and snapshots that the drivers still have.
 func storageLeft(t *testing.T) (left []string) {
 	t.Helper()
 	for _, kind := range []string{"volumes", "snapshots"} {

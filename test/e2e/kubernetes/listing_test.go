@@ -25,16 +25,16 @@ import (
 
 var listing1 = filepath.Join("..", "..", "..", "examples", "paper", "listing1.yaml")
 
-// machineAddress is the machine as the test bed's pods see it.
+// machineAddress is the host's address in the network of the test bed's pods.
 const machineAddress = "10.99.0.1"
 
-// document is what a Benchmark's output posts.
+// document is the JSON that an output of a Benchmark posts.
 type document struct {
 	ID, Kind, Action, Instance, Event, State, Engine string
 	Metrics                                          map[string]float64
 }
 
-// receiver is a server for outputs, on this machine.
+// receiver is an HTTP server for outputs on the host.
 type receiver struct {
 	port int
 	mu   sync.Mutex
@@ -65,8 +65,8 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// as makes the receiver the Service es of the project, port 9200: where Listing 1
-// sends its documents.
+// as exposes the receiver as a Service of the project on port 9200. Listing 1 sends its documents
+// to Service es.
 func (r *receiver) as(p *project, service string) {
 	p.t.Helper()
 	name, port, tcp := "http", int32(r.port), corev1.ProtocolTCP
@@ -78,8 +78,8 @@ func (r *receiver) as(p *project, service string) {
 		Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &port, Protocol: &tcp}}})
 }
 
-// check says what is missing of a run of Listing 1: its start and end, the three
-// creations, and what each instance of fio measured.
+// check fails the test unless the receiver has the documents of a run of Listing 1: its start and
+// end, the three creations, and the results of each fio instance.
 func (r *receiver) check(t *testing.T) {
 	t.Helper()
 	r.mu.Lock()
@@ -101,7 +101,7 @@ func (r *receiver) check(t *testing.T) {
 	}
 }
 
-// kubectl calls it in the project's namespace.
+// kubectl runs kubectl in the project's namespace.
 func (p *project) kubectl(args ...string) string {
 	p.t.Helper()
 	out, err := exec.Command("kubectl", append([]string{"--namespace", p.name}, args...)...).CombinedOutput()
@@ -111,7 +111,7 @@ func (p *project) kubectl(args ...string) string {
 	return string(out)
 }
 
-// classesOfListing1 makes the classes that stand in its file.
+// classesOfListing1 creates the StorageClasses that Listing 1 names.
 func (p *project) classesOfListing1() {
 	p.t.Helper()
 	text, err := os.ReadFile(listing1)
@@ -137,8 +137,8 @@ func (p *project) apply(manifest string) {
 	p.kubectl("apply", "-f", file)
 }
 
-// testListing1Applied: `kubectl apply` of the paper's Listing 1, as it stands: its
-// two classes are made with it, and es is a Service.
+// testListing1Applied checks `kubectl apply` of the unmodified Listing 1 of the paper, with its two
+// classes and a Service es.
 func testListing1Applied(t *testing.T, bed *testBed) {
 	p := bed.project(t, noRights)
 	p.allow("default")
@@ -164,8 +164,7 @@ func testListing1Applied(t *testing.T, bed *testBed) {
 	p.delete(b)
 }
 
-// testListing1 runs the same file by the command, with a runner in a pod; shorter,
-// by flags.
+// testListing1 checks the same file with `cnsbench run` and a runner in a pod, shortened by flags.
 func testListing1(p *project) {
 	p.bind("default", "cluster-admin")
 	r := newReceiver(p.t)

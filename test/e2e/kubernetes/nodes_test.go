@@ -18,8 +18,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// onBothNodes is a Benchmark with a writer on each node and a volume a second
-// that is attached to either.
+// onBothNodes returns a Benchmark with a writer on each node and one volume per second that is
+// attached to either node.
 func onBothNodes(runtime string) string {
 	return fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1
@@ -41,7 +41,8 @@ spec:
 `, runtime) + writer
 }
 
-// killNode cuts a node off, and puts it back at the end of the test.
+// killNode disconnects a node, and reconnects it at the end of the test. It returns the time of the
+// disconnect.
 func (p *project) killNode(name string) time.Time {
 	p.t.Helper()
 	p.t.Cleanup(func() {
@@ -68,8 +69,7 @@ func (p *project) nodeReady(ctx context.Context, name string) {
 	})
 }
 
-// started starts the command and waits until the writers write and some volumes
-// are there.
+// started starts the command and waits until the writers write and some volumes exist.
 func (p *project) started(c *command) {
 	p.t.Helper()
 	p.start(c)
@@ -89,14 +89,14 @@ func (p *project) started(c *command) {
 	})
 }
 
-// removes waits until the command removes what it has made.
+// removes waits until the command starts to remove what it has created.
 func (p *project) removes(c *command) {
 	p.t.Helper()
 	p.during(c, "the run is over", func() bool { return strings.Contains(c.out.String(), "removing") })
 }
 
-// testNodeHealed: a node is away for less time than an agent may be silent. The
-// run goes on, and what met the outage has its length on record.
+// testNodeHealed checks that a run continues after a node is away for less than the timeout of an
+// agent, and that the ops affected by the outage have its length on record.
 func testNodeHealed(p *project) {
 	p.breaks()
 	c := p.command("local", onBothNodes("75s"))
@@ -139,8 +139,8 @@ func testNodeHealed(p *project) {
 		healed.Sub(killed).Round(time.Millisecond), n, waited, time.Duration(first-to).Round(time.Millisecond), time.Duration(last-to).Round(time.Millisecond))
 }
 
-// testNodeLost: a node is away for longer than that. The run fails and names the
-// workload; all is removed once the node is back.
+// testNodeLost checks that a run fails and names the workload if a node is away for longer than the
+// timeout of an agent, and that everything is removed once the node has returned.
 func testNodeLost(p *project) {
 	p.breaks()
 	c := p.command("local", onBothNodes("5m"))
@@ -158,9 +158,9 @@ func testNodeLost(p *project) {
 		noticed.Sub(killed).Round(time.Millisecond), healed.Sub(killed).Round(time.Millisecond), ready.Sub(healed).Round(time.Millisecond), ended.Sub(healed).Round(time.Millisecond))
 }
 
-// testCutOff: the test bed's CNI plugins do not enforce network policies, so that
-// rules in a node's own namespace stand for one: no packet passes between the pods
-// of node2 and the runner. The run fails and names the workload.
+// testCutOff checks that a run fails and names the workload if no packet passes between the pods of
+// node2 and the runner. The test bed's CNI plugins do not enforce network policies, so iptables
+// rules in the node's network namespace drop the packets.
 func testCutOff(p *project) {
 	p.breaks()
 	l, err := net.Listen("tcp", machineAddress+":0")
@@ -169,7 +169,7 @@ func testCutOff(p *project) {
 	}
 	address := l.Addr().String()
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	_ = l.Close() // so that the runner can have it
+	_ = l.Close() // free the port for the runner
 	c := p.command("local", onBothNodes("5m"), "--listen", address)
 	p.started(c)
 	for _, way := range []string{"--dport", "--sport"} {

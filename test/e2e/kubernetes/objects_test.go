@@ -11,7 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/hist"
 )
 
-// nullServer answers S3 in a pod of the project, which is ready when it listens.
+// nullServer starts a pod with an S3 null server and waits until it is ready.
 func (p *project) nullServer() {
 	p.t.Helper()
 	p.apply(`
@@ -37,9 +37,9 @@ spec: {selector: {app: null-server}, ports: [{port: 9000}]}
 	p.kubectl("wait", "--for=condition=Ready", "--timeout=2m", "pod/null-server")
 }
 
-// testObjects: three pods share the workers of an object workload beside fio, go
-// through its stages together and have together what one would have; the
-// credentials are a Secret's and are left nowhere.
+// testObjects checks that three pods share the workers of an object workload beside fio, go through
+// its stages together and give the results of one client. The credentials are in a Secret and
+// appear in no file of the run.
 func testObjects(p *project) {
 	const secret = "not-to-be-found-anywhere"
 	p.nullServer()
@@ -106,7 +106,7 @@ spec:
 	p.nowhere(c.bundle, secret)
 }
 
-// nowhere looks for a text in all that a run left.
+// nowhere fails the test if a file of the run contains text.
 func (p *project) nowhere(dir, text string) {
 	p.t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -124,8 +124,8 @@ func (p *project) nowhere(dir, text string) {
 	}
 }
 
-// testObjectPodLost deletes one of three pods under way: the run fails, and its
-// share is accounted for.
+// testObjectPodLost checks that a run fails if one of three pods is deleted in mid-run, and that
+// the operations of this pod are accounted for.
 func testObjectPodLost(p *project) {
 	p.nullServer()
 	c := p.command("local", `

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package kubernetes runs the product on a real cluster, as users would.
+// Package kubernetes tests CNSBench on a real cluster through its user interfaces.
 package kubernetes
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/operator"
 )
 
-// TestOperator installs the operator, has it carry Benchmarks out, breaks what
-// can break, and takes it out again. Without $KUBECONFIG it is skipped.
+// TestOperator checks the operator: its installation, the execution of Benchmarks, its response to
+// faults, and its removal. Without $KUBECONFIG it is skipped.
 func TestOperator(t *testing.T) {
 	bed := newBed(t)
 	bed.install(t)
@@ -48,7 +48,7 @@ func TestOperator(t *testing.T) {
 			"shows columns and verdicts":             testOperatorColumns,
 		} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel() // each in a namespace of its own
+				t.Parallel() // each in a separate namespace
 				test(t, bed)
 			})
 		}
@@ -59,7 +59,7 @@ func TestOperator(t *testing.T) {
 	t.Run("refuses to uninstall what is in use", func(t *testing.T) { testOperatorUninstallRefused(t, bed) })
 }
 
-// volumes that are made, attached and snapshotted on the null driver.
+// smallBenchmark creates, attaches and snapshots volumes on the null driver.
 const smallBenchmark = `
 spec:
   serviceAccountName: bench
@@ -88,7 +88,7 @@ func (p *project) benchmark(runtime, class string) *v1alpha1.Benchmark {
 	return b
 }
 
-// wait waits for a condition to be true.
+// wait waits until a condition is true.
 func (p *project) wait(b *v1alpha1.Benchmark, condition string) {
 	p.t.Helper()
 	p.until(p.t.Context(), fmt.Sprintf("condition %s of %s", condition, b.Name), func() (bool, string) {
@@ -152,7 +152,7 @@ func (p *project) runner(b *v1alpha1.Benchmark) *corev1.Pod {
 	return &list.Items[0]
 }
 
-// hasVolumes waits until a run has made volumes.
+// hasVolumes waits until a run has created volumes.
 func (p *project) hasVolumes(b *v1alpha1.Benchmark) {
 	p.t.Helper()
 	p.wait(b, v1alpha1.ConditionRunning)
@@ -160,6 +160,8 @@ func (p *project) hasVolumes(b *v1alpha1.Benchmark) {
 		func() (bool, string) { return len(p.volumes(p.t.Context())) == 2, "" })
 }
 
+// testOperatorCompletes checks the status of a successful Benchmark and that its Job is deleted
+// with it.
 func testOperatorCompletes(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("6s", "null")
@@ -181,6 +183,7 @@ func testOperatorCompletes(t *testing.T, bed *testBed) {
 	p.until(t.Context(), "its Job is gone", func() (bool, string) { j := p.jobs(); return len(j) == 0, fmt.Sprint(j) })
 }
 
+// testOperatorInvalid checks the condition of a Benchmark with an unknown StorageClass.
 func testOperatorInvalid(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("5s", "no-such-class")
@@ -189,6 +192,8 @@ func testOperatorInvalid(t *testing.T, bed *testBed) {
 	p.delete(b)
 }
 
+// testOperatorNoRights checks that a Benchmark whose account lacks rights fails and names a missing
+// right.
 func testOperatorNoRights(t *testing.T, bed *testBed) {
 	p := bed.project(t, noRights)
 	b := p.benchmark("5s", "null")
@@ -201,8 +206,8 @@ func testOperatorNoRights(t *testing.T, bed *testBed) {
 	p.delete(b)
 }
 
-// testOperatorCreator: the right to create Benchmarks is not enough, since they
-// make pods with the rights of any account of the namespace.
+// testOperatorCreator checks that an account that may create Benchmarks but not pods cannot create
+// a Benchmark, because Benchmarks create pods with the rights of any account of the namespace.
 func testOperatorCreator(t *testing.T, bed *testBed) {
 	p := bed.project(t, noAccount)
 	p.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "creator", Namespace: p.name}})
@@ -217,7 +222,7 @@ func testOperatorCreator(t *testing.T, bed *testBed) {
 	}
 	create := func(want string) {
 		t.Helper()
-		p.until(t.Context(), "creating one says "+want, func() (bool, string) { // roles and policies take effect soon
+		p.until(t.Context(), "creating one says "+want, func() (bool, string) { // roles take effect with a delay
 			cmd := exec.Command("kubectl", "create", "--dry-run=server", "--as="+as, "-n", p.name, "-f", file)
 			out, _ := cmd.CombinedOutput()
 			return strings.Contains(string(out), want), string(out)
@@ -229,6 +234,7 @@ func testOperatorCreator(t *testing.T, bed *testBed) {
 	create("created")
 }
 
+// testOperatorNoAccount checks the condition of a Benchmark whose ServiceAccount does not exist.
 func testOperatorNoAccount(t *testing.T, bed *testBed) {
 	p := bed.project(t, noAccount)
 	b := p.benchmark("5s", "null")
@@ -241,6 +247,7 @@ func testOperatorNoAccount(t *testing.T, bed *testBed) {
 	p.delete(b)
 }
 
+// testOperatorQuota checks that the condition names the quota that prevents the runner's Job.
 func testOperatorQuota(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	p.create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: p.name},
@@ -260,6 +267,8 @@ func testOperatorQuota(t *testing.T, bed *testBed) {
 	p.delete(b)
 }
 
+// testOperatorLostRunner checks that a run fails if its runner pod is deleted, and that its objects
+// are removed.
 func testOperatorLostRunner(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("10m", "null")
@@ -268,13 +277,15 @@ func testOperatorLostRunner(t *testing.T, bed *testBed) {
 		t.Fatal(err)
 	}
 	p.wait(b, v1alpha1.ConditionFailed)
-	p.expect(b, v1alpha1.ConditionFailed, "RunnerLost", "pod") // gone, or killed: who saw it first
+	p.expect(b, v1alpha1.ConditionFailed, "RunnerLost", "pod") // gone, or killed if observed first
 	p.wait(b, v1alpha1.ConditionClean)
 	p.expect(b, v1alpha1.ConditionClean, "ByCleanup", "")
 	p.nothingLeft()
 	p.delete(b)
 }
 
+// testOperatorDelete checks that the objects of an active run are removed if its Benchmark is
+// deleted.
 func testOperatorDelete(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("10m", "null")
@@ -283,17 +294,19 @@ func testOperatorDelete(t *testing.T, bed *testBed) {
 	p.nothingLeft()
 }
 
+// testOperatorNamespace checks that the volumes of an active run are removed if its namespace is
+// deleted.
 func testOperatorNamespace(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("10m", "null")
 	p.hasVolumes(b)
 	if err := p.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.name}}); err != nil {
 		t.Fatal(err)
-	} // project.remove waits for the namespace and looks for volumes
+	} // project.remove waits for the namespace and checks for volumes
 }
 
-// The manager is killed while a run goes on: no second runner, and the status
-// catches up.
+// testOperatorRestart checks that after the manager is killed during a run there is no second
+// runner and the status is updated.
 func testOperatorRestart(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("15s", "null")
@@ -311,8 +324,8 @@ func testOperatorRestart(t *testing.T, bed *testBed) {
 	p.delete(b)
 }
 
-// testOperatorLeader: of two managers the one that leads is killed while a run goes
-// on; the other takes over, and makes no second runner.
+// testOperatorLeader checks that after the leading manager of two is killed during a run the other
+// one takes over and creates no second runner.
 func testOperatorLeader(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	scale := func(n string) {
@@ -343,9 +356,9 @@ func testOperatorLeader(t *testing.T, bed *testBed) {
 	p.delete(b)
 }
 
-// testOperatorNodeLost: the runner's node is cut off, and an administrator says so
-// by the taint that Kubernetes has for it. The run ends, and what it made is
-// removed while the node is away.
+// testOperatorNodeLost checks that a run ends if its runner's node is disconnected and an
+// administrator adds the out-of-service taint, and that its objects are removed while the node is
+// away.
 func testOperatorNodeLost(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	p.breaks()
@@ -371,6 +384,7 @@ func testOperatorNodeLost(t *testing.T, bed *testBed) {
 	p.delete(b)
 }
 
+// testOperatorColumns checks the columns of kubectl get and the Events of a Benchmark.
 func testOperatorColumns(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("5s", "null")
@@ -399,6 +413,8 @@ func testOperatorColumns(t *testing.T, bed *testBed) {
 	p.delete(b)
 }
 
+// testOperatorUninstallRefused checks that uninstall is refused while a Benchmark exists, and names
+// it.
 func testOperatorUninstallRefused(t *testing.T, bed *testBed) {
 	p := bed.project(t, noAccount)
 	b := p.benchmark("5s", "null")

@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 )
 
-// testPhases: a workload's load changes within one pod, whose figures say in which
-// phase they were measured and whose phases end without a failure.
+// testPhases checks that a workload changes its load within one pod, that its figures name the
+// phase in which they were measured, and that its phases end without a failure.
 func testPhases(p *project) {
 	c := p.command("local", `
 apiVersion: cnsbench.dev/v1alpha1

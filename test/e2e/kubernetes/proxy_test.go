@@ -52,8 +52,8 @@ func (bed *testBed) unproxied(t *testing.T) {
 	})
 }
 
-// ownDriver is a driver's node service on each node, called without pause as
-// kubelets call: with a connection for each call.
+// ownDriver is a driver's node service on each node. Clients call it continuously as kubelets do:
+// with one connection per call.
 type ownDriver struct {
 	t       *testing.T
 	sockets []string
@@ -67,7 +67,7 @@ const nodeName = "$(NODE_NAME)"
 
 func newOwnDriver(t *testing.T, bed *testBed) *ownDriver {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "csi-") // short: sockets lie in it
+	dir, err := os.MkdirTemp("", "csi-") // a short path, because the length of a socket path is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func (d *ownDriver) call(ctx context.Context, socket string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close() // a test's
+	defer c.Close() // test only
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	_, err = csi.NewIdentityClient(c).GetPluginInfo(ctx, &csi.GetPluginInfoRequest{})
@@ -128,8 +128,8 @@ func (d *ownDriver) note(err error) {
 	}
 }
 
-// since returns the number of calls since the last time and the errors of those that
-// failed. It waits for a number of calls first.
+// since waits for a number of calls. It returns the number of calls since its last use and the
+// errors of the failed calls.
 func (d *ownDriver) since() (calls int, failed []string) {
 	const enough = 20
 	poll(20*time.Second, 5*time.Millisecond, func() bool {
@@ -144,7 +144,7 @@ func (d *ownDriver) since() (calls int, failed []string) {
 	return calls, failed
 }
 
-// taken says on how many nodes a proxy stands on the socket.
+// taken returns the number of nodes on which a proxy listens on the driver's socket.
 func (d *ownDriver) taken() (n int) {
 	for _, s := range d.sockets {
 		if _, err := os.Lstat(s + ".cnsbench-upstream"); err == nil {
@@ -162,8 +162,7 @@ func (d *ownDriver) until(what string, taken int) {
 	}
 }
 
-// processes are those of the proxy on one socket: the guard and, its child, the
-// proxy.
+// processes returns the PIDs of the guard of the proxy on a socket and of its child, the proxy.
 func (d *ownDriver) processes(socket string) (guard, proxy int) {
 	d.t.Helper()
 	wanted := "--take-over=/csi/" + filepath.Base(socket)
@@ -191,8 +190,9 @@ func (d *ownDriver) processes(socket string) (guard, proxy int) {
 	return 0, 0
 }
 
-// TestCSIProxy stands on the sockets of a driver of its own, and goes away in
-// every way that a pod can, while the driver is called without pause.
+// TestCSIProxy checks that a driver serves its clients without errors while CSI proxies on its
+// sockets start and end in every way in which a pod can end. Only a proxy that is killed may fail a
+// few calls. The driver is called continuously.
 func TestCSIProxy(t *testing.T) {
 	bed := newBed(t)
 	if _, err := os.Stat(filepath.Join(testbedDir(), "bin", "testbed")); err != nil {
@@ -219,7 +219,7 @@ func TestCSIProxy(t *testing.T) {
 	d.until("once it has new pods", 2)
 	step("new pods", 0)
 
-	// The listener dies with the proxy; its guard needs a moment to see it.
+	// The listener ends with the proxy. Its guard needs a moment to detect this.
 	_, proxy := d.processes(d.sockets[0])
 	_ = syscall.Kill(proxy, syscall.SIGKILL)
 	d.until("after the proxy was killed", 1)
@@ -248,8 +248,8 @@ func TestCSIProxy(t *testing.T) {
 	}
 }
 
-// attached is a Benchmark that attaches a volume of a driver that stages, and of
-// one that does not.
+// attached is a Benchmark that attaches a volume of a driver that stages volumes, and one of a
+// driver that does not.
 const attached = `
 apiVersion: cnsbench.dev/v1alpha1
 kind: Benchmark
@@ -262,17 +262,17 @@ spec:
     - {name: loopfile, createObjSpec: {volume: {storageClass: loopfile, size: 64Mi, attach: true}}}
 `
 
-// TestCSIProxyInRun installs proxies by the command, on the sockets of two drivers
-// that stay at work. A run that may read the token has the instants at which
-// volumes were staged and published, without being told of the proxies; one that
-// may not runs all the same. After uninstall the drivers have their sockets back.
+// TestCSIProxyInRun checks proxies that the command installs on the sockets of two active drivers.
+// A run that may read the token records when volumes were staged and published, without a setting
+// for the proxies. A run that may not read it works without these times. After uninstall the
+// drivers have their sockets back.
 func TestCSIProxyInRun(t *testing.T) {
 	bed := newBed(t)
 	const sockets = "/run/cnsbench-testbed/"
 	if _, err := os.Stat(sockets + "btrfs-node1.sock"); err != nil {
 		t.Skipf("needs the test bed: %v", err)
 	}
-	t.Cleanup(func() { // after the uninstall
+	t.Cleanup(func() { // runs after the uninstall
 		if left, err := filepath.Glob(sockets + "*cnsbench-*"); err != nil || len(left) > 0 {
 			t.Errorf("left beside the drivers' sockets: %v, %v", left, err)
 		}
@@ -310,8 +310,8 @@ func TestCSIProxyInRun(t *testing.T) {
 	})
 }
 
-// applied applies the Benchmark e2e, waits for its end, deletes it and gives its
-// ops, which the results service still has.
+// applied applies the Benchmark e2e, waits for its end and deletes it. It returns the ops, which
+// the results service still has.
 func (p *project) applied(yaml string) []op.Op {
 	p.t.Helper()
 	p.apply(yaml)
@@ -321,7 +321,7 @@ func (p *project) applied(yaml string) []op.Op {
 	return p.events("--cluster", p.name+"/"+operator.RunID(b), "--results-account", account)
 }
 
-// events are the ops of a bundle, as the command shows them.
+// events returns the ops of a bundle as printed by the command.
 func (p *project) events(bundle ...string) (ops []op.Op) {
 	p.t.Helper()
 	cmd := exec.Command(p.binary, append([]string{"show", "--events"}, bundle...)...)
@@ -342,8 +342,8 @@ func (p *project) events(bundle ...string) (ops []op.Op) {
 	}
 }
 
-// observed checks that the ops of attached say, by the CSI proxies, when their
-// volumes were staged and published; or, where they do not, that they do not.
+// observed checks that the ops of attached have the times from the CSI proxies at which their
+// volumes were staged and published, or, if want is false, that they have none.
 func (p *project) observed(ops []op.Op, want bool) {
 	p.t.Helper()
 	got := map[string]bool{}
@@ -370,11 +370,12 @@ func (p *project) observed(ops []op.Op, want bool) {
 	}
 }
 
-// mayI asks the cluster what the project's account may do where the proxies are.
+// mayI returns whether the project's account has a right in the namespace of the proxies, as
+// kubectl prints it.
 func (p *project) mayI(verb, what string) string {
 	p.t.Helper()
 	kubectl := filepath.Join(testbedDir(), "bin", "kubectl")
-	// "no" is exit code 1
+	// kubectl exits with 1 if the answer is "no".
 	out, _ := exec.Command(kubectl, "auth", "can-i", verb, what, "-n", config.ProxyNamespace,
 		"--as=system:serviceaccount:"+p.name+":"+account).Output()
 	return string(out)

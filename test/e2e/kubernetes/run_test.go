@@ -24,10 +24,10 @@ type command struct {
 	*exec.Cmd
 	out    *output
 	bundle string
-	over   chan struct{} // closed when it has ended
+	over   chan struct{} // closed when the command has ended
 }
 
-// output is what a command has said so far.
+// output is the output of a command so far.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -54,7 +54,7 @@ func (p *project) command(runner, yaml string, flags ...string) *command {
 	return p.commandOn(runner, file, flags...)
 }
 
-// commandOn is the command for a file that is there.
+// commandOn returns a command that runs an existing file.
 func (p *project) commandOn(runner, file string, flags ...string) *command {
 	p.t.Helper()
 	c := &command{bundle: filepath.Join(p.t.TempDir(), "bundle"), out: &output{}, over: make(chan struct{})}
@@ -65,30 +65,30 @@ func (p *project) commandOn(runner, file string, flags ...string) *command {
 	return c
 }
 
-// ends runs the command and checks how it ended and what it said.
+// ends runs the command and checks its exit code and output.
 func (p *project) ends(c *command, code int, says ...string) {
 	p.t.Helper()
 	p.start(c)
 	p.ended(c, code, says...)
 }
 
-// start starts the command; a test that fails before its end interrupts it.
+// start starts the command. If the test fails before the command ends, the command is interrupted.
 func (p *project) start(c *command) {
 	p.t.Helper()
 	if err := c.Start(); err != nil {
 		p.t.Fatal(err)
 	}
 	go func() {
-		_ = c.Wait() // its code is looked at
+		_ = c.Wait() // the exit code is checked later
 		close(c.over)
 	}()
 	p.t.Cleanup(func() {
-		_ = c.Process.Signal(os.Interrupt) // unless it has ended
+		_ = c.Process.Signal(os.Interrupt) // no effect if it has ended
 		<-c.over
 	})
 }
 
-// during waits for something while the command runs.
+// during waits until done returns true while the command runs.
 func (p *project) during(c *command, what string, done func() bool) {
 	p.t.Helper()
 	p.until(p.t.Context(), what, func() (bool, string) {
@@ -104,14 +104,14 @@ func (p *project) during(c *command, what string, done func() bool) {
 	})
 }
 
-// underway starts the command and returns when the run has made some volumes.
+// underway starts the command and returns when the run has created some volumes.
 func (p *project) underway(c *command) {
 	p.t.Helper()
 	p.start(c)
 	p.during(c, "the run has made volumes", func() bool { return len(p.volumes(p.t.Context())) > 2 })
 }
 
-// ended waits for the end of a command and checks how it ended and what it said.
+// ended waits until the command ends and checks its exit code and output.
 func (p *project) ended(c *command, code int, says ...string) {
 	p.t.Helper()
 	<-c.over
@@ -126,8 +126,8 @@ func (p *project) ended(c *command, code int, says ...string) {
 	p.nothingLeft()
 }
 
-// summarised checks that a command has printed the summary of its run, and only once:
-// that of a runner in a pod is not passed on, since the command has the bundle.
+// summarised checks that a command has printed the summary of its run exactly once. The command
+// prints it from the bundle and does not forward that of a runner in a pod.
 func (p *project) summarised(c *command) {
 	p.t.Helper()
 	for _, head := range []string{"bundle: ", "report: "} {
@@ -160,8 +160,8 @@ spec:
 `, class, rest)
 }
 
-// TestRun runs Benchmarks by the command, and makes them fail in the ways that
-// clusters know.
+// TestRun checks Benchmarks that the command runs on a cluster, with the failures that occur on
+// clusters.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	bed := newBed(t)
@@ -185,14 +185,14 @@ func TestRun(t *testing.T) {
 		"agents whose clocks are wrong":      testClockOffset,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each in a namespace of its own
+			t.Parallel() // each in a separate namespace
 			test(bed.project(t, noRights))
 		})
 	}
 }
 
-// TestRunOfBrokenCluster runs Benchmarks by the command while parts of the cluster
-// are away, one at a time.
+// TestRunOfBrokenCluster checks Benchmarks that the command runs while one component of the cluster
+// at a time is unavailable.
 func TestRunOfBrokenCluster(t *testing.T) {
 	bed := newBed(t)
 	for name, test := range map[string]func(*project){
@@ -208,10 +208,12 @@ func TestRunOfBrokenCluster(t *testing.T) {
 	}
 }
 
+// testNoClass checks that an unknown StorageClass is rejected with a suggestion.
 func testNoClass(p *project) {
 	p.ends(p.command("local", volumes("loopfil", "")), 1, `"loopfil"`, "loopfile")
 }
 
+// testNoImage checks that a run fails and names the image if it cannot be pulled.
 func testNoImage(p *project) {
 	c := p.command("local", `
 apiVersion: cnsbench.dev/v1alpha1
@@ -225,6 +227,7 @@ spec:
 	p.ends(c, 2, "localhost/nowhere:1")
 }
 
+// testQuota checks that creations beyond a quota are recorded as failed ops.
 func testQuota(p *project) {
 	p.create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "small", Namespace: p.name},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"persistentvolumeclaims": resource.MustParse("2")}}})
@@ -236,10 +239,12 @@ func testQuota(p *project) {
 	p.ends(p.command("local", volumes("hostdir", "")), 0, "2 ok", "exceeded quota")
 }
 
+// testPending checks that a claim that is never bound is reported with its driver.
 func testPending(p *project) {
 	p.ends(p.command("local", volumes(p.classWithoutDriver(), "")), 0, "claim cnsb-", "is not bound", "nobody.example")
 }
 
+// testInterrupt checks that an interrupted command exits with 130 and leaves nothing.
 func testInterrupt(p *project) {
 	c := p.command("local", volumes("hostdir", ", attach: true"))
 	p.underway(c)
@@ -247,6 +252,7 @@ func testInterrupt(p *project) {
 	p.ended(c, 130)
 }
 
+// testKilled checks that cleanup removes the objects of a run whose command was killed.
 func testKilled(p *project) {
 	c := p.command("local", volumes("hostdir", ", attach: true"))
 	p.underway(c)
@@ -261,9 +267,9 @@ func testKilled(p *project) {
 	p.nothingLeft()
 }
 
-// testCommandKilled: the runner's pod ends by itself when the command that started
-// it is gone; it removes what the run made, and what was made for it goes with its
-// Lease.
+// testCommandKilled checks that the runner's pod ends by itself after its command is killed. The
+// pod removes the objects of the run. The objects that were created for the pod are deleted with
+// its Lease.
 func testCommandKilled(p *project) {
 	p.bind("default", "cluster-admin")
 	long := strings.Replace(volumes("hostdir", ", attach: true"), "runtime: 15s", "runtime: 5m", 1)
@@ -279,8 +285,8 @@ func testCommandKilled(p *project) {
 	})
 }
 
-// testCommandKilledCleanup: `cleanup BUNDLE` ends the runner's pod of a command that
-// was killed, at any moment, and removes what its run has made.
+// testCommandKilledCleanup checks that `cleanup BUNDLE` stops the runner's pod of a command that
+// was killed at any moment, and removes the objects of its run.
 func testCommandKilledCleanup(p *project) {
 	p.bind("default", "cluster-admin")
 	long := strings.Replace(volumes("hostdir", ", attach: true"), "runtime: 15s", "runtime: 5m", 1)
@@ -306,9 +312,9 @@ func testCommandKilledCleanup(p *project) {
 	}
 }
 
-// testRestart: ops that meet a server that is away fail and say so; the watches
-// are lost; the server that comes back has forgotten where they were (410), so that
-// they begin with a new list, and the gap is on record.
+// testRestart checks a run during a restart of the API server. Ops fail with the cause. The watches
+// are lost, and because the server answers their resource version with 410 they start with a new
+// list. The log has the gap.
 func testRestart(p *project) {
 	p.breaks()
 	c := p.command("local", strings.Replace(volumes("hostdir", ""), "runtime: 15s", "runtime: 30s", 1))
@@ -326,8 +332,8 @@ func testRestart(p *project) {
 	}
 }
 
-// testNoRights: what the account of the run's pod may not do is listed whole before anything is
-// made.
+// testNoRights checks that the command lists all missing rights of the run pod's account before it
+// creates anything.
 func testNoRights(p *project) {
 	c := p.command("pod", volumes("hostdir", ""))
 	p.ends(c, 1, "lacks rights", "create persistentvolumeclaims", "watch persistentvolumes", "--create-rbac")

@@ -15,11 +15,11 @@ import (
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 
-// bridge is the name of what the nodes of the test bed are joined by.
+// bridge is the network bridge that connects the nodes of the test bed.
 const bridge = "br-cnsb"
 
-// reachable gives pods the way to a server on this machine's loopback: an address
-// of the nodes' bridge, whose connections are passed on until the test ends.
+// reachable makes a server on the host's loopback reachable from pods. It returns an address on the
+// nodes' bridge whose connections are forwarded until the test ends.
 func (p *project) reachable(server string) (address string) {
 	p.t.Helper()
 	link, err := net.InterfaceByName(bridge)
@@ -49,7 +49,7 @@ func (p *project) reachable(server string) (address string) {
 	return l.Addr().String()
 }
 
-// pass joins a connection to a new one to the server, until either ends.
+// pass forwards a connection to a new connection to the server until one of them ends.
 func pass(ctx context.Context, from net.Conn, server string) {
 	to, err := (&net.Dialer{}).DialContext(ctx, "tcp4", server)
 	if err != nil {
@@ -65,7 +65,7 @@ func pass(ctx context.Context, from net.Conn, server string) {
 	both.Wait()
 }
 
-// everyStage goes through all stages by two pods, and verifies what it reads.
+// everyStage runs all stages with two pods and verifies the data that it reads.
 const everyStage = `
 apiVersion: cnsbench.dev/v1alpha1
 kind: Benchmark
@@ -96,7 +96,7 @@ spec:
     - {name: none-failed, expr: 'errors(objects) == 0.0'}
 `
 
-// secret makes a Secret of files of its keys' names, which goes with the test.
+// secret creates a Secret whose keys are file names. It is deleted at the end of the test.
 func (p *project) secret(name string, keys map[string]string) {
 	p.t.Helper()
 	args := []string{"create", "secret", "generic", name}
@@ -107,9 +107,9 @@ func (p *project) secret(name string, keys map[string]string) {
 	p.t.Cleanup(func() { p.kubectl("delete", "--ignore-not-found", "secret/"+name) })
 }
 
-// testStoreOfS3: pods speak TLS with a server of S3 that checks signatures, by keys
-// and the certificate of a Secret; nothing stays in it, of the credentials nothing
-// in the bundle. With wrong keys the run says so.
+// testStoreOfS3 checks pods that use TLS with an S3 server that checks signatures. The keys and the
+// certificate are in a Secret. The store is empty afterwards, and the bundle has no credentials.
+// With wrong keys the run reports the error.
 func testStoreOfS3(p *project) {
 	v := servers.ForTest(p.t, servers.StartVersityTLS)
 	ca, err := os.ReadFile(v.Cert)
@@ -122,7 +122,7 @@ func testStoreOfS3(p *project) {
 		"ca.crt": string(ca)})
 	c := p.command("local", fmt.Sprintf(everyStage, storage))
 	p.ends(c, 0)
-	// What begins with a dot is the server's own.
+	// Names that start with a dot are internal to the server.
 	if left, err := filepath.Glob(filepath.Join(v.Data, "[^.]*")); err != nil || len(left) > 0 {
 		p.t.Errorf("left in the store: %v, %v", left, err)
 	}
@@ -135,7 +135,7 @@ func testStoreOfS3(p *project) {
 	p.nowhere(c.bundle, wrong)
 }
 
-// testStoreOfSwift: the same for Swift, whose tokens pods get by a password.
+// testStoreOfSwift checks the same with Swift, where pods get a token with a password.
 func testStoreOfSwift(p *project) {
 	s := servers.ForTest(p.t, servers.StartSwift)
 	p.secret("keys", map[string]string{"password": servers.SwiftPassword})

@@ -21,9 +21,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
-// TestTrace records one run in three ways, by watches, from the API server's
-// audit log and from its own bundle, which must tell the same: what was done to
-// which objects, from what, and when.
+// TestTrace checks that three records of one run agree: one from watches, one from the API server's
+// audit log and one from the bundle. They have the operations, their objects, their sources and
+// their times.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	audit := os.Getenv("CNSBENCH_AUDIT_LOG")
@@ -41,7 +41,7 @@ func TestTrace(t *testing.T) {
 	}
 	over := make(chan error, 1)
 	go func() { over <- recorder.Wait() }()
-	t.Cleanup(func() { _ = recorder.Process.Kill() }) // unless it has ended
+	t.Cleanup(func() { _ = recorder.Process.Kill() }) // no effect if it has ended
 	p.until(t.Context(), "the recorder watches", func() (bool, string) {
 		return strings.Contains(said.String(), "recording"), said.String()
 	})
@@ -104,8 +104,8 @@ spec:
 	p.nothingLeft()
 }
 
-// TestReplayInPod: a runner's pod replays a trace that lies on this machine. It is
-// handed it in pieces, here two, of which nothing is left.
+// TestReplayInPod checks that a runner's pod replays a trace file of the host. The pod gets the
+// trace in pieces, here two, which are deleted afterwards.
 func TestReplayInPod(t *testing.T) {
 	t.Parallel()
 	p := newBed(t).project(t, noRights)
@@ -116,7 +116,7 @@ func TestReplayInPod(t *testing.T) {
 	for i := range n {
 		text += fmt.Sprintf("%d,create,volume,v%d,\n%d,snapshot,snapshot,s%d,v%d\n", i*1e9, i, i*1e9+1e6, i, i)
 	}
-	text += strings.Repeat("# "+strings.Repeat("-", 1000)+"\n", 1200) // more than a ConfigMap holds
+	text += strings.Repeat("# "+strings.Repeat("-", 1000)+"\n", 1200) // exceeds the size of one ConfigMap
 	text += "7000000000,delete,volume,old,\n7000000000,delete,volume,v0,\n"
 	for name, text := range map[string]string{"short.csv": text, "benchmark.yaml": `
 apiVersion: cnsbench.dev/v1alpha1
@@ -159,8 +159,8 @@ spec:
 	}
 }
 
-// TestFolderInPod: a runner's pod makes what a folder of this machine says. It is
-// handed the folder, of which nothing is left.
+// TestFolderInPod checks that a runner's pod uses a library folder of the host. The pod gets the
+// folder in a ConfigMap, which is deleted afterwards.
 func TestFolderInPod(t *testing.T) {
 	t.Parallel()
 	p := newBed(t).project(t, noRights)
@@ -214,19 +214,19 @@ spec:
 	}
 }
 
-// handed is how many ConfigMaps runners of the project have.
+// handed returns the number of ConfigMaps for runners of the project.
 func (p *project) handed() int {
 	return strings.Count(p.kubectl("get", "configmaps", "-l", "cnsbench.dev/runner", "-o", "name"), "\n")
 }
 
-// happening is one operation, by a name that all three have for it.
+// happening is one operation. Its name is the same in all three records.
 type happening struct {
 	name string
 	at   int64
 }
 
-// happenings are what a trace says of volumes and snapshots whose names begin
-// with a prefix, in order of their names; times count from the first.
+// happenings returns the operations in a trace on volumes and snapshots whose names start with
+// prefix, sorted by name. Times are relative to the first operation.
 func happenings(t *testing.T, file, prefix string) []happening {
 	t.Helper()
 	f, err := os.Open(file)
@@ -249,7 +249,7 @@ func happenings(t *testing.T, file, prefix string) []happening {
 			first = r.Time
 		}
 		if r.Op != trace.Create && r.Op != trace.Resize {
-			r.Size = 0 // what a copy asked for is its source's, which the bundle does not say
+			r.Size = 0 // a copy has the size of its source, which the bundle does not record
 		}
 		all = append(all, happening{fmt.Sprintf("%s %s %s of %s, %d bytes, %s", r.Op, r.Kind, short(r.Object),
 			short(r.Source), r.Size, r.Outcome), r.Time})
@@ -261,7 +261,7 @@ func happenings(t *testing.T, file, prefix string) []happening {
 	return all
 }
 
-// short is an object's name without its namespace and its run.
+// short returns an object's name without its namespace and run.
 func short(object string) string {
 	object = object[strings.LastIndexByte(object, '/')+1:]
 	if parts := strings.SplitN(object, "-", 3); len(parts) == 3 && parts[0] == "cnsb" {
@@ -277,7 +277,7 @@ func names(all []happening) (list []string) {
 	return list
 }
 
-// apart is the largest difference of an operation's two times.
+// apart returns the largest difference between the two times of an operation.
 func apart(a, b []happening) (far time.Duration) {
 	for i := range a {
 		far = max(far, time.Duration(a[i].at-b[i].at).Abs())

@@ -22,10 +22,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// testClockOffset: the clocks of two agents are three seconds ahead and behind. What
-// they say of the beginning of their commands is held against what the commands
-// themselves print, by the machine's one clock, and their milestones against the
-// scheduler's, which was before them.
+// testClockOffset checks a run whose two agents have clocks three seconds ahead and behind. The
+// start times that the agents report are compared with the times that the commands print from the
+// one clock of the host. Milestones from the agents are compared with earlier ones from the
+// scheduler.
 func testClockOffset(p *project) {
 	c := p.command("local", `
 apiVersion: cnsbench.dev/v1alpha1
@@ -56,7 +56,7 @@ spec:
 		}
 		s := i.Starts[0]
 		printed := p.printedStart(b, i.Name)
-		// The command prints the time a little after it has begun.
+		// The command prints the time shortly after its start.
 		if late := int64(printed - s.At); late < -s.Err || late > s.Err+int64(500*time.Millisecond) {
 			p.t.Errorf("%s began at %v ± %v by its agent, and printed %v: %v apart", i.Name, time.Duration(s.At),
 				time.Duration(s.Err), time.Duration(printed), time.Duration(late))
@@ -68,11 +68,11 @@ spec:
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		p.inOrder(&o, op.Scheduled, op.Running, op.FirstWrite, op.Ready) // what the kubelet reports it reports late
+		p.inOrder(&o, op.Scheduled, op.Running, op.FirstWrite, op.Ready) // the kubelet reports with a delay
 	}
 }
 
-// printedStart is the instant that a writer's first line of output has.
+// printedStart returns the time in the first line of a writer's output.
 func (p *project) printedStart(b *bundle.Bundle, instance string) op.Time {
 	p.t.Helper()
 	files, err := b.RawFiles()
@@ -98,8 +98,7 @@ func (p *project) printedStart(b *bundle.Bundle, instance string) op.Time {
 	return op.Never
 }
 
-// inOrder checks that milestones follow one another as far as their errors let us
-// know.
+// inOrder checks that milestones follow one another within their errors.
 func (p *project) inOrder(o *op.Op, names ...string) {
 	p.t.Helper()
 	var before op.Milestone
@@ -120,10 +119,10 @@ func (p *project) inOrder(o *op.Op, names ...string) {
 	}
 }
 
-// nullSocket is where the test bed's driver null answers its sidecars.
+// nullSocket is the socket on which the test bed's driver null serves its sidecars.
 const nullSocket = "/run/cnsbench-testbed/null.sock"
 
-// injects has the driver null do wrong until the end of the test.
+// injects sets an injection of the driver null until the end of the test.
 func (p *project) injects(text string) {
 	p.t.Helper()
 	p.breaks()
@@ -137,7 +136,7 @@ func (p *project) injects(text string) {
 	set(text)
 }
 
-// found are the findings of a name in a bundle.
+// found returns the evidence of the validity flags with the given name in a bundle.
 func (p *project) found(b *bundle.Bundle, name string) (evidence []string) {
 	for _, f := range b.Run.Validity {
 		if f.Name == name {
@@ -147,7 +146,7 @@ func (p *project) found(b *bundle.Bundle, name string) (evidence []string) {
 	return evidence
 }
 
-// only is the one op of an action in a bundle.
+// only returns the single op of an action in a bundle.
 func (p *project) only(dir, action string) (b *bundle.Bundle, only op.Op) {
 	p.t.Helper()
 	b, err := bundle.Open(dir)
@@ -169,9 +168,9 @@ func (p *project) only(dir, action string) (b *bundle.Bundle, only op.Op) {
 	return b, only
 }
 
-// testStalledSnapshot: CreateSnapshot is stalled for longer than csi-snapshotter
-// waits, twice. The snapshot succeeds in the end; its op has the attempts, and the
-// result their cause.
+// testStalledSnapshot checks a snapshot whose CreateSnapshot call is stalled twice for longer than
+// csi-snapshotter waits. The snapshot succeeds in the end, its op has the attempts, and the result
+// has their cause.
 func testStalledSnapshot(p *project) {
 	p.injects("windows: [{after: 0s, for: 8s, since: first, rpcs: [CreateSnapshot]}]\n")
 	p.t.Cleanup(func() { p.testbed("restart", "csi-snapshotter-null", "--snapshotter-timeout", "0s") })
@@ -188,9 +187,9 @@ func testStalledSnapshot(p *project) {
 	}
 }
 
-// testOrphan: CreateSnapshot does its work and fails all the same. When the run has
-// removed what the cluster knows of, the driver still has the snapshot, and the
-// result lists it.
+// testOrphan checks a CreateSnapshot call that creates the snapshot but returns an error. After the
+// run has removed the objects of the cluster the driver still has the snapshot, and the result
+// lists it.
 func testOrphan(p *project) {
 	p.injects("rpcs: {CreateSnapshot: {error: 100% INTERNAL, when: after}}\n")
 	address := p.proxyNull()
@@ -211,8 +210,7 @@ func testOrphan(p *project) {
 	}
 }
 
-// proxyNull stands a CSI proxy between the driver null and its sidecars until the
-// end of the test.
+// proxyNull puts a CSI proxy between the driver null and its sidecars until the end of the test.
 func (p *project) proxyNull() (address string) {
 	p.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -220,7 +218,7 @@ func (p *project) proxyNull() (address string) {
 		p.t.Fatal(err)
 	}
 	address = l.Addr().String()
-	_ = l.Close() // so that the proxy can have it
+	_ = l.Close() // free the port for the proxy
 	p.t.Setenv("CNSBENCH_CSI_PROXY_TOKEN", "of-this-test-alone")
 	cmd := exec.Command(p.binary, "csi-proxy", "--take-over", nullSocket, "--serve", address)
 	cmd.Stdout, cmd.Stderr = p.t.Output(), p.t.Output()
@@ -229,8 +227,8 @@ func (p *project) proxyNull() (address string) {
 	}
 	p.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait() // it ends by the signal
-		// All that came to the proxy have ended with it.
+		_ = cmd.Wait() // it exits by the signal
+		// The sidecars that were connected to the proxy have exited with it.
 		p.testbed("restart", "csi-provisioner-null", "csi-attacher-null", "csi-resizer-null", "csi-snapshotter-null")
 	})
 	p.until(p.t.Context(), "the proxy serves", func() (bool, string) {
@@ -240,16 +238,16 @@ func (p *project) proxyNull() (address string) {
 		}
 		return c.Close() == nil, ""
 	})
-	p.testbed("restart", "csi-provisioner-null", "csi-snapshotter-null") // so that they come to the proxy
+	p.testbed("restart", "csi-provisioner-null", "csi-snapshotter-null") // so that they connect to the proxy
 	return address
 }
 
-// driver calls the driver null itself.
+// driver calls the driver null directly.
 func (p *project) driver(call func(csi.ControllerClient) error) {
 	p.t.Helper()
 	conn, err := grpc.NewClient("unix:"+nullSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err == nil {
-		defer conn.Close() // a test's
+		defer conn.Close() // test only
 		err = call(csi.NewControllerClient(conn))
 	}
 	if err != nil {

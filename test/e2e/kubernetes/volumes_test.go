@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestVolumes makes volumes in each way that the cluster knows.
+// TestVolumes checks each way in which the cluster can create a volume.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	bed := newBed(t)
@@ -25,14 +25,15 @@ func TestVolumes(t *testing.T) {
 		"used on both nodes":                 testSharedVolume,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each in a namespace of its own
+			t.Parallel() // each in a separate namespace
 			test(bed.project(t, noRights))
 		})
 	}
 }
 
-// testEveryVolume: dynamic, at once and for the first consumer, for one pod and
-// for many, generic ephemeral, and one that the driver had before and has after.
+// testEveryVolume checks dynamic volumes with immediate binding and with WaitForFirstConsumer, for
+// one pod and for many nodes, generic ephemeral volumes, and a static volume that exists before and
+// after the run.
 func testEveryVolume(p *project) {
 	handle := p.nullVolume()
 	c := p.command("local", `
@@ -77,7 +78,7 @@ spec:
 	})
 }
 
-// nullVolume is one that the driver null has, until the end of the test.
+// nullVolume creates a volume of the driver null and deletes it at the end of the test.
 func (p *project) nullVolume() (handle string) {
 	p.t.Helper()
 	if _, err := os.Stat(nullSocket); err != nil {
@@ -100,15 +101,15 @@ func (p *project) nullVolume() (handle string) {
 	return handle
 }
 
-// testNoConsumer: a class that waits for the first consumer of a volume would wait
-// for ever where no pod uses it.
+// testNoConsumer checks that a volume of a class with WaitForFirstConsumer is rejected if no pod
+// uses it, because it would never be bound.
 func testNoConsumer(p *project) {
 	p.ends(p.command("local", volumes("btrfs-wffc", "")), 1,
 		`StorageClass "btrfs-wffc" has volumeBindingMode WaitForFirstConsumer`, "attach: true")
 }
 
-// testSharedVolume: pods on both nodes have one volume attached at the same time,
-// wait for each other and begin together.
+// testSharedVolume checks that pods on both nodes have one volume attached at the same time, wait
+// for each other and start together.
 func testSharedVolume(p *project) {
 	pod := func(node string) string {
 		return `
@@ -170,8 +171,8 @@ data:`+pod("node1")+pod("node2")+`
 	}
 }
 
-// deliveries are the ways by which the agent gets into a pod, beside the usual
-// one, with the containers in which each can be.
+// deliveries are the ways to deliver the agent to a pod other than the default one, with containers
+// for each way.
 var deliveries = map[string]string{
 	"image": `
         - name: main
@@ -187,8 +188,8 @@ var deliveries = map[string]string{
           volumeMounts: [{name: data, mountPath: /data}]`,
 }
 
-// testDelivery: the agent is a volume of its image, or in the workload's image; no
-// init container brings it, it sees the first write, and the record says which.
+// testDelivery checks an agent in a volume of its image and in the workload's image: no init
+// container copies it, it reports the first write, and the record has the way of delivery.
 func testDelivery(how string) func(*project) {
 	return func(p *project) {
 		c := p.command("local", oneWorkload+entry(`role: workload, sync: "true", outputFile: /output/cnsbench-agent`,

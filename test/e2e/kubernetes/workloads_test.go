@@ -21,8 +21,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestWorkloads runs workloads of all kinds in namespaces that enforce the
-// restricted Pod Security Standard (as all projects of these tests do).
+// TestWorkloads checks workloads of all kinds in namespaces that enforce the restricted Pod
+// Security Standard, as all projects of these tests do.
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	bed := newBed(t)
@@ -44,14 +44,14 @@ func TestWorkloads(t *testing.T) {
 		"Swift":                                    testStoreOfSwift,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each in a namespace of its own
+			t.Parallel() // each in a separate namespace
 			test(bed.project(t, noRights))
 		})
 	}
 }
 
-// entry is a library entry with one pod, whose metadata and containers are given;
-// a volume of class hostdir is at hand as data.
+// entry returns a library entry with one pod with the given annotations and containers. The pod has
+// a volume of class hostdir with the name data.
 func entry(annotations, containers string) string {
 	return `
 ---
@@ -81,8 +81,8 @@ data:
 `
 }
 
-// restrictedContainer is what the standard asks of a container, and more: its root
-// cannot be written to.
+// restrictedContainer is the security context that the standard requires of a container, plus a
+// read-only root file system.
 const restrictedContainer = "securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}"
 
 const oneWorkload = `
@@ -94,7 +94,7 @@ spec:
     - {name: w, timeout: 2m, createObjSpec: {workload: w}}
 `
 
-// bundle is that of a command which has ended well, with its one op.
+// bundle returns the bundle of a command that has succeeded, and its only op.
 func (p *project) bundle(c *command) (*bundle.Bundle, op.Op) {
 	p.t.Helper()
 	b, err := bundle.Open(c.bundle)
@@ -114,7 +114,7 @@ func (p *project) bundle(c *command) (*bundle.Bundle, op.Op) {
 	return nil, op.Op{}
 }
 
-// instance is the only one of a bundle, with its end.
+// instance returns the only instance of a bundle, which must have an end.
 func (p *project) instance(b *bundle.Bundle) bundle.Instance {
 	p.t.Helper()
 	all, err := b.Instances()
@@ -124,10 +124,10 @@ func (p *project) instance(b *bundle.Bundle) bundle.Instance {
 	return all[0]
 }
 
-// testUnwrapped: the image's own command does its work, and the API tells when the
-// pod was scheduled, attached and began, and how it ended.
+// testUnwrapped checks that the command of the image does its work, and that the API has the times
+// at which the pod was scheduled, attached and started, and its end.
 func testUnwrapped(p *project) {
-	// The image's entrypoint is /cnsbench: it prints its version and ends.
+	// The image's entrypoint /cnsbench prints its version and exits.
 	c := p.command("local", oneWorkload+entry("role: workload", `
         - name: main
           image: `+p.image+`
@@ -149,8 +149,8 @@ func testUnwrapped(p *project) {
 	}
 }
 
-// testHalfWrapped: beside a container that keeps its image's command one is
-// wrapped; the first write and the end are known by the agent.
+// testHalfWrapped checks a pod with one container that keeps its image's command and one wrapped
+// container. The agent reports the first write and the end.
 func testHalfWrapped(p *project) {
 	c := p.command("local", oneWorkload+entry(`role: workload, sync: main, outputFile: /output/out`, `
         - name: side
@@ -174,8 +174,8 @@ func testHalfWrapped(p *project) {
 	}
 }
 
-// testNoShell: an image with two static binaries and nothing else; what the
-// command prints and the 5 MB that it writes arrive whole.
+// testNoShell checks an image that contains only two static binaries. The output of the command and
+// the 5 MB file that it writes are collected completely.
 func testNoShell(p *project) {
 	c := p.command("local", oneWorkload+entry(`role: workload, sync: "true", outputFile: /output/cnsbench-agent`, `
         - name: main
@@ -206,7 +206,7 @@ func testNoShell(p *project) {
 	if err != nil {
 		p.t.Errorf("what arrived does not run: %v %s", err, version)
 	}
-	// The same program may be on this machine, as it was put into the image.
+	// The host can have the same program that was put into the image.
 	mine := filepath.Join(filepath.Dir(p.binary), "cnsbench-agent")
 	if same, err := exec.Command(mine, "version").CombinedOutput(); err == nil && string(same) == string(version) &&
 		sum(p.t, installed) != sum(p.t, mine) {
@@ -220,7 +220,7 @@ func sum(t *testing.T, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() // was only read
+	defer f.Close() // only read
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		t.Fatal(err)
@@ -228,8 +228,8 @@ func sum(t *testing.T, file string) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// testLibrary: all built-in entries, and the one with a parser script, whose pod
-// is restricted too.
+// testLibrary checks all built-in entries, and the one with a parser script, whose pod is
+// restricted too.
 func testLibrary(p *project) {
 	c := p.command("local", `
 apiVersion: cnsbench.dev/v1alpha1
@@ -262,8 +262,8 @@ spec:
 	}
 }
 
-// testParserImage: what a workload wrote is kept where its parser cannot be had,
-// and the run is complete.
+// testParserImage checks that the output of a workload is kept and the run is complete if the image
+// of its parser cannot be pulled.
 func testParserImage(p *project) {
 	c := p.command("local", oneWorkload+entry(`role: workload, outputFile: /output/out, parser: p.sh, parserImage: "localhost/nowhere:1"`, `
         - name: main
@@ -282,8 +282,8 @@ func testParserImage(p *project) {
 	}
 }
 
-// testUnrestricted: what its author wants is not changed; who refuses it, and why,
-// is said.
+// testUnrestricted checks that the pod of a privileged workload is not changed, and that its
+// rejection is reported with the cause.
 func testUnrestricted(p *project) {
 	c := p.command("local", oneWorkload+entry("role: workload", `
         - name: main
@@ -294,8 +294,8 @@ func testUnrestricted(p *project) {
 	p.ends(c, 2, `violates PodSecurity "restricted:latest"`, "privileged")
 }
 
-// testLimits: what bounds a sidecar stands in the flags of its pod, and with the
-// result. The test bed's own are no pods, so that this one stands for them.
+// testLimits checks that the result has the flags that limit a sidecar, read from its pod. The test
+// bed's sidecars are no pods, so a pod with such flags is created.
 func testLimits(p *project) {
 	p.apply(`
 apiVersion: v1
@@ -324,9 +324,9 @@ spec:
 	}
 }
 
-// testBlockVolume: a device belongs to root, so that the pod that holds one cannot
-// be restricted: refused where the namespace enforces that, and measured where
-// it does not.
+// testBlockVolume checks a volume in block mode. Its device belongs to root, so its pod cannot be
+// restricted: the pod is rejected in a namespace that enforces this, and works in another
+// namespace.
 func testBlockVolume(p *project) {
 	yaml := strings.Replace(volumes("loopfile", ", attach: true, volumeMode: Block"), "runtime: 15s", "runtime: 3s", 1)
 	p.ends(p.command("local", yaml), 0, `violates PodSecurity "restricted:latest"`)

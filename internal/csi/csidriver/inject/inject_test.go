@@ -77,7 +77,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestDecideIsRepeatable: the n-th call of an RPC meets the same fate, whatever other calls come between.
+// TestDecideIsRepeatable checks that the decision for the n-th call of an RPC does not depend on calls of other RPCs.
 func TestDecideIsRepeatable(t *testing.T) {
 	spec, err := Parse([]byte(`rpcs: {CreateVolume: {delay: exp(10ms), stall: 20% of 1s, error: 10% INTERNAL, hang: 5%}, "*": {delay: exp(1ms)}}`), known)
 	if err != nil {
@@ -112,7 +112,7 @@ func TestDecideIsRepeatable(t *testing.T) {
 			hangs++
 		}
 	}
-	// Binomial(500, p): five standard deviations.
+	// Binomial(500, p): the tolerance is five standard deviations.
 	for _, c := range []struct {
 		name   string
 		got, p float64
@@ -154,7 +154,7 @@ func TestWindows(t *testing.T) {
 		{"Probe", 14 * time.Second, time.Second},
 		{"CreateVolume", 15 * time.Second, 0},
 		{"CreateVolume", 21 * time.Second, 0},
-		{"CreateSnapshot", 20 * time.Second, 0}, // the first: the window opens a second later
+		{"CreateSnapshot", 20 * time.Second, 0}, // the first call: the window opens one second later
 		{"CreateSnapshot", 21 * time.Second, 2 * time.Second},
 		{"CreateVolume", 21 * time.Second, 0},
 		{"CreateSnapshot", 23 * time.Second, 0},
