@@ -152,7 +152,7 @@ func testNodeLost(p *project) {
 	healed := time.Now()
 	p.nodeReady(p.t.Context(), "node2")
 	ready := time.Now()
-	p.ended(c, 2, "workload two-0 failed", "is its node lost?", "is on node node2")
+	p.ended(c, 2, "workload two-0 failed", "is its node down?", "is on node node2")
 	ended := time.Now()
 	p.t.Logf("node2 was lost: noticed after %v; healed %v after the kill: ready after %v more, the run ended and all was removed after %v",
 		noticed.Sub(killed).Round(time.Millisecond), healed.Sub(killed).Round(time.Millisecond), ready.Sub(healed).Round(time.Millisecond), ended.Sub(healed).Round(time.Millisecond))
