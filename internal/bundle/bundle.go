@@ -243,10 +243,6 @@ func (b *Bundle) Instances() ([]Instance, error) {
 	return list, nil
 }
 
-// Plan is plan.json, undecoded; os.ErrNotExist is in the error when the bundle has
-// none, as those written before 2026-12.
-func (b *Bundle) Plan() ([]byte, error) { return os.ReadFile(filepath.Join(b.Dir, planFile)) }
-
 // Environment returns environment.json; the error wraps os.ErrNotExist when the run ended before it was
 // written.
 func (b *Bundle) Environment() (Environment, error) {
