@@ -54,13 +54,16 @@ const (
 	atRate = head + `spec:
   runtime: 1s
   gracePeriod: 2s
-  actions: [{name: v, timeout: 500ms, rateName: r, createObjSpec: {volume: {storageClass: sut, size: 1Gi}}}]
+  actions: [{name: v, timeout: 1m, rateName: r, createObjSpec: {volume: {storageClass: sut, size: 1Gi}}}]
   rates: [{name: r, limit: 5, constantRateSpec: {interval: 20ms}}]
 `
 	atStart = head + `spec:
-  actions: [{name: v, timeout: 500ms, createObjSpec: {count: 3, volume: {storageClass: sut, size: 1Gi}}}]
+  actions: [{name: v, timeout: 1m, createObjSpec: {count: 3, volume: {storageClass: sut, size: 1Gi}}}]
 `
 )
+
+// timesOut is a Benchmark whose ops get no answer: they time out soon. All others have time on a busy machine.
+func timesOut(file string) string { return strings.Replace(file, "timeout: 1m", "timeout: 500ms", 1) }
 
 // spec returns a Benchmark with the given spec.
 func spec(text string) string { return head + "spec: " + text + "\n" }
@@ -263,9 +266,11 @@ var badDrivers = []badCase{
 		says: []string{"bench.yaml:5", `"null.csi.cnsbench.dev"`}},
 	{name: "wrong injection", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {delay: soon}}"`), code: 2,
 		state: "failed", says: []string{"did not start", "CreateVolume", "soon"}},
-	{name: "hangs at the start", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {hang: 100%}}"`), code: 2,
+	{name: "hangs at the start", file: timesOut(atStart) + class("null",
+		`inject: "rpcs: {CreateVolume: {hang: 100%}}"`), code: 2,
 		state: "failed", says: []string{"CreateVolume", "v-"}, want: map[string]int{"timeout": 3}},
-	{name: "hangs under a rate", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {hang: 100%}}"`), code: 0,
+	{name: "hangs under a rate", file: timesOut(atRate) + class("null",
+		`inject: "rpcs: {CreateVolume: {hang: 100%}}"`), code: 0,
 		state: "complete", says: []string{"timeout", "failedOps"}, want: map[string]int{"timeout": 5}},
 	{name: "dies in mid-run", file: slow + class("null", `inject: "rpcs: {CreateVolume: {delay: 1h}}"`), kills: "null",
 		code: 2, state: "failed", says: diesInMidRun("null")},

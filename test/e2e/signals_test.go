@@ -162,7 +162,7 @@ func TestDriverStopsInMidRun(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	l := b.startRun(strings.NewReplacer("runtime: 1s", "runtime: 10m", "limit: 5, ",
-		"").Replace(atRate) + class("hostdir"))
+		"").Replace(timesOut(atRate)) + class("hostdir"))
 	l.reaches("running")
 	l.until("ops were recorded", func() bool { return b.recorded() > 0 })
 	if err := syscall.Kill(l.child("csi-driver", "--backend hostdir"), syscall.SIGSTOP); err != nil {
