@@ -231,7 +231,8 @@ func fullDisk(b *box, size string) []string {
 }
 
 // without returns the command line that runs the quickstart on a host without the given program. It
-// uses a separate mount namespace in which an overlay hides the program.
+// uses a separate mount namespace in which an overlay hides the program. Loop devices are unmounted there: its
+// copies of the mounts would keep the devices of other tests busy.
 func without(b *box, program string) []string {
 	needProgram(b, "unshare", program)
 	path, err := exec.LookPath(program)
@@ -245,6 +246,7 @@ func without(b *box, program string) []string {
 		b.Fatal(err)
 	}
 	script := b.write("without.sh", fmt.Sprintf(`set -e
+awk '$1 ~ "^/dev/loop" && $2 != "/" {print $2}' /proc/self/mounts | while read -r m; do umount -l "$m" || true; done
 mount -t tmpfs tmpfs %[1]s
 mkdir %[1]s/upper %[1]s/work
 mount -t overlay overlay -o lowerdir=%[2]s,upperdir=%[1]s/upper,workdir=%[1]s/work %[2]s
