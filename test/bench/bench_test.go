@@ -12,21 +12,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestSignedRank checks the rank and the coverage against R: qsignrank(0.05, n) and 1 −
-// 2·psignrank(k − 1, n).
-func TestSignedRank(t *testing.T) {
-	tests := []struct {
-		n, k     int
-		coverage float64
-	}{{5, 1, 0.9375}, {6, 3, 0.90625}, {10, 11, 0.916015625}, {12, 18, 0.90771484375}}
-	for _, tt := range tests {
-		k, coverage := signedRank(tt.n, 0.05)
-		if k != tt.k || math.Abs(coverage-tt.coverage) > 1e-12 {
-			t.Errorf("n = %d: k %d, coverage %v; want %d, %v", tt.n, k, coverage, tt.k, tt.coverage)
-		}
-	}
-}
-
 // TestPairedRatio checks the estimate and the interval of known ratios, and that four pairs have no
 // interval.
 func TestPairedRatio(t *testing.T) {

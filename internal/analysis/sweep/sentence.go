@@ -8,6 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/stats"
+	"github.com/cnsbench/cnsbench/internal/stats/rank"
 )
 
 // Note qualifies the sentences of a series, which must not be read as test results.
@@ -141,7 +142,7 @@ const level = 0.9
 // scaling relates the gain in throughput to the increase of concurrency. Where the
 // interval over the trials allows two verdicts, both are given.
 func scaling(before, p *Point) growth {
-	ratio, ok := stats.MedianRatio(before.PerMinute, p.PerMinute, level)
+	ratio, ok := rank.MedianRatio(before.PerMinute, p.PerMinute, level)
 	if !ok || before.Level <= 0 || p.Level <= before.Level {
 		return growth{Ratio: stats.Ratio{Value: math.NaN(), Low: math.NaN()}}
 	}

@@ -8,7 +8,7 @@
 // the knee more workers only add response time.
 //
 // A step's gain is the median of the ratios of repetitions, with an interval by Mann
-// and Whitney (stats.MedianRatio). A step grows if the whole interval is at or above the
+// and Whitney (rank.MedianRatio). A step grows if the whole interval is at or above the
 // threshold, is flat if the whole is below, and is unknown otherwise. The interval of the
 // knee is from the level after the last growing step to the first level from which all
 // steps are flat.
@@ -20,6 +20,7 @@ import (
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/stats"
+	"github.com/cnsbench/cnsbench/internal/stats/rank"
 )
 
 // Threshold is the default gain for each doubling below which a step is flat.
@@ -118,7 +119,7 @@ func step(a, b *Level, threshold float64) (Step, error) {
 	if !(doublings > 0) {
 		return Step{}, fmt.Errorf("%d and %d workers are no two levels", a.Workers, b.Workers)
 	}
-	ratio, ok := stats.MedianRatio(a.PerSecond, b.PerSecond, stats.Confidence)
+	ratio, ok := rank.MedianRatio(a.PerSecond, b.PerSecond, stats.Confidence)
 	if !ok {
 		return Step{}, fmt.Errorf("no gain between %d and %d workers: no operation completed", a.Workers, b.Workers)
 	}

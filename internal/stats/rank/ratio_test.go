@@ -1,11 +1,11 @@
-package stats_test
+package rank_test
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/stats"
+	"github.com/cnsbench/cnsbench/internal/stats/rank"
 )
 
 func TestMedianRatio(t *testing.T) {
@@ -25,7 +25,7 @@ func TestMedianRatio(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r, ok := stats.MedianRatio(tt.a, tt.b, tt.level)
+			r, ok := rank.MedianRatio(tt.a, tt.b, tt.level)
 			for _, v := range []struct {
 				what      string
 				got, want float64
@@ -40,7 +40,7 @@ func TestMedianRatio(t *testing.T) {
 		})
 	}
 	for _, bad := range [][2][]float64{{nil, {1}}, {{1}, nil}, {{0}, {1}}, {{1}, {math.NaN()}}} {
-		if _, ok := stats.MedianRatio(bad[0], bad[1], 0.9); ok {
+		if _, ok := rank.MedianRatio(bad[0], bad[1], 0.9); ok {
 			t.Errorf("%v has a ratio", bad)
 		}
 	}
@@ -61,7 +61,7 @@ func TestMedianRatioCovers(t *testing.T) {
 		const trials = 4000
 		covered := 0
 		for range trials {
-			if r, _ := stats.MedianRatio(draw(n, 10), draw(n, 17), 0.9); r.Low <= 1.7 && 1.7 <= r.High {
+			if r, _ := rank.MedianRatio(draw(n, 10), draw(n, 17), 0.9); r.Low <= 1.7 && 1.7 <= r.High {
 				covered++
 			}
 		}
