@@ -50,7 +50,7 @@ be as narrow as the metric's margin (5 % without one).`,
 func writeStatus(out io.Writer, s *study.Status) error {
 	fmt.Fprintf(out, "%s: %d of %s done", s.Name, s.Done, count(s.Of, "trial"))
 	if s.Failed > 0 {
-		fmt.Fprintf(out, ", %d of them failed", s.Failed)
+		fmt.Fprintf(out, ", %d failed", s.Failed)
 	}
 	fmt.Fprintf(out, "%s\n", left(s.LeftNs, s.Done < s.Of))
 	fmt.Fprintf(out, "%d of %s begun", len(s.Occasions), count(s.PlannedOccasions, "planned occasion"))

@@ -25,7 +25,7 @@ func clusters(t *testing.T) (root string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
+		if _, err := dir.Run(t.Context(), x, 1, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		if err := dir.Close(); err != nil {

@@ -50,7 +50,7 @@ func TestPrecondition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = dir.Run(t.Context(), x, &log)
+		_, err = dir.Run(t.Context(), x, 1, &log)
 		if closed := dir.Close(); closed != nil {
 			t.Fatal(closed)
 		}
@@ -118,7 +118,7 @@ func TestRounds(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
+	if _, err := dir.Run(t.Context(), x, 1, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	warm := slices.DeleteFunc(slices.Clone(x.ran), func(name string) bool { return !strings.Contains(name, "_w") })

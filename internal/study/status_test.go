@@ -92,7 +92,7 @@ func TestStatus(t *testing.T) {
 		}
 	}()
 	x.now = dir.Occasions[0].Begun
-	if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
+	if _, err := dir.Run(t.Context(), x, 1, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	occasion, x.now = 1, time.Date(2026, 11, 28, 20, 0, 0, 0, time.UTC) // a Saturday
@@ -104,7 +104,7 @@ func TestStatus(t *testing.T) {
 		time.Duration(*s.PlannedLeftNs) != 3*8*(1+2+2+3)*time.Minute {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
+	if _, err := dir.Run(t.Context(), x, 1, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	s, err := dir.Status(DefaultOfficeHours)
