@@ -134,6 +134,10 @@ func checkPrecision(t *testing.T, s *Status) {
 			t.Errorf("%s needs %q, want %q: %+v", name, level, want[name], c)
 		}
 	}
+	// The half-width of two occasions is 12.7 · (ln 1.5)/2, that of Student's t with one degree of freedom.
+	if w := math.Log1p(*m.Cells[0].OccasionHalfWidth); math.Abs(w-12.706*math.Log(1.5)/2) > 0.1 {
+		t.Errorf("the half-width of the occasions is %g", w)
+	}
 	if b := *m.Cells[0].Between; math.Abs(math.Sqrt(2*b)-math.Log(1.5)) > 0.02 {
 		t.Errorf("the variance between occasions is %g, want that of two values ln 1.5 apart", b)
 	}
