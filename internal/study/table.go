@@ -17,21 +17,33 @@ type Table struct {
 	Name      string   `json:"name"`
 	Factors   []string `json:"factors"`
 	Responses []string `json:"responses"`
+	// Metrics has an entry for each response.
+	Metrics []TableMetric `json:"metrics"`
 	// Order is the order of the trials; null: that of the cells.
-	Order *Order `json:"order"`
+	Order     *Order     `json:"order"`
+	Occasions []Occasion `json:"occasions"` // that have begun; empty: one, of an earlier version
+	// Distributions are the factors that make no rows; TrialValue has their values.
+	Distributions []Distribution `json:"distributions,omitempty"`
+	// WarmUps are the rounds before each occasion; their values are in no row.
+	WarmUps []WarmUp `json:"precondition,omitempty"`
 	// Note is a caveat on the rows.
 	Note string `json:"note"`
 	Rows []Row  `json:"rows"`
 }
 
-// note is the caveat of every table: there are no tests yet.
-const note = "The rows are not compared yet: no test was made, and a difference between them may be chance."
+// note is the caveat of the table of a study in a directory.
+func note(path string) string {
+	return fmt.Sprintf("The rows are not compared here, and a difference between them may be chance: "+
+		"cnsbench compare %s tests it.", path)
+}
 
 // Row is one cell.
 type Row struct {
 	Levels []Level `json:"levels"`
 	Done   int     `json:"done"` // trials with a complete bundle
 	Of     int     `json:"of"`
+	// AAOf is the index of the row that this one is an A/A arm of; null: it is none. Both are of the same cell.
+	AAOf *int `json:"aaOf,omitempty"`
 	// Values are those of the table's responses, in their order.
 	Values []Value `json:"values"`
 }
@@ -70,8 +82,12 @@ type Value struct {
 
 // TrialValue is the value of one response in one trial.
 type TrialValue struct {
-	Trial      string `json:"trial"` // name of its directory
-	Repetition int    `json:"repetition"`
+	Trial      string `json:"trial"`      // name of its directory
+	Repetition int    `json:"repetition"` // number of its block in the whole study, from 1
+	Occasion   int    `json:"occasion"`   // from 1
+	Block      int    `json:"block"`      // within the occasion, from 1
+	// Draws are the values of the factors that are distributions.
+	Draws []Level `json:"draws,omitempty"`
 	// Value is null if it is infinite, or if Missing says why there is none.
 	Value    *float64 `json:"value"`
 	Infinite bool     `json:"infinite,omitempty"`
@@ -86,37 +102,24 @@ const (
 	noData  = "noData"  // nothing in its bundle answers the response
 )
 
-// Responses parses responses. Each is one call, such as p50(pods) or rate(pods).
-func Responses(texts []string) ([]expr.Query, error) {
-	var queries []expr.Query
-	for _, text := range texts {
-		// Compile takes objectives: compare the response with itself.
-		p, err := expr.Compile(fmt.Sprintf("(%s) == (%s)", text, text), expr.Env{})
-		if err != nil {
-			return nil, fmt.Errorf("response %q: %w", text, err)
-		}
-		qs := p.Queries()
-		if len(qs) != 2 || qs[0].String() != qs[1].String() { // once on each side
-			return nil, fmt.Errorf("invalid response %q: want one call, such as p50(pods) or rate(pods)", text)
-		}
-		queries = append(queries, qs[0])
-	}
-	return queries, nil
-}
-
 // Table reads every complete trial.
 func (d *Dir) Table() (*Table, error) {
 	queries, err := Responses(d.Responses)
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{Name: d.Name, Factors: d.Factors, Order: d.Order, Note: note, Rows: make([]Row, len(d.Cells))}
-	for _, q := range queries {
+	t := &Table{Name: d.Name, Factors: d.Factors, Order: d.Order, Occasions: d.Occasions,
+		Distributions: d.Distributions, Note: note(d.Path), Rows: make([]Row, len(d.Cells))}
+	if t.WarmUps, err = d.WarmUps(); err != nil {
+		return nil, err
+	}
+	for i, q := range queries {
 		t.Responses = append(t.Responses, q.String())
+		t.Metrics = append(t.Metrics, d.metric(d.Responses[i], q))
 	}
 	samples := make([][]sample, len(d.Cells))
 	for i, c := range d.Cells {
-		t.Rows[i].Levels, samples[i] = c.Levels, make([]sample, len(queries))
+		t.Rows[i].Levels, t.Rows[i].AAOf, samples[i] = c.Levels, c.AAOf, make([]sample, len(queries))
 	}
 	for _, trial := range d.byRepetition() {
 		row := &t.Rows[trial.Cell]
@@ -152,7 +155,8 @@ type sample struct {
 
 // answer adds a trial to the samples of its cell; false: it is not complete.
 func (d *Dir) answer(trial Trial, queries []expr.Query, into []sample) (bool, error) {
-	none := TrialValue{Trial: trial.Name, Repetition: trial.Repetition, Missing: notDone}
+	none := valueOf(trial)
+	none.Missing = notDone
 	b := d.Bundle(trial)
 	if b == nil {
 		for i := range into {
@@ -184,8 +188,14 @@ func (d *Dir) answer(trial Trial, queries []expr.Query, into []sample) (bool, er
 
 func (s *sample) add(trial Trial, v expr.Value) {
 	s.values = append(s.values, v.Number)
-	s.trials = append(s.trials, TrialValue{Trial: trial.Name, Repetition: trial.Repetition,
-		Value: finite(v.Number), Infinite: math.IsInf(v.Number, 1), AtLeast: v.AtLeast})
+	t := valueOf(trial)
+	t.Value, t.Infinite, t.AtLeast = finite(v.Number), math.IsInf(v.Number, 1), v.AtLeast
+	s.trials = append(s.trials, t)
+}
+
+// valueOf is the entry of a trial without its value.
+func valueOf(t Trial) TrialValue {
+	return TrialValue{Trial: t.Name, Repetition: t.Repetition, Occasion: t.Occasion, Block: t.Block, Draws: t.Draws}
 }
 
 func (s *sample) value(unit string) Value {
@@ -238,26 +248,4 @@ func (v Value) bound() string {
 		return "≥ "
 	}
 	return ""
-}
-
-// DefaultResponses are the median latency of each action, and the rate of those with a rate.
-func DefaultResponses(actions []Action) []string {
-	var list []string
-	for _, a := range actions {
-		list = append(list, expr.Query{Func: expr.Quantile, Q: 0.5, Metric: expr.Metric{Action: a.Name}}.String())
-		if a.Repeated {
-			list = append(list, expr.Query{Func: expr.Rate, Metric: expr.Metric{Action: a.Name}}.String())
-		}
-		for _, m := range a.IO {
-			list = append(list, expr.Query{Func: expr.IOPS, Metric: expr.Metric{Action: a.Name, Name: m}}.String())
-		}
-	}
-	return list
-}
-
-// Action is what responses are made for by default.
-type Action struct {
-	Name     string
-	Repeated bool     // at a rate, or in an episode
-	IO       []string // "read", "write"
 }
