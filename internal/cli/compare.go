@@ -19,7 +19,7 @@ import (
 // compareFlags are the flags of compare.
 type compareFlags struct {
 	factor, against, margin, level, output, baseline string
-	paired, history                                  bool
+	paired, pairedSet, history                       bool
 	directions, aa, limits, blocks, failOn           []string
 }
 
@@ -47,11 +47,14 @@ from which a metric changed.
 
 Exit status: 5 if a verdict is one of --fail-on.`,
 		Example: `  cnsbench compare imported --factor provider
-  cnsbench compare imported --factor provider --output markdown --limit 'provider=Portworx,metric=Random read IOPS,max=15000'
+  cnsbench compare imported --limit 'provider=Portworx,metric=Random read IOPS,max=15000' --output markdown
   cnsbench compare study --baseline study-before --fail-on worse
   cnsbench compare old=run-1 old=run-2 new=run-3 new=run-4`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return f.execute(s, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.pairedSet = cmd.Flags().Changed("paired")
+			return f.execute(s, args)
+		},
 	}
 	f.add(c)
 	return c
@@ -61,8 +64,9 @@ func (f *compareFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.factor, "factor", "", "factor whose levels are compared (default the only one)")
 	fl.StringVar(&f.against, "against", "", "compare all levels with this one (default every pair)")
-	fl.StringVar(&f.margin, "margin", "", "difference that matters, such as 10% (default 5%, or the noise floor if greater)")
-	fl.BoolVar(&f.paired, "paired", false, "values with the same block and repetition are pairs")
+	fl.StringVar(&f.margin, "margin", "",
+		"difference that matters, such as 10% (default 5%, or the noise floor if greater)")
+	fl.BoolVar(&f.paired, "paired", false, "values with the same block and repetition are pairs (default those of a study)")
 	fl.StringVar(&f.level, "level", "occasion", "unit of analysis of the verdict: occasion or repetition")
 	fl.StringArrayVar(&f.directions, "direction", nil,
 		"higher or lower, or METRIC=higher: which values are better (default by unit and name); may be repeated")
@@ -180,7 +184,7 @@ func (f *compareFlags) judge(r *compare.Result) error {
 
 // options reads the flags of the analysis.
 func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
-	o = compare.Options{Factor: f.factor, Against: f.against, Paired: f.paired || in.paired,
+	o = compare.Options{Factor: f.factor, Against: f.against, Paired: f.paired || in.paired && !f.pairedSet,
 		PerRepetition: f.level == "repetition", AssumeBlock: in.assumeBlock, Trial: in.trial}
 	if in.factor != "" {
 		o.Factor = in.factor

@@ -93,7 +93,8 @@ func readStudy(_ *streams, dir string) (*compared, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s is a file: import it first (cnsbench import csv --help), and compare the folder", dir)
 	}
-	return nil, fmt.Errorf("%s is neither a study, an imported study, nor a bundle; a directory of runs takes --history", dir)
+	return nil, fmt.Errorf("%s is neither a study, an imported study, nor a bundle; a directory of runs takes --history",
+		dir)
 }
 
 // readBundles reads bundles as trials of the levels that their labels name.

@@ -77,8 +77,8 @@ func TestMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := table.Series[observation.Key{}]
-	if d.Counts.Missing != 2 || len(values) != 3 || values[0].State != observation.Missing || !math.IsNaN(values[0].Value) ||
-		values[2].State != observation.Known {
+	if d.Counts.Missing != 2 || len(values) != 3 || values[0].State != observation.Missing ||
+		!math.IsNaN(values[0].Value) || values[2].State != observation.Known {
 		t.Errorf("%d missing, values %+v", d.Counts.Missing, values)
 	}
 }
@@ -128,14 +128,14 @@ func TestBadInput(t *testing.T) {
 		{"missing value", row("a,mon,2,latency,ms,"), "line 3, column value: no value (\"\"): want a number; --missing", nil},
 		{"NaN", row("a,mon,2,latency,ms,NaN"), "no value (\"NaN\")", nil},
 		{"infinite", row("a,mon,2,latency,ms,inf"), "line 3, column value: infinite value", nil},
-		{"decimal comma", row(`a,mon,2,latency,ms,"166,5"`), "want a decimal point and no other separator, such as 166.5", nil},
+		{"decimal comma", row(`a,mon,2,latency,ms,"166,5"`), "a decimal point and no other separator, such as 166.5", nil},
 		{"thousands", row(`a,mon,2,latency,ms,"1.234,5"`), "such as 1234.5", nil},
 		{"with unit", row("a,mon,2,latency,ms,12 ms"), `the unit "ms" belongs in a column of its own`, nil},
 		{"no number", row("a,mon,2,latency,ms,fast"), `invalid number "fast"`, nil},
 		{"hexadecimal", row("a,mon,2,latency,ms,0x10"), `invalid number "0x10"`, nil},
 		{"mixed units", row("a,mon,2,latency,us,1"), `latency has the unit "us", but "ms" in line 2`, nil},
-		{"same trial", row("a,mon,1,latency,ms,2"), "lines 2 and 3 are of one trial: they have the same provider, day, run, " +
-			"metric, but another value", nil},
+		{"same trial", row("a,mon,1,latency,ms,2"), "lines 2 and 3 are of one trial: they have the same provider, day, " +
+			"run, metric, but another value", nil},
 		{"same row", row("a,mon,1,latency,ms,1"), "and value: remove one", nil},
 		{"empty level", row(",mon,2,latency,ms,1"), "line 3, column provider: the cell is empty", nil},
 		{"empty repetition", row("a,mon,,latency,ms,1"), "line 3, column run: the cell is empty", nil},

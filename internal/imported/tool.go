@@ -144,7 +144,8 @@ func readInput(in Input) (string, Source, error) {
 		return "", Source{}, fmt.Errorf("%s: %w", in.Name, err)
 	}
 	sum := sha256.Sum256(text)
-	return string(text), Source{Name: filepath.Base(in.Name), SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(text))}, nil
+	return string(text), Source{Name: filepath.Base(in.Name), SHA256: hex.EncodeToString(sum[:]),
+		Bytes: int64(len(text))}, nil
 }
 
 // figureOf makes a figure.

@@ -101,7 +101,8 @@ func TestToolErrors(t *testing.T) {
 		{"dbench", "Sequential Read/Write: 195 / 192MiB/s", `invalid figure "195" of Sequential read`},
 		{"kubestr", "IOPS=1 BW(KiB/s)=1", "without a direction"},
 		{"cosbench", "a,b\n1,2\n", "no column Stage"},
-		{"cosbench", "Stage,Op-Name,Op-Count,Throughput,Bandwidth\nmain,read,5,fast,1\n", `line 2: invalid Throughput "fast"`},
+		{"cosbench", "Stage,Op-Name,Op-Count,Throughput,Bandwidth\nmain,read,5,fast,1\n",
+			`line 2: invalid Throughput "fast"`},
 		{"benchstat", "BenchmarkX-2 1 fast ns/op", `line 1: invalid value "fast"`},
 	} {
 		if _, err := tool(t, tt.tool).Parse(tt.text); err == nil || !strings.Contains(err.Error(), tt.says) {
@@ -119,8 +120,8 @@ func input(level, occasion, file string) imported.Input {
 func TestOutputs(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "study")
-	inputs := []imported.Input{input("disk", "", "testdata/dbench.txt"), input("portworx", "", "testdata/dbench-portworx.txt"),
-		input("disk", "", "testdata/dbench.txt")}
+	inputs := []imported.Input{input("disk", "", "testdata/dbench.txt"),
+		input("portworx", "", "testdata/dbench-portworx.txt"), input("disk", "", "testdata/dbench.txt")}
 	if _, err := imported.Outputs(dir, tool(t, "dbench"), "provider", inputs); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,8 @@ func TestOutputs(t *testing.T) {
 func TestOutputsOfOccasions(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "study")
-	inputs := []imported.Input{input("disk", "monday", "testdata/dbench.txt"), input("disk", "friday", "testdata/dbench.txt")}
+	inputs := []imported.Input{input("disk", "monday", "testdata/dbench.txt"),
+		input("disk", "friday", "testdata/dbench.txt")}
 	if _, err := imported.Outputs(dir, tool(t, "dbench"), "provider", inputs); err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +162,8 @@ func TestOutputsOfOccasions(t *testing.T) {
 
 // FuzzTools: no text makes a parser fail but with an error.
 func FuzzTools(f *testing.F) {
-	for _, name := range []string{"testdata/dbench.txt", "testdata/kubestr.txt", "testdata/bench.txt", "testdata/cosbench.csv",
-		"../workload/parser/testdata/fio/gtod/fio.json"} {
+	for _, name := range []string{"testdata/dbench.txt", "testdata/kubestr.txt", "testdata/bench.txt",
+		"testdata/cosbench.csv", "../workload/parser/testdata/fio/gtod/fio.json"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			f.Fatal(err)

@@ -14,9 +14,9 @@ const (
 	otherBlock = 0.05 // to doubt a figure
 )
 
-// blockSizes checks, if a block size is given or assumed, each bandwidth against the IOPS of the same kind of I/O in the same cell. Where both are of
-// one test, IOPS × size is the bandwidth. Where the bandwidth is of larger blocks, it cannot have more operations than
-// small blocks have.
+// blockSizes checks, if a block size is given or assumed, each bandwidth against the IOPS of the same kind of I/O in
+// the same cell. Where both are of one test, IOPS × size is the bandwidth. Where the bandwidth is of larger blocks, it
+// cannot have more operations than small blocks have.
 func (s *study) blockSizes() {
 	if s.options.AssumeBlock == 0 && len(s.options.BlockSizes) == 0 {
 		return

@@ -272,7 +272,8 @@ func TestInvalidOptions(t *testing.T) {
 		{compare.Options{AA: [][2]string{{"a", "a"}}}, "named twice"},
 		{compare.Options{Margin: -1}, "invalid --margin"},
 		{compare.Options{Directions: map[string]verdict.Direction{"x": verdict.MoreIsBetter}}, `there is no metric "x"`},
-		{compare.Options{Limits: []compare.Limit{{Metric: "figure", Max: 1, Unit: "ms"}}}, "is in IOPS, which has no relation"},
+		{compare.Options{Limits: []compare.Limit{{Metric: "figure", Max: 1, Unit: "ms"}}},
+			"is in IOPS, which has no relation"},
 		{compare.Options{Limits: []compare.Limit{{Levels: map[string]string{"provider": "z"}, Metric: "figure", Max: 1}}},
 			"no cell has this metric and these levels"},
 	} {
@@ -285,7 +286,8 @@ func TestInvalidOptions(t *testing.T) {
 func TestParse(t *testing.T) {
 	t.Parallel()
 	l, err := compare.ParseLimit("provider=a, b,metric=write IOPS, fsync=1,max=5e3 IOPS", []string{"provider"})
-	if err != nil || l.Levels["provider"] != "a, b" || l.Metric != "write IOPS, fsync=1" || l.Max != 5000 || l.Unit != "IOPS" {
+	if err != nil || l.Levels["provider"] != "a, b" || l.Metric != "write IOPS, fsync=1" || l.Max != 5000 ||
+		l.Unit != "IOPS" {
 		t.Errorf("%+v, %v", l, err)
 	}
 	for _, bad := range []string{"", "max", "provider=a", "max=0", "max=-1", "max=x", "colour=red,max=1"} {

@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 )
 
-// margin is the ratio − 1 from which a difference of a metric matters, with where it is from: the option, or the greater
-// of 5 % and the noise floor.
+// margin is the ratio − 1 from which a difference of a metric matters, with where it is from: the option, or the
+// greater of 5 % and the noise floor.
 func (s *study) margin(metric int, c *context) (margin float64, from string) {
 	if s.options.Margin > 0 {
 		return s.options.Margin, "given"
@@ -19,14 +19,15 @@ func (s *study) margin(metric int, c *context) (margin float64, from string) {
 	case floor > verdict.DefaultMargin:
 		return floor, fmt.Sprintf("noise floor: 95th percentile of %d differences between two labels of one provider", n)
 	case n > 0:
-		return verdict.DefaultMargin, fmt.Sprintf("default; the noise floor of %d differences is %s %%", n, figure2(100*floor))
+		return verdict.DefaultMargin, fmt.Sprintf("default; the noise floor of %d differences is %s %%", n,
+			figure2(100*floor))
 	}
 	return verdict.DefaultMargin, "default; no provider under two labels shows the noise floor"
 }
 
-// noise is the noise floor of a metric: the 95th percentile of the differences between the two labels of an A/A pair, as
-// the share by which a ratio is above 1. n counts the differences: those of values with the same occasion, block and
-// repetition.
+// noise is the noise floor of a metric: the 95th percentile of the differences between the two labels of an A/A pair,
+// as the share by which a ratio is above 1. n counts the differences: those of values with the same occasion, block
+// and repetition.
 func (s *study) noise(metric int, c *context) (floor float64, n int) {
 	var differences []float64
 	for _, aa := range s.options.AA {

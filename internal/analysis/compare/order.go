@@ -133,7 +133,7 @@ func (s *study) warnOfOccasions(k key, values []observation.Value) {
 	if !ok || !varies || test.P >= alpha || c.Add != precision.Occasions {
 		return
 	}
-	s.warn(k, "occasionsDiffer", "%ss differ by ±%s %% (p = %.2g), repetitions within one by ±%s %%: more repetitions will "+
-		"not help, more %ss will", s.grouping.name, figure2(100*math.Sqrt(c.Between)), test.P,
+	s.warn(k, "occasionsDiffer", "%ss differ by ±%s %% (p = %.2g), repetitions within one by ±%s %%: more repetitions "+
+		"will not help, more %ss will", s.grouping.name, figure2(100*math.Sqrt(c.Between)), test.P,
 		figure2(100*math.Sqrt(c.Within)), s.grouping.name)
 }

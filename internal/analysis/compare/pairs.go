@@ -32,7 +32,8 @@ func (s *study) compare(metric int, c *context) {
 			continue
 		}
 		pairs = append(pairs, pair{a: a, b: b, Comparison: Comparison{Metric: m.Name, Unit: m.Unit, Context: c.levels,
-			factor: s.result.Factor, A: names[0], B: names[1], Direction: directionWord(direction), Margin: margin, MarginFrom: from}})
+			factor: s.result.Factor, A: names[0], B: names[1], Direction: directionWord(direction), Margin: margin,
+			MarginFrom: from}})
 	}
 	rule := verdict.Rule{Margin: margin, Direction: direction}
 	units, all := make([]sample, len(pairs)), make([]sample, len(pairs))

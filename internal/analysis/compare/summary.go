@@ -16,17 +16,18 @@ func (s *study) model() {
 	for _, c := range s.result.Comparisons {
 		nested = nested || c.Within != nil
 	}
-	perTrial := Model{Unit: cmp.Or(s.options.Trial, defaultTrial), Text: "every trial counts as independent; the answer holds for this occasion"}
+	perTrial := Model{Unit: cmp.Or(s.options.Trial, defaultTrial),
+		Text: "every trial counts as independent; the answer holds for this occasion"}
+	nestedText := "repetitions nested in " + g.name + "s: every trial counts as independent; the answer holds for " +
+		"these " + g.name + "s only, because trials of one share its conditions"
 	switch {
 	case g.name == "":
 	case s.options.PerRepetition:
-		perTrial.Text = "repetitions nested in " + g.name + "s: every trial counts as independent; the answer holds for these " +
-			g.name + "s only, because trials of one share its conditions"
+		perTrial.Text = nestedText
 	case nested:
 		s.result.Models = append(s.result.Models, Model{Unit: g.name, Text: "one value for each " + g.name +
 			": the median of its repetitions; the answer holds for other " + g.name + "s too"})
-		perTrial.Text = "repetitions nested in " + g.name + "s: every trial counts as independent; the answer holds for these " +
-			g.name + "s only, because trials of one share its conditions"
+		perTrial.Text = nestedText
 	default:
 		s.result.Models = []Model{{Unit: g.name, Text: "one value for each " + g.name + "; the answer holds for other " +
 			g.name + "s too"}}

@@ -1,5 +1,5 @@
-// Package comparison writes the answer of a comparison as CSV, as Markdown for a pull request, and in the text format of
-// Go benchmarks, which benchstat reads. It shows the figures of the analysis and computes none.
+// Package comparison writes the answer of a comparison as CSV, as Markdown for a pull request, and in the text format
+// of Go benchmarks, which benchstat reads. It shows the figures of the analysis and computes none.
 package comparison
 
 import (

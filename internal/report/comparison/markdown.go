@@ -20,8 +20,8 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 	for i := range r.Comparisons {
 		markdownRow(&b, &r.Comparisons[i])
 	}
-	fmt.Fprint(&b, "\n<details><summary>Cells</summary>\n\n| metric | level | n | mean | sd | CV | median | 95 % interval | "+
-		"warnings |\n|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprint(&b, "\n<details><summary>Cells</summary>\n\n| metric | level | n | mean | sd | CV | median | "+
+		"95 % interval | warnings |\n|---|---|---|---|---|---|---|---|---|\n")
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		var warnings []string
@@ -67,6 +67,6 @@ func named(metric, unit string, levels []compare.Level) string {
 
 // escape keeps text of files from being read as Markdown or HTML.
 func escape(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`,
-		"]", `\]`, "\n", " ", "\r", " ").Replace(s)
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`,
+		"[", `\[`, "]", `\]`, "\n", " ", "\r", " ").Replace(s)
 }

@@ -62,7 +62,8 @@ func (p *printer) cells(r *compare.Result, cells []compare.Cell) {
 
 // describe prints the figures of cells. Of means there is neither median nor range.
 func (p *printer) describe(r *compare.Result, cells []compare.Cell, names shortened) {
-	t := table{head: []string{r.Factor, "n", "mean", "sd", "CV", "median", "95 % interval", "min", "max"}, wide: 2 * maxCell}
+	t := table{wide: 2 * maxCell,
+		head: []string{r.Factor, "n", "mean", "sd", "CV", "median", "95 % interval", "min", "max"}}
 	means := !slices.ContainsFunc(cells, func(c compare.Cell) bool { return c.Median != nil || c.Missing > 0 })
 	if means {
 		t.head = t.head[:5]
