@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -192,6 +193,18 @@ func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 	if o.Directions, err = compare.ParseDirections(f.directions); err != nil {
 		return o, err
 	}
+	for metric, d := range in.directions {
+		_, given := o.Directions[metric]
+		if _, all := o.Directions[""]; !given && !all {
+			o.Directions[metric] = d
+		}
+	}
+	factor := o.Factor
+	if factor == "" && len(in.table.Factors) == 1 {
+		factor = in.table.Factors[0]
+	}
+	o.AA = slices.Clone(in.arms[factor])
+	o.Margins = in.margins
 	if f.margin != "" {
 		if o.Margin, err = share(f.margin); err != nil {
 			return o, err

@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
+	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
@@ -24,6 +25,9 @@ type compared struct {
 	trial         string // what a trial is called; "": repetition
 	paired        bool   // by design
 	assumeBlock   float64
+	margins       map[string]float64           // declared, by metric
+	directions    map[string]verdict.Direction // declared, by metric
+	arms          map[string][][2]string       // A/A pairs by factor
 	distributions []compare.Distribution
 	notes         []string
 }

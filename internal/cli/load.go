@@ -47,7 +47,7 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (
 		return nil, nil, nil, err
 	}
 	in := plan.Input{Files: files, Set: sets, Folder: named.Folder, Open: named.Open, AnyDriver: f.Endpoint != "",
-		Seed: drawSeed(), Image: f.Image, ObjectSpec: objectspec.Resolve, Parsers: parsers()}
+		Seed: drawSeed(), Image: f.Image, ObjectSpec: objectspec.Resolve, Parsers: parsers(), Precondition: f.precondition}
 	if f.InCluster { // an object of the API has no files beside it
 		in.Folder, in.Open = nil, nil
 	}

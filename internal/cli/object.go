@@ -79,7 +79,12 @@ rate, 4 doubtful figures under --strict, 130 interrupted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runObject(cmd.Context(), s, &f, args[0]) },
 	}
-	fl := c.Flags()
+	f.add(c.Flags())
+	return c
+}
+
+// add registers the flags.
+func (f *objectFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.out, "out", "", "directory for the bundle; must not exist or be empty (default cnsbench-NAME-TIME)")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default random)")
 	fl.DurationVar(&f.grace, "grace", f.grace, "how long to wait for operations in flight after a work's end")
@@ -91,7 +96,6 @@ rate, 4 doubtful figures under --strict, 130 interrupted.`,
 	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
 	fl.Float64Var(&f.prices.Read, "price-read", f.prices.Read, "of 1000 requests that read, for --dry-run")
 	fl.Float64Var(&f.prices.Received, "price-received", f.prices.Received, "of 1 GB received, for --dry-run")
-	return c
 }
 
 func newObjectLint(s *streams) *cobra.Command {

@@ -33,9 +33,11 @@ import (
 // runFlags are the flags of run, study run, validate and render.
 type runFlags struct {
 	runflags.Flags
-	output  string
-	trial   bool // of a study: its factors are set
-	offline bool // works without the cluster: validate, render
+	output string
+	trial  bool // of a study: its factors are set
+	// precondition says that it is the Benchmark of a study's precondition.
+	precondition bool
+	offline      bool // works without the cluster: validate, render
 
 	progress *jobProgress // of the operator's Job, once the run has begun
 }

@@ -5,43 +5,67 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/cleanup"
-	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/report/html"
-	"github.com/cnsbench/cnsbench/internal/runner/inputs"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
 func newStudy(s *streams) *cobra.Command {
-	c := &cobra.Command{Use: "study", Short: "Repeat a Benchmark with factors and repetitions"}
-	c.AddCommand(newStudyRun(s), newStudyShow(s), newStudyReport(s))
+	c := &cobra.Command{Use: "study", Short: "Repeat a Benchmark with factors, blocks and occasions"}
+	c.AddCommand(newStudyRun(s), newStudyAddOccasion(s), newStudyStatus(s), newStudySchedule(s), newStudyShow(s),
+		newStudyReport(s), newStudyMerge(s))
 	return c
 }
 
-// studyFlags are the flags of study run.
+// studyFlags are the flags of the commands that run a study.
 type studyFlags struct {
-	run         runFlags
-	scale       string
-	repetitions int32
-	factors     []string
-	verbose     bool
+	run                            runFlags
+	scale, zone                    string
+	blocks, repetitions, occasions int32
+	factors, aa                    []string
+	verbose                        bool
+}
+
+// add registers the flags.
+func (f *studyFlags) add(c *cobra.Command) {
+	f.run.addRunFlags(c, runflags.Study)
+	fl := c.Flags()
+	fl.Lookup("dry-run").Usage = "check every cell and list the trials; create nothing"
+	fl.StringVar(&f.scale, "scale", "", "one of the scales of the study (default the full study)")
+	fl.Int32Var(&f.blocks, "blocks", 0, "blocks of each occasion: trials of each cell (default the study's number)")
+	fl.Int32Var(&f.repetitions, "repetitions", 0, "the same as --blocks")
+	fl.Int32Var(&f.occasions, "occasions", 0, "planned number of occasions (default the study's number)")
+	fl.StringArrayVar(&f.factors, "factor", nil,
+		"KEY=VALUE,VALUE…: values of a factor of the study, or of a new one; KEY as in --set; may be repeated")
+	fl.StringArrayVar(&f.aa, "aa", nil, "FACTOR=VALUE: run the cells of this level twice in each block, under two "+
+		"labels; all: every cell; may be repeated")
+	fl.StringVar(&f.zone, "time-zone", "", "time zone of dates and hours, such as Europe/Berlin (default the local one)")
+	fl.BoolVar(&f.verbose, "verbose", false, "print the progress and summary of each trial")
+}
+
+// checkCounts checks the numbers of blocks and occasions, of which --repetitions is another name of --blocks.
+func (f *studyFlags) checkCounts(cmd *cobra.Command) error {
+	for name, n := range map[string]int32{"blocks": f.blocks, "repetitions": f.repetitions, "occasions": f.occasions} {
+		if cmd.Flags().Changed(name) && n < 1 {
+			return fmt.Errorf("invalid --%s %d: want at least 1", name, n)
+		}
+	}
+	if f.blocks > 0 && f.repetitions > 0 && f.blocks != f.repetitions {
+		return fmt.Errorf("--blocks %d and --repetitions %d are the same number: give one", f.blocks, f.repetitions)
+	}
+	f.blocks = max(f.blocks, f.repetitions)
+	return nil
 }
 
 func newStudyRun(s *streams) *cobra.Command {
@@ -49,58 +73,68 @@ func newStudyRun(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run FILE [FILE…] --out DIR",
 		Short: "Run every trial of a study",
-		Long: `Runs a Study: every combination of the values of its factors, repeated, with a bundle
-in DIR for each trial. FILE is a Study, a Benchmark (with --factor and
---repetitions), or a built-in suite: suite:NAME. It checks every cell before the
-first trial.
+		Long: `Runs a Study: every combination of the values of its factors, in blocks, with a
+bundle in DIR for each trial. FILE is a Study, a Benchmark (with --factor and
+--blocks), or a built-in suite: suite:NAME. It checks every cell before the first
+trial. Trials run one after another.
+
+It runs the first occasion; cnsbench study add-occasion runs each further one.
 
 Repeat the command to continue an interrupted study: it cleans up after a trial
 without a complete bundle, moves its files aside, and repeats it. A failed trial does
 not end the study.
 
 Exit status: that of run for the worst trial; 130 if the study was interrupted.`,
-		Example: `  cnsbench study run --factor fio.bs=4k,64k --repetitions 5 --out study examples/quickstart.yaml
+		Example: `  cnsbench study run --factor fio.bs=4k,64k --blocks 6 --out study examples/quickstart.yaml
   cnsbench study run suite:attach-new --factor vars.storageClass=standard --out study`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("repetitions") && f.repetitions < 1 {
-				return fmt.Errorf("invalid --repetitions %d: want at least 1", f.repetitions)
+			if err := f.checkCounts(cmd); err != nil {
+				return err
 			}
-			return f.execute(cmd.Context(), s, args)
+			command, err := commandOf(cmd, args)
+			if err != nil {
+				return failed(err)
+			}
+			return f.execute(cmd.Context(), s, args, command)
 		},
 	}
-	f.run.addRunFlags(c, runflags.Study)
-	fl := c.Flags()
-	fl.Lookup("out").Usage = "directory of the study (default cnsbench-study-NAME)"
-	fl.Lookup("dry-run").Usage = "check every cell and list the trials; create nothing"
-	fl.StringVar(&f.scale, "scale", "", "one of the scales of the study (default the full study)")
-	fl.Int32Var(&f.repetitions, "repetitions", 0, "trials of each cell (default the study's number)")
-	fl.StringArrayVar(&f.factors, "factor", nil,
-		"KEY=VALUE,VALUE…: values of a factor of the study, or of a new one; KEY as in --set; may be repeated")
-	fl.BoolVar(&f.verbose, "verbose", false, "print the progress and summary of each trial")
+	f.add(c)
+	c.Flags().Lookup("out").Usage = "directory of the study (default cnsbench-study-NAME)"
 	return c
 }
 
-func (f *studyFlags) execute(ctx context.Context, s *streams, args []string) error {
-	x := &trialRunner{streams: s, flags: f, args: args, signals: make(chan os.Signal, 1)}
+func (f *studyFlags) execute(ctx context.Context, s *streams, args []string, command *study.Command) error {
+	x := newTrialRunner(s, f, args)
 	d, rooms, err := f.design(ctx, x)
 	if err != nil {
 		return err
 	}
+	d.Command = command
 	if f.run.Out == "" {
 		f.run.Out = "cnsbench-study-" + d.Name
 	}
 	if f.run.DryRun {
 		return f.preview(s, d, rooms)
 	}
-	dir, err := study.Begin(f.run.Out, d)
+	first, err := f.occasion()
 	if err != nil {
 		return err
 	}
+	dir, err := study.Begin(f.run.Out, d, first)
+	if err != nil {
+		return err
+	}
+	return f.runTrials(ctx, x, dir)
+}
+
+// runTrials runs what is not done, prints the table and writes the report.
+func (f *studyFlags) runTrials(ctx context.Context, x *trialRunner, dir *study.Dir) error {
 	// Each trial has a listener of its own; this one is for the time between trials.
 	signal.Notify(x.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(x.signals)
-	codes, err := dir.Run(ctx, x, s.err)
+	codes, err := dir.Run(ctx, x, x.err)
+	err = errors.Join(err, dir.Close())
 	switch {
 	case errors.Is(err, study.ErrInterrupted):
 		return &exit{exitInterrupted, err}
@@ -109,7 +143,7 @@ func (f *studyFlags) execute(ctx context.Context, s *streams, args []string) err
 	case err != nil:
 		return failed(err)
 	}
-	return f.conclude(s, dir, codes)
+	return f.conclude(x.streams, dir, codes)
 }
 
 // conclude prints the table and writes the report.
@@ -122,6 +156,10 @@ func (f *studyFlags) conclude(s *streams, dir *study.Dir, codes []int) error {
 		return failed(err)
 	}
 	fmt.Fprintf(s.err, "study: %s\nreport: %s\n", dir.Path, page)
+	if n, of := dir.OccasionCount(), dir.Planned; n < of {
+		fmt.Fprintf(s.err, "%d of %s done; on another day: cnsbench study add-occasion %s\n", n, count(of, "occasion"),
+			dir.Path)
+	}
 	if worst := worstOf(codes); worst != exitOK {
 		return &exit{worst, errors.New("not every trial succeeded; repeat the command to rerun the incomplete ones")}
 	}
@@ -152,13 +190,7 @@ func (f *studyFlags) design(ctx context.Context, x *trialRunner) (
 	if spec == nil {
 		spec = &plan.Study{}
 	}
-	factors, err := f.factorValues()
-	if err != nil {
-		return nil, nil, err
-	}
-	d, err = study.New(spec, study.Options{Scale: f.scale, Repetitions: f.repetitions, Factors: factors, Set: f.run.Set,
-		Seed: int64(drawSeed())})
-	if err != nil {
+	if d, err = f.newDesign(spec); err != nil {
 		return nil, nil, err
 	}
 	for _, file := range files {
@@ -167,8 +199,16 @@ func (f *studyFlags) design(ctx context.Context, x *trialRunner) (
 	if d.Flags, err = f.flags(); err != nil {
 		return nil, nil, err
 	}
+	if spec.Spec.ObjectWorkload != nil {
+		var source study.Source
+		if x.object, source, err = newObjectTrials(spec, args[0]); err != nil {
+			return nil, nil, err
+		}
+		d.Sources = append(d.Sources, source)
+	}
 	err = d.Check(ctx, x, func(_ int, p *plan.Plan) error {
-		if !f.run.DryRun {
+		if !f.run.DryRun || x.object != nil {
+			rooms = append(rooms, nil)
 			return nil
 		}
 		room, err := f.run.room(p)
@@ -181,60 +221,19 @@ func (f *studyFlags) design(ctx context.Context, x *trialRunner) (
 	return d, rooms, err
 }
 
-// trialRunner implements study.Executor with the flags of the command.
-type trialRunner struct {
-	*streams
-	flags   *studyFlags
-	args    []string // the files
-	signals chan os.Signal
-	loaded  int // cells
+// newDesign lists the cells and trials of a study with the flags applied.
+func (f *studyFlags) newDesign(spec *plan.Study) (*study.Design, error) {
+	factors, err := study.ParseFactors(f.factors)
+	if err != nil {
+		return nil, err
+	}
+	aa, err := study.ParseAA(f.aa)
+	if err != nil {
+		return nil, err
+	}
+	return study.New(spec, study.Options{Scale: f.scale, Blocks: f.blocks, Occasions: f.occasions, Factors: factors,
+		Set: f.run.Set, AA: aa, Seed: int64(drawSeed())})
 }
-
-// Load implements study.Executor.
-func (x *trialRunner) Load(ctx context.Context, set []string, verbose bool) (*plan.Plan, error) {
-	one := x.flags.run
-	one.Set, one.trial = set, true
-	s := &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
-	if verbose {
-		s.err = x.err
-	}
-	p, _, _, err := load(ctx, s, &one, x.args)
-	if err == nil {
-		x.loaded++
-	}
-	return p, err
-}
-
-// Open implements study.Executor.
-func (x *trialRunner) Open(name string) (io.ReadCloser, error) { return inputs.Open(x.args[0], name) }
-
-// Run implements study.Executor.
-func (x *trialRunner) Run(ctx context.Context, dir string, set []string) (code int, err error) {
-	one := x.flags.run
-	one.Out, one.Set, one.trial, one.output = dir, set, true, ""
-	s := x.streams
-	if !x.flags.verbose {
-		s = &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
-	}
-	err = runBenchmark(ctx, s, &one, x.args)
-	if code = codeOf(err); code == exitInterrupted {
-		return code, study.ErrInterrupted
-	}
-	return code, err
-}
-
-// CleanUp implements study.Executor. A run on a cluster may have left more than its ledger lists.
-func (x *trialRunner) CleanUp(ctx context.Context, dir string, open int) error {
-	run, err := bundle.ReadRun(dir)
-	if onCluster := err == nil && run.OnCluster(); open == 0 && !onCluster {
-		return nil
-	}
-	return cleanBundle(ctx, x.streams, cleanup.Options{Cluster: cluster.Options(x.flags.run.Cluster),
-		Driver: driverCommand, Log: x.err}, dir, false)
-}
-
-// Interrupted implements study.Executor.
-func (x *trialRunner) Interrupted() bool { return len(x.signals) > 0 }
 
 // flags are the flags that all trials share.
 func (f *studyFlags) flags() (list []string, err error) {
@@ -246,146 +245,4 @@ func (f *studyFlags) flags() (list []string, err error) {
 	}
 	shared.Inject, err = f.run.injection()
 	return shared.Args(runflags.Trial), err
-}
-
-// firstCell adds the values of a Study's first cell, for a command that takes one Benchmark.
-func firstCell(s *streams, files []plan.File, own []string) ([]string, error) {
-	spec, problems := plan.LoadStudy(files)
-	if spec == nil || len(problems) > 0 {
-		return own, nil // not a study, or the caller reports its problems
-	}
-	d, err := study.New(spec, study.Options{})
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(s.err, "warning: this is a Study; using its first cell, %s (cnsbench study run runs all %s)\n",
-		d.Cells[0].Name(), count(len(d.Trials), "trial"))
-	return append(slices.Clone(d.Cells[0].Set), own...), nil
-}
-
-// factorValues reads --factor.
-func (f *studyFlags) factorValues() (map[string][]v1alpha1.Var, error) {
-	factors := map[string][]v1alpha1.Var{}
-	for _, text := range f.factors {
-		key, values, ok := strings.Cut(text, "=")
-		if !ok || key == "" || values == "" {
-			return nil, fmt.Errorf("invalid --factor %q: want KEY=VALUE,VALUE…", text)
-		}
-		for v := range strings.SplitSeq(values, ",") {
-			factors[key] = append(factors[key], v1alpha1.Var(v))
-		}
-	}
-	return factors, nil
-}
-
-func (f *studyFlags) show(s *streams, dir *study.Dir) error {
-	t, err := dir.Table()
-	if err != nil {
-		return failed(err)
-	}
-	sweeps, err := dir.Sweeps()
-	if err != nil {
-		return failed(err)
-	}
-	if f.run.output == "json" {
-		return quietPipe(writeJSON(s.out, struct {
-			*study.Table
-			SweepNote string        `json:"sweepNote"`
-			Sweeps    []sweep.Sweep `json:"sweeps"`
-		}{t, sweep.Note, sweeps}))
-	}
-	if err := writeTable(s.out, t); err != nil {
-		return quietPipe(err)
-	}
-	return quietPipe(writeSentences(s.out, sweeps))
-}
-
-// writeSentences prints where each series saturates.
-func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
-	if len(sweeps) == 0 {
-		return nil
-	}
-	if _, err := fmt.Fprintf(out, "\n%s\n", sweep.Note); err != nil {
-		return err
-	}
-	for _, w := range sweeps {
-		for _, series := range w.Series {
-			if _, err := fmt.Fprintf(out, "\n%s, %s\n", w.Action, series.Name); err != nil {
-				return err
-			}
-			for _, p := range series.Points {
-				fmt.Fprintf(out, "• %s\n", p.Sentence)
-			}
-		}
-	}
-	return nil
-}
-
-func newStudyReport(s *streams) *cobra.Command {
-	var out string
-	c := &cobra.Command{Use: "report DIR", Short: "Write the HTML report of a study", Args: cobra.ExactArgs(1),
-		Example: "  cnsbench study report --out study.html cnsbench-study-attach-new",
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := study.Open(args[0])
-			if err != nil {
-				return err
-			}
-			if out == "" {
-				out = filepath.Join(dir.Path, bundle.ReportFile)
-			}
-			if err := reportStudy(dir, out); err != nil {
-				return failed(err)
-			}
-			fmt.Fprintf(s.out, "report: %s\n", out)
-			return nil
-		}}
-	c.Flags().StringVar(&out, "out", "", "file of the report (default DIR/report.html)")
-	return c
-}
-
-func reportStudy(dir *study.Dir, path string) error {
-	t, err := dir.Table()
-	if err != nil {
-		return err
-	}
-	sweeps, err := dir.Sweeps()
-	if err != nil {
-		return err
-	}
-	page := &html.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses,
-		Order: t.Order.String(), Note: t.Note, Sweeps: sweeps}
-	for _, r := range t.Rows {
-		page.Rows = append(page.Rows, html.StudyRow{Cells: r.Cells()})
-	}
-	return writeFile(path, func(w io.Writer) error { return html.WriteStudy(w, page) })
-}
-
-func newStudyShow(s *streams) *cobra.Command {
-	var f studyFlags
-	c := &cobra.Command{Use: "show DIR", Short: "Show the table of a study, a row for each cell",
-		Args:    cobra.ExactArgs(1),
-		Example: "  cnsbench study show cnsbench-study-attach-new",
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := study.Open(args[0])
-			if err != nil {
-				return err
-			}
-			return f.show(s, dir)
-		}}
-	outputFlag(c, &f.run.output)
-	return c
-}
-
-// writeTable prints a row for each cell: its levels, its trials, and the median and range of each response.
-func writeTable(out io.Writer, t *study.Table) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\n", strings.Join(slices.Concat(t.Factors, []string{"n"}, t.Responses), "\t"))
-	for _, r := range t.Rows {
-		fmt.Fprintf(w, "%s\n", strings.Join(r.Cells(), "\t"))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "the median of the trials, and their range\norder of trials: %v\n%s\n", t.Order, t.Note)
-	return err
 }

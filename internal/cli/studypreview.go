@@ -19,6 +19,26 @@ func (f *studyFlags) preview(s *streams, d *study.Design, rooms []*storagedir.Ro
 	if begun != nil {
 		d = begun.Design
 	}
+	return f.printPreview(s, d, rooms, begun == nil && d.Order.Drawn)
+}
+
+// previewNext prints the trials that add-occasion would run.
+func (f *studyFlags) previewNext(s *streams, d *study.Design, rooms []*storagedir.Room, o study.Occasion) error {
+	begun, err := study.Resume(f.run.Out, d)
+	if err != nil {
+		return err
+	}
+	if begun == nil {
+		return f.printPreview(s, d, rooms, d.Order.Drawn)
+	}
+	next := *begun.Design
+	if begun.Remaining() == 0 {
+		next.Trials = begun.NextTrials(o)
+	}
+	return f.printPreview(s, &next, rooms, false)
+}
+
+func (f *studyFlags) printPreview(s *streams, d *study.Design, rooms []*storagedir.Room, drawn bool) error {
 	if f.run.output == "json" {
 		return quietPipe(writeJSON(s.out, previewOf(d, rooms)))
 	}
@@ -30,7 +50,7 @@ func (f *studyFlags) preview(s *streams, d *study.Design, rooms []*storagedir.Ro
 		return quietPipe(err)
 	}
 	order := d.Order.String()
-	if begun == nil && d.Order.Drawn {
+	if drawn {
 		order += " (drawn for this preview: a study without a seed draws its order when it starts)"
 	}
 	fmt.Fprintf(s.out, "order of trials: %s\n", order)

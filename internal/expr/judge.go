@@ -146,7 +146,7 @@ func (f Func) Unit() string {
 		return metric.Nanoseconds
 	case Throughput:
 		return metric.BytesPerSecond
-	case Rate, IOPS:
+	case Rate, IOPS, FindMax:
 		return metric.PerSecond
 	}
 	return ""

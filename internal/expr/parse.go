@@ -140,6 +140,11 @@ func (p *parser) checkFunction(at ast.Expr, q *Query) *problem {
 			return problemAt(at, "%s applies to whole ops: write %s(%s)", q.Func, q.Func,
 				Metric{Action: q.Metric.Action})
 		}
+	case FindMax, Knee:
+		if q.Metric.Name != "" || q.Metric.From != "" || len(q.Windows) > 0 {
+			return problemAt(at, "%s applies to a whole stage: write %s(%s)", q.Func, q.Func,
+				Metric{Action: q.Metric.Action})
+		}
 	case IOPS, Throughput:
 		if q.Metric.Name == "" {
 			return problemAt(at, "%s applies to a workload's metric: write %s(%s.read) or .write", q.Func, q.Func,

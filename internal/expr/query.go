@@ -11,7 +11,7 @@ import (
 type Func string
 
 // The functions. Those in quantiles, Quantile, Min, Max and Mean give
-// nanoseconds, Throughput bytes per second, Rate and IOPS 1/s, others counts.
+// nanoseconds, Throughput bytes per second, Rate, IOPS and FindMax 1/s, others counts.
 const (
 	Quantile   Func = "quantile"
 	Min        Func = "min"
@@ -25,6 +25,10 @@ const (
 	Rate       Func = "rate"
 	IOPS       Func = "iops"
 	Throughput Func = "throughput"
+	// FindMax and Knee are results of a capacity search of a stage of object storage: the
+	// highest rate at which its condition held, and the number of workers.
+	FindMax Func = "findMax"
+	Knee    Func = "knee"
 )
 
 // quantiles have names of their own.
@@ -35,7 +39,7 @@ var functions = map[string]bool{
 	"p50": true, "p90": true, "p95": true, "p99": true, "p999": true,
 	"quantile": true, "min": true, "max": true, "mean": true,
 	"count": false, "ops": false, "errors": false, "dropped": false, "censored": false,
-	"rate": false, "iops": false, "throughput": false,
+	"rate": false, "iops": false, "throughput": false, "findMax": false, "knee": false,
 }
 
 // View says from which instant a latency counts.

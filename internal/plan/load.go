@@ -66,6 +66,9 @@ type Input struct {
 	SubstituteReason string
 	// Seed is used if the Benchmark sets no seed. The caller chooses it.
 	Seed uint64
+	// Precondition loads the Benchmark of a Study's precondition, not the one that it
+	// repeats.
+	Precondition bool
 }
 
 // BuiltIn returns the library that is embedded in the program.
@@ -224,7 +227,11 @@ func (l *loader) document(d *document) {
 		return
 	}
 	if d.value["kind"] == studyKind {
-		d = benchmarkOf(d)
+		part := studyBenchmark
+		if l.in.Precondition {
+			part = studyPrecondition
+		}
+		d = benchmarkOf(d, part)
 	}
 	kind, _ := d.value["kind"].(string)
 	version, _ := d.value["apiVersion"].(string)

@@ -75,9 +75,14 @@ func (l *loader) nullValues(d *document) {
 	factors := func(path string, v any) {
 		m, _ := v.(map[string]any)
 		for _, key := range sortedKeys(m) {
+			at := path + "." + key
 			values, _ := m[key].([]any)
+			if distribution, ok := m[key].(map[string]any); ok {
+				at += ".choice"
+				values, _ = distribution["choice"].([]any)
+			}
 			for i, value := range values {
-				check(fmt.Sprintf("%s.%s[%d]", path, key, i), value)
+				check(fmt.Sprintf("%s[%d]", at, i), value)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,29 +10,36 @@ import (
 
 const studyKind = "Study"
 
-// studyBenchmark is the path of the Benchmark's spec in a Study.
-const studyBenchmark = "spec.benchmark"
+// Paths of the specs of Benchmarks in a Study.
+const (
+	studyBenchmark    = "spec.benchmark"
+	studyPrecondition = "spec.precondition.benchmark"
+)
 
-// benchmarkOf returns the Benchmark that a Study repeats, as a document. Commands that
-// do not handle studies use it in place of the Study.
-func benchmarkOf(study *document) *document {
+// benchmarkOf returns the Benchmark that a Study repeats, or another one of it, as a
+// document. Commands that do not handle studies use it in place of the Study.
+func benchmarkOf(study *document, part string) *document {
 	d := &document{file: study.file, value: maps.Clone(study.value), places: map[string]place{},
 		keys: map[string]place{}}
-	spec, _ := study.value["spec"].(map[string]any)
+	var at any = study.value
+	for name := range strings.SplitSeq(part, ".") {
+		within, _ := at.(map[string]any)
+		at = within[name]
+	}
 	d.value["kind"] = "Benchmark"
 	delete(d.value, "spec")
-	if b, ok := spec["benchmark"]; ok {
-		d.value["spec"] = b
+	if at != nil {
+		d.value["spec"] = at
 	}
-	lift(study.places, d.places)
-	lift(study.keys, d.keys)
+	lift(part, study.places, d.places)
+	lift(part, study.keys, d.keys)
 	return d
 }
 
 // lift copies the places of a Study to the paths that they have in its Benchmark.
-func lift(from, to map[string]place) {
+func lift(part string, from, to map[string]place) {
 	for path, at := range from {
-		rest, within := strings.CutPrefix(path, studyBenchmark)
+		rest, within := strings.CutPrefix(path, part)
 		switch {
 		case within && (rest == "" || rest[0] == '.'):
 			to["spec"+rest] = at
@@ -89,31 +95,23 @@ func (l *loader) study(d *document) *Study {
 	if s.Name == "" {
 		l.fail("metadata", "metadata: {name: …}", "metadata.name is missing")
 	}
-	if len(s.Spec.Benchmark.Raw) == 0 {
-		l.fail("spec", "benchmark: {actions: …}", "spec.benchmark is missing: the spec of what is repeated")
-	}
-	if s.Spec.Repetitions < 0 || s.Spec.Repetitions > 10000 {
-		l.fail("spec.repetitions", "", "must be from 1 to 10000")
-	}
-	for key, values := range s.Spec.Factors {
-		l.factor("spec.factors."+key, key, values)
-	}
+	l.repeated(&s.Spec)
+	l.studyCounts("spec", &s.Spec.Occasions, &s.Spec.Blocks, s.Spec.Repetitions)
+	l.factors("spec.factors", s.Spec.Factors)
 	for name, scale := range s.Spec.Scales {
-		for key, values := range scale.Factors {
-			path := "spec.scales." + name + ".factors." + key
+		path := "spec.scales." + name
+		l.studyCounts(path, &scale.Occasions, &scale.Blocks, scale.Repetitions)
+		for key := range scale.Factors {
 			if _, ok := s.Spec.Factors[key]; !ok {
-				l.fail(path, suggest(key, sortedKeys(s.Spec.Factors)), "the study has no factor %q", key)
+				l.fail(path+".factors."+key, suggest(key, sortedKeys(s.Spec.Factors)), "the study has no factor %q", key)
 			}
-			l.factor(path, key, values)
 		}
+		l.factors(path+".factors", scale.Factors)
+		s.Spec.Scales[name] = scale
 	}
-	var names []string
-	for i, v := range s.Spec.Variants {
-		if v.Name == "" || slices.Contains(names, string(v.Name)) {
-			l.fail(fmt.Sprintf("spec.variants[%d]", i), "", "a variant needs a name of its own")
-		}
-		names = append(names, string(v.Name))
-	}
+	l.studyVariants(s.Spec.Variants)
+	l.precondition(s.Spec.Precondition)
+	l.metrics(s.Spec.Metrics)
 	s.Order = sortedKeys(s.Spec.Factors)
 	slices.SortStableFunc(s.Order, func(a, b string) int { return l.line(a) - l.line(b) })
 	return s
@@ -121,14 +119,3 @@ func (l *loader) study(d *document) *Study {
 
 // line returns the line of a factor in the file.
 func (l *loader) line(factor string) int { return l.doc.findKey("spec.factors." + factor).line }
-
-func (l *loader) factor(path, key string, values []v1alpha1.Var) {
-	if key == "" || len(values) == 0 {
-		l.fail(path, "such as [1, 10, 30]", "factor %q has no values", key)
-	}
-	for i, v := range values {
-		if slices.Contains(values[:i], v) {
-			l.fail(path, "repetitions repeats", "value %q is there twice", v)
-		}
-	}
-}

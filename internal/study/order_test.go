@@ -20,8 +20,8 @@ import (
 func large(t *testing.T, seed string, o Options) *Design {
 	t.Helper()
 	text := strings.Replace(file, "  seed: 7\n", seed, 1)
-	o.Repetitions = 6
-	o.Factors = map[string][]v1alpha1.Var{"fio.bs": {"4k", "64k", "1m"}, "fio.rw": {"read", "write", "rw"}}
+	o.Blocks = 6
+	o.Factors = lists(map[string][]v1alpha1.Var{"fio.bs": {"4k", "64k", "1m"}, "fio.rw": {"read", "write", "rw"}})
 	d, err := New(loaded(t, text), o)
 	if err != nil {
 		t.Fatal(err)
@@ -97,15 +97,12 @@ func TestResumeKeepsTheOrder(t *testing.T) {
 	if there, err := Resume(path, large(t, "", Options{Seed: 1})); there != nil || err != nil {
 		t.Fatalf("%v, %v of a directory that is not there", there, err)
 	}
-	begun, err := Begin(path, large(t, "", Options{Seed: 1}))
+	begun := begin(t, path, large(t, "", Options{Seed: 1}), Occasion{})
+	resumed, err := Resume(path, large(t, "", Options{Seed: 2}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, take := range []func(string, *Design) (*Dir, error){Begin, Resume} {
-		again, err := take(path, large(t, "", Options{Seed: 2}))
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, again := range []*Dir{begin(t, path, large(t, "", Options{Seed: 2}), Occasion{Zone: "UTC"}), resumed} {
 		if diff := cmp.Diff(begun.Design, again.Design); diff != "" {
 			t.Error(diff)
 		}
@@ -201,10 +198,7 @@ func TestResumeOfEarlierVersion(t *testing.T) {
 			}
 		}
 	}
-	dir, err := Begin(path, now("[4k, 64k]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := begin(t, path, now("[4k, 64k]"), Occasion{})
 	var got []string
 	for _, trial := range dir.Trials {
 		got = append(got, trial.Name)
@@ -215,7 +209,7 @@ func TestResumeOfEarlierVersion(t *testing.T) {
 	if dir.Order != nil || !strings.Contains(dir.Order.String(), "as the cells are listed") {
 		t.Errorf("order %v", dir.Order)
 	}
-	if _, err := Begin(path, now("[4k, 1m]")); err == nil || !strings.Contains(err.Error(), "another study") {
+	if _, err := Begin(path, now("[4k, 1m]"), Occasion{}); err == nil || !strings.Contains(err.Error(), "another study") {
 		t.Errorf("other values of a factor: %v", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 // The files of a study's directory besides those of the trials.
 const (
 	designFile = "study.json"
+	lockFile   = ".lock"
 	brokenDir  = "incomplete"
 )
 
@@ -29,6 +30,10 @@ const format = 1
 type Dir struct {
 	Path string
 	*Design
+	// Created says that Begin found no study.
+	Created bool
+
+	unlock func() error
 }
 
 type stored struct {
@@ -36,47 +41,91 @@ type stored struct {
 	*Design
 }
 
-// Begin creates the directory of a study, or opens an existing one of the same design.
-func Begin(path string, d *Design) (*Dir, error) {
-	if there, err := Resume(path, d); there != nil || err != nil {
-		return there, err
-	}
-	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
+// Begin opens the study in a directory, which must have the same design; if there is none, it creates the directory with
+// the first occasion. It locks the study for this process, until Close: trials of one block never run at the same
+// time. It returns ErrInUse if another process has the lock.
+func Begin(path string, d *Design, first Occasion) (*Dir, error) {
+	entries, err := os.ReadDir(path)
+	foreign := err == nil && slices.ContainsFunc(entries, foreignEntry)
+	if _, err := os.Stat(filepath.Join(path, designFile)); foreign && errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%s is neither empty nor a study", path)
 	}
-	text, err := json.MarshalIndent(stored{format, d}, "", "  ")
+	unlock, err := lock(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return nil, err
+	dir, err := Resume(path, d)
+	if dir == nil && err == nil {
+		first.Number = 1
+		begun := *d
+		begun.Occasions = []Occasion{first}
+		dir = &Dir{Path: path, Design: &begun, Created: true}
+		err = dir.save()
 	}
-	return &Dir{path, d}, os.WriteFile(filepath.Join(path, designFile), text, 0o644)
+	if err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	dir.unlock = unlock
+	return dir, nil
+}
+
+// Close releases the lock of Begin.
+func (d *Dir) Close() error { return d.unlock() }
+
+// foreignEntry reports whether an entry of a directory is not from a process that was killed before it wrote study.json.
+func foreignEntry(e os.DirEntry) bool {
+	return e.Name() != lockFile && !strings.HasPrefix(e.Name(), "."+designFile)
+}
+
+// save replaces study.json at once, so that a process that is killed leaves the old or the new one.
+func (d *Dir) save() error {
+	text, err := json.MarshalIndent(stored{format, d.Design}, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(d.Path, "."+designFile+".")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(d.Path, designFile))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 // Resume opens the study in a directory, which must have the same design, with its order of trials. It returns nil
 // if the directory has no study.
 func Resume(path string, d *Design) (*Dir, error) {
-	have, there, err := read(path)
+	there, err := read(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, nil
 	case err != nil:
 		return nil, err
+	case len(there.Merged) > 0:
+		return nil, fmt.Errorf("%s was merged from %s: continue those", path, strings.Join(there.Merged, " and "))
 	}
 	same := *d
-	same.Order = there.Order
-	if !same.follow(there.Trials) {
+	same.Command = there.Command
+	if !same.retrace(there) {
 		return nil, otherStudy(path, there, d)
 	}
-	want, err := json.MarshalIndent(stored{format, &same}, "", "  ")
+	have, err := json.Marshal(there)
+	if err != nil {
+		return nil, err
+	}
+	want, err := json.Marshal(&same)
 	if err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(have, want) {
 		return nil, otherStudy(path, there, d)
 	}
-	return &Dir{path, &same}, nil
+	return &Dir{Path: path, Design: &same}, nil
 }
 
 // otherStudy says why a study cannot continue in a directory.
@@ -98,40 +147,72 @@ func otherStudy(path string, there, d *Design) error {
 
 // Open reads a study's directory.
 func Open(path string) (*Dir, error) {
-	_, d, err := read(path)
+	d, err := read(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("no study: %w", err)
 	case err != nil:
 		return nil, err
 	}
-	return &Dir{path, d}, nil
+	return &Dir{Path: path, Design: d}, nil
 }
 
 // maxDesign limits study.json: 100000 trials take some tens of MiB.
 const maxDesign = 64 << 20
 
-// read returns the text of a directory's study.json and its design.
-func read(path string) ([]byte, *Design, error) {
+// read returns the design in a directory.
+func read(path string) (*Design, error) {
 	name := filepath.Join(path, designFile)
 	text, err := bounded.ReadFile(nil, name, maxDesign)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s := stored{Design: &Design{}}
 	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if s.Format > format {
-		return nil, nil, fmt.Errorf("%s has format %d; this program reads up to %d", path, s.Format, format)
+		return nil, fmt.Errorf("%s has format %d; this program reads up to %d", path, s.Format, format)
 	}
-	for _, t := range s.Trials {
-		if t.Cell < 0 || t.Cell >= len(s.Cells) || !filepath.IsLocal(t.Name) {
-			return nil, nil, fmt.Errorf("%s: invalid trial %q: want a cell of the study and a name in its directory",
-				name, t.Name)
+	if err := s.valid(name); err != nil {
+		return nil, err
+	}
+	s.complete()
+	return s.Design, nil
+}
+
+// valid checks what the program indexes or opens by.
+func (d *Design) valid(name string) error {
+	for i, c := range d.Cells {
+		if len(c.Levels) != len(d.Factors) || c.AAOf != nil && (*c.AAOf < 0 || *c.AAOf >= i) {
+			return fmt.Errorf("%s: invalid cell %d: want a level of each factor, and an A/A arm of an earlier cell", name, i)
 		}
 	}
-	return text, s.Design, nil
+	occasion := 0
+	for _, t := range d.Trials {
+		if t.Cell < 0 || t.Cell >= len(d.Cells) || !filepath.IsLocal(t.Name) {
+			return fmt.Errorf("%s: invalid trial %q: want a cell of the study and a name in its directory",
+				name, t.Name)
+		}
+		if t.Occasion < occasion || t.Occasion > d.OccasionCount() {
+			return fmt.Errorf("%s: invalid trial %q: want an occasion of the study, in order", name, t.Name)
+		}
+		occasion = t.Occasion
+	}
+	return nil
+}
+
+// complete adds what studies of earlier versions, which had one occasion, did not record.
+func (d *Design) complete() {
+	for i := range d.Trials {
+		t := &d.Trials[i]
+		if t.Occasion == 0 {
+			t.Occasion, t.Block = 1, t.Repetition
+		}
+	}
+	if d.Blocks == 0 {
+		d.Blocks, d.Planned = max(1, lastRepetition(d.Trials)), 1
+	}
 }
 
 // Of returns a trial's directory.

@@ -1,11 +1,13 @@
 // Package study repeats a Benchmark: it lists the trials of a design, runs them through an Executor, keeps in a
 // directory which of them are done, and gathers the measurements into a table.
+//
+// A study has occasions, an occasion has blocks, a block has a trial of every cell. Trials run one after another, also
+// those of different providers: a process holds a lock on the directory while it runs them.
 package study
 
 import (
 	"crypto/sha256"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/stats/rank"
 )
 
 // Level is one value of one factor.
@@ -25,12 +28,16 @@ type Level struct {
 type Cell struct {
 	Levels []Level  `json:"levels"`
 	Set    []string `json:"set"` // KEY=VALUE, as --set takes it
+	// AAOf is the index of the cell that this one runs once more under another label; nil: it is no A/A arm.
+	AAOf *int `json:"aaOf,omitempty"`
 }
 
 // Name is the name of a cell: "parallelism=10 storageClass=null"; "all" without factors.
-func (c Cell) Name() string {
+func (c Cell) Name() string { return nameOf(c.Levels) }
+
+func nameOf(levels []Level) string {
 	var parts []string
-	for _, l := range c.Levels {
+	for _, l := range levels {
 		parts = append(parts, l.Factor+"="+l.Value)
 	}
 	if len(parts) == 0 {
@@ -41,27 +48,71 @@ func (c Cell) Name() string {
 
 // Trial is one run of a cell.
 type Trial struct {
-	Name       string   `json:"name"` // of its directory
-	Cell       int      `json:"cell"` // index of the design's
-	Repetition int      `json:"repetition"`
-	Set        []string `json:"set"`
+	Name string `json:"name"` // of its directory
+	Cell int    `json:"cell"` // index of the design's
+	// Repetition is the number of its block in the whole study, from 1.
+	Repetition int `json:"repetition"`
+	Occasion   int `json:"occasion,omitempty"` // from 1
+	Block      int `json:"block,omitempty"`    // within the occasion, from 1
+	// Draws are the values of the factors that are distributions. All trials of a block have the same.
+	Draws []Level  `json:"draws,omitempty"`
+	Set   []string `json:"set"`
 }
 
 // Design is a resolved study: its cells, and its trials in the order of execution.
 type Design struct {
 	Name string `json:"name"`
 	// Base has the values of every trial. Those of its cell override them.
-	Base   []string `json:"base"`
-	Cells  []Cell   `json:"cells"`
-	Trials []Trial  `json:"trials"`
+	Base  []string `json:"base"`
+	Cells []Cell   `json:"cells"`
+	// Trials are those of the occasions that have begun.
+	Trials []Trial `json:"trials"`
 	// Order is the order of Trials; nil: that of the cells.
 	Order     *Order   `json:"order,omitempty"`
 	Responses []string `json:"responses"`
-	// Factors are the names of the factors, in order.
+	// Factors are the names of the factors that make cells, in order.
 	Factors []string `json:"factors"`
 	// Sources and Flags shape the trials, too. They must be the same when a study continues.
 	Sources []Source `json:"sources,omitempty"`
 	Flags   []string `json:"flags,omitempty"`
+
+	// Blocks of an occasion, unless it has a number of its own.
+	Blocks int `json:"blocks,omitempty"`
+	// Planned is the planned number of occasions.
+	Planned int `json:"plannedOccasions,omitempty"`
+	// Occasions have begun, in order. Studies of earlier versions list none and have one.
+	Occasions []Occasion `json:"occasions,omitempty"`
+	// Distributions are the factors that make no cells.
+	Distributions []Distribution `json:"distributions,omitempty"`
+	// Metrics are the responses with a declared margin or direction.
+	Metrics      []Metric      `json:"metrics,omitempty"`
+	Precondition *Precondition `json:"precondition,omitempty"`
+	// Command continues the study. It does not shape the trials.
+	Command *Command `json:"command,omitempty"`
+	// Merged are the directories that study merge made this one of; such a study cannot continue.
+	Merged []string `json:"merged,omitempty"`
+}
+
+// Distribution is a factor that is a distribution.
+type Distribution struct {
+	Factor       string                 `json:"factor"` // short name
+	Key          string                 `json:"key"`    // as in --set
+	Distribution *v1alpha1.Distribution `json:"distribution"`
+}
+
+// Metric is what is declared of a response.
+type Metric struct {
+	Response string `json:"response"`
+	// Margin is the least difference that matters, as a share; 0: none is declared.
+	Margin    float64 `json:"margin,omitempty"`
+	Direction string  `json:"direction,omitempty"` // higher, lower: better
+}
+
+// Command has the arguments of the command that began a study, for one that continues it.
+type Command struct {
+	Files []string `json:"files"` // absolute paths, or suite:NAME
+	Args  []string `json:"args"`  // flags: --NAME=VALUE
+	Dir   string   `json:"dir"`   // working directory
 }
 
 // Source is a file, or an entry of a library, that shapes trials.
@@ -84,17 +135,7 @@ func SourceFrom(name string, content io.Reader) (Source, error) {
 	return Source{filepath.Base(name), fmt.Sprintf("%x", sum.Sum(nil))}, nil
 }
 
-// Options select a scale of a study and override its values.
-type Options struct {
-	Scale       string
-	Repetitions int32                     // 0: the study's
-	Factors     map[string][]v1alpha1.Var // values of factors, or further factors
-	Set         []string                  // KEY=VALUE for every trial
-	// Seed is that of the order of trials, for a study without a seed.
-	Seed int64
-}
-
-// New lists the cells and the trials of a study.
+// New lists the cells of a study, and the trials of its first occasion.
 func New(s *plan.Study, o Options) (*Design, error) {
 	spec, err := edition(s.Spec, o)
 	if err != nil {
@@ -106,125 +147,57 @@ func New(s *plan.Study, o Options) (*Design, error) {
 			order = append(order, key)
 		}
 	}
-	d := &Design{Name: s.Name, Responses: spec.Responses}
-	d.Cells = cells(spec, order)
-	d.Base = append(sets(s.Spec.Scales[o.Scale].Set), o.Set...)
-	if len(spec.Variants) > 0 {
-		d.Factors = append(d.Factors, variantFactor)
+	d := &Design{Name: s.Name, Base: append(sets(s.Spec.Scales[o.Scale].Set), o.Set...),
+		Blocks: int(max(spec.Blocks, 1)), Planned: int(max(spec.Occasions, 1)), Precondition: preconditionOf(&spec)}
+	d.Responses, d.Metrics = responsesOf(&spec)
+	if d.Cells, err = d.cells(&spec, order); err != nil {
+		return nil, err
 	}
-	for _, key := range order {
-		d.Factors = append(d.Factors, short(key, order))
+	if spec.Blocks == 0 && spec.ComparedFactor != "" {
+		if d.Blocks, err = d.leastBlocks(&spec); err != nil {
+			return nil, err
+		}
 	}
 	d.Order = &Order{Kind: orderRandom, Seed: o.Seed, Drawn: true}
 	if spec.Seed != nil {
 		d.Order = &Order{Kind: orderRandom, Seed: *spec.Seed}
 	}
-	d.Trials = shuffled(d.Cells, int(max(spec.Repetitions, 1)), d.Order.Seed)
-	if spec.Seed != nil {
-		for i := range d.Trials {
-			t := &d.Trials[i]
-			t.Set = append(t.Set, fmt.Sprintf("spec.seed=%d", seedOf(*spec.Seed, t.Repetition)))
-		}
-	}
+	d.Trials = d.trialsOf(Occasion{Number: 1}, 0)
 	return d, nil
 }
 
-const variantFactor = "variant"
-
-// edition is the spec with a scale and the options applied.
-func edition(spec v1alpha1.StudySpec, o Options) (v1alpha1.StudySpec, error) {
-	factors := map[string][]v1alpha1.Var{}
-	replace := func(from map[string][]v1alpha1.Var) {
-		for k, v := range from {
-			factors[k] = v
-		}
+// leastBlocks is the number of blocks of an occasion with which the levels of the compared factor can differ
+// significantly.
+func (d *Design) leastBlocks(spec *v1alpha1.StudySpec) (int, error) {
+	f, ok := spec.Factors[spec.ComparedFactor]
+	if !ok || f.Distribution != nil {
+		return 0, fmt.Errorf("comparedFactor %q is no factor with a list of values", spec.ComparedFactor)
 	}
-	replace(spec.Factors)
-	if o.Scale != "" && o.Scale != "full" {
-		scale, ok := spec.Scales[o.Scale]
-		if !ok {
-			return spec, fmt.Errorf("the study has no scale %q; it has %s", o.Scale,
-				strings.Join(append(sortedKeys(spec.Scales), "full"), ", "))
-		}
-		replace(scale.Factors)
-		if scale.Repetitions > 0 {
-			spec.Repetitions = scale.Repetitions
-		}
-	}
-	replace(o.Factors)
-	spec.Factors = factors
-	if o.Repetitions > 0 {
-		spec.Repetitions = o.Repetitions
-	}
-	return spec, nil
+	n := rank.SmallestN(true, max(2, len(f.Values)))
+	return (n + d.Planned - 1) / d.Planned, nil
 }
 
-func sets(m map[string]v1alpha1.Var) []string {
-	var list []string
-	for _, k := range sortedKeys(m) {
-		list = append(list, set(k, string(m[k])))
-	}
-	return list
-}
-
-// set is one value as --set takes it. It quotes null, which would unset the field.
-func set(key, value string) string {
-	if strings.HasPrefix(key, "spec.") && (value == "null" || value == "~") {
-		value = `"` + value + `"`
-	}
-	return key + "=" + value
-}
-
-// cells crosses the factors; the last one varies fastest.
-func cells(spec v1alpha1.StudySpec, order []string) []Cell {
-	list := []Cell{{}}
-	if len(spec.Variants) > 0 {
-		list = nil
-		for _, v := range spec.Variants {
-			list = append(list, Cell{Levels: []Level{{variantFactor, string(v.Name)}}, Set: sets(v.Set)})
+// responsesOf lists the responses of a study, and what is declared of them.
+func responsesOf(spec *v1alpha1.StudySpec) (responses []string, metrics []Metric) {
+	responses = spec.Responses
+	for _, m := range spec.Metrics {
+		if !slices.Contains(responses, m.Response) {
+			responses = append(slices.Clip(responses), m.Response)
 		}
-	}
-	for _, key := range order {
-		var crossed []Cell
-		for _, c := range list {
-			for _, v := range spec.Factors[key] {
-				crossed = append(crossed, Cell{
-					Levels: append(slices.Clone(c.Levels), Level{short(key, order), string(v)}),
-					Set:    append(slices.Clone(c.Set), set(key, string(v))),
-				})
-			}
+		one := Metric{Response: m.Response, Direction: m.Direction}
+		if m.MarginPercent != nil {
+			one.Margin = m.MarginPercent.Value / 100
 		}
-		list = crossed
+		metrics = append(metrics, one)
 	}
-	return list
+	return responses, metrics
 }
 
-// short is the last part of a key, if no other key ends in it.
-func short(key string, all []string) string {
-	last := func(k string) string { return k[strings.LastIndexByte(k, '.')+1:] }
-	for _, other := range all {
-		if other != key && last(other) == last(key) {
-			return key
-		}
-	}
-	return last(key)
-}
+// OccasionCount is the number of occasions that have begun.
+func (d *Design) OccasionCount() int { return max(1, len(d.Occasions)) }
 
-// trialName is the name of a trial's directory: "003_parallelism=10_r1" is the third in the order.
-func trialName(i, of int, c Cell, repetition int) string {
-	plain := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("=.-", r):
-			return r
-		}
-		return '_'
-	}, c.Name())
-	return fmt.Sprintf("%0*d_%.80s_r%d", len(fmt.Sprint(of)), i+1, plain, repetition)
-}
-
-// seedOf gives each repetition its own seed, the same for all cells.
-func seedOf(seed int64, repetition int) uint64 {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%d/%d", seed, repetition)
-	return h.Sum64() >> 1 // fits an int64
+// FirstSet has the settings of the first cell in the first block, without a seed.
+func (d *Design) FirstSet() []string {
+	_, drawn := d.draw(1, 1)
+	return slices.Concat(d.Cells[0].Set, drawn)
 }

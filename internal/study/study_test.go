@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -41,6 +42,28 @@ func loaded(t *testing.T, text string) *plan.Study {
 		t.Fatal(problems)
 	}
 	return s
+}
+
+// lists makes factors of lists.
+func lists(of map[string][]v1alpha1.Var) map[string]v1alpha1.Factor {
+	factors := map[string]v1alpha1.Factor{}
+	for key, values := range of {
+		factors[key] = v1alpha1.Factor{Values: values}
+	}
+	return factors
+}
+
+// begin opens or creates a study, and releases its lock.
+func begin(t *testing.T, path string, d *Design, first Occasion) *Dir {
+	t.Helper()
+	dir, err := Begin(path, d, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func TestDesign(t *testing.T) {
@@ -86,8 +109,8 @@ func TestEditions(t *testing.T) {
 	if len(small.Trials) != 2 || strings.Join(small.Base, " ") != "fio.runtime=1" {
 		t.Errorf("%d trials, base %v", len(small.Trials), small.Base)
 	}
-	own, err := New(s, Options{Repetitions: 3, Factors: map[string][]v1alpha1.Var{"fio.bs": {"1m"},
-		"fio.rw": {"read", "write"}}})
+	own, err := New(s, Options{Blocks: 3, Factors: lists(map[string][]v1alpha1.Var{"fio.bs": {"1m"},
+		"fio.rw": {"read", "write"}})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,16 +130,15 @@ func TestDirectory(t *testing.T) {
 	}
 	d.Sources, d.Flags = []Source{SourceOf("here/x.yaml", []byte(file))}, []string{"--engine", "a"}
 	path := filepath.Join(t.TempDir(), "s")
+	began := Occasion{Begun: time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC), Zone: "Europe/Berlin"}
 	for range 2 { // made, then taken up
-		if _, err := Begin(path, d); err != nil {
-			t.Fatal(err)
-		}
+		begin(t, path, d, began)
 	}
-	other, err := New(loaded(t, file), Options{Repetitions: 9})
+	other, err := New(loaded(t, file), Options{Blocks: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Begin(path, other); err == nil || !strings.Contains(err.Error(), "another --out") {
+	if _, err := Begin(path, other, began); err == nil || !strings.Contains(err.Error(), "another --out") {
 		t.Errorf("another edition in the same directory: %v", err)
 	}
 	for want, change := range map[string]func(*Design){
@@ -136,7 +158,7 @@ func TestDirectory(t *testing.T) {
 		other := *d
 		other.Sources = slices.Clone(d.Sources)
 		change(&other)
-		if _, err := Begin(path, &other); err == nil || !strings.Contains(err.Error(), want) ||
+		if _, err := Begin(path, &other, began); err == nil || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), "another --out") {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -145,7 +167,10 @@ func TestDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(d, opened.Design); diff != "" {
+	began.Number = 1
+	want := *d
+	want.Occasions = []Occasion{began}
+	if diff := cmp.Diff(&want, opened.Design); diff != "" {
 		t.Error(diff)
 	}
 	// What is no complete bundle is not done, and goes out of the way.
@@ -170,7 +195,7 @@ func TestDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(full, "x"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Begin(full, d); err == nil {
+	if _, err := Begin(full, d, began); err == nil {
 		t.Error("a directory of something else was taken")
 	}
 }
@@ -231,7 +256,7 @@ func TestRising(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d, err := New(loaded(t, file), Options{Factors: tt.factors})
+			d, err := New(loaded(t, file), Options{Factors: lists(tt.factors)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -250,22 +275,27 @@ func TestRising(t *testing.T) {
 	}
 }
 
-// The built-in suites are, in full, the papers' experiments: five repetitions, and
-// a smaller edition for those who want to see them run.
+// The built-in suites are the papers' experiments, in full or in the scale paper, and
+// have a smaller edition for those who want to see them run.
 func TestSuitesInFull(t *testing.T) {
 	const parallelism = "spec.rates.parallel.concurrencySpec.parallelism"
 	tests := map[string]struct {
 		storage string
 		cells   int
+		blocks  int
+		paper   int // trials in the scale paper; 0: there is none
 		factor  map[string]string
 		says    []string
 	}{
-		"section-5.2": {"vars.storageClass", 8, map[string]string{parallelism: "1 10 20 30 40 50 60 70"},
+		"section-5.2": {"vars.storageClass", 8, 5, 0, map[string]string{parallelism: "1 10 20 30 40 50 60 70"},
 			[]string{`"runtime":"5m"`, `"workload":"exit"`}},
-		"attach-new": {"vars.storageClass", 2, nil,
+		"attach-new": {"vars.storageClass", 2, 5, 0, nil,
 			[]string{`"volumeSize":"1Gi"`, `"limit":50`, `"parallelism":1`, `"size":50`}},
-		"attach-existing": {"spec.actions.volumes.createObjSpec.volume.storageClass", 2, nil,
+		"attach-existing": {"spec.actions.volumes.createObjSpec.volume.storageClass", 2, 5, 0, nil,
 			[]string{`"size":"1Gi"`, `"count":50`, `"limit":50`, `"parallelism":1`, `"size":50`}},
+		// Six blocks are the fewest with which two providers can differ significantly.
+		"dbench": {"vars.storageClass", 9, 6, 5 * 9, nil, []string{`"runtime":60`}},
+		"fsync":  {"vars.storageClass", 10, 6, 10 * 10, nil, []string{`"runtime":30`, `"iodepth":64`, `"fillPercent":50`}},
 	}
 	files, err := filepath.Glob("../../library/suites/*.yaml")
 	if err != nil || len(files) != len(tests) {
@@ -286,16 +316,22 @@ func TestSuitesInFull(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(full.Cells) != tt.cells || len(full.Trials) != 5*tt.cells || len(small.Trials) != len(small.Cells) {
-				t.Errorf("%d cells and %d trials, %d in small; want %d cells five times", len(full.Cells),
-					len(full.Trials), len(small.Trials), tt.cells)
+			if tt.paper > 0 {
+				paper, err := New(suite, Options{Scale: "paper"})
+				if err != nil || len(paper.Trials) != tt.paper {
+					t.Errorf("%d trials in the scale paper, want %d: %v", len(paper.Trials), tt.paper, err)
+				}
 			}
-			if len(suite.Spec.Factors[tt.storage]) == 0 {
+			if len(full.Cells) != tt.cells || len(full.Trials) != tt.blocks*tt.cells || len(small.Trials) != len(small.Cells) {
+				t.Errorf("%d cells and %d trials, %d in small; want %d cells %d times", len(full.Cells),
+					len(full.Trials), len(small.Trials), tt.cells, tt.blocks)
+			}
+			if len(suite.Spec.Factors[tt.storage].Values) == 0 {
 				t.Errorf("the storage is no factor: %v", suite.Order)
 			}
 			for key, want := range tt.factor {
 				var got []string
-				for _, v := range suite.Spec.Factors[key] {
+				for _, v := range suite.Spec.Factors[key].Values {
 					got = append(got, string(v))
 				}
 				if strings.Join(got, " ") != want {
@@ -308,5 +344,30 @@ func TestSuitesInFull(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLeastBlocks: the default number of blocks of a comparison follows from the number of levels, over all occasions.
+func TestLeastBlocks(t *testing.T) {
+	text := strings.Replace(file, "  repetitions: 2\n", "  comparedFactor: vars.storageClass\n", 1)
+	classes := func(names ...v1alpha1.Var) Options {
+		return Options{Factors: lists(map[string][]v1alpha1.Var{"vars.storageClass": names})}
+	}
+	two := classes("a", "b")
+	two.Occasions = 4
+	for _, tt := range []struct {
+		o    Options
+		want int
+	}{
+		{Options{}, 6}, {classes("a", "b"), 6}, {classes("a", "b", "c"), 7}, {classes("a", "b", "c", "d"), 8}, {two, 2},
+		{Options{Blocks: 3}, 3}, {Options{Scale: "small"}, 1},
+	} {
+		d, err := New(loaded(t, text), tt.o)
+		if err != nil || d.Blocks != tt.want {
+			t.Errorf("%+v: %d blocks, want %d: %v", tt.o, d.Blocks, tt.want, err)
+		}
+	}
+	if _, err := New(loaded(t, strings.Replace(text, "vars.storageClass\n", "vars.other\n", 1)), Options{}); err == nil {
+		t.Error("a factor that the study does not have was taken")
 	}
 }

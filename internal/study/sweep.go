@@ -21,7 +21,7 @@ func (d *Dir) Sweeps() ([]sweep.Sweep, error) {
 	var order []string
 	for _, trial := range d.byRepetition() {
 		b := d.Bundle(trial)
-		if b == nil {
+		if b == nil || d.Cells[trial.Cell].AAOf != nil {
 			continue
 		}
 		trials[trial.Cell]++
@@ -123,6 +123,9 @@ func (d *Dir) key(factor int) string {
 
 func (d *Dir) numeric(factor int) bool {
 	for _, c := range d.Cells {
+		if c.AAOf != nil {
+			continue
+		}
 		if v, err := strconv.ParseFloat(c.Levels[factor].Value, 64); err != nil || v <= 0 {
 			return false
 		}

@@ -17,21 +17,39 @@ type Table struct {
 	Name      string   `json:"name"`
 	Factors   []string `json:"factors"`
 	Responses []string `json:"responses"`
+	// Metrics has an entry for each response.
+	Metrics []TableMetric `json:"metrics"`
 	// Order is the order of the trials; null: that of the cells.
-	Order *Order `json:"order"`
+	Order     *Order     `json:"order"`
+	Occasions []Occasion `json:"occasions"` // that have begun; empty: one, of an earlier version
+	// Distributions are the factors that make no rows; TrialValue has their values.
+	Distributions []Distribution `json:"distributions,omitempty"`
+	// WarmUps are the rounds before each occasion; their values are in no row.
+	WarmUps []WarmUp `json:"precondition,omitempty"`
 	// Note is a caveat on the rows.
 	Note string `json:"note"`
 	Rows []Row  `json:"rows"`
 }
 
-// note is the caveat of every table: there are no tests yet.
-const note = "The rows are not compared yet: no test was made, and a difference between them may be chance."
+// TableMetric describes the values of a response.
+type TableMetric struct {
+	Metric
+	Unit string `json:"unit"`
+}
+
+// note is the caveat of the table of a study in a directory.
+func note(path string) string {
+	return fmt.Sprintf("The rows are not compared here, and a difference between them may be chance: "+
+		"cnsbench compare %s tests it.", path)
+}
 
 // Row is one cell.
 type Row struct {
 	Levels []Level `json:"levels"`
 	Done   int     `json:"done"` // trials with a complete bundle
 	Of     int     `json:"of"`
+	// AAOf is the index of the row that this one is an A/A arm of; null: it is none. Both are of the same cell.
+	AAOf *int `json:"aaOf,omitempty"`
 	// Values are those of the table's responses, in their order.
 	Values []Value `json:"values"`
 }
@@ -70,8 +88,12 @@ type Value struct {
 
 // TrialValue is the value of one response in one trial.
 type TrialValue struct {
-	Trial      string `json:"trial"` // name of its directory
-	Repetition int    `json:"repetition"`
+	Trial      string `json:"trial"`      // name of its directory
+	Repetition int    `json:"repetition"` // number of its block in the whole study, from 1
+	Occasion   int    `json:"occasion"`   // from 1
+	Block      int    `json:"block"`      // within the occasion, from 1
+	// Draws are the values of the factors that are distributions.
+	Draws []Level `json:"draws,omitempty"`
 	// Value is null if it is infinite, or if Missing says why there is none.
 	Value    *float64 `json:"value"`
 	Infinite bool     `json:"infinite,omitempty"`
@@ -110,13 +132,18 @@ func (d *Dir) Table() (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{Name: d.Name, Factors: d.Factors, Order: d.Order, Note: note, Rows: make([]Row, len(d.Cells))}
-	for _, q := range queries {
+	t := &Table{Name: d.Name, Factors: d.Factors, Order: d.Order, Occasions: d.Occasions,
+		Distributions: d.Distributions, Note: note(d.Path), Rows: make([]Row, len(d.Cells))}
+	if t.WarmUps, err = d.WarmUps(); err != nil {
+		return nil, err
+	}
+	for i, q := range queries {
 		t.Responses = append(t.Responses, q.String())
+		t.Metrics = append(t.Metrics, d.metric(d.Responses[i], q))
 	}
 	samples := make([][]sample, len(d.Cells))
 	for i, c := range d.Cells {
-		t.Rows[i].Levels, samples[i] = c.Levels, make([]sample, len(queries))
+		t.Rows[i].Levels, t.Rows[i].AAOf, samples[i] = c.Levels, c.AAOf, make([]sample, len(queries))
 	}
 	for _, trial := range d.byRepetition() {
 		row := &t.Rows[trial.Cell]
@@ -137,6 +164,37 @@ func (d *Dir) Table() (*Table, error) {
 	return t, nil
 }
 
+// metric describes a response. Without a declared direction it follows from the function.
+func (d *Design) metric(response string, q expr.Query) TableMetric {
+	m := TableMetric{Metric: Metric{Response: q.String()}, Unit: q.Func.Unit()}
+	for _, declared := range d.Metrics {
+		if declared.Response == response {
+			m.Margin, m.Direction = declared.Margin, declared.Direction
+		}
+	}
+	if m.Direction == "" {
+		m.Direction = directionOf(q)
+	}
+	return m
+}
+
+// The directions.
+const (
+	higher = "higher"
+	lower  = "lower"
+)
+
+// directionOf says which values of a function are better; empty: neither.
+func directionOf(q expr.Query) string {
+	switch q.Func {
+	case expr.Rate, expr.IOPS, expr.Throughput, expr.FindMax:
+		return higher
+	case expr.Count, expr.Ops, expr.Knee:
+		return ""
+	}
+	return lower // latencies, and operations that failed
+}
+
 // byRepetition lists the trials by repetition and cell.
 func (d *Design) byRepetition() []Trial {
 	return slices.SortedStableFunc(slices.Values(d.Trials), func(a, b Trial) int {
@@ -152,7 +210,8 @@ type sample struct {
 
 // answer adds a trial to the samples of its cell; false: it is not complete.
 func (d *Dir) answer(trial Trial, queries []expr.Query, into []sample) (bool, error) {
-	none := TrialValue{Trial: trial.Name, Repetition: trial.Repetition, Missing: notDone}
+	none := valueOf(trial)
+	none.Missing = notDone
 	b := d.Bundle(trial)
 	if b == nil {
 		for i := range into {
@@ -184,8 +243,14 @@ func (d *Dir) answer(trial Trial, queries []expr.Query, into []sample) (bool, er
 
 func (s *sample) add(trial Trial, v expr.Value) {
 	s.values = append(s.values, v.Number)
-	s.trials = append(s.trials, TrialValue{Trial: trial.Name, Repetition: trial.Repetition,
-		Value: finite(v.Number), Infinite: math.IsInf(v.Number, 1), AtLeast: v.AtLeast})
+	t := valueOf(trial)
+	t.Value, t.Infinite, t.AtLeast = finite(v.Number), math.IsInf(v.Number, 1), v.AtLeast
+	s.trials = append(s.trials, t)
+}
+
+// valueOf is the entry of a trial without its value.
+func valueOf(t Trial) TrialValue {
+	return TrialValue{Trial: t.Name, Repetition: t.Repetition, Occasion: t.Occasion, Block: t.Block, Draws: t.Draws}
 }
 
 func (s *sample) value(unit string) Value {

@@ -22,13 +22,13 @@ type executor struct {
 	stop  bool
 }
 
-func (x *executor) Load(context.Context, []string, bool) (*plan.Plan, error) { return nil, nil }
-func (x *executor) Open(string) (io.ReadCloser, error)                       { return nil, os.ErrNotExist }
-func (x *executor) CleanUp(context.Context, string, int) error               { return nil }
-func (x *executor) Interrupted() bool                                        { return x.stop }
+func (x *executor) Load(context.Context, Job, bool) (*plan.Plan, error) { return nil, nil }
+func (x *executor) Open(string) (io.ReadCloser, error)                  { return nil, os.ErrNotExist }
+func (x *executor) CleanUp(context.Context, string, int) error          { return nil }
+func (x *executor) Interrupted() bool                                   { return x.stop }
 
-func (x *executor) Run(_ context.Context, dir string, set []string) (int, error) {
-	x.ran = append(x.ran, filepath.Base(dir)+" "+strings.Join(set, " "))
+func (x *executor) Run(_ context.Context, dir string, j Job) (int, error) {
+	x.ran = append(x.ran, filepath.Base(dir)+" "+strings.Join(j.Set, " "))
 	n := len(x.ran)
 	if n == len(x.codes) {
 		return x.codes[n-1], x.err
@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var log strings.Builder
-			codes, err := (&Dir{t.TempDir(), design}).Run(t.Context(), &tt.x, &log)
+			codes, err := (&Dir{Path: t.TempDir(), Design: design}).Run(t.Context(), &tt.x, &log)
 			if diff := cmp.Diff(tt.want, codes); diff != "" || len(tt.x.ran) != tt.ran || !errors.Is(err, tt.err) {
 				t.Errorf("codes %v, ran %q, error %v", codes, tt.x.ran, err)
 			}

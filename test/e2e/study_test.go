@@ -304,3 +304,43 @@ func TestSuites(t *testing.T) {
 		})
 	}
 }
+
+// TestFioSuites runs small versions of the suites of fio tests, and checks that each test has the figures of its
+// direction and no others.
+func TestFioSuites(t *testing.T) {
+	for suite, cells := range map[string]int{"dbench": 9, "fsync": 10} {
+		t.Run(suite, func(t *testing.T) {
+			t.Parallel()
+			needProgram(t, "fio")
+			b := newBox(t)
+			r := b.run("study", "run", "suite:"+suite, "--scale", "small", "--factor", "vars.storageClass=hostdir", "--out",
+				b.in("study"), "--storage-dir", b.in("storage"), "--output", "json").wants(t, 0)
+			var table studyJSON
+			decode(t, r.stdout, &table)
+			if len(table.Rows) != cells {
+				t.Errorf("%d cells, want %d", len(table.Rows), cells)
+			}
+			for _, row := range table.Rows {
+				name := row.Levels[0].Value
+				reads := strings.Contains(name, "read") || strings.HasPrefix(name, "mixed")
+				writes := strings.Contains(name, "write") || strings.HasPrefix(name, "mixed")
+				for i, v := range row.Values {
+					var want bool
+					switch response := table.Responses[i]; {
+					case strings.Contains(response, "fio.read"):
+						want = reads
+					case strings.Contains(response, "fio.write"):
+						want = writes
+					default:
+						want = strings.Contains(name, "-fsync-")
+					}
+					// A tool that had no I/O in a direction may report 0 IOPS.
+					if has := v.N == 1 && v.Median != nil && *v.Median > 0; has != want {
+						t.Errorf("%s of %s: %+v, want a value: %v", table.Responses[i], name, v, want)
+					}
+				}
+			}
+			b.clean()
+		})
+	}
+}

@@ -14,6 +14,9 @@ func (s *study) margin(metric int, c *context) (margin float64, from string) {
 	if s.options.Margin > 0 {
 		return s.options.Margin, "given"
 	}
+	if declared := s.options.Margins[s.table.Metrics[metric].Name]; declared > 0 {
+		return declared, "declared by the study"
+	}
 	floor, n := s.noise(metric, c)
 	switch {
 	case floor > verdict.DefaultMargin:

@@ -24,6 +24,8 @@ type Options struct {
 	PerRepetition bool
 	// Margin is the ratio − 1 from which a difference matters; 0: the greater of 5 % and the noise floor.
 	Margin float64
+	// Margins are those that a study declares, by metric; Margin has precedence.
+	Margins map[string]float64
 	// Directions are by metric; "" is for all others.
 	Directions map[string]verdict.Direction
 	// AA has pairs of levels that are one provider under two labels.

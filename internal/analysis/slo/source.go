@@ -30,7 +30,7 @@ func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
 		for _, w := range q.Windows {
 			s.windows[w.Action] = nil
 		}
-		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) {
+		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) && !isSearch(q) {
 			s.ops[q.String()] = &tally{milestone: isMilestone(q.Metric.Name)}
 			s.queries = append(s.queries, q)
 		}
@@ -97,6 +97,9 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 		if len(s.windows[w.Action]) == 0 {
 			return expr.Value{}, fmt.Errorf("%w: no op of %s was ever in progress", expr.ErrNoData, w.Action)
 		}
+	}
+	if isSearch(q) {
+		return s.search(q)
 	}
 	if s.isIO(q.Metric) {
 		return s.io(q)

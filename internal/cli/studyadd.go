@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // an image need not have the files of time zones
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/study"
+)
+
+// addFlags are those of study add-occasion in addition to those of study run.
+type addFlags struct {
+	studyFlags
+	excluded []string
+	upTo     int
+}
+
+func newStudyAddOccasion(s *streams) *cobra.Command {
+	var f addFlags
+	c := &cobra.Command{
+		Use:   "add-occasion DIR [FILE…]",
+		Short: "Run the blocks of a study once more, on another day",
+		Long: `Adds an occasion to the study in DIR and runs its trials. Their order follows from
+the seed of the study and the number of the occasion. Without FILE, and for flags
+that are not given, it takes those of the command that began the study. If DIR has
+no study, it begins one with FILE.
+
+If the last occasion is not finished, it finishes that instead. Repeat the command
+to continue after an interruption.
+
+It refuses if a file of the study, a workload of its library or a flag that affects
+trials has changed, because the trials would not be comparable.
+
+Exit status: that of study run; 0 if the date is excluded or --up-to is reached.`,
+		Example: `  cnsbench study add-occasion study
+  cnsbench study add-occasion study --up-to 4 --exclude-date 2026-12-24 --exclude-date 2026-12-25`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("out") {
+				return errors.New("--out is not for add-occasion: its first argument is the directory of the study")
+			}
+			return f.execute(cmd, s, args)
+		},
+	}
+	f.add(c)
+	fl := c.Flags()
+	fl.Lookup("out").Hidden = true
+	fl.StringArrayVar(&f.excluded, "exclude-date", nil, "YYYY-MM-DD: do nothing on this date; may be repeated")
+	fl.IntVar(&f.upTo, "up-to", 0, "do nothing if the study has so many finished occasions (default no limit)")
+	return c
+}
+
+func (f *addFlags) execute(cmd *cobra.Command, s *streams, args []string) error {
+	out := args[0]
+	there, err := study.Open(out)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	blocks, err := f.ownBlocks(cmd, there)
+	if err != nil {
+		return err
+	}
+	command, err := f.continued(cmd, there, args)
+	if err != nil {
+		return err
+	}
+	o, err := f.occasion()
+	if err != nil {
+		return err
+	}
+	o.Blocks = blocks
+	if skip, err := f.skip(there, o); skip != "" || err != nil {
+		if err == nil {
+			fmt.Fprintln(s.err, skip)
+		}
+		return err
+	}
+	f.run.Out = out
+	x := newTrialRunner(s, &f.studyFlags, command.Files)
+	d, rooms, err := f.design(cmd.Context(), x)
+	if err != nil {
+		return err
+	}
+	d.Command = command
+	if f.run.DryRun {
+		return f.previewNext(s, d, rooms, o)
+	}
+	return f.begin(cmd.Context(), x, d, o)
+}
+
+// begin adds the occasion, unless the study or its last occasion is to be begun or finished, and runs it.
+func (f *addFlags) begin(ctx context.Context, x *trialRunner, d *study.Design, o study.Occasion) error {
+	dir, err := study.Begin(f.run.Out, d, o)
+	if err != nil {
+		return err
+	}
+	n := dir.Remaining()
+	switch {
+	case dir.Created:
+		fmt.Fprintf(x.err, "the study begins with its first occasion\n")
+	case n > 0:
+		fmt.Fprintf(x.err, "occasion %d has %s left; it is finished, and none is added\n", dir.OccasionCount(),
+			count(n, "trial"))
+	default:
+		if o, err = dir.AddOccasion(o); err != nil {
+			return errors.Join(err, dir.Close())
+		}
+		fmt.Fprintf(x.err, "occasion %d, %s\n", o.Number, o.Begun.Format("Monday, 2006-01-02 15:04 MST"))
+	}
+	return f.runTrials(ctx, x, dir)
+}
+
+// ownBlocks is the number of blocks of the added occasion, if the command line has one. The study keeps its own number.
+func (f *addFlags) ownBlocks(cmd *cobra.Command, there *study.Dir) (int, error) {
+	if err := f.checkCounts(cmd); err != nil {
+		return 0, err
+	}
+	own := f.blocks
+	if there == nil || own == 0 {
+		return 0, nil
+	}
+	f.blocks, f.repetitions = 0, 0
+	for _, name := range []string{"blocks", "repetitions"} {
+		cmd.Flags().Lookup(name).Changed = false
+	}
+	return int(own), nil
+}
+
+// continued is the command that continues the study: that which began it, with the given files and flags.
+func (f *addFlags) continued(cmd *cobra.Command, there *study.Dir, args []string) (*study.Command, error) {
+	if there != nil && there.Command != nil {
+		if err := takeOver(cmd, there.Command.Args); err != nil {
+			return nil, err
+		}
+		if len(args) == 1 {
+			args = append(slices.Clip(args), there.Command.Files...)
+		}
+	}
+	switch {
+	case len(args) > 1:
+	case there != nil:
+		return nil, fmt.Errorf("an earlier version began the study in %s and did not record its files: "+
+			"cnsbench study add-occasion %s FILE", args[0], args[0])
+	default:
+		return nil, fmt.Errorf("%s has no study: begin it with cnsbench study run, or give its FILE", args[0])
+	}
+	if err := f.checkCounts(cmd); err != nil {
+		return nil, err
+	}
+	return commandOf(cmd, args[1:])
+}
+
+// skip says why nothing is to be done.
+func (f *addFlags) skip(there *study.Dir, o study.Occasion) (string, error) {
+	today := o.Begun.Format(time.DateOnly)
+	for _, date := range f.excluded {
+		if _, err := time.Parse(time.DateOnly, date); err != nil {
+			return "", fmt.Errorf("invalid --exclude-date %q: want YYYY-MM-DD", date)
+		}
+		if date == today {
+			return fmt.Sprintf("%s is excluded: nothing was run", today), nil
+		}
+	}
+	if f.upTo < 0 {
+		return "", fmt.Errorf("invalid --up-to %d: want at least 1", f.upTo)
+	}
+	if there != nil && f.upTo > 0 && there.OccasionCount() >= f.upTo && there.Remaining() == 0 {
+		return fmt.Sprintf("the study has %s, as wanted: nothing was run", count(there.OccasionCount(), "occasion")), nil
+	}
+	return "", nil
+}
+
+// occasion is one that begins now.
+func (f *studyFlags) occasion() (study.Occasion, error) {
+	zone := f.zone
+	if zone == "" {
+		zone = localZone()
+	}
+	o := study.Occasion{Begun: time.Now().Round(time.Second), Zone: zone}
+	if zone == "" {
+		o.Zone, _ = o.Begun.Zone()
+		return o, nil
+	}
+	at, err := time.LoadLocation(zone)
+	if err != nil {
+		return o, fmt.Errorf("invalid --time-zone %q: want a name such as Europe/Berlin or UTC", zone)
+	}
+	o.Begun = o.Begun.In(at)
+	return o, nil
+}
+
+// localZone is the IANA name of this machine's time zone; empty if it cannot be found.
+func localZone() string {
+	name, set := os.LookupEnv("TZ")
+	if !set {
+		link, err := filepath.EvalSymlinks("/etc/localtime")
+		if err != nil {
+			return "UTC" // as the time package does
+		}
+		_, name, _ = strings.Cut(link, "zoneinfo/")
+	}
+	name = strings.TrimPrefix(name, ":")
+	if set && name == "" {
+		name = "UTC"
+	}
+	if _, err := time.LoadLocation(name); err != nil || name == "" {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/runner/runnerpod"
+	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/study/timetable"
+)
+
+// scheduleFlags are those of study schedule.
+type scheduleFlags struct {
+	studyFlags
+	at, excluded []string
+	upTo         int
+	study        string
+	as           string
+	account      string
+	claim        string
+}
+
+// The forms of a schedule.
+const (
+	asSystemd = "systemd"
+	asCronJob = "cronjob"
+)
+
+func newStudySchedule(s *streams) *cobra.Command {
+	var f scheduleFlags
+	c := &cobra.Command{
+		Use:   "schedule DIR | schedule FILE [FILE…] --study DIR",
+		Short: "Write a systemd timer or a CronJob that adds occasions",
+		Long: `Writes what runs cnsbench study add-occasion at certain times of the week: a timer
+and a service of systemd, or CronJobs where the study runs on a cluster. DIR is the
+directory of a study. With FILE the first occasion begins the study in the directory
+--study. It installs nothing.
+
+In a cluster the directory is on the claim --claim, which is mounted at /study, and
+a ConfigMap has the files. A schedule for DIR expects a copy of DIR there.`,
+		Example: `  cnsbench study schedule study --at 'Mon..Fri 10:30' --at 'Sat 03:00' --exclude-date 2026-12-24
+  cnsbench study schedule study.yaml --study /var/lib/bench/study --occasions 4 --out /etc/systemd/system
+  cnsbench study schedule study.yaml --engine kubernetes -n bench --claim studies --occasions 4`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.execute(cmd, s, args) },
+	}
+	f.add(c)
+	fl := c.Flags()
+	for _, name := range []string{"dry-run", "verbose", "output"} {
+		fl.Lookup(name).Hidden = true
+	}
+	fl.Lookup("out").Usage = "directory to write the files into (default the standard output)"
+	fl.StringArrayVar(&f.at, "at", nil, "DAYS HH:MM, such as 'Mon..Fri 10:30', 'Sat,Sun 03:00' or 'daily 22:00'; may be "+
+		"repeated (default Tue 10:30, Thu 02:30, Sat 14:30)")
+	fl.StringArrayVar(&f.excluded, "exclude-date", nil, "YYYY-MM-DD: a date without an occasion; may be repeated")
+	fl.IntVar(&f.upTo, "up-to", 0, "number of occasions after which nothing is run (default the planned number)")
+	fl.StringVar(&f.study, "study", "", "directory of a study that FILE begins (default cnsbench-study-NAME)")
+	fl.StringVar(&f.as, "as", "", "systemd or cronjob (default by the engine)")
+	fl.StringVar(&f.account, "service-account", "default", "CronJob: ServiceAccount of the pod")
+	fl.StringVar(&f.claim, "claim", "", "CronJob: PersistentVolumeClaim for the study")
+	return c
+}
+
+// scheduled is a study for which a schedule is written.
+type scheduled struct {
+	name    string
+	planned int
+	// dir of the study.
+	dir string
+	// files and args of add-occasion; a study that has begun records its own.
+	command study.Command
+	begun   bool
+	sources []plan.File
+}
+
+func (f *scheduleFlags) execute(cmd *cobra.Command, s *streams, args []string) error {
+	if err := f.checkCounts(cmd); err != nil {
+		return err
+	}
+	of, err := f.subject(cmd, s, args)
+	if err != nil {
+		return err
+	}
+	t, err := f.task(s, of)
+	if err != nil {
+		return err
+	}
+	var files []timetable.File
+	if f.form() == asCronJob {
+		files, err = f.cronJobs(t, of)
+	} else {
+		files, err = f.systemd(t, of)
+	}
+	if err != nil {
+		return err
+	}
+	return writeSchedule(s, f.run.Out, files)
+}
+
+// form is that of the flag, or that of the engine.
+func (f *scheduleFlags) form() string {
+	if f.as == "" && engines()[f.run.Engine].capabilities.Cluster {
+		return asCronJob
+	}
+	return f.as
+}
+
+// subject is the study in a directory, or that of files.
+func (f *scheduleFlags) subject(cmd *cobra.Command, s *streams, args []string) (*scheduled, error) {
+	if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+		dir, err := study.Open(args[0])
+		if err != nil {
+			return nil, err
+		}
+		of := &scheduled{name: dir.Name, planned: dir.Planned, dir: args[0], begun: true}
+		if dir.Command == nil {
+			return nil, fmt.Errorf("an earlier version began the study in %s and did not record its files: "+
+				"cnsbench study schedule FILE --study %s", args[0], args[0])
+		}
+		of.command = *dir.Command
+		return of, takeOver(cmd, dir.Command.Args)
+	}
+	command, err := commandOf(cmd, args)
+	if err != nil {
+		return nil, failed(err)
+	}
+	command.Args = slices.DeleteFunc(command.Args, func(arg string) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		return slices.Contains([]string{"at", "study", "as", "service-account", "claim"}, name)
+	})
+	of := &scheduled{command: *command, dir: f.study}
+	if of.sources, err = readFiles(s, args); err != nil {
+		return nil, err
+	}
+	d, _, err := f.design(cmd.Context(), newTrialRunner(s, &f.studyFlags, args))
+	if err != nil {
+		return nil, err
+	}
+	of.name, of.planned = d.Name, d.Planned
+	if of.dir == "" {
+		of.dir = "cnsbench-study-" + d.Name
+	}
+	return of, nil
+}
+
+// task is when add-occasion runs, with the flags of both forms.
+func (f *scheduleFlags) task(s *streams, of *scheduled) (timetable.Task, error) {
+	t := timetable.Task{Name: of.name, Zone: f.zone, Slots: timetable.DefaultSlots()}
+	if len(f.at) > 0 {
+		t.Slots = nil
+	}
+	for _, text := range f.at {
+		slot, err := timetable.ParseSlot(text)
+		if err != nil {
+			return t, fmt.Errorf("--at: %w", err)
+		}
+		t.Slots = append(t.Slots, slot)
+	}
+	if t.Zone == "" {
+		t.Zone = localZone()
+	}
+	if _, err := time.LoadLocation(t.Zone); err != nil {
+		return t, fmt.Errorf("invalid --time-zone %q: want a name such as Europe/Berlin or UTC", t.Zone)
+	}
+	if t.Zone != "" {
+		t.Command = append(t.Command, "--time-zone="+t.Zone)
+	}
+	if f.upTo < 0 {
+		return t, fmt.Errorf("invalid --up-to %d: want at least 1", f.upTo)
+	}
+	if f.upTo == 0 && of.planned > 1 {
+		f.upTo = of.planned
+	}
+	if f.upTo > 0 {
+		t.Command = append(t.Command, fmt.Sprintf("--up-to=%d", f.upTo))
+	} else {
+		fmt.Fprintln(s.err, "warning: the study plans one occasion, so the schedule has no end; --up-to gives one")
+	}
+	for _, date := range f.excluded {
+		if _, err := time.Parse(time.DateOnly, date); err != nil {
+			return t, fmt.Errorf("invalid --exclude-date %q: want YYYY-MM-DD", date)
+		}
+		t.Command = append(t.Command, "--exclude-date="+date)
+	}
+	return t, nil
+}
+
+// systemd writes the units for this program on this machine.
+func (f *scheduleFlags) systemd(t timetable.Task, of *scheduled) ([]timetable.File, error) {
+	if f.as != "" && f.as != asSystemd {
+		return nil, fmt.Errorf("invalid --as %q: want systemd or cronjob", f.as)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, failed(err)
+	}
+	dir, err := filepath.Abs(of.dir)
+	if err != nil {
+		return nil, failed(err)
+	}
+	command := []string{program, "study", "add-occasion", dir}
+	if !of.begun {
+		command = slices.Concat(command, of.command.Files, of.command.Args)
+	}
+	t.Command = append(command, t.Command...)
+	return timetable.Systemd(t, of.command.Dir, os.Getenv("PATH")), nil
+}
+
+// cronJobs writes the objects for a cluster.
+func (f *scheduleFlags) cronJobs(t timetable.Task, of *scheduled) ([]timetable.File, error) {
+	if f.claim == "" {
+		return nil, errors.New("--claim is missing: a PersistentVolumeClaim for the directory of the study")
+	}
+	j := timetable.Job{Namespace: f.run.Namespace, Claim: f.claim, Annotations: runnerpod.Annotations(),
+		Files: map[string]string{}}
+	command := []string{"study", "add-occasion", timetable.StudyMount + "/" + filepath.Base(of.dir)}
+	for _, file := range of.command.Files {
+		if !strings.HasPrefix(file, suitePrefix) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			j.Files[filepath.Base(file)] = string(text)
+			file = runnerpod.FilesDir + "/" + filepath.Base(file)
+		}
+		command = append(command, file)
+	}
+	args := slices.DeleteFunc(slices.Clone(of.command.Args), func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return slices.Contains([]string{"--kubeconfig", "--context", "--runner", "--advertise", "--listen"}, name)
+	})
+	o := runnerpod.Options{Image: f.run.Image, ServiceAccount: f.account, Grace: 5 * time.Minute,
+		Args: slices.Concat(command, args, t.Command, []string{"--runner=local"})}
+	if len(j.Files) > 0 {
+		o.Files = t.ObjectName()
+	}
+	j.Pod = runnerpod.Spec(o)
+	var text strings.Builder
+	for _, object := range timetable.CronJobs(t, j) {
+		one, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, failed(err)
+		}
+		fmt.Fprintf(&text, "---\n%s", one)
+	}
+	return []timetable.File{{Name: t.ObjectName() + ".yaml", Text: text.String()}}, nil
+}
+
+// writeSchedule writes the files into a directory, or prints them.
+func writeSchedule(s *streams, dir string, files []timetable.File) error {
+	for _, file := range files {
+		if dir == "" {
+			if len(files) > 1 {
+				fmt.Fprintf(s.out, "# %s\n", file.Name)
+			}
+			if _, err := io.WriteString(s.out, file.Text+"\n"); err != nil {
+				return quietPipe(err)
+			}
+			continue
+		}
+		name := filepath.Join(dir, file.Name)
+		if err := os.WriteFile(name, []byte(file.Text), 0o644); err != nil {
+			return failed(err)
+		}
+		fmt.Fprintln(s.err, "wrote", name)
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/report/html"
+	"github.com/cnsbench/cnsbench/internal/study"
+)
+
+func (f *studyFlags) show(s *streams, dir *study.Dir) error {
+	t, err := dir.Table()
+	if err != nil {
+		return failed(err)
+	}
+	sweeps, err := dir.Sweeps()
+	if err != nil {
+		return failed(err)
+	}
+	if f.run.output == "json" {
+		return quietPipe(writeJSON(s.out, struct {
+			*study.Table
+			SweepNote string        `json:"sweepNote"`
+			Sweeps    []sweep.Sweep `json:"sweeps"`
+		}{t, sweep.Note, sweeps}))
+	}
+	if err := writeTable(s.out, t); err != nil {
+		return quietPipe(err)
+	}
+	return quietPipe(writeSentences(s.out, sweeps))
+}
+
+// writeSentences prints where each series saturates.
+func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
+	if len(sweeps) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintf(out, "\n%s\n", sweep.Note); err != nil {
+		return err
+	}
+	for _, w := range sweeps {
+		for _, series := range w.Series {
+			if _, err := fmt.Fprintf(out, "\n%s, %s\n", w.Action, series.Name); err != nil {
+				return err
+			}
+			for _, p := range series.Points {
+				fmt.Fprintf(out, "• %s\n", p.Sentence)
+			}
+		}
+	}
+	return nil
+}
+
+func newStudyReport(s *streams) *cobra.Command {
+	var out string
+	c := &cobra.Command{Use: "report DIR", Short: "Write the HTML report of a study", Args: cobra.ExactArgs(1),
+		Example: "  cnsbench study report --out study.html cnsbench-study-attach-new",
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := study.Open(args[0])
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				out = filepath.Join(dir.Path, bundle.ReportFile)
+			}
+			if err := reportStudy(dir, out); err != nil {
+				return failed(err)
+			}
+			fmt.Fprintf(s.out, "report: %s\n", out)
+			return nil
+		}}
+	c.Flags().StringVar(&out, "out", "", "file of the report (default DIR/report.html)")
+	return c
+}
+
+func reportStudy(dir *study.Dir, path string) error {
+	t, err := dir.Table()
+	if err != nil {
+		return err
+	}
+	sweeps, err := dir.Sweeps()
+	if err != nil {
+		return err
+	}
+	page := &html.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses,
+		Order: t.Order.String(), Note: t.Note, Sweeps: sweeps}
+	for _, r := range t.Rows {
+		page.Rows = append(page.Rows, html.StudyRow{Cells: r.Cells()})
+	}
+	return writeFile(path, func(w io.Writer) error { return html.WriteStudy(w, page) })
+}
+
+func newStudyShow(s *streams) *cobra.Command {
+	var f studyFlags
+	c := &cobra.Command{Use: "show DIR", Short: "Show the table of a study, a row for each cell",
+		Args:    cobra.ExactArgs(1),
+		Example: "  cnsbench study show cnsbench-study-attach-new",
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := study.Open(args[0])
+			if err != nil {
+				return err
+			}
+			return f.show(s, dir)
+		}}
+	outputFlag(c, &f.run.output)
+	return c
+}
+
+// writeTable prints a row for each cell: its levels, its trials, and the median and range of each response.
+func writeTable(out io.Writer, t *study.Table) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\n", strings.Join(slices.Concat(t.Factors, []string{"n"}, t.Responses), "\t"))
+	for _, r := range t.Rows {
+		fmt.Fprintf(w, "%s\n", strings.Join(r.Cells(), "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "the median of the trials, and their range\norder of trials: %v\n%s\n", t.Order, t.Note)
+	return err
+}

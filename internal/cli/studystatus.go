@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/study"
+)
+
+func newStudyStatus(s *streams) *cobra.Command {
+	var output, hours string
+	c := &cobra.Command{
+		Use: "status DIR", Short: "Show how far a study is, how precise it is and what it lacks",
+		Long: `Shows the finished and remaining trials of each occasion with the estimated time
+left, which kinds of days and hours the occasions cover, the 95 % interval of the
+median of each metric and cell, and how many more blocks or occasions it needs to
+be as narrow as the metric's margin (5 % without one).`,
+		Example: "  cnsbench study status cnsbench-study-attach-new",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			h, err := study.ParseOfficeHours(hours)
+			if err != nil {
+				return err
+			}
+			dir, err := study.Open(args[0])
+			if err != nil {
+				return err
+			}
+			status, err := dir.Status(h)
+			if err != nil {
+				return failed(err)
+			}
+			if output == "json" {
+				return quietPipe(writeJSON(s.out, status))
+			}
+			return quietPipe(writeStatus(s.out, status))
+		},
+	}
+	outputFlag(c, &output)
+	c.Flags().StringVar(&hours, "office-hours", "8-18", "FROM-TO: full hours of weekdays, local time of the occasion")
+	return c
+}
+
+func writeStatus(out io.Writer, s *study.Status) error {
+	fmt.Fprintf(out, "%s: %d of %s done", s.Name, s.Done, count(s.Of, "trial"))
+	if s.Failed > 0 {
+		fmt.Fprintf(out, ", %d of them failed", s.Failed)
+	}
+	fmt.Fprintf(out, "%s\n", left(s.LeftNs, s.Done < s.Of))
+	fmt.Fprintf(out, "%d of %s begun", len(s.Occasions), count(s.PlannedOccasions, "planned occasion"))
+	if s.PlannedTrials > s.Of {
+		fmt.Fprintf(out, ", %s in all%s", count(s.PlannedTrials, "trial"), left(s.PlannedLeftNs, true))
+	}
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "\noccasion\tbegun\tdone\tdays\n")
+	for i := range s.Occasions {
+		o := &s.Occasions[i]
+		name := fmt.Sprint(o.Number)
+		if o.Cluster != "" {
+			name += " " + o.Cluster
+		}
+		begun := "–"
+		if !o.Begun.IsZero() {
+			begun = o.Begun.In(o.Location()).Format("Mon 2006-01-02 15:04 MST")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d of %d\t%d\n", name, begun, o.Done, o.Of, len(o.Days))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\ncoverage, in occasions: %v (office hours %d to %d)\n", &s.Coverage, s.Coverage.OfficeHours.From,
+		s.Coverage.OfficeHours.To)
+	for _, warning := range s.Warnings {
+		fmt.Fprintf(out, "warning: %s\n", warning)
+	}
+	return errors.Join(writeWarmUps(out, s.WarmUps), writePrecision(out, s))
+}
+
+// left is how long the rest takes.
+func left(ns *int64, some bool) string {
+	switch {
+	case !some:
+		return ""
+	case ns == nil:
+		return "; no trial is finished, so the time left is unknown"
+	}
+	return fmt.Sprintf("; about %v left", time.Duration(*ns).Round(time.Second))
+}
+
+func writeWarmUps(out io.Writer, list []study.WarmUp) error {
+	if len(list) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "\nprecondition\toccasion\trounds\tsteady\n")
+	for _, one := range list {
+		steady := "no rule"
+		switch {
+		case one.Steady == nil && len(one.Values) > 0 && one.Values[len(one.Values)-1] != nil:
+			steady = "fewer than five rounds"
+		case one.Steady != nil && *one.Steady:
+			steady = "yes"
+		case one.Steady != nil:
+			steady = "no"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", one.Cell, one.Occasion, one.Rounds, steady)
+	}
+	return w.Flush()
+}
+
+// writePrecision prints the interval of each response and cell, and what more is needed.
+func writePrecision(out io.Writer, s *study.Status) error {
+	for i := range s.Metrics {
+		m := &s.Metrics[i]
+		better := ""
+		if m.Direction != "" {
+			better = ", " + m.Direction + " is better"
+		}
+		fmt.Fprintf(out, "\n%s%s; wanted: ± %.3g %%\n", m.Response, better, 100*m.Wanted)
+		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+		fmt.Fprintf(w, "cell\tn\tmedian\t95 %% interval\tneeded\n")
+		for _, c := range m.Cells {
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", cellName(c.Levels), c.N, c.MedianText(m.Unit), halfWidthText(c),
+				neededText(c))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cellName(levels []study.Level) string { return study.Cell{Levels: levels}.Name() }
+
+func halfWidthText(c study.CellStatus) string {
+	if c.HalfWidth == nil {
+		return "–"
+	}
+	return fmt.Sprintf("± %.3g %%", 100**c.HalfWidth)
+}
+
+func neededText(c study.CellStatus) string {
+	var parts []string
+	if c.Needed != nil {
+		parts = append(parts, c.Needed.String())
+	}
+	if c.Problem != "" {
+		parts = append(parts, c.Problem)
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, "; ")
+}

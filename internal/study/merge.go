@@ -1,0 +1,162 @@
+package study
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// clusterFactor is the factor that Merge adds.
+const clusterFactor = "cluster"
+
+// hash identifies what the trials of a design have in common: everything but their order, their dates and the flags,
+// which name another cluster.
+func (d *Design) hash() (string, error) {
+	shared := *d
+	shared.Trials, shared.Order, shared.Occasions = nil, nil, nil
+	shared.Flags, shared.Command, shared.Planned, shared.Blocks = nil, nil, 0, 0
+	text, err := json.Marshal(&shared)
+	return fmt.Sprintf("%x", sha256.Sum256(text)), err
+}
+
+// Merge makes one study of studies with the same design that were run on different clusters, with the names of the
+// clusters as one more factor. The bundles are linked, or copied to another file system. Occasions of different
+// clusters are different occasions.
+func Merge(out string, paths, names []string) (*Dir, error) {
+	if err := differ(names); err != nil {
+		return nil, err
+	}
+	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
+		return nil, fmt.Errorf("%s is not empty: choose another --out", out)
+	}
+	var dirs []*Dir
+	for _, p := range paths {
+		d, err := Open(p)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(d.Merged); n > 0 {
+			return nil, fmt.Errorf("%s was merged from %d studies: merge those", p, n)
+		}
+		dirs = append(dirs, d)
+	}
+	merged, err := mergeDesigns(dirs, names)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return nil, err
+	}
+	dir := &Dir{Path: out, Design: merged}
+	for i, from := range dirs {
+		for _, t := range from.Trials {
+			if from.Bundle(t) == nil {
+				continue
+			}
+			if err := linkTree(from.Of(t), filepath.Join(out, names[i], t.Name)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return dir, dir.save()
+}
+
+func differ(names []string) error {
+	for i, n := range names {
+		if slices.Contains(names[:i], n) {
+			return fmt.Errorf("two studies are called %q: name the clusters by --names", n)
+		}
+		if n == "" || n == "." || n == ".." || strings.ContainsRune(n, filepath.Separator) {
+			return fmt.Errorf("invalid name of a cluster %q: want a file's name", n)
+		}
+	}
+	return nil
+}
+
+// mergeDesigns makes the design: the cells of each study, with its name as another level.
+func mergeDesigns(dirs []*Dir, names []string) (*Design, error) {
+	first := dirs[0].Design
+	want, err := first.hash()
+	if err != nil {
+		return nil, err
+	}
+	m := *first
+	m.Factors = append([]string{clusterFactor}, first.Factors...)
+	m.Cells, m.Trials, m.Occasions, m.Command, m.Flags = nil, nil, nil, nil, nil
+	m.Precondition = nil // its rounds stay in the directories of the studies
+	m.Planned = 0
+	for i, d := range dirs {
+		got, err := d.hash()
+		if err != nil {
+			return nil, err
+		}
+		if got != want {
+			return nil, fmt.Errorf("%s and %s have different designs: want the same files, factors and settings",
+				dirs[0].Path, d.Path)
+		}
+		if slices.Contains(d.Factors, clusterFactor) {
+			return nil, errors.New("the studies have a factor called cluster: rename it")
+		}
+		m.add(d.Design, names[i])
+		m.Merged = append(m.Merged, d.Path)
+	}
+	return &m, nil
+}
+
+// add appends the cells, occasions and trials of a study.
+func (d *Design) add(from *Design, name string) {
+	cells, occasions, blocks := len(d.Cells), len(d.Occasions), lastRepetition(d.Trials)
+	for _, c := range from.Cells {
+		c.Levels = append([]Level{{clusterFactor, name}}, c.Levels...)
+		if c.AAOf != nil {
+			of := *c.AAOf + cells
+			c.AAOf = &of
+		}
+		d.Cells = append(d.Cells, c)
+	}
+	for i := range from.OccasionCount() {
+		o := from.occasion(i)
+		o.Number, o.Cluster = occasions+o.Number, name
+		d.Occasions = append(d.Occasions, o)
+	}
+	for _, t := range from.Trials {
+		t.Name = path.Join(name, t.Name)
+		t.Cell, t.Occasion, t.Repetition = t.Cell+cells, t.Occasion+occasions, t.Repetition+blocks
+		d.Trials = append(d.Trials, t)
+	}
+	d.Planned = len(d.Occasions)
+}
+
+// linkTree makes hard links of a directory's files, or copies where the file system differs.
+func linkTree(from, to string) error {
+	return filepath.WalkDir(from, func(name string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case e.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case !e.Type().IsRegular():
+			return nil // a bundle has files only
+		}
+		if os.Link(name, target) == nil {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, text, 0o644)
+	})
+}

@@ -1,0 +1,248 @@
+package study
+
+import (
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestCoverage: occasions count by local time, each kind once.
+func TestCoverage(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 30, 0, 0, time.UTC).In(berlin) }
+	for _, tt := range []struct {
+		name   string
+		starts [][]time.Time
+		want   Coverage
+	}{
+		{"none", nil, Coverage{Missing: []string{"weekdays", "weekends", "office hours", "outside office hours"}}},
+		// 07:30 UTC on a Tuesday is 08:30 in Berlin.
+		{"weekday in office hours", [][]time.Time{{at(24, 7), at(24, 8)}},
+			Coverage{Weekdays: 1, InOffice: 1, Missing: []string{"weekends", "outside office hours"}}},
+		{"into the evening", [][]time.Time{{at(24, 16), at(24, 17)}},
+			Coverage{Weekdays: 1, InOffice: 1, OutOfOffice: 1, Missing: []string{"weekends"}}},
+		{"weekend at noon is outside", [][]time.Time{{at(28, 11)}},
+			Coverage{Weekends: 1, OutOfOffice: 1, Missing: []string{"weekdays", "office hours"}}},
+		// 23:30 UTC on a Friday is Saturday in Berlin.
+		{"two occasions", [][]time.Time{{at(27, 23)}, {at(24, 9)}},
+			Coverage{Weekdays: 1, Weekends: 1, InOffice: 1, OutOfOffice: 1, Missing: []string{}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.want.OfficeHours = DefaultOfficeHours
+			if diff := cmp.Diff(tt.want, coverageOf(tt.starts, DefaultOfficeHours)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParseOfficeHours(t *testing.T) {
+	for text, want := range map[string]OfficeHours{"8-18": {8, 18}, "0-24": {0, 24}} {
+		if got, err := ParseOfficeHours(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "8", "18-8", "8-25", "-1-8", "8-18x", "08-18"} {
+		if got, err := ParseOfficeHours(text); err == nil {
+			t.Errorf("%q was taken as %v", text, got)
+		}
+	}
+}
+
+// TestStatus injects durations, dates and variances, and expects them back: one cell whose occasions differ by a factor
+// needs occasions, one whose trials differ needs blocks, one that is constant needs nothing.
+func TestStatus(t *testing.T) {
+	text := strings.NewReplacer("blocks: 3", "blocks: 8", "occasions: 2", "occasions: 4",
+		"[slow, fast]", "[shifts, noisy, constant]", "storageClass: fast", "storageClass: noisy").Replace(occasions)
+	random := rand.New(rand.NewPCG(1, 2))
+	occasion := 0
+	blocks := map[string]int{} // by seed, which each block has its own of
+	x := &platform{t: t, left: -1}
+	x.value = func(j Job) (float64, time.Duration) {
+		seed := j.Set[len(j.Set)-1]
+		if _, known := blocks[seed]; !known {
+			blocks[seed] = len(blocks)
+		}
+		switch j.Set[0] {
+		case "vars.storageClass=shifts":
+			return 100 * []float64{1, 1.5}[occasion] * math.Exp(0.01*random.NormFloat64()), time.Minute
+		case "vars.storageClass=noisy":
+			// Both occasions have the same eight values.
+			return 100 + 10*float64(blocks[seed]%8), 2 * time.Minute
+		}
+		return 100, 3 * time.Minute
+	}
+	dir, err := Begin(filepath.Join(t.TempDir(), "s"), designOf(t, text),
+		Occasion{Begun: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC), Zone: "UTC"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := dir.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	x.now = dir.Occasions[0].Begun
+	if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	occasion, x.now = 1, time.Date(2026, 11, 28, 20, 0, 0, 0, time.UTC) // a Saturday
+	if _, err := dir.AddOccasion(Occasion{Begun: x.now, Zone: "UTC"}); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := dir.Status(DefaultOfficeHours); err != nil || s.Done != 32 || s.Of != 64 || s.PlannedTrials != 128 ||
+		time.Duration(*s.LeftNs) != 8*(1+2+2+3)*time.Minute ||
+		time.Duration(*s.PlannedLeftNs) != 3*8*(1+2+2+3)*time.Minute {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	s, err := dir.Status(DefaultOfficeHours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Done != 64 || *s.LeftNs != 0 || len(s.Coverage.Missing) > 0 || s.Coverage.Weekends != 1 ||
+		s.Occasions[1].Weekday != "Saturday" {
+		t.Errorf("%+v", s)
+	}
+	checkPrecision(t, s)
+}
+
+func checkPrecision(t *testing.T, s *Status) {
+	t.Helper()
+	m := s.Metrics[0]
+	if m.Wanted != 0.1 || m.Direction != higher || len(m.Cells) != 4 {
+		t.Fatalf("%+v", m)
+	}
+	want := map[string]string{"shifts": addOccasions, "noisy": addBlocks, "constant": "", "noisy (A/A)": addBlocks}
+	for _, c := range m.Cells {
+		level := ""
+		if c.Needed != nil {
+			level = c.Needed.Level
+		}
+		if name := c.Levels[0].Value; level != want[name] || c.N != 16 || c.HalfWidth == nil {
+			t.Errorf("%s needs %q, want %q: %+v", name, level, want[name], c)
+		}
+	}
+	if b := *m.Cells[0].Between; math.Abs(math.Sqrt(2*b)-math.Log(1.5)) > 0.02 {
+		t.Errorf("the variance between occasions is %g, want that of two values ln 1.5 apart", b)
+	}
+}
+
+// TestStatusOfFew: without trials, with infinite values, and of a study of an earlier version, nothing is made up.
+func TestStatusOfFew(t *testing.T) {
+	dir := &Dir{Path: t.TempDir(), Design: designOf(t, occasions)}
+	s, err := dir.Status(DefaultOfficeHours)
+	if err != nil || s.LeftNs != nil || s.Done != 0 || s.Of != 9 || len(s.Occasions) != 1 || !s.Occasions[0].Begun.IsZero() {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if c := s.Metrics[0].Cells[0]; c.N != 0 || c.Problem != "no values" || c.Needed != nil {
+		t.Errorf("%+v", c)
+	}
+	value := func(v float64) *float64 { return &v }
+	for _, tt := range []struct {
+		name   string
+		trials []TrialValue
+		want   string
+		needed bool
+	}{
+		{"infinite", []TrialValue{{Value: value(1)}, {Infinite: true}}, "infinite", false},
+		{"negative", []TrialValue{{Value: value(-1)}, {Value: value(1)}}, "not positive", false},
+		{"two", []TrialValue{{Value: value(1), Occasion: 1}, {Value: value(2), Occasion: 1}}, "", true},
+	} {
+		c := cellStatus(nil, tt.trials, 0.05)
+		if !strings.Contains(c.Problem, tt.want) || (c.Needed != nil) != tt.needed || c.HalfWidth != nil {
+			t.Errorf("%s: %+v", tt.name, c)
+		}
+		if tt.needed && (c.Needed.Level != addBlocks || c.Needed.N != 4 || c.Needed.Method != "minimum") {
+			t.Errorf("%s: %+v, want four more for an interval", tt.name, c.Needed)
+		}
+	}
+}
+
+// TestMerge: one study of two, with the cluster as a factor and occasions of their own; other designs are refused.
+func TestMerge(t *testing.T) {
+	root := t.TempDir()
+	run := func(name, text string, iops float64) string {
+		path := filepath.Join(root, name)
+		x := &platform{t: t, left: -1, value: func(Job) (float64, time.Duration) { return iops, time.Minute }}
+		dir, err := Begin(path, designOf(t, text), Occasion{Begun: time.Unix(0, 0).UTC(), Zone: "UTC"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if err := dir.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	east, west := run("east", occasions, 100), run("west", occasions, 200)
+	other := run("other", strings.Replace(occasions, "slow, fast", "slow, faster, fast", 1), 1)
+	both := filepath.Join(root, "both")
+	if _, err := Merge(both, []string{east, west}, []string{"east", "west"}); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := Open(both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := dir.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range table.Rows {
+		got = append(got, nameOf(r.Levels)+" "+r.Values[0].String())
+	}
+	want := []string{
+		"cluster=east storageClass=slow 100/s (100/s … 100/s)", "cluster=east storageClass=fast 100/s (100/s … 100/s)",
+		"cluster=east storageClass=fast (A/A) 100/s (100/s … 100/s)",
+		"cluster=west storageClass=slow 200/s (200/s … 200/s)", "cluster=west storageClass=fast 200/s (200/s … 200/s)",
+		"cluster=west storageClass=fast (A/A) 200/s (200/s … 200/s)",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(dir.Occasions) != 2 || dir.Occasions[1].Cluster != "west" || *dir.Cells[5].AAOf != 4 {
+		t.Errorf("%+v, %+v", dir.Occasions, dir.Cells)
+	}
+	occasionsOf := map[int]bool{}
+	for _, v := range slices.Concat(table.Rows[0].Values[0].Trials, table.Rows[3].Values[0].Trials) {
+		occasionsOf[v.Occasion] = true
+	}
+	if len(occasionsOf) != 2 {
+		t.Errorf("the clusters share an occasion: %v", occasionsOf)
+	}
+	for _, tt := range []struct {
+		out          string
+		paths, names []string
+		want         string
+	}{
+		{"x", []string{east, other}, []string{"a", "b"}, "different designs"},
+		{"x", []string{east, west}, []string{"a", "a"}, "--names"},
+		{"x", []string{east, west}, []string{"a", "../b"}, "invalid name"},
+		{"both", []string{east, west}, []string{"a", "b"}, "not empty"},
+		{"x", []string{both, west}, []string{"a", "b"}, "was merged"},
+	} {
+		_, err := Merge(filepath.Join(root, tt.out), tt.paths, tt.names)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v: %v, want %q", tt.paths, err, tt.want)
+		}
+	}
+	if _, err := Begin(both, designOf(t, occasions), Occasion{}); err == nil || !strings.Contains(err.Error(), "was merged") {
+		t.Errorf("a merged study goes on: %v", err)
+	}
+}
