@@ -18,6 +18,9 @@ func (s *study) model() {
 	}
 	perTrial := Model{Unit: cmp.Or(s.options.Trial, defaultTrial),
 		Text: "every trial counts as independent; the answer holds for this occasion"}
+	if s.options.Paired {
+		perTrial.Text = "every pair of trials of one block counts as independent; the answer holds for this occasion"
+	}
 	nestedText := "repetitions nested in " + g.name + "s: every trial counts as independent; the answer holds for " +
 		"these " + g.name + "s only, because trials of one share its conditions"
 	switch {

@@ -87,11 +87,19 @@ func (c *Comparison) sentence() string {
 	for _, l := range c.Context {
 		of += ", " + l.Factor + " " + l.Level
 	}
-	text := fmt.Sprintf("%s: %s against %s, %s: %s.", of, c.label(c.B), c.label(c.A), c.Scope, c.clause(words[c.Verdict]))
+	text := fmt.Sprintf("%s: %s against %s, %s: %s.", of, c.label(c.B), c.label(c.A), c.Scope, c.clause(c.word(&c.Answer)))
 	if c.Within != nil {
-		text += fmt.Sprintf(" %s: %s.", capital(c.Within.Scope), c.Within.clause(words[c.Within.Verdict]))
+		text += fmt.Sprintf(" %s: %s.", capital(c.Within.Scope), c.Within.clause(c.word(c.Within)))
 	}
 	return text
+}
+
+// word is the verdict of an answer; what is within a margin names it.
+func (c *Comparison) word(a *Answer) string {
+	if a.Verdict == verdict.Equivalent {
+		return fmt.Sprintf("equivalent within %s %%", figure3(100*c.Margin))
+	}
+	return words[a.Verdict]
 }
 
 func capital(s string) string {

@@ -34,8 +34,10 @@ func Values(d *dataset.Data) ([]Value, error) {
 		}
 	}
 	for _, m := range operations(d) {
-		queries = append(queries, expr.Query{Func: expr.Quantile, Q: 0.5, Metric: m},
-			expr.Query{Func: expr.IOPS, Metric: m}, expr.Query{Func: expr.Throughput, Metric: m})
+		queries = append(queries, expr.Query{Func: expr.Quantile, Q: 0.5, Metric: m})
+		if m.Name != metric.CanaryRead && m.Name != metric.CanaryWrite { // the canary has a fixed rate
+			queries = append(queries, expr.Query{Func: expr.IOPS, Metric: m}, expr.Query{Func: expr.Throughput, Metric: m})
+		}
 	}
 	answers, err := slo.Answers(d, queries)
 	if err != nil {
