@@ -35,7 +35,8 @@ cnsbench compare DIR --factor COLUMN.
 
 Every row is checked, and the first problem ends the import with its line: an empty
 cell, a number with a decimal comma, a second unit of a metric, two rows of the same
-trial. A file has at most 20 million rows; an import takes 8 bytes of memory for each.
+trial. A file has at most 20 million rows; an import takes about 35 bytes of memory for
+each.
 
 A table of means has --mean instead of --value, with --sd and --n where it has them:
 its figures are shown and checked, and get no verdict.`,

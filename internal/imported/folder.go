@@ -124,7 +124,7 @@ func Is(dir string) bool {
 	return err == nil
 }
 
-// Open reads an imported study: its description and its values, 24 bytes of memory each. It checks that the values are
+// Open reads an imported study: its description and its values. It checks that the values are
 // those that were imported.
 func Open(dir string) (*Description, *observation.Table, error) {
 	name := filepath.Join(dir, DescriptionFile)
