@@ -144,6 +144,7 @@ func (f *compareFlags) execute(s *streams, args []string) error {
 		r.Distributions = append(r.Distributions, d)
 		r.Sentences = append(r.Sentences, d.Sentences()...)
 	}
+	r.Sentences = append(r.Sentences, in.sentences...)
 	r.Notes = append(r.Notes, in.notes...)
 	if err := f.write(s.out, r); err != nil {
 		return quietPipe(err)

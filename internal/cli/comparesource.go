@@ -29,6 +29,7 @@ type compared struct {
 	directions    map[string]verdict.Direction // declared, by metric
 	arms          map[string][][2]string       // A/A pairs by factor
 	distributions []compare.Distribution
+	sentences     []string
 	notes         []string
 }
 
@@ -154,7 +155,7 @@ func addBundle(s *streams, b *observation.Builder, label, dir string) (*dataset.
 	return d, nil
 }
 
-// within compares the latencies within two bundles.
+// within compares the latencies within two bundles, and the components that took the time.
 func (in *compared) within(labels []string, data []*dataset.Data) error {
 	a, err := trial.Series(data[0])
 	if err != nil {
@@ -165,7 +166,8 @@ func (in *compared) within(labels []string, data []*dataset.Data) error {
 		return err
 	}
 	in.distributions = compare.Distributions(labels[0], labels[1], a, b)
-	return nil
+	in.sentences, err = trial.Explain(labels[0], labels[1], data[0], data[1])
+	return err
 }
 
 // readAny reads a bundle, a study or an imported study.
