@@ -23,6 +23,7 @@ const (
 	exitFailed      = 2 // the run failed
 	exitSLO         = 3 // an SLO was missed or could not be judged
 	exitInvalid     = 4 // a validity gate under --strict
+	exitVerdict     = 5 // a verdict of compare is one of --fail-on
 	exitInterrupted = 130
 )
 
@@ -109,7 +110,7 @@ operation; the result is a bundle, a summary and a report.`,
 		newRun(s), newStudy(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
 		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),
 		newProxy(s), newTrace(s),
-		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newConvert(s),
+		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newConvert(s), newImport(s), newCompare(s),
 	)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())

@@ -99,6 +99,7 @@ type table struct {
 	head []string
 	rows [][]string
 	left map[int]bool
+	wide int // most runes of the first column; 0: maxCell
 }
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
@@ -110,7 +111,11 @@ func (p *printer) table(t table) {
 	widths := make([]int, len(t.head))
 	for _, r := range append([][]string{t.head}, t.rows...) {
 		for i, c := range r {
-			widths[i] = max(widths[i], min(maxCell, length(clean(c))))
+			most := maxCell
+			if i == 0 {
+				most = max(most, t.wide)
+			}
+			widths[i] = max(widths[i], min(most, length(clean(c))))
 		}
 	}
 	if over := p.needs(widths) - p.width; over > 0 {

@@ -1,0 +1,169 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cnsbench/cnsbench/internal/observation"
+	"github.com/cnsbench/cnsbench/internal/stats"
+	"github.com/cnsbench/cnsbench/internal/stats/changepoint"
+	"github.com/cnsbench/cnsbench/internal/stats/verdict"
+)
+
+// History is a metric over a series of runs, with the runs from which it changed.
+type History struct {
+	Metric    string  `json:"metric"`
+	Context   []Level `json:"context,omitempty"`
+	Unit      string  `json:"unit"`
+	Direction string  `json:"direction"`
+	// Values has a figure for each run, null where it has none: the median of its trials.
+	Values  []*float64 `json:"values"`
+	Runs    []string   `json:"runs"`
+	Changes []Change   `json:"changes"`
+	// Parameters of the search.
+	Parameters Parameters `json:"parameters"`
+	Sentence   string     `json:"sentence"`
+}
+
+// Parameters of a search for changes.
+type Parameters struct {
+	Method       string  `json:"method"`
+	Alpha        float64 `json:"alpha"`
+	MinSegment   int     `json:"minSegment"`
+	Permutations int     `json:"permutations"`
+	Seed         uint64  `json:"seed"`
+	// Margin is the ratio − 1 from which a change matters.
+	Margin float64 `json:"margin"`
+}
+
+// Change is where a metric changed.
+type Change struct {
+	// Run is the first after the change; it is between From and To with 95 % confidence.
+	Run  string `json:"run"`
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Ratio is after ÷ before with its 95 % interval.
+	Ratio  *float64     `json:"ratio"`
+	Low    *float64     `json:"low"`
+	High   *float64     `json:"high"`
+	P      *float64     `json:"p"` // adjusted for the search
+	Before *float64     `json:"before"`
+	After  *float64     `json:"after"`
+	Word   verdict.Word `json:"verdict"`
+}
+
+// Histories searches the levels of a factor, which are runs in order of time, for changes of each metric.
+func Histories(t *observation.Table, o Options) (*Result, error) {
+	l, err := lay(t, &o)
+	if err != nil {
+		return nil, err
+	}
+	s := &study{layout: l, options: &o, cells: map[key]int{}, weak: map[key][]string{}, result: &Result{Format: Format,
+		Factor: t.Factors[l.factor], Levels: l.levels, Confidence: stats.Confidence, Cells: []Cell{},
+		Comparisons: []Comparison{}, Rankings: []Ranking{}, Flags: []Flag{}, Notes: []string{}, Sentences: []string{}}}
+	changed := 0
+	for m := range t.Metrics {
+		for c := range l.contexts {
+			h, err := s.history(m, &l.contexts[c])
+			if err != nil {
+				return nil, err
+			}
+			s.result.History = append(s.result.History, h)
+			changed += min(1, len(h.Changes))
+		}
+	}
+	s.result.Sentences = append(s.result.Sentences, fmt.Sprintf("%s, %s: %d changed.",
+		plural(len(l.levels), "run"), plural(len(s.result.History), "metric"), changed))
+	for _, h := range s.result.History {
+		if len(h.Changes) > 0 {
+			s.result.Sentences = append(s.result.Sentences, h.Sentence)
+		}
+	}
+	return s.result, nil
+}
+
+// history is the series of one metric.
+func (s *study) history(metric int, c *context) (History, error) {
+	m := s.table.Metrics[metric]
+	direction := chosen(m, s.options.Directions)
+	margin := s.options.Margin
+	if margin == 0 {
+		margin = verdict.DefaultMargin
+	}
+	h := History{Metric: m.Name, Unit: m.Unit, Context: c.levels, Direction: directionWord(direction), Changes: []Change{}}
+	var values []float64
+	var runs []string
+	for _, level := range s.levels {
+		var x *float64
+		if cell, ok := c.cells[level]; ok {
+			if of := known(s.table.Series[key{Metric: metric, Cell: cell}]); len(of) > 0 {
+				x = number(stats.Median(of))
+				values, runs = append(values, *x), append(runs, level)
+			}
+		}
+		h.Values, h.Runs = append(h.Values, x), append(h.Runs, level)
+	}
+	options := changepoint.Options{Alpha: 0.05, MinSegment: 5, Permutations: 199, Seed: 1}
+	h.Parameters = Parameters{Method: "E-divisive", Alpha: options.Alpha, MinSegment: options.MinSegment,
+		Permutations: options.Permutations, Seed: options.Seed, Margin: margin}
+	if len(values) < 2*options.MinSegment {
+		h.Sentence = fmt.Sprintf("%s: too few runs for a change point: %d have a value, it needs %d.", m.Name, len(values),
+			2*options.MinSegment)
+		return h, nil
+	}
+	found, err := changepoint.Find(values, options)
+	if err != nil {
+		return h, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	for _, f := range found {
+		h.Changes = append(h.Changes, change(f, runs, margin, direction))
+	}
+	h.Sentence = h.sentence()
+	return h, nil
+}
+
+// change is a found change with the names of its runs and its verdict.
+func change(f changepoint.Change, runs []string, margin float64, direction verdict.Direction) Change {
+	at := func(i int) string { return runs[max(0, min(len(runs)-1, i))] }
+	c := Change{Run: at(f.Index), From: at(f.Low), To: at(f.High), Ratio: number(f.Ratio.Value), Low: number(f.Ratio.Low),
+		High: number(f.Ratio.High), P: number(f.P), Before: number(f.Before), After: number(f.After), Word: verdict.Trivial}
+	up, down := f.Ratio.Low > 1+margin, f.Ratio.High < 1/(1+margin)
+	switch {
+	case math.IsNaN(f.Ratio.Value):
+		c.Word = verdict.Different
+	case !up && !down && (f.Ratio.Value > 1+margin || f.Ratio.Value < 1/(1+margin)):
+		c.Word = verdict.Inconclusive
+	case !up && !down:
+	case direction == verdict.Unknown:
+		c.Word = verdict.Different
+	case up == (direction == verdict.MoreIsBetter):
+		c.Word = verdict.Better
+	default:
+		c.Word = verdict.Worse
+	}
+	return c
+}
+
+// sentence names the changes.
+func (h *History) sentence() string {
+	of := h.Metric
+	for _, l := range h.Context {
+		of += ", " + l.Factor + " " + l.Level
+	}
+	if len(h.Changes) == 0 {
+		return of + ": no change over " + plural(len(h.Runs), "run") + "."
+	}
+	text := of + ":"
+	for i, c := range h.Changes {
+		if i > 0 {
+			text += ";"
+		}
+		times := "–"
+		if c.Ratio != nil {
+			times = (&Answer{Ratio: c.Ratio, Low: c.Low, High: c.High}).Times()
+		}
+		text += fmt.Sprintf(" %s from %s on (between %s and %s): %s, p = %s", words[c.Word], c.Run, c.From, c.To, times,
+			P(c.P))
+	}
+	return text + "."
+}

@@ -1,0 +1,312 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/observation"
+	"github.com/cnsbench/cnsbench/internal/stats"
+	"github.com/cnsbench/cnsbench/internal/stats/rank"
+	"github.com/cnsbench/cnsbench/internal/stats/verdict"
+)
+
+// pair is a comparison with its two cells.
+type pair struct {
+	Comparison
+	a, b key
+}
+
+// compare compares the levels of one metric in one context: a family for Holm's correction.
+func (s *study) compare(metric int, c *context) {
+	m := s.table.Metrics[metric]
+	direction := chosen(m, s.options.Directions)
+	margin, from := s.margin(metric, c)
+	var pairs []pair
+	for _, names := range s.pairs(metric, c) {
+		a, okA := s.at(metric, c, names[0])
+		b, okB := s.at(metric, c, names[1])
+		if !okA || !okB {
+			continue
+		}
+		pairs = append(pairs, pair{a: a, b: b, Comparison: Comparison{Metric: m.Name, Unit: m.Unit, Context: c.levels,
+			factor: s.result.Factor, A: names[0], B: names[1], Direction: directionWord(direction), Margin: margin,
+			MarginFrom: from}})
+	}
+	rule := verdict.Rule{Margin: margin, Direction: direction}
+	units, all := make([]sample, len(pairs)), make([]sample, len(pairs))
+	nested := false
+	for i, p := range pairs {
+		units[i], all[i] = s.sample(p, true), s.sample(p, false)
+		nested = nested || s.grouped(p.a, p.b)
+	}
+	answers, within := s.judge(pairs, units, rule), []Answer(nil)
+	if nested {
+		within = s.judge(pairs, all, rule)
+	}
+	for i := range pairs {
+		p := &pairs[i].Comparison
+		p.Answer = answers[i]
+		if nested {
+			p.Within = &within[i]
+			if s.options.PerRepetition {
+				p.Answer, p.Within = within[i], nil
+			}
+		}
+		p.Sentence = p.sentence()
+		s.result.Comparisons = append(s.result.Comparisons, *p)
+	}
+}
+
+// pairs lists the compared levels: a before b in order of appearance. The second label of an A/A pair is compared with
+// the first alone, in no family.
+func (s *study) pairs(metric int, c *context) [][2]string {
+	var list [][2]string
+	again := func(level string) bool {
+		return slices.ContainsFunc(s.options.AA, func(aa [2]string) bool { return aa[1] == level })
+	}
+	for i, a := range s.levels {
+		if _, ok := s.at(metric, c, a); !ok || again(a) {
+			continue
+		}
+		for j, b := range s.levels {
+			_, ok := s.at(metric, c, b)
+			against := s.options.Against != ""
+			switch {
+			case !ok || again(b) || i == j, against && a != s.options.Against, !against && j < i:
+			default:
+				list = append(list, [2]string{a, b})
+			}
+		}
+	}
+	return list
+}
+
+// sample is what is compared: values of units of analysis.
+type sample struct {
+	a, b   []float64
+	paired bool
+	unit   string
+	scope  string
+	// effectA and effectB are for the effect size, where a and b are ratios.
+	effectA, effectB []float64
+	aggregate        float64 // ratio of means, if there are no values
+}
+
+// defaultTrial is what a trial is called.
+const defaultTrial = "repetition"
+
+// meanUnit is the unit of analysis of a source that has only means: none.
+const meanUnit = "mean"
+
+// sample gathers the units of a pair: groups, or all trials.
+func (s *study) sample(p pair, groups bool) sample {
+	va, vb := s.table.Series[p.a], s.table.Series[p.b]
+	groups = groups && s.grouping.name != ""
+	x := sample{unit: cmp.Or(s.options.Trial, defaultTrial), scope: s.scope(p, groups), aggregate: math.NaN()}
+	if va == nil || vb == nil {
+		x.unit, x.scope = meanUnit, "for these means"
+	}
+	if va == nil && vb == nil {
+		x.aggregate = s.table.Aggregates[p.b].Mean / s.table.Aggregates[p.a].Mean
+	}
+	if groups {
+		x.unit = s.grouping.name
+	}
+	switch {
+	case s.options.Paired:
+		s.pairUp(&x, va, vb, groups)
+	case groups:
+		x.a, x.b = s.medians(va), s.medians(vb)
+	default:
+		x.a, x.b = known(va), known(vb)
+	}
+	return x
+}
+
+// inGeneral is the scope of an answer that counts occasions.
+const inGeneral = "in general"
+
+// scope says for what a verdict holds.
+func (s *study) scope(p pair, groups bool) string {
+	if groups {
+		return inGeneral
+	}
+	if s.grouping.name == "" {
+		return "for this occasion"
+	}
+	n := max(len(s.grouping.groups(s.table.Series[p.a])), len(s.grouping.groups(s.table.Series[p.b])))
+	if n == 1 {
+		return "for this occasion"
+	}
+	return fmt.Sprintf("for these %d occasions", n)
+}
+
+// pairUp finds the values of the same occasion, block and repetition. Of a group of pairs the unit is the median of
+// their ratios.
+func (s *study) pairUp(x *sample, va, vb []observation.Value, groups bool) {
+	type trial struct{ occasion, block, repetition int32 }
+	of := func(v observation.Value) trial { return trial{v.Occasion, v.Block, v.Repetition} }
+	right := map[trial]float64{}
+	for _, v := range vb {
+		if v.State == observation.Known {
+			right[of(v)] = v.Value
+		}
+	}
+	x.paired = true
+	if !groups {
+		for _, v := range va {
+			if y, ok := right[of(v)]; ok && v.State == observation.Known {
+				x.a, x.b = append(x.a, v.Value), append(x.b, y)
+			}
+		}
+		return
+	}
+	x.effectA, x.effectB = s.medians(va), s.medians(vb)
+	for _, g := range s.grouping.groups(va) {
+		var ratios []float64
+		for _, v := range g {
+			if y, ok := right[of(v)]; ok && v.State == observation.Known {
+				ratios = append(ratios, math.Log(y/v.Value))
+			}
+		}
+		if len(ratios) > 0 {
+			x.a, x.b = append(x.a, 1), append(x.b, math.Exp(stats.Median(ratios)))
+		}
+	}
+}
+
+// judge estimates the pairs of a family, adjusts their p-values, and applies the rule.
+func (s *study) judge(pairs []pair, samples []sample, rule verdict.Rule) []Answer {
+	estimates, p := make([]*verdict.Estimate, len(pairs)), make([]float64, len(pairs))
+	family := 0
+	for i, x := range samples {
+		p[i] = math.NaN()
+		if e, ok := verdict.New(x.a, x.b, x.paired); ok {
+			if x.effectA != nil {
+				e.Effect, _ = rank.EffectOf(x.effectA, x.effectB)
+			}
+			estimates[i], p[i] = &e, e.Test.P
+			family++
+		}
+	}
+	answers := make([]Answer, len(pairs))
+	for i, adjusted := range rank.Holm(p) {
+		x, e := &samples[i], estimates[i]
+		a := Answer{UnitOfAnalysis: x.unit, Paired: x.paired, NA: len(x.a), NB: len(x.b), N: min(len(x.a), len(x.b)),
+			Family: family, Scope: x.scope, Ratio: number(x.aggregate), P: number(p[i]), PHolm: number(adjusted),
+			Verdict: verdict.None}
+		if e != nil {
+			a.estimate(e)
+		}
+		rule.Weak = slices.Concat(s.weak[pairs[i].a], s.weak[pairs[i].b])
+		s.conclude(&a, e, adjusted, rule)
+		answers[i] = a
+	}
+	return answers
+}
+
+// estimate copies the figures of an estimate.
+func (a *Answer) estimate(e *verdict.Estimate) {
+	a.Ratio, a.Low, a.High = number(e.Ratio.Value), number(e.Ratio.Low), number(e.Ratio.High)
+	a.Low90, a.High90 = number(e.Ratio90.Low), number(e.Ratio90.High)
+	a.Method = string(e.Test.Method)
+	if e.Ratio.Bounded() { // of fewer values the effect is large by chance
+		a.Magnitude = string(e.Effect.Magnitude)
+		a.CliffDelta, a.A12 = number(e.Effect.Delta), number(e.Effect.A12)
+	}
+}
+
+// conclude sets the verdict of an answer with its reason and what would decide it.
+func (s *study) conclude(a *Answer, e *verdict.Estimate, adjusted float64, rule verdict.Rule) {
+	least := smallest(a.Paired, a.Family)
+	switch {
+	case len(rule.Weak) > 0:
+		a.Reason = strings.Join(rule.Weak, "; ")
+	case a.UnitOfAnalysis == meanUnit:
+		a.Reason = "only means are known, no single trials"
+	case e == nil:
+		a.Reason = "there is nothing to compare"
+		if a.Paired {
+			a.Reason = "no value of one has a pair in the other: pairs have the same block and repetition"
+		}
+	case !e.Ratio.Bounded():
+		a.Reason = fmt.Sprintf("too few values: %s", a.count())
+		a.need(least, false)
+	default:
+		// The family is in adjusted. One that is too large for so few values is inconclusive, not without a verdict.
+		rule.Comparisons = 1
+		v := verdict.Judge(e, adjusted, rule)
+		a.Verdict, a.Reason = v.Word, v.Reason
+		if v.Word != verdict.Inconclusive {
+			return
+		}
+		a.Reason = a.inconclusive(e, adjusted, rule)
+		needed, capped := v.Needed, v.Capped
+		if needed < least {
+			needed, capped = least, false
+		}
+		a.need(needed, capped)
+	}
+}
+
+// inconclusive says what is missing: a small p-value, a narrow interval, or both.
+func (a *Answer) inconclusive(e *verdict.Estimate, adjusted float64, rule verdict.Rule) string {
+	if lowest := rank.LeastP(a.Paired, a.NA, a.NB) * float64(a.Family); lowest >= verdict.Alpha {
+		return fmt.Sprintf("%s cannot show any difference: the least possible p, for %d comparisons, is %.2g", a.count(),
+			a.Family, min(1, lowest))
+	}
+	high := 1 + rule.Margin
+	if beyond := e.Ratio.Low > high || e.Ratio.High < 1/high; beyond {
+		return fmt.Sprintf("the interval is beyond the margin, but p = %.2g for %d comparisons", adjusted, a.Family)
+	}
+	return fmt.Sprintf("the interval has values on both sides of a margin (%.3g or %.3g)", 1/high, high)
+}
+
+// count names the sizes of both sides.
+func (a *Answer) count() string {
+	if a.Paired {
+		return plural(a.N, "pair of "+a.UnitOfAnalysis+"s")
+	}
+	if a.NA == a.NB {
+		return plural(a.NA, a.UnitOfAnalysis) + " of each"
+	}
+	return fmt.Sprintf("%d and %d %ss", a.NA, a.NB, a.UnitOfAnalysis)
+}
+
+// need sets how many units of analysis are needed on each side.
+func (a *Answer) need(n int, atLeast bool) {
+	a.Needs = &Needs{N: n, More: n - a.N, Of: a.UnitOfAnalysis, AtLeast: atLeast}
+	bound := ""
+	if atLeast {
+		bound = "at least "
+	}
+	of := plural(n, a.UnitOfAnalysis) + " of each"
+	if a.Paired {
+		of = plural(n, "pair") + " of " + a.UnitOfAnalysis + "s"
+	}
+	a.Needs.Text = fmt.Sprintf("needs %s%s: %s%d more", bound, of, bound, a.Needs.More)
+}
+
+// smallest is the least number of values on each side, or pairs, with which a p-value below verdict.Alpha is possible
+// in a family of that size.
+func smallest(paired bool, family int) int {
+	n := 1
+	for rank.LeastP(paired, n, n)*float64(max(1, family)) >= verdict.Alpha {
+		n++
+	}
+	return n
+}
+
+// plural is a number with its noun: "1 occasion", "2 occasions".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if first, rest, ok := strings.Cut(noun, " "); ok {
+		return fmt.Sprintf("%d %ss %s", n, first, rest)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,195 @@
+// Package compare compares the levels of a factor, metric by metric: a description of each cell, and for each pair of
+// levels a ratio with its interval, a p-value and a verdict. It does no I/O.
+//
+// Where trials were repeated on several occasions the occasion is the unit of analysis: repetitions of one occasion
+// share its conditions, and to count them as independent would be pseudo-replication. A second answer, from all
+// repetitions, holds for these occasions only.
+package compare
+
+import (
+	"math"
+
+	"github.com/cnsbench/cnsbench/internal/stats/verdict"
+)
+
+// Format is the version of the JSON of a Result. Within a version members are added, never renamed or removed.
+const Format = 1
+
+// Result is the answer of a comparison.
+type Result struct {
+	Format int `json:"format"`
+	// Factor is the compared one, Levels are its values in order of appearance.
+	Factor string   `json:"factor"`
+	Levels []string `json:"levels"`
+	Models []Model  `json:"models"`
+	// Confidence is that of low and high.
+	Confidence float64 `json:"confidence"`
+	// Family says over which comparisons p-values are adjusted, and how.
+	Family string `json:"family"`
+	// Sentences are the answer in words.
+	Sentences   []string     `json:"sentences"`
+	Cells       []Cell       `json:"cells"`
+	Comparisons []Comparison `json:"comparisons"`
+	// Rankings order the levels of each metric.
+	Rankings []Ranking `json:"rankings"`
+	// Distributions are compared where there is one trial on each side.
+	Distributions []Distribution `json:"distributions,omitempty"`
+	// Changes are those of a history.
+	History []History `json:"history,omitempty"`
+	Flags   []Flag    `json:"flags"`
+	// Notes are caveats on all figures.
+	Notes []string `json:"notes"`
+}
+
+// Model is a unit of analysis.
+type Model struct {
+	// Unit is what is counted as one independent value, such as occasion.
+	Unit string `json:"unit"`
+	// Text says how values of a unit are summarised, and for what the answer holds.
+	Text string `json:"text"`
+}
+
+// Level is the value of one of the other factors.
+type Level struct {
+	Factor string `json:"factor"`
+	Level  string `json:"level"`
+}
+
+// Cell describes the values of one metric at one level. Figures are null where values are too few.
+type Cell struct {
+	Metric string `json:"metric"`
+	Level  string `json:"level"`
+	// Context has the levels of the other factors.
+	Context []Level `json:"context,omitempty"`
+	Unit    string  `json:"unit"`
+	// N counts the values. Occasions counts the groups that they are of.
+	N         int `json:"n"`
+	Occasions int `json:"occasions,omitempty"`
+	// Missing counts the trials without a value.
+	Missing int      `json:"missing"`
+	Mean    *float64 `json:"mean"`
+	SD      *float64 `json:"sd"` // with the divisor n − 1
+	// CV is SD ÷ CVDenominator. CVOfMedian is SD ÷ median.
+	CV            *float64 `json:"cv"`
+	CVDenominator string   `json:"cvDenominator"`
+	CVOfMedian    *float64 `json:"cvOfMedian"`
+	Median        *float64 `json:"median"`
+	// MedianLow and MedianHigh are a 95 % interval of the median by order statistics; values of all occasions count
+	// as independent.
+	MedianLow  *float64  `json:"medianLow"`
+	MedianHigh *float64  `json:"medianHigh"`
+	Min        *float64  `json:"min"`
+	Max        *float64  `json:"max"`
+	Warnings   []Warning `json:"warnings"`
+
+	key key
+}
+
+// Warning weakens a figure of a cell.
+type Warning struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Comparison is that of b against a.
+type Comparison struct {
+	Metric  string  `json:"metric"`
+	Context []Level `json:"context,omitempty"`
+	Unit    string  `json:"unit"`
+	A       string  `json:"a"`
+	B       string  `json:"b"`
+	// Direction is which values are better: higher, lower, or unknown.
+	Direction string `json:"direction"`
+	// Margin is the ratio − 1 from which a difference matters. MarginFrom says where it is from.
+	Margin     float64 `json:"margin"`
+	MarginFrom string  `json:"marginFrom"`
+	Answer
+	// Within is the answer for these occasions only, from all repetitions.
+	Within *Answer `json:"within,omitempty"`
+	// Sentence is the answer in words.
+	Sentence string `json:"sentence"`
+
+	factor string
+}
+
+// Answer is what one unit of analysis says about b against a.
+type Answer struct {
+	// UnitOfAnalysis is what NA and NB count; N is the lesser, or the number of pairs.
+	UnitOfAnalysis string `json:"unitOfAnalysis"`
+	Paired         bool   `json:"paired"`
+	N              int    `json:"n"`
+	NA             int    `json:"nA"`
+	NB             int    `json:"nB"`
+	// Ratio is b/a with its 95 % interval, and with its 90 % interval.
+	Ratio  *float64 `json:"ratio"`
+	Low    *float64 `json:"low"`
+	High   *float64 `json:"high"`
+	Low90  *float64 `json:"low90"`
+	High90 *float64 `json:"high90"`
+	// P is of this comparison alone, PHolm adjusted for the Family comparisons of a metric.
+	P      *float64 `json:"p"`
+	PHolm  *float64 `json:"pHolm"`
+	Family int      `json:"family"`
+	// Method is how P was computed: exact or approximate.
+	Method     string       `json:"method,omitempty"`
+	CliffDelta *float64     `json:"cliffDelta"`
+	A12        *float64     `json:"a12"`
+	Magnitude  string       `json:"magnitude,omitempty"`
+	Verdict    verdict.Word `json:"verdict"`
+	// Reason says why; of none what is missing.
+	Reason string `json:"reason"`
+	// Scope says for what the verdict holds.
+	Scope string `json:"scope"`
+	// Needs is what more would decide it.
+	Needs *Needs `json:"needs,omitempty"`
+}
+
+// Ranking orders the levels of one metric by their medians, the best first, or the greatest if it is unknown which
+// values are better. Levels with an invalid flag are left out.
+type Ranking struct {
+	Metric  string  `json:"metric"`
+	Context []Level `json:"context,omitempty"`
+	// UnitOfAnalysis and Scope are those of the answers that Between is from.
+	UnitOfAnalysis string   `json:"unitOfAnalysis"`
+	Scope          string   `json:"scope"`
+	Levels         []string `json:"levels"`
+	// Between has the relation of each level to the next: > shown to differ, ≈ equivalent, ? not decided.
+	Between []string `json:"between"`
+	LeftOut []string `json:"leftOut,omitempty"`
+}
+
+// Needs is a number of units of analysis.
+type Needs struct {
+	// N is the number on each side, More of them in addition to those there are.
+	N    int    `json:"n"`
+	More int    `json:"more"`
+	Of   string `json:"of"`
+	// AtLeast: the estimate is capped at twice what there is.
+	AtLeast bool   `json:"atLeast,omitempty"`
+	Text    string `json:"text"`
+}
+
+// Flag marks figures that cannot be trusted, with the evidence.
+type Flag struct {
+	Name     string  `json:"name"`
+	Severity string  `json:"severity"` // warning or invalid
+	Metric   string  `json:"metric"`
+	Level    string  `json:"level"`
+	Context  []Level `json:"context,omitempty"`
+	Evidence string  `json:"evidence"`
+}
+
+// number is nil for NaN and the infinities, which JSON has not.
+func number(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+func value(p *float64) float64 {
+	if p == nil {
+		return math.NaN()
+	}
+	return *p
+}

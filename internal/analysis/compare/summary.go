@@ -1,0 +1,270 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/stats/verdict"
+)
+
+// model names the units of analysis.
+func (s *study) model() {
+	g := s.grouping
+	nested := false
+	for _, c := range s.result.Comparisons {
+		nested = nested || c.Within != nil
+	}
+	perTrial := Model{Unit: cmp.Or(s.options.Trial, defaultTrial),
+		Text: "every trial counts as independent; the answer holds for this occasion"}
+	if s.options.Paired {
+		perTrial.Text = "every pair of trials of one block counts as independent; the answer holds for this occasion"
+	}
+	nestedText := "repetitions nested in " + g.name + "s: every trial counts as independent; the answer holds for " +
+		"these " + g.name + "s only, because trials of one share its conditions"
+	switch {
+	case g.name == "":
+	case s.options.PerRepetition:
+		perTrial.Text = nestedText
+	case nested:
+		s.result.Models = append(s.result.Models, Model{Unit: g.name, Text: "one value for each " + g.name +
+			": the median of its repetitions; the answer holds for other " + g.name + "s too"})
+		perTrial.Text = nestedText
+	default:
+		s.result.Models = []Model{{Unit: g.name, Text: "one value for each " + g.name + "; the answer holds for other " +
+			g.name + "s too"}}
+		return
+	}
+	s.result.Models = append(s.result.Models, perTrial)
+}
+
+// maxSentences is the most comparisons that the sentences of a result name one by one.
+const maxSentences = 6
+
+// summarise writes the sentences of the result.
+func (s *study) summarise() {
+	r := s.result
+	r.Family = s.family()
+	if len(r.Comparisons) == 0 {
+		r.Sentences = append(r.Sentences, s.nothing())
+	}
+	if len(r.Comparisons) <= maxSentences {
+		for i := range r.Comparisons {
+			r.Sentences = append(r.Sentences, r.Comparisons[i].Sentence)
+		}
+	} else {
+		s.tallies()
+	}
+	for _, level := range s.levels {
+		if text := s.firstRuns(level); text != "" {
+			r.Sentences = append(r.Sentences, text)
+		}
+	}
+	for i, f := range r.Flags {
+		metrics := f.Metric
+		if i+1 < len(r.Flags) && r.Flags[i+1].Evidence == f.Evidence && r.Flags[i+1].Level == f.Level {
+			continue // with the next one
+		}
+		if i > 0 && r.Flags[i-1].Evidence == f.Evidence && r.Flags[i-1].Level == f.Level {
+			metrics = r.Flags[i-1].Metric + " and " + metrics
+		}
+		r.Sentences = append(r.Sentences, fmt.Sprintf("%s: %s, %s: %s.", capital(f.Severity), f.Level, metrics, f.Evidence))
+	}
+}
+
+// tallies count the verdicts of each scope.
+func (s *study) tallies() {
+	by, scopes := map[string][]*Answer{}, []string(nil)
+	add := func(a *Answer) {
+		if by[a.Scope] == nil {
+			scopes = append(scopes, a.Scope)
+		}
+		by[a.Scope] = append(by[a.Scope], a)
+	}
+	for i := range s.result.Comparisons {
+		add(&s.result.Comparisons[i].Answer)
+	}
+	for i := range s.result.Comparisons {
+		if w := s.result.Comparisons[i].Within; w != nil {
+			add(w)
+		}
+	}
+	for _, scope := range scopes {
+		list := by[scope]
+		s.result.Sentences = append(s.result.Sentences, fmt.Sprintf("%s (unit: %s), %s: %s.", capital(scope),
+			list[0].UnitOfAnalysis, plural(len(list), "comparison"), tally(list)))
+	}
+}
+
+// family says over which comparisons p-values are adjusted.
+func (s *study) family() string {
+	text := "Holm over the comparisons of one metric"
+	for i, l := range s.contexts[0].levels {
+		text += map[bool]string{true: " at one ", false: " and one "}[i == 0] + l.Factor
+	}
+	return text
+}
+
+// nothing says why there is no comparison.
+func (s *study) nothing() string {
+	factor := s.table.Factors[s.factor]
+	if len(s.levels) == 1 {
+		return fmt.Sprintf("Nothing to compare: %s has one level, %s.", factor, s.levels[0])
+	}
+	return fmt.Sprintf("Nothing to compare: no two levels of %s have a metric in common.", factor)
+}
+
+// common is the reason that answers without a decision share, with the range of what they need; "" if there is none.
+func common(answers []*Answer) string {
+	reason, of, low, high := answers[0].Reason, "", 0, 0
+	for _, a := range answers {
+		if a.Verdict != verdict.Inconclusive && a.Verdict != verdict.None || a.Reason != reason {
+			return ""
+		}
+		if a.Needs != nil {
+			if low == 0 || a.Needs.N < low {
+				low = a.Needs.N
+			}
+			high, of = max(high, a.Needs.N), a.Needs.Of
+		}
+	}
+	switch {
+	case high == 0:
+		return reason
+	case low == high:
+		return fmt.Sprintf("%s; needs %s of each", reason, plural(high, of))
+	}
+	return fmt.Sprintf("%s; needs %d to %s of each", reason, low, plural(high, of))
+}
+
+// Explained says whether the sentences of a result have the reason of every comparison without a decision.
+func (r *Result) Explained() bool {
+	if len(r.Comparisons) <= maxSentences {
+		return true
+	}
+	var answers []*Answer
+	for i := range r.Comparisons {
+		answers = append(answers, &r.Comparisons[i].Answer)
+	}
+	for _, w := range []verdict.Word{verdict.None, verdict.Inconclusive} {
+		if of := with(answers, w); len(of) > 0 && common(of) == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// rank orders the levels of each metric that has comparisons.
+func (s *study) rank() {
+	for m := range s.table.Metrics {
+		for i := range s.contexts {
+			if r, ok := s.ranking(m, &s.contexts[i]); ok {
+				s.result.Rankings = append(s.result.Rankings, r)
+			}
+		}
+	}
+}
+
+// ranking orders the levels of one metric.
+func (s *study) ranking(metric int, c *context) (Ranking, bool) {
+	r := Ranking{Metric: s.table.Metrics[metric].Name, Context: c.levels, Between: []string{}}
+	at := map[string]float64{}
+	for _, level := range s.levels {
+		k, ok := s.at(metric, c, level)
+		switch {
+		case !ok || s.cell(k).Median == nil:
+		case s.flagged(k):
+			r.LeftOut = append(r.LeftOut, level)
+		default:
+			r.Levels = append(r.Levels, level)
+			at[level] = *s.cell(k).Median
+		}
+	}
+	lower := chosen(s.table.Metrics[metric], s.options.Directions) == verdict.LessIsBetter
+	slices.SortStableFunc(r.Levels, func(a, b string) int {
+		switch {
+		case at[a] == at[b]:
+			return 0
+		case (at[a] < at[b]) == lower:
+			return -1
+		}
+		return 1
+	})
+	for i := 1; i < len(r.Levels); i++ {
+		a := s.between(r.Metric, c, r.Levels[i-1], r.Levels[i])
+		if a == nil {
+			return r, false // not every pair is compared
+		}
+		r.UnitOfAnalysis, r.Scope = a.UnitOfAnalysis, a.Scope
+		r.Between = append(r.Between, relation(a.Verdict))
+	}
+	return r, len(r.Levels) > 2
+}
+
+// relation is a verdict as a sign.
+func relation(w verdict.Word) string {
+	switch w {
+	case verdict.Better, verdict.Worse, verdict.Different:
+		return ">"
+	case verdict.Equivalent, verdict.Trivial:
+		return "≈"
+	}
+	return "?"
+}
+
+// flagged says whether a cell has an invalid flag.
+func (s *study) flagged(k key) bool {
+	c := s.cell(k)
+	return slices.ContainsFunc(s.result.Flags, func(f Flag) bool {
+		return f.Severity == invalid && f.Metric == c.Metric && f.Level == c.Level && slices.Equal(f.Context, c.Context)
+	})
+}
+
+// between is the answer that compares two levels, that for these occasions if there is one.
+func (s *study) between(metric string, c *context, a, b string) *Answer {
+	for i := range s.result.Comparisons {
+		x := &s.result.Comparisons[i]
+		if x.Metric == metric && slices.Equal(x.Context, c.levels) && (x.A == a && x.B == b || x.A == b && x.B == a) {
+			if x.Within != nil {
+				return x.Within
+			}
+			return &x.Answer
+		}
+	}
+	return nil
+}
+
+// String is the order as text: "Portworx > Disk Storage ≈ OpenEBS".
+func (r *Ranking) String() string {
+	var b strings.Builder
+	for i, level := range r.Levels {
+		if i > 0 {
+			b.WriteString(" " + r.Between[i-1] + " ")
+		}
+		b.WriteString(level)
+	}
+	return b.String()
+}
+
+// firstRuns names the metrics of a level whose first run differs.
+func (s *study) firstRuns(level string) string {
+	var metrics []string
+	total := 0
+	for _, c := range s.result.Cells {
+		if c.Level != level {
+			continue
+		}
+		total++
+		for _, w := range c.Warnings {
+			if w.Name == "firstRun" {
+				metrics = append(metrics, c.Metric)
+			}
+		}
+	}
+	if len(metrics) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: the first run differs from the others in %d of %d metrics (%s).", level, len(metrics), total,
+		strings.Join(metrics, ", "))
+}

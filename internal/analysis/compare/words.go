@@ -1,0 +1,183 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/stats/verdict"
+)
+
+// figure3 and figure2 format a number with three and two significant digits.
+func figure3(x float64) string { return short(x, 3) }
+func figure2(x float64) string { return short(x, 2) }
+
+func short(x float64, digits int) string {
+	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+		return fmt.Sprint(x)
+	}
+	whole := int(math.Floor(math.Log10(math.Abs(x)))) + 1
+	if whole >= digits && whole < 15 { // no exponent
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.*g", digits, x)
+}
+
+// Times is a ratio with its interval: "×1.33 [0.71, 2.00]".
+func (a *Answer) Times() string {
+	if a.Ratio == nil {
+		return "–"
+	}
+	if a.Low == nil {
+		return "×" + figure3(*a.Ratio)
+	}
+	return fmt.Sprintf("×%s [%s, %s]", figure3(*a.Ratio), figure3(*a.Low), figure3(*a.High))
+}
+
+// facts are ratio, interval and p-value of an answer.
+func (a *Answer) facts() string {
+	text := a.Times()
+	if a.P == nil || a.Low == nil {
+		return text
+	}
+	text += ", p = " + figure2(*a.P)
+	if a.Family > 1 {
+		text += fmt.Sprintf(" (%s for %d comparisons)", figure2(*a.PHolm), a.Family)
+	}
+	return text
+}
+
+// clause is the verdict in words, without a subject.
+func (a *Answer) clause(word string) string {
+	text := word + ", " + a.facts()
+	switch a.Verdict {
+	case verdict.None, verdict.Inconclusive:
+		if a.Ratio == nil {
+			text = word
+		}
+		text += "; " + a.Reason
+		if a.Needs != nil {
+			text += "; " + a.Needs.Text
+		}
+	}
+	return text
+}
+
+// words are the verdicts as predicates of b.
+var words = map[verdict.Word]string{
+	verdict.None: "no verdict", verdict.Better: "better", verdict.Worse: "worse", verdict.Different: "different",
+	verdict.Equivalent: "equivalent", verdict.Trivial: "different by less than the margin (trivial)",
+	verdict.Inconclusive: "inconclusive",
+}
+
+// label names a level in a sentence: a number with its factor.
+func (c *Comparison) label(level string) string {
+	if _, err := strconv.ParseFloat(level, 64); err == nil {
+		return c.factor + " " + level
+	}
+	return level
+}
+
+// sentence says what a comparison shows.
+func (c *Comparison) sentence() string {
+	of := c.Metric
+	for _, l := range c.Context {
+		of += ", " + l.Factor + " " + l.Level
+	}
+	text := fmt.Sprintf("%s: %s against %s, %s: %s.", of, c.label(c.B), c.label(c.A), c.Scope, c.clause(c.word(&c.Answer)))
+	if c.Within != nil {
+		text += fmt.Sprintf(" %s: %s.", capital(c.Within.Scope), c.Within.clause(c.word(c.Within)))
+	}
+	return text
+}
+
+// word is the verdict of an answer; what is within a margin names it.
+func (c *Comparison) word(a *Answer) string {
+	if a.Verdict == verdict.Equivalent {
+		return fmt.Sprintf("equivalent within %s %%", figure3(100*c.Margin))
+	}
+	return words[a.Verdict]
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// order of verdicts in a summary.
+var order = []verdict.Word{verdict.Better, verdict.Worse, verdict.Different, verdict.Equivalent, verdict.Trivial,
+	verdict.Inconclusive, verdict.None}
+
+// tally counts verdicts, with the reason that the undecided ones share: "1 better, 59 inconclusive (…)".
+func tally(answers []*Answer) string {
+	var parts []string
+	for _, w := range order {
+		of := with(answers, w)
+		if len(of) == 0 {
+			continue
+		}
+		n, name := fmt.Sprint(len(of)), string(w)
+		if len(of) == len(answers) {
+			n = "all"
+		}
+		if w == verdict.None {
+			name = "without a verdict"
+		}
+		if why := common(of); why != "" {
+			name += " (" + why + ")"
+		}
+		parts = append(parts, n+" "+name)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// with are the answers with a verdict.
+func with(answers []*Answer, w verdict.Word) []*Answer {
+	var list []*Answer
+	for _, a := range answers {
+		if a.Verdict == w {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// Figure formats a value of a unit: nanoseconds and bytes with a fitting prefix, any other number without its unit.
+func Figure(x *float64, unit string) string {
+	switch {
+	case x == nil:
+		return "–"
+	case unit == metric.Nanoseconds || unit == metric.BytesPerSecond || unit == metric.Bytes:
+		return expr.Format(*x, unit)
+	}
+	return figure(*x)
+}
+
+// Rough is Figure with three significant digits.
+func Rough(x *float64, unit string) string {
+	if x == nil || unit == metric.Nanoseconds || unit == metric.BytesPerSecond || unit == metric.Bytes {
+		return Figure(x, unit)
+	}
+	return figure3(*x)
+}
+
+// Percent formats a share: "4.8 %".
+func Percent(x *float64) string {
+	if x == nil {
+		return "–"
+	}
+	return figure2(100**x) + " %"
+}
+
+// P formats a p-value.
+func P(x *float64) string {
+	if x == nil {
+		return "–"
+	}
+	return figure2(*x)
+}

@@ -1,0 +1,150 @@
+// Package trial reads what a comparison needs of a bundle: one value for each metric, and the series within it.
+package trial
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/slo"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/observation"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/stats"
+)
+
+// Value is the value of one metric of a bundle.
+type Value struct {
+	Metric observation.Metric
+	Value  float64
+	State  observation.State
+}
+
+// Values are the medians of the latencies of each action and of its I/O, and their rates.
+func Values(d *dataset.Data) ([]Value, error) {
+	var queries []expr.Query
+	for _, a := range d.Spec.Actions {
+		queries = append(queries, expr.Query{Func: expr.Quantile, Q: 0.5, Metric: expr.Metric{Action: a.Name}})
+		if a.RateName != "" {
+			queries = append(queries, expr.Query{Func: expr.Rate, Metric: expr.Metric{Action: a.Name}})
+		}
+	}
+	for _, m := range operations(d) {
+		queries = append(queries, expr.Query{Func: expr.Quantile, Q: 0.5, Metric: m})
+		if m.Name != metric.CanaryRead && m.Name != metric.CanaryWrite { // the canary has a fixed rate
+			queries = append(queries, expr.Query{Func: expr.IOPS, Metric: m}, expr.Query{Func: expr.Throughput, Metric: m})
+		}
+	}
+	answers, err := slo.Answers(d, queries)
+	if err != nil {
+		return nil, err
+	}
+	var list []Value
+	for i, a := range answers {
+		v := Value{Metric: observation.Metric{Name: queries[i].String(), Unit: queries[i].Func.Unit()}, Value: a.Value.Number}
+		switch {
+		case errors.Is(a.Err, expr.ErrNoData):
+			continue // the action has no such figure
+		case a.Err != nil:
+			return nil, a.Err
+		case math.IsInf(v.Value, 1):
+			v.State = observation.Infinite
+		case a.Value.AtLeast:
+			v.State = observation.AtLeast
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+// operations are the kinds of I/O of which the bundle has figures, in order of appearance.
+func operations(d *dataset.Data) []expr.Metric {
+	var list []expr.Metric
+	add := func(action, name string) {
+		m := expr.Metric{Action: action, Name: name}
+		if !slices.Contains(list, m) {
+			list = append(list, m)
+		}
+	}
+	for _, h := range d.Totals {
+		if h.Unit == metric.Nanoseconds {
+			add(h.Action, h.Metric)
+		}
+	}
+	for _, s := range d.Scalars {
+		if name, ok := metric.RateOf(s.Metric); ok {
+			add(s.Action, name)
+		}
+	}
+	for _, c := range d.Canaries {
+		for _, io := range c.IOs {
+			add(c.Action, metric.Canary(io.Write))
+		}
+	}
+	return list
+}
+
+// Series are the latencies within a bundle in order of time: of each kind of I/O by time step, and of ops one by one.
+// Ops and I/Os that did not succeed are not in them.
+func Series(d *dataset.Data) ([]compare.SeriesOf, error) {
+	of := map[string]*compare.SeriesOf{}
+	var names []string
+	series := func(m expr.Metric) *compare.SeriesOf {
+		name := m.String()
+		if of[name] == nil {
+			of[name] = &compare.SeriesOf{Metric: name}
+			names = append(names, name)
+		}
+		return of[name]
+	}
+	last := map[string]op.Time{}
+	for _, h := range d.Slices {
+		if h.Unit != metric.Nanoseconds {
+			continue
+		}
+		s := series(expr.Metric{Action: h.Action, Name: h.Metric})
+		counts := stats.OfHistogram(h.Hist)
+		if n := len(s.Steps); n > 0 && last[s.Metric] == h.From {
+			s.Steps[n-1] = append(s.Steps[n-1], counts...) // of another instance
+		} else {
+			s.Steps = append(s.Steps, counts)
+		}
+		last[s.Metric] = h.From
+	}
+	for _, c := range d.Canaries {
+		for _, io := range c.IOs {
+			if io.Errno == 0 && io.Ended.Known() {
+				s := series(expr.Metric{Action: c.Action, Name: metric.Canary(io.Write)})
+				s.Steps = append(s.Steps, stats.One(int64(io.Ended-io.Intended)))
+			}
+		}
+	}
+	for o, err := range d.Bundle.Ops() {
+		if err != nil {
+			return nil, err
+		}
+		if ns, known := o.Response(); known && o.Outcome == op.OK {
+			s := series(expr.Metric{Action: o.Action})
+			s.Steps = append(s.Steps, stats.One(ns))
+		}
+	}
+	list := make([]compare.SeriesOf, len(names))
+	for i, name := range names {
+		list[i] = *of[name]
+	}
+	return list, nil
+}
+
+// Read reads a bundle for a comparison.
+func Read(b *bundle.Bundle) (*dataset.Data, []Value, error) {
+	d, err := dataset.Read(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	values, err := Values(d)
+	return d, values, err
+}

@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Data of the tests.
+const (
+	importedExamples = "../../examples/imported"
+	keptRuns         = "../../test/e2e/testdata/kept-2026-11"
+)
+
+// cnsbench runs the command line, and returns its exit code and what it printed.
+func cnsbench(t *testing.T, in string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e strings.Builder
+	code = Main(args, strings.NewReader(in), &o, &e)
+	return code, o.String(), e.String()
+}
+
+// importText imports a CSV text with the columns of the tests.
+func importText(t *testing.T, text string, more ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "study")
+	args := append([]string{"import", "csv", "-", "--out", dir, "--factor", "p", "--value", "v", "--unit", "u"}, more...)
+	if code, _, errs := cnsbench(t, text, args...); code != 0 {
+		t.Fatal(errs)
+	}
+	return dir
+}
+
+func importAzure(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "azure")
+	code, out, errs := cnsbench(t, "", "import", "csv", importedExamples+"/dbench-azure-2023.csv", "--out", dir, "--factor",
+		"provider", "--block", "occasion", "--repetition", "repetition", "--metric", "metric", "--unit", "unit", "--value",
+		"value")
+	if code != 0 || !strings.Contains(out, "imported 800 rows: 10 metrics, 4 levels of provider") {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	return dir
+}
+
+// TestCompareJSON: scripts rely on these names.
+func TestCompareJSON(t *testing.T) {
+	t.Parallel()
+	code, out, errs := cnsbench(t, "", "compare", importAzure(t), "--factor", "provider", "--output", "json")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	var r struct {
+		Cells       []map[string]any `json:"cells"`
+		Comparisons []map[string]any `json:"comparisons"`
+	}
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Cells) != 40 || len(r.Comparisons) != 60 {
+		t.Fatalf("%d cells, %d comparisons", len(r.Cells), len(r.Comparisons))
+	}
+	for _, name := range []string{"metric", "level", "unit", "n", "mean", "sd", "cv", "median"} {
+		if r.Cells[0][name] == nil {
+			t.Errorf("a cell has no %s", name)
+		}
+	}
+	for _, name := range []string{"metric", "a", "b", "n", "ratio", "low", "high", "p", "verdict"} {
+		if r.Comparisons[0][name] == nil {
+			t.Errorf("a comparison has no %s", name)
+		}
+	}
+	for _, c := range r.Cells {
+		if c["metric"] == "Random read IOPS" && c["level"] == "Portworx" && c["mean"] != 35745.0 {
+			t.Errorf("mean %v", c["mean"])
+		}
+	}
+}
+
+// TestCompareOutputs checks the other formats.
+func TestCompareOutputs(t *testing.T) {
+	t.Parallel()
+	dir := importAzure(t)
+	for output, says := range map[string][]string{
+		"text": {"In general (unit: occasion), 60 comparisons: all inconclusive", "needs 5 to",
+			"OpenEBS: the first run differs from the others in 7 of 10 metrics", "Random read IOPS (IOPS, higher is better)",
+			"Portworx / Disk Storage", "35745"},
+		"markdown":  {"| metric | b / a |", "**inconclusive** in general<br>**better** for these 4 occasions"},
+		"benchstat": {"Unit IOPS better=higher", "Unit us better=lower", "BenchmarkRandom_read_IOPS/provider=Portworx 1 26100 IOPS"},
+	} {
+		code, out, errs := cnsbench(t, "", "compare", dir, "--output", output)
+		if code != 0 {
+			t.Fatal(errs)
+		}
+		for _, want := range says {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s has no %q:\n%.2000s", output, want, out)
+			}
+		}
+	}
+	_, out, _ := cnsbench(t, "", "compare", dir, "--output", "csv")
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if err != nil || len(rows) != 1+40+2*60 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+}
+
+// values makes rows of a level.
+func values(level string, from, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s,%d,IOPS\n", level, from+i)
+	}
+	return b.String()
+}
+
+const valueHeader = "p,v,u\n"
+
+// TestFailOn: a verdict that is not wanted has an exit status of its own; the answer is printed.
+func TestFailOn(t *testing.T) {
+	t.Parallel()
+	dir := importText(t, valueHeader+values("old", 100, 8)+values("new", 50, 8))
+	for _, tt := range []struct {
+		failOn string
+		code   int
+	}{{"worse", exitVerdict}, {"inconclusive,worse", exitVerdict}, {"better", exitOK}} {
+		code, out, errs := cnsbench(t, "", "compare", dir, "--fail-on", tt.failOn)
+		if code != tt.code || !strings.Contains(out, "new against old, for this occasion: worse") {
+			t.Errorf("--fail-on %s: exit %d, %s%s", tt.failOn, code, out, errs)
+		}
+	}
+	if code, _, errs := cnsbench(t, "", "compare", dir, "--fail-on", "wrose"); code != exitUsage ||
+		!strings.Contains(errs, `invalid --fail-on "wrose"`) {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+func TestBaseline(t *testing.T) {
+	t.Parallel()
+	old := importText(t, valueHeader+values("a", 100, 8))
+	now := importText(t, valueHeader+values("a", 60, 8))
+	code, out, errs := cnsbench(t, "", "compare", now, "--baseline", old, "--fail-on", "worse")
+	if code != exitVerdict || !strings.Contains(out, "now against baseline, for this occasion: worse") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	units := importText(t, strings.ReplaceAll(valueHeader+values("a", 60, 8), "IOPS", "ms"))
+	if code, _, errs := cnsbench(t, "", "compare", units, "--baseline", old); code != exitUsage ||
+		!strings.Contains(errs, `v has the unit "IOPS" in baseline and "ms" in now`) {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	other := importText(t, "p,w,u\na,1,IOPS\n", "--value", "w")
+	if code, _, errs := cnsbench(t, "", "compare", other, "--baseline", old); code != exitUsage ||
+		!strings.Contains(errs, "no metric in common: they measure different workloads") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// TestHistory finds a shift after the seventh run, and none where there is none.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	for _, shift := range []int{0, 40} {
+		dir := t.TempDir()
+		for i := range 14 {
+			from := 100 + i%3
+			if i >= 7 {
+				from -= shift
+			}
+			args := []string{"import", "csv", "-", "--out", filepath.Join(dir, fmt.Sprintf("run-%02d", i+1)), "--factor", "p",
+				"--value", "v", "--unit", "u"}
+			if code, _, errs := cnsbench(t, valueHeader+values("a", from, 3), args...); code != 0 {
+				t.Fatal(errs)
+			}
+		}
+		code, out, errs := cnsbench(t, "", "compare", "--history", dir, "--fail-on", "worse")
+		found := strings.Contains(out, "worse from run-08 on")
+		if found != (shift > 0) || (code == exitVerdict) != found {
+			t.Errorf("shift %d: exit %d\n%s%s", shift, code, out, errs)
+		}
+	}
+}
+
+// TestCompareKept reads a study and bundles of an earlier version. Two single runs have no verdict; the latencies within
+// them are compared.
+func TestCompareKept(t *testing.T) {
+	t.Parallel()
+	study := filepath.Join(keptRuns, "study")
+	code, out, errs := cnsbench(t, "", "compare", study)
+	if code != 0 || !strings.Contains(out, "no verdict, ×") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	trials, err := filepath.Glob(filepath.Join(study, "*_r*"))
+	if err != nil || len(trials) < 2 {
+		t.Fatalf("%v, %v", trials, err)
+	}
+	code, out, errs = cnsbench(t, "", "compare", "old="+trials[0], "new="+trials[1])
+	if code != 0 || !strings.Contains(out, "new against old") || !strings.Contains(out, "no verdict") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	code, out, errs = cnsbench(t, "", "compare", filepath.Join(keptRuns, "bundle"))
+	if code != 0 || !strings.Contains(out, "Nothing to compare: bundle has one level, bundle.") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+}
+
+// TestCompareBadInput: one clear message each.
+func TestCompareBadInput(t *testing.T) {
+	t.Parallel()
+	dir := importText(t, valueHeader+values("a", 1, 3)+values("b", 1, 3))
+	file := filepath.Join(t.TempDir(), "file.csv")
+	if err := os.WriteFile(file, []byte(valueHeader), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ args, says string }{
+		{"compare", "requires at least 1 arg"},
+		{"compare nowhere", "nowhere"},
+		{"compare " + file, "import it first"},
+		{"compare " + t.TempDir(), "neither a study, an imported study, nor a bundle"},
+		{"compare " + dir + " " + dir, "is no bundle: it has no run.json"},
+		{"compare " + dir + " --factor x", `no factor "x": want --factor with one of p`},
+		{"compare " + dir + " --margin x", `invalid --margin "x"`},
+		{"compare " + dir + " --margin 0", `invalid --margin "0"`},
+		{"compare " + dir + " --output xml", `invalid --output "xml": want text, json, csv, markdown or benchstat`},
+		{"compare " + dir + " --level day", `invalid --level "day": want occasion or repetition`},
+		{"compare " + dir + " --direction up", `invalid --direction "up"`},
+		{"compare " + dir + " --aa a", `invalid --aa "a"`},
+		{"compare " + dir + " --limit x=1", "invalid --limit"},
+		{"compare " + dir + " --block-size 4k", `invalid size "4k"`},
+		{"compare " + dir + " --against c", `p has no level "c": want one of a, b`},
+		{"compare --history " + dir, "has no bundles and no studies"},
+		{"compare --history " + dir + " --baseline " + dir, "exclude each other"},
+		{"import csv " + file + " --factor p --value v", "want --out DIR"},
+		{"import csv " + file + " --out x --factor p --value v", "no values"},
+		{"import csv nowhere.csv --out x --factor p --value v", "nowhere.csv"},
+		{"import dbench " + file + " --out x", "has no figures: want the summary that dbench prints"},
+	} {
+		code, out, errs := cnsbench(t, "", strings.Fields(tt.args)...)
+		if code != exitUsage || out != "" || !strings.Contains(errs, tt.says) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q, want %q%s", tt.args, code, errs, tt.says, out)
+		}
+	}
+}
+
+// TestImportTool imports two files of dbench with a level each.
+func TestImportTool(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "study")
+	const data = "../imported/testdata/"
+	code, out, errs := cnsbench(t, "", "import", "dbench", "disk="+data+"dbench.txt", data+"dbench-portworx.txt", "--out", dir)
+	if code != 0 || !strings.Contains(out, "imported 20 rows: 10 metrics, 2 levels of provider") {
+		t.Fatalf("exit %d, %s%s", code, out, errs)
+	}
+	code, out, _ = cnsbench(t, "", "compare", dir)
+	if code != 0 || !strings.Contains(out, "dbench-portworx / disk") {
+		t.Error(out)
+	}
+}
+
+// TestControlCharacters: names of a file do not reach the terminal as they are.
+func TestControlCharacters(t *testing.T) {
+	t.Parallel()
+	dir := importText(t, valueHeader+values("a\x1b[31m", 1, 6)+values("b", 1, 6))
+	for _, output := range outputsOfCompare {
+		_, out, _ := cnsbench(t, "", "compare", dir, "--output", output)
+		if out == "" || strings.Contains(out, "\x1b") {
+			t.Errorf("%s: %q", output, out)
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/trial"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/imported"
+	"github.com/cnsbench/cnsbench/internal/observation"
+	"github.com/cnsbench/cnsbench/internal/stats/verdict"
+	"github.com/cnsbench/cnsbench/internal/study"
+)
+
+// compared is what a comparison is of.
+type compared struct {
+	table         *observation.Table
+	factor        string // the compared one; "": that of --factor
+	trial         string // what a trial is called; "": repetition
+	paired        bool   // by design
+	assumeBlock   float64
+	margins       map[string]float64           // declared, by metric
+	directions    map[string]verdict.Direction // declared, by metric
+	arms          map[string][][2]string       // A/A pairs by factor
+	distributions []compare.Distribution
+	sentences     []string
+	notes         []string
+}
+
+// Names of the factor of bundles, of versions and of runs.
+const (
+	bundleFactor   = "bundle"
+	versionFactor  = "version"
+	historyFactor  = "run"
+	assumedBlock   = 128 << 10 // of bandwidths in imported tables: the size of fio-based suites such as dbench and kubestr
+	baselineLevel  = "baseline"
+	measuredLevel  = "now"
+	runFile        = "run.json"
+	studyDirectory = "study.json"
+)
+
+// read reads what the arguments name.
+func (f *compareFlags) read(s *streams, args []string) (*compared, error) {
+	switch {
+	case f.history:
+		if len(args) != 1 {
+			return nil, errors.New("--history takes one directory with bundles or studies")
+		}
+		return readHistory(s, args[0])
+	case f.baseline != "":
+		if len(args) != 1 {
+			return nil, errors.New("--baseline takes one study or bundle to compare with it")
+		}
+		return readBaseline(s, f.baseline, args[0])
+	case len(args) == 1 && !isBundle(args[0]):
+		return readStudy(s, args[0])
+	}
+	return readBundles(s, args)
+}
+
+func isBundle(dir string) bool { return hasFile(dir, runFile) }
+
+func hasFile(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// readStudy reads a study or an imported one.
+func readStudy(_ *streams, dir string) (*compared, error) {
+	switch {
+	case imported.Is(dir):
+		d, t, err := imported.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		in := &compared{table: t}
+		if d.Importer == "csv" {
+			in.assumeBlock = assumedBlock
+		}
+		return in, nil
+	case hasFile(dir, studyDirectory):
+		d, err := study.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		return studyTable(d)
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s is a file: import it first (cnsbench import csv --help), and compare the folder", dir)
+	}
+	return nil, fmt.Errorf("%s is neither a study, an imported study, nor a bundle; a directory of runs takes --history",
+		dir)
+}
+
+// readBundles reads bundles as trials of the levels that their labels name.
+func readBundles(s *streams, args []string) (*compared, error) {
+	b := observation.NewBuilder([]string{bundleFactor}, "", "")
+	var labels []string
+	var data []*dataset.Data
+	for _, arg := range args {
+		label, dir := labelled(arg)
+		d, err := addBundle(s, b, label, dir)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(labels, label) && len(labels) < len(args) && !strings.Contains(arg, "=") {
+			return nil, fmt.Errorf("two bundles are named %s: label them, LABEL=%s", label, dir)
+		}
+		labels, data = append(labels, label), append(data, d)
+	}
+	in := &compared{table: b.Table(), factor: bundleFactor, trial: "run"}
+	if len(args) != 2 || labels[0] == labels[1] {
+		return in, nil
+	}
+	return in, in.within(labels, data)
+}
+
+// labelled splits LABEL=BUNDLE. Without a label it is the name of the directory.
+func labelled(arg string) (label, dir string) {
+	if label, dir, ok := strings.Cut(arg, "="); ok && !hasFile(arg, runFile) {
+		return label, dir
+	}
+	return filepath.Base(filepath.Clean(arg)), arg
+}
+
+// addBundle adds the values of a bundle.
+func addBundle(s *streams, b *observation.Builder, label, dir string) (*dataset.Data, error) {
+	if !isBundle(dir) {
+		return nil, fmt.Errorf("%s is no bundle: it has no %s", dir, runFile)
+	}
+	open, err := openBundle(s, dir)
+	if err != nil {
+		return nil, err
+	}
+	if !open.Complete || open.Run.State != bundle.Complete {
+		return nil, fmt.Errorf("the run of %s did not complete: its figures are no trial", dir)
+	}
+	d, values, err := trial.Read(open)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	for _, v := range values {
+		b.Add(observation.Row{Levels: []string{label}, Metric: v.Metric, Value: v.Value, State: v.State})
+	}
+	return d, nil
+}
+
+// within compares the latencies within two bundles, and the components that took the time.
+func (in *compared) within(labels []string, data []*dataset.Data) error {
+	a, err := trial.Series(data[0])
+	if err != nil {
+		return err
+	}
+	b, err := trial.Series(data[1])
+	if err != nil {
+		return err
+	}
+	in.distributions = compare.Distributions(labels[0], labels[1], a, b)
+	in.sentences, err = trial.Explain(labels[0], labels[1], data[0], data[1])
+	return err
+}
+
+// readAny reads a bundle, a study or an imported study.
+func readAny(s *streams, dir string) (*compared, error) {
+	if !isBundle(dir) {
+		return readStudy(s, dir)
+	}
+	b := observation.NewBuilder(nil, "", "")
+	open, err := openBundle(s, dir)
+	if err != nil {
+		return nil, err
+	}
+	_, values, err := trial.Read(open)
+	for _, v := range values {
+		b.Add(observation.Row{Metric: v.Metric, Value: v.Value, State: v.State})
+	}
+	return &compared{table: b.Table()}, err
+}
+
+// readBaseline joins a study with an earlier one.
+func readBaseline(s *streams, baseline, dir string) (*compared, error) {
+	before, err := readAny(s, baseline)
+	if err != nil {
+		return nil, fmt.Errorf("baseline: %w", err)
+	}
+	now, err := readAny(s, dir)
+	if err != nil {
+		return nil, err
+	}
+	t, err := observation.Join(versionFactor, []string{baselineLevel, measuredLevel},
+		[]*observation.Table{before.table, now.table})
+	if err != nil {
+		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
+	}
+	return &compared{table: t, factor: versionFactor, notes: []string{fmt.Sprintf(
+		"a (baseline) is %s, b (now) is %s; they are of different times, and a difference may be that of the occasion",
+		baseline, dir)}}, nil
+}
+
+// readHistory joins the bundles and studies of a directory, in order of their names.
+func readHistory(s *streams, dir string) (*compared, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var labels []string
+	var tables []*observation.Table
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if !e.IsDir() || !isBundle(path) && !imported.Is(path) && !hasFile(path, studyDirectory) {
+			continue
+		}
+		one, err := readAny(s, path)
+		if err != nil {
+			return nil, err
+		}
+		labels, tables = append(labels, e.Name()), append(tables, one.table)
+	}
+	if len(tables) == 0 {
+		return nil, fmt.Errorf("%s has no bundles and no studies", dir)
+	}
+	t, err := observation.Join(historyFactor, labels, tables)
+	if err != nil {
+		return nil, err
+	}
+	return &compared{table: t, factor: historyFactor}, nil
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/observation"
+	"github.com/cnsbench/cnsbench/internal/stats/verdict"
+	"github.com/cnsbench/cnsbench/internal/study"
+)
+
+// Names of the columns of a study's trials.
+const (
+	blockColumn    = "block"
+	occasionColumn = "occasion"
+	cellColumn     = "cell" // of a study without factors
+)
+
+// studyTable has the values of the trials of a study. Its blocks are pairs by design.
+func studyTable(d *study.Dir) (*compared, error) {
+	t, err := d.Table()
+	if err != nil {
+		return nil, err
+	}
+	factors := t.Factors
+	if len(factors) == 0 {
+		factors = []string{cellColumn}
+	}
+	b := observation.NewBuilder(factors, occasionColumn, blockColumn)
+	b.Numbered = true
+	in := &compared{paired: t.Order != nil, margins: map[string]float64{}, directions: map[string]verdict.Direction{},
+		arms: map[string][][2]string{}}
+	in.declare(t)
+	done := 0
+	for i := range t.Rows {
+		done += t.Rows[i].Done
+		in.arm(t, i)
+		addRow(b, t, &t.Rows[i])
+	}
+	if done == 0 {
+		return nil, fmt.Errorf("no trial of the study in %s is complete: there is nothing to compare", d.Path)
+	}
+	in.table = b.Table()
+	return in, nil
+}
+
+// declare takes over what a study declares of its metrics.
+func (in *compared) declare(t *study.Table) {
+	for _, m := range t.Metrics {
+		if m.Margin > 0 {
+			in.margins[m.Response] = m.Margin
+		}
+		if direction, err := compare.ParseDirections([]string{m.Direction}); err == nil {
+			in.directions[m.Response] = direction[""]
+		}
+	}
+	if len(t.Distributions) > 0 {
+		in.notes = append(in.notes, "factors that are distributions vary from block to block; the figures include that")
+	}
+}
+
+// arm notes the two labels of an A/A arm.
+func (in *compared) arm(t *study.Table, i int) {
+	if t.Rows[i].AAOf == nil {
+		return
+	}
+	twin, of := t.Rows[i].Levels, t.Rows[*t.Rows[i].AAOf].Levels
+	for j := range twin {
+		if pair := [2]string{of[j].Value, twin[j].Value}; pair[0] != pair[1] {
+			in.arms[twin[j].Factor] = append(in.arms[twin[j].Factor], pair)
+		}
+	}
+}
+
+// addRow adds the trials of a cell.
+func addRow(b *observation.Builder, t *study.Table, row *study.Row) {
+	levels := make([]string, 0, len(row.Levels))
+	for _, l := range row.Levels {
+		levels = append(levels, l.Value)
+	}
+	if len(levels) == 0 {
+		levels = []string{"all"}
+	}
+	for j, v := range row.Values {
+		m := observation.Metric{Name: t.Responses[j], Unit: v.Unit}
+		for _, x := range v.Trials {
+			r := observation.Row{Levels: levels, Metric: m, Occasion: fmt.Sprint(x.Occasion), Block: fmt.Sprint(x.Block),
+				Repetition: 1}
+			r.Value, r.State = trialValue(x)
+			b.Add(r)
+		}
+	}
+}
+
+// trialValue is a value of a study's table.
+func trialValue(x study.TrialValue) (float64, observation.State) {
+	switch {
+	case x.Infinite:
+		return 0, observation.Infinite
+	case x.Value == nil:
+		return 0, observation.Missing
+	case x.AtLeast:
+		return *x.Value, observation.AtLeast
+	}
+	return *x.Value, observation.Known
+}

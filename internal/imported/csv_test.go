@@ -1,0 +1,238 @@
+package imported_test
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/imported"
+	"github.com/cnsbench/cnsbench/internal/observation"
+)
+
+// columns of the tests.
+var columns = imported.Columns{Factors: []string{"provider"}, Block: "day", Repetition: "run", Metric: "metric",
+	Unit: "unit", Value: "value"}
+
+const header = "provider,day,run,metric,unit,value\n"
+
+// read imports a text and reads the folder again.
+func read(t *testing.T, text string, f imported.Format) (*imported.Description, *observation.Table, error) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "study")
+	if _, err := imported.CSV(dir, "in.csv", strings.NewReader(text), f); err != nil {
+		if _, stat := os.Stat(dir); stat == nil {
+			t.Errorf("%s is left after an error", dir)
+		}
+		return nil, nil, err
+	}
+	return open(t, dir)
+}
+
+func open(t *testing.T, dir string) (*imported.Description, *observation.Table, error) {
+	t.Helper()
+	return imported.Open(dir)
+}
+
+func TestImport(t *testing.T) {
+	t.Parallel()
+	text := "\xef\xbb\xbf" + header +
+		"a,mon,2,latency,ms,2.5\n" +
+		"a,mon,1,latency,ms, 1e3 \n" +
+		"\"b, c\",tue,1,latency,ms,-0.5\n" +
+		"a,mon,1,rate,,4\n"
+	d, table, err := read(t, text, imported.Format{Columns: columns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (imported.Counts{Rows: 4, Metrics: 2, Levels: map[string]int{"provider": 2}}); !cmp.Equal(d.Counts, want) {
+		t.Error(cmp.Diff(want, d.Counts))
+	}
+	if d.Sources[0].Name != "in.csv" || d.Sources[0].Bytes != int64(len(text)) {
+		t.Errorf("source %+v", d.Sources[0])
+	}
+	want := &observation.Table{Factors: []string{"provider"}, BlockName: "day", Blocks: []string{"mon", "tue"},
+		Metrics: []observation.Metric{{Name: "latency", Unit: "ms"}, {Name: "rate"}},
+		Cells:   [][]string{{"a"}, {"b, c"}},
+		Series: map[observation.Key][]observation.Value{
+			{Metric: 0, Cell: 0}: {{Value: 1000, Occasion: -1, Repetition: 1}, {Value: 2.5, Occasion: -1, Repetition: 2}},
+			{Metric: 0, Cell: 1}: {{Value: -0.5, Occasion: -1, Block: 1, Repetition: 1}},
+			{Metric: 1, Cell: 0}: {{Value: 4, Occasion: -1, Repetition: 1}},
+		}, Aggregates: map[observation.Key]observation.Aggregate{}}
+	if diff := cmp.Diff(want, table); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestMissing accepts rows without a value only where that is asked for.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	text := header + "a,mon,1,latency,ms,NaN\na,mon,2,latency,ms,\na,mon,3,latency,ms,7\n"
+	d, table, err := read(t, text, imported.Format{Columns: columns, Missing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := table.Series[observation.Key{}]
+	if d.Counts.Missing != 2 || len(values) != 3 || values[0].State != observation.Missing ||
+		!math.IsNaN(values[0].Value) || values[2].State != observation.Known {
+		t.Errorf("%d missing, values %+v", d.Counts.Missing, values)
+	}
+}
+
+func TestWordsAsRepetitions(t *testing.T) {
+	t.Parallel()
+	_, table, err := read(t, header+"a,mon,one,latency,ms,1\na,mon,two,latency,ms,2\n", imported.Format{Columns: columns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := table.Series[observation.Key{}]; v[0].Repetition != 1 || v[1].Repetition != 2 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestSeparator(t *testing.T) {
+	t.Parallel()
+	text := strings.ReplaceAll(header+"a,mon,1,latency,ms,1\n", ",", ";")
+	if _, _, err := read(t, text, imported.Format{Columns: columns, Separator: ";"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMeans(t *testing.T) {
+	t.Parallel()
+	c := imported.Columns{Factors: []string{"p"}, Mean: "m", SD: "s", N: "n"}
+	_, table, err := read(t, "p,m,s,n\na,10,1.5,20\nb,30,2,5\n", imported.Format{Columns: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[observation.Key]observation.Aggregate{{}: {Mean: 10, SD: 1.5, N: 20}, {Cell: 1}: {Mean: 30, SD: 2, N: 5}}
+	if !cmp.Equal(table.Aggregates, want) || table.Metrics[0].Name != "m" {
+		t.Errorf("%+v", table)
+	}
+}
+
+// TestBadInput: each problem ends in one message with its line and what to do.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	row := func(cells string) string { return header + "a,mon,1,latency,ms,1\n" + cells + "\n" }
+	for _, tt := range []struct {
+		name, text, says string
+		change           func(*imported.Format)
+	}{
+		{"empty file", "", "the file is empty", nil},
+		{"header only", header, "no values", nil},
+		{"missing value", row("a,mon,2,latency,ms,"), "line 3, column value: no value (\"\"): want a number; --missing", nil},
+		{"NaN", row("a,mon,2,latency,ms,NaN"), "no value (\"NaN\")", nil},
+		{"infinite", row("a,mon,2,latency,ms,inf"), "line 3, column value: infinite value", nil},
+		{"decimal comma", row(`a,mon,2,latency,ms,"166,5"`), "a decimal point and no other separator, such as 166.5", nil},
+		{"thousands", row(`a,mon,2,latency,ms,"1.234,5"`), "such as 1234.5", nil},
+		{"with unit", row("a,mon,2,latency,ms,12 ms"), `the unit "ms" belongs in a column of its own`, nil},
+		{"no number", row("a,mon,2,latency,ms,fast"), `invalid number "fast"`, nil},
+		{"hexadecimal", row("a,mon,2,latency,ms,0x10"), `invalid number "0x10"`, nil},
+		{"mixed units", row("a,mon,2,latency,us,1"), `latency has the unit "us", but "ms" in line 2`, nil},
+		{"same trial", row("a,mon,1,latency,ms,2"), "lines 2 and 3 are of one trial: they have the same provider, day, " +
+			"run, metric, but another value", nil},
+		{"same row", row("a,mon,1,latency,ms,1"), "and value: remove one", nil},
+		{"empty level", row(",mon,2,latency,ms,1"), "line 3, column provider: the cell is empty", nil},
+		{"empty repetition", row("a,mon,,latency,ms,1"), "line 3, column run: the cell is empty", nil},
+		{"repetition", row("a,mon,x,latency,ms,1"), `invalid repetition "x": want a whole number`, nil},
+		{"short row", row("a,mon,2"), "line 3: it has another number of cells than line 1, which has 6", nil},
+		{"quotes", row(`a,mon,2,latency,ms,"1`), "line 3", nil},
+		{"semicolons", strings.ReplaceAll(header, ",", ";"), `give --separator ";"`, nil},
+		{"encoding", row("a\xff,mon,2,latency,ms,1"), "line 3, column provider: not UTF-8", nil},
+		{"no such column", row(""), "--factor providr: the file has no column of this name (did you mean provider?)",
+			func(f *imported.Format) { f.Columns.Factors = []string{"providr"} }},
+		{"twice", row(""), `column "value" is named twice`, func(f *imported.Format) { f.Columns.Unit = "value" }},
+		{"no factor", row(""), "no factor", func(f *imported.Format) { f.Columns.Factors = nil }},
+		{"no value", row(""), "no column of values", func(f *imported.Format) { f.Columns.Value = "" }},
+		{"both", row(""), "exclude each other", func(f *imported.Format) { f.Columns.Mean = "unit" }},
+		{"separator", row(""), `invalid separator ";;"`, func(f *imported.Format) { f.Separator = ";;" }},
+		{"unnamed column", "site,provider,day,run,metric,unit,value\nx,a,mon,1,l,ms,1\ny,a,mon,1,l,ms,2\n",
+			"but another site: name it too (--factor site", nil},
+		{"long line", row("a,mon,2,latency,ms," + strings.Repeat("1", 2<<20)), "too large", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := imported.Format{Columns: columns}
+			if tt.change != nil {
+				tt.change(&f)
+			}
+			_, _, err := read(t, tt.text, f)
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %v, want one with %q", err, tt.says)
+			}
+		})
+	}
+}
+
+func TestManyLevels(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("p,v\n")
+	for i := range imported.MaxLevels + 1 {
+		b.WriteString(strings.Repeat("x", i+1) + ",1\n")
+	}
+	_, _, err := read(t, b.String(), imported.Format{Columns: imported.Columns{Factors: []string{"p"}, Value: "v"}})
+	if err == nil || !strings.Contains(err.Error(), "this column is no factor") {
+		t.Error(err)
+	}
+}
+
+// TestFolder: a folder is not overwritten, and values that were changed later are not used.
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := imported.Format{Columns: columns}
+	text := header + "a,mon,1,latency,ms,1\n"
+	if _, err := imported.CSV(dir, "in.csv", strings.NewReader(text), f); err != nil {
+		t.Fatal(err) // an empty folder is fine
+	}
+	if _, err := imported.CSV(dir, "in.csv", strings.NewReader(text), f); err == nil ||
+		!strings.Contains(err.Error(), "not empty") {
+		t.Error(err)
+	}
+	path := filepath.Join(dir, imported.ValuesFile)
+	if stored, err := os.ReadFile(path); err != nil || string(stored) != text {
+		t.Errorf("%q, %v", stored, err)
+	}
+	if err := os.WriteFile(path, []byte(header+"a,mon,1,latency,ms,2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := imported.Open(dir); err == nil || !strings.Contains(err.Error(), "has changed since it was imported") {
+		t.Error(err)
+	}
+	name := filepath.Join(dir, imported.DescriptionFile)
+	old, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, bytes.Replace(old, []byte(`"format": 1`), []byte(`"format": 9`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := imported.Open(dir); err == nil || !strings.Contains(err.Error(), "has format 9") {
+		t.Error(err)
+	}
+}
+
+// FuzzCSV: what is imported can be opened, and nothing else is left behind.
+func FuzzCSV(f *testing.F) {
+	f.Add(header + "a,mon,1,latency,ms,1\n")
+	f.Add("\xef\xbb\xbf" + header + "\"a,\n\",mon,1,l,,1e-5\n")
+	f.Add(header + "a,mon,x,latency,ms,1\na,mon,y,latency,ms,1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		dir := filepath.Join(t.TempDir(), "study")
+		if _, err := imported.CSV(dir, "in", strings.NewReader(text), imported.Format{Columns: columns}); err != nil {
+			if _, stat := os.Stat(dir); stat == nil {
+				t.Fatalf("%v left %s", err, dir)
+			}
+			return
+		}
+		if _, _, err := imported.Open(dir); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,329 @@
+package imported
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/observation"
+)
+
+// Limits of a file.
+const (
+	// MaxRows is the most rows of a file. An import takes about 35 bytes of memory for each, a comparison 70.
+	MaxRows = 20_000_000
+	// MaxLevels is the most values of a factor, and the most metrics.
+	MaxLevels = 1000
+	maxLine   = 1 << 20
+)
+
+// Format says how a CSV file is read.
+type Format struct {
+	Columns Columns `json:"columns"`
+	// Separator is between the cells of a line; "" is a comma.
+	Separator string `json:"separator,omitempty"`
+	// Missing accepts cells without a number as trials without a value.
+	Missing bool `json:"missing,omitempty"`
+}
+
+// row is one line of a file. Its slices are valid until the next.
+type row struct {
+	line            int
+	levels          []string
+	occasion, block string
+	repetition      int32
+	metric          observation.Metric
+	value           float64
+	missing         bool
+	aggregate       observation.Aggregate
+	record          []string
+}
+
+// reader reads the rows of a CSV file in order. It keeps one in memory, and the names that it has seen.
+type reader struct {
+	csv     *csv.Reader
+	bound   *bounded.Reader
+	format  Format
+	at      places
+	header  []string
+	rows    int
+	row     row
+	units   map[string]unitAt
+	levels  []map[string]bool
+	intern  map[string]string
+	numbers map[string]int32 // of repetitions that are words
+	words   bool
+}
+
+// unitAt is the unit of a metric and the line that has it first.
+type unitAt struct {
+	unit string
+	line int
+}
+
+// newReader reads the header of a file.
+func newReader(from io.Reader, f Format) (*reader, error) {
+	if err := f.Columns.check(); err != nil {
+		return nil, err
+	}
+	comma := ','
+	if f.Separator != "" {
+		r, size := utf8.DecodeRuneInString(f.Separator)
+		if size != len(f.Separator) || strings.ContainsRune("\"\r\n\uFFFD", r) {
+			return nil, fmt.Errorf("invalid separator %q: want one character, such as ;", f.Separator)
+		}
+		comma = r
+	}
+	bound := bounded.NewReader(from, bounded.Limits{Line: maxLine, CSV: true})
+	buffered := bufio.NewReaderSize(bound, 1<<16)
+	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
+		_, _ = buffered.Discard(3) // a byte order mark, which spreadsheets write
+	}
+	r := &reader{csv: csv.NewReader(buffered), bound: bound, format: f, units: map[string]unitAt{},
+		intern: map[string]string{}, numbers: map[string]int32{}}
+	r.csv.Comma, r.csv.ReuseRecord = comma, true
+	return r, r.readHeader()
+}
+
+func (r *reader) readHeader() error {
+	header, err := r.csv.Read()
+	if errors.Is(err, io.EOF) {
+		return errors.New("the file is empty: want a line with the names of the columns, then one line for each value")
+	}
+	if err != nil {
+		return r.fault(err)
+	}
+	for _, h := range header {
+		if !utf8.ValidString(h) {
+			return errors.New("line 1: the names of the columns are not UTF-8 text; convert the file to UTF-8")
+		}
+		r.header = append(r.header, strings.TrimSpace(h))
+	}
+	if len(header) == 1 {
+		for _, other := range []string{";", "\t", "|"} {
+			if strings.Contains(header[0], other) && string(r.csv.Comma) != other {
+				return fmt.Errorf("line 1 has one column, %q: if its columns are separated by %q, give --separator %q",
+					header[0], other, other)
+			}
+		}
+	}
+	if r.at, err = r.format.Columns.place(r.header); err != nil {
+		return err
+	}
+	r.levels = make([]map[string]bool, len(r.at.factors))
+	for i := range r.levels {
+		r.levels[i] = map[string]bool{}
+	}
+	return nil
+}
+
+// fault names the line of an error of the CSV syntax.
+func (r *reader) fault(err error) error {
+	if e := r.bound.Err(); e != nil {
+		return e
+	}
+	var p *csv.ParseError
+	if errors.As(err, &p) {
+		if errors.Is(p.Err, csv.ErrFieldCount) {
+			return fmt.Errorf("line %d: it has another number of cells than line 1, which has %d", p.Line, len(r.header))
+		}
+		return fmt.Errorf("line %d: %w", p.Line, p.Err)
+	}
+	return err
+}
+
+// next reads a row; io.EOF after the last.
+func (r *reader) next() (*row, error) {
+	record, err := r.csv.Read()
+	if errors.Is(err, io.EOF) && r.bound.Err() == nil {
+		if r.rows == 0 {
+			return nil, errors.New("the file has no values: its only line names the columns")
+		}
+		return nil, io.EOF
+	}
+	if err != nil {
+		return nil, r.fault(err)
+	}
+	r.row.line, _ = r.csv.FieldPos(0)
+	if r.rows++; r.rows > MaxRows {
+		return nil, fmt.Errorf("line %d: the file has more than %d rows, the most that are read; split it by metric",
+			r.row.line, MaxRows)
+	}
+	for i := range record {
+		record[i] = strings.TrimSpace(record[i])
+		if !utf8.ValidString(record[i]) {
+			return nil, r.wrong(i, errors.New("not UTF-8 text; convert the file to UTF-8"))
+		}
+	}
+	r.row.record = record
+	return &r.row, r.parse(record)
+}
+
+// wrong says where an error is.
+func (r *reader) wrong(column int, err error) error {
+	return fmt.Errorf("line %d, column %s: %w", r.row.line, r.header[column], err)
+}
+
+func (r *reader) parse(record []string) error {
+	x := &r.row
+	x.levels = x.levels[:0]
+	for i, at := range r.at.factors {
+		level, err := r.name(record, at)
+		if err != nil {
+			return err
+		}
+		if seen := r.levels[i]; !seen[level] {
+			if seen[level] = true; len(seen) > MaxLevels {
+				return r.wrong(at, fmt.Errorf("more than %d values: this column is no factor", MaxLevels))
+			}
+		}
+		x.levels = append(x.levels, level)
+	}
+	for _, group := range []struct {
+		at   int
+		name *string
+	}{{r.at.occasion, &x.occasion}, {r.at.block, &x.block}} {
+		if group.at >= 0 {
+			name, err := r.name(record, group.at)
+			if err != nil {
+				return err
+			}
+			*group.name = name
+		}
+	}
+	if err := r.parseRepetition(record); err != nil {
+		return err
+	}
+	if err := r.parseMetric(record); err != nil {
+		return err
+	}
+	if r.format.Columns.aggregated() {
+		return r.parseAggregate(record)
+	}
+	return r.parseValue(record)
+}
+
+// name is a cell that must not be empty. Equal names share their memory.
+func (r *reader) name(record []string, at int) (string, error) {
+	text := record[at]
+	if text == "" {
+		return "", r.wrong(at, errors.New("the cell is empty: want a name"))
+	}
+	known, ok := r.intern[text]
+	if !ok {
+		known = strings.Clone(text)
+		r.intern[known] = known
+	}
+	return known, nil
+}
+
+// parseRepetition reads the number of a trial. Words are numbered in order of appearance.
+func (r *reader) parseRepetition(record []string) error {
+	at := r.at.repetition
+	if at < 0 {
+		return nil
+	}
+	n, err := strconv.ParseInt(record[at], 10, 32)
+	switch {
+	case record[at] == "":
+		return r.wrong(at, errors.New("the cell is empty: want the number of the repetition"))
+	case err == nil && !r.words && n >= 0:
+		r.row.repetition = int32(n)
+		return nil
+	case len(r.numbers) == 0 && r.rows > 1 && !r.words:
+		return r.wrong(at, fmt.Errorf("invalid repetition %q: want a whole number, as in the lines before", record[at]))
+	}
+	r.words = true
+	number, ok := r.numbers[record[at]]
+	if !ok {
+		number = int32(len(r.numbers)) + 1
+		r.numbers[strings.Clone(record[at])] = number
+	}
+	r.row.repetition = number
+	return nil
+}
+
+func (r *reader) parseMetric(record []string) error {
+	m := &r.row.metric
+	m.Name, m.Unit = r.format.Columns.Value+r.format.Columns.Mean, ""
+	var err error
+	if r.at.metric >= 0 {
+		if m.Name, err = r.name(record, r.at.metric); err != nil {
+			return err
+		}
+	}
+	if r.at.unit >= 0 && record[r.at.unit] != "" {
+		if m.Unit, err = r.name(record, r.at.unit); err != nil {
+			return err
+		}
+	}
+	before, ok := r.units[m.Name]
+	switch {
+	case !ok && len(r.units) == MaxLevels:
+		return r.wrong(r.at.metric, fmt.Errorf("more than %d metrics", MaxLevels))
+	case !ok:
+		r.units[m.Name] = unitAt{m.Unit, r.row.line}
+	case before.unit != m.Unit:
+		return r.wrong(r.at.unit, fmt.Errorf("%s has the unit %q, but %q in line %d: convert the values to one unit",
+			m.Name, m.Unit, before.unit, before.line))
+	}
+	return nil
+}
+
+func (r *reader) parseValue(record []string) error {
+	value, err := number(record[r.at.value])
+	r.row.missing = false
+	switch {
+	case errors.Is(err, errNoNumber) && r.format.Missing:
+		r.row.missing, value = true, math.NaN()
+	case errors.Is(err, errNoNumber):
+		return r.wrong(r.at.value, fmt.Errorf(
+			"no value (%q): want a number; --missing counts such rows as trials without a value", record[r.at.value]))
+	case err != nil:
+		return r.wrong(r.at.value, err)
+	}
+	r.row.value = value
+	return nil
+}
+
+func (r *reader) parseAggregate(record []string) error {
+	a := &r.row.aggregate
+	*a = observation.Aggregate{SD: math.NaN()}
+	var err error
+	if a.Mean, err = number(record[r.at.mean]); err != nil {
+		return r.wrong(r.at.mean, err)
+	}
+	if r.at.sd >= 0 {
+		if a.SD, err = number(record[r.at.sd]); err != nil {
+			return r.wrong(r.at.sd, err)
+		}
+		if a.SD < 0 {
+			return r.wrong(r.at.sd, fmt.Errorf("invalid standard deviation %s: want 0 or more", record[r.at.sd]))
+		}
+	}
+	if r.at.number >= 0 {
+		if a.N, err = strconv.Atoi(record[r.at.number]); err != nil || a.N < 1 {
+			return r.wrong(r.at.number, fmt.Errorf("invalid number of values %q: want a whole number from 1",
+				record[r.at.number]))
+		}
+	}
+	return nil
+}
+
+// differing names a column, of those without a role, in which two records differ.
+func (r *reader) differing(a, b []string) string {
+	i := slices.IndexFunc(r.at.others, func(i int) bool { return a[i] != b[i] })
+	if i < 0 {
+		return ""
+	}
+	return r.header[r.at.others[i]]
+}

@@ -1,0 +1,154 @@
+package imported
+
+import (
+	"crypto/sha256"
+	"encoding/csv"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/observation"
+	"github.com/cnsbench/cnsbench/internal/version"
+)
+
+// Figure is one figure that a tool printed.
+type Figure struct {
+	observation.Metric
+	Value float64
+}
+
+// Tool is a format of output of another program.
+type Tool struct {
+	Name string // of the subcommand
+	What string // the format, in a sentence
+	// Parse reads one file: the figures of one trial, or of several, one after another, where a figure repeats.
+	Parse func(text string) ([]Figure, error)
+}
+
+// Tools lists the formats.
+func Tools() []Tool {
+	return []Tool{
+		{"fio", "JSON output of fio (--output-format=json or json+), one file for each run", parseFio},
+		{"dbench", "the summary that dbench prints at its end", parseDbench},
+		{"kubestr", "the text output of kubestr fio", parseKubestr},
+		{"cosbench", "the CSV file of a workload of COSBench, or of cnsbench object run", parseCOSBench},
+		{"benchstat", "output of Go benchmarks, the input of benchstat", parseBenchmarks},
+	}
+}
+
+// Input is a file of a tool's output.
+type Input struct {
+	Level    string // of the factor
+	Occasion string // ""; or for all inputs the time of measurement
+	Name     string
+	Open     func() (io.ReadCloser, error)
+}
+
+// maxOutput limits a file of a tool's output.
+const maxOutput = 64 << 20
+
+// Names of the columns of values that were written by a tool's importer.
+const (
+	occasionColumn   = "occasion"
+	repetitionColumn = "repetition"
+	metricColumn     = "metric"
+	unitColumn       = "unit"
+	valueColumn      = "value"
+)
+
+// Outputs imports the output of a tool into a new folder. Inputs of the same level and occasion are repetitions, in
+// their order.
+func Outputs(dir string, t Tool, factor string, inputs []Input) (*Description, error) {
+	d := &Description{FormatVersion: format, Importer: t.Name, Program: version.Version, Format: Format{Columns: Columns{
+		Factors: []string{factor}, Repetition: repetitionColumn, Metric: metricColumn, Unit: unitColumn, Value: valueColumn}}}
+	for i, in := range inputs {
+		if (in.Occasion == "") != (inputs[0].Occasion == "") {
+			return nil, fmt.Errorf("%s: give an occasion to every file or to none", inputs[i].Name)
+		}
+	}
+	if inputs[0].Occasion != "" {
+		d.Format.Columns.Occasion = occasionColumn
+	}
+	if err := d.Format.Columns.check(); err != nil {
+		return nil, err
+	}
+	err := create(dir, func(values io.Writer) error {
+		sum := sha256.New()
+		var text strings.Builder
+		if err := d.convert(&text, t, inputs); err != nil {
+			return err
+		}
+		check, err := scan(strings.NewReader(text.String()), d.Format)
+		if err != nil {
+			return err
+		}
+		d.Counts = check.counts
+		if _, err := io.WriteString(io.MultiWriter(values, sum), text.String()); err != nil {
+			return err
+		}
+		d.SHA256 = hex.EncodeToString(sum.Sum(nil))
+		return nil
+	}, d)
+	return d, err
+}
+
+// convert writes the figures of inputs as CSV.
+func (d *Description) convert(to io.Writer, t Tool, inputs []Input) error {
+	out := csv.NewWriter(to)
+	header := []string{d.Format.Columns.Factors[0], repetitionColumn, metricColumn, unitColumn, valueColumn}
+	if d.Format.Columns.Occasion != "" {
+		header = append(header, occasionColumn)
+	}
+	_ = out.Write(header)
+	seen := map[[3]string]int{} // repetitions by level, occasion and metric
+	for _, in := range inputs {
+		text, source, err := readInput(in)
+		if err != nil {
+			return err
+		}
+		figures, err := t.Parse(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", in.Name, err)
+		}
+		if len(figures) == 0 {
+			return fmt.Errorf("%s has no figures: want %s", in.Name, t.What)
+		}
+		d.Sources = append(d.Sources, source)
+		for _, f := range figures {
+			k := [3]string{in.Level, in.Occasion, f.Name}
+			seen[k]++
+			row := []string{in.Level, strconv.Itoa(seen[k]), f.Name, f.Unit, strconv.FormatFloat(f.Value, 'g', -1, 64)}
+			if d.Format.Columns.Occasion != "" {
+				row = append(row, in.Occasion)
+			}
+			_ = out.Write(row)
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// readInput reads a whole file.
+func readInput(in Input) (string, Source, error) {
+	f, err := in.Open()
+	if err != nil {
+		return "", Source{}, err
+	}
+	defer f.Close()
+	text, err := bounded.ReadAll(f, maxOutput)
+	if err != nil {
+		return "", Source{}, fmt.Errorf("%s: %w", in.Name, err)
+	}
+	sum := sha256.Sum256(text)
+	return string(text), Source{Name: filepath.Base(in.Name), SHA256: hex.EncodeToString(sum[:]),
+		Bytes: int64(len(text))}, nil
+}
+
+// figureOf makes a figure.
+func figureOf(name, unit string, x float64) Figure {
+	return Figure{Metric: observation.Metric{Name: name, Unit: unit}, Value: x}
+}

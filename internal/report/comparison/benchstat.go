@@ -1,0 +1,69 @@
+package comparison
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/cnsbench/cnsbench/internal/observation"
+)
+
+// WriteBenchstat writes every known value as a line of a Go benchmark: benchstat -col /provider then compares them.
+// Names have no spaces there: they become underscores. better has "higher" or "lower" by unit.
+func WriteBenchstat(w io.Writer, t *observation.Table, better map[string]string) error {
+	out := bufio.NewWriter(w)
+	for _, unit := range slices.Sorted(maps.Keys(better)) {
+		fmt.Fprintf(out, "Unit %s better=%s\n", unit, better[unit])
+	}
+	keys := slices.SortedFunc(maps.Keys(t.Series), func(a, b observation.Key) int {
+		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Cell, b.Cell))
+	})
+	for _, k := range keys {
+		name := "Benchmark" + capital(part(t.Metrics[k.Metric].Name))
+		for i, level := range t.Cells[k.Cell] {
+			name += "/" + part(t.Factors[i]) + "=" + part(level)
+		}
+		for _, v := range t.Series[k] {
+			if v.State == observation.Known {
+				fmt.Fprintf(out, "%s 1 %s %s\n", name, strconv.FormatFloat(v.Value, 'g', -1, 64),
+					BenchstatUnit(t.Metrics[k.Metric].Unit))
+			}
+		}
+	}
+	return out.Flush()
+}
+
+// BenchstatUnit is a unit as a Go benchmark has it.
+func BenchstatUnit(unit string) string {
+	if unit == "" {
+		return "value"
+	}
+	return word(unit)
+}
+
+// part is a part of a benchmark's name: parts are separated by slashes.
+func part(s string) string { return strings.NewReplacer("/", "_", "=", "_").Replace(word(s)) }
+
+// word replaces spaces, which separate the words of a line.
+func word(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, s)
+}
+
+// capital makes the first letter upper case, which the name of a benchmark needs.
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

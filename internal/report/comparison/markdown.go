@@ -1,0 +1,72 @@
+package comparison
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+)
+
+// WriteMarkdown writes the answer for a pull request: the sentences, a table of the comparisons, and the cells folded.
+func WriteMarkdown(w io.Writer, r *compare.Result) error {
+	var b strings.Builder
+	for _, s := range r.Sentences {
+		fmt.Fprintf(&b, "- %s\n", escape(s))
+	}
+	if len(r.Comparisons) > 0 {
+		fmt.Fprint(&b, "\n| metric | b / a | ratio b/a | p | adjusted | verdict |\n|---|---|---|---|---|---|\n")
+	}
+	for i := range r.Comparisons {
+		markdownRow(&b, &r.Comparisons[i])
+	}
+	fmt.Fprint(&b, "\n<details><summary>Cells</summary>\n\n| metric | level | n | mean | sd | CV | median | "+
+		"95 % interval | warnings |\n|---|---|---|---|---|---|---|---|---|\n")
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		var warnings []string
+		for _, x := range c.Warnings {
+			warnings = append(warnings, x.Text)
+		}
+		f := func(x *float64) string { return compare.Figure(x, c.Unit) }
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s … %s | %s |\n", escape(named(c.Metric, c.Unit, c.Context)),
+			escape(c.Level), c.N, f(c.Mean), f(c.SD), compare.Percent(c.CV), f(c.Median), f(c.MedianLow), f(c.MedianHigh),
+			escape(strings.Join(warnings, "; ")))
+	}
+	fmt.Fprint(&b, "\n</details>\n\n")
+	for _, m := range r.Models {
+		fmt.Fprintf(&b, "Unit of analysis: %s: %s. ", escape(m.Unit), escape(m.Text))
+	}
+	fmt.Fprintf(&b, "Adjusted: p by %s. CV: sd ÷ mean.\n", escape(r.Family))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// markdownRow writes a comparison; a second answer is on a second line of its cells.
+func markdownRow(b *strings.Builder, c *compare.Comparison) {
+	ratio, p, adjusted := c.Times(), compare.P(c.P), compare.P(c.PHolm)
+	verdict := fmt.Sprintf("**%s** %s", c.Verdict, escape(c.Scope))
+	if w := c.Within; w != nil {
+		ratio, p, adjusted = ratio+"<br>"+w.Times(), p+"<br>"+compare.P(w.P), adjusted+"<br>"+compare.P(w.PHolm)
+		verdict += fmt.Sprintf("<br>**%s** %s", w.Verdict, escape(w.Scope))
+	}
+	fmt.Fprintf(b, "| %s | %s / %s | %s | %s | %s | %s |\n", escape(named(c.Metric, c.Unit, c.Context)), escape(c.B),
+		escape(c.A), ratio, p, adjusted, verdict)
+}
+
+// named is a metric with its unit and context.
+func named(metric, unit string, levels []compare.Level) string {
+	if unit != "" && !strings.HasSuffix(metric, unit) {
+		metric += " (" + unit + ")"
+	}
+	for _, l := range levels {
+		metric += ", " + l.Factor + " " + l.Level
+	}
+	return metric
+}
+
+// escape keeps text of files from being read as Markdown or HTML.
+func escape(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`,
+		"[", `\[`, "]", `\]`, "\n", " ", "\r", " ").Replace(s)
+}

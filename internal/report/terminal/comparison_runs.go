@@ -1,0 +1,71 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+)
+
+// distributionsOf prints the quantile ratios of two runs.
+func (p *printer) distributionsOf(list []compare.Distribution) {
+	if len(list) == 0 {
+		return
+	}
+	t := table{head: []string{"Within the two runs", "quantile", "ratio b/a", "95 % interval"}}
+	for _, d := range list {
+		for _, q := range d.Quantiles {
+			interval := "–"
+			if q.Low != nil {
+				interval = fmt.Sprintf("[%.3g, %.3g]", *q.Low, *q.High)
+			}
+			ratio := "–"
+			if q.Ratio != nil {
+				ratio = fmt.Sprintf("×%.3g", *q.Ratio)
+			}
+			t.row(d.Metric, fmt.Sprintf("p%g", 100*q.Q), ratio, interval)
+		}
+	}
+	p.table(t)
+	p.note(fmt.Sprintf("a: %s, b: %s; how these two runs differ, not whether two others would", list[0].A, list[0].B))
+}
+
+// history prints the changes of each metric.
+func (p *printer) history(list []compare.History) {
+	if len(list) == 0 {
+		return
+	}
+	t := table{head: []string{"Metric", "runs", "first", "last", "changes"}, left: map[int]bool{4: true}}
+	for _, h := range list {
+		var first, last *float64
+		n := 0
+		for _, v := range h.Values {
+			if v != nil {
+				if first == nil {
+					first = v
+				}
+				last = v
+				n++
+			}
+		}
+		name := h.Metric
+		for _, l := range h.Context {
+			name += ", " + l.Level
+		}
+		var changes []string
+		for _, c := range h.Changes {
+			changes = append(changes, c.Run)
+		}
+		t.row(name, fmt.Sprint(n), compare.Figure(first, h.Unit), compare.Figure(last, h.Unit),
+			strings.Join(changes, ", "))
+	}
+	p.table(t)
+	for _, h := range list {
+		if len(h.Changes) == 0 {
+			p.note(h.Sentence)
+		}
+	}
+	m := list[0].Parameters
+	p.note(fmt.Sprintf("%s, alpha %g, segments of at least %d runs, %d permutations, seed %d, margin %g %%", m.Method,
+		m.Alpha, m.MinSegment, m.Permutations, m.Seed, 100*m.Margin))
+}
