@@ -1,4 +1,4 @@
-package plan
+package parse
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 // bomb returns a Benchmark whose actions expand to 9^levels values, by nested aliases.
 func bomb(levels int) string {
-	text := head + "a0: &a0 x\n"
+	text := "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: x}\na0: &a0 x\n"
 	for i := range levels {
 		text += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1,
 			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), ", "))
@@ -39,14 +39,14 @@ func TestLimits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			docs, problems := parseFile(File{Name: "f", Data: []byte(tt.text + "\n---\nnext: 1\n")})
+			docs, problems := Documents(File{Name: "f", Data: []byte(tt.text + "\n---\nnext: 1\n")})
 			if tt.want == "" {
 				if len(problems) > 0 || len(docs) != 2 {
 					t.Errorf("%d documents, %v", len(docs), problems)
 				}
 				return
 			}
-			if len(docs) != 1 || docs[0].value["next"] != int64(1) {
+			if len(docs) != 1 || docs[0].Value["next"] != int64(1) {
 				t.Errorf("%d documents", len(docs))
 			}
 			if len(problems) != 1 || !strings.Contains(problems[0].String(), tt.want) {

@@ -1,13 +1,20 @@
-package plan
+package parse
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/agnivade/levenshtein"
 )
+
+// Problem is an error or a warning about a file, with its place.
+type Problem struct {
+	File         string
+	Line, Column int    // 1-based; 0: unknown
+	Path         string // spec.actions[0].createObjSpec.workload
+	Message      string // description of the problem
+	Hint         string // how to fix it; may be empty
+}
 
 // String returns a problem in the stable format
 // FILE:LINE:COLUMN: PATH: MESSAGE (HINT). Parts that are not known are omitted.
@@ -30,46 +37,11 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// sorted sorts problems by place and removes duplicates. It modifies ps.
-func sorted(ps []Problem) []Problem {
+// Sorted sorts problems by place and removes duplicates. It modifies ps.
+func Sorted(ps []Problem) []Problem {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(ps)
-}
-
-// maxListed is the maximum number of names in a hint.
-const maxListed = 24
-
-// suggest returns a hint that proposes the candidate nearest to written. If none is
-// near, the hint lists all candidates, or is empty if there are more than maxListed.
-func suggest(written string, candidates []string) string {
-	candidates = slices.Compact(slices.Sorted(slices.Values(candidates)))
-	candidates = slices.DeleteFunc(candidates, func(c string) bool { return c == "" })
-	best, least := "", max(2, len(written)/3)+1
-	for _, c := range candidates {
-		if d := distance(strings.ToLower(written), strings.ToLower(c)); d < least && d < len(c) {
-			best, least = c, d
-		}
-	}
-	switch {
-	case best != "":
-		return fmt.Sprintf("did you mean %q?", best)
-	case len(candidates) == 0 || len(candidates) > maxListed:
-		return ""
-	}
-	return "there are: " + strings.Join(candidates, ", ")
-}
-
-// distance returns the Levenshtein distance, but at most 1 if a and b have the same
-// bytes in a different order.
-func distance(a, b string) int {
-	sortedA, sortedB := []byte(a), []byte(b)
-	slices.Sort(sortedA)
-	slices.Sort(sortedB)
-	if string(sortedA) == string(sortedB) {
-		return min(1, levenshtein.ComputeDistance(a, b))
-	}
-	return levenshtein.ComputeDistance(a, b)
 }

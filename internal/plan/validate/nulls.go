@@ -1,34 +1,40 @@
-package plan
+package validate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
-	"github.com/cnsbench/cnsbench/internal/workload"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
-// nullVar is a variable with a null value in the file.
-type nullVar struct{ name, path string }
+// Null is a variable with a null value in the file.
+type Null struct{ Name, Path string }
 
-// findNulls collects the variables with a null value, by createObjSpec. It runs before
-// the schema check drops them, as an API server does: a dropped variable has no effect,
-// but an unknown name must be reported.
-func (l *loader) findNulls() {
-	l.nulls = map[string][]nullVar{}
-	spec, _ := l.doc.value["spec"].(map[string]any)
+// Nulls returns the variables with a null value, by path of their createObjSpec. It
+// precedes the schema check, which drops them as an API server does: a dropped variable
+// has no effect, but an unknown name must be reported.
+func Nulls(d *parse.Document) map[string][]Null {
+	found := map[string][]Null{}
+	spec, _ := d.Value["spec"].(map[string]any)
 	actions, _ := spec["actions"].([]any)
 	for i, a := range actions {
 		action, _ := a.(map[string]any)
 		create, _ := action["createObjSpec"].(map[string]any)
-		l.nullsOf(fmt.Sprintf("spec.actions[%d].createObjSpec", i), create)
+		path := fmt.Sprintf("spec.actions[%d].createObjSpec", i)
+		if nulls := nullsOf(path, create); len(nulls) > 0 {
+			found[path] = nulls
+		}
 	}
+	return found
 }
 
-func (l *loader) nullsOf(path string, create map[string]any) {
+func nullsOf(path string, create map[string]any) (nulls []Null) {
 	note := func(where string, vars any) {
 		m, _ := vars.(map[string]any)
-		for _, name := range sortedKeys(m) {
+		for _, name := range slices.Sorted(maps.Keys(m)) {
 			if m[name] == nil {
-				l.nulls[path] = append(l.nulls[path], nullVar{name, path + "." + where + "." + name})
+				nulls = append(nulls, Null{name, path + "." + where + "." + name})
 			}
 		}
 	}
@@ -43,38 +49,21 @@ func (l *loader) nullsOf(path string, create map[string]any) {
 		p, _ := phase.(map[string]any)
 		note(fmt.Sprintf("phases[%d].vars", j), p["vars"])
 	}
-}
-
-// resolver is a template with variables.
-type resolver interface {
-	Resolve(given map[string]string) (map[string]string, []*workload.Error)
-}
-
-// unknownNulls reports the null variables of the createObjSpec at path that the
-// template does not have.
-func (l *loader) unknownNulls(path string, template resolver) {
-	for _, null := range l.nulls[path] {
-		_, wrong := template.Resolve(map[string]string{null.name: ""})
-		for _, e := range wrong {
-			if e.Var == null.name && e.Unknown() {
-				l.badVar(null.path, e)
-			}
-		}
-	}
+	return nulls
 }
 
 // nullValues reports null values in the factors, variants and scales of a Study. A
 // null is most often the string null without quotes.
-func (l *loader) nullValues(d *document) {
+func nullValues(report *parse.Report) {
 	const message, hint = "the value is missing", `the text null is written "null"`
 	check := func(path string, v any) {
 		if v == nil {
-			l.fail(path, hint, message)
+			report.Fail(path, hint, message)
 		}
 	}
 	factors := func(path string, v any) {
 		m, _ := v.(map[string]any)
-		for _, key := range sortedKeys(m) {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
 			values, _ := m[key].([]any)
 			for i, value := range values {
 				check(fmt.Sprintf("%s.%s[%d]", path, key, i), value)
@@ -83,11 +72,11 @@ func (l *loader) nullValues(d *document) {
 	}
 	set := func(path string, v any) {
 		m, _ := v.(map[string]any)
-		for _, key := range sortedKeys(m) {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
 			check(path+"."+key, m[key])
 		}
 	}
-	spec, _ := d.value["spec"].(map[string]any)
+	spec, _ := report.Value["spec"].(map[string]any)
 	factors("spec.factors", spec["factors"])
 	variants, _ := spec["variants"].([]any)
 	for i, v := range variants {
@@ -95,7 +84,7 @@ func (l *loader) nullValues(d *document) {
 		set(fmt.Sprintf("spec.variants[%d].set", i), variant["set"])
 	}
 	scales, _ := spec["scales"].(map[string]any)
-	for _, name := range sortedKeys(scales) {
+	for _, name := range slices.Sorted(maps.Keys(scales)) {
 		scale, _ := scales[name].(map[string]any)
 		factors("spec.scales."+name+".factors", scale["factors"])
 		set("spec.scales."+name+".set", scale["set"])
