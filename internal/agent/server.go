@@ -169,7 +169,11 @@ func (s *Server) Expect(id ID, o Options) (*Session, error) {
 	if o.Rendezvous && o.Phase != (engine.Phase{}) {
 		return nil, fmt.Errorf("%s: a command that waits at the barrier itself cannot have phases", id)
 	}
-	sess := newSession(s, id, o, rand.Text())
+	return s.register(newSession(s, id, o, rand.Text()))
+}
+
+// register announces the agent of a session, in place of one with the same token.
+func (s *Server) register(sess *Session) (*Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -353,14 +357,5 @@ func (s *Server) instanceSample(id ID, sample op.Sample) op.Sample {
 	defer s.mu.Unlock()
 	of := s.instance(id.Instance)
 	of.last[id.Container] = sample
-	all := op.Sample{Instance: id.Instance, At: sample.At}
-	for _, c := range of.last {
-		all.ReadBytes += c.ReadBytes
-		all.WriteBytes += c.WriteBytes
-		all.ReadOps += c.ReadOps
-		all.WriteOps += c.WriteOps
-		all.CPUNanos += c.CPUNanos
-		all.RSSBytes += c.RSSBytes
-	}
-	return all
+	return op.SumSamples(id.Instance, sample.At, of.last)
 }

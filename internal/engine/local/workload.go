@@ -262,16 +262,7 @@ func (w *workload) sumSamples(p op.Sample) op.Sample {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.samples[p.Instance] = p
-	all := op.Sample{Instance: w.name, At: p.At}
-	for _, s := range w.samples {
-		all.ReadBytes += s.ReadBytes
-		all.WriteBytes += s.WriteBytes
-		all.ReadOps += s.ReadOps
-		all.WriteOps += s.WriteOps
-		all.CPUNanos += s.CPUNanos
-		all.RSSBytes += s.RSSBytes
-	}
-	return all
+	return op.SumSamples(w.name, p.At, w.samples)
 }
 
 // ended records the end of a pod, and returns the instance's end if this was the last. A failed server also
