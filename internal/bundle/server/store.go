@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -277,11 +276,6 @@ func (s *Store) write(namespace, id, name string, create bool, f func(*Folder) e
 	r.used = s.now()
 	r.wrote = r.used
 	return nil
-}
-
-// Append is Folder.Append for a run; its first file creates it.
-func (s *Store) Append(_ context.Context, namespace, id, name string, offset int64, b []byte) (int64, error) {
-	return s.AppendFrom(namespace, id, name, offset, bytes.NewReader(b), int64(len(b)))
 }
 
 // AppendFrom appends from r, of announced length (-1: unknown) and at most maxChunk bytes, as data arrives:
