@@ -43,10 +43,7 @@ func resolveClone(g *graph, n *node) {
 // resolveCopy resolves the volume that a restore or a clone creates. Fields that are not set
 // have the values of the source.
 func resolveCopy(g *graph, n *node, path string, v v1alpha1.NewVolume) {
-	var sources []corev1.PersistentVolumeClaim
-	for _, of := range n.aims {
-		sources = append(sources, of.claims...)
-	}
+	sources := n.sources()
 	if len(sources) == 0 {
 		return // the problem of the target is reported already
 	}

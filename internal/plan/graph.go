@@ -105,6 +105,14 @@ func (n *node) made() engine.ObjectKind {
 	return n.does.makes(n.spec)
 }
 
+// sources returns the volumes of the actions whose objects n acts on.
+func (n *node) sources() (claims []corev1.PersistentVolumeClaim) {
+	for _, of := range n.aims {
+		claims = append(claims, of.claims...)
+	}
+	return claims
+}
+
 // visit resolves an action, after the actions whose objects it acts on.
 func (g *graph) visit(n *node) {
 	if n.state != untouched {

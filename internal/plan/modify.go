@@ -3,8 +3,6 @@ package plan
 import (
 	"maps"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -22,21 +20,13 @@ func resolveModify(g *graph, n *node) {
 	s, path := n.spec.ModifySpec, n.path+".modifySpec"
 	n.out.Modify = maps.Clone(s.Parameters)
 	ok := resolveTarget(g, n, path, s.Target, s.Select, engine.VolumeObject)
-	var claims []corev1.PersistentVolumeClaim
-	for _, of := range n.aims {
-		claims = append(claims, of.claims...)
-	}
+	claims := n.sources()
 	if s.VolumeAttributesClass != "" {
 		n.out.Modify, n.out.ModifyClass = g.classes.attributes(path+".volumeAttributesClass", s.VolumeAttributesClass,
 			g.drivers(claims))
 	}
-	if !ok {
-		return
-	}
-	for _, of := range n.aims {
-		if g.lacking(path, of.claims, canModify) {
-			return
-		}
+	if ok {
+		g.lacking(path, claims, canModify)
 	}
 }
 

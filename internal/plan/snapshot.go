@@ -35,9 +35,7 @@ func resolveSnapshot(g *graph, n *node) {
 	if !resolveTarget(g, n, path, s.Target, s.Select, engine.VolumeObject) {
 		return
 	}
-	for _, of := range n.aims {
-		n.claims = append(n.claims, of.claims...)
-	}
+	n.claims = n.sources()
 	if s.Group {
 		g.need(path+".group", "groupSnapshot")
 		g.lacking(path+".group", n.claims, canGroup)

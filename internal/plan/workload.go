@@ -150,3 +150,14 @@ func checkParser(g *graph, n *node, path string, o workload.Output) {
 		}
 	}
 }
+
+// inlineSpec resolves the objectSpec of a workload with Input.ObjectSpec. It returns nil
+// if it reported a problem.
+func inlineSpec(g *graph, path string, c *v1alpha1.CreateObjSpec) *workload.ResolvedSpec {
+	if g.in.ObjectSpec == nil {
+		g.Fail(path+".objectSpec", "", "object workloads are not supported here")
+		return nil
+	}
+	return g.in.ObjectSpec(workload.SpecRequest{Path: path, Create: c, Engine: g.in.Capabilities.Engine,
+		Cluster: g.in.Capabilities.Cluster, Seed: g.seed, File: g.Report})
+}
