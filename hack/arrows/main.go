@@ -1,8 +1,8 @@
 // Command arrows counts, for each package, the arrows between its files that run back up.
 //
 // An arrow goes from file A to file B if A uses a declaration of B: a type, function, method, field, variable or
-// constant. The files are put in the order in which the fewest arrows run from a lower file to a higher one, as far as a
-// greedy search finds it. The arrows that still run back up are the circles within the package.
+// constant. The files are put in the order in which the fewest arrows run from a lower file to a higher one, as far as
+// a greedy search finds it. The arrows that still run back up are the circles within the package.
 //
 //	go run ./hack/arrows [-v] [-most PERCENT] [PACKAGE...]
 //

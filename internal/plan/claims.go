@@ -66,7 +66,8 @@ func bytesOf(report *parse.Report, path string, q *resource.Quantity) int64 {
 	case v > maxSize:
 		report.Fail(path, "no more than 1Pi", "a size of %s is too large", q.String())
 	case v < 1<<20:
-		report.Warn(path, "Ki, Mi and Gi are the units; a bare number is bytes", "a size of %s is less than 1Mi", q.String())
+		report.Warn(path, "Ki, Mi and Gi are the units; a bare number is bytes",
+			"a size of %s is less than 1Mi", q.String())
 		return v
 	default:
 		return v
@@ -88,11 +89,10 @@ func (g *graph) drivers(claims []corev1.PersistentVolumeClaim) map[string]bool {
 	return drivers
 }
 
-// lacking reports a problem if a built-in driver of the claims lacks a feature, and
-// returns true in that case.
-func (g *graph) lacking(path string, claims []corev1.PersistentVolumeClaim, what string) bool {
+// lacking reports a problem if a built-in driver of the claims lacks a feature.
+func (g *graph) lacking(path string, claims []corev1.PersistentVolumeClaim, what string) {
 	if g.in.AnyDriver {
-		return false
+		return
 	}
 	for _, driver := range sortedKeys(g.drivers(claims)) {
 		if !lacks[driver][what] {
@@ -106,9 +106,8 @@ func (g *graph) lacking(path string, claims []corev1.PersistentVolumeClaim, what
 			}
 		}
 		g.Fail(path, hint, "%s %s", strings.TrimSuffix(driver, driverSuffix), what)
-		return true
+		return
 	}
-	return false
 }
 
 // named returns a pointer to a class name, or nil if the name is empty: in a claim,

@@ -99,7 +99,8 @@ func (c *classes) driver(path, kind, class, driver string) (string, bool) {
 	for _, b := range backends {
 		have = append(have, b+driverSuffix)
 	}
-	c.report.Fail(path, parse.Or(parse.Suggest(driver, have), "reach one that runs on this machine with --csi-endpoint"),
+	c.report.Fail(path,
+		parse.Or(parse.Suggest(driver, have), "reach one that runs on this machine with --csi-endpoint"),
 		"%s %q is of driver %q, which engine %s does not have", kind, class, driver, c.in.Capabilities.Engine)
 	return driver, false
 }

@@ -96,7 +96,8 @@ func (all *documents) add(report *parse.Report, d *parse.Document) {
 		fail("", "apiVersion: "+versions[0], "apiVersion is missing")
 		d.Value["apiVersion"] = versions[0]
 	case kind == "Benchmark" && strings.HasPrefix(version, "cnsbench.example.com/"):
-		fail("apiVersion", "write apiVersion: "+validate.APIVersion, "%s is the apiVersion of the paper's prototype", version)
+		fail("apiVersion", "write apiVersion: "+validate.APIVersion,
+			"%s is the apiVersion of the paper's prototype", version)
 	case !slices.Contains(versions, version):
 		fail("apiVersion", "write apiVersion: "+versions[0], "%q is not the apiVersion of a %s", version, kind)
 	}

@@ -54,7 +54,9 @@ func addSources(ctx context.Context, report *parse.Report, in *Input, library *w
 			continue
 		}
 		if in.Folder == nil {
-			report.Fail(path+".folderSpec.path", "cnsbench run hands its runner the folder; in a cluster its workloads can be ConfigMaps, which configMapSpec finds", "folder %q cannot be read here", name)
+			report.Fail(path+".folderSpec.path",
+				"cnsbench run hands its runner the folder; in a cluster its workloads can be ConfigMaps, which "+
+					"configMapSpec finds", "folder %q cannot be read here", name)
 			continue
 		}
 		if err := addFolder(library, in.Folder, name); err != nil {

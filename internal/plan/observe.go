@@ -23,7 +23,8 @@ func warnOfToken(g *graph, path, pod string, s *corev1.PodSpec) {
 	switch {
 	case has:
 		g.Warn(path, "leave automountServiceAccountToken out if the workload does not call the API",
-			"%s: the template asks for the token of ServiceAccount %q, so its programs have that account's rights", pod, account)
+			"%s: the template asks for the token of ServiceAccount %q, so its programs have that account's rights",
+			pod, account)
 	case s.ServiceAccountName != "":
 		g.Warn(path, "automountServiceAccountToken: true in the template mounts it",
 			"%s: the template names ServiceAccount %q, but no token of it is mounted", pod, account)
@@ -37,7 +38,8 @@ func observable(report *parse.Report, path string, c *v1alpha1.CreateObjSpec, sa
 		if !slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return len(c.Command) > 0 }) {
 			report.Warn(path+".workload",
 				"give a container's command for the rest: first write, samples of its I/O, output files",
-				"no container of pod %q gives its command, so that none is wrapped: what the API tells of it is measured", p.Name)
+				"no container of pod %q gives its command, so that none is wrapped: what the API tells of it is "+
+					"measured", p.Name)
 		}
 	}
 	if c.Canary == nil {
@@ -79,7 +81,8 @@ const defaultGroup = "main"
 
 // syncGroup returns the sync group of a workload, or an empty string if none of its
 // containers waits at a barrier. It also sets n.ends.
-func syncGroup(report *parse.Report, n *node, path string, c *v1alpha1.CreateObjSpec, sample *workload.Instance) string {
+func syncGroup(report *parse.Report, n *node, path string, c *v1alpha1.CreateObjSpec,
+	sample *workload.Instance) string {
 	waits := false
 	for _, p := range sample.Pods {
 		waits = waits || len(p.Sync) > 0

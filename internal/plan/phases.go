@@ -61,8 +61,8 @@ func phaseStart(g *graph, path string, i int, from, last time.Duration) time.Dur
 
 // phaseFits renders an instance with one phase. It returns false if it reported a
 // problem, at the place of the variable that causes it if there is one.
-func phaseFits(report *parse.Report, where string, ph *v1alpha1.Phase, entry *workload.Entry, v variant, params workload.Params,
-	before, now map[string]string) bool {
+func phaseFits(report *parse.Report, where string, ph *v1alpha1.Phase, entry *workload.Entry, v variant,
+	params workload.Params, before, now map[string]string) bool {
 	render := func(vars map[string]string) error {
 		p := params
 		p.Phases = []workload.Phase{{From: ph.StartAfter.Duration.Duration, Vars: vars}}

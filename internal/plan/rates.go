@@ -90,7 +90,8 @@ func resolveSchedule(report *parse.Report, has engine.Capabilities, path string,
 func interval(report *parse.Report, path string, d v1alpha1.Duration, size int) time.Duration {
 	v := positive(report, path, &d)
 	if v > 0 && float64(size)/v.Seconds() > maxPerSecond {
-		report.Fail(path, "no more than a million a second", "%v makes %.3g triggers a second", v, float64(size)/v.Seconds())
+		report.Fail(path, "no more than a million a second",
+			"%v makes %.3g triggers a second", v, float64(size)/v.Seconds())
 		return 0
 	}
 	return v

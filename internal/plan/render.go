@@ -120,8 +120,8 @@ func renderWorkload(out *bytes.Buffer, title string, w *engine.Workload) error {
 	}
 	for i := range w.Pods {
 		p := &w.Pods[i]
-		err = errors.Join(err, write(out, fmt.Sprintf("%s; waits at the barrier: %v; outputs: %v%s", title, p.Sync, p.Outputs,
-			phasesOf(p)), p.Pod))
+		title := fmt.Sprintf("%s; waits at the barrier: %v; outputs: %v%s", title, p.Sync, p.Outputs, phasesOf(p))
+		err = errors.Join(err, write(out, title, p.Pod))
 	}
 	return err
 }

@@ -52,7 +52,8 @@ func longTrace(report *parse.Report, runtime time.Duration, path string, out *Ra
 		}
 	}
 	if left > 0 {
-		report.Warn(path, "a longer spec.runtime, or a smaller timeScale", "%d of the trace's %d operations are due after the run's end, %v after the barrier", left, len(due), runtime)
+		report.Warn(path, "a longer spec.runtime, or a smaller timeScale",
+			"%d of the trace's %d operations are due after the run's end, %v after the barrier", left, len(due), runtime)
 	}
 }
 

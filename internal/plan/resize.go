@@ -20,7 +20,8 @@ var resizeAction = descriptor{
 
 func resolveResize(g *graph, n *node) {
 	s, path := n.spec.ResizeSpec, n.path+".resizeSpec"
-	out := &ResizeSpec{Bytes: bytesOf(g.Report, path+".size", s.Size), ByBytes: bytesOf(g.Report, path+".increaseBy", s.IncreaseBy)}
+	out := &ResizeSpec{Bytes: bytesOf(g.Report, path+".size", s.Size),
+		ByBytes: bytesOf(g.Report, path+".increaseBy", s.IncreaseBy)}
 	if s.Factor != nil {
 		out.Factor = s.Factor.Value
 		if out.Factor <= 1 || out.Factor > 1024 {

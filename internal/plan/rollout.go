@@ -26,7 +26,8 @@ func resolveRollout(g *graph, n *node) {
 	if n.out.Undo = s.Undo; s.Undo {
 		g.need(path+".undo", "undo")
 	}
-	resolveTarget(g, n, path, v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}, s.Select, withPods(g, s.ActionName))
+	target := v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}
+	resolveTarget(g, n, path, target, s.Select, withPods(g, s.ActionName))
 }
 
 // withPods returns the kind of object with pods that an action creates: a manifest or a

@@ -95,7 +95,8 @@ func byVolume(g *graph, n *node, path, name string, kind engine.ObjectKind) bool
 	n.out.Target.Labels = map[string]string{workload.LabelVolume: name}
 	message, hint := "no volume of this run is called "+name, "the name of a claim in a workload's template"
 	if kind == engine.SnapshotObject {
-		message, hint = "no snapshot is taken of a volume called "+name, "the name of an action that makes volumes, or of a claim in a workload's template"
+		message = "no snapshot is taken of a volume called " + name
+		hint = "the name of an action that makes volumes, or of a claim in a workload's template"
 	}
 	return byLabels(g, n, path, n.out.Target.Labels, kind, message, hint)
 }

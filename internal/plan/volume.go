@@ -111,5 +111,6 @@ func consumer(g *graph, path string, claim *corev1.PersistentVolumeClaim, attach
 		return
 	}
 	g.Fail(g.OrParent(path, "storageClass"), "attach: true, or a class with volumeBindingMode: Immediate",
-		"StorageClass %q has volumeBindingMode WaitForFirstConsumer: a volume that no pod uses would never be provisioned", sc.Name)
+		"StorageClass %q has volumeBindingMode WaitForFirstConsumer: a volume that no pod uses would never be "+
+			"provisioned", sc.Name)
 }

@@ -75,7 +75,8 @@ func resolveVariant(g *graph, n *node, w *Workload, path string, c *v1alpha1.Cre
 		badVar(g.Report, cmp.Or(v.paths[e.Var], path+".vars."+e.Var), e)
 	}
 	params := workload.Params{Vars: values, Action: n.out.Name, Count: n.out.Count, Labels: c.Labels,
-		Engine: g.in.Capabilities.Engine, Cluster: g.classes.cluster, ToolsImage: g.in.ToolsImage, Image: g.in.Image, Configs: g.configs, RunID: "run"}
+		Engine: g.in.Capabilities.Engine, Cluster: g.classes.cluster, ToolsImage: g.in.ToolsImage,
+		Image: g.in.Image, Configs: g.configs, RunID: "run"}
 	if n.inline != nil {
 		params.Object = n.inline.Vars
 	}
@@ -111,7 +112,8 @@ func resolveVariant(g *graph, n *node, w *Workload, path string, c *v1alpha1.Cre
 		n.metrics = nil // the metrics of a script are known only from its output
 	}
 	for _, what := range sample.Expects {
-		g.Warn(path+".workload", "", "workload %q refers to %s, which is not of its manifests: it must be in the run's namespace", entry.Name, what)
+		g.Warn(path+".workload", "",
+			"workload %q refers to %s, which is not of its manifests: it must be in the run's namespace", entry.Name, what)
 	}
 	for i := range sample.Pods {
 		warnOfToken(g, path+".workload", fmt.Sprintf("pod %q", sample.Pods[i].Name), &sample.Pods[i].Spec)

@@ -105,7 +105,8 @@ func yamlProblem(f File, err error) Problem {
 	}
 	if outdented(err) {
 		p.Line = lineOf(f.Data, p.Line)
-		p.Message, p.Hint = "not well-formed YAML: this line does not fit in here", "check its indentation and that of the lines above"
+		p.Message = "not well-formed YAML: this line does not fit in here"
+		p.Hint = "check its indentation and that of the lines above"
 	}
 	return p
 }

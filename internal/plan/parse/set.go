@@ -172,7 +172,8 @@ func setVar(d *Document, set, action, variable, value string) (message, hint str
 }
 
 // setVars sets a variable of all workloads that have it.
-func setVars(d *Document, set, variable, value string, variables func(workload string) []string) (message, hint string) {
+func setVars(d *Document, set, variable, value string, variables func(workload string) []string) (message,
+	hint string) {
 	found := false
 	var known []string
 	workloadActions(d, func(i int, _ string, create map[string]any) {

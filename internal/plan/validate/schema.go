@@ -40,7 +40,8 @@ func newChecker(definition []byte) (*checker, error) {
 		return nil, fmt.Errorf("embedded definition: %w", err)
 	}
 	var props apiextensions.JSONSchemaProps
-	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v1.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil)
+	given := v1.Spec.Versions[0].Schema.OpenAPIV3Schema
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(given, &props, nil)
 	if err != nil {
 		return nil, fmt.Errorf("embedded definition: %w", err)
 	}

@@ -40,7 +40,8 @@ func Study(report *parse.Report) *v1alpha1.Study {
 		for key, values := range scale.Factors {
 			path := "spec.scales." + name + ".factors." + key
 			if _, ok := s.Spec.Factors[key]; !ok {
-				report.Fail(path, parse.Suggest(key, slices.Collect(maps.Keys(s.Spec.Factors))), "the study has no factor %q", key)
+				report.Fail(path, parse.Suggest(key, slices.Collect(maps.Keys(s.Spec.Factors))),
+					"the study has no factor %q", key)
 			}
 			factor(report, path, key, values)
 		}

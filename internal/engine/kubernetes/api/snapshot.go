@@ -5,8 +5,8 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 )
 
-// The types of the external snapshotter. They decode all served versions as far as the engine reads them, and must not
-// be used for updates, which would drop fields of other versions: patch instead.
+// VolumeSnapshot and the others are types of the external snapshotter. They decode all served versions as far as the
+// engine reads them, and must not be used for updates, which would drop fields of other versions: patch instead.
 type (
 	VolumeSnapshot            = snapshotv1.VolumeSnapshot
 	VolumeSnapshotSpec        = snapshotv1.VolumeSnapshotSpec

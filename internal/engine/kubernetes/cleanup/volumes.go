@@ -76,7 +76,7 @@ func (cl *remover) contentRelation(c *api.VolumeSnapshotContent) relation {
 		return relBacking
 	case ref.Namespace != e.Namespace || !dynamic:
 		return relForeign
-	case e.Marked(c, core.RetainedAnnotation) || cl.snapshots[types.UID(ref.UID)]:
+	case e.Marked(c, core.RetainedAnnotation) || cl.snapshots[ref.UID]:
 		return relBacking
 	case !strings.HasPrefix(ref.Name, names.Prefix(e.ID.RunID)) && !e.IsGroupMember(ref.Name):
 		return relForeign
