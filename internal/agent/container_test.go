@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
-	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
+	"github.com/cnsbench/cnsbench/test/agenttest"
 )
 
 // nobody is an unprivileged user.

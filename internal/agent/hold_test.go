@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
-	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/agenttest"
 )
 
 // TestHold checks every way in which hold ends.

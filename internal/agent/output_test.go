@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
-	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
 	"github.com/cnsbench/cnsbench/internal/quota"
+	"github.com/cnsbench/cnsbench/test/agenttest"
 )
 
 // TestOutputLimit checks a command that writes without end: the agent sends up to the lower limit of the two sides and

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
-	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/agenttest"
 )
 
 // cluster is a namespace that enforces the restricted Pod Security Standard, and a runner that its pods can reach.

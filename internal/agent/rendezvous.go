@@ -17,21 +17,6 @@ const rendezvousDelay = 50 * time.Millisecond
 // maxGroupSize bounds the members of a group.
 const maxGroupSize = 100_000
 
-// group is a set of commands that wait for each other; see package rendezvous.
-type group struct {
-	members int
-	present map[int]waiter // the last step that each member has reached
-	gone    map[int]bool
-	failed  bool
-	waiting []waiter
-}
-
-// waiter is one member that waits at a step.
-type waiter struct {
-	session *Session
-	request protocol.RendezvousRequest
-}
-
 // arriveAt registers that a session waits at a step of its group.
 func (s *Server) arriveAt(sess *Session, m *protocol.RendezvousRequest) {
 	if m.Index < 0 || m.Members < 1 || m.Members > maxGroupSize || m.Index >= m.Members {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
@@ -12,14 +11,7 @@ import (
 // and token, so the pod specification does not change; container is its name in the bundle. A connected prev
 // runs to its end; the caller abandons a prev that has not connected.
 func (s *Server) ExpectRestarted(prev *Session, container string) (*Session, error) {
-	sess := newSession(s, ID{Instance: prev.id.Instance, Container: container}, prev.opts, prev.token)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, errors.New("the agent server is closed")
-	}
-	s.sessions[sess.token] = sess
-	return sess, nil
+	return s.register(newSession(s, ID{Instance: prev.id.Instance, Container: container}, prev.opts, prev.token))
 }
 
 // ProbeVolumes repeats the volume probes while the command runs and returns their results, failed ones

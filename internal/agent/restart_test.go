@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
-	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
+	"github.com/cnsbench/cnsbench/test/agenttest"
 )
 
 // TestExpectRestarted checks that a restarted container connects with the same token under another name, and that the

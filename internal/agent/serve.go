@@ -312,20 +312,3 @@ func (s *Session) commandEnded(e *protocol.Exit) End {
 	}
 	return end
 }
-
-// lostEnd returns the end of a session whose agent did not report.
-func (s *Session) lostEnd() End {
-	s.out.flush()
-	s.errs.flush()
-	s.mu.Lock()
-	cause := s.lost
-	if cause == nil {
-		cause = errors.New("agent disconnected without a report")
-	}
-	begun := s.startAt.at.Known()
-	s.mu.Unlock()
-	end := End{At: s.server.clock.Now(), Started: begun}
-	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: -1, Message: s.tail.appendTo(cause.Error())}
-	end.Failure = &engine.Error{Code: CodeLost, Message: fmt.Sprintf("container %s: %v", s.id, cause), Err: cause}
-	return end
-}

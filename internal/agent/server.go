@@ -4,17 +4,14 @@
 package agent
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
@@ -31,39 +28,6 @@ const (
 	localHelloWithin = 10 * time.Minute
 )
 
-// ID identifies one container of one instance.
-type ID struct{ Instance, Container string }
-
-// String returns "instance/container".
-func (id ID) String() string { return id.Instance + "/" + id.Container }
-
-// Server accepts the connections of agents. Its methods are safe for concurrent use.
-type Server struct {
-	ctx      context.Context
-	address  string              // the address that agents dial
-	identity *transport.Identity // nil: a unix socket
-	silence  time.Duration
-	clock    op.Clock
-	sink     engine.Sink
-	ln       net.Listener
-	wg       sync.WaitGroup
-	machine  string // boot ID of the runner's own machine, whose counters the runner reads itself
-	// helloWithin bounds the time from accept to welcome over TLS.
-	helloWithin time.Duration
-
-	unauthenticated connLimiter
-	refusals        logLimiter
-
-	mu        sync.Mutex
-	sessions  map[string]*Session // by token, until the agent has connected
-	spent     map[string]ID       // by token, of agents that have connected
-	live      map[*Session]bool
-	groups    map[string]*group
-	instances map[string]*instance
-	machines  map[string]*Session // by boot ID: the session that reads the machine's counters
-	closed    bool
-}
-
 // Address returns the address that agents dial: "unix:PATH" or "tls:HOST:PORT".
 func (s *Server) Address() string { return s.address }
 
@@ -74,14 +38,6 @@ func (s *Server) Socket() string {
 		return ""
 	}
 	return path
-}
-
-// Pin returns the SHA-256 of the runner's certificate in hex; empty with a unix socket.
-func (s *Server) Pin() string {
-	if s.identity == nil {
-		return ""
-	}
-	return s.identity.Pin()
 }
 
 // Close stops listening and closes every connection, which ends the running workloads. It waits until all
@@ -103,45 +59,6 @@ func (s *Server) Close() error {
 	s.wg.Wait()
 	s.refusals.flush(s.logRefusal)
 	return err
-}
-
-// Options configure one agent.
-type Options struct {
-	// Barrier that the command waits at until Release; empty: the command starts at once.
-	Barrier string
-	// Rendezvous: the command starts at once, waits at the barrier itself, and may wait for other instances;
-	// see package rendezvous.
-	Rendezvous bool
-	// Outputs are absolute glob patterns of files to stream, in the command's file system.
-	Outputs []string
-	// MaxOutput bounds the bytes of output that the agent sends (package quota); 0: no bound. The agent also
-	// stops sending a file that the sink truncates.
-	MaxOutput int64
-	// Sample is the sampling interval; 0: one second; negative: no samples.
-	Sample time.Duration
-	// Grace is the time from SIGTERM to SIGKILL if the runner is lost; 0: five seconds.
-	Grace time.Duration
-	// Probes asks for volume probes before Ready; see Session.VolumeProbes.
-	Probes []protocol.VolumeProbeSpec
-	// ProbeLater defers the probes to Session.ProbeVolumes.
-	ProbeLater bool
-	Canary     *protocol.CanarySpec
-	// Phase is when the command runs; zero: no phase.
-	Phase engine.Phase
-	// Files are written by the agent before the command starts.
-	Files []InputFile
-	// Sink receives the agent's reports; nil: the server's sink. Log lines about the connection always go to
-	// the server's sink.
-	Sink engine.Sink
-	// Offset shifts the agent's clock, for tests of the clock exchange.
-	Offset time.Duration
-}
-
-// InputFile is a file that the runner copies to an agent.
-type InputFile struct {
-	Source string      // on this machine
-	Path   string      // absolute, in the command's file system
-	Mode   fs.FileMode // permission bits
 }
 
 // Expect announces an agent. The session's token is valid for one connection and must reach the agent over a
@@ -169,7 +86,11 @@ func (s *Server) Expect(id ID, o Options) (*Session, error) {
 	if o.Rendezvous && o.Phase != (engine.Phase{}) {
 		return nil, fmt.Errorf("%s: a command that waits at the barrier itself cannot have phases", id)
 	}
-	sess := newSession(s, id, o, rand.Text())
+	return s.register(newSession(s, id, o, rand.Text()))
+}
+
+// register announces the agent of a session, in place of one with the same token.
+func (s *Server) register(sess *Session) (*Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -306,19 +227,6 @@ func (s *Server) forget(sess *Session) {
 	}
 }
 
-// assignMachine reports whether this agent reads the counters of its machine: one agent per machine does, and
-// none on the runner's machine.
-func (s *Server) assignMachine(sess *Session, id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sess.machine = id
-	if s.identity == nil || id == "" || id == s.machine || s.machines[id] != nil {
-		return false
-	}
-	s.machines[id] = sess
-	return true
-}
-
 // Forget releases the state of an instance that does not restart.
 func (s *Server) Forget(name string) {
 	s.mu.Lock()
@@ -329,12 +237,6 @@ func (s *Server) Forget(name string) {
 		}
 	}
 	delete(s.instances, name)
-}
-
-// instance is the state shared by the containers of one instance, including ended ones.
-type instance struct {
-	last   map[string]op.Sample // by container
-	tokens []string             // used tokens
 }
 
 // instance returns the state of an instance and creates it on first use. The caller holds mu.
@@ -353,14 +255,5 @@ func (s *Server) instanceSample(id ID, sample op.Sample) op.Sample {
 	defer s.mu.Unlock()
 	of := s.instance(id.Instance)
 	of.last[id.Container] = sample
-	all := op.Sample{Instance: id.Instance, At: sample.At}
-	for _, c := range of.last {
-		all.ReadBytes += c.ReadBytes
-		all.WriteBytes += c.WriteBytes
-		all.ReadOps += c.ReadOps
-		all.WriteOps += c.WriteOps
-		all.CPUNanos += c.CPUNanos
-		all.RSSBytes += c.RSSBytes
-	}
-	return all
+	return op.SumSamples(id.Instance, sample.At, of.last)
 }

@@ -2,13 +2,12 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/agent/clocksync"
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -24,94 +23,6 @@ const (
 // deliverBuffer is the number of messages that may wait for the sink. When it is full the agent's streamer
 // waits, never its command.
 const deliverBuffer = 16
-
-// CodeLost is the code of a session whose agent disconnected without a report or sent nothing for
-// transport.Silence.
-const CodeLost = "AgentLost"
-
-// Session is one agent: one container, from before its start until its last byte has arrived. Its methods are
-// safe for concurrent use.
-type Session struct {
-	server *Server
-	sink   engine.Sink
-	id     ID
-	opts   Options
-	token  string
-	clocks clocksync.Estimator
-
-	machine string        // boot ID of the agent's machine; guarded by the server's mutex
-	arrived chan struct{} // closed at the hello
-	ready   chan struct{} // closed when the command waits at its barrier or is about to start
-	started chan struct{}
-	acked   chan struct{}
-	done    chan struct{}
-
-	pongs      chan protocol.Message
-	out        *lineWriter
-	errs       *lineWriter
-	tail       tail
-	enoughSent map[string]bool // files for which the agent was asked to stop
-
-	mu       sync.Mutex
-	conn     *protocol.Conn
-	readyAt  stamp
-	startAt  stamp
-	intended op.Time
-	end      End
-	lost     error // cause of Abandon or of a failed read
-	probes   []VolumeProbe
-	reprobes chan<- VolumeProbe // results of ProbeVolumes; nil before its first call
-	arrival  Arrival
-
-	// group and member are guarded by the server's mutex; see package rendezvous.
-	group  string
-	member int
-}
-
-// VolumeProbe is the first I/O on one volume, requested by Options.Probes.
-type VolumeProbe struct {
-	Volume string
-	Write  bool
-	Began  op.Time
-	At     op.Time // completed or failed
-	Err    int64   // ± of Began and At, in nanoseconds
-	// Failure is the error text, Errno the kernel's error number if there is one (EROFS on a read-only file
-	// system). Failure is empty on success.
-	Failure string
-	Errno   syscall.Errno
-}
-
-// Arrival describes how an agent connected.
-type Arrival struct {
-	Began    op.Time       // start of the agent's process
-	Err      int64         // ± of Began, in nanoseconds
-	Version  string        // of the agent
-	Attempts int           // number of dials
-	Dialing  time.Duration // total time of the dials
-}
-
-// stamp is an instant of the run with its ± error in nanoseconds.
-type stamp struct {
-	at  op.Time
-	err int64
-}
-
-// End describes how a session ended.
-type End struct {
-	op.ContainerEnd
-	At      op.Time // when the command ended or the agent was lost
-	Err     int64   // ± of At, in nanoseconds
-	Started bool    // the command ran
-	Asked   bool    // the runner requested the end
-	// Failure is the reason why there was no command or the agent was lost; nil when the command ran,
-	// whatever its exit code.
-	Failure *engine.Error
-}
-
-// OK reports whether the command exited with code 0 or was ended by its phase.
-func (e End) OK() bool {
-	return e.Failure == nil && (e.PhaseOver || e.Started && e.ExitCode == 0 && e.Signal == "")
-}
 
 func newSession(s *Server, id ID, o Options, token string) *Session {
 	sink := o.Sink
@@ -345,4 +256,21 @@ func (s *Session) finish(end End) {
 		s.end = end
 		close(s.done)
 	}
+}
+
+// lostEnd returns the end of a session whose agent did not report.
+func (s *Session) lostEnd() End {
+	s.out.flush()
+	s.errs.flush()
+	s.mu.Lock()
+	cause := s.lost
+	if cause == nil {
+		cause = errors.New("agent disconnected without a report")
+	}
+	begun := s.startAt.at.Known()
+	s.mu.Unlock()
+	end := End{At: s.server.clock.Now(), Started: begun}
+	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: -1, Message: s.tail.appendTo(cause.Error())}
+	end.Failure = &engine.Error{Code: CodeLost, Message: fmt.Sprintf("container %s: %v", s.id, cause), Err: cause}
+	return end
 }

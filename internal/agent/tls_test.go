@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
-	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
 	"github.com/cnsbench/cnsbench/internal/agent/clock"
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/agent/transport"
 	"github.com/cnsbench/cnsbench/internal/agent/wrap"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/agenttest"
 )
 
 // newTLSFixture returns a server on TCP with TLS, as for pods.

@@ -71,30 +71,19 @@ func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
 // read fills c from one row group, reusing its memory.
 func (r *columnReader) read(g parquet.RowGroup, c *Columns) (err error) {
 	defer recoverPanic(&err)
+	times := map[string]*[]op.Time{"intended": &c.Intended, "started": &c.Started, "ended": &c.Ended}
+	names := map[string]*[]int32{"action": &c.Action, "kind": &c.Kind, "outcome": &c.Outcome}
 	for _, column := range r.columns {
 		var n int
-		switch column {
-		case "id":
+		if column == "id" {
 			c.ID, err = readInts(r, g, column, c.ID[:0])
 			n = len(c.ID)
-		case "intended":
-			c.Intended, err = readInts(r, g, column, c.Intended[:0])
-			n = len(c.Intended)
-		case "started":
-			c.Started, err = readInts(r, g, column, c.Started[:0])
-			n = len(c.Started)
-		case "ended":
-			c.Ended, err = readInts(r, g, column, c.Ended[:0])
-			n = len(c.Ended)
-		case "action":
-			c.Action, err = r.readNames(g, column, c.Action[:0])
-			n = len(c.Action)
-		case "kind":
-			c.Kind, err = r.readNames(g, column, c.Kind[:0])
-			n = len(c.Kind)
-		case "outcome":
-			c.Outcome, err = r.readNames(g, column, c.Outcome[:0])
-			n = len(c.Outcome)
+		} else if into := times[column]; into != nil {
+			*into, err = readInts(r, g, column, (*into)[:0])
+			n = len(*into)
+		} else if into := names[column]; into != nil {
+			*into, err = r.readNames(g, column, (*into)[:0])
+			n = len(*into)
 		}
 		if err != nil {
 			return err

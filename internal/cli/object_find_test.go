@@ -18,9 +18,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/dist"
 	"github.com/cnsbench/cnsbench/internal/object/capacity"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/nullserver"
 	"github.com/cnsbench/cnsbench/internal/run"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 )
 
 // asProgram makes the test binary run as cnsbench, for commands that start this program.

@@ -17,15 +17,6 @@ const (
 	maxDepth  = 64
 )
 
-// Env has the names that an expression may use.
-type Env struct {
-	// Actions has the metrics of each action: milestones and metrics of its workload. A nil
-	// list accepts any metric, a nil map any action.
-	Actions map[string][]string
-	// Phases has the number of phases of actions with phases; a nil map accepts any number.
-	Phases map[string]int
-}
-
 // Error is an error in an expression with its place.
 type Error struct {
 	Line, Column int // 1-based

@@ -335,8 +335,6 @@ func (p *parser) action(at ast.Expr, name string) *problem {
 	return problemAt(at, "action %q not found%s", name, suggest(name, sortedKeys(p.known.Actions)))
 }
 
-func isView(s string) bool { return s == string(Response) || s == string(Service) }
-
 // name checks a metric's name. The part after a '/' is a claim's name, which is not known
 // in advance.
 func (p *parser) name(at ast.Expr, action, name string) *problem {

@@ -178,3 +178,5 @@ var ErrNoData = errors.New("no data")
 type Source interface {
 	Value(q Query) (Value, error)
 }
+
+func isView(s string) bool { return s == string(Response) || s == string(Service) }

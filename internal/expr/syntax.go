@@ -67,3 +67,12 @@ func around(src string, line, column int) (before, after string) {
 	at := min(max(column-1, 0), len(text))
 	return string(text[:at]), string(text[at:])
 }
+
+// Env has the names that an expression may use.
+type Env struct {
+	// Actions has the metrics of each action: milestones and metrics of its workload. A nil
+	// list accepts any metric, a nil map any action.
+	Actions map[string][]string
+	// Phases has the number of phases of actions with phases; a nil map accepts any number.
+	Phases map[string]int
+}

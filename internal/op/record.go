@@ -20,6 +20,20 @@ type Sample struct {
 	RSSBytes   int64  `json:"rssBytes"`
 }
 
+// SumSamples returns the sum of the parts of an instance as its sample at an instant.
+func SumSamples[K comparable](instance string, at Time, parts map[K]Sample) Sample {
+	all := Sample{Instance: instance, At: at}
+	for _, s := range parts {
+		all.ReadBytes += s.ReadBytes
+		all.WriteBytes += s.WriteBytes
+		all.ReadOps += s.ReadOps
+		all.WriteOps += s.WriteOps
+		all.CPUNanos += s.CPUNanos
+		all.RSSBytes += s.RSSBytes
+	}
+	return all
+}
+
 // CanaryIO is one I/O of the canary. Response time: from Intended.
 type CanaryIO struct {
 	Intended Time

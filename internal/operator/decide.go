@@ -18,20 +18,6 @@ const (
 	cleanupInterval = 2 * time.Minute // delay before a failed clean-up is retried
 )
 
-// decision is what to do about a Benchmark. The reconciler applies the other fields first and then writes status.
-type decision struct {
-	status          v1alpha1.BenchmarkStatus
-	addFinalizer    bool
-	removeFinalizer bool
-	createRunner    bool
-	createCleanup   bool
-	deleteRunner    bool
-	deleteCleanup   bool
-	lost            string        // why the runner is lost, for the results service; empty: not lost
-	leftBehind      string        // message about objects that may be left and cannot be removed; empty: none
-	after           time.Duration // delay until the next reconciliation; 0: wait for the next change
-}
-
 // decide returns the decision for an observation. It is a pure function.
 func (c *Config) decide(o observed) decision {
 	d := &decision{status: *o.benchmark.Status.DeepCopy()}
@@ -52,14 +38,6 @@ func (c *Config) decide(o observed) decision {
 		d.tidy(o)
 	}
 	return *d
-}
-
-func (d *decision) ended() bool {
-	return d.is(v1alpha1.ConditionComplete) || d.is(v1alpha1.ConditionFailed)
-}
-
-func (d *decision) is(condition string) bool {
-	return meta.IsStatusConditionTrue(d.status.Conditions, condition)
 }
 
 // follow updates the status from the state of the runner while the run has not ended.
@@ -97,25 +75,6 @@ func (c *Config) follow(d *decision, o observed) {
 		d.after = poll
 	default: // the Job is gone, its pod is terminating
 		d.after = poll
-	}
-}
-
-// begin initializes the missing conditions, so that printer columns and kubectl wait find a value.
-func (d *decision) begin() {
-	for _, t := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionInitialized, v1alpha1.ConditionRunning,
-		v1alpha1.ConditionComplete, v1alpha1.ConditionFailed} {
-		if meta.FindStatusCondition(d.status.Conditions, t) == nil {
-			d.set(t, metav1.ConditionFalse, reasonPending, "")
-		}
-	}
-}
-
-// startedAt records the start time of the runner. It removes the condition Clean, which may have been set when the
-// runner was assumed not to have started.
-func (d *decision) startedAt(t metav1.Time) {
-	if d.status.StartTime == nil {
-		d.status.StartTime = &t
-		meta.RemoveStatusCondition(&d.status.Conditions, v1alpha1.ConditionClean)
 	}
 }
 
@@ -239,36 +198,6 @@ func (d *decision) lostRunner(o observed, why string) {
 	d.fail(o.now, reasonLost, why)
 }
 
-func (d *decision) fail(at time.Time, reason, message string) {
-	d.end(at)
-	d.set(v1alpha1.ConditionFailed, metav1.ConditionTrue, reason, message)
-	d.set(v1alpha1.ConditionComplete, metav1.ConditionFalse, reason, shorten(message))
-}
-
-func (d *decision) complete(at time.Time, reason, message string) {
-	d.end(at)
-	n := d.status.Ops
-	if reason == reasonCompleted && n != nil && n.Failed > 0 {
-		reason = reasonOpsFailed
-	}
-	if message == "" && n != nil {
-		noun := "operations"
-		if n.Total == 1 {
-			noun = "operation"
-		}
-		message = fmt.Sprintf("%d %s, %d failed", n.Total, noun, n.Failed)
-	}
-	d.set(v1alpha1.ConditionInitialized, metav1.ConditionTrue, reasonBarrierOpen, "")
-	d.set(v1alpha1.ConditionFailed, metav1.ConditionFalse, reason, "")
-	d.set(v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, shorten(message))
-}
-
-func (d *decision) end(at time.Time) {
-	d.status.CompletionTime = &metav1.Time{Time: at}
-	d.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reasonEnded, "")
-	d.set(v1alpha1.ConditionRunning, metav1.ConditionFalse, reasonEnded, "")
-}
-
 // tidy removes the objects that an ended run may have left.
 func (d *decision) tidy(o observed) {
 	if w := o.runner; w.job != nil && finished(w.job) == nil && w.job.DeletionTimestamp == nil && !ending(w.pod) {
@@ -276,9 +205,6 @@ func (d *decision) tidy(o observed) {
 	}
 	d.clean(o)
 }
-
-// ending reports whether the runner's container in a pod has terminated, so that the Job finishes soon.
-func ending(p *corev1.Pod) bool { return state(p).Terminated != nil }
 
 // clean removes the remaining objects of a run with a Job that has the rights of the runner.
 func (d *decision) clean(o observed) {

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -34,44 +33,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
-
-// Config configures the runners.
-type Config struct {
-	Image      string // image of runners and clean-up Jobs
-	ResultsURL string // URL to which runners push their bundles; empty: bundles are not pushed
-	ResultsPin string // sha256:… of the service's certificate; empty: verified with the system's CAs
-	// PublishedPin returns a pin that may change. If it is nil, the pin is ResultsPin.
-	PublishedPin  func(context.Context) (string, error)
-	PriorityClass string // priority class of runners; empty: the cluster's default
-	// AvoidNodes is the label of the measured nodes. Runners avoid these nodes if possible. An empty value matches
-	// every value.
-	AvoidNodes struct{ Key, Value string }
-	Resources  corev1.ResourceRequirements // requests and limits of runners
-	// StartTimeout is the time limit from the creation of a Benchmark to the start of its runner.
-	StartTimeout time.Duration
-}
-
-// Options configures the operator's process.
-type Options struct {
-	Config
-	Namespace      string // namespace of the operator, for its Lease
-	LeaderElect    bool
-	MetricsAddress string  // "0": disabled
-	HealthAddress  string  // "0": disabled
-	Results        Results // nil: no results service
-	Logger         logr.Logger
-}
-
-// DefaultStartTimeout is long enough to add a node to the cluster and to pull an image.
-const DefaultStartTimeout = 10 * time.Minute
-
-// bundle returns the URL of a run's bundle, or an empty string if bundles are not pushed.
-func (c *Config) bundle(b *v1alpha1.Benchmark) string {
-	if c.ResultsURL == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s/v1/runs/%s/%s", strings.TrimRight(c.ResultsURL, "/"), b.Namespace, RunID(b))
-}
 
 // Run runs the operator until ctx is done.
 func Run(ctx context.Context, config *rest.Config, o Options) error {

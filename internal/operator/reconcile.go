@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -19,16 +17,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
-
-// reconciler reconciles Benchmarks. It observes a Benchmark, decides, and applies the decision.
-type reconciler struct {
-	client.Client               // reads from the cache
-	api           client.Reader // reads from the API server
-	config        *Config
-	results       Results // nil: no results service
-	events        events.EventRecorder
-	now           func() time.Time
-}
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -149,8 +137,6 @@ func (r *reconciler) finalizer(ctx context.Context, b *v1alpha1.Benchmark,
 	}
 	return r.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
-
-func hasFinalizer(b *v1alpha1.Benchmark) bool { return controllerutil.ContainsFinalizer(b, Finalizer) }
 
 // write reports a lost runner to the results service, writes the status and the Events, and then removes the finalizer.
 func (r *reconciler) write(ctx context.Context, b *v1alpha1.Benchmark, d decision) (reconcile.Result, error) {

@@ -11,54 +11,51 @@ import (
 )
 
 var restoreAction = descriptor{
-	kind: op.Restore, field: "restoreSpec", resolve: (*loader).restore,
+	kind: op.Restore, field: "restoreSpec", resolve: resolveRestore,
 	makes: makesVolumes, milestones: volumeMilestones, each: eachCopy,
 }
 
 var cloneAction = descriptor{
-	kind: op.Clone, field: "cloneSpec", resolve: (*loader).clone,
+	kind: op.Clone, field: "cloneSpec", resolve: resolveClone,
 	makes: makesVolumes, milestones: volumeMilestones, each: eachCopy,
 }
 
 func makesVolumes(*v1alpha1.Action) engine.ObjectKind { return engine.VolumeObject }
 
-func eachCopy(n *info, targets int64) trigger {
+func eachCopy(n *node, targets int64) trigger {
 	return trigger{map[string]int64{volumes: targets}, targets, n.sizes(targets)}
 }
 
-func (l *loader) restore(n *info) {
+func resolveRestore(g *graph, n *node) {
 	s, path := n.spec.RestoreSpec, n.path+".restoreSpec"
-	if l.target(n, path, s.Target, s.Select, engine.SnapshotObject) {
-		l.copyOf(n, path, s.NewVolume)
+	if resolveTarget(g, n, path, s.Target, s.Select, engine.SnapshotObject) {
+		resolveCopy(g, n, path, s.NewVolume)
 	}
 }
 
-func (l *loader) clone(n *info) {
+func resolveClone(g *graph, n *node) {
 	s, path := n.spec.CloneSpec, n.path+".cloneSpec"
-	if l.target(n, path, s.Target, s.Select, engine.VolumeObject) {
-		l.copyOf(n, path, s.NewVolume)
+	if resolveTarget(g, n, path, s.Target, s.Select, engine.VolumeObject) {
+		resolveCopy(g, n, path, s.NewVolume)
 	}
 }
 
-// copyOf resolves the volume that a restore or a clone creates. Fields that are not set
+// resolveCopy resolves the volume that a restore or a clone creates. Fields that are not set
 // have the values of the source.
-func (l *loader) copyOf(n *info, path string, v v1alpha1.NewVolume) {
-	var sources []corev1.PersistentVolumeClaim
-	for _, of := range n.aims {
-		sources = append(sources, of.claims...)
-	}
+func resolveCopy(g *graph, n *node, path string, v v1alpha1.NewVolume) {
+	sources := n.sources()
 	if len(sources) == 0 {
 		return // the problem of the target is reported already
 	}
 	like, class := sources[0], v.StorageClass
 	for _, c := range sources {
 		if class == "" && className(&c) != className(&like) {
-			l.fail(path, "storageClass",
+			g.Fail(path, "storageClass",
 				"the sources are of several StorageClasses, so that the new volume's must be given")
 			return
 		}
-		if _, static := l.static[c.Name]; static && class == "" {
-			l.fail(path, "storageClass", "the source is of no StorageClass, so that the new volume's must be given")
+		if _, static := g.static[c.Name]; static && class == "" {
+			g.Fail(path, "storageClass", "the source is of no StorageClass, so that the new volume's must be given")
 			return
 		}
 		if c.Spec.Resources.Requests.Storage().Cmp(*like.Spec.Resources.Requests.Storage()) < 0 {
@@ -71,20 +68,20 @@ func (l *loader) copyOf(n *info, path string, v v1alpha1.NewVolume) {
 	size := like.Spec.Resources.Requests[corev1.ResourceStorage]
 	if v.Size != nil {
 		size = *v.Size
-		l.size(path+".size", v.Size)
+		bytesOf(g.Report, path+".size", v.Size)
 	}
-	at := orParent(l.doc, path, "storageClass")
-	sc, ok := l.classes.volumes(at, class)
+	at := g.OrParent(path, "storageClass")
+	sc, ok := g.classes.volumes(at, class)
 	if !ok {
 		return
 	}
-	if of := l.drivers(sources); l.classes.cluster && sc.Provisioner != "" && len(of) > 0 && !of[sc.Provisioner] {
-		l.fail(at, "a copy is made by the driver that has the source",
+	if of := g.drivers(sources); g.classes.cluster && sc.Provisioner != "" && len(of) > 0 && !of[sc.Provisioner] {
+		g.Fail(at, "a copy is made by the driver that has the source",
 			"StorageClass %q is of driver %s, the source is of %s",
 			sc.Name, sc.Provisioner, strings.Join(sortedKeys(of), " and "))
 		return
 	}
 	claim := newClaim(sc.Name, size)
 	claim.Spec.AccessModes, claim.Spec.VolumeMode = like.Spec.AccessModes, like.Spec.VolumeMode
-	l.makesVolume(n, path, engine.Volume{Claim: claim, Attach: v.Attach})
+	makesVolume(g, n, path, engine.Volume{Claim: claim, Attach: v.Attach})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 var deleteAction = descriptor{
-	kind: op.Delete, field: "deleteSpec", resolve: (*loader).delete, plural: "deletions",
+	kind: op.Delete, field: "deleteSpec", resolve: resolveDelete, plural: "deletions",
 	milestones: []string{op.Acked, op.Unpublished, op.Unstaged, op.Detached, op.Gone},
 	rights: func(d *demands, a *Action) {
 		if o := a.Target.Object; o != nil {
@@ -18,23 +18,28 @@ var deleteAction = descriptor{
 				"get", "list", "watch", "delete")
 		}
 	},
-	fits: func(n *info, r *trace.Record) bool {
+	fits: func(n *node, r *trace.Record) bool {
 		return n.out.Target != nil && n.out.Target.Kind == objectKinds[r.Kind]
 	},
 }
 
-func (l *loader) delete(n *info) {
+func resolveDelete(g *graph, n *node) {
 	s, path := n.spec.DeleteSpec, n.path+".deleteSpec"
 	if s.Object != nil {
-		l.foreign(n, path+".object", s.Object)
+		resolveForeign(g, n, path+".object", s.Object)
 		return
 	}
 	kind := engine.VolumeObject
-	if of, ok := l.infos[string(s.ActionName)]; ok {
+	if of, ok := g.nodes[string(s.ActionName)]; ok {
 		kind = cmp.Or(of.made(), kind)
 	}
 	if s.ObjectKind != "" {
 		kind = engine.ObjectKind(s.ObjectKind)
 	}
-	l.target(n, path, s.Target, s.Select, kind)
+	resolveTarget(g, n, path, s.Target, s.Select, kind)
+}
+
+// objectKinds maps the kinds of object in a trace to those of the engine.
+var objectKinds = map[trace.Kind]engine.ObjectKind{
+	trace.Volume: engine.VolumeObject, trace.Snapshots: engine.SnapshotObject, trace.Workload: engine.WorkloadObject,
 }

@@ -9,9 +9,9 @@ import (
 // drainAction has no target and no request function: the loop chooses the node and
 // builds the request.
 var drainAction = descriptor{
-	kind: op.Drain, field: "drainSpec", resolve: (*loader).drain, plural: "drains",
+	kind: op.Drain, field: "drainSpec", resolve: resolveDrain, plural: "drains",
 	milestones: append([]string{op.Cordoned, op.Evicted, op.Gone, op.Detached}, podMilestones...),
-	each:       func(*info, int64) trigger { return trigger{map[string]int64{"drains": 1}, 1, nil} },
+	each:       func(*node, int64) trigger { return trigger{map[string]int64{"drains": 1}, 1, nil} },
 	rights: func(d *demands, a *Action) {
 		d.want(Right{Resource: "nodes", ClusterScoped: true}, "to find and cordon a node, and to uncordon it, for",
 			a.Name,
@@ -21,7 +21,7 @@ var drainAction = descriptor{
 	},
 }
 
-func (l *loader) drain(n *info) {
+func resolveDrain(g *graph, n *node) {
 	s := n.spec.DrainSpec
 	n.out.Drain = &DrainSpec{Node: s.NodeName, Labels: maps.Clone(s.NodeLabels)}
 }

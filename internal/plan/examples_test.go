@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,8 +44,17 @@ func TestExamplesLoad(t *testing.T) {
 			if strings.Contains(name, "/kubernetes/") { // requires features of a cluster
 				on = everything()
 			}
-			p, problems := Load(t.Context(), withObjects(Input{Files: []File{{Name: filepath.Base(name), Data: data}},
-				Capabilities: on, Seed: 1}))
+			in := Input{Files: []File{{Name: filepath.Base(name), Data: data}}, Capabilities: on, Seed: 1}
+			if study, _ := LoadStudy(in.Files); study != nil { // its first cell
+				for key, f := range study.Spec.Factors {
+					value := string(f.Values[0])
+					if value == "null" { // a class, not the absence of one
+						value = strconv.Quote(value)
+					}
+					in.Set = append(in.Set, key+"="+value)
+				}
+			}
+			p, problems := Load(t.Context(), withObjects(in))
 			for _, problem := range problems {
 				t.Error(problem)
 			}

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
@@ -54,4 +56,46 @@ func (m *Manifest) Render(runID string, i int) (unstructured.Unstructured, error
 	out.SetLabels(labels)
 	out.SetName(name)
 	return out, nil
+}
+
+// Makes returns the kind of object that the ops of the action create; empty: none.
+func (a *Action) Makes() engine.ObjectKind {
+	switch {
+	case a.Workload != nil:
+		return engine.WorkloadObject
+	case a.Manifest != nil:
+		return engine.ManifestObject
+	case a.Volume != nil:
+		return engine.VolumeObject
+	case a.Snapshot != nil && a.Snapshot.Group:
+		return engine.GroupSnapshotObject
+	case a.Snapshot != nil:
+		return engine.SnapshotObject
+	}
+	return ""
+}
+
+// Way returns the direction in which a rate that counts objects must change to
+// trigger the action.
+func (a *Action) Way() schedule.Way {
+	switch a.Kind.Effect() {
+	case op.Makes:
+		return schedule.Up
+	case op.Removes:
+		return schedule.Down
+	}
+	return schedule.NoWay
+}
+
+// Closed reports whether the rate is a closed loop.
+func (r *Rate) Closed() bool { return r.Parallelism > 0 }
+
+// ends reports whether the schedule has a finite number of triggers.
+func (r *Rate) ends() bool {
+	c, ok := r.Schedule.(schedule.Ending)
+	if !ok {
+		return false
+	}
+	_, ended := c.Count(0)
+	return ended
 }

@@ -7,7 +7,7 @@ import (
 )
 
 var killAction = descriptor{
-	kind: op.Kill, field: "killSpec", resolve: (*loader).kill, plural: "kills",
+	kind: op.Kill, field: "killSpec", resolve: resolveKill, plural: "kills",
 	milestones: append([]string{op.Signalled, op.Resumed, op.Gone}, podMilestones...),
 	rights: func(d *demands, a *Action) {
 		if a.Target.Kind == engine.WorkloadObject {
@@ -21,16 +21,16 @@ var killAction = descriptor{
 	},
 }
 
-func (l *loader) kill(n *info) {
+func resolveKill(g *graph, n *node) {
 	s, path := n.spec.KillSpec, n.path+".killSpec"
-	n.out.Kill = &KillSpec{Signal: s.Signal, StopFor: l.positive(path+".stopFor", s.StopFor)}
+	n.out.Kill = &KillSpec{Signal: s.Signal, StopFor: positive(g.Report, path+".stopFor", s.StopFor)}
 	if s.DeletePodSpec != nil {
 		n.out.Kill = &KillSpec{Grace: s.DeletePodSpec.GracePeriod.Duration.Duration}
 	}
-	kind := l.withPods(s.ActionName)
+	kind := withPods(g, s.ActionName)
 	if kind == engine.ManifestObject && s.DeletePodSpec == nil {
-		l.fail(path+".signal", "deletePodSpec deletes them",
+		g.Fail(path+".signal", "deletePodSpec deletes them",
 			"the pods of %q have no agent to send a signal", s.ActionName)
 	}
-	l.target(n, path, v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}, s.Select, kind)
+	resolveTarget(g, n, path, v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}, s.Select, kind)
 }

@@ -3,14 +3,12 @@ package plan
 import (
 	"maps"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 var modifyAction = descriptor{
-	kind: op.Modify, field: "modifySpec", resolve: (*loader).modify, plural: "modifications",
+	kind: op.Modify, field: "modifySpec", resolve: resolveModify, plural: "modifications",
 	milestones: []string{op.Acked, op.Modified, op.Ready},
 	rights:     modifyRights,
 	request: func(a *Action, q *engine.Request, _ func() int64) {
@@ -18,29 +16,19 @@ var modifyAction = descriptor{
 	},
 }
 
-func (l *loader) modify(n *info) {
+func resolveModify(g *graph, n *node) {
 	s, path := n.spec.ModifySpec, n.path+".modifySpec"
 	n.out.Modify = maps.Clone(s.Parameters)
-	ok := l.target(n, path, s.Target, s.Select, engine.VolumeObject)
-	var claims []corev1.PersistentVolumeClaim
-	for _, of := range n.aims {
-		claims = append(claims, of.claims...)
-	}
+	ok := resolveTarget(g, n, path, s.Target, s.Select, engine.VolumeObject)
+	claims := n.sources()
 	if s.VolumeAttributesClass != "" {
-		n.out.Modify, n.out.ModifyClass = l.classes.attributes(path+".volumeAttributesClass", s.VolumeAttributesClass,
-			l.drivers(claims))
+		n.out.Modify, n.out.ModifyClass = g.classes.attributes(path+".volumeAttributesClass", s.VolumeAttributesClass,
+			g.drivers(claims))
 	}
-	if !ok {
-		return
-	}
-	for _, of := range n.aims {
-		if l.lacking(path, of.claims, canModify) {
-			return
-		}
+	if ok {
+		g.lacking(path, claims, canModify)
 	}
 }
-
-var attributesClasses = Right{Group: storageGroup, Resource: "volumeattributesclasses", ClusterScoped: true}
 
 func modifyRights(d *demands, a *Action) {
 	d.want(Right{Resource: "persistentvolumeclaims"}, "to give another class to the volumes of", a.Name, "patch")

@@ -7,30 +7,31 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
-// phases resolves the phases of one variant of a workload and adds them to params. It
+// resolvePhases resolves the phases of one variant of a workload and adds them to params. It
 // returns false if it reported a problem. A value applies from its phase on, until a
 // later phase changes it.
-func (l *loader) phases(path string, c *v1alpha1.CreateObjSpec, entry *workload.Entry, v variant,
+func resolvePhases(g *graph, path string, c *v1alpha1.CreateObjSpec, entry *workload.Entry, v variant,
 	params *workload.Params) bool {
 	given, before, ok := maps.Clone(v.given), params.Vars, true
 	var last time.Duration
 	for i := range c.Phases {
 		ph := &c.Phases[i]
 		where := fmt.Sprintf("%s.phases[%d]", path, i)
-		from := l.phaseStart(where+".startAfter", i, ph.StartAfter.Duration.Duration, last)
+		from := phaseStart(g, where+".startAfter", i, ph.StartAfter.Duration.Duration, last)
 		last = max(last, from)
 		for name, value := range ph.Vars {
 			given[name] = string(value)
 		}
 		now, wrong := entry.Resolve(given)
 		for _, e := range wrong {
-			l.badVar(where+".vars."+e.Var, e)
+			badVar(g.Report, where+".vars."+e.Var, e)
 			delete(given, e.Var)
 		}
-		if len(wrong) > 0 || from == 0 || !l.phaseFits(where, ph, entry, v, *params, before, now) {
+		if len(wrong) > 0 || from == 0 || !phaseFits(g.Report, where, ph, entry, v, *params, before, now) {
 			ok = false
 			continue
 		}
@@ -42,16 +43,16 @@ func (l *loader) phases(path string, c *v1alpha1.CreateObjSpec, entry *workload.
 
 // phaseStart returns the start of phase i, from the barrier. It returns 0 if it
 // reported a problem.
-func (l *loader) phaseStart(path string, i int, from, last time.Duration) time.Duration {
+func phaseStart(g *graph, path string, i int, from, last time.Duration) time.Duration {
 	switch {
 	case from <= 0:
-		l.fail(path, "what comes before the first phase are the values of vars", "must be more than 0")
+		g.Fail(path, "what comes before the first phase are the values of vars", "must be more than 0")
 	case from <= last:
-		l.fail(path, "in order of startAfter", "phase %d begins %v after the barrier, but the one before it at %v", i+1,
+		g.Fail(path, "in order of startAfter", "phase %d begins %v after the barrier, but the one before it at %v", i+1,
 			from, last)
-	case l.plan.Runtime > 0 && from >= l.plan.Runtime:
-		l.fail(path, "", "phase %d would begin %v after the barrier, but the run ends at %v (spec.runtime)", i+1, from,
-			l.plan.Runtime)
+	case g.runtime > 0 && from >= g.runtime:
+		g.Fail(path, "", "phase %d would begin %v after the barrier, but the run ends at %v (spec.runtime)", i+1, from,
+			g.runtime)
 	default:
 		return from
 	}
@@ -60,8 +61,8 @@ func (l *loader) phaseStart(path string, i int, from, last time.Duration) time.D
 
 // phaseFits renders an instance with one phase. It returns false if it reported a
 // problem, at the place of the variable that causes it if there is one.
-func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Entry, v variant, params workload.Params,
-	before, now map[string]string) bool {
+func phaseFits(report *parse.Report, where string, ph *v1alpha1.Phase, entry *workload.Entry, v variant,
+	params workload.Params, before, now map[string]string) bool {
 	render := func(vars map[string]string) error {
 		p := params
 		p.Phases = []workload.Phase{{From: ph.StartAfter.Duration.Duration, Vars: vars}}
@@ -70,7 +71,7 @@ func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Ent
 	}
 	err := render(now)
 	if err == nil {
-		l.idlePhase(where, entry, v, params, before, now)
+		idlePhase(report, where, entry, v, params, before, now)
 		return true
 	}
 	at := where + ".vars"
@@ -84,15 +85,15 @@ func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Ent
 	}
 	var e *workload.Error
 	if errors.As(err, &e) {
-		l.fail(at, e.Hint, "workload %q: %s", entry.Name, e.Message)
+		report.Fail(at, e.Hint, "workload %q: %s", entry.Name, e.Message)
 	} else {
-		l.fail(at, "", "workload %q: %v", entry.Name, err)
+		report.Fail(at, "", "workload %q: %v", entry.Name, err)
 	}
 	return false
 }
 
 // idlePhase warns of a phase that changes nothing for the instances of a variant.
-func (l *loader) idlePhase(where string, entry *workload.Entry, v variant, params workload.Params, before,
+func idlePhase(report *parse.Report, where string, entry *workload.Entry, v variant, params workload.Params, before,
 	now map[string]string) {
 	why, err := entry.Idle(params, before, now)
 	if err != nil || why == "" {
@@ -105,5 +106,5 @@ func (l *loader) idlePhase(where string, entry *workload.Entry, v variant, param
 	if of != "" {
 		of = " of instances with" + of
 	}
-	l.warn(where+".vars", "", "the phase changes nothing%s: %s", of, why)
+	report.Warn(where+".vars", "", "the phase changes nothing%s: %s", of, why)
 }

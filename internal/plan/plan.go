@@ -1,10 +1,18 @@
-// Package plan resolves a Benchmark file to a plan. It applies the schema, the
-// defaults and the CEL rules offline, with the libraries of the Kubernetes API
-// server. It renders templates, resolves names, checks targets and adds up the
-// budget. It reports all problems at once, each with its place in the file.
+// Package plan resolves a Benchmark file to a Plan, in stages, each a function of the
+// result of the one before (see stages in load.go):
 //
-// The package is pure: its input is files, its output is a Plan or a list of
-// Problems. It creates no objects.
+//   - parse: package parse reads documents with the place of each value and applies
+//     --set; documents.go and library.go take the classes, ConfigMaps and entries.
+//   - default and validate: package validate applies the schema, defaults and CEL rules
+//     offline, with the libraries of the Kubernetes API server.
+//   - resolve: resolve.go resolves names, renders templates and checks targets. A graph
+//     holds the actions meanwhile; each kind of action has a file of its own name, and
+//     actions.go lists them.
+//   - derive: derive.go adds up the budget; rights.go lists the rights of a plan.
+//
+// All problems are reported at once, each with its place in the file. The package is
+// pure: its input is files, its output is a Plan or a list of Problems. It creates no
+// objects.
 package plan
 
 import (
@@ -52,6 +60,9 @@ type Plan struct {
 	// Given holds the ConfigMaps and VolumeAttributesClasses in the files.
 	Given []any `json:",omitempty"`
 }
+
+// MaxOutput is the maximum output of workloads that is kept, in bytes; 0: no limit.
+type MaxOutput struct{ PerInstance, PerRun int64 }
 
 // Action is a resolved entry of spec.actions.
 type Action struct {
@@ -255,11 +266,11 @@ type ObjectBudget struct {
 	Makes []json.RawMessage
 }
 
-// Problem is an error or a warning about a file, with its place.
-type Problem struct {
-	File         string
-	Line, Column int    // 1-based; 0: unknown
-	Path         string // spec.actions[0].createObjSpec.workload
-	Message      string // description of the problem
-	Hint         string // how to fix it; may be empty
+// Step is what one trigger of a trace does: an action, and the objects of the trace
+// that it involves.
+type Step struct {
+	Action int // index in Plan.Actions
+	// Makes is the object that the op creates, On the object that it acts on; empty:
+	// none.
+	Makes, On string
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -428,6 +429,16 @@ parameters: {iops: "3"}
 			}
 		})
 	}
+}
+
+// bomb returns a Benchmark whose actions expand to 9^levels values, by nested aliases.
+func bomb(levels int) string {
+	text := head + "a0: &a0 x\n"
+	for i := range levels {
+		text += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1,
+			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), ", "))
+	}
+	return text + fmt.Sprintf("spec: {actions: *a%d}\n", levels)
 }
 
 // FuzzLoad checks that Load terminates in time for any file and flag, returns either a

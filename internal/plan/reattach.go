@@ -8,7 +8,7 @@ import (
 )
 
 var reattachAction = descriptor{
-	kind: op.Reattach, field: "reattachSpec", resolve: (*loader).reattach, plural: "reattachments",
+	kind: op.Reattach, field: "reattachSpec", resolve: resolveReattach, plural: "reattachments",
 	milestones: append([]string{op.Gone, op.Unpublished, op.Unstaged, op.Detached}, podMilestones...),
 	rights: func(d *demands, a *Action) {
 		d.pods(a.Name, "to make again the pods of")
@@ -25,22 +25,22 @@ var reattachAction = descriptor{
 // reattach, rollout, drain, scale and kill are the actions that disrupt running
 // workloads.
 
-func (l *loader) reattach(n *info) {
+func resolveReattach(g *graph, n *node) {
 	s, path := n.spec.ReattachSpec, n.path+".reattachSpec"
 	n.out.Node = cmp.Or(s.Node, engine.NodeAny)
 	if n.out.Node == engine.NodeOther {
-		l.need(path+".node", "node: other")
+		g.need(path+".node", "node: other")
 	}
-	if !l.target(n, path, s.Target, s.Select, engine.VolumeObject) {
+	if !resolveTarget(g, n, path, s.Target, s.Select, engine.VolumeObject) {
 		return
 	}
 	for _, of := range n.aims {
 		if v := of.spec.CreateObjSpec; v != nil && v.Volume != nil && v.Volume.GenericEphemeralSpec != nil {
-			l.fail(path, "a volume that outlives its pod",
+			g.Fail(path, "a volume that outlives its pod",
 				"the volumes of %q live and die with their pods, so that they cannot be attached again", of.out.Name)
 		}
 		if of.out.Volume != nil && !of.out.Volume.Template.Attach {
-			l.fail(path, "attach: true", "the volumes of %q are never attached, so that they cannot be again",
+			g.Fail(path, "attach: true", "the volumes of %q are never attached, so that they cannot be again",
 				of.out.Name)
 		}
 	}

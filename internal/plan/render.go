@@ -2,10 +2,12 @@ package plan
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -24,38 +26,16 @@ func Render(p *Plan, runID string) ([]byte, error) {
 	if err := write(&out, "the Benchmark with its defaults", b); err != nil {
 		return nil, err
 	}
-	for _, name := range sortedKeys(p.StorageClasses) {
-		if p.Cluster {
-			fmt.Fprintf(&out, "# StorageClass %s: the cluster's%s\n", name,
-				ofDriver(p.StorageClasses[name].Provisioner))
-			continue
-		}
-		if p.StorageClasses[name].Provisioner == "" {
-			fmt.Fprintf(&out, "# StorageClass %s: of the driver at the endpoint\n", name)
-			continue
-		}
-		if err := write(&out, "StorageClass "+name, p.StorageClasses[name]); err != nil {
-			return nil, err
-		}
+	storage := func(c storagev1.StorageClass) (string, any) { return c.Provisioner, c }
+	if err := renderClasses(&out, p.Cluster, storageKind, p.StorageClasses, storage); err != nil {
+		return nil, err
 	}
-	for _, name := range sortedKeys(p.SnapshotClasses) {
-		if p.Cluster {
-			fmt.Fprintf(&out, "# VolumeSnapshotClass %s: the cluster's%s\n", name,
-				ofDriver(p.SnapshotClasses[name].Driver))
-			continue
-		}
-		if p.SnapshotClasses[name].Driver == "" {
-			fmt.Fprintf(&out, "# VolumeSnapshotClass %s: of the driver at the endpoint\n", name)
-			continue
-		}
-		if err := write(&out, "VolumeSnapshotClass "+name, manifestOf(p.SnapshotClasses[name])); err != nil {
-			return nil, err
-		}
+	snapshot := func(c engine.SnapshotClass) (string, any) { return c.Driver, manifestOf(c) }
+	if err := renderClasses(&out, p.Cluster, snapshotKind, p.SnapshotClasses, snapshot); err != nil {
+		return nil, err
 	}
-	for i := range p.Given {
-		if err := write(&out, "as in the input", p.Given[i]); err != nil {
-			return nil, err
-		}
+	if err := writeAll(&out, "as in the input", p.Given); err != nil {
+		return nil, err
 	}
 	for i := range p.Actions {
 		a := &p.Actions[i]
@@ -68,11 +48,27 @@ func Render(p *Plan, runID string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func ofDriver(driver string) string {
-	if driver == "" {
-		return ""
+// renderClasses prints the classes of one kind: those that are not the cluster's as
+// manifests. parts returns the driver and the manifest of a class.
+func renderClasses[C any](out *bytes.Buffer, cluster bool, kind string, classes map[string]C,
+	parts func(C) (driver string, manifest any)) error {
+	for _, name := range sortedKeys(classes) {
+		title := kind + " " + name
+		driver, manifest := parts(classes[name])
+		switch {
+		case cluster && driver == "":
+			fmt.Fprintf(out, "# %s: the cluster's\n", title)
+		case cluster:
+			fmt.Fprintf(out, "# %s: the cluster's, of driver %s\n", title, driver)
+		case driver == "":
+			fmt.Fprintf(out, "# %s: of the driver at the endpoint\n", title)
+		default:
+			if err := write(out, title, manifest); err != nil {
+				return err
+			}
+		}
 	}
-	return ", of driver " + driver
+	return nil
 }
 
 func manifestOf(c engine.SnapshotClass) snapshotClass {
@@ -117,30 +113,22 @@ func renderInstance(out *bytes.Buffer, a *Action, runID string, k int) error {
 }
 
 func renderWorkload(out *bytes.Buffer, title string, w *engine.Workload) error {
-	for i := range w.Claims {
-		if err := write(out, title, w.Claims[i]); err != nil {
-			return err
-		}
-	}
-	for i := range w.ConfigMaps {
-		if err := write(out, title, w.ConfigMaps[i]); err != nil {
-			return err
-		}
-	}
-	for i := range w.Services {
-		if err := write(out, title, w.Services[i]); err != nil {
-			return err
-		}
-	}
+	err := errors.Join(writeAll(out, title, w.Claims), writeAll(out, title, w.ConfigMaps),
+		writeAll(out, title, w.Services))
 	for i := range w.Secrets {
-		if err := write(out, title, withoutContent(w.Secrets[i])); err != nil {
-			return err
-		}
+		err = errors.Join(err, write(out, title, withoutContent(w.Secrets[i])))
 	}
 	for i := range w.Pods {
 		p := &w.Pods[i]
-		if err := write(out, fmt.Sprintf("%s; waits at the barrier: %v; outputs: %v%s", title, p.Sync, p.Outputs,
-			phasesOf(p)), p.Pod); err != nil {
+		title := fmt.Sprintf("%s; waits at the barrier: %v; outputs: %v%s", title, p.Sync, p.Outputs, phasesOf(p))
+		err = errors.Join(err, write(out, title, p.Pod))
+	}
+	return err
+}
+
+func writeAll[T any](out *bytes.Buffer, title string, objects []T) error {
+	for i := range objects {
+		if err := write(out, title, objects[i]); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 var resizeAction = descriptor{
-	kind: op.Resize, field: "resizeSpec", resolve: (*loader).resize, plural: "resizes",
+	kind: op.Resize, field: "resizeSpec", resolve: resolveResize, plural: "resizes",
 	milestones: []string{op.Acked, op.Controller, op.Node, op.Ready},
 	rights: func(d *demands, a *Action) {
 		d.want(Right{Resource: "persistentvolumeclaims"}, "to grow the volumes of", a.Name, "patch")
@@ -18,27 +18,28 @@ var resizeAction = descriptor{
 	},
 }
 
-func (l *loader) resize(n *info) {
+func resolveResize(g *graph, n *node) {
 	s, path := n.spec.ResizeSpec, n.path+".resizeSpec"
-	out := &ResizeSpec{Bytes: l.size(path+".size", s.Size), ByBytes: l.size(path+".increaseBy", s.IncreaseBy)}
+	out := &ResizeSpec{Bytes: bytesOf(g.Report, path+".size", s.Size),
+		ByBytes: bytesOf(g.Report, path+".increaseBy", s.IncreaseBy)}
 	if s.Factor != nil {
 		out.Factor = s.Factor.Value
 		if out.Factor <= 1 || out.Factor > 1024 {
-			l.fail(path+".factor", "such as 1.5", "must be more than 1 and at most 1024")
+			g.Fail(path+".factor", "such as 1.5", "must be more than 1 and at most 1024")
 		}
 	}
 	n.out.Resize = out
-	if !l.target(n, path, s.Target, s.Select, engine.VolumeObject) {
+	if !resolveTarget(g, n, path, s.Target, s.Select, engine.VolumeObject) {
 		return
 	}
 	for _, of := range n.aims {
 		for _, c := range of.claims {
 			if have := c.Spec.Resources.Requests.Storage(); s.Size != nil && s.Size.Cmp(*have) <= 0 {
-				l.fail(path+".size", "volumes can only grow", "%s is not more than the %s that the volumes of %q have",
+				g.Fail(path+".size", "volumes can only grow", "%s is not more than the %s that the volumes of %q have",
 					s.Size, have, of.out.Name)
 				return
 			}
-			if !l.canGrow(path, &c) {
+			if !canGrow(g, path, &c) {
 				return
 			}
 		}
@@ -58,15 +59,15 @@ func (s *ResizeSpec) grown(bytes int64) int64 {
 }
 
 // canGrow reports whether a volume can be expanded. If not, it reports a problem.
-func (l *loader) canGrow(path string, c *corev1.PersistentVolumeClaim) bool {
-	sc, ok := l.classOf(c)
-	switch _, static := l.static[c.Name]; {
+func canGrow(g *graph, path string, c *corev1.PersistentVolumeClaim) bool {
+	sc, ok := g.classes.of(c)
+	switch _, static := g.static[c.Name]; {
 	case static:
-		l.fail(path, "", "a volume without a StorageClass cannot grow")
+		g.Fail(path, "", "a volume without a StorageClass cannot grow")
 		return false
-	case !l.classes.cluster || !ok || sc.AllowVolumeExpansion != nil && *sc.AllowVolumeExpansion:
+	case !g.classes.cluster || !ok || sc.AllowVolumeExpansion != nil && *sc.AllowVolumeExpansion:
 		return true
 	}
-	l.fail(path, "allowVolumeExpansion: true in the class", "StorageClass %q does not let its volumes grow", sc.Name)
+	g.Fail(path, "allowVolumeExpansion: true in the class", "StorageClass %q does not let its volumes grow", sc.Name)
 	return false
 }

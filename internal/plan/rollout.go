@@ -7,7 +7,7 @@ import (
 )
 
 var rolloutAction = descriptor{
-	kind: op.Rollout, field: "rolloutSpec", resolve: (*loader).rollout, plural: "rollouts",
+	kind: op.Rollout, field: "rolloutSpec", resolve: resolveRollout, plural: "rollouts",
 	milestones: append([]string{op.Signalled, op.Gone}, podMilestones...),
 	rights: func(d *demands, a *Action) {
 		if a.Target.Kind == engine.WorkloadObject {
@@ -21,18 +21,19 @@ var rolloutAction = descriptor{
 	},
 }
 
-func (l *loader) rollout(n *info) {
+func resolveRollout(g *graph, n *node) {
 	s, path := n.spec.RolloutSpec, n.path+".rolloutSpec"
 	if n.out.Undo = s.Undo; s.Undo {
-		l.need(path+".undo", "undo")
+		g.need(path+".undo", "undo")
 	}
-	l.target(n, path, v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}, s.Select, l.withPods(s.ActionName))
+	target := v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}
+	resolveTarget(g, n, path, target, s.Select, withPods(g, s.ActionName))
 }
 
 // withPods returns the kind of object with pods that an action creates: a manifest or a
 // workload.
-func (l *loader) withPods(action v1alpha1.ActionName) engine.ObjectKind {
-	if of, ok := l.infos[string(action)]; ok && of.made() == engine.ManifestObject {
+func withPods(g *graph, action v1alpha1.ActionName) engine.ObjectKind {
+	if of, ok := g.nodes[string(action)]; ok && of.made() == engine.ManifestObject {
 		return engine.ManifestObject
 	}
 	return engine.WorkloadObject

@@ -7,10 +7,11 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
 var scaleAction = descriptor{
-	kind: op.Scale, field: "scaleSpec", resolve: (*loader).scale, plural: "scalings",
+	kind: op.Scale, field: "scaleSpec", resolve: resolveScale, plural: "scalings",
 	milestones: []string{op.Acked, op.Ready, op.Gone},
 	rights:     scaleRights,
 	request: func(a *Action, q *engine.Request, turn func() int64) {
@@ -22,26 +23,26 @@ var scaleAction = descriptor{
 // scriptKey is the ConfigMap key of the script of a scaleSpec.
 const scriptKey = "scale.sh"
 
-func (l *loader) scale(n *info) {
+func resolveScale(g *graph, n *node) {
 	s, path := n.spec.ScaleSpec, n.path+".scaleSpec"
-	n.out.Scale = &ScaleSpec{Replicas: s.Replicas, Script: l.script(path, s)}
+	n.out.Scale = &ScaleSpec{Replicas: s.Replicas, Script: resolveScript(g, path, s)}
 	if s.Object != nil {
-		l.foreign(n, path+".object", s.Object)
+		resolveForeign(g, n, path+".object", s.Object)
 		return
 	}
-	l.target(n, path, v1alpha1.Target{ActionName: s.ActionName}, v1alpha1.SelectAll, engine.ManifestObject)
+	resolveTarget(g, n, path, v1alpha1.Target{ActionName: s.ActionName}, v1alpha1.SelectAll, engine.ManifestObject)
 }
 
-// script returns the script of a scaleSpec from a ConfigMap in the files. It returns
+// resolveScript returns the script of a scaleSpec from a ConfigMap in the files. It returns
 // nil if the scaleSpec names none, or if it reported a problem.
-func (l *loader) script(path string, s *v1alpha1.ScaleSpec) *engine.Script {
+func resolveScript(g *graph, path string, s *v1alpha1.ScaleSpec) *engine.Script {
 	if s.ScriptConfigMap == "" {
 		return nil
 	}
 	path += ".scriptConfigMap"
-	cm, ok := l.configs[s.ScriptConfigMap]
+	cm, ok := g.configs[s.ScriptConfigMap]
 	if !ok {
-		l.fail(path, or(suggest(s.ScriptConfigMap, sortedKeys(l.configs)), "put it beside the Benchmark"),
+		g.Fail(path, parse.Or(parse.Suggest(s.ScriptConfigMap, sortedKeys(g.configs)), "put it beside the Benchmark"),
 			"ConfigMap %q not found here", s.ScriptConfigMap)
 		return nil
 	}
@@ -53,12 +54,12 @@ func (l *loader) script(path string, s *v1alpha1.ScaleSpec) *engine.Script {
 	}
 	switch {
 	case !ok:
-		l.fail(path, "", "ConfigMap %q has no key %s", s.ScriptConfigMap, scriptKey)
+		g.Fail(path, "", "ConfigMap %q has no key %s", s.ScriptConfigMap, scriptKey)
 	case !strings.HasPrefix(text, "#!"):
-		l.fail(path, "such as #!/bin/sh", "the script of ConfigMap %q does not begin with #! and its interpreter",
+		g.Fail(path, "such as #!/bin/sh", "the script of ConfigMap %q does not begin with #! and its interpreter",
 			s.ScriptConfigMap)
 	}
-	return &engine.Script{Text: text, Image: cmp.Or(s.Image, l.in.ToolsImage), ServiceAccount: s.ServiceAccountName}
+	return &engine.Script{Text: text, Image: cmp.Or(s.Image, g.in.ToolsImage), ServiceAccount: s.ServiceAccountName}
 }
 
 func scaleRights(d *demands, a *Action) {
@@ -73,26 +74,4 @@ func scaleRights(d *demands, a *Action) {
 	const why = "to run the script of"
 	d.want(Right{Resource: "pods"}, why, a.Name, "create", "delete")
 	d.want(Right{Resource: "configmaps"}, why, a.Name, "create", "delete", "list")
-}
-
-// onManifests adds rights to the verbs on each kind of object that an action targets.
-func (d *demands) onManifests(a *Action, why, subresource string, verbs ...string) {
-	if o := a.Target.Object; o != nil {
-		r := object(o.APIVersion, o.Kind, o.Namespace)
-		r.Subresource = subresource
-		d.want(r, why, a.Name, verbs...)
-		return
-	}
-	for i := range d.plan.Actions {
-		of := &d.plan.Actions[i]
-		if of.Manifest == nil || a.Target.Action != "" && of.Name != a.Target.Action ||
-			!hasAll(of.Manifest.Labels, a.Target.Labels) {
-			continue
-		}
-		if o, err := of.Manifest.Render("", 0); err == nil { // Load has rendered it without error
-			r := object(o.GetAPIVersion(), o.GetKind(), "")
-			r.Subresource = subresource
-			d.want(r, why, a.Name, verbs...)
-		}
-	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 var snapshotAction = descriptor{
-	kind: op.Snapshot, field: "snapshotSpec", resolve: (*loader).snapshot,
+	kind: op.Snapshot, field: "snapshotSpec", resolve: resolveSnapshot,
 	makes: func(a *v1alpha1.Action) engine.ObjectKind {
 		if a.SnapshotSpec.Group {
 			return engine.GroupSnapshotObject
@@ -16,7 +16,7 @@ var snapshotAction = descriptor{
 		return engine.SnapshotObject
 	},
 	milestones: []string{op.Acked, "content", op.Taken, op.Ready},
-	each: func(n *info, targets int64) trigger {
+	each: func(n *node, targets int64) trigger {
 		ops := targets
 		if n.out.Snapshot != nil && n.out.Snapshot.Group {
 			ops = min(targets, 1)
@@ -27,25 +27,23 @@ var snapshotAction = descriptor{
 	request: func(a *Action, q *engine.Request, _ func() int64) {
 		q.Snapshot = &engine.Snapshot{Sources: []engine.Object{q.Target}, Class: a.Snapshot.Class}
 	},
-	fits: func(n *info, _ *trace.Record) bool { return n.out.Snapshot != nil && !n.out.Snapshot.Group },
+	fits: func(n *node, _ *trace.Record) bool { return n.out.Snapshot != nil && !n.out.Snapshot.Group },
 }
 
-func (l *loader) snapshot(n *info) {
+func resolveSnapshot(g *graph, n *node) {
 	s, path := n.spec.SnapshotSpec, n.path+".snapshotSpec"
-	if !l.target(n, path, s.Target, s.Select, engine.VolumeObject) {
+	if !resolveTarget(g, n, path, s.Target, s.Select, engine.VolumeObject) {
 		return
 	}
-	for _, of := range n.aims {
-		n.claims = append(n.claims, of.claims...)
-	}
+	n.claims = n.sources()
 	if s.Group {
-		l.need(path+".group", "groupSnapshot")
-		l.lacking(path+".group", n.claims, canGroup)
+		g.need(path+".group", "groupSnapshot")
+		g.lacking(path+".group", n.claims, canGroup)
 	}
 	if len(n.claims) == 0 && s.SnapshotClass == "" {
 		return // the problem of the target is reported already
 	}
-	class, _ := l.classes.snapshots(orParent(l.doc, path, "snapshotClass"), s.SnapshotClass, l.drivers(n.claims),
+	class, _ := g.classes.snapshots(g.OrParent(path, "snapshotClass"), s.SnapshotClass, g.drivers(n.claims),
 		s.Group)
 	n.out.Snapshot = &SnapshotSpec{Class: class, Group: s.Group}
 }

@@ -11,51 +11,52 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
-// target resolves the target of an action. It returns false if it reported that no
+// resolveTarget resolves the target of an action. It returns false if it reported that no
 // object can ever match.
-func (l *loader) target(n *info, path string, t v1alpha1.Target, s v1alpha1.Select, kind engine.ObjectKind) bool {
+func resolveTarget(g *graph, n *node, path string, t v1alpha1.Target, s v1alpha1.Select, kind engine.ObjectKind) bool {
 	out := &Target{Kind: kind, Select: Select(s), Action: string(t.ActionName), Labels: maps.Clone(t.Labels)}
 	n.out.Target = out
 	switch {
 	case t.ActionName != "":
-		return l.byAction(n, path+".actionName", string(t.ActionName), kind)
+		return byAction(g, n, path+".actionName", string(t.ActionName), kind)
 	case t.VolumeName != "":
-		return l.byVolume(n, path+".volumeName", t.VolumeName, kind)
+		return byVolume(g, n, path+".volumeName", t.VolumeName, kind)
 	case len(t.Labels) > 0:
-		return l.byLabels(n, path+".labels", t.Labels, kind,
+		return byLabels(g, n, path+".labels", t.Labels, kind,
 			fmt.Sprintf("no %s that this run makes has these labels", kind), labelHint(kind))
 	}
 	return false // reported by the schema check
 }
 
-func (l *loader) byAction(n *info, path, name string, kind engine.ObjectKind) bool {
-	of, ok := l.infos[name]
+func byAction(g *graph, n *node, path, name string, kind engine.ObjectKind) bool {
+	of, ok := g.nodes[name]
 	if !ok {
-		l.fail(path, suggest(name, sortedKeys(l.infos)), "action %q not found", name)
+		g.Fail(path, parse.Suggest(name, sortedKeys(g.nodes)), "action %q not found", name)
 		return false
 	}
 	if of.state == resolving {
-		l.fail(path, "", "%q acts on what comes of %q itself, so that there is never a first object", n.out.Name, name)
+		g.Fail(path, "", "%q acts on what comes of %q itself, so that there is never a first object", n.out.Name, name)
 		return false
 	}
-	l.action(of)
-	if of.does == nil || !l.in.Capabilities.Actions[of.kind] {
+	g.visit(of)
+	if of.does == nil || !g.in.Capabilities.Actions[of.kind] {
 		return false // the other action has a problem of its own
 	}
 	if !gives(of, kind) {
-		l.fail(path, "it can be: "+orNone(l.givers(kind)), "%q makes no %ss, so that there is never one to %s", name,
+		g.Fail(path, "it can be: "+orNone(givers(g, kind)), "%q makes no %ss, so that there is never one to %s", name,
 			kind, n.kind)
 		return false
 	}
-	n.aims = []*info{of}
+	n.aims = []*node{of}
 	return true
 }
 
 // gives reports whether an action creates objects of a kind.
-func gives(of *info, kind engine.ObjectKind) bool {
+func gives(of *node, kind engine.ObjectKind) bool {
 	made := of.made()
 	switch kind {
 	case engine.SnapshotObject, engine.GroupSnapshotObject:
@@ -66,9 +67,9 @@ func gives(of *info, kind engine.ObjectKind) bool {
 	return made == kind
 }
 
-func (l *loader) givers(kind engine.ObjectKind) []string {
+func givers(g *graph, kind engine.ObjectKind) []string {
 	var names []string
-	for name, of := range l.infos {
+	for name, of := range g.nodes {
 		if name != "" && of.state == resolved && gives(of, kind) {
 			names = append(names, name)
 		}
@@ -80,36 +81,37 @@ func (l *loader) givers(kind engine.ObjectKind) []string {
 // byVolume resolves a target that is given by volumeName: the volumes of the action
 // with that name, the claims with that name in the templates of workloads, or the
 // snapshots of either.
-func (l *loader) byVolume(n *info, path, name string, kind engine.ObjectKind) bool {
-	if of, ok := l.infos[name]; ok && of != n && kind == engine.VolumeObject {
+func byVolume(g *graph, n *node, path, name string, kind engine.ObjectKind) bool {
+	if of, ok := g.nodes[name]; ok && of != n && kind == engine.VolumeObject {
 		if of.state == untouched {
-			l.action(of)
+			g.visit(of)
 		}
 		if of.state == resolved && of.out.Volume != nil {
 			n.out.Target.Volume = name
-			n.aims = []*info{of}
+			n.aims = []*node{of}
 			return true
 		}
 	}
 	n.out.Target.Labels = map[string]string{workload.LabelVolume: name}
 	message, hint := "no volume of this run is called "+name, "the name of a claim in a workload's template"
 	if kind == engine.SnapshotObject {
-		message, hint = "no snapshot is taken of a volume called "+name, "the name of an action that makes volumes, or of a claim in a workload's template"
+		message = "no snapshot is taken of a volume called " + name
+		hint = "the name of an action that makes volumes, or of a claim in a workload's template"
 	}
-	return l.byLabels(n, path, n.out.Target.Labels, kind, message, hint)
+	return byLabels(g, n, path, n.out.Target.Labels, kind, message, hint)
 }
 
 // byLabels resolves a target that is given by labels: all objects of a kind with the
 // labels.
-func (l *loader) byLabels(n *info, path string, labels map[string]string, kind engine.ObjectKind, message,
+func byLabels(g *graph, n *node, path string, labels map[string]string, kind engine.ObjectKind, message,
 	hint string) bool {
-	for _, name := range sortedKeys(l.infos) {
-		if of := l.infos[name]; of != n && l.labelled(n, of, kind, labels) {
+	for _, name := range sortedKeys(g.nodes) {
+		if of := g.nodes[name]; of != n && labelled(g, n, of, kind, labels) {
 			n.aims = append(n.aims, of)
 		}
 	}
 	if len(n.aims) == 0 {
-		l.fail(path, hint, "%s", message)
+		g.Fail(path, hint, "%s", message)
 		return false
 	}
 	return true
@@ -118,7 +120,7 @@ func (l *loader) byLabels(n *info, path string, labels map[string]string, kind e
 // labelled reports whether an action creates objects of a kind with the labels.
 // Snapshots have the labels of their volumes. Snapshots of volumes that n itself
 // creates are ignored, because the first op of n cannot act on them.
-func (l *loader) labelled(n, of *info, kind engine.ObjectKind, labels map[string]string) bool {
+func labelled(g *graph, n, of *node, kind engine.ObjectKind, labels map[string]string) bool {
 	s := of.spec.SnapshotSpec
 	switch kind {
 	case engine.SnapshotObject, engine.GroupSnapshotObject:
@@ -130,7 +132,7 @@ func (l *loader) labelled(n, of *info, kind engine.ObjectKind, labels map[string
 			return false
 		}
 	}
-	l.action(of)
+	g.visit(of)
 	switch kind {
 	case engine.WorkloadObject:
 		return of.out.Workload != nil && hasAll(of.out.Workload.Labels, labels)
@@ -152,29 +154,6 @@ func labelHint(kind engine.ObjectKind) string {
 	return "labels of a createObjSpec are put on its volumes"
 }
 
-func hasAll(have, want map[string]string) bool {
-	for k, v := range want {
-		if have[k] != v {
-			return false
-		}
-	}
-	return true
-}
-
-// drivers returns the drivers of the claims' StorageClasses and of static volumes, as
-// far as they are known.
-func (l *loader) drivers(claims []corev1.PersistentVolumeClaim) map[string]bool {
-	drivers := map[string]bool{}
-	for i := range claims {
-		if sc, ok := l.classOf(&claims[i]); ok {
-			drivers[sc.Provisioner] = true
-		}
-		drivers[l.static[claims[i].Name]] = true
-	}
-	delete(drivers, "")
-	return drivers
-}
-
 func orNone(names []string) string {
 	if len(names) == 0 {
 		return "no action of this file"
@@ -182,13 +161,13 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// foreign resolves a target that the run did not create.
-func (l *loader) foreign(n *info, path string, o *v1alpha1.ObjectRef) {
-	if !l.need(path, "object") {
+// resolveForeign resolves a target that the run did not create.
+func resolveForeign(g *graph, n *node, path string, o *v1alpha1.ObjectRef) {
+	if !g.need(path, "object") {
 		return
 	}
 	if _, err := schema.ParseGroupVersion(o.APIVersion); err != nil {
-		l.fail(path+".apiVersion", "such as apps/v1", "%v", err)
+		g.Fail(path+".apiVersion", "such as apps/v1", "%v", err)
 	}
 	n.out.Target = &Target{Kind: engine.ManifestObject, Select: SelectAll,
 		Object: &engine.ObjectRef{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}

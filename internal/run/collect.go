@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -49,15 +50,6 @@ func parsed(w *plan.Workload) (list []plan.Output) {
 		}
 	}
 	return list
-}
-
-// begun reports whether the phase that writes an output began, and warns if it did not.
-func (r *runner) begun(instance string, o plan.Output) bool {
-	if o.Phase == 0 || r.instances.phaseBegan(instance, o.Phase) {
-		return true
-	}
-	r.warnOf("phaseNotBegun", instance, fmt.Sprintf("phase %d never began: the instance had ended before", o.Phase))
-	return false
 }
 
 func (r *runner) parse(a *plan.Action, instance, container string, o plan.Output) {
@@ -131,53 +123,51 @@ func (r *runner) keep(of origin, result parser.Result) {
 	}
 }
 
-// Severities of flags.
-const (
-	info    = "info"
-	warning = "warning"
-	invalid = "invalid"
-)
-
-// warn adds a validity flag to the result.
-func (r *runner) warn(code, evidence string) { r.flag(warning, code, evidence) }
-
-// warnOf adds a warning about one source; see flagOf.
-func (r *runner) warnOf(code, source, message string) {
-	r.flagOf(sameFlag{severity: warning, code: code, message: message}, source)
+// takeOutput is take and reports a file that is cut.
+func (r *runner) takeOutput(f outputFile, n int) int {
+	kept, cut := r.outputs.take(f, n)
+	if cut {
+		r.reportCut(f)
+	}
+	return kept
 }
 
-// sameFlag is the key by which flags are merged. Only flags about invalid numbers set action: they are merged
-// per action, since readers that do not know Flag.Sources identify the action by the first source in
-// Evidence.
-type sameFlag struct{ severity, code, action, message string }
-
-// flagOf adds a flag about one source. Equal flags of several sources become one flag, which lists all
-// sources and has their number in its evidence.
-func (r *runner) flagOf(same sameFlag, source string) {
-	r.Record.Log(r.Clock.Now(), "run", source+": "+same.message)
-	r.flags.Lock()
-	defer r.flags.Unlock()
-	at, seen := r.same[same]
-	if !seen {
-		r.Observer.Log("run", source+": "+same.message)
-		at = len(r.result.Flags)
-		r.same[same] = at
-		r.result.Flags = append(r.result.Flags, bundle.Flag{Name: same.code, Severity: same.severity})
+// reportCut logs that a file is cut. Only the first one is also shown to the user.
+func (r *runner) reportCut(f outputFile) {
+	line := fmt.Sprintf("there is more of %s than is kept: the rest is discarded (spec.maxOutput)", f.name)
+	r.Record.Log(r.Clock.Now(), f.source(), line)
+	r.outputs.mu.Lock()
+	first := r.outputs.cut[0] == f
+	r.outputs.mu.Unlock()
+	if first {
+		r.Observer.Log("run", f.source()+": "+line)
 	}
-	f := &r.result.Flags[at]
-	if !slices.Contains(f.Sources, source) {
-		f.Sources = append(f.Sources, source)
-	}
-	who := f.Sources[0]
-	if others := len(f.Sources) - 1; others > 0 {
-		who = fmt.Sprintf("%s and %d more", who, others)
-	}
-	f.Evidence = who + ": " + same.message
 }
 
-func (r *runner) flag(severity, code, evidence string) {
-	r.log("run", evidence)
-	r.flags.Lock()
-	defer r.flags.Unlock()
-	r.result.Flags = append(r.result.Flags, bundle.Flag{Name: code, Severity: severity, Evidence: evidence})
+// maxCutNames is the maximum number of files in the evidence of one flag; the log has all.
+const maxCutNames = 5
+
+// flagOutputs flags the cut files that no parser has read.
+func (r *runner) flagOutputs() {
+	cut := r.outputs.rest()
+	if len(cut) == 0 {
+		return
+	}
+	evidence := strings.Join(cut[:min(maxCutNames, len(cut))], "; ")
+	if more := cut[min(maxCutNames, len(cut)):]; len(more) > 0 {
+		evidence += fmt.Sprintf("; and %d more files (log.jsonl)", len(more))
+		for _, c := range more {
+			r.Record.Log(r.Clock.Now(), "run", c)
+		}
+	}
+	r.warn(outputCut, evidence+"; spec.maxOutput says how much is kept")
+}
+
+// flagRead flags the cut files that a parser has read: the numbers from them are incomplete.
+func (r *runner) flagRead(instance, container string, names map[string]bool) {
+	for _, c := range r.outputs.readByParser(instance, container, names) {
+		r.flag(invalid, outputCut,
+			fmt.Sprintf("%s/%s: its figures are of a part of %s; spec.maxOutput says how much is kept", instance,
+				container, c))
+	}
 }

@@ -13,34 +13,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// Codes of ops that the run itself drops or ends.
-const (
-	codeSaturated = "Saturated"
-	codeNoTarget  = "NoTarget"
-	codeRunEnded  = "RunEnded"
-	codeTimeout   = "Timeout"
-)
-
-// task is an op that is ready to start.
-type task struct {
-	op     op.Op
-	action *plan.Action
-	// targets are the objects that the op acts on. If the op removes them, they are out of the inventory and
-	// are put back on failure.
-	targets []engine.Object
-	request engine.Request
-	then    func(*op.Op)
-	closed  bool   // in a closed loop: Intended is set to Started
-	made    []item // what the op made, in the inventory
-	broken  bool   // a later action of its episode did not succeed
-	// unblocked is when the op could start after a wait for its object or for a slot; 0: it did not wait.
-	unblocked op.Time
-	settle    func() // called once when the op is over, whatever the outcome; may be nil
-	// worker runs the task if it is not nil. It is an existing goroutine whose stack has already grown to the
-	// depth of an op's calls.
-	worker chan<- func()
-}
-
 // fire starts every op of one trigger of an action, without a limit on ops in flight. The channel is closed
 // when all of them have ended.
 func (r *runner) fire(a *plan.Action, due op.Time, then func(*op.Op)) <-chan struct{} {

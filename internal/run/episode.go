@@ -13,14 +13,6 @@ import (
 // succeed.
 const codeEpisode = "EpisodeBroken"
 
-// episode is an op and the actions that follow it. A following action acts on what the episode made if an
-// action of the episode makes objects of its target.
-type episode struct {
-	id    int64
-	acted []string // its actions so far
-	made  []item
-}
-
 // means reports whether a target is searched among the objects that the episode made.
 func (e *episode) means(t *plan.Target) bool {
 	return slices.Contains(e.acted, t.Action) || slices.ContainsFunc(t.Makers,

@@ -153,55 +153,6 @@ func byteSize(n int64) string {
 	return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) + " " + units[0]
 }
 
-// takeOutput is take and reports a file that is cut.
-func (r *runner) takeOutput(f outputFile, n int) int {
-	kept, cut := r.outputs.take(f, n)
-	if cut {
-		r.reportCut(f)
-	}
-	return kept
-}
-
-// reportCut logs that a file is cut. Only the first one is also shown to the user.
-func (r *runner) reportCut(f outputFile) {
-	line := fmt.Sprintf("there is more of %s than is kept: the rest is discarded (spec.maxOutput)", f.name)
-	r.Record.Log(r.Clock.Now(), f.source(), line)
-	r.outputs.mu.Lock()
-	first := r.outputs.cut[0] == f
-	r.outputs.mu.Unlock()
-	if first {
-		r.Observer.Log("run", f.source()+": "+line)
-	}
-}
-
-// maxCutNames is the maximum number of files in the evidence of one flag; the log has all.
-const maxCutNames = 5
-
-// flagOutputs flags the cut files that no parser has read.
-func (r *runner) flagOutputs() {
-	cut := r.outputs.rest()
-	if len(cut) == 0 {
-		return
-	}
-	evidence := strings.Join(cut[:min(maxCutNames, len(cut))], "; ")
-	if more := cut[min(maxCutNames, len(cut)):]; len(more) > 0 {
-		evidence += fmt.Sprintf("; and %d more files (log.jsonl)", len(more))
-		for _, c := range more {
-			r.Record.Log(r.Clock.Now(), "run", c)
-		}
-	}
-	r.warn(outputCut, evidence+"; spec.maxOutput says how much is kept")
-}
-
-// flagRead flags the cut files that a parser has read: the numbers from them are incomplete.
-func (r *runner) flagRead(instance, container string, names map[string]bool) {
-	for _, c := range r.outputs.readByParser(instance, container, names) {
-		r.flag(invalid, outputCut,
-			fmt.Sprintf("%s/%s: its figures are of a part of %s; spec.maxOutput says how much is kept", instance,
-				container, c))
-	}
-}
-
 // openedFiles is a file system that records which files were opened.
 type openedFiles struct {
 	fs.FS

@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -12,24 +11,6 @@ import (
 
 // codeDependency is the code of ops whose object does not exist because the op that makes it did not succeed.
 const codeDependency = "DependencyFailed"
-
-// replay executes the steps of a trace. Each step is intended at the time of the trace, independent of the
-// outcome of earlier ones. A step on an object waits for the end of the op that makes it; a removal also
-// waits for all earlier ops on the object. A waiting step does not delay later ones. Only the dispatcher of
-// its rate may use it.
-type replay struct {
-	*rateRunner
-	objects map[string]*tracedObject
-	blocked sync.WaitGroup // steps that wait for other ops
-}
-
-// tracedObject is an object that an op of the trace makes. item and ok are valid after made is closed.
-type tracedObject struct {
-	made  <-chan struct{} // closed when that op is over or dropped
-	item  item            // what the op made
-	ok    bool            // the op succeeded and made it
-	users []<-chan struct{}
-}
 
 // Before is the suffix of the action name in the record for ops that only make the objects that existed when
 // the trace began. These ops are not part of the trace.

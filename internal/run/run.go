@@ -10,111 +10,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
-
-// Recorder records the events of a run. Its methods must not block on disk I/O.
-type Recorder interface {
-	Op(o op.Op)
-	Started(s op.InstanceStart)
-	Ended(e op.InstanceEnd)
-	Sample(s op.Sample)
-	Machine(m op.Machine)
-	Canary(instance, volume string, ios []op.CanaryIO)
-	Raw(instance, container, file string, data []byte) error
-	Log(at op.Time, source, line string)
-	Histogram(h bundle.HistogramSlice)
-	Series(s bundle.Series)
-	Scalar(s bundle.Scalar)
-	// Flush returns when everything recorded so far can be read from the bundle.
-	Flush() error
-}
-
-// Observer receives the events that a user sees during the run. It is called from many goroutines and must
-// not block.
-type Observer interface {
-	Phase(p Phase)
-	OpEnded(o *op.Op)
-	Log(source, line string)
-}
-
-// Phase is the phase of a run.
-type Phase string
-
-// The phases, in order.
-const (
-	Opening  Phase = "opening"    // the engine prepares its platform
-	SetUp    Phase = "setting up" // actions without a rate make objects
-	Running  Phase = "running"    // the barrier is open, rates trigger
-	Draining Phase = "draining"   // ops in flight may still end, up to the grace period
-	Stopping Phase = "stopping"   // workloads are stopped, outputs are collected
-	Removing Phase = "removing"   // the run's objects are removed
-)
-
-// Config configures one run.
-type Config struct {
-	RunID    string
-	Plan     *plan.Plan
-	Engine   engine.Engine
-	Clock    op.Clock
-	Session  engine.Session // Sink is set by Run
-	Record   Recorder
-	RawDir   string // directory of Record's raw outputs: instance/container/file
-	Observer Observer
-	Keep     bool  // do not remove the run's objects
-	Sleep    Sleep // how dispatchers wait; nil: TimerSleep
-	// Parsers are parsers of workloads' outputs in addition to the built-in ones.
-	Parsers map[string]parser.Func
-	// Watch passes readings of this machine to keep until ctx ends, or returns why it cannot read the
-	// machine. nil: the machine is not read.
-	Watch func(ctx context.Context, keep func(op.Machine)) error
-	// Opened is called once the engine is open; its error ends the run. nil: nothing is called. It replaces a
-	// wrapper around Engine, which would hide the optional interfaces that it does not implement.
-	Opened func(ctx context.Context) error
-}
-
-// Result is the outcome of a run, for run.json and the exit status.
-type Result struct {
-	State     bundle.State
-	Reason    string // why State is not complete
-	BarrierAt op.Time
-	StopAt    op.Time // the rates stopped; the measured window is from BarrierAt to StopAt
-	EndedAt   op.Time // ops and workloads have ended; objects are removed after it
-	Rates     []RateCount
-	Flags     []bundle.Flag // warnings of the run, the parsers and the engine
-	// Distributions are those of the engine's report, counted over the whole run.
-	Distributions []op.Distribution
-	// Bounds are the bottlenecks of object storage stages.
-	Bounds []bundle.Bound
-	// Leftovers describes what could not be removed; nil if nothing is left.
-	Leftovers error
-}
-
-// RateCount counts the triggers of a rate and the outcomes of their ops.
-type RateCount struct {
-	Rate      string
-	Triggers  int64           // triggers that came due in the run
-	Ops       int64           // ops of those triggers
-	Started   int64           // ops that started
-	OK        int64           // ops that succeeded
-	Active    time.Duration   // from the rate's start to its last trigger, or to the run's stop
-	Dropped   int64           // ops not started: saturated, no target, or the run ended
-	QueuedMax int64           // maximum length of the queue
-	Late      int64           // ops that started more than 10 ms late, by Op.Lateness
-	Lateness  *hist.Histogram // of ops that an open loop started, in ns
-}
-
-// ErrInterrupted is the cancellation cause of a run that the user ended.
-var ErrInterrupted = errors.New("interrupted")
 
 // Run executes the plan. When ctx ends (cause ErrInterrupted or another), the run stops cleanly: no new ops
 // start, ops in flight have the plan's grace period, workloads are stopped, and all objects are removed. When
@@ -143,32 +45,6 @@ func Run(ctx, hard context.Context, c Config) Result {
 	err := r.runUntilStop(ctx)
 	r.wind(err)
 	return r.result
-}
-
-type runner struct {
-	Config
-	hard      context.Context
-	soft      context.Context // ends on an interrupt and on a failure
-	opsCtx    context.Context
-	cancelOps context.CancelCauseFunc
-	fail      context.CancelCauseFunc
-
-	actions   map[string]*plan.Action
-	inventory *inventory
-	instances *instances
-	outputs   *outputs
-	ends      ends
-	ids       atomic.Int64
-	episodes  atomic.Int64
-	counters  sync.Map // action → *atomic.Int64, next instance number
-	ops       sync.WaitGroup
-	rates     []*rateRunner
-	mortal    atomic.Pointer[[]*rateRunner] // the rates, once they run, if any has lifetimes
-	opened    bool
-	unwatch   func()           // stops Watch and waits for it
-	flags     sync.Mutex       // guards result.Flags, result.Bounds and same
-	same      map[sameFlag]int // index in result.Flags
-	result    Result
 }
 
 // runUntilStop executes the run from the opening of the engine until the rates stop.
@@ -252,13 +128,6 @@ func (r *runner) measure(ctx context.Context) error {
 	}
 	return cause
 }
-
-var (
-	errRuntime        = errors.New("runtime is over")
-	errWorkloadsEnded = errors.New("workloads have ended")
-	errRatesEnded     = errors.New("rates have ended")
-	errGraceOver      = errors.New("the run ended before the op did")
-)
 
 // wind ends the run: the ops in flight, the workloads, and all objects. It runs after success and failure
 // alike and ignores the cancellation of the run's context.
@@ -378,9 +247,4 @@ func (r *runner) drain() {
 	}
 	r.cancelOps(errGraceOver)
 	<-done
-}
-
-func (r *runner) log(source, line string) {
-	r.Record.Log(r.Clock.Now(), source, line)
-	r.Observer.Log(source, line)
 }

@@ -127,3 +127,12 @@ func (r *runner) printed(p *parsing, text []byte, err error) {
 	r.take(origin{p.action, p.instance, p.source(), p.output.Phase}, result, err)
 	r.flagRead(p.instance, p.container, map[string]bool{strings.TrimPrefix(p.file, "/"): true})
 }
+
+// begun reports whether the phase that writes an output began, and warns if it did not.
+func (r *runner) begun(instance string, o plan.Output) bool {
+	if o.Phase == 0 || r.instances.phaseBegan(instance, o.Phase) {
+		return true
+	}
+	r.warnOf("phaseNotBegun", instance, fmt.Sprintf("phase %d never began: the instance had ended before", o.Phase))
+	return false
+}

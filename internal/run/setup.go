@@ -2,9 +2,7 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -96,28 +94,3 @@ func (r *runner) skip(actions []*plan.Action, at op.Time) {
 		r.drop(r.newOp(a, at, r.episodes.Add(1)), codeRunEnded, "the run ended first")
 	}
 }
-
-// firstError keeps the error of the first failed op of the set-up.
-type firstError struct {
-	mu    sync.Mutex
-	first error
-}
-
-func (f *firstError) of(o *op.Op) {
-	if o.Outcome == op.OK {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.first == nil {
-		f.first = fmt.Errorf("set-up: %s: %s", o.Target, o.Message)
-	}
-}
-
-func (f *firstError) err() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.first
-}
-
-var errNothing = errors.New("nothing to act on")

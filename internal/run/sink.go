@@ -66,5 +66,3 @@ func (s *sink) Log(source, line string) {
 }
 
 func (s *sink) Failed(err error) { s.fail(lost(err)) }
-
-func lost(err error) error { return fmt.Errorf("the platform was lost: %w", err) }

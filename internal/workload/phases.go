@@ -13,13 +13,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// Phase is a part of an instance's time with its own variables, from an instant after the
-// barrier to the next phase. Phase 0, before the first, has the instance's variables.
-type Phase struct {
-	From time.Duration
-	Vars map[string]string // complete
-}
-
 // phaseGrace is the default time for a command to end after its phase. It is short, since
 // the next phase has begun.
 const phaseGrace = 5 * time.Second

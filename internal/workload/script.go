@@ -8,10 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// script is a parser of an entry: it is called with the name of an output file and prints
-// metrics.
-type script struct{ text, image string }
-
 // isParser reports whether a ConfigMap of an entry is a parser in the prototype's form.
 func isParser(cm *corev1.ConfigMap) bool {
 	return cm.Annotations["container"] != "" || cm.Labels["type"] == "parser"

@@ -48,26 +48,6 @@ func (e *Error) Error() string {
 	return s
 }
 
-// objectVariables are set by the engine for an object workload.
-var objectVariables = []string{"OBJECT_ORDER", "OBJECT_CLAIM", "OBJECT_MOUNTS", "OBJECT_VOLUMES", "OBJECT_ENV"}
-
-// builtin returns the variables that every entry has.
-func builtin(p Params) map[string]string {
-	values := map[string]string{
-		"ACTION_NAME":      p.Action,
-		"ACTION_NAME_CAPS": strings.ToUpper(p.Action),
-		"INSTANCE_NUM":     strconv.Itoa(p.Index),
-		"NUM_INSTANCES":    strconv.Itoa(p.Count),
-		"RUN_ID":           p.RunID,
-		"TOOLS_IMAGE":      p.ToolsImage,
-		"CNSBENCH_IMAGE":   p.Image,
-	}
-	for _, name := range objectVariables {
-		values[name] = p.Object[name]
-	}
-	return values
-}
-
 // Variables returns the variables of the entry's parts and defaults, sorted, without the
 // built-in ones.
 func (e *Entry) Variables() []string {

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/apitest"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
+	"github.com/cnsbench/cnsbench/test/apitest"
 )
 
 // clusterBox is a box with an in-memory API server and a bundle whose run used that server.

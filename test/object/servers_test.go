@@ -8,10 +8,10 @@ import (
 	swiftsdk "github.com/ncw/swift/v2"
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/s3"
 	"github.com/cnsbench/cnsbench/internal/object/swift"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 

@@ -39,17 +39,17 @@ func Run(s protocol.VolumeProbeSpec, now func() int64, done func(protocol.Volume
 			if s.Device {
 				return fmt.Errorf("%s is a device: not written to", s.Path)
 			}
-			return firstWrite(s.Path)
+			return FirstWrite(s.Path)
 		})
 	}
 	if s.Read {
-		once(false, func() error { return firstRead(s.Path) })
+		once(false, func() error { return FirstRead(s.Path) })
 	}
 }
 
-// firstWrite writes and syncs one block in an unnamed file (O_TMPFILE) or, where the file system lacks those,
+// FirstWrite writes and syncs one block in an unnamed file (O_TMPFILE) or, where the file system lacks those,
 // in a file that is unlinked before the write.
-func firstWrite(dir string) error {
+func FirstWrite(dir string) error {
 	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
 		f, err = createUnnamed(dir)
@@ -74,9 +74,9 @@ func createUnnamed(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// firstRead reads the first block of a device, or of the first non-empty readable file of a file system.
+// FirstRead reads the first block of a device, or of the first non-empty readable file of a file system.
 // Without such a file, reading the directories is enough.
-func firstRead(path string) error {
+func FirstRead(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err

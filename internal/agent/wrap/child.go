@@ -216,3 +216,10 @@ func SignalName(n int) string {
 	}
 	return "signal " + strconv.Itoa(n)
 }
+
+// Command is the command to run; part of the sandbox's Spec.
+type Command struct {
+	Args []string `json:"args"` // Args[0] is looked up in the PATH of Env
+	Env  []string `json:"env"`
+	Dir  string   `json:"dir"` // working directory; empty: "/"
+}

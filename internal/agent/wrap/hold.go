@@ -46,31 +46,6 @@ func Hold(ctx context.Context, conn *protocol.Conn, welcome *protocol.Welcome, c
 // byeWithin bounds the wait for the runner's acknowledgement.
 const byeWithin = 2 * time.Second
 
-// awaitOr waits for a value from c, for a terminating signal, for the loss of the runner or for the end of
-// ctx. The last two count as SIGTERM; the signal is 0 if c delivered (or is closed).
-func awaitOr[T any](ctx context.Context, s *session, c <-chan T) (value T, sig unix.Signal) {
-	for {
-		select {
-		case value = <-c:
-			return value, 0
-		case sig := <-s.signals:
-			if endsCommand(sig) {
-				return value, unix.Signal(sig.Number)
-			}
-		case <-s.lost:
-			return value, unix.SIGTERM
-		case <-ctx.Done():
-			return value, unix.SIGTERM
-		}
-	}
-}
-
-// endsCommand reports whether a signal is meant to end the command.
-func endsCommand(sig protocol.Signal) bool {
-	n := unix.Signal(sig.Number)
-	return n == unix.SIGTERM || n == unix.SIGINT || n == unix.SIGKILL
-}
-
 // reapAll reaps the children that PID 1 inherits (from kubectl exec, for example) until stop is called.
 func reapAll() (stop func()) {
 	c := make(chan os.Signal, 1)

@@ -88,9 +88,6 @@ func (l *Logs) closeWriteEnds() {
 // wait waits until all writers of the pipes have ended.
 func (l *Logs) wait() { l.wg.Wait() }
 
-// sendFile delivers bytes of a file; an error means that the runner is lost.
-type sendFile func(name string, offset int64, data []byte) error
-
 // copyToFile copies r to f within the limit and discards the rest, also after f fails.
 func copyToFile(r, f *os.File, name string, say func(string), out *output) {
 	readAll(r, name, out, func(data []byte) int {

@@ -27,24 +27,6 @@ func (s *session) report(exit protocol.Exit) error {
 // runnerLost returns the cause; valid once lost is closed.
 func (s *session) runnerLost() error { return fmt.Errorf("%w: %w", ErrRunnerLost, s.readErr) }
 
-// file sends bytes of a file and repeats the command's output on the agent's.
-func (s *session) file(name string, offset int64, data []byte) error {
-	if s.logs.Echo {
-		switch name { // a failed echo does not stop the transfer
-		case protocol.Stdout:
-			_, _ = os.Stdout.Write(data)
-		case protocol.Stderr:
-			_, _ = os.Stderr.Write(data)
-		}
-	}
-	return s.conn.Write(protocol.Message{File: &protocol.File{Name: name, Offset: offset}, Body: data})
-}
-
-func (s *session) log(line string) { s.send(protocol.Message{Log: &protocol.Log{Line: line}}) }
-
-// send sends a message that may be lost with the runner; read detects the loss.
-func (s *session) send(m protocol.Message) { _ = s.conn.Write(m) }
-
 // read handles the runner's messages until the connection ends.
 func (s *session) read() {
 	defer close(s.lost)

@@ -262,3 +262,6 @@ func idOf(fi os.FileInfo) fileID {
 	}
 	return fileID{}
 }
+
+// sendFile delivers bytes of a file; an error means that the runner is lost.
+type sendFile func(name string, offset int64, data []byte) error

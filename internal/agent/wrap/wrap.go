@@ -18,13 +18,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/machine"
 )
 
-// Command is the command to run; part of the sandbox's Spec.
-type Command struct {
-	Args []string `json:"args"` // Args[0] is looked up in the PATH of Env
-	Env  []string `json:"env"`
-	Dir  string   `json:"dir"` // working directory; empty: "/"
-}
-
 // Intervals of the agent's loops.
 const (
 	pollEvery    = 200 * time.Millisecond // files
@@ -32,13 +25,6 @@ const (
 	spin         = 300 * time.Microsecond // busy wait before the start
 	defaultGrace = 5 * time.Second
 )
-
-// ErrRunnerLost is returned by Run when the connection broke; the command was ended.
-var ErrRunnerLost = errors.New("the connection to the runner was lost")
-
-// ErrUnanswered is returned by Handshake when the connection ended before the runner's answer. If the runner
-// has not read the hello, another connection may succeed.
-var ErrUnanswered = errors.New("the runner did not answer")
 
 // Handshake sends the hello, whose remaining fields it sets, and returns the runner's welcome. Its errors say
 // which side to replace.
@@ -81,32 +67,6 @@ func Fail(conn *protocol.Conn, clock clock.Clock, code string, cause error) {
 			return
 		}
 	}
-}
-
-// session is the state of one Run.
-type session struct {
-	conn    *protocol.Conn
-	welcome *protocol.Welcome
-	clock   clock.Clock
-	cmd     Command
-	logs    *Logs
-
-	start   chan int64           // opening instant of the barrier
-	signals chan protocol.Signal // from the runner or sent to the agent
-	pings   chan *protocol.Pong
-	lost    chan struct{} // closed when the connection is gone
-	readErr error         // valid once lost is closed
-	bye     chan struct{}
-
-	phaseEndAt   int64 // end of the phase; 0: none
-	startStopped bool  // the command starts stopped
-
-	inputFiles *fileReceiver
-	child      *child
-	command    *commandConn // nil: the command waits at its barrier by not being started
-	tree       *tree
-	stream     *streamer
-	out        *output
 }
 
 func newSession(conn *protocol.Conn, welcome *protocol.Welcome, clock clock.Clock) *session {
@@ -248,17 +208,6 @@ func (s *session) wait(ctx context.Context) (protocol.Exit, bool) {
 		return s.cancelled(unix.SIGTERM), true
 	}
 	return protocol.Exit{}, false
-}
-
-// execFailed returns the exit of a command that could not be executed.
-func (s *session) execFailed(err error) protocol.Exit {
-	return protocol.Exit{At: s.clock.Now(), ExitCode: 126, Code: protocol.CodeExec, Message: err.Error()}
-}
-
-// cancelled returns the exit of a command that was ended before its start.
-func (s *session) cancelled(sig unix.Signal) protocol.Exit {
-	return protocol.Exit{At: s.clock.Now(), Signal: int(sig), Ours: true,
-		Message: "ended before the command was started"}
 }
 
 // control forwards signals and ends the command when the runner is lost or the phase is over.

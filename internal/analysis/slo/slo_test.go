@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/stats"
+	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
 // TestSource asks the synthetic run: 40 snapshots, 37 of them ok, three

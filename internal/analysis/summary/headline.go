@@ -64,22 +64,6 @@ func ending(s *Summary) string {
 	return fmt.Sprintf("The run is not complete (%s): %s.", s.State, reason)
 }
 
-// The parts of a long text that OneLine keeps, in characters: its begin and its end.
-const (
-	keptHead = 60
-	keptTail = 140
-)
-
-// OneLine returns a tool's text as one line of at most about 200 characters.
-func OneLine(s string) string {
-	s = strings.TrimRight(strings.Join(strings.Fields(s), " "), ".")
-	r := []rune(s)
-	if len(r) <= keptHead+keptTail {
-		return s
-	}
-	return strings.TrimSpace(string(r[:keptHead])) + " … " + strings.TrimSpace(string(r[len(r)-keptTail:]))
-}
-
 func objectives(s *Summary) string {
 	var missed []string
 	for _, v := range s.Verdicts {
@@ -204,21 +188,6 @@ func span(l Latency) string {
 	return strings.Join(parts, ", ")
 }
 
-// String formats the quantile: "180 ms", "≥ 3 s", "∞", "needs n ≥ 299".
-func (q Quantile) String() string {
-	switch {
-	case q.NeedsN > 0:
-		return fmt.Sprintf("needs n ≥ %d", q.NeedsN)
-	case q.Infinite:
-		return "∞"
-	case q.Ns == nil:
-		return "–"
-	case q.AtLeast:
-		return "≥ " + ns(*q.Ns)
-	}
-	return ns(*q.Ns)
-}
-
 // strongest returns the largest effect of each control action on its own volume; the
 // canary's are preferred to those of time slices, which are coarser.
 func strongest(effects []interference.Effect) []interference.Effect {
@@ -302,15 +271,6 @@ func Instant(t op.Time) string {
 		return "–"
 	}
 	return fmt.Sprintf("%.2f s", float64(t)/1e9)
-}
-
-func ns(v int64) string { return units.Duration(float64(v)) }
-
-func plural(n int64, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // AttributionLine names the components that took the time of an action's ops, largest

@@ -1,8 +1,10 @@
 package summary
 
 import (
+	"fmt"
 	"math"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
@@ -97,4 +99,21 @@ func finite(e stats.Estimate) *int64 {
 		return nil
 	}
 	return &e.Value
+}
+
+func ns(v int64) string { return units.Duration(float64(v)) }
+
+// String formats the quantile: "180 ms", "≥ 3 s", "∞", "needs n ≥ 299".
+func (q Quantile) String() string {
+	switch {
+	case q.NeedsN > 0:
+		return fmt.Sprintf("needs n ≥ %d", q.NeedsN)
+	case q.Infinite:
+		return "∞"
+	case q.Ns == nil:
+		return "–"
+	case q.AtLeast:
+		return "≥ " + ns(*q.Ns)
+	}
+	return ns(*q.Ns)
 }

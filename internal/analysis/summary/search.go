@@ -75,26 +75,6 @@ type ScaleRow struct {
 	Latency     Latency `json:"latency"`
 }
 
-// addSearches reads the results of --find-max and --scale-workers and marks the workloads
-// that are their steps.
-func (s *Summary) addSearches(d *dataset.Data) error {
-	if !d.Bundle.Run.ObjectsOnly() {
-		return nil
-	}
-	var err error
-	if s.FindMax, err = findMax(d); err != nil {
-		return err
-	}
-	if s.Scaling, err = scaling(d.Bundle); err != nil {
-		return err
-	}
-	for i := range s.Workloads {
-		w := &s.Workloads[i]
-		w.Step = s.FindMax.has(w.Action) || s.Scaling.has(w.Action)
-	}
-	return nil
-}
-
 // has reports whether a workload is a step that the search judged.
 func (m *FindMax) has(action string) bool {
 	return m != nil && slices.ContainsFunc(m.Steps, func(s FindStep) bool { return inStage(action, s.Stage) })

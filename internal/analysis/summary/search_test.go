@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
 func summed(t *testing.T, b *bundle.Bundle) *summary.Summary {

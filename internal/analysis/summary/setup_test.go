@@ -3,7 +3,7 @@ package summary
 import (
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
+	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
 // TestSetUpIsNoBaseline: what an instance did before it was measured is in no

@@ -5,175 +5,14 @@ package summary
 import (
 	"fmt"
 	"hash/fnv"
-	"time"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// Format is the version of the summary's JSON. Fields may be added within one.
-const Format = 1
-
-// Summary of a run. Names of fields end in their unit.
-type Summary struct {
-	Format       int                   `json:"format"`
-	RunID        string                `json:"runID"`
-	Name         string                `json:"name"`
-	Engine       string                `json:"engine"`
-	State        bundle.State          `json:"state"`
-	Reason       string                `json:"reason,omitempty"`
-	Complete     bool                  `json:"complete"`       // false: the bundle lacks its end
-	Live         bool                  `json:"live,omitempty"` // the run is still going on
-	Seed         uint64                `json:"seed"`
-	StartedAt    time.Time             `json:"startedAt"`
-	BarrierAt    op.Time               `json:"barrierAt"`
-	EndedAt      op.Time               `json:"endedAt"`
-	Headline     []string              `json:"headline"`
-	Verdicts     []slo.Verdict         `json:"verdicts"`
-	Actions      []Action              `json:"actions"`
-	Episodes     []Episode             `json:"episodes"`
-	Workloads    []Workload            `json:"workloads"`
-	Interference []interference.Effect `json:"interference"`
-	Stalls       []interference.Stall  `json:"stalls"`
-	Rates        []bundle.RateStats    `json:"rates"`
-	// Traces are the files that rates replayed.
-	Traces []bundle.Trace `json:"traces"`
-	// Distributions were counted by other components over the whole run.
-	Distributions []Distribution `json:"distributions"`
-	// FindMax and Scaling are results of --find-max and --scale-workers; nil: not run.
-	FindMax *FindMax `json:"findMax,omitempty"`
-	Scaling *Scaling `json:"scaling,omitempty"`
-	// Bounds are what limited the stages of object storage.
-	Bounds []bundle.Bound `json:"bounds,omitempty"`
-	// Machines has the CPU use of the run's machines.
-	Machines []host.Use    `json:"machines,omitempty"`
-	Validity []bundle.Flag `json:"validity"`
-	Warnings []string      `json:"warnings"`
-}
-
-// Action has the results of one action's ops.
-type Action struct {
-	Name string  `json:"name"`
-	Kind op.Kind `json:"kind"`
-	Rate string  `json:"rate,omitempty"`
-	N    int64   `json:"n"` // all ops, of any outcome
-	// NoOps says why there is no op; empty if there is one.
-	NoOps    string               `json:"noOps,omitempty"`
-	Outcomes map[op.Outcome]int64 `json:"outcomes"`
-	// OfferedPerSecond is the rate of intended ops, AchievedPerSecond that of
-	// ops that were ok; nil with fewer than two instants.
-	OfferedPerSecond  *float64 `json:"offeredPerSecond"`
-	AchievedPerSecond *float64 `json:"achievedPerSecond"`
-	Lateness          Latency  `json:"lateness"` // started − intended, of ops that were started
-	Response          Latency  `json:"response"` // ended − intended
-	Service           Latency  `json:"service"`  // ended − started
-	// Milestones: from intended, each. Spans: between them.
-	Milestones []Span    `json:"milestones"`
-	Spans      []Span    `json:"spans"`
-	Failures   []Failure `json:"failures"`
-	// Attribution is the time of successful ops by component, largest first; the shares
-	// add up to one.
-	Attribution []attribution.Share `json:"attribution"`
-}
-
-// Span is the time between two instants of an op. An op may have it several times
-// (volumes, retries): n counts each.
-type Span struct {
-	Name    string  `json:"name"`
-	From    string  `json:"from"`
-	To      string  `json:"to"`
-	Latency Latency `json:"latency"`
-}
-
-// Failure is a cause of ops that were not ok.
-type Failure struct {
-	Outcome op.Outcome `json:"outcome"`
-	Code    string     `json:"code"`
-	N       int64      `json:"n"`
-	Message string     `json:"message"` // of the first
-	FirstOp int64      `json:"firstOp"`
-}
-
-// Workload has the results of one action's instances.
-type Workload struct {
-	Action  string   `json:"action"`
-	Metrics []Metric `json:"metrics"` // all instances: rates added up, histograms merged
-	// Variants of instances in the file, in order of their first instance.
-	Variants []Variant `json:"variants"`
-	// Phases of the workload, in order; absent where it does not change. With phases the
-	// rates of Metrics are unknown.
-	Phases    []Phase    `json:"phases,omitempty"`
-	Instances []Instance `json:"instances"`
-	// Step: it is a step of FindMax or Scaling, which have its figures too.
-	Step bool `json:"step,omitempty"`
-	// CutOff: an instance did not write its end; the figures cover what there is.
-	CutOff bool `json:"cutOff,omitempty"`
-	// Invalid says why its figures must not be used.
-	Invalid string `json:"invalid,omitempty"`
-}
-
-// Phase is a part of the run in which a workload's variables were the same.
-type Phase struct {
-	Phase      int      `json:"phase"`      // from 0, before the first in the file
-	StartAfter string   `json:"startAfter"` // the barrier: "10s"; empty of phase 0
-	Vars       string   `json:"vars"`       // that changed: "rateIops=300"
-	Metrics    []Metric `json:"metrics"`
-}
-
-// Title formats the phase: "phase 1 (rateIops=300)".
-func (p Phase) Title() string {
-	if p.Vars == "" {
-		return fmt.Sprintf("phase %d", p.Phase)
-	}
-	return fmt.Sprintf("phase %d (%s)", p.Phase, p.Vars)
-}
-
-// Variant has the instances with the same variables.
-type Variant struct {
-	Vars      string   `json:"vars"` // that differ: "bs=4k rw=read"
-	Instances int      `json:"instances"`
-	Metrics   []Metric `json:"metrics"`
-}
-
-// Instance of a workload.
-type Instance struct {
-	Name    string   `json:"name"`
-	Metrics []Metric `json:"metrics"`
-	Phases  []Phase  `json:"phases,omitempty"`
-	// SkewNs is the delay of the last container after its barrier; nil without one.
-	SkewNs      *int64            `json:"skewNs"`
-	SkewErrorNs int64             `json:"skewErrorNs"`
-	EndedAt     op.Time           `json:"endedAt"` // null: never seen to end
-	OK          *bool             `json:"ok"`
-	Containers  []op.ContainerEnd `json:"containers"`
-	CPUs        *float64          `json:"cpus"` // mean CPUs in use
-	// Driver: it is a load generator process of object storage, on this or another host,
-	// without containers and without an observed end.
-	Driver      bool  `json:"driver,omitempty"`
-	MaxRSSBytes int64 `json:"maxRSSBytes,omitempty"` // of a driver, of the readings
-	CutOff      bool  `json:"cutOff,omitempty"`
-}
-
-// Metric of I/O. Latency is of single I/Os: the canary's response, or the tool's own view.
-type Metric struct {
-	Name              string   `json:"name"`             // "read", "write", "canaryWrite", …
-	Volume            string   `json:"volume,omitempty"` // of a canary
-	PerSecond         *float64 `json:"perSecond"`
-	BandwidthBytesSec *float64 `json:"bandwidthBytesPerSecond"`
-	Basis             string   `json:"basis,omitempty"`
-	Errors            int64    `json:"errors"`
-	Latency           Latency  `json:"latency"`
-	// Part: it is a part of another metric, such as read.firstByte of read.
-	Part bool `json:"part,omitempty"`
-	// Unmeasured: it is of a preparing or cleaning stage.
-	Unmeasured bool `json:"unmeasured,omitempty"`
-}
 
 // Make summarises a bundle, complete or not. Errors are those of reading it.
 func Make(b *bundle.Bundle) (*Summary, error) {
@@ -305,8 +144,22 @@ func emptyPhaseLists(ps []Phase) {
 	}
 }
 
-func notNil[T any](l *[]T) {
-	if *l == nil {
-		*l = []T{}
+// addSearches reads the results of --find-max and --scale-workers and marks the workloads
+// that are their steps.
+func (s *Summary) addSearches(d *dataset.Data) error {
+	if !d.Bundle.Run.ObjectsOnly() {
+		return nil
 	}
+	var err error
+	if s.FindMax, err = findMax(d); err != nil {
+		return err
+	}
+	if s.Scaling, err = scaling(d.Bundle); err != nil {
+		return err
+	}
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		w.Step = s.FindMax.has(w.Action) || s.Scaling.has(w.Action)
+	}
+	return nil
 }

@@ -57,16 +57,6 @@ func (p *Push) Finish(ctx context.Context) error {
 	return p.remote.Lost(ctx, "the runner could not close its bundle")
 }
 
-// Abandon stops copying and leaves the copy as it is.
-func (p *Push) Abandon() error {
-	p.cancel()
-	close(p.stop)
-	if err := <-p.done; err != nil && !errors.Is(err, context.Canceled) {
-		return errors.Join(err, p.from.Close())
-	}
-	return p.from.Close()
-}
-
 // Pull copies a run from a service into dir, which may hold a part of it, until it is closed there, and
 // verifies the copy. It retries until ctx ends; the copy then holds what had arrived. The returned Run says
 // how the run was closed.

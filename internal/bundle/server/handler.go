@@ -63,24 +63,6 @@ func (h *Handler) Serve() http.Handler {
 	return h.paced(h.mux)
 }
 
-func (h *Handler) pace() Pace {
-	if h.Pace == (Pace{}) {
-		return defaultPace
-	}
-	return h.Pace
-}
-
-// paced sets deadlines for every request before its sender is known.
-func (h *Handler) paced(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		if r.Body != http.NoBody { // without a body the deadline would end the request
-			_ = control.SetReadDeadline(time.Now().Add(h.pace().Grace))
-		}
-		next.ServeHTTP(&pacedAnswer{ResponseWriter: w, control: control, pace: h.pace()}, r)
-	})
-}
-
 // authenticated identifies the sender of a request before it is served.
 func (h *Handler) authenticated(serve func(http.ResponseWriter, *http.Request, Caller) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -361,4 +343,8 @@ func (h *Handler) lost(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return h.info(w, r)
+}
+
+func (h *Handler) body(w http.ResponseWriter, r *http.Request) io.Reader {
+	return &pacedBody{body: r.Body, control: http.NewResponseController(w), pace: h.pace(), began: time.Now()}
 }

@@ -32,10 +32,6 @@ type pacedBody struct {
 	n       int64
 }
 
-func (h *Handler) body(w http.ResponseWriter, r *http.Request) io.Reader {
-	return &pacedBody{body: r.Body, control: http.NewResponseController(w), pace: h.pace(), began: time.Now()}
-}
-
 // Read fails with os.ErrDeadlineExceeded if the body takes too long. The deadline ends with the body.
 func (p *pacedBody) Read(b []byte) (int, error) {
 	deadline := p.pace.deadline(p.began, p.n)
@@ -81,4 +77,22 @@ func (p *pacedAnswer) Write(b []byte) (written int, err error) {
 		}
 	}
 	return written, nil
+}
+
+func (h *Handler) pace() Pace {
+	if h.Pace == (Pace{}) {
+		return defaultPace
+	}
+	return h.Pace
+}
+
+// paced sets deadlines for every request before its sender is known.
+func (h *Handler) paced(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		if r.Body != http.NoBody { // without a body the deadline would end the request
+			_ = control.SetReadDeadline(time.Now().Add(h.pace().Grace))
+		}
+		next.ServeHTTP(&pacedAnswer{ResponseWriter: w, control: control, pace: h.pace()}, r)
+	})
 }

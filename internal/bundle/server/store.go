@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -165,6 +164,18 @@ func (s *Store) expire() {
 	}
 }
 
+// locked calls f with an existing run that no other call changes meanwhile.
+func (s *Store) locked(namespace, id string, f func(*openRun) error) error {
+	r, release, err := s.open(namespace, id, false)
+	if err != nil {
+		return err
+	}
+	defer release()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return f(r)
+}
+
 // open returns a run to use until release is called. Without create, a missing run is ErrNoRun.
 func (s *Store) open(namespace, id string, create bool) (r *openRun, release func(), err error) {
 	if err := checkRun(namespace, id); err != nil {
@@ -267,11 +278,6 @@ func (s *Store) write(namespace, id, name string, create bool, f func(*Folder) e
 	return nil
 }
 
-// Append is Folder.Append for a run; its first file creates it.
-func (s *Store) Append(_ context.Context, namespace, id, name string, offset int64, b []byte) (int64, error) {
-	return s.AppendFrom(namespace, id, name, offset, bytes.NewReader(b), int64(len(b)))
-}
-
 // AppendFrom appends from r, of announced length (-1: unknown) and at most maxChunk bytes, as data arrives:
 // when r fails, the file has what arrived before.
 func (s *Store) AppendFrom(namespace, id, name string, offset int64, r io.Reader, announced int64) (
@@ -332,30 +338,25 @@ func (s *Store) sealedAgain(r *openRun, manifest io.Reader) error {
 // Lost closes a run whose runner is gone as incomplete, see bundle.Abandon. It accepts no further writes. It
 // does nothing to an incomplete run; for a complete one it returns ErrClosed.
 func (s *Store) Lost(namespace, id, reason string) error {
-	r, release, err := s.open(namespace, id, false)
-	if err != nil {
-		return err
-	}
-	defer release()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch r.closed {
-	case Complete:
-		return fmt.Errorf("%w: %s/%s is complete", ErrClosed, namespace, id)
-	case Incomplete:
-		return nil
-	}
-	r.folder.Freeze()
-	if err := r.folder.Unlock(); err != nil { // abandon takes the lock
-		return err
-	}
-	if len(reason) > maxReason {
-		reason = reason[:maxReason] + "…"
-	}
-	if err := s.abandon(r, reason); err != nil {
-		return err
-	}
-	return s.writeMark(r, mark{Closed: Incomplete, At: s.now(), Reason: reason})
+	return s.locked(namespace, id, func(r *openRun) error {
+		switch r.closed {
+		case Complete:
+			return fmt.Errorf("%w: %s/%s is complete", ErrClosed, namespace, id)
+		case Incomplete:
+			return nil
+		}
+		r.folder.Freeze()
+		if err := r.folder.Unlock(); err != nil { // abandon takes the lock
+			return err
+		}
+		if len(reason) > maxReason {
+			reason = reason[:maxReason] + "…"
+		}
+		if err := s.abandon(r, reason); err != nil {
+			return err
+		}
+		return s.writeMark(r, mark{Closed: Incomplete, At: s.now(), Reason: reason})
+	})
 }
 
 // abandon sets the state in run.json, if that exists and is readable.
@@ -372,39 +373,29 @@ func (s *Store) abandon(r *openRun, reason string) error {
 // Finish marks a local run as closed after its writer has sealed it. A bundle without a manifest is
 // incomplete.
 func (s *Store) Finish(namespace, id string) error {
-	r, release, err := s.open(namespace, id, false)
-	if err != nil {
-		return err
-	}
-	defer release()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	how := Complete
-	if _, err := r.folder.root.Lstat(manifestFile); err != nil {
-		how = Incomplete
-	}
-	return s.writeMark(r, mark{Closed: how, At: s.now()})
+	return s.locked(namespace, id, func(r *openRun) error {
+		how := Complete
+		if _, err := r.folder.root.Lstat(manifestFile); err != nil {
+			how = Incomplete
+		}
+		return s.writeMark(r, mark{Closed: how, At: s.now()})
+	})
 }
 
 // Delete removes a run with its bundle.
 func (s *Store) Delete(namespace, id string) error {
-	r, release, err := s.open(namespace, id, false)
-	if err != nil {
-		return err
-	}
-	defer release()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.folder.Freeze() // refuses concurrent writers
-	s.mu.Lock()
-	delete(s.runs, path.Join(namespace, id))
-	s.mu.Unlock()
-	err = errors.Join(r.folder.Close(), s.root.RemoveAll(path.Join(namespace, id)),
-		ignoreMissing(s.root.Remove(markName(namespace, id))))
-	if err != nil {
-		return fmt.Errorf("results: %w", err)
-	}
-	return nil
+	return s.locked(namespace, id, func(r *openRun) error {
+		r.folder.Freeze() // refuses concurrent writers
+		s.mu.Lock()
+		delete(s.runs, path.Join(namespace, id))
+		s.mu.Unlock()
+		err := errors.Join(r.folder.Close(), s.root.RemoveAll(path.Join(namespace, id)),
+			ignoreMissing(s.root.Remove(markName(namespace, id))))
+		if err != nil {
+			return fmt.Errorf("results: %w", err)
+		}
+		return nil
+	})
 }
 
 // Info returns the state of a run.

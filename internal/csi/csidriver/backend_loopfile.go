@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,13 +16,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/loopdev"
 )
 
-// loopfile keeps each volume in an image file on a loop device. Attaching binds the device, staging formats
-// and mounts it, publishing bind-mounts it; a snapshot freezes the file system, reflinks the image and thaws.
-type loopfile struct {
-	pool
-	d *driver
-}
-
 func newLoopfile(d *driver) backend {
 	return &loopfile{d: d, pool: pool{
 		base: d.opts.BaseDir, size: d.opts.PoolSize, fsType: "xfs", smallest: 300 * mib,
@@ -33,18 +25,6 @@ func newLoopfile(d *driver) backend {
 
 // smallestFS is the smallest size of each file system in bytes. mkfs.xfs refuses less than 300 MiB.
 var smallestFS = map[string]int64{"ext4": 16 * mib, "xfs": 300 * mib}
-
-// Parameters of loopfile.
-const (
-	paramFSType    = "csi.storage.k8s.io/fstype"
-	mutFreezeHold  = "freezeHold"   // additional duration of a snapshot's freeze
-	mutReadAhead   = "readAheadKiB" // of the block device
-	maxFreezeHold  = time.Minute
-	wrongFSMessage = "invalid file system %q: loopfile supports ext4 and xfs"
-)
-
-func (l *loopfile) image(id string) string         { return filepath.Join(l.volumes(), id+".img") }
-func (l *loopfile) snapshotImage(id string) string { return filepath.Join(l.snapshots(), id+".img") }
 
 func (*loopfile) parameters() []string { return []string{paramFSType} }
 
@@ -228,18 +208,6 @@ func (l *loopfile) publish(_ context.Context, v *volume, staging, path string, r
 
 func (l *loopfile) unpublish(_ context.Context, _ volume, path string) error {
 	return unpublishDir(path)
-}
-
-// mountedAt reports whether the volume's file system is mounted at path; another mount there is an error.
-func (l *loopfile) mountedAt(v volume, path string) (bool, error) {
-	m, err := hostfs.At(path)
-	if err != nil || m == nil {
-		return false, err
-	}
-	if v.Attached == nil || m.Source != v.Attached.Device {
-		return false, status.Errorf(codes.FailedPrecondition, "%s carries another mount, of %s", path, m.Source)
-	}
-	return true, nil
 }
 
 // reconcile attaches what a reboot has detached and frees devices of unknown volumes.

@@ -79,15 +79,6 @@ func (d *driver) checkAttach(v volume, req *csi.ControllerPublishVolumeRequest) 
 	return nil
 }
 
-func manyNodes(mode csi.VolumeCapability_AccessMode_Mode) bool {
-	switch mode {
-	case csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER,
-		csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER:
-		return true
-	}
-	return false
-}
-
 // with returns a copy with one more node.
 func (at attachment) with(node string) *attachment {
 	if !slices.Contains(at.Nodes, node) {

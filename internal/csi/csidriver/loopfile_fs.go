@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -331,3 +330,35 @@ func thawPath(path string) error {
 	}
 	return errors.Join(hostfs.Thaw(dir), dir.Close())
 }
+
+// loopfile keeps each volume in an image file on a loop device. Attaching binds the device, staging formats
+// and mounts it, publishing bind-mounts it; a snapshot freezes the file system, reflinks the image and thaws.
+type loopfile struct {
+	pool
+	d *driver
+}
+
+func (l *loopfile) image(id string) string { return filepath.Join(l.volumes(), id+".img") }
+
+func (l *loopfile) snapshotImage(id string) string { return filepath.Join(l.snapshots(), id+".img") }
+
+// mountedAt reports whether the volume's file system is mounted at path; another mount there is an error.
+func (l *loopfile) mountedAt(v volume, path string) (bool, error) {
+	m, err := hostfs.At(path)
+	if err != nil || m == nil {
+		return false, err
+	}
+	if v.Attached == nil || m.Source != v.Attached.Device {
+		return false, status.Errorf(codes.FailedPrecondition, "%s carries another mount, of %s", path, m.Source)
+	}
+	return true, nil
+}
+
+// Parameters of loopfile.
+const (
+	paramFSType    = "csi.storage.k8s.io/fstype"
+	mutFreezeHold  = "freezeHold"   // additional duration of a snapshot's freeze
+	mutReadAhead   = "readAheadKiB" // of the block device
+	maxFreezeHold  = time.Minute
+	wrongFSMessage = "invalid file system %q: loopfile supports ext4 and xfs"
+)

@@ -13,36 +13,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/inject"
 )
 
-// Options configure one driver process.
-type Options struct {
-	// Backend is one of Backends().
-	Backend string
-	// BaseDir holds the driver's state, images and pool. It is created if it does not exist. One driver may
-	// use it at a time. It may be empty with the null backend, whose lists are then in memory only.
-	BaseDir string
-	// NodeID is the node of NodeGetInfo and ControllerPublishVolume.
-	NodeID string
-	// Nodes are further nodes on the same machine, which share the driver's storage: id → unix socket on
-	// which Serve answers as that node. A volume of a single-node mode is attached to one of them at a time.
-	Nodes map[string]string
-	// Capacity limits the total size of the volumes in bytes; 0: the backend's limit.
-	Capacity int64
-	// RoundTo is the granularity of sizes in bytes; 0: the backend's.
-	RoundTo int64
-	// Inject is the path of an injection file, or its YAML; empty: no injection.
-	Inject string
-	// Seed makes the injected faults repeatable.
-	Seed uint64
-	// TruthLog is the file to which one JSON line per RPC is appended; empty: no log.
-	TruthLog string
-	// FSType is the file system of loopfile volumes whose request names none; default ext4.
-	FSType string
-	// PoolSize is the size in bytes of the sparse pool image, if the backend makes one; default 16 GiB.
-	PoolSize int64
-	// Version is returned by GetPluginInfo; default "devel".
-	Version string
-}
-
 const (
 	kib = int64(1) << 10
 	mib = kib << 10

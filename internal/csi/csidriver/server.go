@@ -182,10 +182,3 @@ func lockBase(dir string) (*os.File, error) {
 		}
 	}
 }
-
-func closeFile(f *os.File) error {
-	if f == nil {
-		return nil
-	}
-	return f.Close()
-}

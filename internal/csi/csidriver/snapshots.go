@@ -144,11 +144,6 @@ func (d *driver) GetSnapshot(_ context.Context, req *csi.GetSnapshotRequest) (*c
 	return &csi.GetSnapshotResponse{Snapshot: s.proto()}, nil
 }
 
-func (s snapshot) proto() *csi.Snapshot {
-	return &csi.Snapshot{SnapshotId: s.ID, SourceVolumeId: s.Volume, SizeBytes: s.Size, ReadyToUse: true,
-		CreationTime: timestamppb.New(time.Unix(0, s.Created)), GroupSnapshotId: s.Group}
-}
-
 // CreateVolumeGroupSnapshot implements csi.GroupControllerServer.
 func (d *driver) CreateVolumeGroupSnapshot(ctx context.Context,
 	req *csi.CreateVolumeGroupSnapshotRequest) (*csi.CreateVolumeGroupSnapshotResponse, error) {

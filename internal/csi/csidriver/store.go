@@ -11,6 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
 )
@@ -265,4 +269,33 @@ func replaceFile(path string, text []byte, durable bool) error {
 		return err
 	}
 	return hostfs.SyncFile(filepath.Dir(path))
+}
+
+func closeFile(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}
+
+func (v volume) proto() *csi.Volume {
+	p := &csi.Volume{VolumeId: v.ID, CapacityBytes: v.Size, VolumeContext: map[string]string{}}
+	if v.FSType != "" && !v.Block {
+		p.VolumeContext["fsType"] = v.FSType
+	}
+	switch {
+	case v.Source == nil:
+	case v.Source.Snapshot != "":
+		p.ContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
+			Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: v.Source.Snapshot}}}
+	default:
+		p.ContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
+			Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: v.Source.Volume}}}
+	}
+	return p
+}
+
+func (s snapshot) proto() *csi.Snapshot {
+	return &csi.Snapshot{SnapshotId: s.ID, SourceVolumeId: s.Volume, SizeBytes: s.Size, ReadyToUse: true,
+		CreationTime: timestamppb.New(time.Unix(0, s.Created)), GroupSnapshotId: s.Group}
 }

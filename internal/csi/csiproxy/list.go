@@ -14,14 +14,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Item is an object in a driver's list.
-type Item struct {
-	ID string `json:"id"`
-	// Source is the source volume of a snapshot; Group its group.
-	Source string `json:"source,omitempty"`
-	Group  string `json:"group,omitempty"`
-}
-
 // Inventory holds the objects that a driver lists. A list that it does not support is nil.
 type Inventory struct {
 	Driver             string
@@ -32,18 +24,6 @@ type Inventory struct {
 
 // ErrNoList is returned when the proxy, or its driver, cannot list objects.
 var ErrNoList = errors.New("the driver behind the proxy cannot list its volumes and snapshots")
-
-// listing is a part of an inventory; the last part has More false.
-type listing struct {
-	Volumes   []Item `json:"volumes,omitempty"`
-	Snapshots []Item `json:"snapshots,omitempty"`
-	// CanVolumes and CanSnapshots, in the first part, say which lists the driver supports.
-	CanVolumes   bool   `json:"canVolumes,omitempty"`
-	CanSnapshots bool   `json:"canSnapshots,omitempty"`
-	More         bool   `json:"more,omitempty"`
-	Cut          bool   `json:"cut,omitempty"`
-	Error        string `json:"error,omitempty"`
-}
 
 const (
 	listPage   = 500

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,11 +100,6 @@ func New(o Options) (*Proxy, error) {
 		p.setDriver(o.Driver)
 	}
 	return p, nil
-}
-
-// socketPath returns an absolute path and accepts kubelet's form "unix://…".
-func socketPath(s string) (string, error) {
-	return filepath.Abs(strings.TrimPrefix(strings.TrimPrefix(s, "unix://"), "unix:"))
 }
 
 // setDriver stores the driver's name unless it is empty, and returns the known name.

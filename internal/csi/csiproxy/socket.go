@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -472,4 +474,9 @@ func stillNamed(f *os.File, name string) bool {
 	mine, err1 := f.Stat()
 	there, err2 := os.Stat(name)
 	return err1 == nil && err2 == nil && os.SameFile(mine, there)
+}
+
+// socketPath returns an absolute path and accepts kubelet's form "unix://…".
+func socketPath(s string) (string, error) {
+	return filepath.Abs(strings.TrimPrefix(strings.TrimPrefix(s, "unix://"), "unix:"))
 }

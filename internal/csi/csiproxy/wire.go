@@ -80,3 +80,23 @@ var (
 	asRunner = fmt.Sprintf("%s %d runner", magic, Proto)
 	asProxy  = fmt.Sprintf("%s %d proxy", magic, Proto)
 )
+
+// listing is a part of an inventory; the last part has More false.
+type listing struct {
+	Volumes   []Item `json:"volumes,omitempty"`
+	Snapshots []Item `json:"snapshots,omitempty"`
+	// CanVolumes and CanSnapshots, in the first part, say which lists the driver supports.
+	CanVolumes   bool   `json:"canVolumes,omitempty"`
+	CanSnapshots bool   `json:"canSnapshots,omitempty"`
+	More         bool   `json:"more,omitempty"`
+	Cut          bool   `json:"cut,omitempty"`
+	Error        string `json:"error,omitempty"`
+}
+
+// Item is an object in a driver's list.
+type Item struct {
+	ID string `json:"id"`
+	// Source is the source volume of a snapshot; Group its group.
+	Source string `json:"source,omitempty"`
+	Group  string `json:"group,omitempty"`
+}

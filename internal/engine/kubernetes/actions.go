@@ -19,28 +19,25 @@ var actions = map[op.Kind]action{
 	op.Resize: func(e *Engine, ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 		return e.provisioner.Resize(ctx, r, tr)
 	},
-	op.Modify: func(e *Engine, ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-		return nil, e.provisioner.Modify(ctx, r, tr)
-	},
-	op.Reattach: func(e *Engine, ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-		return nil, e.disruptor.Reattach(ctx, r, tr)
-	},
-	op.Rollout: func(e *Engine, ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-		return nil, e.disruptor.Rollout(ctx, r, tr)
-	},
-	op.Drain: func(e *Engine, ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-		return nil, e.disruptor.Drain(ctx, r, tr)
-	},
-	op.Scale: func(e *Engine, ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-		return nil, e.disruptor.Scale(ctx, r, tr)
-	},
-	op.Kill: func(e *Engine, ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-		return nil, e.disruptor.Kill(ctx, r, tr)
-	},
+	op.Modify:   makesNothing(func(e *Engine) does { return e.provisioner.Modify }),
+	op.Reattach: makesNothing(func(e *Engine) does { return e.disruptor.Reattach }),
+	op.Rollout:  makesNothing(func(e *Engine) does { return e.disruptor.Rollout }),
+	op.Drain:    makesNothing(func(e *Engine) does { return e.disruptor.Drain }),
+	op.Scale:    makesNothing(func(e *Engine) does { return e.disruptor.Scale }),
+	op.Kill:     makesNothing(func(e *Engine) does { return e.disruptor.Kill }),
 	op.Delete: func(e *Engine, ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 		tr.On("", r.Target.Name)
 		return nil, e.delete(ctx, r.Target, tr)
 	},
+}
+
+// does executes an op that makes no objects.
+type does = func(context.Context, engine.Request, *op.Trace) error
+
+func makesNothing(of func(*Engine) does) action {
+	return func(e *Engine, ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+		return nil, of(e)(ctx, r, tr)
+	}
 }
 
 // kinds are the keys of actions.

@@ -32,9 +32,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
-	"github.com/cnsbench/cnsbench/internal/enginetest"
-	"github.com/cnsbench/cnsbench/internal/enginetest/mixtest"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/enginetest"
+	"github.com/cnsbench/cnsbench/test/enginetest/mixtest"
 )
 
 const (

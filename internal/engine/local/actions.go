@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
@@ -86,4 +87,21 @@ func (e *Engine) takeSnapshots(ctx context.Context, r engine.Request, tr *op.Tra
 		return e.groupSnapshot(ctx, r, tr)
 	}
 	return e.snapshot(ctx, r, tr)
+}
+
+// delete removes an object with its dependants.
+func (e *Engine) delete(ctx context.Context, r engine.Request, tr *op.Trace) error {
+	o := r.Target
+	tr.On(e.node, o.Name)
+	switch o.Kind {
+	case engine.VolumeObject:
+		return e.deleteVolume(ctx, o.Name)
+	case engine.SnapshotObject:
+		return e.deleteSnapshot(ctx, o.Name)
+	case engine.GroupSnapshotObject:
+		return e.deleteGroup(ctx, o.Name)
+	case engine.WorkloadObject:
+		return e.deleteWorkload(ctx, o.Name)
+	}
+	return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("cannot delete a %s", o.Kind)}
 }

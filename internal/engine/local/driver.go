@@ -2,7 +2,6 @@ package local
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,35 +42,6 @@ const (
 	driverStart = 60 * time.Second // mkfs of a pool on a slow disk
 	driverStop  = 15 * time.Second
 )
-
-// driver is a connection to one CSI driver and, for a built-in one, its process.
-type driver struct {
-	engine  *Engine
-	name    string // provisioner
-	backend string // of a built-in driver; empty: external
-	socket  string
-	baseDir string
-
-	conn           *grpc.ClientConn
-	identity       csi.IdentityClient
-	controller     csi.ControllerClient
-	nodeClient     csi.NodeClient
-	groups         csi.GroupControllerClient
-	info           *csi.GetPluginInfoResponse
-	nodeID         string
-	controllerCaps map[csi.ControllerServiceCapability_RPC_Type]bool
-	nodeCaps       map[csi.NodeServiceCapability_RPC_Type]bool
-	grouping       bool
-
-	process     *os.Process
-	exited      chan struct{}
-	exitErr     error
-	stderr      tail
-	closing     sync.Once
-	stopped     chan struct{} // closed when the driver is asked to end, after which its exit is no failure
-	listening   atomic.Bool   // it has started; an earlier exit is a failed start
-	unavailable atomic.Bool   // a call returned Unavailable: Lost probes again
-}
 
 // openDrivers opens a driver for every provisioner of a StorageClass.
 func (e *Engine) openDrivers(ctx context.Context) error {
@@ -119,9 +87,6 @@ func (e *Engine) Processes() []int {
 	})
 	return pids
 }
-
-// title names the driver in messages. A StorageClass that leaves the choice to --csi-endpoint names none.
-func (d *driver) title() string { return "driver " + cmp.Or(d.name, d.info.GetName(), "at "+d.socket) }
 
 // driverOptions lists the provisioners in use with the options that their classes set for built-in drivers.
 func (e *Engine) driverOptions() (map[string]map[string]string, error) {
@@ -515,25 +480,4 @@ func (e *Engine) driverOf(provisioner string) (*driver, error) {
 		return d, nil
 	}
 	return nil, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("no driver for provisioner %q", provisioner)}
-}
-
-// tail keeps the last lines of a log.
-type tail struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (t *tail) add(line string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.lines = append(t.lines, line)
-	if len(t.lines) > 5 {
-		t.lines = t.lines[1:]
-	}
-}
-
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.Join(t.lines, "; ")
 }

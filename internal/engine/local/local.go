@@ -21,45 +21,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// Options are the command line's settings of this machine.
-type Options struct {
-	// Endpoint is the unix socket of an external driver, as a path or in the form unix:///path of
-	// CSI_ENDPOINT; empty: start a built-in driver for each provisioner named <backend>.csi.cnsbench.dev.
-	Endpoint string
-	// DriverCommand starts a built-in driver: a program and its first arguments, to which flags are appended.
-	DriverCommand []string
-	// StorageDir is the existing directory for the volumes of built-in drivers.
-	StorageDir string
-	// AgentPath is the agent's binary.
-	AgentPath string
-	// Program is this program's binary, for workloads that run it; empty: the running file.
-	Program string
-	// Inject is passed to built-in drivers: a file of delays, stalls and errors.
-	Inject string
-	Seed   uint64
-	// Identity is a dead run's, for Teardown of an engine that is not open: objects without it are left
-	// alone.
-	Identity owned.Identity
-}
-
-// Engine is the local engine of one run. It implements engine.Engine.
-type Engine struct {
-	Options
-	session engine.Session
-	own     owned.Identity
-	node    string
-	ctx     context.Context // of the run, not cancelled
-	agents  *agent.Server
-	host    *pod.Host
-	pods    *podSink
-
-	mu        sync.Mutex
-	drivers   map[string]*driver // by provisioner
-	volumes   map[string]*volume
-	snapshots map[string]*snapshot
-	workloads map[string]*workload
-}
-
 var (
 	_ engine.Engine        = (*Engine)(nil)
 	_ engine.Preparer      = (*Engine)(nil)
@@ -163,12 +124,6 @@ func (e *Engine) eachWorkload(names []string, f func(*workload) error) error {
 	}
 	wg.Wait()
 	return errors.Join(failed...)
-}
-
-func (e *Engine) workload(name string) *workload {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.workloads[name]
 }
 
 // Environment describes the drivers.

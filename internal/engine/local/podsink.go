@@ -3,26 +3,11 @@ package local
 import (
 	"context"
 	"strings"
-	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// podSink reports for pods under the name of their workload instance, which ends with its last pod that is
-// not a server. A pod that an op ends to replace it does not count.
-type podSink struct {
-	engine.Sink
-	mu     sync.Mutex
-	owners map[string]incarnation // by the pod's instance name
-}
-
-// incarnation is one of the consecutive pods of a podSlot.
-type incarnation struct {
-	*podSlot
-	n int
-}
 
 func (s *podSink) owns(pod string, i incarnation) {
 	s.mu.Lock()

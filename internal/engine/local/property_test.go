@@ -19,10 +19,10 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
-	"github.com/cnsbench/cnsbench/internal/enginetest"
-	"github.com/cnsbench/cnsbench/internal/enginetest/mixtest"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
+	"github.com/cnsbench/cnsbench/test/enginetest"
+	"github.com/cnsbench/cnsbench/test/enginetest/mixtest"
 )
 
 // TestCreatedLessDeletedIsListed checks two properties: after any mix of actions, the driver lists exactly the objects

@@ -11,16 +11,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// snapshot is a snapshot, or a group of them.
-type snapshot struct {
-	object  engine.Object
-	driver  *driver
-	id      string
-	request *csi.CreateSnapshotRequest // of a single snapshot
-	members []string                   // snapshot ids of a group
-	retain  bool                       // deletionPolicy: Retain
-}
-
 const (
 	pollFirst = 5 * time.Millisecond
 	pollMax   = time.Second
@@ -181,18 +171,6 @@ func (e *Engine) snapshotClass(name string, v *volume) (engine.SnapshotClass, er
 				v.object.Name, v.driver.name)}
 	}
 	return c, nil
-}
-
-func (e *Engine) addSnapshot(s *snapshot) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.snapshots[s.object.Name] = s
-}
-
-func (e *Engine) findSnapshot(name string) *snapshot {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.snapshots[name]
 }
 
 func (e *Engine) deleteSnapshot(ctx context.Context, name string) error {

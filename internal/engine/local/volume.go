@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -19,46 +18,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// volume is the engine's state of one volume. An op owns it while it works on it; the loop does not direct
-// two ops that change it at the same volume.
-type volume struct {
-	object     engine.Object // Bytes is guarded by the engine's mutex: clones read it during a resize
-	growing    int64         // requested size of a resize in progress; guarded likewise
-	driver     *driver
-	request    *csi.CreateVolumeRequest
-	id         string
-	context    map[string]string // from CreateVolume
-	publish    map[string]string // from ControllerPublishVolume
-	capability *csi.VolumeCapability
-	readOnly   bool
-
-	stagePath, targetPath       string
-	attached, staged, published bool // guarded by state: a resize may read them during a reattach
-	state                       sync.Mutex
-	ops                         opGuard
-}
-
-// is reads one of the state flags.
-func (v *volume) is(flag *bool) bool {
-	v.state.Lock()
-	defer v.state.Unlock()
-	return *flag
-}
-
-func (v *volume) set(flag *bool, value bool) {
-	v.state.Lock()
-	defer v.state.Unlock()
-	*flag = value
-}
-
-func (v *volume) block() bool { return v.capability.GetBlock() != nil }
-
-// driverName is the name of an object at the driver: unique among runs and constant.
-func (e *Engine) driverName(name string) string { return "cnsbench-" + e.own.RunID + "-" + name }
-
-// volumeDir is where a volume is mounted.
-func (e *Engine) volumeDir(name string) string { return filepath.Join(e.own.Scratch, "volumes", name) }
 
 // newVolume resolves a claim to a request for its driver.
 func (e *Engine) newVolume(name string, claim *corev1.PersistentVolumeClaim) (*volume, error) {
@@ -330,27 +289,4 @@ func (e *Engine) deleteVolume(ctx context.Context, name string) error {
 	delete(e.volumes, name)
 	e.mu.Unlock()
 	return e.markDone("volume", name)
-}
-
-func (e *Engine) findVolume(name string) *volume {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.volumes[name]
-}
-
-// delete removes an object with its dependants.
-func (e *Engine) delete(ctx context.Context, r engine.Request, tr *op.Trace) error {
-	o := r.Target
-	tr.On(e.node, o.Name)
-	switch o.Kind {
-	case engine.VolumeObject:
-		return e.deleteVolume(ctx, o.Name)
-	case engine.SnapshotObject:
-		return e.deleteSnapshot(ctx, o.Name)
-	case engine.GroupSnapshotObject:
-		return e.deleteGroup(ctx, o.Name)
-	case engine.WorkloadObject:
-		return e.deleteWorkload(ctx, o.Name)
-	}
-	return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("cannot delete a %s", o.Kind)}
 }

@@ -2,11 +2,8 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,39 +13,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// workload is one instance: its volumes and its pods.
-type workload struct {
-	engine  *Engine
-	name    string
-	request *engine.Workload
-
-	mu          sync.Mutex
-	volumes     []string
-	members     []*podSlot
-	barrier     op.Time // when it opened; Never: not yet
-	pending     int     // pods whose end is the instance's end
-	end         op.InstanceEnd
-	endReported bool                 // the end was reported
-	samples     map[string]op.Sample // last sample of each pod, ended ones included
-	ops         opGuard
-}
-
-// podSlot is one pod of an instance, across its replacements.
-type podSlot struct {
-	workload *workload
-	manifest *engine.Pod
-	name     string // instance name of its first pod
-	service  bool
-
-	// pod and the fields below are guarded by the workload's mutex.
-	pod       *pod.Pod // the present one
-	n         int      // number of replacements
-	live      bool
-	replacing bool // an op ends this pod to replace it
-	counted   bool // its end counts in the instance's
-	released  bool // from its barrier
-}
 
 // createWorkload creates the volumes concurrently, then starts the pods and waits until they are ready.
 func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
@@ -206,28 +170,6 @@ func (w *workload) claims(p *corev1.Pod) (map[string]pod.Claim, error) {
 	return claims, nil
 }
 
-func (w *workload) all() []*podSlot {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.members)
-}
-
-// eachPod calls f for every pod concurrently.
-func eachPod(members []*podSlot, f func(*pod.Pod) error) error {
-	failed := make([]error, len(members))
-	var wg sync.WaitGroup
-	for i, m := range members {
-		m.workload.mu.Lock()
-		p := m.pod
-		m.workload.mu.Unlock()
-		if p != nil {
-			wg.Go(func() { failed[i] = f(p) })
-		}
-	}
-	wg.Wait()
-	return errors.Join(failed...)
-}
-
 // release opens the barrier for the pods that are not released yet, including replaced ones.
 func (w *workload) release(ctx context.Context, at op.Time) error {
 	w.mu.Lock()
@@ -262,16 +204,7 @@ func (w *workload) sumSamples(p op.Sample) op.Sample {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.samples[p.Instance] = p
-	all := op.Sample{Instance: w.name, At: p.At}
-	for _, s := range w.samples {
-		all.ReadBytes += s.ReadBytes
-		all.WriteBytes += s.WriteBytes
-		all.ReadOps += s.ReadOps
-		all.WriteOps += s.WriteOps
-		all.CPUNanos += s.CPUNanos
-		all.RSSBytes += s.RSSBytes
-	}
-	return all
+	return op.SumSamples(w.name, p.At, w.samples)
 }
 
 // ended records the end of a pod, and returns the instance's end if this was the last. A failed server also

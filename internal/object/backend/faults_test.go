@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/object/backend"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 )
 
 // speaks listens and gives each connection, once a request has come, to answer.

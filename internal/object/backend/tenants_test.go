@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/object/backend"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 )
 
 // tenants is as much of an S3 server as is asked here, whose accounts have

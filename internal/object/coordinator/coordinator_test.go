@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
@@ -19,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/run"
+	"github.com/cnsbench/cnsbench/test/agenttest"
 )
 
 const token = "a token of the tests' own"

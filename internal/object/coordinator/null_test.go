@@ -12,9 +12,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/dist"
 	"github.com/cnsbench/cnsbench/internal/object/capacity"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/nullserver"
 	"github.com/cnsbench/cnsbench/internal/run"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 )
 
 // Each host goes to a null server of its own, none to the store, which is sent

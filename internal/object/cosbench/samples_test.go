@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/filestore"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
@@ -15,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/nullstore"
 	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 )
 
 // TestSamplesRun checks that each accepted sample runs, shortened, without a failed operation. A file store

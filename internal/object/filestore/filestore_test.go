@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/filestore"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 )
 
 func TestConformance(t *testing.T) {

@@ -20,12 +20,12 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/object/client"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/httpconn"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 )
 
 // fake is a store whose answers take as long as takes says, in virtual time.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/dist"
 	"github.com/cnsbench/cnsbench/internal/hist"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 )
 
 func ask(t *testing.T, method, url string) time.Duration {

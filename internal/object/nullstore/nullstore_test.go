@@ -3,9 +3,9 @@ package nullstore_test
 import (
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/nullstore"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 )
 
 func TestConformance(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/httpconn"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/s3"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
-	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/httpconn"
 	"github.com/cnsbench/cnsbench/internal/object/nullserver"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/clienttest"
 )
 
 func open(t *testing.T, c Config) *Store {

@@ -15,25 +15,6 @@ func cdfChart(f figure.CDF) template.HTML {
 	return c.close()
 }
 
-// logarithmic reports whether a scale from lo to hi is logarithmic.
-func logarithmic(lo, hi float64) bool { return hi > 4*lo }
-
-// extremes returns the range of the curves with a margin; it is never empty.
-func extremes(curves [][]stats.Step) (lo, hi float64) {
-	lo, hi = 1e18, 1
-	for _, steps := range curves {
-		for _, p := range steps {
-			lo, hi = min(lo, max(1, float64(p.V))), max(hi, float64(p.V))
-		}
-	}
-	hi = max(hi, lo)
-	if logarithmic(lo, hi) {
-		return max(1, lo/1.25), hi * 1.25
-	}
-	room := max(0.04*(hi-lo), 0.005*hi)
-	return max(1, lo-room), hi + room
-}
-
 func staircase(steps []stats.Step, x, y scale) [][2]float64 {
 	var points [][2]float64
 	last := 0.0

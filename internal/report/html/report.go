@@ -235,13 +235,6 @@ var functions = template.FuncMap{
 	"clip":      func(s string) string { return clip(s, 300) },
 }
 
-func optional[T any](v *T, format func(T) string) string {
-	if v == nil {
-		return "–"
-	}
-	return format(*v)
-}
-
 func medianInterval(l summary.Latency) string {
 	i := l.MedianInterval
 	if i == nil {

@@ -12,10 +12,10 @@ import (
 
 	xhtml "golang.org/x/net/html"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/report/html"
+	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
 var keep = flag.String("keep", "", "directory to keep the pages in, to look at them")

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
 // TestSeeks: what was sought has a section of its own, with its result, and its

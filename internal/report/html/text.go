@@ -34,3 +34,10 @@ func hasWord(s string, words ...string) bool {
 	fields := strings.Fields(s)
 	return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(fields, w) })
 }
+
+func optional[T any](v *T, format func(T) string) string {
+	if v == nil {
+		return "–"
+	}
+	return format(*v)
+}

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
 func summaryOf(t *testing.T, bundle func(testing.TB) *bundle.Bundle) *summary.Summary {

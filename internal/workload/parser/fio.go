@@ -3,31 +3,19 @@ package parser
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"path"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-func isTruncated(err error) bool {
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
-}
-
-var histLogName = regexp.MustCompile(`_clat_hist(?:\.(\d+))?\.log$`)
-
-// fioDirections are the directions of I/O in the order of fio's numbers.
-var fioDirections = []string{metric.Read, metric.Write, metric.Trim}
 
 // Fio reads the JSON+ reports (*.json) and the histogram logs
 // (*_clat_hist.N.log) of one container.
@@ -54,51 +42,6 @@ func Fio(in Input) (Result, error) {
 		return f.res, err
 	}
 	return f.res, nil
-}
-
-// fioRun is the work on one container's files.
-type fioRun struct {
-	in      Input
-	reports []*fioReport
-	jobs    []*fioJob // of all reports, in order
-	logs    []fioLog
-	res     Result
-}
-
-type fioLog struct {
-	name   string
-	number int // of the job, from 1; 0: of all
-	rows   []histRow
-}
-
-func (f *fioRun) warn(code, format string, args ...any) {
-	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...)})
-}
-
-// invalid adds a warning about figures that must not be used.
-func (f *fioRun) invalid(code, format string, args ...any) {
-	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...), Invalid: true})
-}
-
-func (f *fioRun) add(w Warning) {
-	if !slices.Contains(f.res.Warnings, w) {
-		f.res.Warnings = append(f.res.Warnings, w)
-	}
-}
-
-// of returns the begin of a message about a job: its name where the container ran jobs
-// of several names. The instance's name in it is written as INSTANCE, so that messages of
-// all instances are equal.
-func (f *fioRun) label(j *fioJob) string {
-	if !slices.ContainsFunc(f.jobs, func(x *fioJob) bool { return x.Name != j.Name }) {
-		return ""
-	}
-	name := j.Name
-	addGroupTail, own := strings.CutPrefix(name, f.in.Instance)
-	if own && f.in.Instance != "" && (addGroupTail == "" || !unicode.IsDigit(rune(addGroupTail[0]))) {
-		name = "INSTANCE" + addGroupTail
-	}
-	return "job " + name + ": "
 }
 
 // load reads the reports and logs.

@@ -4,8 +4,6 @@ package parser
 
 import (
 	"io/fs"
-	"maps"
-	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -54,14 +52,3 @@ type Warning struct {
 
 // Func is a parser. An error means that nothing was read; other problems are Warnings.
 type Func func(Input) (Result, error)
-
-// Parsers are the built-in ones and those in more, by the name that a library entry gives in its `parser`
-// annotation.
-func Parsers(more map[string]Func) map[string]Func {
-	all := map[string]Func{"fio": Fio}
-	maps.Copy(all, more)
-	return all
-}
-
-// Names of the parsers, sorted.
-func Names(more map[string]Func) []string { return slices.Sorted(maps.Keys(Parsers(more))) }

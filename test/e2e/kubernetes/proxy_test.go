@@ -33,9 +33,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/config"
-	"github.com/cnsbench/cnsbench/internal/enginetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/operator"
+	"github.com/cnsbench/cnsbench/test/enginetest"
 )
 
 // unproxied removes the proxies as an administrator would.

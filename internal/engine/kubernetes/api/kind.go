@@ -7,6 +7,7 @@ package api
 
 import (
 	"net/url"
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,30 +31,32 @@ type Kind struct {
 	New func() Object
 }
 
+// kind returns the kind whose objects have type T.
+func kind[T any, P interface {
+	*T
+	Object
+}](group, version, resource string) Kind {
+	return Kind{Group: group, Version: version, Resource: resource, Name: reflect.TypeFor[T]().Name(),
+		New: func() Object { return P(new(T)) }}
+}
+
+func (k Kind) namespaced() Kind { k.Namespaced = true; return k }
+
+func (k Kind) json() Kind { k.JSON = true; return k }
+
 // Built-in kinds. Treat them as constants.
 var (
-	Pods = Kind{Version: "v1", Resource: "pods", Name: "Pod", Namespaced: true,
-		New: func() Object { return new(corev1.Pod) }}
-	PersistentVolumeClaims = Kind{Version: "v1", Resource: "persistentvolumeclaims", Name: "PersistentVolumeClaim",
-		Namespaced: true, New: func() Object { return new(corev1.PersistentVolumeClaim) }}
-	PersistentVolumes = Kind{Version: "v1", Resource: "persistentvolumes", Name: "PersistentVolume",
-		New: func() Object { return new(corev1.PersistentVolume) }}
-	VolumeAttachments = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments",
-		Name: "VolumeAttachment", New: func() Object { return new(storagev1.VolumeAttachment) }}
-	Events = Kind{Version: "v1", Resource: "events", Name: "Event", Namespaced: true,
-		New: func() Object { return new(corev1.Event) }}
-	Nodes = Kind{Version: "v1", Resource: "nodes", Name: "Node",
-		New: func() Object { return new(corev1.Node) }}
-	Namespaces = Kind{Version: "v1", Resource: "namespaces", Name: "Namespace",
-		New: func() Object { return new(corev1.Namespace) }}
-	ConfigMaps = Kind{Version: "v1", Resource: "configmaps", Name: "ConfigMap", Namespaced: true,
-		New: func() Object { return new(corev1.ConfigMap) }}
-	Secrets = Kind{Version: "v1", Resource: "secrets", Name: "Secret", Namespaced: true,
-		New: func() Object { return new(corev1.Secret) }}
-	StorageClasses = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses",
-		Name: "StorageClass", New: func() Object { return new(storagev1.StorageClass) }}
-	CSIDrivers = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers", Name: "CSIDriver",
-		New: func() Object { return new(storagev1.CSIDriver) }}
+	Pods                   = kind[corev1.Pod]("", "v1", "pods").namespaced()
+	PersistentVolumeClaims = kind[corev1.PersistentVolumeClaim]("", "v1", "persistentvolumeclaims").namespaced()
+	PersistentVolumes      = kind[corev1.PersistentVolume]("", "v1", "persistentvolumes")
+	VolumeAttachments      = kind[storagev1.VolumeAttachment]("storage.k8s.io", "v1", "volumeattachments")
+	Events                 = kind[corev1.Event]("", "v1", "events").namespaced()
+	Nodes                  = kind[corev1.Node]("", "v1", "nodes")
+	Namespaces             = kind[corev1.Namespace]("", "v1", "namespaces")
+	ConfigMaps             = kind[corev1.ConfigMap]("", "v1", "configmaps").namespaced()
+	Secrets                = kind[corev1.Secret]("", "v1", "secrets").namespaced()
+	StorageClasses         = kind[storagev1.StorageClass]("storage.k8s.io", "v1", "storageclasses")
+	CSIDrivers             = kind[storagev1.CSIDriver]("storage.k8s.io", "v1", "csidrivers")
 )
 
 const (
@@ -63,25 +66,21 @@ const (
 
 // Kinds of the external snapshotter. Treat them as constants.
 var (
-	VolumeSnapshots = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshots",
-		Name: "VolumeSnapshot", Namespaced: true, JSON: true, New: func() Object { return new(VolumeSnapshot) }}
-	VolumeSnapshotContents = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshotcontents",
-		Name: "VolumeSnapshotContent", JSON: true, New: func() Object { return new(VolumeSnapshotContent) }}
-	VolumeSnapshotClasses = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshotclasses",
-		Name: "VolumeSnapshotClass", JSON: true, New: func() Object { return new(VolumeSnapshotClass) }}
+	VolumeSnapshots        = kind[VolumeSnapshot](snapshotGroup, "v1", "volumesnapshots").namespaced().json()
+	VolumeSnapshotContents = kind[VolumeSnapshotContent](snapshotGroup, "v1", "volumesnapshotcontents").json()
+	VolumeSnapshotClasses  = kind[VolumeSnapshotClass](snapshotGroup, "v1", "volumesnapshotclasses").json()
 )
 
 // VolumeGroupSnapshots is the kind in the version that the cluster serves: "v1beta1", "v1beta2" or "v1".
 func VolumeGroupSnapshots(version string) Kind {
-	return Kind{Group: groupSnapshotGroup, Version: version, Resource: "volumegroupsnapshots",
-		Name: "VolumeGroupSnapshot", Namespaced: true, JSON: true,
-		New: func() Object { return new(VolumeGroupSnapshot) }}
+	return kind[VolumeGroupSnapshot](groupSnapshotGroup, version, "volumegroupsnapshots").namespaced().json()
 }
 
 // VolumeGroupSnapshotClasses is the kind in the version that the cluster serves.
 func VolumeGroupSnapshotClasses(version string) Kind {
-	return Kind{Group: groupSnapshotGroup, Version: version, Resource: "volumegroupsnapshotclasses",
-		Name: "VolumeGroupSnapshotClass", JSON: true, New: func() Object { return new(VolumeSnapshotClass) }}
+	k := kind[VolumeSnapshotClass](groupSnapshotGroup, version, "volumegroupsnapshotclasses").json()
+	k.Name = "VolumeGroupSnapshotClass"
+	return k
 }
 
 // String returns the resource and its group, as kubectl writes them: "volumesnapshots.snapshot.storage.k8s.io". It

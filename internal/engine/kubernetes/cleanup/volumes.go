@@ -76,7 +76,7 @@ func (cl *remover) contentRelation(c *api.VolumeSnapshotContent) relation {
 		return relBacking
 	case ref.Namespace != e.Namespace || !dynamic:
 		return relForeign
-	case e.Marked(c, core.RetainedAnnotation) || cl.snapshots[types.UID(ref.UID)]:
+	case e.Marked(c, core.RetainedAnnotation) || cl.snapshots[ref.UID]:
 		return relBacking
 	case !strings.HasPrefix(ref.Name, names.Prefix(e.ID.RunID)) && !e.IsGroupMember(ref.Name):
 		return relForeign
@@ -146,7 +146,7 @@ func (cl *remover) deleteContents(ctx context.Context) error {
 		retained := c.Spec.DeletionPolicy == "Retain"
 		errs = append(errs, cl.deleteWithOwner(ctx, api.VolumeSnapshotContents, c, "deletionPolicy", retained))
 		// The snapshot-controller does not delete a content whose snapshot is gone.
-		if !retained && !cl.present[types.UID(c.Spec.VolumeSnapshotRef.UID)] && c.DeletionTimestamp == nil {
+		if !retained && !cl.present[c.Spec.VolumeSnapshotRef.UID] && c.DeletionTimestamp == nil {
 			errs = append(errs, cl.delete(ctx, api.VolumeSnapshotContents, c))
 		}
 	}

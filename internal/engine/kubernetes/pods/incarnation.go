@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -20,24 +19,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// Incarnation is one pod of a Pod, or one start of its containers. All have the same name, as in a StatefulSet; the
-// UIDs differ.
-type Incarnation struct {
-	restarts int // earlier incarnations
-	UID      types.UID
-	Sessions map[string]*agent.Session // by container
-	// successor is set, under the pod's lock, when an op begins to replace the incarnation.
-	successor *successor
-}
-
-// successor is the outcome of a replacement.
-type successor struct {
-	known    chan struct{} // closed when the outcome is known
-	next     *Incarnation  // nil: none
-	canceled bool          // the incarnation goes on
-	err      error         // why there is no next
-}
 
 // abandon gives up the agents that have not connected.
 func (inc *Incarnation) abandon(cause error) {

@@ -21,32 +21,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Pod is a pod of the run with its agents, over all its incarnations.
-type Pod struct {
-	State           *State
-	Object          string // its name in the run
-	Instance        string // its agents' instance
-	ContainerPrefix string // of container names, if the instance has several pods
-	Service         bool   // does not end by itself
-	Holder          bool   // its agents report nothing to the record
-	MainContainers  []string
-	Phases          []engine.Phase
-	Template        *corev1.Pod     // as first created
-	waits           map[string]bool // containers that wait at the barrier
-
-	createMu sync.Mutex // held while the pod is created, or its creation forbidden
-	mu       sync.Mutex
-	Latest   *Incarnation
-	// released: the barrier was opened, at barrier. Later incarnations do not wait.
-	released bool
-	barrier  op.Time
-	stopping bool
-	removed  bool
-}
-
-// Name returns the pod's name in the cluster.
-func (m *Pod) Name() string { return m.State.Name(m.Object) }
-
 // Start creates the pod. The containers in wrapped run under the agent; pr is notified when the agents are ready.
 func (m *Pod) Start(ctx context.Context, pod *corev1.Pod, wrapped []string,
 	options func(container string) agent.Options, pr *Provision) error {

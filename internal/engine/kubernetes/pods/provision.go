@@ -13,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/op"
-
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // lateMilestoneWait is how long a finished op waits for milestones whose watch lags. The wait is not part of the
@@ -66,24 +65,6 @@ type podState struct {
 	// running and ready are those of its last agent.
 	running, ready op.Milestone
 	last           *corev1.Pod
-}
-
-// AgentReady is put into a feed when an agent has reached its barrier or started its command.
-type AgentReady struct {
-	Pod     string
-	Started op.Milestone // the process
-	Ready   op.Milestone
-	firstIO []firstIO
-	Failure error
-}
-
-type firstIO struct {
-	claim string // name in the cluster
-	at    op.Time
-	err   int64
-	write bool
-	// failure is why the volume was not usable, if it was not.
-	failure string
 }
 
 // NewProvision begins to follow an op without objects.

@@ -8,12 +8,15 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // State is the state of a run's pods and volumes.
@@ -135,4 +138,91 @@ func (e *State) EphemeralOwner(x *Volume) *Pod {
 // Observe begins the observation of an op.
 func (e *State) Observe(calls map[string]bool, pending func() []tracker.Pending) tracker.Observation {
 	return e.Tracker.Observe(e.Session.Sink, e.Session.Clock.Now(), calls, pending)
+}
+
+// Pod is a pod of the run with its agents, over all its incarnations.
+type Pod struct {
+	State           *State
+	Object          string // its name in the run
+	Instance        string // its agents' instance
+	ContainerPrefix string // of container names, if the instance has several pods
+	Service         bool   // does not end by itself
+	Holder          bool   // its agents report nothing to the record
+	MainContainers  []string
+	Phases          []engine.Phase
+	Template        *corev1.Pod     // as first created
+	waits           map[string]bool // containers that wait at the barrier
+
+	createMu sync.Mutex // held while the pod is created, or its creation forbidden
+	mu       sync.Mutex
+	Latest   *Incarnation
+	// released: the barrier was opened, at barrier. Later incarnations do not wait.
+	released bool
+	barrier  op.Time
+	stopping bool
+	removed  bool
+}
+
+// Name returns the pod's name in the cluster.
+func (m *Pod) Name() string { return m.State.Name(m.Object) }
+
+// Incarnation is one pod of a Pod, or one start of its containers. All have the same name, as in a StatefulSet; the
+// UIDs differ.
+type Incarnation struct {
+	restarts int // earlier incarnations
+	UID      types.UID
+	Sessions map[string]*agent.Session // by container
+	// successor is set, under the pod's lock, when an op begins to replace the incarnation.
+	successor *successor
+}
+
+// successor is the outcome of a replacement.
+type successor struct {
+	known    chan struct{} // closed when the outcome is known
+	next     *Incarnation  // nil: none
+	canceled bool          // the incarnation goes on
+	err      error         // why there is no next
+}
+
+// Workload is one instance: its claims, its pods and what they refer to.
+type Workload struct {
+	State   *State
+	Name    string
+	Volumes []string
+	Pods    []*Pod
+	Objects []NamedObject
+	// rollouts counts the rollouts; revision is the current one, revisions are the earlier ones for undo.
+	rollouts, revision int
+	revisions          []int
+}
+
+// NamedObject is a further object of an instance.
+type NamedObject struct {
+	Kind api.Kind
+	Name string // in the cluster
+}
+
+// AgentReady is put into a feed when an agent has reached its barrier or started its command.
+type AgentReady struct {
+	Pod     string
+	Started op.Milestone // the process
+	Ready   op.Milestone
+	firstIO []firstIO
+	Failure error
+}
+
+// Workload returns an instance by its name; nil if there is none.
+func (e *State) Workload(name string) *Workload {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
+	return e.Workloads[name]
+}
+
+type firstIO struct {
+	claim string // name in the cluster
+	at    op.Time
+	err   int64
+	write bool
+	// failure is why the volume was not usable, if it was not.
+	failure string
 }

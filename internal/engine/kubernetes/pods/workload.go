@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -30,24 +29,6 @@ func (w *Workload) Revise(undo bool) (string, error) {
 	}
 	w.revision, w.revisions = w.revisions[last], w.revisions[:last]
 	return strconv.Itoa(w.revision), nil
-}
-
-// Workload is one instance: its claims, its pods and what they refer to.
-type Workload struct {
-	State   *State
-	Name    string
-	Volumes []string
-	Pods    []*Pod
-	Objects []NamedObject
-	// rollouts counts the rollouts; revision is the current one, revisions are the earlier ones for undo.
-	rollouts, revision int
-	revisions          []int
-}
-
-// NamedObject is a further object of an instance.
-type NamedObject struct {
-	Kind api.Kind
-	Name string // in the cluster
 }
 
 // AddClaim adds a claim to the instance.
@@ -142,13 +123,6 @@ func (e *State) eachWorkload(names []string, f func(*Workload) error) error {
 	}
 	wg.Wait()
 	return errors.Join(failed...)
-}
-
-// Workload returns an instance by its name; nil if there is none.
-func (e *State) Workload(name string) *Workload {
-	e.Mu.Lock()
-	defer e.Mu.Unlock()
-	return e.Workloads[name]
 }
 
 // IsReadOnly says whether a claim has read-only access modes only.

@@ -191,7 +191,7 @@ func (c *snapshotCreation) handle(ev watch.Event) error {
 		}
 		c.Milestones.Add(contentCreated, object, ev)
 		if c.handles[object] == "" {
-			c.requests[object] = driverRequest{tracker.SnapshotRequestName(o.Spec.VolumeSnapshotRef.UID), o.Spec.Driver}
+			c.requests[object] = driverRequest{tracker.SnapshotRequestName(string(o.Spec.VolumeSnapshotRef.UID)), o.Spec.Driver}
 		}
 		if s := o.Status; s != nil {
 			if s.CreationTime != nil && *s.CreationTime > 0 {

@@ -86,7 +86,7 @@ func TestSizesOfGroupMembers(t *testing.T) {
 		ready, handle, q := true, "h-"+name, resource.MustParse(size)
 		at := metav1.Now()
 		e.Tracker.See(watch.Event{Object: &api.VolumeSnapshotContent{
-			Spec:   api.VolumeSnapshotContentSpec{VolumeSnapshotRef: api.ObjectRef{Namespace: "ns", Name: name}},
+			Spec:   api.VolumeSnapshotContentSpec{VolumeSnapshotRef: corev1.ObjectReference{Namespace: "ns", Name: name}},
 			Status: &api.SnapshotContentStatus{SnapshotHandle: &handle}}})
 		e.Tracker.See(watch.Event{Object: &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: &api.SnapshotStatus{ReadyToUse: &ready, CreationTime: &at, RestoreSize: &q}}})

@@ -118,7 +118,7 @@ func (a *Attempts) See(ev watch.Event) {
 		}
 	case *api.VolumeSnapshotContent:
 		if o.Status != nil && o.Status.SnapshotHandle != nil {
-			name = SnapshotRequestName(o.Spec.VolumeSnapshotRef.UID)
+			name = SnapshotRequestName(string(o.Spec.VolumeSnapshotRef.UID))
 		}
 	}
 	if name == "" {

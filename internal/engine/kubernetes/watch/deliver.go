@@ -10,10 +10,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-type objectKey struct{ namespace, name string }
-
-func keyOf(o api.Object) objectKey { return objectKey{o.GetNamespace(), o.GetName()} }
-
 // deliver decodes the queued items and calls the handler until the queue is closed.
 func (w *Watches) deliver() {
 	defer close(w.done)

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
@@ -28,36 +26,6 @@ const (
 	stableAfter        = time.Second
 	minDelay, maxDelay = 50 * time.Millisecond, 2 * time.Second
 )
-
-// stream is the watch of one kind over all its connections. Its reader owns all fields but known and the counters.
-type stream struct {
-	w    *Watches
-	src  Source
-	conn *api.Conn
-
-	version string  // resourceVersion to watch from
-	stale   bool    // version has expired: list first
-	lastAt  op.Time // stamp of the last frame or list
-	last    []byte  // the last frame of this connection
-
-	events, bytes atomic.Int64
-	known         map[objectKey]api.Object // last state of each object; used by the decoding goroutine
-}
-
-// session is one connection of a stream.
-type session struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	body   io.ReadCloser
-	opened op.Time
-	// arrivals has the arrival times of the frames.
-	arrivals api.Arrivals
-	// After a gap, changes up to resourceVersion mark may have happened in the gap, after from. mark is nil until
-	// it is known.
-	resumed bool
-	from    op.Time
-	mark    atomic.Pointer[string]
-}
 
 func (s *stream) begin(ctx context.Context) (*session, error) {
 	var err error

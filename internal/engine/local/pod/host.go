@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/agent/sandbox"
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -282,3 +284,95 @@ func (h *Host) reap(p *process, entry op.LedgerEntry, stderrPath string) {
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // may have ended
 }
+
+// plan is a pod resolved into processes.
+type plan struct {
+	init       []*container
+	containers []*container
+	grace      time.Duration
+	ignored    []string // log lines about ignored fields
+	shared     []string // directories outside Spec.Dir, in the ledger
+}
+
+// container is one planned process.
+type container struct {
+	name      string
+	init      bool
+	sidecar   bool // an init container that continues
+	main      bool // the pod ends with these
+	waits     bool // at the barrier
+	phased    bool // runs in its phase only
+	noNetwork bool // without network
+	spec      sandbox.Spec
+	options   agent.Options
+}
+
+// source is a volume of the pod on the host.
+type source struct {
+	path     string
+	device   bool
+	readOnly bool
+	claim    string       // name of the claim, if it is one
+	canaries map[int]bool // phases in which a canary runs on it
+}
+
+// cleanup removes the directories outside the pod's own.
+func (p *plan) cleanup(h *Host) {
+	for _, dir := range p.shared {
+		err := os.RemoveAll(dir)
+		if err == nil {
+			err = h.Ledger.Done(DirKind, dir)
+		}
+		if err != nil {
+			h.Sink.Log("engine", fmt.Sprintf("remove %s: %v", dir, err))
+		}
+	}
+}
+
+// planner collects all problems of a pod.
+type planner struct {
+	*Spec
+	plan     *plan
+	sources  map[string]source
+	problems []string
+}
+
+// problem records one reason why the pod cannot run.
+func (p *planner) problem(format string, args ...any) {
+	p.problems = append(p.problems, fmt.Sprintf(format, args...))
+}
+
+// Claim is a volume that the pod may use: a directory, or a block device.
+type Claim struct {
+	Path     string // mount point of the file system on the host
+	Device   string // device on the host of a volume in mode Block
+	ReadOnly bool
+}
+
+// Spec is one pod to run.
+type Spec struct {
+	// Instance names the pod in all reports; unique among the run's running pods.
+	Instance string
+	Pod      engine.Pod
+	// Claims by claim name; a generic ephemeral volume's is "<pod>-<volume>", as in Kubernetes.
+	Claims     map[string]Claim
+	ConfigMaps map[string]corev1.ConfigMap
+	// Dir is a directory for this pod: logs, emptyDirs, mount points. It is created if missing and not
+	// removed.
+	Dir string
+	// Barrier that the containers in Pod.Sync wait at; empty: none waits.
+	Barrier string
+	Canary  *engine.Canary
+	// MaxOutput bounds the output that each container sends; 0: no bound.
+	MaxOutput int64
+	// ClockOffset shifts the clocks of the agents, for tests.
+	ClockOffset time.Duration
+	// NoNetwork gives the pod an empty network namespace.
+	NoNetwork bool
+	// Sink receives the pod's reports; nil: the Host's.
+	Sink engine.Sink
+}
+
+// Agents is the milestone at which a pod's main containers start to be set up: the time from it to op.Running
+// is the overhead of the agent and its namespaces.
+const Agents = "agents"

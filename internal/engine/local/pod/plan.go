@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/agent/sandbox"
 	"github.com/cnsbench/cnsbench/internal/agent/wrap"
@@ -19,41 +18,6 @@ import (
 
 // defaultGrace is the grace period of servers that are stopped with the pod, as in Kubernetes.
 const defaultGrace = 30 * time.Second
-
-// plan is a pod resolved into processes.
-type plan struct {
-	init       []*container
-	containers []*container
-	grace      time.Duration
-	ignored    []string // log lines about ignored fields
-	shared     []string // directories outside Spec.Dir, in the ledger
-}
-
-// container is one planned process.
-type container struct {
-	name      string
-	init      bool
-	sidecar   bool // an init container that continues
-	main      bool // the pod ends with these
-	waits     bool // at the barrier
-	phased    bool // runs in its phase only
-	noNetwork bool // without network
-	spec      sandbox.Spec
-	options   agent.Options
-}
-
-// planner collects all problems of a pod.
-type planner struct {
-	*Spec
-	plan     *plan
-	sources  map[string]source
-	problems []string
-}
-
-// problem records one reason why the pod cannot run.
-func (p *planner) problem(format string, args ...any) {
-	p.problems = append(p.problems, fmt.Sprintf(format, args...))
-}
 
 // prepare validates a pod, creates its directories and resolves it.
 func (h *Host) prepare(s Spec) (*plan, error) {
@@ -202,17 +166,4 @@ func (p *planner) noteIgnored() {
 // isZero reports whether a security context is empty.
 func isZero(c corev1.PodSecurityContext) bool {
 	return c.String() == (&corev1.PodSecurityContext{}).String()
-}
-
-// cleanup removes the directories outside the pod's own.
-func (p *plan) cleanup(h *Host) {
-	for _, dir := range p.shared {
-		err := os.RemoveAll(dir)
-		if err == nil {
-			err = h.Ledger.Done(DirKind, dir)
-		}
-		if err != nil {
-			h.Sink.Log("engine", fmt.Sprintf("remove %s: %v", dir, err))
-		}
-	}
 }

@@ -17,50 +17,14 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Agents is the milestone at which a pod's main containers start to be set up: the time from it to op.Running
-// is the overhead of the agent and its namespaces.
-const Agents = "agents"
-
 // killAfter is how long after SIGTERM and grace an agent may take to report before it is killed.
 const killAfter = 5 * time.Second
-
-// Claim is a volume that the pod may use: a directory, or a block device.
-type Claim struct {
-	Path     string // mount point of the file system on the host
-	Device   string // device on the host of a volume in mode Block
-	ReadOnly bool
-}
-
-// Spec is one pod to run.
-type Spec struct {
-	// Instance names the pod in all reports; unique among the run's running pods.
-	Instance string
-	Pod      engine.Pod
-	// Claims by claim name; a generic ephemeral volume's is "<pod>-<volume>", as in Kubernetes.
-	Claims     map[string]Claim
-	ConfigMaps map[string]corev1.ConfigMap
-	// Dir is a directory for this pod: logs, emptyDirs, mount points. It is created if missing and not
-	// removed.
-	Dir string
-	// Barrier that the containers in Pod.Sync wait at; empty: none waits.
-	Barrier string
-	Canary  *engine.Canary
-	// MaxOutput bounds the output that each container sends; 0: no bound.
-	MaxOutput int64
-	// ClockOffset shifts the clocks of the agents, for tests.
-	ClockOffset time.Duration
-	// NoNetwork gives the pod an empty network namespace.
-	NoNetwork bool
-	// Sink receives the pod's reports; nil: the Host's.
-	Sink engine.Sink
-}
 
 // Pod is a running pod. Its methods are safe for concurrent use.
 type Pod struct {

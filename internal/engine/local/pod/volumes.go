@@ -17,15 +17,6 @@ import (
 // containers of a pod can share it.
 const memoryDir = "/dev/shm"
 
-// source is a volume of the pod on the host.
-type source struct {
-	path     string
-	device   bool
-	readOnly bool
-	claim    string       // name of the claim, if it is one
-	canaries map[int]bool // phases in which a canary runs on it
-}
-
 // volumes creates or finds the pod's volumes.
 func (p *planner) volumes(h *Host) map[string]source {
 	all := map[string]source{}

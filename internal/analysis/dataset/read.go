@@ -1,0 +1,122 @@
+package dataset
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/bundle"
+)
+
+// Read loads a bundle. The error names the damaged part.
+func Read(b *bundle.Bundle) (*Data, error) {
+	d := &Data{Bundle: b}
+	if err := d.readSpec(); err != nil {
+		return nil, err
+	}
+	var err error
+	if d.Instances, err = b.Instances(); err != nil {
+		return nil, err
+	}
+	for h, err := range b.Histograms() {
+		switch {
+		case err != nil:
+			return nil, err
+		case h.Hist == nil:
+		case h.Total:
+			d.Totals = append(d.Totals, h)
+		default:
+			d.Slices = append(d.Slices, h)
+		}
+	}
+	sort.SliceStable(d.Slices, func(i, j int) bool { return d.Slices[i].From < d.Slices[j].From })
+	if d.Series, err = collect(b.Series()); err != nil {
+		return nil, err
+	}
+	if d.Scalars, err = collect(b.Scalars()); err != nil {
+		return nil, err
+	}
+	if d.Samples, err = collect(b.Samples()); err != nil {
+		return nil, err
+	}
+	if d.Machines, err = collect(b.Machines()); err != nil {
+		return nil, err
+	}
+	d.addCutOffTotals()
+	if err := d.readMeasured(); err != nil {
+		return nil, err
+	}
+	return d, d.readCanaries()
+}
+
+// readSpec decodes the spec of run.json, which is the Benchmark or its spec alone.
+func (d *Data) readSpec() error {
+	if len(d.Bundle.Run.Spec) == 0 {
+		return nil
+	}
+	var facts struct {
+		Variants map[string][]map[string]string `json:"variants"`
+	}
+	if len(d.Bundle.Run.Plan) > 0 {
+		if err := json.Unmarshal(d.Bundle.Run.Plan, &facts); err != nil {
+			return fmt.Errorf("read plan of run.json: %w", err)
+		}
+	}
+	d.variants = facts.Variants
+	var whole struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if err := json.Unmarshal(d.Bundle.Run.Spec, &whole); err != nil {
+		return fmt.Errorf("read spec of run.json: %w", err)
+	}
+	raw := d.Bundle.Run.Spec
+	if len(whole.Spec) > 0 {
+		raw = whole.Spec
+	}
+	if err := json.Unmarshal(raw, &d.Spec); err != nil {
+		return fmt.Errorf("read spec of run.json: %w", err)
+	}
+	return nil
+}
+
+func collect[T any](seq iter.Seq2[T, error]) ([]T, error) {
+	var list []T
+	for v, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func (d *Data) readCanaries() error {
+	type key struct{ instance, volume string }
+	index := map[key]int{}
+	for c, err := range d.Bundle.Canary() {
+		if err != nil {
+			return err
+		}
+		k := key{c.Instance, c.Volume}
+		i, ok := index[k]
+		if !ok {
+			i = len(d.Canaries)
+			index[k] = i
+			d.Canaries = append(d.Canaries, Canary{Instance: c.Instance, Action: ActionOf(c.Instance),
+				Volume: c.Volume})
+		}
+		d.Canaries[i].IOs = append(d.Canaries[i].IOs, c.IOs...)
+	}
+	for i := range d.Canaries {
+		c := &d.Canaries[i]
+		sort.SliceStable(c.IOs, func(i, j int) bool { return c.IOs[i].Intended < c.IOs[j].Intended })
+		c.dropSetUp(d.MeasuredFrom(c.Instance))
+	}
+	slices.SortFunc(d.Canaries, func(a, b Canary) int {
+		return strings.Compare(a.Instance+"\x00"+a.Volume, b.Instance+"\x00"+b.Volume)
+	})
+	return nil
+}

@@ -1,0 +1,235 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+
+	"github.com/cnsbench/cnsbench/internal/agent"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
+)
+
+// Engine is the local engine of one run. It implements engine.Engine.
+type Engine struct {
+	Options
+	session engine.Session
+	own     owned.Identity
+	node    string
+	ctx     context.Context // of the run, not cancelled
+	agents  *agent.Server
+	host    *pod.Host
+	pods    *podSink
+
+	mu        sync.Mutex
+	drivers   map[string]*driver // by provisioner
+	volumes   map[string]*volume
+	snapshots map[string]*snapshot
+	workloads map[string]*workload
+}
+
+func (e *Engine) workload(name string) *workload {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.workloads[name]
+}
+
+// driver is a connection to one CSI driver and, for a built-in one, its process.
+type driver struct {
+	engine  *Engine
+	name    string // provisioner
+	backend string // of a built-in driver; empty: external
+	socket  string
+	baseDir string
+
+	conn           *grpc.ClientConn
+	identity       csi.IdentityClient
+	controller     csi.ControllerClient
+	nodeClient     csi.NodeClient
+	groups         csi.GroupControllerClient
+	info           *csi.GetPluginInfoResponse
+	nodeID         string
+	controllerCaps map[csi.ControllerServiceCapability_RPC_Type]bool
+	nodeCaps       map[csi.NodeServiceCapability_RPC_Type]bool
+	grouping       bool
+
+	process     *os.Process
+	exited      chan struct{}
+	exitErr     error
+	stderr      tail
+	closing     sync.Once
+	stopped     chan struct{} // closed when the driver is asked to end, after which its exit is no failure
+	listening   atomic.Bool   // it has started; an earlier exit is a failed start
+	unavailable atomic.Bool   // a call returned Unavailable: Lost probes again
+}
+
+// title names the driver in messages. A StorageClass that leaves the choice to --csi-endpoint names none.
+func (d *driver) title() string { return "driver " + cmp.Or(d.name, d.info.GetName(), "at "+d.socket) }
+
+// volume is the engine's state of one volume. An op owns it while it works on it; the loop does not direct
+// two ops that change it at the same volume.
+type volume struct {
+	object     engine.Object // Bytes is guarded by the engine's mutex: clones read it during a resize
+	growing    int64         // requested size of a resize in progress; guarded likewise
+	driver     *driver
+	request    *csi.CreateVolumeRequest
+	id         string
+	context    map[string]string // from CreateVolume
+	publish    map[string]string // from ControllerPublishVolume
+	capability *csi.VolumeCapability
+	readOnly   bool
+
+	stagePath, targetPath       string
+	attached, staged, published bool // guarded by state: a resize may read them during a reattach
+	state                       sync.Mutex
+	ops                         opGuard
+}
+
+// is reads one of the state flags.
+func (v *volume) is(flag *bool) bool {
+	v.state.Lock()
+	defer v.state.Unlock()
+	return *flag
+}
+
+func (v *volume) set(flag *bool, value bool) {
+	v.state.Lock()
+	defer v.state.Unlock()
+	*flag = value
+}
+
+func (v *volume) block() bool { return v.capability.GetBlock() != nil }
+
+// driverName is the name of an object at the driver: unique among runs and constant.
+func (e *Engine) driverName(name string) string { return "cnsbench-" + e.own.RunID + "-" + name }
+
+// volumeDir is where a volume is mounted.
+func (e *Engine) volumeDir(name string) string { return filepath.Join(e.own.Scratch, "volumes", name) }
+
+func (e *Engine) findVolume(name string) *volume {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.volumes[name]
+}
+
+// snapshot is a snapshot, or a group of them.
+type snapshot struct {
+	object  engine.Object
+	driver  *driver
+	id      string
+	request *csi.CreateSnapshotRequest // of a single snapshot
+	members []string                   // snapshot ids of a group
+	retain  bool                       // deletionPolicy: Retain
+}
+
+func (e *Engine) addSnapshot(s *snapshot) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.snapshots[s.object.Name] = s
+}
+
+func (e *Engine) findSnapshot(name string) *snapshot {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.snapshots[name]
+}
+
+// workload is one instance: its volumes and its pods.
+type workload struct {
+	engine  *Engine
+	name    string
+	request *engine.Workload
+
+	mu          sync.Mutex
+	volumes     []string
+	members     []*podSlot
+	barrier     op.Time // when it opened; Never: not yet
+	pending     int     // pods whose end is the instance's end
+	end         op.InstanceEnd
+	endReported bool                 // the end was reported
+	samples     map[string]op.Sample // last sample of each pod, ended ones included
+	ops         opGuard
+}
+
+// podSlot is one pod of an instance, across its replacements.
+type podSlot struct {
+	workload *workload
+	manifest *engine.Pod
+	name     string // instance name of its first pod
+	service  bool
+
+	// pod and the fields below are guarded by the workload's mutex.
+	pod       *pod.Pod // the present one
+	n         int      // number of replacements
+	live      bool
+	replacing bool // an op ends this pod to replace it
+	counted   bool // its end counts in the instance's
+	released  bool // from its barrier
+}
+
+func (w *workload) all() []*podSlot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.members)
+}
+
+// eachPod calls f for every pod concurrently.
+func eachPod(members []*podSlot, f func(*pod.Pod) error) error {
+	failed := make([]error, len(members))
+	var wg sync.WaitGroup
+	for i, m := range members {
+		m.workload.mu.Lock()
+		p := m.pod
+		m.workload.mu.Unlock()
+		if p != nil {
+			wg.Go(func() { failed[i] = f(p) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(failed...)
+}
+
+// podSink reports for pods under the name of their workload instance, which ends with its last pod that is
+// not a server. A pod that an op ends to replace it does not count.
+type podSink struct {
+	engine.Sink
+	mu     sync.Mutex
+	owners map[string]incarnation // by the pod's instance name
+}
+
+// incarnation is one of the consecutive pods of a podSlot.
+type incarnation struct {
+	*podSlot
+	n int
+}
+
+// Options are the command line's settings of this machine.
+type Options struct {
+	// Endpoint is the unix socket of an external driver, as a path or in the form unix:///path of
+	// CSI_ENDPOINT; empty: start a built-in driver for each provisioner named <backend>.csi.cnsbench.dev.
+	Endpoint string
+	// DriverCommand starts a built-in driver: a program and its first arguments, to which flags are appended.
+	DriverCommand []string
+	// StorageDir is the existing directory for the volumes of built-in drivers.
+	StorageDir string
+	// AgentPath is the agent's binary.
+	AgentPath string
+	// Program is this program's binary, for workloads that run it; empty: the running file.
+	Program string
+	// Inject is passed to built-in drivers: a file of delays, stalls and errors.
+	Inject string
+	Seed   uint64
+	// Identity is a dead run's, for Teardown of an engine that is not open: objects without it are left
+	// alone.
+	Identity owned.Identity
+}

@@ -1,0 +1,38 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
+)
+
+// resolveSLOs compiles the expressions of spec.slos.
+func resolveSLOs(report *parse.Report, list []v1alpha1.SLO, nodes []*node) (slos []SLO) {
+	env := expr.Env{Actions: map[string][]string{}, Phases: map[string]int{}}
+	for _, n := range nodes {
+		env.Actions[n.out.Name] = n.metrics
+		env.Phases[n.out.Name] = n.phases
+	}
+	for i, s := range list {
+		slos = append(slos, SLO{Name: string(s.Name), Expr: s.Expr})
+		if s.Expr == "" {
+			continue
+		}
+		_, err := expr.Compile(s.Expr, env)
+		var wrong *expr.Error
+		path := fmt.Sprintf("spec.slos[%d].expr", i)
+		switch {
+		case err == nil:
+		case errors.As(err, &wrong):
+			p := report.Problem(path, "", "%s", wrong.Message)
+			p.Line, p.Column = report.Inside(path, wrong.Line, wrong.Column)
+			report.Add(p)
+		default:
+			report.Fail(path, "", "%v", err)
+		}
+	}
+	return slos
+}
