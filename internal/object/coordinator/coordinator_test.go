@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
+	"github.com/cnsbench/cnsbench/internal/agent/message"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
@@ -314,7 +315,7 @@ func TestDialRefused(t *testing.T) {
 	all := []Host{list(good, "good"), list(other, "other"), list(newer, "newer"), list(busy, "busy"),
 		{"web", silent.Addr().String()}, {"nobody", "127.0.0.1:1"}}
 	_, err = Dial(t.Context(), config(w, all))
-	if !errors.Is(err, ErrToken) || !errors.Is(err, ErrVersion) || !errors.Is(err, ErrBusy) {
+	if !errors.Is(err, message.ErrToken) || !errors.Is(err, message.ErrVersion) || !errors.Is(err, message.ErrBusy) {
 		t.Errorf("%v", err)
 	}
 	for _, says := range []string{"host other (", "host newer (", "host busy (", "host web (", "host nobody (",
@@ -344,7 +345,7 @@ func free(t *testing.T, c Config) {
 			f.Close()
 			return
 		}
-		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
+		if !errors.Is(err, message.ErrBusy) || time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 	}
@@ -516,7 +517,7 @@ func TestLostController(t *testing.T) {
 	ended := make(chan *loadgen.Result)
 	when(t, n, "main on 0", 300*time.Millisecond, func() {
 		for _, p := range f.peers {
-			_ = p.link.Close()
+			_ = p.conn.Close()
 		}
 	})
 	go func() { ended <- carry(t.Context(), f, n) }()

@@ -163,7 +163,7 @@ func (r *round) orderOf(s *model.Stage) *order {
 // send writes to a host; the reader notices an error.
 func (r *round) send(p *peer, l *frame) {
 	if err := p.conn.Write(l); err != nil {
-		_ = p.link.Close()
+		_ = p.conn.Close()
 	}
 }
 
@@ -211,7 +211,7 @@ func (r *round) lose(p *peer, why error) {
 		return
 	}
 	p.gone = why
-	_ = p.link.Close()
+	_ = p.conn.Close()
 	s, busy := r.shares[p]
 	if !busy {
 		return

@@ -16,7 +16,7 @@ import (
 // session is a host's with one controller.
 type session struct {
 	*host
-	conn   *message.Conn
+	conn   *message.Peer
 	runner *loadgen.Runner
 	begin  chan op.Time // of the stage in progress
 	rounds sync.WaitGroup
