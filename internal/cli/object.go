@@ -260,11 +260,10 @@ func (r *objectRun) execute(ctx context.Context) error {
 		Tell: func(line string) { fmt.Fprintln(r.err, line) }}
 	r.watch()
 	if r.controller != nil {
-		o := output.NewHosts(recorder, len(r.controller.Hosts))
-		r.controller.Observer = o
+		recorder.Hosts, r.controller.Observer = len(r.controller.Hosts), recorder
 		r.search.onHosts(r.controller)
 		return r.conclude(oload.Sequence(soft, hard, r.controller.Workload,
-			r.search.around(r.controller.Stage, o.StageEnded, o.Tell), o.StageEnded))
+			r.search.around(r.controller.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
 	}
 	if err := footprint.Shrink(); err != nil {
 		fmt.Fprintln(r.err, "warning:", err)

@@ -57,7 +57,6 @@ type deaf struct{}
 
 func (deaf) StageBegan(*model.Stage, op.Time)                              {}
 func (deaf) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells)   {}
-func (deaf) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
 func (deaf) StageEnded(*loadgen.StageResult)                               {}
 
 func reading(workers int, r schedule.Schedule) *model.Workload {

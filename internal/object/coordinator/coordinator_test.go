@@ -106,15 +106,12 @@ func config(w *model.Workload, hosts []Host) Config {
 type notes struct {
 	mu      sync.Mutex
 	began   map[string]bool // a stage has begun on a host
-	rows    map[string]int64
 	seconds map[string]int64
-	merged  map[string]int64 // of intervals
 	starts  map[string]op.Time
 }
 
 func newNotes() *notes {
-	return &notes{began: map[string]bool{}, rows: map[string]int64{}, seconds: map[string]int64{},
-		merged: map[string]int64{}, starts: map[string]op.Time{}}
+	return &notes{began: map[string]bool{}, seconds: map[string]int64{}, starts: map[string]op.Time{}}
 }
 
 func sum(cells loadgen.Cells) (n int64) {
@@ -125,12 +122,7 @@ func sum(cells loadgen.Cells) (n int64) {
 }
 
 func (n *notes) StageBegan(*model.Stage, op.Time) {}
-func (n *notes) Second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
-	n.rows[stage+"/"+w.Name] += sum(cells)
-}
-func (n *notes) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
-func (n *notes) StageEnded(*loadgen.StageResult)                               {}
-func (n *notes) Host(i int) HostObserver                                       { return note{n, i} }
+func (n *notes) Host(i int) HostObserver          { return note{n, i} }
 
 type note struct {
 	*notes
@@ -147,9 +139,7 @@ func (n note) Second(stage string, w *model.Work, from, to op.Time, cells loadge
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.seconds[fmt.Sprintf("%s/%s on %d", stage, w.Name, n.host)] += sum(cells)
-}
-func (n note) Interval(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
-	n.merged[stage+"/"+w.Name] += sum(cells)
+	n.seconds[stage+"/"+w.Name] += sum(cells)
 }
 func (n note) Ended(*loadgen.HostResult) {}
 
@@ -171,7 +161,7 @@ func dial(t *testing.T, c Config) *Controller {
 
 func carry(soft context.Context, f *Controller, n *notes) *loadgen.Result {
 	f.Observer = n
-	return loadgen.Sequence(soft, context.Background(), f.Workload, f.Stage, n.StageEnded)
+	return loadgen.Sequence(soft, context.Background(), f.Workload, f.Stage, func(*loadgen.StageResult) {})
 }
 
 func entries(t *testing.T, dir string) int {
@@ -235,9 +225,9 @@ func TestHostsCarryOutAWorkloadTogether(t *testing.T) {
 		if d := want - got[name]; d < 0 || d > 0 && (name != "timed/timed" || d > 3) {
 			t.Errorf("%s: %d operations, want %d", name, got[name], want)
 		}
-		if byHost[name] != got[name] || n.rows[name] != got[name] || n.merged[name] != got[name] {
-			t.Errorf("%s: %d operations together, %d by host, %d in rows, %d in intervals", name, got[name],
-				byHost[name], n.rows[name], n.merged[name])
+		if byHost[name] != got[name] || n.seconds[name] != got[name] {
+			t.Errorf("%s: %d operations together, %d by host, %d in seconds", name, got[name], byHost[name],
+				n.seconds[name])
 		}
 	}
 	if s := r.Stages[3]; s.Ended-s.Began < op.Time(time.Second) {

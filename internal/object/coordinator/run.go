@@ -14,8 +14,8 @@ import (
 
 // Observer follows a run. Its methods are called from one goroutine; times are on the run's clock.
 type Observer interface {
-	// Observer receives the figures of all hosts together; its Interval is not called.
-	loadgen.Observer
+	// StageBegan is called when a stage is prepared.
+	StageBegan(s *model.Stage, at op.Time)
 	// Host is that of the i-th host.
 	Host(i int) HostObserver
 }
@@ -24,9 +24,8 @@ type Observer interface {
 type HostObserver interface {
 	// Began receives when its works began, ± err ns, and when they should have begun.
 	Began(s *model.Stage, intended, at op.Time, err int64)
-	// Second and Interval are part of loadgen.Observer. The usage is that of the host's process since it began.
+	// Second is that of loadgen.Observer. The usage is that of the host's process since it began.
 	Second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells, u loadgen.Usage)
-	Interval(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells)
 	Ended(h *loadgen.HostResult)
 }
 
@@ -107,7 +106,6 @@ func (f *Controller) round(ctx, hard context.Context, t *tally, todo *model.Stag
 	if !r.started && len(r.left) > 0 {
 		r.left = []*model.Stage{todo} // no host has begun
 	}
-	t.flush()
 	return r.left, r.failed
 }
 

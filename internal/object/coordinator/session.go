@@ -156,6 +156,4 @@ func (t reporter) Second(_ string, w *model.Work, from, to op.Time, cells loadge
 	_ = t.conn.Write(&frame{Second: secondOf(0, w, from, to, cells)}) // the reader notices an error
 }
 
-func (reporter) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
-
 func (reporter) StageEnded(*loadgen.StageResult) {}

@@ -177,9 +177,6 @@ func (p *shardRun) begin(ctx context.Context) (op.Time, error) {
 // StageBegan implements loadgen.Observer; the works have not begun yet.
 func (p *shardRun) StageBegan(*model.Stage, op.Time) {}
 
-// Interval implements loadgen.Observer: the seconds add up to it.
-func (p *shardRun) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
-
 // Second writes what ended in about a second.
 func (p *shardRun) Second(_ string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
 	p.out.row(row{Second: secondOf(p.k, w, from, to, cells)})

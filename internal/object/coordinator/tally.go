@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
@@ -18,7 +17,6 @@ type tally struct {
 	spec       *model.Stage
 	result     *loadgen.StageResult
 	hosts      []*hostTally // by number; nil: it has no part in the stage
-	rows       []rows       // by work of spec
 	at         op.Time      // when the works of this round begin
 	// stopped: the hosts were stopped early.
 	stopped bool
@@ -33,15 +31,12 @@ type hostTally struct {
 // progress is what a host has done of its part of a work.
 type progress struct {
 	loadgen.WorkResult
-	open         bool // there is more to come
-	row          int  // of the rows of the work, the last that it has added to
-	interval     loadgen.Cells
-	since, until op.Time
+	open  bool // there is more to come
+	until op.Time
 }
 
 func newTally(f *Controller, spec *model.Stage) *tally {
 	return &tally{controller: f, spec: spec, at: op.Never, hosts: make([]*hostTally, len(f.peers)),
-		rows:   make([]rows, len(spec.Works)),
 		result: &loadgen.StageResult{Name: spec.Name, Began: f.Clock.Now()}}
 }
 
@@ -69,7 +64,7 @@ func (t *tally) begin(p *peer, s *model.Stage) {
 			*g = &progress{WorkResult: loadgen.WorkResult{Work: w, Began: op.Never, From: op.Never, To: op.Never,
 				Ended: op.Never, Cells: loadgen.Cells{}}}
 		}
-		(*g).open, (*g).interval = true, loadgen.Cells{}
+		(*g).open = true
 	}
 }
 
@@ -79,15 +74,12 @@ func (t *tally) start(at op.Time) {
 		t.result.Began = at
 	}
 	t.at, t.stopped = at, false
-	for i := range t.rows {
-		t.rows[i] = rows{}
-	}
 	for _, g := range t.all() {
 		if !g.open {
 			continue
 		}
 		from, to, _ := g.Work.Windows()
-		if g.since, g.until, g.row = at, at, 0; g.Began.Known() {
+		if g.until = at; g.Began.Known() {
 			continue // it does more of it now
 		}
 		if g.Began, g.From = at, at+op.Time(from); to > 0 {
@@ -134,34 +126,19 @@ func (t *tally) second(p *peer, s *model.Stage, m *second) error {
 			return fmt.Errorf("invalid report: operation %d of %d of work %s", k.Op, len(w.Ops), w.Name)
 		}
 	}
-	i := t.work(w)
-	g := t.hosts[p.index].works[i]
+	g := t.hosts[p.index].works[t.work(w)]
 	if !m.From.Known() || m.To < m.From || g == nil || !g.open {
 		return errors.New("invalid report: a second outside of its work")
 	}
 	end, _ := p.runTime(m.To)
 	to := max(end, g.until) // the estimate of its clock changes, by less than ±
 	from := to - (m.To - m.From)
-	if err := errors.Join(g.Cells.Merge(m.Cells), g.interval.Merge(m.Cells),
-		t.rows[i].add(g, to-t.at, m.Cells)); err != nil {
+	if err := g.Cells.Merge(m.Cells); err != nil {
 		return err
 	}
 	g.until = to
-	o := t.controller.Observer.Host(p.index)
-	o.Second(t.spec.Name, w, from, to, m.Cells, m.Usage)
-	if w.IntervalOver(time.Duration(to - g.since)) {
-		t.interval(p, g)
-	}
-	t.tell(i, t.slowest(i))
+	t.controller.Observer.Host(p.index).Second(t.spec.Name, w, from, to, m.Cells, m.Usage)
 	return nil
-}
-
-// interval reports an interval that is over.
-func (t *tally) interval(p *peer, g *progress) {
-	if g.until > g.since || len(g.interval) > 0 {
-		t.controller.Observer.Host(p.index).Interval(t.spec.Name, g.Work, g.since, g.until, g.interval)
-	}
-	g.since, g.interval = g.until, loadgen.Cells{}
 }
 
 // end takes in how a host ended its share.
@@ -185,9 +162,7 @@ func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
 		h.Err = errors.Join(h.Err, errors.New(e.Err))
 	}
 	for i, g := range works {
-		g.open = false
-		t.interval(p, g)
-		if i < len(e.Works) {
+		if g.open = false; i < len(e.Works) {
 			g.ended(p, &e.Works[i])
 		}
 	}
@@ -195,9 +170,6 @@ func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
 	u := &h.Usage
 	u.CPU, u.Waited, u.Wall, u.CPUs, u.RSS = u.CPU+e.Usage.CPU, u.Waited+e.Usage.Waited, u.Wall+e.Usage.Wall,
 		e.Usage.CPUs, e.Usage.RSS
-	for i := range t.rows {
-		t.tell(i, t.slowest(i))
-	}
 	return nil
 }
 
@@ -226,16 +198,12 @@ func (t *tally) lose(p *peer, s *model.Stage, why error) {
 		}
 		g := h.works[t.work(w)]
 		if g.open = false; g.Began.Known() {
-			t.interval(p, g)
 			if g.Ended = g.until; !g.To.Known() || g.To > g.until {
 				g.To = max(g.From, g.until)
 			}
 		}
 		h.Missing = append(h.Missing, fmt.Sprintf("work %s: %s", w.Name,
 			loadgen.LostShare(w, &g.WorkResult, t.stopped, t.spec.Name, t.controller.Seed)))
-	}
-	for i := range t.rows {
-		t.tell(i, t.slowest(i))
 	}
 }
 

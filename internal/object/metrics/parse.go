@@ -189,33 +189,25 @@ func (o *objects) metrics(prefix string, m loadgen.Metrics) {
 // slices are the responses of each interval of a work. Those of works that go on
 // side by side share the name of their stage.
 func (o *objects) slices(s *coordinator.ShardStage, i int, prefix string) error {
-	w := &s.Works[i]
-	cells, from, to := loadgen.Cells{}, op.Never, op.Never
-	flush := func() {
-		for _, h := range loadgen.Responses(w.Work, from, to, cells) {
+	w := s.Works[i].Work
+	intervals := loadgen.Slices{}
+	add := func(list []metric.Histogram) {
+		for _, h := range list {
 			h.Metric = prefix + h.Metric
 			o.res.Slices = append(o.res.Slices, h)
 		}
-		cells, from = loadgen.Cells{}, op.Never
 	}
 	for _, x := range s.Seconds {
 		if x.Work != i {
 			continue
 		}
-		if !from.Known() {
-			from = x.From
-		}
-		to = x.To
-		if err := cells.Merge(x.Cells); err != nil {
+		list, err := intervals.Add(w, x.From, x.To, x.Cells)
+		if err != nil {
 			return err
 		}
-		if w.Work.IntervalOver(time.Duration(to - from)) {
-			flush()
-		}
+		add(list)
 	}
-	if from.Known() {
-		flush()
-	}
+	add(intervals.End(w))
 	return nil
 }
 

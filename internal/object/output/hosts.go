@@ -6,69 +6,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
-	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// Hosts is the coordinator.Observer that writes a run: each host's figures as its own instances, COSBench's files for
-// all together.
-type Hosts struct {
-	*Recorder
-	hosts []*host
-}
-
-// NewHosts writes what so many hosts do.
-func NewHosts(r *Recorder, n int) *Hosts {
-	h := &Hosts{Recorder: r}
-	for i := range n {
-		h.hosts = append(h.hosts, &host{Recorder{Writer: r.Writer, host: i}})
-	}
-	return h
-}
-
-// StageBegan reports that a stage is prepared.
-func (h *Hosts) StageBegan(s *model.Stage, _ op.Time) { h.next(s) }
-
-// Second adds a row of COSBench's file.
-func (h *Hosts) Second(_ string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
-	h.csvRow(w, from, to, cells)
-}
-
-// StageEnded notes why a stage failed; its figures are the hosts'.
-func (h *Hosts) StageEnded(s *loadgen.StageResult) {
-	h.csvRows(s.Ended, true)
-	if s.Err != nil {
-		h.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, s.Err))
-	}
-}
-
-// Host is the observer of the i-th.
-func (h *Hosts) Host(i int) coordinator.HostObserver { return h.hosts[i] }
-
-// host writes what one host does.
-type host struct{ Recorder }
-
-func (h *host) Began(s *model.Stage, intended, at op.Time, err int64) {
-	for _, w := range s.Works {
-		if w.Kind != model.Delay {
-			h.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name, h.host), Container: "workers",
-				Intended: intended, At: at, Err: err})
-		}
-	}
-}
-
-func (h *host) Second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells, u loadgen.Usage) {
-	h.second(stage, w, from, to, cells, u)
-}
-
-func (h *host) Ended(s *loadgen.HostResult) {
-	h.StageEnded(&s.StageResult)
-	for _, m := range s.Missing {
-		h.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s, host %s: %s", s.Name, s.Host, m))
-	}
-}
 
 // mostHosts are listed for each stage, beside those that failed.
 const mostHosts = 32
