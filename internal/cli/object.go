@@ -305,14 +305,12 @@ func (r *objectRun) interrupts(parent context.Context) (soft, hard context.Conte
 // errBundle ends a run that can no longer be recorded.
 var errBundle = errors.New("the run was stopped because its bundle could not be written")
 
-// conclude writes the result, closes the bundle and prints the summary.
+// conclude writes the result, closes the bundle and prints its summary.
 func (r *objectRun) conclude(result *oload.Result) error {
 	if r.unwatch != nil {
 		r.unwatch()
 	}
-	code, state, flags := r.search.code(), bundle.Complete, r.validity(result)
-	said := len(flags) // the search prints its own flags
-	flags = append(flags, r.search.flags()...)
+	code, state, flags := r.search.code(), bundle.Complete, append(r.validity(result), r.search.flags()...)
 	switch {
 	case result.Interrupted:
 		code, state = exitInterrupted, bundle.Interrupted
@@ -330,11 +328,15 @@ func (r *objectRun) conclude(result *oload.Result) error {
 			b.Reason = result.Err.Error()
 		}
 	}))
-	err = errors.Join(err, quietPipe(output.Write(r.out, result)), quietPipe(r.search.write(r.out)))
-	for _, f := range flags[:said] {
-		fmt.Fprintf(r.out, "%s: %s\n", f.Name, f.Evidence)
+	for i := range result.Stages {
+		if result.Stages[i].Skipped {
+			fmt.Fprintf(r.err, "stage %s: skipped\n", result.Stages[i].Name)
+		}
 	}
-	fmt.Fprintf(r.out, "\nbundle: %s\n", r.writer.Dir())
+	if r.search.failed != nil {
+		fmt.Fprintln(r.err, "no knee:", r.search.failed)
+	}
+	err = errors.Join(err, r.show())
 	r.sayLeft(result)
 	if err != nil && code == exitOK {
 		code = exitFailed
@@ -343,6 +345,16 @@ func (r *objectRun) conclude(result *oload.Result) error {
 		return nil
 	}
 	return &exit{code, errors.Join(result.Err, err)}
+}
+
+// show prints the summary of the bundle, as run does.
+func (r *objectRun) show() error {
+	b, s, err := summarise(r.writer.Dir())
+	if err != nil {
+		return err
+	}
+	page, err := reportInto(b, s)
+	return errors.Join(err, printResult(r.streams, "", s, page))
 }
 
 // validity flags stages that the client limits, works with findings, and lost hosts.

@@ -155,8 +155,9 @@ type Instance struct {
 	CPUs        *float64          `json:"cpus"` // mean CPUs in use
 	// Driver: it is a load generator process of object storage, on this or another host,
 	// without containers and without an observed end.
-	Driver      bool  `json:"driver,omitempty"`
-	MaxRSSBytes int64 `json:"maxRSSBytes,omitempty"` // of a driver, of the readings
+	Driver      bool   `json:"driver,omitempty"`
+	MaxRSSBytes int64  `json:"maxRSSBytes,omitempty"` // of a driver, of the readings
+	Host        string `json:"host,omitempty"`        // that it was on, of several that share an object storage run
 	CutOff      bool  `json:"cutOff,omitempty"`
 }
 
@@ -168,7 +169,10 @@ type Metric struct {
 	BandwidthBytesSec *float64 `json:"bandwidthBytesPerSecond"`
 	Basis             string   `json:"basis,omitempty"`
 	Errors            int64    `json:"errors"`
-	Latency           Latency  `json:"latency"`
+	// OK and Lost are operations that succeeded, and that were due and never done, where a tool counts them.
+	OK      int64   `json:"ok,omitempty"`
+	Lost    int64   `json:"lost,omitempty"`
+	Latency Latency `json:"latency"`
 	// Part: it is a part of another metric, such as read.firstByte of read.
 	Part bool `json:"part,omitempty"`
 	// Unmeasured: it is of a preparing or cleaning stage.
@@ -221,6 +225,9 @@ func Of(d *dataset.Data) (*Summary, error) {
 		return nil, err
 	}
 	s.Workloads = workloads(d)
+	if err := s.nameHosts(b); err != nil {
+		return nil, err
+	}
 	s.stages(d)
 	if err := s.addSearches(d); err != nil {
 		return nil, err

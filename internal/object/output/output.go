@@ -1,5 +1,5 @@
-// Package output writes what a run of an object workload came to: into the
-// bundle, as COSBench's CSV files, and for people.
+// Package output writes what a run of an object workload came to into the bundle: as metrics, and as COSBench's CSV
+// files.
 package output
 
 import (
@@ -101,14 +101,22 @@ func (r *Recorder) Second(stage string, w *model.Work, from, to op.Time, cells l
 	r.host(0).Second(stage, w, from, to, cells, loadgen.UsageNow())
 }
 
-// StageEnded ends the files of a stage, and writes the totals of this process.
+// StageEnded ends the files of a stage, writes the totals of this process, and reports failures.
 func (r *Recorder) StageEnded(s *loadgen.StageResult) {
 	r.csvRows(s.Ended, true)
 	if r.Hosts == 0 {
 		r.host(0).totals(s)
 	}
-	if s.Err != nil {
-		r.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, s.Err))
+	lines, err := problems(s)
+	for _, e := range []error{s.Err, err} {
+		if e != nil {
+			r.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, e))
+		}
+	}
+	for _, line := range lines { // not into the bundle: what a server writes may contain a credential
+		if r.Tell != nil {
+			r.Tell(line)
+		}
 	}
 }
 

@@ -228,25 +228,12 @@ func TestStageCSVOfALongStage(t *testing.T) {
 	}
 }
 
-func TestTable(t *testing.T) {
-	var b strings.Builder
-	if err := Write(&b, result()); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"2.5 ms", "∞", "main/main read: 5 × 503 SlowDown", "main/main read: 5 × dropped",
-		"skipped"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("%q is not in\n%s", want, b.String())
-		}
-	}
-}
-
-func TestDuration(t *testing.T) {
-	for ns, want := range map[int64]string{900: "0.9 µs", 12_345: "12.3 µs", 2_500_000: "2.5 ms",
-		67_400_000: "67.4 ms", 2_250_000_000: "2.25 s", 150e9: "2m30s"} {
-		if got := Duration(ns); got != want {
-			t.Errorf("%d: %q, want %q", ns, got, want)
-		}
+func TestProblems(t *testing.T) {
+	r := result()
+	got, err := problems(&r.Stages[0])
+	if d := cmp.Diff([]string{"main/main read: 5 × 503 SlowDown", "main/main read: 5 × dropped"}, got); err != nil ||
+		d != "" {
+		t.Error(err, d)
 	}
 }
 
