@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -218,7 +217,7 @@ func covered(w *model.Work, by []*model.Work) bool {
 	for i := range w.Ops {
 		o := &w.Ops[i]
 		if !slices.ContainsFunc(by, func(d *model.Work) bool {
-			return sameStore(&w.Store, &d.Store) && slices.ContainsFunc(d.Ops, func(x model.Op) bool {
+			return w.Store.Same(&d.Store) && slices.ContainsFunc(d.Ops, func(x model.Op) bool {
 				return x.ContainerName == o.ContainerName && x.Containers.Low <= o.Containers.Low &&
 					o.Containers.High <= x.Containers.High
 			})
@@ -227,11 +226,6 @@ func covered(w *model.Work, by []*model.Work) bool {
 		}
 	}
 	return true
-}
-
-func sameStore(a, b *model.Store) bool {
-	return a.Kind == b.Kind && a.AuthKind == b.AuthKind && maps.Equal(a.Settings, b.Settings) &&
-		maps.Equal(a.Auth, b.Auth)
 }
 
 // mayLeave reports whether a run may have left containers that its workload removes: some were made, and a stage that
