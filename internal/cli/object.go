@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
@@ -357,34 +358,19 @@ func (r *objectRun) show() error {
 	return errors.Join(err, printResult(r.streams, "", s, page))
 }
 
-// validity flags stages that the client limits, works with findings, and lost hosts.
-func (r *objectRun) validity(result *oload.Result) []bundle.Flag {
-	var flags []bundle.Flag
-	flag := func(name string, invalid bool, format string, args ...any) {
-		severity := map[bool]string{false: "warning", true: "invalid"}[invalid]
-		flags = append(flags, bundle.Flag{Name: name, Severity: severity, Evidence: fmt.Sprintf(format, args...)})
-	}
+// validity flags what makes the figures of stages doubtful, but of the steps of a search, whose overload is intended.
+func (r *objectRun) validity(result *oload.Result) (flags []bundle.Flag) {
 	for i := range result.Stages {
 		s := &result.Stages[i]
-		normal := false
 		if r.search.searched(s.Name) {
-			continue // its overload is intended
+			continue
 		}
-		for j := range s.Works {
-			w := &s.Works[j]
-			normal = normal || w.Work.Kind == model.Normal
-			for _, f := range w.Findings() {
-				flag(f.Code, f.Invalid, "stage %s, work %s: %s", s.Name, w.Work.Name, f.Text)
+		for _, f := range s.Findings() {
+			severity := validity.Warning
+			if f.Invalid {
+				severity = validity.Invalid
 			}
-		}
-		for j := range s.Hosts {
-			if h := &s.Hosts[j]; h.Lost != nil {
-				flag("incomplete", true, "stage %s: host %s was lost: %v; %s", s.Name, h.Host, h.Lost,
-					strings.Join(h.Missing, "; "))
-			}
-		}
-		if b, evidence := s.Bound(); normal && b == oload.ClientBound {
-			flag(string(b), false, "stage %s: %s", s.Name, evidence)
+			flags = append(flags, bundle.Flag{Name: f.Code, Severity: severity, Evidence: f.Text})
 		}
 	}
 	return flags

@@ -99,18 +99,11 @@ func (o *objects) judge() {
 	}
 	for i := range p.Stages {
 		s := &p.Stages[i]
-		measured := false
-		for j := range s.Works {
-			w := &s.Works[j]
-			measured = measured || w.Work.Kind == model.Normal
-			for _, f := range w.Findings() {
-				o.res.Warnings = append(o.res.Warnings, parser.Warning{Code: f.Code, Invalid: f.Invalid,
-					Message: fmt.Sprintf("%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, f.Text)})
-			}
+		for _, f := range s.Findings() {
+			o.res.Warnings = append(o.res.Warnings, parser.Warning{Code: f.Code, Invalid: f.Invalid,
+				Message: who + ", " + f.Text})
 		}
-		if b, evidence := s.Bound(); measured && b == loadgen.ClientBound {
-			o.warn(string(b), "%s, stage %s: %s", who, s.Name, evidence)
-		}
+		measured := slices.ContainsFunc(s.Works, func(w loadgen.WorkResult) bool { return w.Work.Kind == model.Normal })
 		if a, ok := s.Assess(); ok && measured {
 			o.res.Bounds = append(o.res.Bounds,
 				parser.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence,
