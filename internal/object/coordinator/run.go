@@ -135,7 +135,7 @@ func (r *round) order(todo *model.Stage) error {
 		r.shares[p] = &share.Stages[0]
 	}
 	for p, s := range r.shares {
-		r.tally.begin(p, s)
+		r.tally.begin(p)
 		r.send(p, &frame{Order: r.orderOf(s)})
 	}
 	return nil
@@ -181,7 +181,7 @@ func (r *round) start() {
 	}
 	at := r.Clock.Now() + op.Time(lead+leadEach*time.Duration(len(r.shares))) + op.Time(4*worst)
 	r.started = true
-	r.tally.start(at)
+	r.tally.start(at, r.shares)
 	for p := range r.shares {
 		on, _ := p.hostTime(at)
 		r.send(p, &frame{Start: &start{At: on}})
@@ -239,9 +239,9 @@ func (r *round) take(e event) {
 	case e.Began != nil && r.started:
 		r.tally.began(p, s, e.Began.At)
 	case e.Second != nil && r.started:
-		err = r.tally.second(p, s, e.Second)
+		err = r.tally.second(p, e.Second)
 	case e.Ended != nil:
-		err = r.end(p, s, e.Ended)
+		err = r.end(p, e.Ended)
 	default:
 		err = errors.New("unexpected message")
 	}
@@ -251,9 +251,9 @@ func (r *round) take(e event) {
 }
 
 // end takes what a host's share came to.
-func (r *round) end(p *peer, s *model.Stage, e *ended) error {
+func (r *round) end(p *peer, e *ended) error {
 	if r.started {
-		if err := r.tally.end(p, s, e); err != nil {
+		if err := r.tally.end(p, e); err != nil {
 			return err
 		}
 	} else if !r.stopped && r.failed == nil {
