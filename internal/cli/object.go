@@ -380,12 +380,9 @@ func (r *objectRun) validity(result *oload.Result) (flags []bundle.Flag) {
 func (r *objectRun) bounds(result *oload.Result) (list []bundle.Bound) {
 	for i := range result.Stages {
 		s := &result.Stages[i]
-		a, ok := s.Assess()
-		if !ok || r.search.searched(s.Name) {
-			continue
+		if limit, ok := s.Limit(); ok && !r.search.searched(s.Name) {
+			list = append(list, bundle.Bound{Limit: limit})
 		}
-		list = append(list, bundle.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence,
-			CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
 	}
 	return list
 }

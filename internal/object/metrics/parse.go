@@ -104,10 +104,8 @@ func (o *objects) judge() {
 				Message: who + ", " + f.Text})
 		}
 		measured := slices.ContainsFunc(s.Works, func(w loadgen.WorkResult) bool { return w.Work.Kind == model.Normal })
-		if a, ok := s.Assess(); ok && measured {
-			o.res.Bounds = append(o.res.Bounds,
-				parser.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence,
-					CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
+		if limit, ok := s.Limit(); ok && measured {
+			o.res.Bounds = append(o.res.Bounds, limit)
 		}
 	}
 }
