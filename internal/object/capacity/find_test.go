@@ -55,9 +55,8 @@ func (q *queueing) do(_ *client.Request, res *client.Result, aborted <-chan stru
 
 type deaf struct{}
 
-func (deaf) StageBegan(*model.Stage, op.Time)                              {}
-func (deaf) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells)   {}
-func (deaf) StageEnded(*loadgen.StageResult)                               {}
+func (deaf) StageBegan(*model.Stage, op.Time)                            {}
+func (deaf) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
 
 func reading(workers int, r schedule.Schedule) *model.Workload {
 	return &model.Workload{Stages: []model.Stage{{Name: "before", Works: []model.Work{{Kind: model.Delay}}},

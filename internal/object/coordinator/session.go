@@ -155,5 +155,3 @@ func (reporter) StageBegan(*model.Stage, op.Time) {}
 func (t reporter) Second(_ string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
 	_ = t.conn.Write(&frame{Second: secondOf(0, w, from, to, cells)}) // the reader notices an error
 }
-
-func (reporter) StageEnded(*loadgen.StageResult) {}

@@ -105,7 +105,7 @@ func (p *shardRun) stage(ctx, hard context.Context, k int) {
 		_, err := p.meet(2*k+1, true)
 		result.Err = errors.Join(result.Err, err)
 	}
-	p.StageEnded(result)
+	p.out.row(row{Ended: endedOf(k, result)})
 	if result.Err != nil && ctx.Err() == nil {
 		p.fail(k, result.Err)
 	}
@@ -181,6 +181,3 @@ func (p *shardRun) StageBegan(*model.Stage, op.Time) {}
 func (p *shardRun) Second(_ string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
 	p.out.row(row{Second: secondOf(p.k, w, from, to, cells)})
 }
-
-// StageEnded writes when the works were run.
-func (p *shardRun) StageEnded(s *loadgen.StageResult) { p.out.row(row{Ended: endedOf(p.k, s)}) }

@@ -71,7 +71,6 @@ func (i *ignore) Second(_ string, _ *model.Work, _, _ op.Time, c Cells) {
 		i.seconds += cell.N
 	}
 }
-func (i *ignore) StageEnded(*StageResult) {}
 
 func reads(weight int) model.Op {
 	return model.Op{Type: model.Read, Name: "read", Weight: weight,

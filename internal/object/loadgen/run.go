@@ -41,7 +41,6 @@ type Observer interface {
 	StageBegan(s *model.Stage, at op.Time)
 	// Second receives, about each second, the operations that ended in it.
 	Second(stage string, w *model.Work, from, to op.Time, cells Cells)
-	StageEnded(s *StageResult)
 }
 
 // Result of a run.
@@ -81,7 +80,7 @@ type WorkResult struct {
 
 // Run runs a workload, stage by stage, in this process.
 func Run(ctx, hard context.Context, c Config) *Result {
-	return Sequence(ctx, hard, c.Workload, NewRunner(c).Stage, c.Observer.StageEnded)
+	return Sequence(ctx, hard, c.Workload, NewRunner(c).Stage, func(*StageResult) {})
 }
 
 // Sequence runs the stages of a workload one after the other. When ctx ends, or a stage fails, it skips the remaining
