@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +43,7 @@ Exit status: 0 nothing is left, 1 wrong file or flags, 2 something is left.`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
 			return sweepPlaces(ctx, s, places, workers, look)
 		},

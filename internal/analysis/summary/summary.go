@@ -158,7 +158,7 @@ type Instance struct {
 	Driver      bool   `json:"driver,omitempty"`
 	MaxRSSBytes int64  `json:"maxRSSBytes,omitempty"` // of a driver, of the readings
 	Host        string `json:"host,omitempty"`        // that it was on, of several that share an object storage run
-	CutOff      bool  `json:"cutOff,omitempty"`
+	CutOff      bool   `json:"cutOff,omitempty"`
 }
 
 // Metric of I/O. Latency is of single I/Os: the canary's response, or the tool's own view.
