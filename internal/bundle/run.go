@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
@@ -71,14 +72,10 @@ type Run struct {
 	Outputs []OutputStats `json:"outputs,omitempty"`
 }
 
-// Bound is the bottleneck of a stage of object storage, and the client's CPU time per operation.
+// Bound is the limit of a stage of object storage.
 type Bound struct {
-	Instance   string `json:"instance,omitempty"` // of a Benchmark; empty: all processes of the run
-	Stage      string `json:"stage"`
-	Bound      string `json:"bound"` // "client-bound", "server-bound", "unclear"
-	Evidence   string `json:"evidence"`
-	CPUPerOpNs int64  `json:"cpuPerOpNs"` // mean of Ops operations
-	Ops        int64  `json:"ops"`
+	Instance string `json:"instance,omitempty"` // of a Benchmark; empty: all processes of the run
+	metric.Limit
 }
 
 // OutputStats counts the documents for one output.

@@ -42,7 +42,7 @@ func (r *running) conclude(result *run.Result) error {
 	}
 	page, err := r.report(s)
 	if r.flags.output == "json" || os.Getenv(podrunner.NoSummaryVariable) == "" {
-		err = errors.Join(err, r.flags.printResult(r.streams, s, page))
+		err = errors.Join(err, printResult(r.streams, r.flags.output, s, page))
 	}
 	err = errors.Join(err, r.deliver(s))
 	if result.Leftovers != nil {
@@ -58,23 +58,34 @@ func (r *running) conclude(result *run.Result) error {
 	return &exit{code, errors.Join(reasonOf(result), err)}
 }
 
-// report writes the HTML page into the bundle's directory. The manifest does not list it.
+// reportInto writes the HTML page into the bundle's directory. The manifest does not list it.
+func reportInto(b *bundle.Bundle, s *summary.Summary) (path string, err error) {
+	path = filepath.Join(b.Dir, bundle.ReportFile)
+	return path, writeReport(path, b, s)
+}
+
+// summarise makes the summary of the bundle in a directory.
+func summarise(dir string) (*bundle.Bundle, *summary.Summary, error) {
+	b, err := bundle.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := summary.Make(b)
+	return b, s, err
+}
+
+// report writes the page with the verdicts that are now in the bundle.
 func (r *running) report(s *summary.Summary) (path string, err error) {
 	b, err := bundle.Open(r.writer.Dir())
 	if err != nil {
 		return "", err
 	}
-	path = filepath.Join(r.writer.Dir(), bundle.ReportFile)
-	return path, writeReport(path, b, s)
+	return reportInto(b, s)
 }
 
 // judge makes the summary, and writes verdicts and flags into the bundle.
 func (r *running) judge(result *run.Result) (*summary.Summary, int, error) {
-	b, err := bundle.Open(r.writer.Dir())
-	if err != nil {
-		return nil, 0, err
-	}
-	s, err := summary.Make(b)
+	_, s, err := summarise(r.writer.Dir())
 	if err != nil {
 		return nil, 0, err
 	}

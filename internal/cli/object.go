@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
@@ -264,11 +265,10 @@ func (r *objectRun) execute(ctx context.Context) error {
 		Tell: func(line string) { fmt.Fprintln(r.err, line) }}
 	r.watch()
 	if r.controller != nil {
-		o := output.NewHosts(recorder, len(r.controller.Hosts))
-		r.controller.Observer = o
+		recorder.Hosts, r.controller.Observer = len(r.controller.Hosts), recorder
 		r.search.onHosts(r.controller)
 		return r.conclude(oload.Sequence(soft, hard, r.controller.Workload,
-			r.search.around(r.controller.Stage, o.StageEnded, o.Tell), o.StageEnded))
+			r.search.around(r.controller.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
 	}
 	if err := footprint.Shrink(); err != nil {
 		fmt.Fprintln(r.err, "warning:", err)
@@ -310,14 +310,12 @@ func (r *objectRun) interrupts(parent context.Context) (soft, hard context.Conte
 // errBundle ends a run that can no longer be recorded.
 var errBundle = errors.New("the run was stopped because its bundle could not be written")
 
-// conclude writes the result, closes the bundle and prints the summary.
+// conclude writes the result, closes the bundle and prints its summary.
 func (r *objectRun) conclude(result *oload.Result) error {
 	if r.unwatch != nil {
 		r.unwatch()
 	}
-	code, state, flags := r.search.code(), bundle.Complete, r.validity(result)
-	said := len(flags) // the search prints its own flags
-	flags = append(flags, r.search.flags()...)
+	code, state, flags := r.search.code(), bundle.Complete, append(r.validity(result), r.search.flags()...)
 	switch {
 	case result.Interrupted:
 		code, state = exitInterrupted, bundle.Interrupted
@@ -335,11 +333,15 @@ func (r *objectRun) conclude(result *oload.Result) error {
 			b.Reason = result.Err.Error()
 		}
 	}))
-	err = errors.Join(err, quietPipe(output.Write(r.out, result)), quietPipe(r.search.write(r.out)))
-	for _, f := range flags[:said] {
-		fmt.Fprintf(r.out, "%s: %s\n", f.Name, f.Evidence)
+	for i := range result.Stages {
+		if result.Stages[i].Skipped {
+			fmt.Fprintf(r.err, "stage %s: skipped\n", result.Stages[i].Name)
+		}
 	}
-	fmt.Fprintf(r.out, "\nbundle: %s\n", r.writer.Dir())
+	if r.search.failed != nil {
+		fmt.Fprintln(r.err, "no knee:", r.search.failed)
+	}
+	err = errors.Join(err, r.show())
 	r.sayLeft(result)
 	if err != nil && code == exitOK {
 		code = exitFailed
@@ -350,34 +352,29 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	return &exit{code, errors.Join(result.Err, err)}
 }
 
-// validity flags stages that the client limits, works with findings, and lost hosts.
-func (r *objectRun) validity(result *oload.Result) []bundle.Flag {
-	var flags []bundle.Flag
-	flag := func(name string, invalid bool, format string, args ...any) {
-		severity := map[bool]string{false: "warning", true: "invalid"}[invalid]
-		flags = append(flags, bundle.Flag{Name: name, Severity: severity, Evidence: fmt.Sprintf(format, args...)})
+// show prints the summary of the bundle, as run does.
+func (r *objectRun) show() error {
+	b, s, err := summarise(r.writer.Dir())
+	if err != nil {
+		return err
 	}
+	page, err := reportInto(b, s)
+	return errors.Join(err, printResult(r.streams, "", s, page))
+}
+
+// validity flags what makes the figures of stages doubtful, but of the steps of a search, whose overload is intended.
+func (r *objectRun) validity(result *oload.Result) (flags []bundle.Flag) {
 	for i := range result.Stages {
 		s := &result.Stages[i]
-		normal := false
 		if r.search.searched(s.Name) {
-			continue // its overload is intended
+			continue
 		}
-		for j := range s.Works {
-			w := &s.Works[j]
-			normal = normal || w.Work.Kind == model.Normal
-			for _, f := range w.Findings() {
-				flag(f.Code, f.Invalid, "stage %s, work %s: %s", s.Name, w.Work.Name, f.Text)
+		for _, f := range s.Findings() {
+			severity := validity.Warning
+			if f.Invalid {
+				severity = validity.Invalid
 			}
-		}
-		for j := range s.Hosts {
-			if h := &s.Hosts[j]; h.Lost != nil {
-				flag("incomplete", true, "stage %s: host %s was lost: %v; %s", s.Name, h.Host, h.Lost,
-					strings.Join(h.Missing, "; "))
-			}
-		}
-		if b, evidence := s.Bound(); normal && b == oload.ClientBound {
-			flag(string(b), false, "stage %s: %s", s.Name, evidence)
+			flags = append(flags, bundle.Flag{Name: f.Code, Severity: severity, Evidence: f.Text})
 		}
 	}
 	return flags
@@ -387,12 +384,9 @@ func (r *objectRun) validity(result *oload.Result) []bundle.Flag {
 func (r *objectRun) bounds(result *oload.Result) (list []bundle.Bound) {
 	for i := range result.Stages {
 		s := &result.Stages[i]
-		a, ok := s.Assess()
-		if !ok || r.search.searched(s.Name) {
-			continue
+		if limit, ok := s.Limit(); ok && !r.search.searched(s.Name) {
+			list = append(list, bundle.Bound{Limit: limit})
 		}
-		list = append(list, bundle.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence,
-			CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
 	}
 	return list
 }

@@ -145,7 +145,7 @@ func TestObjectChecks(t *testing.T) {
 			if strings.Contains(out, "client-bound") && code == exitInvalid {
 				tt.code = exitInvalid // the machine is busy, so that --strict fails the run
 			}
-			if code != tt.code || !strings.Contains(out, "main/main write: readAfterWrite: ") {
+			if code != tt.code || !strings.Contains(errs, "main/main write: readAfterWrite: ") {
 				t.Fatalf("exit %d, want %d\n%s%s", code, tt.code, out, errs)
 			}
 			b, err := bundle.Open(dir)

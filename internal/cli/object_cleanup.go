@@ -5,12 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +43,7 @@ Exit status: 0 nothing is left, 1 wrong file or flags, 2 something is left.`,
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
 			return sweepPlaces(ctx, s, places, workers, look)
 		},
@@ -218,7 +215,7 @@ func covered(w *model.Work, by []*model.Work) bool {
 	for i := range w.Ops {
 		o := &w.Ops[i]
 		if !slices.ContainsFunc(by, func(d *model.Work) bool {
-			return sameStore(&w.Store, &d.Store) && slices.ContainsFunc(d.Ops, func(x model.Op) bool {
+			return w.Store.Same(&d.Store) && slices.ContainsFunc(d.Ops, func(x model.Op) bool {
 				return x.ContainerName == o.ContainerName && x.Containers.Low <= o.Containers.Low &&
 					o.Containers.High <= x.Containers.High
 			})
@@ -227,11 +224,6 @@ func covered(w *model.Work, by []*model.Work) bool {
 		}
 	}
 	return true
-}
-
-func sameStore(a, b *model.Store) bool {
-	return a.Kind == b.Kind && a.AuthKind == b.AuthKind && maps.Equal(a.Settings, b.Settings) &&
-		maps.Equal(a.Auth, b.Auth)
 }
 
 // mayLeave reports whether a run may have left containers that its workload removes: some were made, and a stage that

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -327,24 +326,6 @@ func (k *search) code() int {
 		}
 	}
 	return exitOK
-}
-
-// write prints the findings.
-func (k *search) write(out io.Writer) error {
-	if k.finder != nil && k.finder.Result() != nil {
-		if err := k.finder.Result().Write(out); err != nil {
-			return err
-		}
-	}
-	if k.scaling != nil && len(k.scaling.Rows) > 0 {
-		if err := k.scaling.Write(out); err != nil {
-			return err
-		}
-	}
-	if k.failed != nil {
-		fmt.Fprintf(out, "no knee: %v\n", k.failed)
-	}
-	return nil
 }
 
 // childNullServer starts this program as a null server. It ends when its standard input is closed, at the latest when

@@ -117,14 +117,14 @@ func TestFindMax(t *testing.T) {
 		}
 		served := truth.Of("GET")
 		capacity := 4 / ((served.Whole.Mean() - served.Queued.Mean()) / 1e9)
-		if !strings.Contains(out, "main: p90(read) < 40ms holds up to") || !strings.Contains(out, "main.find01") ||
+		if !strings.Contains(out, "main: p90(read) < 40ms holds up to") || !strings.Contains(out, "  find01 ") ||
 			strings.Contains(out, "lost-operations") {
 			t.Errorf("the table does not say so:\n%s", out)
 		}
 		if *m.PerSecond > 1.15*capacity {
-			t.Errorf("%v; the server can do %.4g a second", &m, capacity)
+			t.Errorf("%+v; the server can do %.4g a second", &m, capacity)
 		}
-		return errIf(*m.PerSecond < 0.85*capacity, "%v; the server can do %.4g a second", &m, capacity)
+		return errIf(*m.PerSecond < 0.85*capacity, "%+v; the server can do %.4g a second", &m, capacity)
 	})
 }
 
@@ -156,7 +156,7 @@ func TestFindMaxExits(t *testing.T) {
 		{"never", []string{"--find-max", "p50(read) < 1ms", "--find-from", "40", "--find-least", "40", "--window",
 			"300ms"}, exitSLO, "never holds"},
 		{"always", []string{"--find-max", "p50(read) < 1s", "--find-from", "40", "--find-most", "50", "--window",
-			"300ms"}, exitOK, "holds at all rates that were to be tried"},
+			"300ms"}, exitOK, "holds at all rates of the search"},
 		{"no such operation", []string{"--find-max", "p99(write) < 20ms"}, exitUsage,
 			`column 5: operation "write" not found`},
 		{"no such stage", []string{"--find-max", "p99(read) < 20ms", "--stage", "x"}, exitUsage, `unknown stage "x"`},

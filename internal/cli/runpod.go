@@ -79,12 +79,12 @@ func (f *runFlags) printSummary(s *streams, b *bundle.Bundle) error {
 	if err := writeReport(page, b, sum); err != nil {
 		return err
 	}
-	return f.printResult(s, sum, page)
+	return printResult(s, f.output, sum, page)
 }
 
 // printResult prints a summary in the format of --output.
-func (f *runFlags) printResult(s *streams, sum *summary.Summary, page string) error {
-	if f.output == "json" {
+func printResult(s *streams, output string, sum *summary.Summary, page string) error {
+	if output == "json" {
 		return quietPipe(writeJSON(s.out, sum))
 	}
 	err := quietPipe(terminal.Write(s.out, sum, terminalOptions(s.out)))

@@ -91,3 +91,12 @@ type Scalar struct {
 	Unit   string  `json:"unit"`
 	Value  float64 `json:"value"`
 }
+
+// Limit is what limited a stage of object storage, and what an operation cost the client.
+type Limit struct {
+	Stage      string `json:"stage"`
+	Bound      string `json:"bound"` // "client-bound", "server-bound", "unclear"
+	Evidence   string `json:"evidence"`
+	CPUPerOpNs int64  `json:"cpuPerOpNs"` // mean of Ops operations
+	Ops        int64  `json:"ops"`
+}

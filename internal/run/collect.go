@@ -99,8 +99,7 @@ func (r *runner) take(of origin, result parser.Result, err error) {
 	}
 	r.flags.Lock()
 	for _, b := range result.Bounds {
-		r.result.Bounds = append(r.result.Bounds, bundle.Bound{Instance: of.instance, Stage: b.Stage, Bound: b.Bound,
-			Evidence: b.Evidence, CPUPerOpNs: b.CPUPerOpNs, Ops: b.Ops})
+		r.result.Bounds = append(r.result.Bounds, bundle.Bound{Instance: of.instance, Limit: b})
 	}
 	r.flags.Unlock()
 	r.keep(of, result)

@@ -124,6 +124,9 @@ func (r result) String() string {
 		r.stdout, r.stderr)
 }
 
+// said returns the whole output with its lines joined.
+func (r result) said() string { return strings.Join(strings.Fields(r.stdout+" "+r.stderr), " ") }
+
 // wants fails the test unless the command exited with the given code.
 func (r result) wants(t testing.TB, code int) result {
 	t.Helper()

@@ -69,7 +69,7 @@ func TestObjectNothingMade(t *testing.T) {
 <workstage name="dispose"><work type="dispose" workers="2" config="containers=r(1,2)"/></workstage>
 </workflow></workload>`, address)
 	r := b.run("object", "run", "--out", b.bundle(), b.write("w.xml", text)).wants(t, 2)
-	if !strings.Contains(r.stdout, "refused") || strings.Contains(r.stdout+r.stderr, "may be left") {
+	if !strings.Contains(r.stderr, "refused") || strings.Contains(r.stdout+r.stderr, "may be left") {
 		t.Errorf("%v", r)
 	}
 	if r := b.run("cleanup", b.bundle()).wants(t, 0); strings.Contains(r.stdout+r.stderr, "may be left") {
@@ -198,7 +198,7 @@ func TestObjectProxy(t *testing.T) {
 	r := b.run("object", "run", "--out", b.bundle(), b.write("w.xml", text)).wants(t, 0)
 	sums := b.sums()
 	const refused = "20 × proxy: the proxy answers to CONNECT: HTTP/1.1 403"
-	if sums["read.ok"] != 40 || sums["read.failed"] != 20 || !strings.Contains(r.stdout, refused) {
+	if sums["read.ok"] != 40 || sums["read.failed"] != 20 || !strings.Contains(r.stderr, refused) {
 		t.Errorf("%v\n%v", sums, r)
 	}
 	slices.Sort(p.asked)

@@ -161,8 +161,8 @@ func TestObjectHostsCeiling(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2)
 	r := f.run(f.args(f.slowReads(), "--ceiling", "--ceiling-for", "1s")...).wants(t, 0)
-	if n := strings.Count(r.stdout, "of this client's own ceiling of"); !strings.Contains(r.stdout, "h0: at ") ||
-		!strings.Contains(r.stdout, "h1: at ") || n < 2 {
+	if n := strings.Count(r.said(), "of this client's own ceiling of"); !strings.Contains(r.said(), "h0: at ") ||
+		!strings.Contains(r.said(), "h1: at ") || n < 2 {
 		t.Errorf("%d ceilings\n%v", n, r)
 	}
 	ceilings := f.scalars("main.ceiling")
@@ -245,7 +245,7 @@ func TestObjectHostsScaleWorkers(t *testing.T) {
 		&s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Rows) != 3 || len(s.Knee.Levels) != 3 || !strings.Contains(r.stdout, "gain per doubling") {
+	if len(s.Rows) != 3 || len(s.Knee.Levels) != 3 || !strings.Contains(r.stdout, "for each doubling of the workers") {
 		t.Fatalf("%+v\n%v", s, r)
 	}
 	ok := f.scalars("read.ok")
@@ -296,7 +296,7 @@ func TestObjectHostKilledWhileItsCeilingIsMeasured(t *testing.T) {
 	r := l.wait().wants(t, 2)
 	for _, says := range []string{"while its ceiling was measured", "incomplete: stage main: host h1 was lost",
 		"nothing of the stage was begun"} {
-		if !strings.Contains(r.stdout+r.stderr, says) {
+		if !strings.Contains(r.said(), says) {
 			t.Errorf("%q is missing in\n%v", says, r)
 		}
 	}
@@ -319,9 +319,9 @@ func TestObjectHostKilled(t *testing.T) {
 	})
 	f.workers[1].kill()
 	r := l.wait().wants(t, 2)
-	for _, says := range []string{"main: host h1 was LOST", "2 of 6 workers", "stage main: host h1 (",
+	for _, says := range []string{"stage main: host h1 was lost", "2 of 6 workers", "stage main: host h1 (",
 		"incomplete: stage main"} {
-		if !strings.Contains(r.stdout+r.stderr, says) {
+		if !strings.Contains(r.said(), says) {
 			t.Errorf("%q is missing in\n%v", says, r)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package message exchanges JSON messages between a run and its helpers on other machines over a
-// transport.Link. Some messages are pings and pongs that synchronise clocks; the others are defined by the
-// protocols that embed Time: csiproxy and object/coordinator. Package protocol, the agent's, also carries
-// files.
+// transport.Link. A session begins with a handshake: both sides prove a token for the connection (Dial, Serve).
+// Some messages are pings and pongs that synchronise clocks; the others are defined by the protocols that embed
+// Time: csiproxy and object/coordinator. Package protocol, the agent's, also carries files.
 package message
 
 import (

@@ -151,9 +151,10 @@ type Instance struct {
 	CPUs        *float64          `json:"cpus"` // mean CPUs in use
 	// Driver: it is a load generator process of object storage, on this or another host,
 	// without containers and without an observed end.
-	Driver      bool  `json:"driver,omitempty"`
-	MaxRSSBytes int64 `json:"maxRSSBytes,omitempty"` // of a driver, of the readings
-	CutOff      bool  `json:"cutOff,omitempty"`
+	Driver      bool   `json:"driver,omitempty"`
+	MaxRSSBytes int64  `json:"maxRSSBytes,omitempty"` // of a driver, of the readings
+	Host        string `json:"host,omitempty"`        // that it was on, of several that share an object storage run
+	CutOff      bool   `json:"cutOff,omitempty"`
 }
 
 // Metric of I/O. Latency is of single I/Os: the canary's response, or the tool's own view.
@@ -164,7 +165,10 @@ type Metric struct {
 	BandwidthBytesSec *float64 `json:"bandwidthBytesPerSecond"`
 	Basis             string   `json:"basis,omitempty"`
 	Errors            int64    `json:"errors"`
-	Latency           Latency  `json:"latency"`
+	// OK and Lost are operations that succeeded, and that were due and never done, where a tool counts them.
+	OK      int64   `json:"ok,omitempty"`
+	Lost    int64   `json:"lost,omitempty"`
+	Latency Latency `json:"latency"`
 	// Part: it is a part of another metric, such as read.firstByte of read.
 	Part bool `json:"part,omitempty"`
 	// Unmeasured: it is of a preparing or cleaning stage.

@@ -245,9 +245,10 @@ func metrics(d *dataset.Data, instances func(instance string) bool, phase int) [
 	for i := range ms {
 		m := &ms[i]
 		m.Errors = count(sumOf(d, m.Name+metric.Failed, wanted, phase))
+		m.OK, m.Lost = count(sumOf(d, m.Name+metric.Completed, wanted, phase)),
+			count(sumOf(d, m.Name+metric.Lost, wanted, phase))
 		if s := samples[m.Name]; s != nil {
-			// Ops that were due and never done are infinite.
-			s.AddInfinite(count(sumOf(d, m.Name+metric.Lost, wanted, phase)))
+			s.AddInfinite(m.Lost) // they were due and never done
 			m.Latency = ioLatency(s)
 		}
 		m.PerSecond = sumOf(d, m.Name+metric.IOPS, wanted, phase)

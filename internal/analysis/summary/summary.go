@@ -60,6 +60,9 @@ func Of(d *dataset.Data) (*Summary, error) {
 		return nil, err
 	}
 	s.Workloads = workloads(d)
+	if err := s.nameHosts(b); err != nil {
+		return nil, err
+	}
 	s.stages(d)
 	if err := s.addSearches(d); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package csiproxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -12,12 +13,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/transport"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// ErrToken is returned when the two sides have different tokens.
-var ErrToken = errors.New("token mismatch, or not a proxy of this run")
-
-// ErrProto is returned when the two sides have different protocol versions.
-var ErrProto = errors.New("the proxy has another protocol version")
 
 // Handlers receive what the proxy recorded, in order, from one goroutine. A slow handler delays the others;
 // records lost that way are reported as a Gap.
@@ -100,12 +95,10 @@ func (c *Client) Err() error { c.mu.Lock(); defer c.mu.Unlock(); return c.err }
 
 func (c *Client) setErr(err error) { c.mu.Lock(); defer c.mu.Unlock(); c.err = err }
 
-// Pauses between attempts, the deadline of one attempt, and the limit on silence; the client pings once a
-// second.
+// Pauses between attempts, and the limit on silence; the client pings once a second.
 const (
 	firstPause   = 50 * time.Millisecond
 	longPause    = 2 * time.Second
-	setupTimeout = 20 * time.Second
 	silence      = 15 * time.Second
 	pingInterval = time.Second
 )
@@ -114,7 +107,7 @@ const (
 func (c *Client) connectWithRetry(ctx context.Context) (*session, error) {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		s, err := c.connect(ctx, c.startSession)
-		if err == nil || errors.Is(err, ErrToken) || errors.Is(err, ErrProto) {
+		if err == nil || errors.Is(err, message.ErrToken) || errors.Is(err, message.ErrVersion) {
 			return s, err
 		}
 		c.setErr(err)
@@ -128,90 +121,48 @@ func (c *Client) connectWithRetry(ctx context.Context) (*session, error) {
 
 // session is one connection.
 type session struct {
-	*transport.Link
-	conn    *message.Conn
-	welcome welcome
-	clocks  *clocksync.Estimator
-	first   *recordPage // first page of records; every later one follows
+	*message.Peer
+	about  about
+	clocks *clocksync.Estimator
+	first  *recordPage // first page of records; every later one follows
 }
 
 // connect makes one attempt: TLS, mutual authentication, and then.
 func (c *Client) connect(ctx context.Context, then func(*session) error) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
-	defer cancel()
-	l, err := transport.DialUnverified(ctx, c.address, silence)
-	if err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
-	s := &session{Link: l, conn: message.New(l, func() int64 { return int64(c.clock.Now()) }, maxFrame, silence)}
-	if err = c.authenticate(s); err == nil {
-		err = then(s)
-	}
-	if !stop() {
-		err = errors.Join(err, ctx.Err())
-	}
-	if err != nil {
-		_ = l.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
-// authenticate proves the token and verifies the proxy's proof.
-func (c *Client) authenticate(s *session) error {
-	proof, err := s.Proof(c.token, asRunner)
-	if err != nil {
-		return err
-	}
-	if err := s.conn.Write(&wireMessage{Hello: &hello{Magic: magic, Proto: Proto, Proof: proof}}); err != nil {
-		return err
-	}
-	var l wireMessage
-	if err := s.conn.ReadHello(&l); err != nil {
-		return err
-	}
-	switch {
-	case l.Refuse != nil && l.Refuse.Token:
-		return fmt.Errorf("%w (reason: %s)", ErrToken, l.Refuse.Reason)
-	case l.Refuse != nil:
-		return fmt.Errorf("%w: %s", ErrProto, l.Refuse.Reason)
-	case l.Welcome == nil:
-		return errors.New("the peer is not a CSI proxy")
-	}
-	knows, err := s.VerifyProof(c.token, asProxy, l.Welcome.Proof)
-	if err != nil {
-		return err
-	}
-	if !knows {
-		return fmt.Errorf("%w: invalid proof", ErrToken)
-	}
-	s.welcome = *l.Welcome
-	return nil
+	s := &session{}
+	_, err := message.Dial(ctx, c.address, c.token,
+		protocol(func() int64 { return int64(c.clock.Now()) }, silence), func(p *message.Peer) error {
+			s.Peer = p
+			if err := json.Unmarshal(p.About, &s.about); err != nil {
+				return err
+			}
+			return then(s)
+		})
+	return s, err
 }
 
 // startSession synchronises the clocks, requests the records from the end of the last session with the same
 // process, or else from now on, and waits for the first page.
 func (c *Client) startSession(s *session) error {
 	s.clocks = &clocksync.Estimator{}
-	if s.welcome.Instance == c.instance {
+	if s.about.Instance == c.instance {
 		s.clocks = c.clocks // the same clock: earlier exchanges stay valid
 	}
-	if err := s.conn.SyncClock(s.clocks); err != nil {
+	if err := s.SyncClock(s.clocks); err != nil {
 		return err
 	}
 	c.mu.Lock()
-	c.driver, c.node, c.err = s.welcome.Driver, s.welcome.Node, nil
+	c.driver, c.node, c.err = s.about.Driver, s.about.Node, nil
 	c.mu.Unlock()
 	f := startAt{Now: true}
-	if c.instance == s.welcome.Instance && c.next >= 0 {
+	if c.instance == s.about.Instance && c.next >= 0 {
 		f = startAt{At: c.next}
 	}
-	if err := s.conn.Write(&wireMessage{Start: &f}); err != nil {
+	if err := s.Write(&wireMessage{Start: &f}); err != nil {
 		return err
 	}
 	var l wireMessage
-	err := s.conn.Read(&l)
+	err := s.Read(&l)
 	if err == nil && l.Page == nil {
 		err = errors.New("the proxy did not send its records")
 	}
@@ -237,7 +188,7 @@ func (c *Client) follow(ctx context.Context, s *session) {
 			}
 			return
 		}
-		if again.welcome.Instance != c.instance {
+		if again.about.Instance != c.instance {
 			c.handlers.Gap(Gap{From: c.lastContact, To: c.clock.Now(), Lost: -1, Restarted: true, Reason: why.Error()})
 		}
 		s = again
@@ -249,18 +200,18 @@ func (c *Client) readSession(ctx context.Context, s *session) error {
 	defer func() { _ = s.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
-	if c.instance != s.welcome.Instance {
+	if c.instance != s.about.Instance {
 		c.next, c.unseen = -1, -1
 	}
-	c.instance, c.clocks = s.welcome.Instance, s.clocks
+	c.instance, c.clocks = s.about.Instance, s.clocks
 	c.deliver(s.first)
 	c.lastContact = c.clock.Now()
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go s.conn.PingEvery(asking, pingInterval)
+	go s.PingEvery(asking, pingInterval)
 	for {
 		var l wireMessage
-		if err := s.conn.Read(&l); err != nil {
+		if err := s.Read(&l); err != nil {
 			return err
 		}
 		switch {

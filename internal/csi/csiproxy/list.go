@@ -41,11 +41,11 @@ func List(ctx context.Context, address, token string) (*Inventory, error) {
 	defer cancel()
 	c := &Client{address: address, token: token, clock: op.NewClock()}
 	s, err := c.connect(ctx, func(s *session) error {
-		if !s.welcome.Lists {
+		if !s.about.Lists {
 			return ErrNoList
 		}
-		s.SetSilence(listWithin) // the driver may be slow
-		return s.conn.Write(&wireMessage{List: &listRequest{}})
+		s.Link.SetSilence(listWithin) // the driver may be slow
+		return s.Write(&wireMessage{List: &listRequest{}})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("CSI proxy at %s: %w", address, err)
@@ -53,10 +53,10 @@ func List(ctx context.Context, address, token string) (*Inventory, error) {
 	defer func() { _ = s.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
-	found := &Inventory{Driver: s.welcome.Driver}
+	found := &Inventory{Driver: s.about.Driver}
 	for {
 		var l wireMessage
-		err := s.conn.Read(&l)
+		err := s.Read(&l)
 		switch {
 		case err != nil:
 			return nil, errors.Join(err, ctx.Err())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/cnsbench/cnsbench/internal/agent/message"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 )
@@ -60,7 +61,7 @@ func TestListFails(t *testing.T) {
 		!strings.Contains(err.Error(), "Unavailable") {
 		t.Errorf("a driver whose list fails: %v", err)
 	}
-	if _, err := csiproxy.List(t.Context(), address, token+"x"); !errors.Is(err, csiproxy.ErrToken) {
+	if _, err := csiproxy.List(t.Context(), address, token+"x"); !errors.Is(err, message.ErrToken) {
 		t.Errorf("another token: %v", err)
 	}
 }

@@ -14,30 +14,24 @@ import (
 // Serve serves the records over TLS 1.3 to peers that prove knowledge of token, until ctx ends. It closes the
 // listener.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener, token string) error {
-	identity, err := transport.NewIdentity()
-	if err = errors.Join(transport.CheckToken(token), err); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	p.opts.Log(fmt.Sprintf("records at %s, certificate %s", listener.Addr(), identity.Pin()))
-	return transport.Serve(ctx, listener, identity,
-		func(ctx context.Context, l *transport.Link) error { return p.session(ctx, l, token) },
-		func(from net.Addr, err error) { p.opts.Log(fmt.Sprintf("runner at %s: %v", from, err)) })
+	p.opts.Log(fmt.Sprintf("records at %s", listener.Addr()))
+	return message.Serve(ctx, listener, token, protocol(p.clock.Now, transport.Silence), message.Handler{
+		Enter: func(net.Addr) (any, func(), error) {
+			return about{Instance: p.instance, Driver: p.setDriver(""), Node: p.opts.Node, Lists: true}, nil, nil
+		},
+		Session: p.session,
+		Failed:  func(from net.Addr, err error) { p.opts.Log(fmt.Sprintf("runner at %s: %v", from, err)) }})
 }
 
 // session serves one runner until either side ends it.
-func (p *Proxy) session(ctx context.Context, l *transport.Link, token string) error {
-	conn := message.New(l, p.clock.Now, maxFrame, transport.Silence)
-	if err := p.authenticate(conn, l, token); err != nil {
-		return err
-	}
-	l.SetSilence(transport.Silence)
+func (p *Proxy) session(ctx context.Context, conn *message.Peer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	begin := make(chan startAt, 1)
 	ended := make(chan error, 1)
 	go func() {
 		ended <- p.readRequests(ctx, conn, begin)
-		_ = l.Close() // aborts a pending send
+		_ = conn.Close() // aborts a pending send
 		cancel()
 	}()
 	select {
@@ -50,40 +44,8 @@ func (p *Proxy) session(ctx context.Context, l *transport.Link, token string) er
 	return <-ended
 }
 
-// authenticate verifies the runner's proof before it sends its own: a peer without the token gets nothing
-// that depends on it.
-func (p *Proxy) authenticate(conn *message.Conn, l *transport.Link, token string) error {
-	var first wireMessage
-	if err := conn.ReadHello(&first); err != nil {
-		return err
-	}
-	h := first.Hello
-	if h == nil || h.Magic != magic {
-		return errors.New("not a cnsbench runner")
-	}
-	no := func(r refuse) error {
-		return errors.Join(errors.New("refused: "+r.Reason), conn.Write(&wireMessage{Refuse: &r}))
-	}
-	if h.Proto != Proto {
-		return no(refuse{Reason: fmt.Sprintf("the runner has protocol version %d, this proxy %d", h.Proto, Proto)})
-	}
-	knows, err := l.VerifyProof(token, asRunner, h.Proof)
-	if err != nil {
-		return err
-	}
-	if !knows {
-		return no(refuse{Reason: "token mismatch", Token: true})
-	}
-	ours, err := l.Proof(token, asProxy)
-	if err != nil {
-		return err
-	}
-	return conn.Write(&wireMessage{Welcome: &welcome{Proto: Proto, Proof: ours, Instance: p.instance,
-		Driver: p.setDriver(""), Node: p.opts.Node, Lists: true}})
-}
-
 // readRequests handles the runner's messages until the connection ends.
-func (p *Proxy) readRequests(ctx context.Context, conn *message.Conn, begin chan<- startAt) error {
+func (p *Proxy) readRequests(ctx context.Context, conn *message.Peer, begin chan<- startAt) error {
 	for {
 		var l wireMessage
 		if err := conn.Read(&l); err != nil {
@@ -114,7 +76,7 @@ func (p *Proxy) readRequests(ctx context.Context, conn *message.Conn, begin chan
 const batchDelay = 10 * time.Millisecond
 
 // sendRecords sends records as they are added.
-func (p *Proxy) sendRecords(ctx context.Context, conn *message.Conn, f startAt) error {
+func (p *Proxy) sendRecords(ctx context.Context, conn *message.Peer, f startAt) error {
 	at := f.At
 	if f.Now {
 		now, open := p.log.snapshot()

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/agent/message"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -39,13 +40,13 @@ func TestToken(t *testing.T) {
 	if err := tryDial(t, address, token); err != nil {
 		t.Errorf("the token: %v", err)
 	}
-	if err := tryDial(t, address, token+"x"); !errors.Is(err, csiproxy.ErrToken) {
+	if err := tryDial(t, address, token+"x"); !errors.Is(err, message.ErrToken) {
 		t.Errorf("another token: %v", err)
 	}
 	if err := tryDial(t, address, "short"); err == nil || !strings.Contains(err.Error(), "at least 16") {
 		t.Errorf("a short token: %v", err)
 	}
-	if err := tryDial(t, inTheMiddle(t, address), token); !errors.Is(err, csiproxy.ErrToken) {
+	if err := tryDial(t, inTheMiddle(t, address), token); !errors.Is(err, message.ErrToken) {
 		t.Errorf("somebody in the middle: %v", err)
 	}
 	if err := p.Serve(t.Context(), closed(t), "short"); err == nil {
@@ -60,7 +61,7 @@ func TestNotARunner(t *testing.T) {
 	for name, say := range map[string]string{
 		"nothing": "", "no frame": "GET / HTTP/1.1\r\n\r\n", "too long": "\xff\xff\xff\xff", "no JSON": "\x00\x00\x00\x02{]",
 		"no hello": "\x00\x00\x00\x02{}", "another magic": "\x00\x00\x00\x17" + `{"hello":{"magic":"x"}}`,
-		"no proof":        frame(`{"hello":{"magic":"cnsbench-csi-proxy","proto":1}}`),
+		"no proof":        frame(`{"hello":{"magic":"cnsbench-csi-proxy","proto":2}}`),
 		"another version": frame(`{"hello":{"magic":"cnsbench-csi-proxy","proto":99}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +73,7 @@ func TestNotARunner(t *testing.T) {
 			io.WriteString(c, say)
 			c.CloseWrite()
 			answer, _ := io.ReadAll(c)
-			want := map[string]string{"another version": "the runner has protocol version 99, this proxy 1",
+			want := map[string]string{"another version": "the runner has protocol version 99, this proxy 2",
 				"no proof": "token mismatch"}[name]
 			if (len(answer) > 0) != (want != "") || !strings.Contains(string(answer), want) {
 				t.Errorf("answered %q", answer)

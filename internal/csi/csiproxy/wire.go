@@ -1,53 +1,42 @@
 package csiproxy
 
 import (
-	"fmt"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent/message"
 )
 
 // Proto is the version of the protocol between proxy and runner. Peers with different versions disconnect
 // with an error that names both.
-const Proto = 1
+const Proto = 2
 
-const magic = "cnsbench-csi-proxy"
+// protocol is that of one side, with its clock; the other side is lost when it sends or takes nothing for silence.
+func protocol(now func() int64, silence time.Duration) message.Protocol {
+	return message.Protocol{Magic: "cnsbench-csi-proxy", Proto: Proto, Dials: "runner", Serves: "proxy",
+		MaxSize: 4 << 20, Silence: silence, Now: now}
+}
 
-const maxFrame = 4 << 20
-
-// wireMessage is a message of package message: exactly one pointer is set. Times are of the side that took
-// them.
+// wireMessage is a message of package message, after the handshake: exactly one pointer is set. Times are of the side
+// that took them.
 //
-//	runner  hello                                   proof of the token
-//	proxy   welcome or refuse                       proof of the token
 //	runner  ping … proxy pong, from now on          clock synchronisation
 //	runner  from                                    position of the first record
 //	proxy   page, page, …
 //
-// or, in place of everything after the proofs:
+// or, in place of everything:
 //
 //	runner  list                                    objects of the driver
 //	proxy   listing, listing, …
 type wireMessage struct {
 	message.Time
-	Hello   *hello       `json:"hello,omitempty"`
-	Welcome *welcome     `json:"welcome,omitempty"`
-	Refuse  *refuse      `json:"refuse,omitempty"`
 	Start   *startAt     `json:"from,omitempty"`
 	Page    *recordPage  `json:"page,omitempty"`
 	List    *listRequest `json:"list,omitempty"`
 	Listing *listing     `json:"listing,omitempty"`
 }
 
-// hello opens a session. Its first two fields are the same in all versions.
-type hello struct {
-	Magic string `json:"magic"`
-	Proto int    `json:"proto"`
-	Proof []byte `json:"proof"`
-}
-
-type welcome struct {
-	Proto    int    `json:"proto"`
-	Proof    []byte `json:"proof"`
+// about is what a proxy says about itself.
+type about struct {
 	Instance string `json:"instance"` // positions and the clock belong to this process
 	Driver   string `json:"driver,omitempty"`
 	Node     string `json:"node,omitempty"`
@@ -56,11 +45,6 @@ type welcome struct {
 
 // listRequest asks for the driver's objects.
 type listRequest struct{}
-
-type refuse struct {
-	Reason string `json:"reason"`
-	Token  bool   `json:"token,omitempty"` // the token is wrong
-}
 
 // startAt requests records from an earlier position, or from now on.
 type startAt struct {
@@ -74,12 +58,6 @@ type recordPage struct {
 	Lost    int64    `json:"lost"`   // discarded records before them
 	Unseen  int64    `json:"unseen"` // total of calls that could not be parsed
 }
-
-// Roles in the token proofs, by protocol version.
-var (
-	asRunner = fmt.Sprintf("%s %d runner", magic, Proto)
-	asProxy  = fmt.Sprintf("%s %d proxy", magic, Proto)
-)
 
 // listing is a part of an inventory; the last part has More false.
 type listing struct {

@@ -205,7 +205,5 @@ func readFor(t *testing.T, address string, timeout time.Duration) (f loadgen.Fig
 
 type ignore struct{}
 
-func (ignore) StageBegan(*model.Stage, op.Time)                              {}
-func (ignore) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells)   {}
-func (ignore) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
-func (ignore) StageEnded(*loadgen.StageResult)                               {}
+func (ignore) StageBegan(*model.Stage, op.Time)                            {}
+func (ignore) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}

@@ -403,51 +403,5 @@ func figure(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// String is the result in a sentence or two.
-func (m *Maximum) String() string {
-	var text string
-	switch m.Verdict {
-	case Found:
-		text = fmt.Sprintf("%s holds up to %s a second (%s), not at %s (%s); the bracket is %.1f %% wide",
-			m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true), figure(*m.Above),
-			m.windows(*m.Above, false), 100**m.Resolution)
-	case Never:
-		text = fmt.Sprintf("%s never holds: not even at %s a second, the least rate that was to be tried",
-			m.Condition, figure(*m.Above))
-	case Always:
-		return fmt.Sprintf("%s holds at all rates that were to be tried, up to %s a second (%s): the limit was "+
-			"not met", m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true))
-	default:
-		text = fmt.Sprintf("%s: the search has no result (%s): %s", m.Condition, m.Verdict, m.Message)
-		if m.PerSecond != nil {
-			text += fmt.Sprintf("; it held at %s a second", figure(*m.PerSecond))
-		}
-	}
-	switch {
-	case m.Bound == "":
-	case m.Own():
-		text += fmt.Sprintf(". %s, so that the limit is this client's own: %s", m.Bound, m.Evidence)
-	default:
-		text += fmt.Sprintf(". %s: %s", m.Bound, m.Evidence)
-	}
-	return text
-}
-
 // Own reports whether the client limits the result, not the store.
 func (m *Maximum) Own() bool { return m.Bound == loadgen.ClientBound || m.Bound == WorkerBound }
-
-// windows is in how many windows at a rate the condition held and failed.
-func (m *Maximum) windows(rate float64, held bool) string {
-	n, of, word := 0, 0, "failed"
-	if held {
-		word = "held"
-	}
-	for i := range m.Steps {
-		if s := &m.Steps[i]; s.PerSecond == rate && !s.Undecided {
-			if of++; s.Held == held {
-				n++
-			}
-		}
-	}
-	return fmt.Sprintf("%s in %d of %d windows", word, n, of)
-}

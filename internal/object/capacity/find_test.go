@@ -55,10 +55,8 @@ func (q *queueing) do(_ *client.Request, res *client.Result, aborted <-chan stru
 
 type deaf struct{}
 
-func (deaf) StageBegan(*model.Stage, op.Time)                              {}
-func (deaf) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells)   {}
-func (deaf) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
-func (deaf) StageEnded(*loadgen.StageResult)                               {}
+func (deaf) StageBegan(*model.Stage, op.Time)                            {}
+func (deaf) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
 
 func reading(workers int, r schedule.Schedule) *model.Workload {
 	return &model.Workload{Stages: []model.Stage{{Name: "before", Works: []model.Work{{Kind: model.Delay}}},
@@ -174,6 +172,18 @@ func poissonLimit(places int, service time.Duration, q float64, limit time.Durat
 	return low
 }
 
+// says is what a search came to.
+func says(m *Maximum) string {
+	rate := func(v *float64) float64 {
+		if v == nil {
+			return 0
+		}
+		return *v
+	}
+	return fmt.Sprintf("%s: up to %g, above %g; %s %s", m.Verdict, rate(m.PerSecond), rate(m.Above), m.Evidence,
+		m.Message)
+}
+
 func TestHowASearchEnds(t *testing.T) {
 	quick := func() time.Duration { return time.Millisecond }
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -190,16 +200,16 @@ func TestHowASearchEnds(t *testing.T) {
 		{"never", &queueing{slots: make(chan struct{}, 100),
 			takes: func() time.Duration { return 30 * time.Millisecond }}, "p99(read) < 20ms", 100,
 			Search{From: 100, Least: 30, Most: 1e5, Resolution: 0.05}, Never, loadgen.ServerBound,
-			"never holds: not even at 30"},
+			"never: up to 0, above 30"},
 		{"always", &queueing{slots: make(chan struct{}, 100), takes: quick}, "p99(read) < 20ms", 100,
 			Search{From: 100, Least: 30, Most: 900, Resolution: 0.05}, Always, "",
-			"up to 900 a second (held in 3 of 3 windows): the limit was not met"},
+			"always: up to 900, above 0"},
 		{"for want of workers", &queueing{slots: make(chan struct{}, 1000),
 			takes: func() time.Duration { return 10 * time.Millisecond }}, "p99(read) < 20ms", 3,
 			Search{From: 50, Least: 1, Most: 1e5, Resolution: 0.05}, Found, WorkerBound, "waited for one of 3 workers"},
 		{"failures are not in time", &queueing{slots: make(chan struct{}, 1000), takes: quick,
 			fails: func() bool { return rng.IntN(20) == 0 }}, "p99(read) < 20ms", 50,
-			Search{From: 100, Least: 50, Most: 1e5, Resolution: 0.05}, Never, loadgen.ServerBound, "never holds"},
+			Search{From: 100, Least: 50, Most: 1e5, Resolution: 0.05}, Never, loadgen.ServerBound, "never: up to 0, above 50"},
 		{"too few to tell", &queueing{slots: make(chan struct{}, 10), takes: quick}, "p99(read.connect) < 20ms", 10,
 			Search{From: 20, Least: 20, Most: 30, Resolution: 0.05}, Undecided, "", "needs n ≥ 299"},
 	}
@@ -208,58 +218,12 @@ func TestHowASearchEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m, r := find(t, tt.q, tt.condition, reading(tt.workers, nil), tt.search, 5*time.Second)
 				if r.Err != nil || m.Verdict != tt.verdict || m.Bound != tt.bound ||
-					!strings.Contains(fmt.Sprint(m, m.Message), tt.says) {
+					!strings.Contains(says(m), tt.says) {
 					t.Errorf("%s, %q: %v; %v; want %s, %q and %q", m.Verdict, m.Bound, m, r.Err, tt.verdict, tt.bound,
 						tt.says)
 				}
 			})
 		})
-	}
-}
-
-// What a search says of itself: a step that was not judged neither holds nor does
-// not, and how many windows failed is not how many held.
-func TestWhatASearchSays(t *testing.T) {
-	low, high, width := 100.0, 110.0, 0.1
-	m := &Maximum{Stage: "main", Condition: "c", Verdict: Found, PerSecond: &low, Above: &high, Resolution: &width,
-		Bound: WorkerBound, Evidence: "three waited"}
-	for rate, outcomes := range map[float64]string{low: "hhh", high: "hfhff", 200: "?"} {
-		for _, o := range outcomes {
-			m.Steps = append(m.Steps, Step{Stage: "main.find", PerSecond: rate, Held: o == 'h', Undecided: o == '?'})
-		}
-	}
-	const want = "c holds up to 100 a second (held in 3 of 3 windows), not at 110 (failed in 3 of 5 windows); the " +
-		"bracket is 10.0 % wide. worker-bound, so that the limit is this client's own: three waited"
-	if got := m.String(); got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-	var table strings.Builder
-	if err := m.Write(&table); err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range strings.Split(table.String(), "\n") {
-		if strings.HasPrefix(line, "main.find  200/s") && strings.Fields(line)[5] != "?" {
-			t.Errorf("%s: the step was not judged", line)
-		}
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	broken, fail := context.WithCancelCause(t.Context())
-	fail(errors.New("the disk is full"))
-	for _, tt := range []struct {
-		ctx  context.Context
-		err  error
-		want string
-	}{
-		{ended, nil, "the run was asked to end"},
-		{ended, fmt.Errorf("stage: %w", context.Canceled), "the run was asked to end"},
-		{ended, errors.New("refused"), "the run was asked to end; refused"},
-		{t.Context(), errors.New("refused"), "refused"},
-		{broken, nil, "the disk is full"},
-	} {
-		if got := whyEnded(tt.ctx, tt.err); got != tt.want {
-			t.Errorf("%q, want %q", got, tt.want)
-		}
 	}
 }
 
@@ -431,4 +395,27 @@ func FuzzCompile(f *testing.F) {
 			t.Errorf("%q became %q", text, c.Text)
 		}
 	})
+}
+
+// TestWhyEnded checks that an interrupt is named before what it caused.
+func TestWhyEnded(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	broken, fail := context.WithCancelCause(t.Context())
+	fail(errors.New("the disk is full"))
+	for _, tt := range []struct {
+		ctx  context.Context
+		err  error
+		want string
+	}{
+		{ended, nil, "the run was asked to end"},
+		{ended, fmt.Errorf("stage: %w", context.Canceled), "the run was asked to end"},
+		{ended, errors.New("refused"), "the run was asked to end; refused"},
+		{t.Context(), errors.New("refused"), "refused"},
+		{broken, nil, "the disk is full"},
+	} {
+		if got := whyEnded(tt.ctx, tt.err); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
 }

@@ -136,6 +136,15 @@ func (c *Contents) Read(dst []byte, offset int64) error {
 	return nil
 }
 
+// Text is a short content.
+type Text []byte
+
+// Read fills dst.
+func (t Text) Read(dst []byte, offset int64) error {
+	copy(dst, t[offset:])
+	return nil
+}
+
 // Timeout is a setting in milliseconds, as COSBench has it; the default is
 // what that tool's S3 adaptor takes, 30 s.
 func Timeout(text string) (time.Duration, error) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/agent/message"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
@@ -105,15 +106,12 @@ func config(w *model.Workload, hosts []Host) Config {
 type notes struct {
 	mu      sync.Mutex
 	began   map[string]bool // a stage has begun on a host
-	rows    map[string]int64
 	seconds map[string]int64
-	merged  map[string]int64 // of intervals
 	starts  map[string]op.Time
 }
 
 func newNotes() *notes {
-	return &notes{began: map[string]bool{}, rows: map[string]int64{}, seconds: map[string]int64{},
-		merged: map[string]int64{}, starts: map[string]op.Time{}}
+	return &notes{began: map[string]bool{}, seconds: map[string]int64{}, starts: map[string]op.Time{}}
 }
 
 func sum(cells loadgen.Cells) (n int64) {
@@ -124,12 +122,7 @@ func sum(cells loadgen.Cells) (n int64) {
 }
 
 func (n *notes) StageBegan(*model.Stage, op.Time) {}
-func (n *notes) Second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
-	n.rows[stage+"/"+w.Name] += sum(cells)
-}
-func (n *notes) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
-func (n *notes) StageEnded(*loadgen.StageResult)                               {}
-func (n *notes) Host(i int) HostObserver                                       { return note{n, i} }
+func (n *notes) Host(i int) HostObserver          { return note{n, i} }
 
 type note struct {
 	*notes
@@ -146,9 +139,7 @@ func (n note) Second(stage string, w *model.Work, from, to op.Time, cells loadge
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.seconds[fmt.Sprintf("%s/%s on %d", stage, w.Name, n.host)] += sum(cells)
-}
-func (n note) Interval(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
-	n.merged[stage+"/"+w.Name] += sum(cells)
+	n.seconds[stage+"/"+w.Name] += sum(cells)
 }
 func (n note) Ended(*loadgen.HostResult) {}
 
@@ -170,7 +161,7 @@ func dial(t *testing.T, c Config) *Controller {
 
 func carry(soft context.Context, f *Controller, n *notes) *loadgen.Result {
 	f.Observer = n
-	return loadgen.Sequence(soft, context.Background(), f.Workload, f.Stage, n.StageEnded)
+	return loadgen.Sequence(soft, context.Background(), f.Workload, f.Stage, func(*loadgen.StageResult) {})
 }
 
 func entries(t *testing.T, dir string) int {
@@ -234,9 +225,9 @@ func TestHostsCarryOutAWorkloadTogether(t *testing.T) {
 		if d := want - got[name]; d < 0 || d > 0 && (name != "timed/timed" || d > 3) {
 			t.Errorf("%s: %d operations, want %d", name, got[name], want)
 		}
-		if byHost[name] != got[name] || n.rows[name] != got[name] || n.merged[name] != got[name] {
-			t.Errorf("%s: %d operations together, %d by host, %d in rows, %d in intervals", name, got[name],
-				byHost[name], n.rows[name], n.merged[name])
+		if byHost[name] != got[name] || n.seconds[name] != got[name] {
+			t.Errorf("%s: %d operations together, %d by host, %d in seconds", name, got[name], byHost[name],
+				n.seconds[name])
 		}
 	}
 	if s := r.Stages[3]; s.Ended-s.Began < op.Time(time.Second) {
@@ -314,7 +305,7 @@ func TestDialRefused(t *testing.T) {
 	all := []Host{list(good, "good"), list(other, "other"), list(newer, "newer"), list(busy, "busy"),
 		{"web", silent.Addr().String()}, {"nobody", "127.0.0.1:1"}}
 	_, err = Dial(t.Context(), config(w, all))
-	if !errors.Is(err, ErrToken) || !errors.Is(err, ErrVersion) || !errors.Is(err, ErrBusy) {
+	if !errors.Is(err, message.ErrToken) || !errors.Is(err, message.ErrVersion) || !errors.Is(err, message.ErrBusy) {
 		t.Errorf("%v", err)
 	}
 	for _, says := range []string{"host other (", "host newer (", "host busy (", "host web (", "host nobody (",
@@ -344,7 +335,7 @@ func free(t *testing.T, c Config) {
 			f.Close()
 			return
 		}
-		if !errors.Is(err, ErrBusy) || time.Now().After(deadline) {
+		if !errors.Is(err, message.ErrBusy) || time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 	}
@@ -516,7 +507,7 @@ func TestLostController(t *testing.T) {
 	ended := make(chan *loadgen.Result)
 	when(t, n, "main on 0", 300*time.Millisecond, func() {
 		for _, p := range f.peers {
-			_ = p.link.Close()
+			_ = p.conn.Close()
 		}
 	})
 	go func() { ended <- carry(t.Context(), f, n) }()

@@ -19,13 +19,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Reasons why a host cannot be used.
-var (
-	ErrToken   = errors.New("authentication failed: token mismatch, or not a cnsbench worker")
-	ErrVersion = errors.New("version mismatch: install the same version on all hosts")
-	ErrBusy    = errors.New("in use by another controller")
-)
-
 // Host is one of those that carry a workload out. Works name hosts by Name.
 type Host struct{ Name, Address string }
 
@@ -91,10 +84,8 @@ type event struct {
 type peer struct {
 	Host
 	index  int
-	link   *transport.Link
-	conn   *message.Conn
+	conn   *message.Peer
 	clocks clocksync.Estimator
-	about  json.RawMessage
 
 	// Of the goroutine that runs stages.
 	gone error // nothing more is heard of it
@@ -147,8 +138,8 @@ func label(h Host) string {
 func (f *Controller) Close() {
 	f.end()
 	for _, p := range f.peers {
-		if p.link != nil {
-			_ = p.link.Close() // nothing to save
+		if p.conn != nil {
+			_ = p.conn.Close() // nothing to save
 		}
 	}
 	f.reading.Wait()
@@ -158,7 +149,7 @@ func (f *Controller) Close() {
 func (f *Controller) About() []json.RawMessage {
 	var all []json.RawMessage
 	for _, p := range f.peers {
-		all = append(all, p.about)
+		all = append(all, p.conn.About)
 	}
 	return all
 }
@@ -173,69 +164,20 @@ func (f *Controller) Offsets() (offsets, errs []int64) {
 	return offsets, errs
 }
 
-// How a session begins.
-const (
-	setUpWithin = 20 * time.Second
-	askEach     = time.Second
-)
+// askEach is how often a clock is asked for.
+const askEach = time.Second
 
 // reach makes one attempt: TLS, proofs, clocks, setup.
-func (f *Controller) reach(ctx context.Context, p *peer) error {
-	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
-	defer cancel()
-	l, err := transport.DialUnverified(ctx, p.Address, f.Silence)
-	if err != nil {
-		return err
-	}
-	p.link = l
-	p.conn = newConn(l, f.Clock, f.Silence)
-	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
-	defer stop()
-	if err := f.introduce(p); err != nil {
-		return err
-	}
-	if err := p.conn.SyncClock(&p.clocks); err != nil {
-		return err
-	}
-	return p.conn.Write(&frame{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace,
-		OwnCredentials: f.OwnCredentials}})
-}
-
-// introduce proves the token and checks that the host has it too.
-func (f *Controller) introduce(p *peer) error {
-	proof, err := p.link.Proof(f.Token, asController)
-	if err != nil {
-		return err
-	}
-	if err := p.conn.Write(&frame{Hello: &hello{Magic: magic, Proto: Proto, Version: f.Version,
-		Proof: proof}}); err != nil {
-		return err
-	}
-	var l frame
-	err = p.conn.Read(&l)
-	switch {
-	case errors.Is(err, io.EOF):
-		return errors.New("connection closed: the host has too many connections, or is not a cnsbench worker")
-	case err != nil:
-		return err
-	case l.Refuse != nil:
-		kinds := map[string]error{kindToken: ErrToken, kindVersion: ErrVersion, kindBusy: ErrBusy}
-		if kind := kinds[l.Refuse.Kind]; kind != nil {
-			return fmt.Errorf("%w (it says: %s)", kind, l.Refuse.Reason)
-		}
-		return fmt.Errorf("refused: %s", l.Refuse.Reason)
-	case l.Welcome == nil:
-		return errors.New("not a cnsbench worker")
-	}
-	knows, err := p.link.VerifyProof(f.Token, asHost, l.Welcome.Proof)
-	if err != nil {
-		return err
-	}
-	if !knows {
-		return fmt.Errorf("%w: invalid proof", ErrToken)
-	}
-	p.about = l.Welcome.About
-	return nil
+func (f *Controller) reach(ctx context.Context, p *peer) (err error) {
+	p.conn, err = message.Dial(ctx, p.Address, f.Token, protocol(f.Clock, f.Version, f.Silence),
+		func(c *message.Peer) error {
+			if err := c.SyncClock(&p.clocks); err != nil {
+				return err
+			}
+			return c.Write(&frame{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace,
+				OwnCredentials: f.OwnCredentials}})
+		})
+	return err
 }
 
 // listen passes on the messages of a host until it is lost.

@@ -48,6 +48,11 @@ type span struct {
 	Err   string  `json:"err,omitempty"`
 }
 
+// valid reports whether the instants are in order.
+func (w *span) valid() bool {
+	return w.Began.Known() && w.From >= w.Began && w.To >= w.From && w.Ended >= w.Began
+}
+
 // secondOf reports a second of a work.
 func secondOf(stage int, w *model.Work, from, to op.Time, cells loadgen.Cells) *second {
 	return &second{Stage: stage, Work: w.Name, From: from, To: to, Cells: cells, Usage: loadgen.UsageNow()}

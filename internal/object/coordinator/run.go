@@ -14,8 +14,8 @@ import (
 
 // Observer follows a run. Its methods are called from one goroutine; times are on the run's clock.
 type Observer interface {
-	// Observer receives the figures of all hosts together; its Interval is not called.
-	loadgen.Observer
+	// StageBegan is called when a stage is prepared.
+	StageBegan(s *model.Stage, at op.Time)
 	// Host is that of the i-th host.
 	Host(i int) HostObserver
 }
@@ -24,9 +24,8 @@ type Observer interface {
 type HostObserver interface {
 	// Began receives when its works began, ± err ns, and when they should have begun.
 	Began(s *model.Stage, intended, at op.Time, err int64)
-	// Second and Interval are part of loadgen.Observer. The usage is that of the host's process since it began.
+	// Second is that of loadgen.Observer. The usage is that of the host's process since it began.
 	Second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells, u loadgen.Usage)
-	Interval(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells)
 	Ended(h *loadgen.HostResult)
 }
 
@@ -107,7 +106,6 @@ func (f *Controller) round(ctx, hard context.Context, t *tally, todo *model.Stag
 	if !r.started && len(r.left) > 0 {
 		r.left = []*model.Stage{todo} // no host has begun
 	}
-	t.flush()
 	return r.left, r.failed
 }
 
@@ -137,7 +135,7 @@ func (r *round) order(todo *model.Stage) error {
 		r.shares[p] = &share.Stages[0]
 	}
 	for p, s := range r.shares {
-		r.tally.begin(p, s)
+		r.tally.begin(p)
 		r.send(p, &frame{Order: r.orderOf(s)})
 	}
 	return nil
@@ -163,7 +161,7 @@ func (r *round) orderOf(s *model.Stage) *order {
 // send writes to a host; the reader notices an error.
 func (r *round) send(p *peer, l *frame) {
 	if err := p.conn.Write(l); err != nil {
-		_ = p.link.Close()
+		_ = p.conn.Close()
 	}
 }
 
@@ -183,7 +181,7 @@ func (r *round) start() {
 	}
 	at := r.Clock.Now() + op.Time(lead+leadEach*time.Duration(len(r.shares))) + op.Time(4*worst)
 	r.started = true
-	r.tally.start(at)
+	r.tally.start(at, r.shares)
 	for p := range r.shares {
 		on, _ := p.hostTime(at)
 		r.send(p, &frame{Start: &start{At: on}})
@@ -211,7 +209,7 @@ func (r *round) lose(p *peer, why error) {
 		return
 	}
 	p.gone = why
-	_ = p.link.Close()
+	_ = p.conn.Close()
 	s, busy := r.shares[p]
 	if !busy {
 		return
@@ -241,9 +239,9 @@ func (r *round) take(e event) {
 	case e.Began != nil && r.started:
 		r.tally.began(p, s, e.Began.At)
 	case e.Second != nil && r.started:
-		err = r.tally.second(p, s, e.Second)
+		err = r.tally.second(p, e.Second)
 	case e.Ended != nil:
-		err = r.end(p, s, e.Ended)
+		err = r.end(p, e.Ended)
 	default:
 		err = errors.New("unexpected message")
 	}
@@ -253,9 +251,9 @@ func (r *round) take(e event) {
 }
 
 // end takes what a host's share came to.
-func (r *round) end(p *peer, s *model.Stage, e *ended) error {
+func (r *round) end(p *peer, e *ended) error {
 	if r.started {
-		if err := r.tally.end(p, s, e); err != nil {
+		if err := r.tally.end(p, e); err != nil {
 			return err
 		}
 	} else if !r.stopped && r.failed == nil {

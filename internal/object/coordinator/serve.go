@@ -3,14 +3,12 @@ package coordinator
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent/message"
-	"github.com/cnsbench/cnsbench/internal/agent/transport"
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -53,80 +51,32 @@ func Serve(ctx context.Context, listener net.Listener, o ServeOptions) error {
 	if h.Silence == 0 {
 		h.Silence = Silence
 	}
-	identity, err := transport.NewIdentity()
-	if err = errors.Join(transport.CheckToken(o.Token), err); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	return transport.Serve(ctx, listener, identity, h.session,
-		func(from net.Addr, err error) { h.Say(fmt.Sprintf("controller at %s: %v", from, err)) })
+	return message.Serve(ctx, listener, h.Token, protocol(h.Clock, h.Version, h.Silence), message.Handler{
+		Enter: h.enter, Session: h.session,
+		Failed: func(from net.Addr, err error) { h.Say(fmt.Sprintf("controller at %s: %v", from, err)) }})
 }
 
 // session serves one controller until either side ends it.
-func (h *host) session(ctx context.Context, l *transport.Link) error {
-	s := &session{host: h, conn: newConn(l, h.Clock, h.Silence), stopRound: func(bool) {}}
-	if err := h.admit(s.conn, l); err != nil {
-		return err
-	}
-	defer h.free()
-	l.SetSilence(h.Silence)
-	h.Say(fmt.Sprintf("controller at %s: connected", l.RemoteAddr()))
+func (h *host) session(ctx context.Context, conn *message.Peer) error {
+	s := &session{host: h, conn: conn, stopRound: func(bool) {}}
+	h.Say(fmt.Sprintf("controller at %s: connected", conn.Link.RemoteAddr()))
 	ctx, cancel := context.WithCancel(ctx)
 	err := s.listen(ctx)
 	cancel() // its orders end at once
 	s.rounds.Wait()
-	h.Say(fmt.Sprintf("controller at %s: disconnected", l.RemoteAddr()))
+	h.Say(fmt.Sprintf("controller at %s: disconnected", conn.Link.RemoteAddr()))
 	return err
 }
 
-// admit checks the controller's proof and gives ours, in that order: who does
-// not know the token gets nothing that depends on it, and learns nothing.
-func (h *host) admit(conn *message.Conn, l *transport.Link) error {
-	var first frame
-	if err := conn.ReadHello(&first); err != nil {
-		return err
-	}
-	c := first.Hello
-	if c == nil || c.Magic != magic {
-		return errors.New("not a cnsbench controller")
-	}
-	no := func(kind, format string, args ...any) error {
-		r := refuse{Kind: kind, Reason: fmt.Sprintf(format, args...)}
-		return errors.Join(errors.New("refused: "+r.Reason), conn.Write(&frame{Refuse: &r}))
-	}
-	knows, err := l.VerifyProof(h.Token, asController, c.Proof)
-	if err != nil {
-		return err
-	}
-	if !knows {
-		return no(kindToken, "token mismatch")
-	}
-	if c.Proto != Proto || c.Version != h.Version {
-		return no(kindVersion, "the controller is version %s (protocol %d), this host is %s (%d)", c.Version, c.Proto,
-			h.Version, Proto)
-	}
-	ours, err := l.Proof(h.Token, asHost)
-	if err != nil {
-		return err
-	}
-	if other := h.take(l.RemoteAddr().String()); other != "" {
-		return no(kindBusy, "in use by the controller at %s", other)
-	}
-	if err := conn.Write(&frame{Welcome: &welcome{Proof: ours, About: h.About}}); err != nil {
-		h.free()
-		return err
-	}
-	return nil
-}
-
-// take assigns this host to a controller; it returns the other controller that has it already.
-func (h *host) take(who string) (other string) {
+// enter assigns this host to a controller, unless another has it.
+func (h *host) enter(from net.Addr) (about any, leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.with != "" {
-		return h.with
+		return nil, nil, fmt.Errorf("in use by the controller at %s", h.with)
 	}
-	h.with = who
-	return ""
+	h.with = from.String()
+	return h.About, h.free, nil
 }
 
 func (h *host) free() {

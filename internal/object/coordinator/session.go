@@ -16,7 +16,7 @@ import (
 // session is a host's with one controller.
 type session struct {
 	*host
-	conn   *message.Conn
+	conn   *message.Peer
 	runner *loadgen.Runner
 	begin  chan op.Time // of the stage in progress
 	rounds sync.WaitGroup
@@ -155,7 +155,3 @@ func (reporter) StageBegan(*model.Stage, op.Time) {}
 func (t reporter) Second(_ string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
 	_ = t.conn.Write(&frame{Second: secondOf(0, w, from, to, cells)}) // the reader notices an error
 }
-
-func (reporter) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
-
-func (reporter) StageEnded(*loadgen.StageResult) {}

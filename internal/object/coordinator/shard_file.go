@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
-	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -51,10 +49,8 @@ type Shard struct {
 
 // ShardStage is what a shard did in a stage.
 type ShardStage struct {
-	loadgen.StageResult
+	share
 	Seconds []ShardSecond
-	// Over: it has ended, or was skipped.
-	Over bool
 }
 
 // ShardSecond is what ended in about a second of a work, the i-th of its stage.
@@ -90,8 +86,8 @@ func ReadShard(from io.Reader) (*Shard, error) {
 		return nil, errors.New("the file is empty: the program ended before its first stage")
 	}
 	for i := range p.Stages {
-		if err := p.Stages[i].sum(); err != nil {
-			return nil, err
+		if s := &p.Stages[i]; !s.Over {
+			s.cut()
 		}
 	}
 	return p, nil
@@ -127,7 +123,6 @@ func (p *Shard) take(n int, r *row) error {
 		if err != nil {
 			return err
 		}
-		s.Began = r.Began.At
 		if r.Began.Barrier {
 			p.Barrier = r.Began.At
 		}
@@ -137,12 +132,17 @@ func (p *Shard) take(n int, r *row) error {
 				return err
 			}
 		}
-		s.works(&p.Workload.Stages[r.Began.Stage])
+		s.begin(&p.Workload.Stages[r.Began.Stage], r.Began.At)
 		p.Last = max(p.Last, s.Began)
 	case r.Second != nil:
 		return p.second(r.Second)
 	case r.Ended != nil:
-		return p.ended(r.Ended)
+		s, err := p.stage(r.Ended.Stage)
+		if err != nil {
+			return err
+		}
+		p.Last = max(p.Last, r.Ended.At)
+		return s.end(r.Ended)
 	case r.Done != nil:
 		p.Torn, p.Err, p.Interrupted = false, r.Done.Err, r.Done.Interrupted
 	}
@@ -173,95 +173,16 @@ func (p *Shard) stage(i int) (*ShardStage, error) {
 	return &p.Stages[i], nil
 }
 
-// works begins those that are measured.
-func (s *ShardStage) works(m *model.Stage) {
-	s.Works = nil
-	for i := range m.Works {
-		w := &m.Works[i]
-		if w.Kind == model.Delay {
-			continue
-		}
-		from, to, _ := w.Windows()
-		r := loadgen.WorkResult{Work: w, Began: s.Began, From: s.Began + op.Time(from), To: op.Never, Ended: op.Never,
-			Cells: loadgen.Cells{}}
-		if to > 0 {
-			r.To = s.Began + op.Time(to)
-		}
-		s.Works = append(s.Works, r)
-	}
-}
-
-func (s *ShardStage) work(name string) (int, error) {
-	i := slices.IndexFunc(s.Works, func(w loadgen.WorkResult) bool { return w.Work.Name == name })
-	if i < 0 {
-		return 0, fmt.Errorf("stage %q has no work %q that has begun", s.Name, name)
-	}
-	return i, nil
-}
-
 func (p *Shard) second(x *second) error {
 	s, err := p.stage(x.Stage)
+	if err == nil {
+		err = s.second(x)
+	}
 	if err != nil {
 		return err
 	}
-	i, err := s.work(x.Work)
-	if err != nil {
-		return err
-	}
-	for k := range x.Cells {
-		if k.Op >= len(s.Works[i].Work.Ops) {
-			return fmt.Errorf("work %q has no operation %d", x.Work, k.Op)
-		}
-	}
+	i, _ := s.work(x.Work) // it is there
 	s.Seconds = append(s.Seconds, ShardSecond{Work: i, From: x.From, To: x.To, Cells: x.Cells, Usage: x.Usage})
 	p.Last = max(p.Last, x.To)
-	return nil
-}
-
-func (p *Shard) ended(x *ended) error {
-	s, err := p.stage(x.Stage)
-	if err != nil {
-		return err
-	}
-	s.Ended, s.Skipped, s.Usage, s.Over = x.At, x.Skipped, x.Usage, true
-	if x.Err != "" {
-		s.Err = errors.New(x.Err)
-	}
-	p.Last = max(p.Last, x.At)
-	for _, w := range x.Works {
-		i, err := s.work(w.Work)
-		if err != nil {
-			return err
-		}
-		r := &s.Works[i]
-		r.Began, r.From, r.To, r.Ended = w.Began, w.From, w.To, w.Ended
-		if w.Err != "" {
-			r.Err = errors.New(w.Err)
-		}
-	}
-	return nil
-}
-
-// sum adds the seconds up, exactly. The measured window of a lost work ends with its last known second.
-func (s *ShardStage) sum() error {
-	for _, x := range s.Seconds {
-		if err := s.Works[x.Work].Cells.Merge(x.Cells); err != nil {
-			return fmt.Errorf("work %q: %w", s.Works[x.Work].Work.Name, err)
-		}
-	}
-	if s.Over {
-		return nil
-	}
-	for i := range s.Works {
-		w, last := &s.Works[i], s.Began
-		for _, x := range s.Seconds {
-			if x.Work == i {
-				last = max(last, x.To)
-			}
-		}
-		if w.Ended = last; !w.To.Known() || w.To > last {
-			w.To = max(w.From, last)
-		}
-	}
 	return nil
 }

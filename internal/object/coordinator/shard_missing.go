@@ -3,33 +3,20 @@ package coordinator
 import (
 	"fmt"
 
-	"github.com/cnsbench/cnsbench/internal/object/loadgen"
-	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // Missing accounts for the share of a lost shard: for each work that it did not end, what it had to do, which part is
 // known and which is not. Operations of an open loop that were due after the last known one are added to the work as
 // lost.
-func (p *Shard) Missing() []string {
-	var list []string
+func (p *Shard) Missing() (list []string) {
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		if s.Over {
 			continue
 		}
-		stage := &p.Workload.Stages[i]
-		for j := range stage.Works {
-			w := &stage.Works[j]
-			if w.Kind == model.Delay {
-				continue
-			}
-			var r *loadgen.WorkResult
-			if k, err := s.work(w.Name); err == nil {
-				r = &s.Works[k]
-			}
-			list = append(list, fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Name,
-				loadgen.LostShare(w, r, false, s.Name, p.Seed)))
+		for _, m := range s.missing(&p.Workload.Stages[i], false, p.Seed) {
+			list = append(list, fmt.Sprintf("stage %s, %s", s.Name, m))
 		}
 	}
 	return list

@@ -105,7 +105,7 @@ func (p *shardRun) stage(ctx, hard context.Context, k int) {
 		_, err := p.meet(2*k+1, true)
 		result.Err = errors.Join(result.Err, err)
 	}
-	p.StageEnded(result)
+	p.out.row(row{Ended: endedOf(k, result)})
 	if result.Err != nil && ctx.Err() == nil {
 		p.fail(k, result.Err)
 	}
@@ -177,13 +177,7 @@ func (p *shardRun) begin(ctx context.Context) (op.Time, error) {
 // StageBegan implements loadgen.Observer; the works have not begun yet.
 func (p *shardRun) StageBegan(*model.Stage, op.Time) {}
 
-// Interval implements loadgen.Observer: the seconds add up to it.
-func (p *shardRun) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
-
 // Second writes what ended in about a second.
 func (p *shardRun) Second(_ string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
 	p.out.row(row{Second: secondOf(p.k, w, from, to, cells)})
 }
-
-// StageEnded writes when the works were run.
-func (p *shardRun) StageEnded(s *loadgen.StageResult) { p.out.row(row{Ended: endedOf(p.k, s)}) }

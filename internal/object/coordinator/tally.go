@@ -3,9 +3,6 @@ package coordinator
 import (
 	"errors"
 	"fmt"
-	"math"
-	"slices"
-	"time"
 
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
@@ -18,7 +15,6 @@ type tally struct {
 	spec       *model.Stage
 	result     *loadgen.StageResult
 	hosts      []*hostTally // by number; nil: it has no part in the stage
-	rows       []rows       // by work of spec
 	at         op.Time      // when the works of this round begin
 	// stopped: the hosts were stopped early.
 	stopped bool
@@ -27,88 +23,40 @@ type tally struct {
 // hostTally is that of one host.
 type hostTally struct {
 	loadgen.HostResult
-	works []*progress // by work of spec; nil: it has no part in the work
-}
-
-// progress is what a host has done of its part of a work.
-type progress struct {
-	loadgen.WorkResult
-	open         bool // there is more to come
-	row          int  // of the rows of the work, the last that it has added to
-	interval     loadgen.Cells
-	since, until op.Time
+	shares []*share // one for each round; the last may not be over
 }
 
 func newTally(f *Controller, spec *model.Stage) *tally {
 	return &tally{controller: f, spec: spec, at: op.Never, hosts: make([]*hostTally, len(f.peers)),
-		rows:   make([]rows, len(spec.Works)),
 		result: &loadgen.StageResult{Name: spec.Name, Began: f.Clock.Now()}}
 }
 
-// work is the number of a share's work in the whole stage.
-func (t *tally) work(w *model.Work) int {
-	return slices.IndexFunc(t.spec.Works, func(o model.Work) bool { return o.Name == w.Name })
-}
-
-// begin notes what share a host has got.
-func (t *tally) begin(p *peer, s *model.Stage) {
+// begin notes that a host has got a share.
+func (t *tally) begin(p *peer) {
 	h := t.hosts[p.index]
 	if h == nil {
 		h = &hostTally{HostResult: loadgen.HostResult{Host: p.Name, Start: op.Never, Intended: op.Never,
-			StageResult: loadgen.StageResult{Name: s.Name, Began: op.Never}},
-			works: make([]*progress, len(t.spec.Works))}
+			StageResult: loadgen.StageResult{Name: t.spec.Name, Began: op.Never}}}
 		t.hosts[p.index] = h
 	}
-	for i := range s.Works {
-		w := &s.Works[i]
-		if w.Kind == model.Delay {
-			continue
-		}
-		g := &h.works[t.work(w)]
-		if *g == nil {
-			*g = &progress{WorkResult: loadgen.WorkResult{Work: w, Began: op.Never, From: op.Never, To: op.Never,
-				Ended: op.Never, Cells: loadgen.Cells{}}}
-		}
-		(*g).open, (*g).interval = true, loadgen.Cells{}
-	}
+	h.shares = append(h.shares, &share{StageResult: loadgen.StageResult{Name: t.spec.Name, Began: op.Never}})
+}
+
+// share is what a host does in this round.
+func (t *tally) share(p *peer) *share {
+	shares := t.hosts[p.index].shares
+	return shares[len(shares)-1]
 }
 
 // start records when a round begins.
-func (t *tally) start(at op.Time) {
+func (t *tally) start(at op.Time, stages map[*peer]*model.Stage) {
 	if !t.at.Known() {
 		t.result.Began = at
 	}
 	t.at, t.stopped = at, false
-	for i := range t.rows {
-		t.rows[i] = rows{}
+	for p, s := range stages {
+		t.share(p).begin(s, at)
 	}
-	for _, g := range t.all() {
-		if !g.open {
-			continue
-		}
-		from, to, _ := g.Work.Windows()
-		if g.since, g.until, g.row = at, at, 0; g.Began.Known() {
-			continue // it does more of it now
-		}
-		if g.Began, g.From = at, at+op.Time(from); to > 0 {
-			g.To = at + op.Time(to)
-		}
-	}
-}
-
-// all are the parts of all hosts in all works.
-func (t *tally) all() (all []*progress) {
-	for _, h := range t.hosts {
-		if h == nil {
-			continue
-		}
-		for _, g := range h.works {
-			if g != nil {
-				all = append(all, g)
-			}
-		}
-	}
-	return all
 }
 
 // began notes when a host did begin.
@@ -123,178 +71,113 @@ func (t *tally) began(p *peer, s *model.Stage, at op.Time) {
 }
 
 // second takes in what a host did of a work in about a second.
-func (t *tally) second(p *peer, s *model.Stage, m *second) error {
-	n := slices.IndexFunc(s.Works, func(w model.Work) bool { return w.Name == m.Work })
-	if n < 0 {
-		return fmt.Errorf("invalid report: work %q is not one of its share", m.Work)
-	}
-	w := &s.Works[n]
-	for k := range m.Cells {
-		if k.Op >= len(w.Ops) {
-			return fmt.Errorf("invalid report: operation %d of %d of work %s", k.Op, len(w.Ops), w.Name)
-		}
-	}
-	i := t.work(w)
-	g := t.hosts[p.index].works[i]
-	if !m.From.Known() || m.To < m.From || g == nil || !g.open {
-		return errors.New("invalid report: a second outside of its work")
-	}
-	end, _ := p.runTime(m.To)
-	to := max(end, g.until) // the estimate of its clock changes, by less than ±
-	from := to - (m.To - m.From)
-	if err := errors.Join(g.Cells.Merge(m.Cells), g.interval.Merge(m.Cells),
-		t.rows[i].add(g, to-t.at, m.Cells)); err != nil {
+func (t *tally) second(p *peer, m *second) error {
+	s, x := t.share(p), *m
+	i, err := s.work(m.Work)
+	if err != nil {
 		return err
 	}
-	g.until = to
-	o := t.controller.Observer.Host(p.index)
-	o.Second(t.spec.Name, w, from, to, m.Cells, m.Usage)
-	if w.IntervalOver(time.Duration(to - g.since)) {
-		t.interval(p, g)
+	end, _ := p.runTime(m.To)
+	x.To = max(end, s.Works[i].Ended) // the estimate of its clock changes, by less than ±
+	if m.From.Known() {
+		x.From = x.To - (m.To - m.From)
 	}
-	t.tell(i, t.slowest(i))
+	if err := s.second(&x); err != nil {
+		return err
+	}
+	t.controller.Observer.Host(p.index).Second(t.spec.Name, s.Works[i].Work, x.From, x.To, m.Cells, m.Usage)
 	return nil
-}
-
-// interval reports an interval that is over.
-func (t *tally) interval(p *peer, g *progress) {
-	if g.until > g.since || len(g.interval) > 0 {
-		t.controller.Observer.Host(p.index).Interval(t.spec.Name, g.Work, g.since, g.until, g.interval)
-	}
-	g.since, g.interval = g.until, loadgen.Cells{}
 }
 
 // end takes in how a host ended its share.
-func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
-	h := t.hosts[p.index]
-	var works []*progress
-	for i := range s.Works {
-		if s.Works[i].Kind != model.Delay {
-			works = append(works, h.works[t.work(&s.Works[i])])
+func (t *tally) end(p *peer, e *ended) error {
+	h, s, x := t.hosts[p.index], t.share(p), *e
+	if len(e.Works) != len(s.Works) && e.Err == "" {
+		return fmt.Errorf("invalid report: %d works of %d", len(e.Works), len(s.Works))
+	}
+	x.At, _ = p.runTime(e.At)
+	x.Works = nil
+	for _, w := range e.Works {
+		if w.valid() {
+			end, _ := p.runTime(w.Ended) // by one join, so that the differences stay
+			shift := end - w.Ended
+			w.Began, w.From, w.To, w.Ended = w.Began+shift, w.From+shift, w.To+shift, end
 		}
+		x.Works = append(x.Works, w)
 	}
-	if len(e.Works) != len(works) && e.Err == "" {
-		return fmt.Errorf("invalid report: %d works of %d", len(e.Works), len(works))
+	if err := s.end(&x); err != nil {
+		return err
 	}
-	for i := range e.Works {
-		if x := &e.Works[i]; !x.Began.Known() || x.From < x.Began || x.To < x.From || x.Ended < x.Began {
-			return fmt.Errorf("invalid report: times of work %d", i)
-		}
-	}
-	if e.Err != "" {
-		h.Err = errors.Join(h.Err, errors.New(e.Err))
-	}
-	for i, g := range works {
-		g.open = false
-		t.interval(p, g)
-		if i < len(e.Works) {
-			g.ended(p, &e.Works[i])
-		}
-	}
-	h.Ended, _ = p.runTime(e.At)
+	h.Ended, h.Err = s.Ended, errors.Join(h.Err, s.Err)
 	u := &h.Usage
 	u.CPU, u.Waited, u.Wall, u.CPUs, u.RSS = u.CPU+e.Usage.CPU, u.Waited+e.Usage.Waited, u.Wall+e.Usage.Wall,
 		e.Usage.CPUs, e.Usage.RSS
-	for i := range t.rows {
-		t.tell(i, t.slowest(i))
-	}
 	return nil
 }
 
-// ended sets the instants of a part as the host had them.
-func (g *progress) ended(p *peer, s *span) {
-	end, _ := p.runTime(s.Ended)
-	began, from, to := end-(s.Ended-s.Began), end-(s.Ended-s.From),
-		end-(s.Ended-s.To) // by one join, so that their differences stay
-	if g.Ended.Known() { // it did more of it
-		began, from, to = min(began, g.Began), min(from, g.From), max(to, g.To)
-	}
-	g.Began, g.From, g.To, g.Ended = began, from, to, end
-	if s.Err != "" {
-		g.Err = errors.Join(g.Err, errors.New(s.Err))
-	}
-}
-
 // lose accounts for a host that is lost.
-func (t *tally) lose(p *peer, s *model.Stage, why error) {
-	h := t.hosts[p.index]
+func (t *tally) lose(p *peer, stage *model.Stage, why error) {
+	h, s := t.hosts[p.index], t.share(p)
 	h.Lost, h.Ended = why, t.controller.Clock.Now()
-	for i := range s.Works {
-		w := &s.Works[i]
-		if w.Kind == model.Delay {
-			continue
-		}
-		g := h.works[t.work(w)]
-		if g.open = false; g.Began.Known() {
-			t.interval(p, g)
-			if g.Ended = g.until; !g.To.Known() || g.To > g.until {
-				g.To = max(g.From, g.until)
-			}
-		}
-		h.Missing = append(h.Missing, fmt.Sprintf("work %s: %s", w.Name,
-			loadgen.LostShare(w, &g.WorkResult, t.stopped, t.spec.Name, t.controller.Seed)))
-	}
-	for i := range t.rows {
-		t.tell(i, t.slowest(i))
-	}
+	s.cut()
+	h.Missing = append(h.Missing, s.missing(stage, t.stopped, t.controller.Seed)...)
 }
 
 // conclude makes the results of all rounds those of the stage. done: no share is left.
 func (t *tally) conclude(failed error, done bool) *loadgen.StageResult {
 	r := t.result
 	r.Err = failed
+	var shares []*share
 	for i, h := range t.hosts {
 		if h == nil {
 			continue
 		}
-		for _, g := range h.works {
-			if g != nil && g.Began.Known() {
-				h.Works = append(h.Works, g.WorkResult)
-			}
-		}
+		shares = append(shares, h.shares...)
+		who := label(t.controller.peers[i].Host)
+		h.Err = errors.Join(h.Err, h.sum(t.spec))
 		if h.Lost != nil {
-			h.Err = fmt.Errorf("host %s is lost: %w", label(t.controller.peers[i].Host), h.Lost)
+			h.Err = fmt.Errorf("host %s is lost: %w", who, h.Lost)
 			if done {
 				h.Missing = append(h.Missing, "the other hosts did what was left of it")
 			}
 			r.Err = errors.Join(r.Err, h.Err)
 		} else if h.Err != nil {
-			r.Err = errors.Join(r.Err, fmt.Errorf("host %s: %w", label(t.controller.peers[i].Host), h.Err))
+			r.Err = errors.Join(r.Err, fmt.Errorf("host %s: %w", who, h.Err))
 		}
 		addUsage(&r.Usage, h.Usage)
 		t.controller.Observer.Host(i).Ended(&h.HostResult)
 		r.Hosts = append(r.Hosts, h.HostResult)
 	}
 	for i := range t.spec.Works {
-		if w, any := t.together(i); any {
-			r.Works = append(r.Works, *w)
-			if w.Err != nil {
-				r.Err = errors.Join(r.Err, fmt.Errorf("work %s: %w", w.Work.Name, w.Err))
-			}
+		w, any := together(&t.spec.Works[i], shares)
+		if !any {
+			continue
+		}
+		if w.Err == nil {
+			w.Err = w.Judge(t.stopped)
+		}
+		r.Works = append(r.Works, *w)
+		if w.Err != nil {
+			r.Err = errors.Join(r.Err, fmt.Errorf("work %s: %w", w.Work.Name, w.Err))
 		}
 	}
 	return r
 }
 
-// together is what all hosts did of a work; false if none did anything.
-func (t *tally) together(i int) (*loadgen.WorkResult, bool) {
-	all := &loadgen.WorkResult{Work: &t.spec.Works[i], Began: math.MaxInt64, From: math.MaxInt64, To: op.Never,
-		Ended: op.Never, Cells: loadgen.Cells{}}
-	any := false
-	for _, h := range t.hosts {
-		if h == nil || h.works[i] == nil || !h.works[i].Began.Known() {
+// sum makes the works of a host's shares those of the host.
+func (h *hostTally) sum(spec *model.Stage) (err error) {
+	if len(h.shares) == 1 {
+		h.Works = h.shares[0].Works
+		return nil
+	}
+	for i := range spec.Works {
+		w, any := together(&spec.Works[i], h.shares)
+		if !any {
 			continue
 		}
-		g := h.works[i]
-		any = true
-		all.Began, all.From, all.To, all.Ended = min(all.Began, g.Began), min(all.From, g.From), max(all.To, g.To),
-			max(all.Ended, g.Ended)
-		all.Err = errors.Join(all.Err, all.Cells.Merge(g.Cells))
+		h.Works, err = append(h.Works, *w), errors.Join(err, w.Err)
 	}
-	if all.Err == nil {
-		all.Err = all.Judge(t.stopped)
-	}
-	return all, any
+	return err
 }
 
 // addUsage adds that of a host: its CPUs are others than those of all before.

@@ -4,7 +4,6 @@
 package coordinator
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent/message"
@@ -13,17 +12,13 @@ import (
 )
 
 // Proto is the version of the protocol between controller and host.
-const Proto = 3
-
-const magic = "cnsbench-object-worker"
+const Proto = 4
 
 const maxFrame = 32 << 20
 
-// frame is a message of the protocol: exactly one pointer is set. Times are on the clock of the side that took
+// frame is a message of the protocol, after the handshake: exactly one pointer is set. Times are on the clock of the side that took
 // them, unless stated otherwise.
 //
-//	controller  hello                         proof of the token
-//	host        welcome or refuse             proof of the token
 //	controller  ping … host pong              from now on; the clocks are joined
 //	controller  setup                         of the run
 //
@@ -37,45 +32,15 @@ const maxFrame = 32 << 20
 //	host        ended                         also in place of ready
 type frame struct {
 	message.Time
-	Hello   *hello   `json:"hello,omitempty"`
-	Welcome *welcome `json:"welcome,omitempty"`
-	Refuse  *refuse  `json:"refuse,omitempty"`
-	Setup   *setup   `json:"setup,omitempty"`
-	Order   *order   `json:"order,omitempty"`
-	Ready   *ready   `json:"ready,omitempty"`
-	Start   *start   `json:"start,omitempty"`
-	Began   *began   `json:"began,omitempty"`
-	Second  *second  `json:"second,omitempty"`
-	Stop    *stop    `json:"stop,omitempty"`
-	Ended   *ended   `json:"ended,omitempty"`
+	Setup  *setup  `json:"setup,omitempty"`
+	Order  *order  `json:"order,omitempty"`
+	Ready  *ready  `json:"ready,omitempty"`
+	Start  *start  `json:"start,omitempty"`
+	Began  *began  `json:"began,omitempty"`
+	Second *second `json:"second,omitempty"`
+	Stop   *stop   `json:"stop,omitempty"`
+	Ended  *ended  `json:"ended,omitempty"`
 }
-
-// hello opens a session. Its fields but the proof are the same in all versions.
-type hello struct {
-	Magic   string `json:"magic"`
-	Proto   int    `json:"proto"`
-	Version string `json:"version"` // of the program
-	Proof   []byte `json:"proof"`
-}
-
-type welcome struct {
-	Proof []byte `json:"proof"`
-	// About describes the machine.
-	About json.RawMessage `json:"about,omitempty"`
-}
-
-// refuse explains why there is no session. It is the same in all versions.
-type refuse struct {
-	Reason string `json:"reason"`
-	Kind   string `json:"kind"` // token, version, busy
-}
-
-// The kinds of refusals.
-const (
-	kindToken   = "token"
-	kindVersion = "version"
-	kindBusy    = "busy"
-)
 
 // setup is what holds for a whole run.
 type setup struct {
@@ -107,14 +72,9 @@ type stop struct {
 	AtOnce bool `json:"atOnce"`
 }
 
-// The two sides of the token's proof, the same in all versions: a version mismatch must not look like a wrong token.
-const (
-	asController = magic + " controller"
-	asHost       = magic + " host"
-)
-
-// newConn is for one side's link, whose clock that is; a peer that takes nothing
-// for so long is lost.
-func newConn(l message.Stream, clock op.Clock, silence time.Duration) *message.Conn {
-	return message.New(l, func() int64 { return int64(clock.Now()) }, maxFrame, silence)
+// protocol is that between controllers and hosts; both sides run the same version of the program. A peer that sends
+// or takes nothing for silence is lost.
+func protocol(clock op.Clock, version string, silence time.Duration) message.Protocol {
+	return message.Protocol{Magic: "cnsbench-object-worker", Proto: Proto, Version: version, Dials: "controller",
+		Serves: "worker", MaxSize: maxFrame, Silence: silence, Now: func() int64 { return int64(clock.Now()) }}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/message"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
-	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // pipe is a connection within memory.
@@ -21,7 +20,9 @@ type pipe struct{ bytes.Buffer }
 func (*pipe) Close() error                     { return nil }
 func (*pipe) SetWriteDeadline(time.Time) error { return nil }
 
-func over(p *pipe) *message.Conn { return newConn(p, op.NewClock(), time.Second) }
+func over(p *pipe) *message.Conn {
+	return message.New(p, func() int64 { return 0 }, maxFrame, time.Second)
+}
 
 // cell is that of k, made where it is not there.
 func cell(c loadgen.Cells, k loadgen.Key) *loadgen.Cell {
@@ -116,7 +117,7 @@ func framed(text string) string {
 // same then.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{"", "\x00", framed("{}"),
-		framed(`{"hello":{"magic":"m","proto":1,"version":"v","proof":"AA=="}}`), framed(`{"ping":{"sent":1}}`),
+		framed(`{"ping":{"sent":1}}`),
 		framed(`{"second":{"work":"w","from":1,"to":2,"cells":[{"Key":{"Op":0,"Label":"200","OK":true},"Cell":{"N":1},"Hist":[{"s":5,"l":5,"h":5,"c":"BQE="}]}],"usage":{"CPU":1}}}`),
 		framed(`{"order":{"stage":{"name":"s","works":[{"name":"w","kind":"normal","workers":1,"rate":"poisson(5)","operations":[{"type":"read","name":"read","weight":100,"sizes":{"Kind":1,"Unit":1}}]}]},"secrets":[{"password":"x"}]}}`),
 		framed(`{"ended":{"works":[{"began":1,"from":null,"to":2,"ended":3}],"at":5}}`),

@@ -250,15 +250,6 @@ func (p *parser) scale(n *node) (list []int) {
 	return list
 }
 
-// specials are the operations of the works that are not normal, and how these are divided.
-var specials = map[model.WorkKind]struct {
-	op       model.OpType
-	division model.Division
-}{
-	model.Init: {model.MakeContainer, model.ByContainer}, model.Dispose: {model.RemoveContainer, model.ByContainer},
-	model.Prepare: {model.Write, model.ByObject}, model.Cleanup: {model.Delete, model.ByObject},
-}
-
 // newer are types of works and operations of later versions of COSBench, with their replacement in CNSBench.
 var newer = map[string]string{
 	"mprepare": "prepare writes objects whole; in parts a work of type normal does, by an operation multipart " +
@@ -279,7 +270,7 @@ func (p *parser) work(n *node, l level) model.Work {
 	if w.Kind == "" {
 		w.Kind = model.Normal
 	}
-	special, isSpecial := specials[w.Kind]
+	special, isSpecial := model.Specials[w.Kind]
 	if !isSpecial && w.Kind != model.Normal && w.Kind != model.Delay {
 		p.Fail(n.attrs["type"].line, cmp.Or(newer[string(w.Kind)],
 			"there are normal, init, prepare, cleanup, dispose, delay"), "invalid type of work %q", w.Kind)
@@ -310,8 +301,8 @@ func (p *parser) work(n *node, l level) model.Work {
 	l = p.down(l, n)
 	w.Store = p.store(n, l)
 	if isSpecial {
-		p.once(n, &w, special.division)
-		w.Ops = []model.Op{p.specialOp(n, l, special.op, special.division)}
+		p.once(n, &w, special.Division)
+		w.Ops = []model.Op{p.specialOp(n, l, special.Op, special.Division)}
 		return w
 	}
 	w.RateText = l.config["rate"].value

@@ -121,7 +121,5 @@ func shorten(w *model.Workload, files string) {
 
 type ignore struct{}
 
-func (ignore) StageBegan(*model.Stage, op.Time)                              {}
-func (ignore) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells)   {}
-func (ignore) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
-func (ignore) StageEnded(*loadgen.StageResult)                               {}
+func (ignore) StageBegan(*model.Stage, op.Time)                            {}
+func (ignore) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/object/httpconn"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
@@ -71,27 +72,17 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 	return Unclear, evidence
 }
 
-// Assessment is what limited a stage, and what an operation cost the client.
-type Assessment struct {
-	Stage    string
-	Bound    Bound
-	Evidence string
-	CPUPerOp time.Duration
-	Ops      int64 // that CPUPerOp is the mean of
-}
-
 // assessable is the least length of a stage that is assessed: the CPU time of a shorter one is too coarse.
 const assessable = time.Second
 
-// Assess judges a stage; false: it was too short, or no operation ended in it.
-func (s *StageResult) Assess() (a Assessment, ok bool) {
+// Limit judges a stage; false: it was too short, or no operation ended in it.
+func (s *StageResult) Limit() (metric.Limit, bool) {
 	d, n, known := s.CPUPerOp()
 	if !known || s.Usage.Wall <= assessable {
-		return a, false
+		return metric.Limit{}, false
 	}
-	a = Assessment{Stage: s.Name, CPUPerOp: d, Ops: n}
-	a.Bound, a.Evidence = s.Bound()
-	return a, true
+	b, evidence := s.Bound()
+	return metric.Limit{Stage: s.Name, Bound: string(b), Evidence: evidence, CPUPerOpNs: int64(d), Ops: n}, true
 }
 
 // unsent are failures before a request was sent.

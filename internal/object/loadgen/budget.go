@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"errors"
-	"maps"
 	"math"
 
 	"github.com/cnsbench/cnsbench/internal/object/model"
@@ -49,9 +48,7 @@ func ReadSize(w *model.Workload) float64 {
 // none does, the mean of all written objects.
 func readSizeOf(w *model.Workload, work *model.Work, read *model.Op) float64 {
 	size, known := meanSize(w, func(by *model.Work, o *model.Op) float64 {
-		a, b := &work.Store, &by.Store
-		if a.Kind != b.Kind || !maps.Equal(a.Settings, b.Settings) || !maps.Equal(a.Auth, b.Auth) ||
-			o.ContainerName != read.ContainerName || o.ObjectName != read.ObjectName {
+		if !work.Store.Same(&by.Store) || o.ContainerName != read.ContainerName || o.ObjectName != read.ObjectName {
 			return 0
 		}
 		return common(o.Containers, read.Containers) * common(o.Objects, read.Objects)

@@ -1,8 +1,13 @@
 package loadgen
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
 
-// Finding is a reason not to trust the figures of a work.
+	"github.com/cnsbench/cnsbench/internal/object/model"
+)
+
+// Finding is a reason not to trust the figures of a work, or of a stage.
 type Finding struct {
 	Code    string // of the validity flag
 	Invalid bool   // the figures must not be used
@@ -26,6 +31,29 @@ func (w *WorkResult) Findings() (list []Finding) {
 	}
 	if evidence, ok := w.NoRamp(); ok {
 		add("no-ramp-up", false, "%s", evidence)
+	}
+	return list
+}
+
+// Findings of a stage: those of its works, lost hosts, and a client that limited what is measured.
+func (s *StageResult) Findings() (list []Finding) {
+	measured := false
+	for i := range s.Works {
+		w := &s.Works[i]
+		measured = measured || w.Work.Kind == model.Normal
+		for _, f := range w.Findings() {
+			f.Text = fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Work.Name, f.Text)
+			list = append(list, f)
+		}
+	}
+	for i := range s.Hosts {
+		if h := &s.Hosts[i]; h.Lost != nil {
+			list = append(list, Finding{"incomplete", true, fmt.Sprintf("stage %s: host %s was lost: %v; %s", s.Name,
+				h.Host, h.Lost, strings.Join(h.Missing, "; "))})
+		}
+	}
+	if b, evidence := s.Bound(); measured && b == ClientBound {
+		list = append(list, Finding{string(b), false, fmt.Sprintf("stage %s: %s", s.Name, evidence)})
 	}
 	return list
 }

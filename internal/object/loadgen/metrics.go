@@ -181,15 +181,33 @@ func Rates(w *model.Work, from, to op.Time, cells Cells) []metric.Scalar {
 	return list
 }
 
-// Responses are the distributions of responses that were measured in a part of
-// a work, by operation.
-func Responses(w *model.Work, from, to op.Time, cells Cells) []metric.Histogram {
+// Slices are the distributions of the responses of a work by its intervals, from its seconds.
+type Slices struct {
+	from, to op.Time
+	cells    Cells // nil: no interval has begun
+}
+
+// Add takes in a second, and returns the distributions of the interval that it completes.
+func (s *Slices) Add(w *model.Work, from, to op.Time, cells Cells) ([]metric.Histogram, error) {
+	if s.cells == nil {
+		s.from, s.cells = from, Cells{}
+	}
+	s.to = to
+	if err := s.cells.Merge(cells); err != nil || !w.IntervalOver(time.Duration(to-s.from)) {
+		return nil, err
+	}
+	return s.End(w), nil
+}
+
+// End returns the distributions of an incomplete interval, by operation.
+func (s *Slices) End(w *model.Work) []metric.Histogram {
 	var m Metrics
-	for _, k := range sortedKeys(cells) {
-		if c := cells[k]; k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
-			m.histogram(w.Ops[k.Op].Name, "response", c.Response, from, to)
+	for _, k := range sortedKeys(s.cells) {
+		if c := s.cells[k]; k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
+			m.histogram(w.Ops[k.Op].Name, "response", c.Response, s.from, s.to)
 		}
 	}
+	s.cells = nil
 	return m.Histograms
 }
 

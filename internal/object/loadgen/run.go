@@ -41,9 +41,6 @@ type Observer interface {
 	StageBegan(s *model.Stage, at op.Time)
 	// Second receives, about each second, the operations that ended in it.
 	Second(stage string, w *model.Work, from, to op.Time, cells Cells)
-	// Interval receives the same for each interval of a work.
-	Interval(stage string, w *model.Work, from, to op.Time, cells Cells)
-	StageEnded(s *StageResult)
 }
 
 // Result of a run.
@@ -83,7 +80,7 @@ type WorkResult struct {
 
 // Run runs a workload, stage by stage, in this process.
 func Run(ctx, hard context.Context, c Config) *Result {
-	return Sequence(ctx, hard, c.Workload, NewRunner(c).Stage, c.Observer.StageEnded)
+	return Sequence(ctx, hard, c.Workload, NewRunner(c).Stage, func(*StageResult) {})
 }
 
 // Sequence runs the stages of a workload one after the other. When ctx ends, or a stage fails, it skips the remaining
@@ -277,21 +274,16 @@ func (k *working) execute(ctx, hard context.Context, workers []*worker) {
 // follow gathers results each second until all works have ended.
 func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
 	from := make([]op.Time, len(works))
-	interval := make([]Cells, len(works))
-	since := make([]op.Time, len(works))
 	over := make([]bool, len(works))
 	for i, k := range works {
 		r.Works[i] = WorkResult{Work: k.work, Began: k.began, From: k.from, To: k.to, Cells: Cells{}}
-		from[i], since[i], interval[i] = k.began, k.began, Cells{}
+		from[i] = k.began
 	}
-	collect := func(i int, now op.Time, last bool) {
+	collect := func(i int, now op.Time) {
 		k, w := works[i], &r.Works[i]
 		cells, err := k.take()
 		if err == nil {
 			err = w.Cells.Merge(cells)
-		}
-		if err == nil {
-			err = interval[i].Merge(cells)
 		}
 		if err != nil {
 			w.Err = err
@@ -299,10 +291,6 @@ func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
 		}
 		c.Observer.Second(r.Name, k.work, from[i], now, cells)
 		from[i] = now
-		if last || k.work.IntervalOver(time.Duration(now-since[i])) {
-			c.Observer.Interval(r.Name, k.work, since[i], now, interval[i])
-			since[i], interval[i] = now, Cells{}
-		}
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -312,13 +300,13 @@ func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
 			now := c.Clock.Now()
 			over[i] = true
 			left--
-			collect(i, now, true)
+			collect(i, now)
 			r.Works[i].close(now, op.Time(works[i].halted.Load()))
 		case <-tick.C:
 			now := c.Clock.Now()
 			for i := range works {
 				if !over[i] {
-					collect(i, now, false)
+					collect(i, now)
 				}
 			}
 		}

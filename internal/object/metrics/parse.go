@@ -99,22 +99,13 @@ func (o *objects) judge() {
 	}
 	for i := range p.Stages {
 		s := &p.Stages[i]
-		measured := false
-		for j := range s.Works {
-			w := &s.Works[j]
-			measured = measured || w.Work.Kind == model.Normal
-			for _, f := range w.Findings() {
-				o.res.Warnings = append(o.res.Warnings, parser.Warning{Code: f.Code, Invalid: f.Invalid,
-					Message: fmt.Sprintf("%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, f.Text)})
-			}
+		for _, f := range s.Findings() {
+			o.res.Warnings = append(o.res.Warnings, parser.Warning{Code: f.Code, Invalid: f.Invalid,
+				Message: who + ", " + f.Text})
 		}
-		if b, evidence := s.Bound(); measured && b == loadgen.ClientBound {
-			o.warn(string(b), "%s, stage %s: %s", who, s.Name, evidence)
-		}
-		if a, ok := s.Assess(); ok && measured {
-			o.res.Bounds = append(o.res.Bounds,
-				parser.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence,
-					CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
+		measured := slices.ContainsFunc(s.Works, func(w loadgen.WorkResult) bool { return w.Work.Kind == model.Normal })
+		if limit, ok := s.Limit(); ok && measured {
+			o.res.Bounds = append(o.res.Bounds, limit)
 		}
 	}
 }
@@ -189,33 +180,25 @@ func (o *objects) metrics(prefix string, m loadgen.Metrics) {
 // slices are the responses of each interval of a work. Those of works that go on
 // side by side share the name of their stage.
 func (o *objects) slices(s *coordinator.ShardStage, i int, prefix string) error {
-	w := &s.Works[i]
-	cells, from, to := loadgen.Cells{}, op.Never, op.Never
-	flush := func() {
-		for _, h := range loadgen.Responses(w.Work, from, to, cells) {
+	w := s.Works[i].Work
+	intervals := loadgen.Slices{}
+	add := func(list []metric.Histogram) {
+		for _, h := range list {
 			h.Metric = prefix + h.Metric
 			o.res.Slices = append(o.res.Slices, h)
 		}
-		cells, from = loadgen.Cells{}, op.Never
 	}
 	for _, x := range s.Seconds {
 		if x.Work != i {
 			continue
 		}
-		if !from.Known() {
-			from = x.From
-		}
-		to = x.To
-		if err := cells.Merge(x.Cells); err != nil {
+		list, err := intervals.Add(w, x.From, x.To, x.Cells)
+		if err != nil {
 			return err
 		}
-		if w.Work.IntervalOver(time.Duration(to - from)) {
-			flush()
-		}
+		add(list)
 	}
-	if from.Known() {
-		flush()
-	}
+	add(intervals.End(w))
 	return nil
 }
 

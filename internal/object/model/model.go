@@ -5,6 +5,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/object/selector"
@@ -43,6 +44,15 @@ const (
 	Dispose WorkKind = "dispose" // delete containers
 	Delay   WorkKind = "delay"   // no operations until the stage's closure delay is over
 )
+
+// Specials are the operations of the works that are not normal, and how these are divided.
+var Specials = map[WorkKind]struct {
+	Op       OpType
+	Division Division
+}{
+	Init: {MakeContainer, ByContainer}, Dispose: {RemoveContainer, ByContainer},
+	Prepare: {Write, ByObject}, Cleanup: {Delete, ByObject},
+}
 
 // Division is what is divided among the workers of a work.
 type Division string
@@ -163,6 +173,12 @@ type Store struct {
 	Auth     map[string]string `json:"auth,omitempty"`
 	Secrets  Secrets           `json:"-"`
 	Line     int               `json:"-"`
+}
+
+// Same reports whether two stores are the same, whatever their credentials.
+func (s *Store) Same(o *Store) bool {
+	return s.Kind == o.Kind && s.AuthKind == o.AuthKind && maps.Equal(s.Settings, o.Settings) &&
+		maps.Equal(s.Auth, o.Auth)
 }
 
 // Authenticated reports whether the store is used with a token of an authentication service.

@@ -52,9 +52,7 @@ func Places(w *Workload, kinds Kinds) (places []Place) {
 
 func placeOf(places *[]Place, s *Store) *Place {
 	i := slices.IndexFunc(*places, func(p Place) bool {
-		return p.Store.Kind == s.Kind && p.Store.AuthKind == s.AuthKind && maps.Equal(p.Store.Settings, s.Settings) &&
-			maps.Equal(p.Store.Auth, s.Auth) &&
-			maps.Equal(p.Store.Secrets, s.Secrets)
+		return p.Store.Same(s) && maps.Equal(p.Store.Secrets, s.Secrets)
 	})
 	if i < 0 {
 		i, *places = len(*places), append(*places, Place{Store: *s})

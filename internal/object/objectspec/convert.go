@@ -154,7 +154,7 @@ func (c *converted) work(w *model.Work) (*v1alpha1.ObjectWork, error) {
 	}
 	out.Storage = storage
 	if w.Special() {
-		out.ObjectTarget = target(&w.Ops[0], specialOps[w.Kind].division)
+		out.ObjectTarget = target(&w.Ops[0], model.Specials[w.Kind].Division)
 		return out, nil
 	}
 	for i := range w.Ops {

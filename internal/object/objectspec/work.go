@@ -44,15 +44,6 @@ func (o *reader) bytes(path string, q *resource.Quantity) int64 {
 	return q.Value()
 }
 
-// specialOps are what works do that are not normal, and how they are divided.
-var specialOps = map[model.WorkKind]struct {
-	op       model.OpType
-	division model.Division
-}{
-	model.Init: {model.MakeContainer, model.ByContainer}, model.Dispose: {model.RemoveContainer, model.ByContainer},
-	model.Prepare: {model.Write, model.ByObject}, model.Cleanup: {model.Delete, model.ByObject},
-}
-
 func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1alpha1.ObjectSpec) model.Work {
 	w := model.Work{Kind: model.WorkKind(s.Type), Name: string(s.Name), Workers: int(s.Workers), Line: o.line(path),
 		Interval: o.positive(path+".interval", s.Interval), RateText: s.Rate, MaxFailures: 200_000,
@@ -61,14 +52,14 @@ func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1a
 	if w.Name == "" {
 		w.Name = s.Type
 	}
-	if s.Type != string(model.Normal) && specialOps[w.Kind].op == "" {
+	if s.Type != string(model.Normal) && model.Specials[w.Kind].Op == "" {
 		w.Kind = model.Delay // reported by the schema
 		return w
 	}
 	if w.Interval < time.Second {
 		o.fail(path+".interval", "at least 1s", "the interval %v is too short", w.Interval)
 	}
-	_, isSpecial := specialOps[w.Kind]
+	_, isSpecial := model.Specials[w.Kind]
 	if isSpecial {
 		w.MaxFailures = 0
 	}
@@ -110,11 +101,11 @@ func (o *reader) special(path string, w *model.Work, s *v1alpha1.ObjectWork) {
 		o.fail(path+".division", "leave it out",
 			"without a division each worker of a work of type %s does all of it", s.Type)
 	}
-	special := specialOps[w.Kind]
-	op := model.Op{Type: special.op, Name: string(special.op), Weight: 100, Division: special.division,
+	special := model.Specials[w.Kind]
+	op := model.Op{Type: special.Op, Name: string(special.Op), Weight: 100, Division: special.Division,
 		Line: o.line(path)}
 	if o.target(path, &op, &s.ObjectTarget); op.Division == model.ByNone {
-		op.Division = special.division // the problem was reported
+		op.Division = special.Division // the problem was reported
 	}
 	w.Ops = []model.Op{op}
 }

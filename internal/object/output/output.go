@@ -1,5 +1,5 @@
-// Package output writes what a run of an object workload came to: into the
-// bundle, as COSBench's CSV files, and for people.
+// Package output writes what a run of an object workload came to into the bundle: as metrics, and as COSBench's CSV
+// files.
 package output
 
 import (
@@ -9,27 +9,43 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Recorder is the loadgen.Observer that writes a run into a bundle.
+// Recorder writes a run into a bundle: COSBench's files for all hosts together, and the figures of each host as
+// instances of its own. It is the loadgen.Observer of a run of this process, which is the only host then, and the
+// coordinator.Observer of a run of several.
 type Recorder struct {
 	Writer *bundle.Writer
 	Start  time.Time // of the run, for the clock in the CSV files
 	// Tell receives lines for the terminal; nil: no output.
 	Tell func(line string)
+	// Hosts is the number of other hosts that do the work; 0: this process does.
+	Hosts int
 
-	host   int              // the host of these figures
-	stages int              // that have begun
-	sheet  *sheet           // of this stage; nil: none is written
-	held   map[string]*told // the last second of each work's instance, which is not written yet
+	hosts  []*host
+	stages int    // that have begun
+	sheet  *sheet // of this stage; nil: none is written
+}
+
+// host is one of the processes that do the work.
+type host struct {
+	*Recorder
+	number int
+	works  map[string]*recorded // by instance
+}
+
+// recorded is what is not yet written of the seconds of a work.
+type recorded struct {
+	slices loadgen.Slices
+	last   *told // the last second; nil: none
 }
 
 // told sums up the reported seconds of a work: its rates times their ns, in loadgen's order.
 type told struct {
-	action   string
 	from, to op.Time
 	sums     []metric.Scalar
 }
@@ -58,84 +74,53 @@ func Action(stage, work string) string {
 	}, name)
 }
 
-// driver is the process of a host, as an instance of the bundle.
-func (r *Recorder) driver() string { return fmt.Sprintf("driver-%d", r.host) }
+// Host is the observer of the i-th host.
+func (r *Recorder) Host(i int) coordinator.HostObserver { return r.host(i) }
 
-// StageBegan notes the start of each work.
-func (r *Recorder) StageBegan(s *model.Stage, at op.Time) {
-	r.next(s)
-	for _, w := range s.Works {
-		if w.Kind != model.Delay {
-			r.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name, r.host), Container: "workers",
-				Intended: at, At: at})
-		}
+func (r *Recorder) host(i int) *host {
+	for len(r.hosts) <= i {
+		r.hosts = append(r.hosts, &host{r, len(r.hosts), map[string]*recorded{}})
 	}
+	return r.hosts[i]
 }
 
-// next begins another stage.
-func (r *Recorder) next(s *model.Stage) {
+// StageBegan begins the files of another stage; in this process its works begin too.
+func (r *Recorder) StageBegan(s *model.Stage, at op.Time) {
 	r.stages++
-	r.sheet = newSheet(stageID(r.stages, Action(s.Name, s.Name))+".csv", s)
+	r.sheet = newSheet(stageID(r.stages, Action(s.Name, s.Name))+".csv", s, max(1, r.Hosts))
 	if r.Tell != nil {
 		r.Tell(fmt.Sprintf("stage %s", s.Name))
 	}
+	if r.Hosts == 0 {
+		r.host(0).Began(s, at, at, 0)
+	}
 }
 
-// Second writes the series: what ended in each second, ramps too.
+// Second is what ended in about a second of a work of this process.
 func (r *Recorder) Second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
-	r.csvRow(w, from, to, cells)
-	r.second(stage, w, from, to, cells, loadgen.UsageNow())
+	r.host(0).Second(stage, w, from, to, cells, loadgen.UsageNow())
 }
 
-func (r *Recorder) second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells, u loadgen.Usage) {
-	r.Writer.Sample(op.Sample{Instance: r.driver(), At: to, CPUNanos: int64(u.CPU), RSSBytes: u.RSS})
-	instance, rates := Instance(stage, w.Name, r.host), loadgen.Rates(w, from, to, cells)
-	if len(rates) == 0 {
-		return // in no time
+// StageEnded ends the files of a stage, writes the totals of this process, and reports failures.
+func (r *Recorder) StageEnded(s *loadgen.StageResult) {
+	r.csvRows(s.Ended, true)
+	if r.Hosts == 0 {
+		r.host(0).totals(s)
 	}
-	for i := range rates {
-		rates[i].Value *= float64(to - from)
-	}
-	last := r.held[instance]
-	if last == nil || to-from >= fragment || last.to != from {
-		r.release(instance)
-		if r.held == nil {
-			r.held = map[string]*told{}
+	lines, err := problems(s)
+	for _, e := range []error{s.Err, err} {
+		if e != nil {
+			r.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, e))
 		}
-		r.held[instance] = &told{action: Action(stage, w.Name), from: from, to: to, sums: rates}
-		return
 	}
-	last.to = to
-	for i := range rates {
-		last.sums[i].Value += rates[i].Value
-	}
-}
-
-// release writes the second that is held of an instance.
-func (r *Recorder) release(instance string) {
-	last := r.held[instance]
-	if last == nil {
-		return
-	}
-	delete(r.held, instance)
-	for _, x := range last.sums {
-		r.Writer.Series(bundle.Series{
-			Labels: bundle.Labels{Instance: instance, Action: last.action},
-			Series: metric.Series{Metric: x.Metric, Unit: x.Unit, Step: int64(last.to - last.from),
-				Points: []metric.Point{{At: last.from, Value: x.Value / float64(last.to-last.from)}}},
-		})
+	for _, line := range lines { // not into the bundle: what a server writes may contain a credential
+		if r.Tell != nil {
+			r.Tell(line)
+		}
 	}
 }
 
-// csvRow adds to COSBench's file of the stage.
-func (r *Recorder) csvRow(w *model.Work, from, to op.Time, cells loadgen.Cells) {
-	if err := r.sheet.add(w, from, to, cells); err != nil {
-		r.Writer.Log(to, "object", err.Error())
-	}
-	r.csvRows(to, false)
-}
-
-// csvRows writes those rows of it that can be; in the end all.
+// csvRows writes those rows of COSBench's file of the stage that can be; in the end all.
 func (r *Recorder) csvRows(at op.Time, end bool) {
 	if r.sheet == nil {
 		return
@@ -149,53 +134,126 @@ func (r *Recorder) csvRows(at op.Time, end bool) {
 	}
 }
 
-// Interval writes the histograms of responses of an interval.
-func (r *Recorder) Interval(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
-	for _, h := range loadgen.Responses(w, from, to, cells) {
-		r.histogram(stage, w, h, false)
+// labels are those of a work.
+func (h *host) labels(stage, work string) bundle.Labels {
+	return bundle.Labels{Instance: Instance(stage, work, h.number), Action: Action(stage, work)}
+}
+
+// driver is the process, as an instance of the bundle.
+func (h *host) driver() string { return fmt.Sprintf("driver-%d", h.number) }
+
+// Began notes the start of each work, ± err ns.
+func (h *host) Began(s *model.Stage, intended, at op.Time, err int64) {
+	for _, w := range s.Works {
+		if w.Kind != model.Delay {
+			h.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name, h.number), Container: "workers",
+				Intended: intended, At: at, Err: err})
+		}
 	}
 }
 
-func (r *Recorder) histogram(stage string, w *model.Work, h metric.Histogram, total bool) {
-	r.Writer.Histogram(bundle.HistogramSlice{
-		Labels:    bundle.Labels{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name)},
-		Histogram: h,
-		Total:     total,
-	})
+// Second writes what ended in a second of a work, ramps too: the rows of COSBench's file, the series, and the
+// distributions of an interval that it ends.
+func (h *host) Second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells, u loadgen.Usage) {
+	if err := h.sheet.add(h.number, w, from, to, cells); err != nil {
+		h.Writer.Log(to, "object", err.Error())
+	}
+	h.csvRows(to, false)
+	h.Writer.Sample(op.Sample{Instance: h.driver(), At: to, CPUNanos: int64(u.CPU), RSSBytes: u.RSS})
+	labels := h.labels(stage, w.Name)
+	work := h.works[labels.Instance]
+	if work == nil {
+		work = &recorded{}
+		h.works[labels.Instance] = work
+	}
+	list, err := work.slices.Add(w, from, to, cells)
+	if err != nil {
+		h.Writer.Log(to, "object", err.Error())
+	}
+	h.histograms(labels, list, false)
+	h.series(labels, work, from, to, loadgen.Rates(w, from, to, cells))
 }
 
-// StageEnded writes the totals.
-func (r *Recorder) StageEnded(s *loadgen.StageResult) {
-	r.csvRows(s.Ended, true)
+// series keeps the rates of a second until the next, to which it may not come alone.
+func (h *host) series(labels bundle.Labels, work *recorded, from, to op.Time, rates []metric.Scalar) {
+	if len(rates) == 0 {
+		return // in no time
+	}
+	for i := range rates {
+		rates[i].Value *= float64(to - from)
+	}
+	last := work.last
+	if last == nil || to-from >= fragment || last.to != from {
+		h.release(labels, work)
+		work.last = &told{from: from, to: to, sums: rates}
+		return
+	}
+	last.to = to
+	for i := range rates {
+		last.sums[i].Value += rates[i].Value
+	}
+}
+
+// release writes the second that is held.
+func (h *host) release(labels bundle.Labels, work *recorded) {
+	last := work.last
+	if last == nil {
+		return
+	}
+	work.last = nil
+	for _, x := range last.sums {
+		h.Writer.Series(bundle.Series{
+			Labels: labels,
+			Series: metric.Series{Metric: x.Metric, Unit: x.Unit, Step: int64(last.to - last.from),
+				Points: []metric.Point{{At: last.from, Value: x.Value / float64(last.to-last.from)}}},
+		})
+	}
+}
+
+func (h *host) histograms(labels bundle.Labels, list []metric.Histogram, total bool) {
+	for _, x := range list {
+		h.Writer.Histogram(bundle.HistogramSlice{Labels: labels, Histogram: x, Total: total})
+	}
+}
+
+// Ended writes the totals of a stage, and what is missing of a lost host.
+func (h *host) Ended(s *loadgen.HostResult) {
+	h.totals(&s.StageResult)
+	if s.Err != nil {
+		h.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, s.Err))
+	}
+	for _, m := range s.Missing {
+		h.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s, host %s: %s", s.Name, s.Host, m))
+	}
+}
+
+// totals writes the figures of a stage.
+func (h *host) totals(s *loadgen.StageResult) {
 	for i := range s.Works {
 		w := &s.Works[i]
-		r.release(Instance(s.Name, w.Work.Name, r.host))
+		labels := h.labels(s.Name, w.Work.Name)
+		if work := h.works[labels.Instance]; work != nil {
+			h.release(labels, work)
+			h.histograms(labels, work.slices.End(w.Work), false)
+			delete(h.works, labels.Instance)
+		}
 		m, err := w.Metrics()
 		if err != nil {
-			r.Writer.Log(w.Ended, "object", err.Error())
+			h.Writer.Log(w.Ended, "object", err.Error())
 			continue
 		}
-		for _, h := range m.Histograms {
-			r.histogram(s.Name, w.Work, h, true)
-		}
+		h.histograms(labels, m.Histograms, true)
 		for _, x := range m.Scalars {
-			r.Writer.Scalar(bundle.Scalar{
-				Labels: bundle.Labels{Instance: Instance(s.Name, w.Work.Name, r.host),
-					Action: Action(s.Name, w.Work.Name)},
-				Scalar: x,
-			})
+			h.Writer.Scalar(bundle.Scalar{Labels: labels, Scalar: x})
 		}
-		r.Writer.Ended(op.InstanceEnd{Instance: Instance(s.Name, w.Work.Name, r.host), At: w.Ended, OK: w.Err == nil,
+		h.Writer.Ended(op.InstanceEnd{Instance: labels.Instance, At: w.Ended, OK: w.Err == nil,
 			Containers: []op.ContainerEnd{{Name: "workers", Message: message(w.Err)}}})
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
-		r.Writer.Scalar(bundle.Scalar{
-			Labels: bundle.Labels{Instance: r.driver(), Action: s.Name},
+		h.Writer.Scalar(bundle.Scalar{
+			Labels: bundle.Labels{Instance: h.driver(), Action: s.Name},
 			Scalar: metric.Scalar{Metric: s.Name + ".cpuPerOp", Unit: metric.Nanoseconds, Value: float64(d)},
 		})
-	}
-	if s.Err != nil {
-		r.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, s.Err))
 	}
 }
 

@@ -217,9 +217,9 @@ func TestStageCSV(t *testing.T) {
 // A row waits for works that say nothing, but not for ever.
 func TestStageCSVOfALongStage(t *testing.T) {
 	s := model.Stage{Works: []model.Work{{Name: "a"}, {Name: "b"}}}
-	f := newSheet("x", &s)
+	f := newSheet("x", &s, 1)
 	for k := range op.Time(sheetHeld + 3) {
-		if err := f.add(&s.Works[0], k*1e9, (k+1)*1e9, loadgen.Cells{}); err != nil {
+		if err := f.add(0, &s.Works[0], k*1e9, (k+1)*1e9, loadgen.Cells{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -228,25 +228,12 @@ func TestStageCSVOfALongStage(t *testing.T) {
 	}
 }
 
-func TestTable(t *testing.T) {
-	var b strings.Builder
-	if err := Write(&b, result()); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"2.5 ms", "∞", "main/main read: 5 × 503 SlowDown", "main/main read: 5 × dropped",
-		"skipped"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("%q is not in\n%s", want, b.String())
-		}
-	}
-}
-
-func TestDuration(t *testing.T) {
-	for ns, want := range map[int64]string{900: "0.9 µs", 12_345: "12.3 µs", 2_500_000: "2.5 ms",
-		67_400_000: "67.4 ms", 2_250_000_000: "2.25 s", 150e9: "2m30s"} {
-		if got := Duration(ns); got != want {
-			t.Errorf("%d: %q, want %q", ns, got, want)
-		}
+func TestProblems(t *testing.T) {
+	r := result()
+	got, err := problems(&r.Stages[0])
+	if d := cmp.Diff([]string{"main/main read: 5 × 503 SlowDown", "main/main read: 5 × dropped"}, got); err != nil ||
+		d != "" {
+		t.Error(err, d)
 	}
 }
 
@@ -256,5 +243,114 @@ func TestNamesInTheBundle(t *testing.T) {
 		if got := Instance(in[0], in[1], 0); got != want {
 			t.Errorf("%v: %q, want %q", in, got, want)
 		}
+	}
+}
+
+// TestStageCSVOfHosts checks that a row adds up the same second of all hosts, is written when no host can add to it,
+// and that what a lost host did stays.
+func TestStageCSVOfHosts(t *testing.T) {
+	s := model.Stage{Works: []model.Work{{Name: "a", Kind: model.Normal,
+		Ops: []model.Op{{Type: model.Read, Name: "read"}}}}}
+	f := newSheet("x", &s, 2)
+	at := func(s float64) op.Time { return op.Time(s * 1e9) }
+	counts := func(end bool) (n []string) {
+		rows, err := f.take(time.Time{}, end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			n = append(n, row[1]+" at "+row[5]) // operations, and the rate
+		}
+		return n
+	}
+	for i, x := range []struct {
+		host     int
+		from, to float64
+		n        int64
+		want     []string // written then
+	}{
+		{0, 10, 11, 7, nil},
+		{0, 11, 12, 5, nil}, // the other host may still add to the first
+		{1, 10.25, 11, 3, []string{"Op-Count at Throughput", "read at read", "10 at 10"}},
+		{1, 11, 12, 2, nil}, // the last may get a remainder
+		{0, 12, 13, 1, []string{"7 at 7"}},
+		{0, 13, 14, 4, nil}, // the other host is lost
+	} {
+		cells := loadgen.Cells{{Label: "200", OK: true}: cell(x.n, x.n, 1, 1)}
+		if err := f.add(x.host, &s.Works[0], at(x.from), at(x.to), cells); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(x.want, counts(false)); d != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, d)
+		}
+	}
+	if d := cmp.Diff([]string{"1 at 1", "4 at 4"}, counts(true)); d != "" {
+		t.Errorf("at the end (-want +got):\n%s", d)
+	}
+}
+
+// TestRecorderOfHosts checks that each host has its own series, distributions by interval and totals, exactly.
+func TestRecorderOfHosts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "bundle")
+	w, err := bundle.Create(dir, bundle.Run{ID: "r", Name: "x", Engine: bundle.Objects, BarrierAt: op.Never,
+		EndedAt: op.Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := model.Work{Name: "main", Kind: model.Normal, Interval: 2 * time.Second,
+		Ops: []model.Op{{Type: model.Read, Name: "read"}}}
+	s := model.Stage{Name: "main", Works: []model.Work{work}}
+	r := &Recorder{Writer: w, Hosts: 2}
+	r.StageBegan(&s, 0)
+	result := &loadgen.StageResult{Name: "main", Ended: 3e9}
+	for i, n := range []int64{10, 20} {
+		h := r.Host(i)
+		h.Began(&s, 1, 2+op.Time(i), 3)
+		all := loadgen.Cells{}
+		for k := range op.Time(3) {
+			cells := loadgen.Cells{{Label: "200", OK: true}: cell(n+int64(k), 1, 5, 1)}
+			h.Second("main", &work, k*1e9, (k+1)*1e9, cells, loadgen.Usage{CPU: time.Second})
+			if err := all.Merge(cells); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.Ended(&loadgen.HostResult{StageResult: loadgen.StageResult{Name: "main", Ended: 3e9,
+			Works: []loadgen.WorkResult{{Work: &work, To: 3e9, Ended: 3e9, Cells: all}}}})
+	}
+	r.StageEnded(result)
+	if err := w.Close(func(*bundle.Run) {}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bundle.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]float64{}
+	for h, err := range b.Histograms() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Metric == "read" {
+			name := h.Instance + " slice"
+			if h.Total {
+				name = h.Instance + " total"
+			}
+			got[name] = append(got[name], float64(h.From)/1e9, float64(h.To)/1e9, float64(h.Hist.N()))
+		}
+	}
+	for x, err := range b.Series() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Metric == "read.iops" {
+			got[x.Instance+" rate"] = append(got[x.Instance+" rate"], x.Points[0].Value)
+		}
+	}
+	want := map[string][]float64{
+		"main-0 slice": {0, 2, 21, 2, 3, 12}, "main-0 total": {0, 3, 33}, "main-0 rate": {10, 11, 12},
+		"main-1 slice": {0, 2, 41, 2, 3, 22}, "main-1 total": {0, 3, 63}, "main-1 rate": {20, 21, 22},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }

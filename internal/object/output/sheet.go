@@ -11,10 +11,12 @@ import (
 )
 
 // sheet is COSBench's file of a stage while it is written: a row for each second, with all operations of all works.
-// Works are reported one by one; the cells of works that have ended are empty.
+// The k-th row sums up the k-th second of each host. Hosts report works one by one; the cells of works that have ended
+// are empty.
 type sheet struct {
 	file    string
 	works   []*model.Work                // that have operations
+	told    [][]int                      // by host and work: the row that it has added to last; -1: none
 	start   op.Time                      // of the first second
 	rows    map[int][]loadgen.WorkResult // by second and work; To is 0 before it receives
 	next    int                          // the first row that is not written
@@ -24,18 +26,21 @@ type sheet struct {
 // sheetHeld is how many seconds a row waits for works that say nothing.
 const sheetHeld = 16
 
-func newSheet(file string, s *model.Stage) *sheet {
+func newSheet(file string, s *model.Stage, hosts int) *sheet {
 	f := &sheet{file: file, start: op.Never, rows: map[int][]loadgen.WorkResult{}}
 	for i := range s.Works {
 		if s.Works[i].Kind != model.Delay {
 			f.works = append(f.works, &s.Works[i])
 		}
 	}
+	for range hosts {
+		f.told = append(f.told, slices.Repeat([]int{-1}, len(f.works)))
+	}
 	return f
 }
 
-// add takes in what a work did; what comes late is added to the next row.
-func (f *sheet) add(w *model.Work, from, to op.Time, cells loadgen.Cells) error {
+// add takes in what a host did of a work; what comes late is added to the next row.
+func (f *sheet) add(host int, w *model.Work, from, to op.Time, cells loadgen.Cells) error {
 	if !f.start.Known() {
 		f.start = from
 	}
@@ -47,11 +52,13 @@ func (f *sheet) add(w *model.Work, from, to op.Time, cells loadgen.Cells) error 
 		}
 		f.rows[second] = row
 	}
-	r := &row[slices.IndexFunc(f.works, func(x *model.Work) bool { return x.Name == w.Name })]
+	i := slices.IndexFunc(f.works, func(x *model.Work) bool { return x.Name == w.Name })
+	f.told[host][i] = second
+	r := &row[i]
 	if r.To == 0 {
-		r.From = from
+		r.From, r.To = from, to
 	}
-	r.To = to
+	r.From, r.To = min(r.From, from), max(r.To, to)
 	for k, cell := range cells {
 		k.Ramp = false // what is done in a ramp has its rows too
 		if err := r.Cells.Merge(loadgen.Cells{k: cell}); err != nil {
@@ -61,6 +68,13 @@ func (f *sheet) add(w *model.Work, from, to op.Time, cells loadgen.Cells) error 
 	return nil
 }
 
+// waits reports whether a host may still add to a row.
+func (f *sheet) waits(row int) bool {
+	return slices.ContainsFunc(f.told, func(works []int) bool {
+		return slices.ContainsFunc(works, func(last int) bool { return last < row })
+	})
+}
+
 // take returns the rows that can be written: those that all works have reported, or that waited long enough, except
 // the last, which a remainder may join; at the end all.
 func (f *sheet) take(start time.Time, end bool) (text [][]string, err error) {
@@ -68,8 +82,7 @@ func (f *sheet) take(start time.Time, end bool) (text [][]string, err error) {
 	for _, k := range seconds {
 		row := f.rows[k]
 		latest := seconds[len(seconds)-1]
-		waits := k == latest || slices.ContainsFunc(row, func(r loadgen.WorkResult) bool { return r.To == 0 })
-		if waits && !end && latest-k < sheetHeld {
+		if (k == latest || f.waits(k)) && !end && latest-k < sheetHeld {
 			break
 		}
 		var figures []loadgen.Figures

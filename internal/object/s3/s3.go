@@ -371,7 +371,7 @@ func (c *adapter) putParts(ctx context.Context, r *client.Request, res *client.R
 	done.WriteString("</CompleteMultipartUpload>")
 	c.address(r.Container, r.Object)
 	c.query = encode(append(c.query, "uploadId="...), []byte(id), true)
-	text := text(done.Bytes())
+	text := client.Text(done.Bytes())
 	if !c.hashed(text, int64(len(text)), res) {
 		return
 	}
@@ -412,14 +412,6 @@ func (c *adapter) abandon(ctx context.Context, r *client.Request, id string, res
 	*res = failed
 }
 
-// text is a short body.
-type text []byte
-
-func (t text) Read(dst []byte, offset int64) error {
-	copy(dst, t[offset:])
-	return nil
-}
-
 // makeContainer marks what it has made, and nothing else.
 func (c *adapter) makeContainer(ctx context.Context, r *client.Request, res *client.Result) {
 	if c.simple(ctx, "HEAD", r.Container, nil, res) {
@@ -431,9 +423,9 @@ func (c *adapter) makeContainer(ctx context.Context, r *client.Request, res *cli
 		return
 	}
 	c.address(r.Container, nil)
-	var content text
+	var content client.Text
 	if c.store.region != "us-east-1" {
-		content = text("<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><LocationConstraint>" + c.store.region +
+		content = client.Text("<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><LocationConstraint>" + c.store.region +
 			"</LocationConstraint></CreateBucketConfiguration>")
 	}
 	if !c.hashed(content, int64(len(content)), res) {
@@ -467,7 +459,7 @@ func (c *adapter) askWhy(ctx context.Context, container []byte, res *client.Resu
 
 func (c *adapter) mark(ctx context.Context, container []byte, res *client.Result) {
 	c.address(container, []byte(client.Marker))
-	mark := text(client.Mark)
+	mark := client.Text(client.Mark)
 	if !c.hashed(mark, int64(len(mark)), res) {
 		return
 	}

@@ -280,17 +280,10 @@ func (c *adapter) putParts(ctx context.Context, r *client.Request, res *client.R
 	}
 	manifest.WriteByte(']')
 	c.head("PUT", r.Container, r.Object, "multipart-manifest=put")
-	c.http.X.Content, c.http.X.Size = text(manifest.Bytes()), int64(manifest.Len())
+	c.http.X.Content, c.http.X.Size = client.Text(manifest.Bytes()), int64(manifest.Len())
 	if c.explained(c.http.Send(ctx, res, false), res) {
 		res.Bytes = r.Size
 	}
-}
-
-type text []byte
-
-func (t text) Read(dst []byte, offset int64) error {
-	copy(dst, t[offset:])
-	return nil
 }
 
 func (c *adapter) list(ctx context.Context, r *client.Request, res *client.Result) {

@@ -170,7 +170,7 @@ func (t *tokens) exchange(ctx context.Context, method, address string, send any,
 			return nil, err
 		}
 		h.X.Head = append(h.X.Head, "Content-Type: application/json\r\n"...)
-		h.X.Content, h.X.Size = text(b), int64(len(b))
+		h.X.Content, h.X.Size = client.Text(b), int64(len(b))
 	}
 	switch {
 	case !h.Send(ctx, &res, true):

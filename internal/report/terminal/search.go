@@ -22,6 +22,56 @@ func (p *printer) findMax(m *summary.FindMax) {
 	}
 	p.table(t)
 	p.note("p50, p99: of all operations, from when they were due; measured: the value in the condition")
+	if m.Resolution != nil {
+		p.note(fmt.Sprintf("the bracket is %.1f %% wide", 100**m.Resolution))
+	}
+	if m.Evidence != "" {
+		p.note(m.Bound + ": " + m.Evidence)
+	}
+}
+
+// maxHosts is the number of rows of the table of hosts, beside those of failed hosts; the report has all.
+const maxHosts = 32
+
+// hosts shows what each of several hosts did of the stages of object storage.
+func (p *printer) hosts(s *summary.Summary) {
+	t := table{head: []string{"By host", "host", "ok", "failed", "lost", "per s", "p50", "p99", "late"},
+		left: map[int]bool{1: true}}
+	more := 0
+	for _, w := range s.Workloads {
+		for _, in := range w.Instances {
+			for _, m := range in.Metrics {
+				if in.Host == "" || w.Step || m.Part {
+					continue
+				}
+				if ended := in.OK != nil && *in.OK; ended && len(t.rows) >= maxHosts {
+					more++
+					continue
+				}
+				late := "–"
+				if in.SkewNs != nil {
+					late = units.Duration(float64(*in.SkewNs)) + " ± " + units.Duration(float64(in.SkewErrorNs))
+				}
+				t.row(w.Action+" "+m.Name, in.Host, fmt.Sprint(m.OK), fmt.Sprint(m.Errors), fmt.Sprint(m.Lost),
+					rate(m.PerSecond), short(m.Latency.P50), short(m.Latency.P99), late)
+			}
+		}
+	}
+	if len(t.rows) == 0 {
+		return
+	}
+	p.table(t)
+	p.note("late: the start of its works, after the agreed instant")
+	if more > 0 {
+		p.note(fmt.Sprintf("%d more lines are in the report", more))
+	}
+}
+
+func rate(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return units.Count(*v)
 }
 
 // maxBounds is the length of the list; the report has all.

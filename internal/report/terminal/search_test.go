@@ -58,7 +58,7 @@ func TestSearches(t *testing.T) {
 // TestCutOff: figures of a stage that was cut off are there, and said to be so.
 func TestCutOff(t *testing.T) {
 	text := write(t, summaryOf(t, analysistest.CutOff), Options{})
-	for _, want := range []string{"  main.one read     90  360 KiB/s  2 ms  n<299  3 ms      30\n",
+	for _, want := range []string{"  main.one read     90  360 KiB/s  2 ms  n<299  3 ms      30  270     0\n",
 		"  main.one: incomplete, cut off before its end\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)

@@ -59,6 +59,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.findMax(s.FindMax)
 	p.scaling(s.Scaling)
 	p.workloads(s)
+	p.hosts(s)
 	p.bounds(s)
 	p.interference(s)
 	p.stalls(s)
@@ -208,6 +209,12 @@ func short(q summary.Quantile) string {
 
 func (p *printer) workloads(s *summary.Summary) {
 	t := table{head: []string{"Workloads", "per s", "bandwidth", "p50", "p99", "max", "errors"}}
+	counted := slices.ContainsFunc(s.Workloads, func(w summary.Workload) bool {
+		return slices.ContainsFunc(w.Metrics, func(m summary.Metric) bool { return m.OK+m.Lost > 0 })
+	})
+	if counted {
+		t.head = append(t.head, "ok", "lost")
+	}
 	for _, w := range s.Workloads {
 		if w.Step {
 			continue // in the table of the search
@@ -241,15 +248,16 @@ func metrics(t *table, name string, ms []summary.Metric) {
 		if m.Part {
 			continue // in the report
 		}
-		perSecond, bandwidth := "–", "–"
-		if m.PerSecond != nil {
-			perSecond = units.Count(*m.PerSecond)
-		}
+		bandwidth := "–"
 		if m.BandwidthBytesSec != nil {
 			bandwidth = units.Bandwidth(*m.BandwidthBytesSec)
 		}
-		t.row(name+" "+m.Name, perSecond, bandwidth,
-			short(m.Latency.P50), short(m.Latency.P99), m.Latency.Max(), fmt.Sprint(m.Errors))
+		row := []string{name + " " + m.Name, rate(m.PerSecond), bandwidth,
+			short(m.Latency.P50), short(m.Latency.P99), m.Latency.Max(), fmt.Sprint(m.Errors)}
+		if len(t.head) > len(row) {
+			row = append(row, fmt.Sprint(m.OK), fmt.Sprint(m.Lost))
+		}
+		t.row(row...)
 	}
 }
 

@@ -33,13 +33,7 @@ type Result struct {
 	Scalars  []metric.Scalar
 	Warnings []Warning
 	// Bounds are the limits of the measured stages of object storage.
-	Bounds []Bound
-}
-
-// Bound is the limit of a stage of object storage, with the client's CPU time per operation.
-type Bound struct {
-	Stage, Bound, Evidence string
-	CPUPerOpNs, Ops        int64
+	Bounds []metric.Limit
 }
 
 // Warning describes doubtful or missing figures. Code is stable, e.g. "gtodReduce"; it is
