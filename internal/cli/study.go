@@ -125,15 +125,15 @@ func (f *studyFlags) execute(ctx context.Context, s *streams, args []string, com
 	if err != nil {
 		return err
 	}
-	return f.runTrials(ctx, x, dir)
+	return f.runTrials(ctx, x, dir, 1)
 }
 
-// runTrials runs what is not done, prints the table and writes the report.
-func (f *studyFlags) runTrials(ctx context.Context, x *trialRunner, dir *study.Dir) error {
+// runTrials runs what is not done from an occasion on, prints the table and writes the report.
+func (f *studyFlags) runTrials(ctx context.Context, x *trialRunner, dir *study.Dir, from int) error {
 	// Each trial has a listener of its own; this one is for the time between trials.
 	signal.Notify(x.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(x.signals)
-	codes, err := dir.Run(ctx, x, x.err)
+	codes, err := dir.Run(ctx, x, from, x.err)
 	err = errors.Join(err, dir.Close())
 	switch {
 	case errors.Is(err, study.ErrInterrupted):

@@ -102,7 +102,7 @@ func (f *addFlags) begin(ctx context.Context, x *trialRunner, d *study.Design, o
 	if err != nil {
 		return err
 	}
-	n := dir.Remaining()
+	n := dir.Unfinished()
 	switch {
 	case dir.Created:
 		fmt.Fprintf(x.err, "the study begins with its first occasion\n")
@@ -115,7 +115,7 @@ func (f *addFlags) begin(ctx context.Context, x *trialRunner, d *study.Design, o
 		}
 		fmt.Fprintf(x.err, "occasion %d, %s\n", o.Number, o.Begun.Format("Monday, 2006-01-02 15:04 MST"))
 	}
-	return f.runTrials(ctx, x, dir)
+	return f.runTrials(ctx, x, dir, dir.OccasionCount())
 }
 
 // ownBlocks is the number of blocks of the added occasion, if the command line has one. The study keeps its own number.
@@ -172,7 +172,7 @@ func (f *addFlags) skip(there *study.Dir, o study.Occasion) (string, error) {
 	if f.upTo < 0 {
 		return "", fmt.Errorf("invalid --up-to %d: want at least 1", f.upTo)
 	}
-	if there != nil && f.upTo > 0 && there.OccasionCount() >= f.upTo && there.Remaining() == 0 {
+	if there != nil && f.upTo > 0 && there.OccasionCount() >= f.upTo && there.Unfinished() == 0 {
 		return fmt.Sprintf("the study has %s, as wanted: nothing was run", count(there.OccasionCount(), "occasion")), nil
 	}
 	return "", nil

@@ -32,7 +32,7 @@ func (f *studyFlags) previewNext(s *streams, d *study.Design, rooms []*storagedi
 		return f.printPreview(s, d, rooms, d.Order.Drawn)
 	}
 	next := *begun.Design
-	if begun.Remaining() == 0 {
+	if begun.Unfinished() == 0 {
 		next.Trials = begun.NextTrials(o)
 	}
 	return f.printPreview(s, &next, rooms, false)

@@ -50,7 +50,7 @@ be as narrow as the metric's margin (5 % without one).`,
 func writeStatus(out io.Writer, s *study.Status) error {
 	fmt.Fprintf(out, "%s: %d of %s done", s.Name, s.Done, count(s.Of, "trial"))
 	if s.Failed > 0 {
-		fmt.Fprintf(out, ", %d of them failed", s.Failed)
+		fmt.Fprintf(out, ", %d failed", s.Failed)
 	}
 	fmt.Fprintf(out, "%s\n", left(s.LeftNs, s.Done < s.Of))
 	fmt.Fprintf(out, "%d of %s begun", len(s.Occasions), count(s.PlannedOccasions, "planned occasion"))
@@ -125,10 +125,10 @@ func writePrecision(out io.Writer, s *study.Status) error {
 		}
 		fmt.Fprintf(out, "\n%s%s; wanted: ± %.3g %%\n", m.Response, better, 100*m.Wanted)
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-		fmt.Fprintf(w, "cell\tn\tmedian\t95 %% interval\tneeded\n")
+		fmt.Fprintf(w, "cell\tn\tmedian\t95 %% interval\tof occasions\tneeded\n")
 		for _, c := range m.Cells {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", cellName(c.Levels), c.N, c.MedianText(m.Unit), halfWidthText(c),
-				neededText(c))
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", cellName(c.Levels), c.N, c.MedianText(m.Unit),
+				halfWidthText(c.HalfWidth), halfWidthText(c.OccasionHalfWidth), neededText(c))
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -139,11 +139,11 @@ func writePrecision(out io.Writer, s *study.Status) error {
 
 func cellName(levels []study.Level) string { return study.Cell{Levels: levels}.Name() }
 
-func halfWidthText(c study.CellStatus) string {
-	if c.HalfWidth == nil {
+func halfWidthText(share *float64) string {
+	if share == nil {
 		return "–"
 	}
-	return fmt.Sprintf("± %.3g %%", 100**c.HalfWidth)
+	return fmt.Sprintf("± %.3g %%", 100**share)
 }
 
 func neededText(c study.CellStatus) string {

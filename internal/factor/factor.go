@@ -47,8 +47,8 @@ func Check(d *v1alpha1.Distribution) error {
 		return fmt.Errorf("invalid sd %g: want more than 0", sd)
 	}
 	if a, b := normalMass(d); b-a < minMass {
-		return fmt.Errorf("a normal distribution with mean %g and sd %g has less than %g of its probability between %g and %g",
-			d.Normal.Mean.Value, sd, minMass, low, high)
+		return fmt.Errorf("a normal distribution with mean %g and sd %g has less than %g of its probability between %g "+
+			"and %g", d.Normal.Mean.Value, sd, minMass, low, high)
 	}
 	return nil
 }

@@ -76,6 +76,7 @@ func (l *loader) factor(path, key string, f v1alpha1.Factor) {
 // distribution checks a distribution. Its type reads its JSON itself, so that its fields are checked here.
 func (l *loader) distribution(path string, d *v1alpha1.Distribution) {
 	raw, _ := l.valueAt(path).(map[string]any)
+	before := len(l.problems)
 	l.knownFields(path, raw, reflect.TypeFor[v1alpha1.Distribution]())
 	for _, part := range []string{"uniform", "loguniform", "normal"} {
 		if inner, ok := raw[part].(map[string]any); ok {
@@ -83,11 +84,12 @@ func (l *loader) distribution(path string, d *v1alpha1.Distribution) {
 			if part == "normal" {
 				of = reflect.TypeFor[v1alpha1.NormalDistribution]()
 			}
-			l.knownFields(path+"."+part, inner, of)
-			l.requiredFields(path+"."+part, inner, of)
+			if l.knownFields(path+"."+part, inner, of) {
+				l.requiredFields(path+"."+part, inner, of)
+			}
 		}
 	}
-	if err := factor.Check(d); err != nil {
+	if err := factor.Check(d); err != nil && len(l.problems) == before {
 		l.fail(path, "", "%v", err)
 	}
 }
@@ -115,13 +117,15 @@ func fieldNames(of reflect.Type) (names []string) {
 	return names
 }
 
-func (l *loader) knownFields(path string, raw map[string]any, of reflect.Type) {
-	names := fieldNames(of)
+// knownFields reports fields that a type does not have; false if there are any.
+func (l *loader) knownFields(path string, raw map[string]any, of reflect.Type) bool {
+	names, before := fieldNames(of), len(l.problems)
 	for _, key := range sortedKeys(raw) {
 		if !slices.Contains(names, key) {
 			l.fail(path+"."+key, suggest(key, names), "unknown field")
 		}
 	}
+	return len(l.problems) == before
 }
 
 func (l *loader) requiredFields(path string, raw map[string]any, of reflect.Type) {

@@ -95,7 +95,7 @@ type OccasionStatus struct {
 	Of      int    `json:"of"`
 	// Days are the local dates on which its trials started. An occasion of several was interrupted, or is long.
 	Days []string `json:"days"`
-	// Failed trials are done, with an exit status other than 0.
+	// Failed trials are not done: study run repeats them.
 	Failed int `json:"failed,omitempty"`
 
 	starts []time.Time
@@ -142,12 +142,12 @@ func (d *Dir) occasionStatus(o Occasion, trials []Trial) OccasionStatus {
 	for _, t := range trials {
 		run, done := d.finished(t)
 		if !done {
+			if d.failed(t) {
+				s.Failed++
+			}
 			continue
 		}
 		s.Done++
-		if run.ExitCode != 0 {
-			s.Failed++
-		}
 		start := run.Clock.Start.In(zone)
 		s.starts = append(s.starts, start)
 		if day := start.Format(time.DateOnly); len(s.Days) == 0 || s.Days[len(s.Days)-1] != day {

@@ -53,7 +53,7 @@ func (d *Dir) AddOccasion(o Occasion) (Occasion, error) {
 		return o, fmt.Errorf("an earlier version, without random order, started the study in %s; "+
 			"start another to add occasions", d.Path)
 	}
-	if n := d.Remaining(); n > 0 {
+	if n := d.Unfinished(); n > 0 {
 		return o, fmt.Errorf("occasion %d of the study in %s is not finished", d.OccasionCount(), d.Path)
 	}
 	next := *d.Design
@@ -72,14 +72,21 @@ func (d *Dir) AddOccasion(o Occasion) (Occasion, error) {
 	return o, nil
 }
 
-// Remaining is the number of trials without a complete bundle.
-func (d *Dir) Remaining() (n int) {
+// Unfinished is the number of trials of the last occasion that were not started, or were interrupted. Failed ones are
+// finished, so that a provider which always fails does not keep the study from its next occasion.
+func (d *Dir) Unfinished() (n int) {
 	for _, t := range d.Trials {
-		if d.Bundle(t) == nil {
+		if t.Occasion == d.OccasionCount() && d.Bundle(t) == nil && !d.failed(t) {
 			n++
 		}
 	}
 	return n
+}
+
+// failed reports whether the run of a trial ended by itself and failed. study run repeats it.
+func (d *Dir) failed(t Trial) bool {
+	b, err := bundle.Open(d.Of(t))
+	return err == nil && b.Complete && b.Run.State == bundle.Failed
 }
 
 // firstStart is when the first trial started.

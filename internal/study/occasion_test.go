@@ -26,6 +26,8 @@ type platform struct {
 	now time.Time
 	// value is the response of a job, and how long it took.
 	value func(j Job) (iops float64, took time.Duration)
+	// fails has the settings of trials that fail.
+	fails string
 	// left is the number of runs after which the study is interrupted; negative: never.
 	left int
 	ran  []string
@@ -44,13 +46,17 @@ func (p *platform) Run(_ context.Context, dir string, j Job) (int, error) {
 	p.left--
 	p.ran, p.jobs = append(p.ran, filepath.Base(dir)), append(p.jobs, j)
 	iops, took := p.value(j)
-	writeTrial(p.t, dir, p.now, took, iops)
+	state := bundle.Complete
+	if p.fails != "" && slices.Contains(j.Set, p.fails) {
+		state = bundle.Failed
+	}
+	writeTrial(p.t, dir, p.now, took, iops, state)
 	p.now = p.now.Add(took + time.Second)
 	return 0, nil
 }
 
-// writeTrial leaves a complete bundle.
-func writeTrial(t *testing.T, dir string, start time.Time, took time.Duration, iops float64) {
+// writeTrial leaves a closed bundle.
+func writeTrial(t *testing.T, dir string, start time.Time, took time.Duration, iops float64, state bundle.State) {
 	t.Helper()
 	w, err := bundle.Create(dir, bundle.Run{ID: "r", Name: "x", Engine: "local",
 		Spec:  []byte(`{"actions":[{"name":"fio","createObjSpec":{"workload":"fio"}}]}`),
@@ -60,7 +66,7 @@ func writeTrial(t *testing.T, dir string, start time.Time, took time.Duration, i
 	}
 	w.Scalar(bundle.Scalar{Labels: bundle.Labels{Instance: "fio-0", Action: "fio"},
 		Scalar: metric.Scalar{Metric: "read.iops", Unit: "1/s", Value: iops}})
-	if err := w.Close(func(r *bundle.Run) { r.State, r.EndedAt = bundle.Complete, op.Time(took) }); err != nil {
+	if err := w.Close(func(r *bundle.Run) { r.State, r.EndedAt = state, op.Time(took) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -105,7 +111,7 @@ func TestAddOccasion(t *testing.T) {
 	if _, err := dir.AddOccasion(Occasion{}); err == nil || !strings.Contains(err.Error(), "not finished") {
 		t.Errorf("an occasion was added to an unfinished one: %v", err)
 	}
-	if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
+	if _, err := dir.Run(t.Context(), x, 1, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	want := dir.NextTrials(Occasion{})
@@ -245,4 +251,74 @@ func TestTornBegin(t *testing.T) {
 	if dir := begin(t, path, designOf(t, occasions), Occasion{}); !dir.Created {
 		t.Error("a study was found")
 	}
+}
+
+// TestOccasionOfEarlierVersion: a study whose version recorded no occasions gets a second one, and keeps its trials.
+func TestOccasionOfEarlierVersion(t *testing.T) {
+	path := t.TempDir()
+	if err := os.CopyFS(path, os.DirFS("../../test/e2e/testdata/kept-2026-11/study")); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.AddOccasion(Occasion{Begun: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}); err != nil {
+		t.Fatal(err)
+	}
+	if dir, err = Open(path); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, trial := range dir.Trials {
+		got = append(got, fmt.Sprint(trial.Name, " ", trial.Occasion, " ", trial.Block))
+	}
+	slices.Sort(got[2:]) // the order was drawn
+	for i := range got[2:] {
+		got[2+i] = got[2+i][len("o2_1_"):]
+	}
+	want := []string{"1_parallelism=1_r1 1 1", "2_parallelism=2_r1 1 1", "parallelism=1_r2 2 1", "parallelism=2_r2 2 1"}
+	slices.Sort(got[2:])
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if first := dir.Occasions[0].Begun.UTC().Format(time.DateTime); first != "2026-11-24 11:18:48" {
+		t.Errorf("the first occasion began at %s, want the start of its first trial", first)
+	}
+	if dir.Unfinished() != 2 {
+		t.Errorf("%d trials remain, want those of the second occasion", dir.Unfinished())
+	}
+}
+
+// TestFailingProvider: a provider that always fails does not keep the study from its next occasion, whose run does not
+// repeat trials of the occasion before; study run does.
+func TestFailingProvider(t *testing.T) {
+	x := &platform{t: t, left: -1, fails: "vars.storageClass=slow",
+		value: func(Job) (float64, time.Duration) { return 1, time.Minute }}
+	dir, err := Begin(filepath.Join(t.TempDir(), "s"), designOf(t, occasions), Occasion{Zone: "UTC"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := dir.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	run := func(from, want int) {
+		t.Helper()
+		x.ran = nil
+		if _, err := dir.Run(t.Context(), x, from, io.Discard); err != nil || len(x.ran) != want {
+			t.Errorf("%d trials ran, want %d: %v", len(x.ran), want, err)
+		}
+	}
+	run(1, 9)
+	if _, err := dir.AddOccasion(Occasion{Zone: "UTC"}); err != nil {
+		t.Fatal(err)
+	}
+	run(2, 9)
+	s, err := dir.Status(DefaultOfficeHours)
+	if err != nil || s.Done != 12 || s.Of != 18 || s.Failed != 6 || s.Metrics[0].Cells[0].Problem != "no values" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	run(1, 6)
 }

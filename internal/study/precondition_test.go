@@ -50,7 +50,7 @@ func TestPrecondition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = dir.Run(t.Context(), x, &log)
+		_, err = dir.Run(t.Context(), x, 1, &log)
 		if closed := dir.Close(); closed != nil {
 			t.Fatal(closed)
 		}
@@ -63,7 +63,8 @@ func TestPrecondition(t *testing.T) {
 		x.left = 4
 	}
 	if rounds["vars.storageClass=slow"] != 8 || rounds["vars.storageClass=fast"] != 7 || len(x.ran) != 15+4 {
-		t.Errorf("rounds %v, %d runs; want 8 that are not steady, 7 of which the last five are, 4 trials", rounds, len(x.ran))
+		t.Errorf("rounds %v, %d runs; want 8 that are not steady, 7 of which the last five are, 4 trials", rounds,
+			len(x.ran))
 	}
 	for _, j := range x.jobs {
 		if j.Precondition && (len(j.Set) != 1 || !strings.HasPrefix(j.Set[0], "vars.")) {
@@ -73,6 +74,12 @@ func TestPrecondition(t *testing.T) {
 	if !strings.Contains(log.String(), "storageClass=slow bs=4k is not steady after 8 rounds") {
 		t.Errorf("not said:\n%s", &log)
 	}
+	checkWarmUps(t, path)
+}
+
+// checkWarmUps reads what was recorded: the rounds, and a table without them.
+func checkWarmUps(t *testing.T, path string) {
+	t.Helper()
 	dir, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +118,7 @@ func TestRounds(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
+	if _, err := dir.Run(t.Context(), x, 1, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	warm := slices.DeleteFunc(slices.Clone(x.ran), func(name string) bool { return !strings.Contains(name, "_w") })

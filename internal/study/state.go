@@ -41,8 +41,8 @@ type stored struct {
 	*Design
 }
 
-// Begin opens the study in a directory, which must have the same design; if there is none, it creates the directory with
-// the first occasion. It locks the study for this process, until Close: trials of one block never run at the same
+// Begin opens the study in a directory, which must have the same design; if there is none, it creates the directory
+// with the first occasion. It locks the study for this process, until Close: trials of one block never run at the same
 // time. It returns ErrInUse if another process has the lock.
 func Begin(path string, d *Design, first Occasion) (*Dir, error) {
 	entries, err := os.ReadDir(path)
@@ -72,7 +72,8 @@ func Begin(path string, d *Design, first Occasion) (*Dir, error) {
 // Close releases the lock of Begin.
 func (d *Dir) Close() error { return d.unlock() }
 
-// foreignEntry reports whether an entry of a directory is not from a process that was killed before it wrote study.json.
+// foreignEntry reports whether an entry of a directory is not from a process that was killed before it wrote
+// study.json.
 func foreignEntry(e os.DirEntry) bool {
 	return e.Name() != lockFile && !strings.HasPrefix(e.Name(), "."+designFile)
 }

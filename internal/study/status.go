@@ -49,6 +49,9 @@ type CellStatus struct {
 	// HalfWidth of the 95 % interval of the median by order statistics, as a share of the median; null with fewer than
 	// six values.
 	HalfWidth *float64 `json:"halfWidth"`
+	// OccasionHalfWidth of the 95 % interval of the geometric mean, with the occasion as the unit, as a share: a ratio
+	// less 1. It includes the differences between occasions, which HalfWidth does not; null with fewer than two.
+	OccasionHalfWidth *float64 `json:"occasionHalfWidth"`
 	// Between and Within are the variances of the values' logarithms between occasions and within them; null with
 	// fewer than two occasions.
 	Between *float64 `json:"varianceBetween"`
@@ -204,12 +207,18 @@ func cellStatus(levels []Level, trials []TrialValue, wanted float64) CellStatus 
 	components, several := componentsOf(occasions)
 	if several {
 		c.Between, c.Within = &components.Between, &components.Within
+		wide := math.Expm1(components.HalfWidth())
+		c.OccasionHalfWidth = &wide
 	}
 	if decision.Modes {
 		c.Problem = "the values are of two groups or more: the width will not converge"
 	}
-	if !decision.Done {
-		c.Needed = neededFor(decision, components, several, len(values), wanted)
+	switch {
+	case several && components.Add == precision.Occasions:
+		c.Needed = occasionsFor(components, *c.OccasionHalfWidth, wanted)
+	case !decision.Done:
+		c.Needed = &Needed{Level: addBlocks, N: decision.Total - len(values), Capped: decision.Capped,
+			Method: string(decision.Method)}
 	}
 	return c
 }
@@ -227,19 +236,12 @@ func componentsOf(occasions map[int][]float64) (precision.Components, bool) {
 	return precision.VarianceOf(logs)
 }
 
-// neededFor says at which level trials are missing. Where the variance between occasions dominates, more blocks of the
-// same occasions do not narrow the interval.
-func neededFor(next precision.Decision, v precision.Components, several bool, n int, wanted float64) *Needed {
-	need := &Needed{Level: addBlocks, N: next.Total - n, Capped: next.Capped, Method: string(next.Method)}
-	if several && v.Add == precision.Occasions {
-		need.Level = addOccasions
-		if math.IsNaN(next.HalfWidth) {
-			need.N = 1
-			return need
-		}
-		var total int
-		total, need.Capped = precision.More(v.Occasions, next.HalfWidth, wanted)
-		need.N, need.Method = total-v.Occasions, "scaled"
+// occasionsFor is the number of further occasions where the variance between them dominates: more blocks of the same
+// occasions do not narrow the interval. nil: none is needed.
+func occasionsFor(v precision.Components, halfWidth, wanted float64) *Needed {
+	if halfWidth <= wanted {
+		return nil
 	}
-	return need
+	total, capped := precision.More(v.Occasions, halfWidth, wanted)
+	return &Needed{Level: addOccasions, N: total - v.Occasions, Capped: capped, Method: string(precision.Scaled)}
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,7 +92,7 @@ func TestStatus(t *testing.T) {
 		}
 	}()
 	x.now = dir.Occasions[0].Begun
-	if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
+	if _, err := dir.Run(t.Context(), x, 1, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	occasion, x.now = 1, time.Date(2026, 11, 28, 20, 0, 0, 0, time.UTC) // a Saturday
@@ -105,7 +104,7 @@ func TestStatus(t *testing.T) {
 		time.Duration(*s.PlannedLeftNs) != 3*8*(1+2+2+3)*time.Minute {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
+	if _, err := dir.Run(t.Context(), x, 1, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	s, err := dir.Status(DefaultOfficeHours)
@@ -135,6 +134,10 @@ func checkPrecision(t *testing.T, s *Status) {
 			t.Errorf("%s needs %q, want %q: %+v", name, level, want[name], c)
 		}
 	}
+	// The half-width of two occasions is 12.7 · (ln 1.5)/2, that of Student's t with one degree of freedom.
+	if w := math.Log1p(*m.Cells[0].OccasionHalfWidth); math.Abs(w-12.706*math.Log(1.5)/2) > 0.1 {
+		t.Errorf("the half-width of the occasions is %g", w)
+	}
 	if b := *m.Cells[0].Between; math.Abs(math.Sqrt(2*b)-math.Log(1.5)) > 0.02 {
 		t.Errorf("the variance between occasions is %g, want that of two values ln 1.5 apart", b)
 	}
@@ -144,7 +147,8 @@ func checkPrecision(t *testing.T, s *Status) {
 func TestStatusOfFew(t *testing.T) {
 	dir := &Dir{Path: t.TempDir(), Design: designOf(t, occasions)}
 	s, err := dir.Status(DefaultOfficeHours)
-	if err != nil || s.LeftNs != nil || s.Done != 0 || s.Of != 9 || len(s.Occasions) != 1 || !s.Occasions[0].Begun.IsZero() {
+	if err != nil || s.LeftNs != nil || s.Done != 0 || s.Of != 9 || len(s.Occasions) != 1 ||
+		!s.Occasions[0].Begun.IsZero() {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	if c := s.Metrics[0].Cells[0]; c.N != 0 || c.Problem != "no values" || c.Needed != nil {
@@ -168,81 +172,5 @@ func TestStatusOfFew(t *testing.T) {
 		if tt.needed && (c.Needed.Level != addBlocks || c.Needed.N != 4 || c.Needed.Method != "minimum") {
 			t.Errorf("%s: %+v, want four more for an interval", tt.name, c.Needed)
 		}
-	}
-}
-
-// TestMerge: one study of two, with the cluster as a factor and occasions of their own; other designs are refused.
-func TestMerge(t *testing.T) {
-	root := t.TempDir()
-	run := func(name, text string, iops float64) string {
-		path := filepath.Join(root, name)
-		x := &platform{t: t, left: -1, value: func(Job) (float64, time.Duration) { return iops, time.Minute }}
-		dir, err := Begin(path, designOf(t, text), Occasion{Begun: time.Unix(0, 0).UTC(), Zone: "UTC"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := dir.Run(t.Context(), x, io.Discard); err != nil {
-			t.Fatal(err)
-		}
-		if err := dir.Close(); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	east, west := run("east", occasions, 100), run("west", occasions, 200)
-	other := run("other", strings.Replace(occasions, "slow, fast", "slow, faster, fast", 1), 1)
-	both := filepath.Join(root, "both")
-	if _, err := Merge(both, []string{east, west}, []string{"east", "west"}); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := Open(both)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := dir.Table()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, r := range table.Rows {
-		got = append(got, nameOf(r.Levels)+" "+r.Values[0].String())
-	}
-	want := []string{
-		"cluster=east storageClass=slow 100/s (100/s … 100/s)", "cluster=east storageClass=fast 100/s (100/s … 100/s)",
-		"cluster=east storageClass=fast (A/A) 100/s (100/s … 100/s)",
-		"cluster=west storageClass=slow 200/s (200/s … 200/s)", "cluster=west storageClass=fast 200/s (200/s … 200/s)",
-		"cluster=west storageClass=fast (A/A) 200/s (200/s … 200/s)",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if len(dir.Occasions) != 2 || dir.Occasions[1].Cluster != "west" || *dir.Cells[5].AAOf != 4 {
-		t.Errorf("%+v, %+v", dir.Occasions, dir.Cells)
-	}
-	occasionsOf := map[int]bool{}
-	for _, v := range slices.Concat(table.Rows[0].Values[0].Trials, table.Rows[3].Values[0].Trials) {
-		occasionsOf[v.Occasion] = true
-	}
-	if len(occasionsOf) != 2 {
-		t.Errorf("the clusters share an occasion: %v", occasionsOf)
-	}
-	for _, tt := range []struct {
-		out          string
-		paths, names []string
-		want         string
-	}{
-		{"x", []string{east, other}, []string{"a", "b"}, "different designs"},
-		{"x", []string{east, west}, []string{"a", "a"}, "--names"},
-		{"x", []string{east, west}, []string{"a", "../b"}, "invalid name"},
-		{"both", []string{east, west}, []string{"a", "b"}, "not empty"},
-		{"x", []string{both, west}, []string{"a", "b"}, "was merged"},
-	} {
-		_, err := Merge(filepath.Join(root, tt.out), tt.paths, tt.names)
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%v: %v, want %q", tt.paths, err, tt.want)
-		}
-	}
-	if _, err := Begin(both, designOf(t, occasions), Occasion{}); err == nil || !strings.Contains(err.Error(), "was merged") {
-		t.Errorf("a merged study goes on: %v", err)
 	}
 }

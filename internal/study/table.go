@@ -31,12 +31,6 @@ type Table struct {
 	Rows []Row  `json:"rows"`
 }
 
-// TableMetric describes the values of a response.
-type TableMetric struct {
-	Metric
-	Unit string `json:"unit"`
-}
-
 // note is the caveat of the table of a study in a directory.
 func note(path string) string {
 	return fmt.Sprintf("The rows are not compared here, and a difference between them may be chance: "+
@@ -108,24 +102,6 @@ const (
 	noData  = "noData"  // nothing in its bundle answers the response
 )
 
-// Responses parses responses. Each is one call, such as p50(pods) or rate(pods).
-func Responses(texts []string) ([]expr.Query, error) {
-	var queries []expr.Query
-	for _, text := range texts {
-		// Compile takes objectives: compare the response with itself.
-		p, err := expr.Compile(fmt.Sprintf("(%s) == (%s)", text, text), expr.Env{})
-		if err != nil {
-			return nil, fmt.Errorf("response %q: %w", text, err)
-		}
-		qs := p.Queries()
-		if len(qs) != 2 || qs[0].String() != qs[1].String() { // once on each side
-			return nil, fmt.Errorf("invalid response %q: want one call, such as p50(pods) or rate(pods)", text)
-		}
-		queries = append(queries, qs[0])
-	}
-	return queries, nil
-}
-
 // Table reads every complete trial.
 func (d *Dir) Table() (*Table, error) {
 	queries, err := Responses(d.Responses)
@@ -162,37 +138,6 @@ func (d *Dir) Table() (*Table, error) {
 		}
 	}
 	return t, nil
-}
-
-// metric describes a response. Without a declared direction it follows from the function.
-func (d *Design) metric(response string, q expr.Query) TableMetric {
-	m := TableMetric{Metric: Metric{Response: q.String()}, Unit: q.Func.Unit()}
-	for _, declared := range d.Metrics {
-		if declared.Response == response {
-			m.Margin, m.Direction = declared.Margin, declared.Direction
-		}
-	}
-	if m.Direction == "" {
-		m.Direction = directionOf(q)
-	}
-	return m
-}
-
-// The directions.
-const (
-	higher = "higher"
-	lower  = "lower"
-)
-
-// directionOf says which values of a function are better; empty: neither.
-func directionOf(q expr.Query) string {
-	switch q.Func {
-	case expr.Rate, expr.IOPS, expr.Throughput, expr.FindMax:
-		return higher
-	case expr.Count, expr.Ops, expr.Knee:
-		return ""
-	}
-	return lower // latencies, and operations that failed
 }
 
 // byRepetition lists the trials by repetition and cell.
@@ -303,26 +248,4 @@ func (v Value) bound() string {
 		return "≥ "
 	}
 	return ""
-}
-
-// DefaultResponses are the median latency of each action, and the rate of those with a rate.
-func DefaultResponses(actions []Action) []string {
-	var list []string
-	for _, a := range actions {
-		list = append(list, expr.Query{Func: expr.Quantile, Q: 0.5, Metric: expr.Metric{Action: a.Name}}.String())
-		if a.Repeated {
-			list = append(list, expr.Query{Func: expr.Rate, Metric: expr.Metric{Action: a.Name}}.String())
-		}
-		for _, m := range a.IO {
-			list = append(list, expr.Query{Func: expr.IOPS, Metric: expr.Metric{Action: a.Name, Name: m}}.String())
-		}
-	}
-	return list
-}
-
-// Action is what responses are made for by default.
-type Action struct {
-	Name     string
-	Repeated bool     // at a rate, or in an episode
-	IO       []string // "read", "write"
 }

@@ -40,7 +40,7 @@ func (x *executor) Run(_ context.Context, dir string, j Job) (int, error) {
 // interrupt does.
 func TestRun(t *testing.T) {
 	design := &Design{Base: []string{"all=1"}, Cells: []Cell{{}, {}, {}}, Trials: []Trial{
-		{Name: "a", Set: []string{"x=1"}}, {Name: "b", Cell: 1}, {Name: "c", Cell: 2}}}
+		{Name: "a", Occasion: 1, Set: []string{"x=1"}}, {Name: "b", Occasion: 1, Cell: 1}, {Name: "c", Occasion: 1, Cell: 2}}}
 	for _, tt := range []struct {
 		name string
 		x    executor
@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var log strings.Builder
-			codes, err := (&Dir{Path: t.TempDir(), Design: design}).Run(t.Context(), &tt.x, &log)
+			codes, err := (&Dir{Path: t.TempDir(), Design: design}).Run(t.Context(), &tt.x, 1, &log)
 			if diff := cmp.Diff(tt.want, codes); diff != "" || len(tt.x.ran) != tt.ran || !errors.Is(err, tt.err) {
 				t.Errorf("codes %v, ran %q, error %v", codes, tt.x.ran, err)
 			}

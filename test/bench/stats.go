@@ -17,7 +17,7 @@ type interval struct{ estimate, low, high float64 }
 func pairedRatio(a, b []float64) (interval, error) {
 	r, ok := rank.PairedRatio(a, b, 0.90)
 	if !ok || !r.Bounded() {
-		return interval{}, fmt.Errorf("%d and %d values: an interval needs at least 5 pairs of positive values", len(a), len(b))
+		return interval{}, fmt.Errorf("%d and %d values: an interval needs 5 pairs of positive values", len(a), len(b))
 	}
 	return interval{estimate: r.Value, low: r.Low, high: r.High}, nil
 }

@@ -52,9 +52,11 @@ spec:
     - {response: findMax(main), marginPercent: 10}
 `
 
-const reads = `<workload name="reads"><storage type="s3" config="endpoint=${S3_ENDPOINT};path_style_access=true"/><workflow>
+const reads = `<workload name="reads">
+<storage type="s3" config="endpoint=${S3_ENDPOINT};path_style_access=true"/><workflow>
 <workstage name="init"><work type="init" workers="1" config="containers=r(1,2)"/></workstage>
-<workstage name="main"><work name="main" workers="4" runtime="1"><operation type="read" config="containers=u(1,2);objects=u(1,10)"/></work></workstage>
+<workstage name="main"><work name="main" workers="4" runtime="1">
+<operation type="read" config="containers=u(1,2);objects=u(1,10)"/></work></workstage>
 <workstage name="dispose"><work type="dispose" workers="1" config="containers=r(1,2)"/></workstage>
 </workflow></workload>
 `
@@ -68,7 +70,8 @@ func TestStudyOfEndpoints(t *testing.T) {
 	b.write("reads.xml", reads)
 	for name, text := range map[string]string{"io": objectStudy, "search": capacityStudy} {
 		file := b.write(name+".yaml", fmt.Sprintf(text, first, second))
-		r := b.run("study", "run", file, "--out", b.in(name), "--storage-dir", b.in("storage"), "--output", "json").wants(t, 0)
+		r := b.run("study", "run", file, "--out", b.in(name), "--storage-dir", b.in("storage"),
+			"--output", "json").wants(t, 0)
 		var table studyJSON
 		decode(t, r.stdout, &table)
 		if len(table.Rows) != 2 {

@@ -9,8 +9,8 @@ import (
 
 // SignedRank tests whether paired differences are symmetric about 0 (Wilcoxon 1945), with
 // the exact distribution given the ties up to ExactN differences that are not 0.
-// Zeros are ranked and then left out (Pratt 1959): to leave them out before ranking
-// can make a difference significant by adding pairs without one. With zeros only, P is 1.
+// Zeros are ranked and then left out (Pratt 1959): left out before ranking, pairs without
+// a difference would count for nothing, however many. With zeros only, P is 1.
 func SignedRank(differences []float64) (Test, bool) {
 	if !usable(differences) {
 		return Test{}, false

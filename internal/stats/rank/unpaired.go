@@ -3,6 +3,7 @@ package rank
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
@@ -40,32 +41,46 @@ func MannWhitney(a, b []float64) (Test, bool) {
 // as likely as another.
 func subsetSums(ranks []int, m int) []float64 {
 	ranks = slices.Sorted(slices.Values(ranks))
-	most := 0
-	for _, r := range ranks[len(ranks)-m:] {
-		most += r
+	n := len(ranks)
+	below := make([]int, n+1) // sum of so many least ranks
+	for i, r := range ranks {
+		below[i+1] = below[i] + r
 	}
-	// ways[k][s]: choices of k of the ranks seen so far with the sum s.
+	// ways[k][s]: choices of k of the ranks seen so far with the sum s, which is between
+	// that of the k least and that of the k greatest seen.
 	ways := make([][]float64, m+1)
 	for k := range ways {
-		ways[k] = make([]float64, most+1)
+		ways[k] = make([]float64, below[n]-below[n-k]+1)
 	}
 	ways[0][0] = 1
-	seen := 0
 	for i, r := range ranks {
-		seen = min(most, seen+r)
-		for k := min(i+1, m); k > 0; k-- {
+		for k := min(i+1, m); k >= max(1, m-(n-1-i)); k-- {
 			from, to := ways[k-1], ways[k]
-			for s := r; s <= seen; s++ {
-				to[s] += from[s-r]
+			for s := below[k-1]; s <= below[i]-below[i-k+1]; s++ {
+				to[s+r] += from[s]
 			}
 		}
 	}
 	return normal(ways[m])
 }
 
+// known has the rankSums of sizes n, m that were asked for, at most ExactN: some MB if all are.
+var known sync.Map
+
 // rankSums returns the probability of each value 0 … n·m of the statistic U for samples
-// without ties of one distribution. It is subsetSums of the ranks 1 … n+m, faster.
+// without ties of one distribution. It is subsetSums of the ranks 1 … n+m, faster. The
+// result is shared: do not modify it.
 func rankSums(n, m int) []float64 {
+	sizes := [2]int{min(n, m), max(n, m)}
+	if u, ok := known.Load(sizes); ok {
+		return u.([]float64)
+	}
+	u := countOrders(sizes[0], sizes[1])
+	known.Store(sizes, u)
+	return u
+}
+
+func countOrders(n, m int) []float64 {
 	// ways[i][u]: orders of i of the first sample among j of the second, by U.
 	ways := make([][]float64, n+1)
 	for i := range ways {

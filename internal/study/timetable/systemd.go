@@ -29,8 +29,9 @@ Type=oneshot
 WorkingDirectory=%s
 Environment=%s
 ExecStart=%s
-# A study cleans up when it is interrupted.
+# A study cleans up when it is interrupted, with the drivers that it has started.
 KillSignal=SIGINT
+KillMode=mixed
 TimeoutStartSec=infinity
 TimeoutStopSec=10min
 `, specifiers(t.Name), specifiers(dir), quote("PATH="+path), strings.Join(command, " "))},

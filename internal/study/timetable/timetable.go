@@ -93,8 +93,8 @@ type Task struct {
 	Command []string
 }
 
-// ObjectName is the name of the study as part of a unit's, or of an object's in a cluster: at most 40 letters, digits and
-// dashes, so that CronJobs can append to it.
+// ObjectName is the name of the study as part of a unit's, or of an object's in a cluster: at most 49 letters, digits
+// and dashes, so that the name of a CronJob can be longer.
 func (t *Task) ObjectName() string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

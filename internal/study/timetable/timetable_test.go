@@ -30,7 +30,8 @@ func TestSlots(t *testing.T) {
 			t.Errorf("%s: %q and %q, want %q and %q", tt.text, s.Calendar("UTC"), s.Cron(), tt.calendar, tt.cron)
 		}
 	}
-	for _, bad := range []string{"", "10:30", "Mon", "Mon 25:00", "Fri..Mon 10:00", "mon 10:00", "Mon-Fri 10:00", "Mon 9"} {
+	for _, bad := range []string{"", "10:30", "Mon", "Mon 25:00", "Fri..Mon 10:00", "mon 10:00", "Mon-Fri 10:00",
+		"Mon 9"} {
 		if s, err := ParseSlot(bad); err == nil {
 			t.Errorf("%q was taken as %+v", bad, s)
 		}
@@ -68,8 +69,8 @@ func TestSystemd(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	files := Systemd(task(program, "study", "add-occasion", "/var/lib/a b", "--set=fio.extra=100%\"$x", "--up-to=4"), "/var/lib",
-		"/usr/bin:/bin")
+	files := Systemd(task(program, "study", "add-occasion", "/var/lib/a b", "--set=fio.extra=100%\"$x",
+		"--up-to=4"), "/var/lib", "/usr/bin:/bin")
 	var names []string
 	for _, f := range files {
 		names = append(names, filepath.Join(dir, f.Name))
@@ -77,7 +78,7 @@ func TestSystemd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{`"/var/lib/a b"`, `"--set=fio.extra=100%%\"$$x"`, "--up-to=4", "KillSignal=SIGINT"} {
+	for _, want := range []string{`"/var/lib/a b"`, `"--set=fio.extra=100%%\"$$x"`, "--up-to=4", "KillSignal=SIGINT", "KillMode=mixed"} {
 		if !strings.Contains(files[0].Text, want) {
 			t.Errorf("no %s in\n%s", want, files[0].Text)
 		}
@@ -89,7 +90,8 @@ func TestSystemd(t *testing.T) {
 	if err != nil {
 		t.Skip("systemd-analyze is not installed: the units are not verified by systemd")
 	}
-	out, err := exec.CommandContext(t.Context(), analyze, append([]string{"verify", "--man=no"}, names...)...).CombinedOutput()
+	verify := exec.CommandContext(t.Context(), analyze, append([]string{"verify", "--man=no"}, names...)...)
+	out, err := verify.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
