@@ -68,6 +68,7 @@ func TestKnownRatio(t *testing.T) {
 			t.Errorf("seed %d: %s", seed, c.Sentence)
 		}
 	}
+	t.Logf("%d of 100 intervals have the ratio", covered)
 	if covered < 90 { // 95 are expected; 89 or fewer have a probability of 0.01
 		t.Errorf("%d of 100 intervals have the ratio", covered)
 	}
@@ -131,6 +132,7 @@ func TestPseudoReplication(t *testing.T) {
 	if wrong > 12 { // 5 are expected; more than 12 have a probability of 0.001
 		t.Errorf("%d of %d studies without a difference have p < 0.05", wrong, studies)
 	}
+	t.Logf("p < 0.05 by occasion in %d, by repetition in %d of %d", wrong, within, studies)
 	if within < 40 {
 		t.Errorf("only %d pooled: the occasions do not differ, and the test shows nothing", within)
 	}
