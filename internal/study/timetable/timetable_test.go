@@ -78,7 +78,8 @@ func TestSystemd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{`"/var/lib/a b"`, `"--set=fio.extra=100%%\"$$x"`, "--up-to=4", "KillSignal=SIGINT", "KillMode=mixed"} {
+	for _, want := range []string{`"/var/lib/a b"`, `"--set=fio.extra=100%%\"$$x"`, "--up-to=4",
+		"KillSignal=SIGINT", "KillMode=mixed"} {
 		if !strings.Contains(files[0].Text, want) {
 			t.Errorf("no %s in\n%s", want, files[0].Text)
 		}
