@@ -139,6 +139,17 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
+// TestStrict: a flag has an exit status where that is asked for.
+func TestStrict(t *testing.T) {
+	t.Parallel()
+	dir := importText(t, valueHeader+values("old", 100, 8)+values("new", 100, 8))
+	for limit, code := range map[string]int{"p=old,max=50IOPS": exitInvalid, "p=old,max=500IOPS": exitOK} {
+		if got, out, errs := cnsbench(t, "", "compare", dir, "--strict", "--limit", limit); got != code {
+			t.Errorf("%s: exit %d, want %d\n%s%s", limit, got, code, out, errs)
+		}
+	}
+}
+
 func TestBaseline(t *testing.T) {
 	t.Parallel()
 	old := importText(t, valueHeader+values("a", 100, 8))
