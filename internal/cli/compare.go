@@ -44,7 +44,7 @@ the quantiles within them are compared.
 
 --baseline compares every cell with the same cell of an earlier study or bundle.
 --history searches the bundles or studies in DIR, in order of their names, for runs
-from which a metric changed.
+from which a metric changed; or, if DIR is a study, its occasions.
 
 Exit status: 5 if a verdict is one of --fail-on; with --strict 4 if there is a validity
 flag.`,

@@ -194,6 +194,23 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestHistoryOfStudy: the occasions of one study are its runs.
+func TestHistoryOfStudy(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("p,day,v,u\n")
+	for day := range 12 {
+		for i := range 2 {
+			fmt.Fprintf(&b, "a,day-%02d,%d,ms\n", day+1, 100+(day+i)%3+day/6*50)
+		}
+	}
+	dir := importText(t, b.String(), "--occasion", "day")
+	code, out, errs := cnsbench(t, "", "compare", "--history", dir)
+	if code != 0 || !strings.Contains(out, "worse from day-07 on") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
+
 // TestCompareKept reads a study and bundles of an earlier version. Two single runs have no verdict; the latencies within
 // them are compared.
 func TestCompareKept(t *testing.T) {
@@ -241,7 +258,8 @@ func TestCompareBadInput(t *testing.T) {
 		{"compare " + dir + " --limit x=1", "invalid --limit"},
 		{"compare " + dir + " --block-size 4k", `invalid size "4k"`},
 		{"compare " + dir + " --against c", `p has no level "c": want one of a, b`},
-		{"compare --history " + dir, "has no bundles and no studies"},
+		{"compare --history " + dir, "has neither occasions nor blocks: there is no history"},
+		{"compare --history " + t.TempDir(), "has no bundles and no studies"},
 		{"compare --history " + dir + " --baseline " + dir, "exclude each other"},
 		{"import csv " + file + " --factor p --value v", "want --out DIR"},
 		{"import csv " + file + " --out x --factor p --value v", "no values"},
