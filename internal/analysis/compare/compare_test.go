@@ -262,6 +262,26 @@ func TestContexts(t *testing.T) {
 	}
 }
 
+// TestManyLevels: the pairs of many levels are too many, a comparison with one of them is not, nor is a history.
+func TestManyLevels(t *testing.T) {
+	t.Parallel()
+	s := simulated{medians: map[string]float64{}, trial: 1, unit: "IOPS", within: 0.01}
+	for i := range 500 {
+		name := fmt.Sprint("run-", i)
+		s.medians[name], s.order = 100, append(s.order, name)
+	}
+	if _, err := compare.Run(s.table(), compare.Options{}); err == nil || !strings.Contains(err.Error(), "--against") {
+		t.Error(err)
+	}
+	if r := run(t, s.table(), compare.Options{Against: "run-0"}); len(r.Comparisons) != 499 {
+		t.Errorf("%d comparisons", len(r.Comparisons))
+	}
+	r, err := compare.Histories(s.table(), compare.Options{})
+	if err != nil || len(r.History) != 1 || len(r.History[0].Changes) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestInvalidOptions(t *testing.T) {
 	t.Parallel()
 	s := simulated{medians: map[string]float64{"a": 1, "b": 1}, order: []string{"a", "b"}, trial: 5, unit: "IOPS"}
