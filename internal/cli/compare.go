@@ -20,7 +20,7 @@ import (
 // compareFlags are the flags of compare.
 type compareFlags struct {
 	factor, against, margin, level, output, baseline string
-	paired, pairedSet, history                       bool
+	paired, pairedSet, history, strict               bool
 	directions, aa, limits, blocks, failOn           []string
 }
 
@@ -44,9 +44,10 @@ the quantiles within them are compared.
 
 --baseline compares every cell with the same cell of an earlier study or bundle.
 --history searches the bundles or studies in DIR, in order of their names, for runs
-from which a metric changed.
+from which a metric changed; or, if DIR is a study, its occasions.
 
-Exit status: 5 if a verdict is one of --fail-on.`,
+Exit status: 5 if a verdict is one of --fail-on; with --strict 4 if there is a validity
+flag.`,
 		Example: `  cnsbench compare imported --factor provider
   cnsbench compare imported --limit 'provider=Portworx,metric=Random read IOPS,max=15000' --output markdown
   cnsbench compare study --baseline study-before --fail-on worse
@@ -79,6 +80,7 @@ func (f *compareFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.baseline, "baseline", "", "study or bundle to compare with")
 	fl.BoolVar(&f.history, "history", false, "search the runs in DIR for changes")
 	fl.StringSliceVar(&f.failOn, "fail-on", nil, "verdicts that make the exit status 5, such as worse,different")
+	fl.BoolVar(&f.strict, "strict", false, "exit with status 4 if a figure cannot be trusted (a validity flag)")
 	fl.StringVar(&f.output, "output", "text", "text, json, csv, markdown or benchstat")
 }
 
@@ -165,7 +167,7 @@ func (f *compareFlags) write(w io.Writer, r *compare.Result) error {
 	return terminal.WriteComparison(w, r, terminalOptions(w))
 }
 
-// judge ends with an exit status of its own if a verdict is one of --fail-on.
+// judge ends with an exit status of its own if a verdict is one of --fail-on, or if a figure cannot be trusted.
 func (f *compareFlags) judge(r *compare.Result) error {
 	seen := map[string]int{}
 	for _, c := range r.Comparisons {
@@ -180,6 +182,9 @@ func (f *compareFlags) judge(r *compare.Result) error {
 		if n := seen[v]; n > 0 {
 			return &exit{exitVerdict, fmt.Errorf("%s with the verdict %s (--fail-on)", count(n, "comparison"), v)}
 		}
+	}
+	if f.strict && len(r.Flags) > 0 {
+		return &exit{exitInvalid, fmt.Errorf("%s (--strict)", count(len(r.Flags), "validity flag"))}
 	}
 	return nil
 }

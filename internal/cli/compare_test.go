@@ -139,6 +139,17 @@ func TestFailOn(t *testing.T) {
 	}
 }
 
+// TestStrict: a flag has an exit status where that is asked for.
+func TestStrict(t *testing.T) {
+	t.Parallel()
+	dir := importText(t, valueHeader+values("old", 100, 8)+values("new", 100, 8))
+	for limit, code := range map[string]int{"p=old,max=50IOPS": exitInvalid, "p=old,max=500IOPS": exitOK} {
+		if got, out, errs := cnsbench(t, "", "compare", dir, "--strict", "--limit", limit); got != code {
+			t.Errorf("%s: exit %d, want %d\n%s%s", limit, got, code, out, errs)
+		}
+	}
+}
+
 func TestBaseline(t *testing.T) {
 	t.Parallel()
 	old := importText(t, valueHeader+values("a", 100, 8))
@@ -180,6 +191,23 @@ func TestHistory(t *testing.T) {
 		if found != (shift > 0) || (code == exitVerdict) != found {
 			t.Errorf("shift %d: exit %d\n%s%s", shift, code, out, errs)
 		}
+	}
+}
+
+// TestHistoryOfStudy: the occasions of one study are its runs.
+func TestHistoryOfStudy(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("p,day,v,u\n")
+	for day := range 12 {
+		for i := range 2 {
+			fmt.Fprintf(&b, "a,day-%02d,%d,ms\n", day+1, 100+(day+i)%3+day/6*50)
+		}
+	}
+	dir := importText(t, b.String(), "--occasion", "day")
+	code, out, errs := cnsbench(t, "", "compare", "--history", dir)
+	if code != 0 || !strings.Contains(out, "worse from day-07 on") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }
 
@@ -230,7 +258,8 @@ func TestCompareBadInput(t *testing.T) {
 		{"compare " + dir + " --limit x=1", "invalid --limit"},
 		{"compare " + dir + " --block-size 4k", `invalid size "4k"`},
 		{"compare " + dir + " --against c", `p has no level "c": want one of a, b`},
-		{"compare --history " + dir, "has no bundles and no studies"},
+		{"compare --history " + dir, "has neither occasions nor blocks: there is no history"},
+		{"compare --history " + t.TempDir(), "has no bundles and no studies"},
 		{"compare --history " + dir + " --baseline " + dir, "exclude each other"},
 		{"import csv " + file + " --factor p --value v", "want --out DIR"},
 		{"import csv " + file + " --out x --factor p --value v", "no values"},

@@ -207,8 +207,20 @@ func readBaseline(s *streams, baseline, dir string) (*compared, error) {
 		baseline, dir)}}, nil
 }
 
-// readHistory joins the bundles and studies of a directory, in order of their names.
+// readHistory joins the bundles and studies of a directory, in order of their names, or takes the occasions of a study.
 func readHistory(s *streams, dir string) (*compared, error) {
+	if imported.Is(dir) || hasFile(dir, studyDirectory) {
+		one, err := readStudy(s, dir)
+		if err != nil {
+			return nil, err
+		}
+		t, ok := one.table.OverTime(historyFactor)
+		if !ok {
+			return nil, fmt.Errorf("%s has neither occasions nor blocks: there is no history", dir)
+		}
+		one.table, one.factor = t, historyFactor
+		return one, nil
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err

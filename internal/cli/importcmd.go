@@ -69,7 +69,7 @@ its figures are shown and checked, and get no verdict.`,
 }
 
 func importCSV(s *streams, out, file string, f imported.Format) error {
-	var from io.Reader = s.in
+	from := s.in
 	name := "standard input"
 	if file != "-" {
 		in, err := os.Open(file)

@@ -66,3 +66,32 @@ func (b *Builder) add(label, number string, t *Table) {
 		}
 	}
 }
+
+// OverTime returns the table with its occasions, or its blocks if it has none, as levels of one more factor, in order of
+// appearance. It is false if the table has neither.
+func (t *Table) OverTime(factor string) (*Table, bool) {
+	labels, of := t.Occasions, func(v Value) int32 { return v.Occasion }
+	if t.OccasionName == "" {
+		labels, of = t.Blocks, func(v Value) int32 { return v.Block }
+	}
+	if len(labels) == 0 {
+		return nil, false
+	}
+	rows := make([][]Row, len(labels))
+	for m, metric := range t.Metrics {
+		for c, levels := range t.Cells {
+			for _, v := range t.Series[Key{Metric: m, Cell: c}] {
+				at := of(v)
+				rows[at] = append(rows[at], Row{Levels: append([]string{labels[at]}, levels...), Metric: metric,
+					Value: v.Value, State: v.State})
+			}
+		}
+	}
+	b := NewBuilder(append([]string{factor}, t.Factors...), "", "")
+	for _, list := range rows {
+		for _, r := range list {
+			b.Add(r)
+		}
+	}
+	return b.Table(), true
+}

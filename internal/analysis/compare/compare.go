@@ -26,6 +26,9 @@ func Run(t *observation.Table, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := l.bounded(o.Against); err != nil {
+		return nil, err
+	}
 	s := &study{layout: l, options: &o, cells: map[key]int{}, weak: map[key][]string{}, result: &Result{Format: Format,
 		Factor: t.Factors[l.factor], Levels: l.levels, Confidence: stats.Confidence, Cells: []Cell{},
 		Comparisons: []Comparison{}, Rankings: []Ranking{}, Flags: []Flag{}, Notes: []string{}, Sentences: []string{}}}

@@ -68,6 +68,7 @@ func TestKnownRatio(t *testing.T) {
 			t.Errorf("seed %d: %s", seed, c.Sentence)
 		}
 	}
+	t.Logf("%d of 100 intervals have the ratio", covered)
 	if covered < 90 { // 95 are expected; 89 or fewer have a probability of 0.01
 		t.Errorf("%d of 100 intervals have the ratio", covered)
 	}
@@ -131,6 +132,7 @@ func TestPseudoReplication(t *testing.T) {
 	if wrong > 12 { // 5 are expected; more than 12 have a probability of 0.001
 		t.Errorf("%d of %d studies without a difference have p < 0.05", wrong, studies)
 	}
+	t.Logf("p < 0.05 by occasion in %d, by repetition in %d of %d", wrong, within, studies)
 	if within < 40 {
 		t.Errorf("only %d pooled: the occasions do not differ, and the test shows nothing", within)
 	}
@@ -257,6 +259,26 @@ func TestContexts(t *testing.T) {
 	if _, err := compare.Run(b.Table(), compare.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "want --factor with one of size, provider") {
 		t.Error(err)
+	}
+}
+
+// TestManyLevels: the pairs of many levels are too many, a comparison with one of them is not, nor is a history.
+func TestManyLevels(t *testing.T) {
+	t.Parallel()
+	s := simulated{medians: map[string]float64{}, trial: 1, unit: "IOPS", within: 0.01}
+	for i := range 500 {
+		name := fmt.Sprint("run-", i)
+		s.medians[name], s.order = 100, append(s.order, name)
+	}
+	if _, err := compare.Run(s.table(), compare.Options{}); err == nil || !strings.Contains(err.Error(), "--against") {
+		t.Error(err)
+	}
+	if r := run(t, s.table(), compare.Options{Against: "run-0"}); len(r.Comparisons) != 499 {
+		t.Errorf("%d comparisons", len(r.Comparisons))
+	}
+	r, err := compare.Histories(s.table(), compare.Options{})
+	if err != nil || len(r.History) != 1 || len(r.History[0].Changes) > 0 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

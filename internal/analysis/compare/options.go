@@ -131,8 +131,14 @@ func (l *layout) check(o *Options) error {
 	if o.Margin < 0 || math.IsNaN(o.Margin) || math.IsInf(o.Margin, 0) {
 		return fmt.Errorf("invalid --margin %v: want a share above 0, such as 5%%", o.Margin)
 	}
+	return nil
+}
+
+// bounded reports too many comparisons.
+func (l *layout) bounded(against string) error {
 	n := len(l.levels)
-	if all := n * (n - 1) / 2 * len(l.contexts) * len(l.table.Metrics); o.Against == "" && all > MaxComparisons {
+	all := n * (n - 1) / 2 * len(l.contexts) * len(l.table.Metrics)
+	if against == "" && all > MaxComparisons {
 		return fmt.Errorf("%d levels of %s make %d comparisons, more than %d: compare with one level alone (--against)", n,
 			l.table.Factors[l.factor], all, MaxComparisons)
 	}

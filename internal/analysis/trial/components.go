@@ -39,8 +39,9 @@ func Explain(labelA, labelB string, a, b *dataset.Data) ([]string, error) {
 			word = "shorter"
 		}
 		list = append(list, fmt.Sprintf("Within these two runs an operation of %s takes %s %s in %s than in %s (mean %s "+
-			"against %s); %s of it is %s.", action.Name, units.Duration(math.Abs(change)), word, labelB, labelA,
-			units.Duration(sum(y)), units.Duration(sum(x)), units.Duration(math.Abs(part)), component))
+			"against %s); %s: %s %s.", action.Name, units.Duration(math.Abs(change)), word, labelB, labelA,
+			units.Duration(sum(y)), units.Duration(sum(x)), component, units.Duration(math.Abs(part)),
+			word))
 	}
 	return list, nil
 }

@@ -201,7 +201,7 @@ func (p *printer) answers(title string, list []compare.Comparison, names shorten
 		if a.NA != a.NB {
 			n = fmt.Sprintf("%d, %d", a.NA, a.NB)
 		}
-		effect := string(a.Magnitude)
+		effect := a.Magnitude
 		if effect == "" {
 			effect = "–"
 		}
