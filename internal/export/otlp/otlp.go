@@ -1,7 +1,7 @@
 // Package otlp writes the ops of a bundle as OpenTelemetry traces in OTLP's JSON encoding,
 // and sends them to an OTLP/HTTP receiver. An op is a trace; its waits and spans are spans
-// of it. The IDs are functions of the run's and the op's, so that an op that is sent twice
-// is the same trace. docs/export.md has the attributes.
+// of it. The IDs are functions of the run's ID and start and the op's ID, so that an op
+// that is sent twice is the same trace. docs/export.md has the attributes.
 package otlp
 
 import (
@@ -88,7 +88,8 @@ func (x *converter) at(t op.Time) string {
 
 // op adds the spans of an op.
 func (x *converter) op(o *op.Op) {
-	trace := hash(16, "trace", x.run.ID, strconv.FormatInt(o.ID, 10))
+	// Short run IDs of different machines may be equal; with their start they are not.
+	trace := hash(16, "trace", x.run.ID, x.at(0), strconv.FormatInt(o.ID, 10))
 	id := func(path string) string { return hash(8, "span", trace, path) }
 	add := func(path, parent, name string, from, to op.Time, as ...attribute) {
 		s := spanJSON{TraceID: trace, SpanID: id(path), Name: name, Kind: internal, Start: x.at(from),

@@ -2,9 +2,7 @@ package perfetto
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strconv"
 
@@ -22,35 +20,65 @@ const (
 	phMetadata = "M"
 )
 
-// event is one trace event. Its fields are those of the Trace Event Format.
+// event is one trace event of the Trace Event Format.
 type event struct {
-	Ph    string `json:"ph"`
-	Pid   int    `json:"pid"`
-	Tid   int    `json:"tid,omitempty"`
-	Ts    micros `json:"ts"`
-	Cat   string `json:"cat,omitempty"`
-	Name  string `json:"name,omitempty"`
-	Scope string `json:"s,omitempty"` // of an instant: "t" thread, "g" global
-	Args  any    `json:"args,omitempty"`
+	Ph        string
+	Pid, Tid  int // Tid 0: none
+	At        op.Time
+	Cat, Name string
+	Scope     string // of an instant: "t" thread, "g" global
+	Args      any    // nil: none
 }
 
-// micros is an instant in ns, written in µs with three decimals.
-type micros op.Time
-
-// MarshalJSON writes the number.
-func (m micros) MarshalJSON() ([]byte, error) {
-	v, sign := int64(m), ""
-	if v < 0 {
-		v, sign = -v, "-"
+// append appends the event as JSON. Millions are written, and reflection takes most of the
+// time: only the arguments are left to it.
+func (e *event) append(b []byte) ([]byte, error) {
+	b = append(append(b, `{"ph":"`...), e.Ph...)
+	b = strconv.AppendInt(append(b, `","pid":`...), int64(e.Pid), 10)
+	if e.Tid != 0 {
+		b = strconv.AppendInt(append(b, `,"tid":`...), int64(e.Tid), 10)
 	}
-	return fmt.Appendf(nil, "%s%d.%03d", sign, v/1000, v%1000), nil
+	b = appendMicros(append(b, `,"ts":`...), e.At)
+	for _, field := range []struct{ key, value string }{{"cat", e.Cat}, {"name", e.Name}, {"s", e.Scope}} {
+		if field.value != "" {
+			b = appendText(append(append(append(b, `,"`...), field.key...), `":`...), field.value)
+		}
+	}
+	if e.Args != nil {
+		args, err := json.Marshal(e.Args)
+		if err != nil {
+			return b, err
+		}
+		b = append(append(b, `,"args":`...), args...)
+	}
+	return append(b, '}'), nil
+}
+
+// appendMicros appends an instant in µs with three decimals.
+func appendMicros(b []byte, t op.Time) []byte {
+	if t < 0 {
+		b, t = append(b, '-'), -t
+	}
+	b = strconv.AppendInt(b, int64(t/1000), 10)
+	ns := int(t % 1000)
+	return append(b, '.', byte('0'+ns/100), byte('0'+ns/10%10), byte('0'+ns%10))
+}
+
+// appendText appends a JSON string.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // a text can always be encoded
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
 
 // writer writes a trace as a stream. The first error stays.
 type writer struct {
 	to     *bufio.Writer
-	buf    bytes.Buffer
-	enc    *json.Encoder
+	buf    []byte
 	zero   op.Time // is written as 0
 	events int64
 	err    error
@@ -59,8 +87,6 @@ type writer struct {
 // newWriter starts a trace. Readers expect displayTimeUnit before the events.
 func newWriter(to io.Writer, zero op.Time, about any) *writer {
 	w := &writer{to: bufio.NewWriterSize(to, 256<<10), zero: zero}
-	w.enc = json.NewEncoder(&w.buf)
-	w.enc.SetEscapeHTML(false)
 	head, err := json.Marshal(about)
 	w.err = err
 	w.text(`{"displayTimeUnit":"ns","otherData":` + string(head) + `,"traceEvents":[`)
@@ -73,26 +99,21 @@ func (w *writer) text(s string) {
 	}
 }
 
-// write adds an event whose Ts is an instant of the run.
+// write adds an event whose At is an instant of the run.
 func (w *writer) write(e event) {
 	if w.err != nil {
 		return
 	}
 	if e.Ph != phMetadata {
-		e.Ts -= micros(w.zero)
+		e.At -= w.zero
 	}
-	w.buf.Reset()
-	if w.err = w.enc.Encode(&e); w.err != nil {
-		return
-	}
-	separator := ",\n"
+	w.buf = append(w.buf[:0], ",\n"...)
 	if w.events == 0 {
-		separator = "\n"
+		w.buf = append(w.buf[:0], '\n')
 	}
 	w.events++
-	w.text(separator)
-	if w.err == nil {
-		_, w.err = w.to.Write(bytes.TrimSuffix(w.buf.Bytes(), []byte("\n")))
+	if w.buf, w.err = e.append(w.buf); w.err == nil {
+		_, w.err = w.to.Write(w.buf)
 	}
 }
 

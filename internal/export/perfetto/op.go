@@ -98,7 +98,7 @@ func drawn(o *op.Op, end op.Time) *rows {
 // milestoneArgs are the arguments of a milestone.
 type milestoneArgs struct {
 	Source  string `json:"source,omitempty"`
-	ErrorNs int64  `json:"error_ns"`
+	ErrorNs int64  `json:"error_ns,omitempty"`
 }
 
 // addMilestones adds the milestones as instants, without the edges of calls that are slices.

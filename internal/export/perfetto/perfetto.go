@@ -172,7 +172,7 @@ func (x *export) counter(p *process, l *timeline.Line) {
 		unit = "value"
 	}
 	set := func(at op.Time, v float64) {
-		x.to.write(event{Ph: phCounter, Pid: p.pid, Ts: micros(at), Name: name, Args: map[string]float64{unit: v}})
+		x.to.write(event{Ph: phCounter, Pid: p.pid, At: at, Name: name, Args: map[string]float64{unit: v}})
 	}
 	for i, at := range l.Points {
 		set(at.At, at.Value)

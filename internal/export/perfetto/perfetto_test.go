@@ -25,7 +25,7 @@ import (
 type readEvent struct {
 	Ph, Name, Cat string
 	Pid, Tid      int
-	Ts            json.Number
+	At            json.Number `json:"ts"`
 	Args          map[string]any
 }
 
@@ -79,11 +79,11 @@ func write(t *testing.T, b *bundle.Bundle) *trace {
 	tr := &trace{names: map[int]string{}, about: file.OtherData}
 	events := file.TraceEvents
 	slices.SortStableFunc(events, func(a, b readEvent) int {
-		return int(max(-1, min(1, nanos(t, a.Ts)-nanos(t, b.Ts))))
+		return int(max(-1, min(1, nanos(t, a.At)-nanos(t, b.At))))
 	})
 	stacks := map[int][]*readSlice{}
 	for _, e := range events {
-		at := nanos(t, e.Ts)
+		at := nanos(t, e.At)
 		if e.Ph != phMetadata && at < 0 {
 			t.Errorf("%s %s at %d: before the trace", e.Ph, e.Name, at)
 		}
@@ -281,9 +281,9 @@ func TestCounters(t *testing.T) {
 	rate := 0.0
 	for _, c := range tr.counters {
 		if c.Name == "fio-0 read.bandwidth (sampled)" {
-			bytes += rate * float64(nanos(t, c.Ts)-before) / 1e9
+			bytes += rate * float64(nanos(t, c.At)-before) / 1e9
 			rate, _ = c.Args["B/s"].(json.Number).Float64()
-			before = nanos(t, c.Ts)
+			before = nanos(t, c.At)
 		}
 	}
 	if want := 60 * 410 * 4096.0; math.Abs(bytes-want) > 1 {

@@ -44,15 +44,15 @@ func (s *slice) addInstant(i slice) {
 // write writes the slice and its children to a thread.
 func (s *slice) write(w *writer, pid, tid int) {
 	if s.instant {
-		w.write(event{Ph: phInstant, Pid: pid, Tid: tid, Ts: micros(s.from), Cat: s.cat, Name: s.name, Scope: "t",
+		w.write(event{Ph: phInstant, Pid: pid, Tid: tid, At: s.from, Cat: s.cat, Name: s.name, Scope: "t",
 			Args: s.args})
 		return
 	}
-	w.write(event{Ph: phBegin, Pid: pid, Tid: tid, Ts: micros(s.from), Cat: s.cat, Name: s.name, Args: s.args})
+	w.write(event{Ph: phBegin, Pid: pid, Tid: tid, At: s.from, Cat: s.cat, Name: s.name, Args: s.args})
 	for i := range s.children {
 		s.children[i].write(w, pid, tid)
 	}
-	w.write(event{Ph: phEnd, Pid: pid, Tid: tid, Ts: micros(s.to)})
+	w.write(event{Ph: phEnd, Pid: pid, Tid: tid, At: s.to})
 }
 
 // rows is an op on the rows of a lane: the op itself, then spans that overlap those above.
@@ -76,10 +76,9 @@ func (r *rows) extent() (from, to op.Time) {
 // spanArgs are the arguments of the slice of a span.
 type spanArgs struct {
 	From    string `json:"from"`
-	To      string `json:"to"`
 	Volume  string `json:"volume,omitempty"`
 	PartOf  string `json:"partOf,omitempty"` // the step of a call that is not drawn in it
-	ErrorNs int64  `json:"error_ns"`
+	ErrorNs int64  `json:"error_ns,omitempty"`
 }
 
 func spanSlice(s span.Span) slice {
@@ -88,7 +87,7 @@ func spanSlice(s span.Span) slice {
 		name += "/" + s.Volume
 	}
 	return slice{name: name, cat: "span", from: s.At, to: s.End(),
-		args: &spanArgs{From: s.From, To: s.To, Volume: s.Volume, ErrorNs: s.Err}}
+		args: &spanArgs{From: s.From, Volume: s.Volume, ErrorNs: s.Err}}
 }
 
 // place puts the spans of an op on rows. service is the slice that contains those of the
