@@ -21,17 +21,19 @@ type exportFlags struct {
 	format, table string
 	out, endpoint string
 	given         func(flag string) bool
+	remote        remoteFlags
 }
 
 func newExport(s *streams) *cobra.Command {
 	var f exportFlags
 	c := &cobra.Command{
-		Use:   "export {--format FORMAT | --pending | --all} BUNDLE",
+		Use:   "export {--format FORMAT | --pending | --all} {BUNDLE | --cluster NAMESPACE/RUN}",
 		Short: "Write a bundle in another format, or send its results to its outputs",
 		Long: `With --format, writes a bundle for other programs (docs/export.md): operations, series
 or figures as a table (csv, json, parquet), a timeline for ui.perfetto.dev or
 chrome://tracing (perfetto), or a trace per operation (otlp), which --endpoint sends to a
-receiver of OTLP/HTTP instead.
+receiver of OTLP/HTTP instead. The bundle is a directory, or one at the results service of
+a cluster.
 
 Otherwise sends the results of a bundle to the outputs of its Benchmark, as the run does:
 one JSON document per POST (docs/reference/outputs.md). --pending sends what the run did
@@ -41,20 +43,13 @@ ID.`,
   cnsbench export --format csv --table series cnsbench-quickstart-20260301-120000
   cnsbench export --format otlp --endpoint http://localhost:4318 cnsbench-quickstart-20260301-120000
   cnsbench export --pending cnsbench-quickstart-20260301-120000`,
-		Args: cobra.ExactArgs(1),
+		Args: f.remote.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.given = cmd.Flags().Changed
 			if err := f.check(); err != nil {
 				return err
 			}
-			ctx, stop := untilInterrupt(cmd.Context())
-			defer stop()
-			ctx, cancel := context.WithTimeout(ctx, f.within)
-			defer cancel()
-			if f.format != "" {
-				return f.file(ctx, s, args[0])
-			}
-			return export(ctx, s, args[0], f.all)
+			return f.run(cmd.Context(), s, args)
 		},
 	}
 	fl := c.Flags()
@@ -66,7 +61,27 @@ ID.`,
 	fl.StringVarP(&f.out, "out", "o", "-", "file to write; - for standard output")
 	fl.StringVar(&f.endpoint, "endpoint", "", "`URL` of an OTLP/HTTP receiver for --format otlp; "+
 		"headers are from OTEL_EXPORTER_OTLP_HEADERS")
+	f.remote.add(c)
 	return c
+}
+
+func (f *exportFlags) run(ctx context.Context, s *streams, args []string) error {
+	ctx, stop := untilInterrupt(ctx)
+	defer stop()
+	if f.format == "" || f.endpoint != "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.within)
+		defer cancel()
+	}
+	if f.format == "" {
+		return export(ctx, s, args[0], f.all)
+	}
+	dir, done, err := f.remote.bundle(ctx, args, false)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return f.file(ctx, s, dir)
 }
 
 // check checks the flags with each other.
@@ -83,7 +98,7 @@ func (f *exportFlags) check() error {
 	if f.format != "" {
 		return f.checkFile()
 	}
-	for _, name := range []string{"table", "out", "endpoint"} {
+	for _, name := range []string{"table", "out", "endpoint", "cluster"} {
 		if f.given(name) {
 			return fmt.Errorf("--%s needs --format", name)
 		}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -87,6 +89,8 @@ func TestExportProblems(t *testing.T) {
 		{"another table", "--format csv --table io " + b.Dir, 1, `invalid --table "io": want ops, series or figures`},
 		{"a table of a timeline", "--format perfetto --table ops " + b.Dir, 1, "--table is of the formats"},
 		{"a table of nothing", "--pending --table ops " + b.Dir, 1, "--table needs --format"},
+		{"outputs of a cluster's bundle", "--pending --cluster n/r", 1, "--cluster needs --format"},
+		{"a cluster's bundle without its run", "--format csv --cluster n", 1, "want NAMESPACE/RUN"},
 		{"an endpoint of a table", "--format csv --endpoint http://h " + b.Dir, 1, "--endpoint is of --format otlp"},
 		{"no endpoint", "--format otlp --endpoint h:1 " + b.Dir, 1, "invalid endpoint"},
 		{"a file and an endpoint", "--format otlp --endpoint http://h --out x " + b.Dir, 1, "choose --out or --endpoint"},
@@ -146,5 +150,24 @@ func TestExportEndpoint(t *testing.T) {
 	if code, _, errs := call("export", "--format", "otlp", "--endpoint", server.URL, b.Dir); code != exitFailed ||
 		!strings.Contains(errs, "rejected 1 span: full") {
 		t.Errorf("exit %d\n%s", code, errs)
+	}
+}
+
+// TestExportInterrupted checks that an interrupted export leaves no file.
+func TestExportInterrupted(t *testing.T) {
+	b, _ := analysistest.Demo(t)
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, format := range exportFormats {
+		f := exportFlags{format: format, table: "ops", out: filepath.Join(dir, "out")}
+		err := f.file(ctx, &streams{out: io.Discard, err: io.Discard}, b.Dir)
+		var e *exit
+		if !errors.As(err, &e) || e.code != exitInterrupted {
+			t.Errorf("%s: error %v", format, err)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("it left %v, %v", entries, err)
 	}
 }

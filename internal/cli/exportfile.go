@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -68,17 +69,41 @@ func (f *exportFlags) file(ctx context.Context, s *streams, dir string) error {
 	if b.Live {
 		return failed(fmt.Errorf("the run of %s is in progress: export its bundle when it has ended", dir))
 	}
+	err = f.deliver(ctx, s, sender, b)
+	if errors.Is(err, context.Canceled) {
+		return &exit{exitInterrupted, errors.New("interrupted")}
+	}
+	return err
+}
+
+// deliver sends a bundle to an endpoint, if there is one, or writes it.
+func (f *exportFlags) deliver(ctx context.Context, s *streams, to *otlp.Sender, b *bundle.Bundle) error {
+	write := func(w io.Writer) error { return f.write(&stoppable{ctx, w}, b) }
 	switch {
-	case sender != nil:
-		return failed(sendTraces(ctx, s, sender, b))
+	case to != nil:
+		return failed(sendTraces(ctx, s, to, b))
 	case f.out != "-":
-		return failed(writeFile(f.out, func(w io.Writer) error { return f.write(w, b) }))
+		return failed(writeFile(f.out, write))
 	case f.format == string(table.Parquet) && isTerminal(s.out):
 		return fmt.Errorf("parquet is binary: choose a file with --out")
 	case f.format == string(table.Parquet):
-		return quietPipe(f.write(s.out, b))
+		return quietPipe(write(s.out))
 	}
-	return quietPipe(f.write(&terminal.Writer{To: s.out, JSON: f.format != string(table.CSV)}, b))
+	return quietPipe(write(&terminal.Writer{To: s.out, JSON: f.format != string(table.CSV)}))
+}
+
+// stoppable is a writer that fails when its context ends, which ends an export.
+type stoppable struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+// Write implements io.Writer.
+func (w *stoppable) Write(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.to.Write(b)
 }
 
 func isTerminal(w io.Writer) bool {
