@@ -266,3 +266,23 @@ func TestNewSender(t *testing.T) {
 		}
 	}
 }
+
+// A call is a span of the step that makes it, the step one of the service time.
+func TestNested(t *testing.T) {
+	x := converter{run: &bundle.Run{ID: "r"}}
+	x.op(&op.Op{Kind: op.Create, Action: "a", Intended: 0, Started: 5, Ended: 50, Outcome: op.OK,
+		Milestones: []op.Milestone{{Name: op.Scheduled, At: 10}, {Name: "NodePublishVolume.start/v", At: 20},
+			{Name: "NodePublishVolume.end/v", At: 30}, {Name: op.Sandboxed, At: 40}}})
+	names, got := map[string]string{}, map[string]string{}
+	for _, s := range x.spans {
+		names[s.SpanID] = s.Name
+	}
+	for _, s := range x.spans {
+		got[s.Name] = names[s.Parent]
+	}
+	want := map[string]string{"a": "", "late": "a", "service": "a", "scheduled": "service", "sandboxed": "service",
+		"NodePublishVolume": "sandboxed"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("parents: -want +got:\n%s", diff)
+	}
+}

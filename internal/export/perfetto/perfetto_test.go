@@ -459,3 +459,15 @@ func TestWriteError(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A lane is used again from the instant at which it is free, not before, and the one that became free last.
+func TestLane(t *testing.T) {
+	g := newTracks(newWriter(io.Discard, 0, nil)).process("p").group("g")
+	var got []int
+	for _, span := range [][2]op.Time{{0, 10}, {9, 20}, {10, 15}, {15, 16}, {20, 30}, {5, 40}} {
+		got = append(got, g.lane(span[0], span[1]).number)
+	}
+	if want := []int{0, 1, 0, 0, 1, 2}; !slices.Equal(got, want) {
+		t.Errorf("lanes %v, want %v", got, want)
+	}
+}
