@@ -108,8 +108,8 @@ func TestExportProblems(t *testing.T) {
 			code, printed, errs := call(append([]string{"export"}, strings.Fields(tt.args)...)...)
 			if code != tt.code || printed != "" || !strings.Contains(errs, tt.want) ||
 				strings.Count(strings.TrimSpace(strings.ReplaceAll(errs, "warning: ", "")), "cnsbench: ") != 1 {
-				t.Errorf("exit %d, prints %.100q, on the standard error:\n%s\nwant exit %d and %q", code, printed, errs, tt.code,
-					tt.want)
+				t.Errorf("exit %d, prints %.100q, on the standard error:\n%s\nwant exit %d and %q", code, printed, errs,
+					tt.code, tt.want)
 			}
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 				t.Errorf("it left %v, %v", entries, err)

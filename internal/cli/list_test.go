@@ -27,7 +27,8 @@ func TestList(t *testing.T) {
 	if code != exitOK || errs != "" || len(lines) != 4 {
 		t.Fatalf("exit %d\n%s\n%s", code, out, errs)
 	}
-	for i, want := range [][]string{{"PATH", "NAME", "RUN", "STARTED", "ENGINE", "STATE", "OBJECTIVES", "FLAGS", "DURATION"},
+	for i, want := range [][]string{
+		{"PATH", "NAME", "RUN", "STARTED", "ENGINE", "STATE", "OBJECTIVES", "FLAGS", "DURATION"},
 		{broken, "unreadable:", "unexpected", "run.json"},
 		{b.Dir, "synthetic", b.Run.ID, "local", "complete", "1m3s"}} {
 		for _, text := range want {

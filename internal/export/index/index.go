@@ -169,9 +169,10 @@ func (f *filler) runRow(s Source, b *bundle.Bundle, sum *summary.Summary) error 
 	if spec == "" {
 		spec = "null"
 	}
-	return f.exec("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", f.run, s.Path, study, r.ID,
-		r.Name, r.Engine, sum.Badge(), r.Reason, r.ExitCode, r.Clock.Start.UTC().Format(time.RFC3339Nano),
-		known(r.BarrierAt), known(r.EndedAt), strconv.FormatUint(r.Seed, 10), r.Versions["cnsbench"], host, kernel, spec)
+	return f.exec("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", f.run, s.Path, study,
+		r.ID, r.Name, r.Engine, sum.Badge(), r.Reason, r.ExitCode, r.Clock.Start.UTC().Format(time.RFC3339Nano),
+		known(r.BarrierAt), known(r.EndedAt), strconv.FormatUint(r.Seed, 10), r.Versions["cnsbench"],
+		host, kernel, spec)
 }
 
 func known(t op.Time) any {
@@ -193,7 +194,8 @@ func (f *filler) judgements(sum *summary.Summary) error {
 		}
 	}
 	for _, flag := range sum.Validity {
-		if err := f.exec("INSERT INTO flags VALUES (?, ?, ?, ?)", f.run, flag.Name, flag.Severity, flag.Evidence); err != nil {
+		if err := f.exec("INSERT INTO flags VALUES (?, ?, ?, ?)", f.run, flag.Name, flag.Severity,
+			flag.Evidence); err != nil {
 			return err
 		}
 	}
@@ -207,8 +209,8 @@ func (f *filler) figures(sum *summary.Summary) error {
 	}
 	defer insert.Close()
 	for _, g := range table.Figures(sum) {
-		if _, err := insert.ExecContext(f.ctx, f.run, g.Scope, g.Subject, g.Phase, g.Metric, g.Statistic, g.Value, g.Unit,
-			g.Bound, g.N, g.Low, g.High, g.Confidence); err != nil {
+		if _, err := insert.ExecContext(f.ctx, f.run, g.Scope, g.Subject, g.Phase, g.Metric, g.Statistic, g.Value,
+			g.Unit, g.Bound, g.N, g.Low, g.High, g.Confidence); err != nil {
 			return err
 		}
 	}

@@ -86,7 +86,8 @@ func TestMake(t *testing.T) {
 		t.Errorf("%d runs, %d ops", r.Runs, r.Ops)
 	}
 	if diff := cmp.Diff([][]string{{"synthetic", "complete", "s", "42"}, {"synthetic", "incomplete", "", "42"},
-		{"synthetic", "complete", "", "42"}}, query(t, db, "SELECT name, state, study, seed FROM runs ORDER BY run")); diff != "" {
+		{"synthetic", "complete", "", "42"}}, query(t, db,
+		"SELECT name, state, study, seed FROM runs ORDER BY run")); diff != "" {
 		t.Errorf("runs: -want +got:\n%s", diff)
 	}
 	var response, dropped int64
@@ -101,12 +102,13 @@ func TestMake(t *testing.T) {
 			dropped++
 		}
 	}
+	slos := int64(len(analysistest.SLOs))
 	for text, want := range map[string]int64{
 		"SELECT sum(response_ns) FROM ops WHERE run = 1 AND action = 'snapshots' AND outcome = 'ok'":  response,
 		"SELECT count(*) FROM ops WHERE outcome = 'dropped' AND started_ns IS NULL":                   dropped,
 		"SELECT count(*) FROM spans WHERE run = 1 AND name = 'CreateSnapshot'":                        37,
-		"SELECT value FROM figures WHERE run = 1 AND metric = 'outcome.ok' AND subject = 'snapshots'": 37,
-		"SELECT count(*) FROM verdicts WHERE run = 1":                                                 int64(len(analysistest.SLOs)),
+		"SELECT value FROM figures WHERE run = 1 AND subject = 'snapshots' AND metric = 'outcome.ok'": 37,
+		"SELECT count(*) FROM verdicts WHERE run = 1":                                                 slos,
 		"SELECT count(*) FROM unreadable":                                                             2,
 		"SELECT count(DISTINCT run) FROM (SELECT run FROM ops UNION SELECT run FROM figures)":         3,
 		"SELECT value FROM meta WHERE key = 'format'":                                                 Format,
@@ -135,7 +137,8 @@ func TestDocumented(t *testing.T) {
 			t.Errorf("nothing is found by\n%s", q[1])
 		}
 	}
-	for _, table := range query(t, db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'") {
+	tables := query(t, db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+	for _, table := range tables {
 		_, row, ok := strings.Cut(section, "\n| `"+table[0]+"` |")
 		row, _, _ = strings.Cut(row, "\n")
 		if !ok {

@@ -60,7 +60,8 @@ func (x *converter) batch() (Batch, error) {
 	version := x.run.Versions["cnsbench"]
 	body, err := json.Marshal(requestJSON{[]resourceSpans{{
 		Resource: resource{[]attribute{text("service.name", "cnsbench"), text("service.version", version),
-			text("service.instance.id", x.run.ID), text("cnsbench.run.id", x.run.ID), text("cnsbench.run.name", x.run.Name),
+			text("service.instance.id", x.run.ID), text("cnsbench.run.id", x.run.ID),
+			text("cnsbench.run.name", x.run.Name),
 			text("cnsbench.engine", x.run.Engine), text("cnsbench.run.state", string(x.run.State))}},
 		ScopeSpans: []scopeSpans{{Scope: scope{"cnsbench", version}, Spans: x.spans}},
 	}}})

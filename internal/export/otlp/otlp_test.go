@@ -259,7 +259,8 @@ func TestNewSender(t *testing.T) {
 	} {
 		s, err := NewSender(tt.endpoint, tt.headers)
 		switch {
-		case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err) || strings.Contains(err.Error(), "hunter2")):
+		case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err) ||
+			strings.Contains(err.Error(), "hunter2")):
 			t.Errorf("%s: error %v, want %q", tt.endpoint, err, tt.err)
 		case tt.err == "" && (err != nil || s.endpoint != tt.want):
 			t.Errorf("%s: %v, want %s", tt.endpoint, err, tt.want)

@@ -44,8 +44,8 @@ func Summary(b *bundle.Bundle) (*Table, error) {
 	}
 	return &Table{
 		Columns: []Column{{"run_id", Text}, {"scope", Text}, {"subject", Text}, {"phase", Int}, {"metric", Text},
-			{"statistic", Text}, {"value", Float}, {"unit", Text}, {"bound", Text}, {"n", Int}, {"low", Float}, {"high", Float},
-			{"confidence", Float}},
+			{"statistic", Text}, {"value", Float}, {"unit", Text}, {"bound", Text}, {"n", Int}, {"low", Float},
+			{"high", Float}, {"confidence", Float}},
 		Rows: func(yield func([]any, error) bool) {
 			for _, f := range Figures(s) {
 				if !yield([]any{s.RunID, f.Scope, f.Subject, optional(f.Phase), f.Metric, f.Statistic, optional(f.Value),
