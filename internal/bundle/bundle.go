@@ -32,31 +32,56 @@ type Bundle struct {
 // Open opens the bundle in dir. For a bundle that was not closed it checks every stream and drops torn tails,
 // which Warnings lists. The error names the file that is missing, damaged, or of a newer format.
 func Open(dir string) (*Bundle, error) {
-	b := &Bundle{Dir: dir, validLen: make(map[string]int64)}
-	if err := b.readRun(); err != nil {
-		return nil, err
-	}
-	if err := b.findEvents(); err != nil {
-		return nil, err
-	}
-	closed := pathExists(filepath.Join(dir, manifestFile))
-	b.Complete = closed && b.columnar && b.Run.State != Running
-	if b.Complete {
-		return b, nil
-	}
-	if lock, free, err := lockDir(dir, unix.LOCK_SH); err == nil {
-		b.Live = !free
-		if free {
-			if err := lock.Close(); err != nil {
-				return nil, fmt.Errorf("bundle: %w", err)
-			}
-		}
+	b, closed, err := open(dir)
+	if err != nil || b.Complete {
+		return b, err
 	}
 	b.warnIncomplete(closed)
 	if err := b.checkStreams(); err != nil {
 		return nil, err
 	}
 	return b, nil
+}
+
+// Brief is what is known of a bundle without its streams.
+type Brief struct {
+	Run            Run
+	Complete, Live bool // as of Bundle
+}
+
+// Look reads run.json and says in which state the bundle in dir is. It is fast for bundles
+// of any size. Errors are those of Open about run.json.
+func Look(dir string) (Brief, error) {
+	b, _, err := open(dir)
+	if err != nil {
+		return Brief{}, err
+	}
+	return Brief{b.Run, b.Complete, b.Live}, nil
+}
+
+// open opens a bundle without reading its streams; closed says whether it has a manifest.
+func open(dir string) (b *Bundle, closed bool, err error) {
+	b = &Bundle{Dir: dir, validLen: make(map[string]int64)}
+	if err := b.readRun(); err != nil {
+		return nil, false, err
+	}
+	if err := b.findEvents(); err != nil {
+		return nil, false, err
+	}
+	closed = pathExists(filepath.Join(dir, manifestFile))
+	b.Complete = closed && b.columnar && b.Run.State != Running
+	if b.Complete {
+		return b, closed, nil
+	}
+	if lock, free, err := lockDir(dir, unix.LOCK_SH); err == nil {
+		b.Live = !free
+		if free {
+			if err := lock.Close(); err != nil {
+				return nil, false, fmt.Errorf("bundle: %w", err)
+			}
+		}
+	}
+	return b, closed, nil
 }
 
 // ReadRun reads run.json only. The error wraps os.ErrNotExist if there is none.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,33 +14,96 @@ import (
 	"github.com/cnsbench/cnsbench/internal/output"
 )
 
+// exportFlags are the flags of export.
+type exportFlags struct {
+	pending, all  bool
+	within        time.Duration
+	format, table string
+	out, endpoint string
+	given         func(flag string) bool
+	remote        remoteFlags
+}
+
 func newExport(s *streams) *cobra.Command {
-	var pending, all bool
-	var within time.Duration
+	var f exportFlags
 	c := &cobra.Command{
-		Use:   "export {--pending | --all} BUNDLE",
-		Short: "Send a bundle's results to its outputs, later or again",
-		Long: `Sends the results of a bundle to the outputs of its Benchmark, as the run does: one
-JSON document per POST (docs/reference/outputs.md). --pending sends what the run did not
-deliver, also if it was killed. --all sends everything again; a document keeps its
+		Use:   "export {--format FORMAT | --pending | --all} {BUNDLE | --cluster NAMESPACE/RUN}",
+		Short: "Write a bundle in another format, or send its results to its outputs",
+		Long: `With --format, writes a bundle for other programs (docs/export.md): operations, series
+or figures as a table (csv, json, parquet), a timeline for ui.perfetto.dev or
+chrome://tracing (perfetto), or a trace per operation (otlp), which --endpoint sends to a
+receiver of OTLP/HTTP instead. The bundle is a directory, or one at the results service of
+a cluster.
+
+Otherwise sends the results of a bundle to the outputs of its Benchmark, as the run does:
+one JSON document per POST (docs/reference/outputs.md). --pending sends what the run did
+not deliver, also if it was killed. --all sends everything again; a document keeps its
 ID.`,
-		Example: "  cnsbench export --pending cnsbench-quickstart-20260301-120000",
-		Args:    cobra.ExactArgs(1),
+		Example: `  cnsbench export --format perfetto cnsbench-quickstart-20260301-120000 --out timeline.json
+  cnsbench export --format csv --table series cnsbench-quickstart-20260301-120000
+  cnsbench export --format otlp --endpoint http://localhost:4318 cnsbench-quickstart-20260301-120000
+  cnsbench export --pending cnsbench-quickstart-20260301-120000`,
+		Args: f.remote.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if pending == all {
-				return errors.New("choose what to export: --pending or --all")
+			f.given = cmd.Flags().Changed
+			if err := f.check(); err != nil {
+				return err
 			}
-			ctx, stop := untilInterrupt(cmd.Context())
-			defer stop()
-			ctx, cancel := context.WithTimeout(ctx, within)
-			defer cancel()
-			return export(ctx, s, args[0], all)
+			return f.run(cmd.Context(), s, args)
 		},
 	}
-	c.Flags().BoolVar(&pending, "pending", false, "send undelivered documents")
-	c.Flags().BoolVar(&all, "all", false, "send all documents, delivered or not")
-	c.Flags().DurationVar(&within, "within", 10*time.Minute, "how long to try")
+	fl := c.Flags()
+	fl.BoolVar(&f.pending, "pending", false, "send undelivered documents")
+	fl.BoolVar(&f.all, "all", false, "send all documents, delivered or not")
+	fl.DurationVar(&f.within, "within", 10*time.Minute, "how long to try to send")
+	fl.StringVar(&f.format, "format", "", strings.Join(exportFormats, ", ")+": write the bundle in this format")
+	fl.StringVar(&f.table, "table", "ops", "ops, series or figures: table to write as csv, json or parquet")
+	fl.StringVarP(&f.out, "out", "o", "-", "file to write; - for standard output")
+	fl.StringVar(&f.endpoint, "endpoint", "", "`URL` of an OTLP/HTTP receiver for --format otlp; "+
+		"headers are from OTEL_EXPORTER_OTLP_HEADERS")
+	f.remote.add(c)
 	return c
+}
+
+func (f *exportFlags) run(ctx context.Context, s *streams, args []string) error {
+	ctx, stop := untilInterrupt(ctx)
+	defer stop()
+	if f.format == "" || f.endpoint != "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.within)
+		defer cancel()
+	}
+	if f.format == "" {
+		return export(ctx, s, args[0], f.all)
+	}
+	dir, done, err := f.remote.bundle(ctx, args, false)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return f.file(ctx, s, dir)
+}
+
+// check checks the flags with each other.
+func (f *exportFlags) check() error {
+	chosen := 0
+	for _, yes := range []bool{f.pending, f.all, f.format != ""} {
+		if yes {
+			chosen++
+		}
+	}
+	if chosen != 1 {
+		return errors.New("choose what to export: --pending, --all or --format")
+	}
+	if f.format != "" {
+		return f.checkFile()
+	}
+	for _, name := range []string{"table", "out", "endpoint", "cluster"} {
+		if f.given(name) {
+			return fmt.Errorf("--%s needs --format", name)
+		}
+	}
+	return nil
 }
 
 func export(ctx context.Context, s *streams, dir string, all bool) error {

@@ -150,19 +150,30 @@ func writeReport(path string, b *bundle.Bundle, s *summary.Summary) error {
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".cnsbench-*")
 	if err != nil {
-		var named *os.PathError // without the name of the temporary file
-		if errors.As(err, &named) {
-			err = named.Err
-		}
-		return fmt.Errorf("write %s: %w", path, err)
+		return unwritable(path, err)
 	}
 	w := bufio.NewWriterSize(f, 256<<10)
 	err = errors.Join(write(w), w.Flush(), f.Chmod(0o644), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		if err = os.Rename(f.Name(), path); err != nil {
+			err = unwritable(path, err)
+		}
 	}
 	if err != nil {
 		err = errors.Join(err, os.Remove(f.Name()))
 	}
 	return err
+}
+
+// unwritable is an error of writing a file by way of a temporary one, whose name it leaves out.
+func unwritable(path string, err error) error {
+	var named *os.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &named):
+		err = named.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
+	return fmt.Errorf("write %s: %w", path, err)
 }

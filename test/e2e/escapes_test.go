@@ -37,6 +37,10 @@ func TestWorkloadsEscapes(t *testing.T) {
 			}
 			b.harmless(b.run("show", b.bundle(), "--events").wants(t, 0))
 			b.harmless(b.run("show", b.bundle(), "--output", "json").wants(t, 0))
+			for _, format := range []string{"csv", "json", "perfetto", "otlp"} {
+				b.harmless(b.run("export", "--format", format, b.bundle()).wants(t, 0))
+			}
+			b.harmless(b.run("list", b.dir).wants(t, 0))
 		})
 	}
 }

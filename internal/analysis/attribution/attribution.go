@@ -196,6 +196,10 @@ var driverSteps = map[string][]string{
 	"ControllerUnpublishVolume.start": {"NodeUnpublishVolume", "NodeUnstageVolume"},
 }
 
+// Calls returns the calls of the CSI driver that are made before a milestone, by its base
+// name, as a part of the step that ends there; none: the driver is not called in it.
+func Calls(milestone string) []string { return driverSteps[milestone] }
+
 // component returns the component that took the time from one milestone to the next:
 // the step's own, or its …OrDriver where an expected call of the driver was not observed.
 func (s step) component(o *op.Op, name, from string) string {

@@ -26,18 +26,27 @@ func (d *Data) Windows(actions ...string) ([]Window, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !o.Started.Known() || len(actions) > 0 && !slices.Contains(actions, o.Action) {
-			continue
+		if o.Started.Known() && (len(actions) == 0 || slices.Contains(actions, o.Action)) {
+			ws = append(ws, WindowOf(&o))
 		}
-		w := Window{Op: o.ID, Action: o.Action, Target: o.Target, Instance: o.Instance, Kind: o.Kind, From: o.Started,
-			To: o.Ended}
-		if !w.To.Known() {
-			w.To = math.MaxInt64
-		}
-		ws = append(ws, w)
 	}
-	slices.SortStableFunc(ws, func(a, b Window) int { return cmp.Compare(a.From, b.From) })
+	SortWindows(ws)
 	return ws, nil
+}
+
+// WindowOf returns the window of an op that was started.
+func WindowOf(o *op.Op) Window {
+	w := Window{Op: o.ID, Action: o.Action, Target: o.Target, Instance: o.Instance, Kind: o.Kind, From: o.Started,
+		To: o.Ended}
+	if !w.To.Known() {
+		w.To = math.MaxInt64
+	}
+	return w
+}
+
+// SortWindows sorts windows in order of From.
+func SortWindows(ws []Window) {
+	slices.SortStableFunc(ws, func(a, b Window) int { return cmp.Compare(a.From, b.From) })
 }
 
 // Union is a set of instants: disjoint intervals in order.

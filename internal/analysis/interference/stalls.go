@@ -59,12 +59,7 @@ const maxStallOps = 5
 // Stalls returns the stalls of at least Threshold (for the canary: within its error),
 // in order of time. ws are the windows of all ops; end is the end of the recording.
 func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
-	slow := sliceStalls(d)
-	var list []Stall
-	for _, c := range d.Canaries {
-		list = append(list, refine(canaryStalls(endPendingAtPhase(d, c), end), slow)...)
-	}
-	list = append(list, workloadStalls(d, list, slow)...)
+	list := candidates(d, end)
 	// latest[i] is the last end in ws[:i+1], for a binary search of the first window
 	// that can overlap a stall.
 	latest := make([]op.Time, len(ws))
@@ -84,6 +79,27 @@ func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Volume, b.Volume))
 	})
 	return list
+}
+
+// candidates returns all stalls of at least OwnThreshold, without their ops.
+func candidates(d *dataset.Data, end op.Time) []Stall {
+	slow := sliceStalls(d)
+	var list []Stall
+	for _, c := range d.Canaries {
+		list = append(list, refine(canaryStalls(endPendingAtPhase(d, c), end), slow)...)
+	}
+	return append(list, workloadStalls(d, list, slow)...)
+}
+
+// Around returns the instants in which Stalls looks for ops in progress. Windows that do not
+// overlap it may be left out of its ws, which bounds the memory for many ops.
+func Around(d *dataset.Data, end op.Time) dataset.Union {
+	var ws []dataset.Window
+	for _, s := range candidates(d, end) {
+		ws = append(ws, dataset.Window{From: s.earliest(), To: s.to(end)})
+	}
+	dataset.SortWindows(ws)
+	return dataset.UnionOf(ws)
 }
 
 // endPendingAtPhase returns the canary with I/Os that were pending at the end of their

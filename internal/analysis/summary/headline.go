@@ -110,7 +110,7 @@ func actionLine(a *Action) string {
 		return fmt.Sprintf("%s: no op: %s.", a.Name, a.NoOps)
 	}
 	parts := []string{fmt.Sprintf("%s: %s", a.Name, plural(a.N, string(a.Kind)+" op"))}
-	if l := span(a.Response); l != "" {
+	if l := spread(a.Response); l != "" {
 		parts = append(parts, l)
 	}
 	if l := lateness(a); l != "" {
@@ -134,7 +134,7 @@ func actionLine(a *Action) string {
 // episodeLine gives the latency of episodes and their longest step.
 func episodeLine(e Episode) string {
 	parts := []string{fmt.Sprintf("%s and what follows: %s", e.Name, plural(e.N, "episode"))}
-	if l := span(e.Response); l != "" {
+	if l := spread(e.Response); l != "" {
 		parts = append(parts, l)
 	}
 	if n := e.Broken(); n > 0 {
@@ -164,8 +164,8 @@ func lateness(a *Action) string {
 	return fmt.Sprintf("of which p50 %s is the lateness of their start", ns(*late))
 }
 
-// span formats a latency: quantiles, or the range with too few values.
-func span(l Latency) string {
+// spread formats a latency: quantiles, or the range with too few values.
+func spread(l Latency) string {
 	if l.P50.NeedsN > 0 {
 		switch {
 		case l.MinNs == nil:

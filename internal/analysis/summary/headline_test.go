@@ -108,7 +108,7 @@ func TestMax(t *testing.T) {
 			if got := l.Max(); got != tt.wantMax {
 				t.Errorf("max is %s, want %s", got, tt.wantMax)
 			}
-			if got := span(l); got != tt.inWord {
+			if got := spread(l); got != tt.inWord {
 				t.Errorf("it says %q, want %q", got, tt.inWord)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/span"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
@@ -91,14 +92,14 @@ func (t *tally) add(o *op.Op) {
 	for _, m := range o.Milestones {
 		t.maxErr = max(t.maxErr, m.Err)
 	}
-	for _, p := range spansOf(o) {
+	for _, p := range span.Of(o) {
 		t.spans.add(p)
 	}
 	t.attribution.Add(o)
 	if o.Outcome != op.Error { // the instants of a failure are no latencies
 		for _, name := range reached(o) {
-			t.milestones.add(spanValue{name: name, from: "intended", to: name,
-				ns: int64(dataset.Milestone(o, name) - o.Intended)})
+			t.milestones.add(span.Span{Name: name, From: "intended", To: name,
+				Ns: int64(dataset.Milestone(o, name) - o.Intended)})
 		}
 	}
 }
@@ -133,14 +134,14 @@ func (t *tally) action() Action {
 // that of ops that were ok over the same time, or that of the starts where it is longer,
 // so that a backlog lowers it.
 func (t *tally) rates() (offered, achieved *float64) {
-	span := t.intended.last - t.intended.first
-	if span <= 0 {
+	length := t.intended.last - t.intended.first
+	if length <= 0 {
 		return nil, nil
 	}
 	after := t.intended.n - t.intended.atFirst
-	o := float64(after) / (float64(span) / 1e9)
+	o := float64(after) / (float64(length) / 1e9)
 	ok := float64(t.outcomes[op.OK]) * float64(after) / float64(t.intended.n)
-	a := ok / (float64(max(span, t.started.last-t.started.first)) / 1e9)
+	a := ok / (float64(max(length, t.started.last-t.started.first)) / 1e9)
 	return &o, &a
 }
 

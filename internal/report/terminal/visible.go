@@ -65,6 +65,7 @@ func steers(r rune) bool {
 // Writer applies Visible to all that is written. It is not safe for concurrent use.
 type Writer struct {
 	To   io.Writer
+	JSON bool   // it is JSON text: apply VisibleJSON
 	part []byte // of an incomplete character
 }
 
@@ -79,7 +80,11 @@ func (w *Writer) Write(b []byte) (int, error) {
 		}
 	}
 	w.part = append([]byte(nil), text[whole:]...)
-	if _, err := io.WriteString(w.To, Visible(string(text[:whole]))); err != nil {
+	visible := Visible
+	if w.JSON {
+		visible = VisibleJSON
+	}
+	if _, err := io.WriteString(w.To, visible(string(text[:whole]))); err != nil {
 		return 0, err
 	}
 	return len(b), nil

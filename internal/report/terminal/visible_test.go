@@ -41,6 +41,16 @@ func TestVisibleJSON(t *testing.T) {
 	if want := `{"a\u0085":"é 世 \u001b[2J \u009b2J \u007f \u202e \udb40\udc01"}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	var b strings.Builder
+	w := &Writer{To: &b, JSON: true}
+	for i := range len(text) { // characters come in pieces
+		if _, err := w.Write(text[i : i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.String() != got {
+		t.Errorf("in pieces: %s, want %s", b.String(), got)
+	}
 	var back map[string]string
 	if err := json.Unmarshal([]byte(got), &back); err != nil || back["a\u0085"] != said {
 		t.Errorf("it stands for %q (%v)", back, err)

@@ -1,4 +1,4 @@
-package summary
+package span
 
 import (
 	"fmt"
@@ -37,11 +37,46 @@ func TestSpansOfWhatEndsAndBeginsAgain(t *testing.T) {
 				o.Milestones = append(o.Milestones, op.Milestone{Name: m, At: op.Time(10 * (i + 1))})
 			}
 			var got []string
-			for _, p := range spansOf(o) {
-				got = append(got, fmt.Sprintf("%s-%s", p.from, p.to))
+			for _, p := range Of(o) {
+				got = append(got, fmt.Sprintf("%s-%s", p.From, p.To))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A call is within the step that is declared to make it, and of the same volume; what only
+// overlaps it is beside it.
+func TestParents(t *testing.T) {
+	at := func(name string, at op.Time) op.Milestone { return op.Milestone{Name: name, At: at} }
+	tests := []struct {
+		name       string
+		milestones []op.Milestone
+		want       map[string]string // span to the one that contains it
+	}{
+		{"a mount in the start of the sandbox", []op.Milestone{at("scheduled", 10), at("NodePublishVolume.start/a", 20),
+			at("NodePublishVolume.end/a", 30), at("sandboxed", 40), at("running", 50)},
+			map[string]string{"NodePublishVolume": "sandboxed"}},
+		{"a call that ends after the step", []op.Milestone{at("scheduled", 10), at("NodePublishVolume.start/a", 20),
+			at("sandboxed", 40), at("NodePublishVolume.end/a", 45)}, map[string]string{}},
+		{"a call that no step makes", []op.Milestone{at("scheduled", 10), at("CreateVolume.start/a", 20),
+			at("CreateVolume.end/a", 30), at("sandboxed", 40)}, map[string]string{}},
+		{"volumes beside each other", []op.Milestone{at("acked", 5), at("provisioned/a", 40), at("provisioned/b", 20)},
+			map[string]string{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			spans := Of(&op.Op{Kind: op.Create, Milestones: tt.milestones})
+			got := map[string]string{}
+			for i, p := range Parents(spans) {
+				if p >= 0 {
+					got[spans[i].Name] = spans[p].Name
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s\nspans %+v", diff, spans)
 			}
 		})
 	}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/catalog"
+	"github.com/cnsbench/cnsbench/internal/export/index"
+)
+
+func newIndex(s *streams) *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "index DIR...",
+		Short: "Make an SQLite index of many bundles",
+		Long: `Makes an SQLite database of the bundles in and beneath directories, for queries over
+runs: runs, objectives, flags, figures, operations and their spans (docs/export.md has the
+tables and examples). An existing file is replaced. Bundles that cannot be read, or whose
+run is in progress, are in the table "unreadable".`,
+		Example: "  cnsbench index results --out index.sqlite",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := untilInterrupt(cmd.Context())
+			defer stop()
+			entries, err := catalog.Find(args)
+			if err != nil {
+				return err
+			}
+			return failed(makeIndex(ctx, s, out, entries))
+		},
+	}
+	c.Flags().StringVarP(&out, "out", "o", "index.sqlite", "file to write")
+	return c
+}
+
+// makeIndex writes the index beside its place and renames it.
+func makeIndex(ctx context.Context, s *streams, out string, entries []catalog.Entry) error {
+	var sources []index.Source
+	broken := map[string]string{}
+	for _, e := range entries {
+		switch e.Kind {
+		case catalog.KindBundle:
+			sources = append(sources, index.Source{Path: e.Path, Study: e.Study})
+		case catalog.KindBroken:
+			broken[e.Path] = e.Error
+		}
+	}
+	if len(sources) == 0 {
+		return errors.New("no bundle found: want directories with bundles in or beneath them")
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(out), ".cnsbench-*")
+	if err != nil {
+		return unwritable(out, err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "index")
+	r, err := index.Make(ctx, path, sources, broken)
+	if err == nil {
+		err = os.Rename(path, out)
+	}
+	if err != nil {
+		return unwritable(out, err)
+	}
+	for path, why := range r.Unreadable {
+		fmt.Fprintf(s.err, "warning: %s is not in the index: %s\n", path, why)
+	}
+	fmt.Fprintf(s.out, "%s: %s, %s\n", out, count(int(r.Runs), "run"), count(int(r.Ops), "op"))
+	return nil
+}

@@ -1,0 +1,91 @@
+-- The tables of an index, version 1. Durations and instants are in ns; instants count from
+-- the start of the run. NULL is unknown. docs/export.md describes them.
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+
+CREATE TABLE runs (
+  run INTEGER PRIMARY KEY,      -- within this index
+  path TEXT NOT NULL UNIQUE,    -- of the bundle, as found
+  study TEXT,                   -- path of the study of which the run is a trial
+  run_id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  engine TEXT NOT NULL,
+  state TEXT NOT NULL,          -- complete, interrupted, failed, incomplete
+  reason TEXT NOT NULL,
+  exit_code INTEGER NOT NULL,
+  started TEXT NOT NULL,        -- wall-clock time of instant 0, UTC
+  barrier_ns INTEGER,
+  ended_ns INTEGER,
+  seed TEXT NOT NULL,
+  version TEXT NOT NULL,        -- of cnsbench
+  host TEXT,
+  kernel TEXT,
+  spec TEXT NOT NULL            -- JSON: the Benchmark with its defaults
+);
+
+CREATE TABLE verdicts (
+  run INTEGER NOT NULL REFERENCES runs,
+  name TEXT NOT NULL,
+  expr TEXT NOT NULL,
+  status TEXT NOT NULL,         -- pass, fail, noData, weak, error
+  observed TEXT NOT NULL,
+  message TEXT NOT NULL
+);
+
+CREATE TABLE flags (
+  run INTEGER NOT NULL REFERENCES runs,
+  name TEXT NOT NULL,
+  severity TEXT NOT NULL,       -- info, warning, invalid
+  evidence TEXT NOT NULL
+);
+
+CREATE TABLE ops (
+  run INTEGER NOT NULL REFERENCES runs,
+  op INTEGER NOT NULL,
+  episode INTEGER NOT NULL,
+  action TEXT NOT NULL,
+  instance INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  target TEXT NOT NULL,
+  object TEXT NOT NULL,
+  node TEXT NOT NULL,
+  outcome TEXT NOT NULL,        -- ok, error, timeout, censored, dropped
+  code TEXT NOT NULL,
+  message TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  intended_ns INTEGER,
+  started_ns INTEGER,
+  ended_ns INTEGER,
+  response_ns INTEGER,          -- a lower bound of ops that timed out or are censored
+  service_ns INTEGER,
+  lateness_ns INTEGER,
+  PRIMARY KEY (run, op)
+) WITHOUT ROWID;
+
+CREATE TABLE spans (
+  run INTEGER NOT NULL,
+  op INTEGER NOT NULL,
+  name TEXT NOT NULL,           -- the call, or the milestone at the end
+  from_milestone TEXT NOT NULL,
+  volume TEXT NOT NULL,
+  at_ns INTEGER NOT NULL,
+  length_ns INTEGER NOT NULL,
+  error_ns INTEGER NOT NULL
+);
+
+CREATE TABLE figures (
+  run INTEGER NOT NULL REFERENCES runs,
+  scope TEXT NOT NULL,          -- action, episode, workload, variant, instance, rate, interference
+  subject TEXT NOT NULL,
+  phase INTEGER,
+  metric TEXT NOT NULL,
+  statistic TEXT NOT NULL,
+  value REAL,                   -- NULL: infinite
+  unit TEXT NOT NULL,
+  bound TEXT NOT NULL,          -- exact, atLeast, infinite
+  n INTEGER,
+  low REAL,
+  high REAL,
+  confidence REAL
+);
+
+CREATE TABLE unreadable (path TEXT NOT NULL, error TEXT NOT NULL);
