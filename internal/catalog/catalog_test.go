@@ -116,7 +116,11 @@ func TestStudy(t *testing.T) {
 	d := &study.Design{Name: "s", Cells: []study.Cell{{}}, Trials: []study.Trial{{Name: "t1"}, {Name: "t2"},
 		{Name: "t3"}}}
 	path := filepath.Join(root, "study")
-	if _, err := study.Begin(path, d); err != nil {
+	begun, err := study.Begin(path, d, study.Occasion{Number: 1, Begun: begin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := begun.Close(); err != nil {
 		t.Fatal(err)
 	}
 	closed(t, create(t, filepath.Join(path, "t1"), "b"), complete)

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/test/analysistest"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
 // TestExportFormats checks that each format goes to the standard output and, the same, to a file.

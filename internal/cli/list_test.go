@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/test/analysistest"
 	"github.com/cnsbench/cnsbench/internal/catalog"
+	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
 // TestList checks the table and the JSON, also of what cannot be read.

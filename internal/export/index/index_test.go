@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnsbench/cnsbench/test/analysistest"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
 // made is an index of a complete bundle, one of a killed run, one of objects, and two that cannot be read.

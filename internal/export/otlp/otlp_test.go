@@ -17,9 +17,9 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/cnsbench/cnsbench/test/analysistest"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
 func batches(t *testing.T, b *bundle.Bundle) (list []Batch) {
