@@ -11,15 +11,8 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
-	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/version"
 )
-
-// Figure is one figure that a tool printed.
-type Figure struct {
-	observation.Metric
-	Value float64
-}
 
 // Tool is a format of output of another program.
 type Tool struct {
@@ -146,9 +139,4 @@ func readInput(in Input) (string, Source, error) {
 	sum := sha256.Sum256(text)
 	return string(text), Source{Name: filepath.Base(in.Name), SHA256: hex.EncodeToString(sum[:]),
 		Bytes: int64(len(text))}, nil
-}
-
-// figureOf makes a figure.
-func figureOf(name, unit string, x float64) Figure {
-	return Figure{Metric: observation.Metric{Name: name, Unit: unit}, Value: x}
 }

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/stats"
@@ -97,12 +96,4 @@ func (s *study) warnOfValues(k key, level string, values []observation.Value, fi
 			break
 		}
 	}
-}
-
-// figure formats a number with up to seven significant digits and no exponent where it is of usual size.
-func figure(x float64) string {
-	if a := math.Abs(x); a >= 1e6 && a < 1e15 {
-		return fmt.Sprintf("%.0f", x)
-	}
-	return fmt.Sprintf("%.7g", x)
 }

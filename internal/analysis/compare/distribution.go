@@ -6,26 +6,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// Distribution compares the quantiles of one metric within two single trials. The ratio says how the two runs differ,
-// not whether two others would.
-type Distribution struct {
-	Metric string `json:"metric"`
-	A      string `json:"a"`
-	B      string `json:"b"`
-	// Steps counts the time steps of each side.
-	StepsA    int             `json:"stepsA"`
-	StepsB    int             `json:"stepsB"`
-	Quantiles []QuantileRatio `json:"quantiles"`
-}
-
-// QuantileRatio is the ratio b/a of one quantile with its 95 % interval by the moving-block bootstrap.
-type QuantileRatio struct {
-	Q     float64  `json:"q"`
-	Ratio *float64 `json:"ratio"`
-	Low   *float64 `json:"low"`
-	High  *float64 `json:"high"`
-}
-
 // SeriesOf are the values of a metric within one trial: counts for each step of time, in order.
 type SeriesOf struct {
 	Metric string

@@ -10,48 +10,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 )
 
-// History is a metric over a series of runs, with the runs from which it changed.
-type History struct {
-	Metric    string  `json:"metric"`
-	Context   []Level `json:"context,omitempty"`
-	Unit      string  `json:"unit"`
-	Direction string  `json:"direction"`
-	// Values has a figure for each run, null where it has none: the median of its trials.
-	Values  []*float64 `json:"values"`
-	Runs    []string   `json:"runs"`
-	Changes []Change   `json:"changes"`
-	// Parameters of the search.
-	Parameters Parameters `json:"parameters"`
-	Sentence   string     `json:"sentence"`
-}
-
-// Parameters of a search for changes.
-type Parameters struct {
-	Method       string  `json:"method"`
-	Alpha        float64 `json:"alpha"`
-	MinSegment   int     `json:"minSegment"`
-	Permutations int     `json:"permutations"`
-	Seed         uint64  `json:"seed"`
-	// Margin is the ratio − 1 from which a change matters.
-	Margin float64 `json:"margin"`
-}
-
-// Change is where a metric changed.
-type Change struct {
-	// Run is the first after the change; it is between From and To with 95 % confidence.
-	Run  string `json:"run"`
-	From string `json:"from"`
-	To   string `json:"to"`
-	// Ratio is after ÷ before with its 95 % interval.
-	Ratio  *float64     `json:"ratio"`
-	Low    *float64     `json:"low"`
-	High   *float64     `json:"high"`
-	P      *float64     `json:"p"` // adjusted for the search
-	Before *float64     `json:"before"`
-	After  *float64     `json:"after"`
-	Word   verdict.Word `json:"verdict"`
-}
-
 // Histories searches the levels of a factor, which are runs in order of time, for changes of each metric.
 func Histories(t *observation.Table, o Options) (*Result, error) {
 	l, err := lay(t, &o)

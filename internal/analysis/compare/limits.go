@@ -20,14 +20,6 @@ const (
 	invalid = "invalid" // the figure must not be used
 )
 
-// Limit is what a metric cannot exceed, such as the sum of what its devices allow.
-type Limit struct {
-	Levels map[string]string // of factors; all others if absent
-	Metric string            // "": every metric with the unit of Max
-	Max    float64
-	Unit   string // "": that of the metric
-}
-
 // maximum matches the number and the unit of a limit.
 var maximum = regexp.MustCompile(`^([0-9.eE+]+)\s*(\S*)$`)
 

@@ -209,3 +209,11 @@ func (g *grouping) groups(values []observation.Value) [][]observation.Value {
 	}
 	return list
 }
+
+// Limit is what a metric cannot exceed, such as the sum of what its devices allow.
+type Limit struct {
+	Levels map[string]string // of factors; all others if absent
+	Metric string            // "": every metric with the unit of Max
+	Max    float64
+	Unit   string // "": that of the metric
+}

@@ -300,13 +300,13 @@ func smallest(paired bool, family int) int {
 	return n
 }
 
-// plural is a number with its noun: "1 occasion", "2 occasions".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+// at is the key of a level; false if the context has no values of this metric there.
+func (s *study) at(metric int, c *context, level string) (key, bool) {
+	cell, ok := c.cells[level]
+	k := key{Metric: metric, Cell: cell}
+	if !ok {
+		return k, false
 	}
-	if first, rest, ok := strings.Cut(noun, " "); ok {
-		return fmt.Sprintf("%d %ss %s", n, first, rest)
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	_, ok = s.cells[k]
+	return k, ok
 }

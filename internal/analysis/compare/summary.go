@@ -115,29 +115,6 @@ func (s *study) nothing() string {
 	return fmt.Sprintf("Nothing to compare: no two levels of %s have a metric in common.", factor)
 }
 
-// common is the reason that answers without a decision share, with the range of what they need; "" if there is none.
-func common(answers []*Answer) string {
-	reason, of, low, high := answers[0].Reason, "", 0, 0
-	for _, a := range answers {
-		if a.Verdict != verdict.Inconclusive && a.Verdict != verdict.None || a.Reason != reason {
-			return ""
-		}
-		if a.Needs != nil {
-			if low == 0 || a.Needs.N < low {
-				low = a.Needs.N
-			}
-			high, of = max(high, a.Needs.N), a.Needs.Of
-		}
-	}
-	switch {
-	case high == 0:
-		return reason
-	case low == high:
-		return fmt.Sprintf("%s; needs %s of each", reason, plural(high, of))
-	}
-	return fmt.Sprintf("%s; needs %d to %s of each", reason, low, plural(high, of))
-}
-
 // Explained says whether the sentences of a result have the reason of every comparison without a decision.
 func (r *Result) Explained() bool {
 	if len(r.Comparisons) <= maxSentences {

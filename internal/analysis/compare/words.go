@@ -181,3 +181,45 @@ func P(x *float64) string {
 	}
 	return figure2(*x)
 }
+
+// figure formats a number with up to seven significant digits and no exponent where it is of usual size.
+func figure(x float64) string {
+	if a := math.Abs(x); a >= 1e6 && a < 1e15 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.7g", x)
+}
+
+// common is the reason that answers without a decision share, with the range of what they need; "" if there is none.
+func common(answers []*Answer) string {
+	reason, of, low, high := answers[0].Reason, "", 0, 0
+	for _, a := range answers {
+		if a.Verdict != verdict.Inconclusive && a.Verdict != verdict.None || a.Reason != reason {
+			return ""
+		}
+		if a.Needs != nil {
+			if low == 0 || a.Needs.N < low {
+				low = a.Needs.N
+			}
+			high, of = max(high, a.Needs.N), a.Needs.Of
+		}
+	}
+	switch {
+	case high == 0:
+		return reason
+	case low == high:
+		return fmt.Sprintf("%s; needs %s of each", reason, plural(high, of))
+	}
+	return fmt.Sprintf("%s; needs %d to %s of each", reason, low, plural(high, of))
+}
+
+// plural is a number with its noun: "1 occasion", "2 occasions".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if first, rest, ok := strings.Cut(noun, " "); ok {
+		return fmt.Sprintf("%d %ss %s", n, first, rest)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
