@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -64,7 +65,8 @@ flag.`,
 
 func (f *compareFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.factor, "factor", "", "factor whose levels are compared (default the only one)")
+	fl.StringVar(&f.factor, "factor", "",
+		"factor whose levels are compared (default the only one, or the one that the study names)")
 	fl.StringVar(&f.against, "against", "", "compare all levels with this one (default every pair)")
 	fl.StringVar(&f.margin, "margin", "",
 		"difference that matters, such as 10% (default 5%, or the noise floor if greater)")
@@ -193,9 +195,7 @@ func (f *compareFlags) judge(r *compare.Result) error {
 func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 	o = compare.Options{Factor: f.factor, Against: f.against, Paired: f.paired || in.paired && !f.pairedSet,
 		PerRepetition: f.level == "repetition", AssumeBlock: in.assumeBlock, Trial: in.trial}
-	if in.factor != "" {
-		o.Factor = in.factor
-	}
+	o.Factor = cmp.Or(in.factor, o.Factor, in.preferred)
 	if o.Directions, err = compare.ParseDirections(f.directions); err != nil {
 		return o, err
 	}

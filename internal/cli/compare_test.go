@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/observation"
 )
 
 // Data of the tests.
@@ -296,6 +298,26 @@ func TestControlCharacters(t *testing.T) {
 		_, out, _ := cnsbench(t, "", "compare", dir, "--output", output)
 		if out == "" || strings.Contains(out, "\x1b") {
 			t.Errorf("%s: %q", output, out)
+		}
+	}
+}
+
+// TestComparedFactor: --factor precedes the factor that a study names; two versions are always compared as such.
+func TestComparedFactor(t *testing.T) {
+	for _, tt := range []struct {
+		flag string
+		in   compared
+		want string
+	}{
+		{"", compared{}, ""},
+		{"", compared{preferred: "storageClass"}, "storageClass"},
+		{"bs", compared{preferred: "storageClass"}, "bs"},
+		{"bs", compared{factor: versionFactor, preferred: "storageClass"}, versionFactor},
+	} {
+		f := compareFlags{factor: tt.flag, level: "occasion"}
+		tt.in.table = &observation.Table{}
+		if o, err := f.options(&tt.in); err != nil || o.Factor != tt.want {
+			t.Errorf("--factor %q, %+v: compares %q, want %q; %v", tt.flag, tt.in, o.Factor, tt.want, err)
 		}
 	}
 }

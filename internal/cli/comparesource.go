@@ -22,6 +22,7 @@ import (
 type compared struct {
 	table         *observation.Table
 	factor        string // the compared one; "": that of --factor
+	preferred     string // the compared one without --factor
 	trial         string // what a trial is called; "": repetition
 	paired        bool   // by design
 	assumeBlock   float64

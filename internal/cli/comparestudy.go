@@ -28,8 +28,8 @@ func studyTable(d *study.Dir) (*compared, error) {
 	}
 	b := observation.NewBuilder(factors, occasionColumn, blockColumn)
 	b.Numbered = true
-	in := &compared{paired: t.Order != nil, margins: map[string]float64{}, directions: map[string]verdict.Direction{},
-		arms: map[string][][2]string{}}
+	in := &compared{preferred: d.Compared, paired: t.Order != nil, margins: map[string]float64{},
+		directions: map[string]verdict.Direction{}, arms: map[string][][2]string{}}
 	in.declare(t)
 	done := 0
 	for i := range t.Rows {

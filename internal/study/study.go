@@ -72,6 +72,8 @@ type Design struct {
 	Responses []string `json:"responses"`
 	// Factors are the names of the factors that make cells, in order.
 	Factors []string `json:"factors"`
+	// Compared is the one of Factors whose levels are to be compared, if the study says so.
+	Compared string `json:"comparedFactor,omitempty"`
 	// Sources and Flags shape the trials, too. They must be the same when a study continues.
 	Sources []Source `json:"sources,omitempty"`
 	Flags   []string `json:"flags,omitempty"`
@@ -152,6 +154,9 @@ func New(s *plan.Study, o Options) (*Design, error) {
 	d.Responses, d.Metrics = responsesOf(&spec)
 	if d.Cells, err = d.cells(&spec, order); err != nil {
 		return nil, err
+	}
+	if slices.Contains(order, spec.ComparedFactor) {
+		d.Compared = short(spec.ComparedFactor, order)
 	}
 	if spec.Blocks == 0 && spec.ComparedFactor != "" {
 		if d.Blocks, err = d.leastBlocks(&spec); err != nil {

@@ -363,8 +363,8 @@ func TestLeastBlocks(t *testing.T) {
 		{Options{Blocks: 3}, 3}, {Options{Scale: "small"}, 1},
 	} {
 		d, err := New(loaded(t, text), tt.o)
-		if err != nil || d.Blocks != tt.want {
-			t.Errorf("%+v: %d blocks, want %d: %v", tt.o, d.Blocks, tt.want, err)
+		if err != nil || d.Blocks != tt.want || d.Compared != "storageClass" {
+			t.Errorf("%+v: %d blocks, want %d; compared: %q; %v", tt.o, d.Blocks, tt.want, d.Compared, err)
 		}
 	}
 	if _, err := New(loaded(t, strings.Replace(text, "vars.storageClass\n", "vars.other\n", 1)), Options{}); err == nil {
