@@ -285,7 +285,8 @@ func scales(t *testing.T, suite string) error {
 	if k == nil || len(k.Levels) != 4 || len(k.Levels[0].PerSecond) != 4 {
 		return fmt.Errorf("%v\n%s", k, &out)
 	}
-	return errIf(k.Workers == nil || *k.Workers != 2 || !strings.Contains(out.String(), "the knee is at 2 workers"),
+	text := strings.Join(strings.Fields(out.String()), " ")
+	return errIf(k.Workers == nil || *k.Workers != 2 || !strings.Contains(text, "the knee is at 2 workers"),
 		"%v, want the knee at 2\n%s", k, &out)
 }
 
