@@ -175,7 +175,13 @@ func (h *hostTally) sum(spec *model.Stage) (err error) {
 		if !any {
 			continue
 		}
-		h.Works, err = append(h.Works, *w), errors.Join(err, w.Err)
+		err = errors.Join(err, w.Err)
+		for _, s := range h.shares {
+			if k, unknown := s.work(w.Work.Name); unknown == nil {
+				w.Err = errors.Join(w.Err, s.Works[k].Err)
+			}
+		}
+		h.Works = append(h.Works, *w)
 	}
 	return err
 }
