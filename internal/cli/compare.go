@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,7 +71,8 @@ func (f *compareFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.against, "against", "", "compare all levels with this one (default every pair)")
 	fl.StringVar(&f.margin, "margin", "",
 		"difference that matters, such as 10% (default 5%, or the noise floor if greater)")
-	fl.BoolVar(&f.paired, "paired", false, "values with the same block and repetition are pairs (default those of a study)")
+	fl.BoolVar(&f.paired, "paired", false,
+		"values with the same block and repetition are pairs (default those of a study)")
 	fl.StringVar(&f.level, "level", "occasion", "unit of analysis of the verdict: occasion or repetition")
 	fl.StringArrayVar(&f.directions, "direction", nil,
 		"higher or lower, or METRIC=higher: which values are better (default by unit and name); may be repeated")
@@ -258,13 +260,17 @@ func share(text string) (float64, error) {
 	return x, nil
 }
 
-// betters has the direction of each unit for benchstat.
+// betters has the direction of each unit for benchstat, which has one for all metrics of a unit. Units whose metrics
+// have several, or none that is known, are left out.
 func betters(t *observation.Table, o compare.Options) map[string]string {
 	list := map[string]string{}
 	for _, m := range t.Metrics {
-		if d := compare.DirectionOf(m, o.Directions); d != "unknown" {
-			list[comparison.BenchstatUnit(m.Unit)] = d
+		unit, d := comparison.BenchstatUnit(m.Unit), compare.DirectionOf(m, o.Directions)
+		if before, ok := list[unit]; ok && before != d {
+			d = "unknown"
 		}
+		list[unit] = d
 	}
+	maps.DeleteFunc(list, func(_, d string) bool { return d == "unknown" })
 	return list
 }

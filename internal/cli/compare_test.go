@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
 
@@ -40,9 +41,9 @@ func importText(t *testing.T, text string, more ...string) string {
 func importAzure(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "azure")
-	code, out, errs := cnsbench(t, "", "import", "csv", importedExamples+"/dbench-azure-2023.csv", "--out", dir, "--factor",
-		"provider", "--block", "occasion", "--repetition", "repetition", "--metric", "metric", "--unit", "unit", "--value",
-		"value")
+	code, out, errs := cnsbench(t, "", "import", "csv", importedExamples+"/dbench-azure-2023.csv", "--out", dir,
+		"--factor", "provider", "--block", "occasion", "--repetition", "repetition", "--metric", "metric", "--unit", "unit",
+		"--value", "value")
 	if code != 0 || !strings.Contains(out, "imported 800 rows: 10 metrics, 4 levels of provider") {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
@@ -91,8 +92,9 @@ func TestCompareOutputs(t *testing.T) {
 		"text": {"In general (unit: occasion), 60 comparisons: all inconclusive", "needs 5 to",
 			"OpenEBS: the first run differs from the others in 7 of 10 metrics", "Random read IOPS (IOPS, higher is better)",
 			"Portworx / Disk Storage", "35745"},
-		"markdown":  {"| metric | b / a |", "**inconclusive** in general<br>**better** for these 4 occasions"},
-		"benchstat": {"Unit IOPS better=higher", "Unit us better=lower", "BenchmarkRandom_read_IOPS/provider=Portworx 1 26100 IOPS"},
+		"markdown": {"| metric | b / a |", "**inconclusive** in general<br>**better** for these 4 occasions"},
+		"benchstat": {"Unit IOPS better=higher", "Unit us better=lower",
+			"BenchmarkRandom_read_IOPS/provider=Portworx 1 26100 IOPS"},
 	} {
 		code, out, errs := cnsbench(t, "", "compare", dir, "--output", output)
 		if code != 0 {
@@ -213,8 +215,8 @@ func TestHistoryOfStudy(t *testing.T) {
 	}
 }
 
-// TestCompareKept reads a study and bundles of an earlier version. Two single runs have no verdict; the latencies within
-// them are compared.
+// TestCompareKept reads a study and bundles of an earlier version. Two single runs have no verdict; the latencies
+// within them are compared.
 func TestCompareKept(t *testing.T) {
 	t.Parallel()
 	study := filepath.Join(keptRuns, "study")
@@ -280,7 +282,8 @@ func TestImportTool(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "study")
 	const data = "../imported/testdata/"
-	code, out, errs := cnsbench(t, "", "import", "dbench", "disk="+data+"dbench.txt", data+"dbench-portworx.txt", "--out", dir)
+	code, out, errs := cnsbench(t, "", "import", "dbench", "disk="+data+"dbench.txt", data+"dbench-portworx.txt",
+		"--out", dir)
 	if code != 0 || !strings.Contains(out, "imported 20 rows: 10 metrics, 2 levels of provider") {
 		t.Fatalf("exit %d, %s%s", code, out, errs)
 	}
@@ -293,9 +296,10 @@ func TestImportTool(t *testing.T) {
 // TestControlCharacters: names of a file do not reach the terminal as they are.
 func TestControlCharacters(t *testing.T) {
 	t.Parallel()
-	dir := importText(t, valueHeader+values("a\x1b[31m", 1, 6)+values("b", 1, 6))
+	rows := strings.ReplaceAll(values("a\x1b[31m", 1, 6)+values("b", 1, 6), "\n", ",m\x1b[31m,s\x1b[31m\n")
+	dir := importText(t, "p,v,u,m,s\n"+rows, "--metric", "m", "--factor", "s")
 	for _, output := range outputsOfCompare {
-		_, out, _ := cnsbench(t, "", "compare", dir, "--output", output)
+		_, out, _ := cnsbench(t, "", "compare", dir, "--factor", "p", "--output", output)
 		if out == "" || strings.Contains(out, "\x1b") {
 			t.Errorf("%s: %q", output, out)
 		}
@@ -319,5 +323,64 @@ func TestComparedFactor(t *testing.T) {
 		if o, err := f.options(&tt.in); err != nil || o.Factor != tt.want {
 			t.Errorf("--factor %q, %+v: compares %q, want %q; %v", tt.flag, tt.in, o.Factor, tt.want, err)
 		}
+	}
+}
+
+// TestIncompleteRun: the figures of a run that did not complete are no baseline, and a history goes without them.
+func TestIncompleteRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"run-1", "run-2"} {
+		if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(filepath.Join(keptRuns, "bundle"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := filepath.Join(dir, "run-2")
+	if err := os.Remove(filepath.Join(second, "manifest.json")); err != nil {
+		t.Fatal(err)
+	}
+	const says = "did not complete: its figures are no trial"
+	code, out, errs := cnsbench(t, "", "compare", filepath.Join(dir, "run-1"), "--baseline", second)
+	if code == exitOK || !strings.Contains(errs, says) {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+	code, out, errs = cnsbench(t, "", "compare", "--history", dir)
+	if code != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), says+"; it is left out") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+}
+
+// TestBetters: benchstat has one direction for a unit, so that metrics of opposite directions have none.
+func TestBetters(t *testing.T) {
+	t.Parallel()
+	table := &observation.Table{Metrics: []observation.Metric{{Name: "rate", Unit: "1/s"}, {Name: "errors", Unit: "1/s"},
+		{Name: "latency", Unit: "ms"}, {Name: "apples", Unit: "kg"}}}
+	got := betters(table, compare.Options{})
+	if len(got) != 1 || got["ms"] != "lower" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestBaselineOfStudy keeps the margin and the direction that the study declares.
+func TestBaselineOfStudy(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "study")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(keptRuns, "study"))); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, studyFile)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := strings.Replace(string(text), `"responses":`,
+		`"metrics": [{"response": "p50(vol)", "margin": 0.2, "direction": "higher"}], "responses":`, 1)
+	if err := os.WriteFile(name, []byte(declared), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := cnsbench(t, "", "compare", dir, "--baseline", filepath.Join(keptRuns, "study"))
+	if code != exitOK || !strings.Contains(out, "margin 20 % (declared by the study)") ||
+		!strings.Contains(out, "p50(vol), parallelism 1 (ns, higher is better)") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
-// compared is what a comparison is of.
+// compared holds the values that compare reads from its arguments, and what their source declares about them.
 type compared struct {
 	table         *observation.Table
 	factor        string // the compared one; "": that of --factor
@@ -34,17 +34,24 @@ type compared struct {
 	notes         []string
 }
 
-// Names of the factor of bundles, of versions and of runs.
+// Names of the compared factor where no study declares it, and of the levels of versionFactor.
 const (
-	bundleFactor   = "bundle"
-	versionFactor  = "version"
-	historyFactor  = "run"
-	assumedBlock   = 128 << 10 // of bandwidths in imported tables: the size of fio-based suites such as dbench and kubestr
-	baselineLevel  = "baseline"
-	measuredLevel  = "now"
-	runFile        = "run.json"
-	studyDirectory = "study.json"
+	bundleFactor  = "bundle"
+	versionFactor = "version"
+	historyFactor = "run"
+	baselineLevel = "baseline"
+	measuredLevel = "now"
 )
+
+// Files by which a bundle and a study are recognized.
+const (
+	runFile   = "run.json"
+	studyFile = "study.json"
+)
+
+// assumedBlock is the block size in bytes of bandwidths in imported tables. Suites that run fio, such as dbench and
+// kubestr, have it.
+const assumedBlock = 128 << 10
 
 // read reads what the arguments name.
 func (f *compareFlags) read(s *streams, args []string) (*compared, error) {
@@ -60,7 +67,7 @@ func (f *compareFlags) read(s *streams, args []string) (*compared, error) {
 		}
 		return readBaseline(s, f.baseline, args[0])
 	case len(args) == 1 && !isBundle(args[0]):
-		return readStudy(s, args[0])
+		return readStudy(args[0])
 	}
 	return readBundles(s, args)
 }
@@ -73,7 +80,7 @@ func hasFile(dir, name string) bool {
 }
 
 // readStudy reads a study or an imported one.
-func readStudy(_ *streams, dir string) (*compared, error) {
+func readStudy(dir string) (*compared, error) {
 	switch {
 	case imported.Is(dir):
 		d, t, err := imported.Open(dir)
@@ -85,7 +92,7 @@ func readStudy(_ *streams, dir string) (*compared, error) {
 			in.assumeBlock = assumedBlock
 		}
 		return in, nil
-	case hasFile(dir, studyDirectory):
+	case hasFile(dir, studyFile):
 		d, err := study.Open(dir)
 		if err != nil {
 			return nil, err
@@ -110,11 +117,11 @@ func readBundles(s *streams, args []string) (*compared, error) {
 	var data []*dataset.Data
 	for _, arg := range args {
 		label, dir := labelled(arg)
-		d, err := addBundle(s, b, label, dir)
+		d, err := addBundle(s, b, []string{label}, dir)
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains(labels, label) && len(labels) < len(args) && !strings.Contains(arg, "=") {
+		if slices.Contains(labels, label) && !strings.Contains(arg, "=") {
 			return nil, fmt.Errorf("two bundles are named %s: label them, LABEL=%s", label, dir)
 		}
 		labels, data = append(labels, label), append(data, d)
@@ -134,8 +141,11 @@ func labelled(arg string) (label, dir string) {
 	return filepath.Base(filepath.Clean(arg)), arg
 }
 
-// addBundle adds the values of a bundle.
-func addBundle(s *streams, b *observation.Builder, label, dir string) (*dataset.Data, error) {
+// errIncomplete says that a run is no trial.
+var errIncomplete = errors.New("did not complete: its figures are no trial")
+
+// addBundle adds the values of a bundle, as one trial of a cell.
+func addBundle(s *streams, b *observation.Builder, levels []string, dir string) (*dataset.Data, error) {
 	if !isBundle(dir) {
 		return nil, fmt.Errorf("%s is no bundle: it has no %s", dir, runFile)
 	}
@@ -144,14 +154,14 @@ func addBundle(s *streams, b *observation.Builder, label, dir string) (*dataset.
 		return nil, err
 	}
 	if !open.Complete || open.Run.State != bundle.Complete {
-		return nil, fmt.Errorf("the run of %s did not complete: its figures are no trial", dir)
+		return nil, fmt.Errorf("the run of %s %w", dir, errIncomplete)
 	}
 	d, values, err := trial.Read(open)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	for _, v := range values {
-		b.Add(observation.Row{Levels: []string{label}, Metric: v.Metric, Value: v.Value, State: v.State})
+		b.Add(observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State})
 	}
 	return d, nil
 }
@@ -174,21 +184,17 @@ func (in *compared) within(labels []string, data []*dataset.Data) error {
 // readAny reads a bundle, a study or an imported study.
 func readAny(s *streams, dir string) (*compared, error) {
 	if !isBundle(dir) {
-		return readStudy(s, dir)
+		return readStudy(dir)
 	}
 	b := observation.NewBuilder(nil, "", "")
-	open, err := openBundle(s, dir)
-	if err != nil {
+	if _, err := addBundle(s, b, nil, dir); err != nil {
 		return nil, err
 	}
-	_, values, err := trial.Read(open)
-	for _, v := range values {
-		b.Add(observation.Row{Metric: v.Metric, Value: v.Value, State: v.State})
-	}
-	return &compared{table: b.Table()}, err
+	return &compared{table: b.Table()}, nil
 }
 
-// readBaseline joins a study with an earlier one.
+// readBaseline joins a study with an earlier one. Margins and directions are those that the later one
+// declares.
 func readBaseline(s *streams, baseline, dir string) (*compared, error) {
 	before, err := readAny(s, baseline)
 	if err != nil {
@@ -203,15 +209,15 @@ func readBaseline(s *streams, baseline, dir string) (*compared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
 	}
-	return &compared{table: t, factor: versionFactor, notes: []string{fmt.Sprintf(
-		"a (baseline) is %s, b (now) is %s; they are of different times, and a difference may be that of the occasion",
-		baseline, dir)}}, nil
+	return &compared{table: t, factor: versionFactor, margins: now.margins, directions: now.directions,
+		notes: append(now.notes, fmt.Sprintf("a (baseline) is %s, b (now) is %s; they are of different times, and a "+
+			"difference may be that of the occasion", baseline, dir))}, nil
 }
 
 // readHistory joins the bundles and studies of a directory, in order of their names, or takes the occasions of a study.
 func readHistory(s *streams, dir string) (*compared, error) {
-	if imported.Is(dir) || hasFile(dir, studyDirectory) {
-		one, err := readStudy(s, dir)
+	if imported.Is(dir) || hasFile(dir, studyFile) {
+		one, err := readStudy(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -228,12 +234,17 @@ func readHistory(s *streams, dir string) (*compared, error) {
 	}
 	var labels []string
 	var tables []*observation.Table
+	var notes []string
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		if !e.IsDir() || !isBundle(path) && !imported.Is(path) && !hasFile(path, studyDirectory) {
+		if !e.IsDir() || !isBundle(path) && !imported.Is(path) && !hasFile(path, studyFile) {
 			continue
 		}
 		one, err := readAny(s, path)
+		if errors.Is(err, errIncomplete) {
+			notes = append(notes, err.Error()+"; it is left out")
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -246,5 +257,5 @@ func readHistory(s *streams, dir string) (*compared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &compared{table: t, factor: historyFactor}, nil
+	return &compared{table: t, factor: historyFactor, notes: notes}, nil
 }

@@ -35,11 +35,25 @@ func number(text string) (float64, error) {
 	}
 	if decimalComma.MatchString(text) {
 		return 0, fmt.Errorf("invalid number %q: want a decimal point and no other separator, such as %s", text,
-			strings.ReplaceAll(strings.ReplaceAll(text, ".", ""), ",", "."))
+			withPoint(text))
 	}
 	if m := withUnit.FindStringSubmatch(text); m != nil {
 		return 0, fmt.Errorf("invalid number %q: want the number alone; the unit %q belongs in a column of its own (--unit)",
 			text, strings.TrimSpace(m[1]))
 	}
 	return 0, fmt.Errorf("invalid number %q: want a decimal number such as 1234.5", text)
+}
+
+// withPoint suggests how to write a number that has commas: the last separator is taken as the decimal one, unless it
+// is a comma that occurs several times. One comma before three digits can be either.
+func withPoint(text string) string {
+	last := strings.LastIndexAny(text, ".,")
+	whole, rest := strings.NewReplacer(".", "", ",", "").Replace(text[:last]), text[last+1:]
+	switch commas := strings.Count(text, ","); {
+	case text[last] == ',' && commas > 1:
+		return whole + rest
+	case commas == 1 && len(rest) == 3 && !strings.Contains(text, "."):
+		return whole + "." + rest + " or " + whole + rest
+	}
+	return whole + "." + rest
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -112,6 +113,9 @@ func (d *Description) convert(to io.Writer, t Tool, inputs []Input) error {
 		}
 		d.Sources = append(d.Sources, source)
 		for _, f := range figures {
+			if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {
+				return fmt.Errorf("%s: %s is %v: want a finite number", in.Name, f.Name, f.Value)
+			}
 			k := [3]string{in.Level, in.Occasion, f.Name}
 			seen[k]++
 			row := []string{in.Level, strconv.Itoa(seen[k]), f.Name, f.Unit, strconv.FormatFloat(f.Value, 'g', -1, 64)}

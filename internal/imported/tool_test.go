@@ -181,3 +181,16 @@ func FuzzTools(f *testing.F) {
 		}
 	})
 }
+
+// TestNotFinite: an output with an infinite figure is refused by the name of its file.
+func TestNotFinite(t *testing.T) {
+	t.Parallel()
+	in := imported.Input{Level: "a", Name: "bench.txt", Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("BenchmarkX 1 +Inf ns/op\n")), nil
+	}}
+	dir := filepath.Join(t.TempDir(), "study")
+	_, err := imported.Outputs(dir, tool(t, "benchstat"), "version", []imported.Input{in})
+	if err == nil || !strings.Contains(err.Error(), "bench.txt: X ns/op is +Inf: want a finite number") {
+		t.Error(err)
+	}
+}

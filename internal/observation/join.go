@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Join puts tables of the same factors together, with one more factor whose level is the label of the table. Tables of
-// one label are further trials of it: their occasions, or the tables themselves if they have none, stay apart.
-// It is an error if factors or units differ, or if no metric is in all tables.
+// Join puts tables of the same factors together, with one more factor whose level is the label of the table. The
+// occasions and blocks of different tables are different ones, though their names may be equal. They are left out
+// unless every table has them. It is an error if factors or units differ, or if no metric is in all tables.
 func Join(factor string, labels []string, tables []*Table) (*Table, error) {
 	occasion := tables[0].OccasionName
 	block := tables[0].BlockName
@@ -67,8 +67,8 @@ func (b *Builder) add(label, number string, t *Table) {
 	}
 }
 
-// OverTime returns the table with its occasions, or its blocks if it has none, as levels of one more factor, in order of
-// appearance. It is false if the table has neither.
+// OverTime returns the table with its occasions, or its blocks if it has none, as levels of one more factor, in order
+// of appearance. It is false if the table has neither.
 func (t *Table) OverTime(factor string) (*Table, bool) {
 	labels, of := t.Occasions, func(v Value) int32 { return v.Occasion }
 	if t.OccasionName == "" {

@@ -239,6 +239,71 @@ func TestNothingToCompare(t *testing.T) {
 	}
 }
 
+// TestEmptyTable: runs without any figure.
+func TestEmptyTable(t *testing.T) {
+	t.Parallel()
+	r := run(t, observation.NewBuilder([]string{"run"}, "", "").Table(), compare.Options{})
+	if len(r.Comparisons) != 0 || !strings.Contains(r.Sentences[0], "Nothing to compare") {
+		t.Error(r.Sentences)
+	}
+}
+
+// TestBlocksOfOneOccasion: blocks of several repetitions are the unit of analysis, also where one occasion is declared.
+func TestBlocksOfOneOccasion(t *testing.T) {
+	t.Parallel()
+	b := observation.NewBuilder([]string{"provider"}, "day", "block")
+	for i := range 24 {
+		for j, level := range []string{"a", "b"} {
+			b.Add(observation.Row{Levels: []string{level}, Occasion: "monday", Block: fmt.Sprint(i / 3),
+				Metric: observation.Metric{Name: "figure", Unit: "IOPS"}, Value: float64(100*(j+1) + i)})
+		}
+	}
+	c := run(t, b.Table(), compare.Options{}).Comparisons[0]
+	if c.UnitOfAnalysis != "block" || c.N != 8 || c.Within == nil || c.Within.N != 24 {
+		t.Errorf("%s", c.Sentence)
+	}
+}
+
+// TestDirections: a rate is better if it is higher, unless it is one of failures.
+func TestDirections(t *testing.T) {
+	t.Parallel()
+	for m, want := range map[observation.Metric]string{
+		{Name: "writes", Unit: "1/s"}: "higher", {Name: "read", Unit: "MiB/s"}: "higher",
+		{Name: "error rate", Unit: "1/s"}: "lower", {Name: "x", Unit: "stalls/s"}: "lower",
+		{Name: "write without errors", Unit: "MB/s"}: "higher", {Name: "write IOPS, no errors", Unit: "IOPS"}: "higher",
+		{Name: "recovery", Unit: "s"}: "lower", {Name: "latency", Unit: ""}: "lower", {Name: "apples", Unit: "kg"}: "unknown",
+	} {
+		if got := compare.DirectionOf(m, nil); got != want {
+			t.Errorf("%+v: %s, want %s", m, got, want)
+		}
+	}
+}
+
+// TestRanking: the median of a is greater, but b is better in 37 of 40 pairs. The ranking by medians must not
+// claim that a was shown to be better.
+func TestRanking(t *testing.T) {
+	t.Parallel()
+	b := observation.NewBuilder([]string{"provider"}, "", "block")
+	for i := range 40 {
+		x := 100.0
+		if i >= 20 {
+			x = 200
+		}
+		y := 1.2 * x
+		if i >= 20 && i < 23 {
+			y = 1
+		}
+		for j, value := range []float64{x, y, x / 1000} {
+			b.Add(observation.Row{Levels: []string{string(rune('a' + j))}, Block: fmt.Sprint(i), Value: value,
+				Metric: observation.Metric{Name: "figure", Unit: "IOPS"}})
+		}
+	}
+	r := run(t, b.Table(), compare.Options{Paired: true})
+	if got := r.Rankings[0].String(); got != "a ? b > c" || r.Comparisons[0].Verdict != verdict.Better {
+		t.Errorf("%s; %s", got, r.Comparisons[0].Sentence)
+	}
+}
+
 // TestContexts: levels are compared at each level of the other factors, each a family of its own.
 func TestContexts(t *testing.T) {
 	t.Parallel()
@@ -292,6 +357,7 @@ func TestInvalidOptions(t *testing.T) {
 		{compare.Options{Factor: "x"}, `no factor "x"`},
 		{compare.Options{Against: "c"}, `--against: provider has no level "c": want one of a, b`},
 		{compare.Options{AA: [][2]string{{"a", "a"}}}, "named twice"},
+		{compare.Options{AA: [][2]string{{"a", "b"}}, Against: "b"}, `--against: "b" is the second label of "a" (--aa)`},
 		{compare.Options{Margin: -1}, "invalid --margin"},
 		{compare.Options{Directions: map[string]verdict.Direction{"x": verdict.MoreIsBetter}}, `there is no metric "x"`},
 		{compare.Options{Limits: []compare.Limit{{Metric: "figure", Max: 1, Unit: "ms"}}},

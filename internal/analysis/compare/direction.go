@@ -21,6 +21,7 @@ var (
 var (
 	moreWords = regexp.MustCompile(`(?i)\b(iops|throughput|bandwidth|rate|tps|qps|goodput|ops|bw)\b`)
 	lessWords = regexp.MustCompile(`(?i)\b(latency|latencies|duration|time|lat|clat|slat|errors?|failures?|stalls?)\b`)
+	failures  = regexp.MustCompile(`(?i)\b(errors?|failures?|stalls?|timeouts?|retries)\b`)
 )
 
 // directionOf tells which values of a metric are better: by its unit, else by words of its name.
@@ -28,6 +29,8 @@ func directionOf(m observation.Metric) verdict.Direction {
 	switch {
 	case timeUnits[m.Unit]:
 		return verdict.LessIsBetter
+	case strings.Contains(m.Unit, "/") && dimensionOf(m) != bandwidth && failures.MatchString(m.Name+" "+m.Unit):
+		return verdict.LessIsBetter // errors per second, not I/O per second
 	case perTime.MatchString(m.Unit):
 		return verdict.MoreIsBetter
 	}

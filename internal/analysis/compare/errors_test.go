@@ -11,7 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 )
 
-// blocks draws a study of two providers, with one trial of each in every block, a CV of 5 %, and a block effect of 20 %.
+// blocks draws a study of two providers, with one trial of each in every block, a CV of 5 %, and a block effect of
+// 20 %.
 func blocks(n int, shift float64, seed uint64) *observation.Table {
 	random := rand.New(rand.NewPCG(seed, 2))
 	b := observation.NewBuilder([]string{"provider"}, "", "block")

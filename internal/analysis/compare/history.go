@@ -12,17 +12,14 @@ import (
 
 // Histories searches the levels of a factor, which are runs in order of time, for changes of each metric.
 func Histories(t *observation.Table, o Options) (*Result, error) {
-	l, err := lay(t, &o)
+	s, err := newStudy(t, &o)
 	if err != nil {
 		return nil, err
 	}
-	s := &study{layout: l, options: &o, cells: map[key]int{}, weak: map[key][]string{}, result: &Result{Format: Format,
-		Factor: t.Factors[l.factor], Levels: l.levels, Confidence: stats.Confidence, Cells: []Cell{},
-		Comparisons: []Comparison{}, Rankings: []Ranking{}, Flags: []Flag{}, Notes: []string{}, Sentences: []string{}}}
 	changed := 0
 	for m := range t.Metrics {
-		for c := range l.contexts {
-			h, err := s.history(m, &l.contexts[c])
+		for c := range s.contexts {
+			h, err := s.history(m, &s.contexts[c])
 			if err != nil {
 				return nil, err
 			}
@@ -31,7 +28,7 @@ func Histories(t *observation.Table, o Options) (*Result, error) {
 		}
 	}
 	s.result.Sentences = append(s.result.Sentences, fmt.Sprintf("%s, %s: %d changed.",
-		plural(len(l.levels), "run"), plural(len(s.result.History), "metric"), changed))
+		plural(len(s.levels), "run"), plural(len(s.result.History), "metric"), changed))
 	for _, h := range s.result.History {
 		if len(h.Changes) > 0 {
 			s.result.Sentences = append(s.result.Sentences, h.Sentence)
@@ -61,7 +58,7 @@ func (s *study) history(metric int, c *context) (History, error) {
 		}
 		h.Values, h.Runs = append(h.Values, x), append(h.Runs, level)
 	}
-	options := changepoint.Options{Alpha: 0.05, MinSegment: 5, Permutations: 199, Seed: 1}
+	options := changepoint.Options{Seed: 1}.WithDefaults()
 	h.Parameters = Parameters{Method: "E-divisive", Alpha: options.Alpha, MinSegment: options.MinSegment,
 		Permutations: options.Permutations, Seed: options.Seed, Margin: margin}
 	if len(values) < 2*options.MinSegment {

@@ -117,6 +117,10 @@ func (l *layout) check(o *Options) error {
 		if pair[0] == pair[1] {
 			return fmt.Errorf("--aa: %q is named twice: want two labels of one provider", pair[0])
 		}
+		if pair[1] == o.Against {
+			return fmt.Errorf("--against: %q is the second label of %q (--aa), which is compared with nothing: name the first",
+				pair[1], pair[0])
+		}
 	}
 	for metric := range o.Directions {
 		if err := l.knows("--direction", metric); err != nil {
@@ -160,30 +164,22 @@ func (l *layout) knows(flag, metric string) error {
 type grouping struct {
 	name string // "" if every trial is a unit
 	of   func(observation.Value) int32
-	one  string // name of the level with one group only
 }
 
-// groupingOf finds what groups the trials of a table. Blocks that hold each cell once group nothing.
+// groupingOf finds what groups the trials of a table: several occasions, else several blocks. Blocks that hold each
+// cell once group nothing.
 func groupingOf(t *observation.Table) grouping {
-	byOccasion := func(v observation.Value) int32 { return v.Occasion }
 	switch {
 	case len(t.Occasions) > 1:
-		return grouping{name: t.OccasionName, of: byOccasion}
-	case len(t.Occasions) == 1:
-		return grouping{one: t.OccasionName}
-	case !repeated(t):
-		return grouping{}
-	case len(t.Blocks) > 1:
+		return grouping{name: t.OccasionName, of: func(v observation.Value) int32 { return v.Occasion }}
+	case len(t.Blocks) > 1 && repeated(t):
 		return grouping{name: t.BlockName, of: func(v observation.Value) int32 { return v.Block }}
 	}
-	return grouping{one: t.BlockName}
+	return grouping{}
 }
 
 // repeated says whether a block holds several trials of a cell.
 func repeated(t *observation.Table) bool {
-	if t.BlockName == "" {
-		return false
-	}
 	for _, values := range t.Series {
 		for i := 1; i < len(values); i++ {
 			if values[i].Block == values[i-1].Block {

@@ -26,11 +26,8 @@ func (s *study) compare(metric int, c *context) {
 	margin, from := s.margin(metric, c)
 	var pairs []pair
 	for _, names := range s.pairs(metric, c) {
-		a, okA := s.at(metric, c, names[0])
-		b, okB := s.at(metric, c, names[1])
-		if !okA || !okB {
-			continue
-		}
+		a, _ := s.at(metric, c, names[0])
+		b, _ := s.at(metric, c, names[1])
 		pairs = append(pairs, pair{a: a, b: b, Comparison: Comparison{Metric: m.Name, Unit: m.Unit, Context: c.levels,
 			factor: s.result.Factor, A: names[0], B: names[1], Direction: directionWord(direction), Margin: margin,
 			MarginFrom: from}})
@@ -60,8 +57,8 @@ func (s *study) compare(metric int, c *context) {
 	}
 }
 
-// pairs lists the compared levels: a before b in order of appearance. The second label of an A/A pair is compared with
-// the first alone, in no family.
+// pairs lists the compared levels: a before b in order of appearance. The second label of an A/A pair is
+// in none of them: its differences from the first are the noise floor.
 func (s *study) pairs(metric int, c *context) [][2]string {
 	var list [][2]string
 	again := func(level string) bool {
@@ -84,7 +81,7 @@ func (s *study) pairs(metric int, c *context) [][2]string {
 	return list
 }
 
-// sample is what is compared: values of units of analysis.
+// sample has the values that are compared: one for each unit of analysis.
 type sample struct {
 	a, b   []float64
 	paired bool

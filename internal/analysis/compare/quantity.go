@@ -21,13 +21,13 @@ const (
 	duration
 )
 
-// scale is a unit in terms of B/s, 1/s or ns.
+// scale is a unit: what it measures, and its size in B/s, 1/s or ns.
 type scale struct {
 	of     dimension
 	factor float64
 }
 
-// scales has the units that can be converted. SI and IEC prefixes are told apart.
+// scales lists the units that convert can convert. kB is 1000 bytes, KiB is 1024.
 var scales = map[string]scale{
 	"B/s": {bandwidth, 1}, "kB/s": {bandwidth, 1e3}, "KB/s": {bandwidth, 1e3}, "MB/s": {bandwidth, 1e6},
 	"GB/s": {bandwidth, 1e9}, "KiB/s": {bandwidth, 1 << 10}, "MiB/s": {bandwidth, 1 << 20}, "GiB/s": {bandwidth, 1 << 30},
@@ -86,12 +86,12 @@ func powerOfTwo(x, share float64) (nearest float64, ok bool) {
 	return nearest, math.Abs(x/nearest-1) <= share
 }
 
-// size matches a block size.
-var size = regexp.MustCompile(`^([0-9]+)\s*(B|Ki|KiB|Mi|MiB|)$`)
+// sizePattern matches a block size.
+var sizePattern = regexp.MustCompile(`^([0-9]+)\s*(B|Ki|KiB|Mi|MiB|)$`)
 
 // ParseSize reads a block size in bytes: "4096", "128Ki", "1MiB".
 func ParseSize(text string) (bytes float64, err error) {
-	m := size.FindStringSubmatch(text)
+	m := sizePattern.FindStringSubmatch(text)
 	if m == nil {
 		return 0, fmt.Errorf("invalid size %q: want a number of bytes, such as 128Ki", text)
 	}

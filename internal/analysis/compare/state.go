@@ -17,6 +17,17 @@ type study struct {
 	weak    map[key][]string // why a cell cannot be judged
 }
 
+// newStudy starts a comparison with an empty result.
+func newStudy(t *observation.Table, o *Options) (*study, error) {
+	l, err := lay(t, o)
+	if err != nil {
+		return nil, err
+	}
+	return &study{layout: l, options: o, cells: map[key]int{}, weak: map[key][]string{}, result: &Result{Format: Format,
+		Factor: t.Factors[l.factor], Levels: l.levels, Confidence: stats.Confidence, Cells: []Cell{},
+		Comparisons: []Comparison{}, Rankings: []Ranking{}, Flags: []Flag{}, Notes: []string{}, Sentences: []string{}}}, nil
+}
+
 func (s *study) cell(k key) *Cell { return &s.result.Cells[s.cells[k]] }
 
 // warn adds a warning to a cell.

@@ -100,6 +100,9 @@ func (s *study) tallies() {
 // family says over which comparisons p-values are adjusted.
 func (s *study) family() string {
 	text := "Holm over the comparisons of one metric"
+	if len(s.contexts) == 0 { // a table without values
+		return text
+	}
 	for i, l := range s.contexts[0].levels {
 		text += map[bool]string{true: " at one ", false: " and one "}[i == 0] + l.Factor
 	}
@@ -168,15 +171,29 @@ func (s *study) ranking(metric int, c *context) (Ranking, bool) {
 		}
 		return 1
 	})
+	var scopes []string
 	for i := 1; i < len(r.Levels); i++ {
-		a := s.between(r.Metric, c, r.Levels[i-1], r.Levels[i])
+		a, forward := s.between(r.Metric, c, r.Levels[i-1], r.Levels[i])
 		if a == nil {
 			return r, false // not every pair is compared
 		}
-		r.UnitOfAnalysis, r.Scope = a.UnitOfAnalysis, a.Scope
-		r.Between = append(r.Between, relation(a.Verdict))
+		sign := relation(a.Verdict)
+		if sign == ">" && (value(a.Ratio) > 1) != (forward == lower) {
+			sign = "?" // pairs, or medians of occasions, have the opposite order to the medians of all values
+		}
+		r.UnitOfAnalysis, scopes = a.UnitOfAnalysis, append(scopes, a.Scope)
+		r.Between = append(r.Between, sign)
 	}
+	r.Scope = CommonScope(scopes)
 	return r, len(r.Levels) > 2
+}
+
+// CommonScope is the scope that several answers share. It names no number of occasions if they have different ones.
+func CommonScope(scopes []string) string {
+	if len(scopes) > 1 && slices.ContainsFunc(scopes, func(s string) bool { return s != scopes[0] }) {
+		return "for these occasions"
+	}
+	return strings.Join(scopes[:min(1, len(scopes))], "")
 }
 
 // relation is a verdict as a sign.
@@ -198,18 +215,19 @@ func (s *study) flagged(k key) bool {
 	})
 }
 
-// between is the answer that compares two levels, that for these occasions if there is one.
-func (s *study) between(metric string, c *context, a, b string) *Answer {
+// between is the answer that compares two levels, that for these occasions if there is one; nil if they are not
+// compared. forward says that its ratio is b/a, not a/b.
+func (s *study) between(metric string, c *context, a, b string) (answer *Answer, forward bool) {
 	for i := range s.result.Comparisons {
 		x := &s.result.Comparisons[i]
 		if x.Metric == metric && slices.Equal(x.Context, c.levels) && (x.A == a && x.B == b || x.A == b && x.B == a) {
 			if x.Within != nil {
-				return x.Within
+				return x.Within, x.A == a
 			}
-			return &x.Answer
+			return &x.Answer, x.A == a
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // String is the order as text: "Portworx > Disk Storage ≈ OpenEBS".

@@ -12,8 +12,8 @@ import (
 // leastChange is the share by which the mean time of an operation must differ to be explained.
 const leastChange = 0.05
 
-// Explain says for each action of both trials how much longer, or shorter, an operation takes in b, and which component's
-// time that is, by the critical path of the operations.
+// Explain says for each action of both trials how much longer, or shorter, an operation takes in b, and which
+// component's time that is, by the critical path of the operations.
 func Explain(labelA, labelB string, a, b *dataset.Data) ([]string, error) {
 	before, err := components(a)
 	if err != nil {

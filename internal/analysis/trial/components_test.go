@@ -2,8 +2,8 @@ package trial
 
 import "testing"
 
-// TestLargest: the component that changed most in the direction of the whole change, also if another changed more in the
-// other direction, and one that is new.
+// TestLargest: the component that changed most in the direction of the whole change, also if another changed more in
+// the other direction, and one that is new.
 func TestLargest(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -67,6 +67,7 @@ func named(metric, unit string, levels []compare.Level) string {
 
 // escape keeps text of files from being read as Markdown or HTML.
 func escape(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`,
+	return strings.NewReplacer(
+		`\`, `\\`, "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`,
 		"[", `\[`, "]", `\]`, "\n", " ", "\r", " ").Replace(s)
 }

@@ -48,7 +48,7 @@ func (p *printer) cells(r *compare.Result, cells []compare.Cell) {
 			comparisons = append(comparisons, c)
 		}
 	}
-	p.title(heading(first, comparisons))
+	p.title(clean(heading(first, comparisons)))
 	names := shortNames(cells, comparisons)
 	p.describe(r, cells, names)
 	p.comparisons(r, comparisons, names)
@@ -167,9 +167,9 @@ func (p *printer) comparisons(r *compare.Result, list []compare.Comparison, name
 	if len(list) == 0 {
 		return
 	}
-	p.answers("b / a "+list[0].Scope, list, names, func(c *compare.Comparison) *compare.Answer { return &c.Answer })
+	p.answers(list, names, func(c *compare.Comparison) *compare.Answer { return &c.Answer })
 	if list[0].Within != nil {
-		p.answers("b / a "+list[0].Within.Scope, list, names, func(c *compare.Comparison) *compare.Answer { return c.Within })
+		p.answers(list, names, func(c *compare.Comparison) *compare.Answer { return c.Within })
 	}
 	if !r.Explained() {
 		p.reasons(list)
@@ -191,8 +191,12 @@ func (p *printer) comparisons(r *compare.Result, list []compare.Comparison, name
 }
 
 // answers prints one unit of analysis.
-func (p *printer) answers(title string, list []compare.Comparison, names shortened,
-	of func(*compare.Comparison) *compare.Answer) {
+func (p *printer) answers(list []compare.Comparison, names shortened, of func(*compare.Comparison) *compare.Answer) {
+	var scopes []string
+	for i := range list {
+		scopes = append(scopes, of(&list[i]).Scope)
+	}
+	title := "b / a " + compare.CommonScope(scopes)
 	t := table{head: []string{title, "n", "ratio b/a", "p", "adjusted", "effect", "verdict"}, left: map[int]bool{6: true}}
 	for i := range list {
 		c := &list[i]
