@@ -63,46 +63,67 @@ const (
 // symbolic links below the directories and hidden directories are not followed. What cannot
 // be read is listed as broken. The error is that of a directory that does not exist.
 func Find(dirs []string) ([]Entry, error) {
-	var list []Entry
-	seen := map[string]bool{}
+	f := finder{seen: map[string]bool{}}
 	for _, dir := range dirs {
-		if st, err := os.Stat(dir); err != nil {
+		if err := f.beneath(filepath.Clean(dir)); err != nil {
 			return nil, fmt.Errorf("list %s: %w", dir, reason(err))
-		} else if !st.IsDir() {
-			return nil, fmt.Errorf("list %s: not a directory", dir)
-		}
-		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if !seen[path] {
-				return visit(&list, seen, dir, path, d, err)
-			}
-			return fs.SkipDir
-		})
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", dir, err)
 		}
 	}
-	countTrials(list)
-	return list, nil
+	countTrials(f.list)
+	return f.list, nil
 }
 
-// visit adds the entry at a path, if there is one.
-func visit(list *[]Entry, seen map[string]bool, root, path string, d fs.DirEntry, err error) error {
+// finder gathers entries.
+type finder struct {
+	list []Entry
+	// seen has the absolute paths, without symbolic links, of the directories that were visited.
+	seen map[string]bool
+}
+
+// beneath adds the entries in and beneath a directory.
+func (f *finder) beneath(root string) error {
+	if st, err := os.Stat(root); err != nil {
+		return err
+	} else if !st.IsDir() {
+		return errors.New("not a directory")
+	}
+	place, err := filepath.EvalSymlinks(root)
+	if err == nil {
+		place, err = filepath.Abs(place)
+	}
+	if err != nil {
+		return err
+	}
+	// WalkDir follows a symbolic link only if a separator is after it.
+	return filepath.WalkDir(root+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
+		path = filepath.Clean(path)
+		below, wrong := filepath.Rel(root, path)
+		switch {
+		case err != nil || wrong != nil:
+			f.list = append(f.list, Entry{Path: path, Kind: KindBroken, Error: reason(cmp.Or(err, wrong)).Error()})
+			return fs.SkipDir
+		case d.IsDir() && below != "." && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		}
+		return f.visit(path, filepath.Join(place, below), d)
+	})
+}
+
+// visit adds the entry at a path, if there is one. place is the absolute path of the same.
+func (f *finder) visit(path, place string, d fs.DirEntry) error {
 	switch {
-	case err != nil:
-		*list = append(*list, Entry{Path: path, Kind: KindBroken, Error: reason(err).Error()})
-		return fs.SkipDir
-	case !d.IsDir() && path != root:
+	case !d.IsDir():
 		return nil
-	case path != root && strings.HasPrefix(d.Name(), "."):
+	case f.seen[place]:
 		return fs.SkipDir
 	}
-	seen[path] = true
+	f.seen[place] = true
 	if exists(filepath.Join(path, runFile)) {
-		*list = append(*list, bundleAt(path))
+		f.list = append(f.list, bundleAt(path))
 		return fs.SkipDir
 	}
 	if exists(filepath.Join(path, studyFile)) {
-		*list = append(*list, studyAt(path))
+		f.list = append(f.list, studyAt(path))
 	}
 	return nil
 }
@@ -205,6 +226,5 @@ func countTrials(list []Entry) {
 				s.Started = e.Started
 			}
 		}
-
 	}
 }

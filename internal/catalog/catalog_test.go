@@ -82,7 +82,12 @@ func TestFind(t *testing.T) {
 	if err := os.Symlink(in("good"), in("link")); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Find([]string{root, in("good")})
+	// Neither another way to write a directory nor a link to it lists it again.
+	relative, err := filepath.Rel(mustGetwd(t), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Find([]string{root, in("good"), relative, in("link"), root + "/deep/.."})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,6 +152,52 @@ func TestStudy(t *testing.T) {
 	got, err = Find([]string{filepath.Join(root, "other")})
 	if err != nil || len(got) != 1 || got[0].Kind != KindBroken || !strings.Contains(got[0].Error, "invalid trial") {
 		t.Errorf("a damaged study is %+v, %v", got, err)
+	}
+}
+
+func mustGetwd(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A directory that is a symbolic link is followed, and the trials of a study in it are counted.
+func TestFindLink(t *testing.T) {
+	root := t.TempDir()
+	d := &study.Design{Name: "s", Cells: []study.Cell{{}}, Trials: []study.Trial{{Name: "t1"}}}
+	begun, err := study.Begin(filepath.Join(root, "study"), d, study.Occasion{Number: 1, Begun: begin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := begun.Close(); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, create(t, filepath.Join(root, "study", "t1"), "b"), complete)
+	link := filepath.Join(root, "link")
+	if err := os.Symlink("study", link); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Find([]string{link})
+	if err != nil || len(got) != 2 || got[0].Path != link || got[0].Done != 1 || got[1].Study != link {
+		t.Errorf("entries %+v, %v", got, err)
+	}
+}
+
+// A directory whose names cannot be read is listed.
+func TestFindUnreadable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads every directory")
+	}
+	closedDir := filepath.Join(t.TempDir(), "closed")
+	if err := os.Mkdir(closedDir, 0o300); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Find([]string{filepath.Dir(closedDir)})
+	if err != nil || len(got) != 1 || got[0].Path != closedDir || got[0].Kind != KindBroken {
+		t.Errorf("entries %+v, %v", got, err)
 	}
 }
 

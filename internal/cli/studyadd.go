@@ -189,12 +189,21 @@ func (f *studyFlags) occasion() (study.Occasion, error) {
 		o.Zone, _ = o.Begun.Zone()
 		return o, nil
 	}
-	at, err := time.LoadLocation(zone)
+	at, err := parseZone(zone)
 	if err != nil {
-		return o, fmt.Errorf("invalid --time-zone %q: want a name such as Europe/Berlin or UTC", zone)
+		return o, err
 	}
 	o.Begun = o.Begun.In(at)
 	return o, nil
+}
+
+// parseZone reads --time-zone. "Local", which Go knows, would be another zone on another machine.
+func parseZone(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		return nil, fmt.Errorf("invalid --time-zone %q: want a name such as Europe/Berlin or UTC", name)
+	}
+	return zone, nil
 }
 
 // localZone is the IANA name of this machine's time zone; empty if it cannot be found.
@@ -211,7 +220,7 @@ func localZone() string {
 	if set && name == "" {
 		name = "UTC"
 	}
-	if _, err := time.LoadLocation(name); err != nil || name == "" {
+	if _, err := parseZone(name); err != nil {
 		return ""
 	}
 	return name

@@ -169,8 +169,8 @@ func (f *scheduleFlags) task(s *streams, of *scheduled) (timetable.Task, error) 
 	if t.Zone == "" {
 		t.Zone = localZone()
 	}
-	if _, err := time.LoadLocation(t.Zone); err != nil {
-		return t, fmt.Errorf("invalid --time-zone %q: want a name such as Europe/Berlin or UTC", t.Zone)
+	if _, err := parseZone(t.Zone); err != nil {
+		return t, err
 	}
 	if t.Zone != "" {
 		t.Command = append(t.Command, "--time-zone="+t.Zone)
@@ -269,7 +269,11 @@ func writeSchedule(s *streams, dir string, files []timetable.File) error {
 			continue
 		}
 		name := filepath.Join(dir, file.Name)
-		if err := os.WriteFile(name, []byte(file.Text), 0o644); err != nil {
+		err := writeFile(name, func(w io.Writer) error {
+			_, err := io.WriteString(w, file.Text)
+			return err
+		})
+		if err != nil {
 			return failed(err)
 		}
 		fmt.Fprintln(s.err, "wrote", name)

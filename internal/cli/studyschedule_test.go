@@ -63,3 +63,12 @@ func TestScheduleCronJob(t *testing.T) {
 		}
 	}
 }
+
+// TestZone: a zone that depends on the machine is no zone of a study.
+func TestZone(t *testing.T) {
+	for name, want := range map[string]bool{"UTC": true, "Europe/Berlin": true, "Local": false, "Foo/Bar": false} {
+		if _, err := parseZone(name); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -103,7 +104,7 @@ func writeWarmUps(out io.Writer, list []study.WarmUp) error {
 	for _, one := range list {
 		steady := "no rule"
 		switch {
-		case one.Steady == nil && len(one.Values) > 0 && one.Values[len(one.Values)-1] != nil:
+		case one.Steady == nil && slices.ContainsFunc(one.Values, func(v *float64) bool { return v != nil }):
 			steady = "fewer than five rounds"
 		case one.Steady != nil && *one.Steady:
 			steady = "yes"

@@ -33,6 +33,12 @@ func (d *Design) cells(spec *v1alpha1.StudySpec, order []string) ([]Cell, error)
 			d.Distributions = append(d.Distributions, Distribution{name, key, f.Distribution})
 			continue
 		}
+		for i, v := range f.Values {
+			if slices.Contains(f.Values[:i], v) {
+				return nil, fmt.Errorf("factor %s has the value %s twice: its cells would be the same; "+
+					"an A/A arm (--aa) runs a cell twice", name, v)
+			}
+		}
 		d.Factors = append(d.Factors, name)
 		var crossed []Cell
 		for _, c := range list {

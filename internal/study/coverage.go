@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,13 +151,15 @@ func (d *Dir) occasionStatus(o Occasion, trials []Trial) OccasionStatus {
 		s.Done++
 		start := run.Clock.Start.In(zone)
 		s.starts = append(s.starts, start)
-		if day := start.Format(time.DateOnly); len(s.Days) == 0 || s.Days[len(s.Days)-1] != day {
+		// A failed trial that was repeated later is of another day than those around it.
+		if day := start.Format(time.DateOnly); !slices.Contains(s.Days, day) {
 			s.Days = append(s.Days, day)
 		}
 		if run.EndedAt.Known() {
 			s.took = append(s.took, timed{t.Cell, time.Duration(run.EndedAt)})
 		}
 	}
+	slices.Sort(s.Days)
 	return s
 }
 

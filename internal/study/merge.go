@@ -36,7 +36,10 @@ func Merge(out string, paths, names []string) (*Dir, error) {
 		return nil, fmt.Errorf("%s is not empty: choose another --out", out)
 	}
 	var dirs []*Dir
-	for _, p := range paths {
+	for i, p := range paths {
+		if slices.ContainsFunc(paths[:i], func(other string) bool { return sameDir(p, other) }) {
+			return nil, fmt.Errorf("%s is given twice: want one directory of each cluster", p)
+		}
 		d, err := Open(p)
 		if err != nil {
 			return nil, err
@@ -50,21 +53,49 @@ func Merge(out string, paths, names []string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := merged.writeWhole(out, dirs, names); err != nil {
 		return nil, err
 	}
-	dir := &Dir{Path: out, Design: merged}
+	return &Dir{Path: out, Design: merged}, nil
+}
+
+// writeWhole writes a merged study beside its place and renames it, so that it is whole or not there.
+func (d *Design) writeWhole(out string, dirs []*Dir, names []string) (err error) {
+	parent := filepath.Dir(filepath.Clean(out))
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp(parent, ".cnsbench-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
 	for i, from := range dirs {
 		for _, t := range from.Trials {
 			if from.Bundle(t) == nil {
 				continue
 			}
-			if err := linkTree(from.Of(t), filepath.Join(out, names[i], t.Name)); err != nil {
-				return nil, err
+			if err := linkTree(from.Of(t), filepath.Join(temporary, names[i], t.Name)); err != nil {
+				return err
 			}
 		}
 	}
-	return dir, dir.save()
+	if err := (&Dir{Path: temporary, Design: d}).save(); err != nil {
+		return err
+	}
+	if err := os.Chmod(temporary, 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(out); err != nil && !errors.Is(err, os.ErrNotExist) { // it is empty
+		return err
+	}
+	return os.Rename(temporary, out)
+}
+
+func sameDir(a, b string) bool {
+	one, errA := os.Stat(a)
+	other, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(one, other)
 }
 
 func differ(names []string) error {

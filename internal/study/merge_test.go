@@ -21,7 +21,8 @@ func clusters(t *testing.T) (root string) {
 		iops float64
 	}{"east": {occasions, 100}, "west": {occasions, 200}, "other": {other, 1}} {
 		x := &platform{t: t, left: -1, value: func(Job) (float64, time.Duration) { return of.iops, time.Minute }}
-		dir, err := Begin(filepath.Join(root, name), designOf(t, of.text), Occasion{Begun: time.Unix(0, 0).UTC(), Zone: "UTC"})
+		dir, err := Begin(filepath.Join(root, name), designOf(t, of.text),
+			Occasion{Begun: time.Unix(0, 0).UTC(), Zone: "UTC"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +40,8 @@ func clusters(t *testing.T) (root string) {
 func TestMerge(t *testing.T) {
 	root := clusters(t)
 	both := filepath.Join(root, "both")
-	if _, err := Merge(both, []string{filepath.Join(root, "east"), filepath.Join(root, "west")}, []string{"east", "west"}); err != nil {
+	east, west := filepath.Join(root, "east"), filepath.Join(root, "west")
+	if _, err := Merge(both, []string{east, west}, []string{"east", "west"}); err != nil {
 		t.Fatal(err)
 	}
 	dir, err := Open(both)
@@ -73,6 +75,9 @@ func TestMerge(t *testing.T) {
 	if len(occasionsOf) != 2 {
 		t.Errorf("the clusters share an occasion: %v", occasionsOf)
 	}
+	if left, err := filepath.Glob(filepath.Join(root, ".*")); err != nil || len(left) > 0 {
+		t.Errorf("files are left: %v, %v", left, err)
+	}
 	mergeRefuses(t, root)
 }
 
@@ -88,6 +93,7 @@ func mergeRefuses(t *testing.T, root string) {
 		{"x", []string{"east", "west"}, []string{"a", "a"}, "--names"},
 		{"x", []string{"east", "west"}, []string{"a", "../b"}, "invalid name"},
 		{"both", []string{"east", "west"}, []string{"a", "b"}, "not empty"},
+		{"x", []string{"east", "east"}, []string{"a", "b"}, "given twice"},
 		{"x", []string{"both", "west"}, []string{"a", "b"}, "was merged"},
 	} {
 		paths := []string{filepath.Join(root, tt.paths[0]), filepath.Join(root, tt.paths[1])}

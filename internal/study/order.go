@@ -28,7 +28,7 @@ func (o *Order) String() string {
 	if o == nil {
 		return "as the cells are listed, in each repetition: an earlier version, without random order, started the study"
 	}
-	return fmt.Sprintf("%s within each repetition, seed %d", o.Kind, o.Seed)
+	return fmt.Sprintf("%s within each block, seed %d", o.Kind, o.Seed)
 }
 
 // trialsOf lists the trials of an occasion, which before blocks precede. Each block has every cell once, in random

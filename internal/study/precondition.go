@@ -188,7 +188,7 @@ func (d *Dir) WarmUps() ([]WarmUp, error) {
 			w := WarmUp{Occasion: o + 1, Cell: d.Cells[cell].Name()}
 			for {
 				t := d.round(o+1, cell, w.Rounds+1)
-				if d.Bundle(t) == nil {
+				if d.Bundle(t) == nil && !d.failed(t) { // a failed round counts, as in warmUp
 					break
 				}
 				v, err := d.roundValue(t)

@@ -129,3 +129,25 @@ func TestRounds(t *testing.T) {
 		t.Errorf("%+v: want the study's Benchmark with the cell's values", j)
 	}
 }
+
+// TestFailedRounds: rounds that fail count, so that those after them are listed too.
+func TestFailedRounds(t *testing.T) {
+	x := &platform{t: t, left: -1, fails: "vars.storageClass=slow",
+		value: func(Job) (float64, time.Duration) { return 1, time.Second }}
+	dir, err := Begin(filepath.Join(t.TempDir(), "s"), designOf(t, preconditioned), Occasion{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := dir.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, err := dir.Run(t.Context(), x, 1, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	list, err := dir.WarmUps()
+	if err != nil || len(list) != 2 || list[0].Rounds != 8 || *list[0].Steady || list[1].Rounds != 5 || !*list[1].Steady {
+		t.Errorf("%+v, %v: want 8 rounds that failed, and 5 that are steady", list, err)
+	}
+}

@@ -43,22 +43,24 @@ type MetricStatus struct {
 
 // CellStatus is the precision of one response of one cell.
 type CellStatus struct {
-	Levels []Level  `json:"levels"`
-	N      int      `json:"n"` // trials with a finite value
+	Levels []Level `json:"levels"`
+	N      int     `json:"n"` // trials with a finite value
+	// Median of all values, also infinite ones; null: there is none, or it is infinite.
 	Median *float64 `json:"median"`
 	// HalfWidth of the 95 % interval of the median by order statistics, as a share of the median; null with fewer than
 	// six values.
 	HalfWidth *float64 `json:"halfWidth"`
 	// OccasionHalfWidth of the 95 % interval of the geometric mean, with the occasion as the unit, as a share: a ratio
-	// less 1. It includes the differences between occasions, which HalfWidth does not; null with fewer than two.
+	// less 1. It includes the differences between occasions, which HalfWidth does not; null with fewer than two
+	// occasions, or if none has two values.
 	OccasionHalfWidth *float64 `json:"occasionHalfWidth"`
-	// Between and Within are the variances of the values' logarithms between occasions and within them; null with
-	// fewer than two occasions.
+	// Between and Within are the variances of the values' logarithms between occasions and within them; null where
+	// OccasionHalfWidth is.
 	Between *float64 `json:"varianceBetween"`
 	Within  *float64 `json:"varianceWithin"`
 	// Needed is what more is needed for the wanted width; nil: nothing.
 	Needed *Needed `json:"needed"`
-	// Problem says why no number of trials can be given.
+	// Problem says why no number of trials can be given, or why it may be wrong.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -153,7 +155,7 @@ func (d *Dir) left(took []timed, blocks int) *int64 {
 		if len(values) == 0 {
 			values = all
 		}
-		sum += float64(n+blocks) * stats.Median(slices.Sorted(slices.Values(values)))
+		sum += float64(n+blocks) * stats.Median(values)
 	}
 	ns := int64(sum)
 	return &ns
@@ -173,12 +175,15 @@ func metricStatus(t *Table, response int, m TableMetric) MetricStatus {
 // cellStatus judges the values of one response of a cell.
 func cellStatus(levels []Level, trials []TrialValue, wanted float64) CellStatus {
 	c := CellStatus{Levels: levels}
-	var values []float64
+	var values, infinite []float64
 	occasions := map[int][]float64{}
-	infinite := 0
+	bounds := 0
 	for _, t := range trials {
 		if t.Infinite {
-			infinite++
+			infinite = append(infinite, math.Inf(1))
+		}
+		if t.AtLeast {
+			bounds++
 		}
 		if t.Value != nil {
 			values = append(values, *t.Value)
@@ -186,14 +191,13 @@ func cellStatus(levels []Level, trials []TrialValue, wanted float64) CellStatus 
 		}
 	}
 	c.N = len(values)
-	description, ok := stats.Describe(values)
-	if !ok {
+	if len(values)+len(infinite) == 0 {
 		c.Problem = "no values"
 		return c
 	}
-	c.Median = &description.Median
-	if infinite > 0 {
-		c.Problem = fmt.Sprintf("%d infinite: the width of the interval has no end", infinite)
+	c.Median = finite(stats.Median(slices.Concat(values, infinite)))
+	if len(infinite) > 0 {
+		c.Problem = fmt.Sprintf("%d infinite: the width of the interval has no end", len(infinite))
 		return c
 	}
 	decision, ok := precision.Next(values, wanted)
@@ -212,6 +216,9 @@ func cellStatus(levels []Level, trials []TrialValue, wanted float64) CellStatus 
 	}
 	if decision.Modes {
 		c.Problem = "the values are of two groups or more: the width will not converge"
+	}
+	if bounds > 0 {
+		c.Problem = fmt.Sprintf("%d of %d values are lower bounds: the true median may be greater", bounds, c.N)
 	}
 	switch {
 	case several && components.Add == precision.Occasions:

@@ -162,15 +162,49 @@ func TestStatusOfFew(t *testing.T) {
 		needed bool
 	}{
 		{"infinite", []TrialValue{{Value: value(1)}, {Infinite: true}}, "infinite", false},
+		{"only infinite", []TrialValue{{Infinite: true}}, "1 infinite", false},
+		{"lower bound", []TrialValue{{Value: value(1), AtLeast: true}, {Value: value(2)}}, "1 of 2 values are lower", true},
 		{"negative", []TrialValue{{Value: value(-1)}, {Value: value(1)}}, "not positive", false},
 		{"two", []TrialValue{{Value: value(1), Occasion: 1}, {Value: value(2), Occasion: 1}}, "", true},
 	} {
 		c := cellStatus(nil, tt.trials, 0.05)
+		if infinite := strings.Contains(tt.name, "infinite"); infinite != (c.Median == nil) {
+			t.Errorf("%s: the median is %v, want none if it is infinite", tt.name, c.Median)
+		}
 		if !strings.Contains(c.Problem, tt.want) || (c.Needed != nil) != tt.needed || c.HalfWidth != nil {
 			t.Errorf("%s: %+v", tt.name, c)
 		}
 		if tt.needed && (c.Needed.Level != addBlocks || c.Needed.N != 4 || c.Needed.Method != "minimum") {
 			t.Errorf("%s: %+v, want four more for an interval", tt.name, c.Needed)
 		}
+	}
+}
+
+// TestDays: a failed trial that was repeated on a later day adds that day only.
+func TestDays(t *testing.T) {
+	x := &platform{t: t, left: -1, fails: "vars.storageClass=slow", now: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC),
+		value: func(Job) (float64, time.Duration) { return 1, time.Second }}
+	dir, err := Begin(filepath.Join(t.TempDir(), "s"), designOf(t, occasions), Occasion{Begun: x.now, Zone: "UTC"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := dir.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, day := range []int{23, 28} {
+		x.now = time.Date(2026, 11, day, 10, 0, 0, 0, time.UTC)
+		if _, err := dir.Run(t.Context(), x, 1, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		x.fails = ""
+	}
+	s, err := dir.Status(DefaultOfficeHours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"2026-11-23", "2026-11-28"}, s.Occasions[0].Days); diff != "" {
+		t.Error(diff)
 	}
 }

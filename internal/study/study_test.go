@@ -121,6 +121,10 @@ func TestEditions(t *testing.T) {
 	if _, err := New(s, Options{Scale: "tiny"}); err == nil || !strings.Contains(err.Error(), "small, full") {
 		t.Errorf("an unknown scale: %v", err)
 	}
+	twice := Options{Factors: lists(map[string][]v1alpha1.Var{"fio.bs": {"4k", "1m", "4k"}})}
+	if _, err := New(s, twice); err == nil || !strings.Contains(err.Error(), "the value 4k twice") {
+		t.Errorf("a value that is there twice: %v", err)
+	}
 }
 
 func TestDirectory(t *testing.T) {

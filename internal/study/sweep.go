@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -87,7 +88,7 @@ func (d *Dir) sweep(action string, rising int, of []*sweep.Gather, trials []int)
 			}
 			continue
 		}
-		slices.SortStableFunc(points, func(a, b sweep.Point) int { return int(1e6 * (a.Level - b.Level)) })
+		slices.SortStableFunc(points, func(a, b sweep.Point) int { return cmp.Compare(a.Level, b.Level) })
 		s.Series[i].Describe(s.Factor)
 	}
 	return s

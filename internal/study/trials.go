@@ -159,9 +159,9 @@ func actionsOf(p *plan.Plan) []Action {
 	return list
 }
 
-// Run runs the trials that have no complete bundle, one after another, and returns the exit codes of all. Trials of
-// occasions before from stay as they are. Before the trials of an occasion it runs the precondition. A failed trial does not end the study. Run prints progress to log.
-// Begin must have opened the study.
+// Run runs the trials that have no complete bundle, one after another, and returns the exit codes of all. It runs none
+// of the occasions before from. Before the first trial of an occasion it runs the precondition. A failed trial does not
+// end the study. Run prints progress to log. Begin must have opened the study.
 func (d *Dir) Run(ctx context.Context, x Executor, from int, log io.Writer) (codes []int, err error) {
 	done := 0
 	for _, trials := range d.byOccasion() {

@@ -145,7 +145,7 @@ func TestStudy(t *testing.T) {
 		}
 	}
 	said := b.run("study", "show", b.in("study")).wants(t, 0)
-	for _, want := range []string{table.Note, table.SweepNote, "order of trials: random within each repetition, seed"} {
+	for _, want := range []string{table.Note, table.SweepNote, "order of trials: random within each block, seed"} {
 		if want == "" || !strings.Contains(said.stdout, want) {
 			t.Errorf("does not say %q\n%v", want, said)
 		}
@@ -200,7 +200,7 @@ spec:
 	if slices.Equal(trials, inTurn) {
 		t.Errorf("the trials are in the order of the cells: %v", trials)
 	}
-	if !strings.Contains(dry.stdout, "order of trials: random within each repetition, seed 3\n") {
+	if !strings.Contains(dry.stdout, "order of trials: random within each block, seed 3\n") {
 		t.Errorf("the order is not printed\n%v", dry)
 	}
 	var table studyJSON

@@ -48,8 +48,9 @@ func Make(ctx context.Context, path string, sources []Source, broken map[string]
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	db.SetMaxOpenConns(1) // pragmas are of a connection
-	// A crash may damage the file: it is made beside its place and renamed at the end.
-	for _, text := range []string{"PRAGMA journal_mode = OFF", "PRAGMA synchronous = OFF", schema} {
+	// A crash may damage the file: it is made beside its place and renamed at the end. OFF would be faster than
+	// MEMORY, but leaves undefined what a rollback does, which add needs.
+	for _, text := range []string{"PRAGMA journal_mode = MEMORY", "PRAGMA synchronous = OFF", schema} {
 		if _, err := db.ExecContext(ctx, text); err != nil {
 			return r, err
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// The bounds of a figure: what its value is of the true one.
+// The bounds of a figure say how the true value relates to the figure's.
 const (
-	Exact    = "exact"
-	AtLeast  = "atLeast"  // of ops that had not ended
-	Infinite = "infinite" // of ops that never started; there is no value
+	Exact    = "exact"    // it is the same
+	AtLeast  = "atLeast"  // it is as great or greater: some ops had not ended
+	Infinite = "infinite" // it is infinite, and the figure has no value: some ops never started
 )
 
 // Figure is one number of a summary.

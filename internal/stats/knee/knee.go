@@ -146,7 +146,8 @@ func (k *Knee) String() string {
 	var text string
 	switch {
 	case k.Workers == nil:
-		text = fmt.Sprintf("no knee up to %d workers: the last step still gains %.0f %% for each doubling, not less than %s", last, 100*k.Steps[len(k.Steps)-1].Gain, gain)
+		text = fmt.Sprintf("no knee up to %d workers: the last step still gains %.0f %% for each doubling, not less than %s",
+			last, 100*k.Steps[len(k.Steps)-1].Gain, gain)
 	case *k.Workers == first:
 		text = fmt.Sprintf("the knee is at %d workers or below: no step from there on gains %s", first, gain)
 	default:

@@ -36,7 +36,8 @@ func TestKnownKnees(t *testing.T) {
 		want   int // 0: none
 		says   string
 	}{
-		{"at a level", powers, hockey(64), 64, "the knee is at 64 workers: from there on no step gains 10 % for each doubling; the intervals allow no other level"},
+		{"at a level", powers, hockey(64), 64,
+			"the knee is at 64 workers: from there on no step gains 10 % for each doubling; the intervals allow no other level"},
 		{"between two levels", powers, hockey(100), 128, "at 128 workers"},
 		{"just behind a level", powers, hockey(67), 64, "at 64 workers"},
 		{"below the first", powers, hockey(2), 4, "at 4 workers or below"},

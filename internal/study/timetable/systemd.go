@@ -18,7 +18,7 @@ func Systemd(t Task, dir, path string) []File {
 	}
 	var command []string
 	for _, arg := range t.Command {
-		command = append(command, quote(arg))
+		command = append(command, quote(strings.ReplaceAll(arg, "$", "$$"))) // $ begins a variable there
 	}
 	return []File{
 		{name + ".service", fmt.Sprintf(`[Unit]
@@ -50,9 +50,9 @@ WantedBy=timers.target
 // specifiers escapes the percent signs of a unit file.
 func specifiers(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
-// quote makes one word of a command line in a unit file.
+// quote makes one word of a value in a unit file.
 func quote(s string) string {
-	s = strings.NewReplacer("%", "%%", "$", "$$", `\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s)
+	s = strings.NewReplacer("%", "%%", `\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s)
 	if strings.ContainsAny(s, " '\"\\;") || s == "" {
 		return `"` + s + `"`
 	}

@@ -70,7 +70,7 @@ func TestSystemd(t *testing.T) {
 	}
 	dir := t.TempDir()
 	files := Systemd(task(program, "study", "add-occasion", "/var/lib/a b", "--set=fio.extra=100%\"$x",
-		"--up-to=4"), "/var/lib", "/usr/bin:/bin")
+		"--up-to=4"), "/var/lib", "/usr/bin:/opt/$x")
 	var names []string
 	for _, f := range files {
 		names = append(names, filepath.Join(dir, f.Name))
@@ -78,7 +78,7 @@ func TestSystemd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{`"/var/lib/a b"`, `"--set=fio.extra=100%%\"$$x"`, "--up-to=4",
+	for _, want := range []string{"Environment=PATH=/usr/bin:/opt/$x\n", `"/var/lib/a b"`, `"--set=fio.extra=100%%\"$$x"`, "--up-to=4",
 		"KillSignal=SIGINT", "KillMode=mixed"} {
 		if !strings.Contains(files[0].Text, want) {
 			t.Errorf("no %s in\n%s", want, files[0].Text)
