@@ -23,7 +23,7 @@ func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec) {
 		case o.HTTPPostSpec != nil:
 			checkURL(report, path+".httpPostSpec.url", o.HTTPPostSpec.URL)
 		case o.FileSpec != nil:
-			report.Warn(path+".fileSpec", "the results are in the bundle", "not carried out yet")
+			report.Warn(path+".fileSpec", "the results are in the bundle", "not supported yet, ignored")
 		}
 	}
 	for i, a := range spec.Actions {

@@ -121,7 +121,7 @@ func (c *Peer) introduce(token string, p *Protocol) error {
 	err = c.read(&answer, min(maxWelcome, p.MaxSize))
 	switch {
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("connection closed: it has too many connections, or is not a cnsbench %s", p.Serves)
+		return fmt.Errorf("connection closed: the %[1]s has too many connections, or is not a cnsbench %[1]s", p.Serves)
 	case err != nil:
 		return err
 	case answer.Refuse != nil:

@@ -90,7 +90,9 @@ func (h *Handler) pace() Pace {
 func (h *Handler) paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
-		if r.Body != http.NoBody { // without a body the deadline would end the request
+		// Without a body, net/http already reads from the connection to notice that it is closed. That read would fail
+		// at the deadline, and the request would be cancelled.
+		if r.Body != http.NoBody {
 			_ = control.SetReadDeadline(time.Now().Add(h.pace().Grace))
 		}
 		next.ServeHTTP(&pacedAnswer{ResponseWriter: w, control: control, pace: h.pace()}, r)
