@@ -54,12 +54,17 @@ func Found(t testing.TB) *bundle.Bundle {
 	stage(w, "main.find02.one", "read", 3*Second, 399, 30)
 	stage(w, "main.find03.one", "read", 4*Second, 7, 0) // which the search did not judge
 	driver(w)
-	raw(t, w, "find-max", `{"stage":"main","condition":"p99(read) < 20ms","verdict":"found","perSecond":200,"above":400,"resolution":1,
+	raw(t, w, "find-max", `{"stage":"main","condition":"p99(read) < 20ms","verdict":"found","perSecond":200,
+		"above":400,"resolution":1,
 		"bound":"worker-bound","evidence":"operations waited","steps":[
-		{"stage":"main.find01","perSecond":200,"offeredPerSecond":200,"achievedPerSecond":200,"windowNs":1000000000,"held":true,
-		"observed":[{"expr":"p99(read)","value":"5 ms","number":5e6,"unit":"ns","n":200}],"bound":"unclear","evidence":"it used 2 %"},
-		{"stage":"main.find02","perSecond":400,"offeredPerSecond":429,"achievedPerSecond":399,"windowNs":1000000000,"held":false,
-		"observed":[{"expr":"p99(read)","value":"25 ms","number":2.5e7,"unit":"ns","n":429}],"bound":"worker-bound","evidence":"operations waited"}]}`)
+		{"stage":"main.find01","perSecond":200,"offeredPerSecond":200,"achievedPerSecond":200,
+		"windowNs":1000000000,"held":true,
+		"observed":[{"expr":"p99(read)","value":"5 ms","number":5e6,"unit":"ns","n":200}],
+		"bound":"unclear","evidence":"it used 2 %"},
+		{"stage":"main.find02","perSecond":400,"offeredPerSecond":429,"achievedPerSecond":399,
+		"windowNs":1000000000,"held":false,
+		"observed":[{"expr":"p99(read)","value":"25 ms","number":2.5e7,"unit":"ns","n":429}],
+		"bound":"worker-bound","evidence":"operations waited"}]}`)
 	return finish(t, w, objectRun)
 }
 
@@ -83,8 +88,10 @@ func Scaled(t testing.TB) *bundle.Bundle {
 		t.Fatal(err)
 	}
 	raw(t, w, "scale-workers", fmt.Sprintf(`{"stage":"main","knee":{"threshold":0.1,
-		"levels":[{"workers":1,"perSecond":[100,105]},{"workers":2,"perSecond":[190,210]},{"workers":4,"perSecond":[205,206]}],
-		"steps":[{"from":1,"to":2,"gain":0.95,"low":null,"high":null,"class":"unknown"},{"from":2,"to":4,"gain":0.03,"low":null,"high":null,"class":"unknown"}],
+		"levels":[{"workers":1,"perSecond":[100,105]},{"workers":2,"perSecond":[190,210]},
+			{"workers":4,"perSecond":[205,206]}],
+		"steps":[{"from":1,"to":2,"gain":0.95,"low":null,"high":null,"class":"unknown"},
+			{"from":2,"to":4,"gain":0.03,"low":null,"high":null,"class":"unknown"}],
 		"workers":2,"atLeast":null,"atMost":null,"peak":4},"rows":[
 		{"workers":1,"perSecond":[100,105],"failed":0,"response":%[1]s,"clientBound":0},
 		{"workers":2,"perSecond":[190,210],"failed":0,"response":%[1]s,"clientBound":1},
@@ -98,7 +105,8 @@ func Scaled(t testing.TB) *bundle.Bundle {
 func CutOff(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	w := create(t, "", objectRun, func(r *bundle.Run) {
-		r.Plan = []byte(`{"stages":[{"name":"prepare","works":[{"name":"prepare","kind":"prepare"}]},{"name":"main","works":[{"name":"one","kind":"normal","rampUpNs":1000000000}]}]}`)
+		r.Plan = []byte(`{"stages":[{"name":"prepare","works":[{"name":"prepare","kind":"prepare"}]},
+			{"name":"main","works":[{"name":"one","kind":"normal","rampUpNs":1000000000}]}]}`)
 	})
 	stage(w, "prepare", "write", Second, 50, 0)
 	w.Started(op.InstanceStart{Instance: "main.one-0", Container: "workers", Intended: 2*Second - Millisecond,

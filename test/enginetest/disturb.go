@@ -17,7 +17,8 @@ import (
 
 // count is a command that records its start on its volume, writes the number of starts to its output, and
 // runs until it is ended.
-const count = `trap 'exit 0' TERM; echo x >> /data/starts; wc -l < /data/starts > /output/starts; while :; do sleep 0.05; done`
+const count = `trap 'exit 0' TERM; echo x >> /data/starts; wc -l < /data/starts > /output/starts
+while :; do sleep 0.05; done`
 
 // startCounter creates a workload that counts its starts, releases it, and waits for the first start.
 func (s *session) startCounter(name string) engine.Object {

@@ -61,7 +61,9 @@ var mixActions = []mixAction{
 	{"snap-held", "snapshotSpec: {actionName: hold, snapshotClass: VSC, select: random}", "workload", "", false},
 	{"un-hold", "deleteSpec: {actionName: hold, select: random}", "workload", "", true},
 	{"un-churn", "deleteSpec: {actionName: churn}", "workload", "churn", true},
-	{"claim", "createObjSpec: {manifest: {apiVersion: v1, kind: PersistentVolumeClaim, spec: {accessModes: [ReadWriteOnce], storageClassName: SC, resources: {requests: {storage: SIZE}}}}}", "cluster", "", false},
+	{"claim", "createObjSpec: {manifest: {apiVersion: v1, kind: PersistentVolumeClaim, spec: " +
+		"{accessModes: [ReadWriteOnce], storageClassName: SC, resources: {requests: {storage: SIZE}}}}}",
+		"cluster", "", false},
 	{"un-claim", "deleteSpec: {actionName: claim}", "cluster", "claim", false},
 	{"web", "createObjSpec: {manifest: " + web + "}", "cluster", "", true},
 	{"scale", "scaleSpec: {actionName: web, replicas: [3, 0, 1]}", "cluster", "web", true},
@@ -71,8 +73,10 @@ var mixActions = []mixAction{
 }
 
 // web is an object with pods of its own.
-const web = `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1, selector: {matchLabels: {instance: "{{ACTION_NAME}}-{{INSTANCE_NUM}}"}}, ` +
-	`template: {metadata: {labels: {instance: "{{ACTION_NAME}}-{{INSTANCE_NUM}}"}}, spec: {terminationGracePeriodSeconds: 1, ` +
+const web = `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1, ` +
+	`selector: {matchLabels: {instance: "{{ACTION_NAME}}-{{INSTANCE_NUM}}"}}, ` +
+	`template: {metadata: {labels: {instance: "{{ACTION_NAME}}-{{INSTANCE_NUM}}"}}, ` +
+	`spec: {terminationGracePeriodSeconds: 1, ` +
 	`containers: [{name: sleep, image: "{{TOOLS_IMAGE}}", command: [sleep, infinity]}]}}}}`
 
 // holder is a library entry whose pod uses a volume until it is ended.
@@ -85,14 +89,16 @@ data:
     apiVersion: v1
     kind: PersistentVolumeClaim
     metadata: {name: data}
-    spec: {accessModes: [ReadWriteOnce], storageClassName: "{{storageClass}}", resources: {requests: {storage: "{{size}}"}}}
+    spec:
+      {accessModes: [ReadWriteOnce], storageClassName: "{{storageClass}}", resources: {requests: {storage: "{{size}}"}}}
   pod.yaml: |
     apiVersion: v1
     kind: Pod
     metadata: {name: hold, annotations: {role: server}}
     spec:
       containers:
-        - {name: hold, image: "{{TOOLS_IMAGE}}", command: [/bin/sh, -c, "trap 'exit 0' TERM; while :; do sleep 0.05; done"], volumeMounts: [{name: data, mountPath: /data}]}
+        - {name: hold, image: "{{TOOLS_IMAGE}}", volumeMounts: [{name: data, mountPath: /data}],
+           command: [/bin/sh, -c, "trap 'exit 0' TERM; while :; do sleep 0.05; done"]}
       volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 `
 
@@ -108,7 +114,8 @@ func Mix(r *rand.Rand, o MixOptions) string {
 	if r.IntN(4) == 0 {
 		first = ""
 	}
-	action("base", first+fmt.Sprintf("createObjSpec: {count: %d, labels: {tier: base}, volume: {storageClass: SC, size: SIZE, attach: true}}", 2+r.IntN(4)))
+	action("base", first+fmt.Sprintf("createObjSpec: {count: %d, labels: {tier: base}, "+
+		"volume: {storageClass: SC, size: SIZE, attach: true}}", 2+r.IntN(4)))
 	there := map[string]bool{"": true}
 	workloads := !o.Without["workload"] && r.IntN(2) == 0
 	if workloads {
@@ -128,7 +135,8 @@ func Mix(r *rand.Rand, o MixOptions) string {
 		fmt.Fprintf(&rates, "    - {name: r-%s, startAfter: %dms, maxInFlight: %d, %s}\n", m.name,
 			r.IntN(1+o.RuntimeMs/3), 1+r.IntN(8), mixedRate(r, every))
 	}
-	text := fmt.Sprintf("apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: mix}\nspec:\n  runtime: %dms\n  gracePeriod: %dms\n  seed: %d\n  actions:\n%s",
+	text := fmt.Sprintf("apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: mix}\nspec:\n"+
+		"  runtime: %dms\n  gracePeriod: %dms\n  seed: %d\n  actions:\n%s",
 		o.RuntimeMs, r.IntN(1+o.RuntimeMs), r.Int64N(1<<40), actions.String())
 	if rates.Len() > 0 {
 		text += "  rates:\n" + rates.String()

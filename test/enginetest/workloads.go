@@ -30,7 +30,8 @@ func (s *session) workload(name string, c corev1.Container, change ...func(*engi
 			Pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 				Containers: []corev1.Container{c},
 				Volumes: []corev1.Volume{
-					{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}},
+					{Name: "data", VolumeSource: corev1.VolumeSource{
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}},
 					{Name: "output", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 				}}}}},
 	}
@@ -58,7 +59,8 @@ func waits(group string) func(*engine.Workload) {
 // testWorkload shows that init containers run first, that the volume, the environment and the configuration
 // are in place, and that outputs are complete.
 func testWorkload(t *testing.T, s *session) {
-	c := script(`set -e; test "$(cat /data/made)" = by-init; test "$WHO" = me; cat /etc/cfg/key > /output/out.txt; echo done >> /output/out.txt`)
+	c := script(`set -e; test "$(cat /data/made)" = by-init; test "$WHO" = me
+cat /etc/cfg/key > /output/out.txt; echo done >> /output/out.txt`)
 	c.Env = []corev1.EnvVar{{Name: "WHO", Value: "me"}}
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "cfg", MountPath: "/etc/cfg"})
 	o, made, err := s.do(t.Context(), s.workload("w-0", c, initContainer("echo by-init > /data/made"),

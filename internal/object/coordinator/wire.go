@@ -16,8 +16,8 @@ const Proto = 4
 
 const maxFrame = 32 << 20
 
-// frame is a message of the protocol, after the handshake: exactly one pointer is set. Times are on the clock of the side that took
-// them, unless stated otherwise.
+// frame is a message of the protocol, after the handshake: exactly one pointer is set. Times are on the clock of the
+// side that took them, unless stated otherwise.
 //
 //	controller  ping … host pong              from now on; the clocks are joined
 //	controller  setup                         of the run

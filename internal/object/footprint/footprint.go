@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,22 +53,4 @@ func readOnlyOf(line, program string) (from, to uintptr, ok bool) {
 		return 0, 0, false
 	}
 	return uintptr(a), uintptr(b), name == program && len(perms) == 4 && perms[1] == '-' && perms[3] == 'p'
-}
-
-// Resident is the resident memory of this process: pages of files, and anonymous ones, in bytes.
-func Resident() (file, anonymous int64, err error) {
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, 0, err
-	}
-	of := func(key string) int64 {
-		_, rest, _ := bytes.Cut(b, []byte("\n"+key+":"))
-		fields := bytes.Fields(rest[:min(len(rest), 40)])
-		if len(fields) == 0 {
-			return 0
-		}
-		n, _ := strconv.ParseInt(string(fields[0]), 10, 64)
-		return n << 10
-	}
-	return of("RssFile"), of("RssAnon"), nil
 }

@@ -3,6 +3,7 @@ package footprint
 import (
 	"bytes"
 	"os"
+	"strconv"
 	"testing"
 )
 
@@ -12,14 +13,14 @@ func TestShrink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, _, err := Resident()
+	before, _, err := resident()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := Shrink(); err != nil {
 		t.Fatal(err)
 	}
-	after, anonymous, err := Resident()
+	after, anonymous, err := resident()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,4 +50,22 @@ func TestReadOnlyOf(t *testing.T) {
 			t.Errorf("%q: %v", tt.line, ok)
 		}
 	}
+}
+
+// resident is the resident memory of this process: pages of files, and anonymous ones, in bytes.
+func resident() (file, anonymous int64, err error) {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, 0, err
+	}
+	of := func(key string) int64 {
+		_, rest, _ := bytes.Cut(b, []byte("\n"+key+":"))
+		fields := bytes.Fields(rest[:min(len(rest), 40)])
+		if len(fields) == 0 {
+			return 0
+		}
+		n, _ := strconv.ParseInt(string(fields[0]), 10, 64)
+		return n << 10
+	}
+	return of("RssFile"), of("RssAnon"), nil
 }

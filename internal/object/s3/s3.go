@@ -425,8 +425,8 @@ func (c *adapter) makeContainer(ctx context.Context, r *client.Request, res *cli
 	c.address(r.Container, nil)
 	var content client.Text
 	if c.store.region != "us-east-1" {
-		content = client.Text("<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><LocationConstraint>" + c.store.region +
-			"</LocationConstraint></CreateBucketConfiguration>")
+		content = client.Text("<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" +
+			"<LocationConstraint>" + c.store.region + "</LocationConstraint></CreateBucketConfiguration>")
 	}
 	if !c.hashed(content, int64(len(content)), res) {
 		return

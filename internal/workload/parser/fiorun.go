@@ -40,7 +40,7 @@ func (f *fioRun) add(w Warning) {
 	}
 }
 
-// of returns the begin of a message about a job: its name where the container ran jobs
+// label returns the beginning of a message about a job: its name where the container ran jobs
 // of several names. The instance's name in it is written as INSTANCE, so that messages of
 // all instances are equal.
 func (f *fioRun) label(j *fioJob) string {
@@ -48,9 +48,9 @@ func (f *fioRun) label(j *fioJob) string {
 		return ""
 	}
 	name := j.Name
-	addGroupTail, own := strings.CutPrefix(name, f.in.Instance)
-	if own && f.in.Instance != "" && (addGroupTail == "" || !unicode.IsDigit(rune(addGroupTail[0]))) {
-		name = "INSTANCE" + addGroupTail
+	rest, own := strings.CutPrefix(name, f.in.Instance)
+	if own && f.in.Instance != "" && (rest == "" || !unicode.IsDigit(rune(rest[0]))) {
+		name = "INSTANCE" + rest
 	}
 	return "job " + name + ": "
 }

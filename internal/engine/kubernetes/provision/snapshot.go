@@ -241,7 +241,8 @@ func (e *Provisioner) CreateGroupSnapshot(ctx context.Context, r engine.Request,
 	g := &api.VolumeGroupSnapshot{
 		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name),
 		Spec: api.VolumeGroupSnapshotSpec{VolumeGroupSnapshotClassName: optionalString(r.Snapshot.Class),
-			Source: api.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{names.LabelGroup: name}}}},
+			Source: api.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{names.LabelGroup: name}}}},
 	}
 	group := &snapshot{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name,
 		Action: r.Action, Class: r.Snapshot.Class}}

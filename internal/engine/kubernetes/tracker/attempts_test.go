@@ -104,17 +104,21 @@ func TestCreationFailed(t *testing.T) {
 			0},
 		{"the volume came later", func(a *Attempts) {
 			a.CreationFailed("pvc-1", internal)
-			a.See(watch.Event{Object: &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{UID: "1"},
+			a.See(watch.Event{Object: &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+				ClaimRef:               &corev1.ObjectReference{UID: "1"},
 				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{VolumeHandle: "h"}}}}})
 		}, nil, 0},
 		{"the handle was known before", func(a *Attempts) {
-			a.See(watch.Event{Object: &api.VolumeSnapshotContent{Spec: api.VolumeSnapshotContentSpec{VolumeSnapshotRef: corev1.ObjectReference{UID: "1"}},
+			a.See(watch.Event{Object: &api.VolumeSnapshotContent{
+				Spec:   api.VolumeSnapshotContentSpec{VolumeSnapshotRef: corev1.ObjectReference{UID: "1"}},
 				Status: &api.SnapshotContentStatus{SnapshotHandle: &handle}}})
 			a.CreationFailed("snapshot-1", internal)
 		}, nil, 0},
 		{"a content without a handle says nothing", func(a *Attempts) {
 			a.CreationFailed("snapshot-1", internal)
-			a.See(watch.Event{Object: &api.VolumeSnapshotContent{Spec: api.VolumeSnapshotContentSpec{VolumeSnapshotRef: corev1.ObjectReference{UID: "1"}}, Status: &api.SnapshotContentStatus{}}})
+			a.See(watch.Event{Object: &api.VolumeSnapshotContent{
+				Spec:   api.VolumeSnapshotContentSpec{VolumeSnapshotRef: corev1.ObjectReference{UID: "1"}},
+				Status: &api.SnapshotContentStatus{}}})
 		}, nil, 1},
 	}
 	for _, tt := range tests {
