@@ -1,6 +1,6 @@
 // Package config has the manifests of an installation in a cluster. They are the
-// one source: "cnsbench install" applies them, kustomize reads the same files, and
-// the Helm chart is generated from them (go test ./config -update).
+// one source: "cnsbench install" applies or prints them, and the Helm chart is
+// generated from them (go test ./config -update).
 package config
 
 import (

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/config"
 	"github.com/cnsbench/cnsbench/internal/cluster"
@@ -23,6 +25,7 @@ type installFlags struct {
 	options config.Options
 	timeout time.Duration
 	dryRun  bool
+	output  string
 	force   bool
 	results bool
 }
@@ -34,13 +37,36 @@ func (f *installFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.timeout, "timeout", 3*time.Minute, "how long the command may take")
 }
 
+// objects are those that the flags describe, in the order in which they are applied.
+func (f *installFlags) objects() ([]*unstructured.Unstructured, error) {
+	if err := f.csiProxy(); err != nil {
+		return nil, err
+	}
+	return config.Objects(f.options)
+}
+
+// print writes the objects as YAML documents, for kubectl or a deployment tool.
+func (f *installFlags) print(w io.Writer) error {
+	objects, err := f.objects()
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // start makes what both commands need. The context ends with the timeout.
 func (f *installFlags) start(cmd *cobra.Command, s *streams) (
 	context.Context, context.CancelFunc, *install.Installer, []*unstructured.Unstructured, error) {
-	if err := f.csiProxy(); err != nil {
-		return nil, nil, nil, nil, err
-	}
-	objects, err := config.Objects(f.options)
+	objects, err := f.objects()
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
@@ -90,9 +116,17 @@ func newInstall(s *streams) *cobra.Command {
 roles to a cluster, and waits until they are ready. Repeat it to update an
 installation. "cnsbench run --engine kubernetes" needs no installation.`,
 		Example: `  cnsbench install --dry-run
+  cnsbench install --output yaml | kubectl apply --server-side -f -
   cnsbench install --results-storage-class standard --csi-proxy hostpath.csi.k8s.io`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch f.output {
+			case "":
+			case "yaml":
+				return f.print(s.out)
+			default:
+				return fmt.Errorf("invalid --output %q: want yaml", f.output)
+			}
 			ctx, done, i, objects, err := f.start(cmd, s)
 			if err != nil {
 				return err
@@ -129,6 +163,7 @@ installation. "cnsbench run --engine kubernetes" needs no installation.`,
 		"socket on each node, so that runs record when volumes are staged and published; may be repeated")
 	c.Flags().StringVar(&f.nodes, "csi-proxy-nodes", "", "LABEL=VALUE,…: nodes for CSI proxies (default all)")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the API server check the objects; change nothing")
+	c.Flags().StringVarP(&f.output, "output", "o", "", "yaml: print the objects; needs no cluster, and changes nothing")
 	return c
 }
 

@@ -1,9 +1,15 @@
 package cli
 
 import (
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/cnsbench/cnsbench/config"
 )
@@ -33,5 +39,46 @@ func TestInstallFlagsOfTheProxy(t *testing.T) {
 		if err := wrong.csiProxy(); err == nil {
 			t.Errorf("%+v was taken", wrong)
 		}
+	}
+}
+
+func TestInstallPrintsItsObjects(t *testing.T) {
+	var out, errs strings.Builder
+	s := &streams{out: &out, err: &errs}
+	c := newInstall(s)
+	c.SetArgs([]string{"--output", "yaml", "--namespace", "measure", "--csi-proxy", "driver.example.com",
+		"--kubeconfig", filepath.Join(t.TempDir(), "none")})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	var f installFlags
+	f.options.Namespace, f.proxies = "measure", []string{"driver.example.com"}
+	want, err := f.objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	d := yaml.NewYAMLOrJSONDecoder(strings.NewReader(out.String()), 4096)
+	for {
+		var u unstructured.Unstructured
+		if err := d.Decode(&u.Object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName())
+	}
+	var names []string
+	for _, u := range want {
+		names = append(names, u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName())
+	}
+	if diff := cmp.Diff(names, got); diff != "" {
+		t.Error(diff)
+	}
+	c = newInstall(s)
+	c.SetArgs([]string{"--output", "json"})
+	c.SilenceUsage, c.SilenceErrors = true, true
+	if err := c.Execute(); err == nil || !strings.Contains(err.Error(), `invalid --output "json": want yaml`) {
+		t.Errorf("--output json: %v", err)
 	}
 }

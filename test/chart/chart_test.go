@@ -1,10 +1,9 @@
-// Package chart renders the Helm chart and the kustomization as their users
-// would, and compares both with what "cnsbench install" applies. It is a module
-// of its own, so that the product does not carry Helm.
+// Package chart renders the Helm chart as its users would, and compares it with what
+// "cnsbench install" applies. It is a module of its own, so that the product does
+// not carry Helm.
 package chart
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -23,8 +22,6 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/cnsbench/cnsbench/config"
 )
@@ -180,35 +177,4 @@ func TestChartHasNoLint(t *testing.T) {
 	if chart.Metadata.APIVersion != chartv2.APIVersionV2 {
 		t.Errorf("apiVersion %s", chart.Metadata.APIVersion)
 	}
-}
-
-func TestKustomizationIsWhatInstallApplies(t *testing.T) {
-	plain := installed(t, config.Options{})
-	if diff := cmp.Diff(plain, kustomized(t, "../../config")); diff != "" {
-		t.Errorf("install (-) and kustomize (+) differ:\n%s", diff)
-	}
-	driver, err := config.ParseCSIDriver("driver.example.com") // the example's
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := installed(t, config.Options{CSIProxy: &config.CSIProxy{Drivers: []config.CSIDriver{driver}}})
-	maps.DeleteFunc(want, func(name string, _ map[string]any) bool { return plain[name] != nil })
-	if diff := cmp.Diff(want, kustomized(t, "../../config/csi-proxy")); diff != "" {
-		t.Errorf("install (-) and kustomize (+) of the CSI proxy differ:\n%s", diff)
-	}
-}
-
-func kustomized(t *testing.T, folder string) objects {
-	t.Helper()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := built.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := objects{}
-	got.read(t, folder, string(bytes.TrimSpace(text)))
-	return got
 }
