@@ -154,8 +154,11 @@ func (r *reader) steps() map[string]instead {
 	const apply = "kubectl apply -n measure -f benchmark.yaml"
 	both := "kubectl wait --for=condition=Complete --timeout=30m benchmark/fio-benchmark & kubectl wait --for=condition=Failed --timeout=30m benchmark/fio-benchmark & wait -n"
 	return map[string]instead{
-		"cnsbench install":                      {says: []string{"installed in namespace cnsbench-system"}},
-		"kubectl apply --server-side -k config": {command: func(_ *reader, c string) string { return c + " --force-conflicts --dry-run=server" }, says: []string{"deployment.apps/cnsbench-operator serverside-applied"}},
+		"cnsbench install": {says: []string{"installed in namespace cnsbench-system"}},
+		"cnsbench install --output yaml >cnsbench.yaml": {command: func(_ *reader, c string) string {
+			return strings.Replace(c, " >cnsbench.yaml", "", 1) +
+				" | kubectl apply --server-side --force-conflicts --dry-run=server -f -"
+		}, says: []string{"deployment.apps/cnsbench-operator serverside-applied"}},
 		// test/chart renders and lints the chart.
 		"helm install cnsbench charts/cnsbench -n cnsbench-system --create-namespace": {command: func(*reader,
 			string) string {

@@ -34,18 +34,19 @@ func TestOperator(t *testing.T) {
 	bed.install(t)
 	t.Run("at once", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *testBed){
-			"carries Listing 1 out":                  testListing1Applied,
-			"carries a Benchmark out":                testOperatorCompletes,
-			"says what is wrong with a Benchmark":    testOperatorInvalid,
-			"says why a run failed":                  testOperatorFails,
-			"asks whether its creator may make pods": testOperatorCreator,
-			"names the rights that are missing":      testOperatorNoRights,
-			"names a missing ServiceAccount":         testOperatorNoAccount,
-			"names an exceeded quota":                testOperatorQuota,
-			"cleans up after a lost runner":          testOperatorLostRunner,
-			"ends a run whose Benchmark is deleted":  testOperatorDelete,
-			"lets a namespace go":                    testOperatorNamespace,
-			"shows columns and verdicts":             testOperatorColumns,
+			"carries Listing 1 out":                   testListing1Applied,
+			"carries a Benchmark out":                 testOperatorCompletes,
+			"says what is wrong with a Benchmark":     testOperatorInvalid,
+			"says why a run failed":                   testOperatorFails,
+			"asks whether its creator may make pods":  testOperatorCreator,
+			"names the rights that are missing":       testOperatorNoRights,
+			"names a missing ServiceAccount":          testOperatorNoAccount,
+			"names an exceeded quota":                 testOperatorQuota,
+			"cleans up after a lost runner":           testOperatorLostRunner,
+			"ends a run whose Benchmark is deleted":   testOperatorDelete,
+			"lets a namespace go":                     testOperatorNamespace,
+			"shows columns and verdicts":              testOperatorColumns,
+			"runs the occasions of a scheduled study": testScheduledStudy,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // each in a separate namespace
