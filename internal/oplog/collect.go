@@ -11,8 +11,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Collector assigns lines to the windows of selected ops. Of a window that has more than fits, the last lines of each
-// source are kept, since a failure is reported at its end. It is safe for concurrent use.
+// Collector assigns lines to the windows of selected ops. Of a window that has more than fits, the sources with few
+// lines are kept whole, and of the others the lines that name an object of the op, then those nearest to the op in
+// time. It is safe for concurrent use.
 type Collector struct {
 	redact *Redactor
 
@@ -88,32 +89,71 @@ func cut(s string, most int) string {
 
 func (l *Line) size() int { return len(l.Line) + lineOverhead }
 
-// add adds a line, and omits the earliest ones that have no room any more.
+// add adds a line, and omits lines that have no room any more.
 func (w *window) add(l Line) {
 	k := w.sources[l.Source]
 	if k == nil {
 		k = &kept{omitted: Omission{Source: l.Source}}
 		w.sources[l.Source] = k
 	}
+	l.Named = slices.ContainsFunc(w.record.names, func(name string) bool { return hasName(l.Line, name) })
 	k.lines = append(k.lines, l)
 	k.bytes += l.size()
 	w.bytes += l.size()
-	for k.bytes > maxPerSource {
-		w.omit(k)
-	}
 	for w.bytes > maxPerOp {
 		w.omit(w.largest())
 	}
 }
 
-// omit drops the first line of a source.
+// hasName reports whether a line has a name, also as the begin of a longer one: fio-1 in fio-1-data, not in fio-10.
+func hasName(line, name string) bool {
+	if len(name) < shortestName {
+		return false
+	}
+	for {
+		at := strings.Index(line, name)
+		if at < 0 {
+			return false
+		}
+		before, after := byte(' '), byte(' ')
+		if at > 0 {
+			before = line[at-1]
+		}
+		if line = line[at+len(name):]; line != "" {
+			after = line[0]
+		}
+		if !alphanumeric(before) && !alphanumeric(after) {
+			return true
+		}
+	}
+}
+
+func alphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
+
+// omit drops the line of a source that matters least.
 func (w *window) omit(k *kept) {
-	first := k.lines[0]
-	k.lines = k.lines[1:]
-	k.bytes -= first.size()
-	w.bytes -= first.size()
+	worst := 0
+	for i := range k.lines {
+		if w.distance(&k.lines[i]) > w.distance(&k.lines[worst]) {
+			worst = i
+		}
+	}
+	l := k.lines[worst]
+	k.lines = slices.Delete(k.lines, worst, worst+1)
+	k.bytes -= l.size()
+	w.bytes -= l.size()
 	k.omitted.Lines++
-	k.omitted.Bytes += int64(len(first.Line))
+	k.omitted.Bytes += int64(len(l.Line))
+}
+
+// distance is how far from the op a line was written; -1 for one that names an object of the op.
+func (w *window) distance(l *Line) op.Time {
+	if l.Named {
+		return -1
+	}
+	return max(0, w.record.From+op.Time(Margin)-l.At, l.At-w.record.To+op.Time(Margin))
 }
 
 // largest returns the source that has the most, which has a line.

@@ -24,9 +24,10 @@ const (
 
 	// maxLine bounds a line as kept, maxRaw as searched for secrets, maxSource the name of a source.
 	maxLine, maxRaw, maxSource = 4 << 10, 16 << 10, 256
-	// maxPerOp and maxPerSource bound the kept bytes of an op, and of one source of an op; a line counts its length
-	// plus lineOverhead.
-	maxPerOp, maxPerSource, lineOverhead = 64 << 10, 16 << 10, 64
+	// maxPerOp bounds the kept bytes of an op; a line counts its length plus lineOverhead.
+	maxPerOp, lineOverhead = 64 << 10, 64
+	// shortestName is the shortest name by which a line is found to be about an op.
+	shortestName = 3
 )
 
 // Reason is why an op was selected.
@@ -52,10 +53,12 @@ type Record struct {
 	N        int64 `json:"n"`
 	MedianNs int64 `json:"medianNs"`
 	P95Ns    int64 `json:"p95Ns"`
-	// Lines are in order of time. A line may be about another op of the same time.
+	// Lines are in order of time. Those that are not Named may be about another op of the same time.
 	Lines []Line `json:"lines"`
 	// Omitted counts lines of the window that are not kept.
 	Omitted []Omission `json:"omitted,omitempty"`
+
+	names []string // of the objects that the op acts on and makes
 }
 
 // Line is one log line.
@@ -64,9 +67,12 @@ type Line struct {
 	At     op.Time `json:"at"`
 	Source string  `json:"source"` // "driver NAME", "INSTANCE/CONTAINER", "NAMESPACE/POD/CONTAINER", …
 	Line   string  `json:"line"`
+	// Named: the line has the name of an object that the op acts on or makes.
+	Named bool `json:"named,omitempty"`
 }
 
-// Omission counts the lines of a source that had no room, the earliest ones.
+// Omission counts the lines of a source that had no room: of those that are not Named the ones farthest from the op
+// in time, then the earliest ones.
 type Omission struct {
 	Source string `json:"source"`
 	Lines  int64  `json:"lines"`

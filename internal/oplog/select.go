@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -22,6 +23,7 @@ type candidate struct {
 	ended    op.Time
 	why      Reason
 	observed int64 // service time
+	names    []string
 	action   *tally
 }
 
@@ -61,7 +63,8 @@ func Select(ops iter.Seq2[op.Op, error]) (Selection, error) {
 			t = &tally{name: o.Action}
 			actions[o.Action] = t
 		}
-		c := candidate{id: o.ID, started: o.Started, ended: o.Ended, observed: took, action: t}
+		c := candidate{id: o.ID, started: o.Started, ended: o.Ended, observed: took, action: t,
+			names: append(strings.Split(o.Target, ","), o.Object)}
 		if o.Outcome == op.OK {
 			t.add(c)
 			continue
@@ -140,7 +143,7 @@ func (s *Selection) choose(actions map[string]*tally, failures map[sameFailure][
 	for _, c := range chosen {
 		s.Records = append(s.Records, Record{ID: c.id, Why: c.why, From: c.started - op.Time(Margin),
 			To: c.ended + op.Time(Margin), N: int64(len(c.action.took)), MedianNs: c.action.median,
-			P95Ns: c.action.p95})
+			P95Ns: c.action.p95, names: c.names})
 	}
 	slices.SortFunc(s.Records, func(a, b Record) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.ID, b.ID))
