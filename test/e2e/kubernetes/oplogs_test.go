@@ -29,7 +29,7 @@ spec:
     - name: provisioner
       image: localhost/cnsbench-tools:test
       imagePullPolicy: IfNotPresent
-      command: [sh, -c, "while :; do echo csi-provisioner of hostdir.csi.cnsbench.dev password=hunter22; sleep 0.2; done"]
+      command: [sh, -c, "while sleep 0.2; do echo csi-provisioner of hostdir.csi.cnsbench.dev password=hunter22; done"]
       ` + restrictedContainer + `
 `)
 	t.Cleanup(func() { storage.kubectl("delete", "--ignore-not-found", "--now", "pod/sidecar") })
@@ -65,8 +65,8 @@ spec:
 		}
 	})
 	t.Run("without the rights", func(t *testing.T) {
-		p := bed.project(t, allRights)
-		c := p.command("pod", strings.Replace(file, "spec:\n", "spec:\n  serviceAccountName: "+account+"\n", 1))
+		p := bed.project(t, noRights)
+		c := p.command("pod", file, "--create-rbac")
 		p.ends(c, 0)
 		logs := p.opLogs(c)
 		if notes := strings.Join(logs.About.Notes, "\n"); strings.Count(notes, "the right is missing: list pods in all "+
