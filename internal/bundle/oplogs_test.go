@@ -69,7 +69,7 @@ func TestOpLogsTorn(t *testing.T) {
 // TestReadWhileWriting checks that an open bundle's ops and log lines are read, all that were recorded before.
 func TestReadWhileWriting(t *testing.T) {
 	w := newWriter(t)
-	if ops := collect(t, w.Ops()); len(ops) > 0 {
+	if ops := collect(t, w.EndedOps()); len(ops) > 0 {
 		t.Errorf("%d ops before the first", len(ops))
 	}
 	if lines := collect(t, w.Logged()); len(lines) > 0 {
@@ -79,12 +79,12 @@ func TestReadWhileWriting(t *testing.T) {
 		w.Op(op.Op{ID: i, Action: "a", Intended: op.Time(i), Started: op.Time(i), Ended: op.Time(i)})
 		w.Log(op.Time(i), "s", "line")
 	}
-	ops, lines := collect(t, w.Ops()), collect(t, w.Logged())
+	ops, lines := collect(t, w.EndedOps()), collect(t, w.Logged())
 	if len(ops) != 1000 || ops[999].ID != 999 || len(lines) != 1000 || lines[999].At != 999 {
 		t.Errorf("%d ops, %d lines", len(ops), len(lines))
 	}
 	w.Op(op.Op{ID: 1000})
-	if ops := collect(t, w.Ops()); len(ops) != 1001 {
+	if ops := collect(t, w.EndedOps()); len(ops) != 1001 {
 		t.Errorf("%d ops after one more", len(ops))
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 // OpLogs is where the log lines around slow and failed ops come from and go to: a *bundle.Writer.
 type OpLogs interface {
-	// Ops yields the ops recorded so far, Logged the lines of the run's log.
-	Ops() iter.Seq2[op.Op, error]
+	// EndedOps yields the ops recorded so far, as far as package oplog needs them; Logged the lines of the run's log.
+	EndedOps() iter.Seq2[op.Op, error]
 	Logged() iter.Seq2[bundle.LogLine, error]
 	OpLogs(about oplog.About, records []oplog.Record)
 }
@@ -34,7 +34,7 @@ func (r *runner) collectLogs(ctx context.Context) {
 	if r.OpLogs == nil || r.hard.Err() != nil {
 		return
 	}
-	selected, err := oplog.Select(r.OpLogs.Ops())
+	selected, err := oplog.Select(r.OpLogs.EndedOps())
 	if err != nil {
 		r.log("run", fmt.Sprintf("no log lines are kept for single ops: %v", err))
 		return

@@ -45,7 +45,7 @@ type kept struct {
 	records []oplog.Record
 }
 
-func (k *kept) Ops() iter.Seq2[op.Op, error] {
+func (k *kept) EndedOps() iter.Seq2[op.Op, error] {
 	return func(yield func(op.Op, error) bool) {
 		for _, o := range k.ops {
 			if !yield(o, k.err) {

@@ -160,7 +160,7 @@ func Hostile(t testing.TB) *bundle.Bundle {
 // keepLogs keeps the lines that log adds around the ops of a bundle, as a run does.
 func keepLogs(t testing.TB, w *bundle.Writer, log func(add func(at op.Time, source, line string))) {
 	t.Helper()
-	selected, err := oplog.Select(w.Ops())
+	selected, err := oplog.Select(w.EndedOps())
 	if err != nil {
 		t.Fatal(err)
 	}
