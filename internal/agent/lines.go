@@ -80,7 +80,7 @@ func (l *lineWriter) record(line string) {
 	case ok:
 		l.log(line)
 	case last:
-		l.log(fmt.Sprintf("agent: further lines of %s are not logged: limit of 1 MiB reached", l.name))
+		l.log(fmt.Sprintf("agent: further lines of %s are %s", l.name, quota.LimitReached))
 	}
 }
 

@@ -175,7 +175,7 @@ func (b *Bundle) Ops() iter.Seq2[op.Op, error] {
 	if b.columnar {
 		return columnarOps(b.path(columnarFile))
 	}
-	return segmentOps(b.segments, b.validLen)
+	return segmentOps[op.Op](b.segments, b.validLen)
 }
 
 // Columns yields blocks of ops, each valid until the next; the fastest way to compute a figure over all ops.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // Close writes pending records, converts the events to one Parquet file, applies f to run.json (which sets
@@ -81,7 +83,7 @@ func columnarize(dir string) error {
 		return err
 	}
 	to := filepath.Join(dir, columnarFile)
-	if err := writeColumnar(to+tmpSuffix, segmentOps(segments, nil)); err != nil {
+	if err := writeColumnar(to+tmpSuffix, segmentOps[op.Op](segments, nil)); err != nil {
 		return errors.Join(err, ignoreMissing(os.Remove(to+tmpSuffix)))
 	}
 	if err := renameSync(to+tmpSuffix, to); err != nil {

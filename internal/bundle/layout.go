@@ -17,6 +17,7 @@ const (
 
 	instancesFile  = "instances.jsonl"
 	logFile        = "log.jsonl"
+	opLogsFile     = "logs/ops.jsonl"
 	samplesFile    = "series/samples.jsonl"
 	machinesFile   = "series/machines.jsonl"
 	seriesFile     = "series/series.jsonl"
@@ -29,4 +30,5 @@ const (
 )
 
 // linesFiles are the streams of JSON lines.
-var linesFiles = []string{instancesFile, logFile, samplesFile, machinesFile, seriesFile, scalarsFile, histogramsFile}
+var linesFiles = []string{instancesFile, logFile, opLogsFile, samplesFile, machinesFile, seriesFile, scalarsFile,
+	histogramsFile}

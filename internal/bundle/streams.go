@@ -106,9 +106,10 @@ func frames(path string, limit int64) iter.Seq2[[]byte, error] {
 	}
 }
 
-// segmentOps yields the ops of segments, each up to its valid length.
-func segmentOps(segments []string, good map[string]int64) iter.Seq2[op.Op, error] {
-	return func(yield func(op.Op, error) bool) {
+// segmentOps yields the ops of segments, or the fields of T, each segment up to its valid length.
+func segmentOps[T any](segments []string, good map[string]int64) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		for _, path := range segments {
 			limit := int64(math.MaxInt64)
 			if n, ok := good[path]; ok {
@@ -116,7 +117,7 @@ func segmentOps(segments []string, good map[string]int64) iter.Seq2[op.Op, error
 			}
 			for payload, err := range frames(path, limit) {
 				if err != nil {
-					yield(op.Op{}, err)
+					yield(none, err)
 					return
 				}
 				if !yieldOps(path, payload, yield) {
@@ -127,15 +128,16 @@ func segmentOps(segments []string, good map[string]int64) iter.Seq2[op.Op, error
 	}
 }
 
-func yieldOps(path string, payload []byte, yield func(op.Op, error) bool) bool {
+func yieldOps[T any](path string, payload []byte, yield func(T, error) bool) bool {
 	for line := range bytes.Lines(payload) {
-		var o op.Op
+		var o T
 		if err := json.Unmarshal(line, &o); err != nil {
-			yield(op.Op{}, fmt.Errorf("bundle: %s is damaged: %w", path, err))
+			var none T
+			yield(none, fmt.Errorf("bundle: %s is damaged: %w", path, err))
 			return false
 		}
-		if len(o.Milestones) == 0 {
-			o.Milestones = nil
+		if whole, ok := any(&o).(*op.Op); ok && len(whole.Milestones) == 0 {
+			whole.Milestones = nil
 		}
 		if !yield(o, nil) {
 			return false

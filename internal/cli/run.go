@@ -286,6 +286,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 		Watch: func(ctx context.Context, keep func(op.Machine)) error {
 			return machine.Watch(ctx, r.clock, processesOf(e), keep)
 		},
+		OpLogs: r.writer, Secrets: secretValues(r.plan, r.id),
 		RawDir: filepath.Join(r.writer.Dir(),
 			"raw"), Observer: r.observer(show), Keep: r.flags.Keep, Sleep: run.PreciseSleep, Parsers: parsers(),
 		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(),

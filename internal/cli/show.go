@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/opview"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -20,13 +21,16 @@ import (
 
 func newShow(s *streams) *cobra.Command {
 	var events, verify bool
-	var output string
+	var output, one string
 	var remote remoteFlags
 	c := &cobra.Command{
 		Use: "show {BUNDLE | --cluster NAMESPACE/RUN}", Short: "Show the summary or the events of a bundle",
 		Long: `Prints the summary of a bundle: a directory, or one at the results service of a
-cluster. --events prints its operations instead, --verify checks its files.`,
+cluster. --events prints its operations instead, --verify checks its files. --op
+prints one operation with its phases and, if it failed or was slow, the log lines
+of what served it.`,
 		Example: `  cnsbench show cnsbench-quickstart-20260301-120000
+  cnsbench show --op snapshots/3 cnsbench-quickstart-20260301-120000
   cnsbench show --cluster bench/1a2b3c4d --output json`,
 		Args: remote.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,6 +52,8 @@ cluster. --events prints its operations instead, --verify checks its files.`,
 				return nil
 			case events:
 				return streamOps(s.out, b)
+			case one != "":
+				return showOp(s, b, one, output)
 			}
 			sum, err := summary.Make(b)
 			if err != nil {
@@ -60,10 +66,25 @@ cluster. --events prints its operations instead, --verify checks its files.`,
 		},
 	}
 	c.Flags().BoolVar(&events, "events", false, "print the operations as JSON lines")
+	c.Flags().StringVar(&one, "op", "", "print one operation: its ID, or ACTION/INSTANCE")
 	c.Flags().BoolVar(&verify, "verify", false, "check every file against the manifest")
 	remote.add(c)
 	outputFlag(c, &output)
+	c.MarkFlagsMutuallyExclusive("events", "op")
+	c.MarkFlagsMutuallyExclusive("verify", "op")
 	return c
+}
+
+// showOp prints one op.
+func showOp(s *streams, b *bundle.Bundle, name, output string) error {
+	v, err := opview.Make(b, name)
+	switch {
+	case err != nil:
+		return err
+	case output == "json":
+		return writeJSON(s.out, v)
+	}
+	return terminal.WriteOp(s.out, v, terminalOptions(s.out))
 }
 
 // openBundle opens a bundle and prints its warnings.

@@ -80,6 +80,18 @@ type Reporter interface {
 	Report(ctx context.Context) RunReport
 }
 
+// LogReader is implemented by engines that can read the logs of what served the ops: drivers, sidecars, controllers.
+type LogReader interface {
+	// ReadLogs passes the lines of the windows to keep, those of one source in order of time, and returns which
+	// logs could not be read, and why, each once. Lines outside of the windows may be among them. It is called once,
+	// after Stop and before Teardown: never while ops are measured. What it reads is bounded; ctx bounds its time.
+	// keep is safe for concurrent use.
+	ReadLogs(ctx context.Context, windows []LogWindow, keep func(at op.Time, source, line string)) (notes []string)
+}
+
+// LogWindow is a part of a run, both ends included. Windows are disjoint and in order of time.
+type LogWindow struct{ From, To op.Time }
+
 // RunReport is an engine's report on a whole run.
 type RunReport struct {
 	Findings      []Finding

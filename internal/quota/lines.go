@@ -10,6 +10,9 @@ const (
 	lineOverhead = 64
 )
 
+// LimitReached ends the line that takes the place of a source's further lines.
+const LimitReached = "not logged: limit of 1 MiB reached"
+
 // Lines bounds log lines. It is not safe for concurrent use.
 type Lines struct {
 	left int64

@@ -159,6 +159,7 @@ func (r *runner) wind(err error) {
 	r.result.EndedAt = r.Clock.Now()
 	r.collect()
 	r.flagOutputs()
+	r.collectLogs(ctx)
 	if !r.Keep {
 		r.Observer.Phase(Removing)
 		downCtx, cancel := context.WithTimeout(ctx, removeLimit)

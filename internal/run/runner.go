@@ -58,6 +58,10 @@ type Config struct {
 	// Watch passes readings of this machine to keep until ctx ends, or returns why it cannot read the
 	// machine. nil: the machine is not read.
 	Watch func(ctx context.Context, keep func(op.Machine)) error
+	// OpLogs keeps the log lines around slow and failed ops; nil: none are kept. Secrets are values that these
+	// lines must not have.
+	OpLogs  OpLogs
+	Secrets []string
 	// Opened is called once the engine is open; its error ends the run. nil: nothing is called. It replaces a
 	// wrapper around Engine, which would hide the optional interfaces that it does not implement.
 	Opened func(ctx context.Context) error

@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/oplog"
 )
 
 // Times of the run, in ns.
@@ -70,6 +71,11 @@ func Demo(t testing.TB) (*bundle.Bundle, Truth) {
 		t.Fatal(err)
 	}
 	w.Log(Barrier, "run", "barrier opened")
+	keepLogs(t, w, func(add func(op.Time, string, string)) {
+		for at := op.Time(0); at <= End; at += Second / 4 {
+			add(at, "driver loop", fmt.Sprintf("alive at %d ms", at/Millisecond))
+		}
+	})
 	return finish(t, w), g.truth
 }
 
@@ -145,7 +151,22 @@ func Hostile(t testing.TB) *bundle.Bundle {
 	w.Histogram(bundle.HistogramSlice{Labels: labels(evil, evil),
 		Histogram: metric.Histogram{Metric: evil, Unit: "ns", To: Second, Hist: h}, Total: true})
 	w.Log(0, evil, evil)
+	keepLogs(t, w, func(add func(op.Time, string, string)) {
+		add(1, evil, evil+"\x1b[2J\a\u202e\xff password=hunter2")
+	})
 	return finish(t, w)
+}
+
+// keepLogs keeps the lines that log adds around the ops of a bundle, as a run does.
+func keepLogs(t testing.TB, w *bundle.Writer, log func(add func(at op.Time, source, line string))) {
+	t.Helper()
+	selected, err := oplog.Select(w.EndedOps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := selected.Collect(oplog.NewRedactor())
+	log(c.Add)
+	w.OpLogs(selected.About, c.Records())
 }
 
 func quote(s string) string {

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -209,18 +209,23 @@ func (d *driver) spawn(cmd *exec.Cmd) error {
 func (d *driver) follow(r io.Reader) {
 	log := func(line string) { d.engine.session.Sink.Log("driver "+d.name, line) }
 	room := quota.NewLines(quota.OneSource)
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		d.stderr.add(lines.Text())
-		switch ok, last := room.Take(lines.Text()); {
+	for l, err := range bounded.Lines(r, maxDriverLine) {
+		if err != nil {
+			return // the pipe is closed
+		}
+		line := l.String()
+		d.stderr.add(line)
+		switch ok, last := room.Take(line); {
 		case ok:
-			log(lines.Text())
+			log(line)
 		case last:
-			log("further lines are not logged: limit of 1 MiB reached")
+			log("further lines are " + quota.LimitReached)
 		}
 	}
-	_, _ = io.Copy(io.Discard, r)
 }
+
+// maxDriverLine bounds the kept bytes of one line of a driver's output.
+const maxDriverLine = 8 << 10
 
 func (d *driver) awaitSocket(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, driverStart)

@@ -16,10 +16,12 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/opview"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
 //go:embed page.html
@@ -46,6 +48,8 @@ type page struct {
 	EngineFacts string
 	Log         []bundle.LogLine
 	MoreLog     int
+	OpLogs      bundle.OpLogs
+	Ops         []*opview.View // that have log lines
 	Leftovers   []op.LedgerEntry
 	Dir         string
 	Facts       facts
@@ -105,6 +109,9 @@ func newPage(b *bundle.Bundle, s *summary.Summary) (*page, error) {
 	if err := p.readLog(b); err != nil {
 		return nil, err
 	}
+	if p.Ops, p.OpLogs, err = opview.Selected(b); err != nil {
+		return nil, err
+	}
 	if p.Leftovers, err = b.Ledger(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -142,6 +149,12 @@ func (p *page) readLog(b *bundle.Bundle) error {
 		}
 	}
 	return nil
+}
+
+// HasLogs reports whether the page has the log lines around an op.
+func (p *page) HasLogs(id int64) bool {
+	_, ok := p.OpLogs.Of(id)
+	return ok
 }
 
 // Unfinished reports whether the run was killed: its bundle is not closed and no process
@@ -221,6 +234,8 @@ var functions = template.FuncMap{
 	"share":     func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
 	"percent":   func(q float64) string { return fmt.Sprintf("p%g", 100*q) },
 	"instant":   summary.Instant,
+	"opTime":    opTime,
+	"visible":   terminal.Visible,
 	"place":     summary.Place,
 	"rate":      summary.Rate,
 	"spread":    spread,

@@ -51,7 +51,8 @@ func TestWrite(t *testing.T) {
 		saysNot []string
 	}{
 		{"demo", demo, []string{"37 stalls of I/O", "snapshots/7", "CreateSnapshot", "needs n ≥ 299",
-			"ResourceExhausted", "<svg", "no data", "fio-1-data", "droppedOps"}, []string{"not complete"}},
+			"ResourceExhausted", "<svg", "no data", "fio-1-data", "droppedOps",
+			`<section id="logs">`, "alive at "}, []string{"not complete"}},
 		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none",
 			"There is nothing to draw"}, []string{"not complete"}},
 		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "Not recorded",
@@ -65,7 +66,8 @@ func TestWrite(t *testing.T) {
 		{"objects, cut off", analysistest.CutOff(t),
 			[]string{`<h3>main.one <span class="tag doubtful">incomplete</span>`, ">30 errors<",
 				"<h3>prepare</h3>"}, nil},
-		{"hostile", analysistest.Hostile(t), []string{"&lt;script"}, []string{"<script", "<img"}},
+		{"hostile", analysistest.Hostile(t), []string{"&lt;script", `\x1b[2J\x07\u202e\ufffd password=***redacted***`},
+			[]string{"<script", "<img", "\x1b", "\a", "\u202e", "hunter2"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,6 +84,24 @@ func TestWrite(t *testing.T) {
 			}
 			selfContained(t, page)
 		})
+	}
+}
+
+// TestOpLogs checks that a failed op links to its log lines, which are folded and only of its window.
+func TestOpLogs(t *testing.T) {
+	demo, _ := analysistest.Demo(t)
+	page := write(t, "logs", demo)
+	link := regexp.MustCompile(`<a href="#(op-\d+)">op \d+</a>`).FindStringSubmatch(page)
+	if link == nil {
+		t.Fatal("no failure has a link to its log lines")
+	}
+	_, rest, found := strings.Cut(page, `<details id="`+link[1]+`">`)
+	if !found {
+		t.Fatalf("%s is linked and not there", link[1])
+	}
+	lines, _, _ := strings.Cut(rest, "</details>")
+	if n := strings.Count(lines, "alive at "); n < 8 || n > 12 { // 2 s and the op, four a second
+		t.Errorf("%d lines of its window:\n%s", n, lines)
 	}
 }
 

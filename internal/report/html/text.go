@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -33,6 +34,12 @@ func seconds(t op.Time) string { return fmt.Sprintf("%.2f", float64(t)/1e9) }
 func hasWord(s string, words ...string) bool {
 	fields := strings.Fields(s)
 	return !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(fields, w) })
+}
+
+// opTime returns the service time of an op.
+func opTime(o op.Op) string {
+	took, _ := o.Service()
+	return units.Duration(float64(took))
 }
 
 func optional[T any](v *T, format func(T) string) string {

@@ -129,6 +129,30 @@ func (c *Client) Text(ctx context.Context, path string) ([]byte, error) {
 	return c.send(ctx, &call, request{method: http.MethodGet, path: path, accept: "text/plain, " + JSON})
 }
 
+// Stream reads a path that is not an object as its answer arrives, such as a log. path has to be escaped. The caller
+// closes the answer; ctx bounds it as a whole.
+func (c *Client) Stream(ctx context.Context, path string, query url.Values) (io.ReadCloser, error) {
+	resp, err := c.conn.Send(ctx, http.MethodGet, path, query, http.Header{"Accept": {"*/*"}}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", path, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp.Body, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusTooManyRequests {
+		c.throttled.Add(1)
+	}
+	answer, err := ReadBounded(resp.Body, maxErrorAnswer)
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", path, err)
+	}
+	return nil, AsError(Kind{}, "get", path, resp.StatusCode, resp.Header, answer)
+}
+
+// maxErrorAnswer bounds an answer that is a Status.
+const maxErrorAnswer = 1 << 20
+
 // Selectors returns the query of the selectors that are not empty.
 func Selectors(label, field string) url.Values {
 	q := url.Values{}

@@ -35,7 +35,7 @@ func Limits(ctx context.Context, client *api.Client) any {
 	for _, o := range list {
 		p := o.(*corev1.Pod)
 		for _, c := range p.Spec.Containers {
-			if name := controllerOf(&c); name != "" {
+			if name := ControllerOf(&c); name != "" {
 				found[fmt.Sprintf("%s/%s/%s", p.Namespace, p.Name, c.Name)] = map[string]any{"controller": name,
 					"image": c.Image, "flags": limitingFlags(append(slices.Clone(c.Command), c.Args...))}
 			}
@@ -47,7 +47,8 @@ func Limits(ctx context.Context, client *api.Client) any {
 	return found
 }
 
-func controllerOf(c *corev1.Container) string {
+// ControllerOf returns which sidecar or controller of storage a container is, by its image and command; empty: none.
+func ControllerOf(c *corev1.Container) string {
 	text := c.Image + " " + strings.Join(c.Command, " ")
 	for _, name := range controllerNames {
 		if strings.Contains(text, name) {

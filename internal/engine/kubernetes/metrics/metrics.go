@@ -107,7 +107,7 @@ func controllerPods(ctx context.Context, client *api.Client) []exporter {
 		p := o.(*corev1.Pod)
 		for i := range p.Spec.Containers {
 			c := &p.Spec.Containers[i]
-			name := controllerOf(c)
+			name := ControllerOf(c)
 			port, path := metricsAt(append(slices.Clone(c.Command), c.Args...))
 			if name == "" || port == "" {
 				continue
