@@ -298,7 +298,7 @@ func (s *Session) commandEnded(e *protocol.Exit) End {
 	at := s.convert(e.At)
 	end := End{At: at.at, Err: at.err, Started: e.Started, Asked: e.Ours}
 	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: e.ExitCode, OOM: e.OOM, Message: e.Message,
-		PhaseOver: e.PhaseOver}
+		PhaseOver: e.PhaseOver, Syncs: e.Syncs}
 	if e.Signal != 0 {
 		end.Signal = unix.SignalName(unix.Signal(e.Signal))
 	}

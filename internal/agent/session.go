@@ -73,6 +73,7 @@ func (s *Session) welcome(gifts []protocol.FileSpec, machine string) *protocol.W
 		Proto: protocol.Proto, Version: protocol.Version, Barrier: s.opts.Barrier, Rendezvous: s.opts.Rendezvous,
 		Outputs: s.opts.Outputs, MaxOutput: s.opts.MaxOutput, GraceNanos: int64(s.opts.Grace), SilenceNanos: int64(s.server.silence),
 		Probes: s.opts.Probes, ProbeLater: s.opts.ProbeLater, Canary: s.opts.Canary, Files: gifts,
+		CountSyncs: s.opts.CountSyncs,
 	}
 	if p := s.opts.Phase; p.From > 0 || p.Until > 0 {
 		w.Phase = &protocol.Phase{FromNanos: int64(p.From), UntilNanos: int64(p.Until), GraceNanos: int64(p.Grace)}

@@ -55,6 +55,8 @@ type Options struct {
 	// Rendezvous: the command starts at once, waits at the barrier itself, and may wait for other instances;
 	// see package rendezvous.
 	Rendezvous bool
+	// CountSyncs: the end has the calls for durability of the command and its descendants.
+	CountSyncs bool
 	// Outputs are absolute glob patterns of files to stream, in the command's file system.
 	Outputs []string
 	// MaxOutput bounds the bytes of output that the agent sends (package quota); 0: no bound. The agent also

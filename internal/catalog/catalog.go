@@ -42,14 +42,27 @@ type Entry struct {
 	// Flags are the names of the validity flags, the most severe first, each once.
 	Flags      []string `json:"flags,omitempty"`
 	DurationNs *int64   `json:"durationNs,omitempty"` // of the run; nil: not ended
-	// Study is the path of the study of which the bundle is a trial.
+	// Study is the path of the study of which the bundle is a trial, Trial its place in it.
 	Study string `json:"study,omitempty"`
+	Trial *Trial `json:"trial,omitempty"`
 	// Done of Trials of a study have a complete bundle.
 	Done   int    `json:"done,omitempty"`
 	Trials int    `json:"trials,omitempty"`
 	Error  string `json:"error,omitempty"`
 
-	trials map[string]bool // directories of a study's trials
+	trials map[string]*Trial // of a study, by directory
+}
+
+// Trial is the place of a bundle in its study.
+type Trial struct {
+	Occasion   int `json:"occasion"`   // from 1
+	Block      int `json:"block"`      // within the occasion, from 1
+	Repetition int `json:"repetition"` // number of the block in the whole study, from 1
+	// Levels are the values of the factors that make cells, Draws those of the distributions.
+	Levels []study.Level `json:"levels"`
+	Draws  []study.Level `json:"draws,omitempty"`
+	// AA says that the cell is an A/A arm: another one runs the same under another label.
+	AA bool `json:"aa,omitempty"`
 }
 
 // The files by which entries are recognized.
@@ -199,9 +212,12 @@ func studyAt(path string) Entry {
 	if err != nil {
 		return Entry{Path: path, Kind: KindBroken, Error: err.Error()}
 	}
-	e := Entry{Path: path, Kind: KindStudy, Name: d.Name, Trials: len(d.Trials), trials: map[string]bool{}}
+	e := Entry{Path: path, Kind: KindStudy, Name: d.Name, Trials: len(d.Trials),
+		trials: map[string]*Trial{}}
 	for _, t := range d.Trials {
-		e.trials[d.Of(t)] = true
+		c := d.Cells[t.Cell]
+		e.trials[d.Of(t)] = &Trial{Occasion: t.Occasion, Block: t.Block, Repetition: t.Repetition, Levels: c.Levels,
+			Draws: t.Draws, AA: c.AAOf != nil}
 	}
 	return e
 }
@@ -215,10 +231,11 @@ func countTrials(list []Entry) {
 		}
 		for k := range list {
 			e := &list[k]
-			if e.Kind != KindBundle || !s.trials[e.Path] {
+			trial := s.trials[e.Path]
+			if e.Kind != KindBundle || trial == nil {
 				continue
 			}
-			e.Study = s.Path
+			e.Study, e.Trial = s.Path, trial
 			if e.State == string(bundle.Complete) {
 				s.Done++
 			}

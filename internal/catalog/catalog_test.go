@@ -118,8 +118,11 @@ func TestFind(t *testing.T) {
 // The trials of a study name it, and it counts those that are complete.
 func TestStudy(t *testing.T) {
 	root := t.TempDir()
-	d := &study.Design{Name: "s", Cells: []study.Cell{{}}, Trials: []study.Trial{{Name: "t1"}, {Name: "t2"},
-		{Name: "t3"}}}
+	levels := []study.Level{{Factor: "storageClass", Value: "a"}}
+	draws := []study.Level{{Factor: "bs", Value: "4k"}}
+	d := &study.Design{Name: "s", Factors: []string{"storageClass"}, Cells: []study.Cell{{Levels: levels}},
+		Trials: []study.Trial{{Name: "t1", Repetition: 1, Draws: draws}, {Name: "t2", Repetition: 2},
+			{Name: "t3", Repetition: 3}}}
 	path := filepath.Join(root, "study")
 	begun, err := study.Begin(path, d, study.Occasion{Number: 1, Begun: begin})
 	if err != nil {
@@ -138,6 +141,10 @@ func TestStudy(t *testing.T) {
 	if len(got) != 4 || got[0].Kind != KindStudy || got[0].Name != "s" || got[0].Done != 1 || got[0].Trials != 3 ||
 		!got[0].Started.Equal(begin) {
 		t.Fatalf("entries %+v", got)
+	}
+	if diff := cmp.Diff(&Trial{Occasion: 1, Block: 1, Repetition: 1, Levels: levels, Draws: draws},
+		got[2].Trial); diff != "" {
+		t.Errorf("the trial of %s: -want +got:\n%s", got[2].Path, diff)
 	}
 	for _, e := range got[1:] {
 		want := path

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -45,12 +47,16 @@ func makeIndex(ctx context.Context, s *streams, out string, entries []catalog.En
 	for _, e := range entries {
 		switch e.Kind {
 		case catalog.KindBundle:
-			sources = append(sources, index.Source{Path: e.Path, Study: e.Study})
+			sources = append(sources, index.Source{Path: e.Path, Study: e.Study, Trial: indexTrial(e.Trial)})
 		case catalog.KindBroken:
 			broken[e.Path] = e.Error
 		}
 	}
 	if len(sources) == 0 {
+		warnMissing(s, broken)
+		if len(broken) > 0 {
+			return fmt.Errorf("no bundle can be read: %d found, all broken", len(broken))
+		}
 		return errors.New("no bundle found: want directories with bundles in or beneath them")
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(out), ".cnsbench-*")
@@ -66,9 +72,29 @@ func makeIndex(ctx context.Context, s *streams, out string, entries []catalog.En
 	if err != nil {
 		return unwritable(out, err)
 	}
-	for path, why := range r.Unreadable {
-		fmt.Fprintf(s.err, "warning: %s is not in the index: %s\n", path, why)
-	}
+	warnMissing(s, r.Unreadable)
 	fmt.Fprintf(s.out, "%s: %s, %s\n", out, count(int(r.Runs), "run"), count(int(r.Ops), "op"))
 	return nil
+}
+
+// warnMissing prints which bundles are not in the index, and why.
+func warnMissing(s *streams, why map[string]string) {
+	for _, path := range slices.Sorted(maps.Keys(why)) {
+		fmt.Fprintf(s.err, "warning: %s is not in the index: %s\n", path, why[path])
+	}
+}
+
+// indexTrial is the place of a bundle in its study as the index has it.
+func indexTrial(t *catalog.Trial) *index.Trial {
+	if t == nil {
+		return nil
+	}
+	of := &index.Trial{Occasion: t.Occasion, Block: t.Block, Repetition: t.Repetition, AA: t.AA}
+	for _, l := range t.Levels {
+		of.Levels = append(of.Levels, index.Level{Factor: l.Factor, Value: l.Value})
+	}
+	for _, l := range t.Draws {
+		of.Levels = append(of.Levels, index.Level{Factor: l.Factor, Value: l.Value, Drawn: true})
+	}
+	return of
 }

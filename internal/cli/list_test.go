@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,6 +77,13 @@ func TestIndex(t *testing.T) {
 			t.Errorf("not an SQLite database: %v", err)
 		}
 	}
+	broken := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		if err := errors.Join(os.Mkdir(filepath.Join(broken, name), 0o755),
+			os.WriteFile(filepath.Join(broken, name, "run.json"), []byte("{"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, tt := range []struct {
 		args []string
 		code int
@@ -84,6 +92,8 @@ func TestIndex(t *testing.T) {
 		{[]string{root, "--out", dir + "/none/x"}, 2, "write " + dir + "/none/x: no such file"},
 		{[]string{root, "--out", dir}, 2, "write " + dir + ": file exists"},
 		{[]string{dir}, 2, "no bundle found"},
+		{[]string{filepath.Join(broken, "a")}, 2, "a is not in the index: "},
+		{[]string{broken}, 2, "no bundle can be read: 2 found, all broken"},
 		{[]string{dir + "/none"}, 1, "no such file"},
 		{nil, 1, "requires at least 1 arg"},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/test/loadtest"
 )
 
 // command runs a command line and returns its exit code and output.
@@ -118,7 +119,7 @@ func TestMayLeave(t *testing.T) {
 	}
 	done, skipped := oload.StageResult{}, oload.StageResult{Skipped: true}
 	inits := func(label string) oload.StageResult {
-		cells := oload.Cells{oload.Key{Label: label}: oload.NewCell()}
+		cells := oload.Cells{oload.Key{Label: label}: loadtest.NewCell()}
 		return oload.StageResult{Works: []oload.WorkResult{{Work: &w.Stages[0].Works[0], Cells: cells}}}
 	}
 	made, unbegun := inits("200"), oload.StageResult{Err: errors.New("refused")}

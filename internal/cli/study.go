@@ -130,6 +130,9 @@ func (f *studyFlags) execute(ctx context.Context, s *streams, args []string, com
 
 // runTrials runs what is not done from an occasion on, prints the table and writes the report.
 func (f *studyFlags) runTrials(ctx context.Context, x *trialRunner, dir *study.Dir, from int) error {
+	if dir.PlannedBefore != 0 {
+		fmt.Fprintf(x.err, "the study now plans %s, not %d\n", count(dir.Planned, "occasion"), dir.PlannedBefore)
+	}
 	// Each trial has a listener of its own; this one is for the time between trials.
 	signal.Notify(x.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(x.signals)

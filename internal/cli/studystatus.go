@@ -129,7 +129,7 @@ func writePrecision(out io.Writer, s *study.Status) error {
 		fmt.Fprintf(w, "cell\tn\tmedian\t95 %% interval\tof occasions\tneeded\n")
 		for _, c := range m.Cells {
 			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", cellName(c.Levels), c.N, c.MedianText(m.Unit),
-				halfWidthText(c.HalfWidth), halfWidthText(c.OccasionHalfWidth), neededText(c))
+				halfWidthText(c.HalfWidth), halfWidthText(c.OccasionHalfWidth), neededText(&c, m.Wanted))
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -147,10 +147,13 @@ func halfWidthText(share *float64) string {
 	return fmt.Sprintf("± %.3g %%", 100**share)
 }
 
-func neededText(c study.CellStatus) string {
+func neededText(c *study.CellStatus, wanted float64) string {
 	var parts []string
 	if c.Needed != nil {
 		parts = append(parts, c.Needed.String())
+	}
+	if why := c.Wider(wanted); why != "" {
+		parts = append(parts, "nothing: "+why)
 	}
 	if c.Problem != "" {
 		parts = append(parts, c.Problem)

@@ -209,6 +209,8 @@ type Pod struct {
 	// Rendezvous: the containers in Sync start at once and wait at the barrier themselves, after their
 	// preparation; they may also wait for those of other instances. See package rendezvous.
 	Rendezvous bool
+	// CountSyncs: the ends of the main containers have their calls for durability (op.Syncs).
+	CountSyncs bool
 	// Environment names variables of the runner's own environment that the containers receive (engine local):
 	// credentials, which are in no manifest.
 	Environment []string

@@ -76,6 +76,31 @@ type ContainerEnd struct {
 	Replaced bool `json:"replaced,omitempty"`
 	// PhaseOver: the container was ended at the end of its phase of the workload, which is not a failure.
 	PhaseOver bool `json:"phaseOver,omitempty"`
+	// Syncs are the calls for durability of its processes; nil: they were not to be counted.
+	Syncs *Syncs `json:"syncs,omitempty"`
+}
+
+// Syncs counts the system calls by which the processes of a container asked that data is durable, from their start to
+// their end, as the kernel saw them. Files opened with O_SYNC or O_DSYNC make none.
+type Syncs struct {
+	Fsync         int64 `json:"fsync"`
+	Fdatasync     int64 `json:"fdatasync"`
+	SyncFileRange int64 `json:"syncFileRange"`
+	Msync         int64 `json:"msync"` // with MS_SYNC
+	// NotObserved is why there are no counts, which are 0 then; empty: there are.
+	NotObserved string `json:"notObserved,omitempty"`
+}
+
+// Add adds the counts of o. The sum is not observed where a part of it is not.
+func (s *Syncs) Add(o Syncs) {
+	s.Fsync, s.Fdatasync = s.Fsync+o.Fsync, s.Fdatasync+o.Fdatasync
+	s.SyncFileRange, s.Msync = s.SyncFileRange+o.SyncFileRange, s.Msync+o.Msync
+	if s.NotObserved == "" {
+		s.NotObserved = o.NotObserved
+	}
+	if s.NotObserved != "" {
+		*s = Syncs{NotObserved: s.NotObserved}
+	}
 }
 
 // MachineCounters are counters of a machine since its boot, summed over all CPUs. Times are in ns.

@@ -83,12 +83,6 @@ func (d *Dir) Unfinished() (n int) {
 	return n
 }
 
-// failed reports whether the run of a trial ended by itself and failed. study run repeats it.
-func (d *Dir) failed(t Trial) bool {
-	b, err := bundle.Open(d.Of(t))
-	return err == nil && b.Complete && b.Run.State == bundle.Failed
-}
-
 // firstStart is when the first trial started.
 func (d *Dir) firstStart() (first time.Time) {
 	for _, t := range d.Trials {

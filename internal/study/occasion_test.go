@@ -28,6 +28,8 @@ type platform struct {
 	value func(j Job) (iops float64, took time.Duration)
 	// fails has the settings of trials that fail.
 	fails string
+	// refuses has the settings of trials that fail before they have a bundle.
+	refuses string
 	// left is the number of runs after which the study is interrupted; negative: never.
 	left int
 	ran  []string
@@ -45,6 +47,9 @@ func (p *platform) Run(_ context.Context, dir string, j Job) (int, error) {
 	}
 	p.left--
 	p.ran, p.jobs = append(p.ran, filepath.Base(dir)), append(p.jobs, j)
+	if p.refuses != "" && slices.Contains(j.Set, p.refuses) {
+		return 2, errors.New("connect to the driver: refused")
+	}
 	iops, took := p.value(j)
 	state := bundle.Complete
 	if p.fails != "" && slices.Contains(j.Set, p.fails) {
@@ -290,11 +295,20 @@ func TestOccasionOfEarlierVersion(t *testing.T) {
 	}
 }
 
-// TestFailingProvider: a provider that always fails does not keep the study from its next occasion, whose run does not
-// repeat trials of the occasion before; study run does.
+// TestFailingProvider: a provider that always fails, with a bundle or before there is one, does not keep the study from
+// its next occasion, whose run does not repeat trials of the occasion before; study run does.
 func TestFailingProvider(t *testing.T) {
-	x := &platform{t: t, left: -1, fails: "vars.storageClass=slow",
-		value: func(Job) (float64, time.Duration) { return 1, time.Minute }}
+	for name, x := range map[string]*platform{
+		"with a bundle":   {fails: "vars.storageClass=slow"},
+		"before a bundle": {refuses: "vars.storageClass=slow"},
+	} {
+		t.Run(name, func(t *testing.T) { failingProvider(t, x) })
+	}
+}
+
+func failingProvider(t *testing.T, x *platform) {
+	x.t, x.left = t, -1
+	x.value = func(Job) (float64, time.Duration) { return 1, time.Minute }
 	dir, err := Begin(filepath.Join(t.TempDir(), "s"), designOf(t, occasions), Occasion{Zone: "UTC"})
 	if err != nil {
 		t.Fatal(err)
@@ -312,6 +326,9 @@ func TestFailingProvider(t *testing.T) {
 		}
 	}
 	run(1, 9)
+	if n := dir.Unfinished(); n != 0 {
+		t.Errorf("%d trials are unfinished, want none: each ran to its end", n)
+	}
 	if _, err := dir.AddOccasion(Occasion{Zone: "UTC"}); err != nil {
 		t.Fatal(err)
 	}
@@ -321,4 +338,38 @@ func TestFailingProvider(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	run(1, 6)
+}
+
+// TestPlannedOccasions: another number of planned occasions continues the study, is recorded, and is that of the command
+// that adds occasions; another number of blocks is refused.
+func TestPlannedOccasions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	of := func(o Options, args ...string) *Design {
+		d, err := New(loaded(t, occasions), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Command = &Command{Files: []string{"/x.yaml"}, Args: args, Dir: "/"}
+		return d
+	}
+	begin(t, path, of(Options{}), Occasion{})
+	more := begin(t, path, of(Options{Occasions: 4}, "--occasions=4"), Occasion{})
+	if more.PlannedBefore != 2 || more.Planned != 4 {
+		t.Errorf("planned %d, before %d; want 4 and 2", more.Planned, more.PlannedBefore)
+	}
+	there, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if there.Planned != 4 || !slices.Equal(there.Command.Args, []string{"--occasions=4"}) || len(there.Trials) != 9 {
+		t.Errorf("recorded: %d planned, %v, %d trials", there.Planned, there.Command.Args, len(there.Trials))
+	}
+	if again := begin(t, path, of(Options{Occasions: 4}), Occasion{}); again.PlannedBefore != 0 ||
+		!slices.Equal(again.Command.Args, []string{"--occasions=4"}) {
+		t.Errorf("the same number again: %+v", again)
+	}
+	if _, err := Begin(path, of(Options{Occasions: 4, Blocks: 5}), Occasion{}); err == nil ||
+		!strings.Contains(err.Error(), "another study") {
+		t.Errorf("another number of blocks: %v", err)
+	}
 }

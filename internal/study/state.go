@@ -32,6 +32,8 @@ type Dir struct {
 	*Design
 	// Created says that Begin found no study.
 	Created bool
+	// PlannedBefore is the recorded number of planned occasions, if the design has another; 0: it has not.
+	PlannedBefore int
 
 	unlock func() error
 }
@@ -42,7 +44,7 @@ type stored struct {
 }
 
 // Begin opens the study in a directory, which must have the same design; if there is none, it creates the directory
-// with the first occasion. It locks the study for this process, until Close: trials of one block never run at the same
+// with the first occasion. The planned number of occasions may change, because it shapes no trial; it is recorded. It locks the study for this process, until Close: trials of one block never run at the same
 // time. It returns ErrInUse if another process has the lock.
 func Begin(path string, d *Design, first Occasion) (*Dir, error) {
 	entries, err := os.ReadDir(path)
@@ -55,7 +57,11 @@ func Begin(path string, d *Design, first Occasion) (*Dir, error) {
 		return nil, err
 	}
 	dir, err := Resume(path, d)
-	if dir == nil && err == nil {
+	switch {
+	case err != nil:
+	case dir != nil && dir.PlannedBefore != 0:
+		err = dir.save()
+	case dir == nil:
 		first.Number = 1
 		begun := *d
 		begun.Occasions = []Occasion{first}
@@ -98,8 +104,8 @@ func (d *Dir) save() error {
 	return nil
 }
 
-// Resume opens the study in a directory, which must have the same design, with its order of trials. It returns nil
-// if the directory has no study.
+// Resume opens the study in a directory, which must have the same design except for the planned number of occasions,
+// with its order of trials. It returns nil if the directory has no study.
 func Resume(path string, d *Design) (*Dir, error) {
 	there, err := read(path)
 	switch {
@@ -111,7 +117,7 @@ func Resume(path string, d *Design) (*Dir, error) {
 		return nil, fmt.Errorf("%s was merged from %s: continue those", path, strings.Join(there.Merged, " and "))
 	}
 	same := *d
-	same.Command = there.Command
+	same.Command, same.Planned = there.Command, there.Planned
 	if !same.retrace(there) {
 		return nil, otherStudy(path, there, d)
 	}
@@ -126,7 +132,14 @@ func Resume(path string, d *Design) (*Dir, error) {
 	if !bytes.Equal(have, want) {
 		return nil, otherStudy(path, there, d)
 	}
-	return &Dir{Path: path, Design: &same}, nil
+	dir := &Dir{Path: path, Design: &same}
+	if d.Planned != there.Planned {
+		dir.PlannedBefore, same.Planned = there.Planned, d.Planned
+		if d.Command != nil {
+			same.Command = d.Command // its --occasions is that of the next add-occasion
+		}
+	}
+	return dir, nil
 }
 
 // otherStudy says why a study cannot continue in a directory.

@@ -50,6 +50,9 @@ type CellStatus struct {
 	// HalfWidth of the 95 % interval of the median by order statistics, as a share of the median; null with fewer than
 	// six values.
 	HalfWidth *float64 `json:"halfWidth"`
+	// MeanHalfWidth is the half-width that samples of N values have in the mean, by CONFIRM; null with fewer than ten
+	// values. It decides then whether more blocks are needed, because HalfWidth varies by chance.
+	MeanHalfWidth *float64 `json:"meanHalfWidth"`
 	// OccasionHalfWidth of the 95 % interval of the geometric mean, with the occasion as the unit, as a share: a ratio
 	// less 1. It includes the differences between occasions, which HalfWidth does not; null with fewer than two
 	// occasions, or if none has two values.
@@ -58,7 +61,10 @@ type CellStatus struct {
 	// OccasionHalfWidth is.
 	Between *float64 `json:"varianceBetween"`
 	Within  *float64 `json:"varianceWithin"`
-	// Needed is what more is needed for the wanted width; nil: nothing.
+	// Needed is what more is needed until MeanHalfWidth, or HalfWidth with fewer than ten values, and OccasionHalfWidth
+	// are the wanted one; nil: nothing. It is occasions where the variance between them dominates, because more blocks
+	// of the same occasions do not narrow the interval, and where only OccasionHalfWidth is above the wanted one; else
+	// blocks.
 	Needed *Needed `json:"needed"`
 	// Problem says why no number of trials can be given, or why it may be wrong.
 	Problem string `json:"problem,omitempty"`
@@ -73,6 +79,16 @@ func (c *CellStatus) MedianText(unit string) string {
 		unit = "digits"
 	}
 	return expr.Format(*c.Median, unit)
+}
+
+// Wider says why nothing is needed although the interval of the values is wider than wanted; empty: it is not wider, or
+// more is needed.
+func (c *CellStatus) Wider(wanted float64) string {
+	if c.Needed != nil || c.HalfWidth == nil || c.MeanHalfWidth == nil || *c.HalfWidth <= wanted {
+		return ""
+	}
+	return fmt.Sprintf("samples of %d have ± %.3g %% in the mean; this one is wider by chance", c.N,
+		100**c.MeanHalfWidth)
 }
 
 // Needed is a number of further occasions, or of further blocks.
@@ -208,6 +224,9 @@ func cellStatus(levels []Level, trials []TrialValue, wanted float64) CellStatus 
 	if !math.IsNaN(decision.HalfWidth) {
 		c.HalfWidth = &decision.HalfWidth
 	}
+	if !math.IsNaN(decision.Mean) {
+		c.MeanHalfWidth = &decision.Mean
+	}
 	components, several := componentsOf(occasions)
 	if several {
 		c.Between, c.Within = &components.Between, &components.Within
@@ -220,10 +239,10 @@ func cellStatus(levels []Level, trials []TrialValue, wanted float64) CellStatus 
 	if bounds > 0 {
 		c.Problem = fmt.Sprintf("%d of %d values are lower bounds: the true median may be greater", bounds, c.N)
 	}
-	switch {
-	case several && components.Add == precision.Occasions:
+	if several && (components.Add == precision.Occasions || decision.Done) {
 		c.Needed = occasionsFor(components, *c.OccasionHalfWidth, wanted)
-	case !decision.Done:
+	}
+	if c.Needed == nil && !decision.Done {
 		c.Needed = &Needed{Level: addBlocks, N: decision.Total - len(values), Capped: decision.Capped,
 			Method: string(decision.Method)}
 	}
@@ -243,8 +262,8 @@ func componentsOf(occasions map[int][]float64) (precision.Components, bool) {
 	return precision.VarianceOf(logs)
 }
 
-// occasionsFor is the number of further occasions where the variance between them dominates: more blocks of the same
-// occasions do not narrow the interval. nil: none is needed.
+// occasionsFor is the number of further occasions until the interval with the occasion as its unit has the wanted
+// half-width. nil: none is needed.
 func occasionsFor(v precision.Components, halfWidth, wanted float64) *Needed {
 	if halfWidth <= wanted {
 		return nil

@@ -208,3 +208,44 @@ func TestDays(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestNothingIsNeeded: where nothing more is needed, each width that decides is at most the wanted one, and where the
+// interval of the values is wider, the status says why. Samples of ten and more values, of one occasion and of several.
+func TestNothingIsNeeded(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 5))
+	const wanted = 0.05
+	for _, tt := range []struct {
+		occasions, blocks int
+		within, between   float64
+	}{{1, 12, 0.06, 0}, {1, 30, 0.1, 0}, {3, 8, 0.06, 0}, {3, 8, 0.03, 0.02}, {6, 5, 0.05, 0.02}} {
+		content, wider := 0, 0
+		for range 400 {
+			var trials []TrialValue
+			for o := range tt.occasions {
+				shift := tt.between * random.NormFloat64()
+				for range tt.blocks {
+					v := math.Exp(shift + tt.within*random.NormFloat64())
+					trials = append(trials, TrialValue{Value: &v, Occasion: o + 1})
+				}
+			}
+			c := cellStatus(nil, trials, wanted)
+			if c.Needed != nil {
+				continue
+			}
+			content++
+			if *c.MeanHalfWidth > wanted || c.OccasionHalfWidth != nil && *c.OccasionHalfWidth > wanted {
+				t.Fatalf("%+v: nothing is needed, with %g and, of occasions, %v", tt, *c.MeanHalfWidth, c.OccasionHalfWidth)
+			}
+			if *c.HalfWidth > wanted {
+				wider++
+			}
+			if says := c.Wider(wanted); (says != "") != (*c.HalfWidth > wanted) {
+				t.Fatalf("%+v: the half-width is %g, the status says %q", tt, *c.HalfWidth, says)
+			}
+		}
+		t.Logf("%+v: nothing is needed in %d of 400; the interval is wider in %d of them", tt, content, wider)
+		if content == 0 {
+			t.Errorf("%+v: something is always needed", tt)
+		}
+	}
+}

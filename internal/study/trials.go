@@ -215,6 +215,7 @@ func (d *Dir) run(ctx context.Context, x Executor, t Trial, j Job, log io.Writer
 	}
 	if err != nil {
 		fmt.Fprintf(log, "trial %s: %v\n", t.Name, err)
+		return code, d.recordFailure(t, code, err)
 	}
 	return code, nil
 }
@@ -234,11 +235,14 @@ func (d *Dir) clear(ctx context.Context, x Executor, t Trial, log io.Writer) err
 			return err
 		}
 	}
+	early := d.failedEarly(t)
 	to, err := d.SetAside(t)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if to != "" {
+	case early:
+		fmt.Fprintf(log, "trial %s is repeated; it failed before it had a bundle\n", t.Name)
+	case to != "":
 		fmt.Fprintf(log, "trial %s is repeated; its incomplete bundle is now %s\n", t.Name, to)
 	}
 	return nil

@@ -17,7 +17,7 @@ const outputDir = "/output"
 const annotationPrefix = "cnsbench.dev/"
 
 // podAnnotations are the annotations of a pod that we read.
-var podAnnotations = []string{"role", "sync", "meets", "environment", "outputFile", "parser", "parserImage"}
+var podAnnotations = []string{"role", "sync", "meets", "countSyncs", "environment", "outputFile", "parser", "parserImage"}
 
 // role returns the annotation; the run waits for pods of role "workload".
 func (t *template) role() string {
@@ -116,6 +116,9 @@ func (r *renderer) annotate(t *template, p *engine.Pod) error {
 		}
 	}
 	p.Rendezvous = len(p.Sync) > 0 && annotation(t.annotations, "meets") == "true"
+	p.CountSyncs = slices.ContainsFunc(list(annotation(t.annotations, "countSyncs")), func(s string) bool {
+		return s != "0" && s != "false"
+	})
 	p.Environment = list(annotation(t.annotations, "environment"))
 	files := list(annotation(t.annotations, "outputFile"))
 	if len(files) == 0 {

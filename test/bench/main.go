@@ -41,6 +41,7 @@ func benches() []bench {
 		{"profile", "A Benchmark fitted to a trace has its rates and lifetimes", profile, false},
 		{"memory", "Memory of the runner over the number of ops", memory, false},
 		{"columnar", "A quantile over ten million events", columnar, false},
+		{"study-aa", "Studies without a difference, and how many are said to have one", studyAA, false},
 		{"host-busy", "Runs beside a compiler are flagged, quiet ones are not", hostBusy, false},
 		{"clone", "The demo from a clean clone", clone, false},
 		{"object-peers", "Object operations beside other load generators, at a null server", objectPeers, false},

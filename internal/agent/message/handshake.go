@@ -75,7 +75,8 @@ const (
 	kindBusy    = "busy"
 )
 
-// Bounds of a handshake: from the first packet to the end of what follows it at once, and the size of a welcome.
+// Bounds of a handshake on either side, from the first packet on (on the side that dials, to the end of what follows it
+// at once), and the size of a welcome.
 const (
 	setUpWithin = 20 * time.Second
 	maxWelcome  = 1 << 20
@@ -168,9 +169,13 @@ func Serve(ctx context.Context, listener net.Listener, token string, p Protocol,
 	}
 	return transport.Serve(ctx, listener, identity, func(ctx context.Context, l *transport.Link) error {
 		peer := &Peer{Conn: New(l, p.Now, p.MaxSize, p.Silence), Link: l}
+		late := time.AfterFunc(setUpWithin, func() { _ = l.Close() }) // also of a peer that is never silent for long
 		leave, err := peer.admit(token, &p, h.Enter)
 		if leave != nil {
 			defer leave()
+		}
+		if !late.Stop() {
+			err = fmt.Errorf("no handshake within %v: %w", setUpWithin, err)
 		}
 		if err != nil {
 			return err

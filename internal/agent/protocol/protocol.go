@@ -114,6 +114,8 @@ type Welcome struct {
 	SampleNanos int64 `json:"sampleNanos,omitempty"`
 	// SampleMachine adds the machine's counters to each sample.
 	SampleMachine bool `json:"sampleMachine,omitempty"`
+	// CountSyncs: Exit has the calls for durability of the process and its descendants.
+	CountSyncs bool `json:"countSyncs,omitempty"`
 	// GraceNanos is the time from SIGTERM to SIGKILL when the runner is lost.
 	GraceNanos int64 `json:"graceNanos,omitempty"`
 	// SilenceNanos is how long the runner may send nothing before it is lost; 0: the agent's default.
@@ -286,6 +288,8 @@ type Exit struct {
 	// PhaseOver reports that the process was ended, or not started, because its phase was over, which is no
 	// failure.
 	PhaseOver bool `json:"phaseOver,omitempty"`
+	// Syncs are its calls for durability, if Welcome.CountSyncs asked for them and the process existed.
+	Syncs *op.Syncs `json:"syncs,omitempty"`
 	// Code and Message say why the process could not run.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`

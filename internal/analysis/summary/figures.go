@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
@@ -106,6 +107,8 @@ type Workload struct {
 	// rates of Metrics are unknown.
 	Phases    []Phase    `json:"phases,omitempty"`
 	Instances []Instance `json:"instances"`
+	// Syncs are the calls for durability of its processes, in calls; absent: they were not to be counted.
+	Syncs *dataset.Syncs `json:"syncs,omitempty"`
 	// Step: it is a step of FindMax or Scaling, which have its figures too.
 	Step bool `json:"step,omitempty"`
 	// CutOff: an instance did not write its end; the figures cover what there is.

@@ -25,6 +25,9 @@ func workloads(d *dataset.Data) []Workload {
 		w := byAction[action]
 		if w == nil {
 			w = &Workload{Action: action, Metrics: merged(d, ofAction, allPhases), Phases: phases(d, action, ofAction)}
+			if syncs, ok := d.Syncs(action); ok {
+				w.Syncs = &syncs
+			}
 			byAction[action] = w
 		}
 		w.Instances = append(w.Instances, instance(d, name))

@@ -102,7 +102,7 @@ func Check(d *dataset.Data, actions []Action, more ...bundle.Flag) []bundle.Flag
 	}
 	add(skew(d))
 	add(phases(d))
-	for _, f := range slices.Concat(cachedReads(d), missingOutputs(d), more) {
+	for _, f := range slices.Concat(cachedReads(d), missingOutputs(d), syncsDiffer(d), more) {
 		add(f, true)
 	}
 	order := []string{Invalid, Warning, Info}

@@ -24,13 +24,30 @@ import (
 )
 
 // Format is the version of the tables.
-const Format = 1
+const Format = 2 // trials and levels since 2
 
 //go:embed schema.sql
 var schema string
 
-// Source is a bundle to index. Study is the path of its study; empty: none.
-type Source struct{ Path, Study string }
+// Source is a bundle to index. Study is the path of its study, Trial its place in that; empty and nil: none.
+type Source struct {
+	Path, Study string
+	Trial       *Trial
+}
+
+// Trial is the place of a run in a study. Its numbers count from 1; Block is within the occasion, Repetition in the
+// whole study. AA says that it is of an A/A arm.
+type Trial struct {
+	Occasion, Block, Repetition int
+	AA                          bool
+	Levels                      []Level
+}
+
+// Level is a value of a factor; Drawn: the factor is a distribution.
+type Level struct {
+	Factor, Value string
+	Drawn         bool
+}
 
 // Result counts what an index has.
 type Result struct {
@@ -142,6 +159,9 @@ func (f *filler) bundle(s Source) (ops int64, err error) {
 	if err := f.runRow(s, b, sum); err != nil {
 		return 0, err
 	}
+	if err := f.trial(s.Trial); err != nil {
+		return 0, err
+	}
 	if err := f.judgements(sum); err != nil {
 		return 0, err
 	}
@@ -174,6 +194,23 @@ func (f *filler) runRow(s Source, b *bundle.Bundle, sum *summary.Summary) error 
 		r.ID, r.Name, r.Engine, sum.Badge(), r.Reason, r.ExitCode, r.Clock.Start.UTC().Format(time.RFC3339Nano),
 		known(r.BarrierAt), known(r.EndedAt), strconv.FormatUint(r.Seed, 10), r.Versions["cnsbench"],
 		host, kernel, spec)
+}
+
+// trial adds the place of the run in its study, if it is a trial.
+func (f *filler) trial(t *Trial) error {
+	if t == nil {
+		return nil
+	}
+	if err := f.exec("INSERT INTO trials VALUES (?, ?, ?, ?, ?)", f.run, t.Occasion, t.Block, t.Repetition,
+		t.AA); err != nil {
+		return err
+	}
+	for _, l := range t.Levels {
+		if err := f.exec("INSERT INTO levels VALUES (?, ?, ?, ?)", f.run, l.Factor, l.Value, l.Drawn); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func known(t op.Time) any {

@@ -25,7 +25,9 @@ func made(t *testing.T) (*sql.DB, *bundle.Bundle, Result) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "index.sqlite")
-	r, err := Make(t.Context(), path, []Source{{Path: damaged.Dir}, {Path: b.Dir, Study: "s"},
+	trial := &Trial{Occasion: 2, Block: 1, Repetition: 7,
+		Levels: []Level{{Factor: "storageClass", Value: "a"}, {Factor: "bs", Value: "4k", Drawn: true}}}
+	r, err := Make(t.Context(), path, []Source{{Path: damaged.Dir, Trial: trial}, {Path: b.Dir, Study: "s", Trial: trial},
 		{Path: analysistest.Killed(t).Dir}, {Path: analysistest.Objects(t).Dir}}, map[string]string{"x": "torn"})
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +91,10 @@ func TestMake(t *testing.T) {
 		{"synthetic", "complete", "", "42"}}, query(t, db,
 		"SELECT name, state, study, seed FROM runs ORDER BY run")); diff != "" {
 		t.Errorf("runs: -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([][]string{{"1", "2", "1", "7", "0", "bs", "4k", "1"}, {"1", "2", "1", "7", "0", "storageClass",
+		"a", "0"}}, query(t, db, "SELECT * FROM trials JOIN levels USING (run) ORDER BY factor")); diff != "" {
+		t.Errorf("trials: -want +got:\n%s", diff)
 	}
 	var response, dropped int64
 	for o, err := range b.Ops() {

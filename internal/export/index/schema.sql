@@ -1,4 +1,4 @@
--- The tables of an index, version 1. Durations and instants are in ns; instants count from
+-- The tables of an index, version 2. Durations and instants are in ns; instants count from
 -- the start of the run. NULL is unknown. docs/export.md describes them.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
@@ -21,6 +21,23 @@ CREATE TABLE runs (
   kernel TEXT,
   spec TEXT NOT NULL            -- JSON: the Benchmark with its defaults
 );
+
+-- Runs that are trials of a study.
+CREATE TABLE trials (
+  run INTEGER PRIMARY KEY REFERENCES runs,
+  occasion INTEGER NOT NULL,    -- from 1
+  block INTEGER NOT NULL,       -- within the occasion, from 1
+  repetition INTEGER NOT NULL,  -- number of the block in the whole study, from 1
+  aa INTEGER NOT NULL           -- 1: of an A/A arm
+);
+
+CREATE TABLE levels (
+  run INTEGER NOT NULL REFERENCES trials,
+  factor TEXT NOT NULL,         -- short name
+  value TEXT NOT NULL,
+  drawn INTEGER NOT NULL,       -- 1: the factor is a distribution, and the value was drawn
+  PRIMARY KEY (run, factor)
+) WITHOUT ROWID;
 
 CREATE TABLE verdicts (
   run INTEGER NOT NULL REFERENCES runs,

@@ -15,9 +15,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
-	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/test/clienttest"
+	"github.com/cnsbench/cnsbench/test/loadtest"
 )
 
 // speaks listens and gives each connection, once a request has come, to answer.
@@ -190,8 +189,8 @@ func readFor(t *testing.T, address string, timeout time.Duration) (f loadgen.Fig
 	clock := op.NewClock()
 	opener := backend.Opener{Clock: clock, Getenv: func(string) string { return "" }}
 	start := time.Now()
-	r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1,
-		Grace: time.Second, Observer: ignore{}, Sleep: clienttest.Sleep})
+	r := loadtest.Run(t.Context(), loadgen.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1,
+		Grace: time.Second})
 	took = time.Since(start)
 	if len(r.Stages) != 1 || len(r.Stages[0].Works) != 1 {
 		t.Fatalf("%+v", r)
@@ -202,8 +201,3 @@ func readFor(t *testing.T, address string, timeout time.Duration) (f loadgen.Fig
 	}
 	return figures[0], took, r.Err
 }
-
-type ignore struct{}
-
-func (ignore) StageBegan(*model.Stage, op.Time)                            {}
-func (ignore) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}

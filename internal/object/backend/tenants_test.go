@@ -14,7 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/test/clienttest"
+	"github.com/cnsbench/cnsbench/test/loadtest"
 )
 
 // tenants is as much of an S3 server as is asked here, whose accounts have
@@ -66,8 +66,8 @@ func TestBucketsOfOtherAccounts(t *testing.T) {
 	}
 	clock := op.NewClock()
 	opener := backend.Opener{Clock: clock, Getenv: func(string) string { return "" }}
-	r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1,
-		Grace: time.Second, Observer: ignore{}, Sleep: clienttest.Sleep})
+	r := loadtest.Run(t.Context(), loadgen.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1,
+		Grace: time.Second})
 	if r.Err == nil || !strings.Contains(r.Err.Error(), "b1 does not carry CNSBench's mark") {
 		t.Errorf("the run: %v", r.Err)
 	}

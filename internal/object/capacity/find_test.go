@@ -21,6 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 	"github.com/cnsbench/cnsbench/test/clienttest"
+	"github.com/cnsbench/cnsbench/test/loadtest"
 )
 
 // queueing is a store that deals with so many requests at a time, each for as
@@ -322,7 +323,7 @@ func TestConditionIsOfTheNormalWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := func(w *model.Work, d time.Duration) loadgen.WorkResult {
-		cell := loadgen.NewCell()
+		cell := loadtest.NewCell()
 		cell.N = 100
 		if err := cell.Response.RecordN(int64(d), 100); err != nil {
 			t.Fatal(err)

@@ -108,6 +108,7 @@ type notes struct {
 	began   map[string]bool // a stage has begun on a host
 	seconds map[string]int64
 	starts  map[string]op.Time
+	idle    int // calls of Idle
 }
 
 func newNotes() *notes {
@@ -140,6 +141,11 @@ func (n note) Second(stage string, w *model.Work, from, to op.Time, cells loadge
 	defer n.mu.Unlock()
 	n.seconds[fmt.Sprintf("%s/%s on %d", stage, w.Name, n.host)] += sum(cells)
 	n.seconds[stage+"/"+w.Name] += sum(cells)
+}
+func (n note) Idle() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.idle++
 }
 func (n note) Ended(*loadgen.HostResult) {}
 
@@ -219,6 +225,9 @@ func TestHostsCarryOutAWorkloadTogether(t *testing.T) {
 					time.Duration(h.StartErr))
 			}
 		}
+	}
+	if shares := len(b.hosts) * len(r.Stages); n.idle != shares {
+		t.Errorf("%d hosts were idle after their share, want %d", n.idle, shares)
 	}
 	for name, want := range want {
 		// What was due at the very end of the rate may fall to either side of it.

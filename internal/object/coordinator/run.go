@@ -26,6 +26,8 @@ type HostObserver interface {
 	Began(s *model.Stage, intended, at op.Time, err int64)
 	// Second is that of loadgen.Observer. The usage is that of the host's process since it began.
 	Second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells, u loadgen.Usage)
+	// Idle is called when the host has ended its share of the stage, or is lost. It may get another share later.
+	Idle()
 	Ended(h *loadgen.HostResult)
 }
 

@@ -108,6 +108,7 @@ func (t *tally) end(p *peer, e *ended) error {
 	if err := s.end(&x); err != nil {
 		return err
 	}
+	t.controller.Observer.Host(p.index).Idle()
 	h.Ended, h.Err = s.Ended, errors.Join(h.Err, s.Err)
 	u := &h.Usage
 	u.CPU, u.Waited, u.Wall, u.CPUs, u.RSS = u.CPU+e.Usage.CPU, u.Waited+e.Usage.Waited, u.Wall+e.Usage.Wall,
@@ -118,6 +119,7 @@ func (t *tally) end(p *peer, e *ended) error {
 // lose accounts for a host that is lost.
 func (t *tally) lose(p *peer, stage *model.Stage, why error) {
 	h, s := t.hosts[p.index], t.share(p)
+	t.controller.Observer.Host(p.index).Idle()
 	h.Lost, h.Ended = why, t.controller.Clock.Now()
 	s.cut()
 	h.Missing = append(h.Missing, s.missing(stage, t.stopped, t.controller.Seed)...)

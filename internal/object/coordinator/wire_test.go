@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/message"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/test/loadtest"
 )
 
 // pipe is a connection within memory.
@@ -27,7 +28,7 @@ func over(p *pipe) *message.Conn {
 // cell is that of k, made where it is not there.
 func cell(c loadgen.Cells, k loadgen.Key) *loadgen.Cell {
 	if c[k] == nil {
-		c[k] = loadgen.NewCell()
+		c[k] = loadtest.NewCell()
 	}
 	return c[k]
 }

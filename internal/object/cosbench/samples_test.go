@@ -14,7 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/nullstore"
 	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/test/clienttest"
+	"github.com/cnsbench/cnsbench/test/loadtest"
 )
 
 // TestSamplesRun checks that each accepted sample runs, shortened, without a failed operation. A file store
@@ -39,8 +39,8 @@ func TestSamplesRun(t *testing.T) {
 			shorten(w, sources(t))
 			root := t.TempDir()
 			clock := op.NewClock()
-			r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Clock: clock, Seed: 1,
-				Grace: 10 * time.Second, Observer: ignore{}, Sleep: clienttest.Sleep,
+			r := loadtest.Run(t.Context(), loadgen.Config{Workload: w, Clock: clock, Seed: 1,
+				Grace: 10 * time.Second,
 				Open: func(s *model.Store) (client.Store, error) {
 					if s.Kind == "null" {
 						return &nullstore.Store{Size: 4096, Clock: clock}, nil
@@ -118,8 +118,3 @@ func shorten(w *model.Workload, files string) {
 		}
 	}
 }
-
-type ignore struct{}
-
-func (ignore) StageBegan(*model.Stage, op.Time)                            {}
-func (ignore) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}

@@ -134,7 +134,7 @@ func runChecked(t *testing.T, l *lagging, w model.Work) (*Result, []Figures) {
 	if problems := model.Check(workload, model.COSBench, backend.Traits); problems.Fatal() {
 		t.Fatal(problems)
 	}
-	r := Run(t.Context(), t.Context(), Config{Workload: workload,
+	r := runAll(t.Context(), t.Context(), Config{Workload: workload,
 		Open:  func(*model.Store) (client.Store, error) { return clienttest.Func(l.do), nil },
 		Clock: l.clock, Sleep: clienttest.Sleep, Seed: 1, Grace: 5 * time.Second, Observer: &ignore{}})
 	if r.Err != nil {

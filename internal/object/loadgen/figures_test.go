@@ -25,7 +25,7 @@ func TestNoRamp(t *testing.T) {
 		"no time":       {func(w *WorkResult) { w.Cells[Key{Label: "200", OK: true}].N = 3 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := NewCell()
+			c := newCell()
 			c.N = 100
 			w := WorkResult{Work: &model.Work{Name: "w", Kind: model.Normal, Workers: 8}, To: op.Time(time.Second),
 				Ended: op.Time(time.Second) + 1, Cells: Cells{{Label: "200", OK: true}: c}}

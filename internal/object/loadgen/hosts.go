@@ -22,9 +22,6 @@ type HostResult struct {
 	Missing []string
 }
 
-// NewCell is an empty one.
-func NewCell() *Cell { return newCell() }
-
 // Judge returns an error if more operations failed than the work accepts, or if nothing was measured although the
 // work was not stopped.
 func (w *WorkResult) Judge(told bool) error { return judge(w, told) }

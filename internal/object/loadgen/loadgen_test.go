@@ -88,11 +88,16 @@ func stageOf(w model.Work) model.Stage {
 	return model.Stage{Name: "s-" + string(w.Kind), Works: []model.Work{w}}
 }
 
+// runAll runs all stages of a workload in this process.
+func runAll(ctx, hard context.Context, c Config) *Result {
+	return Sequence(ctx, hard, c.Workload, NewRunner(c).Stage, func(*StageResult) {})
+}
+
 // run carries stages out against f in virtual time.
 func run(ctx context.Context, f *fake, stages ...model.Stage) (*Result, *ignore) {
 	f.clock, f.seen = op.NewClock(), map[string]int{}
 	seen := &ignore{}
-	return Run(ctx, context.WithoutCancel(ctx), Config{Workload: &model.Workload{Stages: stages}, Clock: f.clock,
+	return runAll(ctx, context.WithoutCancel(ctx), Config{Workload: &model.Workload{Stages: stages}, Clock: f.clock,
 		Sleep: clienttest.Sleep, Seed: 1, Grace: 5 * time.Second,
 		Open: func(*model.Store) (client.Store, error) { return clienttest.Func(f.do), nil }, Observer: seen}), seen
 }

@@ -78,11 +78,6 @@ type WorkResult struct {
 	Err                    error
 }
 
-// Run runs a workload, stage by stage, in this process.
-func Run(ctx, hard context.Context, c Config) *Result {
-	return Sequence(ctx, hard, c.Workload, NewRunner(c).Stage, func(*StageResult) {})
-}
-
 // Sequence runs the stages of a workload one after the other. When ctx ends, or a stage fails, it skips the remaining
 // stages except those that clean up; when hard ends, those too. It calls ended for each stage that was not skipped. A
 // cause of ctx other than context.Canceled is why the run failed.

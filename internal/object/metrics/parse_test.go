@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
+	"github.com/cnsbench/cnsbench/test/loadtest"
 )
 
 // objectsFile is what a part wrote of a work that told of its seconds at those
@@ -17,12 +18,12 @@ import (
 func objectsFile(t *testing.T, told []float64, reads int64, ended bool) parser.Input {
 	t.Helper()
 	at := func(s float64) int64 { return int64(s * 1e9) }
-	c := loadgen.NewCell()
+	c := loadtest.NewCell()
 	c.N, c.Bytes = reads, 10*reads
 	if err := c.Response.RecordN(1e6, reads); err != nil {
 		t.Fatal(err)
 	}
-	lost := loadgen.NewCell()
+	lost := loadtest.NewCell()
 	lost.N = 1
 	cells, err := json.Marshal(loadgen.Cells{{Label: "200", OK: true}: c, {Label: loadgen.Dropped, Lost: true}: lost})
 	if err != nil {
@@ -110,7 +111,7 @@ func TestObjectCPUOfALostPart(t *testing.T) {
 // of both, in the totals and in each second.
 func TestObjectWorksOfUnequalLength(t *testing.T) {
 	cells := func(n int64) string {
-		c := loadgen.NewCell()
+		c := loadtest.NewCell()
 		c.N, c.Bytes = n, 10*n
 		if err := c.Response.RecordN(1e6, n); err != nil {
 			t.Fatal(err)

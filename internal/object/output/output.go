@@ -144,6 +144,7 @@ func (h *host) driver() string { return fmt.Sprintf("driver-%d", h.number) }
 
 // Began notes the start of each work, ± err ns.
 func (h *host) Began(s *model.Stage, intended, at op.Time, err int64) {
+	h.sheet.begin(h.number, s.Works)
 	for _, w := range s.Works {
 		if w.Kind != model.Delay {
 			h.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name, h.number), Container: "workers",
@@ -215,6 +216,9 @@ func (h *host) histograms(labels bundle.Labels, list []metric.Histogram, total b
 		h.Writer.Histogram(bundle.HistogramSlice{Labels: labels, Histogram: x, Total: total})
 	}
 }
+
+// Idle ends the wait of COSBench's rows for this host.
+func (h *host) Idle() { h.sheet.end(h.number) }
 
 // Ended writes the totals of a stage, and what is missing of a lost host.
 func (h *host) Ended(s *loadgen.HostResult) {

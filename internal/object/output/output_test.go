@@ -214,10 +214,10 @@ func TestStageCSV(t *testing.T) {
 	}
 }
 
-// A row waits for works that say nothing, but not for ever.
+// A row waits for a host that does not report, but not for ever.
 func TestStageCSVOfALongStage(t *testing.T) {
 	s := model.Stage{Works: []model.Work{{Name: "a"}, {Name: "b"}}}
-	f := newSheet("x", &s, 1)
+	f := newSheet("x", &s, 2)
 	for k := range op.Time(sheetHeld + 3) {
 		if err := f.add(0, &s.Works[0], k*1e9, (k+1)*1e9, loadgen.Cells{}); err != nil {
 			t.Fatal(err)
@@ -286,6 +286,63 @@ func TestStageCSVOfHosts(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"1 at 1", "4 at 4"}, counts(true)); d != "" {
 		t.Errorf("at the end (-want +got):\n%s", d)
+	}
+}
+
+// TestStageCSVIsPrompt checks that no row waits for a work that its host does not run, or that has ended there, nor for
+// a host that has ended its share. A row is written when the next second is reported by all that still work.
+func TestStageCSVIsPrompt(t *testing.T) {
+	s := model.Stage{Works: []model.Work{{Name: "bound"}, {Name: "all"}}}
+	bound, all := &s.Works[0], &s.Works[1]
+	for name, tt := range map[string]struct {
+		shares [2][]model.Work
+		report func(second int) [2][]*model.Work // by host
+		end    int                               // the second in which the second host ends; 0: it does not
+		want   int                               // rows of the ten seconds that are held at the end
+	}{
+		"a work is bound to the first host": {shares: [2][]model.Work{{*bound, *all}, {*all}},
+			report: func(int) [2][]*model.Work { return [2][]*model.Work{{bound, all}, {all}} }, want: 1},
+		"the second host has no share": {shares: [2][]model.Work{{*bound, *all}, nil},
+			report: func(int) [2][]*model.Work { return [2][]*model.Work{{bound, all}, nil} }, want: 1},
+		"a work ends early on one host": {shares: [2][]model.Work{{*bound, *all}, {*all}},
+			report: func(second int) [2][]*model.Work {
+				if second < 3 {
+					return [2][]*model.Work{{bound, all}, {all}}
+				}
+				return [2][]*model.Work{{all}, {all}}
+			}, want: 2},
+		"the second host ends early": {shares: [2][]model.Work{{*bound}, {*all}}, end: 4,
+			report: func(second int) [2][]*model.Work {
+				if second < 4 {
+					return [2][]*model.Work{{bound}, {all}}
+				}
+				return [2][]*model.Work{{bound}, nil}
+			}, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newSheet("x", &s, 2)
+			for host, works := range tt.shares {
+				f.begin(host, works)
+			}
+			for k := range 10 {
+				for host, works := range tt.report(k) {
+					for _, w := range works {
+						if err := f.add(host, w, op.Time(k)*1e9, op.Time(k+1)*1e9, loadgen.Cells{}); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				if k == tt.end && k > 0 {
+					f.end(1)
+				}
+				if _, err := f.take(time.Time{}, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(f.rows) != tt.want {
+				t.Errorf("%d rows wait after 10 s, want %d", len(f.rows), tt.want)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package output
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -16,15 +17,18 @@ import (
 type sheet struct {
 	file    string
 	works   []*model.Work                // that have operations
-	told    [][]int                      // by host and work: the row that it has added to last; -1: none
+	last    [][]int                      // by host and work: the row that it has added to last; -1: none; or absent
 	start   op.Time                      // of the first second
 	rows    map[int][]loadgen.WorkResult // by second and work; To is 0 before it receives
 	next    int                          // the first row that is not written
 	version int                          // of the last one that is
 }
 
-// sheetHeld is how many seconds a row waits for works that say nothing.
+// sheetHeld is how many seconds a row waits for a host that has begun, or may begin, and does not report.
 const sheetHeld = 16
+
+// absent is the last row of a work that its host does not run.
+const absent = math.MaxInt
 
 func newSheet(file string, s *model.Stage, hosts int) *sheet {
 	f := &sheet{file: file, start: op.Never, rows: map[int][]loadgen.WorkResult{}}
@@ -34,10 +38,22 @@ func newSheet(file string, s *model.Stage, hosts int) *sheet {
 		}
 	}
 	for range hosts {
-		f.told = append(f.told, slices.Repeat([]int{-1}, len(f.works)))
+		f.last = append(f.last, slices.Repeat([]int{-1}, len(f.works)))
 	}
 	return f
 }
+
+// begin says which works a host runs; it will report no others.
+func (f *sheet) begin(host int, works []model.Work) {
+	for i, w := range f.works {
+		if !slices.ContainsFunc(works, func(x model.Work) bool { return x.Name == w.Name }) {
+			f.last[host][i] = absent
+		}
+	}
+}
+
+// end says that a host reports nothing more, unless it gets another share.
+func (f *sheet) end(host int) { f.begin(host, nil) }
 
 // add takes in what a host did of a work; what comes late is added to the next row.
 func (f *sheet) add(host int, w *model.Work, from, to op.Time, cells loadgen.Cells) error {
@@ -53,7 +69,7 @@ func (f *sheet) add(host int, w *model.Work, from, to op.Time, cells loadgen.Cel
 		f.rows[second] = row
 	}
 	i := slices.IndexFunc(f.works, func(x *model.Work) bool { return x.Name == w.Name })
-	f.told[host][i] = second
+	f.last[host][i] = second
 	r := &row[i]
 	if r.To == 0 {
 		r.From, r.To = from, to
@@ -68,10 +84,16 @@ func (f *sheet) add(host int, w *model.Work, from, to op.Time, cells loadgen.Cel
 	return nil
 }
 
-// waits reports whether a host may still add to a row.
+// waits reports whether a host may still add to a row. A host reports its works one by one each second. A work that has
+// not added to a row when another of the same host is two rows ahead has ended.
 func (f *sheet) waits(row int) bool {
-	return slices.ContainsFunc(f.told, func(works []int) bool {
-		return slices.ContainsFunc(works, func(last int) bool { return last < row })
+	return slices.ContainsFunc(f.last, func(works []int) bool {
+		behind, ahead := false, false
+		for _, last := range works {
+			behind = behind || last < row
+			ahead = ahead || last > row+1 && last != absent
+		}
+		return behind && !ahead
 	})
 }
 

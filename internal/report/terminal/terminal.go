@@ -207,60 +207,6 @@ func short(q summary.Quantile) string {
 	return q.String()
 }
 
-func (p *printer) workloads(s *summary.Summary) {
-	t := table{head: []string{"Workloads", "per s", "bandwidth", "p50", "p99", "max", "errors"}}
-	counted := slices.ContainsFunc(s.Workloads, func(w summary.Workload) bool {
-		return slices.ContainsFunc(w.Metrics, func(m summary.Metric) bool { return m.OK+m.Lost > 0 })
-	})
-	if counted {
-		t.head = append(t.head, "ok", "lost")
-	}
-	for _, w := range s.Workloads {
-		if w.Step {
-			continue // in the table of the search
-		}
-		metrics(&t, w.Action, w.Metrics)
-		for _, v := range w.Variants {
-			metrics(&t, "  "+v.Vars, v.Metrics)
-		}
-		for _, ph := range w.Phases {
-			metrics(&t, fmt.Sprintf("  phase %d", ph.Phase), ph.Metrics)
-		}
-	}
-	if len(t.rows) > 0 {
-		p.table(t)
-	}
-	for _, w := range s.Workloads {
-		if w.Invalid != "" {
-			p.note(fmt.Sprintf("%s: invalid: %s", w.Action, w.Invalid))
-		}
-		if w.CutOff && !w.Step {
-			p.note(fmt.Sprintf("%s: incomplete, %s", w.Action, summary.CutOffNote(s.Live)))
-		}
-		for _, ph := range w.Phases[min(1, len(w.Phases)):] {
-			p.note(fmt.Sprintf("%s, %s after the barrier: %s", w.Action, ph.StartAfter, ph.Title()))
-		}
-	}
-}
-
-func metrics(t *table, name string, ms []summary.Metric) {
-	for _, m := range ms {
-		if m.Part {
-			continue // in the report
-		}
-		bandwidth := "–"
-		if m.BandwidthBytesSec != nil {
-			bandwidth = units.Bandwidth(*m.BandwidthBytesSec)
-		}
-		row := []string{name + " " + m.Name, rate(m.PerSecond), bandwidth,
-			short(m.Latency.P50), short(m.Latency.P99), m.Latency.Max(), fmt.Sprint(m.Errors)}
-		if len(t.head) > len(row) {
-			row = append(row, fmt.Sprint(m.OK), fmt.Sprint(m.Lost))
-		}
-		t.row(row...)
-	}
-}
-
 func (p *printer) interference(s *summary.Summary) {
 	t := table{head: []string{"Interference", "", "no op", "same vol.", "×", "others", "×"}}
 	for _, e := range s.Interference {

@@ -11,11 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
@@ -142,5 +144,25 @@ func TestFor(t *testing.T) {
 	defer f.Close()
 	if o := OptionsFor(f); o.Color {
 		t.Error("colour into a file")
+	}
+}
+
+// TestSyncs: the calls for durability stand beside the tool's count, or the reason why there are none.
+func TestSyncs(t *testing.T) {
+	tool := int64(1840)
+	for want, s := range map[string]*dataset.Syncs{
+		"fio: calls at the process (n=2): fsync 1841, fdatasync 3, sync_file_range 0, msync 2; the tool counted 1840 syncs": {
+			Syncs: op.Syncs{Fsync: 1841, Fdatasync: 3, Msync: 2}, Containers: 2, Tool: &tool},
+		"fio: calls of fsync not observed at the process: operation not permitted; the tool counted 1840 syncs": {
+			Syncs: op.Syncs{NotObserved: "operation not permitted"}, Containers: 1, Tool: &tool},
+	} {
+		text := write(t, &summary.Summary{Workloads: []summary.Workload{{Action: "fio", Syncs: s}}}, Options{})
+		if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, want) {
+			t.Errorf("want %q:\n%s", want, text)
+		}
+	}
+	if text := write(t, &summary.Summary{Workloads: []summary.Workload{{Action: "fio"}}}, Options{}); strings.Contains(text,
+		"fsync") {
+		t.Errorf("calls that were not counted:\n%s", text)
 	}
 }

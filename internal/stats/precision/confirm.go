@@ -26,11 +26,25 @@ func Confirm(values []float64, wanted float64, limit int) (total int, capped, ok
 	if len(values) < MinConfirm || !stats.Finite(values) {
 		return 0, false, false
 	}
-	size := max(MinConfirm, len(values)/6)
-	scale := meanHalfWidth(slices.Sorted(slices.Values(values)), size) / normalHalfWidth(size)
+	scale := scaleOf(values)
 	enough := func(n int) bool { return scale*normalHalfWidth(n) <= wanted }
 	total = MinConfirm + sort.Search(max(0, limit-MinConfirm), func(i int) bool { return enough(MinConfirm + i) })
 	return total, total >= limit && !enough(limit), true
+}
+
+// MeanHalfWidth is the half-width that samples of as many values have in the mean, by the estimate of Confirm, in the
+// values' unit. The half-width of the values themselves differs from it by chance. It returns false where Confirm does.
+func MeanHalfWidth(values []float64) (float64, bool) {
+	if len(values) < MinConfirm || !stats.Finite(values) {
+		return 0, false
+	}
+	return scaleOf(values) * normalHalfWidth(len(values)), true
+}
+
+// scaleOf is the half-width of small samples of the values as a multiple of that of a normal sample.
+func scaleOf(values []float64) float64 {
+	size := max(MinConfirm, len(values)/6)
+	return meanHalfWidth(slices.Sorted(slices.Values(values)), size) / normalHalfWidth(size)
 }
 
 // meanHalfWidth is the mean over all samples of a size, drawn without replacement, of half

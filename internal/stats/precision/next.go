@@ -13,6 +13,9 @@ type Decision struct {
 	// HalfWidth of the 95 % interval of the median, as a share of the median; NaN with
 	// fewer than six values.
 	HalfWidth float64
+	// Mean is MeanHalfWidth as a share of the median, which decides from MinConfirm values
+	// on; NaN with fewer.
+	Mean float64
 	// Total is the number of trials wanted in all: that of the values if Done.
 	Total int
 	// Capped: Total is twice the number of values, and will hardly be enough.
@@ -43,7 +46,8 @@ func Next(values []float64, within float64) (Decision, bool) {
 	if !ok || !(d.Min > 0) || !(within > 0) {
 		return Decision{}, false
 	}
-	next := Decision{HalfWidth: (d.High - d.Low) / 2 / d.Median, Total: int(stats.MinN(0.5)), Method: Minimum}
+	next := Decision{HalfWidth: (d.High - d.Low) / 2 / d.Median, Mean: math.NaN(), Total: int(stats.MinN(0.5)),
+		Method: Minimum}
 	if _, p, ok := Bimodal(values); ok {
 		next.Modes = p < 1-stats.Confidence
 	}
@@ -58,6 +62,8 @@ func Next(values []float64, within float64) (Decision, bool) {
 		}
 	default:
 		next.Method = Resampled
+		mean, _ := MeanHalfWidth(values)
+		next.Mean = mean / d.Median
 		next.Total, next.Capped, _ = Confirm(values, within*d.Median, 2*d.N)
 		if next.Done = next.Total <= d.N; next.Done {
 			next.Total = d.N

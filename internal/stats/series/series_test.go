@@ -2,6 +2,7 @@ package series
 
 import (
 	"encoding/csv"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -164,11 +165,65 @@ func TestFirstRunsAlarms(t *testing.T) {
 			return slices.ContainsFunc(firsts, func(f First) bool { return f.Adjusted < 0.05 })
 		})
 	}
-	four, eight, found := alarm(4, 0, 1000), alarm(8, 0, 30), alarm(4, 6, 200)
-	t.Logf("alarms: four occasions %.3f, eight (drawn choices) %.3f; an effect is found %.3f", four, eight, found)
-	if four > 0.065 || four < 0.02 || eight > 0.15 || found < 0.9 {
-		t.Errorf("alarms: four occasions %.3f, eight (drawn choices) %.3f; an effect is found %.3f", four, eight, found)
+	four, eight, found, small := alarm(4, 0, 1000), alarm(8, 0, 500), alarm(4, 6, 200), alarm(8, 3, 100)
+	text := fmt.Sprintf("alarms: four occasions %.3f, eight (drawn choices) %.3f; effects are found in %.3f and, a small "+
+		"one in eight occasions, in %.3f", four, eight, found, small)
+	t.Log(text)
+	// 500 studies of a test at 5 % have 12 to 41 alarms but in 1 of 500 cases.
+	if four > 0.065 || four < 0.02 || eight > 0.082 || eight < 0.024 || found < 0.9 || small < 0.9 {
+		t.Error(text)
 	}
+}
+
+// Drawn choices give the p of all choices, within the error of 9999 draws. The distribution of the sum over eight
+// occasions of five is exact: a convolution of the ranks of each.
+func TestDrawnChoices(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 6))
+	for _, effect := range []float64{0, 0.5, 1} {
+		occasions := make([][]float64, 8)
+		for i := range occasions {
+			for j := range 5 {
+				x := 20 + random.NormFloat64()
+				if j == 0 {
+					x -= effect
+				}
+				occasions[i] = append(occasions[i], x)
+			}
+		}
+		first, ok := FirstRun(occasions)
+		if !ok {
+			t.Fatal("not ok")
+		}
+		want := exactFirst(occasions)
+		if error := 4 * math.Sqrt(want*(1-want)/drawn); math.Abs(first.P-want) > error+1.0/drawn {
+			t.Errorf("effect %g: p %.5f, of all choices %.5f ± %.5f", effect, first.P, want, error)
+		}
+	}
+}
+
+// exactFirst is the two-sided p of the first repetitions over all choices of one repetition in each occasion.
+func exactFirst(occasions [][]float64) float64 {
+	ways, observed := map[int]float64{0: 1}, 0 // by twice the sum of ranks less their means
+	for _, o := range occasions {
+		next := map[int]float64{}
+		for j, r := range rank.Midranks(o) {
+			score := int(2*r) - (len(o) + 1)
+			if j == 0 {
+				observed += score
+			}
+			for sum, n := range ways {
+				next[sum+score] += n / float64(len(o))
+			}
+		}
+		ways = next
+	}
+	p := 0.0
+	for sum, share := range ways {
+		if max(sum, -sum) >= max(observed, -observed) {
+			p += share
+		}
+	}
+	return p
 }
 
 // TestAzure: the published dbench study of 2023 has first-run effects that its text

@@ -41,7 +41,7 @@ func (e *Provisioner) planAgents(p *engine.Pod, w *engine.Workload) agentPlan {
 		o := agent.Options{MaxOutput: e.Session.MaxOutput}
 		main := len(p.Sync) == 0 || slices.Contains(p.Sync, c.Name)
 		if main {
-			o.Outputs = p.Outputs
+			o.Outputs, o.CountSyncs = p.Outputs, p.CountSyncs
 			if w.SyncGroup != "" && slices.Contains(p.Sync, c.Name) {
 				o.Barrier, o.Rendezvous = w.SyncGroup, p.Rendezvous
 				o.Phase, _ = p.Phase(c.Name)

@@ -100,7 +100,7 @@ func (p *planner) configureAgents() {
 		if !c.main {
 			continue
 		}
-		c.options.Outputs = p.Pod.Outputs
+		c.options.Outputs, c.options.CountSyncs = p.Pod.Outputs, p.Pod.CountSyncs
 		if p.Barrier != "" && slices.Contains(p.Pod.Sync, c.name) {
 			c.waits = true
 			c.options.Barrier, c.options.Rendezvous = p.Barrier, p.Pod.Rendezvous

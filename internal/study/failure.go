@@ -1,0 +1,58 @@
+package study
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cnsbench/cnsbench/internal/bundle"
+)
+
+// failureFile says in the directory of a trial that its run failed before it had a bundle.
+const failureFile = "failure.json"
+
+// maxReason limits the recorded error, in bytes.
+const maxReason = 4 << 10
+
+// failure is the content of failureFile.
+type failure struct {
+	ExitCode int    `json:"exitCode"`
+	Error    string `json:"error"`
+}
+
+// failed reports whether the run of a trial ended by itself and failed. study run repeats it.
+func (d *Dir) failed(t Trial) bool {
+	b, err := bundle.Open(d.Of(t))
+	if err == nil {
+		return b.Complete && b.Run.State == bundle.Failed
+	}
+	return d.failedEarly(t)
+}
+
+// failedEarly reports whether the run of a trial failed before it had a bundle.
+func (d *Dir) failedEarly(t Trial) bool {
+	st, err := os.Lstat(filepath.Join(d.Of(t), failureFile))
+	return err == nil && st.Mode().IsRegular()
+}
+
+// recordFailure keeps the reason why the run of a trial ended without a bundle. A run that has a bundle, also an
+// incomplete one, leaves it there.
+func (d *Dir) recordFailure(t Trial, code int, reason error) error {
+	if _, err := bundle.ReadRun(d.Of(t)); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	words := reason.Error()
+	text, err := json.Marshal(failure{code, words[:min(len(words), maxReason)]})
+	if err == nil {
+		err = os.MkdirAll(d.Of(t), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(d.Of(t), failureFile), text, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("record that trial %s failed: %w", t.Name, err)
+	}
+	return nil
+}
