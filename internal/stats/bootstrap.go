@@ -52,7 +52,7 @@ func ShareOf(part, whole []float64, seed uint64) (Ratio, bool) {
 	if len(part) != len(whole) {
 		return Ratio{}, false
 	}
-	group := (len(part) + maxSteps - 1) / maxSteps
+	group := max(1, (len(part)+maxSteps-1)/maxSteps)
 	var parts, wholes []float64
 	var p, w float64
 	for i := range part {

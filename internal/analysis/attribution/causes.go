@@ -57,8 +57,12 @@ type Cause struct {
 	// StandsOut: Low reaches LeastShare, or of a busy machine one half, and the excess 50 ms.
 	StandsOut bool   `json:"standsOut"`
 	Evidence  string `json:"evidence"`
+}
 
-	part []float64 // of each op, ns
+// candidate is a cause with its part of the time of each op, in ns.
+type candidate struct {
+	Cause
+	part []float64
 }
 
 // Machine is where an op takes place.
@@ -170,8 +174,8 @@ func (s *Search) Causes() []Cause {
 	if n == 0 {
 		return nil
 	}
-	busy := Cause{Component: Busy, Kind: BusyMachine, N: n, part: s.busy, Evidence: busyEvidence(s.who)}
-	var list []Cause
+	busy := candidate{Cause{Component: Busy, Kind: BusyMachine, N: n, Evidence: busyEvidence(s.who)}, s.busy}
+	var list []candidate
 	for _, w := range s.steps {
 		if c, moved := s.cause(w); c.ExcessNs > 0 || moved > 0 {
 			busy.ExcessNs += moved
@@ -180,32 +184,36 @@ func (s *Search) Causes() []Cause {
 	}
 	busy.MeanNs = mean(s.busy)
 	slices.SortFunc(list, byExcess)
-	list = slices.DeleteFunc(list[:min(len(list), maxCauses)], func(c Cause) bool { return !(c.ExcessNs > 0) })
+	list = slices.DeleteFunc(list[:min(len(list), maxCauses)], func(c candidate) bool { return !(c.ExcessNs > 0) })
 	if busy.MeanNs > 0 {
 		list = append(list, busy)
 	}
 	for i := range list {
 		s.judge(&list[i])
 	}
-	slices.SortStableFunc(list, func(a, b Cause) int {
+	slices.SortStableFunc(list, func(a, b candidate) int {
 		if a.StandsOut != b.StandsOut {
 			return map[bool]int{true: -1, false: 1}[a.StandsOut]
 		}
 		return byExcess(a, b)
 	})
-	return list[:min(len(list), maxCauses)]
+	var causes []Cause
+	for _, c := range list[:min(len(list), maxCauses)] {
+		causes = append(causes, c.Cause)
+	}
+	return causes
 }
 
-func byExcess(a, b Cause) int {
+func byExcess(a, b candidate) int {
 	return cmp.Or(cmp.Compare(b.ExcessNs, a.ExcessNs), cmp.Compare(a.Component, b.Component), cmp.Compare(a.Step, b.Step))
 }
 
 // cause compares a step with its ordinary time. The excess of a step that needs the CPUs of its machine is that of the
 // busy machine as far as others competed for them; moved is its mean.
-func (s *Search) cause(w *waits) (c Cause, moved float64) {
+func (s *Search) cause(w *waits) (c candidate, moved float64) {
 	q := w.queue(s.steps[stepKey{Driver, callEnd(w.step)}], s.ClosedLoop)
-	c = Cause{Component: w.component, Step: w.step, Kind: q.kind, OrdinaryNs: ordinaryNs(w.component), N: len(s.totals),
-		part: make([]float64, len(s.totals))}
+	c = candidate{Cause{Component: w.component, Step: w.step, Kind: q.kind, OrdinaryNs: ordinaryNs(w.component),
+		N: len(s.totals)}, make([]float64, len(s.totals))}
 	if q.kind != Slow {
 		c.OrdinaryNs = min(c.OrdinaryNs, q.gap)
 	}
@@ -225,12 +233,12 @@ func (s *Search) cause(w *waits) (c Cause, moved float64) {
 		c.ExcessNs += (excess - to) / n
 		c.part[x.op] += excess - to
 	}
-	c.Evidence = s.evidence(w, &c, q)
+	c.Evidence = s.evidence(w, &c.Cause, q)
 	return c, moved
 }
 
 // judge sets the share of a cause with its interval, and whether it stands out.
-func (s *Search) judge(c *Cause) {
+func (s *Search) judge(c *candidate) {
 	order := make([]int, len(s.starts))
 	for i := range order {
 		order[i] = i

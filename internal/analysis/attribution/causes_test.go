@@ -132,7 +132,7 @@ func TestUnknown(t *testing.T) {
 		s.Add(&op.Op{Outcome: op.OK, Ended: op.Time(10 * time.Second)})
 	}
 	s.Add(&op.Op{Outcome: op.Error, Ended: op.Time(time.Hour)})
-	if text := s.StandsOut(s.Causes()); !strings.Contains(text, "not known: of 9 ops there is no interval (want 10)") {
+	if text := s.StandsOut(s.Causes()); !strings.Contains(text, "too few ops to say what stands out (n = 9, want 10)") {
 		t.Errorf("%q", text)
 	}
 	s.Add(&op.Op{Outcome: op.OK, Ended: op.Time(10 * time.Second)})

@@ -110,7 +110,7 @@ func (s *Search) StandsOut(causes []Cause) string {
 	case n == 0:
 		return ""
 	case n < LeastOps:
-		return fmt.Sprintf("whether a component stands out is not known: of %d ops there is no interval (want %d)", n,
+		return fmt.Sprintf("too few ops to say what stands out (n = %d, want %d)", n,
 			LeastOps)
 	case len(causes) == 0 || !causes[0].StandsOut:
 		text = "none stands out"
