@@ -32,6 +32,14 @@ type Ratio struct {
 	Value, Low, High float64
 }
 
+// Shift is an estimated difference with its interval, which is NaN with too few values.
+type Shift struct {
+	Value, Low, High float64
+}
+
+// Bounded reports whether there is an interval.
+func (s Shift) Bounded() bool { return !math.IsNaN(s.Low) }
+
 // Bounded reports whether there is an interval.
 func (r Ratio) Bounded() bool { return !math.IsNaN(r.Low) }
 
