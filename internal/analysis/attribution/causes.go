@@ -153,14 +153,14 @@ func (s *Search) Add(o *op.Op) {
 	}
 }
 
-// onMachine reports whether a step needs the CPUs of the op's machine. A call of the driver that takes longer than
-// its ordinary time may wait for anything.
+// onMachine reports whether a step needs the CPUs of the op's machine. A call of the driver, or a part of one, that
+// takes longer than its ordinary time may wait for anything.
 func (s *Search) onMachine(x *Interval) bool {
 	switch x.Component {
-	case Kubelet, KubeletOrDriver, Processes, Workload, WorkloadOrDriver, Engine, Formatting:
+	case Kubelet, KubeletOrDriver, Processes, Workload, WorkloadOrDriver, Engine:
 		return true
-	case Driver:
-		return s.OneMachine && x.Ns() <= ordinaryNs(Driver)
+	case Driver, Formatting, Frozen:
+		return s.OneMachine && x.Ns() <= ordinaryNs(x.Component)
 	}
 	return false
 }
@@ -226,7 +226,7 @@ func (s *Search) cause(w *waits) (c candidate, moved float64) {
 			continue
 		}
 		to := 0.0
-		if q.kind == Slow && w.component != Driver {
+		if q.kind == Slow {
 			to = excess * float64(x.busy) / ns
 		}
 		moved += to / n

@@ -52,6 +52,7 @@ type Whose struct {
 	Sentence   string           `json:"sentence"`
 
 	disturbed string
+	decided   bool // a comparison of its metrics shows a difference
 }
 
 // TimeDifference is that of b from a, of the mean time of an op, in ns. The difference is the median of those of all
@@ -83,8 +84,7 @@ func (s *study) explain() {
 			continue
 		}
 		same := slices.IndexFunc(s.result.Whose, func(x Whose) bool {
-			return e.Disturbed == "" && x.disturbed == "" && x.Action == w.Action && x.A == w.A && x.B == w.B &&
-				slices.Equal(x.Context, w.Context)
+			return e.Disturbed == "" && x.disturbed == "" && w.of(&x)
 		})
 		if same < 0 {
 			same = len(s.result.Whose)
@@ -92,10 +92,21 @@ func (s *study) explain() {
 		}
 		known := &s.result.Whose[same]
 		known.Metrics = append(known.Metrics, c.Metric)
-		if decided(c.Verdict) && !slices.Contains(s.result.Sentences, known.Sentence) {
-			s.result.Sentences = append(s.result.Sentences, known.Sentence)
+		known.decided = known.decided || decided(c.Verdict)
+	}
+	for _, w := range s.result.Whose {
+		covered := slices.ContainsFunc(s.result.Whose, func(x Whose) bool {
+			return w.disturbed == "" && x.disturbed != "" && x.decided && w.of(&x)
+		})
+		if w.decided && !covered {
+			s.result.Sentences = append(s.result.Sentences, w.Sentence)
 		}
 	}
+}
+
+// of reports whether two are of the ops of one action at the same levels.
+func (w *Whose) of(x *Whose) bool {
+	return x.Action == w.Action && x.A == w.A && x.B == w.B && slices.Equal(x.Context, w.Context)
 }
 
 func decided(w verdict.Word) bool {
