@@ -159,6 +159,8 @@ func (s *Search) onMachine(x *Interval) bool {
 	switch x.Component {
 	case Kubelet, KubeletOrDriver, Processes, Workload, WorkloadOrDriver, Engine:
 		return true
+	case Runner, EndDetection: // on a cluster the runner may be on another machine
+		return s.OneMachine
 	case Driver, Formatting, Frozen:
 		return s.OneMachine && x.Ns() <= ordinaryNs(x.Component)
 	}
