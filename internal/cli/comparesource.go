@@ -30,6 +30,7 @@ type compared struct {
 	directions    map[string]verdict.Direction // declared, by metric
 	arms          map[string][][2]string       // A/A pairs by factor
 	distributions []compare.Distribution
+	times         *compare.Times // nil: not known
 	sentences     []string
 	notes         []string
 }
@@ -115,9 +116,10 @@ func readBundles(s *streams, args []string) (*compared, error) {
 	b := observation.NewBuilder([]string{bundleFactor}, "", "")
 	var labels []string
 	var data []*dataset.Data
+	var times trial.Times
 	for _, arg := range args {
 		label, dir := labelled(arg)
-		d, err := addBundle(s, b, []string{label}, dir)
+		d, err := addBundle(s, b, &times, []string{label}, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +128,8 @@ func readBundles(s *streams, args []string) (*compared, error) {
 		}
 		labels, data = append(labels, label), append(data, d)
 	}
-	in := &compared{table: b.Table(), factor: bundleFactor, trial: "run"}
+	in := &compared{table: b.Table(), factor: bundleFactor, trial: "run",
+		times: times.Fill(observation.NewBuilder([]string{bundleFactor}, "", ""))}
 	if len(args) != 2 || labels[0] == labels[1] {
 		return in, nil
 	}
@@ -145,7 +148,8 @@ func labelled(arg string) (label, dir string) {
 var errIncomplete = errors.New("did not complete: its figures are no trial")
 
 // addBundle adds the values of a bundle, as one trial of a cell.
-func addBundle(s *streams, b *observation.Builder, levels []string, dir string) (*dataset.Data, error) {
+func addBundle(s *streams, b *observation.Builder, times *trial.Times, levels []string,
+	dir string) (*dataset.Data, error) {
 	if !isBundle(dir) {
 		return nil, fmt.Errorf("%s is no bundle: it has no %s", dir, runFile)
 	}
@@ -162,8 +166,9 @@ func addBundle(s *streams, b *observation.Builder, levels []string, dir string) 
 	}
 	for _, v := range values {
 		b.Add(observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State})
+		times.Explain(v.Query)
 	}
-	return d, nil
+	return d, times.Add(observation.Row{Levels: levels}, open)
 }
 
 // within compares the latencies within two bundles, and the components that took the time.
@@ -187,10 +192,11 @@ func readAny(s *streams, dir string) (*compared, error) {
 		return readStudy(dir)
 	}
 	b := observation.NewBuilder(nil, "", "")
-	if _, err := addBundle(s, b, nil, dir); err != nil {
+	var times trial.Times
+	if _, err := addBundle(s, b, &times, nil, dir); err != nil {
 		return nil, err
 	}
-	return &compared{table: b.Table()}, nil
+	return &compared{table: b.Table(), times: times.Fill(observation.NewBuilder(nil, "", ""))}, nil
 }
 
 // readBaseline joins a study with an earlier one. Margins and directions are those that the later one
@@ -210,8 +216,22 @@ func readBaseline(s *streams, baseline, dir string) (*compared, error) {
 		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
 	}
 	return &compared{table: t, factor: versionFactor, margins: now.margins, directions: now.directions,
+		times: joinTimes(before.times, now.times),
 		notes: append(now.notes, fmt.Sprintf("a (baseline) is %s, b (now) is %s; they are of different times, and a "+
 			"difference may be that of the occasion", baseline, dir))}, nil
+}
+
+// joinTimes joins the times of a study with those of an earlier one; nil unless both have times of the same actions.
+func joinTimes(before, now *compare.Times) *compare.Times {
+	if before == nil || now == nil || len(before.Table.Metrics) == 0 || len(now.Table.Metrics) == 0 {
+		return nil
+	}
+	t, err := observation.Join(versionFactor, []string{baselineLevel, measuredLevel},
+		[]*observation.Table{before.Table, now.Table})
+	if err != nil { // no component in common
+		return nil
+	}
+	return &compare.Times{Table: t, Explains: now.Explains}
 }
 
 // readHistory joins the bundles and studies of a directory, in order of their names, or takes the occasions of a study.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/trial"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 	"github.com/cnsbench/cnsbench/internal/study"
@@ -41,7 +42,46 @@ func studyTable(d *study.Dir) (*compared, error) {
 		return nil, fmt.Errorf("no trial of the study in %s is complete: there is nothing to compare", d.Path)
 	}
 	in.table = b.Table()
-	return in, nil
+	in.times, err = studyTimes(d, t, factors)
+	return in, err
+}
+
+// studyTimes has the times of the components in the trials of a study, which explain its responses.
+func studyTimes(d *study.Dir, t *study.Table, factors []string) (*compare.Times, error) {
+	queries, err := study.Responses(d.Responses)
+	if err != nil {
+		return nil, err
+	}
+	var times trial.Times
+	for _, q := range queries {
+		times.Explain(q)
+	}
+	for _, x := range d.Trials {
+		b := d.Bundle(x)
+		if b == nil {
+			continue
+		}
+		at := observation.Row{Levels: levelsOf(&t.Rows[x.Cell]), Occasion: fmt.Sprint(x.Occasion),
+			Block: fmt.Sprint(x.Block), Repetition: 1}
+		if err := times.Add(at, b); err != nil {
+			return nil, fmt.Errorf("%s: %w", x.Name, err)
+		}
+	}
+	b := observation.NewBuilder(factors, occasionColumn, blockColumn)
+	b.Numbered = true
+	return times.Fill(b), nil
+}
+
+// levelsOf are the levels of a cell, one for each column.
+func levelsOf(row *study.Row) []string {
+	if len(row.Levels) == 0 {
+		return []string{"all"}
+	}
+	levels := make([]string, 0, len(row.Levels))
+	for _, l := range row.Levels {
+		levels = append(levels, l.Value)
+	}
+	return levels
 }
 
 // declare takes over what a study declares of its metrics.
@@ -74,13 +114,7 @@ func (in *compared) arm(t *study.Table, i int) {
 
 // addRow adds the trials of a cell.
 func addRow(b *observation.Builder, t *study.Table, row *study.Row) {
-	levels := make([]string, 0, len(row.Levels))
-	for _, l := range row.Levels {
-		levels = append(levels, l.Value)
-	}
-	if len(levels) == 0 {
-		levels = []string{"all"}
-	}
+	levels := levelsOf(row)
 	for j, v := range row.Values {
 		m := observation.Metric{Name: t.Responses[j], Unit: v.Unit}
 		for _, x := range v.Trials {

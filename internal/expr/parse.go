@@ -123,6 +123,14 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 		}
 		q.Q, rest = v, rest[1:]
 	}
+	if q.Func == Interference {
+		q.Q = defaultInterference
+		if len(rest) > 0 {
+			if v, ok := number(rest[0]); ok && v > 0 && v < 1 {
+				q.Q, rest = v, rest[1:]
+			}
+		}
+	}
 	if rest, pr = p.phase(q, rest); pr != nil {
 		return nil, pr
 	}
@@ -144,6 +152,11 @@ func (p *parser) checkFunction(at ast.Expr, q *Query) *problem {
 		if q.Metric.Name != "" || q.Metric.From != "" || len(q.Windows) > 0 {
 			return problemAt(at, "%s applies to a whole stage: write %s(%s)", q.Func, q.Func,
 				Metric{Action: q.Metric.Action})
+		}
+	case Interference:
+		if q.Metric.Name == "" || q.Metric.From != "" || len(q.Windows) != 1 || !q.Windows[0].Inside {
+			return problemAt(at, "interference takes a workload's I/O and the ops beside it: "+
+				`interference(%s.canaryWrite, during("snapshots"))`, Metric{Action: q.Metric.Action})
 		}
 	case IOPS, Throughput:
 		if q.Metric.Name == "" {

@@ -25,11 +25,17 @@ const (
 	Rate       Func = "rate"
 	IOPS       Func = "iops"
 	Throughput Func = "throughput"
+	// Interference is a quantile of a workload's latency while ops of an action were in
+	// progress ÷ the same while none was.
+	Interference Func = "interference"
 	// FindMax and Knee are results of a capacity search of a stage of object storage: the
 	// highest rate at which its condition held, and the number of workers.
 	FindMax Func = "findMax"
 	Knee    Func = "knee"
 )
+
+// defaultInterference is the quantile of Interference: the highest for which 29 I/Os during ops are enough.
+const defaultInterference = 0.9
 
 // quantiles have names of their own.
 var quantiles = map[string]float64{"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -39,7 +45,7 @@ var functions = map[string]bool{
 	"p50": true, "p90": true, "p95": true, "p99": true, "p999": true,
 	"quantile": true, "min": true, "max": true, "mean": true,
 	"count": false, "ops": false, "errors": false, "dropped": false, "censored": false,
-	"rate": false, "iops": false, "throughput": false, "findMax": false, "knee": false,
+	"rate": false, "iops": false, "throughput": false, "interference": false, "findMax": false, "knee": false,
 }
 
 // View says from which instant a latency counts.
@@ -72,11 +78,16 @@ type Window struct {
 // Query is one call in an expression.
 type Query struct {
 	Func    Func
-	Q       float64 // of Quantile: in (0, 1)
+	Q       float64 // of Quantile and Interference: in (0, 1)
 	Metric  Metric
 	Windows []Window // all must hold
 	// Phase of the workload, from 0; nil: all.
 	Phase *int
+}
+
+// InterferenceOf is the query for the interference of the ops of an action with a workload's I/O.
+func InterferenceOf(m Metric, action string) Query {
+	return Query{Func: Interference, Q: defaultInterference, Metric: m, Windows: []Window{{Action: action, Inside: true}}}
 }
 
 // String is the query in the language of expressions.
@@ -91,6 +102,9 @@ func (q Query) String() string {
 		if name == string(Quantile) {
 			args = append(args, strconv.FormatFloat(q.Q, 'g', -1, 64))
 		}
+	}
+	if q.Func == Interference && q.Q != defaultInterference {
+		args = append(args, strconv.FormatFloat(q.Q, 'g', -1, 64))
 	}
 	for _, w := range q.Windows {
 		f := "outside"

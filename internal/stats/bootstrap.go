@@ -32,14 +32,81 @@ type Ratio struct {
 	Value, Low, High float64
 }
 
+// Shift is an estimated difference with its interval, which is NaN with too few values.
+type Shift struct {
+	Value, Low, High float64
+}
+
+// Bounded reports whether there is an interval.
+func (s Shift) Bounded() bool { return !math.IsNaN(s.Low) }
+
 // Bounded reports whether there is an interval.
 func (r Ratio) Bounded() bool { return !math.IsNaN(r.Low) }
 
-// replicates of a bootstrap, and the fewest time steps per side for an interval.
+// MinSteps is the fewest time steps per side for an interval of a bootstrap.
+const MinSteps = 10
+
+// replicates of a bootstrap, and the most steps that ShareOf draws from.
 const (
 	replicates = 400
-	minSteps   = 10
+	maxSteps   = 1000
 )
+
+// ShareOf returns the sum of part ÷ the sum of whole, both of the same steps in order of time, with a 95 % interval by
+// the moving-block bootstrap as in QuantileRatio. More than 1000 steps are summed in groups of consecutive ones. The
+// interval is NaN with fewer than MinSteps. It returns false if the slices differ in length or whole adds up to 0.
+// The same seed gives the same interval.
+func ShareOf(part, whole []float64, seed uint64) (Ratio, bool) {
+	if len(part) != len(whole) {
+		return Ratio{}, false
+	}
+	group := max(1, (len(part)+maxSteps-1)/maxSteps)
+	var parts, wholes []float64
+	var p, w float64
+	for i := range part {
+		if i%group == 0 {
+			parts, wholes = append(parts, 0), append(wholes, 0)
+		}
+		parts[len(parts)-1] += part[i]
+		wholes[len(parts)-1] += whole[i]
+		p, w = p+part[i], w+whole[i]
+	}
+	if !(w > 0) {
+		return Ratio{}, false
+	}
+	r := Ratio{Value: p / w, Low: math.NaN(), High: math.NaN()}
+	n := len(parts)
+	if n < MinSteps {
+		return r, true
+	}
+	random := rand.New(rand.NewPCG(seed, 0x7368617265))
+	length := max(1, int(math.Round(math.Cbrt(float64(n)))))
+	shares := make([]float64, 0, replicates)
+	for range replicates {
+		p, w = 0, 0
+		for left := n; left > 0; left -= length {
+			from := random.IntN(n - length + 1)
+			for i := from; i < from+min(length, left); i++ {
+				p, w = p+parts[i], w+wholes[i]
+			}
+		}
+		if w > 0 {
+			shares = append(shares, p/w)
+		}
+	}
+	r.Low, r.High = middle(shares)
+	return r, true
+}
+
+// middle returns the bounds between which 95 % of the values of a bootstrap are; NaN without any.
+func middle(values []float64) (low, high float64) {
+	if len(values) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	slices.Sort(values)
+	m := float64(len(values))
+	return values[int(0.025*m)], values[min(len(values)-1, int(math.Ceil(0.975*m)))]
+}
 
 // QuantileRatio returns the quantile q of a ÷ that of b, both in order of time, with a
 // 95 % interval by the moving-block bootstrap (Künsch 1989): blocks of consecutive steps,
@@ -53,7 +120,7 @@ func QuantileRatio(a, b []Counts, q float64, seed uint64) (Ratio, bool) {
 		return Ratio{}, false
 	}
 	r := Ratio{Value: float64(num) / float64(den), Low: math.NaN(), High: math.NaN()}
-	if min(len(a), len(b)) < minSteps {
+	if min(len(a), len(b)) < MinSteps {
 		return r, true
 	}
 	random := rand.New(rand.NewPCG(seed, 0x626c6f636b73))
@@ -64,11 +131,7 @@ func QuantileRatio(a, b []Counts, q float64, seed uint64) (Ratio, bool) {
 			ratios = append(ratios, float64(n)/float64(d))
 		}
 	}
-	slices.Sort(ratios)
-	m := float64(len(ratios))
-	if m > 0 {
-		r.Low, r.High = ratios[int(0.025*m)], ratios[min(len(ratios)-1, int(math.Ceil(0.975*m)))]
-	}
+	r.Low, r.High = middle(ratios)
 	return r, true
 }
 

@@ -221,3 +221,43 @@ func TestQuantileRatio(t *testing.T) {
 		t.Errorf("of single values: %+v, %t", r, ok)
 	}
 }
+
+// TestShareOf: the interval has the known share in about 95 % of samples, and grouping does not change the share.
+func TestShareOf(t *testing.T) {
+	t.Parallel()
+	covered, n := 0, 200
+	for seed := range uint64(n) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		var part, whole []float64
+		for range 80 {
+			w := 1 + random.ExpFloat64()
+			part, whole = append(part, w*(0.2+0.4*random.Float64())), append(whole, w)
+		}
+		r, ok := ShareOf(part, whole, seed)
+		if again, _ := ShareOf(part, whole, seed); !ok || again != r || !r.Bounded() {
+			t.Fatalf("%v, %v, %t", r, again, ok)
+		}
+		if r.Low <= 0.4 && 0.4 <= r.High {
+			covered++
+		}
+	}
+	if covered < 90*n/100 {
+		t.Errorf("the interval covers the share in %d of %d", covered, n)
+	}
+	many := make([]float64, 2500)
+	for i := range many {
+		many[i] = float64(i % 2)
+	}
+	whole := slices.Repeat([]float64{1}, len(many))
+	if r, ok := ShareOf(many, whole, 1); !ok || r.Value != 0.5 || math.Abs(r.Low-0.5) > 0.01 {
+		t.Errorf("grouped: %v, %t", r, ok)
+	}
+	if r, ok := ShareOf(many[:9], whole[:9], 1); !ok || r.Bounded() {
+		t.Errorf("nine steps: %v, %t", r, ok)
+	}
+	for _, bad := range [][2][]float64{{nil, nil}, {{1}, {0}}, {{1}, {1, 2}}} {
+		if r, ok := ShareOf(bad[0], bad[1], 1); ok {
+			t.Errorf("%v: %v", bad, r)
+		}
+	}
+}

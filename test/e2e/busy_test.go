@@ -13,13 +13,7 @@ func TestBusyHost(t *testing.T) {
 	b := newBox(t)
 	const spec = "spec: {runtime: 4s, actions: [{name: v, rateName: r, createObjSpec: {volume: {storageClass: sut}}}],\n" +
 		"  rates: [{name: r, constantRateSpec: {interval: 200ms}}]}\n"
-	for range runtime.NumCPU() {
-		hog := exec.Command("sh", "-c", "while :; do :; done")
-		if err := hog.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = hog.Process.Kill(); _ = hog.Wait() })
-	}
+	hog(t)
 	b.bench(head+spec+class("null"), "--strict").wants(t, 4)
 	var s struct {
 		Machines []struct {
@@ -41,4 +35,16 @@ func TestBusyHost(t *testing.T) {
 		}
 	}
 	t.Errorf("no flag hostBusy: %+v", s.Validity)
+}
+
+// hog keeps all CPUs busy until the test ends.
+func hog(t *testing.T) {
+	t.Helper()
+	for range runtime.NumCPU() {
+		c := exec.Command("sh", "-c", "while :; do :; done")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	}
 }

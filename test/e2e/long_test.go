@@ -135,25 +135,32 @@ func (b *box) sameTime(o opJSON, f freeze) bool {
 	return o.Started != nil && o.Ended != nil && f.Start >= zero+*o.Started-slack && f.End <= zero+*o.Ended+slack
 }
 
-func (b *box) freezes(backend string) (found []freeze) {
+func (b *box) freezes(backend string) []freeze {
 	b.Helper()
-	log, err := os.Open(filepath.Join(b.bundle(), "raw", "driver", backend, "truth.jsonl"))
+	found := freezesOf(b.T, b.bundle(), backend)
+	if len(found) == 0 {
+		b.Error("the driver logged no freeze")
+	}
+	return found
+}
+
+// freezesOf reads the log of the driver of a bundle.
+func freezesOf(t *testing.T, bundle, backend string) (found []freeze) {
+	t.Helper()
+	log, err := os.Open(filepath.Join(bundle, "raw", "driver", backend, "truth.jsonl"))
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	defer log.Close()
 	lines := bufio.NewScanner(log)
 	for lines.Scan() {
 		var f freeze
 		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {
-			b.Fatal(err)
+			t.Fatal(err)
 		}
 		if f.Event == "freeze" {
 			found = append(found, f)
 		}
-	}
-	if len(found) == 0 {
-		b.Error("the driver logged no freeze")
 	}
 	return found
 }

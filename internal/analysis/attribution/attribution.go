@@ -23,6 +23,8 @@ const (
 	Runner       = "runner (late start)"
 	API          = "API server"
 	Driver       = "CSI driver"
+	Formatting   = "CSI driver (mkfs)"
+	Frozen       = "CSI driver (file system frozen)"
 	Provisioner  = "csi-provisioner"
 	Attacher     = "attach controller and csi-attacher"
 	Snapshotter  = "snapshot-controller and csi-snapshotter"
@@ -130,42 +132,6 @@ func (t *Tally) Shares() []Share {
 	return list
 }
 
-// Path returns the time from the op's intended instant to its end by component, in ns.
-func Path(o *op.Op) map[string]int64 {
-	path := map[string]int64{}
-	if late, ok := o.Lateness(); ok && late > 0 {
-		path[Runner] += late
-	}
-	if unblocked := o.Milestone(op.Unblocked); unblocked.Known() {
-		path[Dependency] += int64(unblocked - o.Intended)
-	}
-	at, name := o.Ended, last(o)
-	if name == "" {
-		path[Unknown] += int64(at - o.Started)
-		return path
-	}
-	reached := latest(o, name, at)
-	path[owner(o, name)] += int64(at - reached) // from the last milestone to the op's end
-	for at = reached; at > o.Started; {
-		s, known := stepOf(o, name)
-		if !known {
-			path[Unknown] += int64(at - o.Started)
-			break
-		}
-		before := at
-		if strings.HasSuffix(name, ".start") {
-			before-- // an end at the same instant is this call's own, not of an earlier attempt
-		}
-		next, when := predecessor(o, s.after, before)
-		path[s.component(o, name, next)] += int64(at - when)
-		if next == "" {
-			break
-		}
-		name, at = next, when
-	}
-	return path
-}
-
 // driverSteps are the milestones before which the driver is called, with the
 // calls. Where none of those was seen, its time is not known. Calls of the node may be
 // unobserved where those of the controller are not.
@@ -253,50 +219,4 @@ func mayMount(o *op.Op, name string) bool {
 // has reports whether an op has one of the milestones.
 func has(o *op.Op, names ...string) bool {
 	return slices.ContainsFunc(o.Milestones, func(m op.Milestone) bool { return slices.Contains(names, base(m.Name)) })
-}
-
-func owner(o *op.Op, name string) string {
-	if s, ok := stepOf(o, name); ok {
-		return s.by
-	}
-	return Unknown
-}
-
-// last returns the base name of the op's latest milestone before its end.
-func last(o *op.Op) string {
-	name, at := "", op.Never
-	for _, m := range o.Milestones {
-		if m.At <= o.Ended && m.At >= at && m.Name != op.Unblocked {
-			name, at = base(m.Name), m.At
-		}
-	}
-	return name
-}
-
-func base(name string) string {
-	b, _, _ := strings.Cut(name, "/")
-	return b
-}
-
-// latest returns the last instant of a milestone up to by; ops on several volumes and
-// repeated attempts have it several times.
-func latest(o *op.Op, name string, by op.Time) op.Time {
-	at := op.Never
-	for _, m := range o.Milestones {
-		if base(m.Name) == name && m.At <= by && m.At > at {
-			at = m.At
-		}
-	}
-	return at
-}
-
-// predecessor returns the latest of the named milestones up to by, or the op's start.
-func predecessor(o *op.Op, names []string, by op.Time) (name string, at op.Time) {
-	at = min(o.Started, by)
-	for _, n := range names {
-		if t := latest(o, n, by); t.Known() && t > at {
-			name, at = n, t
-		}
-	}
-	return name, at
 }

@@ -13,7 +13,11 @@ type step struct {
 	after []string
 }
 
-const started = "started"
+// Steps that are no milestones.
+const (
+	started = "started"
+	ended   = "ended"
+)
 
 // steps are the milestones of all engines; "<RPC>.end" needs no entry.
 var steps = map[string]step{
@@ -93,17 +97,34 @@ var callers = map[string]step{
 	"ControllerModifyVolume":    {Resizer, []string{op.Acked}},
 }
 
-// ended gives the time in which containers end, before volumes are unmounted, to the
+// ending gives the time in which containers end, before volumes are unmounted, to the
 // workload; unmounted gives the time after that, until the pod is gone, to the kubelet.
 var (
-	ended     = map[string]string{op.Acked: Workload, op.Signalled: Workload, op.Evicted: Workload}
+	ending    = map[string]string{op.Acked: Workload, op.Signalled: Workload, op.Evicted: Workload}
 	unmounted = map[string]string{"NodeUnpublishVolume.end": Kubelet, "NodeUnstageVolume.end": Kubelet}
 )
 
 // takenAfter has, by a milestone and its predecessor, the component that replaces the
 // step's own.
-var takenAfter = map[string]map[string]string{"NodeUnpublishVolume.start": ended, "podGone": unmounted,
+var takenAfter = map[string]map[string]string{"NodeUnpublishVolume.start": ending, "podGone": unmounted,
 	op.Gone: unmounted}
+
+// parts are the parts of calls that the built-in drivers report, with the calls in which they may be.
+var parts = map[string]step{
+	op.PartMkfs:   {Formatting, []string{"NodeStageVolume"}},
+	op.PartFreeze: {Frozen, []string{"CreateSnapshot", "CreateVolumeGroupSnapshot", "CreateVolume"}},
+}
+
+// Parts returns the parts that a call of the CSI driver may have, such as mkfs of NodeStageVolume.
+func Parts(call string) []string {
+	var list []string
+	for _, name := range []string{op.PartMkfs, op.PartFreeze} {
+		if slices.Contains(parts[name].after, call) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
 
 // stepOf describes a milestone of an op by its base name.
 func stepOf(o *op.Op, name string) (step, bool) {
@@ -114,9 +135,23 @@ func stepOf(o *op.Op, name string) (step, bool) {
 		return claimsGone, true
 	}
 	if rpc, ok := strings.CutSuffix(name, ".end"); ok {
-		return step{Driver, []string{rpc + ".start"}}, true
+		if p, isPart := parts[rpc]; isPart {
+			return step{p.by, []string{rpc + ".start"}}, true
+		}
+		s := step{Driver, []string{rpc + ".start"}}
+		for _, part := range Parts(rpc) {
+			s.after = append(s.after, part+".end")
+		}
+		return s, true
 	}
 	if rpc, ok := strings.CutSuffix(name, ".start"); ok {
+		if p, isPart := parts[rpc]; isPart {
+			s := step{by: Driver}
+			for _, call := range p.after {
+				s.after = append(s.after, call+".start")
+			}
+			return s, true
+		}
 		s, known := callers[rpc]
 		s.after = append(slices.Clone(s.after), rpc+".end") // an earlier attempt
 		return s, known

@@ -20,7 +20,7 @@ var (
 // Words in names of metrics.
 var (
 	moreWords = regexp.MustCompile(`(?i)\b(iops|throughput|bandwidth|rate|tps|qps|goodput|ops|bw)\b`)
-	lessWords = regexp.MustCompile(`(?i)\b(latency|latencies|duration|time|lat|clat|slat|errors?|failures?|stalls?)\b`)
+	lessWords = regexp.MustCompile(`(?i)\b(latency|latencies|duration|time|lat|clat|slat|errors?|failures?|stalls?|interference)\b`)
 	failures  = regexp.MustCompile(`(?i)\b(errors?|failures?|stalls?|timeouts?|retries)\b`)
 )
 

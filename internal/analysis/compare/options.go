@@ -36,6 +36,8 @@ type Options struct {
 	BlockSizes map[string]float64
 	// AssumeBlock is the block size of all other bandwidths; 0: unknown, they are not checked.
 	AssumeBlock float64
+	// Times explain latencies and interference; nil: they are not known.
+	Times *Times
 }
 
 // MaxComparisons is the most comparisons of a result.

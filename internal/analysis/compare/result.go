@@ -33,6 +33,8 @@ type Result struct {
 	Comparisons []Comparison `json:"comparisons"`
 	// Rankings order the levels of each metric.
 	Rankings []Ranking `json:"rankings"`
+	// Whose says which component's time the difference of a latency, or of an interference, is.
+	Whose []Whose `json:"whose,omitempty"`
 	// Distributions are compared where there is one trial on each side.
 	Distributions []Distribution `json:"distributions,omitempty"`
 	// Changes are those of a history.

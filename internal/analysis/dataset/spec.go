@@ -57,6 +57,7 @@ type Rate struct {
 	Name         string    `json:"name"`
 	ConstantRate *Interval `json:"constantRateSpec"`
 	BurstRate    *Interval `json:"burstRateSpec"`
+	Concurrency  *struct{} `json:"concurrencySpec"`
 	Start
 }
 

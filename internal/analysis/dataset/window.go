@@ -68,6 +68,15 @@ func UnionOf(ws []Window) Union {
 	return u
 }
 
+// Within returns how much of [from, to] is in the set, in ns.
+func (u Union) Within(from, to op.Time) op.Time {
+	var sum op.Time
+	for i := sort.Search(len(u), func(i int) bool { return u[i].To >= from }); i < len(u) && u[i].From < to; i++ {
+		sum += min(to, u[i].To) - max(from, u[i].From)
+	}
+	return sum
+}
+
 // Overlaps reports whether [from, to] intersects the set.
 func (u Union) Overlaps(from, to op.Time) bool {
 	i := sort.Search(len(u), func(i int) bool { return u[i].To >= from })

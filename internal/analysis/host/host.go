@@ -129,27 +129,14 @@ func within(d *dataset.Data, id string) []op.Machine {
 // interval adds the time between two readings; wall is the whole time in ns.
 func (u *Use) interval(a, b *op.Machine, own []curve, wall float64) {
 	dt := float64(b.At - a.At)
-	var run, other float64
-	if a.Use != nil {
-		run = float64(b.Use.RunNanos - a.Use.RunNanos)
-		other = float64(b.Use.OtherNanos - a.Use.OtherNanos)
-	} else {
-		for _, c := range own {
-			run += c.at(b.At) - c.at(a.At)
-		}
-		other = max(0, float64(b.BusyNanos-a.BusyNanos)-run)
-	}
+	run, other := used(a, b, own)
 	u.Run += max(0, run) / wall
 	u.Other += other / wall
-	all := dt * float64(max(1, b.CPUs))
-	leastOther, mostIdle := otherShare, idleShare
-	if a.Use == nil {
-		leastOther, mostIdle = remainderShare, remainderIdle
-	}
-	if other >= leastOther*all && float64(b.IdleNanos-a.IdleNanos) < mostIdle*all {
+	contended, stolen := competed(a, b, other)
+	if contended {
 		u.Contended += dt / 1e9
 	}
-	if float64(b.StealNanos-a.StealNanos) >= stealShare*all {
+	if stolen {
 		u.Stolen += dt / 1e9
 	}
 	if b.Use == nil {
@@ -162,6 +149,43 @@ func (u *Use) interval(a, b *op.Machine, own []curve, wall float64) {
 		}
 		u.Top[i].CPUs += float64(p.CPUNanos) / wall
 	}
+}
+
+// used is the CPU time in ns of the run and of others between two readings.
+func used(a, b *op.Machine, own []curve) (run, other float64) {
+	if a.Use != nil {
+		return float64(b.Use.RunNanos - a.Use.RunNanos), float64(b.Use.OtherNanos - a.Use.OtherNanos)
+	}
+	for _, c := range own {
+		run += c.at(b.At) - c.at(a.At)
+	}
+	return run, max(0, float64(b.BusyNanos-a.BusyNanos)-run)
+}
+
+// competed reports whether other processes, and other guests, competed for CPUs between two readings.
+func competed(a, b *op.Machine, other float64) (contended, stolen bool) {
+	all := float64(b.At-a.At) * float64(max(1, b.CPUs))
+	leastOther, mostIdle := otherShare, idleShare
+	if a.Use == nil {
+		leastOther, mostIdle = remainderShare, remainderIdle
+	}
+	return other >= leastOther*all && float64(b.IdleNanos-a.IdleNanos) < mostIdle*all,
+		float64(b.StealNanos-a.StealNanos) >= stealShare*all
+}
+
+// Competition returns the intervals of the measured time in which other processes, or other guests, competed for the
+// CPUs of a machine.
+func Competition(d *dataset.Data, id string) dataset.Union {
+	readings, own := within(d, id), workloads(d, id)
+	var windows []dataset.Window
+	for i := 1; i < len(readings); i++ {
+		a, b := &readings[i-1], &readings[i]
+		_, other := used(a, b, own)
+		if contended, stolen := competed(a, b, other); contended || stolen {
+			windows = append(windows, dataset.Window{From: a.At, To: b.At})
+		}
+	}
+	return dataset.UnionOf(windows)
 }
 
 func share(from, to int64, wall float64) *float64 {

@@ -110,3 +110,26 @@ func TestShortRun(t *testing.T) {
 		t.Errorf("got %+v, want the last two", got)
 	}
 }
+
+// TestCompetition: the seconds in which others competed, joined.
+func TestCompetition(t *testing.T) {
+	list := readings(10, 2, 0.6, 1.2, true)
+	for i := range list {
+		if i > 6 { // at rest from then on
+			list[i].Use.OtherNanos, list[i].BusyNanos = list[6].Use.OtherNanos, list[6].BusyNanos
+			list[i].IdleNanos = list[6].IdleNanos + 2*int64(list[i].At-list[6].At)
+		}
+	}
+	got := Competition(data(list), "m")
+	if len(got) != 1 || got[0].From != 0 || got[0].To != 6*second {
+		t.Errorf("%v, want one from 0 to 6 s", got)
+	}
+	for _, tt := range []struct{ from, to, want op.Time }{{0, 1, 1}, {5, 8, 1}, {7, 8, 0}, {-3, 20, 6}, {6, 6, 0}} {
+		if got := got.Within(tt.from*second, tt.to*second); got != tt.want*second {
+			t.Errorf("within %d to %d s: %d ns", tt.from, tt.to, got)
+		}
+	}
+	if got := Competition(data(list), "another"); len(got) != 0 {
+		t.Errorf("of a machine without readings: %v", got)
+	}
+}

@@ -101,6 +101,9 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 	if isSearch(q) {
 		return s.search(q)
 	}
+	if q.Func == expr.Interference {
+		return s.interference(q)
+	}
 	if s.isIO(q.Metric) {
 		return s.io(q)
 	}

@@ -86,7 +86,7 @@ type Span struct {
 	At     op.Time
 	Ns     int64 // not negative
 	Err    int64 // ± of both ends together, in ns
-	Call   bool  // a call of the CSI driver, from its start to its end
+	Call   bool  // a call of the CSI driver, or a part of one, from its start to its end
 }
 
 // End returns the instant at which the span ends.
@@ -159,7 +159,8 @@ func errorAt(o *op.Op, at op.Time) int64 {
 
 // Parents returns for each span the index of the span that contains it by declaration, or
 // -1. A call of the driver belongs to the step in which it is made
-// (attribution.Calls): NodePublishVolume to sandboxed. Spans that merely overlap in time,
+// (attribution.Calls): NodePublishVolume to sandboxed; a part of a call (attribution.Parts)
+// to the call: mkfs to NodeStageVolume. Spans that merely overlap in time,
 // such as those of two volumes, are not nested.
 func Parents(spans []Span) []int {
 	parents := make([]int, len(spans))
@@ -174,9 +175,13 @@ func Parents(spans []Span) []int {
 	return parents
 }
 
-// contains reports whether a call is a part of a step of the same volume.
+// contains reports whether a call is a part of a step of the same volume, or a part of a call.
 func contains(step, call Span) bool {
-	return !step.Call && (step.Volume == "" || step.Volume == call.Volume) &&
+	inner := attribution.Calls(step.Name)
+	if step.Call {
+		inner = attribution.Parts(step.Name)
+	}
+	return (step.Volume == "" || step.Volume == call.Volume) &&
 		step.At <= call.At && call.End() <= step.End() &&
-		slices.Contains(attribution.Calls(step.Name), call.Name)
+		slices.Contains(inner, call.Name)
 }

@@ -63,6 +63,10 @@ func TestParents(t *testing.T) {
 			at("sandboxed", 40), at("NodePublishVolume.end/a", 45)}, map[string]string{}},
 		{"a call that no step makes", []op.Milestone{at("scheduled", 10), at("CreateVolume.start/a", 20),
 			at("CreateVolume.end/a", 30), at("sandboxed", 40)}, map[string]string{}},
+		{"mkfs in a call", []op.Milestone{at("NodeStageVolume.start/a", 20), at("mkfs.start/a", 22),
+			at("mkfs.end/a", 30), at("NodeStageVolume.end/a", 40)}, map[string]string{"mkfs": "NodeStageVolume"}},
+		{"mkfs of another volume", []op.Milestone{at("NodeStageVolume.start/a", 20), at("mkfs.start/b", 22),
+			at("mkfs.end/b", 30), at("NodeStageVolume.end/a", 40)}, map[string]string{}},
 		{"volumes beside each other", []op.Milestone{at("acked", 5), at("provisioned/a", 40), at("provisioned/b", 20)},
 			map[string]string{}},
 	}

@@ -77,6 +77,10 @@ type Action struct {
 	// Attribution is the time of successful ops by component, largest first; the shares
 	// add up to one.
 	Attribution []attribution.Share `json:"attribution"`
+	// Causes are the steps that take longer than their ordinary time, at most three; StandsOut says in words which
+	// of them stands out, with its evidence, or that none does; empty without successful ops.
+	Causes    []attribution.Cause `json:"causes"`
+	StandsOut string              `json:"standsOut"`
 }
 
 // Span is the time between two instants of an op. An op may have it several times

@@ -289,5 +289,9 @@ func (a Action) AttributionLine() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "of the time, " + strings.Join(parts, ", ")
+	text := "of the time, " + strings.Join(parts, ", ")
+	if a.StandsOut != "" {
+		text += "; " + a.StandsOut
+	}
+	return text
 }

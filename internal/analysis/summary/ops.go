@@ -23,6 +23,7 @@ type tally struct {
 	failures                    map[[2]string]*Failure
 	intended, started           extent
 	attribution                 attribution.Tally
+	causes                      attribution.Search
 	maxErr                      int64  // greatest ± of a milestone
 	noOps                       string // why there is none
 }
@@ -56,6 +57,7 @@ func (e *extent) add(t op.Time) {
 // spec without ops are included.
 func tallyOps(d *dataset.Data) ([]*tally, error) {
 	byName := map[string]*tally{}
+	known := causeContext(d)
 	for o, err := range d.Bundle.Ops() {
 		if err != nil {
 			return nil, err
@@ -63,6 +65,8 @@ func tallyOps(d *dataset.Data) ([]*tally, error) {
 		t := byName[o.Action]
 		if t == nil {
 			t = newTally(d, o.Action, o.Kind)
+			t.causes.Context = known
+			t.causes.ClosedLoop = closedLoop(d, o.Action)
 			byName[o.Action] = t
 		}
 		t.add(&o)
@@ -96,6 +100,7 @@ func (t *tally) add(o *op.Op) {
 		t.spans.add(p)
 	}
 	t.attribution.Add(o)
+	t.causes.Add(o)
 	if o.Outcome != op.Error { // the instants of a failure are no latencies
 		for _, name := range reached(o) {
 			t.milestones.add(span.Span{Name: name, From: "intended", To: name,
@@ -118,8 +123,9 @@ func (t *tally) action() Action {
 	a := Action{
 		Name: t.name, Kind: t.kind, Rate: t.rate, N: t.intended.n, NoOps: t.noOps, Outcomes: t.outcomes,
 		Lateness: latencyOf(&t.lateness), Response: latencyOf(&t.response), Service: latencyOf(&t.service),
-		Milestones: t.milestones.list(), Spans: t.spans.list(), Attribution: t.attribution.Shares(),
+		Milestones: t.milestones.list(), Spans: t.spans.list(), Attribution: t.attribution.Shares(), Causes: t.causes.Causes(),
 	}
+	a.StandsOut = t.causes.StandsOut(a.Causes)
 	for _, f := range t.failures {
 		a.Failures = append(a.Failures, *f)
 	}

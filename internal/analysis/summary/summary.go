@@ -123,6 +123,7 @@ func (s *Summary) emptyLists() {
 		notNil(&a.Spans)
 		notNil(&a.Failures)
 		notNil(&a.Attribution)
+		notNil(&a.Causes)
 	}
 	for i := range s.Workloads {
 		w := &s.Workloads[i]

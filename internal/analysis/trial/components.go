@@ -7,6 +7,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // leastChange is the share by which the mean time of an operation must differ to be explained.
@@ -15,11 +16,11 @@ const leastChange = 0.05
 // Explain says for each action of both trials how much longer, or shorter, an operation takes in b, and which
 // component's time that is, by the critical path of the operations.
 func Explain(labelA, labelB string, a, b *dataset.Data) ([]string, error) {
-	before, err := components(a)
+	before, err := Components(a.Bundle)
 	if err != nil {
 		return nil, err
 	}
-	after, err := components(b)
+	after, err := Components(b.Bundle)
 	if err != nil {
 		return nil, err
 	}
@@ -46,15 +47,15 @@ func Explain(labelA, labelB string, a, b *dataset.Data) ([]string, error) {
 	return list, nil
 }
 
-// components are the mean times of each component, in ns per operation, by action.
-func components(d *dataset.Data) (map[string]map[string]float64, error) {
+// Components are the mean times of each component, in ns per operation, by action.
+func Components(b *bundle.Bundle) (map[string]map[string]float64, error) {
 	tallies := map[string]*attribution.Tally{}
-	for o, err := range d.Bundle.Ops() {
+	for o, err := range b.Ops() {
 		if err != nil {
 			return nil, err
 		}
 		if tallies[o.Action] == nil {
-			tallies[o.Action] = &attribution.Tally{OneMachine: d.Bundle.Run.OneMachine()}
+			tallies[o.Action] = &attribution.Tally{OneMachine: b.Run.OneMachine()}
 		}
 		tallies[o.Action].Add(&o)
 	}

@@ -19,12 +19,14 @@ import (
 
 // Value is the value of one metric of a bundle.
 type Value struct {
+	Query  expr.Query
 	Metric observation.Metric
 	Value  float64
 	State  observation.State
 }
 
-// Values are the medians of the latencies of each action and of its I/O, and their rates.
+// Values are the medians of the latencies of each action and of its I/O, their rates, and how much the ops of each
+// action with a rate disturb the canaries.
 func Values(d *dataset.Data) ([]Value, error) {
 	var queries []expr.Query
 	for _, a := range d.Spec.Actions {
@@ -37,6 +39,12 @@ func Values(d *dataset.Data) ([]Value, error) {
 		queries = append(queries, expr.Query{Func: expr.Quantile, Q: 0.5, Metric: m})
 		if m.Name != metric.CanaryRead && m.Name != metric.CanaryWrite { // the canary has a fixed rate
 			queries = append(queries, expr.Query{Func: expr.IOPS, Metric: m}, expr.Query{Func: expr.Throughput, Metric: m})
+			continue
+		}
+		for _, a := range d.Spec.Actions {
+			if a.RateName != "" && a.Name != m.Action {
+				queries = append(queries, expr.InterferenceOf(m, a.Name))
+			}
 		}
 	}
 	answers, err := slo.Answers(d, queries)
@@ -45,7 +53,7 @@ func Values(d *dataset.Data) ([]Value, error) {
 	}
 	var list []Value
 	for i, a := range answers {
-		v := Value{Metric: observation.Metric{Name: queries[i].String(), Unit: queries[i].Func.Unit()}, Value: a.Value.Number}
+		v := Value{Query: queries[i], Metric: observation.Metric{Name: queries[i].String(), Unit: queries[i].Func.Unit()}, Value: a.Value.Number}
 		switch {
 		case errors.Is(a.Err, expr.ErrNoData):
 			continue // the action has no such figure

@@ -95,7 +95,7 @@ func (l *loopfile) create(ctx context.Context, v *volume, src *origin) error {
 		if err := hostfs.Reflink(l.snapshotImage(src.snapshot.ID), image); err != nil {
 			return err
 		}
-	} else if err := l.copyFrozen([]imageCopy{{vol: *src.volume, to: image}}); err != nil {
+	} else if err := l.copyFrozen(ctx, []imageCopy{{vol: *src.volume, to: image}}); err != nil {
 		return err
 	}
 	if err := errors.Join(os.Truncate(image, v.Size), hostfs.SyncFile(image)); err != nil {

@@ -9,9 +9,11 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/inject"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // RPCs lists the RPCs that an injection can name.
@@ -26,9 +28,19 @@ func RPCs() []string {
 	return names
 }
 
-// callInfo collects what a handler reports to the truth log. One goroutine serves a call, so it needs no
-// lock.
-type callInfo struct{ queued time.Duration }
+// callInfo collects what a handler reports to the truth log and to the client. One goroutine serves a call, so it
+// needs no lock.
+type callInfo struct {
+	began  time.Time
+	queued time.Duration
+	parts  []op.Part
+}
+
+// part reports a step of the call that began at an instant and ends now.
+func part(ctx context.Context, name string, began time.Time) {
+	n := callInfoOf(ctx)
+	n.parts = append(n.parts, op.Part{Name: name, Start: int64(began.Sub(n.began)), End: int64(time.Since(n.began))})
+}
 
 type callInfoKey struct{}
 
@@ -45,12 +57,15 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 	start := time.Now()
 	rpc := path.Base(info.FullMethod)
 	decision := s.inject.Decide(rpc, start.Sub(s.start))
-	n := &callInfo{}
+	n := &callInfo{began: start}
 	resp, err := s.callInjected(context.WithValue(ctx, callInfoKey{}, n), req, decision, handler)
 	if err != nil {
 		err = toStatus(err)
 	}
 	took := time.Since(start)
+	if len(n.parts) > 0 {
+		_ = grpc.SetTrailer(ctx, metadata.Pairs(op.PartsKey, op.FormatParts(int64(took), n.parts))) // only without a stream
+	}
 
 	r := Record{
 		Event: eventRPC, RPC: rpc, Node: s.driver.nodeOf(ctx), StartUnixNs: start.UnixNano(), EndUnixNs: wall(start,

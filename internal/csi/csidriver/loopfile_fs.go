@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/loopdev"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // stage formats a new volume and mounts it.
@@ -67,7 +68,13 @@ func (l *loopfile) format(ctx context.Context, v *volume) error {
 		return status.Errorf(codes.FailedPrecondition, "volume %s has no file system yet and is attached read-only",
 			v.ID)
 	}
-	if err := mkfs(ctx, v.FSType, v.Attached.Device); err != nil {
+	began := time.Now()
+	err := mkfs(ctx, v.FSType, v.Attached.Device)
+	part(ctx, op.PartMkfs, began)
+	took := time.Since(began)
+	l.d.log.write(Record{Event: eventMkfs, Volume: v.ID, StartUnixNs: began.UnixNano(), EndUnixNs: wall(began, took),
+		DurationNs: int64(took), Device: v.Attached.Device})
+	if err != nil {
 		return err
 	}
 	v.Formatted = true
@@ -214,7 +221,7 @@ func (l *loopfile) snapshot(ctx context.Context, s snapshot, v volume) error {
 	return l.snapshotGroup(ctx, []snapshot{s}, []volume{v})
 }
 
-func (l *loopfile) snapshotGroup(_ context.Context, snaps []snapshot, vols []volume) error {
+func (l *loopfile) snapshotGroup(ctx context.Context, snaps []snapshot, vols []volume) error {
 	shots := make([]imageCopy, len(snaps))
 	for i, s := range snaps {
 		shots[i] = imageCopy{vol: vols[i], snap: s.ID, to: l.snapshotImage(s.ID)}
@@ -222,7 +229,7 @@ func (l *loopfile) snapshotGroup(_ context.Context, snaps []snapshot, vols []vol
 			return err
 		}
 	}
-	if err := l.copyFrozen(shots); err != nil {
+	if err := l.copyFrozen(ctx, shots); err != nil {
 		return err
 	}
 	// Sync after the thaw, so that workloads do not wait for it.
@@ -236,11 +243,14 @@ func (l *loopfile) snapshotGroup(_ context.Context, snaps []snapshot, vols []vol
 
 // copyFrozen freezes all volumes, reflinks their images and thaws, so that the copies are of one instant.
 // Freezing writes back the file system; reflinking writes back the page cache of the image.
-func (l *loopfile) copyFrozen(shots []imageCopy) (err error) {
+func (l *loopfile) copyFrozen(ctx context.Context, shots []imageCopy) (err error) {
 	var frozen []*freeze
 	defer func() {
 		for _, f := range slices.Backward(frozen) {
 			err = errors.Join(err, f.thaw(l.d.log))
+		}
+		if len(frozen) > 0 {
+			part(ctx, op.PartFreeze, frozen[0].began)
 		}
 	}()
 	for _, s := range shots {

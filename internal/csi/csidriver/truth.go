@@ -13,12 +13,13 @@ const (
 	eventRPC    = "rpc"
 	eventFreeze = "freeze"
 	eventAttach = "attach"
+	eventMkfs   = "mkfs"
 )
 
 // Record is one line of the truth log. Fields that do not apply are absent. Times are of the driver's wall
 // clock, durations of its monotonic clock.
 type Record struct {
-	// Event is "start", "rpc", "freeze" or "attach".
+	// Event is "start", "rpc", "freeze", "attach" or "mkfs".
 	Event string `json:"event"`
 	RPC   string `json:"rpc,omitempty"`
 	// Node is the node whose socket received the call.
@@ -50,8 +51,8 @@ type Record struct {
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 
-	// Device and DirectIO belong to attach events: the loop device, and whether it bypasses the page cache of its
-	// image.
+	// Device belongs to attach and mkfs events: the loop device. DirectIO is whether it bypasses the page cache of
+	// its image.
 	Device   string `json:"device,omitempty"`
 	DirectIO *bool  `json:"direct_io,omitempty"`
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -43,11 +45,34 @@ func (e *Engine) traceRPC(ctx context.Context, method string, req, reply any, cc
 	if !ok {
 		return rpcError(rpc, invoke(ctx, method, req, reply, cc, opts...))
 	}
-	t.trace.Mark(rpc+".start"+t.suffix, "csi")
-	err := invoke(ctx, method, req, reply, cc, opts...)
-	t.trace.Mark(rpc+".end"+t.suffix, "csi")
+	var trailer metadata.MD
+	start := e.session.Clock.Now()
+	t.trace.MarkAt(rpc+".start"+t.suffix, start, 0, "csi")
+	err := invoke(ctx, method, req, reply, cc, append(slices.Clone(opts), grpc.Trailer(&trailer))...)
+	end := e.session.Clock.Now()
+	t.markParts(trailer.Get(op.PartsKey), start, end)
+	t.trace.MarkAt(rpc+".end"+t.suffix, end, 0, "csi")
 	awaitDeadline(ctx, err)
 	return rpcError(rpc, err)
+}
+
+// markParts marks the parts of a call that the driver reports. The call arrived at the driver after start and was
+// answered before end: the part of that time that the driver does not account for is assumed half on each way, and
+// half of it is the error.
+func (t *opTrace) markParts(reported []string, start, end op.Time) {
+	if len(reported) != 1 {
+		return
+	}
+	total, parts, ok := op.ParseParts(reported[0])
+	slack := int64(end-start) - total
+	if !ok || slack < 0 {
+		return
+	}
+	arrived := start + op.Time(slack/2)
+	for _, p := range parts {
+		t.trace.MarkAt(p.Name+".start"+t.suffix, arrived+op.Time(p.Start), slack/2, "csi")
+		t.trace.MarkAt(p.Name+".end"+t.suffix, arrived+op.Time(p.End), slack/2, "csi")
+	}
 }
 
 // deadlineSlack is how far the driver's deadline may be ahead of ctx's: it receives the remaining time in

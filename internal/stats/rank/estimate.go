@@ -56,12 +56,8 @@ func cut(level float64, exact bool, chances func() []float64, mean, sd float64) 
 // ratio is the exponential of the median of n ordered logarithms, and of the k-th from
 // each end.
 func ratio(n int, at func(k int) float64, k int) stats.Ratio {
-	low, high := at((n+1)/2), at(n/2+1)
-	r := stats.Ratio{Value: math.Exp((low + high) / 2), Low: math.NaN(), High: math.NaN()}
-	if k > 0 {
-		r.Low, r.High = math.Exp(at(k)), math.Exp(at(n+1-k))
-	}
-	return r
+	s := shift(n, at, k)
+	return stats.Ratio{Value: math.Exp(s.Value), Low: math.Exp(s.Low), High: math.Exp(s.High)}
 }
 
 // kth returns the k-th least of a multiset of which count tells how many are at most v:

@@ -79,10 +79,16 @@ func PairedRatio(a, b []float64, level float64) (stats.Ratio, bool) {
 		d[i] = lb[i] - la[i]
 	}
 	slices.Sort(d)
+	return ratio(pairedOrder(d, level)), true
+}
+
+// pairedOrder returns the number of means of two of the sorted differences, the k-th of them, and from which one on
+// the interval is.
+func pairedOrder(d []float64, level float64) (means int, at func(k int) float64, from int) {
 	n := len(d)
-	at := func(k int) float64 { return kth(k, func(v float64) int { return countMeans(d, v) }) }
-	return ratio(n*(n+1)/2, at, cut(level, n <= ExactN, func() []float64 { return signs(upTo(n)) },
-		float64(n)*float64(n+1)/4, math.Sqrt(float64(n)*float64(n+1)*float64(2*n+1)/24))), true
+	return n * (n + 1) / 2, func(k int) float64 { return kth(k, func(v float64) int { return countMeans(d, v) }) },
+		cut(level, n <= ExactN, func() []float64 { return signs(upTo(n)) },
+			float64(n)*float64(n+1)/4, math.Sqrt(float64(n)*float64(n+1)*float64(2*n+1)/24))
 }
 
 // countMeans counts the pairs i ≤ j of sorted values with a mean of at most v.

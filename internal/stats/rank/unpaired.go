@@ -123,10 +123,16 @@ func MedianRatio(a, b []float64, level float64) (stats.Ratio, bool) {
 	}
 	slices.Sort(la)
 	slices.Sort(lb)
+	return ratio(sampleOrder(la, lb, level)), true
+}
+
+// sampleOrder returns the number of differences of two sorted samples, the k-th of them, and from which one on the
+// interval is.
+func sampleOrder(a, b []float64, level float64) (differences int, at func(k int) float64, from int) {
 	n, m := len(a), len(b)
-	at := func(k int) float64 { return kth(k, func(v float64) int { return countDifferences(la, lb, v) }) }
-	return ratio(n*m, at, cut(level, max(n, m) <= ExactN, func() []float64 { return rankSums(n, m) },
-		float64(n)*float64(m)/2, math.Sqrt(float64(n)*float64(m)*float64(n+m+1)/12))), true
+	return n * m, func(k int) float64 { return kth(k, func(v float64) int { return countDifferences(a, b, v) }) },
+		cut(level, max(n, m) <= ExactN, func() []float64 { return rankSums(n, m) },
+			float64(n)*float64(m)/2, math.Sqrt(float64(n)*float64(m)*float64(n+m+1)/12))
 }
 
 // countDifferences counts the pairs of sorted samples with b − a of at most v.

@@ -1,0 +1,120 @@
+package attribution
+
+import (
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Path returns the time from the op's intended instant to its end by component, in ns.
+func Path(o *op.Op) map[string]int64 {
+	path := map[string]int64{}
+	for _, i := range Intervals(o) {
+		path[i.Component] += i.Ns()
+	}
+	return path
+}
+
+// Interval is a part of an op's critical path.
+type Interval struct {
+	Component string
+	// Step is the milestone at its end, by its base name, or "ended".
+	Step     string
+	From, To op.Time
+}
+
+// Ns is the length of the interval; not negative.
+func (i *Interval) Ns() int64 { return int64(i.To - i.From) }
+
+// Intervals returns the critical path of an op that has an end, from the end back: intervals that follow each other
+// from the intended instant to the end.
+func Intervals(o *op.Op) []Interval {
+	path := make([]Interval, 0, len(o.Milestones)+2)
+	add := func(component, step string, from, to op.Time) {
+		if to > from {
+			path = append(path, Interval{component, step, from, to})
+		}
+	}
+	walk(o, add)
+	if late, ok := o.Lateness(); ok {
+		add(Runner, started, o.Started-op.Time(late), o.Started)
+	}
+	if unblocked := o.Milestone(op.Unblocked); unblocked.Known() {
+		add(Dependency, op.Unblocked, o.Intended, unblocked)
+	}
+	return path
+}
+
+// walk goes back from the end of an op to its start.
+func walk(o *op.Op, add func(component, step string, from, to op.Time)) {
+	at, name := o.Ended, last(o)
+	if name == "" {
+		add(Unknown, ended, o.Started, at)
+		return
+	}
+	reached := latest(o, name, at)
+	add(owner(o, name), ended, reached, at) // from the last milestone to the op's end
+	for at = reached; at > o.Started; {
+		s, known := stepOf(o, name)
+		if !known {
+			add(Unknown, name, o.Started, at)
+			return
+		}
+		before := at
+		if rpc, begins := strings.CutSuffix(name, ".start"); begins && callers[rpc].by != "" {
+			before-- // an end at the same instant is this call's own, not of an earlier attempt
+		}
+		next, when := predecessor(o, s.after, before)
+		add(s.component(o, name, next), name, when, at)
+		if next == "" {
+			return
+		}
+		name, at = next, when
+	}
+}
+
+func owner(o *op.Op, name string) string {
+	if s, ok := stepOf(o, name); ok {
+		return s.by
+	}
+	return Unknown
+}
+
+// last returns the base name of the op's latest milestone before its end.
+func last(o *op.Op) string {
+	name, at := "", op.Never
+	for _, m := range o.Milestones {
+		if m.At <= o.Ended && m.At >= at && m.Name != op.Unblocked {
+			name, at = base(m.Name), m.At
+		}
+	}
+	return name
+}
+
+func base(name string) string {
+	b, _, _ := strings.Cut(name, "/")
+	return b
+}
+
+// latest returns the last instant of a milestone up to by; ops on several volumes and
+// repeated attempts have it several times.
+func latest(o *op.Op, name string, by op.Time) op.Time {
+	at := op.Never
+	for _, m := range o.Milestones {
+		if base(m.Name) == name && m.At <= by && m.At > at {
+			at = m.At
+		}
+	}
+	return at
+}
+
+// predecessor returns the latest of the named milestones up to by, or the op's start.
+func predecessor(o *op.Op, names []string, by op.Time) (name string, at op.Time) {
+	at = min(o.Started, by)
+	for _, n := range names {
+		if t := latest(o, n, by); t.Known() && t > at {
+			name, at = n, t
+		}
+	}
+	return name, at
+}

@@ -1,0 +1,142 @@
+package attribution
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+)
+
+// ordinary has the time that a step of a component takes where nothing limits it, rounded up generously from runs on
+// the test bed and on one machine (docs/attribution.md). Of a component that is not listed all time counts.
+var ordinary = map[string]time.Duration{
+	Runner: 100 * time.Millisecond, API: 100 * time.Millisecond, Engine: 100 * time.Millisecond,
+	Scheduler: 250 * time.Millisecond, Binder: 250 * time.Millisecond, Provisioner: 250 * time.Millisecond,
+	Volume: 250 * time.Millisecond, Driver: 250 * time.Millisecond, Formatting: 250 * time.Millisecond,
+	Frozen: 100 * time.Millisecond, Snapshotter: 500 * time.Millisecond, Resizer: 500 * time.Millisecond,
+	Processes: 500 * time.Millisecond, EndDetection: time.Second, Attacher: time.Second,
+	Kubelet: 3 * time.Second, Workload: 3 * time.Second, Controllers: 5 * time.Second,
+}
+
+// ordinaryNs is the ordinary time of a step of a component.
+func ordinaryNs(component string) int64 {
+	if t, ok := ordinary[component]; ok {
+		return int64(t)
+	}
+	for known, or := range orDriver {
+		if component == or {
+			return int64(ordinary[known] + ordinary[Driver])
+		}
+	}
+	return 0
+}
+
+// programs are those whose flags limit the rate of a component.
+var programs = map[string][]string{
+	Provisioner: {"csi-provisioner"}, ProvisionerOrDriver: {"csi-provisioner"},
+	Attacher: {"csi-attacher"}, AttacherOrDriver: {"csi-attacher"},
+	Snapshotter:         {"csi-snapshotter", "snapshot-controller"},
+	SnapshotterOrDriver: {"csi-snapshotter", "snapshot-controller"},
+	Resizer:             {"csi-resizer"}, ResizerOrDriver: {"csi-resizer"},
+	Scheduler: {"kube-scheduler"}, Binder: {"kube-controller-manager"},
+}
+
+// evidence says in words what shows that a step takes longer than its ordinary time.
+func (s *Search) evidence(w *waits, c *Cause, q queue) string {
+	what := stepWords(w.step)
+	var text string
+	switch q.kind {
+	case OneAtATime:
+		text = fmt.Sprintf("no two calls of %s are in progress while up to %d ops wait for one, about %s each",
+			strings.TrimSuffix(w.step, ".start"), q.peak, units.Duration(float64(q.gap)))
+	case RateLimited:
+		text = fmt.Sprintf("%s ends once in %s while up to %d ops wait", what, units.Duration(float64(q.gap)), q.peak)
+	default:
+		text = fmt.Sprintf("%s takes %s on average", what, units.Duration(c.MeanNs))
+		if w.component == Driver && !s.formatted && strings.HasPrefix(w.step, "NodeStageVolume") ||
+			w.component == KubeletOrDriver {
+			text += "; formatting of the volume is not observed apart"
+		}
+	}
+	for _, program := range programs[w.component] {
+		text += "; " + s.flagsOf(program)
+	}
+	return text
+}
+
+// flagsOf says with which flags a program runs.
+func (s *Search) flagsOf(program string) string {
+	texts := slices.Compact(slices.Sorted(slices.Values(s.Flags[program])))
+	switch {
+	case len(texts) == 0:
+		return "flags of " + program + " are not known"
+	case len(texts) == 1:
+		return fmt.Sprintf("%s runs with %s", program, cmp.Or(texts[0], "no flag that limits it"))
+	}
+	for i := range texts {
+		texts[i] = cmp.Or(texts[i], "no flag that limits it")
+	}
+	return fmt.Sprintf("processes of %s run with %s", program, strings.Join(texts, ", or "))
+}
+
+// stepWords names a step by what ends it.
+func stepWords(step string) string {
+	if rpc, ok := strings.CutSuffix(step, ".end"); ok {
+		return rpc
+	}
+	if rpc, ok := strings.CutSuffix(step, ".start"); ok {
+		return "the wait for " + rpc
+	}
+	return "the wait for " + step
+}
+
+func busyEvidence(who string) string {
+	text := "others competed for the CPUs of the machine"
+	if who != "" {
+		text += " (" + who + ")"
+	}
+	return text
+}
+
+// StandsOut says which cause stands out, with its evidence, or that none does, or why that is not known; empty
+// without ops. causes are those of Causes.
+func (s *Search) StandsOut(causes []Cause) string {
+	n := len(s.totals)
+	var text string
+	switch {
+	case n == 0:
+		return ""
+	case n < LeastOps:
+		return fmt.Sprintf("too few ops to say what stands out (n = %d, want %d)", n,
+			LeastOps)
+	case len(causes) == 0 || !causes[0].StandsOut:
+		text = "none stands out"
+	default:
+		text = causes[0].Sentence()
+	}
+	if s.left > 0 {
+		text += fmt.Sprintf(" (of the first %d ops; %d more are left out)", n, s.left)
+	}
+	return text
+}
+
+// Sentence is a cause that stands out, in words.
+func (c *Cause) Sentence() string {
+	if c.Kind == BusyMachine {
+		return fmt.Sprintf("a busy machine stands out: during %s, %s", c.Shares(), c.Evidence)
+	}
+	return fmt.Sprintf("%s stands out: %s, beyond an ordinary %s; %s", c.Component, c.Shares(),
+		units.Duration(float64(c.OrdinaryNs)), c.Evidence)
+}
+
+// Shares is the share of a cause with its interval: "92 % of the time [90, 94] (95 % interval, n = 60)".
+func (c *Cause) Shares() string {
+	if c.Low == nil {
+		return fmt.Sprintf("%.0f %% of the time (n = %d)", 100*c.Share, c.N)
+	}
+	return fmt.Sprintf("%.0f %% of the time [%.0f, %.0f] (95 %% interval, n = %d)", 100*c.Share, 100**c.Low, 100**c.High,
+		c.N)
+}
