@@ -10,13 +10,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/factor"
 )
 
-// orderRandom is the kind of a random order.
-const orderRandom = "random"
+// The kinds of orders: random, and that in which a search chose its steps.
+const (
+	orderRandom = "random"
+	orderSearch = "search"
+)
 
 // Order is the order of the trials in a block.
 type Order struct {
 	// Kind is "random": each block is shuffled by a generator with Seed, the number of the occasion and that of the
-	// block.
+	// block. It is "search" for the steps of a search, which have no seed.
 	Kind string `json:"kind"`
 	Seed int64  `json:"seed"`
 	// Drawn says that the study has no seed, and this one was drawn.
@@ -27,6 +30,9 @@ type Order struct {
 func (o *Order) String() string {
 	if o == nil {
 		return "as the cells are listed, in each repetition: an earlier version, without random order, started the study"
+	}
+	if o.Kind == orderSearch {
+		return "as the search chose them"
 	}
 	return fmt.Sprintf("%s within each block, seed %d", o.Kind, o.Seed)
 }
@@ -104,6 +110,13 @@ func plainName(c Cell) string {
 // retrace lists the trials of all occasions of another design of the same study, in its order; false if that has other
 // cells or blocks.
 func (d *Design) retrace(there *Design) bool {
+	if d.Search != nil && there.Search != nil { // its steps follow from one another
+		d.Cells, d.Trials, d.Occasions = there.Cells, there.Trials, there.Occasions
+		return true
+	}
+	if d.Search != nil || there.Search != nil {
+		return false
+	}
 	d.Order, d.Occasions = there.Order, there.Occasions
 	planned := slices.Clone(d.Trials)
 	if d.Order != nil {

@@ -21,9 +21,11 @@ import (
 
 // FindMax is the result of a search for the highest rate at which a condition holds.
 type FindMax struct {
-	Stage     string `json:"stage"` // that was repeated
+	Stage     string `json:"stage"` // stage or action that was repeated
 	Condition string `json:"condition"`
-	Verdict   string `json:"verdict"` // readFindings, never, always, undecided, interrupted
+	// Runs: each step is a run of its own, not a window of one run.
+	Runs    bool   `json:"runs,omitempty"`
+	Verdict string `json:"verdict"` // found, never, always, undecided, interrupted
 	// PerSecond is the highest rate at which it held, AbovePerSecond the lowest at which
 	// it did not; nil: none.
 	PerSecond      *float64 `json:"perSecond"`
@@ -37,10 +39,13 @@ type FindMax struct {
 	Steps    []FindStep `json:"steps"` // in order of time
 }
 
-// FindStep is one window of a search.
+// FindStep is one window of a search, or one run.
 type FindStep struct {
-	Stage             string             `json:"stage"` // name in the bundle: "main.find01"
-	PerSecond         float64            `json:"perSecond"`
+	Stage string `json:"stage"` // name in the bundle: "main.find01"; of a run: its directory
+	// PerSecond is 0 of a baseline without the searched action.
+	PerSecond float64 `json:"perSecond"`
+	// OfferedPerSecond and AchievedPerSecond are the operations that were due, and that succeeded; of a run those of
+	// the second half of its window.
 	OfferedPerSecond  float64            `json:"offeredPerSecond"`
 	AchievedPerSecond float64            `json:"achievedPerSecond"`
 	WindowNs          int64              `json:"windowNs"`
@@ -196,21 +201,23 @@ func (m *FindMax) Line() string {
 	text := m.Stage + ": " + m.Condition
 	switch {
 	case m.Verdict == "found" && m.PerSecond != nil && m.AbovePerSecond != nil:
-		text += fmt.Sprintf(" holds up to %s operations a second (%s), not at %s (%s)",
-			Rate(*m.PerSecond), m.windows(*m.PerSecond, true), Rate(*m.AbovePerSecond), m.windows(*m.AbovePerSecond,
-				false))
+		text += fmt.Sprintf(" holds up to %s (%s), not at %s (%s)", m.rate(*m.PerSecond), m.windows(*m.PerSecond, true),
+			m.rateAbove(*m.AbovePerSecond), m.windows(*m.AbovePerSecond, false))
+		if at := m.observedAt(*m.AbovePerSecond); m.Runs && at != "" {
+			text += "; there " + at
+		}
 	case m.Verdict == "never" && m.AbovePerSecond != nil:
-		text += fmt.Sprintf(" never holds: not even at %s operations a second, the lowest rate of the search",
-			Rate(*m.AbovePerSecond))
+		text += fmt.Sprintf(" never holds: not even at %s, the lowest rate of the search", m.rate(*m.AbovePerSecond))
 	case m.Verdict == "always" && m.PerSecond != nil:
-		return text + fmt.Sprintf(" holds at all rates of the search, up to %s operations a second (%s): no limit was found.", Rate(*m.PerSecond), m.windows(*m.PerSecond, true))
+		return text + fmt.Sprintf(" holds at all rates of the search, up to %s (%s): no limit was found.",
+			m.rate(*m.PerSecond), m.windows(*m.PerSecond, true))
 	default:
 		text += fmt.Sprintf(": the search of the highest rate has no result (%s)", m.Verdict)
 		if m.Message != "" {
 			text += ": " + OneLine(m.Message)
 		}
 		if m.PerSecond != nil {
-			text += fmt.Sprintf("; it held at %s operations a second", Rate(*m.PerSecond))
+			text += fmt.Sprintf("; it held at %s", m.rate(*m.PerSecond))
 		}
 	}
 	if word, ok := bounds[m.Bound]; ok {
@@ -219,11 +226,52 @@ func (m *FindMax) Line() string {
 	return text + "."
 }
 
+// rate formats a rate with its unit.
+func (m *FindMax) rate(v float64) string {
+	if m.Runs {
+		return PerSecond(v)
+	}
+	return Rate(v) + " operations a second"
+}
+
+func (m *FindMax) rateAbove(v float64) string {
+	if m.Runs {
+		return PerSecond(v)
+	}
+	return Rate(v)
+}
+
+// observedAt has the values in the last step at a rate at which the condition did not hold.
+func (m *FindMax) observedAt(rate float64) (text string) {
+	for i := range m.Steps {
+		s := &m.Steps[i]
+		if s.PerSecond != rate || s.Held {
+			continue
+		}
+		var list []string
+		for _, o := range s.Observed {
+			list = append(list, o.String())
+		}
+		text = strings.Join(list, ", ")
+	}
+	return text
+}
+
+// PerSecond formats a rate of control operations, slow ones by the minute: "142 per minute".
+func PerSecond(v float64) string {
+	if v < 10 {
+		return Rate(60*v) + " per minute"
+	}
+	return Rate(v) + " per second"
+}
+
 // bounds describes what limited the rate.
 var bounds = map[string]string{
 	"worker-bound": "operations waited for a free worker; without that wait the condition would have held (worker-bound)",
 	"client-bound": "the limit is this client's own (client-bound)",
 	"server-bound": "the limit is the server's (server-bound)",
+
+	"storage-bound": "the limit is not this client's (storage-bound)",
 }
 
 // windows returns in how many windows at a rate the condition held, or failed.
@@ -239,12 +287,18 @@ func (m *FindMax) windows(rate float64, held bool) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s in %d of %s", word, n, plural(int64(of), "window"))
+	what := "window"
+	if m.Runs {
+		what = "run"
+	}
+	return fmt.Sprintf("%s in %d of %s", word, n, plural(int64(of), what))
 }
 
 // Holds formats whether the condition held in the step.
 func (s *FindStep) Holds() string {
 	switch {
+	case s.PerSecond == 0:
+		return "baseline"
 	case s.Undecided:
 		return "?"
 	case s.Held:
