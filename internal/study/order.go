@@ -10,16 +10,20 @@ import (
 	"github.com/cnsbench/cnsbench/internal/factor"
 )
 
-// The kinds of orders: random, and that in which a search chose its steps.
+// The kinds of orders: random, that in which a search chose its steps, and that of a list.
 const (
 	orderRandom = "random"
 	orderSearch = "search"
+	orderListed = "listed"
 )
+
+// AsListed is the order of a design whose trials are run as they are listed, because some depend on earlier ones.
+func AsListed() *Order { return &Order{Kind: orderListed} }
 
 // Order is the order of the trials in a block.
 type Order struct {
 	// Kind is "random": each block is shuffled by a generator with Seed, the number of the occasion and that of the
-	// block. It is "search" for the steps of a search, which have no seed.
+	// block. "search" and "listed" have no seed.
 	Kind string `json:"kind"`
 	Seed int64  `json:"seed"`
 	// Drawn says that the study has no seed, and this one was drawn.
@@ -31,8 +35,11 @@ func (o *Order) String() string {
 	if o == nil {
 		return "as the cells are listed, in each repetition: an earlier version, without random order, started the study"
 	}
-	if o.Kind == orderSearch {
+	switch o.Kind {
+	case orderSearch:
 		return "as the search chose them"
+	case orderListed:
+		return "as listed"
 	}
 	return fmt.Sprintf("%s within each block, seed %d", o.Kind, o.Seed)
 }
@@ -116,6 +123,10 @@ func (d *Design) retrace(there *Design) bool {
 	}
 	if d.Search != nil || there.Search != nil {
 		return false
+	}
+	if d.Order != nil && d.Order.Kind == orderListed {
+		d.Occasions = there.Occasions
+		return true
 	}
 	d.Order, d.Occasions = there.Order, there.Occasions
 	planned := slices.Clone(d.Trials)
