@@ -181,11 +181,11 @@ func (r Run) summary() (*summary.Summary, string, error) {
 	if r.Refused != "" {
 		return nil, r.Refused, nil
 	}
-	b, err := bundle.Open(r.Dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if _, err := bundle.ReadRun(r.Dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, "the trial was not run", nil
-	case err != nil:
+	}
+	b, err := bundle.Open(r.Dir)
+	if err != nil {
 		return nil, "", err
 	}
 	d, err := dataset.Read(b)

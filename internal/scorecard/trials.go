@@ -166,18 +166,21 @@ const (
 // canaryInterval is the time between two I/Os of the canary.
 const canaryInterval = 5 * time.Millisecond
 
-// beside is fio at a low rate with a canary, and from a third of the time on operations, one each second.
+// besideFio is fio at a low rate with a canary of writes: the interval, the class, its volume's size, the seconds.
+const besideFio = `name: fio, createObjSpec: {workload: fio, canary: {interval: %v, read: false}, vars: ` +
+	`{storageClass: %q, volumeSize: %s, fillPercent: "5", rw: randwrite, iodepth: "1", rateIops: "100", runtime: "%.0f"}}`
+
+// beside is fio, and from a third of the time on operations, one each second.
 func beside(operation, of string) func(Class, Options) string {
 	return func(c Class, o Options) string {
 		of := strings.NewReplacer("VOLUME", volume(c, o, ", attach: true"), "SIZE", o.Size).Replace(of)
-		text := "  actions:\n" + action(o, "name: fio, createObjSpec: {workload: fio, canary: {interval: %v, read: false}, vars: "+
-			"{storageClass: %q, volumeSize: %s, fillPercent: \"5\", rw: randwrite, iodepth: \"1\", rateIops: \"100\", "+
-			"runtime: \"%.0f\"}}", canaryInterval, c.Name, o.Size, o.Disturb.Seconds()) +
+		text := "  actions:\n" + action(o, besideFio, canaryInterval, c.Name, o.Size, o.Disturb.Seconds()) +
 			action(o, "name: %s, rateName: each, %s", operation, of)
 		if strings.Contains(of, "remove") {
 			text += action(o, "name: remove, deleteSpec: {actionName: %s}", operation)
 		}
-		return text + fmt.Sprintf("  rates:\n    - {name: each, startAfter: %v, maxInFlight: 1, "+
-			"constantRateSpec: {interval: 1s}}\n", (o.Disturb/3).Round(time.Millisecond))
+		return text + fmt.Sprintf("  runtime: %v\n  rates:\n    - {name: each, startAfter: %v, limit: %d, "+
+			"maxInFlight: 1, constantRateSpec: {interval: 1s}}\n", o.Disturb+time.Second,
+			(o.Disturb/3).Round(time.Millisecond), max(1, int(o.Disturb.Seconds()*2/3)-1))
 	}
 }
