@@ -279,8 +279,13 @@ func (f *searching) conclude(v search.Verdict, message string) *summary.FindMax 
 		r.Resolution = &width
 	}
 	for i := range r.Steps { // the last one counts
-		if s := &r.Steps[i]; s.PerSecond == high && !s.Held {
+		s := &r.Steps[i]
+		if s.PerSecond == high && !s.Held {
 			r.Bound, r.Evidence = s.Bound, s.Evidence
+		}
+		if s.PerSecond == low && v == search.Found && s.VisibleExcess > max(f.pure.Resolution, keepUp) {
+			r.Message = fmt.Sprintf("a run of this length shows a backlog only if the rate exceeds the capacity by more "+
+				"than %.0f %%: use a longer --window", 100*s.VisibleExcess)
 		}
 	}
 	return r

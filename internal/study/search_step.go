@@ -121,6 +121,9 @@ func (f *searching) held(step *summary.FindStep, n *counts, sum *summary.Summary
 	s := f.dir.Search
 	half := s.window(step.PerSecond).Seconds() / 2
 	step.OfferedPerSecond, step.AchievedPerSecond = float64(n.due)/half, float64(n.done)/half
+	if n.due > 0 {
+		step.VisibleExcess = n.allowed / float64(n.due)
+	}
 	var action *summary.Action
 	if i := slices.IndexFunc(sum.Actions, func(a summary.Action) bool { return a.Name == s.Action }); i >= 0 {
 		action = &sum.Actions[i]

@@ -143,31 +143,35 @@ func TestFind(t *testing.T) {
 	constant, poisson := schedule.Constant{Rate: 8}, schedule.Poisson{Rate: 8}
 	worker := func(x station) *station { x.servers, x.service, x.left = 1, 50*time.Millisecond, -1; return &x }
 	falling := func(r float64) float64 { return 1000 - 20*r }
+	short := worker(station{})
 	for _, tt := range []struct {
 		name, condition string
+		window          time.Duration
 		x               *station
 		of              schedule.Schedule
 		verdict         search.Verdict
 		truth           float64 // the highest rate that holds
 		says            string
 	}{
-		{"capacity of a worker", "p99(create) < 100ms", worker(station{}), constant, search.Found, 20, "storage-bound"},
-		{"capacity alone", "count(create) > 0", worker(station{}), constant, search.Found, 20, "storage-bound"},
+		{"capacity of a worker", "p99(create) < 100ms", 0, worker(station{}), constant, search.Found, 20, "storage-bound"},
+		{"capacity alone", "count(create) > 0", 0, worker(station{}), constant, search.Found, 20, "storage-bound"},
 		// The median response of M/D/1 is 1.5 service times at a utilisation of 0.64.
-		{"random arrivals", "p50(create) < 75ms", worker(station{}), poisson, search.Found, 13, ""},
-		{"writes", "iops(fio.write) >= 0.9 * baseline(iops(fio.write))", worker(station{iops: falling}), constant,
+		{"random arrivals", "p50(create) < 75ms", 0, worker(station{}), poisson, search.Found, 13, ""},
+		{"writes", "iops(fio.write) >= 0.9 * baseline(iops(fio.write))", 0, worker(station{iops: falling}), constant,
 			search.Found, 5, "iops(fio.write) = "},
-		{"failures", "p99(create) < 100ms", worker(station{fails: func(n int) bool { return n == 5 }}), constant,
+		{"failures", "p99(create) < 100ms", 0, worker(station{fails: func(n int) bool { return n == 5 }}), constant,
 			search.Never, 0, "never holds"},
-		{"no baseline", "iops(fio.write) >= baseline(iops(fio.write))", worker(station{}), constant,
+		{"no baseline", "iops(fio.write) >= baseline(iops(fio.write))", 0, worker(station{}), constant,
 			search.Undecided, 0, "no data"},
-		{"too slow to see", "count(create) > 0", &station{service: 15 * time.Second, left: -1}, constant,
+		{"too slow to see", "count(create) > 0", 0, &station{service: 15 * time.Second, left: -1}, constant,
 			search.Undecided, 0, "longer than half the window"},
-		{"slow, in parallel", "count(create) > 0", &station{service: 5 * time.Second, left: -1}, constant,
+		{"a short window", "count(create) > 0", time.Second, short, constant, search.Found, 0,
+			"use a longer --window"},
+		{"slow, in parallel", "count(create) > 0", 0, &station{service: 5 * time.Second, left: -1}, constant,
 			search.Always, 100, "no limit was found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &Search{Condition: tt.condition, Most: 100, Resolution: 0.05}
+			s := &Search{Condition: tt.condition, Window: tt.window, Most: 100, Resolution: 0.05}
 			m, err := find(t, filepath.Join(t.TempDir(), "s"), tt.x, s, tt.of)
 			if err != nil {
 				t.Fatal(err)

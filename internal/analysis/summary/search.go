@@ -55,6 +55,9 @@ type FindStep struct {
 	Bound             string             `json:"bound"`
 	Evidence          string             `json:"evidence"`
 	Latency           Latency            `json:"latency"` // of all operations together
+	// VisibleExcess is by how much, as a share, the rate must exceed the capacity so that a run of this length shows
+	// the backlog; 0 of windows of one run, which count what was not started.
+	VisibleExcess float64 `json:"visibleExcess,omitempty"`
 }
 
 // Scaling has the throughput of a stage by number of workers.
@@ -222,6 +225,9 @@ func (m *FindMax) Line() string {
 	}
 	if word, ok := bounds[m.Bound]; ok {
 		text += "; " + word
+	}
+	if m.Verdict == "found" && m.Message != "" {
+		text += "; " + m.Message
 	}
 	return text + "."
 }
