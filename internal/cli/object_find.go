@@ -24,6 +24,7 @@ import (
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/stats/knee"
+	ratesearch "github.com/cnsbench/cnsbench/internal/stats/search"
 	"github.com/cnsbench/cnsbench/library"
 )
 
@@ -166,7 +167,7 @@ func (f *searchFlags) finder(w *model.Workload) (*capacity.Finder, error) {
 		from = min(max(from, f.least), f.most)
 	}
 	find := &capacity.Finder{Stage: stage.Name, Condition: condition,
-		Search:     capacity.Search{From: from, Least: f.least, Most: f.most, Resolution: f.resolution},
+		Search:     ratesearch.Search{From: from, Least: f.least, Most: f.most, Resolution: f.resolution},
 		LeastGiven: f.flags != nil && f.flags.Changed("find-least"),
 		Window:     first(f.window, work.Runtime, 10*time.Second), WarmUp: first(f.warmUp, work.RampUp, 2*time.Second)}
 	return find, find.Check(w)
@@ -321,7 +322,7 @@ func (k *search) flags() (flags []bundle.Flag) {
 // code is the exit status of the search: 3 if it found no rate.
 func (k *search) code() int {
 	if k.finder != nil && k.finder.Result() != nil {
-		if v := k.finder.Result().Verdict; v == capacity.Never || v == capacity.Undecided {
+		if v := k.finder.Result().Verdict; v == ratesearch.Never || v == ratesearch.Undecided {
 			return exitSLO
 		}
 	}

@@ -59,6 +59,7 @@ func (f *runFlags) addRunFlags(c *cobra.Command, command runflags.Scope) {
 
 func newRun(s *streams) *cobra.Command {
 	var f runFlags
+	var find findFlags
 	c := &cobra.Command{
 		Use:   "run FILE [FILE…]",
 		Short: "Run a Benchmark",
@@ -71,13 +72,26 @@ the Benchmark's file or in further files.
 Ctrl-C ends the run cleanly; a second Ctrl-C ends it at once. In both cases
 cnsbench removes everything that it created and closes the bundle.
 
+With --find-max it runs the Benchmark repeatedly, each time at another rate of one
+action, and finds the highest rate at which a condition holds. Each step is a run
+with fresh volumes and a bundle in --out; the same command continues an interrupted
+search.
+
 Exit status: 0 done, 1 file or flags wrong, 2 run failed, 3 an SLO was missed or
-could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
+could not be judged, or --find-max found no rate, 4 a validity gate under --strict,
+130 interrupted.`,
 		Example: `  cnsbench run examples/quickstart.yaml
   cnsbench run --set spec.runtime=10s --out results examples/quickstart.yaml
+  cnsbench run --find-max 'p99(snapshots) < 5s' examples/quickstart.yaml
   cnsbench run --engine kubernetes -n bench benchmark.yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := find.check(&f, args); err != nil {
+				return err
+			}
+			if find.Condition != "" {
+				return find.execute(cmd.Context(), s, &f, args)
+			}
 			if isObjectWorkload(args) {
 				return f.runObject(cmd, s, args[0])
 			}
@@ -85,6 +99,7 @@ could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
 		},
 	}
 	f.addRunFlags(c, runflags.Run)
+	find.add(c.Flags())
 	return c
 }
 

@@ -84,7 +84,8 @@ func (x *trialRunner) CleanUp(ctx context.Context, dir string, open int) error {
 	if onCluster := err == nil && run.OnCluster(); open == 0 && !onCluster {
 		return nil
 	}
-	return cleanBundle(ctx, x.streams, cleanup.Options{Cluster: cluster.Options(x.flags.run.Cluster),
+	log := &streams{in: x.in, out: x.err, err: x.err} // the standard output has the result
+	return cleanBundle(ctx, log, cleanup.Options{Cluster: cluster.Options(x.flags.run.Cluster),
 		Driver: driverCommand, Log: x.err}, dir, false)
 }
 

@@ -17,6 +17,13 @@ import (
 )
 
 func (f *studyFlags) show(s *streams, dir *study.Dir) error {
+	if dir.Search != nil {
+		found, err := dir.Found()
+		if err != nil {
+			return failed(err)
+		}
+		return showFindMax(s, f.run.output, found)
+	}
 	t, err := dir.Table()
 	if err != nil {
 		return failed(err)

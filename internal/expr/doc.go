@@ -22,6 +22,9 @@
 // Each takes windows after the metric: during("a") is when ops of a were in
 // progress, outside("a") the rest.
 //
+// baseline(iops(fio.write)) is the call's value in a run without the searched action; it is
+// for a search of the highest rate.
+//
 // Durations and numbers do not mix: a duration is compared with a duration,
 // and may be multiplied or divided by a number; a quotient of durations is a
 // number.

@@ -268,3 +268,47 @@ func FuzzCompile(f *testing.F) {
 		}
 	})
 }
+
+// TestBaseline checks that baseline marks the query in it, and is refused where there is one run only.
+func TestBaseline(t *testing.T) {
+	p, err := CompileShort("iops(fio.write) >= 0.9 * baseline(iops(fio.write)) && p99(snap) < 5s", Env{Baseline: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, q := range p.Queries() {
+		got = append(got, q.String())
+	}
+	want := []string{"iops(fio.write)", "baseline(iops(fio.write))", "p99(snap)"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for text, message := range map[string]string{
+		"baseline(3) < 4":                                 "baseline takes one call",
+		"baseline(iops(fio.write), 3) < 4":                "baseline takes one call",
+		"baseline(baseline(iops(fio.write))) < 4":         "baseline takes one call",
+		"baseline(iops(fio.write) + count(a)) < 4":        "baseline takes one call",
+		"p99(snap) < 5s && baseline(iops(fio.wrte)) < 5s": `"<" does not go with number and duration`,
+	} {
+		if _, err := CompileShort(text, Env{Baseline: true}); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v, want %q", text, err, message)
+		}
+	}
+	if _, err := Compile("baseline(count(a)) < 4", Env{}); err == nil || !strings.Contains(err.Error(), "--find-max") {
+		t.Errorf("an objective with a baseline: %v", err)
+	}
+}
+
+// TestShortDurations checks that 20ms is a duration outside of quotes, and that places of errors are those of the text.
+func TestShortDurations(t *testing.T) {
+	env := Env{Actions: map[string][]string{"a-1s": nil, "a": nil}}
+	for _, text := range []string{"p99(a) < 1.5s", `p99(action("a-1s")) < 20ms`, `p99(a) < duration("1s")`} {
+		if _, err := CompileShort(text, env); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	var where *Error
+	if _, err := CompileShort("p99(a) < 20ms && p99(b) < 1s", env); !errors.As(err, &where) || where.Column != 22 {
+		t.Errorf("%v, want column 22", err)
+	}
+}

@@ -115,6 +115,9 @@ func (p *Program) holds(vars map[string]any) bool {
 
 func reason(q *Query, err error) string { return fmt.Sprintf("%s: %v", q, err) }
 
+// Observe describes the value of one query.
+func Observe(q Query, v Value) Observation { return observe(q, v, nil) }
+
 func observe(q Query, v Value, err error) Observation {
 	o := Observation{Expr: q.String(), Unit: q.Func.Unit(), N: v.N, AtLeast: v.AtLeast, Warning: v.Warning}
 	switch {
@@ -138,6 +141,9 @@ func observe(q Query, v Value, err error) Observation {
 	}
 	return o
 }
+
+// Latency reports whether the function's value is a latency, which has a view.
+func (f Func) Latency() bool { return f.Unit() == metric.Nanoseconds }
 
 // Unit returns the unit of a function's value; empty for counts.
 func (f Func) Unit() string {

@@ -34,6 +34,7 @@ func (p *parser) macros() []cel.Macro {
 		cel.GlobalMacro(operators.Equals, 2, rename("==")),
 		cel.GlobalMacro(operators.NotEquals, 2, rename("!=")),
 		cel.GlobalVarArgMacro("duration", p.duration),
+		cel.GlobalVarArgMacro("baseline", p.baseline),
 	}
 	for name, isDuration := range functions {
 		macros = append(macros, cel.GlobalVarArgMacro(name, p.call(name, isDuration)))

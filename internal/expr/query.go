@@ -83,6 +83,8 @@ type Query struct {
 	Windows []Window // all must hold
 	// Phase of the workload, from 0; nil: all.
 	Phase *int
+	// Baseline: of the run without the searched action, not of the run that is judged.
+	Baseline bool
 }
 
 // InterferenceOf is the query for the interference of the ops of an action with a workload's I/O.
@@ -116,7 +118,11 @@ func (q Query) String() string {
 	if q.Phase != nil {
 		args = append(args, fmt.Sprintf("phase(%d)", *q.Phase))
 	}
-	return name + "(" + strings.Join(args, ", ") + ")"
+	text := name + "(" + strings.Join(args, ", ") + ")"
+	if q.Baseline {
+		return "baseline(" + text + ")"
+	}
+	return text
 }
 
 // String is the metric in the language of expressions.

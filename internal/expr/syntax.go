@@ -75,4 +75,6 @@ type Env struct {
 	Actions map[string][]string
 	// Phases has the number of phases of actions with phases; a nil map accepts any number.
 	Phases map[string]int
+	// Baseline: baseline(…) may be used, the same figure of a run without the searched action.
+	Baseline bool
 }

@@ -80,7 +80,7 @@ func (c *classes) inTheBox() {
 		c.snapshot[b] = engine.SnapshotClass{Name: b, Driver: b + driverSuffix}
 		c.builtIn[b] = true
 	}
-	const xfs = "loopfile-xfs"
+	const xfs = xfsClass
 	c.storage[xfs] = storageClass(xfs, "loopfile"+driverSuffix, map[string]string{fsTypeKey: "xfs"})
 	c.snapshot[xfs] = engine.SnapshotClass{Name: xfs, Driver: "loopfile" + driverSuffix}
 	c.builtIn[xfs] = true

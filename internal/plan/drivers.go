@@ -1,10 +1,18 @@
 package plan
 
+import (
+	"slices"
+	"strings"
+)
+
 // driverSuffix is the suffix of the names of the built-in drivers.
 const driverSuffix = ".csi.cnsbench.dev"
 
 // backends are the names of the built-in drivers without driverSuffix.
 var backends = []string{"null", "hostdir", "loopfile", "btrfs"}
+
+// xfsClass is the class of loopfile with xfs.
+const xfsClass = "loopfile-xfs"
 
 // Features that some built-in drivers lack, as worded in messages.
 const (
@@ -20,3 +28,34 @@ var lacks = map[string]map[string]bool{
 	"hostdir" + driverSuffix: {canBlock: true, canGroup: true, canModify: true},
 	"btrfs" + driverSuffix:   {canBlock: true, canGroup: true, canModify: true},
 }
+
+// modifiable has a parameter that volumes of a built-in driver can be modified to.
+var modifiable = map[string]map[string]string{
+	"null" + driverSuffix:     {"iops": "1000"},
+	"loopfile" + driverSuffix: {"readAheadKiB": "256"},
+}
+
+// ModifiableParameters returns parameters that volumes of a built-in driver can be modified to, for a trial of that.
+// Of a built-in driver that cannot, they are any; of another driver nil.
+func ModifiableParameters(driver string) map[string]string {
+	if lacks[driver][canModify] {
+		return map[string]string{"iops": "1000"}
+	}
+	return modifiable[driver]
+}
+
+// cannotGrow ends the message about a class without allowVolumeExpansion.
+const cannotGrow = "does not let its volumes grow"
+
+// NotOffered reports whether a problem is that a driver or its StorageClass does not offer something.
+func NotOffered(p Problem) bool {
+	for _, words := range []string{canBlock, canGroup, canModify, cannotGrow} {
+		if strings.Contains(p.Message, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// BuiltInClasses are the StorageClasses that engine local has without a document.
+func BuiltInClasses() []string { return append(slices.Clone(backends), xfsClass) }

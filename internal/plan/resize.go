@@ -68,6 +68,6 @@ func canGrow(g *graph, path string, c *corev1.PersistentVolumeClaim) bool {
 	case !g.classes.cluster || !ok || sc.AllowVolumeExpansion != nil && *sc.AllowVolumeExpansion:
 		return true
 	}
-	g.Fail(path, "allowVolumeExpansion: true in the class", "StorageClass %q does not let its volumes grow", sc.Name)
+	g.Fail(path, "allowVolumeExpansion: true in the class", "StorageClass %q %s", sc.Name, cannotGrow)
 	return false
 }

@@ -10,13 +10,20 @@ import (
 	"github.com/cnsbench/cnsbench/internal/factor"
 )
 
-// orderRandom is the kind of a random order.
-const orderRandom = "random"
+// The kinds of orders: random, that in which a search chose its steps, and that of a list.
+const (
+	orderRandom = "random"
+	orderSearch = "search"
+	orderListed = "listed"
+)
+
+// AsListed is the order of a design whose trials are run as they are listed, because some depend on earlier ones.
+func AsListed() *Order { return &Order{Kind: orderListed} }
 
 // Order is the order of the trials in a block.
 type Order struct {
 	// Kind is "random": each block is shuffled by a generator with Seed, the number of the occasion and that of the
-	// block.
+	// block. "search" and "listed" have no seed.
 	Kind string `json:"kind"`
 	Seed int64  `json:"seed"`
 	// Drawn says that the study has no seed, and this one was drawn.
@@ -27,6 +34,12 @@ type Order struct {
 func (o *Order) String() string {
 	if o == nil {
 		return "as the cells are listed, in each repetition: an earlier version, without random order, started the study"
+	}
+	switch o.Kind {
+	case orderSearch:
+		return "as the search chose them"
+	case orderListed:
+		return "as listed"
 	}
 	return fmt.Sprintf("%s within each block, seed %d", o.Kind, o.Seed)
 }
@@ -104,6 +117,17 @@ func plainName(c Cell) string {
 // retrace lists the trials of all occasions of another design of the same study, in its order; false if that has other
 // cells or blocks.
 func (d *Design) retrace(there *Design) bool {
+	if d.Search != nil && there.Search != nil { // its steps follow from one another
+		d.Cells, d.Trials, d.Occasions = there.Cells, there.Trials, there.Occasions
+		return true
+	}
+	if d.Search != nil || there.Search != nil {
+		return false
+	}
+	if d.Order != nil && d.Order.Kind == orderListed {
+		d.Occasions = there.Occasions
+		return true
+	}
 	d.Order, d.Occasions = there.Order, there.Occasions
 	planned := slices.Clone(d.Trials)
 	if d.Order != nil {

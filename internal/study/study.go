@@ -89,6 +89,8 @@ type Design struct {
 	// Metrics are the responses with a declared margin or direction.
 	Metrics      []Metric      `json:"metrics,omitempty"`
 	Precondition *Precondition `json:"precondition,omitempty"`
+	// Search makes the trials the steps of a search of the highest rate; nil: a study of given cells.
+	Search *Search `json:"search,omitempty"`
 	// Command continues the study. It does not shape the trials.
 	Command *Command `json:"command,omitempty"`
 	// Merged are the directories that study merge made this one of; such a study cannot continue.

@@ -24,6 +24,15 @@ type source struct {
 	queries []expr.Query
 }
 
+// NewSource answers these queries from a run. The error is one of reading the bundle.
+func NewSource(d *dataset.Data, queries []expr.Query) (expr.Source, error) {
+	s, err := newSource(d, queries)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
 	s := &source{data: d, windows: map[string]dataset.Union{}, ops: map[string]*tally{}}
 	for _, q := range queries {

@@ -21,9 +21,11 @@ import (
 
 // FindMax is the result of a search for the highest rate at which a condition holds.
 type FindMax struct {
-	Stage     string `json:"stage"` // that was repeated
+	Stage     string `json:"stage"` // stage or action that was repeated
 	Condition string `json:"condition"`
-	Verdict   string `json:"verdict"` // readFindings, never, always, undecided, interrupted
+	// Runs: each step is a run of its own, not a window of one run.
+	Runs    bool   `json:"runs,omitempty"`
+	Verdict string `json:"verdict"` // found, never, always, undecided, interrupted
 	// PerSecond is the highest rate at which it held, AbovePerSecond the lowest at which
 	// it did not; nil: none.
 	PerSecond      *float64 `json:"perSecond"`
@@ -37,10 +39,13 @@ type FindMax struct {
 	Steps    []FindStep `json:"steps"` // in order of time
 }
 
-// FindStep is one window of a search.
+// FindStep is one window of a search, or one run.
 type FindStep struct {
-	Stage             string             `json:"stage"` // name in the bundle: "main.find01"
-	PerSecond         float64            `json:"perSecond"`
+	Stage string `json:"stage"` // name in the bundle: "main.find01"; of a run: its directory
+	// PerSecond is 0 of a baseline without the searched action.
+	PerSecond float64 `json:"perSecond"`
+	// OfferedPerSecond and AchievedPerSecond are the operations that were due, and that succeeded; of a run those of
+	// the second half of its window.
 	OfferedPerSecond  float64            `json:"offeredPerSecond"`
 	AchievedPerSecond float64            `json:"achievedPerSecond"`
 	WindowNs          int64              `json:"windowNs"`
@@ -50,6 +55,9 @@ type FindStep struct {
 	Bound             string             `json:"bound"`
 	Evidence          string             `json:"evidence"`
 	Latency           Latency            `json:"latency"` // of all operations together
+	// VisibleExcess is by how much, as a share, the rate must exceed the capacity so that a run of this length shows
+	// the backlog; 0 of windows of one run, which count what was not started.
+	VisibleExcess float64 `json:"visibleExcess,omitempty"`
 }
 
 // Scaling has the throughput of a stage by number of workers.
@@ -191,68 +199,6 @@ func scaling(b *bundle.Bundle) (*Scaling, error) {
 	return s, nil
 }
 
-// Line returns the result in a sentence.
-func (m *FindMax) Line() string {
-	text := m.Stage + ": " + m.Condition
-	switch {
-	case m.Verdict == "found" && m.PerSecond != nil && m.AbovePerSecond != nil:
-		text += fmt.Sprintf(" holds up to %s operations a second (%s), not at %s (%s)",
-			Rate(*m.PerSecond), m.windows(*m.PerSecond, true), Rate(*m.AbovePerSecond), m.windows(*m.AbovePerSecond,
-				false))
-	case m.Verdict == "never" && m.AbovePerSecond != nil:
-		text += fmt.Sprintf(" never holds: not even at %s operations a second, the lowest rate of the search",
-			Rate(*m.AbovePerSecond))
-	case m.Verdict == "always" && m.PerSecond != nil:
-		return text + fmt.Sprintf(" holds at all rates of the search, up to %s operations a second (%s): no limit was found.", Rate(*m.PerSecond), m.windows(*m.PerSecond, true))
-	default:
-		text += fmt.Sprintf(": the search of the highest rate has no result (%s)", m.Verdict)
-		if m.Message != "" {
-			text += ": " + OneLine(m.Message)
-		}
-		if m.PerSecond != nil {
-			text += fmt.Sprintf("; it held at %s operations a second", Rate(*m.PerSecond))
-		}
-	}
-	if word, ok := bounds[m.Bound]; ok {
-		text += "; " + word
-	}
-	return text + "."
-}
-
-// bounds describes what limited the rate.
-var bounds = map[string]string{
-	"worker-bound": "operations waited for a free worker; without that wait the condition would have held (worker-bound)",
-	"client-bound": "the limit is this client's own (client-bound)",
-	"server-bound": "the limit is the server's (server-bound)",
-}
-
-// windows returns in how many windows at a rate the condition held, or failed.
-func (m *FindMax) windows(rate float64, held bool) string {
-	n, of, word := 0, 0, "failed"
-	if held {
-		word = "held"
-	}
-	for _, s := range m.Steps {
-		if s.PerSecond == rate && !s.Undecided {
-			if of++; s.Held == held {
-				n++
-			}
-		}
-	}
-	return fmt.Sprintf("%s in %d of %s", word, n, plural(int64(of), "window"))
-}
-
-// Holds formats whether the condition held in the step.
-func (s *FindStep) Holds() string {
-	switch {
-	case s.Undecided:
-		return "?"
-	case s.Held:
-		return "yes"
-	}
-	return "no"
-}
-
 // Line returns the knee in a sentence.
 func (s *Scaling) Line() string {
 	if s.Knee == nil {
@@ -268,22 +214,4 @@ func (s *Scaling) Line() string {
 			plural(int64(all), "step"))
 	}
 	return text + "."
-}
-
-// Rate formats operations per second with at least four digits: rates of a search are
-// close together.
-func Rate(v float64) string {
-	if v >= 1000 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	return fmt.Sprintf("%.4g", v)
-}
-
-// Measured formats the observed values of the step: "10.3 ms".
-func (s *FindStep) Measured() string {
-	var values []string
-	for _, o := range s.Observed {
-		values = append(values, o.Value)
-	}
-	return strings.Join(values, ", ")
 }

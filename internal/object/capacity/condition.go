@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/expr"
@@ -25,8 +24,6 @@ type Condition struct {
 // phases are the views of an operation beside its response and service.
 var phases = []string{"connect", "firstByte", "drain"}
 
-var literal = regexp.MustCompile(`\b[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|s|m|h)\b`)
-
 // Compile reads a condition about the operations of a stage's work of type normal.
 func Compile(text string, s *model.Stage) (*Condition, error) {
 	w, err := target(s)
@@ -37,14 +34,10 @@ func Compile(text string, s *model.Stage) (*Condition, error) {
 	for _, o := range w.Ops {
 		known[o.Name] = phases
 	}
-	source, column := durations(text)
-	p, err := expr.Compile(source, expr.Env{Actions: known})
+	p, err := expr.CompileShort(text, expr.Env{Actions: known})
 	if err != nil {
 		var where *expr.Error
 		if errors.As(err, &where) {
-			if where.Line == 1 {
-				where.Column = column(where.Column)
-			}
 			where.Message = ofOperations(where.Message, w.Ops[0].Name)
 		}
 		return nil, fmt.Errorf("the condition %s: %w", text, err)
@@ -74,35 +67,6 @@ func ofOperations(message, example string) string {
 			example, example)
 	}
 	return message
-}
-
-// durations writes 20ms as duration("20ms") outside of quotes, and maps a column of the result to the original.
-func durations(text string) (source string, column func(int) int) {
-	type shift struct{ at, by int } // from the column at of source on, so many were put in
-	var shifts []shift
-	var b strings.Builder
-	last, added := 0, 0
-	for _, m := range literal.FindAllStringIndex(text, -1) {
-		if strings.Count(text[:m[0]], `"`)%2 == 1 || strings.Count(text[:m[0]], `'`)%2 == 1 {
-			continue
-		}
-		b.WriteString(text[last:m[0]])
-		shifts = append(shifts, shift{b.Len(), added})
-		fmt.Fprintf(&b, "duration(%q)", text[m[0]:m[1]])
-		added = b.Len() - m[1]
-		shifts = append(shifts, shift{b.Len(), added})
-		last = m[1]
-	}
-	b.WriteString(text[last:])
-	return b.String(), func(c int) int {
-		by := 0
-		for _, s := range shifts {
-			if c > s.at {
-				by = s.by
-			}
-		}
-		return max(1, c-by)
-	}
 }
 
 // Judge reports whether the condition held in a stage. Operations that failed or never began count as infinite.

@@ -13,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/schedule"
+	"github.com/cnsbench/cnsbench/internal/stats/search"
 )
 
 // Carry runs a stage.
@@ -22,7 +23,7 @@ type Carry func(ctx, hard context.Context, s *model.Stage) *loadgen.StageResult
 type Finder struct {
 	Stage     string // that is repeated
 	Condition *Condition
-	Search    Search
+	Search    search.Search
 	// LeastGiven: Search.Least was given. Else Check raises it until windows have enough operations.
 	LeastGiven bool
 	// Window is how long each step is measured, after WarmUp.
@@ -37,9 +38,9 @@ type Finder struct {
 
 // Maximum is what a search came to.
 type Maximum struct {
-	Stage     string  `json:"stage"`
-	Condition string  `json:"condition"`
-	Verdict   Verdict `json:"verdict"`
+	Stage     string         `json:"stage"`
+	Condition string         `json:"condition"`
+	Verdict   search.Verdict `json:"verdict"`
 	// PerSecond is the highest rate at which the condition held, and Above the lowest at which it did not; nil
 	// without one.
 	PerSecond *float64 `json:"perSecond"`
@@ -134,7 +135,7 @@ func (f *Finder) Check(w *model.Workload) error {
 	work, _ := target(s) // Target found it
 	if b, ok := work.Rate.(schedule.Burst); ok {
 		s := &f.Search // a step has one burst at least
-		s.Least = max(s.Least, float64(b.Size)/(longest*f.Window.Seconds()))
+		s.Least = max(s.Least, float64(b.Size)/(search.Longest*f.Window.Seconds()))
 		s.From = max(s.From, s.Least)
 	}
 	if err := f.Search.Check(); err != nil {
@@ -143,21 +144,14 @@ func (f *Finder) Check(w *model.Workload) error {
 	return f.tellable(work)
 }
 
-// longest is how many times longer than the given window a step's may be.
-const longest = 10
-
-// enough is how many arrivals, which are random, are expected where fewer than
-// need are not.
-func enough(need int64) float64 { return float64(need) + 4*math.Sqrt(float64(need)) + 4 }
-
 // tellable makes sure that at each rate the longest window is expected to have as many operations as the quantiles
 // need: it raises the least rate, or refuses it if it was given.
 func (f *Finder) tellable(w *model.Work) error {
-	s, window := &f.Search, longest*f.Window.Seconds() // the longest
+	s, window := &f.Search, search.Longest*f.Window.Seconds() // the longest
 	for i := range w.Ops {
 		o := &w.Ops[i]
-		n, share := enough(f.Condition.Needs()[o.Name]), float64(o.Weight)/100
-		least := roundUp(n / (share * window))
+		n, share := search.Enough(f.Condition.Needs()[o.Name]), float64(o.Weight)/100
+		least := search.RoundUp(n / (share * window))
 		if f.Condition.Needs()[o.Name] == 0 || share == 0 || least <= s.Least {
 			continue
 		}
@@ -176,12 +170,6 @@ func (f *Finder) tellable(w *model.Work) error {
 			figure(least), wanted)
 	}
 	return nil
-}
-
-// roundUp is v to three digits, and no less than it.
-func roundUp(v float64) float64 {
-	scale := math.Pow(10, 2-math.Floor(math.Log10(v)))
-	return math.Ceil(v*scale) / scale
 }
 
 // Around runs stages by inner, and repeats the searched one. A step that fails the condition does not fail the run.
@@ -210,7 +198,7 @@ func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) 
 		last = inner(ctx, hard, stage)
 		if last.Err != nil || ctx.Err() != nil {
 			f.result.Message = whyEnded(ctx, last.Err)
-			f.conclude(Interrupted, worst)
+			f.conclude(search.Interrupted, worst)
 			return last
 		}
 		step, v, err := f.judge(last, perSecond, window)
@@ -222,7 +210,7 @@ func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) 
 		f.tell(&step)
 		if step.Undecided {
 			f.result.Message = fmt.Sprintf("at %s a second the window did not say: %s", figure(perSecond), v.Message)
-			f.conclude(Undecided, worst)
+			f.conclude(search.Undecided, worst)
 			return last
 		}
 		if !step.Held {
@@ -272,8 +260,8 @@ func (f *Finder) step(s *model.Stage, n int, perSecond float64) (*model.Stage, t
 	window := f.Window
 	for _, o := range w.Ops {
 		if need := f.Condition.Needs()[o.Name]; need > 0 && o.Weight > 0 {
-			least := enough(need) / (perSecond * float64(o.Weight) / 100)
-			window = max(window, time.Duration(min(least, longest*f.Window.Seconds())*float64(time.Second)))
+			least := search.Enough(need) / (perSecond * float64(o.Weight) / 100)
+			window = max(window, time.Duration(min(least, search.Longest*f.Window.Seconds())*float64(time.Second)))
 		}
 	}
 	w.Rate, w.RateText = atRate(w.Rate, perSecond)
@@ -375,7 +363,7 @@ func said(s *Step) string {
 }
 
 // conclude writes down what the search came to.
-func (f *Finder) conclude(v Verdict, worst map[float64]*Step) {
+func (f *Finder) conclude(v search.Verdict, worst map[float64]*Step) {
 	r := &f.result
 	r.Verdict = v
 	low, high := f.Search.Bracket()

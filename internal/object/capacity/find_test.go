@@ -20,6 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
+	"github.com/cnsbench/cnsbench/internal/stats/search"
 	"github.com/cnsbench/cnsbench/test/clienttest"
 	"github.com/cnsbench/cnsbench/test/loadtest"
 )
@@ -70,7 +71,7 @@ func reading(workers int, r schedule.Schedule) *model.Workload {
 }
 
 // find searches q for the highest rate at which a condition holds.
-func find(t *testing.T, q *queueing, condition string, w *model.Workload, s Search, window time.Duration) (*Maximum,
+func find(t *testing.T, q *queueing, condition string, w *model.Workload, s search.Search, window time.Duration) (*Maximum,
 	*loadgen.Result) {
 	t.Helper()
 	stage, err := Target(w, "")
@@ -123,8 +124,8 @@ func TestFindsTheCapacity(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m, r := find(t, &queueing{slots: make(chan struct{}, places), takes: always}, tt.condition,
-					reading(500, tt.rate), Search{From: 50, Least: 1, Most: 1e5, Resolution: 0.02}, time.Minute)
-				if r.Err != nil || m.Verdict != Found || math.Abs(*m.PerSecond/tt.truth-1) > 0.05 ||
+					reading(500, tt.rate), search.Search{From: 50, Least: 1, Most: 1e5, Resolution: 0.02}, time.Minute)
+				if r.Err != nil || m.Verdict != search.Found || math.Abs(*m.PerSecond/tt.truth-1) > 0.05 ||
 					*m.Resolution > 0.02 {
 					t.Fatalf("%v, want %.4g a second; %v", m, tt.truth, r.Err)
 				}
@@ -193,26 +194,26 @@ func TestHowASearchEnds(t *testing.T) {
 		q         *queueing
 		condition string
 		workers   int
-		search    Search
-		verdict   Verdict
+		search    search.Search
+		verdict   search.Verdict
 		bound     loadgen.Bound
 		says      string
 	}{
 		{"never", &queueing{slots: make(chan struct{}, 100),
 			takes: func() time.Duration { return 30 * time.Millisecond }}, "p99(read) < 20ms", 100,
-			Search{From: 100, Least: 30, Most: 1e5, Resolution: 0.05}, Never, loadgen.ServerBound,
+			search.Search{From: 100, Least: 30, Most: 1e5, Resolution: 0.05}, search.Never, loadgen.ServerBound,
 			"never: up to 0, above 30"},
 		{"always", &queueing{slots: make(chan struct{}, 100), takes: quick}, "p99(read) < 20ms", 100,
-			Search{From: 100, Least: 30, Most: 900, Resolution: 0.05}, Always, "",
+			search.Search{From: 100, Least: 30, Most: 900, Resolution: 0.05}, search.Always, "",
 			"always: up to 900, above 0"},
 		{"for want of workers", &queueing{slots: make(chan struct{}, 1000),
 			takes: func() time.Duration { return 10 * time.Millisecond }}, "p99(read) < 20ms", 3,
-			Search{From: 50, Least: 1, Most: 1e5, Resolution: 0.05}, Found, WorkerBound, "waited for one of 3 workers"},
+			search.Search{From: 50, Least: 1, Most: 1e5, Resolution: 0.05}, search.Found, WorkerBound, "waited for one of 3 workers"},
 		{"failures are not in time", &queueing{slots: make(chan struct{}, 1000), takes: quick,
 			fails: func() bool { return rng.IntN(20) == 0 }}, "p99(read) < 20ms", 50,
-			Search{From: 100, Least: 50, Most: 1e5, Resolution: 0.05}, Never, loadgen.ServerBound, "never: up to 0, above 50"},
+			search.Search{From: 100, Least: 50, Most: 1e5, Resolution: 0.05}, search.Never, loadgen.ServerBound, "never: up to 0, above 50"},
 		{"too few to tell", &queueing{slots: make(chan struct{}, 10), takes: quick}, "p99(read.connect) < 20ms", 10,
-			Search{From: 20, Least: 20, Most: 30, Resolution: 0.05}, Undecided, "", "needs n ≥ 299"},
+			search.Search{From: 20, Least: 20, Most: 30, Resolution: 0.05}, search.Undecided, "", "needs n ≥ 299"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -238,20 +239,20 @@ func TestRatesThatCannotTell(t *testing.T) {
 		from, least float64
 		most        float64
 		given       bool
-		want        Search // rates
+		want        search.Search // rates
 		says        string
 	}{
-		{"the default is raised", "p99(read) < 20ms", time.Second, 50, 1, 1e6, false, Search{From: 74.5, Least: 74.5},
+		{"the default is raised", "p99(read) < 20ms", time.Second, 50, 1, 1e6, false, search.Search{From: 74.5, Least: 74.5},
 			""},
 		{"and not the first rate", "p99(read) < 20ms", time.Second, 500, 1, 1e6, false,
-			Search{From: 500, Least: 74.5}, ""},
-		{"it was asked for", "p99(read) < 20ms", time.Second, 50, 25, 1e6, true, Search{},
+			search.Search{From: 500, Least: 74.5}, ""},
+		{"it was asked for", "p99(read) < 20ms", time.Second, 50, 25, 1e6, true, search.Search{},
 			"at 25 a second a step has too few of read to tell: in the longest window, 10s, 125 are expected, and " +
 				"the condition takes 373; give --find-least 74.5 or more, or --window 3s"},
-		{"it can be", "p99(read) < 20ms", 3 * time.Second, 50, 25, 1e6, true, Search{From: 50, Least: 25}, ""},
-		{"none can", "p99(read) < 20ms", time.Second, 10, 1, 20, false, Search{},
+		{"it can be", "p99(read) < 20ms", 3 * time.Second, 50, 25, 1e6, true, search.Search{From: 50, Least: 25}, ""},
+		{"none can", "p99(read) < 20ms", time.Second, 10, 1, 20, false, search.Search{},
 			"give --find-most 74.5 or more, or --window 3.8s"},
-		{"no quantile", "mean(read) < 20ms", time.Second, 10, 1, 20, true, Search{From: 10, Least: 1}, ""},
+		{"no quantile", "mean(read) < 20ms", time.Second, 10, 1, 20, true, search.Search{From: 10, Least: 1}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := reading(1, nil)
@@ -263,7 +264,7 @@ func TestRatesThatCannotTell(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := &Finder{Condition: c, Window: tt.window, LeastGiven: tt.given,
-				Search: Search{From: tt.from, Least: tt.least, Most: tt.most, Resolution: 0.05}}
+				Search: search.Search{From: tt.from, Least: tt.least, Most: tt.most, Resolution: 0.05}}
 			err = f.Check(w)
 			if tt.says != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.says) {
@@ -355,8 +356,8 @@ func TestStepsKeepTheirArrivals(t *testing.T) {
 		// Of a burst of 20 the last waits for four before it on one of 4 places.
 		q := &queueing{slots: make(chan struct{}, 4), takes: func() time.Duration { return 10 * time.Millisecond }}
 		m, r := find(t, q, "p99(read) < 60ms", reading(500, schedule.Burst{Size: 20, Interval: time.Second}),
-			Search{From: 50, Least: 0.01, Most: 1e5, Resolution: 0.02}, 10*time.Second)
-		if r.Err != nil || m.Verdict != Found || math.Abs(*m.PerSecond/400-1) > 0.03 {
+			search.Search{From: 50, Least: 0.01, Most: 1e5, Resolution: 0.02}, 10*time.Second)
+		if r.Err != nil || m.Verdict != search.Found || math.Abs(*m.PerSecond/400-1) > 0.03 {
 			t.Fatalf("%v, want 400 a second; %v", m, r.Err)
 		}
 		for _, s := range m.Steps {

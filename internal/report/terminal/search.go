@@ -2,12 +2,25 @@ package terminal
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 )
+
+// WriteFindMax writes the result of a search whose steps are runs of their own, and its steps.
+func WriteFindMax(w io.Writer, m *summary.FindMax, o Options) error {
+	if o.Width == 0 {
+		o.Width = 96
+	}
+	p := &printer{width: o.Width, color: o.Color}
+	p.wrap("• ", m.Line())
+	p.findMax(m)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
 
 // findMax shows the steps of a search of the highest rate.
 func (p *printer) findMax(m *summary.FindMax) {
@@ -22,6 +35,9 @@ func (p *printer) findMax(m *summary.FindMax) {
 	}
 	p.table(t)
 	p.note("p50, p99: of all operations, from when they were due; measured: the value in the condition")
+	if m.Runs {
+		p.note("achieved: operations that ended in the second half of the window, per second of it")
+	}
 	if m.Resolution != nil {
 		p.note(fmt.Sprintf("the bracket is %.1f %% wide", 100**m.Resolution))
 	}

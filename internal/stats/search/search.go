@@ -1,4 +1,6 @@
-package capacity
+// Package search finds the highest rate at which a condition holds, from steps that each report whether it held at
+// one rate. It runs nothing: object/capacity repeats a stage of object storage by it, study a whole run.
+package search
 
 import (
 	"fmt"
@@ -18,6 +20,19 @@ type Search struct {
 
 	tallies map[float64]*tally
 	last    float64
+}
+
+// Longest is how many times longer than the given window a step may be, to have enough operations.
+const Longest = 10
+
+// Enough is how many arrivals, which are random, are expected where fewer than need are not: four standard deviations
+// of a Poisson count more.
+func Enough(need int64) float64 { return float64(need) + 4*math.Sqrt(float64(need)) + 4 }
+
+// RoundUp is v to three digits, and no less than it.
+func RoundUp(v float64) float64 {
+	scale := math.Pow(10, 2-math.Floor(math.Log10(v)))
+	return math.Ceil(v*scale) / scale
 }
 
 // tally counts the windows at one rate.
