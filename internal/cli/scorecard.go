@@ -129,10 +129,9 @@ func (f *scorecardFlags) execute(ctx context.Context, s *streams, files []string
 	if err != nil {
 		return failed(err)
 	}
-	defer os.RemoveAll(temporary)
 	d, err := x.design(ctx, temporary)
-	if err != nil {
-		return err
+	if gone := os.RemoveAll(temporary); err != nil || gone != nil {
+		return errors.Join(err, failed(gone))
 	}
 	if f.study.run.DryRun {
 		return x.preview()

@@ -173,7 +173,10 @@ func (d *Dir) find(log io.Writer, run func(Trial) error) (*summary.FindMax, erro
 		b := d.Bundle(*t)
 		if b == nil && run != nil {
 			fmt.Fprintf(log, "step %d: %s for %v\n", n+1, describeRate(rate), d.Search.window(rate))
-			if err := run(*t); err != nil {
+			switch err := run(*t); {
+			case errors.Is(err, ErrInterrupted):
+				return f.conclude(search.Interrupted, "repeat the command to continue"), err
+			case err != nil:
 				return f.conclude(search.Interrupted, err.Error()), err
 			}
 			b = d.Bundle(*t)

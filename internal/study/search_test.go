@@ -1,15 +1,10 @@
 package study
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,101 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/metric"
-	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 	"github.com/cnsbench/cnsbench/internal/stats/search"
 )
-
-// station is an Executor whose runs leave the operations of a queueing station: so many servers, each with a fixed
-// service time. Beside them is I/O that slows down with the rate.
-type station struct {
-	t       *testing.T
-	search  *Search
-	servers int // 0: as many as operations
-	service time.Duration
-	iops    func(perSecond float64) float64 // nil: none is recorded
-	fails   func(n int) bool                // which operations fail
-	left    int                             // runs until the search is interrupted; negative: never
-	ran     []string
-}
-
-func (x *station) Load(context.Context, Job, bool) (*plan.Plan, error) { return &plan.Plan{}, nil }
-func (x *station) Open(string) (io.ReadCloser, error)                  { return nil, os.ErrNotExist }
-func (x *station) CleanUp(context.Context, string, int) error          { return nil }
-func (x *station) Interrupted() bool                                   { return false }
-
-func (x *station) Run(_ context.Context, dir string, j Job) (int, error) {
-	if x.left == 0 {
-		return 0, ErrInterrupted
-	}
-	x.left--
-	x.ran = append(x.ran, filepath.Base(dir))
-	rate := 0.0
-	for _, s := range j.Set {
-		if _, text, ok := strings.Cut(s, "={perSecond: "); ok {
-			if _, err := fmt.Sscanf(text, "%g}", &rate); err != nil {
-				x.t.Fatal(err)
-			}
-		}
-	}
-	x.write(dir, rate)
-	return 0, nil
-}
-
-// write leaves the bundle of a step.
-func (x *station) write(dir string, rate float64) {
-	w, err := bundle.Create(dir, bundle.Run{ID: "r", Name: "x", Engine: "local",
-		Spec: []byte(`{"actions":[{"name":"create","rateName":"r","createObjSpec":{"volume":{}}},` +
-			`{"name":"fio","createObjSpec":{"workload":"fio"}}]}`),
-		Clock: bundle.ClockInfo{Start: time.Unix(0, 0), Source: "test", Resolution: 1}, BarrierAt: 1e9})
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	window := op.Time(x.search.window(rate))
-	if rate > 0 {
-		x.ops(w, rate, window)
-	}
-	if x.iops != nil {
-		w.Scalar(bundle.Scalar{Labels: bundle.Labels{Instance: "fio-0", Action: "fio"},
-			Scalar: metric.Scalar{Metric: "write.iops", Unit: "1/s", Value: x.iops(rate)}})
-	}
-	if err := w.Close(func(r *bundle.Run) { r.State, r.EndedAt = bundle.Complete, 1e9+2*window }); err != nil {
-		x.t.Fatal(err)
-	}
-}
-
-func (x *station) ops(w *bundle.Writer, rate float64, window op.Time) {
-	random := rand.New(rand.NewPCG(uint64(rate*1e6), uint64(len(x.ran))))
-	free := make([]op.Time, x.servers)
-	at := op.Time(1e9)
-	for n := 0; ; n++ {
-		gap := 1 / rate
-		if x.search.Schedule == Poisson {
-			gap = random.ExpFloat64() / rate
-		}
-		if at += op.Time(gap * 1e9); at > 1e9+window {
-			return
-		}
-		o := op.Op{ID: int64(n + 1), Episode: 1, Action: "create", Instance: n, Kind: op.Create, Intended: at,
-			Started: at, Attempts: 1, Outcome: op.OK}
-		if x.servers > 0 {
-			slices.Sort(free)
-			if free[0] > at {
-				o.Started = free[0]
-				o.Milestones = []op.Milestone{{Name: op.Unblocked, At: free[0], Source: "runner"}}
-			}
-			free[0] = o.Started + op.Time(x.service)
-		}
-		o.Ended = o.Started + op.Time(x.service)
-		if x.fails != nil && x.fails(n) {
-			o.Outcome, o.Code, o.Message = op.Error, "Internal", "injected"
-		}
-		w.Op(o)
-	}
-}
 
 // planOf is a plan with a volume created at a rate, and fio.
 func planOf(s schedule.Schedule) *plan.Plan {
@@ -252,50 +156,57 @@ func TestFindIsAnother(t *testing.T) {
 	}
 }
 
-func TestNewSearch(t *testing.T) {
-	with := func(change func(*plan.Plan)) *plan.Plan {
-		p := planOf(schedule.Constant{Rate: 2})
+// with is a plan with a change.
+func with(change func(*plan.Plan)) *plan.Plan {
+	p := planOf(schedule.Constant{Rate: 2})
+	if change != nil {
 		change(p)
-		return p
 	}
-	same := func(*plan.Plan) {}
-	p99 := "p99(create) < 5s"
-	for _, tt := range []struct {
-		name string
-		p    *plan.Plan
-		s    Search
-		want string // the error, or the settings of the first step
-	}{
-		{"a window has p99's operations", with(same), Search{Condition: p99},
-			"spec.runtime=2m30s spec.rates.r.duration=2m30s spec.rates.r.constantRateSpec={perSecond: 2}"},
-		{"Poisson needs more", with(func(p *plan.Plan) { p.Rates[0].Schedule = schedule.Poisson{Rate: 2} }),
-			Search{Condition: p99}, "spec.runtime=3m6.1s"},
-		{"a later start", with(func(p *plan.Plan) { p.Rates[0].StartAfter = 5 * time.Second }),
-			Search{Condition: "max(create) < 5s"}, "spec.runtime=20s spec.rates.r.duration=15s"},
-		{"what waits is not dropped", with(func(p *plan.Plan) { p.Rates[0].Queue, p.Rates[0].MaxInFlight = true, 1 }),
-			Search{Condition: "max(create) < 5s"}, "spec.runtime=25s spec.rates.r.duration=20s"},
-		{"the first rate is raised", with(func(p *plan.Plan) { p.Rates[0].Schedule = schedule.Constant{Rate: 0.1} }),
-			Search{Condition: p99}, "{perSecond: 1.5}"},
-		{"a least rate without enough operations", with(same), Search{Condition: p99, Least: 0.5},
-			"at 0.5 per second a step has too few operations of create: the condition needs 299, which the longest " +
-				"step, 3m20s, has from 1.5 per second on; give --find-least 1.5 or more, or a longer --window"},
-		{"a greatest rate without", with(same), Search{Condition: p99, Most: 1}, "give --find-most 1.5 or more"},
-		{"unknown action", with(same), Search{Condition: p99, Action: "snap"}, `action "snap" not found: want one of fio, create`},
-		{"no rate", with(same), Search{Condition: p99, Action: "fio"}, "action fio has no rate"},
-		{"unknown name", with(same), Search{Condition: "p99(creates) < 5s"}, `action "creates" not found`},
-		{"not a condition", with(same), Search{Condition: "p99(create)"}, "compare it with a bound"},
-		{"baseline of nothing", with(same), Search{Condition: "p99(create) < baseline(5s)"}, "baseline takes one call"},
-		{"closed loop", with(func(p *plan.Plan) { p.Rates[0] = plan.Rate{Name: "r", Parallelism: 3} }),
-			Search{Condition: p99, Action: "create"}, "neither constant nor Poisson"},
-		{"no open loop", with(func(p *plan.Plan) { p.Rates[0] = plan.Rate{Name: "r", Parallelism: 3} }),
-			Search{Condition: p99}, "no action has a constant or Poisson rate"},
-		{"two", with(func(p *plan.Plan) { p.Actions[0].Rate = "r" }), Search{Condition: p99}, "choose one with --action"},
-		{"a limit", with(func(p *plan.Plan) { p.Rates[0].Limit = 5 }), Search{Condition: p99}, "has a limit of 5"},
-		{"a start by an action", with(func(p *plan.Plan) { p.Rates[0].StartAction = "fio" }), Search{Condition: p99},
-			"starts after action fio"},
-		{"a window of nothing", with(same), Search{Condition: p99, Window: 1}, "invalid window 1ns"},
-		{"resolution", with(same), Search{Condition: p99, Resolution: 3}, "resolution"},
-	} {
+	return p
+}
+
+const p99 = "p99(create) < 5s"
+
+var newSearches = []struct {
+	name string
+	p    *plan.Plan
+	s    Search
+	want string // the error, or the settings of the first step
+}{
+	{"a window has p99's operations", with(nil), Search{Condition: p99},
+		"spec.runtime=2m30s spec.rates.r.duration=2m30s spec.rates.r.constantRateSpec={perSecond: 2}"},
+	{"Poisson needs more", with(func(p *plan.Plan) { p.Rates[0].Schedule = schedule.Poisson{Rate: 2} }),
+		Search{Condition: p99}, "spec.runtime=3m6.1s"},
+	{"a later start", with(func(p *plan.Plan) { p.Rates[0].StartAfter = 5 * time.Second }),
+		Search{Condition: "max(create) < 5s"}, "spec.runtime=20s spec.rates.r.duration=15s"},
+	{"what waits is not dropped", with(func(p *plan.Plan) { p.Rates[0].Queue, p.Rates[0].MaxInFlight = true, 1 }),
+		Search{Condition: "max(create) < 5s"}, "spec.runtime=25s spec.rates.r.duration=20s"},
+	{"the first rate is raised", with(func(p *plan.Plan) { p.Rates[0].Schedule = schedule.Constant{Rate: 0.1} }),
+		Search{Condition: p99}, "{perSecond: 1.5}"},
+	{"a least rate without enough operations", with(nil), Search{Condition: p99, Least: 0.5},
+		"at 0.5 per second a step has too few operations of create: the condition needs 299, which the longest " +
+			"step, 3m20s, has from 1.5 per second on; give --find-least 1.5 or more, or a longer --window"},
+	{"a greatest rate without", with(nil), Search{Condition: p99, Most: 1}, "give --find-most 1.5 or more"},
+	{"unknown action", with(nil), Search{Condition: p99, Action: "snap"},
+		`action "snap" not found: want one of fio, create`},
+	{"no rate", with(nil), Search{Condition: p99, Action: "fio"}, "action fio has no rate"},
+	{"unknown name", with(nil), Search{Condition: "p99(creates) < 5s"}, `action "creates" not found`},
+	{"not a condition", with(nil), Search{Condition: "p99(create)"}, "compare it with a bound"},
+	{"baseline of nothing", with(nil), Search{Condition: "p99(create) < baseline(5s)"}, "baseline takes one call"},
+	{"closed loop", with(func(p *plan.Plan) { p.Rates[0] = plan.Rate{Name: "r", Parallelism: 3} }),
+		Search{Condition: p99, Action: "create"}, "neither constant nor Poisson"},
+	{"no open loop", with(func(p *plan.Plan) { p.Rates[0] = plan.Rate{Name: "r", Parallelism: 3} }),
+		Search{Condition: p99}, "no action has a constant or Poisson rate"},
+	{"two", with(func(p *plan.Plan) { p.Actions[0].Rate = "r" }), Search{Condition: p99}, "choose one with --action"},
+	{"a limit", with(func(p *plan.Plan) { p.Rates[0].Limit = 5 }), Search{Condition: p99}, "has a limit of 5"},
+	{"a start by an action", with(func(p *plan.Plan) { p.Rates[0].StartAction = "fio" }), Search{Condition: p99},
+		"starts after action fio"},
+	{"a window of nothing", with(nil), Search{Condition: p99, Window: 1}, "invalid window 1ns"},
+	{"resolution", with(nil), Search{Condition: p99, Resolution: 3}, "resolution"},
+}
+
+func TestNewSearch(t *testing.T) {
+	for _, tt := range newSearches {
 		t.Run(tt.name, func(t *testing.T) {
 			s := tt.s
 			if s.Most == 0 {
