@@ -54,7 +54,8 @@ var kinds = map[string]string{
 	"volumesnapshots": "VolumeSnapshot", "volumesnapshotcontents": "VolumeSnapshotContent",
 	"volumegroupsnapshots": "VolumeGroupSnapshot", "clusterroles": "ClusterRole",
 	"clusterrolebindings": "ClusterRoleBinding",
-	"storageclasses":      "StorageClass", "csidrivers": "CSIDriver", "volumesnapshotclasses": "VolumeSnapshotClass",
+	"storageclasses":      "StorageClass", "csidrivers": "CSIDriver", "csinodes": "CSINode",
+	"volumesnapshotclasses": "VolumeSnapshotClass",
 	"roles": "Role", "rolebindings": "RoleBinding", "serviceaccounts": "ServiceAccount", "widgets": "Widget",
 }
 
