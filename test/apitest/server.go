@@ -56,7 +56,7 @@ var kinds = map[string]string{
 	"clusterrolebindings": "ClusterRoleBinding",
 	"storageclasses":      "StorageClass", "csidrivers": "CSIDriver", "csinodes": "CSINode",
 	"volumesnapshotclasses": "VolumeSnapshotClass",
-	"roles": "Role", "rolebindings": "RoleBinding", "serviceaccounts": "ServiceAccount", "widgets": "Widget",
+	"roles":                 "Role", "rolebindings": "RoleBinding", "serviceaccounts": "ServiceAccount", "widgets": "Widget",
 }
 
 // Start serves until the end of the test.

@@ -46,8 +46,7 @@ func factNote(c *reproduction.Comparison) string {
 	text := fmt.Sprintf("%d facts are on both sides; %d that differ between any two runs (such as free memory) are not "+
 		"compared", c.Compared, c.Volatile)
 	if n := len(c.OneSided); n > 0 {
-		text += fmt.Sprintf("; %d are known on one side only, so whether they differ is not known (--output json lists "+
-			"them)", n)
+		text += fmt.Sprintf("; %d that are known on one side only cannot be compared (--output json lists them)", n)
 	}
 	return text
 }
@@ -57,16 +56,31 @@ func (p *printer) differences(title string, list []reproduction.Difference) {
 	if len(list) == 0 {
 		return
 	}
-	t := table{head: []string{title, "kind", "then", "now"}, wide: max(2*maxCell, p.width-2*maxCell),
+	t := table{head: []string{title, "kind", "then", "now"}, wide: p.width,
 		left: map[int]bool{1: true, 2: true, 3: true}}
+	widths := []int{0, length("storage"), length("then"), length("now")}
 	for _, d := range list[:min(len(list), maxDifferences)] {
 		then, now := apart(d.Then, d.Now)
 		t.row(d.Fact, string(d.Group), then, now)
+		for i, cell := range []string{then, now} {
+			widths[2+i] = max(widths[2+i], min(maxCell, length(cell)))
+		}
+	}
+	for _, row := range t.rows {
+		row[0] = ending(row[0], p.width-p.needs(widths))
 	}
 	p.table(t)
 	if n := len(list) - maxDifferences; n > 0 {
 		p.note(fmt.Sprintf("and %d more (--output json)", n))
 	}
+}
+
+// ending is the end of a name that is too long: it says more than the beginning.
+func ending(name string, room int) string {
+	if r := []rune(clean(name)); len(r) > max(room, 12) {
+		return "…" + string(r[len(r)-max(room, 12)+1:])
+	}
+	return name
 }
 
 // apart shortens two values from their beginning so that their first difference is seen.
