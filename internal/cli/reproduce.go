@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/reproduction"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
@@ -70,7 +71,7 @@ interrupted.`,
 		},
 	}
 	f.Flags = runflags.Flags{Runner: runnerPod, Advertise: os.Getenv("CNSBENCH_ADVERTISE"), Image: defaultImage(),
-		Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
+		Delivery: string(podspec.DeliverInit), Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
 	f.Add(c.Flags(), runflags.Reproduce)
 	fl := c.Flags()
 	fl.StringVar(&f.Out, "out", "", "directory for the bundles run-1, run-2, … and reproduction.json; must not exist "+
