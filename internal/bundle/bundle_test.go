@@ -173,7 +173,7 @@ func TestRoundTrip(t *testing.T) {
 	s.write(w)
 	must(t, w.Raw("fio-0", "fio", "/out/fio.json", []byte("{")))
 	must(t, w.Raw("fio-0", "fio", "out/fio.json", []byte("}\n")))
-	must(t, w.Environment(CollectEnvironment(context.Background(), w.Dir())))
+	must(t, w.Environment(CollectEnvironment(context.Background(), Place{BundleRole, w.Dir()})))
 	must(t, w.Ledger().Add(op.LedgerEntry{Kind: "volume", Name: "v1"}))
 	must(t, w.Update(func(r *Run) { r.BarrierAt = 42 }))
 	must(t, w.Flush())

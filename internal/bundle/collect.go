@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,29 +25,35 @@ var tools = map[string][]string{
 	"postgres":  {"--version"},
 }
 
-// CollectEnvironment describes this machine and the file systems of paths. Unknown values stay empty and are
+// CollectEnvironment describes this machine and the file systems of places. Unknown values stay empty and are
 // listed in Warnings; it does not fail. ctx bounds the programs that report versions.
-func CollectEnvironment(ctx context.Context, paths ...string) Environment {
+func CollectEnvironment(ctx context.Context, places ...Place) Environment {
 	c := collector{}
-	e := Environment{CollectedAt: time.Now(), Tools: make(map[string]string)}
+	e := Environment{Format: EnvironmentFormat, CollectedAt: time.Now(), Tools: make(map[string]string)}
 	e.Hostname, _ = os.Hostname()
 	e.OS = parseOSRelease(c.text("/etc/os-release"))
 	e.Kernel = c.kernel()
 	e.CPU = c.cpu()
 	e.Memory = parseMeminfo(c.text("/proc/meminfo"))
+	e.Memory.HugePages = parseScheduler(optional("/sys/kernel/mm/transparent_hugepage/enabled"))
 	e.Cgroup = c.cgroup()
 	e.Devices = c.devices()
 	e.Clocksource = c.line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 	e.Load = parseLoad(c.text("/proc/loadavg"))
 	mounts := parseMountinfo(c.text("/proc/self/mountinfo"))
-	for _, p := range paths {
-		if fs, ok := c.filesystem(p, mounts); ok {
+	for _, p := range places {
+		if fs, ok := c.filesystem(p.Path, mounts); ok {
+			fs.Role = p.Role
 			e.Filesystems = append(e.Filesystems, fs)
 		}
 	}
+	e.Programs = c.programs()
 	for name, args := range tools {
 		e.Tools[name] = toolVersion(ctx, name, args)
 	}
+	e.KernelParameters = kernelParameters(c.text("/proc/cmdline"))
+	e.Sysctls = c.sysctls()
+	e.ClockSync = c.clockSync()
 	e.Virtualization = c.virtualization(ctx)
 	e.Warnings = c.warnings
 	return e
@@ -95,9 +100,14 @@ func (c *collector) kernel() Kernel {
 
 func (c *collector) cpu() CPU {
 	cpu := CPU{
-		Model:       parseCPUModel(c.text("/proc/cpuinfo")),
-		Count:       runtime.NumCPU(),
-		Governor:    optional("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+		Model:    parseCPUModel(c.text("/proc/cpuinfo")),
+		Count:    runtime.NumCPU(),
+		Governor: optional("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+		Driver:   optional("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"),
+		MaxKHz:   numberIn("/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq"),
+		Turbo: turbo(optional("/sys/devices/system/cpu/intel_pstate/no_turbo"),
+			optional("/sys/devices/system/cpu/cpufreq/boost")),
+		SMT:         optional("/sys/devices/system/cpu/smt/control"),
 		Mitigations: make(map[string]string),
 	}
 	files, err := filepath.Glob("/sys/devices/system/cpu/vulnerabilities/*")
@@ -119,6 +129,8 @@ func (c *collector) cgroup() Cgroup {
 	g.CPUMax = optional(filepath.Join(dir, "cpu.max"))
 	g.MemoryMax = optional(filepath.Join(dir, "memory.max"))
 	g.IOMax = optional(filepath.Join(dir, "io.max"))
+	g.CPUs = optional(filepath.Join(dir, "cpuset.cpus.effective"))
+	g.PIDsMax = optional(filepath.Join(dir, "pids.max"))
 	return g
 }
 
@@ -131,10 +143,7 @@ func (c *collector) devices() []BlockDevice {
 	var list []BlockDevice
 	for _, e := range entries {
 		dir := filepath.Join("/sys/block", e.Name())
-		number := func(file string) int64 {
-			n, _ := strconv.ParseInt(optional(filepath.Join(dir, file)), 10, 64)
-			return n
-		}
+		number := func(file string) int64 { return numberIn(filepath.Join(dir, file)) }
 		size := number("size")
 		if size == 0 {
 			continue
@@ -150,6 +159,12 @@ func (c *collector) devices() []BlockDevice {
 			PhysicalBlock: int(number("queue/physical_block_size")),
 			WriteCache:    optional(filepath.Join(dir, "queue/write_cache")),
 			QueueDepth:    int(number("queue/nr_requests")),
+			ReadAhead:     number("queue/read_ahead_kb") << 10,
+			MaxRequest:    number("queue/max_sectors_kb") << 10,
+			MaxDiscard:    number("queue/discard_max_bytes"),
+			NoMerges:      optional(filepath.Join(dir, "queue/nomerges")),
+			Throttle:      optional(filepath.Join(dir, "queue/wbt_lat_usec")),
+			On:            below(dir),
 		})
 	}
 	return list

@@ -109,7 +109,7 @@ operation; the result is a bundle, a summary and a report.`,
 	root.AddCommand(
 		newRun(s), newStudy(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
 		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),
-		newList(s), newIndex(s), newScorecard(s),
+		newList(s), newIndex(s), newScorecard(s), newVerify(s), newReproduce(s),
 		newProxy(s), newTrace(s),
 		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newConvert(s), newImport(s), newCompare(s),
 	)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/cnsbench/cnsbench/internal/cluster"
@@ -36,15 +37,23 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	p, on, err := loadFiles(ctx, s, f, names, files)
+	return p, files, on, err
+}
+
+// loadFiles resolves files that are already read; names[0] is the path beside which the files are that they name.
+func loadFiles(ctx context.Context, s *streams, f *runFlags, names []string, files []plan.File) (
+	*plan.Plan, *cluster.Cluster, error) {
+	var err error
 	sets := f.Set
 	if !f.trial {
 		if sets, err = firstCell(s, files, f.Set); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
 	}
 	named, err := inputs.NewResolver(names[0], f.Files)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	in := plan.Input{Files: files, Set: sets, Folder: named.Folder, Open: named.Open, AnyDriver: f.Endpoint != "",
 		Seed: drawSeed(), Image: f.Image, ObjectSpec: objectspec.Resolve, Parsers: parsers(), Precondition: f.precondition}
@@ -53,22 +62,22 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (
 	}
 	e, err := engineOf(f.Engine)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	in.Capabilities = e.capabilities
 	on, err := e.prepare(ctx, s, f, &in)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	p, problems := plan.Load(ctx, in)
 	if len(problems) > 0 {
 		fmt.Fprint(s.err, lines(problems))
-		return nil, nil, nil, &problemsError{strings.Join(names, ", "), problems}
+		return nil, nil, &problemsError{strings.Join(names, ", "), problems}
 	}
 	for _, w := range p.Warnings {
 		fmt.Fprintln(s.err, "warning:", w)
 	}
-	return p, files, on, nil
+	return p, on, nil
 }
 
 // parsers of workloads' outputs, beside the built-in ones.
@@ -135,21 +144,36 @@ func missingPrograms(p *plan.Plan) error {
 }
 
 func missingInWorkloads(p *plan.Plan) (missing []string, err error) {
+	err = eachPod(p, func(action string, one *corev1.Pod) {
+		for _, m := range pod.Missing(one) {
+			missing = append(missing, fmt.Sprintf("action %s: %v", action, m))
+		}
+	})
+	return missing, err
+}
+
+// programsOf are the files of the programs that the workloads of a plan start on this machine, by name.
+func programsOf(p *plan.Plan) (map[string]string, error) {
+	all := map[string]string{}
+	err := eachPod(p, func(_ string, one *corev1.Pod) { maps.Copy(all, pod.Programs(one)) })
+	return all, err
+}
+
+// eachPod renders the pods of the first instance of each workload.
+func eachPod(p *plan.Plan, do func(action string, one *corev1.Pod)) error {
 	for _, a := range p.Actions {
 		if a.Workload == nil {
 			continue
 		}
 		w, err := a.Workload.Render("", 0)
 		if err != nil {
-			return nil, fmt.Errorf("action %s: %w", a.Name, err)
+			return fmt.Errorf("action %s: %w", a.Name, err)
 		}
 		for i := range w.Pods {
-			for _, m := range pod.Missing(&w.Pods[i].Pod) {
-				missing = append(missing, fmt.Sprintf("action %s: %v", a.Name, m))
-			}
+			do(a.Name, &w.Pods[i].Pod)
 		}
 	}
-	return missing, nil
+	return nil
 }
 
 func drawSeed() uint64 {

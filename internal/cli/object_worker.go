@@ -183,7 +183,7 @@ func withSecrets(w *model.Workload, opener *backend.Opener) (*model.Workload, er
 // environment is that of this machine, and of the hosts that do the work: what
 // they are, and how far their clocks were from the run's.
 func (r *objectRun) environment(ctx context.Context) bundle.Environment {
-	e := bundle.CollectEnvironment(ctx, r.writer.Dir())
+	e := bundle.CollectEnvironment(ctx, bundle.Place{Role: bundle.BundleRole, Path: r.writer.Dir()})
 	if r.controller == nil {
 		return e
 	}

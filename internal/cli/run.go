@@ -358,17 +358,6 @@ func (r *running) abort(err error) error {
 	})))
 }
 
-// describe writes environment.json: the machine, and the platform of the opened engine.
-func (r *running) describe(ctx context.Context, e engine.Engine) error {
-	env := bundle.CollectEnvironment(ctx, r.writer.Dir(), r.flags.StorageDir)
-	described, err := e.Environment(ctx)
-	if err != nil {
-		return err
-	}
-	env.Engine = described
-	return r.writer.Environment(env)
-}
-
 // interrupts makes the two contexts of a run: the first signal ends the run cleanly, the second at once. A bundle that
 // cannot be written ends it cleanly.
 func (r *running) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/version"
@@ -23,7 +24,8 @@ func newVersion(s *streams) *cobra.Command {
 			if output == "json" {
 				return writeJSON(s.out, v)
 			}
-			fmt.Fprintf(s.out, "cnsbench %s (%s, bundle format %d)\n", v["cnsbench"], v["go"], bundle.Version)
+			fmt.Fprintf(s.out, "cnsbench %s (%s, bundle format %d, analysis %d)\n", v["cnsbench"], v["go"], bundle.Version,
+				summary.AnalysisVersion)
 			return nil
 		},
 	}
@@ -33,7 +35,7 @@ func newVersion(s *streams) *cobra.Command {
 
 func versions() map[string]string {
 	return map[string]string{"cnsbench": version.Version, "go": runtime.Version(),
-		"bundleFormat": fmt.Sprint(bundle.Version)}
+		"bundleFormat": fmt.Sprint(bundle.Version), summary.AnalysisKey: fmt.Sprint(summary.AnalysisVersion)}
 }
 
 // outputFlag adds --output text|json.

@@ -54,8 +54,9 @@ var kinds = map[string]string{
 	"volumesnapshots": "VolumeSnapshot", "volumesnapshotcontents": "VolumeSnapshotContent",
 	"volumegroupsnapshots": "VolumeGroupSnapshot", "clusterroles": "ClusterRole",
 	"clusterrolebindings": "ClusterRoleBinding",
-	"storageclasses":      "StorageClass", "csidrivers": "CSIDriver", "volumesnapshotclasses": "VolumeSnapshotClass",
-	"roles": "Role", "rolebindings": "RoleBinding", "serviceaccounts": "ServiceAccount", "widgets": "Widget",
+	"storageclasses":      "StorageClass", "csidrivers": "CSIDriver", "csinodes": "CSINode",
+	"volumesnapshotclasses": "VolumeSnapshotClass",
+	"roles":                 "Role", "rolebindings": "RoleBinding", "serviceaccounts": "ServiceAccount", "widgets": "Widget",
 }
 
 // Start serves until the end of the test.

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,14 +13,47 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/version"
 )
 
 // Format is the version of the summary's JSON. Fields may be added within one.
 const Format = 1
 
+// AnalysisVersion is the version of the definitions of all figures. It grows when a figure of an existing bundle
+// changes: its formula, its rounding, or the condition under which it is shown. A new figure does not change it.
+// Version 1 is that of November 2026.
+const AnalysisVersion = 1
+
+// Analysis says what computed figures.
+type Analysis struct {
+	Version int    `json:"version"` // AnalysisVersion
+	Program string `json:"program"` // version of cnsbench
+	// AtRun is the version that judged the run at its end; 0: the bundle does not have it.
+	AtRun int `json:"atRun,omitempty"`
+}
+
+// ThisAnalysis describes this program.
+func ThisAnalysis() Analysis { return Analysis{Version: AnalysisVersion, Program: version.Version} }
+
+// analysisOf describes this program and the analysis of the run. A difference is a warning: the recorded verdicts and
+// flags, and a report of that time, may have other figures.
+func analysisOf(r *bundle.Run) (a Analysis, warning string) {
+	a = ThisAnalysis()
+	a.AtRun, _ = strconv.Atoi(r.Versions[AnalysisKey])
+	if a.AtRun != 0 && a.AtRun != a.Version {
+		warning = fmt.Sprintf("the run was judged by version %d of the analysis (cnsbench %s); these figures are by version "+
+			"%d (cnsbench %s) and may differ from a report of that time", a.AtRun, r.Versions["cnsbench"], a.Version, a.Program)
+	}
+	return a, warning
+}
+
+// AnalysisKey is the key of AnalysisVersion in the versions of a run.
+const AnalysisKey = "analysis"
+
 // Summary of a run. Names of fields end in their unit.
 type Summary struct {
 	Format       int                   `json:"format"`
+	Analysis     Analysis              `json:"analysis"`
 	RunID        string                `json:"runID"`
 	Name         string                `json:"name"`
 	Engine       string                `json:"engine"`

@@ -5,6 +5,7 @@ package summary
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
@@ -44,7 +45,11 @@ func Of(d *dataset.Data) (*Summary, error) {
 		Complete: b.Complete, Live: b.Live, Seed: b.Run.Seed, StartedAt: b.Run.Clock.Start, BarrierAt: b.Run.BarrierAt,
 		EndedAt: b.Run.EndedAt,
 		Rates:   b.Run.Rates, Traces: b.Run.Source.Traces, Distributions: distributions(b.Run.Distributions),
-		Bounds: b.Run.Bounds, Warnings: b.Warnings,
+		Bounds: b.Run.Bounds, Warnings: slices.Clone(b.Warnings),
+	}
+	var warning string
+	if s.Analysis, warning = analysisOf(&b.Run); warning != "" {
+		s.Warnings = append(s.Warnings, warning)
 	}
 	tallies, err := tallyOps(d)
 	if err != nil {

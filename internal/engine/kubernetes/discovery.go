@@ -1,20 +1,19 @@
 package kubernetes
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
-	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/inventory"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/metrics"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -96,31 +95,8 @@ func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
 		"server": e.Config.Host, "namespace": e.Namespace, "agentDelivery": e.Delivery, "image": e.Image,
 		"storageClasses": e.Classes, "groupSnapshots": e.GroupSnapshotVersion,
 	}
-	nodes, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
-	if err != nil {
-		env["nodes"] = fmt.Sprintf("cannot be read: %v", err)
-	} else {
-		env["nodes"] = describeNodes(nodes)
-	}
+	maps.Copy(env, inventory.Read(ctx, e.Client, e.DriversInUse()))
 	env["limits"] = metrics.Limits(ctx, e.Client)
 	env["csiProxies"] = proxies.Describe(e.proxies)
 	return env, nil
-}
-
-func describeNodes(nodes []api.Object) []any {
-	var list []any
-	for _, o := range nodes {
-		n := o.(*corev1.Node)
-		list = append(list, map[string]any{
-			"name": n.Name, "kubelet": n.Status.NodeInfo.KubeletVersion, "kernel": n.Status.NodeInfo.KernelVersion,
-			"os": n.Status.NodeInfo.OSImage, "runtime": n.Status.NodeInfo.ContainerRuntimeVersion,
-			"architecture": n.Status.NodeInfo.Architecture,
-			"cpu":          n.Status.Allocatable.Cpu().String(), "memory": n.Status.Allocatable.Memory().String(),
-			"pods": n.Status.Allocatable.Pods().String(),
-		})
-	}
-	slices.SortFunc(list, func(a, b any) int {
-		return cmp.Compare(a.(map[string]any)["name"].(string), b.(map[string]any)["name"].(string))
-	})
-	return list
 }

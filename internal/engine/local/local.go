@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -124,16 +122,6 @@ func (e *Engine) eachWorkload(names []string, f func(*workload) error) error {
 	}
 	wg.Wait()
 	return errors.Join(failed...)
-}
-
-// Environment describes the drivers.
-func (e *Engine) Environment(context.Context) (map[string]any, error) {
-	drivers := []any{}
-	for _, name := range slices.Sorted(maps.Keys(e.drivers)) {
-		drivers = append(drivers, e.drivers[name].describe())
-	}
-	return map[string]any{"node": e.node, "drivers": drivers, "storageDir": e.StorageDir,
-		"storageClasses": e.session.StorageClasses}, nil
 }
 
 // Close stops the built-in drivers and the agents' listener.

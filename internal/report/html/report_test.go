@@ -3,13 +3,16 @@ package html_test
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	xhtml "golang.org/x/net/html"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
@@ -114,7 +117,7 @@ func TestReproduce(t *testing.T) {
 		{"as given", `{"args":["--set","spec.runtime=3s","--set","a=it's $HOME","--inject","x.yaml"],"inject":"kind: <b>Fault"}`,
 			[]string{`<pre>cnsbench run synthetic.yaml --set spec.runtime=3s --set &#39;a=it&#39;\&#39;&#39;s $HOME&#39; --inject x.yaml</pre>`, "<pre>kind: &lt;b&gt;Fault</pre>"}},
 		{"unknown", `{}`, []string{`<pre>cnsbench run synthetic.yaml --engine local</pre>`}},
-		{"no plan", ``, []string{`<pre>cnsbench run synthetic.yaml --engine local</pre>`, "cnsbench show --verify /"}},
+		{"no plan", ``, []string{`<pre>cnsbench run synthetic.yaml --engine local</pre>`, "<code>cnsbench verify BUNDLE</code>"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -200,3 +203,62 @@ type probe struct {
 
 func (p *probe) Errorf(string, ...any) { p.failed = true }
 func (p *probe) Error(...any)          { p.failed = true }
+
+// TestSameBytes checks that a page depends on the bundle alone: not on the time, the directory or the time zone.
+func TestSameBytes(t *testing.T) {
+	b, _ := analysistest.Demo(t)
+	at(t, b.Dir, "+09:00")
+	b, err := bundle.Open(b.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := write(t, "first", b)
+	copied := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.CopyFS(copied, os.DirFS(b.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	zone := time.Local
+	t.Cleanup(func() { time.Local = zone })
+	for name, place := range map[string]*time.Location{"again": zone, "east": time.FixedZone("EAST", 9*3600),
+		"the zone of the run": time.FixedZone("RUN", 0)} {
+		time.Local = place
+		again, err := bundle.Open(copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(write(t, name, again), "\n")); diff != "" {
+			t.Errorf("%s: the page differs:\n%s", name, diff)
+		}
+	}
+}
+
+// at moves the start of a run into a time zone.
+func at(t *testing.T, dir, zone string) {
+	t.Helper()
+	path := filepath.Join(dir, "run.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := regexp.MustCompile(`("start": "[^"]*)Z"`).ReplaceAll(text, []byte("${1}"+zone+`"`))
+	if bytes.Equal(moved, text) {
+		t.Fatal("run.json has no start in UTC")
+	}
+	if err := os.WriteFile(path, moved, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAnalysisVersion checks that a page names its analysis, and says if the run was judged by another.
+func TestAnalysisVersion(t *testing.T) {
+	b := analysistest.Empty(t)
+	page := write(t, "version", b)
+	if !strings.Contains(page, fmt.Sprintf("version %d of the analysis</footer>", summary.AnalysisVersion)) ||
+		strings.Contains(page, "judged by version") {
+		t.Error("the page does not name its analysis, or warns of another")
+	}
+	b.Run.Versions = map[string]string{"cnsbench": "v9", summary.AnalysisKey: "99"}
+	if page = write(t, "another", b); !strings.Contains(page, "judged by version 99 of the analysis (cnsbench v9)") {
+		t.Error("the page does not say that another version of the analysis judged the run")
+	}
+}

@@ -68,6 +68,8 @@ const (
 	Trial
 	// Runner is the command line of a runner in a pod.
 	Runner
+	// Reproduce is cnsbench reproduce: the flags that say where and how, but not what is run.
+	Reproduce
 )
 
 // ProxyTokenVariable is the environment variable with the token for CSI proxies.
@@ -82,7 +84,7 @@ type flag struct {
 	usage  string
 }
 
-const both, hidden = Run | Study, true
+const both, hidden = Run | Study | Reproduce, true
 
 // table lists the flags, in the order of argument lists.
 func (f *Flags) table() []flag {
@@ -90,16 +92,16 @@ func (f *Flags) table() []flag {
 		{"engine", &f.Engine, Plan | Trial | Runner, false, "engine that runs the Benchmark: local or kubernetes"},
 		{"set", &f.Set, Plan | Record | Runner, false,
 			"override a field or a variable, e.g. spec.runtime=10s or fio.bs=8k; may be repeated"},
-		{"csi-endpoint", &f.Endpoint, Plan | Record | Trial, false,
+		{"csi-endpoint", &f.Endpoint, Plan | Reproduce | Record | Trial, false,
 			"unix socket of the CSI driver under test (PATH or unix:///PATH), instead of a built-in driver"},
 		{"storage-dir", &f.StorageDir, both | Record | Trial, false,
 			"directory for volumes of the built-in drivers: on the disk to measure"},
-		{"inject", &f.Inject, both | Record | Trial, false,
+		{"inject", &f.Inject, Run | Study | Record | Trial, false,
 			"file with delays, stalls and errors for the built-in drivers to inject"},
-		{"kubeconfig", &f.Kubeconfig, Plan, false,
+		{"kubeconfig", &f.Kubeconfig, Plan | Reproduce, false,
 			"kubernetes: kubeconfig file (default $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)"},
-		{"context", &f.Context, Plan, false, "kubernetes: context of the kubeconfig"},
-		{"namespace", &f.Namespace, Plan | Runner, false,
+		{"context", &f.Context, Plan | Reproduce, false, "kubernetes: context of the kubeconfig"},
+		{"namespace", &f.Namespace, Plan | Reproduce | Runner, false,
 			"kubernetes: namespace for all objects of the run (default the context's)"},
 
 		{"runner", &f.Runner, both | Runner, false,
@@ -124,10 +126,10 @@ func (f *Flags) table() []flag {
 		{"runner-patience", &f.Patience, both, false, "kubernetes: how long a runner's pod continues after this " +
 			"command has gone, before it ends the run and cleans up"},
 
-		{"out", &f.Out, both | Runner, false,
+		{"out", &f.Out, Run | Study | Runner, false,
 			"directory for the bundle; must not exist or be empty (default cnsbench-NAME-TIME)"},
-		{"dry-run", &f.DryRun, both, false, "check the file and print the budget; create nothing"},
-		{"strict", &f.Strict, both | Runner, false, "exit with 4 when a figure cannot be trusted"},
+		{"dry-run", &f.DryRun, Run | Study, false, "check the file and print the budget; create nothing"},
+		{"strict", &f.Strict, Run | Study | Runner, false, "exit with 4 when a figure cannot be trusted"},
 		{"keep", &f.Keep, Run | Runner, false,
 			"leave volumes and snapshots in place, for cnsbench cleanup BUNDLE to remove"},
 		{"send-within", &f.SendWithin, both | Runner, false,
@@ -139,8 +141,8 @@ func (f *Flags) table() []flag {
 func (f *Flags) internal() []flag {
 	return []flag{
 		{"run-id", &f.RunID, Run | Runner, hidden, "ID of the run"},
-		{"run-identity", &f.Identity, both | Runner, hidden, "file with the identity of the run"},
-		{"runner-lease", &f.Lease, both | Runner, hidden, "Lease that the command which started this runner renews"},
+		{"run-identity", &f.Identity, Run | Study | Runner, hidden, "file with the identity of the run"},
+		{"runner-lease", &f.Lease, Run | Study | Runner, hidden, "Lease that the command which started this runner renews"},
 		{"serve", &f.Serve, Run | Runner, hidden,
 			"HOST:PORT that serves the growing bundle; --out must end in NAMESPACE/RUN"},
 		{"file", &f.Files, Run | Runner, hidden,

@@ -81,6 +81,28 @@ func (m MissingProgram) String() string {
 // skips programs inside volumes and those that a shell would run.
 func Missing(p *corev1.Pod) []MissingProgram {
 	var all []MissingProgram
+	eachProgram(p, func(c *corev1.Container, _ string, err error) {
+		if err != nil {
+			all = append(all, MissingProgram{c.Name, c.Command[0], Package(c.Command[0])})
+		}
+	})
+	return all
+}
+
+// Programs returns the files of the programs that the containers of a pod start, by the name in the manifest. Programs
+// in volumes of the pod are not known before it runs, and missing ones are left out.
+func Programs(p *corev1.Pod) map[string]string {
+	all := map[string]string{}
+	eachProgram(p, func(c *corev1.Container, path string, err error) {
+		if err == nil {
+			all[c.Command[0]] = path
+		}
+	})
+	return all
+}
+
+// eachProgram looks for the programs that the containers of a pod start, except the agent's own and those in volumes.
+func eachProgram(p *corev1.Pod, found func(c *corev1.Container, path string, err error)) {
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		if len(c.Command) == 0 || c.Command[0] == engine.Program || mounted(&c, c.Command[0]) {
 			continue
@@ -91,11 +113,9 @@ func Missing(p *corev1.Pod) []MissingProgram {
 				cmd.Env = []string{"PATH=" + e.Value}
 			}
 		}
-		if _, err := wrap.LookPath(cmd); err != nil {
-			all = append(all, MissingProgram{c.Name, c.Command[0], Package(c.Command[0])})
-		}
+		path, err := wrap.LookPath(cmd)
+		found(&c, path, err)
 	}
-	return all
 }
 
 // mounted reports whether a program may be in one of the container's volumes.

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
+	"github.com/cnsbench/cnsbench/internal/study"
+)
+
+// verified is the result for one bundle.
+type verified struct {
+	Bundle string `json:"bundle"`
+	OK     bool   `json:"ok"`
+	// Problem says why the bundle could not be compared at all; empty if it was.
+	Problem string `json:"problem,omitempty"`
+	*bundle.Verification
+	// Left counts the entries of the ledger that are not marked as removed.
+	Left int `json:"ledgerOpen"`
+}
+
+func newVerify(s *streams) *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use: "verify {BUNDLE | STUDY}…", Short: "Check the files of bundles against their manifests",
+		Long: `Compares each file of a bundle with its SHA-256 in manifest.json, and the ledger with
+its state at the close. It names each file that is missing, changed, or was added.
+Of a study, each trial is checked, and trials that are missing or not of the study
+are named.
+
+The manifest itself has no signature: keep the digest that is printed, where others
+cannot change it, and compare it.
+
+Exit status: 0 every file matches, 1 an argument is neither a bundle nor a study, 2 a
+file does not match, or a bundle was never closed.`,
+		Example: `  cnsbench verify cnsbench-quickstart-20260301-120000
+  cnsbench verify --output json study`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var all []verified
+			for _, dir := range args {
+				list, err := verifyAny(dir)
+				if err != nil {
+					return err
+				}
+				all = append(all, list...)
+			}
+			return printVerified(s, output, all)
+		},
+	}
+	outputFlag(c, &output)
+	return c
+}
+
+// verifyAny checks a bundle, or the trials of a study.
+func verifyAny(dir string) ([]verified, error) {
+	if isBundle(dir) {
+		return []verified{verifyBundle(dir)}, nil
+	}
+	if !hasFile(dir, studyFile) {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%s is neither a bundle nor a study: it has no %s and no %s", dir, runFile, studyFile)
+	}
+	d, err := study.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	var list []verified
+	known := map[string]bool{}
+	for _, t := range d.Trials {
+		known[t.Name] = true
+		if at := d.Of(t); isBundle(at) {
+			list = append(list, verifyBundle(at))
+		} else {
+			list = append(list, verified{Bundle: at, Problem: "the trial is missing, or has not run yet"})
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, failed(err)
+	}
+	for _, e := range entries {
+		if at := filepath.Join(dir, e.Name()); e.IsDir() && !known[e.Name()] && isBundle(at) {
+			list = append(list, verified{Bundle: at, Problem: "it is not a trial of the study"})
+		}
+	}
+	return list, nil
+}
+
+func verifyBundle(dir string) verified {
+	v := verified{Bundle: dir}
+	b, err := bundle.Open(dir)
+	if err == nil {
+		v.Verification, err = b.Check()
+	}
+	if err != nil {
+		v.Problem = err.Error()
+		return v
+	}
+	v.OK = len(v.Problems) == 0
+	if open, err := b.Ledger(); err == nil {
+		v.Left = len(open)
+	}
+	return v
+}
+
+// printVerified prints the results, and ends with an exit status of its own if one is bad.
+func printVerified(s *streams, output string, all []verified) error {
+	bad := 0
+	for i := range all {
+		if !all[i].OK {
+			bad++
+		}
+	}
+	if output == "json" {
+		if err := writeJSON(s.out, all); err != nil {
+			return quietPipe(err)
+		}
+	} else {
+		w := &terminal.Writer{To: s.out}
+		for i := range all {
+			all[i].print(w)
+		}
+	}
+	if bad > 0 {
+		return failed(fmt.Errorf("%s of %d not verified", count(bad, "bundle"), len(all)))
+	}
+	return nil
+}
+
+func (v *verified) print(w io.Writer) {
+	if v.Verification == nil {
+		fmt.Fprintf(w, "%s: not verified: %s\n", v.Bundle, v.Problem)
+		return
+	}
+	word := "every file matches the manifest"
+	if !v.OK {
+		word = count(len(v.Problems), "file") + " not as in the manifest"
+	}
+	fmt.Fprintf(w, "%s: %s (%s, %s; manifest sha256:%s)\n", v.Bundle, word, count(v.Files, "file"), units.Bytes(float64(v.Bytes)),
+		v.Manifest)
+	for _, p := range v.Problems {
+		fmt.Fprintf(w, "  %s: %s\n", p.What, p.Path)
+	}
+	if v.Left > 0 {
+		fmt.Fprintf(w, "  note: %s in the ledger not marked as removed: run cnsbench cleanup\n", count(v.Left, "object"))
+	}
+}

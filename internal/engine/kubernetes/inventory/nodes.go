@@ -1,0 +1,137 @@
+package inventory
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+)
+
+// placeLabels are the labels of nodes that say what kind of machine they are, and where.
+var placeLabels = []string{corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
+
+// nodes describes the nodes in order of their names.
+func (r *reader) nodes() {
+	list, ok := r.list("nodes", api.Nodes)
+	if !ok {
+		return
+	}
+	nodes := make([]any, 0, len(list))
+	for _, o := range list {
+		nodes = append(nodes, node(o.(*corev1.Node)))
+	}
+	r.found["nodes"] = nodes
+}
+
+func node(n *corev1.Node) map[string]any {
+	i, a := &n.Status.NodeInfo, n.Status.Allocatable
+	fields := map[string]any{
+		"name": n.Name, "kubelet": i.KubeletVersion, "kernel": i.KernelVersion, "os": i.OSImage,
+		"runtime": i.ContainerRuntimeVersion, "architecture": i.Architecture,
+		"cpu": a.Cpu().String(), "memory": a.Memory().String(), "pods": a.Pods().String(),
+		"ephemeralStorage": a.StorageEphemeral().String(), "conditions": conditions(n),
+		"unschedulable": n.Spec.Unschedulable,
+	}
+	for _, label := range placeLabels {
+		if v := n.Labels[label]; v != "" {
+			fields[label] = v
+		}
+	}
+	var taints []string
+	for _, t := range n.Spec.Taints {
+		taints = append(taints, t.Key+"="+t.Value+":"+string(t.Effect))
+	}
+	if len(taints) > 0 {
+		slices.Sort(taints)
+		fields["taints"] = taints
+	}
+	return fields
+}
+
+// conditions has the status of each condition; their times change all the time.
+func conditions(n *corev1.Node) map[string]any {
+	all := map[string]any{}
+	for _, c := range n.Status.Conditions {
+		all[string(c.Type)] = string(c.Status)
+	}
+	return all
+}
+
+// sidecars are the programs whose pods belong to the storage under test, by a part of their image or command.
+var sidecars = []string{"csi-provisioner", "csi-attacher", "csi-snapshotter", "csi-resizer",
+	"csi-node-driver-registrar", "livenessprobe", "snapshot-controller", "external-health-monitor"}
+
+// controllers are the programs of the control plane that affect control operations, where they run as pods.
+var controllers = []string{"kube-controller-manager", "kube-scheduler", "kube-apiserver", "etcd"}
+
+// maxPods bounds the pods that are described.
+const maxPods = 500
+
+// pods describes the containers of the pods that run the drivers, their sidecars and the control plane: images with
+// digests, flags and limits. The pods of one controller are described once, by its name: their own names differ each
+// time. Where they are not equal, each has an entry.
+func (r *reader) pods(drivers []string) {
+	list, ok := r.list("driverPods", api.Pods)
+	if !ok {
+		return
+	}
+	var of []*corev1.Pod
+	for _, o := range list {
+		if p := o.(*corev1.Pod); ofStorage(p, drivers) {
+			of = append(of, p)
+		}
+	}
+	if len(of) > maxPods {
+		r.unread["driverPods"] = "more pods than are recorded: the others are left out"
+		of = of[:maxPods]
+	}
+	described := map[string]any{}
+	for _, p := range of {
+		described[podName(p, described)] = containers(p)
+	}
+	r.found["driverPods"] = described
+}
+
+// podName is the namespace and name of the pod's controller with the node where they differ.
+func podName(p *corev1.Pod, taken map[string]any) string {
+	name := p.Name
+	for _, o := range p.OwnerReferences {
+		if o.Controller != nil && *o.Controller {
+			name = o.Name
+			if hash := p.Labels["pod-template-hash"]; hash != "" {
+				name = strings.TrimSuffix(name, "-"+hash)
+			}
+		}
+	}
+	name = p.Namespace + "/" + name
+	if _, twice := taken[name]; twice {
+		name += "@" + p.Spec.NodeName
+	}
+	if _, again := taken[name]; again {
+		name = p.Namespace + "/" + p.Name
+	}
+	return name
+}
+
+// ofStorage reports whether a pod runs one of the drivers, a sidecar, or a part of the control plane. A driver is found
+// by its name in flags, variables or paths.
+func ofStorage(p *corev1.Pod, drivers []string) bool {
+	for _, c := range p.Spec.Containers {
+		text := c.Image + " " + strings.Join(c.Command, " ") + " " + strings.Join(c.Args, " ")
+		for _, e := range c.Env {
+			text += " " + e.Value
+		}
+		named := func(part string) bool { return strings.Contains(text, part) }
+		if slices.ContainsFunc(sidecars, named) || slices.ContainsFunc(controllers, named) ||
+			slices.ContainsFunc(drivers, named) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.HostPath != nil && slices.ContainsFunc(drivers, func(d string) bool {
+			return strings.HasSuffix(strings.TrimRight(v.HostPath.Path, "/"), "/kubelet/plugins/"+d)
+		})
+	})
+}
