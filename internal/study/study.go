@@ -7,6 +7,7 @@ package study
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/stats/rank"
 )
@@ -89,6 +91,8 @@ type Design struct {
 	// Metrics are the responses with a declared margin or direction.
 	Metrics      []Metric      `json:"metrics,omitempty"`
 	Precondition *Precondition `json:"precondition,omitempty"`
+	// Prices are those that the study declares, in the form of package cost.
+	Prices json.RawMessage `json:"prices,omitempty"`
 	// Command continues the study. It does not shape the trials.
 	Command *Command `json:"command,omitempty"`
 	// Merged are the directories that study merge made this one of; such a study cannot continue.
@@ -152,6 +156,12 @@ func New(s *plan.Study, o Options) (*Design, error) {
 	d := &Design{Name: s.Name, Base: append(sets(s.Spec.Scales[o.Scale].Set), o.Set...),
 		Blocks: int(max(spec.Blocks, 1)), Planned: int(max(spec.Occasions, 1)), Precondition: preconditionOf(&spec)}
 	d.Responses, d.Metrics = responsesOf(&spec)
+	if spec.Cost != nil {
+		if _, err := cost.Parse(spec.Cost.Raw); err != nil {
+			return nil, fmt.Errorf("spec.cost: %w", err)
+		}
+		d.Prices = spec.Cost.Raw
+	}
 	if d.Cells, err = d.cells(&spec, order); err != nil {
 		return nil, err
 	}
