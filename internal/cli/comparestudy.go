@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/cost"
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 	"github.com/cnsbench/cnsbench/internal/study"
@@ -17,7 +19,7 @@ const (
 )
 
 // studyTable has the values of the trials of a study. Its blocks are pairs by design.
-func studyTable(d *study.Dir) (*compared, error) {
+func studyTable(d *study.Dir, given *cost.Prices) (*compared, error) {
 	t, err := d.Table()
 	if err != nil {
 		return nil, err
@@ -37,11 +39,50 @@ func studyTable(d *study.Dir) (*compared, error) {
 		in.arm(t, i)
 		addRow(b, t, &t.Rows[i])
 	}
+	if err := in.studyCosts(b, d, given); err != nil {
+		return nil, err
+	}
 	if done == 0 {
 		return nil, fmt.Errorf("no trial of the study in %s is complete: there is nothing to compare", d.Path)
 	}
 	in.table = b.Table()
 	return in, nil
+}
+
+// studyCosts adds the costs of the trials of a study.
+func (in *compared) studyCosts(b *observation.Builder, d *study.Dir, given *cost.Prices) error {
+	p, err := pricesOf(d, given)
+	if err != nil || p == nil {
+		return err
+	}
+	for _, trial := range d.Trials {
+		bundle := d.Bundle(trial)
+		if bundle == nil {
+			continue
+		}
+		data, err := dataset.Read(bundle)
+		if err != nil {
+			return fmt.Errorf("%s: %w", trial.Name, err)
+		}
+		row := observation.Row{Levels: levelsOf(d.Cells[trial.Cell].Levels), Repetition: 1,
+			Occasion: fmt.Sprint(trial.Occasion), Block: fmt.Sprint(trial.Block)}
+		if err := in.addCosts(b, row, data, p); err != nil {
+			return fmt.Errorf("%s: %w", trial.Name, err)
+		}
+	}
+	return nil
+}
+
+// levelsOf are the values of a cell's levels; of a study without factors all trials are of one.
+func levelsOf(list []study.Level) []string {
+	levels := make([]string, 0, len(list))
+	for _, l := range list {
+		levels = append(levels, l.Value)
+	}
+	if len(levels) == 0 {
+		levels = []string{"all"}
+	}
+	return levels
 }
 
 // declare takes over what a study declares of its metrics.
@@ -74,13 +115,7 @@ func (in *compared) arm(t *study.Table, i int) {
 
 // addRow adds the trials of a cell.
 func addRow(b *observation.Builder, t *study.Table, row *study.Row) {
-	levels := make([]string, 0, len(row.Levels))
-	for _, l := range row.Levels {
-		levels = append(levels, l.Value)
-	}
-	if len(levels) == 0 {
-		levels = []string{"all"}
-	}
+	levels := levelsOf(row.Levels)
 	for j, v := range row.Values {
 		m := observation.Metric{Name: t.Responses[j], Unit: v.Unit}
 		for _, x := range v.Trials {

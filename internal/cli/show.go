@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -20,12 +21,13 @@ import (
 
 func newShow(s *streams) *cobra.Command {
 	var events, verify bool
-	var output string
+	var output, prices string
 	var remote remoteFlags
 	c := &cobra.Command{
 		Use: "show {BUNDLE | --cluster NAMESPACE/RUN}", Short: "Show the summary or the events of a bundle",
 		Long: `Prints the summary of a bundle: a directory, or one at the results service of a
-cluster. --events prints its operations instead, --verify checks its files.`,
+cluster. --events prints its operations instead, --verify checks its files. --prices adds
+what the run cost.`,
 		Example: `  cnsbench show cnsbench-quickstart-20260301-120000
   cnsbench show --cluster bench/1a2b3c4d --output json`,
 		Args: remote.args,
@@ -49,9 +51,9 @@ cluster. --events prints its operations instead, --verify checks its files.`,
 			case events:
 				return streamOps(s.out, b)
 			}
-			sum, err := summary.Make(b)
+			sum, err := summaryWithCost(b, prices)
 			if err != nil {
-				return failed(err)
+				return err
 			}
 			if output == "json" {
 				return writeJSON(s.out, sum)
@@ -61,9 +63,32 @@ cluster. --events prints its operations instead, --verify checks its files.`,
 	}
 	c.Flags().BoolVar(&events, "events", false, "print the operations as JSON lines")
 	c.Flags().BoolVar(&verify, "verify", false, "check every file against the manifest")
+	pricesFlag(c, &prices, "")
 	remote.add(c)
 	outputFlag(c, &output)
 	return c
+}
+
+// summaryWithCost summarises a bundle; with a file of prices also what it cost.
+func summaryWithCost(b *bundle.Bundle, prices string) (*summary.Summary, error) {
+	p, err := readPrices(prices)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		s, err := summary.Make(b)
+		return s, failed(err)
+	}
+	d, err := dataset.Read(b)
+	if err != nil {
+		return nil, failed(err)
+	}
+	s, err := summary.Of(d)
+	if err != nil {
+		return nil, failed(err)
+	}
+	s.Cost, err = costOf(d, p)
+	return s, failed(err)
 }
 
 // openBundle opens a bundle and prints its warnings.

@@ -25,5 +25,6 @@ func Run(t *observation.Table, o Options) (*Result, error) {
 	s.rank()
 	s.model()
 	s.summarise()
+	s.paretos()
 	return s.result, nil
 }

@@ -52,6 +52,8 @@ type Result struct {
 	PricesSHA256 string `json:"pricesSHA256"`
 	// RunNs is the charged time.
 	RunNs int64 `json:"runNs"`
+	// CPUSeconds are those of the workloads: a resource that nodes' prices include.
+	CPUSeconds *float64 `json:"cpuSeconds"`
 	// Charges are the resources that were used, with their cost where they have a price.
 	Charges []Charge `json:"charges"`
 	// Total is the sum of the charges that have a price; null: none has.
@@ -98,7 +100,7 @@ func (r *Rate) Metric() string { return "cost per " + r.Name }
 
 // Of prices a usage. The figures are sums of products, without rounding.
 func Of(u *Usage, p *Prices) *Result {
-	r := &Result{Currency: p.Currency, Source: p.Source, PricesSHA256: p.SHA256, RunNs: u.Run.Nanoseconds(),
+	r := &Result{Currency: p.Currency, Source: p.Source, PricesSHA256: p.SHA256, RunNs: u.Run.Nanoseconds(), CPUSeconds: u.CPUSeconds,
 		Charges: []Charge{}, Without: []string{}}
 	r.nodes(u, p)
 	for _, name := range slices.Sorted(maps.Keys(u.Classes)) {

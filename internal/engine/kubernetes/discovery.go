@@ -112,7 +112,8 @@ func describeNodes(nodes []api.Object) []any {
 	for _, o := range nodes {
 		n := o.(*corev1.Node)
 		list = append(list, map[string]any{
-			"name": n.Name, "kubelet": n.Status.NodeInfo.KubeletVersion, "kernel": n.Status.NodeInfo.KernelVersion,
+			"name": n.Name, "instanceType": n.Labels[corev1.LabelInstanceTypeStable],
+			"kubelet": n.Status.NodeInfo.KubeletVersion, "kernel": n.Status.NodeInfo.KernelVersion,
 			"os": n.Status.NodeInfo.OSImage, "runtime": n.Status.NodeInfo.ContainerRuntimeVersion,
 			"architecture": n.Status.NodeInfo.Architecture,
 			"cpu":          n.Status.Allocatable.Cpu().String(), "memory": n.Status.Allocatable.Memory().String(),
