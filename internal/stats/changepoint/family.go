@@ -29,7 +29,7 @@ func FindAll(series [][]float64, o Options) ([]Found, error) {
 		}
 	}
 	family := len(order)
-	o.Permutations = max(o.Permutations, int(math.Ceil(3*float64(family)/o.Alpha))-1)
+	o.Permutations = max(o.Permutations, int(math.Ceil(3*float64(family)/(o.Alpha*(1-endShare))))-1)
 	all, least := make([]Found, len(series)), make([]float64, len(series))
 	for i := range all {
 		all[i], least[i] = Found{Family: family, Options: o}, 1
