@@ -146,7 +146,8 @@ func TestWrongPrices(t *testing.T) {
 		{[]string{"show", "--prices", "absent.yaml", keptRuns + "/bundle"}, "absent.yaml"},
 		{[]string{"study", "show", "--prices", bad, keptRuns + "/study"}, bad + ": invalid nodes.a.perHour"},
 		{[]string{"compare", "--prices", bad, keptRuns + "/study"}, "invalid nodes.a.perHour -1"},
-		{[]string{"compare", "--prices", good, importAzure(t), "--factor", "provider"}, "it has no record of the resources used"},
+		{[]string{"compare", "--prices", good, importAzure(t), "--factor", "provider"},
+			"it has no record of the resources used"},
 	} {
 		if code, _, errs := cnsbench(t, "", tt.args...); code == 0 || !strings.Contains(errs, tt.want) {
 			t.Errorf("%v: %d %s, want %q", tt.args, code, errs, tt.want)

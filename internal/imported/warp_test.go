@@ -10,7 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-const warpHeader = "idx\tthread\top\tclient_id\tn_objects\tbytes\tendpoint\tfile\terror\tstart\tfirst_byte\tend\tduration_ns"
+const warpHeader = "idx\tthread\top\tclient_id\tn_objects\tbytes\tendpoint\tfile\terror\tstart\tfirst_byte\tend\t" +
+	"duration_ns"
 
 // warpSample is built to the format of warp: 200 reads of 1000 bytes, one each 10 ms, whose n-th takes n µs and its
 // first byte half of that; ten deletes, one of which failed; a comment at the end, as warp writes it.
@@ -20,8 +21,8 @@ func warpSample() string {
 	lines := []string{warpHeader + "\tcat"}
 	for i := range 200 {
 		start, took := begin.Add(time.Duration(i)*10*time.Millisecond), time.Duration(i+1)*time.Microsecond
-		lines = append(lines, fmt.Sprintf("%d\t%d\tGET\tabcd\t1\t1000\thttp://a:9000\tx/%d.rnd\t\t%s\t%s\t%s\t%d\t0", i, i%4, i,
-			text(start), text(start.Add(took/2)), text(start.Add(took)), took.Nanoseconds()))
+		lines = append(lines, fmt.Sprintf("%d\t%d\tGET\tabcd\t1\t1000\thttp://a:9000\tx/%d.rnd\t\t%s\t%s\t%s\t%d\t0", i,
+			i%4, i, text(start), text(start.Add(took/2)), text(start.Add(took)), took.Nanoseconds()))
 	}
 	for i := range 10 {
 		start, failure := begin.Add(time.Duration(i)*time.Second), ""

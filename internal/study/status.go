@@ -136,8 +136,8 @@ func (d *Dir) Status(hours OfficeHours) (*Status, error) {
 func unsteady(list []WarmUp) (warnings []string) {
 	for _, w := range list {
 		if w.Steady != nil && *w.Steady && w.Within != nil && !w.Within.Steady {
-			warnings = append(warnings, fmt.Sprintf("precondition, occasion %d: %s is steady over its rounds, but not within the "+
-				"last one (MSER-5: %s)", w.Occasion, w.Cell, w.Within))
+			warnings = append(warnings, fmt.Sprintf("precondition, occasion %d: %s is steady over its rounds, but not "+
+				"within the last one (MSER-5: %s)", w.Occasion, w.Cell, w.Within))
 		}
 	}
 	return warnings

@@ -53,8 +53,8 @@ func transientOf(b *bundle.Bundle, response string) (*Transient, error) {
 }
 
 // stepsOf are the values of a response's metric in each time step, of all instances together: the number of I/Os of a
-// rate, else the mean latency. Steps without an I/O have the rate 0, and no latency. The last step may be incomplete and
-// is left out.
+// rate, else the mean latency. Steps without an I/O have the rate 0, and no latency. The last step may be incomplete
+// and is left out.
 func stepsOf(data *dataset.Data, q expr.Query) (values []float64, step int64) {
 	count, sum := map[int64]float64{}, map[int64]float64{}
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)

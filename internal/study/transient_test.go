@@ -83,9 +83,10 @@ func TestUnsteady(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
 	within := &Transient{Round: 5, Steps: 60, StepNs: 1e9}
-	got := unsteady([]WarmUp{{Cell: "a", Occasion: 2, Steady: &yes, Within: within}, {Cell: "b", Steady: &no, Within: within},
-		{Cell: "c", Steady: &yes}, {Cell: "d", Steady: &yes, Within: &Transient{Steady: true}}})
-	want := "precondition, occasion 2: a is steady over its rounds, but not within the last one (MSER-5: no steady end in 60 s)"
+	got := unsteady([]WarmUp{{Cell: "a", Occasion: 2, Steady: &yes, Within: within},
+		{Cell: "b", Steady: &no, Within: within}, {Cell: "c", Steady: &yes}, {Cell: "d", Steady: &yes, Within: &Transient{Steady: true}}})
+	want := "precondition, occasion 2: a is steady over its rounds, but not within the last one (MSER-5: " +
+		"no steady end in 60 s)"
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("%q, want %q", got, want)
 	}

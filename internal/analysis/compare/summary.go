@@ -206,7 +206,8 @@ func (s *study) ranking(metric int, c *context) (Ranking, bool) {
 // CommonScope is the scope that several answers share. It names no number of occasions if they have different ones.
 func CommonScope(scopes []string) string {
 	if len(scopes) > 1 && slices.ContainsFunc(scopes, func(s string) bool { return s != scopes[0] }) {
-		if !slices.ContainsFunc(scopes, func(s string) bool { return !strings.HasSuffix(strings.TrimSuffix(s, "s"), "block") }) {
+		occasions := func(s string) bool { return !strings.HasSuffix(strings.TrimSuffix(s, "s"), "block") }
+		if !slices.ContainsFunc(scopes, occasions) {
 			return "for these blocks"
 		}
 		return "for these occasions"

@@ -100,8 +100,8 @@ func (r *Rate) Metric() string { return "cost per " + r.Name }
 
 // Of prices a usage. The figures are sums of products, without rounding.
 func Of(u *Usage, p *Prices) *Result {
-	r := &Result{Currency: p.Currency, Source: p.Source, PricesSHA256: p.SHA256, RunNs: u.Run.Nanoseconds(), CPUSeconds: u.CPUSeconds,
-		Charges: []Charge{}, Without: []string{}}
+	r := &Result{Currency: p.Currency, Source: p.Source, PricesSHA256: p.SHA256, RunNs: u.Run.Nanoseconds(),
+		CPUSeconds: u.CPUSeconds, Charges: []Charge{}, Without: []string{}}
 	r.nodes(u, p)
 	for _, name := range slices.Sorted(maps.Keys(u.Classes)) {
 		r.class(name, u.Classes[name], p)

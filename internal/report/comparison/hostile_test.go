@@ -29,8 +29,8 @@ func tableOf(metrics, levels []string) *observation.Table {
 // TestFormulas: no cell of the CSV is a formula, and negative numbers stay numbers.
 func TestFormulas(t *testing.T) {
 	t.Parallel()
-	r, err := compare.Run(tableOf([]string{`=HYPERLINK("http://evil")`}, []string{"+1+cmd|' /C calc'!A0", "@SUM(A1)", "-x", "-5"}),
-		compare.Options{})
+	levels := []string{"+1+cmd|' /C calc'!A0", "@SUM(A1)", "-x", "-5"}
+	r, err := compare.Run(tableOf([]string{`=HYPERLINK("http://evil")`}, levels), compare.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ const (
 
 // end tests whether the last MinSegment values differ from those before them, since the last change: the p-value, and
 // whether it is at most alpha. p is the share of normally distributed series, clipped as this one, whose statistic is
-// as great: permutations of a series with a shift have the shift in their spread, and find fewer. It is at least 1/10000,
-// and ok is false if there are fewer than MinSegment values before.
+// as great: permutations of a series with a shift have the shift in their spread, and find fewer. It is at least
+// 1/10000, and ok is false if there are fewer than MinSegment values before.
 func (s *search) end(bounds []int, alpha float64) (p float64, ok bool) {
 	x := s.values[bounds[len(bounds)-2]:]
 	if len(x) < 2*s.MinSegment {

@@ -70,8 +70,8 @@ func TestBound(t *testing.T) {
 			least = min(least, 1-float64(min(small, great))/(trials/4))
 		}
 		rule, sample := ruleBound(n), sampleBound(n)
-		t.Logf("oracle %d: any rule, at every spread %.3f (simulated %.3f); from the variance of n values %.3f (simulated %.3f)",
-			n, rule, 1-least, sample, float64(inside)/trials)
+		t.Logf("oracle %d: any rule, at every spread %.3f (simulated %.3f); from the variance of n values %.3f (simulated "+
+			"%.3f)", n, rule, 1-least, sample, float64(inside)/trials)
 		if math.Abs(sample-float64(inside)/trials) > 0.015 || math.Abs(rule-(1-least)) > 0.03 {
 			t.Errorf("oracle %d: the bounds %.3f and %.3f are not those of the simulation", n, rule, sample)
 		}
