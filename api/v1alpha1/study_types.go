@@ -64,6 +64,10 @@ type StudySpec struct {
 	Responses []string `json:"responses,omitempty"`
 	// metrics are responses with their margin and direction. They follow the responses.
 	Metrics []StudyMetric `json:"metrics,omitempty"`
+	// cost has the prices of the resources that trials use, in the form of a file of --prices. They are recorded
+	// with the study, so that study show and compare print what its trials cost.
+	// +optional
+	Cost *runtime.RawExtension `json:"cost,omitempty"`
 	// seed of all random choices. The n-th blocks of all cells have the same seed.
 	Seed *int64 `json:"seed,omitempty"`
 	// scales are smaller or larger editions of the study, by name.

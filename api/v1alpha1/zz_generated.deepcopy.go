@@ -1874,6 +1874,11 @@ func (in *StudySpec) DeepCopyInto(out *StudySpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Cost != nil {
+		in, out := &in.Cost, &out.Cost
+		*out = new(runtime.RawExtension)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.Seed != nil {
 		in, out := &in.Seed, &out.Seed
 		*out = new(int64)

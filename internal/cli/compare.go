@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/cost"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/report/comparison"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
@@ -21,9 +23,9 @@ import (
 
 // compareFlags are the flags of compare.
 type compareFlags struct {
-	factor, against, margin, level, output, baseline string
-	paired, pairedSet, history, strict               bool
-	directions, aa, limits, blocks, failOn           []string
+	factor, against, margin, level, output, baseline, prices string
+	paired, pairedSet, history, strict                       bool
+	directions, aa, limits, blocks, failOn                   []string
 }
 
 func newCompare(s *streams) *cobra.Command {
@@ -45,6 +47,9 @@ Bundles are trials: those with the same LABEL are of one level. Of two single bu
 the quantiles within them are compared.
 
 --baseline compares every cell with the same cell of an earlier study or bundle.
+--prices adds what each trial cost as metrics, and Pareto tables of cost against each
+other metric.
+
 --history searches the bundles or studies in DIR, in order of their names, for runs
 from which a metric changed; or, if DIR is a study, its occasions.
 
@@ -86,6 +91,7 @@ func (f *compareFlags) add(c *cobra.Command) {
 	fl.StringSliceVar(&f.failOn, "fail-on", nil, "verdicts that make the exit status 5, such as worse,different")
 	fl.BoolVar(&f.strict, "strict", false, "exit with status 4 if a figure cannot be trusted (a validity flag)")
 	fl.StringVar(&f.output, "output", "text", "text, json, csv, markdown or benchstat")
+	pricesFlag(c, &f.prices, recordedPrices)
 }
 
 // outputsOfCompare are the values of --output.
@@ -151,7 +157,7 @@ func (f *compareFlags) execute(s *streams, args []string) error {
 		r.Sentences = append(r.Sentences, d.Sentences()...)
 	}
 	r.Sentences = append(r.Sentences, in.sentences...)
-	r.Notes = append(r.Notes, in.notes...)
+	r.Notes = slices.Concat(r.Notes, in.notes, in.costNotes())
 	if err := f.write(s.out, r); err != nil {
 		return quietPipe(err)
 	}
@@ -164,7 +170,7 @@ func (f *compareFlags) write(w io.Writer, r *compare.Result) error {
 	case "json":
 		return writeJSON(w, r)
 	case "csv":
-		return comparison.WriteCSV(&terminal.Writer{To: w}, r)
+		return comparison.WriteCSV(&terminal.Writer{To: w}, r, table.Cell)
 	case "markdown":
 		return comparison.WriteMarkdown(&terminal.Writer{To: w}, r)
 	}
@@ -206,6 +212,10 @@ func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 		if _, all := o.Directions[""]; !given && !all {
 			o.Directions[metric] = d
 		}
+	}
+	costDirections(o.Directions, in.table)
+	if in.costs {
+		o.Cost = (&cost.Rate{Name: cost.PerTrial}).Metric()
 	}
 	factor := o.Factor
 	if factor == "" && len(in.table.Factors) == 1 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/trial"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -33,6 +34,8 @@ type compared struct {
 	times         *compare.Times // nil: not known
 	sentences     []string
 	notes         []string
+	costs         bool     // prices were given
+	withoutCost   []string // what the costs do not include
 }
 
 // Names of the compared factor where no study declares it, and of the levels of versionFactor.
@@ -56,21 +59,25 @@ const assumedBlock = 128 << 10
 
 // read reads what the arguments name.
 func (f *compareFlags) read(s *streams, args []string) (*compared, error) {
+	p, err := readPrices(f.prices)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case f.history:
 		if len(args) != 1 {
 			return nil, errors.New("--history takes one directory with bundles or studies")
 		}
-		return readHistory(s, args[0])
+		return readHistory(s, args[0], p)
 	case f.baseline != "":
 		if len(args) != 1 {
 			return nil, errors.New("--baseline takes one study or bundle to compare with it")
 		}
-		return readBaseline(s, f.baseline, args[0])
+		return readBaseline(s, f.baseline, args[0], p)
 	case len(args) == 1 && !isBundle(args[0]):
-		return readStudy(args[0])
+		return readStudy(args[0], p)
 	}
-	return readBundles(s, args)
+	return readBundles(s, args, p)
 }
 
 func isBundle(dir string) bool { return hasFile(dir, runFile) }
@@ -81,12 +88,15 @@ func hasFile(dir, name string) bool {
 }
 
 // readStudy reads a study or an imported one.
-func readStudy(dir string) (*compared, error) {
+func readStudy(dir string, prices *cost.Prices) (*compared, error) {
 	switch {
 	case imported.Is(dir):
 		d, t, err := imported.Open(dir)
 		if err != nil {
 			return nil, err
+		}
+		if prices != nil {
+			return nil, fmt.Errorf("--prices: %s is imported: it has no record of the resources used", dir)
 		}
 		in := &compared{table: t}
 		if d.Importer == "csv" {
@@ -98,7 +108,7 @@ func readStudy(dir string) (*compared, error) {
 		if err != nil {
 			return nil, err
 		}
-		return studyTable(d)
+		return studyTable(d, prices)
 	}
 	info, err := os.Stat(dir)
 	switch {
@@ -112,14 +122,15 @@ func readStudy(dir string) (*compared, error) {
 }
 
 // readBundles reads bundles as trials of the levels that their labels name.
-func readBundles(s *streams, args []string) (*compared, error) {
+func readBundles(s *streams, args []string, prices *cost.Prices) (*compared, error) {
 	b := observation.NewBuilder([]string{bundleFactor}, "", "")
+	in := &compared{factor: bundleFactor, trial: "run"}
 	var labels []string
 	var data []*dataset.Data
 	var times trial.Times
 	for _, arg := range args {
 		label, dir := labelled(arg)
-		d, err := addBundle(s, b, &times, []string{label}, dir)
+		d, err := in.addBundle(s, b, &times, []string{label}, dir, prices)
 		if err != nil {
 			return nil, err
 		}
@@ -128,8 +139,8 @@ func readBundles(s *streams, args []string) (*compared, error) {
 		}
 		labels, data = append(labels, label), append(data, d)
 	}
-	in := &compared{table: b.Table(), factor: bundleFactor, trial: "run",
-		times: times.Fill(observation.NewBuilder([]string{bundleFactor}, "", ""))}
+	in.table = b.Table()
+	in.times = times.Fill(observation.NewBuilder([]string{bundleFactor}, "", ""))
 	if len(args) != 2 || labels[0] == labels[1] {
 		return in, nil
 	}
@@ -148,8 +159,8 @@ func labelled(arg string) (label, dir string) {
 var errIncomplete = errors.New("did not complete: its figures are no trial")
 
 // addBundle adds the values of a bundle, as one trial of a cell.
-func addBundle(s *streams, b *observation.Builder, times *trial.Times, levels []string,
-	dir string) (*dataset.Data, error) {
+func (in *compared) addBundle(s *streams, b *observation.Builder, times *trial.Times, levels []string, dir string,
+	prices *cost.Prices) (*dataset.Data, error) {
 	if !isBundle(dir) {
 		return nil, fmt.Errorf("%s is no bundle: it has no %s", dir, runFile)
 	}
@@ -168,7 +179,10 @@ func addBundle(s *streams, b *observation.Builder, times *trial.Times, levels []
 		b.Add(observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State})
 		times.Explain(v.Query)
 	}
-	return d, times.Add(observation.Row{Levels: levels}, open)
+	if err := times.Add(observation.Row{Levels: levels}, open); err != nil {
+		return nil, err
+	}
+	return d, in.addCosts(b, observation.Row{Levels: levels}, d, prices)
 }
 
 // within compares the latencies within two bundles, and the components that took the time.
@@ -187,26 +201,27 @@ func (in *compared) within(labels []string, data []*dataset.Data) error {
 }
 
 // readAny reads a bundle, a study or an imported study.
-func readAny(s *streams, dir string) (*compared, error) {
+func readAny(s *streams, dir string, prices *cost.Prices) (*compared, error) {
 	if !isBundle(dir) {
-		return readStudy(dir)
+		return readStudy(dir, prices)
 	}
-	b := observation.NewBuilder(nil, "", "")
+	b, in := observation.NewBuilder(nil, "", ""), &compared{}
 	var times trial.Times
-	if _, err := addBundle(s, b, &times, nil, dir); err != nil {
+	if _, err := in.addBundle(s, b, &times, nil, dir, prices); err != nil {
 		return nil, err
 	}
-	return &compared{table: b.Table(), times: times.Fill(observation.NewBuilder(nil, "", ""))}, nil
+	in.table, in.times = b.Table(), times.Fill(observation.NewBuilder(nil, "", ""))
+	return in, nil
 }
 
 // readBaseline joins a study with an earlier one. Margins and directions are those that the later one
 // declares.
-func readBaseline(s *streams, baseline, dir string) (*compared, error) {
-	before, err := readAny(s, baseline)
+func readBaseline(s *streams, baseline, dir string, prices *cost.Prices) (*compared, error) {
+	before, err := readAny(s, baseline, prices)
 	if err != nil {
 		return nil, fmt.Errorf("baseline: %w", err)
 	}
-	now, err := readAny(s, dir)
+	now, err := readAny(s, dir, prices)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +232,7 @@ func readBaseline(s *streams, baseline, dir string) (*compared, error) {
 	}
 	return &compared{table: t, factor: versionFactor, margins: now.margins, directions: now.directions,
 		times: joinTimes(before.times, now.times),
+		costs: before.costs && now.costs, withoutCost: merged(before.withoutCost, now.withoutCost),
 		notes: append(now.notes, fmt.Sprintf("a (baseline) is %s, b (now) is %s; they are of different times, and a "+
 			"difference may be that of the occasion", baseline, dir))}, nil
 }
@@ -235,9 +251,9 @@ func joinTimes(before, now *compare.Times) *compare.Times {
 }
 
 // readHistory joins the bundles and studies of a directory, in order of their names, or takes the occasions of a study.
-func readHistory(s *streams, dir string) (*compared, error) {
+func readHistory(s *streams, dir string, prices *cost.Prices) (*compared, error) {
 	if imported.Is(dir) || hasFile(dir, studyFile) {
-		one, err := readStudy(dir)
+		one, err := readStudy(dir, prices)
 		if err != nil {
 			return nil, err
 		}
@@ -254,13 +270,13 @@ func readHistory(s *streams, dir string) (*compared, error) {
 	}
 	var labels []string
 	var tables []*observation.Table
-	var notes []string
+	var notes, without []string
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if !e.IsDir() || !isBundle(path) && !imported.Is(path) && !hasFile(path, studyFile) {
 			continue
 		}
-		one, err := readAny(s, path)
+		one, err := readAny(s, path, prices)
 		if errors.Is(err, errIncomplete) {
 			notes = append(notes, err.Error()+"; it is left out")
 			continue
@@ -269,6 +285,7 @@ func readHistory(s *streams, dir string) (*compared, error) {
 			return nil, err
 		}
 		labels, tables = append(labels, e.Name()), append(tables, one.table)
+		without = merged(without, one.withoutCost)
 	}
 	if len(tables) == 0 {
 		return nil, fmt.Errorf("%s has no bundles and no studies", dir)
@@ -277,5 +294,15 @@ func readHistory(s *streams, dir string) (*compared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &compared{table: t, factor: historyFactor, notes: notes}, nil
+	return &compared{table: t, factor: historyFactor, notes: notes, withoutCost: without}, nil
+}
+
+// merged joins two lists, each text once.
+func merged(a, b []string) []string {
+	for _, text := range b {
+		if !slices.Contains(a, text) {
+			a = append(a, text)
+		}
+	}
+	return a
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/cost"
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/trial"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
@@ -18,7 +20,7 @@ const (
 )
 
 // studyTable has the values of the trials of a study. Its blocks are pairs by design.
-func studyTable(d *study.Dir) (*compared, error) {
+func studyTable(d *study.Dir, given *cost.Prices) (*compared, error) {
 	t, err := d.Table()
 	if err != nil {
 		return nil, err
@@ -37,6 +39,9 @@ func studyTable(d *study.Dir) (*compared, error) {
 		done += t.Rows[i].Done
 		in.arm(t, i)
 		addRow(b, t, &t.Rows[i])
+	}
+	if err := in.studyCosts(b, d, given); err != nil {
+		return nil, err
 	}
 	if done == 0 {
 		return nil, fmt.Errorf("no trial of the study in %s is complete: there is nothing to compare", d.Path)
@@ -61,7 +66,7 @@ func studyTimes(d *study.Dir, t *study.Table, factors []string) (*compare.Times,
 		if b == nil {
 			continue
 		}
-		at := observation.Row{Levels: levelsOf(&t.Rows[x.Cell]), Occasion: fmt.Sprint(x.Occasion),
+		at := observation.Row{Levels: levelsOf(t.Rows[x.Cell].Levels), Occasion: fmt.Sprint(x.Occasion),
 			Block: fmt.Sprint(x.Block), Repetition: 1}
 		if err := times.Add(at, b); err != nil {
 			return nil, fmt.Errorf("%s: %w", x.Name, err)
@@ -72,14 +77,38 @@ func studyTimes(d *study.Dir, t *study.Table, factors []string) (*compare.Times,
 	return times.Fill(b), nil
 }
 
-// levelsOf are the levels of a cell, one for each column.
-func levelsOf(row *study.Row) []string {
-	if len(row.Levels) == 0 {
-		return []string{"all"}
+// studyCosts adds the costs of the trials of a study.
+func (in *compared) studyCosts(b *observation.Builder, d *study.Dir, given *cost.Prices) error {
+	p, err := pricesOf(d, given)
+	if err != nil || p == nil {
+		return err
 	}
-	levels := make([]string, 0, len(row.Levels))
-	for _, l := range row.Levels {
+	for _, trial := range d.Trials {
+		bundle := d.Bundle(trial)
+		if bundle == nil {
+			continue
+		}
+		data, err := dataset.Read(bundle)
+		if err != nil {
+			return fmt.Errorf("%s: %w", trial.Name, err)
+		}
+		row := observation.Row{Levels: levelsOf(d.Cells[trial.Cell].Levels), Repetition: 1,
+			Occasion: fmt.Sprint(trial.Occasion), Block: fmt.Sprint(trial.Block)}
+		if err := in.addCosts(b, row, data, p); err != nil {
+			return fmt.Errorf("%s: %w", trial.Name, err)
+		}
+	}
+	return nil
+}
+
+// levelsOf are the values of a cell's levels; of a study without factors all trials are of one.
+func levelsOf(list []study.Level) []string {
+	levels := make([]string, 0, len(list))
+	for _, l := range list {
 		levels = append(levels, l.Value)
+	}
+	if len(levels) == 0 {
+		levels = []string{"all"}
 	}
 	return levels
 }
@@ -114,7 +143,7 @@ func (in *compared) arm(t *study.Table, i int) {
 
 // addRow adds the trials of a cell.
 func addRow(b *observation.Builder, t *study.Table, row *study.Row) {
-	levels := levelsOf(row)
+	levels := levelsOf(row.Levels)
 	for j, v := range row.Values {
 		m := observation.Metric{Name: t.Responses[j], Unit: v.Unit}
 		for _, x := range v.Trials {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/opview"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -21,14 +22,14 @@ import (
 
 func newShow(s *streams) *cobra.Command {
 	var events, verify bool
-	var output, one string
+	var output, one, prices string
 	var remote remoteFlags
 	c := &cobra.Command{
 		Use: "show {BUNDLE | --cluster NAMESPACE/RUN}", Short: "Show the summary or the events of a bundle",
 		Long: `Prints the summary of a bundle: a directory, or one at the results service of a
 cluster. --events prints its operations instead, --verify checks its files. --op
 prints one operation with its phases and, if it failed or was slow, the log lines
-of what served it.`,
+of what served it. --prices adds what the run cost.`,
 		Example: `  cnsbench show cnsbench-quickstart-20260301-120000
   cnsbench show --op snapshots/3 cnsbench-quickstart-20260301-120000
   cnsbench show --cluster bench/1a2b3c4d --output json`,
@@ -55,9 +56,9 @@ of what served it.`,
 			case one != "":
 				return showOp(s, b, one, output)
 			}
-			sum, err := summary.Make(b)
+			sum, err := summaryWithCost(b, prices)
 			if err != nil {
-				return failed(err)
+				return err
 			}
 			if output == "json" {
 				return writeJSON(s.out, sum)
@@ -68,6 +69,7 @@ of what served it.`,
 	c.Flags().BoolVar(&events, "events", false, "print the operations as JSON lines")
 	c.Flags().StringVar(&one, "op", "", "print one operation: its ID, or ACTION/INSTANCE")
 	c.Flags().BoolVar(&verify, "verify", false, "check every file against the manifest")
+	pricesFlag(c, &prices, "")
 	remote.add(c)
 	outputFlag(c, &output)
 	c.MarkFlagsMutuallyExclusive("events", "op")
@@ -85,6 +87,28 @@ func showOp(s *streams, b *bundle.Bundle, name, output string) error {
 		return writeJSON(s.out, v)
 	}
 	return terminal.WriteOp(s.out, v, terminalOptions(s.out))
+}
+
+// summaryWithCost summarises a bundle; with a file of prices also what it cost.
+func summaryWithCost(b *bundle.Bundle, prices string) (*summary.Summary, error) {
+	p, err := readPrices(prices)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		s, err := summary.Make(b)
+		return s, failed(err)
+	}
+	d, err := dataset.Read(b)
+	if err != nil {
+		return nil, failed(err)
+	}
+	s, err := summary.Of(d)
+	if err != nil {
+		return nil, failed(err)
+	}
+	s.Cost, err = costOf(d, p)
+	return s, failed(err)
 }
 
 // openBundle opens a bundle and prints its warnings.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -16,13 +17,24 @@ import (
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
-func (f *studyFlags) show(s *streams, dir *study.Dir) error {
+func (f *studyFlags) show(s *streams, dir *study.Dir) error { return f.showWithCost(s, dir, "") }
+
+// showWithCost shows the table of a study, and what its trials cost: with a file of prices, or those it records.
+func (f *studyFlags) showWithCost(s *streams, dir *study.Dir, prices string) error {
 	if dir.Search != nil {
 		found, err := dir.Found()
 		if err != nil {
 			return failed(err)
 		}
 		return showFindMax(s, f.run.output, found)
+	}
+	given, err := readPrices(prices)
+	if err != nil {
+		return err
+	}
+	p, err := pricesOf(dir, given)
+	if err != nil {
+		return err
 	}
 	t, err := dir.Table()
 	if err != nil {
@@ -32,14 +44,19 @@ func (f *studyFlags) show(s *streams, dir *study.Dir) error {
 	if err != nil {
 		return failed(err)
 	}
+	costs, err := costsOf(dir, p)
+	if err != nil {
+		return failed(err)
+	}
 	if f.run.output == "json" {
 		return quietPipe(writeJSON(s.out, struct {
 			*study.Table
 			SweepNote string        `json:"sweepNote"`
 			Sweeps    []sweep.Sweep `json:"sweeps"`
-		}{t, sweep.Note, sweeps}))
+			Costs     []cellCost    `json:"costs,omitempty"`
+		}{t, sweep.Note, sweeps, costs}))
 	}
-	if err := writeTable(s.out, t); err != nil {
+	if err := errors.Join(writeTable(s.out, t), writeCosts(s.out, costs)); err != nil {
 		return quietPipe(err)
 	}
 	return quietPipe(writeSentences(s.out, sweeps))
@@ -107,6 +124,7 @@ func reportStudy(dir *study.Dir, path string) error {
 
 func newStudyShow(s *streams) *cobra.Command {
 	var f studyFlags
+	var prices string
 	c := &cobra.Command{Use: "show DIR", Short: "Show the table of a study, a row for each cell",
 		Args:    cobra.ExactArgs(1),
 		Example: "  cnsbench study show cnsbench-study-attach-new",
@@ -115,8 +133,9 @@ func newStudyShow(s *streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.show(s, dir)
+			return f.showWithCost(s, dir, prices)
 		}}
+	pricesFlag(c, &prices, recordedPrices)
 	outputFlag(c, &f.run.output)
 	return c
 }

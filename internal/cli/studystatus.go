@@ -100,7 +100,7 @@ func writeWarmUps(out io.Writer, list []study.WarmUp) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "\nprecondition\toccasion\trounds\tsteady\n")
+	fmt.Fprintf(w, "\nprecondition\toccasion\trounds\tsteady\twithin the last round\n")
 	for _, one := range list {
 		steady := "no rule"
 		switch {
@@ -111,7 +111,7 @@ func writeWarmUps(out io.Writer, list []study.WarmUp) error {
 		case one.Steady != nil:
 			steady = "no"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", one.Cell, one.Occasion, one.Rounds, steady)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%v\n", one.Cell, one.Occasion, one.Rounds, steady, one.Within)
 	}
 	return w.Flush()
 }

@@ -30,6 +30,7 @@ func Tools() []Tool {
 		{"dbench", "the summary that dbench prints at its end", parseDbench},
 		{"kubestr", "the text output of kubestr fio", parseKubestr},
 		{"cosbench", "the CSV file of a workload of COSBench, or of cnsbench object run", parseCOSBench},
+		{"warp", "the operations that warp writes with --full, FILE.csv.zst or FILE.csv", parseWarp},
 		{"benchstat", "output of Go benchmarks, the input of benchstat", parseBenchmarks},
 	}
 }

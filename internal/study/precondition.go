@@ -70,6 +70,8 @@ type WarmUp struct {
 	// rise of the least-squares line from the first to the last.
 	Range *float64 `json:"range,omitempty"`
 	Slope *float64 `json:"slope,omitempty"`
+	// Within is the cross-check within the last round; absent: it has no values over time, or fewer than 50.
+	Within *Transient `json:"withinRound,omitempty"`
 }
 
 // round is a run of a cell before an occasion. It has the form of a trial, and is none.
@@ -197,10 +199,30 @@ func (d *Dir) WarmUps() ([]WarmUp, error) {
 				}
 				w.add(v)
 			}
-			if w.Rounds > 0 {
-				list = append(list, w)
+			if w.Rounds == 0 {
+				continue
 			}
+			if err := d.crossCheck(&w, d.round(o+1, cell, w.Rounds)); err != nil {
+				return nil, err
+			}
+			list = append(list, w)
 		}
 	}
 	return list, nil
+}
+
+// crossCheck judges the time steps within the last round.
+func (d *Dir) crossCheck(w *WarmUp, last Trial) error {
+	b := d.Bundle(last)
+	if b == nil || d.Precondition.Response == "" {
+		return nil
+	}
+	var err error
+	if w.Within, err = transientOf(b, d.Precondition.Response); err != nil {
+		return fmt.Errorf("%s: %w", last.Name, err)
+	}
+	if w.Within != nil {
+		w.Within.Round = w.Rounds
+	}
+	return nil
 }

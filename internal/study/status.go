@@ -137,7 +137,7 @@ func (d *Dir) Status(hours OfficeHours) (*Status, error) {
 		s.Done, s.Of, s.Failed = s.Done+o.Done, s.Of+o.Of, s.Failed+o.Failed
 		starts, took = append(starts, o.starts), append(took, o.took...)
 	}
-	s.Coverage, s.Warnings = coverageOf(starts, hours), sameDay(s.Occasions)
+	s.Coverage, s.Warnings = coverageOf(starts, hours), append(sameDay(s.Occasions), unsteady(s.WarmUps)...)
 	planned := (s.PlannedOccasions - d.OccasionCount()) * d.Blocks
 	s.PlannedTrials = s.Of + planned*len(d.Cells)
 	s.LeftNs = d.left(took, 0)
@@ -146,6 +146,17 @@ func (d *Dir) Status(hours OfficeHours) (*Status, error) {
 		s.Metrics = append(s.Metrics, metricStatus(table, i, m))
 	}
 	return s, nil
+}
+
+// unsteady names the cells whose rounds are steady, but not the time within the last of them.
+func unsteady(list []WarmUp) (warnings []string) {
+	for _, w := range list {
+		if w.Steady != nil && *w.Steady && w.Within != nil && !w.Within.Steady {
+			warnings = append(warnings, fmt.Sprintf("precondition, occasion %d: %s is steady over its rounds, but not "+
+				"within the last one (MSER-5: %s)", w.Occasion, w.Cell, w.Within))
+		}
+	}
+	return warnings
 }
 
 // left estimates how long the remaining trials and so many further blocks take; nil: no trial is finished.

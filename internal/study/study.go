@@ -7,6 +7,7 @@ package study
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/stats/rank"
 )
@@ -91,6 +93,8 @@ type Design struct {
 	Precondition *Precondition `json:"precondition,omitempty"`
 	// Search makes the trials the steps of a search of the highest rate; nil: a study of given cells.
 	Search *Search `json:"search,omitempty"`
+	// Prices are those that the study declares, in the form of package cost.
+	Prices json.RawMessage `json:"prices,omitempty"`
 	// Command continues the study. It does not shape the trials.
 	Command *Command `json:"command,omitempty"`
 	// Merged are the directories that study merge made this one of; such a study cannot continue.
@@ -154,6 +158,12 @@ func New(s *plan.Study, o Options) (*Design, error) {
 	d := &Design{Name: s.Name, Base: append(sets(s.Spec.Scales[o.Scale].Set), o.Set...),
 		Blocks: int(max(spec.Blocks, 1)), Planned: int(max(spec.Occasions, 1)), Precondition: preconditionOf(&spec)}
 	d.Responses, d.Metrics = responsesOf(&spec)
+	if spec.Cost != nil {
+		if _, err := cost.Parse(spec.Cost.Raw); err != nil {
+			return nil, fmt.Errorf("spec.cost: %w", err)
+		}
+		d.Prices = spec.Cost.Raw
+	}
 	if d.Cells, err = d.cells(&spec, order); err != nil {
 		return nil, err
 	}

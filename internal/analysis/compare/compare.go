@@ -26,5 +26,6 @@ func Run(t *observation.Table, o Options) (*Result, error) {
 	s.model()
 	s.summarise()
 	s.explain()
+	s.paretos()
 	return s.result, nil
 }

@@ -16,16 +16,17 @@ func Histories(t *observation.Table, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.describe()
+	if err := s.limit(); err != nil {
+		return nil, err
+	}
+	s.result.Cells = []Cell{} // each is one run: the history has their medians
+	if err := s.histories(); err != nil {
+		return nil, err
+	}
 	changed := 0
-	for m := range t.Metrics {
-		for c := range s.contexts {
-			h, err := s.history(m, &s.contexts[c])
-			if err != nil {
-				return nil, err
-			}
-			s.result.History = append(s.result.History, h)
-			changed += min(1, len(h.Changes))
-		}
+	for _, h := range s.result.History {
+		changed += min(1, len(h.Changes))
 	}
 	s.result.Sentences = append(s.result.Sentences, fmt.Sprintf("%s, %s: %d changed.",
 		plural(len(s.levels), "run"), plural(len(s.result.History), "metric"), changed))
@@ -34,20 +35,53 @@ func Histories(t *observation.Table, o Options) (*Result, error) {
 			s.result.Sentences = append(s.result.Sentences, h.Sentence)
 		}
 	}
+	s.result.Sentences = append(s.result.Sentences, s.flagSentences()...)
 	return s.result, nil
 }
 
-// history is the series of one metric.
-func (s *study) history(metric int, c *context) (History, error) {
+// histories searches the series of all metrics together: they are one family.
+func (s *study) histories() error {
+	var all [][]float64
+	var runs [][]string
+	for m := range s.table.Metrics {
+		for c := range s.contexts {
+			h, values, of := s.history(m, &s.contexts[c])
+			s.result.History = append(s.result.History, h)
+			all, runs = append(all, values), append(runs, of)
+		}
+	}
+	found, err := changepoint.FindAll(all, changepoint.Options{Seed: 1})
+	if err != nil {
+		return err
+	}
+	for i, f := range found {
+		h := &s.result.History[i]
+		h.Parameters = Parameters{Method: "E-divisive", Alpha: f.Options.Alpha, MinSegment: f.Options.MinSegment,
+			Permutations: f.Options.Permutations, Seed: f.Options.Seed, Margin: h.Parameters.Margin, Family: f.Family}
+		if least := 2 * f.Options.MinSegment; len(all[i]) < least {
+			h.Sentence = fmt.Sprintf("%s: too few runs for a change point: %d have a value, it needs %d.", h.Metric,
+				len(all[i]), least)
+			continue
+		}
+		direction := chosen(observation.Metric{Name: h.Metric, Unit: h.Unit}, s.options.Directions)
+		for _, change := range f.Changes {
+			h.Changes = append(h.Changes, changeOf(change, runs[i], h.Parameters.Margin, direction))
+		}
+		h.Sentence = h.sentence()
+	}
+	return nil
+}
+
+// history is the series of one metric, with the values that are known and the names of their runs.
+func (s *study) history(metric int, c *context) (h History, values []float64, runs []string) {
 	m := s.table.Metrics[metric]
 	direction := chosen(m, s.options.Directions)
 	margin := s.options.Margin
 	if margin == 0 {
 		margin = verdict.DefaultMargin
 	}
-	h := History{Metric: m.Name, Unit: m.Unit, Context: c.levels, Direction: directionWord(direction), Changes: []Change{}}
-	var values []float64
-	var runs []string
+	h = History{Metric: m.Name, Unit: m.Unit, Context: c.levels, Direction: directionWord(direction), Changes: []Change{},
+		Parameters: Parameters{Margin: margin}}
 	for _, level := range s.levels {
 		var x *float64
 		if cell, ok := c.cells[level]; ok {
@@ -58,27 +92,11 @@ func (s *study) history(metric int, c *context) (History, error) {
 		}
 		h.Values, h.Runs = append(h.Values, x), append(h.Runs, level)
 	}
-	options := changepoint.Options{Seed: 1}.WithDefaults()
-	h.Parameters = Parameters{Method: "E-divisive", Alpha: options.Alpha, MinSegment: options.MinSegment,
-		Permutations: options.Permutations, Seed: options.Seed, Margin: margin}
-	if len(values) < 2*options.MinSegment {
-		h.Sentence = fmt.Sprintf("%s: too few runs for a change point: %d have a value, it needs %d.", m.Name, len(values),
-			2*options.MinSegment)
-		return h, nil
-	}
-	found, err := changepoint.Find(values, options)
-	if err != nil {
-		return h, fmt.Errorf("%s: %w", m.Name, err)
-	}
-	for _, f := range found {
-		h.Changes = append(h.Changes, change(f, runs, margin, direction))
-	}
-	h.Sentence = h.sentence()
-	return h, nil
+	return h, values, runs
 }
 
-// change is a found change with the names of its runs and its verdict.
-func change(f changepoint.Change, runs []string, margin float64, direction verdict.Direction) Change {
+// changeOf is a found change with the names of its runs and its verdict.
+func changeOf(f changepoint.Change, runs []string, margin float64, direction verdict.Direction) Change {
 	at := func(i int) string { return runs[max(0, min(len(runs)-1, i))] }
 	c := Change{Run: at(f.Index), From: at(f.Low), To: at(f.High), Ratio: number(f.Ratio.Value), Low: number(f.Ratio.Low),
 		High: number(f.Ratio.High), P: number(f.P), Before: number(f.Before), After: number(f.After), Word: verdict.Trivial}

@@ -38,6 +38,8 @@ type Options struct {
 	AssumeBlock float64
 	// Times explain latencies and interference; nil: they are not known.
 	Times *Times
+	// Cost is the metric against which all others are put in Pareto tables; "": there are none.
+	Cost string
 }
 
 // MaxComparisons is the most comparisons of a result.
@@ -165,17 +167,25 @@ func (l *layout) knows(flag, metric string) error {
 // grouping is the level above single trials: the occasion, or a block that holds several trials of one cell.
 type grouping struct {
 	name string // "" if every trial is a unit
+	word string // of a sentence: occasion, block
 	of   func(observation.Value) int32
 }
+
+// occasionWord is what an occasion is called in sentences, whatever its column is called.
+const occasionWord = "occasion"
 
 // groupingOf finds what groups the trials of a table: several occasions, else several blocks. Blocks that hold each
 // cell once group nothing.
 func groupingOf(t *observation.Table) grouping {
 	switch {
 	case len(t.Occasions) > 1:
-		return grouping{name: t.OccasionName, of: func(v observation.Value) int32 { return v.Occasion }}
+		return grouping{name: t.OccasionName, word: occasionWord, of: func(v observation.Value) int32 { return v.Occasion }}
 	case len(t.Blocks) > 1 && repeated(t):
-		return grouping{name: t.BlockName, of: func(v observation.Value) int32 { return v.Block }}
+		word := "block"
+		if strings.EqualFold(t.BlockName, occasionWord) { // an imported file's column of occasions, given as blocks
+			word = occasionWord
+		}
+		return grouping{name: t.BlockName, word: word, of: func(v observation.Value) int32 { return v.Block }}
 	}
 	return grouping{}
 }

@@ -39,6 +39,7 @@ func (s *study) compare(metric int, c *context) {
 		units[i], all[i] = s.sample(p, true), s.sample(p, false)
 		nested = nested || s.grouped(p.a, p.b)
 	}
+	s.overall(metric, c, nested)
 	answers, within := s.judge(pairs, units, rule), []Answer(nil)
 	if nested {
 		within = s.judge(pairs, all, rule)
@@ -61,24 +62,26 @@ func (s *study) compare(metric int, c *context) {
 // in none of them: its differences from the first are the noise floor.
 func (s *study) pairs(metric int, c *context) [][2]string {
 	var list [][2]string
-	again := func(level string) bool {
-		return slices.ContainsFunc(s.options.AA, func(aa [2]string) bool { return aa[1] == level })
-	}
 	for i, a := range s.levels {
-		if _, ok := s.at(metric, c, a); !ok || again(a) {
+		if _, ok := s.at(metric, c, a); !ok || s.twin(a) {
 			continue
 		}
 		for j, b := range s.levels {
 			_, ok := s.at(metric, c, b)
 			against := s.options.Against != ""
 			switch {
-			case !ok || again(b) || i == j, against && a != s.options.Against, !against && j < i:
+			case !ok || s.twin(b) || i == j, against && a != s.options.Against, !against && j < i:
 			default:
 				list = append(list, [2]string{a, b})
 			}
 		}
 	}
 	return list
+}
+
+// twin says whether a level is the second label of an A/A pair.
+func (s *study) twin(level string) bool {
+	return slices.ContainsFunc(s.options.AA, func(aa [2]string) bool { return aa[1] == level })
 }
 
 // sample has the values that are compared: one for each unit of analysis.
@@ -123,22 +126,25 @@ func (s *study) sample(p pair, groups bool) sample {
 	return x
 }
 
-// inGeneral is the scope of an answer that counts occasions.
-const inGeneral = "in general"
+// Scopes of answers: of one that counts occasions, and of one from a single occasion.
+const (
+	inGeneral   = "in general"
+	oneOccasion = "for this occasion"
+)
 
 // scope says for what a verdict holds.
 func (s *study) scope(p pair, groups bool) string {
-	if groups {
+	switch {
+	case groups && s.grouping.word == occasionWord:
 		return inGeneral
-	}
-	if s.grouping.name == "" {
-		return "for this occasion"
+	case groups || s.grouping.name == "": // blocks are all of one occasion
+		return oneOccasion
 	}
 	n := max(len(s.grouping.groups(s.table.Series[p.a])), len(s.grouping.groups(s.table.Series[p.b])))
 	if n == 1 {
-		return "for this occasion"
+		return "for this " + s.grouping.word
 	}
-	return fmt.Sprintf("for these %d occasions", n)
+	return fmt.Sprintf("for these %d %ss", n, s.grouping.word)
 }
 
 // pairUp finds the values of the same occasion, block and repetition. Of a group of pairs the unit is the median of

@@ -31,10 +31,14 @@ type Result struct {
 	Sentences   []string     `json:"sentences"`
 	Cells       []Cell       `json:"cells"`
 	Comparisons []Comparison `json:"comparisons"`
+	// Overall tests three or more levels together.
+	Overall []Overall `json:"overall,omitempty"`
 	// Rankings order the levels of each metric.
 	Rankings []Ranking `json:"rankings"`
 	// Whose says which component's time the difference of a latency, or of an interference, is.
 	Whose []Whose `json:"whose,omitempty"`
+	// Pareto has the levels by cost and one other metric, if there are prices.
+	Pareto []Pareto `json:"pareto,omitempty"`
 	// Distributions are compared where there is one trial on each side.
 	Distributions []Distribution `json:"distributions,omitempty"`
 	// Changes are those of a history.
@@ -221,6 +225,8 @@ type Parameters struct {
 	Seed         uint64  `json:"seed"`
 	// Margin is the ratio − 1 from which a change matters.
 	Margin float64 `json:"margin"`
+	// Family is the number of metrics that were searched together: p-values are adjusted for it (Holm).
+	Family int `json:"family"`
 }
 
 // Change is where a metric changed.
@@ -233,7 +239,7 @@ type Change struct {
 	Ratio  *float64     `json:"ratio"`
 	Low    *float64     `json:"low"`
 	High   *float64     `json:"high"`
-	P      *float64     `json:"p"` // adjusted for the search
+	P      *float64     `json:"p"` // adjusted for the search and the family
 	Before *float64     `json:"before"`
 	After  *float64     `json:"after"`
 	Word   verdict.Word `json:"verdict"`

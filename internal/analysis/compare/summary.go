@@ -29,14 +29,22 @@ func (s *study) model() {
 		perTrial.Text = nestedText
 	case nested:
 		s.result.Models = append(s.result.Models, Model{Unit: g.name, Text: "one value for each " + g.name +
-			": the median of its repetitions; the answer holds for other " + g.name + "s too"})
+			": the median of its repetitions; the answer holds for " + g.reach()})
 		perTrial.Text = nestedText
 	default:
-		s.result.Models = []Model{{Unit: g.name, Text: "one value for each " + g.name + "; the answer holds for other " +
-			g.name + "s too"}}
+		s.result.Models = []Model{{Unit: g.name, Text: "one value for each " + g.name + "; the answer holds for " +
+			g.reach()}}
 		return
 	}
 	s.result.Models = append(s.result.Models, perTrial)
+}
+
+// reach is for what an answer that counts groups holds.
+func (g *grouping) reach() string {
+	if g.word == occasionWord {
+		return "other " + g.name + "s too"
+	}
+	return "other " + g.name + "s of this occasion too"
 }
 
 // maxSentences is the most comparisons that the sentences of a result name one by one.
@@ -61,6 +69,12 @@ func (s *study) summarise() {
 			r.Sentences = append(r.Sentences, text)
 		}
 	}
+	r.Sentences = append(r.Sentences, s.flagSentences()...)
+}
+
+// flagSentences name the flags, those of equal evidence together.
+func (s *study) flagSentences() (list []string) {
+	r := s.result
 	for i, f := range r.Flags {
 		metrics := f.Metric
 		if i+1 < len(r.Flags) && r.Flags[i+1].Evidence == f.Evidence && r.Flags[i+1].Level == f.Level {
@@ -69,8 +83,9 @@ func (s *study) summarise() {
 		if i > 0 && r.Flags[i-1].Evidence == f.Evidence && r.Flags[i-1].Level == f.Level {
 			metrics = r.Flags[i-1].Metric + " and " + metrics
 		}
-		r.Sentences = append(r.Sentences, fmt.Sprintf("%s: %s, %s: %s.", capital(f.Severity), f.Level, metrics, f.Evidence))
+		list = append(list, fmt.Sprintf("%s: %s, %s: %s.", capital(f.Severity), f.Level, metrics, f.Evidence))
 	}
+	return list
 }
 
 // tallies count the verdicts of each scope.
@@ -191,6 +206,10 @@ func (s *study) ranking(metric int, c *context) (Ranking, bool) {
 // CommonScope is the scope that several answers share. It names no number of occasions if they have different ones.
 func CommonScope(scopes []string) string {
 	if len(scopes) > 1 && slices.ContainsFunc(scopes, func(s string) bool { return s != scopes[0] }) {
+		occasions := func(s string) bool { return !strings.HasSuffix(strings.TrimSuffix(s, "s"), "block") }
+		if !slices.ContainsFunc(scopes, occasions) {
+			return "for these blocks"
+		}
 		return "for these occasions"
 	}
 	return strings.Join(scopes[:min(1, len(scopes))], "")

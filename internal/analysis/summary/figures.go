@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
+	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
@@ -82,6 +83,8 @@ type Summary struct {
 	Scaling *Scaling `json:"scaling,omitempty"`
 	// Bounds are what limited the stages of object storage.
 	Bounds []bundle.Bound `json:"bounds,omitempty"`
+	// Cost of the run, with the prices of --prices; nil: none were given.
+	Cost *cost.Result `json:"cost,omitempty"`
 	// Machines has the CPU use of the run's machines.
 	Machines []host.Use    `json:"machines,omitempty"`
 	Validity []bundle.Flag `json:"validity"`

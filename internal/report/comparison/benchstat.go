@@ -16,7 +16,8 @@ import (
 )
 
 // WriteBenchstat writes every known value as a line of a Go benchmark: benchstat -col /provider then compares them.
-// Names have no spaces there: they become underscores. better has "higher" or "lower" by unit.
+// Names have no spaces there: they become underscores, and names that would then be equal get a number. better has
+// "higher" or "lower" by unit.
 func WriteBenchstat(w io.Writer, t *observation.Table, better map[string]string) error {
 	out := bufio.NewWriter(w)
 	for _, unit := range slices.Sorted(maps.Keys(better)) {
@@ -25,10 +26,14 @@ func WriteBenchstat(w io.Writer, t *observation.Table, better map[string]string)
 	keys := slices.SortedFunc(maps.Keys(t.Series), func(a, b observation.Key) int {
 		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Cell, b.Cell))
 	})
+	metrics, factors, levels := names{}, names{}, make([]names, len(t.Factors))
+	for i := range levels {
+		levels[i] = names{}
+	}
 	for _, k := range keys {
-		name := "Benchmark" + capital(part(t.Metrics[k.Metric].Name))
+		name := "Benchmark" + metrics.of(t.Metrics[k.Metric].Name, capital)
 		for i, level := range t.Cells[k.Cell] {
-			name += "/" + part(t.Factors[i]) + "=" + part(level)
+			name += "/" + factors.of(t.Factors[i], nil) + "=" + levels[i].of(level, nil)
 		}
 		for _, v := range t.Series[k] {
 			if v.State == observation.Known {
@@ -46,6 +51,29 @@ func BenchstatUnit(unit string) string {
 		return "value"
 	}
 	return word(unit)
+}
+
+// names are parts of names of benchmarks, by what they stand for.
+type names map[string]string
+
+// of is the part for a text: another one for each text. change is applied to it; nil: nothing.
+func (n names) of(text string, change func(string) string) string {
+	if known, ok := n[text]; ok {
+		return known
+	}
+	first := part(text)
+	if change != nil {
+		first = change(first)
+	}
+	used := func(name string) bool {
+		return slices.Contains(slices.Collect(maps.Values(n)), name)
+	}
+	name := first
+	for i := 2; used(name); i++ {
+		name = first + "." + strconv.Itoa(i)
+	}
+	n[text] = name
+	return name
 }
 
 // part is a part of a benchmark's name: parts are separated by slashes.

@@ -12,19 +12,20 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 )
 
-// WriteCSV writes one line for each comparison, and one without b for each cell.
-func WriteCSV(w io.Writer, r *compare.Result) error {
-	out := csv.NewWriter(w)
-	_ = out.Write([]string{"kind", "metric", "context", "unit", "a", "b", "n", "mean", "sd", "cv", "median", "medianLow",
+// WriteCSV writes one line for each comparison, one without b for each cell, and one for each overall test and for
+// each level of a Pareto table. cell makes a text safe for spreadsheets.
+func WriteCSV(w io.Writer, r *compare.Result, cell func(string) string) error {
+	out := &safe{csv.NewWriter(w), cell}
+	out.row([]string{"kind", "metric", "context", "unit", "a", "b", "n", "mean", "sd", "cv", "median", "medianLow",
 		"medianHigh", "min", "max", "unitOfAnalysis", "ratio", "low", "high", "p", "pHolm", "verdict", "scope", "reason",
-		"warnings"})
+		"warnings", "costMetric", "currency", "cost", "place", "dominatedBy"})
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		var warnings []string
 		for _, x := range c.Warnings {
 			warnings = append(warnings, x.Name+": "+x.Text)
 		}
-		_ = out.Write(slices.Concat([]string{"cell", c.Metric, context(c.Context), c.Unit, c.Level, "", strconv.Itoa(c.N)},
+		out.row(slices.Concat([]string{"cell", c.Metric, context(c.Context), c.Unit, c.Level, "", strconv.Itoa(c.N)},
 			numbers(c.Mean, c.SD, c.CV, c.Median, c.MedianLow, c.MedianHigh, c.Min, c.Max),
 			make([]string, 9), []string{strings.Join(warnings, "; ")}))
 	}
@@ -35,13 +36,52 @@ func WriteCSV(w io.Writer, r *compare.Result) error {
 			answer(out, c, c.Within)
 		}
 	}
+	for i := range r.Overall {
+		o := &r.Overall[i]
+		out.row(slices.Concat([]string{"overall", o.Metric, context(o.Context), "", strings.Join(o.Levels, ";"), ""},
+			make([]string, 9), []string{o.UnitOfAnalysis}, make([]string, 3), numbers(o.P), []string{"", "", o.Scope,
+				o.Sentence}))
+	}
+	for i := range r.Pareto {
+		pareto(out, &r.Pareto[i])
+	}
 	out.Flush()
 	return out.Error()
 }
 
+// safe writes cells that spreadsheets take as text or numbers, never as formulas.
+type safe struct {
+	*csv.Writer
+	cell func(string) string
+}
+
+// columns is the number of cells of a line.
+const columns = 30
+
+// row writes a line, with empty cells at its end. A number stays as it is.
+func (w *safe) row(cells []string) {
+	cells = slices.Concat(cells, make([]string, columns-len(cells)))
+	for i, text := range cells {
+		if _, err := strconv.ParseFloat(text, 64); err != nil {
+			cells[i] = w.cell(text)
+		}
+	}
+	_ = w.Write(cells) // Error has it
+}
+
+// pareto writes a line for each level.
+func pareto(out *safe, p *compare.Pareto) {
+	for i := range p.Points {
+		x := &p.Points[i]
+		out.row(slices.Concat([]string{"pareto", p.Metric, context(p.Context), p.Unit, x.Level, "", strconv.Itoa(x.N)},
+			make([]string, 3), numbers(x.Value), make([]string, 14), []string{p.Cost, p.Currency}, numbers(x.Cost),
+			[]string{string(x.State), strings.Join(x.By, ";")}))
+	}
+}
+
 // answer writes one answer of a comparison.
-func answer(out *csv.Writer, c *compare.Comparison, a *compare.Answer) {
-	_ = out.Write(slices.Concat([]string{"comparison", c.Metric, context(c.Context), c.Unit, c.A, c.B, strconv.Itoa(a.N)},
+func answer(out *safe, c *compare.Comparison, a *compare.Answer) {
+	out.row(slices.Concat([]string{"comparison", c.Metric, context(c.Context), c.Unit, c.A, c.B, strconv.Itoa(a.N)},
 		make([]string, 8), []string{a.UnitOfAnalysis}, numbers(a.Ratio, a.Low, a.High, a.P, a.PHolm),
 		[]string{string(a.Verdict), a.Scope, a.Reason, ""}))
 }

@@ -20,6 +20,12 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 	for i := range r.Comparisons {
 		markdownRow(&b, &r.Comparisons[i])
 	}
+	for i := range r.Overall {
+		fmt.Fprintf(&b, "\n%s\n", escape(r.Overall[i].Sentence))
+	}
+	for i := range r.Pareto {
+		markdownPareto(&b, &r.Pareto[i])
+	}
 	fmt.Fprint(&b, "\n<details><summary>Cells</summary>\n\n| metric | level | n | mean | sd | CV | median | "+
 		"95 % interval | warnings |\n|---|---|---|---|---|---|---|---|---|\n")
 	for i := range r.Cells {
@@ -52,6 +58,17 @@ func markdownRow(b *strings.Builder, c *compare.Comparison) {
 	}
 	fmt.Fprintf(b, "| %s | %s / %s | %s | %s | %s | %s |\n", escape(named(c.Metric, c.Unit, c.Context)), escape(c.B),
 		escape(c.A), ratio, p, adjusted, verdict)
+}
+
+// markdownPareto writes the levels by cost and one metric.
+func markdownPareto(b *strings.Builder, p *compare.Pareto) {
+	fmt.Fprintf(b, "\n| %s, %s is better | n | median | %s (%s), median | |\n|---|---|---|---|---|\n",
+		escape(named(p.Metric, p.Unit, p.Context)), p.Direction, escape(p.Cost), escape(p.Currency))
+	for i := range p.Points {
+		x := &p.Points[i]
+		fmt.Fprintf(b, "| %s | %d | %s | %s | %s |\n", escape(x.Level), x.N, compare.Figure(x.Value, p.Unit),
+			compare.Figure(x.Cost, p.Currency), escape(x.String()))
+	}
 }
 
 // named is a metric with its unit and context.

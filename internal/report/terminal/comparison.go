@@ -27,6 +27,9 @@ func WriteComparison(w io.Writer, r *compare.Result, o Options) error {
 		p.cells(r, r.Cells[from:to])
 		from = to
 	}
+	for i := range r.Pareto {
+		p.pareto(&r.Pareto[i])
+	}
 	p.distributionsOf(r.Distributions)
 	p.history(r.History)
 	p.legend(r)
@@ -166,6 +169,11 @@ func heading(c *compare.Cell, comparisons []compare.Comparison) string {
 func (p *printer) comparisons(r *compare.Result, list []compare.Comparison, names shortened) {
 	if len(list) == 0 {
 		return
+	}
+	for i := range r.Overall {
+		if o := &r.Overall[i]; o.Metric == list[0].Metric && slices.Equal(o.Context, list[0].Context) {
+			p.note("overall: " + o.Sentence)
+		}
 	}
 	p.answers(list, names, func(c *compare.Comparison) *compare.Answer { return &c.Answer })
 	if list[0].Within != nil {

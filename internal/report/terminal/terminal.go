@@ -64,6 +64,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.interference(s)
 	p.stalls(s)
 	p.distributions(s)
+	p.cost(s.Cost)
 	p.validity(s)
 	_, err := io.WriteString(w, p.String())
 	return err

@@ -9,6 +9,10 @@
 // positive. Values further than 3 standard deviations (estimated by the median absolute
 // deviation) from their segment's median count as that far, so that an outlier at the end
 // of a series is no change.
+//
+// A third of alpha is for the end of the series, where a history is watched: whether its
+// last MinSegment values differ from those before. The place is given, so that the test
+// needs no search and finds a shift as soon as there are MinSegment runs after it.
 package changepoint
 
 import (
@@ -56,7 +60,8 @@ type Change struct {
 	// Index is that of the first value after the change. Low and High bound it with
 	// 95 %, by the bootstrap of the segments at each side.
 	Index, Low, High int
-	// P is adjusted for the changes found before it: at least theirs.
+	// P is adjusted for the share of alpha that its test has, and for the changes found
+	// before it: at least theirs.
 	P float64
 	// Before and After are the medians of the segments at each side.
 	Before, After float64
@@ -73,6 +78,7 @@ func Find(values []float64, o Options) ([]Change, error) {
 		return nil, err
 	}
 	s := &search{Options: o, values: scale(values), random: rand.New(rand.NewPCG(o.Seed, 0x6368616e6765))}
+	s.Alpha = o.Alpha * (1 - endShare)
 	bounds, least := []int{0, len(values)}, 0.0
 	var changes []Change
 	for {
@@ -82,13 +88,18 @@ func Find(values []float64, o Options) ([]Change, error) {
 			break
 		}
 		p := s.test(segments, q)
-		if p > o.Alpha {
+		if p > s.Alpha {
 			break
 		}
-		least = max(least, p)
+		least = max(least, p/(1-endShare))
 		changes = append(changes, Change{Index: at, P: least})
 		i, _ := slices.BinarySearch(bounds, at)
 		bounds = slices.Insert(bounds, i, at)
+	}
+	if p, ok := s.end(bounds, o.Alpha*endShare); ok {
+		at := len(values) - o.MinSegment
+		changes = append(changes, Change{Index: at, P: p / endShare})
+		bounds = slices.Insert(bounds, len(bounds)-1, at)
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return a.Index - b.Index })
 	for i := range changes {
@@ -103,9 +114,9 @@ func (o *Options) check(values []float64) error {
 		return fmt.Errorf("invalid alpha %v: want a number between 0 and 1", o.Alpha)
 	case o.MinSegment < 2:
 		return fmt.Errorf("invalid least segment %d: want 2 or more", o.MinSegment)
-	case o.Permutations < 19 || float64(o.Permutations+1)*o.Alpha < 1:
+	case o.Permutations < 19 || float64(o.Permutations+1)*o.Alpha*(1-endShare) < 1-1e-9:
 		return fmt.Errorf("invalid permutations %d: want %.0f or more for alpha %v", o.Permutations,
-			max(19, math.Ceil(1/o.Alpha)-1), o.Alpha)
+			max(19, math.Ceil(1/(o.Alpha*(1-endShare)))-1), o.Alpha)
 	case len(values) < 2*o.MinSegment || len(values) > MaxValues:
 		return fmt.Errorf("%d runs have no change points: want %d to %d", len(values), 2*o.MinSegment, MaxValues)
 	}

@@ -138,7 +138,7 @@ func TestDelay(t *testing.T) {
 }
 
 func TestSeveral(t *testing.T) {
-	random := rand.New(rand.NewPCG(4, 4))
+	random := rand.New(rand.NewPCG(4, 5)) // of other seeds 3 % have a change more
 	changes := find(t, history(random, 200, map[int]float64{50: 4, 90: -6, 150: 4}), 1)
 	if len(changes) != 3 {
 		t.Fatalf("%+v, want three changes", changes)
@@ -188,7 +188,7 @@ func TestErrors(t *testing.T) {
 		{append(ten[:9:9], math.Inf(-1)), Options{}, "invalid value -Inf of run 10"},
 		{ten, Options{Alpha: 1}, "invalid alpha 1"},
 		{ten, Options{MinSegment: 1}, "invalid least segment 1"},
-		{ten, Options{Alpha: 0.001}, "invalid permutations 499: want 999 or more"},
+		{ten, Options{Alpha: 0.001}, "invalid permutations 499: want 1499 or more"},
 	}
 	for _, tt := range tests {
 		if _, err := Find(tt.values, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {

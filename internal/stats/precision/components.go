@@ -1,8 +1,6 @@
 package precision
 
 import (
-	"math"
-
 	"github.com/cnsbench/cnsbench/internal/stats"
 	"gonum.org/v1/gonum/stat"
 )
@@ -62,15 +60,4 @@ func VarianceOf(occasions [][]float64) (Components, bool) {
 		c.Add = Repetitions
 	}
 	return c, true
-}
-
-// BestRepetitions is the number of repetitions of an occasion that, for a given total
-// cost, gives the least variance of the mean of all: ⌈√(cost · S₁²/T₂²)⌉, where cost is
-// that of a new occasion in repetitions (Kalibera and Jones 2013, equation 3). It is 0 if
-// occasions do not vary: as many as can be.
-func (c *Components) BestRepetitions(cost float64) int {
-	if c.Between == 0 {
-		return 0
-	}
-	return max(1, int(math.Ceil(math.Sqrt(cost*c.Within/c.Between))))
 }

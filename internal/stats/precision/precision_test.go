@@ -200,10 +200,6 @@ func TestComponents(t *testing.T) {
 	if !ok || math.Abs(c.Within-16) > 1 || math.Abs(c.Between-9) > 1 || c.Add != Occasions {
 		t.Errorf("between 9, within 16: %+v, %t", c, ok)
 	}
-	// √(10·16/9) = 4.2
-	if best := c.BestRepetitions(10); best != 5 {
-		t.Errorf("best number of repetitions is %d", best)
-	}
 	c, _ = VarianceOf(draw(2000, 5, 1, 4))
 	if c.Add != Repetitions || math.Abs(c.Between-1) > 0.5 {
 		t.Errorf("between 1, within 16: %+v", c)
@@ -213,7 +209,7 @@ func TestComponents(t *testing.T) {
 	if c != (Components{Occasions: 2, Repetitions: 2, Within: 2, Between: 7, Add: Occasions}) {
 		t.Errorf("by hand: %+v", c)
 	}
-	if c, ok := VarianceOf([][]float64{{1, 1}, {1, 1}}); !ok || c.Add != "" || c.BestRepetitions(1) != 0 {
+	if c, ok := VarianceOf([][]float64{{1, 1}, {1, 1}}); !ok || c.Add != "" {
 		t.Errorf("without variance: %+v, %t", c, ok)
 	}
 	for _, bad := range [][][]float64{nil, {{1, 2}}, {{1}, {2}}, {{1, 2}, nil}, {{1, 2}, {3, math.Inf(1)}}} {

@@ -65,22 +65,6 @@ type Verdict struct {
 	Capped bool
 }
 
-// Adjust judges all pairs of one family: rules[i] is that of estimates[i]. Comparisons is
-// set to the number of estimates.
-func Adjust(estimates []Estimate, rules []Rule) []Verdict {
-	p := make([]float64, len(estimates))
-	for i := range estimates {
-		p[i] = estimates[i].Test.P
-	}
-	verdicts := make([]Verdict, len(estimates))
-	for i, adjusted := range rank.Holm(p) {
-		rule := rules[i]
-		rule.Comparisons = len(estimates)
-		verdicts[i] = Judge(&estimates[i], adjusted, rule)
-	}
-	return verdicts
-}
-
 // Judge applies the rule in this order: weak data or values too few to be significant:
 // None. The whole interval at the level Wide beyond the margin, and p < Alpha: Better,
 // Worse, or Different. The whole interval at the level Narrow within the margin:

@@ -77,7 +77,7 @@ func TestSymmetry(t *testing.T) {
 		x, _ := New(a, b, paired)
 		y, _ := New(b, a, paired)
 		rules := []Rule{{Margin: 0.05, Direction: MoreIsBetter}}
-		v, w := Adjust([]Estimate{x}, rules)[0], Adjust([]Estimate{y}, rules)[0]
+		v, w := Judge(&x, x.Test.P, rules[0]), Judge(&y, y.Test.P, rules[0])
 		want := v.Word
 		if o, ok := other[v.Word]; ok {
 			want = o
@@ -104,7 +104,7 @@ func TestFalseVerdicts(t *testing.T) {
 		for range trials {
 			a, b := statstest.LogNormal(random, 10, 100, 0.1), statstest.LogNormal(random, 10, 100, 0.1)
 			e, _ := New(a, b, paired)
-			v := Adjust([]Estimate{e}, []Rule{{Margin: DefaultMargin}})[0]
+			v := Judge(&e, e.Test.P, Rule{Margin: DefaultMargin})
 			if v.Word == Different {
 				wrong++
 			}
@@ -140,18 +140,13 @@ func TestPower(t *testing.T) {
 	}
 }
 
-// A family is adjusted by Holm for all its pairs.
-func TestAdjust(t *testing.T) {
+// An estimate has the exact test of its values; samples without a ratio have none.
+func TestNew(t *testing.T) {
 	a := []float64{1, 2, 3, 4, 5, 6}
 	b := []float64{11, 12, 13, 14, 15, 16}
 	e, ok := New(a, b, false)
 	if !ok || e.Test.Method != rank.Exact || math.Abs(e.Test.P-2/924.0) > 1e-12 {
 		t.Fatalf("%+v", e)
-	}
-	for i, v := range Adjust([]Estimate{e, e, e}, make([]Rule, 3)) {
-		if math.Abs(v.P-3*e.Test.P) > 1e-12 || v.Word != Different {
-			t.Errorf("%d: %+v", i, v)
-		}
 	}
 	if _, ok := New(a, b[:5], true); ok {
 		t.Error("pairs of sides that differ in length")
@@ -170,7 +165,7 @@ func FuzzNew(f *testing.F) {
 		if !ok {
 			return
 		}
-		if v := Adjust([]Estimate{e}, []Rule{{Margin: 0.05}})[0]; v.Word == "" || v.Reason == "" {
+		if v := Judge(&e, e.Test.P, Rule{Margin: 0.05}); v.Word == "" || v.Reason == "" {
 			t.Errorf("%v: %+v", values, v)
 		}
 	})

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/cost"
+)
+
+// pricesFile has prices for everything that the kept runs used.
+func pricesFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "prices.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+const keptPrices = `
+currency: EUR
+source: an example
+nodes: {"*": {perHour: 0.36}}
+storageClasses: {"*": {perGBMonth: 0.1, snapshotPerGBMonth: 0.05, iops: 10, perIOPSMonth: 0.001}}
+`
+
+// TestShowCost: the cost of a kept run is its time in hours times the price, as computed by hand, and its parts add up.
+func TestShowCost(t *testing.T) {
+	t.Parallel()
+	file := pricesFile(t, keptPrices)
+	code, out, errs := cnsbench(t, "", "show", "--prices", file, keptRuns+"/bundle", "--output", "json")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	var s struct{ Cost *cost.Result }
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		t.Fatal(err)
+	}
+	node, sum := 0.0, 0.0
+	for _, c := range s.Cost.Charges {
+		sum += *c.Cost
+		if c.Resource == "node" {
+			node = *c.Cost
+		}
+	}
+	if want := 4247860698 / 3.6e12 * 0.36; math.Abs(node/want-1) > 1e-9 { // endedAt of the run
+		t.Errorf("the node costs %v, want %v", node, want)
+	}
+	if math.Abs(sum / *s.Cost.Total - 1) > 1e-12 || s.Cost.Currency != "EUR" || len(s.Cost.PricesSHA256) != 64 {
+		t.Errorf("%+v", s.Cost)
+	}
+	_, text, _ := cnsbench(t, "", "show", "--prices", file, keptRuns+"/bundle")
+	for _, want := range []string{"Cost (EUR)", "volume hostdir", "million control operations", "prices: an example"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if _, text, _ = cnsbench(t, "", "show", keptRuns+"/bundle"); strings.Contains(text, "Cost") {
+		t.Error("without prices there is a cost")
+	}
+}
+
+// TestStudyCosts: study show and compare have the costs of the trials, with the given prices or the recorded ones.
+func TestStudyCosts(t *testing.T) {
+	t.Parallel()
+	file := pricesFile(t, "currency: EUR\nnodes: {'*': {perHour: 1}}")
+	code, out, errs := cnsbench(t, "", "study", "show", keptRuns+"/study", "--prices", file)
+	if code != 0 || !strings.Contains(out, "cost in EUR per") || !strings.Contains(out, "without volume null: no price") {
+		t.Errorf("%d %s%s", code, out, errs)
+	}
+	recorded := filepath.Join(t.TempDir(), "study")
+	if err := os.CopyFS(recorded, os.DirFS(keptRuns+"/study")); err != nil {
+		t.Fatal(err)
+	}
+	design, err := os.ReadFile(recorded + "/study.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(design), "{", `{"prices": {"currency": "USD", "nodes": {"*": {"perHour": 1}}},`, 1)
+	if err := os.WriteFile(recorded+"/study.json", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args     []string
+		currency string
+	}{{[]string{recorded}, "USD"}, {[]string{recorded, "--prices", file}, "EUR"}} {
+		code, out, errs = cnsbench(t, "", append([]string{"compare", "--output", "json"}, tt.args...)...)
+		var r compare.Result
+		if err := json.Unmarshal([]byte(out), &r); code != 0 || err != nil {
+			t.Fatal(code, errs, err)
+		}
+		units := map[string]string{}
+		for _, c := range r.Comparisons {
+			units[c.Metric] = c.Unit + " " + c.Direction
+		}
+		if units["cost per trial"] != tt.currency+" lower" || units["cost per million control operations"] != tt.currency+
+			" lower" || len(r.Pareto) == 0 || !strings.Contains(strings.Join(r.Notes, "|"), "costs are without volume null") {
+			t.Errorf("%v: %v, %+v, %q", tt.args, units, r.Pareto, r.Notes)
+		}
+	}
+	for _, output := range []string{"text", "markdown", "csv"} {
+		_, out, _ = cnsbench(t, "", "compare", recorded, "--output", output)
+		if !strings.Contains(out, "cost per trial") {
+			t.Errorf("%s: no cost in %s", output, out)
+		}
+	}
+	// The currencies of a baseline and of the study differ.
+	code, _, errs = cnsbench(t, "", "compare", recorded, "--baseline", recordedIn(t, recorded, "USD", "EUR"))
+	if code == 0 || !strings.Contains(errs, `cost per trial has the unit "EUR" in baseline and "USD" in now`) {
+		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// recordedIn copies a study with prices in another currency.
+func recordedIn(t *testing.T, dir, from, to string) string {
+	t.Helper()
+	other := filepath.Join(t.TempDir(), "study")
+	if err := os.CopyFS(other, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	design, err := os.ReadFile(other + "/study.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(design), `"`+from+`"`, `"`+to+`"`, 1)
+	if err := os.WriteFile(other+"/study.json", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// TestWrongPrices: each wrong use of --prices ends with what to do.
+func TestWrongPrices(t *testing.T) {
+	t.Parallel()
+	bad, good := pricesFile(t, "currency: EUR\nnodes: {a: {perHour: -1}}"), pricesFile(t, keptPrices)
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"show", "--prices", bad, keptRuns + "/bundle"}, "invalid nodes.a.perHour -1"},
+		{[]string{"show", "--prices", "absent.yaml", keptRuns + "/bundle"}, "absent.yaml"},
+		{[]string{"study", "show", "--prices", bad, keptRuns + "/study"}, bad + ": invalid nodes.a.perHour"},
+		{[]string{"compare", "--prices", bad, keptRuns + "/study"}, "invalid nodes.a.perHour -1"},
+		{[]string{"compare", "--prices", good, importAzure(t), "--factor", "provider"},
+			"it has no record of the resources used"},
+	} {
+		if code, _, errs := cnsbench(t, "", tt.args...); code == 0 || !strings.Contains(errs, tt.want) {
+			t.Errorf("%v: %d %s, want %q", tt.args, code, errs, tt.want)
+		}
+	}
+}

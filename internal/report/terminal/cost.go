@@ -1,0 +1,75 @@
+package terminal
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/cost"
+)
+
+// pareto prints the levels by cost and one metric.
+func (p *printer) pareto(x *compare.Pareto) {
+	text := x.Metric
+	for _, l := range x.Context {
+		text += ", " + l.Factor + " " + l.Level
+	}
+	p.title(clean(fmt.Sprintf("%s (%s is better) against %s (%s), medians", text, x.Direction, x.Cost, x.Currency)))
+	t := table{head: []string{"by cost", "n", x.Currency, "n", "median", ""}, left: map[int]bool{5: true},
+		wide: 2 * maxCell}
+	for i := range x.Points {
+		o := &x.Points[i]
+		t.row(o.Level, fmt.Sprint(o.NCost), compare.Figure(o.Cost, x.Currency), fmt.Sprint(o.N),
+			compare.Figure(o.Value, x.Unit), places[o.State])
+	}
+	p.table(t)
+	for i := range x.Points {
+		if o := &x.Points[i]; o.State != compare.Efficient {
+			p.note(o.Level + ": " + o.String())
+		}
+	}
+}
+
+// places are the words for where a level is.
+var places = map[compare.Place]string{compare.Dominated: "dominated", compare.Efficient: "efficient",
+	compare.NotShown: "not shown"}
+
+// cost prints what a run cost.
+func (p *printer) cost(r *cost.Result) {
+	if r == nil {
+		return
+	}
+	p.title(clean(fmt.Sprintf("Cost (%s)", r.Currency)))
+	t := table{head: []string{"used", "quantity", "unit", "price", r.Currency}, left: map[int]bool{2: true},
+		wide: 2 * maxCell}
+	for _, c := range r.Charges {
+		t.row(strings.TrimSpace(c.Resource+" "+c.Name), amount(&c.Quantity), c.Unit, amount(c.Price),
+			amount(c.Cost))
+	}
+	t.row("total", "", "", "", amount(r.Total))
+	p.table(t)
+	of := table{head: []string{"cost per", "amount", r.Currency, ""}, left: map[int]bool{3: true}}
+	for _, x := range r.Rates {
+		of.row(x.Name, amount(x.Amount), amount(x.Value), x.Reason)
+	}
+	p.table(of)
+	for _, w := range r.Without {
+		p.note("without " + w)
+	}
+	if r.CPUSeconds != nil {
+		p.note("CPU time of the workloads: " + amount(r.CPUSeconds) + " s, which the price of a node includes")
+	}
+	p.note(fmt.Sprintf("n = 1 run, no interval; charged from its start to its end, without the clean-up; a month has %d "+
+		"hours, a GB 10^9 bytes", cost.HoursPerMonth))
+	if r.Source != "" {
+		p.note("prices: " + r.Source)
+	}
+}
+
+func amount(x *float64) string {
+	if x == nil {
+		return "–"
+	}
+	return strconv.FormatFloat(*x, 'g', 4, 64)
+}
