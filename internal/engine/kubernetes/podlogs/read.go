@@ -30,6 +30,7 @@ const (
 	maxPerRead  = 4 << 20 // bytes of one request
 	maxLine     = 16 << 10
 	callTimeout = 10 * time.Second
+	listTimeout = 20 * time.Second // of lists of pods; a cluster that is lost does not answer
 	maxNotes    = 40
 )
 
@@ -75,6 +76,8 @@ func Read(ctx context.Context, run *core.Run, windows []engine.LogWindow, keep K
 
 // pods lists the pods of all namespaces, or the run's if the right is missing.
 func (r *reader) pods(ctx context.Context) (pods []*corev1.Pod) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
 	list, _, err := r.Client.List(ctx, api.Pods, "", metav1.ListOptions{})
 	if err != nil {
 		if apierrors.IsForbidden(err) {
