@@ -54,6 +54,10 @@ test-long: deps build object-servers ## run what make test leaves out and needs 
 e2e: deps build object-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down
 	@hack/e2e.sh
 
+.PHONY: stat-peers
+stat-peers: ## install what bench stat-peers compares with: apache-otava (Python), benchstat (Go)
+	@hack/stat-peers.sh '$(OUT)/peers'
+
 .PHONY: object-servers object-peers object-test
 object-servers: ## install the servers that tests of object storage meet: Swift, Keystone, RADOS gateway of Debian, versitygw (minutes when cold)
 	@hack/object-servers.sh '$(OUT)/servers'

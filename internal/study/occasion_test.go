@@ -340,8 +340,8 @@ func failingProvider(t *testing.T, x *platform) {
 	run(1, 6)
 }
 
-// TestPlannedOccasions: another number of planned occasions continues the study, is recorded, and is that of the command
-// that adds occasions; another number of blocks is refused.
+// TestPlannedOccasions: another number of planned occasions continues the study, is recorded, and is that of the
+// command that adds occasions; another number of blocks is refused.
 func TestPlannedOccasions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	of := func(o Options, args ...string) *Design {

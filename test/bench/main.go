@@ -42,6 +42,7 @@ func benches() []bench {
 		{"memory", "Memory of the runner over the number of ops", memory, false},
 		{"columnar", "A quantile over ten million events", columnar, false},
 		{"study-aa", "Studies without a difference, and how many are said to have one", studyAA, false},
+		{"stat-peers", "Change points beside apache-otava, comparisons beside benchstat", statPeers, false},
 		{"host-busy", "Runs beside a compiler are flagged, quiet ones are not", hostBusy, false},
 		{"clone", "The demo from a clean clone", clone, false},
 		{"object-peers", "Object operations beside other load generators, at a null server", objectPeers, false},

@@ -168,7 +168,7 @@ func TestImpostor(t *testing.T) {
 		answer []byte
 		says   string
 	}{
-		"a wrong proof":      {frame(`{"welcome":{"proof":"AAAA"}}`), "authentication failed: token mismatch, or not a cnsbench worker"},
+		"a wrong proof":      {frame(`{"welcome":{"proof":"AAAA"}}`), "token mismatch, or not a cnsbench worker"},
 		"no proof":           {frame(`{"welcome":{}}`), "authentication failed: token mismatch"},
 		"no answer":          {frame(`{}`), "not a cnsbench worker"},
 		"no message":         {frame("HTTP/1.1 400 Bad Request"), "decode message"},

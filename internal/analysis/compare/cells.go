@@ -75,7 +75,7 @@ func (s *study) warnOfValues(k key, level string, values []observation.Value, fi
 		s.warn(k, "missing", "%d of %d trials have no value", missing, len(values))
 		switch {
 		case missing == len(values):
-			s.weaken(k, "no trial of %s has a value: all %d failed", level, missing)
+			s.weaken(k, "no trial of %s has a value: all %d failed, or measured nothing of it", level, missing)
 		case float64(missing) > maxMissing*float64(len(values)):
 			s.weaken(k, "%d of %d trials of %s have no value", missing, len(values), level)
 		}

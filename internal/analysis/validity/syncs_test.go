@@ -28,7 +28,7 @@ func TestSyncsDiffer(t *testing.T) {
 		"by msync":          {1000, []*op.Syncs{counted(1, 0, 1000)}, "", ""},
 		"not synced":        {1000, []*op.Syncs{counted(0, 0, 0)}, Warning, "counted 1000 syncs, its processes made 0 calls"},
 		"some not synced":   {1000, []*op.Syncs{counted(980, 50, 0)}, Warning, "980 calls of fsync"},
-		"ramp time":         {1000, []*op.Syncs{counted(1200, 0, 0)}, Info, "1200 calls of fsync and 0 of msync; fio leaves out"},
+		"ramp time":         {1000, []*op.Syncs{counted(1200, 0, 0)}, Info, "1200 calls of fsync and 0 of msync; fio"},
 		"no tool":           {-1, []*op.Syncs{counted(5, 0, 0)}, "", ""},
 		"tool without some": {0, []*op.Syncs{counted(0, 31, 0)}, "", ""},
 		"not observed":      {1000, []*op.Syncs{counted(0, 0, 0), {NotObserved: "not permitted"}}, "", ""},

@@ -16,13 +16,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Severities of a flag.
-const (
-	Info    = "info"    // worth knowing
-	Warning = "warning" // weakens a figure
-	Invalid = "invalid" // a figure must not be used
-)
-
 // NoIO is a parser's flag for a workload that did no I/O.
 const NoIO = "noIO"
 
@@ -111,12 +104,6 @@ func Check(d *dataset.Data, actions []Action, more ...bundle.Flag) []bundle.Flag
 	})
 	return flags
 }
-
-func flag(name, severity, format string, args ...any) bundle.Flag {
-	return bundle.Flag{Name: name, Severity: severity, Evidence: fmt.Sprintf(format, args...)}
-}
-
-func ns(v int64) string { return units.Duration(float64(v)) }
 
 func incomplete(d *dataset.Data) (bundle.Flag, bool) {
 	return flag("incomplete", Warning, "the bundle is incomplete: %s", strings.Join(d.Bundle.Warnings, "; ")),

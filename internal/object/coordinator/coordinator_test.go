@@ -105,14 +105,14 @@ func config(w *model.Workload, hosts []Host) Config {
 // notes are what an observer was told.
 type notes struct {
 	mu      sync.Mutex
-	began   map[string]bool // a stage has begun on a host
+	began   map[string]chan struct{} // closed when a stage has begun on a host
 	seconds map[string]int64
 	starts  map[string]op.Time
 	idle    int // calls of Idle
 }
 
 func newNotes() *notes {
-	return &notes{began: map[string]bool{}, seconds: map[string]int64{}, starts: map[string]op.Time{}}
+	return &notes{began: map[string]chan struct{}{}, seconds: map[string]int64{}, starts: map[string]op.Time{}}
 }
 
 func sum(cells loadgen.Cells) (n int64) {
@@ -133,7 +133,12 @@ type note struct {
 func (n note) Began(s *model.Stage, intended, at op.Time, err int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.began[fmt.Sprintf("%s on %d", s.Name, n.host)] = true
+	begun := n.begun(fmt.Sprintf("%s on %d", s.Name, n.host))
+	select {
+	case <-begun: // in an earlier run of the stage
+	default:
+		close(begun)
+	}
 	n.starts[fmt.Sprintf("%s on %d", s.Name, n.host)] = at - intended
 }
 func (n note) Second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells, _ loadgen.Usage) {
@@ -149,9 +154,11 @@ func (n note) Idle() {
 }
 func (n note) Ended(*loadgen.HostResult) {}
 
-func (n *notes) hasBegun(what string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// begun is closed when a stage has begun on a host. The caller has the lock.
+func (n *notes) begun(what string) chan struct{} {
+	if n.began[what] == nil {
+		n.began[what] = make(chan struct{})
+	}
 	return n.began[what]
 }
 
@@ -353,14 +360,15 @@ func free(t *testing.T, c Config) {
 // when does something once a stage has been under way on a host for a while.
 func when(t *testing.T, n *notes, what string, after time.Duration, do func()) {
 	go func() {
-		for !n.hasBegun(what) {
-			if t.Context().Err() != nil {
-				return
-			}
-			time.Sleep(5 * time.Millisecond)
+		n.mu.Lock()
+		begun := n.begun(what)
+		n.mu.Unlock()
+		select {
+		case <-begun:
+			time.Sleep(after)
+			do()
+		case <-t.Context().Done():
 		}
-		time.Sleep(after)
-		do()
 	}()
 }
 

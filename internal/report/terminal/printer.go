@@ -1,9 +1,13 @@
 package terminal
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
 )
 
 // Colours, as SGR parameters.
@@ -152,4 +156,19 @@ func (t *table) format(cells []string, widths []int, indent int) string {
 		}
 	}
 	return b.String()
+}
+
+// short formats a quantile in few columns.
+func short(q summary.Quantile) string {
+	if q.NeedsN > 0 {
+		return fmt.Sprintf("n<%d", q.NeedsN)
+	}
+	return q.String()
+}
+
+func rate(v *float64) string {
+	if v == nil {
+		return "–"
+	}
+	return units.Count(*v)
 }

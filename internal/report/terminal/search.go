@@ -83,13 +83,6 @@ func (p *printer) hosts(s *summary.Summary) {
 	}
 }
 
-func rate(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	return units.Count(*v)
-}
-
 // maxBounds is the length of the list; the report has all.
 const maxBounds = 8
 

@@ -200,14 +200,6 @@ func (p *printer) episodes(s *summary.Summary) {
 	p.note("response time: of the episode from its scheduled start, of a step from the end of the step before; share: of the time of episodes that were ok")
 }
 
-// short formats a quantile in few columns.
-func short(q summary.Quantile) string {
-	if q.NeedsN > 0 {
-		return fmt.Sprintf("n<%d", q.NeedsN)
-	}
-	return q.String()
-}
-
 func (p *printer) interference(s *summary.Summary) {
 	t := table{head: []string{"Interference", "", "no op", "same vol.", "×", "others", "×"}}
 	for _, e := range s.Interference {

@@ -161,8 +161,8 @@ func TestSyncs(t *testing.T) {
 			t.Errorf("want %q:\n%s", want, text)
 		}
 	}
-	if text := write(t, &summary.Summary{Workloads: []summary.Workload{{Action: "fio"}}}, Options{}); strings.Contains(text,
-		"fsync") {
+	text := write(t, &summary.Summary{Workloads: []summary.Workload{{Action: "fio"}}}, Options{})
+	if strings.Contains(text, "fsync") {
 		t.Errorf("calls that were not counted:\n%s", text)
 	}
 }
