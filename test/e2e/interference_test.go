@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"math"
 	"path/filepath"
 	"slices"
@@ -17,8 +18,10 @@ func TestSnapshotInterference(t *testing.T) {
 	needRoot(t)
 	needProgram(t, "fio", "mkfs.xfs", "mkfs.btrfs")
 	b := newBox(t)
-	b.run("study", "run", filepath.Join(module, "examples", "snapshot-interference.yaml"), "--out", b.in("study"),
-		"--storage-dir", b.in("storage"), "--set", "spec.runtime=8s").wants(t, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // 12 trials
+	defer cancel()
+	b.finish(ctx, b.command(ctx, b.cnsbench(), "study", "run", filepath.Join(module, "examples", "snapshot-interference.yaml"), "--out", b.in("study"),
+		"--storage-dir", b.in("storage"), "--set", "spec.runtime=8s")).wants(t, 0)
 	var r struct {
 		Sentences []string
 		Whose     []struct {
