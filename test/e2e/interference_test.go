@@ -21,7 +21,7 @@ func TestSnapshotInterference(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // 12 trials
 	defer cancel()
 	b.finish(ctx, b.command(ctx, b.cnsbench(), "study", "run", filepath.Join(module, "examples", "snapshot-interference.yaml"), "--out", b.in("study"),
-		"--storage-dir", b.in("storage"), "--set", "spec.runtime=8s")).wants(t, 0)
+		"--storage-dir", b.in("storage"), "--set", "spec.runtime=10s")).wants(t, 0)
 	var r struct {
 		Sentences []string
 		Whose     []struct {
