@@ -242,6 +242,9 @@ func (s *study) whoseSentence(w *Whose, c *Comparison) string {
 	for _, l := range w.Context {
 		text += ", " + l.Factor + " " + l.Level
 	}
+	if w.Total.Ns == 0 {
+		return text + fmt.Sprintf(" takes as long in %s as in %s (%s).", b, a, w.interval(&w.Total))
+	}
 	text += fmt.Sprintf(" takes %s %s in %s than in %s (%s)", units.Duration(math.Abs(w.Total.Ns)), longer(w.Total.Ns), b,
 		a, w.interval(&w.Total))
 	first := w.Components[0]

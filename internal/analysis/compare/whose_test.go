@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,30 @@ func (x *whoseCase) run(t *testing.T, seed uint64) *compare.Result {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// TestWhoseNone: equal times are no difference.
+func TestWhoseNone(t *testing.T) {
+	t.Parallel()
+	times := observation.NewBuilder([]string{"class"}, "", "")
+	values := observation.NewBuilder([]string{"class"}, "", "")
+	for _, level := range []string{"a", "b"} {
+		for range 6 {
+			at := observation.Row{Levels: []string{level}, Metric: compare.TimeOf("create", "API"), Value: 5e6}
+			times.Add(at)
+			at.Metric = observation.Metric{Name: "p50(create)", Unit: "ns"}
+			values.Add(at)
+		}
+	}
+	r, err := compare.Run(values.Table(), compare.Options{Times: &compare.Times{Table: times.Table(),
+		Explains: map[string]compare.Explained{"p50(create)": {Action: "create"}}}})
+	if err != nil || len(r.Whose) != 1 || !strings.HasPrefix(r.Whose[0].Sentence,
+		"An op of create takes as long in b as in a") {
+		t.Errorf("%+v, %v", r.Whose, err)
+	}
+	if slices.Contains(r.Sentences, r.Whose[0].Sentence) {
+		t.Error(r.Sentences)
+	}
 }
 
 // TestWhose: the component whose time was changed is named, with an interval that has the change.
