@@ -225,15 +225,19 @@ func (s *source) interference(q expr.Query) (expr.Value, error) {
 	}
 	side.Windows = []expr.Window{{Action: q.Windows[0].Action}}
 	out, err := s.io(side)
+	most := out.Number // of the quantile outside of ops, which may be known from below only
+	if out.AtLeast {
+		most = max(most, out.High)
+	}
 	switch {
 	case err != nil:
 		return expr.Value{}, err
-	case out.AtLeast || math.IsInf(out.Number, 0) || !(out.Number > 0):
+	case math.IsInf(most, 0) || !(out.Number > 0):
 		return expr.Value{}, fmt.Errorf("%w: the quantile of %s outside of ops of %s is not known", expr.ErrNoData,
 			q.Metric, q.Windows[0].Action)
 	}
-	v := expr.Value{Number: in.Number / out.Number, N: min(in.N, out.N), AtLeast: in.AtLeast, High: in.High / out.Number,
-		Warning: join(in.Warning, out.Warning)}
+	v := expr.Value{Number: in.Number / most, N: min(in.N, out.N), AtLeast: in.AtLeast || out.AtLeast,
+		High: max(in.Number, in.High) / out.Number, Warning: join(in.Warning, out.Warning)}
 	if in.Few != nil || out.Few != nil {
 		v.Few = &expr.Bounds{Low: bounds(in).Low / bounds(out).High, High: bounds(in).High / bounds(out).Low}
 	}
