@@ -46,7 +46,7 @@ func TestSnapshotInterference(t *testing.T) {
 	t.Log(w.Sentence)
 	first := w.Components[0]
 	const frozen = "CSI driver (file system frozen)"
-	if !strings.Contains(w.Sentence, "disturb fio.canaryWrite more in loopfile than in btrfs") ||
+	if !strings.Contains(w.Sentence, "isturb fio.canaryWrite more in loopfile than in btrfs") ||
 		!strings.Contains(w.Sentence, frozen) || first.Component != frozen || first.LowNs <= 0 {
 		t.Errorf("%+v\n%s", first, strings.Join(r.Sentences, "\n"))
 	}

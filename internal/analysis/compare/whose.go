@@ -281,8 +281,13 @@ func (s *study) disturbs(w *Whose, c *Comparison) string {
 		}
 		return "unknown"
 	}
-	return fmt.Sprintf("%s disturb %s %s in %s than in %s (%s: %s against %s, ratio %s)", w.Action, w.disturbed, more,
-		c.label(w.B), c.label(w.A), c.Metric, median(w.B), median(w.A), c.Times())
+	facts := fmt.Sprintf("(%s: %s against %s, ratio %s)", c.Metric, median(w.B), median(w.A), c.Times())
+	if !decided(c.Verdict) {
+		return fmt.Sprintf("whether %s disturb %s more in %s than in %s is not decided %s", w.Action, w.disturbed,
+			c.label(w.B), c.label(w.A), facts)
+	}
+	return fmt.Sprintf("%s disturb %s %s in %s than in %s %s", w.Action, w.disturbed, more, c.label(w.B), c.label(w.A),
+		facts)
 }
 
 func (w *Whose) interval(d *TimeDifference) string {

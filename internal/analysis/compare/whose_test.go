@@ -99,6 +99,8 @@ func TestWhose(t *testing.T) {
 			want: "that is the time of frozen: +", component: "frozen", part: 0.6},
 		{name: "no difference", a: fast, b: fast, blocks: 8, paired: true, component: "csi-attacher", part: 0},
 		{name: "too few trials", a: fast, b: slow, blocks: 3, paired: true, component: "csi-attacher", part: 1.4},
+		{name: "interference of few trials", a: fast, b: slow, blocks: 3, paired: true, interference: true,
+			component: "csi-attacher", part: 1.4},
 		{name: "interference", a: fast, b: slow, blocks: 8, paired: true, interference: true,
 			want:      "Create disturb fio.canaryWrite more in b than in a (interference(fio.canaryWrite, during(",
 			component: "csi-attacher", part: 1.4},
@@ -114,6 +116,10 @@ func TestWhose(t *testing.T) {
 				all := strings.Join(r.Sentences, "\n")
 				if said := strings.Contains(all, w.Sentence); said != (tt.want != "") || !strings.Contains(w.Sentence, tt.want) {
 					t.Fatalf("want %q in\n%s\nwhose: %s", tt.want, all, w.Sentence)
+				}
+				if undecided := "Whether create disturb fio.canaryWrite more"; tt.interference &&
+					strings.HasPrefix(w.Sentence, undecided) != (tt.want == "") {
+					t.Fatal(w.Sentence)
 				}
 				c := w.Components[0]
 				if tt.part != 0 && (c.Component != tt.component || math.Abs(c.Ns/1e9-tt.part) > 0.3) {
