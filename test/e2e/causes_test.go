@@ -123,12 +123,12 @@ func (b *box) causes(text string) (found causesJSON) {
 // slowMkfs puts a program before mkfs.ext4 that takes a second more.
 func (b *box) slowMkfs() {
 	b.Helper()
-	real, err := exec.LookPath("mkfs.ext4")
+	program, err := exec.LookPath("mkfs.ext4")
 	if err != nil {
 		b.Fatal(err)
 	}
 	dir := b.in("slow")
-	script := fmt.Sprintf("#!/bin/sh\nsleep 1\nexec %s \"$@\"\n", real)
+	script := fmt.Sprintf("#!/bin/sh\nsleep 1\nexec %s \"$@\"\n", program)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		b.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"math"
 	"path/filepath"
 	"slices"
@@ -17,11 +18,14 @@ func TestSnapshotInterference(t *testing.T) {
 	needRoot(t)
 	needProgram(t, "fio", "mkfs.xfs", "mkfs.btrfs")
 	b := newBox(t)
-	b.run("study", "run", filepath.Join(module, "examples", "snapshot-interference.yaml"), "--out", b.in("study"),
-		"--storage-dir", b.in("storage"), "--set", "spec.runtime=8s").wants(t, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // 12 trials
+	defer cancel()
+	b.finish(ctx, b.command(ctx, b.cnsbench(), "study", "run", filepath.Join(module, "examples", "snapshot-interference.yaml"), "--out", b.in("study"),
+		"--storage-dir", b.in("storage"))).wants(t, 0)
 	var r struct {
-		Sentences []string
-		Whose     []struct {
+		Sentences   []string
+		Comparisons []struct{ Metric, Verdict, Sentence string }
+		Whose       []struct {
 			Metrics    []string
 			A, B       string
 			NA         int
@@ -42,9 +46,8 @@ func TestSnapshotInterference(t *testing.T) {
 	t.Log(w.Sentence)
 	first := w.Components[0]
 	const frozen = "CSI driver (file system frozen)"
-	if !strings.Contains(w.Sentence, "disturb fio.canaryWrite more in loopfile than in btrfs") ||
-		!strings.Contains(w.Sentence, frozen) || first.Component != frozen || first.LowNs <= 0 ||
-		!slices.Contains(r.Sentences, w.Sentence) {
+	if !strings.Contains(w.Sentence, "isturb fio.canaryWrite more in loopfile than in btrfs") ||
+		!strings.Contains(w.Sentence, frozen) || first.Component != frozen || first.LowNs <= 0 {
 		t.Errorf("%+v\n%s", first, strings.Join(r.Sentences, "\n"))
 	}
 	if logged := b.meanFreeze("loopfile"); math.Abs(logged-first.MeanBNs) > float64(5*time.Millisecond) {
@@ -54,6 +57,12 @@ func TestSnapshotInterference(t *testing.T) {
 		t.Errorf("btrfs: frozen for %v an op, the driver's log has %v", time.Duration(first.MeanANs), time.Duration(logged))
 	}
 	b.clean()
+	if v := r.Comparisons[0].Verdict; v == "inconclusive" || v == "none" { // the machine is too busy for six blocks
+		t.Skipf("which disturbs writes more is not decided on this machine: %s", r.Comparisons[0].Sentence)
+	}
+	if !slices.Contains(r.Sentences, w.Sentence) {
+		t.Errorf("the sentence is missing:\n%s", strings.Join(r.Sentences, "\n"))
+	}
 }
 
 // meanFreeze is the mean over the trials of a backend of the mean length of a freeze, in ns, by the driver's log.

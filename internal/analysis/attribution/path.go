@@ -91,11 +91,6 @@ func last(o *op.Op) string {
 	return name
 }
 
-func base(name string) string {
-	b, _, _ := strings.Cut(name, "/")
-	return b
-}
-
 // latest returns the last instant of a milestone up to by; ops on several volumes and
 // repeated attempts have it several times.
 func latest(o *op.Op, name string, by op.Time) op.Time {

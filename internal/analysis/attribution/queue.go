@@ -9,6 +9,20 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
+type stepKey struct{ component, step string }
+
+// waits are the times that ops spent in one step.
+type waits struct {
+	stepKey
+	of []wait
+}
+
+type wait struct {
+	op       int
+	from, to op.Time
+	busy     int64
+}
+
 // Bounds of queues.
 const (
 	leastPeak   = 3                            // ops that wait at the same time

@@ -159,3 +159,97 @@ func stepOf(o *op.Op, name string) (step, bool) {
 	s, ok := steps[name]
 	return s, ok
 }
+
+// driverSteps are the milestones before which the driver is called, with the
+// calls. Where none of those was seen, its time is not known. Calls of the node may be
+// unobserved where those of the controller are not.
+var driverSteps = map[string][]string{
+	op.Provisioned: {"CreateVolume"},
+	op.Attached:    {"ControllerPublishVolume"},
+	op.Staged:      {"NodeStageVolume", "NodePublishVolume"},
+	op.Published:   {"NodeStageVolume", "NodePublishVolume"},
+	op.Sandboxed:   {"NodeStageVolume", "NodePublishVolume"},
+	op.Initialized: {"NodeStageVolume", "NodePublishVolume"},
+	op.Running:     {"NodeStageVolume", "NodePublishVolume"},
+	op.Replaced:    {"NodeStageVolume", "NodePublishVolume"},
+	"podGone":      {"NodeUnpublishVolume", "NodeUnstageVolume"},
+	op.Gone:        {"NodeUnpublishVolume", "NodeUnstageVolume"}, // of pods
+	"objectGone":   {"NodeUnpublishVolume", "NodeUnstageVolume"},
+	"claimGone":    {"NodeUnpublishVolume", "NodeUnstageVolume"}, // of an object
+	op.Taken:       {"CreateSnapshot", "CreateVolumeGroupSnapshot"},
+	op.Controller:  {"ControllerExpandVolume"},
+	op.Node:        {"NodeExpandVolume"},
+	"nodePending":  {"ControllerExpandVolume"},
+	op.Modified:    {"ControllerModifyVolume"},
+	op.Detached:    {"ControllerUnpublishVolume"},
+	"volumeGone":   {"DeleteVolume"},
+	"contentGone":  {"DeleteSnapshot", "DeleteVolumeGroupSnapshot"},
+	op.Unpublished: {"NodeUnpublishVolume"},
+	op.Unstaged:    {"NodeUnstageVolume"},
+
+	"ControllerUnpublishVolume.start": {"NodeUnpublishVolume", "NodeUnstageVolume"},
+}
+
+// Calls returns the calls of the CSI driver that are made before a milestone, by its base
+// name, as a part of the step that ends there; none: the driver is not called in it.
+func Calls(milestone string) []string { return driverSteps[milestone] }
+
+// component returns the component that took the time from one milestone to the next:
+// the step's own, or its …OrDriver where an expected call of the driver was not observed.
+func (s step) component(o *op.Op, name, from string) string {
+	by := s.by
+	if other := takenAfter[name][from]; other != "" {
+		by = other
+	}
+	calls := driverSteps[name]
+	if len(calls) == 0 || orDriver[by] == "" || mounting(calls) && !mayMount(o, name) {
+		return by
+	}
+	for _, m := range o.Milestones {
+		for _, call := range calls {
+			if strings.HasPrefix(m.Name, call+".") {
+				return by
+			}
+		}
+	}
+	return orDriver[by]
+}
+
+// mounting reports whether calls mount or unmount volumes.
+func mounting(calls []string) bool {
+	return calls[0] == "NodeStageVolume" || calls[0] == "NodeUnpublishVolume"
+}
+
+// mounted has the milestones that show that volumes are mounted, by the later milestone
+// whose time includes the mount where none of them was observed.
+var mounted = map[string][]string{
+	op.Sandboxed:   {op.Published},
+	op.Initialized: {op.Published, op.Sandboxed},
+	op.Running:     {op.Published, op.Sandboxed, op.Initialized, "agents"},
+	op.Replaced:    {op.Published, op.Sandboxed, op.Initialized, "agents", op.Running},
+}
+
+// volumeMilestones are those of ops with volumes only.
+var volumeMilestones = []string{op.Attached, op.Bound, op.Provisioned, op.Detached, op.Staged, op.Published,
+	op.FirstWrite,
+	op.FirstRead, op.Unpublished, op.Unstaged, "claimGone", "volumeGone"}
+
+// mayMount reports whether volumes may have been mounted or unmounted in the time up to
+// a milestone: the op's pods have volumes, and no earlier mount was observed. A kill
+// restarts processes on mounted volumes, unless their pods are recreated.
+func mayMount(o *op.Op, name string) bool {
+	if o.Kind == op.Kill && !has(o, op.Scheduled) || has(o, mounted[name]...) {
+		return false
+	}
+	return has(o, volumeMilestones...)
+}
+
+// has reports whether an op has one of the milestones.
+func has(o *op.Op, names ...string) bool {
+	return slices.ContainsFunc(o.Milestones, func(m op.Milestone) bool { return slices.Contains(names, base(m.Name)) })
+}
+
+func base(name string) string {
+	b, _, _ := strings.Cut(name, "/")
+	return b
+}

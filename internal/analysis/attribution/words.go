@@ -45,7 +45,7 @@ var programs = map[string][]string{
 }
 
 // evidence says in words what shows that a step takes longer than its ordinary time.
-func (s *Search) evidence(w *waits, c *Cause, q queue) string {
+func (known *Context) evidence(w *waits, c *Cause, q queue, formatted bool) string {
 	what := stepWords(w.step)
 	var text string
 	switch q.kind {
@@ -56,20 +56,20 @@ func (s *Search) evidence(w *waits, c *Cause, q queue) string {
 		text = fmt.Sprintf("%s ends once in %s while up to %d ops wait", what, units.Duration(float64(q.gap)), q.peak)
 	default:
 		text = fmt.Sprintf("%s takes %s on average", what, units.Duration(c.MeanNs))
-		if w.component == Driver && !s.formatted && strings.HasPrefix(w.step, "NodeStageVolume") ||
+		if w.component == Driver && !formatted && strings.HasPrefix(w.step, "NodeStageVolume") ||
 			w.component == KubeletOrDriver {
 			text += "; formatting of the volume is not observed apart"
 		}
 	}
 	for _, program := range programs[w.component] {
-		text += "; " + s.flagsOf(program)
+		text += "; " + known.flagsOf(program)
 	}
 	return text
 }
 
 // flagsOf says with which flags a program runs.
-func (s *Search) flagsOf(program string) string {
-	texts := slices.Compact(slices.Sorted(slices.Values(s.Flags[program])))
+func (known *Context) flagsOf(program string) string {
+	texts := slices.Compact(slices.Sorted(slices.Values(known.Flags[program])))
 	switch {
 	case len(texts) == 0:
 		return "flags of " + program + " are not known"
@@ -99,44 +99,4 @@ func busyEvidence(who string) string {
 		text += " (" + who + ")"
 	}
 	return text
-}
-
-// StandsOut says which cause stands out, with its evidence, or that none does, or why that is not known; empty
-// without ops. causes are those of Causes.
-func (s *Search) StandsOut(causes []Cause) string {
-	n := len(s.totals)
-	var text string
-	switch {
-	case n == 0:
-		return ""
-	case n < LeastOps:
-		return fmt.Sprintf("too few ops to say what stands out (n = %d, want %d)", n,
-			LeastOps)
-	case len(causes) == 0 || !causes[0].StandsOut:
-		text = "none stands out"
-	default:
-		text = causes[0].Sentence()
-	}
-	if s.left > 0 {
-		text += fmt.Sprintf(" (of the first %d ops; %d more are left out)", n, s.left)
-	}
-	return text
-}
-
-// Sentence is a cause that stands out, in words.
-func (c *Cause) Sentence() string {
-	if c.Kind == BusyMachine {
-		return fmt.Sprintf("a busy machine stands out: during %s, %s", c.Shares(), c.Evidence)
-	}
-	return fmt.Sprintf("%s stands out: %s, beyond an ordinary %s; %s", c.Component, c.Shares(),
-		units.Duration(float64(c.OrdinaryNs)), c.Evidence)
-}
-
-// Shares is the share of a cause with its interval: "92 % of the time [90, 94] (95 % interval, n = 60)".
-func (c *Cause) Shares() string {
-	if c.Low == nil {
-		return fmt.Sprintf("%.0f %% of the time (n = %d)", 100*c.Share, c.N)
-	}
-	return fmt.Sprintf("%.0f %% of the time [%.0f, %.0f] (95 %% interval, n = %d)", 100*c.Share, 100**c.Low, 100**c.High,
-		c.N)
 }

@@ -242,6 +242,9 @@ func (s *study) whoseSentence(w *Whose, c *Comparison) string {
 	for _, l := range w.Context {
 		text += ", " + l.Factor + " " + l.Level
 	}
+	if w.Total.Ns == 0 {
+		return text + fmt.Sprintf(" takes as long in %s as in %s (%s).", b, a, w.interval(&w.Total))
+	}
 	text += fmt.Sprintf(" takes %s %s in %s than in %s (%s)", units.Duration(math.Abs(w.Total.Ns)), longer(w.Total.Ns), b,
 		a, w.interval(&w.Total))
 	first := w.Components[0]
@@ -278,8 +281,13 @@ func (s *study) disturbs(w *Whose, c *Comparison) string {
 		}
 		return "unknown"
 	}
-	return fmt.Sprintf("%s disturb %s %s in %s than in %s (%s: %s against %s, ratio %s)", w.Action, w.disturbed, more,
-		c.label(w.B), c.label(w.A), c.Metric, median(w.B), median(w.A), c.Times())
+	facts := fmt.Sprintf("(%s: %s against %s, ratio %s)", c.Metric, median(w.B), median(w.A), c.Times())
+	if !decided(c.Verdict) {
+		return fmt.Sprintf("whether %s disturb %s more in %s than in %s is not decided %s", w.Action, w.disturbed,
+			c.label(w.B), c.label(w.A), facts)
+	}
+	return fmt.Sprintf("%s disturb %s %s in %s than in %s %s", w.Action, w.disturbed, more, c.label(w.B), c.label(w.A),
+		facts)
 }
 
 func (w *Whose) interval(d *TimeDifference) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,30 @@ func (x *whoseCase) run(t *testing.T, seed uint64) *compare.Result {
 	return r
 }
 
+// TestWhoseNone: equal times are no difference.
+func TestWhoseNone(t *testing.T) {
+	t.Parallel()
+	times := observation.NewBuilder([]string{"class"}, "", "")
+	values := observation.NewBuilder([]string{"class"}, "", "")
+	for _, level := range []string{"a", "b"} {
+		for range 6 {
+			at := observation.Row{Levels: []string{level}, Metric: compare.TimeOf("create", "API"), Value: 5e6}
+			times.Add(at)
+			at.Metric = observation.Metric{Name: "p50(create)", Unit: "ns"}
+			values.Add(at)
+		}
+	}
+	r, err := compare.Run(values.Table(), compare.Options{Times: &compare.Times{Table: times.Table(),
+		Explains: map[string]compare.Explained{"p50(create)": {Action: "create"}}}})
+	if err != nil || len(r.Whose) != 1 || !strings.HasPrefix(r.Whose[0].Sentence,
+		"An op of create takes as long in b as in a") {
+		t.Errorf("%+v, %v", r.Whose, err)
+	}
+	if slices.Contains(r.Sentences, r.Whose[0].Sentence) {
+		t.Error(r.Sentences)
+	}
+}
+
 // TestWhose: the component whose time was changed is named, with an interval that has the change.
 func TestWhose(t *testing.T) {
 	t.Parallel()
@@ -74,6 +99,8 @@ func TestWhose(t *testing.T) {
 			want: "that is the time of frozen: +", component: "frozen", part: 0.6},
 		{name: "no difference", a: fast, b: fast, blocks: 8, paired: true, component: "csi-attacher", part: 0},
 		{name: "too few trials", a: fast, b: slow, blocks: 3, paired: true, component: "csi-attacher", part: 1.4},
+		{name: "interference of few trials", a: fast, b: slow, blocks: 3, paired: true, interference: true,
+			component: "csi-attacher", part: 1.4},
 		{name: "interference", a: fast, b: slow, blocks: 8, paired: true, interference: true,
 			want:      "Create disturb fio.canaryWrite more in b than in a (interference(fio.canaryWrite, during(",
 			component: "csi-attacher", part: 1.4},
@@ -89,6 +116,10 @@ func TestWhose(t *testing.T) {
 				all := strings.Join(r.Sentences, "\n")
 				if said := strings.Contains(all, w.Sentence); said != (tt.want != "") || !strings.Contains(w.Sentence, tt.want) {
 					t.Fatalf("want %q in\n%s\nwhose: %s", tt.want, all, w.Sentence)
+				}
+				if undecided := "Whether create disturb fio.canaryWrite more"; tt.interference &&
+					strings.HasPrefix(w.Sentence, undecided) != (tt.want == "") {
+					t.Fatal(w.Sentence)
 				}
 				c := w.Components[0]
 				if tt.part != 0 && (c.Component != tt.component || math.Abs(c.Ns/1e9-tt.part) > 0.3) {
