@@ -142,7 +142,7 @@ func observe(q Query, v Value, err error) Observation {
 // Unit returns the unit of a function's value; empty for counts.
 func (f Func) Unit() string {
 	switch f {
-	case Quantile, Min, Max, Mean:
+	case Quantile, Min, Max, Mean, Violations:
 		return metric.Nanoseconds
 	case Throughput:
 		return metric.BytesPerSecond

@@ -75,4 +75,6 @@ type Env struct {
 	Actions map[string][]string
 	// Phases has the number of phases of actions with phases; a nil map accepts any number.
 	Phases map[string]int
+	// Tenants are the names for violations and compliance; nil accepts any name.
+	Tenants []string
 }

@@ -11,6 +11,7 @@ const (
 	canBlock  = "has no raw block volumes"
 	canGroup  = "has no group snapshots"
 	canModify = "cannot modify volumes"
+	canLimit  = "has no block device to which an I/O limit could apply"
 )
 
 // lacks lists, by driver, the features that a built-in driver would reject during the
@@ -18,5 +19,5 @@ const (
 // implement and the volumes that their shape methods reject.
 var lacks = map[string]map[string]bool{
 	"hostdir" + driverSuffix: {canBlock: true, canGroup: true, canModify: true},
-	"btrfs" + driverSuffix:   {canBlock: true, canGroup: true, canModify: true},
+	"btrfs" + driverSuffix:   {canBlock: true, canGroup: true, canModify: true, canLimit: true},
 }

@@ -60,6 +60,10 @@ func (h *Host) Start(ctx context.Context, s Spec, tr *op.Trace) (*Pod, error) {
 	if s.Sink == nil {
 		s.Sink = h.Sink
 	}
+	if err := h.limit(&s, plan); err != nil {
+		plan.cleanup(h)
+		return nil, err
+	}
 	for _, line := range plan.ignored {
 		s.Sink.Log(s.Instance, line)
 	}
