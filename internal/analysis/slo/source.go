@@ -30,7 +30,8 @@ func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
 		for _, w := range q.Windows {
 			s.windows[w.Action] = nil
 		}
-		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) && !isSearch(q) {
+		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) && !isSearch(q) &&
+			!q.OfTenant() {
 			s.ops[q.String()] = &tally{milestone: isMilestone(q.Metric.Name)}
 			s.queries = append(s.queries, q)
 		}
@@ -100,6 +101,9 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 	}
 	if isSearch(q) {
 		return s.search(q)
+	}
+	if q.OfTenant() {
+		return s.tenant(q)
 	}
 	if s.isIO(q.Metric) {
 		return s.io(q)
