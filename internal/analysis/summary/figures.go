@@ -38,7 +38,7 @@ type Summary struct {
 	Workloads    []Workload            `json:"workloads"`
 	Interference []interference.Effect `json:"interference"`
 	Stalls       []interference.Stall  `json:"stalls"`
-	Tenants      []tenant.Tenant       `json:"tenants"`
+	Tenants      []tenant.Tenant       `json:"tenants,omitempty"`
 	Rates        []bundle.RateStats    `json:"rates"`
 	// Traces are the files that rates replayed.
 	Traces []bundle.Trace `json:"traces"`

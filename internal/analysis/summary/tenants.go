@@ -2,7 +2,6 @@ package summary
 
 // emptyTenantLists replaces nil by empty lists in the tenants.
 func (s *Summary) emptyTenantLists() {
-	notNil(&s.Tenants)
 	for i := range s.Tenants {
 		t := &s.Tenants[i]
 		notNil(&t.Pools)
