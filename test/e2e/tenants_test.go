@@ -1,11 +1,16 @@
 package e2e
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // tenantsJSON has the fields of the summary that the tests of tenants use.
@@ -47,14 +52,14 @@ func (s *tenantsJSON) flag(name string) string {
 }
 
 // injected has a victim whose own rate is below its floor from 4 s to 8.5 s after the barrier: a violation whose truth is
-// known. The aggressor's loads begin at 3 s and 7 s.
+// known, but for the start of a fio in each phase. The aggressor's loads begin at 3 s and 7 s.
 const injected = head + `spec:
   runtime: 12s
   actions:
     - name: db
       createObjSpec:
         workload: fio
-        vars: {storageClass: hostdir, volumeSize: 32Mi, rw: randwrite, rateIops: 200, runtime: 12}
+        vars: {storageClass: hostdir, volumeSize: 32Mi, rw: randwrite, rateIops: 200, histogramMsec: 500, runtime: 12}
         phases:
           - {startAfter: 4s, vars: {rateIops: 50}}
           - {startAfter: 8500ms, vars: {rateIops: 200}}
@@ -95,6 +100,7 @@ func TestViolationSeconds(t *testing.T) {
 		t.Errorf("gold is on hostdir, noisy on null: place %q", gold.Place)
 	}
 	near := func(what string, got int64, want float64) {
+		t.Logf("%s: violations of %.2f s, put in: %v s", what, float64(got)/1e9, want)
 		if math.Abs(float64(got)/1e9-want) > 1 {
 			t.Errorf("%s: violations of %.2f s, want %v ± 1 s", what, float64(got)/1e9, want)
 		}
@@ -111,6 +117,61 @@ func TestViolationSeconds(t *testing.T) {
 	b.run("report", b.bundle(), "-o", page).wants(t, 0)
 	if text, _ := os.ReadFile(page); !strings.Contains(string(text), `<section id="tenants">`) {
 		t.Error("the report has no section of tenants")
+	}
+	b.clean()
+}
+
+// throttled has a victim on a volume of its own that commits 100 times per second.
+const throttled = head + `spec:
+  runtime: 16s
+  actions:
+    - name: db
+      createObjSpec:
+        workload: fio
+        vars: {storageClass: loopfile, volumeSize: 64Mi, rw: randwrite, iodepth: 1, rateIops: 100, histogramMsec: 500, runtime: 15}
+  tenants:
+    - {name: gold, actions: [db], targets: [{metric: write, iopsFloor: 60}]}
+`
+
+// TestViolationByThrottle checks the seconds of violation against a throttle of the kernel that the test puts on the
+// victim's device for a time that it measures. The target is a floor: a latency is missed by a busy machine too.
+func TestViolationByThrottle(t *testing.T) {
+	needProgram(t, "fio")
+	needIOLimits(t)
+	const throttle = "/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device"
+	if _, err := os.Stat(throttle); err != nil {
+		t.Skip("needs the root group of the blkio controller of control groups version 1")
+	}
+	b := newBox(t)
+	l := b.startRun(throttled)
+	l.reaches("running")
+	device := ""
+	for _, at := range b.mounts() {
+		var st syscall.Stat_t
+		if strings.Contains(at, "/volumes/") && syscall.Stat(at, &st) == nil {
+			device = fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev))
+		}
+	}
+	if device == "" {
+		t.Fatalf("no volume among %v\n%v", b.mounts(), l.result())
+	}
+	set := func(limit int) {
+		if err := os.WriteFile(throttle, fmt.Appendf(nil, "%s %d", device, limit), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(func() { set(0) })
+	time.Sleep(4 * time.Second)
+	set(10)
+	from := time.Now()
+	time.Sleep(5 * time.Second)
+	set(0)
+	truth := time.Since(from)
+	r := l.wait()
+	gold := b.tenants().Tenants[0]
+	t.Logf("violations of %.2f s, the throttle was on for %.2f s", float64(*gold.ViolationsNs)/1e9, truth.Seconds())
+	if diff := time.Duration(*gold.ViolationsNs) - truth; diff.Abs() > time.Second {
+		t.Errorf("violations of %v, the throttle was on for %v\n%v", time.Duration(*gold.ViolationsNs), truth, r)
 	}
 	b.clean()
 }

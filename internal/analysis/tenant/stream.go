@@ -13,20 +13,22 @@ import (
 )
 
 const (
-	// long is the length from which a recorded second contains a time in which nothing completed.
+	// long is the length from which an interval may have a time in which nothing completed; see markGaps.
 	long = op.Time(1.5e9)
-	// short is the length below which a recorded second belongs to the one before it: the rest of a log.
-	short = op.Time(0.5e9)
+	// least is the least length of an interval: shorter ones of a log are joined, since a rate over less time is noise.
+	least = op.Time(0.4e9)
+	// bin is the length of the intervals of a canary, so that those at both ends of a violation are a second.
+	bin = op.Time(0.5e9)
 )
 
-// stream is one kind of I/O of one instance by seconds, in order.
+// stream is one kind of I/O of one instance by intervals, in order.
 type stream struct {
 	instance, metric string
-	seconds          []second
+	intervals        []interval
 }
 
-// second is a recorded second of I/O: [from, to).
-type second struct {
+// interval is a recorded interval of I/O: [from, to).
+type interval struct {
 	from, to op.Time
 	n        int64 // completed
 	// failed counts I/Os that failed, and pending those that never ended; pendingFor is how long the longest of those
@@ -35,16 +37,17 @@ type second struct {
 	pendingFor      int64
 	latencies       stats.Counts // of the completed ones
 	stalled         bool         // I/O was due and nothing completed
+	gap             bool         // nothing completed for more than half of it
 }
 
-// all counts the I/Os of a second, whatever became of them.
-func (x *second) all() int64 { return x.n + x.failed + x.pending }
+// all counts the I/Os of an interval, whatever became of them.
+func (x *interval) all() int64 { return x.n + x.failed + x.pending }
 
 // rate is in I/Os per second.
-func (x *second) rate() float64 { return float64(x.n) / (float64(max(x.to-x.from, 1)) / 1e9) }
+func (x *interval) rate() float64 { return float64(x.n) / (float64(max(x.to-x.from, 1)) / 1e9) }
 
 // slowerThan counts the I/Os that took longer than target, failed, or were pending for longer.
-func (x *second) slowerThan(target int64) int64 {
+func (x *interval) slowerThan(target int64) int64 {
 	slow := x.failed
 	if x.pendingFor > target {
 		slow += x.pending
@@ -73,9 +76,11 @@ func streams(d *dataset.Data, actions []string) (list []stream) {
 			index[k] = len(list)
 			list = append(list, stream{instance: h.Instance, metric: h.Metric})
 		}
-		list[index[k]].add(second{from: h.From, to: h.To, n: h.Hist.N(), latencies: stats.OfHistogram(h.Hist)})
+		list[index[k]].add(interval{from: h.From, to: h.To, n: h.Hist.N(), latencies: stats.OfHistogram(h.Hist)})
 	}
 	for i := range list {
+		list[i].joinRest()
+		list[i].markGaps()
 		list[i].addStall(d)
 	}
 	for i := range d.Canaries {
@@ -83,27 +88,58 @@ func streams(d *dataset.Data, actions []string) (list []stream) {
 			list = append(list, canary(d, &d.Canaries[i], false), canary(d, &d.Canaries[i], true))
 		}
 	}
-	list = slices.DeleteFunc(list, func(s stream) bool { return len(s.seconds) == 0 })
+	list = slices.DeleteFunc(list, func(s stream) bool { return len(s.intervals) == 0 })
 	slices.SortStableFunc(list, func(a, b stream) int {
 		return cmp.Or(strings.Compare(a.metric, b.metric), strings.Compare(a.instance, b.instance))
 	})
 	return list
 }
 
-// add appends a second. One that overlaps the one before it is of another job of the tool and is merged with it, as is
-// the short rest of a log.
-func (s *stream) add(x second) {
-	if n := len(s.seconds); n > 0 {
-		last := &s.seconds[n-1]
+// add appends an interval. It is joined with the one before it if that is too short, or if they overlap: then they are of
+// two jobs of the tool.
+func (s *stream) add(x interval) {
+	if n := len(s.intervals); n > 0 {
+		last := &s.intervals[n-1]
 		overlap := min(last.to, x.to) - x.from
-		if overlap > (x.to-x.from)/2 || x.to-x.from < short && x.from-last.to < short {
-			last.n += x.n
-			last.to = max(last.to, x.to)
-			last.latencies = append(slices.Clone(last.latencies), x.latencies...)
+		if overlap > (x.to-x.from)/2 || last.to-last.from < least && x.from-last.to < least {
+			last.join(&x)
 			return
 		}
 	}
-	s.seconds = append(s.seconds, x)
+	s.intervals = append(s.intervals, x)
+}
+
+// joinRest joins the last interval with the one before it if it is too short: the rest of a log.
+func (s *stream) joinRest() {
+	n := len(s.intervals)
+	if n < 2 {
+		return
+	}
+	rest, last := &s.intervals[n-1], &s.intervals[n-2]
+	if rest.to-rest.from < least && rest.from-last.to < least {
+		last.join(rest)
+		s.intervals = s.intervals[:n-1]
+	}
+}
+
+// markGaps marks the intervals in which nothing completed for a while: a tool ends an interval when an I/O completes, so
+// that one of more than twice the usual length has a gap. I/Os that were made up for after it hide it from the rate.
+func (s *stream) markGaps() {
+	lengths := make([]float64, len(s.intervals))
+	for i, x := range s.intervals {
+		lengths[i] = float64(x.to - x.from)
+	}
+	usual := stats.Median(lengths)
+	for i := range s.intervals {
+		x := &s.intervals[i]
+		x.gap = x.to-x.from > long && float64(x.to-x.from) > 2*usual
+	}
+}
+
+func (x *interval) join(other *interval) {
+	x.n += other.n
+	x.to = max(x.to, other.to)
+	x.latencies = append(slices.Clone(x.latencies), other.latencies...)
 }
 
 // addStall adds the time between the last row of the log of an instance that was cut off and its end, if it is longer
@@ -118,8 +154,8 @@ func (s *stream) addStall(d *dataset.Data) {
 			end = i.End.At
 		}
 	}
-	if last := s.seconds[len(s.seconds)-1].to; end-last > long {
-		s.seconds = append(s.seconds, second{from: last, to: end, stalled: true})
+	if last := s.intervals[len(s.intervals)-1].to; end-last > long {
+		s.intervals = append(s.intervals, interval{from: last, to: end, stalled: true})
 	}
 }
 
@@ -129,8 +165,8 @@ func hasTotal(d *dataset.Data, s *stream) bool {
 	})
 }
 
-// canary returns the reads or the writes of a canary by the seconds in which they were due, counted from the barrier of
-// the instance. The last second ends with what is known of the canary.
+// canary returns the reads or the writes of a canary by the intervals in which they were due, counted from the barrier
+// of the instance. The last one ends with what is known of the canary.
 func canary(d *dataset.Data, c *dataset.Canary, write bool) stream {
 	s := stream{instance: c.Instance, metric: metric.Canary(write)}
 	start, watched, until := d.MeasuredFrom(c.Instance), d.WatchedUntil(c), c.Until()
@@ -141,11 +177,11 @@ func canary(d *dataset.Data, c *dataset.Canary, write bool) stream {
 		if io.Write != write || io.Intended < start {
 			continue
 		}
-		from := start + (io.Intended-start)/1e9*1e9
-		if n := len(s.seconds); n == 0 || s.seconds[n-1].from != from {
-			s.seconds = append(s.seconds, second{from: from, to: max(from+1, min(from+1e9, until))})
+		from := start + (io.Intended-start)/bin*bin
+		if n := len(s.intervals); n == 0 || s.intervals[n-1].from != from {
+			s.intervals = append(s.intervals, interval{from: from, to: max(from+1, min(from+bin, until))})
 		}
-		x := &s.seconds[len(s.seconds)-1]
+		x := &s.intervals[len(s.intervals)-1]
 		switch {
 		case io.Errno != 0:
 			x.failed++

@@ -2,11 +2,12 @@
 // its loads, how much slower and how much less I/O became against the time without that load, and whether the limits
 // under test were held.
 //
-// The unit is the second as it was recorded: a slice of a tool's histogram log, or a second of the canary counted from
-// the barrier. A second misses p99 if more than one percent of its I/Os took longer than the target: all I/Os of the
-// second are counted, so that this is a fact and no estimate; with fewer than 100 I/Os one of them decides. It misses
-// iopsFloor if fewer I/Os completed, per second, than the floor. Targets are of each instance; the time of a tenant's
-// violations is that in which any instance missed any target.
+// The unit is a recorded interval of at most about a second: of a tool's histogram log, or half a second of the canary
+// counted from the barrier. It misses p99 if more than one percent of its I/Os took longer than the target: all I/Os are
+// counted, so that this is a fact and no estimate; with fewer than 100 I/Os one of them decides. It misses iopsFloor if
+// fewer I/Os completed, per second, than the floor. The time of a violation is wrong by less than one interval at each of
+// its ends. Targets are of each instance; the time of a tenant's violations is that in which any instance missed any
+// target.
 package tenant
 
 import (
@@ -50,7 +51,7 @@ type Target struct {
 	IOPSFloor    int64 `json:"iopsFloor,omitempty"`
 	MeasuredNs   int64 `json:"measuredNs"`
 	ViolationsNs int64 `json:"violationsNs"`
-	// FewNs is the part of ViolationsNs in seconds with fewer than 100 I/Os, in which one I/O decides on P99Ns.
+	// FewNs is the part of ViolationsNs in intervals with fewer than 100 I/Os, in which one I/O decides on P99Ns.
 	FewNs int64 `json:"fewNs,omitempty"`
 }
 
@@ -61,19 +62,19 @@ type Step struct {
 	To           op.Time `json:"to"`
 	MeasuredNs   int64   `json:"measuredNs"`
 	ViolationsNs *int64  `json:"violationsNs"`
-	// Seconds is the number of recorded seconds of all instances.
-	Seconds int      `json:"seconds"`
-	Metrics []Metric `json:"metrics"`
+	// Intervals is the number of recorded intervals of all instances and kinds of I/O.
+	Intervals int      `json:"intervals"`
+	Metrics   []Metric `json:"metrics"`
 }
 
-// Metric is one kind of I/O in a step. A second belongs to the step in which its middle is.
+// Metric is one kind of I/O in a step. An interval belongs to the step in which its middle is.
 type Metric struct {
 	Metric string `json:"metric"`
 	N      int64  `json:"n"` // I/Os
 	// PerSecond is the mean rate of an instance; nil of the canary, whose rate is fixed.
 	PerSecond *float64 `json:"perSecond"`
-	// Latency and Rate compare with the base: a quantile of the latency, and the median of the seconds' rates. nil in the
-	// base, and with too few values or fewer than ten seconds on a side.
+	// Latency and Rate compare with the base: a quantile of the latency, and the median of the intervals' rates. nil in
+	// the base, and with too few values or fewer than ten intervals on a side.
 	Latency *interference.Ratio `json:"latency"`
 	Rate    *interference.Ratio `json:"rate"`
 }
@@ -168,7 +169,7 @@ func (t *Tenant) describe(series []stream, seed uint64) {
 		for i := range t.Steps {
 			s := &t.Steps[i]
 			now := partOf(series, name, s.From, s.To)
-			s.Seconds += len(now.rates)
+			s.Intervals += len(now.rates)
 			if now.n == 0 && len(now.rates) == 0 {
 				continue
 			}
@@ -192,7 +193,7 @@ func (t *Tenant) describe(series []stream, seed uint64) {
 
 // part is one kind of I/O in a step.
 type part struct {
-	latencies, rates []stats.Counts // by second
+	latencies, rates []stats.Counts // by interval
 	n                int64
 	time             op.Time
 }
@@ -204,7 +205,7 @@ func partOf(series []stream, name string, from, to op.Time) (p part) {
 		if s.metric != name {
 			continue
 		}
-		for _, x := range s.seconds {
+		for _, x := range s.intervals {
 			if middle := x.from + (x.to-x.from)/2; middle < from || middle >= to {
 				continue
 			}
@@ -216,7 +217,7 @@ func partOf(series []stream, name string, from, to op.Time) (p part) {
 	return p
 }
 
-// rateRatio compares the medians of the seconds' rates; nil without an interval.
+// rateRatio compares the medians of the intervals' rates; nil without an interval.
 func rateRatio(a, b []stats.Counts, seed uint64) *interference.Ratio {
 	r, ok := stats.QuantileRatio(a, b, 0.5, seed)
 	if !ok || !r.Bounded() {

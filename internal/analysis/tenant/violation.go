@@ -8,25 +8,25 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// few is the number of I/Os of a second below which one I/O decides on a p99.
+// few is the number of I/Os of an interval below which one I/O decides on a p99.
 const few = 100
 
-// verdictOf is what a target says about one second.
-type verdictOf func(x *second) (missed, byFew bool)
+// verdictOf is what a target says about one interval.
+type verdictOf func(x *interval) (missed, byFew bool)
 
-// misses says for a p99 whether more than one percent of the I/Os took longer. In a second that is longer than one and
-// a half nothing completed for a while: there one I/O that took longer is enough.
+// missesP99 says whether more than one percent of the I/Os took longer. In an interval with a gap one I/O
+// that took longer is enough.
 func missesP99(target int64) verdictOf {
-	return func(x *second) (missed, byFew bool) {
+	return func(x *interval) (missed, byFew bool) {
 		slow := x.slowerThan(target)
-		missed = 100*slow > x.all() || slow > 0 && x.to-x.from > long || x.stalled
+		missed = 100*slow > x.all() || slow > 0 && x.gap || x.stalled
 		return missed, missed && x.all() < few
 	}
 }
 
-// missesFloor says whether fewer I/Os completed than the floor.
+// missesFloor says whether fewer I/Os completed than the floor, per second; in a gap none did.
 func missesFloor(floor int64) verdictOf {
-	return func(x *second) (missed, byFew bool) { return x.rate() < float64(floor), false }
+	return func(x *interval) (missed, byFew bool) { return x.rate() < float64(floor) || x.gap, false }
 }
 
 // judge sets the violations of the tenant, of its targets and of its steps.
@@ -42,7 +42,7 @@ func (t *Tenant) judge(facts *dataset.Tenant, series []stream) {
 	}
 	if len(facts.Targets) == 0 {
 		for _, s := range series {
-			for _, x := range s.seconds {
+			for _, x := range s.intervals {
 				measured = append(measured, dataset.Window{From: x.from, To: x.to})
 			}
 		}
@@ -70,10 +70,10 @@ func (t *Tenant) judgeTarget(target Target, verdict verdictOf, series []stream, 
 		if s.metric != target.Metric {
 			continue
 		}
-		for i := range s.seconds {
-			w := dataset.Window{From: s.seconds[i].from, To: s.seconds[i].to}
+		for i := range s.intervals {
+			w := dataset.Window{From: s.intervals[i].from, To: s.intervals[i].to}
 			known = append(known, w)
-			missed, byFew := verdict(&s.seconds[i])
+			missed, byFew := verdict(&s.intervals[i])
 			if missed {
 				bad = append(bad, w)
 			}

@@ -43,7 +43,7 @@ func (t *Tenant) violations() string {
 	return line + "."
 }
 
-// Time formats a length of time in seconds with one decimal, since it is a sum of seconds.
+// Time formats a length of time in seconds with one decimal.
 func Time(ns int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(ns)/1e9), ".0") + " s"
 }
@@ -63,7 +63,7 @@ func (x Target) Result() string {
 	}
 	text := fmt.Sprintf("missed for %s of %s", Time(x.ViolationsNs), Time(x.MeasuredNs))
 	if x.FewNs > 0 {
-		text += fmt.Sprintf(" (%s of it in seconds with fewer than %d I/Os, where one decides)", Time(x.FewNs), few)
+		text += fmt.Sprintf(" (%s of it in intervals with fewer than %d I/Os, where one decides)", Time(x.FewNs), few)
 	}
 	return text
 }

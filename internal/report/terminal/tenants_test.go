@@ -30,7 +30,7 @@ func TestTenants(t *testing.T) {
 	for _, want := range []string{
 		"gold     load 1  5 s of 12 s  write   1200    101  p99 ×3 [2, 4.5]            –\n",
 		"         after             –  no I/O",
-		"gold: write p99 at most 20 ms: missed for 5 s of 12 s (2 s of it in seconds with fewer than 100 I/Os, where one",
+		"gold: write p99 at most 20 ms: missed for 5 s of 12 s (2 s of it in intervals with fewer than 100 I/Os,",
 		"limit of 200 write IOPS by driver had no effect: 1543 write IOPS measured (batch-0, load 1, mean of 9 s)",
 	} {
 		if !strings.Contains(text, want) {

@@ -34,7 +34,7 @@ type Controller struct {
 // prefix begins the names of all groups.
 const prefix = "cnsbench-"
 
-// Find returns this machine's controller. The error says what is missing.
+// Find returns this machine's controller, and changes nothing. The error says what is missing.
 func Find() (*Controller, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -51,7 +51,7 @@ func Find() (*Controller, error) {
 	case os.Geteuid() != 0:
 		return nil, errors.New("only root can make control groups with I/O limits: run as root")
 	case c.Version == 2:
-		err = c.enable()
+		err = c.hasIO()
 	default:
 		_, err = os.Stat(filepath.Join(c.Dir, "blkio.throttle.write_iops_device"))
 	}
@@ -100,8 +100,8 @@ func groupOf(own []byte, controller string) string {
 	return "/"
 }
 
-// enable gives the groups below the root the io controller.
-func (c *Controller) enable() error {
+// hasIO fails if the root of version 2 does not have the io controller.
+func (c *Controller) hasIO() error {
 	has, err := os.ReadFile(filepath.Join(c.Dir, "cgroup.controllers"))
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (c *Controller) enable() error {
 	if !slices.Contains(strings.Fields(string(has)), "io") {
 		return errors.New("the io controller is not available: cgroup.controllers has " + strings.TrimSpace(string(has)))
 	}
-	return os.WriteFile(filepath.Join(c.Dir, "cgroup.subtree_control"), []byte("+io"), 0)
+	return nil
 }
 
 // Group returns the directory of the group of a pod of a run.
@@ -124,6 +124,11 @@ func (c *Controller) IsGroup(dir, runID string) bool {
 
 // Make makes a group with limits on devices (MAJOR:MINOR), and checks that the kernel has them.
 func (c *Controller) Make(dir string, devices []string, l engine.IOLimit) error {
+	if c.Version == 2 { // groups below the root get the controller
+		if err := os.WriteFile(filepath.Join(c.Dir, "cgroup.subtree_control"), []byte("+io"), 0); err != nil {
+			return err
+		}
+	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
