@@ -10,20 +10,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Limit is a limit beside the greatest mean rate of an instance in a step.
-type Limit struct {
-	Metric string `json:"metric"` // "write.iops", "read.bandwidth", …
-	Unit   string `json:"unit"`   // "1/s" or "B/s"
-	// EnforcedBy is "cgroup" or "driver".
-	EnforcedBy string  `json:"enforcedBy"`
-	Limit      float64 `json:"limit"`
-	// Measured is nil if no step has three seconds of I/O. Instance, Step and Seconds say where it was measured.
-	Measured *float64 `json:"measured"`
-	Instance string   `json:"instance,omitempty"`
-	Step     string   `json:"step,omitempty"`
-	Seconds  int      `json:"seconds"`
-}
-
 // Bounds of the judgement of a limit. A mean over fewer seconds may be a burst that the mechanism allows.
 const (
 	exceededBy   = 1.1 // measured ÷ limit from which a limit was not held

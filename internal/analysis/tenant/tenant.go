@@ -79,6 +79,20 @@ type Metric struct {
 	Rate    *interference.Ratio `json:"rate"`
 }
 
+// Limit is a limit beside the greatest mean rate of an instance in a step.
+type Limit struct {
+	Metric string `json:"metric"` // "write.iops", "read.bandwidth", …
+	Unit   string `json:"unit"`   // "1/s" or "B/s"
+	// EnforcedBy is "cgroup" or "driver".
+	EnforcedBy string  `json:"enforcedBy"`
+	Limit      float64 `json:"limit"`
+	// Measured is nil if no step has three seconds of I/O. Instance, Step and Seconds say where it was measured.
+	Measured *float64 `json:"measured"`
+	Instance string   `json:"instance,omitempty"`
+	Step     string   `json:"step,omitempty"`
+	Seconds  int      `json:"seconds"`
+}
+
 // Names of the steps without a load.
 const (
 	Base  = "base"

@@ -325,9 +325,8 @@ type source struct {
 	canaries map[int]bool // phases in which a canary runs on it
 }
 
-// cleanup removes the control group, and the directories outside the pod's own.
+// cleanup removes the directories outside the pod's own.
 func (p *plan) cleanup(h *Host) {
-	p.removeGroup(h)
 	for _, dir := range p.shared {
 		err := os.RemoveAll(dir)
 		if err == nil {

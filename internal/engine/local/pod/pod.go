@@ -61,6 +61,7 @@ func (h *Host) Start(ctx context.Context, s Spec, tr *op.Trace) (*Pod, error) {
 		s.Sink = h.Sink
 	}
 	if err := h.limit(&s, plan); err != nil {
+		plan.removeGroup(h)
 		plan.cleanup(h)
 		return nil, err
 	}
@@ -360,6 +361,7 @@ func (p *Pod) finish(err error) {
 	if !end.At.Known() {
 		end.At = p.host.Clock.Now()
 	}
+	p.plan.removeGroup(p.host)
 	p.plan.cleanup(p.host)
 	p.host.Server.Forget(p.spec.Instance)
 	p.mu.Lock()
