@@ -63,7 +63,8 @@ func TestViolationsOfKnownTimes(t *testing.T) {
 	p99 := dataset.TenantTarget{Metric: metric.Write, P99Ns: 50e6}
 	floor := dataset.TenantTarget{Metric: metric.Write, IOPSFloor: 120}
 	for _, target := range []dataset.TenantTarget{p99, floor} {
-		for _, span := range [][2]float64{{12, 17}, {12.3, 17.8}, {18.6, 23.4}, {35, 40}, {0.3, 3}, {25.5, 26.9}, {12.26, 17.24}} {
+		for _, span := range [][2]float64{{12, 17}, {12.3, 17.8}, {18.6, 23.4}, {35, 40}, {0.3, 3}, {25.5, 26.9},
+			{12.26, 17.24}} {
 			for _, offset := range []op.Time{0, 0.13e9, 0.25e9, 0.499e9} {
 				t.Run(fmt.Sprintf("%s, %v, intervals begin at %d ms", Target{Metric: "write", P99Ns: target.P99Ns,
 					IOPSFloor: target.IOPSFloor}.Text(), span, offset/1e6), func(t *testing.T) {
