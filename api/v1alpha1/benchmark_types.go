@@ -108,6 +108,14 @@ type BenchmarkSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	SLOs []SLO `json:"slos,omitempty"`
+
+	// tenants group the workloads by whom they stand for: who is to be protected, by which targets, and who disturbs,
+	// under which limit.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Tenants []Tenant `json:"tenants,omitempty"`
 }
 
 // MaxOutput limits the output of workloads that is kept. stdout and stderr may each use a quarter of a limit, so

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
+	"github.com/cnsbench/cnsbench/internal/engine/local/iolimit"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 )
@@ -27,8 +28,8 @@ func newDoctor(s *streams) *cobra.Command {
 	var output, storage string
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check what this machine supports and what is missing", Args: cobra.NoArgs,
-		Long: `Checks this machine for engine local: user, agent, programs, drivers, loop devices
-and the storage directory. The exit status is 2 if something is missing that every
+		Long: `Checks this machine for engine local: user, agent, programs, drivers, loop devices,
+I/O limits and the storage directory. The exit status is 2 if something is missing that every
 run needs.`,
 		Example: "  cnsbench doctor --storage-dir /mnt/disk",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,7 +59,7 @@ func examine(ctx context.Context, storage string) []finding {
 	for _, b := range csidriver.Backends() {
 		found = append(found, driverFinding(b))
 	}
-	return append(found, loops(), storageFinding(storage))
+	return append(found, loops(), limitsFinding(), storageFinding(storage))
 }
 
 func user() finding {
@@ -128,6 +129,15 @@ func loops() finding {
 	}
 	_ = f.Close()
 	return finding{"loop devices", true, false, "/dev/loop-control"}
+}
+
+// limitsFinding says whether the limits of tenants can be enforced by control groups.
+func limitsFinding() finding {
+	c, err := iolimit.Find()
+	if err != nil {
+		return finding{"I/O limits", false, false, err.Error()}
+	}
+	return finding{"I/O limits", true, false, fmt.Sprintf("control groups of version %d at %s", c.Version, c.Dir)}
 }
 
 func printFindings(s *streams, found []finding) {

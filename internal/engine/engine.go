@@ -114,7 +114,7 @@ type Capabilities struct {
 	Actions map[op.Kind]bool
 	// Features by their name in the file: "groupSnapshot", "block", "genericEphemeral", "static", "rwx",
 	// "manifest", "volumeAttributesClass" (of a new volume), "node: other" (of a reattach), "undo" (of a
-	// rollout), "object" (one that the run did not make).
+	// rollout), "object" (one that the run did not make), "ioLimit" (of a workload's containers).
 	Features map[string]bool
 }
 
@@ -198,6 +198,15 @@ type Workload struct {
 	Pods      []Pod
 	SyncGroup string // barrier of its `sync` containers; empty: none
 	Canary    *Canary
+	// Limit bounds the I/O of the containers on the devices of the claims, from their start on; init containers
+	// have none. nil: no limit. Only for engines with the feature "ioLimit".
+	Limit *IOLimit
+}
+
+// IOLimit is the most I/O that an instance may do on each device of its volumes; 0: no limit.
+type IOLimit struct {
+	ReadIOPS, WriteIOPS int64 // per second
+	ReadBps, WriteBps   int64 // bytes per second
 }
 
 // Pod is a pod template with additional settings. Containers without a command are not wrapped (engine

@@ -88,7 +88,7 @@ func Compile(src string, e Env) (*Program, error) {
 				plainType(t.String()))}
 	}
 	if len(p.Queries()) == 0 {
-		return nil, &Error{Line: 1, Column: 1, Message: "the expression names no action"}
+		return nil, &Error{Line: 1, Column: 1, Message: "the expression names no action and no tenant"}
 	}
 	program, err := bound.Program(checked)
 	if err != nil {

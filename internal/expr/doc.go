@@ -18,6 +18,7 @@
 //	ops    all ops, of any outcome
 //	errors (failed or timed out), dropped, censored
 //	rate   ops done per second; iops, throughput (bytes per second) of I/O
+//	violations   time in which a tenant missed a target; compliance, the share of its time in which it met all
 //
 // Each takes windows after the metric: during("a") is when ops of a were in
 // progress, outside("a") the rest.

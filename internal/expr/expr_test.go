@@ -43,6 +43,9 @@ func TestJudge(t *testing.T) {
 		`p50(span(snapshots, "a.start", "a.end"))`: {Number: 100 * ms, N: 18},
 		`max(action("my-action").ready.service)`:   {Number: 1500 * ms, N: 2},
 		`p50(snapshots["a/b"])`:                    {Number: 1500 * ms, N: 2},
+		`violations(gold)`:                         {Number: 4500 * ms, N: 40},
+		`violations("gold-1")`:                     {Number: 0, N: 40},
+		`compliance(gold)`:                         {Number: 0.8875, N: 40},
 	}
 	tests := []struct {
 		name, expr string
@@ -95,6 +98,9 @@ func TestJudge(t *testing.T) {
 		{"lower bound scaled", `2 * p99(slow) < duration("4s")`, Fail},
 		{"lower bound in a divisor", `p99(snapshots.ready) / p99(slow) < 0.3`, Pass},
 		{"division by zero", `count(snapshots) / errors(snapshots) < 5`, NoData},
+		{"violations", `violations(gold) < duration("5s") && violations("gold-1") == duration("0s")`, Pass},
+		{"compliance", `compliance(gold) > 0.9`, Fail},
+		{"no such tenant in the run", `compliance(silver) > 0.9`, NoData},
 		{"source fails", `p99(broken) < duration("1s") || count(snapshots) >= 10`, Failed},
 	}
 	for _, tt := range tests {
@@ -151,7 +157,7 @@ func TestCompileErrors(t *testing.T) {
 		"mk-ext4":   {"ready"},
 		"a-b-c":     nil,
 		"many":      strings.Fields("m00 m01 m02 m03 m04 m05 m06 m07 m08 m09 m10 m11 m12 m13 m14"),
-	}}
+	}, Tenants: []string{"gold", "gold-1"}}
 	tests := []struct {
 		name, expr string
 		column     int
@@ -197,6 +203,11 @@ func TestCompileErrors(t *testing.T) {
 		{"many names", `p99(many.q) < duration("1s")`, 9, `m11 and 3 more`},
 		{"too long", strings.Repeat(" ", 5000), 4097, `at most`},
 		{"too deep", strings.Repeat("(", 500) + "1" + strings.Repeat(")", 500), 0, ``},
+		{"misspelt tenant", `violations(glod) < duration("5s")`, 12, `tenant "glod" not found; did you mean "gold"`},
+		{"action for tenant", `compliance(fio) > 0.5`, 12, `tenant "fio" not found`},
+		{"part of a tenant", `violations(gold.write) < duration("5s")`, 16, `takes the name of one tenant`},
+		{"window of a tenant", `compliance(gold, during("fio")) > 0.5`, 12, `takes the name of one tenant`},
+		{"violations without a unit", `violations(gold) < 5`, 18, `a duration is written`},
 		{"CEL's macros are off", `[1].all(x, x < count(fio))`, 0, ``},
 		{"slots cannot be named", `count(fio) > @slot0`, 0, ``},
 	}

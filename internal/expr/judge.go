@@ -148,7 +148,7 @@ func (f Func) Latency() bool { return f.Unit() == metric.Nanoseconds }
 // Unit returns the unit of a function's value; empty for counts.
 func (f Func) Unit() string {
 	switch f {
-	case Quantile, Min, Max, Mean:
+	case Quantile, Min, Max, Mean, Violations:
 		return metric.Nanoseconds
 	case Throughput:
 		return metric.BytesPerSecond

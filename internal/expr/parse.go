@@ -108,6 +108,9 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 	if v, ok := quantiles[name]; ok {
 		q.Func, q.Q = Quantile, v
 	}
+	if q.OfTenant() {
+		return q, p.tenant(q, args)
+	}
 	var pr *problem
 	if q.Metric, pr = p.metric(args[0]); pr != nil {
 		return nil, pr
@@ -139,6 +142,22 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 		return nil, pr
 	}
 	return q, p.checkFunction(args[0], q)
+}
+
+// tenant reads the one argument of a function of a tenant: its name, as a string if it is no identifier.
+func (p *parser) tenant(q *Query, args []ast.Expr) *problem {
+	name, ok := oneString(args)
+	if len(args) == 1 && args[0].Kind() == ast.IdentKind {
+		name, ok = args[0].AsIdent(), true
+	}
+	switch {
+	case !ok || name == "" || strings.HasPrefix(name, "@"):
+		return problemAt(args[0], `%s takes the name of one tenant: %s(gold), or %s("gold-1")`, q.Func, q.Func, q.Func)
+	case p.known.Tenants != nil && !slices.Contains(p.known.Tenants, name):
+		return problemAt(args[0], "tenant %q not found%s", name, suggest(name, p.known.Tenants))
+	}
+	q.Metric.Action = name
+	return nil
 }
 
 // checkFunction checks that the function applies to the metric.

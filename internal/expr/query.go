@@ -10,7 +10,7 @@ import (
 // Func is a function of a metric.
 type Func string
 
-// The functions. Those in quantiles, Quantile, Min, Max and Mean give
+// The functions. Those in quantiles, Quantile, Min, Max, Mean and Violations give
 // nanoseconds, Throughput bytes per second, Rate, IOPS and FindMax 1/s, others counts.
 const (
 	Quantile   Func = "quantile"
@@ -32,6 +32,10 @@ const (
 	// highest rate at which its condition held, and the number of workers.
 	FindMax Func = "findMax"
 	Knee    Func = "knee"
+	// Violations is the time in which a tenant missed a target, in nanoseconds; Compliance is the share of its
+	// measured time in which it met all, from 0 to 1. Their metric's Action is the name of the tenant.
+	Violations Func = "violations"
+	Compliance Func = "compliance"
 )
 
 // defaultInterference is the quantile of Interference: the highest for which 29 I/Os during ops are enough.
@@ -46,6 +50,7 @@ var functions = map[string]bool{
 	"quantile": true, "min": true, "max": true, "mean": true,
 	"count": false, "ops": false, "errors": false, "dropped": false, "censored": false,
 	"rate": false, "iops": false, "throughput": false, "interference": false, "findMax": false, "knee": false,
+	"violations": true, "compliance": false,
 }
 
 // View says from which instant a latency counts.
@@ -92,9 +97,15 @@ func InterferenceOf(m Metric, action string) Query {
 	return Query{Func: Interference, Q: defaultInterference, Metric: m, Windows: []Window{{Action: action, Inside: true}}}
 }
 
+// OfTenant reports whether the query is about a tenant.
+func (q Query) OfTenant() bool { return q.Func == Violations || q.Func == Compliance }
+
 // String is the query in the language of expressions.
 func (q Query) String() string {
 	name, args := string(q.Func), []string{q.Metric.String()}
+	if q.OfTenant() && !isIdentifier(q.Metric.Action) {
+		args[0] = strconv.Quote(q.Metric.Action)
+	}
 	if q.Func == Quantile {
 		for n, v := range quantiles {
 			if v == q.Q {

@@ -77,4 +77,6 @@ type Env struct {
 	Phases map[string]int
 	// Baseline: baseline(…) may be used, the same figure of a run without the searched action.
 	Baseline bool
+	// Tenants are the names for violations and compliance; nil accepts any name.
+	Tenants []string
 }

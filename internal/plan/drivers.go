@@ -19,6 +19,7 @@ const (
 	canBlock  = "has no raw block volumes"
 	canGroup  = "has no group snapshots"
 	canModify = "cannot modify volumes"
+	canLimit  = "has no block device to which an I/O limit could apply"
 )
 
 // lacks lists, by driver, the features that a built-in driver would reject during the
@@ -26,7 +27,7 @@ const (
 // implement and the volumes that their shape methods reject.
 var lacks = map[string]map[string]bool{
 	"hostdir" + driverSuffix: {canBlock: true, canGroup: true, canModify: true},
-	"btrfs" + driverSuffix:   {canBlock: true, canGroup: true, canModify: true},
+	"btrfs" + driverSuffix:   {canBlock: true, canGroup: true, canModify: true, canLimit: true},
 }
 
 // modifiable has a parameter that volumes of a built-in driver can be modified to.

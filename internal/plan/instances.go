@@ -21,7 +21,7 @@ func (w *Workload) Render(runID string, i int) (engine.Workload, error) {
 	if err != nil {
 		return engine.Workload{}, fmt.Errorf("workload %s, instance %d: %w", w.Entry, i, err)
 	}
-	instance.SyncGroup, instance.Canary = w.SyncGroup, w.Canary
+	instance.SyncGroup, instance.Canary, instance.Limit = w.SyncGroup, w.Canary, w.Limit
 	return instance.Workload, nil
 }
 

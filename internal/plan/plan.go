@@ -45,6 +45,7 @@ type Plan struct {
 	Actions   []Action
 	Rates     []Rate
 	SLOs      []SLO
+	Tenants   []Tenant
 
 	// StorageClasses and SnapshotClasses are the classes that the plan uses, by name.
 	// Drivers are replaced by their substitutes.
@@ -111,6 +112,8 @@ type Workload struct {
 	// Own holds the variables that distinguish the variants, indexed as Params.
 	Own    []map[string]string
 	Labels map[string]string // from createObjSpec, for the targets of other actions
+	// Limit is that of its tenant, if a control group enforces it; nil: none.
+	Limit *engine.IOLimit
 }
 
 // Output is an output file of a workload, and its parser.
@@ -229,6 +232,35 @@ type TraceFile struct {
 	Name    string // as given in the Benchmark
 	SHA256  string // of all bytes of the file, without decompression; hexadecimal
 	Records int
+}
+
+// Tenant is a resolved entry of spec.tenants, in the form in which a bundle records it.
+type Tenant struct {
+	Name      string         `json:"name"`
+	Actions   []string       `json:"actions"`
+	Aggressor bool           `json:"aggressor,omitempty"`
+	Targets   []TenantTarget `json:"targets,omitempty"`
+	Limit     *TenantLimit   `json:"limit,omitempty"`
+	// Pools are where its volumes are: drivers, each with the pool that its StorageClass names. Empty: unknown.
+	Pools []string `json:"pools,omitempty"`
+	// StepsNs are the starts of the load steps of an aggressor, in ns after the barrier, in order.
+	StepsNs []int64 `json:"stepsNs,omitempty"`
+}
+
+// TenantTarget is what an instance is to get of one kind of I/O in each second; 0: no such target.
+type TenantTarget struct {
+	Metric    string `json:"metric"`
+	P99Ns     int64  `json:"p99Ns,omitempty"`
+	IOPSFloor int64  `json:"iopsFloor,omitempty"`
+}
+
+// TenantLimit is the limit of each instance, over all its volumes; 0: none.
+type TenantLimit struct {
+	ReadIOPS   int64  `json:"readIOPS,omitempty"`
+	WriteIOPS  int64  `json:"writeIOPS,omitempty"`
+	ReadBps    int64  `json:"readBps,omitempty"`
+	WriteBps   int64  `json:"writeBps,omitempty"`
+	EnforcedBy string `json:"enforcedBy"`
 }
 
 // SLO is a named expression that compiles.

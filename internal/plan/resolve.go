@@ -54,6 +54,7 @@ func resolve(g *graph, b *v1alpha1.Benchmark) *Plan {
 	for _, n := range g.order {
 		g.visit(n)
 	}
+	p.Tenants = resolveTenants(g)
 	p.Rates = append(rates, g.once...)
 	for _, n := range g.order {
 		p.Actions = append(p.Actions, n.out)
@@ -61,7 +62,7 @@ func resolve(g *graph, b *v1alpha1.Benchmark) *Plan {
 	replay(g.Report, p, recordings, g.order)
 	checkRates(g, p.Rates)
 	checkOutputs(g.Report, &b.Spec)
-	p.SLOs = resolveSLOs(g.Report, b.Spec.SLOs, g.order)
+	p.SLOs = resolveSLOs(g.Report, &b.Spec, g.order)
 	checkEndless(g, p.Rates)
 	p.Needs, p.StorageClasses, p.SnapshotClasses = g.needs, g.classes.usedStorage, g.classes.usedSnapshots
 	return p

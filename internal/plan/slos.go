@@ -10,8 +10,12 @@ import (
 )
 
 // resolveSLOs compiles the expressions of spec.slos.
-func resolveSLOs(report *parse.Report, list []v1alpha1.SLO, nodes []*node) (slos []SLO) {
-	env := expr.Env{Actions: map[string][]string{}, Phases: map[string]int{}}
+func resolveSLOs(report *parse.Report, spec *v1alpha1.BenchmarkSpec, nodes []*node) (slos []SLO) {
+	list := spec.SLOs
+	env := expr.Env{Actions: map[string][]string{}, Phases: map[string]int{}, Tenants: []string{}}
+	for i := range spec.Tenants {
+		env.Tenants = append(env.Tenants, string(spec.Tenants[i].Name))
+	}
 	for _, n := range nodes {
 		env.Actions[n.out.Name] = n.metrics
 		env.Phases[n.out.Name] = n.phases

@@ -20,6 +20,7 @@ type Facts struct {
 	// Variants are the variables that differ between the instances of an action: instance i has those at
 	// index i modulo their number.
 	Variants map[string][]map[string]string `json:"variants,omitempty"`
+	Tenants  []plan.Tenant                  `json:"tenants,omitempty"`
 	Warnings []string                       `json:"warnings,omitempty"`
 	// Args are the flags that affect the run; Inject is the text of the faults to inject.
 	Args   []string `json:"args,omitempty"`
@@ -29,7 +30,7 @@ type Facts struct {
 // NewFacts returns the facts of a plan. The caller sets Args and Inject.
 func NewFacts(p *plan.Plan) Facts {
 	f := Facts{Grace: p.Grace.String(), StorageClasses: map[string]string{}, Budget: p.Budget,
-		Vars: map[string]any{}, Variants: map[string][]map[string]string{}}
+		Tenants: p.Tenants, Vars: map[string]any{}, Variants: map[string][]map[string]string{}}
 	if p.Runtime > 0 {
 		f.Runtime = p.Runtime.String()
 	}

@@ -53,7 +53,7 @@ const (
 // directionOf says which values of a function are better; empty: neither.
 func directionOf(q expr.Query) string {
 	switch q.Func {
-	case expr.Rate, expr.IOPS, expr.Throughput, expr.FindMax:
+	case expr.Rate, expr.IOPS, expr.Throughput, expr.FindMax, expr.Compliance:
 		return higher
 	case expr.Count, expr.Ops, expr.Knee:
 		return ""

@@ -31,6 +31,9 @@ type Data struct {
 	// nil of a closed bundle.
 	CutOff map[string]bool
 
+	// Tenants are the groups of workloads of the plan, none in older bundles.
+	Tenants []Tenant
+
 	variants map[string][]map[string]string // by action
 	barrier  op.Time                        // of the run
 	measured map[string]op.Time             // by instance, where that is not the run's barrier

@@ -59,13 +59,14 @@ func (d *Data) readSpec() error {
 	}
 	var facts struct {
 		Variants map[string][]map[string]string `json:"variants"`
+		Tenants  []Tenant                       `json:"tenants"`
 	}
 	if len(d.Bundle.Run.Plan) > 0 {
 		if err := json.Unmarshal(d.Bundle.Run.Plan, &facts); err != nil {
 			return fmt.Errorf("read plan of run.json: %w", err)
 		}
 	}
-	d.variants = facts.Variants
+	d.variants, d.Tenants = facts.Variants, facts.Tenants
 	var whole struct {
 		Spec json.RawMessage `json:"spec"`
 	}

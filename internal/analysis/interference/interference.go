@@ -130,13 +130,14 @@ func effect(d *dataset.Data, ws []dataset.Window, group []stream, seed uint64) (
 	}
 	return Effect{
 		Own: describe(sides[own]), Bystander: describe(sides[bystander]), Outside: describe(sides[outside]),
-		OwnRatio:       ratio(sides[own], sides[outside], seed),
-		BystanderRatio: ratio(sides[bystander], sides[outside], seed),
+		OwnRatio:       RatioOf(sides[own], sides[outside], seed),
+		BystanderRatio: RatioOf(sides[bystander], sides[outside], seed),
 	}, true
 }
 
-// ratio compares the highest quantile that both sides have enough values for.
-func ratio(a, b []stats.Counts, seed uint64) *Ratio {
+// RatioOf compares the highest quantile, of p99, p90 and p50, that both sides have enough values for. A side is in order
+// of time. It returns nil where there is no interval.
+func RatioOf(a, b []stats.Counts, seed uint64) *Ratio {
 	n := min(count(a), count(b))
 	for _, q := range []float64{0.99, 0.9, 0.5} {
 		if n < stats.MinN(q) {

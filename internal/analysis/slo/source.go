@@ -39,7 +39,8 @@ func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
 		for _, w := range q.Windows {
 			s.windows[w.Action] = nil
 		}
-		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) && !isSearch(q) {
+		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) && !isSearch(q) &&
+			!q.OfTenant() {
 			s.ops[q.String()] = &tally{milestone: isMilestone(q.Metric.Name)}
 			s.queries = append(s.queries, q)
 		}
@@ -112,6 +113,9 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 	}
 	if q.Func == expr.Interference {
 		return s.interference(q)
+	}
+	if q.OfTenant() {
+		return s.tenant(q)
 	}
 	if s.isIO(q.Metric) {
 		return s.io(q)

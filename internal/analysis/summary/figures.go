@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
+	"github.com/cnsbench/cnsbench/internal/analysis/tenant"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/version"
@@ -73,6 +74,7 @@ type Summary struct {
 	Workloads    []Workload            `json:"workloads"`
 	Interference []interference.Effect `json:"interference"`
 	Stalls       []interference.Stall  `json:"stalls"`
+	Tenants      []tenant.Tenant       `json:"tenants,omitempty"`
 	Rates        []bundle.RateStats    `json:"rates"`
 	// Traces are the files that rates replayed.
 	Traces []bundle.Trace `json:"traces"`

@@ -38,6 +38,9 @@ func headline(s *Summary) []string {
 		lines = append(lines, s.Scaling.Line())
 	}
 	lines = append(lines, workloadLines(s)...)
+	for i := range s.Tenants {
+		lines = append(lines, s.Tenants[i].Lines()...)
+	}
 	for _, e := range strongest(s.Interference) {
 		lines = append(lines, effectLine(e))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
+	"github.com/cnsbench/cnsbench/internal/analysis/tenant"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
@@ -83,12 +84,14 @@ func Of(d *dataset.Data) (*Summary, error) {
 	if s.Verdicts, err = slo.Judge(d); err != nil {
 		return nil, err
 	}
-	coarse, err := slo.Coarse(d)
+	flags, err := slo.Coarse(d)
 	if err != nil {
 		return nil, err
 	}
+	s.Tenants = tenant.Of(d, seed(b.Run))
+	flags = append(flags, validity.Limits(s.Tenants)...)
 	s.Machines = host.Of(d)
-	s.Validity = validity.Check(d, facts, coarse...)
+	s.Validity = validity.Check(d, facts, flags...)
 	s.invalidate()
 	s.Headline = headline(s)
 	s.emptyLists()
@@ -111,6 +114,7 @@ func (s *Summary) emptyLists() {
 	notNil(&s.Workloads)
 	notNil(&s.Interference)
 	notNil(&s.Stalls)
+	s.emptyTenantLists()
 	notNil(&s.Rates)
 	notNil(&s.Traces)
 	notNil(&s.Distributions)

@@ -55,7 +55,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 	c := engine.Capabilities{
 		Engine: "local", BuiltInDrivers: true,
 		Actions:  map[op.Kind]bool{},
-		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true},
+		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, ioLimit: true},
 	}
 	for kind := range actions {
 		c.Actions[kind] = true

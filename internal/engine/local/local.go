@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/local/iolimit"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -78,6 +79,9 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	return e.openPods()
 }
 
+// ioLimit is the feature of limits by control groups.
+const ioLimit = "ioLimit"
+
 // openPods prepares this machine for pods.
 func (e *Engine) openPods() error {
 	e.pods = &podSink{Sink: e.session.Sink, owners: map[string]incarnation{}}
@@ -89,13 +93,19 @@ func (e *Engine) openPods() error {
 		}
 	}
 	var err error
+	var limits *iolimit.Controller
+	if e.session.Needs.Features[ioLimit] {
+		if limits, err = iolimit.Find(); err != nil {
+			return fmt.Errorf("a tenant has a limit that control groups enforce: %w; or leave the limit out", err)
+		}
+	}
 	e.agents, err = agent.Listen(e.ctx, filepath.Join(e.session.Dir, "agent.sock"), e.session.Clock, e.pods)
 	if err != nil {
 		return fmt.Errorf("listen for agents: %w", err)
 	}
 	e.host, err = pod.NewHost(e.ctx, pod.HostOptions{Server: e.agents, Clock: e.session.Clock, Ledger: e.session.Ledger,
 		Sink: e.pods, Agent: e.AgentPath, Program: program, Identity: e.own,
-		Hide: []string{filepath.Join(e.session.Dir, "volumes")}})
+		Hide: []string{filepath.Join(e.session.Dir, "volumes")}, Limits: limits})
 	return err
 }
 

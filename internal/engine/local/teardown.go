@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/local/iolimit"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -179,6 +180,8 @@ func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {
 		return e.destroyDriver(ctx, entry)
 	case "volume", "snapshot", "group":
 		return e.recover(ctx, entry)
+	case pod.GroupKind:
+		return iolimit.Remove(entry.Name)
 	}
 	if err := owned.Unmounted(entry.Name); err != nil {
 		return err
@@ -199,10 +202,24 @@ func (e *Engine) Check(entry op.LedgerEntry) error {
 		return e.checkDriver(entry)
 	case "volume", "snapshot", "group":
 		return e.checkExternal(entry)
+	case pod.GroupKind:
+		return e.checkGroup(entry)
 	case pod.DirKind:
 		return e.checkDir(entry)
 	}
 	return owned.Refuse("unknown kind %q, written by a newer version", entry.Kind)
+}
+
+// checkGroup accepts control groups that are named after the run. Only an empty group can be removed.
+func (e *Engine) checkGroup(entry op.LedgerEntry) error {
+	c, err := iolimit.Find()
+	if err != nil {
+		return err
+	}
+	if !c.IsGroup(entry.Name, e.own.RunID) {
+		return owned.Refuse("%s is no control group of run %s", entry.Name, e.own.RunID)
+	}
+	return nil
 }
 
 // checkDir accepts the run's scratch directory and its pods' directories in memory.

@@ -130,6 +130,7 @@ func (m *podSlot) launch(ctx context.Context, n int, tr *op.Trace) error {
 		Instance: name, Pod: *m.manifest, Claims: claims, ConfigMaps: configs,
 		Dir:     filepath.Join(w.engine.session.Dir, "pods", name),
 		Barrier: w.request.SyncGroup, Canary: w.request.Canary, MaxOutput: w.engine.session.MaxOutput,
+		Limit: w.request.Limit,
 	}, tr)
 	w.mu.Lock()
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/opview"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/analysis/tenant"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -224,30 +225,32 @@ func indent(raw json.RawMessage) string {
 
 // functions of the template.
 var functions = template.FuncMap{
-	"ns":        units.Ns,
-	"nsf":       func(v *float64) string { return optional(v, units.Duration) },
-	"duration":  func(v int64) string { return units.Duration(float64(v)) },
-	"count":     func(v *float64) string { return optional(v, units.Count) },
-	"bandwidth": func(v *float64) string { return optional(v, units.Bandwidth) },
-	"bytes":     func(v int64) string { return units.Bytes(float64(v)) },
-	"times":     units.Count,
-	"share":     func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
-	"percent":   func(q float64) string { return fmt.Sprintf("p%g", 100*q) },
-	"instant":   summary.Instant,
-	"opTime":    opTime,
-	"visible":   terminal.Visible,
-	"place":     summary.Place,
-	"rate":      summary.Rate,
-	"spread":    spread,
-	"gain":      gain,
-	"scaled":    scaleChart,
-	"apart":     ownInstances,
-	"median":    medianInterval,
-	"ended":     func(a summary.Action, outcome string) int64 { return a.Outcomes[op.Outcome(outcome)] },
-	"status":    statusClass,
-	"quote":     quote,
-	"lower":     strings.ToLower,
-	"clip":      func(s string) string { return clip(s, 300) },
+	"ns":          units.Ns,
+	"nsf":         func(v *float64) string { return optional(v, units.Duration) },
+	"duration":    func(v int64) string { return units.Duration(float64(v)) },
+	"count":       func(v *float64) string { return optional(v, units.Count) },
+	"bandwidth":   func(v *float64) string { return optional(v, units.Bandwidth) },
+	"bytes":       func(v int64) string { return units.Bytes(float64(v)) },
+	"times":       units.Count,
+	"share":       func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
+	"percent":     func(q float64) string { return fmt.Sprintf("p%g", 100*q) },
+	"instant":     summary.Instant,
+	"opTime":      opTime,
+	"visible":     terminal.Visible,
+	"place":       summary.Place,
+	"rate":        summary.Rate,
+	"spread":      spread,
+	"gain":        gain,
+	"scaled":      scaleChart,
+	"apart":       ownInstances,
+	"median":      medianInterval,
+	"ended":       func(a summary.Action, outcome string) int64 { return a.Outcomes[op.Outcome(outcome)] },
+	"status":      statusClass,
+	"quote":       quote,
+	"lower":       strings.ToLower,
+	"clip":        func(s string) string { return clip(s, 300) },
+	"seconds":     tenant.Time,
+	"tenantRatio": tenant.Ratio,
 }
 
 func medianInterval(l summary.Latency) string {

@@ -61,6 +61,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.workloads(s)
 	p.hosts(s)
 	p.bounds(s)
+	p.tenants(s)
 	p.interference(s)
 	p.stalls(s)
 	p.distributions(s)

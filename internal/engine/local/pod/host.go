@@ -18,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/agent/sandbox"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/local/iolimit"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
@@ -46,6 +47,8 @@ type HostOptions struct {
 	// Hide lists the directories in which this run mounts volumes. A container unmounts the mounts in them
 	// that are not its own, so that it does not keep other volumes busy.
 	Hide []string
+	// Limits makes the control groups of pods with a Limit; nil: there are none.
+	Limits *iolimit.Controller
 }
 
 // Limit of agents that set up their mounts concurrently, and how long one counts: more of them take the same
@@ -216,6 +219,9 @@ func (h *Host) start(p *process, c *container) error {
 	if err == nil {
 		err = h.Ledger.Add(entry)
 	}
+	if err == nil && c.group != "" { // before the agent reads what to run
+		err = iolimit.Add(c.group, p.cmd.Process.Pid)
+	}
 	// The agent ends when the pipe is closed and empty.
 	if err != nil {
 		defer h.remove(p)
@@ -291,18 +297,21 @@ type plan struct {
 	containers []*container
 	grace      time.Duration
 	ignored    []string // log lines about ignored fields
+	sources    map[string]source
 	shared     []string // directories outside Spec.Dir, in the ledger
+	group      string   // directory of the control group with its limit, in the ledger; empty: no limit
 }
 
 // container is one planned process.
 type container struct {
 	name      string
 	init      bool
-	sidecar   bool // an init container that continues
-	main      bool // the pod ends with these
-	waits     bool // at the barrier
-	phased    bool // runs in its phase only
-	noNetwork bool // without network
+	sidecar   bool   // an init container that continues
+	main      bool   // the pod ends with these
+	waits     bool   // at the barrier
+	phased    bool   // runs in its phase only
+	noNetwork bool   // without network
+	group     string // directory of the control group that it joins; empty: none
 	spec      sandbox.Spec
 	options   agent.Options
 }
@@ -365,6 +374,8 @@ type Spec struct {
 	Canary  *engine.Canary
 	// MaxOutput bounds the output that each container sends; 0: no bound.
 	MaxOutput int64
+	// Limit bounds the I/O of the containers on the devices of the claims; nil: no limit. It needs Host.Limits.
+	Limit *engine.IOLimit
 	// ClockOffset shifts the clocks of the agents, for tests.
 	ClockOffset time.Duration
 	// NoNetwork gives the pod an empty network namespace.

@@ -26,6 +26,7 @@ func (h *Host) prepare(s Spec) (*plan, error) {
 		p.plan.grace = time.Duration(*g) * time.Second
 	}
 	p.sources = p.volumes(h)
+	p.plan.sources = p.sources
 	for i := range s.Pod.Spec.InitContainers {
 		c := p.container(h, &s.Pod.Spec.InitContainers[i])
 		c.init = true

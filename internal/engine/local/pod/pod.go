@@ -60,6 +60,11 @@ func (h *Host) Start(ctx context.Context, s Spec, tr *op.Trace) (*Pod, error) {
 	if s.Sink == nil {
 		s.Sink = h.Sink
 	}
+	if err := h.limit(&s, plan); err != nil {
+		plan.removeGroup(h)
+		plan.cleanup(h)
+		return nil, err
+	}
 	for _, line := range plan.ignored {
 		s.Sink.Log(s.Instance, line)
 	}
@@ -356,6 +361,7 @@ func (p *Pod) finish(err error) {
 	if !end.At.Known() {
 		end.At = p.host.Clock.Now()
 	}
+	p.plan.removeGroup(p.host)
 	p.plan.cleanup(p.host)
 	p.host.Server.Forget(p.spec.Instance)
 	p.mu.Lock()
