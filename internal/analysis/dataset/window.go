@@ -69,25 +69,16 @@ func UnionOf(ws []Window) Union {
 }
 
 // Within returns how much of [from, to] is in the set, in ns.
-func (u Union) Within(from, to op.Time) op.Time {
+func (u Union) Within(from, to op.Time) int64 {
 	var sum op.Time
 	for i := sort.Search(len(u), func(i int) bool { return u[i].To >= from }); i < len(u) && u[i].From < to; i++ {
 		sum += min(to, u[i].To) - max(from, u[i].From)
 	}
-	return sum
+	return int64(sum)
 }
 
 // Overlaps reports whether [from, to] intersects the set.
 func (u Union) Overlaps(from, to op.Time) bool {
 	i := sort.Search(len(u), func(i int) bool { return u[i].To >= from })
 	return i < len(u) && u[i].From <= to
-}
-
-// Within returns how much of [from, to) is in the set, in ns.
-func (u Union) Within(from, to op.Time) int64 {
-	sum := op.Time(0)
-	for _, s := range u {
-		sum += max(0, min(s.To, to)-max(s.From, from))
-	}
-	return int64(sum)
 }

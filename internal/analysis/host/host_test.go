@@ -125,7 +125,7 @@ func TestCompetition(t *testing.T) {
 		t.Errorf("%v, want one from 0 to 6 s", got)
 	}
 	for _, tt := range []struct{ from, to, want op.Time }{{0, 1, 1}, {5, 8, 1}, {7, 8, 0}, {-3, 20, 6}, {6, 6, 0}} {
-		if got := got.Within(tt.from*second, tt.to*second); got != tt.want*second {
+		if got := got.Within(tt.from*second, tt.to*second); got != int64(tt.want*second) {
 			t.Errorf("within %d to %d s: %d ns", tt.from, tt.to, got)
 		}
 	}

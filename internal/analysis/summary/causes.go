@@ -23,7 +23,7 @@ func causeContext(d *dataset.Data) attribution.Context {
 	for _, u := range host.Of(d) {
 		busy := host.Competition(d, u.Machine)
 		machines[u.Machine] = &attribution.Machine{Who: competitors(&u),
-			Busy: func(from, to op.Time) int64 { return int64(busy.Within(from, to)) }}
+			Busy: busy.Within}
 	}
 	at := machineNames(d)
 	c.MachineOf = func(o *op.Op) *attribution.Machine {
