@@ -80,12 +80,12 @@ func (c *collector) clockSync() *ClockSync {
 		c.warn("adjtimex: %v", err)
 		return nil
 	}
-	offset := int64(t.Offset)
+	offset := t.Offset
 	if t.Status&unix.STA_NANO == 0 {
 		offset *= 1000
 	}
 	return &ClockSync{Synchronized: state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0, OffsetNanos: offset,
-		ErrorNanos: int64(t.Maxerror) * 1000}
+		ErrorNanos: t.Maxerror * 1000}
 }
 
 // programs describes the files of the tools that are installed, and of this program and its agent.

@@ -40,7 +40,7 @@ func (f *searching) judge(b *bundle.Bundle, t Trial, rate float64) (*summary.Fin
 	}
 	s := f.dir.Search
 	step := summary.FindStep{Stage: t.Name, PerSecond: rate, WindowNs: int64(s.window(rate))}
-	message := ""
+	var message string
 	if rate == 0 {
 		message = f.baseline(src, &step)
 	} else {

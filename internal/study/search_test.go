@@ -216,7 +216,7 @@ func TestNewSearch(t *testing.T) {
 				s.Resolution = 0.05
 			}
 			_, err := NewSearch(tt.p, &s, nil)
-			got := ""
+			var got string
 			if err != nil {
 				got = err.Error()
 			} else {

@@ -8,12 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
-	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/cleanup"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
@@ -26,29 +24,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/provision"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
-
-// Options say which cluster to use and how its pods reach the runner.
-type Options = core.Options
-
-// Engine is the engine of one run. It implements engine.Engine.
-type Engine struct {
-	*pods.State
-	provisioner  *provision.Provisioner
-	manifests    *manifests.Manifests
-	disruptor    *disrupt.Disruptor
-	watches      *watch.Watches
-	proxies      []*csiproxy.Client
-	leases       *lease.Holder
-	probes       *lagprobe.Probes
-	metrics      *metrics.Collector
-	inventory    map[string]*csiproxy.Inventory // by proxy, before the run
-	hasSnapshots bool
-	closeOnce    sync.Once
-}
 
 var (
 	_ engine.Engine   = (*Engine)(nil)
