@@ -295,9 +295,9 @@ func scales(t *testing.T, suite string) error {
 func TestReproduceObjectRun(t *testing.T) {
 	work := `<work name="main" workers="2" totalOps="20"><operation type="read" config="containers=u(1,2);objects=u(1,5)"/></work>`
 	for _, tt := range []struct{ args, want []string }{
-		{[]string{"--scale-workers", "1,2", "--repetitions", "2", "--window", "100ms", "--seed", "7",
+		{[]string{"--scale-workers", "1,2", "--repetitions", "2", "--window", "500ms", "--seed", "7",
 			"--strict=false", "--host-credentials=false"},
-			[]string{"--seed", "7", "--scale-workers", "1,2", "--repetitions", "2", "--window", "100ms"}},
+			[]string{"--seed", "7", "--scale-workers", "1,2", "--repetitions", "2", "--window", "500ms"}},
 		{[]string{"--find-max", "p50(read) < 1h", "--find-most", "200", "--window", "200ms", "--warm-up", "10ms",
 			"--seed", "8"},
 			[]string{"--seed", "8", "--find-max", "'p50(read) < 1h'", "--find-most", "200", "--window", "200ms",

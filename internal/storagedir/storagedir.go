@@ -184,7 +184,7 @@ func (r *Room) compare() {
 	}
 	if needed > r.FreeBytes {
 		r.warn("the volumes of %s can take %s, %s has %s free: take smaller or fewer volumes, or another --storage-dir",
-			strings.Join(all, ", "), bytes(needed), r.Device, bytes(r.FreeBytes))
+			strings.Join(all, ", "), bytes(needed), r.Device, bytes(r.FreeBytes&^(1<<20-1)))
 	}
 }
 
