@@ -157,7 +157,7 @@ func (f *compareFlags) execute(s *streams, args []string) error {
 		r.Sentences = append(r.Sentences, d.Sentences()...)
 	}
 	r.Sentences = append(r.Sentences, in.sentences...)
-	r.Notes = slices.Concat(r.Notes, in.notes, in.costNotes())
+	r.Notes = slices.Concat(r.Notes, in.notes, in.costs.notes())
 	if err := f.write(s.out, r); err != nil {
 		return quietPipe(err)
 	}
@@ -214,8 +214,14 @@ func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 		}
 	}
 	costDirections(o.Directions, in.table)
-	if in.costs {
+	if in.costs.known {
 		o.Cost = (&cost.Rate{Name: cost.PerTrial}).Metric()
+	}
+	if reason := in.costs.unlike(); reason != "" {
+		o.Weak = map[string]string{}
+		for _, metric := range costMetrics() {
+			o.Weak[metric] = reason
+		}
 	}
 	factor := o.Factor
 	if factor == "" && len(in.table.Factors) == 1 {

@@ -34,8 +34,7 @@ type compared struct {
 	times         *compare.Times // nil: not known
 	sentences     []string
 	notes         []string
-	costs         bool     // prices were given
-	withoutCost   []string // what the costs do not include
+	costs         costed
 }
 
 // Names of the compared factor where no study declares it, and of the levels of versionFactor.
@@ -232,7 +231,7 @@ func readBaseline(s *streams, baseline, dir string, prices *cost.Prices) (*compa
 	}
 	return &compared{table: t, factor: versionFactor, margins: now.margins, directions: now.directions,
 		times: joinTimes(before.times, now.times),
-		costs: before.costs && now.costs, withoutCost: merged(before.withoutCost, now.withoutCost),
+		costs: before.costs.with(now.costs, before.costs.known && now.costs.known),
 		notes: append(now.notes, fmt.Sprintf("a (baseline) is %s, b (now) is %s; they are of different times, and a "+
 			"difference may be that of the occasion", baseline, dir))}, nil
 }
@@ -270,7 +269,8 @@ func readHistory(s *streams, dir string, prices *cost.Prices) (*compared, error)
 	}
 	var labels []string
 	var tables []*observation.Table
-	var notes, without []string
+	var notes []string
+	var costs costed
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if !e.IsDir() || !isBundle(path) && !imported.Is(path) && !hasFile(path, studyFile) {
@@ -285,7 +285,7 @@ func readHistory(s *streams, dir string, prices *cost.Prices) (*compared, error)
 			return nil, err
 		}
 		labels, tables = append(labels, e.Name()), append(tables, one.table)
-		without = merged(without, one.withoutCost)
+		costs = costs.with(one.costs, false)
 	}
 	if len(tables) == 0 {
 		return nil, fmt.Errorf("%s has no bundles and no studies", dir)
@@ -294,7 +294,7 @@ func readHistory(s *streams, dir string, prices *cost.Prices) (*compared, error)
 	if err != nil {
 		return nil, err
 	}
-	return &compared{table: t, factor: historyFactor, notes: notes, withoutCost: without}, nil
+	return &compared{table: t, factor: historyFactor, notes: notes, costs: costs}, nil
 }
 
 // merged joins two lists, each text once.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -64,6 +65,29 @@ func costOf(d *dataset.Data, p *cost.Prices) (*cost.Result, error) {
 	return cost.Of(u, p), nil
 }
 
+// costed is what is known of the costs of compared trials.
+type costed struct {
+	known    bool     // there are prices
+	without  []string // what the costs do not include
+	unpriced []string // of each trial the resources that have no price, joined; each text once
+	lists    []string // SHA-256 of the lists of prices
+}
+
+// with joins two of them.
+func (c costed) with(other costed, known bool) costed {
+	return costed{known: known, without: merged(c.without, other.without), unpriced: merged(c.unpriced, other.unpriced),
+		lists: merged(c.lists, other.lists)}
+}
+
+// unlike says why the costs of the trials cannot be compared; empty: they can.
+func (c *costed) unlike() string {
+	if len(c.unpriced) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("trials differ in which of their resources have no price (%s): give prices of all",
+		strings.Join(c.unpriced, "; "))
+}
+
 // addCosts adds the costs of a run as values of its trial. A rate without an amount is no value.
 func (in *compared) addCosts(b *observation.Builder, row observation.Row, d *dataset.Data, p *cost.Prices) error {
 	if p == nil {
@@ -79,21 +103,25 @@ func (in *compared) addCosts(b *observation.Builder, row observation.Row, d *dat
 			b.Add(row)
 		}
 	}
-	for _, w := range r.Without {
-		if !slices.Contains(in.withoutCost, w) {
-			in.withoutCost = append(in.withoutCost, w)
-		}
-	}
-	in.costs = true
+	unpriced := cmp.Or(strings.Join(r.Unpriced(), ", "), "none")
+	in.costs = in.costs.with(costed{without: r.Without, unpriced: []string{unpriced}, lists: []string{r.PricesSHA256}},
+		true)
 	return nil
 }
 
-// costNotes names what the costs do not include.
-func (in *compared) costNotes() []string {
-	if len(in.withoutCost) == 0 {
-		return nil
+// notes name what the costs do not include, and what else a difference of costs may be.
+func (c *costed) notes() (list []string) {
+	if len(c.without) > 0 {
+		list = append(list, "costs are without "+listed(c.without))
 	}
-	return []string{"costs are without " + listed(in.withoutCost)}
+	if reason := c.unlike(); reason != "" {
+		list = append(list, "costs cannot be compared: "+reason)
+	}
+	if len(c.lists) > 1 {
+		list = append(list, "costs are by different lists of prices: a difference may be that of the prices; --prices has "+
+			"one list for all")
+	}
+	return list
 }
 
 // maxListed is the most parts that listed names.
@@ -107,10 +135,17 @@ func listed(parts []string) string {
 	return strings.Join(parts, "; ")
 }
 
+// costMetrics are the names of the costs as metrics.
+func costMetrics() (names []string) {
+	for _, name := range []string{cost.PerTrial, cost.PerOps, cost.PerIOs, cost.PerGB, cost.PerGBMonth} {
+		names = append(names, (&cost.Rate{Name: name}).Metric())
+	}
+	return names
+}
+
 // costDirections says that a lower cost is better, unless a flag names the metric.
 func costDirections(directions map[string]verdict.Direction, t *observation.Table) {
-	for _, name := range []string{cost.PerTrial, cost.PerOps, cost.PerIOs, cost.PerGB, cost.PerGBMonth} {
-		metric := (&cost.Rate{Name: name}).Metric()
+	for _, metric := range costMetrics() {
 		_, given := directions[metric]
 		if !given && slices.ContainsFunc(t.Metrics, func(m observation.Metric) bool { return m.Name == metric }) {
 			directions[metric] = verdict.LessIsBetter

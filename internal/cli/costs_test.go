@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,5 +153,64 @@ func TestWrongPrices(t *testing.T) {
 		if code, _, errs := cnsbench(t, "", tt.args...); code == 0 || !strings.Contains(errs, tt.want) {
 			t.Errorf("%v: %d %s, want %q", tt.args, code, errs, tt.want)
 		}
+	}
+}
+
+// TestUnlikeCosts: where one trial used a resource that has a price and another one that has none, no cost has a
+// verdict; nor is a difference between two lists of prices left out.
+func TestUnlikeCosts(t *testing.T) {
+	t.Parallel()
+	file := pricesFile(t, "currency: EUR\nnodes: {'*': {perHour: 1}}\nstorageClasses: {'null': {perGBMonth: 1}}")
+	study := filepath.Join(t.TempDir(), "study")
+	if err := os.CopyFS(study, os.DirFS(keptRuns+"/study")); err != nil {
+		t.Fatal(err)
+	}
+	run := filepath.Join(study, "2_parallelism=2_r1", "run.json")
+	text, err := os.ReadFile(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.ReplaceAll(string(text), `"storageClass": "null"`, `"storageClass": "other"`)
+	if other == string(text) {
+		t.Fatal("no class in run.json")
+	}
+	if err := os.WriteFile(run, []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const reason = "trials differ in which of their resources have no price (none; volume): give prices of all"
+	for dir, want := range map[string]bool{keptRuns + "/study": false, study: true} {
+		code, out, errs := cnsbench(t, "", "compare", dir, "--prices", file, "--output", "json")
+		var r compare.Result
+		if err := json.Unmarshal([]byte(out), &r); code != 0 || err != nil {
+			t.Fatal(code, errs, err)
+		}
+		if got := slices.Contains(r.Notes, "costs cannot be compared: "+reason); got != want {
+			t.Errorf("%s: %q", dir, r.Notes)
+		}
+		for _, c := range r.Comparisons {
+			if strings.HasPrefix(c.Metric, "cost per") && (c.Reason == reason) != want {
+				t.Errorf("%s: %s: %s, %q", dir, c.Metric, c.Verdict, c.Reason)
+			}
+		}
+	}
+	priced := func(perHour string) string {
+		study := filepath.Join(t.TempDir(), "study")
+		if err := os.CopyFS(study, os.DirFS(keptRuns+"/study")); err != nil {
+			t.Fatal(err)
+		}
+		design, err := os.ReadFile(study + "/study.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		prices := `{"prices": {"currency": "EUR", "nodes": {"*": {"perHour": ` + perHour + `}}},`
+		text := strings.Replace(string(design), "{", prices, 1)
+		if err := os.WriteFile(study+"/study.json", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return study
+	}
+	code, out, errs := cnsbench(t, "", "compare", priced("1"), "--baseline", priced("2"))
+	if code != 0 || !strings.Contains(strings.Join(strings.Fields(out), " "), "different lists of prices") {
+		t.Errorf("%d %s%s", code, out, errs)
 	}
 }

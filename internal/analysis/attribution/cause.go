@@ -54,7 +54,7 @@ type Cause struct {
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`
 	N     int      `json:"n"` // ops
-	// StandsOut: Low reaches LeastShare, or of a busy machine one half, and the excess 50 ms.
+	// StandsOut: Low reaches LeastShare and the excess 50 ms; of a busy machine, Low reaches one half.
 	StandsOut bool   `json:"standsOut"`
 	Evidence  string `json:"evidence"`
 }

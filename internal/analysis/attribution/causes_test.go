@@ -81,23 +81,24 @@ func TestInjected(t *testing.T) {
 	}
 }
 
-// TestNothingInjected: none stands out.
+// TestNothingInjected: none stands out, with all ops at once and with ten per second.
 func TestNothingInjected(t *testing.T) {
 	t.Parallel()
-	for _, observed := range []bool{true, false} {
+	for i := range 4 {
+		observed, arrivals := i%2 == 0, float64(i/2*10)
 		none := 0
 		for seed := range uint64(seeds) {
 			s := newSimulation(seed)
-			s.observed = observed
+			s.observed, s.perSecond = observed, arrivals
 			s.run(60)
 			found := s.search(seed)
 			if found.StandsOut(found.Causes()) == "none stands out" {
 				none++
 			}
 		}
-		t.Logf("observed %t: none stands out in %d of %d", observed, none, seeds)
+		t.Logf("%g per second, observed %t: none stands out in %d of %d", arrivals, observed, none, seeds)
 		if none < least {
-			t.Errorf("observed %t: none stands out in %d of %d", observed, none, seeds)
+			t.Errorf("%g per second, observed %t: none stands out in %d of %d", arrivals, observed, none, seeds)
 		}
 	}
 }

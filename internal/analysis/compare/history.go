@@ -117,6 +117,20 @@ func changeOf(f changepoint.Change, runs []string, margin float64, direction ver
 	return c
 }
 
+// searched says how many runs have a value, and how many have none.
+func (h *History) searched() string {
+	missing := 0
+	for _, x := range h.Values {
+		if x == nil {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return plural(len(h.Runs), "run")
+	}
+	return fmt.Sprintf("%s (%d more have no value)", plural(len(h.Runs)-missing, "run"), missing)
+}
+
 // sentence names the changes.
 func (h *History) sentence() string {
 	of := h.Metric
@@ -124,7 +138,7 @@ func (h *History) sentence() string {
 		of += ", " + l.Factor + " " + l.Level
 	}
 	if len(h.Changes) == 0 {
-		return of + ": no change over " + plural(len(h.Runs), "run") + "."
+		return of + ": no change over " + h.searched() + "."
 	}
 	text := of + ":"
 	for i, c := range h.Changes {

@@ -56,6 +56,27 @@ func TestHistories(t *testing.T) {
 	}
 }
 
+// TestHistoryWithoutValues: runs without a value are not among those that have no change.
+func TestHistoryWithoutValues(t *testing.T) {
+	t.Parallel()
+	b := observation.NewBuilder([]string{"run"}, "", "")
+	for i := range 14 {
+		row := observation.Row{Levels: []string{fmt.Sprintf("%02d", i)}, Value: 100 + float64(i%3),
+			Metric: observation.Metric{Name: "m", Unit: "IOPS"}}
+		if i%7 == 0 {
+			row.State = observation.Missing
+		}
+		b.Add(row)
+	}
+	r, err := compare.Histories(b.Table(), compare.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.History[0].Sentence, "m: no change over 12 runs (2 more have no value)."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestBlockScopes: where blocks hold several repetitions, answers are for this occasion and for these blocks.
 func TestBlockScopes(t *testing.T) {
 	t.Parallel()

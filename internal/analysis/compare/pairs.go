@@ -204,7 +204,7 @@ func (s *study) judge(pairs []pair, samples []sample, rule verdict.Rule) []Answe
 		if e != nil {
 			a.estimate(e)
 		}
-		rule.Weak = slices.Concat(s.weak[pairs[i].a], s.weak[pairs[i].b])
+		rule.Weak = slices.Compact(slices.Concat(s.weak[pairs[i].a], s.weak[pairs[i].b]))
 		s.conclude(&a, e, adjusted, rule)
 		answers[i] = a
 	}

@@ -44,8 +44,10 @@ type Whose struct {
 	B       string   `json:"b"`
 	// UnitOfAnalysis is what N counts on each side: trials, or pairs of trials.
 	UnitOfAnalysis string `json:"unitOfAnalysis"`
-	NA             int    `json:"nA"`
-	NB             int    `json:"nB"`
+	// Scope is for what the intervals hold: trials of several occasions say nothing of others.
+	Scope string `json:"scope"`
+	NA    int    `json:"nA"`
+	NB    int    `json:"nB"`
 	// Total is the mean time of an op, Components are its parts, the largest difference first.
 	Total      TimeDifference   `json:"total"`
 	Components []TimeDifference `json:"components"`
@@ -120,7 +122,10 @@ func (s *study) whose(c *Comparison, e Explained) *Whose {
 	if a < 0 || b < 0 {
 		return nil
 	}
-	w := &Whose{Action: e.Action, Context: c.Context, A: c.A, B: c.B, disturbed: e.Disturbed}
+	w := &Whose{Action: e.Action, Context: c.Context, A: c.A, B: c.B, disturbed: e.Disturbed, Scope: c.Scope}
+	if c.Within != nil {
+		w.Scope = c.Within.Scope
+	}
 	var totalA, totalB []float64
 	na, nb := s.trialsOf(e.Action, a), s.trialsOf(e.Action, b)
 	for m, metric := range t.Metrics {
@@ -294,6 +299,9 @@ func (w *Whose) interval(d *TimeDifference) string {
 	n := plural(w.NA, w.UnitOfAnalysis)
 	if w.NA != w.NB {
 		n = fmt.Sprintf("%d and %s", w.NA, plural(w.NB, w.UnitOfAnalysis))
+	}
+	if w.Scope != oneOccasion && w.Scope != inGeneral {
+		n += ", " + w.Scope
 	}
 	return fmt.Sprintf("%s, n = %s", bounds(d), n)
 }

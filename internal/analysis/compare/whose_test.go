@@ -84,6 +84,34 @@ func TestWhoseNone(t *testing.T) {
 	}
 }
 
+// TestWhoseOccasions: trials of several occasions are not independent; the sentence says that it holds for these.
+func TestWhoseOccasions(t *testing.T) {
+	t.Parallel()
+	values := observation.NewBuilder([]string{"class"}, "occasion", "")
+	times := observation.NewBuilder([]string{"class"}, "occasion", "")
+	for occasion := range 6 {
+		for i, level := range []string{"a", "b"} {
+			for j := range 3 {
+				at := observation.Row{Levels: []string{level}, Occasion: fmt.Sprint(occasion), Value: 1e9 * float64(10+10*i+j),
+					Metric: compare.TimeOf("create", "API")}
+				times.Add(at)
+				at.Metric = observation.Metric{Name: "p50(create)", Unit: "ns"}
+				values.Add(at)
+			}
+		}
+	}
+	r, err := compare.Run(values.Table(), compare.Options{Times: &compare.Times{Table: times.Table(),
+		Explains: map[string]compare.Explained{"p50(create)": {Action: "create"}}}})
+	if err != nil || len(r.Whose) != 1 {
+		t.Fatal(r, err)
+	}
+	w := r.Whose[0]
+	if w.Scope != "for these 6 occasions" || !strings.Contains(w.Sentence, "n = 18 trials, for these 6 occasions)") ||
+		!slices.Contains(r.Sentences, w.Sentence) {
+		t.Errorf("%q: %q", w.Scope, w.Sentence)
+	}
+}
+
 // TestWhose: the component whose time was changed is named, with an interval that has the change.
 func TestWhose(t *testing.T) {
 	t.Parallel()

@@ -154,13 +154,13 @@ func (r *Result) class(name string, c *ClassUse, p *Prices) {
 		amount, price *float64
 	}{{"provisioned IOPS", "IOPS-month", price.IOPS, price.PerIOPSMonth},
 		{"provisioned throughput", "MB/s-month", price.MBps, price.PerMBpsMonth}} {
-		if x.amount != nil {
+		switch {
+		case x.amount != nil:
 			r.add(Charge{Resource: x.what, Name: name, Quantity: *x.amount * c.VolumeHours / HoursPerMonth, Unit: x.unit,
 				Price: x.price})
+		case ok: // of a class without prices all is named at once
+			r.Without = append(r.Without, fmt.Sprintf("%s of %s: no price", x.what, name))
 		}
-	}
-	if ok && price.IOPS == nil && price.MBps == nil {
-		r.Without = append(r.Without, fmt.Sprintf("provisioned IOPS and throughput of %s: no price", name))
 	}
 	if c.Snapshots > 0 {
 		r.add(Charge{Resource: "snapshot", Name: name, Quantity: c.SnapshotByteHours / 1e9 / HoursPerMonth,
@@ -184,6 +184,17 @@ func (r *Result) add(c Charge) {
 		r.Without = append(r.Without, of+": no price")
 	}
 	r.Charges = append(r.Charges, c)
+}
+
+// Unpriced are the resources without a price that were used, in order, each once, whatever their names: volume.
+func (r *Result) Unpriced() (list []string) {
+	for _, c := range r.Charges {
+		if c.Price == nil && !slices.Contains(list, c.Resource) {
+			list = append(list, c.Resource)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // rates divides the total by what was done.

@@ -83,7 +83,7 @@ func TestOf(t *testing.T) {
 	}
 	near(t, "total", *r.Total, total)
 	want := []string{"node tiny: no price", "volume other: no price",
-		"provisioned IOPS and throughput of slow: no price", "LIST requests: no price", "something"}
+		"provisioned IOPS of slow: no price", "provisioned throughput of slow: no price", "LIST requests: no price", "something"}
 	slices.Sort(want)
 	if got := slices.Sorted(slices.Values(r.Without)); !slices.Equal(got, want) {
 		t.Errorf("without %q, want %q", got, want)

@@ -18,10 +18,10 @@ const defaultSize = 1 << 30
 // beforeSuffix follows the name of an action in ops that a replay makes before the barrier; it is run.Before.
 const beforeSuffix = ".before"
 
-// item is a volume, or a snapshot, that exists.
+// item is a volume, or a snapshot, that exists. Its size is at least 0, also where the file of a run is damaged.
 type item struct {
 	class    string
-	bytes    int64
+	bytes    float64
 	from     op.Time
 	snapshot bool
 }
@@ -127,7 +127,7 @@ func (v *volumes) create(a *v1alpha1.Action, name string, o *op.Op) {
 			v.use.unobserved("volumes of action %s: its workload has no variable volumeSize", a.Name)
 			return
 		}
-		v.make(name, v.variable(string(a.Name), "storageClass", o.Instance), size.Value(), o.Ended)
+		v.make(name, v.variable(string(a.Name), "storageClass", o.Instance), sizeOf(&size, 0), o.Ended)
 	case c.ObjectSpec == nil || c.ObjectSpec.Storage.FileSpec != nil:
 		v.use.unobserved("volumes of action %s", a.Name)
 	}
@@ -151,7 +151,7 @@ func (v *volumes) copy(n *v1alpha1.NewVolume, name string, o *op.Op) {
 		v.use.unobserved("volumes of action %s: the size of their source is unknown", o.Action)
 		return
 	}
-	class, size := n.StorageClass, int64(0)
+	class, size := n.StorageClass, 0.0
 	if source != nil {
 		size = source.bytes
 		if class == "" {
@@ -187,19 +187,20 @@ func (v *volumes) resize(r *v1alpha1.ResizeSpec, o *op.Op) {
 	v.until(x, o.Ended)
 	switch {
 	case r.Factor != nil:
-		x.bytes = int64(float64(x.bytes) * r.Factor.Value)
+		x.bytes *= r.Factor.Value
 	case r.IncreaseBy != nil:
-		x.bytes += r.IncreaseBy.Value()
+		x.bytes += float64(r.IncreaseBy.Value())
 	case r.Size != nil:
-		x.bytes = r.Size.Value()
+		x.bytes = float64(r.Size.Value())
 	}
+	x.bytes = max(0, x.bytes)
 }
 
-func (v *volumes) make(name, class string, bytes int64, from op.Time) {
+func (v *volumes) make(name, class string, bytes float64, from op.Time) {
 	if class == "" {
 		class = v.fallback
 	}
-	v.live[name] = &item{class: class, bytes: bytes, from: from}
+	v.live[name] = &item{class: class, bytes: max(0, bytes), from: from}
 	v.class(class).Volumes++
 }
 
@@ -216,11 +217,11 @@ func (v *volumes) until(x *item, at op.Time) {
 	x.from = max(x.from, at)
 	c := v.class(x.class)
 	if x.snapshot {
-		c.SnapshotByteHours += hours * float64(x.bytes)
+		c.SnapshotByteHours += hours * x.bytes
 		return
 	}
 	c.VolumeHours += hours
-	c.ByteHours += hours * float64(x.bytes)
+	c.ByteHours += hours * x.bytes
 }
 
 // find is the item of a name, or the volume of a workload, which is named after it: fio-0-data.
@@ -235,11 +236,11 @@ func (v *volumes) find(target string) (string, *item) {
 }
 
 // sizeOf is a quantity in bytes.
-func sizeOf(q *resource.Quantity, absent int64) int64 {
+func sizeOf(q *resource.Quantity, absent float64) float64 {
 	if q == nil {
 		return absent
 	}
-	return q.Value()
+	return float64(q.Value())
 }
 
 // copied says whether an operation of an object workload is that of a single work, which the operation of its stage

@@ -29,7 +29,7 @@ func (s *source) tenant(q expr.Query) (expr.Value, error) {
 	t := &list[i]
 	v := expr.Value{Number: float64(*t.ViolationsNs), N: t.MeasuredNs / 1e9}
 	if q.Func == expr.Compliance {
-		v.Number = math.Round(1e4*(1-v.Number/float64(t.MeasuredNs))) / 1e4 // of an hour 0.36 s
+		v.Number = compliance(*t.ViolationsNs, t.MeasuredNs)
 	}
 	for _, x := range t.Targets {
 		if x.FewNs > 0 {
@@ -38,4 +38,10 @@ func (s *source) tenant(q expr.Query) (expr.Value, error) {
 		}
 	}
 	return v, nil
+}
+
+// compliance is the share of the measured time without violations, rounded down to four digits (of an hour 0.36 s): it
+// is 1 only without any.
+func compliance(violations, measured int64) float64 {
+	return math.Floor(1e4*float64(measured-violations)/float64(measured)) / 1e4
 }
