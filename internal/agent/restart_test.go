@@ -43,29 +43,34 @@ func TestExpectRestarted(t *testing.T) {
 	}
 }
 
-// TestStopAndProbeAgain checks that the process group of a command can be stopped, its volume probed meanwhile, and the
-// group continued.
+// TestStopAndProbeAgain checks that all processes of a command can be stopped, also one in a session of its own as the
+// jobs of fio are, its volume probed meanwhile, and the processes continued.
 func TestStopAndProbeAgain(t *testing.T) {
 	f := newFixture(t)
 	s := f.expect("p", agent.Options{Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: t.TempDir(), Write: true,
 		Read: true}}})
-	_, _ = f.wrap(s, "sh", "-c", "(while :; do echo tick; sleep 0.02; done) & wait")
+	_, _ = f.wrap(s, "sh", "-c", "(while :; do echo tick; sleep 0.02; done) & "+
+		"setsid sh -c 'while :; do echo other; sleep 0.02; done' & wait")
 	if _, _, err := s.Started(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	written := func() (ticks, others int) {
+		b, _ := f.sink.OutputOf("p", "c", protocol.Stdout)
+		return strings.Count(string(b), "tick"), strings.Count(string(b), "other")
+	}
+	agenttest.Eventually(t, 10*time.Second, "output of both", func() bool {
+		n, m := written()
+		return n > 0 && m > 0
+	})
 	before := s.VolumeProbes()
 	if err := s.Signal(syscall.SIGSTOP, 0); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(500 * time.Millisecond) // wait until earlier output has been sent
-	written := func() int {
-		b, _ := f.sink.OutputOf("p", "c", protocol.Stdout)
-		return len(b)
-	}
-	still := written()
+	ticks, others := written()
 	time.Sleep(500 * time.Millisecond)
-	if n := written(); n != still {
-		t.Errorf("a child wrote %d bytes while its group was stopped", n-still)
+	if n, m := written(); n != ticks || m != others {
+		t.Errorf("children wrote %d lines in the command's group, %d in another session, while stopped", n-ticks, m-others)
 	}
 	again, err := s.ProbeVolumes(t.Context())
 	if err != nil || len(again) != len(before) || len(again) != 2 {
@@ -79,7 +84,10 @@ func TestStopAndProbeAgain(t *testing.T) {
 	if err := s.Signal(syscall.SIGCONT, 0); err != nil {
 		t.Fatal(err)
 	}
-	agenttest.Eventually(t, 10*time.Second, "more output", func() bool { return written() > still })
+	agenttest.Eventually(t, 10*time.Second, "more output of both", func() bool {
+		n, m := written()
+		return n > ticks && m > others
+	})
 	if err := s.Signal(syscall.SIGKILL, 0); err != nil {
 		t.Fatal(err)
 	}

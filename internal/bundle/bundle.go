@@ -109,6 +109,8 @@ func (b *Bundle) readRun() error {
 	switch {
 	case errors.Is(err, os.ErrNotExist) && !pathExists(b.Dir):
 		return fmt.Errorf("no bundle at %s", b.Dir)
+	case errors.Is(err, os.ErrNotExist) && pathExists(filepath.Join(b.Dir, "study.json")):
+		return fmt.Errorf("%s is a study, not a bundle: name one of its trials, or see cnsbench study show", b.Dir)
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("%s is not a bundle: no %s", b.Dir, runFile)
 	case err != nil:

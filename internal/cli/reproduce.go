@@ -90,6 +90,9 @@ func (f *reproduceFlags) execute(ctx context.Context, s *streams, args []string)
 	if f.runs < 1 || f.runs > maxReproductions {
 		return fmt.Errorf("invalid --runs %d: want 1 to %d", f.runs, maxReproductions)
 	}
+	if fi, err := os.Stat(f.inputs); f.inputs != "" && (err != nil || !fi.IsDir()) {
+		return fmt.Errorf("--inputs %s is not a directory", f.inputs)
+	}
 	then, err := openEarlier(args)
 	if err != nil {
 		return err
@@ -219,6 +222,9 @@ func (f *reproduceFlags) compareWith(s *streams, then []*bundle.Bundle) error {
 			return fmt.Errorf("--with: %w", err)
 		}
 		now = append(now, b)
+	}
+	if err := distinct(now); err != nil {
+		return fmt.Errorf("--with: %w", err)
 	}
 	r, err := reproduction.Compare(then, now)
 	if err != nil {

@@ -53,7 +53,19 @@ func openEarlier(dirs []string) ([]*bundle.Bundle, error) {
 		}
 		list = append(list, b)
 	}
-	return list, nil
+	return list, distinct(list)
+}
+
+// distinct reports a run that is there twice: it would count as two.
+func distinct(list []*bundle.Bundle) error {
+	dirs := map[string]string{}
+	for _, b := range list {
+		if other, twice := dirs[b.Run.ID]; twice {
+			return fmt.Errorf("%s and %s are the same run, %s: name each run once", other, b.Dir, b.Run.ID)
+		}
+		dirs[b.Run.ID] = b.Dir
+	}
+	return nil
 }
 
 // cmpText is the text that a bundle must have.

@@ -89,6 +89,9 @@ func (f *scorecardFlags) check() error {
 		return fmt.Errorf("invalid --timeout %v: want at least 1s", f.options.Timeout)
 	case f.options.Disturb != 0 && f.options.Disturb < 3*time.Second:
 		return fmt.Errorf("invalid --disturb-for %v: want 0, or at least 3s", f.options.Disturb)
+	case f.options.Disturb > 0 && size.CmpInt64(scorecard.LeastDisturbed) < 0:
+		return fmt.Errorf("invalid --size %s: want at least 32Mi for the file that --disturb-for writes, or "+
+			"--disturb-for 0", f.options.Size)
 	case len(f.study.run.Set) > 0:
 		return errors.New("--set is not for scorecard, which makes its own Benchmarks")
 	}

@@ -65,7 +65,7 @@ func verifyAny(dir string) ([]verified, error) {
 	}
 	if !hasFile(dir, studyFile) {
 		if _, err := os.Stat(dir); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("no bundle or study at %s", dir)
 		}
 		return nil, fmt.Errorf("%s is neither a bundle nor a study: it has no %s and no %s", dir, runFile, studyFile)
 	}

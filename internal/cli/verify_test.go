@@ -82,6 +82,25 @@ func TestVerify(t *testing.T) {
 	if code, _, errs := call("verify", t.TempDir()); code != exitUsage || !strings.Contains(errs, "neither a bundle nor") {
 		t.Errorf("exit %d, says %s", code, errs)
 	}
+	none := filepath.Join(t.TempDir(), "none")
+	if code, _, errs := call("verify", none); code != exitUsage || !strings.Contains(errs, "no bundle or study at "+none) {
+		t.Errorf("exit %d, says %s", code, errs)
+	}
+}
+
+// TestBundleOrStudy checks that a study in place of a bundle, and the other way round, is an error that says so.
+func TestBundleOrStudy(t *testing.T) {
+	b, _ := analysistest.Demo(t)
+	study := t.TempDir()
+	if err := os.WriteFile(filepath.Join(study, "study.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := call("show", study); code != exitUsage || !strings.Contains(errs, "is a study, not a bundle") {
+		t.Errorf("exit %d, says %s", code, errs)
+	}
+	if code, _, errs := call("study", "show", b.Dir); code != exitUsage || !strings.Contains(errs, "is a bundle, not a study") {
+		t.Errorf("exit %d, says %s", code, errs)
+	}
 }
 
 // TestReproduceRefuses checks that what cannot be reproduced is an error before anything is created.
@@ -108,6 +127,9 @@ func TestReproduceRefuses(t *testing.T) {
 		{"changed", []string{changed}, exitFailed, "environment.json has changed"},
 		{"with and runs", []string{b.Dir, "--with", b.Dir, "--runs", "2"}, exitUsage, "--with runs nothing"},
 		{"with no bundle", []string{b.Dir, "--with", out}, exitUsage, "no bundle at"},
+		{"one run twice", []string{b.Dir, b.Dir}, exitUsage, "the same run"},
+		{"one later run twice", []string{b.Dir, "--with", b.Dir, "--with", b.Dir}, exitUsage, "the same run"},
+		{"no inputs", []string{b.Dir, "--inputs", out}, exitUsage, "is not a directory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args := append([]string{"reproduce"}, tt.args...)

@@ -4,6 +4,8 @@ package scorecard
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -139,8 +141,8 @@ func modifications(c Class, o Options) string {
 	to := fmt.Sprintf("volumeAttributesClass: %q", c.AttributesClass)
 	if c.AttributesClass == "" {
 		var list []string
-		for k, v := range c.Parameters {
-			list = append(list, fmt.Sprintf("%s: %q", k, v))
+		for _, k := range slices.Sorted(maps.Keys(c.Parameters)) { // a resumed scorecard compares the text
+			list = append(list, fmt.Sprintf("%s: %q", k, c.Parameters[k]))
 		}
 		to = "parameters: {" + strings.Join(list, ", ") + "}"
 	}
@@ -162,6 +164,10 @@ const (
 	besideClone    = "then: [remove], cloneSpec: {actionName: fio}"
 	besideExpand   = "resizeSpec: {actionName: fio, increaseBy: SIZE}"
 )
+
+// LeastDisturbed is the least size of a volume, in bytes, beside whose operations I/O is measured: fio's file is 5 % of
+// what is free in it, in whole MiB.
+const LeastDisturbed = 32 << 20
 
 // canaryInterval is the time between two I/Os of the canary.
 const canaryInterval = 5 * time.Millisecond

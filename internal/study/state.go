@@ -164,6 +164,9 @@ func Open(path string) (*Dir, error) {
 	d, err := read(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
+		if _, none := os.Stat(filepath.Join(path, "run.json")); none == nil {
+			return nil, fmt.Errorf("%s is a bundle, not a study: see cnsbench show", path)
+		}
 		return nil, fmt.Errorf("no study: %w", err)
 	case err != nil:
 		return nil, err

@@ -153,6 +153,7 @@ func TestScorecardRefuses(t *testing.T) {
 		{[]string{"--classes", "nul"}, "--classes nul: StorageClass \"nul\" not found"},
 		{[]string{"--classes", "null,null"}, "there twice"},
 		{[]string{"--size", "-1"}, "invalid --size"},
+		{[]string{"--size", "16Mi"}, "or --disturb-for 0"},
 		{[]string{"--n", "0"}, "invalid --n 0"},
 		{[]string{"--output", "html"}, `invalid --output "html"`},
 		{[]string{"--disturb-for", "1s"}, "invalid --disturb-for 1s"},

@@ -94,25 +94,28 @@ func start(program string, cmd Command, logs *Logs, t *tree, with *commandConn) 
 	return &child{pid: pid, tree: t}, nil
 }
 
-// Signal sends sig to the command, as a container runtime does.
+// Signal sends sig to the command, as a container runtime does; SIGSTOP and SIGCONT to all its descendants too,
+// to which no command forwards them: jobs of fio are sessions of their own.
 func (c *child) Signal(sig unix.Signal) {
 	if sig == unix.SIGKILL {
 		c.Kill()
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if sig == unix.SIGTERM || sig == unix.SIGINT {
 		c.requested = true
 	}
-	if c.reaped {
-		return
+	pid, reaped, all := c.pid, c.reaped, sig == unix.SIGSTOP || sig == unix.SIGCONT
+	if all {
+		pid = -pid // the group
 	}
-	pid := c.pid
-	if sig == unix.SIGSTOP || sig == unix.SIGCONT {
-		pid = -pid // the whole group: nothing forwards these signals
+	if !reaped {
+		_ = unix.Kill(pid, sig) // it may just have ended
 	}
-	_ = unix.Kill(pid, sig) // it may just have ended
+	c.mu.Unlock()
+	if all && !reaped {
+		c.signalDescendants(sig)
+	}
 }
 
 // PhaseOver marks any later end as that of the phase.
@@ -130,20 +133,27 @@ func (c *child) Kill() {
 		_ = unix.Kill(c.pid, unix.SIGKILL)
 	}
 	c.mu.Unlock()
-	c.killDescendants()
+	c.signalDescendants(unix.SIGKILL)
 }
 
-// killDescendants kills all descendants of the agent: as PID 1, all other processes of the namespace.
-func (c *child) killDescendants() {
+// signalDescendants sends sig to all descendants of the agent: as PID 1, to all other processes of the namespace.
+// A process that has a signal pending forks no more, so that none is missed.
+func (c *child) signalDescendants(sig unix.Signal) {
 	if os.Getpid() == 1 {
-		_ = unix.Kill(-1, unix.SIGKILL) // ESRCH: no process left
+		_ = unix.Kill(-1, sig) // ESRCH: no process left
 		return
 	}
 	if c.tree == nil || c.tree.self != os.Getpid() {
 		return // descendants are not identifiable
 	}
-	for _, p := range c.tree.descendants() {
-		_ = unix.Kill(p.pid, unix.SIGKILL)
+	for sent, more := map[int]bool{}, true; more; {
+		more = false
+		for _, p := range c.tree.descendants() {
+			if !sent[p.pid] {
+				_ = unix.Kill(p.pid, sig)
+				sent[p.pid], more = true, true
+			}
+		}
 	}
 }
 
@@ -169,7 +179,7 @@ func (c *child) Wait(clock clock.Clock) protocol.Exit {
 			exit = c.exit(now, ws)
 		}
 		if c.reaped {
-			c.killDescendants()
+			c.signalDescendants(unix.SIGKILL)
 		}
 	}
 }
