@@ -7,15 +7,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/cnsbench/cnsbench/internal/oplog"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/redact"
 )
 
 // secretValues are the secrets that a run knows, so that the logs which it keeps have none of them: those of the
 // runner's environment, and of the Secrets that the plan creates, as rendered for the first instance.
 func secretValues(p *plan.Plan, runID string) (values []string) {
 	for _, v := range os.Environ() {
-		if name, value, _ := strings.Cut(v, "="); oplog.IsSecretName(name) {
+		if name, value, _ := strings.Cut(v, "="); redact.Names(name) {
 			values = append(values, value)
 		}
 	}

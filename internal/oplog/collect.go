@@ -9,17 +9,18 @@ import (
 	"unicode/utf8"
 
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/redact"
 )
 
 // Collector assigns lines to the windows of selected ops. Of a window that has more than fits, the sources with few
 // lines are kept whole, and of the others the lines that name an object of the op, then those nearest to the op in
 // time. It is safe for concurrent use.
 type Collector struct {
-	redact *Redactor
+	redact *redact.Lines
 
 	mu   sync.Mutex
-	ops  []*window           // in order of From
-	keys map[string]*keyText // by source
+	ops  []*window                 // in order of From
+	keys map[string]*redact.Source // by source
 }
 
 // window has the lines of one op.
@@ -36,9 +37,9 @@ type kept struct {
 	omitted Omission
 }
 
-// Collect returns a Collector for the selected ops. Lines pass through redact.
-func (s *Selection) Collect(redact *Redactor) *Collector {
-	c := &Collector{redact: redact, keys: map[string]*keyText{}}
+// Collect returns a Collector for the selected ops. Lines pass through without.
+func (s *Selection) Collect(without *redact.Lines) *Collector {
+	c := &Collector{redact: without, keys: map[string]*redact.Source{}}
 	for i := range s.Records {
 		c.ops = append(c.ops, &window{record: &s.Records[i], sources: map[string]*kept{}})
 	}
@@ -69,11 +70,11 @@ func (c *Collector) clean(at op.Time, source, line string) Line {
 	source = cut(source, maxSource)
 	k := c.keys[source]
 	if k == nil {
-		k = &keyText{}
+		k = &redact.Source{}
 		c.keys[source] = k
 	}
 	line = strings.TrimRight(line[:min(len(line), maxRaw)], "\r\n")
-	return Line{At: at, Source: source, Line: cut(c.redact.line(k, line), maxLine)}
+	return Line{At: at, Source: source, Line: cut(c.redact.Line(k, line), maxLine)}
 }
 
 // cut bounds a text, and makes it valid UTF-8.

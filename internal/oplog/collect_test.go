@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/redact"
 )
 
 // windows returns a Collector for windows.
@@ -18,7 +19,7 @@ func windows(list ...Window) *Collector {
 	for i, w := range list {
 		s.Records = append(s.Records, Record{ID: int64(i), From: w.From, To: w.To})
 	}
-	return s.Collect(NewRedactor())
+	return s.Collect(redact.NewLines())
 }
 
 // TestCollect checks that each op has the lines of its window, those at its ends too, in order of time.
@@ -48,7 +49,7 @@ func TestCollect(t *testing.T) {
 func TestCollectBounds(t *testing.T) {
 	const n = 10_000 // in each of six sources, 1 ms apart
 	s := Selection{Records: []Record{{From: 0, To: n * ms, names: []string{"snap-1", "vol-7"}}}}
-	c := s.Collect(NewRedactor())
+	c := s.Collect(redact.NewLines())
 	line := strings.Repeat("x", 100)
 	for i := range n {
 		about := "vol-70"

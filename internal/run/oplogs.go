@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/oplog"
 	"github.com/cnsbench/cnsbench/internal/quota"
+	"github.com/cnsbench/cnsbench/internal/redact"
 )
 
 // OpLogs is where the log lines around slow and failed ops come from and go to: a *bundle.Writer.
@@ -42,7 +43,7 @@ func (r *runner) collectLogs(ctx context.Context) {
 	if len(selected.Records) == 0 {
 		return
 	}
-	c := selected.Collect(oplog.NewRedactor(r.Secrets...))
+	c := selected.Collect(redact.NewLines(r.Secrets...))
 	notes := r.ownLog(c)
 	if reader, ok := r.Engine.(engine.LogReader); ok {
 		ctx, cancel := context.WithTimeout(ctx, logsLimit)

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/oplog"
+	"github.com/cnsbench/cnsbench/internal/redact"
 )
 
 // Times of the run, in ns.
@@ -164,7 +165,7 @@ func keepLogs(t testing.TB, w *bundle.Writer, log func(add func(at op.Time, sour
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := selected.Collect(oplog.NewRedactor())
+	c := selected.Collect(redact.NewLines())
 	log(c.Add)
 	w.OpLogs(selected.About, c.Records())
 }

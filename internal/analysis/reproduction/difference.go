@@ -115,19 +115,21 @@ type Comparison struct {
 	Volatile int `json:"volatile"`
 	// Differences are in order of their groups and names.
 	Differences []Difference `json:"differences"`
-	// OneSided are facts that one version of the program does not record: whether they differ cannot be known.
+	// OneSided are facts that one version of the program does not record, or that one run had no right to read: whether
+	// they differ cannot be known.
 	OneSided []string `json:"recordedByOneVersion"`
 }
 
 // CompareFacts compares the facts of an earlier run with those of a later one. recorded is the format of each
-// environment.json: a fact that only a later format has is not a difference.
+// environment.json: a fact that only a later format has is not a difference, and neither is one of a part of the cluster
+// that a run could not read.
 func CompareFacts(then, now Facts, recorded [2]int) Comparison {
 	a, b := then.compared(), now.compared()
 	c := Comparison{Volatile: len(now) - len(b), Differences: []Difference{}, OneSided: []string{}}
 	for name, was := range a {
 		is, ok := b[name]
 		switch {
-		case !ok && recorded[0] != recorded[1]:
+		case !ok && (recorded[0] != recorded[1] || now.lacks(name)):
 			c.OneSided = append(c.OneSided, name)
 		case !ok:
 			c.Differences = append(c.Differences, Difference{name, groupOf(name), &was, nil})
@@ -142,7 +144,7 @@ func CompareFacts(then, now Facts, recorded [2]int) Comparison {
 		if _, ok := a[name]; ok {
 			continue
 		}
-		if recorded[0] != recorded[1] {
+		if recorded[0] != recorded[1] || then.lacks(name) {
 			c.OneSided = append(c.OneSided, name)
 			continue
 		}
@@ -155,6 +157,25 @@ func CompareFacts(then, now Facts, recorded [2]int) Comparison {
 	})
 	return c
 }
+
+// lacks reports whether a fact is of a part of the cluster that the run could not read.
+func (f Facts) lacks(name string) bool {
+	of, ok := strings.CutPrefix(name, "engine.")
+	if !ok {
+		return false
+	}
+	of = strings.TrimPrefix(of, "providerObjects.")
+	for key := range f {
+		part, unread := strings.CutPrefix(key, unreadFacts)
+		if unread && (strings.HasPrefix(of, part) || strings.HasPrefix(name, "engine."+part)) {
+			return true
+		}
+	}
+	return false
+}
+
+// unreadFacts begins the names of the parts that could not be read.
+const unreadFacts = "engine.notReadable."
 
 // compareBundles compares the facts of two bundles.
 func compareBundles(then, now *bundle.Bundle) (Comparison, error) {

@@ -197,6 +197,19 @@ func TestOlderFormat(t *testing.T) {
 	}
 }
 
+// TestUnread checks that a part of the cluster that one run had no right to read is no difference.
+func TestUnread(t *testing.T) {
+	a := Facts{"engine.driverPods.x/y.c.image": "v1", "engine.nodes[n].cpu": "4",
+		"engine.providerObjects.pools.example.io/p.spec.n": "1"}
+	b := Facts{"engine.notReadable.driverPods": "forbidden", "engine.notReadable.pools.example.io": "forbidden"}
+	for _, sides := range [][2]Facts{{a, b}, {b, a}} {
+		c := CompareFacts(sides[0], sides[1], [2]int{2, 2})
+		if len(c.Differences) != 1 || c.Differences[0].Fact != "engine.nodes[n].cpu" || len(c.OneSided) != 2 {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
 func facts(t *testing.T, e bundle.Environment) Facts {
 	t.Helper()
 	f, err := OfEnvironment(e)

@@ -47,7 +47,7 @@ func schedules(then, now run) ([]Schedule, error) {
 		for s.Equal < min(s.Then, s.Now) && x[s.Equal]-x[0] == y[s.Equal]-y[0] {
 			s.Equal++
 		}
-		s.Same = s.Equal == min(s.Then, s.Now)
+		s.Same = s.Equal > 0 && s.Equal == min(s.Then, s.Now)
 		list = append(list, s)
 	}
 	return list, nil
@@ -138,28 +138,31 @@ func (x *Response) conclude() {
 		ratio := *b / *a
 		x.Ratio = &ratio
 	}
-	if len(x.Then) == 1 && x.Then[0] != nil && len(x.Now) > 1 && !slices.Contains(x.Now, nil) {
-		low, high := Range(x.Now)
-		outside := *x.Then[0] < *low || *x.Then[0] > *high
+	if len(x.Then) == 1 && len(x.Now) > 1 && !x.Bounds {
+		was := numbers(x.Then)[0]
+		now := numbers(x.Now)
+		outside := was < slices.Min(now) || was > slices.Max(now)
 		x.Outside = &outside
 	}
 }
 
-// Range returns the least and the greatest finite value; nil if there is none.
+// Range returns the least and the greatest value; nil if it is infinite, or if there are no values.
 func Range(list []*float64) (low, high *float64) {
-	for _, v := range list {
-		if v != nil && (low == nil || *v < *low) {
-			low = v
-		}
-		if v != nil && (high == nil || *v > *high) {
-			high = v
-		}
+	if len(list) == 0 {
+		return nil, nil
 	}
-	return low, high
+	values := numbers(list)
+	known := func(v float64) *float64 {
+		if math.IsInf(v, 0) {
+			return nil
+		}
+		return &v
+	}
+	return known(slices.Min(values)), known(slices.Max(values))
 }
 
-// Median returns the median; nil if it is infinite or there are no values.
-func Median(list []*float64) *float64 {
+// numbers returns the values with +Inf for nil.
+func numbers(list []*float64) []float64 {
 	values := make([]float64, len(list))
 	for i, v := range list {
 		values[i] = math.Inf(1)
@@ -167,6 +170,12 @@ func Median(list []*float64) *float64 {
 			values[i] = *v
 		}
 	}
+	return values
+}
+
+// Median returns the median; nil if it is infinite or there are no values.
+func Median(list []*float64) *float64 {
+	values := numbers(list)
 	if m := stats.Median(values); len(values) > 0 && !math.IsInf(m, 0) && !math.IsNaN(m) {
 		return &m
 	}

@@ -74,7 +74,7 @@ type Schedule struct {
 	Then  int  `json:"then"`
 	Now   int  `json:"now"`
 	Equal int  `json:"equal"`
-	Same  bool `json:"same"` // all that both have are equal
+	Same  bool `json:"same"` // both have some, and all that both have are equal
 }
 
 // Response is one figure of the runs.
@@ -89,8 +89,9 @@ type Response struct {
 	Bounds bool `json:"lowerBounds,omitempty"`
 	// Ratio is now/then, of the medians.
 	Ratio *float64 `json:"ratio"`
-	// Outside says that the only earlier value is outside of the range of the later ones, which by chance happens with
-	// probability 2/(n+1) if nothing changed; null: there is not one earlier and several later values.
+	// Outside says that the only earlier value is outside of the range of the n later ones, which by chance happens with
+	// probability 2/(n+1) if nothing changed; null: there is not one earlier and several later values, or some are lower
+	// bounds.
 	Outside *bool `json:"outsideRange,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package reproduction
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -112,7 +113,7 @@ func TestVerdictNeedsRuns(t *testing.T) {
 			t.Errorf("%s: verdict %s of one run against six", c.Metric, c.Verdict)
 		}
 	}
-	if text := strings.Join(one.Sentences, " "); !strings.Contains(text, "probability 0.29") { // 2/7
+	if text := strings.Join(one.Sentences, " "); !strings.Contains(text, "probability at most 0.29") { // 2/7
 		t.Errorf("%q", one.Sentences)
 	}
 	six, err := Compare(many(6), many(6))
@@ -150,8 +151,45 @@ func TestMedian(t *testing.T) {
 	if m := Median(nil); m != nil {
 		t.Errorf("median %v of nothing", *m)
 	}
-	low, high := Range([]*float64{f(2), nil, f(math.Pi)})
-	if *low != 2 || *high != math.Pi {
+	if low, high := Range([]*float64{f(2), f(math.Pi)}); *low != 2 || *high != math.Pi {
 		t.Errorf("range %v to %v", *low, *high)
+	}
+	if low, high := Range([]*float64{nil, f(math.Pi)}); *low != math.Pi || high != nil {
+		t.Errorf("range %v to %v, want 3.14 to infinity", *low, high)
+	}
+	if low, high := Range(nil); low != nil || high != nil {
+		t.Errorf("range %v to %v of nothing", low, high)
+	}
+}
+
+// TestOutside checks what is said of one earlier value: lower bounds have no range, infinite values are the greatest.
+func TestOutside(t *testing.T) {
+	f := func(x float64) *float64 { return &x }
+	for name, tt := range map[string]struct {
+		x    Response
+		want string // true, false, or none
+	}{
+		"inside":          {Response{Then: []*float64{f(2)}, Now: []*float64{f(1), f(3)}}, "false"},
+		"below":           {Response{Then: []*float64{f(0)}, Now: []*float64{f(1), f(3)}}, "true"},
+		"infinite":        {Response{Then: []*float64{nil}, Now: []*float64{f(1), f(3)}}, "true"},
+		"both infinite":   {Response{Then: []*float64{nil}, Now: []*float64{f(1), nil}}, "false"},
+		"below infinity":  {Response{Then: []*float64{f(9)}, Now: []*float64{f(1), nil}}, "false"},
+		"lower bounds":    {Response{Then: []*float64{f(9)}, Now: []*float64{f(1), f(3)}, Bounds: true}, "none"},
+		"one later value": {Response{Then: []*float64{f(9)}, Now: []*float64{f(1)}}, "none"},
+	} {
+		tt.x.conclude()
+		got := "none"
+		if tt.x.Outside != nil {
+			got = fmt.Sprint(*tt.x.Outside)
+		}
+		if got != tt.want {
+			t.Errorf("%s: outside %s, want %s", name, got, tt.want)
+		}
+	}
+	r := Result{Responses: []Response{{Metric: "a", Now: []*float64{f(1), f(2), f(3)}, Outside: new(bool)},
+		{Metric: "b", Now: []*float64{f(1)}}}}
+	if got := r.outside(); !strings.Contains(got, "at least 3;") || !strings.Contains(got, "0.5 for each of the 1 metrics") ||
+		!strings.Contains(got, "1 other metrics are not compared") {
+		t.Error(got)
 	}
 }

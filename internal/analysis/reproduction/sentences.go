@@ -20,29 +20,48 @@ func (r *Result) sentences() []string {
 			list = append(list, fmt.Sprintf("The schedule of %s differs from its operation %d on.", s.Action, s.Equal+1))
 		}
 	}
-	n, m := len(r.Then), len(r.Now)
-	if n == 1 && m == 1 {
+	n := len(r.Then)
+	if n == 1 && len(r.Now) == 1 {
 		return append(list, "One run against one run cannot show that results differ: intervals are those within the two "+
 			"runs. More runs: --runs 6, and further earlier bundles after the first.")
 	}
 	if n == 1 {
-		var outside []string
-		for _, x := range r.Responses {
-			if x.Outside != nil && *x.Outside {
-				outside = append(outside, x.Metric)
-			}
-		}
-		what := "No earlier value is"
-		if len(outside) > 0 {
-			what = fmt.Sprintf("The earlier values of %s are", strings.Join(outside, ", "))
-		}
-		list = append(list, fmt.Sprintf("%s outside of the range of the %d later runs; if nothing changed, that happens by "+
-			"chance with probability %.2g for each of the %d metrics.", what, m, 2/float64(m+1), len(r.Responses)))
+		list = append(list, r.outside())
 	}
 	if r.Comparison != nil {
 		list = append(list, r.Comparison.Sentences...)
 	}
 	return list
+}
+
+// outside says which of the only earlier values are outside of the range of the later ones.
+func (r *Result) outside() string {
+	var outside []string
+	judged, least := 0, 0 // the least number of later values has the greatest probability
+	for _, x := range r.Responses {
+		if x.Outside == nil {
+			continue
+		}
+		if judged++; judged == 1 || len(x.Now) < least {
+			least = len(x.Now)
+		}
+		if *x.Outside {
+			outside = append(outside, x.Metric)
+		}
+	}
+	left := ""
+	if n := len(r.Responses) - judged; n > 0 {
+		left = fmt.Sprintf(" %d other metrics are not compared with a range: a side has too few values, or lower bounds.", n)
+	}
+	if judged == 0 {
+		return "No earlier value can be compared with a range of later ones." + left
+	}
+	what := "No earlier value is"
+	if len(outside) > 0 {
+		what = fmt.Sprintf("The earlier values of %s are", strings.Join(outside, ", "))
+	}
+	return fmt.Sprintf("%s outside of the range of the later ones, at least %d; if nothing changed, that happens by chance "+
+		"with probability at most %.2g for each of the %d metrics.", what, least, 2/float64(least+1), judged) + left
 }
 
 func (r *Result) factSentence() string {

@@ -141,7 +141,11 @@ func (p *printer) responses(list []reproduction.Response) {
 			ratio = fmt.Sprintf("×%.3g", *x.Ratio)
 		}
 		if low, high := reproduction.Range(x.Now); low != nil && len(x.Now) > 1 {
-			spread = "[" + compare.Figure(low, x.Unit) + ", " + compare.Figure(high, x.Unit) + "]"
+			end := "∞"
+			if high != nil {
+				end = compare.Figure(high, x.Unit)
+			}
+			spread = "[" + compare.Figure(low, x.Unit) + ", " + end + "]"
 		}
 		bound = bound || x.Bounds
 		t.row(x.Metric, fmt.Sprint(len(x.Then)), figureOf(x.Then, x.Unit), fmt.Sprint(len(x.Now)), figureOf(x.Now, x.Unit),

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/oplog"
+	"github.com/cnsbench/cnsbench/internal/redact"
 )
 
 // TestLogsOfOps checks that logs of a storage pod are read around the selected ops, and that missing rights are named
@@ -55,7 +55,7 @@ spec:
 					continue
 				}
 				n++
-				if want := "csi-provisioner of hostdir.csi.cnsbench.dev password=" + oplog.Redacted; l.Line != want {
+				if want := "csi-provisioner of hostdir.csi.cnsbench.dev password=" + redact.Hidden; l.Line != want {
 					t.Errorf("got %q, want %q", l.Line, want)
 				}
 			}

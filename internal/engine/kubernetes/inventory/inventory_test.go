@@ -2,13 +2,16 @@ package inventory
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
@@ -109,6 +112,38 @@ func TestRead(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestDescribe checks that names of pods do not depend on which of a controller's pods comes first: a DaemonSet's pods
+// get other names with each restart.
+func TestDescribe(t *testing.T) {
+	controlled := true
+	of := func(name, kind, owner, node, image string) *corev1.Pod {
+		p := &corev1.Pod{}
+		p.Namespace, p.Name, p.Spec.NodeName = "s", name, node
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: owner, Controller: &controlled}}
+		p.Spec.Containers = []corev1.Container{{Name: "c", Image: image}}
+		return p
+	}
+	for name, tt := range map[string]struct {
+		pods []*corev1.Pod
+		want []string
+	}{
+		"equal": {[]*corev1.Pod{of("d-1", "DaemonSet", "d", "n1", "a"), of("d-2", "DaemonSet", "d", "n2", "a")},
+			[]string{"s/d"}},
+		"other images": {[]*corev1.Pod{of("d-1", "DaemonSet", "d", "n1", "a"), of("d-2", "DaemonSet", "d", "n2", "b")},
+			[]string{"s/d@n1", "s/d@n2"}},
+		"other images, other names": {[]*corev1.Pod{of("d-8", "DaemonSet", "d", "n2", "b"),
+			of("d-9", "DaemonSet", "d", "n1", "a")}, []string{"s/d@n1", "s/d@n2"}},
+		"of one node": {[]*corev1.Pod{of("d-1", "ReplicaSet", "d", "n1", "a"), of("d-2", "ReplicaSet", "d", "n1", "b")},
+			[]string{"s/d-2", "s/d@n1"}},
+		"of the node itself": {[]*corev1.Pod{of("etcd-n1", "Node", "n1", "n1", "a"), of("kcm-n1", "Node", "n1", "n1", "b")},
+			[]string{"s/etcd-n1", "s/kcm-n1"}},
+	} {
+		if diff := cmp.Diff(tt.want, slices.Sorted(maps.Keys(describe(tt.pods)))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }
 

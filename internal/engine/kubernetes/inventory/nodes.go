@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -70,8 +71,7 @@ var controllers = []string{"kube-controller-manager", "kube-scheduler", "kube-ap
 const maxPods = 500
 
 // pods describes the containers of the pods that run the drivers, their sidecars and the control plane: images with
-// digests, flags and limits. The pods of one controller are described once, by its name: their own names differ each
-// time. Where they are not equal, each has an entry.
+// digests, flags and limits. Pods have the name of their controller, because their own names differ each time.
 func (r *reader) pods(drivers []string) {
 	list, ok := r.list("driverPods", api.Pods)
 	if !ok {
@@ -87,32 +87,47 @@ func (r *reader) pods(drivers []string) {
 		r.unread["driverPods"] = "more pods than are recorded: the others are left out"
 		of = of[:maxPods]
 	}
-	described := map[string]any{}
-	for _, p := range of {
-		described[podName(p, described)] = containers(p)
-	}
-	r.found["driverPods"] = described
+	r.found["driverPods"] = describe(of)
 }
 
-// podName is the namespace and name of the pod's controller with the node where they differ.
-func podName(p *corev1.Pod, taken map[string]any) string {
+// describe has the containers of pods by the name of their controller, once if they are equal. Else each pod has an
+// entry, with its node, or its own name where a node has several.
+func describe(pods []*corev1.Pod) map[string]any {
+	groups := map[string][]*corev1.Pod{}
+	for _, p := range pods {
+		groups[controllerName(p)] = append(groups[controllerName(p)], p)
+	}
+	all := map[string]any{}
+	for name, group := range groups {
+		first := containers(group[0])
+		if !slices.ContainsFunc(group, func(p *corev1.Pod) bool { return !reflect.DeepEqual(containers(p), first) }) {
+			all[name] = first
+			continue
+		}
+		for _, p := range group {
+			key := name + "@" + p.Spec.NodeName
+			if _, again := all[key]; again {
+				key = p.Namespace + "/" + p.Name
+			}
+			all[key] = containers(p)
+		}
+	}
+	return all
+}
+
+// controllerName is the namespace and name of a pod's controller, without the hash of a Deployment's version; of a pod
+// of a node itself, or of none, its own.
+func controllerName(p *corev1.Pod) string {
 	name := p.Name
 	for _, o := range p.OwnerReferences {
-		if o.Controller != nil && *o.Controller {
+		if o.Controller != nil && *o.Controller && o.Kind != "Node" {
 			name = o.Name
 			if hash := p.Labels["pod-template-hash"]; hash != "" {
 				name = strings.TrimSuffix(name, "-"+hash)
 			}
 		}
 	}
-	name = p.Namespace + "/" + name
-	if _, twice := taken[name]; twice {
-		name += "@" + p.Spec.NodeName
-	}
-	if _, again := taken[name]; again {
-		name = p.Namespace + "/" + p.Name
-	}
-	return name
+	return p.Namespace + "/" + name
 }
 
 // ofStorage reports whether a pod runs one of the drivers, a sidecar, or a part of the control plane. A driver is found

@@ -1,12 +1,12 @@
-package oplog
+package redact
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestRedact(t *testing.T) {
-	const r = Redacted
+func TestLine(t *testing.T) {
+	const r = Hidden
 	tests := []struct{ name, line, want string }{
 		{"nothing secret", `I1124 controller.go:1 "Started" volume="pvc-0a1b" duration="1.2s"`,
 			`I1124 controller.go:1 "Started" volume="pvc-0a1b" duration="1.2s"`},
@@ -37,47 +37,38 @@ func TestRedact(t *testing.T) {
 			"mount -t ceph -o name=admin,secret=" + r + ",noatime"},
 		{"key in a line", "a -----BEGIN RSA PRIVATE KEY-----MIIE-----END RSA PRIVATE KEY----- b", "a " + r + " b"},
 		{"line of a key", strings.Repeat("Ab3/", 16), r},
-		{"twice", Redacted + " password=" + Redacted, Redacted + " password=" + Redacted},
+		{"twice", Hidden + " password=" + Hidden, Hidden + " password=" + Hidden},
 	}
-	redactor := NewRedactor("hunter22", "hunter22-long!", "adm") // the last is too short
+	redactor := NewLines("hunter22", "hunter22-long!", "adm") // the last is too short
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := redactor.line(&keyText{}, tt.line)
+			got := redactor.Line(&Source{}, tt.line)
 			if got != tt.want {
 				t.Errorf("\n got %s\nwant %s", got, tt.want)
 			}
-			if again := redactor.line(&keyText{}, got); again != got {
+			if again := redactor.Line(&Source{}, got); again != got {
 				t.Errorf("again: %s", again)
 			}
 		})
 	}
 }
 
-// TestRedactKey checks a key over several lines, and that a begin without an end does not hide a log for ever.
-func TestRedactKey(t *testing.T) {
-	redactor := NewRedactor()
-	var k keyText
-	for _, tt := range [][2]string{{"x -----BEGIN PRIVATE KEY-----", "x " + Redacted}, {"short", Redacted}, {"", Redacted},
-		{"-----END PRIVATE KEY----- y", Redacted + " y"}, {"short", "short"}, {"-----BEGIN EC PRIVATE KEY-----", Redacted}} {
-		if got := redactor.line(&k, tt[0]); got != tt[1] {
+// TestLineKey checks a key over several lines, and that a begin without an end does not hide a log for ever.
+func TestLineKey(t *testing.T) {
+	redactor := NewLines()
+	var k Source
+	for _, tt := range [][2]string{{"x -----BEGIN PRIVATE KEY-----", "x " + Hidden}, {"short", Hidden}, {"", Hidden},
+		{"-----END PRIVATE KEY----- y", Hidden + " y"}, {"short", "short"}, {"-----BEGIN EC PRIVATE KEY-----", Hidden}} {
+		if got := redactor.Line(&k, tt[0]); got != tt[1] {
 			t.Errorf("%q: got %q, want %q", tt[0], got, tt[1])
 		}
 	}
 	for range longestKey {
-		if got := redactor.line(&k, "short"); got != Redacted {
+		if got := redactor.Line(&k, "short"); got != Hidden {
 			t.Fatalf("got %q inside of a key", got)
 		}
 	}
-	if got := redactor.line(&k, "short"); got != "short" {
+	if got := redactor.Line(&k, "short"); got != "short" {
 		t.Errorf("got %q after %d lines", got, longestKey)
-	}
-}
-
-func TestIsSecretName(t *testing.T) {
-	for name, want := range map[string]bool{"AWS_SECRET_ACCESS_KEY": true, "OS_PASSWORD": true, "GITHUB_TOKEN": true,
-		"AWS_ACCESS_KEY_ID": true, "HOME": false, "KEYBOARD": false, "PATH": false} {
-		if got := IsSecretName(name); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
 	}
 }
