@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,6 +137,12 @@ const plan = `{"storageClasses":{"fast":"a","slow":"b"},"vars":{"fio":{"volumeSi
 // write makes the bundle of a run of four hours whose ops end at full hours.
 func write(t *testing.T) *dataset.Data {
 	t.Helper()
+	return writeOf(t, spec, plan)
+}
+
+// writeOf is write with another spec and plan.
+func writeOf(t *testing.T, spec, plan string) *dataset.Data {
+	t.Helper()
 	w, err := bundle.Create(filepath.Join(t.TempDir(), "b"), bundle.Run{ID: "a", Name: "n", Engine: "local",
 		Spec: json.RawMessage(spec), Plan: json.RawMessage(plan), BarrierAt: 0, EndedAt: op.Never})
 	if err != nil {
@@ -202,4 +209,22 @@ func TestRead(t *testing.T) {
 	}
 	r := cost.Of(u, parse(t, prices))
 	near(t, "node", charge(r, "node", "large"), 4*0.5)
+}
+
+// TestHostileSizes: sizes of a damaged bundle are no negative cost, and do not overflow.
+func TestHostileSizes(t *testing.T) {
+	t.Parallel()
+	u, err := cost.Read(writeOf(t, strings.ReplaceAll(spec, `"2Gi"`, `"8Ei"`),
+		strings.ReplaceAll(plan, `"8Gi"`, `"-8Gi"`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range u.Classes {
+		if !(c.ByteHours >= 0 && c.SnapshotByteHours >= 0) {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+	if got := u.Classes["slow"].ByteHours; !(got > 5*math.Exp2(63)) {
+		t.Errorf("an expansion by 8 EiB for two hours, of 8 EiB before: %v", got)
+	}
 }
