@@ -65,7 +65,7 @@ func TestSetProblems(t *testing.T) {
 			`--set spec.actions.foi.timeout=10s: there is no "foi" in spec.actions (did you mean "fio"?)`},
 		{"foi.bs=8k", `--set foi.bs=8k: no action "foi" creates a workload (did you mean "fio"?)`},
 		{"fio.bss=8k", `--set fio.bss=8k: spec.actions[0].createObjSpec.vars.bss: workload "fio" has no variable "bss" (did you mean "bs"?)`},
-		{"vars.blocksiz=8k", `--set vars.blocksiz=8k: no workload of this file has a variable "blocksiz" (there are: accessMode, bs, direct, extra, fillPercent, fsync, histogramMsec, image, iodepth, ioengine, nonRoot, numjobs, rampTime, rateIops, readPercent, runtime, rw, seed, storageClass, user, volumeSize)`},
+		{"vars.blocksiz=8k", `--set vars.blocksiz=8k: no workload of this file has a variable "blocksiz" (there are: accessMode, bs, countSyncs, direct, extra, fillPercent, fsync, histogramMsec, image, iodepth, ioengine, nonRoot, numjobs, rampTime, rateIops, readPercent, runtime, rw, seed, storageClass, user, volumeSize)`},
 		{"spec.runtime.x=1", `--set spec.runtime.x=1: small.yaml`},
 		{"spec.runtime={a: [",
 			`--set spec.runtime={a: [: yaml: line 1: did not find expected node content (the value is YAML)`},

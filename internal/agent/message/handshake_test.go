@@ -270,7 +270,8 @@ func TestHello(t *testing.T) {
 					t.Fatal(err)
 				}
 				began := time.Now()
-				go tt.peer(secure)
+				sent := make(chan struct{})
+				go func() { defer close(sent); tt.peer(secure) }()
 				_, _ = io.Copy(&bytes.Buffer{}, secure) // until the other side closes
 				if took := time.Since(began); took < tt.took || took > tt.took+time.Second {
 					t.Errorf("it was held for %v, want %v", took, tt.took)
@@ -294,6 +295,7 @@ func TestHello(t *testing.T) {
 				if err := <-done; err != nil {
 					t.Error(err)
 				}
+				<-sent
 			})
 		})
 	}

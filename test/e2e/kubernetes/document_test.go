@@ -108,7 +108,10 @@ func TestDocument(t *testing.T) {
 	t.Cleanup(func() {
 		r.remove(ns)
 		// Created by a documented command.
-		_ = exec.Command("kubectl", "delete", "clusterrolebinding", "bench-measure", "--ignore-not-found").Run()
+		_ = exec.Command("kubectl", "delete", "clusterrolebinding", "bench-measure", "bench-pods", "--ignore-not-found").Run()
+		_ = exec.Command("kubectl", "delete", "clusterrole", "pod-lister", "--ignore-not-found").Run()
+		_ = exec.Command("kubectl", "delete", "-n", "kube-system", "role/log-reader", "rolebinding/bench-logs",
+			"--ignore-not-found").Run()
 	})
 	kubeconfig, err := os.ReadFile(os.Getenv("KUBECONFIG"))
 	if err == nil {
@@ -181,6 +184,10 @@ func (r *reader) steps() map[string]instead {
 		"cnsbench install --csi-proxy ebs.csi.aws.com":                                                                           {command: func(_ *reader, c string) string { return c + " --dry-run" }, says: []string{"DaemonSet cnsbench-csi-proxy/cnsbench-csi-proxy-ebs-csi-aws-com"}},
 		"cnsbench install --csi-proxy ebs.csi.aws.com=/path/on/nodes/csi.sock":                                                   {says: []string{"installed in namespace"}},
 		"kubectl create rolebinding bench -n cnsbench-csi-proxy --role=cnsbench-csi-proxy-reader --serviceaccount=measure:bench": {},
+		"kubectl create clusterrole pod-lister --verb=list --resource=pods":                                                      {},
+		"kubectl create clusterrolebinding bench-pods --clusterrole=pod-lister --serviceaccount=measure:bench":                   {},
+		"kubectl create role log-reader -n kube-system --verb=get --resource=pods/log":                                           {},
+		"kubectl create rolebinding bench-logs -n kube-system --role=log-reader --serviceaccount=measure:bench":                  {},
 		"cnsbench show --cluster measure/RUN": {command: func(r *reader, _ string) string {
 			return r.adapt("cnsbench show --cluster measure/"+r.of()) + " --results-account bench"
 		}, says: []string{"snapshots"}},
