@@ -33,7 +33,7 @@ func TestScorecard(t *testing.T) {
 	}
 	cannot := map[string]map[string][]scorecard.Result{
 		// On a cluster a volume without a pod keeps the condition FileSystemResizePending: the claim is not changed.
-		"null": {"expandDetached": {scorecard.Yes, scorecard.Failed},
+		"null": {"block": {scorecard.Yes, scorecard.Failed}, "expandDetached": {scorecard.Yes, scorecard.Failed},
 			"modify": {scorecard.NotTried, scorecard.No, scorecard.Failed}},
 		"hostdir-wffc": {"block": {scorecard.No, scorecard.Failed}, "expandDetached": {scorecard.NotTried},
 			"modify": {scorecard.NotTried, scorecard.No}, "groupSnapshot": {scorecard.No, scorecard.Failed, scorecard.NotTried}},
