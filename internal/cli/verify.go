@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,14 +45,18 @@ file does not match, or a bundle was never closed.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var all []verified
+			var problems []error // the other arguments are checked nevertheless
 			for _, dir := range args {
 				list, err := verifyAny(dir)
 				if err != nil {
-					return err
+					problems = append(problems, err)
 				}
 				all = append(all, list...)
 			}
-			return printVerified(s, output, all)
+			if len(all) == 0 {
+				return errors.Join(problems...)
+			}
+			return errors.Join(append(problems, printVerified(s, output, all))...)
 		},
 	}
 	outputFlag(c, &output)
@@ -80,7 +85,11 @@ func verifyAny(dir string) ([]verified, error) {
 		if at := d.Of(t); isBundle(at) {
 			list = append(list, verifyBundle(at))
 		} else {
-			list = append(list, verified{Bundle: at, Problem: "the trial is missing, or has not run yet"})
+			problem := "the trial is missing, or has not run yet"
+			if reason := d.Failure(t); reason != "" {
+				problem = "the trial failed before it had a bundle: " + reason
+			}
+			list = append(list, verified{Bundle: at, Problem: problem})
 		}
 	}
 	entries, err := os.ReadDir(dir)
@@ -145,7 +154,8 @@ func (v *verified) print(w io.Writer) {
 	if !v.OK {
 		word = count(len(v.Problems), "file") + " not as in the manifest"
 	}
-	fmt.Fprintf(w, "%s: %s (%s, %s; manifest sha256:%s)\n", v.Bundle, word, count(v.Files, "file"), units.Bytes(float64(v.Bytes)),
+	fmt.Fprintf(w, "%s: %s (%s, %s; manifest sha256:%s)\n", v.Bundle, word, count(v.Files, "file"),
+		units.Bytes(float64(v.Bytes)),
 		v.Manifest)
 	for _, p := range v.Problems {
 		fmt.Fprintf(w, "  %s: %s\n", p.What, p.Path)

@@ -161,3 +161,13 @@ func TestReproduceWith(t *testing.T) {
 		t.Errorf("exit %d, says %s", code, errs)
 	}
 }
+
+// TestVerifySeveral checks that a wrong argument does not keep the others from being checked.
+func TestVerifySeveral(t *testing.T) {
+	b, _ := analysistest.Demo(t)
+	none := filepath.Join(t.TempDir(), "none")
+	code, out, errs := call("verify", none, b.Dir)
+	if code != exitUsage || !strings.Contains(out, "every file matches") || !strings.Contains(errs, "no bundle or study at "+none) {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}

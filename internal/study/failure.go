@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
@@ -35,6 +36,22 @@ func (d *Dir) failed(t Trial) bool {
 func (d *Dir) failedEarly(t Trial) bool {
 	st, err := os.Lstat(filepath.Join(d.Of(t), failureFile))
 	return err == nil && st.Mode().IsRegular()
+}
+
+// Failure returns the recorded reason why the run of a trial failed before it had a bundle; "" if there is none.
+func (d *Dir) Failure(t Trial) string {
+	if !d.failedEarly(t) {
+		return ""
+	}
+	text, err := bounded.ReadFile(os.DirFS(d.Of(t)), failureFile, 8*maxReason)
+	var f failure
+	if err == nil {
+		err = json.Unmarshal(text, &f)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return f.Error
 }
 
 // recordFailure keeps the reason why the run of a trial ended without a bundle. A run that has a bundle, also an

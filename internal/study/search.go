@@ -101,8 +101,8 @@ func (s *Search) window(perSecond float64) time.Duration {
 	return max(s.Window, time.Duration(math.Ceil(long*10))*time.Second/10)
 }
 
-// expected is the expected number of operations of a step of which there are surely Needs: a constant rate may miss
-// one by the rounding of its window.
+// expected is the number of operations for which a window is sized, so that at least Needs begin in it. A constant rate
+// gets one more, because its last operation may fall after the end of the window.
 func (s *Search) expected() float64 {
 	if s.Schedule == Poisson {
 		return search.Enough(s.Needs)

@@ -44,8 +44,9 @@ type stored struct {
 }
 
 // Begin opens the study in a directory, which must have the same design; if there is none, it creates the directory
-// with the first occasion. The planned number of occasions may change, because it shapes no trial; it is recorded. It locks the study for this process, until Close: trials of one block never run at the same
-// time. It returns ErrInUse if another process has the lock.
+// with the first occasion. The planned number of occasions may change, because it shapes no trial; it is recorded. It
+// locks the study for this process, until Close: trials of one block never run at the same time. It returns ErrInUse
+// if another process has the lock.
 func Begin(path string, d *Design, first Occasion) (*Dir, error) {
 	entries, err := os.ReadDir(path)
 	foreign := err == nil && slices.ContainsFunc(entries, foreignEntry)
