@@ -18,12 +18,14 @@ type Pareto struct {
 	Context   []Level `json:"context,omitempty"`
 	// Points are the levels, the cheapest first.
 	Points []ParetoPoint `json:"points"`
+	// Without are the levels that have no median of the cost or of the metric.
+	Without []string `json:"without,omitempty"`
 }
 
 // ParetoPoint is one level.
 type ParetoPoint struct {
 	Level string `json:"level"`
-	// Cost and Value are medians of N and NCost trials.
+	// Cost is the median of NCost trials, Value that of N.
 	NCost int      `json:"nCost"`
 	Cost  *float64 `json:"costMedian"`
 	N     int      `json:"n"`
@@ -87,6 +89,8 @@ func (s *study) points(p *Pareto, index verdicts, metric, cost int, c *context) 
 		if okM && okK && s.cell(m).Median != nil && s.cell(k).Median != nil {
 			p.Points = append(p.Points, ParetoPoint{Level: level, NCost: s.cell(k).N, Cost: s.cell(k).Median,
 				N: s.cell(m).N, Value: s.cell(m).Median, State: Efficient})
+		} else {
+			p.Without = append(p.Without, level)
 		}
 	}
 	for i := range p.Points {
@@ -170,6 +174,10 @@ func (p *Pareto) sentences() (list []string) {
 		if x := &p.Points[i]; x.State == Dominated {
 			list = append(list, fmt.Sprintf("%s by %s and %s: %s.", x.Level, p.Cost, of, x))
 		}
+	}
+	if len(p.Without) > 0 {
+		list = append(list, fmt.Sprintf("%s and %s: without %s, which have no median of one of them.", p.Cost, of,
+			strings.Join(p.Without, ", ")))
 	}
 	return list
 }

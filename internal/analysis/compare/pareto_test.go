@@ -3,6 +3,7 @@ package compare_test
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,6 +36,7 @@ func TestPareto(t *testing.T) {
 			}
 		}
 	}
+	b.Add(observation.Row{Levels: []string{"unpriced"}, Metric: observation.Metric{Name: "reads", Unit: "IOPS"}, Value: 1})
 	o := compare.Options{Cost: "cost per trial",
 		Directions: map[string]verdict.Direction{"cost per trial": verdict.LessIsBetter}}
 	r := run(t, b.Table(), o)
@@ -50,6 +52,10 @@ func TestPareto(t *testing.T) {
 		"same: dominated by fast"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"unpriced"}, r.Pareto[0].Without); d != "" ||
+		!strings.Contains(strings.Join(r.Sentences, "\n"), "without unpriced, which have no median of one of them") {
+		t.Errorf("%s%q", d, r.Sentences)
 	}
 	if r := run(t, b.Table(), compare.Options{}); len(r.Pareto) != 0 {
 		t.Errorf("without a cost: %+v", r.Pareto)
