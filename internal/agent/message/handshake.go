@@ -174,8 +174,8 @@ func Serve(ctx context.Context, listener net.Listener, token string, p Protocol,
 		if leave != nil {
 			defer leave()
 		}
-		if !late.Stop() {
-			err = fmt.Errorf("no handshake within %v: %w", setUpWithin, err)
+		if !late.Stop() { // it has closed the link, even if the handshake ended at that moment
+			err = errors.Join(fmt.Errorf("no handshake within %v", setUpWithin), err)
 		}
 		if err != nil {
 			return err
