@@ -10,8 +10,8 @@ import (
 // shortestSecret is the shortest known value that is replaced: shorter ones occur by chance.
 const shortestSecret = 6
 
-// Lines removes secrets from log lines: values that it knows, and what has the form of a secret; see Text. It is safe for
-// concurrent use.
+// Lines removes secrets from log lines: values that it knows, and what has the form of a secret; see Text. It is safe
+// for concurrent use.
 type Lines struct{ known *strings.Replacer }
 
 // NewLines returns Lines that know values.

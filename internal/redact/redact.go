@@ -33,8 +33,8 @@ var (
 // Names reports whether a field, flag or variable of this name has a secret, as opposed to the place of one.
 func Names(name string) bool { return secret.MatchString(name) && !reference.MatchString(name) }
 
-// Value returns the value of a field or flag: Hidden if the name is that of a secret, otherwise without what has the form
-// of one; see Text.
+// Value returns the value of a field or flag: Hidden if the name is that of a secret, otherwise without what has the
+// form of one; see Text.
 func Value(name, value string) string {
 	if value != "" && Names(name) {
 		return Hidden
@@ -42,8 +42,8 @@ func Value(name, value string) string {
 	return userinfo.ReplaceAllString(Text(value), "://"+Hidden+"@")
 }
 
-// Args returns a command line without secrets. It knows the forms --name=value, --name value and NAME=value; an argument
-// with blanks before "=" is a text, such as the command of a shell.
+// Args returns a command line without secrets. It knows the forms --name=value, --name value and NAME=value; an
+// argument with blanks before "=" is a text, such as the command of a shell.
 func Args(args []string) []string {
 	list := make([]string, len(args))
 	hide := false

@@ -53,7 +53,7 @@ func TestBenchmarks(t *testing.T) {
 	}
 }
 
-// TestNotOffered checks that what a driver does not offer is told apart from other problems.
+// TestNotOffered checks that a capability which a driver does not offer is "no", and any other problem is not.
 func TestNotOffered(t *testing.T) {
 	for _, tt := range []struct {
 		class, trial string

@@ -25,7 +25,8 @@ type sheet struct {
 // sheets are the tables of a card: what the classes can do, how fast, and how it disturbs.
 func (c *Card) sheets() []sheet {
 	can := sheet{title: "What it can do", head: []string{"class", "driver"}}
-	fast := sheet{title: "How fast", head: []string{"class", "operation", "n", "median", "min … max", "95 % of the median"},
+	fast := sheet{title: "How fast",
+		head:  []string{"class", "operation", "n", "median", "min … max", "95 % interval of the median"},
 		notes: []string{"operations one after another, from start to end; n: those that succeeded, in one run"}}
 	disturbs := sheet{title: "How it disturbs", head: []string{"class", "operation", "volume", "n", "writes", "quantile",
 		"ratio", "95 % interval"}, notes: []string{"latency of small direct writes during operations, divided by that " +

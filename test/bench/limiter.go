@@ -25,8 +25,9 @@ type slowed struct {
 	evidence string
 }
 
-// slowDowns slow one component at a time. csi-attacher and kube-scheduler have limits below those of the issue that asked
-// for them (5 requests per second), because the two kubelets of the test bed start fewer pods per second than that.
+// slowDowns slow one component at a time. csi-attacher and kube-scheduler have limits below those of the issue that
+// asked for them (5 requests per second), because the two kubelets of the test bed start fewer pods per second than
+// that.
 var slowDowns = []slowed{
 	{name: "nothing slowed down"},
 	{name: "csi-provisioner at 5 requests/s",

@@ -13,7 +13,8 @@ import (
 )
 
 // TestSnapshotInterference compares loopfile, which freezes a volume while it snapshots it, with btrfs, which does not:
-// one sentence says which disturbs writes more and whose the time is, and the drivers' logs agree with it.
+// one sentence names the driver that slows writes down more and the component that takes the time. The drivers' logs have
+// the same time.
 func TestSnapshotInterference(t *testing.T) {
 	needRoot(t)
 	needProgram(t, "fio", "mkfs.xfs", "mkfs.btrfs")

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// slowPool makes a storage directory on a device that writes at most 500 times and 10 MiB per second, whoever writes. It
-// is ext4 on a loop device with buffered I/O, whose image is in ext4 on a second loop device. Both file systems write
+// slowPool makes a storage directory on a device that writes at most 500 times and 10 MiB per second, for all processes
+// together. It is ext4 on a loop device with buffered I/O, whose image is in ext4 on a second loop device. Both file systems write
 // back from the root control group, in which the kernel throttles the second device.
 func slowPool(t *testing.T) string {
 	t.Helper()

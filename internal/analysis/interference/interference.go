@@ -135,8 +135,8 @@ func effect(d *dataset.Data, ws []dataset.Window, group []stream, seed uint64) (
 	}, true
 }
 
-// RatioOf compares the highest quantile, of p99, p90 and p50, that both sides have enough values for. A side is in order
-// of time. It returns nil where there is no interval.
+// RatioOf compares the highest quantile, of p99, p90 and p50, that both sides have enough values for. A side is in
+// order of time. It returns nil where there is no interval.
 func RatioOf(a, b []stats.Counts, seed uint64) *Ratio {
 	n := min(count(a), count(b))
 	for _, q := range []float64{0.99, 0.9, 0.5} {

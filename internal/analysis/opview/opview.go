@@ -116,8 +116,8 @@ func find(b *bundle.Bundle, name string) (op.Op, error) {
 		}
 		n, last = n+1, max(last, o.ID)
 	}
-	return op.Op{}, fmt.Errorf("%w: %s: the bundle has %d ops, up to id %d; show --events lists them", ErrNotFound, name, n,
-		last)
+	return op.Op{}, fmt.Errorf("%w: %s: the bundle has %d ops, up to id %d, and instances count from 0; "+
+		"show --events lists them", ErrNotFound, name, n, last)
 }
 
 // Selected returns the views of all ops that have log lines, failed ones first, then by id.

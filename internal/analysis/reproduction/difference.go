@@ -121,8 +121,8 @@ type Comparison struct {
 }
 
 // CompareFacts compares the facts of an earlier run with those of a later one. recorded is the format of each
-// environment.json: a fact that only a later format has is not a difference, and neither is one of a part of the cluster
-// that a run could not read.
+// environment.json: a fact that only a later format has is not a difference, and neither is one of a part of the
+// cluster that a run could not read.
 func CompareFacts(then, now Facts, recorded [2]int) Comparison {
 	a, b := then.compared(), now.compared()
 	c := Comparison{Volatile: len(now) - len(b), Differences: []Difference{}, OneSided: []string{}}

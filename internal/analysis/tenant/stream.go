@@ -95,8 +95,8 @@ func streams(d *dataset.Data, actions []string) (list []stream) {
 	return list
 }
 
-// add appends an interval. It is joined with the one before it if that is too short, or if they overlap: then they are of
-// two jobs of the tool.
+// add appends an interval. It is joined with the one before it if that is too short, or if they overlap: then they
+// are of two jobs of the tool.
 func (s *stream) add(x interval) {
 	if n := len(s.intervals); n > 0 {
 		last := &s.intervals[n-1]
@@ -122,8 +122,9 @@ func (s *stream) joinRest() {
 	}
 }
 
-// markGaps marks the intervals in which nothing completed for a while: a tool ends an interval when an I/O completes, so
-// that one of more than twice the usual length has a gap. I/Os that were made up for after it hide it from the rate.
+// markGaps marks the intervals in which nothing completed for a while: a tool ends an interval when an I/O completes,
+// so that one of more than twice the usual length has a gap. I/Os that were made up for after it hide it from the
+// rate.
 func (s *stream) markGaps() {
 	lengths := make([]float64, len(s.intervals))
 	for i, x := range s.intervals {

@@ -2,12 +2,12 @@
 // its loads, how much slower and how much less I/O became against the time without that load, and whether the limits
 // under test were held.
 //
-// The unit is a recorded interval of at most about a second: of a tool's histogram log, or half a second of the canary
-// counted from the barrier. It misses p99 if more than one percent of its I/Os took longer than the target: all I/Os are
-// counted, so that this is a fact and no estimate; with fewer than 100 I/Os one of them decides. It misses iopsFloor if
-// fewer I/Os completed, per second, than the floor. The time of a violation is wrong by less than one interval at each of
-// its ends. Targets are of each instance; the time of a tenant's violations is that in which any instance missed any
-// target.
+// The unit is a recorded interval of at most about a second: of a tool's histogram log, or half a second of the
+// canary counted from the barrier. It misses p99 if more than one percent of its I/Os took longer than the target:
+// all I/Os are counted, so that this is a fact and no estimate; with fewer than 100 I/Os one of them decides. It
+// misses iopsFloor if fewer I/Os completed, per second, than the floor. The time of a violation is wrong by less than
+// one interval at each of its ends. Targets are of each instance; the time of a tenant's violations is that in which
+// any instance missed any target.
 package tenant
 
 import (

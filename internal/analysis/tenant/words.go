@@ -30,7 +30,8 @@ func (t *Tenant) violations() string {
 	if t.Place != "" {
 		place = ", in " + strings.Replace(t.Place, SamePool, "the same pool as the aggressor", 1)
 	}
-	line := fmt.Sprintf("Tenant %s%s: targets missed for %s of %s", t.Name, place, Time(*t.ViolationsNs), Time(t.MeasuredNs))
+	line := fmt.Sprintf("Tenant %s%s: targets missed for %s of %s", t.Name, place, Time(*t.ViolationsNs),
+		Time(t.MeasuredNs))
 	var parts []string
 	for _, s := range t.Steps {
 		if s.ViolationsNs != nil && len(t.Steps) > 1 {

@@ -53,7 +53,8 @@ func Values(d *dataset.Data) ([]Value, error) {
 	}
 	var list []Value
 	for i, a := range answers {
-		v := Value{Query: queries[i], Metric: observation.Metric{Name: queries[i].String(), Unit: queries[i].Func.Unit()}, Value: a.Value.Number}
+		v := Value{Query: queries[i], Value: a.Value.Number,
+			Metric: observation.Metric{Name: queries[i].String(), Unit: queries[i].Func.Unit()}}
 		switch {
 		case errors.Is(a.Err, expr.ErrNoData):
 			continue // the action has no such figure

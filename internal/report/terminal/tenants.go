@@ -35,7 +35,8 @@ func (p *printer) tenants(s *summary.Summary) {
 		}
 	}
 	p.table(t)
-	p.note("missed: time in which an instance missed a target, of the measured time; ratios to the base, with 95 % intervals, need ten recorded intervals on each side")
+	p.note("missed: time in which an instance missed a target, of the measured time; ratios to the base, " +
+		"with 95 % intervals, need ten recorded intervals on each side")
 	for i := range s.Tenants {
 		x := &s.Tenants[i]
 		for _, target := range x.Targets {

@@ -32,7 +32,8 @@ func MedianShift(a, b []float64, level float64) (stats.Shift, bool) {
 }
 
 func finite(samples ...[]float64) bool {
-	return usable(samples...) && !slices.ContainsFunc(slices.Concat(samples...), func(x float64) bool { return math.IsInf(x, 0) })
+	infinite := func(x float64) bool { return math.IsInf(x, 0) }
+	return usable(samples...) && !slices.ContainsFunc(slices.Concat(samples...), infinite)
 }
 
 // shift is the median of n ordered differences, and the k-th from each end; NaN where k is 0.

@@ -59,7 +59,8 @@ func Find() (*Controller, error) {
 		err = unix.Access(c.Dir, unix.W_OK)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("control groups of version %d at %s: %w (the kernel may lack CONFIG_BLK_DEV_THROTTLING, or a container's mount is read-only)", c.Version, c.Dir, err)
+		return nil, fmt.Errorf("control groups of version %d at %s: %w (the kernel may lack CONFIG_BLK_DEV_THROTTLING, "+
+			"or a container's mount is read-only)", c.Version, c.Dir, err)
 	}
 	return c, nil
 }
@@ -119,7 +120,8 @@ func (c *Controller) Group(runID, pod string) string {
 
 // IsGroup reports whether dir is a directory that Group returns for some pod of the run.
 func (c *Controller) IsGroup(dir, runID string) bool {
-	return filepath.Dir(dir) == c.Dir && strings.HasPrefix(filepath.Base(dir), prefix+runID+"-") && filepath.Clean(dir) == dir
+	return filepath.Dir(dir) == c.Dir && strings.HasPrefix(filepath.Base(dir), prefix+runID+"-") &&
+		filepath.Clean(dir) == dir
 }
 
 // Make makes a group with limits on devices (MAJOR:MINOR), and checks that the kernel has them.
@@ -216,7 +218,8 @@ func Device(path string) (string, error) {
 	}
 	id := fmt.Sprintf("%d:%d", unix.Major(dev), unix.Minor(dev))
 	if unix.Major(dev) == 0 {
-		return "", fmt.Errorf("%s is on no block device of its own (%s: tmpfs, overlay, btrfs or network): its I/O cannot be limited by a control group", path, id)
+		return "", fmt.Errorf("%s is on no block device of its own (%s: tmpfs, overlay, btrfs or network): "+
+			"its I/O cannot be limited by a control group", path, id)
 	}
 	sys, err := filepath.EvalSymlinks("/sys/dev/block/" + id)
 	if err != nil {
