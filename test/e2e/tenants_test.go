@@ -1,9 +1,11 @@
+//go:build e2e
+
 package e2e
 
 import (
 	"fmt"
-	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -52,7 +54,8 @@ func (s *tenantsJSON) flag(name string) string {
 }
 
 // injected has a victim whose own rate is below its floor from 4 s to 8.5 s after the barrier: a violation whose truth is
-// known, but for the start of a fio in each phase. The aggressor's loads begin at 3 s and 7 s.
+// known, but for the starts of fio in its last two phases, in which there is no I/O, and for the ends of intervals of
+// half a second. The aggressor's loads begin at 3 s and 7 s.
 const injected = head + `spec:
   runtime: 12s
   actions:
@@ -74,12 +77,26 @@ const injected = head + `spec:
     - {name: gold, actions: [db], targets: [{metric: write, iopsFloor: 120}]}
     - {name: noisy, actions: [batch], aggressor: true}
   slos:
-    - {name: missed, expr: 'violations(gold) > duration("3500ms") && violations(gold) < duration("5500ms")'}
-    - {name: share, expr: 'compliance(gold) > 0.5 && compliance(gold) < 0.75'}
+    - {name: missed, expr: 'violations(gold) > duration("3500ms") && violations(gold) < duration("7s")'}
+    - {name: share, expr: 'compliance(gold) > 0.4 && compliance(gold) < 0.75'}
 `
 
+// startOfFio is how long the machine takes at most, of three times, to start and end a fio that does one I/O.
+func startOfFio(t *testing.T) (longest time.Duration) {
+	t.Helper()
+	for range 3 {
+		began := time.Now()
+		cmd := exec.Command("fio", "--name=one", "--rw=write", "--bs=4k", "--size=4k", "--directory="+t.TempDir())
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		longest = max(longest, time.Since(began))
+	}
+	return longest
+}
+
 // TestViolationSeconds checks that the seconds of violation are those that were put in, within a second, in the run and
-// in each load step.
+// in each load step. The starts of fio in the two phases may add to them.
 func TestViolationSeconds(t *testing.T) {
 	needProgram(t, "fio")
 	b := newBox(t)
@@ -99,10 +116,12 @@ func TestViolationSeconds(t *testing.T) {
 	if gold.Place != "another pool" {
 		t.Errorf("gold is on hostdir, noisy on null: place %q", gold.Place)
 	}
+	starts := 2 * startOfFio(t).Seconds()
 	near := func(what string, got int64, want float64) {
-		t.Logf("%s: violations of %.2f s, put in: %v s", what, float64(got)/1e9, want)
-		if math.Abs(float64(got)/1e9-want) > 1 {
-			t.Errorf("%s: violations of %.2f s, want %v ± 1 s", what, float64(got)/1e9, want)
+		violated := float64(got) / 1e9
+		t.Logf("%s: violations of %.2f s, put in: %v s, and up to %.2f s of starts", what, violated, want, starts)
+		if violated < want-1 || violated > want+1+starts {
+			t.Errorf("%s: violations of %.2f s, want %v ± 1 s, and up to %.2f s more", what, violated, want, starts)
 		}
 	}
 	near("the run", *gold.ViolationsNs, 4.5)
