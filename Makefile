@@ -50,6 +50,10 @@ test-long: deps build object-servers ## run what make test leaves out and needs 
 	@hack/tagged.sh -p 1 -timeout 30m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
 	cd test/object && go test -count=1 -timeout 9m ./...
 
+.PHONY: measurements
+measurements: deps build ## inject causes, interference and limits on this machine, and check what is found (half an hour; quiet, as root)
+	go test -count=1 -v -timeout 60m -tags 'e2e measurement' -run 'TestCauses|TestNoCause|TestSnapshotInterference|TestTenantsRank' ./test/e2e
+
 .PHONY: e2e
 e2e: deps build object-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down
 	@hack/e2e.sh
