@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestSnapshotInterference compares loopfile, which freezes a volume while it snapshots it, with btrfs, which does not:
-// one sentence names the driver that slows writes down more and the component that takes the time. The drivers' logs have
-// the same time.
+// TestSnapshotInterference compares loopfile, which freezes a volume while it snapshots it, with btrfs, which does
+// not: one sentence names the driver that slows writes down more and the component that takes the time. The drivers'
+// logs have the same time.
 func TestSnapshotInterference(t *testing.T) {
 	needRoot(t)
 	needProgram(t, "fio", "mkfs.xfs", "mkfs.btrfs")

@@ -49,8 +49,8 @@ spec:
   rates: [{name: users, poissonRateSpec: {perSecond: 50}}]
 `
 
-// TestReproduce runs a bundle again: with a drawn seed the schedule is the same, and no fact differs on the same machine.
-// Then one thing at a time is different, and exactly that is named.
+// TestReproduce runs a bundle again: with a drawn seed the schedule is the same, and no fact differs on the same
+// machine. Then one thing at a time is different, and exactly that is named.
 func TestReproduce(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -173,8 +173,8 @@ func TestReproduceInputs(t *testing.T) {
 	}
 }
 
-// TestReportSameBytes checks that the report that a run writes comes out of its bundle byte for byte: again, from a copy,
-// and in another time zone.
+// TestReportSameBytes checks that the report that a run writes comes out of its bundle byte for byte: again, from a
+// copy, and in another time zone.
 func TestReportSameBytes(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// slowPool makes a storage directory on a device that writes at most 500 times and 10 MiB per second, for all processes
-// together. It is ext4 on a loop device with buffered I/O, whose image is in ext4 on a second loop device. Both file systems write
-// back from the root control group, in which the kernel throttles the second device.
+// slowPool makes a storage directory on a device that writes at most 500 times and 10 MiB per second, for all
+// processes together. It is ext4 on a loop device with buffered I/O, whose image is in ext4 on a second loop device.
+// Both file systems write back from the root control group, in which the kernel throttles the second device.
 func slowPool(t *testing.T) string {
 	t.Helper()
 	const throttle = "/sys/fs/cgroup/blkio/blkio.throttle."
@@ -74,9 +74,9 @@ func slowPool(t *testing.T) string {
 	return filepath.Join(dir, "pool")
 }
 
-// TestTenantsRank runs examples/tenants.yaml with shorter steps on a pool whose speed is known, and with a separate pool
-// that is on the disk of the run's scratch directory. The comparison must rank the variants: no limit, limit, separate
-// pool.
+// TestTenantsRank runs examples/tenants.yaml with shorter steps on a pool whose speed is known, and with a separate
+// pool that is on the disk of the run's scratch directory. The comparison must rank the variants: no limit, limit,
+// separate pool.
 func TestTenantsRank(t *testing.T) {
 	needProgram(t, "fio", "mkfs.ext4", "losetup")
 	needIOLimits(t)

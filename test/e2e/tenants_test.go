@@ -53,9 +53,9 @@ func (s *tenantsJSON) flag(name string) string {
 	return ""
 }
 
-// injected has a victim whose own rate is below its floor from 4 s to 8.5 s after the barrier: a violation whose truth is
-// known, but for the starts of fio in its last two phases, in which there is no I/O, and for the ends of intervals of
-// half a second. The aggressor's loads begin at 3 s and 7 s.
+// injected has a victim whose own rate is below its floor from 4 s to 8.5 s after the barrier: a violation whose
+// truth is known, but for the starts of fio in its last two phases, in which there is no I/O, and for the ends of
+// intervals of half a second. The aggressor's loads begin at 3 s and 7 s.
 const injected = head + `spec:
   runtime: 12s
   actions:
@@ -208,8 +208,8 @@ const ignored = head + `spec:
     - {name: noisy, actions: [batch], limit: {writeIOPS: 100, readIOPS: 50, enforcedBy: driver}}
 `
 
-// TestLimitWithoutEffect checks that a limit of a driver that silently does nothing is named with what was measured, and
-// that a limit that was not reached is not said to hold.
+// TestLimitWithoutEffect checks that a limit of a driver that silently does nothing is named with what was measured,
+// and that a limit that was not reached is not said to hold.
 func TestLimitWithoutEffect(t *testing.T) {
 	needProgram(t, "fio")
 	b := newBox(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
 
-// TestHistories: a shift of one of eight metrics is found with a p-value for the family, and --limit flags the runs above
-// it, as in a comparison.
+// TestHistories: a shift of one of eight metrics is found with a p-value for the family, and --limit flags the runs
+// above it, as in a comparison.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 9))

@@ -56,9 +56,9 @@ func data(slices []bundle.HistogramSlice, targets ...dataset.TenantTarget) *data
 
 func always[T any](v T) func(op.Time) T { return func(op.Time) T { return v } }
 
-// TestViolationsOfKnownTimes: violations that were put in from one instant to another are found within a second, wherever
-// the recorded intervals of half a second begin, and are counted in the steps in which they were. An interval that is
-// partly in a violation has as many slow or missing I/Os as its part.
+// TestViolationsOfKnownTimes: violations that were put in from one instant to another are found within a second,
+// wherever the recorded intervals of half a second begin, and are counted in the steps in which they were. An
+// interval that is partly in a violation has as many slow or missing I/Os as its part.
 func TestViolationsOfKnownTimes(t *testing.T) {
 	p99 := dataset.TenantTarget{Metric: metric.Write, P99Ns: 50e6}
 	floor := dataset.TenantTarget{Metric: metric.Write, IOPSFloor: 120}
@@ -264,8 +264,8 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestCanary: I/Os of the canary count in the interval in which they were due, so that a stall of 3.4 s is found within a
-// second, and those with I/Os that failed or never ended count too.
+// TestCanary: I/Os of the canary count in the interval in which they were due, so that a stall of 3.4 s is found
+// within a second, and those with I/Os that failed or never ended count too.
 func TestCanary(t *testing.T) {
 	c := dataset.Canary{Instance: "db-0", Action: "db", Volume: "v"}
 	for at := op.Time(0); at < 40*s; at += 20e6 {
@@ -382,7 +382,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestSteps: the steps are the aggressor's phases, and the time after its end is apart; without an aggressor all is base.
+// TestSteps: the steps are the aggressor's phases, and the time after its end is apart; without an aggressor all is
+// base.
 func TestSteps(t *testing.T) {
 	names := func(d *dataset.Data) (list []string) {
 		for _, step := range Of(d, 1)[0].Steps {
