@@ -38,7 +38,7 @@ type Options struct {
 	Seed         uint64
 }
 
-// MaxValues is the most that Find searches: its time grows with their square.
+// MaxValues is the most that Find searches: its time grows with them and with their changes.
 const MaxValues = 5000
 
 // WithDefaults returns o with defaults in place of zeros.
@@ -77,35 +77,79 @@ func Find(values []float64, o Options) ([]Change, error) {
 	if err := o.check(values); err != nil {
 		return nil, err
 	}
-	s := &search{Options: o, values: scale(values), random: rand.New(rand.NewPCG(o.Seed, 0x6368616e6765))}
-	s.Alpha = o.Alpha * (1 - endShare)
-	bounds, least := []int{0, len(values)}, 0.0
-	var changes []Change
+	return divide(values, o).changes(o.Alpha), nil
+}
+
+// divided is a series that was searched, with the splits that were found at its level, in order of finding.
+type divided struct {
+	search
+	unscaled []float64
+	splits   []split
+}
+
+// split is the index of the first value after it, with the p-value of its own test.
+type split struct {
+	at int
+	p  float64
+}
+
+// divide divides a series until a split is not significant.
+func divide(values []float64, o Options) *divided {
+	d := &divided{search: search{Options: o, values: scale(values),
+		random: rand.New(rand.NewPCG(o.Seed, 0x6368616e6765))}, unscaled: values}
+	d.Alpha = o.Alpha * (1 - endShare)
+	bounds := []int{0, len(values)}
 	for {
-		segments := s.segments(bounds)
-		at, q := s.bestOf(segments)
+		segments := d.segments(bounds)
+		at, q := d.bestOf(segments)
 		if at == 0 {
-			break
+			return d
 		}
-		p := s.test(segments, q)
-		if p > s.Alpha {
-			break
+		p := d.test(segments, q)
+		if p > d.Alpha {
+			return d
 		}
-		least = max(least, p/(1-endShare))
-		changes = append(changes, Change{Index: at, P: least})
-		i, _ := slices.BinarySearch(bounds, at)
-		bounds = slices.Insert(bounds, i, at)
+		d.splits = append(d.splits, split{at, p})
+		bounds = insert(bounds, at)
 	}
-	if p, ok := s.end(bounds, o.Alpha*endShare); ok {
-		at := len(values) - o.MinSegment
+}
+
+func insert(bounds []int, at int) []int {
+	i, _ := slices.BinarySearch(bounds, at)
+	return slices.Insert(bounds, i, at)
+}
+
+// places returns the changes at a level that is at most the one of the search, and the bounds of the segments between
+// them. The permutations of each test are the same at every level, so that a search at that level finds the splits
+// before the first that is not significant at it.
+func (d *divided) places(alpha float64) (changes []Change, bounds []int) {
+	bounds = []int{0, len(d.values)}
+	least := 0.0
+	for _, found := range d.splits {
+		if found.p > alpha*(1-endShare) {
+			break
+		}
+		least = max(least, found.p/(1-endShare))
+		changes = append(changes, Change{Index: found.at, P: least})
+		bounds = insert(bounds, found.at)
+	}
+	if p, ok := d.end(bounds, alpha*endShare); ok {
+		at := len(d.values) - d.MinSegment
 		changes = append(changes, Change{Index: at, P: p / endShare})
-		bounds = slices.Insert(bounds, len(bounds)-1, at)
+		bounds = insert(bounds, at)
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return a.Index - b.Index })
+	return changes, bounds
+}
+
+// changes are the places, described.
+func (d *divided) changes(alpha float64) []Change {
+	changes, bounds := d.places(alpha)
+	random := rand.New(rand.NewPCG(d.Seed, 0x626f756e6473))
 	for i := range changes {
-		s.describe(&changes[i], values, bounds[i], bounds[i+2])
+		d.describe(&changes[i], d.unscaled, bounds[i], bounds[i+2], random)
 	}
-	return changes, nil
+	return changes
 }
 
 func (o *Options) check(values []float64) error {
@@ -141,13 +185,13 @@ func scale(values []float64) []float64 {
 }
 
 // describe completes a change between the segments from … Index … to.
-func (s *search) describe(c *Change, values []float64, from, to int) {
+func (s *search) describe(c *Change, values []float64, from, to int, random *rand.Rand) {
 	before, after := values[from:c.Index], values[c.Index:to]
 	c.Before, c.After = stats.Median(before), stats.Median(after)
 	var ok bool
 	if c.Ratio, ok = rank.MedianRatio(before, after, stats.Confidence); !ok {
 		c.Ratio = stats.Ratio{Value: math.NaN(), Low: math.NaN(), High: math.NaN()}
 	}
-	low, high := s.interval(clip(s.values[from:to]), c.Index-from)
+	low, high := s.interval(clip(s.values[from:to]), c.Index-from, random)
 	c.Low, c.High = low+from, high+from
 }

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Found are the changes of one of several series.
@@ -34,15 +37,25 @@ func FindAll(series [][]float64, o Options) ([]Found, error) {
 	for i := range all {
 		all[i], least[i] = Found{Family: family, Options: o}, 1
 	}
+	searched := make([]*divided, len(series))
 	for _, i := range order {
-		changes, err := Find(series[i], o)
-		if err != nil {
+		if err := o.check(series[i]); err != nil {
 			return nil, fmt.Errorf("series %d of %d: %w", i+1, len(series), err)
 		}
-		for _, c := range changes {
-			least[i] = min(least[i], c.P)
-		}
 	}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, i := range order {
+		group.Go(func() error {
+			searched[i] = divide(series[i], o)
+			changes, _ := searched[i].places(o.Alpha)
+			for _, c := range changes {
+				least[i] = min(least[i], c.P)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(least[a], least[b]) })
 	floor := 0.0
 	for step, i := range order {
@@ -50,12 +63,7 @@ func FindAll(series [][]float64, o Options) ([]Found, error) {
 		if least[i]*times > o.Alpha {
 			break
 		}
-		own := o
-		own.Alpha = o.Alpha / times
-		changes, err := Find(series[i], own)
-		if err != nil {
-			return nil, err
-		}
+		changes := searched[i].changes(o.Alpha / times)
 		floor = max(floor, least[i]*times)
 		for j := range changes {
 			changes[j].P = max(floor, changes[j].P*times)

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
@@ -16,17 +18,19 @@ type search struct {
 	random *rand.Rand
 }
 
-// segment is a part of the series. The distances do not depend on the order of the points.
+// segment is a part of the series. Its points are numbered by rank: the distances do not depend on their order in time.
 type segment struct {
-	from   int // index of its first point in the series
-	points []point
-	all    float64 // sum of distances of all pairs
+	from   int       // index of its first point in the series
+	ranks  []int     // of the points in order of time
+	values []float64 // ascending, with the mean at 0
+	others []float64 // by rank: sum of the point's distances from all others
+	all    float64   // sum of distances of all pairs
+	// before has, while best runs, count and sum of the values of the earlier points, as a binary indexed tree
+	// (Fenwick 1994) over the ranks.
+	before []total
 }
 
-type point struct {
-	v      float64
-	others float64 // sum of its distances from all others of the segment
-}
+type total struct{ n, sum float64 }
 
 // segments are the parts of the series between bounds, with outliers clipped.
 func (s *search) segments(bounds []int) []segment {
@@ -39,20 +43,40 @@ func (s *search) segments(bounds []int) []segment {
 }
 
 func newSegment(x []float64) segment {
-	g := segment{points: make([]point, len(x))}
-	order, sum, below := make([]int, len(x)), 0.0, 0.0
-	for i, v := range x {
+	n := len(x)
+	g := segment{ranks: make([]int, n), values: make([]float64, n), others: make([]float64, n),
+		before: make([]total, n+1)}
+	order, mean, below := make([]int, n), stat.Mean(x, nil), 0.0
+	for i := range x {
 		order[i] = i
-		sum += v
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x[a], x[b]) })
+	sum := 0.0
 	for k, i := range order {
-		v := x[i]
-		g.points[i] = point{v, v*float64(2*k-len(x)) + sum - 2*below}
+		g.ranks[i], g.values[k] = k, x[i]-mean
+		sum += g.values[k]
+	}
+	for k, v := range g.values {
+		g.others[k] = v*float64(2*k-n) + sum - 2*below
 		below += v
-		g.all += g.points[i].others / 2
+		g.all += g.others[k] / 2
 	}
 	return g
+}
+
+// join adds the point of a rank to those before it, of which there are n, and returns the sum of its distances from
+// them.
+func (g *segment) join(rank, n int, sum float64) float64 {
+	v, below := g.values[rank], total{}
+	for k := rank; k > 0; k &= k - 1 {
+		below.n += g.before[k].n
+		below.sum += g.before[k].sum
+	}
+	for k := rank + 1; k < len(g.before); k += k & -k {
+		g.before[k].n++
+		g.before[k].sum += v
+	}
+	return v*(2*below.n-float64(n)) + sum - 2*below.sum
 }
 
 // clip returns x with values of at most 3 standard deviations from the median. The
@@ -89,29 +113,30 @@ func (s *search) bestOf(parts []segment) (at int, q float64) {
 // is the energy distance of the two sides. Means include the distances of values from
 // themselves, so that E is at least 0, and the expectation for values in random order is
 // the same at each split.
+//
+// The time is that of n·log n steps. Of splits that are equally good but for rounding the first is taken.
 func (s *search) best(g *segment) (at int, q float64) {
-	n := len(g.points)
+	n := len(g.ranks)
 	if n < 2*s.MinSegment || !(g.all > 0) {
 		return 0, 0
 	}
-	left, right := 0.0, g.all // sums over pairs within each side
-	for i, p := range g.points[:n-s.MinSegment] {
-		toLeft := 0.0
-		for j := range g.points[:i] {
-			toLeft += math.Abs(p.v - g.points[j].v)
-		}
+	clear(g.before)
+	left, right, sum := 0.0, g.all, 0.0 // left and right: over pairs within each side
+	for i, rank := range g.ranks[:n-s.MinSegment] {
+		toLeft := g.join(rank, i, sum)
+		sum += g.values[rank]
 		left += toLeft
-		right -= p.others - toLeft
+		right -= g.others[rank] - toLeft
 		if i+1 < s.MinSegment {
 			continue
 		}
 		a, b := float64(i+1), float64(n-i-1)
-		e := 2*(g.all-left-right)/(a*b) - 2*left/(a*a) - 2*right/(b*b)
-		if w := e * a * b / (a + b); w > q {
+		// a·b/(a+b) · (2·between/(a·b) − 2·left/a² − 2·right/b²), without its factor 2/n
+		if w := g.all - left - right - (left*b*b+right*a*a)/(a*b); w > q*(1+1e-12) {
 			at, q = i+1, w
 		}
 	}
-	return at, q / (2 * g.all / float64(n*n))
+	return at, q * float64(n) / g.all
 }
 
 // test returns the share of permutations within the segments whose best split is as good,
@@ -121,8 +146,8 @@ func (s *search) test(parts []segment, q float64) float64 {
 	as := 1
 	for range s.Permutations {
 		for i := range parts {
-			p := parts[i].points
-			s.random.Shuffle(len(p), func(i, j int) { p[i], p[j] = p[j], p[i] })
+			r := parts[i].ranks
+			s.random.Shuffle(len(r), func(i, j int) { r[i], r[j] = r[j], r[i] })
 		}
 		if _, other := s.bestOf(parts); other >= q*(1-1e-9) {
 			as++
@@ -140,14 +165,14 @@ const resamples = 199
 // interval returns the bounds of a change at index at: the 2.5th and 97.5th
 // percentile of where it is found in series whose two sides are drawn with replacement
 // from its sides.
-func (s *search) interval(x []float64, at int) (low, high int) {
+func (s *search) interval(x []float64, at int, random *rand.Rand) (low, high int) {
 	drawn, places := make([]float64, len(x)), []int{at}
 	for range resamples {
 		for i := range drawn {
 			if i < at {
-				drawn[i] = x[s.random.IntN(at)]
+				drawn[i] = x[random.IntN(at)]
 			} else {
-				drawn[i] = x[at+s.random.IntN(len(x)-at)]
+				drawn[i] = x[at+random.IntN(len(x)-at)]
 			}
 		}
 		g := newSegment(drawn)
