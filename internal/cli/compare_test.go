@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -91,7 +92,7 @@ func TestCompareOutputs(t *testing.T) {
 	for output, says := range map[string][]string{
 		"text": {"In general (unit: occasion), 60 comparisons: all inconclusive", "needs 5 to",
 			"OpenEBS: the first run differs from the others in 7 of 10 metrics", "Random read IOPS (IOPS, higher is better)",
-			"Portworx / Disk Storage", "35745"},
+			"Portworx / Disk Storage", "35.7k"},
 		"markdown": {"| metric | b / a |", "**inconclusive** in general<br>**better** for these 4 occasions"},
 		"benchstat": {"Unit IOPS better=higher", "Unit us better=lower",
 			"BenchmarkRandom_read_IOPS/provider=Portworx 1 26100 IOPS"},
@@ -103,6 +104,11 @@ func TestCompareOutputs(t *testing.T) {
 		for _, want := range says {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s has no %q:\n%.2000s", output, want, out)
+			}
+		}
+		for _, number := range regexp.MustCompile(`\d+(\.\d+)?`).FindAllString(out, -1) {
+			if len(strings.Trim(strings.Replace(number, ".", "", 1), "0")) > 4 && output != "benchstat" {
+				t.Errorf("%s: %s has more than four significant digits", output, number)
 			}
 		}
 	}

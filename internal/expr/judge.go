@@ -193,6 +193,9 @@ func formatDuration(ns float64) string {
 
 // significant keeps three significant digits, and all before the point.
 func significant(v float64) string {
+	if a := math.Abs(v); a > 0 && a < 0.1 {
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
 	digits := 0
 	for a := math.Abs(v); a < 100 && digits < 2; a *= 10 {
 		digits++

@@ -58,9 +58,9 @@ func (s *study) consistent(large, small int) {
 	block, from := s.blockOf(s.table.Metrics[large].Name)
 	for _, cell := range slices.Sorted(maps.Keys(size)) {
 		if bytes := size[cell]; block > 0 && bytes > tolerance*block {
-			s.inconsistent(large, small, cell, fmt.Sprintf("%s in blocks of %s%s are %s operations/s, more than those of "+
+			s.inconsistent(large, small, cell, fmt.Sprintf("%s in blocks of %s%s are %s, more than those of "+
 				"small blocks, %s: columns swapped, or a wrong unit", s.text(large, cell), expr.Format(block, "B"), from,
-				figure(s.typical(key{Metric: large, Cell: cell})*toBytes/block), s.text(small, cell)))
+				figure(s.typical(key{Metric: large, Cell: cell})*toBytes/block, "operations/s"), s.text(small, cell)))
 		}
 	}
 }
@@ -97,5 +97,5 @@ func (s *study) blockOf(metric string) (bytes float64, from string) {
 
 // text is the typical figure of a cell with its unit.
 func (s *study) text(metric, cell int) string {
-	return figure(s.typical(key{Metric: metric, Cell: cell})) + " " + s.table.Metrics[metric].Unit
+	return figure(s.typical(key{Metric: metric, Cell: cell}), s.table.Metrics[metric].Unit)
 }

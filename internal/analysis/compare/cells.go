@@ -95,7 +95,7 @@ func (s *study) warnOfValues(k key, level string, values []observation.Value, fi
 	}
 	for _, x := range finite {
 		if !(x > 0) {
-			s.weaken(k, "%s has a value of %s: a ratio needs values above 0", level, figure(x))
+			s.weaken(k, "%s has a value of %s: a ratio needs values above 0", level, figure(x, c.Unit))
 			break
 		}
 	}

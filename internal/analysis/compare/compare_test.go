@@ -213,7 +213,7 @@ func TestFailures(t *testing.T) {
 	}
 	for i, want := range []string{"no trial of fails has a value: all 10 failed, or measured nothing of it",
 		"2 of 10 trials of some have no value",
-		"zero has a value of 0: a ratio needs values above 0"} {
+		"zero has a value of 0 IOPS: a ratio needs values above 0"} {
 		c := r.Comparisons[i]
 		if c.Verdict != verdict.None || !strings.Contains(c.Reason, want) {
 			t.Errorf("%s; want %q", c.Sentence, want)

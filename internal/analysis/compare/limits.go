@@ -84,7 +84,7 @@ func (s *study) limit() error {
 			}
 		}
 		if !applied {
-			return fmt.Errorf("--limit of %s: no cell has this metric and these levels", figure(l.Max))
+			return fmt.Errorf("--limit of %s: no cell has this metric and these levels", figure(l.Max, l.Unit))
 		}
 	}
 	return nil
@@ -112,8 +112,8 @@ func (s *study) exceeds(c *Cell, most float64) {
 		}
 	}
 	typical := s.typical(c.key)
-	evidence := fmt.Sprintf("%s %s is %s times the limit of %s", figure(typical), c.Unit, figure3(typical/most),
-		figure(most))
+	evidence := fmt.Sprintf("%s is %s times the limit of %s", figure(typical, c.Unit), figure3(typical/most),
+		figure(most, c.Unit))
 	if len(values) > 0 {
 		evidence += fmt.Sprintf("; %d of %d values exceed %s times the limit: a cache, or another unit", above, len(values),
 			figure3(tolerance))
@@ -121,7 +121,7 @@ func (s *study) exceeds(c *Cell, most float64) {
 	switch {
 	case typical > tolerance*most:
 		s.flag(c, "aboveLimit", invalid, evidence)
-		s.weaken(c.key, "%s exceeds its limit (%s)", c.Level, figure(most))
+		s.weaken(c.key, "%s exceeds its limit (%s)", c.Level, figure(most, c.Unit))
 	case above > 0:
 		s.flag(c, "aboveLimit", warning, evidence)
 	}

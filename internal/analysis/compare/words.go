@@ -147,23 +147,61 @@ func with(answers []*Answer, w verdict.Word) []*Answer {
 	return list
 }
 
-// Figure formats a value of a unit: nanoseconds and bytes with a fitting prefix, any other number without its unit.
+// Figure formats a value with its unit and three significant digits: "1.2 ms", "35.7k IOPS". The JSON of a result has
+// all digits.
 func Figure(x *float64, unit string) string {
+	text := column(x, unit, 3)
+	switch {
+	case x == nil || unit == "" || prefixed(unit):
+		return text
+	case unit == metric.PerSecond:
+		return text + "/s"
+	}
+	return text + " " + unit
+}
+
+// figure is Figure of a known value.
+func figure(x float64, unit string) string { return Figure(&x, unit) }
+
+// Column is Figure without its unit, for a column whose heading has the unit.
+func Column(x *float64, unit string) string { return column(x, unit, 3) }
+
+// Column is a figure of the cell for a column whose heading has its unit. It has four digits if the 95 % interval of
+// the median is so narrow that the third is certain: if half of it is less than half a step of the third.
+func (c *Cell) Column(x *float64) string {
+	digits := 3
+	if c.MedianLow != nil && *c.MedianHigh-*c.MedianLow < 0.001*math.Abs(*c.Median) {
+		digits = 4
+	}
+	return column(x, c.Unit, digits)
+}
+
+func column(x *float64, unit string, digits int) string {
 	switch {
 	case x == nil:
 		return "–"
-	case unit == metric.Nanoseconds || unit == metric.BytesPerSecond || unit == metric.Bytes:
+	case prefixed(unit):
 		return expr.Format(*x, unit)
 	}
-	return figure(*x)
+	return count(*x, digits)
 }
 
-// Rough is Figure with three significant digits.
-func Rough(x *float64, unit string) string {
-	if x == nil || unit == metric.Nanoseconds || unit == metric.BytesPerSecond || unit == metric.Bytes {
-		return Figure(x, unit)
+// prefixed reports whether values of a unit are formatted with a fitting prefix of the unit.
+func prefixed(unit string) bool {
+	return unit == metric.Nanoseconds || unit == metric.BytesPerSecond || unit == metric.Bytes
+}
+
+// count formats a number, from 10 000 on with a prefix.
+func count(x float64, digits int) string {
+	for _, prefix := range []struct {
+		name string
+		of   float64
+	}{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}} {
+		if a := math.Abs(x); a >= 1e4 && a >= prefix.of && a < 1e15 {
+			return short(x/prefix.of, digits) + prefix.name
+		}
 	}
-	return figure3(*x)
+	return short(x, digits)
 }
 
 // Percent formats a share: "4.8 %".
@@ -180,14 +218,6 @@ func P(x *float64) string {
 		return "–"
 	}
 	return figure2(*x)
-}
-
-// figure formats a number with up to seven significant digits and no exponent where it is of usual size.
-func figure(x float64) string {
-	if a := math.Abs(x); a >= 1e6 && a < 1e15 {
-		return fmt.Sprintf("%.0f", x)
-	}
-	return fmt.Sprintf("%.7g", x)
 }
 
 // common is the reason that answers without a decision share, with the range of what they need; "" if there is none.

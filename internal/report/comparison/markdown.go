@@ -34,9 +34,9 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 		for _, x := range c.Warnings {
 			warnings = append(warnings, x.Text)
 		}
-		f := func(x *float64) string { return compare.Figure(x, c.Unit) }
+		f := c.Column
 		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s … %s | %s |\n", escape(named(c.Metric, c.Unit, c.Context)),
-			escape(c.Level), c.N, f(c.Mean), f(c.SD), compare.Percent(c.CV), f(c.Median), f(c.MedianLow), f(c.MedianHigh),
+			escape(c.Level), c.N, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median), f(c.MedianLow), f(c.MedianHigh),
 			escape(strings.Join(warnings, "; ")))
 	}
 	fmt.Fprint(&b, "\n</details>\n\n")
@@ -66,8 +66,8 @@ func markdownPareto(b *strings.Builder, p *compare.Pareto) {
 		escape(named(p.Metric, p.Unit, p.Context)), p.Direction, escape(p.Cost), escape(p.Currency))
 	for i := range p.Points {
 		x := &p.Points[i]
-		fmt.Fprintf(b, "| %s | %d | %s | %s | %s |\n", escape(x.Level), x.N, compare.Figure(x.Value, p.Unit),
-			compare.Figure(x.Cost, p.Currency), escape(x.String()))
+		fmt.Fprintf(b, "| %s | %d | %s | %s | %s |\n", escape(x.Level), x.N, compare.Column(x.Value, p.Unit),
+			compare.Column(x.Cost, p.Currency), escape(x.String()))
 	}
 }
 

@@ -73,7 +73,7 @@ func (p *printer) describe(r *compare.Result, cells []compare.Cell, names shorte
 	}
 	for i := range cells {
 		c := &cells[i]
-		f := func(x *float64) string { return compare.Figure(x, c.Unit) }
+		f := c.Column
 		interval := "–"
 		if c.MedianLow != nil {
 			interval = "[" + f(c.MedianLow) + ", " + f(c.MedianHigh) + "]"
@@ -82,7 +82,7 @@ func (p *printer) describe(r *compare.Result, cells []compare.Cell, names shorte
 		if c.N > 0 || c.Missing > 0 {
 			n = fmt.Sprint(c.N)
 		}
-		row := []string{names.full(c.Level), n, f(c.Mean), compare.Rough(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median),
+		row := []string{names.full(c.Level), n, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median),
 			interval, f(c.Min), f(c.Max)}
 		t.row(row[:len(t.head)]...)
 	}

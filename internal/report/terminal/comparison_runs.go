@@ -67,5 +67,5 @@ func (p *printer) history(list []compare.History) {
 	}
 	m := list[0].Parameters
 	p.note(fmt.Sprintf("%s, alpha %g, segments of at least %d runs, %d permutations, seed %d, margin %g %%; p by "+
-		"Holm over %d metrics", m.Method, m.Alpha, m.MinSegment, m.Permutations, m.Seed, 100*m.Margin, m.Family))
+		"Holm over all metrics, %d", m.Method, m.Alpha, m.MinSegment, m.Permutations, m.Seed, 100*m.Margin, m.Family))
 }

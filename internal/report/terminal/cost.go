@@ -20,7 +20,7 @@ func (p *printer) pareto(x *compare.Pareto) {
 		wide: 2 * maxCell}
 	for i := range x.Points {
 		o := &x.Points[i]
-		t.row(o.Level, fmt.Sprint(o.NCost), compare.Figure(o.Cost, x.Currency), fmt.Sprint(o.N),
+		t.row(o.Level, fmt.Sprint(o.NCost), compare.Column(o.Cost, x.Currency), fmt.Sprint(o.N),
 			compare.Figure(o.Value, x.Unit), places[o.State])
 	}
 	p.table(t)
