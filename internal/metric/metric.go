@@ -32,6 +32,7 @@ const (
 const (
 	IOPS        = ".iops"      // operations per second, in PerSecond
 	Bandwidth   = ".bandwidth" // in BytesPerSecond
+	IOs         = ".ios"       // number of I/Os that a tool counted
 	Completed   = ".ok"        // number of operations that succeeded
 	Failed      = ".failed"    // number; as a series, in PerSecond
 	Lost        = ".lost"      // number that were due and never done; as a series, in PerSecond

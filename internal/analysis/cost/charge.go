@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -25,6 +26,8 @@ type Usage struct {
 	// Ops are control operations that succeeded, IOs the I/Os and object operations that did.
 	Ops int64
 	IOs *float64
+	// Uncounted are the actions whose I/Os are not in IOs, because they are unknown.
+	Uncounted []string
 	// Moved are the bytes that were read and written.
 	Moved *float64
 	// Unobserved names the resources of which the bundle does not tell the amount, with the reason.
@@ -79,7 +82,8 @@ type Charge struct {
 type Rate struct {
 	// Name says of what: trial, million operations.
 	Name string `json:"name"`
-	// Value is null without a price, and if the amount is unknown or 0; Reason then says which.
+	// Value is null without a price, and if the amount is unknown or 0; Reason then says which. If a part of the amount
+	// is unknown Value is an upper bound, and Reason says of what.
 	Value  *float64 `json:"value"`
 	Reason string   `json:"reason,omitempty"`
 	// Amount is what Total is divided by, in units of Name.
@@ -220,6 +224,9 @@ func (r *Result) rates(u *Usage) {
 		default:
 			if v := *r.Total / *x.amount; !math.IsInf(v, 0) {
 				rate.Value = &v
+			}
+			if x.name == PerIOs && len(u.Uncounted) > 0 {
+				rate.Reason = "at most: the I/Os of " + strings.Join(u.Uncounted, ", ") + " are unknown"
 			}
 		}
 		r.Rates = append(r.Rates, rate)

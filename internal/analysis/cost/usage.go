@@ -75,14 +75,30 @@ func (u *Usage) readNodes(d *dataset.Data) error {
 
 // readIO counts the I/Os and the bytes of workloads on volumes.
 func (u *Usage) readIO(d *dataset.Data) {
-	counted := map[string]bool{}
+	type key struct {
+		instance, metric string
+		phase            int
+	}
+	counts, counted := map[key]float64{}, map[string]bool{}
 	for _, h := range d.Totals {
-		if h.Unit != metric.Nanoseconds || d.IsObjectWorkload(h.Instance) ||
-			!slices.Contains([]string{metric.Read, metric.Write, metric.Trim}, h.Metric) {
-			continue
+		if h.Unit == metric.Nanoseconds {
+			counts[key{h.Instance, h.Metric, h.Phase}] += float64(h.Hist.N())
 		}
-		counted[h.Instance] = true
-		add(&u.IOs, float64(h.Hist.N()))
+	}
+	// Tools that measure no latencies may count, and so does the log of one that was cut off.
+	for _, suffix := range []string{metric.IOs, metric.Completed} {
+		for _, x := range d.Scalars {
+			name, ok := strings.CutSuffix(x.Metric, suffix)
+			if k := (key{x.Instance, name, x.Phase}); ok && counts[k] == 0 {
+				counts[k] = x.Value
+			}
+		}
+	}
+	for k, n := range counts {
+		if slices.Contains([]string{metric.Read, metric.Write, metric.Trim}, k.metric) && !d.IsObjectWorkload(k.instance) {
+			counted[k.instance] = true
+			add(&u.IOs, n)
+		}
 	}
 	last := map[string]op.Sample{}
 	for _, s := range d.Samples {
@@ -90,16 +106,20 @@ func (u *Usage) readIO(d *dataset.Data) {
 	}
 	for _, i := range d.Instances {
 		s, ok := last[i.Name]
+		action := dataset.ActionOf(i.Name)
 		switch {
 		case d.IsObjectWorkload(i.Name):
 			continue
 		case !ok:
-			u.unobserved("bytes of workloads without samples")
+			u.unobserved("bytes of %s, which has no samples", action)
 		default:
 			add(&u.Moved, float64(s.ReadBytes+s.WriteBytes))
 		}
 		if !counted[i.Name] {
-			u.unobserved("I/Os of workloads without latencies")
+			u.unobserved("I/Os of %s, which has neither latencies nor counts", action)
+			if !slices.Contains(u.Uncounted, action) {
+				u.Uncounted = append(u.Uncounted, action)
+			}
 		}
 	}
 }

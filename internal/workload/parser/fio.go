@@ -265,7 +265,7 @@ func (f *fioRun) scalars() {
 			if d.IOs == 0 {
 				continue
 			}
-			f.scalar(prefix+direction+".ios", "1", float64(d.IOs))
+			f.scalar(prefix+direction+metric.IOs, "1", float64(d.IOs))
 			f.scalar(prefix+direction+metric.Transferred, metric.Bytes, float64(d.Bytes))
 			if !apart {
 				f.scalar(prefix+direction+metric.IOPS, metric.PerSecond, d.IOPS)
