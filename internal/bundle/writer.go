@@ -31,6 +31,7 @@ type Writer struct {
 	flushes chan chan error
 	ended   sync.WaitGroup
 	failure failure
+	text    *hiding
 	broken  atomic.Bool // a write failed: write nothing more
 
 	runMu  sync.Mutex
@@ -83,7 +84,7 @@ func Create(dir string, r Run) (*Writer, error) {
 	w := &Writer{
 		dir: dir, queue: newQueue(), files: newFiles(dir), lock: lock, run: r,
 		stop: make(chan struct{}), flushes: make(chan chan error),
-		failure: failure{ch: make(chan error, 1)},
+		failure: failure{ch: make(chan error, 1)}, text: newHiding(),
 	}
 	if err := w.createFiles(); err != nil {
 		return nil, errors.Join(fmt.Errorf("bundle: cannot write to %s: %w", dir, err), removeContents(dir),
@@ -178,8 +179,10 @@ func (w *Writer) Ledger() *Ledger { return w.ledger }
 // Err delivers the first disk failure, once; the run must end then.
 func (w *Writer) Err() <-chan error { return w.failure.ch }
 
-// Op records one op that has ended, timed out, failed, or was dropped or censored. Each op is recorded once.
+// Op records one op that has ended, timed out, failed, or was dropped or censored. Each op is recorded once. Its message
+// is without secrets.
 func (w *Writer) Op(o op.Op) {
+	o.Message = w.text.clean(o.Message)
 	b := opBuffers.Get().(*[]byte)
 	*b = appendOp((*b)[:0], &o)
 	w.enqueue(eventsDir, true, *b, "\n") // copies
@@ -209,12 +212,18 @@ type instanceLine struct {
 // Started records that a container began its work.
 func (w *Writer) Started(s op.InstanceStart) { w.line(instancesFile, instanceLine{Start: &s}) }
 
-// Ended records how an instance ended.
-func (w *Writer) Ended(e op.InstanceEnd) { w.line(instancesFile, instanceLine{End: &e}) }
+// Ended records how an instance ended. Messages are without secrets.
+func (w *Writer) Ended(e op.InstanceEnd) {
+	e.Containers = slices.Clone(e.Containers)
+	for i := range e.Containers {
+		e.Containers[i].Message = w.text.clean(e.Containers[i].Message)
+	}
+	w.line(instancesFile, instanceLine{End: &e})
+}
 
-// Log records a line for people.
+// Log records a line for people, without secrets.
 func (w *Writer) Log(at op.Time, source, line string) {
-	w.line(logFile, LogLine{At: at, Source: source, Line: line})
+	w.line(logFile, LogLine{At: at, Source: source, Line: w.text.line(source, line)})
 }
 
 // Series records points; non-finite ones, which JSON cannot represent, are dropped.

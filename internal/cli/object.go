@@ -200,10 +200,14 @@ func (r *objectRun) create(file string, data []byte) error {
 		return err
 	}
 	opener := backend.Opener{Getenv: os.Getenv}
-	text := cosbench.Redact(data, slices.Collect(maps.Keys(cosbench.Secrets(r.workload, opener.Secrets)))...)
+	secrets := slices.Collect(maps.Keys(cosbench.Secrets(r.workload, opener.Secrets)))
+	text := cosbench.Redact(data, secrets...)
 	r.writer, err = bundle.Create(r.flags.out, bundle.Run{ID: r.id, Name: r.workload.Name, Plan: plan,
 		Source: bundle.Source{File: file, Text: string(text)}, Seed: r.flags.seed, Versions: versions(),
 		Engine: bundle.Objects, Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
+	if err == nil {
+		r.writer.Hide(secrets...)
+	}
 	return err
 }
 

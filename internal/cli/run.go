@@ -218,6 +218,7 @@ func (f *runFlags) begin(s *streams, on *cluster.Cluster, p *plan.Plan, files []
 	if err != nil {
 		return nil, err
 	}
+	w.Hide(secretValues(p, id)...)
 	if err := w.Plan(p.Record()); err != nil {
 		return nil, errors.Join(err, w.Close(func(r *bundle.Run) { r.State = bundle.Failed }))
 	}

@@ -83,6 +83,9 @@ func (l *Lines) Line(from *Source, s string) string {
 	return hideForms(l.known.Replace(s))
 }
 
+// Text is Text, without the known values too.
+func (l *Lines) Text(s string) string { return Text(l.known.Replace(s)) }
+
 // Text removes from a text what has the form of a secret. The forms are those of CSI requests, Kubernetes' components,
 // HTTP headers, URLs, S3, mount options and private keys; a secret in another form stays.
 func Text(s string) string { return hideForms(new(Source).hideKeys(s)) }
