@@ -53,7 +53,8 @@ const (
 )
 
 // ShareOf returns the sum of part ÷ the sum of whole, both of the same steps in order of time, with a 95 % interval by
-// the moving-block bootstrap as in QuantileRatio. More than 1000 steps are summed in groups of consecutive ones. The
+// the moving-block bootstrap. A block is as long as the cube root of their number: the wait in a queue that grows has a
+// trend, which longer blocks, as in QuantileRatio, take for dependence. More than 1000 steps are summed in groups of consecutive ones. The
 // interval is NaN with fewer than MinSteps. It returns false if the slices differ in length or whole adds up to 0.
 // The same seed gives the same interval.
 func ShareOf(part, whole []float64, seed uint64) (Ratio, bool) {
@@ -108,11 +109,10 @@ func middle(values []float64) (low, high float64) {
 	return values[int(0.025*m)], values[min(len(values)-1, int(math.Ceil(0.975*m)))]
 }
 
-// QuantileRatio returns the quantile q of a ÷ that of b, both in order of time, with a
-// 95 % interval by the moving-block bootstrap (Künsch 1989): blocks of consecutive steps,
-// as long as the cube root of their number, are drawn with replacement from each side.
-// The interval is NaN with fewer than ten steps on a side. It returns false if a side is
-// empty or the divisor is 0. The same seed gives the same interval.
+// QuantileRatio returns the quantile q of a ÷ that of b, both in order of time, with a 95 % interval by the moving-block
+// bootstrap (Künsch 1989): blocks of consecutive steps are drawn with replacement from each side, and the interval is
+// widened for what blocks miss (see dependence). It is NaN with fewer than ten steps on a side. It returns false if a
+// side is empty or the divisor is 0. The same seed gives the same interval.
 func QuantileRatio(a, b []Counts, q float64, seed uint64) (Ratio, bool) {
 	sides := [2]side{newSide(a), newSide(b)}
 	num, den := sides[0].quantile(q, sides[0].all()), sides[1].quantile(q, sides[1].all())
@@ -123,15 +123,19 @@ func QuantileRatio(a, b []Counts, q float64, seed uint64) (Ratio, bool) {
 	if min(len(a), len(b)) < MinSteps {
 		return r, true
 	}
+	in := [2]dependence{sides[0].dependence(q, num), sides[1].dependence(q, den)}
 	random := rand.New(rand.NewPCG(seed, 0x626c6f636b73))
 	ratios := make([]float64, 0, replicates)
 	for range replicates {
-		n, d := sides[0].quantile(q, sides[0].draw(random)), sides[1].quantile(q, sides[1].draw(random))
-		if d > 0 {
-			ratios = append(ratios, float64(n)/float64(d))
+		n, d := sides[0].quantile(q, sides[0].draw(random, in[0].length)),
+			sides[1].quantile(q, sides[1].draw(random, in[1].length))
+		if n > 0 && d > 0 {
+			ratios = append(ratios, math.Log(float64(n)/float64(d)))
 		}
 	}
-	r.Low, r.High = middle(ratios)
+	low, high := middle(ratios)
+	center, wider := math.Log(r.Value), widening(in[:]...)
+	r.Low, r.High = math.Exp(center+wider*(low-center)), math.Exp(center+wider*(high-center))
 	return r, true
 }
 
@@ -179,15 +183,29 @@ func (s *side) all() []int64 {
 }
 
 // draw counts as many steps as there are, in blocks drawn with replacement.
-func (s *side) draw(random *rand.Rand) []int64 {
+func (s *side) draw(random *rand.Rand, length int) []int64 {
 	clear(s.count)
 	n := len(s.steps)
-	length := max(1, int(math.Round(math.Cbrt(float64(n)))))
 	for left := n; left > 0; left -= length {
 		from := random.IntN(n - length + 1)
 		s.add(from, from+min(length, left))
 	}
 	return s.count
+}
+
+// dependence of the steps for the estimate of a quantile, which is at a value: that of how many of a step's values
+// are above it, less how many should be. The quantile is where these add up to 0.
+func (s *side) dependence(q float64, value int64) dependence {
+	scores := make([]float64, len(s.steps))
+	for i, step := range s.steps {
+		for _, x := range step {
+			if s.table[x.index] > value {
+				scores[i] += float64(x.n)
+			}
+			scores[i] -= (1 - q) * float64(x.n)
+		}
+	}
+	return dependenceOf(scores)
 }
 
 func (s *side) add(from, to int) {

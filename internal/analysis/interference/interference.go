@@ -109,8 +109,9 @@ func Effects(d *dataset.Data, ws []dataset.Window, seed uint64) []Effect {
 // effect returns false without I/O inside or outside the windows.
 func effect(d *dataset.Data, ws []dataset.Window, group []stream, seed uint64) (Effect, bool) {
 	all := dataset.UnionOf(ws)
-	var sides [3][]stats.Counts
+	var streams [3][][]stats.Timed
 	for _, s := range group {
+		var of [3][]stats.Timed
 		mine := dataset.UnionOf(slices.DeleteFunc(slices.Clone(ws), func(w dataset.Window) bool {
 			return !d.Owns(s.instance, s.volume, w.Target)
 		}))
@@ -122,8 +123,15 @@ func effect(d *dataset.Data, ws []dataset.Window, group []stream, seed uint64) (
 			case all.Overlaps(st.from, st.to):
 				p = bystander
 			}
-			sides[p] = append(sides[p], st.counts)
+			of[p] = append(of[p], stats.Timed{At: int64(st.from), Counts: st.counts})
 		}
+		for p := range of {
+			streams[p] = append(streams[p], of[p])
+		}
+	}
+	var sides [3][]stats.Counts
+	for p := range sides {
+		sides[p] = stats.InTime(streams[p]...)
 	}
 	if len(sides[outside]) == 0 || len(sides[own])+len(sides[bystander]) == 0 {
 		return Effect{}, false

@@ -104,8 +104,8 @@ func (t *Tenant) describe(series []stream, seed uint64) {
 		for i := range t.Steps {
 			s := &t.Steps[i]
 			now := partOf(series, name, s.From, s.To)
-			s.Intervals += len(now.rates)
-			if now.n == 0 && len(now.rates) == 0 {
+			s.Intervals += now.intervals
+			if now.n == 0 && now.intervals == 0 {
 				continue
 			}
 			m := Metric{Metric: name, N: now.n}
@@ -128,7 +128,8 @@ func (t *Tenant) describe(series []stream, seed uint64) {
 
 // part is one kind of I/O in a step.
 type part struct {
-	latencies, rates []stats.Counts // by interval
+	latencies, rates []stats.Counts // in order of time, those of all instances together
+	intervals        int
 	n                int64
 	time             op.Time
 }
@@ -136,19 +137,24 @@ type part struct {
 func (p *part) mean() float64 { return float64(p.n) / (float64(max(p.time, 1)) / 1e9) }
 
 func partOf(series []stream, name string, from, to op.Time) (p part) {
+	var latencies, rates [][]stats.Timed
 	for _, s := range series {
 		if s.metric != name {
 			continue
 		}
+		latencies, rates = append(latencies, nil), append(rates, nil)
+		own := len(rates) - 1
 		for _, x := range s.intervals {
 			if middle := x.from + (x.to-x.from)/2; middle < from || middle >= to {
 				continue
 			}
-			p.latencies = append(p.latencies, x.latencies)
-			p.rates = append(p.rates, stats.One(int64(x.rate())))
+			latencies[own] = append(latencies[own], stats.Timed{At: int64(x.from), Counts: x.latencies})
+			rates[own] = append(rates[own], stats.Timed{At: int64(x.from), Counts: stats.One(int64(x.rate()))})
+			p.intervals++
 			p.n, p.time = p.n+x.n, p.time+x.to-x.from
 		}
 	}
+	p.latencies, p.rates = stats.InTime(latencies...), stats.InTime(rates...)
 	return p
 }
 

@@ -100,35 +100,27 @@ func operations(d *dataset.Data) []expr.Metric {
 // Series are the latencies within a bundle in order of time: of each kind of I/O by time step, and of ops one by one.
 // Ops and I/Os that did not succeed are not in them.
 func Series(d *dataset.Data) ([]compare.SeriesOf, error) {
-	of := map[string]*compare.SeriesOf{}
-	var names []string
-	series := func(m expr.Metric) *compare.SeriesOf {
-		name := m.String()
-		if of[name] == nil {
-			of[name] = &compare.SeriesOf{Metric: name}
-			names = append(names, name)
+	type stream struct{ metric, instance, volume string }
+	steps := map[stream][]stats.Timed{}
+	var order []stream
+	add := func(m expr.Metric, instance, volume string, at op.Time, counts stats.Counts) {
+		s := stream{m.String(), instance, volume}
+		if steps[s] == nil {
+			order = append(order, s)
 		}
-		return of[name]
+		steps[s] = append(steps[s], stats.Timed{At: int64(at), Counts: counts})
 	}
-	last := map[string]op.Time{}
 	for _, h := range d.Slices {
 		if h.Unit != metric.Nanoseconds {
 			continue
 		}
-		s := series(expr.Metric{Action: h.Action, Name: h.Metric})
-		counts := stats.OfHistogram(h.Hist)
-		if n := len(s.Steps); n > 0 && last[s.Metric] == h.From {
-			s.Steps[n-1] = append(s.Steps[n-1], counts...) // of another instance
-		} else {
-			s.Steps = append(s.Steps, counts)
-		}
-		last[s.Metric] = h.From
+		add(expr.Metric{Action: h.Action, Name: h.Metric}, h.Instance, "", h.From, stats.OfHistogram(h.Hist))
 	}
 	for _, c := range d.Canaries {
 		for _, io := range c.IOs {
 			if io.Errno == 0 && io.Ended.Known() {
-				s := series(expr.Metric{Action: c.Action, Name: metric.Canary(io.Write)})
-				s.Steps = append(s.Steps, stats.One(int64(io.Ended-io.Intended)))
+				add(expr.Metric{Action: c.Action, Name: metric.Canary(io.Write)}, c.Instance, c.Volume, io.Intended,
+					stats.One(int64(io.Ended-io.Intended)))
 			}
 		}
 	}
@@ -137,13 +129,19 @@ func Series(d *dataset.Data) ([]compare.SeriesOf, error) {
 			return nil, err
 		}
 		if ns, known := o.Response(); known && o.Outcome == op.OK {
-			s := series(expr.Metric{Action: o.Action})
-			s.Steps = append(s.Steps, stats.One(ns))
+			add(expr.Metric{Action: o.Action}, "", "", o.Intended, stats.One(ns))
 		}
 	}
-	list := make([]compare.SeriesOf, len(names))
-	for i, name := range names {
-		list[i] = *of[name]
+	var list []compare.SeriesOf
+	streams := map[string][][]stats.Timed{}
+	for _, s := range order {
+		if streams[s.metric] == nil {
+			list = append(list, compare.SeriesOf{Metric: s.metric})
+		}
+		streams[s.metric] = append(streams[s.metric], steps[s])
+	}
+	for i := range list {
+		list[i].Steps = stats.InTime(streams[list[i].Metric]...)
 	}
 	return list, nil
 }
