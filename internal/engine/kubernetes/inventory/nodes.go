@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/component"
 )
 
 // placeLabels are the labels of nodes that say what kind of machine they are, and where.
@@ -59,13 +60,6 @@ func conditions(n *corev1.Node) map[string]any {
 	}
 	return all
 }
-
-// sidecars are the programs whose pods belong to the storage under test, by a part of their image or command.
-var sidecars = []string{"csi-provisioner", "csi-attacher", "csi-snapshotter", "csi-resizer",
-	"csi-node-driver-registrar", "livenessprobe", "snapshot-controller", "external-health-monitor"}
-
-// controllers are the programs of the control plane that affect control operations, where they run as pods.
-var controllers = []string{"kube-controller-manager", "kube-scheduler", "kube-apiserver", "etcd"}
 
 // maxPods bounds the pods that are described.
 const maxPods = 500
@@ -133,14 +127,15 @@ func controllerName(p *corev1.Pod) string {
 // ofStorage reports whether a pod runs one of the drivers, a sidecar, or a part of the control plane. A driver is found
 // by its name in flags, variables or paths.
 func ofStorage(p *corev1.Pod, drivers []string) bool {
+	if component.In(p, func(c component.Component) bool { return c.Name != "" }) {
+		return true
+	}
 	for _, c := range p.Spec.Containers {
 		text := c.Image + " " + strings.Join(c.Command, " ") + " " + strings.Join(c.Args, " ")
 		for _, e := range c.Env {
 			text += " " + e.Value
 		}
-		named := func(part string) bool { return strings.Contains(text, part) }
-		if slices.ContainsFunc(sidecars, named) || slices.ContainsFunc(controllers, named) ||
-			slices.ContainsFunc(drivers, named) {
+		if slices.ContainsFunc(drivers, func(driver string) bool { return strings.Contains(text, driver) }) {
 			return true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/component"
 )
 
 // limitingFlagNames are the flags of controllers that limit the rate of control operations.
@@ -20,10 +21,6 @@ var limitingFlagNames = []string{
 	"cloning-protection-threads", "capacity-poll-interval", "reconcile-sync", "concurrent-attach-detach-syncs",
 	"attach-detach-reconcile-sync-period", "feature-gates",
 }
-
-// controllerNames are programs whose flags are read, by a part of their image or command.
-var controllerNames = []string{"csi-provisioner", "csi-attacher", "csi-snapshotter", "csi-resizer",
-	"snapshot-controller", "kube-controller-manager", "kube-scheduler"}
 
 // Limits lists the rate-limiting flags of storage sidecars and controllers that run as pods.
 func Limits(ctx context.Context, client *api.Client) any {
@@ -35,8 +32,8 @@ func Limits(ctx context.Context, client *api.Client) any {
 	for _, o := range list {
 		p := o.(*corev1.Pod)
 		for _, c := range p.Spec.Containers {
-			if name := ControllerOf(&c); name != "" {
-				found[fmt.Sprintf("%s/%s/%s", p.Namespace, p.Name, c.Name)] = map[string]any{"controller": name,
+			if x := component.Of(&c); x.Operates {
+				found[fmt.Sprintf("%s/%s/%s", p.Namespace, p.Name, c.Name)] = map[string]any{"controller": x.Name,
 					"image": c.Image, "flags": limitingFlags(append(slices.Clone(c.Command), c.Args...))}
 			}
 		}
@@ -45,17 +42,6 @@ func Limits(ctx context.Context, client *api.Client) any {
 		return "no sidecar or controller of storage runs as a pod: their limits are not visible in the API"
 	}
 	return found
-}
-
-// ControllerOf returns which sidecar or controller of storage a container is, by its image and command; empty: none.
-func ControllerOf(c *corev1.Container) string {
-	text := c.Image + " " + strings.Join(c.Command, " ")
-	for _, name := range controllerNames {
-		if strings.Contains(text, name) {
-			return name
-		}
-	}
-	return ""
 }
 
 // limitingFlags returns the flags that limit rates.

@@ -25,6 +25,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/component"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -107,13 +108,13 @@ func controllerPods(ctx context.Context, client *api.Client) []exporter {
 		p := o.(*corev1.Pod)
 		for i := range p.Spec.Containers {
 			c := &p.Spec.Containers[i]
-			name := ControllerOf(c)
+			x := component.Of(c)
 			port, path := metricsAt(append(slices.Clone(c.Command), c.Args...))
-			if name == "" || port == "" {
+			if !x.Operates || port == "" {
 				continue
 			}
 			at := api.Pods.Path(p.Namespace, p.Name+":"+port, "proxy") + path
-			list = append(list, exporter{source: name + " " + p.Namespace + "/" + p.Name, read: proxied(client, at)})
+			list = append(list, exporter{source: x.Name + " " + p.Namespace + "/" + p.Name, read: proxied(client, at)})
 		}
 	}
 	return list

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/metrics"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/component"
 )
 
 // maxContainers bounds how many containers are read.
@@ -31,12 +31,6 @@ const (
 	rankNode              // pods that only register a driver with a kubelet
 	rankServer
 )
-
-// registrar registers a driver with a kubelet: its pods are the driver's on the nodes.
-const registrar = "node-driver-registrar"
-
-// prober answers liveness probes; its log says nothing about ops.
-const prober = "livenessprobe"
 
 // choose returns the containers that serve the drivers in use, or ops at all, and notes about what it leaves out. A
 // pod with sidecars belongs to a driver if its spec names the driver, or if it is in a namespace with such a pod and
@@ -87,7 +81,7 @@ func choose(pods []*corev1.Pod, drivers, others []string, mine func(*corev1.Pod)
 func containersOf(p *corev1.Pod, rank int, mine bool) (list []container) {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
-		if mine && hasAgent(c) || strings.Contains(c.Image, prober) {
+		if mine && hasAgent(c) || component.Of(c).Name == component.Prober {
 			continue
 		}
 		for j := range p.Status.ContainerStatuses {
@@ -105,18 +99,12 @@ func hasAgent(c *corev1.Container) bool {
 
 // hasSidecar reports whether a container of a pod is a CSI sidecar.
 func hasSidecar(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
-		return isRegistrar(&c) || strings.HasPrefix(metrics.ControllerOf(&c), "csi-")
-	})
-}
-
-func isRegistrar(c *corev1.Container) bool {
-	return strings.Contains(c.Image+" "+strings.Join(c.Command, " "), registrar)
+	return component.In(p, func(c component.Component) bool { return c.Sidecar })
 }
 
 // isController reports whether a pod is a controller of the cluster that takes part in ops.
 func isController(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return metrics.ControllerOf(&c) != "" })
+	return component.In(p, func(c component.Component) bool { return c.Operates })
 }
 
 // namesAny reports whether a pod's flags, variables or host paths contain the name of a driver.
