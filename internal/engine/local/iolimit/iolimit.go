@@ -53,14 +53,17 @@ func Find() (*Controller, error) {
 	case c.Version == 2:
 		err = c.hasIO()
 	default:
-		_, err = os.Stat(filepath.Join(c.Dir, "blkio.throttle.write_iops_device"))
+		if _, err = os.Stat(filepath.Join(c.Dir, "blkio.throttle.write_iops_device")); err != nil {
+			err = fmt.Errorf("%w (the kernel may lack CONFIG_BLK_DEV_THROTTLING)", err)
+		}
 	}
 	if err == nil {
-		err = unix.Access(c.Dir, unix.W_OK)
+		if err = unix.Access(c.Dir, unix.W_OK); err != nil {
+			err = fmt.Errorf("%w (a container's mount may be read-only)", err)
+		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("control groups of version %d at %s: %w (the kernel may lack CONFIG_BLK_DEV_THROTTLING, "+
-			"or a container's mount is read-only)", c.Version, c.Dir, err)
+		return nil, fmt.Errorf("control groups of version %d at %s: %w", c.Version, c.Dir, err)
 	}
 	return c, nil
 }
@@ -110,7 +113,35 @@ func (c *Controller) hasIO() error {
 	if !slices.Contains(strings.Fields(string(has)), "io") {
 		return errors.New("the io controller is not available: cgroup.controllers has " + strings.TrimSpace(string(has)))
 	}
+	return c.givesIO()
+}
+
+// givesIO fails if groups below the root cannot get the io controller. In a container the root that is mounted is a
+// group of the host's: one that has processes cannot give controllers to groups below it (cgroups(7), "no internal
+// processes"); the kernel answers EBUSY. The host's own root has no cgroup.type and is exempt.
+func (c *Controller) givesIO() error {
+	given, err := os.ReadFile(filepath.Join(c.Dir, "cgroup.subtree_control"))
+	if err != nil || slices.Contains(strings.Fields(string(given)), "io") {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(c.Dir, "cgroup.type")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	switch procs, err := os.ReadFile(filepath.Join(c.Dir, "cgroup.procs")); {
+	case err != nil:
+		return err
+	case len(procs) > 0:
+		return c.errOccupied()
+	}
 	return nil
+}
+
+// errOccupied says what to do about a group with processes of its own.
+func (c *Controller) errOccupied() error {
+	return fmt.Errorf("%[1]s is not the host's root and has processes, so that groups below it cannot get the io "+
+		"controller: run outside the container or with the host's control groups (docker run --privileged "+
+		"--cgroupns=host), or first move all its processes to a group below it: mkdir %[1]s/init && "+
+		"for p in $(cat %[1]s/cgroup.procs); do echo $p > %[1]s/init/cgroup.procs; done", c.Dir)
 }
 
 // Group returns the directory of the group of a pod of a run.
@@ -127,7 +158,11 @@ func (c *Controller) IsGroup(dir, runID string) bool {
 // Make makes a group with limits on devices (MAJOR:MINOR), and checks that the kernel has them.
 func (c *Controller) Make(dir string, devices []string, l engine.IOLimit) error {
 	if c.Version == 2 { // groups below the root get the controller
-		if err := os.WriteFile(filepath.Join(c.Dir, "cgroup.subtree_control"), []byte("+io"), 0); err != nil {
+		err := os.WriteFile(filepath.Join(c.Dir, "cgroup.subtree_control"), []byte("+io"), 0)
+		if errors.Is(err, unix.EBUSY) { // a process came after Find
+			return fmt.Errorf("%w: %w", err, c.errOccupied())
+		}
+		if err != nil {
 			return err
 		}
 	}
