@@ -13,7 +13,9 @@ type hiding struct {
 	sources map[string]*redact.Source
 }
 
-func newHiding() *hiding { return &hiding{lines: redact.NewLines(), sources: map[string]*redact.Source{}} }
+func newHiding() *hiding {
+	return &hiding{lines: redact.NewLines(), sources: map[string]*redact.Source{}}
+}
 
 // Hide makes the writer hide values in all lines and messages that are recorded after it.
 func (w *Writer) Hide(values ...string) {

@@ -44,6 +44,10 @@ func (f *studyFlags) showWithCost(s *streams, dir *study.Dir, prices string) err
 	if err != nil {
 		return failed(err)
 	}
+	causes, err := dir.Causes()
+	if err != nil {
+		return failed(err)
+	}
 	costs, err := costsOf(dir, p)
 	if err != nil {
 		return failed(err)
@@ -53,13 +57,31 @@ func (f *studyFlags) showWithCost(s *streams, dir *study.Dir, prices string) err
 			*study.Table
 			SweepNote string        `json:"sweepNote"`
 			Sweeps    []sweep.Sweep `json:"sweeps"`
-			Costs     []cellCost    `json:"costs,omitempty"`
-		}{t, sweep.Note, sweeps, costs}))
+			// Causes say what took the time of operations, for each action and cell.
+			Causes []study.CellCauses `json:"causes,omitempty"`
+			Costs  []cellCost         `json:"costs,omitempty"`
+		}{t, sweep.Note, sweeps, causes, costs}))
 	}
 	if err := errors.Join(writeTable(s.out, t), writeCosts(s.out, costs)); err != nil {
 		return quietPipe(err)
 	}
-	return quietPipe(writeSentences(s.out, sweeps))
+	return quietPipe(errors.Join(writeSentences(s.out, sweeps), writeCauses(s.out, causes)))
+}
+
+// writeCauses prints what took the time of the operations in each cell.
+func writeCauses(out io.Writer, causes []study.CellCauses) error {
+	action := ""
+	for i := range causes {
+		c := &causes[i]
+		if c.Action != action {
+			action = c.Action
+			fmt.Fprintf(out, "\nWhat takes the time of %s (medians of the trials' means)\n", action)
+		}
+		if _, err := fmt.Fprintf(out, "• %s: %s; %s\n", cellName(c.Levels), c.Times(), c.Sentence); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeSentences prints where each series saturates.
@@ -114,8 +136,24 @@ func reportStudy(dir *study.Dir, path string) error {
 	if err != nil {
 		return err
 	}
+	causes, err := dir.Causes()
+	if err != nil {
+		return err
+	}
 	page := &html.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses,
 		Order: t.Order.String(), Note: t.Note, Sweeps: sweeps}
+	for i := range causes {
+		c := &causes[i]
+		if n := len(page.Causes); n == 0 || page.Causes[n-1].Action != c.Action {
+			page.Causes = append(page.Causes, html.StudyCauses{Action: c.Action})
+		}
+		row := html.CauseRow{Trials: c.Trials, Times: c.Times(), StandsOut: c.Sentence}
+		for _, l := range c.Levels {
+			row.Levels = append(row.Levels, l.Value)
+		}
+		of := &page.Causes[len(page.Causes)-1]
+		of.Rows = append(of.Rows, row)
+	}
 	for _, r := range t.Rows {
 		page.Rows = append(page.Rows, html.StudyRow{Cells: r.Cells()})
 	}

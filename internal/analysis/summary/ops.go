@@ -82,6 +82,19 @@ func tallyOps(d *dataset.Data) ([]*tally, error) {
 	}), nil
 }
 
+// Actions are the figures of each action of data that is already read, as in a Summary.
+func Actions(d *dataset.Data) ([]Action, error) {
+	tallies, err := tallyOps(d)
+	if err != nil {
+		return nil, err
+	}
+	var actions []Action
+	for _, t := range tallies {
+		actions = append(actions, t.action())
+	}
+	return actions, nil
+}
+
 func (t *tally) add(o *op.Op) {
 	t.outcomes[o.Outcome]++
 	t.intended.add(o.Intended)

@@ -2,6 +2,7 @@ package html
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/stats"
@@ -71,6 +72,15 @@ func (c *chart) times() {
 func (c *chart) counts() {
 	for _, n := range c.y.ticks(5) {
 		c.gridLine(n, units.Count(n))
+	}
+}
+
+// whole is counts of what has no parts.
+func (c *chart) whole() {
+	for _, n := range c.y.ticks(5) {
+		if n == math.Trunc(n) {
+			c.gridLine(n, units.Count(n))
+		}
 	}
 }
 

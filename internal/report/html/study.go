@@ -24,6 +24,20 @@ type Study struct {
 	Note      string // on the rows
 	Rows      []StudyRow
 	Sweeps    []sweep.Sweep
+	Causes    []StudyCauses
+}
+
+// StudyCauses say what takes the time of the operations of one action, in a row for each cell.
+type StudyCauses struct {
+	Action string
+	Rows   []CauseRow
+}
+
+// CauseRow is one cell: its levels, and in words the times of the components and what stands out.
+type CauseRow struct {
+	Levels           []string
+	Trials           int
+	Times, StandsOut string
 }
 
 // StudyRow is a cell: levels, number of trials, and responses as text.
@@ -99,8 +113,10 @@ func rateChart(s sweep.Sweep) template.HTML {
 				continue
 			}
 			line = append(line, v.at(p.Level, p.Rate()))
-			v.path([][2]float64{v.at(p.Level, slices.Min(p.PerMinute)), v.at(p.Level, slices.Max(p.PerMinute))},
-				class(i),
+			low, high := v.at(p.Level, slices.Min(p.PerMinute)), v.at(p.Level, slices.Max(p.PerMinute))
+			beside := 4 * (float64(i) - float64(len(s.Series)-1)/2) // pixels, so that the bars of a level do not overlap
+			low[0], high[0] = low[0]+beside, high[0]+beside
+			v.path([][2]float64{low, high}, class(i),
 				fmt.Sprintf("%s, %s: %s a minute, %d trials", series.Name, p.Label, units.Count(p.Rate()),
 					len(p.PerMinute)))
 		}
@@ -121,7 +137,7 @@ func statesChart(p sweep.Point) template.HTML {
 	}
 	v := newChart("Pods by state over time at "+p.Label,
 		scale{min: float64(s.At[0]), max: float64(s.At[len(s.At)-1])}, scale{max: 1.05 * float64(most)})
-	v.counts()
+	v.whole()
 	v.times()
 	for i, counts := range [][]int{s.Pending, s.Creating, s.Running} {
 		var line [][2]float64

@@ -23,6 +23,8 @@ func TestWriteStudy(t *testing.T) {
 	}
 	page := &Study{Name: "a<b", Factors: []string{"class", "parallelism"}, Responses: []string{"p50(x)"},
 		Rows: []StudyRow{{Cells: []string{"null", "1", "2", "4 ms"}}},
+		Causes: []StudyCauses{{Action: "x", Rows: []CauseRow{{Levels: []string{"null", "1"}, Trials: 2,
+			Times: "CSI driver 4 ms (80 %)", StandsOut: "<none> stands out"}}}},
 		Sweeps: []sweep.Sweep{
 			{Action: "x", Factor: "parallelism", Series: []sweep.Series{{Name: "class=null",
 				Points: []sweep.Point{point("1", 1, 60), point("70", 70, 900)}}, {Name: "class=empty"}}},
@@ -33,7 +35,8 @@ func TestWriteStudy(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := out.String()
-	for _, want := range []string{"a&lt;b", "It &lt;stops&gt; at 70.", "class=null", "creating", "4 ms"} {
+	for _, want := range []string{"a&lt;b", "It &lt;stops&gt; at 70.", "class=null", "creating", "4 ms",
+		"CSI driver 4 ms (80 %)", "&lt;none&gt; stands out"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the page", want)
 		}

@@ -123,6 +123,7 @@ func TestDirect(t *testing.T) {
 		t.Errorf("%d changes found in all: the test compares too few", found)
 	}
 }
+
 // BenchmarkFindAll searches 200 metrics of 100 runs, each of which changes.
 func BenchmarkFindAll(b *testing.B) {
 	random := rand.New(rand.NewPCG(12, 12))
