@@ -45,6 +45,8 @@ type Entry struct {
 	// Study is the path of the study of which the bundle is a trial, Trial its place in it.
 	Study string `json:"study,omitempty"`
 	Trial *Trial `json:"trial,omitempty"`
+	// Search is the action whose highest rate the study searched; empty: it is no search.
+	Search string `json:"search,omitempty"`
 	// Done of Trials of a study have a complete bundle.
 	Done   int    `json:"done,omitempty"`
 	Trials int    `json:"trials,omitempty"`
@@ -214,6 +216,9 @@ func studyAt(path string) Entry {
 	}
 	e := Entry{Path: path, Kind: KindStudy, Name: d.Name, Trials: len(d.Trials),
 		trials: map[string]*Trial{}}
+	if d.Search != nil {
+		e.Search = d.Search.Action
+	}
 	for _, t := range d.Trials {
 		c := d.Cells[t.Cell]
 		e.trials[d.Of(t)] = &Trial{Occasion: t.Occasion, Block: t.Block, Repetition: t.Repetition, Levels: c.Levels,

@@ -107,6 +107,9 @@ func readStudy(dir string, prices *cost.Prices) (*compared, error) {
 		if err != nil {
 			return nil, err
 		}
+		if d.Search != nil {
+			return nil, fmt.Errorf("%s is one search, which is one value: compare several, LABEL=DIR LABEL=DIR", dir)
+		}
 		return studyTable(d, prices)
 	}
 	info, err := os.Stat(dir)
@@ -129,9 +132,17 @@ func readBundles(s *streams, args []string, prices *cost.Prices) (*compared, err
 	var times trial.Times
 	for _, arg := range args {
 		label, dir := labelled(arg)
-		d, err := in.addBundle(s, b, &times, []string{label}, dir, prices)
-		if err != nil {
+		var d *dataset.Data
+		found, err := searchAt(dir)
+		switch {
+		case err != nil:
 			return nil, err
+		case found != nil:
+			addSearch(b, []string{label}, found)
+		default:
+			if d, err = in.addBundle(s, b, &times, []string{label}, dir, prices); err != nil {
+				return nil, err
+			}
 		}
 		if slices.Contains(labels, label) && !strings.Contains(arg, "=") {
 			return nil, fmt.Errorf("two bundles are named %s: label them, LABEL=%s", label, dir)
@@ -140,7 +151,7 @@ func readBundles(s *streams, args []string, prices *cost.Prices) (*compared, err
 	}
 	in.table = b.Table()
 	in.times = times.Fill(observation.NewBuilder([]string{bundleFactor}, "", ""))
-	if len(args) != 2 || labels[0] == labels[1] {
+	if len(args) != 2 || labels[0] == labels[1] || slices.Contains(data, nil) {
 		return in, nil
 	}
 	return in, in.within(labels, data)
@@ -199,8 +210,16 @@ func (in *compared) within(labels []string, data []*dataset.Data) error {
 	return err
 }
 
-// readAny reads a bundle, a study or an imported study.
+// readAny reads a bundle, a study, an imported study, or a search.
 func readAny(s *streams, dir string, prices *cost.Prices) (*compared, error) {
+	switch found, err := searchAt(dir); {
+	case err != nil:
+		return nil, err
+	case found != nil:
+		b := observation.NewBuilder(nil, "", "")
+		addSearch(b, nil, found)
+		return &compared{table: b.Table()}, nil
+	}
 	if !isBundle(dir) {
 		return readStudy(dir, prices)
 	}

@@ -43,13 +43,22 @@ run is in progress, are in the table "unreadable".`,
 // makeIndex writes the index beside its place and renames it.
 func makeIndex(ctx context.Context, s *streams, out string, entries []catalog.Entry) error {
 	var sources []index.Source
-	broken := map[string]string{}
+	broken, searches := map[string]string{}, index.Searches{}
 	for _, e := range entries {
 		switch e.Kind {
 		case catalog.KindBundle:
 			sources = append(sources, index.Source{Path: e.Path, Study: e.Study, Trial: indexTrial(e.Trial)})
 		case catalog.KindBroken:
 			broken[e.Path] = e.Error
+		case catalog.KindStudy:
+			if e.Search == "" {
+				continue
+			}
+			if found, err := foundAt(e.Path); err != nil {
+				broken[e.Path] = err.Error()
+			} else {
+				searches[e.Path] = found
+			}
 		}
 	}
 	if len(sources) == 0 {
@@ -65,7 +74,7 @@ func makeIndex(ctx context.Context, s *streams, out string, entries []catalog.En
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "index")
-	r, err := index.Make(ctx, path, sources, broken)
+	r, err := index.Make(ctx, path, sources, searches, broken)
 	if err == nil {
 		err = os.Rename(path, out)
 	}

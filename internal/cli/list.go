@@ -80,6 +80,9 @@ func entryCells(e *catalog.Entry) []string {
 	name, state := e.Name, e.State
 	if e.Kind == catalog.KindStudy {
 		name, state = "study "+name, fmt.Sprintf("%d of %s", e.Done, count(e.Trials, "trial"))
+		if e.Search != "" {
+			name, state = "search of "+e.Search, fmt.Sprintf("%d of %s", e.Done, count(e.Trials, "step"))
+		}
 	}
 	return []string{e.Path, name, e.RunID, started, e.Engine, state, objectives(e.Verdicts), strings.Join(e.Flags, ","),
 		duration}

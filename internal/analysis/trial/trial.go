@@ -25,8 +25,8 @@ type Value struct {
 	State  observation.State
 }
 
-// Values are the medians of the latencies of each action and of its I/O, their rates, and how much the ops of each
-// action with a rate disturb the canaries.
+// Values are the medians of the latencies of each action and of its I/O, their rates, how much the ops of each action
+// with a rate disturb the canaries, and the highest rate that a search found.
 func Values(d *dataset.Data) ([]Value, error) {
 	var queries []expr.Query
 	for _, a := range d.Spec.Actions {
@@ -45,6 +45,12 @@ func Values(d *dataset.Data) ([]Value, error) {
 			if a.RateName != "" && a.Name != m.Action {
 				queries = append(queries, expr.InterferenceOf(m, a.Name))
 			}
+		}
+	}
+	for _, s := range d.Scalars {
+		q := expr.Query{Func: expr.FindMax, Metric: expr.Metric{Action: s.Action}}
+		if s.Metric == s.Action+"."+string(expr.FindMax) {
+			queries = append(queries, q)
 		}
 	}
 	answers, err := slo.Answers(d, queries)

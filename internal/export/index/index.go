@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,7 +26,7 @@ import (
 )
 
 // Format is the version of the tables.
-const Format = 2 // trials and levels since 2
+const Format = 3 // trials and levels since 2, searches since 3
 
 //go:embed schema.sql
 var schema string
@@ -49,6 +51,9 @@ type Level struct {
 	Drawn         bool
 }
 
+// Searches are the results of searches whose steps are runs of their own, by the directory of these.
+type Searches map[string]*summary.FindMax
+
 // Result counts what an index has.
 type Result struct {
 	Runs, Ops int64
@@ -58,7 +63,8 @@ type Result struct {
 
 // Make makes an index of bundles at path, which must not exist. A bundle that cannot be read
 // is a row of the table unreadable, and nothing of it is in the others.
-func Make(ctx context.Context, path string, sources []Source, broken map[string]string) (r Result, err error) {
+func Make(ctx context.Context, path string, sources []Source, searches Searches, broken map[string]string) (r Result,
+	err error) {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		return r, err
@@ -83,6 +89,11 @@ func Make(ctx context.Context, path string, sources []Source, broken map[string]
 	}
 	for _, s := range sources {
 		if err := x.add(ctx, s); err != nil {
+			return r, err
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(searches)) {
+		if err := search(ctx, db, dir, nil, searches[dir]); err != nil {
 			return r, err
 		}
 	}
@@ -136,6 +147,15 @@ func (x *builder) add(ctx context.Context, s Source) error {
 	return tx.Commit()
 }
 
+// search adds the result of a search. run is nil if each step is a run.
+func search(ctx context.Context, to interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}, path string, run any, m *summary.FindMax) error {
+	_, err := to.ExecContext(ctx, "INSERT INTO searches VALUES (?, ?, ?, ?, ?, ?, ?)", path, run, m.Stage, m.Condition,
+		m.Verdict, m.PerSecond, m.AbovePerSecond)
+	return err
+}
+
 // filler adds one bundle in a transaction.
 type filler struct {
 	ctx context.Context
@@ -167,6 +187,11 @@ func (f *filler) bundle(s Source) (ops int64, err error) {
 	}
 	if err := f.figures(sum); err != nil {
 		return 0, err
+	}
+	if sum.FindMax != nil {
+		if err := search(f.ctx, f.tx, s.Path, f.run, sum.FindMax); err != nil {
+			return 0, err
+		}
 	}
 	return f.ops(b)
 }

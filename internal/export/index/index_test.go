@@ -28,7 +28,7 @@ func made(t *testing.T) (*sql.DB, *bundle.Bundle, Result) {
 	trial := &Trial{Occasion: 2, Block: 1, Repetition: 7,
 		Levels: []Level{{Factor: "storageClass", Value: "a"}, {Factor: "bs", Value: "4k", Drawn: true}}}
 	r, err := Make(t.Context(), path, []Source{{Path: damaged.Dir, Trial: trial}, {Path: b.Dir, Study: "s", Trial: trial},
-		{Path: analysistest.Killed(t).Dir}, {Path: analysistest.Objects(t).Dir}}, map[string]string{"x": "torn"})
+		{Path: analysistest.Killed(t).Dir}, {Path: analysistest.Objects(t).Dir}}, nil, map[string]string{"x": "torn"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestInterrupted(t *testing.T) {
 	b, _ := analysistest.Demo(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Make(ctx, filepath.Join(t.TempDir(), "i"), []Source{{Path: b.Dir}}, nil); err == nil {
+	if _, err := Make(ctx, filepath.Join(t.TempDir(), "i"), []Source{{Path: b.Dir}}, nil, nil); err == nil {
 		t.Error("no error")
 	}
 }

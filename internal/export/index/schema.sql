@@ -91,7 +91,7 @@ CREATE TABLE spans (
 
 CREATE TABLE figures (
   run INTEGER NOT NULL REFERENCES runs,
-  scope TEXT NOT NULL,          -- action, episode, workload, variant, instance, rate, interference
+  scope TEXT NOT NULL,          -- action, episode, workload, variant, instance, rate, interference, search
   subject TEXT NOT NULL,
   phase INTEGER,
   metric TEXT NOT NULL,
@@ -103,6 +103,16 @@ CREATE TABLE figures (
   low REAL,
   high REAL,
   confidence REAL
+);
+
+CREATE TABLE searches (
+  path TEXT NOT NULL,           -- of the bundle, or of the directory whose runs are the steps
+  run INTEGER REFERENCES runs,  -- NULL: each step is a run
+  subject TEXT NOT NULL,        -- stage or action
+  condition TEXT NOT NULL,
+  verdict TEXT NOT NULL,        -- found, never, always, undecided, interrupted
+  per_second REAL,              -- the highest rate at which the condition held; NULL: none
+  above_per_second REAL         -- the lowest at which it did not; NULL: none
 );
 
 CREATE TABLE unreadable (path TEXT NOT NULL, error TEXT NOT NULL);

@@ -98,6 +98,12 @@ func Figures(s *summary.Summary) []Figure {
 	for _, e := range s.Interference {
 		l.effect(&e)
 	}
+	if m := s.FindMax; m != nil && m.PerSecond != nil {
+		l.value(Figure{Scope: "search", Subject: m.Stage, Metric: "findMax"}, "rate", m.PerSecond, metric.PerSecond)
+		if m.AbovePerSecond == nil {
+			l[len(l)-1].Bound = AtLeast
+		}
+	}
 	return l
 }
 

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/observation"
+)
+
+// query returns the first row of an index, separated by spaces.
+func query(t *testing.T, index, text string) string {
+	t.Helper()
+	db, err := sql.Open("sqlite", index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.QueryContext(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil || !rows.Next() {
+		t.Fatalf("no row: %v, %v", err, rows.Err())
+	}
+	values, into := make([]any, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	if err := rows.Scan(into...); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(fmt.Sprintln(values...), "\n")
+}
+
+// TestCompareSearches: searches of control operations are trials of one metric, of which more is better; one that found
+// no rate has no value, and one whose condition held at all rates is a lower bound.
+func TestCompareSearches(t *testing.T) {
+	t.Parallel()
+	found := func(low, high float64) *summary.FindMax {
+		m := &summary.FindMax{Stage: "snapshots", Verdict: "found"}
+		if low > 0 {
+			m.PerSecond = &low
+		}
+		if high > 0 {
+			m.AbovePerSecond = &high
+		}
+		return m
+	}
+	b := observation.NewBuilder([]string{bundleFactor}, "", "")
+	for i := range 8 {
+		addSearch(b, []string{"old"}, found(10+0.1*float64(i), 12))
+		addSearch(b, []string{"new"}, found(20+0.1*float64(i), 22))
+	}
+	addSearch(b, []string{"some"}, found(0, 5))
+	addSearch(b, []string{"some"}, found(50, 0))
+	r, err := compare.Run(b.Table(), compare.Options{Factor: bundleFactor, Trial: "run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.Comparisons[0]
+	if c.Metric != "findMax(snapshots)" || c.Unit != "1/s" || c.A != "old" || c.B != "new" || c.Verdict != "better" {
+		t.Errorf("%+v", c)
+	}
+	for _, cell := range r.Cells {
+		if cell.Level == "some" && (cell.Missing != 1 || len(cell.Warnings) == 0) {
+			t.Errorf("%+v", cell)
+		}
+	}
+}
