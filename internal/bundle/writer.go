@@ -179,8 +179,8 @@ func (w *Writer) Ledger() *Ledger { return w.ledger }
 // Err delivers the first disk failure, once; the run must end then.
 func (w *Writer) Err() <-chan error { return w.failure.ch }
 
-// Op records one op that has ended, timed out, failed, or was dropped or censored. Each op is recorded once. Its message
-// is without secrets.
+// Op records one op that has ended, timed out, failed, or was dropped or censored. Each op is recorded once. Its
+// message is without secrets.
 func (w *Writer) Op(o op.Op) {
 	o.Message = w.text.clean(o.Message)
 	b := opBuffers.Get().(*[]byte)

@@ -125,13 +125,13 @@ func TestFindMax(t *testing.T) {
 		if code, out, errs := cnsbench(t, "", "index", dir, "--out", index); code != exitOK {
 			t.Errorf("exit %d\n%s%s", code, out, errs)
 		}
-		if got := query(t, index, "SELECT run, subject, verdict, per_second, per_second < above_per_second FROM searches"); got !=
-			fmt.Sprintf("1 main found %v 1", *m.PerSecond) {
+		got := query(t, index, "SELECT run, subject, verdict, per_second, per_second < above_per_second FROM searches")
+		if got != fmt.Sprintf("1 main found %v 1", *m.PerSecond) {
 			t.Errorf("the index has the search %q, want %v per second", got, *m.PerSecond)
 		}
 		code, text, errs := cnsbench(t, "", "compare", "a="+dir, "b="+dir, "--output", "json")
-		if rate := fmt.Sprintf(`"min": %v`, *m.PerSecond); code != exitOK || !strings.Contains(text, `"metric": "findMax(main)"`) ||
-			!strings.Contains(text, rate) {
+		rate := fmt.Sprintf(`"min": %v`, *m.PerSecond)
+		if code != exitOK || !strings.Contains(text, `"metric": "findMax(main)"`) || !strings.Contains(text, rate) {
 			t.Errorf("exit %d %s: the comparison has no findMax(main) with %s", code, errs, rate)
 		}
 		if *m.PerSecond > 1.15*capacity {

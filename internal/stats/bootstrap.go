@@ -54,9 +54,9 @@ const (
 
 // ShareOf returns the sum of part ÷ the sum of whole, both of the same steps in order of time, with a 95 % interval by
 // the moving-block bootstrap. A block is as long as the cube root of their number: the wait in a queue that grows has a
-// trend, which longer blocks, as in QuantileRatio, take for dependence. More than 1000 steps are summed in groups of consecutive ones. The
-// interval is NaN with fewer than MinSteps. It returns false if the slices differ in length or whole adds up to 0.
-// The same seed gives the same interval.
+// trend, which longer blocks, as in QuantileRatio, take for dependence. More than 1000 steps are summed in groups of
+// consecutive ones. The interval is NaN with fewer than MinSteps. It returns false if the slices differ in length or
+// whole adds up to 0. The same seed gives the same interval.
 func ShareOf(part, whole []float64, seed uint64) (Ratio, bool) {
 	if len(part) != len(whole) {
 		return Ratio{}, false
@@ -109,10 +109,10 @@ func middle(values []float64) (low, high float64) {
 	return values[int(0.025*m)], values[min(len(values)-1, int(math.Ceil(0.975*m)))]
 }
 
-// QuantileRatio returns the quantile q of a ÷ that of b, both in order of time, with a 95 % interval by the moving-block
-// bootstrap (Künsch 1989): blocks of consecutive steps are drawn with replacement from each side, and the interval is
-// widened for what blocks miss (see dependence). It is NaN with fewer than ten steps on a side. It returns false if a
-// side is empty or the divisor is 0. The same seed gives the same interval.
+// QuantileRatio returns the quantile q of a ÷ that of b, both in order of time, with a 95 % interval by the
+// moving-block bootstrap (Künsch 1989): blocks of consecutive steps are drawn with replacement from each side, and the
+// interval is widened for what blocks miss (see dependence). It is NaN with fewer than ten steps on a side. It returns
+// false if a side is empty or the divisor is 0. The same seed gives the same interval.
 func QuantileRatio(a, b []Counts, q float64, seed uint64) (Ratio, bool) {
 	sides := [2]side{newSide(a), newSide(b)}
 	num, den := sides[0].quantile(q, sides[0].all()), sides[1].quantile(q, sides[1].all())

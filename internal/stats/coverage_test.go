@@ -30,8 +30,8 @@ func seconds(random *rand.Rand, n, streams, values int, phi, scale float64) [][]
 	return all
 }
 
-// TestCoverage: the interval of a ratio has the true one in about 95 %, although a second depends on the one before, and
-// simultaneous streams on each other: for rates (one value a second) and latencies.
+// TestCoverage: the interval of a ratio has the true one in about 95 %, although a second depends on the one before,
+// and simultaneous streams on each other: for rates (one value a second) and latencies.
 func TestCoverage(t *testing.T) {
 	t.Parallel()
 	const trials = 400

@@ -47,7 +47,8 @@ func TestCellCauses(t *testing.T) {
 		want   string
 	}{
 		{trials[3:], "too few operations to say what stands out: want 10 in a trial"},
-		{[]trialCauses{{"1_a", trials[0].shares, nil, false}, {"2_a", trials[0].shares, nil, false}}, "none stands out in 2 of 2 trials"},
+		{[]trialCauses{{"1_a", trials[0].shares, nil, false}, {"2_a", trials[0].shares, nil, false}},
+			"none stands out in 2 of 2 trials"},
 	} {
 		if got := cellCauses("x", nil, tt.trials).Sentence; got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)

@@ -36,8 +36,8 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 		}
 		f := c.Column
 		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s … %s | %s |\n", escape(named(c.Metric, c.Unit, c.Context)),
-			escape(c.Level), c.N, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median), f(c.MedianLow), f(c.MedianHigh),
-			escape(strings.Join(warnings, "; ")))
+			escape(c.Level), c.N, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median),
+			f(c.MedianLow), f(c.MedianHigh), escape(strings.Join(warnings, "; ")))
 	}
 	fmt.Fprint(&b, "\n</details>\n\n")
 	for _, m := range r.Models {
