@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/analysis/trial"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	ratesearch "github.com/cnsbench/cnsbench/internal/stats/search"
 	"github.com/cnsbench/cnsbench/internal/study"
@@ -32,18 +32,8 @@ func searchAt(dir string) (*summary.FindMax, error) {
 	return found, err
 }
 
-// addSearch adds the highest rate that a search found, as one trial of a cell: a lower bound if the condition held at
-// all rates, no value if at none.
+// addSearch adds the result of a search, as one trial of a cell.
 func addSearch(b *observation.Builder, levels []string, found *summary.FindMax) {
-	q := expr.Query{Func: expr.FindMax, Metric: expr.Metric{Action: found.Stage}}
-	row := observation.Row{Levels: levels, Metric: observation.Metric{Name: q.String(), Unit: q.Func.Unit()}}
-	switch {
-	case found.PerSecond == nil:
-		row.State = observation.Missing
-	case found.AbovePerSecond == nil:
-		row.Value, row.State = *found.PerSecond, observation.AtLeast
-	default:
-		row.Value = *found.PerSecond
-	}
-	b.Add(row)
+	v := trial.OfSearch(found)
+	b.Add(observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State})
 }

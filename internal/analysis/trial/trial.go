@@ -9,6 +9,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/metric"
@@ -74,6 +75,22 @@ func Values(d *dataset.Data) ([]Value, error) {
 		list = append(list, v)
 	}
 	return list, nil
+}
+
+// OfSearch is the highest rate that a search by runs found: a lower bound if the condition held at all rates, and no
+// value if at none.
+func OfSearch(found *summary.FindMax) Value {
+	q := expr.Query{Func: expr.FindMax, Metric: expr.Metric{Action: found.Stage}}
+	v := Value{Query: q, Metric: observation.Metric{Name: q.String(), Unit: q.Func.Unit()}}
+	switch {
+	case found.PerSecond == nil:
+		v.State = observation.Missing
+	case found.AbovePerSecond == nil:
+		v.Value, v.State = *found.PerSecond, observation.AtLeast
+	default:
+		v.Value = *found.PerSecond
+	}
+	return v
 }
 
 // operations are the kinds of I/O of which the bundle has figures, in order of appearance.
