@@ -53,8 +53,11 @@ other metric.
 --history searches the bundles or studies in DIR, in order of their names, for runs
 from which a metric changed; or, if DIR is a study, its occasions.
 
+Validity flags of the trials count: a level whose trials are invalid has no verdict, and
+weaker flags stand beside it.
+
 Exit status: 5 if a verdict is one of --fail-on; with --strict 4 if there is a validity
-flag.`,
+flag, also of a trial.`,
 		Example: `  cnsbench compare imported --factor provider
   cnsbench compare imported --limit 'provider=Portworx,metric=Random read IOPS,max=15000' --output markdown
   cnsbench compare study --baseline study-before --fail-on worse

@@ -185,14 +185,19 @@ func (in *compared) addBundle(s *streams, b *observation.Builder, times *trial.T
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
+	flags, err := trial.FlagsOf(&open.Run)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
 	for _, v := range values {
-		b.Add(observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State})
+		addFlagged(b, observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State},
+			func() ([]observation.Flag, bool) { return flags.Of(v.Query) })
 		times.Explain(v.Query)
 	}
 	if err := times.Add(observation.Row{Levels: levels}, open); err != nil {
 		return nil, err
 	}
-	return d, in.addCosts(b, observation.Row{Levels: levels}, d, prices)
+	return d, in.addCosts(b, observation.Row{Levels: levels}, d, prices, flags)
 }
 
 // within compares the latencies within two bundles, and the components that took the time.

@@ -7,6 +7,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/trial"
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 	"github.com/cnsbench/cnsbench/internal/study"
@@ -34,29 +35,35 @@ func studyTable(d *study.Dir, given *cost.Prices) (*compared, error) {
 	in := &compared{preferred: d.Compared, paired: t.Order != nil, margins: map[string]float64{},
 		directions: map[string]verdict.Direction{}, arms: map[string][][2]string{}}
 	in.declare(t)
+	queries, err := study.Responses(d.Responses)
+	if err != nil {
+		return nil, err
+	}
+	flags, err := in.studyTrials(d, t, queries, factors)
+	if err != nil {
+		return nil, err
+	}
 	done := 0
 	for i := range t.Rows {
 		done += t.Rows[i].Done
 		in.arm(t, i)
-		addRow(b, t, &t.Rows[i])
+		addRow(b, t, &t.Rows[i], queries, flags)
 	}
-	if err := in.studyCosts(b, d, given); err != nil {
+	if err := in.studyCosts(b, d, given, flags); err != nil {
 		return nil, err
 	}
 	if done == 0 {
 		return nil, fmt.Errorf("no trial of the study in %s is complete: there is nothing to compare", d.Path)
 	}
 	in.table = b.Table()
-	in.times, err = studyTimes(d, t, factors)
-	return in, err
+	return in, nil
 }
 
-// studyTimes has the times of the components in the trials of a study, which explain its responses.
-func studyTimes(d *study.Dir, t *study.Table, factors []string) (*compare.Times, error) {
-	queries, err := study.Responses(d.Responses)
-	if err != nil {
-		return nil, err
-	}
+// studyTrials reads the bundles of a study: the times of the components in its trials, which explain its responses, and
+// the validity flags by the name of the trial.
+func (in *compared) studyTrials(d *study.Dir, t *study.Table, queries []expr.Query, factors []string) (
+	map[string]trial.Flags, error) {
+	flags := map[string]trial.Flags{}
 	var times trial.Times
 	for _, q := range queries {
 		times.Explain(q)
@@ -71,14 +78,21 @@ func studyTimes(d *study.Dir, t *study.Table, factors []string) (*compare.Times,
 		if err := times.Add(at, b); err != nil {
 			return nil, fmt.Errorf("%s: %w", x.Name, err)
 		}
+		f, err := trial.FlagsOf(&b.Run)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", x.Name, err)
+		}
+		flags[x.Name] = f
 	}
 	b := observation.NewBuilder(factors, occasionColumn, blockColumn)
 	b.Numbered = true
-	return times.Fill(b), nil
+	in.times = times.Fill(b)
+	return flags, nil
 }
 
 // studyCosts adds the costs of the trials of a study.
-func (in *compared) studyCosts(b *observation.Builder, d *study.Dir, given *cost.Prices) error {
+func (in *compared) studyCosts(b *observation.Builder, d *study.Dir, given *cost.Prices,
+	flags map[string]trial.Flags) error {
 	p, err := pricesOf(d, given)
 	if err != nil || p == nil {
 		return err
@@ -94,7 +108,7 @@ func (in *compared) studyCosts(b *observation.Builder, d *study.Dir, given *cost
 		}
 		row := observation.Row{Levels: levelsOf(d.Cells[trial.Cell].Levels), Repetition: 1,
 			Occasion: fmt.Sprint(trial.Occasion), Block: fmt.Sprint(trial.Block)}
-		if err := in.addCosts(b, row, data, p); err != nil {
+		if err := in.addCosts(b, row, data, p, flags[trial.Name]); err != nil {
 			return fmt.Errorf("%s: %w", trial.Name, err)
 		}
 	}
@@ -141,8 +155,9 @@ func (in *compared) arm(t *study.Table, i int) {
 	}
 }
 
-// addRow adds the trials of a cell.
-func addRow(b *observation.Builder, t *study.Table, row *study.Row) {
+// addRow adds the trials of a cell, with their flags.
+func addRow(b *observation.Builder, t *study.Table, row *study.Row, queries []expr.Query,
+	flags map[string]trial.Flags) {
 	levels := levelsOf(row.Levels)
 	for j, v := range row.Values {
 		m := observation.Metric{Name: t.Responses[j], Unit: v.Unit}
@@ -150,8 +165,21 @@ func addRow(b *observation.Builder, t *study.Table, row *study.Row) {
 			r := observation.Row{Levels: levels, Metric: m, Occasion: fmt.Sprint(x.Occasion), Block: fmt.Sprint(x.Block),
 				Repetition: 1}
 			r.Value, r.State = trialValue(x)
-			b.Add(r)
+			addFlagged(b, r, func() ([]observation.Flag, bool) { return flags[x.Trial].Of(queries[j]) })
 		}
+	}
+}
+
+// addFlagged adds a value with the flags that concern it.
+func addFlagged(b *observation.Builder, r observation.Row, of func() (list []observation.Flag, invalid bool)) {
+	list, invalid := of()
+	if invalid && r.State != observation.Missing {
+		r.State = observation.Invalid
+	}
+	b.Add(r)
+	for _, f := range list {
+		f.Occasion, f.Block = r.Occasion, r.Block
+		b.Flag(r.Levels, r.Metric, f)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/trial"
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/stats"
@@ -89,7 +90,8 @@ func (c *costed) unlike() string {
 }
 
 // addCosts adds the costs of a run as values of its trial. A rate without an amount is no value.
-func (in *compared) addCosts(b *observation.Builder, row observation.Row, d *dataset.Data, p *cost.Prices) error {
+func (in *compared) addCosts(b *observation.Builder, row observation.Row, d *dataset.Data, p *cost.Prices,
+	flags trial.Flags) error {
 	if p == nil {
 		return nil
 	}
@@ -100,7 +102,7 @@ func (in *compared) addCosts(b *observation.Builder, row observation.Row, d *dat
 	for _, rate := range r.Rates {
 		if rate.Value != nil {
 			row.Metric, row.Value = observation.Metric{Name: rate.Metric(), Unit: r.Currency}, *rate.Value
-			b.Add(row)
+			addFlagged(b, row, flags.All)
 		}
 	}
 	unpriced := cmp.Or(strings.Join(r.Unpriced(), ", "), "none")

@@ -63,6 +63,15 @@ func (b *Builder) add(label, number string, t *Table) {
 				}
 				b.Add(r)
 			}
+			for _, f := range t.Flags[k] {
+				if f.Occasion != "" {
+					f.Occasion = number + "/" + f.Occasion
+				}
+				if f.Block != "" {
+					f.Block = number + "/" + f.Block
+				}
+				b.Flag(levels, metric, f)
+			}
 		}
 	}
 }
@@ -91,6 +100,15 @@ func (t *Table) OverTime(factor string) (*Table, bool) {
 	for _, list := range rows {
 		for _, r := range list {
 			b.Add(r)
+		}
+	}
+	for k, flags := range t.Flags {
+		for _, f := range flags {
+			at := f.Occasion
+			if t.OccasionName == "" {
+				at = f.Block
+			}
+			b.Flag(append([]string{at}, t.Cells[k.Cell]...), t.Metrics[k.Metric], f)
 		}
 	}
 	return b.Table(), true

@@ -17,6 +17,7 @@ const (
 	AtLeast        // the value is a lower bound
 	Infinite       // greater than every number
 	Missing        // the trial has no value: it failed, or measured nothing
+	Invalid        // the value must not be used: a validity flag of the trial says why
 )
 
 // Value is the value of one metric in one trial.
@@ -61,6 +62,19 @@ type Table struct {
 	Series map[Key][]Value
 	// Aggregates are instead of Series where a source has only means.
 	Aggregates map[Key]Aggregate
+	// Flags are the validity flags of the trials that concern the values of a key; most trials have none.
+	Flags map[Key][]Flag
+}
+
+// Flag is a validity flag of one trial, or of the state in which the trials of a cell found their storage.
+type Flag struct {
+	Name     string
+	Severity string // warning or invalid
+	Evidence string
+	// OfCell says that it is not of one trial, but of the whole cell.
+	OfCell bool
+	// Occasion and Block are the labels of the trial's; empty: there are none.
+	Occasion, Block string
 }
 
 // Factor returns the index of a factor; -1 if there is none of this name.
@@ -88,7 +102,7 @@ type Builder struct {
 // NewBuilder starts a table with factors. occasion and block are the names of their columns; "" if there is none.
 func NewBuilder(factors []string, occasion, block string) *Builder {
 	return &Builder{table: Table{Factors: factors, OccasionName: occasion, BlockName: block,
-		Series: map[Key][]Value{}, Aggregates: map[Key]Aggregate{}},
+		Series: map[Key][]Value{}, Aggregates: map[Key]Aggregate{}, Flags: map[Key][]Flag{}},
 		cells: map[string]int{}, metrics: map[string]int{}, occasions: map[string]int{}, block: map[string]int{}}
 }
 
@@ -103,6 +117,12 @@ func (b *Builder) Add(r Row) {
 		v.Block = int32(intern(b.block, &b.table.Blocks, r.Block))
 	}
 	b.table.Series[k] = append(b.table.Series[k], v)
+}
+
+// Flag marks the values of a metric at some levels.
+func (b *Builder) Flag(levels []string, m Metric, f Flag) {
+	k := b.Key(levels, m)
+	b.table.Flags[k] = append(b.table.Flags[k], f)
 }
 
 // AddAggregate sets the mean and the standard deviation of a cell.

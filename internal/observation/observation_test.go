@@ -33,7 +33,8 @@ func TestJoin(t *testing.T) {
 		Series: map[observation.Key][]observation.Value{
 			{}:        {{Value: 1, Block: -1, Repetition: 1}, {Value: 2, Block: -1, Repetition: 2}},
 			{Cell: 1}: {{Value: 3, Occasion: 1, Block: -1, Repetition: 1}},
-		}, Aggregates: map[observation.Key]observation.Aggregate{}}
+		}, Aggregates: map[observation.Key]observation.Aggregate{},
+		Flags: map[observation.Key][]observation.Flag{}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

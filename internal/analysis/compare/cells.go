@@ -59,6 +59,7 @@ func (s *study) describeCell(k key, level string, context []Level) {
 		s.weaken(k, "%s", reason)
 	}
 	s.warnOfValues(k, level, values, finite)
+	s.flagTrials(k, len(values))
 }
 
 // weaken adds a reason for which a cell is not judged.
@@ -73,7 +74,12 @@ func (s *study) warnOfValues(k key, level string, values []observation.Value, fi
 		count[v.State]++
 	}
 	c := s.cell(k)
-	c.Missing = count[observation.Missing]
+	c.Missing, c.Invalid = count[observation.Missing], count[observation.Invalid]
+	if c.Invalid > 0 {
+		if float64(c.Invalid+c.Missing) > maxMissing*float64(len(values)) {
+			s.weaken(k, "%d of %d trials of %s are invalid (%s)", c.Invalid, len(values), level, s.reasons(k))
+		}
+	}
 	if missing := count[observation.Missing]; missing > 0 {
 		s.warn(k, "missing", "%d of %d trials have no value", missing, len(values))
 		switch {

@@ -53,6 +53,9 @@ func (s *study) compare(metric int, c *context) {
 				p.Answer, p.Within = within[i], nil
 			}
 		}
+		if p.Verdict != verdict.None || p.Within != nil {
+			p.Doubts = doubtsOf(slices.Concat(s.doubts[pairs[i].a], s.doubts[pairs[i].b]))
+		}
 		p.Sentence = p.sentence()
 		s.result.Comparisons = append(s.result.Comparisons, *p)
 	}

@@ -72,8 +72,9 @@ type Cell struct {
 	// N counts the values. Occasions counts the groups that they are of.
 	N         int `json:"n"`
 	Occasions int `json:"occasions,omitempty"`
-	// Missing counts the trials without a value.
+	// Missing counts the trials without a value, Invalid those whose value must not be used: it is left out.
 	Missing int      `json:"missing"`
+	Invalid int      `json:"invalid"`
 	Mean    *float64 `json:"mean"`
 	SD      *float64 `json:"sd"` // with the divisor n − 1
 	// CV is SD ÷ CVDenominator. CVOfMedian is SD ÷ median.
@@ -110,6 +111,8 @@ type Comparison struct {
 	// Margin is the ratio − 1 from which a difference matters. MarginFrom says where it is from.
 	Margin     float64 `json:"margin"`
 	MarginFrom string  `json:"marginFrom"`
+	// Doubts are the validity flags of trials that weaken the verdict, each with its trials.
+	Doubts []string `json:"doubts,omitempty"`
 	Answer
 	// Within is the answer for these occasions only, from all repetitions.
 	Within *Answer `json:"within,omitempty"`
@@ -184,6 +187,14 @@ type Flag struct {
 	Level    string  `json:"level"`
 	Context  []Level `json:"context,omitempty"`
 	Evidence string  `json:"evidence"`
+	// Trials counts the trials that have the flag; 0: it is of the comparison, or of the whole cell.
+	Trials int `json:"trials,omitempty"`
+	// Of is the number of trials of the cell.
+	Of int `json:"of,omitempty"`
+	// Warned says that it is also a warning of its cell: it is of its trials, or of the state of its storage.
+	Warned bool `json:"-"`
+
+	first string // evidence of the first trial
 }
 
 // number is nil for NaN and the infinities, which JSON has not.

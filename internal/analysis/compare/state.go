@@ -15,6 +15,7 @@ type study struct {
 	result  *Result
 	cells   map[key]int      // of result.Cells
 	weak    map[key][]string // why a cell cannot be judged
+	doubts  map[key][]doubt  // flags of a cell's trials that weaken a verdict
 }
 
 // newStudy starts a comparison with an empty result.
@@ -23,9 +24,10 @@ func newStudy(t *observation.Table, o *Options) (*study, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &study{layout: l, options: o, cells: map[key]int{}, weak: map[key][]string{}, result: &Result{Format: Format,
-		Factor: t.Factors[l.factor], Levels: l.levels, Confidence: stats.Confidence, Cells: []Cell{},
-		Comparisons: []Comparison{}, Rankings: []Ranking{}, Flags: []Flag{}, Notes: []string{}, Sentences: []string{}}}, nil
+	return &study{layout: l, options: o, cells: map[key]int{}, weak: map[key][]string{},
+		doubts: map[key][]doubt{}, result: &Result{Format: Format,
+			Factor: t.Factors[l.factor], Levels: l.levels, Confidence: stats.Confidence, Cells: []Cell{},
+			Comparisons: []Comparison{}, Rankings: []Ranking{}, Flags: []Flag{}, Notes: []string{}, Sentences: []string{}}}, nil
 }
 
 func (s *study) cell(k key) *Cell { return &s.result.Cells[s.cells[k]] }

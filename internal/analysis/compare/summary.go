@@ -77,15 +77,15 @@ func (s *study) flagSentences() (list []string) {
 	r := s.result
 	for i, f := range r.Flags {
 		metrics := f.Metric
-		if i+1 < len(r.Flags) && r.Flags[i+1].Evidence == f.Evidence && r.Flags[i+1].Level == f.Level {
-			continue // with the next one
+		if f.first != "" || i+1 < len(r.Flags) && r.Flags[i+1].Evidence == f.Evidence && r.Flags[i+1].Level == f.Level {
+			continue // of trials, or with the next one
 		}
 		if i > 0 && r.Flags[i-1].Evidence == f.Evidence && r.Flags[i-1].Level == f.Level {
 			metrics = r.Flags[i-1].Metric + " and " + metrics
 		}
 		list = append(list, fmt.Sprintf("%s: %s, %s: %s.", capital(f.Severity), f.Level, metrics, f.Evidence))
 	}
-	return list
+	return append(list, trialSentences(r.Flags)...)
 }
 
 // tallies count the verdicts of each scope.
@@ -168,9 +168,10 @@ func (s *study) ranking(metric int, c *context) (Ranking, bool) {
 	for _, level := range s.levels {
 		k, ok := s.at(metric, c, level)
 		switch {
-		case !ok || s.cell(k).Median == nil:
+		case !ok:
 		case s.flagged(k):
 			r.LeftOut = append(r.LeftOut, level)
+		case s.cell(k).Median == nil:
 		default:
 			r.Levels = append(r.Levels, level)
 			at[level] = *s.cell(k).Median
@@ -200,7 +201,7 @@ func (s *study) ranking(metric int, c *context) (Ranking, bool) {
 		r.Between = append(r.Between, sign)
 	}
 	r.Scope = CommonScope(scopes)
-	return r, len(r.Levels) > 2
+	return r, len(r.Levels) > 1 && len(r.Levels)+len(r.LeftOut) > 2
 }
 
 // CommonScope is the scope that several answers share. It names no number of occasions if they have different ones.

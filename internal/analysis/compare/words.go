@@ -91,6 +91,9 @@ func (c *Comparison) sentence() string {
 	if c.Within != nil {
 		text += fmt.Sprintf(" %s: %s.", capital(c.Within.Scope), c.Within.clause(c.word(c.Within)))
 	}
+	if len(c.Doubts) > 0 {
+		text += fmt.Sprintf(" Doubtful: %s.", strings.Join(c.Doubts, ", "))
+	}
 	return text
 }
 

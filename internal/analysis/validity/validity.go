@@ -19,6 +19,12 @@ import (
 // NoIO is a parser's flag for a workload that did no I/O.
 const NoIO = "noIO"
 
+// FailedOps and DroppedOps are the flags for ops without a result.
+const (
+	FailedOps  = "failedOps"
+	DroppedOps = "droppedOps"
+)
+
 // OutputCut is the flag for discarded output of workloads. It is Invalid where figures
 // were read from the output; its evidence then begins with INSTANCE/CONTAINER.
 const OutputCut = "outputCut"
@@ -139,12 +145,12 @@ func failures(a Action) (bundle.Flag, bool) {
 	case share > failedWarning:
 		severity = Warning
 	}
-	return flag("failedOps", severity, "%s: of %d ops %d failed or timed out and %d had not ended", a.Name, a.N,
+	return flag(FailedOps, severity, "%s: of %d ops %d failed or timed out and %d had not ended", a.Name, a.N,
 		a.Failed, a.Censored), bad > 0
 }
 
 func dropped(a Action) (bundle.Flag, bool) {
-	return flag("droppedOps", Warning, "%s: %d of %d ops were never started; they count as infinite", a.Name, a.Dropped,
+	return flag(DroppedOps, Warning, "%s: %d of %d ops were never started; they count as infinite", a.Name, a.Dropped,
 		a.N), a.Dropped > 0
 }
 

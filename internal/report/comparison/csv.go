@@ -83,7 +83,7 @@ func pareto(out *safe, p *compare.Pareto) {
 func answer(out *safe, c *compare.Comparison, a *compare.Answer) {
 	out.row(slices.Concat([]string{"comparison", c.Metric, context(c.Context), c.Unit, c.A, c.B, strconv.Itoa(a.N)},
 		make([]string, 8), []string{a.UnitOfAnalysis}, numbers(a.Ratio, a.Low, a.High, a.P, a.PHolm),
-		[]string{string(a.Verdict), a.Scope, a.Reason, ""}))
+		[]string{string(a.Verdict), a.Scope, a.Reason, strings.Join(c.Doubts, "; ")}))
 }
 
 // context joins the levels of the other factors: "size=4k;mode=read".

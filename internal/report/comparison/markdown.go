@@ -56,6 +56,9 @@ func markdownRow(b *strings.Builder, c *compare.Comparison) {
 		ratio, p, adjusted = ratio+"<br>"+w.Times(), p+"<br>"+compare.P(w.P), adjusted+"<br>"+compare.P(w.PHolm)
 		verdict += fmt.Sprintf("<br>**%s** %s", w.Verdict, escape(w.Scope))
 	}
+	if len(c.Doubts) > 0 {
+		verdict += "<br>doubtful: " + escape(strings.Join(c.Doubts, ", "))
+	}
 	fmt.Fprintf(b, "| %s | %s / %s | %s | %s | %s | %s |\n", escape(named(c.Metric, c.Unit, c.Context)), escape(c.B),
 		escape(c.A), ratio, p, adjusted, verdict)
 }

@@ -57,7 +57,7 @@ func (p *printer) cells(r *compare.Result, cells []compare.Cell) {
 	p.comparisons(r, comparisons, names)
 	p.warnings(cells)
 	for _, f := range r.Flags {
-		if f.Metric == first.Metric && slices.Equal(f.Context, first.Context) {
+		if f.Metric == first.Metric && slices.Equal(f.Context, first.Context) && !f.Warned {
 			p.wrapAfter("  ! ", "  "+p.paint(red, "!")+" ", fmt.Sprintf("%s: %s: %s", f.Level, f.Severity, f.Evidence))
 		}
 	}
@@ -67,7 +67,7 @@ func (p *printer) cells(r *compare.Result, cells []compare.Cell) {
 func (p *printer) describe(r *compare.Result, cells []compare.Cell, names shortened) {
 	t := table{wide: 2 * maxCell,
 		head: []string{r.Factor, "n", "mean", "sd", "CV", "median", "95 % interval", "min", "max"}}
-	means := !slices.ContainsFunc(cells, func(c compare.Cell) bool { return c.Median != nil || c.Missing > 0 })
+	means := !slices.ContainsFunc(cells, func(c compare.Cell) bool { return c.Median != nil || c.Missing+c.Invalid > 0 })
 	if means {
 		t.head = t.head[:5]
 	}
@@ -79,7 +79,7 @@ func (p *printer) describe(r *compare.Result, cells []compare.Cell, names shorte
 			interval = "[" + f(c.MedianLow) + ", " + f(c.MedianHigh) + "]"
 		}
 		n := "–"
-		if c.N > 0 || c.Missing > 0 {
+		if c.N > 0 || c.Missing+c.Invalid > 0 {
 			n = fmt.Sprint(c.N)
 		}
 		row := []string{names.full(c.Level), n, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median),
@@ -217,9 +217,17 @@ func (p *printer) answers(list []compare.Comparison, names shortened, of func(*c
 		if effect == "" {
 			effect = "–"
 		}
-		t.row(names.of(c.B)+" / "+names.of(c.A), n, a.Times(), compare.P(a.P), compare.P(a.PHolm), effect, string(a.Verdict))
+		t.row(names.of(c.B)+" / "+names.of(c.A), n, a.Times(), compare.P(a.P), compare.P(a.PHolm), effect, doubted(c, a))
 	}
 	p.table(t)
+}
+
+// doubted is a verdict, with a mark if flags of trials weaken it.
+func doubted(c *compare.Comparison, a *compare.Answer) string {
+	if len(c.Doubts) == 0 || a.Verdict == words.None {
+		return string(a.Verdict)
+	}
+	return string(a.Verdict) + " (doubtful)"
 }
 
 // oneMargin says whether all comparisons have the same margin for the same reason.

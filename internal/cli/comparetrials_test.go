@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// editJSON changes a JSON file; numbers keep their digits.
+func editJSON(t *testing.T, name string, edit func(map[string]any)) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var content map[string]any
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.UseNumber()
+	if err := d.Decode(&content); err != nil {
+		t.Fatal(err)
+	}
+	edit(content)
+	if text, err = json.Marshal(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runsOf numbers the runs of the tests' bundles.
+var runsOf = func() func() string {
+	next := make(chan int, 1)
+	next <- 0
+	return func() string {
+		n := <-next + 1
+		next <- n
+		return fmt.Sprintf("%08x", n)
+	}
+}()
+
+// copyRun copies a bundle as one of another run, and changes its run.json.
+func copyRun(t *testing.T, from, to string, edit func(run map[string]any)) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	editJSON(t, filepath.Join(to, runFile), func(run map[string]any) {
+		run["runID"] = runsOf()
+		if edit != nil {
+			edit(run)
+		}
+	})
+}
+
+// studyOf makes a study of two cells, parallelism 1 and 2, with blocks trials of each, from the bundles of a kept one.
+func studyOf(t *testing.T, blocks int, edit func(parallelism int, run map[string]any)) string {
+	t.Helper()
+	dir, kept := filepath.Join(t.TempDir(), "study"), filepath.Join(keptRuns, "study")
+	var trials []any
+	for block := 1; block <= blocks; block++ {
+		for cell, name := range []string{"1_parallelism=1_r1", "2_parallelism=2_r1"} {
+			own := fmt.Sprintf("%d_parallelism=%d_r%d", len(trials)+1, cell+1, block)
+			trials = append(trials, map[string]any{"name": own, "cell": cell, "repetition": block, "occasion": 1,
+				"block": block, "set": []any{}})
+			copyRun(t, filepath.Join(kept, name), filepath.Join(dir, own), func(run map[string]any) {
+				if edit != nil {
+					edit(cell+1, run)
+				}
+			})
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(kept, studyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, studyFile), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	editJSON(t, filepath.Join(dir, studyFile), func(design map[string]any) {
+		design["trials"], design["blocks"], design["plannedOccasions"] = trials, blocks, 1
+		design["occasions"] = []any{map[string]any{"number": 1, "begun": "2026-11-20T10:00:00Z"}}
+	})
+	return dir
+}
+
+// flagOf is a validity flag in run.json.
+func flagOf(name, severity, evidence string) []any {
+	return []any{map[string]any{"name": name, "severity": severity, "evidence": evidence}}
+}
+
+// folded is a text on one line, with single spaces.
+func folded(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// TestFlagsOfTrials: compare prints the validity flags of the trials in each format. Invalid trials get no verdict, and
+// --strict makes any of them an exit status.
+func TestFlagsOfTrials(t *testing.T) {
+	t.Parallel()
+	invalid := studyOf(t, 6, func(parallelism int, run map[string]any) {
+		if parallelism == 2 {
+			run["validity"] = flagOf("failedOps", "invalid", "vol: of 10 ops 3 failed")
+		}
+	})
+	weak := studyOf(t, 6, func(_ int, run map[string]any) {
+		run["validity"] = flagOf("hostBusy", "warning", "this machine: busy")
+	})
+	for _, tt := range []struct {
+		dir, output string
+		says        []string
+	}{
+		{invalid, "text", []string{"no verdict; 6 of 6 trials of 2 are invalid (failedOps: vol: of 10 ops 3 failed)",
+			"Invalid: failedOps of 2 in 6 of 6 trials (p50(vol), rate(vol)); the first: vol: of 10 ops 3 failed."}},
+		{invalid, "json", []string{`"invalid": 6`, `"name": "failedOps"`, `"verdict": "none"`}},
+		{invalid, "markdown", []string{"**none**", "Invalid: failedOps of 2 in 6 of 6 trials"}},
+		{weak, "text", []string{"Doubtful: hostBusy (6 of 6 trials of 1, 6 of 6 trials of 2).",
+			"! all: hostBusy in 6 of 6 trials", "(doubtful)"}},
+		{weak, "json", []string{`"doubts": [ "hostBusy (6 of 6 trials of 1, 6 of 6 trials of 2)" ]`}},
+		{weak, "markdown", []string{"<br>doubtful: hostBusy (6 of 6 trials of 1"}},
+		{weak, "csv", []string{"hostBusy: hostBusy in 6 of 6 trials"}},
+	} {
+		code, out, errs := cnsbench(t, "", "compare", tt.dir, "--output", tt.output)
+		for _, want := range tt.says {
+			if code != exitOK || !strings.Contains(folded(out), want) {
+				t.Errorf("%s: exit %d, no %q in\n%s%s", tt.output, code, want, out, errs)
+			}
+		}
+		if code, _, errs := cnsbench(t, "", "compare", tt.dir, "--output", tt.output, "--strict"); code != exitInvalid {
+			t.Errorf("--strict: exit %d, want %d: %s", code, exitInvalid, errs)
+		}
+	}
+	if code, out, errs := cnsbench(t, "", "compare", studyOf(t, 6, nil), "--strict"); code != exitOK {
+		t.Errorf("no flags: exit %d\n%s%s", code, out, errs)
+	}
+}
