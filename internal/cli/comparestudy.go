@@ -7,6 +7,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/trial"
+	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
@@ -43,11 +44,16 @@ func studyTable(d *study.Dir, given *cost.Prices) (*compared, error) {
 	if err != nil {
 		return nil, err
 	}
-	done := 0
+	done, waiting := 0, 0
 	for i := range t.Rows {
 		done += t.Rows[i].Done
 		in.arm(t, i)
-		addRow(b, t, &t.Rows[i], queries, flags)
+		waiting += addRow(b, t, &t.Rows[i], queries, flags)
+		flagUnsteady(b, d, t, i)
+	}
+	if waiting > 0 {
+		in.notes = append(in.notes, fmt.Sprintf("%d of %s of the study in %s have not run: the study is unfinished, and the "+
+			"figures are of those that ran", waiting, count(len(d.Trials), "trial"), d.Path))
 	}
 	if err := in.studyCosts(b, d, given, flags); err != nil {
 		return nil, err
@@ -155,19 +161,49 @@ func (in *compared) arm(t *study.Table, i int) {
 	}
 }
 
-// addRow adds the trials of a cell, with their flags.
+// notSteady is the flag of cells that did not become steady before an occasion.
+const notSteady = "notSteady"
+
+// flagUnsteady flags a cell that did not become steady in its precondition. An A/A arm has the storage of its cell.
+func flagUnsteady(b *observation.Builder, d *study.Dir, t *study.Table, i int) {
+	row := &t.Rows[i]
+	of := row
+	if row.AAOf != nil {
+		of = &t.Rows[*row.AAOf]
+	}
+	for _, w := range t.WarmUps {
+		if row.Done == 0 || w.Cell != cellName(of.Levels) || !d.Unsteady(&w) {
+			continue
+		}
+		for j, v := range row.Values {
+			b.Flag(levelsOf(row.Levels), observation.Metric{Name: t.Responses[j], Unit: v.Unit}, observation.Flag{
+				Name: notSteady, Severity: validity.Warning, OfCell: true, Occasion: fmt.Sprint(w.Occasion),
+				Evidence: fmt.Sprintf("precondition, occasion %d: %s of %s was not steady after %s", w.Occasion,
+					d.Precondition.Response, w.Cell, count(w.Rounds, "round"))})
+		}
+	}
+}
+
+// addRow adds the trials of a cell that ran, with their flags. It returns the number of the others.
 func addRow(b *observation.Builder, t *study.Table, row *study.Row, queries []expr.Query,
-	flags map[string]trial.Flags) {
+	flags map[string]trial.Flags) (waiting int) {
 	levels := levelsOf(row.Levels)
 	for j, v := range row.Values {
 		m := observation.Metric{Name: t.Responses[j], Unit: v.Unit}
 		for _, x := range v.Trials {
+			if x.Missing == study.NotDone {
+				if j == 0 {
+					waiting++
+				}
+				continue
+			}
 			r := observation.Row{Levels: levels, Metric: m, Occasion: fmt.Sprint(x.Occasion), Block: fmt.Sprint(x.Block),
 				Repetition: 1}
 			r.Value, r.State = trialValue(x)
 			addFlagged(b, r, func() ([]observation.Flag, bool) { return flags[x.Trial].Of(queries[j]) })
 		}
 	}
+	return waiting
 }
 
 // addFlagged adds a value with the flags that concern it.

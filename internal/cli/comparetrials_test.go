@@ -135,3 +135,51 @@ func TestFlagsOfTrials(t *testing.T) {
 		t.Errorf("no flags: exit %d\n%s%s", code, out, errs)
 	}
 }
+
+// TestUnfinishedStudy: trials that have not run are no failures; the figures are of those that ran.
+func TestUnfinishedStudy(t *testing.T) {
+	t.Parallel()
+	dir := studyOf(t, 8, nil)
+	for _, trial := range []string{"13_parallelism=1_r7", "15_parallelism=1_r8", "16_parallelism=2_r8"} {
+		if err := os.RemoveAll(filepath.Join(dir, trial)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, out, errs := cnsbench(t, "", "compare", dir)
+	text := folded(out)
+	if code != exitOK || !strings.Contains(text, "3 of 16 trials of the study in "+dir+" have not run: the study is unfinished") ||
+		strings.Contains(text, "no verdict") || strings.Contains(text, "failed") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	// One that failed is a trial, without a value.
+	failure := filepath.Join(dir, "16_parallelism=2_r8")
+	if err := os.MkdirAll(failure, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(failure, "failure.json"), []byte(`{"exitCode": 2, "error": "no space"}`),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs = cnsbench(t, "", "compare", dir); code != exitOK ||
+		!strings.Contains(folded(out), "1 of 8 trials of 2 have no value") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestUnsteadyCell: a cell that was not steady before its occasion is flagged beside its verdicts.
+func TestUnsteadyCell(t *testing.T) {
+	t.Parallel()
+	dir := studyOf(t, 6, nil)
+	editJSON(t, filepath.Join(dir, studyFile), func(design map[string]any) {
+		design["precondition"] = map[string]any{"rounds": 1, "response": "rate(vol)", "atMost": 1}
+	})
+	copyRun(t, filepath.Join(keptRuns, "study", "1_parallelism=1_r1"),
+		filepath.Join(dir, "precondition", "o1_parallelism=1_w1"), nil)
+	code, out, errs := cnsbench(t, "", "compare", dir, "--strict")
+	for _, want := range []string{"Doubtful: notSteady (1).",
+		"precondition, occasion 1: rate(vol) of parallelism=1 was not steady after 1 round"} {
+		if code != exitInvalid || !strings.Contains(folded(out), want) {
+			t.Errorf("exit %d, no %q in\n%s%s", code, want, out, errs)
+		}
+	}
+}

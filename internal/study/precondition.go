@@ -142,11 +142,16 @@ func (d *Dir) warmUp(ctx context.Context, x Executor, occasion, cell int, log io
 		}
 		w.add(v)
 	}
-	if d.Precondition.Response != "" && (w.Steady == nil || !*w.Steady) {
+	if d.Unsteady(&w) {
 		fmt.Fprintf(log, "precondition, occasion %d: %s is not steady after %d rounds; the study goes on\n", occasion,
 			w.Cell, w.Rounds)
 	}
 	return nil
+}
+
+// Unsteady reports whether a cell was to become steady before its occasion, and did not.
+func (d *Dir) Unsteady(w *WarmUp) bool {
+	return d.Precondition != nil && d.Precondition.Response != "" && (w.Steady == nil || !*w.Steady)
 }
 
 // roundValue is the response of a round that must be steady; nil: it has none.

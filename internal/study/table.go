@@ -93,13 +93,14 @@ type TrialValue struct {
 	Infinite bool     `json:"infinite,omitempty"`
 	// AtLeast says that the value is a lower bound.
 	AtLeast bool   `json:"atLeast,omitempty"`
-	Missing string `json:"missing,omitempty"` // notDone, noData
+	Missing string `json:"missing,omitempty"` // NotDone, runFailed, noData
 }
 
 // Why a trial has no value.
 const (
-	notDone = "notDone" // it has no complete bundle
-	noData  = "noData"  // nothing in its bundle answers the response
+	NotDone   = "notDone" // it has not run, runs, or was interrupted
+	runFailed = "failed"  // its run failed
+	noData    = "noData"  // nothing in its bundle answers the response
 )
 
 // Table reads every complete trial.
@@ -156,9 +157,12 @@ type sample struct {
 // answer adds a trial to the samples of its cell; false: it is not complete.
 func (d *Dir) answer(trial Trial, queries []expr.Query, into []sample) (bool, error) {
 	none := valueOf(trial)
-	none.Missing = notDone
+	none.Missing = NotDone
 	b := d.Bundle(trial)
 	if b == nil {
+		if d.failed(trial) {
+			none.Missing = runFailed
+		}
 		for i := range into {
 			into[i].trials = append(into[i].trials, none)
 		}

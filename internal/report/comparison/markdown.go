@@ -44,6 +44,9 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 		fmt.Fprintf(&b, "Unit of analysis: %s: %s. ", escape(m.Unit), escape(m.Text))
 	}
 	fmt.Fprintf(&b, "Adjusted: p by %s. CV: sd ÷ mean.\n", escape(r.Family))
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "\nNote: %s.\n", escape(n))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
