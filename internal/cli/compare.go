@@ -25,7 +25,7 @@ import (
 type compareFlags struct {
 	factor, against, margin, level, output, baseline, prices string
 	paired, pairedSet, history, strict                       bool
-	directions, aa, limits, blocks, failOn                   []string
+	directions, aa, limits, blocks, failOn, across           []string
 }
 
 func newCompare(s *streams) *cobra.Command {
@@ -46,7 +46,8 @@ repetition makes it the verdict.
 Bundles are trials: those with the same LABEL are of one level. Of two single bundles
 the quantiles within them are compared.
 
---baseline compares every cell with the same cell of an earlier study or bundle.
+--baseline compares every cell with the same cell of an earlier study or bundle. Runs of
+another workload get no verdict, unless --across names what differs.
 --prices adds what each trial cost as metrics, and Pareto tables of cost against each
 other metric.
 
@@ -90,6 +91,8 @@ func (f *compareFlags) add(c *cobra.Command) {
 	fl.StringArrayVar(&f.blocks, "block-size", nil,
 		"METRIC=SIZE or SIZE: block size of a bandwidth, to check it against the IOPS; may be repeated")
 	fl.StringVar(&f.baseline, "baseline", "", "study or bundle to compare with")
+	fl.StringArrayVar(&f.across, "across", nil,
+		"NAME: compare although this part of the workload differs, such as load.bs, or all; may be repeated")
 	fl.BoolVar(&f.history, "history", false, "search the runs in DIR for changes")
 	fl.StringSliceVar(&f.failOn, "fail-on", nil, "verdicts that make the exit status 5, such as worse,different")
 	fl.BoolVar(&f.strict, "strict", false, "exit with status 4 if a figure cannot be trusted (a validity flag)")
@@ -140,6 +143,11 @@ func (f *compareFlags) execute(s *streams, args []string) error {
 	if err != nil {
 		return err
 	}
+	notes, reason, err := unlike(in.origins, f.across)
+	if err != nil {
+		return err
+	}
+	in.notes, in.unlike = append(in.notes, notes...), reason
 	o, err := f.options(in)
 	if err != nil {
 		return err
@@ -220,8 +228,8 @@ func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 	if in.costs.known {
 		o.Cost = (&cost.Rate{Name: cost.PerTrial}).Metric()
 	}
+	o.Weak = map[string]string{"": in.unlike}
 	if reason := in.costs.unlike(); reason != "" {
-		o.Weak = map[string]string{}
 		for _, metric := range costMetrics() {
 			o.Weak[metric] = reason
 		}

@@ -192,7 +192,7 @@ func TestHistory(t *testing.T) {
 			}
 			args := []string{"import", "csv", "-", "--out", filepath.Join(dir, fmt.Sprintf("run-%02d", i+1)), "--factor", "p",
 				"--value", "v", "--unit", "u"}
-			if code, _, errs := cnsbench(t, valueHeader+values("a", from, 3), args...); code != 0 {
+			if code, _, errs := cnsbench(t, valueHeader+values("a", from, 3+i), args...); code != 0 {
 				t.Fatal(errs)
 			}
 		}
@@ -374,6 +374,7 @@ func TestBaselineOfStudy(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(keptRuns, "study"))); err != nil {
 		t.Fatal(err)
 	}
+	otherRuns(t, dir)
 	name := filepath.Join(dir, studyFile)
 	text, err := os.ReadFile(name)
 	if err != nil {

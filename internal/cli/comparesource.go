@@ -35,6 +35,8 @@ type compared struct {
 	sentences     []string
 	notes         []string
 	costs         costed
+	origins       []origin // of the values
+	unlike        string   // why the workloads cannot be compared; empty: they can
 }
 
 // Names of the compared factor where no study declares it, and of the levels of versionFactor.
@@ -97,7 +99,10 @@ func readStudy(dir string, prices *cost.Prices) (*compared, error) {
 		if prices != nil {
 			return nil, fmt.Errorf("--prices: %s is imported: it has no record of the resources used", dir)
 		}
-		in := &compared{table: t}
+		in := &compared{table: t, origins: []origin{newOrigin("")}}
+		if err := in.origins[0].addIdentity("SHA-256 "+d.SHA256, dir); err != nil {
+			return nil, err
+		}
 		if d.Importer == "csv" {
 			in.assumeBlock = assumedBlock
 		}
@@ -149,6 +154,9 @@ func readBundles(s *streams, args []string, prices *cost.Prices) (*compared, err
 		}
 		labels, data = append(labels, label), append(data, d)
 	}
+	if err := distinctOrigins(in.origins); err != nil {
+		return nil, err
+	}
 	in.table = b.Table()
 	in.times = times.Fill(observation.NewBuilder([]string{bundleFactor}, "", ""))
 	if len(args) != 2 || labels[0] == labels[1] || slices.Contains(data, nil) {
@@ -197,6 +205,11 @@ func (in *compared) addBundle(s *streams, b *observation.Builder, times *trial.T
 	if err := times.Add(observation.Row{Levels: levels}, open); err != nil {
 		return nil, err
 	}
+	o := newOrigin(strings.Join(levels, ", "))
+	if err := o.addRun(nil, &open.Run, dir); err != nil {
+		return nil, err
+	}
+	in.origins = append(in.origins, o)
 	return d, in.addCosts(b, observation.Row{Levels: levels}, d, prices, flags)
 }
 
@@ -248,12 +261,17 @@ func readBaseline(s *streams, baseline, dir string, prices *cost.Prices) (*compa
 	if err != nil {
 		return nil, err
 	}
+	origins := []origin{before.origins[0], now.origins[0]}
+	origins[0].label, origins[1].label = baselineLevel, measuredLevel
+	if err := distinctOrigins(origins); err != nil {
+		return nil, err
+	}
 	t, err := observation.Join(versionFactor, []string{baselineLevel, measuredLevel},
 		[]*observation.Table{before.table, now.table})
 	if err != nil {
 		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
 	}
-	return &compared{table: t, factor: versionFactor, margins: now.margins, directions: now.directions,
+	return &compared{table: t, factor: versionFactor, origins: origins, margins: now.margins, directions: now.directions,
 		times: joinTimes(before.times, now.times),
 		costs: before.costs.with(now.costs, before.costs.known && now.costs.known),
 		notes: append(now.notes, fmt.Sprintf("a (baseline) is %s, b (now) is %s; they are of different times, and a "+
@@ -295,6 +313,7 @@ func readHistory(s *streams, dir string, prices *cost.Prices) (*compared, error)
 	var tables []*observation.Table
 	var notes []string
 	var costs costed
+	var origins []origin
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if !e.IsDir() || !isBundle(path) && !imported.Is(path) && !hasFile(path, studyFile) {
@@ -309,16 +328,21 @@ func readHistory(s *streams, dir string, prices *cost.Prices) (*compared, error)
 			return nil, err
 		}
 		labels, tables = append(labels, e.Name()), append(tables, one.table)
+		one.origins[0].label = e.Name()
+		origins = append(origins, one.origins[0])
 		costs = costs.with(one.costs, false)
 	}
 	if len(tables) == 0 {
 		return nil, fmt.Errorf("%s has no bundles and no studies", dir)
 	}
+	if err := distinctOrigins(origins); err != nil {
+		return nil, err
+	}
 	t, err := observation.Join(historyFactor, labels, tables)
 	if err != nil {
 		return nil, err
 	}
-	return &compared{table: t, factor: historyFactor, notes: notes, costs: costs}, nil
+	return &compared{table: t, factor: historyFactor, notes: notes, costs: costs, origins: origins}, nil
 }
 
 // merged joins two lists, each text once.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
@@ -69,7 +70,7 @@ func studyTable(d *study.Dir, given *cost.Prices) (*compared, error) {
 // the validity flags by the name of the trial.
 func (in *compared) studyTrials(d *study.Dir, t *study.Table, queries []expr.Query, factors []string) (
 	map[string]trial.Flags, error) {
-	flags := map[string]trial.Flags{}
+	flags, o := map[string]trial.Flags{}, newOrigin("")
 	var times trial.Times
 	for _, q := range queries {
 		times.Explain(q)
@@ -89,10 +90,23 @@ func (in *compared) studyTrials(d *study.Dir, t *study.Table, queries []expr.Que
 			return nil, fmt.Errorf("%s: %w", x.Name, err)
 		}
 		flags[x.Name] = f
+		if err := o.addRun(at.Levels, &b.Run, d.Of(x)); err != nil {
+			return nil, err
+		}
 	}
 	b := observation.NewBuilder(factors, occasionColumn, blockColumn)
 	b.Numbered = true
 	in.times = times.Fill(b)
+	for _, c := range o.cells {
+		for _, f := range d.Distributions {
+			text, err := json.Marshal(f.Distribution)
+			if err != nil {
+				return nil, err
+			}
+			c.workload[f.Key+" (distribution)"] = []string{string(text)}
+		}
+	}
+	in.origins = []origin{o}
 	return flags, nil
 }
 

@@ -87,6 +87,24 @@ func studyOf(t *testing.T, blocks int, edit func(parallelism int, run map[string
 	return dir
 }
 
+// otherRuns makes the bundles of a copied study those of other runs.
+func otherRuns(t *testing.T, study string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(study, "*", runFile))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no runs in %s: %v", study, err)
+	}
+	for _, name := range names {
+		editJSON(t, name, func(run map[string]any) { run["runID"] = runsOf() })
+	}
+}
+
+// setSize sets the size of the volumes that a kept Benchmark creates.
+func setSize(run map[string]any, size string) {
+	action := run["spec"].(map[string]any)["spec"].(map[string]any)["actions"].([]any)[0].(map[string]any)
+	action["createObjSpec"].(map[string]any)["volume"].(map[string]any)["size"] = size
+}
+
 // flagOf is a validity flag in run.json.
 func flagOf(name, severity, evidence string) []any {
 	return []any{map[string]any{"name": name, "severity": severity, "evidence": evidence}}
@@ -181,5 +199,78 @@ func TestUnsteadyCell(t *testing.T) {
 		if code != exitInvalid || !strings.Contains(folded(out), want) {
 			t.Errorf("exit %d, no %q in\n%s%s", code, want, out, errs)
 		}
+	}
+}
+
+// TestSameRun: a run that is given twice is no second trial.
+func TestSameRun(t *testing.T) {
+	t.Parallel()
+	dir := studyOf(t, 2, nil)
+	trials, err := filepath.Glob(filepath.Join(dir, "*_r*"))
+	if err != nil || len(trials) != 4 {
+		t.Fatal(trials, err)
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(copied, os.DirFS(trials[0])); err != nil {
+		t.Fatal(err)
+	}
+	table := importText(t, valueHeader+values("a", 100, 8))
+	for _, tt := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"a=" + trials[0], "a=" + trials[0], "b=" + trials[1]}, trials[0] + " is given twice"},
+		{[]string{"a=" + trials[0], "b=" + copied}, trials[0] + " and " + copied + " are the same (run "},
+		{[]string{dir, "--baseline", dir}, " is given twice: want each run once"},
+		{[]string{table, "--baseline", table}, table + " is given twice"},
+	} {
+		code, out, errs := cnsbench(t, "", append([]string{"compare"}, tt.args...)...)
+		if code != exitUsage || out != "" || !strings.Contains(errs, tt.says) {
+			t.Errorf("%q: exit %d, %q, want %q", tt.args, code, errs, tt.says)
+		}
+	}
+}
+
+// TestOtherWorkload: a baseline, bundles and a history of another workload get no verdict, unless the difference is
+// declared; each difference is named. Another platform is named, too.
+func TestOtherWorkload(t *testing.T) {
+	t.Parallel()
+	size := func(size string) func(int, map[string]any) {
+		return func(_ int, run map[string]any) { setSize(run, size) }
+	}
+	before, now := studyOf(t, 6, size("64Mi")), studyOf(t, 6, size("1Gi"))
+	same := studyOf(t, 6, func(_ int, run map[string]any) { setSize(run, "64Mi"); run["engine"] = "kubernetes" })
+	const name = "spec.actions.vol.createObjSpec.volume.size"
+	trial := func(study string) string { return filepath.Join(study, "1_parallelism=1_r1") }
+	history := t.TempDir()
+	for i := range 12 {
+		copyRun(t, trial(before), filepath.Join(history, fmt.Sprintf("run-%02d", i)), func(run map[string]any) {
+			if i > 5 {
+				setSize(run, "1Gi")
+			}
+		})
+	}
+	for _, tt := range []struct {
+		args      []string
+		undecided bool
+		says      string
+	}{
+		{[]string{now, "--baseline", before}, true, "workload: " + name + " differs: 64Mi (baseline), 1Gi (now)"},
+		{[]string{now, "--baseline", before, "--across", name}, false, name + " differs, as declared (--across)"},
+		{[]string{now, "--baseline", before, "--across", "all"}, false, name + " differs, as declared (--across)"},
+		{[]string{same, "--baseline", before}, false, "platform differs: local (baseline), kubernetes (now)"},
+		{[]string{"old=" + trial(before), "new=" + trial(now)}, true, name + " differs: 64Mi (old), 1Gi (new)"},
+		{[]string{"--history", history}, false, name + " differs: 64Mi (run-00, run-01 and 4 more), 1Gi (run-06, run-07"},
+	} {
+		code, out, errs := cnsbench(t, "", append([]string{"compare"}, tt.args...)...)
+		text := folded(out)
+		if code != exitOK || !strings.Contains(text, tt.says) || strings.Contains(text, "the workloads differ ("+name) !=
+			tt.undecided || tt.undecided && !strings.Contains(text, "no verdict") {
+			t.Errorf("%q: exit %d, want %q\n%s%s", tt.args, code, tt.says, out, errs)
+		}
+	}
+	code, _, errs := cnsbench(t, "", "compare", now, "--baseline", before, "--across", "load.bs")
+	if code != exitUsage || !strings.Contains(errs, `--across: "load.bs" does not differ; want all, or one of `+name) {
+		t.Errorf("exit %d: %s", code, errs)
 	}
 }

@@ -124,6 +124,7 @@ func recordedIn(t *testing.T, dir, from, to string) string {
 	if err := os.CopyFS(other, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
+	otherRuns(t, other)
 	design, err := os.ReadFile(other + "/study.json")
 	if err != nil {
 		t.Fatal(err)
@@ -198,6 +199,7 @@ func TestUnlikeCosts(t *testing.T) {
 		if err := os.CopyFS(study, os.DirFS(keptRuns+"/study")); err != nil {
 			t.Fatal(err)
 		}
+		otherRuns(t, study)
 		design, err := os.ReadFile(study + "/study.json")
 		if err != nil {
 			t.Fatal(err)

@@ -100,11 +100,17 @@ func (d *Description) convert(to io.Writer, t Tool, inputs []Input) error {
 	}
 	_ = out.Write(header)
 	seen := map[[3]string]int{} // repetitions by level, occasion and metric
+	names := map[string]string{}
 	for _, in := range inputs {
 		text, source, err := readInput(in)
 		if err != nil {
 			return err
 		}
+		if other, twice := names[source.SHA256]; twice {
+			return fmt.Errorf("%s and %s have the same content (SHA-256 %.12s): want each run once", other, in.Name,
+				source.SHA256)
+		}
+		names[source.SHA256] = in.Name
 		figures, err := t.Parse(text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", in.Name, err)

@@ -116,12 +116,32 @@ func input(level, occasion, file string) imported.Input {
 		Open: func() (io.ReadCloser, error) { return os.Open(file) }}
 }
 
-// TestOutputs imports files of two levels, one of them twice.
+// again is an input with the figures of a file, of another run.
+func again(level, occasion, file string) imported.Input {
+	in := input(level, occasion, file)
+	in.Open = func() (io.ReadCloser, error) {
+		text, err := os.ReadFile(file)
+		return io.NopCloser(strings.NewReader(string(text) + "\n")), err
+	}
+	return in
+}
+
+// TestSameOutput: a file that is given twice is no second run.
+func TestSameOutput(t *testing.T) {
+	t.Parallel()
+	_, err := imported.Outputs(filepath.Join(t.TempDir(), "study"), tool(t, "dbench"), "provider", []imported.Input{
+		input("a", "", "testdata/dbench.txt"), input("b", "", "testdata/dbench.txt")})
+	if err == nil || !strings.Contains(err.Error(), "testdata/dbench.txt have the same content") {
+		t.Error(err)
+	}
+}
+
+// TestOutputs imports files of two levels, of one of them two.
 func TestOutputs(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "study")
 	inputs := []imported.Input{input("disk", "", "testdata/dbench.txt"),
-		input("portworx", "", "testdata/dbench-portworx.txt"), input("disk", "", "testdata/dbench.txt")}
+		input("portworx", "", "testdata/dbench-portworx.txt"), again("disk", "", "testdata/dbench.txt")}
 	if _, err := imported.Outputs(dir, tool(t, "dbench"), "provider", inputs); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +162,7 @@ func TestOutputsOfOccasions(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "study")
 	inputs := []imported.Input{input("disk", "monday", "testdata/dbench.txt"),
-		input("disk", "friday", "testdata/dbench.txt")}
+		again("disk", "friday", "testdata/dbench.txt")}
 	if _, err := imported.Outputs(dir, tool(t, "dbench"), "provider", inputs); err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ type Table struct {
 	Series map[Key][]Value
 	// Aggregates are instead of Series where a source has only means.
 	Aggregates map[Key]Aggregate
-	// Flags are the validity flags of the trials that concern the values of a key; most trials have none.
+	// Flags are the validity flags of the trials that concern the values of a key; nil: there are none.
 	Flags map[Key][]Flag
 }
 
@@ -102,7 +102,7 @@ type Builder struct {
 // NewBuilder starts a table with factors. occasion and block are the names of their columns; "" if there is none.
 func NewBuilder(factors []string, occasion, block string) *Builder {
 	return &Builder{table: Table{Factors: factors, OccasionName: occasion, BlockName: block,
-		Series: map[Key][]Value{}, Aggregates: map[Key]Aggregate{}, Flags: map[Key][]Flag{}},
+		Series: map[Key][]Value{}, Aggregates: map[Key]Aggregate{}},
 		cells: map[string]int{}, metrics: map[string]int{}, occasions: map[string]int{}, block: map[string]int{}}
 }
 
@@ -122,6 +122,9 @@ func (b *Builder) Add(r Row) {
 // Flag marks the values of a metric at some levels.
 func (b *Builder) Flag(levels []string, m Metric, f Flag) {
 	k := b.Key(levels, m)
+	if b.table.Flags == nil {
+		b.table.Flags = map[Key][]Flag{}
+	}
 	b.table.Flags[k] = append(b.table.Flags[k], f)
 }
 

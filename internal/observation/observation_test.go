@@ -33,8 +33,7 @@ func TestJoin(t *testing.T) {
 		Series: map[observation.Key][]observation.Value{
 			{}:        {{Value: 1, Block: -1, Repetition: 1}, {Value: 2, Block: -1, Repetition: 2}},
 			{Cell: 1}: {{Value: 3, Occasion: 1, Block: -1, Repetition: 1}},
-		}, Aggregates: map[observation.Key]observation.Aggregate{},
-		Flags: map[observation.Key][]observation.Flag{}}
+		}, Aggregates: map[observation.Key]observation.Aggregate{}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

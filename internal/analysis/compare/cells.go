@@ -55,8 +55,10 @@ func (s *study) describeCell(k key, level string, context []Level) {
 		c.MedianLow, c.MedianHigh, c.Min, c.Max = number(d.Low), number(d.High), number(d.Min), number(d.Max)
 	}
 	s.result.Cells = append(s.result.Cells, c)
-	if reason, ok := s.options.Weak[metric.Name]; ok {
-		s.weaken(k, "%s", reason)
+	for _, name := range []string{"", metric.Name} {
+		if reason := s.options.Weak[name]; reason != "" {
+			s.weaken(k, "%s", reason)
+		}
 	}
 	s.warnOfValues(k, level, values, finite)
 	s.flagTrials(k, len(values))

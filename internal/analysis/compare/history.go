@@ -67,7 +67,15 @@ func (s *study) histories() error {
 		for _, change := range f.Changes {
 			h.Changes = append(h.Changes, changeOf(change, runs[i], h.Parameters.Margin, direction))
 		}
-		h.Sentence = h.sentence()
+		reason := s.options.Weak[""]
+		for j := range h.Changes {
+			if reason != "" {
+				h.Changes[j].Word = verdict.None
+			}
+		}
+		if h.Sentence = h.sentence(); reason != "" && len(h.Changes) > 0 {
+			h.Sentence += " " + capital(reason) + "."
+		}
 	}
 	return nil
 }

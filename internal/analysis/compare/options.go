@@ -38,7 +38,7 @@ type Options struct {
 	AssumeBlock float64
 	// Times explain latencies and interference; nil: they are not known.
 	Times *Times
-	// Weak has, by metric, why none of its figures can be judged.
+	// Weak has, by metric, why none of its figures can be judged; "" is for all metrics. Empty texts are ignored.
 	Weak map[string]string
 	// Cost is the metric against which all others are put in Pareto tables; "": there are none.
 	Cost string
