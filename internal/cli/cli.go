@@ -24,6 +24,7 @@ const (
 	exitSLO         = 3 // an SLO was missed or could not be judged
 	exitInvalid     = 4 // a validity gate under --strict
 	exitVerdict     = 5 // a verdict of compare is one of --fail-on
+	exitUnjudged    = 6 // --fail-on of compare had nothing to judge
 	exitInterrupted = 130
 )
 

@@ -274,3 +274,60 @@ func TestOtherWorkload(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
+
+// ofDays are values of a level on days, n on each.
+func ofDays(from, days, n int) string {
+	var b strings.Builder
+	b.WriteString("p,v,u,day\n")
+	for day := range days {
+		for i := range n {
+			fmt.Fprintf(&b, "a,%d,IOPS,day-%d\n", from+i, from+day)
+		}
+	}
+	return b.String()
+}
+
+// TestGate: --fail-on judges studies of few occasions, and never passes because there was nothing to judge.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	days := func(from, days, n int) string { return importText(t, ofDays(from, days, n), "--occasion", "day") }
+	fails := studyOf(t, 6, func(parallelism int, run map[string]any) {
+		if parallelism == 2 {
+			run["validity"] = flagOf("failedOps", "invalid", "vol: of 10 ops 10 failed")
+		}
+	})
+	whole, part := studyOf(t, 4, nil), studyOf(t, 4, nil)
+	trials, err := filepath.Glob(filepath.Join(part, "*_parallelism=2_r*"))
+	if err != nil || len(trials) != 4 {
+		t.Fatal(trials, err)
+	}
+	for _, trial := range trials {
+		if err := os.RemoveAll(trial); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := func(study string) string { return filepath.Join(study, "1_parallelism=1_r1") }
+	for _, tt := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{days(50, 1, 8), "--baseline", days(100, 1, 8)}, exitVerdict, "1 comparison with the verdict worse"},
+		{[]string{days(50, 2, 4), "--baseline", days(100, 2, 4)}, exitVerdict,
+			"--fail-on judges the answer for these occasions in 1 comparison"},
+		{[]string{days(100, 1, 8), "--baseline", days(101, 1, 8)}, exitOK, ""},
+		{[]string{fails}, exitUnjudged, "p50(vol): 2 has no value in 6 trials, 1 has some"},
+		{[]string{fails, "--baseline", whole}, exitUnjudged,
+			"p50(vol), parallelism 2: now has no value in 6 trials, baseline has some"},
+		{[]string{part, "--baseline", whole}, exitUnjudged,
+			"p50(vol), parallelism 2: now has no value, baseline has some"},
+		{[]string{"old=" + one(whole), "new=" + one(part)}, exitUnjudged, "none of 2 comparisons has a verdict"},
+		{[]string{part}, exitUnjudged, "there is nothing to compare"},
+		{[]string{whole, "--baseline", studyOf(t, 4, nil)}, exitOK, ""},
+	} {
+		code, out, errs := cnsbench(t, "", append([]string{"compare", "--fail-on", "worse"}, tt.args...)...)
+		if code != tt.code || !strings.Contains(errs, tt.says) || out == "" {
+			t.Errorf("%q: exit %d, want %d and %q: %s\n%s", tt.args, code, tt.code, tt.says, errs, out)
+		}
+	}
+}

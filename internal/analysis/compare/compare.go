@@ -12,6 +12,7 @@ func Run(t *observation.Table, o Options) (*Result, error) {
 		return nil, err
 	}
 	s.describe()
+	s.findAbsent()
 	s.warnOfOrder()
 	if err := s.limit(); err != nil {
 		return nil, err

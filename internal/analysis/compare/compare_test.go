@@ -192,6 +192,24 @@ func TestNoiseFloor(t *testing.T) {
 	}
 }
 
+// TestNoiseFloorBesideMargin: a given margin does not hide the noise floor, and one below it gets a note.
+func TestNoiseFloorBesideMargin(t *testing.T) {
+	t.Parallel()
+	s := simulated{medians: map[string]float64{"a": 100, "a again": 100, "b": 110}, order: []string{"a", "a again", "b"},
+		trial: 20, within: 0.1, unit: "IOPS", seed: 5}
+	for _, o := range []compare.Options{{Margin: 0.02}, {Margin: 0.9}, {Margins: map[string]float64{"figure": 0.02}}} {
+		o.AA = [][2]string{{"a", "a again"}}
+		r := run(t, s.table(), o)
+		if !strings.Contains(r.Comparisons[0].MarginFrom, "; the noise floor of 20 differences is ") {
+			t.Errorf("margin from %q", r.Comparisons[0].MarginFrom)
+		}
+		below := len(r.Notes) == 1 && strings.Contains(r.Notes[0], "figure: the margin of 2 % is below the noise floor of ")
+		if want := o.Margin != 0.9; below != want {
+			t.Errorf("margin %v: notes %q", o.Margin, r.Notes)
+		}
+	}
+}
+
 // TestFailures: a provider that always fails has no figure and no verdict, and the reason says so.
 func TestFailures(t *testing.T) {
 	t.Parallel()

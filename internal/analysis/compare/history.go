@@ -141,14 +141,11 @@ func (h *History) searched() string {
 
 // sentence names the changes.
 func (h *History) sentence() string {
-	of := h.Metric
-	for _, l := range h.Context {
-		of += ", " + l.Factor + " " + l.Level
-	}
+	name := of(h.Metric, h.Context)
 	if len(h.Changes) == 0 {
-		return of + ": no change over " + h.searched() + "."
+		return name + ": no change over " + h.searched() + "."
 	}
-	text := of + ":"
+	text := name + ":"
 	for i, c := range h.Changes {
 		if i > 0 {
 			text += ";"

@@ -8,16 +8,25 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 )
 
-// margin is the ratio − 1 from which a difference of a metric matters, with where it is from: the option, or the
-// greater of 5 % and the noise floor.
+// margin is the ratio − 1 from which a difference of a metric matters, with where it is from: the option, what the study
+// declares, or the greater of 5 % and the noise floor. The noise floor stands beside it; a smaller margin gets a note.
 func (s *study) margin(metric int, c *context) (margin float64, from string) {
-	if s.options.Margin > 0 {
-		return s.options.Margin, "given"
-	}
-	if declared := s.options.Margins[s.table.Metrics[metric].Name]; declared > 0 {
-		return declared, "declared by the study"
-	}
 	floor, n := s.noise(metric, c)
+	margin, from = s.options.Margin, "given"
+	if margin == 0 {
+		margin, from = s.options.Margins[s.table.Metrics[metric].Name], "declared by the study"
+	}
+	if margin > 0 {
+		if n > 0 {
+			from += fmt.Sprintf("; the noise floor of %d differences is %s %%", n, figure2(100*floor))
+		}
+		if floor > margin {
+			s.result.Notes = append(s.result.Notes, fmt.Sprintf("%s: the margin of %s %% is below the noise floor of %s %%: two "+
+				"labels of one provider differ by more, and so can levels that are alike", of(s.table.Metrics[metric].Name,
+				c.levels), figure3(100*margin), figure2(100*floor)))
+		}
+		return margin, from
+	}
 	switch {
 	case floor > verdict.DefaultMargin:
 		return floor, fmt.Sprintf("noise floor: 95th percentile of %d differences between two labels of one provider", n)

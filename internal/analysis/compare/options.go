@@ -40,6 +40,8 @@ type Options struct {
 	Times *Times
 	// Weak has, by metric, why none of its figures can be judged; "" is for all metrics. Empty texts are ignored.
 	Weak map[string]string
+	// Whole says that each level is to have the cells of all others: one that it has not is absent.
+	Whole bool
 	// Cost is the metric against which all others are put in Pareto tables; "": there are none.
 	Cost string
 }
@@ -176,11 +178,11 @@ type grouping struct {
 // occasionWord is what an occasion is called in sentences, whatever its column is called.
 const occasionWord = "occasion"
 
-// groupingOf finds what groups the trials of a table: several occasions, else several blocks. Blocks that hold each
+// groupingOf finds what groups the trials of a table: several occasions of a cell, else several blocks. Blocks that hold each
 // cell once group nothing.
 func groupingOf(t *observation.Table) grouping {
 	switch {
-	case len(t.Occasions) > 1:
+	case len(t.Occasions) > 1 && spread(t):
 		return grouping{name: t.OccasionName, word: occasionWord, of: func(v observation.Value) int32 { return v.Occasion }}
 	case len(t.Blocks) > 1 && repeated(t):
 		word := "block"
@@ -190,6 +192,17 @@ func groupingOf(t *observation.Table) grouping {
 		return grouping{name: t.BlockName, word: word, of: func(v observation.Value) int32 { return v.Block }}
 	}
 	return grouping{}
+}
+
+// spread says whether the trials of a cell are of several occasions. If each cell has one, nothing is known of how
+// occasions differ, and an answer holds for this occasion only.
+func spread(t *observation.Table) bool {
+	for _, values := range t.Series {
+		if n := len(values); n > 1 && values[0].Occasion != values[n-1].Occasion { // they are in order
+			return true
+		}
+	}
+	return false
 }
 
 // repeated says whether a block holds several trials of a cell.

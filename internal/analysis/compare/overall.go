@@ -145,18 +145,15 @@ func (s *study) complete(keys []key, groups bool) [][]float64 {
 
 // sentence says what the test shows.
 func (o *Overall) sentence() string {
-	of := o.Metric
-	for _, l := range o.Context {
-		of += ", " + l.Factor + " " + l.Level
-	}
+	name := of(o.Metric, o.Context)
 	if o.P == nil {
-		return fmt.Sprintf("%s: no overall test of %d levels %s: %s.", of, len(o.Levels), o.Scope, o.Reason)
+		return fmt.Sprintf("%s: no overall test of %d levels %s: %s.", name, len(o.Levels), o.Scope, o.Reason)
 	}
 	text := "no difference is shown"
 	if *o.P < verdict.Alpha {
 		text = "not all are alike"
 	}
-	return fmt.Sprintf("%s: %d levels %s: %s (%s, n = %s %ss, p = %s).", of, len(o.Levels), o.Scope, text, o.Test,
+	return fmt.Sprintf("%s: %d levels %s: %s (%s, n = %s %ss, p = %s).", name, len(o.Levels), o.Scope, text, o.Test,
 		o.counts(), o.UnitOfAnalysis, figure2(*o.P))
 }
 

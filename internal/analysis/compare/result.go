@@ -44,6 +44,8 @@ type Result struct {
 	// Changes are those of a history.
 	History []History `json:"history,omitempty"`
 	Flags   []Flag    `json:"flags"`
+	// Absent are levels without a value where others have some.
+	Absent []Absent `json:"absent,omitempty"`
 	// Notes are caveats on all figures.
 	Notes []string `json:"notes"`
 }

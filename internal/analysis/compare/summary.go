@@ -21,6 +21,9 @@ func (s *study) model() {
 	if s.options.Paired {
 		perTrial.Text = "every pair of trials of one block counts as independent; the answer holds for this occasion"
 	}
+	if g.name == "" && len(s.table.Occasions) > 1 {
+		perTrial.Text += "; each level has one of its own, and a difference may be that of the occasion"
+	}
 	nestedText := "repetitions nested in " + g.name + "s: every trial counts as independent; the answer holds for " +
 		"these " + g.name + "s only, because trials of one share its conditions"
 	switch {
@@ -69,7 +72,22 @@ func (s *study) summarise() {
 			r.Sentences = append(r.Sentences, text)
 		}
 	}
+	r.Sentences = append(r.Sentences, r.absentSentences()...)
 	r.Sentences = append(r.Sentences, s.flagSentences()...)
+}
+
+// absentSentences name the levels without a value, unless the sentence of a comparison does.
+func (r *Result) absentSentences() (list []string) {
+	for i := range r.Absent {
+		switch {
+		case len(r.Comparisons) <= maxSentences && r.Absent[i].Trials > 0:
+		case len(list) == maxSentences:
+			return append(list, plural(len(r.Absent)-i, "more level")+" without a value.")
+		default:
+			list = append(list, r.Absent[i].String()+".")
+		}
+	}
+	return list
 }
 
 // flagSentences name the flags, those of equal evidence together.

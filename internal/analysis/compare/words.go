@@ -83,11 +83,8 @@ func (c *Comparison) label(level string) string {
 
 // sentence says what a comparison shows.
 func (c *Comparison) sentence() string {
-	of := c.Metric
-	for _, l := range c.Context {
-		of += ", " + l.Factor + " " + l.Level
-	}
-	text := fmt.Sprintf("%s: %s against %s, %s: %s.", of, c.label(c.B), c.label(c.A), c.Scope, c.clause(c.word(&c.Answer)))
+	name := of(c.Metric, c.Context)
+	text := fmt.Sprintf("%s: %s against %s, %s: %s.", name, c.label(c.B), c.label(c.A), c.Scope, c.clause(c.word(&c.Answer)))
 	if c.Within != nil {
 		text += fmt.Sprintf(" %s: %s.", capital(c.Within.Scope), c.Within.clause(c.word(c.Within)))
 	}
@@ -255,4 +252,12 @@ func plural(n int, noun string) string {
 		return fmt.Sprintf("%d %ss %s", n, first, rest)
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// of names a metric at the levels of other factors: "latency, size 4k".
+func of(metric string, context []Level) string {
+	for _, l := range context {
+		metric += ", " + l.Factor + " " + l.Level
+	}
+	return metric
 }
