@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/study"
 )
 
 // editJSON changes a JSON file; numbers keep their digits.
@@ -88,11 +90,11 @@ func studyOf(t *testing.T, blocks int, edit func(parallelism int, run map[string
 }
 
 // otherRuns makes the bundles of a copied study those of other runs.
-func otherRuns(t *testing.T, study string) {
+func otherRuns(t *testing.T, dir string) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(study, "*", runFile))
+	names, err := filepath.Glob(filepath.Join(dir, "*", runFile))
 	if err != nil || len(names) == 0 {
-		t.Fatalf("no runs in %s: %v", study, err)
+		t.Fatalf("no runs in %s: %v", dir, err)
 	}
 	for _, name := range names {
 		editJSON(t, name, func(run map[string]any) { run["runID"] = runsOf() })
@@ -241,7 +243,7 @@ func TestOtherWorkload(t *testing.T) {
 	before, now := studyOf(t, 6, size("64Mi")), studyOf(t, 6, size("1Gi"))
 	same := studyOf(t, 6, func(_ int, run map[string]any) { setSize(run, "64Mi"); run["engine"] = "kubernetes" })
 	const name = "spec.actions.vol.createObjSpec.volume.size"
-	trial := func(study string) string { return filepath.Join(study, "1_parallelism=1_r1") }
+	trial := func(dir string) string { return filepath.Join(dir, "1_parallelism=1_r1") }
 	history := t.TempDir()
 	for i := range 12 {
 		copyRun(t, trial(before), filepath.Join(history, fmt.Sprintf("run-%02d", i)), func(run map[string]any) {
@@ -306,7 +308,7 @@ func TestGate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	one := func(study string) string { return filepath.Join(study, "1_parallelism=1_r1") }
+	one := func(dir string) string { return filepath.Join(dir, "1_parallelism=1_r1") }
 	for _, tt := range []struct {
 		args []string
 		code int
@@ -328,6 +330,39 @@ func TestGate(t *testing.T) {
 		code, out, errs := cnsbench(t, "", append([]string{"compare", "--fail-on", "worse"}, tt.args...)...)
 		if code != tt.code || !strings.Contains(errs, tt.says) || out == "" {
 			t.Errorf("%q: exit %d, want %d and %q: %s\n%s", tt.args, code, tt.code, tt.says, errs, out)
+		}
+	}
+}
+
+// TestInvalidStudy: status and the end of study run count invalid trials. The exit status is that of run: 4 with
+// --strict, also for trials that ran without it.
+func TestInvalidStudy(t *testing.T) {
+	t.Parallel()
+	dir := studyOf(t, 6, func(parallelism int, run map[string]any) {
+		if parallelism == 2 {
+			run["validity"] = flagOf("failedOps", "invalid", "vol: of 10 ops 10 failed")
+		}
+	})
+	const says = "12 of 12 trials done, 6 of them invalid: failedOps in 6 (the first: vol: of 10 ops 10 failed)"
+	code, out, errs := cnsbench(t, "", "study", "status", dir)
+	if code != exitOK || !strings.HasPrefix(out, "kept: "+says) {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, _ = cnsbench(t, "", "study", "status", dir, "--output", "json"); code != exitOK ||
+		!strings.Contains(folded(out), `"invalid": { "trials": 6, "flags": [ { "name": "failedOps", "trials": 6,`) {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	for strict, want := range map[bool]int{false: exitOK, true: exitInvalid} {
+		d, err := study.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, errs strings.Builder
+		f := studyFlags{}
+		f.run.Strict = strict
+		err = f.conclude(&streams{in: strings.NewReader(""), out: &out, err: &errs}, d, make([]int, 12))
+		if codeOf(err) != want || !strings.Contains(errs.String(), "warning: "+says) {
+			t.Errorf("--strict=%v: %v\n%s", strict, err, &errs)
 		}
 	}
 }

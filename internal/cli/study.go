@@ -163,10 +163,27 @@ func (f *studyFlags) conclude(s *streams, dir *study.Dir, codes []int) error {
 		fmt.Fprintf(s.err, "%d of %s done; on another day: cnsbench study add-occasion %s\n", n, count(of, "occasion"),
 			dir.Path)
 	}
+	if invalid := dir.InvalidTrials(); invalid.Trials > 0 {
+		fmt.Fprintf(s.err, "warning: %d of %s done, %v\n", len(codes), count(len(dir.Trials), "trial"), invalid)
+	}
+	if n := flaggedTrials(dir); f.run.Strict && n > 0 && worstOf(codes) != exitFailed && worstOf(codes) != exitUsage {
+		return &exit{exitInvalid, fmt.Errorf("%s with a validity flag (--strict)", count(n, "trial"))}
+	}
 	if worst := worstOf(codes); worst != exitOK {
 		return &exit{worst, errors.New("not every trial succeeded; repeat the command to rerun the incomplete ones")}
 	}
 	return nil
+}
+
+// flaggedTrials counts the finished trials with a flag that is more than information, also those that ran without
+// --strict.
+func flaggedTrials(dir *study.Dir) (n int) {
+	for _, t := range dir.Trials {
+		if b := dir.Bundle(t); b != nil && doubtful(b.Run.Validity) {
+			n++
+		}
+	}
+	return n
 }
 
 // worstOf is the exit code of a study: a failed run ranks above a doubtful figure, and that above a missed SLO.

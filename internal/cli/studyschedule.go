@@ -87,6 +87,10 @@ func (f *scheduleFlags) execute(cmd *cobra.Command, s *streams, args []string) e
 	if err := f.checkCounts(cmd); err != nil {
 		return err
 	}
+	if info, err := os.Stat(f.run.Out); f.run.Out != "" && (err != nil || !info.IsDir()) {
+		return fmt.Errorf("--out %s is no directory: create it first, mkdir -p %s, or leave out --out to print the files",
+			f.run.Out, f.run.Out)
+	}
 	of, err := f.subject(cmd, s, args)
 	if err != nil {
 		return err

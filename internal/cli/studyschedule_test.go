@@ -72,3 +72,13 @@ func TestZone(t *testing.T) {
 		}
 	}
 }
+
+// TestScheduleOut: a directory that is not there is named before anything is written.
+func TestScheduleOut(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "units")
+	code, out, errs := cnsbench(t, "", "study", "schedule", filepath.Join(keptRuns, "study.yaml"), "--out", missing)
+	if code != exitUsage || out != "" || !strings.Contains(errs, "--out "+missing+" is no directory: create it first, mkdir -p") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+}

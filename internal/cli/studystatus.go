@@ -50,6 +50,9 @@ be as narrow as the metric's margin (5 % without one).`,
 
 func writeStatus(out io.Writer, s *study.Status) error {
 	fmt.Fprintf(out, "%s: %d of %s done", s.Name, s.Done, count(s.Of, "trial"))
+	if invalid := s.Invalid.String(); invalid != "" {
+		fmt.Fprintf(out, ", %s", invalid)
+	}
 	if s.Failed > 0 {
 		fmt.Fprintf(out, ", %d failed", s.Failed)
 	}

@@ -20,6 +20,8 @@ type Status struct {
 	Of            int `json:"of"`
 	PlannedTrials int `json:"plannedTrials"`
 	Failed        int `json:"failed"`
+	// Invalid counts those of Done whose figures must not be used.
+	Invalid Invalid `json:"invalid"`
 	// PlannedOccasions is the planned number; Occasions have begun.
 	PlannedOccasions int              `json:"plannedOccasions"`
 	Occasions        []OccasionStatus `json:"occasions"`
@@ -128,7 +130,8 @@ func (d *Dir) Status(hours OfficeHours) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Status{Name: d.Name, PlannedOccasions: max(d.Planned, d.OccasionCount()), WarmUps: table.WarmUps}
+	s := &Status{Name: d.Name, PlannedOccasions: max(d.Planned, d.OccasionCount()), WarmUps: table.WarmUps,
+		Invalid: d.InvalidTrials()}
 	var starts [][]time.Time
 	var took []timed
 	for i, trials := range d.byOccasion() {
