@@ -179,7 +179,12 @@ var errIncomplete = errors.New("did not complete: its figures are no trial")
 // addBundle adds the values of a bundle, as one trial of a cell.
 func (in *compared) addBundle(s *streams, b *observation.Builder, times *trial.Times, levels []string, dir string,
 	prices *cost.Prices) (*dataset.Data, error) {
-	if !isBundle(dir) {
+	switch {
+	case isBundle(dir):
+	case hasFile(dir, studyFile), imported.Is(dir):
+		return nil, fmt.Errorf("%s is a study, not a bundle: compare it with another by compare DIR --baseline EARLIER; "+
+			"cnsbench study merge joins studies of two clusters", dir)
+	default:
 		return nil, fmt.Errorf("%s is no bundle: it has no %s", dir, runFile)
 	}
 	open, err := openBundle(s, dir)

@@ -11,6 +11,7 @@ func Run(t *observation.Table, o Options) (*Result, error) {
 	if err := s.bounded(o.Against); err != nil {
 		return nil, err
 	}
+	s.checkPairs()
 	s.describe()
 	s.findAbsent()
 	s.warnOfOrder()

@@ -20,6 +20,8 @@ type Options struct {
 	Against string
 	// Paired pairs values of the same occasion, block and repetition.
 	Paired bool
+	// ByDesign says that Paired was not asked for: where no pair can exist, values are compared without pairs.
+	ByDesign bool
 	// PerRepetition takes the verdict from all repetitions, for these occasions only, where there are several.
 	PerRepetition bool
 	// Margin is the ratio − 1 from which a difference matters; 0: the greater of 5 % and the noise floor.

@@ -107,13 +107,11 @@ func (s *study) testAll(o *Overall, keys []key, groups bool) {
 // complete are the blocks that have every level: rows of values, one for each level. Of groups the values of a level
 // are their medians, over the blocks that have all levels.
 func (s *study) complete(keys []key, groups bool) [][]float64 {
-	type trial struct{ occasion, block, repetition int32 }
-	of := func(v observation.Value) trial { return trial{v.Occasion, v.Block, v.Repetition} }
-	count := map[trial]int{}
+	count := map[trialNumber]int{}
 	for _, k := range keys {
 		for _, v := range s.table.Series[k] {
 			if v.State == observation.Known {
-				count[of(v)]++
+				count[numberOf(v)]++
 			}
 		}
 	}
@@ -121,7 +119,7 @@ func (s *study) complete(keys []key, groups bool) [][]float64 {
 	for i, k := range keys {
 		var own []observation.Value
 		for _, v := range s.table.Series[k] {
-			if v.State == observation.Known && count[of(v)] == len(keys) {
+			if v.State == observation.Known && count[numberOf(v)] == len(keys) {
 				own = append(own, v)
 			}
 		}

@@ -153,18 +153,16 @@ func (s *study) scope(p pair, groups bool) string {
 // pairUp finds the values of the same occasion, block and repetition. Of a group of pairs the unit is the median of
 // their ratios.
 func (s *study) pairUp(x *sample, va, vb []observation.Value, groups bool) {
-	type trial struct{ occasion, block, repetition int32 }
-	of := func(v observation.Value) trial { return trial{v.Occasion, v.Block, v.Repetition} }
-	right := map[trial]float64{}
+	right := map[trialNumber]float64{}
 	for _, v := range vb {
 		if v.State == observation.Known {
-			right[of(v)] = v.Value
+			right[numberOf(v)] = v.Value
 		}
 	}
 	x.paired = true
 	if !groups {
 		for _, v := range va {
-			if y, ok := right[of(v)]; ok && v.State == observation.Known {
+			if y, ok := right[numberOf(v)]; ok && v.State == observation.Known {
 				x.a, x.b = append(x.a, v.Value), append(x.b, y)
 			}
 		}
@@ -174,7 +172,7 @@ func (s *study) pairUp(x *sample, va, vb []observation.Value, groups bool) {
 	for _, g := range s.grouping.groups(va) {
 		var ratios []float64
 		for _, v := range g {
-			if y, ok := right[of(v)]; ok && v.State == observation.Known {
+			if y, ok := right[numberOf(v)]; ok && v.State == observation.Known {
 				ratios = append(ratios, math.Log(y/v.Value))
 			}
 		}
@@ -236,7 +234,8 @@ func (s *study) conclude(a *Answer, e *verdict.Estimate, adjusted float64, rule 
 	case e == nil:
 		a.Reason = "there is nothing to compare"
 		if a.Paired {
-			a.Reason = "no value of one has a pair in the other: pairs have the same block and repetition"
+			a.Reason = "no value of one has a pair in the other: pairs have the same occasion, block and repetition; " +
+				"--paired=false compares without pairs"
 		}
 	case !e.Ratio.Bounded():
 		a.Reason = fmt.Sprintf("too few values: %s", a.count())
@@ -294,6 +293,45 @@ func (a *Answer) need(n int, atLeast bool) {
 		of = plural(n, "pair") + " of " + a.UnitOfAnalysis + "s"
 	}
 	a.Needs.Text = fmt.Sprintf("needs %s%s: %s%d more", bound, of, bound, a.Needs.More)
+}
+
+// checkPairs compares without pairs where the design has them, but no two levels have any: each was measured at other
+// times, such as on another cluster.
+func (s *study) checkPairs() {
+	if !s.options.Paired || !s.options.ByDesign || len(s.levels) < 2 || s.anyPair() {
+		return
+	}
+	s.options.Paired = false
+	s.result.Notes = append(s.result.Notes, fmt.Sprintf("no two levels of %s have values of the same occasion and block: "+
+		"they are compared without pairs", s.result.Factor))
+}
+
+// anyPair says whether two levels have trials of the same occasion, block and repetition.
+func (s *study) anyPair() bool {
+	for m := range s.table.Metrics {
+		for i := range s.contexts {
+			seen := map[trialNumber]string{}
+			for level, cell := range s.contexts[i].cells {
+				if s.twin(level) {
+					continue
+				}
+				for _, v := range s.table.Series[key{Metric: m, Cell: cell}] {
+					if other, ok := seen[numberOf(v)]; ok && other != level {
+						return true
+					}
+					seen[numberOf(v)] = level
+				}
+			}
+		}
+	}
+	return false
+}
+
+// trialNumber is the place of a trial: a pair has one.
+type trialNumber struct{ occasion, block, repetition int32 }
+
+func numberOf(v observation.Value) trialNumber {
+	return trialNumber{v.Occasion, v.Block, v.Repetition}
 }
 
 // smallest is the least number of values on each side, or pairs, with which a p-value below verdict.Alpha is possible

@@ -128,6 +128,7 @@ func (s *study) tallies() {
 		s.result.Sentences = append(s.result.Sentences, fmt.Sprintf("%s (unit: %s), %s: %s.", capital(scope),
 			list[0].UnitOfAnalysis, plural(len(list), "comparison"), tally(list)))
 	}
+	s.result.Sentences = append(s.result.Sentences, "p is adjusted by "+s.result.Family+".")
 }
 
 // family says over which comparisons p-values are adjusted.
@@ -139,7 +140,23 @@ func (s *study) family() string {
 	for i, l := range s.contexts[0].levels {
 		text += map[bool]string{true: " at one ", false: " and one "}[i == 0] + l.Factor
 	}
+	if n := s.families(); n > 1 {
+		text += fmt.Sprintf(", not over the %d such families: if no level differed, a false better, worse or different would "+
+			"be expected in up to %s of them", n, figure2(verdict.Alpha*float64(n)))
+	}
 	return text
+}
+
+// families counts the families of comparisons of which one has a p-value.
+func (s *study) families() (n int) {
+	last := ""
+	for i := range s.result.Comparisons {
+		c := &s.result.Comparisons[i]
+		if name := of(c.Metric, c.Context); c.P != nil && name != last {
+			n, last = n+1, name
+		}
+	}
+	return n
 }
 
 // nothing says why there is no comparison.

@@ -76,3 +76,51 @@ func TestFewInvalidTrials(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// TestNoPairs: levels that were measured at different times have no pairs. By design they are compared without; where
+// pairs are asked for, the reason says what to do.
+func TestNoPairs(t *testing.T) {
+	t.Parallel()
+	b := observation.NewBuilder([]string{"cluster"}, "occasion", "block")
+	b.Numbered = true
+	for block := range 8 {
+		for i, level := range []string{"east", "west"} {
+			b.Add(observation.Row{Levels: []string{level}, Occasion: level, Block: fmt.Sprint(block), Repetition: 1,
+				Metric: observation.Metric{Name: "latency", Unit: "ms"}, Value: float64(100 + 100*i + block)})
+		}
+	}
+	table := b.Table()
+	r := run(t, table, compare.Options{Paired: true, ByDesign: true})
+	if c := r.Comparisons[0]; c.Verdict != verdict.Worse || c.Paired || c.N != 8 || c.Scope != "for this occasion" {
+		t.Errorf("%s", c.Sentence)
+	}
+	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "no two levels of cluster have values of the same occasion and block") ||
+		!strings.Contains(r.Models[0].Text, "each level has one of its own, and a difference may be that of the occasion") {
+		t.Errorf("%q %+v", r.Notes, r.Models)
+	}
+	if c := run(t, table, compare.Options{Paired: true}).Comparisons[0]; c.Verdict != verdict.None ||
+		!strings.Contains(c.Reason, "--paired=false compares without pairs") {
+		t.Errorf("%s", c.Sentence)
+	}
+}
+
+// TestHistoryOfWorkloads: a change between different workloads has no verdict.
+func TestHistoryOfWorkloads(t *testing.T) {
+	t.Parallel()
+	b := observation.NewBuilder([]string{"run"}, "", "")
+	for i := range 14 {
+		b.Add(observation.Row{Levels: []string{fmt.Sprintf("run-%02d", i)}, Value: float64(100 + i%3 + i/7*50),
+			Metric: observation.Metric{Name: "latency", Unit: "ms"}})
+	}
+	table := b.Table()
+	for reason, want := range map[string]verdict.Word{"": verdict.Worse, "the workloads differ": verdict.None} {
+		r, err := compare.Histories(table, compare.Options{Weak: map[string]string{"": reason}})
+		if err != nil || len(r.History[0].Changes) != 1 {
+			t.Fatal(r, err)
+		}
+		h := r.History[0]
+		if h.Changes[0].Word != want || strings.Contains(h.Sentence, "The workloads differ.") != (reason != "") {
+			t.Errorf("%q: %s, %s", reason, h.Changes[0].Word, h.Sentence)
+		}
+	}
+}
