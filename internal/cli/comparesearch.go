@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/trial"
@@ -30,6 +32,30 @@ func searchAt(dir string) (*summary.FindMax, error) {
 		return nil, fmt.Errorf("the search of %s %w: repeat its command to continue it", dir, errIncomplete)
 	}
 	return found, err
+}
+
+// searchOrigin has the runs of the steps of a search, and what they were asked for: all but the searched rate and the
+// time of a step, which depends on it.
+func searchOrigin(label, dir string) (origin, error) {
+	o := newOrigin(label)
+	d, err := study.Open(dir)
+	if err != nil {
+		return o, err
+	}
+	for _, t := range d.Trials {
+		if b := d.Bundle(t); b != nil {
+			if err := o.addRun(nil, &b.Run, d.Of(t)); err != nil {
+				return o, err
+			}
+		}
+	}
+	c := o.cell(nil)
+	maps.DeleteFunc(c.workload, func(name string, values []string) bool {
+		return len(values) > 1 || name == "spec.runtime" || strings.HasPrefix(name, "spec.rates."+d.Search.Rate+".")
+	})
+	c.workload["find-max.condition"] = []string{d.Search.Condition}
+	c.workload["find-max.window"] = []string{d.Search.Window.String()}
+	return o, nil
 }
 
 // addSearch adds the result of a search, as one trial of a cell.

@@ -144,6 +144,11 @@ func readBundles(s *streams, args []string, prices *cost.Prices) (*compared, err
 			return nil, err
 		case found != nil:
 			addSearch(b, []string{label}, found)
+			o, err := searchOrigin(label, dir)
+			if err != nil {
+				return nil, err
+			}
+			in.origins = append(in.origins, o)
 		default:
 			if d, err = in.addBundle(s, b, &times, []string{label}, dir, prices); err != nil {
 				return nil, err
@@ -241,7 +246,8 @@ func readAny(s *streams, dir string, prices *cost.Prices) (*compared, error) {
 	case found != nil:
 		b := observation.NewBuilder(nil, "", "")
 		addSearch(b, nil, found)
-		return &compared{table: b.Table()}, nil
+		o, err := searchOrigin("", dir)
+		return &compared{table: b.Table(), origins: []origin{o}}, err
 	}
 	if !isBundle(dir) {
 		return readStudy(dir, prices)

@@ -366,3 +366,38 @@ func TestInvalidStudy(t *testing.T) {
 		}
 	}
 }
+
+// searchOf makes a search of one step from a kept run.
+func searchOf(t *testing.T, condition string) string {
+	t.Helper()
+	dir := studyOf(t, 1, nil)
+	editJSON(t, filepath.Join(dir, studyFile), func(design map[string]any) {
+		design["search"] = map[string]any{"action": "vol", "rate": "loop", "schedule": "constantRateSpec",
+			"condition": condition, "from": 10, "least": 1, "most": 100, "resolution": 0.1, "windowNs": 1000000000, "needs": 1}
+	})
+	return dir
+}
+
+// TestSearchOrigin: a search has the runs of its steps and its condition, not the searched rate.
+func TestSearchOrigin(t *testing.T) {
+	t.Parallel()
+	one, other := searchOf(t, "p99(vol) < 1s"), searchOf(t, "p99(vol) < 2s")
+	var list []origin
+	for label, dir := range map[string]string{"a": one, "b": other} {
+		o, err := searchOrigin(label, dir)
+		if err != nil || len(o.runs) != 2 {
+			t.Fatal(o, err)
+		}
+		list = append(list, o)
+	}
+	if err := distinctOrigins(list); err != nil {
+		t.Error(err)
+	}
+	if notes, reason, err := unlike(list, nil); err != nil || len(notes) != 1 ||
+		!strings.Contains(reason, "the workloads differ (find-max.condition)") {
+		t.Error(notes, reason, err)
+	}
+	if err := distinctOrigins([]origin{list[0], list[0]}); err == nil || !strings.Contains(err.Error(), "is given twice") {
+		t.Error(err)
+	}
+}
