@@ -91,7 +91,8 @@ func TestCompareOutputs(t *testing.T) {
 	dir := importAzure(t)
 	for output, says := range map[string][]string{
 		"text": {"In general (unit: occasion), 60 comparisons: all inconclusive", "needs 5 to",
-			"not over the 10 such families: if no level differed, a false better, worse or different would be expected in up to 0.5 of",
+			"not over the 10 such families: if no level differed, a false better, worse or different " +
+				"would be expected in up to 0.5 of",
 			"OpenEBS: the first run differs from the others in 7 of 10 metrics", "Random read IOPS (IOPS, higher is better)",
 			"Portworx / Disk Storage", "35.7k"},
 		"markdown": {"| metric | b / a |", "**inconclusive** in general<br>**better** for these 4 occasions"},

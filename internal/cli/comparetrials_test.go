@@ -167,7 +167,8 @@ func TestUnfinishedStudy(t *testing.T) {
 	}
 	code, out, errs := cnsbench(t, "", "compare", dir)
 	text := folded(out)
-	if code != exitOK || !strings.Contains(text, "3 of 16 trials of the study in "+dir+" have not run: the study is unfinished") ||
+	if code != exitOK || !strings.Contains(text, "3 of 16 trials of the study in "+dir+
+		" have not run: the study is unfinished") ||
 		strings.Contains(text, "no verdict") || strings.Contains(text, "failed") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}

@@ -129,7 +129,9 @@ func TestFindMax(t *testing.T) {
 		if got != fmt.Sprintf("1 main found %v 1", *m.PerSecond) {
 			t.Errorf("the index has the search %q, want %v per second", got, *m.PerSecond)
 		}
-		code, text, errs := cnsbench(t, "", "compare", "a="+dir, "b="+dir, "--output", "json")
+		again := filepath.Join(t.TempDir(), "again")
+		copyRun(t, dir, again, nil)
+		code, text, errs := cnsbench(t, "", "compare", "a="+dir, "b="+again, "--output", "json")
 		rate := fmt.Sprintf(`"min": %v`, *m.PerSecond)
 		if code != exitOK || !strings.Contains(text, `"metric": "findMax(main)"`) || !strings.Contains(text, rate) {
 			t.Errorf("exit %d %s: the comparison has no findMax(main) with %s", code, errs, rate)

@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 )
 
-// margin is the ratio − 1 from which a difference of a metric matters, with where it is from: the option, what the study
-// declares, or the greater of 5 % and the noise floor. The noise floor stands beside it; a smaller margin gets a note.
+// margin is the ratio − 1 from which a difference of a metric matters, with where it is from: the option, what the
+// study declares, or the greater of 5 % and the noise floor. The noise floor stands beside it; a smaller margin gets a note.
 func (s *study) margin(metric int, c *context) (margin float64, from string) {
 	floor, n := s.noise(metric, c)
 	margin, from = s.options.Margin, "given"

@@ -180,8 +180,8 @@ type grouping struct {
 // occasionWord is what an occasion is called in sentences, whatever its column is called.
 const occasionWord = "occasion"
 
-// groupingOf finds what groups the trials of a table: several occasions of a cell, else several blocks. Blocks that hold each
-// cell once group nothing.
+// groupingOf finds what groups the trials of a table: several occasions of a cell, else several blocks. Blocks that
+// hold each cell once group nothing.
 func groupingOf(t *observation.Table) grouping {
 	switch {
 	case len(t.Occasions) > 1 && spread(t):
