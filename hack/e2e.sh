@@ -22,7 +22,9 @@ mkdir "$cgroups/cnsbench-$$" 2>/dev/null || skip "cgroups may not be made in $cg
 rmdir "$cgroups/cnsbench-$$"
 [ -e /dev/loop-control ] || skip "there are no loop devices"
 other=$(cat /run/cnsbench-testbed/state 2>/dev/null || true)
-[ ! -d "$other" ] || [ "$other" = "$(realpath -m out/testbed)" ] || skip "there is a test bed already, with its state in $other"
+if [ "$other" != "$(realpath -m out/testbed)" ] && [ -n "$other" ] && pgrep -f "^$other/bin/" >/dev/null; then # else make testbed-up undoes it
+    skip "there is a test bed already, with its state in $other; take it down with: TESTBED_DIR=$other $other/bin/testbed down"
+fi
 
 # What the test bed, or a driver in it, may leave on the machine.
 left() {

@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cnsbench/cnsbench/hack/testbed/internal/api"
 	"github.com/cnsbench/cnsbench/hack/testbed/internal/cluster"
 	"github.com/cnsbench/cnsbench/hack/testbed/internal/dns"
@@ -108,7 +106,7 @@ func onCluster(ctx context.Context, c *cluster.Cluster, command string, args []s
 	if os.Geteuid() != 0 {
 		return errors.New("network namespaces, mounts and cgroups need root")
 	}
-	unlock, err := lock(c.Dir)
+	unlock, err := c.Lock()
 	if err != nil {
 		return err
 	}
@@ -149,24 +147,6 @@ func onCluster(ctx context.Context, c *cluster.Cluster, command string, args []s
 		}
 	}
 	return nil
-}
-
-// lock excludes other commands on the same test bed.
-func lock(dir string) (func(), error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		fmt.Println("another command is at work on this test bed; waiting for its end")
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-			return nil, err
-		}
-	}
-	return func() { _ = f.Close() }, nil
 }
 
 func runRegistrar(ctx context.Context, args []string) error {

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cnsbench/cnsbench/hack/testbed/internal/api"
 	"github.com/cnsbench/cnsbench/hack/testbed/internal/build"
 	"github.com/cnsbench/cnsbench/hack/testbed/internal/machine"
@@ -79,7 +81,7 @@ func (c *Cluster) Up(ctx context.Context) error {
 		what string
 		do   func(context.Context) error
 	}{
-		{"looking for another", func(context.Context) error { return c.alone() }},
+		{"looking for another", c.alone},
 		{"installing packages", func(context.Context) error { return machine.Install(machine.Missing()) }},
 		{"building", c.build},
 		{"copying the product", c.copyProduct},
@@ -100,21 +102,76 @@ func (c *Cluster) Up(ctx context.Context) error {
 	return nil
 }
 
-// alone refuses a second test bed: they would share network, sockets and ports.
-func (c *Cluster) alone() error {
+// alone refuses a second test bed, because they would share network, sockets and ports. It undoes what is left of one
+// whose processes have ended, such as after a restart of the machine.
+func (c *Cluster) alone(ctx context.Context) error {
 	text, err := os.ReadFile(filepath.Join(settings.Run, "state"))
-	other := strings.TrimSpace(string(text))
-	if errors.Is(err, fs.ErrNotExist) || other == c.Dir {
+	dir := strings.TrimSpace(string(text))
+	if errors.Is(err, fs.ErrNotExist) || dir == c.Dir {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(other); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return fmt.Errorf("there is a test bed with its state in %s; take it down first: TESTBED_DIR=%s testbed down",
-		other, other)
+	other, err := Open(c.Repo, dir)
+	if err != nil {
+		return err
+	}
+	unlock, err := other.claim()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	fmt.Println("no process of the test bed with its state in", dir, "runs: undoing what is left of it")
+	return other.Down(ctx)
+}
+
+// claim locks a test bed of which nothing runs; else its error says how to take it down.
+func (c *Cluster) claim() (unlock func(), err error) {
+	unlock, err = c.lock(unix.LOCK_EX | unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, fmt.Errorf("another command is at work on the test bed with its state in %s: wait for its end", c.Dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.records.All()
+	if err == nil && slices.ContainsFunc(all, process.Record.Alive) {
+		err = fmt.Errorf("there is a test bed already, with its state in %s; take it down with: TESTBED_DIR=%s %s down",
+			c.Dir, c.Dir, c.Bin("testbed"))
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
+}
+
+// Lock excludes other commands on the same test bed; it waits for their end.
+func (c *Cluster) Lock() (unlock func(), err error) {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	unlock, err = c.lock(unix.LOCK_EX | unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		fmt.Println("another command is at work on this test bed; waiting for its end")
+		unlock, err = c.lock(unix.LOCK_EX)
+	}
+	return unlock, err
+}
+
+func (c *Cluster) lock(how int) (unlock func(), err error) {
+	f, err := os.OpenFile(c.Path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), how); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil
 }
 
 func (c *Cluster) build(ctx context.Context) error {
