@@ -80,7 +80,12 @@ func (f *installFlags) start(cmd *cobra.Command, s *streams) (
 	}
 	ctx, stop := untilInterrupt(cmd.Context())
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
-	return ctx, func() { cancel(); stop() }, i, objects, nil
+	done := func() { cancel(); stop() }
+	if err := cluster.Answers(ctx, rest); err != nil {
+		done()
+		return nil, nil, nil, nil, failed(err)
+	}
+	return ctx, done, i, objects, nil
 }
 
 // csiProxy reads the flags about CSI proxies. It draws a token, which an existing one overrides.

@@ -104,7 +104,7 @@ func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*clu
 	case wrong != nil:
 		return nil, wrong
 	}
-	return nil, failed(err)
+	return nil, failed(cluster.Explain(on.Config, err))
 }
 
 // substitutes are the drivers that replace those which need root, for other users.

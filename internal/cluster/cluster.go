@@ -3,13 +3,20 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,7 +42,7 @@ func (o Options) Load() (*rest.Config, string, error) {
 		&clientcmd.ConfigOverrides{CurrentContext: o.Context})
 	config, err := loaded.ClientConfig()
 	if err != nil {
-		return nil, "", fmt.Errorf("find the cluster: %w; --kubeconfig or $KUBECONFIG names it", err)
+		return nil, "", o.explain(rules.GetLoadingPrecedence(), loaded, err)
 	}
 	config.UserAgent = "cnsbench/" + version.Version
 	namespace := o.Namespace
@@ -45,6 +52,54 @@ func (o Options) Load() (*rest.Config, string, error) {
 		}
 	}
 	return config, namespace, nil
+}
+
+// explain says why the kubeconfig files name no cluster, and what to do.
+func (o Options) explain(files []string, loaded clientcmd.ClientConfig, err error) error {
+	if o.Kubeconfig != "" {
+		files = []string{o.Kubeconfig}
+	}
+	where := strings.Join(files, ", ")
+	raw, unreadable := loaded.RawConfig()
+	name := cmp.Or(o.Context, raw.CurrentContext)
+	switch {
+	case unreadable != nil:
+		return fmt.Errorf("read kubeconfig %s: %w; name another with --kubeconfig or $KUBECONFIG", where, unreadable)
+	case len(raw.Contexts) == 0:
+		return fmt.Errorf("no cluster: kubeconfig %s does not exist or has no context; name another with --kubeconfig or "+
+			"$KUBECONFIG", where)
+	case raw.Contexts[name] == nil:
+		return fmt.Errorf("kubeconfig %s has no context %q; select one of these with --context: %s", where, name,
+			strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))
+	}
+	return fmt.Errorf("context %q of kubeconfig %s: %w; correct it, or name another with --context or --kubeconfig", name,
+		where, err)
+}
+
+// Answers checks that the API server answers, and that it accepts the user.
+func Answers(ctx context.Context, config *rest.Config) error {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	err = client.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return Explain(config, err)
+}
+
+// Explain adds to the error of a request what to do if the API server does not answer, or does not accept the user.
+func Explain(config *rest.Config, err error) error {
+	switch {
+	case errors.As(err, new(*url.Error)):
+		return fmt.Errorf("the cluster at %s does not answer: %w; start it, or name another with --kubeconfig, $KUBECONFIG "+
+			"or --context", config.Host, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the cluster at %s does not accept the user of the kubeconfig: %w; renew its credentials, or name "+
+			"another with --kubeconfig, $KUBECONFIG or --context", config.Host, err)
+	}
+	return err
 }
 
 // Cluster is a connection for what a command does before and after a run. The engine has its own.
