@@ -53,9 +53,9 @@ func Trials(o Options) []Trial {
 		{Name: "snapshot", Shows: []Shown{{"snapshot", "snapshot"}, {"restore", "restore"}}, After: "create",
 			file: snapshots},
 		{Name: "clone", Shows: []Shown{{"clone", "clone"}}, After: "create", file: clones},
-		{Name: "expand", Shows: []Shown{{"expand", "expand"}}, After: "create", file: expansions(true)},
+		{Name: "expand", Shows: []Shown{{"expand", "expand"}}, After: "create", file: expansions},
 		{Name: "expand-detached", Shows: []Shown{{"expandDetached", "expand"}}, After: "create",
-			file: expansions(false)},
+			file: detachedExpansions},
 		{Name: "modify", Shows: []Shown{{"modify", "modify"}}, After: "create", file: modifications},
 		{Name: "group-snapshot", Shows: []Shown{{"groupSnapshot", "snapshot"}}, After: "create", file: groups},
 	}
@@ -110,13 +110,20 @@ func creating(more string) func(Class, Options) string {
 }
 
 // source is the volume that the operations of a trial act on.
-func source(c Class, o Options, attach bool) string {
-	return "  actions:\n" + action(o, "name: volume, createObjSpec: {volume: %s}",
-		volume(c, o, fmt.Sprintf(", attach: %v", attach)))
+func source(c Class, o Options) string {
+	return "  actions:\n" + action(o, "name: volume, createObjSpec: {volume: %s}", volume(c, o, ", attach: true"))
+}
+
+// each is an operation on a new volume each time, which is created before it and removed after it.
+func each(c Class, o Options, attach bool, operation, of string) string {
+	return "  actions:\n" + action(o, "name: volume, rateName: serial, then: [%s, remove], createObjSpec: {volume: %s}",
+		operation, volume(c, o, fmt.Sprintf(", attach: %v", attach))) +
+		action(o, "name: %s, %s", operation, of) +
+		action(o, "name: remove, deleteSpec: {actionName: volume}") + serial(o)
 }
 
 func snapshots(c Class, o Options) string {
-	return source(c, o, true) +
+	return source(c, o) +
 		action(o, "name: snapshot, rateName: serial, then: [restore, remove, drop], "+
 			"snapshotSpec: {actionName: volume}") +
 		action(o, "name: restore, restoreSpec: {actionName: snapshot, attach: true}") +
@@ -125,18 +132,22 @@ func snapshots(c Class, o Options) string {
 }
 
 func clones(c Class, o Options) string {
-	return source(c, o, true) +
+	return source(c, o) +
 		action(o, "name: clone, rateName: serial, then: [remove], cloneSpec: {actionName: volume, attach: true}") +
 		action(o, "name: remove, deleteSpec: {actionName: clone}") + serial(o)
 }
 
-func expansions(attach bool) func(Class, Options) string {
-	return func(c Class, o Options) string {
-		return source(c, o, attach) +
-			action(o, "name: expand, rateName: serial, resizeSpec: {actionName: volume, increaseBy: %s}", o.Size) + serial(o)
-	}
+func expansions(c Class, o Options) string {
+	return source(c, o) +
+		action(o, "name: expand, rateName: serial, resizeSpec: {actionName: volume, increaseBy: %s}", o.Size) + serial(o)
 }
 
+// detachedExpansions grow new volumes: Kubernetes begins no second expansion before a pod has mounted the volume.
+func detachedExpansions(c Class, o Options) string {
+	return each(c, o, false, "expand", fmt.Sprintf("resizeSpec: {actionName: volume, increaseBy: %s}", o.Size))
+}
+
+// modifications are of new volumes: on a cluster a volume that has the class already is not modified.
 func modifications(c Class, o Options) string {
 	to := fmt.Sprintf("volumeAttributesClass: %q", c.AttributesClass)
 	if c.AttributesClass == "" {
@@ -146,8 +157,7 @@ func modifications(c Class, o Options) string {
 		}
 		to = "parameters: {" + strings.Join(list, ", ") + "}"
 	}
-	return source(c, o, true) +
-		action(o, "name: modify, rateName: serial, modifySpec: {actionName: volume, %s}", to) + serial(o)
+	return each(c, o, true, "modify", fmt.Sprintf("modifySpec: {actionName: volume, %s}", to))
 }
 
 func groups(c Class, o Options) string {
