@@ -96,7 +96,10 @@ func (g *graph) lacking(path string, claims []corev1.PersistentVolumeClaim, what
 	}
 	for _, driver := range sortedKeys(g.drivers(claims)) {
 		if !lacks[driver][what] {
-			continue
+			if !g.classes.cluster || !lacksOnCluster[driver][what] {
+				continue
+			}
+			what += " on a cluster"
 		}
 		hint := "loopfile can do it"
 		for _, of := range sortedKeys(g.in.Substitute) {

@@ -30,6 +30,10 @@ var lacks = map[string]map[string]bool{
 	"btrfs" + driverSuffix:   {canBlock: true, canGroup: true, canModify: true, canLimit: true},
 }
 
+// lacksOnCluster lists what built-in drivers lack on a cluster only: null publishes a file in place of a device, of which
+// no container runtime makes a device, and which a kubelet cannot take away again.
+var lacksOnCluster = map[string]map[string]bool{"null" + driverSuffix: {canBlock: true}}
+
 // modifiable has a parameter that volumes of a built-in driver can be modified to.
 var modifiable = map[string]map[string]string{
 	"null" + driverSuffix:     {"iops": "1000"},
