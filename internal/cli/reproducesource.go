@@ -111,11 +111,14 @@ func (f *reproduceFlags) takeOver(b *bundle.Bundle) error {
 	return nil
 }
 
-// takeOverCluster sets how the agent got into pods, and the namespace.
+// takeOverCluster sets where the runner was, how the agent got into pods, and the namespace.
 func (f *reproduceFlags) takeOverCluster(b *bundle.Bundle, given func(string) bool) error {
 	e, err := b.Environment()
 	if err != nil {
 		return err
+	}
+	if !given("runner") && !reproduction.InPod(&e) {
+		f.Runner = runnerLocal
 	}
 	if delivery, ok := e.Engine["agentDelivery"].(string); ok && !given("agent") {
 		f.Delivery = delivery

@@ -210,6 +210,18 @@ func TestUnread(t *testing.T) {
 	}
 }
 
+// TestRunnerPod checks that the names of two runners' pods are no difference, but a runner elsewhere is.
+func TestRunnerPod(t *testing.T) {
+	on := func(host string) Facts { return facts(t, bundle.Environment{Hostname: host}) }
+	a, b, elsewhere := on("cnsb-d5a618ec-runner"), on("cnsb-dbfede43-runner"), on("cnsb-d5a618ec-other")
+	if c := CompareFacts(a, b, [2]int{2, 2}); len(c.Differences) != 0 {
+		t.Errorf("two pods: %+v", c.Differences)
+	}
+	if c := CompareFacts(a, elsewhere, [2]int{2, 2}); len(c.Differences) != 1 || c.Differences[0].Fact != "hostname" {
+		t.Errorf("elsewhere: %+v", c.Differences)
+	}
+}
+
 func facts(t *testing.T, e bundle.Environment) Facts {
 	t.Helper()
 	f, err := OfEnvironment(e)

@@ -96,7 +96,12 @@ func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
 		"storageClasses": e.Classes, "groupSnapshots": e.GroupSnapshotVersion,
 	}
 	maps.Copy(env, inventory.Read(ctx, e.Client, e.DriversInUse()))
-	env["limits"] = metrics.Limits(ctx, e.Client)
+	limits, err := metrics.Limits(ctx, e.Client)
+	if err != nil {
+		inventory.Unread(env, "limits", err)
+	} else {
+		env["limits"] = limits
+	}
 	env["csiProxies"] = proxies.Describe(e.proxies)
 	return env, nil
 }

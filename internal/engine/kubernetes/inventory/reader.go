@@ -36,6 +36,11 @@ func (r *reader) missing(part string, err error) {
 	r.unread[part] = text
 }
 
+// Unread notes in what Read has returned that another part could not be read.
+func Unread(found map[string]any, part string, err error) {
+	(&reader{unread: found[UnreadKey].(map[string]string)}).missing(part, err)
+}
+
 // list reads the objects of a kind in order of their names; ok is false if they are unknown.
 func (r *reader) list(part string, kind api.Kind) (list []api.Object, ok bool) {
 	list, _, err := r.client.List(r.ctx, kind, "", metav1.ListOptions{})

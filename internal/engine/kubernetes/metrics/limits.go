@@ -23,10 +23,10 @@ var limitingFlagNames = []string{
 }
 
 // Limits lists the rate-limiting flags of storage sidecars and controllers that run as pods.
-func Limits(ctx context.Context, client *api.Client) any {
+func Limits(ctx context.Context, client *api.Client) (any, error) {
 	list, _, err := client.List(ctx, api.Pods, "", metav1.ListOptions{})
 	if err != nil {
-		return fmt.Sprintf("pods of other namespaces cannot be read, so the sidecars' limits are unknown: %v", err)
+		return nil, err
 	}
 	found := map[string]any{}
 	for _, o := range list {
@@ -39,9 +39,9 @@ func Limits(ctx context.Context, client *api.Client) any {
 		}
 	}
 	if len(found) == 0 {
-		return "no sidecar or controller of storage runs as a pod: their limits are not visible in the API"
+		return "no sidecar or controller of storage runs as a pod: their limits are not visible in the API", nil
 	}
-	return found
+	return found, nil
 }
 
 // limitingFlags returns the flags that limit rates.
