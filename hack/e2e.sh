@@ -22,8 +22,10 @@ mkdir "$cgroups/cnsbench-$$" 2>/dev/null || skip "cgroups may not be made in $cg
 rmdir "$cgroups/cnsbench-$$"
 [ -e /dev/loop-control ] || skip "there are no loop devices"
 other=$(cat /run/cnsbench-testbed/state 2>/dev/null || true)
-if [ "$other" != "$(realpath -m out/testbed)" ] && [ -n "$other" ] && pgrep -f "^$other/bin/" >/dev/null; then # else make testbed-up undoes it
-    skip "there is a test bed already, with its state in $other; take it down with: TESTBED_DIR=$other $other/bin/testbed down"
+# Of another test bed without processes, make testbed-up undoes what is left.
+if [ -n "$other" ] && [ "$other" != "$(realpath -m out/testbed)" ] && pgrep -f "^$other/bin/" >/dev/null; then
+    skip "there is a test bed already, with its state in $other;
+take it down with: TESTBED_DIR=$other $other/bin/testbed down"
 fi
 
 # What the test bed, or a driver in it, may leave on the machine.

@@ -42,7 +42,8 @@ func TestLoadExplains(t *testing.T) {
 		{"empty", write("empty", ""), Options{}, []string{"no cluster: ", "empty", "has no context"}},
 		{"not YAML", write("text", "text"), Options{}, []string{"read kubeconfig", filepath.Join(dir, "text")}},
 		{"unknown context", good, Options{Context: "x"}, []string{good, `no context "x"`, "--context: c, no-cluster"}},
-		{"context without cluster", good, Options{Context: "no-cluster"}, []string{good, `context "no-cluster"`, "correct it"}},
+		{"context without cluster", good, Options{Context: "no-cluster"}, []string{good, `context "no-cluster"`,
+			"correct it"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", tt.env)

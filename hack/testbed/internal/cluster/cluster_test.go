@@ -20,7 +20,8 @@ func TestClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.records.Stop(r, time.Second) })
-	if _, err := c.claim(); err == nil || !strings.Contains(err.Error(), "TESTBED_DIR="+c.Dir+" "+c.Bin("testbed")+" down") {
+	down := "TESTBED_DIR=" + c.Dir + " " + c.Bin("testbed") + " down"
+	if _, err := c.claim(); err == nil || !strings.Contains(err.Error(), down) {
 		t.Errorf("with a process: %v", err)
 	}
 	if err := syscall.Kill(r.PID, syscall.SIGKILL); err != nil {
