@@ -44,7 +44,7 @@ func TestScorecard(t *testing.T) {
 			if want := cmp.Or(want[c.Name][x.Name], scorecard.Yes); x.Result != want || want != scorecard.Yes && x.Reason == "" {
 				t.Errorf("%s, %s: %s, want %s: %s", c.Name, x.Name, x.Result, want, x.Reason)
 			}
-			if x.Result == scorecard.Yes && (x.OK != 2 || x.MedianNs == nil) {
+			if x.Result == scorecard.Yes && (x.OK != 2 || x.MinNs == nil) {
 				t.Errorf("%s, %s: %+v", c.Name, x.Name, x)
 			}
 		}
