@@ -71,7 +71,7 @@ func TestReproduce(t *testing.T) {
 	}
 	var r reproduced
 	decode(t, b.run("reproduce", first, "--runs", "2", "--out", b.in("again"), "--output", "json").wants(t, 0).stdout, &r)
-	if len(injected(r.Facts.Differences, settings)) > 0 || r.Facts.Compared < 50 ||
+	if len(unexplained(r.Facts.Differences, settings)) > 0 || r.Facts.Compared < 50 ||
 		len(r.Facts.RecordedByOneVersion) > 0 {
 		t.Errorf("facts %+v", r.Facts)
 	}
@@ -124,7 +124,7 @@ func (b *box) oneDifference(first string, settings map[string]string) {
 		b.run(args...).wants(b, 0)
 		var r reproduced
 		decode(b, b.run("reproduce", first, "--with", out, "--output", "json").wants(b, 0).stdout, &r)
-		differences := injected(r.Facts.Differences, settings)
+		differences := unexplained(r.Facts.Differences, settings)
 		for _, d := range differences {
 			if d.Fact != tt.fact && !strings.HasPrefix(d.Fact, "limits.") {
 				b.Errorf("%s: %s is named: %q, %q", name, d.Fact, d.Then, d.Now)
@@ -152,9 +152,9 @@ func sysctls(t *testing.T) map[string]string {
 	return values
 }
 
-// injected is differences without the settings of the kernel that another program has changed since the test began:
+// unexplained is differences without the settings of the kernel that another program has changed since the test began:
 // a kubelet that starts on the machine changes some.
-func injected(differences []difference, before map[string]string) []difference {
+func unexplained(differences []difference, before map[string]string) []difference {
 	return slices.DeleteFunc(slices.Clone(differences), func(d difference) bool {
 		value, ok := before[strings.TrimPrefix(d.Fact, "sysctls.")]
 		return ok && value != d.Now
