@@ -277,7 +277,7 @@ func (f *compareFlags) gateNotes(r *compare.Result) (notes []string) {
 // options reads the flags of the analysis.
 func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 	o = compare.Options{Factor: f.factor, Against: f.against, Paired: f.paired || in.paired && !f.pairedSet,
-		ByDesign: !f.pairedSet,
+		ByDesign:      !f.pairedSet,
 		PerRepetition: f.level == "repetition", Whole: in.factor == versionFactor,
 		AssumeBlock: in.assumeBlock, Trial: in.trial, Times: in.times}
 	o.Factor = cmp.Or(in.factor, o.Factor, in.preferred)
