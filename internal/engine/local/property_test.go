@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,12 +162,15 @@ func (d *served) restart(t *testing.T, faults string) {
 		_ = server.Close()
 		d.stop = func() {}
 	}
+	// The file is there as soon as the socket has its address, before it takes connections.
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(d.socket); err == nil {
+		conn, err := net.Dial("unix", d.socket)
+		if err == nil {
+			_ = conn.Close()
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("the driver does not listen")
+			t.Fatalf("the driver does not listen: %v", err)
 		}
 	}
 }
