@@ -60,8 +60,7 @@ weaker flags stand beside it.
 Exit status: 5 if a verdict is one of --fail-on, which judges the answer for these
 occasions where they are too few for one in general; 6 if --fail-on has nothing to
 judge: a level has no value where another has some, or no comparison has a verdict;
-with --strict 4 if there is a validity
-flag, also of a trial.`,
+with --strict 4 if there is a validity flag, also of a trial.`,
 		Example: `  cnsbench compare imported --factor provider
   cnsbench compare imported --limit 'provider=Portworx,metric=Random read IOPS,max=15000' --output markdown
   cnsbench compare study --baseline study-before --fail-on worse
@@ -237,7 +236,7 @@ func (f *compareFlags) unjudged(r *compare.Result, without int) error {
 		return &exit{exitUnjudged, fmt.Errorf("--fail-on cannot judge: %s", text)}
 	case of == 0 && len(r.History) == 0:
 		return &exit{exitUnjudged, errors.New("--fail-on cannot judge: there is nothing to compare")}
-	case without == of && len(r.History) == 0, without > 0 && without == of:
+	case of > 0 && without == of:
 		return &exit{exitUnjudged, fmt.Errorf("--fail-on cannot judge: none of %s has a verdict", count(of, "comparison"))}
 	}
 	return nil

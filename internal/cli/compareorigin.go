@@ -138,7 +138,7 @@ func valuesIn(list []origin, of func(*origin) []string) (text string, differs bo
 			who += fmt.Sprintf(" and %d more", n)
 		}
 		if len(v) > maxValue {
-			v = v[:maxValue] + "…"
+			v = strings.ToValidUTF8(v[:maxValue], "") + "…"
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s)", v, who))
 	}
@@ -149,10 +149,9 @@ func valuesIn(list []origin, of func(*origin) []string) (text string, differs bo
 // workloads differ, and across, the names of --across, do not declare it.
 func unlike(list []origin, across []string) (notes []string, reason string, err error) {
 	workload := differences(list, func(c *askedCell) map[string][]string { return c.workload })
+	covers := func(a, name string) bool { return a == acrossAll || a == name || strings.HasPrefix(name, a+".") }
 	declared := func(name string) bool {
-		return slices.ContainsFunc(across, func(a string) bool {
-			return a == acrossAll || a == name || strings.HasPrefix(name, a+".")
-		})
+		return slices.ContainsFunc(across, func(a string) bool { return covers(a, name) })
 	}
 	var names []string
 	for _, d := range workload {
@@ -163,8 +162,7 @@ func unlike(list []origin, across []string) (notes []string, reason string, err 
 		}
 	}
 	for _, a := range across {
-		used := func(name string) bool { return a == acrossAll || a == name || strings.HasPrefix(name, a+".") }
-		if len(names) > 0 && !slices.ContainsFunc(names, used) {
+		if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return covers(a, name) }) {
 			return nil, "", fmt.Errorf("--across: %q does not differ; want %s, or one of %s", a, acrossAll, listed(names))
 		}
 	}
@@ -175,14 +173,13 @@ func unlike(list []origin, across []string) (notes []string, reason string, err 
 	if n := len(notes) - maxListed; n > 0 {
 		notes = append(notes[:maxListed], fmt.Sprintf("%d more facts differ", n))
 	}
-	undeclared := slices.DeleteFunc(names, declared)
-	if len(undeclared) > 0 {
-		reason = fmt.Sprintf("the workloads differ (%s): see the notes; --across %s compares them nevertheless",
-			listed(undeclared), undeclared[0])
-		if len(undeclared) > 1 {
-			reason = fmt.Sprintf("the workloads differ (%s): see the notes; --across %s compares them nevertheless",
-				listed(undeclared), acrossAll)
+	if undeclared := slices.DeleteFunc(names, declared); len(undeclared) > 0 {
+		flag := acrossAll
+		if len(undeclared) == 1 {
+			flag = undeclared[0]
 		}
+		reason = fmt.Sprintf("the workloads differ (%s): see the notes; --across %s compares them nevertheless",
+			listed(undeclared), flag)
 	}
 	return notes, reason, nil
 }

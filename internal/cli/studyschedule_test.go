@@ -78,7 +78,8 @@ func TestScheduleOut(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "units")
 	code, out, errs := cnsbench(t, "", "study", "schedule", filepath.Join(keptRuns, "study.yaml"), "--out", missing)
-	if code != exitUsage || out != "" || !strings.Contains(errs, "--out "+missing+" is no directory: create it first, mkdir -p") {
+	if code != exitUsage || out != "" ||
+		!strings.Contains(errs, "--out "+missing+" is no directory: create it first, mkdir -p") {
 		t.Errorf("exit %d, %s%s", code, out, errs)
 	}
 }

@@ -83,7 +83,7 @@ func (l *Lines) Line(from *Source, s string) string {
 	return hideForms(l.known.Replace(s))
 }
 
-// Text is Text, without the known values too.
+// Text removes the known values from a text, and what the function Text does.
 func (l *Lines) Text(s string) string { return Text(l.known.Replace(s)) }
 
 // Text removes from a text what has the form of a secret. The forms are those of CSI requests, Kubernetes' components,
