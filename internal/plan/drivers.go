@@ -30,8 +30,8 @@ var lacks = map[string]map[string]bool{
 	"btrfs" + driverSuffix:   {canBlock: true, canGroup: true, canModify: true, canLimit: true},
 }
 
-// lacksOnCluster lists what built-in drivers lack on a cluster only: null publishes a file in place of a device, of which
-// no container runtime makes a device, and which a kubelet cannot take away again.
+// lacksOnCluster lists what built-in drivers lack on a cluster only: null publishes a file in place of a device.
+// Container runtimes refuse it, and the kubelet cannot unmap it.
 var lacksOnCluster = map[string]map[string]bool{"null" + driverSuffix: {canBlock: true}}
 
 // modifiable has a parameter that volumes of a built-in driver can be modified to.

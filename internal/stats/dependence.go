@@ -16,10 +16,10 @@ type dependence struct {
 
 // dependenceOf takes a series for one of first order (AR(1)), with or without independent errors. The lag-1 correlation
 // is the greater of that at lag 1 and the square root of that at lag 2, each corrected for the bias of few values
-// (Kendall 1954); used is its upper bound at 95 %, because an interval is more too narrow where it is underestimated
-// than too wide where it is overestimated. A block has four times the cube root of the number of values, or what is best
-// for the variance of a mean at that correlation (Carlstein 1986, Künsch 1989) if that is more, and at most a quarter
-// of the values.
+// (Kendall 1954). Its upper bound at 95 % is used, because an estimate that is too low narrows an interval by more than
+// one that is as much too high widens it. The length of a block is four times the cube root of the number of values, or
+// the length that is best for the variance of a mean at that correlation (Carlstein 1986, Künsch 1989) if that is
+// greater, and at most a quarter of the number of values.
 func dependenceOf(x []float64) dependence {
 	n := float64(len(x))
 	rho := max(0, correlation(x, 1), math.Sqrt(max(0, correlation(x, 2))))

@@ -64,8 +64,8 @@ var asBefore = map[string][]string{
 	"scheduler":            {"--scheduler-qps", "500", "--scheduler-burst", "1000"},
 }
 
-// limiter slows one component at a time and checks which component stands out in each of some runs. A proxy on the driver's socket
-// separates a sidecar from its driver.
+// limiter slows one component at a time and checks which component stands out in each of some runs. A proxy on the
+// driver's socket separates a sidecar from its driver.
 func limiter(ctx context.Context, e *env) (t table, err error) {
 	kubeconfig, _, err := e.testbed()
 	if err != nil {

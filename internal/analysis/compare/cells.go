@@ -77,10 +77,8 @@ func (s *study) warnOfValues(k key, level string, values []observation.Value, fi
 	}
 	c := s.cell(k)
 	c.Missing, c.Invalid = count[observation.Missing], count[observation.Invalid]
-	if c.Invalid > 0 {
-		if float64(c.Invalid+c.Missing) > maxMissing*float64(len(values)) {
-			s.weaken(k, "%d of %d trials of %s are invalid (%s)", c.Invalid, len(values), level, s.reasons(k))
-		}
+	if c.Invalid > 0 && float64(c.Invalid+c.Missing) > maxMissing*float64(len(values)) {
+		s.weaken(k, "%d of %d trials of %s are invalid (%s)", c.Invalid, len(values), level, s.reasons(k))
 	}
 	if missing := count[observation.Missing]; missing > 0 {
 		s.warn(k, "missing", "%d of %d trials have no value", missing, len(values))

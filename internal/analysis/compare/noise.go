@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 )
 
-// margin is the ratio − 1 from which a difference of a metric matters, with where it is from: the option, what the
-// study declares, or the greater of 5 % and the noise floor. The noise floor stands beside it; a smaller margin gets a note.
+// margin is the ratio − 1 from which a difference of a metric matters, and where it is from: the option, what the study
+// declares, or the greater of 5 % and the noise floor. The text has the noise floor too. A margin below it gets a note.
 func (s *study) margin(metric int, c *context) (margin float64, from string) {
 	floor, n := s.noise(metric, c)
 	margin, from = s.options.Margin, "given"
@@ -21,9 +21,9 @@ func (s *study) margin(metric int, c *context) (margin float64, from string) {
 			from += fmt.Sprintf("; the noise floor of %d differences is %s %%", n, figure2(100*floor))
 		}
 		if floor > margin {
-			s.result.Notes = append(s.result.Notes, fmt.Sprintf("%s: the margin of %s %% is below the noise floor of %s %%: two "+
-				"labels of one provider differ by more, and so can levels that are alike", of(s.table.Metrics[metric].Name,
-				c.levels), figure3(100*margin), figure2(100*floor)))
+			s.result.Notes = append(s.result.Notes, fmt.Sprintf("%s: the margin of %s %% is below the noise floor of %s %%: "+
+				"two labels of one provider differ by more, and so can levels that are alike",
+				of(s.table.Metrics[metric].Name, c.levels), figure3(100*margin), figure2(100*floor)))
 		}
 		return margin, from
 	}

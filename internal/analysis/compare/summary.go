@@ -141,8 +141,8 @@ func (s *study) family() string {
 		text += map[bool]string{true: " at one ", false: " and one "}[i == 0] + l.Factor
 	}
 	if n := s.families(); n > 1 {
-		text += fmt.Sprintf(", not over the %d such families: if no level differed, a false better, worse or different would "+
-			"be expected in up to %s of them", n, figure2(verdict.Alpha*float64(n)))
+		text += fmt.Sprintf(", not over the %d such families: if no level differed, a false better, worse or different "+
+			"would be expected in up to %s of them", n, figure2(verdict.Alpha*float64(n)))
 	}
 	return text
 }

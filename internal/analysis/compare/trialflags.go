@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
 
-// flagTrials marks a cell with the validity flags of its trials, of which there are n. If more than maxMissing of them
-// are invalid or have no value, the cell must not be used; of fewer, the values are left out.
+// flagTrials marks a cell with the validity flags of its n trials. If the share of trials that are invalid or have no
+// value is greater than maxMissing, the cell is not judged. Otherwise only their values are left out.
 func (s *study) flagTrials(k key, n int) {
 	c := s.cell(k)
 	for _, g := range flagGroups(s.table.Flags[k]) {

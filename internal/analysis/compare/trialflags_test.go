@@ -50,10 +50,12 @@ func TestTrialFlags(t *testing.T) {
 	if c := r.Cells[1]; c.Level != "bad" || c.N != 8 || c.Invalid != 2 || c.Missing != 0 {
 		t.Errorf("%+v", c)
 	}
-	if len(r.Flags) != 2 || r.Flags[0].Severity != "invalid" || r.Flags[0].Trials != 2 || r.Flags[1].Severity != "warning" {
+	if len(r.Flags) != 2 || r.Flags[0].Severity != "invalid" || r.Flags[0].Trials != 2 ||
+		r.Flags[1].Severity != "warning" {
 		t.Errorf("%+v", r.Flags)
 	}
-	for _, want := range []string{"Invalid: failedOps of bad in 2 of 10 trials (latency); the first: create: of 10 ops 5 failed.",
+	for _, want := range []string{
+		"Invalid: failedOps of bad in 2 of 10 trials (latency); the first: create: of 10 ops 5 failed.",
 		"Warning: hostBusy of doubtful in 3 of 10 trials (latency); the first: busy."} {
 		if !slices.Contains(r.Sentences, want) {
 			t.Errorf("no %q in %q", want, r.Sentences)
@@ -94,7 +96,8 @@ func TestNoPairs(t *testing.T) {
 	if c := r.Comparisons[0]; c.Verdict != verdict.Worse || c.Paired || c.N != 8 || c.Scope != "for this occasion" {
 		t.Errorf("%s", c.Sentence)
 	}
-	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "no two levels of cluster have values of the same occasion and block") ||
+	if len(r.Notes) != 1 ||
+		!strings.Contains(r.Notes[0], "no two levels of cluster have values of the same occasion and block") ||
 		!strings.Contains(r.Models[0].Text, "each level has one of its own, and a difference may be that of the occasion") {
 		t.Errorf("%q %+v", r.Notes, r.Models)
 	}

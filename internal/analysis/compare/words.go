@@ -84,7 +84,8 @@ func (c *Comparison) label(level string) string {
 // sentence says what a comparison shows.
 func (c *Comparison) sentence() string {
 	name := of(c.Metric, c.Context)
-	text := fmt.Sprintf("%s: %s against %s, %s: %s.", name, c.label(c.B), c.label(c.A), c.Scope, c.clause(c.word(&c.Answer)))
+	text := fmt.Sprintf("%s: %s against %s, %s: %s.", name, c.label(c.B), c.label(c.A), c.Scope,
+		c.clause(c.word(&c.Answer)))
 	if c.Within != nil {
 		text += fmt.Sprintf(" %s: %s.", capital(c.Within.Scope), c.Within.clause(c.word(c.Within)))
 	}

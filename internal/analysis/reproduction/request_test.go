@@ -13,7 +13,8 @@ import (
 // TestAskedOf: the storage is no part of the workload, and each variable has one name.
 func TestAskedOf(t *testing.T) {
 	t.Parallel()
-	got, err := reproduction.AskedOf(&bundle.Run{Engine: "local", Seed: 7, Spec: json.RawMessage(`{"spec": {"runtime": "3s",
+	got, err := reproduction.AskedOf(&bundle.Run{Engine: "local", Seed: 7,
+		Spec: json.RawMessage(`{"spec": {"runtime": "3s",
 		"actions": [{"name": "load", "createObjSpec": {"workload": "fio", "vars": {"bs": "4k", "storageClass": "a"}}},
 			{"name": "volumes", "createObjSpec": {"volume": {"size": "64Mi", "storageClass": "a"}}}],
 		"rates": [{"name": "parallel", "constantRateSpec": {"interval": "10ms"}}]}}`),

@@ -64,8 +64,8 @@ func newSegment(x []float64) segment {
 	return g
 }
 
-// join adds the point of a rank to those before it, of which there are n, and returns the sum of its distances from
-// them.
+// join adds the point of a rank. It returns the sum of the distances of this point from the n points that were added
+// before it, whose values have the given sum.
 func (g *segment) join(rank, n int, sum float64) float64 {
 	v, below := g.values[rank], total{}
 	for k := rank; k > 0; k &= k - 1 {

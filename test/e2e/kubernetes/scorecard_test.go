@@ -21,8 +21,8 @@ func TestScorecard(t *testing.T) {
 	p.kubectl("label", "namespace", p.name, "--overwrite", "pod-security.kubernetes.io/enforce=privileged")
 	var out bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), p.binary, "scorecard", "--engine", "kubernetes", "--runner", "local",
-		"--namespace", p.name, "--image", p.image, "--classes", "null,hostdir-wffc", "--size", "64Mi", "--timeout", "1m", "--n", "2",
-		"--disturb-for", "0", "--concurrent", "--out", filepath.Join(t.TempDir(), "card"), "--output", "json")
+		"--namespace", p.name, "--image", p.image, "--classes", "null,hostdir-wffc", "--size", "64Mi",
+		"--timeout", "1m", "--n", "2", "--disturb-for", "0", "--concurrent", "--out", filepath.Join(t.TempDir(), "card"), "--output", "json")
 	cmd.Stdout, cmd.Stderr = &out, t.Output()
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
