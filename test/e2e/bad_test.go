@@ -140,7 +140,7 @@ var badFiles = []badCase{
 		says: []string{"--set", "w"}},
 	{name: "engine kubernetes", file: atStart + class("null"),
 		args: []string{"--engine", "kubernetes", "--kubeconfig",
-			"/nowhere/kubeconfig"}, code: 1, says: []string{"find the cluster", "/nowhere/kubeconfig", "$KUBECONFIG"}},
+			"/nowhere/kubeconfig"}, code: 1, says: []string{"read kubeconfig /nowhere/kubeconfig", "$KUBECONFIG"}},
 	{name: "unknown engine", file: atStart + class("null"), args: []string{"--engine", "nomad"}, code: 1,
 		says: []string{"--engine", `"nomad"`, "local", "kubernetes"}},
 	{name: "unknown flag", file: atStart + class("null"), args: []string{"--no-such-flag"}, code: 1,
