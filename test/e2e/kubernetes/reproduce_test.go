@@ -25,9 +25,9 @@ type reproduced struct {
 }
 
 // TestReproduce runs the bundles of runs on the cluster again, by the command or a runner's pod as at first: in the
-// namespace of the bundle, with its schedule, and without a fact that differs.
+// namespace of the bundle, with its schedule, and without a fact that differs. It is not parallel to other tests: their
+// StorageClasses are among the facts.
 func TestReproduce(t *testing.T) {
-	t.Parallel()
 	bed := newBed(t)
 	for _, runner := range []string{"local", "pod"} {
 		t.Run(runner, func(t *testing.T) {
