@@ -19,7 +19,7 @@ import (
 
 // Limits of a file.
 const (
-	// MaxRows is the most rows of a file. An import takes about 35 bytes of memory for each, a comparison 70.
+	// MaxRows is the most rows of a file. An import takes about 35 bytes of memory for each, a comparison 150.
 	MaxRows = 20_000_000
 	// MaxLevels is the most values of a factor, and the most metrics.
 	MaxLevels = 1000
