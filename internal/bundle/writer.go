@@ -179,10 +179,16 @@ func (w *Writer) Ledger() *Ledger { return w.ledger }
 // Err delivers the first disk failure, once; the run must end then.
 func (w *Writer) Err() <-chan error { return w.failure.ch }
 
+// Redacted returns an op as Op records it: its message is without secrets.
+func (w *Writer) Redacted(o op.Op) op.Op {
+	o.Message = w.text.clean(o.Message)
+	return o
+}
+
 // Op records one op that has ended, timed out, failed, or was dropped or censored. Each op is recorded once. Its
 // message is without secrets.
 func (w *Writer) Op(o op.Op) {
-	o.Message = w.text.clean(o.Message)
+	o = w.Redacted(o)
 	b := opBuffers.Get().(*[]byte)
 	*b = appendOp((*b)[:0], &o)
 	w.enqueue(eventsDir, true, *b, "\n") // copies

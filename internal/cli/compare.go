@@ -294,11 +294,7 @@ func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 		o.Cost = (&cost.Rate{Name: cost.PerTrial}).Metric()
 	}
 	o.Weak = map[string]string{"": in.unlike}
-	if reason := in.costs.unlike(); reason != "" {
-		for _, metric := range costMetrics() {
-			o.Weak[metric] = reason
-		}
-	}
+	maps.Copy(o.Weak, in.costs.weak())
 	factor := o.Factor
 	if factor == "" && len(in.table.Factors) == 1 {
 		factor = in.table.Factors[0]

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -70,23 +69,38 @@ func costOf(d *dataset.Data, p *cost.Prices) (*cost.Result, error) {
 type costed struct {
 	known    bool     // there are prices
 	without  []string // what the costs do not include
-	unpriced []string // of each trial the resources that have no price, joined; each text once
+	unpriced []string // resources that any trial used and that have no price
+	bounds   []string // why the costs per I/O of some trials are upper bounds
 	lists    []string // SHA-256 of the lists of prices
 }
 
 // with joins two of them.
 func (c costed) with(other costed, known bool) costed {
 	return costed{known: known, without: merged(c.without, other.without), unpriced: merged(c.unpriced, other.unpriced),
-		lists: merged(c.lists, other.lists)}
+		bounds: merged(c.bounds, other.bounds), lists: merged(c.lists, other.lists)}
 }
 
-// unlike says why the costs of the trials cannot be compared; empty: they can.
-func (c *costed) unlike() string {
-	if len(c.unpriced) < 2 {
+// weak has, by metric, why costs cannot be compared.
+func (c *costed) weak() map[string]string {
+	weak := map[string]string{}
+	if len(c.bounds) > 0 {
+		weak[(&cost.Rate{Name: cost.PerIOs}).Metric()] = "upper bounds: " + listed(c.bounds)
+	}
+	if reason := c.incomplete(); reason != "" {
+		for _, metric := range costMetrics() {
+			weak[metric] = reason
+		}
+	}
+	return weak
+}
+
+// incomplete says which prices are missing for a comparison; "": none.
+func (c *costed) incomplete() string {
+	if len(c.unpriced) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("trials differ in which of their resources have no price (%s): give prices of all",
-		strings.Join(c.unpriced, "; "))
+	return fmt.Sprintf("resources that were used have no price (%s): give prices of all, 0 for what is free",
+		listed(c.unpriced))
 }
 
 // addCosts adds the costs of a run as values of its trial. A rate without an amount is no value.
@@ -99,15 +113,18 @@ func (in *compared) addCosts(b *observation.Builder, row observation.Row, d *dat
 	if err != nil {
 		return err
 	}
+	var bounds []string
 	for _, rate := range r.Rates {
 		if rate.Value != nil {
+			if rate.Reason != "" {
+				bounds = append(bounds, rate.Reason)
+			}
 			row.Metric, row.Value = observation.Metric{Name: rate.Metric(), Unit: r.Currency}, *rate.Value
 			addFlagged(b, row, flags.All)
 		}
 	}
-	unpriced := cmp.Or(strings.Join(r.Unpriced(), ", "), "none")
-	in.costs = in.costs.with(costed{without: r.Without, unpriced: []string{unpriced}, lists: []string{r.PricesSHA256}},
-		true)
+	in.costs = in.costs.with(costed{without: r.Without, unpriced: r.Unpriced(), bounds: bounds,
+		lists: []string{r.PricesSHA256}}, true)
 	return nil
 }
 
@@ -116,7 +133,7 @@ func (c *costed) notes() (list []string) {
 	if len(c.without) > 0 {
 		list = append(list, "costs are without "+listed(c.without))
 	}
-	if reason := c.unlike(); reason != "" {
+	if reason := c.incomplete(); reason != "" {
 		list = append(list, "costs cannot be compared: "+reason)
 	}
 	if len(c.lists) > 1 {

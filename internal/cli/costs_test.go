@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -157,11 +158,24 @@ func TestWrongPrices(t *testing.T) {
 	}
 }
 
-// TestUnlikeCosts: where one trial used a resource that has a price and another one that has none, no cost has a
-// verdict; nor is a difference between two lists of prices left out.
-func TestUnlikeCosts(t *testing.T) {
+// TestBoundedCosts: a cost that is an upper bound in some trials has no verdict, the others have theirs.
+func TestBoundedCosts(t *testing.T) {
 	t.Parallel()
-	file := pricesFile(t, "currency: EUR\nnodes: {'*': {perHour: 1}}\nstorageClasses: {'null': {perGBMonth: 1}}")
+	c := costed{bounds: []string{"at most: the I/Os of dd are unknown"}}.with(costed{}, true)
+	want := map[string]string{"cost per million I/Os or requests": "upper bounds: at most: the I/Os of dd are unknown"}
+	if got := c.weak(); !maps.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestIncompletePrices: where a trial used a resource that has no price, no cost has a verdict; nor is a difference
+// between two lists of prices left out.
+func TestIncompletePrices(t *testing.T) {
+	t.Parallel()
+	class := func(text string) string {
+		return pricesFile(t, "currency: EUR\nnodes: {'*': {perHour: 1}}\nstorageClasses: {'null': {perGBMonth: 1"+text+"}}")
+	}
+	all, part := class(", iops: 0, perIOPSMonth: 0, mbps: 0, perMBpsMonth: 0"), class("")
 	study := filepath.Join(t.TempDir(), "study")
 	if err := os.CopyFS(study, os.DirFS(keptRuns+"/study")); err != nil {
 		t.Fatal(err)
@@ -178,9 +192,14 @@ func TestUnlikeCosts(t *testing.T) {
 	if err := os.WriteFile(run, []byte(other), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const reason = "trials differ in which of their resources have no price (none; volume): give prices of all"
-	for dir, want := range map[string]bool{keptRuns + "/study": false, study: true} {
-		code, out, errs := cnsbench(t, "", "compare", dir, "--prices", file, "--output", "json")
+	for _, tt := range []struct{ dir, file, missing string }{
+		{keptRuns + "/study", all, ""},
+		{keptRuns + "/study", part, "provisioned IOPS of null; provisioned throughput of null"},
+		{study, all, "volume other"},
+	} {
+		dir, want := tt.dir, tt.missing != ""
+		reason := "resources that were used have no price (" + tt.missing + "): give prices of all, 0 for what is free"
+		code, out, errs := cnsbench(t, "", "compare", dir, "--prices", tt.file, "--output", "json")
 		var r compare.Result
 		if err := json.Unmarshal([]byte(out), &r); code != 0 || err != nil {
 			t.Fatal(code, errs, err)

@@ -36,7 +36,7 @@ cnsbench compare DIR --factor COLUMN.
 Every row is checked, and the first problem ends the import with its line: an empty
 cell, a number with a decimal comma, a second unit of a metric, two rows of the same
 trial. A file has at most 20 million rows; an import takes about 35 bytes of memory for
-each.
+each, a comparison about 150.
 
 A table of means has --mean instead of --value, with --sd and --n where it has them:
 its figures are shown and checked, and get no verdict.`,
@@ -113,7 +113,8 @@ func newImportTool(s *streams, t imported.Tool) *cobra.Command {
 		Short: "Import " + t.What,
 		Long: "Imports " + t.What + `.
 Each FILE is a trial of LEVEL, a level of the factor; files of the same LEVEL are
-repetitions. Without LEVEL it is the name of the file without its extension.
+repetitions. Without LEVEL it is what the figures name for the factor, as in
+/provider=x of a Go benchmark, else the name of the file without its extension.
 OCCASION, given to every file or to none, is the time of measurement: repetitions of
 one occasion share its conditions (docs/compare.md).`,
 		Example: fmt.Sprintf("  cnsbench import %s old=1.out old=2.out new=3.out new=4.out --out imported\n"+
@@ -141,13 +142,16 @@ one occasion share its conditions (docs/compare.md).`,
 
 // inputOf splits LEVEL@OCCASION=FILE.
 func inputOf(arg string) imported.Input {
-	label, file, ok := strings.Cut(arg, "=")
-	if _, err := os.Stat(arg); err == nil || !ok {
+	label, file, given := strings.Cut(arg, "=")
+	if _, err := os.Stat(arg); err == nil {
+		given = false
+	}
+	if !given {
 		file = arg
 		base := filepath.Base(arg)
 		label = strings.TrimSuffix(base, filepath.Ext(base))
 	}
 	level, occasion, _ := strings.Cut(label, "@")
-	return imported.Input{Level: level, Occasion: occasion, Name: file,
+	return imported.Input{Level: level, Default: !given, Occasion: occasion, Name: file,
 		Open: func() (io.ReadCloser, error) { return os.Open(file) }}
 }

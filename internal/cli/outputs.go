@@ -56,8 +56,9 @@ type outgoing struct {
 	sender *output.Sender
 }
 
-// Op records an op and queues it for the outputs; it does not block.
+// Op records an op and queues it for the outputs, without secrets; it does not block.
 func (o *outgoing) Op(x op.Op) {
+	x = o.Redacted(x)
 	o.Writer.Op(x)
 	o.sender.Op(x)
 }

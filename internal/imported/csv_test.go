@@ -96,9 +96,11 @@ func TestWordsAsRepetitions(t *testing.T) {
 
 func TestSeparator(t *testing.T) {
 	t.Parallel()
-	text := strings.ReplaceAll(header+"a,mon,1,latency,ms,1\n", ",", ";")
-	if _, _, err := read(t, text, imported.Format{Columns: columns, Separator: ";"}); err != nil {
-		t.Error(err)
+	for given, separator := range map[string]string{";": ";", "\t": "\t", `\t`: "\t"} {
+		text := strings.ReplaceAll(header+"a,mon,1,latency,ms,1\n", ",", separator)
+		if _, _, err := read(t, text, imported.Format{Columns: columns, Separator: given}); err != nil {
+			t.Errorf("%q: %v", given, err)
+		}
 	}
 }
 
@@ -144,6 +146,12 @@ func TestBadInput(t *testing.T) {
 		{"empty repetition", row("a,mon,,latency,ms,1"), "line 3, column run: the cell is empty", nil},
 		{"repetition", row("a,mon,x,latency,ms,1"), `invalid repetition "x": want a whole number`, nil},
 		{"short row", row("a,mon,2"), "line 3: it has another number of cells than line 1, which has 6", nil},
+		{"unquoted decimal comma", row("a,mon,2,latency,ms,166,5"),
+			`which has 6; if "166,5" is one number with a decimal comma, write it with a point`, nil},
+		{"binary", "PAR1\x15\x04\t\x00,;", "the file is not text", nil},
+		{"compressed", "\x1f\x8b\x08\x08abc\t", "the file is not text", nil},
+		{"UTF-16", "p\x00,\x00v\x00", "the file is not text: want a CSV file in UTF-8", nil},
+		{"tabs", strings.ReplaceAll(header, ",", "\t"), `give --separator "\t"`, nil},
 		{"quotes", row(`a,mon,2,latency,ms,"1`), "line 3", nil},
 		{"semicolons", strings.ReplaceAll(header, ",", ";"), `give --separator ";"`, nil},
 		{"encoding", row("a\xff,mon,2,latency,ms,1"), "line 3, column provider: not UTF-8", nil},

@@ -6,7 +6,12 @@ import "github.com/cnsbench/cnsbench/internal/observation"
 type Figure struct {
 	observation.Metric
 	Value float64
+	// Levels are those of factors that the tool's output has beside that of the file.
+	Levels []Level
 }
+
+// Level is a level of a factor.
+type Level struct{ Factor, Level string }
 
 // figureOf makes a figure.
 func figureOf(name, unit string, x float64) Figure {

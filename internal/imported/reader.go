@@ -19,7 +19,7 @@ import (
 
 // Limits of a file.
 const (
-	// MaxRows is the most rows of a file. An import takes about 35 bytes of memory for each, a comparison 70.
+	// MaxRows is the most rows of a file. An import takes about 35 bytes of memory for each, a comparison 150.
 	MaxRows = 20_000_000
 	// MaxLevels is the most values of a factor, and the most metrics.
 	MaxLevels = 1000
@@ -76,6 +76,9 @@ func newReader(from io.Reader, f Format) (*reader, error) {
 		return nil, err
 	}
 	comma := ','
+	if f.Separator == `\t` { // as a shell passes it
+		f.Separator = "\t"
+	}
 	if f.Separator != "" {
 		r, size := utf8.DecodeRuneInString(f.Separator)
 		if size != len(f.Separator) || strings.ContainsRune("\"\r\n\uFFFD", r) {
@@ -88,10 +91,18 @@ func newReader(from io.Reader, f Format) (*reader, error) {
 	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		_, _ = buffered.Discard(3) // a byte order mark, which spreadsheets write
 	}
+	if begin, _ := buffered.Peek(512); !isText(begin) {
+		return nil, errors.New("the file is not text: want a CSV file in UTF-8")
+	}
 	r := &reader{csv: csv.NewReader(buffered), bound: bound, format: f, units: map[string]unitAt{},
 		intern: map[string]string{}, numbers: map[string]int32{}}
 	r.csv.Comma, r.csv.ReuseRecord = comma, true
 	return r, r.readHeader()
+}
+
+// isText says whether the begin of a file has no control characters but those between cells and lines.
+func isText(begin []byte) bool {
+	return !bytes.ContainsFunc(begin, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1b", r) })
 }
 
 func (r *reader) readHeader() error {
@@ -100,7 +111,7 @@ func (r *reader) readHeader() error {
 		return errors.New("the file is empty: want a line with the names of the columns, then one line for each value")
 	}
 	if err != nil {
-		return r.fault(err)
+		return r.fault(header, err)
 	}
 	for _, h := range header {
 		if !utf8.ValidString(h) {
@@ -127,18 +138,31 @@ func (r *reader) readHeader() error {
 }
 
 // fault names the line of an error of the CSV syntax.
-func (r *reader) fault(err error) error {
+func (r *reader) fault(record []string, err error) error {
 	if e := r.bound.Err(); e != nil {
 		return e
 	}
 	var p *csv.ParseError
 	if errors.As(err, &p) {
 		if errors.Is(p.Err, csv.ErrFieldCount) {
-			return fmt.Errorf("line %d: it has another number of cells than line 1, which has %d", p.Line, len(r.header))
+			return fmt.Errorf("line %d: it has another number of cells than line 1, which has %d%s", p.Line, len(r.header),
+				r.split(record))
 		}
 		return fmt.Errorf("line %d: %w", p.Line, p.Err)
 	}
 	return err
+}
+
+// split names what may have made too many cells: a decimal comma.
+func (r *reader) split(record []string) string {
+	digits := func(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+	for i := len(record) - 1; i > 0 && len(record) > len(r.header) && r.csv.Comma == ','; i-- {
+		whole, part := strings.TrimLeft(strings.TrimSpace(record[i-1]), "+-"), strings.TrimSpace(record[i])
+		if digits(whole) && digits(part) {
+			return fmt.Sprintf("; if \"%s,%s\" is one number with a decimal comma, write it with a point", whole, part)
+		}
+	}
+	return ""
 }
 
 // next reads a row; io.EOF after the last.
@@ -151,7 +175,7 @@ func (r *reader) next() (*row, error) {
 		return nil, io.EOF
 	}
 	if err != nil {
-		return nil, r.fault(err)
+		return nil, r.fault(record, err)
 	}
 	r.row.line, _ = r.csv.FieldPos(0)
 	if r.rows++; r.rows > MaxRows {

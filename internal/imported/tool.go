@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,7 @@ func Tools() []Tool {
 // Input is a file of a tool's output.
 type Input struct {
 	Level    string // of the factor
+	Default  bool   // Level is from the name of the file: one in the tool's output has precedence
 	Occasion string // ""; or for all inputs the time of measurement
 	Name     string
 	Open     func() (io.ReadCloser, error)
@@ -54,6 +56,11 @@ const (
 	unitColumn       = "unit"
 	valueColumn      = "value"
 )
+
+var valueColumns = []string{occasionColumn, repetitionColumn, metricColumn, unitColumn, valueColumn}
+
+// noLevel is the level of a factor that a figure does not have, but others.
+const noLevel = "none"
 
 // Outputs imports the output of a tool into a new folder. Inputs of the same level and occasion are repetitions, in
 // their order.
@@ -91,49 +98,92 @@ func Outputs(dir string, t Tool, factor string, inputs []Input) (*Description, e
 	return d, err
 }
 
+// inputFigure is a figure of an input.
+type inputFigure struct {
+	Figure
+	input *Input
+}
+
 // convert writes the figures of inputs as CSV.
 func (d *Description) convert(to io.Writer, t Tool, inputs []Input) error {
+	var all []inputFigure
+	for i := range inputs {
+		figures, err := d.figures(t, &inputs[i])
+		if err != nil {
+			return fmt.Errorf("%s: %w", inputs[i].Name, err)
+		}
+		last := d.Sources[i]
+		if j := slices.IndexFunc(d.Sources, func(x Source) bool { return x.SHA256 == last.SHA256 }); j < i {
+			return fmt.Errorf("%s and %s have the same content (SHA-256 %.12s): want each run once", inputs[j].Name,
+				inputs[i].Name, last.SHA256)
+		}
+		for _, f := range figures {
+			all = append(all, inputFigure{f, &inputs[i]})
+		}
+	}
 	out := csv.NewWriter(to)
-	header := []string{d.Format.Columns.Factors[0], repetitionColumn, metricColumn, unitColumn, valueColumn}
+	header := append(slices.Clone(d.Format.Columns.Factors), repetitionColumn, metricColumn, unitColumn, valueColumn)
 	if d.Format.Columns.Occasion != "" {
 		header = append(header, occasionColumn)
 	}
 	_ = out.Write(header)
-	seen := map[[3]string]int{} // repetitions by level, occasion and metric
-	names := map[string]string{}
-	for _, in := range inputs {
-		text, source, err := readInput(in)
-		if err != nil {
-			return err
+	seen := map[string]int{} // repetitions by levels, occasion and metric
+	for _, f := range all {
+		row := f.row(d.Format.Columns.Factors)
+		k := fmt.Sprintf("%q", append(slices.Clone(row), f.input.Occasion, f.Name))
+		seen[k]++
+		row = append(row, strconv.Itoa(seen[k]), f.Name, f.Unit, strconv.FormatFloat(f.Value, 'g', -1, 64))
+		if d.Format.Columns.Occasion != "" {
+			row = append(row, f.input.Occasion)
 		}
-		if other, twice := names[source.SHA256]; twice {
-			return fmt.Errorf("%s and %s have the same content (SHA-256 %.12s): want each run once", other, in.Name,
-				source.SHA256)
-		}
-		names[source.SHA256] = in.Name
-		figures, err := t.Parse(text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", in.Name, err)
-		}
-		if len(figures) == 0 {
-			return fmt.Errorf("%s has no figures: want %s", in.Name, t.What)
-		}
-		d.Sources = append(d.Sources, source)
-		for _, f := range figures {
-			if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {
-				return fmt.Errorf("%s: %s is %v: want a finite number", in.Name, f.Name, f.Value)
-			}
-			k := [3]string{in.Level, in.Occasion, f.Name}
-			seen[k]++
-			row := []string{in.Level, strconv.Itoa(seen[k]), f.Name, f.Unit, strconv.FormatFloat(f.Value, 'g', -1, 64)}
-			if d.Format.Columns.Occasion != "" {
-				row = append(row, in.Occasion)
-			}
-			_ = out.Write(row)
-		}
+		_ = out.Write(row)
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// figures reads the figures of an input, and adds their factors to the columns.
+func (d *Description) figures(t Tool, in *Input) ([]Figure, error) {
+	text, source, err := readInput(*in)
+	if err != nil {
+		return nil, err
+	}
+	figures, err := t.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(figures) == 0 {
+		return nil, fmt.Errorf("it has no figures: want %s", t.What)
+	}
+	d.Sources = append(d.Sources, source)
+	c := &d.Format.Columns
+	for _, f := range figures {
+		if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {
+			return nil, fmt.Errorf("%s is %v: want a finite number", f.Name, f.Value)
+		}
+		for _, l := range f.Levels {
+			if l.Factor == c.Factors[0] && !in.Default && l.Level != in.Level {
+				return nil, fmt.Errorf("%s has %s %s, but the file is given as %s: leave out the level of the file, or name "+
+					"its factor otherwise (--factor)", f.Name, l.Factor, l.Level, in.Level)
+			}
+			if !slices.Contains(c.Factors, l.Factor) {
+				c.Factors = append(c.Factors, l.Factor)
+			}
+		}
+		if len(c.Factors) > maxFactors {
+			return nil, fmt.Errorf("%s: more than %d factors", f.Name, maxFactors)
+		}
+	}
+	return figures, nil
+}
+
+// row has the level of each factor.
+func (f *inputFigure) row(factors []string) []string {
+	row := append([]string{f.input.Level}, slices.Repeat([]string{noLevel}, len(factors)-1)...)
+	for _, l := range f.Levels {
+		row[slices.Index(factors, l.Factor)] = l.Level
+	}
+	return row
 }
 
 // readInput reads a whole file.
@@ -145,7 +195,7 @@ func readInput(in Input) (string, Source, error) {
 	defer f.Close()
 	text, err := bounded.ReadAll(f, maxOutput)
 	if err != nil {
-		return "", Source{}, fmt.Errorf("%s: %w", in.Name, err)
+		return "", Source{}, err
 	}
 	sum := sha256.Sum256(text)
 	return string(text), Source{Name: filepath.Base(in.Name), SHA256: hex.EncodeToString(sum[:]),

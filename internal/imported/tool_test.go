@@ -2,6 +2,7 @@ package imported_test
 
 import (
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -175,7 +176,7 @@ func TestOutputsOfOccasions(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := imported.Outputs(t.TempDir(), tool(t, "kubestr"), "provider", inputs[:1]); err == nil ||
-		!strings.Contains(err.Error(), "has no figures: want the text output of kubestr fio") {
+		!strings.Contains(err.Error(), "it has no figures: want the text output of kubestr fio") {
 		t.Error(err)
 	}
 }
@@ -200,6 +201,25 @@ func FuzzTools(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestBenchmarkFactors: parts of names are factors, also if some names do not have them.
+func TestBenchmarkFactors(t *testing.T) {
+	t.Parallel()
+	got, err := tool(t, "benchstat").Parse("BenchmarkX/size=4k/deep/unit=s/size=8k/class=gp-3-8 1 5 ns/op\n")
+	want := []imported.Figure{figure("X/deep/unit=s/size=8k ns/op", "ns/op", 5)}
+	want[0].Levels = []imported.Level{{Factor: "size", Level: "4k"}, {Factor: "class", Level: "gp-3"}}
+	if err != nil || !cmp.Equal(got, want) {
+		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
+	}
+	text := "BenchmarkX/size=4k 1 5 ns/op\nBenchmarkX/size=8k 1 6 ns/op\nBenchmarkY 1 7 ns/op\nBenchmarkY 1 8 ns/op\n"
+	in := imported.Input{Level: "a", Name: "bench.txt",
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+	dir := filepath.Join(t.TempDir(), "study")
+	d, err := imported.Outputs(dir, tool(t, "benchstat"), "version", []imported.Input{in})
+	if err != nil || !maps.Equal(d.Counts.Levels, map[string]int{"version": 1, "size": 3}) || d.Counts.Rows != 4 {
+		t.Errorf("%+v, %v", d, err)
+	}
 }
 
 // TestNotFinite: an output with an infinite figure is refused by the name of its file.

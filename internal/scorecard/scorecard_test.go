@@ -151,6 +151,12 @@ func TestWrite(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}
 	}
+	c.Classes[0].Disturbances = nil
+	var quiet bytes.Buffer
+	if err := c.WriteText(&quiet); err != nil || strings.Contains(quiet.String(), "How it disturbs") ||
+		!strings.Contains(text.String(), "How it disturbs") {
+		t.Errorf("%v, a table of disturbances although none were measured:\n%s", err, &quiet)
+	}
 	if s := page.String(); !strings.Contains(s, `| a\|b |`) || strings.Contains(s, "<script>") || strings.Contains(s, "`") {
 		t.Errorf("not escaped:\n%s", s)
 	}

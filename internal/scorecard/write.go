@@ -58,7 +58,11 @@ func (c *Card) sheets() []sheet {
 			}
 		}
 	}
-	return []sheet{can, fast, disturbs}
+	list := []sheet{can, fast}
+	if len(disturbs.rows) > 0 { // none with --disturb-for 0
+		list = append(list, disturbs)
+	}
+	return list
 }
 
 // words of a result: "not tried".

@@ -27,7 +27,7 @@ func Describe(values []float64) (Description, bool) {
 	if len(values) == 0 || !Finite(values) {
 		return Description{}, false
 	}
-	s := slices.Sorted(slices.Values(values))
+	s := Sorted(values)
 	d := Description{N: len(s), Median: Median(s), Min: s[0], Max: s[len(s)-1],
 		Low: math.NaN(), High: math.NaN(), Coverage: math.NaN(), CVMean: math.NaN(), CVMedian: math.NaN()}
 	d.Mean, d.SD = stat.MeanStdDev(s, nil)

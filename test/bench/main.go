@@ -43,6 +43,7 @@ func benches() []bench {
 		{"columnar", "A quantile over ten million events", columnar, false},
 		{"study-aa", "Studies without a difference, and how many are said to have one", studyAA, false},
 		{"stat-peers", "Change points beside apache-otava, comparisons beside benchstat", statPeers, false},
+		{"compare-rows", "Time and memory of a comparison of ten million rows", compareRows, false},
 		{"host-busy", "Runs beside a compiler are flagged, quiet ones are not", hostBusy, false},
 		{"clone", "The demo from a clean clone", clone, false},
 		{"object-peers", "Object operations beside other load generators, at a null server", objectPeers, false},

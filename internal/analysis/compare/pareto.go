@@ -81,9 +81,12 @@ func (s *study) paretos() {
 	}
 }
 
-// points puts the levels of one context that have both figures.
+// points puts the levels of one context that have both figures, without the second labels of A/A pairs.
 func (s *study) points(p *Pareto, index verdicts, metric, cost int, c *context) {
 	for _, level := range s.levels {
+		if s.twin(level) {
+			continue
+		}
 		m, okM := s.at(metric, c, level)
 		k, okK := s.at(cost, c, level)
 		if okM && okK && s.cell(m).Median != nil && s.cell(k).Median != nil {

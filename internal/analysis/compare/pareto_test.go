@@ -57,6 +57,18 @@ func TestPareto(t *testing.T) {
 		!strings.Contains(strings.Join(r.Sentences, "\n"), "without unpriced, which have no median of one of them") {
 		t.Errorf("%s%q", d, r.Sentences)
 	}
+	o.Weak = map[string]string{"cost per trial": "resources have no price"}
+	for _, p := range run(t, b.Table(), o).Pareto[0].Points {
+		if p.State != compare.NotShown {
+			t.Errorf("with costs that cannot be compared %s is %s", p.Level, p.String())
+		}
+	}
+	o.Weak, o.AA = nil, [][2]string{{"fast", "same"}}
+	for _, p := range run(t, b.Table(), o).Pareto[0].Points {
+		if p.Level == "same" || strings.Contains(p.String(), "same") {
+			t.Errorf("the second label of an A/A pair competes: %s: %s", p.Level, p.String())
+		}
+	}
 	if r := run(t, b.Table(), compare.Options{}); len(r.Pareto) != 0 {
 		t.Errorf("without a cost: %+v", r.Pareto)
 	}

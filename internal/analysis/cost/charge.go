@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -65,6 +64,8 @@ type Result struct {
 	Rates []Rate `json:"rates"`
 	// Without names what Total does not include.
 	Without []string `json:"without"`
+
+	unpriced []string
 }
 
 // Charge is one resource.
@@ -163,7 +164,7 @@ func (r *Result) class(name string, c *ClassUse, p *Prices) {
 			r.add(Charge{Resource: x.what, Name: name, Quantity: *x.amount * c.VolumeHours / HoursPerMonth, Unit: x.unit,
 				Price: x.price})
 		case ok: // of a class without prices all is named at once
-			r.Without = append(r.Without, fmt.Sprintf("%s of %s: no price", x.what, name))
+			r.noPrice(x.what + " of " + name)
 		}
 	}
 	if c.Snapshots > 0 {
@@ -185,21 +186,19 @@ func (r *Result) add(c Charge) {
 		if c.Name != "" {
 			of += " " + c.Name
 		}
-		r.Without = append(r.Without, of+": no price")
+		r.noPrice(of)
 	}
 	r.Charges = append(r.Charges, c)
 }
 
-// Unpriced are the resources without a price that were used, in order, each once, whatever their names: volume.
-func (r *Result) Unpriced() (list []string) {
-	for _, c := range r.Charges {
-		if c.Price == nil && !slices.Contains(list, c.Resource) {
-			list = append(list, c.Resource)
-		}
-	}
-	slices.Sort(list)
-	return list
+// noPrice names a resource that was used and has no price.
+func (r *Result) noPrice(of string) {
+	r.unpriced, r.Without = append(r.unpriced, of), append(r.Without, of+": no price")
 }
+
+// Unpriced names the resources that were used and have no price: "volume fast". What a class with prices provisions
+// beyond its size counts as used, unless its amount is priced or 0.
+func (r *Result) Unpriced() []string { return r.unpriced }
 
 // rates divides the total by what was done.
 func (r *Result) rates(u *Usage) {

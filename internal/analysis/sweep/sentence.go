@@ -3,6 +3,7 @@ package sweep
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
@@ -156,8 +157,13 @@ func scaling(before, p *Point) growth {
 		return stillScales
 	}
 	g := growth{ratio, verdict(ratio.Value)}
-	if least, most := verdict(ratio.Low), verdict(ratio.High); ratio.Bounded() && least != most {
-		g.verdict = fmt.Sprintf("%s (the interval also allows: %s, and: %s)", g.verdict, least, most)
+	if !ratio.Bounded() {
+		return g
+	}
+	others := slices.DeleteFunc(slices.Compact([]string{verdict(ratio.Low), verdict(ratio.High)}),
+		func(v string) bool { return v == g.verdict })
+	if len(others) > 0 {
+		g.verdict = fmt.Sprintf("%s (the interval also allows: %s)", g.verdict, strings.Join(others, ", and: "))
 	}
 	return g
 }

@@ -93,6 +93,10 @@ func TestSentencesOfTrials(t *testing.T) {
 			"×9.84 [9.65, 10.2] of that at 1 for ×10 at once: it still scales."},
 		{"unsure", []float64{60, 61, 62}, []float64{90, 200, 400},
 			"it hardly scales any more (the interval also allows: saturated, and: it still scales)."},
+		{"the least is the verdict", []float64{60, 61, 62}, []float64{61, 62, 200},
+			": saturated (the interval also allows: it hardly scales any more)."},
+		{"the most is the verdict", []float64{60, 61, 62}, []float64{90, 400, 410},
+			": it still scales (the interval also allows: saturated)."},
 		{"too few", []float64{60, 90}, []float64{300, 600}, "×5.77 of that at 1 for ×10 at once: it still scales."},
 		{"once", []float64{60}, []float64{600}, "×10 of that at 1 for ×10 at once: it still scales."},
 	}

@@ -343,6 +343,13 @@ func TestPlaces(t *testing.T) {
 		if list[0].Place != tt.want || list[1].Place != "" {
 			t.Errorf("%v beside %v: %q and %q, want %q", tt.pools, tt.aggressor, list[0].Place, list[1].Place, tt.want)
 		}
+		bystander := Tenant{Name: "silver", Place: tt.want} // without targets
+		lines := strings.Join(bystander.Lines(), "|")
+		want := map[string]string{SamePool: "Tenant silver, in the same pool as the aggressor: no targets.",
+			OtherPool: "Tenant silver, in another pool: no targets."}[tt.want]
+		if lines != want {
+			t.Errorf("%q, want %q", lines, want)
+		}
 	}
 }
 

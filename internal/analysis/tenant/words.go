@@ -11,8 +11,11 @@ import (
 
 // Lines says in sentences for how long the targets were missed and which limits were not held.
 func (t *Tenant) Lines() (lines []string) {
-	if t.ViolationsNs != nil {
+	switch {
+	case t.ViolationsNs != nil:
 		lines = append(lines, t.violations())
+	case t.Place != "": // a bystander without targets
+		lines = append(lines, fmt.Sprintf("Tenant %s%s: no targets.", t.Name, t.where()))
 	}
 	for i := range t.Limits {
 		if l := &t.Limits[i]; l.Exceeded() {
@@ -22,15 +25,22 @@ func (t *Tenant) Lines() (lines []string) {
 	return lines
 }
 
+// where says in which pool the volumes are, after a comma; "": it is unknown, or the aggressor's.
+func (t *Tenant) where() string {
+	switch t.Place {
+	case SamePool:
+		return ", in the same pool as the aggressor"
+	case OtherPool:
+		return ", in another pool"
+	}
+	return ""
+}
+
 func (t *Tenant) violations() string {
 	if t.MeasuredNs == 0 {
 		return fmt.Sprintf("Tenant %s: no I/O that has a target was measured over time.", t.Name)
 	}
-	place := ""
-	if t.Place != "" {
-		place = ", in " + strings.Replace(t.Place, SamePool, "the same pool as the aggressor", 1)
-	}
-	line := fmt.Sprintf("Tenant %s%s: targets missed for %s of %s", t.Name, place, Time(*t.ViolationsNs),
+	line := fmt.Sprintf("Tenant %s%s: targets missed for %s of %s", t.Name, t.where(), Time(*t.ViolationsNs),
 		Time(t.MeasuredNs))
 	var parts []string
 	for _, s := range t.Steps {

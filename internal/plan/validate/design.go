@@ -35,22 +35,25 @@ func repeated(report *parse.Report, s *v1alpha1.StudySpec) {
 }
 
 // studyCounts checks the numbers of a study or a scale, and gives blocks the value of its former name.
-func studyCounts(report *parse.Report, path string, occasions, blocks *int32, repetitions int32) {
+// given has the fields as they are written: 0 is not the same as absent.
+func studyCounts(report *parse.Report, path string, given any, occasions, blocks *int32, repetitions int32) {
 	if repetitions != 0 && *blocks != 0 && repetitions != *blocks {
 		report.Fail(path+".repetitions", "remove repetitions, the former name of blocks", "differs from blocks")
 	}
-	between(report, path+".occasions", *occasions, maxOccasions)
-	between(report, path+".blocks", *blocks, maxBlocks)
-	between(report, path+".repetitions", repetitions, maxBlocks)
+	between(report, path, "occasions", given, *occasions, maxOccasions)
+	between(report, path, "blocks", given, *blocks, maxBlocks)
+	between(report, path, "repetitions", given, repetitions, maxBlocks)
 	if *blocks == 0 {
 		*blocks = repetitions
 	}
 }
 
-// between checks a number that may be absent.
-func between(report *parse.Report, path string, n, most int32) {
-	if n < 0 || n > most {
-		report.Fail(path, "", "must be from 1 to %d", most)
+// between checks a number of the fields at a path that may be absent.
+func between(report *parse.Report, path, name string, given any, n, most int32) {
+	fields, _ := given.(map[string]any)
+	value, written := fields[name]
+	if n < 0 || n > most || n == 0 && written && value != nil {
+		report.Fail(path+"."+name, "", "must be from 1 to %d", most)
 	}
 }
 
@@ -148,11 +151,11 @@ func studyVariants(report *parse.Report, variants []v1alpha1.StudyVariant) {
 	}
 }
 
-func precondition(report *parse.Report, p *v1alpha1.StudyPrecondition) {
+func precondition(report *parse.Report, given any, p *v1alpha1.StudyPrecondition) {
 	if p == nil {
 		return
 	}
-	between(report, "spec.precondition.rounds", p.Rounds, maxRounds)
+	between(report, "spec.precondition", "rounds", given, p.Rounds, maxRounds)
 	steady := p.SteadyState
 	if steady == nil {
 		return

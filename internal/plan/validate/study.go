@@ -27,11 +27,13 @@ func Study(report *parse.Report) *v1alpha1.Study {
 		report.Fail("metadata", "metadata: {name: …}", "metadata.name is missing")
 	}
 	repeated(report, &s.Spec)
-	studyCounts(report, "spec", &s.Spec.Occasions, &s.Spec.Blocks, s.Spec.Repetitions)
+	spec, _ := report.Value["spec"].(map[string]any)
+	studyCounts(report, "spec", spec, &s.Spec.Occasions, &s.Spec.Blocks, s.Spec.Repetitions)
 	factorsOf(report, "spec.factors", s.Spec.Factors)
 	for name, scale := range s.Spec.Scales {
 		path := "spec.scales." + name
-		studyCounts(report, path, &scale.Occasions, &scale.Blocks, scale.Repetitions)
+		scales, _ := spec["scales"].(map[string]any)
+		studyCounts(report, path, scales[name], &scale.Occasions, &scale.Blocks, scale.Repetitions)
 		for key := range scale.Factors {
 			if _, ok := s.Spec.Factors[key]; !ok {
 				report.Fail(path+".factors."+key, parse.Suggest(key, slices.Collect(maps.Keys(s.Spec.Factors))),
@@ -42,7 +44,7 @@ func Study(report *parse.Report) *v1alpha1.Study {
 		s.Spec.Scales[name] = scale
 	}
 	studyVariants(report, s.Spec.Variants)
-	precondition(report, s.Spec.Precondition)
+	precondition(report, spec["precondition"], s.Spec.Precondition)
 	metrics(report, s.Spec.Metrics)
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
+
+// procs is the suffix with GOMAXPROCS of a benchmark's name.
+var procs = regexp.MustCompile(`-[0-9]+$`)
 
 // WriteBenchstat writes every known value as a line of a Go benchmark: benchstat -col /provider then compares them.
 // Names have no spaces there: they become underscores, and names that would then be equal get a number. better has
@@ -34,6 +38,9 @@ func WriteBenchstat(w io.Writer, t *observation.Table, better map[string]string)
 		name := "Benchmark" + metrics.of(t.Metrics[k.Metric].Name, capital)
 		for i, level := range t.Cells[k.Cell] {
 			name += "/" + factors.of(t.Factors[i], nil) + "=" + levels[i].of(level, nil)
+		}
+		if procs.MatchString(name) {
+			name += "-1" // else benchstat takes the end of a level, such as gp-3, for GOMAXPROCS
 		}
 		for _, v := range t.Series[k] {
 			if v.State == observation.Known {

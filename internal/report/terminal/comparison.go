@@ -187,7 +187,11 @@ func (p *printer) comparisons(r *compare.Result, list []compare.Comparison, name
 		if k.Metric != list[0].Metric || !slices.Equal(k.Context, list[0].Context) {
 			continue
 		}
-		text := fmt.Sprintf("by median %s: %s", k.Scope, k)
+		order := "best"
+		if list[0].Direction == "unknown" {
+			order = "greatest"
+		}
+		text := fmt.Sprintf("%s first, by median %s: %s", order, k.Scope, k)
 		if len(k.LeftOut) > 0 {
 			text += "; left out: " + strings.Join(k.LeftOut, ", ")
 		}

@@ -28,7 +28,7 @@ func Bimodal(values []float64) (within, p float64, ok bool) {
 	if len(values) < MinConfirm || !stats.Finite(values) {
 		return 0, 0, false
 	}
-	within = divide(slices.Sorted(slices.Values(values)))
+	within = divide(stats.Sorted(values))
 	if math.IsNaN(within) {
 		return 0, 0, false
 	}

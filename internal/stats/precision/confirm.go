@@ -2,7 +2,6 @@ package precision
 
 import (
 	"math"
-	"slices"
 	"sort"
 
 	"github.com/cnsbench/cnsbench/internal/stats"
@@ -44,7 +43,7 @@ func MeanHalfWidth(values []float64) (float64, bool) {
 // scaleOf is the half-width of small samples of the values as a multiple of that of a normal sample.
 func scaleOf(values []float64) float64 {
 	size := max(MinConfirm, len(values)/6)
-	return meanHalfWidth(slices.Sorted(slices.Values(values)), size) / normalHalfWidth(size)
+	return meanHalfWidth(stats.Sorted(values), size) / normalHalfWidth(size)
 }
 
 // meanHalfWidth is the mean over all samples of a size, drawn without replacement, of half
