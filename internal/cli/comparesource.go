@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/trial"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/imported"
@@ -35,6 +37,7 @@ type compared struct {
 	sentences     []string
 	notes         []string
 	costs         costed
+	least         map[string]int64 // operations that a quantile needs, by metric
 }
 
 // Names of the compared factor where no study declares it, and of the levels of versionFactor.
@@ -187,6 +190,10 @@ func (in *compared) addBundle(s *streams, b *observation.Builder, times *trial.T
 	}
 	for _, v := range values {
 		b.Add(observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State})
+		if in.least == nil {
+			in.least = map[string]int64{}
+		}
+		in.least[v.Metric.Name] = slo.Least(v.Query)
 		times.Explain(v.Query)
 	}
 	if err := times.Add(observation.Row{Levels: levels}, open); err != nil {
@@ -249,10 +256,23 @@ func readBaseline(s *streams, baseline, dir string, prices *cost.Prices) (*compa
 		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
 	}
 	return &compared{table: t, factor: versionFactor, margins: now.margins, directions: now.directions,
+		least: atLeast(before.least, now.least),
 		times: joinTimes(before.times, now.times),
 		costs: before.costs.with(now.costs, before.costs.known && now.costs.known),
 		notes: append(now.notes, fmt.Sprintf("a (baseline) is %s, b (now) is %s; they are of different times, and a "+
 			"difference may be that of the occasion", baseline, dir))}, nil
+}
+
+// atLeast has the greater number of each metric.
+func atLeast(a, b map[string]int64) map[string]int64 {
+	all := maps.Clone(b)
+	if all == nil {
+		all = map[string]int64{}
+	}
+	for metric, n := range a {
+		all[metric] = max(all[metric], n)
+	}
+	return all
 }
 
 // joinTimes joins the times of a study with those of an earlier one; nil unless both have times of the same actions.

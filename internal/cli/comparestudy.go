@@ -115,6 +115,12 @@ func levelsOf(list []study.Level) []string {
 
 // declare takes over what a study declares of its metrics.
 func (in *compared) declare(t *study.Table) {
+	in.least = map[string]int64{}
+	for j, response := range t.Responses {
+		for _, r := range t.Rows {
+			in.least[response] = max(in.least[response], r.Values[j].Needs)
+		}
+	}
 	for _, m := range t.Metrics {
 		if m.Margin > 0 {
 			in.margins[m.Response] = m.Margin
@@ -160,6 +166,8 @@ func trialValue(x study.TrialValue) (float64, observation.State) {
 	switch {
 	case x.Infinite:
 		return 0, observation.Infinite
+	case x.Operations > 0:
+		return 0, observation.Few
 	case x.Value == nil:
 		return 0, observation.Missing
 	case x.AtLeast:

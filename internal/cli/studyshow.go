@@ -188,6 +188,9 @@ func writeTable(out io.Writer, t *study.Table) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	for _, note := range t.FewNotes() {
+		fmt.Fprintln(out, note)
+	}
 	_, err := fmt.Fprintf(out, "the median of the trials, and their range\norder of trials: %v\n%s\n", t.Order, t.Note)
 	return err
 }

@@ -17,6 +17,7 @@ const (
 	AtLeast        // the value is a lower bound
 	Infinite       // greater than every number
 	Missing        // the trial has no value: it failed, or measured nothing
+	Few            // a quantile of too few operations: the value must not be used
 )
 
 // Value is the value of one metric in one trial.

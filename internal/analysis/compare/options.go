@@ -40,6 +40,8 @@ type Options struct {
 	Times *Times
 	// Weak has, by metric, why none of its figures can be judged.
 	Weak map[string]string
+	// Least is the number of operations that the quantile of a metric needs in a trial, by metric.
+	Least map[string]int64
 	// Cost is the metric against which all others are put in Pareto tables; "": there are none.
 	Cost string
 }
