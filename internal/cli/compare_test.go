@@ -390,3 +390,29 @@ func TestBaselineOfStudy(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }
+
+// TestMisspeltMetric: a metric about an action that the Benchmark does not have is found before anything runs.
+func TestMisspeltMetric(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "study.yaml")
+	text, err := os.ReadFile("../../examples/study.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), "p50(volumes)", "p50(nothere)", 1)
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out")
+	for _, args := range [][]string{{"validate", file}, {"study", "run", file, "--dry-run", "--out", out},
+		{"study", "run", file, "--out", out}} {
+		code, _, errs := cnsbench(t, "", args...)
+		if code != exitUsage || !strings.Contains(errs, `action "nothere" not found; there are `) {
+			t.Errorf("%v: exit %d, %s", args, code, errs)
+		}
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a directory was created")
+	}
+}

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
 const loops = `apiVersion: cnsbench.dev/v1alpha1
@@ -96,5 +98,27 @@ func TestKnownValues(t *testing.T) {
 	}
 	if text := sweeps[0].Series[0].Points[1].Sentence; !strings.Contains(text, "×8 of that at 1 for ×8 at once") {
 		t.Errorf("sentence %q", text)
+	}
+}
+
+// TestCheckNames: a response must be about an action, a metric, a phase and a tenant that the Benchmark has.
+func TestCheckNames(t *testing.T) {
+	p := &plan.Plan{Names: expr.Env{Actions: map[string][]string{"volumes": {"ready"}, "fio": {"read"}},
+		Tenants: []string{"gold"}}}
+	for response, want := range map[string]string{
+		"p50(nothere)":       `action "nothere" not found; there are fio, volumes`,
+		"rate(volume)":       `column 6: action "volume" not found; did you mean "volumes"?`,
+		"iops(fio.raed)":     `fio has no metric "raed"; did you mean "read"?`,
+		"p99(volumes.read)":  `volumes has no metric "read"`,
+		"violations(silver)": `tenant "silver" not found; there are gold`,
+		"interference(fio.read, during(\"snaps\"))": `action "snaps" not found`,
+		"p50(volumes.ready)":                        "",
+		"iops(fio.read)":                            "",
+	} {
+		d := &Design{Responses: []string{response}}
+		err := d.CheckNames(p)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", response, err, want)
+		}
 	}
 }
