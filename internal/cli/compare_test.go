@@ -416,3 +416,25 @@ func TestMisspeltMetric(t *testing.T) {
 		t.Error("a directory was created")
 	}
 }
+
+// TestReportImported: the page of an imported study has its box plots, with the published CVs and those of the mean.
+func TestReportImported(t *testing.T) {
+	t.Parallel()
+	dir := importAzure(t)
+	code, out, errs := cnsbench(t, "", "study", "report", dir)
+	if code != 0 {
+		t.Fatalf("exit %d, %s%s", code, out, errs)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(page), "Box plots of "); n < 10 {
+		t.Errorf("%d box plots", n)
+	}
+	for _, want := range []string{`23.03 %</td><td class="n">20.08 %`, `10.95 %</td><td class="n">10.52 %`} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("%q is not in the page", want)
+		}
+	}
+}
