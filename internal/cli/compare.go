@@ -157,6 +157,10 @@ func (f *compareFlags) execute(s *streams, args []string) error {
 		r.Sentences = append(r.Sentences, d.Sentences()...)
 	}
 	r.Sentences = append(r.Sentences, in.sentences...)
+	for _, f := range in.flags {
+		r.Flags = append(r.Flags, f)
+		r.Sentences = append(r.Sentences, fmt.Sprintf("%s, %s: %s.", f.Name, f.Level, f.Evidence))
+	}
 	r.Notes = slices.Concat(r.Notes, in.notes, in.costs.notes())
 	if err := f.write(s.out, r); err != nil {
 		return quietPipe(err)

@@ -438,3 +438,38 @@ func TestReportImported(t *testing.T) {
 		}
 	}
 }
+
+// TestImportedFlags: fio that was asked not to measure latencies is flagged, by the import and by each comparison.
+func TestImportedFlags(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, global, job string) string {
+		path := filepath.Join(dir, name)
+		text := fmt.Sprintf(`{"global options": {%s}, "jobs": [{"jobname": "j", "job options": {%s},
+			"read": {"total_ios": 100, "iops": 50, "bw_bytes": 4096}}]}`, global, job)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for i, tt := range []struct {
+		global, job string
+		flagged     bool
+	}{
+		{`"gtod_reduce": "1"`, ``, true},
+		{``, `"gtod_reduce": ""`, true},
+		{`"gtod_reduce": "1"`, `"gtod_reduce": "0"`, false},
+		{``, ``, false},
+	} {
+		a, b := write("a.json", tt.global, tt.job), write("b.json", "", "")
+		out := filepath.Join(dir, fmt.Sprint("imported", i))
+		code, text, errs := cnsbench(t, "", "import", "fio", "a="+a, "b="+b, "--out", out)
+		if code != 0 || strings.Contains(text, "gtod_reduce=1 in j: no latency was measured") != tt.flagged {
+			t.Fatalf("%v: import: exit %d, %s%s", tt, code, text, errs)
+		}
+		code, text, _ = cnsbench(t, "", "compare", out, "--strict")
+		if strings.Contains(text, "gtodReduce, a: a.json: gtod_reduce=1") != tt.flagged || (code == exitInvalid) != tt.flagged {
+			t.Errorf("%v: compare --strict: exit %d, %s", tt, code, text)
+		}
+	}
+}

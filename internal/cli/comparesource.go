@@ -37,6 +37,7 @@ type compared struct {
 	sentences     []string
 	notes         []string
 	costs         costed
+	flags         []compare.Flag   // of an import
 	least         map[string]int64 // operations that a quantile needs, by metric
 }
 
@@ -101,6 +102,10 @@ func readStudy(dir string, prices *cost.Prices) (*compared, error) {
 			return nil, fmt.Errorf("--prices: %s is imported: it has no record of the resources used", dir)
 		}
 		in := &compared{table: t}
+		for _, f := range d.Flags {
+			in.flags = append(in.flags, compare.Flag{Name: f.Name, Severity: f.Severity, Level: f.Level,
+				Evidence: f.Source + ": " + f.Evidence})
+		}
 		if d.Importer == "csv" {
 			in.assumeBlock = assumedBlock
 		}
