@@ -94,7 +94,7 @@ func (s *study) warnOfValues(k key, level string, values []observation.Value, fi
 	}
 	if unbounded := count[observation.AtLeast] + count[observation.Infinite]; unbounded > 0 {
 		s.warn(k, "censored", "%d of %d trials have a lower bound only: operations had not ended, or a search met no rate "+
-			"that fails", unbounded, len(values))
+			"that fails, or no knee", unbounded, len(values))
 		s.weaken(k, "%d of %d trials of %s have a lower bound only", unbounded, len(values), level)
 	}
 	if n := int(stats.MinN(0.5)); c.N > 0 && c.N < n {
