@@ -207,7 +207,7 @@ func (f *compareFlags) judge(r *compare.Result) error {
 func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 	o = compare.Options{Factor: f.factor, Against: f.against, Paired: f.paired || in.paired && !f.pairedSet,
 		PerRepetition: f.level == "repetition", AssumeBlock: in.assumeBlock, Trial: in.trial, Times: in.times,
-		Least: in.least}
+		Least: in.least, Quantiles: in.quantiles}
 	o.Factor = cmp.Or(in.factor, o.Factor, in.preferred)
 	if o.Directions, err = compare.ParseDirections(f.directions); err != nil {
 		return o, err

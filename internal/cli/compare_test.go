@@ -11,7 +11,11 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/trial"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/observation"
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
 // Data of the tests.
@@ -471,5 +475,44 @@ func TestImportedFlags(t *testing.T) {
 		if strings.Contains(text, "gtodReduce, a: a.json: gtod_reduce=1") != tt.flagged || (code == exitInvalid) != tt.flagged {
 			t.Errorf("%v: compare --strict: exit %d, %s", tt, code, text)
 		}
+	}
+}
+
+// TestQuantilesOfTrials: studies and labelled bundles compare quantiles trial by trial, with one label in the terminal.
+func TestQuantilesOfTrials(t *testing.T) {
+	t.Parallel()
+	b := observation.NewBuilder([]string{bundleFactor}, "", "")
+	var quantiles trial.Quantiles
+	trials, err := filepath.Glob(filepath.Join(keptRuns, "study", "*_r*"))
+	if err != nil || len(trials) == 0 {
+		t.Fatalf("%v, %v", trials, err)
+	}
+	for i := range 10 {
+		open, err := bundle.Open(trials[i%len(trials)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := dataset.Read(open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := quantiles.Add(observation.Row{Levels: []string{[]string{"a", "b"}[i%2]}}, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := quantiles.Fill(b)
+	r, err := compare.Run(q.Table, compare.Options{Quantiles: q})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Distributions) == 0 || r.Distributions[0].Quantiles[0].N != 5 || r.Distributions[0].Quantiles[0].Q != 0.5 {
+		t.Fatalf("%+v", r.Distributions)
+	}
+	var out strings.Builder
+	if err := terminal.WriteComparison(&out, r, terminal.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "Quantiles of trials") || !strings.Contains(out.String(), "b / a") {
+		t.Error(out.String())
 	}
 }

@@ -37,7 +37,8 @@ type compared struct {
 	sentences     []string
 	notes         []string
 	costs         costed
-	flags         []compare.Flag   // of an import
+	flags         []compare.Flag // of an import
+	quantiles     *compare.Quantiles
 	least         map[string]int64 // operations that a quantile needs, by metric
 }
 
@@ -160,6 +161,16 @@ func readBundles(s *streams, args []string, prices *cost.Prices) (*compared, err
 	in.table = b.Table()
 	in.times = times.Fill(observation.NewBuilder([]string{bundleFactor}, "", ""))
 	if len(args) != 2 || labels[0] == labels[1] || slices.Contains(data, nil) {
+		var quantiles trial.Quantiles
+		for i, d := range data {
+			if d == nil { // a search
+				continue
+			}
+			if err := quantiles.Add(observation.Row{Levels: labels[i : i+1]}, d); err != nil {
+				return nil, err
+			}
+		}
+		in.quantiles = quantiles.Fill(observation.NewBuilder([]string{bundleFactor}, "", ""))
 		return in, nil
 	}
 	return in, in.within(labels, data)

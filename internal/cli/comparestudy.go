@@ -47,8 +47,34 @@ func studyTable(d *study.Dir, given *cost.Prices) (*compared, error) {
 		return nil, fmt.Errorf("no trial of the study in %s is complete: there is nothing to compare", d.Path)
 	}
 	in.table = b.Table()
-	in.times, err = studyTimes(d, t, factors)
+	if in.times, err = studyTimes(d, t, factors); err != nil {
+		return nil, err
+	}
+	in.quantiles, err = studyQuantiles(d, factors)
 	return in, err
+}
+
+// studyQuantiles has the quantiles of the latencies in the trials of a study.
+func studyQuantiles(d *study.Dir, factors []string) (*compare.Quantiles, error) {
+	var quantiles trial.Quantiles
+	for _, x := range d.Trials {
+		b := d.Bundle(x)
+		if b == nil {
+			continue
+		}
+		data, err := dataset.Read(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", x.Name, err)
+		}
+		at := observation.Row{Levels: levelsOf(d.Cells[x.Cell].Levels), Occasion: fmt.Sprint(x.Occasion),
+			Block: fmt.Sprint(x.Block), Repetition: 1}
+		if err := quantiles.Add(at, data); err != nil {
+			return nil, fmt.Errorf("%s: %w", x.Name, err)
+		}
+	}
+	b := observation.NewBuilder(factors, occasionColumn, blockColumn)
+	b.Numbered = true
+	return quantiles.Fill(b), nil
 }
 
 // studyTimes has the times of the components in the trials of a study, which explain its responses.

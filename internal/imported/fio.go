@@ -14,9 +14,9 @@ type fioOutput struct {
 		Name    string     `json:"jobname"`
 		Options fioOptions `json:"job options"`
 		Error   int        `json:"error"`
-		Read  fioStats `json:"read"`
-		Write fioStats `json:"write"`
-		Trim  fioStats `json:"trim"`
+		Read    fioStats   `json:"read"`
+		Write   fioStats   `json:"write"`
+		Trim    fioStats   `json:"trim"`
 	} `json:"jobs"`
 }
 

@@ -38,6 +38,8 @@ type Options struct {
 	AssumeBlock float64
 	// Times explain latencies and interference; nil: they are not known.
 	Times *Times
+	// Quantiles are those of latencies; nil: they are not known.
+	Quantiles *Quantiles
 	// Weak has, by metric, why none of its figures can be judged.
 	Weak map[string]string
 	// Least is the number of operations that the quantile of a metric needs in a trial, by metric.

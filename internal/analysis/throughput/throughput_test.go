@@ -17,13 +17,17 @@ type latency func() float64
 
 func fixed(s float64) latency { return func() float64 { return s } }
 
-func exponential(r *rand.Rand, mean float64) latency { return func() float64 { return mean * r.ExpFloat64() } }
+func exponential(r *rand.Rand, mean float64) latency {
+	return func() float64 { return mean * r.ExpFloat64() }
+}
 
 func jitter(r *rand.Rand, mean float64) latency {
 	return func() float64 { return mean * (0.95 + 0.1*r.Float64()) }
 }
 
-func span(from, to float64) dataset.Span { return dataset.Span{From: op.Time(from * 1e9), To: op.Time(to * 1e9)} }
+func span(from, to float64) dataset.Span {
+	return dataset.Span{From: op.Time(from * 1e9), To: op.Time(to * 1e9)}
+}
 
 // closed simulates loops that start operations until the runtime is over, and wait for those in flight.
 func closed(loops int, l latency, runtime float64) (list []dataset.Span) {

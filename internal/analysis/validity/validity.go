@@ -55,16 +55,16 @@ const ClockShare = 0.01
 
 // Action has the figures of an action's ops that flags depend on.
 type Action struct {
-	Name                                string
-	N, Failed, Censored, Dropped        int64
-	Started                             int64 // of N
-	Scheduled                           bool  // by a rate, not once at the start
-	LatenessP50Ns, LatenessP99Ns        int64 // of those started
-	ResponseP50Ns                       int64 // 0: unknown
-	MaxErrorNs                          int64 // ± of the least certain milestone
-	DoubtfulSpans                       []string
+	Name                               string
+	N, Failed, Censored, Dropped       int64
+	Started                            int64 // of N
+	Scheduled                          bool  // by a rate, not once at the start
+	LatenessP50Ns, LatenessP99Ns       int64 // of those started
+	ResponseP50Ns                      int64 // 0: unknown
+	MaxErrorNs                         int64 // ± of the least certain milestone
+	DoubtfulSpans                      []string
 	OfferedPerSecond, StartedPerSecond float64 // 0: unknown
-	DriverUnseen                        float64 // share of the time that may be the driver's
+	DriverUnseen                       float64 // share of the time that may be the driver's
 }
 
 // Check returns the flags recorded in the bundle, those that follow from the data, and
