@@ -170,6 +170,10 @@ func (f *compareFlags) execute(s *streams, args []string) error {
 		r.Sentences = append(r.Sentences, d.Sentences()...)
 	}
 	r.Sentences = append(r.Sentences, in.sentences...)
+	for _, f := range in.flags {
+		r.Flags = append(r.Flags, f)
+		r.Sentences = append(r.Sentences, fmt.Sprintf("%s, %s: %s.", f.Name, f.Level, f.Evidence))
+	}
 	gate := f.gateNotes(r)
 	for _, n := range gate {
 		fmt.Fprintf(s.err, "warning: %s\n", n)
@@ -278,7 +282,8 @@ func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 	o = compare.Options{Factor: f.factor, Against: f.against, Paired: f.paired || in.paired && !f.pairedSet,
 		ByDesign:      !f.pairedSet,
 		PerRepetition: f.level == "repetition", Whole: in.factor == versionFactor,
-		AssumeBlock: in.assumeBlock, Trial: in.trial, Times: in.times}
+		AssumeBlock: in.assumeBlock, Trial: in.trial, Times: in.times,
+		Least: in.least, Quantiles: in.quantiles}
 	o.Factor = cmp.Or(in.factor, o.Factor, in.preferred)
 	if o.Directions, err = compare.ParseDirections(f.directions); err != nil {
 		return o, err

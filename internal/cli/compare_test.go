@@ -11,7 +11,11 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/trial"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/observation"
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
 // Data of the tests.
@@ -392,5 +396,127 @@ func TestBaselineOfStudy(t *testing.T) {
 	if code != exitOK || !strings.Contains(out, "margin 20 % (declared by the study)") ||
 		!strings.Contains(out, "p50(vol), parallelism 1 (ns, higher is better)") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestMisspeltMetric: a metric about an action that the Benchmark does not have is found before anything runs.
+func TestMisspeltMetric(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "study.yaml")
+	text, err := os.ReadFile("../../examples/study.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), "p50(volumes)", "p50(nothere)", 1)
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out")
+	for _, args := range [][]string{{"validate", file}, {"study", "run", file, "--dry-run", "--out", out},
+		{"study", "run", file, "--out", out}} {
+		code, _, errs := cnsbench(t, "", args...)
+		if code != exitUsage || !strings.Contains(errs, `action "nothere" not found; there are `) {
+			t.Errorf("%v: exit %d, %s", args, code, errs)
+		}
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a directory was created")
+	}
+}
+
+// TestReportImported: the page of an imported study has its box plots, with the published CVs and those of the mean.
+func TestReportImported(t *testing.T) {
+	t.Parallel()
+	dir := importAzure(t)
+	code, out, errs := cnsbench(t, "", "study", "report", dir)
+	if code != 0 {
+		t.Fatalf("exit %d, %s%s", code, out, errs)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(page), "Box plots of "); n < 10 {
+		t.Errorf("%d box plots", n)
+	}
+	for _, want := range []string{`23.03 %</td><td class="n">20.08 %`, `10.95 %</td><td class="n">10.52 %`} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("%q is not in the page", want)
+		}
+	}
+}
+
+// TestImportedFlags: fio that was asked not to measure latencies is flagged, by the import and by each comparison.
+func TestImportedFlags(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, global, job string) string {
+		path := filepath.Join(dir, name)
+		text := fmt.Sprintf(`{"global options": {%s}, "jobs": [{"jobname": "j", "job options": {%s},
+			"read": {"total_ios": 100, "iops": 50, "bw_bytes": 4096}}]}`, global, job)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for i, tt := range []struct {
+		global, job string
+		flagged     bool
+	}{
+		{`"gtod_reduce": "1"`, ``, true},
+		{``, `"gtod_reduce": ""`, true},
+		{`"gtod_reduce": "1"`, `"gtod_reduce": "0"`, false},
+		{``, ``, false},
+	} {
+		a, b := write("a.json", tt.global, tt.job), write("b.json", "", "")
+		out := filepath.Join(dir, fmt.Sprint("imported", i))
+		code, text, errs := cnsbench(t, "", "import", "fio", "a="+a, "b="+b, "--out", out)
+		if code != 0 || strings.Contains(text, "gtod_reduce=1 in j: no latency was measured") != tt.flagged {
+			t.Fatalf("%v: import: exit %d, %s%s", tt, code, text, errs)
+		}
+		code, text, _ = cnsbench(t, "", "compare", out, "--strict")
+		if strings.Contains(text, "gtodReduce, a: a.json: gtod_reduce=1") != tt.flagged || (code == exitInvalid) != tt.flagged {
+			t.Errorf("%v: compare --strict: exit %d, %s", tt, code, text)
+		}
+	}
+}
+
+// TestQuantilesOfTrials: studies and labelled bundles compare quantiles trial by trial, with one label in the terminal.
+func TestQuantilesOfTrials(t *testing.T) {
+	t.Parallel()
+	b := observation.NewBuilder([]string{bundleFactor}, "", "")
+	var quantiles trial.Quantiles
+	trials, err := filepath.Glob(filepath.Join(keptRuns, "study", "*_r*"))
+	if err != nil || len(trials) == 0 {
+		t.Fatalf("%v, %v", trials, err)
+	}
+	for i := range 10 {
+		open, err := bundle.Open(trials[i%len(trials)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := dataset.Read(open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := quantiles.Add(observation.Row{Levels: []string{[]string{"a", "b"}[i%2]}}, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := quantiles.Fill(b)
+	r, err := compare.Run(q.Table, compare.Options{Quantiles: q})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Distributions) == 0 || r.Distributions[0].Quantiles[0].N != 5 || r.Distributions[0].Quantiles[0].Q != 0.5 {
+		t.Fatalf("%+v", r.Distributions)
+	}
+	var out strings.Builder
+	if err := terminal.WriteComparison(&out, r, terminal.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "Quantiles of trials") || !strings.Contains(out.String(), "b / a") {
+		t.Error(out.String())
 	}
 }

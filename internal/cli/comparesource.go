@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/trial"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/imported"
@@ -35,8 +37,11 @@ type compared struct {
 	sentences     []string
 	notes         []string
 	costs         costed
-	origins       []origin // of the values
-	unlike        string   // why the workloads cannot be compared; empty: they can
+	origins       []origin       // of the values
+	unlike        string         // why the workloads cannot be compared; empty: they can
+	flags         []compare.Flag // of an import
+	quantiles     *compare.Quantiles
+	least         map[string]int64 // operations that a quantile needs, by metric
 }
 
 // Names of the compared factor where no study declares it, and of the levels of versionFactor.
@@ -103,6 +108,10 @@ func readStudy(dir string, prices *cost.Prices) (*compared, error) {
 		if err := in.origins[0].addIdentity("SHA-256 "+d.SHA256, dir); err != nil {
 			return nil, err
 		}
+		for _, f := range d.Flags {
+			in.flags = append(in.flags, compare.Flag{Name: f.Name, Severity: f.Severity, Level: f.Level,
+				Evidence: f.Source + ": " + f.Evidence})
+		}
 		if d.Importer == "csv" {
 			in.assumeBlock = assumedBlock
 		}
@@ -165,6 +174,16 @@ func readBundles(s *streams, args []string, prices *cost.Prices) (*compared, err
 	in.table = b.Table()
 	in.times = times.Fill(observation.NewBuilder([]string{bundleFactor}, "", ""))
 	if len(args) != 2 || labels[0] == labels[1] || slices.Contains(data, nil) {
+		var quantiles trial.Quantiles
+		for i, d := range data {
+			if d == nil { // a search
+				continue
+			}
+			if err := quantiles.Add(observation.Row{Levels: labels[i : i+1]}, d); err != nil {
+				return nil, err
+			}
+		}
+		in.quantiles = quantiles.Fill(observation.NewBuilder([]string{bundleFactor}, "", ""))
 		return in, nil
 	}
 	return in, in.within(labels, data)
@@ -210,6 +229,10 @@ func (in *compared) addBundle(s *streams, b *observation.Builder, times *trial.T
 	for _, v := range values {
 		addFlagged(b, observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State},
 			func() ([]observation.Flag, bool) { return flags.Of(v.Query) })
+		if in.least == nil {
+			in.least = map[string]int64{}
+		}
+		in.least[v.Metric.Name] = slo.Least(v.Query)
 		times.Explain(v.Query)
 	}
 	if err := times.Add(observation.Row{Levels: levels}, open); err != nil {
@@ -283,10 +306,23 @@ func readBaseline(s *streams, baseline, dir string, prices *cost.Prices) (*compa
 		return nil, fmt.Errorf("baseline %s: %w", baseline, err)
 	}
 	return &compared{table: t, factor: versionFactor, origins: origins, margins: now.margins, directions: now.directions,
+		least: atLeast(before.least, now.least),
 		times: joinTimes(before.times, now.times),
 		costs: before.costs.with(now.costs, before.costs.known && now.costs.known),
 		notes: append(now.notes, fmt.Sprintf("a (baseline) is %s, b (now) is %s; they are of different times, and a "+
 			"difference may be that of the occasion", baseline, dir))}, nil
+}
+
+// atLeast has the greater number of each metric.
+func atLeast(a, b map[string]int64) map[string]int64 {
+	all := maps.Clone(b)
+	if all == nil {
+		all = map[string]int64{}
+	}
+	for metric, n := range a {
+		all[metric] = max(all[metric], n)
+	}
+	return all
 }
 
 // joinTimes joins the times of a study with those of an earlier one; nil unless both have times of the same actions.

@@ -66,12 +66,13 @@ func studyTable(d *study.Dir, given *cost.Prices) (*compared, error) {
 	return in, nil
 }
 
-// studyTrials reads the bundles of a study: the times of the components in its trials, which explain its responses, and
-// the validity flags by the name of the trial.
+// studyTrials reads the bundles of a study: the times of the components in its trials, which explain its responses, the
+// quantiles of its latencies, and the validity flags by the name of the trial.
 func (in *compared) studyTrials(d *study.Dir, t *study.Table, queries []expr.Query, factors []string) (
 	map[string]trial.Flags, error) {
 	flags, o := map[string]trial.Flags{}, newOrigin("")
 	var times trial.Times
+	var quantiles trial.Quantiles
 	for _, q := range queries {
 		times.Explain(q)
 	}
@@ -85,6 +86,13 @@ func (in *compared) studyTrials(d *study.Dir, t *study.Table, queries []expr.Que
 		if err := times.Add(at, b); err != nil {
 			return nil, fmt.Errorf("%s: %w", x.Name, err)
 		}
+		data, err := dataset.Read(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", x.Name, err)
+		}
+		if err := quantiles.Add(at, data); err != nil {
+			return nil, fmt.Errorf("%s: %w", x.Name, err)
+		}
 		f, err := trial.FlagsOf(&b.Run)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", x.Name, err)
@@ -94,9 +102,12 @@ func (in *compared) studyTrials(d *study.Dir, t *study.Table, queries []expr.Que
 			return nil, err
 		}
 	}
-	b := observation.NewBuilder(factors, occasionColumn, blockColumn)
-	b.Numbered = true
-	in.times = times.Fill(b)
+	builder := func() *observation.Builder {
+		b := observation.NewBuilder(factors, occasionColumn, blockColumn)
+		b.Numbered = true
+		return b
+	}
+	in.times, in.quantiles = times.Fill(builder()), quantiles.Fill(builder())
 	for _, c := range o.cells {
 		for _, f := range d.Distributions {
 			text, err := json.Marshal(f.Distribution)
@@ -149,6 +160,12 @@ func levelsOf(list []study.Level) []string {
 
 // declare takes over what a study declares of its metrics.
 func (in *compared) declare(t *study.Table) {
+	in.least = map[string]int64{}
+	for j, response := range t.Responses {
+		for _, r := range t.Rows {
+			in.least[response] = max(in.least[response], r.Values[j].Needs)
+		}
+	}
 	for _, m := range t.Metrics {
 		if m.Margin > 0 {
 			in.margins[m.Response] = m.Margin
@@ -238,6 +255,8 @@ func trialValue(x study.TrialValue) (float64, observation.State) {
 	switch {
 	case x.Infinite:
 		return 0, observation.Infinite
+	case x.Operations > 0:
+		return 0, observation.Few
 	case x.Value == nil:
 		return 0, observation.Missing
 	case x.AtLeast:

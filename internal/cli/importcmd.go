@@ -97,6 +97,9 @@ func describeImport(w io.Writer, out string, d *imported.Description) error {
 	if d.Counts.Missing > 0 {
 		text += fmt.Sprintf("; %s without a value", count(d.Counts.Missing, "row"))
 	}
+	for _, f := range d.Flags {
+		text += fmt.Sprintf("\n%s: %s, %s: %s", f.Severity, f.Source, f.Name, f.Evidence)
+	}
 	factor := d.Format.Columns.Factors[0]
 	if strings.ContainsAny(factor, " '\"$\\") {
 		factor = "'" + strings.ReplaceAll(factor, "'", `'\''`) + "'"

@@ -26,6 +26,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/runner/inputs"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
+	"github.com/cnsbench/cnsbench/internal/study"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
@@ -46,8 +47,9 @@ func loadFiles(ctx context.Context, s *streams, f *runFlags, names []string, fil
 	*plan.Plan, *cluster.Cluster, error) {
 	var err error
 	sets := f.Set
+	var design *study.Design
 	if !f.trial {
-		if sets, err = firstCell(s, files, f.Set); err != nil {
+		if design, sets, err = firstCell(s, files, f.Set); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -77,7 +79,10 @@ func loadFiles(ctx context.Context, s *streams, f *runFlags, names []string, fil
 	for _, w := range p.Warnings {
 		fmt.Fprintln(s.err, "warning:", w)
 	}
-	return p, on, nil
+	if design != nil {
+		err = design.CheckNames(p)
+	}
+	return p, on, err
 }
 
 // parsers of workloads' outputs, beside the built-in ones.

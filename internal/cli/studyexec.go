@@ -92,19 +92,20 @@ func (x *trialRunner) CleanUp(ctx context.Context, dir string, open int) error {
 // Interrupted implements study.Executor.
 func (x *trialRunner) Interrupted() bool { return len(x.signals) > 0 }
 
-// firstCell adds the values of a Study's first cell, for a command that takes one Benchmark.
-func firstCell(s *streams, files []plan.File, own []string) ([]string, error) {
+// firstCell adds the values of a Study's first cell, for a command that takes one Benchmark. The design is nil of a
+// Benchmark.
+func firstCell(s *streams, files []plan.File, own []string) (*study.Design, []string, error) {
 	spec, problems := plan.LoadStudy(files)
 	if spec == nil || len(problems) > 0 {
-		return own, nil // not a study, or the caller reports its problems
+		return nil, own, nil // not a study, or the caller reports its problems
 	}
 	d, err := study.New(spec, study.Options{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	fmt.Fprintf(s.err, "warning: this is a Study; using its first cell, %s (cnsbench study run runs all %s)\n",
 		d.Cells[0].Name(), count(len(d.Trials), "trial"))
-	return append(slices.Clone(d.FirstSet()), own...), nil
+	return d, append(slices.Clone(d.FirstSet()), own...), nil
 }
 
 // ownFlags are those that a command which continues a study does not take over.

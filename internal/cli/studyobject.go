@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
@@ -95,6 +96,7 @@ func (o *objectTrials) load(s *streams, j study.Job) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p := &plan.Plan{Name: o.name, Benchmark: &v1alpha1.Benchmark{}, Names: expr.Env{Actions: map[string][]string{}}}
 	err = with(variables, func() error {
 		w, _, err := loadObject(s, o.file, nil)
 		if err != nil {
@@ -103,10 +105,19 @@ func (o *objectTrials) load(s *streams, j study.Job) (*plan.Plan, error) {
 		if err := checkStores(s, o.file, w, false); err != nil {
 			return err
 		}
-		_, _, err = f.search.prepare(w, 1)
-		return err
+		steps, _, err := f.search.prepare(w, 1)
+		if err != nil {
+			return err
+		}
+		for _, stage := range slices.Concat(w.Stages, steps.Stages) {
+			p.Names.Actions[stage.Name] = nil // any metric
+			for _, work := range stage.Works {
+				p.Names.Actions[stage.Name+"."+work.Name] = nil
+			}
+		}
+		return nil
 	})
-	return &plan.Plan{Name: o.name, Benchmark: &v1alpha1.Benchmark{}}, err
+	return p, err
 }
 
 // run runs a trial into dir.

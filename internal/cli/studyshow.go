@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/imported"
+	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
@@ -107,9 +110,13 @@ func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
 
 func newStudyReport(s *streams) *cobra.Command {
 	var out string
-	c := &cobra.Command{Use: "report DIR", Short: "Write the HTML report of a study", Args: cobra.ExactArgs(1),
+	c := &cobra.Command{Use: "report DIR", Short: "Write the HTML report of a study, or of an imported one",
+		Args:    cobra.ExactArgs(1),
 		Example: "  cnsbench study report --out study.html cnsbench-study-attach-new",
 		RunE: func(_ *cobra.Command, args []string) error {
+			if imported.Is(args[0]) {
+				return reportImported(s, args[0], out)
+			}
 			dir, err := study.Open(args[0])
 			if err != nil {
 				return err
@@ -127,6 +134,46 @@ func newStudyReport(s *streams) *cobra.Command {
 	return c
 }
 
+// boxesOf are the box plots of the responses of a study.
+func boxesOf(t *study.Table) []html.BoxPlot {
+	b := observation.NewBuilder(t.Factors, "", "")
+	for i := range t.Rows {
+		var levels []string
+		for _, l := range t.Rows[i].Levels {
+			levels = append(levels, l.Value)
+		}
+		for j, v := range t.Rows[i].Values {
+			for _, x := range v.Trials {
+				r := observation.Row{Levels: levels, Metric: observation.Metric{Name: t.Responses[j], Unit: v.Unit}}
+				r.Value, r.State = trialValue(x)
+				b.Add(r)
+			}
+		}
+	}
+	return html.Boxes(b.Table())
+}
+
+// reportImported writes the box plots of an imported study.
+func reportImported(s *streams, dir, out string) error {
+	d, t, err := imported.Open(dir)
+	if err != nil {
+		return err
+	}
+	var sources []string
+	for _, x := range d.Sources {
+		sources = append(sources, x.Name)
+	}
+	page := &html.Study{Name: filepath.Base(filepath.Clean(dir)), Factors: t.Factors, Boxes: html.Boxes(t),
+		Note: fmt.Sprintf("Imported (%s) from %s. A difference may be chance: cnsbench compare %s tests it.", d.Importer,
+			strings.Join(sources, ", "), dir)}
+	out = cmp.Or(out, filepath.Join(dir, bundle.ReportFile))
+	if err := writeFile(out, func(w io.Writer) error { return html.WriteStudy(w, page) }); err != nil {
+		return failed(err)
+	}
+	fmt.Fprintf(s.out, "report: %s\n", out)
+	return nil
+}
+
 func reportStudy(dir *study.Dir, path string) error {
 	t, err := dir.Table()
 	if err != nil {
@@ -141,7 +188,8 @@ func reportStudy(dir *study.Dir, path string) error {
 		return err
 	}
 	page := &html.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses,
-		Order: t.Order.String(), Note: t.Note, Sweeps: sweeps}
+		Order: t.Order.String(), Note: strings.Join(append(t.FewNotes(), t.Note), ". "), Sweeps: sweeps,
+		Boxes: boxesOf(t)}
 	for i := range causes {
 		c := &causes[i]
 		if n := len(page.Causes); n == 0 || page.Causes[n-1].Action != c.Action {
@@ -187,6 +235,9 @@ func writeTable(out io.Writer, t *study.Table) error {
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	for _, note := range t.FewNotes() {
+		fmt.Fprintln(out, note)
 	}
 	_, err := fmt.Fprintf(out, "the median of the trials, and their range\norder of trials: %v\n%s\n", t.Order, t.Note)
 	return err

@@ -9,13 +9,24 @@ import (
 
 // fioOutput has the fields of fio's JSON (fio 3) that become figures.
 type fioOutput struct {
-	Jobs []struct {
-		Name  string   `json:"jobname"`
-		Error int      `json:"error"`
-		Read  fioStats `json:"read"`
-		Write fioStats `json:"write"`
-		Trim  fioStats `json:"trim"`
+	Global fioOptions `json:"global options"`
+	Jobs   []struct {
+		Name    string     `json:"jobname"`
+		Options fioOptions `json:"job options"`
+		Error   int        `json:"error"`
+		Read    fioStats   `json:"read"`
+		Write   fioStats   `json:"write"`
+		Trim    fioStats   `json:"trim"`
 	} `json:"jobs"`
+}
+
+// fioOptions are those of a job file. An option without a value is on.
+type fioOptions map[string]any
+
+// reducesClock reports whether fio leaves out clock readings, and with them the latencies.
+func (o fioOptions) reducesClock() (on, given bool) {
+	v, given := o["gtod_reduce"]
+	return given && v != "0" && v != "false", given
 }
 
 type fioStats struct {
@@ -35,13 +46,9 @@ type fioLatency struct {
 // parseFio reads the IOPS, the bandwidth and the latencies of each job and direction. Without clock readings
 // (gtod_reduce) there are no latencies.
 func parseFio(text string) ([]Figure, error) {
-	at := strings.IndexByte(text, '{') // fio prints warnings before its JSON
-	if at < 0 {
-		return nil, errors.New("no JSON: run fio with --output-format=json")
-	}
-	var out fioOutput
-	if err := json.NewDecoder(strings.NewReader(text[at:])).Decode(&out); err != nil {
-		return nil, fmt.Errorf("invalid JSON: %w", err)
+	out, err := decodeFio(text)
+	if err != nil {
+		return nil, err
 	}
 	var list []Figure
 	seen := map[string]bool{}
@@ -61,6 +68,41 @@ func parseFio(text string) ([]Figure, error) {
 		}
 	}
 	return list, nil
+}
+
+func decodeFio(text string) (*fioOutput, error) {
+	at := strings.IndexByte(text, '{') // fio prints warnings before its JSON
+	if at < 0 {
+		return nil, errors.New("no JSON: run fio with --output-format=json")
+	}
+	var out fioOutput
+	if err := json.NewDecoder(strings.NewReader(text[at:])).Decode(&out); err != nil {
+		return nil, fmt.Errorf("invalid JSON: %w", err)
+	}
+	return &out, nil
+}
+
+// flagsOfFio flags jobs whose latencies fio was asked not to measure.
+func flagsOfFio(text string) []Flag {
+	out, err := decodeFio(text)
+	if err != nil {
+		return nil // parseFio reports it
+	}
+	var jobs []string
+	for _, j := range out.Jobs {
+		on, given := j.Options.reducesClock()
+		if !given {
+			on, _ = out.Global.reducesClock()
+		}
+		if on {
+			jobs = append(jobs, j.Name)
+		}
+	}
+	if len(jobs) == 0 {
+		return nil
+	}
+	return []Flag{{Name: "gtodReduce", Severity: "warning",
+		Evidence: "gtod_reduce=1 in " + strings.Join(jobs, ", ") + ": no latency was measured"}}
 }
 
 // figures are those of one job and direction.

@@ -34,6 +34,8 @@ type Description struct {
 	SHA256 string `json:"sha256"`
 	Format Format `json:"csv"`
 	Counts Counts `json:"counts"`
+	// Flags are validity flags that the importer raised.
+	Flags []Flag `json:"flags,omitempty"`
 	// Program is the version of the program that imported it.
 	Program string `json:"program"`
 }

@@ -22,17 +22,28 @@ type Tool struct {
 	What string // the format, in a sentence
 	// Parse reads one file: the figures of one trial, or of several, one after another, where a figure repeats.
 	Parse func(text string) ([]Figure, error)
+	// Flags are validity flags of one file; nil: there are none.
+	Flags func(text string) []Flag
+}
+
+// Flag is a validity flag of the figures of one file.
+type Flag struct {
+	Name     string `json:"name"`
+	Severity string `json:"severity"` // warning or invalid
+	Level    string `json:"level"`
+	Source   string `json:"source"` // name of the file
+	Evidence string `json:"evidence"`
 }
 
 // Tools lists the formats.
 func Tools() []Tool {
 	return []Tool{
-		{"fio", "JSON output of fio (--output-format=json or json+), one file for each run", parseFio},
-		{"dbench", "the summary that dbench prints at its end", parseDbench},
-		{"kubestr", "the text output of kubestr fio", parseKubestr},
-		{"cosbench", "the CSV file of a workload of COSBench, or of cnsbench object run", parseCOSBench},
-		{"warp", "the operations that warp writes with --full, FILE.csv.zst or FILE.csv", parseWarp},
-		{"benchstat", "output of Go benchmarks, the input of benchstat", parseBenchmarks},
+		{"fio", "JSON output of fio (--output-format=json or json+), one file for each run", parseFio, flagsOfFio},
+		{"dbench", "the summary that dbench prints at its end", parseDbench, nil},
+		{"kubestr", "the text output of kubestr fio", parseKubestr, nil},
+		{"cosbench", "the CSV file of a workload of COSBench, or of cnsbench object run", parseCOSBench, nil},
+		{"warp", "the operations that warp writes with --full, FILE.csv.zst or FILE.csv", parseWarp, nil},
+		{"benchstat", "output of Go benchmarks, the input of benchstat", parseBenchmarks, nil},
 	}
 }
 
@@ -156,6 +167,12 @@ func (d *Description) figures(t Tool, in *Input) ([]Figure, error) {
 		return nil, fmt.Errorf("it has no figures: want %s", t.What)
 	}
 	d.Sources = append(d.Sources, source)
+	if t.Flags != nil {
+		for _, f := range t.Flags(text) {
+			f.Level, f.Source = in.Level, source.Name
+			d.Flags = append(d.Flags, f)
+		}
+	}
 	c := &d.Format.Columns
 	for _, f := range figures {
 		if math.IsNaN(f.Value) || math.IsInf(f.Value, 0) {

@@ -18,6 +18,7 @@ const (
 	Infinite       // greater than every number
 	Missing        // the trial has no value: it failed, or measured nothing
 	Invalid        // the value must not be used: a validity flag of the trial says why
+	Few            // a quantile of too few operations: the value must not be used
 )
 
 // Value is the value of one metric in one trial.

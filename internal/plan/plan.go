@@ -23,6 +23,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 	"github.com/cnsbench/cnsbench/internal/workload"
@@ -46,6 +47,8 @@ type Plan struct {
 	Rates     []Rate
 	SLOs      []SLO
 	Tenants   []Tenant
+	// Names are those that expressions about the run may have.
+	Names expr.Env `json:"-"`
 
 	// StorageClasses and SnapshotClasses are the classes that the plan uses, by name.
 	// Drivers are replaced by their substitutes.

@@ -62,7 +62,8 @@ func resolve(g *graph, b *v1alpha1.Benchmark) *Plan {
 	replay(g.Report, p, recordings, g.order)
 	checkRates(g, p.Rates)
 	checkOutputs(g.Report, &b.Spec)
-	p.SLOs = resolveSLOs(g.Report, &b.Spec, g.order)
+	p.Names = namesOf(&b.Spec, g.order)
+	p.SLOs = resolveSLOs(g.Report, b.Spec.SLOs, p.Names)
 	checkEndless(g, p.Rates)
 	p.Needs, p.StorageClasses, p.SnapshotClasses = g.needs, g.classes.usedStorage, g.classes.usedSnapshots
 	return p

@@ -9,9 +9,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
-// resolveSLOs compiles the expressions of spec.slos.
-func resolveSLOs(report *parse.Report, spec *v1alpha1.BenchmarkSpec, nodes []*node) (slos []SLO) {
-	list := spec.SLOs
+// namesOf are the names that expressions about a run may have.
+func namesOf(spec *v1alpha1.BenchmarkSpec, nodes []*node) expr.Env {
 	env := expr.Env{Actions: map[string][]string{}, Phases: map[string]int{}, Tenants: []string{}}
 	for i := range spec.Tenants {
 		env.Tenants = append(env.Tenants, string(spec.Tenants[i].Name))
@@ -20,6 +19,11 @@ func resolveSLOs(report *parse.Report, spec *v1alpha1.BenchmarkSpec, nodes []*no
 		env.Actions[n.out.Name] = n.metrics
 		env.Phases[n.out.Name] = n.phases
 	}
+	return env
+}
+
+// resolveSLOs compiles the expressions of spec.slos.
+func resolveSLOs(report *parse.Report, list []v1alpha1.SLO, env expr.Env) (slos []SLO) {
 	for i, s := range list {
 		slos = append(slos, SLO{Name: string(s.Name), Expr: s.Expr})
 		if s.Expr == "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
 // TableMetric describes the values of a response.
@@ -13,11 +14,14 @@ type TableMetric struct {
 }
 
 // Responses parses responses. Each is one call, such as p50(pods) or rate(pods).
-func Responses(texts []string) ([]expr.Query, error) {
+func Responses(texts []string) ([]expr.Query, error) { return responsesIn(texts, expr.Env{}) }
+
+// responsesIn parses responses of a run that has only these names.
+func responsesIn(texts []string, names expr.Env) ([]expr.Query, error) {
 	var queries []expr.Query
 	for _, text := range texts {
 		// Compile takes objectives: compare the response with itself.
-		p, err := expr.Compile(fmt.Sprintf("(%s) == (%s)", text, text), expr.Env{})
+		p, err := expr.Compile(fmt.Sprintf("%s == (%s)", text, text), names)
 		if err != nil {
 			return nil, fmt.Errorf("response %q: %w", text, err)
 		}
@@ -28,6 +32,12 @@ func Responses(texts []string) ([]expr.Query, error) {
 		queries = append(queries, qs[0])
 	}
 	return queries, nil
+}
+
+// CheckNames reports a response about an action or a metric that the Benchmark of a plan does not have.
+func (d *Design) CheckNames(p *plan.Plan) error {
+	_, err := responsesIn(d.Responses, p.Names)
+	return err
 }
 
 // metric describes a response. Without a declared direction it follows from the function.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
+	"github.com/cnsbench/cnsbench/internal/analysis/throughput"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -44,7 +45,7 @@ func (d *Dir) Sweeps() ([]sweep.Sweep, error) {
 			if of[trial.Cell] == nil {
 				of[trial.Cell] = &sweep.Gather{}
 			}
-			of[trial.Cell].Trial(a.ops, b.Run.OneMachine(), ends)
+			of[trial.Cell].Trial(a.ops, a.perSecond, b.Run.OneMachine(), ends)
 		}
 	}
 	var list []sweep.Sweep
@@ -139,6 +140,8 @@ type actionOps struct {
 	name string
 	rate []string // prefixes of the keys of its fields
 	ops  []op.Op
+	// perSecond is their throughput; 0: too few.
+	perSecond float64
 }
 
 // opsOf reads the operations that a rate or an episode has triggered.
@@ -163,13 +166,18 @@ func opsOf(b *bundle.Bundle) ([]actionOps, error) {
 			add(name, a.RateName)
 		}
 	}
+	meters := throughput.NewMeters(data)
 	for o, err := range b.Ops() {
 		if err != nil {
 			return nil, err
 		}
+		meters.Add(&o)
 		if i, ok := repeated[o.Action]; ok {
 			list[i].ops = append(list[i].ops, o)
 		}
+	}
+	for i := range list {
+		list[i].perSecond, _, _ = meters.PerSecond(list[i].name)
 	}
 	return slices.DeleteFunc(list, func(a actionOps) bool { return len(a.ops) == 0 }), nil
 }

@@ -74,6 +74,9 @@ type Value struct {
 	Unit   string   `json:"unit"`
 	// AtLeast says that the value of a trial is a lower bound.
 	AtLeast bool `json:"atLeast,omitempty"`
+	// Few is the number of trials without a value because they have fewer than Needs operations for the quantile.
+	Few   int   `json:"few,omitempty"`
+	Needs int64 `json:"needs,omitempty"`
 	// Infinite is the number of trials with an infinite value. An infinite Median is absent.
 	Infinite int `json:"infinite,omitempty"`
 	// Trials has an entry for every trial of the cell, in order of repetition.
@@ -93,7 +96,9 @@ type TrialValue struct {
 	Infinite bool     `json:"infinite,omitempty"`
 	// AtLeast says that the value is a lower bound.
 	AtLeast bool   `json:"atLeast,omitempty"`
-	Missing string `json:"missing,omitempty"` // NotDone, runFailed, noData
+	Missing string `json:"missing,omitempty"` // NotDone, runFailed, noData, tooFew
+	// Operations is their number where they are too few for the quantile.
+	Operations int64 `json:"operations,omitempty"`
 }
 
 // Why a trial has no value.
@@ -101,6 +106,7 @@ const (
 	NotDone   = "notDone" // it has not run, runs, or was interrupted
 	runFailed = "failed"  // its run failed
 	noData    = "noData"  // nothing in its bundle answers the response
+	tooFew    = "tooFew"  // it has fewer operations than the quantile needs
 )
 
 // Table reads every complete trial.
@@ -135,10 +141,32 @@ func (d *Dir) Table() (*Table, error) {
 	}
 	for i := range t.Rows {
 		for j, q := range queries {
-			t.Rows[i].Values = append(t.Rows[i].Values, samples[i][j].value(q.Func.Unit()))
+			t.Rows[i].Values = append(t.Rows[i].Values, samples[i][j].value(q))
 		}
 	}
 	return t, nil
+}
+
+// FewNotes name the responses that trials have too few operations for, and what they can be replaced by.
+func (t *Table) FewNotes() (list []string) {
+	for j, response := range t.Responses {
+		trials, few, needs := 0, 0, int64(0)
+		low, high := int64(math.MaxInt64), int64(0)
+		for _, r := range t.Rows {
+			v := &r.Values[j]
+			trials, few, needs = trials+r.Done, few+v.Few, max(needs, v.Needs)
+			for _, x := range v.Trials {
+				if x.Missing == tooFew {
+					low, high = min(low, x.Operations), max(high, x.Operations)
+				}
+			}
+		}
+		if few > 0 {
+			list = append(list, fmt.Sprintf("%s needs %d operations in a trial; %d of %d trials have fewer (%d to %d) and no "+
+				"value: let trials last longer, or use p50 or max", response, needs, few, trials, low, high))
+		}
+	}
+	return list
 }
 
 // byRepetition lists the trials by repetition and cell.
@@ -183,6 +211,10 @@ func (d *Dir) answer(trial Trial, queries []expr.Query, into []sample) (bool, er
 			into[i].trials = append(into[i].trials, none)
 		case a.Err != nil:
 			return true, a.Err
+		case slo.TooFew(queries[i], a.Value):
+			few := none
+			few.Missing, few.Operations = tooFew, a.Value.N
+			into[i].trials = append(into[i].trials, few)
 		default:
 			into[i].add(trial, a.Value)
 		}
@@ -202,9 +234,12 @@ func valueOf(t Trial) TrialValue {
 	return TrialValue{Trial: t.Name, Repetition: t.Repetition, Occasion: t.Occasion, Block: t.Block, Draws: t.Draws}
 }
 
-func (s *sample) value(unit string) Value {
-	v := Value{N: len(s.values), Unit: unit, Trials: s.trials}
+func (s *sample) value(q expr.Query) Value {
+	v := Value{N: len(s.values), Unit: q.Func.Unit(), Trials: s.trials}
 	for _, t := range s.trials {
+		if t.Missing == tooFew {
+			v.Few, v.Needs = v.Few+1, slo.Least(q)
+		}
 		v.AtLeast = v.AtLeast || t.AtLeast
 		if t.Infinite {
 			v.Infinite++
@@ -240,6 +275,9 @@ func (v Value) String() string {
 	}
 	switch v.N {
 	case 0:
+		if v.Few > 0 {
+			return fmt.Sprintf("n<%d", v.Needs)
+		}
 		return "–"
 	case 1:
 		return v.bound() + at(v.Median)

@@ -58,26 +58,26 @@ func (d *Design) Check(ctx context.Context, x Executor, each func(cell int, p *p
 				return errors.New("the study has no responses: add metrics, such as findMax(main) of an object workload")
 			}
 		}
+		if err := d.CheckNames(p); err != nil {
+			return fmt.Errorf("cell %s: %w", c.Name(), err)
+		}
 		if each != nil {
 			if err := each(i, p); err != nil {
 				return err
 			}
 		}
 		if d.Precondition != nil && d.Precondition.Own {
-			if _, err := d.checkJob(ctx, x, d.warmUpJob(1, i), i == 0); err != nil {
+			if p, err = d.checkJob(ctx, x, d.warmUpJob(1, i), i == 0); err != nil {
+				return fmt.Errorf("precondition of cell %s: %w", c.Name(), err)
+			}
+		}
+		if d.Precondition != nil && d.Precondition.Response != "" {
+			if _, err := responsesIn([]string{d.Precondition.Response}, p.Names); err != nil {
 				return fmt.Errorf("precondition of cell %s: %w", c.Name(), err)
 			}
 		}
 	}
-	if err := d.checkDraws(ctx, x); err != nil {
-		return err
-	}
-	responses := d.Responses
-	if d.Precondition != nil && d.Precondition.Response != "" {
-		responses = append(slices.Clip(responses), d.Precondition.Response)
-	}
-	_, err := Responses(responses)
-	return err
+	return d.checkDraws(ctx, x)
 }
 
 func (d *Design) checkJob(ctx context.Context, x Executor, j Job, verbose bool) (*plan.Plan, error) {

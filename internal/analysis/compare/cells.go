@@ -89,9 +89,18 @@ func (s *study) warnOfValues(k key, level string, values []observation.Value, fi
 			s.weaken(k, "%d of %d trials of %s have no value", missing, len(values), level)
 		}
 	}
+	if few := count[observation.Few]; few > 0 {
+		than := "the quantile needs"
+		if least := s.options.Least[c.Metric]; least > 0 {
+			than = fmt.Sprintf("the %d that the quantile needs", least)
+		}
+		s.warn(k, "fewOperations", "%d of %d trials have fewer operations than %s", few, len(values), than)
+		s.weaken(k, "%d of %d trials of %s have fewer operations than %s: let trials last longer, or compare p50 or max",
+			few, len(values), level, than)
+	}
 	if unbounded := count[observation.AtLeast] + count[observation.Infinite]; unbounded > 0 {
 		s.warn(k, "censored", "%d of %d trials have a lower bound only: operations had not ended, or a search met no rate "+
-			"that fails", unbounded, len(values))
+			"that fails, or no knee", unbounded, len(values))
 		s.weaken(k, "%d of %d trials of %s have a lower bound only", unbounded, len(values), level)
 	}
 	if n := int(stats.MinN(0.5)); c.N > 0 && c.N < n {

@@ -26,6 +26,9 @@ func Run(t *observation.Table, o Options) (*Result, error) {
 	}
 	s.rank()
 	s.model()
+	if err := s.distributions(); err != nil {
+		return nil, err
+	}
 	s.summarise()
 	s.explain()
 	s.paretos()

@@ -242,6 +242,22 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestFewOperations: a quantile of too few operations is not compared, and the reason says how many it needs.
+func TestFewOperations(t *testing.T) {
+	t.Parallel()
+	b := observation.NewBuilder([]string{"provider"}, "", "")
+	m := observation.Metric{Name: "p99(create)", Unit: "ns"}
+	for i := range 6 {
+		b.Add(observation.Row{Levels: []string{"a"}, Metric: m, Value: float64(100 + i)})
+		b.Add(observation.Row{Levels: []string{"b"}, Metric: m, Value: float64(900 + i), State: observation.Few})
+	}
+	r := run(t, b.Table(), compare.Options{Least: map[string]int64{m.Name: 299}})
+	if c := r.Comparisons[0]; c.Verdict != verdict.None || c.Ratio != nil || !strings.Contains(c.Reason,
+		"6 of 6 trials of b have fewer operations than the 299 that the quantile needs") {
+		t.Errorf("%+v", c)
+	}
+}
+
 // TestNothingToCompare: one level, or no metric in common.
 func TestNothingToCompare(t *testing.T) {
 	t.Parallel()

@@ -52,6 +52,9 @@ func total(steps []stats.Counts) (n int64) {
 
 // Sentences name the quantiles that differ.
 func (d *Distribution) Sentences() (list []string) {
+	if d.StepsA == 0 { // of trials, whose table has them
+		return nil
+	}
 	for _, q := range d.Quantiles {
 		if q.Low != nil && (*q.Low > 1 || *q.High < 1) {
 			times := (&Answer{Ratio: q.Ratio, Low: q.Low, High: q.High}).Times()

@@ -40,10 +40,14 @@ type Options struct {
 	AssumeBlock float64
 	// Times explain latencies and interference; nil: they are not known.
 	Times *Times
+	// Quantiles are those of latencies; nil: they are not known.
+	Quantiles *Quantiles
 	// Weak has, by metric, why none of its figures can be judged; "" is for all metrics. Empty texts are ignored.
 	Weak map[string]string
 	// Whole says that each level is to have the cells of all others: one that it has not is absent.
 	Whole bool
+	// Least is the number of operations that the quantile of a metric needs in a trial, by metric.
+	Least map[string]int64
 	// Cost is the metric against which all others are put in Pareto tables; "": there are none.
 	Cost string
 }

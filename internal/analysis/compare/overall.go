@@ -151,8 +151,8 @@ func (o *Overall) sentence() string {
 	if *o.P < verdict.Alpha {
 		text = "not all are alike"
 	}
-	return fmt.Sprintf("%s: %d levels %s: %s (%s, n = %s %ss, p = %s).", name, len(o.Levels), o.Scope, text, o.Test,
-		o.counts(), o.UnitOfAnalysis, figure2(*o.P))
+	return fmt.Sprintf("%s: %d levels %s: %s (%s, n = %s %ss, p %s).", name, len(o.Levels), o.Scope, text, o.Test,
+		o.counts(), o.UnitOfAnalysis, equals(*o.P))
 }
 
 // counts is N as text: one number if all levels have as many.

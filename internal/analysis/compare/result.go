@@ -39,7 +39,7 @@ type Result struct {
 	Whose []Whose `json:"whose,omitempty"`
 	// Pareto has the levels by cost and one other metric, if there are prices.
 	Pareto []Pareto `json:"pareto,omitempty"`
-	// Distributions are compared where there is one trial on each side.
+	// Distributions compare quantiles of latencies: within two single runs, or of the trials of each pair of levels.
 	Distributions []Distribution `json:"distributions,omitempty"`
 	// Changes are those of a history.
 	History []History `json:"history,omitempty"`
@@ -258,24 +258,31 @@ type Change struct {
 	Word   verdict.Word `json:"verdict"`
 }
 
-// Distribution compares the quantiles of one metric within two single trials. The ratio says how the two runs differ,
-// not whether two others would.
+// Distribution compares the quantiles of the latency of one metric. Within two single runs, which have time steps, the
+// ratio says how the two runs differ, not whether two others would; of trials it holds for the scope of each quantile.
 type Distribution struct {
-	Metric string `json:"metric"`
-	A      string `json:"a"`
-	B      string `json:"b"`
-	// Steps counts the time steps of each side.
+	Metric  string  `json:"metric"`
+	A       string  `json:"a"`
+	B       string  `json:"b"`
+	Context []Level `json:"context,omitempty"`
+	// Steps counts the time steps of each side within two runs; 0 of trials.
 	StepsA    int             `json:"stepsA"`
 	StepsB    int             `json:"stepsB"`
 	Quantiles []QuantileRatio `json:"quantiles"`
 }
 
-// QuantileRatio is the ratio b/a of one quantile with its 95 % interval by the moving-block bootstrap.
+// QuantileRatio is the ratio b/a of one quantile with its 95 % interval: within two runs by the moving-block bootstrap,
+// of trials by the rank test of comparisons. It is not adjusted for the number of quantiles.
 type QuantileRatio struct {
 	Q     float64  `json:"q"`
 	Ratio *float64 `json:"ratio"`
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`
+	// N, UnitOfAnalysis and Scope are of quantiles of trials: the least number of units of a side or of pairs, and for
+	// what the ratio holds.
+	N              int    `json:"n,omitempty"`
+	UnitOfAnalysis string `json:"unitOfAnalysis,omitempty"`
+	Scope          string `json:"scope,omitempty"`
 }
 
 // key is a cell of a metric, as indices of the table's.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/stats/rank"
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 )
 
@@ -43,9 +44,9 @@ func (a *Answer) facts() string {
 	if a.P == nil || a.Low == nil {
 		return text
 	}
-	text += ", p = " + figure2(*a.P)
+	text += ", p " + equals(*a.P)
 	if a.Family > 1 {
-		text += fmt.Sprintf(" (%s for %d comparisons)", figure2(*a.PHolm), a.Family)
+		text += fmt.Sprintf(" (%s for %d comparisons)", P(a.PHolm), a.Family)
 	}
 	return text
 }
@@ -213,12 +214,23 @@ func Percent(x *float64) string {
 	return figure2(100**x) + " %"
 }
 
-// P formats a p-value.
+// P formats a p-value: "0.031", "< 1e-300".
 func P(x *float64) string {
-	if x == nil {
+	switch {
+	case x == nil:
 		return "–"
+	case *x <= rank.LeastKnownP:
+		return "< " + figure2(rank.LeastKnownP)
 	}
 	return figure2(*x)
+}
+
+// equals is a p-value after its name: "= 0.031", "< 1e-300".
+func equals(p float64) string {
+	if p <= rank.LeastKnownP {
+		return P(&p)
+	}
+	return "= " + P(&p)
 }
 
 // common is the reason that answers without a decision share, with the range of what they need; "" if there is none.

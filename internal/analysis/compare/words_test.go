@@ -35,3 +35,11 @@ func TestColumn(t *testing.T) {
 		t.Errorf("within 2 %%: %q, want 67", got)
 	}
 }
+
+func TestP(t *testing.T) {
+	for p, want := range map[float64]string{0.0312: "= 0.031", 1e-20: "= 1e-20", 1e-300: "< 1e-300"} {
+		if got := equals(p); got != want {
+			t.Errorf("p %s, want %s", got, want)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // Verdict is the judgement of one objective.
@@ -52,6 +53,18 @@ func Judge(d *dataset.Data) ([]Verdict, error) {
 	}
 	return verdicts, nil
 }
+
+// Least is the number of values from which a trial has the quantile of a query: of fewer it is an extreme of the sample,
+// and has no 95 % interval. 0: any number, as of a median, an extreme, or what is no quantile.
+func Least(q expr.Query) int64 {
+	if q.Func != expr.Quantile && q.Func != expr.Interference || q.Q == 0.5 {
+		return 0
+	}
+	return stats.MinN(q.Q)
+}
+
+// TooFew reports whether a value is a quantile of fewer values than Least.
+func TooFew(q expr.Query, v expr.Value) bool { return v.Few != nil && Least(q) > 0 }
 
 // Answer is the value of one query, or an error, such as expr.ErrNoData.
 type Answer struct {

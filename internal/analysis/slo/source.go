@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/throughput"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/metric"
@@ -21,6 +22,7 @@ type source struct {
 	data    *dataset.Data
 	windows map[string]dataset.Union
 	ops     map[string]*tally // by the query's text
+	meters  *throughput.Meters
 	queries []expr.Query
 }
 
@@ -55,9 +57,14 @@ func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
 	if len(s.queries) == 0 {
 		return s, nil
 	}
+	s.meters = throughput.NewMeters(d)
+	metered := slices.ContainsFunc(s.queries, func(q expr.Query) bool { return q.Func == expr.Rate })
 	for o, err := range d.Bundle.Ops() {
 		if err != nil {
 			return nil, err
+		}
+		if metered {
+			s.meters.Add(&o)
 		}
 		for _, q := range s.queries {
 			if o.Action == q.Metric.Action && s.inside(q.Windows, begin(&o), finish(&o)) {
@@ -127,6 +134,9 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 	if !ok {
 		return expr.Value{}, fmt.Errorf("query %s is unknown to this source", q)
 	}
+	if q.Func == expr.Rate && t.ops > 0 {
+		return s.rate(q)
+	}
 	return t.value(q)
 }
 
@@ -153,7 +163,6 @@ type tally struct {
 	ops, ok, failed, dropped, censored int64
 	withoutMilestone                   int64 // ok, but without the milestone
 	milestone                          bool  // the metric is a milestone
-	first, last                        op.Time
 }
 
 // milestones that an engine may report, besides those of calls; any other name in an
@@ -175,10 +184,7 @@ func (t *tally) add(o *op.Op, m expr.Metric) {
 	t.ops++
 	switch o.Outcome {
 	case op.OK:
-		if t.ok++; t.ok == 1 {
-			t.first, t.last = o.Ended, o.Ended
-		}
-		t.first, t.last = min(t.first, o.Ended), max(t.last, o.Ended)
+		t.ok++
 	case op.Error:
 		t.failed++
 		return // the instants of a failure are no latencies
@@ -260,8 +266,6 @@ func (t *tally) value(q expr.Query) (expr.Value, error) {
 			return count(t.sample.Known())
 		}
 		return count(t.ok)
-	case expr.Rate:
-		return t.rate(q)
 	case expr.IOPS, expr.Throughput:
 		return expr.Value{}, fmt.Errorf("%w: no I/O metric %q of %s was recorded", expr.ErrNoData, q.Metric.Name,
 			q.Metric.Action)
@@ -285,17 +289,17 @@ func (t *tally) value(q expr.Query) (expr.Value, error) {
 	return v, err
 }
 
-// rate returns completions per second: n − 1 intervals between the first and the last of n.
-func (t *tally) rate(q expr.Query) (expr.Value, error) {
+// rate returns completed operations per second.
+func (s *source) rate(q expr.Query) (expr.Value, error) {
 	if len(q.Windows) > 0 {
 		return expr.Value{}, errors.New("rate does not accept windows")
 	}
-	if t.ok < 2 || t.last <= t.first {
+	v, n, ok := s.meters.PerSecond(q.Metric.Action)
+	if !ok {
 		return expr.Value{}, fmt.Errorf("%w: a rate needs two successful ops, %s had %d", expr.ErrNoData,
-			q.Metric.Action,
-			t.ok)
+			q.Metric.Action, n)
 	}
-	return expr.Value{Number: float64(t.ok-1) / (float64(t.last-t.first) / 1e9), N: t.ok}, nil
+	return expr.Value{Number: v, N: int64(n)}, nil
 }
 
 func inWindow(q expr.Query) string {

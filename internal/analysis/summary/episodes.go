@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/throughput"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
@@ -15,8 +16,7 @@ type Episode struct {
 	N    int64  `json:"n"`
 	// Outcomes: ok if every step was, else that of the first step that was not.
 	Outcomes map[op.Outcome]int64 `json:"outcomes"`
-	// AchievedPerSecond are those that were ok, over the time from the first
-	// intended instant to the last end; nil without any.
+	// AchievedPerSecond is the throughput of those that were ok (package throughput); nil with fewer than two.
 	AchievedPerSecond *float64 `json:"achievedPerSecond"`
 	// Response is from the first op's intended instant to the last one's end; of an
 	// episode that broke off a lower bound.
@@ -50,13 +50,14 @@ type chain struct {
 	broken   []int64
 	outcomes map[op.Outcome]int64
 	n        int64
-	from, to op.Time
+	done     []dataset.Span // that ended
 }
 
 // episode is an episode in progress. at is the end of its last step.
 type episode struct {
 	of           *chain
 	intended, at op.Time
+	started      op.Time
 	ends         []op.Time
 	outcome      op.Outcome // of the first step that was not ok
 }
@@ -66,11 +67,12 @@ type chains struct {
 	byHead map[string]*chain
 	order  []*chain
 	open   map[int64]*episode
+	meters *throughput.Meters
 }
 
-func newChains(spec dataset.Spec) *chains {
-	cs := &chains{byHead: map[string]*chain{}, open: map[int64]*episode{}}
-	for _, a := range spec.Actions {
+func newChains(d *dataset.Data) *chains {
+	cs := &chains{byHead: map[string]*chain{}, open: map[int64]*episode{}, meters: throughput.NewMeters(d)}
+	for _, a := range d.Spec.Actions {
 		if len(a.Then) == 0 {
 			continue
 		}
@@ -86,8 +88,10 @@ func newChains(spec dataset.Spec) *chains {
 
 // add adds an op; those of an episode are in order.
 func (cs *chains) add(o *op.Op) {
+	cs.meters.Add(o)
 	if c := cs.byHead[o.Action]; c != nil {
-		cs.open[o.Episode] = &episode{of: c, intended: o.Intended, at: o.Intended, ends: make([]op.Time, len(c.steps))}
+		cs.open[o.Episode] = &episode{of: c, intended: o.Intended, at: o.Intended, started: o.Started,
+			ends: make([]op.Time, len(c.steps))}
 	}
 	if e := cs.open[o.Episode]; e != nil {
 		e.add(o)
@@ -100,14 +104,18 @@ func (cs *chains) list() []Episode {
 	}
 	var list []Episode
 	for _, c := range cs.order {
-		list = append(list, c.episode())
+		e := c.episode()
+		if v, ok := cs.meters.Of(c.name, c.done, int(e.OK())); ok {
+			e.AchievedPerSecond = &v
+		}
+		list = append(list, e)
 	}
 	return list
 }
 
 // episodes adds up the ops of each episode; none without then in the spec.
 func episodes(d *dataset.Data) ([]Episode, error) {
-	cs := newChains(d.Spec)
+	cs := newChains(d)
 	if len(cs.order) == 0 {
 		return nil, nil
 	}
@@ -142,11 +150,7 @@ func (e *episode) add(o *op.Op) {
 // close adds the episode to its course.
 func (e *episode) close() {
 	c := e.of
-	if c.n == 0 {
-		c.from, c.to = e.intended, e.at
-	}
 	c.n++
-	c.from, c.to = min(c.from, e.intended), max(c.to, e.at)
 	if e.outcome == "" && slices.Contains(e.ends, 0) {
 		e.outcome = op.Censored // the record ends before the episode does
 	}
@@ -170,6 +174,9 @@ func (e *episode) close() {
 	default:
 		c.response.AddAtLeast(int64(e.at - e.intended))
 	}
+	if e.started.Known() && e.outcome != op.Censored {
+		c.done = append(c.done, dataset.Span{From: e.started, To: e.at})
+	}
 	c.outcomes[e.outcome]++
 }
 
@@ -178,10 +185,6 @@ func (c *chain) episode() Episode {
 	var all int64
 	for _, ns := range c.spent {
 		all += ns
-	}
-	if ok := c.outcomes[op.OK]; ok > 0 && c.to > c.from {
-		v := float64(ok) / (float64(c.to-c.from) / 1e9)
-		out.AchievedPerSecond = &v
 	}
 	for i, name := range c.steps {
 		s := Step{Action: name, Latency: latencyOf(&c.latency[i]), Broken: c.broken[i]}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -17,7 +18,7 @@ func TestEpisodes(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"actions":[{"name":"vol","then":["snap","del"]},{"name":"snap"},{"name":"del"}]}`), &spec); err != nil {
 		t.Fatal(err)
 	}
-	cs := newChains(spec)
+	cs := newChains(&dataset.Data{Bundle: &bundle.Bundle{}, Spec: spec})
 	add := func(episode int64, action string, intended, ended op.Time, outcome op.Outcome) {
 		cs.add(&op.Op{Episode: episode, Action: action, Intended: intended, Started: intended, Ended: ended,
 			Outcome: outcome})

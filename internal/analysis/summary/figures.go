@@ -102,8 +102,8 @@ type Action struct {
 	// NoOps says why there is no op; empty if there is one.
 	NoOps    string               `json:"noOps,omitempty"`
 	Outcomes map[op.Outcome]int64 `json:"outcomes"`
-	// OfferedPerSecond is the rate of intended ops, AchievedPerSecond that of
-	// ops that were ok; nil with fewer than two instants.
+	// OfferedPerSecond is the rate of intended ops, nil with fewer than two instants; AchievedPerSecond the
+	// throughput of those that succeeded (package throughput), nil with fewer than two.
 	OfferedPerSecond  *float64 `json:"offeredPerSecond"`
 	AchievedPerSecond *float64 `json:"achievedPerSecond"`
 	Lateness          Latency  `json:"lateness"` // started − intended, of ops that were started

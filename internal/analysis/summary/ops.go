@@ -8,6 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/span"
+	"github.com/cnsbench/cnsbench/internal/analysis/throughput"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
@@ -26,6 +27,7 @@ type tally struct {
 	causes                      attribution.Search
 	maxErr                      int64  // greatest ± of a milestone
 	noOps                       string // why there is none
+	achieved                    *float64
 }
 
 func newTally(d *dataset.Data, name string, kind op.Kind) *tally {
@@ -57,6 +59,7 @@ func (e *extent) add(t op.Time) {
 // spec without ops are included.
 func tallyOps(d *dataset.Data) ([]*tally, error) {
 	byName := map[string]*tally{}
+	meters := throughput.NewMeters(d)
 	known := causeContext(d)
 	for o, err := range d.Bundle.Ops() {
 		if err != nil {
@@ -70,6 +73,12 @@ func tallyOps(d *dataset.Data) ([]*tally, error) {
 			byName[o.Action] = t
 		}
 		t.add(&o)
+		meters.Add(&o)
+	}
+	for name, t := range byName {
+		if v, _, ok := meters.PerSecond(name); ok {
+			t.achieved = &v
+		}
 	}
 	addActionsWithoutOps(d, byName)
 	position := map[string]int{}
@@ -145,14 +154,15 @@ func (t *tally) action() Action {
 	slices.SortFunc(a.Failures, func(x, y Failure) int {
 		return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.FirstOp, y.FirstOp))
 	})
-	a.OfferedPerSecond, a.AchievedPerSecond = t.rates()
+	a.OfferedPerSecond, _ = t.rates()
+	a.AchievedPerSecond = t.achieved
 	return a
 }
 
 // rates returns the rate of ops due after the first instant over the time since it, and
 // that of ops that were ok over the same time, or that of the starts where it is longer,
-// so that a backlog lowers it.
-func (t *tally) rates() (offered, achieved *float64) {
+// so that a backlog lowers it: the rate at which they were started.
+func (t *tally) rates() (offered, started *float64) {
 	length := t.intended.last - t.intended.first
 	if length <= 0 {
 		return nil, nil
@@ -183,8 +193,8 @@ func (t *tally) facts(a Action) validity.Action {
 			f.DriverUnseen += s.Share
 		}
 	}
-	if a.OfferedPerSecond != nil {
-		f.OfferedPerSecond, f.AchievedPerSecond = *a.OfferedPerSecond, *a.AchievedPerSecond
+	if offered, started := t.rates(); offered != nil {
+		f.OfferedPerSecond, f.StartedPerSecond = *offered, *started
 	}
 	return f
 }

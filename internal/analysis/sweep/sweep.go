@@ -31,8 +31,7 @@ type Point struct {
 	Level  float64 `json:"level"`
 	Label  string  `json:"label"`
 	Trials int     `json:"trials"`
-	// PerMinute is the throughput of each trial: n − 1 operations over the time from
-	// the first end to the last.
+	// PerMinute is the throughput of each trial that has one.
 	PerMinute []float64    `json:"perMinute"`
 	N         int64        `json:"n"`      // operations of all trials
 	Failed    int64        `json:"failed"` // of those, not ok
@@ -76,12 +75,10 @@ type Gather struct {
 	states    *States
 }
 
-// Trial adds the operations of one trial. ends has the end of each instance's pod;
-// nil: unknown.
-func (g *Gather) Trial(ops []op.Op, oneMachine bool, ends map[string]op.Time) {
+// Trial adds the operations of one trial, with their throughput per second; 0: none. ends has the end of each
+// instance's pod; nil: unknown.
+func (g *Gather) Trial(ops []op.Op, perSecond float64, oneMachine bool, ends map[string]op.Time) {
 	g.tally.OneMachine = oneMachine
-	var first, last op.Time
-	done := 0
 	for i := range ops {
 		o := &ops[i]
 		g.n++
@@ -89,15 +86,10 @@ func (g *Gather) Trial(ops []op.Op, oneMachine bool, ends map[string]op.Time) {
 		dataset.AddLatencies(o, &g.response, nil)
 		if o.Outcome != op.OK {
 			g.failed++
-			continue
 		}
-		if done++; done == 1 {
-			first, last = o.Ended, o.Ended
-		}
-		first, last = min(first, o.Ended), max(last, o.Ended)
 	}
-	if done > 1 && last > first {
-		g.perMinute = append(g.perMinute, float64(done-1)/(float64(last-first)/60e9))
+	if perSecond > 0 {
+		g.perMinute = append(g.perMinute, 60*perSecond)
 	}
 	if g.states == nil {
 		g.states = statesOf(ops, ends)

@@ -137,7 +137,7 @@ func TestGather(t *testing.T) {
 		{Target: "d", Intended: 4 * s, Started: 4 * s, Ended: 12 * s, Outcome: op.Censored},
 	}
 	var g Gather
-	g.Trial(ops, false, map[string]op.Time{"a": 6 * s})
+	g.Trial(ops, 0.25, false, map[string]op.Time{"a": 6 * s})
 	p := g.Point(2, "2", 1)
 	if p.N != 4 || p.Failed != 1 || len(p.PerMinute) != 1 || p.PerMinute[0] != 15 {
 		t.Errorf("n %d, failed %d, per minute %v; want 4, 1, 15", p.N, p.Failed, p.PerMinute)

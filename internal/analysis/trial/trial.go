@@ -69,6 +69,8 @@ func Values(d *dataset.Data) ([]Value, error) {
 			return nil, a.Err
 		case math.IsInf(v.Value, 1):
 			v.State = observation.Infinite
+		case slo.TooFew(v.Query, a.Value):
+			v.State = observation.Few
 		case a.Value.AtLeast:
 			v.State = observation.AtLeast
 		}

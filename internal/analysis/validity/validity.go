@@ -61,16 +61,16 @@ const ClockShare = 0.01
 
 // Action has the figures of an action's ops that flags depend on.
 type Action struct {
-	Name                                string
-	N, Failed, Censored, Dropped        int64
-	Started                             int64 // of N
-	Scheduled                           bool  // by a rate, not once at the start
-	LatenessP50Ns, LatenessP99Ns        int64 // of those started
-	ResponseP50Ns                       int64 // 0: unknown
-	MaxErrorNs                          int64 // ± of the least certain milestone
-	DoubtfulSpans                       []string
-	OfferedPerSecond, AchievedPerSecond float64 // 0: unknown
-	DriverUnseen                        float64 // share of the time that may be the driver's
+	Name                               string
+	N, Failed, Censored, Dropped       int64
+	Started                            int64 // of N
+	Scheduled                          bool  // by a rate, not once at the start
+	LatenessP50Ns, LatenessP99Ns       int64 // of those started
+	ResponseP50Ns                      int64 // 0: unknown
+	MaxErrorNs                         int64 // ± of the least certain milestone
+	DoubtfulSpans                      []string
+	OfferedPerSecond, StartedPerSecond float64 // 0: unknown
+	DriverUnseen                       float64 // share of the time that may be the driver's
 }
 
 // Check returns the flags recorded in the bundle, those that follow from the data, and
@@ -158,9 +158,9 @@ func dropped(a Action) (bundle.Flag, bool) {
 // its achieved rate lower than the offered one.
 func belowOffered(a Action) (bundle.Flag, bool) {
 	return flag("achievedBelowOffered", Warning, "%s: %s of %s ops per second were started", a.Name,
-			units.Count(a.AchievedPerSecond), units.Count(a.OfferedPerSecond)),
+			units.Count(a.StartedPerSecond), units.Count(a.OfferedPerSecond)),
 		a.Dropped+a.Failed+a.Censored == 0 && a.OfferedPerSecond > 0 &&
-			a.AchievedPerSecond < achievedShare*a.OfferedPerSecond
+			a.StartedPerSecond < achievedShare*a.OfferedPerSecond
 }
 
 // clockError concerns the op's latency, or only some spans.

@@ -16,7 +16,7 @@ import (
 
 func TestCheck(t *testing.T) {
 	good := Action{Name: "a", N: 100, Started: 100, Scheduled: true, ResponseP50Ns: 1e9, LatenessP99Ns: 1e5,
-		OfferedPerSecond: 10, AchievedPerSecond: 10}
+		OfferedPerSecond: 10, StartedPerSecond: 10}
 	change := func(f func(*Action)) []Action {
 		a := good
 		f(&a)
@@ -53,7 +53,7 @@ func TestCheck(t *testing.T) {
 		{"some failed", change(func(a *Action) { a.Failed = 5 }), nil, map[string]string{"failedOps": Warning}},
 		{"many cut off", change(func(a *Action) { a.Censored = 50 }), nil, map[string]string{"failedOps": Invalid}},
 		{"dropped", change(func(a *Action) { a.Dropped = 1 }), nil, map[string]string{"droppedOps": Warning}},
-		{"behind", change(func(a *Action) { a.AchievedPerSecond = 9 }), nil,
+		{"behind", change(func(a *Action) { a.StartedPerSecond = 9 }), nil,
 			map[string]string{"achievedBelowOffered": Warning}},
 		{"clock", change(func(a *Action) { a.MaxErrorNs = 2e7 }), nil, map[string]string{"clockError": Warning}},
 		{"clock, of a span", change(func(a *Action) { a.DoubtfulSpans = []string{"ready"} }), nil,

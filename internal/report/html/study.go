@@ -25,6 +25,7 @@ type Study struct {
 	Rows      []StudyRow
 	Sweeps    []sweep.Sweep
 	Causes    []StudyCauses
+	Boxes     []BoxPlot
 }
 
 // StudyCauses say what takes the time of the operations of one action, in a row for each cell.

@@ -5,10 +5,12 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
+	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
@@ -29,14 +31,16 @@ func TestWriteStudy(t *testing.T) {
 			{Action: "x", Factor: "parallelism", Series: []sweep.Series{{Name: "class=null",
 				Points: []sweep.Point{point("1", 1, 60), point("70", 70, 900)}}, {Name: "class=empty"}}},
 			{Action: "y", Series: []sweep.Series{{Name: "all", Points: []sweep.Point{{Label: "all", N: 0}}}}},
-		}}
+		}, Boxes: Boxes(boxTable())}
 	var out bytes.Buffer
 	if err := WriteStudy(&out, page); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()
 	for _, want := range []string{"a&lt;b", "It &lt;stops&gt; at 70.", "class=null", "creating", "4 ms",
-		"CSI driver 4 ms (80 %)", "&lt;none&gt; stands out"} {
+		"CSI driver 4 ms (80 %)", "&lt;none&gt; stands out",
+		"<h3>read IOPS (IOPS)</h3>", "fa&lt;st", "3 of 4", `class="outlier"><title>900</title>`, "n 11, median 105, quartiles",
+		`135.66 %</td><td class="n">228.45 %`, "Only means are known", "<h3>p50(x)</h3>"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the page", want)
 		}
@@ -64,4 +68,21 @@ func TestWriteStudy(t *testing.T) {
 	if figures < 5 {
 		t.Errorf("%d figures", figures)
 	}
+}
+
+// boxTable has a level with an outlier, one with few values of which one is missing, and a metric of which only a mean
+// is known.
+func boxTable() *observation.Table {
+	b := observation.NewBuilder([]string{"class"}, "", "")
+	m := observation.Metric{Name: "read IOPS", Unit: "IOPS"}
+	for _, v := range []float64{100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 900} {
+		b.Add(observation.Row{Levels: []string{"slow"}, Metric: m, Value: v})
+	}
+	for i := range 4 {
+		b.Add(observation.Row{Levels: []string{"fa<st"}, Metric: m, Value: float64(i), State: observation.State(3 * (i / 3))})
+	}
+	b.Add(observation.Row{Levels: []string{"slow"}, Metric: observation.Metric{Name: "p50(x)", Unit: "ns"}, Value: 5e6})
+	b.AddAggregate([]string{"slow"}, observation.Metric{Name: "mean only", Unit: "MB/s"},
+		observation.Aggregate{Mean: 5, SD: math.NaN()})
+	return b.Table()
 }

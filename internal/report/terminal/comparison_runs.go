@@ -2,14 +2,17 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 )
 
-// distributionsOf prints the quantile ratios of two runs.
+// distributionsOf prints the quantile ratios of two runs, and those of trials.
 func (p *printer) distributionsOf(list []compare.Distribution) {
-	if len(list) == 0 {
+	byRuns := func(d compare.Distribution) bool { return d.StepsA > 0 }
+	p.quantilesOfTrials(slices.DeleteFunc(slices.Clone(list), byRuns))
+	if list = slices.DeleteFunc(slices.Clone(list), func(d compare.Distribution) bool { return !byRuns(d) }); len(list) == 0 {
 		return
 	}
 	t := table{head: []string{"Within the two runs", "quantile", "ratio b/a", "95 % interval"}}
@@ -68,4 +71,29 @@ func (p *printer) history(list []compare.History) {
 	m := list[0].Parameters
 	p.note(fmt.Sprintf("%s, alpha %g, segments of at least %d runs, %d permutations, seed %d, margin %g %%; p by "+
 		"Holm over all metrics, %d", m.Method, m.Alpha, m.MinSegment, m.Permutations, m.Seed, 100*m.Margin, m.Family))
+}
+
+// quantilesOfTrials prints the ratios of the quantiles of trials.
+func (p *printer) quantilesOfTrials(list []compare.Distribution) {
+	if len(list) == 0 {
+		return
+	}
+	t := table{head: []string{"Quantiles of trials", "b / a", "quantile", "n", "ratio b/a", "95 % interval"}}
+	var units []string
+	for _, d := range list {
+		names := d.B + " / " + d.A
+		for _, l := range d.Context {
+			names += ", " + l.Level
+		}
+		for _, q := range d.Quantiles {
+			t.row(d.Metric, names, fmt.Sprintf("p%g", 100*q.Q), fmt.Sprint(q.N), fmt.Sprintf("×%.3g", *q.Ratio),
+				fmt.Sprintf("[%.3g, %.3g]", *q.Low, *q.High))
+			if unit := q.UnitOfAnalysis + " (" + q.Scope + ")"; !slices.Contains(units, unit) {
+				units = append(units, unit)
+			}
+		}
+	}
+	p.table(t)
+	p.note("one value of a quantile for each trial, where all have the operations that it needs (p90 29, p99 299); unit: " +
+		strings.Join(units, ", ") + "; intervals by rank tests, not adjusted for the number of rows: no verdicts")
 }

@@ -28,12 +28,16 @@ func total(chances []float64) float64 {
 	return p
 }
 
-// twoSided is the p-value of a normal deviate; 1 without a variance.
+// LeastKnownP is the least p-value that is told from smaller ones: below, a normal tail underflows. A p-value is
+// never 0.
+const LeastKnownP = 1e-300
+
+// twoSided is the p-value of a normal deviate, at least LeastKnownP; 1 without a variance.
 func twoSided(deviation, sd float64) float64 {
 	if !(sd > 0) {
 		return 1
 	}
-	return min(1, 2*distuv.UnitNormal.Survival(deviation/sd))
+	return max(LeastKnownP, min(1, 2*distuv.UnitNormal.Survival(deviation/sd)))
 }
 
 // cut returns the greatest k with P(statistic < k) ≤ (1 − level)/2, 0 if there is none:

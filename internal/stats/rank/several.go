@@ -87,7 +87,7 @@ func Friedman(blocks [][]float64) (Test, bool) {
 // limit completes t by the χ² distribution.
 func (t Test) limit(freedom int) Test {
 	t.Method = Approximate
-	t.P = distuv.ChiSquared{K: float64(freedom)}.Survival(t.Statistic)
+	t.P = max(LeastKnownP, distuv.ChiSquared{K: float64(freedom)}.Survival(t.Statistic))
 	return t
 }
 

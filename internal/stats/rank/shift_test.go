@@ -45,3 +45,17 @@ func TestShift(t *testing.T) {
 		t.Errorf("no pairs: %v", s)
 	}
 }
+
+// TestLeastKnownP: a p-value that underflows is a bound, not 0.
+func TestLeastKnownP(t *testing.T) {
+	a, b := make([]float64, 20_000), make([]float64, 20_000)
+	for i := range a {
+		a[i], b[i] = float64(i), float64(i+100_000)
+	}
+	if test, ok := MannWhitney(a, b); !ok || test.P != LeastKnownP {
+		t.Errorf("p of a rank-sum test %g", test.P)
+	}
+	if test, ok := SignedRank(b); !ok || test.P != LeastKnownP {
+		t.Errorf("p of a signed-rank test %g", test.P)
+	}
+}
