@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/expr"
@@ -17,7 +18,11 @@ func resolveSLOs(report *parse.Report, spec *v1alpha1.BenchmarkSpec, nodes []*no
 		env.Tenants = append(env.Tenants, string(spec.Tenants[i].Name))
 	}
 	for _, n := range nodes {
-		env.Actions[n.out.Name] = n.metrics
+		if n.metrics != nil {
+			env.Actions[n.out.Name] = slices.Concat(n.metrics, n.values)
+		} else {
+			env.Actions[n.out.Name] = nil
+		}
 		env.Phases[n.out.Name] = n.phases
 	}
 	for i, s := range list {

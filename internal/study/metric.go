@@ -55,7 +55,7 @@ func directionOf(q expr.Query) string {
 	switch q.Func {
 	case expr.Rate, expr.IOPS, expr.Throughput, expr.FindMax, expr.Compliance:
 		return higher
-	case expr.Count, expr.Ops, expr.Knee:
+	case expr.Count, expr.Ops, expr.Knee, expr.ValueOf:
 		return ""
 	}
 	return lower // latencies, and operations that failed
