@@ -1,0 +1,15 @@
+# Starts PostgreSQL on the volume. It listens on a socket in the pod only.
+set -eu
+data=/data/postgres
+if [ "$(id -u)" = 0 ]; then # engine local: PostgreSQL refuses to run as root
+    user=$(id -u nobody)
+    as="unshare --user --map-user=$user --map-group=$user --"
+else
+    as=
+fi
+if [ ! -e $data/PG_VERSION ]; then
+    $as initdb --pgdata=$data.new --username=postgres --auth=trust --no-instructions {{initdb}} >/output/initdb.txt
+    mv $data.new $data
+fi
+exec $as postgres -D $data -c listen_addresses= -c unix_socket_directories=/socket \
+    -c shared_buffers={{sharedBuffers}} -c max_connections=$(({{clients}} + 10)) {{settings}}
