@@ -9,8 +9,10 @@ until pg_isready --quiet; do
     fi
     sleep 0.1
 done
-if [ "$(psql --no-align --tuples-only --command="SELECT 1 FROM pg_database WHERE datname = 'bench'" postgres)" != 1 ]; then
+if [ ! -e /data/loaded ]; then # else the pod is a replacement
+    dropdb --if-exists bench
     createdb bench
     pgbench --initialize --quiet --scale={{scale}} {{initialize}} bench
+    touch /data/loaded
 fi
 psql --quiet --command=CHECKPOINT bench

@@ -8,6 +8,7 @@ else
     as=
 fi
 if [ ! -e $data/PG_VERSION ]; then
+    rm -rf $data.new # half made by a pod that was killed
     $as initdb --pgdata=$data.new --username=postgres --auth=trust --no-instructions {{initdb}} >/output/initdb.txt
     mv $data.new $data
 fi
