@@ -55,7 +55,7 @@ measurements: deps build ## inject causes, interference and limits on this machi
 	go test -count=1 -v -timeout 60m -tags 'e2e measurement' -run 'TestCauses|TestNoCause|TestSnapshotInterference|TestTenantsRank' ./test/e2e
 
 .PHONY: e2e
-e2e: deps build object-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down
+e2e: deps build object-servers workload-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down
 	@hack/e2e.sh
 
 .PHONY: stat-peers

@@ -9,7 +9,8 @@ else
 fi
 if [ ! -e $data/PG_VERSION ]; then
     rm -rf $data.new # half made by a pod that was killed
-    $as initdb --pgdata=$data.new --username=postgres --auth=trust --no-instructions {{initdb}} >/output/initdb.txt
+    $as initdb --pgdata=$data.new --username=postgres --auth=trust --no-instructions --locale=C \
+        --encoding=UTF8 {{initdb}} >/output/initdb.txt
     mv $data.new $data
 fi
 exec $as postgres -D $data -c listen_addresses= -c unix_socket_directories=/socket \
