@@ -61,7 +61,7 @@ func directionOf(q expr.Query) string {
 	return lower // latencies, and operations that failed
 }
 
-// DefaultResponses are the median latency of each action, and the rate of those with a rate.
+// DefaultResponses are the median latency of each action, the rate of those with a rate, and the rates of a workload.
 func DefaultResponses(actions []Action) []string {
 	var list []string
 	for _, a := range actions {
@@ -72,6 +72,9 @@ func DefaultResponses(actions []Action) []string {
 		for _, m := range a.IO {
 			list = append(list, expr.Query{Func: expr.IOPS, Metric: expr.Metric{Action: a.Name, Name: m}}.String())
 		}
+		for _, m := range a.Rates {
+			list = append(list, expr.Query{Func: expr.ValueOf, Metric: expr.Metric{Action: a.Name, Name: m}}.String())
+		}
 	}
 	return list
 }
@@ -81,4 +84,5 @@ type Action struct {
 	Name     string
 	Repeated bool     // at a rate, or in an episode
 	IO       []string // "read", "write"
+	Rates    []string // that the parser declares, and of which more is better: "tps"
 }

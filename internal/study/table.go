@@ -10,6 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
 // Table has a row for each cell.
@@ -132,9 +133,13 @@ func (d *Dir) Table() (*Table, error) {
 			row.Done++
 		}
 	}
-	for i := range t.Rows {
-		for j, q := range queries {
-			t.Rows[i].Values = append(t.Rows[i].Values, samples[i][j].value(q.Func.Unit()))
+	for j := range queries {
+		for i := range samples { // those of value() are of the metric, which a parser declares
+			t.Metrics[j].Unit = cmp.Or(t.Metrics[j].Unit, samples[i][j].unit)
+			t.Metrics[j].Direction = cmp.Or(t.Metrics[j].Direction, string(samples[i][j].better))
+		}
+		for i := range t.Rows {
+			t.Rows[i].Values = append(t.Rows[i].Values, samples[i][j].value(t.Metrics[j].Unit))
 		}
 	}
 	return t, nil
@@ -150,6 +155,8 @@ func (d *Design) byRepetition() []Trial {
 // sample is the values of one response in the trials of a cell.
 type sample struct {
 	values []float64 // of the trials that have one
+	unit   string    // of ValueOf
+	better metric.Direction
 	trials []TrialValue
 }
 
@@ -188,6 +195,7 @@ func (d *Dir) answer(trial Trial, queries []expr.Query, into []sample) (bool, er
 
 func (s *sample) add(trial Trial, v expr.Value) {
 	s.values = append(s.values, v.Number)
+	s.unit, s.better = v.Unit, v.Better
 	t := valueOf(trial)
 	t.Value, t.Infinite, t.AtLeast = finite(v.Number), math.IsInf(v.Number, 1), v.AtLeast
 	s.trials = append(s.trials, t)

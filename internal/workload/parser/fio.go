@@ -17,12 +17,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// latencyOf declares the latency of an operation.
-func latencyOf(operation, meaning string) metric.Declaration {
-	return metric.Declaration{Name: operation, Unit: metric.Nanoseconds,
-		Traits: metric.Traits{Kind: metric.Distribution, Better: metric.Lower}, Meaning: meaning}
-}
-
 // fioMetrics are those over all jobs.
 var fioMetrics = func() []metric.Declaration {
 	list := []metric.Declaration{latencyOf(metric.Sync, "latency of syncs"),

@@ -44,10 +44,6 @@ var (
 		pgLate, pgAverage, pgStddev, pgLag, pgMostLag, pgConnect}
 )
 
-func declare(name, unit string, kind metric.Kind, better metric.Direction, meaning string) metric.Declaration {
-	return metric.Declaration{Name: name, Unit: unit, Traits: metric.Traits{Kind: kind, Better: better}, Meaning: meaning}
-}
-
 // Pgbench reads the output of pgbench 15: its report (*.txt), the logs of transactions of its threads (option -l;
 // *_log.PID and *_log.PID.THREAD), and the lines of progress on stderr (-P). The scalars are those of the report.
 // Histograms and the series by second are made from the logs, the series of TPS from the progress without them.
