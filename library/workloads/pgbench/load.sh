@@ -1,5 +1,9 @@
 # Waits until the server is ready, fills the tables, and writes all to the volume.
 set -eu
+if ! command -v initdb >/dev/null; then
+    echo "initdb: not found in {{binaries}} (variable binaries)" >&2
+    exit 127
+fi
 waited=0
 until pg_isready --quiet; do
     waited=$((waited + 1))

@@ -13,5 +13,8 @@ if [ ! -e $data/PG_VERSION ]; then
         --encoding=UTF8 {{initdb}} >/output/initdb.txt
     mv $data.new $data
 fi
+# A pod that was killed leaves the server's process ID, which in this pod may be that of another process. No other
+# server has the volume: a replacement starts when the pod before it is gone.
+rm -f $data/postmaster.pid
 exec $as postgres -D $data -c listen_addresses= -c unix_socket_directories=/socket \
     -c shared_buffers={{sharedBuffers}} -c max_connections=$(({{clients}} + 10)) {{settings}}
