@@ -46,7 +46,7 @@ verify: chart-test ## fail if go.mod, generated code or formatting is out of dat
 	@hack/verify.sh
 
 .PHONY: test-long
-test-long: deps build object-servers ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, real object stores
+test-long: deps build object-servers workload-servers ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, real object stores, real applications
 	@hack/tagged.sh -p 1 -timeout 30m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
 	cd test/object && go test -count=1 -timeout 9m ./...
 
@@ -55,7 +55,7 @@ measurements: deps build ## inject causes, interference and limits on this machi
 	go test -count=1 -v -timeout 60m -tags 'e2e measurement' -run 'TestCauses|TestNoCause|TestSnapshotInterference|TestTenantsRank' ./test/e2e
 
 .PHONY: e2e
-e2e: deps build object-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down
+e2e: deps build object-servers workload-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down
 	@hack/e2e.sh
 
 .PHONY: stat-peers
@@ -72,6 +72,10 @@ object-peers: ## install what bench object-peers compares with: wrk of Debian, w
 object-test: object-servers ## test object storage against real servers, and our clients against SDKs
 	go test -count=1 -timeout 9m ./internal/object/...
 	cd test/object && go test -count=1 -timeout 9m ./...
+
+.PHONY: workload-servers
+workload-servers: ## install the applications of the built-in library that tests run: PostgreSQL 15 of Debian; no service is started
+	@hack/packages.sh /usr/lib/postgresql/15/bin/postgres=postgresql-15
 
 .PHONY: bench
 bench: deps build ## measure what docs/benchmarks.md states (more than an hour)

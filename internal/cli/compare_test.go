@@ -454,7 +454,7 @@ func TestImportedFlags(t *testing.T) {
 	write := func(name, global, job string) string {
 		path := filepath.Join(dir, name)
 		text := fmt.Sprintf(`{"global options": {%s}, "jobs": [{"jobname": "j", "job options": {%s},
-			"read": {"total_ios": 100, "iops": 50, "bw_bytes": 4096}}]}`, global, job)
+			"read": {"total_ios": 100, "iops": %d, "bw_bytes": 4096}}]}`, global, job, len(global+job)+int(name[0]))
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -169,7 +169,7 @@ func TestUnfinishedStudy(t *testing.T) {
 	text := folded(out)
 	if code != exitOK || !strings.Contains(text, "3 of 16 trials of the study in "+dir+
 		" have not run: the study is unfinished") ||
-		strings.Contains(text, "no verdict") || strings.Contains(text, "failed") {
+		strings.Contains(text, "have no value") || strings.Contains(text, "failed") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	// One that failed is a trial, without a value.

@@ -167,6 +167,9 @@ func TestCompileErrors(t *testing.T) {
 			`action "snapshot" not found; did you mean "snapshots"`},
 		{"unknown action", `p99(zzzzzzzzz) < duration("1s")`, 5, `there are a-b-c, any, fio`},
 		{"misspelt metric", `p99(snapshots.redy) < duration("1s")`, 14, `no metric "redy"; did you mean "ready"`},
+		{"value of whole ops", `value(snapshots) > 1`, 7, `value applies to a metric of a workload's tool, such as snapshots.tps`},
+		{"value with a view", `value(fio.read.service) > 1`, 15, `value applies to a metric`},
+		{"value for duration", `value(fio.read) < duration("1s")`, 17, `"<" does not go with number and duration`},
 		{"misspelt function", `p98(snapshots) < duration("1s")`, 4, `no function "p98"; did you mean`},
 		{"misspelt window", `p99(fio.read, durin("snapshots")) < duration("1s")`, 20, `windows`},
 		{"window of unknown action", `p99(fio.read, during("snapshot")) < duration("1s")`, 21,
@@ -235,6 +238,7 @@ func TestCompileKnown(t *testing.T) {
 		`p99(any.thing.at.all.service) < duration("1s")`,
 		`p99(action("import")) < duration("1s")`,
 		`p99(snapshots.response) < duration("1s")`,
+		`value(any.tps, during("snapshots"), phase(1)) > 0.5 * value(any["a b"])`,
 	} {
 		if _, err := Compile(src, env); err != nil {
 			t.Errorf("Compile(%s): %v", src, err)

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -119,7 +120,7 @@ func reason(q *Query, err error) string { return fmt.Sprintf("%s: %v", q, err) }
 func Observe(q Query, v Value) Observation { return observe(q, v, nil) }
 
 func observe(q Query, v Value, err error) Observation {
-	o := Observation{Expr: q.String(), Unit: q.Func.Unit(), N: v.N, AtLeast: v.AtLeast, Warning: v.Warning}
+	o := Observation{Expr: q.String(), Unit: cmp.Or(q.Func.Unit(), v.Unit), N: v.N, AtLeast: v.AtLeast, Warning: v.Warning}
 	switch {
 	case errors.Is(err, ErrNoData):
 		o.Value = "no data"
@@ -158,19 +159,25 @@ func (f Func) Unit() string {
 	return ""
 }
 
-// Format formats a value with three significant digits. unit is that of an Observation, "B"
+// Format formats a value with three significant digits, a count with all. unit is that of an Observation, "B"
 // for bytes, or "digits" for a number.
 func Format(v float64, unit string) string {
 	switch unit {
 	case metric.Nanoseconds:
 		return formatDuration(v)
-	case "":
+	case "", metric.Count:
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case "digits":
 		return significant(v)
 	case metric.PerSecond:
 		return significant(v) + "/s"
+	case metric.Bytes, metric.BytesPerSecond:
+		return formatBytes(v, unit)
 	}
+	return significant(v) + " " + unit
+}
+
+func formatBytes(v float64, unit string) string {
 	prefixes := []string{"", "Ki", "Mi", "Gi", "Ti"}
 	i := 0
 	for ; v >= 1024 && i < len(prefixes)-1; i++ {

@@ -178,6 +178,11 @@ func (p *parser) checkFunction(at ast.Expr, q *Query) *problem {
 			return problemAt(at, "interference takes a workload's I/O and the ops beside it: "+
 				`interference(%s.canaryWrite, during("snapshots"))`, Metric{Action: q.Metric.Action})
 		}
+	case ValueOf:
+		if q.Metric.Name == "" || q.Metric.From != "" || q.Metric.View != Default {
+			return problemAt(at, "value applies to a metric of a workload's tool, such as %s",
+				Metric{Action: q.Metric.Action, Name: "tps"})
+		}
 	case IOPS, Throughput:
 		if q.Metric.Name == "" {
 			return problemAt(at, "%s applies to a workload's metric: write %s(%s.read) or .write", q.Func, q.Func,

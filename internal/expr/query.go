@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
 // Func is a function of a metric.
@@ -25,6 +27,8 @@ const (
 	Rate       Func = "rate"
 	IOPS       Func = "iops"
 	Throughput Func = "throughput"
+	// ValueOf is a scalar or series of a workload's tool, in the unit that its parser declares.
+	ValueOf Func = "value"
 	// Interference is a quantile of a workload's latency while ops of an action were in
 	// progress ÷ the same while none was.
 	Interference Func = "interference"
@@ -49,7 +53,7 @@ var functions = map[string]bool{
 	"p50": true, "p90": true, "p95": true, "p99": true, "p999": true,
 	"quantile": true, "min": true, "max": true, "mean": true,
 	"count": false, "ops": false, "errors": false, "dropped": false, "censored": false,
-	"rate": false, "iops": false, "throughput": false, "interference": false, "findMax": false, "knee": false,
+	"rate": false, "iops": false, "throughput": false, "value": false, "interference": false, "findMax": false, "knee": false,
 	"violations": true, "compliance": false,
 }
 
@@ -187,6 +191,9 @@ var reserved = map[string]bool{
 // op makes a quantile +Inf.
 type Value struct {
 	Number float64
+	// Unit and Better are those of the metric of ValueOf; empty of other functions.
+	Unit   string
+	Better metric.Direction
 	// AtLeast: Number is a lower bound and High an upper one, +Inf without one.
 	AtLeast bool
 	High    float64

@@ -14,6 +14,7 @@ import (
 const (
 	Nanoseconds    = "ns"
 	Bytes          = "B"
+	Count          = "1"
 	PerSecond      = "1/s"
 	BytesPerSecond = "B/s"
 )
@@ -51,6 +52,16 @@ func Canary(write bool) string {
 	return CanaryRead
 }
 
+// IsIO reports whether a latency is that of single I/Os, also of one job of several ("job.read"). Others, such as a
+// transaction, contain I/O and waits.
+func IsIO(name string) bool {
+	switch name[strings.LastIndexByte(name, '.')+1:] {
+	case Read, Write, Trim, Sync, CanaryRead, CanaryWrite:
+		return true
+	}
+	return false
+}
+
 // RateOf returns the operation whose rate or bandwidth is called name; false if it
 // is another metric.
 func RateOf(name string) (operation string, ok bool) {
@@ -58,6 +69,60 @@ func RateOf(name string) (operation string, ok bool) {
 		return operation, true
 	}
 	return strings.CutSuffix(name, Bandwidth)
+}
+
+// Kind says what a metric measures, and with that how its values are combined.
+type Kind string
+
+// The kinds. A metric of kind Histogram is a distribution, others are scalars and series.
+const (
+	Rate         Kind = "rate"      // an amount per second: the sum over instances, the mean over time
+	Quantity     Kind = "quantity"  // an amount: the sum over instances and over time
+	Level        Kind = "level"     // a state, share or time: the mean over instances and over time
+	Distribution Kind = "histogram" // of latencies
+)
+
+// Direction says which values of a metric are better; empty: not declared.
+type Direction string
+
+// The directions.
+const (
+	Higher Direction = "higher"
+	Lower  Direction = "lower"
+)
+
+// Traits are what a parser declares of a metric besides its unit; the zero value: nothing.
+type Traits struct {
+	Kind   Kind      `json:"kind,omitempty"`
+	Better Direction `json:"better,omitempty"`
+}
+
+// KindOf returns the kind of a metric that declares none, by its unit.
+func KindOf(unit string) Kind {
+	switch unit {
+	case PerSecond, BytesPerSecond:
+		return Rate
+	case Count, Bytes:
+		return Quantity
+	}
+	return Level
+}
+
+// Declaration is a metric that a parser can report.
+type Declaration struct {
+	Name, Unit string
+	Traits
+	Meaning string // for the documentation
+}
+
+// Scalar returns a value of the metric over the whole measured time.
+func (d Declaration) Scalar(v float64) Scalar {
+	return Scalar{Metric: d.Name, Unit: d.Unit, Traits: d.Traits, Value: v}
+}
+
+// Series returns an empty series of the metric.
+func (d Declaration) Series(step int64) Series {
+	return Series{Metric: d.Name, Unit: d.Unit, Traits: d.Traits, Step: step}
 }
 
 // Histogram is the distribution of one metric over [From, To).
@@ -74,8 +139,9 @@ type Histogram struct {
 
 // Series is a metric over time.
 type Series struct {
-	Metric string  `json:"metric"` // e.g. "read.iops"
-	Unit   string  `json:"unit"`
+	Metric string `json:"metric"` // e.g. "read.iops"
+	Unit   string `json:"unit"`
+	Traits
 	Step   int64   `json:"step"` // ns: each point holds over [At, At+Step); 0: an instant
 	Points []Point `json:"points"`
 }
@@ -88,9 +154,10 @@ type Point struct {
 
 // Scalar is one figure over the whole measured time.
 type Scalar struct {
-	Metric string  `json:"metric"` // e.g. "read.iops"
-	Unit   string  `json:"unit"`
-	Value  float64 `json:"value"`
+	Metric string `json:"metric"` // e.g. "read.iops"
+	Unit   string `json:"unit"`
+	Traits
+	Value float64 `json:"value"`
 }
 
 // Limit is what limited a stage of object storage, and what an operation cost the client.

@@ -44,6 +44,8 @@ type Aggregate struct {
 type Metric struct {
 	Name string
 	Unit string
+	// Better says which values are better where the source declares it: "higher" or "lower"; empty: not declared.
+	Better string
 }
 
 // Key is a metric and a combination of levels, as indices of the table's.

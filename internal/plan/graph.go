@@ -60,7 +60,9 @@ type node struct {
 	heads    []*node                // actions that it follows in episodes
 	// metrics are the metrics of its ops and workloads; nil: any name is accepted.
 	metrics []string
-	ends    bool // workload that ends by itself
+	// values are the scalars and series that the parsers of its workload declare.
+	values []string
+	ends   bool // workload that ends by itself
 }
 
 type resolution int

@@ -104,7 +104,7 @@ func syncGroup(report *parse.Report, n *node, path string, c *v1alpha1.CreateObj
 // canary resolves the canary of a workload: periodic small direct I/O on its volume.
 // It returns nil if c is nil.
 func canary(report *parse.Report, n *node, path string, c *v1alpha1.Canary) *engine.Canary {
-	n.metrics = append(n.metrics, workloadMetrics("")...)
+	n.metrics = append(n.metrics, metric.CanaryRead, metric.CanaryWrite)
 	if c == nil {
 		return nil
 	}
@@ -119,13 +119,4 @@ func canary(report *parse.Report, n *node, path string, c *v1alpha1.Canary) *eng
 		report.Fail(path, "", "the workload has no volume to put a canary on")
 	}
 	return out
-}
-
-// workloadMetrics returns the metrics of a parser and of the canary.
-func workloadMetrics(parser string) []string {
-	metrics := []string{metric.CanaryRead, metric.CanaryWrite}
-	if parser == "fio" {
-		metrics = append(metrics, metric.Read, metric.Write, metric.Trim, metric.Sync)
-	}
-	return metrics
 }

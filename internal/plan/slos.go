@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/expr"
@@ -16,7 +17,11 @@ func namesOf(spec *v1alpha1.BenchmarkSpec, nodes []*node) expr.Env {
 		env.Tenants = append(env.Tenants, string(spec.Tenants[i].Name))
 	}
 	for _, n := range nodes {
-		env.Actions[n.out.Name] = n.metrics
+		if n.metrics != nil {
+			env.Actions[n.out.Name] = slices.Concat(n.metrics, n.values)
+		} else {
+			env.Actions[n.out.Name] = nil
+		}
 		env.Phases[n.out.Name] = n.phases
 	}
 	return env

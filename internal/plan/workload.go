@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/workload"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
@@ -133,7 +134,7 @@ func varsOf(all []workload.Params) []map[string]string {
 }
 
 // checkParser checks that the parser of a workload output exists, and adds the metrics
-// that it produces to n.metrics.
+// that it produces to n.metrics and n.values.
 func checkParser(g *graph, n *node, path string, o workload.Output) {
 	if known := parser.Names(g.in.Parsers); o.Parser != "" && o.Script == "" && !slices.Contains(known, o.Parser) {
 		g.Fail(path+".workload",
@@ -142,7 +143,14 @@ func checkParser(g *graph, n *node, path string, o workload.Output) {
 			"parser %q not found", o.Parser)
 		return
 	}
-	metrics := workloadMetrics(o.Parser)
+	metrics := []string{metric.CanaryRead, metric.CanaryWrite}
+	for _, d := range parser.Declared(o.Parser) {
+		if d.Kind == metric.Distribution {
+			metrics = append(metrics, d.Name)
+		} else if !slices.Contains(n.values, d.Name) {
+			n.values = append(n.values, d.Name)
+		}
+	}
 	if n.inline != nil {
 		metrics = append(metrics, n.inline.Metrics...)
 	}

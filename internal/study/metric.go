@@ -65,13 +65,13 @@ func directionOf(q expr.Query) string {
 	switch q.Func {
 	case expr.Rate, expr.IOPS, expr.Throughput, expr.FindMax, expr.Compliance:
 		return higher
-	case expr.Count, expr.Ops, expr.Knee:
+	case expr.Count, expr.Ops, expr.Knee, expr.ValueOf:
 		return ""
 	}
 	return lower // latencies, and operations that failed
 }
 
-// DefaultResponses are the median latency of each action, and the rate of those with a rate.
+// DefaultResponses are the median latency of each action, the rate of those with a rate, and the rates of a workload.
 func DefaultResponses(actions []Action) []string {
 	var list []string
 	for _, a := range actions {
@@ -82,6 +82,9 @@ func DefaultResponses(actions []Action) []string {
 		for _, m := range a.IO {
 			list = append(list, expr.Query{Func: expr.IOPS, Metric: expr.Metric{Action: a.Name, Name: m}}.String())
 		}
+		for _, m := range a.Rates {
+			list = append(list, expr.Query{Func: expr.ValueOf, Metric: expr.Metric{Action: a.Name, Name: m}}.String())
+		}
 	}
 	return list
 }
@@ -91,4 +94,5 @@ type Action struct {
 	Name     string
 	Repeated bool     // at a rate, or in an episode
 	IO       []string // "read", "write"
+	Rates    []string // that the parser declares, and of which more is better: "tps"
 }

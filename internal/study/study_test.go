@@ -221,7 +221,7 @@ func TestValue(t *testing.T) {
 		for i, v := range tt.values {
 			s.add(Trial{Repetition: i + 1}, expr.Value{Number: v})
 		}
-		if got := s.value(expr.Query{Func: expr.Max}).String(); got != tt.want {
+		if got := s.value(expr.Query{Func: expr.Max}, "ns").String(); got != tt.want {
 			t.Errorf("%v: %s, want %s", tt.values, got, tt.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
 // Table has a row for each cell.
@@ -139,9 +140,13 @@ func (d *Dir) Table() (*Table, error) {
 			row.Done++
 		}
 	}
-	for i := range t.Rows {
-		for j, q := range queries {
-			t.Rows[i].Values = append(t.Rows[i].Values, samples[i][j].value(q))
+	for j := range queries {
+		for i := range samples { // those of value() are of the metric, which a parser declares
+			t.Metrics[j].Unit = cmp.Or(t.Metrics[j].Unit, samples[i][j].unit)
+			t.Metrics[j].Direction = cmp.Or(t.Metrics[j].Direction, string(samples[i][j].better))
+		}
+		for i := range t.Rows {
+			t.Rows[i].Values = append(t.Rows[i].Values, samples[i][j].value(queries[j], t.Metrics[j].Unit))
 		}
 	}
 	return t, nil
@@ -179,6 +184,8 @@ func (d *Design) byRepetition() []Trial {
 // sample is the values of one response in the trials of a cell.
 type sample struct {
 	values []float64 // of the trials that have one
+	unit   string    // of ValueOf
+	better metric.Direction
 	trials []TrialValue
 }
 
@@ -224,6 +231,7 @@ func (d *Dir) answer(trial Trial, queries []expr.Query, into []sample) (bool, er
 
 func (s *sample) add(trial Trial, v expr.Value) {
 	s.values = append(s.values, v.Number)
+	s.unit, s.better = v.Unit, v.Better
 	t := valueOf(trial)
 	t.Value, t.Infinite, t.AtLeast = finite(v.Number), math.IsInf(v.Number, 1), v.AtLeast
 	s.trials = append(s.trials, t)
@@ -234,8 +242,8 @@ func valueOf(t Trial) TrialValue {
 	return TrialValue{Trial: t.Name, Repetition: t.Repetition, Occasion: t.Occasion, Block: t.Block, Draws: t.Draws}
 }
 
-func (s *sample) value(q expr.Query) Value {
-	v := Value{N: len(s.values), Unit: q.Func.Unit(), Trials: s.trials}
+func (s *sample) value(q expr.Query, unit string) Value {
+	v := Value{N: len(s.values), Unit: unit, Trials: s.trials}
 	for _, t := range s.trials {
 		if t.Missing == tooFew {
 			v.Few, v.Needs = v.Few+1, slo.Least(q)

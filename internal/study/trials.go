@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/run"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
 // ErrInterrupted is returned when the user interrupts a study. The same study can continue later.
@@ -151,6 +153,12 @@ func actionsOf(p *plan.Plan) []Action {
 			for _, o := range a.Workload.Outputs {
 				if o.Parser == "fio" {
 					one.IO = []string{"read", "write"}
+					continue
+				}
+				for _, m := range parser.Declared(o.Parser) {
+					if m.Kind == metric.Rate && m.Better == metric.Higher && !slices.Contains(one.Rates, m.Name) {
+						one.Rates = append(one.Rates, m.Name)
+					}
 				}
 			}
 		}

@@ -2,12 +2,14 @@ package study
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
@@ -120,5 +122,27 @@ func TestCheckNames(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", response, err, want)
 		}
+	}
+}
+
+// TestDeclaredRates: a workload whose parser declares rates has them as responses, and the unit and direction of their
+// values are those of the metric.
+func TestDeclaredRates(t *testing.T) {
+	responses := DefaultResponses([]Action{{Name: "pg", Rates: []string{"tps"}}, {Name: "fio", IO: []string{"read"}}})
+	if want := []string{"p50(pg)", "value(pg.tps)", "p50(fio)", "iops(fio.read)"}; !slices.Equal(responses, want) {
+		t.Errorf("responses %q, want %q", responses, want)
+	}
+	queries, err := Responses(responses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := (&Design{}).metric(responses[1], queries[1])
+	if m.Unit != "" || m.Direction != "" {
+		t.Errorf("before a value is known: %+v", m)
+	}
+	var s sample
+	s.add(Trial{}, expr.Value{Number: 812, Unit: "1/s", Better: metric.Higher})
+	if s.unit != "1/s" || s.better != metric.Higher || s.value(queries[1], s.unit).String() != "812/s" {
+		t.Errorf("%+v: %s", s, s.value(queries[1], s.unit))
 	}
 }

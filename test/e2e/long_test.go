@@ -178,6 +178,9 @@ func TestExamples(t *testing.T) {
 			continue // 20 minutes each; TestExamplesShort runs them scaled down
 		}
 		t.Run(name, func(t *testing.T) {
+			if name == "pgbench.yaml" {
+				needPostgreSQL(t)
+			}
 			b := newBox(t)
 			r := b.run(b.runArgs(file)...)
 			s, ops := b.readable(b.bundle())

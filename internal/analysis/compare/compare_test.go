@@ -307,6 +307,7 @@ func TestDirections(t *testing.T) {
 		{Name: "error rate", Unit: "1/s"}: "lower", {Name: "x", Unit: "stalls/s"}: "lower",
 		{Name: "write without errors", Unit: "MB/s"}: "higher", {Name: "write IOPS, no errors", Unit: "IOPS"}: "higher",
 		{Name: "recovery", Unit: "s"}: "lower", {Name: "latency", Unit: ""}: "lower", {Name: "apples", Unit: "kg"}: "unknown",
+		{Name: "value(kv.misses)", Unit: "1/s", Better: "lower"}: "lower", {Name: "x", Better: "higher"}: "higher",
 	} {
 		if got := compare.DirectionOf(m, nil); got != want {
 			t.Errorf("%+v: %s, want %s", m, got, want)

@@ -78,12 +78,15 @@ func DirectionOf(m observation.Metric, given map[string]verdict.Direction) strin
 	return directionWord(chosen(m, given))
 }
 
-// chosen is the given direction of a metric, else that which follows from its unit and name.
+// chosen is the given direction of a metric, else the declared one, else that which follows from its unit and name.
 func chosen(m observation.Metric, given map[string]verdict.Direction) verdict.Direction {
 	for _, name := range []string{m.Name, ""} {
 		if d, ok := given[name]; ok {
 			return d
 		}
+	}
+	if d, ok := directions[m.Better]; ok {
+		return d
 	}
 	return directionOf(m)
 }

@@ -63,7 +63,7 @@ func (s *study) histories() error {
 				len(all[i]), least)
 			continue
 		}
-		direction := chosen(observation.Metric{Name: h.Metric, Unit: h.Unit}, s.options.Directions)
+		direction := chosen(s.table.Metrics[i/len(s.contexts)], s.options.Directions)
 		for _, change := range f.Changes {
 			h.Changes = append(h.Changes, changeOf(change, runs[i], h.Parameters.Margin, direction))
 		}

@@ -24,6 +24,8 @@ const (
 	maxBars   = 1500 // in one lane; more are merged with their neighbours
 	maxRows   = 6    // of bars beside each other in a lane
 	maxPanels = 12   // instances in the timeline
+	maxBands  = 3    // units of other metrics in a panel
+	maxLines  = 4    // of such a unit
 )
 
 // Figures of one run.
@@ -68,7 +70,25 @@ type Bar struct {
 type Panel struct {
 	Instance  string
 	Bandwidth []Line // bytes per second
+	Values    []Band // of other metrics
 	Latency   []Line // ns
+	// Omitted are the metrics without a line.
+	Omitted []string
+}
+
+// Band has lines of one unit.
+type Band struct {
+	Unit  string
+	Lines []Line
+}
+
+// Lines returns all lines of a panel.
+func (p *Panel) Lines() []Line {
+	lines := slices.Clone(p.Bandwidth)
+	for _, b := range p.Values {
+		lines = append(lines, b.Lines...)
+	}
+	return append(lines, p.Latency...)
 }
 
 // Line is a value over time; it has gaps where there are no points.
@@ -195,7 +215,7 @@ func thin(bars []Bar) []Bar {
 // from returns the first instant of a panel.
 func (p *Panel) from() op.Time {
 	at := op.Time(math.MaxInt64)
-	for _, l := range slices.Concat(p.Bandwidth, p.Latency) {
+	for _, l := range p.Lines() {
 		at = min(at, l.Points[0].From)
 	}
 	return at
@@ -213,6 +233,9 @@ func (t *Timeline) panels(d *dataset.Data) {
 	for _, s := range d.Series {
 		name, ok := strings.CutSuffix(s.Metric, metric.Bandwidth)
 		if !ok || name != metric.Read && name != metric.Write && !moves(d, s, name) {
+			if s.Kind != "" && len(s.Points) > 0 {
+				at(s.Instance).addValues(s)
+			}
 			continue
 		}
 		for _, p := range s.Points {
@@ -243,6 +266,32 @@ func (t *Timeline) panels(d *dataset.Data) {
 	})
 	if n := len(t.Panels); n > maxPanels {
 		t.Panels, t.Omitted = t.Panels[:maxPanels], n-maxPanels
+	}
+}
+
+// addValues adds a declared series of the tool to the band of its unit.
+func (p *Panel) addValues(s bundle.Series) {
+	i := slices.IndexFunc(p.Values, func(b Band) bool { return b.Unit == s.Unit })
+	if i < 0 && len(p.Values) < maxBands {
+		i = len(p.Values)
+		p.Values = append(p.Values, Band{Unit: s.Unit})
+	}
+	if i >= 0 {
+		b := &p.Values[i]
+		known := slices.ContainsFunc(b.Lines, func(l Line) bool { return l.Name == s.Metric })
+		if known || len(b.Lines) < maxLines {
+			for i, x := range s.Points {
+				to := x.At + op.Time(s.Step)
+				if s.Step == 0 && i+1 < len(s.Points) {
+					to = s.Points[i+1].At
+				}
+				appendTo(&b.Lines, s.Metric, Point{x.At, to, x.Value})
+			}
+			return
+		}
+	}
+	if !slices.Contains(p.Omitted, s.Metric) {
+		p.Omitted = append(p.Omitted, s.Metric)
 	}
 }
 
@@ -330,7 +379,7 @@ func (t *Timeline) extend(d *dataset.Data) {
 		}
 	}
 	for _, p := range t.Panels {
-		for _, l := range slices.Concat(p.Bandwidth, p.Latency) {
+		for _, l := range p.Lines() {
 			for _, x := range l.Points {
 				add(x.From, x.To)
 			}

@@ -113,3 +113,28 @@ func TestLane(t *testing.T) {
 		t.Errorf("rows: %+v", apart)
 	}
 }
+
+// TestValues: declared series of a tool are in bands by unit; those beyond the limits are named.
+func TestValues(t *testing.T) {
+	declared := func(name, unit string, step int64) bundle.Series {
+		return bundle.Series{Series: metric.Series{Metric: name, Unit: unit, Step: step,
+			Traits: metric.Traits{Kind: metric.KindOf(unit)}, Points: []metric.Point{{At: 0, Value: 1}, {At: 2e9, Value: 3}}}}
+	}
+	var p Panel
+	for _, s := range []bundle.Series{declared("tps", "1/s", 2e9), declared("aborts", "1/s", 2e9),
+		declared("queue", "", 0), declared("heap", "B", 0), declared("heat", "K", 0)} {
+		p.addValues(s)
+	}
+	if len(p.Values) != maxBands || len(p.Values[0].Lines) != 2 || len(p.Omitted) != 1 || p.Omitted[0] != "heat" {
+		t.Fatalf("%+v", p)
+	}
+	if got := p.Values[0].Lines[0].Points; got[0] != (Point{0, 2e9, 1}) || got[1] != (Point{2e9, 4e9, 3}) {
+		t.Errorf("points %v", got)
+	}
+	if got := p.Values[1].Lines[0].Points; got[0] != (Point{0, 2e9, 1}) { // holds until the next
+		t.Errorf("points of instants %v", got)
+	}
+	if len(p.Lines()) != 4 {
+		t.Errorf("%d lines", len(p.Lines()))
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -215,13 +216,13 @@ func medianInterval(ios []op.CanaryIO) int64 {
 }
 
 // sliceStalls takes the longest I/O of each slice, of reads and writes the longer. An
-// I/O at the border of two slices counts once. Object workloads are left out: a slow
+// I/O at the border of two slices counts once. Object workloads and operations that are no I/O are left out: a slow
 // response is not a time without responses.
 func sliceStalls(d *dataset.Data) []Stall {
 	var list []Stall
 	last := map[string]int{} // by instance, in list
 	for _, h := range d.Slices {
-		if d.IsObjectWorkload(h.Instance) || h.From < d.MeasuredFrom(h.Instance) {
+		if d.IsObjectWorkload(h.Instance) || !metric.IsIO(h.Metric) || h.From < d.MeasuredFrom(h.Instance) {
 			continue
 		}
 		s := Stall{Instance: h.Instance, Direction: h.Metric, Source: "workload", From: h.From, To: h.To,

@@ -187,6 +187,30 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	return v, nil
 }
 
+// figure answers ValueOf: the tool's scalars, or with windows and several phases its series.
+func (s *source) figure(q expr.Query) (expr.Value, error) {
+	of := dataset.Selection{Instance: func(instance string, phase int) bool {
+		return dataset.ActionOf(instance) == q.Metric.Action && inPhase(q, phase)
+	}}
+	changes := q.Phase == nil && len(s.data.Phases(q.Metric.Action)) > 0
+	if len(q.Windows) > 0 || changes {
+		of.Slice = func(instance string, from, to op.Time) bool { return s.insideIO(q.Windows, instance, from, to) }
+	}
+	f, ok := s.data.Figure(q.Metric.Name, of)
+	switch {
+	case !ok && hasMetric(s.data.Totals, q.Metric):
+		return expr.Value{}, fmt.Errorf("%s is a distribution: ask for p99(%s) or another of its latencies", q.Metric,
+			q.Metric)
+	case !ok && changes:
+		return expr.Value{}, fmt.Errorf("%w: no %s over time was recorded, and %s has phases: ask for one, by phase(1)",
+			expr.ErrNoData, q.Metric.Name, q.Metric.Action)
+	case !ok:
+		return expr.Value{}, fmt.Errorf("%w: no %s of %s was recorded%s", expr.ErrNoData, q.Metric.Name, q.Metric.Action,
+			inWindow(q))
+	}
+	return expr.Value{Number: f.Value, N: f.N, Unit: f.Unit, Better: f.Better}, nil
+}
+
 // average is weighted by time. Simultaneous steps of object workloads add up.
 type average struct {
 	sum, weight float64

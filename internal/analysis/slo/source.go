@@ -42,7 +42,7 @@ func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
 			s.windows[w.Action] = nil
 		}
 		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) && !isSearch(q) &&
-			!q.OfTenant() {
+			!q.OfTenant() && q.Func != expr.ValueOf {
 			s.ops[q.String()] = &tally{milestone: isMilestone(q.Metric.Name)}
 			s.queries = append(s.queries, q)
 		}
@@ -124,11 +124,22 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 	if q.OfTenant() {
 		return s.tenant(q)
 	}
+	if q.Func == expr.ValueOf {
+		return s.figure(q)
+	}
 	if s.isIO(q.Metric) {
 		return s.io(q)
 	}
 	if q.Phase != nil {
 		return expr.Value{}, fmt.Errorf("%s has no phases: only a workload's I/O has", q.Metric)
+	}
+	if q.Metric.Name != "" && !isMilestone(q.Metric.Name) {
+		of := dataset.Selection{Instance: func(instance string, _ int) bool {
+			return dataset.ActionOf(instance) == q.Metric.Action
+		}}
+		if f, ok := s.data.Figure(q.Metric.Name, of); ok {
+			return expr.Value{}, fmt.Errorf("%s is a %s and has no latencies: ask for value(%s)", q.Metric, f.Kind, q.Metric)
+		}
 	}
 	t, ok := s.ops[q.String()]
 	if !ok {

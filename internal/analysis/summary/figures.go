@@ -144,6 +144,8 @@ type Failure struct {
 type Workload struct {
 	Action  string   `json:"action"`
 	Metrics []Metric `json:"metrics"` // all instances: rates added up, histograms merged
+	// Values are the other metrics that its parser declares.
+	Values []dataset.Figure `json:"values,omitempty"`
 	// Variants of instances in the file, in order of their first instance.
 	Variants []Variant `json:"variants"`
 	// Phases of the workload, in order; absent where it does not change. With phases the
@@ -166,6 +168,8 @@ type Phase struct {
 	StartAfter string   `json:"startAfter"` // the barrier: "10s"; empty of phase 0
 	Vars       string   `json:"vars"`       // that changed: "rateIops=300"
 	Metrics    []Metric `json:"metrics"`
+
+	Values []dataset.Figure `json:"values,omitempty"`
 }
 
 // Title formats the phase: "phase 1 (rateIops=300)".
@@ -181,6 +185,8 @@ type Variant struct {
 	Vars      string   `json:"vars"` // that differ: "bs=4k rw=read"
 	Instances int      `json:"instances"`
 	Metrics   []Metric `json:"metrics"`
+
+	Values []dataset.Figure `json:"values,omitempty"`
 }
 
 // Instance of a workload.
@@ -188,6 +194,8 @@ type Instance struct {
 	Name    string   `json:"name"`
 	Metrics []Metric `json:"metrics"`
 	Phases  []Phase  `json:"phases,omitempty"`
+
+	Values []dataset.Figure `json:"values,omitempty"`
 	// SkewNs is the delay of the last container after its barrier; nil without one.
 	SkewNs      *int64            `json:"skewNs"`
 	SkewErrorNs int64             `json:"skewErrorNs"`

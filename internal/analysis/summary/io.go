@@ -24,7 +24,8 @@ func workloads(d *dataset.Data) []Workload {
 		ofAction := func(instance string) bool { return actionOf(d, instance) == action }
 		w := byAction[action]
 		if w == nil {
-			w = &Workload{Action: action, Metrics: merged(d, ofAction, allPhases), Phases: phases(d, action, ofAction)}
+			w = &Workload{Action: action, Metrics: merged(d, ofAction, allPhases), Values: values(d, ofAction, allPhases),
+				Phases: phases(d, action, ofAction)}
 			if syncs, ok := d.Syncs(action); ok {
 				w.Syncs = &syncs
 			}
@@ -100,9 +101,11 @@ func (w *Workload) addVariant(d *dataset.Data, name string) {
 	i := slices.IndexFunc(w.Variants, func(v Variant) bool { return v.Vars == vars })
 	if i < 0 {
 		i = len(w.Variants)
-		w.Variants = append(w.Variants, Variant{Vars: vars, Metrics: merged(d, func(instance string) bool {
+		same := func(instance string) bool {
 			return actionOf(d, instance) == w.Action && d.Variant(instance) == vars
-		}, allPhases)})
+		}
+		w.Variants = append(w.Variants, Variant{Vars: vars, Metrics: merged(d, same, allPhases),
+			Values: values(d, same, allPhases)})
 	}
 	w.Variants[i].Instances++
 }
@@ -139,7 +142,7 @@ func actionOf(d *dataset.Data, instance string) string {
 func instance(d *dataset.Data, name string) Instance {
 	this := func(instance string) bool { return instance == name }
 	in := Instance{Name: name, CutOff: d.CutOff[name], EndedAt: op.Never, Metrics: metrics(d, this, allPhases),
-		Phases: phases(d, actionOf(d, name), this)}
+		Values: values(d, this, allPhases), Phases: phases(d, actionOf(d, name), this)}
 	for _, c := range d.Canaries {
 		if c.Instance == name {
 			in.Metrics = append(in.Metrics, canaryMetrics(d, []dataset.Canary{c}, c.Volume)...)
@@ -187,14 +190,33 @@ func phases(d *dataset.Data, action string, wanted func(instance string) bool) [
 	if len(given) == 0 {
 		return nil
 	}
-	list := []Phase{{Metrics: merged(d, wanted, 0)}}
+	list := []Phase{{Metrics: merged(d, wanted, 0), Values: values(d, wanted, 0)}}
 	for i, p := range given {
 		var vars []string
 		for _, name := range slices.Sorted(maps.Keys(p.Vars)) {
 			vars = append(vars, name+"="+p.Vars[name])
 		}
 		list = append(list, Phase{Phase: i + 1, StartAfter: p.StartAfter, Vars: strings.Join(vars, " "),
-			Metrics: merged(d, wanted, i+1)})
+			Metrics: merged(d, wanted, i+1), Values: values(d, wanted, i+1)})
+	}
+	return list
+}
+
+// values returns the other metrics of the wanted instances together, in one phase or all. Over several phases they are
+// of the series, as rates are.
+func values(d *dataset.Data, wanted func(instance string) bool, phase int) []dataset.Figure {
+	changes := false
+	of := dataset.Selection{Instance: func(instance string, p int) bool {
+		if !wanted(instance) {
+			return false
+		}
+		changes = changes || len(d.Phases(dataset.ActionOf(instance))) > 0
+		return phase == allPhases || phase == p
+	}}
+	list := d.Figures(of)
+	if changes && phase == allPhases {
+		of.Slice = func(instance string, from, _ op.Time) bool { return from >= d.MeasuredFrom(instance) }
+		list = d.Figures(of)
 	}
 	return list
 }

@@ -54,6 +54,9 @@ var stepName = regexp.MustCompile(`^(.+)\.(?:find[0-9]{2,}|w[0-9]+\.r[0-9]+)(?:\
 
 func workloadLine(w Workload, live bool) string {
 	var parts []string
+	if len(w.Phases) == 0 {
+		parts = rateParts(w.Values)
+	}
 	for _, m := range w.Metrics {
 		part := m.Name
 		if rates := ratesOver(w.Phases, m.Name); rates != "" {

@@ -2,6 +2,7 @@
 package trial
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -27,7 +28,8 @@ type Value struct {
 }
 
 // Values are the medians of the latencies of each action and of its I/O, their rates, how much the ops of each action
-// with a rate disturb the canaries, and the highest rate that a search found.
+// with a rate disturb the canaries, the highest rate that a search found, and what else the parsers of workloads
+// declare.
 func Values(d *dataset.Data) ([]Value, error) {
 	var queries []expr.Query
 	for _, a := range d.Spec.Actions {
@@ -54,6 +56,13 @@ func Values(d *dataset.Data) ([]Value, error) {
 			queries = append(queries, q)
 		}
 	}
+	for _, a := range d.Spec.Actions {
+		for _, f := range d.Figures(dataset.Selection{Instance: func(instance string, _ int) bool {
+			return dataset.ActionOf(instance) == a.Name
+		}}) {
+			queries = append(queries, expr.Query{Func: expr.ValueOf, Metric: expr.Metric{Action: a.Name, Name: f.Metric}})
+		}
+	}
 	answers, err := slo.Answers(d, queries)
 	if err != nil {
 		return nil, err
@@ -61,7 +70,8 @@ func Values(d *dataset.Data) ([]Value, error) {
 	var list []Value
 	for i, a := range answers {
 		v := Value{Query: queries[i], Value: a.Value.Number,
-			Metric: observation.Metric{Name: queries[i].String(), Unit: queries[i].Func.Unit()}}
+			Metric: observation.Metric{Name: queries[i].String(),
+				Unit: cmp.Or(queries[i].Func.Unit(), a.Value.Unit), Better: string(a.Value.Better)}}
 		switch {
 		case errors.Is(a.Err, expr.ErrNoData):
 			continue // the action has no such figure

@@ -7,6 +7,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/trial"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
@@ -22,7 +24,11 @@ func demo(t *testing.T) *dataset.Data {
 
 func TestValues(t *testing.T) {
 	t.Parallel()
-	values, err := trial.Values(demo(t))
+	d := demo(t)
+	d.Scalars = append(d.Scalars, bundle.Scalar{Labels: bundle.Labels{Instance: "fio-0", Action: "fio"},
+		Scalar: metric.Scalar{Metric: "misses", Unit: "pages", Value: 7,
+			Traits: metric.Traits{Kind: metric.Quantity, Better: metric.Lower}}})
+	values, err := trial.Values(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +38,12 @@ func TestValues(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		units[v.Metric.Name] = v.Metric.Unit
+		if v.Metric.Name == "value(fio.misses)" && v.Metric.Better != "lower" {
+			t.Errorf("%+v does not have its declared direction", v)
+		}
 	}
 	for name, unit := range map[string]string{"p50(fio)": "ns", "rate(snapshots)": "1/s", "p50(fio.read)": "ns",
-		"iops(fio.write)": "1/s", "p50(fio.canaryWrite)": "ns"} {
+		"iops(fio.write)": "1/s", "p50(fio.canaryWrite)": "ns", "value(fio.misses)": "pages"} {
 		if units[name] != unit {
 			t.Errorf("%s: unit %q, want %q; there are %v", name, units[name], unit, units)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -165,17 +166,17 @@ func (l *list) action(a *summary.Action) {
 }
 
 func (l *list) workload(w *summary.Workload) {
-	l.metrics(Figure{Scope: "workload", Subject: w.Action}, w.Metrics, w.Phases)
+	l.metrics(Figure{Scope: "workload", Subject: w.Action}, w.Metrics, w.Values, w.Phases)
 	for _, v := range w.Variants {
-		l.metrics(Figure{Scope: "variant", Subject: w.Action + " " + v.Vars}, v.Metrics, nil)
+		l.metrics(Figure{Scope: "variant", Subject: w.Action + " " + v.Vars}, v.Metrics, v.Values, nil)
 	}
 	for _, in := range w.Instances {
-		l.metrics(Figure{Scope: "instance", Subject: in.Name}, in.Metrics, in.Phases)
+		l.metrics(Figure{Scope: "instance", Subject: in.Name}, in.Metrics, in.Values, in.Phases)
 		l.value(Figure{Scope: "instance", Subject: in.Name, Metric: "cpu"}, "mean", in.CPUs, "CPUs")
 	}
 }
 
-func (l *list) metrics(of Figure, ms []summary.Metric, phases []summary.Phase) {
+func (l *list) metrics(of Figure, ms []summary.Metric, values []dataset.Figure, phases []summary.Phase) {
 	for _, m := range ms {
 		name := m.Name
 		if m.Volume != "" {
@@ -186,10 +187,15 @@ func (l *list) metrics(of Figure, ms []summary.Metric, phases []summary.Phase) {
 		l.count(of.of(name+".errors"), m.Errors)
 		l.latency(of.of(name), m.Latency)
 	}
+	for _, v := range values {
+		one := of.of(v.Metric)
+		one.N = &v.N
+		l.value(one, "value", &v.Value, v.Unit)
+	}
 	for _, p := range phases {
 		n := int64(p.Phase)
 		of.Phase = &n
-		l.metrics(of, p.Metrics, nil)
+		l.metrics(of, p.Metrics, p.Values, nil)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -242,6 +243,7 @@ func TestFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.Workloads[0].Values = append(s.Workloads[0].Values, dataset.Figure{Metric: "tps", Unit: "1/s", Value: 812, N: 3})
 	figures := Figures(s)
 	find := func(subject, metric, statistic string) Figure {
 		t.Helper()
@@ -258,6 +260,9 @@ func TestFigures(t *testing.T) {
 	if *p50.Value != float64(*a.Response.P50.Ns) || p50.Unit != "ns" || *p50.N != a.Response.N || p50.Bound != Exact ||
 		*p50.Low != float64(*a.Response.MedianInterval.LowNs) || *p50.Confidence < 0.95 {
 		t.Errorf("p50 %+v, want that of %+v", p50, a.Response)
+	}
+	if f := find(s.Workloads[0].Action, "tps", "value"); *f.Value != 812 || f.Unit != "1/s" || *f.N != 3 {
+		t.Errorf("TPS %+v", f)
 	}
 	if f := find("snapshots", "outcome.dropped", "count"); *f.Value != 1 {
 		t.Errorf("dropped %+v", f)

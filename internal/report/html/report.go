@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/opview"
@@ -43,6 +44,7 @@ type page struct {
 	CDFs        []cdf
 	Timeline    template.HTML
 	Omitted     int // instances without a panel
+	Undrawn     []string
 	TopStalls   []interference.Stall
 	MoreStalls  int
 	Spec, Plan  string
@@ -93,6 +95,12 @@ func newPage(b *bundle.Bundle, s *summary.Summary) (*page, error) {
 		Summary: s, Style: template.CSS(style), Run: b.Run, //nolint:gosec // our own file
 		Timeline: timelineChart(figures.Timeline, s.Stalls), Omitted: figures.Timeline.Omitted,
 		Spec: indent(b.Run.Spec), Plan: indent(b.Run.Plan), Dir: b.Dir,
+	}
+	for _, panel := range figures.Timeline.Panels {
+		if len(panel.Omitted) > 0 {
+			p.Undrawn = append(p.Undrawn, fmt.Sprintf("Of %s are not drawn: %s; cnsbench export --format csv has them.",
+				panel.Instance, strings.Join(panel.Omitted, ", ")))
+		}
 	}
 	if len(b.Run.Plan) > 0 {
 		if err := json.Unmarshal(b.Run.Plan, &p.Facts); err != nil {
@@ -200,6 +208,12 @@ func ownInstances(w summary.Workload) []summary.Instance {
 	return w.Instances
 }
 
+// valued are the other metrics of a part of a workload.
+type valued struct {
+	Name   string
+	Values []dataset.Figure
+}
+
 // File returns the name of the Benchmark's file.
 func (p *page) File() string {
 	if f := p.Run.Source.File; f != "" {
@@ -234,6 +248,8 @@ var functions = template.FuncMap{
 	"times":       units.Count,
 	"share":       func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
 	"percent":     func(q float64) string { return fmt.Sprintf("p%g", 100*q) },
+	"amount":      summary.Amount,
+	"valuesOf":    func(name string, values []dataset.Figure) valued { return valued{name, values} },
 	"instant":     summary.Instant,
 	"opTime":      opTime,
 	"visible":     terminal.Visible,

@@ -15,8 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	xhtml "golang.org/x/net/html"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/test/analysistest"
 )
@@ -260,5 +262,29 @@ func TestAnalysisVersion(t *testing.T) {
 	b.Run.Versions = map[string]string{"cnsbench": "v9", summary.AnalysisKey: "99"}
 	if page = write(t, "another", b); !strings.Contains(page, "judged by version 99 of the analysis (cnsbench v9)") {
 		t.Error("the page does not say that another version of the analysis judged the run")
+	}
+}
+
+// TestValues: the metrics of a tool that are no latencies have a table, with a row for each instance where there are
+// several.
+func TestValues(t *testing.T) {
+	b, _ := analysistest.Demo(t)
+	s, err := summary.Make(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &s.Workloads[0]
+	w.Values = []dataset.Figure{{Metric: "tps", Unit: "1/s", Traits: metric.Traits{Kind: metric.Rate, Better: metric.Higher},
+		Value: 150, Instances: len(w.Instances), Min: 40, Max: 60}}
+	for i := range w.Instances {
+		w.Instances[i].Values = []dataset.Figure{{Metric: "tps", Unit: "1/s", Value: 50, Instances: 1}}
+	}
+	var page strings.Builder
+	if err := html.Write(&page, b, s); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(page.String(), "<td>tps</td>"); n != 1+len(w.Instances) ||
+		!strings.Contains(page.String(), `<td class="n">150/s</td><td>rate</td><td>higher</td>`) {
+		t.Errorf("%d rows of TPS", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -72,7 +73,7 @@ func panelHeight(p figure.Panel) float64 {
 	if len(p.Latency) > 0 {
 		h += lateHeight
 	}
-	return h
+	return h + bandHeight*float64(len(p.Values))
 }
 
 func (d *timeline) grid(bottom float64) {
@@ -135,6 +136,12 @@ func (d *timeline) panel(p figure.Panel, n int) {
 			binary: true}, 3, units.Bandwidth, "bandwidth", classes)
 		top += bandHeight
 	}
+	for _, b := range p.Values {
+		lo, hi := extent(b.Lines)
+		d.plot(b.Lines, scale{min: lo, max: hi + (hi-lo)*0.08, lo: top + bandHeight - 4, hi: top + 4}, 3,
+			func(v float64) string { return summary.Amount(v, b.Unit) }, "over time", classes)
+		top += bandHeight
+	}
 	if len(p.Latency) > 0 {
 		lo, hi := least(p.Latency)/1.3, greatest(p.Latency)*1.3
 		d.plot(p.Latency, scale{min: lo, max: hi, lo: top + lateHeight - 4, hi: top + 4, log: true}, 4, units.Duration,
@@ -143,6 +150,12 @@ func (d *timeline) panel(p figure.Panel, n int) {
 	room := rightEdge
 	if n == 0 {
 		caption := "above: bandwidth · below: latency, p99 of each time slice"
+		switch {
+		case len(p.Values) > 0 && len(p.Bandwidth) > 0:
+			caption = "bandwidth · the tool's metrics · p99 of each time slice"
+		case len(p.Values) > 0:
+			caption = "above: the tool's metrics · below: p99 of each time slice"
+		}
 		if slices.ContainsFunc(p.Latency, func(l figure.Line) bool { return hasWord(l.Name, "canary") }) {
 			caption += " and the canary's worst"
 		}
@@ -228,7 +241,7 @@ func lineName(l figure.Line) string {
 // lineClasses returns the classes of a panel's lines by operation.
 func lineClasses(p figure.Panel) map[string]string {
 	classes, others := map[string]string{}, 0
-	for _, l := range slices.Concat(p.Bandwidth, p.Latency) {
+	for _, l := range p.Lines() {
 		name := lineName(l)
 		if classes[name] != "" {
 			continue
@@ -245,7 +258,7 @@ func lineClasses(p figure.Panel) map[string]string {
 // is room.
 func (d *timeline) legend(p figure.Panel, classes map[string]string, x, y, end float64) {
 	seen := map[string]bool{}
-	for _, l := range slices.Concat(p.Bandwidth, p.Latency) {
+	for _, l := range p.Lines() {
 		name := lineName(l)
 		class := classes[name]
 		if seen[class] {
@@ -272,6 +285,19 @@ func greatest(lines []figure.Line) float64 {
 		}
 	}
 	return max(v, 1)
+}
+
+// extent returns the values that an axis of lines has, among them 0.
+func extent(lines []figure.Line) (lo, hi float64) {
+	for _, l := range lines {
+		for _, p := range l.Points {
+			lo, hi = min(lo, p.Value), max(hi, p.Value)
+		}
+	}
+	if lo == hi {
+		hi = 1
+	}
+	return lo, hi
 }
 
 func least(lines []figure.Line) float64 {

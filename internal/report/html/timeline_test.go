@@ -1,6 +1,7 @@
 package html
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
@@ -21,5 +22,22 @@ func TestLineClasses(t *testing.T) {
 	}
 	if len(classes) != 5 || classes["read"] != "c0" || classes["canary read"] != "c2 thin" {
 		t.Errorf("%v", classes)
+	}
+}
+
+// TestBands: other metrics of a tool have a plot for each unit, between bandwidth and latency, with the unit at its axis.
+func TestBands(t *testing.T) {
+	tps := figure.Line{Name: "tps", Points: []figure.Point{{From: 0, To: 1e9, Value: 20000}, {From: 1e9, To: 2e9}}}
+	ratio := figure.Line{Name: "hits", Points: []figure.Point{{From: 0, To: 2e9, Value: 0.25}}}
+	p := figure.Panel{Instance: "pg-0", Values: []figure.Band{{Unit: "1/s", Lines: []figure.Line{tps}},
+		{Unit: "", Lines: []figure.Line{ratio}}}}
+	svg := string(timelineChart(figure.Timeline{To: 2e9, Panels: []figure.Panel{p}}, nil))
+	for _, want := range []string{"<title>tps over time</title>", "<title>hits over time</title>", ">20k/s<", ">0.2<"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %q in %s", want, svg)
+		}
+	}
+	if h, without := panelHeight(p), panelHeight(figure.Panel{}); h != without+2*bandHeight {
+		t.Errorf("height %v, without bands %v", h, without)
 	}
 }

@@ -1,9 +1,11 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 )
@@ -31,6 +33,7 @@ func (p *printer) workloads(s *summary.Summary) {
 	if len(t.rows) > 0 {
 		p.table(t)
 	}
+	p.values(s)
 	for _, w := range s.Workloads {
 		if w.Invalid != "" {
 			p.note(fmt.Sprintf("%s: invalid: %s", w.Action, w.Invalid))
@@ -44,6 +47,33 @@ func (p *printer) workloads(s *summary.Summary) {
 		for _, ph := range w.Phases[min(1, len(w.Phases)):] {
 			p.note(fmt.Sprintf("%s, %s after the barrier: %s", w.Action, ph.StartAfter, ph.Title()))
 		}
+	}
+}
+
+// values writes the other metrics of workloads, without the counts that the table before has.
+func (p *printer) values(s *summary.Summary) {
+	t := table{head: []string{"Metrics", "value", "kind", "better", "instances", "min", "max"}}
+	add := func(name string, ms []summary.Metric, values []dataset.Figure) {
+		for _, v := range summary.Uncounted(ms, values) {
+			low, high := "–", "–"
+			if v.Instances > 1 {
+				low, high = summary.Amount(v.Min, v.Unit), summary.Amount(v.Max, v.Unit)
+			}
+			t.row(name+" "+v.Metric, summary.Amount(v.Value, v.Unit), string(v.Kind), cmp.Or(string(v.Better), "–"),
+				fmt.Sprint(v.Instances), low, high)
+		}
+	}
+	for _, w := range s.Workloads {
+		add(w.Action, w.Metrics, w.Values)
+		for _, v := range w.Variants {
+			add("  "+v.Vars, v.Metrics, v.Values)
+		}
+		for _, ph := range w.Phases {
+			add(fmt.Sprintf("  phase %d", ph.Phase), ph.Metrics, ph.Values)
+		}
+	}
+	if len(t.rows) > 0 {
+		p.table(t)
 	}
 }
 

@@ -3,15 +3,30 @@ package parser
 import (
 	"maps"
 	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
-// Parsers are the built-in ones and those in more, by the name that a library entry gives in its `parser`
-// annotation.
+// builtIn are the parsers by the name that a library entry gives in its `parser` annotation.
+func builtIn() map[string]Parser {
+	return map[string]Parser{
+		"fio":     {Fio, fioMetrics},
+		"pgbench": {Pgbench, pgbenchMetrics},
+	}
+}
+
+// Parsers are the built-in ones and those in more, by name.
 func Parsers(more map[string]Func) map[string]Func {
-	all := map[string]Func{"fio": Fio}
+	all := map[string]Func{}
+	for name, p := range builtIn() {
+		all[name] = p.Parse
+	}
 	maps.Copy(all, more)
 	return all
 }
 
 // Names of the parsers, sorted.
 func Names(more map[string]Func) []string { return slices.Sorted(maps.Keys(Parsers(more))) }
+
+// Declared returns the metrics that a built-in parser can report; none of other parsers.
+func Declared(name string) []metric.Declaration { return builtIn()[name].Metrics }

@@ -17,6 +17,21 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
+// fioMetrics are those over all jobs.
+var fioMetrics = func() []metric.Declaration {
+	list := []metric.Declaration{latencyOf(metric.Sync, "latency of syncs"),
+		declare("cpu.user", "% of a CPU", metric.Level, metric.Lower, "CPU time in user mode, the sum over the jobs"),
+		declare("cpu.system", "% of a CPU", metric.Level, metric.Lower, "CPU time in the kernel")}
+	for _, direction := range fioDirections {
+		list = append(list, latencyOf(direction, "latency of "+direction+"s"),
+			declare(direction+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, direction+"s per second"),
+			declare(direction+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher, "bytes per second"),
+			declare(direction+".ios", metric.Count, metric.Quantity, "", "number of "+direction+"s"),
+			declare(direction+metric.Transferred, metric.Bytes, metric.Quantity, "", "bytes in total"))
+	}
+	return list
+}()
+
 // Fio reads the JSON+ reports (*.json) and the histogram logs
 // (*_clat_hist.N.log) of one container.
 //

@@ -44,5 +44,11 @@ type Warning struct {
 	Invalid bool // the figures must not be used
 }
 
+// Parser is a built-in parser with its metrics. It declares those whose names do not depend on the output.
+type Parser struct {
+	Parse   Func
+	Metrics []metric.Declaration
+}
+
 // Func is a parser. An error means that nothing was read; other problems are Warnings.
 type Func func(Input) (Result, error)

@@ -53,14 +53,16 @@ type scriptOutput struct {
 // line identifies a series.
 type line struct {
 	metric, unit string
+	traits       metric.Traits
 	step         int64
 }
 
 // value is one metric of the output, as a JSON object has it.
 type value struct {
-	Metric  string   `json:"metric"`
-	Value   *float64 `json:"value"`
-	Unit    string   `json:"unit"`
+	Metric string   `json:"metric"`
+	Value  *float64 `json:"value"`
+	Unit   string   `json:"unit"`
+	metric.Traits
 	Time    *float64 `json:"time"`    // s since the Unix epoch
 	Elapsed *float64 `json:"elapsed"` // s since the container began
 	Step    float64  `json:"step"`    // s
@@ -109,23 +111,24 @@ func (p *scriptOutput) object(raw json.RawMessage) {
 
 // add adds one metric; text is its source.
 func (p *scriptOutput) add(m value, text string) {
+	m.Kind = cmp.Or(m.Kind, metric.KindOf(m.Unit))
 	switch {
-	case !validName(m.Metric) || !finite(*m.Value):
+	case !validName(m.Metric) || !finite(*m.Value) || !validTraits(m.Traits):
 		p.reject(text)
 	case m.Time == nil && m.Elapsed == nil:
 		if _, ok := p.scalars[m.Metric]; ok {
 			p.duplicates = append(p.duplicates, m.Metric)
 		}
-		p.scalars[m.Metric] = metric.Scalar{Metric: m.Metric, Unit: m.Unit, Value: *m.Value}
+		p.scalars[m.Metric] = metric.Scalar{Metric: m.Metric, Unit: m.Unit, Traits: m.Traits, Value: *m.Value}
 	default:
 		at, ok := p.at(m)
 		if !ok || !finite(m.Step) || m.Step < 0 || m.Step > maxSeconds {
 			p.reject(text)
 			return
 		}
-		key := line{m.Metric, m.Unit, int64(m.Step * float64(time.Second))}
+		key := line{m.Metric, m.Unit, m.Traits, int64(m.Step * float64(time.Second))}
 		if p.series[key] == nil {
-			p.series[key] = &metric.Series{Metric: key.metric, Unit: key.unit, Step: key.step}
+			p.series[key] = &metric.Series{Metric: key.metric, Unit: key.unit, Traits: key.traits, Step: key.step}
 		}
 		p.series[key].Points = append(p.series[key].Points, metric.Point{At: at, Value: *m.Value})
 	}
@@ -199,6 +202,12 @@ func (p *scriptOutput) table(text string) {
 
 func validName(name string) bool {
 	return name != "" && len(name) <= maxName && strings.IndexFunc(name, unicode.IsControl) < 0
+}
+
+// validTraits reports whether a metric has known traits of a scalar or series.
+func validTraits(t metric.Traits) bool {
+	return slices.Contains([]metric.Kind{metric.Rate, metric.Quantity, metric.Level}, t.Kind) &&
+		slices.Contains([]metric.Direction{"", metric.Higher, metric.Lower}, t.Better)
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

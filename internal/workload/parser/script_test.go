@@ -1,6 +1,7 @@
 package parser
 
 import (
+	gocmp "cmp"
 	"errors"
 	"math"
 	"strings"
@@ -60,6 +61,12 @@ func TestPrinted(t *testing.T) {
 			want: Result{Scalars: []metric.Scalar{{Metric: "a", Value: 1}}}, warns: []string{"at byte 2"}},
 		{name: "no value, two times, no clock", text: `{"metric":"a"}{"metric":"a","value":1,"time":1,"elapsed":1}{"metric":"a","value":1,"time":1e300}{"metric":"a","value":"1"}{"metric":"a","value":1,"elapsed":1,"step":-1}`,
 			warns: []string{"printed 5 invalid metrics"}, err: ErrNoMetric},
+		{name: "traits", text: `{"metric":"tps","value":1,"unit":"1/s","kind":"level","better":"lower"}
+{"metric":"wait","value":2,"unit":"ns","better":"lower"}{"metric":"x","value":1,"kind":"histogram"}`,
+			want: Result{Scalars: []metric.Scalar{
+				{Metric: "tps", Unit: "1/s", Traits: metric.Traits{Kind: metric.Level, Better: metric.Lower}, Value: 1},
+				{Metric: "wait", Unit: "ns", Traits: metric.Traits{Kind: metric.Level, Better: metric.Lower}, Value: 2}}},
+			warns: []string{"printed 1 invalid metrics"}},
 		{name: "nothing", text: " \n", err: ErrNoMetric},
 		{name: "text", text: "no such file", warns: []string{`"no such file"`}, err: ErrNoMetric},
 	} {
@@ -67,6 +74,14 @@ func TestPrinted(t *testing.T) {
 			got, err := Printed(printedAt(), []byte(tt.text))
 			if !errors.Is(err, tt.err) {
 				t.Errorf("error %v, want %v", err, tt.err)
+			}
+			for i := range tt.want.Scalars {
+				s := &tt.want.Scalars[i]
+				s.Kind = gocmp.Or(s.Kind, metric.KindOf(s.Unit))
+			}
+			for i := range tt.want.Series {
+				s := &tt.want.Series[i]
+				s.Kind = gocmp.Or(s.Kind, metric.KindOf(s.Unit))
 			}
 			warnings := got.Warnings
 			got.Warnings = nil

@@ -26,6 +26,8 @@ const (
 	ToolsImage   = "localhost/cnsbench-tools:test"
 	// publishedTools is what the product calls the image of its library's programs, but for the version.
 	publishedTools = "docker.io/cnsbench/workload-tools:"
+	// PostgreSQLImage is what the library's entry pgbench requests; library/images/postgresql is its recipe elsewhere.
+	PostgreSQLImage = "docker.io/cnsbench/workload-postgresql:15.18"
 )
 
 // tools are the programs of the image for workloads.
@@ -97,9 +99,13 @@ func (c *Cluster) saveDigests(d digests) error {
 	return os.WriteFile(c.digestsFile(), append(text, '\n'), 0o644)
 }
 
-// tars are the images by their tars.
+// tars are the images by their tars. Those of applications are made where these are installed (make workload-servers).
 func (c *Cluster) tars() map[string]string {
-	return map[string]string{"pause": PauseImage, "cnsbench": ProductImage, "tools": ToolsImage}
+	all := map[string]string{"pause": PauseImage, "cnsbench": ProductImage, "tools": ToolsImage}
+	if _, err := os.Stat(postgres); err == nil {
+		all["postgresql"] = PostgreSQLImage
+	}
+	return all
 }
 
 func (c *Cluster) tar(name string) string { return c.Path("images", name+".tar") }
@@ -128,8 +134,12 @@ func (c *Cluster) makeImages(ctx context.Context) error {
 			return Product(c.Path("bin"), runtime.GOARCH), nil
 		}},
 		// What Debian brings changes with its packages only; fio stands for them, this program for the list.
-		"tools": {[]string{"/usr/bin/fio", c.Bin("testbed")}, toolsImage},
+		"tools":      {[]string{"/usr/bin/fio", c.Bin("testbed")}, toolsImage},
+		"postgresql": {[]string{postgres, c.Bin("testbed")}, postgreSQLImage},
 	} {
+		if c.tars()[name] == "" {
+			continue
+		}
 		if err := c.makeImage(kept, name, made.from, made.make); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package image
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +13,8 @@ import (
 // Programs are files for programs of this machine and the libraries that they load, at /usr/bin and the libraries' own
 // paths.
 func Programs(names ...string) ([]File, error) {
-	files, libraries := []File{}, map[string]bool{}
+	var files []File
+	var programs []string
 	for _, name := range names {
 		at, err := exec.LookPath(name)
 		if err != nil {
@@ -22,18 +24,41 @@ func Programs(names ...string) ([]File, error) {
 			return nil, err
 		}
 		files = append(files, File{Path: "/usr/bin/" + name, From: at})
+		programs = append(programs, at)
+	}
+	libraries, err := Libraries(programs...)
+	return append(files, libraries...), err
+}
+
+// Libraries are files for the libraries that programs or libraries of this machine load, each once, at their own paths.
+func Libraries(of ...string) ([]File, error) {
+	var files []File
+	known := map[string]bool{}
+	for _, at := range of {
 		needs, err := loads(at)
 		if err != nil {
 			return nil, err
 		}
 		for _, lib := range needs {
-			if !libraries[lib] {
-				libraries[lib] = true
+			if !known[lib] {
+				known[lib] = true
 				files = append(files, File{Path: lib, From: lib})
 			}
 		}
 	}
 	return files, nil
+}
+
+// Tree are files for the regular files below a folder of this machine, at their own paths.
+func Tree(folder string) ([]File, error) {
+	var files []File
+	err := filepath.WalkDir(folder, func(at string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files = append(files, File{Path: at, From: at})
+		}
+		return err
+	})
+	return files, err
 }
 
 // loaded matches a library in what ldd prints: "name => /path (0x…)", or "/path (0x…)" of the loader.

@@ -27,6 +27,7 @@ var packages = map[string]string{
 	"fio":             "fio",
 	"git":             "git",
 	"ioping":          "ioping",
+	"initdb":          "postgresql",
 	"jq":              "jq",
 	"mkfs.btrfs":      "btrfs-progs",
 	"mkfs.ext4":       "e2fsprogs",
