@@ -17,3 +17,12 @@ type Level struct{ Factor, Level string }
 func figureOf(name, unit string, x float64) Figure {
 	return Figure{Metric: observation.Metric{Name: name, Unit: unit}, Value: x}
 }
+
+// Flag is a validity flag of the figures of one file.
+type Flag struct {
+	Name     string `json:"name"`
+	Severity string `json:"severity"` // warning or invalid
+	Level    string `json:"level"`
+	Source   string `json:"source"` // name of the file
+	Evidence string `json:"evidence"`
+}

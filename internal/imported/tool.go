@@ -26,15 +26,6 @@ type Tool struct {
 	Flags func(text string) []Flag
 }
 
-// Flag is a validity flag of the figures of one file.
-type Flag struct {
-	Name     string `json:"name"`
-	Severity string `json:"severity"` // warning or invalid
-	Level    string `json:"level"`
-	Source   string `json:"source"` // name of the file
-	Evidence string `json:"evidence"`
-}
-
 // Tools lists the formats.
 func Tools() []Tool {
 	return []Tool{
