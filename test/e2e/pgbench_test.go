@@ -191,7 +191,7 @@ func (b *box) checkPgbenchExports(dir string) {
 func TestPgbenchKilled(t *testing.T) {
 	needPostgreSQL(t)
 	b := newBox(t)
-	r := b.bench(head + `spec:
+	r := b.bench(head+`spec:
   actions:
     - {name: pg, createObjSpec: {workload: pgbench, vars: {storageClass: hostdir, scale: 1, duration: 4}}}
     - {name: kill, startAfter: 2s, killSpec: {actionName: pg}}
