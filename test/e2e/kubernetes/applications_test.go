@@ -1,0 +1,77 @@
+//go:build e2e
+
+package kubernetes
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+// application is an entry of the library whose workload is a real application. The test bed has its image where the
+// application is installed.
+type application struct {
+	entry   string
+	program string // of the machine, which the image is made of
+	vars    string
+	metric  string // the figure that report has, too
+	report  string // file of the tool in the bundle's raw/
+	pattern string // of the figure in report
+}
+
+var applications = []application{
+	{"pgbench", "/usr/lib/postgresql/15/bin/postgres", "volumeSize: 512Mi, scale: 1, clients: 2, duration: 5", "tps",
+		"pgbench/output/pgbench.txt", `tps = (\S+) `},
+}
+
+// TestApplications runs each of the applications of the library, and compares a figure with the tool's own report.
+func TestApplications(t *testing.T) {
+	t.Parallel()
+	bed := newBed(t)
+	for _, a := range applications {
+		t.Run(a.entry, func(t *testing.T) {
+			t.Parallel()
+			if _, err := os.Stat(a.program); err != nil {
+				t.Skipf("the test bed has no image of it (make workload-servers testbed-up): %v", err)
+			}
+			a.test(bed.project(t, noRights))
+		})
+	}
+}
+
+func (a *application) test(p *project) {
+	c := p.command("local", `
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: e2e}
+spec:
+  actions:
+    - {name: app, timeout: 5m, createObjSpec: {workload: `+a.entry+`, vars: {storageClass: hostdir, `+a.vars+`}}}
+`)
+	p.ends(c, 0)
+	b, _ := p.bundle(c)
+	text, err := os.ReadFile(filepath.Join(b.Dir, "raw/app-0", a.report))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	m := regexp.MustCompile(a.pattern).FindSubmatch(text)
+	if m == nil {
+		p.t.Fatalf("no %s in\n%s", a.pattern, text)
+	}
+	want, err := strconv.ParseFloat(string(m[1]), 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for s, err := range b.Scalars() {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		found[s.Metric] = s.Value
+	}
+	if found[a.metric] != want {
+		p.t.Errorf("%s is %v, the report has %v: %v", a.metric, found[a.metric], want, found)
+	}
+}
