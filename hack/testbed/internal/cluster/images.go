@@ -26,8 +26,6 @@ const (
 	ToolsImage   = "localhost/cnsbench-tools:test"
 	// publishedTools is what the product calls the image of its library's programs, but for the version.
 	publishedTools = "docker.io/cnsbench/workload-tools:"
-	// PostgreSQLImage is what the library's entry pgbench requests; library/images/postgresql is its recipe elsewhere.
-	PostgreSQLImage = "docker.io/cnsbench/workload-postgresql:15.18"
 )
 
 // tools are the programs of the image for workloads.
@@ -102,8 +100,10 @@ func (c *Cluster) saveDigests(d digests) error {
 // tars are the images by their tars. Those of applications are made where these are installed (make workload-servers).
 func (c *Cluster) tars() map[string]string {
 	all := map[string]string{"pause": PauseImage, "cnsbench": ProductImage, "tools": ToolsImage}
-	if _, err := os.Stat(postgres); err == nil {
-		all["postgresql"] = PostgreSQLImage
+	for name, a := range applications {
+		if a.installed() {
+			all[name] = a.image
+		}
 	}
 	return all
 }
@@ -122,10 +122,11 @@ func (c *Cluster) makeImages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for name, made := range map[string]struct {
+	type source struct {
 		from []string
 		make func() (image.Image, error)
-	}{
+	}
+	all := map[string]source{
 		"pause": {[]string{c.Bin("pause")}, func() (image.Image, error) {
 			return image.Image{Arch: runtime.GOARCH, Files: []image.File{{Path: "/pause", From: c.Bin("pause")}},
 				Config: v1.Config{Entrypoint: []string{"/pause"}, User: "65535:65535"}}, nil
@@ -134,12 +135,14 @@ func (c *Cluster) makeImages(ctx context.Context) error {
 			return Product(c.Path("bin"), runtime.GOARCH), nil
 		}},
 		// What Debian brings changes with its packages only; fio stands for them, this program for the list.
-		"tools":      {[]string{"/usr/bin/fio", c.Bin("testbed")}, toolsImage},
-		"postgresql": {[]string{postgres, c.Bin("testbed")}, postgreSQLImage},
-	} {
-		if c.tars()[name] == "" {
-			continue
+		"tools": {[]string{"/usr/bin/fio", c.Bin("testbed")}, toolsImage},
+	}
+	for name, a := range applications {
+		if a.installed() {
+			all[name] = source{[]string{a.program, c.Bin("testbed")}, a.make}
 		}
+	}
+	for name, made := range all {
 		if err := c.makeImage(kept, name, made.from, made.make); err != nil {
 			return err
 		}

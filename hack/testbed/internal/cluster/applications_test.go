@@ -12,19 +12,20 @@ import (
 
 // TestPostgreSQLImage starts a server from the files of the image alone, in a chroot, and runs pgbench.
 func TestPostgreSQLImage(t *testing.T) {
-	if _, err := os.Stat(postgres); err != nil {
-		t.Skipf("needs PostgreSQL 15 (make workload-servers): %v", err)
+	a := applications["postgresql"]
+	if !a.installed() {
+		t.Skipf("needs PostgreSQL 15 (make workload-servers): %s is missing", a.program)
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: chroot")
 	}
-	i, err := postgreSQLImage()
+	i, err := a.make()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	tar := filepath.Join(dir, "i.tar")
-	if _, err := image.Write(tar, PostgreSQLImage, i); err != nil {
+	if _, err := image.Write(tar, a.image, i); err != nil {
 		t.Fatal(err)
 	}
 	const script = `set -e
