@@ -125,8 +125,11 @@ func (b *box) hasOwnLines(id int64, why, says string) {
 func TestLogsHostile(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	b.bench(printer(1, `printf 'password=hunter2hunter2 \\033[2J\\n'; printf '\\377\\000binary'; `+
-		`head -c 100000000 /dev/zero | tr '\\0' x; sleep 0.3`)).wants(t, 0)
+	// An init container prints, so that its lines are of the op's time whatever the machine does.
+	b.bench(strings.Replace(printer(1, `printf 'password=hunter2hunter2 \\033[2J\\n'; printf '\\377\\000binary'; `+
+		`head -c 100000000 /dev/zero | tr '\\0' x`), "      containers:\n", `      containers: [{name: idle, command: ["true"]}]
+      initContainers:
+`, 1)).wants(t, 0)
 	info, err := os.Stat(b.in("bundle", "logs", "ops.jsonl"))
 	if err != nil || info.Size() > 512<<10 {
 		t.Fatalf("%v: %v", info, err)
