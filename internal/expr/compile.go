@@ -137,7 +137,7 @@ func (p *parser) translate(message string) string {
 		if _, isAction := p.known.Actions[name]; isAction {
 			return fmt.Sprintf("%s is an action: use a function, such as count(%s) or p99(%s)", name, name, name)
 		}
-		names := append(sortedKeys(functions), "duration", "during", "outside", "phase", "span", "action", "baseline")
+		names := append(sortedKeys(functions), "duration", "during", "outside", "after", "phase", "span", "action", "baseline")
 		return fmt.Sprintf("there is no function %q%s", name, suggest(name, names))
 	}
 	if strings.Contains(message, "found no matching overload for '") {

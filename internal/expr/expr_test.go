@@ -255,6 +255,7 @@ func FuzzCompile(f *testing.F) {
 		`!(count(a) >= 10 && errors(a) == 0) || dropped(a) != 1u ? true : false`,
 		`quantile(action("x-y")["p/q"].service, 0.5) / 3 - duration("1s") > -max(a)`,
 		`p50(span(a, "b", "c")) == mean(a.b.c.response)`,
+		`recovery(a.tps, after("x"), 0.5) < duration("9s") && recovery(a.tps, after("x")) > outage(a.tps, after("x"))`,
 		"p99(a)\n<\nduration(\"1h\")", `p99(@`, `1 ? 2 : 3`, `a.b(c)`, `{"a": p99(a)}`,
 	} {
 		f.Add(s)
@@ -282,6 +283,40 @@ func FuzzCompile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAfter: recovery and outage take a rate and the ops that it is after.
+func TestAfter(t *testing.T) {
+	p, err := CompileShort(`recovery(pg.tps, after("kill")) < 20s && recovery(pg.tps, 0.5, after("kill")) < 9s &&
+		outage(pg.tps, after("kill")) < 5s`, Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, q := range p.Queries() {
+		got = append(got, q.String())
+	}
+	want := []string{`recovery(pg.tps, after("kill"))`, `recovery(pg.tps, 0.5, after("kill"))`, `outage(pg.tps, after("kill"))`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	known := Env{Actions: map[string][]string{"pg": {"tps"}, "kill": nil}}
+	for text, message := range map[string]string{
+		`recovery(pg, after("kill")) < 5s`:              `recovery takes a rate of a workload's tool and the ops`,
+		`recovery(pg.tps) < 5s`:                         `recovery takes the ops that it is after: recovery(pg.tps, after("kill"))`,
+		`recovery(pg.tps, during("kill")) < 5s`:         `recovery takes a metric and the ops, such as recovery(pg.tps, after("kill"))`,
+		`recovery(pg.tps, after("kil")) < 5s`:           `action "kil" not found; did you mean "kill"?`,
+		`recovery(pg.tps, after("kill"), 1.5) < 5s`:     `the share of the level is a number in (0, 1]`,
+		`outage(pg.tps, after("kill"), 0.5) < 5s`:       `outage takes a metric and the ops`,
+		`outage(pg.tps, after("kill", "b")) < 5s`:       `after takes the name of an action`,
+		`outage(pg.tps, after("kill")) < 5`:             `"<" does not go with duration and number`,
+		`recovery(pg.tps.service, after("kill")) < 5s`:  `recovery takes a rate of a workload's tool and the ops`,
+		`recovery(pg.tps, after("a"), after("b")) < 5s`: `action "a" not found`,
+	} {
+		if _, err := CompileShort(text, known); err == nil || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v, want %q", text, err, message)
+		}
+	}
 }
 
 // TestBaseline checks that baseline marks the query in it, and is refused where there is one run only.

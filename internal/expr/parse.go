@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -135,6 +136,9 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 			}
 		}
 	}
+	if q.AfterOps() {
+		return q, p.after(args[0], q, rest)
+	}
 	if rest, pr = p.phase(q, rest); pr != nil {
 		return nil, pr
 	}
@@ -142,6 +146,45 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 		return nil, pr
 	}
 	return q, p.checkFunction(args[0], q)
+}
+
+// after reads after("action"), and for Recovery the share of the level.
+func (p *parser) after(at ast.Expr, q *Query, args []ast.Expr) *problem {
+	if q.Metric.Name == "" || q.Metric.From != "" || q.Metric.View != Default {
+		return problemAt(at, `%s takes a rate of a workload's tool and the ops: %s(%s, after("kill"))`, q.Func, q.Func,
+			Metric{Action: q.Metric.Action, Name: "tps"})
+	}
+	for _, a := range args {
+		if v, ok := number(a); ok && q.Func == Recovery && q.Q == 0 {
+			if !(v > 0 && v <= 1) {
+				return problemAt(a, "the share of the level is a number in (0, 1]")
+			}
+			q.Q = v
+			continue
+		}
+		var call ast.CallExpr
+		if a.Kind() == ast.CallKind {
+			call = a.AsCall()
+		}
+		if call == nil || call.FunctionName() != "after" || len(q.Windows) > 0 {
+			return problemAt(a, `%s takes a metric and the ops, such as %s(%s, after("kill"))`, q.Func, q.Func, q.Metric)
+		}
+		action, ok := oneString(call.Args())
+		if !ok {
+			return problemAt(a, `after takes the name of an action: after("kill")`)
+		}
+		if pr := p.action(a, action); pr != nil {
+			return pr
+		}
+		q.Windows = []Window{{Action: action, Inside: true}}
+	}
+	if len(q.Windows) == 0 {
+		return problemAt(at, `%s takes the ops that it is after: %s(%s, after("kill"))`, q.Func, q.Func, q.Metric)
+	}
+	if q.Func == Recovery {
+		q.Q = cmp.Or(q.Q, defaultRecovery)
+	}
+	return nil
 }
 
 // tenant reads the one argument of a function of a tenant: its name, as a string if it is no identifier.

@@ -12,7 +12,7 @@ import (
 // Func is a function of a metric.
 type Func string
 
-// The functions. Those in quantiles, Quantile, Min, Max, Mean and Violations give
+// The functions. Those in quantiles, Quantile, Min, Max, Mean, Recovery, Outage and Violations give
 // nanoseconds, Throughput bytes per second, Rate, IOPS and FindMax 1/s, others counts.
 const (
 	Quantile   Func = "quantile"
@@ -32,6 +32,10 @@ const (
 	// Interference is a quantile of a workload's latency while ops of an action were in
 	// progress ÷ the same while none was.
 	Interference Func = "interference"
+	// Recovery is the time from the start of an op until the throughput was back at a share (Q) of its level, and Outage
+	// the time until the first operation after a slice without any: the longest over the ops.
+	Recovery Func = "recovery"
+	Outage   Func = "outage"
 	// FindMax and Knee are results of a capacity search of a stage of object storage: the
 	// highest rate at which its condition held, and the number of workers.
 	FindMax Func = "findMax"
@@ -45,6 +49,9 @@ const (
 // defaultInterference is the quantile of Interference: the highest for which 29 I/Os during ops are enough.
 const defaultInterference = 0.9
 
+// defaultRecovery is the share of the level that Recovery waits for.
+const defaultRecovery = 0.9
+
 // quantiles have names of their own.
 var quantiles = map[string]float64{"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
@@ -54,7 +61,7 @@ var functions = map[string]bool{
 	"quantile": true, "min": true, "max": true, "mean": true,
 	"count": false, "ops": false, "errors": false, "dropped": false, "censored": false,
 	"rate": false, "iops": false, "throughput": false, "value": false, "interference": false, "findMax": false, "knee": false,
-	"violations": true, "compliance": false,
+	"violations": true, "compliance": false, "recovery": true, "outage": true,
 }
 
 // View says from which instant a latency counts.
@@ -87,7 +94,7 @@ type Window struct {
 // Query is one call in an expression.
 type Query struct {
 	Func    Func
-	Q       float64 // of Quantile and Interference: in (0, 1)
+	Q       float64 // of Quantile and Interference: in (0, 1); of Recovery: in (0, 1]
 	Metric  Metric
 	Windows []Window // all must hold
 	// Phase of the workload, from 0; nil: all.
@@ -100,6 +107,19 @@ type Query struct {
 func InterferenceOf(m Metric, action string) Query {
 	return Query{Func: Interference, Q: defaultInterference, Metric: m, Windows: []Window{{Action: action, Inside: true}}}
 }
+
+// Recovered is the query for the time until a workload's throughput is back at its level after ops of an action.
+func Recovered(m Metric, action string) Query {
+	return Query{Func: Recovery, Q: defaultRecovery, Metric: m, Windows: []Window{{Action: action, Inside: true}}}
+}
+
+// OutageOf is the query for the time until a workload answers again after ops of an action.
+func OutageOf(m Metric, action string) Query {
+	return Query{Func: Outage, Metric: m, Windows: []Window{{Action: action, Inside: true}}}
+}
+
+// AfterOps reports whether the query is about the time after ops of the action of its only window.
+func (q Query) AfterOps() bool { return q.Func == Recovery || q.Func == Outage }
 
 // OfTenant reports whether the query is about a tenant.
 func (q Query) OfTenant() bool { return q.Func == Violations || q.Func == Compliance }
@@ -120,12 +140,15 @@ func (q Query) String() string {
 			args = append(args, strconv.FormatFloat(q.Q, 'g', -1, 64))
 		}
 	}
-	if q.Func == Interference && q.Q != defaultInterference {
+	if q.Func == Interference && q.Q != defaultInterference || q.Func == Recovery && q.Q != defaultRecovery {
 		args = append(args, strconv.FormatFloat(q.Q, 'g', -1, 64))
 	}
 	for _, w := range q.Windows {
 		f := "outside"
-		if w.Inside {
+		switch {
+		case q.AfterOps():
+			f = "after"
+		case w.Inside:
 			f = "during"
 		}
 		args = append(args, fmt.Sprintf("%s(%q)", f, w.Action))

@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -187,17 +189,70 @@ func (b *box) checkPgbenchExports(dir string) {
 	}
 }
 
-// TestPgbenchKilled kills the pod of the database: the replacement recovers it, and its transactions are measured.
+// TestPgbenchKilled kills the pod of the database: the replacement recovers it, and its transactions are measured. The
+// recovery begins when the first of them was answered, by pgbench's log.
 func TestPgbenchKilled(t *testing.T) {
 	needPostgreSQL(t)
 	b := newBox(t)
 	r := b.bench(head+`spec:
   actions:
-    - {name: pg, createObjSpec: {workload: pgbench, vars: {storageClass: hostdir, scale: 1, duration: 4}}}
-    - {name: kill, startAfter: 2s, killSpec: {actionName: pg}}
-`).wants(t, 0)
+    - {name: pg, createObjSpec: {workload: pgbench, vars: {storageClass: hostdir, scale: 1, duration: 8}}}
+    - {name: kill, startAfter: 6s, killSpec: {actionName: pg}}
+  slos:
+    - {name: answers, expr: 'outage(pg.tps, after("kill")) > duration("0s")'}
+    - {name: never, expr: 'recovery(pg.tps, after("kill")) > duration("1h")'}
+`).wants(t, 3)
 	if ok := b.pgbenchReport(b.bundle(), "pgbench~1", `actually processed: (\d+)`); ok == "0" {
 		t.Errorf("no transaction after the kill\n%v", r)
 	}
+	var s struct {
+		StartedAt  time.Time
+		Verdicts   []struct{ Status, Message string }
+		Recoveries []struct {
+			Control string
+			Each    []struct {
+				Op      int64
+				Serving *struct{ Ns, ErrorNs int64 }
+			}
+		}
+	}
+	decode(t, b.run("show", b.bundle(), "--output", "json").wants(t, 0).stdout, &s)
+	if s.Verdicts[0].Status != "pass" || s.Verdicts[1].Status == "pass" {
+		t.Errorf("verdicts %+v", s.Verdicts)
+	}
+	if len(s.Recoveries) != 1 || len(s.Recoveries[0].Each) != 1 || s.Recoveries[0].Each[0].Serving == nil {
+		t.Fatalf("recoveries %+v\n%v", s.Recoveries, r)
+	}
+	each := s.Recoveries[0].Each[0]
+	started := s.StartedAt.Add(time.Duration(b.op(fmt.Sprint(each.Op)).Op.Started))
+	got, want := time.Duration(each.Serving.Ns), b.firstTransaction("pgbench~1").Sub(started)
+	if d := (got - want).Abs(); d > time.Duration(each.Serving.ErrorNs)+50*time.Millisecond {
+		t.Errorf("serving after %v ± %v; the first transaction ended after %v", got, time.Duration(each.Serving.ErrorNs), want)
+	}
 	b.clean()
+}
+
+// firstTransaction is when the first transaction of a container ended, by the logs of pgbench.
+func (b *box) firstTransaction(container string) time.Time {
+	b.Helper()
+	files, err := filepath.Glob(filepath.Join(b.bundle(), "raw/pg-0", container, "output/pgbench_log.*"))
+	if err != nil || len(files) == 0 {
+		b.Fatalf("no logs of pgbench: %v", err)
+	}
+	first := time.Time{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) >= 6 { // client, transaction, µs, script, epoch, µs
+				at := time.Unix(int64(number(b, f[4])), int64(number(b, f[5]))*1000)
+				if first.IsZero() || at.Before(first) {
+					first = at
+				}
+			}
+		}
+	}
+	return first
 }

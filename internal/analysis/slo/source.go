@@ -42,7 +42,7 @@ func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
 			s.windows[w.Action] = nil
 		}
 		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) && !isSearch(q) &&
-			!q.OfTenant() && q.Func != expr.ValueOf {
+			!q.OfTenant() && !q.AfterOps() && q.Func != expr.ValueOf {
 			s.ops[q.String()] = &tally{milestone: isMilestone(q.Metric.Name)}
 			s.queries = append(s.queries, q)
 		}
@@ -120,6 +120,9 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 	}
 	if q.Func == expr.Interference {
 		return s.interference(q)
+	}
+	if q.AfterOps() {
+		return s.recovery(q)
 	}
 	if q.OfTenant() {
 		return s.tenant(q)

@@ -74,8 +74,10 @@ type Summary struct {
 	Workloads    []Workload            `json:"workloads"`
 	Interference []interference.Effect `json:"interference"`
 	Stalls       []interference.Stall  `json:"stalls"`
-	Tenants      []tenant.Tenant       `json:"tenants,omitempty"`
-	Rates        []bundle.RateStats    `json:"rates"`
+	// Recoveries are those of workloads after ops that replace their pods or change their volumes.
+	Recoveries []Recoveries       `json:"recoveries,omitempty"`
+	Tenants    []tenant.Tenant    `json:"tenants,omitempty"`
+	Rates      []bundle.RateStats `json:"rates"`
 	// Traces are the files that rates replayed.
 	Traces []bundle.Trace `json:"traces"`
 	// Distributions were counted by other components over the whole run.

@@ -44,6 +44,11 @@ func headline(s *Summary) []string {
 	for _, e := range strongest(s.Interference) {
 		lines = append(lines, effectLine(e))
 	}
+	for i := range s.Recoveries {
+		if i < maxRecoveryLines {
+			lines = append(lines, s.Recoveries[i].Line())
+		}
+	}
 	if line := stallLine(s.Stalls); line != "" {
 		lines = append(lines, line)
 	}
@@ -256,6 +261,9 @@ func stallLine(stalls []interference.Stall) string {
 	}
 	return line + ", during " + longest.Named() + "."
 }
+
+// maxRecoveryLines is how many recoveries are in the headline.
+const maxRecoveryLines = 3
 
 // ReportStalls is how many stalls a report lists. The summary's JSON has all.
 const ReportStalls = 40

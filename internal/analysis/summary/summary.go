@@ -73,11 +73,12 @@ func Of(d *dataset.Data) (*Summary, error) {
 	if err := s.addSearches(d); err != nil {
 		return nil, err
 	}
-	if d.HasIO() {
+	if d.HasIO() || len(d.Series) > 0 {
 		ws, err := d.Windows()
 		if err != nil {
 			return nil, err
 		}
+		s.Recoveries = recoveries(d, ws)
 		s.Interference = interference.Effects(d, ws, seed(b.Run))
 		s.Stalls = interference.Stalls(d, ws, d.End())
 	}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/recovery"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -63,6 +65,11 @@ func Values(d *dataset.Data) ([]Value, error) {
 			queries = append(queries, expr.Query{Func: expr.ValueOf, Metric: expr.Metric{Action: a.Name, Name: f.Metric}})
 		}
 	}
+	after, err := recoveries(d)
+	if err != nil {
+		return nil, err
+	}
+	queries = append(queries, after...)
 	answers, err := slo.Answers(d, queries)
 	if err != nil {
 		return nil, err
@@ -189,4 +196,23 @@ func Read(b *bundle.Bundle) (*dataset.Data, []Value, error) {
 	}
 	values, err := Values(d)
 	return d, values, err
+}
+
+// recoveries are the queries for how long workloads were away after ops, and until they were back at their level.
+func recoveries(d *dataset.Data) (queries []expr.Query, err error) {
+	if len(d.Series) == 0 {
+		return nil, nil
+	}
+	ws, err := d.Windows()
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range recovery.Groups(recovery.Of(d, ws, recovery.Share), recovery.Share) {
+		m := expr.Metric{Action: g.Action, Name: strings.TrimSuffix(g.Metric, metric.IOPS)}
+		queries = append(queries, expr.Recovered(m, g.Control))
+		if g.Serving.N > 0 {
+			queries = append(queries, expr.OutageOf(m, g.Control))
+		}
+	}
+	return queries, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/recovery"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/metric"
@@ -22,7 +23,7 @@ const (
 
 // Figure is one number of a summary.
 type Figure struct {
-	Scope     string // "action", "episode", "workload", "variant", "instance", "rate", "interference"
+	Scope     string // "action", "episode", "workload", "variant", "instance", "rate", "interference", "recovery"
 	Subject   string // its name
 	Phase     *int64 // of a workload; nil: all
 	Metric    string // "response", "span.ready", "read", …
@@ -98,6 +99,9 @@ func Figures(s *summary.Summary) []Figure {
 	}
 	for _, e := range s.Interference {
 		l.effect(&e)
+	}
+	for i := range s.Recoveries {
+		l.recovery(&s.Recoveries[i])
 	}
 	if m := s.FindMax; m != nil && m.PerSecond != nil {
 		l.value(Figure{Scope: "search", Subject: m.Stage, Metric: "findMax"}, "rate", m.PerSecond, metric.PerSecond)
@@ -238,6 +242,28 @@ func asFloat(v *int64) *float64 {
 }
 
 // effect adds the latencies during and outside the ops of an action, and their ratios.
+func (l *list) recovery(r *summary.Recoveries) {
+	for _, of := range []struct {
+		name string
+		recovery.Spread
+	}{{"serving", r.Serving}, {"recovered", r.Recovered}} {
+		if of.N == 0 {
+			continue
+		}
+		n := int64(of.N)
+		f := Figure{Scope: "recovery", Subject: r.Control + " on " + r.Action, Metric: r.Metric + "." + of.name, N: &n}
+		for _, v := range []struct {
+			name string
+			recovery.Time
+		}{{"p50", of.Median}, {"max", of.Max}} {
+			l.ns(f, v.name, &v.Ns)
+			if v.AtLeast {
+				(*l)[len(*l)-1].Bound = AtLeast
+			}
+		}
+	}
+}
+
 func (l *list) effect(e *interference.Effect) {
 	of := Figure{Scope: "interference", Subject: e.Control + " on " + e.Action, Metric: e.Metric}
 	for _, side := range []struct {

@@ -13,9 +13,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/recovery"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -63,6 +65,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.bounds(s)
 	p.tenants(s)
 	p.interference(s)
+	p.recoveries(s)
 	p.stalls(s)
 	p.distributions(s)
 	p.cost(s.Cost)
@@ -222,6 +225,27 @@ func (p *printer) interference(s *summary.Summary) {
 	}
 	if len(t.rows) > 0 {
 		p.table(t)
+	}
+}
+
+// recoveries shows how long workloads were away, and when they were back at their level.
+func (p *printer) recoveries(s *summary.Summary) {
+	t := table{head: []string{"Recovery", "n", "level", "serving", "max", "recovered", "max", "not back"}}
+	var errorNs int64
+	for _, r := range s.Recoveries[:min(len(s.Recoveries), maxEffects)] {
+		serving, longest := "–", "–"
+		if r.Serving.N > 0 {
+			serving, longest = r.Serving.Median.String(), r.Serving.Max.String()
+		}
+		t.row(r.Control+" ▸ "+r.Action+" "+r.Metric, fmt.Sprint(r.N), expr.Format(r.Level, r.Unit), serving, longest,
+			r.Recovered.Median.String(), r.Recovered.Max.String(), fmt.Sprint(r.Recovered.NotYet))
+		errorNs = max(errorNs, r.Serving.Max.ErrorNs, r.Recovered.Max.ErrorNs)
+	}
+	if len(t.rows) > 0 {
+		p.table(t)
+		p.note(fmt.Sprintf("median and max, ± %s, from the start of the op; level: median of the 10 s before; serving: "+
+			"first answer after a time without; recovered: at %.0f %% of the level for 5 s", units.Duration(float64(errorNs)),
+			100*recovery.Share))
 	}
 }
 

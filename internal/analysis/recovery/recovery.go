@@ -1,0 +1,195 @@
+// Package recovery measures how long a workload is away, and how long its throughput takes to be back at its level,
+// after an op that replaces its pod or changes its volume: the failover of a database, not only of a pod, and the
+// warm-up of its caches with it.
+package recovery
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const (
+	// Share of the level before the op that is recovery, unless a query gives another.
+	Share = 0.9
+	// Holds is how long the throughput must be at Share before it counts as recovered, in ns.
+	Holds = op.Time(5e9)
+	// before is the time that the level is taken from, and fewest how many values it needs.
+	before = op.Time(10e9)
+	fewest = 3
+)
+
+// disruptive are the kinds of ops whose targets may stop or slow down.
+var disruptive = []op.Kind{op.Kill, op.Reattach, op.Rollout, op.Drain, op.Resize, op.Restore, op.Modify}
+
+// Recovery is what one op did to the throughput of one instance. Times count from the op's start.
+type Recovery struct {
+	Op       int64   `json:"op"`
+	Control  string  `json:"control"` // action of the op
+	Kind     op.Kind `json:"kind"`
+	Instance string  `json:"instance"`
+	Action   string  `json:"action"` // of the instance
+	Metric   string  `json:"metric"`
+	Unit     string  `json:"unit"`
+	Level    float64 `json:"level"` // median in the 10 s before the op
+	// Serving is when the first operation was answered after a slice of the series without any; nil: there was none.
+	Serving *Time `json:"serving"`
+	// Recovered is when the throughput was back at a share of its level, for 5 s on average.
+	Recovered Time `json:"recovered"`
+}
+
+// Time is an instant after the start of an op.
+type Time struct {
+	Ns      int64 `json:"ns"`
+	ErrorNs int64 `json:"errorNs"` // ±: half a step of the series
+	// AtLeast says that it was not seen: the workload or the recording ended before, or the throughput stayed away. Ns
+	// is then a lower bound.
+	AtLeast bool `json:"atLeast,omitempty"`
+}
+
+// Of returns the recoveries of all instances that have a series of throughput, in order of the ops. ws are the
+// windows of all ops in order of time; share is in (0, 1].
+func Of(d *dataset.Data, ws []dataset.Window, share float64) []Recovery {
+	var list []Recovery
+	for _, c := range curves(d) {
+		for _, w := range ws {
+			if slices.Contains(disruptive, w.Kind) && d.Owns(c.instance, "", w.Target) {
+				if r, ok := c.after(&w, share); ok {
+					list = append(list, r)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Recovery) int { return cmp.Compare(a.Op, b.Op) })
+	return list
+}
+
+// curve is the throughput of an instance over time: slices of one length, in order, none overlapping.
+type curve struct {
+	instance, action, metric, unit string
+	step                           op.Time
+	points                         []metric.Point
+	from, until                    op.Time // when the instance is observed
+}
+
+// curves are those of all instances: every rate of a tool that is no bandwidth.
+func curves(d *dataset.Data) []*curve {
+	type key struct{ instance, metric string }
+	known := map[key]*curve{}
+	var list []*curve
+	for _, s := range d.Series {
+		if !throughput(&s.Series) || s.Step <= 0 {
+			continue
+		}
+		k := key{s.Instance, s.Metric}
+		c := known[k]
+		if c == nil {
+			c = &curve{instance: s.Instance, action: dataset.ActionOf(s.Instance), metric: s.Metric, unit: s.Unit,
+				step: op.Time(s.Step), from: d.MeasuredFrom(s.Instance), until: until(d, s.Instance)}
+			known[k] = c
+			list = append(list, c)
+		}
+		c.points = append(c.points, s.Points...)
+	}
+	for _, c := range list {
+		slices.SortStableFunc(c.points, func(a, b metric.Point) int { return cmp.Compare(a.At, b.At) })
+	}
+	return list
+}
+
+// throughput reports whether a series counts operations per second that succeeded.
+func throughput(s *metric.Series) bool {
+	if s.Unit != metric.PerSecond || s.Better == metric.Lower {
+		return false
+	}
+	operation, rate := metric.RateOf(s.Metric)
+	return rate && operation != metric.CanaryRead && operation != metric.CanaryWrite || s.Kind == metric.Rate
+}
+
+// until is the end of an instance, or of the recording.
+func until(d *dataset.Data, instance string) op.Time {
+	for _, i := range d.Instances {
+		if i.Name == instance && i.End != nil && i.End.At.Known() {
+			return i.End.At
+		}
+	}
+	return d.End()
+}
+
+// after measures what an op did; false without a level before it.
+func (c *curve) after(w *dataset.Window, share float64) (Recovery, bool) {
+	var level []float64
+	for _, p := range c.points {
+		if p.At >= max(c.from, w.From-before) && p.At+c.step <= w.From {
+			level = append(level, p.Value)
+		}
+	}
+	if len(level) < fewest {
+		return Recovery{}, false
+	}
+	slices.Sort(level)
+	r := Recovery{Op: w.Op, Control: w.Action, Kind: w.Kind, Instance: c.instance, Action: c.action, Metric: c.metric,
+		Unit: c.unit, Level: (level[(len(level)-1)/2] + level[len(level)/2]) / 2}
+	if r.Level <= 0 {
+		return Recovery{}, false
+	}
+	r.Serving = c.serving(w.From)
+	r.Recovered = c.recovered(w.From, share*r.Level)
+	if r.Serving != nil && r.Recovered.Ns < r.Serving.Ns { // its first slice is a whole one
+		r.Recovered.Ns = r.Serving.Ns
+	}
+	return r, true
+}
+
+// serving finds the first operation after the first slice without any that follows from.
+func (c *curve) serving(from op.Time) *Time {
+	last := from // until then there were operations
+	for _, p := range c.points {
+		end := p.At + c.step
+		switch {
+		case p.Value <= 0 || end <= from:
+		case p.At <= last+c.step/2:
+			last = end
+		default: // the operation is in [p.At, end)
+			return &Time{Ns: int64(p.At - from + c.step/2), ErrorNs: int64(c.step / 2)}
+		}
+	}
+	if c.until-last > c.step+Holds {
+		return &Time{Ns: int64(c.until - from), AtLeast: true}
+	}
+	return nil
+}
+
+// recovered finds the first slice from which on the throughput is at least the limit for Holds, itself and on
+// average; slices that are missing count as 0.
+func (c *curve) recovered(from op.Time, limit float64) Time {
+	below := from // the end of what is known to be below the limit
+	for i, p := range c.points {
+		switch {
+		case p.At < from:
+			continue
+		case p.At+Holds > c.until:
+			return Time{Ns: int64(below - from), AtLeast: true}
+		case p.Value >= limit && c.mean(i) >= limit: // reached in the slice before
+			return Time{Ns: max(0, int64(p.At-from-c.step/2)), ErrorNs: int64(c.step / 2)}
+		}
+		below = p.At + c.step
+	}
+	return Time{Ns: int64(max(below, c.until) - from), AtLeast: true}
+}
+
+// mean is the mean over Holds from a slice on.
+func (c *curve) mean(i int) float64 {
+	from := c.points[i].At
+	sum := 0.0
+	for _, p := range c.points[i:] {
+		if p.At >= from+Holds {
+			break
+		}
+		sum += p.Value * float64(min(c.step, from+Holds-p.At))
+	}
+	return sum / float64(Holds)
+}

@@ -1,0 +1,141 @@
+package recovery
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const second = op.Time(1e9)
+
+// outage is the truth of a simulated server: no operation in [down, up), then a linear warm-up of warm to the level.
+type outage struct{ down, up, warm float64 }
+
+// series has the operations per second of a server, in slices of one second from 0 to seconds, those without
+// operations left out, with noise of the given CV.
+func (o outage) series(seconds int, cv float64, random *rand.Rand) bundle.Series {
+	s := bundle.Series{Series: metric.Series{Metric: "tps", Unit: metric.PerSecond, Step: int64(second),
+		Traits: metric.Traits{Kind: metric.Rate, Better: metric.Higher}}}
+	s.Instance = "pg-0"
+	for i := range seconds {
+		sum := 0.0
+		for j := range 1000 {
+			t := float64(i) + (float64(j)+0.5)/1000
+			switch {
+			case t < o.down:
+				sum++
+			case t < o.up:
+			default:
+				sum += min(1, (t-o.up)/max(o.warm, 1e-9))
+			}
+		}
+		if v := sum * (1 + cv*random.NormFloat64()); v > 0 {
+			s.Points = append(s.Points, metric.Point{At: op.Time(i) * second, Value: v})
+		}
+	}
+	return s
+}
+
+func recoveries(t *testing.T, s bundle.Series, until op.Time, ws ...dataset.Window) []Recovery {
+	t.Helper()
+	d := &dataset.Data{Bundle: &bundle.Bundle{}, Series: []bundle.Series{s}}
+	d.Bundle.Run.EndedAt = until
+	return Of(d, ws, Share)
+}
+
+func kill(at float64) dataset.Window {
+	return dataset.Window{Op: 7, Action: "kill", Kind: op.Kill, Target: "pg-0", From: op.Time(at * 1e9), To: op.Time(at*1e9) + second}
+}
+
+// TestTruth recovers when a simulated server answered again and when it was back at nine tenths of its level.
+func TestTruth(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		down := 15 + 5*random.Float64()
+		o := outage{down: down, up: down + 2.5 + 8*random.Float64(), warm: 6 * random.Float64()}
+		list := recoveries(t, o.series(60, 0.02, random), 60*second, kill(down))
+		if len(list) != 1 || list[0].Serving == nil || list[0].Recovered.AtLeast {
+			t.Fatalf("%+v: %+v", o, list)
+		}
+		r := list[0]
+		if got, want := float64(r.Serving.Ns)/1e9, o.up-o.down; got < want-0.51 || got > want+0.51 {
+			t.Errorf("%+v: serving after %.2f s, want %.2f", o, got, want)
+		}
+		// With noise of 2 % the limit may be crossed one slice off.
+		if got, want := float64(r.Recovered.Ns)/1e9, o.up-o.down+Share*o.warm; got < want-1.6 || got > want+1.6 {
+			t.Errorf("%+v: recovered after %.2f s, want %.2f", o, got, want)
+		}
+	}
+}
+
+func TestEdges(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	never := outage{down: 20, up: 1e9}
+	tests := []struct {
+		name    string
+		series  bundle.Series
+		until   op.Time
+		window  dataset.Window
+		n       int
+		serving *Time
+		least   bool // of Recovered
+		from    int64
+		to      int64
+	}{
+		{"not disturbed", outage{down: 99, up: 99}.series(60, 0, random), 60 * second, kill(20), 1, nil, false, 0, 1e9},
+		{"never back", never.series(60, 0, random), 60 * second, kill(20), 1, &Time{Ns: 40e9, AtLeast: true}, true, 40e9, 40e9},
+		{"the run ends during the warm-up", outage{20, 23, 100}.series(30, 0, random), 30 * second, kill(20), 1,
+			&Time{Ns: 3.5e9, ErrorNs: 5e8}, true, 5e9, 10e9},
+		{"no level before", outage{down: 2, up: 3}.series(60, 0, random), 60 * second, kill(2), 0, nil, false, 0, 0},
+		{"another instance", outage{down: 99}.series(60, 0, random), 60 * second,
+			dataset.Window{Kind: op.Kill, Target: "pg-1", From: 20 * second}, 0, nil, false, 0, 0},
+		{"a snapshot replaces nothing", outage{down: 99}.series(60, 0, random), 60 * second,
+			dataset.Window{Kind: op.Snapshot, Target: "pg-0", From: 20 * second}, 0, nil, false, 0, 0},
+	}
+	for _, tt := range tests {
+		list := recoveries(t, tt.series, tt.until, tt.window)
+		if len(list) != tt.n {
+			t.Errorf("%s: %+v", tt.name, list)
+			continue
+		}
+		if tt.n == 0 {
+			continue
+		}
+		r := list[0]
+		if (r.Serving == nil) != (tt.serving == nil) || r.Serving != nil && *r.Serving != *tt.serving {
+			t.Errorf("%s: serving %+v, want %+v", tt.name, r.Serving, tt.serving)
+		}
+		if x := r.Recovered; x.AtLeast != tt.least || x.Ns < tt.from || x.Ns > tt.to {
+			t.Errorf("%s: recovered %+v, want %d to %d", tt.name, x, tt.from, tt.to)
+		}
+	}
+}
+
+// TestGroups: a lower bound below the median makes the median one.
+func TestGroups(t *testing.T) {
+	at := func(ns int64, least bool) Recovery {
+		return Recovery{Control: "kill", Action: "pg", Metric: "tps", Level: 100, Recovered: Time{Ns: ns, AtLeast: least}}
+	}
+	tests := []struct {
+		list        []Recovery
+		median, max Time
+		notYet      int
+	}{
+		{[]Recovery{at(3, false), at(1, false), at(2, false)}, Time{Ns: 2}, Time{Ns: 3}, 0},
+		{[]Recovery{at(3, true), at(1, false), at(2, false)}, Time{Ns: 2}, Time{Ns: 3, AtLeast: true}, 1},
+		{[]Recovery{at(3, false), at(1, true), at(2, false)}, Time{Ns: 2, AtLeast: true}, Time{Ns: 3, AtLeast: true}, 1},
+	}
+	for _, tt := range tests {
+		groups := Groups(tt.list, Share)
+		if len(groups) != 1 {
+			t.Fatalf("%+v", groups)
+		}
+		if s := groups[0].Recovered; s.Median != tt.median || s.Max != tt.max || s.NotYet != tt.notYet || s.N != 3 {
+			t.Errorf("%+v: %+v", tt.list, s)
+		}
+	}
+}
