@@ -28,6 +28,8 @@ const (
 	publishedTools = "docker.io/cnsbench/workload-tools:"
 	// PostgreSQLImage is what the library's entry pgbench requests; library/images/postgresql is its recipe elsewhere.
 	PostgreSQLImage = "docker.io/cnsbench/workload-postgresql:15.18"
+	// RedisImage is what the library's entry redis-benchmark requests; library/images/redis is its recipe elsewhere.
+	RedisImage = "docker.io/cnsbench/workload-redis:7.0.15"
 )
 
 // tools are the programs of the image for workloads.
@@ -105,6 +107,9 @@ func (c *Cluster) tars() map[string]string {
 	if _, err := os.Stat(postgres); err == nil {
 		all["postgresql"] = PostgreSQLImage
 	}
+	if _, err := os.Stat(redisServer); err == nil {
+		all["redis"] = RedisImage
+	}
 	return all
 }
 
@@ -136,6 +141,7 @@ func (c *Cluster) makeImages(ctx context.Context) error {
 		// What Debian brings changes with its packages only; fio stands for them, this program for the list.
 		"tools":      {[]string{"/usr/bin/fio", c.Bin("testbed")}, toolsImage},
 		"postgresql": {[]string{postgres, c.Bin("testbed")}, postgreSQLImage},
+		"redis":      {[]string{redisServer, c.Bin("testbed")}, redisImage},
 	} {
 		if c.tars()[name] == "" {
 			continue
