@@ -29,16 +29,16 @@ func (b *box) redisRun(vars string) result {
 `)
 }
 
-// redisReports returns the numbers of each report that redis-benchmark printed of a test: requests, requests per second,
-// and in ms average, minimum, 50, 95 and 99 %, maximum.
+// redisReports returns the numbers of each report that redis-benchmark printed of a test: requests, requests per
+// second, and in ms average, minimum, 50, 95 and 99 %, maximum.
 func (b *box) redisReports(container, test string) [][]string {
 	b.Helper()
 	text, err := os.ReadFile(filepath.Join(b.bundle(), "raw/redis-0", container, "output/redis-benchmark.txt"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	pattern := regexp.MustCompile(`(?s)====== ` + test + ` ======\n  (\d+) requests.*?summary: (\S+) .*?max\n +(\S+) +(\S+) +` +
-		`(\S+) +(\S+) +(\S+) +(\S+)\n`)
+	pattern := regexp.MustCompile(`(?s)====== ` + test + ` ======\n  (\d+) requests.*?summary: (\S+) .*?max\n` +
+		` +(\S+) +(\S+) +(\S+) +(\S+) +(\S+) +(\S+)\n`)
 	var all [][]string
 	for _, m := range pattern.FindAllStringSubmatch(string(text), -1) {
 		all = append(all, m[1:])
