@@ -16,7 +16,7 @@ import (
 var libraryBlock = regexp.MustCompile(`(?s)(<!-- library -->\n).*?(<!-- /library -->)`)
 
 // parserName matches the annotation with the parser of an entry.
-var parserName = regexp.MustCompile(`\bparser: (\w+)`)
+var parserName = regexp.MustCompile(`\bparser: ([\w-]+)`)
 
 // writeLibrary replaces the entries of the library in the page of workloads.
 func writeLibrary(folder string) error {

@@ -205,22 +205,28 @@ func TestPgbenchBroken(t *testing.T) {
 
 // TestPgbenchDeclared: every metric of the samples is declared, with its unit and traits.
 func TestPgbenchDeclared(t *testing.T) {
-	declared := map[string]metric.Declaration{}
-	for _, d := range Declared("pgbench") {
-		declared[d.Name] = d
-	}
 	for _, name := range []string{"closed", "rate", "limit", "failed", "detailed"} {
 		r, err := Pgbench(pgSample(name))
 		must(t, err)
-		for _, s := range r.Scalars {
-			if d := declared[s.Metric]; d.Unit != s.Unit || d.Traits != s.Traits {
-				t.Errorf("%s has %s %v, declared is %s %v", s.Metric, s.Unit, s.Traits, d.Unit, d.Traits)
-			}
+		declaredAll(t, "pgbench", r)
+	}
+}
+
+// declaredAll checks that a parser declares every metric of a result, with its unit and traits.
+func declaredAll(t *testing.T, parser string, r Result) {
+	t.Helper()
+	declared := map[string]metric.Declaration{}
+	for _, d := range Declared(parser) {
+		declared[d.Name] = d
+	}
+	for _, s := range r.Scalars {
+		if d := declared[s.Metric]; d.Unit != s.Unit || d.Traits != s.Traits {
+			t.Errorf("%s has %s %v, declared is %s %v", s.Metric, s.Unit, s.Traits, d.Unit, d.Traits)
 		}
-		for _, h := range r.Totals {
-			if d := declared[h.Metric]; d.Kind != metric.Distribution || d.Unit != h.Unit {
-				t.Errorf("%s is declared as %v", h.Metric, d)
-			}
+	}
+	for _, h := range r.Totals {
+		if d := declared[h.Metric]; d.Kind != metric.Distribution || d.Unit != h.Unit {
+			t.Errorf("%s is declared as %v", h.Metric, d)
 		}
 	}
 }
@@ -244,22 +250,28 @@ func FuzzPgbench(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, s := range r.Scalars {
-			if !finite(s.Value) || s.Value < 0 {
-				t.Errorf("%s is %v", s.Metric, s.Value)
-			}
-		}
-		for _, s := range r.Series {
-			for _, p := range s.Points {
-				if !finite(p.Value) || p.Value < 0 {
-					t.Errorf("%s is %v at %d", s.Metric, p.Value, p.At)
-				}
-			}
-		}
-		for _, h := range r.Slices {
-			if h.To <= h.From {
-				t.Errorf("%s has the slice [%d, %d)", h.Metric, h.From, h.To)
-			}
-		}
+		sane(t, r)
 	})
+}
+
+// sane checks that no figure is negative or not finite, and no slice empty.
+func sane(t *testing.T, r Result) {
+	t.Helper()
+	for _, s := range r.Scalars {
+		if !finite(s.Value) || s.Value < 0 {
+			t.Errorf("%s is %v", s.Metric, s.Value)
+		}
+	}
+	for _, s := range r.Series {
+		for _, p := range s.Points {
+			if !finite(p.Value) || p.Value < 0 {
+				t.Errorf("%s is %v at %d", s.Metric, p.Value, p.At)
+			}
+		}
+	}
+	for _, h := range r.Slices {
+		if h.To <= h.From {
+			t.Errorf("%s has the slice [%d, %d)", h.Metric, h.From, h.To)
+		}
+	}
 }

@@ -1,0 +1,249 @@
+package parser
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// redisCommand is the operation of a test that is none of redis-benchmark's own.
+const redisCommand = "command"
+
+// redisTests are the operations of redis-benchmark 7.0.
+var redisTests = []string{"ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd",
+	"hset", "spop", "zadd", "zpopmin", "lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", redisCommand}
+
+// redisMetrics are a histogram and a rate of each operation.
+var redisMetrics = func() (list []metric.Declaration) {
+	for _, name := range redisTests {
+		list = append(list, redisLatency(name), redisRate(name))
+	}
+	return list
+}()
+
+func redisLatency(operation string) metric.Declaration {
+	return latencyOf(operation, redisMeaning(operation)+"; with a pipeline that of its batch")
+}
+
+func redisRate(operation string) metric.Declaration {
+	return declare(operation+".rps", metric.PerSecond, metric.Rate, metric.Higher,
+		redisMeaning(operation)+" per second while the test ran")
+}
+
+func redisMeaning(operation string) string {
+	if operation == redisCommand {
+		return "requests of the variable command"
+	}
+	return "requests of the test " + operation
+}
+
+// Redis reads the output of redis-benchmark 7.0 (*.txt): the reports of its tests, and before each the rates of every
+// 250 ms. A line of the library's entry before a test says when it began; without it tests follow each other from the
+// start of the container.
+//
+// A report has the number of requests up to certain latencies, and exact quantiles (50, 95, 99 %), of which a histogram
+// is made. Where a latency is not known it is rounded up: to the next 0.1 ms, from 2 ms on to the next ms. Several
+// reports of a test are merged. It is a closed loop: there is the service view alone.
+func Redis(in Input) (Result, error) {
+	r := &redis{in: in, ended: in.Started, tests: map[string]*redisTest{}}
+	err := fs.WalkDir(in.Files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Ext(name) != ".txt" {
+			return err
+		}
+		return r.read(name)
+	})
+	if err != nil {
+		return r.res, fmt.Errorf("redis-benchmark: %w", err)
+	}
+	if len(r.tests) == 0 && len(r.res.Warnings) == 0 {
+		return r.res, errors.New("redis-benchmark: there is no report: name the file of its stdout (*.txt) among the outputs")
+	}
+	for _, name := range redisTests {
+		if t := r.tests[name]; t != nil {
+			t.results(r)
+		}
+	}
+	return r.res, nil
+}
+
+// redis is the work on one container's files.
+type redis struct {
+	in    Input
+	res   Result
+	run   *redisRun // whose lines are read
+	ended op.Time   // of the run before
+	tests map[string]*redisTest
+}
+
+func (r *redis) warn(code, format string, args ...any) {
+	r.res.Warnings = append(r.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// maxRedisLine bounds a line. Those of a report are short, and a title is a command.
+const maxRedisLine = 1 << 20
+
+func (r *redis) read(name string) error {
+	file, err := r.in.Files.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(make([]byte, 64<<10), maxRedisLine)
+	lines.Split(redisLine)
+	for lines.Scan() {
+		r.readLine(lines.Text())
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		r.warn("outputUnread", "%s has a line of more than %d bytes: what follows is not read", name, maxRedisLine)
+	} else if lines.Err() != nil {
+		return lines.Err()
+	}
+	r.endRun()
+	return nil
+}
+
+// redisLine splits at the ends of lines and of progress; a half-written line is left out.
+func redisLine(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if i := bytes.IndexAny(data, "\r\n"); i >= 0 {
+		return i + 1, data[:i], nil
+	}
+	if atEOF {
+		return len(data), nil, nil
+	}
+	return 0, nil, nil
+}
+
+var (
+	redisStamp    = regexp.MustCompile(`^cnsbench: (\S+), (\d{1,3}) threads, at (\d{9,10})\.(\d{9})$`)
+	redisProgress = regexp.MustCompile(`^(.+): rps=([\d.]+) \(overall: (-?nan|[\d.]+)\) avg_msec=`)
+	redisTitle    = regexp.MustCompile(`^====== (.+) ======$`)
+	redisDone     = regexp.MustCompile(`^  (\d+) requests completed in [\d.]+ seconds$`)
+	redisEdge     = regexp.MustCompile(`^[\d.]+% <= (\d+)\.(\d{3}) milliseconds \(cumulative count (\d+)\)$`)
+	redisRPS      = regexp.MustCompile(`^  throughput summary: (\S+) requests per second$`)
+	redisSummary  = regexp.MustCompile(`^ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
+)
+
+// redisTick is the time between two lines of progress, which redis-benchmark never undercuts.
+const redisTick = 250 * op.Time(time.Millisecond)
+
+// readLine takes what one line says of the test that runs.
+func (r *redis) readLine(row string) {
+	if m := redisStamp.FindStringSubmatch(row); m != nil {
+		r.endRun()
+		seconds, _ := strconv.ParseInt(m[3], 10, 64) // digits all
+		ns, _ := strconv.ParseInt(m[4], 10, 64)
+		r.run = &redisRun{test: m[1], threads: m[2] != "0", start: r.in.clock(seconds*int64(time.Second) + ns)}
+		return
+	}
+	if m := redisProgress.FindStringSubmatch(row); m != nil {
+		rate, err := strconv.ParseFloat(m[2], 64)
+		overall, _ := strconv.ParseFloat(m[3], 64) // or NaN, at first
+		if err == nil {
+			run := r.of(m[1])
+			run.rates = append(run.rates, rate)
+			if len(run.rates) > 1 { // the first is printed at once
+				run.overall = overall
+			}
+		}
+		return
+	}
+	if m := redisTitle.FindStringSubmatch(row); m != nil {
+		r.of(m[1]).report = &redisReport{}
+		return
+	}
+	if r.run == nil || r.run.report == nil {
+		return
+	}
+	report := r.run.report
+	if m := redisDone.FindStringSubmatch(row); m != nil {
+		report.requests, _ = strconv.ParseInt(m[1], 10, 64)
+	} else if row == "  multi-thread: yes" {
+		r.run.threads = true
+	} else if m := redisEdge.FindStringSubmatch(row); m != nil {
+		report.addEdge(m[1]+m[2], m[3])
+	} else if m := redisRPS.FindStringSubmatch(row); m != nil {
+		report.rps, _ = strconv.ParseFloat(m[1], 64)
+	} else if m := redisSummary.FindStringSubmatch(row); m != nil {
+		report.setSummary(m[1:])
+		r.endRun()
+	}
+}
+
+// of returns the run of a test by its title: that of the line before, or one that follows the last.
+func (r *redis) of(title string) *redisRun {
+	if r.run != nil && r.run.title != "" && r.run.title != title {
+		r.endRun()
+	}
+	if r.run == nil {
+		r.run = &redisRun{start: r.ended}
+	}
+	r.run.title = title
+	return r.run
+}
+
+// redisRun is one run of one test.
+type redisRun struct {
+	test    string // what the entry calls it
+	title   string // what redis-benchmark calls it
+	threads bool   // each of several threads prints progress
+	start   op.Time
+	rates   []float64 // of every 250 ms; the first is none
+	overall float64
+	report  *redisReport
+}
+
+// operation is the name of the test's metrics; empty for what only prepares another.
+func (u *redisRun) operation() string {
+	name, note, _ := strings.Cut(u.title, " (")
+	if strings.HasPrefix(note, "needed ") {
+		return ""
+	}
+	if u.title == "" {
+		name = u.test
+	}
+	if name == strings.ToLower(name) && u.title != "" || !slices.Contains(redisTests, strings.ToLower(name)) {
+		return redisCommand
+	}
+	return strings.ToLower(name)
+}
+
+// endRun adds a run to its test.
+func (r *redis) endRun() {
+	u := r.run
+	r.run = nil
+	if u == nil {
+		return
+	}
+	name := u.operation()
+	complete := u.report != nil && u.report.complete
+	switch {
+	case complete:
+		r.ended = u.start + u.report.took()
+	case name != "":
+		r.warn("redisTruncated", "redis-benchmark ended in the test %s, before its report", name)
+	}
+	if name == "" {
+		if u.test != "" { // the same call measures the next test
+			r.run = &redisRun{test: u.test, threads: u.threads, start: r.ended}
+		}
+		return
+	}
+	t := r.tests[name]
+	if t == nil {
+		t = &redisTest{name: name, rates: redisRate(name).Series(int64(redisTick))}
+		r.tests[name] = t
+	}
+	t.add(r, u, complete)
+}
