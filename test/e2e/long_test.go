@@ -178,8 +178,11 @@ func TestExamples(t *testing.T) {
 			continue // 20 minutes each; TestExamplesShort runs them scaled down
 		}
 		t.Run(name, func(t *testing.T) {
-			if name == "pgbench.yaml" {
+			switch name {
+			case "pgbench.yaml":
 				needPostgreSQL(t)
+			case "db-bench.yaml":
+				needServerProgram(t, "db_bench")
 			}
 			b := newBox(t)
 			r := b.run(b.runArgs(file)...)

@@ -10,8 +10,9 @@ import (
 // builtIn are the parsers by the name that a library entry gives in its `parser` annotation.
 func builtIn() map[string]Parser {
 	return map[string]Parser{
-		"fio":     {Fio, fioMetrics},
-		"pgbench": {Pgbench, pgbenchMetrics},
+		"db_bench": {DBBench, rocksMetrics},
+		"fio":      {Fio, fioMetrics},
+		"pgbench":  {Pgbench, pgbenchMetrics},
 	}
 }
 

@@ -28,6 +28,8 @@ const (
 	publishedTools = "docker.io/cnsbench/workload-tools:"
 	// PostgreSQLImage is what the library's entry pgbench requests; library/images/postgresql is its recipe elsewhere.
 	PostgreSQLImage = "docker.io/cnsbench/workload-postgresql:15.18"
+	// RocksDBImage is what the library's entry db-bench requests; library/images/rocksdb is its recipe elsewhere.
+	RocksDBImage = "docker.io/cnsbench/workload-rocksdb:7.8.3"
 )
 
 // tools are the programs of the image for workloads.
@@ -105,6 +107,9 @@ func (c *Cluster) tars() map[string]string {
 	if _, err := os.Stat(postgres); err == nil {
 		all["postgresql"] = PostgreSQLImage
 	}
+	if _, err := os.Stat(dbBench); err == nil {
+		all["rocksdb"] = RocksDBImage
+	}
 	return all
 }
 
@@ -136,6 +141,7 @@ func (c *Cluster) makeImages(ctx context.Context) error {
 		// What Debian brings changes with its packages only; fio stands for them, this program for the list.
 		"tools":      {[]string{"/usr/bin/fio", c.Bin("testbed")}, toolsImage},
 		"postgresql": {[]string{postgres, c.Bin("testbed")}, postgreSQLImage},
+		"rocksdb":    {[]string{dbBench, c.Bin("testbed")}, rocksDBImage},
 	} {
 		if c.tars()[name] == "" {
 			continue
