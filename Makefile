@@ -74,8 +74,8 @@ object-test: object-servers ## test object storage against real servers, and our
 	cd test/object && go test -count=1 -timeout 9m ./...
 
 .PHONY: workload-servers
-workload-servers: ## install the applications of the built-in library that tests run: PostgreSQL 15 and db_bench of Debian; no service is started
-	@hack/packages.sh /usr/lib/postgresql/15/bin/postgres=postgresql-15 db_bench=rocksdb-tools
+workload-servers: ## install the applications of the built-in library that tests run: PostgreSQL 15, db_bench and sysbench of Debian; no service is started
+	@hack/packages.sh /usr/lib/postgresql/15/bin/postgres=postgresql-15 db_bench=rocksdb-tools sysbench=sysbench
 
 .PHONY: bench
 bench: deps build ## measure what docs/benchmarks.md states (more than an hour)

@@ -13,6 +13,7 @@ func builtIn() map[string]Parser {
 		"db_bench": {DBBench, rocksMetrics},
 		"fio":      {Fio, fioMetrics},
 		"pgbench":  {Pgbench, pgbenchMetrics},
+		"sysbench": {Sysbench, sysbenchMetrics},
 	}
 }
 

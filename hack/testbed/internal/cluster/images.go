@@ -30,6 +30,8 @@ const (
 	PostgreSQLImage = "docker.io/cnsbench/workload-postgresql:15.18"
 	// RocksDBImage is what the library's entry db-bench requests; library/images/rocksdb is its recipe elsewhere.
 	RocksDBImage = "docker.io/cnsbench/workload-rocksdb:7.8.3"
+	// SysbenchImage is what the library's entry sysbench-fileio requests; library/images/sysbench is its recipe elsewhere.
+	SysbenchImage = "docker.io/cnsbench/workload-sysbench:1.0.20"
 )
 
 // tools are the programs of the image for workloads.
@@ -110,6 +112,9 @@ func (c *Cluster) tars() map[string]string {
 	if _, err := os.Stat(dbBench); err == nil {
 		all["rocksdb"] = RocksDBImage
 	}
+	if _, err := os.Stat(sysbench); err == nil {
+		all["sysbench"] = SysbenchImage
+	}
 	return all
 }
 
@@ -142,6 +147,7 @@ func (c *Cluster) makeImages(ctx context.Context) error {
 		"tools":      {[]string{"/usr/bin/fio", c.Bin("testbed")}, toolsImage},
 		"postgresql": {[]string{postgres, c.Bin("testbed")}, postgreSQLImage},
 		"rocksdb":    {[]string{dbBench, c.Bin("testbed")}, rocksDBImage},
+		"sysbench":   {[]string{sysbench, c.Bin("testbed")}, sysbenchImage},
 	} {
 		if c.tars()[name] == "" {
 			continue

@@ -12,7 +12,9 @@ import (
 const dbBench = "/usr/bin/db_bench"
 
 // rocksDBImage has what the library's entry db-bench calls.
-func rocksDBImage() (image.Image, error) { return programsImage("db_bench", "date", "df", "sleep", "touch") }
+func rocksDBImage() (image.Image, error) {
+	return programsImage("db_bench", "date", "df", "sleep", "touch")
+}
 
 // programsImage has programs of this machine, their libraries and sh.
 func programsImage(names ...string) (image.Image, error) {
