@@ -450,7 +450,7 @@ func TestHistRowRefused(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if d := cmp.Diff([]string{"fio", "other", "pgbench"}, Names(map[string]Func{"other": Fio})); d != "" {
+	if d := cmp.Diff([]string{"db_bench", "fio", "other", "pgbench", "sysbench"}, Names(map[string]Func{"other": Fio})); d != "" {
 		t.Error(d)
 	}
 }
