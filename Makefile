@@ -74,9 +74,9 @@ object-test: object-servers ## test object storage against real servers, and our
 	cd test/object && go test -count=1 -timeout 9m ./...
 
 .PHONY: workload-servers
-workload-servers: ## install the applications of the built-in library that tests run: PostgreSQL 15 and Redis 7 of Debian; no service is started
+workload-servers: ## install the applications of the built-in library that tests run (PostgreSQL 15, Redis 7, db_bench, sysbench); no service is started
 	@hack/packages.sh /usr/lib/postgresql/15/bin/postgres=postgresql-15 redis-server=redis-server \
-	  redis-benchmark=redis-tools
+	  redis-benchmark=redis-tools db_bench=rocksdb-tools sysbench=sysbench
 
 .PHONY: bench
 bench: deps build ## measure what docs/benchmarks.md states (more than an hour)

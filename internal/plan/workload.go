@@ -145,6 +145,9 @@ func checkParser(g *graph, n *node, path string, o workload.Output) {
 	}
 	metrics := []string{metric.CanaryRead, metric.CanaryWrite}
 	for _, d := range parser.Declared(o.Parser) {
+		if operation, ok := metric.RateOf(d.Name); ok { // with or without a latency
+			metrics = append(metrics, operation)
+		}
 		if d.Kind == metric.Distribution {
 			metrics = append(metrics, d.Name)
 		} else if !slices.Contains(n.values, d.Name) {

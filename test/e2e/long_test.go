@@ -183,6 +183,10 @@ func TestExamples(t *testing.T) {
 				needPostgreSQL(t)
 			case "redis-benchmark.yaml":
 				needRedis(t)
+			case "db-bench.yaml":
+				needServerProgram(t, "db_bench")
+			case "sysbench-fileio.yaml":
+				needServerProgram(t, "sysbench")
 			}
 			b := newBox(t)
 			r := b.run(b.runArgs(file)...)

@@ -10,9 +10,11 @@ import (
 // builtIn are the parsers by the name that a library entry gives in its `parser` annotation.
 func builtIn() map[string]Parser {
 	return map[string]Parser{
+		"db_bench":        {DBBench, rocksMetrics},
 		"fio":             {Fio, fioMetrics},
 		"pgbench":         {Pgbench, pgbenchMetrics},
 		"redis-benchmark": {Redis, redisMetrics},
+		"sysbench":        {Sysbench, sysbenchMetrics},
 	}
 }
 

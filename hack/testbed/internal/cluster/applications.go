@@ -36,6 +36,21 @@ var applications = map[string]application{
 		files: []string{"/usr/share/zoneinfo/Etc/UTC"},
 		trees: []string{"/usr/share/postgresql/15"},
 	},
+	"redis": {
+		image:    "docker.io/cnsbench/workload-redis:7.0.15",
+		program:  "/usr/bin/redis-server",
+		programs: []string{"redis-server", "redis-cli", "redis-benchmark", "date", "mkdir", "sync", "test", "tr"},
+	},
+	"rocksdb": {
+		image:    "docker.io/cnsbench/workload-rocksdb:7.8.3",
+		program:  "/usr/bin/db_bench",
+		programs: []string{"db_bench", "date", "df"},
+	},
+	"sysbench": {
+		image:    "docker.io/cnsbench/workload-sysbench:1.0.20",
+		program:  "/usr/bin/sysbench",
+		programs: []string{"sysbench", "date", "df", "mkdir", "sync"},
+	},
 }
 
 // in are the paths of names in a folder.

@@ -10,11 +10,53 @@ import (
 	"github.com/cnsbench/cnsbench/hack/testbed/internal/image"
 )
 
-// TestPostgreSQLImage starts a server from the files of the image alone, in a chroot, and runs pgbench.
-func TestPostgreSQLImage(t *testing.T) {
-	a := applications["postgresql"]
+// TestApplications runs each application in a chroot with the files of its image alone, as the image's user, and looks
+// for a text in its output.
+func TestApplications(t *testing.T) {
+	const wait = `i=0; until %s; do i=$((i+1)); [ $i -lt 300 ]; sleep 0.1; done; `
+	tests := map[string]struct{ script, want string }{
+		"postgresql": {`
+    export LC_ALL=C PATH=/usr/lib/postgresql/15/bin:/usr/bin HOME=/tmp PGHOST=/tmp PGUSER=postgres
+    initdb --pgdata=/tmp/data --username=postgres --auth=trust --locale=C --no-sync >/dev/null
+    postgres -D /tmp/data -c listen_addresses= -c unix_socket_directories=/tmp &
+    server=$!
+    trap "kill $server; wait" EXIT
+    ` + strings.ReplaceAll(wait, "%s", "pg_isready --quiet") + `
+    createdb bench
+    pgbench --initialize --quiet --scale=1 bench
+    pgbench --transactions=10 bench`, "number of transactions actually processed: 10/10"},
+		"redis": {`
+    mkdir -p /tmp/data
+    redis-server --port 0 --unixsocket /tmp/redis --dir /tmp/data --appendonly yes >/dev/null &
+    server=$!
+    trap "kill $server; wait" EXIT
+    ` + strings.ReplaceAll(wait, "%s", `test "$(redis-cli -s /tmp/redis PING)" = PONG`) + `
+    sync --file-system /tmp
+    echo set,get | tr , " " | cat | grep set
+    date +%s.%N
+    redis-benchmark -s /tmp/redis -n 100 -t set`, "100 requests completed"},
+		"rocksdb": {`date +%s.%N; df -Pk /tmp; sleep 0.01; touch /tmp/x
+db_bench --db=/tmp/db --benchmarks=fillseq,readrandom --num=1000`, "(1000 of 1000 found)"},
+		"sysbench": {`mkdir /tmp/x; cd /tmp/x; date +%s.%N; df -Pk .
+sysbench fileio --file-num=2 --file-total-size=1M prepare; sync test_file.0; touch y
+sysbench fileio --file-num=2 --file-total-size=1M --file-test-mode=rndrd --time=1 run`, "total number of events:"},
+	}
+	for name, a := range applications {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt, ok := tests[name]
+			if !ok {
+				t.Fatal("it has no test")
+			}
+			a.inImage(t, tt.script, tt.want)
+		})
+	}
+}
+
+func (a *application) inImage(t *testing.T, script, want string) {
+	t.Helper()
 	if !a.installed() {
-		t.Skipf("needs PostgreSQL 15 (make workload-servers): %s is missing", a.program)
+		t.Skipf("%s is missing (make workload-servers)", a.program)
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: chroot")
@@ -24,37 +66,25 @@ func TestPostgreSQLImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	tar := filepath.Join(dir, "i.tar")
-	if _, err := image.Write(tar, a.image, i); err != nil {
+	if _, err := image.Write(filepath.Join(dir, "i.tar"), a.image, i); err != nil {
 		t.Fatal(err)
 	}
-	const script = `set -e
+	const unpack = `set -e
 cd "$1"
 mkdir layout root
 tar -xf i.tar -C layout
 for blob in layout/blobs/sha256/*; do
     if tar -tzf $blob >/dev/null 2>&1; then tar -xzf $blob -C root; fi
 done
-mkdir -p root/dev root/dev/shm
+mkdir -p root/dev/shm root/proc
 chmod 1777 root/tmp root/dev/shm
 mknod -m 666 root/dev/null c 1 3
 mknod -m 666 root/dev/urandom c 1 9
-exec chroot --userspec=65532:65532 root /bin/sh -ec '
-    export LC_ALL=C PATH=/usr/lib/postgresql/15/bin:/usr/bin HOME=/tmp PGHOST=/tmp PGUSER=postgres
-    initdb --pgdata=/tmp/data --username=postgres --auth=trust --locale=C --no-sync >/dev/null
-    postgres -D /tmp/data -c listen_addresses= -c unix_socket_directories=/tmp &
-    server=$!
-    trap "kill $server; wait" EXIT
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
-        if pg_isready --quiet; then break; fi
-        sleep 1
-    done
-    createdb bench
-    pgbench --initialize --quiet --scale=1 bench
-    pgbench --transactions=10 bench
-'`
-	out, err := exec.Command("sh", "-c", script, "sh", dir).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "number of transactions actually processed: 10/10") {
+exec chroot --userspec=65532:65532 root /bin/sh -ec "PATH=/usr/bin
+$2"
+`
+	out, err := exec.Command("sh", "-c", unpack, "sh", dir, script).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

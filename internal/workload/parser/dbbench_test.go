@@ -1,0 +1,358 @@
+package parser
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// The samples were written by db_bench 7.8.3 of Debian 12, which the scripts of the library's entry started.
+var dbBenchSamples = []string{"one", "several", "sequential", "rate", "empty"}
+
+func dbBenchSample(name string) Input {
+	return Input{
+		Files:  os.DirFS(filepath.Join("testdata", "db_bench", name)),
+		AtWall: func(unix int64) op.Time { return op.Time(unix - 1795633000e9) },
+	}
+}
+
+// described lists scalars with values, histograms with their numbers of values and series with their numbers of points.
+func described(r Result) []string {
+	var scalars, histograms, series []string
+	for _, s := range r.Scalars {
+		scalars = append(scalars, s.Metric+"="+strconv.FormatFloat(s.Value, 'f', -1, 64))
+	}
+	for _, h := range r.Totals {
+		histograms = append(histograms, fmt.Sprint(h.Metric, " ", h.Hist.N()))
+	}
+	for _, s := range r.Series {
+		series = append(series, fmt.Sprint(s.Metric, " ", len(s.Points)))
+	}
+	return []string{strings.Join(scalars, " "), strings.Join(histograms, ", "), strings.Join(series, ", ")}
+}
+
+// TestDBBench states what each recorded run must give.
+func TestDBBench(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		want []string
+	}{
+		{"one", []string{
+			"latency.average=61598 ops=32209 operations=97998 dataRate=3774873.6 stall=0 allOps=63504.5",
+			"get 97998",
+			"allOps 2",
+		}},
+		{"several", []string{
+			"latency.average/fillrandom=95690 ops/fillrandom=20835 operations/fillrandom=42998 " +
+				"dataRate/fillrandom=2411724.8 stall/fillrandom=0 allOps/fillrandom=20942.5 " +
+				"latency.average/readrandomwriterandom=169128 ops/readrandomwriterandom=9954 " +
+				"operations/readrandomwriterandom=33998 stall/readrandomwriterandom=0 " +
+				"allOps/readrandomwriterandom=27588 latency.average/seekrandom=51161 ops/seekrandom=39053 " +
+				"operations/seekrandom=78998 stall/seekrandom=0 allOps/seekrandom=39406.5",
+			"put/fillrandom 42998, get/readrandomwriterandom 30600, put/readrandomwriterandom 3398, " +
+				"seek/seekrandom 78998",
+			"allOps/fillrandom 2, allOps/readrandomwriterandom 1, allOps/seekrandom 2",
+		}},
+		{"sequential", []string{
+			"latency.average=1810 ops=1060996 operations=45660 dataRate=123102822.4 stall=0",
+			"get 45660",
+			"",
+		}},
+		{"rate", []string{
+			"latency.average/overwrite=1152559 ops/overwrite=1733 operations/overwrite=5998 " +
+				"dataRate/overwrite=209715.2 stall/overwrite=0 allOps/overwrite=1724 " +
+				"latency.average/readrandom=400628 ops/readrandom=4988 operations/readrandom=15998 " +
+				"dataRate/readrandom=629145.6 stall/readrandom=0 allOps/readrandom=5118.666666666667",
+			"put/overwrite 5998, get/readrandom 15998",
+			"allOps/overwrite 3, allOps/readrandom 3",
+		}},
+		{"empty", []string{
+			"latency.average/fillrandom=27649 ops/fillrandom=72230 operations/fillrandom=72998 " +
+				"dataRate/fillrandom=8388608 stall/fillrandom=0 allOps/fillrandom=72203 " +
+				"latency.average/readmissing=26214 ops/readmissing=75419 operations/readmissing=76998 " +
+				"stall/readmissing=0 allOps/readmissing=75681",
+			"put/fillrandom 72998, get/readmissing 76998",
+			"allOps/fillrandom 1, allOps/readmissing 1",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := DBBench(dbBenchSample(tt.name))
+			must(t, err)
+			if d := cmp.Diff(tt.want, described(r)); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			if d := cmp.Diff([]string{"dbBenchSlow"}, codes(r)); d != "" {
+				t.Errorf("warnings (-want +got):\n%s%v", d, r.Warnings)
+			}
+			sameAsPrinted(t, tt.name, r)
+		})
+	}
+}
+
+// sameAsPrinted prints the figures as db_bench does, and looks for them in its output.
+func sameAsPrinted(t *testing.T, name string, r Result) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "db_bench", name, "output", "*.txt"))
+	must(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		benchmark := strings.TrimSuffix(filepath.Base(file), ".txt")
+		suffix := ""
+		if len(files) > 1 {
+			suffix = "/" + benchmark
+		}
+		of := func(metric string) float64 {
+			for _, s := range r.Scalars {
+				if s.Metric == metric+suffix {
+					return s.Value
+				}
+			}
+			t.Fatalf("no %s%s", metric, suffix)
+			return 0
+		}
+		line := fmt.Sprintf("%-12s : %11.3f micros/op %.0f ops/sec ", benchmark, of("latency.average")/1e3, of("ops"))
+		if !strings.Contains(string(text), line) || !strings.Contains(string(text), fmt.Sprintf(" %.0f operations;",
+			of("operations"))) {
+			t.Errorf("not printed: %q, %v operations", line, of("operations"))
+		}
+		if strings.Contains(string(text), "MB/s") && !strings.Contains(string(text), fmt.Sprintf("%6.1f MB/s",
+			of("dataRate")/(1<<20))) {
+			t.Errorf("not printed: %v B/s", of("dataRate"))
+		}
+		for _, kind := range regexp.MustCompile(`(?m)^Microseconds per (\w+):$`).FindAllStringSubmatch(string(text), -1) {
+			h := histogramOf(r.Totals, rocksLatencies[kind[1]].Name+suffix).Hist
+			_, rest, _ := strings.Cut(string(text), kind[0])
+			samePercentiles(t, benchmark+" "+kind[1], rest, h)
+		}
+	}
+}
+
+// samePercentiles compares a histogram with its description.
+func samePercentiles(t *testing.T, what, text string, h *hist.Histogram) {
+	t.Helper()
+	head := regexp.MustCompile(`Count: (\d+) Average: (\S+) [^\n]*\nMin: (\d+) .*Max: (\d+)\n`).FindStringSubmatch(text)
+	if got := []string{strconv.FormatInt(h.N(), 10), strconv.FormatFloat(h.Mean()/1000, 'f', 4, 64),
+		strconv.FormatInt(h.Min()/1000, 10), strconv.FormatInt(h.Max()/1000, 10)}; !cmp.Equal(head[1:], got) {
+		t.Errorf("%s has n, mean, min, max %v, printed are %v", what, got, head[1:])
+	}
+	row, _, _ := strings.Cut(text[strings.Index(text, "Percentiles: "):], "\n")
+	for _, m := range regexp.MustCompile(`P([\d.]+): ([\d.]+)`).FindAllStringSubmatch(row, -1) {
+		p, _ := strconv.ParseFloat(m[1], 64)
+		want, _ := strconv.ParseFloat(m[2], 64)
+		// db_bench interpolates between ranks.
+		one := 1 / float64(h.N())
+		low, _ := h.Quantile(max(0, p/100-one))
+		high, _ := h.Quantile(min(1, p/100+one))
+		if want < float64(low)/1000*0.998-0.01 || want > float64(high)/1000*1.002+0.01 {
+			t.Errorf("%s has P%v %.2f to %.2f µs, printed is %.2f µs", what, p, float64(low)/1000, float64(high)/1000, want)
+		}
+	}
+}
+
+// TestDBBenchSeries: the points have the operations of the report, at the wall clock of its start.
+func TestDBBenchSeries(t *testing.T) {
+	r, err := DBBench(dbBenchSample("one"))
+	must(t, err)
+	text, err := os.ReadFile("testdata/db_bench/one/output/readwhilewriting.csv")
+	must(t, err)
+	printed := "secs_elapsed,interval_qps\n"
+	for i, p := range r.Series[0].Points {
+		printed += fmt.Sprintf("%d,%.0f\n", i+1, p.Value)
+	}
+	if string(text) != printed {
+		t.Errorf("the report is\n%sthe series\n%s", text, printed)
+	}
+	start, err := os.ReadFile("testdata/db_bench/one/output/readwhilewriting.start")
+	must(t, err)
+	want, err := strconv.ParseFloat(strings.TrimSpace(string(start)), 64)
+	must(t, err)
+	if at := float64(r.Series[0].Points[0].At)/1e9 + 1795633000; math.Abs(at-want) > 1e-6 {
+		t.Errorf("the series begins at %v, want %v", at, want)
+	}
+}
+
+// dbBenchFiles returns the files of a sample.
+func dbBenchFiles(t testing.TB, name string) fstest.MapFS {
+	t.Helper()
+	all := fstest.MapFS{}
+	dir := filepath.Join("testdata", "db_bench", name)
+	must(t, filepath.WalkDir(dir, func(file string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		rel, _ := filepath.Rel(dir, file)
+		all[rel] = &fstest.MapFile{Data: text}
+		return err
+	}))
+	return all
+}
+
+// TestDBBenchBroken: output of a db_bench that failed or was ended, and what is none of its output.
+func TestDBBenchBroken(t *testing.T) {
+	const text, table = "output/readwhilewriting.txt", "output/readwhilewriting.csv"
+	for _, tt := range []struct {
+		name, sample string
+		edit         func(fstest.MapFS)
+		warnings     []string
+		message      string // a part of the warnings
+		series       int    // points
+		err          bool
+	}{
+		{name: "killed", sample: "killed", warnings: []string{"dbBenchTruncated"}, message: "before its result", series: 2},
+		{name: "no space", sample: "full", warnings: []string{"dbBenchTruncated"}, message: "No space left on device",
+			series: 2},
+		{name: "no such benchmark", sample: "unknown", warnings: []string{"dbBenchSlow", "dbBenchTruncated"},
+			message: "unknown benchmark 'fillbogus'"},
+		{name: "half a histogram", sample: "one", edit: func(all fstest.MapFS) {
+			all[text].Data = all[text].Data[:strings.Index(string(all[text].Data), "(       6,")+20]
+		}, warnings: []string{"dbBenchSlow", "latencyDoubtful"}, message: "the buckets have", series: 2},
+		{name: "another histogram", sample: "one", edit: func(all fstest.MapFS) {
+			all[text].Data = []byte(strings.Replace(string(all[text].Data), "P75: ", "P75: 1", 1))
+		}, warnings: []string{"dbBenchSlow", "latencyDoubtful"}, message: "P75 is printed as 1", series: 2},
+		{name: "no keys", sample: "one", edit: func(all fstest.MapFS) {
+			all[text].Data = regexp.MustCompile(`\(\d+ of`).ReplaceAll(all[text].Data, []byte("(0 of"))
+		}, warnings: []string{"dbBenchNotFound", "dbBenchSlow"}, message: "none of", series: 2},
+		{name: "no text", sample: "one", edit: func(all fstest.MapFS) { delete(all, text) },
+			warnings: []string{"dbBenchTruncated"}, series: 2},
+		{name: "no report", sample: "one", edit: func(all fstest.MapFS) { delete(all, table) },
+			warnings: []string{"dbBenchSlow"}},
+		{name: "noise", sample: "one", edit: func(all fstest.MapFS) {
+			all[table].Data = append(all[table].Data, "\x00\xff\n2,5\n3,-1\n9999999999999,1\n5"...)
+		}, warnings: []string{"dbBenchSlow", "outputUnread"}, message: "4 lines", series: 2},
+		{name: "too long", sample: "one", edit: func(all fstest.MapFS) {
+			all[table].Data = append(all[table].Data, make([]byte, maxDBBench)...)
+		}, warnings: []string{"dbBenchSlow", "outputUnread"}},
+		{name: "twice", sample: "one", edit: func(all fstest.MapFS) {
+			all[text].Data = append(all[text].Data, all[text].Data...)
+		}, warnings: []string{"dbBenchSlow", "outputUnread"}, message: "several results", series: 2},
+		{name: "nothing", sample: "one", edit: func(all fstest.MapFS) { clear(all) }, err: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := dbBenchSample(tt.sample)
+			all := dbBenchFiles(t, tt.sample)
+			if tt.edit != nil {
+				tt.edit(all)
+			}
+			in.Files = all
+			r, err := DBBench(in)
+			if (err != nil) != tt.err {
+				t.Fatalf("error %v", err)
+			}
+			if d := cmp.Diff(tt.warnings, codes(r)); d != "" {
+				t.Errorf("warnings (-want +got):\n%s%v", d, r.Warnings)
+			}
+			if !strings.Contains(fmt.Sprint(r.Warnings), tt.message) {
+				t.Errorf("messages %v, want %q", r.Warnings, tt.message)
+			}
+			points := 0
+			for _, s := range r.Series {
+				points += len(s.Points)
+			}
+			if points != tt.series {
+				t.Errorf("%d points, want %d", points, tt.series)
+			}
+		})
+	}
+}
+
+// checkDeclared checks that every metric of samples is declared, with its unit and traits.
+func checkDeclared(t *testing.T, parser string, results []Result) {
+	t.Helper()
+	declared := map[string]metric.Declaration{}
+	for _, d := range Declared(parser) {
+		declared[d.Name] = d
+	}
+	base := func(name string) string { name, _, _ = strings.Cut(name, "/"); return name }
+	for _, r := range results {
+		for _, s := range r.Scalars {
+			if d := declared[base(s.Metric)]; d.Unit != s.Unit || d.Traits != s.Traits {
+				t.Errorf("%s has %s %v, declared is %s %v", s.Metric, s.Unit, s.Traits, d.Unit, d.Traits)
+			}
+		}
+		for _, s := range r.Series {
+			if d := declared[base(s.Metric)]; d.Unit != s.Unit || d.Traits != s.Traits {
+				t.Errorf("series %s has %s %v, declared is %s %v", s.Metric, s.Unit, s.Traits, d.Unit, d.Traits)
+			}
+		}
+		for _, h := range r.Totals {
+			if d := declared[base(h.Metric)]; d.Kind != metric.Distribution || d.Unit != h.Unit || metric.IsIO(d.Name) {
+				t.Errorf("%s is declared as %v", h.Metric, d)
+			}
+		}
+	}
+}
+
+func TestDBBenchDeclared(t *testing.T) {
+	var all []Result
+	for _, name := range dbBenchSamples {
+		r, err := DBBench(dbBenchSample(name))
+		must(t, err)
+		all = append(all, r)
+	}
+	checkDeclared(t, "db_bench", all)
+}
+
+// sane checks that no figure is negative or not finite.
+func sane(t *testing.T, r Result) {
+	t.Helper()
+	for _, s := range r.Scalars {
+		if !finite(s.Value) || s.Value < 0 {
+			t.Errorf("%s is %v", s.Metric, s.Value)
+		}
+	}
+	for _, s := range r.Series {
+		if s.Step <= 0 {
+			t.Errorf("%s has the step %d", s.Metric, s.Step)
+		}
+		for _, p := range s.Points {
+			if !finite(p.Value) || p.Value < 0 {
+				t.Errorf("%s is %v at %d", s.Metric, p.Value, p.At)
+			}
+		}
+	}
+	for _, h := range r.Totals {
+		if h.To <= h.From {
+			t.Errorf("%s is of [%d, %d)", h.Metric, h.From, h.To)
+		}
+	}
+}
+
+// FuzzDBBench: no output breaks the parser, and no figure is negative or not finite.
+func FuzzDBBench(f *testing.F) {
+	for _, name := range append(dbBenchSamples, "killed", "full") {
+		var text, table, start string
+		for file, content := range dbBenchFiles(f, name) {
+			switch filepath.Ext(file) {
+			case ".txt":
+				text = string(content.Data[:min(len(content.Data), 4000)])
+			case ".csv":
+				table = string(content.Data)
+			case ".start":
+				start = string(content.Data)
+			}
+		}
+		f.Add(text, table, start)
+	}
+	f.Fuzz(func(t *testing.T, text, table, start string) {
+		in := dbBenchSample("")
+		in.Files = fstest.MapFS{"output/a.txt": {Data: []byte(text)}, "output/a.csv": {Data: []byte(table)},
+			"output/a.start": {Data: []byte(start)}, "stderr": {Data: []byte(text)}}
+		if r, err := DBBench(in); err == nil {
+			sane(t, r)
+		}
+	})
+}

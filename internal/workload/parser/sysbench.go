@@ -1,0 +1,310 @@
+package parser
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// The metrics of sysbench. They have the values that it prints.
+var (
+	sbReads    = declare(metric.Read+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "reads per second")
+	sbWrites   = declare(metric.Write+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "writes per second")
+	sbSyncs    = declare(metric.Sync+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "fsyncs per second")
+	sbRead     = declare(metric.Read+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher, "bytes read per second")
+	sbWritten  = declare(metric.Write+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher, "bytes written per second")
+	sbEvents   = declare("events", metric.Count, metric.Quantity, "", "reads, writes and fsyncs of all threads")
+	sbMin      = declare("latency.min", metric.Nanoseconds, metric.Level, metric.Lower, "least latency as the report has it")
+	sbAverage  = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower, "mean latency as the report has it")
+	sbMax      = declare("latency.max", metric.Nanoseconds, metric.Level, metric.Lower, "greatest latency as the report has it")
+	sbP95      = declare("latency.p95", metric.Nanoseconds, metric.Level, metric.Lower, "95th percentile as the report has it, and of each interval")
+	sbResponse = latencyOf("event", "reads, writes and fsyncs together; with a rate from when an event was due (response)")
+
+	sysbenchMetrics = []metric.Declaration{sbResponse, sbReads, sbWrites, sbSyncs, sbRead, sbWritten, sbEvents, sbMin,
+		sbAverage, sbMax, sbP95}
+)
+
+// Sysbench reads the stdout (*.txt) of sysbench 1.0 with the test fileio: its report, the intermediate reports
+// (--report-interval) and the histogram (--histogram), and the wall clock of its start in Unix seconds (*.start).
+//
+// A latency counts from the start of an event, and with --rate from the time at which the event generator queued it,
+// so that it includes the wait for a thread: the basis is "service" or "response". The other view does not exist. The
+// histogram has the middles of buckets that are 1.8 % wide, printed to a µs.
+func Sysbench(in Input) (Result, error) {
+	s := &sysbench{in: in}
+	if err := s.read(); err != nil {
+		return s.res, fmt.Errorf("sysbench: %w", err)
+	}
+	if !s.found {
+		return s.res, errors.New("sysbench: there is no stdout of it: name its file (*.txt) among the outputs")
+	}
+	s.judge()
+	s.latency()
+	for _, d := range sysbenchMetrics {
+		if p := s.series[d.Name]; p != nil {
+			s.res.Series = append(s.res.Series, *p)
+		}
+	}
+	return s.res, nil
+}
+
+// sysbench is the work on one container's files.
+type sysbench struct {
+	in     Input
+	res    Result
+	found  bool
+	report bool    // complete
+	rate   bool    // --rate was given
+	fatal  string  // the first fatal message
+	start  float64 // Unix seconds; 0: unknown
+	length float64 // seconds
+
+	sum, percent, percentile float64 // ms, %, ms
+	middles                  []float64
+	counts                   []int64
+	series                   map[string]*metric.Series
+	last                     float64 // end of the interval before, in seconds
+	step                     float64 // seconds
+}
+
+func (s *sysbench) warn(code, format string, args ...any) {
+	s.res.Warnings = append(s.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// maxSysbench is the limit of the stdout: a line of 100 bytes each second of a week.
+const maxSysbench = 64 << 20
+
+func (s *sysbench) read() error {
+	s.series = map[string]*metric.Series{}
+	var texts []string
+	err := fs.WalkDir(s.in.Files, ".", func(name string, e fs.DirEntry, err error) error {
+		ext := path.Ext(name)
+		if err != nil || e.IsDir() || ext != ".txt" && ext != ".start" {
+			return err
+		}
+		text, err := bounded.ReadFile(s.in.Files, name, maxSysbench)
+		if errors.Is(err, bounded.ErrTooLarge) {
+			s.found = true
+			s.warn("outputUnread", "%v", err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if ext == ".start" {
+			s.start, _ = strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+		} else {
+			s.found = true
+			texts = append(texts, string(text))
+		}
+		return nil
+	})
+	for _, text := range texts { // after the start is known
+		for row := range strings.Lines(text) {
+			if strings.HasSuffix(row, "\n") { // else half written
+				s.readLine(strings.TrimSpace(row))
+			}
+		}
+	}
+	return err
+}
+
+// sbFigures are the lines of the report. unit is what one printed unit is.
+var sbFigures = []struct {
+	line *regexp.Regexp
+	of   metric.Declaration
+	unit float64
+}{
+	{regexp.MustCompile(`^reads/s:\s+([\d.]+)$`), sbReads, 1},
+	{regexp.MustCompile(`^writes/s:\s+([\d.]+)$`), sbWrites, 1},
+	{regexp.MustCompile(`^fsyncs/s:\s+([\d.]+)$`), sbSyncs, 1},
+	{regexp.MustCompile(`^read, MiB/s:\s+([\d.]+)$`), sbRead, 1 << 20},
+	{regexp.MustCompile(`^written, MiB/s:\s+([\d.]+)$`), sbWritten, 1 << 20},
+	{regexp.MustCompile(`^total number of events:\s+(\d+)$`), sbEvents, 1},
+	{regexp.MustCompile(`^min:\s+([\d.]+)$`), sbMin, ms},
+	{regexp.MustCompile(`^avg:\s+([\d.]+)$`), sbAverage, ms},
+	{regexp.MustCompile(`^max:\s+([\d.]+)$`), sbMax, ms},
+	{regexp.MustCompile(`^95th percentile:\s+([\d.]+)$`), sbP95, ms},
+}
+
+// Other lines of sysbench's stdout.
+var (
+	sbInterval   = regexp.MustCompile(`^\[ (\d+)s \] reads: ([\d.]+) MiB/s writes: ([\d.]+) MiB/s fsyncs: ([\d.]+)/s latency \(ms,(\d+)%\): ([\d.]+)$`)
+	sbBucket     = regexp.MustCompile(`^([\d.]+) \|\**\s+(\d+)$`)
+	sbTotalTime  = regexp.MustCompile(`^total time:\s+([\d.]+)s$`)
+	sbSum        = regexp.MustCompile(`^sum:\s+([\d.]+)$`)
+	sbPercentile = regexp.MustCompile(`^(\d+)th percentile:\s+([\d.]+)$`)
+	sbTarget     = regexp.MustCompile(`^Target transaction rate: \d+/sec$`)
+	sbFatal      = regexp.MustCompile(`^FATAL: (.*)$`)
+)
+
+func (s *sysbench) readLine(row string) {
+	number := func(text string) float64 {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || v > maxDBOps {
+			return 0
+		}
+		return v
+	}
+	if m := sbInterval.FindStringSubmatch(row); m != nil {
+		s.interval(number(m[1]), number(m[2]), number(m[3]), number(m[4]), number(m[6]), m[5] == "95")
+	} else if m := sbBucket.FindStringSubmatch(row); m != nil {
+		s.middles, s.counts = append(s.middles, number(m[1])), append(s.counts, int64(number(m[2])))
+	} else if m := sbTotalTime.FindStringSubmatch(row); m != nil {
+		s.length = number(m[1])
+	} else if m := sbSum.FindStringSubmatch(row); m != nil {
+		s.sum, s.report = number(m[1]), true // the last line of the report that is read
+	} else if m := sbFatal.FindStringSubmatch(row); m != nil && s.fatal == "" {
+		s.fatal = m[1]
+	} else if sbTarget.MatchString(row) {
+		s.rate = true
+	}
+	if m := sbPercentile.FindStringSubmatch(row); m != nil {
+		s.percent, s.percentile = number(m[1]), number(m[2])
+	}
+	for _, f := range sbFigures {
+		m := f.line.FindStringSubmatch(row)
+		known := slices.ContainsFunc(s.res.Scalars, func(x metric.Scalar) bool { return x.Metric == f.of.Name })
+		if m == nil || known {
+			continue
+		}
+		v := number(m[1]) * f.unit
+		if f.of.Unit == metric.Nanoseconds {
+			v = math.Round(v)
+		}
+		s.res.Scalars = append(s.res.Scalars, f.of.Scalar(v))
+	}
+}
+
+// interval adds the points of an intermediate report, which covers the time since the one before.
+func (s *sysbench) interval(end, read, written, syncs, latency float64, is95 bool) {
+	if end <= s.last || end > maxDBSeconds {
+		return
+	}
+	if s.step == 0 {
+		s.step = end
+	}
+	from := s.last
+	s.last = end
+	s.point(sbRead, from, s.step, read*(1<<20))
+	s.point(sbWritten, from, s.step, written*(1<<20))
+	s.point(sbSyncs, from, s.step, syncs)
+	if is95 {
+		s.point(sbP95, from, s.step, math.Round(latency*ms))
+	}
+}
+
+// point adds a point at a number of seconds since the start.
+func (s *sysbench) point(of metric.Declaration, at, step, value float64) {
+	if at > maxDBSeconds {
+		return
+	}
+	x := s.series[of.Name]
+	if x == nil {
+		one := of.Series(int64(step * float64(time.Second)))
+		x = &one
+		s.series[of.Name] = x
+	}
+	x.Points = append(x.Points, metric.Point{At: s.began() + op.Time(at*float64(time.Second)), Value: value})
+}
+
+// began is when sysbench started.
+func (s *sysbench) began() op.Time {
+	if s.start <= 0 || s.start > 2*maxDBSeconds {
+		return s.in.Started
+	}
+	return s.in.clock(int64(s.start * 1e9))
+}
+
+func (s *sysbench) judge() {
+	because := ""
+	if s.fatal != "" {
+		because = ": " + s.fatal[:min(len(s.fatal), 200)]
+	}
+	switch {
+	case !s.report:
+		s.warn("sysbenchTruncated", "sysbench ended before its report%s", because)
+	case because != "":
+		s.warn("sysbenchError", "sysbench reported an error%s", because)
+	}
+}
+
+// scalar returns a figure of the report, or 0.
+func (s *sysbench) scalar(of metric.Declaration) float64 {
+	for _, x := range s.res.Scalars {
+		if x.Metric == of.Name {
+			return x.Value
+		}
+	}
+	return 0
+}
+
+// latency makes the histogram, with the sum, least and greatest latency of the report.
+func (s *sysbench) latency() {
+	if len(s.counts) == 0 || !s.report {
+		return
+	}
+	h := hist.New()
+	least, most := s.scalar(sbMin), s.scalar(sbMax)
+	var n int64
+	for i, middle := range s.middles {
+		n += s.counts[i]
+		if err := h.RecordN(int64(min(max(middle*ms, least), max(least, most))), s.counts[i]); err != nil {
+			s.warn("latencyDoubtful", "%v", err)
+			return
+		}
+	}
+	switch events := s.scalar(sbEvents); {
+	case float64(n) != events:
+		s.warn("latencyDoubtful", "the histogram has %d events, the report %.0f", n, events)
+	case s.sum*ms >= math.MaxInt64:
+		s.warn("latencyDoubtful", "the sum of all latencies overflows")
+	default:
+		// The printed least and greatest have two decimals of a ms, and may round beyond the mean.
+		mean := s.sum * ms / float64(max(1, n))
+		if err := h.SetExact(int64(math.Round(s.sum*ms)), int64(min(least, math.Floor(mean))),
+			int64(max(most, math.Ceil(mean)))); err != nil {
+			s.warn("latencyDoubtful", "%v", err)
+		}
+		s.agree(n)
+	}
+	if n == 0 {
+		return
+	}
+	basis := "service"
+	if s.rate {
+		basis = "response"
+	}
+	length := min(max(s.length, 1e-3), maxDBSeconds)
+	s.res.Totals = append(s.res.Totals, metric.Histogram{Metric: sbResponse.Name, Unit: sbResponse.Unit, Basis: basis,
+		From: s.began(), To: s.began() + op.Time(length*float64(time.Second)), Hist: h})
+}
+
+// agree compares the percentile that is printed with that of the histogram. sysbench rounds to the nearest rank.
+func (s *sysbench) agree(n int64) {
+	if s.percent == 0 {
+		return
+	}
+	rank, seen := math.Floor(float64(n)*s.percent/100+0.5), int64(0)
+	for i, c := range s.counts {
+		if seen += c; float64(seen) >= rank {
+			if math.Abs(s.middles[i]-s.percentile) > 0.0056 {
+				s.warn("latencyDoubtful", "the percentile %v is printed as %.2f ms, the histogram gives %.3f ms", s.percent,
+					s.percentile, s.middles[i])
+			}
+			return
+		}
+	}
+}
