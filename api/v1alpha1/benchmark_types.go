@@ -185,14 +185,15 @@ type HTTPPostSpec struct {
 	URL string `json:"url"`
 }
 
-// FileSpec writes results to a file.
+// FileSpec writes results to a file of the bundle.
 type FileSpec struct {
-	// path of the file, relative to the bundle.
+	// path of the file, relative to the directory outputs of the bundle.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:MaxLength=200
 	Path string `json:"path"`
-	// format of the file.
+	// format of the file: the documents as JSON lines, or tables as CSV, of which each has a file of its own:
+	// NAME.ops.csv and NAME.figures.csv for the path NAME.csv.
 	// +optional
 	// +kubebuilder:validation:Enum=jsonl;csv
 	// +kubebuilder:default=jsonl

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,15 +24,9 @@ func targetsOf(b *v1alpha1.Benchmark) []output.Target {
 		if o.HTTPPostSpec == nil {
 			continue
 		}
-		t := output.Target{Name: string(o.Name), URL: o.HTTPPostSpec.URL, Actions: map[string]bool{},
-			Query: os.Getenv(outputVariable(string(o.Name),
-				"QUERY")), Authorization: os.Getenv(outputVariable(string(o.Name),
-				"AUTHORIZATION"))}
-		for _, a := range b.Spec.Actions {
-			if a.Outputs != nil && a.Outputs.OutputName == o.Name {
-				t.Actions[string(a.Name)] = true
-			}
-		}
+		name := string(o.Name)
+		t := output.Target{Name: name, URL: o.HTTPPostSpec.URL, Actions: actionsOf(b, o.Name),
+			Query: os.Getenv(outputVariable(name, "QUERY")), Authorization: os.Getenv(outputVariable(name, "AUTHORIZATION"))}
 		targets = append(targets, t)
 	}
 	return targets
@@ -41,13 +36,6 @@ func targetsOf(b *v1alpha1.Benchmark) []output.Target {
 // not have secrets.
 func outputVariable(name, what string) string {
 	return "CNSBENCH_OUTPUT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_" + what
-}
-
-// sending delivers the results of a run to its outputs.
-type sending struct {
-	sender *output.Sender
-	soft   context.Context // ends with the first interrupt
-	hard   context.Context // with the second
 }
 
 // outgoing records ops and sends them.
@@ -68,19 +56,18 @@ func (r *running) recorder() run.Recorder {
 	if r.sending == nil {
 		return r.writer
 	}
-	return &outgoing{r.writer, r.sending.sender}
+	return &outgoing{r.writer, r.sending}
 }
 
 // startSending starts the delivery, if the Benchmark has outputs.
-func (r *running) startSending(soft, hard context.Context) {
+func (r *running) startSending(hard context.Context) {
 	targets := targetsOf(r.plan.Benchmark)
 	if len(targets) == 0 {
 		return
 	}
 	b, err := bundle.Open(r.writer.Dir())
 	if err == nil {
-		r.sending = &sending{soft: soft, hard: hard}
-		r.sending.sender, err = output.Start(hard, r.writer.Dir(), b.Run, targets, output.Options{})
+		r.sending, err = output.Start(hard, r.writer.Dir(), b.Run, targets, output.Options{})
 	}
 	if err != nil { // the run continues without outputs
 		fmt.Fprintln(r.err, "warning: results are not sent during the run:", err)
@@ -88,31 +75,38 @@ func (r *running) startSending(soft, hard context.Context) {
 	}
 }
 
-// deliver sends the remaining results, for a limited time, and records the outcome.
+// deliver writes the outputs that are files, sends the remaining results to the others, for a limited time, and records
+// the outcome. Neither changes the exit status.
 func (r *running) deliver(s *summary.Summary) error {
-	if r.sending == nil {
+	files := outputFilesOf(r.plan.Benchmark)
+	if r.sending == nil && len(files) == 0 {
 		return nil
 	}
-	ctx := r.sending.soft
-	if ctx.Err() != nil {
-		ctx = r.sending.hard
-	}
-	ctx, cancel := context.WithTimeout(ctx, r.flags.SendWithin)
-	defer cancel()
-	notice := time.AfterFunc(time.Second, func() {
-		fmt.Fprintf(r.err, "sending results to the outputs, for at most %v; interrupt to send the rest later\n",
-			r.flags.SendWithin)
-	})
-	defer notice.Stop()
 	b, err := bundle.Open(r.writer.Dir())
 	if err != nil {
 		return err
 	}
-	return settle(ctx, r.streams, r.sending.sender, b, s)
+	ctx := r.soft
+	if ctx.Err() != nil {
+		ctx = r.hard
+	}
+	stats := writeFiles(ctx, r.streams, files, b, s)
+	if r.sending != nil {
+		ctx, cancel := context.WithTimeout(ctx, r.flags.SendWithin)
+		defer cancel()
+		notice := time.AfterFunc(time.Second, func() {
+			fmt.Fprintf(r.err, "sending results to the outputs, for at most %v; interrupt to send the rest later\n",
+				r.flags.SendWithin)
+		})
+		defer notice.Stop()
+		stats = append(stats, settle(ctx, r.streams, r.sending, b, s)...)
+	}
+	return recordOutputs(b, stats)
 }
 
-// settle finishes a delivery, prints what is undelivered and records the outcome.
-func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bundle, sum *summary.Summary) error {
+// settle finishes a delivery, prints what is undelivered and returns the outcome.
+func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bundle,
+	sum *summary.Summary) []bundle.OutputStats {
 	stats, err := sender.Finish(ctx, b, sum)
 	if err != nil {
 		fmt.Fprintln(s.err, "warning:", err)
@@ -124,10 +118,24 @@ func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bu
 				"document"), st.Refused, st.Delivered, st.Error, b.Dir)
 		}
 	}
+	return stats
+}
+
+// recordOutputs records the outcome of a delivery; outputs that were not part of it keep theirs.
+func recordOutputs(b *bundle.Bundle, stats []bundle.OutputStats) error {
 	if !b.Complete {
 		return nil // the writer owns its run.json
 	}
-	return bundle.Amend(b.Dir, func(r *bundle.Run) { r.Outputs = stats })
+	return bundle.Amend(b.Dir, func(r *bundle.Run) {
+		for _, st := range stats {
+			i := slices.IndexFunc(r.Outputs, func(old bundle.OutputStats) bool { return old.Name == st.Name })
+			if i < 0 {
+				r.Outputs = append(r.Outputs, st)
+			} else {
+				r.Outputs[i] = st
+			}
+		}
+	})
 }
 
 // benchmarkOf is the Benchmark of a bundle.

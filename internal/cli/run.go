@@ -22,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/output"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -282,7 +283,8 @@ type running struct {
 	clock    op.Clock
 	writer   *bundle.Writer
 
-	sending *sending // nil: the Benchmark has no outputs
+	soft, hard context.Context // end with the first interrupt, and the second
+	sending    *output.Sender  // nil: the Benchmark has no outputs that are sent to
 }
 
 func (r *running) execute(ctx context.Context, e engine.Engine) error {
@@ -294,7 +296,8 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	defer stop()
 	show := newProgress(r.streams, r.plan, r.clock, r.flags.output == "json")
 	defer show.close()
-	r.startSending(ctx, hard)
+	r.soft, r.hard = ctx, hard
+	r.startSending(hard)
 	thrifty := lessGarbageCollection()
 	result := run.Run(ctx, hard, run.Config{
 		RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Record: r.recorder(),
