@@ -77,6 +77,12 @@ object-test: object-servers ## test object storage against real servers, and our
 workload-servers: ## install the applications of the built-in library that tests run: PostgreSQL 15 of Debian; no service is started
 	@hack/packages.sh /usr/lib/postgresql/15/bin/postgres=postgresql-15
 
+.PHONY: opensearch
+opensearch: ## fetch OpenSearch for the tests of outputs: one node as a Java program (Maven; needs a JDK of version 17)
+	@hack/packages.sh mvn=maven javac=default-jdk-headless
+	mvn -q -B -f test/opensearch package dependency:copy-dependencies -DbuildDirectory='$(abspath $(OUT))/opensearch' \
+	  -DoutputDirectory='$(abspath $(OUT))/opensearch/lib'
+
 .PHONY: bench
 bench: deps build ## measure what docs/benchmarks.md states (more than an hour)
 	go run ./test/bench

@@ -120,7 +120,11 @@ func export(ctx context.Context, s *streams, dir string, all bool) error {
 	if err != nil {
 		return failed(err)
 	}
-	targets, files := targetsOf(bench), outputFilesOf(bench)
+	targets, err := targetsOf(ctx, bench, credentialReader{})
+	if err != nil {
+		return failed(err)
+	}
+	files := outputFilesOf(bench)
 	if len(targets)+len(files) == 0 {
 		return fmt.Errorf("the Benchmark of %s has no outputs", dir)
 	}

@@ -17,19 +17,28 @@ import (
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
-// targetsOf are the outputs of a Benchmark that receive results by POST.
-func targetsOf(b *v1alpha1.Benchmark) []output.Target {
+// targetsOf are the outputs of a Benchmark that results are sent to.
+func targetsOf(ctx context.Context, b *v1alpha1.Benchmark, from credentialReader) ([]output.Target, error) {
 	var targets []output.Target
 	for _, o := range b.Spec.Outputs {
-		if o.HTTPPostSpec == nil {
+		name := string(o.Name)
+		t := output.Target{Name: name, Actions: actionsOf(b, o.Name), Query: os.Getenv(outputVariable(name, "QUERY"))}
+		var credentials *v1alpha1.OutputCredentials
+		switch {
+		case o.HTTPPostSpec != nil:
+			t.URL = o.HTTPPostSpec.URL
+		case o.ElasticsearchSpec != nil:
+			t.URL, t.Index, credentials = o.ElasticsearchSpec.URL, o.ElasticsearchSpec.Index, o.ElasticsearchSpec.Credentials
+		default:
 			continue
 		}
-		name := string(o.Name)
-		t := output.Target{Name: name, URL: o.HTTPPostSpec.URL, Actions: actionsOf(b, o.Name),
-			Query: os.Getenv(outputVariable(name, "QUERY")), Authorization: os.Getenv(outputVariable(name, "AUTHORIZATION"))}
+		var err error
+		if t.Authorization, err = from.authorization(ctx, name, credentials); err != nil {
+			return nil, err
+		}
 		targets = append(targets, t)
 	}
-	return targets
+	return targets, nil
 }
 
 // outputVariable is the environment variable with a secret of an output: a Benchmark, which the bundle contains, must
@@ -59,9 +68,20 @@ func (r *running) recorder() run.Recorder {
 	return &outgoing{r.writer, r.sending}
 }
 
-// startSending starts the delivery, if the Benchmark has outputs.
-func (r *running) startSending(hard context.Context) {
-	targets := targetsOf(r.plan.Benchmark)
+// targets are the outputs that results are sent to. Their credentials are hidden in what is recorded from now on.
+func (r *running) targets(ctx context.Context) ([]output.Target, error) {
+	targets, err := targetsOf(ctx, r.plan.Benchmark, credentialReader{r.on})
+	hidden := secretValues(r.plan, r.id)
+	for _, t := range targets {
+		_, value, _ := strings.Cut(t.Authorization, " ")
+		hidden = append(hidden, t.Authorization, value)
+	}
+	r.writer.Hide(hidden...)
+	return targets, err
+}
+
+// startSending starts the delivery, if there are targets.
+func (r *running) startSending(hard context.Context, targets []output.Target) {
 	if len(targets) == 0 {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 
 // checkOutputs checks spec.outputs, the destinations of results in addition to the bundle,
 // and the references of actions to them.
-func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec) {
+func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec, onCluster bool) {
 	var names []string
 	files := map[string]string{}
 	for i, o := range spec.Outputs {
@@ -26,6 +26,9 @@ func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec) {
 		switch {
 		case o.HTTPPostSpec != nil:
 			checkURL(report, path+".httpPostSpec.url", o.HTTPPostSpec.URL)
+		case o.ElasticsearchSpec != nil:
+			checkURL(report, path+".elasticsearchSpec.url", o.ElasticsearchSpec.URL)
+			checkOutputCredentials(report, path+".elasticsearchSpec.credentials", o.ElasticsearchSpec.Credentials, onCluster)
 		case o.FileSpec != nil:
 			checkOutputFile(report, path+".fileSpec.path", o.FileSpec, files)
 		}
@@ -35,6 +38,20 @@ func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec) {
 			report.Fail(fmt.Sprintf("spec.actions[%d].outputs.outputName", i), parse.Suggest(string(o.OutputName), names),
 				"output %q not found", o.OutputName)
 		}
+	}
+}
+
+// checkOutputCredentials reports credentials that the engine cannot read.
+func checkOutputCredentials(report *parse.Report, path string, c *v1alpha1.OutputCredentials, onCluster bool) {
+	switch {
+	case c == nil:
+	case c.SecretName != "" && !onCluster:
+		report.Fail(path+".secretName", "file, or the environment variable CNSBENCH_OUTPUT_<NAME>_AUTHORIZATION",
+			"there are no Secrets on engine local")
+	case c.File != "" && onCluster:
+		report.Fail(path+".file",
+			"kubectl create secret generic NAME --from-literal=username=… --from-literal=password=…, and secretName",
+			"a file of this machine is not in the runner's pod")
 	}
 }
 

@@ -14,11 +14,15 @@ func TestOutputs(t *testing.T) {
   outputs:
     - {name: es, httpPostSpec: {url: "http://es:9200/fio/_doc/"}}
     - {name: other, httpPostSpec: {url: "https://[::1]:9200/x"}}
+    - {name: search, elasticsearchSpec: {url: "https://es:9200", credentials: {file: /home/me/es}}}
     - {name: lines, fileSpec: {path: a/results.jsonl}}
     - {name: tables, fileSpec: {path: a/results.csv, format: csv}}
 `)
 	if len(p.Warnings) > 0 {
 		t.Errorf("warnings %v", p.Warnings)
+	}
+	if index := p.Benchmark.Spec.Outputs[2].ElasticsearchSpec.Index; index != "cnsbench" {
+		t.Errorf("index %q", index)
 	}
 }
 
@@ -76,6 +80,26 @@ func TestBadOutputFiles(t *testing.T) {
 `)}}})
 		if len(problems) != 1 || !strings.Contains(problems[0].String(), "spec.outputs[2].fileSpec.path: ") ||
 			!strings.Contains(problems[0].String(), tt.want) {
+			t.Errorf("%s: %v", tt.spec, problems)
+		}
+	}
+}
+
+// TestBadElasticsearch checks that a server with credentials in its URL, or with those of the other engine, is reported.
+func TestBadElasticsearch(t *testing.T) {
+	for _, tt := range []struct{ spec, want string }{
+		{"url: 'http://user:secret@es'", "elasticsearchSpec.url: a URL with credentials"},
+		{"url: 'http://es', credentials: {secretName: s}", "credentials.secretName: there are no Secrets on engine local"},
+		{"url: 'http://es', index: A*", "elasticsearchSpec.index"},
+		{"url: 'http://es', credentials: {}", "exactly one of"},
+	} {
+		_, problems := load(t, Input{Files: []File{{Name: "x.yaml", Data: []byte(head + `spec:
+  actions: [{name: v, createObjSpec: {volume: {storageClass: hostdir, size: 1Gi}}}]
+  outputs:
+    - {name: es, elasticsearchSpec: {` + tt.spec + `}}
+`)}}})
+		if len(problems) != 1 || !strings.Contains(problems[0].String(), tt.want) ||
+			strings.Contains(problems[0].String(), "secret@") {
 			t.Errorf("%s: %v", tt.spec, problems)
 		}
 	}

@@ -239,7 +239,8 @@ func TestOutputFiles(t *testing.T) {
 		t.Errorf("%v\n%s", err, ops)
 	}
 	figures, err := os.ReadFile(filepath.Join(b.bundle(), "outputs/results.figures.csv"))
-	if err != nil || b.run("export", b.bundle(), "--format", "csv", "--table", "figures").wants(b, 0).stdout != string(figures) {
+	export := b.run("export", b.bundle(), "--format", "csv", "--table", "figures").wants(b, 0)
+	if err != nil || export.stdout != string(figures) {
 		t.Errorf("other figures than those of export: %v\n%s", err, figures)
 	}
 	b.run("show", "--verify", b.bundle()).wants(b, 0)
@@ -250,7 +251,8 @@ func TestOutputFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.run("export", "--all", b.bundle()).wants(b, 0)
-	if again, err := os.ReadFile(filepath.Join(b.bundle(), "outputs/results.ops.csv")); err != nil || !bytes.Equal(again, ops) {
+	again, err := os.ReadFile(filepath.Join(b.bundle(), "outputs/results.ops.csv"))
+	if err != nil || !bytes.Equal(again, ops) {
 		t.Errorf("written again: %v\n%s", err, again)
 	}
 	b.run("show", "--verify", b.bundle()).wants(b, 0)
