@@ -23,7 +23,8 @@ type credentialReader struct {
 }
 
 // authorization returns the header Authorization for an output: that of the environment, or of its credentials.
-func (r credentialReader) authorization(ctx context.Context, name string, c *v1alpha1.OutputCredentials) (string, error) {
+func (r credentialReader) authorization(ctx context.Context, name string,
+	c *v1alpha1.OutputCredentials) (string, error) {
 	variable := outputVariable(name, "AUTHORIZATION")
 	if given := os.Getenv(variable); given != "" || c == nil {
 		return given, nil

@@ -109,7 +109,8 @@ func (x *index) ids() []string {
 }
 
 func (x *index) target() Target {
-	return Target{Name: "es", URL: x.URL + "/", Index: "cnsbench", Actions: map[string]bool{"fio": true, "snapshots": true}}
+	return Target{Name: "es", URL: x.URL + "/", Index: "cnsbench",
+		Actions: map[string]bool{"fio": true, "snapshots": true}}
 }
 
 // TestBulk checks that batches have all documents, under a template.

@@ -85,7 +85,7 @@ func TestBadOutputFiles(t *testing.T) {
 	}
 }
 
-// TestBadElasticsearch checks that a server with credentials in its URL, or with those of the other engine, is reported.
+// TestBadElasticsearch checks credentials in a URL, those of the other engine, and invalid names.
 func TestBadElasticsearch(t *testing.T) {
 	for _, tt := range []struct{ spec, want string }{
 		{"url: 'http://user:secret@es'", "elasticsearchSpec.url: a URL with credentials"},
