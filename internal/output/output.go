@@ -20,30 +20,21 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Target is a receiver of documents.
-type Target struct {
-	Name string
-	URL  string
-	// Index of Elasticsearch or OpenSearch, whose URL is without it; empty: each document is posted to the URL.
-	Index string
-	// Query of the URL, without "?"; not recorded.
-	Query string
-	// Authorization is the header of that name; not recorded.
-	Authorization string
-	// Actions whose ops and workloads are sent. Every target gets the run's
-	// metadata.
-	Actions map[string]bool
-}
-
 const (
-	// workers is the number of concurrent requests to one target.
-	workers = 4
 	// queued is how many documents wait for the workers during the run; the bundle has
 	// the others.
 	queued = 1024
 	// saveEvery is how often the outbox is written during the run.
 	saveEvery = time.Second
 )
+
+// encodingOf returns how documents are sent to a target; limit is for one request.
+func encodingOf(t Target, limit time.Duration) encoding {
+	if t.Index != "" {
+		return newBulk(t, limit)
+	}
+	return single{newPoster(t, limit)}
+}
 
 // Options of a Sender; zero fields take the defaults.
 type Options struct {

@@ -16,6 +16,21 @@ import (
 	"github.com/cnsbench/cnsbench/internal/redact"
 )
 
+// Target is a receiver of documents.
+type Target struct {
+	Name string
+	URL  string
+	// Index of Elasticsearch or OpenSearch, whose URL is without it; empty: each document is posted to the URL.
+	Index string
+	// Query of the URL, without "?"; not recorded.
+	Query string
+	// Authorization is the header of that name; not recorded.
+	Authorization string
+	// Actions whose ops and workloads are sent. Every target gets the run's
+	// metadata.
+	Actions map[string]bool
+}
+
 // encoding is how documents are sent to a target. It is safe for concurrent use.
 type encoding interface {
 	// limits of one request: it ends with the document that reaches one of them.
@@ -31,14 +46,6 @@ type encoding interface {
 type encoded struct {
 	key, id string
 	body    []byte
-}
-
-// encodingOf returns how documents are sent to a target; limit is for one request.
-func encodingOf(t Target, limit time.Duration) encoding {
-	if t.Index != "" {
-		return newBulk(t, limit)
-	}
-	return single{newPoster(t, limit)}
 }
 
 // single sends each document as the body of one POST.
@@ -64,6 +71,8 @@ type poster struct {
 }
 
 const (
+	// workers is the number of concurrent requests to one target.
+	workers = 4
 	// postLimit is how long one request may take.
 	postLimit = 15 * time.Second
 	// idHeader has a document's id, by which a receiver recognizes repeats.
