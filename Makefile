@@ -78,6 +78,12 @@ workload-servers: ## install the applications of the built-in library that tests
 	@hack/packages.sh /usr/lib/postgresql/15/bin/postgres=postgresql-15 redis-server=redis-server \
 	  redis-benchmark=redis-tools db_bench=rocksdb-tools sysbench=sysbench
 
+.PHONY: opensearch
+opensearch: ## fetch OpenSearch for the tests of outputs: one node as a Java program (Maven; needs a JDK of version 17)
+	@hack/packages.sh mvn=maven javac=default-jdk-headless
+	mvn -q -B -f test/opensearch package dependency:copy-dependencies -DbuildDirectory='$(abspath $(OUT))/opensearch' \
+	  -DoutputDirectory='$(abspath $(OUT))/opensearch/lib'
+
 .PHONY: bench
 bench: deps build ## measure what docs/benchmarks.md states (more than an hour)
 	go run ./test/bench

@@ -163,7 +163,7 @@ type FolderLibrary struct {
 
 // Output is a destination of results in addition to the bundle.
 //
-// +kubebuilder:validation:ExactlyOneOf=httpPostSpec;fileSpec
+// +kubebuilder:validation:ExactlyOneOf=httpPostSpec;elasticsearchSpec;fileSpec
 type Output struct {
 	// name that actions use to refer to the output.
 	// +required
@@ -171,6 +171,9 @@ type Output struct {
 	// httpPostSpec sends results to a server.
 	// +optional
 	HTTPPostSpec *HTTPPostSpec `json:"httpPostSpec,omitempty"`
+	// elasticsearchSpec sends results to an index of Elasticsearch or OpenSearch.
+	// +optional
+	ElasticsearchSpec *ElasticsearchSpec `json:"elasticsearchSpec,omitempty"`
 	// fileSpec writes results to a file.
 	// +optional
 	FileSpec *FileSpec `json:"fileSpec,omitempty"`
@@ -185,14 +188,50 @@ type HTTPPostSpec struct {
 	URL string `json:"url"`
 }
 
-// FileSpec writes results to a file.
+// ElasticsearchSpec sends results to an index of Elasticsearch or OpenSearch in batches.
+type ElasticsearchSpec struct {
+	// url of the server, http or https, without the index.
+	// +required
+	// +kubebuilder:validation:Pattern=`^https?://.+`
+	// +kubebuilder:validation:MaxLength=2048
+	URL string `json:"url"`
+	// index of the documents.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9._-]*$`
+	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:default=cnsbench
+	Index string `json:"index,omitempty"`
+	// credentials for the server. The environment variable CNSBENCH_OUTPUT_<NAME>_AUTHORIZATION has priority.
+	// +optional
+	Credentials *OutputCredentials `json:"credentials,omitempty"`
+}
+
+// OutputCredentials locates credentials; it never contains them. Their keys are username and password, or
+// authorization, which is the whole header of that name.
+//
+// +kubebuilder:validation:ExactlyOneOf=secretName;file
+type OutputCredentials struct {
+	// secretName is a Secret in the namespace of the run (kubernetes).
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	SecretName string `json:"secretName,omitempty"`
+	// file is the absolute path of a file with KEY=VALUE lines (local). Only its owner may have read permission.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^/`
+	// +kubebuilder:validation:MaxLength=4096
+	File string `json:"file,omitempty"`
+}
+
+// FileSpec writes results to a file of the bundle.
 type FileSpec struct {
-	// path of the file, relative to the bundle.
+	// path of the file, relative to the directory outputs of the bundle.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:MaxLength=200
 	Path string `json:"path"`
-	// format of the file.
+	// format of the file: the documents as JSON lines, or tables as CSV, of which each has a file of its own:
+	// NAME.ops.csv and NAME.figures.csv for the path NAME.csv.
 	// +optional
 	// +kubebuilder:validation:Enum=jsonl;csv
 	// +kubebuilder:default=jsonl

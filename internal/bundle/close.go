@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -53,7 +54,7 @@ func (w *Writer) seal(f func(*Run)) error {
 	return nil
 }
 
-// finish writes run.json for the last time.
+// finish writes run.json for the last time, with texts without secrets.
 func (w *Writer) finish(f func(*Run), failed error) error {
 	w.dropReserve()
 	return w.update(func(r *Run) {
@@ -65,6 +66,10 @@ func (w *Writer) finish(f func(*Run), failed error) error {
 			r.State, r.Reason = Failed, joinReasons(r.Reason, failed.Error())
 		case r.State == Running:
 			r.State = Complete
+		}
+		r.Reason, r.Validity = w.text.clean(r.Reason), slices.Clone(r.Validity)
+		for i := range r.Validity {
+			r.Validity[i].Evidence = w.text.clean(r.Validity[i].Evidence)
 		}
 	})
 }

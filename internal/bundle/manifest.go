@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -118,6 +119,7 @@ func (e *manifestEntry) verifyLedger(path string) error {
 	return nil
 }
 
+// amendManifest updates or adds the entry of a file.
 func amendManifest(dir, rel string) error {
 	var m manifest
 	path := filepath.Join(dir, manifestFile)
@@ -128,11 +130,8 @@ func amendManifest(dir, rel string) error {
 	if err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
-	for i := range m.Files {
-		if m.Files[i].Path == rel {
-			m.Files[i] = e
-		}
-	}
+	m.Files = append(slices.DeleteFunc(m.Files, func(old manifestEntry) bool { return old.Path == rel }), e)
+	slices.SortFunc(m.Files, func(a, b manifestEntry) int { return strings.Compare(a.Path, b.Path) })
 	if err := writeJSON(path, m); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/output"
 )
 
@@ -35,10 +37,10 @@ chrome://tracing (perfetto), or a trace per operation (otlp), which --endpoint s
 receiver of OTLP/HTTP instead. The bundle is a directory, or one at the results service of
 a cluster.
 
-Otherwise sends the results of a bundle to the outputs of its Benchmark, as the run does:
-one JSON document per POST (docs/reference/outputs.md). --pending sends what the run did
-not deliver, also if it was killed. --all sends everything again; a document keeps its
-ID.`,
+Otherwise delivers the results of a bundle to the outputs of its Benchmark, as the run does
+(docs/reference/outputs.md). --pending sends the documents that the run did not deliver and
+writes the files that are missing, also if the run was killed. --all sends and writes
+everything again; a document keeps its ID.`,
 		Example: `  cnsbench export --format perfetto cnsbench-quickstart-20260301-120000 --out timeline.json
   cnsbench export --format csv --table series cnsbench-quickstart-20260301-120000
   cnsbench export --format otlp --endpoint http://localhost:4318 cnsbench-quickstart-20260301-120000
@@ -53,8 +55,8 @@ ID.`,
 		},
 	}
 	fl := c.Flags()
-	fl.BoolVar(&f.pending, "pending", false, "send undelivered documents")
-	fl.BoolVar(&f.all, "all", false, "send all documents, delivered or not")
+	fl.BoolVar(&f.pending, "pending", false, "send undelivered documents, write missing files of outputs")
+	fl.BoolVar(&f.all, "all", false, "send all documents and write all files of outputs again")
 	fl.DurationVar(&f.within, "within", 10*time.Minute, "how long to try to send")
 	fl.StringVar(&f.format, "format", "", strings.Join(exportFormats, ", ")+": write the bundle in this format")
 	fl.StringVar(&f.table, "table", "ops", "ops, series or figures: table to write as csv, json or parquet")
@@ -118,32 +120,52 @@ func export(ctx context.Context, s *streams, dir string, all bool) error {
 	if err != nil {
 		return failed(err)
 	}
-	targets := targetsOf(bench)
-	switch {
-	case len(targets) == 0:
-		return fmt.Errorf("the Benchmark of %s has no output with an httpPostSpec", dir)
-	case all:
+	targets, err := targetsOf(ctx, bench, credentialReader{})
+	if err != nil {
+		return failed(err)
+	}
+	files := outputFilesOf(bench)
+	if len(targets)+len(files) == 0 {
+		return fmt.Errorf("the Benchmark of %s has no outputs", dir)
+	}
+	if all {
 		if err := os.Remove(output.OutboxOf(dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return failed(err)
 		}
-	case !output.HasOutbox(dir):
-		fmt.Fprintf(s.out, "nothing is pending: there is no %s\n", output.OutboxOf(dir))
+	} else {
+		files = slices.DeleteFunc(files, func(o outputFile) bool { return !o.isPending(b) })
+	}
+	if !all && !output.HasOutbox(dir) {
+		targets = nil
+	}
+	if len(targets)+len(files) == 0 {
+		fmt.Fprintf(s.out, "nothing is pending: there is no %s, and no file of an output is missing\n", output.OutboxOf(dir))
 		return nil
 	}
+	return failed(exportTo(ctx, s, b, targets, files))
+}
+
+// exportTo writes files and sends to targets.
+func exportTo(ctx context.Context, s *streams, b *bundle.Bundle, targets []output.Target, files []outputFile) error {
 	sum, err := summary.Make(b)
 	if err != nil {
-		return failed(err)
+		return err
 	}
-	sender, err := output.Start(ctx, dir, b.Run, targets, output.Options{})
-	if err != nil {
-		return failed(err)
+	stats := writeFiles(ctx, s, files, b, sum)
+	if len(targets) > 0 {
+		sender, err := output.Start(ctx, b.Dir, b.Run, targets, output.Options{})
+		if err != nil {
+			return err
+		}
+		stats = append(stats, settle(ctx, s, sender, b, sum)...)
 	}
-	if err := settle(ctx, s, sender, b, sum); err != nil {
-		return failed(err)
+	if err := recordOutputs(b, stats); err != nil {
+		return err
 	}
-	if output.HasOutbox(dir) {
-		return failed(errors.New("not everything was delivered"))
+	if slices.ContainsFunc(stats, func(st bundle.OutputStats) bool { return st.Pending+st.Refused > 0 || st.Error != "" }) {
+		return errors.New("not everything was delivered")
 	}
+	printFiles(s, files, b.Dir)
 	fmt.Fprintln(s.out, "everything was delivered")
 	return nil
 }

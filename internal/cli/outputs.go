@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,38 +17,34 @@ import (
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
-// targetsOf are the outputs of a Benchmark that receive results by POST.
-func targetsOf(b *v1alpha1.Benchmark) []output.Target {
+// targetsOf are the outputs of a Benchmark that results are sent to.
+func targetsOf(ctx context.Context, b *v1alpha1.Benchmark, from credentialReader) ([]output.Target, error) {
 	var targets []output.Target
 	for _, o := range b.Spec.Outputs {
-		if o.HTTPPostSpec == nil {
+		name := string(o.Name)
+		t := output.Target{Name: name, Actions: actionsOf(b, o.Name), Query: os.Getenv(outputVariable(name, "QUERY"))}
+		var credentials *v1alpha1.OutputCredentials
+		switch {
+		case o.HTTPPostSpec != nil:
+			t.URL = o.HTTPPostSpec.URL
+		case o.ElasticsearchSpec != nil:
+			t.URL, t.Index, credentials = o.ElasticsearchSpec.URL, o.ElasticsearchSpec.Index, o.ElasticsearchSpec.Credentials
+		default:
 			continue
 		}
-		t := output.Target{Name: string(o.Name), URL: o.HTTPPostSpec.URL, Actions: map[string]bool{},
-			Query: os.Getenv(outputVariable(string(o.Name),
-				"QUERY")), Authorization: os.Getenv(outputVariable(string(o.Name),
-				"AUTHORIZATION"))}
-		for _, a := range b.Spec.Actions {
-			if a.Outputs != nil && a.Outputs.OutputName == o.Name {
-				t.Actions[string(a.Name)] = true
-			}
+		var err error
+		if t.Authorization, err = from.authorization(ctx, name, credentials); err != nil {
+			return nil, err
 		}
 		targets = append(targets, t)
 	}
-	return targets
+	return targets, nil
 }
 
 // outputVariable is the environment variable with a secret of an output: a Benchmark, which the bundle contains, must
 // not have secrets.
 func outputVariable(name, what string) string {
 	return "CNSBENCH_OUTPUT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_" + what
-}
-
-// sending delivers the results of a run to its outputs.
-type sending struct {
-	sender *output.Sender
-	soft   context.Context // ends with the first interrupt
-	hard   context.Context // with the second
 }
 
 // outgoing records ops and sends them.
@@ -68,19 +65,29 @@ func (r *running) recorder() run.Recorder {
 	if r.sending == nil {
 		return r.writer
 	}
-	return &outgoing{r.writer, r.sending.sender}
+	return &outgoing{r.writer, r.sending}
 }
 
-// startSending starts the delivery, if the Benchmark has outputs.
-func (r *running) startSending(soft, hard context.Context) {
-	targets := targetsOf(r.plan.Benchmark)
+// targets are the outputs that results are sent to. Their credentials are hidden in what is recorded from now on.
+func (r *running) targets(ctx context.Context) ([]output.Target, error) {
+	targets, err := targetsOf(ctx, r.plan.Benchmark, credentialReader{r.on})
+	hidden := secretValues(r.plan, r.id)
+	for _, t := range targets {
+		_, value, _ := strings.Cut(t.Authorization, " ")
+		hidden = append(hidden, t.Authorization, value)
+	}
+	r.writer.Hide(hidden...)
+	return targets, err
+}
+
+// startSending starts the delivery, if there are targets.
+func (r *running) startSending(hard context.Context, targets []output.Target) {
 	if len(targets) == 0 {
 		return
 	}
 	b, err := bundle.Open(r.writer.Dir())
 	if err == nil {
-		r.sending = &sending{soft: soft, hard: hard}
-		r.sending.sender, err = output.Start(hard, r.writer.Dir(), b.Run, targets, output.Options{})
+		r.sending, err = output.Start(hard, r.writer.Dir(), b.Run, targets, output.Options{})
 	}
 	if err != nil { // the run continues without outputs
 		fmt.Fprintln(r.err, "warning: results are not sent during the run:", err)
@@ -88,31 +95,38 @@ func (r *running) startSending(soft, hard context.Context) {
 	}
 }
 
-// deliver sends the remaining results, for a limited time, and records the outcome.
+// deliver writes the outputs that are files, sends the remaining results to the others, for a limited time, and records
+// the outcome. Neither changes the exit status.
 func (r *running) deliver(s *summary.Summary) error {
-	if r.sending == nil {
+	files := outputFilesOf(r.plan.Benchmark)
+	if r.sending == nil && len(files) == 0 {
 		return nil
 	}
-	ctx := r.sending.soft
-	if ctx.Err() != nil {
-		ctx = r.sending.hard
-	}
-	ctx, cancel := context.WithTimeout(ctx, r.flags.SendWithin)
-	defer cancel()
-	notice := time.AfterFunc(time.Second, func() {
-		fmt.Fprintf(r.err, "sending results to the outputs, for at most %v; interrupt to send the rest later\n",
-			r.flags.SendWithin)
-	})
-	defer notice.Stop()
 	b, err := bundle.Open(r.writer.Dir())
 	if err != nil {
 		return err
 	}
-	return settle(ctx, r.streams, r.sending.sender, b, s)
+	ctx := r.soft
+	if ctx.Err() != nil {
+		ctx = r.hard
+	}
+	stats := writeFiles(ctx, r.streams, files, b, s)
+	if r.sending != nil {
+		ctx, cancel := context.WithTimeout(ctx, r.flags.SendWithin)
+		defer cancel()
+		notice := time.AfterFunc(time.Second, func() {
+			fmt.Fprintf(r.err, "sending results to the outputs, for at most %v; interrupt to send the rest later\n",
+				r.flags.SendWithin)
+		})
+		defer notice.Stop()
+		stats = append(stats, settle(ctx, r.streams, r.sending, b, s)...)
+	}
+	return recordOutputs(b, stats)
 }
 
-// settle finishes a delivery, prints what is undelivered and records the outcome.
-func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bundle, sum *summary.Summary) error {
+// settle finishes a delivery, prints what is undelivered and returns the outcome.
+func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bundle,
+	sum *summary.Summary) []bundle.OutputStats {
 	stats, err := sender.Finish(ctx, b, sum)
 	if err != nil {
 		fmt.Fprintln(s.err, "warning:", err)
@@ -124,10 +138,24 @@ func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bu
 				"document"), st.Refused, st.Delivered, st.Error, b.Dir)
 		}
 	}
+	return stats
+}
+
+// recordOutputs records the outcome of a delivery; outputs that were not part of it keep theirs.
+func recordOutputs(b *bundle.Bundle, stats []bundle.OutputStats) error {
 	if !b.Complete {
 		return nil // the writer owns its run.json
 	}
-	return bundle.Amend(b.Dir, func(r *bundle.Run) { r.Outputs = stats })
+	return bundle.Amend(b.Dir, func(r *bundle.Run) {
+		for _, st := range stats {
+			i := slices.IndexFunc(r.Outputs, func(old bundle.OutputStats) bool { return old.Name == st.Name })
+			if i < 0 {
+				r.Outputs = append(r.Outputs, st)
+			} else {
+				r.Outputs[i] = st
+			}
+		}
+	})
 }
 
 // benchmarkOf is the Benchmark of a bundle.

@@ -22,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/output"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -222,7 +223,8 @@ func (f *runFlags) begin(s *streams, on *cluster.Cluster, p *plan.Plan, files []
 	if err := w.Plan(p.Record()); err != nil {
 		return nil, errors.Join(err, w.Close(func(r *bundle.Run) { r.State = bundle.Failed }))
 	}
-	return &running{streams: s, flags: f, plan: p, id: id, identity: described.Identity, clock: clock, writer: w}, nil
+	return &running{streams: s, flags: f, plan: p, id: id, identity: described.Identity, clock: clock, writer: w,
+		on: on}, nil
 }
 
 // identity draws the identity of a run, or reads the one drawn by the command that started this runner's pod.
@@ -281,11 +283,17 @@ type running struct {
 	identity owned.Identity
 	clock    op.Clock
 	writer   *bundle.Writer
+	on       *cluster.Cluster // nil: this machine
 
-	sending *sending // nil: the Benchmark has no outputs
+	soft, hard context.Context // end with the first interrupt, and the second
+	sending    *output.Sender  // nil: the Benchmark has no outputs that are sent to
 }
 
 func (r *running) execute(ctx context.Context, e engine.Engine) error {
+	targets, err := r.targets(ctx)
+	if err != nil {
+		return r.abort(err)
+	}
 	scratch, err := r.scratch()
 	if err != nil {
 		return r.abort(fmt.Errorf("create the scratch directory: %w; set TMPDIR to choose another place", err))
@@ -294,7 +302,8 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	defer stop()
 	show := newProgress(r.streams, r.plan, r.clock, r.flags.output == "json")
 	defer show.close()
-	r.startSending(ctx, hard)
+	r.soft, r.hard = ctx, hard
+	r.startSending(hard, targets)
 	thrifty := lessGarbageCollection()
 	result := run.Run(ctx, hard, run.Config{
 		RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Record: r.recorder(),

@@ -2,6 +2,7 @@ package output
 
 import (
 	"encoding/json"
+	"io"
 	"iter"
 	"slices"
 	"time"
@@ -234,4 +235,30 @@ func documents(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ite
 			}
 		}
 	}
+}
+
+// WriteLines writes the documents for the output of the given actions as JSON lines.
+func WriteLines(w io.Writer, b *bundle.Bundle, s *summary.Summary, actions map[string]bool) error {
+	to := json.NewEncoder(w)
+	to.SetEscapeHTML(false)
+	for d, err := range documents(b, s, actions) {
+		if err == nil {
+			err = to.Encode(d.make())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Count returns the number of documents for the output of the given actions.
+func Count(b *bundle.Bundle, s *summary.Summary, actions map[string]bool) (n int64, err error) {
+	for _, err := range documents(b, s, actions) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }

@@ -1,5 +1,6 @@
-// Package output sends the results of a run to other systems by HTTP POST of JSON
-// documents: ops, workload metrics and the run's metadata. docs/reference/outputs.md describes them.
+// Package output sends the results of a run to other systems as JSON documents: ops, workload metrics and the run's
+// metadata, each by an HTTP POST or in batches to an index of Elasticsearch or OpenSearch. It also writes them as JSON
+// lines. docs/reference/outputs.md describes them.
 //
 // The bundle is the spool: every document can be made from it. The outbox, a file beside
 // it, records which documents were delivered, so that the rest can be sent later.
@@ -19,28 +20,21 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Target is a receiver of documents.
-type Target struct {
-	Name string
-	URL  string
-	// Query of the URL, without "?"; not recorded.
-	Query string
-	// Authorization is the header of that name; not recorded.
-	Authorization string
-	// Actions whose ops and workloads are sent. Every target gets the run's
-	// metadata.
-	Actions map[string]bool
-}
-
 const (
-	// workers is the number of concurrent requests to one target.
-	workers = 4
 	// queued is how many documents wait for the workers during the run; the bundle has
 	// the others.
 	queued = 1024
 	// saveEvery is how often the outbox is written during the run.
 	saveEvery = time.Second
 )
+
+// encodingOf returns how documents are sent to a target; limit is for one request.
+func encodingOf(t Target, limit time.Duration) encoding {
+	if t.Index != "" {
+		return newBulk(t, limit)
+	}
+	return single{newPoster(t, limit)}
+}
 
 // Options of a Sender; zero fields take the defaults.
 type Options struct {
@@ -79,9 +73,9 @@ type Sender struct {
 type target struct {
 	Target
 	*Sender
-	poster *poster
-	work   chan document
-	ended  sync.WaitGroup
+	encoding encoding
+	work     chan document
+	ended    sync.WaitGroup
 
 	mu        sync.Mutex
 	delivered keys
@@ -102,7 +96,7 @@ func Start(ctx context.Context, dir string, r bundle.Run, targets []Target, o Op
 	s := &Sender{Options: o.orDefault(), run: r, outbox: box, stop: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	for _, t := range targets {
-		tt := &target{Target: t, Sender: s, poster: newPoster(t, s.Limit), work: make(chan document, queued),
+		tt := &target{Target: t, Sender: s, encoding: encodingOf(t, s.Limit), work: make(chan document, queued),
 			inflight: map[string]bool{}}
 		tt.delivered = box.Delivered[t.Name]
 		for range workers {
@@ -161,39 +155,66 @@ func (t *target) take(key string) bool {
 // deliver sends documents until there are no more.
 func (t *target) deliver() {
 	for d := range t.work {
-		if t.ctx.Err() != nil || !t.take(d.key) {
-			continue
+		if batch := t.gather(d); len(batch) > 0 {
+			t.send(batch)
 		}
-		body, err := json.Marshal(d.make())
-		if err == nil {
-			err = t.send(d.key, body)
-		}
-		t.record(d.key, err)
 	}
 }
 
-// send posts a document until it is delivered or refused, or the context ends.
-func (t *target) send(key string, body []byte) error {
-	id := t.run.ID + "/" + key
-	for attempt := 0; ; attempt++ {
-		after, err := t.poster.post(t.ctx, id, body)
-		var refused *refusedError
-		if err == nil || t.ctx.Err() != nil {
-			return err
+// gather encodes a document and those that wait behind it, up to the limits of a request.
+func (t *target) gather(d document) (batch []encoded) {
+	documents, size := t.encoding.limits()
+	sum := 0
+	for ok := true; ok; {
+		if t.ctx.Err() == nil && t.take(d.key) {
+			body, err := t.encoding.encode(d.make())
+			if err != nil {
+				t.record(d.key, &refusedError{err.Error()})
+			} else {
+				batch = append(batch, encoded{d.key, t.run.ID + "/" + d.key, body})
+				sum += len(body)
+			}
+		}
+		if len(batch) >= documents || sum >= size {
+			break
+		}
+		select {
+		case d, ok = <-t.work:
+		default:
+			ok = false
+		}
+	}
+	return batch
+}
+
+// send sends documents until each is delivered or refused, or the context ends.
+func (t *target) send(batch []encoded) {
+	for attempt := 0; len(batch) > 0; attempt++ {
+		outcomes, after := t.encoding.send(t.ctx, batch)
+		var left []encoded
+		anyRefused := false
+		for i, err := range outcomes {
+			var refused *refusedError
+			isRefused := errors.As(err, &refused)
+			anyRefused = anyRefused || isRefused
+			if err == nil || isRefused || t.ctx.Err() != nil {
+				t.record(batch[i].key, err)
+				continue
+			}
+			t.failed(err)
+			left = append(left, batch[i])
+		}
+		if len(left) < len(batch) {
+			attempt = 0 // the receiver accepts documents
+		}
+		if batch = left; len(batch) == 0 && !anyRefused {
+			return
 		}
 		wait := min(t.Patience, max(after, t.Backoff<<min(attempt, 16)))
 		wait = wait/2 + rand.N(wait/2+1)
-		isRefused := errors.As(err, &refused)
-		if !isRefused {
-			t.failed(err)
-		}
 		select {
 		case <-time.After(wait): // also after a refusal: the next may be refused as well
-		case <-t.ctx.Done():
-			return err
-		}
-		if isRefused {
-			return err
+		case <-t.ctx.Done(): // the next attempt records it
 		}
 	}
 }

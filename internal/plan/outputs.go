@@ -2,9 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"io/fs"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -14,16 +17,20 @@ import (
 
 // checkOutputs checks spec.outputs, the destinations of results in addition to the bundle,
 // and the references of actions to them.
-func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec) {
+func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec, onCluster bool) {
 	var names []string
+	files := map[string]string{}
 	for i, o := range spec.Outputs {
 		names = append(names, string(o.Name))
 		path := fmt.Sprintf("spec.outputs[%d]", i)
 		switch {
 		case o.HTTPPostSpec != nil:
 			checkURL(report, path+".httpPostSpec.url", o.HTTPPostSpec.URL)
+		case o.ElasticsearchSpec != nil:
+			checkURL(report, path+".elasticsearchSpec.url", o.ElasticsearchSpec.URL)
+			checkOutputCredentials(report, path+".elasticsearchSpec.credentials", o.ElasticsearchSpec.Credentials, onCluster)
 		case o.FileSpec != nil:
-			report.Warn(path+".fileSpec", "the results are in the bundle", "not supported yet, ignored")
+			checkOutputFile(report, path+".fileSpec.path", o.FileSpec, files)
 		}
 	}
 	for i, a := range spec.Actions {
@@ -31,6 +38,63 @@ func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec) {
 			report.Fail(fmt.Sprintf("spec.actions[%d].outputs.outputName", i), parse.Suggest(string(o.OutputName), names),
 				"output %q not found", o.OutputName)
 		}
+	}
+}
+
+// checkOutputCredentials reports credentials that the engine cannot read.
+func checkOutputCredentials(report *parse.Report, path string, c *v1alpha1.OutputCredentials, onCluster bool) {
+	switch {
+	case c == nil:
+	case c.SecretName != "" && !onCluster:
+		report.Fail(path+".secretName", "file, or the environment variable CNSBENCH_OUTPUT_<NAME>_AUTHORIZATION",
+			"there are no Secrets on engine local")
+	case c.File != "" && onCluster:
+		report.Fail(path+".file",
+			"kubectl create secret generic NAME --from-literal=username=… --from-literal=password=…, and secretName",
+			"a file of this machine is not in the runner's pod")
+	}
+}
+
+// OutputFiles are the files of an output, relative to the directory outputs of the bundle, by what they contain: the
+// documents as JSON lines, or a table of cnsbench export as CSV.
+func OutputFiles(f *v1alpha1.FileSpec) map[string]string {
+	if f.Format != "csv" {
+		return map[string]string{"documents": f.Path}
+	}
+	name := strings.TrimSuffix(f.Path, ".csv")
+	return map[string]string{"ops": name + ".ops.csv", "figures": name + ".figures.csv"}
+}
+
+// checkOutputFile checks the path of an output; files has the outputs of the earlier files.
+func checkOutputFile(report *parse.Report, path string, f *v1alpha1.FileSpec, files map[string]string) {
+	const like = "such as results.jsonl: it is relative to the directory outputs of the bundle"
+	hidden := func(element string) bool { return strings.HasPrefix(element, ".") }
+	switch elements := strings.Split(f.Path, "/"); {
+	case f.Path == "":
+		return // reported by the schema check
+	case strings.HasPrefix(f.Path, "/"):
+		report.Fail(path, like, "an absolute path")
+		return
+	case slices.Contains(elements, ".."):
+		report.Fail(path, like, "a path with .. could leave the bundle")
+		return
+	case strings.ContainsFunc(f.Path, unicode.IsControl) || !fs.ValidPath(f.Path) || slices.ContainsFunc(elements, hidden):
+		report.Fail(path, like, "invalid path %q: want names separated by single slashes, none begins with a dot", f.Path)
+		return
+	case strings.HasSuffix(f.Path, ".tmp"):
+		report.Fail(path, like, "the bundle uses names ending in .tmp for unfinished files")
+		return
+	}
+	for _, file := range OutputFiles(f) {
+		for other, of := range files {
+			if file == other || strings.HasPrefix(file, other+"/") || strings.HasPrefix(other, file+"/") {
+				report.Fail(path, "choose another path", "%s is used by the output at %s, which has %s", file, of, other)
+				return
+			}
+		}
+	}
+	for _, file := range OutputFiles(f) {
+		files[file] = path
 	}
 }
 

@@ -14,9 +14,15 @@ func TestOutputs(t *testing.T) {
   outputs:
     - {name: es, httpPostSpec: {url: "http://es:9200/fio/_doc/"}}
     - {name: other, httpPostSpec: {url: "https://[::1]:9200/x"}}
+    - {name: search, elasticsearchSpec: {url: "https://es:9200", credentials: {file: /home/me/es}}}
+    - {name: lines, fileSpec: {path: a/results.jsonl}}
+    - {name: tables, fileSpec: {path: a/results.csv, format: csv}}
 `)
 	if len(p.Warnings) > 0 {
 		t.Errorf("warnings %v", p.Warnings)
+	}
+	if index := p.Benchmark.Spec.Outputs[2].ElasticsearchSpec.Index; index != "cnsbench" {
+		t.Errorf("index %q", index)
 	}
 }
 
@@ -45,6 +51,56 @@ func TestBadOutputs(t *testing.T) {
 		if !strings.HasPrefix(text, "x.yaml:7:38: spec.outputs[0].httpPostSpec.url: ") ||
 			!strings.Contains(text, tt.want) || strings.Contains(text, "secret") {
 			t.Errorf("%s: %s", tt.url, text)
+		}
+	}
+}
+
+// TestBadOutputFiles checks that a file of an output cannot be outside the bundle or be used twice.
+func TestBadOutputFiles(t *testing.T) {
+	for _, tt := range []struct{ spec, want string }{
+		{"path: /etc/x", "an absolute path"},
+		{"path: a/../../x", "a path with .. could leave the bundle"},
+		{"path: a//b", "invalid path"},
+		{"path: a/", "invalid path"},
+		{"path: .", "invalid path"},
+		{"path: ./x", "invalid path"},
+		{`path: "a\nb"`, "invalid path"},
+		{"path: x.tmp", "unfinished files"},
+		{"path: taken.jsonl", "used by the output at spec.outputs[0]"},
+		{"path: taken.jsonl/x", "used by the output at spec.outputs[0]"},
+		{"path: tables.ops.csv", "used by the output at spec.outputs[1]"},
+		{"path: tables, format: csv", "used by the output at spec.outputs[1]"},
+	} {
+		_, problems := load(t, Input{Files: []File{{Name: "x.yaml", Data: []byte(head + `spec:
+  actions: [{name: v, createObjSpec: {volume: {storageClass: hostdir, size: 1Gi}}}]
+  outputs:
+    - {name: first, fileSpec: {path: taken.jsonl}}
+    - {name: second, fileSpec: {path: tables.csv, format: csv}}
+    - {name: third, fileSpec: {` + tt.spec + `}}
+`)}}})
+		if len(problems) != 1 || !strings.Contains(problems[0].String(), "spec.outputs[2].fileSpec.path: ") ||
+			!strings.Contains(problems[0].String(), tt.want) {
+			t.Errorf("%s: %v", tt.spec, problems)
+		}
+	}
+}
+
+// TestBadElasticsearch checks credentials in a URL, those of the other engine, and invalid names.
+func TestBadElasticsearch(t *testing.T) {
+	for _, tt := range []struct{ spec, want string }{
+		{"url: 'http://user:secret@es'", "elasticsearchSpec.url: a URL with credentials"},
+		{"url: 'http://es', credentials: {secretName: s}", "credentials.secretName: there are no Secrets on engine local"},
+		{"url: 'http://es', index: A*", "elasticsearchSpec.index"},
+		{"url: 'http://es', credentials: {}", "exactly one of"},
+	} {
+		_, problems := load(t, Input{Files: []File{{Name: "x.yaml", Data: []byte(head + `spec:
+  actions: [{name: v, createObjSpec: {volume: {storageClass: hostdir, size: 1Gi}}}]
+  outputs:
+    - {name: es, elasticsearchSpec: {` + tt.spec + `}}
+`)}}})
+		if len(problems) != 1 || !strings.Contains(problems[0].String(), tt.want) ||
+			strings.Contains(problems[0].String(), "secret@") {
+			t.Errorf("%s: %v", tt.spec, problems)
 		}
 	}
 }

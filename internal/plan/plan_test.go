@@ -297,7 +297,6 @@ func TestWarnings(t *testing.T) {
 		`x.yaml:7:114: spec.actions[0].createObjSpec.volume.size: a size of 100 is less than 1Mi (Ki, Mi and Gi are the units; a bare number is bytes)`,
 		`x.yaml:9:7: spec.rates[0]: the first trigger is due after 10s, but the run ends after 10s`,
 		`x.yaml:10:14: spec.rates[1].name: no action uses rate "unused" (rateName of an action would use it)`,
-		`x.yaml:13:30: spec.outputs[1].fileSpec: not supported yet, ignored (the results are in the bundle)`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -61,7 +61,7 @@ func resolve(g *graph, b *v1alpha1.Benchmark) *Plan {
 	}
 	replay(g.Report, p, recordings, g.order)
 	checkRates(g, p.Rates)
-	checkOutputs(g.Report, &b.Spec)
+	checkOutputs(g.Report, &b.Spec, p.Cluster)
 	p.Names = namesOf(&b.Spec, g.order)
 	p.SLOs = resolveSLOs(g.Report, b.Spec.SLOs, p.Names)
 	checkEndless(g, p.Rates)

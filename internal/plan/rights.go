@@ -12,11 +12,17 @@ func Rights(p *Plan) []Right {
 	for i := range p.Actions {
 		d.action(&p.Actions[i])
 	}
-	if p.Benchmark != nil {
-		for _, source := range p.Benchmark.Spec.Library {
-			if c := source.ConfigMapSpec; c != nil {
-				d.want(Right{Resource: "configmaps", Namespace: c.Namespace}, "to read the library there", "", "list")
-			}
+	if p.Benchmark == nil {
+		return d.list
+	}
+	for _, source := range p.Benchmark.Spec.Library {
+		if c := source.ConfigMapSpec; c != nil {
+			d.want(Right{Resource: "configmaps", Namespace: c.Namespace}, "to read the library there", "", "list")
+		}
+	}
+	for _, o := range p.Benchmark.Spec.Outputs {
+		if e := o.ElasticsearchSpec; e != nil && e.Credentials != nil && e.Credentials.SecretName != "" {
+			d.want(Right{Resource: "secrets"}, "to read the credentials of outputs", "", "get")
 		}
 	}
 	return d.list

@@ -1,13 +1,17 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,4 +188,104 @@ spec:
 	}
 	b.run("show", "--verify", b.bundle()).wants(b, 0)
 	b.clean()
+}
+
+const filesBenchmark = `apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: files}
+spec:
+  actions:
+    - {name: v, outputs: {outputName: lines}, rateName: r, createObjSpec: {volume: {storageClass: "null", size: 1Gi}}}
+    - {name: w, outputs: {outputName: tables}, createObjSpec: {volume: {storageClass: "null", size: 1Gi}}}
+  rates: [{name: r, limit: LIMIT, constantRateSpec: {perSecond: 100}}]
+  outputs:
+    - {name: lines, fileSpec: {path: to/results.jsonl}}
+    - {name: tables, fileSpec: {path: results.csv, format: csv}}
+`
+
+// lines reads the documents of the output "lines" of filesBenchmark, and counts them.
+func (b *box) lines() (docs []document, n map[string]int) {
+	b.Helper()
+	n = map[string]int{}
+	text, err := os.ReadFile(filepath.Join(b.bundle(), "outputs/to/results.jsonl"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var d document
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			b.Fatalf("%v: %s", err, line)
+		}
+		docs = append(docs, d)
+		n[d.Kind+" "+d.Action+d.Event]++
+	}
+	return docs, n
+}
+
+// TestOutputFiles checks that files of outputs have all documents and are part of the bundle.
+func TestOutputFiles(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	r := b.bench(strings.Replace(filesBenchmark, "LIMIT", "20", 1)).wants(b, 0)
+	if strings.Contains(r.stderr, "warning") {
+		t.Errorf("warnings:\n%s", r.stderr)
+	}
+	_, n := b.lines()
+	if want := map[string]int{"run start": 1, "run end": 1, "op v": 20}; !maps.Equal(n, want) {
+		t.Errorf("documents %v, want %v", n, want)
+	}
+	ops, err := os.ReadFile(filepath.Join(b.bundle(), "outputs/results.ops.csv"))
+	if got := strings.Count(string(ops), ",w,"); err != nil || got != 1 || strings.Contains(string(ops), ",v,") {
+		t.Errorf("%v\n%s", err, ops)
+	}
+	figures, err := os.ReadFile(filepath.Join(b.bundle(), "outputs/results.figures.csv"))
+	export := b.run("export", b.bundle(), "--format", "csv", "--table", "figures").wants(b, 0)
+	if err != nil || export.stdout != string(figures) {
+		t.Errorf("other figures than those of export: %v\n%s", err, figures)
+	}
+	b.run("show", "--verify", b.bundle()).wants(b, 0)
+	if r := b.run("export", "--pending", b.bundle()).wants(b, 0); !strings.Contains(r.stdout, "nothing is pending") {
+		t.Errorf("%v", r)
+	}
+	if err := os.Remove(filepath.Join(b.bundle(), "outputs/results.ops.csv")); err != nil {
+		t.Fatal(err)
+	}
+	b.run("export", "--all", b.bundle()).wants(b, 0)
+	again, err := os.ReadFile(filepath.Join(b.bundle(), "outputs/results.ops.csv"))
+	if err != nil || !bytes.Equal(again, ops) {
+		t.Errorf("written again: %v\n%s", err, again)
+	}
+	b.run("show", "--verify", b.bundle()).wants(b, 0)
+	b.clean()
+}
+
+// TestOutputFilesOfAKilledRun checks that export writes the files of a run that was killed.
+func TestOutputFilesOfAKilledRun(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	l := b.start(b.cnsbench(), b.runArgs(b.write("bench.yaml", strings.Replace(filesBenchmark, "LIMIT", "100000", 1)))...)
+	l.until("operations are recorded", func() bool {
+		segments, _ := filepath.Glob(filepath.Join(b.bundle(), "events", "*.seg"))
+		return slices.ContainsFunc(segments, func(name string) bool {
+			info, err := os.Stat(name)
+			return err == nil && info.Size() > 16<<10
+		})
+	})
+	l.kill()
+	b.run("cleanup", b.bundle()).wants(b, 0)
+	b.run("export", "--pending", b.bundle()).wants(b, 0)
+	docs, n := b.lines()
+	_, ops := b.readable(b.bundle())
+	want := 0
+	for _, o := range ops {
+		if o.Action == "v" {
+			want++
+		}
+	}
+	if n["op v"] != want || want < 10 || n["run end"] != 1 || docs[1].State == "complete" {
+		t.Errorf("documents %v, want %d ops", n, want)
+	}
+	if r := b.run("export", "--pending", b.bundle()).wants(b, 0); !strings.Contains(r.stdout, "nothing is pending") {
+		t.Errorf("%v", r)
+	}
 }

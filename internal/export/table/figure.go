@@ -44,6 +44,11 @@ func Summary(b *bundle.Bundle) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	return FiguresOf(s), nil
+}
+
+// FiguresOf is Summary for a summary that was made already.
+func FiguresOf(s *summary.Summary) *Table {
 	return &Table{
 		Columns: []Column{{"run_id", Text}, {"scope", Text}, {"subject", Text}, {"phase", Int}, {"metric", Text},
 			{"statistic", Text}, {"value", Float}, {"unit", Text}, {"bound", Text}, {"n", Int}, {"low", Float},
@@ -56,7 +61,7 @@ func Summary(b *bundle.Bundle) (*Table, error) {
 				}
 			}
 		},
-	}, nil
+	}
 }
 
 func optional[T any](v *T) any {

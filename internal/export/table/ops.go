@@ -2,6 +2,7 @@ package table
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -23,10 +24,23 @@ const maxMilestones = 512
 // Ops returns the table of a bundle's ops: one row an op, in the order of the bundle, with a
 // column at_NAME_ns for each milestone. A milestone that an op has several times (retries,
 // volumes) has the first instant of a call's start, else the last. It reads all ops twice.
-func Ops(b *bundle.Bundle) (*Table, error) {
+func Ops(b *bundle.Bundle) (*Table, error) { return opsTable(b, b.Ops()) }
+
+// OpsOf is Ops for the ops of the given actions.
+func OpsOf(b *bundle.Bundle, actions map[string]bool) (*Table, error) {
+	return opsTable(b, func(yield func(op.Op, error) bool) {
+		for o, err := range b.Ops() {
+			if (err != nil || actions[o.Action]) && !yield(o, err) {
+				return
+			}
+		}
+	})
+}
+
+func opsTable(b *bundle.Bundle, ops iter.Seq2[op.Op, error]) (*Table, error) {
 	index := map[string]int{} // of milestones
 	columns := slices.Clone(opColumns)
-	for o, err := range b.Ops() {
+	for o, err := range ops {
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +59,7 @@ func Ops(b *bundle.Bundle) (*Table, error) {
 	}
 	return &Table{Columns: columns, Rows: func(yield func([]any, error) bool) {
 		row := make([]any, len(columns))
-		for o, err := range b.Ops() {
+		for o, err := range ops {
 			if err == nil {
 				fill(row, b.Run.ID, &o, index)
 			}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/cluster"
+)
+
+// maxCredentials limits a file with credentials.
+const maxCredentials = 1 << 20
+
+// credentialReader reads the credentials of outputs.
+type credentialReader struct {
+	on *cluster.Cluster // of Secrets; nil: they cannot be read
+}
+
+// authorization returns the header Authorization for an output: that of the environment, or of its credentials.
+func (r credentialReader) authorization(ctx context.Context, name string,
+	c *v1alpha1.OutputCredentials) (string, error) {
+	variable := outputVariable(name, "AUTHORIZATION")
+	if given := os.Getenv(variable); given != "" || c == nil {
+		return given, nil
+	}
+	var keys map[string]string
+	var err error
+	switch {
+	case c.File != "":
+		keys, err = credentialsIn(c.File)
+	case r.on == nil:
+		err = fmt.Errorf("they are in Secret %s of the cluster: set the environment variable %s", c.SecretName, variable)
+	default:
+		keys, err = r.secret(ctx, c.SecretName)
+	}
+	if err != nil {
+		return "", fmt.Errorf("output %s: credentials: %w", name, err)
+	}
+	header := keys["authorization"]
+	if header == "" && keys["username"] != "" {
+		header = "Basic " + base64.StdEncoding.EncodeToString([]byte(keys["username"]+":"+keys["password"]))
+	}
+	if header == "" || strings.ContainsAny(header, "\r\n") {
+		return "", fmt.Errorf("output %s: credentials: want the keys username and password, or authorization", name)
+	}
+	return header, nil
+}
+
+// secret reads a Secret in the namespace of the run.
+func (r credentialReader) secret(ctx context.Context, name string) (map[string]string, error) {
+	s, err := r.on.Set.CoreV1().Secrets(r.on.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]string{}
+	for key, value := range s.Data {
+		keys[key] = strings.TrimSpace(string(value))
+	}
+	return keys, nil
+}
+
+// credentialsIn reads a file with lines KEY=VALUE.
+func credentialsIn(path string) (map[string]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s is no file, or is readable by others: chmod 600 it", path)
+	}
+	text, err := bounded.ReadFile(nil, path, maxCredentials)
+	if err != nil {
+		return nil, err
+	}
+	keys, n := map[string]string{}, 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return nil, fmt.Errorf("%s:%d: want KEY=VALUE", path, n)
+		}
+		keys[strings.ToLower(strings.TrimSpace(key))] = strings.TrimSpace(value)
+	}
+	return keys, nil
+}

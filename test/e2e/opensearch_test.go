@@ -1,0 +1,152 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// search is a server of OpenSearch that can be killed and started again.
+type search struct {
+	*testing.T
+	dir, port string
+	cmd       *exec.Cmd
+}
+
+// newSearch starts OpenSearch with its data in a directory.
+func newSearch(t *testing.T, dir string) *search {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(module, "out/opensearch/opensearch-1.jar")); err != nil {
+		t.Skipf("needs OpenSearch (make opensearch): %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	_ = l.Close()
+	s := &search{T: t, dir: dir, port: port}
+	t.Cleanup(s.kill)
+	s.start()
+	s.until("the server answers", func() bool { return s.get("/_cluster/health", nil) == nil })
+	return s
+}
+
+func (s *search) url() string { return "http://127.0.0.1:" + s.port }
+
+func (s *search) start() {
+	s.Helper()
+	jars := filepath.Join(module, "out/opensearch")
+	s.cmd = exec.Command("java", "-Xmx512m", "-cp", jars+"/opensearch-1.jar:"+jars+"/lib/*", "Server", s.dir, s.port)
+	if _, err := s.cmd.StdinPipe(); err != nil { // its end stops the server
+		s.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *search) kill() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+}
+
+func (s *search) until(what string, ok func() bool) {
+	s.Helper()
+	if !poll(2*time.Minute, func() bool { time.Sleep(100 * time.Millisecond); return ok() }) {
+		s.Fatalf("never: %s", what)
+	}
+}
+
+// get reads JSON.
+func (s *search) get(path string, into any) error {
+	r, err := http.Get(s.url() + path)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", path, r.Status)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.NewDecoder(r.Body).Decode(into)
+}
+
+// count returns the number of documents in the index that match a query.
+func (s *search) count(query string) (n int) {
+	var answer struct{ Count int }
+	if s.get("/cnsbench/_refresh", nil) != nil || s.get("/cnsbench/_count?q="+query, &answer) != nil {
+		return 0
+	}
+	return answer.Count
+}
+
+// TestOpenSearchIsKilled checks that a server that is killed in the middle of a run and started again has each document
+// of the run once.
+func TestOpenSearchIsKilled(t *testing.T) {
+	b := newBox(t)
+	s := newSearch(t, b.in("opensearch"))
+	file := b.write("bench.yaml", `apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: search}
+spec:
+  actions:
+    - name: fio
+      outputs: {outputName: es}
+      createObjSpec: {workload: fio, count: 2, vars: {storageClass: hostdir, volumeSize: 64Mi, runtime: "18"}}
+    - {name: v, outputs: {outputName: es}, rateName: r, createObjSpec: {volume: {storageClass: "null", size: 1Gi}}}
+  rates: [{name: r, limit: 1500, constantRateSpec: {perSecond: 100}}]
+  outputs: [{name: es, elasticsearchSpec: {url: "`+s.url()+`"}}]
+`)
+	l := b.start(b.cnsbench(), b.runArgs(file, "--send-within", "2m")...)
+	l.until("documents arrive", func() bool { time.Sleep(100 * time.Millisecond); return s.count("kind:op") > 100 })
+	s.kill()
+	before := time.Now()
+	for time.Since(before) < 4*time.Second { // operations go on
+		time.Sleep(100 * time.Millisecond)
+	}
+	s.start()
+	t.Logf("the server starts again %v after its end", time.Since(before))
+	r := l.wait()
+	t.Logf("all is delivered %v after it: %s", time.Since(before), r.stderr)
+	if r.code != 0 || strings.Contains(r.stderr, "undelivered") {
+		t.Fatalf("%v", r)
+	}
+	_, ops := b.readable(b.bundle())
+	got := map[string]int{}
+	for _, kind := range []string{"run", "workload", "op"} {
+		got[kind] = s.count("kind:" + kind)
+	}
+	if want := map[string]int{"run": 2, "workload": 2, "op": len(ops)}; !maps.Equal(got, want) || len(ops) < 1000 {
+		t.Errorf("documents %v, want %v", got, want)
+	}
+	if n := s.count("metrics.read_iops:%3E0"); n != 2 {
+		t.Errorf("%d workloads with read_iops > 0", n)
+	}
+	if n := s.count("responseNs:%3E0"); n < 1000 {
+		t.Errorf("%d operations with a response time", n)
+	}
+	if text, err := os.ReadFile(filepath.Join(b.bundle(), "run.json")); err != nil ||
+		!strings.Contains(string(text), `"pending": 0`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	b.run("export", "--all", b.bundle()).wants(b, 0)
+	if n := s.count("*:*"); n != 4+len(ops) {
+		t.Errorf("%d documents after they were sent again, want %d", n, 4+len(ops))
+	}
+	b.run("show", "--verify", b.bundle()).wants(b, 0)
+	s.kill()
+	b.clean()
+}
