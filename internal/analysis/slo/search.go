@@ -14,8 +14,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats/knee"
 )
 
-func isSearch(q expr.Query) bool { return q.Func == expr.FindMax || q.Func == expr.Knee }
-
 // search returns the result of a capacity search of a stage. A rate without one above it that failed is a lower
 // bound.
 func (s *source) search(q expr.Query) (expr.Value, error) {

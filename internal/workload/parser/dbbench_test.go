@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -306,7 +307,7 @@ func TestDBBenchDeclared(t *testing.T) {
 	checkDeclared(t, "db_bench", all)
 }
 
-// sane checks that no figure is negative or not finite.
+// sane checks that no figure is negative or not finite, and no slice empty.
 func sane(t *testing.T, r Result) {
 	t.Helper()
 	for _, s := range r.Scalars {
@@ -324,7 +325,7 @@ func sane(t *testing.T, r Result) {
 			}
 		}
 	}
-	for _, h := range r.Totals {
+	for _, h := range slices.Concat(r.Totals, r.Slices) {
 		if h.To <= h.From {
 			t.Errorf("%s is of [%d, %d)", h.Metric, h.From, h.To)
 		}

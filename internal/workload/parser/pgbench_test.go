@@ -253,25 +253,3 @@ func FuzzPgbench(f *testing.F) {
 		sane(t, r)
 	})
 }
-
-// sane checks that no figure is negative or not finite, and no slice empty.
-func sane(t *testing.T, r Result) {
-	t.Helper()
-	for _, s := range r.Scalars {
-		if !finite(s.Value) || s.Value < 0 {
-			t.Errorf("%s is %v", s.Metric, s.Value)
-		}
-	}
-	for _, s := range r.Series {
-		for _, p := range s.Points {
-			if !finite(p.Value) || p.Value < 0 {
-				t.Errorf("%s is %v at %d", s.Metric, p.Value, p.At)
-			}
-		}
-	}
-	for _, h := range r.Slices {
-		if h.To <= h.From {
-			t.Errorf("%s has the slice [%d, %d)", h.Metric, h.From, h.To)
-		}
-	}
-}
