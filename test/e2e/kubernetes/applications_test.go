@@ -24,6 +24,13 @@ type application struct {
 var applications = []application{
 	{"pgbench", "/usr/lib/postgresql/15/bin/postgres", "volumeSize: 512Mi, scale: 1, clients: 2, duration: 5", "tps",
 		"pgbench/output/pgbench.txt", `tps = (\S+) `},
+	{"redis-benchmark", "/usr/bin/redis-server", // more requests than in a second, so that there is one round
+		"volumeSize: 512Mi, tests: set, clients: 8, requests: 200000, duration: 1, keyspace: 1000, appendfsync: everysec",
+		"set.rps", "redis-benchmark/output/redis-benchmark.txt", `throughput summary: (\S+) requests per second`},
+	{"db-bench", "/usr/bin/db_bench", "volumeSize: 512Mi, benchmarks: readrandom, num: 20000, threads: 2, duration: 4",
+		"ops", "db-bench/output/readrandom.txt", `(?m)^readrandom .* (\d+) ops/sec`},
+	{"sysbench-fileio", "/usr/bin/sysbench", "volumeSize: 512Mi, totalSize: 64Mi, threads: 2, duration: 4", "events",
+		"sysbench/output/sysbench.txt", `total number of events: +(\d+)`},
 }
 
 // TestApplications runs each of the applications of the library, and compares a figure with the tool's own report.
