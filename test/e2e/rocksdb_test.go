@@ -31,7 +31,7 @@ func (b *box) values(dir string) (map[string]float64, pgSummary) {
 	decode(b, b.run("show", dir, "--output", "json").wants(b, 0).stdout, &s)
 	all := map[string]float64{}
 	for _, v := range s.Workloads[0].Values {
-		all[v.Metric] = number(b, json.Number(v.Value).String())
+		all[v.Metric] = number(b, v.Value.String())
 	}
 	return all, s
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
-	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -237,7 +236,7 @@ func (p *printer) recoveries(s *summary.Summary) {
 		if r.Serving.N > 0 {
 			serving, longest = r.Serving.Median.String(), r.Serving.Max.String()
 		}
-		t.row(r.Control+" ▸ "+r.Action+" "+r.Metric, fmt.Sprint(r.N), expr.Format(r.Level, r.Unit), serving, longest,
+		t.row(r.Control+" ▸ "+r.Action+" "+r.Metric, fmt.Sprint(r.N), summary.Amount(r.Level, r.Unit), serving, longest,
 			r.Recovered.Median.String(), r.Recovered.Max.String(), fmt.Sprint(r.Recovered.NotYet))
 		errorNs = max(errorNs, r.Serving.Max.ErrorNs, r.Recovered.Max.ErrorNs)
 	}
