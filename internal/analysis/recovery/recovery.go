@@ -54,12 +54,14 @@ type Time struct {
 // windows of all ops in order of time; share is in (0, 1].
 func Of(d *dataset.Data, ws []dataset.Window, share float64) []Recovery {
 	var list []Recovery
-	for _, c := range curves(d) {
+	all := curves(d)
+	for _, c := range all {
 		for _, w := range ws {
-			if slices.Contains(disruptive, w.Kind) && d.Owns(c.instance, "", w.Target) {
-				if r, ok := c.after(&w, share); ok {
-					list = append(list, r)
-				}
+			if !slices.Contains(disruptive, w.Kind) || !d.Owns(c.instance, "", w.Target) {
+				continue
+			}
+			if r, ok := c.after(&w, share); ok && !c.takesTurns(all, w.From-before, w.From+op.Time(r.Recovered.Ns)+Holds) {
+				list = append(list, r)
 			}
 		}
 	}
@@ -98,6 +100,28 @@ func curves(d *dataset.Data) []*curve {
 		slices.SortStableFunc(c.points, func(a, b metric.Point) int { return cmp.Compare(a.At, b.At) })
 	}
 	return list
+}
+
+// takesTurns reports whether another metric of the instance has operations in [from, to) while this one has no slice: the
+// tool runs its tests one after another, and the end of a test is no outage.
+func (c *curve) takesTurns(all []*curve, from, to op.Time) bool {
+	for _, other := range all {
+		if other == c || other.instance != c.instance {
+			continue
+		}
+		for _, p := range other.points {
+			end := p.At + other.step
+			if p.Value <= 0 || p.At < from || end > to {
+				continue
+			}
+			i, _ := slices.BinarySearchFunc(c.points, p.At-c.step,
+				func(x metric.Point, at op.Time) int { return cmp.Compare(x.At, at) })
+			if i == len(c.points) || c.points[i].At >= end {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // throughput reports whether a series counts operations per second that succeeded.

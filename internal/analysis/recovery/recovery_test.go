@@ -48,7 +48,8 @@ func recoveries(t *testing.T, s bundle.Series, until op.Time, ws ...dataset.Wind
 }
 
 func kill(at float64) dataset.Window {
-	return dataset.Window{Op: 7, Action: "kill", Kind: op.Kill, Target: "pg-0", From: op.Time(at * 1e9), To: op.Time(at*1e9) + second}
+	from := op.Time(at * 1e9)
+	return dataset.Window{Op: 7, Action: "kill", Kind: op.Kill, Target: "pg-0", From: from, To: from + second}
 }
 
 // TestTruth recovers when a simulated server answered again and when it was back at nine tenths of its level.
@@ -87,7 +88,8 @@ func TestEdges(t *testing.T) {
 		to      int64
 	}{
 		{"not disturbed", outage{down: 99, up: 99}.series(60, 0, random), 60 * second, kill(20), 1, nil, false, 0, 1e9},
-		{"never back", never.series(60, 0, random), 60 * second, kill(20), 1, &Time{Ns: 40e9, AtLeast: true}, true, 40e9, 40e9},
+		{"never back", never.series(60, 0, random), 60 * second, kill(20), 1, &Time{Ns: 40e9, AtLeast: true}, true, 40e9,
+			40e9},
 		{"the run ends during the warm-up", outage{20, 23, 100}.series(30, 0, random), 30 * second, kill(20), 1,
 			&Time{Ns: 3.5e9, ErrorNs: 5e8}, true, 5e9, 10e9},
 		{"no level before", outage{down: 2, up: 3}.series(60, 0, random), 60 * second, kill(2), 0, nil, false, 0, 0},
@@ -111,6 +113,28 @@ func TestEdges(t *testing.T) {
 		}
 		if x := r.Recovered; x.AtLeast != tt.least || x.Ns < tt.from || x.Ns > tt.to {
 			t.Errorf("%s: recovered %+v, want %d to %d", tt.name, x, tt.from, tt.to)
+		}
+	}
+}
+
+// TestTurns: a tool that runs its tests one after another has no recovery, since the end of a test looks like an outage;
+// reads and writes at the same time have one each.
+func TestTurns(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for name, tt := range map[string]struct {
+		set, get outage
+		n        int
+	}{
+		"in turn":       {outage{down: 22, up: 40}, outage{down: 0, up: 22}, 0},
+		"together":      {outage{down: 20, up: 24}, outage{down: 20, up: 24}, 2},
+		"never stopped": {outage{down: 99}, outage{down: 99}, 2},
+	} {
+		set, get := tt.set.series(60, 0.01, random), tt.get.series(60, 0.01, random)
+		get.Metric = "get.rps"
+		d := &dataset.Data{Bundle: &bundle.Bundle{}, Series: []bundle.Series{set, get}}
+		d.Bundle.Run.EndedAt = 60 * second
+		if list := Of(d, []dataset.Window{kill(20)}, Share); len(list) != tt.n {
+			t.Errorf("%s: %+v", name, list)
 		}
 	}
 }

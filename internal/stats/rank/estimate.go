@@ -28,7 +28,7 @@ func total(chances []float64) float64 {
 	return p
 }
 
-// LeastKnownP is the least p-value that is told from smaller ones: below, a normal tail underflows. A p-value is
+// LeastKnownP is the least p-value that is computed: below it the tail of the normal distribution underflows. A p-value is
 // never 0.
 const LeastKnownP = 1e-300
 
