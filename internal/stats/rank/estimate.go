@@ -28,8 +28,8 @@ func total(chances []float64) float64 {
 	return p
 }
 
-// LeastKnownP is the least p-value that is computed: below it the tail of the normal distribution underflows. A p-value is
-// never 0.
+// LeastKnownP is the least p-value that is computed: below it the tail of the normal distribution underflows. A p-value
+// is never 0.
 const LeastKnownP = 1e-300
 
 // twoSided is the p-value of a normal deviate, at least LeastKnownP; 1 without a variance.

@@ -19,12 +19,18 @@ import (
 
 // The metrics of db_bench. They have the values that it prints.
 var (
-	rocksOps     = declare("ops", metric.PerSecond, metric.Rate, metric.Higher, "operations per second; whole ones, as printed")
-	rocksAll     = declare("allOps", metric.PerSecond, metric.Rate, metric.Higher, "operations per second by interval, also of threads that the result leaves out, such as the writer of readwhilewriting")
-	rocksData    = declare("dataRate", metric.BytesPerSecond, metric.Rate, metric.Higher, "keys and values read or written per second (MB/s as printed, which are MiB)")
+	rocksOps = declare("ops", metric.PerSecond, metric.Rate, metric.Higher,
+		"operations per second; whole ones, as printed")
+	rocksAll = declare("allOps", metric.PerSecond, metric.Rate, metric.Higher,
+		"operations per second by interval, also of threads that the result leaves out, such as the writer of "+
+			"readwhilewriting")
+	rocksData = declare("dataRate", metric.BytesPerSecond, metric.Rate, metric.Higher,
+		"keys and values read or written per second (MB/s as printed, which are MiB)")
 	rocksCount   = declare("operations", metric.Count, metric.Quantity, "", "operations of all threads")
-	rocksAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower, "micros/op: time of a thread for each operation")
-	rocksStall   = declare("stall", metric.Nanoseconds, metric.Quantity, metric.Lower, "time in which RocksDB held writers back, the sum over threads, with --statistics")
+	rocksAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower,
+		"micros/op: time of a thread for each operation")
+	rocksStall = declare("stall", metric.Nanoseconds, metric.Quantity, metric.Lower,
+		"time in which RocksDB held writers back, the sum over threads, with --statistics")
 
 	// rocksLatencies are the latencies by the name that db_bench gives the kind of operation.
 	rocksLatencies = map[string]metric.Declaration{

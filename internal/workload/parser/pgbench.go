@@ -25,18 +25,25 @@ const transaction = "transaction"
 
 // The metrics of pgbench. Those of the report have the values that it prints.
 var (
-	pgTPS      = declare("tps", metric.PerSecond, metric.Rate, metric.Higher, "committed transactions per second")
-	pgOK       = declare(transaction+metric.Completed, metric.Count, metric.Quantity, "", "committed transactions")
-	pgFailed   = declare(transaction+metric.Failed, metric.Count, metric.Quantity, metric.Lower, "failed transactions")
-	pgSkipped  = declare(transaction+metric.Lost, metric.Count, metric.Quantity, metric.Lower, "transactions that were due, and skipped because they were later than the latency limit")
-	pgRetried  = declare("retried", metric.Count, metric.Quantity, metric.Lower, "transactions that were tried more than once")
-	pgRetries  = declare("retries", metric.Count, metric.Quantity, metric.Lower, "retries of all transactions")
-	pgLate     = declare("aboveLimit", metric.Count, metric.Quantity, metric.Lower, "committed transactions above the latency limit")
-	pgAverage  = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower, "mean latency as the report has it")
-	pgStddev   = declare("latency.stddev", metric.Nanoseconds, metric.Level, metric.Lower, "standard deviation of the latency as the report has it")
-	pgLag      = declare("lag.average", metric.Nanoseconds, metric.Level, metric.Lower, "mean delay of the start behind the schedule, with a rate")
-	pgMostLag  = declare("lag.max", metric.Nanoseconds, metric.Level, metric.Lower, "the greatest delay")
-	pgConnect  = declare("connect", metric.Nanoseconds, metric.Level, metric.Lower, "time until all clients were connected, before the first transaction")
+	pgTPS     = declare("tps", metric.PerSecond, metric.Rate, metric.Higher, "committed transactions per second")
+	pgOK      = declare(transaction+metric.Completed, metric.Count, metric.Quantity, "", "committed transactions")
+	pgFailed  = declare(transaction+metric.Failed, metric.Count, metric.Quantity, metric.Lower, "failed transactions")
+	pgSkipped = declare(transaction+metric.Lost, metric.Count, metric.Quantity, metric.Lower,
+		"transactions that were due, and skipped because they were later than the latency limit")
+	pgRetried = declare("retried", metric.Count, metric.Quantity, metric.Lower,
+		"transactions that were tried more than once")
+	pgRetries = declare("retries", metric.Count, metric.Quantity, metric.Lower, "retries of all transactions")
+	pgLate    = declare("aboveLimit", metric.Count, metric.Quantity, metric.Lower,
+		"committed transactions above the latency limit")
+	pgAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower,
+		"mean latency as the report has it")
+	pgStddev = declare("latency.stddev", metric.Nanoseconds, metric.Level, metric.Lower,
+		"standard deviation of the latency as the report has it")
+	pgLag = declare("lag.average", metric.Nanoseconds, metric.Level, metric.Lower,
+		"mean delay of the start behind the schedule, with a rate")
+	pgMostLag = declare("lag.max", metric.Nanoseconds, metric.Level, metric.Lower, "the greatest delay")
+	pgConnect = declare("connect", metric.Nanoseconds, metric.Level, metric.Lower,
+		"time until all clients were connected, before the first transaction")
 	pgResponse = latencyOf(transaction, "committed transactions; with a rate from the scheduled start (response)")
 	pgService  = latencyOf(transaction+metric.Service, "with a rate: from the actual start (service)")
 

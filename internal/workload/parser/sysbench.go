@@ -20,16 +20,22 @@ import (
 
 // The metrics of sysbench. They have the values that it prints.
 var (
-	sbReads    = declare(metric.Read+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "reads per second")
-	sbWrites   = declare(metric.Write+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "writes per second")
-	sbSyncs    = declare(metric.Sync+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "fsyncs per second")
-	sbRead     = declare(metric.Read+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher, "bytes read per second")
-	sbWritten  = declare(metric.Write+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher, "bytes written per second")
-	sbEvents   = declare("events", metric.Count, metric.Quantity, "", "reads, writes and fsyncs of all threads")
-	sbMin      = declare("latency.min", metric.Nanoseconds, metric.Level, metric.Lower, "least latency as the report has it")
-	sbAverage  = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower, "mean latency as the report has it")
-	sbMax      = declare("latency.max", metric.Nanoseconds, metric.Level, metric.Lower, "greatest latency as the report has it")
-	sbP95      = declare("latency.p95", metric.Nanoseconds, metric.Level, metric.Lower, "95th percentile as the report has it, and of each interval")
+	sbReads  = declare(metric.Read+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "reads per second")
+	sbWrites = declare(metric.Write+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "writes per second")
+	sbSyncs  = declare(metric.Sync+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "fsyncs per second")
+	sbRead   = declare(metric.Read+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher,
+		"bytes read per second")
+	sbWritten = declare(metric.Write+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher,
+		"bytes written per second")
+	sbEvents = declare("events", metric.Count, metric.Quantity, "", "reads, writes and fsyncs of all threads")
+	sbMin    = declare("latency.min", metric.Nanoseconds, metric.Level, metric.Lower,
+		"least latency as the report has it")
+	sbAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower,
+		"mean latency as the report has it")
+	sbMax = declare("latency.max", metric.Nanoseconds, metric.Level, metric.Lower,
+		"greatest latency as the report has it")
+	sbP95 = declare("latency.p95", metric.Nanoseconds, metric.Level, metric.Lower,
+		"95th percentile as the report has it, and of each interval")
 	sbResponse = latencyOf("event", "reads, writes and fsyncs together; with a rate from when an event was due (response)")
 
 	sysbenchMetrics = []metric.Declaration{sbResponse, sbReads, sbWrites, sbSyncs, sbRead, sbWritten, sbEvents, sbMin,
