@@ -11,6 +11,7 @@ import (
 func builtIn() map[string]Parser {
 	return map[string]Parser{
 		"db_bench":        {DBBench, rocksMetrics},
+		"etcd":            {Etcd, etcdMetrics},
 		"fio":             {Fio, fioMetrics},
 		"pgbench":         {Pgbench, pgbenchMetrics},
 		"redis-benchmark": {Redis, redisMetrics},
