@@ -5,6 +5,8 @@ MODULE  := github.com/cnsbench/cnsbench/internal
 LDFLAGS := -s -w -X $(MODULE)/version.Version=$(VERSION) -X $(MODULE)/agent/protocol.Version=$(VERSION)
 TOOL    := go tool -modfile=hack/tools/go.mod
 OUT     ?= out
+# What make workload-servers builds is found by its name.
+export PATH := $(abspath $(OUT))/workloads:$(PATH)
 
 .DEFAULT_GOAL := help
 .PHONY: help
@@ -74,9 +76,10 @@ object-test: object-servers ## test object storage against real servers, and our
 	cd test/object && go test -count=1 -timeout 9m ./...
 
 .PHONY: workload-servers
-workload-servers: ## install the applications of the built-in library that tests run (PostgreSQL 15, Redis 7, db_bench, sysbench); no service is started
+workload-servers: ## install the applications of the built-in library that tests run (PostgreSQL 15, Redis 7, db_bench, sysbench, etcd and its benchmark); no service is started
 	@hack/packages.sh /usr/lib/postgresql/15/bin/postgres=postgresql-15 redis-server=redis-server \
-	  redis-benchmark=redis-tools db_bench=rocksdb-tools sysbench=sysbench
+	  redis-benchmark=redis-tools db_bench=rocksdb-tools sysbench=sysbench etcd=etcd-server curl=curl
+	@hack/workload-programs.sh '$(OUT)/workloads'
 
 .PHONY: opensearch
 opensearch: ## fetch OpenSearch for the tests of outputs: one node as a Java program (Maven; needs a JDK of version 17)

@@ -183,6 +183,9 @@ func TestExamples(t *testing.T) {
 				needPostgreSQL(t)
 			case "redis-benchmark.yaml":
 				needRedis(t)
+			case "etcd.yaml":
+				needEtcd(t)
+				t.Setenv("PATH", filepath.Dir(etcdBenchmark)+":"+os.Getenv("PATH"))
 			case "db-bench.yaml":
 				needServerProgram(t, "db_bench")
 			case "sysbench-fileio.yaml":

@@ -27,6 +27,8 @@ var applications = []application{
 	{"redis-benchmark", "/usr/bin/redis-server", // more requests than in a second, so that there is one round
 		"volumeSize: 512Mi, tests: set, clients: 8, requests: 200000, duration: 1, keyspace: 1000, appendfsync: everysec",
 		"set.rps", "redis-benchmark/output/redis-benchmark.txt", `throughput summary: (\S+) requests per second`},
+	{"etcd", "/usr/bin/etcd", "volumeSize: 512Mi, clients: 4, conns: 2, total: 1000, duration: 0", "rps",
+		"benchmark/output/etcd.txt", `Requests/sec:\t(\S+)`},
 	{"db-bench", "/usr/bin/db_bench", "volumeSize: 512Mi, benchmarks: readrandom, num: 20000, threads: 2, duration: 4",
 		"ops", "db-bench/output/readrandom.txt", `(?m)^readrandom .* (\d+) ops/sec`},
 	{"sysbench-fileio", "/usr/bin/sysbench", "volumeSize: 512Mi, totalSize: 64Mi, threads: 2, duration: 4", "events",
