@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -41,6 +42,11 @@ var applications = map[string]application{
 		program:  "/usr/bin/redis-server",
 		programs: []string{"redis-server", "redis-cli", "redis-benchmark", "date", "mkdir", "sync", "test", "tr"},
 	},
+	"etcd": {
+		image:    "docker.io/cnsbench/workload-etcd:3.4.23",
+		program:  "/usr/bin/etcd",
+		programs: []string{"etcd", "etcd-benchmark", "curl", "date", "sync"},
+	},
 	"rocksdb": {
 		image:    "docker.io/cnsbench/workload-rocksdb:7.8.3",
 		program:  "/usr/bin/db_bench",
@@ -61,10 +67,13 @@ func in(folder string, names ...string) []string {
 	return names
 }
 
-// installed tells whether the application is on this machine.
+// installed tells whether the application and its programs are on this machine.
 func (a *application) installed() bool {
 	_, err := os.Stat(a.program)
-	return err == nil
+	return err == nil && !slices.ContainsFunc(a.programs, func(name string) bool {
+		_, err := exec.LookPath(name)
+		return err != nil
+	})
 }
 
 func (a *application) make() (image.Image, error) {

@@ -35,6 +35,17 @@ func TestApplications(t *testing.T) {
     echo set,get | tr , " " | cat | grep set
     date +%s.%N
     redis-benchmark -s /tmp/redis -n 100 -t set`, "100 requests completed"},
+		"etcd": {`
+    cd /tmp
+    etcd --data-dir /tmp/data --listen-client-urls unix://etcd:0 --advertise-client-urls unix://etcd:0 \
+        --listen-peer-urls unix://peer:0 --initial-advertise-peer-urls unix://peer:0 \
+        --initial-cluster default=unix://peer:0 >/dev/null 2>&1 &
+    server=$!
+    trap "kill $server; wait" EXIT
+    ` + strings.ReplaceAll(wait, "%s", `curl --silent --unix-socket etcd:0 http://etcd/health | grep -q true`) + `
+    sync --file-system /tmp
+    date +%s.%N
+    etcd-benchmark --endpoints=unix://etcd:0 put --total=100`, "Requests/sec:"},
 		"rocksdb": {`date +%s.%N; df -Pk /tmp; sleep 0.01; touch /tmp/x
 db_bench --db=/tmp/db --benchmarks=fillseq,readrandom --num=1000`, "(1000 of 1000 found)"},
 		"sysbench": {`mkdir /tmp/x; cd /tmp/x; date +%s.%N; df -Pk .
