@@ -178,6 +178,7 @@ func TestExamples(t *testing.T) {
 			continue // 20 minutes each; TestExamplesShort runs them scaled down
 		}
 		t.Run(name, func(t *testing.T) {
+			var more []string
 			switch name {
 			case "pgbench.yaml":
 				needPostgreSQL(t)
@@ -185,14 +186,14 @@ func TestExamples(t *testing.T) {
 				needRedis(t)
 			case "etcd.yaml":
 				needEtcd(t)
-				t.Setenv("PATH", filepath.Dir(etcdBenchmark)+":"+os.Getenv("PATH"))
+				more = append(more, "--set", "spec.actions[0].createObjSpec.vars.benchmark="+etcdBenchmark)
 			case "db-bench.yaml":
 				needServerProgram(t, "db_bench")
 			case "sysbench-fileio.yaml":
 				needServerProgram(t, "sysbench")
 			}
 			b := newBox(t)
-			r := b.run(b.runArgs(file)...)
+			r := b.run(append(b.runArgs(file), more...)...)
 			s, ops := b.readable(b.bundle())
 			b.judged(r, s)
 			if s.State != "complete" || len(ops) == 0 {

@@ -1,5 +1,5 @@
 # Runs etcd's benchmark of puts, and again until the duration is over. The server's own histograms are taken before the
-# first round and after each.
+# first round and after the last.
 set -euf
 cd /socket
 # counts writes the server's metrics to a file.
@@ -15,11 +15,12 @@ while :; do
     {{benchmark}} --endpoints=unix://etcd:0 --clients={{clients}} --conns={{conns}} put "$@" >/output/round
     cat /output/round >>/output/etcd.txt
     echo "cnsbench: put ended at $(date +%s.%N)" >>/output/etcd.txt # the report does not say when
-    counts /output/after.prom
     if ! grep -q '^Summary:' /output/round; then
         echo "no put succeeded:" >&2
         cat /output/round >&2
+        counts /output/after.prom
         exit 1
     fi
     [ "$(date +%s)" -lt $end ] || break
 done
+counts /output/after.prom # once: a file that is kept may only grow
