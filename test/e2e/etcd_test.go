@@ -101,6 +101,12 @@ func TestEtcdKilled(t *testing.T) {
     - {name: kill, startAfter: 2s, killSpec: {actionName: etcd}}
 `).wants(t, 0)
 	b.etcdPrinted("etcd-0/benchmark~1", `Requests/sec:\t(\S+)`)
+	_, s := b.values(b.bundle())
+	for _, f := range s.Validity { // of several rounds
+		if f.Name == "outputUnread" {
+			t.Errorf("flag %s: %s", f.Name, f.Evidence)
+		}
+	}
 	b.clean()
 }
 
