@@ -52,6 +52,12 @@ test-long: deps build object-servers workload-servers ## run what make test leav
 	@hack/tagged.sh -p 1 -timeout 30m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
 	cd test/object && go test -count=1 -timeout 9m ./...
 
+.PHONY: test-entries
+test-entries: export CNSBENCH_ENTRIES := all
+test-entries: deps build workload-servers ## run all applications of the library, here and on the test bed (each week; CI runs four)
+	go test -count=1 -v -timeout 30m -tags e2e -run '^TestEntry|^TestExamples$$' ./test/e2e
+	@hack/e2e.sh '^TestApplications$$'
+
 .PHONY: measurements
 measurements: deps build ## inject causes, interference and limits on this machine, and check what is found (half an hour; quiet, as root)
 	go test -count=1 -v -timeout 60m -tags 'e2e measurement' -run 'TestCauses|TestNoCause|TestSnapshotInterference|TestTenantsRank' ./test/e2e
