@@ -93,6 +93,11 @@ opensearch: ## fetch OpenSearch for the tests of outputs: one node as a Java pro
 	mvn -q -B -f test/opensearch package dependency:copy-dependencies -DbuildDirectory='$(abspath $(OUT))/opensearch' \
 	  -DoutputDirectory='$(abspath $(OUT))/opensearch/lib'
 
+.PHONY: collector
+collector: ## build an OpenTelemetry collector for the tests of outputs (Go modules, at the versions in hack/collector)
+	@mkdir -p '$(OUT)/collector'
+	CGO_ENABLED=0 go build -C hack/collector -trimpath -o '$(abspath $(OUT))/collector/collector' .
+
 .PHONY: bench
 bench: deps build ## measure what docs/benchmarks.md states (more than an hour)
 	go run ./test/bench

@@ -23,17 +23,18 @@ func targetsOf(ctx context.Context, b *v1alpha1.Benchmark, from credentialReader
 	for _, o := range b.Spec.Outputs {
 		name := string(o.Name)
 		t := output.Target{Name: name, Actions: actionsOf(b, o.Name), Query: os.Getenv(outputVariable(name, "QUERY"))}
-		var credentials *v1alpha1.OutputCredentials
 		switch {
 		case o.HTTPPostSpec != nil:
 			t.URL = o.HTTPPostSpec.URL
 		case o.ElasticsearchSpec != nil:
-			t.URL, t.Index, credentials = o.ElasticsearchSpec.URL, o.ElasticsearchSpec.Index, o.ElasticsearchSpec.Credentials
+			t.URL, t.Index = o.ElasticsearchSpec.URL, o.ElasticsearchSpec.Index
+		case o.OTLPSpec != nil:
+			t.URL, t.OTLP = o.OTLPSpec.URL, true
 		default:
 			continue
 		}
 		var err error
-		if t.Authorization, err = from.authorization(ctx, name, credentials); err != nil {
+		if t.Authorization, err = from.authorization(ctx, name, o.Credentials()); err != nil {
 			return nil, err
 		}
 		targets = append(targets, t)
