@@ -98,6 +98,10 @@ collector: ## build an OpenTelemetry collector for the tests of outputs (Go modu
 	@mkdir -p '$(OUT)/collector'
 	CGO_ENABLED=0 go build -C hack/collector -trimpath -o '$(abspath $(OUT))/collector/collector' .
 
+.PHONY: prometheus
+prometheus: ## install Prometheus (Debian) for the tests of --serve-metrics; no service is started
+	@hack/packages.sh prometheus=prometheus
+
 .PHONY: bench
 bench: deps build ## measure what docs/benchmarks.md states (more than an hour)
 	go run ./test/bench
