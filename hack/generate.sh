@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Regenerates deepcopy, the CRD and its copy in the chart, and the generated parts of docs/reference.
-# With arguments they go there instead: generate.sh CRD-FOLDER DEEPCOPY-FOLDER PAGES-FOLDER, whose last has copies of the
-# pages of docs/reference.
+# Regenerates deepcopy, the CRD and its copy in the chart, the dashboard, and the generated parts of docs/reference.
+# With arguments they go there instead: generate.sh CRD-FOLDER DEEPCOPY-FOLDER PAGES-FOLDER DASHBOARD-FOLDER, whose third
+# has copies of the pages of docs/reference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 gen=(go tool -modfile=hack/tools/go.mod controller-gen)
@@ -11,3 +11,4 @@ if [ $# = 0 ]; then # Helm takes what lies in the chart, and follows no link out
     cp config/crd/cnsbench.dev_benchmarks.yaml charts/cnsbench/crds/
 fi
 go run ./hack/reference api/v1alpha1 "${3:-docs/reference}"
+go run -C hack/dashboard . >"$(realpath "${4:-config/grafana}")/cnsbench.json"

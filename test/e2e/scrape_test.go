@@ -4,8 +4,10 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -76,12 +78,57 @@ scrape_configs: [{job_name: cnsbench, static_configs: [{targets: ["`+address+`"]
 	if r := l.wait(); r.code != 0 {
 		t.Errorf("%v\n%v", r, cmd.Stderr)
 	}
+	for _, expr := range dashboardQueries(t) {
+		if !evaluates(listen, expr) {
+			t.Errorf("Prometheus has no answer to %s, which the dashboard asks", expr)
+		}
+	}
 	const responses = `max_over_time(cnsbench_operation_response_seconds_count{action="v",outcome="ok"}[1m])`
 	if got := query(responses); got != "200" {
 		t.Errorf("%s responses, want 200", got)
 	}
 	stop()
 	b.clean()
+}
+
+// dashboardQueries are the queries of the dashboard for Grafana about what this run has: no canary I/O fails.
+func dashboardQueries(t *testing.T) (exprs []string) {
+	t.Helper()
+	text, err := os.ReadFile(module + "/config/grafana/cnsbench.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	variables := strings.NewReplacer("$run", ".+", "$__rate_interval", "30s")
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			if !strings.Contains(q.Expr, "canary") {
+				exprs = append(exprs, variables.Replace(q.Expr))
+			}
+		}
+	}
+	return exprs
+}
+
+// evaluates reports whether a query has values of the last minute.
+func evaluates(listen, expr string) bool {
+	now := time.Now().Unix()
+	r, err := http.Get(fmt.Sprintf("http://%s/api/v1/query_range?query=%s&start=%d&end=%d&step=1", listen,
+		url.QueryEscape(expr), now-60, now))
+	if err != nil {
+		return false
+	}
+	defer r.Body.Close()
+	var answer struct {
+		Data struct{ Result []struct{ Values [][2]any } }
+	}
+	return json.NewDecoder(r.Body).Decode(&answer) == nil && len(answer.Data.Result) > 0 &&
+		len(answer.Data.Result[0].Values) > 0
 }
 
 // TestServeMetricsRefused: an address that cannot be used ends the run before anything is created.

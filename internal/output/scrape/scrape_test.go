@@ -2,6 +2,8 @@ package scrape
 
 import (
 	"net/http"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -94,6 +96,7 @@ func TestServer(t *testing.T) {
 	}
 	find(t, got["cnsbench_operation_span_seconds"], map[string]string{"action": "snapshots"})
 	find(t, got["cnsbench_run_info"], map[string]string{"benchmark": b.Run.Name, "engine": b.Run.Engine})
+	checkDashboard(t, got)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -111,5 +114,24 @@ func TestListenRefused(t *testing.T) {
 	if _, err := Listen(first.Address(), &bundle.Run{}); err == nil ||
 		!strings.Contains(err.Error(), "serve metrics at "+first.Address()) {
 		t.Errorf("a port in use: %v", err)
+	}
+}
+
+// checkDashboard checks that each metric that the dashboard for Grafana asks for is served.
+func checkDashboard(t *testing.T, served map[string]*dto.MetricFamily) {
+	t.Helper()
+	text, err := os.ReadFile("../../../config/grafana/cnsbench.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`cnsbench_[a-z_]+`).FindAllString(string(text), -1)
+	if len(names) < 10 {
+		t.Errorf("the dashboard asks for %d metrics", len(names))
+	}
+	for _, name := range names {
+		histogram := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+		if served[name] == nil && served[histogram].GetType() != dto.MetricType_HISTOGRAM {
+			t.Errorf("the dashboard asks for %s, which is not served", name)
+		}
 	}
 }
