@@ -29,7 +29,7 @@ demo: deps build ## benchmark real volumes of this machine: three fio instances,
 
 .PHONY: test
 test: deps build ## run the tests; those that need root say so and skip
-	go test -timeout 9m ./...
+	go test -timeout 20m ./...
 
 .PHONY: lint
 lint: ## run the pinned golangci-lint, which also checks the import rules

@@ -43,8 +43,8 @@ const mixed = head + `spec:
     - {name: snapshots, rateName: r, snapshotSpec: {actionName: vol}}
   rates: [{name: r, constantRateSpec: {interval: 700ms}}]
   slos:
-    - {name: reads, expr: 'count(objects.read) > 900.0'}
-    - {name: phases, expr: 'p99(objects.read.firstByte) < duration("1m") && p50(objects.read.service) <= p50(objects.read)'}
+    - {name: reads, expr: 'count(objects.read) > 100.0'}
+    - {name: phases, expr: 'p50(objects.read.firstByte) < duration("1m") && p50(objects.read.service) <= p50(objects.read)'}
     - {name: beside, expr: 'count(objects.read, during("snapshots")) > 0.0'}
     - {name: prepared, expr: 'count(objects["prepare.write"]) == 200.0'}
 `
