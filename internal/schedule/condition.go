@@ -12,15 +12,27 @@ const (
 	True
 )
 
+// Reading is what is known of a condition at one time.
+type Reading struct {
+	When, Reset Truth
+	// Measured is the time of the newest sample that the values are computed from.
+	Measured time.Duration
+	// Observed are the measured values, for people.
+	Observed string
+	// Missing says which samples were due and are not there; empty: none.
+	Missing string
+}
+
 // Condition fires when a condition becomes true. It is pure: its times are offsets that the caller measures on one
 // clock, and the same steps give the same firings.
 //
-// It fires once for each crossing. After a firing it is disarmed until the condition is False and Reset, if there is
-// one, is True. An unknown value neither fires nor re-arms, and ends the time that For counts: between two known
-// values nothing shows that the condition held.
+// It fires once for each crossing. After a firing it is disarmed until When is False and, with HasReset, Reset is
+// True. An unknown value neither fires nor re-arms, and ends the time that For counts: nothing shows that the
+// condition held between two known values.
 type Condition struct {
 	For      time.Duration // how long the condition must hold
 	Cooldown time.Duration // minimum time between two firings
+	HasReset bool
 
 	disarmed bool
 	holds    bool
@@ -30,25 +42,21 @@ type Condition struct {
 	latest   time.Duration // the latest time of a step
 }
 
-// Step takes the values at a time now. measured is the time of the newest sample that when is computed from: the time
-// for which it holds counts from there. reset is ignored unless hasReset. A time before that of an earlier step counts
-// as that one. If the condition fires, since is when it began to hold.
-func (c *Condition) Step(now, measured time.Duration, when, reset Truth, hasReset bool) (since time.Duration, fires bool) {
+// Step evaluates a reading at a time. A time before that of an earlier step counts as that one. If the condition
+// fires, since is the time of the sample by which it began to hold.
+func (c *Condition) Step(now time.Duration, r Reading) (since time.Duration, fires bool) {
 	now = max(now, c.latest)
 	c.latest = now
-	if when != True {
+	if r.When != True {
 		c.holds = false
-		if when == False && (!hasReset || reset == True) {
+		if r.When == False && (!c.HasReset || r.Reset == True) {
 			c.disarmed = false
 		}
 		return 0, false
 	}
-	measured = min(measured, now)
 	if !c.holds {
-		c.holds, c.since = true, measured
+		c.holds, c.since = true, min(r.Measured, now)
 	}
-	// now, not measured: a value that holds until the next sample was not shown to hold for longer, but it was not
-	// shown to end either, and the samples of a rare source would delay the firing by their interval.
 	if c.disarmed || now-c.since < c.For || c.fired && now-c.last < c.Cooldown {
 		return 0, false
 	}

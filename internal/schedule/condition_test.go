@@ -15,7 +15,7 @@ type conditionStep struct {
 }
 
 // fires returns the times of the firings.
-func fires(c Condition, hasReset bool, steps []conditionStep) (at, since []time.Duration) {
+func fires(c Condition, steps []conditionStep) (at, since []time.Duration) {
 	now := time.Duration(0)
 	for _, s := range steps {
 		if now += time.Second; s.at != 0 {
@@ -25,7 +25,7 @@ func fires(c Condition, hasReset bool, steps []conditionStep) (at, since []time.
 		if measured == 0 {
 			measured = now
 		}
-		if from, ok := c.Step(now, measured, s.when, s.reset, hasReset); ok {
+		if from, ok := c.Step(now, Reading{When: s.when, Reset: s.reset, Measured: measured}); ok {
 			at, since = append(at, now), append(since, from)
 		}
 	}
@@ -48,27 +48,26 @@ func TestCondition(t *testing.T) {
 	for _, tt := range []struct {
 		name, steps string
 		condition   Condition
-		reset       bool
 		want        []time.Duration
 	}{
-		{"once for each crossing", "fttttfft", Condition{}, false, []time.Duration{2 * s, 8 * s}},
-		{"true at the start", "tttf", Condition{}, false, []time.Duration{s}},
-		{"never true", "ffff?f", Condition{}, false, nil},
-		{"never known", "????", Condition{}, false, nil},
-		{"for", "ftttf", Condition{For: 2 * s}, false, []time.Duration{4 * s}},
-		{"not for long enough", "fttfttf", Condition{For: 2 * s}, false, nil},
-		{"unknown ends for", "ftt?ttf", Condition{For: 2 * s}, false, nil},
-		{"for counts again after an unknown value", "ft?ttt", Condition{For: 2 * s}, false, []time.Duration{6 * s}},
-		{"unknown does not re-arm", "ft??tt", Condition{}, false, []time.Duration{2 * s}},
-		{"within the cooldown", "ftftfffft", Condition{Cooldown: 5 * s}, false, []time.Duration{2 * s, 9 * s}},
-		{"holds until the cooldown is over", "ftfttttt", Condition{Cooldown: 5 * s}, false, []time.Duration{2 * s, 7 * s}},
-		{"not below the reset", "ftftftf", Condition{}, true, []time.Duration{2 * s}},
-		{"below the reset", "ftftRft", Condition{}, true, []time.Duration{2 * s, 7 * s}},
-		{"a reset beside the condition", "ftBtBt", Condition{}, true, []time.Duration{2 * s}},
-		{"unknown reset", "ft?ft", Condition{}, true, []time.Duration{2 * s}},
+		{"once for each crossing", "fttttfft", Condition{}, []time.Duration{2 * s, 8 * s}},
+		{"true at the start", "tttf", Condition{}, []time.Duration{s}},
+		{"never true", "ffff?f", Condition{}, nil},
+		{"never known", "????", Condition{}, nil},
+		{"for", "ftttf", Condition{For: 2 * s}, []time.Duration{4 * s}},
+		{"not for long enough", "fttfttf", Condition{For: 2 * s}, nil},
+		{"unknown ends for", "ftt?ttf", Condition{For: 2 * s}, nil},
+		{"for counts again after an unknown value", "ft?ttt", Condition{For: 2 * s}, []time.Duration{6 * s}},
+		{"unknown does not re-arm", "ft??tt", Condition{}, []time.Duration{2 * s}},
+		{"within the cooldown", "ftftfffft", Condition{Cooldown: 5 * s}, []time.Duration{2 * s, 9 * s}},
+		{"holds until the cooldown is over", "ftfttttt", Condition{Cooldown: 5 * s}, []time.Duration{2 * s, 7 * s}},
+		{"not below the reset", "ftftftf", Condition{HasReset: true}, []time.Duration{2 * s}},
+		{"below the reset", "ftftRft", Condition{HasReset: true}, []time.Duration{2 * s, 7 * s}},
+		{"a reset beside the condition", "ftBtBt", Condition{HasReset: true}, []time.Duration{2 * s}},
+		{"unknown reset", "ft?ft", Condition{HasReset: true}, []time.Duration{2 * s}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got, _ := fires(tt.condition, tt.reset, values(tt.steps)); !slices.Equal(got, tt.want) {
+			if got, _ := fires(tt.condition, values(tt.steps)); !slices.Equal(got, tt.want) {
 				t.Errorf("%s fires at %v, want %v", tt.steps, got, tt.want)
 			}
 		})
@@ -80,7 +79,7 @@ func TestCondition(t *testing.T) {
 func TestConditionClock(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
-	got, since := fires(Condition{For: 3 * s, Cooldown: 4 * s}, false, []conditionStep{
+	got, since := fires(Condition{For: 3 * s, Cooldown: 4 * s}, []conditionStep{
 		{when: True, at: 10 * s, measured: 60 * s}, // a sample of an agent whose clock is ahead
 		{when: True, at: 2 * s},                    // the clock went back
 		{when: True, at: 12 * s},
@@ -106,7 +105,7 @@ func TestConditionNeverWithoutCrossing(t *testing.T) {
 	fired := 0
 	for range 2000 {
 		c := Condition{For: time.Duration(rng.IntN(4)) * time.Second, Cooldown: time.Duration(rng.IntN(6)) * time.Second}
-		hasReset := rng.IntN(2) == 0
+		c.HasReset = rng.IntN(2) == 0
 		var steps []conditionStep
 		for range 60 {
 			if s := (conditionStep{when: Truth(rng.IntN(3)), reset: Truth(rng.IntN(3))}); len(steps) > 0 && rng.IntN(3) > 0 {
@@ -115,7 +114,7 @@ func TestConditionNeverWithoutCrossing(t *testing.T) {
 				steps = append(steps, s)
 			}
 		}
-		at, _ := fires(c, hasReset, steps)
+		at, _ := fires(c, steps)
 		fired += len(at)
 		for i, x := range at {
 			n := int(x/time.Second) - 1
@@ -132,7 +131,7 @@ func TestConditionNeverWithoutCrossing(t *testing.T) {
 				t.Fatalf("%+v fires at %v and %v", c, at[i-1], x)
 			}
 			if !slices.ContainsFunc(steps[before:n], func(s conditionStep) bool {
-				return s.when == False && (!hasReset || s.reset == True)
+				return s.when == False && (!c.HasReset || s.reset == True)
 			}) {
 				t.Fatalf("%+v fires at steps %d and %d without a reset between", c, before, n)
 			}
