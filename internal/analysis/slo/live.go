@@ -102,13 +102,19 @@ func (l *Live) Op(o *op.Op, at op.Time) {
 	a.ops = append(slices.Delete(a.ops, 0, old), liveOp{*o, at})
 }
 
-// Started adds a workload instance, whose samples are missing if they do not come.
+// Started adds a workload instance, whose samples are missing if they do not come. Each of its containers starts; the
+// canary begins with one of the last.
 func (l *Live) Started(e op.InstanceStart) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if a := l.actions[dataset.ActionOf(e.Instance)]; a != nil && a.instances[e.Instance] == nil {
-		a.instances[e.Instance] = &liveInstance{started: e.At, canaries: map[string]*liveCanary{}}
+	a := l.actions[dataset.ActionOf(e.Instance)]
+	if a == nil {
+		return
 	}
+	if a.instances[e.Instance] == nil {
+		a.instances[e.Instance] = &liveInstance{canaries: map[string]*liveCanary{}}
+	}
+	a.instances[e.Instance].started = e.At
 }
 
 // Ended removes a workload instance.
@@ -293,6 +299,10 @@ func (s *liveSource) canary(a *liveAction, q expr.Query) (expr.Value, error) {
 	return summarise(&sample, q)
 }
 
+// young is the part of an interval for which an I/O must have been open to count as a lower bound. The next report
+// has the latency of nearly all others, which would leave the interval's quantiles undecided until then.
+const young = 10
+
 // addCanary adds the I/Os of the interval, and returns the time of the newest report.
 func (s *liveSource) addCanary(c *liveCanary, q expr.Query, sample *stats.Sample) op.Time {
 	newest := c.at
@@ -310,8 +320,8 @@ func (s *liveSource) addCanary(c *liveCanary, q expr.Query, sample *stats.Sample
 		switch {
 		case io.Ended.Known() && io.Ended > s.now-s.interval:
 			sample.Add(int64(io.Ended - from))
-		case !io.Ended.Known() && c.at >= s.now-s.interval:
-			sample.AddAtLeast(int64(max(0, c.at-from)))
+		case !io.Ended.Known() && c.at >= s.now-s.interval && c.at-from >= s.interval/young:
+			sample.AddAtLeast(int64(c.at - from))
 		}
 	}
 	return newest
