@@ -134,8 +134,9 @@ func (l *Live) instance(name string) *liveInstance {
 	return nil
 }
 
-// Sample adds a sample. If its time or a counter goes back, by a restart or a step of a clock, the samples before are
-// not comparable and are dropped.
+// Sample adds a sample. If a counter goes back, by a restart, or its time by a longest interval, by a step of a clock,
+// the samples before are not comparable and are dropped. One that is a little older than the last is not used: samples
+// of the containers of an instance come on different connections.
 func (l *Live) Sample(s op.Sample) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,8 +144,13 @@ func (l *Live) Sample(s op.Sample) {
 	if i == nil {
 		return
 	}
-	if n := len(i.samples); n > 0 && goesBack(i.samples[n-1], s) {
-		i.samples = nil
+	if n := len(i.samples); n > 0 {
+		switch last := i.samples[n-1]; {
+		case restarted(last, s) || s.At <= last.At-l.keep:
+			i.samples = nil
+		case s.At <= last.At:
+			return
+		}
 	}
 	old := 0
 	for old < len(i.samples) && i.samples[old].At < s.At-2*l.keep {
@@ -153,9 +159,10 @@ func (l *Live) Sample(s op.Sample) {
 	i.samples = append(slices.Delete(i.samples, 0, old), s)
 }
 
-func goesBack(a, b op.Sample) bool {
-	return b.At <= a.At || b.ReadBytes < a.ReadBytes || b.WriteBytes < a.WriteBytes || b.ReadOps < a.ReadOps ||
-		b.WriteOps < a.WriteOps
+// restarted reports whether a counter of b, which is not older than a, is below that of a.
+func restarted(a, b op.Sample) bool {
+	return b.At > a.At && (b.ReadBytes < a.ReadBytes || b.WriteBytes < a.WriteBytes || b.ReadOps < a.ReadOps ||
+		b.WriteOps < a.WriteOps)
 }
 
 // Canary adds I/Os of the canary. They are open no more.
@@ -237,10 +244,8 @@ type liveSource struct {
 	missing       []string // samples that were due
 }
 
-// Value answers a query over the last interval.
+// Value answers a query over the last interval. It holds the lock while it gathers values, not while it computes.
 func (s *liveSource) Value(q expr.Query) (expr.Value, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	a := s.actions[q.Metric.Action]
 	switch {
 	case q.LiveProblem() != "":
@@ -256,12 +261,14 @@ func (s *liveSource) Value(q expr.Query) (expr.Value, error) {
 // ops answers a query about ops that ended in the interval. None is a known number, but has no latency.
 func (s *liveSource) ops(a *liveAction, q expr.Query) (expr.Value, error) {
 	t := tally{milestone: true}
+	s.mu.Lock()
 	for i := range a.ops {
 		if o := &a.ops[i]; o.at > s.now-s.interval {
 			t.add(&o.Op, q.Metric)
 			s.measured = max(s.measured, o.at)
 		}
 	}
+	s.mu.Unlock()
 	switch {
 	case q.Func == expr.Rate:
 		return expr.Value{Number: float64(t.ok) / time.Duration(s.interval).Seconds(), N: t.ops}, nil
@@ -273,22 +280,7 @@ func (s *liveSource) ops(a *liveAction, q expr.Query) (expr.Value, error) {
 
 // canary answers a query about the canaries of all instances. An I/O that has not ended is a lower bound.
 func (s *liveSource) canary(a *liveAction, q expr.Query) (expr.Value, error) {
-	var sample stats.Sample
-	stale := false
-	for name, i := range a.instances {
-		if len(i.canaries) == 0 && s.now-i.started > s.interval {
-			s.lacks("%s: nothing of its canary", name)
-			stale = true
-		}
-		for volume, c := range i.canaries {
-			newest := s.addCanary(c, q, &sample)
-			if newest < s.now-s.interval {
-				s.lacks("%s: nothing of its canary on %s in the last %v", name, volume, time.Duration(s.interval))
-				stale = true
-			}
-			s.measured = max(s.measured, newest)
-		}
-	}
+	sample, stale := s.addCanaries(a, q)
 	switch {
 	case stale || sample.N() == 0:
 		return expr.Value{}, fmt.Errorf("%w: no I/O of %s in the last %v", expr.ErrNoData, q.Metric,
@@ -296,17 +288,39 @@ func (s *liveSource) canary(a *liveAction, q expr.Query) (expr.Value, error) {
 	case q.Func == expr.Count:
 		return expr.Value{Number: float64(sample.Known()), N: sample.N()}, nil
 	}
-	return summarise(&sample, q)
+	return summarise(sample, q)
+}
+
+// addCanaries gathers the latencies of the interval. stale: there is nothing new of a canary.
+func (s *liveSource) addCanaries(a *liveAction, q expr.Query) (sample *stats.Sample, stale bool) {
+	sample = &stats.Sample{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, i := range a.instances {
+		if len(i.canaries) == 0 && s.now-i.started > s.interval {
+			s.lacks("%s: nothing of its canary", name)
+			stale = true
+		}
+		for volume, c := range i.canaries {
+			newest := max(s.addCanary(c, c.ios, q, sample), s.addCanary(c, c.open, q, sample))
+			if newest < s.now-s.interval {
+				s.lacks("%s: nothing of its canary on %s in the last %v", name, volume, time.Duration(s.interval))
+				stale = true
+			}
+			s.measured = max(s.measured, newest)
+		}
+	}
+	return sample, stale
 }
 
 // young is the part of an interval for which an I/O must have been open to count as a lower bound. The next report
 // has the latency of nearly all others, which would leave the interval's quantiles undecided until then.
 const young = 10
 
-// addCanary adds the I/Os of the interval, and returns the time of the newest report.
-func (s *liveSource) addCanary(c *liveCanary, q expr.Query, sample *stats.Sample) op.Time {
+// addCanary adds those I/Os of a canary that are of the interval, and returns the time of the newest report.
+func (s *liveSource) addCanary(c *liveCanary, ios []op.CanaryIO, q expr.Query, sample *stats.Sample) op.Time {
 	newest := c.at
-	for _, io := range slices.Concat(c.ios, c.open) {
+	for _, io := range ios {
 		if io.Ended.Known() {
 			newest = max(newest, io.Ended)
 		}
@@ -330,6 +344,8 @@ func (s *liveSource) addCanary(c *liveCanary, q expr.Query, sample *stats.Sample
 // perSecond sums the rates of the instances over the last interval. Without one of them it is a lower bound.
 func (s *liveSource) perSecond(a *liveAction, q expr.Query) (expr.Value, error) {
 	var v expr.Value
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for name, i := range a.instances {
 		rate, measured := s.rateOf(name, i, q)
 		if math.IsNaN(rate) {

@@ -52,6 +52,7 @@ func TestLiveThroughput(t *testing.T) {
 			wants(t, l, k*250*ms, schedule.Unknown, "") // not yet an interval
 		}
 	}
+	l.Sample(op.Sample{Instance: "w-0", At: 2*sec - ms, WriteBytes: 3_999_000, WriteOps: 3999}) // of another container
 	wants(t, l, 2*sec, schedule.True, "")
 	wants(t, l, 3*sec, schedule.True, "")
 	wants(t, l, 3*sec+ms, schedule.Unknown, "w-0: no sample of its processes in the last 1s")
@@ -215,5 +216,46 @@ func TestLiveNeverWithoutTruth(t *testing.T) {
 	}
 	if known < 10_000 || above < 1000 {
 		t.Errorf("%d values known, %d above", known, above)
+	}
+}
+
+// BenchmarkJudge is the cost of an evaluation: ten instances, each with a canary each 10 ms and samples each 250 ms.
+func BenchmarkJudge(b *testing.B) {
+	l, err := slo.NewLive([]slo.LiveCondition{{Rate: "r", Interval: time.Second,
+		When: `throughput(w.write) > 1e12 || p99(w.canaryWrite) > duration("1h")`, Reset: `throughput(w.write) < 1e12`}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for n := range 10 {
+		name := fmt.Sprintf("w-%d", n)
+		l.Started(op.InstanceStart{Instance: name})
+		for at := op.Time(0); at < sec; at += 10 * ms {
+			l.Canary(name, "data", []op.CanaryIO{canaryAt(at, ms)})
+			if at%(250*ms) == 0 {
+				sampleAt(l, n, at, int64(at))
+			}
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if l.Judge("r", sec).When == schedule.True {
+			b.Fatal("true")
+		}
+	}
+}
+
+// BenchmarkLiveSample is the cost for the path of a measurement: one that is kept, and one that no expression names.
+func BenchmarkLiveSample(b *testing.B) {
+	l, err := slo.NewLive([]slo.LiveCondition{{Rate: "r", When: `throughput(w.write) > 1e12`, Interval: time.Second}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	l.Started(op.InstanceStart{Instance: "w-0"})
+	at := op.Time(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		at += 250 * ms
+		sampleAt(l, 0, at, int64(at))
+		l.Op(&op.Op{Action: "other"}, at)
 	}
 }
