@@ -36,15 +36,16 @@ func TestConditions(t *testing.T) {
 	if diff := cmp.Diff(p.Rates, again.Rates); diff != "" {
 		t.Error(diff)
 	}
-	if want := "spike: snapshots for each time that its condition becomes true, at most each 10s, until the workloads end"; !slices.Contains(
-		p.Budget.Open, want) {
+	want := "spike: snapshots for each time that its condition becomes true, at most each 10s, until the workloads end"
+	if !slices.Contains(p.Budget.Open, want) {
 		t.Errorf("open: %q, want %q", p.Budget.Open, want)
 	}
 	p = good(t, Input{Set: []string{"spec.runtime=1m"}}, triggered)
 	if len(p.Budget.Open) > 0 || p.Budget.Snapshots != 6 || p.Budget.Volumes != 3 {
 		t.Errorf("budget %+v, want 6 snapshots, and 2 volumes beside fio's", p.Budget)
 	}
-	if p := good(t, Input{}, `spec: {actions: [{name: v, createObjSpec: {volume: {storageClass: hostdir}}}]}`); p.Live() != 0 {
+	p = good(t, Input{}, `spec: {actions: [{name: v, createObjSpec: {volume: {storageClass: hostdir}}}]}`)
+	if p.Live() != 0 {
 		t.Errorf("measurements each %v without a condition", p.Live())
 	}
 }

@@ -52,7 +52,8 @@ func (m *metered) Stop(ctx context.Context, names []string, grace time.Duration)
 }
 
 // growth runs a workload with a trigger on its throughput for a time.
-func growth(t *testing.T, runtime time.Duration, m *metered, c plan.Condition, change func(*plan.Rate)) (Result, *memory) {
+func growth(t *testing.T, runtime time.Duration, m *metered, c plan.Condition,
+	change func(*plan.Rate)) (Result, *memory) {
 	t.Helper()
 	m.script, m.clock = &script{took: took(20 * time.Millisecond)}, op.NewClock()
 	rate := plan.Rate{Name: "grow", Condition: &c}

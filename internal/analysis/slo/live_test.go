@@ -56,7 +56,7 @@ func TestLiveThroughput(t *testing.T) {
 	wants(t, l, 2*sec, schedule.True, "")
 	wants(t, l, 3*sec, schedule.True, "")
 	wants(t, l, 3*sec+ms, schedule.Unknown, "w-0: no sample of its processes in the last 1s")
-	l.Sample(op.Sample{Instance: "w-0", At: 4*sec - 250*ms, WriteBytes: 8_000_000, WriteOps: 8000}) // after a gap of 1.75 s
+	sampleAt(l, 0, 4*sec-250*ms, 8_000_000) // after a gap of 1.75 s
 	wants(t, l, 4*sec, schedule.True, "")
 	l.Sample(op.Sample{Instance: "w-0", At: 7 * sec, WriteBytes: 80_000_000, WriteOps: 80_000})
 	wants(t, l, 7*sec, schedule.Unknown, "") // an interval begins
@@ -119,7 +119,8 @@ func TestLiveCanary(t *testing.T) {
 	wants(t, quick, sec+102*ms, schedule.Unknown, "") // it may take longer, or not
 	l.CanaryOpen("w-0", "data", []op.CanaryIO{hung, canaryAt(sec+100*ms, ms)}, sec+102*ms)
 	wants(t, l, sec+102*ms, schedule.True, "")
-	if r := l.Judge("r", sec+102*ms); r.Measured != time.Duration(sec+102*ms) || !strings.Contains(r.Observed, "≥ 102 ms") {
+	r := l.Judge("r", sec+102*ms)
+	if r.Measured != time.Duration(sec+102*ms) || !strings.Contains(r.Observed, "≥ 102 ms") {
 		t.Errorf("%+v", r)
 	}
 	l.Canary("w-0", "data", []op.CanaryIO{canaryAt(sec, 300*ms), canaryAt(sec+100*ms, ms)})
