@@ -104,7 +104,7 @@ func (rt *rateRunner) flagCondition(seen *bundle.Condition, missing *missingData
 			long = fmt.Sprintf(" for %v", rt.Condition.For)
 		}
 		rt.flag(info, "triggerNotFired", fmt.Sprintf(
-			"rate %s never triggered: its condition was never true%s in %d evaluations, of which %d had no data", rt.Name,
+			"rate %s never triggered: its condition was never true%s in %d evaluations, of which %d were undecided", rt.Name,
 			long, seen.Evaluations, seen.Unknown))
 	}
 	if missing.n > 0 {

@@ -110,7 +110,7 @@ func (b *box) firesOnce(run *triggersJSON, ops []opJSON, rate, action string, tr
 		}
 		f := r.Condition.Firings[0]
 		late, allowed := time.Duration(f.At-truth), 1050*time.Millisecond+b.hindered("w-0")
-		b.Logf("rate %s: %v after the truth, at most %v allowed; %d evaluations, %d without data: %s", rate, late, allowed,
+		b.Logf("rate %s: %v after the truth, at most %v allowed; %d evaluations, %d undecided: %s", rate, late, allowed,
 			r.Condition.Evaluations, r.Condition.Unknown, f.Observed)
 		if late < 0 || f.Since < truth || late > allowed {
 			b.Errorf("rate %s triggered %v after the truth, by a sample of %v after it; want 0 to %v", rate, late,

@@ -25,8 +25,8 @@ func TestTriggers(t *testing.T) {
 	text := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
 		"growth at 3.10 s, true since 3.00 s: iops(w.write) = 7/s (n=1)",
-		"growth 12 times by iops(w.write) > 5, evaluated 90 times, of which 4 had no data",
-		`spike never by max(w.canaryWrite) > duration("1s"), evaluated 80 times, of which 0 had no data`,
+		"growth 12 times by iops(w.write) > 5, evaluated 90 times, of which 4 were undecided",
+		`spike never by max(w.canaryWrite) > duration("1s"), evaluated 80 times, of which 0 were undecided`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, out.String())
