@@ -59,7 +59,7 @@ type Rate struct {
 	// concurrencySpec keeps a number of operations in flight: a closed loop.
 	// +optional
 	ConcurrencySpec *ConcurrencySpec `json:"concurrencySpec,omitempty"`
-	// triggerRateSpec triggers when an expression becomes true.
+	// triggerRateSpec triggers when an expression over live metrics becomes true.
 	// +optional
 	TriggerRateSpec *TriggerRateSpec `json:"triggerRateSpec,omitempty"`
 }
@@ -143,15 +143,31 @@ type ConcurrencySpec struct {
 	Until string `json:"until,omitempty"`
 }
 
-// TriggerRateSpec triggers when an expression becomes true, so that I/O can start control operations.
+// TriggerRateSpec triggers when an expression over live metrics becomes true, so that I/O can start control
+// operations. It triggers once for each crossing: again only after the expression was false and reset, if it is set,
+// was true. A value that is missing neither triggers nor resets.
 type TriggerRateSpec struct {
-	// when is a CEL expression over running metrics.
+	// when is an expression, in the language of objectives, over the last interval: latencies, counts and rates of
+	// operations that ended in it, latencies of the canary, and iops and throughput of the workloads' processes.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	When string `json:"when"`
-	// cooldown is the minimum time between two triggers.
+	// for is how long when must hold before it triggers; 0 when absent.
+	// +optional
+	For *Duration `json:"for,omitempty"`
+	// reset is an expression that must be true, and when false, before it can trigger again: the lower threshold of a
+	// hysteresis. Without it, it can trigger again once when is false.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Reset string `json:"reset,omitempty"`
+	// cooldown is the minimum time between two triggers. If when still holds at its end, it triggers then.
 	// +optional
 	// +kubebuilder:default="10s"
 	Cooldown *Duration `json:"cooldown,omitempty"`
+	// interval is the time over which metrics are taken, 200ms to 1m.
+	// +optional
+	// +kubebuilder:default="1s"
+	Interval *Duration `json:"interval,omitempty"`
 }

@@ -274,8 +274,22 @@ func (s *Session) machineSample(m *protocol.Sample) {
 
 // canary converts I/Os with one clock offset each, so that durations stay exact.
 func (s *Session) canary(m *protocol.Canary) {
-	ios := make([]op.CanaryIO, 0, len(m.IOs))
-	for _, io := range m.IOs {
+	ios := s.canaryIOs(m.IOs)
+	if m.Dropped > 0 {
+		s.sink.Log(s.id.String(), fmt.Sprintf("agent: canary on %s: %d I/Os not issued so far: too many were pending",
+			m.Volume, m.Dropped))
+	}
+	if len(ios) > 0 {
+		s.sink.Canary(s.id.Instance, m.Volume, ios)
+	}
+	if live, ok := s.sink.(engine.LiveSink); ok && m.OpenAt != 0 {
+		live.CanaryOpen(s.id.Instance, m.Volume, s.canaryIOs(m.Open), s.convert(m.OpenAt).at)
+	}
+}
+
+func (s *Session) canaryIOs(list []protocol.CanaryIO) []op.CanaryIO {
+	ios := make([]op.CanaryIO, 0, len(list))
+	for _, io := range list {
 		shift := s.convert(io.Intended).at - op.Time(io.Intended)
 		on := func(t int64) op.Time {
 			if t == protocol.Never {
@@ -286,11 +300,7 @@ func (s *Session) canary(m *protocol.Canary) {
 		ios = append(ios, op.CanaryIO{Intended: on(io.Intended), Started: on(io.Started), Ended: on(io.Ended),
 			Write: io.Write, Errno: io.Errno})
 	}
-	if m.Dropped > 0 {
-		s.sink.Log(s.id.String(), fmt.Sprintf("agent: canary on %s: %d I/Os not issued so far: too many were pending",
-			m.Volume, m.Dropped))
-	}
-	s.sink.Canary(s.id.Instance, m.Volume, ios)
+	return ios
 }
 
 // commandEnded converts the agent's exit report.

@@ -84,6 +84,9 @@ func (s *Session) welcome(gifts []protocol.FileSpec, machine string) *protocol.W
 	case s.opts.Sample > 0:
 		w.SampleNanos = int64(s.opts.Sample)
 	}
+	if live := s.server.every; live > 0 && w.SampleNanos > 0 {
+		w.LiveNanos, w.SampleNanos = int64(live), min(w.SampleNanos, int64(live))
+	}
 	w.SampleMachine = s.server.assignMachine(s, machine) && w.SampleNanos > 0
 	return w
 }

@@ -29,6 +29,7 @@ type Server struct {
 	silence  time.Duration
 	clock    op.Clock
 	sink     engine.Sink
+	every    time.Duration // see SetLive
 	ln       net.Listener
 	wg       sync.WaitGroup
 	machine  string // boot ID of the runner's own machine, whose counters the runner reads itself

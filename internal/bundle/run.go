@@ -129,6 +129,25 @@ type RateStats struct {
 	Offered   float64 `json:"offeredPerSecond"`
 	Achieved  float64 `json:"achievedPerSecond"`
 	LateP99Ns int64   `json:"lateP99"`
+	// Condition is set of a rate that triggered when an expression became true.
+	Condition *Condition `json:"condition,omitempty"`
+}
+
+// Condition is what was seen of a rate's condition.
+type Condition struct {
+	When        string `json:"when"`
+	Reset       string `json:"reset,omitempty"`
+	Evaluations int64  `json:"evaluations"`
+	Unknown     int64  `json:"unknown"` // evaluations that what was measured did not decide
+	// Firings are in order, at most the first 1000.
+	Firings []Firing `json:"firings,omitempty"`
+}
+
+// Firing is one trigger of a rate with a condition.
+type Firing struct {
+	Since    op.Time `json:"since"`    // of the sample by which the condition began to hold
+	At       op.Time `json:"at"`       // when its operations were scheduled
+	Observed string  `json:"observed"` // the values then, for people
 }
 
 // Status of an SLO. Only Pass passes.

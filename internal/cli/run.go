@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -300,6 +301,10 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 		return r.abort(err)
 	}
 	defer r.closeMetrics()
+	live, err := liveOf(r.plan)
+	if err != nil {
+		return r.abort(err)
+	}
 	scratch, err := r.scratch()
 	if err != nil {
 		return r.abort(fmt.Errorf("create the scratch directory: %w; set TMPDIR to choose another place", err))
@@ -317,17 +322,32 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 		Watch: func(ctx context.Context, keep func(op.Machine)) error {
 			return machine.Watch(ctx, r.clock, processesOf(e), keep)
 		},
+		Live:   live,
 		OpLogs: r.writer, Secrets: secretValues(r.plan, r.id),
 		RawDir: filepath.Join(r.writer.Dir(),
 			"raw"), Observer: r.observer(show), Keep: r.flags.Keep, Sleep: run.PreciseSleep, Parsers: parsers(),
 		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(),
-			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance,
+			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance, Live: r.plan.Live(),
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},
 	})
 	thrifty()
 	show.close()
 	r.flags.progress.ended(&result)
 	return r.conclude(&result)
+}
+
+// liveOf judges the conditions of a plan; nil: it has none.
+func liveOf(p *plan.Plan) (run.Live, error) {
+	var list []slo.LiveCondition
+	for i := range p.Rates {
+		if c := p.Rates[i].Condition; c != nil {
+			list = append(list, slo.LiveCondition{Rate: p.Rates[i].Name, When: c.When, Reset: c.Reset, Interval: c.Interval})
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return slo.NewLive(list)
 }
 
 // processesOf are the processes of an engine that take part in a run.

@@ -136,6 +136,8 @@ type Session struct {
 	// MaxOutput is how many bytes of output are kept per instance, which bounds what each of its containers
 	// sends; 0: no bound.
 	MaxOutput int64
+	// Live is how soon samples and I/Os of canaries must reach Sink; 0: as the engine does.
+	Live time.Duration
 	// Needs are the capabilities that the plan uses, so that a driver that lacks one is named before anything
 	// is created.
 	Needs Needs
@@ -450,6 +452,13 @@ type Sink interface {
 	Log(source, line string)
 	// Failed reports that the platform is lost (the driver died): the run must end.
 	Failed(err error)
+}
+
+// LiveSink is implemented by sinks that judge a run in progress.
+type LiveSink interface {
+	// CanaryOpen reports, if Session.Live is set, the I/Os that were due at an instant and that a later call of
+	// Sink.Canary delivers: those without an end, and those behind them in order.
+	CanaryOpen(instance, volume string, open []op.CanaryIO, at op.Time)
 }
 
 // Error is a failure of an op with a code that is stored in the bundle.

@@ -27,6 +27,13 @@ func triggers(runtime time.Duration, r *Rate) (n int64, ended bool) {
 		}
 		return n, ended
 	}
+	if r.Condition != nil && length > 0 {
+		n = r.Condition.most(length)
+		if r.Limit > 0 {
+			n = min(n, r.Limit)
+		}
+		return n, true
+	}
 	if r.Schedule == nil || length == 0 && runtime == 0 {
 		return r.Limit, r.Limit > 0
 	}
@@ -102,6 +109,10 @@ func openRate(runtime time.Duration, r *Rate, parts map[string]float64) string {
 	if r.Lifetime != nil {
 		return fmt.Sprintf("%s: %s, one for each object, %v after it was made on average, %s", r.Name, what,
 			r.Lifetime.Expected(), until)
+	}
+	if c := r.Condition; c != nil {
+		return fmt.Sprintf("%s: %s for each time that its condition becomes true, at most each %v, %s", r.Name, what,
+			max(c.Cooldown, c.Every()), until)
 	}
 	if r.Schedule == nil {
 		return fmt.Sprintf("%s: as many %s as %d operations at once can make %s", r.Name, what, r.Parallelism, until)

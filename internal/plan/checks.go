@@ -148,8 +148,12 @@ func checkEndless(g *graph, rates []Rate) {
 		}
 	}
 	for i, r := range rates {
-		if i < len(g.spec.Rates) && r.Limit == 0 && r.Duration == 0 && isUsed(g.order, r.Name) && !r.ends() {
-			g.Fail(fmt.Sprintf("spec.rates[%d]", i), "give spec.runtime, or the rate a limit or a duration",
+		limited, hint := r.Limit > 0, "give spec.runtime, or the rate a limit or a duration"
+		if r.Condition != nil { // it may never be true
+			limited, hint = false, "give spec.runtime, or the rate a duration"
+		}
+		if i < len(g.spec.Rates) && !limited && r.Duration == 0 && isUsed(g.order, r.Name) && !r.ends() {
+			g.Fail(fmt.Sprintf("spec.rates[%d]", i), hint,
 				"the run would never end: no workload of the start ends by itself, and this rate goes on forever")
 		}
 	}

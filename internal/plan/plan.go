@@ -205,7 +205,7 @@ const (
 // Rate is a resolved entry of spec.rates, or the rate of one action's startAfter.
 type Rate struct {
 	Name string
-	// Schedule is nil for a closed loop and for lifetimes.
+	// Schedule is nil for a closed loop, for lifetimes and for a condition.
 	Schedule schedule.Schedule
 	// Parallelism is the number of ops in a closed loop. UntilEnded means that a slot
 	// becomes free when the workload instance ends, not when it runs.
@@ -221,6 +221,8 @@ type Rate struct {
 	// Lifetime is set for a rate that triggers once for each object; nil: another kind
 	// of rate.
 	Lifetime *schedule.Lifetime
+	// Condition is set for a rate that triggers when an expression becomes true; nil: another kind of rate.
+	Condition *Condition `json:",omitempty"`
 
 	StartAfter  time.Duration // start, from the barrier
 	StartAction string        // or start after the first op of this action has ended

@@ -70,16 +70,21 @@ func TestRatesAreResolved(t *testing.T) {
     - {name: w, rateName: b, createObjSpec: {volume: {storageClass: hostdir}}}
     - {name: x, rateName: c, createObjSpec: {workload: write-once, vars: {storageClass: hostdir}}}
     - {name: y, startAfter: 3s, createObjSpec: {volume: {storageClass: hostdir}}}
+    - {name: z, rateName: d, createObjSpec: {volume: {storageClass: hostdir}}}
   rates:
     - {name: a, startAfter: 2s, duration: 10s, limit: 4, maxInFlight: 3, onSaturation: queue, constantRateSpec: {interval: 2s}}
     - {name: b, burstRateSpec: {size: 5, interval: 2s}}
     - {name: c, concurrencySpec: {parallelism: 7, until: ended}}
+    - name: d
+      triggerRateSpec: {when: throughput(x.write) > 1e6, reset: throughput(x.write) < 1e5, for: 2s, cooldown: 4s}
 `)
 	want := []Rate{
 		{Name: "a", Schedule: schedule.Constant{Interval: 2 * time.Second}, StartAfter: 2 * time.Second,
 			Duration: 10 * time.Second, Limit: 4, MaxInFlight: 3, Queue: true},
 		{Name: "b", Schedule: schedule.Burst{Size: 5, Interval: 2 * time.Second}, MaxInFlight: 10000},
 		{Name: "c", Parallelism: 7, UntilEnded: true, MaxInFlight: 10000},
+		{Name: "d", MaxInFlight: 10000, Condition: &Condition{When: "throughput(x.write) > 1e6",
+			Reset: "throughput(x.write) < 1e5", For: 2 * time.Second, Cooldown: 4 * time.Second, Interval: time.Second}},
 		{Name: "y.startAfter", Schedule: schedule.Constant{Interval: 3 * time.Second}, Limit: 1},
 	}
 	if diff := cmp.Diff(want, p.Rates); diff != "" {

@@ -40,7 +40,7 @@ func resolveRates(g *graph) (rates []Rate, recordings []recording) {
 				recordings = append(recordings, *read)
 			}
 		} else {
-			resolveSchedule(g.Report, g.in.Capabilities, path, r, &out)
+			resolveSchedule(g.Report, path, r, &out)
 		}
 		lateStart(g, path, &out)
 		rates = append(rates, out)
@@ -48,9 +48,9 @@ func resolveRates(g *graph) (rates []Rate, recordings []recording) {
 	return rates, recordings
 }
 
-// resolveSchedule sets the schedule of a rate that replays no trace, or its closed loop or
-// lifetime.
-func resolveSchedule(report *parse.Report, has engine.Capabilities, path string, r *v1alpha1.Rate, out *Rate) {
+// resolveSchedule sets the schedule of a rate that replays no trace, or its closed loop, lifetime
+// or condition.
+func resolveSchedule(report *parse.Report, path string, r *v1alpha1.Rate, out *Rate) {
 	switch {
 	case r.ConstantRateSpec != nil:
 		at := path + ".constantRateSpec"
@@ -79,7 +79,7 @@ func resolveSchedule(report *parse.Report, has engine.Capabilities, path string,
 	case r.LifetimeRateSpec != nil:
 		resolveLifetime(report, path+".lifetimeRateSpec", r.LifetimeRateSpec, out)
 	case r.TriggerRateSpec != nil:
-		report.Fail(path+".triggerRateSpec", "", "not supported yet by engine %s", has.Engine)
+		resolveCondition(report, path+".triggerRateSpec", r.TriggerRateSpec, out)
 	default:
 		resolveFormula(report, path, r, out)
 	}

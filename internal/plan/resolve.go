@@ -61,6 +61,7 @@ func resolve(g *graph, b *v1alpha1.Benchmark) *Plan {
 	}
 	replay(g.Report, p, recordings, g.order)
 	checkRates(g, p.Rates)
+	resolveExpressions(g, rates)
 	checkOutputs(g.Report, &b.Spec, p.Cluster)
 	p.Names = namesOf(&b.Spec, g.order)
 	p.SLOs = resolveSLOs(g.Report, b.Spec.SLOs, p.Names)

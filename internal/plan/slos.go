@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -34,18 +33,7 @@ func resolveSLOs(report *parse.Report, list []v1alpha1.SLO, env expr.Env) (slos 
 		if s.Expr == "" {
 			continue
 		}
-		_, err := expr.Compile(s.Expr, env)
-		var wrong *expr.Error
-		path := fmt.Sprintf("spec.slos[%d].expr", i)
-		switch {
-		case err == nil:
-		case errors.As(err, &wrong):
-			p := report.Problem(path, "", "%s", wrong.Message)
-			p.Line, p.Column = report.Inside(path, wrong.Line, wrong.Column)
-			report.Add(p)
-		default:
-			report.Fail(path, "", "%v", err)
-		}
+		compile(report, fmt.Sprintf("spec.slos[%d].expr", i), s.Expr, env)
 	}
 	return slos
 }

@@ -93,7 +93,8 @@ func Workloads(p *plan.Plan) (list []bundle.Workload) {
 func (r *Result) RateStats() []bundle.RateStats {
 	var stats []bundle.RateStats
 	for _, c := range r.Rates {
-		s := bundle.RateStats{Name: c.Rate, Triggers: c.Triggers, Started: c.Started, Dropped: c.Dropped, Late: c.Late}
+		s := bundle.RateStats{Name: c.Rate, Triggers: c.Triggers, Started: c.Started, Dropped: c.Dropped, Late: c.Late,
+			Condition: c.Condition}
 		if c.Active > 0 {
 			s.Offered, s.Achieved = float64(c.Ops)/c.Active.Seconds(), float64(c.OK)/c.Active.Seconds()
 		}

@@ -244,7 +244,7 @@ func (r *runner) execute(t *task) {
 	tr.Fill(&t.op)
 	conclude(&t.op, err, context.Cause(ctx))
 	r.account(t, made)
-	r.Record.Op(t.op)
+	r.keepOp(&t.op)
 	r.Observer.OpEnded(&t.op)
 	r.ends.of(t.action.Name, t.op.Ended)
 }
@@ -327,6 +327,12 @@ func allService(w *engine.Workload) bool {
 // drop records an op that was not started.
 func (r *runner) drop(o op.Op, code, message string) {
 	o.Outcome, o.Code, o.Message = op.Dropped, code, message
-	r.Record.Op(o)
+	r.keepOp(&o)
 	r.Observer.OpEnded(&o)
+}
+
+// keepOp records an op that has ended or was dropped.
+func (r *runner) keepOp(o *op.Op) {
+	r.Record.Op(*o)
+	r.Live.Op(o, r.Clock.Now())
 }

@@ -83,6 +83,8 @@ func (rt *rateRunner) run(ctx context.Context, start op.Time) {
 		return
 	case rt.Lifetime != nil:
 		rt.lifetimes(ctx, start)
+	case rt.Condition != nil:
+		rt.conditional(ctx, start)
 	default:
 		rt.openLoop(ctx, start)
 	}
@@ -125,6 +127,9 @@ func (rt *rateRunner) trigger(ctx context.Context, at op.Time, what schedule.Tri
 			continue
 		}
 		for _, t := range rt.tasks(a, at, nil) {
+			if rt.because != "" {
+				t.op.Message = rt.because
+			}
 			rt.offer(t)
 		}
 	}

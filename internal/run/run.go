@@ -31,6 +31,9 @@ func Run(ctx, hard context.Context, c Config) Result {
 	}
 	r.result.BarrierAt, r.result.StopAt = op.Never, op.Never
 	r.unwatch = func() {}
+	if r.Live == nil {
+		r.Live = discard{}
+	}
 	if r.Sleep == nil {
 		r.Sleep = TimerSleep
 	}

@@ -55,6 +55,8 @@ type Config struct {
 	Sleep    Sleep // how dispatchers wait; nil: TimerSleep
 	// Parsers are parsers of workloads' outputs in addition to the built-in ones.
 	Parsers map[string]parser.Func
+	// Live judges the conditions of the plan's rates; nil: it has none.
+	Live Live
 	// Watch passes readings of this machine to keep until ctx ends, or returns why it cannot read the
 	// machine. nil: the machine is not read.
 	Watch func(ctx context.Context, keep func(op.Machine)) error
@@ -96,6 +98,8 @@ type RateCount struct {
 	QueuedMax int64           // maximum length of the queue
 	Late      int64           // ops that started more than 10 ms late, by Op.Lateness
 	Lateness  *hist.Histogram // of ops that an open loop started, in ns
+	// Condition is set of a rate that triggers by a condition.
+	Condition *bundle.Condition
 }
 
 // ErrInterrupted is the cancellation cause of a run that the user ended.
@@ -140,6 +144,7 @@ type rateRunner struct {
 	emptied  chan struct{} // closed when the queue is empty after the last trigger
 	count    *RateCount
 	place    string // what a task waits for in the queue
+	because  string // message of the ops of a trigger; only the rate's goroutine uses it
 
 	replay        *replay        // nil if the rate is not a trace
 	deadlineQueue *deadlineQueue // nil if the rate is not by lifetimes

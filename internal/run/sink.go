@@ -14,23 +14,33 @@ type sink struct{ *runner }
 
 func (s *sink) Started(e op.InstanceStart) {
 	s.instances.hasStarted(e)
+	s.Live.Started(e)
 	s.Record.Started(e)
 }
 
 func (s *sink) Ended(e op.InstanceEnd) {
 	s.Record.Ended(e)
+	s.Live.Ended(e)
 	s.instances.hasEnded(e, func(err error) {
 		s.log(e.Instance, err.Error())
 		s.fail(err)
 	})
 }
 
-func (s *sink) Sample(p op.Sample) { s.Record.Sample(p) }
+func (s *sink) Sample(p op.Sample) {
+	s.Live.Sample(p)
+	s.Record.Sample(p)
+}
 
 func (s *sink) Machine(m op.Machine) { s.Record.Machine(m) }
 
 func (s *sink) Canary(instance, volume string, ios []op.CanaryIO) {
+	s.Live.Canary(instance, volume, ios)
 	s.Record.Canary(instance, volume, ios)
+}
+
+func (s *sink) CanaryOpen(instance, volume string, open []op.CanaryIO, at op.Time) {
+	s.Live.CanaryOpen(instance, volume, open, at)
 }
 
 func (s *sink) Output(instance, container, file string, data []byte) int {

@@ -341,6 +341,8 @@ var short = map[string][]string{
 	"paper/section-5.3-snapshots.yaml": {"--set", "vars.storageClass=hostdir", "--set", "db.runtime=3", "--set",
 		"vars.volumeSize=64Mi", "--set", "spec.rates.halfMinute.constantRateSpec.interval=1s"},
 	"phases.yaml": {"--set", "db.runtime=2", "--set", "spec.actions.db.createObjSpec.phases[0].startAfter=2s", "--set", "spec.actions.db.createObjSpec.phases[1].startAfter=4s"},
+	"triggers.yaml": {"--set", "spec.actions.fio.createObjSpec.phases[0].startAfter=4s",
+		"--set", "spec.actions.fio.createObjSpec.phases[0].vars.runtime=3"},
 	"object/mixed.yaml": {"--set", "fio.runtime=3", "--set",
 		"spec.actions.objects.createObjSpec.objectSpec.stages.main.works[0].runtime=2s"},
 	"episodes.yaml": {"--set", "spec.runtime=5s", "--set", "spec.seed=3"},

@@ -50,6 +50,8 @@ type Target struct {
 	DetachLosesData bool
 	// Timeout is how long an instance may take to end; 30 s when 0.
 	Timeout time.Duration
+
+	live time.Duration // of the session
 }
 
 // Run runs the whole suite.
@@ -99,6 +101,15 @@ func Run(t *testing.T, target Target) {
 			s.end()
 		})
 	}
+	target.live = 200 * time.Millisecond
+	t.Run("live", func(t *testing.T) {
+		if why := target.Skip["live"]; why != "" {
+			t.Skip(why)
+		}
+		s := open(t, target)
+		testLive(t, s)
+		s.end()
+	})
 }
 
 // maxOutput is the sessions' limit of an instance's output.
@@ -129,7 +140,7 @@ func open(t *testing.T, target Target) *session {
 		features["groupSnapshot"] = target.Skip["group"] == ""
 	}
 	s.current = engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: s.clock,
-		Ledger: s.ledger, Sink: s.sink, Dir: s.dir, MaxOutput: maxOutput,
+		Ledger: s.ledger, Sink: s.sink, Dir: s.dir, MaxOutput: maxOutput, Live: target.live,
 		Needs:           engine.Needs{Kinds: kinds, Features: features},
 		StorageClasses:  map[string]storagev1.StorageClass{target.StorageClass.Name: target.StorageClass},
 		SnapshotClasses: map[string]engine.SnapshotClass{target.SnapshotClass.Name: target.SnapshotClass}}
@@ -313,6 +324,8 @@ type sink struct {
 	output  map[string][]byte
 	cut     map[string]int64
 	canary  map[string][]op.CanaryIO
+	samples []op.Sample
+	opened  []op.Time // of reports of open I/Os
 	lost    bool
 }
 
@@ -368,6 +381,24 @@ func (s *sink) Canary(instance, _ string, ios []op.CanaryIO) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.canary[instance] = append(s.canary[instance], ios...)
+}
+
+func (s *sink) Sample(x op.Sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.samples = append(s.samples, x)
+}
+
+// CanaryOpen records the report of a session with Live.
+func (s *sink) CanaryOpen(instance, _ string, open []op.CanaryIO, at op.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened = append(s.opened, at)
+	for _, io := range open {
+		if instance != "w-0" || io.Intended > at {
+			s.t.Errorf("%s at %d: open I/O %+v", instance, at, io)
+		}
+	}
 }
 
 func (s *sink) Output(instance, container, file string, data []byte) int {

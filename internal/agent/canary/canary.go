@@ -263,6 +263,25 @@ func (c *Canary) do(op *protocol.CanaryIO, buf []byte) {
 	op.Errno = int(errno)
 }
 
+// maxOpen bounds the result of Open. The I/Os of a longer stall are those of the workers and of the schedule.
+const maxOpen = 256
+
+// Open returns the I/Os that are due and that Take has not returned, in order of their intended time: at most the
+// oldest 256. Call it after Take, so that each I/O is in one of the results.
+func (c *Canary) Open(now int64) (ios []protocol.CanaryIO) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n := 0; n < len(c.queue) && len(ios) < maxOpen; n++ {
+		if io := c.queue[n].io; io.Intended <= min(now, c.stop) {
+			ios = append(ios, io)
+		}
+	}
+	for k := c.issued; len(ios) < maxOpen && c.ioAt(k).Intended <= min(now, c.stop); k++ {
+		ios = append(ios, c.ioAt(k)) // no worker is free
+	}
+	return ios
+}
+
 // Take removes and returns the leading I/Os that are done, in order of their intended time, and the number
 // dropped since the start. After Run, final also returns the I/Os that did not end or start, with times
 // protocol.Never.

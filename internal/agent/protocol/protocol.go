@@ -112,6 +112,9 @@ type Welcome struct {
 	MaxOutput int64 `json:"maxOutput,omitempty"`
 	// SampleNanos is the sampling interval; 0: no samples.
 	SampleNanos int64 `json:"sampleNanos,omitempty"`
+	// LiveNanos is the interval in which the I/Os of canaries are sent, with those that are open; 0: the agent's
+	// default, without open ones.
+	LiveNanos int64 `json:"liveNanos,omitempty"`
 	// SampleMachine adds the machine's counters to each sample.
 	SampleMachine bool `json:"sampleMachine,omitempty"`
 	// CountSyncs: Exit has the calls for durability of the process and its descendants.
@@ -262,6 +265,9 @@ type Canary struct {
 	Volume  string     `json:"volume"`
 	IOs     []CanaryIO `json:"ios"`
 	Dropped int64      `json:"dropped,omitempty"` // intended but never issued, so far
+	// Open are the I/Os due at OpenAt that a later message has in IOs: those without an end, and those behind them.
+	Open   []CanaryIO `json:"open,omitempty"`
+	OpenAt int64      `json:"openAt,omitempty"` // 0: Open was not asked for
 }
 
 // Never is the time of an event that did not happen.

@@ -38,7 +38,11 @@ func (s *session) runCanary(ctx context.Context, c *canary.Canary) {
 		defer close(finished)
 		c.Run(ctx)
 	}()
-	tick := time.NewTicker(collectEvery)
+	every := collectEvery
+	if s.welcome.LiveNanos > 0 {
+		every = time.Duration(s.welcome.LiveNanos)
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
@@ -51,7 +55,7 @@ func (s *session) runCanary(ctx context.Context, c *canary.Canary) {
 	}
 }
 
-// sendCanary sends a canary's results in frames below the size limit.
+// sendCanary sends a canary's results in frames below the size limit, and then what is open, if it is asked for.
 func (s *session) sendCanary(c *canary.Canary, final bool) {
 	const most = 4096
 	ios, dropped := c.Take(final)
@@ -59,5 +63,9 @@ func (s *session) sendCanary(c *canary.Canary, final bool) {
 		n := min(len(ios), most)
 		s.send(protocol.Message{Canary: &protocol.Canary{Volume: c.Name, IOs: ios[:n], Dropped: dropped}})
 		ios = ios[n:]
+	}
+	if s.welcome.LiveNanos > 0 && !final {
+		now := s.clock.Now()
+		s.send(protocol.Message{Canary: &protocol.Canary{Volume: c.Name, Open: c.Open(now), OpenAt: now}})
 	}
 }

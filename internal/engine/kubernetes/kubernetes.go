@@ -103,7 +103,11 @@ func (e *Engine) listen(ctx context.Context) error {
 	}
 	var err error
 	e.Agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.Session.Clock, e.Session.Sink)
-	return err
+	if err != nil {
+		return err
+	}
+	e.Agents.SetLive(e.Session.Live)
+	return nil
 }
 
 // Do executes one request; see engine.Engine.

@@ -103,6 +103,7 @@ func (e *Engine) openPods() error {
 	if err != nil {
 		return fmt.Errorf("listen for agents: %w", err)
 	}
+	e.agents.SetLive(e.session.Live)
 	e.host, err = pod.NewHost(e.ctx, pod.HostOptions{Server: e.agents, Clock: e.session.Clock, Ledger: e.session.Ledger,
 		Sink: e.pods, Agent: e.AgentPath, Program: program, Identity: e.own,
 		Hide: []string{filepath.Join(e.session.Dir, "volumes")}, Limits: limits})

@@ -100,7 +100,8 @@ func TestConformance(t *testing.T) {
 // Parts that wait for fixed times and in which the driver does not take part run with some drivers only.
 var (
 	noScripts = map[string]string{"parser": "parser scripts have no volume: run with null"}
-	noPhases  = map[string]string{"phases": "the agent ends phases, whatever the volume: run with null and loopfile",
+	noPhases  = map[string]string{"live": "the agent sends samples, whatever the volume: run with null and loopfile",
+		"phases":            "the agent ends phases, whatever the volume: run with null and loopfile",
 		"phases made again": "the agent ends phases, whatever the volume: run with null and loopfile"}
 )
 

@@ -57,6 +57,14 @@ func (s *podSink) Canary(pod, volume string, ios []op.CanaryIO) {
 	s.Sink.Canary(instance, volume, ios)
 }
 
+// CanaryOpen passes the report on to sinks that need it.
+func (s *podSink) CanaryOpen(pod, volume string, open []op.CanaryIO, at op.Time) {
+	if live, ok := s.Sink.(engine.LiveSink); ok {
+		instance, _ := s.names(pod, "")
+		live.CanaryOpen(instance, volume, open, at)
+	}
+}
+
 func (s *podSink) Output(pod, container, file string, data []byte) int {
 	instance, container := s.names(pod, container)
 	return s.Sink.Output(instance, container, file, data)
