@@ -191,6 +191,8 @@ func TestExamples(t *testing.T) {
 				needServerProgram(t, "db_bench")
 			case "sysbench-fileio.yaml":
 				needServerProgram(t, "sysbench")
+			case "sysbench-oltp.yaml":
+				needMariaDB(t)
 			}
 			b := newBox(t)
 			r := b.run(append(b.runArgs(file), more...)...)

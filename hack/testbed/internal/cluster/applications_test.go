@@ -46,6 +46,22 @@ func TestApplications(t *testing.T) {
     sync --file-system /tmp
     date +%s.%N
     etcd-benchmark --endpoints=unix://etcd:0 put --total=100`, "Requests/sec:"},
+		"mariadb": {`
+    PATH=/usr/bin:/usr/sbin
+    mariadb-install-db --no-defaults --basedir=/usr --datadir=/tmp/data --skip-test-db --force \
+        --auth-root-authentication-method=socket
+    echo "CREATE DATABASE sbtest;
+CREATE USER sbtest@localhost;
+GRANT ALL ON sbtest.* TO sbtest@localhost;" >/tmp/init.sql
+    mariadbd --no-defaults --basedir=/usr --datadir=/tmp/data --socket=/tmp/mariadb --skip-networking \
+        --init-file=/tmp/init.sql >/tmp/log 2>&1 &
+    server=$!
+    trap "kill $server; wait; cat /tmp/log" EXIT
+    ` + strings.ReplaceAll(wait, "%s", `mariadb --no-defaults --socket=/tmp/mariadb --user=sbtest --execute="SELECT 1" sbtest`) + `
+    set -- oltp_read_write --mysql-socket=/tmp/mariadb --table-size=100
+    sysbench "$@" prepare
+    df -Pk /tmp; sync --file-system /tmp; date +%s.%N
+    sysbench "$@" --time=1 run`, "transactions:"},
 		"rocksdb": {`date +%s.%N; df -Pk /tmp; sleep 0.01; touch /tmp/x
 db_bench --db=/tmp/db --benchmarks=fillseq,readrandom --num=1000`, "(1000 of 1000 found)"},
 		"sysbench": {`mkdir /tmp/x; cd /tmp/x; date +%s.%N; df -Pk .
