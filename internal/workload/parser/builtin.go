@@ -17,6 +17,7 @@ func builtIn() map[string]Parser {
 		"redis-benchmark": {Redis, redisMetrics},
 		"sysbench":        {Sysbench, sysbenchMetrics},
 		"sysbench-oltp":   {SysbenchOLTP, oltpMetrics},
+		"wrk":             {Wrk, wrkMetrics},
 	}
 }
 
