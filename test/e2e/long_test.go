@@ -191,6 +191,8 @@ func TestExamples(t *testing.T) {
 				needServerProgram(t, "db_bench")
 			case "sysbench-fileio.yaml":
 				needServerProgram(t, "sysbench")
+			case "nginx-wrk.yaml":
+				needNginx(t)
 			case "sysbench-oltp.yaml":
 				needMariaDB(t)
 			}

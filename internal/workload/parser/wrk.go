@@ -198,6 +198,9 @@ func (w *wrk) figures() {
 		{wrkReads, w.reads}, {wrkWrites, w.writes}, {wrkTimeouts, w.timeouts}} {
 		w.scalar(f.of, float64(f.n))
 	}
+	if w.requests == 0 {
+		w.warn("wrkErrors", "no request was answered")
+	}
 	if w.connects+w.reads+w.writes+w.timeouts+w.failed > 0 {
 		w.warn("wrkErrors", "of %d answered requests %d have a status of 400 or above, and %d took longer than the "+
 			"timeout; %d connections failed, %d broke at a read, %d at a write", w.requests, w.failed, w.timeouts, w.connects,
@@ -241,7 +244,8 @@ func (w *wrk) measured() map[int64]int64 {
 
 // latency makes the histogram.
 func (w *wrk) latency() {
-	if w.requests == 0 || w.micros == 0 {
+	want := w.requests - w.timeouts
+	if w.micros == 0 || want == 0 && w.counted == 0 {
 		return
 	}
 	h := hist.New()
@@ -258,7 +262,6 @@ func (w *wrk) latency() {
 		least, most, sum = min(least, us*1000), max(most, us*1000), sum+us*1000*n
 		total += float64(us) * 1000 * float64(n)
 	}
-	want := w.requests - w.timeouts
 	if h.N() != want || w.counted != w.all || want <= 0 || total >= math.MaxInt64 {
 		w.warn("latencyDoubtful", "there are %d latencies of %d requests, and of %d that wrk has %d: they are left out",
 			h.N(), want, w.all, w.counted)

@@ -60,6 +60,11 @@ var applications = map[string]application{
 		binaries: []string{"/usr/sbin/mariadbd"}, // mariadb-install-db wants it there
 		trees:    []string{"/usr/share/mysql", "/usr/share/sysbench"},
 	},
+	"nginx": {
+		image:    "docker.io/cnsbench/workload-nginx:1.22.1",
+		program:  "/usr/sbin/nginx",
+		programs: []string{"nginx", "wrk", "curl", "cksum", "date", "sync"},
+	},
 	"sysbench": {
 		image:    "docker.io/cnsbench/workload-sysbench:1.0.20",
 		program:  "/usr/bin/sysbench",
