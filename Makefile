@@ -52,6 +52,12 @@ test-long: deps build object-servers workload-servers ## run what make test leav
 	@hack/tagged.sh -p 1 -timeout 30m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
 	cd test/object && go test -count=1 -timeout 9m ./...
 
+.PHONY: test-entries
+test-entries: export CNSBENCH_ENTRIES := all
+test-entries: deps build workload-servers ## run all applications of the library, here and on the test bed (each week; CI runs four)
+	go test -count=1 -v -timeout 30m -tags e2e -run '^TestEntry|^TestExamples$$' ./test/e2e
+	@hack/e2e.sh '^TestApplications$$'
+
 .PHONY: measurements
 measurements: deps build ## inject causes, interference and limits on this machine, and check what is found (half an hour; quiet, as root)
 	go test -count=1 -v -timeout 60m -tags 'e2e measurement' -run 'TestCauses|TestNoCause|TestSnapshotInterference|TestTenantsRank' ./test/e2e
@@ -87,6 +93,15 @@ opensearch: ## fetch OpenSearch for the tests of outputs: one node as a Java pro
 	@hack/packages.sh mvn=maven javac=default-jdk-headless
 	mvn -q -B -f test/opensearch package dependency:copy-dependencies -DbuildDirectory='$(abspath $(OUT))/opensearch' \
 	  -DoutputDirectory='$(abspath $(OUT))/opensearch/lib'
+
+.PHONY: collector
+collector: ## build an OpenTelemetry collector for the tests of outputs (Go modules, at the versions in hack/collector)
+	@mkdir -p '$(OUT)/collector'
+	CGO_ENABLED=0 go build -C hack/collector -trimpath -o '$(abspath $(OUT))/collector/collector' .
+
+.PHONY: prometheus
+prometheus: ## install Prometheus (Debian) for the tests of --serve-metrics; no service is started
+	@hack/packages.sh prometheus=prometheus
 
 .PHONY: bench
 bench: deps build ## measure what docs/benchmarks.md states (more than an hour)

@@ -2,7 +2,7 @@
 # Run the tests that need a cluster, on the test bed. It is brought up and taken
 # down, and what is left is looked for, also when something failed. One that is up
 # already is used, and left up. Where it cannot run this says why, and skips; where
-# the variable CI is set it fails.
+# the variable CI is set it fails. With an argument, only those tests of test/e2e/kubernetes run that it matches.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -72,6 +72,10 @@ CNSBENCH_BIN=$PWD/bin
 CNSBENCH_AUDIT_LOG=$PWD/out/testbed/audit.log
 PATH=$PWD/out/testbed/bin:$PATH
 export KUBECONFIG CNSBENCH_BIN CNSBENCH_AUDIT_LOG PATH
+if [ -n "${1:-}" ]; then
+    go test -count=1 -v -tags e2e -run "$1" ./test/e2e/kubernetes
+    exit
+fi
 # One package at a time: they share two nodes. Within one, most of the time is spent waiting.
 hack/tagged.sh -p 1 -parallel 6 -timeout 40m ./internal/engine/kubernetes/... ./internal/agent ./internal/bundle/server ./test/e2e/kubernetes
 CNSBENCH_TESTBED_IS_OURS=$ours go test -count=1 -tags e2e -run '^TestNothingIsLeft$' ./test/e2e/kubernetes

@@ -163,7 +163,7 @@ type FolderLibrary struct {
 
 // Output is a destination of results in addition to the bundle.
 //
-// +kubebuilder:validation:ExactlyOneOf=httpPostSpec;elasticsearchSpec;fileSpec
+// +kubebuilder:validation:ExactlyOneOf=httpPostSpec;elasticsearchSpec;otlpSpec;fileSpec
 type Output struct {
 	// name that actions use to refer to the output.
 	// +required
@@ -174,9 +174,23 @@ type Output struct {
 	// elasticsearchSpec sends results to an index of Elasticsearch or OpenSearch.
 	// +optional
 	ElasticsearchSpec *ElasticsearchSpec `json:"elasticsearchSpec,omitempty"`
+	// otlpSpec sends results to a receiver of OpenTelemetry.
+	// +optional
+	OTLPSpec *OTLPSpec `json:"otlpSpec,omitempty"`
 	// fileSpec writes results to a file.
 	// +optional
 	FileSpec *FileSpec `json:"fileSpec,omitempty"`
+}
+
+// Credentials returns where the credentials of the output are, or nil.
+func (o *Output) Credentials() *OutputCredentials {
+	switch {
+	case o.ElasticsearchSpec != nil:
+		return o.ElasticsearchSpec.Credentials
+	case o.OTLPSpec != nil:
+		return o.OTLPSpec.Credentials
+	}
+	return nil
 }
 
 // HTTPPostSpec sends results to a server as JSON in the body of POST requests.
@@ -202,6 +216,18 @@ type ElasticsearchSpec struct {
 	// +kubebuilder:default=cnsbench
 	Index string `json:"index,omitempty"`
 	// credentials for the server. The environment variable CNSBENCH_OUTPUT_<NAME>_AUTHORIZATION has priority.
+	// +optional
+	Credentials *OutputCredentials `json:"credentials,omitempty"`
+}
+
+// OTLPSpec sends each operation as a trace, and the figures of workloads and of the run as metrics, by OTLP/HTTP.
+type OTLPSpec struct {
+	// url of the receiver, http or https, without /v1/traces and /v1/metrics.
+	// +required
+	// +kubebuilder:validation:Pattern=`^https?://.+`
+	// +kubebuilder:validation:MaxLength=2048
+	URL string `json:"url"`
+	// credentials for the receiver. The environment variable CNSBENCH_OUTPUT_<NAME>_AUTHORIZATION has priority.
 	// +optional
 	Credentials *OutputCredentials `json:"credentials,omitempty"`
 }

@@ -3,6 +3,7 @@ package bounded
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,12 @@ func (r *Reader) Read(p []byte) (int, error) {
 		return 0, r.err
 	}
 	n, err := r.from.Read(p)
+	if !r.limits.CSV {
+		if n, r.err = r.countLines(p[:n]); r.err != nil {
+			return n, r.err
+		}
+		return n, err
+	}
 	for i, c := range p[:n] {
 		if r.err = r.count(c); r.err != nil {
 			return i, r.err
@@ -55,14 +62,39 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// countLines is count for a text without quotes. It returns how many bytes are within the limits.
+func (r *Reader) countLines(p []byte) (int, error) {
+	var tooLong error
+	if left := r.limits.Total - r.total; r.limits.Total > 0 && int64(len(p)) > left {
+		p, tooLong = p[:left], r.totalExceeded()
+	}
+	r.total += int64(len(p))
+	for at := 0; at < len(p); {
+		n := bytes.IndexByte(p[at:], '\n')
+		ended := n >= 0
+		if !ended {
+			n = len(p) - at
+		}
+		if left := r.limits.Line - r.length; r.limits.Line > 0 && int64(n) > left {
+			return at + int(left), r.lineExceeded()
+		}
+		at, r.length = at+n, r.length+int64(n)
+		if ended {
+			at, r.number, r.length = at+1, r.number+1, 0
+		}
+	}
+	return len(p), tooLong
+}
+
+// count is for CSV.
 func (r *Reader) count(c byte) error {
 	if r.total++; r.limits.Total > 0 && r.total > r.limits.Total {
-		return fmt.Errorf("the text is longer than %s: %w", size(r.limits.Total), ErrTooLarge)
+		return r.totalExceeded()
 	}
 	switch {
-	case r.limits.CSV && r.length == 0 && c == '#':
+	case r.length == 0 && c == '#':
 		r.comment = true
-	case r.limits.CSV && c == '"' && !r.comment:
+	case c == '"' && !r.comment:
 		r.quoted = !r.quoted
 	}
 	if c == '\n' && !r.quoted {
@@ -70,9 +102,17 @@ func (r *Reader) count(c byte) error {
 		return nil
 	}
 	if r.length++; r.limits.Line > 0 && r.length > r.limits.Line {
-		return fmt.Errorf("line %d is longer than %s: %w", r.number, size(r.limits.Line), ErrTooLarge)
+		return r.lineExceeded()
 	}
 	return nil
+}
+
+func (r *Reader) totalExceeded() error {
+	return fmt.Errorf("the text is longer than %s: %w", size(r.limits.Total), ErrTooLarge)
+}
+
+func (r *Reader) lineExceeded() error {
+	return fmt.Errorf("line %d is longer than %s: %w", r.number, size(r.limits.Line), ErrTooLarge)
 }
 
 // ReadLine reads one line of at most most bytes, with its end. io.EOF accompanies a last line without an end.

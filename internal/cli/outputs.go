@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/output"
+	"github.com/cnsbench/cnsbench/internal/output/scrape"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -23,17 +24,18 @@ func targetsOf(ctx context.Context, b *v1alpha1.Benchmark, from credentialReader
 	for _, o := range b.Spec.Outputs {
 		name := string(o.Name)
 		t := output.Target{Name: name, Actions: actionsOf(b, o.Name), Query: os.Getenv(outputVariable(name, "QUERY"))}
-		var credentials *v1alpha1.OutputCredentials
 		switch {
 		case o.HTTPPostSpec != nil:
 			t.URL = o.HTTPPostSpec.URL
 		case o.ElasticsearchSpec != nil:
-			t.URL, t.Index, credentials = o.ElasticsearchSpec.URL, o.ElasticsearchSpec.Index, o.ElasticsearchSpec.Credentials
+			t.URL, t.Index = o.ElasticsearchSpec.URL, o.ElasticsearchSpec.Index
+		case o.OTLPSpec != nil:
+			t.URL, t.OTLP = o.OTLPSpec.URL, true
 		default:
 			continue
 		}
 		var err error
-		if t.Authorization, err = from.authorization(ctx, name, credentials); err != nil {
+		if t.Authorization, err = from.authorization(ctx, name, o.Credentials()); err != nil {
 			return nil, err
 		}
 		targets = append(targets, t)
@@ -47,25 +49,69 @@ func outputVariable(name, what string) string {
 	return "CNSBENCH_OUTPUT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_" + what
 }
 
-// outgoing records ops and sends them.
+// outgoing records the events of a run, and passes them on to the outputs and to what serves metrics. Either can be
+// nil.
 type outgoing struct {
 	*bundle.Writer
-	sender *output.Sender
+	sender  *output.Sender
+	metrics *scrape.Server
 }
 
 // Op records an op and queues it for the outputs, without secrets; it does not block.
 func (o *outgoing) Op(x op.Op) {
 	x = o.Redacted(x)
 	o.Writer.Op(x)
-	o.sender.Op(x)
+	if o.metrics != nil {
+		o.metrics.Op(&x)
+	}
+	if o.sender != nil {
+		o.sender.Op(x)
+	}
+}
+
+// Canary records canary I/Os.
+func (o *outgoing) Canary(instance, volume string, ios []op.CanaryIO) {
+	o.Writer.Canary(instance, volume, ios)
+	if o.metrics != nil {
+		o.metrics.Canary(instance, volume, ios)
+	}
+}
+
+// Sample records the counters of an instance.
+func (o *outgoing) Sample(x op.Sample) {
+	o.Writer.Sample(x)
+	if o.metrics != nil {
+		o.metrics.Sample(x)
+	}
 }
 
 // recorder is the bundle, and the outputs if there are any.
 func (r *running) recorder() run.Recorder {
-	if r.sending == nil {
+	if r.sending == nil && r.metrics == nil {
 		return r.writer
 	}
-	return &outgoing{r.writer, r.sending}
+	return &outgoing{r.writer, r.sending, r.metrics}
+}
+
+// serveMetrics starts to serve the metrics of the run, if the user wants that.
+func (r *running) serveMetrics() (err error) {
+	if r.flags.Scrape == "" {
+		return nil
+	}
+	r.metrics, err = scrape.Listen(r.flags.Scrape, &bundle.Run{ID: r.id, Name: r.plan.Name, Engine: r.flags.Engine})
+	if err == nil {
+		fmt.Fprintf(r.err, "metrics of this run: http://%s/metrics\n", r.metrics.Address())
+	}
+	return err
+}
+
+func (r *running) closeMetrics() {
+	if r.metrics == nil {
+		return
+	}
+	if err := r.metrics.Close(); err != nil {
+		fmt.Fprintln(r.err, "warning: metrics of the run:", err)
+	}
 }
 
 // targets are the outputs that results are sent to. Their credentials are hidden in what is recorded from now on.

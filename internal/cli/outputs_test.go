@@ -42,7 +42,7 @@ func TestOutputsHaveNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &outgoing{w, sender}
+	o := &outgoing{w, sender, nil}
 	o.Op(op.Op{ID: 1, Action: "a", Outcome: op.Error, Message: "password=opensesame: hunter2-of-the-run is wrong"})
 	deadline := time.After(time.Minute)
 	for {

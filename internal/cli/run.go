@@ -23,6 +23,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/output"
+	"github.com/cnsbench/cnsbench/internal/output/scrape"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -287,6 +288,7 @@ type running struct {
 
 	soft, hard context.Context // end with the first interrupt, and the second
 	sending    *output.Sender  // nil: the Benchmark has no outputs that are sent to
+	metrics    *scrape.Server  // nil: metrics are not served
 }
 
 func (r *running) execute(ctx context.Context, e engine.Engine) error {
@@ -294,6 +296,10 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	if err != nil {
 		return r.abort(err)
 	}
+	if err := r.serveMetrics(); err != nil {
+		return r.abort(err)
+	}
+	defer r.closeMetrics()
 	scratch, err := r.scratch()
 	if err != nil {
 		return r.abort(fmt.Errorf("create the scratch directory: %w; set TMPDIR to choose another place", err))

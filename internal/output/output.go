@@ -1,6 +1,6 @@
-// Package output sends the results of a run to other systems as JSON documents: ops, workload metrics and the run's
-// metadata, each by an HTTP POST or in batches to an index of Elasticsearch or OpenSearch. It also writes them as JSON
-// lines. docs/reference/outputs.md describes them.
+// Package output sends the results of a run to other systems as documents: ops, workload metrics and the run's
+// metadata. Each is an HTTP POST, or they go in batches to an index of Elasticsearch or OpenSearch, or as traces and
+// metrics to a receiver of OTLP. It also writes them as JSON lines. docs/reference/outputs.md describes them.
 //
 // The bundle is the spool: every document can be made from it. The outbox, a file beside
 // it, records which documents were delivered, so that the rest can be sent later.
@@ -28,10 +28,13 @@ const (
 	saveEvery = time.Second
 )
 
-// encodingOf returns how documents are sent to a target; limit is for one request.
-func encodingOf(t Target, limit time.Duration) encoding {
-	if t.Index != "" {
+// encodingOf returns how documents of a run are sent to a target; limit is for one request.
+func encodingOf(t Target, run *bundle.Run, limit time.Duration) encoding {
+	switch {
+	case t.Index != "":
 		return newBulk(t, limit)
+	case t.OTLP:
+		return newTelemetry(t, run, limit)
 	}
 	return single{newPoster(t, limit)}
 }
@@ -96,7 +99,7 @@ func Start(ctx context.Context, dir string, r bundle.Run, targets []Target, o Op
 	s := &Sender{Options: o.orDefault(), run: r, outbox: box, stop: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	for _, t := range targets {
-		tt := &target{Target: t, Sender: s, encoding: encodingOf(t, s.Limit), work: make(chan document, queued),
+		tt := &target{Target: t, Sender: s, encoding: encodingOf(t, &s.run, s.Limit), work: make(chan document, queued),
 			inflight: map[string]bool{}}
 		tt.delivered = box.Delivered[t.Name]
 		for range workers {

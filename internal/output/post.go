@@ -22,6 +22,8 @@ type Target struct {
 	URL  string
 	// Index of Elasticsearch or OpenSearch, whose URL is without it; empty: each document is posted to the URL.
 	Index string
+	// OTLP: traces and metrics are sent to the URL of an OTLP/HTTP receiver, which is without /v1/traces.
+	OTLP bool
 	// Query of the URL, without "?"; not recorded.
 	Query string
 	// Authorization is the header of that name; not recorded.

@@ -29,6 +29,9 @@ func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec, onCluster 
 		case o.ElasticsearchSpec != nil:
 			checkURL(report, path+".elasticsearchSpec.url", o.ElasticsearchSpec.URL)
 			checkOutputCredentials(report, path+".elasticsearchSpec.credentials", o.ElasticsearchSpec.Credentials, onCluster)
+		case o.OTLPSpec != nil:
+			checkURL(report, path+".otlpSpec.url", o.OTLPSpec.URL)
+			checkOutputCredentials(report, path+".otlpSpec.credentials", o.OTLPSpec.Credentials, onCluster)
 		case o.FileSpec != nil:
 			checkOutputFile(report, path+".fileSpec.path", o.FileSpec, files)
 		}

@@ -21,7 +21,7 @@ func Rights(p *Plan) []Right {
 		}
 	}
 	for _, o := range p.Benchmark.Spec.Outputs {
-		if e := o.ElasticsearchSpec; e != nil && e.Credentials != nil && e.Credentials.SecretName != "" {
+		if c := o.Credentials(); c != nil && c.SecretName != "" {
 			d.want(Right{Resource: "secrets"}, "to read the credentials of outputs", "", "get")
 		}
 	}

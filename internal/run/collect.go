@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -20,6 +22,7 @@ func (r *runner) collect() {
 		r.log("run", fmt.Sprintf("outputs of workloads: %v", err))
 		return
 	}
+	var readings []*reading
 	var scripts []parsing
 	for i := range r.Plan.Actions {
 		a := &r.Plan.Actions[i]
@@ -32,13 +35,39 @@ func (r *runner) collect() {
 					continue
 				}
 				for _, c := range r.instances.containers(name, o.Container) {
-					r.parse(a, name, c, o)
+					if x := r.reading(a, name, c, o); x != nil {
+						readings = append(readings, x)
+					}
 				}
 			}
 			scripts = append(scripts, r.scriptsFor(a, name)...)
 		}
 	}
+	// As many at once as there are CPUs; their results are taken in the order of the instances.
+	for some := range slices.Chunk(readings, runtime.GOMAXPROCS(0)) {
+		var wg sync.WaitGroup
+		for _, x := range some {
+			wg.Go(func() { x.result, x.err = x.read(x.in) })
+		}
+		wg.Wait()
+		for _, x := range some {
+			r.take(x.origin, x.result, x.err)
+			r.flagRead(x.instance, x.container, x.files.names)
+		}
+	}
 	r.parseByScript(scripts)
+}
+
+// reading is the work of a built-in parser on the outputs of one container.
+type reading struct {
+	origin
+	container string
+	read      parser.Func
+	in        parser.Input
+	files     *openedFiles
+
+	result parser.Result
+	err    error
 }
 
 // parsed returns one output of each container whose outputs a built-in parser reads.
@@ -52,20 +81,20 @@ func parsed(w *plan.Workload) (list []plan.Output) {
 	return list
 }
 
-func (r *runner) parse(a *plan.Action, instance, container string, o plan.Output) {
+// reading returns nil if there is no such parser.
+func (r *runner) reading(a *plan.Action, instance, container string, o plan.Output) *reading {
 	source := instance + "/" + container
 	read, ok := parser.Parsers(r.Parsers)[o.Parser]
 	if !ok {
 		r.warnOf("outputUnparsed", source, fmt.Sprintf("no parser is called %q; its outputs are kept as they are",
 			o.Parser))
-		return
+		return nil
 	}
 	in := r.input(instance, container)
-	opened := &openedFiles{FS: in.Files, names: map[string]bool{}}
-	in.Files = opened
-	result, err := read(in)
-	r.take(origin{a.Name, instance, source, o.Phase}, result, err)
-	r.flagRead(instance, container, opened.names)
+	files := &openedFiles{FS: in.Files, names: map[string]bool{}}
+	in.Files = files
+	return &reading{origin: origin{a.Name, instance, source, o.Phase}, container: container, read: read, in: in,
+		files: files}
 }
 
 // origin is the source of a parser's results.

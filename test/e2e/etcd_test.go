@@ -4,11 +4,12 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
 // etcdBenchmark is the program that make workload-servers builds.
@@ -19,18 +20,6 @@ var etcdBenchmark = func() string {
 	}
 	return path
 }()
-
-func needEtcd(t testing.TB) {
-	t.Helper()
-	if _, err := os.Stat(etcdBenchmark); err != nil {
-		t.Skipf("needs etcd's benchmark (make workload-servers): %v", err)
-	}
-	for _, program := range []string{"/usr/bin/etcd", "curl"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("needs etcd and curl (make workload-servers): %v", err)
-		}
-	}
-}
 
 // etcdRun runs the entry etcd with further variables.
 func (b *box) etcdRun(vars string) result {
@@ -55,10 +44,10 @@ func (b *box) etcdPrinted(container, pattern string) string {
 	return string(m[1])
 }
 
-// TestEtcd runs two servers of etcd on this machine at the same time, as an unprivileged user, and compares the figures
+// TestEntryEtcd runs two servers of etcd on this machine at the same time, as an unprivileged user, and compares the figures
 // of the summary with those that each benchmark printed.
-func TestEtcd(t *testing.T) {
-	needEtcd(t)
+func TestEntryEtcd(t *testing.T) {
+	rotation.Need(t, "etcd")
 	b := newBox(t)
 	if os.Getuid() == 0 {
 		b.asNobody()
@@ -90,9 +79,9 @@ func TestEtcd(t *testing.T) {
 	b.clean()
 }
 
-// TestEtcdKilled kills the pod of the server: the replacement reads the log, and is measured.
-func TestEtcdKilled(t *testing.T) {
-	needEtcd(t)
+// TestEntryEtcdKilled kills the pod of the server: the replacement reads the log, and is measured.
+func TestEntryEtcdKilled(t *testing.T) {
+	rotation.Need(t, "etcd")
 	b := newBox(t)
 	b.bench(head+`spec:
   actions:
@@ -110,9 +99,9 @@ func TestEtcdKilled(t *testing.T) {
 	b.clean()
 }
 
-// TestEtcdBad: what goes wrong with the server or its programs is said.
-func TestEtcdBad(t *testing.T) {
-	needEtcd(t)
+// TestEntryEtcdBad: what goes wrong with the server or its programs is said.
+func TestEntryEtcdBad(t *testing.T) {
+	rotation.Need(t, "etcd")
 	for _, tt := range []struct{ name, vars, says string }{
 		{"no server", "binaries: /nowhere, benchmark: " + etcdBenchmark, "/nowhere/etcd: not found (variables binaries, benchmark)"},
 		{"no benchmark", "benchmark: nowhere", "nowhere: not found (variables binaries, benchmark)"},

@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
 // TestQuickstart checks the stalls that the unmodified demo reports against the driver's log.
@@ -179,22 +182,11 @@ func TestExamples(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			var more []string
-			switch name {
-			case "pgbench.yaml":
-				needPostgreSQL(t)
-			case "redis-benchmark.yaml":
-				needRedis(t)
-			case "etcd.yaml":
-				needEtcd(t)
+			if entry := strings.TrimSuffix(name, ".yaml"); slices.Contains(rotation.Applications, entry) {
+				rotation.Need(t, entry)
+			}
+			if name == "etcd.yaml" {
 				more = append(more, "--set", "spec.actions[0].createObjSpec.vars.benchmark="+etcdBenchmark)
-			case "db-bench.yaml":
-				needServerProgram(t, "db_bench")
-			case "sysbench-fileio.yaml":
-				needServerProgram(t, "sysbench")
-			case "nginx-wrk.yaml":
-				needNginx(t)
-			case "sysbench-oltp.yaml":
-				needMariaDB(t)
 			}
 			b := newBox(t)
 			r := b.run(append(b.runArgs(file), more...)...)

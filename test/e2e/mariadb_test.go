@@ -8,14 +8,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-)
 
-func needMariaDB(t testing.TB) {
-	t.Helper()
-	for _, program := range []string{"/usr/sbin/mariadbd", "/usr/bin/mariadb", "/usr/bin/sysbench"} {
-		needServerProgram(t, program)
-	}
-}
+	"github.com/cnsbench/cnsbench/test/rotation"
+)
 
 // oltpRun runs the entry sysbench-oltp with further variables.
 func (b *box) oltpRun(vars string) result {
@@ -26,10 +21,10 @@ func (b *box) oltpRun(vars string) result {
 `)
 }
 
-// TestSysbenchOLTP runs MariaDB and sysbench at a rate as an unprivileged user, and compares the figures with those
+// TestEntrySysbenchOLTP runs MariaDB and sysbench at a rate as an unprivileged user, and compares the figures with those
 // that sysbench printed.
-func TestSysbenchOLTP(t *testing.T) {
-	needMariaDB(t)
+func TestEntrySysbenchOLTP(t *testing.T) {
+	rotation.Need(t, "sysbench-oltp")
 	b := newBox(t)
 	if os.Getuid() == 0 {
 		b.asNobody()
@@ -59,9 +54,9 @@ func TestSysbenchOLTP(t *testing.T) {
 	b.clean()
 }
 
-// TestSysbenchOLTPKilled kills the pod of the database: the replacement recovers it, and its transactions are measured.
-func TestSysbenchOLTPKilled(t *testing.T) {
-	needMariaDB(t)
+// TestEntrySysbenchOLTPKilled kills the pod of the database: the replacement recovers it, and its transactions are measured.
+func TestEntrySysbenchOLTPKilled(t *testing.T) {
+	rotation.Need(t, "sysbench-oltp")
 	b := newBox(t)
 	b.bench(head+`spec:
   actions:
@@ -81,9 +76,9 @@ func TestSysbenchOLTPKilled(t *testing.T) {
 	b.clean()
 }
 
-// TestSysbenchOLTPBad: what goes wrong with the server or its programs is said.
-func TestSysbenchOLTPBad(t *testing.T) {
-	needMariaDB(t)
+// TestEntrySysbenchOLTPBad: what goes wrong with the server or its programs is said.
+func TestEntrySysbenchOLTPBad(t *testing.T) {
+	rotation.Need(t, "sysbench-oltp")
 	for _, tt := range []struct{ name, vars, says string }{
 		{"no sysbench", "program: no_sysbench", "no_sysbench: not found (variables program, basedir)"},
 		{"never ready", "settings: --nonsense, readyTimeout: 3", "MariaDB is not ready after 3 s"},
@@ -101,10 +96,10 @@ func TestSysbenchOLTPBad(t *testing.T) {
 	}
 }
 
-// TestSysbenchOLTPFull fills the volume of the database while it is measured.
-func TestSysbenchOLTPFull(t *testing.T) {
+// TestEntrySysbenchOLTPFull fills the volume of the database while it is measured.
+func TestEntrySysbenchOLTPFull(t *testing.T) {
 	needRoot(t)
-	needMariaDB(t)
+	rotation.Need(t, "sysbench-oltp")
 	b := newBox(t)
 	r := b.bench(head + `spec:
   actions:

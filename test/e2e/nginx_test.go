@@ -7,14 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-)
 
-func needNginx(t testing.TB) {
-	t.Helper()
-	for _, program := range []string{"/usr/sbin/nginx", "/usr/bin/wrk", "curl", "fio"} {
-		needServerProgram(t, program)
-	}
-}
+	"github.com/cnsbench/cnsbench/test/rotation"
+)
 
 // wrkRun runs the entry nginx-wrk with further variables.
 func (b *box) wrkRun(vars string) result {
@@ -25,10 +20,10 @@ func (b *box) wrkRun(vars string) result {
 `)
 }
 
-// TestNginxWrk runs two instances on this machine at the same time, as root with the workers of nginx as another user,
+// TestEntryNginxWrk runs two instances on this machine at the same time, as root with the workers of nginx as another user,
 // and as an unprivileged user, and compares the figures with those that wrk printed.
-func TestNginxWrk(t *testing.T) {
-	needNginx(t)
+func TestEntryNginxWrk(t *testing.T) {
+	rotation.Need(t, "nginx-wrk")
 	for _, nobody := range []bool{false, true} {
 		if nobody && os.Getuid() != 0 {
 			continue
@@ -64,9 +59,9 @@ func TestNginxWrk(t *testing.T) {
 	}
 }
 
-// TestNginxWrkKilled kills the pod of the server: the replacement serves the same files, and is measured.
-func TestNginxWrkKilled(t *testing.T) {
-	needNginx(t)
+// TestEntryNginxWrkKilled kills the pod of the server: the replacement serves the same files, and is measured.
+func TestEntryNginxWrkKilled(t *testing.T) {
+	rotation.Need(t, "nginx-wrk")
 	b := newBox(t)
 	b.bench(head+`spec:
   actions:
@@ -81,9 +76,9 @@ func TestNginxWrkKilled(t *testing.T) {
 	b.clean()
 }
 
-// TestNginxWrkBad: what goes wrong with the server, its files or its programs is said.
-func TestNginxWrkBad(t *testing.T) {
-	needNginx(t)
+// TestEntryNginxWrkBad: what goes wrong with the server, its files or its programs is said.
+func TestEntryNginxWrkBad(t *testing.T) {
+	rotation.Need(t, "nginx-wrk")
 	for _, tt := range []struct{ name, vars, says string }{
 		{"never ready", "files: 1, settings: nonsense, readyTimeout: 1", "nginx is not ready after 1 s"},
 		{"refused", "files: 1, settings: deny all;, readyTimeout: 1", "The requested URL returned error: 403"},

@@ -17,17 +17,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
-
-// postgreSQL is the program of PostgreSQL's server where the entry of the library expects it.
-const postgreSQL = "/usr/lib/postgresql/15/bin/postgres"
-
-func needPostgreSQL(t testing.TB) {
-	t.Helper()
-	if _, err := os.Stat(postgreSQL); err != nil {
-		t.Skipf("needs PostgreSQL 15 (make workload-servers): %v", err)
-	}
-}
 
 // pgbenchReport returns a number that pgbench printed in a container.
 func (b *box) pgbenchReport(dir, container, pattern string) string {
@@ -63,10 +54,10 @@ type pgSummary struct {
 	}
 }
 
-// TestPgbench runs PostgreSQL and pgbench, as fast as possible and at a rate, the latter as an unprivileged user, and
+// TestEntryPgbench runs PostgreSQL and pgbench, as fast as possible and at a rate, the latter as an unprivileged user, and
 // compares the figures with those that pgbench printed. They must be in every view and export.
-func TestPgbench(t *testing.T) {
-	needPostgreSQL(t)
+func TestEntryPgbench(t *testing.T) {
+	rotation.Need(t, "pgbench")
 	b := newBox(t)
 	if os.Getuid() == 0 {
 		b.asNobody()
@@ -189,9 +180,9 @@ func (b *box) checkPgbenchExports(dir string) {
 	}
 }
 
-// TestPgbenchKilled kills the pod of the database: the replacement recovers it, and its transactions are measured.
-func TestPgbenchKilled(t *testing.T) {
-	needPostgreSQL(t)
+// TestEntryPgbenchKilled kills the pod of the database: the replacement recovers it, and its transactions are measured.
+func TestEntryPgbenchKilled(t *testing.T) {
+	rotation.Need(t, "pgbench")
 	b := newBox(t)
 	r := b.bench(head+`spec:
   actions:
@@ -204,9 +195,9 @@ func TestPgbenchKilled(t *testing.T) {
 	b.clean()
 }
 
-// TestPgbenchRecovery suspends a database for 3 s, and finds when it answered again by pgbench's log.
-func TestPgbenchRecovery(t *testing.T) {
-	needPostgreSQL(t)
+// TestEntryPgbenchRecovery suspends a database for 3 s, and finds when it answered again by pgbench's log.
+func TestEntryPgbenchRecovery(t *testing.T) {
+	rotation.Need(t, "pgbench")
 	b := newBox(t)
 	r := b.bench(head+`spec:
   actions:

@@ -9,16 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-)
 
-func needRedis(t testing.TB) {
-	t.Helper()
-	for _, program := range []string{"redis-server", "redis-cli", "redis-benchmark"} {
-		if _, err := os.Stat(filepath.Join("/usr/bin", program)); err != nil {
-			t.Skipf("needs Redis 7 (make workload-servers): %v", err)
-		}
-	}
-}
+	"github.com/cnsbench/cnsbench/test/rotation"
+)
 
 // redisRun runs the entry redis-benchmark with further variables.
 func (b *box) redisRun(vars string) result {
@@ -49,10 +42,10 @@ func (b *box) redisReports(container, test string) [][]string {
 	return all
 }
 
-// TestRedis runs Redis and redis-benchmark as an unprivileged user, and compares the figures of the summary with those
+// TestEntryRedis runs Redis and redis-benchmark as an unprivileged user, and compares the figures of the summary with those
 // that redis-benchmark printed.
-func TestRedis(t *testing.T) {
-	needRedis(t)
+func TestEntryRedis(t *testing.T) {
+	rotation.Need(t, "redis-benchmark")
 	b := newBox(t)
 	if os.Getuid() == 0 {
 		b.asNobody()
@@ -102,9 +95,9 @@ func TestRedis(t *testing.T) {
 	b.clean()
 }
 
-// TestRedisKilled kills the pod of the server: the replacement reads the append-only file, and is measured.
-func TestRedisKilled(t *testing.T) {
-	needRedis(t)
+// TestEntryRedisKilled kills the pod of the server: the replacement reads the append-only file, and is measured.
+func TestEntryRedisKilled(t *testing.T) {
+	rotation.Need(t, "redis-benchmark")
 	b := newBox(t)
 	b.bench(head+`spec:
   actions:
@@ -116,9 +109,9 @@ func TestRedisKilled(t *testing.T) {
 	b.clean()
 }
 
-// TestRedisBad: what goes wrong with the server or its programs is said.
-func TestRedisBad(t *testing.T) {
-	needRedis(t)
+// TestEntryRedisBad: what goes wrong with the server or its programs is said.
+func TestEntryRedisBad(t *testing.T) {
+	rotation.Need(t, "redis-benchmark")
 	for _, tt := range []struct{ name, vars, says string }{
 		{"no programs", "binaries: /nowhere", "redis-server: not found in /nowhere (variable binaries)"},
 		{"never ready", "settings: --bind-source-addr, readyTimeout: 1", "Redis is not ready after 1 s"},

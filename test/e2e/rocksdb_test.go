@@ -5,7 +5,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,15 +12,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
-
-// needServerProgram skips a test without a program that make workload-servers installs.
-func needServerProgram(t testing.TB, name string) {
-	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("needs %s (make workload-servers): %v", name, err)
-	}
-}
 
 // values are the figures of a summary by name, as numbers.
 func (b *box) values(dir string) (map[string]float64, pgSummary) {
@@ -69,9 +61,9 @@ func (b *box) seriesAfterBarrier(dir, metric string, barrier int64, least int) {
 	}
 }
 
-// TestDBBench runs the example as an unprivileged user, and compares the figures with those that db_bench printed.
-func TestDBBench(t *testing.T) {
-	needServerProgram(t, "db_bench")
+// TestEntryDBBench runs the example as an unprivileged user, and compares the figures with those that db_bench printed.
+func TestEntryDBBench(t *testing.T) {
+	rotation.Need(t, "db-bench")
 	b := newBox(t)
 	if os.Getuid() == 0 {
 		b.asNobody()
@@ -105,9 +97,9 @@ func TestDBBench(t *testing.T) {
 	b.clean()
 }
 
-// TestDBBenchSeveral runs benchmarks one after another, with an objective on one of them.
-func TestDBBenchSeveral(t *testing.T) {
-	needServerProgram(t, "db_bench")
+// TestEntryDBBenchSeveral runs benchmarks one after another, with an objective on one of them.
+func TestEntryDBBenchSeveral(t *testing.T) {
+	rotation.Need(t, "db-bench")
 	b := newBox(t)
 	b.bench(head+`spec:
   actions:
@@ -124,9 +116,9 @@ func TestDBBenchSeveral(t *testing.T) {
 	b.clean()
 }
 
-// TestDBBenchRefused: what cannot be measured says what to change.
-func TestDBBenchRefused(t *testing.T) {
-	needServerProgram(t, "db_bench")
+// TestEntryDBBenchRefused: what cannot be measured says what to change.
+func TestEntryDBBenchRefused(t *testing.T) {
+	rotation.Need(t, "db-bench")
 	for _, tt := range []struct{ vars, message string }{
 		{"program: no_db_bench", `no_db_bench: not found \(variable program\)`},
 		{"num: 100000000", `entries take \d+ KiB: raise volumeSize, or lower num`},

@@ -8,12 +8,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
-// TestSysbenchFileIO runs the example at a rate and as fast as possible as an unprivileged user, and compares the
+// TestEntrySysbenchFileIO runs the example at a rate and as fast as possible as an unprivileged user, and compares the
 // figures with those that sysbench printed.
-func TestSysbenchFileIO(t *testing.T) {
-	needServerProgram(t, "sysbench")
+func TestEntrySysbenchFileIO(t *testing.T) {
+	rotation.Need(t, "sysbench-fileio")
 	b := newBox(t)
 	if os.Getuid() == 0 {
 		b.asNobody()
@@ -55,9 +57,9 @@ func TestSysbenchFileIO(t *testing.T) {
 	b.clean()
 }
 
-// TestSysbenchRefused: what cannot be measured says what to change.
-func TestSysbenchRefused(t *testing.T) {
-	needServerProgram(t, "sysbench")
+// TestEntrySysbenchRefused: what cannot be measured says what to change.
+func TestEntrySysbenchRefused(t *testing.T) {
+	rotation.Need(t, "sysbench-fileio")
 	for _, tt := range []struct{ vars, message string }{
 		{"program: no_sysbench", `no_sysbench: not found \(variable program\)`},
 		{"totalSize: 3Gi", `KiB free, totalSize is 3Gi: raise volumeSize, or lower totalSize`},

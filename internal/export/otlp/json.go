@@ -1,6 +1,9 @@
 package otlp
 
-import "strconv"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // The types below are OTLP's ExportTraceServiceRequest in its JSON encoding
 // (opentelemetry.io/docs/specs/otlp, "JSON Protobuf Encoding"): IDs are in hex, 64-bit
@@ -20,8 +23,8 @@ type resource struct {
 }
 
 type scopeSpans struct {
-	Scope scope      `json:"scope"`
-	Spans []spanJSON `json:"spans"`
+	Scope scope           `json:"scope"`
+	Spans json.RawMessage `json:"spans"` // a list of spanJSON
 }
 
 type scope struct {

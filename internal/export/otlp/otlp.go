@@ -1,14 +1,16 @@
-// Package otlp writes the ops of a bundle as OpenTelemetry traces in OTLP's JSON encoding,
-// and sends them to an OTLP/HTTP receiver. An op is a trace; its waits and spans are spans
+// Package otlp writes the ops of a bundle as OpenTelemetry traces, and figures as metrics, in OTLP's JSON encoding, and
+// sends traces to an OTLP/HTTP receiver. An op is a trace; its waits and spans are spans
 // of it. The IDs are functions of the run's ID and start and the op's ID, so that an op
 // that is sent twice is the same trace. docs/export.md has the attributes.
 package otlp
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -57,18 +59,47 @@ type converter struct {
 
 // batch encodes the gathered spans and forgets them.
 func (x *converter) batch() (Batch, error) {
-	version := x.run.Versions["cnsbench"]
-	body, err := json.Marshal(requestJSON{[]resourceSpans{{
-		Resource: resource{[]attribute{text("service.name", "cnsbench"), text("service.version", version),
-			text("service.instance.id", x.run.ID), text("cnsbench.run.id", x.run.ID),
-			text("cnsbench.run.name", x.run.Name),
-			text("cnsbench.engine", x.run.Engine), text("cnsbench.run.state", string(x.run.State))}},
-		ScopeSpans: []scopeSpans{{Scope: scope{"cnsbench", version}, Spans: x.spans}},
-	}}})
+	spans, err := json.Marshal(x.spans)
+	if err != nil {
+		return Batch{}, err
+	}
+	body, err := TraceRequest(x.run, [][]byte{spans})
 	b := Batch{Body: body, Traces: x.traces, Spans: len(x.spans)}
 	x.spans, x.traces = x.spans[:0], 0
 	return b, err
 }
+
+// Spans returns the spans of one op as a JSON list.
+func Spans(run *bundle.Run, o *op.Op) ([]byte, error) {
+	x := converter{run: run}
+	x.op(o)
+	return json.Marshal(x.spans)
+}
+
+// TraceRequest returns the body of a request to /v1/traces with lists of spans of a run.
+func TraceRequest(run *bundle.Run, lists [][]byte) ([]byte, error) {
+	return json.Marshal(requestJSON{[]resourceSpans{{Resource: resourceOf(run),
+		ScopeSpans: []scopeSpans{{Scope: scopeOf(run), Spans: joined(lists)}}}}})
+}
+
+// joined makes one JSON list of several.
+func joined(lists [][]byte) json.RawMessage {
+	var elements [][]byte
+	for _, list := range lists {
+		if list = bytes.TrimSuffix(bytes.TrimPrefix(list, []byte("[")), []byte("]")); len(list) > 0 {
+			elements = append(elements, list)
+		}
+	}
+	return slices.Concat([]byte("["), bytes.Join(elements, []byte(",")), []byte("]"))
+}
+
+func resourceOf(run *bundle.Run) resource {
+	return resource{[]attribute{text("service.name", "cnsbench"), text("service.version", run.Versions["cnsbench"]),
+		text("service.instance.id", run.ID), text("cnsbench.run.id", run.ID), text("cnsbench.run.name", run.Name),
+		text("cnsbench.engine", run.Engine), text("cnsbench.run.state", string(run.State))}}
+}
+
+func scopeOf(run *bundle.Run) scope { return scope{"cnsbench", run.Versions["cnsbench"]} }
 
 // hash returns the first n bytes of a hash of parts, in hex.
 func hash(n int, parts ...string) string {

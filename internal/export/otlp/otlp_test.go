@@ -41,7 +41,11 @@ func spans(t *testing.T, list []Batch) (all []spanJSON) {
 		if err := json.Unmarshal(x.Body, &r); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, r.ResourceSpans[0].ScopeSpans[0].Spans...)
+		var some []spanJSON
+		if err := json.Unmarshal(r.ResourceSpans[0].ScopeSpans[0].Spans, &some); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, some...)
 	}
 	return all
 }

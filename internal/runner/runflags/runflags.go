@@ -26,6 +26,7 @@ type Flags struct {
 	Strict     bool
 	Keep       bool
 	SendWithin time.Duration // after the run, to outputs
+	Scrape     string        // HOST:PORT with metrics of the run in progress
 
 	Runner     string // "pod" or "local"
 	Listen     string
@@ -134,6 +135,8 @@ func (f *Flags) table() []flag {
 			"leave volumes and snapshots in place, for cnsbench cleanup BUNDLE to remove"},
 		{"send-within", &f.SendWithin, both | Runner, false,
 			"how long after the run to keep sending results to slow outputs"},
+		{"serve-metrics", &f.Scrape, both | Runner, false,
+			"HOST:PORT where Prometheus can read metrics of the run in progress, at /metrics (not encrypted)"},
 	}, f.internal()...)
 }
 

@@ -201,7 +201,7 @@ func (f *fioRun) totals() error {
 func (f *fioRun) total(name, direction string, jobs []*fioJob) error {
 	basis := "lat"
 	for _, j := range jobs {
-		if d := j.directions()[direction]; max(d.Lat.N, d.Clat.N) > 0 && len(d.Lat.Bins) == 0 {
+		if d := j.directions()[direction]; max(d.Lat.N, d.Clat.N) > 0 && d.Lat.Bins.none() {
 			basis = "clat"
 		}
 	}

@@ -443,7 +443,7 @@ func TestHistRowRefused(t *testing.T) {
 		"negative count": "1, 0, 4096" + zeros[:len(zeros)-1] + "-1", "no counts": "1, 0, 4096",
 		"absurd time": "99999999999999, 0, 4096" + zeros, "count": "1, 0, 4096" + zeros[:len(zeros)-1] + "x",
 	} {
-		if _, err := parseHistRow(line + "\n"); err == nil {
+		if _, err := parseHistRow([]byte(line + "\n")); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}

@@ -2,14 +2,13 @@ package parser
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/bits"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
@@ -47,53 +46,76 @@ func fioBinOf(v int64) int {
 
 // binned counts values in fio's bins, so that slices can be subtracted from totals exactly.
 type binned struct {
-	counts map[int]int64 // by index
+	counts []binCount // ascending by bin
 	n      int64
 }
 
-func newBinned() *binned { return &binned{counts: make(map[int]int64)} }
+type binCount struct {
+	bin int
+	n   int64
+}
 
 // add counts n values in the bin that holds v.
 func (b *binned) add(v, n int64) error {
 	if v < 0 || n < 0 {
 		return fmt.Errorf("invalid bin: %d values of %d ns: want no negative number", n, v)
 	}
-	if n > 0 {
-		b.counts[fioBinOf(v)] += n
-		b.n += n
+	if n == 0 {
+		return nil
 	}
+	b.n += n
+	bin := fioBinOf(v)
+	if last := len(b.counts) - 1; last < 0 || b.counts[last].bin < bin { // the rows of a log are ascending
+		b.counts = append(b.counts, binCount{bin, n})
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(b.counts, bin, func(c binCount, bin int) int { return c.bin - bin })
+	if !found {
+		b.counts = slices.Insert(b.counts, i, binCount{bin: bin})
+	}
+	b.counts[i].n += n
 	return nil
 }
 
 func (b *binned) merge(o *binned) {
-	for i, n := range o.counts {
-		b.counts[i] += n
+	i := 0
+	for _, c := range o.counts {
+		for i < len(b.counts) && b.counts[i].bin < c.bin {
+			i++
+		}
+		if i < len(b.counts) && b.counts[i].bin == c.bin {
+			b.counts[i].n += c.n
+		} else {
+			b.counts = slices.Insert(b.counts, i, c)
+		}
 	}
 	b.n += o.n
 }
 
 // minus returns b − o, and false when o has more in some bin.
 func (b *binned) minus(o *binned) (*binned, bool) {
-	d := newBinned()
-	for i, n := range o.counts {
-		if n > b.counts[i] {
+	d, i := &binned{}, 0
+	for _, c := range b.counts {
+		if i < len(o.counts) && o.counts[i].bin == c.bin {
+			c.n -= o.counts[i].n
+			i++
+		}
+		switch {
+		case c.n < 0 || i < len(o.counts) && o.counts[i].bin < c.bin:
 			return nil, false
+		case c.n > 0:
+			d.counts = append(d.counts, c)
+			d.n += c.n
 		}
 	}
-	for i, n := range b.counts {
-		if left := n - o.counts[i]; left > 0 {
-			d.counts[i] = left
-			d.n += left
-		}
-	}
-	return d, true
+	return d, i == len(o.counts)
 }
 
 // hist records each bin at its midpoint. The error is half a bin, at most 1/128 of a value.
 func (b *binned) hist() (*hist.Histogram, error) {
 	h := hist.New()
-	for _, i := range slices.Sorted(maps.Keys(b.counts)) {
-		if err := h.RecordN(fioBinMid(i), b.counts[i]); err != nil {
+	for _, c := range b.counts {
+		if err := h.RecordN(fioBinMid(c.bin), c.n); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +128,7 @@ type histRow struct {
 	At        int64 // ms, on the log's own time base
 	Direction int   // 0 read, 1 write, 2 trim
 	BlockSize int64 // of the last I/O
-	Counts    *binned
+	Counts    binned
 }
 
 // Limits of fio's output. A row has at most 1856 counts.
@@ -121,16 +143,15 @@ const (
 // broken one are returned with the error.
 func readHistLog(r io.Reader) ([]histRow, error) {
 	var rows []histRow
-	br := bufio.NewReaderSize(bounded.NewReader(r, bounded.Limits{Line: maxRow, Total: maxLog}), 64<<10)
+	br := bufio.NewReaderSize(bounded.NewReader(r, bounded.Limits{Line: maxRow, Total: maxLog}), maxRow+1)
 	for number := 1; ; number++ {
-		line, err := br.ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
+		line, err := br.ReadSlice('\n')
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
 			return rows, err
-		}
-		if line == "" {
+		case len(line) == 0:
 			return rows, nil
-		}
-		if !strings.HasSuffix(line, "\n") {
+		case err != nil:
 			return rows, fmt.Errorf("line %d has no end: the log was cut off", number)
 		}
 		row, err := parseHistRow(line)
@@ -141,19 +162,17 @@ func readHistLog(r io.Reader) ([]histRow, error) {
 	}
 }
 
-func parseHistRow(line string) (histRow, error) {
-	next := func() (int64, error) {
-		var field string
-		field, line, _ = strings.Cut(line, ",")
-		return strconv.ParseInt(strings.TrimSpace(field), 10, 64)
-	}
+// zeros are eight of the counts that most of a row is.
+var zeros = []byte(" 0, 0, 0, 0, 0, 0, 0, 0,")
+
+func parseHistRow(line []byte) (histRow, error) {
+	line = bytes.TrimRight(line, "\r\n")
 	var head [3]int64
+	var ok bool
 	for i := range head {
-		v, err := next()
-		if err != nil {
+		if head[i], line, ok = cutNumber(line); !ok {
 			return histRow{}, fmt.Errorf("invalid number in field %d", i+1)
 		}
-		head[i] = v
 	}
 	if head[0] < 0 || head[0] > maxStamp {
 		return histRow{}, fmt.Errorf("invalid time %d ms", head[0])
@@ -161,16 +180,22 @@ func parseHistRow(line string) (histRow, error) {
 	if head[1] < 0 || head[1] > 2 {
 		return histRow{}, fmt.Errorf("unknown direction %d", head[1])
 	}
-	n := strings.Count(line, ",") + 1
+	n := bytes.Count(line, []byte(",")) + 1
 	coarse := max(0, bits.Len(uint(fioBins/n))-1)
 	if coarse > 6 || fioBins>>coarse != n {
 		return histRow{}, fmt.Errorf("invalid number of counts %d: want %d or that divided by a power of two", n,
 			fioBins)
 	}
-	row := histRow{At: head[0], Direction: int(head[1]), BlockSize: head[2], Counts: newBinned()}
-	for i := range n {
-		count, err := next()
-		if err != nil {
+	row := histRow{At: head[0], Direction: int(head[1]), BlockSize: head[2]}
+	for i := 0; i < n; i++ {
+		for bytes.HasPrefix(line, zeros) {
+			line, i = line[len(zeros):], i+8
+		}
+		for bytes.HasPrefix(line, zeros[:3]) {
+			line, i = line[3:], i+1
+		}
+		var count int64
+		if count, line, ok = cutNumber(line); !ok {
 			return histRow{}, fmt.Errorf("invalid count %d", i+1)
 		}
 		// The middle of the 2^coarse merged bins.
@@ -180,4 +205,11 @@ func parseHistRow(line string) (histRow, error) {
 		}
 	}
 	return row, nil
+}
+
+// cutNumber returns the number before the first comma, or in all of the text, and what follows the comma.
+func cutNumber(text []byte) (n int64, rest []byte, ok bool) {
+	field, rest, _ := bytes.Cut(text, []byte(","))
+	n, err := strconv.ParseInt(string(bytes.TrimSpace(field)), 10, 64)
+	return n, rest, err == nil
 }

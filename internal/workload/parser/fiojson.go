@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,11 +49,11 @@ type fioDirection struct {
 }
 
 type fioLatency struct {
-	Min  int64            `json:"min"`
-	Max  int64            `json:"max"`
-	Mean float64          `json:"mean"`
-	N    int64            `json:"N"`
-	Bins map[string]int64 `json:"bins"` // midpoint of the bin in ns → count
+	Min  int64       `json:"min"`
+	Max  int64       `json:"max"`
+	Mean float64     `json:"mean"`
+	N    int64       `json:"N"`
+	Bins latencyBins `json:"bins"`
 }
 
 // directions of a job by metric.
@@ -155,22 +153,57 @@ func decodeFio(b []byte) (*fioReport, error) {
 	return r, nil
 }
 
-// histogram converts the bins; nil without bins.
+// latencyBins are the bins of a latency: {"midpoint in ns": count, …}.
+type latencyBins struct {
+	binned
+	err error // of the first bin that is not valid; the others are read
+}
+
+func (b *latencyBins) none() bool { return len(b.counts) == 0 && b.err == nil }
+
+// UnmarshalJSON reads an object whose syntax is valid. It is most of the work of reading a report, and does without a
+// map of strings.
+func (b *latencyBins) UnmarshalJSON(text []byte) error {
+	*b = latencyBins{}
+	for {
+		_, rest, found := bytes.Cut(text, []byte(`"`))
+		if !found {
+			return nil
+		}
+		key, rest, _ := bytes.Cut(rest, []byte(`"`))
+		end := bytes.IndexAny(rest, ",}")
+		if end < 0 {
+			return nil // null, or a value that is not an object
+		}
+		count := bytes.Trim(rest[:end], ": \t\r\n")
+		text = rest[end:]
+		if err := b.bin(string(key), string(count)); err != nil && b.err == nil {
+			b.err = err
+		}
+	}
+}
+
+func (b *latencyBins) bin(key, count string) error {
+	mid, err := strconv.ParseInt(key, 10, 64)
+	if err != nil {
+		return fmt.Errorf("invalid latency bin %q: want ns", key)
+	}
+	n, err := strconv.ParseInt(count, 10, 64)
+	if err != nil {
+		return fmt.Errorf("latency bin %q: invalid count %s", key, count)
+	}
+	if err := b.add(mid, n); err != nil {
+		return fmt.Errorf("latency bin %q: %w", key, err)
+	}
+	return nil
+}
+
+// histogram returns the bins; nil without bins.
 func (l *fioLatency) histogram() (*binned, error) {
-	if len(l.Bins) == 0 {
-		return nil, nil
+	if l.Bins.err != nil || l.Bins.none() {
+		return nil, l.Bins.err
 	}
-	b := newBinned()
-	for _, key := range slices.Sorted(maps.Keys(l.Bins)) {
-		mid, err := strconv.ParseInt(key, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("invalid latency bin %q: want ns", key)
-		}
-		if err := b.add(mid, l.Bins[key]); err != nil {
-			return nil, fmt.Errorf("latency bin %q: %w", key, err)
-		}
-	}
-	return b, nil
+	return &l.Bins.binned, nil
 }
 
 func isTruncated(err error) bool {

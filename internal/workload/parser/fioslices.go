@@ -97,7 +97,7 @@ func (f *fioRun) slices() error {
 				continue
 			}
 			if logged[direction] == nil {
-				logged[direction] = newBinned()
+				logged[direction] = &binned{}
 			}
 			logged[direction].merge(sum)
 			last[direction] = max(last[direction], end)
@@ -117,18 +117,18 @@ func (f *fioRun) sliceLog(l *fioLog, j *fioJob, number int, direction string, ra
 	if owner == nil && len(f.jobs) > 0 {
 		owner = f.jobs[0]
 	}
-	sum, end, size := newBinned(), op.Time(0), f.blockSize(j, direction)
+	sum, end, size := &binned{}, op.Time(0), f.blockSize(j, direction)
 	started := false
 	for i := 0; i < len(l.rows); i++ {
 		row := l.rows[i]
 		if row.Direction != number {
 			continue
 		}
-		counts := newBinned()
-		counts.merge(row.Counts)
+		counts := &row.Counts
 		for i+1 < len(l.rows) && l.rows[i+1].Direction == number && l.rows[i+1].At == row.At {
 			i++ // fio wrote two rows for one instant
-			counts.merge(l.rows[i].Counts)
+			counts.counts = slices.Clone(counts.counts)
+			counts.merge(&l.rows[i].Counts)
 		}
 		to := f.place(owner, row.At)
 		from := end
@@ -169,7 +169,7 @@ func (f *fioRun) addGroupTail(logged map[string]*binned, last map[string]op.Time
 		if logged[direction] == nil {
 			continue
 		}
-		total, to := newBinned(), op.Time(math.MinInt64)
+		total, to := &binned{}, op.Time(math.MinInt64)
 		for _, j := range f.jobs {
 			b, err := j.directions()[direction].Clat.histogram()
 			if err != nil {

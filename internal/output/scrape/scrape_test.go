@@ -1,0 +1,115 @@
+package scrape
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/analysistest"
+)
+
+// scrape returns the metrics of a server by name.
+func scrape(t *testing.T, s *Server) map[string]*dto.MetricFamily {
+	t.Helper()
+	r, err := http.Get("http://" + s.Address() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatal(r.Status, err)
+	}
+	return families
+}
+
+// find returns the metric of a family with the given labels.
+func find(t *testing.T, f *dto.MetricFamily, labels map[string]string) *dto.Metric {
+	t.Helper()
+next:
+	for _, m := range f.GetMetric() {
+		got := map[string]string{}
+		for _, l := range m.GetLabel() {
+			got[l.GetName()] = l.GetValue()
+		}
+		for name, value := range labels {
+			if got[name] != value {
+				continue next
+			}
+		}
+		return m
+	}
+	t.Fatalf("%s has no %v: %v", f.GetName(), labels, f)
+	return nil
+}
+
+// TestServer passes the operations of a run, and compares what is scraped with their sums.
+func TestServer(t *testing.T) {
+	b, _ := analysistest.Demo(t)
+	s, err := Listen("127.0.0.1:0", &b.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, sum := uint64(0), 0.0
+	for o, err := range b.Ops() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Op(&o)
+		if ns, ok := o.Response(); ok && o.Action == "snapshots" && o.Outcome == op.OK {
+			n, sum = n+1, sum+float64(ns)/1e9
+		}
+	}
+	s.Canary("fio-0", "data", []op.CanaryIO{{Intended: 0, Started: 1e6, Ended: 3e6, Write: true}, {Write: true, Errno: 5}})
+	s.Sample(op.Sample{Instance: "fio-0", ReadBytes: 1, WriteBytes: 4096, WriteOps: 2, CPUNanos: 5e8, RSSBytes: 7})
+	s.Sample(op.Sample{Instance: "fio-0", ReadBytes: 1, WriteBytes: 8192, WriteOps: 3, CPUNanos: 6e8, RSSBytes: 7})
+
+	got := scrape(t, s)
+	snapshots := map[string]string{"run": b.Run.ID, "action": "snapshots", "outcome": "ok"}
+	h := find(t, got["cnsbench_operation_response_seconds"], snapshots).GetHistogram()
+	if off := h.GetSampleSum() - sum; n == 0 || h.GetSampleCount() != n || off > 1e-6 || off < -1e-6 {
+		t.Errorf("%d responses of %v s, want %d of %v s", h.GetSampleCount(), h.GetSampleSum(), n, sum)
+	}
+	if v := find(t, got["cnsbench_operations_total"], snapshots).GetCounter().GetValue(); v != float64(n) {
+		t.Errorf("%v operations, want %d", v, n)
+	}
+	writes := map[string]string{"workload": "fio-0", "volume": "data", "direction": "write"}
+	if h := find(t, got["cnsbench_canary_response_seconds"], writes).GetHistogram(); h.GetSampleCount() != 1 ||
+		h.GetSampleSum() != 0.003 {
+		t.Errorf("canary: %v", h)
+	}
+	if v := find(t, got["cnsbench_canary_errors_total"], writes).GetCounter().GetValue(); v != 1 {
+		t.Errorf("%v canary I/Os failed, want 1", v)
+	}
+	delete(writes, "volume")
+	if v := find(t, got["cnsbench_workload_bytes_total"], writes).GetCounter().GetValue(); v != 8192 {
+		t.Errorf("%v bytes, want 8192", v)
+	}
+	find(t, got["cnsbench_operation_span_seconds"], map[string]string{"action": "snapshots"})
+	find(t, got["cnsbench_run_info"], map[string]string{"benchmark": b.Run.Name, "engine": b.Run.Engine})
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := http.Get("http://" + s.Address() + "/metrics"); err == nil {
+		t.Error("it serves after Close")
+	}
+}
+
+func TestListenRefused(t *testing.T) {
+	first, err := Listen("127.0.0.1:0", &bundle.Run{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if _, err := Listen(first.Address(), &bundle.Run{}); err == nil ||
+		!strings.Contains(err.Error(), "serve metrics at "+first.Address()) {
+		t.Errorf("a port in use: %v", err)
+	}
+}
