@@ -21,8 +21,8 @@ func (b *box) oltpRun(vars string) result {
 `)
 }
 
-// TestEntrySysbenchOLTP runs MariaDB and sysbench at a rate as an unprivileged user, and compares the figures with those
-// that sysbench printed.
+// TestEntrySysbenchOLTP runs MariaDB and sysbench at a rate as an unprivileged user, and compares the figures with
+// those that sysbench printed.
 func TestEntrySysbenchOLTP(t *testing.T) {
 	rotation.Need(t, "sysbench-oltp")
 	b := newBox(t)
@@ -54,7 +54,8 @@ func TestEntrySysbenchOLTP(t *testing.T) {
 	b.clean()
 }
 
-// TestEntrySysbenchOLTPKilled kills the pod of the database: the replacement recovers it, and its transactions are measured.
+// TestEntrySysbenchOLTPKilled kills the pod of the database: the replacement recovers it, and its transactions are
+// measured.
 func TestEntrySysbenchOLTPKilled(t *testing.T) {
 	rotation.Need(t, "sysbench-oltp")
 	b := newBox(t)

@@ -20,8 +20,8 @@ func (b *box) wrkRun(vars string) result {
 `)
 }
 
-// TestEntryNginxWrk runs two instances on this machine at the same time, as root with the workers of nginx as another user,
-// and as an unprivileged user, and compares the figures with those that wrk printed.
+// TestEntryNginxWrk runs two instances on this machine at the same time, as root with the workers of nginx as another
+// user, and as an unprivileged user, and compares the figures with those that wrk printed.
 func TestEntryNginxWrk(t *testing.T) {
 	rotation.Need(t, "nginx-wrk")
 	for _, nobody := range []bool{false, true} {

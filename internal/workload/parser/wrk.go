@@ -24,7 +24,7 @@ const request = "request"
 var (
 	wrkRequest = latencyOf(request, "requests until their whole answer is there (service), without what wrk adds")
 	wrkRPS     = declare("rps", metric.PerSecond, metric.Rate, metric.Higher,
-		"answered requests per second; by second those that nginx counts")
+		"answered requests per second; by second those in the log of nginx")
 	wrkTransfer = declare(request+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher,
 		"bytes of answers per second, with their headers")
 	wrkBytes = declare(request+metric.Transferred, metric.Bytes, metric.Quantity, "",
@@ -59,13 +59,12 @@ func wrkPrinted(name, what string) metric.Declaration {
 }
 
 // Wrk reads the stdout of wrk 4 with the script of the entry nginx-wrk (wrk.txt), its latencies (wrk.latency: "µs
-// count") and the server's number of requests meanwhile (wrk.served: "seconds count", or "-" where it did not answer).
+// count") and when the server answered each request, in Unix seconds (wrk.served).
 //
 // Latencies count from when a request is sent: the basis is "service". wrk adds latencies to those that it measured,
 // which are taken away here; see measured.
 func Wrk(in Input) (Result, error) {
-	w := &wrk{in: in, latencies: map[int64]int64{}, served: newRates(time.Second),
-		began: op.Never}
+	w := &wrk{in: in, latencies: map[int64]int64{}, answered: map[int64]int64{}, began: op.Never, ended: op.Never}
 	if err := w.read(); err != nil {
 		return w.res, fmt.Errorf("wrk: %w", err)
 	}
@@ -78,13 +77,7 @@ func Wrk(in Input) (Result, error) {
 	} else {
 		w.warn("wrkTruncated", "wrk ended before its report")
 	}
-	for _, s := range w.served.series() {
-		if s.Unit == metric.PerSecond {
-			of := wrkRPS.Series(s.Step)
-			of.Points = s.Points
-			w.res.Series = append(w.res.Series, of)
-		}
-	}
+	w.rate()
 	return w.res, nil
 }
 
@@ -101,8 +94,9 @@ type wrk struct {
 
 	latencies map[int64]int64 // counts by µs, as wrk has them
 	counted   int64           // in latencies
-	served    *rates
-	began     op.Time // of the first count of served
+	answered  map[int64]int64 // numbers of answers by second of the run's clock
+	began     op.Time         // the first answer
+	ended     op.Time         // the last answer
 }
 
 func (w *wrk) warn(code, format string, args ...any) {
@@ -114,7 +108,7 @@ const maxWrk = 128 << 20
 
 func (w *wrk) read() error {
 	return fs.WalkDir(w.in.Files, ".", func(name string, e fs.DirEntry, err error) error {
-		read := map[string]func(string){"wrk.txt": w.report, "wrk.latency": w.counts, "wrk.served": w.rate}[path.Base(name)]
+		read := map[string]func(string){"wrk.txt": w.report, "wrk.latency": w.counts, "wrk.served": w.answers}[path.Base(name)]
 		if err != nil || e.IsDir() || read == nil {
 			return err
 		}
@@ -279,34 +273,41 @@ func (w *wrk) latency() {
 		From: from, To: from + op.Time(min(w.micros, maxDBSeconds*1e6)*1000), Hist: h})
 }
 
-// rate reads the server's numbers of requests. A poll is a request, too. Between two polls without an answer nothing
-// was served; a server that started again counts from 0.
-func (w *wrk) rate(text string) {
-	last, at := int64(-1), op.Never
+// answers reads when the server answered.
+func (w *wrk) answers(text string) {
 	wholeLines(text, func(row string) {
-		seconds, number, _ := strings.Cut(row, " ")
-		unix, err := strconv.ParseFloat(seconds, 64)
+		unix, err := strconv.ParseFloat(row, 64)
 		if err != nil || !(unix > 0 && unix < 2*maxDBSeconds) {
 			return
 		}
-		from, now := at, w.in.clock(int64(unix*1e9))
-		if from.Known() && now <= from {
-			return
+		at := w.in.clock(int64(unix * 1e9))
+		w.answered[int64(math.Floor(float64(at)/float64(time.Second)))]++
+		if !w.began.Known() || at < w.began {
+			w.began = at
 		}
-		n := 0.0
-		if count, err := strconv.ParseInt(number, 10, 64); err == nil && count >= 0 && count < maxDBOps {
-			if count < last {
-				last = 0
-			}
-			if last >= 0 {
-				n = float64(max(count-last-1, 0))
-			}
-			last = count
-		}
-		if at = now; from.Known() {
-			w.served.add(request, from, now, n, 0)
-		} else {
-			w.began = now
-		}
+		w.ended = max(w.ended, at)
 	})
+}
+
+// rate is the number of answers in each whole second, also where there is none, until the end of the report.
+func (w *wrk) rate() {
+	if !w.began.Known() {
+		return
+	}
+	end := w.ended
+	if w.complete {
+		end = max(end, w.began+op.Time(min(w.micros, maxCells*1e6)*1000))
+	}
+	first, last := int64(w.began/1e9)+1, int64(end/1e9)
+	if last-first > maxCells {
+		w.warn("outputUnread", "the answers of the server are %d s apart: their rate is left out", last-first)
+		return
+	}
+	x := wrkRPS.Series(int64(time.Second))
+	for second := first; second < last; second++ {
+		x.Points = append(x.Points, metric.Point{At: op.Time(second * 1e9), Value: float64(w.answered[second])})
+	}
+	if len(x.Points) > 0 {
+		w.res.Series = append(w.res.Series, x)
+	}
 }

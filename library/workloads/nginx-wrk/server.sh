@@ -9,7 +9,10 @@ pid /server/pid;
 error_log stderr warn;
 events { worker_connections $(({{connections}} + 100)); }
 http {
-    access_log off;
+    # Of each request of wrk when it was answered: wrk reports no rate by second.
+    map \$http_ready \$served { "" 1; default 0; }
+    log_format served \$msec;
+    access_log /output/wrk.served served buffer=64k flush=200ms if=\$served;
     client_body_temp_path /server/body;
     proxy_temp_path /server/proxy;
     fastcgi_temp_path /server/fastcgi;
@@ -21,7 +24,6 @@ http {
     server {
         listen $address backlog=4096;
         root /data/files;
-        location = /status { stub_status; }
     }
 }
 EOF
