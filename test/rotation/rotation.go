@@ -18,9 +18,11 @@ import (
 var programs = map[string][]string{
 	"db-bench":        {"db_bench"},
 	"etcd":            {"/usr/bin/etcd", "etcd-benchmark", "curl"},
+	"nginx-wrk":       {"/usr/sbin/nginx", "wrk", "curl"},
 	"pgbench":         {"/usr/lib/postgresql/15/bin/postgres"},
 	"redis-benchmark": {"redis-server", "redis-cli", "redis-benchmark"},
 	"sysbench-fileio": {"sysbench"},
+	"sysbench-oltp":   {"/usr/sbin/mariadbd", "mariadb", "sysbench"},
 }
 
 // Applications are the names of these entries, sorted.

@@ -16,6 +16,8 @@ func builtIn() map[string]Parser {
 		"pgbench":         {Pgbench, pgbenchMetrics},
 		"redis-benchmark": {Redis, redisMetrics},
 		"sysbench":        {Sysbench, sysbenchMetrics},
+		"sysbench-oltp":   {SysbenchOLTP, oltpMetrics},
+		"wrk":             {Wrk, wrkMetrics},
 	}
 }
 

@@ -18,38 +18,43 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// The metrics of sysbench. They have the values that it prints.
+// The metrics that all tests of sysbench have. They have the values that it prints.
 var (
-	sbReads  = declare(metric.Read+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "reads per second")
-	sbWrites = declare(metric.Write+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "writes per second")
-	sbSyncs  = declare(metric.Sync+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, "fsyncs per second")
-	sbRead   = declare(metric.Read+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher,
-		"bytes read per second")
-	sbWritten = declare(metric.Write+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher,
-		"bytes written per second")
-	sbEvents = declare("events", metric.Count, metric.Quantity, "", "reads, writes and fsyncs of all threads")
-	sbMin    = declare("latency.min", metric.Nanoseconds, metric.Level, metric.Lower,
-		"least latency as the report has it")
-	sbAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower,
-		"mean latency as the report has it")
-	sbMax = declare("latency.max", metric.Nanoseconds, metric.Level, metric.Lower,
-		"greatest latency as the report has it")
-	sbP95 = declare("latency.p95", metric.Nanoseconds, metric.Level, metric.Lower,
-		"95th percentile as the report has it, and of each interval")
-	sbResponse = latencyOf("event", "reads, writes and fsyncs together; with a rate from when an event was due (response)")
-
-	sysbenchMetrics = []metric.Declaration{sbResponse, sbReads, sbWrites, sbSyncs, sbRead, sbWritten, sbEvents, sbMin,
-		sbAverage, sbMax, sbP95}
+	sbMin     = sbLevel("min", "least latency as the report has it")
+	sbAverage = sbLevel("average", "mean latency as the report has it")
+	sbMax     = sbLevel("max", "greatest latency as the report has it")
+	sbP95     = sbLevel("p95", "95th percentile as the report has it, and of each interval")
+	sbP99     = sbLevel("p99", "99th percentile as the report has it, and of each interval")
 )
 
-// Sysbench reads the stdout (*.txt) of sysbench 1.0 with the test fileio: its report, the intermediate reports
-// (--report-interval) and the histogram (--histogram), and the wall clock of its start in Unix seconds (*.start).
+func sbLevel(name, meaning string) metric.Declaration {
+	return declare("latency."+name, metric.Nanoseconds, metric.Level, metric.Lower, meaning)
+}
+
+// sbTest is what differs between the tests of sysbench.
+type sbTest struct {
+	metrics []metric.Declaration
+	event   metric.Declaration // the latency
+	figures []sbFigure
+	// interval reads a line of an intermediate report.
+	interval func(s *sysbench, row string)
+}
+
+// sbFigure is a line of the report. unit is what one printed unit is.
+type sbFigure struct {
+	line *regexp.Regexp
+	of   metric.Declaration
+	unit float64
+}
+
+// read reads the stdout (*.txt) of sysbench 1.0: its report, the intermediate reports (--report-interval) and the
+// histogram (--histogram), and the wall clock of its start in Unix seconds (*.start).
 //
 // A latency counts from the start of an event, and with --rate from the time at which the event generator queued it,
 // so that it includes the wait for a thread: the basis is "service" or "response". The other view does not exist. The
 // histogram has the middles of buckets that are 1.8 % wide, printed to a µs.
-func Sysbench(in Input) (Result, error) {
-	s := &sysbench{in: in}
+func (test *sbTest) read(in Input) (Result, error) {
+	s := &sysbench{test: test, in: in}
 	if err := s.read(); err != nil {
 		return s.res, fmt.Errorf("sysbench: %w", err)
 	}
@@ -58,7 +63,7 @@ func Sysbench(in Input) (Result, error) {
 	}
 	s.judge()
 	s.latency()
-	for _, d := range sysbenchMetrics {
+	for _, d := range test.metrics {
 		if p := s.series[d.Name]; p != nil {
 			s.res.Series = append(s.res.Series, *p)
 		}
@@ -68,6 +73,7 @@ func Sysbench(in Input) (Result, error) {
 
 // sysbench is the work on one container's files.
 type sysbench struct {
+	test   *sbTest
 	in     Input
 	res    Result
 	found  bool
@@ -76,6 +82,8 @@ type sysbench struct {
 	fatal  string  // the first fatal message
 	start  float64 // Unix seconds; 0: unknown
 	length float64 // seconds
+	events float64
+	queue  float64 // events that waited for a thread at the last intermediate report
 
 	sum, percent, percentile float64 // ms, %, ms
 	middles                  []float64
@@ -127,28 +135,14 @@ func (s *sysbench) read() error {
 	return err
 }
 
-// sbFigures are the lines of the report. unit is what one printed unit is.
-var sbFigures = []struct {
-	line *regexp.Regexp
-	of   metric.Declaration
-	unit float64
-}{
-	{regexp.MustCompile(`^reads/s:\s+([\d.]+)$`), sbReads, 1},
-	{regexp.MustCompile(`^writes/s:\s+([\d.]+)$`), sbWrites, 1},
-	{regexp.MustCompile(`^fsyncs/s:\s+([\d.]+)$`), sbSyncs, 1},
-	{regexp.MustCompile(`^read, MiB/s:\s+([\d.]+)$`), sbRead, 1 << 20},
-	{regexp.MustCompile(`^written, MiB/s:\s+([\d.]+)$`), sbWritten, 1 << 20},
-	{regexp.MustCompile(`^total number of events:\s+(\d+)$`), sbEvents, 1},
-	{regexp.MustCompile(`^min:\s+([\d.]+)$`), sbMin, ms},
-	{regexp.MustCompile(`^avg:\s+([\d.]+)$`), sbAverage, ms},
-	{regexp.MustCompile(`^max:\s+([\d.]+)$`), sbMax, ms},
-	{regexp.MustCompile(`^95th percentile:\s+([\d.]+)$`), sbP95, ms},
-}
-
 // Other lines of sysbench's stdout.
 var (
-	sbInterval   = regexp.MustCompile(`^\[ (\d+)s \] reads: ([\d.]+) MiB/s writes: ([\d.]+) MiB/s fsyncs: ([\d.]+)/s latency \(ms,(\d+)%\): ([\d.]+)$`)
 	sbBucket     = regexp.MustCompile(`^([\d.]+) \|\**\s+(\d+)$`)
+	sbEvents     = regexp.MustCompile(`^total number of events:\s+(\d+)$`)
+	sbLeast      = regexp.MustCompile(`^min:\s+([\d.]+)$`)
+	sbMean       = regexp.MustCompile(`^avg:\s+([\d.]+)$`)
+	sbMost       = regexp.MustCompile(`^max:\s+([\d.]+)$`)
+	sb95         = regexp.MustCompile(`^95th percentile:\s+([\d.]+)$`)
 	sbTotalTime  = regexp.MustCompile(`^total time:\s+([\d.]+)s$`)
 	sbSum        = regexp.MustCompile(`^sum:\s+([\d.]+)$`)
 	sbPercentile = regexp.MustCompile(`^(\d+)th percentile:\s+([\d.]+)$`)
@@ -156,37 +150,41 @@ var (
 	sbFatal      = regexp.MustCompile(`^FATAL: (.*)$`)
 )
 
-func (s *sysbench) readLine(row string) {
-	number := func(text string) float64 {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || v > maxDBOps {
-			return 0
-		}
-		return v
+// sbNumber is a number of sysbench's output; 0 if it is none, or too great to be true.
+func sbNumber(text string) float64 {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || v > maxDBOps {
+		return 0
 	}
-	if m := sbInterval.FindStringSubmatch(row); m != nil {
-		s.interval(number(m[1]), number(m[2]), number(m[3]), number(m[4]), number(m[6]), m[5] == "95")
-	} else if m := sbBucket.FindStringSubmatch(row); m != nil {
-		s.middles, s.counts = append(s.middles, number(m[1])), append(s.counts, int64(number(m[2])))
+	return v
+}
+
+func (s *sysbench) readLine(row string) {
+	if m := sbBucket.FindStringSubmatch(row); m != nil {
+		s.middles, s.counts = append(s.middles, sbNumber(m[1])), append(s.counts, int64(sbNumber(m[2])))
 	} else if m := sbTotalTime.FindStringSubmatch(row); m != nil {
-		s.length = number(m[1])
+		s.length = sbNumber(m[1])
+	} else if m := sbEvents.FindStringSubmatch(row); m != nil {
+		s.events = sbNumber(m[1])
 	} else if m := sbSum.FindStringSubmatch(row); m != nil {
-		s.sum, s.report = number(m[1]), true // the last line of the report that is read
+		s.sum, s.report = sbNumber(m[1]), true // the last line of the report that is read
 	} else if m := sbFatal.FindStringSubmatch(row); m != nil && s.fatal == "" {
 		s.fatal = m[1]
 	} else if sbTarget.MatchString(row) {
 		s.rate = true
+	} else if strings.HasPrefix(row, "[ ") {
+		s.test.interval(s, row)
 	}
 	if m := sbPercentile.FindStringSubmatch(row); m != nil {
-		s.percent, s.percentile = number(m[1]), number(m[2])
+		s.percent, s.percentile = sbNumber(m[1]), sbNumber(m[2])
 	}
-	for _, f := range sbFigures {
+	for _, f := range s.test.figures {
 		m := f.line.FindStringSubmatch(row)
 		known := slices.ContainsFunc(s.res.Scalars, func(x metric.Scalar) bool { return x.Metric == f.of.Name })
 		if m == nil || known {
 			continue
 		}
-		v := number(m[1]) * f.unit
+		v := sbNumber(m[1]) * f.unit
 		if f.of.Unit == metric.Nanoseconds {
 			v = math.Round(v)
 		}
@@ -194,22 +192,31 @@ func (s *sysbench) readLine(row string) {
 	}
 }
 
-// interval adds the points of an intermediate report, which covers the time since the one before.
-func (s *sysbench) interval(end, read, written, syncs, latency float64, is95 bool) {
+// sbValue is a value of an intermediate report.
+type sbValue struct {
+	of    metric.Declaration
+	value float64
+}
+
+// points adds the values of an intermediate report, which covers the time since the one before. Its percentile is a
+// metric if it is the 95th or the 99th, in ms.
+func (s *sysbench) points(end float64, percent string, latency float64, values ...sbValue) {
 	if end <= s.last || end > maxDBSeconds {
 		return
 	}
 	if s.step == 0 {
 		s.step = end
 	}
-	from := s.last
-	s.last = end
-	s.point(sbRead, from, s.step, read*(1<<20))
-	s.point(sbWritten, from, s.step, written*(1<<20))
-	s.point(sbSyncs, from, s.step, syncs)
-	if is95 {
-		s.point(sbP95, from, s.step, math.Round(latency*ms))
+	switch latency = math.Round(latency * ms); percent {
+	case "95":
+		values = append(values, sbValue{sbP95, latency})
+	case "99":
+		values = append(values, sbValue{sbP99, latency})
 	}
+	for _, v := range values {
+		s.point(v.of, s.last, s.step, v.value)
+	}
+	s.last = end
 }
 
 // point adds a point at a number of seconds since the start.
@@ -245,6 +252,10 @@ func (s *sysbench) judge() {
 	case because != "":
 		s.warn("sysbenchError", "sysbench reported an error%s", because)
 	}
+	if s.queue > s.events/100 && s.report {
+		s.warn("sysbenchQueued", "%.0f events still waited for a thread at the last intermediate report: they have no "+
+			"latency, and more were due than were done", s.queue)
+	}
 }
 
 // scalar returns a figure of the report, or 0.
@@ -272,7 +283,7 @@ func (s *sysbench) latency() {
 			return
 		}
 	}
-	switch events := s.scalar(sbEvents); {
+	switch events := s.events; {
 	case float64(n) != events:
 		s.warn("latencyDoubtful", "the histogram has %d events, the report %.0f", n, events)
 	case s.sum*ms >= math.MaxInt64:
@@ -294,7 +305,7 @@ func (s *sysbench) latency() {
 		basis = "response"
 	}
 	length := min(max(s.length, 1e-3), maxDBSeconds)
-	s.res.Totals = append(s.res.Totals, metric.Histogram{Metric: sbResponse.Name, Unit: sbResponse.Unit, Basis: basis,
+	s.res.Totals = append(s.res.Totals, metric.Histogram{Metric: s.test.event.Name, Unit: s.test.event.Unit, Basis: basis,
 		From: s.began(), To: s.began() + op.Time(length*float64(time.Second)), Hist: h})
 }
 

@@ -33,6 +33,10 @@ var applications = []application{
 		"benchmark/output/etcd.txt", `Requests/sec:\t(\S+)`},
 	{"db-bench", "volumeSize: 512Mi, benchmarks: readrandom, num: 20000, threads: 2, duration: 4",
 		"ops", "db-bench/output/readrandom.txt", `(?m)^readrandom .* (\d+) ops/sec`},
+	{"nginx-wrk", "volumeSize: 512Mi, files: 100, connections: 4, duration: 3", "rps",
+		"wrk/output/wrk.txt", `Requests/sec: +(\S+)`},
+	{"sysbench-oltp", "volumeSize: 512Mi, tables: 2, tableSize: 1000, threads: 2, duration: 4", "tps",
+		"sysbench/output/sysbench.txt", `transactions: +\d+ +\((\S+) per sec`},
 	{"sysbench-fileio", "volumeSize: 512Mi, totalSize: 64Mi, threads: 2, duration: 4", "events",
 		"sysbench/output/sysbench.txt", `total number of events: +(\d+)`},
 }

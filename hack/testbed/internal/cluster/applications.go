@@ -52,6 +52,19 @@ var applications = map[string]application{
 		program:  "/usr/bin/db_bench",
 		programs: []string{"db_bench", "date", "df"},
 	},
+	"mariadb": {
+		image:   "docker.io/cnsbench/workload-mariadb:10.11.19",
+		program: "/usr/sbin/mariadbd",
+		programs: []string{"mariadb", "mariadb-install-db", "my_print_defaults", "sysbench", "chmod", "chown", "date", "df",
+			"dirname", "ls", "mkdir", "sed", "sync", "uname"},
+		binaries: []string{"/usr/sbin/mariadbd"}, // mariadb-install-db wants it there
+		trees:    []string{"/usr/share/mysql", "/usr/share/sysbench"},
+	},
+	"nginx": {
+		image:    "docker.io/cnsbench/workload-nginx:1.22.1",
+		program:  "/usr/sbin/nginx",
+		programs: []string{"nginx", "wrk", "curl", "cksum", "date", "sync"},
+	},
 	"sysbench": {
 		image:    "docker.io/cnsbench/workload-sysbench:1.0.20",
 		program:  "/usr/bin/sysbench",

@@ -46,6 +46,33 @@ func TestApplications(t *testing.T) {
     sync --file-system /tmp
     date +%s.%N
     etcd-benchmark --endpoints=unix://etcd:0 put --total=100`, "Requests/sec:"},
+		"mariadb": {`
+    PATH=/usr/bin:/usr/sbin
+    mariadb-install-db --no-defaults --basedir=/usr --datadir=/tmp/data --skip-test-db --force \
+        --auth-root-authentication-method=socket
+    echo "CREATE DATABASE sbtest;
+CREATE USER sbtest@localhost;
+GRANT ALL ON sbtest.* TO sbtest@localhost;" >/tmp/init.sql
+    mariadbd --no-defaults --basedir=/usr --datadir=/tmp/data --socket=/tmp/mariadb --skip-networking \
+        --init-file=/tmp/init.sql >/tmp/log 2>&1 &
+    server=$!
+    trap "kill $server; wait; cat /tmp/log" EXIT
+    ` + strings.ReplaceAll(wait, "%s", `mariadb --no-defaults --socket=/tmp/mariadb --user=sbtest --execute="SELECT 1" sbtest`) + `
+    set -- oltp_read_write --mysql-socket=/tmp/mariadb --table-size=100
+    sysbench "$@" prepare
+    df -Pk /tmp; sync --file-system /tmp; date +%s.%N
+    sysbench "$@" --time=1 run`, "transactions:"},
+		"nginx": {`
+    cd /tmp
+    echo 'daemon off; pid /tmp/pid; error_log stderr; events {}
+    http { access_log off; client_body_temp_path /tmp/1; proxy_temp_path /tmp/2; fastcgi_temp_path /tmp/3;
+    uwsgi_temp_path /tmp/4; scgi_temp_path /tmp/5; server { listen 127.9.8.7:27081; root /tmp; } }' >/tmp/conf
+    nginx -p /tmp -c /tmp/conf &
+    server=$!
+    trap "kill $server; wait" EXIT
+    ` + strings.ReplaceAll(wait, "%s", `curl --silent --fail http://127.9.8.7:27081/conf`) + `
+    echo x | cksum; sync --file-system /tmp; date +%s.%N
+    wrk --threads 1 --connections 1 --duration 1s http://127.9.8.7:27081/conf`, "Requests/sec:"},
 		"rocksdb": {`date +%s.%N; df -Pk /tmp; sleep 0.01; touch /tmp/x
 db_bench --db=/tmp/db --benchmarks=fillseq,readrandom --num=1000`, "(1000 of 1000 found)"},
 		"sysbench": {`mkdir /tmp/x; cd /tmp/x; date +%s.%N; df -Pk .

@@ -18,7 +18,9 @@ var packages = map[string]string{
 	"bonnie++":        "bonnie++",
 	"blktrace":        "blktrace",
 	"memcached":       "memcached",
-	"mariadbd":        "mariadb-server",
+	"mariadb":         "mariadb-client-core",
+	"mariadbd":        "mariadb-server-core",
+	"curl":            "curl",
 	"dbench":          "dbench",
 	"dd":              "coreutils",
 	"db_bench":        "rocksdb-tools",
@@ -32,6 +34,7 @@ var packages = map[string]string{
 	"mkfs.btrfs":      "btrfs-progs",
 	"mkfs.ext4":       "e2fsprogs",
 	"mkfs.xfs":        "xfsprogs",
+	"nginx":           "nginx",
 	"mysqld":          "default-mysql-server",
 	"mysql":           "default-mysql-client",
 	"mysqladmin":      "default-mysql-client",
@@ -47,6 +50,7 @@ var packages = map[string]string{
 	"sysbench":        "sysbench",
 	"tar":             "tar",
 	"redis-benchmark": "redis-tools",
+	"wrk":             "wrk",
 }
 
 // Package returns the Debian package of a program, or "" if it is unknown.

@@ -1,0 +1,313 @@
+package parser
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// request is the operation of web servers.
+const request = "request"
+
+// The metrics of wrk.
+var (
+	wrkRequest = latencyOf(request, "requests until their whole answer is there (service), without what wrk adds")
+	wrkRPS     = declare("rps", metric.PerSecond, metric.Rate, metric.Higher,
+		"answered requests per second; by second those in the log of nginx")
+	wrkTransfer = declare(request+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher,
+		"bytes of answers per second, with their headers")
+	wrkBytes = declare(request+metric.Transferred, metric.Bytes, metric.Quantity, "",
+		"bytes of answers, with their headers")
+	wrkOK = declare(request+metric.Completed, metric.Count, metric.Quantity, "",
+		"requests that were answered with a status below 400")
+	wrkFailed = declare(request+metric.Failed, metric.Count, metric.Quantity, metric.Lower,
+		"requests that were answered with a status of 400 or above")
+	wrkConnects = wrkError("connect", "connections that failed")
+	wrkReads    = wrkError("read", "connections that broke while wrk read")
+	wrkWrites   = wrkError("write", "connections that broke while wrk wrote, or that a server refused")
+	wrkTimeouts = wrkError("timeout", "answers that took longer than the timeout; they have no latency")
+	wrkAverage  = wrkPrinted("average", "mean")
+	wrkStddev   = wrkPrinted("stddev", "standard deviation")
+	wrkMax      = wrkPrinted("max", "maximum")
+	wrkP50      = wrkPrinted("p50", "50th percentile")
+	wrkP75      = wrkPrinted("p75", "75th percentile")
+	wrkP90      = wrkPrinted("p90", "90th percentile")
+	wrkP99      = wrkPrinted("p99", "99th percentile")
+
+	wrkMetrics = []metric.Declaration{wrkRequest, wrkRPS, wrkTransfer, wrkBytes, wrkOK, wrkFailed, wrkConnects, wrkReads,
+		wrkWrites, wrkTimeouts, wrkAverage, wrkStddev, wrkMax, wrkP50, wrkP75, wrkP90, wrkP99}
+)
+
+func wrkError(name, meaning string) metric.Declaration {
+	return declare("errors."+name, metric.Count, metric.Quantity, metric.Lower, meaning)
+}
+
+func wrkPrinted(name, what string) metric.Declaration {
+	return declare("latency."+name, metric.Nanoseconds, metric.Level, metric.Lower,
+		what+" as wrk prints it, with the latencies that it adds")
+}
+
+// Wrk reads the stdout of wrk 4 with the script of the entry nginx-wrk (wrk.txt), its latencies (wrk.latency: "µs
+// count") and when the server answered each request, in Unix seconds (wrk.served).
+//
+// Latencies count from when a request is sent: the basis is "service". wrk adds latencies to those that it measured,
+// which are taken away here; see measured.
+func Wrk(in Input) (Result, error) {
+	w := &wrk{in: in, latencies: map[int64]int64{}, answered: map[int64]int64{}, began: op.Never, ended: op.Never}
+	if err := w.read(); err != nil {
+		return w.res, fmt.Errorf("wrk: %w", err)
+	}
+	if !w.found {
+		return w.res, errors.New("wrk: there is no stdout of it: name its file (wrk.txt) among the outputs")
+	}
+	if w.complete {
+		w.figures()
+		w.latency()
+	} else {
+		w.warn("wrkTruncated", "wrk ended before its report")
+	}
+	w.rate()
+	return w.res, nil
+}
+
+// wrk is the work on one container's files.
+type wrk struct {
+	in       Input
+	res      Result
+	found    bool
+	complete bool // the report, with the script's line
+
+	requests, connections, micros, bytes, connects, reads, writes, timeouts, failed int64
+
+	all int64 // latencies, with those that wrk added
+
+	latencies map[int64]int64 // counts by µs, as wrk has them
+	counted   int64           // in latencies
+	answered  map[int64]int64 // numbers of answers by second of the run's clock
+	began     op.Time         // the first answer
+	ended     op.Time         // the last answer
+}
+
+func (w *wrk) warn(code, format string, args ...any) {
+	w.res.Warnings = append(w.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// maxWrk is the limit of each file: 10^7 latencies.
+const maxWrk = 128 << 20
+
+func (w *wrk) read() error {
+	return fs.WalkDir(w.in.Files, ".", func(name string, e fs.DirEntry, err error) error {
+		read := map[string]func(string){"wrk.txt": w.report, "wrk.latency": w.counts, "wrk.served": w.answers}[path.Base(name)]
+		if err != nil || e.IsDir() || read == nil {
+			return err
+		}
+		w.found = w.found || path.Base(name) == "wrk.txt"
+		text, err := bounded.ReadFile(w.in.Files, name, maxWrk)
+		if errors.Is(err, bounded.ErrTooLarge) {
+			w.warn("outputUnread", "%v", err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		read(string(text))
+		return nil
+	})
+}
+
+// wholeLines calls do for each line that has its end, without the spaces around it.
+func wholeLines(text string, do func(row string)) {
+	for row := range strings.Lines(text) {
+		if strings.HasSuffix(row, "\n") {
+			do(strings.TrimSpace(row))
+		}
+	}
+}
+
+// Lines of the report.
+var (
+	wrkNumbers = regexp.MustCompile(`^cnsbench: (\d+) requests by (\d+) connections in (\d+) us, (\d+) bytes, ` +
+		`errors: connect (\d+), read (\d+), write (\d+), timeout (\d+), status (\d+); (\d+) latencies$`)
+	wrkRate       = regexp.MustCompile(`^Requests/sec: +([\d.]+)$`)
+	wrkMoments    = regexp.MustCompile(`^Latency +(\S+) +(\S+) +(\S+) +\S+%$`)
+	wrkPercentile = regexp.MustCompile(`^(50|75|90|99)% +(\S+)$`)
+)
+
+func (w *wrk) report(text string) {
+	percentiles := map[string]metric.Declaration{"50": wrkP50, "75": wrkP75, "90": wrkP90, "99": wrkP99}
+	wholeLines(text, func(row string) {
+		if m := wrkMoments.FindStringSubmatch(row); m != nil {
+			for i, of := range []metric.Declaration{wrkAverage, wrkStddev, wrkMax} {
+				w.printed(of, m[i+1])
+			}
+		} else if m := wrkPercentile.FindStringSubmatch(row); m != nil {
+			w.printed(percentiles[m[1]], m[2])
+		} else if m := wrkRate.FindStringSubmatch(row); m != nil {
+			w.scalar(wrkRPS, sbNumber(m[1]))
+		} else if m := wrkNumbers.FindStringSubmatch(row); m != nil {
+			w.complete = true
+			for i, n := range []*int64{&w.requests, &w.connections, &w.micros, &w.bytes, &w.connects, &w.reads, &w.writes,
+				&w.timeouts, &w.failed, &w.all} {
+				*n = int64(sbNumber(m[i+1]))
+			}
+		}
+	})
+}
+
+// scalar adds a figure once.
+func (w *wrk) scalar(of metric.Declaration, v float64) {
+	for _, s := range w.res.Scalars {
+		if s.Metric == of.Name {
+			return
+		}
+	}
+	w.res.Scalars = append(w.res.Scalars, of.Scalar(v))
+}
+
+// printed adds a time such as 1.21ms.
+func (w *wrk) printed(of metric.Declaration, text string) {
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		w.scalar(of, float64(d))
+	}
+}
+
+func (w *wrk) figures() {
+	length := max(float64(w.micros), 1) / 1e6
+	w.scalar(wrkTransfer, float64(w.bytes)/length)
+	for _, f := range []struct {
+		of metric.Declaration
+		n  int64
+	}{{wrkBytes, w.bytes}, {wrkOK, max(w.requests-w.failed, 0)}, {wrkFailed, w.failed}, {wrkConnects, w.connects},
+		{wrkReads, w.reads}, {wrkWrites, w.writes}, {wrkTimeouts, w.timeouts}} {
+		w.scalar(f.of, float64(f.n))
+	}
+	if w.requests == 0 {
+		w.warn("wrkErrors", "no request was answered")
+	}
+	if w.connects+w.reads+w.writes+w.timeouts+w.failed > 0 {
+		w.warn("wrkErrors", "of %d answered requests %d have a status of 400 or above, and %d took longer than the "+
+			"timeout; %d connections failed, %d broke at a read, %d at a write", w.requests, w.failed, w.timeouts, w.connects,
+			w.reads, w.writes)
+	}
+}
+
+// counts reads the latencies.
+func (w *wrk) counts(text string) {
+	wholeLines(text, func(row string) {
+		at, n, ok := strings.Cut(row, " ")
+		us, err1 := strconv.ParseInt(at, 10, 64)
+		count, err2 := strconv.ParseInt(n, 10, 64)
+		if ok && err1 == nil && err2 == nil && us >= 0 && us < maxDBSeconds && count > 0 && count < maxDBOps {
+			w.latencies[us] = count
+			w.counted += count
+		}
+	})
+}
+
+// measured returns the counts of latencies without those that wrk added (its "correction of coordinated omission",
+// stats_correct in wrk.c): for each latency l of at least twice the expected interval e also l - e, l - 2e, … above e.
+// So above e the count of l has all that was added for l + e, once.
+func (w *wrk) measured() map[int64]int64 {
+	perConnection := w.requests / max(w.connections, 1)
+	if perConnection == 0 || w.micros/perConnection == 0 {
+		return w.latencies // wrk adds nothing
+	}
+	e := w.micros / perConnection
+	all := make(map[int64]int64, len(w.latencies))
+	for l, n := range w.latencies {
+		if l > e {
+			n -= w.latencies[l+e]
+		}
+		if n != 0 {
+			all[l] = n
+		}
+	}
+	return all
+}
+
+// latency makes the histogram.
+func (w *wrk) latency() {
+	want := w.requests - w.timeouts
+	if w.micros == 0 || want == 0 && w.counted == 0 {
+		return
+	}
+	h := hist.New()
+	least, most, sum, total := int64(math.MaxInt64), int64(0), int64(0), 0.0
+	for us, n := range w.measured() {
+		if n < 0 {
+			w.warn("latencyDoubtful", "wrk has fewer latencies of %d µs than it added: they are left out", us)
+			return
+		}
+		if err := h.RecordN(us*1000, n); err != nil {
+			w.warn("latencyDoubtful", "%v", err)
+			return
+		}
+		least, most, sum = min(least, us*1000), max(most, us*1000), sum+us*1000*n
+		total += float64(us) * 1000 * float64(n)
+	}
+	if h.N() != want || w.counted != w.all || want <= 0 || total >= math.MaxInt64 {
+		w.warn("latencyDoubtful", "there are %d latencies of %d requests, and of %d that wrk has %d: they are left out",
+			h.N(), want, w.all, w.counted)
+		return
+	}
+	if err := h.SetExact(sum, least, most); err != nil {
+		w.warn("latencyDoubtful", "%v", err)
+		return
+	}
+	from := w.in.Started
+	if w.began.Known() {
+		from = w.began
+	}
+	w.res.Totals = append(w.res.Totals, metric.Histogram{Metric: wrkRequest.Name, Unit: wrkRequest.Unit, Basis: "service",
+		From: from, To: from + op.Time(min(w.micros, maxDBSeconds*1e6)*1000), Hist: h})
+}
+
+// answers reads when the server answered.
+func (w *wrk) answers(text string) {
+	wholeLines(text, func(row string) {
+		unix, err := strconv.ParseFloat(row, 64)
+		if err != nil || !(unix > 0 && unix < 2*maxDBSeconds) {
+			return
+		}
+		at := w.in.clock(int64(unix * 1e9))
+		w.answered[int64(math.Floor(float64(at)/float64(time.Second)))]++
+		if !w.began.Known() || at < w.began {
+			w.began = at
+		}
+		w.ended = max(w.ended, at)
+	})
+}
+
+// rate is the number of answers in each whole second, also where there is none, until the end of the report.
+func (w *wrk) rate() {
+	if !w.began.Known() {
+		return
+	}
+	end := w.ended
+	if w.complete {
+		end = max(end, w.began+op.Time(min(w.micros, maxCells*1e6)*1000))
+	}
+	first, last := int64(w.began/1e9)+1, int64(end/1e9)
+	if last-first > maxCells {
+		w.warn("outputUnread", "the answers of the server are %d s apart: their rate is left out", last-first)
+		return
+	}
+	x := wrkRPS.Series(int64(time.Second))
+	for second := first; second < last; second++ {
+		x.Points = append(x.Points, metric.Point{At: op.Time(second * 1e9), Value: float64(w.answered[second])})
+	}
+	if len(x.Points) > 0 {
+		w.res.Series = append(w.res.Series, x)
+	}
+}
