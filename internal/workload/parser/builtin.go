@@ -16,6 +16,7 @@ func builtIn() map[string]Parser {
 		"pgbench":         {Pgbench, pgbenchMetrics},
 		"redis-benchmark": {Redis, redisMetrics},
 		"sysbench":        {Sysbench, sysbenchMetrics},
+		"ycsb":            {Ycsb, ycsbMetrics},
 	}
 }
 

@@ -450,7 +450,8 @@ func TestHistRowRefused(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if d := cmp.Diff([]string{"db_bench", "etcd", "fio", "other", "pgbench", "redis-benchmark", "sysbench"}, Names(map[string]Func{"other": Fio})); d != "" {
+	if d := cmp.Diff([]string{"db_bench", "etcd", "fio", "other", "pgbench", "redis-benchmark", "sysbench", "ycsb"},
+		Names(map[string]Func{"other": Fio})); d != "" {
 		t.Error(d)
 	}
 }
