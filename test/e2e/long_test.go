@@ -182,6 +182,9 @@ func TestExamples(t *testing.T) {
 			switch name {
 			case "pgbench.yaml":
 				needPostgreSQL(t)
+			case "ycsb.yaml":
+				needYCSB(t)
+				more = append(more, "--set", "ycsb.goYcsb="+workloadProgram("go-ycsb"))
 			case "redis-benchmark.yaml":
 				needRedis(t)
 			case "etcd.yaml":
