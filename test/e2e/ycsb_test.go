@@ -50,7 +50,9 @@ func ycsbVars(t testing.TB, more string) string {
 
 func (b *box) ycsbRun(more string) result {
 	b.Helper()
-	return b.bench(head + "spec:\n  actions: [{name: ycsb, createObjSpec: {workload: ycsb, vars: " + ycsbVars(b, more) + "}}]\n")
+	return b.bench(head + `spec:
+  actions: [{name: ycsb, createObjSpec: {workload: ycsb, vars: ` + ycsbVars(b, more) + `}}]
+`)
 }
 
 // ycsbPrinted are the figures that go-ycsb printed at the end, by operation and name.

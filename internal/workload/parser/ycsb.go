@@ -48,7 +48,7 @@ var (
 		ycsbOf("INSERT", "insert", "inserts"),
 		ycsbOf("SCAN", "scan", "scans"),
 		ycsbMeasured(ycsbPair, "readModifyWrite.", "readModifyWrite.ops", "readModifyWrite"+metric.Completed,
-			"pairs of a read and an update", ", also failed ones"),
+			"pairs of a read and an update", " (failed ones too)"),
 	}
 )
 
