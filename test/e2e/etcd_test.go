@@ -13,13 +13,7 @@ import (
 )
 
 // etcdBenchmark is the program that make workload-servers builds.
-var etcdBenchmark = func() string {
-	path, err := filepath.Abs("../../out/workloads/etcd-benchmark")
-	if err != nil {
-		panic(err)
-	}
-	return path
-}()
+var etcdBenchmark = workloadProgram("etcd-benchmark")
 
 // etcdRun runs the entry etcd with further variables.
 func (b *box) etcdRun(vars string) result {

@@ -185,6 +185,9 @@ func TestExamples(t *testing.T) {
 			if entry := strings.TrimSuffix(name, ".yaml"); slices.Contains(rotation.Applications, entry) {
 				rotation.Need(t, entry)
 			}
+			if name == "ycsb.yaml" {
+				more = append(more, "--set", "ycsb.goYcsb="+workloadProgram("go-ycsb"))
+			}
 			if name == "etcd.yaml" {
 				more = append(more, "--set", "spec.actions[0].createObjSpec.vars.benchmark="+etcdBenchmark)
 			}

@@ -23,6 +23,7 @@ var programs = map[string][]string{
 	"redis-benchmark": {"redis-server", "redis-cli", "redis-benchmark"},
 	"sysbench-fileio": {"sysbench"},
 	"sysbench-oltp":   {"/usr/sbin/mariadbd", "mariadb", "sysbench"},
+	"ycsb":            {"/usr/lib/postgresql/15/bin/postgres", "go-ycsb", "ferretdb"},
 }
 
 // Applications are the names of these entries, sorted.

@@ -18,6 +18,7 @@ func builtIn() map[string]Parser {
 		"sysbench":        {Sysbench, sysbenchMetrics},
 		"sysbench-oltp":   {SysbenchOLTP, oltpMetrics},
 		"wrk":             {Wrk, wrkMetrics},
+		"ycsb":            {Ycsb, ycsbMetrics},
 	}
 }
 

@@ -451,7 +451,7 @@ func TestHistRowRefused(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	if d := cmp.Diff([]string{"db_bench", "etcd", "fio", "other", "pgbench", "redis-benchmark", "sysbench", "sysbench-oltp",
-		"wrk"}, Names(map[string]Func{"other": Fio})); d != "" {
+		"wrk", "ycsb"}, Names(map[string]Func{"other": Fio})); d != "" {
 		t.Error(d)
 	}
 }

@@ -2,7 +2,6 @@ package parser
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -90,39 +89,15 @@ func (r *redis) warn(code, format string, args ...any) {
 	r.res.Warnings = append(r.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// maxRedisLine bounds a line. Those of a report are short, and a title is a command.
-const maxRedisLine = 1 << 20
-
 func (r *redis) read(name string) error {
-	file, err := r.in.Files.Open(name)
-	if err != nil {
+	err := readLines(r.in.Files, name, r.readLine)
+	if errors.Is(err, bufio.ErrTooLong) {
+		r.warn("outputUnread", "%s has a line of more than %d bytes: what follows is not read", name, maxLine)
+	} else if err != nil {
 		return err
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(make([]byte, 64<<10), maxRedisLine)
-	lines.Split(redisLine)
-	for lines.Scan() {
-		r.readLine(lines.Text())
-	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		r.warn("outputUnread", "%s has a line of more than %d bytes: what follows is not read", name, maxRedisLine)
-	} else if lines.Err() != nil {
-		return lines.Err()
 	}
 	r.endRun()
 	return nil
-}
-
-// redisLine splits at the ends of lines and of progress; a half-written line is left out.
-func redisLine(data []byte, atEOF bool) (advance int, token []byte, err error) {
-	if i := bytes.IndexAny(data, "\r\n"); i >= 0 {
-		return i + 1, data[:i], nil
-	}
-	if atEOF {
-		return len(data), nil, nil
-	}
-	return 0, nil, nil
 }
 
 var (

@@ -37,6 +37,15 @@ var applications = map[string]application{
 		files: []string{"/usr/share/zoneinfo/Etc/UTC"},
 		trees: []string{"/usr/share/postgresql/15"},
 	},
+	"ycsb": {
+		image:    "docker.io/cnsbench/workload-ycsb:1.0.1",
+		program:  "/usr/lib/postgresql/15/bin/postgres",
+		programs: []string{"go-ycsb", "ferretdb", "mkdir", "sync"},
+		binaries: in("/usr/lib/postgresql/15", "bin/postgres", "bin/initdb", "bin/pg_isready", "bin/psql", "bin/createdb",
+			"bin/dropdb", "lib/plpgsql.so", "lib/dict_snowball.so"),
+		files: []string{"/usr/share/zoneinfo/Etc/UTC"},
+		trees: []string{"/usr/share/postgresql/15"},
+	},
 	"redis": {
 		image:    "docker.io/cnsbench/workload-redis:7.0.15",
 		program:  "/usr/bin/redis-server",

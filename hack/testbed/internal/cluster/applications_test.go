@@ -25,6 +25,21 @@ func TestApplications(t *testing.T) {
     createdb bench
     pgbench --initialize --quiet --scale=1 bench
     pgbench --transactions=10 bench`, "number of transactions actually processed: 10/10"},
+		"ycsb": {`
+    export LC_ALL=C PATH=/usr/lib/postgresql/15/bin:/usr/bin HOME=/tmp PGHOST=/tmp PGUSER=postgres
+    initdb --pgdata=/tmp/data --username=postgres --auth=trust --locale=C --no-sync >/dev/null
+    postgres -D /tmp/data -c listen_addresses= -c unix_socket_directories=/tmp &
+    server=$!
+    mkdir /tmp/ferretdb
+    ferretdb -sqlite-url file:/tmp/ferretdb/ -socket /tmp/ferretdb.sock &
+    trap "kill $server $!; wait" EXIT
+    ` + strings.ReplaceAll(wait, "%s", "pg_isready --quiet") + `
+    ` + strings.ReplaceAll(wait, "%s", "ferretdb -ping -socket /tmp/ferretdb.sock") + `
+    createdb ycsb
+    psql --quiet --command=CHECKPOINT ycsb
+    sync --file-system /tmp
+    go-ycsb load pg -p pg.host= -p pg.user=postgres -p pg.db=ycsb -p recordcount=10 | grep "^INSERT .*Count: 10,"
+    go-ycsb load mongodb -p mongodb.url=mongodb://%2Ftmp%2Fferretdb.sock/ycsb -p recordcount=10`, "Count: 10,"},
 		"redis": {`
     mkdir -p /tmp/data
     redis-server --port 0 --unixsocket /tmp/redis --dir /tmp/data --appendonly yes >/dev/null &
