@@ -15,3 +15,9 @@ var Workloads embed.FS
 //
 //go:embed suites/*.yaml suites/*.xml
 var Suites embed.FS
+
+// Templates has one folder for each template of an entry of a user's own, under
+// templates/. Each is an entry called my-workload.
+//
+//go:embed all:templates
+var Templates embed.FS

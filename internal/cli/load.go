@@ -58,7 +58,8 @@ func loadFiles(ctx context.Context, s *streams, f *runFlags, names []string, fil
 		return nil, nil, err
 	}
 	in := plan.Input{Files: files, Set: sets, Folder: named.Folder, Open: named.Open, AnyDriver: f.Endpoint != "",
-		Seed: drawSeed(), Image: f.Image, ObjectSpec: objectspec.Resolve, Parsers: parsers(), Precondition: f.precondition}
+		Seed: drawSeed(), Image: f.Image, ObjectSpec: objectspec.Resolve, Parsers: parsers(), Precondition: f.precondition,
+		Library: f.library}
 	if f.InCluster { // an object of the API has no files beside it
 		in.Folder, in.Open = nil, nil
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // runFlags are the flags of run, study run, validate and render.
@@ -41,6 +42,8 @@ type runFlags struct {
 	// precondition says that it is the Benchmark of a study's precondition.
 	precondition bool
 	offline      bool // works without the cluster: validate, render
+	// library has the workloads other than those of the files; nil: the built-in ones.
+	library *workload.Library
 
 	progress *jobProgress // of the operator's Job, once the run has begun
 }
@@ -174,7 +177,7 @@ func (f *runFlags) runHere(ctx context.Context, s *streams, p *plan.Plan, files 
 	if err != nil {
 		return err
 	}
-	agent, err := pod.FindAgent("")
+	options, err := f.localOptions(p)
 	if err != nil {
 		return failed(err)
 	}
@@ -188,12 +191,18 @@ func (f *runFlags) runHere(ctx context.Context, s *streams, p *plan.Plan, files 
 	if err != nil {
 		return err
 	}
-	command, err := driverCommand()
+	return r.execute(ctx, open(options))
+}
+
+// localOptions are those of an engine on this machine.
+func (f *runFlags) localOptions(p *plan.Plan) (local.Options, error) {
+	agent, err := pod.FindAgent("")
 	if err != nil {
-		return r.abort(err)
+		return local.Options{}, err
 	}
-	return r.execute(ctx, open(local.Options{Endpoint: f.Endpoint, DriverCommand: command, StorageDir: f.StorageDir,
-		AgentPath: agent, Inject: f.Inject, Seed: p.Seed}))
+	command, err := driverCommand()
+	return local.Options{Endpoint: f.Endpoint, DriverCommand: command, StorageDir: f.StorageDir, AgentPath: agent,
+		Inject: f.Inject, Seed: p.Seed}, err
 }
 
 // defaultOut names the bundle's directory unless --out does.

@@ -12,7 +12,7 @@ import (
 )
 
 func newWorkloads(s *streams) *cobra.Command {
-	c := &cobra.Command{Use: "workloads", Short: "List and show the built-in workloads"}
+	c := &cobra.Command{Use: "workloads", Short: "List and show the built-in workloads, make and test your own"}
 	c.AddCommand(
 		&cobra.Command{Use: "list", Short: "List the built-in workloads and suites", Args: cobra.NoArgs,
 			Example: "  cnsbench workloads list",
@@ -21,6 +21,7 @@ func newWorkloads(s *streams) *cobra.Command {
 			Args:    cobra.ExactArgs(1),
 			Example: "  cnsbench workloads show fio",
 			RunE:    func(_ *cobra.Command, args []string) error { return showWorkload(s, args[0]) }},
+		newWorkloadsNew(s), newWorkloadsTest(s),
 	)
 	return c
 }

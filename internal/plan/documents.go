@@ -28,6 +28,28 @@ func readDocuments(report *parse.Report, in *Input) *documents {
 	if in.Precondition {
 		all.part = parse.StudyPrecondition
 	}
+	all.read(report, in)
+	if all.benchmark == nil && len(report.Problems) == 0 {
+		p := Problem{Line: 1, Column: 1, Message: "there is no Benchmark here",
+			Hint: "kind: Benchmark, apiVersion: " + validate.APIVersion}
+		if len(in.Files) > 0 {
+			p.File = in.Files[0].Name
+		}
+		report.Add(p)
+	}
+	return all
+}
+
+// Entries returns the library entries among the documents of files, and the other ConfigMaps.
+func Entries(files []File) (*workload.Library, map[string]*corev1.ConfigMap, []Problem) {
+	all := &documents{configs: map[string]*corev1.ConfigMap{}, part: parse.StudyBenchmark}
+	report := &parse.Report{}
+	all.read(report, &Input{Files: files})
+	return &all.entries, all.configs, parse.Sorted(report.Problems)
+}
+
+// read adds the documents of all files.
+func (all *documents) read(report *parse.Report, in *Input) {
 	for _, f := range in.Files {
 		docs, problems := parse.Documents(f)
 		report.Add(problems...)
@@ -39,15 +61,6 @@ func readDocuments(report *parse.Report, in *Input) *documents {
 				Hint: "examples/quickstart.yaml is a Benchmark to begin with"})
 		}
 	}
-	if all.benchmark == nil && len(report.Problems) == 0 {
-		p := Problem{Line: 1, Column: 1, Message: "there is no Benchmark here",
-			Hint: "kind: Benchmark, apiVersion: " + validate.APIVersion}
-		if len(in.Files) > 0 {
-			p.File = in.Files[0].Name
-		}
-		report.Add(p)
-	}
-	return all
 }
 
 // kinds lists the accepted kinds of document with their apiVersions.

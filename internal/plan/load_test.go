@@ -55,3 +55,17 @@ func TestBadInput(t *testing.T) {
 		})
 	}
 }
+
+// TestEntries checks the entries and ConfigMaps among documents, without a Benchmark.
+func TestEntries(t *testing.T) {
+	const entry = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: e, labels: {type: workload}}\ndata: {pod.yaml: x}\n"
+	const config = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
+	entries, configs, problems := Entries([]File{{Name: "f.yaml", Data: []byte(entry + config)}})
+	if e, ok := entries.Get("e"); len(problems) > 0 || !ok || e.Origin != "f.yaml" || configs["c"].Data["a"] != "b" {
+		t.Errorf("entries %v, ConfigMaps %v, problems %v", entries.Names(), configs, problems)
+	}
+	_, _, problems = Entries([]File{{Name: "f.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {nme: e}\n")}})
+	if len(problems) != 1 || problems[0].File != "f.yaml" || problems[0].Line != 3 {
+		t.Errorf("problems %v", problems)
+	}
+}

@@ -21,10 +21,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/variable"
 )
 
-// Annotations of an entry: default, type and description of a variable.
+// Annotations of an entry: default, type and description of a variable, and its value in a test of the entry.
 const (
 	defaultPrefix     = "cnsbench.default."
 	typePrefix        = "cnsbench.type."
+	testPrefix        = "cnsbench.test."
 	descriptionPrefix = "cnsbench.description."
 	descriptionKey    = "cnsbench.dev/description"
 )
@@ -45,6 +46,7 @@ type Entry struct {
 	Defaults    map[string]string        // of variables
 	Types       map[string]variable.Type // of variables; without one any text is valid
 	Meanings    map[string]string        // of variables
+	Tests       map[string]string        // values of variables for a short test of the entry, where the default is not one
 	Parts       []Part                   // sorted by key
 }
 
@@ -87,13 +89,17 @@ func FromConfigMap(cm *corev1.ConfigMap, origin string) (*Entry, error) {
 		return nil, fmt.Errorf("ConfigMap %q has no data: its keys are the workload's manifests", cm.Name)
 	}
 	e := &Entry{Name: cm.Name, Origin: origin, Description: cm.Annotations[descriptionKey],
-		Defaults: map[string]string{}, Types: map[string]variable.Type{}, Meanings: map[string]string{}}
+		Defaults: map[string]string{}, Types: map[string]variable.Type{}, Meanings: map[string]string{},
+		Tests: map[string]string{}}
 	for k, v := range cm.Annotations {
 		if name, ok := strings.CutPrefix(k, defaultPrefix); ok {
 			e.Defaults[name] = v
 		}
 		if name, ok := strings.CutPrefix(k, descriptionPrefix); ok {
 			e.Meanings[name] = v
+		}
+		if name, ok := strings.CutPrefix(k, testPrefix); ok {
+			e.Tests[name] = v
 		}
 	}
 	for _, k := range sortedKeys(cm.Data) {
@@ -104,7 +110,23 @@ func FromConfigMap(cm *corev1.ConfigMap, origin string) (*Entry, error) {
 		}
 		e.Parts = append(e.Parts, part)
 	}
-	return e, e.readTypes(cm.Annotations)
+	if err := e.readTypes(cm.Annotations); err != nil {
+		return e, err
+	}
+	return e, e.checkTests()
+}
+
+// checkTests checks the values for a test.
+func (e *Entry) checkTests() error {
+	for _, name := range sortedKeys(e.Tests) {
+		if !slices.Contains(e.Variables(), name) {
+			return fmt.Errorf("annotation %s%s: workload %q has no variable %q", testPrefix, name, e.Name, name)
+		}
+		if p := e.check(name, e.Tests[name]); p != nil {
+			return fmt.Errorf("annotation %s%s: %s", testPrefix, name, p.Message)
+		}
+	}
+	return nil
 }
 
 // readTypes reads the types of the variables and checks their defaults.

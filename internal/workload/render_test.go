@@ -314,3 +314,23 @@ func FuzzRender(f *testing.F) {
 		}
 	})
 }
+
+// TestValuesForTests checks the annotations cnsbench.test.VAR.
+func TestValuesForTests(t *testing.T) {
+	for _, tt := range []struct{ annotation, value, want string }{
+		{"cnsbench.test.size", "1Mi", ""},
+		{"cnsbench.test.size", "big", "annotation cnsbench.test.size: "},
+		{"cnsbench.test.sise", "1Mi", `has no variable "sise"`},
+	} {
+		cm := &corev1.ConfigMap{Data: map[string]string{"a": "{{size}}"}}
+		cm.Name, cm.Labels = "w", map[string]string{"type": "workload"}
+		cm.Annotations = map[string]string{"cnsbench.type.size": "size", tt.annotation: tt.value}
+		e, err := FromConfigMap(cm, "test")
+		switch {
+		case tt.want == "" && (err != nil || e.Tests["size"] != tt.value):
+			t.Errorf("%s: %q, %v", tt.annotation, e.Tests, err)
+		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+			t.Errorf("%s: %v, want %q", tt.annotation, err, tt.want)
+		}
+	}
+}

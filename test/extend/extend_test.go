@@ -55,7 +55,7 @@ func TestExtending(t *testing.T) {
 			}
 		}
 	}
-	if edited < 7 || len(commands) != 7 {
+	if edited < 7 || len(commands) != 8 {
 		t.Fatalf("%d edits and %d blocks of commands: the document is not as this test knows it", edited, len(commands))
 	}
 	if n := lines["api/v1alpha1/rate_types.go"]; n > 2 {

@@ -61,9 +61,12 @@ func FirstWrite(dir string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
+// Prefix begins the names of the files that FirstWrite makes and unlinks.
+const Prefix = ".cnsbench-touch-"
+
 // createUnnamed creates a file in dir and unlinks it.
 func createUnnamed(dir string) (*os.File, error) {
-	name := fmt.Sprintf("%s/.cnsbench-touch-%x", dir, rand.Uint64())
+	name := fmt.Sprintf("%s/%s%x", dir, Prefix, rand.Uint64())
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err

@@ -20,6 +20,9 @@ import (
 // symbolic link.
 type hostdir struct{ base string }
 
+// HostdirVolumes returns the directory with a directory for each volume of backend hostdir.
+func HostdirVolumes(base string) string { return hostdir{base}.volumePath("") }
+
 func newHostdir(d *driver) backend { return hostdir{d.opts.BaseDir} }
 
 func (h hostdir) volumePath(id string) string   { return filepath.Join(h.base, "volumes", id) }

@@ -19,6 +19,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
+// Limits of the warnings that a script prints: their number, and the bytes of one.
+const maxSaid, maxWarning = 10, 500
+
 // maxName is how long the name of a metric may be, in bytes.
 const maxName = 200
 
@@ -46,6 +49,7 @@ type scriptOutput struct {
 	series     map[line]*metric.Series
 	lists      []string // names of the lists that were left out
 	duplicates []string
+	said       []string // its warnings
 	rejected   int
 	first      string // of the bad
 }
@@ -95,6 +99,10 @@ func (p *scriptOutput) object(raw json.RawMessage) {
 	var members map[string]any
 	if err := json.Unmarshal(raw, &members); err != nil {
 		p.reject(string(raw))
+		return
+	}
+	if text, ok := members["warning"].(string); ok && len(members) == 1 {
+		p.said = append(p.said, oneLine(text))
 		return
 	}
 	if _, ok := members["metric"]; !ok {
@@ -234,6 +242,9 @@ func (p *scriptOutput) result() (Result, error) {
 	warn := func(code, format string, args ...any) {
 		r.Warnings = append(r.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 	}
+	for _, text := range p.said[:min(len(p.said), maxSaid)] {
+		warn("parserWarning", "%s", text)
+	}
 	if p.rejected > 0 {
 		warn("outputUnread", "the parser printed %d invalid metrics, first %q", p.rejected, p.first)
 	}
@@ -248,6 +259,15 @@ func (p *scriptOutput) result() (Result, error) {
 		return r, ErrNoMetric
 	}
 	return r, nil
+}
+
+// oneLine is a text of a script as a message.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxWarning {
+		text = strings.ToValidUTF8(text[:maxWarning], "") + "…"
+	}
+	return text
 }
 
 // firstNames joins the first few names.

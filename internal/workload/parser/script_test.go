@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -107,6 +108,24 @@ func TestPrintedWithoutClock(t *testing.T) {
 			len(r.Warnings) != 1 {
 			t.Errorf("%s: %+v, %v", text, r, err)
 		}
+	}
+}
+
+// TestPrintedWarnings checks the warnings that a script prints, which are bounded, beside its metrics.
+func TestPrintedWarnings(t *testing.T) {
+	got, err := Printed(printedAt(), []byte(`{"metric":"a","value":1}{"warning":"no\nend"}{"warning":"x","of":"a document"}`+
+		`{"warning":1}`+strings.Repeat(`{"warning":"`+strings.Repeat("ü", 1000)+`"}`, 50)))
+	if err != nil || len(got.Scalars) != 2 || len(got.Warnings) != maxSaid {
+		t.Fatalf("%d figures, %d warnings, %v", len(got.Scalars), len(got.Warnings), err)
+	}
+	if w := got.Warnings[0]; w != (Warning{Code: "parserWarning", Message: "no end"}) {
+		t.Errorf("warning %+v", w)
+	}
+	if w := got.Warnings[1].Message; len(w) > maxWarning+len("…") || !utf8.ValidString(w) {
+		t.Errorf("a warning of %d bytes: %q", len(w), w)
+	}
+	if _, err := Printed(printedAt(), []byte(`{"warning":"empty"}`)); !errors.Is(err, ErrNoMetric) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -1,5 +1,6 @@
 # Writes /data/file part by part, then reads it. Each part is a line of
-# /output/dd.txt: what was done, when it began, and what dd says of it.
+# /output/dd.txt: what was done, when it began, and what dd says of it. The last
+# line is "end".
 set -eu
 export LC_ALL=C
 
@@ -26,3 +27,4 @@ done
 for i in $(seq 0 $(({{parts}} - 1))); do
 	part read if=/data/file of=/dev/null skip=$((i * {{mebibytes}})) $in
 done
+echo end >>/output/dd.txt

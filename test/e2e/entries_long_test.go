@@ -1,0 +1,59 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestBrokenEntriesLong is TestBrokenEntries with faults that take longer to show.
+func TestBrokenEntriesLong(t *testing.T) {
+	for _, e := range []brokenEntry{
+		{name: "a variable without a type", harm: editFault(entryHead, "    cnsbench.type.duration: seconds 1..\n", ""),
+			fails: "variables", says: "cnsbench.type.duration: int"},
+		{name: "begins before the barrier", harm: editFault(entryPod, `sync: "true"`, `sync: "false"`), fails: "barrier",
+			says: "pod mine does not wait"},
+		{name: "never ends", harm: writeFault(entryRun, oneWrite+"echo 1 2 3 >/output/rounds.txt\nsleep 1000\n"),
+			flags: []string{"--timeout", "2s"}, fails: "ends, series", says: "still ran 2s"},
+		{name: "another clock", harm: editFault(entryParse, "$3 / ($2 - $1), $1", "$3 / ($2 - $1), $1 / 1000"),
+			fails: "series",
+			says:  "seconds since 1970"},
+		{name: "silent about half an output", harm: editFault(entryParse, "if (!complete)", "if (0)"), fails: "halfOutput",
+			says: "no warning"},
+		{name: "hangs on an empty output", harm: editFault(entryParse, "exec awk", "[ -s \"$1\" ] || sleep 1000\nexec awk"),
+			flags: []string{"--timeout", "8s"}, fails: "emptyOutput", says: "it took longer than 8s"},
+		{name: "figures of nothing", harm: writeFault(entryParse, "#!/bin/sh\necho 'a,1,1/s'\n"),
+			fails: "halfOutput, emptyOutput",
+			says:  "1 metric"},
+	} {
+		t.Run(e.name, e.test)
+	}
+}
+
+// TestBuiltInEntries tests the entries of the library that do I/O, if their programs are here.
+func TestBuiltInEntries(t *testing.T) {
+	for _, tt := range []struct {
+		name, programs string
+		fails          string // checks
+	}{
+		{name: "dd"},
+		// Its parser does not notice that what follows a result is missing: histograms and statistics.
+		{name: "db-bench", programs: "db_bench", fails: "halfOutput"},
+		{name: "etcd", programs: "etcd etcd-benchmark curl"},
+		{name: "fio", programs: "fio"},
+		{name: "pgbench", programs: "/usr/lib/postgresql/15/bin/postgres"},
+		{name: "redis-benchmark", programs: "redis-server redis-benchmark"},
+		{name: "sysbench-fileio", programs: "sysbench"},
+		{name: "write-once"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			needProgram(t, strings.Fields(tt.programs)...)
+			b := newBox(t)
+			if r := b.testEntry(tt.name); strings.Join(r.failed(), ", ") != tt.fails {
+				t.Errorf("exit %d: %+v", r.code, r.Checks)
+			}
+			b.clean()
+		})
+	}
+}
