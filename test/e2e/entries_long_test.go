@@ -42,9 +42,11 @@ func TestBuiltInEntries(t *testing.T) {
 		{name: "db-bench", programs: "db_bench", fails: "halfOutput"},
 		{name: "etcd", programs: "etcd etcd-benchmark curl"},
 		{name: "fio", programs: "fio"},
+		{name: "nginx-wrk", programs: "nginx wrk"},
 		{name: "pgbench", programs: "/usr/lib/postgresql/15/bin/postgres"},
 		{name: "redis-benchmark", programs: "redis-server redis-benchmark"},
 		{name: "sysbench-fileio", programs: "sysbench"},
+		{name: "sysbench-oltp", programs: "mariadbd sysbench"},
 		{name: "write-once"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
