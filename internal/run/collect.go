@@ -190,12 +190,3 @@ func (r *runner) flagOutputs() {
 	}
 	r.warn(outputCut, evidence+"; spec.maxOutput says how much is kept")
 }
-
-// flagRead flags the cut files that a parser has read: the numbers from them are incomplete.
-func (r *runner) flagRead(instance, container string, names map[string]bool) {
-	for _, c := range r.outputs.readByParser(instance, container, names) {
-		r.flag(invalid, outputCut,
-			fmt.Sprintf("%s/%s: its figures are of a part of %s; spec.maxOutput says how much is kept", instance,
-				container, c))
-	}
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
@@ -40,6 +41,30 @@ type Observer interface {
 	OpEnded(o *op.Op)
 	Log(source, line string)
 }
+
+// Live judges the conditions of rates from what the run has measured so far. Its methods are called from many
+// goroutines and must not block: those that take measurements are called where these arrive.
+type Live interface {
+	Op(o *op.Op, at op.Time) // has ended, as is known at that time
+	Started(e op.InstanceStart)
+	Ended(e op.InstanceEnd)
+	Sample(s op.Sample)
+	Canary(instance, volume string, ios []op.CanaryIO)
+	CanaryOpen(instance, volume string, open []op.CanaryIO, at op.Time)
+	// Judge returns what is known of the condition of a rate.
+	Judge(rate string, now op.Time) schedule.Reading
+}
+
+// discard is Live of a run without conditions.
+type discard struct{}
+
+func (discard) Op(*op.Op, op.Time)                                {}
+func (discard) Started(op.InstanceStart)                          {}
+func (discard) Ended(op.InstanceEnd)                              {}
+func (discard) Sample(op.Sample)                                  {}
+func (discard) Canary(string, string, []op.CanaryIO)              {}
+func (discard) CanaryOpen(string, string, []op.CanaryIO, op.Time) {}
+func (discard) Judge(string, op.Time) schedule.Reading            { return schedule.Reading{} }
 
 // Config configures one run.
 type Config struct {
