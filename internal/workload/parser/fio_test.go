@@ -450,7 +450,7 @@ func TestHistRowRefused(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if d := cmp.Diff([]string{"db_bench", "etcd", "fio", "other", "pgbench", "redis-benchmark", "sysbench"}, Names(map[string]Func{"other": Fio})); d != "" {
+	if d := cmp.Diff([]string{"db_bench", "etcd", "fio", "integrity", "other", "pgbench", "redis-benchmark", "sysbench"}, Names(map[string]Func{"other": Fio})); d != "" {
 		t.Error(d)
 	}
 }
