@@ -39,6 +39,7 @@ func (r *runner) collect() {
 		}
 	}
 	r.parseByScript(scripts)
+	r.collectChecks()
 }
 
 // parsed returns one output of each container whose outputs a built-in parser reads.
@@ -81,6 +82,7 @@ func (r *runner) input(instance, container string) parser.Input {
 		Instance:   instance,
 		Started:    r.instances.started(instance, container),
 		Terminated: r.instances.phaseOver(instance, container),
+		Earlier:    r.outputsOf(instance, r.instances.started(instance, container)),
 		AtWall:     func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
 	}
 }

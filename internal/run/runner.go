@@ -111,6 +111,7 @@ type runner struct {
 
 	actions   map[string]*plan.Action
 	inventory *inventory
+	checks    *checks
 	instances *instances
 	outputs   *outputs
 	ends      ends
