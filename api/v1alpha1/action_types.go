@@ -7,7 +7,7 @@ import (
 
 // Action is an operation that the run starts once or at a rate.
 //
-// +kubebuilder:validation:ExactlyOneOf=createObjSpec;snapshotSpec;restoreSpec;cloneSpec;resizeSpec;reattachSpec;rolloutSpec;drainSpec;scaleSpec;killSpec;modifySpec;deleteSpec
+// +kubebuilder:validation:ExactlyOneOf=createObjSpec;snapshotSpec;restoreSpec;cloneSpec;resizeSpec;reattachSpec;rolloutSpec;drainSpec;scaleSpec;killSpec;modifySpec;checkSpec;deleteSpec
 // +kubebuilder:validation:AtMostOneOf=rateName;startAfter;startAfterAction
 type Action struct {
 	// name of the action. The names of the objects that the action creates contain it.
@@ -70,6 +70,9 @@ type Action struct {
 	// modifySpec changes the mutable parameters of volumes.
 	// +optional
 	ModifySpec *ModifySpec `json:"modifySpec,omitempty"`
+	// checkSpec checks the data of volumes.
+	// +optional
+	CheckSpec *CheckSpec `json:"checkSpec,omitempty"`
 	// deleteSpec deletes objects.
 	// +optional
 	DeleteSpec *DeleteSpec `json:"deleteSpec,omitempty"`
@@ -509,6 +512,18 @@ type ModifySpec struct {
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64
 	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
+// CheckSpec reads all blocks that the workload integrity wrote to the source of a volume, and judges whether the volume
+// is crash-consistent. The volume is attached for the check unless it is attached already.
+//
+// +kubebuilder:validation:ExactlyOneOf=actionName;volumeName;labels
+type CheckSpec struct {
+	Target `json:",inline"`
+	// select chooses the volumes of one trigger.
+	// +optional
+	// +kubebuilder:default=newest
+	Select Select `json:"select,omitempty"`
 }
 
 // DeleteSpec deletes objects that the run created, with their dependent objects. With object and notOurs it

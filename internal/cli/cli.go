@@ -112,7 +112,8 @@ operation; the result is a bundle, a summary and a report.`,
 		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),
 		newList(s), newIndex(s), newScorecard(s), newVerify(s), newReproduce(s),
 		newProxy(s), newTrace(s),
-		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newConvert(s), newImport(s), newCompare(s),
+		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newIntegrity(s), newConvert(s),
+		newImport(s), newCompare(s),
 	)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())

@@ -430,6 +430,12 @@ type Ledger interface {
 // grows with the ops, and is kept whole.
 const DriverOutput = "driver"
 
+// A check reports on a volume in this file of this container; the instance is the name of its request.
+const (
+	CheckOutput = "check"
+	CheckFile   = "image.json"
+)
+
 // Sink receives reports outside of ops. Calls may come from any goroutine and must not block for long.
 type Sink interface {
 	// Started reports that a container passed its barrier, or started without one.

@@ -16,6 +16,7 @@ const (
 	Scale    Kind = "scale"
 	Kill     Kind = "kill"
 	Modify   Kind = "modify"
+	Check    Kind = "check"
 	Delete   Kind = "delete"
 )
 

@@ -77,6 +77,7 @@ const (
 	Controller  = "controller"  // ControllerExpandVolume done
 	Node        = "node"        // NodeExpandVolume done
 	Modified    = "modified"    // ControllerModifyVolume done
+	Checked     = "checked"     // all blocks were read and judged
 	Unpublished = "unpublished" // NodeUnpublishVolume done
 	Unstaged    = "unstaged"    // NodeUnstageVolume done
 	Detached    = "detached"    // ControllerUnpublishVolume done

@@ -12,7 +12,7 @@ import (
 // actions has a descriptor for each kind, in the order of the documentation.
 var actions = []*descriptor{
 	&createAction, &snapshotAction, &restoreAction, &cloneAction, &resizeAction, &reattachAction,
-	&rolloutAction, &drainAction, &scaleAction, &killAction, &modifyAction, &deleteAction,
+	&rolloutAction, &drainAction, &scaleAction, &killAction, &modifyAction, &checkAction, &deleteAction,
 }
 
 // describe returns the descriptor of a kind, or nil if there is none.

@@ -19,7 +19,8 @@ func local() engine.Capabilities {
 	return engine.Capabilities{
 		Engine: "local", BuiltInDrivers: true,
 		Actions: map[op.Kind]bool{op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true,
-			op.Resize: true, op.Modify: true, op.Delete: true, op.Reattach: true, op.Rollout: true, op.Kill: true},
+			op.Resize: true, op.Modify: true, op.Delete: true, op.Check: true,
+			op.Reattach: true, op.Rollout: true, op.Kill: true},
 		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, ioLimit: true},
 	}
 }

@@ -56,6 +56,7 @@ func (r *runner) collect() {
 		}
 	}
 	r.parseByScript(scripts)
+	r.collectChecks()
 }
 
 // reading is the work of a built-in parser on the outputs of one container.
@@ -110,6 +111,7 @@ func (r *runner) input(instance, container string) parser.Input {
 		Instance:   instance,
 		Started:    r.instances.started(instance, container),
 		Terminated: r.instances.phaseOver(instance, container),
+		Earlier:    r.outputsOf(instance, r.instances.started(instance, container)),
 		AtWall:     func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
 	}
 }

@@ -288,9 +288,11 @@ func (r *runner) account(t *task, made []engine.Object) {
 		}
 	case op.Changes:
 		r.inventory.setSizes(made)
+		r.checks.hasChecked(t)
 	case op.Makes:
 		describeMade(t, made)
 		t.made = r.inventory.add(made...)
+		r.checks.hasMade(&t.op, made)
 		r.startLifetimes(&t.op, t.made)
 		if t.request.Workload != nil && t.op.Outcome == op.OK {
 			r.followInstance(t)

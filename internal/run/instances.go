@@ -311,6 +311,22 @@ func (s *instances) containers(instance, container string) []string {
 	return names
 }
 
+// startedBefore returns the containers of an instance that started before an instant, in that order, under the names that
+// the record has.
+func (s *instances) startedBefore(instance string, before op.Time) (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, at := range s.starts {
+		if name, ok := strings.CutPrefix(key, instance+"/"); ok && at < before {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.starts[instance+"/"+a], s.starts[instance+"/"+b]), cmp.Compare(a, b))
+	})
+	return names
+}
+
 // of returns the instances of an action that were ever ready, in the order of their numbers.
 func (s *instances) of(action string) []string {
 	s.mu.Lock()

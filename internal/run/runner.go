@@ -140,6 +140,7 @@ type runner struct {
 
 	actions   map[string]*plan.Action
 	inventory *inventory
+	checks    *checks
 	instances *instances
 	outputs   *outputs
 	ends      ends

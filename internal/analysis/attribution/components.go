@@ -28,6 +28,7 @@ const (
 	Unknown      = "not observed"
 	Engine       = "engine between calls"
 	Processes    = "start of processes"
+	Checking     = "check of the data"
 	Pause        = "pause that was asked for"
 	Controllers  = "controllers of objects, with their pods"
 	Dependency   = "ops that it waited for"

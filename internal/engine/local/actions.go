@@ -33,6 +33,7 @@ var actions = map[op.Kind]action{
 	op.Modify: {do: makesNothing((*Engine).modify), offered: func(d *driver) bool {
 		return d.controllerCaps[csi.ControllerServiceCapability_RPC_MODIFY_VOLUME]
 	}},
+	op.Check:    {do: makesNothing((*Engine).check)},
 	op.Reattach: {do: makesNothing((*Engine).reattach)},
 	op.Rollout:  {do: makesNothing((*Engine).rollout)},
 	op.Kill:     {do: makesNothing((*Engine).kill)},

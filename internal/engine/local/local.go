@@ -85,14 +85,12 @@ const ioLimit = "ioLimit"
 // openPods prepares this machine for pods.
 func (e *Engine) openPods() error {
 	e.pods = &podSink{Sink: e.session.Sink, owners: map[string]incarnation{}}
-	program := e.Program
-	if program == "" {
-		var err error
-		if program, err = os.Executable(); err != nil {
+	var err error
+	if e.program = e.Program; e.program == "" {
+		if e.program, err = os.Executable(); err != nil {
 			return fmt.Errorf("find this program's file: %w", err)
 		}
 	}
-	var err error
 	var limits *iolimit.Controller
 	if e.session.Needs.Features[ioLimit] {
 		if limits, err = iolimit.Find(); err != nil {
@@ -105,7 +103,7 @@ func (e *Engine) openPods() error {
 	}
 	e.agents.SetLive(e.session.Live)
 	e.host, err = pod.NewHost(e.ctx, pod.HostOptions{Server: e.agents, Clock: e.session.Clock, Ledger: e.session.Ledger,
-		Sink: e.pods, Agent: e.AgentPath, Program: program, Identity: e.own,
+		Sink: e.pods, Agent: e.AgentPath, Program: e.program, Identity: e.own,
 		Hide: []string{filepath.Join(e.session.Dir, "volumes")}, Limits: limits})
 	return err
 }

@@ -30,6 +30,7 @@ type Engine struct {
 	agents  *agent.Server
 	host    *pod.Host
 	pods    *podSink
+	program string // this program's binary
 
 	mu        sync.Mutex
 	drivers   map[string]*driver // by provisioner

@@ -13,6 +13,7 @@ func builtIn() map[string]Parser {
 		"db_bench":        {DBBench, rocksMetrics},
 		"etcd":            {Etcd, etcdMetrics},
 		"fio":             {Fio, fioMetrics},
+		IntegrityName:     {Integrity, integrityMetrics},
 		"pgbench":         {Pgbench, pgbenchMetrics},
 		"redis-benchmark": {Redis, redisMetrics},
 		"sysbench":        {Sysbench, sysbenchMetrics},

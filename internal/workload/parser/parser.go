@@ -23,7 +23,15 @@ type Input struct {
 	// AtWall converts the wall clock of the container's machine (Unix ns) to the run's
 	// clock; nil: unknown.
 	AtWall func(unixNanos int64) op.Time
+	// Earlier are the outputs of the containers that this one replaced, in the order of their starts; of an image of
+	// a volume, those of all containers that wrote to the volume.
+	Earlier []fs.FS
+	// Made is when an image of a volume was made; nil: the files are not those of an image.
+	Made *Interval
 }
+
+// Interval has an instant that is not known exactly: not before From, not after To.
+type Interval struct{ From, To op.Time }
 
 // Result of a parser. The caller adds instance and action.
 type Result struct {

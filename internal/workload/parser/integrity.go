@@ -1,0 +1,225 @@
+package parser
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/integrity"
+	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// The metrics of the workload integrity and of checkSpec.
+var (
+	integrityWrites = declare("writes", metric.Count, metric.Quantity, "",
+		"writes of blocks, up to the last that is known to be synced")
+	integrityIOPS   = declare("write"+metric.IOPS, metric.PerSecond, metric.Rate, "", "writes per second, with the syncs between")
+	integrityChecks = declare("checks", metric.Count, metric.Quantity, "",
+		"images of the volume that were checked; of the workload, at its start and its end")
+	integrityChecked    = declare("blocks", metric.Count, metric.Quantity, "", "blocks that were read and checked")
+	integrityViolations = declare("violations", metric.Count, metric.Quantity, metric.Lower, "violations of all kinds")
+	integrityReordered  = declare("reordered", metric.Count, metric.Quantity, "",
+		"writes after the last sync that are missing although later ones are there, which is allowed")
+	integrityAge = declare("age", metric.Nanoseconds, metric.Level, metric.Lower,
+		"how old the newest write in an image was when its snapshot or clone was ready, at most")
+
+	integrityKinds = map[integrity.Kind]metric.Declaration{
+		integrity.KindStale: integrityKind(integrity.KindStale,
+			"blocks without a write that was synced, while a write is there that began later"),
+		integrity.KindTorn:      integrityKind(integrity.KindTorn, "blocks that no write left so"),
+		integrity.KindMisplaced: integrityKind(integrity.KindMisplaced, "blocks of another place"),
+		integrity.KindForeign:   integrityKind(integrity.KindForeign, "blocks of another writer"),
+		integrity.KindLost: integrityKind(integrity.KindLost,
+			"writes that were acknowledged as synced before the image was made, and are missing with all later ones"),
+		integrity.KindLate: integrityKind(integrity.KindLate,
+			"writes that began after the snapshot or clone was ready, and are in it"),
+	}
+
+	integrityMetrics = func() []metric.Declaration {
+		list := []metric.Declaration{integrityViolations}
+		for _, k := range integrity.Kinds {
+			list = append(list, integrityKinds[k])
+		}
+		return append(list, integrityChecks, integrityChecked, integrityReordered, integrityAge, integrityWrites,
+			integrityIOPS)
+	}()
+)
+
+func integrityKind(k integrity.Kind, meaning string) metric.Declaration {
+	return declare(string(k), metric.Count, metric.Quantity, metric.Lower, meaning)
+}
+
+// IntegrityName is the name of the parser.
+const IntegrityName = "integrity"
+
+// Integrity reads what the workload integrity wrote: its acknowledgements (acks), and its reports on the volume at its
+// start (start.json) and at its end (end.json); or, of an image of its volume, the report on that (image.json). Reports
+// are compared with the acknowledgements of the containers before.
+func Integrity(in Input) (Result, error) {
+	p := &integrityRun{in: in, sums: map[string]float64{}}
+	for epoch, files := range in.Earlier {
+		acks, err := p.acksIn(files, epoch)
+		if err != nil {
+			return p.res, fmt.Errorf("integrity: %w", err)
+		}
+		p.earlier.Stream = cmp.Or(acks.Stream, p.earlier.Stream)
+		p.earlier.List = append(p.earlier.List, acks.List...)
+	}
+	own, err := p.acksIn(in.Files, 0)
+	if err == nil {
+		err = fs.WalkDir(in.Files, ".", p.read)
+	}
+	if err != nil {
+		return p.res, fmt.Errorf("integrity: %w", err)
+	}
+	p.writes(own.List)
+	if p.reports == 0 && len(own.List) == 0 {
+		return p.res, errors.New("integrity: there is no report: the writer ended before it had checked its volume")
+	}
+	p.results()
+	return p.res, nil
+}
+
+// integrityRun is the work on one container's files, or on one image.
+type integrityRun struct {
+	in      Input
+	res     Result
+	earlier integrity.Acks
+	reports int
+	sums    map[string]float64 // by metric
+}
+
+func (p *integrityRun) warn(code, format string, args ...any) {
+	p.res.Warnings = append(p.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// acksIn reads the acknowledgements among the files of a container, on the run's clock.
+func (p *integrityRun) acksIn(files fs.FS, epoch int) (acks integrity.Acks, err error) {
+	err = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Base(name) != "acks" {
+			return err
+		}
+		f, err := files.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		acks, err = integrity.ParseAcks(f)
+		return err
+	})
+	for i := range acks.List {
+		a := &acks.List[i]
+		a.Epoch = epoch
+		if p.in.AtWall != nil {
+			a.At = int64(p.in.AtWall(a.At))
+		}
+	}
+	return acks, err
+}
+
+// maxImageReport bounds a report: its missing writes are.
+const maxImageReport = 1 << 20
+
+func (p *integrityRun) read(name string, d fs.DirEntry, err error) error {
+	what := map[string]string{"start.json": "at the start", "end.json": "at the end", "image.json": "in the image"}
+	of, known := what[path.Base(name)]
+	if err != nil || d.IsDir() || !known {
+		return err
+	}
+	text, err := bounded.ReadFile(p.in.Files, name, maxImageReport)
+	if err != nil {
+		return err
+	}
+	var r integrity.Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	p.judge(of, &r)
+	return nil
+}
+
+// judge compares a report with the acknowledgements before it, and counts it.
+func (p *integrityRun) judge(of string, r *integrity.Report) {
+	atEnd := strings.HasSuffix(of, "end") // of the same writer, which knew
+	switch {
+	case len(p.earlier.List) > 0 && !atEnd:
+		p.compare(r)
+	case p.in.Made != nil && r.Checked == 0:
+		p.warn("integrityUnknown", "no block of the workload integrity was found, and no writer of the volume is known")
+	case p.in.Made != nil:
+		p.warn("integrityUnknown", "the writer of the volume is not known: no lost or late writes can be found")
+	}
+	p.reports++
+	p.sums[integrityChecked.Name] += float64(r.Checked)
+	p.sums[integrityReordered.Name] += float64(len(r.Missing))
+	p.sums[integrityViolations.Name] += float64(r.Violations())
+	var kinds []string
+	for _, k := range integrity.Kinds {
+		if n := r.Counts[k]; n > 0 {
+			p.sums[string(k)] += float64(n)
+			kinds = append(kinds, fmt.Sprintf("%d %s", n, k))
+		}
+	}
+	if len(kinds) > 0 && r.First != nil {
+		p.warn("integrityViolated", "%s: %s; first: %s", of, strings.Join(kinds, ", "), r.First)
+	}
+}
+
+// compare adds what follows from the acknowledgements of earlier containers.
+func (p *integrityRun) compare(r *integrity.Report) {
+	r.Expect(p.earlier.Stream)
+	cut := integrity.Cut{From: math.MaxInt64, To: math.MaxInt64}
+	if p.in.Made != nil {
+		cut = integrity.Cut{From: int64(p.in.Made.From), To: int64(p.in.Made.To)}
+	}
+	if age, known := r.Compare(p.earlier.List, cut); known && p.in.Made != nil {
+		p.res.Scalars = append(p.res.Scalars, integrityAge.Scalar(float64(age)))
+	}
+}
+
+// writes counts the writes between the first and the last acknowledgement.
+func (p *integrityRun) writes(acks []integrity.Ack) {
+	if len(acks) < 2 {
+		return
+	}
+	first, last := acks[0], acks[len(acks)-1]
+	p.res.Scalars = append(p.res.Scalars, integrityWrites.Scalar(float64(last.Generation-first.Generation)))
+	if p.in.AtWall == nil || last.At <= first.At {
+		return
+	}
+	took := time.Duration(last.At - first.At).Seconds()
+	p.res.Scalars = append(p.res.Scalars, integrityIOPS.Scalar(float64(last.Generation-first.Generation)/took))
+	series := integrityIOPS.Series(int64(time.Second))
+	for i, a := range acks[1:] {
+		second := int((a.At - first.At) / int64(time.Second))
+		for len(series.Points) <= second {
+			at := op.Time(first.At) + op.Time(len(series.Points))*op.Time(time.Second)
+			series.Points = append(series.Points, metric.Point{At: at})
+		}
+		series.Points[second].Value += float64(a.Generation - acks[i].Generation)
+	}
+	if n := len(series.Points); n > 1 { // the last second is not whole
+		series.Points = series.Points[:n-1]
+		p.res.Series = append(p.res.Series, series)
+	}
+}
+
+// results adds the counts.
+func (p *integrityRun) results() {
+	p.sums[integrityChecks.Name] = float64(p.reports)
+	for _, d := range integrityMetrics {
+		switch d.Name {
+		case integrityAge.Name, integrityWrites.Name, integrityIOPS.Name:
+		default:
+			p.res.Scalars = append(p.res.Scalars, d.Scalar(p.sums[d.Name]))
+		}
+	}
+}
