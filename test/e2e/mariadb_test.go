@@ -109,7 +109,7 @@ func TestEntrySysbenchOLTPFull(t *testing.T) {
         workload: sysbench-oltp
         vars:
           {storageClass: loopfile, volumeSize: 256Mi, tables: 1, tableSize: 100, test: oltp_insert, threads: 8,
-           flushLogAtTrxCommit: 0, settings: "--innodb-temp-data-file-path=ibtmp1:92M:autoextend"}
+           flushLogAtTrxCommit: 0, settings: "--innodb-temp-data-file-path=ibtmp1:98M:autoextend"}
 `)
 	if r.code == 0 || !strings.Contains(r.said(), "error 1114 (The table 'sbtest1' is full)") {
 		t.Errorf("does not say that the table is full\n%v", r)

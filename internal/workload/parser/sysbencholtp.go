@@ -18,7 +18,8 @@ var (
 	sbOthers    = declare("queries.other", metric.Count, metric.Quantity, "", "BEGIN, COMMIT, and changes of no row")
 	sbErrors    = declare("errors", metric.Count, metric.Quantity, metric.Lower,
 		"errors such as deadlocks, after which the transaction was repeated")
-	sbErrorRate = declare("errors.rate", metric.PerSecond, metric.Rate, metric.Lower, "errors per second, and of each interval")
+	sbErrorRate = declare("errors.rate", metric.PerSecond, metric.Rate, metric.Lower,
+		"errors per second, and of each interval")
 	sbReconnect = declare("reconnects", metric.Count, metric.Quantity, metric.Lower, "connections that were made again")
 	sbQueue     = declare("queue", metric.Count, metric.Level, metric.Lower,
 		"transactions that waited for a thread at the end of each interval, with a rate")

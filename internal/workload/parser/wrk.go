@@ -108,7 +108,8 @@ const maxWrk = 128 << 20
 
 func (w *wrk) read() error {
 	return fs.WalkDir(w.in.Files, ".", func(name string, e fs.DirEntry, err error) error {
-		read := map[string]func(string){"wrk.txt": w.report, "wrk.latency": w.counts, "wrk.served": w.answers}[path.Base(name)]
+		files := map[string]func(string){"wrk.txt": w.report, "wrk.latency": w.counts, "wrk.served": w.answers}
+		read := files[path.Base(name)]
 		if err != nil || e.IsDir() || read == nil {
 			return err
 		}

@@ -25,6 +25,7 @@ if [ ! -e /data/loaded ]; then # else the pod is a replacement
     {{program}} "$@" --verbosity=2 prepare
     touch /data/loaded
 fi
+query 'FLUSH TABLES' # those of the server, too: on a full volume it could not write them, nor end
 table=1
 while [ $table -le {{tables}} ]; do
     query "FLUSH TABLES sbtest$table FOR EXPORT; UNLOCK TABLES" # writes its changed pages
