@@ -2,6 +2,8 @@ package run
 
 import (
 	"fmt"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
@@ -191,4 +194,49 @@ func (r *runner) flagOutputs() {
 		}
 	}
 	r.warn(outputCut, evidence+"; spec.maxOutput says how much is kept")
+}
+
+// collectChecks parses the reports of all checks. Of the warnings of one action with one code it keeps the first, with
+// their number: each snapshot of a driver that copies slowly may have one.
+func (r *runner) collectChecks() {
+	first, total := map[warned]parser.Warning{}, map[warned]int{}
+	for _, c := range r.checks.ended {
+		in := r.input(c.name, engine.CheckOutput)
+		in.Made = &parser.Interval{}
+		if source, at, known := r.checks.origin(c.of); known {
+			in.Made = &at
+			in.Earlier = r.outputsOf(source.Owner, math.MaxInt64)
+		}
+		result, err := parser.Integrity(in)
+		for _, w := range result.Warnings {
+			key := warned{c.action, w.Code}
+			if total[key]++; total[key] == 1 {
+				w.Message = c.name + ": " + w.Message
+				first[key] = w
+			}
+		}
+		result.Warnings = nil
+		r.take(origin{c.action, c.name, c.name, 0}, result, err)
+	}
+	for key, w := range first {
+		if more := total[key] - 1; more > 0 {
+			w.Message += fmt.Sprintf("; and %d more checks", more)
+		}
+		r.take(origin{action: key.action, source: key.action}, parser.Result{Warnings: []parser.Warning{w}}, nil)
+	}
+}
+
+// warned are the warnings of an action with one code.
+type warned struct{ action, code string }
+
+// outputsOf returns the outputs of the containers of an instance that started before an instant, in the order of their
+// starts.
+func (r *runner) outputsOf(instance string, before op.Time) (list []fs.FS) {
+	for _, name := range r.instances.startedBefore(instance, before) {
+		dir := filepath.Join(r.RawDir, instance, name)
+		if _, err := os.Stat(dir); err == nil { // it has written something
+			list = append(list, os.DirFS(dir))
+		}
+	}
+	return list
 }
