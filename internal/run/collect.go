@@ -2,10 +2,7 @@ package run
 
 import (
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -13,7 +10,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
@@ -105,18 +101,6 @@ func (r *runner) reading(a *plan.Action, instance, container string, o plan.Outp
 type origin struct {
 	action, instance, source string
 	phase                    int
-}
-
-// input returns the parser input of a container: its files, its start and its clock.
-func (r *runner) input(instance, container string) parser.Input {
-	return parser.Input{
-		Files:      os.DirFS(filepath.Join(r.RawDir, instance, container)),
-		Instance:   instance,
-		Started:    r.instances.started(instance, container),
-		Terminated: r.instances.phaseOver(instance, container),
-		Earlier:    r.outputsOf(instance, r.instances.started(instance, container)),
-		AtWall:     func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
-	}
 }
 
 // take records the results of a parser, and its error and warnings as flags.
@@ -228,15 +212,3 @@ func (r *runner) collectChecks() {
 
 // warned are the warnings of an action with one code.
 type warned struct{ action, code string }
-
-// outputsOf returns the outputs of the containers of an instance that started before an instant, in the order of their
-// starts.
-func (r *runner) outputsOf(instance string, before op.Time) (list []fs.FS) {
-	for _, name := range r.instances.startedBefore(instance, before) {
-		dir := filepath.Join(r.RawDir, instance, name)
-		if _, err := os.Stat(dir); err == nil { // it has written something
-			list = append(list, os.DirFS(dir))
-		}
-	}
-	return list
-}
