@@ -57,7 +57,7 @@ func selection(t testing.TB) []string {
 	case names != "":
 		return strings.Split(names, ",")
 	}
-	commit, err := exec.Command("git", "rev-parse", "HEAD").Output()
+	commit, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output()
 	if err != nil {
 		t.Fatalf("the commit selects the applications: git rev-parse HEAD: %v; or set CNSBENCH_ENTRIES=all", err)
 	}

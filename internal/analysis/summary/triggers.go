@@ -31,10 +31,10 @@ func (s *Summary) TriggerLines() (lines []Trigger) {
 
 func judged(r *bundle.RateStats, c *bundle.Condition) string {
 	often := fmt.Sprintf("%d times", r.Triggers)
-	switch {
-	case r.Triggers == 0:
+	switch r.Triggers {
+	case 0:
 		often = "never"
-	case r.Triggers == 1:
+	case 1:
 		often = "once"
 	}
 	return fmt.Sprintf("%s by %s, evaluated %d times, of which %d were undecided", often, OneLine(c.When), c.Evaluations, c.Unknown)
