@@ -94,9 +94,6 @@ func (r *running) parseAgain(ctx context.Context, e engine.Engine, raw string, o
 	session := engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(), Dir: scratch,
 		Sink: engine.DiscardSink{}}
 	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("the parser panicked: %v", panicked)
-		}
 		err = errors.Join(err, e.Teardown(context.WithoutCancel(ctx), session.Ledger), e.Close())
 	}()
 	if err := e.Open(ctx, session); err != nil {

@@ -170,6 +170,9 @@ func TestJudge(t *testing.T) {
 			f.Empty.Run.Validity[0] = bundle.Flag{Name: "parserFailed",
 				Evidence: "exit code 1: Traceback (most recent call last):\n  x\nIndexError: y"}
 		}, want: "emptyOutput: fail", says: "IndexError: y"},
+		{name: "panics", harm: func(f *Facts) {
+			f.Half.Run.Validity[0] = bundle.Flag{Name: "outputUnread", Evidence: "w-0/w: the parser panicked: index out of range"}
+		}, want: "halfOutput: fail", says: "index out of range"},
 		{name: "leaks", harm: func(f *Facts) { f.Stopped.Left = []string{"mount /x"} }, want: "stops: fail, leaks: fail",
 			says: "mount /x"},
 	} {

@@ -261,7 +261,7 @@ func damaged(f *Facts, r *Run, what, do string) Check {
 		return fail("correct the parser", "on %s: %v", what, r.Err)
 	}
 	for _, flag := range r.Run.Validity {
-		if flag.Name == "parserFailed" && crashed.MatchString(flag.Evidence) {
+		if (flag.Name == "parserFailed" || flag.Name == "outputUnread") && crashed.MatchString(flag.Evidence) {
 			return fail("report what is wrong with the output and exit with a code other than 0", "on %s the parser crashes: %s",
 				what, lastLine(flag.Evidence))
 		}
@@ -279,8 +279,9 @@ func damaged(f *Facts, r *Run, what, do string) Check {
 	return fail(do, "on %s the parser gives %s and no warning", what, count(len(r.metrics()), "metric"))
 }
 
-// crashed matches the messages of a script that ended by a signal or by an exception that nothing caught.
-var crashed = regexp.MustCompile(`killed|SIG[A-Z]+|Traceback \(most recent call last\)|^panic: `)
+// crashed matches the messages of a script that ended by a signal or by an exception that nothing caught, and of a
+// built-in parser that panicked.
+var crashed = regexp.MustCompile(`the parser panicked|killed|SIG[A-Z]+|Traceback \(most recent call last\)|^panic: `)
 
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)

@@ -46,7 +46,7 @@ func (r *runner) collect() {
 	for some := range slices.Chunk(readings, runtime.GOMAXPROCS(0)) {
 		var wg sync.WaitGroup
 		for _, x := range some {
-			wg.Go(func() { x.result, x.err = x.read(x.in) })
+			wg.Go(x.parse)
 		}
 		wg.Wait()
 		for _, x := range some {
@@ -68,6 +68,16 @@ type reading struct {
 
 	result parser.Result
 	err    error
+}
+
+// parse reads the outputs. A panic of the parser is its error: the run has other results.
+func (x *reading) parse() {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			x.result, x.err = parser.Result{}, fmt.Errorf("the parser panicked: %v; please report this", panicked)
+		}
+	}()
+	x.result, x.err = x.read(x.in)
 }
 
 // parsed returns one output of each container whose outputs a built-in parser reads.

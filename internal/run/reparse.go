@@ -11,7 +11,7 @@ import (
 // is open. starts are those of the run that wrote the outputs. It returns the flags of the parsers.
 func Reparse(ctx context.Context, c Config, starts []op.InstanceStart) []bundle.Flag {
 	r := &runner{Config: c, hard: ctx, outputs: newOutputs(c.Plan.MaxOutput), instances: newInstances(),
-		same: map[sameFlag]int{}}
+		checks: newChecks(c.Plan), same: map[sameFlag]int{}}
 	for _, s := range starts {
 		r.instances.hasStarted(s)
 	}
