@@ -140,30 +140,36 @@ func TestBulk(t *testing.T) {
 	}
 }
 
+// faults are those of a receiver for which a request is repeated.
+var faults = map[string]func(http.ResponseWriter, *http.Request) bool{
+	"429": answers(http.StatusTooManyRequests),
+	"500": answers(http.StatusInternalServerError),
+	"503": answers(http.StatusServiceUnavailable),
+	"away": func(http.ResponseWriter, *http.Request) bool {
+		panic(http.ErrAbortHandler)
+	},
+	"hangs": func(_ http.ResponseWriter, r *http.Request) bool {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+		return true
+	},
+}
+
+func answers(status int) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		http.Error(w, "not now", status)
+		return true
+	}
+}
+
 // TestBulkFaults checks that documents are neither lost nor doubled, whatever the server does for some time.
 func TestBulkFaults(t *testing.T) {
-	answer := func(status int) func(http.ResponseWriter, *http.Request) bool {
-		return func(w http.ResponseWriter, _ *http.Request) bool {
-			http.Error(w, "not now", status)
-			return true
-		}
+	ofBulk := maps.Clone(faults)
+	ofBulk["another response"] = func(w http.ResponseWriter, _ *http.Request) bool {
+		_, _ = io.WriteString(w, "<html>")
+		return true
 	}
-	for name, fault := range map[string]func(http.ResponseWriter, *http.Request) bool{
-		"429": answer(http.StatusTooManyRequests),
-		"500": answer(http.StatusInternalServerError),
-		"away": func(http.ResponseWriter, *http.Request) bool {
-			panic(http.ErrAbortHandler)
-		},
-		"hangs": func(_ http.ResponseWriter, r *http.Request) bool {
-			_, _ = io.Copy(io.Discard, r.Body)
-			<-r.Context().Done()
-			return true
-		},
-		"another response": func(w http.ResponseWriter, _ *http.Request) bool {
-			_, _ = io.WriteString(w, "<html>")
-			return true
-		},
-	} {
+	for name, fault := range ofBulk {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x := newIndex(t)

@@ -164,24 +164,7 @@ func (x *collector) checkFigures(t *testing.T) {
 
 // TestTelemetryFaults breaks the first requests: every document arrives.
 func TestTelemetryFaults(t *testing.T) {
-	answer := func(status int) func(http.ResponseWriter, *http.Request) bool {
-		return func(w http.ResponseWriter, _ *http.Request) bool {
-			http.Error(w, "not now", status)
-			return true
-		}
-	}
-	for name, fault := range map[string]func(http.ResponseWriter, *http.Request) bool{
-		"429": answer(http.StatusTooManyRequests),
-		"503": answer(http.StatusServiceUnavailable),
-		"away": func(http.ResponseWriter, *http.Request) bool {
-			panic(http.ErrAbortHandler)
-		},
-		"hangs": func(_ http.ResponseWriter, r *http.Request) bool {
-			_, _ = io.Copy(io.Discard, r.Body)
-			<-r.Context().Done()
-			return true
-		},
-	} {
+	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x := newCollector(t)
