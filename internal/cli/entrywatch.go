@@ -39,12 +39,17 @@ func watchVolumes(dir string) func() entrycheck.Usage {
 			}
 			began := time.Now()
 			now := usageOf(dir)
-			most.Bytes, most.Files = max(most.Bytes, now.Bytes), max(most.Files, now.Files)
-			most.Changed = most.Changed || now.Changed
+			raise(&most, now)
 			wait = max(watchStep, 10*time.Since(began))
 		}
 	}()
 	return func() entrycheck.Usage { close(stop); return <-done }
+}
+
+// raise raises what was seen by what is seen now.
+func raise(most *entrycheck.Usage, now entrycheck.Usage) {
+	most.Bytes, most.Files = max(most.Bytes, now.Bytes), max(most.Files, now.Files)
+	most.Changed = most.Changed || now.Changed
 }
 
 // usageOf adds up the files of the volumes below a directory, which may not exist.

@@ -46,6 +46,7 @@ type runFlags struct {
 	library *workload.Library
 
 	progress *jobProgress // of the operator's Job, once the run has begun
+	removing func()       // called before the run's objects are removed; may be nil
 }
 
 // addPlanFlags adds the flags of a command that loads a Benchmark and runs nothing.

@@ -38,6 +38,9 @@ type jobProgress struct {
 
 // observer is the display, and in a Job of the operator the writer of its progress too.
 func (r *running) observer(show run.Observer) run.Observer {
+	if r.flags.removing != nil {
+		show = &removalObserver{show, r.flags.removing}
+	}
 	if !r.flags.InCluster {
 		return show
 	}
@@ -48,6 +51,19 @@ func (r *running) observer(show run.Observer) run.Observer {
 	t.stopped.Add(1)
 	go t.write()
 	return t
+}
+
+// removalObserver calls a function before the run's objects are removed.
+type removalObserver struct {
+	run.Observer
+	removing func()
+}
+
+func (o *removalObserver) Phase(p run.Phase) {
+	if p == run.Removing {
+		o.removing()
+	}
+	o.Observer.Phase(p)
 }
 
 func (t *jobProgress) write() {

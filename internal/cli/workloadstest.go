@@ -317,9 +317,13 @@ func (t *entryTest) once(ctx context.Context, name, what string, p *plan.Plan, f
 	if t.flags.verbose {
 		to.out, to.err = t.err, t.err
 	}
-	watched := watchVolumes(csidriver.HostdirVolumes(filepath.Join(t.flags.storage, f.RunID, testedBackend)))
+	volumes := csidriver.HostdirVolumes(filepath.Join(t.flags.storage, f.RunID, testedBackend))
+	var last entrycheck.Usage // also of a workload that ended between two looks
+	f.removing = func() { last = usageOf(volumes) }
+	watched := watchVolumes(volumes)
 	failure := e.run(ctx, to, f, nil, p, files)
 	used := watched()
+	raise(&used, last)
 	if codeOf(failure) == exitInterrupted || len(t.signals) > 0 {
 		return nil, &exit{exitInterrupted, errors.New("interrupted: the workload is stopped and its volumes are removed")}
 	}
