@@ -12,6 +12,7 @@ import (
 
 // TestBrokenEntriesLong is TestBrokenEntries with faults that take longer to show.
 func TestBrokenEntriesLong(t *testing.T) {
+	rotation.Weekly(t)
 	for _, e := range []brokenEntry{
 		{name: "a variable without a type", harm: editFault(entryHead, "    cnsbench.type.duration: seconds 1..\n", ""),
 			fails: "variables", says: "cnsbench.type.duration: int"},
@@ -36,6 +37,7 @@ func TestBrokenEntriesLong(t *testing.T) {
 
 // TestBuiltInEntries tests the entries of the library that do I/O, if their programs are here.
 func TestBuiltInEntries(t *testing.T) {
+	rotation.Weekly(t)
 	for _, tt := range []struct {
 		name, programs string
 		vars           string

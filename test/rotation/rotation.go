@@ -48,6 +48,14 @@ func Need(t testing.TB, entry string) {
 	}
 }
 
+// Weekly skips a test in CI that is run with all applications only.
+func Weekly(t testing.TB) {
+	t.Helper()
+	if len(selection(t)) < len(Applications) {
+		t.Skip("make test-entries, which is run each week, has it")
+	}
+}
+
 func selection(t testing.TB) []string {
 	t.Helper()
 	names := os.Getenv("CNSBENCH_ENTRIES")
