@@ -30,7 +30,10 @@ type telemetry struct {
 }
 
 func newTelemetry(t Target, run *bundle.Run, limit time.Duration) *telemetry {
-	return &telemetry{poster: newPoster(t, limit), run: run, base: strings.TrimRight(t.URL, "/")}
+	// The resource is the same in all requests, and the state of the run changes: it is an attribute of the exit code.
+	described := *run
+	described.State = ""
+	return &telemetry{poster: newPoster(t, limit), run: &described, base: strings.TrimRight(t.URL, "/")}
 }
 
 func (*telemetry) limits() (documents, bytes int) { return telemetryDocuments, telemetryBytes }

@@ -94,9 +94,13 @@ func joined(lists [][]byte) json.RawMessage {
 }
 
 func resourceOf(run *bundle.Run) resource {
-	return resource{[]attribute{text("service.name", "cnsbench"), text("service.version", run.Versions["cnsbench"]),
+	as := []attribute{text("service.name", "cnsbench"), text("service.version", run.Versions["cnsbench"]),
 		text("service.instance.id", run.ID), text("cnsbench.run.id", run.ID), text("cnsbench.run.name", run.Name),
-		text("cnsbench.engine", run.Engine), text("cnsbench.run.state", string(run.State))}}
+		text("cnsbench.engine", run.Engine)}
+	if run.State != "" {
+		as = append(as, text("cnsbench.run.state", string(run.State)))
+	}
+	return resource{as}
 }
 
 func scopeOf(run *bundle.Run) scope { return scope{"cnsbench", run.Versions["cnsbench"]} }

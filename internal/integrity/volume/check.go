@@ -9,8 +9,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/integrity"
 )
 
-// Check reads the blocks at path, a directory on the volume or its device, and judges them. A report with no checked
-// blocks says that there is no whole block of any stream.
+// Check reads the blocks at path, a directory on the volume or its device, and judges them. If no block
+// of any stream is whole, the report has no checked blocks.
 func Check(ctx context.Context, path string) (report *integrity.Report, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err

@@ -101,3 +101,35 @@ func TestStart(t *testing.T) {
 		t.Errorf("%+v %v", r, r.First)
 	}
 }
+
+// TestSyncFails: writes whose sync failed are not acknowledged.
+func TestSyncFails(t *testing.T) {
+	w := newWriter(t)
+	must(t, w.Fill(t.Context()))
+	f, err := open(w.Path, os.O_RDWR, false)
+	must(t, err)
+	must(t, f.Close()) // so that a sync fails
+	acks, err := w.openAcks()
+	must(t, err)
+	if _, err := w.write(t.Context(), f, acks, w.Stream.Blocks+1); err == nil {
+		t.Error("no error of the sync")
+	}
+	must(t, acks.Close())
+	text, err := os.ReadFile(filepath.Join(w.Out, AcksFile))
+	must(t, err)
+	if head := integrity.AcksHead(w.Stream); string(text) != head {
+		t.Errorf("acknowledged after a failed sync: %q", text)
+	}
+}
+
+// TestReportIsWhole: a report that cannot be written does not take the place of one.
+func TestReportIsWhole(t *testing.T) {
+	w := newWriter(t)
+	must(t, os.Mkdir(filepath.Join(w.Out, EndFile+".part"), 0o755)) // so that the write fails
+	if err := w.report(EndFile, &integrity.Report{}); err == nil {
+		t.Error("no error of the write")
+	}
+	if _, err := os.Stat(filepath.Join(w.Out, EndFile)); err == nil {
+		t.Error("the report is there")
+	}
+}

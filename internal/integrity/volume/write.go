@@ -128,7 +128,7 @@ func resume(r *integrity.Report) int64 {
 
 // write writes from g on and returns the last write, which is synced unless ctx has ended.
 func (w *Writer) write(ctx context.Context, f *file, acks *acks, g int64) (last int64, err error) {
-	if err := errors.Join(w.sync(f), acks.add(g-1)); err != nil {
+	if err := w.syncUpTo(f, g-1, acks.add); err != nil {
 		return 0, err
 	}
 	b := buffer(w.Stream.BlockSize)
@@ -142,14 +142,14 @@ func (w *Writer) write(ctx context.Context, f *file, acks *acks, g int64) (last 
 			return g - 1, nil //nolint:nilerr // an end that was asked for is none
 		}
 		if time.Since(begun) >= w.Duration {
-			return g - 1, errors.Join(w.sync(f), acks.addAlways(g-1))
+			return g - 1, w.syncUpTo(f, g-1, acks.addAlways)
 		}
 		w.Stream.Encode(b, g)
 		if _, err := f.WriteAt(b, w.Stream.At(g)*int64(w.Stream.BlockSize)); err != nil {
 			return 0, err
 		}
 		if g == w.Stream.WindowEnd(g) {
-			if err := errors.Join(w.sync(f), acks.add(g)); err != nil {
+			if err := w.syncUpTo(f, g, acks.add); err != nil {
 				return 0, err
 			}
 		}
@@ -166,6 +166,14 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
+}
+
+// syncUpTo syncs the writes up to g, and acknowledges them only then: a driver is not blamed for what it refused.
+func (w *Writer) syncUpTo(f *file, g int64, acknowledge func(int64) error) error {
+	if err := w.sync(f); err != nil {
+		return err
+	}
+	return acknowledge(g)
 }
 
 func (w *Writer) sync(f *file) error {
@@ -187,7 +195,10 @@ func (w *Writer) report(name string, r *integrity.Report) error {
 		return err
 	}
 	path := filepath.Join(w.Out, name)
-	return errors.Join(os.WriteFile(path+".part", text, 0o644), os.Rename(path+".part", path))
+	if err := os.WriteFile(path+".part", text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".part", path)
 }
 
 // acks is the file of acknowledgements.
