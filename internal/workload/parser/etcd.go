@@ -47,13 +47,13 @@ func etcdQuantile(name, share string) metric.Declaration {
 		share+" of puts were as fast; of several rounds the greatest, which theirs together does not exceed")
 }
 
-// Etcd reads the reports of the puts of etcd's benchmark 3.6 (*.txt), with --sample and --precise or without; after each
-// a line of the library's entry that says when it ended. Without that line a rate by second counts its whole second.
-// Several reports are rounds of one measurement.
+// Etcd reads the reports of the puts of etcd's benchmark 3.6 (*.txt), with --sample and --precise or without; after
+// each a line of the library's entry that says when it ended. Without that line a rate by second counts its whole
+// second. Several reports are rounds of one measurement.
 //
-// The benchmark's own histogram has ten bins of equal width, too coarse for a distribution. Its latency begins after the
-// wait for --rate: it is the service time. Distributions are those of the server, of the fsyncs of its log and of the
-// commits of its database: the difference of its metrics before.prom and after.prom.
+// The benchmark's own histogram has ten bins of equal width, too coarse for a distribution. Its latency begins after
+// the wait for --rate: it is the service time. Distributions are those of the server, of the fsyncs of its log and of
+// the commits of its database: the difference of its metrics before.prom and after.prom.
 func Etcd(in Input) (Result, error) {
 	e := &etcd{in: in, seconds: map[int64]*etcdSecond{}}
 	if err := fs.WalkDir(in.Files, ".", e.read); err != nil {

@@ -27,7 +27,8 @@ var (
 var errEtcdNoMetrics = errors.New("there are no metrics of etcd's server")
 
 // etcdDifference returns what a histogram of the server has more after than before: the values of each bucket spread
-// evenly over it, their exact mean, and as minimum and maximum the bounds of the buckets. Those beyond the last bound count as that bound, and then capped is true.
+// evenly over it, their exact mean, and as minimum and maximum the bounds of the buckets. Those beyond the last bound
+// count as that bound, and then capped is true.
 func etcdDifference(before, after, family string) (h *hist.Histogram, capped bool, err error) {
 	if before == "" || after == "" {
 		return nil, false, errEtcdNoMetrics

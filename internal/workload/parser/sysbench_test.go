@@ -109,12 +109,7 @@ func TestSysbenchSeries(t *testing.T) {
 
 // TestSysbenchBroken: output of a sysbench that failed or was ended, and what is none of its output.
 func TestSysbenchBroken(t *testing.T) {
-	for _, tt := range []struct {
-		name, sample string
-		edit         func(string) string
-		warnings     []string
-		message      string
-	}{
+	for _, tt := range []brokenSysbench{
 		{"killed", "killed", nil, []string{"sysbenchTruncated"}, "before its report"},
 		{"no files", "nofiles", nil, []string{"sysbenchTruncated"}, "Cannot open file 'test_file.0'"},
 		{"queue is full", "queue", nil, []string{"sysbenchTruncated"}, "The event queue is full"},
@@ -131,23 +126,40 @@ func TestSysbenchBroken(t *testing.T) {
 		{"noise", "closed", func(s string) string { return "\x00\xff\n[ 1e9s ] reads\n" + s }, nil, ""},
 		{"empty", "closed", func(string) string { return "" }, []string{"sysbenchTruncated"}, ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			text := sysbenchText(t, tt.sample)
-			if tt.edit != nil {
-				text = tt.edit(text)
-			}
-			in := sysbenchSample(tt.sample)
-			in.Files = fstest.MapFS{"output/sysbench.txt": {Data: []byte(text)}}
-			r, err := Sysbench(in)
-			must(t, err)
-			if d := cmp.Diff(tt.warnings, codes(r)); d != "" || !strings.Contains(fmt.Sprint(r.Warnings), tt.message) {
-				t.Errorf("warnings (-want +got):\n%s%v", d, r.Warnings)
-			}
-			sane(t, r)
-		})
+		t.Run(tt.name, func(t *testing.T) { tt.test(t, Sysbench, sysbenchSample(tt.sample), sysbenchText(t, tt.sample)) })
 	}
 	if _, err := Sysbench(Input{Files: fstest.MapFS{}}); err == nil {
 		t.Error("no error without output")
+	}
+}
+
+// brokenSysbench is a recorded output, changed by edit if that is not nil, and what its parser warns of.
+type brokenSysbench struct {
+	name, sample string
+	edit         func(string) string
+	warnings     []string
+	message      string
+}
+
+func (b *brokenSysbench) test(t *testing.T, parse Func, in Input, text string) {
+	t.Helper()
+	if b.edit != nil {
+		text = b.edit(text)
+	}
+	in.Files = fstest.MapFS{"output/sysbench.txt": {Data: []byte(text)}}
+	r, err := parse(in)
+	must(t, err)
+	if d := cmp.Diff(b.warnings, codes(r)); d != "" || !strings.Contains(fmt.Sprint(r.Warnings), b.message) {
+		t.Errorf("warnings (-want +got):\n%s%v", d, r.Warnings)
+	}
+	sane(t, r)
+}
+
+func fuzzSysbench(t *testing.T, parse Func, in Input, text, start string) {
+	t.Helper()
+	in.Files = fstest.MapFS{"output/a.txt": {Data: []byte(text)}, "output/a.start": {Data: []byte(start)}}
+	if r, err := parse(in); err == nil {
+		sane(t, r)
 	}
 }
 
@@ -156,11 +168,5 @@ func FuzzSysbench(f *testing.F) {
 	for _, name := range append(sysbenchSamples, "killed", "queue") {
 		f.Add(sysbenchText(f, name), "1795635600.5")
 	}
-	f.Fuzz(func(t *testing.T, text, start string) {
-		in := sysbenchSample("")
-		in.Files = fstest.MapFS{"output/a.txt": {Data: []byte(text)}, "output/a.start": {Data: []byte(start)}}
-		if r, err := Sysbench(in); err == nil {
-			sane(t, r)
-		}
-	})
+	f.Fuzz(func(t *testing.T, text, start string) { fuzzSysbench(t, Sysbench, sysbenchSample(""), text, start) })
 }

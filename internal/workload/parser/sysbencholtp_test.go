@@ -124,12 +124,7 @@ func TestSysbenchOLTPSeries(t *testing.T) {
 
 // TestSysbenchOLTPBroken: output of a sysbench that failed or was ended, and what is none of its output.
 func TestSysbenchOLTPBroken(t *testing.T) {
-	for _, tt := range []struct {
-		name, sample string
-		edit         func(string) string
-		warnings     []string
-		message      string
-	}{
+	for _, tt := range []brokenSysbench{
 		{"killed", "killed", nil, []string{"sysbenchTruncated"}, "before its report"},
 		{"the server was killed", "serverkilled", nil, []string{"sysbenchTruncated"}, "error 2013 (Lost connection"},
 		{"no table", "notable", nil, []string{"sysbenchTruncated"}, "mysql_stmt_prepare() failed"},
@@ -146,20 +141,8 @@ func TestSysbenchOLTPBroken(t *testing.T) {
 		{"report of fileio", "closed", func(string) string { return sysbenchText(t, "closed") }, nil, ""},
 		{"empty", "closed", func(string) string { return "" }, []string{"sysbenchTruncated"}, ""},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			text := oltpText(t, tt.sample)
-			if tt.edit != nil {
-				text = tt.edit(text)
-			}
-			in := oltpInput(tt.sample)
-			in.Files = fstest.MapFS{"output/sysbench.txt": {Data: []byte(text)}}
-			r, err := SysbenchOLTP(in)
-			must(t, err)
-			if d := cmp.Diff(tt.warnings, codes(r)); d != "" || !strings.Contains(fmt.Sprint(r.Warnings), tt.message) {
-				t.Errorf("warnings (-want +got):\n%s%v", d, r.Warnings)
-			}
-			sane(t, r)
-		})
+		t.Run(tt.name, func(t *testing.T) { tt.test(t, SysbenchOLTP, oltpInput(tt.sample), oltpText(t, tt.sample)) })
+
 	}
 	if _, err := SysbenchOLTP(Input{Files: fstest.MapFS{}}); err == nil {
 		t.Error("no error without output")
@@ -171,11 +154,5 @@ func FuzzSysbenchOLTP(f *testing.F) {
 	for _, name := range append(oltpSamples, "killed", "serverkilled") {
 		f.Add(oltpText(f, name), "1795646900.5")
 	}
-	f.Fuzz(func(t *testing.T, text, start string) {
-		in := oltpInput("")
-		in.Files = fstest.MapFS{"output/a.txt": {Data: []byte(text)}, "output/a.start": {Data: []byte(start)}}
-		if r, err := SysbenchOLTP(in); err == nil {
-			sane(t, r)
-		}
-	})
+	f.Fuzz(func(t *testing.T, text, start string) { fuzzSysbench(t, SysbenchOLTP, oltpInput(""), text, start) })
 }
