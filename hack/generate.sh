@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Regenerates deepcopy, the CRD and its copy in the chart, the dashboard, and the generated parts of docs/reference.
-# With arguments they go there instead: generate.sh CRD-FOLDER DEEPCOPY-FOLDER PAGES-FOLDER DASHBOARD-FOLDER, whose third
+# With arguments they go there instead: generate.sh CRD-FOLDER DEEPCOPY-FOLDER PAGES-FOLDER DASHBOARD-FOLDER. The third
 # has copies of the pages of docs/reference.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -80,7 +80,8 @@ type device struct {
 
 func (s Stream) device() *device { return &device{Stream: s, durable: make([]int64, s.Blocks)} }
 
-// writeTo does the writes up to g, with the syncs between, and returns the acknowledgements; the time is the generation.
+// writeTo does the writes up to g, with the syncs between, and returns the acknowledgements; the time is the
+// generation.
 func (d *device) writeTo(from, g int64) (acks []Ack) {
 	for w := from; w <= g; w++ {
 		d.cached = append(d.cached, w)

@@ -311,8 +311,8 @@ func (s *instances) containers(instance, container string) []string {
 	return names
 }
 
-// startedBefore returns the containers of an instance that started before an instant, in that order, under the names that
-// the record has.
+// startedBefore returns the containers of an instance that started before an instant, in that order, under the names
+// that the record has.
 func (s *instances) startedBefore(instance string, before op.Time) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

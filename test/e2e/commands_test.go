@@ -300,8 +300,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// done reports whether an action of an example did what it is for. The snapshots of triggers.yaml wait for a stall, which
-// a quiet machine does not have.
+// done reports whether an action of an example did what it is for. The snapshots of triggers.yaml wait for a stall,
+// which a quiet machine does not have.
 func done(example, action string, ok int) bool {
 	return ok > 0 || example == "triggers.yaml" && action == "snapshots"
 }

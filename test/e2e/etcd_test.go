@@ -38,8 +38,8 @@ func (b *box) etcdPrinted(container, pattern string) string {
 	return string(m[1])
 }
 
-// TestEntryEtcd runs two servers of etcd on this machine at the same time, as an unprivileged user, and compares the figures
-// of the summary with those that each benchmark printed.
+// TestEntryEtcd runs two servers of etcd on this machine at the same time, as an unprivileged user, and compares the
+// figures of the summary with those that each benchmark printed.
 func TestEntryEtcd(t *testing.T) {
 	rotation.Need(t, "etcd")
 	b := newBox(t)

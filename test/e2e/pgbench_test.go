@@ -54,8 +54,8 @@ type pgSummary struct {
 	}
 }
 
-// TestEntryPgbench runs PostgreSQL and pgbench, as fast as possible and at a rate, the latter as an unprivileged user, and
-// compares the figures with those that pgbench printed. They must be in every view and export.
+// TestEntryPgbench runs PostgreSQL and pgbench, as fast as possible and at a rate, the latter as an unprivileged user,
+// and compares the figures with those that pgbench printed. They must be in every view and export.
 func TestEntryPgbench(t *testing.T) {
 	rotation.Need(t, "pgbench")
 	b := newBox(t)

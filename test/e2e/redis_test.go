@@ -42,8 +42,8 @@ func (b *box) redisReports(container, test string) [][]string {
 	return all
 }
 
-// TestEntryRedis runs Redis and redis-benchmark as an unprivileged user, and compares the figures of the summary with those
-// that redis-benchmark printed.
+// TestEntryRedis runs Redis and redis-benchmark as an unprivileged user, and compares the figures of the summary with
+// those that redis-benchmark printed.
 func TestEntryRedis(t *testing.T) {
 	rotation.Need(t, "redis-benchmark")
 	b := newBox(t)

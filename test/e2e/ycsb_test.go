@@ -64,8 +64,8 @@ func (b *box) ycsbPrinted(container string) map[string]float64 {
 	return all
 }
 
-// TestEntryYCSB runs workload F on PostgreSQL and on FerretDB as an unprivileged user, and compares each figure with that
-// which go-ycsb printed. F has an operation more than A, of which it consists.
+// TestEntryYCSB runs workload F on PostgreSQL and on FerretDB as an unprivileged user, and compares each figure with
+// that which go-ycsb printed. F has an operation more than A, of which it consists.
 func TestEntryYCSB(t *testing.T) {
 	rotation.Need(t, "ycsb")
 	for _, database := range []string{"postgresql", "ferretdb"} {
@@ -120,8 +120,8 @@ func (b *box) ycsbAgrees(values, printed map[string]float64) {
 	}
 }
 
-// TestEntryYCSBFailed reads and updates keys of which half do not exist, which is an error on MongoDB's protocol: the errors
-// are counted and flagged.
+// TestEntryYCSBFailed reads and updates keys of which half do not exist, which is an error on MongoDB's protocol: the
+// errors are counted and flagged.
 func TestEntryYCSBFailed(t *testing.T) {
 	rotation.Need(t, "ycsb")
 	b := newBox(t)
@@ -144,7 +144,8 @@ func TestEntryYCSBFailed(t *testing.T) {
 	b.clean()
 }
 
-// TestEntryYCSBKilled kills the pods of both servers: the replacements find the records, and their recovery is measured.
+// TestEntryYCSBKilled kills the pods of both servers: the replacements find the records, and their recovery is
+// measured.
 func TestEntryYCSBKilled(t *testing.T) {
 	rotation.Need(t, "ycsb")
 	b := newBox(t)

@@ -31,8 +31,8 @@ var Applications = slices.Sorted(maps.Keys(programs))
 
 const perCommit = 4
 
-// Need skips a test of an entry that is not selected, or whose programs are not installed. Without $CI all are selected;
-// $CNSBENCH_ENTRIES, entries separated by commas or "all", takes precedence.
+// Need skips a test of an entry that is not selected, or whose programs are not installed. Without $CI all are
+// selected; $CNSBENCH_ENTRIES, entries separated by commas or "all", takes precedence.
 func Need(t testing.TB, entry string) {
 	t.Helper()
 	if programs[entry] == nil {

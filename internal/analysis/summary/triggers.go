@@ -37,5 +37,6 @@ func judged(r *bundle.RateStats, c *bundle.Condition) string {
 	case 1:
 		often = "once"
 	}
-	return fmt.Sprintf("%s by %s, evaluated %d times, of which %d were undecided", often, OneLine(c.When), c.Evaluations, c.Unknown)
+	return fmt.Sprintf("%s by %s, evaluated %d times, of which %d were undecided", often, OneLine(c.When), c.Evaluations,
+		c.Unknown)
 }
