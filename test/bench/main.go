@@ -42,6 +42,7 @@ func benches() []bench {
 		{"memory", "Memory of the runner over the number of ops", memory, false},
 		{"columnar", "A quantile over ten million events", columnar, false},
 		{"fio-output", "Histogram logs and JSON+ reports of fio are read", fioOutput, false},
+		{"integrity", "Snapshots of a volume that is written at full speed are checked", integrityImages, false},
 		{"study-aa", "Studies without a difference, and how many are said to have one", studyAA, false},
 		{"stat-peers", "Change points beside apache-otava, comparisons beside benchstat", statPeers, false},
 		{"compare-rows", "Time and memory of a comparison of ten million rows", compareRows, false},
