@@ -16,7 +16,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/config/crd"
@@ -27,11 +26,10 @@ import (
 type checker struct {
 	structural *schema.Structural
 	openapi    validation.SchemaValidator
-	rules      *cel.Validator
+	rules      *rules
 }
 
-// benchmarkChecker returns the checker of Benchmark, which it compiles at the first
-// call.
+// benchmarkChecker returns the checker of Benchmark, which it makes at the first call.
 var benchmarkChecker = sync.OnceValues(func() (*checker, error) { return newChecker(crd.Benchmark) })
 
 func newChecker(definition []byte) (*checker, error) {
@@ -53,7 +51,7 @@ func newChecker(definition []byte) (*checker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded definition: %w", err)
 	}
-	return &checker{structural, openapi, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+	return &checker{structural, openapi, &rules{compiled: map[string]*cel.Validator{}}}, nil
 }
 
 // apply prunes, defaults and validates d in place, and returns the problems.
@@ -97,8 +95,7 @@ func (c *checker) apply(ctx context.Context, d *parse.Document) []parse.Problem 
 	// An API server skips the CEL rules if the schema validation fails. Evaluate them
 	// anyway, so that all problems are reported at once, but ignore the rules of objects
 	// that have a problem already.
-	ruleErrs, _ := c.rules.Validate(ctx, nil, c.structural, d.Value, nil, celconfig.RuntimeCELCostBudget)
-	for _, e := range ruleErrs {
+	for _, e := range c.rules.validate(ctx, nil, c.structural, d.Value) {
 		p := parse.Normal(e.Field)
 		if broken[p] || around[p] && strings.Contains(e.Detail, "must be set") {
 			continue
