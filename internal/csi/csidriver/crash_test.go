@@ -159,6 +159,7 @@ func TestLeakedDeviceIsFreed(t *testing.T) {
 
 // TestDestroyBusy checks that Destroy names what it cannot unmount, and succeeds when that is no longer busy.
 func TestDestroyBusy(t *testing.T) {
+	t.Parallel()
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
 	v.write("f", "x")
@@ -291,6 +292,7 @@ func (p *process) live(ctx context.Context, name string) {
 
 // TestDestroyPinned checks that Destroy names a process whose mount namespace still contains the volume.
 func TestDestroyPinned(t *testing.T) {
+	t.Parallel()
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	p.create("v", 32*mib, mountCap(""), nil, nil).use()
 	cmd := exec.Command("sleep", "60")

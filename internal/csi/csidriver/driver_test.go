@@ -370,6 +370,7 @@ func TestHungCallDoesNotPreventStopping(t *testing.T) {
 }
 
 func TestOneDriverPerBase(t *testing.T) {
+	t.Parallel()
 	p := start(t, Options{Backend: "hostdir"})
 	if _, err := New(p.config.Options); err == nil || !strings.Contains(err.Error(), "in use by another driver") {
 		t.Errorf("a second driver on the same base directory: %v", err)

@@ -68,6 +68,7 @@ func TestConformance(t *testing.T) {
 	} {
 		name := tt.backend + tt.params["csi.storage.k8s.io/fstype"]
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if tt.program != "" {
 				if os.Geteuid() != 0 {
 					t.Skipf("%s mounts file systems: needs root", tt.backend)
