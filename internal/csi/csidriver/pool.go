@@ -112,7 +112,8 @@ func (p pool) describeSpace() (of, cure string) {
 	return fmt.Sprintf("the pool (%s)", formatSize(image.Size())), "make the pool larger: " + option("pool-size")
 }
 
-// destroy unmounts and removes the pool, including its mounts elsewhere.
+// destroy unmounts and removes the pool, including its mounts elsewhere, and waits until its device is free: a process that
+// is being started may have a copy of the mounts for a moment.
 func (p pool) destroy() error {
 	at, err := hostfs.At(p.dir())
 	if err != nil {
@@ -130,6 +131,9 @@ func (p pool) destroy() error {
 			if m.Major == at.Major && m.Minor == at.Minor {
 				err = errors.Join(err, forceUnmount(m.Mountpoint))
 			}
+		}
+		if err == nil {
+			err = detachDevice(at.Source, p.image())
 		}
 		if err != nil {
 			return err
