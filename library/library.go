@@ -21,3 +21,9 @@ var Suites embed.FS
 //
 //go:embed all:templates
 var Templates embed.FS
+
+// Profile has the files of an entry that workloads profile makes, under profile/. It is an entry called my-workload
+// without its model.
+//
+//go:embed all:profile
+var Profile embed.FS

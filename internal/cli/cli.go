@@ -112,7 +112,7 @@ operation; the result is a bundle, a summary and a report.`,
 		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),
 		newList(s), newIndex(s), newScorecard(s), newVerify(s), newReproduce(s),
 		newProxy(s), newTrace(s),
-		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newIntegrity(s), newConvert(s),
+		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newIntegrity(s), newIotrace(s), newConvert(s),
 		newImport(s), newCompare(s),
 	)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

@@ -21,7 +21,7 @@ func newWorkloads(s *streams) *cobra.Command {
 			Args:    cobra.ExactArgs(1),
 			Example: "  cnsbench workloads show fio",
 			RunE:    func(_ *cobra.Command, args []string) error { return showWorkload(s, args[0]) }},
-		newWorkloadsNew(s), newWorkloadsTest(s),
+		newWorkloadsNew(s), newWorkloadsTest(s), newWorkloadsProfile(s),
 	)
 	return c
 }

@@ -49,11 +49,19 @@ Templates:
 }
 
 // newEntry writes the files of a new workload and its Benchmark, all of them or none.
-func newEntry(s *streams, name, template, library string) (err error) {
+func newEntry(s *streams, name, template, library string) error {
 	files, err := scaffold.Files(template, name)
 	if err != nil {
 		return err
 	}
+	if err := checkNewEntry(name, library); err != nil {
+		return err
+	}
+	return writeEntry(s, name, library, files)
+}
+
+// checkNewEntry returns an error if a workload of that name cannot be made in the folder.
+func checkNewEntry(name, library string) error {
 	builtIn, err := plan.BuiltIn()
 	if err != nil {
 		return err
@@ -69,12 +77,23 @@ func newEntry(s *streams, name, template, library string) (err error) {
 		return fmt.Errorf("invalid --library %q: want a folder below this one, because every YAML file in it is a workload, "+
 			"and %s.yaml is a Benchmark", library, name)
 	}
-	dir, benchmark := filepath.Join(library, name), filepath.Join(filepath.Dir(library), name+".yaml")
-	for _, path := range []string{dir, benchmark} {
+	for _, path := range entryPaths(name, library) {
 		if _, err := os.Lstat(path); err == nil {
 			return fmt.Errorf("%s exists and is not overwritten: choose another name, or remove it", path)
 		}
 	}
+	return nil
+}
+
+// entryPaths are the folder of a workload and its Benchmark.
+func entryPaths(name, library string) []string {
+	return []string{filepath.Join(library, name), filepath.Join(filepath.Dir(library), name+".yaml")}
+}
+
+// writeEntry writes the files of a workload, its Benchmark last, and prints their names.
+func writeEntry(s *streams, name, library string, files map[string][]byte) (err error) {
+	paths := entryPaths(name, library)
+	dir, benchmark := paths[0], paths[1]
 	if err := os.MkdirAll(library, 0o755); err != nil {
 		return err
 	}

@@ -40,6 +40,8 @@ var applications = []application{
 		"benchmark/output/etcd.txt", `Requests/sec:\t(\S+)`},
 	{"db-bench", "volumeSize: 512Mi, benchmarks: readrandom, num: 20000, threads: 2, duration: 4",
 		"ops", "db-bench/output/readrandom.txt", `(?m)^readrandom .* (\d+) ops/sec`},
+	{"kernels", "kernels: log, volumeSize: 128Mi, fileSize: 16Mi, logRate: 20, runtime: 4", "write.ios",
+		"kernels/output/kernels.json", `(?s)"write" : \{.*?"total_ios" : (\d+)`},
 	{"nginx-wrk", "volumeSize: 512Mi, files: 100, connections: 4, duration: 3", "rps",
 		"wrk/output/wrk.txt", `Requests/sec: +(\S+)`},
 	{"sysbench-oltp", "volumeSize: 512Mi, tables: 2, tableSize: 1000, threads: 2, duration: 4", "tps",
