@@ -143,3 +143,63 @@ type ProcessUse struct {
 	Name     string `json:"name"`
 	CPUNanos int64  `json:"cpuNanos"`
 }
+
+// QueryReading is the answer of a Prometheus server to one query at one instant.
+type QueryReading struct {
+	Query string `json:"query"` // its name
+	// At is the middle of the request, and half of its duration lies on either side: the server evaluated within that
+	// time. Of a missed instant it is the instant.
+	At          Time  `json:"at"`
+	WithinNanos int64 `json:"within"`
+	// Problem says why there is no value; empty: there are some.
+	Problem QueryProblem `json:"problem,omitempty"`
+	Message string       `json:"message,omitempty"`
+	Values  []QueryValue `json:"values,omitempty"`
+	// LeftOut are series without a finite value, and those beyond the limit of a query.
+	LeftOut int `json:"leftOut,omitempty"`
+}
+
+// QueryValue is the value of one series. Labels are set the first time that the series appears.
+type QueryValue struct {
+	Series int               `json:"series"` // its number within the query, from 0
+	Labels map[string]string `json:"labels,omitempty"`
+	Value  float64           `json:"value"`
+}
+
+// QueryProblem says why a query has no value at an instant.
+type QueryProblem string
+
+// The problems.
+const (
+	QueryTimeout     QueryProblem = "timeout"
+	QueryUnreachable QueryProblem = "unreachable"
+	QueryRejected    QueryProblem = "rejected"  // by a status of 3xx or 4xx, or by the server's message
+	QueryFailed      QueryProblem = "failed"    // by a status of 5xx
+	QueryBadAnswer   QueryProblem = "badAnswer" // no answer of Prometheus, or of another type than a vector or scalar
+	QueryNoData      QueryProblem = "noData"
+	QueryNotFinite   QueryProblem = "notFinite" // NaN or infinite
+	QueryMissed      QueryProblem = "missed"    // an earlier request was not over
+)
+
+// Words say what the problem is.
+func (p QueryProblem) Words() string {
+	switch p {
+	case QueryTimeout:
+		return "the server did not answer in time"
+	case QueryUnreachable:
+		return "the server was not reached"
+	case QueryRejected:
+		return "the server rejected it"
+	case QueryFailed:
+		return "the server failed"
+	case QueryBadAnswer:
+		return "the answer was none of a Prometheus server"
+	case QueryNoData:
+		return "the server had no data"
+	case QueryNotFinite:
+		return "the value was not finite"
+	case QueryMissed:
+		return "an earlier request was not over"
+	}
+	return string(p)
+}

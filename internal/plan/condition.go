@@ -67,7 +67,7 @@ func resolveCondition(report *parse.Report, path string, spec *v1alpha1.TriggerR
 
 // resolveExpressions compiles the expressions of triggerRateSpecs.
 func resolveExpressions(g *graph, rates []Rate) {
-	env := expr.Env{Actions: map[string][]string{}}
+	env := expr.Env{Actions: map[string][]string{}, Queries: queryNames(g.spec)}
 	for _, n := range g.order {
 		env.Actions[n.out.Name] = liveNames(n)
 	}

@@ -79,22 +79,6 @@ func (r *runner) runUntilStop(ctx context.Context) error {
 	return r.measure(ctx)
 }
 
-// watch runs Watch in the background until unwatch is called.
-func (r *runner) watch() {
-	if r.Watch == nil {
-		return
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(r.soft))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := r.Watch(ctx, r.Record.Machine); err != nil {
-			r.log("run", fmt.Sprintf("this machine cannot be read: %v", err))
-		}
-	}()
-	r.unwatch = func() { stop(); <-done }
-}
-
 // measure runs the rates until the runtime is over or the workloads have ended. Without such workloads, it
 // runs them until all rates and their ops have ended.
 func (r *runner) measure(ctx context.Context) error {

@@ -63,6 +63,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.hosts(s)
 	p.bounds(s)
 	p.tenants(s)
+	p.queries(s)
 	p.triggers(s)
 	p.interference(s)
 	p.recoveries(s)
