@@ -2,10 +2,20 @@ package v1alpha1
 
 // Metrics says what is measured at an interval, besides what the workloads report themselves.
 type Metrics struct {
-	// interval of the samples, 100ms to 1m.
+	// level of the samples of workloads' processes. basic: bytes and calls of I/O, CPU time, memory; detailed: also the
+	// time that they waited for block I/O, pressure, and how full volumes are; none: no samples.
+	// +optional
+	// +kubebuilder:validation:Enum=none;basic;detailed
+	// +kubebuilder:default=basic
+	Level string `json:"level,omitempty"`
+	// interval of the samples and of the queries, 100ms to 1m.
 	// +optional
 	// +kubebuilder:default="1s"
 	Interval *Duration `json:"interval,omitempty"`
+	// maxOverhead is the CPU time that sampling may take, in percent of one CPU. Above it, a run reads less: the next
+	// lower level. Without it, the cost is measured only.
+	// +optional
+	MaxOverhead *Number `json:"maxOverhead,omitempty"`
 	// prometheus takes series of a Prometheus server into the bundle.
 	// +optional
 	Prometheus *PrometheusSource `json:"prometheus,omitempty"`

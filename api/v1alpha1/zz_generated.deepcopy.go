@@ -996,6 +996,11 @@ func (in *Metrics) DeepCopyInto(out *Metrics) {
 		*out = new(Duration)
 		**out = **in
 	}
+	if in.MaxOverhead != nil {
+		in, out := &in.MaxOverhead, &out.MaxOverhead
+		*out = new(Number)
+		**out = **in
+	}
 	if in.Prometheus != nil {
 		in, out := &in.Prometheus, &out.Prometheus
 		*out = new(PrometheusSource)

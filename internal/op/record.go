@@ -18,20 +18,12 @@ type Sample struct {
 	WriteOps   int64  `json:"writeOps"`
 	CPUNanos   int64  `json:"cpuNanos"`
 	RSSBytes   int64  `json:"rssBytes"`
-}
-
-// SumSamples returns the sum of the parts of an instance as its sample at an instant.
-func SumSamples[K comparable](instance string, at Time, parts map[K]Sample) Sample {
-	all := Sample{Instance: instance, At: at}
-	for _, s := range parts {
-		all.ReadBytes += s.ReadBytes
-		all.WriteBytes += s.WriteBytes
-		all.ReadOps += s.ReadOps
-		all.WriteOps += s.WriteOps
-		all.CPUNanos += s.CPUNanos
-		all.RSSBytes += s.RSSBytes
-	}
-	return all
+	// Level is that of the reading; empty in older bundles.
+	Level SampleLevel `json:"level,omitempty"`
+	// SamplerNanos is the CPU time that sampling has taken so far.
+	SamplerNanos int64 `json:"samplerNanos,omitempty"`
+	// Detail is set at the level Detailed.
+	Detail *SampleDetail `json:"detail,omitempty"`
 }
 
 // CanaryIO is one I/O of the canary. Response time: from Intended.

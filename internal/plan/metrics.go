@@ -7,12 +7,16 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // Metrics is the resolved spec.metrics.
 type Metrics struct {
-	Interval   time.Duration
-	Prometheus *Prometheus `json:",omitempty"` // nil: no server is asked
+	Level    op.SampleLevel
+	Interval time.Duration
+	// MaxOverhead is the greatest share of a CPU that sampling may take; 0: no limit.
+	MaxOverhead float64     `json:",omitempty"`
+	Prometheus  *Prometheus `json:",omitempty"` // nil: no server is asked
 }
 
 // Prometheus is a server and its queries, in order of their names.
@@ -38,6 +42,10 @@ func resolveMetrics(g *graph) (out Metrics) {
 	spec := g.spec.Metrics
 	if spec == nil {
 		return out // the schema sets a default
+	}
+	out.Level = op.SampleLevel(spec.Level)
+	if spec.MaxOverhead != nil {
+		out.MaxOverhead = spec.MaxOverhead.Value / 100
 	}
 	if spec.Interval != nil {
 		out.Interval = spec.Interval.Duration.Duration
@@ -81,4 +89,21 @@ func queryNames(spec *v1alpha1.BenchmarkSpec) []string {
 		return []string{}
 	}
 	return slices.Sorted(maps.Keys(spec.Metrics.Prometheus.Queries))
+}
+
+// Sampling is what is read of workloads at the start of a run, and how often.
+func (p *Plan) Sampling() op.Sampling {
+	s := op.Sampling{Level: p.Metrics.Level, Interval: p.Metrics.Interval}
+	if live := p.Live(); live > 0 {
+		s.Interval = min(s.Interval, live)
+	}
+	return s
+}
+
+// LeastLevel is the level below which a run must not go: its conditions need samples.
+func (p *Plan) LeastLevel() op.SampleLevel {
+	if p.Live() > 0 {
+		return op.SampleBasic
+	}
+	return op.SampleNone
 }

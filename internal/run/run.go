@@ -37,6 +37,7 @@ func Run(ctx, hard context.Context, c Config) Result {
 	if r.Sleep == nil {
 		r.Sleep = TimerSleep
 	}
+	r.overhead = r.newOverhead()
 	ctx, r.fail = context.WithCancelCause(ctx)
 	defer r.fail(nil)
 	r.soft = ctx

@@ -105,6 +105,8 @@ type Result struct {
 	StopAt    op.Time // the rates stopped; the measured window is from BarrierAt to StopAt
 	EndedAt   op.Time // ops and workloads have ended; objects are removed after it
 	Rates     []RateCount
+	// Samplings are the changes to lower levels of samples.
+	Samplings []bundle.SamplingStep
 	Flags     []bundle.Flag // warnings of the run, the parsers and the engine
 	// Distributions are those of the engine's report, counted over the whole run.
 	Distributions []op.Distribution
@@ -146,6 +148,7 @@ type runner struct {
 	checks    *checks
 	instances *instances
 	outputs   *outputs
+	overhead  *overhead
 	ends      ends
 	ids       atomic.Int64
 	episodes  atomic.Int64

@@ -76,6 +76,8 @@ type Summary struct {
 	Stalls       []interference.Stall  `json:"stalls"`
 	// Recoveries are those of workloads after ops that replace their pods or change their volumes.
 	Recoveries []Recoveries `json:"recoveries,omitempty"`
+	// Sampling is nil of older bundles.
+	Sampling *Sampling `json:"sampling,omitempty"`
 	// Queries are those to a Prometheus server.
 	Queries []Query            `json:"queries,omitempty"`
 	Tenants []tenant.Tenant    `json:"tenants,omitempty"`

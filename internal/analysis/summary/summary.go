@@ -90,7 +90,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 		return nil, err
 	}
 	s.Tenants = tenant.Of(d, seed(b.Run))
-	s.Queries = queries(d)
+	s.Queries, s.Sampling = queries(d), samplingOf(d)
 	flags = slices.Concat(flags, validity.Limits(s.Tenants), queryFlags(d, s.Queries))
 	s.Machines = host.Of(d)
 	s.Validity = validity.Check(d, facts, flags...)
