@@ -73,6 +73,11 @@ type BenchmarkSpec struct {
 	// +kubebuilder:default={}
 	MaxOutput *MaxOutput `json:"maxOutput,omitempty"`
 
+	// metrics says what is measured at an interval, besides what the workloads report themselves.
+	// +optional
+	// +kubebuilder:default={}
+	Metrics *Metrics `json:"metrics,omitempty"`
+
 	// library lists additional sources of workloads. They are searched in order, before the built-in library; the
 	// first match is used.
 	// +optional

@@ -169,7 +169,9 @@ func (s *Session) deliver(messages <-chan protocol.Message) End {
 		case m.Cut != nil:
 			s.sink.Cut(s.id.Instance, s.id.Container, m.Cut.Name, m.Cut.Discarded, m.Cut.Final)
 		case m.Sample != nil:
-			s.sink.Sample(s.server.instanceSample(s.id, s.sample(m.Sample)))
+			if m.Sample.Level != op.SampleNone {
+				s.sink.Sample(s.server.instanceSample(s.id, s.sample(m.Sample)))
+			}
 			s.machineSample(m.Sample)
 		case m.Canary != nil:
 			s.canary(m.Canary)
@@ -261,6 +263,7 @@ func (s *Session) sample(m *protocol.Sample) op.Sample {
 	return op.Sample{
 		At: s.convert(m.At).at, ReadBytes: m.ReadBytes, WriteBytes: m.WriteBytes, ReadOps: m.ReadOps,
 		WriteOps: m.WriteOps, CPUNanos: m.CPUNanos, RSSBytes: m.RSSBytes,
+		Level: m.Level, SamplerNanos: m.SamplerNanos, Detail: m.Detail,
 	}
 }
 

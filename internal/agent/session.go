@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,20 +74,21 @@ func (s *Session) welcome(gifts []protocol.FileSpec, machine string) *protocol.W
 		Proto: protocol.Proto, Version: protocol.Version, Barrier: s.opts.Barrier, Rendezvous: s.opts.Rendezvous,
 		Outputs: s.opts.Outputs, MaxOutput: s.opts.MaxOutput, GraceNanos: int64(s.opts.Grace), SilenceNanos: int64(s.server.silence),
 		Probes: s.opts.Probes, ProbeLater: s.opts.ProbeLater, Canary: s.opts.Canary, Files: gifts,
-		CountSyncs: s.opts.CountSyncs,
+		CountSyncs: s.opts.CountSyncs, Volumes: s.opts.Volumes,
 	}
 	if p := s.opts.Phase; p.From > 0 || p.Until > 0 {
 		w.Phase = &protocol.Phase{FromNanos: int64(p.From), UntilNanos: int64(p.Until), GraceNanos: int64(p.Grace)}
 	}
 	switch {
 	case s.opts.Sample == 0:
-		w.SampleNanos = int64(time.Second)
+		w.SampleNanos = int64(cmp.Or(s.server.sampling.Interval, time.Second))
 	case s.opts.Sample > 0:
 		w.SampleNanos = int64(s.opts.Sample)
 	}
 	if live := s.server.every; live > 0 && w.SampleNanos > 0 {
 		w.LiveNanos, w.SampleNanos = int64(live), min(w.SampleNanos, int64(live))
 	}
+	w.SampleLevel, w.OwnCgroup = s.server.sampleLevel(), s.server.ownCgroups
 	w.SampleMachine = s.server.assignMachine(s, machine) && w.SampleNanos > 0
 	return w
 }

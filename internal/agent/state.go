@@ -30,9 +30,12 @@ type Server struct {
 	clock    op.Clock
 	sink     engine.Sink
 	every    time.Duration // see SetLive
-	ln       net.Listener
-	wg       sync.WaitGroup
-	machine  string // boot ID of the runner's own machine, whose counters the runner reads itself
+	sampling op.Sampling   // see SetSampling; mu guards the level
+	// ownCgroups: the control group of an agent is that of its container only.
+	ownCgroups bool
+	ln         net.Listener
+	wg         sync.WaitGroup
+	machine    string // boot ID of the runner's own machine, whose counters the runner reads itself
 	// helloWithin bounds the time from accept to welcome over TLS.
 	helloWithin time.Duration
 
@@ -63,12 +66,14 @@ type Options struct {
 	// MaxOutput bounds the bytes of output that the agent sends (package quota); 0: no bound. The agent also
 	// stops sending a file that the sink truncates.
 	MaxOutput int64
-	// Sample is the sampling interval; 0: one second; negative: no samples.
+	// Sample is the sampling interval; 0: that of SetSampling; negative: no samples.
 	Sample time.Duration
 	// Grace is the time from SIGTERM to SIGKILL if the runner is lost; 0: five seconds.
 	Grace time.Duration
 	// Probes asks for volume probes before Ready; see Session.VolumeProbes.
 	Probes []protocol.VolumeProbeSpec
+	// Volumes are file systems whose use samples have, besides those of Probes.
+	Volumes []protocol.CanaryVolume
 	// ProbeLater defers the probes to Session.ProbeVolumes.
 	ProbeLater bool
 	Canary     *protocol.CanarySpec

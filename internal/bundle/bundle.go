@@ -203,6 +203,11 @@ func (b *Bundle) Samples() iter.Seq2[op.Sample, error] { return lines[op.Sample]
 // Machines yields the readings of machines in order of arrival.
 func (b *Bundle) Machines() iter.Seq2[op.Machine, error] { return lines[op.Machine](b, machinesFile) }
 
+// Queries yields the answers to queries in order of arrival.
+func (b *Bundle) Queries() iter.Seq2[op.QueryReading, error] {
+	return lines[op.QueryReading](b, queriesFile)
+}
+
 // Histograms yields totals and slices in order of arrival.
 func (b *Bundle) Histograms() iter.Seq2[HistogramSlice, error] {
 	return lines[HistogramSlice](b, histogramsFile)

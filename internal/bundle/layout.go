@@ -20,6 +20,7 @@ const (
 	opLogsFile     = "logs/ops.jsonl"
 	samplesFile    = "series/samples.jsonl"
 	machinesFile   = "series/machines.jsonl"
+	queriesFile    = "series/queries.jsonl"
 	seriesFile     = "series/series.jsonl"
 	scalarsFile    = "series/scalars.jsonl"
 	histogramsFile = "histograms/histograms.jsonl"
@@ -30,5 +31,5 @@ const (
 )
 
 // linesFiles are the streams of JSON lines.
-var linesFiles = []string{instancesFile, logFile, opLogsFile, samplesFile, machinesFile, seriesFile, scalarsFile,
-	histogramsFile}
+var linesFiles = []string{instancesFile, logFile, opLogsFile, samplesFile, machinesFile, queriesFile,
+	seriesFile, scalarsFile, histogramsFile}

@@ -60,6 +60,9 @@ type Run struct {
 	BarrierAt op.Time `json:"barrierAt"` // Never: no barrier opened
 	EndedAt   op.Time `json:"endedAt"`   // Never: still running, or killed
 
+	// Sampling says what was read of workloads' processes; nil in older bundles, which have the level basic.
+	Sampling *Sampling `json:"sampling,omitempty"`
+
 	Rates    []RateStats `json:"rates,omitempty"`
 	Verdicts []Verdict   `json:"verdicts,omitempty"`
 	Validity []Flag      `json:"validity,omitempty"`
@@ -70,6 +73,22 @@ type Run struct {
 	Bounds []Bound `json:"bounds,omitempty"`
 	// Outputs says what was sent to other systems.
 	Outputs []OutputStats `json:"outputs,omitempty"`
+}
+
+// Sampling is what a run reads of workloads' processes at each interval.
+type Sampling struct {
+	Level      op.SampleLevel `json:"level"` // at the start
+	IntervalNs int64          `json:"interval"`
+	// MaxOverhead is the greatest share of a CPU that sampling may take; 0: no limit.
+	MaxOverhead float64        `json:"maxOverhead,omitempty"`
+	Steps       []SamplingStep `json:"steps,omitempty"`
+}
+
+// SamplingStep is a change to a lower level, since sampling took more than MaxOverhead.
+type SamplingStep struct {
+	At       op.Time        `json:"at"`
+	Level    op.SampleLevel `json:"level"`    // from then on
+	Overhead float64        `json:"overhead"` // the share of a CPU before
 }
 
 // Bound is the limit of a stage of object storage.

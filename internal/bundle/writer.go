@@ -204,6 +204,12 @@ func (w *Writer) Sample(s op.Sample) { w.line(samplesFile, &s) }
 // Machine records a reading of a machine.
 func (w *Writer) Machine(m op.Machine) { w.line(machinesFile, &m) }
 
+// Query records the answer to a query. Its message is without secrets.
+func (w *Writer) Query(r op.QueryReading) {
+	r.Message = w.text.clean(r.Message)
+	w.line(queriesFile, &r)
+}
+
 // Canary records canary I/Os of one volume; it does not keep ios.
 func (w *Writer) Canary(instance, volume string, ios []op.CanaryIO) {
 	w.enqueue(canaryFile, true, appendCanary(nil, instance, volume, ios), "")

@@ -31,6 +31,7 @@ func (r *running) conclude(result *run.Result) error {
 		b.BarrierAt, b.EndedAt = result.BarrierAt, result.EndedAt
 		b.Rates, b.Validity, b.Distributions = result.RateStats(), result.Flags, result.Distributions
 		b.Bounds = result.Bounds
+		b.Sampling.Steps = result.Samplings
 		b.ExitCode = exitOf(result)
 	})
 	if closed != nil {

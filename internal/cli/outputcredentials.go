@@ -17,15 +17,14 @@ import (
 // maxCredentials limits a file with credentials.
 const maxCredentials = 1 << 20
 
-// credentialReader reads the credentials of outputs.
+// credentialReader reads the credentials of outputs and of Prometheus.
 type credentialReader struct {
 	on *cluster.Cluster // of Secrets; nil: they cannot be read
 }
 
-// authorization returns the header Authorization for an output: that of the environment, or of its credentials.
-func (r credentialReader) authorization(ctx context.Context, name string,
+// authorization returns the header Authorization for a server: that of the environment variable, or of its credentials.
+func (r credentialReader) authorization(ctx context.Context, server, variable string,
 	c *v1alpha1.OutputCredentials) (string, error) {
-	variable := outputVariable(name, "AUTHORIZATION")
 	if given := os.Getenv(variable); given != "" || c == nil {
 		return given, nil
 	}
@@ -40,14 +39,14 @@ func (r credentialReader) authorization(ctx context.Context, name string,
 		keys, err = r.secret(ctx, c.SecretName)
 	}
 	if err != nil {
-		return "", fmt.Errorf("output %s: credentials: %w", name, err)
+		return "", fmt.Errorf("%s: credentials: %w", server, err)
 	}
 	header := keys["authorization"]
 	if header == "" && keys["username"] != "" {
 		header = "Basic " + base64.StdEncoding.EncodeToString([]byte(keys["username"]+":"+keys["password"]))
 	}
 	if header == "" || strings.ContainsAny(header, "\r\n") {
-		return "", fmt.Errorf("output %s: credentials: want the keys username and password, or authorization", name)
+		return "", fmt.Errorf("%s: credentials: want the keys username and password, or authorization", server)
 	}
 	return header, nil
 }

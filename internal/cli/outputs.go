@@ -35,7 +35,8 @@ func targetsOf(ctx context.Context, b *v1alpha1.Benchmark, from credentialReader
 			continue
 		}
 		var err error
-		if t.Authorization, err = from.authorization(ctx, name, o.Credentials()); err != nil {
+		if t.Authorization, err = from.authorization(ctx, "output "+name, outputVariable(name, "AUTHORIZATION"),
+			o.Credentials()); err != nil {
 			return nil, err
 		}
 		targets = append(targets, t)

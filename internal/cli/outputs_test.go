@@ -90,7 +90,7 @@ func TestOutputCredentials(t *testing.T) {
 		{from: &v1alpha1.OutputCredentials{SecretName: "t"}, on: on, fail: "not found"},
 		{from: &v1alpha1.OutputCredentials{SecretName: "s"}, fail: "set the environment variable CNSBENCH_OUTPUT_ES_AUTH"},
 	} {
-		got, err := credentialReader{tt.on}.authorization(t.Context(), "es", tt.from)
+		got, err := credentialReader{tt.on}.authorization(t.Context(), "output es", outputVariable("es", "AUTHORIZATION"), tt.from)
 		if got != tt.want || (err != nil) != (tt.fail != "") {
 			t.Errorf("%+v: %q, %v", tt.from, got, err)
 		}
@@ -99,7 +99,8 @@ func TestOutputCredentials(t *testing.T) {
 		}
 	}
 	t.Setenv("CNSBENCH_OUTPUT_ES_AUTHORIZATION", "Bearer x")
-	got, err := credentialReader{}.authorization(t.Context(), "es", &v1alpha1.OutputCredentials{SecretName: "s"})
+	got, err := credentialReader{}.authorization(t.Context(), "output es", outputVariable("es", "AUTHORIZATION"),
+		&v1alpha1.OutputCredentials{SecretName: "s"})
 	if got != "Bearer x" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}

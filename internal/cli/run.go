@@ -315,6 +315,10 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	if err != nil {
 		return r.abort(err)
 	}
+	queries, err := r.queries(ctx)
+	if err != nil {
+		return r.abort(err)
+	}
 	scratch, err := r.scratch()
 	if err != nil {
 		return r.abort(fmt.Errorf("create the scratch directory: %w; set TMPDIR to choose another place", err))
@@ -332,12 +336,12 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 		Watch: func(ctx context.Context, keep func(op.Machine)) error {
 			return machine.Watch(ctx, r.clock, processesOf(e), keep)
 		},
-		Live:   live,
+		Live: live, Queries: queries,
 		OpLogs: r.writer, Secrets: secretValues(r.plan, r.id),
 		RawDir: filepath.Join(r.writer.Dir(),
 			"raw"), Observer: r.observer(show), Keep: r.flags.Keep, Sleep: run.PreciseSleep, Parsers: parsers(),
 		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(),
-			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance, Live: r.plan.Live(),
+			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance, Live: r.plan.Live(), Sampling: r.plan.Sampling(),
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},
 	})
 	thrifty()

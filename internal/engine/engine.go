@@ -136,6 +136,8 @@ type Session struct {
 	// MaxOutput is how many bytes of output are kept per instance, which bounds what each of its containers
 	// sends; 0: no bound.
 	MaxOutput int64
+	// Sampling says what is read of workloads' processes, and how often.
+	Sampling op.Sampling
 	// Live is how soon samples and I/Os of canaries must reach Sink; 0: as the engine does.
 	Live time.Duration
 	// Needs are the capabilities that the plan uses, so that a driver that lacks one is named before anything
@@ -490,3 +492,9 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message)
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// SampleLeveler is implemented by engines that can read less of workloads from now on, and more again.
+type SampleLeveler interface {
+	// SetSampleLevel changes what is read of all workloads. It does not block.
+	SetSampleLevel(level op.SampleLevel)
+}

@@ -20,6 +20,8 @@ func (q Query) LiveProblem() string {
 			return fmt.Sprintf("%s: a run samples the reads and writes of processes: write %s(%s.read) or .write", q, q.Func,
 				action)
 		}
+	case q.OfPrometheus():
+		return fmt.Sprintf("%s: answers of Prometheus trigger nothing: use latencies, counts, iops or throughput", q)
 	case q.Func == ValueOf:
 		return fmt.Sprintf("%s: the output of a workload's tool is parsed after the run: use throughput(%s.write), iops or "+
 			"the canary", q, action)

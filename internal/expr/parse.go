@@ -112,6 +112,11 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 	if q.OfTenant() {
 		return q, p.tenant(q, args)
 	}
+	if q.Func == ValueOf {
+		if is, pr := p.prometheusQuery(name, q, args); is {
+			return q, pr
+		}
+	}
 	var pr *problem
 	if q.Metric, pr = p.metric(args[0]); pr != nil {
 		return nil, pr

@@ -27,7 +27,8 @@ const (
 	Rate       Func = "rate"
 	IOPS       Func = "iops"
 	Throughput Func = "throughput"
-	// ValueOf is a scalar or series of a workload's tool, in the unit that its parser declares.
+	// ValueOf is a scalar or series of a workload's tool, in the unit that its parser declares. Without a Name the
+	// metric's Action is the name of a query to Prometheus.
 	ValueOf Func = "value"
 	// Interference is a quantile of a workload's latency while ops of an action were in
 	// progress ÷ the same while none was.
@@ -124,10 +125,15 @@ func (q Query) AfterOps() bool { return q.Func == Recovery || q.Func == Outage }
 // OfTenant reports whether the query is about a tenant.
 func (q Query) OfTenant() bool { return q.Func == Violations || q.Func == Compliance }
 
+// OfPrometheus reports whether the query is about the answers of a Prometheus server.
+func (q Query) OfPrometheus() bool {
+	return q.Func == ValueOf && q.Metric.Name == "" && q.Metric.From == ""
+}
+
 // String is the query in the language of expressions.
 func (q Query) String() string {
 	name, args := string(q.Func), []string{q.Metric.String()}
-	if q.OfTenant() && !isIdentifier(q.Metric.Action) {
+	if (q.OfTenant() || q.OfPrometheus()) && !isIdentifier(q.Metric.Action) {
 		args[0] = strconv.Quote(q.Metric.Action)
 	}
 	if q.Func == Quantile {

@@ -79,4 +79,6 @@ type Env struct {
 	Baseline bool
 	// Tenants are the names for violations and compliance; nil accepts any name.
 	Tenants []string
+	// Queries are the names of queries to Prometheus for value; nil accepts any name that is no action.
+	Queries []string
 }

@@ -33,9 +33,9 @@ func Read() (op.MachineCounters, error) {
 		return op.MachineCounters{}, err
 	}
 	c, err := parseStat(string(text))
-	c.CPUPressureNanos = pressure("cpu")
-	c.IOPressureNanos = pressure("io")
-	c.MemoryPressureNanos = pressure("memory")
+	c.CPUPressureNanos = Pressure(procfs + "/pressure/cpu")
+	c.IOPressureNanos = Pressure(procfs + "/pressure/io")
+	c.MemoryPressureNanos = Pressure(procfs + "/pressure/memory")
 	return c, err
 }
 
@@ -70,9 +70,10 @@ func parseStat(text string) (c op.MachineCounters, err error) {
 	return c, nil
 }
 
-// pressure returns how long some task has waited for a resource, in nanoseconds; -1: unknown.
-func pressure(of string) int64 {
-	b, err := os.ReadFile(procfs + "/pressure/" + of)
+// Pressure returns how long some task has waited for a resource, by a file of pressure stall information, in
+// nanoseconds; -1: unknown.
+func Pressure(path string) int64 {
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return -1
 	}

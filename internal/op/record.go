@@ -18,20 +18,12 @@ type Sample struct {
 	WriteOps   int64  `json:"writeOps"`
 	CPUNanos   int64  `json:"cpuNanos"`
 	RSSBytes   int64  `json:"rssBytes"`
-}
-
-// SumSamples returns the sum of the parts of an instance as its sample at an instant.
-func SumSamples[K comparable](instance string, at Time, parts map[K]Sample) Sample {
-	all := Sample{Instance: instance, At: at}
-	for _, s := range parts {
-		all.ReadBytes += s.ReadBytes
-		all.WriteBytes += s.WriteBytes
-		all.ReadOps += s.ReadOps
-		all.WriteOps += s.WriteOps
-		all.CPUNanos += s.CPUNanos
-		all.RSSBytes += s.RSSBytes
-	}
-	return all
+	// Level is that of the reading; empty in older bundles.
+	Level SampleLevel `json:"level,omitempty"`
+	// SamplerNanos is the CPU time that sampling has taken so far.
+	SamplerNanos int64 `json:"samplerNanos,omitempty"`
+	// Detail is set at the level Detailed.
+	Detail *SampleDetail `json:"detail,omitempty"`
 }
 
 // CanaryIO is one I/O of the canary. Response time: from Intended.
@@ -142,4 +134,64 @@ type ProcessUse struct {
 	PID      int    `json:"pid"`
 	Name     string `json:"name"`
 	CPUNanos int64  `json:"cpuNanos"`
+}
+
+// QueryReading is the answer of a Prometheus server to one query at one instant.
+type QueryReading struct {
+	Query string `json:"query"` // its name
+	// At is the middle of the request, and half of its duration lies on either side: the server evaluated within that
+	// time. Of a missed instant it is the instant.
+	At          Time  `json:"at"`
+	WithinNanos int64 `json:"within"`
+	// Problem says why there is no value; empty: there are some.
+	Problem QueryProblem `json:"problem,omitempty"`
+	Message string       `json:"message,omitempty"`
+	Values  []QueryValue `json:"values,omitempty"`
+	// LeftOut are series without a finite value, and those beyond the limit of a query.
+	LeftOut int `json:"leftOut,omitempty"`
+}
+
+// QueryValue is the value of one series. Labels are set the first time that the series appears.
+type QueryValue struct {
+	Series int               `json:"series"` // its number within the query, from 0
+	Labels map[string]string `json:"labels,omitempty"`
+	Value  float64           `json:"value"`
+}
+
+// QueryProblem says why a query has no value at an instant.
+type QueryProblem string
+
+// The problems.
+const (
+	QueryTimeout     QueryProblem = "timeout"
+	QueryUnreachable QueryProblem = "unreachable"
+	QueryRejected    QueryProblem = "rejected"  // by a status of 3xx or 4xx, or by the server's message
+	QueryFailed      QueryProblem = "failed"    // by a status of 5xx
+	QueryBadAnswer   QueryProblem = "badAnswer" // no answer of Prometheus, or of another type than a vector or scalar
+	QueryNoData      QueryProblem = "noData"
+	QueryNotFinite   QueryProblem = "notFinite" // NaN or infinite
+	QueryMissed      QueryProblem = "missed"    // an earlier request was not over
+)
+
+// Words say what the problem is.
+func (p QueryProblem) Words() string {
+	switch p {
+	case QueryTimeout:
+		return "the server did not answer in time"
+	case QueryUnreachable:
+		return "the server was not reached"
+	case QueryRejected:
+		return "the server rejected it"
+	case QueryFailed:
+		return "the server failed"
+	case QueryBadAnswer:
+		return "the answer was none of a Prometheus server"
+	case QueryNoData:
+		return "the server had no data"
+	case QueryNotFinite:
+		return "the value was not finite"
+	case QueryMissed:
+		return "an earlier request was not over"
+	}
+	return string(p)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
@@ -67,7 +68,7 @@ func resolveCondition(report *parse.Report, path string, spec *v1alpha1.TriggerR
 
 // resolveExpressions compiles the expressions of triggerRateSpecs.
 func resolveExpressions(g *graph, rates []Rate) {
-	env := expr.Env{Actions: map[string][]string{}}
+	env := expr.Env{Actions: map[string][]string{}, Queries: queryNames(g.spec)}
 	for _, n := range g.order {
 		env.Actions[n.out.Name] = liveNames(n)
 	}
@@ -126,6 +127,8 @@ func checkLive(g *graph, path string, q expr.Query, n *node, c *Condition) {
 		g.Fail(path, "", "%s: action %q creates no workload", q, n.out.Name)
 	case process && n.inline != nil:
 		g.Fail(path, "", "%s: an object workload does its I/O over the network, which no sample of its process has", q)
+	case process && g.spec.Metrics != nil && g.spec.Metrics.Level == string(op.SampleNone):
+		g.Fail(path, "metrics.level: basic", "%s: with metrics.level none no process is sampled", q)
 	case canary && w.Canary == nil:
 		g.Fail(path, "canary: {} in its createObjSpec", "%s: action %q has no canary", q, n.out.Name)
 	case canary && w.Canary.Interval > c.Interval:

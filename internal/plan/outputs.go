@@ -25,13 +25,14 @@ func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec, onCluster 
 		path := fmt.Sprintf("spec.outputs[%d]", i)
 		switch {
 		case o.HTTPPostSpec != nil:
-			checkURL(report, path+".httpPostSpec.url", o.HTTPPostSpec.URL)
+			checkURL(report, path+".httpPostSpec.url", o.HTTPPostSpec.URL, outputVariable)
 		case o.ElasticsearchSpec != nil:
-			checkURL(report, path+".elasticsearchSpec.url", o.ElasticsearchSpec.URL)
-			checkOutputCredentials(report, path+".elasticsearchSpec.credentials", o.ElasticsearchSpec.Credentials, onCluster)
+			checkURL(report, path+".elasticsearchSpec.url", o.ElasticsearchSpec.URL, outputVariable)
+			checkCredentials(report, path+".elasticsearchSpec.credentials", o.ElasticsearchSpec.Credentials, onCluster,
+				outputVariable)
 		case o.OTLPSpec != nil:
-			checkURL(report, path+".otlpSpec.url", o.OTLPSpec.URL)
-			checkOutputCredentials(report, path+".otlpSpec.credentials", o.OTLPSpec.Credentials, onCluster)
+			checkURL(report, path+".otlpSpec.url", o.OTLPSpec.URL, outputVariable)
+			checkCredentials(report, path+".otlpSpec.credentials", o.OTLPSpec.Credentials, onCluster, outputVariable)
 		case o.FileSpec != nil:
 			checkOutputFile(report, path+".fileSpec.path", o.FileSpec, files)
 		}
@@ -44,12 +45,17 @@ func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec, onCluster 
 	}
 }
 
-// checkOutputCredentials reports credentials that the engine cannot read.
-func checkOutputCredentials(report *parse.Report, path string, c *v1alpha1.OutputCredentials, onCluster bool) {
+// outputVariable is the beginning of the environment variables for an output.
+const outputVariable = "CNSBENCH_OUTPUT_<NAME>"
+
+// checkCredentials reports credentials that the engine cannot read. variable is the beginning of the environment
+// variables that have them otherwise.
+func checkCredentials(report *parse.Report, path string, c *v1alpha1.OutputCredentials, onCluster bool,
+	variable string) {
 	switch {
 	case c == nil:
 	case c.SecretName != "" && !onCluster:
-		report.Fail(path+".secretName", "file, or the environment variable CNSBENCH_OUTPUT_<NAME>_AUTHORIZATION",
+		report.Fail(path+".secretName", "file, or the environment variable "+variable+"_AUTHORIZATION",
 			"there are no Secrets on engine local")
 	case c.File != "" && onCluster:
 		report.Fail(path+".file",
@@ -101,9 +107,13 @@ func checkOutputFile(report *parse.Report, path string, f *v1alpha1.FileSpec, fi
 	}
 }
 
-// checkURL reports a URL that is not valid for HTTP POST. The schema checks the scheme.
-func checkURL(report *parse.Report, path, text string) {
-	const like = "such as http://host:9200/index/_doc/"
+// checkURL reports a URL that is not valid for HTTP POST. The schema checks the scheme. variable is the beginning of the
+// environment variables that have its secrets.
+func checkURL(report *parse.Report, path, text, variable string) {
+	like := "such as http://host:9200/index/_doc/"
+	if variable == prometheusVariable {
+		like = "such as http://host:9090"
+	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
@@ -114,11 +124,11 @@ func checkURL(report *parse.Report, path, text string) {
 	case u.Hostname() == "":
 		report.Fail(path, like, "no host in %q", text)
 	case u.User != nil:
-		report.Fail(path, "give them by the environment variable CNSBENCH_OUTPUT_<NAME>_AUTHORIZATION instead",
+		report.Fail(path, "give them by the environment variable "+variable+"_AUTHORIZATION instead",
 			"a URL with credentials would be kept in the bundle")
 	case u.RawQuery != "" || u.ForceQuery:
 		// A query may contain an API key, which cannot be recognized.
-		report.Fail(path, "give it by the environment variable CNSBENCH_OUTPUT_<NAME>_QUERY instead",
+		report.Fail(path, "give it by the environment variable "+variable+"_QUERY instead",
 			"the query of a URL would be kept in the bundle")
 	case u.Fragment != "":
 		report.Fail(path, like, "a server never sees the fragment %q of a URL", "#"+u.Fragment)

@@ -47,6 +47,7 @@ type Plan struct {
 	Rates     []Rate
 	SLOs      []SLO
 	Tenants   []Tenant
+	Metrics   Metrics
 	// Names are those that expressions about the run may have.
 	Names expr.Env `json:"-"`
 

@@ -54,7 +54,7 @@ func resolve(g *graph, b *v1alpha1.Benchmark) *Plan {
 	for _, n := range g.order {
 		g.visit(n)
 	}
-	p.Tenants = resolveTenants(g)
+	p.Tenants, p.Metrics = resolveTenants(g), resolveMetrics(g)
 	p.Rates = append(rates, g.once...)
 	for _, n := range g.order {
 		p.Actions = append(p.Actions, n.out)

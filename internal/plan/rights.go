@@ -25,6 +25,11 @@ func Rights(p *Plan) []Right {
 			d.want(Right{Resource: "secrets"}, "to read the credentials of outputs", "", "get")
 		}
 	}
+	if m := p.Benchmark.Spec.Metrics; m != nil && m.Prometheus != nil {
+		if c := m.Prometheus.Credentials; c != nil && c.SecretName != "" {
+			d.want(Right{Resource: "secrets"}, "to read the credentials of Prometheus", "", "get")
+		}
+	}
 	return d.list
 }
 

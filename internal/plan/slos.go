@@ -11,7 +11,8 @@ import (
 
 // namesOf are the names that expressions about a run may have.
 func namesOf(spec *v1alpha1.BenchmarkSpec, nodes []*node) expr.Env {
-	env := expr.Env{Actions: map[string][]string{}, Phases: map[string]int{}, Tenants: []string{}}
+	env := expr.Env{Actions: map[string][]string{}, Phases: map[string]int{}, Tenants: []string{},
+		Queries: queryNames(spec)}
 	for i := range spec.Tenants {
 		env.Tenants = append(env.Tenants, string(spec.Tenants[i].Name))
 	}

@@ -72,7 +72,9 @@ func Describe(id string, p *plan.Plan, files []plan.File, facts Facts) bundle.Ru
 				bundle.Trace{Rate: r.Name, File: t.Name, SHA256: t.SHA256, Records: t.Records})
 		}
 	}
-	return bundle.Run{ID: id, Name: p.Name, State: bundle.Running, Spec: spec, Source: source, Plan: resolved,
+	sampling := p.Sampling()
+	return bundle.Run{Sampling: &bundle.Sampling{Level: sampling.Level, IntervalNs: int64(sampling.Interval),
+		MaxOverhead: p.Metrics.MaxOverhead}, ID: id, Name: p.Name, State: bundle.Running, Spec: spec, Source: source, Plan: resolved,
 		Seed: p.Seed, BarrierAt: op.Never, EndedAt: op.Never}
 }
 

@@ -37,6 +37,7 @@ func Run(ctx, hard context.Context, c Config) Result {
 	if r.Sleep == nil {
 		r.Sleep = TimerSleep
 	}
+	r.overhead = r.newOverhead()
 	ctx, r.fail = context.WithCancelCause(ctx)
 	defer r.fail(nil)
 	r.soft = ctx
@@ -77,22 +78,6 @@ func (r *runner) runUntilStop(ctx context.Context) error {
 	}
 	r.Observer.Phase(Running)
 	return r.measure(ctx)
-}
-
-// watch runs Watch in the background until unwatch is called.
-func (r *runner) watch() {
-	if r.Watch == nil {
-		return
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(r.soft))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := r.Watch(ctx, r.Record.Machine); err != nil {
-			r.log("run", fmt.Sprintf("this machine cannot be read: %v", err))
-		}
-	}()
-	r.unwatch = func() { stop(); <-done }
 }
 
 // measure runs the rates until the runtime is over or the workloads have ended. Without such workloads, it

@@ -25,6 +25,7 @@ type Recorder interface {
 	Sample(s op.Sample)
 	Machine(m op.Machine)
 	Canary(instance, volume string, ios []op.CanaryIO)
+	Query(r op.QueryReading)
 	Raw(instance, container, file string, data []byte) error
 	Log(at op.Time, source, line string)
 	Histogram(h bundle.HistogramSlice)
@@ -85,6 +86,8 @@ type Config struct {
 	// Watch passes readings of this machine to keep until ctx ends, or returns why it cannot read the
 	// machine. nil: the machine is not read.
 	Watch func(ctx context.Context, keep func(op.Machine)) error
+	// Queries passes the answers of other systems to keep until ctx ends. nil: none is asked.
+	Queries func(ctx context.Context, keep func(op.QueryReading))
 	// OpLogs keeps the log lines around slow and failed ops; nil: none are kept. Secrets are values that these
 	// lines must not have.
 	OpLogs  OpLogs
@@ -102,6 +105,8 @@ type Result struct {
 	StopAt    op.Time // the rates stopped; the measured window is from BarrierAt to StopAt
 	EndedAt   op.Time // ops and workloads have ended; objects are removed after it
 	Rates     []RateCount
+	// Samplings are the changes to lower levels of samples.
+	Samplings []bundle.SamplingStep
 	Flags     []bundle.Flag // warnings of the run, the parsers and the engine
 	// Distributions are those of the engine's report, counted over the whole run.
 	Distributions []op.Distribution
@@ -143,6 +148,7 @@ type runner struct {
 	checks    *checks
 	instances *instances
 	outputs   *outputs
+	overhead  *overhead
 	ends      ends
 	ids       atomic.Int64
 	episodes  atomic.Int64
@@ -151,7 +157,7 @@ type runner struct {
 	rates     []*rateRunner
 	mortal    atomic.Pointer[[]*rateRunner] // the rates, once they run, if any has lifetimes
 	opened    bool
-	unwatch   func()           // stops Watch and waits for it
+	unwatch   func()           // stops Watch and Queries and waits for them
 	flags     sync.Mutex       // guards result.Flags, result.Bounds and same
 	same      map[sameFlag]int // index in result.Flags
 	result    Result

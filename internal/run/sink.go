@@ -28,6 +28,7 @@ func (s *sink) Ended(e op.InstanceEnd) {
 }
 
 func (s *sink) Sample(p op.Sample) {
+	s.limitOverhead(p)
 	s.Live.Sample(p)
 	s.Record.Sample(p)
 }

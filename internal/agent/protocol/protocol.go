@@ -23,7 +23,7 @@ import (
 
 // Proto is the version of the protocol. Peers with different versions disconnect with an error that names
 // both.
-const Proto = 5
+const Proto = 6
 
 // Version is the version of the program that this package is linked into; set
 // by the build: -ldflags "-X github.com/cnsbench/cnsbench/internal/agent/protocol.Version=…".
@@ -69,6 +69,7 @@ type Message struct {
 	Cut               *Cut               `json:"cut,omitempty"`    // agent: bytes of a file are discarded
 	Enough            *Enough            `json:"enough,omitempty"` // runner: send no more of a file
 	Sample            *Sample            `json:"sample,omitempty"`
+	SetLevel          *SetLevel          `json:"setLevel,omitempty"` // runner: of later samples
 	Canary            *Canary            `json:"canary,omitempty"`
 	Exit              *Exit              `json:"exit,omitempty"` // agent: nothing follows
 	Bye               *Bye               `json:"bye,omitempty"`  // runner: Exit was received
@@ -112,6 +113,10 @@ type Welcome struct {
 	MaxOutput int64 `json:"maxOutput,omitempty"`
 	// SampleNanos is the sampling interval; 0: no samples.
 	SampleNanos int64 `json:"sampleNanos,omitempty"`
+	// SampleLevel says what a sample has, until a message SetLevel changes it.
+	SampleLevel op.SampleLevel `json:"sampleLevel,omitempty"`
+	// OwnCgroup: the control group of the agent is that of its container only.
+	OwnCgroup bool `json:"ownCgroup,omitempty"`
 	// LiveNanos is the interval in which the I/Os of canaries are sent, with those that are open; 0: the agent's
 	// default, without open ones.
 	LiveNanos int64 `json:"liveNanos,omitempty"`
@@ -124,6 +129,8 @@ type Welcome struct {
 	// SilenceNanos is how long the runner may send nothing before it is lost; 0: the agent's default.
 	SilenceNanos int64             `json:"silenceNanos,omitempty"`
 	Probes       []VolumeProbeSpec `json:"touch,omitempty"` // before Ready
+	// Volumes are file systems whose use samples have, besides those of Probes.
+	Volumes []CanaryVolume `json:"volumes,omitempty"`
 	// ProbeLater defers Probes to ProbeVolumes.
 	ProbeLater bool `json:"touchLater,omitempty"`
 	// Phase is when the process runs; nil: from the start until it exits.
@@ -256,8 +263,18 @@ type Sample struct {
 	WriteOps   int64 `json:"writeOps"`
 	CPUNanos   int64 `json:"cpuNanos"`
 	RSSBytes   int64 `json:"rssBytes"`
+	// Level is that of the reading. At SampleNone it has the machine's counters only.
+	Level op.SampleLevel `json:"level,omitempty"`
+	// SamplerNanos is the CPU time that sampling has taken so far, without this message.
+	SamplerNanos int64            `json:"samplerNanos,omitempty"`
+	Detail       *op.SampleDetail `json:"detail,omitempty"`
 	// Machine has the counters of the machine if Welcome.SampleMachine is set.
 	Machine *op.MachineCounters `json:"machine,omitempty"`
+}
+
+// SetLevel changes what later samples have.
+type SetLevel struct {
+	Level op.SampleLevel `json:"level"`
 }
 
 // Canary delivers I/Os of one volume in order of their intended time.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // messages has one message of each type.
@@ -27,6 +28,7 @@ var messages = []protocol.Message{
 		Ended: protocol.Never, Write: true, Errno: 28}}}},
 	{Exit: &protocol.Exit{At: -1, ExitCode: 137, Signal: 9, OOM: true}},
 	{Welcome: &protocol.Welcome{Proto: 3, Files: []protocol.FileSpec{{Path: "/in/f", Size: 1 << 33, Mode: 0o755}}}},
+	{SetLevel: &protocol.SetLevel{Level: op.SampleNone}},
 	{Bye: &protocol.Bye{}},
 }
 

@@ -56,6 +56,8 @@ func (s *session) read() {
 			s.out.refuse(m.Enough.Name)
 		case m.ProbeVolumes != nil:
 			go s.probeAll() // may hang
+		case m.SetLevel != nil:
+			s.level.Store(&m.SetLevel.Level)
 		case m.Signal != nil:
 			select {
 			case s.signals <- *m.Signal:

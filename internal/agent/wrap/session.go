@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/agent/clock"
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // session is the state of one Run.
@@ -33,6 +35,8 @@ type session struct {
 	child      *child
 	command    *commandConn // nil: the command waits at its barrier by not being started
 	tree       *tree
+	level      atomic.Pointer[op.SampleLevel]
+	sampler    sampler
 	stream     *streamer
 	out        *output
 }

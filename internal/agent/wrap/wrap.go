@@ -15,7 +15,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/canary"
 	"github.com/cnsbench/cnsbench/internal/agent/clock"
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
-	"github.com/cnsbench/cnsbench/internal/machine"
 )
 
 // Intervals of the agent's loops.
@@ -77,6 +76,7 @@ func newSession(conn *protocol.Conn, welcome *protocol.Welcome, clock clock.Cloc
 		inputFiles: newFileReceiver(welcome.Files),
 	}
 	s.out = newOutput(welcome.MaxOutput, s.send)
+	s.level.Store(&welcome.SampleLevel)
 	return s
 }
 
@@ -180,6 +180,7 @@ func (s *session) supervise(ctx context.Context, canaries []*canary.Canary) prot
 	var wg sync.WaitGroup
 	wg.Go(func() { s.control(ctx) })
 	wg.Go(func() { s.sample(ctx) })
+	s.followVolumes(ctx)
 	wg.Go(func() { s.follow(ctx) })
 	if s.command != nil {
 		wg.Go(func() { s.serveCommand(ctx) })
@@ -190,9 +191,7 @@ func (s *session) supervise(ctx context.Context, canaries []*canary.Canary) prot
 	exit := s.child.Wait(s.clock)
 	end()
 	wg.Wait()
-	if s.tree != nil && s.welcome.SampleNanos > 0 {
-		s.sampleNow()
-	}
+	s.sampleLast()
 	return exit
 }
 
@@ -243,34 +242,6 @@ func (s *session) control(ctx context.Context) {
 			s.child.Kill()
 		}
 	}
-}
-
-// sample sends a sample at each interval.
-func (s *session) sample(ctx context.Context) {
-	if s.tree == nil || s.welcome.SampleNanos <= 0 {
-		return
-	}
-	tick := time.NewTicker(time.Duration(s.welcome.SampleNanos))
-	defer tick.Stop()
-	for {
-		s.sampleNow()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-func (s *session) sampleNow() {
-	reading := s.tree.Sample()
-	reading.At = s.clock.Now()
-	if s.welcome.SampleMachine {
-		if c, err := machine.Read(); err == nil {
-			reading.Machine = &c
-		}
-	}
-	s.send(protocol.Message{Sample: &reading})
 }
 
 // follow streams files until the command has ended.

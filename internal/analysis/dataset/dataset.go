@@ -27,6 +27,7 @@ type Data struct {
 	Samples   []op.Sample
 	Machines  []op.Machine
 	Canaries  []Canary
+	Queries   []Query // to a Prometheus server, in order of their names
 	// CutOff has the instances whose totals cover only the time until they were cut off;
 	// nil of a closed bundle.
 	CutOff map[string]bool

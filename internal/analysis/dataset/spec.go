@@ -16,6 +16,11 @@ type Spec struct {
 		Expr      string `json:"expr"`
 		FewValues bool   `json:"fewValues"`
 	} `json:"slos"`
+	Metrics struct {
+		Prometheus struct {
+			Queries map[string]string `json:"queries"`
+		} `json:"prometheus"`
+	} `json:"metrics"`
 }
 
 // Start has what an action or a rate waits for.

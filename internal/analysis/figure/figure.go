@@ -114,6 +114,7 @@ func Make(b *bundle.Bundle) (*Figures, error) {
 		return nil, fmt.Errorf("figures of %s: %w", b.Dir, err)
 	}
 	f.Timeline.panels(d)
+	f.Timeline.addQueries(d)
 	f.Timeline.extend(d)
 	return f, nil
 }

@@ -26,6 +26,9 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 	if q.OfTenant() {
 		return s.tenant(q)
 	}
+	if q.OfPrometheus() {
+		return s.prometheus(q)
+	}
 	if q.Func == expr.ValueOf {
 		return s.figure(q)
 	}

@@ -75,9 +75,13 @@ type Summary struct {
 	Interference []interference.Effect `json:"interference"`
 	Stalls       []interference.Stall  `json:"stalls"`
 	// Recoveries are those of workloads after ops that replace their pods or change their volumes.
-	Recoveries []Recoveries       `json:"recoveries,omitempty"`
-	Tenants    []tenant.Tenant    `json:"tenants,omitempty"`
-	Rates      []bundle.RateStats `json:"rates"`
+	Recoveries []Recoveries `json:"recoveries,omitempty"`
+	// Sampling is nil of older bundles.
+	Sampling *Sampling `json:"sampling,omitempty"`
+	// Queries are those to a Prometheus server.
+	Queries []Query            `json:"queries,omitempty"`
+	Tenants []tenant.Tenant    `json:"tenants,omitempty"`
+	Rates   []bundle.RateStats `json:"rates"`
 	// Traces are the files that rates replayed.
 	Traces []bundle.Trace `json:"traces"`
 	// Distributions were counted by other components over the whole run.

@@ -90,7 +90,8 @@ func Of(d *dataset.Data) (*Summary, error) {
 		return nil, err
 	}
 	s.Tenants = tenant.Of(d, seed(b.Run))
-	flags = append(flags, validity.Limits(s.Tenants)...)
+	s.Queries, s.Sampling = queries(d), samplingOf(d)
+	flags = slices.Concat(flags, validity.Limits(s.Tenants), queryFlags(d, s.Queries))
 	s.Machines = host.Of(d)
 	s.Validity = validity.Check(d, facts, flags...)
 	s.invalidate()

@@ -107,8 +107,12 @@ func (e *Engine) listen(ctx context.Context) error {
 		return err
 	}
 	e.Agents.SetLive(e.Session.Live)
+	e.Agents.SetSampling(e.Session.Sampling, true)
 	return nil
 }
+
+// SetSampleLevel changes what the agents read; see engine.SampleLeveler.
+func (e *Engine) SetSampleLevel(level op.SampleLevel) { e.Agents.SetSampleLevel(level) }
 
 // Do executes one request; see engine.Engine.
 func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {

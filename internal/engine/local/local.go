@@ -102,11 +102,15 @@ func (e *Engine) openPods() error {
 		return fmt.Errorf("listen for agents: %w", err)
 	}
 	e.agents.SetLive(e.session.Live)
+	e.agents.SetSampling(e.session.Sampling, false) // they share the control group of the runner
 	e.host, err = pod.NewHost(e.ctx, pod.HostOptions{Server: e.agents, Clock: e.session.Clock, Ledger: e.session.Ledger,
 		Sink: e.pods, Agent: e.AgentPath, Program: e.program, Identity: e.own,
 		Hide: []string{filepath.Join(e.session.Dir, "volumes")}, Limits: limits})
 	return err
 }
+
+// SetSampleLevel changes what the agents read; see engine.SampleLeveler.
+func (e *Engine) SetSampleLevel(level op.SampleLevel) { e.agents.SetSampleLevel(level) }
 
 // Release opens the barrier for the given instances.
 func (e *Engine) Release(ctx context.Context, _ string, instances []string, at op.Time) error {

@@ -63,12 +63,17 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.hosts(s)
 	p.bounds(s)
 	p.tenants(s)
+	p.queries(s)
 	p.triggers(s)
 	p.interference(s)
 	p.recoveries(s)
 	p.stalls(s)
 	p.distributions(s)
 	p.cost(s.Cost)
+	if s.Sampling != nil && len(s.Workloads) > 0 {
+		p.line("")
+		p.wrap("Samples  ", s.Sampling.Text())
+	}
 	p.validity(s)
 	_, err := io.WriteString(w, p.String())
 	return err

@@ -107,6 +107,11 @@ func (p *planner) configureAgents() {
 			c.options.Barrier, c.options.Rendezvous = p.Barrier, p.Pod.Rendezvous
 			c.options.Phase, c.phased = p.Pod.Phase(c.name)
 		}
+		for _, m := range p.Pod.Spec.Containers[i].VolumeMounts {
+			if claim := p.sources[m.Name].claim; claim != "" {
+				c.options.Volumes = append(c.options.Volumes, protocol.CanaryVolume{Name: claim, Path: m.MountPath})
+			}
+		}
 		if canary != nil { // one per volume and phase, in the first container that mounts it
 			c.options.Canary = p.canary(canary, &p.Pod.Spec.Containers[i], c.options.Phase.Number)
 		}

@@ -1,0 +1,83 @@
+package summary
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Sampling says what a run read of its workloads' processes, and what that cost.
+type Sampling struct {
+	bundle.Sampling
+	Costs []SamplingCost `json:"costs"` // of each level, in order of time
+}
+
+// SamplingCost is the CPU time that the samples of one level took, of all workloads together.
+type SamplingCost struct {
+	Level    op.SampleLevel `json:"level"`
+	Samples  int64          `json:"samples"`
+	CPUShare float64        `json:"cpuShare"` // of one CPU, from the first of its samples to the last
+	EachNs   int64          `json:"eachNs"`   // of one sample
+}
+
+// samplingOf is nil of a bundle that does not say what it has sampled.
+func samplingOf(d *dataset.Data) *Sampling {
+	if d.Bundle.Run.Sampling == nil {
+		return nil
+	}
+	s := &Sampling{Sampling: *d.Bundle.Run.Sampling, Costs: []SamplingCost{}}
+	type total struct {
+		first, last op.Time
+		spent, n    int64
+	}
+	var levels []op.SampleLevel
+	totals, last := map[op.SampleLevel]*total{}, map[string]op.Sample{}
+	for _, x := range d.Samples {
+		before, known := last[x.Instance]
+		last[x.Instance] = x
+		stepped := slices.ContainsFunc(s.Steps, func(c bundle.SamplingStep) bool { return c.At > before.At && c.At < x.At })
+		if !known || before.Level != x.Level || x.SamplerNanos < before.SamplerNanos || stepped {
+			continue // after a step to none there is one more, at the end
+		}
+		t := totals[x.Level]
+		if t == nil {
+			t = &total{first: before.At, last: x.At}
+			totals[x.Level] = t
+			levels = append(levels, x.Level)
+		}
+		t.first, t.last = min(t.first, before.At), max(t.last, x.At)
+		t.spent += x.SamplerNanos - before.SamplerNanos
+		t.n++
+	}
+	for _, l := range levels {
+		if t := totals[l]; t.last > t.first && t.spent > 0 {
+			s.Costs = append(s.Costs, SamplingCost{Level: l, Samples: t.n, EachNs: t.spent / t.n,
+				CPUShare: float64(t.spent) / float64(t.last-t.first)})
+		}
+	}
+	return s
+}
+
+// Text says what was sampled and what it cost.
+func (s *Sampling) Text() string {
+	if s.Level == op.SampleNone {
+		return "none of processes"
+	}
+	parts := []string{fmt.Sprintf("%s, each %v", cmp.Or(s.Level, op.SampleBasic), time.Duration(s.IntervalNs))}
+	for _, c := range s.Costs {
+		parts = append(parts, fmt.Sprintf("%s took %s %% of a CPU (n=%d, %s each)", c.Level, units.Count(100*c.CPUShare),
+			c.Samples, units.Duration(float64(c.EachNs))))
+	}
+	for _, x := range s.Steps {
+		parts = append(parts, fmt.Sprintf("at %s down to %s, since it took %s %%", Instant(x.At), x.Level,
+			units.Count(100*x.Overhead)))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,55 @@
+package summary_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// TestSamplingCost: the CPU time of the samples of two instances is that of each level, over the time of its samples.
+func TestSamplingCost(t *testing.T) {
+	t.Parallel()
+	const s = op.Time(1e9)
+	w, err := bundle.Create(t.TempDir(), bundle.Run{ID: "s", Name: "s", Engine: "local",
+		Sampling: &bundle.Sampling{Level: op.SampleDetailed, IntervalNs: int64(s), MaxOverhead: 0.001}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := op.Time(0); at <= 10; at++ {
+		x := op.Sample{At: at * s, Level: op.SampleDetailed, SamplerNanos: int64(at) * 2e6}
+		if at > 5 {
+			x.Level, x.SamplerNanos = op.SampleBasic, 10e6+int64(at-5)*1e5
+		}
+		for _, x.Instance = range []string{"fio-0", "fio-1"} {
+			w.Sample(x)
+		}
+	}
+	if err := w.Close(func(r *bundle.Run) {
+		r.State, r.BarrierAt, r.EndedAt = bundle.Complete, 0, 10*s
+		r.Sampling.Steps = []bundle.SamplingStep{{At: 5 * s, Level: op.SampleBasic, Overhead: 0.004}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bundle.Open(w.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := summary.Make(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []summary.SamplingCost{{Level: op.SampleDetailed, Samples: 10, CPUShare: 0.004, EachNs: 2e6},
+		{Level: op.SampleBasic, Samples: 8, CPUShare: 0.0002, EachNs: 1e5}}
+	if diff := cmp.Diff(want, sum.Sampling.Costs); diff != "" {
+		t.Error(diff)
+	}
+	const text = "detailed, each 1s; detailed took 0.4 % of a CPU (n=10, 2 ms each); basic took 0.02 % of a CPU " +
+		"(n=8, 100 µs each); at 5.00 s down to basic, since it took 0.4 %"
+	if got := sum.Sampling.Text(); got != text {
+		t.Errorf("got  %s\nwant %s", got, text)
+	}
+}

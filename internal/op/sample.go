@@ -1,0 +1,110 @@
+package op
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// SampleLevel says what is read of a workload's processes at each interval.
+type SampleLevel string
+
+// The levels, from the cheapest.
+const (
+	SampleNone  SampleLevel = "none"
+	SampleBasic SampleLevel = "basic" // bytes, calls, CPU time, memory
+	// SampleDetailed adds SampleDetail.
+	SampleDetailed SampleLevel = "detailed"
+)
+
+var sampleLevels = []SampleLevel{SampleNone, SampleBasic, SampleDetailed}
+
+func (l SampleLevel) cost() int { return slices.Index(sampleLevels, l) }
+
+// Below returns the next cheaper level; false: there is none.
+func (l SampleLevel) Below() (SampleLevel, bool) {
+	if i := l.cost(); i > 0 {
+		return sampleLevels[i-1], true
+	}
+	return l, false
+}
+
+// Sampling says what is read of workloads, and how often.
+type Sampling struct {
+	Level    SampleLevel
+	Interval time.Duration
+}
+
+// SampleDetail is what a reading at the level Detailed has in addition. Times are cumulative; -1: not observed.
+type SampleDetail struct {
+	// IOWaitNanos is the time for which the threads that still run have waited for block I/O.
+	IOWaitNanos int64 `json:"ioWaitNanos"`
+	// The pressures are those of the container's control group: the time in which at least one task waited.
+	CPUPressureNanos    int64 `json:"cpuPressureNanos"`
+	IOPressureNanos     int64 `json:"ioPressureNanos"`
+	MemoryPressureNanos int64 `json:"memoryPressureNanos"`
+	// Volumes are those with a file system, in order of their names.
+	Volumes []VolumeUse `json:"volumes,omitempty"`
+}
+
+// VolumeUse is how full a volume's file system is.
+type VolumeUse struct {
+	Volume     string `json:"volume"`
+	UsedBytes  int64  `json:"usedBytes"`
+	FreeBytes  int64  `json:"freeBytes"` // for users other than root
+	UsedInodes int64  `json:"usedInodes"`
+	FreeInodes int64  `json:"freeInodes"`
+}
+
+// with returns the detail of an instance with one more part: times add up, of a pressure it is the greatest, since the
+// parts wait at the same time.
+func (d *SampleDetail) with(part *SampleDetail) *SampleDetail {
+	switch {
+	case part == nil:
+		return d
+	case d == nil:
+		d = &SampleDetail{IOWaitNanos: -1, CPUPressureNanos: -1, IOPressureNanos: -1, MemoryPressureNanos: -1}
+	}
+	switch {
+	case part.IOWaitNanos < 0:
+	case d.IOWaitNanos < 0:
+		d.IOWaitNanos = part.IOWaitNanos
+	default:
+		d.IOWaitNanos += part.IOWaitNanos
+	}
+	d.CPUPressureNanos = max(d.CPUPressureNanos, part.CPUPressureNanos)
+	d.IOPressureNanos = max(d.IOPressureNanos, part.IOPressureNanos)
+	d.MemoryPressureNanos = max(d.MemoryPressureNanos, part.MemoryPressureNanos)
+	for _, v := range part.Volumes {
+		byName := func(x VolumeUse, name string) int { return strings.Compare(x.Volume, name) }
+		at, known := slices.BinarySearchFunc(d.Volumes, v.Volume, byName)
+		if known {
+			d.Volumes[at] = v // a volume that several containers use
+		} else {
+			d.Volumes = slices.Insert(d.Volumes, at, v)
+		}
+	}
+	return d
+}
+
+// SumSamples returns the sum of the parts of an instance as its sample at an instant.
+func SumSamples[K comparable](instance string, at Time, parts map[K]Sample) Sample {
+	all, newest := Sample{Instance: instance, At: at}, Never
+	for _, s := range parts {
+		all.ReadBytes += s.ReadBytes
+		all.WriteBytes += s.WriteBytes
+		all.ReadOps += s.ReadOps
+		all.WriteOps += s.WriteOps
+		all.CPUNanos += s.CPUNanos
+		all.RSSBytes += s.RSSBytes
+		all.SamplerNanos += s.SamplerNanos
+		all.Detail = all.Detail.with(s.Detail)
+		if s.At >= newest {
+			newest, all.Level = s.At, s.Level
+		}
+	}
+	if all.Level != SampleDetailed { // it has changed since the end of a part
+		all.Detail = nil
+	}
+	return all
+}
