@@ -351,6 +351,41 @@ func TestSuitesInFull(t *testing.T) {
 	}
 }
 
+// TestVariants: a variant leaves actions out and can be the compared factor; a scale changes those that it names.
+func TestVariants(t *testing.T) {
+	const text = `apiVersion: cnsbench.dev/v1alpha1
+kind: Study
+metadata: {name: x}
+spec:
+  comparedFactor: variant
+  factors: {fio.bs: [4k, 8k]}
+  variants:
+    - {name: all}
+    - {name: more, set: {fio.iodepth: 64}}
+    - {name: alone, without: [snapshots, resizes]}
+  scales: {small: {blocks: 1, variants: [{name: more, set: {fio.iodepth: 4}}]}}
+  benchmark: {actions: []}
+`
+	full, err := New(loaded(t, text), Options{AA: &v1alpha1.StudyAAArm{Levels: map[string]v1alpha1.Var{"variant": "alone"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := []string{"spec.actions.snapshots=null", "spec.actions.resizes=null"}
+	for _, i := range []int{4, 5, 6, 7} { // the last two are the A/A arm
+		if c := full.Cells[i]; !slices.Equal(c.Set[:2], left) || !slices.Equal(c.Without, []string{"snapshots", "resizes"}) {
+			t.Errorf("cell %+v", c)
+		}
+	}
+	if full.Compared != "variant" || full.Blocks != 7 || full.Cells[2].Set[0] != "fio.iodepth=64" || full.Cells[2].Without != nil {
+		t.Errorf("%q is compared, %d blocks, cell %+v", full.Compared, full.Blocks, full.Cells[2])
+	}
+	small, err := New(loaded(t, text), Options{Scale: "small"})
+	if err != nil || small.Cells[2].Set[0] != "fio.iodepth=4" || small.Blocks != 1 || len(small.Cells) != 6 ||
+		!slices.Equal(small.Cells[4].Set[:2], left) {
+		t.Errorf("%v: %+v", err, small)
+	}
+}
+
 // TestLeastBlocks: the default number of blocks of a comparison follows from the number of levels, over all occasions.
 func TestLeastBlocks(t *testing.T) {
 	text := strings.Replace(file, "  repetitions: 2\n", "  comparedFactor: vars.storageClass\n", 1)
