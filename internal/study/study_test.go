@@ -299,7 +299,13 @@ func TestSuitesInFull(t *testing.T) {
 			[]string{`"size":"1Gi"`, `"count":50`, `"limit":50`, `"parallelism":1`, `"size":50`}},
 		// Six blocks are the fewest with which two providers can differ significantly.
 		"dbench": {"vars.storageClass", 9, 6, 5 * 9, nil, []string{`"runtime":60`}},
-		"fsync":  {"vars.storageClass", 10, 6, 10 * 10, nil, []string{`"runtime":30`, `"iodepth":64`, `"fillPercent":50`}},
+		"section-5.3": {"vars.storageClass", 2, 6, 5 * 2, nil,
+			[]string{`"count":3`, `"threads":10`, `"duration":1200`, `"interval":"30s"`}},
+		"section-5.4": {"vars.storageClass", 7, 10, 5 * 7, nil, []string{`"workload":"megahit"`, `"workload":"fio"`,
+			`"workload":"pgbench"`, `"count":10`, `"duration":600`}},
+		"snapshot-latency": {"vars.storageClass", 3, 7, 0, nil, []string{`"count":5`, `"numjobs":5`, `"volumeSize":"10Gi"`,
+			`"rw":"rw"`, `"readPercent":50`, `"runtime":1800`, `"select":"roundRobin"`}},
+		"fsync": {"vars.storageClass", 10, 6, 10 * 10, nil, []string{`"runtime":30`, `"iodepth":64`, `"fillPercent":50`}},
 	}
 	files, err := filepath.Glob("../../library/suites/*.yaml")
 	if err != nil || len(files) != len(tests) {
