@@ -62,7 +62,8 @@ var functions = map[string]bool{
 	"p50": true, "p90": true, "p95": true, "p99": true, "p999": true,
 	"quantile": true, "min": true, "max": true, "mean": true,
 	"count": false, "ops": false, "errors": false, "dropped": false, "censored": false,
-	"rate": false, "iops": false, "throughput": false, "value": false, "interference": false, "findMax": false, "knee": false,
+	"rate": false, "iops": false, "throughput": false, "value": false, "interference": false, "findMax": false,
+	"knee":       false,
 	"violations": true, "compliance": false, "recovery": true, "outage": true, "elapsed": true,
 }
 

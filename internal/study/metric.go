@@ -35,8 +35,8 @@ func responsesIn(texts []string, names expr.Env) ([]expr.Query, error) {
 	return queries, nil
 }
 
-// CheckNames reports a response about an action or a metric that the Benchmark of a plan does not have. A response about
-// an action that the cell leaves out is not checked.
+// CheckNames reports a response about an action or a metric that the Benchmark of a plan does not have. A response
+// about an action that the cell leaves out is not checked.
 func (d *Design) CheckNames(p *plan.Plan, without []string) error {
 	responses := d.Responses
 	if len(without) > 0 {

@@ -78,7 +78,8 @@ func TestRateEffects(t *testing.T) {
 		own, bystander float64 // 0: none
 	}{{"", 0.4, 0.8}, {"db-0", 0.4, 0}, {"db-1", 0, 0.8}} {
 		e := effects[i]
-		if e.Instance != want.instance || e.Control != "snapshots" || e.Action != "db" || e.Metric != "tps" || e.Unit != "1/s" {
+		if e.Instance != want.instance || e.Control != "snapshots" || e.Action != "db" || e.Metric != "tps" ||
+			e.Unit != "1/s" {
 			t.Errorf("%+v, want %+v", e, want)
 		}
 		if want.own > 0 {
@@ -143,8 +144,8 @@ func TestZeroPeriods(t *testing.T) {
 	}
 	for i, w := range want {
 		z := list[i]
-		if z.Instance != w.instance || z.From != w.from*second || z.LengthNs != int64(w.length*second) || z.Named() != w.named ||
-			z.To.Known() != w.ends || z.ErrorNs != int64(second) || z.Source != Operations {
+		if z.Instance != w.instance || z.From != w.from*second || z.LengthNs != int64(w.length*second) ||
+			z.Named() != w.named || z.To.Known() != w.ends || z.ErrorNs != int64(second) || z.Source != Operations {
 			t.Errorf("%+v (%s), want %+v", z, z.Named(), w)
 		}
 	}

@@ -27,7 +27,8 @@ func TestElapsed(t *testing.T) {
 		atLeast   bool
 		warning   string
 	}{
-		{"two", []bundle.Instance{end("fio-0", 12*s, true), end("fio-1", 22*s, true), end("pg-0", 32*s, true)}, 15 * s, false, ""},
+		{"two", []bundle.Instance{end("fio-0", 12*s, true), end("fio-1", 22*s, true), end("pg-0", 32*s, true)}, 15 * s,
+			false, ""},
 		{"one failed", []bundle.Instance{end("fio-0", 12*s, true), end("fio-1", 3*s, false)}, 10 * s, false, "1 more failed"},
 		{"one runs", []bundle.Instance{end("fio-0", 12*s, true), {Name: "fio-1"}}, 0, true, ""},
 		{"all failed", []bundle.Instance{end("fio-0", 12*s, false)}, 0, false, ""},

@@ -42,8 +42,8 @@ func (p *printer) rateEffects(s *summary.Summary) {
 		return
 	}
 	p.table(t)
-	note := "mean of an instance, by slices of the tool's series; one that an op touches counts as during it; ratios with " +
-		"95 % intervals"
+	note := "mean of an instance, by slices of the tool's series; one that an op touches counts as during it; ratios " +
+		"with 95 % intervals"
 	if more > 0 {
 		note += fmt.Sprintf("; the report has %d more", more)
 	}
