@@ -100,7 +100,7 @@ func setField(d *Document, set, head, key string, value any) (message, hint stri
 				return fmt.Sprintf("there is no %q in %s", step, path), Suggest(step, names)
 			}
 			if last && value == nil {
-				shorten(slices.Delete(v, n, n+1))
+				shorten(slices.Concat(v[:n], v[n+1:])) // not in place: an alias may have the list too
 				d.leaveOut(path, n)
 				return "", ""
 			}
