@@ -70,8 +70,9 @@ func RateEffects(d *dataset.Data, ws []dataset.Window, seed uint64) []RateEffect
 func rateEffects(d *dataset.Data, control string, ws []dataset.Window, curves []*dataset.Curve, seed uint64) (
 	list []RateEffect) {
 	var all [3][]rateSlice
+	union := dataset.UnionOf(ws)
 	for _, c := range curves {
-		sides := divide(d, ws, c)
+		sides := divide(d, ws, union, c)
 		for p := range sides {
 			all[p] = append(all[p], sides[p]...)
 		}
@@ -91,8 +92,8 @@ func rateEffects(d *dataset.Data, control string, ws []dataset.Window, curves []
 }
 
 // divide assigns the slices of an instance, from the first to the last that has operations, to their places.
-func divide(d *dataset.Data, ws []dataset.Window, c *dataset.Curve) (sides [3][]rateSlice) {
-	all := dataset.UnionOf(ws)
+// all is the union of ws.
+func divide(d *dataset.Data, ws []dataset.Window, all dataset.Union, c *dataset.Curve) (sides [3][]rateSlice) {
 	mine := dataset.UnionOf(slices.DeleteFunc(slices.Clone(ws), func(w dataset.Window) bool {
 		return !d.Owns(c.Instance, "", w.Target)
 	}))
