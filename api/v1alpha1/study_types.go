@@ -31,9 +31,9 @@ type StudySpec struct {
 	Benchmark runtime.RawExtension `json:"benchmark,omitzero"`
 	// objectWorkload is repeated instead of a Benchmark.
 	ObjectWorkload *StudyObjectWorkload `json:"objectWorkload,omitempty"`
-	// comparedFactor is the key of the factor whose levels are to be compared, such as vars.storageClass. Without a
-	// number of blocks there are as many, over all occasions, as a comparison of each pair of levels needs to be
-	// significant at all: 6 for two levels, 7 for three.
+	// comparedFactor is the key of the factor whose levels are to be compared, such as vars.storageClass, or
+	// variant. Without a number of blocks there are as many, over all occasions, as a comparison of each pair of
+	// levels needs to be significant at all: 6 for two levels, 7 for three.
 	ComparedFactor string `json:"comparedFactor,omitempty"`
 	// factors have values for each key, in the form of --set, such as vars.storageClass: a list, or a
 	// distribution. Each combination of the values of the lists is a cell of the study. A distribution makes no
@@ -80,6 +80,8 @@ type StudyVariant struct {
 	Name Name `json:"name"`
 	// set has a value for each key, in the form of --set.
 	Set map[string]Var `json:"set,omitempty"`
+	// without are the names of actions that the level leaves out.
+	Without []Name `json:"without,omitempty"`
 }
 
 // Factor has the values of a factor: a list, or a Distribution.
@@ -237,6 +239,8 @@ type StudyMetric struct {
 type StudyScale struct {
 	// factors whose values differ from the study.
 	Factors map[string]Factor `json:"factors,omitempty"`
+	// variants that differ from those of the study, by name.
+	Variants []StudyVariant `json:"variants,omitempty"`
 	// set has a value for each key, in the form of --set.
 	Set map[string]Var `json:"set,omitempty"`
 	// occasions that are planned.

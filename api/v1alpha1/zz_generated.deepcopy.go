@@ -2000,6 +2000,13 @@ func (in *StudyScale) DeepCopyInto(out *StudyScale) {
 			(*out)[key] = *val.DeepCopy()
 		}
 	}
+	if in.Variants != nil {
+		in, out := &in.Variants, &out.Variants
+		*out = make([]StudyVariant, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Set != nil {
 		in, out := &in.Set, &out.Set
 		*out = make(map[string]Var, len(*in))
@@ -2117,6 +2124,11 @@ func (in *StudyVariant) DeepCopyInto(out *StudyVariant) {
 		for key, val := range *in {
 			(*out)[key] = val
 		}
+	}
+	if in.Without != nil {
+		in, out := &in.Without, &out.Without
+		*out = make([]Name, len(*in))
+		copy(*out, *in)
 	}
 }
 

@@ -81,7 +81,7 @@ func loadFiles(ctx context.Context, s *streams, f *runFlags, names []string, fil
 		fmt.Fprintln(s.err, "warning:", w)
 	}
 	if design != nil {
-		err = design.CheckNames(p)
+		err = design.CheckNames(p, design.Cells[0].Without)
 	}
 	return p, on, err
 }

@@ -149,7 +149,7 @@ func (f Func) Latency() bool { return f.Unit() == metric.Nanoseconds }
 // Unit returns the unit of a function's value; empty for counts.
 func (f Func) Unit() string {
 	switch f {
-	case Quantile, Min, Max, Mean, Recovery, Outage, Violations:
+	case Quantile, Min, Max, Mean, Recovery, Outage, Elapsed, Violations:
 		return metric.Nanoseconds
 	case Throughput:
 		return metric.BytesPerSecond

@@ -11,7 +11,7 @@ import (
 func (q Query) LiveProblem() string {
 	action := Metric{Action: q.Metric.Action}
 	switch {
-	case q.Func == Interference, q.AfterOps(), q.OfTenant(), q.Func == FindMax, q.Func == Knee:
+	case q.Func == Interference, q.AfterOps(), q.OfTenant(), q.Func == Elapsed, q.Func == FindMax, q.Func == Knee:
 		return fmt.Sprintf("%s is computed after the run: use latencies, counts, iops or throughput", q)
 	case len(q.Windows) > 0 || q.Phase != nil:
 		return fmt.Sprintf("%s: a trigger has no windows and no phases: it sees the last interval", q)

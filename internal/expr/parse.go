@@ -216,6 +216,10 @@ func (p *parser) checkFunction(at ast.Expr, q *Query) *problem {
 			return problemAt(at, "%s applies to whole ops: write %s(%s)", q.Func, q.Func,
 				Metric{Action: q.Metric.Action})
 		}
+	case Elapsed:
+		if q.Metric.Name != "" || q.Metric.From != "" || len(q.Windows) > 0 || q.Phase != nil {
+			return problemAt(at, "elapsed applies to a whole workload: write elapsed(%s)", Metric{Action: q.Metric.Action})
+		}
 	case FindMax, Knee:
 		if q.Metric.Name != "" || q.Metric.From != "" || len(q.Windows) > 0 {
 			return problemAt(at, "%s applies to a whole stage: write %s(%s)", q.Func, q.Func,

@@ -12,7 +12,7 @@ import (
 // Func is a function of a metric.
 type Func string
 
-// The functions. Those in quantiles, Quantile, Min, Max, Mean, Recovery, Outage and Violations give
+// The functions. Those in quantiles, Quantile, Min, Max, Mean, Recovery, Outage, Elapsed and Violations give
 // nanoseconds, Throughput bytes per second, Rate, IOPS and FindMax 1/s, others counts.
 const (
 	Quantile   Func = "quantile"
@@ -37,6 +37,8 @@ const (
 	// the time until the first operation after a slice without any: the longest over the ops.
 	Recovery Func = "recovery"
 	Outage   Func = "outage"
+	// Elapsed is how long an instance of a workload ran, from its barrier to its end: the mean over the instances.
+	Elapsed Func = "elapsed"
 	// FindMax and Knee are results of a capacity search of a stage of object storage: the
 	// highest rate at which its condition held, and the number of workers.
 	FindMax Func = "findMax"
@@ -61,8 +63,9 @@ var functions = map[string]bool{
 	"p50": true, "p90": true, "p95": true, "p99": true, "p999": true,
 	"quantile": true, "min": true, "max": true, "mean": true,
 	"count": false, "ops": false, "errors": false, "dropped": false, "censored": false,
-	"rate": false, "iops": false, "throughput": false, "value": false, "interference": false, "findMax": false, "knee": false,
-	"violations": true, "compliance": false, "recovery": true, "outage": true,
+	"rate": false, "iops": false, "throughput": false, "value": false, "interference": false, "findMax": false,
+	"knee":       false,
+	"violations": true, "compliance": false, "recovery": true, "outage": true, "elapsed": true,
 }
 
 // View says from which instant a latency counts.

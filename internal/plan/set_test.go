@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,6 +48,30 @@ func TestSet(t *testing.T) {
 	vars := p.Actions[0].Workload.Vars
 	if vars["iodepth"] != "4" || vars["bs"] != "8k" || vars["storageClass"] != "null" {
 		t.Errorf("vars %v", vars)
+	}
+}
+
+// TestSetLeavesOut checks that a list element without a value is left out, and that problems of those after it keep
+// their place.
+func TestSetLeavesOut(t *testing.T) {
+	const text = head + `spec:
+  actions:
+    - {name: a, createObjSpec: {volume: {storageClass: "null"}}}
+    - {name: b, createObjSpec: {volume: {storageClass: "null"}}}
+    - {name: c, createObjSpec: {volume: {storageClass: "null"}, cuont: 2}}
+`
+	files := []File{{Name: "f.yaml", Data: []byte(text)}}
+	_, before := Load(t.Context(), Input{Files: files, Capabilities: local()})
+	_, after := Load(t.Context(), Input{Files: files, Capabilities: local(), Set: []string{"spec.actions.a=null",
+		"spec.actions.b.createObjSpec.count=2"}})
+	if len(before) != 1 || len(after) != 1 || before[0].Line == 0 || after[0].Line != before[0].Line ||
+		after[0].Path != "spec.actions[1].createObjSpec.cuont" {
+		t.Errorf("before %v, after %v", before, after)
+	}
+	files[0].Data = []byte(strings.Replace(text, ", cuont: 2", "", 1))
+	p, problems := Load(t.Context(), Input{Files: files, Capabilities: local(), Set: []string{"spec.actions.b=null"}})
+	if len(problems) > 0 || len(p.Actions) != 2 || p.Actions[1].Name != "c" {
+		t.Errorf("%v %v", p, problems)
 	}
 }
 

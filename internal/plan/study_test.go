@@ -19,6 +19,7 @@ spec:
     - {name: deep, set: {fio.iodepth: , fio.bs: 4k}}
   scales:
     small: {set: {fio.runtime: ~}, factors: {fio.bs: [4k, ~]}}
+    tiny: {variants: [{name: deep, set: {fio.iodepth: ~}}]}
   benchmark: {actions: [{name: fio, createObjSpec: {workload: fio, vars: {bs: }}}]}
 `
 	_, problems := LoadStudy([]File{{Name: "x.yaml", Data: []byte(text)}})
@@ -32,6 +33,7 @@ spec:
 		"x.yaml:8:39: spec.variants[1].set.fio.iodepth" + missing,
 		"x.yaml:10:32: spec.scales.small.set.fio.runtime" + missing,
 		"x.yaml:10:59: spec.scales.small.factors.fio.bs[1]" + missing,
+		"x.yaml:11:55: spec.scales.tiny.variants[0].set.fio.iodepth" + missing,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

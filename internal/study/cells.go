@@ -24,7 +24,12 @@ func (d *Design) cells(spec *v1alpha1.StudySpec, order []string) ([]Cell, error)
 	if len(spec.Variants) > 0 {
 		d.Factors, list = append(d.Factors, variantFactor), nil
 		for _, v := range spec.Variants {
-			list = append(list, Cell{Levels: []Level{{variantFactor, string(v.Name)}}, Set: sets(v.Set)})
+			c := Cell{Levels: []Level{{variantFactor, string(v.Name)}}, Set: sets(v.Set)}
+			for _, action := range v.Without {
+				c.Set = append(c.Set, fmt.Sprintf("spec.actions.%s=null", action))
+				c.Without = append(c.Without, string(action))
+			}
+			list = append(list, c)
 		}
 	}
 	for _, key := range order {
@@ -44,8 +49,9 @@ func (d *Design) cells(spec *v1alpha1.StudySpec, order []string) ([]Cell, error)
 		for _, c := range list {
 			for _, v := range f.Values {
 				crossed = append(crossed, Cell{
-					Levels: append(slices.Clone(c.Levels), Level{name, string(v)}),
-					Set:    append(slices.Clone(c.Set), set(key, string(v))),
+					Levels:  append(slices.Clone(c.Levels), Level{name, string(v)}),
+					Set:     append(slices.Clone(c.Set), set(key, string(v))),
+					Without: c.Without,
 				})
 			}
 		}
@@ -84,7 +90,7 @@ func (d *Design) addArms(list []Cell, arm *v1alpha1.StudyAAArm, order []string) 
 		if !selects(levels, list[i].Levels) {
 			continue
 		}
-		twin := Cell{Levels: slices.Clone(list[i].Levels), Set: list[i].Set, AAOf: &i}
+		twin := Cell{Levels: slices.Clone(list[i].Levels), Set: list[i].Set, Without: list[i].Without, AAOf: &i}
 		twin.Levels[label].Value += aaSuffix
 		list = append(list, twin)
 	}

@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
@@ -34,6 +35,12 @@ func edition(spec v1alpha1.StudySpec, o Options) (v1alpha1.StudySpec, error) {
 				strings.Join(append(sortedKeys(spec.Scales), "full"), ", "))
 		}
 		maps.Copy(factors, scale.Factors)
+		spec.Variants = slices.Clone(spec.Variants)
+		for i, v := range spec.Variants {
+			if k := slices.IndexFunc(scale.Variants, func(x v1alpha1.StudyVariant) bool { return x.Name == v.Name }); k >= 0 {
+				spec.Variants[i] = scale.Variants[k]
+			}
+		}
 		replace(&spec.Blocks, scale.Blocks)
 		replace(&spec.Occasions, scale.Occasions)
 	}

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -34,9 +35,25 @@ func responsesIn(texts []string, names expr.Env) ([]expr.Query, error) {
 	return queries, nil
 }
 
-// CheckNames reports a response about an action or a metric that the Benchmark of a plan does not have.
-func (d *Design) CheckNames(p *plan.Plan) error {
-	_, err := responsesIn(d.Responses, p.Names)
+// CheckNames reports a response about an action or a metric that the Benchmark of a plan does not have. A response
+// about an action that the cell leaves out is not checked.
+func (d *Design) CheckNames(p *plan.Plan, without []string) error {
+	responses := d.Responses
+	if len(without) > 0 {
+		queries, err := Responses(d.Responses)
+		if err != nil {
+			return err
+		}
+		responses = nil
+		for i, q := range queries {
+			left := slices.Contains(without, q.Metric.Action) || slices.ContainsFunc(q.Windows,
+				func(w expr.Window) bool { return slices.Contains(without, w.Action) })
+			if !left {
+				responses = append(responses, d.Responses[i])
+			}
+		}
+	}
+	_, err := responsesIn(responses, p.Names)
 	return err
 }
 

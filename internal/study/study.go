@@ -30,6 +30,8 @@ type Level struct {
 type Cell struct {
 	Levels []Level  `json:"levels"`
 	Set    []string `json:"set"` // KEY=VALUE, as --set takes it
+	// Without are the actions that its Benchmark does not have.
+	Without []string `json:"without,omitempty"`
 	// AAOf is the index of the cell that this one runs once more under another label; nil: it is no A/A arm.
 	AAOf *int `json:"aaOf,omitempty"`
 }
@@ -167,8 +169,11 @@ func New(s *plan.Study, o Options) (*Design, error) {
 	if d.Cells, err = d.cells(&spec, order); err != nil {
 		return nil, err
 	}
-	if slices.Contains(order, spec.ComparedFactor) {
+	switch {
+	case slices.Contains(order, spec.ComparedFactor):
 		d.Compared = short(spec.ComparedFactor, order)
+	case spec.ComparedFactor == variantFactor && len(spec.Variants) > 0:
+		d.Compared = variantFactor
 	}
 	if spec.Blocks == 0 && spec.ComparedFactor != "" {
 		if d.Blocks, err = d.leastBlocks(&spec); err != nil {
@@ -187,10 +192,13 @@ func New(s *plan.Study, o Options) (*Design, error) {
 // significantly.
 func (d *Design) leastBlocks(spec *v1alpha1.StudySpec) (int, error) {
 	f, ok := spec.Factors[spec.ComparedFactor]
-	if !ok || f.Distribution != nil {
+	levels := len(f.Values)
+	if d.Compared == variantFactor {
+		levels = len(spec.Variants)
+	} else if !ok || f.Distribution != nil {
 		return 0, fmt.Errorf("comparedFactor %q is no factor with a list of values", spec.ComparedFactor)
 	}
-	n := rank.SmallestN(true, max(2, len(f.Values)))
+	n := rank.SmallestN(true, max(2, levels))
 	return (n + d.Planned - 1) / d.Planned, nil
 }
 

@@ -279,75 +279,40 @@ func TestRising(t *testing.T) {
 	}
 }
 
-// The built-in suites are the papers' experiments, in full or in the scale paper, and
-// have a smaller edition for those who want to see them run.
-func TestSuitesInFull(t *testing.T) {
-	const parallelism = "spec.rates.parallel.concurrencySpec.parallelism"
-	tests := map[string]struct {
-		storage string
-		cells   int
-		blocks  int
-		paper   int // trials in the scale paper; 0: there is none
-		factor  map[string]string
-		says    []string
-	}{
-		"section-5.2": {"vars.storageClass", 8, 5, 0, map[string]string{parallelism: "1 10 20 30 40 50 60 70"},
-			[]string{`"runtime":"5m"`, `"workload":"exit"`}},
-		"attach-new": {"vars.storageClass", 2, 5, 0, nil,
-			[]string{`"volumeSize":"1Gi"`, `"limit":50`, `"parallelism":1`, `"size":50`}},
-		"attach-existing": {"spec.actions.volumes.createObjSpec.volume.storageClass", 2, 5, 0, nil,
-			[]string{`"size":"1Gi"`, `"count":50`, `"limit":50`, `"parallelism":1`, `"size":50`}},
-		// Six blocks are the fewest with which two providers can differ significantly.
-		"dbench": {"vars.storageClass", 9, 6, 5 * 9, nil, []string{`"runtime":60`}},
-		"fsync":  {"vars.storageClass", 10, 6, 10 * 10, nil, []string{`"runtime":30`, `"iodepth":64`, `"fillPercent":50`}},
+// TestVariants: a variant leaves actions out and can be the compared factor; a scale changes those that it names.
+func TestVariants(t *testing.T) {
+	const text = `apiVersion: cnsbench.dev/v1alpha1
+kind: Study
+metadata: {name: x}
+spec:
+  comparedFactor: variant
+  factors: {fio.bs: [4k, 8k]}
+  variants:
+    - {name: all}
+    - {name: more, set: {fio.iodepth: 64}}
+    - {name: alone, without: [snapshots, resizes]}
+  scales: {small: {blocks: 1, variants: [{name: more, set: {fio.iodepth: 4}}]}}
+  benchmark: {actions: []}
+`
+	full, err := New(loaded(t, text), Options{AA: &v1alpha1.StudyAAArm{Levels: map[string]v1alpha1.Var{"variant": "alone"}}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	files, err := filepath.Glob("../../library/suites/*.yaml")
-	if err != nil || len(files) != len(tests) {
-		t.Fatalf("%d suites, %d are known here: %v", len(files), len(tests), err)
+	left := []string{"spec.actions.snapshots=null", "spec.actions.resizes=null"}
+	for _, i := range []int{4, 5, 6, 7} { // the last two are the A/A arm
+		c := full.Cells[i]
+		if !slices.Equal(c.Set[:2], left) || !slices.Equal(c.Without, []string{"snapshots", "resizes"}) {
+			t.Errorf("cell %+v", c)
+		}
 	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile("../../library/suites/" + name + ".yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
-			suite := loaded(t, string(text))
-			full, err := New(suite, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			small, err := New(suite, Options{Scale: "small"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if tt.paper > 0 {
-				paper, err := New(suite, Options{Scale: "paper"})
-				if err != nil || len(paper.Trials) != tt.paper {
-					t.Errorf("%d trials in the scale paper, want %d: %v", len(paper.Trials), tt.paper, err)
-				}
-			}
-			if len(full.Cells) != tt.cells || len(full.Trials) != tt.blocks*tt.cells || len(small.Trials) != len(small.Cells) {
-				t.Errorf("%d cells and %d trials, %d in small; want %d cells %d times", len(full.Cells),
-					len(full.Trials), len(small.Trials), tt.cells, tt.blocks)
-			}
-			if len(suite.Spec.Factors[tt.storage].Values) == 0 {
-				t.Errorf("the storage is no factor: %v", suite.Order)
-			}
-			for key, want := range tt.factor {
-				var got []string
-				for _, v := range suite.Spec.Factors[key].Values {
-					got = append(got, string(v))
-				}
-				if strings.Join(got, " ") != want {
-					t.Errorf("%s: %v", key, got)
-				}
-			}
-			for _, want := range tt.says {
-				if !strings.Contains(string(suite.Spec.Benchmark.Raw), want) {
-					t.Errorf("not %s: %s", want, suite.Spec.Benchmark.Raw)
-				}
-			}
-		})
+	if full.Compared != "variant" || full.Blocks != 7 || full.Cells[2].Set[0] != "fio.iodepth=64" ||
+		full.Cells[2].Without != nil {
+		t.Errorf("%q is compared, %d blocks, cell %+v", full.Compared, full.Blocks, full.Cells[2])
+	}
+	small, err := New(loaded(t, text), Options{Scale: "small"})
+	if err != nil || small.Cells[2].Set[0] != "fio.iodepth=4" || small.Blocks != 1 || len(small.Cells) != 6 ||
+		!slices.Equal(small.Cells[4].Set[:2], left) {
+		t.Errorf("%v: %+v", err, small)
 	}
 }
 

@@ -60,7 +60,7 @@ func (d *Design) Check(ctx context.Context, x Executor, each func(cell int, p *p
 				return errors.New("the study has no responses: add metrics, such as findMax(main) of an object workload")
 			}
 		}
-		if err := d.CheckNames(p); err != nil {
+		if err := d.CheckNames(p, c.Without); err != nil {
 			return fmt.Errorf("cell %s: %w", c.Name(), err)
 		}
 		if each != nil {

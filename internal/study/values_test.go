@@ -118,10 +118,22 @@ func TestCheckNames(t *testing.T) {
 		"iops(fio.read)":                            "",
 	} {
 		d := &Design{Responses: []string{response}}
-		err := d.CheckNames(p)
+		err := d.CheckNames(p, nil)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", response, err, want)
 		}
+	}
+}
+
+// TestCheckNamesWithout: what a cell leaves out is missing in its Benchmark only.
+func TestCheckNamesWithout(t *testing.T) {
+	p := &plan.Plan{Names: expr.Env{Actions: map[string][]string{"fio": {"read"}}}}
+	d := &Design{Responses: []string{"iops(fio.read)", "p50(snapshots.ready)", `p99(fio.read, during("snapshots"))`}}
+	if err := d.CheckNames(p, []string{"snapshots"}); err != nil {
+		t.Error(err)
+	}
+	if err := d.CheckNames(p, []string{"others"}); err == nil || !strings.Contains(err.Error(), `"snapshots" not found`) {
+		t.Errorf("%v", err)
 	}
 }
 

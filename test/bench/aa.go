@@ -88,22 +88,28 @@ spec:
 `, e.seed+uint64(i), blocks), 0o644); err != nil {
 		return nil, err
 	}
+	return e.study(ctx, filepath.Join(dir, "study"), file, nil)
+}
+
+// study runs a study into dir and compares its variants.
+func (e *env) study(ctx context.Context, dir, file string, flags []string, compared ...string) (
+	*compare.Result, error) {
 	storage := e.storage
 	if storage == "" {
 		storage = filepath.Join(e.tmp, "storage")
 	}
-	study := filepath.Join(dir, "study")
-	run := interruptible(ctx, e.cnsbench(), "study", "run", file, "--out", study, "--storage-dir", storage)
-	if text, err := run.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("study %d: %w: %s", i, err, lastLines(string(text), 5))
+	args := append([]string{"study", "run", file, "--out", dir, "--storage-dir", storage}, flags...)
+	if text, err := interruptible(ctx, e.cnsbench(), args...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("study %s: %w: %s", file, err, lastLines(string(text), 5))
 	}
-	text, err := exec.CommandContext(ctx, e.cnsbench(), "compare", study, "--output", "json").Output()
+	args = append([]string{"compare", dir, "--output", "json"}, compared...)
+	text, err := exec.CommandContext(ctx, e.cnsbench(), args...).Output()
 	if err != nil {
 		var failed *exec.ExitError
 		if errors.As(err, &failed) {
 			err = fmt.Errorf("%w: %s", err, lastLines(string(failed.Stderr), 5))
 		}
-		return nil, fmt.Errorf("compare study %d: %w", i, err)
+		return nil, fmt.Errorf("compare study %s: %w", file, err)
 	}
 	r := &compare.Result{}
 	return r, json.Unmarshal(text, r)

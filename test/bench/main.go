@@ -43,6 +43,7 @@ func benches() []bench {
 		{"columnar", "A quantile over ten million events", columnar, false},
 		{"fio-output", "Histogram logs and JSON+ reports of fio are read", fioOutput, false},
 		{"integrity", "Snapshots of a volume that is written at full speed are checked", integrityImages, false},
+		{"suites", "Throughput of sections 5.3 and 5.4 of the paper over three drivers, at small scale", paperSuites, false},
 		{"study-aa", "Studies without a difference, and how many are said to have one", studyAA, false},
 		{"stat-peers", "Change points beside apache-otava, comparisons beside benchstat", statPeers, false},
 		{"compare-rows", "Time and memory of a comparison of ten million rows", compareRows, false},
@@ -70,6 +71,7 @@ type env struct {
 	storage string // on the disk under test; removed at the end
 	quick   bool
 	blocks  int
+	given   int // blocks that were asked for; 0: the default
 	seed    uint64
 }
 
@@ -111,6 +113,7 @@ func (e *env) measure(ctx context.Context, only, out, storage string) (int, erro
 	if err != nil {
 		return 1, err
 	}
+	e.given = e.blocks
 	if e.blocks == 0 {
 		e.blocks = pick(e, 12, 4)
 	}

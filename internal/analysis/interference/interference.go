@@ -45,9 +45,9 @@ func (s Side) Quantile(q float64) *int64 {
 	return map[float64]*int64{0.5: s.P50Ns, 0.9: s.P90Ns, 0.99: s.P99Ns}[q]
 }
 
-// Ratio of a quantile, with its 95 % block-bootstrap interval.
+// Ratio of a quantile, or of means, with its 95 % block-bootstrap interval.
 type Ratio struct {
-	Quantile float64 `json:"quantile"`
+	Quantile float64 `json:"quantile,omitempty"` // 0: of means
 	Value    float64 `json:"value"`
 	Low      float64 `json:"low"`
 	High     float64 `json:"high"`

@@ -27,7 +27,7 @@ type Stall struct {
 	// Source is "canary": the stall may have begun up to ErrorNs earlier, between two
 	// I/Os of the canary; "canary+workload": the workload's longest I/O in that time
 	// gives the begin, ± ErrorNs; "workload": the longest I/O that completed in the
-	// tool's time slice [From, To), exact in length only, ErrorNs is 0.
+	// tool's time slice [From, To), exact in length only, ErrorNs is 0; "operations": see ZeroPeriods.
 	Source   string  `json:"source"`
 	From     op.Time `json:"from"`
 	To       op.Time `json:"to"` // null: it was never seen to end
@@ -306,8 +306,11 @@ func (s *Stall) earliest() op.Time {
 // latest returns the latest possible begin: the first pending I/O may have made progress
 // until then.
 func (s *Stall) latest() op.Time {
-	if s.Source == "workload" {
+	switch s.Source {
+	case "workload":
 		return s.To - op.Time(s.LengthNs)
+	case Operations:
+		return s.From
 	}
 	return s.From + op.Time(min(s.ErrorNs, s.LengthNs/2))
 }

@@ -54,10 +54,13 @@ type Time struct {
 // windows of all ops in order of time; share is in (0, 1].
 func Of(d *dataset.Data, ws []dataset.Window, share float64) []Recovery {
 	var list []Recovery
-	all := curves(d)
+	var all []curve
+	for _, c := range d.Curves() {
+		all = append(all, curve{c})
+	}
 	for _, c := range all {
 		for _, w := range ws {
-			if !slices.Contains(disruptive, w.Kind) || !d.Owns(c.instance, "", w.Target) {
+			if !slices.Contains(disruptive, w.Kind) || !d.Owns(c.Instance, "", w.Target) {
 				continue
 			}
 			if r, ok := c.after(&w, share); ok && !c.takesTurns(all, w.From-before, w.From+op.Time(r.Recovered.Ns)+Holds) {
@@ -69,54 +72,24 @@ func Of(d *dataset.Data, ws []dataset.Window, share float64) []Recovery {
 	return list
 }
 
-// curve is the throughput of an instance over time: slices of one length, in order, none overlapping.
-type curve struct {
-	instance, action, metric, unit string
-	step                           op.Time
-	points                         []metric.Point
-	from, until                    op.Time // when the instance is observed
-}
-
-// curves are those of all instances: every rate of a tool that is no bandwidth.
-func curves(d *dataset.Data) []*curve {
-	type key struct{ instance, metric string }
-	known := map[key]*curve{}
-	var list []*curve
-	for _, s := range d.Series {
-		if !throughput(&s.Series) || s.Step <= 0 {
-			continue
-		}
-		k := key{s.Instance, s.Metric}
-		c := known[k]
-		if c == nil {
-			c = &curve{instance: s.Instance, action: dataset.ActionOf(s.Instance), metric: s.Metric, unit: s.Unit,
-				step: op.Time(s.Step), from: d.MeasuredFrom(s.Instance), until: until(d, s.Instance)}
-			known[k] = c
-			list = append(list, c)
-		}
-		c.points = append(c.points, s.Points...)
-	}
-	for _, c := range list {
-		slices.SortStableFunc(c.points, func(a, b metric.Point) int { return cmp.Compare(a.At, b.At) })
-	}
-	return list
-}
+// curve is the throughput of an instance over time.
+type curve struct{ *dataset.Curve }
 
 // takesTurns reports whether another metric of the instance has operations in [from, to) while this one has no slice: the
 // tool runs its tests one after another, and the end of a test is no outage.
-func (c *curve) takesTurns(all []*curve, from, to op.Time) bool {
+func (c curve) takesTurns(all []curve, from, to op.Time) bool {
 	for _, other := range all {
-		if other == c || other.instance != c.instance {
+		if other.Curve == c.Curve || other.Instance != c.Instance {
 			continue
 		}
-		for _, p := range other.points {
-			end := p.At + other.step
+		for _, p := range other.Points {
+			end := p.At + other.Step
 			if p.Value <= 0 || p.At < from || end > to {
 				continue
 			}
-			i, _ := slices.BinarySearchFunc(c.points, p.At-c.step,
+			i, _ := slices.BinarySearchFunc(c.Points, p.At-c.Step,
 				func(x metric.Point, at op.Time) int { return cmp.Compare(x.At, at) })
-			if i == len(c.points) || c.points[i].At >= end {
+			if i == len(c.Points) || c.Points[i].At >= end {
 				return true
 			}
 		}
@@ -124,30 +97,11 @@ func (c *curve) takesTurns(all []*curve, from, to op.Time) bool {
 	return false
 }
 
-// throughput reports whether a series counts operations per second that succeeded.
-func throughput(s *metric.Series) bool {
-	if s.Unit != metric.PerSecond || s.Better == metric.Lower {
-		return false
-	}
-	operation, rate := metric.RateOf(s.Metric)
-	return rate && operation != metric.CanaryRead && operation != metric.CanaryWrite || s.Kind == metric.Rate
-}
-
-// until is the end of an instance, or of the recording.
-func until(d *dataset.Data, instance string) op.Time {
-	for _, i := range d.Instances {
-		if i.Name == instance && i.End != nil && i.End.At.Known() {
-			return i.End.At
-		}
-	}
-	return d.End()
-}
-
 // after measures what an op did; false without a level before it.
-func (c *curve) after(w *dataset.Window, share float64) (Recovery, bool) {
+func (c curve) after(w *dataset.Window, share float64) (Recovery, bool) {
 	var level []float64
-	for _, p := range c.points {
-		if p.At >= max(c.from, w.From-before) && p.At+c.step <= w.From {
+	for _, p := range c.Points {
+		if p.At >= max(c.From, w.From-before) && p.At+c.Step <= w.From {
 			level = append(level, p.Value)
 		}
 	}
@@ -155,8 +109,8 @@ func (c *curve) after(w *dataset.Window, share float64) (Recovery, bool) {
 		return Recovery{}, false
 	}
 	slices.Sort(level)
-	r := Recovery{Op: w.Op, Control: w.Action, Kind: w.Kind, Instance: c.instance, Action: c.action, Metric: c.metric,
-		Unit: c.unit, Level: (level[(len(level)-1)/2] + level[len(level)/2]) / 2}
+	r := Recovery{Op: w.Op, Control: w.Action, Kind: w.Kind, Instance: c.Instance, Action: c.Action, Metric: c.Metric,
+		Unit: c.Unit, Level: (level[(len(level)-1)/2] + level[len(level)/2]) / 2}
 	if r.Level <= 0 {
 		return Recovery{}, false
 	}
@@ -169,51 +123,51 @@ func (c *curve) after(w *dataset.Window, share float64) (Recovery, bool) {
 }
 
 // serving finds the first operation after the first slice without any that follows from.
-func (c *curve) serving(from op.Time) *Time {
+func (c curve) serving(from op.Time) *Time {
 	last := from // until then there were operations
-	for _, p := range c.points {
-		end := p.At + c.step
+	for _, p := range c.Points {
+		end := p.At + c.Step
 		switch {
 		case p.Value <= 0 || end <= from:
-		case p.At <= last+c.step/2:
+		case p.At <= last+c.Step/2:
 			last = end
 		default: // the operation is in [p.At, end)
-			return &Time{Ns: int64(p.At - from + c.step/2), ErrorNs: int64(c.step / 2)}
+			return &Time{Ns: int64(p.At - from + c.Step/2), ErrorNs: int64(c.Step / 2)}
 		}
 	}
-	if c.until-last > c.step+Holds {
-		return &Time{Ns: int64(c.until - from), AtLeast: true}
+	if c.Until-last > c.Step+Holds {
+		return &Time{Ns: int64(c.Until - from), AtLeast: true}
 	}
 	return nil
 }
 
 // recovered finds the first slice from which on the throughput is at least the limit for Holds, itself and on
 // average; slices that are missing count as 0.
-func (c *curve) recovered(from op.Time, limit float64) Time {
+func (c curve) recovered(from op.Time, limit float64) Time {
 	below := from // the end of what is known to be below the limit
-	for i, p := range c.points {
+	for i, p := range c.Points {
 		switch {
 		case p.At < from:
 			continue
-		case p.At+Holds > c.until:
+		case p.At+Holds > c.Until:
 			return Time{Ns: int64(below - from), AtLeast: true}
 		case p.Value >= limit && c.mean(i) >= limit: // reached in the slice before
-			return Time{Ns: max(0, int64(p.At-from-c.step/2)), ErrorNs: int64(c.step / 2)}
+			return Time{Ns: max(0, int64(p.At-from-c.Step/2)), ErrorNs: int64(c.Step / 2)}
 		}
-		below = p.At + c.step
+		below = p.At + c.Step
 	}
-	return Time{Ns: int64(max(below, c.until) - from), AtLeast: true}
+	return Time{Ns: int64(max(below, c.Until) - from), AtLeast: true}
 }
 
 // mean is the mean over Holds from a slice on.
-func (c *curve) mean(i int) float64 {
-	from := c.points[i].At
+func (c curve) mean(i int) float64 {
+	from := c.Points[i].At
 	sum := 0.0
-	for _, p := range c.points[i:] {
+	for _, p := range c.Points[i:] {
 		if p.At >= from+Holds {
 			break
 		}
-		sum += p.Value * float64(min(c.step, from+Holds-p.At))
+		sum += p.Value * float64(min(c.Step, from+Holds-p.At))
 	}
 	return sum / float64(Holds)
 }

@@ -42,7 +42,7 @@ func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
 			s.windows[w.Action] = nil
 		}
 		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) && !isSearch(q) &&
-			!q.OfTenant() && !q.AfterOps() && q.Func != expr.ValueOf {
+			!q.OfTenant() && !q.AfterOps() && q.Func != expr.ValueOf && q.Func != expr.Elapsed {
 			s.ops[q.String()] = &tally{milestone: isMilestone(q.Metric.Name)}
 			s.queries = append(s.queries, q)
 		}

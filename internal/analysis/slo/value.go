@@ -32,6 +32,9 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 	if q.Func == expr.ValueOf {
 		return s.figure(q)
 	}
+	if q.Func == expr.Elapsed {
+		return s.elapsed(q.Metric.Action)
+	}
 	if s.isIO(q.Metric) {
 		return s.io(q)
 	}

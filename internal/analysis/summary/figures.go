@@ -74,6 +74,9 @@ type Summary struct {
 	Workloads    []Workload            `json:"workloads"`
 	Interference []interference.Effect `json:"interference"`
 	Stalls       []interference.Stall  `json:"stalls"`
+	// RateEffects compare the throughput of tools during and outside ops, ZeroPeriods are times without operations.
+	RateEffects []interference.RateEffect `json:"rateEffects,omitempty"`
+	ZeroPeriods []interference.Stall      `json:"zeroPeriods,omitempty"`
 	// Recoveries are those of workloads after ops that replace their pods or change their volumes.
 	Recoveries []Recoveries `json:"recoveries,omitempty"`
 	// Sampling is nil of older bundles.

@@ -49,6 +49,9 @@ func headline(s *Summary) []string {
 			lines = append(lines, s.Recoveries[i].Line())
 		}
 	}
+	if line := zeroLine(s.ZeroPeriods); line != "" {
+		lines = append(lines, line)
+	}
 	if line := stallLine(s.Stalls); line != "" {
 		lines = append(lines, line)
 	}
@@ -261,6 +264,23 @@ func stallLine(stalls []interference.Stall) string {
 	}
 	return line + ", during " + longest.Named() + "."
 }
+
+// zeroLine is about the longest of the times without operations.
+func zeroLine(periods []interference.Stall) string {
+	if len(periods) == 0 {
+		return ""
+	}
+	longest := interference.Longest(periods, 1)[0]
+	during := longest.Named()
+	if longest.OwnOps+longest.OtherOps == 0 {
+		during = "no op"
+	}
+	return fmt.Sprintf("%s did no operation for %s at t = %s, during %s; in all, workloads had %s without operations.",
+		longest.Instance, atLeast(longest), Instant(longest.From), during, plural(int64(len(periods)), "time"))
+}
+
+// atLeast is the length of a time without operations, which is longer by up to two slices.
+func atLeast(s interference.Stall) string { return "≥ " + ns(s.LengthNs) }
 
 // maxRecoveryLines is how many recoveries are in the headline.
 const maxRecoveryLines = 3

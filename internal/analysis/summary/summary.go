@@ -81,6 +81,8 @@ func Of(d *dataset.Data) (*Summary, error) {
 		s.Recoveries = recoveries(d, ws)
 		s.Interference = interference.Effects(d, ws, seed(b.Run))
 		s.Stalls = interference.Stalls(d, ws, d.End())
+		s.RateEffects = interference.RateEffects(d, ws, seed(b.Run))
+		s.ZeroPeriods = interference.ZeroPeriods(d, ws)
 	}
 	if s.Verdicts, err = slo.Judge(d); err != nil {
 		return nil, err
@@ -125,8 +127,10 @@ func (s *Summary) emptyLists() {
 	for i := range s.Verdicts {
 		notNil(&s.Verdicts[i].Observed)
 	}
-	for i := range s.Stalls {
-		notNil(&s.Stalls[i].Ops)
+	for _, list := range [][]interference.Stall{s.Stalls, s.ZeroPeriods} {
+		for i := range list {
+			notNil(&list[i].Ops)
+		}
 	}
 	for i := range s.Actions {
 		a := &s.Actions[i]

@@ -2,6 +2,7 @@ package parse
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -85,6 +86,26 @@ func (d *Document) KeyProblem(path, hint, format string, args ...any) Problem {
 
 // Line returns the line of the key at a path.
 func (d *Document) Line(path string) int { return d.findKey(path).line }
+
+// leaveOut moves the places of a list's elements after the n-th one forward by one.
+func (d *Document) leaveOut(list string, n int) {
+	for _, places := range []map[string]place{d.places, d.keys} {
+		moved := map[string]place{}
+		for path, at := range places {
+			rest, within := strings.CutPrefix(path, list+".")
+			step, field, _ := strings.Cut(rest, ".")
+			i, err := strconv.Atoi(step)
+			if !within || err != nil || i < n {
+				continue
+			}
+			delete(places, path)
+			if i > n {
+				moved[strings.TrimSuffix(join(join(list, strconv.Itoa(i-1)), field), ".")] = at
+			}
+		}
+		maps.Copy(places, moved)
+	}
+}
 
 // Has reports whether the file itself sets a field, apart from defaults.
 func (d *Document) Has(path string) bool {

@@ -17,6 +17,7 @@ import (
 //	fio.iodepth=4                                   variable iodepth of the workload of action fio
 //	vars.storageClass=btrfs                         variable storageClass of all workloads that have it
 //	metadata.name=other                             the name of the Benchmark, or a label
+//	spec.actions.snapshots=null                     without a list element
 //
 // A value is YAML: 5 is a number and "5" is a string. Values of variables are strings.
 // variables returns the variables of a workload in the library.
@@ -80,6 +81,7 @@ func put(d *Document, path, set string) {
 func setField(d *Document, set, head, key string, value any) (message, hint string) {
 	steps := strings.Split(Normal(key), ".")
 	at, path := child(d.Value, head), head
+	shorten := func([]any) {} // replaces the list at
 	for i, step := range steps {
 		last := i == len(steps)-1
 		switch v := at.(type) {
@@ -91,10 +93,16 @@ func setField(d *Document, set, head, key string, value any) (message, hint stri
 				return "", ""
 			}
 			at = child(v, step)
+			shorten = func(list []any) { v[step] = list }
 		case []any:
 			n, names := index(v, step)
 			if n < 0 {
 				return fmt.Sprintf("there is no %q in %s", step, path), Suggest(step, names)
+			}
+			if last && value == nil {
+				shorten(slices.Concat(v[:n], v[n+1:])) // not in place: an alias may have the list too
+				d.leaveOut(path, n)
+				return "", ""
 			}
 			path = join(path, strconv.Itoa(n))
 			if last {
@@ -103,6 +111,7 @@ func setField(d *Document, set, head, key string, value any) (message, hint stri
 				return "", ""
 			}
 			at = v[n]
+			shorten = func(list []any) { v[n] = list }
 		default:
 			return fmt.Sprintf("%s has no fields", path), ""
 		}

@@ -141,14 +141,15 @@ func requiredFields(report *parse.Report, path string, raw map[string]any, of re
 	}
 }
 
-func studyVariants(report *parse.Report, variants []v1alpha1.StudyVariant) {
-	var names []string
+// studyVariants checks the variants at path, and returns their names.
+func studyVariants(report *parse.Report, path string, variants []v1alpha1.StudyVariant) (names []string) {
 	for i, v := range variants {
 		if v.Name == "" || slices.Contains(names, string(v.Name)) {
-			report.Fail(fmt.Sprintf("spec.variants[%d]", i), "", "a variant needs a name of its own")
+			report.Fail(fmt.Sprintf("%s[%d]", path, i), "", "a variant needs a name of its own")
 		}
 		names = append(names, string(v.Name))
 	}
+	return names
 }
 
 func precondition(report *parse.Report, given any, p *v1alpha1.StudyPrecondition) {

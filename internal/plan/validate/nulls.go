@@ -83,15 +83,19 @@ func nullValues(report *parse.Report) {
 	}
 	spec, _ := report.Value["spec"].(map[string]any)
 	factors("spec.factors", spec["factors"])
-	variants, _ := spec["variants"].([]any)
-	for i, v := range variants {
-		variant, _ := v.(map[string]any)
-		set(fmt.Sprintf("spec.variants[%d].set", i), variant["set"])
+	variants := func(path string, v any) {
+		list, _ := v.([]any)
+		for i, v := range list {
+			variant, _ := v.(map[string]any)
+			set(fmt.Sprintf("%s[%d].set", path, i), variant["set"])
+		}
 	}
+	variants("spec.variants", spec["variants"])
 	scales, _ := spec["scales"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(scales)) {
 		scale, _ := scales[name].(map[string]any)
 		factors("spec.scales."+name+".factors", scale["factors"])
 		set("spec.scales."+name+".set", scale["set"])
+		variants("spec.scales."+name+".variants", scale["variants"])
 	}
 }

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -30,6 +31,7 @@ func Study(report *parse.Report) *v1alpha1.Study {
 	spec, _ := report.Value["spec"].(map[string]any)
 	studyCounts(report, "spec", spec, &s.Spec.Occasions, &s.Spec.Blocks, s.Spec.Repetitions)
 	factorsOf(report, "spec.factors", s.Spec.Factors)
+	variants := studyVariants(report, "spec.variants", s.Spec.Variants)
 	for name, scale := range s.Spec.Scales {
 		path := "spec.scales." + name
 		scales, _ := spec["scales"].(map[string]any)
@@ -41,9 +43,14 @@ func Study(report *parse.Report) *v1alpha1.Study {
 			}
 		}
 		factorsOf(report, path+".factors", scale.Factors)
+		for i, variant := range studyVariants(report, path+".variants", scale.Variants) {
+			if !slices.Contains(variants, variant) {
+				report.Fail(fmt.Sprintf("%s.variants[%d].name", path, i), parse.Suggest(variant, variants),
+					"the study has no variant %q", variant)
+			}
+		}
 		s.Spec.Scales[name] = scale
 	}
-	studyVariants(report, s.Spec.Variants)
 	precondition(report, spec["precondition"], s.Spec.Precondition)
 	metrics(report, s.Spec.Metrics)
 	return s

@@ -47,6 +47,8 @@ type page struct {
 	Undrawn     []string
 	TopStalls   []interference.Stall
 	MoreStalls  int
+	TopZeros    []interference.Stall
+	MoreZeros   int
 	Spec, Plan  string
 	EngineFacts string
 	Log         []bundle.LogLine
@@ -112,6 +114,8 @@ func newPage(b *bundle.Bundle, s *summary.Summary) (*page, error) {
 	}
 	p.TopStalls = interference.Longest(s.Stalls, summary.ReportStalls)
 	p.MoreStalls = len(s.Stalls) - len(p.TopStalls)
+	p.TopZeros = interference.Longest(s.ZeroPeriods, summary.ReportStalls)
+	p.MoreZeros = len(s.ZeroPeriods) - len(p.TopZeros)
 	if err := p.readEnvironment(b); err != nil {
 		return nil, err
 	}
