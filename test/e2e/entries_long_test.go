@@ -48,6 +48,7 @@ func TestBuiltInEntries(t *testing.T) {
 		{name: "db-bench", fails: "halfOutput"},
 		{name: "etcd", vars: "benchmark=" + etcdBenchmark},
 		{name: "fio", programs: "fio"},
+		{name: "megahit"},
 		{name: "nginx-wrk"},
 		{name: "pgbench"},
 		{name: "redis-benchmark"},

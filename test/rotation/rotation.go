@@ -18,6 +18,7 @@ import (
 var programs = map[string][]string{
 	"db-bench":        {"db_bench"},
 	"etcd":            {"/usr/bin/etcd", "etcd-benchmark", "curl"},
+	"megahit":         {"megahit"},
 	"nginx-wrk":       {"/usr/sbin/nginx", "wrk", "curl"},
 	"pgbench":         {"/usr/lib/postgresql/15/bin/postgres"},
 	"redis-benchmark": {"redis-server", "redis-cli", "redis-benchmark"},

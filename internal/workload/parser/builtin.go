@@ -14,6 +14,7 @@ func builtIn() map[string]Parser {
 		"etcd":            {Etcd, etcdMetrics},
 		"fio":             {Fio, fioMetrics},
 		IntegrityName:     {Integrity, integrityMetrics},
+		"megahit":         {Megahit, megahitMetrics},
 		"pgbench":         {Pgbench, pgbenchMetrics},
 		"redis-benchmark": {Redis, redisMetrics},
 		"sysbench":        {Sysbench, sysbenchMetrics},

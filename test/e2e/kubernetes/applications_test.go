@@ -40,6 +40,8 @@ var applications = []application{
 		"benchmark/output/etcd.txt", `Requests/sec:\t(\S+)`},
 	{"db-bench", "volumeSize: 512Mi, benchmarks: readrandom, num: 20000, threads: 2, duration: 4",
 		"ops", "db-bench/output/readrandom.txt", `(?m)^readrandom .* (\d+) ops/sec`},
+	{"megahit", "volumeSize: 512Mi, genome: 100000, kList: '21,29'", "bases",
+		"megahit/output/megahit.log", `contigs, total (\d+) bp`},
 	{"nginx-wrk", "volumeSize: 512Mi, files: 100, connections: 4, duration: 3", "rps",
 		"wrk/output/wrk.txt", `Requests/sec: +(\S+)`},
 	{"sysbench-oltp", "volumeSize: 512Mi, tables: 2, tableSize: 1000, threads: 2, duration: 4", "tps",
