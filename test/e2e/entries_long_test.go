@@ -46,6 +46,7 @@ func TestBuiltInEntries(t *testing.T) {
 		{name: "dd"},
 		// Its parser does not notice that what follows a result is missing: histograms and statistics.
 		{name: "db-bench", fails: "halfOutput"},
+		{name: "dbench"},
 		{name: "etcd", vars: "benchmark=" + etcdBenchmark},
 		{name: "fio", programs: "fio"},
 		{name: "megahit"},

@@ -17,6 +17,7 @@ import (
 // $PATH or with a path. make workload-servers installs them; make has them in its $PATH.
 var programs = map[string][]string{
 	"db-bench":        {"db_bench"},
+	"dbench":          {"fio"},
 	"etcd":            {"/usr/bin/etcd", "etcd-benchmark", "curl"},
 	"megahit":         {"megahit"},
 	"nginx-wrk":       {"/usr/sbin/nginx", "wrk", "curl"},

@@ -11,6 +11,7 @@ import (
 func builtIn() map[string]Parser {
 	return map[string]Parser{
 		"db_bench":        {DBBench, rocksMetrics},
+		"dbench":          {Dbench, dbenchMetrics},
 		"etcd":            {Etcd, etcdMetrics},
 		"fio":             {Fio, fioMetrics},
 		IntegrityName:     {Integrity, integrityMetrics},

@@ -42,6 +42,8 @@ var applications = []application{
 		"ops", "db-bench/output/readrandom.txt", `(?m)^readrandom .* (\d+) ops/sec`},
 	{"megahit", "volumeSize: 512Mi, genome: 100000, kList: '21,29'", "bases",
 		"megahit/output/megahit.log", `contigs, total (\d+) bp`},
+	{"dbench", "volumeSize: 128Mi, runtime: 1, rampTime: 0", "Random read IOPS", "fio/output/fio.json",
+		`(?s)"jobname" : "read_iops".*?"iops" : ([\d.]+)`},
 	{"nginx-wrk", "volumeSize: 512Mi, files: 100, connections: 4, duration: 3", "rps",
 		"wrk/output/wrk.txt", `Requests/sec: +(\S+)`},
 	{"sysbench-oltp", "volumeSize: 512Mi, tables: 2, tableSize: 1000, threads: 2, duration: 4", "tps",
