@@ -407,7 +407,7 @@ warning: x.yaml:8:43: spec.actions[1].createObjSpec.workload: workload "fio" ref
 		t.Error(diff)
 	}
 	_, said = onCluster(t, Input{}, "spec:\n  library: [{configMapSpec: {namespace: first}}]\n  actions: [{name: a, createObjSpec: {workload: mine}}]\n")
-	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: workload \"mine\" not found in the library (there are: db-bench, dbench, dd, etcd, exit, fio, idle, integrity, integrity-block, megahit, nginx-wrk, object, pgbench, redis-benchmark, sysbench-fileio, sysbench-oltp, write-once, ycsb; or it is among the ConfigMaps of namespace first)\n"
+	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: workload \"mine\" not found in the library (there are: db-bench, dbench, dd, etcd, exit, fio, fio-jobfile, fio-mix, idle, integrity, integrity-block, megahit, nginx-wrk, object, pgbench, redis-benchmark, sysbench-fileio, sysbench-oltp, write-once, ycsb; or it is among the ConfigMaps of namespace first)\n"
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Error(diff)
 	}
@@ -568,7 +568,7 @@ func TestKindsOnCluster(t *testing.T) {
 // TestLibraryIsRestricted checks that the pods of the library meet the Pod Security
 // Standard "restricted".
 func TestLibraryIsRestricted(t *testing.T) {
-	for _, name := range []string{"db-bench", "dbench", "dd", "etcd", "fio", "idle", "integrity", "integrity-block", "megahit", "nginx-wrk",
+	for _, name := range []string{"db-bench", "dbench", "dd", "etcd", "fio", "fio-mix", "idle", "integrity", "integrity-block", "megahit", "nginx-wrk",
 		"pgbench", "redis-benchmark", "sysbench-fileio", "sysbench-oltp", "write-once", "ycsb"} {
 		p := mustPlan(t, Input{},
 			fmt.Sprintf("spec: {actions: [{name: a, createObjSpec: {workload: %s, vars: {storageClass: x}}}]}\n", name))

@@ -49,6 +49,8 @@ func TestBuiltInEntries(t *testing.T) {
 		{name: "dbench"},
 		{name: "etcd", vars: "benchmark=" + etcdBenchmark},
 		{name: "fio", programs: "fio"},
+		{name: "fio-jobfile"},
+		{name: "fio-mix"},
 		{name: "megahit"},
 		{name: "nginx-wrk"},
 		{name: "pgbench"},

@@ -19,6 +19,8 @@ var programs = map[string][]string{
 	"db-bench":        {"db_bench"},
 	"dbench":          {"fio"},
 	"etcd":            {"/usr/bin/etcd", "etcd-benchmark", "curl"},
+	"fio-jobfile":     {"fio"},
+	"fio-mix":         {"fio"},
 	"megahit":         {"megahit"},
 	"nginx-wrk":       {"/usr/sbin/nginx", "wrk", "curl"},
 	"pgbench":         {"/usr/lib/postgresql/15/bin/postgres"},
