@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
@@ -29,7 +30,18 @@ func fioEntry(t *testing.T, entry, vars string) (figures, ios map[string]float64
           storageClass: hostdir
           volumeSize: 64Mi
 `+vars).wants(t, 0)
-	figures, s := b.values(b.bundle())
+	_, s := b.values(b.bundle())
+	kept, err := bundle.Open(b.bundle())
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures = map[string]float64{}
+	for x, err := range kept.Scalars() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		figures[x.Metric] = x.Value
+	}
 	for _, f := range s.Validity {
 		if strings.HasPrefix(f.Name, "fio") || f.Name == "outputUnread" || f.Name == "noIO" {
 			t.Errorf("flag %s: %s", f.Name, f.Evidence)
