@@ -85,10 +85,10 @@ object-test: object-servers ## test object storage against real servers, and our
 	cd test/object && go test -count=1 -timeout 9m ./...
 
 .PHONY: workload-servers
-workload-servers: ## install the applications of the built-in library that tests run (PostgreSQL 15, MariaDB 10.11, Redis 7, db_bench, sysbench, nginx, wrk, etcd and its benchmark, go-ycsb, FerretDB); no service is started
+workload-servers: ## install the applications of the built-in library that tests run (PostgreSQL 15, MariaDB 10.11, Redis 7, db_bench, sysbench, nginx, wrk, MEGAHIT, etcd and its benchmark, go-ycsb, FerretDB); no service is started
 	@hack/packages.sh /usr/lib/postgresql/15/bin/postgres=postgresql-15 redis-server=redis-server \
 	  redis-benchmark=redis-tools db_bench=rocksdb-tools sysbench=sysbench etcd=etcd-server curl=curl \
-	  mariadbd=mariadb-server-core mariadb=mariadb-client-core nginx=nginx wrk=wrk
+	  mariadbd=mariadb-server-core mariadb=mariadb-client-core nginx=nginx wrk=wrk megahit=megahit
 	@hack/workload-programs.sh '$(OUT)/workloads'
 
 .PHONY: opensearch

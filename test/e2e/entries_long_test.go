@@ -46,9 +46,13 @@ func TestBuiltInEntries(t *testing.T) {
 		{name: "dd"},
 		// Its parser does not notice that what follows a result is missing: histograms and statistics.
 		{name: "db-bench", fails: "halfOutput"},
+		{name: "dbench"},
 		{name: "etcd", vars: "benchmark=" + etcdBenchmark},
 		{name: "fio", programs: "fio"},
 		{name: "kernels"},
+		{name: "fio-jobfile"},
+		{name: "fio-mix"},
+		{name: "megahit"},
 		{name: "nginx-wrk"},
 		{name: "pgbench"},
 		{name: "redis-benchmark"},

@@ -17,8 +17,12 @@ import (
 // $PATH or with a path. make workload-servers installs them; make has them in its $PATH.
 var programs = map[string][]string{
 	"db-bench":        {"db_bench"},
+	"dbench":          {"fio"},
 	"etcd":            {"/usr/bin/etcd", "etcd-benchmark", "curl"},
 	"kernels":         {"fio"},
+	"fio-jobfile":     {"fio"},
+	"fio-mix":         {"fio"},
+	"megahit":         {"megahit"},
 	"nginx-wrk":       {"/usr/sbin/nginx", "wrk", "curl"},
 	"pgbench":         {"/usr/lib/postgresql/15/bin/postgres"},
 	"redis-benchmark": {"redis-server", "redis-cli", "redis-benchmark"},

@@ -11,9 +11,11 @@ import (
 func builtIn() map[string]Parser {
 	return map[string]Parser{
 		"db_bench":        {DBBench, rocksMetrics},
+		"dbench":          {Dbench, dbenchMetrics},
 		"etcd":            {Etcd, etcdMetrics},
 		"fio":             {Fio, fioMetrics},
 		IntegrityName:     {Integrity, integrityMetrics},
+		"megahit":         {Megahit, megahitMetrics},
 		"pgbench":         {Pgbench, pgbenchMetrics},
 		"redis-benchmark": {Redis, redisMetrics},
 		"sysbench":        {Sysbench, sysbenchMetrics},

@@ -45,18 +45,21 @@ var fioMetrics = func() []metric.Declaration {
 // each also has its own "<job>.read".
 func Fio(in Input) (Result, error) {
 	f := fioRun{in: in}
+	err := f.parse()
+	return f.res, err
+}
+
+// parse reads the reports and logs, and adds their figures.
+func (f *fioRun) parse() error {
 	if err := f.load(); err != nil {
-		return f.res, err
+		return err
 	}
 	f.judge()
 	if err := f.totals(); err != nil {
-		return f.res, err
+		return err
 	}
 	f.scalars()
-	if err := f.slices(); err != nil {
-		return f.res, err
-	}
-	return f.res, nil
+	return f.slices()
 }
 
 // load reads the reports and logs.
@@ -261,7 +264,7 @@ func (f *fioRun) scalars() {
 		apart := prefix == "" && slices.ContainsFunc(jobs, func(j *fioJob) bool {
 			return j.flag("stonewall", false) || j.flag("wait_for_previous", false)
 		})
-		if apart {
+		if apart && !f.inTurn {
 			f.warn("jobsInTurn", "jobs ran one after the other (stonewall): rates are given for each job, not in sum")
 		}
 		var user, system float64

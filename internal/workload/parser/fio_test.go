@@ -450,7 +450,7 @@ func TestHistRowRefused(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if d := cmp.Diff([]string{"db_bench", "etcd", "fio", "integrity", "other", "pgbench", "redis-benchmark", "sysbench",
+	if d := cmp.Diff([]string{"db_bench", "dbench", "etcd", "fio", "integrity", "megahit", "other", "pgbench", "redis-benchmark", "sysbench",
 		"sysbench-oltp", "wrk", "ycsb"}, Names(map[string]Func{"other": Fio})); d != "" {
 		t.Error(d)
 	}

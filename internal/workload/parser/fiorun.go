@@ -16,6 +16,7 @@ type fioRun struct {
 	reports []*fioReport
 	jobs    []*fioJob // of all reports, in order
 	logs    []fioLog
+	inTurn  bool // jobs are meant to run one after another
 	res     Result
 }
 

@@ -69,6 +69,14 @@ var applications = map[string]application{
 		binaries: []string{"/usr/sbin/mariadbd"}, // mariadb-install-db wants it there
 		trees:    []string{"/usr/share/mysql", "/usr/share/sysbench"},
 	},
+	"megahit": {
+		image:   "docker.io/cnsbench/workload-megahit:1.2.9",
+		program: "/usr/bin/megahit",
+		programs: []string{"megahit", "megahit_core", "megahit_core_no_hw_accel", "megahit_core_popcnt", "awk", "df",
+			"sync"},
+		binaries: []string{"/usr/bin/python3"}, // which megahit names
+		trees:    []string{"/usr/lib/python3.11"},
+	},
 	"nginx": {
 		image:    "docker.io/cnsbench/workload-nginx:1.22.1",
 		program:  "/usr/sbin/nginx",

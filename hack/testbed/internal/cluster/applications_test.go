@@ -77,6 +77,12 @@ GRANT ALL ON sbtest.* TO sbtest@localhost;" >/tmp/init.sql
     sysbench "$@" prepare
     df -Pk /tmp; sync --file-system /tmp; date +%s.%N
     sysbench "$@" --time=1 run`, "transactions:"},
+		"megahit": {`cd /tmp
+    df -Pk .
+    awk 'BEGIN { x = 1; for (i = 0; i < 5000; i++) { x = x * 16807 % 2147483647; g = g substr("ACGT", x % 4 + 1, 1) }
+        for (n = 0; n < 2000; n++) print ">" n "\n" substr(g, n * 2 + 1, 100) }' >reads.fa
+    sync reads.fa
+    megahit --read reads.fa --k-list 21,29 --num-cpu-threads 1 --memory 1e8 2>&1`, "ALL DONE."},
 		"nginx": {`
     cd /tmp
     echo 'daemon off; pid /tmp/pid; error_log stderr; events {}

@@ -31,6 +31,7 @@ var packages = map[string]string{
 	"ioping":          "ioping",
 	"initdb":          "postgresql",
 	"jq":              "jq",
+	"megahit":         "megahit",
 	"mkfs.btrfs":      "btrfs-progs",
 	"mkfs.ext4":       "e2fsprogs",
 	"mkfs.xfs":        "xfsprogs",

@@ -1,0 +1,119 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/test/rotation"
+)
+
+// fioEntry runs an entry of fio as an unprivileged user, and returns its figures and the number of I/Os of each job, by
+// its name and direction, as fio reports them.
+func fioEntry(t *testing.T, entry, vars string) (figures, ios map[string]float64) {
+	t.Helper()
+	rotation.Need(t, entry)
+	b := newBox(t)
+	if os.Getuid() == 0 {
+		b.asNobody()
+	}
+	b.bench(head+`spec:
+  actions:
+    - name: io
+      createObjSpec:
+        workload: `+entry+`
+        vars:
+          storageClass: hostdir
+          volumeSize: 64Mi
+`+vars).wants(t, 0)
+	_, s := b.values(b.bundle())
+	kept, err := bundle.Open(b.bundle())
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures = map[string]float64{}
+	for x, err := range kept.Scalars() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		figures[x.Metric] = x.Value
+	}
+	for _, f := range s.Validity {
+		if strings.HasPrefix(f.Name, "fio") || f.Name == "outputUnread" || f.Name == "noIO" {
+			t.Errorf("flag %s: %s", f.Name, f.Evidence)
+		}
+	}
+	type direction struct {
+		IOs float64 `json:"total_ios"`
+	}
+	var report struct {
+		Jobs []struct {
+			Jobname     string
+			Read, Write direction
+		}
+	}
+	if err := json.Unmarshal([]byte(b.output(b.bundle(), "io-0", "fio/output/fio.json")), &report); err != nil {
+		t.Fatal(err)
+	}
+	ios = map[string]float64{}
+	for _, j := range report.Jobs {
+		ios[j.Jobname+".read"] += j.Read.IOs
+		ios[j.Jobname+".write"] += j.Write.IOs
+	}
+	b.clean()
+	return figures, ios
+}
+
+// TestEntryFioJobfile runs two jobs of a job file in the Benchmark. Figures are of each and in sum.
+func TestEntryFioJobfile(t *testing.T) {
+	figures, ios := fioEntry(t, "fio-jobfile", `          jobFile: |
+            [log]
+            rw=write
+            bs=4k
+            number_ios=200
+            [look]
+            rw=randread
+            bs=8k
+            number_ios=100
+`)
+	if ios["log.write"] != 200 || figures["log.write.ios"] != 200 || figures["look.read.ios"] != 100 ||
+		figures["read.ios"] != ios["look.read"] || figures["write.ios"] != 200 {
+		t.Errorf("fio reports %v, figures are %v", ios, figures)
+	}
+}
+
+// TestEntryFioMix checks the shares of two streams.
+func TestEntryFioMix(t *testing.T) {
+	figures, ios := fioEntry(t, "fio-mix", `          runtime: 3
+          streams: reads randread 4k 75, log write 16k 25
+`)
+	share := ios["reads.read"] / (ios["reads.read"] + ios["log.write"])
+	if share < 0.7 || share > 0.8 || figures["reads.read.ios"] != ios["reads.read"] ||
+		figures["write.ios"] != ios["log.write"] {
+		t.Errorf("share %.3f, want 0.75; fio reports %v, figures are %v", share, ios, figures)
+	}
+}
+
+// TestEntryFioBad: what cannot be run says what to change.
+func TestEntryFioBad(t *testing.T) {
+	for _, tt := range []struct{ entry, vars, says string }{
+		{"fio-jobfile", "jobFile: '[a]', volumeSize: 64Ki", "no room for a test file"},
+		{"fio-jobfile", "jobFile: no section", "fio: "},
+		{"fio-jobfile", "", "jobFile"},
+		{"fio-mix", "streams: reads randread 4k", `want NAME RW BS SHARE`},
+	} {
+		rotation.Need(t, tt.entry)
+		b := newBox(t)
+		r := b.bench(head + `spec:
+  actions: [{name: io, createObjSpec: {workload: ` + tt.entry + `, vars: {storageClass: hostdir, ` + tt.vars + `}}}]
+`)
+		if r.code == 0 || !strings.Contains(r.said(), tt.says) {
+			t.Errorf("%s, %s: does not say %q\n%v", tt.entry, tt.vars, tt.says, r)
+		}
+		b.clean()
+	}
+}
