@@ -249,21 +249,6 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestFormatWaits checks that a device is formatted once a program that has it open exclusively has ended: the mkfs of a
-// driver that was killed may take a moment to end.
-func TestFormatWaits(t *testing.T) {
-	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
-	v := p.create("v", 32*mib, mountCap(""), nil, nil)
-	at := ok(p.ControllerPublishVolume(t.Context(),
-		&csi.ControllerPublishVolumeRequest{VolumeId: v.id, NodeId: "local", VolumeCapability: v.cap}))(t)
-	f, err := os.OpenFile(at.GetPublishContext()["devicePath"], os.O_RDWR|syscall.O_EXCL, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	time.AfterFunc(300*time.Millisecond, func() { shut(t, f) })
-	v.use().write("f", "x")
-}
-
 // live runs the steps that TestKilledAnywhere repeats, until one fails.
 func (p *process) live(ctx context.Context, name string) {
 	dir := filepath.Dir(p.config.Socket)

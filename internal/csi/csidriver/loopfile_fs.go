@@ -68,9 +68,6 @@ func (l *loopfile) format(ctx context.Context, v *volume) error {
 		return status.Errorf(codes.FailedPrecondition, "volume %s has no file system yet and is attached read-only",
 			v.ID)
 	}
-	if err := loopdev.AwaitUnused(v.Attached.Device, busyTimeout); err != nil {
-		return err
-	}
 	began := time.Now()
 	err := mkfs(ctx, v.FSType, v.Attached.Device)
 	part(ctx, op.PartMkfs, began)

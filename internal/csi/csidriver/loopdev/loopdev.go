@@ -153,20 +153,6 @@ func release(path string) error {
 	return errors.Join(os.NewSyscallError("LOOP_CLR_FD", err), file.Close())
 }
 
-// AwaitUnused waits up to patience until no process has the device open exclusively, as programs that make file systems
-// have: one that a killed driver had started may take a moment to end.
-func AwaitUnused(path string, patience time.Duration) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(retryPause) {
-		file, err := os.OpenFile(path, os.O_RDONLY|unix.O_EXCL, 0)
-		if err == nil {
-			return file.Close()
-		}
-		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
-			return err
-		}
-	}
-}
-
 // SetCapacity makes the device use the current size of its image.
 func SetCapacity(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
