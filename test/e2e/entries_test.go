@@ -172,7 +172,7 @@ func TestBrokenEntries(t *testing.T) {
 		{name: "half a JSON", harm: writeFault(entryParse, "#!/bin/sh\necho '{\"metric\": \"a\", \"val'\n"), fails: "parser",
 			says: "unexpected EOF"},
 		{name: "never ready", harm: editFault(entryPod, "command: [dd, if=/dev/urandom", "command: [sleep, '1000'] # [dd"),
-			flags: []string{"--timeout", "1s"}, fails: "ready", says: "random"},
+			flags: []string{"--timeout", "5s"}, fails: "ready", says: "random"},
 		{name: "ignores SIGTERM", harm: writeFault(entryRun, "trap '' TERM\n"+oneWrite+oneRound+"sleep 2\n"+oneRound+
 			"echo end >>/output/rounds.txt\n"), fails: "stops", says: "after SIGTERM"},
 		{name: "a kind of object that is not supported", harm: editFault(entryPod, "kind: Pod\n", "kind: DaemonSet\n"),

@@ -249,6 +249,38 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
+// TestProgramOutlivesDriver checks that a driver does not begin before the programs of the one that was killed have ended:
+// in the kernel, a program may outlive its SIGKILL.
+func TestProgramOutlivesDriver(t *testing.T) {
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Skip("setpriv is not installed")
+	}
+	bin, lasts := t.TempDir(), 2*time.Second
+	began := filepath.Join(bin, "began")
+	text := fmt.Sprintf("#!/bin/sh\nexec %s --pdeathsig clear sh -c 'echo >%s; exec sleep %g'\n", setpriv, began,
+		lasts.Seconds())
+	if err := os.WriteFile(filepath.Join(bin, "mkfs.ext4"), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
+	v := p.create("v", 32*mib, mountCap(""), nil, nil)
+	p.kill()
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", bin+":"+path)
+	p.run()
+	go p.live(t.Context(), "v")
+	waitFor(t, "mkfs", func() bool { _, err := os.Stat(began); return err == nil })
+	killed := time.Now()
+	p.kill()
+	t.Setenv("PATH", path)
+	p.run()
+	if took := time.Since(killed); took < lasts/2 {
+		t.Errorf("the driver began %v after the other was killed, whose mkfs lasts %v", took, lasts)
+	}
+	v.use().write("f", "x")
+}
+
 // live runs the steps that TestKilledAnywhere repeats, until one fails.
 func (p *process) live(ctx context.Context, name string) {
 	dir := filepath.Dir(p.config.Socket)

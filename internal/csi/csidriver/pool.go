@@ -112,8 +112,9 @@ func (p pool) describeSpace() (of, cure string) {
 	return fmt.Sprintf("the pool (%s)", formatSize(image.Size())), "make the pool larger: " + option("pool-size")
 }
 
-// destroy unmounts and removes the pool, including its mounts elsewhere, and waits until its device is free: a process that
-// is being started may have a copy of the mounts for a moment.
+// destroy unmounts and removes the pool, including its mounts elsewhere, and waits for its device to be free: a process
+// that is being started may have a copy of the mounts for a moment. It is no error if that takes long: the device is
+// detached with its last user.
 func (p pool) destroy() error {
 	at, err := hostfs.At(p.dir())
 	if err != nil {
@@ -132,10 +133,10 @@ func (p pool) destroy() error {
 				err = errors.Join(err, forceUnmount(m.Mountpoint))
 			}
 		}
-		if err == nil {
-			err = detachDevice(at.Source, p.image())
-		}
 		if err != nil {
+			return err
+		}
+		if err := loopdev.Detach(at.Source, p.image(), busyTimeout); err != nil && !errors.Is(err, unix.EBUSY) {
 			return err
 		}
 	}

@@ -63,6 +63,9 @@ func New(o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("truth log: %w", err), closeFile(lock))
 	}
+	if err := inherit(lock); err != nil {
+		return nil, errors.Join(err, log.close(), closeFile(lock))
+	}
 	s := &Server{inject: injector, lock: lock, start: time.Now(), stopping: make(chan struct{})}
 	s.driver, err = newDriver(o, log)
 	if err != nil {
@@ -159,11 +162,21 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 	return config.Listen(ctx, "unix", socket)
 }
 
-// ErrInUse is returned when a driver process uses the base directory.
+// ErrInUse is returned when a driver process, or a program that it has started, uses the base directory.
 var ErrInUse = errors.New("is in use by another driver process: stop it first")
 
-// lockBase excludes other drivers from the base directory. The lock ends with the process or shortly after: a
-// child that a killed driver had just forked holds it until it is killed too.
+// inherit makes the programs that the driver starts hold its lock. One that is killed with the driver may take a moment
+// to end in the kernel, and the next driver must not format, or make a snapshot, beside it.
+func inherit(lock *os.File) error {
+	if lock == nil {
+		return nil
+	}
+	_, err := unix.FcntlInt(lock.Fd(), unix.F_SETFD, 0)
+	return os.NewSyscallError("F_SETFD", err)
+}
+
+// lockBase excludes other drivers from the base directory. The lock ends with the process and the programs that it has
+// started (inherit).
 func lockBase(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, nil
