@@ -21,7 +21,7 @@ func TestPrometheusQueries(t *testing.T) {
 		`value(heads) < duration("1s")`:   `"<" does not go with number and duration`,
 		`p99(heads) < duration("1s")`:     `action "heads" not found`,
 	} {
-		got := ""
+		var got string
 		p, err := Compile(text, env)
 		if err != nil {
 			got = err.Error()

@@ -31,7 +31,7 @@ func TestOverhead(t *testing.T) {
 			op.SampleBasic, []bundle.SamplingStep{{At: op.Time(6e9), Level: op.SampleBasic, Overhead: 0.018}}},
 	} {
 		o := &overhead{max: 0.01, least: tt.least, level: op.SampleDetailed, spent: map[string]int64{}, from: op.Never}
-		level, spent := op.SampleDetailed, int64(50*ms) // the first reading is not of the window
+		level, spent := op.SampleDetailed, 50*ms // the first reading is not of the window
 		var got []bundle.SamplingStep
 		for at := op.Time(1e9); at < op.Time(30e9) && level != op.SampleNone; at += op.Time(1e9) {
 			for _, instance := range []string{"a", "b"} {

@@ -28,10 +28,10 @@ func asked(t *testing.T) *bundle.Bundle {
 	w.Op(op.Op{ID: 1, Action: "a", Kind: op.Snapshot, Intended: 2 * s, Started: 2 * s, Ended: 3 * s, Outcome: op.OK})
 	for at := op.Time(0); at < 10; at++ {
 		r := op.QueryReading{Query: "iops", At: at * s}
-		switch {
-		case at == 4 || at == 5:
+		switch at {
+		case 4, 5:
 			r.Problem, r.Message = op.QueryFailed, "server error: 503"
-		case at == 6:
+		case 6:
 			r.Problem = op.QueryMissed
 		default:
 			r.Values = []op.QueryValue{{Series: 0, Value: float64(at)}, {Series: 1, Value: 100}}
