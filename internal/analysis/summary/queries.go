@@ -14,27 +14,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Query has the answers of a Prometheus server to a query, from the barrier on.
-type Query struct {
-	Name     string `json:"name"`
-	Expr     string `json:"expr"`
-	Instants int64  `json:"instants"`
-	// Gaps are the instants without a value, by reason. FirstGap says when the first was, and why.
-	Gaps     map[op.QueryProblem]int64 `json:"gaps"`
-	FirstGap string                    `json:"firstGap,omitempty"`
-	Series   []QuerySeries             `json:"series"`
-}
-
-// QuerySeries is one series of a query. Its mean is over the instants with a value.
-type QuerySeries struct {
-	Name   string            `json:"name"`
-	Labels map[string]string `json:"labels"`
-	N      int64             `json:"n"`
-	Mean   float64           `json:"mean"`
-	Min    float64           `json:"min"`
-	Max    float64           `json:"max"`
-}
-
 // queries summarises the answers to all queries.
 func queries(d *dataset.Data) (list []Query) {
 	for i := range d.Queries {

@@ -4,9 +4,7 @@ package iotrace
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 )
@@ -49,7 +47,6 @@ type Trace struct {
 // Limits of a trace, which bound the memory to about 160 MB.
 const (
 	maxIOs   = 4_000_000
-	maxLine  = 4096
 	maxFiles = 4096
 	// maxTransfer is the largest size of one operation, and maxOffset the largest offset, in bytes.
 	maxTransfer = 1 << 30
@@ -60,53 +57,6 @@ const (
 
 // pageSize is the unit to which offsets of the first I/O are rounded down.
 const pageSize = 4096
-
-// Names of the formats.
-const (
-	FioIolog = "fio iolog"
-	Blkparse = "blkparse"
-	Biosnoop = "biosnoop"
-)
-
-// Parse reads a trace and detects its format. device selects one of several devices ("8,0" for blkparse, "sda" for
-// biosnoop), and is empty if there is one. Errors contain the line.
-func Parse(from io.Reader, device string) (*Trace, error) {
-	l := newLines(from)
-	defer l.stop()
-	if !l.next() {
-		return nil, cmp.Or(l.err, errors.New("the trace is empty: want a fio iolog, or the text of blkparse or biosnoop"))
-	}
-	c := &collector{device: device}
-	read := formatOf(l.text, c)
-	if read == nil {
-		return nil, l.errorf("unknown format: want a fio iolog, or the text of blkparse or biosnoop")
-	}
-	if c.format == FioIolog && device != "" {
-		return nil, errors.New("a fio iolog has no devices: leave the device out")
-	}
-	if err := read(l, c); err != nil {
-		return nil, err
-	}
-	if l.err != nil {
-		return nil, l.err
-	}
-	return c.trace()
-}
-
-func formatOf(first string, c *collector) func(*lines, *collector) error {
-	switch {
-	case isIolog(first):
-		c.format = FioIolog
-		return readIolog
-	case isBiosnoop(first):
-		c.format = Biosnoop
-		return readBiosnoop
-	case isBlkparse(first):
-		c.format = Blkparse
-		return readBlkparse
-	}
-	return nil
-}
 
 // collector makes a Trace of what a parser reads.
 type collector struct {

@@ -12,6 +12,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
+// maxLine is the length of the longest line in bytes.
+const maxLine = 4096
+
 // lines are the lines of a trace that are not blank.
 type lines struct {
 	pull   func() (bounded.Line, error, bool)
