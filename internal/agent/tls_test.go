@@ -388,6 +388,41 @@ func TestSlowHello(t *testing.T) {
 	}
 }
 
+// TestSlowWelcome checks an agent of an overloaded runner, whose clock exchange takes longer than a hello may take: its
+// token is spent, so it cannot dial again. One that has no answer to its hello can.
+func TestSlowWelcome(t *testing.T) {
+	const within = 50 * time.Millisecond
+	f := newTLSFixture(t)
+	f.SetHelloWithin(within)
+	s := f.expect("p", agent.Options{})
+	var conn *protocol.Conn
+	var ping protocol.Message
+	agenttest.Eventually(t, time.Minute, "the runner accepts the hello", func() bool {
+		l, err := transport.Dial(t.Context(), f.Address(), f.Pin(), 0)
+		if err != nil {
+			return false
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		conn = protocol.NewConn(l, clock.New(0).Now)
+		err = conn.Write(protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: protocol.Proto,
+			Token: s.Token()}})
+		if err == nil {
+			ping, err = conn.Read()
+		}
+		return err == nil
+	})
+	time.Sleep(2 * within) // the time of a hello passes
+	for m := ping; m.Welcome == nil; {
+		err := conn.Write(protocol.Message{Pong: &protocol.Pong{Ping: m.Ping.Sent, Received: m.Received}})
+		if err == nil {
+			m, err = conn.Read()
+		}
+		if err != nil || m.Ping == nil && m.Welcome == nil {
+			t.Fatalf("%+v, %v: want a welcome", m, err)
+		}
+	}
+}
+
 // TestDialsAgain checks that an agent reconnects if the connection is lost twice between the handshake and the hello.
 func TestDialsAgain(t *testing.T) {
 	f := newTLSFixture(t)
