@@ -244,8 +244,8 @@ func dial(ctx context.Context, runner *runnerAddr, clock clock.Clock) (*transpor
 // hello sends the hello with the connection's details.
 func hello(l *transport.Link, conn *protocol.Conn, runner *runnerAddr, clock clock.Clock) (*protocol.Welcome, error) {
 	welcome, err := wrap.Handshake(conn, protocol.Hello{
-		Token: runner.token, Began: clock.Began(), Attempts: l.Attempts, DialNanos: int64(l.Took),
-		Machine: machine.ID(),
+		Token: runner.token, Began: clock.Began(), BeganWall: clock.BeganWall(), Attempts: l.Attempts,
+		DialNanos: int64(l.Took), Machine: machine.ID(),
 	})
 	if err == nil && welcome.SilenceNanos > 0 {
 		l.SetSilence(time.Duration(welcome.SilenceNanos))

@@ -107,6 +107,10 @@ func (s *Session) setArrival(hello *protocol.Hello) {
 	}
 	s.mu.Lock()
 	s.arrival = a
+	if of := s.server; of.identity != nil && hello.BeganWall != 0 && (hello.Machine == "" || hello.Machine != of.machine) {
+		ahead := hello.BeganWall - of.clock.Start().UnixNano() - int64(began.at)
+		s.wall = &op.WallClock{AheadNanos: ahead, ErrNanos: began.err}
+	}
 	s.mu.Unlock()
 	if a.Attempts > 1 {
 		s.server.sink.Log(s.id.String(), fmt.Sprintf("agent: reached the runner at attempt %d, after %v", a.Attempts,
@@ -236,7 +240,7 @@ func (s *Session) commandStarted(m *protocol.Stamp) {
 	start := op.InstanceStart{
 		Instance: s.id.Instance, Container: s.id.Container,
 		Intended: s.intended, At: s.startAt.at, Err: s.startAt.err, Phase: s.opts.Phase.Number,
-		Machine: s.machine,
+		Machine: s.machine, Wall: s.wall,
 	}
 	s.mu.Unlock()
 	s.sink.Started(start)

@@ -149,9 +149,12 @@ func (s *Server) serve(c net.Conn) {
 	}
 	defer l.Close() // sends TLS close_notify
 	conn := protocol.NewConn(l, func() int64 { return int64(s.clock.Now()) })
-	sess, err := s.greet(c, conn)
+	// An agent that has presented its token has as long as in its session: its token is spent.
+	sess, err := s.greet(conn, func() bool {
+		l.SetSilence(s.silence)
+		return s.unauthenticated.remove(c) && late.Stop()
+	})
 	late.Stop()
-	l.SetSilence(s.silence)
 	if err != nil {
 		s.refusals.log(err.Error(), s.logRefusal)
 		return
@@ -159,8 +162,9 @@ func (s *Server) serve(c net.Conn) {
 	sess.serve(s.ctx, conn)
 }
 
-// greet reads the hello and answers it.
-func (s *Server) greet(c net.Conn, conn *protocol.Conn) (*Session, error) {
+// greet reads the hello and answers it. It calls inTime before it accepts a token; false: the connection was closed,
+// and the agent will dial again.
+func (s *Server) greet(conn *protocol.Conn, inTime func() bool) (*Session, error) {
 	m, err := conn.ReadHello()
 	if err != nil {
 		return nil, fmt.Errorf("connection ended before the hello: %w", err)
@@ -168,11 +172,13 @@ func (s *Server) greet(c net.Conn, conn *protocol.Conn) (*Session, error) {
 	if m.Hello == nil || m.Hello.Magic != protocol.Magic {
 		return nil, refuseAgent(conn, "not a cnsbench agent")
 	}
+	if s.known(m.Hello.Token) && !inTime() {
+		return nil, errors.New("no hello in time: the agent dials again")
+	}
 	sess, reason := s.redeem(m.Hello.Token)
 	if sess == nil {
 		return nil, refuseAgent(conn, reason)
 	}
-	s.unauthenticated.remove(c)
 	if m.Hello.Proto != protocol.Proto {
 		err := refuseAgent(conn, fmt.Sprintf("agent version %s has protocol %d, runner version %s has protocol %d: use the agent built with this runner",
 			m.Hello.Version, m.Hello.Proto, protocol.Version, protocol.Proto))
@@ -194,6 +200,13 @@ func refuseAgent(conn *protocol.Conn, reason string) error {
 		return errors.Join(err, writeErr)
 	}
 	return err
+}
+
+// known reports whether a token is valid and unused.
+func (s *Server) known(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[token] != nil
 }
 
 // redeem returns the session of an unused token, or the reason for a refusal.

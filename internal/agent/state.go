@@ -138,6 +138,7 @@ type Session struct {
 	probes   []VolumeProbe
 	reprobes chan<- VolumeProbe // results of ProbeVolumes; nil before its first call
 	arrival  Arrival
+	wall     *op.WallClock // of the agent's machine; nil: see op.InstanceStart
 
 	// group and member are guarded by the server's mutex; see package rendezvous.
 	group  string

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/agent/transport"
 	"github.com/cnsbench/cnsbench/internal/agent/wrap"
+	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/test/agenttest"
 )
@@ -385,6 +386,75 @@ func TestSlowHello(t *testing.T) {
 				t.Errorf("kept %v, want %v", err, tt.kept)
 			}
 		})
+	}
+}
+
+// TestSlowWelcome checks an agent of an overloaded runner, whose clock exchange takes longer than a hello may take: its
+// token is spent, so it cannot dial again. One that has no answer to its hello can.
+func TestSlowWelcome(t *testing.T) {
+	const within = 50 * time.Millisecond
+	f := newTLSFixture(t)
+	f.SetHelloWithin(within)
+	s := f.expect("p", agent.Options{})
+	var conn *protocol.Conn
+	var ping protocol.Message
+	agenttest.Eventually(t, time.Minute, "the runner accepts the hello", func() bool {
+		l, err := transport.Dial(t.Context(), f.Address(), f.Pin(), 0)
+		if err != nil {
+			return false
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		conn = protocol.NewConn(l, clock.New(0).Now)
+		err = conn.Write(protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: protocol.Proto,
+			Token: s.Token()}})
+		if err == nil {
+			ping, err = conn.Read()
+		}
+		return err == nil
+	})
+	time.Sleep(2 * within) // the time of a hello passes
+	for m := ping; m.Welcome == nil; {
+		err := conn.Write(protocol.Message{Pong: &protocol.Pong{Ping: m.Ping.Sent, Received: m.Received}})
+		if err == nil {
+			m, err = conn.Read()
+		}
+		if err != nil || m.Ping == nil && m.Welcome == nil {
+			t.Fatalf("%+v, %v: want a welcome", m, err)
+		}
+	}
+}
+
+// TestWallClock checks that the runner knows the wall clock of another machine, and takes its own for its own.
+func TestWallClock(t *testing.T) {
+	const ahead = int64(time.Hour)
+	for name, other := range map[string]bool{machine.ID(): false, "another": true} {
+		f := newTLSFixture(t)
+		s := f.expect("p", agent.Options{})
+		l, err := transport.Dial(t.Context(), f.Address(), f.Pin(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		theirs := clock.New(0)
+		conn := protocol.NewConn(l, theirs.Now)
+		if _, err := wrap.Handshake(conn, protocol.Hello{Token: s.Token(), Machine: name, Began: theirs.Began(),
+			BeganWall: theirs.BeganWall() + ahead}); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Write(protocol.Message{Started: &protocol.Stamp{At: theirs.Now()}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Started(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w := f.sink.Starts()[0].Wall
+		if (w != nil) != other {
+			t.Fatalf("machine %s: %+v", name, w)
+		}
+		const step = int64(100 * time.Millisecond) // of the machine's wall clock meanwhile, at most
+		if other && (w.AheadNanos-ahead > w.ErrNanos+step || ahead-w.AheadNanos > w.ErrNanos+step) {
+			t.Errorf("%v ahead ± %v, want %v", time.Duration(w.AheadNanos), time.Duration(w.ErrNanos), time.Duration(ahead))
+		}
 	}
 }
 

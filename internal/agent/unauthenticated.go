@@ -37,13 +37,15 @@ func (s *connLimiter) add(c net.Conn) bool {
 	return true
 }
 
-// remove removes c, if it is registered.
-func (s *connLimiter) remove(c net.Conn) {
+// remove removes c and reports whether it was registered; otherwise it may have been closed.
+func (s *connLimiter) remove(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.Index(s.conns, c); i >= 0 {
+	i := slices.Index(s.conns, c)
+	if i >= 0 {
 		s.conns = slices.Delete(s.conns, i, i+1)
 	}
+	return i >= 0
 }
 
 // close closes all connections, also those added later.

@@ -154,6 +154,8 @@ type Needs struct {
 	Features map[string]bool
 	// Drivers of existing volumes; other volumes have a class.
 	Drivers []string
+	// Containers is how many run at the same time once the instances of the set-up are ready.
+	Containers int
 }
 
 // SnapshotClass has the used fields of a VolumeSnapshotClass.

@@ -46,6 +46,14 @@ type InstanceStart struct {
 	Phase     int    `json:"phase,omitempty"` // of the workload, from 0
 	// Machine is the boot ID of the machine on which the container runs; empty: unknown.
 	Machine string `json:"machine,omitempty"`
+	// Wall is the wall clock of that machine; nil: the runner's own, or unknown.
+	Wall *WallClock `json:"wall,omitempty"`
+}
+
+// WallClock is the wall clock of a machine, as it was when a container's agent started there.
+type WallClock struct {
+	AheadNanos int64 `json:"aheadNanos"` // of the runner's wall clock
+	ErrNanos   int64 `json:"errNanos"`   // ± error of AheadNanos
 }
 
 // InstanceEnd records how a workload instance ended.

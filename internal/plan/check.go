@@ -10,7 +10,12 @@ import (
 
 var checkAction = descriptor{
 	kind: op.Check, field: "checkSpec", resolve: resolveCheck, plural: "checks",
-	milestones: []string{op.Attached, op.Staged, op.Published, op.Checked, op.Unpublished, op.Unstaged, op.Detached},
+	milestones: []string{op.Acked, op.Scheduled, op.Attached, op.Staged, op.Published, op.Running, op.Checked,
+		op.Unpublished, op.Unstaged, op.Detached},
+	rights: func(d *demands, a *Action) {
+		d.pods(a.Name, "to read the volumes of")
+		d.want(Right{Resource: "pods"}, "to see when the pods are gone that read the volumes of", a.Name, "get")
+	},
 }
 
 func resolveCheck(g *graph, n *node) {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,5 +36,26 @@ func TestCheck(t *testing.T) {
 				t.Errorf("said %q, want %q", said, tt.want)
 			}
 		})
+	}
+}
+
+// TestCheckRights checks the rights of a check, whose volumes a pod reads.
+func TestCheckRights(t *testing.T) {
+	p := good(t, Input{Capabilities: everything(), Seed: 1}, `spec:
+  actions:
+    - {name: w, createObjSpec: {workload: integrity, vars: {storageClass: sc}}}
+    - {name: b, cloneSpec: {actionName: w}}
+    - {name: look, checkSpec: {actionName: b}}
+`)
+	var have []string
+	for _, r := range Rights(p) {
+		if strings.Contains(r.Why, "look") {
+			have = append(have, strings.Split(r.String(), ":")[0])
+		}
+	}
+	for _, want := range []string{"create pods", "delete pods", "get pods", "create secrets", "delete secrets"} {
+		if !slices.Contains(have, want) {
+			t.Errorf("no right to %s: %v", want, have)
+		}
 	}
 }

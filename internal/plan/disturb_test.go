@@ -20,7 +20,7 @@ func everything() engine.Capabilities {
 			"groupSnapshot": true, "block": true, "genericEphemeral": true, "static": true, "rwx": true, "manifest": true,
 			"volumeAttributesClass": true, "node: other": true, "undo": true, "object": true}}
 	for _, k := range []op.Kind{op.Create, op.Snapshot, op.Restore, op.Clone, op.Resize, op.Reattach, op.Rollout,
-		op.Drain, op.Scale, op.Kill, op.Modify, op.Delete} {
+		op.Drain, op.Scale, op.Kill, op.Modify, op.Delete, op.Check} {
 		c.Actions[k] = true
 	}
 	return c

@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -66,6 +68,31 @@ func resolve(g *graph, b *v1alpha1.Benchmark) *Plan {
 	p.Names = namesOf(&b.Spec, g.order)
 	p.SLOs = resolveSLOs(g.Report, b.Spec.SLOs, p.Names)
 	checkEndless(g, p.Rates)
+	g.needs.Containers = containersAtStart(p.Actions)
 	p.Needs, p.StorageClasses, p.SnapshotClasses = g.needs, g.classes.usedStorage, g.classes.usedSnapshots
 	return p
+}
+
+// containersAtStart returns how many containers run at the same time once the instances of the set-up are ready.
+// Init containers have ended then, except those that continue.
+func containersAtStart(actions []Action) (n int) {
+	for i := range actions {
+		a := &actions[i]
+		if a.Workload == nil || a.Rate != "" || a.Chained {
+			continue
+		}
+		w, err := a.Workload.Render("", 0)
+		if err != nil {
+			continue // reported where it was resolved
+		}
+		for _, p := range w.Pods {
+			n += a.Count * len(p.Spec.Containers)
+			for _, c := range p.Spec.InitContainers {
+				if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+					n += a.Count
+				}
+			}
+		}
+	}
+	return n
 }

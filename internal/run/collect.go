@@ -198,7 +198,8 @@ func (r *runner) collectChecks() {
 		in := r.input(c.name, engine.CheckOutput)
 		in.Made = &parser.Interval{}
 		if source, at, known := r.checks.origin(c.of); known {
-			in.Made = &at
+			off := r.instances.wallError(source.Owner, at.To)
+			in.Made = &parser.Interval{From: at.From - off, To: at.To + off}
 			in.Earlier = r.outputsOf(source.Owner, math.MaxInt64)
 		}
 		result, err := parser.Integrity(in)

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -17,17 +16,23 @@ func (r *runner) input(instance, container string) parser.Input {
 		Started:    r.instances.started(instance, container),
 		Terminated: r.instances.phaseOver(instance, container),
 		Earlier:    r.outputsOf(instance, r.instances.started(instance, container)),
-		AtWall:     func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
+		AtWall:     r.atWall(instance, container),
 	}
+}
+
+// atWall converts the wall clock of a container's machine to the run's clock.
+func (r *runner) atWall(instance, container string) func(int64) op.Time {
+	zero := r.Clock.Start().UnixNano() + r.instances.wall(instance, container).AheadNanos
+	return func(unix int64) op.Time { return op.Time(unix - zero) }
 }
 
 // outputsOf returns the outputs of the containers of an instance that started before an instant, in the order of their
 // starts.
-func (r *runner) outputsOf(instance string, before op.Time) (list []fs.FS) {
+func (r *runner) outputsOf(instance string, before op.Time) (list []parser.Outputs) {
 	for _, name := range r.instances.startedBefore(instance, before) {
 		dir := filepath.Join(r.RawDir, instance, name)
 		if _, err := os.Stat(dir); err == nil { // it has written something
-			list = append(list, os.DirFS(dir))
+			list = append(list, parser.Outputs{Files: os.DirFS(dir), AtWall: r.atWall(instance, name)})
 		}
 	}
 	return list

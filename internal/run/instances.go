@@ -19,6 +19,7 @@ type instances struct {
 	byName map[string]*instance
 	all    []string // names in the order in which they became ready, including deleted ones
 	starts map[string]op.Time
+	walls  map[string]op.WallClock // of the containers whose machines are not the runner's
 	action map[string]string
 	phases map[string]int  // the last phase that began, of instances with phases
 	over   map[string]bool // containers that were ended at the end of their phase
@@ -36,7 +37,8 @@ type instance struct {
 }
 
 func newInstances() *instances {
-	return &instances{byName: map[string]*instance{}, starts: map[string]op.Time{}, action: map[string]string{},
+	return &instances{byName: map[string]*instance{}, starts: map[string]op.Time{},
+		walls: map[string]op.WallClock{}, action: map[string]string{},
 		phases: map[string]int{}, over: map[string]bool{}}
 }
 
@@ -260,6 +262,9 @@ func (s *instances) hasStarted(e op.InstanceStart) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.starts[e.Instance+"/"+e.Container] = e.At
+	if e.Wall != nil {
+		s.walls[e.Instance+"/"+e.Container] = *e.Wall
+	}
 	if e.Phase > 0 {
 		s.phases[e.Instance] = max(s.phases[e.Instance], e.Phase)
 	}
@@ -280,6 +285,29 @@ func (s *instances) started(instance, container string) op.Time {
 		return at
 	}
 	return op.Never
+}
+
+// wall returns the wall clock of a container's machine relative to the runner's.
+func (s *instances) wall(instance, container string) op.WallClock {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.walls[instance+"/"+container]
+}
+
+// maxSlew is the most by which a wall clock is slewed, and so moves away from what it was (adjtimex(2)).
+const maxSlew = 500e-6
+
+// wallError returns how wrong times of the wall clocks of an instance's machines can be at an instant; 0: they are the
+// runner's.
+func (s *instances) wallError(instance string, at op.Time) (most op.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, w := range s.walls {
+		if strings.HasPrefix(key, instance+"/") {
+			most = max(most, op.Time(w.ErrNanos)+op.Time(2*maxSlew*float64(at))) // of both clocks
+		}
+	}
+	return most
 }
 
 // phaseOver reports whether a container was ended because its phase was over.

@@ -9,9 +9,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// barrierLead is the time between the announcement of the barrier's opening and the opening, so that every
-// agent knows the time in advance.
-const barrierLead = 200 * time.Millisecond
+// BarrierLead is the time between the announcement of the barrier's opening and the opening, so that every agent of
+// that many instances knows the time in advance: bench agents measures how long the announcement takes.
+func BarrierLead(instances int) time.Duration {
+	return 200*time.Millisecond + time.Duration(instances)*2*time.Millisecond
+}
 
 // setUp starts the actions without a rate that create objects, and waits for them. It returns the other
 // actions without a rate, which run first after the barrier.
@@ -51,7 +53,11 @@ func (r *runner) setUp(ctx context.Context) (after []*plan.Action, err error) {
 func (r *runner) openBarrier(ctx context.Context, after []*plan.Action) error {
 	at := r.Clock.Now()
 	if groups := r.instances.groups(); len(groups) > 0 {
-		at += op.Time(barrierLead)
+		n := 0
+		for _, names := range groups {
+			n += len(names)
+		}
+		at += op.Time(BarrierLead(n))
 		for group, names := range groups {
 			if err := r.Engine.Release(ctx, group, names, at); err != nil {
 				return fmt.Errorf("barrier %q: %w", group, err)

@@ -47,6 +47,8 @@ func benches() []bench {
 		{"study-aa", "Studies without a difference, and how many are said to have one", studyAA, false},
 		{"stat-peers", "Change points beside apache-otava, comparisons beside benchstat", statPeers, false},
 		{"compare-rows", "Time and memory of a comparison of ten million rows", compareRows, false},
+		{"instances", "500 instances of a light workload on this machine", instances, false},
+		{"agents", "1000 agents of one runner, simulated", manyAgents, false},
 		{"host-busy", "Runs beside a compiler are flagged, quiet ones are not", hostBusy, false},
 		{"clone", "The demo from a clean clone", clone, false},
 		{"object-peers", "Object operations beside other load generators, at a null server", objectPeers, false},
@@ -97,6 +99,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if asSimulatedAgents(ctx) {
+		return
+	}
 	code, err := e.measure(ctx, *only, *out, *storage)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

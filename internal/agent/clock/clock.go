@@ -28,6 +28,9 @@ func (c Clock) Now() int64 { return int64(time.Since(c.start)) + c.offset }
 // Began returns the instant at which the clock was made.
 func (c Clock) Began() int64 { return c.offset }
 
+// BeganWall returns the same instant on the machine's wall clock, in Unix nanoseconds.
+func (c Clock) BeganWall() int64 { return c.start.UnixNano() }
+
 // MinimizeTimerSlack locks the goroutine to its thread and reduces the thread's timer slack (default 50 µs)
 // to 1 ns. The returned function unlocks the thread.
 func MinimizeTimerSlack() func() {

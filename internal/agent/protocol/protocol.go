@@ -91,6 +91,8 @@ type Hello struct {
 	Token   string `json:"token"`
 	// Began is when the agent was started, on its clock.
 	Began int64 `json:"began"`
+	// BeganWall is the same instant on the machine's wall clock, in Unix ns; 0: unknown.
+	BeganWall int64 `json:"beganWall,omitempty"`
 	// Attempts is the number of dials until connected, DialNanos their total time.
 	Attempts  int   `json:"attempts"`
 	DialNanos int64 `json:"dialNanos"`

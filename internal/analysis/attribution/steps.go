@@ -39,7 +39,7 @@ var steps = map[string]step{
 		"NodePublishVolume.end"}},
 	op.FirstRead: {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed,
 		"NodePublishVolume.end"}},
-	op.Checked:     {Checking, []string{started, op.Published, "NodePublishVolume.end"}},
+	op.Checked:     {Checking, []string{started, op.Published, op.Running, "NodePublishVolume.end"}},
 	"podReady":     {Kubelet, []string{op.Running}},
 	op.ObjectReady: {Controllers, []string{op.Acked, "scripted", op.Gone}},
 	"objectGone":   {Controllers, []string{op.Acked, "NodeUnpublishVolume.end"}},

@@ -30,7 +30,7 @@ var milestonePredecessors = map[string][]string{
 	op.Initialized: {op.Sandboxed, op.Published, op.FirstWrite, op.FirstRead, op.Attached, op.Scheduled, op.Gone},
 	op.Running: {op.Sandboxed, op.Published, op.FirstWrite, op.FirstRead, op.Scheduled, op.Attached, op.Initialized,
 		op.Gone},
-	op.Checked:     {"started", op.Published},
+	op.Checked:     {"started", op.Published, op.Running},
 	"podReady":     {op.Running},
 	op.Ready:       {op.ObjectReady, op.Running, op.Taken, op.FirstWrite, op.FirstRead},
 	op.ObjectReady: {op.Acked, "scripted", op.Gone},

@@ -25,6 +25,7 @@ var actions = map[op.Kind]action{
 	op.Drain:    makesNothing(func(e *Engine) does { return e.disruptor.Drain }),
 	op.Scale:    makesNothing(func(e *Engine) does { return e.disruptor.Scale }),
 	op.Kill:     makesNothing(func(e *Engine) does { return e.disruptor.Kill }),
+	op.Check:    makesNothing(func(e *Engine) does { return e.check }),
 	op.Delete: func(e *Engine, ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 		tr.On("", r.Target.Name)
 		return nil, e.delete(ctx, r.Target, tr)

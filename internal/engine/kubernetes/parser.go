@@ -51,12 +51,12 @@ func (e *Engine) Parse(ctx context.Context, p engine.ParseRequest) ([]byte, erro
 	if err != nil {
 		return nil, engine.Errorf("ParserFailed", "%s", err.Error()).Wrap(err)
 	}
-	r := &parserRun{engine: e, object: p.Name, capture: agent.NewCapture(engine.MaxPrinted)}
+	r := &capturedRun{engine: e, object: p.Name, container: parserName, capture: agent.NewCapture(engine.MaxPrinted)}
 	pod := e.parserPod(ctx, p, data.Size())
 	command := pod.Spec.Containers[0].Command
 	end, err := r.run(ctx, pod,
 		[]agent.InputFile{{Source: script, Path: command[0], Mode: 0o755},
-			{Source: p.File, Path: command[1], Mode: 0o444}})
+			{Source: p.File, Path: command[1], Mode: 0o444}}, op.NewTrace(e.Session.Clock))
 	var coded *engine.Error
 	if errors.As(err, &coded) && coded.Code == protocol.CodeExec {
 		err = fmt.Errorf("%w (its first line asks for %q, in image %s)", err, p.Script.Interpreter(), p.Script.Image)
@@ -65,28 +65,32 @@ func (e *Engine) Parse(ctx context.Context, p engine.ParseRequest) ([]byte, erro
 	return printed, errors.Join(err, r.remove(ctx))
 }
 
-// parserRun is the pod of one script.
-type parserRun struct {
-	engine  *Engine
-	object  string
-	capture *agent.Capture
-	session *agent.Session
+// capturedRun is a pod of one container whose output the runner keeps in memory: of a script, or of a check.
+type capturedRun struct {
+	engine    *Engine
+	object    string // its name in the run
+	container string
+	ownImage  bool // the container's image is the product's, which has the agent
+	capture   *agent.Capture
+	session   *agent.Session
 }
 
-func (r *parserRun) name() string { return r.engine.Name(r.object) }
+func (r *capturedRun) name() string { return r.engine.Name(r.object) }
 
-// run creates the pod and returns how the script ended. The error says why it did not run to its end.
-func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, files []agent.InputFile) (op.ContainerEnd, error) {
+// run creates the pod and returns how its container ended; milestones go to tr. The error says why it did not run to
+// its end.
+func (r *capturedRun) run(ctx context.Context, pod *corev1.Pod, files []agent.InputFile, tr *op.Trace) (op.ContainerEnd,
+	error) {
 	none := op.ContainerEnd{}
 	var err error
-	r.session, err = r.engine.Agents.Expect(agent.ID{Instance: r.object, Container: parserName},
+	r.session, err = r.engine.Agents.Expect(agent.ID{Instance: r.object, Container: r.container},
 		agent.Options{Sample: -1, MaxOutput: agent.CaptureOutput, Sink: r.capture, Files: files})
 	if err != nil {
 		return none, err
 	}
 	pr := r.engine.NewProvision()
-	pr.AddPod(r.object, 1, true)
-	if err := r.create(ctx, pod); err != nil {
+	pr.AddPod(r.object, 1, !r.ownImage)
+	if err := r.create(ctx, pod, tr); err != nil {
 		pr.Feed.Close()
 		return none, err
 	}
@@ -95,7 +99,7 @@ func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, files []agent.Inpu
 		a.Ready.At, a.Ready.Err, a.Failure = r.session.Started(ctx)
 		pr.Feed.Put(a)
 	}()
-	err = pr.Wait(ctx, op.NewTrace(r.engine.Session.Clock))
+	err = pr.Wait(ctx, tr)
 	if err == nil {
 		select {
 		case <-r.session.Done():
@@ -116,35 +120,41 @@ func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, files []agent.Inpu
 }
 
 // create creates the Secret with the agent's token and the pod.
-func (r *parserRun) create(ctx context.Context, pod *corev1.Pod) error {
+func (r *capturedRun) create(ctx context.Context, pod *corev1.Pod, tr *op.Trace) error {
 	e := r.engine
 	delivery := e.Delivery
-	if delivery == podspec.DeliverBaked { // into workload images only
+	switch {
+	case r.ownImage:
+		delivery = podspec.DeliverBaked
+	case delivery == podspec.DeliverBaked: // into workload images only
 		delivery = podspec.DeliverInit
 	}
 	public, _ := r.session.SecretEnv()
 	delivery.Wrap(&pod.Spec.Containers[0], public, pod.Name)
-	delivery.Deliver(&pod.Spec, e.Image, []string{parserName})
+	delivery.Deliver(&pod.Spec, e.Image, []string{r.container})
 	podspec.SetTerminationMessages(&pod.Spec)
 	secret := &corev1.Secret{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", r.object),
-		StringData: map[string]string{parserName: r.session.Token()}}
+		StringData: map[string]string{r.container: r.session.Token()}}
 	if err := errors.Join(e.LedgerAdd(api.Pods, pod.Name), e.LedgerAdd(api.Secrets, pod.Name)); err != nil {
 		return err
 	}
 	if _, err := e.Create(ctx, api.Secrets, secret); err != nil {
 		return err
 	}
-	_, err := e.Create(ctx, api.Pods, pod)
+	answered, err := e.Create(ctx, api.Pods, pod)
+	if err == nil {
+		tr.MarkAt(op.Acked, answered, 0, "runner")
+	}
 	return err
 }
 
-// remove deletes what create created and waits until it is gone, outside of the script's time.
-func (r *parserRun) remove(ctx context.Context) error {
+// remove deletes what create created and waits until it is gone, outside of its time.
+func (r *capturedRun) remove(ctx context.Context) error {
 	e := r.engine
 	if r.session == nil {
 		return nil
 	}
-	r.session.Abandon(errors.New("the parser has ended"))
+	r.session.Abandon(errors.New("the command has ended"))
 	e.Agents.Forget(r.object)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parserRemovalTimeout)
 	defer cancel()
@@ -160,7 +170,7 @@ func (r *parserRun) remove(ctx context.Context) error {
 			err = ctx.Err()
 		}
 	}
-	return fmt.Errorf("the parser's pod %s may be left: %w", r.name(), err)
+	return fmt.Errorf("pod %s may be left: %w", r.name(), err)
 }
 
 // parserPod returns a pod that meets the restricted Pod Security Standard, whatever user the image has.

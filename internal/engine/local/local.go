@@ -70,6 +70,9 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 			return fmt.Errorf("scratch directory: %w", err)
 		}
 	}
+	if err := checkLimits(s.Needs.Containers, machineLimits()); err != nil {
+		return err
+	}
 	if err := e.openDrivers(ctx); err != nil {
 		return err
 	}

@@ -65,15 +65,15 @@ const IntegrityName = "integrity"
 // are compared with the acknowledgements of the containers before.
 func Integrity(in Input) (Result, error) {
 	p := &integrityRun{in: in, sums: map[string]float64{}}
-	for epoch, files := range in.Earlier {
-		acks, err := p.acksIn(files, epoch)
+	for epoch, of := range in.Earlier {
+		acks, err := acksIn(of, epoch)
 		if err != nil {
 			return p.res, fmt.Errorf("integrity: %w", err)
 		}
 		p.earlier.Stream = cmp.Or(acks.Stream, p.earlier.Stream)
 		p.earlier.List = append(p.earlier.List, acks.List...)
 	}
-	own, err := p.acksIn(in.Files, 0)
+	own, err := acksIn(Outputs{in.Files, in.AtWall}, 0)
 	if err == nil {
 		err = fs.WalkDir(in.Files, ".", p.read)
 	}
@@ -102,12 +102,12 @@ func (p *integrityRun) warn(code, format string, args ...any) {
 }
 
 // acksIn reads the acknowledgements among the files of a container, on the run's clock.
-func (p *integrityRun) acksIn(files fs.FS, epoch int) (acks integrity.Acks, err error) {
-	err = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+func acksIn(of Outputs, epoch int) (acks integrity.Acks, err error) {
+	err = fs.WalkDir(of.Files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Base(name) != "acks" {
 			return err
 		}
-		f, err := files.Open(name)
+		f, err := of.Files.Open(name)
 		if err != nil {
 			return err
 		}
@@ -118,8 +118,8 @@ func (p *integrityRun) acksIn(files fs.FS, epoch int) (acks integrity.Acks, err 
 	for i := range acks.List {
 		a := &acks.List[i]
 		a.Epoch = epoch
-		if p.in.AtWall != nil {
-			a.At = int64(p.in.AtWall(a.At))
+		if of.AtWall != nil {
+			a.At = int64(of.AtWall(a.At))
 		}
 	}
 	return acks, err

@@ -25,9 +25,15 @@ type Input struct {
 	AtWall func(unixNanos int64) op.Time
 	// Earlier are the outputs of the containers that this one replaced, in the order of their starts; of an image of
 	// a volume, those of all containers that wrote to the volume.
-	Earlier []fs.FS
+	Earlier []Outputs
 	// Made is when an image of a volume was made; nil: the files are not those of an image.
 	Made *Interval
+}
+
+// Outputs are the outputs of an earlier container.
+type Outputs struct {
+	Files  fs.FS
+	AtWall func(unixNanos int64) op.Time // as Input.AtWall
 }
 
 // Interval has an instant that is not known exactly: not before From, not after To.

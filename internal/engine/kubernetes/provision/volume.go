@@ -202,7 +202,7 @@ func (e *Provisioner) hold(ctx context.Context, v *pods.Volume, r engine.Request
 	object := HolderPod(r.Name)
 	c := corev1.Container{
 		Name: "hold", Image: e.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Command: []string{podspec.AgentBinary, "hold"}, SecurityContext: holderSecurity(v.Block),
+		Command: []string{podspec.AgentBinary, "hold"}, SecurityContext: VolumeSecurity(v.Block),
 	}
 	if v.Block {
 		c.VolumeDevices = []corev1.VolumeDevice{{Name: holderVolume, DevicePath: holderDevice}}
@@ -241,8 +241,9 @@ func volumeSource(v *pods.Volume) corev1.VolumeSource {
 // holderGrace is the grace period of a holder in seconds. It ends at once.
 const holderGrace = 5
 
-// holderSecurity is podspec.Restricted, but as root for a block device.
-func holderSecurity(block bool) *corev1.SecurityContext {
+// VolumeSecurity is podspec.Restricted, but as root for a block device: the context of the product's containers that
+// use a volume.
+func VolumeSecurity(block bool) *corev1.SecurityContext {
 	s := podspec.Restricted()
 	if block {
 		root, no := int64(0), false
