@@ -51,13 +51,14 @@ func (d *Data) readQueries() error {
 			at[r.Query] = i
 			d.Queries = append(d.Queries, Query{Name: r.Query})
 		}
-		d.Queries[i].add(r)
+		d.Queries[i].Add(r)
 	}
 	slices.SortFunc(d.Queries, func(a, b Query) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 
-func (q *Query) add(r op.QueryReading) {
+// Add adds an answer. Answers come in order of time.
+func (q *Query) Add(r op.QueryReading) {
 	for _, v := range r.Values {
 		if v.Series == len(q.Series) {
 			q.Series = append(q.Series, QuerySeries{Labels: v.Labels})
@@ -69,6 +70,15 @@ func (q *Query) add(r op.QueryReading) {
 	}
 	r.Values = nil
 	q.Readings = append(q.Readings, r)
+}
+
+// Forget drops the answers before an instant.
+func (q *Query) Forget(before op.Time) {
+	q.Readings = slices.DeleteFunc(q.Readings, func(r op.QueryReading) bool { return r.At < before })
+	for i := range q.Series {
+		s := &q.Series[i]
+		s.Points = slices.DeleteFunc(s.Points, func(p metric.Point) bool { return p.At < before })
+	}
 }
 
 // Query returns the query of a name, or nil.
