@@ -37,12 +37,6 @@ type Program struct {
 	slots   []slot
 }
 
-// slot is a variable of the CEL expression: a query's answer, or a constant (query nil).
-type slot struct {
-	query    *Query
-	constant quantity
-}
-
 // Queries returns the queries of the expression in order of the text.
 func (p *Program) Queries() []Query {
 	var qs []Query

@@ -7,7 +7,8 @@ import (
 )
 
 // LiveProblem returns why a query has no value while a run is in progress, and what to ask for instead; empty: it has
-// one. During a run there are ended ops, the I/Os of canaries, and samples of the I/O of the workloads' processes.
+// one. During a run there are ended ops, the I/Os of canaries, samples of the I/O of the workloads' processes, and
+// answers of a Prometheus server.
 func (q Query) LiveProblem() string {
 	action := Metric{Action: q.Metric.Action}
 	switch {
@@ -21,7 +22,7 @@ func (q Query) LiveProblem() string {
 				action)
 		}
 	case q.OfPrometheus():
-		return fmt.Sprintf("%s: answers of Prometheus trigger nothing: use latencies, counts, iops or throughput", q)
+		return ""
 	case q.Func == ValueOf:
 		return fmt.Sprintf("%s: the output of a workload's tool is parsed after the run: use throughput(%s.write), iops or "+
 			"the canary", q, action)

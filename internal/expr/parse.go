@@ -52,6 +52,12 @@ func (p *parser) variables() []cel.EnvOption {
 	return vars
 }
 
+// slot is a variable of the CEL expression: a query's answer, or a constant (query nil).
+type slot struct {
+	query    *Query
+	constant quantity
+}
+
 func slotName(i int) string { return fmt.Sprintf("@slot%d", i) }
 
 func (p *parser) slot(eh cel.MacroExprFactory, s slot) ast.Expr {

@@ -109,9 +109,25 @@ func resolveExpression(g *graph, path, text string, env expr.Env, c *Condition) 
 			g.Fail(path, "", "%s", problem)
 			continue
 		}
+		if q.OfPrometheus() {
+			checkLiveQuery(g, path, q, c)
+			continue
+		}
 		if n := g.nodes[q.Metric.Action]; n != nil {
 			checkLive(g, path, q, n, c)
 		}
+	}
+}
+
+// checkLiveQuery checks that an interval of a condition has an answer of Prometheus, also if one is late.
+func checkLiveQuery(g *graph, path string, q expr.Query, c *Condition) {
+	m := g.spec.Metrics
+	if m == nil || m.Interval == nil { // there is no such query
+		return
+	}
+	if each := m.Interval.Duration.Duration; c.Interval < 2*each {
+		g.Fail(path, fmt.Sprintf("interval: %v", 2*each),
+			"%s: the interval of the condition, %v, must be at least twice that of the query, %v", q, c.Interval, each)
 	}
 }
 

@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,16 @@ func TestConditions(t *testing.T) {
 	if len(p.Budget.Open) > 0 || p.Budget.Snapshots != 6 || p.Budget.Volumes != 3 {
 		t.Errorf("budget %+v, want 6 snapshots, and 2 volumes beside fio's", p.Budget)
 	}
+	const query = `spec:
+  runtime: 1m
+  actions: [{name: v, rateName: heads, createObjSpec: {volume: {storageClass: fast}}}]
+  rates: [{name: heads, triggerRateSpec: {when: value(heads) > 5 && errors(v) == 0, interval: 2s}}]
+  metrics: {level: none, prometheus: {url: "http://prometheus:9090", queries: {heads: prometheus_tsdb_head_series}}}
+`
+	if _, said := onCluster(t, Input{Classes: someClasses()}, query); said != "" {
+		t.Error(said)
+	}
+	good(t, Input{}, strings.Replace(query, "fast", "hostdir", 1))
 	p = good(t, Input{}, `spec: {actions: [{name: v, createObjSpec: {volume: {storageClass: hostdir}}}]}`)
 	if p.Live() != 0 {
 		t.Errorf("measurements each %v without a condition", p.Live())

@@ -201,3 +201,61 @@ func TestTriggerByOps(t *testing.T) {
 		}
 	})
 }
+
+// TestTriggerByQuery: a query triggers once for each time that its mean over the interval crosses the threshold, as of
+// the answer by which it did. Answers without a value, and none at all, neither trigger nor reset.
+func TestTriggerByQuery(t *testing.T) {
+	const s, first = op.Time(time.Second), op.Time(37 * time.Millisecond)
+	answer := func(at op.Time) op.QueryReading {
+		r := op.QueryReading{Query: "q", At: at, Values: []op.QueryValue{{Value: 10}}}
+		switch {
+		case at < 5*s, at >= 12*s && at < 14*s: // below
+			r.Values[0].Value = 0
+		case at >= 8*s && at < 10*s:
+			r.Values, r.Problem = nil, op.QueryNoData
+		case at >= 14*s && at < 16*s:
+			r.Values, r.Problem = nil, op.QueryMissed
+		}
+		return r
+	}
+	for _, tt := range []struct {
+		long  time.Duration
+		since []op.Time // the third answer above the threshold is the first with such a mean, or the first after a gap
+	}{{0, []op.Time{5*s + 500*op.Time(time.Millisecond), 16 * s}}, {3 * time.Second, []op.Time{16 * s}}} {
+		synctest.Test(t, func(t *testing.T) {
+			c, clock := plan.Condition{When: "value(q) > 5", For: tt.long, Interval: time.Second}, op.NewClock()
+			p := plan.Plan{Runtime: 20 * time.Second, Grace: time.Second,
+				Rates: []plan.Rate{{Name: "above", Condition: &c}}, Actions: []plan.Action{makes("v", "above", 1)}}
+			live, err := slo.NewLive([]slo.LiveCondition{{Rate: "above", When: c.When, Interval: c.Interval}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := Run(t.Context(), t.Context(), Config{Plan: &p, Engine: &script{took: took(time.Millisecond)}, Clock: clock,
+				Record: &memory{}, Observer: quiet{}, Live: live,
+				Queries: func(ctx context.Context, keep func(op.QueryReading)) {
+					for at := first; TimerSleep(ctx, clock.At(at)); at += op.Time(250 * time.Millisecond) {
+						keep(answer(at))
+					}
+				}})
+			seen := got.Rates[0].Condition
+			var since []op.Time
+			for _, f := range seen.Firings {
+				since = append(since, f.Since-first)
+				late := time.Duration(f.At-f.Since) - tt.long
+				if late < 0 || late > 100*time.Millisecond || !strings.Contains(f.Observed, "value(q) = ") {
+					t.Errorf("%v after the truth: %+v", late, f)
+				}
+			}
+			if diff := cmp.Diff(tt.since, since); diff != "" {
+				t.Errorf("since: %s", diff)
+			}
+			if len(got.Flags) != 1 || got.Flags[0].Name != "triggerDataMissing" ||
+				!strings.Contains(got.Flags[0].Evidence, "query q: the server had no data") {
+				t.Errorf("flags %+v", got.Flags)
+			}
+			if open := seen.Unknown; open < 30 || open > 35 { // of 2 s, and of 1.2 s
+				t.Errorf("%d of %d evaluations are undecided", open, seen.Evaluations)
+			}
+		})
+	}
+}

@@ -52,6 +52,7 @@ type Live interface {
 	Sample(s op.Sample)
 	Canary(instance, volume string, ios []op.CanaryIO)
 	CanaryOpen(instance, volume string, open []op.CanaryIO, at op.Time)
+	Query(r op.QueryReading)
 	// Judge returns what is known of the condition of a rate.
 	Judge(rate string, now op.Time) schedule.Reading
 }
@@ -65,6 +66,7 @@ func (discard) Ended(op.InstanceEnd)                              {}
 func (discard) Sample(op.Sample)                                  {}
 func (discard) Canary(string, string, []op.CanaryIO)              {}
 func (discard) CanaryOpen(string, string, []op.CanaryIO, op.Time) {}
+func (discard) Query(op.QueryReading)                             {}
 func (discard) Judge(string, op.Time) schedule.Reading            { return schedule.Reading{} }
 
 // Config configures one run.

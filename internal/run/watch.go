@@ -27,13 +27,15 @@ func (r *runner) watch() {
 	r.unwatch = func() { stop(); running.Wait() }
 }
 
-// answers records the answers to queries, and logs when a query begins and ends to have no value.
+// answers records the answers to queries, passes them to conditions, and logs when a query begins and ends to have no
+// value.
 type answers struct {
 	*runner
 	last map[string]op.QueryProblem // by query
 }
 
 func (a *answers) keep(q op.QueryReading) {
+	a.Live.Query(q)
 	a.Record.Query(q)
 	last := a.last[q.Query]
 	if last == q.Problem || last != "" && q.Problem == op.QueryMissed {

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// startPrometheus starts a real Prometheus that scrapes itself four times a second, and returns its address once it has
-// the result.
-func (b *box) startPrometheus() (address string, stop func()) {
+// startPrometheus starts a real Prometheus that scrapes itself and other addresses four times a second, and returns its
+// address once it has the result of the former.
+func (b *box) startPrometheus(others ...string) (address string, stop func()) {
 	b.Helper()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -26,7 +26,9 @@ func (b *box) startPrometheus() (address string, stop func()) {
 	}
 	listen := freePort(b.T)
 	config := b.write("prometheus.yaml", `global: {scrape_interval: 250ms}
-scrape_configs: [{job_name: self, static_configs: [{targets: ["`+listen+`"]}]}]
+scrape_configs:
+  - {job_name: self, static_configs: [{targets: ["`+listen+`"]}]}
+  - {job_name: others, static_configs: [{targets: [`+strings.Join(others, ", ")+`]}]}
 `)
 	cmd := exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+b.in("tsdb"),
 		"--web.listen-address="+listen, "--log.level=warn")

@@ -27,6 +27,11 @@ type samplingJSON struct {
 			Overhead float64
 		}
 	}
+	Workloads []struct {
+		Instances []struct {
+			Detail *struct{ Volumes []struct{ UsedBytes int64 } }
+		}
+	}
 	Validity []struct{ Name, Severity, Evidence string }
 }
 
@@ -90,6 +95,9 @@ func TestSampleLevels(t *testing.T) {
 			}
 			if d := last.Detail; d != nil && (len(d.Volumes) != 1 || d.Volumes[0].Volume == "" || d.Volumes[0].UsedBytes == 0) {
 				t.Errorf("volumes %+v", d.Volumes)
+			}
+			if x := s.Workloads[0].Instances[0].Detail; (x != nil) != (level == "detailed") || x != nil && len(x.Volumes) != 1 {
+				t.Errorf("the summary has %+v", x)
 			}
 			c := s.Sampling.Costs
 			if len(c) != 1 || c[0].Level != level || c[0].CPUShare <= 0 || c[0].CPUShare > 0.5 || c[0].EachNs <= 0 {

@@ -100,3 +100,8 @@ func (c *Canary) dropSetUp(from op.Time) {
 	})
 	c.IOs = c.IOs[n:]
 }
+
+// Measured reports whether an instant is after the barrier, as far as there was one.
+func (d *Data) Measured(at op.Time) bool {
+	return !d.Bundle.Run.BarrierAt.Known() || at >= d.Bundle.Run.BarrierAt
+}

@@ -38,26 +38,8 @@ func (s *QuerySeries) Name() string {
 	return strings.TrimSpace(strings.Join(parts, " "))
 }
 
-// readQueries gathers the readings of each query, in order of their names.
-func (d *Data) readQueries() error {
-	at := map[string]int{}
-	for r, err := range d.Bundle.Queries() {
-		if err != nil {
-			return err
-		}
-		i, known := at[r.Query]
-		if !known {
-			i = len(d.Queries)
-			at[r.Query] = i
-			d.Queries = append(d.Queries, Query{Name: r.Query})
-		}
-		d.Queries[i].add(r)
-	}
-	slices.SortFunc(d.Queries, func(a, b Query) int { return strings.Compare(a.Name, b.Name) })
-	return nil
-}
-
-func (q *Query) add(r op.QueryReading) {
+// Add adds an answer. Answers come in order of time.
+func (q *Query) Add(r op.QueryReading) {
 	for _, v := range r.Values {
 		if v.Series == len(q.Series) {
 			q.Series = append(q.Series, QuerySeries{Labels: v.Labels})
@@ -71,14 +53,13 @@ func (q *Query) add(r op.QueryReading) {
 	q.Readings = append(q.Readings, r)
 }
 
-// Query returns the query of a name, or nil.
-func (d *Data) Query(name string) *Query {
-	for i := range d.Queries {
-		if d.Queries[i].Name == name {
-			return &d.Queries[i]
-		}
+// Forget drops the answers before an instant.
+func (q *Query) Forget(before op.Time) {
+	q.Readings = slices.DeleteFunc(q.Readings, func(r op.QueryReading) bool { return r.At < before })
+	for i := range q.Series {
+		s := &q.Series[i]
+		s.Points = slices.DeleteFunc(s.Points, func(p metric.Point) bool { return p.At < before })
 	}
-	return nil
 }
 
 // QueryFigure is a query, or one of its series, over some of its instants.
@@ -122,9 +103,4 @@ func (s *QuerySeries) Over(wanted func(at op.Time) bool) QueryFigure {
 		}
 	}
 	return f
-}
-
-// Measured reports whether an instant is after the barrier, as far as there was one.
-func (d *Data) Measured(at op.Time) bool {
-	return !d.Bundle.Run.BarrierAt.Known() || at >= d.Bundle.Run.BarrierAt
 }

@@ -124,3 +124,32 @@ func (d *Data) readCanaries() error {
 	})
 	return nil
 }
+
+// readQueries gathers the readings of each query, in order of their names.
+func (d *Data) readQueries() error {
+	at := map[string]int{}
+	for r, err := range d.Bundle.Queries() {
+		if err != nil {
+			return err
+		}
+		i, known := at[r.Query]
+		if !known {
+			i = len(d.Queries)
+			at[r.Query] = i
+			d.Queries = append(d.Queries, Query{Name: r.Query})
+		}
+		d.Queries[i].Add(r)
+	}
+	slices.SortFunc(d.Queries, func(a, b Query) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// Query returns the query of a name, or nil.
+func (d *Data) Query(name string) *Query {
+	for i := range d.Queries {
+		if d.Queries[i].Name == name {
+			return &d.Queries[i]
+		}
+	}
+	return nil
+}

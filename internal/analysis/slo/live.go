@@ -18,7 +18,8 @@ import (
 )
 
 // Live judges the conditions of triggers while a run is in progress, over the last interval of each. Ops and canaries
-// count as in objectives; iops and throughput are those of the workloads' processes, by samples of their counters.
+// count as in objectives; iops and throughput are those of the workloads' processes, by samples of their counters;
+// queries to Prometheus are answered as they come.
 // Its methods are safe for concurrent use and do not block: those that take measurements append to a list.
 type Live struct {
 	conditions map[string]*condition
@@ -26,6 +27,7 @@ type Live struct {
 
 	mu      sync.Mutex
 	actions map[string]*liveAction // those that an expression names
+	queries map[string]*liveQuery  // likewise
 }
 
 // LiveCondition is the condition of a rate; Reset may be empty.
@@ -63,7 +65,8 @@ type liveCanary struct {
 
 // NewLive compiles the conditions.
 func NewLive(list []LiveCondition) (*Live, error) {
-	l := &Live{conditions: map[string]*condition{}, actions: map[string]*liveAction{}}
+	l := &Live{conditions: map[string]*condition{}, actions: map[string]*liveAction{},
+		queries: map[string]*liveQuery{}}
 	for _, c := range list {
 		own := &condition{interval: op.Time(c.Interval)}
 		for _, e := range []struct {
@@ -78,6 +81,10 @@ func NewLive(list []LiveCondition) (*Live, error) {
 				return nil, fmt.Errorf("rate %s: %w", c.Rate, err)
 			}
 			for _, q := range p.Queries() {
+				if q.OfPrometheus() {
+					l.queries[q.Metric.Action] = &liveQuery{judged: op.Never}
+					continue
+				}
 				l.actions[q.Metric.Action] = &liveAction{instances: map[string]*liveInstance{}}
 			}
 			*e.to = p
@@ -250,6 +257,8 @@ func (s *liveSource) Value(q expr.Query) (expr.Value, error) {
 	switch {
 	case q.LiveProblem() != "":
 		return expr.Value{}, fmt.Errorf("%s", q.LiveProblem())
+	case q.OfPrometheus():
+		return s.query(q.Metric.Action)
 	case q.Func == expr.IOPS || q.Func == expr.Throughput:
 		return s.perSecond(a, q)
 	case isCanary(q.Metric.Name):

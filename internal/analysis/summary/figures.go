@@ -212,6 +212,8 @@ type Instance struct {
 	OK          *bool             `json:"ok"`
 	Containers  []op.ContainerEnd `json:"containers"`
 	CPUs        *float64          `json:"cpus"` // mean CPUs in use
+	// Detail is absent unless spec.metrics.level is detailed.
+	Detail *Detail `json:"detail,omitempty"`
 	// Driver: it is a load generator process of object storage, on this or another host,
 	// without containers and without an observed end.
 	Driver      bool   `json:"driver,omitempty"`

@@ -151,7 +151,7 @@ func instance(d *dataset.Data, name string) Instance {
 	if i := slices.IndexFunc(d.Instances, func(x bundle.Instance) bool { return x.Name == name }); i >= 0 {
 		in.setLifetime(d.Instances[i])
 	}
-	in.CPUs = d.CPUs(name)
+	in.CPUs, in.Detail = d.CPUs(name), detail(d, name)
 	in.setDriver(d)
 	return in
 }

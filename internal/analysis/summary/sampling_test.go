@@ -53,3 +53,46 @@ func TestSamplingCost(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, text)
 	}
 }
+
+// TestDetail: waits and pressures are from the start of the measurement, and what was not observed is no value.
+func TestDetail(t *testing.T) {
+	t.Parallel()
+	const s = op.Time(1e9)
+	w, err := bundle.Create(t.TempDir(), bundle.Run{ID: "s", Name: "s", Engine: "local"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"fio-0", "fio-1"} {
+		w.Started(op.InstanceStart{Instance: name, Intended: 2 * s, At: 2 * s})
+		for at := int64(0); at <= 12; at += 2 {
+			x := op.SampleDetail{IOWaitNanos: max(0, at-2) * 5e8, CPUPressureNanos: -1, IOPressureNanos: -1,
+				MemoryPressureNanos: -1, Volumes: []op.VolumeUse{{Volume: name + "-data", UsedBytes: at, FreeBytes: 100 - at,
+					UsedInodes: 1, FreeInodes: 9}}}
+			if name == "fio-1" {
+				x.CPUPressureNanos, x.IOPressureNanos, x.MemoryPressureNanos = at*1e8, at*4e8, 0
+				x.Volumes[0].UsedBytes = 4 * at
+			}
+			w.Sample(op.Sample{Instance: name, At: op.Time(at) * s, Level: op.SampleDetailed, Detail: &x})
+		}
+		w.Sample(op.Sample{Instance: name, At: 13 * s, Level: op.SampleBasic})
+	}
+	if err := w.Close(func(r *bundle.Run) { r.State, r.BarrierAt, r.EndedAt = bundle.Complete, 2*s, 14*s }); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bundle.Open(w.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := summary.Make(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "1 threads waited for block I/O on average; pressure: CPU 10 %, I/O 40 %, memory 0 %; " +
+		"fullest volume: fio-1-data, 35 %"
+	if got := sum.Workloads[0].DetailText(); got != text {
+		t.Errorf("got  %s\nwant %s", got, text)
+	}
+	if x := sum.Workloads[0].Instances[0].Detail; *x.IOWaitThreads != 0.5 || x.IOPressure != nil || len(x.Volumes) != 1 {
+		t.Errorf("%+v", x)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // workloadLines returns the lines of measured workloads; those of preparation and
@@ -115,4 +116,57 @@ func ratesOver(phases []Phase, metric string) string {
 		return ""
 	}
 	return strings.Join(rates, " → ") + " IOPS over its phases"
+}
+
+// DetailText says what samples at the level detailed have of the instances: the sum of their waits, the greatest of
+// their pressures, and the fullest volume. It is empty without any.
+func (w Workload) DetailText() string {
+	var waits, cpu, io, memory *float64
+	fullest, name := 0.0, ""
+	for _, in := range w.Instances {
+		x := in.Detail
+		if x == nil {
+			continue
+		}
+		combine(&waits, x.IOWaitThreads, func(a, b float64) float64 { return a + b })
+		for _, p := range []struct{ to, from *(*float64) }{{&cpu, &x.CPUPressure}, {&io, &x.IOPressure},
+			{&memory, &x.MemoryPressure}} {
+			combine(p.to, *p.from, func(a, b float64) float64 { return max(a, b) })
+		}
+		for _, v := range x.Volumes {
+			if share := usedShare(v); name == "" || share > fullest {
+				fullest, name = share, v.Volume
+			}
+		}
+	}
+	var parts []string
+	if waits != nil {
+		parts = append(parts, fmt.Sprintf("%s threads waited for block I/O on average", units.Count(*waits)))
+	}
+	if cpu != nil && io != nil && memory != nil {
+		parts = append(parts, fmt.Sprintf("pressure: CPU %.0f %%, I/O %.0f %%, memory %.0f %%", 100**cpu, 100**io,
+			100**memory))
+	}
+	if name != "" {
+		parts = append(parts, fmt.Sprintf("fullest volume: %s, %.0f %%", name, 100*fullest))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// combine sets to to its combination with a value, if that is known.
+func combine(to **float64, v *float64, f func(a, b float64) float64) {
+	switch {
+	case v == nil:
+	case *to == nil:
+		x := *v
+		*to = &x
+	default:
+		**to = f(**to, *v)
+	}
+}
+
+// usedShare is the used share of a volume's bytes or inodes, whichever is greater.
+func usedShare(v op.VolumeUse) float64 {
+	share := func(used, free int64) float64 { return float64(used) / float64(max(1, used+free)) }
+	return max(share(v.UsedBytes, v.FreeBytes), share(v.UsedInodes, v.FreeInodes))
 }

@@ -44,6 +44,9 @@ func (p *printer) workloads(s *summary.Summary) {
 		if words := syncs(&w); words != "" {
 			p.note(words)
 		}
+		if words := w.DetailText(); words != "" {
+			p.note(w.Action + ": " + words)
+		}
 		for _, ph := range w.Phases[min(1, len(w.Phases)):] {
 			p.note(fmt.Sprintf("%s, %s after the barrier: %s", w.Action, ph.StartAfter, ph.Title()))
 		}
