@@ -40,8 +40,8 @@ func isTemporary(rel string) bool {
 	return strings.HasSuffix(rel, tmpSuffix) && !strings.HasPrefix(rel, rawDir+"/")
 }
 
-// Files lists the files of the bundle, relative to its directory: those in the manifest, the ledger, the report, and the
-// manifest last. Its presence shows that a copy in that order is whole.
+// Files lists the files of the bundle, relative to its directory: those in the manifest, the ledger, the report, and
+// the manifest last. Its presence shows that a copy in that order is whole.
 func (b *Bundle) Files() ([]string, error) {
 	files, err := listFiles(b.Dir, func(rel string) bool {
 		return inManifest(rel) || rel == ledgerFile || rel == ReportFile

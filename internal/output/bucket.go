@@ -47,8 +47,8 @@ func (t *Bucket) open() (*s3.Store, error) {
 	return s3.New(s3.Config{Settings: settings, Credentials: t.Account, Clock: op.NewClock()})
 }
 
-// Upload puts each file of a bundle into the bucket as the object PREFIX/BENCHMARK-RUN/FILE, and the manifest after all
-// others: where it is, the bundle is whole. Failures are retried until ctx ends; a refusal ends the upload. A repetition
+// Upload puts each file of a bundle into the bucket as the object PREFIX/BENCHMARK-RUN/FILE, and the manifest last:
+// where it is, the bundle is whole. Failures are retried until ctx ends; a refusal ends the upload. Repeating it
 // replaces the objects. The counts are files.
 func (t *Bucket) Upload(ctx context.Context, b *bundle.Bundle, o Options) bundle.OutputStats {
 	u := upload{Options: o.orDefault(), bucket: t, dir: b.Dir, prefix: path.Join(t.Prefix, b.Run.Name+"-"+b.Run.ID),

@@ -93,7 +93,8 @@ func Start(ctx context.Context, dir string, r bundle.Run, targets []Target, o Op
 	return s, err
 }
 
-// startTarget starts the workers of a target. Samples of a series must arrive in order of time: metrics have one worker.
+// startTarget starts the workers of a target. Samples of a series must arrive in order of time: metrics have one
+// worker.
 func (s *Sender) startTarget(t Target, delivered keys) *target {
 	room, concurrent := queued, workers
 	if t.RemoteWrite {
@@ -116,6 +117,20 @@ func (s *Sender) Op(o op.Op) {
 	for _, t := range s.targets {
 		if t.Actions[o.Action] {
 			t.enqueue(document{opKey(o.ID), func() any { return opDocumentOf(&s.run, &o) }})
+		}
+	}
+}
+
+// RemoteWrite queues the body of a request of remote write for a target, in the order in which the bundle has them. It
+// does not block. One goroutine at a time may call it for a target.
+func (s *Sender) RemoteWrite(output string, body []byte) {
+	for _, t := range s.targets {
+		if !t.Target.RemoteWrite || t.Name != output {
+			continue
+		}
+		t.metrics++
+		if !t.skipped {
+			t.skipped = !t.enqueue(document{metricsKey(t.metrics), func() any { return body }})
 		}
 	}
 }

@@ -34,20 +34,6 @@ func (w remoteWrite) send(ctx context.Context, batch []encoded) (outcomes []erro
 	return outcomes, after
 }
 
-// RemoteWrite queues the body of a request of remote write for a target, in the order in which the bundle has them. It
-// does not block. One goroutine at a time may call it for a target.
-func (s *Sender) RemoteWrite(output string, body []byte) {
-	for _, t := range s.targets {
-		if !t.Target.RemoteWrite || t.Name != output {
-			continue
-		}
-		t.metrics++
-		if !t.skipped {
-			t.skipped = !t.enqueue(document{metricsKey(t.metrics), func() any { return body }})
-		}
-	}
-}
-
 // requests yields the requests of remote write of a bundle for an output.
 func requests(b *bundle.Bundle, output string) iter.Seq2[document, error] {
 	return func(yield func(document, error) bool) {

@@ -30,9 +30,9 @@ const maxSeries = 2000
 // staleNaN marks the end of a series.
 const staleNaN uint64 = 0x7ff0000000000002
 
-// Sampling passes the metrics at each interval to keep, as bodies of requests of remote write 1.0 in order of time: each
-// series has one sample of an interval, a request has at most 2000 series. now gives the time of a sample. stop passes
-// the samples of the end, then the mark that the series have ended. keep is called by one goroutine at a time.
+// Sampling passes the metrics at each interval to keep, as bodies of requests of remote write 1.0 in order of time.
+// Each series has one sample of an interval, a request has at most 2000 series. now gives the time of a sample. stop
+// passes the samples of the end, then the mark that the series have ended. keep is called by one goroutine at a time.
 func (m *Metrics) Sampling(interval time.Duration, now func() time.Time, keep func(body []byte)) (stop func()) {
 	end, ended, before := make(chan struct{}), sync.WaitGroup{}, time.Time{}
 	next := func() time.Time { // timestamps have milliseconds
