@@ -1,9 +1,12 @@
-// Command dashboard prints the Grafana dashboard of the metrics that cnsbench run --serve-metrics serves.
+// Command dashboard prints a dashboard: that for Grafana of the metrics of a run in progress, or that for OpenSearch
+// Dashboards of the documents in an index.
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -86,7 +89,8 @@ func (p *panel) build() *timeseries.PanelBuilder {
 	return b
 }
 
-func main() {
+// grafana prints the dashboard for Grafana.
+func grafana(w io.Writer) error {
 	b := dashboard.NewDashboardBuilder("CNSBench").Uid("cnsbench").Tags([]string{"cnsbench", "storage"}).
 		Description("A run of CNSBench in progress.").Refresh("5s").Time("now-15m", "now").Timezone("browser").
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus")).
@@ -100,11 +104,20 @@ func main() {
 		}
 	}
 	built, err := b.Build()
-	if err == nil {
-		to := json.NewEncoder(os.Stdout)
-		to.SetIndent("", "  ")
-		to.SetEscapeHTML(false)
-		err = to.Encode(built)
+	if err != nil {
+		return err
+	}
+	to := json.NewEncoder(w)
+	to.SetIndent("", "  ")
+	to.SetEscapeHTML(false)
+	return to.Encode(built)
+}
+
+func main() {
+	printers := map[string]func(io.Writer) error{"grafana": grafana, "opensearch": opensearch}
+	err := errors.New("usage: dashboard grafana|opensearch")
+	if len(os.Args) == 2 && printers[os.Args[1]] != nil {
+		err = printers[os.Args[1]](os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "dashboard:", err)

@@ -26,6 +26,9 @@ const (
 	histogramsFile = "histograms/histograms.jsonl"
 	canaryFile     = "canary/canary.frames"
 
+	remoteWriteDir = "remote-write"
+	framesSuffix   = ".frames"
+
 	rawDir    = "raw"
 	tmpSuffix = ".tmp"
 )

@@ -40,15 +40,30 @@ func isTemporary(rel string) bool {
 	return strings.HasSuffix(rel, tmpSuffix) && !strings.HasPrefix(rel, rawDir+"/")
 }
 
-// listFiles lists the files of a bundle that belong in the manifest.
-func listFiles(dir string) ([]string, error) {
+// Files lists the files of the bundle, relative to its directory: those in the manifest, the ledger, the report, and
+// the manifest last. Its presence shows that a copy in that order is whole.
+func (b *Bundle) Files() ([]string, error) {
+	files, err := listFiles(b.Dir, func(rel string) bool {
+		return inManifest(rel) || rel == ledgerFile || rel == ReportFile
+	})
+	if err != nil {
+		return nil, fmt.Errorf("bundle: %w", err)
+	}
+	if pathExists(b.path(manifestFile)) {
+		files = append(files, manifestFile)
+	}
+	return files, nil
+}
+
+// listFiles lists the files of a bundle that belong to a list.
+func listFiles(dir string, belongs func(rel string) bool) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
-		if rel = filepath.ToSlash(rel); err == nil && inManifest(rel) {
+		if rel = filepath.ToSlash(rel); err == nil && belongs(rel) {
 			files = append(files, rel)
 		}
 		return err
@@ -58,7 +73,7 @@ func listFiles(dir string) ([]string, error) {
 
 // writeManifest hashes and syncs every file, then writes the manifest.
 func writeManifest(dir string) error {
-	files, err := listFiles(dir)
+	files, err := listFiles(dir, inManifest)
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,11 @@ func yieldOps[T any](path string, payload []byte, yield func(T, error) bool) boo
 
 // checkStreams finds the valid length of every stream of an incomplete bundle.
 func (b *Bundle) checkStreams() error {
-	framed := append([]string{b.path(canaryFile)}, b.segments...)
+	framed, err := filepath.Glob(b.path(remoteWriteFile("*")))
+	if err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	framed = append(append(framed, b.path(canaryFile)), b.segments...)
 	for _, path := range framed {
 		if err := b.checkStream(path, validFrames); err != nil {
 			return err

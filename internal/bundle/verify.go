@@ -75,7 +75,7 @@ func (b *Bundle) Check() (*Verification, error) {
 	if err := VerifyLedger(b.Dir); err != nil {
 		v.Problems = append(v.Problems, Problem{ledgerFile, FileChanged, err.Error()})
 	}
-	files, err := listFiles(b.Dir)
+	files, err := listFiles(b.Dir, inManifest)
 	if err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}

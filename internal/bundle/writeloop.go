@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -52,7 +53,9 @@ func (w *Writer) drain() {
 	}
 }
 
-func framed(file string) bool { return file == eventsDir || file == canaryFile }
+func framed(file string) bool {
+	return file == eventsDir || file == canaryFile || strings.HasPrefix(file, remoteWriteDir+"/")
+}
 
 // fail stores err and frees the reserve, so that run.json can be written once more.
 func (w *Writer) fail(err error) {

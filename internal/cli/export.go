@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/output"
@@ -120,12 +121,11 @@ func export(ctx context.Context, s *streams, dir string, all bool) error {
 	if err != nil {
 		return failed(err)
 	}
-	targets, err := targetsOf(ctx, bench, credentialReader{})
+	to, err := destinationsOf(ctx, bench)
 	if err != nil {
 		return failed(err)
 	}
-	files := outputFilesOf(bench)
-	if len(targets)+len(files) == 0 {
+	if to.empty() {
 		return fmt.Errorf("the Benchmark of %s has no outputs", dir)
 	}
 	if all {
@@ -133,27 +133,46 @@ func export(ctx context.Context, s *streams, dir string, all bool) error {
 			return failed(err)
 		}
 	} else {
-		files = slices.DeleteFunc(files, func(o outputFile) bool { return !o.isPending(b) })
+		to.files = slices.DeleteFunc(to.files, func(o outputFile) bool { return !o.isPending(b) })
+		to.buckets = pendingBuckets(to.buckets, b)
 	}
 	if !all && !output.HasOutbox(dir) {
-		targets = nil
+		to.targets = nil
 	}
-	if len(targets)+len(files) == 0 {
-		fmt.Fprintf(s.out, "nothing is pending: there is no %s, and no file of an output is missing\n", output.OutboxOf(dir))
+	if to.empty() {
+		fmt.Fprintf(s.out, "nothing is pending: there is no %s, no file of an output is missing, and each bucket has the "+
+			"bundle\n", output.OutboxOf(dir))
 		return nil
 	}
-	return failed(exportTo(ctx, s, b, targets, files))
+	return failed(to.export(ctx, s, b))
 }
 
-// exportTo writes files and sends to targets.
-func exportTo(ctx context.Context, s *streams, b *bundle.Bundle, targets []output.Target, files []outputFile) error {
+// destinations are the outputs of a Benchmark.
+type destinations struct {
+	targets []output.Target
+	files   []outputFile
+	buckets []output.Bucket
+}
+
+func destinationsOf(ctx context.Context, bench *v1alpha1.Benchmark) (to destinations, err error) {
+	to.files = outputFilesOf(bench)
+	if to.targets, err = targetsOf(ctx, bench, credentialReader{}); err == nil {
+		to.buckets, err = bucketsOf(ctx, bench, credentialReader{})
+	}
+	return to, err
+}
+
+func (to *destinations) empty() bool { return len(to.targets)+len(to.files)+len(to.buckets) == 0 }
+
+// export writes files, sends to targets and uploads the bundle.
+func (to *destinations) export(ctx context.Context, s *streams, b *bundle.Bundle) error {
 	sum, err := summary.Make(b)
 	if err != nil {
 		return err
 	}
-	stats := writeFiles(ctx, s, files, b, sum)
-	if len(targets) > 0 {
-		sender, err := output.Start(ctx, b.Dir, b.Run, targets, output.Options{})
+	stats := writeFiles(ctx, s, to.files, b, sum)
+	if len(to.targets) > 0 {
+		sender, err := output.Start(ctx, b.Dir, b.Run, to.targets, output.Options{})
 		if err != nil {
 			return err
 		}
@@ -162,10 +181,16 @@ func exportTo(ctx context.Context, s *streams, b *bundle.Bundle, targets []outpu
 	if err := recordOutputs(b, stats); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(stats, func(st bundle.OutputStats) bool { return st.Pending+st.Refused > 0 || st.Error != "" }) {
+	uploaded := upload(ctx, s, to.buckets, b)
+	if err := recordOutputs(b, uploaded); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(append(stats, uploaded...), func(st bundle.OutputStats) bool {
+		return st.Pending+st.Refused > 0 || st.Error != ""
+	}) {
 		return errors.New("not everything was delivered")
 	}
-	printFiles(s, files, b.Dir)
+	printFiles(s, to.files, b.Dir)
 	fmt.Fprintln(s.out, "everything was delivered")
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/output"
 )
 
 // maxCredentials limits a file with credentials.
@@ -28,18 +29,9 @@ func (r credentialReader) authorization(ctx context.Context, server, variable st
 	if given := os.Getenv(variable); given != "" || c == nil {
 		return given, nil
 	}
-	var keys map[string]string
-	var err error
-	switch {
-	case c.File != "":
-		keys, err = credentialsIn(c.File)
-	case r.on == nil:
-		err = fmt.Errorf("they are in Secret %s of the cluster: set the environment variable %s", c.SecretName, variable)
-	default:
-		keys, err = r.secret(ctx, c.SecretName)
-	}
+	keys, err := r.keys(ctx, server, c, variable)
 	if err != nil {
-		return "", fmt.Errorf("%s: credentials: %w", server, err)
+		return "", err
 	}
 	header := keys["authorization"]
 	if header == "" && keys["username"] != "" {
@@ -49,6 +41,45 @@ func (r credentialReader) authorization(ctx context.Context, server, variable st
 		return "", fmt.Errorf("%s: credentials: want the keys username and password, or authorization", server)
 	}
 	return header, nil
+}
+
+// account returns the keys of an S3 account for an output: those of the environment, or of its credentials, or the
+// usual ones of the environment. Without any, requests are anonymous.
+func (r credentialReader) account(ctx context.Context, name string, c *v1alpha1.OutputCredentials) (output.Account,
+	error) {
+	variable := outputVariable(name, "ACCESSKEY")
+	a := output.Account{AccessKey: os.Getenv(variable), SecretKey: os.Getenv(outputVariable(name, "SECRETKEY")),
+		SessionToken: os.Getenv(outputVariable(name, "SESSIONTOKEN"))}
+	switch {
+	case a.AccessKey+a.SecretKey != "":
+		return a, nil
+	case c == nil:
+		return output.Account{AccessKey: os.Getenv("AWS_ACCESS_KEY_ID"), SecretKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
+			SessionToken: os.Getenv("AWS_SESSION_TOKEN")}, nil
+	}
+	keys, err := r.keys(ctx, "output "+name, c, variable)
+	if err == nil && (keys["accesskey"] == "" || keys["secretkey"] == "") {
+		err = fmt.Errorf("output %s: credentials: want the keys accesskey and secretkey", name)
+	}
+	return output.Account{AccessKey: keys["accesskey"], SecretKey: keys["secretkey"],
+		SessionToken: keys["sessiontoken"]}, err
+}
+
+// keys reads the credentials for a server; variable is that of the environment which can replace them.
+func (r credentialReader) keys(ctx context.Context, server string, c *v1alpha1.OutputCredentials,
+	variable string) (keys map[string]string, err error) {
+	switch {
+	case c.File != "":
+		keys, err = credentialsIn(c.File)
+	case r.on == nil:
+		err = fmt.Errorf("they are in Secret %s of the cluster: set the environment variable %s", c.SecretName, variable)
+	default:
+		keys, err = r.secret(ctx, c.SecretName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: credentials: %w", server, err)
+	}
+	return keys, nil
 }
 
 // secret reads a Secret in the namespace of the run.

@@ -31,6 +31,8 @@ func targetsOf(ctx context.Context, b *v1alpha1.Benchmark, from credentialReader
 			t.URL, t.Index = o.ElasticsearchSpec.URL, o.ElasticsearchSpec.Index
 		case o.OTLPSpec != nil:
 			t.URL, t.OTLP = o.OTLPSpec.URL, true
+		case o.RemoteWriteSpec != nil:
+			t.URL, t.RemoteWrite = o.RemoteWriteSpec.URL, true
 		default:
 			continue
 		}
@@ -50,12 +52,12 @@ func outputVariable(name, what string) string {
 	return "CNSBENCH_OUTPUT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_" + what
 }
 
-// outgoing records the events of a run, and passes them on to the outputs and to what serves metrics. Either can be
+// outgoing records the events of a run, and passes them on to the outputs and to the metrics of the run. Either can be
 // nil.
 type outgoing struct {
 	*bundle.Writer
 	sender  *output.Sender
-	metrics *scrape.Server
+	metrics *scrape.Metrics
 }
 
 // Op records an op and queues it for the outputs, without secrets; it does not block.
@@ -94,34 +96,20 @@ func (r *running) recorder() run.Recorder {
 	return &outgoing{r.writer, r.sending, r.metrics}
 }
 
-// serveMetrics starts to serve the metrics of the run, if the user wants that.
-func (r *running) serveMetrics() (err error) {
-	if r.flags.Scrape == "" {
-		return nil
-	}
-	r.metrics, err = scrape.Listen(r.flags.Scrape, &bundle.Run{ID: r.id, Name: r.plan.Name, Engine: r.flags.Engine})
-	if err == nil {
-		fmt.Fprintf(r.err, "metrics of this run: http://%s/metrics\n", r.metrics.Address())
-	}
-	return err
-}
-
-func (r *running) closeMetrics() {
-	if r.metrics == nil {
-		return
-	}
-	if err := r.metrics.Close(); err != nil {
-		fmt.Fprintln(r.err, "warning: metrics of the run:", err)
-	}
-}
-
 // targets are the outputs that results are sent to. Their credentials are hidden in what is recorded from now on.
 func (r *running) targets(ctx context.Context) ([]output.Target, error) {
-	targets, err := targetsOf(ctx, r.plan.Benchmark, credentialReader{r.on})
+	from := credentialReader{r.on}
+	targets, err := targetsOf(ctx, r.plan.Benchmark, from)
+	if err == nil {
+		r.buckets, err = bucketsOf(ctx, r.plan.Benchmark, from)
+	}
 	hidden := secretValues(r.plan, r.id)
 	for _, t := range targets {
 		_, value, _ := strings.Cut(t.Authorization, " ")
 		hidden = append(hidden, t.Authorization, value)
+	}
+	for _, b := range r.buckets {
+		hidden = append(hidden, b.Account.SecretKey, b.Account.SessionToken)
 	}
 	r.writer.Hide(hidden...)
 	return targets, err
@@ -143,10 +131,10 @@ func (r *running) startSending(hard context.Context, targets []output.Target) {
 }
 
 // deliver writes the outputs that are files, sends the remaining results to the others, for a limited time, and records
-// the outcome. Neither changes the exit status.
+// the outcome. Then it uploads the bundle. Neither changes the exit status.
 func (r *running) deliver(s *summary.Summary) error {
 	files := outputFilesOf(r.plan.Benchmark)
-	if r.sending == nil && len(files) == 0 {
+	if r.sending == nil && len(files)+len(r.buckets) == 0 {
 		return nil
 	}
 	b, err := bundle.Open(r.writer.Dir())
@@ -158,17 +146,20 @@ func (r *running) deliver(s *summary.Summary) error {
 		ctx = r.hard
 	}
 	stats := writeFiles(ctx, r.streams, files, b, s)
+	ctx, cancel := context.WithTimeout(ctx, r.flags.SendWithin)
+	defer cancel()
+	notice := time.AfterFunc(time.Second, func() {
+		fmt.Fprintf(r.err, "sending results to the outputs, for at most %v; interrupt to send the rest later\n",
+			r.flags.SendWithin)
+	})
+	defer notice.Stop()
 	if r.sending != nil {
-		ctx, cancel := context.WithTimeout(ctx, r.flags.SendWithin)
-		defer cancel()
-		notice := time.AfterFunc(time.Second, func() {
-			fmt.Fprintf(r.err, "sending results to the outputs, for at most %v; interrupt to send the rest later\n",
-				r.flags.SendWithin)
-		})
-		defer notice.Stop()
 		stats = append(stats, settle(ctx, r.streams, r.sending, b, s)...)
 	}
-	return recordOutputs(b, stats)
+	if err := recordOutputs(b, stats); err != nil {
+		return err
+	}
+	return recordOutputs(b, upload(ctx, r.streams, r.buckets, b))
 }
 
 // settle finishes a delivery, prints what is undelivered and returns the outcome.
@@ -178,20 +169,24 @@ func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bu
 	if err != nil {
 		fmt.Fprintln(s.err, "warning:", err)
 	}
-	for _, st := range stats {
-		if left := st.Pending + st.Refused; left > 0 {
-			fmt.Fprintf(s.err, "warning: output %s: %s undelivered (%d of them refused), %d delivered: %s; send them later: "+
-				"cnsbench export --pending %s\n", st.Name, count(int(left),
-				"document"), st.Refused, st.Delivered, st.Error, b.Dir)
-		}
+	for i := range stats {
+		warnUndelivered(s, &stats[i], "document", b.Dir)
 	}
 	return stats
 }
 
+// warnUndelivered prints what an output has not got, if there is something.
+func warnUndelivered(s *streams, st *bundle.OutputStats, unit, dir string) {
+	if left := st.Pending + st.Refused; left > 0 {
+		fmt.Fprintf(s.err, "warning: output %s: %s undelivered (%d of them refused), %d delivered: %s; send them later: "+
+			"cnsbench export --pending %s\n", st.Name, count(int(left), unit), st.Refused, st.Delivered, st.Error, dir)
+	}
+}
+
 // recordOutputs records the outcome of a delivery; outputs that were not part of it keep theirs.
 func recordOutputs(b *bundle.Bundle, stats []bundle.OutputStats) error {
-	if !b.Complete {
-		return nil // the writer owns its run.json
+	if !b.Complete || len(stats) == 0 {
+		return nil // the writer owns the run.json of an incomplete one
 	}
 	return bundle.Amend(b.Dir, func(r *bundle.Run) {
 		for _, st := range stats {

@@ -105,3 +105,46 @@ func TestOutputCredentials(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// TestBucketAccount checks the sources of the keys of an S3 account, and that problems do not show a secret.
+func TestBucketAccount(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"},
+		Data: map[string][]byte{"accesskey": []byte("me\n"), "secretkey": []byte("hunter2"), "sessiontoken": []byte("t")}}
+	half := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "half"},
+		Data: map[string][]byte{"secretkey": []byte("hunter2")}}
+	on := &cluster.Cluster{Namespace: "n", Set: fake.NewClientset(secret, half)}
+	t.Setenv("AWS_ACCESS_KEY_ID", "usual")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "hunter3")
+	bench := func(c *v1alpha1.OutputCredentials) *v1alpha1.Benchmark {
+		return &v1alpha1.Benchmark{Spec: v1alpha1.BenchmarkSpec{Outputs: []v1alpha1.Output{{Name: "my-s3",
+			S3Spec: &v1alpha1.S3OutputSpec{Endpoint: "http://s3", Bucket: "b", Addressing: "virtualHost", Credentials: c}}}}}
+	}
+	for _, tt := range []struct {
+		from *v1alpha1.OutputCredentials
+		want output.Account
+		fail string
+	}{
+		{nil, output.Account{AccessKey: "usual", SecretKey: "hunter3"}, ""},
+		{&v1alpha1.OutputCredentials{SecretName: "s"},
+			output.Account{AccessKey: "me", SecretKey: "hunter2", SessionToken: "t"}, ""},
+		{&v1alpha1.OutputCredentials{SecretName: "half"}, output.Account{}, "want the keys accesskey and secretkey"},
+		{&v1alpha1.OutputCredentials{File: "/absent"}, output.Account{}, "output my-s3: credentials: "},
+	} {
+		got, err := bucketsOf(t.Context(), bench(tt.from), credentialReader{on})
+		if tt.fail != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.fail) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%+v: %v", tt.from, err)
+			}
+			continue
+		}
+		if err != nil || len(got) != 1 || got[0].Account != tt.want || got[0].Settings["path_style_access"] != "false" {
+			t.Errorf("%+v: %d buckets, %v", tt.from, len(got), err)
+		}
+	}
+	t.Setenv("CNSBENCH_OUTPUT_MY_S3_ACCESSKEY", "own")
+	t.Setenv("CNSBENCH_OUTPUT_MY_S3_SECRETKEY", "hunter4")
+	got, err := bucketsOf(t.Context(), bench(&v1alpha1.OutputCredentials{SecretName: "absent"}), credentialReader{on})
+	if err != nil || got[0].Account != (output.Account{AccessKey: "own", SecretKey: "hunter4"}) {
+		t.Errorf("%d buckets, %v", len(got), err)
+	}
+}

@@ -299,7 +299,9 @@ type running struct {
 
 	soft, hard context.Context // end with the first interrupt, and the second
 	sending    *output.Sender  // nil: the Benchmark has no outputs that are sent to
-	metrics    *scrape.Server  // nil: metrics are not served
+	buckets    []output.Bucket // that the bundle is put into at the end
+	metrics    *scrape.Metrics // nil: they are neither served nor sent
+	serving    *scrape.Server  // nil: metrics are not served
 }
 
 func (r *running) execute(ctx context.Context, e engine.Engine) error {
@@ -329,6 +331,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	defer show.close()
 	r.soft, r.hard = ctx, hard
 	r.startSending(hard, targets)
+	endMetrics := r.sampleMetrics()
 	thrifty := lessGarbageCollection()
 	result := run.Run(ctx, hard, run.Config{
 		RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Record: r.recorder(),
@@ -344,6 +347,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance, Live: r.plan.Live(), Sampling: r.plan.Sampling(),
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},
 	})
+	endMetrics()
 	thrifty()
 	show.close()
 	r.flags.progress.ended(&result)

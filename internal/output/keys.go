@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// keys is a set of document keys. Those of ops are nearly dense, and stored as ranges.
+// keys is a set of document keys of one target. Those of ops, or of requests with metrics, are nearly dense, and stored
+// as ranges of their numbers: no target gets both.
 type keys struct {
 	ops   []span // in order, apart from each other
 	names map[string]bool
@@ -17,9 +18,24 @@ type keys struct {
 
 type span struct{ from, to int64 } // both within
 
-const opPrefix = "op/"
+const (
+	opPrefix      = "op/"
+	metricsPrefix = "metrics/"
+)
 
 func opKey(id int64) string { return opPrefix + strconv.FormatInt(id, 10) }
+
+func metricsKey(n int64) string { return metricsPrefix + strconv.FormatInt(n, 10) }
+
+// numberOf returns the number of a key of an op or of metrics.
+func numberOf(key string) (int64, bool) {
+	text, ok := strings.CutPrefix(key, metricsPrefix)
+	if !ok {
+		return opOf(key)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
+}
 
 // opOf returns the op id of a key.
 func opOf(key string) (int64, bool) {
@@ -29,7 +45,7 @@ func opOf(key string) (int64, bool) {
 }
 
 func (k *keys) has(key string) bool {
-	id, ok := opOf(key)
+	id, ok := numberOf(key)
 	if !ok {
 		return k.names[key]
 	}
@@ -55,7 +71,7 @@ func (k *keys) add(key string) {
 		return
 	}
 	k.n++
-	id, ok := opOf(key)
+	id, ok := numberOf(key)
 	if !ok {
 		if k.names == nil {
 			k.names = map[string]bool{}

@@ -1,17 +1,16 @@
 // Package output sends the results of a run to other systems as documents: ops, workload metrics and the run's
 // metadata. Each is an HTTP POST, or they go in batches to an index of Elasticsearch or OpenSearch, or as traces and
-// metrics to a receiver of OTLP. It also writes them as JSON lines. docs/reference/outputs.md describes them.
+// metrics to a receiver of OTLP. It also writes them as JSON lines. To Prometheus it sends the metrics of the run in
+// progress. docs/reference/outputs.md describes them.
 //
-// The bundle is the spool: every document can be made from it. The outbox, a file beside
-// it, records which documents were delivered, so that the rest can be sent later.
+// The bundle is the spool: every document can be made from it, and it has the requests with metrics. The outbox, a file
+// beside it, records which documents were delivered, so that the rest can be sent later.
 package output
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -24,6 +23,8 @@ const (
 	// queued is how many documents wait for the workers during the run; the bundle has
 	// the others.
 	queued = 1024
+	// queuedMetrics is how many requests of remote write wait, which are larger.
+	queuedMetrics = 256
 	// saveEvery is how often the outbox is written during the run.
 	saveEvery = time.Second
 )
@@ -35,6 +36,8 @@ func encodingOf(t Target, run *bundle.Run, limit time.Duration) encoding {
 		return newBulk(t, limit)
 	case t.OTLP:
 		return newTelemetry(t, run, limit)
+	case t.RemoteWrite:
+		return remoteWrite{newPoster(t, limit)}
 	}
 	return single{newPoster(t, limit)}
 }
@@ -72,22 +75,6 @@ type Sender struct {
 	saving  sync.WaitGroup
 }
 
-// target is one Target with its workers.
-type target struct {
-	Target
-	*Sender
-	encoding encoding
-	work     chan document
-	ended    sync.WaitGroup
-
-	mu        sync.Mutex
-	delivered keys
-	refused   keys
-	inflight  map[string]bool
-	retried   int64
-	err       error // the last
-}
-
 // Start sends the start document of a run with its bundle in dir; Op sends ops and Finish
 // the rest. Documents that the outbox lists as delivered are not sent again. All requests
 // end with ctx.
@@ -99,18 +86,29 @@ func Start(ctx context.Context, dir string, r bundle.Run, targets []Target, o Op
 	s := &Sender{Options: o.orDefault(), run: r, outbox: box, stop: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	for _, t := range targets {
-		tt := &target{Target: t, Sender: s, encoding: encodingOf(t, &s.run, s.Limit), work: make(chan document, queued),
-			inflight: map[string]bool{}}
-		tt.delivered = box.Delivered[t.Name]
-		for range workers {
-			tt.ended.Go(tt.deliver)
-		}
-		tt.enqueue(document{keyStart, func() any { return startDocument(&s.run) }})
-		s.targets = append(s.targets, tt)
+		s.targets = append(s.targets, s.startTarget(t, box.Delivered[t.Name]))
 	}
 	err = s.save()
 	s.saving.Go(s.keepSaving)
 	return s, err
+}
+
+// startTarget starts the workers of a target. Samples of a series must arrive in order of time: metrics have one
+// worker.
+func (s *Sender) startTarget(t Target, delivered keys) *target {
+	room, concurrent := queued, workers
+	if t.RemoteWrite {
+		room, concurrent = queuedMetrics, 1
+	}
+	tt := &target{Target: t, Sender: s, encoding: encodingOf(t, &s.run, s.Limit), work: make(chan document, room),
+		inflight: map[string]bool{}, delivered: delivered}
+	for range concurrent {
+		tt.ended.Go(tt.deliver)
+	}
+	if !t.RemoteWrite {
+		tt.enqueue(document{keyStart, func() any { return startDocument(&s.run) }})
+	}
+	return tt
 }
 
 // Op sends an op if its action has an output. It does not block; the caller must not change
@@ -123,125 +121,17 @@ func (s *Sender) Op(o op.Op) {
 	}
 }
 
-// enqueue queues a document if there is room; otherwise Finish finds it in the bundle.
-func (t *target) enqueue(d document) {
-	if t.isSettled(d.key) {
-		return
-	}
-	select {
-	case t.work <- d:
-	default:
-	}
-}
-
-// isSettled reports whether a document is delivered, refused or in flight.
-func (t *target) isSettled(key string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.delivered.has(key) || t.refused.has(key) || t.inflight[key]
-}
-
-// take marks a document as in flight; false if it is settled.
-func (t *target) take(key string) bool {
-	if t.isSettled(key) {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.inflight[key] {
-		return false
-	}
-	t.inflight[key] = true
-	return true
-}
-
-// deliver sends documents until there are no more.
-func (t *target) deliver() {
-	for d := range t.work {
-		if batch := t.gather(d); len(batch) > 0 {
-			t.send(batch)
+// RemoteWrite queues the body of a request of remote write for a target, in the order in which the bundle has them. It
+// does not block. One goroutine at a time may call it for a target.
+func (s *Sender) RemoteWrite(output string, body []byte) {
+	for _, t := range s.targets {
+		if !t.Target.RemoteWrite || t.Name != output {
+			continue
 		}
-	}
-}
-
-// gather encodes a document and those that wait behind it, up to the limits of a request.
-func (t *target) gather(d document) (batch []encoded) {
-	documents, size := t.encoding.limits()
-	sum := 0
-	for ok := true; ok; {
-		if t.ctx.Err() == nil && t.take(d.key) {
-			body, err := t.encoding.encode(d.make())
-			if err != nil {
-				t.record(d.key, &refusedError{err.Error()})
-			} else {
-				batch = append(batch, encoded{d.key, t.run.ID + "/" + d.key, body})
-				sum += len(body)
-			}
+		t.metrics++
+		if !t.skipped {
+			t.skipped = !t.enqueue(document{metricsKey(t.metrics), func() any { return body }})
 		}
-		if len(batch) >= documents || sum >= size {
-			break
-		}
-		select {
-		case d, ok = <-t.work:
-		default:
-			ok = false
-		}
-	}
-	return batch
-}
-
-// send sends documents until each is delivered or refused, or the context ends.
-func (t *target) send(batch []encoded) {
-	for attempt := 0; len(batch) > 0; attempt++ {
-		outcomes, after := t.encoding.send(t.ctx, batch)
-		var left []encoded
-		anyRefused := false
-		for i, err := range outcomes {
-			var refused *refusedError
-			isRefused := errors.As(err, &refused)
-			anyRefused = anyRefused || isRefused
-			if err == nil || isRefused || t.ctx.Err() != nil {
-				t.record(batch[i].key, err)
-				continue
-			}
-			t.failed(err)
-			left = append(left, batch[i])
-		}
-		if len(left) < len(batch) {
-			attempt = 0 // the receiver accepts documents
-		}
-		if batch = left; len(batch) == 0 && !anyRefused {
-			return
-		}
-		wait := min(t.Patience, max(after, t.Backoff<<min(attempt, 16)))
-		wait = wait/2 + rand.N(wait/2+1)
-		select {
-		case <-time.After(wait): // also after a refusal: the next may be refused as well
-		case <-t.ctx.Done(): // the next attempt records it
-		}
-	}
-}
-
-// failed counts an attempt that will be repeated.
-func (t *target) failed(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.retried++
-	t.err = err
-}
-
-// record stores the outcome of a document.
-func (t *target) record(key string, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.inflight, key)
-	var refused *refusedError
-	switch {
-	case err == nil:
-		t.delivered.add(key)
-	case errors.As(err, &refused):
-		t.refused.add(key)
-		t.err = err
 	}
 }
 
@@ -269,39 +159,6 @@ func (s *Sender) Finish(ctx context.Context, b *bundle.Bundle, sum *summary.Summ
 		errs[len(s.targets)] = s.save()
 	}
 	return stats, errors.Join(errs...)
-}
-
-func (t *target) finish(b *bundle.Bundle, sum *summary.Summary) (bundle.OutputStats, error) {
-	total := int64(0)
-	var err error
-	for d, derr := range documents(b, sum, t.Actions) {
-		if derr != nil {
-			err = fmt.Errorf("output %s: %w", t.Name, derr)
-			break
-		}
-		total++
-		if t.isSettled(d.key) {
-			continue
-		}
-		select {
-		case t.work <- d:
-		case <-t.ctx.Done(): // the rest is only counted
-		}
-	}
-	close(t.work)
-	t.ended.Wait()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	st := bundle.OutputStats{Name: t.Name, Delivered: t.delivered.n, Refused: t.refused.n, Retried: t.retried}
-	st.Pending = max(0, total-st.Delivered-st.Refused)
-	switch {
-	case st.Pending+st.Refused == 0:
-	case t.err != nil:
-		st.Error = t.err.Error()
-	default:
-		st.Error = "not sent before the deadline"
-	}
-	return st, err
 }
 
 func (s *Sender) keepSaving() {

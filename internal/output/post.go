@@ -24,6 +24,8 @@ type Target struct {
 	Index string
 	// OTLP: traces and metrics are sent to the URL of an OTLP/HTTP receiver, which is without /v1/traces.
 	OTLP bool
+	// RemoteWrite: the metrics of the run are sent to the URL by remote write of Prometheus, and no documents.
+	RemoteWrite bool
 	// Query of the URL, without "?"; not recorded.
 	Query string
 	// Authorization is the header of that name; not recorded.
@@ -122,6 +124,7 @@ func isTransient(status int) bool {
 // request is what do sends.
 type request struct {
 	contentType, id string
+	headers         map[string]string // further ones
 	body            []byte
 }
 
@@ -141,6 +144,9 @@ func (p *poster) do(ctx context.Context, method, to string, r request) response 
 		return response{err: &refusedError{"invalid URL " + withoutSecrets(p.url)}}
 	}
 	req.Header.Set("User-Agent", "cnsbench")
+	for name, value := range r.headers {
+		req.Header.Set(name, value)
+	}
 	for name, value := range map[string]string{"Content-Type": r.contentType, idHeader: r.id,
 		"Authorization": p.authorization} {
 		if value != "" {

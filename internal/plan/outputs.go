@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -33,6 +34,17 @@ func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec, onCluster 
 		case o.OTLPSpec != nil:
 			checkURL(report, path+".otlpSpec.url", o.OTLPSpec.URL, outputVariable)
 			checkCredentials(report, path+".otlpSpec.credentials", o.OTLPSpec.Credentials, onCluster, outputVariable)
+		case o.RemoteWriteSpec != nil:
+			checkURL(report, path+".remoteWriteSpec.url", o.RemoteWriteSpec.URL, outputVariable)
+			checkCredentials(report, path+".remoteWriteSpec.credentials", o.RemoteWriteSpec.Credentials, onCluster,
+				outputVariable)
+			if o.RemoteWriteSpec.Interval.Duration.Duration < time.Second {
+				report.Fail(path+".remoteWriteSpec.interval", "1s or more", "too short: %v",
+					o.RemoteWriteSpec.Interval.Duration.Duration)
+			}
+		case o.S3Spec != nil:
+			checkEndpoint(report, path+".s3Spec.endpoint", o.S3Spec.Endpoint)
+			checkCredentials(report, path+".s3Spec.credentials", o.S3Spec.Credentials, onCluster, outputVariable)
 		case o.FileSpec != nil:
 			checkOutputFile(report, path+".fileSpec.path", o.FileSpec, files)
 		}
@@ -55,11 +67,15 @@ func checkCredentials(report *parse.Report, path string, c *v1alpha1.OutputCrede
 	switch {
 	case c == nil:
 	case c.SecretName != "" && !onCluster:
-		report.Fail(path+".secretName", "file, or the environment variable "+variable+"_AUTHORIZATION",
+		instead := "file, or an environment variable: docs/reference/outputs.md#credentials"
+		if variable != outputVariable {
+			instead = "file, or the environment variable " + variable + "_AUTHORIZATION"
+		}
+		report.Fail(path+".secretName", instead,
 			"there are no Secrets on engine local")
 	case c.File != "" && onCluster:
 		report.Fail(path+".file",
-			"kubectl create secret generic NAME --from-literal=username=… --from-literal=password=…, and secretName",
+			"kubectl create secret generic NAME --from-literal=KEY=VALUE …, and secretName",
 			"a file of this machine is not in the runner's pod")
 	}
 }
@@ -132,6 +148,23 @@ func checkURL(report *parse.Report, path, text, variable string) {
 			"the query of a URL would be kept in the bundle")
 	case u.Fragment != "":
 		report.Fail(path, like, "a server never sees the fragment %q of a URL", "#"+u.Fragment)
+	case !validPort(u.Port()):
+		report.Fail(path, like, "port %s does not exist", u.Port())
+	}
+}
+
+// checkEndpoint reports a URL that is not valid for a store, which has no other place for credentials than the keys of
+// its account.
+func checkEndpoint(report *parse.Report, path, text string) {
+	const like = "such as https://s3.example.com"
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		report.Fail(path, like, "this is not a URL")
+	case u.Hostname() == "":
+		report.Fail(path, like, "no host in %q", text)
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		report.Fail(path, like, "an endpoint has neither credentials nor a query")
 	case !validPort(u.Port()):
 		report.Fail(path, like, "port %s does not exist", u.Port())
 	}

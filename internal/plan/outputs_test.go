@@ -3,6 +3,7 @@ package plan
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestOutputs checks that valid outputs give no warnings.
@@ -15,6 +16,8 @@ func TestOutputs(t *testing.T) {
     - {name: es, httpPostSpec: {url: "http://es:9200/fio/_doc/"}}
     - {name: other, httpPostSpec: {url: "https://[::1]:9200/x"}}
     - {name: search, elasticsearchSpec: {url: "https://es:9200", credentials: {file: /home/me/es}}}
+    - {name: prometheus, remoteWriteSpec: {url: "http://prometheus:9090/api/v1/write"}}
+    - {name: s3, s3Spec: {endpoint: "https://s3:9000", bucket: results, prefix: a/b, credentials: {file: /home/me/s3}}}
     - {name: lines, fileSpec: {path: a/results.jsonl}}
     - {name: tables, fileSpec: {path: a/results.csv, format: csv}}
 `)
@@ -23,6 +26,37 @@ func TestOutputs(t *testing.T) {
 	}
 	if index := p.Benchmark.Spec.Outputs[2].ElasticsearchSpec.Index; index != "cnsbench" {
 		t.Errorf("index %q", index)
+	}
+	if interval := p.Benchmark.Spec.Outputs[3].RemoteWriteSpec.Interval.Duration.Duration; interval != 5*time.Second {
+		t.Errorf("interval %v", interval)
+	}
+}
+
+// TestBadRemoteWriteAndS3 checks fields of these outputs, without secrets in the message.
+func TestBadRemoteWriteAndS3(t *testing.T) {
+	for _, tt := range []struct{ spec, want string }{
+		{"remoteWriteSpec: {url: 'http://user:secret@p/w'}", "remoteWriteSpec.url: a URL with credentials"},
+		{"remoteWriteSpec: {url: 'http://p/w', interval: 999ms}", "remoteWriteSpec.interval: too short: 999ms"},
+		{"remoteWriteSpec: {url: 'http://p/w', interval: 5}", "remoteWriteSpec.interval"},
+		{"remoteWriteSpec: {url: 'http://p/w', credentials: {secretName: s}}", "there are no Secrets on engine local"},
+		{"s3Spec: {endpoint: 'http://user:secret@s3', bucket: b3b}", "s3Spec.endpoint: an endpoint has neither"},
+		{"s3Spec: {endpoint: 'http://s3/?x=secret', bucket: b3b}", "s3Spec.endpoint: an endpoint has neither"},
+		{"s3Spec: {endpoint: 'http://:9000', bucket: b3b}", "s3Spec.endpoint: no host in"},
+		{"s3Spec: {endpoint: 'http://s3', bucket: B}", "s3Spec.bucket"},
+		{"s3Spec: {endpoint: 'http://s3', bucket: b3b, prefix: /a}", "s3Spec.prefix"},
+		{"s3Spec: {endpoint: 'http://s3', bucket: b3b, prefix: a/../b}", "s3Spec.prefix"},
+		{"s3Spec: {endpoint: 'http://s3', bucket: b3b, credentials: {secretName: s}}", "there are no Secrets"},
+		{"s3Spec: {endpoint: 'http://s3'}", "bucket"},
+	} {
+		_, problems := load(t, Input{Files: []File{{Name: "x.yaml", Data: []byte(head + `spec:
+  actions: [{name: v, createObjSpec: {volume: {storageClass: hostdir, size: 1Gi}}}]
+  outputs:
+    - {name: o, ` + tt.spec + `}
+`)}}})
+		if len(problems) != 1 || !strings.Contains(problems[0].String(), tt.want) ||
+			strings.Contains(problems[0].String(), "secret@") {
+			t.Errorf("%s: %v", tt.spec, problems)
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ func benches() []bench {
 		{"null-truth", "An injected distribution is recovered", nullTruth, false},
 		{"stall", "A stalled driver shows in response at its full weight", stall, false},
 		{"dispatch", "Lateness of 1000 ops/s against a bare timer loop", dispatch, false},
+		{"outputs-away", "Lateness of a run whose outputs do not answer against one without", outputsAway, false},
 		{"closed", "Closed loop against a bare gRPC loop", closed, false},
 		{"replay", "Lateness of a replayed trace against a bare timer loop", replay, false},
 		{"profile", "A Benchmark fitted to a trace has its rates and lifetimes", profile, false},

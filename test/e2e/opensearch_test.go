@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,35 @@ func (s *search) count(query string) (n int) {
 	return answer.Count
 }
 
+// checkDashboard checks that the server can aggregate each field that the dashboard for it aggregates.
+func (s *search) checkDashboard() {
+	s.Helper()
+	text, err := os.ReadFile(module + "/config/opensearch/cnsbench.ndjson")
+	if err != nil {
+		s.Fatal(err)
+	}
+	fields := regexp.MustCompile(`\\"field\\":\\"([^"\\]+)\\"`).FindAllStringSubmatch(string(text), -1)
+	if len(fields) < 10 {
+		s.Errorf("the dashboard has %d fields", len(fields))
+	}
+	for _, f := range fields {
+		var answer struct {
+			Fields map[string]map[string]struct{ Aggregatable bool }
+		}
+		if err := s.get("/cnsbench/_field_caps?fields="+f[1], &answer); err != nil {
+			s.Fatal(err)
+		}
+		// Figures of workloads are mapped when the first document with them arrives.
+		ok := len(answer.Fields[f[1]]) > 0 || strings.HasPrefix(f[1], "metrics.") || strings.HasPrefix(f[1], "latency.")
+		for _, kind := range answer.Fields[f[1]] {
+			ok = ok && kind.Aggregatable
+		}
+		if !ok {
+			s.Errorf("the dashboard aggregates %s: %v", f[1], answer.Fields)
+		}
+	}
+}
+
 // TestOpenSearchIsKilled checks that a server that is killed in the middle of a run and started again has each document
 // of the run once.
 func TestOpenSearchIsKilled(t *testing.T) {
@@ -135,6 +165,7 @@ spec:
 	if n := s.count("metrics.read_iops:%3E0"); n != 2 {
 		t.Errorf("%d workloads with read_iops > 0", n)
 	}
+	s.checkDashboard()
 	if n := s.count("responseNs:%3E0"); n < 1000 {
 		t.Errorf("%d operations with a response time", n)
 	}

@@ -1,29 +1,21 @@
-// Package scrape serves the metrics of a run in progress to Prometheus: counts and latencies of operations, latencies
-// of canary I/Os, and the counters of workloads. docs/reference/outputs.md lists them.
+// Package scrape has the metrics of a run in progress for Prometheus: counts and latencies of operations, latencies of
+// canary I/Os, and the counters of workloads. They are served to be scraped, or sampled as requests of remote write.
+// docs/reference/outputs.md lists them.
 package scrape
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/span"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Server serves /metrics at an address. Its methods are safe for concurrent use and do not wait for readers.
-type Server struct {
-	http     http.Server
-	listener net.Listener
-	serving  sync.WaitGroup
+// Metrics of one run. Its methods are safe for concurrent use and do not wait for readers.
+type Metrics struct {
+	registry *prometheus.Registry
 
 	ops                                *prometheus.CounterVec
 	response, service, lateness, spans *prometheus.HistogramVec
@@ -32,21 +24,9 @@ type Server struct {
 	samples                            *samples
 }
 
-// Listen starts to serve the metrics of a run at HOST:PORT.
-func Listen(address string, r *bundle.Run) (*Server, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("serve metrics at %s: %w", address, err)
-	}
-	s := newServer(r)
-	s.listener = l
-	s.serving.Go(func() { _ = s.http.Serve(l) }) // always returns an error, in the end that of Close
-	return s, nil
-}
-
-// newServer returns a Server that does not listen yet. Instances of workloads have the label "workload": Prometheus has
-// a label "instance" of its own.
-func newServer(r *bundle.Run) *Server {
+// New returns the metrics of a run. Instances of workloads have the label "workload": Prometheus has a label "instance"
+// of its own.
+func New(r *bundle.Run) *Metrics {
 	registry := prometheus.NewRegistry()
 	of := prometheus.WrapRegistererWith(prometheus.Labels{"run": r.ID}, registry)
 	histogram := func(name, help string, first float64, labels ...string) *prometheus.HistogramVec {
@@ -61,7 +41,7 @@ func newServer(r *bundle.Run) *Server {
 		return c
 	}
 	const millisecond = 1e-3 // to 2097 s
-	s := &Server{
+	m := &Metrics{registry: registry,
 		ops: counter("operations_total", "Operations that have ended, or were dropped.", "action", "kind", "outcome"),
 		response: histogram("operation_response_seconds",
 			"Time of an operation from when it was due to its end.", millisecond, "action", "outcome"),
@@ -79,45 +59,29 @@ func newServer(r *bundle.Run) *Server {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "cnsbench", Name: "run_info", Help: "The run in progress.",
 		ConstLabels: prometheus.Labels{"benchmark": r.Name, "engine": r.Engine}})
 	info.Set(1)
-	of.MustRegister(info, s.samples)
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	s.http = http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	return s
-}
-
-// Address is where the metrics are served.
-func (s *Server) Address() string { return s.listener.Addr().String() }
-
-// Close ends the server and its connections.
-func (s *Server) Close() error {
-	err := s.http.Close()
-	s.serving.Wait()
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
-	}
-	return err
+	of.MustRegister(info, m.samples)
+	return m
 }
 
 // Op counts an operation that has ended.
-func (s *Server) Op(o *op.Op) {
-	s.ops.WithLabelValues(o.Action, string(o.Kind), string(o.Outcome)).Inc()
+func (m *Metrics) Op(o *op.Op) {
+	m.ops.WithLabelValues(o.Action, string(o.Kind), string(o.Outcome)).Inc()
 	if ns, ok := o.Response(); ok {
-		s.response.WithLabelValues(o.Action, string(o.Outcome)).Observe(float64(ns) / 1e9)
+		m.response.WithLabelValues(o.Action, string(o.Outcome)).Observe(float64(ns) / 1e9)
 	}
 	if ns, ok := o.Service(); ok {
-		s.service.WithLabelValues(o.Action, string(o.Outcome)).Observe(float64(ns) / 1e9)
+		m.service.WithLabelValues(o.Action, string(o.Outcome)).Observe(float64(ns) / 1e9)
 	}
 	if ns, ok := o.Lateness(); ok {
-		s.lateness.WithLabelValues(o.Action).Observe(float64(ns) / 1e9)
+		m.lateness.WithLabelValues(o.Action).Observe(float64(ns) / 1e9)
 	}
 	for _, x := range span.Of(o) {
-		s.spans.WithLabelValues(o.Action, x.Name).Observe(float64(x.Ns) / 1e9)
+		m.spans.WithLabelValues(o.Action, x.Name).Observe(float64(x.Ns) / 1e9)
 	}
 }
 
 // Canary counts canary I/Os of a volume.
-func (s *Server) Canary(instance, volume string, ios []op.CanaryIO) {
+func (m *Metrics) Canary(instance, volume string, ios []op.CanaryIO) {
 	for _, io := range ios {
 		direction := "read"
 		if io.Write {
@@ -125,15 +89,15 @@ func (s *Server) Canary(instance, volume string, ios []op.CanaryIO) {
 		}
 		switch {
 		case io.Errno != 0:
-			s.canaryErrors.WithLabelValues(instance, volume, direction).Inc()
+			m.canaryErrors.WithLabelValues(instance, volume, direction).Inc()
 		case io.Ended.Known():
-			s.canary.WithLabelValues(instance, volume, direction).Observe(float64(io.Ended-io.Intended) / 1e9)
+			m.canary.WithLabelValues(instance, volume, direction).Observe(float64(io.Ended-io.Intended) / 1e9)
 		}
 	}
 }
 
 // Sample keeps the counters of a workload instance.
-func (s *Server) Sample(x op.Sample) { s.samples.keep(x) }
+func (m *Metrics) Sample(x op.Sample) { m.samples.keep(x) }
 
 // samples are the last counters of each instance.
 type samples struct {

@@ -55,7 +55,8 @@ next:
 // TestServer passes the operations of a run, and compares what is scraped with their sums.
 func TestServer(t *testing.T) {
 	b, _ := analysistest.Demo(t)
-	s, err := Listen("127.0.0.1:0", &b.Run)
+	m := New(&b.Run)
+	s, err := Listen("127.0.0.1:0", m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,14 +65,14 @@ func TestServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Op(&o)
+		m.Op(&o)
 		if ns, ok := o.Response(); ok && o.Action == "snapshots" && o.Outcome == op.OK {
 			n, sum = n+1, sum+float64(ns)/1e9
 		}
 	}
-	s.Canary("fio-0", "data", []op.CanaryIO{{Intended: 0, Started: 1e6, Ended: 3e6, Write: true}, {Write: true, Errno: 5}})
-	s.Sample(op.Sample{Instance: "fio-0", ReadBytes: 1, WriteBytes: 4096, WriteOps: 2, CPUNanos: 5e8, RSSBytes: 7})
-	s.Sample(op.Sample{Instance: "fio-0", ReadBytes: 1, WriteBytes: 8192, WriteOps: 3, CPUNanos: 6e8, RSSBytes: 7})
+	m.Canary("fio-0", "data", []op.CanaryIO{{Intended: 0, Started: 1e6, Ended: 3e6, Write: true}, {Write: true, Errno: 5}})
+	m.Sample(op.Sample{Instance: "fio-0", ReadBytes: 1, WriteBytes: 4096, WriteOps: 2, CPUNanos: 5e8, RSSBytes: 7})
+	m.Sample(op.Sample{Instance: "fio-0", ReadBytes: 1, WriteBytes: 8192, WriteOps: 3, CPUNanos: 6e8, RSSBytes: 7})
 
 	got := scrape(t, s)
 	snapshots := map[string]string{"run": b.Run.ID, "action": "snapshots", "outcome": "ok"}
@@ -106,12 +107,12 @@ func TestServer(t *testing.T) {
 }
 
 func TestListenRefused(t *testing.T) {
-	first, err := Listen("127.0.0.1:0", &bundle.Run{})
+	first, err := Listen("127.0.0.1:0", New(&bundle.Run{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	if _, err := Listen(first.Address(), &bundle.Run{}); err == nil ||
+	if _, err := Listen(first.Address(), New(&bundle.Run{})); err == nil ||
 		!strings.Contains(err.Error(), "serve metrics at "+first.Address()) {
 		t.Errorf("a port in use: %v", err)
 	}
