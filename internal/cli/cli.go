@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
@@ -209,8 +210,8 @@ func (e *problemsError) Error() string {
 
 func lines(problems []plan.Problem) string {
 	var b strings.Builder
-	for _, p := range problems {
-		fmt.Fprintln(&b, p)
+	for _, line := range parse.Collapsed(problems) {
+		fmt.Fprintln(&b, line)
 	}
 	return b.String()
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/metrics"
 	"github.com/cnsbench/cnsbench/internal/object/objectspec"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/inputs"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
@@ -77,7 +78,7 @@ func loadFiles(ctx context.Context, s *streams, f *runFlags, names []string, fil
 		fmt.Fprint(s.err, lines(problems))
 		return nil, nil, &problemsError{strings.Join(names, ", "), problems}
 	}
-	for _, w := range p.Warnings {
+	for _, w := range parse.Collapsed(p.Warnings) {
 		fmt.Fprintln(s.err, "warning:", w)
 	}
 	if design != nil {

@@ -20,7 +20,7 @@ import (
 //	spec.actions.snapshots=null                     without a list element
 //
 // A value is YAML: 5 is a number and "5" is a string. Values of variables are strings.
-// variables returns the variables of a workload in the library.
+// variables returns the variables of a workload in the library, or nil if the library does not have the workload.
 func ApplySets(d *Document, sets []string, variables func(workload string) []string) []Problem {
 	var problems []Problem
 	for _, s := range sets {
@@ -183,10 +183,12 @@ func setVar(d *Document, set, action, variable, value string) (message, hint str
 // setVars sets a variable of all workloads that have it.
 func setVars(d *Document, set, variable, value string, variables func(workload string) []string) (message,
 	hint string) {
-	found := false
+	found, unknown := false, false
 	var known []string
 	workloadActions(d, func(i int, _ string, create map[string]any) {
-		for _, v := range variables(create["workload"].(string)) {
+		of := variables(create["workload"].(string))
+		unknown = unknown || of == nil
+		for _, v := range of {
 			known = append(known, v)
 			if v == variable {
 				found = true
@@ -194,7 +196,7 @@ func setVars(d *Document, set, variable, value string, variables func(workload s
 			}
 		}
 	})
-	if !found {
+	if !found && !unknown { // that a workload is unknown is reported, and it may have the variable
 		return fmt.Sprintf("no workload of this file has a variable %q", variable), Suggest(variable, known)
 	}
 	return "", ""
