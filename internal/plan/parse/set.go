@@ -147,6 +147,27 @@ func index(list []any, step string) (n int, names []string) {
 	return -1, names
 }
 
+// Element returns a list element that is given by name or by index; nil: there is none.
+func Element(list []any, step string) any {
+	if n, _ := index(list, step); n >= 0 {
+		return list[n]
+	}
+	return nil
+}
+
+// Names returns the names of the elements of a list.
+func Names(list []any) []string {
+	_, names := index(list, "")
+	return names
+}
+
+// Workloads returns the workload of each action that creates one, by the name of the action.
+func (d *Document) Workloads() map[string]string {
+	all := map[string]string{}
+	workloadActions(d, func(_ int, name string, create map[string]any) { all[name] = create["workload"].(string) })
+	return all
+}
+
 // workloadActions calls f for each action that creates a workload, and returns the
 // names of these actions.
 func workloadActions(d *Document, f func(i int, name string, create map[string]any)) (names []string) {
