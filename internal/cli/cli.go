@@ -120,7 +120,7 @@ operation; the result is a bundle, a summary and a report.`,
 		newList(s), newIndex(s), newScorecard(s), newVerify(s), newReproduce(s),
 		newProxy(s), newTrace(s),
 		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newIntegrity(s), newIotrace(s), newConvert(s),
-		newImport(s), newCompare(s),
+		newImport(s), newCompare(s), newInit(s),
 	)
 	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return checkOut(c) }
