@@ -39,7 +39,7 @@ lint: ## run the pinned golangci-lint, which also checks the import rules
 	$(TOOL) golangci-lint run ./...
 
 .PHONY: generate
-generate: ## regenerate deepcopy, the CRD and the generated parts of docs/reference
+generate: ## regenerate deepcopy, the CRD, the JSON Schema and the generated parts of docs/reference
 	@hack/generate.sh
 
 .PHONY: chart-test

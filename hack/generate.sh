@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Regenerates deepcopy, the CRD and its copy in the chart, the dashboard, and the generated parts of docs/reference.
-# With arguments they go there instead: generate.sh CRD-FOLDER DEEPCOPY-FOLDER PAGES-FOLDER DASHBOARD-FOLDER. The third
-# has copies of the pages of docs/reference.
+# Regenerates deepcopy, the CRD and its copy in the chart, the dashboard, the JSON Schema for editors, and the generated
+# parts of docs/reference. With arguments they go there instead: generate.sh CRD-FOLDER DEEPCOPY-FOLDER PAGES-FOLDER
+# DASHBOARD-FOLDER SCHEMA-FOLDER. The third has copies of the pages of docs/reference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 gen=(go tool -modfile=hack/tools/go.mod controller-gen)
@@ -12,3 +12,4 @@ if [ $# = 0 ]; then # Helm takes what lies in the chart, and follows no link out
 fi
 go run ./hack/reference api/v1alpha1 "${3:-docs/reference}"
 go run -C hack/dashboard . >"$(realpath "${4:-config/grafana}")/cnsbench.json"
+go run ./hack/jsonschema "${1:-config/crd}/cnsbench.dev_benchmarks.yaml" >"${5:-config/schema}/cnsbench.json"

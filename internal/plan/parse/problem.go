@@ -11,11 +11,12 @@ import (
 
 // Problem is an error or a warning about a file, with its place.
 type Problem struct {
-	File         string
-	Line, Column int    // 1-based; 0: unknown
-	Path         string // spec.actions[0].createObjSpec.workload
-	Message      string // description of the problem
-	Hint         string // how to fix it; may be empty
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"` // 1-based; 0: unknown
+	Column  int    `json:"column,omitempty"`
+	Path    string `json:"path,omitempty"` // spec.actions[0].createObjSpec.workload
+	Message string `json:"message"`        // description of the problem
+	Hint    string `json:"hint,omitempty"` // how to fix it
 }
 
 // String returns a problem in the stable format
