@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,4 +40,18 @@ func TestSetKeys(t *testing.T) {
 			t.Errorf("%q of %.20q: %s", tt.prefix, tt.text, diff)
 		}
 	}
+}
+
+// FuzzSetKeys checks that every key goes on from what is typed, whatever is in the file.
+func FuzzSetKeys(f *testing.F) {
+	f.Add(head+"spec: {actions: [{name: load, createObjSpec: {workload: fio}}, 3, [a]]}\n", "spec.actions.")
+	f.Add("kind: Study\nspec: {benchmark: {actions: {a: b}}}\n", "vars.")
+	f.Add("kind: Benchmark\nspec: [1]\n", "spec.actions.0.")
+	f.Fuzz(func(t *testing.T, text, prefix string) {
+		for _, key := range SetKeys([]File{{Name: "f", Data: []byte(text)}}, prefix) {
+			if !strings.HasPrefix(key, prefix) || !strings.HasSuffix(key, ".") && !strings.HasSuffix(key, "=") {
+				t.Errorf("%q for %q", key, prefix)
+			}
+		}
+	})
 }
