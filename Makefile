@@ -39,7 +39,7 @@ lint: ## run the pinned golangci-lint, which also checks the import rules
 	$(TOOL) golangci-lint run ./...
 
 .PHONY: generate
-generate: ## regenerate deepcopy, the CRD and the generated parts of docs/reference
+generate: ## regenerate deepcopy, the CRD, the JSON Schema and the generated parts of docs/reference
 	@hack/generate.sh
 
 .PHONY: chart-test
@@ -143,12 +143,16 @@ images: testbed ## make the product's image for amd64 and arm64, without a conta
 	  GOARCH=$$arch CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(OUT)/images/$$arch/ ./cmd/cnsbench ./cmd/cnsbench-agent || exit 1; done
 	@$(TESTBED) product-image $(OUT)/images/cnsbench.tar amd64=$(OUT)/images/amd64 arm64=$(OUT)/images/arm64
 
+.PHONY: man
+man: ## write the manual pages of the commands: out/man/man1
+	@go run -ldflags '$(LDFLAGS)' ./hack/man $(OUT)/man/man1
+
 .PHONY: release
 ARCHS ?= amd64 arm64
-release: ## make archives of the programs that need no Go: out/release/cnsbench-VERSION-linux-ARCH.tar.gz
+release: man ## make archives of the programs that need no Go: out/release/cnsbench-VERSION-linux-ARCH.tar.gz
 	@for arch in $(ARCHS); do name=cnsbench-$(VERSION)-linux-$$arch && dir=$(OUT)/release/$$name && mkdir -p $$dir && \
 	  GOOS=linux GOARCH=$$arch CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $$dir/ ./cmd/cnsbench ./cmd/cnsbench-agent && \
-	  cp -r README.md LICENSE examples $$dir/ && tar -C $(OUT)/release -czf $$dir.tar.gz $$name && rm -r $$dir || exit 1; done
+	  cp -r README.md LICENSE examples $(OUT)/man $$dir/ && tar -C $(OUT)/release -czf $$dir.tar.gz $$name && rm -r $$dir || exit 1; done
 	@ls $(OUT)/release/*.tar.gz
 
 .PHONY: clean

@@ -10,15 +10,16 @@ say() { echo "verify: $*" >&2; fail=1; }
 unformatted=$(gofmt -l $(git ls-files '*.go'))
 [[ -z $unformatted ]] || say "not formatted (gofmt -w): $unformatted"
 go mod tidy -diff >"$tmp/tidy" || { cat "$tmp/tidy"; say "go.mod or go.sum is out of date (go mod tidy)"; }
-mkdir "$tmp/crd" "$tmp/object" "$tmp/grafana" "$tmp/opensearch"
+mkdir "$tmp/crd" "$tmp/object" "$tmp/grafana" "$tmp/opensearch" "$tmp/schema"
 cp -r docs/reference "$tmp/reference"
-hack/generate.sh "$tmp/crd" "$tmp/object" "$tmp/reference" "$tmp/grafana" "$tmp/opensearch"
+hack/generate.sh "$tmp/crd" "$tmp/object" "$tmp/reference" "$tmp/grafana" "$tmp/opensearch" "$tmp/schema"
 for f in "$tmp"/crd/*.yaml; do
   diff -u "config/crd/${f##*/}" "$f" || say "config/crd is out of date (make generate)"
 done
 for d in grafana opensearch; do
   diff -ur "config/$d" "$tmp/$d" || say "the dashboard for $d is out of date (make generate)"
 done
+diff -u config/schema/cnsbench.json "$tmp/schema/cnsbench.json" || say "the JSON Schema is out of date (make generate)"
 diff -ur docs/reference "$tmp/reference" || say "docs/reference is out of date (make generate)"
 sed -n '/^```mermaid$/,/^```$/p' docs/design/architecture.md >"$tmp/rooms"
 diff -u "$tmp/rooms" <(hack/rooms.sh --mermaid) || say "the picture of the rooms is out of date (hack/rooms.sh --mermaid)"

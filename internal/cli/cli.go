@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
@@ -79,7 +80,10 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	err := root.ExecuteContext(context.Background())
+	err := unknownCommand(root, args)
+	if err == nil {
+		err = root.ExecuteContext(context.Background())
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -106,21 +110,24 @@ operation; the result is a bundle, a summary and a report.`,
   cnsbench doctor                            check what this machine supports`,
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDescriptions: false},
+		Version:           versionLine(),
 	}
+	root.SetVersionTemplate("{{.Version}}")
+	root.Flags().Bool("version", false, "print the version")
 	root.AddCommand(
 		newRun(s), newStudy(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
 		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),
 		newList(s), newIndex(s), newScorecard(s), newVerify(s), newReproduce(s),
 		newProxy(s), newTrace(s),
 		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newIntegrity(s), newIotrace(s), newConvert(s),
-		newImport(s), newCompare(s),
+		newImport(s), newCompare(s), newInit(s),
 	)
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
-	})
+	root.SetFlagErrorFunc(wrongFlag)
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return checkOut(c) }
 	for _, c := range root.Commands() {
 		addUsage(c)
 	}
+	addCompletions(root)
 	calledAs(root)
 	return root
 }
@@ -209,8 +216,8 @@ func (e *problemsError) Error() string {
 
 func lines(problems []plan.Problem) string {
 	var b strings.Builder
-	for _, p := range problems {
-		fmt.Fprintln(&b, p)
+	for _, line := range parse.Collapsed(problems) {
+		fmt.Fprintln(&b, line)
 	}
 	return b.String()
 }

@@ -98,7 +98,8 @@ func (f *compareFlags) add(c *cobra.Command) {
 	fl.BoolVar(&f.history, "history", false, "search the runs in DIR for changes")
 	fl.StringSliceVar(&f.failOn, "fail-on", nil, "verdicts that make the exit status 5, such as worse,different")
 	fl.BoolVar(&f.strict, "strict", false, "exit with status 4 if a figure cannot be trusted (a validity flag)")
-	fl.StringVar(&f.output, "output", "text", "text, json, csv, markdown or benchstat")
+	fl.StringVar(&f.output, "output", outputsOfCompare[0], orList(outputsOfCompare))
+	setValues(fl.Lookup("output"), outputsOfCompare...)
 	pricesFlag(c, &f.prices, recordedPrices)
 }
 
@@ -133,8 +134,13 @@ func oneOf(flag, value string, of []string) error {
 			return nil
 		}
 	}
-	last := len(of) - 1
-	return fmt.Errorf("invalid %s %q: want %s or %s", flag, value, strings.Join(of[:last], ", "), of[last])
+	return fmt.Errorf("invalid %s %q: want %s", flag, value, orList(of))
+}
+
+// orList joins at least two values: "text, json or csv".
+func orList(values []string) string {
+	last := len(values) - 1
+	return strings.Join(values[:last], ", ") + " or " + values[last]
 }
 
 func (f *compareFlags) execute(s *streams, args []string) error {

@@ -62,6 +62,7 @@ everything again; a document keeps its ID.`,
 	fl.StringVar(&f.format, "format", "", strings.Join(exportFormats, ", ")+": write the bundle in this format")
 	fl.StringVar(&f.table, "table", "ops", "ops, series or figures: table to write as csv, json or parquet")
 	fl.StringVarP(&f.out, "out", "o", "-", "file to write; - for standard output")
+	outIsFile(c)
 	fl.StringVar(&f.endpoint, "endpoint", "", "`URL` of an OTLP/HTTP receiver for --format otlp; "+
 		"headers are from OTEL_EXPORTER_OTLP_HEADERS")
 	f.remote.add(c)

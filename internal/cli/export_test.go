@@ -101,8 +101,8 @@ func TestExportProblems(t *testing.T) {
 		{"a run in progress", "--format csv --out " + out + " " + live.Dir(), 2, "export its bundle when it has ended"},
 		{"a damaged bundle", "--format csv --out " + out + " " + damaged.Dir, 2, "ops.parquet is damaged"},
 		{"a damaged bundle's timeline", "--format perfetto --out " + out + " " + damaged.Dir, 2, "ops.parquet is damaged"},
-		{"no directory", "--format csv --out " + dir + "/none/out " + b.Dir, 2, "write " + dir + "/none/out: no such file"},
-		{"a directory", "--format csv --out " + dir + " " + b.Dir, 2, "write " + dir + ": file exists"},
+		{"no directory", "--format csv --out " + dir + "/none/out " + b.Dir, 1, "there is no directory " + dir + "/none"},
+		{"a directory", "--format csv --out " + dir + " " + b.Dir, 1, "it is a directory: want a file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, printed, errs := call(append([]string{"export"}, strings.Fields(tt.args)...)...)

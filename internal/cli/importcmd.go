@@ -52,7 +52,7 @@ its figures are shown and checked, and get no verdict.`,
 		},
 	}
 	fl, at := c.Flags(), &f.Columns
-	fl.StringVar(&out, "out", "", "folder of the imported study; must not exist or be empty")
+	fl.StringVarP(&out, "out", "o", "", "folder of the imported study; must not exist or be empty")
 	fl.StringArrayVar(&at.Factors, "factor", nil, "column whose values are compared; may be repeated")
 	fl.StringVar(&at.Occasion, "occasion", "", "column of the time of measurement, such as a day")
 	fl.StringVar(&at.Block, "block", "", "column of a group of trials close in time")
@@ -138,7 +138,7 @@ one occasion share its conditions (docs/compare.md).`,
 			return quietPipe(describeImport(s.out, out, d))
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "folder of the imported study; must not exist or be empty")
+	c.Flags().StringVarP(&out, "out", "o", "", "folder of the imported study; must not exist or be empty")
 	c.Flags().StringVar(&factor, "factor", "provider", "name of the factor")
 	return c
 }

@@ -37,6 +37,7 @@ run is in progress, are in the table "unreadable".`,
 		},
 	}
 	c.Flags().StringVarP(&out, "out", "o", "index.sqlite", "file to write")
+	outIsFile(c)
 	return c
 }
 

@@ -168,7 +168,10 @@ installation. "cnsbench run --engine kubernetes" needs no installation.`,
 		"socket on each node, so that runs record when volumes are staged and published; may be repeated")
 	c.Flags().StringVar(&f.nodes, "csi-proxy-nodes", "", "LABEL=VALUE,…: nodes for CSI proxies (default all)")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the API server check the objects; change nothing")
-	c.Flags().StringVarP(&f.output, "output", "o", "", "yaml: print the objects; needs no cluster, and changes nothing")
+	c.Flags().StringVar(&f.output, "output", "", "yaml: print the objects; needs no cluster, and changes nothing")
+	setValues(c.Flags().Lookup("output"), "yaml")
+	c.Flags().StringVarP(&f.output, "output-format", "o", "", "the former short form of --output")
+	c.Flags().Lookup("output-format").Hidden = true
 	return c
 }
 

@@ -39,7 +39,7 @@ func newIntegrityWriter(use, short string, do func(*volume.Writer, context.Conte
 	}
 	fl := c.Flags()
 	fl.StringVar(&w.Path, "path", "", "directory on the volume, or its device")
-	fl.StringVar(&w.Out, "out", "", "directory of the output, not on the volume")
+	fl.StringVarP(&w.Out, "out", "o", "", "directory of the output, not on the volume")
 	fl.StringVar(&name, "name", "", "name of the writer, in each block")
 	fl.Int64Var(&size, "size", 0, "bytes of all blocks")
 	fl.IntVar(&w.Stream.BlockSize, "block-size", 0, "bytes of a block")

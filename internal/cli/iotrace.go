@@ -51,7 +51,7 @@ func newIotrace(s *streams) *cobra.Command {
 	fl := c.Flags()
 	fl.StringVar(&model, "model", "", "file with the model")
 	fl.StringVar(&file, "file", "", "file that the operations are on")
-	fl.StringVar(&out, "out", "", "directory for the logs")
+	fl.StringVarP(&out, "out", "o", "", "directory for the logs")
 	fl.Int64Var(&o.Size, "size", 0, "bytes of the file")
 	fl.DurationVar(&duration, "duration", time.Minute, "time of the operations")
 	fl.Int64Var(&speed, "speed", 100, "speed at which they are replayed, in percent")

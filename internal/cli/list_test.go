@@ -89,8 +89,8 @@ func TestIndex(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{root, "--out", dir + "/none/x"}, 2, "write " + dir + "/none/x: no such file"},
-		{[]string{root, "--out", dir}, 2, "write " + dir + ": file exists"},
+		{[]string{root, "--out", dir + "/none/x"}, 1, "there is no directory " + dir + "/none"},
+		{[]string{root, "--out", dir}, 1, "it is a directory: want a file, such as " + dir + "/index.sqlite"},
 		{[]string{dir}, 2, "no bundle found"},
 		{[]string{filepath.Join(broken, "a")}, 2, "a is not in the index: "},
 		{[]string{broken}, 2, "no bundle can be read: 2 found, all broken"},

@@ -22,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/metrics"
 	"github.com/cnsbench/cnsbench/internal/object/objectspec"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/inputs"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
@@ -74,16 +75,31 @@ func loadFiles(ctx context.Context, s *streams, f *runFlags, names []string, fil
 	}
 	p, problems := plan.Load(ctx, in)
 	if len(problems) > 0 {
-		fmt.Fprint(s.err, lines(problems))
+		f.printProblems(s, problems)
 		return nil, nil, &problemsError{strings.Join(names, ", "), problems}
 	}
-	for _, w := range p.Warnings {
-		fmt.Fprintln(s.err, "warning:", w)
-	}
+	f.printWarnings(s, p.Warnings)
 	if design != nil {
 		err = design.CheckNames(p, design.Cells[0].Without)
 	}
 	return p, on, err
+}
+
+// printProblems prints problems, unless the command prints them as JSON.
+func (f *runFlags) printProblems(s *streams, problems []plan.Problem) {
+	if !f.quiet {
+		fmt.Fprint(s.err, lines(problems))
+	}
+}
+
+// printWarnings prints warnings, unless the command prints them as JSON.
+func (f *runFlags) printWarnings(s *streams, warnings []plan.Problem) {
+	if f.quiet {
+		return
+	}
+	for _, w := range parse.Collapsed(warnings) {
+		fmt.Fprintln(s.err, "warning:", w)
+	}
 }
 
 // parsers of workloads' outputs, beside the built-in ones.

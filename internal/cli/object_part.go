@@ -31,7 +31,8 @@ func newObjectPart() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&order, "order", "", "file with the workload, from the Benchmark's plan")
-	c.Flags().StringVar(&out, "out", "", "file for the results")
+	c.Flags().StringVarP(&out, "out", "o", "", "file for the results")
+	outIsFile(c)
 	return c
 }
 

@@ -74,7 +74,7 @@ interrupted.`,
 		Delivery: string(podspec.DeliverInit), Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
 	f.Add(c.Flags(), runflags.Reproduce)
 	fl := c.Flags()
-	fl.StringVar(&f.Out, "out", "", "directory for the bundles run-1, run-2, … and reproduction.json; must not exist "+
+	fl.StringVarP(&f.Out, "out", "o", "", "directory for the bundles run-1, run-2, … and reproduction.json; must not exist "+
 		"or be empty (default cnsbench-reproduce-NAME-TIME)")
 	fl.IntVar(&f.runs, "runs", 1, "number of runs")
 	fl.BoolVar(&f.DryRun, "dry-run", false, "compare only facts that can be read without a run; create nothing")

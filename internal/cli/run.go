@@ -42,6 +42,7 @@ type runFlags struct {
 	// precondition says that it is the Benchmark of a study's precondition.
 	precondition bool
 	offline      bool // works without the cluster: validate, render
+	quiet        bool // the command prints problems and warnings itself
 	// library has the workloads other than those of the files; nil: the built-in ones.
 	library *workload.Library
 

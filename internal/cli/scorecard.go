@@ -60,8 +60,7 @@ cannot be read; 130 interrupted.`,
 	fl := c.Flags()
 	fl.Lookup("set").Hidden, fl.Lookup("strict").Hidden = true, true
 	fl.Lookup("out").Usage = "directory for the bundles (default cnsbench-scorecard)"
-	fl.Lookup("output").Usage = "text, json, markdown or csv"
-	c.PreRunE = nil // of the flag --output, which has other values here
+	outputValues(c, &f.study.run.output, "text", "json", "markdown", "csv")
 	fl.StringSliceVar(&f.classes, "classes", nil, "StorageClasses to try (default all)")
 	fl.StringToStringVar(&f.attributes, "attributes-class", nil, "STORAGECLASS=VOLUMEATTRIBUTESCLASS: class for the "+
 		"trial of modify; may be repeated")
@@ -79,8 +78,6 @@ func (f *scorecardFlags) check() error {
 	f.output = f.study.run.output
 	size, err := resource.ParseQuantity(f.options.Size)
 	switch {
-	case !slices.Contains([]string{"text", "json", "markdown", "csv"}, f.output):
-		return fmt.Errorf("invalid --output %q: want text, json, markdown or csv", f.output)
 	case err != nil || size.Sign() <= 0:
 		return fmt.Errorf("invalid --size %q: want a size such as 512Mi", f.options.Size)
 	case f.options.N < 1 || f.options.N > 1000:

@@ -182,6 +182,7 @@ cluster. The report is one HTML file that needs no network.`,
 		},
 	}
 	c.Flags().StringVarP(&out, "out", "o", "report.html", "file to write; - for standard output")
+	outIsFile(c)
 	remote.add(c)
 	return c
 }

@@ -42,7 +42,7 @@ another file system; the studies are not changed.`,
 			return f.show(s, dir)
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "directory of the merged study")
+	c.Flags().StringVarP(&out, "out", "o", "", "directory of the merged study")
 	c.Flags().StringSliceVar(&names, "names", nil, "names of the clusters, in order (default those of the directories)")
 	return c
 }

@@ -130,7 +130,8 @@ func newStudyReport(s *streams) *cobra.Command {
 			fmt.Fprintf(s.out, "report: %s\n", out)
 			return nil
 		}}
-	c.Flags().StringVar(&out, "out", "", "file of the report (default DIR/report.html)")
+	c.Flags().StringVarP(&out, "out", "o", "", "file of the report (default DIR/report.html)")
+	outIsFile(c)
 	return c
 }
 

@@ -141,6 +141,7 @@ a trace.`,
 	}
 	f := c.Flags()
 	f.StringVarP(&out, "out", "o", "-", "file to write")
+	outIsFile(c)
 	f.StringVar(&p.Name, "name", "profile", "name of the Benchmark")
 	f.Float64Var(&p.Share, "share", 1, "share of the trace's objects, up to 1")
 	f.Float64Var(&p.TimeScale, "time-scale", 1, "factor of all times: 0.1 divides lifetimes and multiplies rates by 10")
@@ -175,6 +176,7 @@ Without the key, names cannot be recovered or tested.`,
 		},
 	}
 	c.Flags().StringVarP(&out, "out", "o", "-", traceFileUsage)
+	outIsFile(c)
 	c.Flags().StringVar(&keyFile, "key-file", "",
 		"file with the key, at least 16 bytes; keep it to get the same hashes for further traces")
 	_ = c.MarkFlagRequired("key-file") // the flag is there
@@ -202,6 +204,7 @@ minutes; by Little's law N/E[T] = 1000·30/300 s = 100 arrivals per second.`,
 	}
 	f := c.Flags()
 	f.StringVarP(&out, "out", "o", "-", traceFileUsage)
+	outIsFile(c)
 	f.IntVar(&o.Hosts, "hosts", o.Hosts, "number of hosts")
 	f.IntVar(&o.PerHost, "containers", o.PerHost, "containers of a host, on average")
 	f.DurationVar(&o.Mean, "lifetime", o.Mean, "mean lifetime of a container")

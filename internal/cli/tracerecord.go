@@ -44,6 +44,7 @@ instead, with --from-bundle the operations of a run.`,
 	}
 	fl := c.Flags()
 	fl.StringVarP(&f.out, "out", "o", "-", traceFileUsage)
+	outIsFile(c)
 	fl.DurationVar(&f.length, "duration", 0, "how long to record (default until Ctrl-C)")
 	fl.BoolVarP(&f.all, "all-namespaces", "A", false, "record all namespaces")
 	fl.StringVar(&f.audit, "from-audit", "", "audit log of an API server (JSON lines) to read")

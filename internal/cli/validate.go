@@ -1,22 +1,56 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/config/schema"
+	"github.com/cnsbench/cnsbench/internal/plan"
 )
+
+// validation is what validate --output json prints.
+type validation struct {
+	Valid    bool           `json:"valid"`
+	Name     string         `json:"name,omitempty"` // of the Benchmark, if it is valid
+	Problems []plan.Problem `json:"problems"`
+	Warnings []plan.Problem `json:"warnings"`
+}
 
 func newValidate(s *streams) *cobra.Command {
 	var f runFlags
+	var printSchema bool
 	c := &cobra.Command{
-		Use: "validate FILE [FILE…]", Short: "Check a Benchmark and list all problems",
+		Use: "validate {FILE [FILE…] | --schema}", Short: "Check a Benchmark and list all problems",
 		Long: `Checks a Benchmark and lists all problems with file and line. If it can reach the
-cluster of --engine kubernetes, it checks classes and libraries, too.`,
-		Example: "  cnsbench validate benchmark.yaml storageclass.yaml",
-		Args:    cobra.MinimumNArgs(1),
+cluster of --engine kubernetes, it checks classes and libraries, too. With --output
+json it prints {valid, name, problems, warnings}; a problem has file, line, column, path,
+message and hint, where they are known.
+
+With --schema it prints the JSON Schema of the file, with which editors complete and check
+it. Names, references, workloads and expressions are checked only by validate itself.
+
+Exit status: 0 valid, 1 there are problems.`,
+		Example: `  cnsbench validate benchmark.yaml storageclass.yaml
+  cnsbench validate --output json benchmark.yaml
+  cnsbench validate --schema > cnsbench.schema.json`,
+		Args: func(c *cobra.Command, args []string) error {
+			if printSchema {
+				return cobra.NoArgs(c, args)
+			}
+			return cobra.MinimumNArgs(1)(c, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.offline = true
+			if printSchema {
+				_, err := s.out.Write(schema.Benchmark)
+				return err
+			}
+			f.offline, f.quiet = true, f.output == "json"
 			p, _, _, err := load(cmd.Context(), s, &f, args)
+			if f.quiet {
+				return writeValidation(s, p, err)
+			}
 			if err != nil {
 				return err
 			}
@@ -26,5 +60,26 @@ cluster of --engine kubernetes, it checks classes and libraries, too.`,
 		},
 	}
 	f.addPlanFlags(c)
+	outputFlag(c, &f.output)
+	c.Flags().BoolVar(&printSchema, "schema", false, "print the JSON Schema of the file, for editors")
 	return c
+}
+
+// writeValidation prints the result of a validation as JSON. An error without a place, such as that of a file which
+// cannot be read, is a problem, too. The exit code is that of the error.
+func writeValidation(s *streams, p *plan.Plan, err error) error {
+	v := validation{Valid: err == nil, Problems: []plan.Problem{}, Warnings: []plan.Problem{}}
+	var found *problemsError
+	switch {
+	case err == nil:
+		v.Name, v.Warnings = p.Name, append(v.Warnings, p.Warnings...)
+	case errors.As(err, &found):
+		v.Problems = found.problems
+	default:
+		v.Problems = []plan.Problem{{Message: err.Error()}}
+	}
+	if werr := writeJSON(s.out, v); werr != nil || err == nil {
+		return werr
+	}
+	return &exit{code: codeOf(err)}
 }

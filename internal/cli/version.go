@@ -20,13 +20,11 @@ func newVersion(s *streams) *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		Example: "  cnsbench version --output json",
 		RunE: func(*cobra.Command, []string) error {
-			v := versions()
 			if output == "json" {
-				return writeJSON(s.out, v)
+				return writeJSON(s.out, versions())
 			}
-			fmt.Fprintf(s.out, "cnsbench %s (%s, bundle format %d, analysis %d)\n", v["cnsbench"], v["go"], bundle.Version,
-				summary.AnalysisVersion)
-			return nil
+			_, err := io.WriteString(s.out, versionLine())
+			return err
 		},
 	}
 	outputFlag(c, &output)
@@ -38,15 +36,25 @@ func versions() map[string]string {
 		"bundleFormat": fmt.Sprint(bundle.Version), summary.AnalysisKey: fmt.Sprint(summary.AnalysisVersion)}
 }
 
-// outputFlag adds --output text|json.
+// versionLine is what version and --version print.
+func versionLine() string {
+	v := versions()
+	return fmt.Sprintf("cnsbench %s (%s, bundle format %d, analysis %d)\n", v["cnsbench"], v["go"], bundle.Version,
+		summary.AnalysisVersion)
+}
+
+// outputFlag adds --output text|json: the form of what a command prints. Where it is written is --out.
 func outputFlag(c *cobra.Command, to *string) {
-	c.Flags().StringVar(to, "output", "text", "text or json")
-	c.PreRunE = func(*cobra.Command, []string) error {
-		if *to != "text" && *to != "json" {
-			return fmt.Errorf("invalid --output %q: want text or json", *to)
-		}
-		return nil
-	}
+	c.Flags().StringVar(to, "output", "text", "")
+	outputValues(c, to, "text", "json")
+}
+
+// outputValues sets the values of --output. The first is its default.
+func outputValues(c *cobra.Command, to *string, values ...string) {
+	f := c.Flags().Lookup("output")
+	f.Usage = orList(values)
+	setValues(f, values...)
+	c.PreRunE = func(*cobra.Command, []string) error { return oneOf("--output", *to, values) }
 }
 
 func writeJSON(w io.Writer, v any) error {

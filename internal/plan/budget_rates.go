@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
@@ -98,7 +99,7 @@ func openRate(runtime time.Duration, r *Rate, parts map[string]float64) string {
 		case math.IsInf(n, 1):
 			texts = append(texts, "ever more "+thing)
 		default:
-			texts = append(texts, fmt.Sprintf("%.3g %s", n*r.Schedule.PerSecond(), thing))
+			texts = append(texts, expr.Format(n*r.Schedule.PerSecond(), "digits")+" "+thing)
 		}
 	}
 	last := len(texts) - 1

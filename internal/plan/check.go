@@ -34,7 +34,7 @@ func resolveCheck(g *graph, n *node) {
 		}
 	}
 	written := func(of *node) bool {
-		return of.out.Workload != nil && slices.ContainsFunc(of.out.Workload.Outputs,
+		return of.unresolved() || of.out.Workload != nil && slices.ContainsFunc(of.out.Workload.Outputs,
 			func(o Output) bool { return o.Parser == parser.IntegrityName })
 	}
 	if !slices.ContainsFunc(g.origins(n), written) {

@@ -86,7 +86,7 @@ func resolveExpressions(g *graph, rates []Rate) {
 // liveNames are the names that an expression may use of an action: those of a workload include the tool's figures, so
 // that a message can say why they are not known.
 func liveNames(n *node) []string {
-	if n.does == nil {
+	if n.does == nil || n.unresolved() {
 		return nil
 	}
 	names := slices.Concat(withCalls(n.does.milestones), n.metrics, n.values)

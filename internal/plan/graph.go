@@ -107,6 +107,13 @@ func (n *node) made() engine.ObjectKind {
 	return n.does.makes(n.spec)
 }
 
+// unresolved reports whether an action creates a workload that has a problem, so that its volumes, pods and metrics are
+// not known. Nothing is reported about what refers to them: it may be right once the workload is.
+func (n *node) unresolved() bool {
+	c := n.spec.CreateObjSpec
+	return c != nil && c.Workload != "" && n.out.Workload == nil
+}
+
 // sources returns the volumes of the actions whose objects n acts on.
 func (n *node) sources() (claims []corev1.PersistentVolumeClaim) {
 	for _, of := range n.aims {

@@ -42,7 +42,7 @@ func stages(ctx context.Context, in *Input, report *parse.Report) *Plan {
 		if !ok {
 			return nil
 		}
-		return entry.Variables()
+		return append([]string{}, entry.Variables()...)
 	}
 	set := func(ofLibrary bool) {
 		var sets []string

@@ -91,7 +91,7 @@ func interval(report *parse.Report, path string, d v1alpha1.Duration, size int) 
 	v := positive(report, path, &d)
 	if v > 0 && float64(size)/v.Seconds() > maxPerSecond {
 		report.Fail(path, "no more than a million a second",
-			"%v makes %.3g triggers a second", v, float64(size)/v.Seconds())
+			"%v makes %.7g triggers a second", v, float64(size)/v.Seconds())
 		return 0
 	}
 	return v
@@ -105,7 +105,7 @@ func perSecond(report *parse.Report, path string, n v1alpha1.Number) float64 {
 		report.Fail(path, "", "must be more than 0")
 		return 0
 	case n.Value > maxPerSecond:
-		report.Fail(path, "no more than a million a second", "%.3g triggers a second are too many", n.Value)
+		report.Fail(path, "no more than a million a second", "%.7g triggers a second are too many", n.Value)
 		return 0
 	}
 	return n.Value

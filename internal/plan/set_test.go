@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const small = `apiVersion: cnsbench.dev/v1alpha1
@@ -108,5 +110,28 @@ func TestSetProblems(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", problems, tt.want)
 			}
 		})
+	}
+}
+
+// TestSetOfUnknownWorkload checks that a misspelt workload is the only problem: the variable may be one of it.
+func TestSetOfUnknownWorkload(t *testing.T) {
+	text := head + "spec: {actions: [{name: fio, createObjSpec: {workload: foi}}]}\n"
+	_, problems := Load(t.Context(), Input{Files: []File{{Name: "f.yaml", Data: []byte(text)}}, Capabilities: local(),
+		Set: []string{"vars.storageClass=hostdir", "fio.bs=8k"}})
+	if len(problems) != 1 || !strings.Contains(problems[0].Message, `workload "foi" not found`) {
+		t.Errorf("%v", problems)
+	}
+}
+
+// TestBudgetOfFastRates checks that a budget writes numbers in full.
+func TestBudgetOfFastRates(t *testing.T) {
+	p := good(t, Input{}, `spec:
+  actions:
+    - {name: v, createObjSpec: {count: 2000, workload: write-once, vars: {storageClass: hostdir}}}
+    - {name: s, rateName: r, snapshotSpec: {actionName: v}}
+  rates: [{name: r, constantRateSpec: {interval: 1s}}]
+`)
+	if diff := cmp.Diff([]string{"r: 2000 snapshots per second until the workloads end"}, p.Budget.Open); diff != "" {
+		t.Error(diff)
 	}
 }

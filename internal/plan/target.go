@@ -62,7 +62,7 @@ func gives(of *node, kind engine.ObjectKind) bool {
 	case engine.SnapshotObject, engine.GroupSnapshotObject:
 		return made == engine.SnapshotObject || made == engine.GroupSnapshotObject
 	case engine.VolumeObject: // a workload that could not be resolved may have volumes
-		return made == kind || made == engine.WorkloadObject && (len(of.claims) > 0 || of.out.Workload == nil)
+		return made == kind || made == engine.WorkloadObject && (len(of.claims) > 0 || of.unresolved())
 	}
 	return made == kind
 }
@@ -111,7 +111,9 @@ func byLabels(g *graph, n *node, path string, labels map[string]string, kind eng
 		}
 	}
 	if len(n.aims) == 0 {
-		g.Fail(path, hint, "%s", message)
+		if !slices.ContainsFunc(g.order, (*node).unresolved) {
+			g.Fail(path, hint, "%s", message)
+		}
 		return false
 	}
 	return true

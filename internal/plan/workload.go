@@ -16,6 +16,11 @@ import (
 // resolveWorkload resolves a library entry and renders one instance of each variant, so
 // that errors in the entry are reported at load time.
 func resolveWorkload(g *graph, n *node, path string, c *v1alpha1.CreateObjSpec) {
+	defer func() {
+		if n.unresolved() {
+			n.metrics = nil
+		}
+	}()
 	entry, ok := g.library.Get(c.Workload)
 	if !ok {
 		hint := parse.Suggest(c.Workload, g.library.Names())
@@ -29,7 +34,6 @@ func resolveWorkload(g *graph, n *node, path string, c *v1alpha1.CreateObjSpec) 
 	w := &Workload{Entry: entry.Name, Origin: entry.Origin, SHA256: entry.SHA256(), Labels: c.Labels}
 	if c.ObjectSpec != nil {
 		if n.inline = inlineSpec(g, path, c); n.inline == nil {
-			n.metrics = nil
 			return
 		}
 	}
@@ -50,7 +54,6 @@ func resolveWorkload(g *graph, n *node, path string, c *v1alpha1.CreateObjSpec) 
 		}
 	}
 	if len(all) < len(variants) {
-		n.metrics = nil
 		return
 	}
 	n.variants = len(variants)

@@ -2,6 +2,7 @@ package parse
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -177,6 +178,9 @@ func (c *converter) scalar(n *yaml.Node, path string) any {
 	if err != nil {
 		c.fail(n, path, fmt.Sprintf("%q: %v", n.Value, err), "")
 		return nil
+	}
+	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		return n.Value // JSON has no such number; as text, a field for numbers refuses it
 	}
 	return v
 }

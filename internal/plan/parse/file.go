@@ -103,12 +103,34 @@ func yamlProblem(f File, err error) Problem {
 	} else if line, column := firstUnreadable(f.Data); line > 0 {
 		p.Line, p.Column, p.Hint = line, column, "not text: save the file as UTF-8"
 	}
+	if line, column := tabAt(f.Data, p.Line); line > 0 {
+		p.Line, p.Column = line, column
+		p.Message, p.Hint = "not well-formed YAML: a tab in the indentation", "indent by spaces"
+		return p
+	}
 	if outdented(err) {
 		p.Line = lineOf(f.Data, p.Line)
 		p.Message = "not well-formed YAML: this line does not fit in here"
 		p.Hint = "check its indentation and that of the lines above"
 	}
 	return p
+}
+
+// tabAt returns the position of a tab in the indentation of a line that has a syntax error, or of one beside it, because
+// the YAML library may report the line before or after. The line is 0 if there is none.
+func tabAt(data []byte, line int) (at, column int) {
+	lines := strings.Split(string(data), "\n")
+	for _, n := range []int{line, line + 1, line - 1} {
+		if n < 1 || n > len(lines) {
+			continue
+		}
+		text := lines[n-1]
+		indentation := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+		if tab := strings.IndexByte(indentation, '\t'); tab >= 0 {
+			return n, tab + 1
+		}
+	}
+	return 0, 0
 }
 
 // firstUnreadable returns the position of the first invalid UTF-8 byte or control

@@ -20,7 +20,7 @@ import (
 //	spec.actions.snapshots=null                     without a list element
 //
 // A value is YAML: 5 is a number and "5" is a string. Values of variables are strings.
-// variables returns the variables of a workload in the library.
+// variables returns the variables of a workload in the library, or nil if the library does not have the workload.
 func ApplySets(d *Document, sets []string, variables func(workload string) []string) []Problem {
 	var problems []Problem
 	for _, s := range sets {
@@ -147,6 +147,27 @@ func index(list []any, step string) (n int, names []string) {
 	return -1, names
 }
 
+// Element returns a list element that is given by name or by index; nil: there is none.
+func Element(list []any, step string) any {
+	if n, _ := index(list, step); n >= 0 {
+		return list[n]
+	}
+	return nil
+}
+
+// Names returns the names of the elements of a list.
+func Names(list []any) []string {
+	_, names := index(list, "")
+	return names
+}
+
+// Workloads returns the workload of each action that creates one, by the name of the action.
+func (d *Document) Workloads() map[string]string {
+	all := map[string]string{}
+	workloadActions(d, func(_ int, name string, create map[string]any) { all[name] = create["workload"].(string) })
+	return all
+}
+
 // workloadActions calls f for each action that creates a workload, and returns the
 // names of these actions.
 func workloadActions(d *Document, f func(i int, name string, create map[string]any)) (names []string) {
@@ -183,10 +204,12 @@ func setVar(d *Document, set, action, variable, value string) (message, hint str
 // setVars sets a variable of all workloads that have it.
 func setVars(d *Document, set, variable, value string, variables func(workload string) []string) (message,
 	hint string) {
-	found := false
+	found, unknown := false, false
 	var known []string
 	workloadActions(d, func(i int, _ string, create map[string]any) {
-		for _, v := range variables(create["workload"].(string)) {
+		of := variables(create["workload"].(string))
+		unknown = unknown || of == nil
+		for _, v := range of {
 			known = append(known, v)
 			if v == variable {
 				found = true
@@ -194,7 +217,7 @@ func setVars(d *Document, set, variable, value string, variables func(workload s
 			}
 		}
 	})
-	if !found {
+	if !found && !unknown { // that a workload is unknown is reported, and it may have the variable
 		return fmt.Sprintf("no workload of this file has a variable %q", variable), Suggest(variable, known)
 	}
 	return "", ""

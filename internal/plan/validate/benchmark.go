@@ -48,7 +48,9 @@ func Benchmark(ctx context.Context, report *parse.Report) *v1alpha1.Benchmark {
 	if b.Name == "" {
 		report.Fail("metadata", "metadata: {name: …}", "metadata.name is missing")
 	}
-	if b.Name != "" && len(validation.IsDNS1123Subdomain(b.Name)) > 0 {
+	if len(b.Name) > validation.DNS1123SubdomainMaxLength {
+		report.Fail("metadata.name", "", "%s", tooLong(b.Name, validation.DNS1123SubdomainMaxLength))
+	} else if b.Name != "" && len(validation.IsDNS1123Subdomain(b.Name)) > 0 {
 		report.Fail("metadata.name", "small letters, digits, dashes and dots, a letter or digit first and last",
 			"%q cannot be a name", b.Name)
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,7 +40,7 @@ var patterns = []struct{ part, message, hint string }{
 
 var (
 	inBody   = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]* in body `)
-	ofType   = regexp.MustCompile(`must be of type ([a-z,]+): "([a-z]+)"`)
+	ofType   = regexp.MustCompile(`must be of type ([a-z0-9,]+): "([a-z0-9]+)"`)
 	quotable = regexp.MustCompile(`"([^"]*)"`)
 )
 
@@ -57,6 +58,10 @@ func fieldProblem(s *schema.Structural, d *parse.Document, e *field.Error) parse
 		p.Message = "is missing"
 	case e.Type == field.ErrorTypeInvalid && e.Detail != "" && strings.Contains(e.Detail, "should be greater than 0"):
 		p.Message = "must be more than 0"
+	case e.Type == field.ErrorTypeTooLong:
+		if text, ok := d.At(e.Field).(string); ok && s != nil && s.ValueValidation != nil && s.ValueValidation.MaxLength != nil {
+			p.Message = tooLong(text, int(*s.ValueValidation.MaxLength))
+		}
 	case e.Type == field.ErrorTypeDuplicate:
 		p.Message, p.Hint = fmt.Sprintf("%s is there already", shown(e.BadValue)), "names must differ"
 	case e.Type == field.ErrorTypeNotSupported:
@@ -71,12 +76,17 @@ func fieldProblem(s *schema.Structural, d *parse.Document, e *field.Error) parse
 	case e.Type == field.ErrorTypeInvalid && strings.Contains(e.Detail, "should match"):
 		if message, hint, ok := inWords(pattern); ok {
 			p.Message, p.Hint = fmt.Sprintf(message, shown(e.BadValue)), hint
-			if text, ok := e.BadValue.(string); ok && message == notQuantity {
+			if text, ok := d.At(e.Field).(string); ok && message == notQuantity {
 				p.Hint = variable.QuantityHint(text)
 			}
 		}
 	}
 	return p
+}
+
+// tooLong returns the message for a text with more characters than a field may have.
+func tooLong(text string, most int) string {
+	return fmt.Sprintf("has %d characters: want at most %d", utf8.RuneCountInString(text), most)
 }
 
 // inWords returns the message and the hint for a regular expression of the schema.
@@ -96,7 +106,8 @@ func wrongType(message, pattern string, value any) (better, hint string) {
 	if m == nil {
 		return message, ""
 	}
-	words := map[string]string{"string": "text", "integer": "a whole number", "number": "a number",
+	words := map[string]string{"string": "text", "integer": "a whole number", "int32": "a whole number",
+		"int64": "a whole number", "number": "a number",
 		"boolean": "true or false",
 		"array":   "a list", "object": "a mapping", "integer,string": "text or a whole number"}
 	want, ok := words[m[1]]

@@ -143,3 +143,22 @@ func descend(s *schema.Structural, step string) *schema.Structural {
 	}
 	return nil
 }
+
+// Fields returns the fields of the object at a normal path of a Benchmark, and whether each has a scalar value. For a
+// list that has no elements yet, the path goes on with any index.
+func Fields(path string) map[string]bool {
+	c, err := benchmarkChecker()
+	if err != nil {
+		return nil
+	}
+	s := c.at(path)
+	if s == nil {
+		return nil
+	}
+	fields := map[string]bool{}
+	for name := range s.Properties {
+		of := s.Properties[name]
+		fields[name] = of.Type != "object" && of.Type != "array"
+	}
+	return fields
+}

@@ -157,6 +157,9 @@ func (f *Flags) internal() []flag {
 	}
 }
 
+// shorthands are the letters of flags that have one.
+var shorthands = map[string]string{"namespace": "n", "out": "o"}
+
 // Add registers the flags of a command. The present value of a field is the default of its flag.
 func (f *Flags) Add(to *pflag.FlagSet, command Scope) {
 	for _, row := range f.table() {
@@ -165,11 +168,7 @@ func (f *Flags) Add(to *pflag.FlagSet, command Scope) {
 		}
 		switch v := row.value.(type) {
 		case *string:
-			short := ""
-			if row.name == "namespace" {
-				short = "n"
-			}
-			to.StringVarP(v, row.name, short, *v, row.usage)
+			to.StringVarP(v, row.name, shorthands[row.name], *v, row.usage)
 		case *[]string:
 			to.StringArrayVar(v, row.name, *v, row.usage)
 		case *bool:

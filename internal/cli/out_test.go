@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/test/analysistest"
+)
+
+// TestOutIsNoDirectory checks that a directory as the file to write is refused before the command begins.
+func TestOutIsNoDirectory(t *testing.T) {
+	b, _ := analysistest.Demo(t)
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "no", "file")
+	for _, args := range [][]string{{"report", b.Dir}, {"export", "--format", "csv", b.Dir}, {"index", b.Dir},
+		{"trace", "record", "--from-bundle", b.Dir}} {
+		for out, want := range map[string]string{dir: "it is a directory: want a file, such as " + dir + "/",
+			deep: "there is no directory " + filepath.Dir(deep)} {
+			code, _, errs := call(append(args, "-o", out)...)
+			if code != exitUsage || !strings.Contains(errs, want) {
+				t.Errorf("%q -o %s: exit %d, %q, want %q", args, out, code, errs, want)
+			}
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	file := filepath.Join(dir, "report.html")
+	for range 2 { // an existing file is replaced
+		if code, _, errs := call("report", b.Dir, "-o", file); code != exitOK {
+			t.Errorf("exit %d, %s", code, errs)
+		}
+	}
+}
