@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -58,7 +59,8 @@ func TestCheckRefused(t *testing.T) {
 	for target, code := range map[string]string{"busy": "FailedPrecondition", "none": "NotFound"} {
 		err := e.check(t.Context(), engine.Request{Target: engine.Object{Kind: engine.VolumeObject, Name: target}},
 			op.NewTrace(op.NewClock()))
-		if failed, ok := err.(*engine.Error); !ok || failed.Code != code {
+		var failed *engine.Error
+		if !errors.As(err, &failed) || failed.Code != code {
 			t.Errorf("%s: %v, want %s", target, err, code)
 		}
 	}
