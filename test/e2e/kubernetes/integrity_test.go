@@ -13,22 +13,23 @@ import (
 func TestIntegrity(t *testing.T) {
 	t.Parallel()
 	bed := newBed(t)
-	for name, c := range map[string]struct{ entry, security string }{
-		"file system": {"workload: integrity, vars: {storageClass: btrfs, volumeSize: 128Mi, ", "restricted"},
+	for name, c := range map[string]struct{ entry, class, security string }{
+		"file system": {"workload: integrity, vars: {storageClass: btrfs, volumeSize: 128Mi, ", "btrfs",
+			"restricted"},
 		// Devices belong to root.
-		"device": {"workload: integrity-block, vars: {user: 0, nonRoot: false, storageClass: loopfile, volumeSize: 64Mi, ",
-			"baseline"},
+		"device": {"workload: integrity-block, vars: {user: 0, nonRoot: 'false', storageClass: loopfile, volumeSize: 64Mi, ",
+			"loopfile", "baseline"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each in a separate namespace
 			p := bed.project(t, noRights)
 			p.kubectl("label", "namespace", p.name, "--overwrite", "pod-security.kubernetes.io/enforce="+c.security)
-			testIntegrity(p, c.entry+"fileSize: 4Mi, duration: 40}")
+			testIntegrity(p, c.entry+"fileSize: 4Mi, duration: 40}", c.class)
 		})
 	}
 }
 
-func testIntegrity(p *project, entry string) {
+func testIntegrity(p *project, entry, class string) {
 	c := p.command("local", `
 apiVersion: cnsbench.dev/v1alpha1
 kind: Benchmark
@@ -36,7 +37,7 @@ metadata: {name: e2e}
 spec:
   actions:
     - {name: writer, timeout: 5m, createObjSpec: {`+entry+`}}
-    - {name: snap, rateName: r, timeout: 3m, snapshotSpec: {actionName: writer}, then: [back, look, drop]}
+    - {name: snap, rateName: r, timeout: 3m, snapshotSpec: {actionName: writer, snapshotClass: `+class+`}, then: [back, look, drop]}
     - {name: back, timeout: 3m, restoreSpec: {actionName: snap}}
     - {name: look, timeout: 3m, checkSpec: {actionName: back}}
     - {name: drop, timeout: 3m, deleteSpec: {actionName: back}}
