@@ -5,6 +5,8 @@ package e2e
 import (
 	"encoding/json"
 	"math"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -90,4 +92,34 @@ func TestEntryKernelsRefused(t *testing.T) {
 		}
 		b.clean()
 	}
+}
+
+// TestEntryProfileDoesNotFit: a scan of a few ranges has an order that the model does not keep. The message names it,
+// and no file is written.
+func TestEntryProfileDoesNotFit(t *testing.T) {
+	rotation.Need(t, "kernels")
+	needProgram(t, "fio")
+	b := newBox(t)
+	b.must("fio", "--name=scan", "--filename="+b.in("file"), "--size=64M", "--rw=read", "--bs=4k", "--ioengine=psync",
+		"--zonemode=strided", "--zonesize=1M", "--zoneskip=15M", "--rate_iops=300", "--number_ios=1024",
+		"--write_iolog="+b.in("trace.log"))
+	r := b.run("workloads", "profile", "trace.log", "--name", "scan").wants(t, 2)
+	if !strings.Contains(r.stderr, "does not fit: KS of offsets 0.") || !strings.Contains(r.stdout, "no\n") {
+		t.Error(r)
+	}
+	for _, file := range []string{"scan.yaml", "workloads"} {
+		if _, err := os.Stat(b.in(file)); err == nil {
+			t.Errorf("%s was written", file)
+		}
+	}
+}
+
+// must runs a program of the system.
+func (b *box) must(program string, args ...string) string {
+	b.Helper()
+	out, err := exec.CommandContext(b.Context(), program, args...).CombinedOutput()
+	if err != nil {
+		b.Fatalf("%s %v: %v\n%s", program, args, err, out)
+	}
+	return string(out)
 }

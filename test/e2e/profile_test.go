@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e && measurement
 
 package e2e
 
@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace/ioprofile"
 	"github.com/cnsbench/cnsbench/internal/trace/iotrace"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
-	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
 // slowVolume is a file system on a loop device that transfers a fixed number of bytes per second, so that latencies
@@ -64,16 +62,6 @@ func newSlowVolume(t *testing.T) *slowVolume {
 	return v
 }
 
-// must runs a program of the system.
-func (b *box) must(program string, args ...string) string {
-	b.Helper()
-	out, err := exec.CommandContext(b.Context(), program, args...).CombinedOutput()
-	if err != nil {
-		b.Fatalf("%s %v: %v\n%s", program, args, err, out)
-	}
-	return string(out)
-}
-
 // limited runs a program in the control group.
 func (v *slowVolume) limited(program string, args ...string) result {
 	const enter = `echo $$ >"$0"/cgroup.procs && exec "$@"`
@@ -115,10 +103,9 @@ func latencies(t *testing.T, dir string) map[string]float64 {
 	return all
 }
 
-// TestEntryProfile records a run of fio, makes a workload of it, runs that on the same volume, and compares what fio
+// TestProfile records a run of fio, makes a workload of it, runs that on the same volume, and compares what fio
 // measured and did in both.
-func TestEntryProfile(t *testing.T) {
-	rotation.Need(t, "kernels")
+func TestProfile(t *testing.T) {
 	v := newSlowVolume(t)
 	recorded := v.record("--rw=randrw", "--rwmixread=60", "--bssplit=4k/95:256k/5", "--rate_iops=36,24",
 		"--rate_process=poisson", "--runtime=20")
@@ -191,24 +178,4 @@ func (v *slowVolume) replayed() (ios []iotrace.IO) {
 	}
 	ios[0].At = 0
 	return ios
-}
-
-// TestEntryProfileDoesNotFit: a scan of a few ranges has an order that the model does not keep. The message names it,
-// and no file is written.
-func TestEntryProfileDoesNotFit(t *testing.T) {
-	rotation.Need(t, "kernels")
-	needProgram(t, "fio")
-	b := newBox(t)
-	b.must("fio", "--name=scan", "--filename="+b.in("file"), "--size=64M", "--rw=read", "--bs=4k", "--ioengine=psync",
-		"--zonemode=strided", "--zonesize=1M", "--zoneskip=15M", "--rate_iops=300", "--number_ios=1024",
-		"--write_iolog="+b.in("trace.log"))
-	r := b.run("workloads", "profile", "trace.log", "--name", "scan").wants(t, 2)
-	if !strings.Contains(r.stderr, "does not fit: KS of offsets 0.") || !strings.Contains(r.stdout, "no\n") {
-		t.Error(r)
-	}
-	for _, file := range []string{"scan.yaml", "workloads"} {
-		if _, err := os.Stat(b.in(file)); err == nil {
-			t.Errorf("%s was written", file)
-		}
-	}
 }
