@@ -52,7 +52,7 @@ verify: chart-test ## fail if go.mod, generated code or formatting is out of dat
 
 .PHONY: test-long
 test-long: deps build object-servers workload-servers ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, real object stores, real applications
-	@hack/tagged.sh -p 1 -timeout 30m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
+	@hack/tagged.sh -p 1 -timeout 40m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
 	cd test/object && go test -count=1 -timeout 9m ./...
 
 .PHONY: test-entries
