@@ -58,7 +58,7 @@ test-long: deps build object-servers workload-servers ## run what make test leav
 .PHONY: test-entries
 test-entries: export CNSBENCH_ENTRIES := all
 test-entries: deps build workload-servers ## run all applications of the library, here and on the test bed (each week; CI runs four)
-	go test -count=1 -v -timeout 30m -tags e2e -run '^TestEntry|^TestExamples$$|^Test(BuiltIn|Broken)Entries' ./test/e2e
+	go test -count=1 -v -timeout 30m -tags e2e -run '^TestEntry|^TestExamples$$|^TestPaperSuites$$|^Test(BuiltIn|Broken)Entries' ./test/e2e
 	@hack/e2e.sh '^TestApplications$$'
 
 .PHONY: measurements
