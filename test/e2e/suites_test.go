@@ -21,7 +21,7 @@ var paperSuites = map[string]struct {
 		"spec.actions.ycsb.createObjSpec.count=2", "ycsb.goYcsb=" + workloadProgram("go-ycsb"),
 		"spec.rates.periodic.constantRateSpec.interval=2s"},
 		map[string][]string{"snapshots": {"ycsb", "snapshots"}, "none": {"ycsb"}}},
-	"section-5.4": {[]string{"pgbench"}, []string{"pgbench.duration=3", "fio.volumeSize=32Mi"},
+	"section-5.4": {[]string{"pgbench"}, []string{"pgbench.duration=3", "megahit.genome=200000", "fio.volumeSize=32Mi"},
 		map[string][]string{"ten-of-each": {"megahit", "fio", "pgbench"}, "half-megahit": {"megahit", "fio", "pgbench"},
 			"half-fio": {"megahit", "fio", "pgbench"}, "half-pgbench": {"megahit", "fio", "pgbench"},
 			"megahit-alone": {"megahit"}, "fio-alone": {"fio"}, "pgbench-alone": {"pgbench"}}},
@@ -32,6 +32,7 @@ var paperSuites = map[string]struct {
 // TestPaperSuites runs the suites at their small scale, with even less load, and checks that every level has the values
 // of its own actions, and no others.
 func TestPaperSuites(t *testing.T) {
+	rotation.Weekly(t)
 	library, err := plan.BuiltIn()
 	if err != nil {
 		t.Fatal(err)
