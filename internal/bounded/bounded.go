@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"unicode/utf8"
 )
 
 // ErrTooLarge is wrapped by every error of a limit.
@@ -157,6 +158,17 @@ func ReadFile(fsys fs.FS, name string, most int64) ([]byte, error) {
 		err = fmt.Errorf("%s: %w", name, err)
 	}
 	return b, errors.Join(err, f.Close())
+}
+
+// Text returns the first bytes of a text, at most that many and whole runes only, and a mark if something is left out.
+func Text(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most] + "…"
 }
 
 func size(bytes int64) string {

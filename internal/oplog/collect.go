@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/redact"
 )
@@ -67,25 +67,14 @@ func (c *Collector) Add(at op.Time, source, line string) {
 
 // clean bounds a line and removes secrets.
 func (c *Collector) clean(at op.Time, source, line string) Line {
-	source = cut(source, maxSource)
+	source = strings.ToValidUTF8(bounded.Text(source, maxSource), "\uFFFD")
 	k := c.keys[source]
 	if k == nil {
 		k = &redact.Source{}
 		c.keys[source] = k
 	}
 	line = strings.TrimRight(line[:min(len(line), maxRaw)], "\r\n")
-	return Line{At: at, Source: source, Line: cut(c.redact.Line(k, line), maxLine)}
-}
-
-// cut bounds a text, and makes it valid UTF-8.
-func cut(s string, most int) string {
-	if len(s) > most {
-		for most > 0 && !utf8.RuneStart(s[most]) {
-			most--
-		}
-		s = s[:most] + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return Line{At: at, Source: source, Line: strings.ToValidUTF8(bounded.Text(c.redact.Line(k, line), maxLine), "\uFFFD")}
 }
 
 func (l *Line) size() int { return len(l.Line) + lineOverhead }

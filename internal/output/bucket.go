@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path"
@@ -41,9 +42,7 @@ func (t *Bucket) Check() error {
 // open returns the store. Requests have the hash of what they put, which the store compares.
 func (t *Bucket) open() (*s3.Store, error) {
 	settings := map[string]string{"payload": "signed"}
-	for key, value := range t.Settings {
-		settings[key] = value
-	}
+	maps.Copy(settings, t.Settings)
 	return s3.New(s3.Config{Settings: settings, Credentials: t.Account, Clock: op.NewClock()})
 }
 

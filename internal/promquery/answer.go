@@ -84,7 +84,7 @@ func (s *stream) add(x *model.Sample, r *op.QueryReading) {
 func problemOf(err error, late bool) op.QueryProblem {
 	var answer *prometheus.Error
 	switch {
-	case late || errors.As(err, &answer) && (answer.Type == prometheus.ErrTimeout || answer.Type == prometheus.ErrCanceled):
+	case late, errors.As(err, &answer) && (answer.Type == prometheus.ErrTimeout || answer.Type == prometheus.ErrCanceled):
 		return op.QueryTimeout
 	case errors.As(err, new(*url.Error)):
 		return op.QueryUnreachable
@@ -100,13 +100,6 @@ func problemOf(err error, late bool) op.QueryProblem {
 
 // maxMessage is the length of a message in bytes.
 const maxMessage = 300
-
-func short(message string) string {
-	if len(message) > maxMessage {
-		return message[:maxMessage] + "…"
-	}
-	return message
-}
 
 // signed adds the credentials to each request, and limits the answer.
 type signed struct {

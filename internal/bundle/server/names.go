@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
@@ -47,12 +48,7 @@ func isTemporary(name string) bool {
 	return first == incomingDir || name == reserveFile || strings.HasSuffix(name, tmpSuffix) && first != rawDir
 }
 
-func clip(s string) string {
-	if len(s) > 80 {
-		return s[:80] + "…"
-	}
-	return s
-}
+func clip(s string) string { return bounded.Text(s, 80) }
 
 // isAppendOnly reports whether a file only grows during its run; others are replaced whole.
 func isAppendOnly(name string) bool {

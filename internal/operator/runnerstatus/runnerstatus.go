@@ -5,7 +5,8 @@ package runnerstatus
 import (
 	"encoding/json"
 	"time"
-	"unicode/utf8"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
 // ProgressFile is the name of the progress in the bundle.
@@ -60,16 +61,16 @@ func (e End) Encode() []byte {
 		func(*End) {},
 		func(e *End) { e.SLOs = withoutMessages(e.SLOs) },
 		func(e *End) { e.Actions = nil },
-		func(e *End) { e.Reason = cut(e.Reason, 1024) },
+		func(e *End) { e.Reason = bounded.Text(e.Reason, 1024) },
 		func(e *End) { e.SLOs = nil },
-		func(e *End) { e.Reason = cut(e.Reason, 256) },
+		func(e *End) { e.Reason = bounded.Text(e.Reason, 256) },
 	} {
 		shorten(&e)
 		if b, err := json.Marshal(e); err == nil && len(b) <= EndLimit {
 			return b
 		}
 	}
-	least := End{RunID: cut(e.RunID, 64), State: cut(e.State, 64), ExitCode: e.ExitCode, Clean: e.Clean}
+	least := End{RunID: bounded.Text(e.RunID, 64), State: bounded.Text(e.State, 64), ExitCode: e.ExitCode, Clean: e.Clean}
 	b, _ := json.Marshal(least) // plain fields always marshal
 	return b
 }
@@ -86,15 +87,4 @@ func withoutMessages(all []Verdict) []Verdict {
 		short[i] = Verdict{Name: v.Name, Verdict: v.Verdict}
 	}
 	return short
-}
-
-// cut shortens text to n bytes, at the border of a rune, and adds a mark.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
 }

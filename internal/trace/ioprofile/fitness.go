@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/cnsbench/cnsbench/internal/trace/iotrace"
 )
 
@@ -71,22 +73,20 @@ func distanceOf(name string, a, b []int64) Comparison {
 }
 
 // Distance returns the two-sample Kolmogorov–Smirnov distance: the largest difference of the two empirical distribution
-// functions. It is 1 if one sample is empty. It sorts the samples.
-func Distance(a, b []int64) (d float64) {
+// functions. It is 1 if one sample is empty.
+func Distance(a, b []int64) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 1
 	}
-	slices.Sort(a)
-	slices.Sort(b)
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		v := min(a[i], b[j])
-		for i < len(a) && a[i] == v {
-			i++
-		}
-		for j < len(b) && b[j] == v {
-			j++
-		}
-		d = max(d, math.Abs(float64(i)/float64(len(a))-float64(j)/float64(len(b))))
+	return stat.KolmogorovSmirnov(sorted(a), nil, sorted(b), nil)
+}
+
+// sorted returns the values in order. Those of traces are below 2⁵³, so that none is rounded.
+func sorted(values []int64) []float64 {
+	list := make([]float64, len(values))
+	for i, v := range values {
+		list[i] = float64(v)
 	}
-	return d
+	slices.Sort(list)
+	return list
 }
