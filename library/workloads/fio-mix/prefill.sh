@@ -2,19 +2,6 @@
 # and writes do not allocate. Its size is a share of what is free, and of what
 # was asked for: some drivers' volumes are directories of a larger file system.
 set -eu
-cp /config/fio.job /output/mix.job
-streams="{{streams}}"
-IFS=,
-for stream in $streams; do
-    IFS=' '
-    set -- $stream
-    if [ $# != 4 ]; then
-        echo "invalid stream \"$*\": want NAME RW BS SHARE, such as log write 16k 20 (variable streams)" >&2
-        exit 1
-    fi
-    printf '\n[%s]\nrw=%s\nbs=%s\nflow=%s\n' "$@" >>/output/mix.job
-done
-unset IFS
 kib=$(df -Pk /data | { read -r _; read -r _ _ _ avail _; echo "$avail"; })
 asked=$(({{volumeSize.bytes}} / 1024))
 if [ "$asked" -gt 0 ] && [ "$asked" -lt "$kib" ]; then
