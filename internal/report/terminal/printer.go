@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -107,6 +108,19 @@ type table struct {
 }
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// dropEmpty leaves out the columns in which no row has a value.
+func (t *table) dropEmpty() {
+	for i := len(t.head) - 1; i > 0; i-- {
+		if slices.ContainsFunc(t.rows, func(r []string) bool { return r[i] != "–" }) {
+			continue
+		}
+		t.head = slices.Delete(slices.Clone(t.head), i, i+1)
+		for j := range t.rows {
+			t.rows[j] = slices.Delete(t.rows[j], i, i+1)
+		}
+	}
+}
 
 // maxCell bounds the width of a column.
 const maxCell = 30

@@ -41,9 +41,12 @@ func (p *printer) rateEffects(s *summary.Summary) {
 	if len(t.rows) == 0 {
 		return
 	}
+	t.dropEmpty()
 	p.table(t)
-	note := "mean of an instance, by slices of the tool's series; one that an op touches counts as during it; ratios " +
-		"with 95 % intervals"
+	note := "mean of an instance, by slices of the tool's series; one that an op touches counts as during it"
+	if len(t.head) > 3 {
+		note += "; × is the ratio to no op, with its 95 % interval for the same volume"
+	}
 	if more > 0 {
 		note += fmt.Sprintf("; the report has %d more", more)
 	}

@@ -29,7 +29,7 @@ func TestThroughputAndSilence(t *testing.T) {
 	}
 	text := b.String()
 	for _, want := range []string{
-		"snapshots ▸ db tps  100/s       50/s  0.5 [0.4, 0.62]       –  –",
+		"snapshots ▸ db tps  100/s       50/s  0.5 [0.4, 0.62]",
 		"db-0              120/s       60/s", "db-1               80/s       40/s",
 		"db-1           6.00 s    7 s  snapshots/6", "the longest of 7",
 	} {
