@@ -112,6 +112,8 @@ func TestProfile(t *testing.T) {
 	r := v.limited(v.cnsbench(), "workloads", "profile", "trace.log", "--name", "service", "--volume", v.dir,
 		"--rounds", "2").wants(t, 0)
 	t.Log(r.stdout)
+	storage := filepath.Join(v.dir, "storage")
+	v.must("mkdir", storage)
 	v.write("profile.yaml", head+`spec:
   library: [{folderSpec: {path: workloads}}]
   actions:
@@ -122,8 +124,7 @@ func TestProfile(t *testing.T) {
           storageClass: hostdir
           extra: "write_lat_log=`+v.in("replayed")+`\nlog_offset=1"
 `)
-	v.limited(v.cnsbench(), "run", "profile.yaml", "--out", v.in("bundle"), "--storage-dir",
-		filepath.Join(v.dir, "storage")).wants(t, 0)
+	v.limited(v.cnsbench(), "run", "profile.yaml", "--out", v.in("bundle"), "--storage-dir", storage).wants(t, 0)
 	want := latencies(t, recorded)
 	got := latencies(t, filepath.Join(v.bundle(), "raw/again-0/fio/output"))
 	if len(want) != 6 {
