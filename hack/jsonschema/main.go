@@ -56,7 +56,8 @@ func generate(file string) error {
 type object = map[string]any
 
 // others are the kinds that a file may have beside a Benchmark or a Study. They are not checked here.
-var others = []any{"ConfigMap", "StorageClass", "VolumeAttributesClass", "VolumeSnapshotClass", "VolumeGroupSnapshotClass"}
+var others = []any{"ConfigMap", "StorageClass", "VolumeAttributesClass", "VolumeSnapshotClass",
+	"VolumeGroupSnapshotClass"}
 
 // document is the schema of one document of a file.
 func document(apiVersion string, benchmark object) object {

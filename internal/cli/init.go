@@ -109,7 +109,10 @@ func (f *initFlags) execute(cmd *cobra.Command, s *streams) error {
 	if err != nil {
 		return err
 	}
-	name := strings.Replace(f.file, "-", "<stdout>", max(0, 2-len(f.file)))
+	name := f.file
+	if name == "-" {
+		name = "<stdout>"
+	}
 	f.run.offline = true
 	if _, _, err := loadFiles(ctx, s, &f.run, []string{f.file}, []plan.File{{Name: name, Data: text}}); err != nil {
 		return fmt.Errorf("nothing is written: %w", err)
@@ -244,7 +247,7 @@ func (f *initFlags) benchmark(entry *workload.Entry, class, snapshots string) ([
 	}
 	var variables []string
 	for _, v := range entry.Variables() {
-		if value, ok := entry.Defaults[v]; ok && !(v == "runtime") && !strings.ContainsAny(value, "\n{") {
+		if value, ok := entry.Defaults[v]; ok && v != "runtime" && !strings.ContainsAny(value, "\n{") {
 			variables = append(variables, strings.TrimSpace(fmt.Sprintf("%s: %q", v, value)))
 		}
 	}

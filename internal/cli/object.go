@@ -86,7 +86,8 @@ rate, 4 doubtful figures under --strict, 130 interrupted.`,
 
 // add registers the flags.
 func (f *objectFlags) add(fl *pflag.FlagSet) {
-	fl.StringVarP(&f.out, "out", "o", "", "directory for the bundle; must not exist or be empty (default cnsbench-NAME-TIME)")
+	fl.StringVarP(&f.out, "out", "o", "", "directory for the bundle; must not exist or be empty "+
+		"(default cnsbench-NAME-TIME)")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default random)")
 	fl.DurationVar(&f.grace, "grace", f.grace, "how long to wait for operations in flight after a work's end")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print requests, bytes and cost; send nothing")

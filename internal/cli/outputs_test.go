@@ -90,7 +90,8 @@ func TestOutputCredentials(t *testing.T) {
 		{from: &v1alpha1.OutputCredentials{SecretName: "t"}, on: on, fail: "not found"},
 		{from: &v1alpha1.OutputCredentials{SecretName: "s"}, fail: "set the environment variable CNSBENCH_OUTPUT_ES_AUTH"},
 	} {
-		got, err := credentialReader{tt.on}.authorization(t.Context(), "output es", outputVariable("es", "AUTHORIZATION"), tt.from)
+		got, err := credentialReader{tt.on}.authorization(t.Context(), "output es",
+			outputVariable("es", "AUTHORIZATION"), tt.from)
 		if got != tt.want || (err != nil) != (tt.fail != "") {
 			t.Errorf("%+v: %q, %v", tt.from, got, err)
 		}

@@ -74,8 +74,8 @@ interrupted.`,
 		Delivery: string(podspec.DeliverInit), Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
 	f.Add(c.Flags(), runflags.Reproduce)
 	fl := c.Flags()
-	fl.StringVarP(&f.Out, "out", "o", "", "directory for the bundles run-1, run-2, … and reproduction.json; must not exist "+
-		"or be empty (default cnsbench-reproduce-NAME-TIME)")
+	fl.StringVarP(&f.Out, "out", "o", "", "directory for the bundles run-1, run-2, … and reproduction.json; must not "+
+		"exist or be empty (default cnsbench-reproduce-NAME-TIME)")
 	fl.IntVar(&f.runs, "runs", 1, "number of runs")
 	fl.BoolVar(&f.DryRun, "dry-run", false, "compare only facts that can be read without a run; create nothing")
 	fl.StringVar(&f.inputs, "inputs", "", "directory with the files that the Benchmark names (default that of its "+

@@ -345,7 +345,8 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 		RawDir: filepath.Join(r.writer.Dir(),
 			"raw"), Observer: r.observer(show), Keep: r.flags.Keep, Sleep: run.PreciseSleep, Parsers: parsers(),
 		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(),
-			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance, Live: r.plan.Live(), Sampling: r.plan.Sampling(),
+			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance,
+			Live: r.plan.Live(), Sampling: r.plan.Sampling(),
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},
 	})
 	endMetrics()

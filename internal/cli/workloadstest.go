@@ -80,8 +80,8 @@ interrupted.`,
 	fl.DurationVar(&f.timeout, "timeout", time.Minute, "how long the workload may take to become ready, and to end by "+
 		"itself")
 	fl.StringVar(&f.library, "library", ownLibrary, "folder of your workloads")
-	fl.StringVarP(&f.out, "out", "o", "", "directory for the bundles of the runs; must not exist or be empty (default they are "+
-		"removed)")
+	fl.StringVarP(&f.out, "out", "o", "", "directory for the bundles of the runs; must not exist or be empty "+
+		"(default they are removed)")
 	fl.StringVar(&f.storage, "storage-dir", storagedir.Default(), "directory for the volumes")
 	fl.BoolVar(&f.verbose, "verbose", false, "print the progress and summary of each run")
 	outputFlag(c, &f.print)

@@ -123,8 +123,8 @@ func checkOutputFile(report *parse.Report, path string, f *v1alpha1.FileSpec, fi
 	}
 }
 
-// checkURL reports a URL that is not valid for HTTP POST. The schema checks the scheme. variable is the beginning of the
-// environment variables that have its secrets.
+// checkURL reports a URL that is not valid for HTTP POST. The schema checks the scheme. variable is the beginning of
+// the environment variables that have its secrets.
 func checkURL(report *parse.Report, path, text, variable string) {
 	like := "such as http://host:9200/index/_doc/"
 	if variable == prometheusVariable {

@@ -29,8 +29,8 @@ func TestSetKeys(t *testing.T) {
 		{benchmark, "spec.actions.", []string{"spec.actions.load.", "spec.actions.typo.", "spec.actions.v."}},
 		{benchmark, "spec.actions.v.createObjSpec.vol", []string{"spec.actions.v.createObjSpec.volume."}},
 		{benchmark, "spec.actions.v.createObjSpec.volume.si", []string{"spec.actions.v.createObjSpec.volume.size="}},
-		{benchmark, "spec.actions.nobody.createObjSpec.volume.si",
-			[]string{"spec.actions.nobody.createObjSpec.volume.size="}},
+		{benchmark, "spec.actions.missing.createObjSpec.volume.si",
+			[]string{"spec.actions.missing.createObjSpec.volume.size="}},
 		{benchmark, "metadata.", []string{"metadata.name="}},
 		{study, "spec.actions.l", []string{"spec.actions.load."}},
 	}

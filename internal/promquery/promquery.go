@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/api"
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -125,7 +126,7 @@ func (s *stream) ask(ctx context.Context) (op.QueryReading, bool) {
 	half := (s.clock.Now() - began) / 2
 	r := op.QueryReading{Query: s.Name, At: began + half, WithinNanos: int64(half)}
 	if err != nil {
-		r.Problem, r.Message = problemOf(err, limited.Err() != nil), short(err.Error())
+		r.Problem, r.Message = problemOf(err, limited.Err() != nil), bounded.Text(err.Error(), maxMessage)
 		return r, ctx.Err() == nil
 	}
 	s.read(value, &r)

@@ -73,9 +73,9 @@ func Describe(id string, p *plan.Plan, files []plan.File, facts Facts) bundle.Ru
 		}
 	}
 	sampling := p.Sampling()
-	return bundle.Run{Sampling: &bundle.Sampling{Level: sampling.Level, IntervalNs: int64(sampling.Interval),
-		MaxOverhead: p.Metrics.MaxOverhead}, ID: id, Name: p.Name, State: bundle.Running, Spec: spec, Source: source, Plan: resolved,
-		Seed: p.Seed, BarrierAt: op.Never, EndedAt: op.Never}
+	return bundle.Run{ID: id, Name: p.Name, State: bundle.Running, Spec: spec, Source: source, Plan: resolved,
+		Sampling: &bundle.Sampling{Level: sampling.Level, IntervalNs: int64(sampling.Interval),
+			MaxOverhead: p.Metrics.MaxOverhead}, Seed: p.Seed, BarrierAt: op.Never, EndedAt: op.Never}
 }
 
 // Workloads returns the library entries that a plan uses, without duplicates.

@@ -294,7 +294,8 @@ spec:
   scales: {small: {blocks: 1, variants: [{name: more, set: {fio.iodepth: 4}}]}}
   benchmark: {actions: []}
 `
-	full, err := New(loaded(t, text), Options{AA: &v1alpha1.StudyAAArm{Levels: map[string]v1alpha1.Var{"variant": "alone"}}})
+	full, err := New(loaded(t, text), Options{AA: &v1alpha1.StudyAAArm{
+		Levels: map[string]v1alpha1.Var{"variant": "alone"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -249,8 +249,8 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestProgramOutlivesDriver checks that a driver does not begin before the programs of the one that was killed have ended:
-// in the kernel, a program may outlive its SIGKILL.
+// TestProgramOutlivesDriver checks that a driver does not begin before the programs of the one that was killed have
+// ended: in the kernel, a program may outlive its SIGKILL.
 func TestProgramOutlivesDriver(t *testing.T) {
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil {

@@ -64,9 +64,9 @@ func machineLimits() []limit {
 		}
 	}
 	for _, dir := range pidsGroups(readText("/proc/self/cgroup")) {
-		most, err := strconv.ParseInt(readText(filepath.Join(dir, "pids.max")), 10, 64)
-		current, err2 := strconv.ParseInt(readText(filepath.Join(dir, "pids.current")), 10, 64)
-		if err == nil && err2 == nil { // "max" is no number
+		most, errMost := strconv.ParseInt(readText(filepath.Join(dir, "pids.max")), 10, 64)
+		current, errCurrent := strconv.ParseInt(readText(filepath.Join(dir, "pids.current")), 10, 64)
+		if errMost == nil && errCurrent == nil { // without a limit, pids.max is the word max
 			tasks(most-current, dir+"/pids.max", "raise it (TasksMax= of a service)")
 		}
 	}

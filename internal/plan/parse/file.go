@@ -116,8 +116,8 @@ func yamlProblem(f File, err error) Problem {
 	return p
 }
 
-// tabAt returns the position of a tab in the indentation of a line that has a syntax error, or of one beside it, because
-// the YAML library may report the line before or after. The line is 0 if there is none.
+// tabAt returns the position of a tab in the indentation of a line that has a syntax error, or of one beside it,
+// because the YAML library may report the line before or after. The line is 0 if there is none.
 func tabAt(data []byte, line int) (at, column int) {
 	lines := strings.Split(string(data), "\n")
 	for _, n := range []int{line, line + 1, line - 1} {

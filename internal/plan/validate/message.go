@@ -59,7 +59,8 @@ func fieldProblem(s *schema.Structural, d *parse.Document, e *field.Error) parse
 	case e.Type == field.ErrorTypeInvalid && e.Detail != "" && strings.Contains(e.Detail, "should be greater than 0"):
 		p.Message = "must be more than 0"
 	case e.Type == field.ErrorTypeTooLong:
-		if text, ok := d.At(e.Field).(string); ok && s != nil && s.ValueValidation != nil && s.ValueValidation.MaxLength != nil {
+		text, ok := d.At(e.Field).(string)
+		if ok && s != nil && s.ValueValidation != nil && s.ValueValidation.MaxLength != nil {
 			p.Message = tooLong(text, int(*s.ValueValidation.MaxLength))
 		}
 	case e.Type == field.ErrorTypeDuplicate:

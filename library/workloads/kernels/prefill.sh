@@ -4,7 +4,8 @@ set -eu
 for kernel in $(echo '{{kernels}}' | tr ',' ' '); do
     kib=$(df -Pk /data | { read -r _; read -r _ _ _ avail _; echo "$avail"; })
     if [ "$(({{fileSize.bytes}} / 1024))" -gt "$kib" ]; then
-        echo "the volume has $kib KiB free, fileSize is {{fileSize}} for each kernel: raise volumeSize, or lower fileSize" >&2
+        echo "the volume has $kib KiB free, fileSize is {{fileSize}} for each kernel:" \
+            "raise volumeSize, or lower fileSize" >&2
         exit 1
     fi
     fio --name=prefill --filename="/data/$kernel" --size={{fileSize.bytes}} --rw=write --bs=1M \

@@ -9,8 +9,8 @@ fi
 reads=$(({{genome}} * {{coverage}} / {{readLength}}))
 need=$((reads * ({{readLength}} + 12) / 1024 * 3))
 if [ $need -gt "$kib" ]; then
-    echo "the volume has $kib KiB free, the reads and their assembly take $need KiB: raise volumeSize, or lower genome" \
-        "or coverage" >&2
+    echo "the volume has $kib KiB free, the reads and their assembly take $need KiB:" \
+        "raise volumeSize, or lower genome or coverage" >&2
     exit 1
 fi
 awk -v seed={{seed}} -v genome={{genome}} -v reads=$reads -v length_={{readLength}} -v errors={{errorPercent}} \
