@@ -178,7 +178,7 @@ func TestBulkFaults(t *testing.T) {
 			x.breaks(func(w http.ResponseWriter, r *http.Request) bool { // the template and the third request are accepted
 				return strings.HasSuffix(r.URL.Path, "_bulk") && asked.Add(1) <= 2 && fault(w, r)
 			})
-			stats, err := start(t, b, x.target()).Finish(soon(t, 20*time.Second), b, sum)
+			stats, err := startWith(t, optionsFor(name), b, x.target()).Finish(soon(t, 20*time.Second), b, sum)
 			if diff := cmp.Diff(wantIDs(t, b), x.ids()); diff != "" || err != nil {
 				t.Errorf("%v\n%s", err, diff)
 			}

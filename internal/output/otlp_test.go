@@ -172,11 +172,12 @@ func TestTelemetryFaults(t *testing.T) {
 			var asked atomic.Int64
 			broken := func(w http.ResponseWriter, r *http.Request) bool { return asked.Add(1) <= 3 && fault(w, r) }
 			x.fault.Store(&broken)
-			stats, err := start(t, b, x.target()).Finish(soon(t, 20*time.Second), b, sum)
+			stats, err := startWith(t, optionsFor(name), b, x.target()).Finish(soon(t, 20*time.Second), b, sum)
 			if st := stats[0]; err != nil || st.Pending+st.Refused != 0 || st.Retried == 0 || st.Error != "" {
 				t.Errorf("%+v, %v", st, err)
 			}
-			if ids, once := x.opIDs(); !once || len(ids) != len(opsOf(t, b, "fio"))+len(opsOf(t, b, "snapshots")) {
+			// Spans that are sent again because a response came after the limit are doubled: OTLP has no IDs of requests.
+			if ids, once := x.opIDs(); !once && name != "hangs" || len(ids) != len(opsOf(t, b, "fio"))+len(opsOf(t, b, "snapshots")) {
 				t.Errorf("%d ops, once each: %v", len(ids), once)
 			}
 		})

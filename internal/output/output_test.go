@@ -95,7 +95,17 @@ func (r *receiver) target(actions ...string) Target {
 	return t
 }
 
-var quick = Options{Backoff: time.Millisecond, Patience: 5 * time.Millisecond, Limit: 200 * time.Millisecond}
+// quick has a limit of requests that no response of the tests' servers exceeds: one that comes too late is sent again.
+var quick = Options{Backoff: time.Millisecond, Patience: 5 * time.Millisecond, Limit: time.Minute}
+
+// optionsFor are quick, with a limit that ends requests that hang.
+func optionsFor(fault string) Options {
+	o := quick
+	if fault == "hangs" {
+		o.Limit = 200 * time.Millisecond
+	}
+	return o
+}
 
 // shared is one bundle for all tests, each with an outbox of its own: to make
 // one takes longer than to send it.
@@ -145,7 +155,12 @@ func outboxAt(t *testing.T) string {
 
 func start(t *testing.T, b *bundle.Bundle, targets ...Target) *Sender {
 	t.Helper()
-	s, err := Start(t.Context(), outboxAt(t), b.Run, targets, quick)
+	return startWith(t, quick, b, targets...)
+}
+
+func startWith(t *testing.T, o Options, b *bundle.Bundle, targets ...Target) *Sender {
+	t.Helper()
+	s, err := Start(t.Context(), outboxAt(t), b.Run, targets, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,6 +171,33 @@ func soon(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// finishWhen finishes as soon as all targets have delivered at least so many documents and retried as often.
+func finishWhen(t *testing.T, s *Sender, b *bundle.Bundle, sum *summary.Summary, delivered, retried []int64,
+) []bundle.OutputStats {
+	t.Helper()
+	ctx, cancel := context.WithCancel(soon(t, 20*time.Second))
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			reached := true
+			for i, to := range s.targets {
+				to.mu.Lock()
+				reached = reached && to.delivered.n >= delivered[i] && to.retried >= retried[i]
+				to.mu.Unlock()
+			}
+			if reached {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	stats, err := s.Finish(ctx, b, sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stats
 }
 
 // opsOf reads the ops of an action.
@@ -195,7 +237,7 @@ func TestDocuments(t *testing.T) {
 	for _, o := range ops[:10] { // while the run goes on
 		s.Op(o)
 	}
-	for end := time.Now().Add(5 * time.Second); len(r.ids()) < 11; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); len(r.ids()) < 11; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("while the run went on came %v", r.ids())
 		}
@@ -313,7 +355,7 @@ func TestFaults(t *testing.T) {
 			r.breaks(func(w http.ResponseWriter, q *http.Request) bool {
 				return (name == "each third request fails" || asked.Add(1) <= 3) && fault(w, q)
 			})
-			s := start(t, b, r.target("fio", "snapshots"))
+			s := startWith(t, optionsFor(name), b, r.target("fio", "snapshots"))
 			began := time.Now()
 			for _, o := range append(opsOf(t, b, "fio"), opsOf(t, b, "snapshots")...) {
 				for range 100 { // more than the queue holds
@@ -344,7 +386,7 @@ func TestPending(t *testing.T) {
 	r := receive(t)
 	b, sum := demo(t)
 	s := start(t, b, r.target("fio", "snapshots"))
-	for end := time.Now().Add(5 * time.Second); len(r.ids()) < 1; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); len(r.ids()) < 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the start never came")
 		}
@@ -353,10 +395,7 @@ func TestPending(t *testing.T) {
 		http.Error(w, "down for the night", http.StatusServiceUnavailable)
 		return true
 	})
-	stats, err := s.Finish(soon(t, 500*time.Millisecond), b, sum)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stats := finishWhen(t, s, b, sum, []int64{1}, []int64{1})
 	want := wantIDs(t, b)
 	if st := stats[0]; st.Delivered != 1 || st.Pending != int64(len(want)-1) || !strings.Contains(st.Error, "503") ||
 		!strings.Contains(st.Error, "down for the night") {
@@ -366,7 +405,7 @@ func TestPending(t *testing.T) {
 		t.Fatal("there is no outbox")
 	}
 	r.breaks(nil)
-	stats, err = start(t, b, r.target("fio", "snapshots")).Finish(t.Context(), b, sum)
+	stats, err := start(t, b, r.target("fio", "snapshots")).Finish(t.Context(), b, sum)
 	if err != nil || stats[0].Pending != 0 || stats[0].Delivered != int64(len(want)) {
 		t.Errorf("%+v, %v", stats, err)
 	}
@@ -453,10 +492,7 @@ func TestTargetsAreApart(t *testing.T) {
 		http.Error(w, "", http.StatusUnauthorized)
 		return true
 	})
-	stats, err := start(t, b, first, second).Finish(soon(t, time.Second), b, sum)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stats := finishWhen(t, start(t, b, first, second), b, sum, []int64{2 + 40, 0}, []int64{0, 1})
 	if stats[0].Delivered != 2+40 || stats[1].Pending != 2 || stats[1].Delivered != 0 {
 		t.Errorf("%+v", stats)
 	}
