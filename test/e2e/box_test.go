@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cnsbench/cnsbench/test/looptest"
 )
 
 // patience is the timeout of a command. After it the command is made to print its goroutines.
@@ -100,7 +102,7 @@ func (b *box) destroy() {
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
 	// Loop devices are found by their files on the mounts, so they are detached before the unmount.
-	for _, dev := range b.loops() {
+	for _, dev := range looptest.Now(b.dir + "/") {
 		_ = exec.Command("losetup", "-d", dev).Run()
 	}
 	mounts := b.mounts()

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cnsbench/cnsbench/test/looptest"
 )
 
 // clean fails the test if processes, mounts, loop devices, volumes or scratch files of a run
@@ -36,7 +38,7 @@ func (b *box) left(keep []string) []string {
 			left = append(left, "mount "+m)
 		}
 	}
-	for _, d := range b.loops() {
+	for _, d := range looptest.Below(b.dir + "/") {
 		left = append(left, "loop device "+d)
 	}
 	for _, dir := range []string{b.in("storage"), b.in("tmp"), b.in("home", ".local", "state", "cnsbench")} {
@@ -57,19 +59,6 @@ func (b *box) mounts() []string {
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], b.dir+"/") {
 			found = append(found, f[4])
-		}
-	}
-	return found
-}
-
-// loops lists the loop devices whose backing file is or was below the box. The kernel reports the
-// path of the file within its mount, so files in the pool have a path inside the pool.
-func (b *box) loops() []string {
-	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
-	var found []string
-	for _, f := range files {
-		if text, _ := os.ReadFile(f); bytes.Contains(text, []byte(b.dir+"/")) {
-			found = append(found, "/dev/"+filepath.Base(filepath.Dir(filepath.Dir(f))))
 		}
 	}
 	return found

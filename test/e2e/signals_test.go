@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cnsbench/cnsbench/test/looptest"
 )
 
 // busy returns a Benchmark that runs fio and creates and deletes volumes until it is terminated.
@@ -327,7 +329,7 @@ func TestCleanupWithoutBundle(t *testing.T) {
 	if left, _ := filepath.Glob(b.in("storage", "*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	if loops := b.loops(); len(loops) > 0 {
+	if loops := looptest.Below(b.dir + "/"); len(loops) > 0 {
 		t.Errorf("left: %v", loops)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
+	"github.com/cnsbench/cnsbench/test/looptest"
 )
 
 // serveEnv makes the test binary run as a driver process, so that tests can kill it.
@@ -164,16 +165,7 @@ func leftovers(t testing.TB, dir string) []string {
 			left = append(left, "mount "+m.Mountpoint)
 		}
 	}
-	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if text, err := os.ReadFile(f); err == nil && strings.Contains(string(text), dir) {
-			left = append(left, f+" "+strings.TrimSpace(string(text)))
-		}
-	}
-	return left
+	return append(left, looptest.Below(dir)...)
 }
 
 // run starts the process and waits until it responds.

@@ -18,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/test/enginetest"
+	"github.com/cnsbench/cnsbench/test/looptest"
 )
 
 // bin is the directory of the built programs. In tests, too, drivers and agents run as separate processes.
@@ -154,12 +155,7 @@ func leaks(t *testing.T, storage string) (left []string) {
 			left = append(left, "mount "+line)
 		}
 	}
-	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
-	for _, l := range loops {
-		if b, _ := os.ReadFile(l); strings.Contains(string(b), storage) {
-			left = append(left, l+" "+string(b))
-		}
-	}
+	left = append(left, looptest.Below(storage)...)
 	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, p := range processes {
 		if b, _ := os.ReadFile(p); strings.Contains(string(b), storage) {
