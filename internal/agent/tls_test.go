@@ -211,7 +211,7 @@ func TestHostilePeers(t *testing.T) {
 	if _, err := secure.Write([]byte{0, 0x0f, 0xff, 0xff, 0, 0x0f, 0xff, 0xff, '{'}); err != nil {
 		t.Fatal(err)
 	}
-	if err := secure.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := secure.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := secure.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -239,7 +239,7 @@ func TestHostilePeers(t *testing.T) {
 	if _, _, err := agenttest.Connect(t, s.Env(), clock.New(0).Now); err != nil {
 		t.Errorf("the agent was kept out: %v", err)
 	}
-	_ = silent[0].SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = silent[0].SetReadDeadline(time.Now().Add(30 * time.Second))
 	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the oldest silent connection is still open: %v", err)
 	}

@@ -159,7 +159,7 @@ func TestUploadAway(t *testing.T) {
 	gone.Close()
 	to := &Bucket{Name: "s3", Bucket: "results", Account: versityAccount,
 		Settings: map[string]string{"endpoint": gone.URL}}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	st := to.Upload(ctx, b, quick)
 	files, err := b.Files()

@@ -466,7 +466,7 @@ func TestFinishGivesUpWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.close()
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if err := p.Finish(ctx); err == nil || !strings.Contains(err.Error(), "507") ||
 		!strings.Contains(err.Error(), "incomplete") {
@@ -531,7 +531,7 @@ func TestPull(t *testing.T) {
 	s := serve(t, root, Token("secret"))
 	from := s.run(t, "team", "r1")
 	here := filepath.Join(t.TempDir(), "copy")
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	if _, err := Pull(ctx, from, here, quick); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("without the token: %v", err)
 	}

@@ -25,7 +25,7 @@ import (
 
 func tryDial(t *testing.T, address, token string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	c, err := csiproxy.Dial(ctx, address, token, op.NewClock(), (&watcher{}).handlers())
 	if err == nil {

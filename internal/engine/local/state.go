@@ -74,8 +74,9 @@ type driver struct {
 	unavailable atomic.Bool   // a call returned Unavailable: Lost probes again
 }
 
-// title names the driver in messages. A StorageClass that leaves the choice to --csi-endpoint names none.
-func (d *driver) title() string { return "driver " + cmp.Or(d.name, d.info.GetName(), "at "+d.socket) }
+// title names the driver in messages, as it names itself: behind --csi-endpoint the provisioner of a StorageClass may be
+// another.
+func (d *driver) title() string { return "driver " + cmp.Or(d.info.GetName(), d.name, "at "+d.socket) }
 
 // volume is the engine's state of one volume. An op owns it while it works on it; the loop does not direct
 // two ops that change it at the same volume.
