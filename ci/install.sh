@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install.sh VERSION FOLDER: unpacks a release of CNSBench into a folder, after its checksum was checked. CNSBENCH_RELEASES
-# is where releases are (default the project's on GitHub).
+# install.sh VERSION FOLDER: unpacks a release of CNSBench into a folder, after its checksum was checked.
+# CNSBENCH_RELEASES is where releases are (default the project's on GitHub).
 set -euo pipefail
 version=$1 folder=$2
 case $(uname -m) in
