@@ -147,13 +147,14 @@ images: testbed ## make the product's image for amd64 and arm64, without a conta
 man: ## write the manual pages of the commands: out/man/man1
 	@go run -ldflags '$(LDFLAGS)' ./hack/man $(OUT)/man/man1
 
-.PHONY: release
+.PHONY: release release-test
 ARCHS ?= amd64 arm64
-release: man ## make archives of the programs that need no Go: out/release/cnsbench-VERSION-linux-ARCH.tar.gz
-	@for arch in $(ARCHS); do name=cnsbench-$(VERSION)-linux-$$arch && dir=$(OUT)/release/$$name && mkdir -p $$dir && \
-	  GOOS=linux GOARCH=$$arch CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $$dir/ ./cmd/cnsbench ./cmd/cnsbench-agent && \
-	  cp -r README.md LICENSE examples $(OUT)/man $$dir/ && tar -C $(OUT)/release -czf $$dir.tar.gz $$name && rm -r $$dir || exit 1; done
-	@ls $(OUT)/release/*.tar.gz
+release: export LDFLAGS := $(LDFLAGS)
+release: ## make what a release has: archives, deb and rpm of the programs, checksums, manifests of krew and Homebrew
+	@hack/release/release.sh '$(VERSION)' '$(OUT)/release' $(ARCHS)
+
+release-test: release ## install the packages in fresh roots, run what they bring, check the manifests and the CI templates
+	@hack/release/test.sh '$(OUT)/release'
 
 .PHONY: clean
 clean: ## remove what was built; takes a test bed down first

@@ -27,7 +27,7 @@ func documents(t *testing.T) []string {
 }
 
 // TestDocumentedCommands checks that the commands of the documents print what the documents show.
-// Each block runs in a copy of the repository's examples with the programs in bin/. A line that
+// Each block runs in a copy of the repository's folders examples and ci with the programs in bin/. A line that
 // starts with "$ " is a command and the other lines are its output. In a block without such lines
 // each line is a command.
 func TestDocumentedCommands(t *testing.T) {
@@ -74,7 +74,9 @@ func commands(block string) string {
 // checkout makes the box look like the repository after make build.
 func (b *box) checkout() {
 	b.Helper()
-	if err := os.CopyFS(b.in("examples"), os.DirFS(filepath.Join(module, "examples"))); err != nil {
-		b.Fatal(err)
+	for _, dir := range []string{"examples", "ci"} {
+		if err := os.CopyFS(b.in(dir), os.DirFS(filepath.Join(module, dir))); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
