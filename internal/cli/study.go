@@ -226,10 +226,14 @@ func (f *studyFlags) design(ctx context.Context, x *trialRunner) (
 		}
 		d.Sources = append(d.Sources, source)
 	}
+	ready := engines()[f.run.Engine].ready
 	err = d.Check(ctx, x, func(_ int, p *plan.Plan) error {
 		if !f.run.DryRun || x.object != nil {
 			rooms = append(rooms, nil)
-			return nil
+			if ready == nil || x.object != nil {
+				return nil
+			}
+			return failed(ready(p)) // else each trial would fail with the same message
 		}
 		room, err := f.run.room(p)
 		rooms = append(rooms, room)
