@@ -118,6 +118,9 @@ func (f *studyFlags) execute(ctx context.Context, s *streams, args []string, com
 		return f.preview(s, d, rooms)
 	}
 	first, err := f.occasion()
+	if err == nil {
+		err = x.notReady
+	}
 	if err != nil {
 		return err
 	}
@@ -230,10 +233,10 @@ func (f *studyFlags) design(ctx context.Context, x *trialRunner) (
 	err = d.Check(ctx, x, func(_ int, p *plan.Plan) error {
 		if !f.run.DryRun || x.object != nil {
 			rooms = append(rooms, nil)
-			if ready == nil || x.object != nil {
-				return nil
+			if ready != nil && x.object == nil && x.notReady == nil {
+				x.notReady = failed(ready(p))
 			}
-			return failed(ready(p)) // else each trial would fail with the same message
+			return nil
 		}
 		room, err := f.run.room(p)
 		rooms = append(rooms, room)
