@@ -125,13 +125,23 @@ func (c *collector) cgroup() Cgroup {
 	if g.Path == "" {
 		return g
 	}
-	dir := filepath.Join("/sys/fs/cgroup", g.Path)
+	dir := cgroupDir("/sys/fs/cgroup", g.Path)
 	g.CPUMax = optional(filepath.Join(dir, "cpu.max"))
 	g.MemoryMax = optional(filepath.Join(dir, "memory.max"))
 	g.IOMax = optional(filepath.Join(dir, "io.max"))
 	g.CPUs = optional(filepath.Join(dir, "cpuset.cpus.effective"))
 	g.PIDsMax = optional(filepath.Join(dir, "pids.max"))
 	return g
+}
+
+// cgroupDir returns the directory of a group of version 2. In a container the path that the kernel names may not be
+// visible while the root of the mounted hierarchy is the own group; then it is the root.
+func cgroupDir(root, path string) string {
+	dir := filepath.Join(root, path)
+	if _, err := os.Stat(filepath.Join(dir, "cgroup.controllers")); err != nil {
+		return root
+	}
+	return dir
 }
 
 // devices lists the block devices with a size, which excludes unused loop devices.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -143,4 +145,23 @@ func FuzzLedger(f *testing.F) {
 			t.Error(d)
 		}
 	})
+}
+
+// TestCgroupDir: the limits of the own group are read also where a container sees it as the root.
+func TestCgroupDir(t *testing.T) {
+	root := t.TempDir()
+	own := filepath.Join(root, "user.slice", "x")
+	for _, dir := range []string{root, own} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.controllers"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{"/user.slice/x": own, "/": root, "/kubepods/y": root} {
+		if got := cgroupDir(root, path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
 }

@@ -59,7 +59,8 @@ weaker flags stand beside it.
 
 Exit status: 5 if a verdict is one of --fail-on, which judges the answer for these
 occasions where they are too few for one in general; 6 if --fail-on has nothing to
-judge: a level has no value where another has some, or no comparison has a verdict;
+judge: a level has no value where another has some, or no comparison has a verdict,
+or none but different;
 with --strict 4 if there is a validity flag, also of a trial.`,
 		Example: `  cnsbench compare imported --factor provider
   cnsbench compare imported --limit 'provider=Portworx,metric=Random read IOPS,max=15000' --output markdown
@@ -202,85 +203,6 @@ func (f *compareFlags) write(w io.Writer, r *compare.Result) error {
 		return comparison.WriteMarkdown(&terminal.Writer{To: w}, r)
 	}
 	return terminal.WriteComparison(w, r, terminalOptions(w))
-}
-
-// judge ends with an exit status of its own if a verdict is one of --fail-on, or if a figure cannot be trusted.
-func (f *compareFlags) judge(r *compare.Result) error {
-	seen := map[string]int{}
-	for i := range r.Comparisons {
-		seen[string(r.Comparisons[i].Gate().Verdict)]++
-	}
-	for _, h := range r.History {
-		for _, c := range h.Changes {
-			seen[string(c.Word)]++
-		}
-	}
-	for _, v := range f.failOn {
-		if n := seen[v]; n > 0 {
-			return &exit{exitVerdict, fmt.Errorf("%s with the verdict %s (--fail-on)", count(n, "comparison"), v)}
-		}
-	}
-	if err := f.unjudged(r, seen[string(verdict.None)]); err != nil {
-		return err
-	}
-	if f.strict && len(r.Flags) > 0 {
-		return &exit{exitInvalid, fmt.Errorf("%s (--strict)", count(len(r.Flags), "validity flag"))}
-	}
-	return nil
-}
-
-// unjudged ends with an exit status of its own if --fail-on cannot judge what it is for: a level has no value where
-// another has some, or none of the comparisons and changes has a verdict.
-func (f *compareFlags) unjudged(r *compare.Result, without int) error {
-	of := len(r.Comparisons)
-	for _, h := range r.History {
-		of += len(h.Changes)
-	}
-	switch {
-	case len(f.failOn) == 0:
-	case len(r.Absent) > 0:
-		text := r.Absent[0].String()
-		if n := len(r.Absent) - 1; n > 0 {
-			text += fmt.Sprintf("; %d more", n)
-		}
-		return &exit{exitUnjudged, fmt.Errorf("--fail-on cannot judge: %s", text)}
-	case of == 0 && len(r.History) == 0:
-		return &exit{exitUnjudged, errors.New("--fail-on cannot judge: there is nothing to compare")}
-	case of > 0 && without == of:
-		return &exit{exitUnjudged, fmt.Errorf("--fail-on cannot judge: none of %s has a verdict", count(of, "comparison"))}
-	}
-	return nil
-}
-
-// gateNotes say which answers --fail-on judges, and which it cannot.
-func (f *compareFlags) gateNotes(r *compare.Result) (notes []string) {
-	if len(f.failOn) == 0 {
-		return nil
-	}
-	within, without := 0, 0
-	for i := range r.Comparisons {
-		c := &r.Comparisons[i]
-		if c.Gate() != &c.Answer {
-			within++
-		}
-		if c.Gate().Verdict == verdict.None {
-			without++
-		}
-	}
-	if within > 0 {
-		notes = append(notes, fmt.Sprintf("--fail-on judges the answer for these occasions in %s, because there are too few "+
-			"occasions to show a difference in general", count(within, "comparison")))
-	}
-	if without > 0 {
-		notes = append(notes, fmt.Sprintf("--fail-on cannot judge %s without a verdict", count(without, "comparison")))
-	}
-	for _, h := range r.History {
-		if least := 2 * h.Parameters.MinSegment; len(h.Runs) < least {
-			return append(notes, fmt.Sprintf("--fail-on cannot judge a history of %s: a change needs %d", count(len(h.Runs),
-				"run"), least))
-		}
-	}
-	return notes
 }
 
 // options reads the flags of the analysis.

@@ -149,6 +149,22 @@ func TestFailOn(t *testing.T) {
 			t.Errorf("--fail-on %s: exit %d, %s%s", tt.failOn, code, out, errs)
 		}
 	}
+	unknown := importText(t, strings.ReplaceAll(valueHeader+values("old", 100, 8)+values("new", 50, 8), "IOPS", "foo"))
+	for _, tt := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"worse", exitUnjudged, "--fail-on cannot judge: none of 1 comparison has a verdict but different"},
+		{"different", exitVerdict, "1 comparison with the verdict different"},
+		{"worse --direction higher", exitVerdict, "1 comparison with the verdict worse"},
+		{"worse --direction lower", exitOK, ""},
+	} {
+		code, _, errs := cnsbench(t, "", append([]string{"compare", unknown, "--fail-on"}, strings.Fields(tt.args)...)...)
+		if code != tt.code || !strings.Contains(errs, tt.says) {
+			t.Errorf("unknown direction, --fail-on %s: exit %d, %s", tt.args, code, errs)
+		}
+	}
 	if code, _, errs := cnsbench(t, "", "compare", dir, "--fail-on", "wrose"); code != exitUsage ||
 		!strings.Contains(errs, `invalid --fail-on "wrose"`) {
 		t.Errorf("exit %d: %s", code, errs)

@@ -11,6 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 )
@@ -22,6 +23,8 @@ type platform struct {
 	// and it was reached.
 	prepare func(ctx context.Context, s *streams, f *runFlags, in *plan.Input) (*cluster.Cluster, error)
 	run     runFunc
+	// ready fails if this machine lacks a program that the runs of a plan need; nil: they need none here.
+	ready func(p *plan.Plan) error
 }
 
 type runFunc func(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster, p *plan.Plan,
@@ -37,11 +40,11 @@ const (
 func engines() map[string]platform {
 	return map[string]platform{
 		engineLocal: {local.New(local.Options{}).Capabilities(), prepareLocal,
-			runHere(func(o local.Options) engine.Engine { return local.New(o) })},
+			runHere(func(o local.Options) engine.Engine { return local.New(o) }), readyHere},
 		engineKubernetes: {kubernetes.Capabilities(),
 			func(ctx context.Context, s *streams, f *runFlags, in *plan.Input) (*cluster.Cluster, error) {
 				return f.planOn(ctx, s, in)
-			}, runKubernetes},
+			}, runKubernetes, nil},
 	}
 }
 
@@ -54,6 +57,14 @@ func engineOf(name string) (platform, error) {
 			strings.Join(slices.Sorted(maps.Keys(all)), " or "))
 	}
 	return e, nil
+}
+
+// readyHere fails without the agent, or a program that the drivers and workloads of a plan need.
+func readyHere(p *plan.Plan) error {
+	if _, err := pod.FindAgent(""); err != nil {
+		return err
+	}
+	return missingPrograms(p)
 }
 
 // usesStorageDir says whether volumes of the built-in drivers are in the storage directory.

@@ -32,8 +32,8 @@ func newExport(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export {--format FORMAT | --pending | --all} {BUNDLE | --cluster NAMESPACE/RUN}",
 		Short: "Write a bundle in another format, or send its results to its outputs",
-		Long: `With --format, writes a bundle for other programs (docs/export.md): operations, series
-or figures as a table (csv, json, parquet), a timeline for ui.perfetto.dev or
+		Long: `With --format, writes a bundle for other programs (docs/export.md): operations, series,
+figures or stalls as a table (csv, json, parquet), a timeline for ui.perfetto.dev or
 chrome://tracing (perfetto), or a trace per operation (otlp), which --endpoint sends to a
 receiver of OTLP/HTTP instead. The bundle is a directory, or one at the results service of
 a cluster.
@@ -60,7 +60,7 @@ everything again; a document keeps its ID.`,
 	fl.BoolVar(&f.all, "all", false, "send all documents and write all files of outputs again")
 	fl.DurationVar(&f.within, "within", 10*time.Minute, "how long to try to send")
 	fl.StringVar(&f.format, "format", "", strings.Join(exportFormats, ", ")+": write the bundle in this format")
-	fl.StringVar(&f.table, "table", "ops", "ops, series or figures: table to write as csv, json or parquet")
+	fl.StringVar(&f.table, "table", "ops", "ops, series, figures or stalls: table to write as csv, json or parquet")
 	fl.StringVarP(&f.out, "out", "o", "-", "file to write; - for standard output")
 	outIsFile(c)
 	fl.StringVar(&f.endpoint, "endpoint", "", "`URL` of an OTLP/HTTP receiver for --format otlp; "+

@@ -86,7 +86,7 @@ func TestExportProblems(t *testing.T) {
 		{"nothing chosen", b.Dir, 1, "--pending, --all or --format"},
 		{"two chosen", "--pending --format csv " + b.Dir, 1, "--pending, --all or --format"},
 		{"another format", "--format xml " + b.Dir, 1, `invalid --format "xml": want csv, json, parquet, perfetto, otlp`},
-		{"another table", "--format csv --table io " + b.Dir, 1, `invalid --table "io": want ops, series or figures`},
+		{"another table", "--format csv --table io " + b.Dir, 1, `invalid --table "io": want ops, series, figures or stalls`},
 		{"a table of a timeline", "--format perfetto --table ops " + b.Dir, 1, "--table is of the formats"},
 		{"a table of nothing", "--pending --table ops " + b.Dir, 1, "--table needs --format"},
 		{"outputs of a cluster's bundle", "--pending --cluster n/r", 1, "--cluster needs --format"},

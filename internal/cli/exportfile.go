@@ -30,7 +30,7 @@ var exportFormats = []string{string(table.CSV), string(table.JSON), string(table
 
 // tables are the values of --table.
 var tables = map[string]func(*bundle.Bundle) (*table.Table, error){
-	"ops": table.Ops, "series": table.Series, "figures": table.Summary,
+	"ops": table.Ops, "series": table.Series, "figures": table.Summary, "stalls": table.Stalls,
 }
 
 // checkFile checks the flags of --format.
@@ -40,7 +40,7 @@ func (f *exportFlags) checkFile() error {
 	case !slices.Contains(exportFormats, f.format):
 		return fmt.Errorf("invalid --format %q: want %s", f.format, strings.Join(exportFormats, ", "))
 	case tables[f.table] == nil:
-		return fmt.Errorf("invalid --table %q: want ops, series or figures", f.table)
+		return fmt.Errorf("invalid --table %q: want ops, series, figures or stalls", f.table)
 	case !isTable && f.given("table"):
 		return fmt.Errorf("--table is of the formats csv, json and parquet, not of %s", f.format)
 	case f.endpoint != "" && f.format != formatOTLP:

@@ -118,6 +118,9 @@ func (f *studyFlags) execute(ctx context.Context, s *streams, args []string, com
 		return f.preview(s, d, rooms)
 	}
 	first, err := f.occasion()
+	if err == nil {
+		err = x.notReady
+	}
 	if err != nil {
 		return err
 	}
@@ -226,9 +229,13 @@ func (f *studyFlags) design(ctx context.Context, x *trialRunner) (
 		}
 		d.Sources = append(d.Sources, source)
 	}
+	ready := engines()[f.run.Engine].ready
 	err = d.Check(ctx, x, func(_ int, p *plan.Plan) error {
 		if !f.run.DryRun || x.object != nil {
 			rooms = append(rooms, nil)
+			if ready != nil && x.object == nil && x.notReady == nil {
+				x.notReady = failed(ready(p))
+			}
 			return nil
 		}
 		room, err := f.run.room(p)

@@ -93,6 +93,9 @@ func (f *addFlags) execute(cmd *cobra.Command, s *streams, args []string) error 
 	if f.run.DryRun {
 		return f.previewNext(s, d, rooms, o)
 	}
+	if x.notReady != nil {
+		return x.notReady
+	}
 	return f.begin(cmd.Context(), x, d, o)
 }
 

@@ -29,6 +29,8 @@ type trialRunner struct {
 	loaded  int // cells
 	// object is the object workload that the study repeats; nil: a Benchmark.
 	object *objectTrials
+	// notReady says what this machine lacks: each trial of a cell would fail with the same message.
+	notReady error
 }
 
 func newTrialRunner(s *streams, f *studyFlags, args []string) *trialRunner {

@@ -147,6 +147,9 @@ func halfWidthText(share *float64) string {
 	if share == nil {
 		return "–"
 	}
+	if *share > 9.99 {
+		return "> ± 999 %" // of very few occasions or trials: the number says no more
+	}
 	return fmt.Sprintf("± %.3g %%", 100**share)
 }
 

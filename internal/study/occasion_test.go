@@ -369,7 +369,7 @@ func TestPlannedOccasions(t *testing.T) {
 		t.Errorf("the same number again: %+v", again)
 	}
 	if _, err := Begin(path, of(Options{Occasions: 4, Blocks: 5}), Occasion{}); err == nil ||
-		!strings.Contains(err.Error(), "another study") {
+		!strings.Contains(err.Error(), "(with other blocks)") {
 		t.Errorf("another number of blocks: %v", err)
 	}
 }

@@ -209,7 +209,8 @@ func TestResumeOfEarlierVersion(t *testing.T) {
 	if dir.Order != nil || !strings.Contains(dir.Order.String(), "as the cells are listed") {
 		t.Errorf("order %v", dir.Order)
 	}
-	if _, err := Begin(path, now("[4k, 1m]"), Occasion{}); err == nil || !strings.Contains(err.Error(), "another study") {
+	if _, err := Begin(path, now("[4k, 1m]"), Occasion{}); err == nil || !strings.Contains(err.Error(), "another study") ||
+		!strings.Contains(err.Error(), "(with other factors or variants)") {
 		t.Errorf("other values of a factor: %v", err)
 	}
 }

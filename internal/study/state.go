@@ -157,7 +157,49 @@ func otherStudy(path string, there, d *Design) error {
 		return fmt.Errorf("the study in %s started with %s, not %s: %s", path, strings.Join(there.Flags, " "),
 			strings.Join(d.Flags, " "), choose)
 	}
-	return fmt.Errorf("%s has another study, or another scale of this one; choose another --out", path)
+	what, err := differences(there, d)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s has another study, or another edition of this one (with other %s): %s", path,
+		strings.Join(what, ", "), choose)
+}
+
+// differences names the parts in which two designs differ, in words of the study's file and flags.
+func differences(there, d *Design) (names []string, err error) {
+	parts := []struct {
+		name      string
+		have, now any
+	}{
+		{"name", there.Name, d.Name},
+		{"files", there.Sources, d.Sources},
+		{"--set", there.Base, d.Base},
+		{"factors or variants", []any{there.Factors, there.Cells, there.Distributions}, []any{d.Factors, d.Cells,
+			d.Distributions}},
+		{"blocks", there.Blocks, d.Blocks},
+		{"responses or metrics", []any{there.Responses, there.Metrics, there.Compared}, []any{d.Responses, d.Metrics,
+			d.Compared}},
+		{"precondition", there.Precondition, d.Precondition},
+		{"prices", there.Prices, d.Prices},
+		{"search", there.Search, d.Search},
+	}
+	for _, p := range parts {
+		have, err := json.Marshal(p.have)
+		if err != nil {
+			return nil, err
+		}
+		now, err := json.Marshal(p.now)
+		if err != nil {
+			return nil, err
+		}
+		if !bytes.Equal(have, now) {
+			names = append(names, p.name)
+		}
+	}
+	if len(names) == 0 {
+		names = []string{"seed or order"}
+	}
+	return names, nil
 }
 
 // Open reads a study's directory.

@@ -154,7 +154,11 @@ func TestDirectory(t *testing.T) {
 			d.Flags = []string{"--engine", "b",
 				"--keep"}
 		},
-		"another study": func(d *Design) {
+		"(with other --set, responses or metrics)": func(d *Design) {
+			d.Base = append(slices.Clone(d.Base), "spec.runtime=1s")
+			d.Responses = append(slices.Clone(d.Responses), "rate(x)")
+		},
+		"another study, or another edition of this one (with other files)": func(d *Design) {
 			d.Sources = append(d.Sources,
 				SourceOf("y", nil))
 		},

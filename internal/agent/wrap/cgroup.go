@@ -16,11 +16,16 @@ func cgroupFile(name string) string {
 // for version 2), in the hierarchy at root. In a container the path that the kernel names may not be visible
 // while the hierarchy's root is the own cgroup; then the root is used.
 func controllerFile(controller, root, name string) string {
-	b, err := os.ReadFile("/proc/self/cgroup")
+	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return ""
 	}
-	for line := range strings.Lines(string(b)) {
+	return fileOf(string(own), controller, root, name)
+}
+
+// fileOf is controllerFile for the groups in own, which has the form of /proc/PID/cgroup.
+func fileOf(own, controller, root, name string) string {
+	for line := range strings.Lines(own) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) != 3 || parts[1] != controller {
 			continue

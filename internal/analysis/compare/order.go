@@ -89,9 +89,9 @@ func (s *study) warnOfDependence(k key) {
 	values := s.table.Series[k]
 	finite := known(values)
 	if len(finite) >= judgeModes {
-		if dip, p, ok := precision.Bimodal(finite); ok && p < alpha {
-			s.warn(k, "bimodal", "the values form two or more groups (dip %.2g, p = %.2g): the interval of their median will "+
-				"not converge", dip, p)
+		if within, p, ok := precision.Bimodal(finite); ok && p < alpha {
+			s.warn(k, "bimodal", "the values form two or more groups (%.2g of their variance is within two, p = %.2g): the "+
+				"interval of their median will not converge", within, p)
 		}
 	}
 	if s.grouped(k) {

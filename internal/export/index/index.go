@@ -26,7 +26,7 @@ import (
 )
 
 // Format is the version of the tables.
-const Format = 3 // trials and levels since 2, searches since 3
+const Format = 4 // trials and levels since 2, searches since 3, stalls since 4
 
 //go:embed schema.sql
 var schema string
@@ -187,6 +187,14 @@ func (f *filler) bundle(s Source) (ops int64, err error) {
 	}
 	if err := f.figures(sum); err != nil {
 		return 0, err
+	}
+	for row, err := range table.StallRows(sum) {
+		if err == nil {
+			err = f.exec("INSERT INTO stalls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", append([]any{f.run}, row...)...)
+		}
+		if err != nil {
+			return 0, err
+		}
 	}
 	if sum.FindMax != nil {
 		if err := search(f.ctx, f.tx, s.Path, f.run, sum.FindMax); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/test/analysistest"
@@ -109,15 +110,26 @@ func TestMake(t *testing.T) {
 		}
 	}
 	slos := int64(len(analysistest.SLOs))
+	s, err := summary.Make(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stalls := int64(len(s.Stalls))
+	if stalls < 5 || len(s.ZeroPeriods) > 0 {
+		t.Fatalf("%d stalls, %d times without operations", stalls, len(s.ZeroPeriods))
+	}
 	for text, want := range map[string]int64{
 		"SELECT sum(response_ns) FROM ops WHERE run = 1 AND action = 'snapshots' AND outcome = 'ok'":  response,
 		"SELECT count(*) FROM ops WHERE outcome = 'dropped' AND started_ns IS NULL":                   dropped,
 		"SELECT count(*) FROM spans WHERE run = 1 AND name = 'CreateSnapshot'":                        37,
 		"SELECT value FROM figures WHERE run = 1 AND subject = 'snapshots' AND metric = 'outcome.ok'": 37,
 		"SELECT count(*) FROM verdicts WHERE run = 1":                                                 slos,
-		"SELECT count(*) FROM unreadable":                                                             2,
-		"SELECT count(DISTINCT run) FROM (SELECT run FROM ops UNION SELECT run FROM figures)":         3,
-		"SELECT value FROM meta WHERE key = 'format'":                                                 Format,
+		"SELECT count(*) FROM stalls WHERE run = 1 AND source != 'operations' AND length_ns >= 30e6":  stalls,
+		"SELECT count(*) FROM stalls": stalls,
+		"SELECT count(*) > 0 FROM figures WHERE run = 1 AND scope = 'rateEffect' AND statistic = 'mean'": 1,
+		"SELECT count(*) FROM unreadable": 2,
+		"SELECT count(DISTINCT run) FROM (SELECT run FROM ops UNION SELECT run FROM figures)": 3,
+		"SELECT value FROM meta WHERE key = 'format'":                                         Format,
 	} {
 		var got int64
 		if err := db.QueryRowContext(t.Context(), text).Scan(&got); err != nil || got != want {

@@ -1,4 +1,4 @@
--- The tables of an index, version 2. Durations and instants are in ns; instants count from
+-- The tables of an index, version 4. Durations and instants are in ns; instants count from
 -- the start of the run. NULL is unknown. docs/export.md describes them.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
@@ -91,7 +91,8 @@ CREATE TABLE spans (
 
 CREATE TABLE figures (
   run INTEGER NOT NULL REFERENCES runs,
-  scope TEXT NOT NULL,          -- action, episode, workload, variant, instance, rate, interference, search
+  scope TEXT NOT NULL,          -- action, episode, workload, variant, instance, rate, interference,
+                                -- rateEffect, recovery, search
   subject TEXT NOT NULL,
   phase INTEGER,
   metric TEXT NOT NULL,
@@ -103,6 +104,22 @@ CREATE TABLE figures (
   low REAL,
   high REAL,
   confidence REAL
+);
+
+-- Times in which I/O was pending and none completed; source 'operations': in which a tool completed none.
+CREATE TABLE stalls (
+  run INTEGER NOT NULL REFERENCES runs,
+  instance TEXT NOT NULL,
+  volume TEXT NOT NULL,         -- empty: any
+  direction TEXT NOT NULL,      -- write, read, read+write; empty: unknown
+  source TEXT NOT NULL,         -- canary, canary+workload, workload, operations
+  from_ns INTEGER NOT NULL,
+  to_ns INTEGER,                -- NULL: it was not seen to end
+  length_ns INTEGER NOT NULL,
+  error_ns INTEGER NOT NULL,
+  own_ops INTEGER NOT NULL,     -- in progress at its begin, on the same volume
+  other_ops INTEGER NOT NULL,   -- the same, on others
+  ops TEXT NOT NULL             -- JSON: numbers of ops in progress during it, at most five
 );
 
 CREATE TABLE searches (

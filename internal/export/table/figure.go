@@ -23,7 +23,7 @@ const (
 
 // Figure is one number of a summary.
 type Figure struct {
-	Scope     string // "action", "episode", "workload", "variant", "instance", "rate", "interference", "recovery"
+	Scope     string // "action", "episode", "workload", "variant", "instance", "rate", "interference", "rateEffect", …
 	Subject   string // its name
 	Phase     *int64 // of a workload; nil: all
 	Metric    string // "response", "span.ready", "read", …
@@ -104,6 +104,9 @@ func Figures(s *summary.Summary) []Figure {
 	}
 	for _, e := range s.Interference {
 		l.effect(&e)
+	}
+	for _, e := range s.RateEffects {
+		l.rateEffect(&e)
 	}
 	for i := range s.Recoveries {
 		l.recovery(&s.Recoveries[i])
@@ -246,7 +249,7 @@ func asFloat(v *int64) *float64 {
 	return &f
 }
 
-// effect adds the latencies during and outside the ops of an action, and their ratios.
+// recovery adds the times until a workload served again, and until it had its former throughput.
 func (l *list) recovery(r *summary.Recoveries) {
 	for _, of := range []struct {
 		name string
@@ -269,6 +272,7 @@ func (l *list) recovery(r *summary.Recoveries) {
 	}
 }
 
+// effect adds the latencies during and outside the ops of an action, and their ratios.
 func (l *list) effect(e *interference.Effect) {
 	of := Figure{Scope: "interference", Subject: e.Control + " on " + e.Action, Metric: e.Metric}
 	for _, side := range []struct {
@@ -283,9 +287,37 @@ func (l *list) effect(e *interference.Effect) {
 		l.ns(f, "p99", side.P99Ns)
 		l.ns(f, "max", side.MaxNs)
 		if r := side.ratio; r != nil {
-			confidence := 0.95
-			f.Low, f.High, f.Confidence = &r.Low, &r.High, &confidence
-			l.value(f, "ratio.p"+strconv.FormatFloat(100*r.Quantile, 'g', -1, 64), &r.Value, "1")
+			l.ratio(f, "ratio.p"+strconv.FormatFloat(100*r.Quantile, 'g', -1, 64), r)
 		}
 	}
+}
+
+// rateEffect adds the throughput during and outside the ops of an action, and its ratios.
+func (l *list) rateEffect(e *interference.RateEffect) {
+	of := Figure{Scope: "rateEffect", Subject: e.Control + " on " + e.Action}
+	if e.Instance != "" {
+		of.Subject += " " + e.Instance
+	}
+	for _, side := range []struct {
+		name string
+		interference.RateSide
+		ratio *interference.Ratio
+	}{{"own", e.Own, e.OwnRatio}, {"bystander", e.Bystander, e.BystanderRatio}, {"outside", e.Outside, nil}} {
+		if side.N == 0 {
+			continue
+		}
+		f, n := of.of(e.Metric+"."+side.name), int64(side.N)
+		f.N = &n
+		l.value(f, "mean", &side.Mean, e.Unit)
+		if side.ratio != nil {
+			l.ratio(f, "ratio.mean", side.ratio)
+		}
+	}
+}
+
+// ratio adds a ratio with its 95 % interval.
+func (l *list) ratio(of Figure, statistic string, r *interference.Ratio) {
+	confidence := 0.95
+	of.Low, of.High, of.Confidence = &r.Low, &r.High, &confidence
+	l.value(of, statistic, &r.Value, "1")
 }

@@ -134,17 +134,19 @@ func (r rows) same() rows {
 // Each format has the same rows; those of ops are the ops of the bundle.
 func TestFormats(t *testing.T) {
 	b, _ := analysistest.Demo(t)
-	for name, of := range map[string]func(*bundle.Bundle) (*Table, error){"ops": Ops, "series": Series,
-		"figures": Summary} {
+	for name, of := range map[string]struct {
+		table func(*bundle.Bundle) (*Table, error)
+		least int // rows
+	}{"ops": {Ops, 40}, "series": {Series, 40}, "figures": {Summary, 40}, "stalls": {Stalls, 5}} {
 		t.Run(name, func(t *testing.T) {
-			tab, err := of(b)
+			tab, err := of.table(b)
 			if err != nil {
 				t.Fatal(err)
 			}
 			fromCSV := readCSV(t, write(t, tab, CSV)).same()
 			fromJSON := readJSON(t, write(t, tab, JSON)).same()
 			fromParquet := readParquet(t, write(t, tab, Parquet)).same()
-			if len(fromCSV) < 40 {
+			if len(fromCSV) < of.least {
 				t.Errorf("%d rows", len(fromCSV))
 			}
 			if diff := cmp.Diff(fromJSON, fromCSV); diff != "" {
@@ -288,6 +290,71 @@ func TestFigures(t *testing.T) {
 		return e.Metric == "canaryWrite"
 	})].OwnRatio; *ratio.Value != r.Value || *ratio.Low != r.Low || *ratio.High != r.High {
 		t.Errorf("ratio %+v, want %+v", ratio, r)
+	}
+}
+
+// The throughput beside operations is that of the summary, of all instances and of each.
+func TestRateEffects(t *testing.T) {
+	b, _ := analysistest.Demo(t)
+	s, err := summary.Make(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures, instances := Figures(s), 0
+	for _, e := range s.RateEffects {
+		subject := e.Control + " on " + e.Action
+		if e.Instance != "" {
+			subject += " " + e.Instance
+			instances++
+		}
+		for side, want := range map[string]struct {
+			interference.RateSide
+			ratio *interference.Ratio
+		}{"own": {e.Own, e.OwnRatio}, "bystander": {e.Bystander, e.BystanderRatio}, "outside": {e.Outside, nil}} {
+			var mean, ratio *Figure
+			for i, f := range figures {
+				switch of := f.Scope == "rateEffect" && f.Subject == subject && f.Metric == e.Metric+"."+side; {
+				case of && f.Statistic == "mean":
+					mean = &figures[i]
+				case of && f.Statistic == "ratio.mean":
+					ratio = &figures[i]
+				}
+			}
+			if (mean != nil) != (want.N > 0) || mean != nil &&
+				(*mean.Value != want.Mean || *mean.N != int64(want.N) || mean.Unit != e.Unit) {
+				t.Errorf("%s, %s.%s: mean %+v, want %+v", subject, e.Metric, side, mean, want.RateSide)
+			}
+			if (ratio != nil) != (want.ratio != nil) || ratio != nil && (*ratio.Value != want.ratio.Value ||
+				*ratio.Low != want.ratio.Low || *ratio.High != want.ratio.High || *ratio.Confidence != 0.95) {
+				t.Errorf("%s, %s.%s: ratio %+v, want %+v", subject, e.Metric, side, ratio, want.ratio)
+			}
+		}
+	}
+	if instances == 0 || instances == len(s.RateEffects) {
+		t.Errorf("%d of %d effects are of one instance", instances, len(s.RateEffects))
+	}
+}
+
+// Times without operations follow the stalls; an end that was not seen is unknown.
+func TestStalls(t *testing.T) {
+	s := &summary.Summary{
+		Stalls: []interference.Stall{{Instance: "fio-0", Volume: "data", Direction: "write", Source: "canary", From: 5, To: 9,
+			LengthNs: 4, ErrorNs: 1, OwnOps: 1, OtherOps: 2, Ops: []interference.ConcurrentOp{{Op: 12}, {Op: 10}}}},
+		ZeroPeriods: []interference.Stall{{Instance: "fio-1", Source: interference.Operations, From: 3, To: op.Never,
+			LengthNs: 7}},
+	}
+	var got [][]any
+	for row, err := range StallRows(s) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, row)
+	}
+	if diff := cmp.Diff([][]any{
+		{"fio-0", "data", "write", "canary", int64(5), int64(9), int64(4), int64(1), int64(1), int64(2), "[12,10]"},
+		{"fio-1", "", "", "operations", int64(3), nil, int64(7), int64(0), int64(0), int64(0), "[]"},
+	}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

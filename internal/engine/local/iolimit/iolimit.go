@@ -81,7 +81,7 @@ func find(mountinfo, own []byte) (*Controller, error) {
 		switch kind[0] {
 		case "cgroup":
 			if slices.Contains(strings.Split(kind[2], ","), "blkio") {
-				return &Controller{Version: 1, Dir: filepath.Join(at[4], groupOf(own, "blkio"))}, nil
+				return &Controller{Version: 1, Dir: filepath.Join(at[4], below(at[3], groupOf(own, "blkio")))}, nil
 			}
 		case "cgroup2":
 			two = at[4]
@@ -102,6 +102,15 @@ func groupOf(own []byte, controller string) string {
 		}
 	}
 	return "/"
+}
+
+// below returns a group's path below the group that is mounted, as a container has it; "/" if it is not below that.
+func below(mounted, group string) string {
+	rest, err := filepath.Rel(mounted, group)
+	if err != nil || !filepath.IsLocal(rest) {
+		return "/"
+	}
+	return rest
 }
 
 // hasIO fails if the root of version 2 does not have the io controller.

@@ -18,6 +18,7 @@ func TestFind(t *testing.T) {
 		two    = "29 23 0:26 / /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
 		hybrid = "40 23 0:30 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
 		one    = "31 23 0:27 / /sys/fs/cgroup/blkio rw,relatime - cgroup cgroup rw,blkio\n"
+		inside = "31 23 0:27 /docker/x /sys/fs/cgroup/blkio rw,relatime - cgroup cgroup rw,blkio\n"
 		memory = "32 23 0:28 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
 	)
 	for _, tt := range []struct {
@@ -28,6 +29,11 @@ func TestFind(t *testing.T) {
 		{"version 1", one + memory, "7:blkio:/\n", &Controller{Version: 1, Dir: "/sys/fs/cgroup/blkio"}},
 		{"version 1, below the root", one, "7:memory:/a\n6:blkio:/docker/x\n",
 			&Controller{Version: 1, Dir: "/sys/fs/cgroup/blkio/docker/x"}},
+		{"version 1, in a container", inside, "6:blkio:/docker/x\n", &Controller{Version: 1, Dir: "/sys/fs/cgroup/blkio"}},
+		{"version 1, a group in a container", inside, "6:blkio:/docker/x/y\n",
+			&Controller{Version: 1, Dir: "/sys/fs/cgroup/blkio/y"}},
+		{"version 1, a namespace of its own", inside, "6:blkio:/\n", &Controller{Version: 1, Dir: "/sys/fs/cgroup/blkio"}},
+		{"version 2, in a container", two, "0::/\n", &Controller{Version: 2, Dir: "/sys/fs/cgroup"}},
 		{"both", memory + hybrid + one, "7:blkio:/\n0::/\n", &Controller{Version: 1, Dir: "/sys/fs/cgroup/blkio"}},
 		{"version 2 for the I/O controller", memory + hybrid, "0::/\n", &Controller{Version: 2, Dir: "/sys/fs/cgroup/unified"}},
 		{"none", "22 1 254:0 / / rw - ext4 /dev/vda rw\n", "", nil},
