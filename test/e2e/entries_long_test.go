@@ -50,6 +50,7 @@ func TestBuiltInEntries(t *testing.T) {
 		{name: "etcd", vars: "benchmark=" + etcdBenchmark},
 		{name: "fio", programs: "fio"},
 		{name: "kernels"},
+		{name: "fio-iolog"},
 		{name: "fio-jobfile"},
 		{name: "fio-mix"},
 		{name: "megahit"},

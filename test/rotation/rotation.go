@@ -20,6 +20,7 @@ var programs = map[string][]string{
 	"dbench":          {"fio"},
 	"etcd":            {"/usr/bin/etcd", "etcd-benchmark", "curl"},
 	"kernels":         {"fio"},
+	"fio-iolog":       {"fio"},
 	"fio-jobfile":     {"fio"},
 	"fio-mix":         {"fio"},
 	"megahit":         {"megahit"},
