@@ -7,7 +7,7 @@ import (
 	"github.com/cnsbench/cnsbench/library"
 )
 
-// TestScriptsAreEqual: the entries of fio on one file fill it in the same way, and those that replay logs replay them in
+// TestScriptsAreEqual: the entries of fio on one file fill it in the same way, and those that replay logs do that in
 // the same way. Each is a folder that can be copied, so each has the script.
 func TestScriptsAreEqual(t *testing.T) {
 	read := func(from fs.FS, file string) string {

@@ -104,8 +104,8 @@ func Fit(t *iotrace.Trace) (*Model, error) {
 	case transfers < MinIOs:
 		return nil, fmt.Errorf("the trace has %d reads and writes: want at least %d", transfers, MinIOs)
 	case m.LengthNs <= 0:
-		return nil, errors.New("all operations of the trace are at the same time: want times, which an iolog of version 2 has " +
-			"with the action wait only (fio 3.31 or later records version 3)")
+		return nil, errors.New("all operations of the trace are at the same time: want times, which an iolog of version 2 " +
+			"has with the action wait only (fio 3.31 or later records version 3)")
 	}
 	binOf := m.fitGaps(t.IOs)
 	f := fitting{m: m, classes: map[classKey]int{}, states: map[stateKey]int{},

@@ -23,8 +23,8 @@ type iolog struct {
 }
 
 // readIolog reads what write_iolog of fio writes. Version 3 has the time of each line in microseconds. Version 2 has
-// times only if there are lines with the action wait, whose offset is microseconds since the wait before; without them all
-// operations are at 0.
+// times only if there are lines with the action wait, whose offset is microseconds since the wait before; without them
+// all operations are at 0.
 func readIolog(l *lines, c *collector) error {
 	g := iolog{files: map[string]int{}}
 	switch l.text {

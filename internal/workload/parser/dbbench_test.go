@@ -225,7 +225,8 @@ func TestDBBenchBroken(t *testing.T) {
 			message: "unknown benchmark 'fillbogus'"},
 		{name: "half a histogram", sample: "one", edit: func(all fstest.MapFS) {
 			all[text].Data = all[text].Data[:strings.Index(string(all[text].Data), "(       6,")+20]
-		}, warnings: []string{"dbBenchSlow", "dbBenchTruncated"}, message: "those that are whole are used", series: 2, noTotal: true},
+		}, warnings: []string{"dbBenchSlow", "dbBenchTruncated"}, message: "those that are whole are used", series: 2,
+			noTotal: true},
 		{name: "half the statistics", sample: "one", edit: func(all fstest.MapFS) {
 			text := string(all[text].Data)
 			all["output/readwhilewriting.txt"].Data = []byte(text[:strings.Index(text, "rocksdb.block.cache.hit")])

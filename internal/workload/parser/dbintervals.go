@@ -68,7 +68,7 @@ func (d *dbBench) checkIntervals(r *dbRun) {
 		d.warn("dbBenchReport", "%s: the report has an interval of %d s, the first is of %d s: it was written late", r.name,
 			longest, step)
 	} else if end-float64(last) >= float64(2*step) {
-		d.warn("dbBenchReport", "%s: the report ends after %d s, the benchmark took %.1f s: the mean of allOps is of the first %d s",
-			r.name, last, end, last)
+		d.warn("dbBenchReport", "%s: the report ends after %d s, the benchmark took %.1f s: allOps is the mean of the first",
+			r.name, last, end)
 	}
 }
