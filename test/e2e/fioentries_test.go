@@ -116,9 +116,20 @@ a read 0 512
 // speed, and without waiting.
 func TestEntryFioIolog(t *testing.T) {
 	rotation.Need(t, "fio-iolog")
-	file := filepath.Join(t.TempDir(), "recorded.log")
-	if err := errors.Join(os.WriteFile(file, []byte(iolog3), 0o644), os.Chmod(filepath.Dir(file), 0o755),
-		os.Chmod(filepath.Dir(filepath.Dir(file)), 0o755)); err != nil {
+	where := "." // not /tmp, of which containers have their own
+	if os.Getuid() == 0 {
+		where = "/opt" // which others can read
+	}
+	dir, err := os.MkdirTemp(where, "iolog-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	file, err := filepath.Abs(filepath.Join(dir, "recorded.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(file, []byte(iolog3), 0o644), os.Chmod(dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	block := func(log string) string {
