@@ -47,6 +47,7 @@ func TestBuiltInEntries(t *testing.T) {
 		{name: "db-bench"},
 		{name: "dbench"},
 		{name: "etcd", vars: "benchmark=" + etcdBenchmark},
+		{name: "filebench"},
 		{name: "fio", programs: "fio"},
 		{name: "kernels"},
 		{name: "fio-iolog"},
