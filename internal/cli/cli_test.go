@@ -34,6 +34,15 @@ func TestMainExits(t *testing.T) {
 		silent bool // nothing is written to the standard output
 	}{
 		{name: "valid", args: []string{"validate", file}, out: []string{"volumes is valid: 1 action, 0 rates, 0 SLOs"}},
+		{name: "a program is missing", args: []string{"validate", "-"}, in: `apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: files}
+spec:
+  actions:
+    - {name: f, createObjSpec: {workload: filebench, vars: {storageClass: hostdir, program: /no/such/filebench}}}
+`, out: []string{"files is valid"}, errs: []string{
+			`warning: this machine cannot run it: action f: container create: there is no program "/no/such/filebench"`,
+			"build version 1.5-alpha3 from https://github.com/filebench/filebench/releases"}},
 		{name: "from the standard input", args: []string{"validate", "-"}, in: volumes,
 			out: []string{"volumes is valid"}},
 		{name: "problems name the standard input", args: []string{"validate", "-"},
