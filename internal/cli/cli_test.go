@@ -154,3 +154,24 @@ func TestWriteFileIsWholeOrNotAtAll(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// TestValidateNamesPrograms: a file is valid where this machine lacks a program, and a warning says what brings it.
+func TestValidateNamesPrograms(t *testing.T) {
+	var out, errs strings.Builder
+	code := Main([]string{"validate", "-"}, strings.NewReader(`apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: files}
+spec:
+  actions:
+    - {name: f, createObjSpec: {workload: filebench, vars: {storageClass: hostdir, program: /no/such/filebench}}}
+`), &out, &errs)
+	if code != exitOK || !strings.Contains(out.String(), "files is valid") {
+		t.Errorf("exit %d, %q", code, out.String())
+	}
+	for _, want := range []string{"warning: this machine cannot run it: action f: container create: there is no program",
+		"build version 1.5-alpha3 from https://github.com/filebench/filebench/releases"} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("%q does not say %q", errs.String(), want)
+		}
+	}
+}

@@ -23,41 +23,81 @@ const maxModel = 1 << 20
 // maxJobs is the largest number of fio jobs that replay a profile.
 const maxJobs = 64
 
-// newIotrace has the program of the entries that workloads profile makes.
+// iotraceFlags are those of cnsbench iotrace.
+type iotraceFlags struct {
+	model, trace, file, out string
+	duration                time.Duration
+	speed                   int64
+	jobs                    int
+	direct                  bool
+	limits                  ioprofile.Limits
+}
+
+// newIotrace has the program of the entry fio-iolog, and of those that workloads profile makes.
 func newIotrace(s *streams) *cobra.Command {
-	var model, file, out string
-	var duration time.Duration
-	var speed int64
-	var jobs int
-	var o ioprofile.Limits
+	var f iotraceFlags
 	c := &cobra.Command{
-		Use: "iotrace", Short: "Make fio iologs of the model of a profile (the program of its entry)",
+		Use: "iotrace", Short: "Make fio iologs of the model of a profile, or of a trace (the program of their entries)",
 		Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if speed < 1 || duration <= 0 {
-				return fmt.Errorf("invalid --speed %d or --duration %v: want more than 0", speed, duration)
+			operations := f.generate
+			if f.trace != "" {
+				operations = f.recorded
 			}
-			m, err := readModel(model)
+			ios, err := operations(s)
 			if err != nil {
 				return err
 			}
-			o.LengthNs = int64(float64(duration) * float64(speed) / 100)
-			o.Size = o.Size / fillBlock * fillBlock
-			ios := m.Generate(o)
-			fmt.Fprintf(s.out, "%s\n", count(len(ios), "operation"))
-			return failed(writeLanes(ios, file, out, jobs))
+			return failed(writeLanes(ios, f.file, f.out, f.jobs))
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&model, "model", "", "file with the model")
-	fl.StringVar(&file, "file", "", "file that the operations are on")
-	fl.StringVarP(&out, "out", "o", "", "directory for the logs")
-	fl.Int64Var(&o.Size, "size", 0, "bytes of the file")
-	fl.DurationVar(&duration, "duration", time.Minute, "time of the operations")
-	fl.Int64Var(&speed, "speed", 100, "speed at which they are replayed, in percent")
-	fl.Uint64Var(&o.Seed, "seed", 0, "seed of the operations")
-	fl.IntVar(&jobs, "jobs", 1, "number of logs")
+	fl.StringVar(&f.model, "model", "", "file with the model")
+	fl.StringVar(&f.trace, "trace", "", "file with a trace, in place of a model")
+	fl.StringVar(&f.file, "file", "", "file that the operations are on")
+	fl.StringVarP(&f.out, "out", "o", "", "directory for the logs")
+	fl.Int64Var(&f.limits.Size, "size", 0, "bytes of the file; of a trace they are written to the file size")
+	fl.DurationVar(&f.duration, "duration", time.Minute, "time of the operations of a model")
+	fl.Int64Var(&f.speed, "speed", 100, "speed at which they are replayed, in percent")
+	fl.Uint64Var(&f.limits.Seed, "seed", 0, "seed of the operations of a model")
+	fl.IntVar(&f.jobs, "jobs", 1, "number of logs")
+	fl.BoolVar(&f.direct, "direct", false, "check that direct I/O can do the operations of a trace")
 	return c
+}
+
+// generate makes operations of the model.
+func (f *iotraceFlags) generate(s *streams) ([]iotrace.IO, error) {
+	if f.speed < 1 || f.duration <= 0 {
+		return nil, fmt.Errorf("invalid --speed %d or --duration %v: want more than 0", f.speed, f.duration)
+	}
+	m, err := readModel(f.model)
+	if err != nil {
+		return nil, err
+	}
+	f.limits.LengthNs = int64(float64(f.duration) * float64(f.speed) / 100)
+	f.limits.Size = f.limits.Size / fillBlock * fillBlock
+	ios := m.Generate(f.limits)
+	fmt.Fprintf(s.out, "%s\n", count(len(ios), "operation"))
+	return ios, nil
+}
+
+// minDirect is the unit of direct I/O on most devices.
+const minDirect = 512
+
+// recorded returns the operations of the trace, and writes the size of the file that they need.
+func (f *iotraceFlags) recorded(s *streams) ([]iotrace.IO, error) {
+	t, err := readIotrace(s, f.trace, "")
+	if err != nil {
+		return nil, err
+	}
+	if align := t.Align(); f.direct && align < minDirect {
+		return nil, fmt.Errorf("%s: offsets or sizes are multiples of %d bytes, and direct I/O needs %d: set direct to 0",
+			f.trace, align, minDirect)
+	}
+	fmt.Fprintf(s.out, "%s: %s, %s; %s left out\n", t.Format, count(len(t.IOs), "operation"), count(t.Files, "file"),
+		count(t.Trims, "trim"))
+	size := (max(t.Span(), 1) + fillBlock - 1) / fillBlock * fillBlock
+	return t.IOs, os.WriteFile(filepath.Join(f.out, "size"), fmt.Appendln(nil, size), 0o644)
 }
 
 func readModel(path string) (*ioprofile.Model, error) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,8 @@ func newValidate(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use: "validate {FILE [FILE…] | --schema}", Short: "Check a Benchmark and list all problems",
 		Long: `Checks a Benchmark and lists all problems with file and line. If it can reach the
-cluster of --engine kubernetes, it checks classes and libraries, too. With --output
+cluster of --engine kubernetes, it checks classes and libraries, too; on engine local it
+names the programs that this machine lacks, and what brings them. With --output
 json it prints {valid, name, problems, warnings}; a problem has file, line, column, path,
 message and hint, where they are known.
 
@@ -56,6 +58,7 @@ Exit status: 0 valid, 1 there are problems.`,
 			}
 			fmt.Fprintf(s.out, "%s is valid: %s, %s, %s\n", p.Name, count(len(p.Actions), "action"),
 				count(len(p.Rates), "rate"), count(len(p.SLOs), "SLO"))
+			f.warnPrograms(s, p)
 			return nil
 		},
 	}
@@ -63,6 +66,18 @@ Exit status: 0 valid, 1 there are problems.`,
 	outputFlag(c, &f.output)
 	c.Flags().BoolVar(&printSchema, "schema", false, "print the JSON Schema of the file, for editors")
 	return c
+}
+
+// warnPrograms names the programs that this machine lacks, where the engine runs those of this machine.
+func (f *runFlags) warnPrograms(s *streams, p *plan.Plan) {
+	if !engines()[f.Engine].capabilities.BuiltInDrivers {
+		return
+	}
+	if err := missingPrograms(p); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintf(s.err, "warning: this machine cannot run it: %s\n", strings.TrimSpace(line))
+		}
+	}
 }
 
 // writeValidation prints the result of a validation as JSON. An error without a place, such as that of a file which

@@ -88,6 +88,21 @@ func TestProfileIsMade(t *testing.T) {
 			t.Errorf("lane %s has %d reads, want about 1000: %v", lane, n, err)
 		}
 	}
+	const log = "fio version 2 iolog\na write 512 512\nb read 0 8192\n"
+	if err := os.WriteFile("recorded.log", []byte(log), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	recorded := []string{"iotrace", "--trace=recorded.log", "--out=.", "--file=/data/file", "--direct"}
+	if code := Main(recorded, nil, &out, &errs); code != exitOK ||
+		!strings.Contains(out.String(), "2 operations, 2 files") {
+		t.Fatal(out.String(), errs.String())
+	}
+	for file, want := range map[string]string{"size": "1048576\n", "0": "fio version 3 iolog\n0 /data/file add\n" +
+		"1 /data/file open\n1 /data/file write 512 512\n1 /data/file read 4096 8192\n"} {
+		if text, err := os.ReadFile(file); string(text) != want || err != nil {
+			t.Errorf("%s is %q, %v, want %q", file, text, err, want)
+		}
+	}
 	if err := os.WriteFile("bad.json", []byte(`{"version": 1}`), 0o644); err != nil {
 		t.Fatal(err)
 	}

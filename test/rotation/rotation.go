@@ -20,6 +20,8 @@ var programs = map[string][]string{
 	"dbench":          {"fio"},
 	"etcd":            {"/usr/bin/etcd", "etcd-benchmark", "curl"},
 	"kernels":         {"fio"},
+	"filebench":       {"filebench"},
+	"fio-iolog":       {"fio"},
 	"fio-jobfile":     {"fio"},
 	"fio-mix":         {"fio"},
 	"megahit":         {"megahit"},
@@ -48,7 +50,7 @@ func Need(t testing.TB, entry string) {
 	}
 	for _, program := range programs[entry] {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s needs %s (make workload-servers): %v", entry, program, err)
+			t.Skipf("%s needs %s (make workload-servers; Filebench: docs/reference/workloads.md): %v", entry, program, err)
 		}
 	}
 }

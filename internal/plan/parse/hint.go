@@ -9,7 +9,7 @@ import (
 )
 
 // maxListed is the maximum number of names in a hint.
-const maxListed = 24
+const maxListed = 32
 
 // Suggest returns a hint that proposes the candidate nearest to written. If none is
 // near, the hint lists all candidates, or is empty if there are more than maxListed.

@@ -7,6 +7,7 @@
 package ioprofile
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,7 +93,7 @@ type (
 
 // Fit fits a model to a trace.
 func Fit(t *iotrace.Trace) (*Model, error) {
-	m := &Model{Version: Version, IOs: len(t.IOs), LengthNs: t.Length(), Span: t.Span(), Align: alignOf(t.IOs)}
+	m := &Model{Version: Version, IOs: len(t.IOs), LengthNs: t.Length(), Span: t.Span(), Align: t.Align()}
 	transfers := 0
 	for _, x := range t.IOs {
 		if x.Op.Transfers() {
@@ -103,7 +104,8 @@ func Fit(t *iotrace.Trace) (*Model, error) {
 	case transfers < MinIOs:
 		return nil, fmt.Errorf("the trace has %d reads and writes: want at least %d", transfers, MinIOs)
 	case m.LengthNs <= 0:
-		return nil, fmt.Errorf("all operations of the trace are at the same time: want times")
+		return nil, errors.New("all operations of the trace are at the same time: want times, which an iolog of version 2 " +
+			"has with the action wait only (fio 3.31 or later records version 3)")
 	}
 	binOf := m.fitGaps(t.IOs)
 	f := fitting{m: m, classes: map[classKey]int{}, states: map[stateKey]int{},
@@ -114,15 +116,6 @@ func Fit(t *iotrace.Trace) (*Model, error) {
 		m.Classes[i].Zones = zonesOf(f.starts[key])
 	}
 	return m, nil
-}
-
-// alignOf returns the power of two, at most 1 MiB, that divides all offsets and sizes.
-func alignOf(ios []iotrace.IO) int64 {
-	bits := int64(1 << 20)
-	for _, x := range ios {
-		bits |= x.Offset | x.Size
-	}
-	return bits & -bits
 }
 
 // fitGaps sets the bins of gaps, and returns a function that finds the bin of a gap.

@@ -20,11 +20,11 @@ type iolog struct {
 	version int
 	now     int64 // ns
 	files   map[string]int
-	waits   bool
 }
 
 // readIolog reads what write_iolog of fio writes. Version 3 has the time of each line in microseconds. Version 2 has
-// times only if there are lines with the action wait, whose offset is microseconds since the wait before.
+// times only if there are lines with the action wait, whose offset is microseconds since the wait before; without them
+// all operations are at 0.
 func readIolog(l *lines, c *collector) error {
 	g := iolog{files: map[string]int{}}
 	switch l.text {
@@ -39,9 +39,6 @@ func readIolog(l *lines, c *collector) error {
 		if err := g.line(strings.Fields(l.text), c); err != nil {
 			return l.errorf("%w", err)
 		}
-	}
-	if g.version == 2 && !g.waits && l.err == nil {
-		return errors.New("an iolog of version 2 without wait has no times: record it with fio 3.31 or later")
 	}
 	return nil
 }
@@ -89,7 +86,7 @@ func (g *iolog) io(file, action string, offset, size int64, c *collector) error 
 		if offset < 0 || offset > (maxTime-g.now)/1000 {
 			return fmt.Errorf("invalid wait %d", offset)
 		}
-		g.now, g.waits = g.now+offset*1000, true
+		g.now += offset * 1000
 		return nil
 	case "sync", "datasync":
 		x.Offset, x.Size = 0, 0

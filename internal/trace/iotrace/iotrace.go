@@ -155,6 +155,15 @@ func (t *Trace) Span() (span int64) {
 	return span
 }
 
+// Align returns the power of two, at most 1 MiB, that divides all offsets and sizes.
+func (t *Trace) Align() int64 {
+	bits := int64(1 << 20)
+	for _, x := range t.IOs {
+		bits |= x.Offset | x.Size
+	}
+	return bits & -bits
+}
+
 // Length returns the time of the last operation in nanoseconds.
 func (t *Trace) Length() int64 { return t.IOs[len(t.IOs)-1].At }
 

@@ -110,6 +110,8 @@ func TestParse(t *testing.T) {
 		{"version 2", "fio version 2 iolog\nf add\nf open\nf write 4096 512\nf wait 200 0\nf sync 0 0\nf wait 50 0\n" +
 			"f read 8192 1024\nf close\n", "", []IO{{0, -1, Write, 0, 512}, {200e3, -1, Sync, 0, 0},
 			{250e3, -1, Read, 4096, 1024}}},
+		{"version 2 without times", "fio version 2 iolog\nf read 0 512\nf write 512 512\n", "", []IO{{0, -1, Read, 0, 512},
+			{0, -1, Write, 512, 512}}},
 		{"two files", "fio version 3 iolog\n10 a write 4096 4096\n20 b write 8192 512\n30 b trim 0 4096\n40 a read 0 512\n",
 			"", []IO{{0, -1, Write, 4096, 4096}, {10e3, -1, Write, 8192, 512}, {30e3, -1, Read, 0, 512}}},
 		{"issued only", "8,0 0 1 0.5 1 D WS 8 + 8 [a b]\n8,0 0 2 0.6 1 C WS 8 + 8 [0]\n8,0 0 3 0.7 1 Q R 8 + 1 [x]\n", "",
@@ -146,7 +148,6 @@ func TestRefused(t *testing.T) {
 		{"no operations", v3 + "1 f add\n", "", "no reads, writes or syncs"},
 		{"trims only", v3 + "1 f trim 0 4096\n", "", "no reads, writes or syncs"},
 		{"unsorted iolog", v3 + "5 f read 0 512\n4 f read 0 512\n", "", "line 3: time 4 us is before"},
-		{"no times", "fio version 2 iolog\nf read 0 512\n", "", "without wait has no times"},
 		{"wait in version 3", v3 + "5 f wait 5 0\n", "", "line 2: action wait is not allowed"},
 		{"time", v3 + "x f read 0 512\n", "", `line 2: invalid time "x"`},
 		{"fields", v3 + "5 f read 0\n", "", "line 2: invalid number of fields"},

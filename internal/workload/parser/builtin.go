@@ -13,6 +13,7 @@ func builtIn() map[string]Parser {
 		"db_bench":        {DBBench, rocksMetrics},
 		"dbench":          {Dbench, dbenchMetrics},
 		"etcd":            {Etcd, etcdMetrics},
+		"filebench":       {Filebench, filebenchMetrics},
 		"fio":             {Fio, fioMetrics},
 		IntegrityName:     {Integrity, integrityMetrics},
 		"megahit":         {Megahit, megahitMetrics},

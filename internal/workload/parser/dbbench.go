@@ -81,6 +81,7 @@ type dbBench struct {
 type dbRun struct {
 	name       string // of its files
 	benchmarks []*dbResult
+	cut        bool      // what follows the result is not whole
 	stall      string    // µs
 	start      float64   // Unix seconds; 0: unknown
 	intervals  [][]int64 // seconds since the start, operations
@@ -154,15 +155,19 @@ func (d *dbBench) readErrors(text string) {
 
 // Lines of db_bench's stdout.
 var (
-	dbLine = regexp.MustCompile(`^(\S+)\s+:\s+([\d.]+) micros/op (\d+) ops/sec ([\d.]+) seconds (\d+) operations;(.*)$`)
-	dbData = regexp.MustCompile(`([\d.]+) MB/s`)
-	dbSeen = regexp.MustCompile(`\((\d+) of (\d+) found\)`)
-	dbKind = regexp.MustCompile(`^Microseconds per (\w+):$`)
-	dbWait = regexp.MustCompile(`^rocksdb\.stall\.micros COUNT : (\d+)$`)
-	dbSlow = regexp.MustCompile(`^WARNING: (.*(?:slow|Optimization).*)$`)
+	dbLine  = regexp.MustCompile(`^(\S+)\s+:\s+([\d.]+) micros/op (\d+) ops/sec ([\d.]+) seconds (\d+) operations;(.*)$`)
+	dbData  = regexp.MustCompile(`([\d.]+) MB/s`)
+	dbSeen  = regexp.MustCompile(`\((\d+) of (\d+) found\)`)
+	dbKind  = regexp.MustCompile(`^Microseconds per (\w+):$`)
+	dbWait  = regexp.MustCompile(`^rocksdb\.stall\.micros COUNT : (\d+)$`)
+	dbAfter = regexp.MustCompile(`(?m)^(?:Microseconds per \w+|STATISTICS):$`)
+	dbSlow  = regexp.MustCompile(`^WARNING: (.*(?:slow|Optimization).*)$`)
 )
 
 func (d *dbBench) readText(r *dbRun, text string) {
+	// Histograms and statistics end in an empty line each, and are the last that db_bench prints.
+	r.cut = text != "" && !strings.HasSuffix(text, "\n") ||
+		dbAfter.MatchString(text) && !strings.HasSuffix(text, "\n\n")
 	var now *dbResult
 	var latency *dbLatency
 	for row := range strings.Lines(text) {
@@ -223,32 +228,6 @@ const (
 	maxDBOps     = 1 << 53
 )
 
-// readIntervals reads "secs_elapsed,interval_qps". The second is the number of operations since the row before.
-func (d *dbBench) readIntervals(r *dbRun, name, text string) {
-	unread, last := 0, int64(0)
-	for row := range strings.Lines(text) {
-		if !strings.HasSuffix(row, "\n") {
-			break // half written
-		}
-		row = strings.TrimSpace(row)
-		if row == "secs_elapsed,interval_qps" {
-			continue
-		}
-		at, n, _ := strings.Cut(row, ",")
-		seconds, err1 := strconv.ParseInt(at, 10, 64)
-		count, err2 := strconv.ParseInt(n, 10, 64)
-		if err1 != nil || err2 != nil || seconds <= last || seconds > maxDBSeconds || count < 0 || count > maxDBOps {
-			unread++
-			continue
-		}
-		last = seconds
-		r.intervals = append(r.intervals, []int64{seconds, count})
-	}
-	if unread > 0 {
-		d.warn("outputUnread", "%s has %d lines that are no intervals", name, unread)
-	}
-}
-
 // results adds the figures of all benchmarks.
 func (d *dbBench) results() {
 	several := len(d.runs) > 1 || len(d.runs[0].benchmarks) > 1
@@ -265,6 +244,10 @@ func (d *dbBench) results() {
 				reason = ": " + d.failed
 			}
 			d.warn("dbBenchTruncated", "%s: db_bench ended before its result%s", r.name, reason)
+		}
+		if len(r.benchmarks) > 0 && r.cut {
+			d.warn("dbBenchTruncated", "%s: the output ends within a histogram or the statistics: those that are whole are used",
+				r.name)
 		}
 		for i, b := range r.benchmarks {
 			if slices.ContainsFunc(r.benchmarks[:i], func(o *dbResult) bool { return o.name == b.name }) {
@@ -301,6 +284,9 @@ func (d *dbBench) result(r *dbRun, b *dbResult, suffix string) {
 	length := min(max(b.seconds, 1e-3), maxDBSeconds)
 	for _, l := range b.latencies {
 		h, err := l.histogram()
+		if err != nil && r.cut {
+			continue // of its fast operations only
+		}
 		if err != nil {
 			d.warn("latencyDoubtful", "%s, %s: %v", b.name, l.kind, err)
 		}
@@ -322,21 +308,4 @@ func (d *dbBench) start(r *dbRun) op.Time {
 		return d.in.Started
 	}
 	return d.in.clock(int64(r.start * 1e9))
-}
-
-// series adds the operations per second by interval, and their mean.
-func (d *dbBench) series(r *dbRun, suffix string) {
-	if len(r.intervals) == 0 {
-		return
-	}
-	start, last, sum := d.start(r), int64(0), int64(0)
-	s := rocksAll.Series(r.intervals[0][0] * int64(time.Second))
-	s.Metric += suffix
-	for _, row := range r.intervals {
-		s.Points = append(s.Points, metric.Point{At: start + op.Time(last)*op.Time(time.Second),
-			Value: float64(row[1]) / float64(row[0]-last)})
-		last, sum = row[0], sum+row[1]
-	}
-	d.res.Series = append(d.res.Series, s)
-	d.scalar(rocksAll.Scalar(float64(sum)/float64(last)), suffix)
 }

@@ -94,7 +94,11 @@ func TestDBBench(t *testing.T) {
 			if d := cmp.Diff(tt.want, described(r)); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
-			if d := cmp.Diff([]string{"dbBenchSlow"}, codes(r)); d != "" {
+			want := []string{"dbBenchSlow"}
+			if tt.name == "several" { // its report of readrandomwriterandom has 1 of 3 intervals
+				want = []string{"dbBenchReport", "dbBenchSlow"}
+			}
+			if d := cmp.Diff(want, codes(r)); d != "" {
 				t.Errorf("warnings (-want +got):\n%s%v", d, r.Warnings)
 			}
 			sameAsPrinted(t, tt.name, r)
@@ -211,6 +215,7 @@ func TestDBBenchBroken(t *testing.T) {
 		warnings     []string
 		message      string // a part of the warnings
 		series       int    // points
+		noTotal      bool   // no latencies
 		err          bool
 	}{
 		{name: "killed", sample: "killed", warnings: []string{"dbBenchTruncated"}, message: "before its result", series: 2},
@@ -220,7 +225,26 @@ func TestDBBenchBroken(t *testing.T) {
 			message: "unknown benchmark 'fillbogus'"},
 		{name: "half a histogram", sample: "one", edit: func(all fstest.MapFS) {
 			all[text].Data = all[text].Data[:strings.Index(string(all[text].Data), "(       6,")+20]
-		}, warnings: []string{"dbBenchSlow", "latencyDoubtful"}, message: "the buckets have", series: 2},
+		}, warnings: []string{"dbBenchSlow", "dbBenchTruncated"}, message: "those that are whole are used", series: 2,
+			noTotal: true},
+		{name: "half the statistics", sample: "one", edit: func(all fstest.MapFS) {
+			text := string(all[text].Data)
+			all["output/readwhilewriting.txt"].Data = []byte(text[:strings.Index(text, "rocksdb.block.cache.hit")])
+		}, warnings: []string{"dbBenchSlow", "dbBenchTruncated"}, message: "those that are whole are used", series: 2},
+		{name: "half a line", sample: "one", edit: func(all fstest.MapFS) {
+			all[text].Data = all[text].Data[:len(all[text].Data)-30]
+		}, warnings: []string{"dbBenchSlow", "dbBenchTruncated"}, message: "within a histogram or the statistics", series: 2},
+		{name: "without histogram and statistics", sample: "one", edit: func(all fstest.MapFS) {
+			all[text].Data = all[text].Data[:strings.Index(string(all[text].Data), "\n\nMicroseconds")+1]
+		}, warnings: []string{"dbBenchSlow"}, series: 2},
+		{name: "a late report", sample: "rate", edit: func(all fstest.MapFS) {
+			all["output/readrandom.csv"].Data = []byte("secs_elapsed,interval_qps\n1,5372\n3,9984\n")
+		}, warnings: []string{"dbBenchReport", "dbBenchSlow"}, message: "readrandom: the report has an interval of 2 s",
+			series: 5},
+		{name: "half a report", sample: "rate", edit: func(all fstest.MapFS) {
+			all["output/readrandom.csv"].Data = []byte("secs_elapsed,interval_qps\n1,5372\n2,51")
+		}, warnings: []string{"dbBenchReport", "dbBenchSlow"}, message: "ends after 1 s, the benchmark took 3.2 s",
+			series: 4},
 		{name: "another histogram", sample: "one", edit: func(all fstest.MapFS) {
 			all[text].Data = []byte(strings.Replace(string(all[text].Data), "P75: ", "P75: 1", 1))
 		}, warnings: []string{"dbBenchSlow", "latencyDoubtful"}, message: "P75 is printed as 1", series: 2},
@@ -258,6 +282,9 @@ func TestDBBenchBroken(t *testing.T) {
 			}
 			if !strings.Contains(fmt.Sprint(r.Warnings), tt.message) {
 				t.Errorf("messages %v, want %q", r.Warnings, tt.message)
+			}
+			if tt.noTotal && len(r.Totals) > 0 {
+				t.Errorf("%d latencies: want none of a histogram that is not whole", len(r.Totals))
 			}
 			points := 0
 			for _, s := range r.Series {

@@ -450,8 +450,8 @@ func TestHistRowRefused(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if d := cmp.Diff([]string{"db_bench", "dbench", "etcd", "fio", "integrity", "megahit", "other", "pgbench", "redis-benchmark", "sysbench",
-		"sysbench-oltp", "wrk", "ycsb"}, Names(map[string]Func{"other": Fio})); d != "" {
+	if d := cmp.Diff([]string{"db_bench", "dbench", "etcd", "filebench", "fio", "integrity", "megahit", "other", "pgbench",
+		"redis-benchmark", "sysbench", "sysbench-oltp", "wrk", "ycsb"}, Names(map[string]Func{"other": Fio})); d != "" {
 		t.Error(d)
 	}
 }

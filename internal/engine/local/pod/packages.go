@@ -54,6 +54,12 @@ var packages = map[string]string{
 	"wrk":             "wrk",
 }
 
+// sources say where programs are that no package has.
+var sources = map[string]string{
+	"filebench": "build version 1.5-alpha3 from https://github.com/filebench/filebench/releases: " +
+		"./configure CFLAGS='-O2 -fcommon -fno-pie' LDFLAGS=-no-pie && make && make install",
+}
+
 // Package returns the Debian package of a program, or "" if it is unknown.
 func Package(program string) string { return packages[filepath.Base(program)] }
 
@@ -68,6 +74,9 @@ func Hint(message string) string {
 	}
 	program := m[1] + m[2]
 	pkg := Package(program)
+	if source := sources[filepath.Base(program)]; source != "" {
+		return "no package of Debian has it: " + source
+	}
 	if pkg == "" {
 		return fmt.Sprintf("the local engine runs the host's programs: install %s", filepath.Base(program))
 	}
