@@ -141,7 +141,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// outputKinds are the names of the outputs: the first three have the operations of an action each, the last the metrics.
+// outputKinds are the names of the outputs: the first three have the operations of an action each, the last the
+// metrics.
 var outputKinds = []string{"httppost", "elasticsearch", "otlp", "remotewrite"}
 
 // besideOutputs runs for some seconds with outputs at an address; empty: without outputs.
