@@ -62,8 +62,8 @@ test-entries: deps build workload-servers ## run all applications of the library
 	@hack/e2e.sh '^TestApplications$$'
 
 .PHONY: measurements
-measurements: deps build ## inject causes, interference and limits on this machine, and check what is found (half an hour; quiet, as root)
-	go test -count=1 -v -timeout 60m -tags 'e2e measurement' -run 'TestCauses|TestNoCause|TestSnapshotInterference|TestTenantsRank|TestProfile' ./test/e2e
+measurements: deps build ## inject causes, freezes, limits and outages on this machine, and check what is found (an hour; quiet, as root)
+	go test -count=1 -v -timeout 90m -tags 'e2e measurement' -run 'TestCauses|TestNoCause|TestCanaryFreeze|TestSnapshotInterference|TestTenantsRank|TestProfile|TestOpenSearchIsKilled|TestRemoteWriteOutage|TestCollectorIsAway' ./test/e2e
 
 .PHONY: e2e
 e2e: deps build object-servers workload-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down

@@ -21,6 +21,7 @@ const (
 	samplesFile    = "series/samples.jsonl"
 	machinesFile   = "series/machines.jsonl"
 	queriesFile    = "series/queries.jsonl"
+	volumesFile    = "series/volumes.jsonl"
 	seriesFile     = "series/series.jsonl"
 	scalarsFile    = "series/scalars.jsonl"
 	histogramsFile = "histograms/histograms.jsonl"
@@ -35,4 +36,4 @@ const (
 
 // linesFiles are the streams of JSON lines.
 var linesFiles = []string{instancesFile, logFile, opLogsFile, samplesFile, machinesFile, queriesFile,
-	seriesFile, scalarsFile, histogramsFile}
+	volumesFile, seriesFile, scalarsFile, histogramsFile}

@@ -13,6 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/local/iolimit"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/machine"
+	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 )
 
@@ -29,8 +31,8 @@ func newDoctor(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check what this machine supports and what is missing", Args: cobra.NoArgs,
 		Long: `Checks this machine for engine local: user, agent, programs, drivers, loop devices,
-I/O limits and the storage directory. The exit status is 2 if something is missing that every
-run needs.`,
+I/O limits, the storage directory, and what samples of processes can have. The exit status
+is 2 if something is missing that every run needs.`,
 		Example: "  cnsbench doctor --storage-dir /mnt/disk",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := examine(cmd.Context(), storage)
@@ -59,7 +61,7 @@ func examine(ctx context.Context, storage string) []finding {
 	for _, b := range csidriver.Backends() {
 		found = append(found, driverFinding(b))
 	}
-	return append(found, loops(), limitsFinding(), storageFinding(storage))
+	return append(found, loops(), limitsFinding(), storageFinding(storage), ioWaitFinding(), pressureFinding())
 }
 
 func user() finding {
@@ -138,6 +140,22 @@ func limitsFinding() finding {
 		return finding{"I/O limits", false, false, err.Error()}
 	}
 	return finding{"I/O limits", true, false, fmt.Sprintf("control groups of version %d at %s", c.Version, c.Dir)}
+}
+
+// ioWaitFinding says whether samples can have the time for which threads wait for block I/O.
+func ioWaitFinding() finding {
+	if _, counted := machine.Accounting(); !counted {
+		return finding{"block I/O wait", false, false, op.DelayAccountingOff.Words()}
+	}
+	return finding{"block I/O wait", true, false, "counted (kernel.task_delayacct)"}
+}
+
+// pressureFinding says whether the kernel counts pressure.
+func pressureFinding() finding {
+	if counted, _ := machine.Accounting(); !counted {
+		return finding{"pressure", false, false, op.NoPressure.Words()}
+	}
+	return finding{"pressure", true, false, "of the machine (/proc/pressure)"}
 }
 
 func printFindings(s *streams, found []finding) {

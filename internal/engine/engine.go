@@ -450,6 +450,8 @@ type Sink interface {
 	Sample(s op.Sample)
 	// Machine is one reading of a machine that runs workloads but not the runner.
 	Machine(m op.Machine)
+	// Volume is what a driver reported of a volume.
+	Volume(r op.VolumeReading)
 	// Canary delivers canary I/Os in order of their intended time.
 	Canary(instance, volume string, ios []op.CanaryIO)
 	// Output delivers bytes of an output file, in order, from offset 0, and returns how many are kept. Once

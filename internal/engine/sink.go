@@ -17,6 +17,9 @@ func (DiscardSink) Sample(op.Sample) {}
 // Machine discards m.
 func (DiscardSink) Machine(op.Machine) {}
 
+// Volume discards r.
+func (DiscardSink) Volume(op.VolumeReading) {}
+
 // Canary discards ios.
 func (DiscardSink) Canary(string, string, []op.CanaryIO) {}
 

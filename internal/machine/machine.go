@@ -27,16 +27,28 @@ func ID() string {
 }
 
 // Read reads the counters now. A container sees those of the whole machine.
-func Read() (op.MachineCounters, error) {
-	text, err := os.ReadFile(procfs + "/stat")
+func Read() (op.MachineCounters, error) { return readFrom(procfs) }
+
+// readFrom reads the counters from the procfs at proc.
+func readFrom(proc string) (op.MachineCounters, error) {
+	text, err := os.ReadFile(proc + "/stat")
 	if err != nil {
 		return op.MachineCounters{}, err
 	}
 	c, err := parseStat(string(text))
-	c.CPUPressureNanos = Pressure(procfs + "/pressure/cpu")
-	c.IOPressureNanos = Pressure(procfs + "/pressure/io")
-	c.MemoryPressureNanos = Pressure(procfs + "/pressure/memory")
+	c.CPUPressureNanos = Pressure(proc + "/pressure/cpu")
+	c.IOPressureNanos = Pressure(proc + "/pressure/io")
+	c.MemoryPressureNanos = Pressure(proc + "/pressure/memory")
 	return c, err
+}
+
+// Accounting says whether this machine's kernel counts what samples of processes at the level detailed have: pressure,
+// and the times for which tasks wait for block I/O.
+func Accounting() (pressure, ioWait bool) { return accountingOf(procfs) }
+
+func accountingOf(proc string) (pressure, ioWait bool) {
+	on, err := os.ReadFile(proc + "/sys/kernel/task_delayacct")
+	return Pressure(proc+"/pressure/io") >= 0, err == nil && strings.TrimSpace(string(on)) == "1"
 }
 
 // parseStat parses /proc/stat (proc(5)). Guest time is part of user time; I/O wait is idle.

@@ -1,7 +1,9 @@
 package machine
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,6 +40,37 @@ func TestParsePressure(t *testing.T) {
 			t.Errorf("%q: got %d, want %d", text, got, want)
 		}
 	}
+}
+
+// TestPressureOfMachine: pressures are those of the files that the kernel has, -1 without.
+func TestPressureOfMachine(t *testing.T) {
+	proc := t.TempDir()
+	put := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(proc, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(want [3]int64, pressure, ioWait bool) {
+		t.Helper()
+		c, err := readFrom(proc)
+		got := [3]int64{c.CPUPressureNanos, c.IOPressureNanos, c.MemoryPressureNanos}
+		p, w := accountingOf(proc)
+		if err != nil || got != want || p != pressure || w != ioWait {
+			t.Errorf("%v, %v, %v, %v: want %v, %v, %v", got, p, w, err, want, pressure, ioWait)
+		}
+	}
+	put("stat", "cpu 1 2 3 4 5 6 7 8\ncpu0 1 2 3 4 5 6 7 8\n")
+	want([3]int64{-1, -1, -1}, false, false)
+	put("sys/kernel/task_delayacct", "0\n")
+	const full = "full avg10=0.00 avg60=0.00 avg300=0.00 total=3\n"
+	put("pressure/cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=11\n"+full)
+	put("pressure/io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=12\n"+full)
+	want([3]int64{11000, 12000, -1}, true, false)
+	put("pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"+full)
+	put("sys/kernel/task_delayacct", "1\n")
+	want([3]int64{11000, 12000, 0}, true, true)
 }
 
 func FuzzParseProcess(f *testing.F) {

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -39,12 +40,41 @@ type Sampling struct {
 type SampleDetail struct {
 	// IOWaitNanos is the time for which the threads that still run have waited for block I/O.
 	IOWaitNanos int64 `json:"ioWaitNanos"`
+	// IOWaitMissing and PressureMissing say why the waits and a pressure were not observed; empty: they were.
+	IOWaitMissing   Unobserved `json:"ioWaitMissing,omitempty"`
+	PressureMissing Unobserved `json:"pressureMissing,omitempty"`
 	// The pressures are those of the container's control group: the time in which at least one task waited.
 	CPUPressureNanos    int64 `json:"cpuPressureNanos"`
 	IOPressureNanos     int64 `json:"ioPressureNanos"`
 	MemoryPressureNanos int64 `json:"memoryPressureNanos"`
 	// Volumes are those with a file system, in order of their names.
 	Volumes []VolumeUse `json:"volumes,omitempty"`
+}
+
+// Unobserved says why something of a workload was not observed.
+type Unobserved string
+
+// The reasons.
+const (
+	DelayAccountingOff Unobserved = "delayAccountingOff" // sysctl kernel.task_delayacct is 0
+	SharedCgroup       Unobserved = "sharedCgroup"       // the control group is not the container's own
+	NoCgroup2          Unobserved = "noCgroup2"          // the control group is not of version 2
+	NoPressure         Unobserved = "noPressure"         // the kernel does not count pressure
+)
+
+// Words say what is missing and what to do.
+func (u Unobserved) Words() string {
+	switch u {
+	case DelayAccountingOff:
+		return "the kernel does not count them (sysctl kernel.task_delayacct=1)"
+	case SharedCgroup:
+		return "the workload shares the control group of the runner, as always on engine local"
+	case NoCgroup2:
+		return "the container has no control group of version 2"
+	case NoPressure:
+		return "the kernel counts none (boot it with psi=1)"
+	}
+	return string(u)
 }
 
 // VolumeUse is how full a volume's file system is.
@@ -72,6 +102,8 @@ func (d *SampleDetail) with(part *SampleDetail) *SampleDetail {
 	default:
 		d.IOWaitNanos += part.IOWaitNanos
 	}
+	d.IOWaitMissing = cmp.Or(d.IOWaitMissing, part.IOWaitMissing)
+	d.PressureMissing = cmp.Or(d.PressureMissing, part.PressureMissing)
 	d.CPUPressureNanos = max(d.CPUPressureNanos, part.CPUPressureNanos)
 	d.IOPressureNanos = max(d.IOPressureNanos, part.IOPressureNanos)
 	d.MemoryPressureNanos = max(d.MemoryPressureNanos, part.MemoryPressureNanos)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -51,5 +52,29 @@ func TestOverhead(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
+	}
+}
+
+// leveler is an engine that keeps the level of samples.
+type leveler struct {
+	engine.Engine
+	level op.SampleLevel
+}
+
+func (l *leveler) SetSampleLevel(level op.SampleLevel) { l.level = level }
+
+// TestVolumeReadingsCost: what drivers report of volumes costs as samples of the level detailed do.
+func TestVolumeReadingsCost(t *testing.T) {
+	t.Parallel()
+	e := &leveler{level: op.SampleDetailed}
+	r := &runner{Config: Config{Engine: e, Clock: op.NewClock(), Record: &memory{}, Observer: quiet{}},
+		overhead: &overhead{max: 0.01, least: op.SampleNone, level: op.SampleDetailed, spent: map[string]int64{},
+			from: op.Never}}
+	for at := range op.Time(12) {
+		(&sink{r}).Volume(op.VolumeReading{Volume: "v", Driver: "a.example", At: at * 1e9, SamplerNanos: int64(at) * 20e6})
+	}
+	want := []bundle.SamplingStep{{At: op.Time(5e9), Level: op.SampleBasic, Overhead: 0.02}}
+	if diff := cmp.Diff(want, r.result.Samplings); diff != "" || e.level != op.SampleBasic {
+		t.Errorf("level %s: %s", e.level, diff)
 	}
 }

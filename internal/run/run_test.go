@@ -103,6 +103,7 @@ func (m *memory) Sample(op.Sample)                         {}
 func (m *memory) Machine(op.Machine)                       {}
 func (m *memory) Canary(string, string, []op.CanaryIO)     {}
 func (m *memory) Query(op.QueryReading)                    {}
+func (m *memory) Volume(op.VolumeReading)                  {}
 func (m *memory) Raw(string, string, string, []byte) error { return nil }
 func (m *memory) Histogram(bundle.HistogramSlice)          {}
 func (m *memory) Series(bundle.Series)                     {}

@@ -26,6 +26,7 @@ type Recorder interface {
 	Machine(m op.Machine)
 	Canary(instance, volume string, ios []op.CanaryIO)
 	Query(r op.QueryReading)
+	Volume(r op.VolumeReading)
 	Raw(instance, container, file string, data []byte) error
 	Log(at op.Time, source, line string)
 	Histogram(h bundle.HistogramSlice)

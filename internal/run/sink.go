@@ -35,6 +35,13 @@ func (s *sink) Sample(p op.Sample) {
 
 func (s *sink) Machine(m op.Machine) { s.Record.Machine(m) }
 
+// Volume counts a driver's reading as a sample of the level detailed.
+func (s *sink) Volume(r op.VolumeReading) {
+	s.limitOverhead(op.Sample{Instance: "driver " + r.Driver, At: r.At, Level: op.SampleDetailed,
+		SamplerNanos: r.SamplerNanos})
+	s.Record.Volume(r)
+}
+
 func (s *sink) Canary(instance, volume string, ios []op.CanaryIO) {
 	s.Live.Canary(instance, volume, ios)
 	s.Record.Canary(instance, volume, ios)

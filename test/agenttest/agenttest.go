@@ -88,6 +88,9 @@ func (s *Sink) Ended(e op.InstanceEnd) { add(s, &s.ends, e) }
 // Machine appends a reading.
 func (s *Sink) Machine(m op.Machine) { add(s, &s.machines, m) }
 
+// Volume does nothing: agents have no readings of drivers.
+func (s *Sink) Volume(op.VolumeReading) {}
+
 // Sample appends a sample.
 func (s *Sink) Sample(sample op.Sample) { add(s, &s.samples, sample) }
 

@@ -128,23 +128,24 @@ func (s *search) checkDashboard() {
 func TestOpenSearchIsKilled(t *testing.T) {
 	b := newBox(t)
 	s := newSearch(t, b.in("opensearch"))
-	file := b.write("bench.yaml", `apiVersion: cnsbench.dev/v1alpha1
+	seconds := int(receiverOutage.Seconds())
+	file := b.write("bench.yaml", fmt.Sprintf(`apiVersion: cnsbench.dev/v1alpha1
 kind: Benchmark
 metadata: {name: search}
 spec:
   actions:
     - name: fio
       outputs: {outputName: es}
-      createObjSpec: {workload: fio, count: 2, vars: {storageClass: hostdir, volumeSize: 64Mi, runtime: "18"}}
+      createObjSpec: {workload: fio, count: 2, vars: {storageClass: hostdir, volumeSize: 64Mi, runtime: "%d"}}
     - {name: v, outputs: {outputName: es}, rateName: r, createObjSpec: {volume: {storageClass: "null", size: 1Gi}}}
-  rates: [{name: r, limit: 1500, constantRateSpec: {perSecond: 100}}]
-  outputs: [{name: es, elasticsearchSpec: {url: "`+s.url()+`"}}]
-`)
+  rates: [{name: r, limit: %d, constantRateSpec: {perSecond: 100}}]
+  outputs: [{name: es, elasticsearchSpec: {url: "%s"}}]
+`, seconds+12, 100*(seconds+9), s.url()))
 	l := b.start(b.cnsbench(), b.runArgs(file, "--send-within", "2m")...)
 	l.until("documents arrive", func() bool { time.Sleep(100 * time.Millisecond); return s.count("kind:op") > 100 })
 	s.kill()
 	before := time.Now()
-	for time.Since(before) < 4*time.Second { // operations go on
+	for time.Since(before) < receiverOutage { // operations go on
 		time.Sleep(100 * time.Millisecond)
 	}
 	s.start()

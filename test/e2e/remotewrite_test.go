@@ -84,14 +84,16 @@ func (p *prometheus) samples(name string) (series [][][2]any) {
 func TestRemoteWriteOutage(t *testing.T) {
 	b := newBox(t)
 	p := newPrometheus(b)
-	file := b.write("bench.yaml", head+`spec:
+	seconds := int(receiverOutage.Seconds())
+	operationsWanted := 50 * (seconds + 12)
+	file := b.write("bench.yaml", head+fmt.Sprintf(`spec:
   actions:
     - name: fio
-      createObjSpec: {workload: fio, count: 2, vars: {storageClass: hostdir, volumeSize: 64Mi, runtime: "20"}}
+      createObjSpec: {workload: fio, count: 2, vars: {storageClass: hostdir, volumeSize: 64Mi, runtime: "%d"}}
     - {name: v, rateName: r, createObjSpec: {volume: {storageClass: "null", size: 1Gi}}}
-  rates: [{name: r, limit: 900, constantRateSpec: {perSecond: 50}}]
-  outputs: [{name: prometheus, remoteWriteSpec: {url: "http://`+p.listen+`/api/v1/write", interval: 1s}}]
-`)
+  rates: [{name: r, limit: %d, constantRateSpec: {perSecond: 50}}]
+  outputs: [{name: prometheus, remoteWriteSpec: {url: "http://%s/api/v1/write", interval: 1s}}]
+`, seconds+14, operationsWanted, p.listen))
 	const operations = `cnsbench_operations_total{action="v",outcome="ok"}`
 	l := b.start(b.cnsbench(), b.runArgs(file, "--send-within", "2m")...)
 	l.until("samples arrive", func() bool {
@@ -100,7 +102,7 @@ func TestRemoteWriteOutage(t *testing.T) {
 		return len(s) == 1 && len(s[0]) >= 3
 	})
 	p.stop()
-	time.Sleep(6 * time.Second) // the outage
+	time.Sleep(receiverOutage)
 	p.start()
 	r := l.wait()
 	if r.code != 0 || strings.Contains(r.stderr, "undelivered") {
@@ -127,8 +129,8 @@ func TestRemoteWriteOutage(t *testing.T) {
 		}
 	}
 	values := p.samples(operations)
-	if last := values[0][len(values[0])-1][1]; len(values) != 1 || last != "900" {
-		t.Errorf("%s operations, want 900", last)
+	if last := values[0][len(values[0])-1][1]; len(values) != 1 || last != fmt.Sprint(operationsWanted) {
+		t.Errorf("%s operations, want %d", last, operationsWanted)
 	}
 	if n := len(p.samples(`cnsbench_workload_bytes_total`)); n != 4 {
 		t.Errorf("%d series of bytes, want read and written of two instances", n)

@@ -16,10 +16,12 @@ type samplingJSON struct {
 		Level    string
 		Interval int64
 		Costs    []struct {
-			Level    string
-			Samples  int
-			CPUShare float64
-			EachNs   int64
+			Level          string
+			Samples        int
+			CPUShare       float64
+			EachNs         int64
+			VolumeReadings int
+			VolumeCPUShare float64
 		}
 		Steps []struct {
 			At       int64
@@ -31,6 +33,12 @@ type samplingJSON struct {
 		Instances []struct {
 			Detail *struct{ Volumes []struct{ UsedBytes int64 } }
 		}
+	}
+	Volumes []struct {
+		Volume, Driver   string
+		Readings, Failed int
+		Bytes, Inodes    *struct{ Total, Used, Available int64 }
+		Abnormal         *int
 	}
 	Validity []struct{ Name, Severity, Evidence string }
 }
@@ -103,9 +111,34 @@ func TestSampleLevels(t *testing.T) {
 			if len(c) != 1 || c[0].Level != level || c[0].CPUShare <= 0 || c[0].CPUShare > 0.5 || c[0].EachNs <= 0 {
 				t.Errorf("costs %+v", c)
 			}
+			b.volumesBySampling(level, &s)
 			t.Logf("%s: %+v", level, c)
 			b.clean()
 		})
+	}
+}
+
+// volumesBySampling checks that the driver was asked for its volume at the level detailed only, and what that has cost.
+func (b *box) volumesBySampling(level string, s *samplingJSON) {
+	b.Helper()
+	text, err := os.ReadFile(filepath.Join(b.bundle(), "series", "volumes.jsonl"))
+	if level != "detailed" {
+		if !os.IsNotExist(err) || s.Volumes != nil {
+			b.Errorf("%s: %s, %v", level, text, err)
+		}
+		return
+	}
+	n, c := strings.Count(string(text), "\n"), s.Sampling.Costs[0]
+	if n < 10 || c.VolumeReadings < 10 || c.VolumeCPUShare <= 0 || c.VolumeCPUShare > 0.5 {
+		b.Errorf("%d readings of 5 s each 250 ms, of %d the cost is %v", n, c.VolumeReadings, c.VolumeCPUShare)
+	}
+	if len(s.Volumes) != 1 {
+		b.Fatalf("volumes %+v", s.Volumes)
+	}
+	v := s.Volumes[0]
+	if !strings.HasSuffix(v.Driver, ".csi.cnsbench.dev") || v.Failed > 0 || v.Readings != n || v.Abnormal != nil ||
+		v.Bytes == nil || v.Bytes.Used == 0 || v.Bytes.Available == 0 || v.Inodes == nil {
+		b.Errorf("%+v, %d lines", v, n)
 	}
 }
 

@@ -106,6 +106,9 @@ func (r *Recorder) Sample(op.Sample) {}
 // Machine is of no interest.
 func (r *Recorder) Machine(op.Machine) {}
 
+// Volume is of no interest.
+func (r *Recorder) Volume(op.VolumeReading) {}
+
 // Canary does nothing.
 func (r *Recorder) Canary(string, string, []op.CanaryIO) {}
 

@@ -12,6 +12,14 @@ func cgroupFile(name string) string {
 	return controllerFile("", "/sys/fs/cgroup", name)
 }
 
+// cgroupDir returns the directory of the agent's cgroup (version 2), or "".
+func cgroupDir() string {
+	if path := cgroupFile("cgroup.procs"); path != "" { // which each has
+		return filepath.Dir(path)
+	}
+	return ""
+}
+
 // controllerFile returns the path of a file of the agent's cgroup under the given version 1 controller (""
 // for version 2), in the hierarchy at root. In a container the path that the kernel names may not be visible
 // while the hierarchy's root is the own cgroup; then the root is used.

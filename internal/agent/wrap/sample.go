@@ -107,11 +107,13 @@ func (s *session) detail() *op.SampleDetail {
 	if waited, ok := s.tree.ioWait(); ok {
 		s.sampler.ioWait = max(s.sampler.ioWait, waited)
 		d.IOWaitNanos = s.sampler.ioWait
+	} else {
+		d.IOWaitMissing = op.DelayAccountingOff
 	}
 	if s.welcome.OwnCgroup {
-		d.CPUPressureNanos = pressure("cpu.pressure")
-		d.IOPressureNanos = pressure("io.pressure")
-		d.MemoryPressureNanos = pressure("memory.pressure")
+		readPressures(cgroupDir(), d)
+	} else {
+		d.PressureMissing = op.SharedCgroup
 	}
 	s.sampler.mu.Lock()
 	defer s.sampler.mu.Unlock()
@@ -121,13 +123,18 @@ func (s *session) detail() *op.SampleDetail {
 	return d
 }
 
-// pressure reads a file of the agent's control group; -1: it is not there.
-func pressure(name string) int64 {
-	path := cgroupFile(name)
-	if path == "" {
-		return -1
+// readPressures reads the pressures of the control group at dir; empty: it is not of version 2.
+func readPressures(dir string, d *op.SampleDetail) {
+	if dir == "" {
+		d.PressureMissing = op.NoCgroup2
+		return
 	}
-	return machine.Pressure(path)
+	for name, to := range map[string]*int64{"cpu.pressure": &d.CPUPressureNanos, "io.pressure": &d.IOPressureNanos,
+		"memory.pressure": &d.MemoryPressureNanos} {
+		if *to = machine.Pressure(filepath.Join(dir, name)); *to < 0 {
+			d.PressureMissing = op.NoPressure
+		}
+	}
 }
 
 // ioWait sums the time for which the threads of all descendants have waited for block I/O; false: the kernel does not

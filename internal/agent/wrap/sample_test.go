@@ -3,9 +3,13 @@ package wrap
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // statLine is /proc/<pid>/task/<tid>/stat of a thread that has waited for 7 ticks.
@@ -47,6 +51,38 @@ func TestIOWait(t *testing.T) {
 	if _, ok := tree.ioWait(); ok {
 		t.Error("waits of a kernel that does not count them")
 	}
+}
+
+// TestReadPressures: what the control group does not count is not observed, with the reason.
+func TestReadPressures(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	none := op.SampleDetail{CPUPressureNanos: -1, IOPressureNanos: -1, MemoryPressureNanos: -1}
+	wants := func(dir string, want op.SampleDetail) {
+		t.Helper()
+		got := none
+		if readPressures(dir, &got); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	missing := none
+	missing.PressureMissing = op.NoCgroup2
+	wants("", missing)
+	missing.PressureMissing = op.NoPressure
+	wants(dir, missing)
+	for _, name := range []string{"cpu", "io", "memory"} {
+		text := "some avg10=0.00 avg60=0.00 avg300=0.00 total=" + strconv.Itoa(len(name)) + "\nfull total=9\n"
+		if err := os.WriteFile(filepath.Join(dir, name+".pressure"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wants(dir, op.SampleDetail{CPUPressureNanos: 3000, IOPressureNanos: 2000, MemoryPressureNanos: 6000})
+	// As of a control group whose pressure is switched off (cgroup.pressure).
+	if err := os.Remove(filepath.Join(dir, "cpu.pressure")); err != nil {
+		t.Fatal(err)
+	}
+	wants(dir, op.SampleDetail{CPUPressureNanos: -1, IOPressureNanos: 2000, MemoryPressureNanos: 6000,
+		PressureMissing: op.NoPressure})
 }
 
 // TestSamplerCost: the cost is the CPU time of the reading only.

@@ -27,7 +27,8 @@ type Data struct {
 	Samples   []op.Sample
 	Machines  []op.Machine
 	Canaries  []Canary
-	Queries   []Query // to a Prometheus server, in order of their names
+	Queries   []Query            // to a Prometheus server, in order of their names
+	Volumes   []op.VolumeReading // by CSI drivers
 	// CutOff has the instances whose totals cover only the time until they were cut off;
 	// nil of a closed bundle.
 	CutOff map[string]bool

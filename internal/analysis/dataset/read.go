@@ -45,6 +45,9 @@ func Read(b *bundle.Bundle) (*Data, error) {
 	if d.Machines, err = collect(b.Machines()); err != nil {
 		return nil, err
 	}
+	if d.Volumes, err = collect(b.Volumes()); err != nil {
+		return nil, err
+	}
 	if err := d.readQueries(); err != nil {
 		return nil, err
 	}

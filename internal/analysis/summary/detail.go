@@ -14,6 +14,9 @@ type Detail struct {
 	CPUPressure    *float64 `json:"cpuPressure"`
 	IOPressure     *float64 `json:"ioPressure"`
 	MemoryPressure *float64 `json:"memoryPressure"`
+	// IOWaitMissing and PressureMissing say why the waits and a pressure were not observed.
+	IOWaitMissing   op.Unobserved `json:"ioWaitMissing,omitempty"`
+	PressureMissing op.Unobserved `json:"pressureMissing,omitempty"`
 	// Volumes are as of the last sample.
 	Volumes []op.VolumeUse `json:"volumes"`
 }
@@ -47,5 +50,6 @@ func detail(d *dataset.Data, instance string) *Detail {
 		CPUPressure:    share(a.CPUPressureNanos, b.CPUPressureNanos),
 		IOPressure:     share(a.IOPressureNanos, b.IOPressureNanos),
 		MemoryPressure: share(a.MemoryPressureNanos, b.MemoryPressureNanos),
-		Volumes:        append([]op.VolumeUse{}, b.Volumes...)}
+		IOWaitMissing:  b.IOWaitMissing, PressureMissing: b.PressureMissing,
+		Volumes: append([]op.VolumeUse{}, b.Volumes...)}
 }

@@ -82,7 +82,9 @@ type Summary struct {
 	// Sampling is nil of older bundles.
 	Sampling *Sampling `json:"sampling,omitempty"`
 	// Queries are those to a Prometheus server.
-	Queries []Query            `json:"queries,omitempty"`
+	Queries []Query `json:"queries,omitempty"`
+	// Volumes are those of which CSI drivers reported statistics, the fullest first.
+	Volumes []VolumeStats      `json:"volumes,omitempty"`
 	Tenants []tenant.Tenant    `json:"tenants,omitempty"`
 	Rates   []bundle.RateStats `json:"rates"`
 	// Traces are the files that rates replayed.

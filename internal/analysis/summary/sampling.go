@@ -25,6 +25,9 @@ type SamplingCost struct {
 	Samples  int64          `json:"samples"`
 	CPUShare float64        `json:"cpuShare"` // of one CPU, from the first of its samples to the last
 	EachNs   int64          `json:"eachNs"`   // of one sample
+	// VolumeReadings are statistics of volumes by CSI drivers in that time, VolumeCPUShare is the most that they took.
+	VolumeReadings int64   `json:"volumeReadings,omitempty"`
+	VolumeCPUShare float64 `json:"volumeCPUShare,omitempty"`
 }
 
 // samplingOf is nil of a bundle that does not say what it has sampled.
@@ -58,11 +61,29 @@ func samplingOf(d *dataset.Data) *Sampling {
 	}
 	for _, l := range levels {
 		if t := totals[l]; t.last > t.first && t.spent > 0 {
-			s.Costs = append(s.Costs, SamplingCost{Level: l, Samples: t.n, EachNs: t.spent / t.n,
-				CPUShare: float64(t.spent) / float64(t.last-t.first)})
+			cost := SamplingCost{Level: l, Samples: t.n, EachNs: t.spent / t.n,
+				CPUShare: float64(t.spent) / float64(t.last-t.first)}
+			if l == op.SampleDetailed {
+				cost.addVolumes(d.Volumes, t.first, t.last)
+			}
+			s.Costs = append(s.Costs, cost)
 		}
 	}
 	return s
+}
+
+// addVolumes adds the cost of the drivers' readings in the time of the samples.
+func (c *SamplingCost) addVolumes(readings []op.VolumeReading, first, last op.Time) {
+	before, spent := map[string]int64{}, int64(0)
+	for _, r := range readings {
+		had, known := before[r.Driver]
+		before[r.Driver] = r.SamplerNanos
+		if known && r.At >= first && r.At <= last {
+			c.VolumeReadings++
+			spent += max(0, r.SamplerNanos-had)
+		}
+	}
+	c.VolumeCPUShare = float64(spent) / float64(last-first)
 }
 
 // Text says what was sampled and what it cost.
@@ -74,6 +95,10 @@ func (s *Sampling) Text() string {
 	for _, c := range s.Costs {
 		parts = append(parts, fmt.Sprintf("%s took %s %% of a CPU (n=%d, %s each)", c.Level, units.Count(100*c.CPUShare),
 			c.Samples, units.Duration(float64(c.EachNs))))
+		if c.VolumeReadings > 0 {
+			parts = append(parts, fmt.Sprintf("statistics of volumes by CSI took at most %s %% of a CPU (n=%d)",
+				units.Count(100*c.VolumeCPUShare), c.VolumeReadings))
+		}
 	}
 	for _, x := range s.Steps {
 		parts = append(parts, fmt.Sprintf("at %s down to %s, since it took %s %%", Instant(x.At), x.Level,

@@ -92,8 +92,8 @@ func Of(d *dataset.Data) (*Summary, error) {
 		return nil, err
 	}
 	s.Tenants = tenant.Of(d, seed(b.Run))
-	s.Queries, s.Sampling = queries(d), samplingOf(d)
-	flags = slices.Concat(flags, validity.Limits(s.Tenants), queryFlags(d, s.Queries))
+	s.Queries, s.Volumes, s.Sampling = queries(d), volumeStats(d), samplingOf(d)
+	flags = slices.Concat(flags, validity.Limits(s.Tenants), queryFlags(d, s.Queries), volumeFlags(d, s.Volumes))
 	s.Machines = host.Of(d)
 	s.Validity = validity.Check(d, facts, flags...)
 	s.invalidate()

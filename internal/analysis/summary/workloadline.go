@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -119,15 +120,17 @@ func ratesOver(phases []Phase, metric string) string {
 }
 
 // DetailText says what samples at the level detailed have of the instances: the sum of their waits, the greatest of
-// their pressures, and the fullest volume. It is empty without any.
+// their pressures, why some of these were not observed, and the fullest volume. It is empty without any.
 func (w Workload) DetailText() string {
 	var waits, cpu, io, memory *float64
 	fullest, name := 0.0, ""
+	var noWaits, noPressure op.Unobserved
 	for _, in := range w.Instances {
 		x := in.Detail
 		if x == nil {
 			continue
 		}
+		noWaits, noPressure = cmp.Or(noWaits, x.IOWaitMissing), cmp.Or(noPressure, x.PressureMissing)
 		combine(&waits, x.IOWaitThreads, func(a, b float64) float64 { return a + b })
 		for _, p := range []struct{ to, from *(*float64) }{{&cpu, &x.CPUPressure}, {&io, &x.IOPressure},
 			{&memory, &x.MemoryPressure}} {
@@ -143,9 +146,15 @@ func (w Workload) DetailText() string {
 	if waits != nil {
 		parts = append(parts, fmt.Sprintf("%s threads waited for block I/O on average", units.Count(*waits)))
 	}
+	if noWaits != "" {
+		parts = append(parts, "waits for block I/O not observed: "+noWaits.Words())
+	}
 	if cpu != nil && io != nil && memory != nil {
 		parts = append(parts, fmt.Sprintf("pressure: CPU %.0f %%, I/O %.0f %%, memory %.0f %%", 100**cpu, 100**io,
 			100**memory))
+	}
+	if noPressure != "" {
+		parts = append(parts, "pressure not observed: "+noPressure.Words())
 	}
 	if name != "" {
 		parts = append(parts, fmt.Sprintf("fullest volume: %s, %.0f %%", name, 100*fullest))

@@ -222,6 +222,7 @@ func (s quietSink) Started(op.InstanceStart)                {}
 func (s quietSink) Ended(op.InstanceEnd)                    {}
 func (s quietSink) Sample(op.Sample)                        {}
 func (s quietSink) Machine(op.Machine)                      {}
+func (s quietSink) Volume(op.VolumeReading)                 {}
 func (s quietSink) Canary(string, string, []op.CanaryIO)    {}
 func (s quietSink) Log(string, string)                      {}
 func (s quietSink) Failed(err error)                        { s.t.Error(err) }

@@ -8,6 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lagprobe"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // Report reports on the whole run: concurrent runs, failed attempts and possible orphans, and the counts of
@@ -21,6 +22,10 @@ func (e *Engine) Report(ctx context.Context) engine.RunReport {
 	findings = append(findings, orphans...)
 	findings = append(findings, e.Attempts.Findings(listed)...)
 	findings = append(findings, e.unobservedFindings()...)
+	if e.Session.Sampling.Level == op.SampleDetailed {
+		findings = append(findings, engine.Finding{Name: "volumeStatsMissing", Severity: "info", Evidence: "statistics of " +
+			"volumes by their drivers are missing: only the kubelet of a node can ask a driver (NodeGetVolumeStats)"})
+	}
 	findings = append(findings, e.leases.Findings()...)
 	return engine.RunReport{Findings: findings, Distributions: append(lagprobe.Lags(e.watches, e.probes), counted...)}
 }

@@ -32,6 +32,7 @@ func (quiet) Started(op.InstanceStart)                {}
 func (quiet) Ended(op.InstanceEnd)                    {}
 func (quiet) Sample(op.Sample)                        {}
 func (quiet) Machine(op.Machine)                      {}
+func (quiet) Volume(op.VolumeReading)                 {}
 func (quiet) Canary(string, string, []op.CanaryIO)    {}
 func (q quiet) Log(source, line string)               { fmt.Fprintln(q.t.Output(), source, line) }
 func (q quiet) Failed(err error)                      { q.t.Error(err) }

@@ -34,6 +34,8 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 	}
 	grown := []engine.Object{e.objectOf(v)}
 	if node && v.is(&v.published) && d.nodeCaps[csi.NodeServiceCapability_RPC_EXPAND_VOLUME] {
+		v.endStats(ctx)
+		defer v.stats.reopen()
 		if _, err := d.nodeClient.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
 			VolumeId: v.id, VolumePath: v.targetPath, StagingTargetPath: v.stagePath,
 			CapacityRange: size, VolumeCapability: v.capability}); err != nil {

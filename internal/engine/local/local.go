@@ -79,7 +79,11 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	if err := e.checkNeeds(); err != nil {
 		return err
 	}
-	return e.openPods()
+	if err := e.openPods(); err != nil {
+		return err
+	}
+	e.followVolumes()
+	return nil
 }
 
 // ioLimit is the feature of limits by control groups.
@@ -112,8 +116,11 @@ func (e *Engine) openPods() error {
 	return err
 }
 
-// SetSampleLevel changes what the agents read; see engine.SampleLeveler.
-func (e *Engine) SetSampleLevel(level op.SampleLevel) { e.agents.SetSampleLevel(level) }
+// SetSampleLevel changes what the agents and the drivers are asked for; see engine.SampleLeveler.
+func (e *Engine) SetSampleLevel(level op.SampleLevel) {
+	e.sampleLevel.Store(&level)
+	e.agents.SetSampleLevel(level)
+}
 
 // Release opens the barrier for the given instances.
 func (e *Engine) Release(ctx context.Context, _ string, instances []string, at op.Time) error {
@@ -142,6 +149,7 @@ func (e *Engine) eachWorkload(names []string, f func(*workload) error) error {
 
 // Close stops the built-in drivers and the agents' listener.
 func (e *Engine) Close() error {
+	e.endFollowing()
 	var errs []error
 	for _, d := range e.drivers {
 		errs = append(errs, d.close())

@@ -41,15 +41,16 @@ func (d *opGuard) start(ctx context.Context, name string) (context.Context, func
 	}, nil
 }
 
-// reopen undoes shut after a failed removal.
+// reopen undoes shut, after a failed removal for one.
 func (d *opGuard) reopen() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = false
 }
 
-// shut refuses further ops, cancels the one in progress and waits for its end or ctx's.
-func (d *opGuard) shut(ctx context.Context) {
+// shut refuses further ops, cancels the one in progress and waits for its end or ctx's. It reports whether there was
+// one.
+func (d *opGuard) shut(ctx context.Context) (waited bool) {
 	d.mu.Lock()
 	d.closed = true
 	done := d.done
@@ -58,10 +59,11 @@ func (d *opGuard) shut(ctx context.Context) {
 	}
 	d.mu.Unlock()
 	if done == nil {
-		return
+		return false
 	}
 	select {
 	case <-done:
 	case <-ctx.Done():
 	}
+	return true
 }

@@ -32,6 +32,10 @@ type Engine struct {
 	pods    *podSink
 	program string // this program's binary
 
+	sampleLevel atomic.Pointer[op.SampleLevel]
+	stopStats   func()         // ends the readings of volumes; nil: there are none
+	following   sync.WaitGroup // their goroutines
+
 	mu        sync.Mutex
 	drivers   map[string]*driver // by provisioner
 	volumes   map[string]*volume
@@ -72,6 +76,7 @@ type driver struct {
 	stopped     chan struct{} // closed when the driver is asked to end, after which its exit is no failure
 	listening   atomic.Bool   // it has started; an earlier exit is a failed start
 	unavailable atomic.Bool   // a call returned Unavailable: Lost probes again
+	statsNanos  int64         // CPU time of the readings of volumes; only their goroutine uses it
 }
 
 // title names the driver in messages, as it names itself: behind --csi-endpoint the provisioner of a StorageClass may be
@@ -95,6 +100,7 @@ type volume struct {
 	attached, staged, published bool // guarded by state: a resize may read them during a reattach
 	state                       sync.Mutex
 	ops                         opGuard
+	stats                       opGuard // of a reading of its statistics; closed unless attach has ended
 }
 
 // is reads one of the state flags.

@@ -38,6 +38,7 @@ func (e *Engine) removeTimeout() time.Duration {
 // then built-in drivers with all their objects.
 func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	e.session.Ledger = ledger
+	e.endFollowing()
 	removed := e.removeKnown(ctx)
 	return errors.Join(e.removeLedger(ctx, ledger, removed), e.checkScratch())
 }

@@ -40,7 +40,7 @@ func (e *Engine) newVolume(name string, claim *corev1.PersistentVolumeClaim) (*v
 	}
 	dir := e.volumeDir(name)
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	return &volume{
+	v := &volume{
 		driver: d, capability: capability,
 		stagePath: filepath.Join(dir, "stage"), targetPath: filepath.Join(dir, "mount"),
 		object: engine.Object{Kind: engine.VolumeObject, Name: name, Class: class, Labels: claim.Labels},
@@ -49,7 +49,9 @@ func (e *Engine) newVolume(name string, claim *corev1.PersistentVolumeClaim) (*v
 			CapacityRange:      &csi.CapacityRange{RequiredBytes: size.Value()},
 			VolumeCapabilities: []*csi.VolumeCapability{capability},
 		},
-	}, nil
+	}
+	v.stats.closed = true
+	return v, nil
 }
 
 // volumeParameters removes the parameters for the sidecar and for the driver's process.
@@ -225,12 +227,14 @@ func (v *volume) attach(ctx context.Context) error {
 		return err
 	}
 	mark(ctx, op.Published)
+	v.stats.reopen()
 	return nil
 }
 
 // detach undoes attach, as far as it went.
 func (v *volume) detach(ctx context.Context) error {
 	d := v.driver
+	v.endStats(ctx)
 	if v.is(&v.published) {
 		if _, err := d.nodeClient.NodeUnpublishVolume(ctx,
 			&csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.targetPath}); err != nil {

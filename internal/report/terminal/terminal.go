@@ -64,6 +64,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.bounds(s)
 	p.tenants(s)
 	p.queries(s)
+	p.volumes(s)
 	p.triggers(s)
 	p.interference(s)
 	p.rateEffects(s)
