@@ -14,13 +14,13 @@ import (
 
 // Limits of what is drawn.
 const (
-	steps     = 400  // of a distribution function
-	buckets   = 800  // of a canary's line
-	maxBars   = 300  // in one lane; a lane with more ops has none
-	maxRows   = 6    // of bars beside each other in a lane
-	maxPanels = 12   // instances in the timeline
-	maxBands  = 3    // units of other metrics in a panel
-	maxLines  = 4    // of such a unit
+	steps     = 400 // of a distribution function
+	buckets   = 800 // of a canary's line
+	maxBars   = 300 // in one lane; a lane with more ops has none
+	maxRows   = 6   // of bars beside each other in a lane
+	maxPanels = 12  // instances in the timeline
+	maxBands  = 3   // units of other metrics in a panel
+	maxLines  = 4   // of such a unit
 )
 
 // Figures of one run.

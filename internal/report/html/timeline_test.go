@@ -31,7 +31,8 @@ func TestBands(t *testing.T) {
 	ratio := figure.Line{Name: "hits", Points: []figure.Point{{From: 0, To: 2e9, Value: 0.25}}}
 	p := figure.Panel{Instance: "pg-0", Values: []figure.Band{{Unit: "1/s", Lines: []figure.Line{tps}},
 		{Unit: "", Lines: []figure.Line{ratio}}}}
-	svg := string(timelineChart(figure.Timeline{To: 2e9, Panels: []figure.Panel{p}}, nil))
+	chart, _, _ := timelineCharts(figure.Timeline{To: 2e9, Panels: []figure.Panel{p}}, nil, nil)
+	svg := string(chart)
 	for _, want := range []string{"<title>tps over time</title>", "<title>hits over time</title>", ">20k/s<", ">0.2<"} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("no %q in %s", want, svg)
