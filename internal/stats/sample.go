@@ -169,8 +169,8 @@ type Step struct {
 	P float64
 }
 
-// CDF returns the distribution function in about limit steps, from the least to the greatest known value, and more in the
-// tail, where 1 − P falls by a twentieth with each. Lower bounds and infinite values keep it below 1.
+// CDF returns the distribution function in about limit steps, from the least to the greatest known value, and more in
+// the tail, where 1 − P falls by a twentieth with each. Lower bounds and infinite values keep it below 1.
 func (s *Sample) CDF(limit int) []Step {
 	n, seen, next, rest := float64(s.N()), 0.0, 0.0, 1.0
 	points := slices.DeleteFunc(slices.Clone(s.points()), func(p point) bool { return p.lower })

@@ -6,8 +6,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// InOrder returns the critical path of an op in order of time, from its intended instant to its end; empty unless the op
-// was ok. With oneMachine the time of Kubernetes' components is the engine's, as in a Tally.
+// InOrder returns the critical path of an op in order of time, from its intended instant to its end; empty unless the
+// op was ok. With oneMachine the time of Kubernetes' components is the engine's, as in a Tally.
 func InOrder(o *op.Op, oneMachine bool) []Interval {
 	if o.Outcome != op.OK || !o.Ended.Known() || !o.Intended.Known() {
 		return nil

@@ -55,8 +55,8 @@ func extentOf(lines []Line) (from, to op.Time) {
 	return from, to
 }
 
-// merged merges lines of one name. merge is called for each point and each bin that it touches, with the share of the bin
-// that it covers.
+// merged merges lines of one name. merge is called for each point and each bin that it touches, with the share of the
+// bin that it covers.
 func merged(lines []Line, from, bin op.Time, merge func(at *float64, share, value float64)) []Line {
 	type cell struct {
 		value float64

@@ -115,8 +115,8 @@ func (t *tally) add(o *op.Op, end op.Time) {
 		Target: o.Target, Outcome: o.Outcome})
 }
 
-// busy is the time in which an op was in progress: of one that never started its intended instant, of one without an end
-// until the end of the recording.
+// busy is the time in which an op was in progress: of one that never started its intended instant, of one without an
+// end until the end of the recording.
 func busy(o *op.Op, end op.Time) (from, to op.Time) {
 	if !o.Started.Known() {
 		return o.Intended, o.Intended

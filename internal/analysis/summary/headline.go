@@ -176,7 +176,8 @@ func lateness(a *Action) string {
 	return fmt.Sprintf("of which p50 %s is the lateness of their start", ns(*late))
 }
 
-// spread formats a latency: quantiles, with the interval of the median, or with too few values the median and the range.
+// spread formats a latency: quantiles, with the interval of the median, or with too few values the median and the
+// range.
 func spread(l Latency) string {
 	middle := l.Middle()
 	if middle != "" {

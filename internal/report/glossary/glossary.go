@@ -137,6 +137,8 @@ func (m *Marker) Used() []Entry {
 	for _, e := range m.used {
 		list = append(list, e)
 	}
-	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(strings.ToLower(a.Term), strings.ToLower(b.Term)) })
+	slices.SortFunc(list, func(a, b Entry) int {
+		return strings.Compare(strings.ToLower(a.Term), strings.ToLower(b.Term))
+	})
 	return list
 }

@@ -44,7 +44,8 @@ func TestMark(t *testing.T) {
 	if got := m.Mark("one stall"); !strings.Contains(got, "#term-stall") {
 		t.Error(got)
 	}
-	if got := m.Mark("response time p99 response"); strings.Count(got, "<a ") != 2 || !strings.HasSuffix(got, "</a> response") {
+	got := m.Mark("response time p99 response")
+	if strings.Count(got, "<a ") != 2 || !strings.HasSuffix(got, "</a> response") {
 		t.Error(got)
 	}
 	if u := m.Used(); len(u) != 3 || u[0].Term != "quantile" {

@@ -67,8 +67,8 @@ func stallRows(all []interference.Stall) (longest, rest []stallRow) {
 	return longest, rest
 }
 
-// wantedOps are the ops that get an entry: those with log lines, the first of each failure, and those that a listed stall
-// names, of the longest stalls first.
+// wantedOps are the ops that get an entry: those with log lines, the first of each failure, and those that a listed
+// stall names, of the longest stalls first.
 func (p *page) wantedOps(logs *bundle.OpLogs) []int64 {
 	var ids []int64
 	for _, r := range logs.Ops {
@@ -102,7 +102,8 @@ func (p *page) addOps(ops []op.Op, t *figure.Timeline) {
 	one := p.Run.OneMachine()
 	for _, o := range ops {
 		w := figure.WaterfallOf(&o, one)
-		p.Ops = append(p.Ops, entry{opview.Of(one, o, &p.OpLogs), waterfallChart(&o, w, w.To-w.From), legendOf(w), bars[o.ID]})
+		p.Ops = append(p.Ops, entry{View: opview.Of(one, o, &p.OpLogs), Chart: waterfallChart(&o, w, w.To-w.From),
+			Legend: legendOf(w), HasBar: bars[o.ID]})
 		p.entries[o.ID] = true
 	}
 	failed := func(e entry) int {

@@ -120,8 +120,8 @@ func (h *heatMap) cells(i int, row float64, notOK bool) {
 	at := []string{"data-from", fmt.Sprint(int64(h.From(i))), "data-to", fmt.Sprint(int64(h.From(i + 1)))}
 	for _, r := range slices.Sorted(maps.Keys(b.Rows)) {
 		least, most := figure.RowNs(r)
-		h.rect(x, h.y.at(most), w, row, "heat "+level(h.bounds, b.Rows[r]), fmt.Sprintf("%d ops %s took %s to %s", b.Rows[r], due,
-			units.Duration(least), units.Duration(most)), at...)
+		h.rect(x, h.y.at(most), w, row, "heat "+level(h.bounds, b.Rows[r]),
+			fmt.Sprintf("%d ops %s took %s to %s", b.Rows[r], due, units.Duration(least), units.Duration(most)), at...)
 	}
 	if notOK && b.NotOK > 0 {
 		h.rect(x, heatTop, w, notOKHeight, "bar error", fmt.Sprintf("%d ops %s were not ok", b.NotOK, due), at...)
@@ -167,8 +167,8 @@ func (h *heatMap) strip(base float64) {
 	var line [][2]float64
 	for i := range due {
 		x, w := h.span(i*stripBins, stripBins)
-		h.rect(x, y.at(rate(ok[i])), w, base-y.at(rate(ok[i])), "achieved", fmt.Sprintf("from %s s: offered %s/s, achieved %s/s",
-			seconds(h.From(i*stripBins)), units.Count(rate(due[i])), units.Count(rate(ok[i]))))
+		h.rect(x, y.at(rate(ok[i])), w, base-y.at(rate(ok[i])), "achieved",
+			fmt.Sprintf("from %s s: offered %s/s, achieved %s/s", seconds(h.From(i*stripBins)), units.Count(rate(due[i])), units.Count(rate(ok[i]))))
 		line = append(line, [2]float64{x, y.at(rate(due[i]))}, [2]float64{x + w, y.at(rate(due[i]))})
 	}
 	h.path(line, "c1", "offered")

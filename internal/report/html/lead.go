@@ -48,7 +48,8 @@ func (p *page) RunLine() string {
 	return strings.Join(parts, " · ")
 }
 
-// spec is that of run.json, which is the Benchmark or its spec alone; empty if it cannot be read: the page has its text.
+// spec is that of run.json, which is the Benchmark or its spec alone; empty if it cannot be read: the page has its
+// text.
 func (p *page) spec() *dataset.Spec {
 	var read struct {
 		dataset.Spec

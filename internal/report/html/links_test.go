@@ -54,11 +54,13 @@ func idsAndLinks(page string) (ids map[string]int, links []string) {
 	return ids, links
 }
 
-// TestTerms checks that a term is explained where it is first used, and that the list at the end has the used ones only.
+// TestTerms checks that a term is explained where it is first used, and that the list at the end has the used ones
+// only.
 func TestTerms(t *testing.T) {
 	demo, _ := analysistest.Demo(t)
 	page := write(t, "terms", demo)
-	for _, want := range []string{`href="#term-stall" title="A time in which I/O was pending`, `<dt id="term-stall">stall</dt>`,
+	for _, want := range []string{`href="#term-stall" title="A time in which I/O was pending`,
+		`<dt id="term-stall">stall</dt>`,
 		`<dt id="term-canary">`, `<dt id="term-censored">`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %s", want)

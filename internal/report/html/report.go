@@ -1,5 +1,5 @@
-// Package html writes the report of a run as one HTML file without external resources. It shows the figures of the analysis and computes none. All text from files
-// is escaped.
+// Package html writes the report of a run as one HTML file without external resources. It shows the figures of the
+// analysis and computes none. All text from files is escaped.
 package html
 
 import (

@@ -41,8 +41,8 @@ type timeline struct {
 }
 
 // timelineCharts draws operations, and below them throughput and latency of each instance with its stalls. With many
-// instances the panels are in a figure of their own, and the first has one of all together. shaded are the indexes of the
-// stalls that are drawn. They are empty without data.
+// instances the panels are in a figure of their own, and the first has one of all together. shaded are the indexes of
+// the stalls that are drawn. They are empty without data.
 func timelineCharts(t figure.Timeline, stalls []interference.Stall, linked map[int64]bool) (first, folded template.HTML,
 	shaded map[int]bool) {
 	shaded = map[int]bool{}

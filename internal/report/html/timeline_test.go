@@ -27,7 +27,8 @@ func TestLineClasses(t *testing.T) {
 	}
 }
 
-// TestBands: other metrics of a tool have a plot for each unit, between bandwidth and latency, with the unit at its axis.
+// TestBands: other metrics of a tool have a plot for each unit, between bandwidth and latency, with the unit at its
+// axis.
 func TestBands(t *testing.T) {
 	tps := figure.Line{Name: "tps", Points: []figure.Point{{From: 0, To: 1e9, Value: 20000}, {From: 1e9, To: 2e9}}}
 	ratio := figure.Line{Name: "hits", Points: []figure.Point{{From: 0, To: 2e9, Value: 0.25}}}
@@ -48,14 +49,16 @@ func TestBands(t *testing.T) {
 // manyOps are three bins of a lane that has too many ops for bars.
 func manyOps() figure.Heat {
 	bin := func(ok, failed int) figure.HeatBin {
-		return figure.HeatBin{Due: ok + failed, OK: ok, Failed: failed, NotOK: failed, BusyNs: 2e9, Rows: map[int]int{60: ok, 70: 1}}
+		return figure.HeatBin{Due: ok + failed, OK: ok, Failed: failed, NotOK: failed, BusyNs: 2e9,
+			Rows: map[int]int{60: ok, 70: 1}}
 	}
 	return figure.Heat{Step: 1e9, Bins: []figure.HeatBin{bin(100, 0), bin(200, 5), bin(10, 0)}, Last: 3e9}
 }
 
 // TestAggregate: a lane without bars shows how many ops were in flight and how they ended.
 func TestAggregate(t *testing.T) {
-	chart, _, _ := timelineCharts(figure.Timeline{To: 3e9, Lanes: []figure.Lane{{Action: "snapshots", Heat: manyOps()}}}, nil, nil)
+	lane := figure.Lane{Action: "snapshots", Heat: manyOps()}
+	chart, _, _ := timelineCharts(figure.Timeline{To: 3e9, Lanes: []figure.Lane{lane}}, nil, nil)
 	for _, want := range []string{"in flight, ≤ 2<", "ended, ≤ 205/s<", "5 failed", `class="bar error"`, ">snapshots<"} {
 		if !strings.Contains(string(chart), want) {
 			t.Errorf("no %q in %s", want, chart)
@@ -66,7 +69,8 @@ func TestAggregate(t *testing.T) {
 // TestHeat: cells are coloured by their count with a scale, and what was not ok has a row of its own.
 func TestHeat(t *testing.T) {
 	chart := string(heatChart(figure.Action{Name: "snapshots", Heat: manyOps()}, 0, 3e9))
-	for _, want := range []string{`class="heat h5"`, `class="heat h1"`, "200 ops due from 1.00 s to 2.00 s took 1 ms to 1.26 ms",
+	for _, want := range []string{`class="heat h5"`, `class="heat h1"`,
+		"200 ops due from 1.00 s to 2.00 s took 1 ms to 1.26 ms",
 		"5 ops due from 1.00 s to 2.00 s were not ok", ">≥ ", "ops in a cell", "offered 78.8/s, achieved 77.5/s"} {
 		if !strings.Contains(chart, want) {
 			t.Errorf("no %q in %s", want, chart)
@@ -94,7 +98,8 @@ func TestEqualScales(t *testing.T) {
 	}
 	stalls := []interference.Stall{{Instance: "b", From: 1e8, To: 2e8, LengthNs: 1e8}, {Instance: "a", From: 5e8, To: 9e8,
 		LengthNs: 4e8}}
-	chart, _, shaded := timelineCharts(figure.Timeline{To: 1e9, Panels: []figure.Panel{of("a", 1<<20), of("b", 1<<30)}}, stalls, nil)
+	panels := []figure.Panel{of("a", 1<<20), of("b", 1<<30)}
+	chart, _, shaded := timelineCharts(figure.Timeline{To: 1e9, Panels: panels}, stalls, nil)
 	if n := strings.Count(string(chart), ">500 MiB/s<"); n != 2 {
 		t.Errorf("%d axes have 500 MiB/s, want 2: %s", n, chart)
 	}

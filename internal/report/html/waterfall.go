@@ -54,7 +54,9 @@ func legendOf(falls ...figure.Waterfall) []legendItem {
 			add(s.Component)
 		}
 	}
-	slices.SortFunc(list, func(a, b legendItem) int { return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(list, func(a, b legendItem) int {
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Name, b.Name))
+	})
 	return list
 }
 

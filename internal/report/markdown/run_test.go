@@ -27,7 +27,8 @@ func written(t *testing.T, b *bundle.Bundle) string {
 func TestWrite(t *testing.T) {
 	demo, _ := analysistest.Demo(t)
 	text := written(t, demo)
-	for _, want := range []string{"# synthetic (complete)", "- fio: 3 create ops", "## Objectives", "| **typical** | pass |",
+	for _, want := range []string{"# synthetic (complete)", "- fio: 3 create ops",
+		"## Objectives", "| **typical** | pass |",
 		"## Operations", "| action | ops |", "<summary>Phases of snapshots</summary>", "## Interference", "## Stalls",
 		"## Workload fio", "## Validity"} {
 		if !strings.Contains(text, want) {

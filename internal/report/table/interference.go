@@ -10,8 +10,8 @@ import (
 
 // Interference has, for each control action and I/O, the quantile that is compared without and with ops in progress.
 func Interference(s *summary.Summary) Table {
-	t := Table{Columns: []Column{text("during"), text("latency of"), text(""), number("no op"), number("op on the same volume"),
-		number("× (95 %)"), number("op on another volume"), number("× (95 %)")}}
+	t := Table{Columns: []Column{text("during"), text("latency of"), text(""), number("no op"),
+		number("op on the same volume"), number("× (95 %)"), number("op on another volume"), number("× (95 %)")}}
 	for _, e := range s.Interference {
 		q := 0.5
 		for _, r := range []*interference.Ratio{e.BystanderRatio, e.OwnRatio} {
