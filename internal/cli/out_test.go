@@ -34,3 +34,17 @@ func TestOutIsNoDirectory(t *testing.T) {
 		}
 	}
 }
+
+// TestReportOutput checks that --output selects the format of a report, and is checked before the command begins.
+func TestReportOutput(t *testing.T) {
+	b, _ := analysistest.Demo(t)
+	for output, want := range map[string]string{"html": "<!DOCTYPE html>", "markdown": "# synthetic (complete)"} {
+		code, out, errs := call("report", b.Dir, "--output", output, "-o", "-")
+		if code != exitOK || !strings.HasPrefix(out, want) {
+			t.Errorf("%s: exit %d, %s, %.60q", output, code, errs, out)
+		}
+	}
+	if code, _, errs := call("report", b.Dir, "--output", "pdf"); code != exitUsage || !strings.Contains(errs, "pdf") {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/report/html"
+	"github.com/cnsbench/cnsbench/internal/report/markdown"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
@@ -148,16 +149,27 @@ func quietPipe(err error) error {
 	return failed(err)
 }
 
+// outputsOfReport are the values of --output of report, and reportFiles the files that they are written to.
+var (
+	outputsOfReport = []string{"html", "markdown"}
+	reportFiles     = map[string]string{"html": "report.html", "markdown": "report.md"}
+)
+
 func newReport(s *streams) *cobra.Command {
-	var out string
+	var out, output string
 	var remote remoteFlags
 	c := &cobra.Command{
 		Use: "report {BUNDLE | --cluster NAMESPACE/RUN}", Short: "Write the HTML report of a bundle",
 		Long: `Writes the report of a bundle: a directory, or one at the results service of a
-cluster. The report is one HTML file that needs no network.`,
-		Example: "  cnsbench report -o report.html cnsbench-quickstart-20260301-120000",
-		Args:    remote.args,
+cluster. The report is one HTML file that needs no network. With --output markdown
+it is the results, objectives and tables as Markdown, for an issue or a pull request.`,
+		Example: `  cnsbench report -o report.html cnsbench-quickstart-20260301-120000
+  cnsbench report --output markdown -o - cnsbench-quickstart-20260301-120000`,
+		Args: remote.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneOf("--output", output, outputsOfReport); err != nil {
+				return err
+			}
 			dir, done, err := remote.bundle(cmd.Context(), args, false)
 			if err != nil {
 				return err
@@ -171,17 +183,27 @@ cluster. The report is one HTML file that needs no network.`,
 			if err != nil {
 				return failed(err)
 			}
-			if out == "-" {
-				return failed(html.Write(s.out, b, sum))
+			write := func(w io.Writer) error { return html.Write(w, b, sum) }
+			if output == "markdown" {
+				write = func(w io.Writer) error { return markdown.Write(w, sum) }
 			}
-			if err := writeReport(out, b, sum); err != nil {
+			if out == "-" {
+				return failed(write(s.out))
+			}
+			if !cmd.Flags().Changed("out") {
+				out = reportFiles[output]
+			}
+			if err := writeFile(out, write); err != nil {
 				return failed(err)
 			}
 			fmt.Fprintln(s.out, out)
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&out, "out", "o", "report.html", "file to write; - for standard output")
+	c.Flags().StringVarP(&out, "out", "o", "report.html", "file to write, by default report.md with --output markdown; "+
+		"- for standard output")
+	c.Flags().StringVar(&output, "output", outputsOfReport[0], orList(outputsOfReport))
+	setValues(c.Flags().Lookup("output"), outputsOfReport...)
 	outIsFile(c)
 	remote.add(c)
 	return c

@@ -169,17 +169,17 @@ type Step struct {
 	P float64
 }
 
-// CDF returns the distribution function in about limit steps, from the least to the
-// greatest known value. Lower bounds and infinite values keep it below 1.
+// CDF returns the distribution function in about limit steps, from the least to the greatest known value, and more in
+// the tail, where 1 − P falls by a twentieth with each. Lower bounds and infinite values keep it below 1.
 func (s *Sample) CDF(limit int) []Step {
-	n, seen, next := float64(s.N()), 0.0, 0.0
+	n, seen, next, rest := float64(s.N()), 0.0, 0.0, 1.0
 	points := slices.DeleteFunc(slices.Clone(s.points()), func(p point) bool { return p.lower })
 	var steps []Step
 	for i, p := range points {
 		seen += float64(p.count)
-		if share := seen / n; share >= next || i == len(points)-1 {
+		if share := seen / n; share >= next || 1-share <= rest || i == len(points)-1 {
 			steps = append(steps, Step{V: p.v, P: share})
-			next = share + 1/float64(limit)
+			next, rest = share+1/float64(limit), 0.95*(1-share)
 		}
 	}
 	return steps

@@ -181,8 +181,10 @@ func TestCDF(t *testing.T) {
 	for i := range int64(10_000) {
 		s.Add(i)
 	}
-	if got := s.CDF(100); len(got) > 110 || got[len(got)-1] != (Step{9999, 1}) || got[0].V != 0 {
-		t.Errorf("%d steps from %v to %v", len(got), got[0], got[len(got)-1])
+	got = s.CDF(100)
+	tail := slices.IndexFunc(got, func(p Step) bool { return p.P >= 0.999 })
+	if len(got) > 300 || got[len(got)-1] != (Step{9999, 1}) || got[0].V != 0 || len(got)-tail < 10 {
+		t.Errorf("%d steps from %v to %v, %d in the tail", len(got), got[0], got[len(got)-1], len(got)-tail)
 	}
 }
 

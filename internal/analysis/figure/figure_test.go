@@ -14,7 +14,7 @@ import (
 
 func TestMake(t *testing.T) {
 	b, truth := analysistest.Demo(t)
-	f, err := Make(b)
+	f, err := Make(b, []int64{7})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +39,19 @@ func TestMake(t *testing.T) {
 	if d := float64(longest.To-longest.From) - worst; d < -1e6 || d > float64(analysistest.Interval) {
 		t.Errorf("the worst canary write is %g ns, the freeze took %d", worst, longest.To-longest.From)
 	}
-	for _, c := range f.CDFs {
-		if last := c.Response[len(c.Response)-1].P; c.Action == "snapshots" && (last <= 0.9 || last >= 1) {
-			t.Errorf("the curve of %s ends at %g; one op of 39 never started, one had not ended", c.Action, last)
+	for _, c := range f.Actions {
+		if last := c.Response[len(c.Response)-1].P; c.Name == "snapshots" && (last <= 0.9 || last >= 1) {
+			t.Errorf("the curve of %s ends at %g; one op of 39 never started, one had not ended", c.Name, last)
 		}
+	}
+	slow := slices.IndexFunc(f.Ops, func(o op.Op) bool { return o.ID == f.Actions[1].Slowest })
+	took, _ := f.Ops[slow].Response()
+	if slow < 0 || took != slices.Max(truth.Responses) {
+		t.Errorf("the slowest snapshot took %d, want %d", took, slices.Max(truth.Responses))
+	}
+	if !slices.ContainsFunc(f.Ops, func(o op.Op) bool { return o.ID == 7 }) || !slices.IsSortedFunc(f.Ops,
+		func(a, b op.Op) int { return int(a.ID - b.ID) }) {
+		t.Errorf("op 7 is not among the %d", len(f.Ops))
 	}
 }
 
@@ -87,28 +96,34 @@ func TestAppendRate(t *testing.T) {
 	}
 }
 
-// TestLane: many bars are thinned without losing any, and overlap in rows.
+// TestLane: a lane with too many ops has no bars and counts all; bars that overlap are in rows.
 func TestLane(t *testing.T) {
-	var bars []Bar
+	var many tally
 	for i := range 100_000 {
-		o := op.OK
+		o := op.Op{Intended: op.Time(i) * 1e6, Started: op.Time(i) * 1e6, Ended: op.Time(i)*1e6 + 5e6, Outcome: op.OK}
 		if i%1000 == 0 {
-			o = op.Error
+			o.Outcome = op.Error
 		}
-		bars = append(bars, Bar{From: op.Time(i) * 1e6, To: op.Time(i)*1e6 + 5e6, N: 1, Outcome: o})
+		many.add(&o, 0)
 	}
-	l := lane("a", bars)
-	n, failed := 0, 0
-	for _, b := range l.Bars {
-		n += b.N
-		if b.Outcome == op.Error {
-			failed += b.N
+	l := lane(&many)
+	var n, failed, due, rows int
+	var busyNs int64
+	for i, b := range l.Heat.Bins {
+		n, failed, due, busyNs = n+b.OK, failed+b.Failed, due+b.Due, busyNs+b.BusyNs
+		for _, count := range b.Rows {
+			rows += count
+		}
+		if i == 10 && l.Heat.InFlight(i) != 5 {
+			t.Errorf("%g ops are in flight, want 5", l.Heat.InFlight(i))
 		}
 	}
-	if len(l.Bars) > maxBars || n != 100_000 || failed != 100 || l.Rows > maxRows {
-		t.Errorf("%d bars for %d ops, %d failed, in %d rows", len(l.Bars), n, failed, l.Rows)
+	if len(l.Bars) != 0 || n != 99_900 || failed != 100 || due != 100_000 || rows != n || busyNs != 500_000e6 ||
+		l.Heat.Step != 1e9 || len(l.Heat.Bins) > heatBins {
+		t.Errorf("%d bars, %d ok, %d failed, %d due, %d in rows, %d ns, %d bins of %d", len(l.Bars), n, failed, due, rows,
+			busyNs, len(l.Heat.Bins), l.Heat.Step)
 	}
-	apart := lane("a", []Bar{{From: 0, To: 10}, {From: 5, To: 20}, {From: 12, To: 15}})
+	apart := lane(&tally{bars: []Bar{{From: 0, To: 10}, {From: 5, To: 20}, {From: 12, To: 15}}})
 	if apart.Rows != 2 || apart.Bars[1].Row != 1 || apart.Bars[2].Row != 0 {
 		t.Errorf("rows: %+v", apart)
 	}
@@ -136,5 +151,68 @@ func TestValues(t *testing.T) {
 	}
 	if len(p.Lines()) != 4 {
 		t.Errorf("%d lines", len(p.Lines()))
+	}
+}
+
+// TestHeat: ops without an end, before the start or never started are counted once each, and bins grow with time only.
+func TestHeat(t *testing.T) {
+	var h Heat
+	for _, o := range []op.Op{
+		{Intended: -1e9, Started: -1e9, Ended: 1e9, Outcome: op.OK},
+		{Intended: 1e9, Started: op.Never, Ended: op.Never, Outcome: op.Dropped},
+		{Intended: 2e9, Started: 3e9, Ended: op.Never, Outcome: op.Censored},
+		{Intended: 2e9, Started: 2e9, Ended: 4e9, Outcome: op.Timeout},
+	} {
+		h.add(&o, 200e9)
+	}
+	if h.Step != 2e9 || len(h.Bins) != 101 || h.First != -1e9 || h.Last != 200e9 {
+		t.Errorf("%d bins of %d, from %d to %d", len(h.Bins), h.Step, h.First, h.Last)
+	}
+	first, second := h.Bins[0], h.Bins[1]
+	if first.Due != 2 || first.OK != 1 || first.Dropped != 1 || first.NotOK != 1 || first.Rows[rowOf(2e9)] != 1 ||
+		second.Due != 2 || h.Bins[100].Late != 1 || h.Bins[2].Late != 1 || second.BusyNs != 1e9+2e9 {
+		t.Errorf("%+v\n%+v", first, second)
+	}
+	if from, to := RowNs(rowOf(2e9)); from > 2e9 || to <= 2e9 || to > 1.3*from {
+		t.Errorf("2 s is in %g to %g", from, to)
+	}
+	if h.Spread() != 2 {
+		t.Errorf("ops were due in %d bins", h.Spread())
+	}
+}
+
+// TestTogether: bandwidths of instances are added, of latencies the greatest counts, and each name is one line.
+func TestTogether(t *testing.T) {
+	of := func(v float64, canary string) Panel {
+		return Panel{Bandwidth: []Line{{"read", []Point{{0, 1e9, v}, {1e9, 3e9, 2 * v}}}},
+			Latency: []Line{{canary, []Point{{0, 1e9, 10 * v}}}}}
+	}
+	all := together([]Panel{of(1, "canary read max a"), of(2, "canary read max b")})
+	if want := []Point{{0, 1e9, 3}, {1e9, 2e9, 6}, {2e9, 3e9, 6}}; !slices.Equal(all.Bandwidth[0].Points, want) {
+		t.Errorf("bandwidth %v", all.Bandwidth[0].Points)
+	}
+	if l := all.Latency; len(l) != 1 || l[0].Name != "canary read max" || l[0].Points[0] != (Point{0, 1e9, 20}) {
+		t.Errorf("latency %v", l)
+	}
+	if together(nil) != nil {
+		t.Error("no instance has a panel")
+	}
+}
+
+// TestWaterfall: a call is within the step that it belongs to, and the op is covered from its intended instant.
+func TestWaterfall(t *testing.T) {
+	o := op.Op{Kind: op.Snapshot, Intended: 0, Started: 10, Ended: 110, Outcome: op.OK, Milestones: []op.Milestone{
+		{Name: "acked", At: 20}, {Name: "CreateSnapshot.start", At: 30}, {Name: "freeze.start", At: 40},
+		{Name: "freeze.end", At: 80}, {Name: "CreateSnapshot.end", At: 90}, {Name: "ready", At: 110}}}
+	w := WaterfallOf(&o, true)
+	depths := map[string]int{}
+	for _, s := range w.Spans {
+		depths[s.Name] = s.Depth
+		if s.Component == "" {
+			t.Errorf("%s is of no component", s.Name)
+		}
+	}
+	if w.From != 0 || w.To != 110 || depths["CreateSnapshot"] != 0 || depths["freeze"] != 1 || len(w.Path) == 0 {
+		t.Errorf("%+v", w)
 	}
 }

@@ -3,10 +3,8 @@
 package opview
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -118,33 +116,4 @@ func find(b *bundle.Bundle, name string) (op.Op, error) {
 	}
 	return op.Op{}, fmt.Errorf("%w: %s: the bundle has %d ops, up to id %d, and instances count from 0; "+
 		"show --events lists them", ErrNotFound, name, n, last)
-}
-
-// Selected returns the views of all ops that have log lines, failed ones first, then by id.
-func Selected(b *bundle.Bundle) (views []*View, logs bundle.OpLogs, err error) {
-	if logs, err = b.OpLogs(); err != nil || len(logs.Ops) == 0 {
-		return nil, logs, err
-	}
-	for o, err := range b.Ops() {
-		if err != nil {
-			return nil, logs, err
-		}
-		if _, ok := logs.Of(o.ID); ok {
-			views = append(views, Of(b.Run.OneMachine(), o, &logs))
-		}
-	}
-	slices.SortFunc(views, func(x, y *View) int {
-		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(x.Op.ID, y.Op.ID))
-	})
-	return views, logs, nil
-}
-
-func rank(v *View) int {
-	switch {
-	case v.Op.Outcome != op.OK:
-		return 0
-	case v.Logs.Why == oplog.Slow:
-		return 1
-	}
-	return 2
 }

@@ -22,7 +22,7 @@ func headline(s *Summary) []string {
 			lines = append(lines, fmt.Sprintf("The figures of %s are invalid: %s.", w.Action, w.Invalid))
 		}
 	}
-	if line := objectives(s); line != "" {
+	if line := s.ObjectivesLine(); line != "" {
 		lines = append(lines, line)
 	}
 	for i := range s.Actions {
@@ -75,7 +75,8 @@ func ending(s *Summary) string {
 	return fmt.Sprintf("The run is not complete (%s): %s.", s.State, reason)
 }
 
-func objectives(s *Summary) string {
+// ObjectivesLine says how many objectives were met, and which were not; empty without any.
+func (s *Summary) ObjectivesLine() string {
 	var missed []string
 	for _, v := range s.Verdicts {
 		if v.Status != expr.Pass {
@@ -175,18 +176,24 @@ func lateness(a *Action) string {
 	return fmt.Sprintf("of which p50 %s is the lateness of their start", ns(*late))
 }
 
-// spread formats a latency: quantiles, or the range with too few values.
+// spread formats a latency: quantiles, with the interval of the median, or with too few values the median and the
+// range.
 func spread(l Latency) string {
-	if l.P50.NeedsN > 0 {
-		switch {
-		case l.MinNs == nil:
-			return ""
-		case l.MaxAtLeastNs == nil && *l.MinNs == *l.MaxNs:
-			return ns(*l.MinNs)
-		}
-		return fmt.Sprintf("%s to %s", ns(*l.MinNs), l.Max())
+	middle := l.Middle()
+	if middle != "" {
+		middle = " (95 % interval " + middle + ")"
 	}
-	parts := []string{"p50 " + l.P50.String()}
+	switch {
+	case l.MinNs == nil && l.P50.NeedsN > 0:
+		return ""
+	case l.N == 1:
+		return ns(*l.MinNs)
+	case l.MinNs != nil && l.P50.NeedsN > 0:
+		return fmt.Sprintf("median %s (%s)", l.Median, l.Range())
+	case l.MinNs != nil && l.P90.NeedsN > 0:
+		return fmt.Sprintf("median %s%s, %s", l.Median, middle, l.Range())
+	}
+	parts := []string{"p50 " + l.P50.String() + middle}
 	if l.P90.NeedsN == 0 {
 		parts = append(parts, "p90 "+l.P90.String())
 	}

@@ -86,12 +86,13 @@ func TestMax(t *testing.T) {
 		never           int64
 		wantMax, inWord string
 	}{
-		{"known", []int64{1e6, 2e6, 3e6}, nil, 0, "3 ms", "1 ms to 3 ms"},
-		{"timed out", []int64{1e6, 2e6, 3e6, 4e6, 5e6, 6e6}, []int64{1e9, 1e9}, 0, "≥ 1 s", "p50 4 ms, max ≥ 1 s"},
-		{"few, one timed out", []int64{1e6}, []int64{1e9}, 0, "≥ 1 s", "1 ms to ≥ 1 s"},
-		{"cut off early", []int64{1e6, 3e6}, []int64{2e6}, 0, "3 ms", "1 ms to 3 ms"},
-		{"all timed out", nil, []int64{1e9, 1e9, 1e9, 1e9, 1e9, 1e9}, 0, "≥ 1 s", "p50 ≥ 1 s, max ≥ 1 s"},
-		{"most never started", []int64{1e6, 2e6}, nil, 8, "∞", "p50 ∞, max ∞"},
+		{"known", []int64{1e6, 2e6, 3e6}, nil, 0, "3 ms", "median 2 ms (1 ms … 3 ms)"},
+		{"timed out", []int64{1e6, 2e6, 3e6, 4e6, 5e6, 6e6}, []int64{1e9, 1e9}, 0, "≥ 1 s",
+			"median 4 ms (95 % interval 1 ms … ∞), 1 ms … ≥ 1 s"},
+		{"few, one timed out", []int64{1e6}, []int64{1e9}, 0, "≥ 1 s", "median 1 ms (1 ms … ≥ 1 s)"},
+		{"cut off early", []int64{1e6, 3e6}, []int64{2e6}, 0, "3 ms", "median 3 ms (1 ms … 3 ms)"},
+		{"all timed out", nil, []int64{1e9, 1e9, 1e9, 1e9, 1e9, 1e9}, 0, "≥ 1 s", "p50 ≥ 1 s (95 % interval 1 s … ∞), max ≥ 1 s"},
+		{"most never started", []int64{1e6, 2e6}, nil, 8, "∞", "median ∞ (95 % interval 2 ms … ∞), 1 ms … ∞"},
 		{"nothing", nil, nil, 0, "–", ""},
 	}
 	for _, tt := range tests {

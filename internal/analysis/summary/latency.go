@@ -26,6 +26,8 @@ type Latency struct {
 	P90  Quantile `json:"p90"`
 	P99  Quantile `json:"p99"`
 	P999 Quantile `json:"p999"`
+	// Median is the sample's median, of any number of values: below P50's number it has no interval.
+	Median Quantile `json:"median"`
 	// MedianInterval at 95 % by order statistics; nil when n < 6.
 	MedianInterval *Interval `json:"medianInterval"`
 }
@@ -51,6 +53,9 @@ func latencyOf(s *stats.Sample) Latency {
 		N: s.N(), Censored: s.Bounds(), Infinite: s.Infinite(),
 		P50: quantileOf(s, 0.5), P90: quantileOf(s, 0.9), P99: quantileOf(s, 0.99), P999: quantileOf(s, 0.999),
 	}
+	if e, ok := s.Quantile(0.5); ok {
+		l.Median = Quantile{Ns: finite(e), AtLeast: e.AtLeast, Infinite: e.Infinite}
+	}
 	if v, ok := s.Min(); ok {
 		l.MinNs = &v
 	}
@@ -70,6 +75,26 @@ func latencyOf(s *stats.Sample) Latency {
 		}
 	}
 	return l
+}
+
+// Middle formats the 95 % interval of the median: "1.16 s … 3.52 s"; empty without one.
+func (l Latency) Middle() string {
+	i := l.MedianInterval
+	switch {
+	case i == nil || i.LowNs == nil:
+		return ""
+	case i.HighNs == nil:
+		return ns(*i.LowNs) + " … ∞"
+	}
+	return ns(*i.LowNs) + " … " + ns(*i.HighNs)
+}
+
+// Range formats the least and the greatest value: "1.4 s … 5.2 s"; empty without a value.
+func (l Latency) Range() string {
+	if l.MinNs == nil {
+		return ""
+	}
+	return ns(*l.MinNs) + " … " + l.Max()
 }
 
 // Max formats the greatest value, never below a printed quantile: "347 ms", "≥ 1 s" of

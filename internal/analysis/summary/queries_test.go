@@ -114,7 +114,7 @@ func TestQueriesInObjectives(t *testing.T) {
 // TestQueriesInTimeline: no line is drawn over a gap.
 func TestQueriesInTimeline(t *testing.T) {
 	t.Parallel()
-	f, err := figure.Make(asked(t))
+	f, err := figure.Make(asked(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/report/table"
 )
 
 // WriteMarkdown writes the answer for a pull request: the sentences, a table of the comparisons, and the cells folded.
 func WriteMarkdown(w io.Writer, r *compare.Result) error {
 	var b strings.Builder
 	for _, s := range r.Sentences {
-		fmt.Fprintf(&b, "- %s\n", escape(s))
+		fmt.Fprintf(&b, "- %s\n", table.Escape(s))
 	}
 	if len(r.Comparisons) > 0 {
 		fmt.Fprint(&b, "\n| metric | b / a | ratio b/a | p | adjusted | verdict |\n|---|---|---|---|---|---|\n")
@@ -21,7 +22,7 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 		markdownRow(&b, &r.Comparisons[i])
 	}
 	for i := range r.Overall {
-		fmt.Fprintf(&b, "\n%s\n", escape(r.Overall[i].Sentence))
+		fmt.Fprintf(&b, "\n%s\n", table.Escape(r.Overall[i].Sentence))
 	}
 	for i := range r.Pareto {
 		markdownPareto(&b, &r.Pareto[i])
@@ -35,17 +36,17 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 			warnings = append(warnings, x.Text)
 		}
 		f := c.Column
-		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s … %s | %s |\n", escape(named(c.Metric, c.Unit, c.Context)),
-			escape(c.Level), c.N, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median),
-			f(c.MedianLow), f(c.MedianHigh), escape(strings.Join(warnings, "; ")))
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s … %s | %s |\n", table.Escape(named(c.Metric, c.Unit, c.Context)),
+			table.Escape(c.Level), c.N, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median),
+			f(c.MedianLow), f(c.MedianHigh), table.Escape(strings.Join(warnings, "; ")))
 	}
 	fmt.Fprint(&b, "\n</details>\n\n")
 	for _, m := range r.Models {
-		fmt.Fprintf(&b, "Unit of analysis: %s: %s. ", escape(m.Unit), escape(m.Text))
+		fmt.Fprintf(&b, "Unit of analysis: %s: %s. ", table.Escape(m.Unit), table.Escape(m.Text))
 	}
-	fmt.Fprintf(&b, "Adjusted: p by %s. CV: sd ÷ mean.\n", escape(r.Family))
+	fmt.Fprintf(&b, "Adjusted: p by %s. CV: sd ÷ mean.\n", table.Escape(r.Family))
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "\nNote: %s.\n", escape(n))
+		fmt.Fprintf(&b, "\nNote: %s.\n", table.Escape(n))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -54,26 +55,26 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 // markdownRow writes a comparison; a second answer is on a second line of its cells.
 func markdownRow(b *strings.Builder, c *compare.Comparison) {
 	ratio, p, adjusted := c.Times(), compare.P(c.P), compare.P(c.PHolm)
-	verdict := fmt.Sprintf("**%s** %s", c.Verdict, escape(c.Scope))
+	verdict := fmt.Sprintf("**%s** %s", c.Verdict, table.Escape(c.Scope))
 	if w := c.Within; w != nil {
 		ratio, p, adjusted = ratio+"<br>"+w.Times(), p+"<br>"+compare.P(w.P), adjusted+"<br>"+compare.P(w.PHolm)
-		verdict += fmt.Sprintf("<br>**%s** %s", w.Verdict, escape(w.Scope))
+		verdict += fmt.Sprintf("<br>**%s** %s", w.Verdict, table.Escape(w.Scope))
 	}
 	if len(c.Doubts) > 0 {
-		verdict += "<br>doubtful: " + escape(strings.Join(c.Doubts, ", "))
+		verdict += "<br>doubtful: " + table.Escape(strings.Join(c.Doubts, ", "))
 	}
-	fmt.Fprintf(b, "| %s | %s / %s | %s | %s | %s | %s |\n", escape(named(c.Metric, c.Unit, c.Context)), escape(c.B),
-		escape(c.A), ratio, p, adjusted, verdict)
+	fmt.Fprintf(b, "| %s | %s / %s | %s | %s | %s | %s |\n", table.Escape(named(c.Metric, c.Unit, c.Context)), table.Escape(c.B),
+		table.Escape(c.A), ratio, p, adjusted, verdict)
 }
 
 // markdownPareto writes the levels by cost and one metric.
 func markdownPareto(b *strings.Builder, p *compare.Pareto) {
 	fmt.Fprintf(b, "\n| %s, %s is better | n | median | %s (%s), median | |\n|---|---|---|---|---|\n",
-		escape(named(p.Metric, p.Unit, p.Context)), p.Direction, escape(p.Cost), escape(p.Currency))
+		table.Escape(named(p.Metric, p.Unit, p.Context)), p.Direction, table.Escape(p.Cost), table.Escape(p.Currency))
 	for i := range p.Points {
 		x := &p.Points[i]
-		fmt.Fprintf(b, "| %s | %d | %s | %s | %s |\n", escape(x.Level), x.N, compare.Column(x.Value, p.Unit),
-			compare.Column(x.Cost, p.Currency), escape(x.String()))
+		fmt.Fprintf(b, "| %s | %d | %s | %s | %s |\n", table.Escape(x.Level), x.N, compare.Column(x.Value, p.Unit),
+			compare.Column(x.Cost, p.Currency), table.Escape(x.String()))
 	}
 }
 
@@ -86,11 +87,4 @@ func named(metric, unit string, levels []compare.Level) string {
 		metric += ", " + l.Factor + " " + l.Level
 	}
 	return metric
-}
-
-// escape keeps text of files from being read as Markdown or HTML.
-func escape(s string) string {
-	return strings.NewReplacer(
-		`\`, `\\`, "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`,
-		"[", `\[`, "]", `\]`, "\n", " ", "\r", " ").Replace(s)
 }

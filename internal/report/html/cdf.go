@@ -7,9 +7,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// cdfChart draws one action's distribution, response and service.
-func cdfChart(f figure.CDF) template.HTML {
-	c := newCDFChart("Distribution of the latency of "+f.Action, f.Response, f.Service)
+// cdfChart draws one action's distribution, response and service; empty without a latency.
+func cdfChart(f figure.Action) template.HTML {
+	if f.N == 0 {
+		return ""
+	}
+	c := newTailChart("Distribution of the latency of "+f.Name, f.N, f.Response, f.Service)
 	c.path(staircase(f.Service, c.x, c.y), "c1 dashed", "service")
 	c.path(staircase(f.Response, c.x, c.y), "c0", "response")
 	return c.close()

@@ -3,6 +3,7 @@ package html
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/stats"
@@ -39,6 +40,22 @@ func newCDFChart(title string, curves ...[]stats.Step) *chart {
 	c := newChart(title, scale{min: lo, max: hi, log: logarithmic(lo, hi)}, scale{max: 1})
 	for _, p := range []float64{0, 0.25, 0.5, 0.75, 0.9, 1} {
 		c.gridLine(p, fmt.Sprintf("%g %%", 100*p))
+	}
+	c.times()
+	return c
+}
+
+// newTailChart is newCDFChart of n values, with an axis that shows the tail.
+func newTailChart(title string, n int64, curves ...[]stats.Step) *chart {
+	lo, hi := extremes(curves)
+	// The greatest of n values is drawn half a value below 100 %.
+	c := newChart(title, scale{min: lo, max: hi, log: logarithmic(lo, hi)},
+		scale{max: max(1.05, math.Log10(2*float64(n))), tail: true})
+	c.gridLine(0, "0 %")
+	c.gridLine(0.5, "50 %")
+	for nines := 1.0; nines <= c.y.max; nines++ {
+		p := 1 - math.Pow(10, -nines)
+		c.gridLine(p, strconv.FormatFloat(100*p, 'f', int(max(0, nines-2)), 64)+" %")
 	}
 	c.times()
 	return c

@@ -1,9 +1,9 @@
-// Package html writes the report of a run as one HTML file without scripts or external
-// resources. It shows the figures of the analysis and computes none. All text from files
-// is escaped.
+// Package html writes the report of a run as one HTML file without external resources. It shows the figures of the
+// analysis and computes none. All text from files is escaped.
 package html
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -11,18 +11,16 @@ import (
 	"html/template"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
-	"github.com/cnsbench/cnsbench/internal/analysis/opview"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/tenant"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/report/table"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
@@ -41,20 +39,23 @@ type page struct {
 	Style       template.CSS
 	Run         bundle.Run
 	Environment *bundle.Environment
-	CDFs        []cdf
+	Views       []actionView
 	Timeline    template.HTML
-	Omitted     int // instances without a panel
+	Instances   template.HTML // the timeline of instances, where the first has them together
+	Omitted     int           // instances without a panel
 	Undrawn     []string
-	TopStalls   []interference.Stall
+	TopStalls   []stallRow
+	RestStalls  []stallRow
 	MoreStalls  int
-	TopZeros    []interference.Stall
+	TopZeros    []stallRow
 	MoreZeros   int
 	Spec, Plan  string
 	EngineFacts string
 	Log         []bundle.LogLine
 	MoreLog     int
 	OpLogs      bundle.OpLogs
-	Ops         []*opview.View // that have log lines
+	Ops         []entry
+	entries     map[int64]bool // ops that have one
 	Leftovers   []op.LedgerEntry
 	Dir         string
 	Facts       facts
@@ -64,12 +65,8 @@ type page struct {
 type facts struct {
 	Args   []string `json:"args"`   // flags of the run that affect its result
 	Inject string   `json:"inject"` // injected faults, as text
-}
-
-type cdf struct {
-	Action string
-	N      int64
-	Chart  template.HTML
+	// StorageClasses are those that the plan uses, by name.
+	StorageClasses map[string]any `json:"storageClasses"`
 }
 
 // Write writes the report of a bundle, complete or not, with its summary.
@@ -82,53 +79,71 @@ func Write(w io.Writer, b *bundle.Bundle, s *summary.Summary) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	if err := t.Execute(w, p); err != nil {
+	var text bytes.Buffer
+	if err := t.Execute(&text, p); err != nil {
 		return fmt.Errorf("report of %s: %w", b.Dir, err)
 	}
-	return nil
+	return linkTerms(w, text.Bytes())
 }
 
 func newPage(b *bundle.Bundle, s *summary.Summary) (*page, error) {
-	figures, err := figure.Make(b)
-	if err != nil {
-		return nil, err
-	}
 	p := &page{
 		Summary: s, Style: template.CSS(style), Run: b.Run, //nolint:gosec // our own file
-		Timeline: timelineChart(figures.Timeline, s.Stalls), Omitted: figures.Timeline.Omitted,
-		Spec: indent(b.Run.Spec), Plan: indent(b.Run.Plan), Dir: b.Dir,
-	}
-	for _, panel := range figures.Timeline.Panels {
-		if len(panel.Omitted) > 0 {
-			p.Undrawn = append(p.Undrawn, fmt.Sprintf("Of %s are not drawn: %s; cnsbench export --format csv has them.",
-				panel.Instance, strings.Join(panel.Omitted, ", ")))
-		}
+		Spec: indent(b.Run.Spec), Plan: indent(b.Run.Plan), Dir: b.Dir, entries: map[int64]bool{},
 	}
 	if len(b.Run.Plan) > 0 {
 		if err := json.Unmarshal(b.Run.Plan, &p.Facts); err != nil {
 			return nil, fmt.Errorf("read plan of run.json: %w", err)
 		}
 	}
-	for _, c := range figures.CDFs {
-		p.CDFs = append(p.CDFs, cdf{Action: c.Action, N: c.N, Chart: cdfChart(c)})
+	p.TopStalls, p.RestStalls = stallRows(s.Stalls)
+	p.MoreStalls = len(s.Stalls) - len(p.TopStalls) - len(p.RestStalls)
+	for _, z := range interference.Longest(s.ZeroPeriods, summary.ReportStalls) {
+		p.TopZeros = append(p.TopZeros, stallRow{Stall: z, Linked: p.entries})
 	}
-	p.TopStalls = interference.Longest(s.Stalls, summary.ReportStalls)
-	p.MoreStalls = len(s.Stalls) - len(p.TopStalls)
-	p.TopZeros = interference.Longest(s.ZeroPeriods, summary.ReportStalls)
 	p.MoreZeros = len(s.ZeroPeriods) - len(p.TopZeros)
+	var err error
+	if p.OpLogs, err = b.OpLogs(); err != nil {
+		return nil, err
+	}
+	if err := p.draw(b); err != nil {
+		return nil, err
+	}
 	if err := p.readEnvironment(b); err != nil {
 		return nil, err
 	}
 	if err := p.readLog(b); err != nil {
 		return nil, err
 	}
-	if p.Ops, p.OpLogs, err = opview.Selected(b); err != nil {
-		return nil, err
-	}
 	if p.Leftovers, err = b.Ledger(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// draw makes the figures of the page.
+func (p *page) draw(b *bundle.Bundle) error {
+	f, err := figure.Make(b, p.wantedOps(&p.OpLogs))
+	if err != nil {
+		return err
+	}
+	p.addOps(f.Ops, &f.Timeline)
+	p.addActions(f)
+	var shaded map[int]bool
+	p.Timeline, p.Instances, shaded = timelineCharts(f.Timeline, p.Stalls, p.entries)
+	for _, rows := range [][]stallRow{p.TopStalls, p.RestStalls} {
+		for i := range rows {
+			rows[i].Shaded, rows[i].Linked = shaded[rows[i].ID], p.entries
+		}
+	}
+	p.Omitted = f.Timeline.Omitted
+	for _, panel := range f.Timeline.Panels {
+		if len(panel.Omitted) > 0 {
+			p.Undrawn = append(p.Undrawn, fmt.Sprintf("Of %s are not drawn: %s; cnsbench export --format csv has them.",
+				panel.Instance, strings.Join(panel.Omitted, ", ")))
+		}
+	}
+	return nil
 }
 
 func (p *page) readEnvironment(b *bundle.Bundle) error {
@@ -164,11 +179,8 @@ func (p *page) readLog(b *bundle.Bundle) error {
 	return nil
 }
 
-// HasLogs reports whether the page has the log lines around an op.
-func (p *page) HasLogs(id int64) bool {
-	_, ok := p.OpLogs.Of(id)
-	return ok
-}
+// HasEntry reports whether the page has an entry of an op.
+func (p *page) HasEntry(id int64) bool { return p.entries[id] }
 
 // Unfinished reports whether the run was killed: its bundle is not closed and no process
 // writes to it.
@@ -203,21 +215,6 @@ func (p *page) Cleanup() string {
 // objectives.
 func (p *page) ObjectsOnly() bool { return p.Run.ObjectsOnly() }
 
-// ownInstances returns the instances with figures other than those of the workload.
-func ownInstances(w summary.Workload) []summary.Instance {
-	if len(w.Instances) == 1 && !slices.ContainsFunc(w.Instances[0].Metrics,
-		func(m summary.Metric) bool { return m.Volume != "" }) {
-		return nil
-	}
-	return w.Instances
-}
-
-// valued are the other metrics of a part of a workload.
-type valued struct {
-	Name   string
-	Values []dataset.Figure
-}
-
 // File returns the name of the Benchmark's file.
 func (p *page) File() string {
 	if f := p.Run.Source.File; f != "" {
@@ -243,46 +240,37 @@ func indent(raw json.RawMessage) string {
 
 // functions of the template.
 var functions = template.FuncMap{
-	"ns":          units.Ns,
-	"nsf":         func(v *float64) string { return optional(v, units.Duration) },
-	"duration":    func(v int64) string { return units.Duration(float64(v)) },
-	"count":       func(v *float64) string { return optional(v, units.Count) },
-	"bandwidth":   func(v *float64) string { return optional(v, units.Bandwidth) },
-	"bytes":       func(v int64) string { return units.Bytes(float64(v)) },
-	"times":       units.Count,
-	"share":       func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
-	"percent":     func(q float64) string { return fmt.Sprintf("p%g", 100*q) },
-	"amount":      summary.Amount,
-	"valuesOf":    func(name string, values []dataset.Figure) valued { return valued{name, values} },
-	"instant":     summary.Instant,
-	"opTime":      opTime,
-	"visible":     terminal.Visible,
-	"place":       summary.Place,
-	"rate":        summary.Rate,
-	"spread":      spread,
-	"gain":        gain,
-	"scaled":      scaleChart,
-	"apart":       ownInstances,
-	"median":      medianInterval,
-	"ended":       func(a summary.Action, outcome string) int64 { return a.Outcomes[op.Outcome(outcome)] },
-	"status":      statusClass,
-	"quote":       quote,
-	"lower":       strings.ToLower,
-	"clip":        func(s string) string { return clip(s, 300) },
-	"seconds":     tenant.Time,
-	"tenantRatio": tenant.Ratio,
-}
-
-func medianInterval(l summary.Latency) string {
-	i := l.MedianInterval
-	if i == nil {
-		return ""
-	}
-	high := "∞"
-	if i.HighNs != nil {
-		high = units.Duration(float64(*i.HighNs))
-	}
-	return fmt.Sprintf("%s … %s", units.Ns(i.LowNs), high)
+	"ns":              units.Ns,
+	"nsf":             func(v *float64) string { return optional(v, units.Duration) },
+	"duration":        func(v int64) string { return units.Duration(float64(v)) },
+	"count":           func(v *float64) string { return optional(v, units.Count) },
+	"bandwidth":       func(v *float64) string { return optional(v, units.Bandwidth) },
+	"bytes":           func(v int64) string { return units.Bytes(float64(v)) },
+	"times":           units.Count,
+	"share":           func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
+	"percent":         func(q float64) string { return fmt.Sprintf("p%g", 100*q) },
+	"amount":          summary.Amount,
+	"instant":         summary.Instant,
+	"opTime":          opTime,
+	"visible":         terminal.Visible,
+	"place":           summary.Place,
+	"rate":            summary.Rate,
+	"spread":          spread,
+	"gain":            gain,
+	"scaled":          scaleChart,
+	"operations":      table.Operations,
+	"episodes":        table.Episodes,
+	"interference":    table.Interference,
+	"metrics":         func(w summary.Workload) table.Table { return table.Metrics(&w) },
+	"throughput":      table.Throughput,
+	"instanceMetrics": func(w summary.Workload) table.Table { return table.InstanceMetrics(&w) },
+	"values":          func(w summary.Workload) table.Table { return table.Values(&w) },
+	"status":          statusClass,
+	"quote":           quote,
+	"lower":           strings.ToLower,
+	"clip":            func(s string) string { return clip(s, 300) },
+	"seconds":         tenant.Time,
+	"tenantRatio":     tenant.Ratio,
 }
 
 // statusClass returns the style class of a verdict, a severity or a state.

@@ -30,7 +30,7 @@ func TestSeeks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			page := write(t, tt.name, tt.bundle)
+			page := unlinked(write(t, tt.name, tt.bundle))
 			for _, want := range tt.says {
 				if !strings.Contains(page, want) {
 					t.Errorf("the page does not say %q", want)

@@ -12,9 +12,25 @@ import (
 // escaped.
 type svg struct{ strings.Builder }
 
-func (s *svg) open(width, height float64, label string) {
-	fmt.Fprintf(s, `<svg viewBox="0 0 %s %s" role="img" aria-label="%s" preserveAspectRatio="xMidYMid meet">`,
+// open begins a figure; attrs are pairs of names and values.
+func (s *svg) open(width, height float64, label string, attrs ...string) {
+	fmt.Fprintf(s, `<svg viewBox="0 0 %s %s" role="img" aria-label="%s" preserveAspectRatio="xMidYMid meet"`,
 		num(width), num(height), html.EscapeString(label))
+	s.attributes(attrs)
+	s.WriteString(">")
+}
+
+func (s *svg) attributes(pairs []string) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		fmt.Fprintf(s, ` %s="%s"`, pairs[i], html.EscapeString(pairs[i+1]))
+	}
+}
+
+// element opens an element, which the caller closes; attrs are pairs of names and values.
+func (s *svg) element(name string, attrs ...string) {
+	s.WriteString("<" + name)
+	s.attributes(attrs)
+	s.WriteString(">")
 }
 
 func (s *svg) close() template.HTML {
@@ -26,9 +42,10 @@ func (s *svg) line(x1, y1, x2, y2 float64, class string) {
 	fmt.Fprintf(s, `<line x1="%s" y1="%s" x2="%s" y2="%s" class="%s"/>`, num(x1), num(y1), num(x2), num(y2), class)
 }
 
-// rect draws a rectangle; the title is its tooltip.
-func (s *svg) rect(x, y, w, h float64, class, title string) {
+// rect draws a rectangle; the title is its tooltip, attrs are pairs of names and values.
+func (s *svg) rect(x, y, w, h float64, class, title string, attrs ...string) {
 	fmt.Fprintf(s, `<rect x="%s" y="%s" width="%s" height="%s" class="%s"`, num(x), num(y), num(w), num(h), class)
+	s.attributes(attrs)
 	if title == "" {
 		s.WriteString("/>")
 		return
@@ -63,16 +80,21 @@ func num(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }
 
-// scale maps values to pixels, linearly or by logarithm.
+// scale maps values to pixels, linearly or by a logarithm.
 type scale struct {
 	min, max float64 // values
 	lo, hi   float64 // pixels
 	log      bool
-	binary   bool // ticks are round in powers of 1024
+	// tail: the values are shares, and drawn by the logarithm of what is left, −log10(1−v); max is in its units.
+	tail   bool
+	binary bool // ticks are round in powers of 1024
 }
 
 func (s scale) at(v float64) float64 {
 	lo, hi := s.min, s.max
+	if s.tail {
+		v = math.Min(hi, -math.Log10(math.Max(1-v, 1e-15)))
+	}
 	if s.log {
 		lo, hi, v = math.Log(lo), math.Log(hi), math.Log(math.Max(v, s.min))
 	}

@@ -9,9 +9,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
-	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/analysis/units"
-	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // Measures of the timeline in pixels.
@@ -25,7 +22,9 @@ const (
 	bandHeight = 64.0 // throughput
 	lateHeight = 96.0 // latency
 	panelGap   = 14.0
-	axisHeight = 34.0
+	// captionHeight is that of the sentence that explains a stall.
+	captionHeight = 18.0
+	axisHeight    = 34.0
 )
 
 // timeline is a figure with one time axis.
@@ -33,36 +32,111 @@ type timeline struct {
 	svg
 	x      scale
 	stalls []interference.Stall
-	y      float64 // current offset from the top
+	y      float64        // current offset from the top
+	linked map[int64]bool // ops with an entry of their own
+	shaded map[int]bool   // stalls that are drawn, by their index
+	limits map[string][2]float64
+	// explained is the panel that explains its longest stall; -1: none has one.
+	explained int
 }
 
-// timelineChart draws operations as bars, and below them throughput and latency of each
-// instance with its stalls. It is empty without data.
-func timelineChart(t figure.Timeline, stalls []interference.Stall) template.HTML {
+// timelineCharts draws operations, and below them throughput and latency of each instance with its stalls. With many
+// instances the panels are in a figure of their own, and the first has one of all together. shaded are the indexes of
+// the stalls that are drawn. They are empty without data.
+func timelineCharts(t figure.Timeline, stalls []interference.Stall, linked map[int64]bool) (first, folded template.HTML,
+	shaded map[int]bool) {
+	shaded = map[int]bool{}
 	if t.To <= t.From {
-		return ""
+		return "", "", shaded
 	}
+	draw := func(lanes []figure.Lane, panels []figure.Panel, label string) template.HTML {
+		d := &timeline{
+			x:      scale{min: float64(t.From), max: float64(t.To), lo: leftMargin, hi: rightEdge},
+			stalls: stalls, y: 8, linked: linked, shaded: shaded,
+		}
+		return d.draw(lanes, panels, label)
+	}
+	if t.All == nil {
+		return draw(t.Lanes, t.Panels, "Control operations, I/O and stalls over time"), "", shaded
+	}
+	return draw(t.Lanes, []figure.Panel{*t.All}, "Control operations and I/O over time"),
+		draw(nil, t.Panels, "I/O and stalls of each instance over time"), shaded
+}
+
+func (d *timeline) draw(lanes []figure.Lane, panels []figure.Panel, label string) template.HTML {
+	d.explained = slices.IndexFunc(panels, func(p figure.Panel) bool { return d.longest(p.Instance) >= 0 })
+	d.limits = limitsOf(panels)
 	height := axisHeight + 8
-	for _, l := range t.Lanes {
-		height += float64(l.Rows)*rowHeight + laneGap
+	for _, l := range lanes {
+		height += laneHeight(l) + laneGap
 	}
-	for _, p := range t.Panels {
-		height += panelHeight(p)
+	for i, p := range panels {
+		height += d.panelHeight(p, i)
 	}
-	d := &timeline{
-		x:      scale{min: float64(t.From), max: float64(t.To), lo: leftMargin, hi: rightEdge},
-		stalls: stalls, y: 8,
-	}
-	d.open(width, height, "Control operations, I/O and stalls over time")
+	d.open(width, height, label, "data-from", num(d.x.min), "data-to", num(d.x.max), "data-left", num(leftMargin),
+		"data-right", num(rightEdge))
 	d.grid(height - axisHeight)
-	for _, l := range t.Lanes {
+	for _, l := range lanes {
 		d.lane(l)
 	}
-	for i, p := range t.Panels {
+	for i, p := range panels {
 		d.panel(p, i)
 	}
-	d.axis(height - axisHeight)
+	timeAxis(&d.svg, d.x, height-axisHeight)
 	return d.close()
+}
+
+// longest returns the index of the longest stall of an instance, or -1.
+func (d *timeline) longest(instance string) int {
+	at := -1
+	for i, s := range d.stalls {
+		if s.Instance == instance && (at < 0 || s.LengthNs > d.stalls[at].LengthNs) {
+			at = i
+		}
+	}
+	return at
+}
+
+// limitsOf returns the least and greatest value of each metric over all panels, so that their scales are equal.
+func limitsOf(panels []figure.Panel) map[string][2]float64 {
+	limits := map[string][2]float64{}
+	add := func(key string, lo, hi float64) {
+		if l, ok := limits[key]; ok {
+			lo, hi = min(lo, l[0]), max(hi, l[1])
+		}
+		limits[key] = [2]float64{lo, hi}
+	}
+	for _, p := range panels {
+		if len(p.Bandwidth) > 0 {
+			add("bandwidth", 0, greatest(p.Bandwidth))
+		}
+		if len(p.Latency) > 0 {
+			add("latency", least(p.Latency), greatest(p.Latency))
+		}
+		for _, b := range p.Values {
+			lo, hi := extent(b.Lines)
+			add(bandKey(b), lo, hi)
+		}
+	}
+	return limits
+}
+
+// bandKey names the metrics of a band.
+func bandKey(b figure.Band) string {
+	var names []string
+	for _, l := range b.Lines {
+		names = append(names, l.Name)
+	}
+	return strings.Join(append(names, b.Unit), "\x00")
+}
+
+// panelHeight is the height of the i-th panel.
+func (d *timeline) panelHeight(p figure.Panel, i int) float64 {
+	h := panelHeight(p)
+	if i == d.explained {
+		h += captionHeight
+	}
+	return h
 }
 
 func panelHeight(p figure.Panel) float64 {
@@ -77,116 +151,18 @@ func panelHeight(p figure.Panel) float64 {
 }
 
 func (d *timeline) grid(bottom float64) {
-	for _, v := range d.timeTicks() {
+	for _, v := range d.x.ticks(12) {
 		d.line(d.x.at(v), 4, d.x.at(v), bottom, "grid")
 	}
 }
 
-func (d *timeline) timeTicks() []float64 { return d.x.ticks(12) }
-
-func (d *timeline) axis(y float64) {
-	d.line(leftMargin, y, rightEdge, y, "axis")
-	for _, v := range d.timeTicks() {
-		d.text(d.x.at(v), y+14, "tick mid", fmt.Sprintf("%g", v/1e9))
+// timeAxis draws the axis of time of a figure.
+func timeAxis(s *svg, x scale, y float64) {
+	s.line(x.lo, y, x.hi, y, "axis")
+	for _, v := range x.ticks(12) {
+		s.text(x.at(v), y+14, "tick mid", fmt.Sprintf("%g", v/1e9))
 	}
-	d.text(rightEdge, y+29, "tick end", "seconds since the start of the run")
-}
-
-// lane draws the ops of one action; a dropped op is a tick.
-func (d *timeline) lane(l figure.Lane) {
-	h := float64(l.Rows) * rowHeight
-	d.text(leftMargin-10, d.y+h/2+4, "label end", clip(l.Action, 17))
-	d.line(leftMargin, d.y+h+laneGap/2, rightEdge, d.y+h+laneGap/2, "hair")
-	for _, b := range l.Bars {
-		x := d.x.at(float64(b.From))
-		w := max(1.5, d.x.at(float64(b.To))-x)
-		title := fmt.Sprintf("%s on %s: %s, %s from %s s", b.Name, b.Target, b.Outcome,
-			units.Duration(float64(b.To-b.From)), seconds(b.From))
-		if b.N > 1 {
-			title = fmt.Sprintf("%d ops from %s s, the first %s: %s", b.N, seconds(b.From), b.Name, b.Outcome)
-		}
-		d.rect(x, d.y+float64(b.Row)*rowHeight+1, w, rowHeight-2, "bar "+outcomeClass(b.Outcome), title)
-	}
-	d.y += h + laneGap
-}
-
-// outcomeClass returns the style class of an outcome, never text from a file.
-func outcomeClass(o op.Outcome) string {
-	switch o {
-	case op.OK:
-		return "ok"
-	case op.Error:
-		return "error"
-	case op.Timeout, op.Censored:
-		return "late"
-	}
-	return "dropped"
-}
-
-// panel draws one instance.
-func (d *timeline) panel(p figure.Panel, n int) {
-	top := d.y + panelTop
-	height := panelHeight(p) - panelTop - panelGap
-	d.text(leftMargin, d.y+20, "label strong", clip(p.Instance, 40))
-	legend := leftMargin + 14 + 7.5*float64(min(40, len([]rune(p.Instance))))
-	d.mark(p, top, height)
-	classes := lineClasses(p)
-	if len(p.Bandwidth) > 0 {
-		d.plot(p.Bandwidth, scale{min: 0, max: greatest(p.Bandwidth) * 1.08, lo: top + bandHeight - 4, hi: top,
-			binary: true}, 3, units.Bandwidth, "bandwidth", classes)
-		top += bandHeight
-	}
-	for _, b := range p.Values {
-		lo, hi := extent(b.Lines)
-		d.plot(b.Lines, scale{min: lo, max: hi + (hi-lo)*0.08, lo: top + bandHeight - 4, hi: top + 4}, 3,
-			func(v float64) string { return summary.Amount(v, b.Unit) }, "over time", classes)
-		top += bandHeight
-	}
-	if len(p.Latency) > 0 {
-		lo, hi := least(p.Latency)/1.3, greatest(p.Latency)*1.3
-		d.plot(p.Latency, scale{min: lo, max: hi, lo: top + lateHeight - 4, hi: top + 4, log: true}, 4, units.Duration,
-			"latency", classes)
-	}
-	room := rightEdge
-	if n == 0 {
-		caption := "above: bandwidth · below: latency, p99 of each time slice"
-		switch {
-		case len(p.Values) > 0 && len(p.Bandwidth) > 0:
-			caption = "bandwidth · the tool's metrics · p99 of each time slice"
-		case len(p.Values) > 0:
-			caption = "above: the tool's metrics · below: p99 of each time slice"
-		}
-		if slices.ContainsFunc(p.Latency, func(l figure.Line) bool { return hasWord(l.Name, "canary") }) {
-			caption += " and the canary's worst"
-		}
-		d.text(rightEdge, d.y+20, "tick end", caption)
-		room -= 5.5 * float64(len(caption))
-	}
-	d.legend(p, classes, legend, d.y+20, room)
-	d.y += panelHeight(p)
-}
-
-// mark shades the stalls of an instance.
-func (d *timeline) mark(p figure.Panel, top, height float64) {
-	for _, s := range d.stalls {
-		if s.Instance != p.Instance {
-			continue
-		}
-		to := s.To
-		if !to.Known() {
-			to = op.Time(d.x.max)
-		}
-		x := d.x.at(float64(s.From))
-		d.rect(x, top, max(2, d.x.at(float64(to))-x), height, "stall", stallTitle(s))
-	}
-}
-
-func stallTitle(s interference.Stall) string {
-	t := fmt.Sprintf("%s stall of %s at %s s", s.Direction, units.Duration(float64(s.LengthNs)), seconds(s.From))
-	if s.OwnOps+s.OtherOps > 0 {
-		t += ", during " + s.Named()
-	}
-	return t
+	s.text(x.hi, y+29, "tick end", "seconds since the start of the run")
 }
 
 // plot draws lines on one axis of their own.
@@ -213,68 +189,6 @@ func (d *timeline) points(l figure.Line, y scale) [][2]float64 {
 			[2]float64{d.x.at(float64(p.To)), y.at(p.Value)})
 	}
 	return ps
-}
-
-// lineClass returns the colour class of reads and writes; empty for other lines.
-func lineClass(name string) string {
-	switch {
-	case hasWord(name, "canary", "write"):
-		return "c3 thin"
-	case hasWord(name, "canary", "read"):
-		return "c2 thin"
-	case hasWord(name, "write"):
-		return "c1"
-	case hasWord(name, "read"):
-		return "c0"
-	}
-	return ""
-}
-
-// otherClasses are the classes of other lines, in order.
-var otherClasses = []string{"c4", "c4 dashed", "c2", "c3", "c2 dashed", "c3 dashed"}
-
-// lineName returns the operation of a line.
-func lineName(l figure.Line) string {
-	return strings.TrimSuffix(strings.TrimSuffix(l.Name, " p99"), " max")
-}
-
-// lineClasses returns the classes of a panel's lines by operation.
-func lineClasses(p figure.Panel) map[string]string {
-	classes, others := map[string]string{}, 0
-	for _, l := range p.Lines() {
-		name := lineName(l)
-		if classes[name] != "" {
-			continue
-		}
-		if classes[name] = lineClass(name); classes[name] == "" {
-			classes[name] = otherClasses[others%len(otherClasses)]
-			others++
-		}
-	}
-	return classes
-}
-
-// legend names each operation once, and the canaries of all volumes once, as far as there
-// is room.
-func (d *timeline) legend(p figure.Panel, classes map[string]string, x, y, end float64) {
-	seen := map[string]bool{}
-	for _, l := range p.Lines() {
-		name := lineName(l)
-		class := classes[name]
-		if seen[class] {
-			continue
-		}
-		seen[class] = true
-		name = clip(name, 30)
-		width := 36 + 6.2*float64(len([]rune(name)))
-		if x+width > end {
-			d.text(x, y, "tick", "…")
-			return
-		}
-		d.line(x, y-4, x+16, y-4, "line "+class)
-		d.text(x+21, y, "tick", name)
-		x += width
-	}
 }
 
 func greatest(lines []figure.Line) float64 {
