@@ -21,7 +21,7 @@ try {
   await browser.close();
 }
 
-/** pan pans to and fro for 120 frames, one step a frame, and returns the ms between frames. */
+/** pan pans to and fro for 40 frames, one step a frame, and returns the ms between frames. */
 async function pan(zoom) {
   const svg = document.querySelector("svg[data-left]"), r = svg.getBoundingClientRect();
   const wheel = (init) => svg.dispatchEvent(new WheelEvent("wheel", { bubbles: true, cancelable: true,
@@ -32,7 +32,7 @@ async function pan(zoom) {
   await frame();
   await frame();
   const list = [];
-  for (let last = await frame(), i = 0; i < 120; i++) {
+  for (let last = await frame(), i = 0; i < 40; i++) {
     wheel({ deltaX: i % 60 < 30 ? 12 : -12 });
     const now = await frame();
     list.push(now - last);

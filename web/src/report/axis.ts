@@ -35,7 +35,7 @@ export class Scale {
 
   /** digits is how many digits of a value the rounded coordinates give: 1 to 3. */
   digits(y: number): number {
-    const error = Math.abs(this.at(y + pixel) - this.at(y - pixel));
+    const error = Math.abs(this.at(y + pixel) - this.at(y - pixel)) / 2;
     const digits = Math.floor(Math.log10(Math.abs(this.at(y)) / error));
     return Math.min(3, Math.max(1, Number.isFinite(digits) ? digits : 1));
   }

@@ -103,13 +103,12 @@ export class Figure {
 
   /** follow shows the range of a view from now on. */
   follow(view: View): void {
-    const update = () => this.near && this.apply(view.range, view.isWhole);
+    const update = (all: boolean) => (all || this.near) && this.apply(view.range, view.isWhole);
     new IntersectionObserver((entries) => {
       this.near = entries.at(-1)?.isIntersecting ?? true;
-      update();
+      update(false);
     }, { rootMargin: "50%" }).observe(this.svg);
     view.listen(update);
-    window.addEventListener("beforeprint", () => this.apply(view.range, view.isWhole));
   }
 
   private apply(range: Range, whole: boolean): void {

@@ -9,7 +9,7 @@ export function whilePrinting(view: View | undefined, clearFilters: () => () => 
     const restoreFilters = clearFilters();
     for (const d of folded) d.open = true;
     view?.reset();
-    view?.flush();
+    view?.flush(true);
     undo = () => {
       restoreFilters();
       for (const d of folded) d.open = false;

@@ -41,7 +41,7 @@ export function seconds(ns: number, range: Range): string {
 export class View {
   readonly whole: Range;
   private now: Range;
-  private readonly listeners: (() => void)[] = [];
+  private readonly listeners: ((all: boolean) => void)[] = [];
   private pending = 0;
 
   constructor(from: number, to: number) {
@@ -60,9 +60,10 @@ export class View {
     return this.zoom < 1 + 1e-9;
   }
 
-  listen(listener: () => void): void {
+  /** listen calls a listener now and after each change; with all set it updates even what is not on the screen. */
+  listen(listener: (all: boolean) => void): void {
     this.listeners.push(listener);
-    listener();
+    listener(false);
   }
 
   show(range: Range): void {
@@ -71,10 +72,10 @@ export class View {
   }
 
   /** flush calls the listeners at once. */
-  flush(): void {
+  flush(all = false): void {
     cancelAnimationFrame(this.pending);
     this.pending = 0;
-    for (const listener of this.listeners) listener();
+    for (const listener of this.listeners) listener(all);
   }
 
   zoomBy(factor: number, at = (this.now.from + this.now.to) / 2): void {
