@@ -11,7 +11,7 @@ export const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 export async function launch() {
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
   const dir = mkdtempSync(join(tmpdir(), "cnsbench-web-"));
-  let files = 0;
+  let files = 0, current;
   const session = await browser.newBrowserCDPSession();
   return {
     dir,
@@ -21,11 +21,12 @@ export async function launch() {
       return Object.fromEntries(["renderer", "GPU"].map((type) =>
         [type, processInfo.filter((p) => p.type === type).reduce((sum, p) => sum + p.cpuTime, 0)]));
     },
-    /** open shows a page, and fails the test on an error in it. */
+    /** open shows a page in place of the one before; page.errors has the errors in it. */
     async open(html, options = {}) {
-      const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+      await current?.close();
+      const context = (current = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options }));
       const page = await context.newPage();
-      page.setDefaultTimeout(300_000); // a busy machine
+      page.setDefaultTimeout(60_000); // a busy machine
       page.errors = [];
       page.on("pageerror", (e) => page.errors.push(String(e)));
       page.on("console", (m) => m.type() === "error" && page.errors.push(m.text()));
