@@ -34,7 +34,7 @@ export function ticks(range: Range, n: number): { at: number[]; decimals: number
 
 /** seconds writes an instant in seconds, as exactly as a range needs it. */
 export function seconds(ns: number, range: Range): string {
-  return (ns / 1e9).toFixed(Math.min(9, Math.max(0, 11 - Math.floor(Math.log10(range.to - range.from)))));
+  return (ns / 1e9).toFixed(Math.min(9, Math.max(0, 12 - Math.floor(Math.log10(range.to - range.from)))));
 }
 
 /** View is the range that is shown; it tells its listeners when that has changed, at most once a frame. */
