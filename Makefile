@@ -42,6 +42,10 @@ lint: ## run the pinned golangci-lint, which also checks the import rules
 generate: ## regenerate deepcopy, the CRD, the JSON Schema and the generated parts of docs/reference
 	@hack/generate.sh
 
+.PHONY: web
+web: ## build the web interface and the script of the report from web/
+	@hack/web.sh
+
 .PHONY: chart-test
 chart-test: ## lint and render the Helm chart, and compare it with what install applies
 	cd test/chart && go test ./...

@@ -266,13 +266,18 @@ func (r *objectRun) execute(ctx context.Context) error {
 	if err := r.writer.Environment(r.environment(soft)); err != nil {
 		return r.conclude(&oload.Result{Err: err})
 	}
-	recorder := &output.Recorder{Writer: r.writer, Start: r.clock.Start(),
-		Tell: func(line string) { fmt.Fprintln(r.err, line) }}
+	recorder := &output.Recorder{Writer: r.writer, Start: r.clock.Start()}
+	shown := newObjectProgress(r.streams, recorder, r.workload, r.clock)
+	defer shown.close()
+	conclude := func(result *oload.Result) error {
+		shown.close()
+		return r.conclude(result)
+	}
 	r.watch()
 	if r.controller != nil {
-		recorder.Hosts, r.controller.Observer = len(r.controller.Hosts), recorder
+		recorder.Hosts, r.controller.Observer = len(r.controller.Hosts), shown
 		r.search.onHosts(r.controller)
-		return r.conclude(oload.Sequence(soft, hard, r.controller.Workload,
+		return conclude(oload.Sequence(soft, hard, r.controller.Workload,
 			r.search.around(r.controller.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
 	}
 	if err := footprint.Shrink(); err != nil {
@@ -281,9 +286,9 @@ func (r *objectRun) execute(ctx context.Context) error {
 	opener := backend.Opener{Clock: r.clock, Getenv: os.Getenv}
 	runner := oload.NewRunner(oload.Config{
 		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed,
-		Grace: r.flags.grace, Observer: recorder,
+		Grace: r.flags.grace, Observer: shown,
 	})
-	return r.conclude(oload.Sequence(soft, hard, r.workload,
+	return conclude(oload.Sequence(soft, hard, r.workload,
 		r.search.around(runner.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
 }
 

@@ -14,10 +14,10 @@ import (
 // TestProgressSaysWhatIsWaitedFor checks that the progress line shows the pending waits with the messages of the
 // platform, until they end.
 func TestProgressSaysWhatIsWaitedFor(t *testing.T) {
-	p := &progress{w: new(strings.Builder), clock: op.NewClock(), plan: &plan.Plan{}, phase: run.SetUp,
+	p := &progress{liveLine: liveLine{w: new(strings.Builder), step: plainStep}, clock: op.NewClock(), plan: &plan.Plan{}, phase: run.SetUp,
 		began:  time.Now(),
 		counts: map[op.Outcome]int64{}, waits: map[string]string{}}
-	said := func() string { return p.status(plainStep) }
+	said := func() string { return p.status() }
 	p.Log(engine.WaitsSource, engine.WaitLine("hold-1-two", "FailedMount: later"))
 	long := "FailedAttachVolume: Multi-Attach\nerror " + strings.Repeat("x", 300)
 	p.Log(engine.WaitsSource, engine.WaitLine("hold-0-two", long))

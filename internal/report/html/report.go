@@ -1,5 +1,5 @@
-// Package html writes the report of a run as one HTML file without external resources. It shows the figures of the
-// analysis and computes none. All text from files is escaped.
+// Package html writes the report of a run as one HTML file with one script and without external resources. It shows the
+// figures of the analysis and computes none. All text from files is escaped.
 package html
 
 import (
@@ -271,6 +271,8 @@ var functions = template.FuncMap{
 	"clip":            func(s string) string { return clip(s, 300) },
 	"seconds":         tenant.Time,
 	"tenantRatio":     tenant.Ratio,
+	"policy":          policy,
+	"script":          scriptElement,
 }
 
 // statusClass returns the style class of a verdict, a severity or a state.

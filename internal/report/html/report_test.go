@@ -2,6 +2,8 @@ package html_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"flag"
 	"fmt"
 	"os"
@@ -25,6 +27,7 @@ import (
 
 var keep = flag.String("keep", "", "directory to keep the pages in, to look at them")
 
+// write returns the page of a bundle without its script, after a check of that.
 func write(t *testing.T, name string, b *bundle.Bundle) string {
 	t.Helper()
 	s, err := summary.Make(b)
@@ -40,7 +43,34 @@ func write(t *testing.T, name string, b *bundle.Bundle) string {
 			t.Fatal(err)
 		}
 	}
-	return page.String()
+	return withoutScript(t, page.String())
+}
+
+// withoutScript removes the script of a page. It fails unless there is one, whose hash the page's policy names.
+func withoutScript(t testing.TB, page string) string {
+	t.Helper()
+	before, rest, found := strings.Cut(page, "<script>")
+	script, after, closed := strings.Cut(rest, "</script>")
+	if !found || !closed {
+		t.Fatal("the page has no script")
+	}
+	if want := sha256.Sum256([]byte(script)); policyOf(page) != "default-src 'none'; style-src 'unsafe-inline'; "+
+		"script-src 'sha256-"+base64.StdEncoding.EncodeToString(want[:])+"'" {
+		t.Errorf("the policy is %q", policyOf(page))
+	}
+	return before + after
+}
+
+// policyOf returns the Content-Security-Policy in a page.
+func policyOf(page string) string {
+	z := xhtml.NewTokenizer(strings.NewReader(page))
+	for z.Next() != xhtml.ErrorToken {
+		tok := z.Token()
+		if slices.Contains(tok.Attr, xhtml.Attribute{Key: "http-equiv", Val: "Content-Security-Policy"}) {
+			return tok.Attr[1].Val
+		}
+	}
+	return ""
 }
 
 // unlinked is a page without the links of terms, so that its sentences are whole.

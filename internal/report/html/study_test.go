@@ -36,7 +36,10 @@ func TestWriteStudy(t *testing.T) {
 	if err := WriteStudy(&out, page); err != nil {
 		t.Fatal(err)
 	}
-	text := out.String()
+	text, _, scripted := strings.Cut(out.String(), "<script>")
+	if !scripted || !strings.HasSuffix(out.String(), "<script>"+script+"</script></body></html>\n") {
+		t.Error("the script is not the last element of the page")
+	}
 	for _, want := range []string{"a&lt;b", "It &lt;stops&gt; at 70.", "class=null", "creating", "4 ms",
 		"CSI driver 4 ms (80 %)", "&lt;none&gt; stands out",
 		"<h3>read IOPS (IOPS)</h3>", "fa&lt;st", "3 of 4", `class="outlier"><title>900</title>`, "n 11, median 105, quartiles",
