@@ -1,13 +1,11 @@
 package web
 
 import (
-	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
-
-	"os"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -22,14 +20,15 @@ type Card struct {
 	Error    string   `json:"error,omitempty"`
 }
 
-// Spark is a figure over the time of a run, in equal steps; null where there is no value.
+// Spark is a figure over the time of a run, in equal steps; null where there is no value. A step is not shorter than
+// those of the figure.
 type Spark struct {
 	Label  string     `json:"label"`
 	Values []*float64 `json:"values"`
 }
 
-// sparkSteps is the number of values of a Spark.
-const sparkSteps = 48
+// maxSpark is the number of values of a Spark.
+const maxSpark = 48
 
 // cards keeps the cards of closed bundles, each until its bundle changes. One is computed at a time.
 type cards struct {
@@ -87,55 +86,20 @@ func sparkOf(b *bundle.Bundle, end op.Time) (*Spark, error) {
 	if !end.Known() || end <= 0 {
 		return nil, nil
 	}
-	type bin struct {
-		sum float64
-		n   int
-	}
-	place := func(at op.Time) int { return min(max(int(float64(at)/float64(end)*sparkSteps), 0), sparkSteps-1) }
-	// A series is a rate: its values in a bin are averaged, and the averages of all series added up.
-	rates := map[string]*[sparkSteps]bin{}
-	for x, err := range b.Series() {
-		if err != nil {
-			return nil, err
-		}
-		if x.Unit != "1/s" || !strings.HasSuffix(x.Metric, "iops") && !strings.HasSuffix(x.Metric, "ops") {
-			continue
-		}
-		key := x.Instance + "\x00" + x.Metric
-		if rates[key] == nil {
-			rates[key] = new([sparkSteps]bin)
-		}
-		for _, p := range x.Points {
-			at := &rates[key][place(p.At)]
-			at.sum, at.n = at.sum+p.Value, at.n+1
-		}
-	}
-	var bins [sparkSteps]bin
-	for _, of := range rates {
-		for i, x := range of {
-			if x.n > 0 {
-				bins[i].sum, bins[i].n = bins[i].sum+x.sum/float64(x.n), 1
-			}
-		}
-	}
 	spark := &Spark{Label: "I/O operations per second of the tools"}
-	if len(rates) == 0 {
+	bins, err := throughput(b, end)
+	if len(bins) == 0 && err == nil {
 		spark.Label = "longest response of operations, in seconds"
-		for o, err := range b.Ops() {
-			if err != nil {
-				return nil, err
-			}
-			if ns, ok := o.Response(); ok {
-				at := &bins[place(o.Ended)]
-				at.sum, at.n = math.Max(at.sum, float64(ns)/1e9), 1
-			}
-		}
+		bins, err = responses(b, end)
+	}
+	if err != nil {
+		return nil, err
 	}
 	some := false
-	for _, x := range bins {
+	for i := range bins {
 		var v *float64
-		if x.n > 0 {
-			v, some = &x.sum, true
+		if bins[i].n > 0 {
+			v, some = &bins[i].sum, true
 		}
 		spark.Values = append(spark.Values, v)
 	}
@@ -143,4 +107,67 @@ func sparkOf(b *bundle.Bundle, end op.Time) (*Spark, error) {
 		return nil, nil
 	}
 	return spark, nil
+}
+
+// bin is the sum of n values.
+type bin struct {
+	sum float64
+	n   int
+}
+
+// place is the bin of an instant.
+func place(at, end op.Time, bins int) int {
+	return min(max(int(float64(at)/float64(end)*float64(bins)), 0), bins-1)
+}
+
+// throughput adds up the rates of all series: the values of one in a bin are averaged. It is empty without a series.
+func throughput(b *bundle.Bundle, end op.Time) ([]bin, error) {
+	series := map[string][]bundle.Series{}
+	steps := maxSpark
+	for x, err := range b.Series() {
+		if err != nil {
+			return nil, err
+		}
+		if x.Unit == "1/s" && strings.HasSuffix(x.Metric, "ops") {
+			key := x.Instance + "\x00" + x.Metric
+			series[key] = append(series[key], x)
+			if x.Step > 0 {
+				steps = min(steps, max(1, int(int64(end)/x.Step)))
+			}
+		}
+	}
+	if len(series) == 0 {
+		return nil, nil
+	}
+	all := make([]bin, steps)
+	for _, parts := range series {
+		of := make([]bin, steps)
+		for _, x := range parts {
+			for _, p := range x.Points {
+				at := &of[place(p.At, end, steps)]
+				at.sum, at.n = at.sum+p.Value, at.n+1
+			}
+		}
+		for i, x := range of {
+			if x.n > 0 {
+				all[i].sum, all[i].n = all[i].sum+x.sum/float64(x.n), 1
+			}
+		}
+	}
+	return all, nil
+}
+
+// responses has the longest response time of the operations that ended in each bin, in seconds.
+func responses(b *bundle.Bundle, end op.Time) ([]bin, error) {
+	all := make([]bin, maxSpark)
+	for o, err := range b.Ops() {
+		if err != nil {
+			return nil, err
+		}
+		if ns, ok := o.Response(); ok {
+			at := &all[place(o.Ended, end, maxSpark)]
+			at.sum, at.n = max(at.sum, float64(ns)/1e9), 1
+		}
+	}
+	return all, nil
 }

@@ -21,19 +21,16 @@ export function duration(s: number): string {
   return h > 0 ? `${h} h ${m} min` : `${m} min ${rest} s`;
 }
 
-const prefixes = ["", "k", "M", "G", "T"];
 const binary = ["B", "KiB", "MiB", "GiB", "TiB"];
 
-function scaled(x: number, step: number, names: string[]): string {
+export function bytes(x: number): string {
   let i = 0;
-  while (Math.abs(x) >= step && i < names.length - 1) {
-    x /= step;
+  while (Math.abs(x) >= 1024 && i < binary.length - 1) {
+    x /= 1024;
     i++;
   }
-  return `${digits(x)} ${names[i]}`.trim();
+  return `${digits(x)} ${binary[i]}`;
 }
-
-export const bytes = (x: number) => scaled(x, 1024, binary);
 
 // amount formats a value of a unit as the bundle names it.
 export function amount(x: number | null | undefined, unit: string): string {
@@ -50,7 +47,7 @@ export function amount(x: number | null | undefined, unit: string): string {
     case "":
       return digits(x);
     case "1/s":
-      return `${scaled(x, 1000, prefixes)}/s`;
+      return `${digits(x)}/s`;
   }
   return `${digits(x)} ${unit}`;
 }
@@ -64,6 +61,3 @@ export function instant(text: string | undefined): string {
 }
 
 export const count = (n: number, one: string) => `${n.toLocaleString("en")} ${one}${n === 1 ? "" : "s"}`;
-
-// times formats a ratio: ×1.24.
-export const times = (x: number) => `×${digits(x)}`;
