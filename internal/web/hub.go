@@ -166,7 +166,7 @@ func (h *hub) resume(id string) int {
 }
 
 type eventsInput struct {
-	idInput
+	ID   string `path:"id" doc:"ID of the run, its slashes escaped"`
 	Last string `header:"Last-Event-ID" doc:"of the last event that was received: the stream goes on after it"`
 }
 
