@@ -12,8 +12,8 @@ import (
 )
 
 // appPolicy is the Content-Security-Policy of the application: its own files only, no inline script or style.
-const appPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	framePolicy
+const appPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; " + framePolicy
 
 // framePolicy is that of all pages: in no frame, without forms, without another base.
 const framePolicy = "frame-ancestors 'none'; form-action 'none'; base-uri 'none'"

@@ -139,8 +139,8 @@ func (h *hub) eventSince(have int) []byte {
 	return b.Bytes()
 }
 
-// next returns the event for a reader that has so many points, then the number that it has, whether the stream ends, and
-// what is closed when there is more.
+// next returns the event for a reader that has so many points, the number that it has then, whether the stream ends,
+// and what is closed when there is more.
 func (h *hub) next(have int) (event []byte, now int, end bool, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
