@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +32,7 @@ func TestFollow(t *testing.T) {
 	want.write(w)
 	must(t, w.Flush())
 	next()
-	log, err := os.OpenFile(w.path(logFile), os.O_APPEND|os.O_WRONLY, 0)
+	log, err := os.OpenFile(filepath.Join(w.Dir(), logFile), os.O_APPEND|os.O_WRONLY, 0)
 	must(t, err)
 	for _, part := range []string{`{"at":7,"source":"a",`, "\"line\":\"b\"}\n"} {
 		_, err := log.WriteString(part)
