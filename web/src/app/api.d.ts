@@ -865,7 +865,10 @@ export interface operations {
                 /** @description of the last event that was received: the stream goes on after it */
                 "Last-Event-ID"?: string;
             };
-            path?: never;
+            path: {
+                /** @description ID of the run, its slashes escaped */
+                id: string;
+            };
             cookie?: never;
         };
         requestBody?: never;
