@@ -46,6 +46,10 @@ generate: ## regenerate deepcopy, the CRD, the JSON Schema and the generated par
 web: ## build the web interface and the script of the report from web/
 	@hack/web.sh
 
+.PHONY: test-web
+test-web: deps build ## walk the pages of the web interface in Chromium, a live run included; pictures: out/web/shots
+	@hack/web-test.sh '$(OUT)'
+
 .PHONY: chart-test
 chart-test: ## lint and render the Helm chart, and compare it with what install applies
 	cd test/chart && go test ./...

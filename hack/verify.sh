@@ -28,6 +28,8 @@ go run ./hack/arrows -most 10 $(go list ./internal/... | grep -vE '/internal/(cl
   say "too many references between files run back up (go run ./hack/arrows -v PACKAGE)"
 hack/depguard.sh .golangci.yml || say "the import rules are out of date (.golangci.yml)"
 diff -u api/v1alpha1/zz_generated.deepcopy.go "$tmp/object/zz_generated.deepcopy.go" || say "deepcopy is out of date (make generate)"
+go run ./hack/openapi >"$tmp/openapi.yaml"
+diff -u web/openapi.yaml "$tmp/openapi.yaml" || say "web/openapi.yaml is out of date (make generate web)"
 mkdir "$tmp/web" "$tmp/script"
 hack/web.sh "$tmp/script" "$tmp/web"
 diff -u internal/report/html/report.js "$tmp/script/report.js" && diff -ur internal/web/assets "$tmp/web" ||

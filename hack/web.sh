@@ -11,5 +11,12 @@ if ! cmp -s package-lock.json node_modules/.cnsbench-lock; then
   npm ci --no-progress
   cp package-lock.json node_modules/.cnsbench-lock
 fi
+# Types of the API. What is committed is compared where the results go elsewhere.
+types=src/app/api.d.ts
+if [[ $# == 0 ]]; then
+  npx --no-install openapi-typescript openapi.yaml -o $types >/dev/null
+else
+  npx --no-install openapi-typescript openapi.yaml --check -o $types >/dev/null
+fi
 npm run --silent check
 npm run --silent build -- --logLevel warn

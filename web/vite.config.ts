@@ -5,7 +5,7 @@ import { defineConfig } from "vite";
 
 export default defineConfig({
   root: "src/app",
-  base: "./",
+  base: "/assets/",
   plugins: [svelte({ configFile: "../../svelte.config.js" })],
   build: {
     outDir: process.env["WEB_APP_DIR"] ?? "../../../internal/web/assets",

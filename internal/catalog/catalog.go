@@ -42,6 +42,10 @@ type Entry struct {
 	// Flags are the names of the validity flags, the most severe first, each once.
 	Flags      []string `json:"flags,omitempty"`
 	DurationNs *int64   `json:"durationNs,omitempty"` // of the run; nil: not ended
+	// Drivers are those of the StorageClasses, Workloads the library entries, Labels those of the Benchmark.
+	Drivers   []string          `json:"drivers,omitempty"`
+	Workloads []string          `json:"workloads,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
 	// Study is the path of the study of which the bundle is a trial, Trial its place in it.
 	Study string `json:"study,omitempty"`
 	Trial *Trial `json:"trial,omitempty"`
@@ -77,8 +81,11 @@ const (
 // and of paths; one that is found twice is listed once. Bundles are not searched for others,
 // symbolic links below the directories and hidden directories are not followed. What cannot
 // be read is listed as broken. The error is that of a directory that does not exist.
-func Find(dirs []string) ([]Entry, error) {
-	f := finder{seen: map[string]bool{}}
+func Find(dirs []string) ([]Entry, error) { return new(Cache).Find(dirs) }
+
+// Find is the function Find, but reads only bundles that are new or have changed.
+func (c *Cache) Find(dirs []string) ([]Entry, error) {
+	f := finder{seen: map[string]bool{}, cache: c}
 	for _, dir := range dirs {
 		if err := f.beneath(filepath.Clean(dir)); err != nil {
 			return nil, fmt.Errorf("list %s: %w", dir, reason(err))
@@ -92,7 +99,8 @@ func Find(dirs []string) ([]Entry, error) {
 type finder struct {
 	list []Entry
 	// seen has the absolute paths, without symbolic links, of the directories that were visited.
-	seen map[string]bool
+	seen  map[string]bool
+	cache *Cache
 }
 
 // beneath adds the entries in and beneath a directory.
@@ -134,7 +142,7 @@ func (f *finder) visit(path, place string, d fs.DirEntry) error {
 	}
 	f.seen[place] = true
 	if exists(filepath.Join(path, runFile)) {
-		f.list = append(f.list, bundleAt(path))
+		f.list = append(f.list, f.cache.bundle(path))
 		return fs.SkipDir
 	}
 	if exists(filepath.Join(path, studyFile)) {
@@ -169,8 +177,9 @@ func bundleAt(path string) Entry {
 	case b.Live:
 		e.State = string(bundle.Running)
 	case r.State == bundle.Running:
-		e.State = "incomplete"
+		e.State = stateIncomplete
 	}
+	e.describe(&r)
 	if r.EndedAt.Known() {
 		ns := int64(r.EndedAt)
 		e.DurationNs = &ns
@@ -188,6 +197,9 @@ func bundleAt(path string) Entry {
 	}
 	return e
 }
+
+// stateIncomplete is that of a run that was killed.
+const stateIncomplete = "incomplete"
 
 // worse has the statuses of objectives from the best to the worst.
 var worse = []bundle.Status{bundle.Pass, bundle.NoData, bundle.Weak, bundle.Error, bundle.Fail}

@@ -148,29 +148,51 @@ func (f *compareFlags) execute(s *streams, args []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	in, err := f.read(s, args)
-	if err != nil {
-		return err
-	}
-	notes, reason, err := unlike(in.origins, f.across)
-	if err != nil {
-		return err
-	}
-	in.notes, in.unlike = append(in.notes, notes...), reason
-	o, err := f.options(in)
+	in, o, err := f.input(s, args)
 	if err != nil {
 		return err
 	}
 	if f.output == "benchstat" {
 		return quietPipe(comparison.WriteBenchstat(s.out, in.table, betters(in.table, o)))
 	}
+	r, err := f.answer(in, o)
+	if err != nil {
+		return err
+	}
+	gate := f.gateNotes(r)
+	for _, n := range gate {
+		fmt.Fprintf(s.err, "warning: %s\n", n)
+	}
+	r.Notes = append(r.Notes, gate...)
+	if err := f.write(s.out, r); err != nil {
+		return quietPipe(err)
+	}
+	return f.judge(r)
+}
+
+// input reads what is compared, and how.
+func (f *compareFlags) input(s *streams, args []string) (in *compared, o compare.Options, err error) {
+	if in, err = f.read(s, args); err != nil {
+		return nil, o, err
+	}
+	notes, reason, err := unlike(in.origins, f.across)
+	if err != nil {
+		return nil, o, err
+	}
+	in.notes, in.unlike = append(in.notes, notes...), reason
+	o, err = f.options(in)
+	return in, o, err
+}
+
+// answer compares.
+func (f *compareFlags) answer(in *compared, o compare.Options) (*compare.Result, error) {
 	do := compare.Run
 	if f.history {
 		do = compare.Histories
 	}
 	r, err := do(in.table, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, d := range in.distributions {
 		r.Distributions = append(r.Distributions, d)
@@ -181,15 +203,8 @@ func (f *compareFlags) execute(s *streams, args []string) error {
 		r.Flags = append(r.Flags, f)
 		r.Sentences = append(r.Sentences, fmt.Sprintf("%s, %s: %s.", f.Name, f.Level, f.Evidence))
 	}
-	gate := f.gateNotes(r)
-	for _, n := range gate {
-		fmt.Fprintf(s.err, "warning: %s\n", n)
-	}
-	r.Notes = slices.Concat(r.Notes, in.notes, in.costs.notes(), gate)
-	if err := f.write(s.out, r); err != nil {
-		return quietPipe(err)
-	}
-	return f.judge(r)
+	r.Notes = slices.Concat(r.Notes, in.notes, in.costs.notes())
+	return r, nil
 }
 
 // write prints the answer.

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/report/html"
+	"github.com/cnsbench/cnsbench/internal/study"
 )
 
 const (
@@ -61,7 +62,7 @@ func (h *head) Write(b []byte) (int, error) {
 // newPage is the command that renders a bundle with limited memory and time.
 func newPage(s *streams) *cobra.Command {
 	return &cobra.Command{
-		Use: pageCommand + " report|summary DIR", Hidden: true, Args: cobra.ExactArgs(2),
+		Use: pageCommand + " report|summary|study DIR", Hidden: true, Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			debug.SetMemoryLimit(pageMemory * 3 / 4)
 			err := errors.Join(
@@ -76,6 +77,17 @@ func newPage(s *streams) *cobra.Command {
 }
 
 func writePage(w io.Writer, what, dir string) error {
+	if what == "study" {
+		d, err := study.Open(dir)
+		if err != nil {
+			return err
+		}
+		page, err := studyPage(d)
+		if err != nil {
+			return err
+		}
+		return html.WriteStudy(w, page)
+	}
 	b, err := bundle.Open(dir)
 	if err != nil {
 		return err

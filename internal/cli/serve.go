@@ -44,20 +44,32 @@ const (
 func newServe(s *streams) *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
-		Use:   "serve",
-		Short: "Store bundles and serve them over HTTP",
-		Long: `Runs the results service: it receives the bundles of runs while they grow, keeps them
-in a directory, and serves them. docs/format/results-api.md describes the requests;
-"cnsbench install" installs the service in a cluster.
+		Use:   "serve [DIR]",
+		Short: "Show bundles in a browser, or store bundles and serve them over HTTP",
+		Long: `serve DIR shows the bundles and studies in and beneath a directory in a browser: a list
+of runs, their reports, runs in progress, comparisons and studies (docs/web.md). It only
+reads. Elsewhere than on a loopback address it needs TLS and --auth token; a browser
+takes the token as a password.
+
+Without DIR, serve runs the results service: it receives the bundles of runs while they
+grow, keeps them in the directory --dir, and serves them. docs/format/results-api.md
+describes the requests; "cnsbench install" installs the service in a cluster.
 
 --auth kubernetes authorizes requests by a token of the cluster and the right to get,
 list, create, update or delete benchmarks.cnsbench.dev/results in the run's
 namespace; --auth token by one token. --auth none authorizes all requests on a
 loopback address whose Host and Origin are of this machine or in --allow-host.`,
-		Example: `  cnsbench serve --dir results                        on this machine only
+		Example: `  cnsbench serve results                              the web interface, on this machine only
+  cnsbench serve --dir results                        on this machine only
   cnsbench serve --dir /results --listen :8443 --auth kubernetes --tls-self-signed`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context(), s) },
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				f.dir = args[0]
+				return f.serveWeb(cmd.Context(), s)
+			}
+			return f.serve(cmd.Context(), s)
+		},
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.dir, "dir", "results", "directory with the bundles as NAMESPACE/RUN; created if missing")
@@ -74,6 +86,15 @@ loopback address whose Host and Origin are of this machine or in --allow-host.`,
 		"with --auth none, a host name to accept besides localhost and addresses; may be repeated")
 	fl.Int64Var(&f.maxGiB, "max-bundle", 64, "maximum size of a bundle, in GiB")
 	clusterFlags(c, &f.cluster)
+	// One of them is of the other service: an error, not without effect.
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		for _, name := range []string{"dir", "publish-pin", "insecure", "max-bundle"} {
+			if len(args) == 1 && c.Flags().Changed(name) {
+				return fmt.Errorf("--%s is for the results service, serve without DIR", name)
+			}
+		}
+		return nil
+	}
 	return c
 }
 
@@ -146,15 +167,8 @@ func (f *serveFlags) authenticator() (server.Authenticator, error) {
 		}
 		return server.AllowAll{}, nil
 	case authToken:
-		b, err := bounded.ReadFile(nil, f.token, results.MaxToken)
-		token := strings.TrimSpace(string(b))
-		if err == nil && token == "" {
-			err = fmt.Errorf("%s is empty", f.token)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
-		}
-		return server.Token(token), nil
+		token, err := f.readToken()
+		return server.Token(token), err
 	case authKubernetes:
 		config, _, err := f.cluster.Load()
 		if err != nil {
@@ -169,6 +183,18 @@ func (f *serveFlags) authenticator() (server.Authenticator, error) {
 			set.AuthorizationV1().SubjectAccessReviews()), nil
 	}
 	return nil, fmt.Errorf("invalid --auth %q: want kubernetes, token or none", f.auth)
+}
+
+func (f *serveFlags) readToken() (string, error) {
+	b, err := bounded.ReadFile(nil, f.token, results.MaxToken)
+	token := strings.TrimSpace(string(b))
+	if err == nil && token == "" {
+		err = fmt.Errorf("%s is empty", f.token)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	return token, nil
 }
 
 // publishPin writes the pin of the service's certificate into a ConfigMap.

@@ -176,17 +176,26 @@ func reportImported(s *streams, dir, out string) error {
 }
 
 func reportStudy(dir *study.Dir, path string) error {
-	t, err := dir.Table()
+	page, err := studyPage(dir)
 	if err != nil {
 		return err
+	}
+	return writeFile(path, func(w io.Writer) error { return html.WriteStudy(w, page) })
+}
+
+// studyPage is the data of the report of a study.
+func studyPage(dir *study.Dir) (*html.Study, error) {
+	t, err := dir.Table()
+	if err != nil {
+		return nil, err
 	}
 	sweeps, err := dir.Sweeps()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	causes, err := dir.Causes()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	page := &html.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses,
 		Order: t.Order.String(), Note: strings.Join(append(t.FewNotes(), t.Note), ". "), Sweeps: sweeps,
@@ -206,7 +215,7 @@ func reportStudy(dir *study.Dir, path string) error {
 	for _, r := range t.Rows {
 		page.Rows = append(page.Rows, html.StudyRow{Cells: r.Cells()})
 	}
-	return writeFile(path, func(w io.Writer) error { return html.WriteStudy(w, page) })
+	return page, nil
 }
 
 func newStudyShow(s *streams) *cobra.Command {

@@ -24,4 +24,6 @@ func scriptElement() template.HTML {
 }
 
 // policy is the Content-Security-Policy of a page: nothing from elsewhere, and only our own script.
-func policy() string { return "default-src 'none'; style-src 'unsafe-inline'; script-src " + ScriptHash() }
+func policy() string {
+	return "default-src 'none'; style-src 'unsafe-inline'; script-src " + ScriptHash()
+}

@@ -61,7 +61,7 @@ func TestFilebench(t *testing.T) {
 				}
 				return v
 			}
-			want := ""
+			var want string
 			switch {
 			case strings.Contains(line, "IO Summary"):
 				isFlowop = false

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/bundle/server"
+	"github.com/cnsbench/cnsbench/internal/results"
+	"github.com/cnsbench/cnsbench/internal/web"
+)
+
+// serveWeb serves the web interface of a directory.
+func (f *serveFlags) serveWeb(ctx context.Context, s *streams) error {
+	ctx, stop := untilInterrupt(ctx)
+	defer stop()
+	ui, err := web.New(ctx, web.Options{Dir: f.dir, Render: renderApart, Compare: compareRuns})
+	if err != nil {
+		return err
+	}
+	handler, err := f.protect(ui.Handler())
+	if err != nil {
+		return errors.Join(err, ui.Close())
+	}
+	conf, scheme, err := f.tls(ctx, s)
+	if err == nil && conf == nil && !results.Loopback(f.listen) {
+		err = fmt.Errorf("%s can be reached by others: use --tls-cert or --tls-self-signed", f.listen)
+	}
+	if err != nil {
+		return errors.Join(err, ui.Close())
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return failed(errors.Join(fmt.Errorf("--listen: %w", err), ui.Close()))
+	}
+	fmt.Fprintf(s.out, "%s at %s://%s/\n", f.dir, scheme, listener.Addr())
+	if conf != nil {
+		listener = tls.NewListener(listener, conf)
+	}
+	return failed(errors.Join(serveUntil(ctx, listener, handler), ui.Close()))
+}
+
+// protect lets only those requests pass that may read: without authentication those of this machine.
+func (f *serveFlags) protect(h http.Handler) (http.Handler, error) {
+	switch {
+	case f.auth == authToken && len(f.hosts) > 0:
+		return nil, errors.New("--allow-host is for --auth none only")
+	case f.auth == authToken:
+		token, err := f.readToken()
+		return web.RequireToken(h, token), err
+	case f.auth != authNone:
+		return nil, fmt.Errorf("invalid --auth %q: want token or none with DIR", f.auth)
+	case !results.Loopback(f.listen):
+		return nil, fmt.Errorf("%s can be reached by others: listen on 127.0.0.1, or use --auth token", f.listen)
+	}
+	return server.Guard(h, f.hosts), nil
+}
+
+// compareRuns compares bundles as the command does without flags.
+func compareRuns(_ context.Context, runs []web.Labelled) (*compare.Result, error) {
+	var args []string
+	for _, r := range runs {
+		args = append(args, r.Label+"="+r.Dir)
+	}
+	f := compareFlags{level: "occasion"}
+	in, o, err := f.input(&streams{out: io.Discard, err: io.Discard}, args)
+	if err != nil {
+		return nil, err
+	}
+	return f.answer(in, o)
+}

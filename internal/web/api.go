@@ -1,0 +1,226 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/compare"
+	"github.com/cnsbench/cnsbench/internal/catalog"
+	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/version"
+)
+
+// Run is a bundle or a study as the list has it. Paths in it are IDs.
+type Run struct {
+	ID string `json:"id" doc:"path below the directory; in URLs of the API its slashes are escaped"`
+	catalog.Entry
+}
+
+// List is what there is in the directory.
+type List struct {
+	Dir     string    `json:"dir"`
+	Version string    `json:"version"`
+	Now     time.Time `json:"now"`
+	Entries []Run     `json:"entries"`
+}
+
+// StudyState is how far a study is.
+type StudyState struct {
+	// Status is missing of a search; Order of the trials, by occasion and block.
+	Status *study.Status `json:"status,omitempty"`
+	Order  []Trial       `json:"order"`
+}
+
+// Trial is a planned trial of a study.
+type Trial struct {
+	ID       string        `json:"id" doc:"of the bundle, which is there once it has begun"`
+	Name     string        `json:"name"`
+	Cell     int           `json:"cell"`
+	Levels   []study.Level `json:"levels"`
+	Occasion int           `json:"occasion"`
+	Block    int           `json:"block"`
+}
+
+// maxCards is the number of cards of one request, maxCompared that of bundles.
+const (
+	maxCards    = 50
+	maxCompared = 50
+)
+
+type body[T any] struct{ Body T }
+
+type idInput struct {
+	ID string `path:"id" doc:"ID of the run or study, its slashes escaped"`
+}
+
+type idsInput struct {
+	Run []string `query:"run,explode" doc:"ID of a run; repeated"`
+}
+
+// api adds the requests of /api/v1.
+func (s *Server) api(mux *http.ServeMux) huma.API {
+	conf := huma.DefaultConfig("CNSBench", "1")
+	conf.Info.Description = "The API of cnsbench serve DIR. It only reads."
+	conf.OpenAPIPath, conf.DocsPath, conf.SchemasPath = "/api/v1/openapi", "", ""
+	conf.CreateHooks = nil // no links to schemas in answers
+	conf.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	a := humago.New(mux, conf)
+	get(a, "listRuns", "/api/v1/runs", s.list)
+	get(a, "cards", "/api/v1/cards", s.cardsOf)
+	get(a, "compare", "/api/v1/compare", s.compare)
+	get(a, "study", "/api/v1/studies/{id}", s.study)
+	get(a, "summary", "/api/v1/runs/{id}/summary", s.summary)
+	s.events(a)
+	return a
+}
+
+// OpenAPI returns the description of the API, in YAML.
+func OpenAPI() ([]byte, error) { return new(Server).api(http.NewServeMux()).OpenAPI().YAML() }
+
+// get registers a request.
+func get[I, O any](a huma.API, name, path string, f func(context.Context, *I) (*O, error)) {
+	huma.Register(a, huma.Operation{OperationID: name, Method: http.MethodGet, Path: path}, f)
+}
+
+// schemaName names a schema after package and type: two packages have a Level.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	pkg := []rune(path.Base(t.PkgPath()))
+	if len(pkg) < 2 || t.PkgPath() == reflect.TypeFor[Run]().PkgPath() {
+		return name
+	}
+	return string(unicode.ToUpper(pkg[0])) + string(pkg[1:]) + name
+}
+
+// problem is the answer to an error.
+func problem(err error) error {
+	switch {
+	case errors.Is(err, errNotFound):
+		return huma.Error404NotFound(err.Error())
+	case err != nil:
+		return huma.Error500InternalServerError(err.Error())
+	}
+	return nil
+}
+
+func (s *Server) list(context.Context, *struct{}) (*body[List], error) {
+	found, err := s.found.Find([]string{s.Dir})
+	if err != nil {
+		return nil, problem(err)
+	}
+	l := List{Dir: s.Dir, Version: version.Version, Now: time.Now(), Entries: []Run{}}
+	for _, e := range found {
+		r := Run{ID: s.idOf(e.Path), Entry: e}
+		r.Path = r.ID
+		if e.Study != "" {
+			r.Study = s.idOf(e.Study)
+		}
+		l.Entries = append(l.Entries, r)
+	}
+	slices.SortStableFunc(l.Entries, func(a, b Run) int { return b.Started.Compare(a.Started) })
+	return &body[List]{l}, nil
+}
+
+func (s *Server) cardsOf(_ context.Context, in *idsInput) (*body[[]Card], error) {
+	if len(in.Run) > maxCards {
+		return nil, huma.Error400BadRequest("too many runs: want at most 50")
+	}
+	list := []Card{}
+	for _, id := range in.Run {
+		dir, err := s.place(id, runFile)
+		if err != nil {
+			list = append(list, Card{ID: id, Headline: []string{}, Error: err.Error()})
+			continue
+		}
+		list = append(list, s.card(id, dir))
+	}
+	return &body[[]Card]{list}, nil
+}
+
+func (s *Server) compare(ctx context.Context, in *idsInput) (*body[*compare.Result], error) {
+	if len(in.Run) < 2 || len(in.Run) > maxCompared {
+		return nil, huma.Error400BadRequest("want 2 to 50 runs to compare")
+	}
+	var runs []Labelled
+	for _, id := range in.Run {
+		dir, err := s.place(id, runFile)
+		if err != nil {
+			return nil, problem(err)
+		}
+		runs = append(runs, Labelled{Label: label(id, in.Run), Dir: dir})
+	}
+	r, err := s.Compare(ctx, runs)
+	if err != nil { // of the runs: they did not complete, or are of other workloads
+		return nil, huma.Error422UnprocessableEntity(err.Error())
+	}
+	return &body[*compare.Result]{r}, nil
+}
+
+// label is the last element of an ID, or the whole where another one has the same.
+func label(id string, all []string) string {
+	same := 0
+	for _, other := range all {
+		if path.Base(other) == path.Base(id) {
+			same++
+		}
+	}
+	if same == 1 {
+		id = path.Base(id)
+	}
+	return strings.ReplaceAll(id, "=", ":") // which would end the label
+}
+
+func (s *Server) study(_ context.Context, in *idInput) (*body[StudyState], error) {
+	dir, err := s.place(in.ID, studyFile)
+	if err != nil {
+		return nil, problem(err)
+	}
+	d, err := study.Open(dir)
+	if err != nil {
+		return nil, problem(err)
+	}
+	st := StudyState{Order: []Trial{}}
+	for _, t := range d.Trials {
+		c := d.Cells[t.Cell]
+		st.Order = append(st.Order, Trial{ID: s.idOf(d.Of(t)), Name: t.Name, Cell: t.Cell, Levels: c.Levels,
+			Occasion: t.Occasion, Block: t.Block})
+	}
+	if d.Search == nil {
+		hours, err := study.ParseOfficeHours("8-18")
+		if err != nil {
+			return nil, problem(err)
+		}
+		if st.Status, err = d.Status(hours); err != nil {
+			return nil, problem(err)
+		}
+	}
+	return &body[StudyState]{st}, nil
+}
+
+// summaryOutput is the summary as show --output json prints it.
+type summaryOutput struct {
+	ContentType string `header:"Content-Type"`
+	Body        []byte
+}
+
+func (s *Server) summary(ctx context.Context, in *idInput) (*summaryOutput, error) {
+	dir, err := s.place(in.ID, runFile)
+	if err != nil {
+		return nil, problem(err)
+	}
+	text, err := s.render(ctx, "summary", dir)
+	return &summaryOutput{"application/json", text}, problem(err)
+}

@@ -1,0 +1,1 @@
+import{D as e,F as t,R as n,X as r,g as i,k as a,x as o}from"./app.js";var s=a(`<div class="scroll" tabindex="0" role="region"><!></div>`);function c(a,c){var l=s(),u=n(l);o(u,()=>c.children),r(l),t(()=>i(l,`aria-label`,c.label)),e(a,l)}export{c as t};

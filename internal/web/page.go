@@ -1,0 +1,148 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+)
+
+const (
+	// renderTimeout bounds rendering, and the wait for it.
+	renderTimeout = 2 * time.Minute
+	// maxPage bounds a page.
+	maxPage = 64 << 20
+)
+
+// The files by which a bundle and a study are known.
+const (
+	runFile   = "run.json"
+	studyFile = "study.json"
+)
+
+// runPage serves the report of a run; of a run in progress the application, unless the report so far is asked for.
+func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	dir, err := s.place(id, runFile)
+	if err != nil {
+		s.app(http.StatusNotFound)(w, r) // which says why
+		return
+	}
+	b, err := bundle.Look(dir)
+	if err == nil && b.Live && !r.URL.Query().Has("report") {
+		s.app(http.StatusOK)(w, r)
+		return
+	}
+	s.page(w, r, "report", dir, bar{Name: cleanID(id), API: apiPath(id, "summary"), Live: err == nil && b.Live,
+		Compare: "/?select=" + template.URLQueryEscaper(cleanID(id))})
+}
+
+// studyPage serves the report of a study.
+func (s *Server) studyPage(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	dir, err := s.place(id, studyFile)
+	if err != nil {
+		s.app(http.StatusNotFound)(w, r)
+		return
+	}
+	s.page(w, r, "study", dir, bar{Name: cleanID(id), Study: link("studies", cleanID(id))})
+}
+
+func cleanID(id string) string { return strings.TrimSuffix(id, "/") }
+
+func apiPath(id, what string) string {
+	return "/api/v1/runs/" + template.URLQueryEscaper(cleanID(id)) + "/" + what
+}
+
+// bar is the strip above a report.
+type bar struct {
+	Name, API, Compare, Study string
+	Live                      bool
+}
+
+var barPage = template.Must(template.New("bar").Parse(
+	`<div class="cnsbench-bar" role="navigation" aria-label="CNSBench"><a class="home" href="/">CNSBench</a><a href="/">Runs</a>` +
+		`{{with .Study}}<a href="{{.}}">Study</a>{{end}}` +
+		`<span class="place">{{.Name}}</span>{{if .Live}}<a href="?">Live</a>{{end}}` +
+		`{{with .Compare}}<a href="{{.}}">Compare with …</a>{{end}}{{with .API}}<a href="{{.}}">JSON</a>{{end}}</div>`))
+
+// page renders a page and serves it with the bar.
+func (s *Server) page(w http.ResponseWriter, r *http.Request, what, dir string, b bar) {
+	text, err := s.render(r.Context(), what, dir)
+	var policy string
+	if err == nil {
+		text, policy, err = framed(text, b)
+	}
+	if err != nil {
+		http.Error(w, fmt.Sprintf("cannot make the %s: %v", what, err), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", policy)
+	_, _ = w.Write(text) // the reader may be gone
+}
+
+// render renders a bundle or a study, after those before it.
+func (s *Server) render(ctx context.Context, what, dir string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
+	defer cancel()
+	select {
+	case s.heavy <- struct{}{}:
+		defer func() { <-s.heavy }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	out := limited{most: maxPage}
+	err := s.Render(ctx, what, dir, &out)
+	return out.Bytes(), err
+}
+
+// limited is a buffer of limited size.
+type limited struct {
+	bytes.Buffer
+	most int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if l.Len()+len(b) > l.most {
+		return 0, fmt.Errorf("the page is longer than %d bytes", l.most)
+	}
+	return l.Buffer.Write(b)
+}
+
+// policyTag is the Content-Security-Policy in the head of a report, before all that is from a bundle.
+var policyTag = regexp.MustCompile(`<meta http-equiv="Content-Security-Policy" content="([^"]*)">`)
+
+// framed adds the bar to a report and returns the report's policy, which allows in addition the file with the style of
+// the bar. The policy becomes a header: in the page it would refuse that file.
+func framed(page []byte, b bar) (_ []byte, policy string, err error) {
+	head := page[:min(len(page), 4<<10)]
+	tag := policyTag.FindSubmatchIndex(head)
+	body := bytes.Index(page, []byte("<body>"))
+	if tag == nil || body < tag[1] {
+		return nil, "", errors.New("the report has no policy in its head, or no body")
+	}
+	policy = string(page[tag[2]:tag[3]])
+	if !strings.Contains(policy, "style-src ") {
+		return nil, "", fmt.Errorf("the report has a policy without style-src: %s", bounded.Text(policy, 200))
+	}
+	policy = strings.Replace(policy, "style-src ", "style-src 'self' ", 1) + "; " + framePolicy
+	var out bytes.Buffer
+	out.Write(page[:tag[0]])
+	out.WriteString(`<link rel="stylesheet" href="/assets/bar.css">`)
+	out.Write(page[tag[1] : body+len("<body>")])
+	b.Name = bounded.Text(b.Name, 200)
+	if err := barPage.Execute(&out, b); err != nil {
+		return nil, "", err
+	}
+	out.Write(page[body+len("<body>"):])
+	return out.Bytes(), policy, nil
+}
