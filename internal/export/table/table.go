@@ -3,10 +3,7 @@
 // are integers in ns; names of columns end in their unit, or a column "unit" has it.
 package table
 
-import (
-	"io"
-	"iter"
-)
+import "iter"
 
 // Type of a column's values.
 type Type int
@@ -44,25 +41,4 @@ func (t *Table) each(f func(row []any) error) error {
 		}
 	}
 	return nil
-}
-
-// Format is a way to write a table.
-type Format string
-
-// The formats.
-const (
-	CSV     Format = "csv"
-	JSON    Format = "json" // one object a line
-	Parquet Format = "parquet"
-)
-
-// Write writes the table. The error is that of reading the bundle or of w.
-func (t *Table) Write(w io.Writer, f Format) error {
-	switch f {
-	case CSV:
-		return t.writeCSV(w)
-	case JSON:
-		return t.writeJSON(w)
-	}
-	return t.writeParquet(w)
 }
