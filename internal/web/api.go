@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"path"
 	"reflect"
@@ -105,17 +104,6 @@ func schemaName(t reflect.Type, hint string) string {
 	return string(unicode.ToUpper(pkg[0])) + string(pkg[1:]) + name
 }
 
-// problem is the answer to an error.
-func problem(err error) error {
-	switch {
-	case errors.Is(err, errNotFound):
-		return huma.Error404NotFound(err.Error())
-	case err != nil:
-		return huma.Error500InternalServerError(err.Error())
-	}
-	return nil
-}
-
 func (s *Server) list(context.Context, *struct{}) (*body[List], error) {
 	found, err := s.found.Find([]string{s.Dir})
 	if err != nil {
@@ -145,7 +133,7 @@ func (s *Server) cardsOf(_ context.Context, in *idsInput) (*body[[]Card], error)
 			list = append(list, Card{ID: id, Headline: []string{}, Error: err.Error()})
 			continue
 		}
-		list = append(list, s.card(id, dir))
+		list = append(list, s.cards.of(id, dir))
 	}
 	return &body[[]Card]{list}, nil
 }

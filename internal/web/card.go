@@ -41,13 +41,13 @@ type card struct {
 	Card
 }
 
-// card returns the card of the bundle in dir.
-func (s *Server) card(id, dir string) Card {
-	s.cards.mu.Lock()
-	defer s.cards.mu.Unlock()
+// of returns the card of the bundle in dir.
+func (s *cards) of(id, dir string) Card {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	st, err := os.Stat(filepath.Join(dir, runFile))
 	if err == nil {
-		if old, ok := s.cards.made[id]; ok && old.at.Equal(st.ModTime()) {
+		if old, ok := s.made[id]; ok && old.at.Equal(st.ModTime()) {
 			return old.Card
 		}
 	}
@@ -57,10 +57,10 @@ func (s *Server) card(id, dir string) Card {
 	}
 	c.ID = id
 	if keep && st != nil {
-		if s.cards.made == nil {
-			s.cards.made = map[string]card{}
+		if s.made == nil {
+			s.made = map[string]card{}
 		}
-		s.cards.made[id] = card{st.ModTime(), c}
+		s.made[id] = card{st.ModTime(), c}
 	}
 	return c
 }

@@ -6,15 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
@@ -47,11 +42,18 @@ type hub struct {
 // points is the number of points so far; the caller holds mu.
 func (h *hub) points() int { return h.live.omitted + len(h.live.points) }
 
-// hub returns the hub of a live run and counts the caller as a reader.
-func (s *Server) hub(dir string) (*hub, error) {
+// hubs are those of live runs, by directory, until ctx ends.
+type hubs struct {
+	ctx context.Context
+	mu  sync.Mutex
+	all map[string]*hub
+}
+
+// join returns the hub of a live run and counts the caller as a reader.
+func (s *hubs) join(dir string) (*hub, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.hubs[dir]
+	h := s.all[dir]
 	if h == nil {
 		b, err := bundle.Look(dir)
 		if err != nil {
@@ -59,7 +61,7 @@ func (s *Server) hub(dir string) (*hub, error) {
 		}
 		h = &hub{dir: dir, epoch: strconv.FormatInt(time.Now().UnixNano(), 36), live: newLive(b.Run),
 			changed: make(chan struct{})}
-		s.hubs[dir] = h
+		s.all[dir] = h
 		go s.follow(h)
 	}
 	h.mu.Lock()
@@ -79,7 +81,7 @@ func (h *hub) leave() {
 }
 
 // follow reads a run until it has ended, or has had no reader for some time.
-func (s *Server) follow(h *hub) {
+func (s *hubs) follow(h *hub) {
 	f := bundle.Follow(h.dir)
 	tick := time.NewTicker(followStep)
 	defer tick.Stop()
@@ -96,7 +98,7 @@ func (s *Server) follow(h *hub) {
 		s.mu.Lock()
 		h.mu.Lock()
 		if done = done || h.readers == 0 && time.Since(h.idle) > hubIdle; done {
-			delete(s.hubs, h.dir)
+			delete(s.all, h.dir)
 		}
 		h.mu.Unlock()
 		s.mu.Unlock()
@@ -163,57 +165,4 @@ func (h *hub) resume(id string) int {
 		return 0
 	}
 	return have
-}
-
-type eventsInput struct {
-	ID   string `path:"id" doc:"ID of the run, its slashes escaped"`
-	Last string `header:"Last-Event-ID" doc:"of the last event that was received: the stream goes on after it"`
-}
-
-// events registers the stream of a live run.
-func (s *Server) events(a huma.API) {
-	schema := a.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Update](), true, "Update")
-	huma.Register(a, huma.Operation{OperationID: "events", Method: http.MethodGet, Path: "/api/v1/runs/{id}/events",
-		Description: "Server-sent events of a run in progress, each with an Update; the last has the phase ended.",
-		Responses: map[string]*huma.Response{"200": {Description: "the stream",
-			Content: map[string]*huma.MediaType{"text/event-stream": {Schema: schema}}}}},
-		func(_ context.Context, in *eventsInput) (*huma.StreamResponse, error) {
-			dir, err := s.place(in.ID, runFile)
-			if err != nil {
-				return nil, problem(err)
-			}
-			if b, err := bundle.Look(dir); err != nil || !b.Live {
-				return nil, huma.Error409Conflict("the run is not in progress")
-			}
-			h, err := s.hub(dir)
-			if err != nil {
-				return nil, huma.Error503ServiceUnavailable(err.Error())
-			}
-			return &huma.StreamResponse{Body: func(c huma.Context) {
-				defer h.leave()
-				_, w := humago.Unwrap(c)
-				s.stream(c.Context(), w, h, h.resume(in.Last))
-			}}, nil
-		})
-}
-
-// stream sends events until the run has ended or the reader is gone.
-func (s *Server) stream(ctx context.Context, w http.ResponseWriter, h *hub, have int) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	control := http.NewResponseController(w)
-	for {
-		event, now, end, changed := h.next(have)
-		if _, err := w.Write(event); err != nil || control.Flush() != nil || end {
-			return
-		}
-		have = now
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		case <-s.ctx.Done():
-			return
-		}
-	}
 }

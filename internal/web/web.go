@@ -7,25 +7,18 @@ package web
 
 import (
 	"context"
-	"embed"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/catalog"
 )
-
-//go:embed assets
-var assets embed.FS
 
 // RootID is the ID of the served directory where it is a bundle or a study itself.
 const RootID = "_"
@@ -45,16 +38,12 @@ type Options struct {
 // Server serves the web interface. Its methods are safe for concurrent use.
 type Server struct {
 	Options
-	root *os.Root
-	// ctx ends the streams of live runs.
-	ctx   context.Context
+	root  *os.Root
 	found catalog.Cache
 	cards cards
+	hubs  hubs
 	// heavy bounds the pages that are rendered at the same time.
 	heavy chan struct{}
-
-	mu   sync.Mutex
-	hubs map[string]*hub // of live runs, by directory
 }
 
 // maxHeavy is the number of pages that are rendered at the same time; each takes memory.
@@ -66,32 +55,12 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Options: o, root: root, ctx: ctx, heavy: make(chan struct{}, maxHeavy), hubs: map[string]*hub{}}, nil
+	return &Server{Options: o, root: root, hubs: hubs{ctx: ctx, all: map[string]*hub{}},
+		heavy: make(chan struct{}, maxHeavy)}, nil
 }
 
 // Close closes the directory.
 func (s *Server) Close() error { return s.root.Close() }
-
-// Handler returns the handler of all requests. The caller authenticates them.
-func (s *Server) Handler() http.Handler {
-	mux := http.NewServeMux()
-	s.api(mux)
-	files, err := fs.Sub(assets, "assets")
-	if err != nil {
-		panic(err) // the directory is embedded
-	}
-	mux.Handle("GET /assets/", http.StripPrefix("/assets/", asset(files)))
-	for _, page := range []string{"GET /{$}", "GET /compare", "GET /studies/{id...}"} {
-		mux.HandleFunc(page, s.app(http.StatusOK))
-	}
-	mux.HandleFunc("GET /runs/{id...}", s.runPage)
-	mux.HandleFunc("GET /study-report/{id...}", s.studyPage)
-	mux.HandleFunc("GET /", s.app(http.StatusNotFound))
-	return headers(mux)
-}
-
-// errNotFound says that there is no such run or study.
-var errNotFound = errors.New("not found")
 
 // place returns the directory of a bundle or a study, which has a file of that name.
 func (s *Server) place(id, file string) (string, error) {

@@ -239,9 +239,9 @@ func TestEvents(t *testing.T) {
 		u.Status.Actions[0].N != 10 || u.Status.Phase != "preparing" {
 		t.Errorf("%+v", u)
 	}
-	s.mu.Lock()
-	epoch := s.hubs[filepath.Join(dir, "live")].epoch
-	s.mu.Unlock()
+	s.hubs.mu.Lock()
+	epoch := s.hubs.all[filepath.Join(dir, "live")].epoch
+	s.hubs.mu.Unlock()
 	if u := read(epoch + "-5")(); len(u.Points) != 2 || u.Points[0].At != 5 {
 		t.Errorf("resumed after 5 seconds: %+v", u.Points)
 	}

@@ -128,3 +128,15 @@ func (h *Heat) add(o *op.Op, end op.Time) {
 		t = next
 	}
 }
+
+// busy is the time in which an op was in progress: of one that never started its intended instant, of one without an
+// end until the end of the recording.
+func busy(o *op.Op, end op.Time) (from, to op.Time) {
+	if !o.Started.Known() {
+		return o.Intended, o.Intended
+	}
+	if !o.Ended.Known() {
+		return o.Started, max(o.Started, end)
+	}
+	return o.Started, o.Ended
+}

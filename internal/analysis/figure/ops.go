@@ -115,18 +115,6 @@ func (t *tally) add(o *op.Op, end op.Time) {
 		Target: o.Target, Outcome: o.Outcome})
 }
 
-// busy is the time in which an op was in progress: of one that never started its intended instant, of one without an
-// end until the end of the recording.
-func busy(o *op.Op, end op.Time) (from, to op.Time) {
-	if !o.Started.Known() {
-		return o.Intended, o.Intended
-	}
-	if !o.Ended.Known() {
-		return o.Started, max(o.Started, end)
-	}
-	return o.Started, o.Ended
-}
-
 // lane places overlapping bars in the first free row.
 func lane(t *tally) Lane {
 	l := Lane{Action: t.name, Bars: t.bars, Rows: 1, Heat: t.heat}
