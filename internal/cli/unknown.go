@@ -34,8 +34,8 @@ func unknownCommand(root *cobra.Command, args []string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	hint := "see " + c.CommandPath() + " --help"
-	if near := parse.Suggest(rest[at], names); near != "" {
+	hint := "see " + c.CommandPath() + " --help" // the commands under root are too many to list
+	if near := parse.Suggest(rest[at], names); near != "" && (c != root || strings.HasPrefix(near, "did you mean")) {
 		hint = near
 	}
 	return fmt.Errorf("unknown command %q for %q (%s)", rest[at], c.CommandPath(), hint)

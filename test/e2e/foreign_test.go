@@ -217,6 +217,20 @@ func TestForeignDriverGone(t *testing.T) {
 	f.emptied()
 }
 
+// TestForeignDriverRefuses checks that a volume that the driver refused to create is not looked for at the end.
+func TestForeignDriverRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	f := b.foreignDriver("hostdir")
+	r := b.bench(head+"spec: {actions: [{name: v, createObjSpec: {volume: {storageClass: sut, volumeMode: Block}}}]}\n",
+		"--csi-endpoint", f.socket).wants(t, 2)
+	if !strings.Contains(r.said(), "does not support raw block volumes") || strings.Contains(r.said(), "not everything") {
+		t.Errorf("%v", r)
+	}
+	f.emptied()
+	b.clean()
+}
+
 // TestForeignDriverDies checks that a run fails if the driver is killed during its last op. No
 // later op fails because of it, so the state of the run cannot follow from the ops.
 func TestForeignDriverDies(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,6 +137,18 @@ func (e *Engine) markDone(kind, name string) error {
 		return nil
 	}
 	return e.session.Ledger.Done(kind, name)
+}
+
+// refused forgets an object whose creation the driver refused, so that the end of the run does not ask for it again. The
+// codes say that nothing was made (CSI specification, "Error Scheme").
+func (e *Engine) refused(err error, kind, name string) error {
+	if code := status.Code(err); code != codes.InvalidArgument && code != codes.Unimplemented {
+		return err
+	}
+	if ledgerErr := e.markDone(kind, name); ledgerErr != nil {
+		return errors.Join(err, ledgerErr)
+	}
+	return err
 }
 
 // recover removes the object of an entry of an external driver after asking the driver for its id.

@@ -33,7 +33,7 @@ func (e *Engine) snapshot(ctx context.Context, r engine.Request, tr *op.Trace) (
 			Parameters: volumeParameters(class.Parameters)}}
 	res, err := s.driver.controller.CreateSnapshot(ctx, s.request)
 	if err != nil {
-		return nil, err
+		return nil, e.refused(err, "snapshot", r.Name)
 	}
 	mark(ctx, op.Taken)
 	got := res.GetSnapshot()

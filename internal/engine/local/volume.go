@@ -177,7 +177,7 @@ func notFoundError(o engine.Object) error {
 func (e *Engine) provision(ctx context.Context, v *volume) error {
 	res, err := v.driver.controller.CreateVolume(ctx, v.request)
 	if err != nil {
-		return err
+		return e.refused(err, "volume", v.object.Name)
 	}
 	mark(ctx, op.Provisioned)
 	v.id, v.context = res.GetVolume().GetVolumeId(), res.GetVolume().GetVolumeContext()

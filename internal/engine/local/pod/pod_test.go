@@ -252,22 +252,22 @@ func TestBarrier(t *testing.T) {
 	if len(starts) != 3 {
 		t.Fatalf("%d starts, want 3", len(starts))
 	}
-	best := time.Hour
+	best, surest := time.Hour, time.Hour
 	for _, s := range starts {
 		skew := time.Duration(s.At - s.Intended)
-		best = min(best, skew)
+		best, surest = min(best, skew), min(surest, time.Duration(s.Err))
 		t.Logf("%s: skew %v ± %v", s.Instance, skew, time.Duration(s.Err))
 		if s.Intended != at || skew < -time.Duration(s.Err) || skew > time.Second {
 			t.Errorf("%s: intended %d (asked for %d), skew %v ± %v", s.Instance, s.Intended, at, skew,
 				time.Duration(s.Err))
 		}
-		if s.Err <= 0 || s.Err > int64(20*time.Millisecond) {
+		if s.Err <= 0 {
 			t.Errorf("%s: ± %v", s.Instance, time.Duration(s.Err))
 		}
 	}
-	// On a loaded machine one of three agents may start late, but not all.
-	if best > 50*time.Millisecond {
-		t.Errorf("the least skew was %v", best)
+	// On a loaded machine one of three agents may start late, or exchange clocks slowly, but not all.
+	if best > 50*time.Millisecond || surest > 20*time.Millisecond {
+		t.Errorf("the least skew was %v, the least error %v", best, surest)
 	}
 }
 
