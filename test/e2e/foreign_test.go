@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -227,8 +228,12 @@ func TestForeignDriverRefuses(t *testing.T) {
 	if !strings.Contains(r.said(), "does not support raw block volumes") || strings.Contains(r.said(), "not everything") {
 		t.Errorf("%v", r)
 	}
-	f.emptied()
-	b.clean()
+	if volumes, _ := f.holds(); len(volumes) > 0 {
+		t.Errorf("the driver has %v", volumes)
+	}
+	if left, _ := filepath.Glob(b.in("tmp", "cnsbench-*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
 }
 
 // TestForeignDriverDies checks that a run fails if the driver is killed during its last op. No
