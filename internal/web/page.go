@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"html/template"
 	"net/http"
 	"regexp"
@@ -130,7 +131,7 @@ func framed(page []byte, b bar) (_ []byte, policy string, err error) {
 	if tag == nil || body < tag[1] {
 		return nil, "", errors.New("the report has no policy in its head, or no body")
 	}
-	policy = string(page[tag[2]:tag[3]])
+	policy = html.UnescapeString(string(page[tag[2]:tag[3]]))
 	if !strings.Contains(policy, "style-src ") {
 		return nil, "", fmt.Errorf("the report has a policy without style-src: %s", bounded.Text(policy, 200))
 	}

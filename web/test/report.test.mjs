@@ -75,8 +75,12 @@ test("without the script all text is there", { skip }, async () => {
   assert.deepEqual(await texts(await browser.open(pages.demo)), want);
 });
 
+// unfold opens all folded parts.
+const unfold = (page) => page.evaluate(() => document.querySelectorAll("details").forEach((d) => (d.open = true)));
+
 test("a table is sorted by number, back and forth, and filtered", { skip }, async () => {
   const page = await browser.open(pages.demo);
+  await unfold(page);
   const table = page.locator("#interference .scroll", { has: page.locator("th", { hasText: /^length$/ }) }).last();
   const column = () => table.locator("tr td:nth-child(2)").evaluateAll((cells) => cells.map((c) => c.firstChild.textContent));
   const before = await column();
@@ -111,6 +115,7 @@ test("print shows the whole run, all rows and all folded parts, and gives back w
   assert.equal(await shown(page), range);
   assert.equal(await page.locator("details[open]").count(), 0);
   const report = await browser.open(pages.demo);
+  await unfold(report);
   await report.locator(".filter input").last().fill("no such row");
   await report.emulateMedia({ media: "print" });
   await report.waitForFunction(() => !document.querySelector("tr[hidden]"));

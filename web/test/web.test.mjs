@@ -40,12 +40,11 @@ async function open(path, { width = 1280, theme = "light" } = {}) {
 
 const texts = async (page, selector) => (await page.locator(selector).allTextContents()).map((t) => t.replace(/\s+/g, " ").trim());
 
-// serious returns what axe-core finds that is serious or critical: of a report in the strip above it only, because the
-// report is package html's.
+// serious returns what axe-core finds that is serious or critical.
 async function serious(page) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() =>
-    window.axe.run(document.querySelector(".cnsbench-bar") ?? document, { resultTypes: ["violations"] }));
+    window.axe.run(document, { resultTypes: ["violations"] }));
   return violations.filter((v) => ["serious", "critical"].includes(v.impact))
     .map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
 }

@@ -5,6 +5,7 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -12,9 +13,13 @@ import (
 // escaped.
 type svg struct{ strings.Builder }
 
-// open begins a figure; attrs are pairs of names and values.
+// open begins a figure; attrs are pairs of names and values. Its role is img if they have none: a figure with links in it
+// has to be a group.
 func (s *svg) open(width, height float64, label string, attrs ...string) {
-	fmt.Fprintf(s, `<svg viewBox="0 0 %s %s" role="img" aria-label="%s" preserveAspectRatio="xMidYMid meet"`,
+	if !slices.Contains(attrs, "role") {
+		attrs = append(attrs, "role", "img")
+	}
+	fmt.Fprintf(s, `<svg viewBox="0 0 %s %s" aria-label="%s" preserveAspectRatio="xMidYMid meet"`,
 		num(width), num(height), html.EscapeString(label))
 	s.attributes(attrs)
 	s.WriteString(">")

@@ -50,6 +50,8 @@ var applications = []application{
 		`"total_ios" : (\d+)`},
 	{"fio-iolog", `volumeSize: 128Mi, iolog: "fio version 3 iolog\n0 f read 0 4096\n1000000 f read 8192 4096"`, "read.ios",
 		"fio/output/fio.json", `"total_ios" : (\d+)`},
+	{"filebench", "volumeSize: 512Mi, personality: varmail, duration: 3", "ops", "filebench/output/filebench.txt",
+		`IO Summary: +\d+ ops (\S+) ops/s`},
 	{"fio-mix", "volumeSize: 128Mi, runtime: 2", "reads.read.iops", "fio/output/fio.json",
 		`(?s)"jobname" : "reads".*?"iops" : ([\d.]+)`},
 	{"nginx-wrk", "volumeSize: 512Mi, files: 100, connections: 4, duration: 3", "rps",

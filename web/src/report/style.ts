@@ -14,6 +14,7 @@ svg .selection{fill:var(--c0);fill-opacity:.18;stroke:var(--c0);pointer-events:n
 .sort{all:unset;cursor:pointer}
 .sort:focus-visible{outline:2px solid var(--c0);outline-offset:2px}
 .sort:hover{color:var(--ink)}
+.sort.beside::before{content:"↕"}
 [aria-sort=ascending] .sort::after{content:" ▲"}
 [aria-sort=descending] .sort::after{content:" ▼"}
 .filter{display:block;margin:6px 0;font-size:12.5px;color:var(--soft)}

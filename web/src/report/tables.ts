@@ -55,7 +55,13 @@ function addSorting(head: HTMLTableRowElement, body: readonly HTMLTableRowElemen
     const button = document.createElement("button");
     button.type = "button";
     button.className = "sort";
-    button.append(...cell.childNodes);
+    if (cell.querySelector("a")) { // the explanation of a term: a link cannot be in a button
+      button.classList.add("beside");
+      button.setAttribute("aria-label", `Sort by ${cell.textContent.trim()}`);
+      cell.append(" ");
+    } else {
+      button.append(...cell.childNodes);
+    }
     cell.append(button);
     button.addEventListener("click", () => {
       const next = { none: "ascending", ascending: "descending", descending: "none" }[cell.ariaSort ?? "none"] ?? "ascending";

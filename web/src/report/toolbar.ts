@@ -23,7 +23,7 @@ export function toolbar(figure: Figure, view: View): void {
     add("−", "Zoom out (−)", () => view.zoomBy(1 / step)),
     add("←", "Earlier (left arrow)", () => view.pan(-shift)),
     add("→", "Later (right arrow)", () => view.pan(shift)),
-    add("Reset", "Show the whole run (Escape)", () => view.reset()),
+    add("Reset", "Reset to the whole run (Escape)", () => view.reset()),
   ];
   const shown = document.createElement("span");
   shown.setAttribute("role", "status");
