@@ -11,15 +11,20 @@ export const executablePath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 export async function launch() {
   const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
   const dir = mkdtempSync(join(tmpdir(), "cnsbench-web-"));
-  let files = 0, current;
+  let files = 0,
+    current;
   const session = await browser.newBrowserCDPSession();
   return {
     dir,
     /** cpu is the CPU time of each kind of process so far, in s. */
     async cpu() {
       const { processInfo } = await session.send("SystemInfo.getProcessInfo");
-      return Object.fromEntries(["renderer", "GPU"].map((type) =>
-        [type, processInfo.filter((p) => p.type === type).reduce((sum, p) => sum + p.cpuTime, 0)]));
+      return Object.fromEntries(
+        ["renderer", "GPU"].map((type) => [
+          type,
+          processInfo.filter((p) => p.type === type).reduce((sum, p) => sum + p.cpuTime, 0),
+        ]),
+      );
     },
     /** open shows a page in place of the one before; page.errors has the errors in it. */
     async open(html, options = {}) {

@@ -11,11 +11,15 @@ try {
     const before = await browser.cpu();
     const frames = await page.evaluate(pan, zoom);
     const after = await browser.cpu();
-    const cpu = ["renderer", "GPU"].map((p) => `${p} ${((1000 * (after[p] - before[p])) / frames.length).toFixed(1)} ms`);
+    const cpu = ["renderer", "GPU"].map(
+      (p) => `${p} ${((1000 * (after[p] - before[p])) / frames.length).toFixed(1)} ms`,
+    );
     frames.sort((a, b) => a - b);
     const mean = frames.reduce((a, b) => a + b, 0) / frames.length;
-    console.log(`${n} ops, zoom ${zoom}: ${(1000 / mean).toFixed(1)} frames/s, median ${frames[frames.length >> 1].toFixed(1)} ms, ` +
-      `p90 ${frames[Math.floor(frames.length * 0.9)].toFixed(1)} ms, n = ${frames.length}; CPU per frame: ${cpu.join(", ")}`);
+    console.log(
+      `${n} ops, zoom ${zoom}: ${(1000 / mean).toFixed(1)} frames/s, median ${frames[frames.length >> 1].toFixed(1)} ms, ` +
+        `p90 ${frames[Math.floor(frames.length * 0.9)].toFixed(1)} ms, n = ${frames.length}; CPU per frame: ${cpu.join(", ")}`,
+    );
   }
 } finally {
   await browser.close();
@@ -23,9 +27,18 @@ try {
 
 /** pan pans to and fro for 40 frames, one step a frame, and returns the ms between frames. */
 async function pan(zoom) {
-  const svg = document.querySelector("svg[data-left]"), r = svg.getBoundingClientRect();
-  const wheel = (init) => svg.dispatchEvent(new WheelEvent("wheel", { bubbles: true, cancelable: true,
-    clientX: r.left + r.width / 2, clientY: r.top + 20, ...init }));
+  const svg = document.querySelector("svg[data-left]"),
+    r = svg.getBoundingClientRect();
+  const wheel = (init) =>
+    svg.dispatchEvent(
+      new WheelEvent("wheel", {
+        bubbles: true,
+        cancelable: true,
+        clientX: r.left + r.width / 2,
+        clientY: r.top + 20,
+        ...init,
+      }),
+    );
   const frame = () => new Promise(requestAnimationFrame);
   svg.parentElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
   wheel({ ctrlKey: true, deltaY: -300 * Math.log(zoom) });

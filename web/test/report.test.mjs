@@ -10,7 +10,10 @@ import { axis, latency, ops, timelinePage } from "./synthetic.mjs";
 const root = new URL("../..", import.meta.url).pathname;
 const shots = process.env["SCREENSHOTS"]; // a folder to keep pictures in
 const skip = existsSync(executablePath) ? false : `${executablePath} is missing (Debian: chromium)`;
-const sizes = [{ width: 1280, height: 900 }, { width: 390, height: 844 }];
+const sizes = [
+  { width: 1280, height: 900 },
+  { width: 390, height: 844 },
+];
 
 let browser;
 const pages = {};
@@ -19,11 +22,24 @@ before(async () => {
   if (skip) return;
   browser = await launch();
   // Pages of the bundles of the package's own tests.
-  execFileSync("go", ["test", "./internal/report/html", "-count=1", "-run", "TestWrite$/^(demo|hostile)$", "-keep", browser.dir],
-    { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync(
+    "go",
+    ["test", "./internal/report/html", "-count=1", "-run", "TestWrite$/^(demo|hostile)$", "-keep", browser.dir],
+    { cwd: root, stdio: ["ignore", "ignore", "inherit"] },
+  );
   // And of a bundle that is kept, by the command.
-  execFileSync("go", ["run", "./cmd/cnsbench", "report", "test/e2e/testdata/kept-2026-11/bundle", "--out",
-    join(browser.dir, "kept.html")], { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync(
+    "go",
+    [
+      "run",
+      "./cmd/cnsbench",
+      "report",
+      "test/e2e/testdata/kept-2026-11/bundle",
+      "--out",
+      join(browser.dir, "kept.html"),
+    ],
+    { cwd: root, stdio: ["ignore", "ignore", "inherit"] },
+  );
   for (const name of ["demo", "hostile", "kept"]) pages[name] = readFileSync(join(browser.dir, `${name}.html`), "utf8");
 });
 after(() => browser?.close());
@@ -53,22 +69,29 @@ async function drag(page, from, to) {
 for (const name of ["demo", "hostile", "kept"]) {
   for (const viewport of sizes) {
     for (const colorScheme of ["light", "dark"]) {
-      test(`${name} at ${viewport.width} px, ${colorScheme}: the script runs and nothing is cut`, { skip }, async () => {
-        const page = await browser.open(pages[name], { viewport, colorScheme });
-        assert.equal(await page.locator("html").getAttribute("data-script"), "on");
-        assert.equal(await page.locator("script").count(), 1);
-        const { scroll, client } = await page.evaluate(() => ({ scroll: document.documentElement.scrollWidth,
-          client: document.documentElement.clientWidth }));
-        assert.ok(scroll <= client, `the page is ${scroll} px wide, the window ${client}`);
-        await picture(page, `${name}-${viewport.width}-${colorScheme}`);
-        assert.deepEqual(page.errors, []);
-      });
+      test(
+        `${name} at ${viewport.width} px, ${colorScheme}: the script runs and nothing is cut`,
+        { skip },
+        async () => {
+          const page = await browser.open(pages[name], { viewport, colorScheme });
+          assert.equal(await page.locator("html").getAttribute("data-script"), "on");
+          assert.equal(await page.locator("script").count(), 1);
+          const { scroll, client } = await page.evaluate(() => ({
+            scroll: document.documentElement.scrollWidth,
+            client: document.documentElement.clientWidth,
+          }));
+          assert.ok(scroll <= client, `the page is ${scroll} px wide, the window ${client}`);
+          await picture(page, `${name}-${viewport.width}-${colorScheme}`);
+          assert.deepEqual(page.errors, []);
+        },
+      );
     }
   }
 }
 
 test("without the script all text is there", { skip }, async () => {
-  const texts = async (page) => (await page.locator("td, th, h1, h2, p.note, li").allTextContents()).map((s) => s.trim());
+  const texts = async (page) =>
+    (await page.locator("td, th, h1, h2, p.note, li").allTextContents()).map((s) => s.trim());
   const plain = await browser.open(pages.demo, { javaScriptEnabled: false });
   assert.equal(await plain.locator(".zoom-bar, .filter, .sort").count(), 0);
   const want = await texts(plain);
@@ -82,13 +105,17 @@ test("a table is sorted by number, back and forth, and filtered", { skip }, asyn
   const page = await browser.open(pages.demo);
   await unfold(page);
   const table = page.locator("#interference .scroll", { has: page.locator("th", { hasText: /^length$/ }) }).last();
-  const column = () => table.locator("tr td:nth-child(2)").evaluateAll((cells) => cells.map((c) => c.firstChild.textContent));
+  const column = () =>
+    table.locator("tr td:nth-child(2)").evaluateAll((cells) => cells.map((c) => c.firstChild.textContent));
   const before = await column();
-  const ms = (text) => parseFloat(text) * { s: 1000, ms: 1, "µs": 1e-3 }[text.replace(/[\d.≥ ]+/, "")];
+  const ms = (text) => parseFloat(text) * { s: 1000, ms: 1, µs: 1e-3 }[text.replace(/[\d.≥ ]+/, "")];
   const head = table.locator("th", { hasText: /^length/ });
   await head.locator("button").click();
   const up = (await column()).map(ms);
-  assert.deepEqual(up, before.map(ms).sort((a, b) => a - b));
+  assert.deepEqual(
+    up,
+    before.map(ms).sort((a, b) => a - b),
+  );
   assert.equal(await head.getAttribute("aria-sort"), "ascending");
   await head.locator("button").press("Enter");
   assert.deepEqual((await column()).map(ms), up.toReversed());
@@ -133,7 +160,7 @@ test("a drag zooms all panels to the same window, and counts its operations", { 
   const place = (selector) => page.locator(selector).evaluate((e) => e.getBoundingClientRect().x);
   const box = await page.locator("svg[data-left]").boundingBox();
   const want = box.x + ((axis.left + ((45 - from) / (to - from)) * (axis.right - axis.left)) / 1180) * box.width;
-  assert.ok(Math.abs(await place("#bar-450") - want) < 1, `bar at ${await place("#bar-450")}, want ${want}`);
+  assert.ok(Math.abs((await place("#bar-450")) - want) < 1, `bar at ${await place("#bar-450")}, want ${want}`);
   const width = (40e6 / 1e9 / (to - from)) * ((axis.right - axis.left) / 1180) * box.width;
   const drawn = await page.locator("#bar-450").evaluate((e) => e.getBoundingClientRect().width);
   assert.ok(Math.abs(drawn - width) < 0.5, `${drawn} px wide, want ${width}`);
@@ -155,7 +182,8 @@ test("keys zoom, pan and reset; ctrl and wheel zoom at the pointer", { skip }, a
   const page = await browser.open(timelinePage(100));
   await page.locator(".figure").focus();
   const range = async () => (await shown(page)).match(/[\d.]+/g)?.map(Number) ?? [];
-  const settled = (want) => page.waitForFunction((w) => document.querySelector(".zoom-bar span").textContent.startsWith(w), want);
+  const settled = (want) =>
+    page.waitForFunction((w) => document.querySelector(".zoom-bar span").textContent.startsWith(w), want);
   await page.keyboard.press("+");
   await settled("18.75 s"); // 100 s ÷ 1.6, around 50 s
   await page.keyboard.press("ArrowRight");
@@ -208,5 +236,7 @@ test("the target of a link is brought into the window and marked", { skip }, asy
   const box = await page.locator("svg[data-left]").boundingBox();
   assert.ok(x >= box.x && x + width <= box.x + box.width && y >= 0 && y < 900, `bar at ${x}, ${y}`);
   await page.evaluate(() => (location.hash = "op-1"));
-  await page.waitForFunction(() => document.querySelector("#op-1").open && document.querySelector(".hit").id === "op-1");
+  await page.waitForFunction(
+    () => document.querySelector("#op-1").open && document.querySelector(".hit").id === "op-1",
+  );
 });

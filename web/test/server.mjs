@@ -26,21 +26,31 @@ function edit(bundle, change) {
 export function makeData() {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(join(out, "shots"), { recursive: true });
-  for (const name of ["before", "after", "hostile <b>&'\"%2F", "linked"]) cpSync(join(kept, "bundle"), join(data, name), { recursive: true });
+  for (const name of ["before", "after", "hostile <b>&'\"%2F", "linked"])
+    cpSync(join(kept, "bundle"), join(data, name), { recursive: true });
   cpSync(join(kept, "study"), join(data, "study"), { recursive: true });
-  edit("after", (r) => { r.runID = "after001"; });
-  edit("hostile <b>&'\"%2F", (r) => { r.runID = "hostile1"; r.name = hostileName; });
+  edit("after", (r) => {
+    r.runID = "after001";
+  });
+  edit("hostile <b>&'\"%2F", (r) => {
+    r.runID = "hostile1";
+    r.name = hostileName;
+  });
   symlinkSync("/etc/passwd", join(data, "linked", "raw", "passwd"));
   mkdirSync(join(data, "broken"));
   writeFileSync(join(data, "broken", "run.json"), "{");
 }
 
 export const json = (...args) =>
-  JSON.parse(execFileSync(program, [...args, "--output", "json"], { cwd: data, encoding: "utf8", maxBuffer: 64 << 20 }));
+  JSON.parse(
+    execFileSync(program, [...args, "--output", "json"], { cwd: data, encoding: "utf8", maxBuffer: 64 << 20 }),
+  );
 
 // serve starts the server on a free port of the loopback address.
 export async function serve(dir, ...flags) {
-  const child = spawn(program, ["serve", dir, "--listen", "127.0.0.1:0", ...flags], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(program, ["serve", dir, "--listen", "127.0.0.1:0", ...flags], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const url = await new Promise((done, fail) => {
     let text = "";
     child.stdout.on("data", (b) => {
@@ -50,9 +60,18 @@ export async function serve(dir, ...flags) {
     });
     child.once("exit", (code) => fail(new Error(`cnsbench serve ended with status ${code}`)));
   });
-  return { url, stop: () => new Promise((done) => { child.once("exit", done); child.kill("SIGTERM"); }) };
+  return {
+    url,
+    stop: () =>
+      new Promise((done) => {
+        child.once("exit", done);
+        child.kill("SIGTERM");
+      }),
+  };
 }
 
 export const browse = () =>
-  chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: process.getuid() === 0 ? ["--no-sandbox"] : [] });
+  chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: process.getuid() === 0 ? ["--no-sandbox"] : [],
+  });

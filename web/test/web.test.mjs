@@ -38,15 +38,22 @@ async function open(path, { width = 1280, theme = "light" } = {}) {
   return page;
 }
 
-const texts = async (page, selector) => (await page.locator(selector).allTextContents()).map((t) => t.replace(/\s+/g, " ").trim());
+const texts = async (page, selector) =>
+  (await page.locator(selector).allTextContents()).map((t) => t.replace(/\s+/g, " ").trim());
 
 // serious returns what axe-core finds that is serious or critical.
 async function serious(page) {
   await page.evaluate(axe);
-  const { violations } = await page.evaluate(() =>
-    window.axe.run(document, { resultTypes: ["violations"] }));
-  return violations.filter((v) => ["serious", "critical"].includes(v.impact))
-    .map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return violations
+    .filter((v) => ["serious", "critical"].includes(v.impact))
+    .map(
+      (v) =>
+        `${v.id}: ${v.nodes
+          .slice(0, 3)
+          .map((n) => n.html.slice(0, 160))
+          .join(" | ")}`,
+    );
 }
 
 // Each page, in each width and theme: nothing is wider than the window, no error, no serious finding of axe-core.
@@ -84,9 +91,12 @@ test("the list and the report show what show prints", async () => {
   const row = list.locator(".rows li", { has: list.locator('a[href="/runs/before/"]') });
   await row.locator("svg").waitFor(wait);
   const sentences = want.headline.filter((h) => !/\bobjectives?\b/.test(h));
-  assert.deepEqual((await row.locator(".headline span").allTextContents()), sentences);
+  assert.deepEqual(await row.locator(".headline span").allTextContents(), sentences);
   assert.match(await row.textContent(), new RegExp(`run ${want.runID}`));
-  assert.match(await row.locator('[title="objectives"]').textContent(), new RegExp(`^${want.verdicts.filter((v) => v.status === "pass").length} met`));
+  assert.match(
+    await row.locator('[title="objectives"]').textContent(),
+    new RegExp(`^${want.verdicts.filter((v) => v.status === "pass").length} met`),
+  );
   await row.locator("a").click();
   await list.waitForSelector(".cnsbench-bar");
   assert.match(await list.textContent("h1"), new RegExp(`^${want.name}`));
@@ -108,7 +118,10 @@ test("search, filter, sort and selection are in the address", async () => {
   assert.deepEqual(await texts(page, ".rows li .tag"), ["study"]);
   await page.getByLabel("Show", { exact: true }).selectOption("all");
   for (const id of ["before", "after"]) {
-    await page.locator(".rows li", { has: page.locator(`a[href="/runs/${id}/"]`) }).getByRole("checkbox").focus();
+    await page
+      .locator(".rows li", { has: page.locator(`a[href="/runs/${id}/"]`) })
+      .getByRole("checkbox")
+      .focus();
     await page.keyboard.press("Space");
   }
   await page.getByRole("link", { name: "Compare" }).click();
@@ -150,18 +163,19 @@ test("hostile names are text", async () => {
 });
 
 // ask sends one request with headers that fetch does not allow.
-const ask = (path, headers = {}, most = Infinity) => new Promise((done, fail) => {
-  const u = new URL(server.url);
-  const r = http.get({ host: u.hostname, port: u.port, path, headers }, (answer) => {
-    let text = "";
-    answer.on("data", (b) => {
-      text += b;
-      if (text.length >= most || (most < Infinity && text.includes("\n\n"))) r.destroy();
+const ask = (path, headers = {}, most = Infinity) =>
+  new Promise((done, fail) => {
+    const u = new URL(server.url);
+    const r = http.get({ host: u.hostname, port: u.port, path, headers }, (answer) => {
+      let text = "";
+      answer.on("data", (b) => {
+        text += b;
+        if (text.length >= most || (most < Infinity && text.includes("\n\n"))) r.destroy();
+      });
+      answer.on("close", () => done({ status: answer.statusCode, headers: answer.headers, text }));
     });
-    answer.on("close", () => done({ status: answer.statusCode, headers: answer.headers, text }));
+    r.on("error", (e) => e.code === "ECONNRESET" || fail(e));
   });
-  r.on("error", (e) => e.code === "ECONNRESET" || fail(e));
-});
 
 test("requests from elsewhere and paths out of the directory are refused", async () => {
   assert.equal((await ask("/api/v1/runs", { Host: "evil.example" })).status, 403);
@@ -179,7 +193,10 @@ test("requests from elsewhere and paths out of the directory are refused", async
 
 test("a live run is followed, resumed, and becomes its report", { timeout: 600_000 }, async () => {
   const bundle = join(data, "live");
-  const run = spawn(program, ["run", join(import.meta.dirname, "live.yaml"), "--out", bundle], { cwd: out, stdio: "ignore" });
+  const run = spawn(program, ["run", join(import.meta.dirname, "live.yaml"), "--out", bundle], {
+    cwd: out,
+    stdio: "ignore",
+  });
   const ended = new Promise((done) => run.once("exit", done));
   try {
     const list = await open("/?show=running");
@@ -193,13 +210,25 @@ test("a live run is followed, resumed, and becomes its report", { timeout: 600_0
     const id = /^id: (\S+)-(\d+)$/m.exec((await ask("/api/v1/runs/live/events", {}, 1 << 20)).text);
     const more = (await ask("/api/v1/runs/live/events", { "Last-Event-ID": `${id[1]}-${id[2]}` }, 1 << 20)).text;
     const update = JSON.parse(/^data: (.*)$/m.exec(more)[1]);
-    const points = JSON.parse(/^data: (.*)$/m.exec((await ask("/api/v1/runs/live/events", {}, 1 << 20)).text)[1]).points;
-    assert.ok(update.points.length < points.length && points[0].at === 0, "a resumed stream begins after the last event");
-    for (const [width, theme] of [[390, "light"], [768, "light"], [1280, "dark"]]) {
+    const points = JSON.parse(
+      /^data: (.*)$/m.exec((await ask("/api/v1/runs/live/events", {}, 1 << 20)).text)[1],
+    ).points;
+    assert.ok(
+      update.points.length < points.length && points[0].at === 0,
+      "a resumed stream begins after the last event",
+    );
+    for (const [width, theme] of [
+      [390, "light"],
+      [768, "light"],
+      [1280, "dark"],
+    ]) {
       const other = await open("/runs/live/", { width, theme });
       await other.waitForSelector(".u-over");
       await other.screenshot({ path: join(out, "shots", `live-${width}-${theme}.png`), fullPage: true });
-      assert.ok(await other.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `live at ${width}`);
+      assert.ok(
+        await other.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth),
+        `live at ${width}`,
+      );
       assert.deepEqual(other.wrong, []);
       await other.context().close();
     }

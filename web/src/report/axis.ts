@@ -10,11 +10,16 @@ const pixel = 0.06; // coordinates are rounded to a tenth of a pixel
 
 /** Scale maps places to values. */
 export class Scale {
-  private constructor(private readonly a: Label, private readonly b: Label, private readonly log: boolean) {}
+  private constructor(
+    private readonly a: Label,
+    private readonly b: Label,
+    private readonly log: boolean,
+  ) {}
 
   /** of fits a scale to labels; undefined if they do not tell it. */
   static of(labels: readonly Label[], log: boolean): Scale | undefined {
-    const a = labels[0], b = labels[labels.length - 1];
+    const a = labels[0],
+      b = labels[labels.length - 1];
     if (!a || !b || a.y === b.y || (log && labels.some((l) => l.value <= 0))) return undefined;
     const scale = new Scale(a, b, log);
     const fits = labels.every((l) => Math.abs(scale.place(l.value) - l.y) < 0.3);
@@ -28,7 +33,8 @@ export class Scale {
   }
 
   at(y: number): number {
-    const { a, b } = this, share = (y - a.y) / (b.y - a.y);
+    const { a, b } = this,
+      share = (y - a.y) / (b.y - a.y);
     if (this.log) return a.value * (b.value / a.value) ** share;
     return a.value + share * (b.value - a.value);
   }
@@ -57,13 +63,18 @@ export class Line {
 
   /** at is where the line is at x; undefined: it is not there. */
   at(x: number): number | undefined {
-    let low = 0, high = this.xs.length;
+    let low = 0,
+      high = this.xs.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       if ((this.xs[middle] as number) <= x) low = middle + 1;
       else high = middle;
     }
-    const i = low - 1, x0 = this.xs[i], x1 = this.xs[low], y0 = this.ys[i], y1 = this.ys[low];
+    const i = low - 1,
+      x0 = this.xs[i],
+      x1 = this.xs[low],
+      y0 = this.ys[i],
+      y1 = this.ys[low];
     if (x0 === undefined || y0 === undefined) return undefined;
     if (x0 === x) return y0;
     if (x1 === undefined || y1 === undefined || this.begins.has(low)) return undefined;
@@ -93,8 +104,11 @@ export function linesOf(part: Element, left: number): Drawn[] {
     return amount && number(t, "x") < left ? [{ y: number(t, "y") - 4, ...amount }] : [];
   });
   return [...part.querySelectorAll("path.line")].flatMap((path) => {
-    const title = path.querySelector("title")?.textContent ?? "", line = new Line(path.getAttribute("d") ?? "");
-    const k = bases.findIndex((y) => y >= line.bottom - 0.2), base = bases[k], above = bases[k - 1] ?? -Infinity;
+    const title = path.querySelector("title")?.textContent ?? "",
+      line = new Line(path.getAttribute("d") ?? "");
+    const k = bases.findIndex((y) => y >= line.bottom - 0.2),
+      base = bases[k],
+      above = bases[k - 1] ?? -Infinity;
     if (!title || base === undefined) return [];
     const own = labels.filter((l) => l.y > above && l.y <= base + 0.2);
     const scale = Scale.of(own, title.endsWith("latency"));

@@ -68,7 +68,8 @@ function cellsOf(figures: readonly Figure[], drawn: ReadonlySet<string>): Cell[]
     const action = svg.getAttribute("data-action");
     if (!action || drawn.has(action)) return [];
     return [...svg.querySelectorAll("rect[data-from]")].flatMap((mark) => {
-      const n = parseInt(mark.querySelector("title")?.textContent ?? "", 10), span = spanOf(mark);
+      const n = parseInt(mark.querySelector("title")?.textContent ?? "", 10),
+        span = spanOf(mark);
       return span && n > 0 ? [{ action, n, ...span }] : [];
     });
   });
@@ -105,10 +106,30 @@ function describe(counts: readonly Counts[], cells: readonly Cell[], range: Rang
     parts.push(p);
   };
   if (counts.length > 0) {
-    const rows = counts.map((c) => [c.action, `${c.n}`, ...["ok", "error", "late", "dropped"].map((o) => `${c.by[o] ?? 0}`),
-      typical(c.ok), quantile(c.ok, 0.9), quantile(c.ok, 0.99)]);
-    parts.push(table(["action", "ops", "ok", "failed", "timed out or not ended", "never started", "median (min … max)", "p90",
-      "p99"], rows));
+    const rows = counts.map((c) => [
+      c.action,
+      `${c.n}`,
+      ...["ok", "error", "late", "dropped"].map((o) => `${c.by[o] ?? 0}`),
+      typical(c.ok),
+      quantile(c.ok, 0.9),
+      quantile(c.ok, 0.99),
+    ]);
+    parts.push(
+      table(
+        [
+          "action",
+          "ops",
+          "ok",
+          "failed",
+          "timed out or not ended",
+          "never started",
+          "median (min … max)",
+          "p90",
+          "p99",
+        ],
+        rows,
+      ),
+    );
     note("Times are from start to end, of the operations that were ok.");
   }
   for (const action of new Set(cells.map((c) => c.action))) {

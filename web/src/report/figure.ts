@@ -5,7 +5,10 @@ const ns = "http://www.w3.org/2000/svg";
 
 /** element makes an SVG element. */
 export function element<K extends keyof SVGElementTagNameMap>(
-  name: K, attributes: Record<string, string | number>, text = ""): SVGElementTagNameMap[K] {
+  name: K,
+  attributes: Record<string, string | number>,
+  text = "",
+): SVGElementTagNameMap[K] {
   const e = document.createElementNS(ns, name);
   for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, String(value));
   if (text) e.textContent = text;
@@ -14,7 +17,8 @@ export function element<K extends keyof SVGElementTagNameMap>(
 
 /** spanOf is the time of a mark, if the page gives it. */
 export function spanOf(mark: Element): Range | undefined {
-  const from = mark.getAttribute("data-from"), to = mark.getAttribute("data-to");
+  const from = mark.getAttribute("data-from"),
+    to = mark.getAttribute("data-to");
   return from === null || to === null ? undefined : { from: Number(from), to: Number(to) };
 }
 
@@ -81,7 +85,8 @@ export class Figure {
     }
     this.svg.prepend(clip);
     for (const list of marks.values()) {
-      const outer = element("g", { "clip-path": `url(#${clip.id})` }), inner = element("g", {});
+      const outer = element("g", { "clip-path": `url(#${clip.id})` }),
+        inner = element("g", {});
       outer.append(inner);
       list[list.length - 1]?.after(outer);
       for (const unit of list) inner.append(unit);
@@ -93,7 +98,8 @@ export class Figure {
   private note(mark: Element): void {
     const span = spanOf(mark);
     if (!span) return;
-    const width = this.length(span.to - span.from), drawn = Number(mark.getAttribute("width"));
+    const width = this.length(span.to - span.from),
+      drawn = Number(mark.getAttribute("width"));
     if (drawn > width + 0.06) this.narrow.push({ mark, width, least: drawn });
   }
 
@@ -104,10 +110,13 @@ export class Figure {
   /** follow shows the range of a view from now on. */
   follow(view: View): void {
     const update = (all: boolean) => (all || this.near) && this.apply(view.range, view.isWhole);
-    new IntersectionObserver((entries) => {
-      this.near = entries.at(-1)?.isIntersecting ?? true;
-      update(false);
-    }, { rootMargin: "50%" }).observe(this.svg);
+    new IntersectionObserver(
+      (entries) => {
+        this.near = entries.at(-1)?.isIntersecting ?? true;
+        update(false);
+      },
+      { rootMargin: "50%" },
+    ).observe(this.svg);
     view.listen(update);
   }
 
@@ -164,7 +173,10 @@ export class Figure {
   /** place is where a pointer is, in the viewBox. */
   place(event: MouseEvent): { x: number; y: number } {
     const r = this.svg.getBoundingClientRect();
-    return { x: ((event.clientX - r.left) / r.width) * this.width, y: ((event.clientY - r.top) / r.height) * this.height };
+    return {
+      x: ((event.clientX - r.left) / r.width) * this.width,
+      y: ((event.clientY - r.top) / r.height) * this.height,
+    };
   }
 
   /** inPlot reports whether a place lies between the ends of the axis. */

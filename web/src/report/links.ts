@@ -30,7 +30,8 @@ function reveal(target: Element, figures: readonly Figure[], view: View | undefi
   if (view && span && figures.some((f) => f.svg.contains(target))) {
     const { range } = view;
     if (span.to < range.from || span.from > range.to) {
-      const half = (range.to - range.from) / 2, middle = (span.from + span.to) / 2;
+      const half = (range.to - range.from) / 2,
+        middle = (span.from + span.to) / 2;
       view.show({ from: middle - half, to: middle + half });
     }
   }
@@ -43,7 +44,8 @@ function reveal(target: Element, figures: readonly Figure[], view: View | undefi
 
 /** foldAll adds a button that unfolds all folded parts, and folds them again. */
 function foldAll(): void {
-  const nav = document.querySelector("nav"), parts = document.querySelectorAll("details");
+  const nav = document.querySelector("nav"),
+    parts = document.querySelectorAll("details");
   if (!nav || parts.length < 2) return;
   const button = document.createElement("button");
   button.type = "button";

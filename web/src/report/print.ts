@@ -5,7 +5,8 @@ export function whilePrinting(view: View | undefined, clearFilters: () => () => 
   let undo: (() => void) | undefined;
   const begin = () => {
     if (undo) return;
-    const range = view?.range, folded = [...document.querySelectorAll("details")].filter((d) => !d.open);
+    const range = view?.range,
+      folded = [...document.querySelectorAll("details")].filter((d) => !d.open);
     const restoreFilters = clearFilters();
     for (const d of folded) d.open = true;
     view?.reset();

@@ -22,7 +22,9 @@ function partsOf(figure: Figure): Part[] {
   }
   const tops = panels.map((p) => Number(p.querySelector("text.label")?.getAttribute("y") ?? 0) - 20);
   return panels.map((p, i) => ({
-    top: tops[i] ?? 0, bottom: tops[i + 1] ?? figure.height, title: p.dataset["instance"] ?? "",
+    top: tops[i] ?? 0,
+    bottom: tops[i + 1] ?? figure.height,
+    title: p.dataset["instance"] ?? "",
     lines: linesOf(p, figure.left),
   }));
 }
@@ -79,7 +81,8 @@ function rows(figure: Figure, at: number, time: string, part: Part | undefined, 
     if (y !== undefined) add(`${d.title} ≈ ${format(d.scale.at(y), d.unit, d.scale.digits(y))}`);
   }
   const busy = ops.filter((op) => op.from <= at && at <= op.to);
-  for (const op of busy.slice(0, mostOps)) add(`${op.name}: ${op.outcome === "ok" ? "" : `${words(op.outcome)}, `}${format(op.to - op.from, "ns")}`);
+  for (const op of busy.slice(0, mostOps))
+    add(`${op.name}: ${op.outcome === "ok" ? "" : `${words(op.outcome)}, `}${format(op.to - op.from, "ns")}`);
   if (busy.length > mostOps) add(`and ${busy.length - mostOps} more ops`);
   return list;
 }

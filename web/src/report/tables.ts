@@ -15,7 +15,8 @@ export function keyOf(cell: Element | undefined): string {
 
 /** compare orders texts: numbers with units of one kind by value, others as words; what is no value is last. */
 export function compare(a: string, b: string): number {
-  const x = parse(a), y = parse(b);
+  const x = parse(a),
+    y = parse(b);
   if (x && y) return x.value - y.value;
   if (x || y) return x ? -1 : 1;
   const empty = (s: string) => s === "" || s === "–";
@@ -35,10 +36,11 @@ export function enhanceTables(root: ParentNode): () => () => void {
   }
   return () => {
     const values = filters.map((f) => f.value);
-    const set = (list: readonly string[]) => filters.forEach((f, i) => {
-      f.value = list[i] ?? "";
-      f.dispatchEvent(new Event("input"));
-    });
+    const set = (list: readonly string[]) =>
+      filters.forEach((f, i) => {
+        f.value = list[i] ?? "";
+        f.dispatchEvent(new Event("input"));
+      });
     set([]);
     return () => set(values);
   };
@@ -46,7 +48,9 @@ export function enhanceTables(root: ParentNode): () => () => void {
 
 /** wholeHead reports whether each column has one cell in the head and in each row. */
 function wholeHead(head: HTMLTableRowElement, body: readonly HTMLTableRowElement[]): boolean {
-  return [head, ...body].every((r) => r.cells.length === head.cells.length && [...r.cells].every((c) => c.colSpan === 1));
+  return [head, ...body].every(
+    (r) => r.cells.length === head.cells.length && [...r.cells].every((c) => c.colSpan === 1),
+  );
 }
 
 function addSorting(head: HTMLTableRowElement, body: readonly HTMLTableRowElement[]): void {
@@ -55,16 +59,17 @@ function addSorting(head: HTMLTableRowElement, body: readonly HTMLTableRowElemen
     const button = document.createElement("button");
     button.type = "button";
     button.className = "sort";
-    if (cell.querySelector("a")) { // the explanation of a term: a link cannot be in a button
+    if (cell.querySelector("a")) {
+      // the explanation of a term: a link cannot be in a button
       button.classList.add("beside");
       button.setAttribute("aria-label", `Sort by ${cell.textContent.trim()}`);
-      cell.append(" ");
     } else {
       button.append(...cell.childNodes);
     }
     cell.append(button);
     button.addEventListener("click", () => {
-      const next = { none: "ascending", ascending: "descending", descending: "none" }[cell.ariaSort ?? "none"] ?? "ascending";
+      const next =
+        { none: "ascending", ascending: "descending", descending: "none" }[cell.ariaSort ?? "none"] ?? "ascending";
       for (const c of head.cells) c.removeAttribute("aria-sort");
       if (next !== "none") cell.setAttribute("aria-sort", next);
       const end = body.at(-1)?.parentElement;

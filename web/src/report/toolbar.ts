@@ -30,7 +30,9 @@ export function toolbar(figure: Figure, view: View): void {
   bar.append(shown);
   view.listen(() => {
     for (const b of onlyZoomed) b.disabled = view.isWhole;
-    shown.textContent = view.isWhole ? "Drag over the figure to zoom, with Shift for counts only" : Figure.text(view.range);
+    shown.textContent = view.isWhole
+      ? "Drag over the figure to zoom, with Shift for counts only"
+      : Figure.text(view.range);
   });
   figure.box.before(bar);
   figure.box.tabIndex = 0;
@@ -44,7 +46,10 @@ export function toolbar(figure: Figure, view: View): void {
 function key(e: KeyboardEvent, view: View): void {
   if (e.ctrlKey || e.metaKey || e.altKey) return;
   const keys: Record<string, () => void> = {
-    "+": () => view.zoomBy(step), "=": () => view.zoomBy(step), "-": () => view.zoomBy(1 / step), Escape: () => view.reset(),
+    "+": () => view.zoomBy(step),
+    "=": () => view.zoomBy(step),
+    "-": () => view.zoomBy(1 / step),
+    Escape: () => view.reset(),
   };
   if (!view.isWhole) {
     keys["ArrowLeft"] = () => view.pan(-shift);

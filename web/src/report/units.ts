@@ -6,9 +6,16 @@ export interface Amount {
 }
 
 const prefixes: Record<string, number> = {
-  "": 1, k: 1e3, M: 1e6, G: 1e9, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40,
+  "": 1,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
 };
-const times: Record<string, number> = { ns: 1, "µs": 1e3, us: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 };
+const times: Record<string, number> = { ns: 1, µs: 1e3, us: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9 };
 
 /** parse reads a label such as "1.5 ms", "20 MiB/s" or "12k/s". Times are in ns. */
 export function parse(label: string): Amount | undefined {
@@ -26,9 +33,27 @@ export function parse(label: string): Amount | undefined {
 /** format writes a value with so many significant digits, and all before the point. */
 export function format(value: number, unit: string, digits = 3): string {
   if (!Number.isFinite(value)) return "–";
-  let list: [string, number][] = [["G", 1e9], ["M", 1e6], ["k", 1e4], ["", 0]];
-  if (unit === "ns") list = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 0]];
-  if (unit.startsWith("B")) list = [["Ti", 2 ** 40], ["Gi", 2 ** 30], ["Mi", 2 ** 20], ["Ki", 2 ** 10], ["", 0]];
+  let list: [string, number][] = [
+    ["G", 1e9],
+    ["M", 1e6],
+    ["k", 1e4],
+    ["", 0],
+  ];
+  if (unit === "ns")
+    list = [
+      ["s", 1e9],
+      ["ms", 1e6],
+      ["µs", 1e3],
+      ["ns", 0],
+    ];
+  if (unit.startsWith("B"))
+    list = [
+      ["Ti", 2 ** 40],
+      ["Gi", 2 ** 30],
+      ["Mi", 2 ** 20],
+      ["Ki", 2 ** 10],
+      ["", 0],
+    ];
   const [name, from] = list.find((u) => Math.abs(value) >= u[1]) ?? ["", 0];
   const by = name === "k" ? 1e3 : Math.max(1, from);
   const text = significant(value / by, digits);

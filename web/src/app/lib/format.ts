@@ -17,7 +17,9 @@ export function duration(s: number): string {
   if (size < 1) return `${digits(s * 1e3)} ms`;
   if (size < 100) return `${digits(s)} s`;
   const whole = Math.round(size);
-  const h = Math.floor(whole / 3600), m = Math.floor((whole % 3600) / 60), rest = whole % 60;
+  const h = Math.floor(whole / 3600),
+    m = Math.floor((whole % 3600) / 60),
+    rest = whole % 60;
   return h > 0 ? `${h} h ${m} min` : `${m} min ${rest} s`;
 }
 

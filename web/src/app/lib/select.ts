@@ -43,10 +43,25 @@ function passes(r: Run, filter: Filter): boolean {
 }
 
 function words(r: Run, card: Card | undefined, text: string): boolean {
-  const all = [r.id, r.name, r.runID, r.engine, r.state, r.error, ...(r.drivers ?? []), ...(r.workloads ?? []),
-    ...(r.flags ?? []), ...Object.entries(r.labels ?? {}).map((l) => l.join("=")), ...(card?.headline ?? [])]
-    .join(" ").toLowerCase();
-  return text.toLowerCase().split(/\s+/).every((w) => all.includes(w));
+  const all = [
+    r.id,
+    r.name,
+    r.runID,
+    r.engine,
+    r.state,
+    r.error,
+    ...(r.drivers ?? []),
+    ...(r.workloads ?? []),
+    ...(r.flags ?? []),
+    ...Object.entries(r.labels ?? {}).map((l) => l.join("=")),
+    ...(card?.headline ?? []),
+  ]
+    .join(" ")
+    .toLowerCase();
+  return text
+    .toLowerCase()
+    .split(/\s+/)
+    .every((w) => all.includes(w));
 }
 
 const worst = ["fail", "error", "weak", "noData", "pass"];
