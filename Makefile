@@ -70,8 +70,11 @@ test-entries: deps build workload-servers ## run all applications of the library
 	@hack/e2e.sh '^TestApplications$$'
 
 .PHONY: measurements
-measurements: deps build ## inject causes, freezes, limits and outages on this machine, and check what is found (an hour; quiet, as root)
-	go test -count=1 -v -timeout 90m -tags 'e2e measurement' -run 'TestCauses|TestNoCause|TestCanaryFreeze|TestSnapshotInterference|TestTenantsRank|TestProfile|TestOpenSearchIsKilled|TestRemoteWriteOutage|TestCollectorIsAway' ./test/e2e
+MEASUREMENTS := TestCauses TestNoCause TestCanaryFreeze TestSnapshotInterference TestTenantsRank TestProfile \
+  TestOpenSearchIsKilled TestRemoteWriteOutage TestCollectorIsAway
+space := $(subst ,, )
+measurements: deps build ## inject causes, freezes, limits and outages, and check what is found (an hour; quiet; root)
+	go test -count=1 -v -timeout 90m -tags 'e2e measurement' -run '$(subst $(space),|,$(MEASUREMENTS))' ./test/e2e
 
 .PHONY: e2e
 e2e: deps build object-servers workload-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down
@@ -161,7 +164,7 @@ release: export LDFLAGS := $(LDFLAGS)
 release: ## make what a release has: archives, deb and rpm of the programs, checksums, manifests of krew and Homebrew
 	@hack/release/release.sh '$(VERSION)' '$(OUT)/release' $(ARCHS)
 
-release-test: release ## install the packages in fresh roots, run what they bring, check the manifests and the CI templates
+release-test: release ## install the packages in fresh roots, try them, check the manifests and the CI templates
 	@hack/release/test.sh '$(OUT)/release'
 
 .PHONY: clean

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Regenerates deepcopy, the CRD and its copy in the chart, the dashboards, the JSON Schema for editors, the description
-# of the web interface's API, and the generated parts of docs/reference. With arguments they go there instead: generate.sh CRD-FOLDER DEEPCOPY-FOLDER
-# PAGES-FOLDER GRAFANA-FOLDER OPENSEARCH-FOLDER SCHEMA-FOLDER. The third has copies of the pages of docs/reference.
+# of the web interface's API, and the generated parts of docs/reference. With arguments they go there instead:
+# generate.sh CRD-FOLDER DEEPCOPY-FOLDER PAGES-FOLDER GRAFANA-FOLDER OPENSEARCH-FOLDER SCHEMA-FOLDER. The third has
+# copies of the pages of docs/reference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 gen=(go tool -modfile=hack/tools/go.mod controller-gen)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# web-test.sh OUT: tests the report's page and the web interface in Chromium, which it installs as root. Without Chromium
-# it says so and skips; where the variable CI is set it fails.
+# web-test.sh OUT: tests the report's page and the web interface in Chromium, which it installs as root. Without
+# Chromium it says so and skips; where the variable CI is set it fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 hack/packages.sh node=nodejs npm=npm chromium=chromium fio=fio

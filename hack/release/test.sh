@@ -24,7 +24,8 @@ gone() { [[ -z $(find "$1/usr" -name '*cnsbench*' -print -quit) ]]; }
 
 (cd "$release" && sha256sum --check --strict --quiet SHA256SUMS)
 
-debootstrap --variant=minbase --include=ca-certificates bookworm "$tmp/debian" >"$tmp/log" || { tail "$tmp/log"; exit 1; }
+debootstrap --variant=minbase --include=ca-certificates bookworm "$tmp/debian" >"$tmp/log" ||
+  { tail "$tmp/log"; exit 1; }
 cp "$release"/cnsbench-*-linux-"$arch".deb "$tmp/debian/tmp/cnsbench.deb"
 # Minimal images leave out documentation, and with it the examples.
 rm -f "$tmp"/debian/etc/dpkg/dpkg.cfg.d/*

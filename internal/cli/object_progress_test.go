@@ -39,7 +39,8 @@ func TestObjectProgress(t *testing.T) {
 	}{
 		{"time", timed, 0, "30.0s  main (2 of 2) (20 s of 60 s)  1000 ops/s, 1000 MiB/s, p50 2 ms, p99 2 ms  1000 ended"},
 		{"operations", counted, 400,
-			"30.0s  main (2 of 2) 1000 of 3000 ops, about 10s left  200 ops/s, 200 MiB/s, p50 2 ms, max 2 ms  1000 ended, 800 failed"},
+			"30.0s  main (2 of 2) 1000 of 3000 ops, about 10s left  " +
+				"200 ops/s, 200 MiB/s, p50 2 ms, max 2 ms  1000 ended, 800 failed"},
 		{"neither", open, 0, "30.0s  main (2 of 2)  1000 ops/s, 1000 MiB/s, p50 2 ms, p99 2 ms  1000 ended"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,7 +91,8 @@ func TestLiveLine(t *testing.T) {
 // TestRunProgressTimeLeft checks that the line of a run with a runtime tells the time that is left.
 func TestRunProgressTimeLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for tty, want := range map[bool]string{true: "running [=====               ] 45s left ", false: "running (15 s of 60 s) "} {
+		for tty, want := range map[bool]string{
+			true: "running [=====               ] 45s left ", false: "running (15 s of 60 s) "} {
 			p := &progress{liveLine: liveLine{tty: tty, step: liveStep}, clock: op.NewClock(), phase: run.Running,
 				began: time.Now(), plan: &plan.Plan{Runtime: time.Minute}}
 			time.Sleep(15 * time.Second)

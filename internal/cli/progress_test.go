@@ -14,7 +14,8 @@ import (
 // TestProgressSaysWhatIsWaitedFor checks that the progress line shows the pending waits with the messages of the
 // platform, until they end.
 func TestProgressSaysWhatIsWaitedFor(t *testing.T) {
-	p := &progress{liveLine: liveLine{w: new(strings.Builder), step: plainStep}, clock: op.NewClock(), plan: &plan.Plan{}, phase: run.SetUp,
+	p := &progress{liveLine: liveLine{w: new(strings.Builder), step: plainStep}, clock: op.NewClock(),
+		plan: &plan.Plan{}, phase: run.SetUp,
 		began:  time.Now(),
 		counts: map[op.Outcome]int64{}, waits: map[string]string{}}
 	said := func() string { return p.status() }

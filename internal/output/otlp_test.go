@@ -177,7 +177,8 @@ func TestTelemetryFaults(t *testing.T) {
 				t.Errorf("%+v, %v", st, err)
 			}
 			// Spans that are sent again because a response came after the limit are doubled: OTLP has no IDs of requests.
-			if ids, once := x.opIDs(); !once && name != "hangs" || len(ids) != len(opsOf(t, b, "fio"))+len(opsOf(t, b, "snapshots")) {
+			all := len(opsOf(t, b, "fio")) + len(opsOf(t, b, "snapshots"))
+			if ids, once := x.opIDs(); !once && name != "hangs" || len(ids) != all {
 				t.Errorf("%d ops, once each: %v", len(ids), once)
 			}
 		})

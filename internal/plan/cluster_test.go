@@ -407,7 +407,10 @@ warning: x.yaml:8:43: spec.actions[1].createObjSpec.workload: workload "fio" ref
 		t.Error(diff)
 	}
 	_, said = onCluster(t, Input{}, "spec:\n  library: [{configMapSpec: {namespace: first}}]\n  actions: [{name: a, createObjSpec: {workload: mine}}]\n")
-	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: workload \"mine\" not found in the library (there are: db-bench, dbench, dd, etcd, exit, filebench, fio, fio-iolog, fio-jobfile, fio-mix, idle, integrity, integrity-block, kernels, megahit, nginx-wrk, object, pgbench, redis-benchmark, sysbench-fileio, sysbench-oltp, write-once, ycsb; or it is among the ConfigMaps of namespace first)\n"
+	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: workload \"mine\" not found in the library " +
+		"(there are: db-bench, dbench, dd, etcd, exit, filebench, fio, fio-iolog, fio-jobfile, fio-mix, idle, " +
+		"integrity, integrity-block, kernels, megahit, nginx-wrk, object, pgbench, redis-benchmark, " +
+		"sysbench-fileio, sysbench-oltp, write-once, ycsb; or it is among the ConfigMaps of namespace first)\n"
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Error(diff)
 	}
@@ -426,7 +429,9 @@ func TestUnknownParser(t *testing.T) {
 			}
 			in.Files = []File{{Name: "x.yaml", Data: []byte(text)}}
 			_, problems := Load(t.Context(), withObjects(in))
-			want := `x.yaml:5:49: spec.actions[0].createObjSpec.workload: parser "foi" not found (built in: db_bench, dbench, etcd, filebench, fio, integrity, megahit, object, pgbench, redis-benchmark, sysbench, sysbench-oltp, wrk, ycsb; else the name of a script of the entry, or none: the output is kept raw)`
+			want := `x.yaml:5:49: spec.actions[0].createObjSpec.workload: parser "foi" not found ` +
+				`(built in: db_bench, dbench, etcd, filebench, fio, integrity, megahit, object, pgbench, redis-benchmark, ` +
+				`sysbench, sysbench-oltp, wrk, ycsb; else the name of a script of the entry, or none: the output is kept raw)`
 			if len(problems) != 1 || problems[0].String() != want {
 				t.Errorf("got  %v\nwant %s", problems, want)
 			}

@@ -70,7 +70,8 @@ type bar struct {
 }
 
 var barPage = template.Must(template.New("bar").Parse(
-	`<div class="cnsbench-bar" role="navigation" aria-label="CNSBench"><a class="home" href="/">CNSBench</a><a href="/">Runs</a>` +
+	`<div class="cnsbench-bar" role="navigation" aria-label="CNSBench">` +
+		`<a class="home" href="/">CNSBench</a><a href="/">Runs</a>` +
 		`{{with .Study}}<a href="{{.}}">Study</a>{{end}}` +
 		`<span class="place">{{.Name}}</span>{{if .Live}}<a href="?">Live</a>{{end}}` +
 		`{{with .Compare}}<a href="{{.}}">Compare with …</a>{{end}}{{with .API}}<a href="{{.}}">JSON</a>{{end}}</div>`))

@@ -112,8 +112,8 @@ a read 0 512
 `
 )
 
-// TestEntryFioIolog replays logs of both versions, in the Benchmark and in a file: at the recorded times, at ten times the
-// speed, and without waiting.
+// TestEntryFioIolog replays logs of both versions, in the Benchmark and in a file: at the recorded times, at ten times
+// the speed, and without waiting.
 func TestEntryFioIolog(t *testing.T) {
 	rotation.Need(t, "fio-iolog")
 	where := "." // not /tmp, of which containers have their own

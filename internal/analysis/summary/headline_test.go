@@ -91,7 +91,8 @@ func TestMax(t *testing.T) {
 			"median 4 ms (95 % interval 1 ms … ∞), 1 ms … ≥ 1 s"},
 		{"few, one timed out", []int64{1e6}, []int64{1e9}, 0, "≥ 1 s", "median 1 ms (1 ms … ≥ 1 s)"},
 		{"cut off early", []int64{1e6, 3e6}, []int64{2e6}, 0, "3 ms", "median 3 ms (1 ms … 3 ms)"},
-		{"all timed out", nil, []int64{1e9, 1e9, 1e9, 1e9, 1e9, 1e9}, 0, "≥ 1 s", "p50 ≥ 1 s (95 % interval 1 s … ∞), max ≥ 1 s"},
+		{"all timed out", nil, []int64{1e9, 1e9, 1e9, 1e9, 1e9, 1e9}, 0, "≥ 1 s",
+			"p50 ≥ 1 s (95 % interval 1 s … ∞), max ≥ 1 s"},
 		{"most never started", []int64{1e6, 2e6}, nil, 8, "∞", "median ∞ (95 % interval 2 ms … ∞), 1 ms … ∞"},
 		{"nothing", nil, nil, 0, "–", ""},
 	}

@@ -67,7 +67,8 @@ func TestDetail(t *testing.T) {
 		w.Started(op.InstanceStart{Instance: name, Intended: 2 * s, At: 2 * s})
 		for at := int64(0); at <= 12; at += 2 {
 			x := op.SampleDetail{IOWaitNanos: max(0, at-2) * 5e8, CPUPressureNanos: -1, IOPressureNanos: -1,
-				MemoryPressureNanos: -1, PressureMissing: op.SharedCgroup, Volumes: []op.VolumeUse{{Volume: name + "-data", UsedBytes: at, FreeBytes: 100 - at,
+				MemoryPressureNanos: -1, PressureMissing: op.SharedCgroup,
+				Volumes: []op.VolumeUse{{Volume: name + "-data", UsedBytes: at, FreeBytes: 100 - at,
 					UsedInodes: 1, FreeInodes: 9}}}
 			if name == "fio-1" {
 				x.PressureMissing = ""
@@ -90,7 +91,8 @@ func TestDetail(t *testing.T) {
 		t.Fatal(err)
 	}
 	const text = "1 threads waited for block I/O on average; pressure: CPU 10 %, I/O 40 %, memory 0 %; " +
-		"pressure not observed: the workload shares the control group of the runner, as always on engine local; fullest volume: fio-1-data, 35 %"
+		"pressure not observed: the workload shares the control group of the runner, as always on engine local; " +
+		"fullest volume: fio-1-data, 35 %"
 	if got := sum.Workloads[0].DetailText(); got != text {
 		t.Errorf("got  %s\nwant %s", got, text)
 	}
@@ -145,7 +147,8 @@ func TestVolumeStats(t *testing.T) {
 	if diff := cmp.Diff(want, sum.Volumes, cmpopts.IgnoreUnexported(summary.VolumeStats{})); diff != "" {
 		t.Error(diff)
 	}
-	const text = "detailed, each 1s; detailed took 0.1 % of a CPU (n=4, 1 ms each); statistics of volumes by CSI took at " +
+	const text = "detailed, each 1s; detailed took 0.1 % of a CPU (n=4, 1 ms each); statistics of volumes by CSI took " +
+		"at " +
 		"most 0.22 % of a CPU (n=9)"
 	if got := sum.Sampling.Text(); got != text {
 		t.Errorf("got  %s\nwant %s", got, text)

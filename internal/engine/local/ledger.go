@@ -139,8 +139,8 @@ func (e *Engine) markDone(kind, name string) error {
 	return e.session.Ledger.Done(kind, name)
 }
 
-// refused forgets an object whose creation the driver refused, so that the end of the run does not ask for it again. The
-// codes say that nothing was made (CSI specification, "Error Scheme").
+// refused forgets an object whose creation the driver refused, so that the end of the run does not ask for it again.
+// The codes say that nothing was made (CSI specification, "Error Scheme").
 func (e *Engine) refused(err error, kind, name string) error {
 	if code := status.Code(err); code != codes.InvalidArgument && code != codes.Unimplemented {
 		return err

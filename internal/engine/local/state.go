@@ -79,8 +79,8 @@ type driver struct {
 	statsNanos  int64         // CPU time of the readings of volumes; only their goroutine uses it
 }
 
-// title names the driver in messages, as it names itself: behind --csi-endpoint the provisioner of a StorageClass may be
-// another.
+// title names the driver in messages, as it names itself: behind --csi-endpoint the provisioner of a StorageClass may
+// be another.
 func (d *driver) title() string { return "driver " + cmp.Or(d.info.GetName(), d.name, "at "+d.socket) }
 
 // volume is the engine's state of one volume. An op owns it while it works on it; the loop does not direct

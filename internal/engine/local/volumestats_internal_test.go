@@ -69,7 +69,8 @@ func conditionOf(abnormal uint64, message string) []byte {
 func TestVolumeReadings(t *testing.T) {
 	t.Parallel()
 	sick := &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
-		{Unit: csi.VolumeUsage_BYTES, Total: 100, Used: 30, Available: 60}, {Unit: csi.VolumeUsage_INODES, Total: 9, Used: 2}}}
+		{Unit: csi.VolumeUsage_BYTES, Total: 100, Used: 30, Available: 60},
+		{Unit: csi.VolumeUsage_INODES, Total: 9, Used: 2}}}
 	sick.ProtoReflect().SetUnknown(conditionOf(1, "disk is gone"))
 	healthy := &csi.NodeGetVolumeStatsResponse{}
 	healthy.ProtoReflect().SetUnknown(conditionOf(0, ""))
@@ -156,7 +157,8 @@ func TestVolumesNotAsked(t *testing.T) {
 		e.followVolumes()
 		time.Sleep(3 * time.Second)
 		e.endFollowing()
-		if len(node.asked) > 0 || len(sink.list) != 1 || sink.list[0].Problem != "Unimplemented" || sink.list[0].Volume != "" {
+		if len(node.asked) > 0 || len(sink.list) != 1 || sink.list[0].Problem != "Unimplemented" ||
+			sink.list[0].Volume != "" {
 			t.Errorf("%d calls, %+v", len(node.asked), sink.list)
 		}
 		e, _, sink = statsEngine(node)

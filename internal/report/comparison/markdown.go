@@ -36,7 +36,8 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 			warnings = append(warnings, x.Text)
 		}
 		f := c.Column
-		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s … %s | %s |\n", table.Escape(named(c.Metric, c.Unit, c.Context)),
+		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s … %s | %s |\n",
+			table.Escape(named(c.Metric, c.Unit, c.Context)),
 			table.Escape(c.Level), c.N, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median),
 			f(c.MedianLow), f(c.MedianHigh), table.Escape(strings.Join(warnings, "; ")))
 	}
@@ -63,7 +64,8 @@ func markdownRow(b *strings.Builder, c *compare.Comparison) {
 	if len(c.Doubts) > 0 {
 		verdict += "<br>doubtful: " + table.Escape(strings.Join(c.Doubts, ", "))
 	}
-	fmt.Fprintf(b, "| %s | %s / %s | %s | %s | %s | %s |\n", table.Escape(named(c.Metric, c.Unit, c.Context)), table.Escape(c.B),
+	fmt.Fprintf(b, "| %s | %s / %s | %s | %s | %s | %s |\n",
+		table.Escape(named(c.Metric, c.Unit, c.Context)), table.Escape(c.B),
 		table.Escape(c.A), ratio, p, adjusted, verdict)
 }
 

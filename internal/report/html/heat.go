@@ -168,7 +168,8 @@ func (h *heatMap) strip(base float64) {
 	for i := range due {
 		x, w := h.span(i*stripBins, stripBins)
 		h.rect(x, y.at(rate(ok[i])), w, base-y.at(rate(ok[i])), "achieved",
-			fmt.Sprintf("from %s s: offered %s/s, achieved %s/s", seconds(h.From(i*stripBins)), units.Count(rate(due[i])), units.Count(rate(ok[i]))))
+			fmt.Sprintf("from %s s: offered %s/s, achieved %s/s", seconds(h.From(i*stripBins)), units.Count(rate(due[i])),
+				units.Count(rate(ok[i]))))
 		line = append(line, [2]float64{x, y.at(rate(due[i]))}, [2]float64{x + w, y.at(rate(due[i]))})
 	}
 	h.path(line, "c1", "offered")

@@ -45,7 +45,8 @@ func (d *timeline) bar(b figure.Bar) {
 		d.element("a", "href", fmt.Sprintf("#op-%d", b.ID))
 	}
 	d.rect(x, d.y+float64(b.Row)*rowHeight+1, max(1.5, d.x.at(float64(b.To))-x), rowHeight-2,
-		"bar "+outcomeClass(b.Outcome), title, "id", fmt.Sprintf("bar-%d", b.ID), "data-op", fmt.Sprint(b.ID), "data-from", fmt.Sprint(int64(b.From)),
+		"bar "+outcomeClass(b.Outcome), title, "id", fmt.Sprintf("bar-%d", b.ID), "data-op", fmt.Sprint(b.ID),
+		"data-from", fmt.Sprint(int64(b.From)),
 		"data-to", fmt.Sprint(int64(b.To)), "data-instance", b.Target)
 	if d.linked[b.ID] {
 		d.WriteString("</a>")

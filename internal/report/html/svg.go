@@ -13,8 +13,8 @@ import (
 // escaped.
 type svg struct{ strings.Builder }
 
-// open begins a figure; attrs are pairs of names and values. Its role is img if they have none: a figure with links in it
-// has to be a group.
+// open begins a figure; attrs are pairs of names and values. Its role is img if they have none: a figure with links in
+// it has to be a group.
 func (s *svg) open(width, height float64, label string, attrs ...string) {
 	if !slices.Contains(attrs, "role") {
 		attrs = append(attrs, "role", "img")

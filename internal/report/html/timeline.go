@@ -73,7 +73,8 @@ func (d *timeline) draw(lanes []figure.Lane, panels []figure.Panel, label string
 	for i, p := range panels {
 		height += d.panelHeight(p, i)
 	}
-	d.open(width, height, label, "role", "group", "data-from", num(d.x.min), "data-to", num(d.x.max), "data-left", num(leftMargin),
+	d.open(width, height, label, "role", "group", "data-from", num(d.x.min), "data-to", num(d.x.max),
+		"data-left", num(leftMargin),
 		"data-right", num(rightEdge))
 	d.grid(height - axisHeight)
 	for _, l := range lanes {

@@ -50,7 +50,8 @@ func Write(w io.Writer, s *summary.Summary) error {
 	}
 	write("## Validity", table.Validity(s))
 	fmt.Fprintf(&b, "\nA quantile is shown from the number of values "+
-		"that its 95 %% interval needs: p90 from 29, p99 from 299. Figures by cnsbench %s, version %d of the analysis.\n", table.Escape(s.Analysis.Program), s.Analysis.Version)
+		"that its 95 %% interval needs: p90 from 29, p99 from 299. Figures by cnsbench %s, version %d of the analysis.\n",
+		table.Escape(s.Analysis.Program), s.Analysis.Version)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

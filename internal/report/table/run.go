@@ -26,7 +26,8 @@ func Operations(s *summary.Summary) Table {
 			name.Sub = append(name.Sub, "no op: "+a.NoOps)
 		}
 		row := []Cell{name, cell(fmt.Sprint(a.N)), cell(fmt.Sprint(a.Outcomes[op.OK])),
-			cell(fmt.Sprint(a.Outcomes[op.Error])), some(a.Outcomes[op.Timeout]), some(a.Outcomes[op.Censored]), some(a.Outcomes[op.Dropped])}
+			cell(fmt.Sprint(a.Outcomes[op.Error])), some(a.Outcomes[op.Timeout]), some(a.Outcomes[op.Censored]),
+			some(a.Outcomes[op.Dropped])}
 		row = append(row, latency(a.Response)[1:]...)
 		row = append(row, cell(count(a.OfferedPerSecond)), cell(count(a.AchievedPerSecond)), cell(units.Ns(a.Lateness.MaxNs)))
 		t.Rows = append(t.Rows, row)

@@ -42,8 +42,8 @@ export function within(ops: readonly Op[], range: Range): Counts[] {
 }
 
 /**
- * quantile is the value of rank ⌈q·n⌉, as in the tables of the report. Where n is too small for an interval at 95 %, that
- * is, the greatest value is below the quantile with a probability above 5 %, it says how many are needed.
+ * quantile is the value of rank ⌈q·n⌉, as in the tables of the report. Where n is too small for an interval at 95 %,
+ * that is, the greatest value is below the quantile with a probability above 5 %, it says how many are needed.
  */
 export function quantile(sorted: readonly number[], q: number): string {
   const needs = Math.ceil(Math.log(0.05) / Math.log(q));

@@ -24,7 +24,10 @@ export function compare(a: string, b: string): number {
   return a.localeCompare(b, "en", { numeric: true });
 }
 
-/** enhanceTables adds buttons to the heads of tables, and filters. It returns what clears the filters, and its inverse. */
+/**
+ * enhanceTables adds buttons to the heads of tables, and filters. It returns what clears the filters, whose result undoes
+ * that.
+ */
 export function enhanceTables(root: ParentNode): () => () => void {
   const filters: HTMLInputElement[] = [];
   for (const table of root.querySelectorAll("table")) {
