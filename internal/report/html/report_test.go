@@ -34,6 +34,11 @@ func write(t *testing.T, name string, b *bundle.Bundle) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return writeSummary(t, name, b, s)
+}
+
+func writeSummary(t *testing.T, name string, b *bundle.Bundle, s *summary.Summary) string {
+	t.Helper()
 	var page bytes.Buffer
 	if err := html.Write(&page, b, s); err != nil {
 		t.Fatal(err)
@@ -318,12 +323,9 @@ func TestValues(t *testing.T) {
 	for i := range w.Instances {
 		w.Instances[i].Values = []dataset.Figure{{Metric: "tps", Unit: "1/s", Value: 50, Instances: 1}}
 	}
-	var page strings.Builder
-	if err := html.Write(&page, b, s); err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(page.String(), "<td>tps</td>"); n != 1+len(w.Instances) ||
-		!strings.Contains(page.String(), `<td class="n">150/s</td><td>rate</td><td>higher</td>`) {
+	page := writeSummary(t, "values", b, s)
+	if n := strings.Count(page, "<td>tps</td>"); n != 1+len(w.Instances) ||
+		!strings.Contains(page, `<td class="n">150/s</td><td>rate</td><td>higher</td>`) {
 		t.Errorf("%d rows of TPS", n)
 	}
 }
