@@ -13,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/output"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // objectProgress shows an object workload in progress, and passes all on to the recorder. It is the loadgen.Observer of
@@ -111,9 +112,6 @@ func (p *objectProgress) add(host int, w *model.Work, from, to op.Time, cells ol
 	p.seconds[hostWork{w.Name, host}] = now
 }
 
-// leastP99 is how many values a p99 with an interval at 95 % needs.
-const leastP99 = 299
-
 // status is the live line: the stage, how much of it is done, the last second, and failures.
 func (p *objectProgress) status() string {
 	if p.stage == nil {
@@ -141,7 +139,7 @@ func (p *objectProgress) status() string {
 	}
 	if p50, ok := last.response.Quantile(0.5); ok {
 		fmt.Fprintf(&b, ", p50 %s", units.Duration(float64(p50)))
-		if p99, ok := last.response.Quantile(0.99); ok && last.response.N() >= leastP99 {
+		if p99, ok := last.response.Quantile(0.99); ok && last.response.N() >= stats.MinN(0.99) {
 			fmt.Fprintf(&b, ", p99 %s", units.Duration(float64(p99)))
 		} else {
 			fmt.Fprintf(&b, ", max %s", units.Duration(float64(last.response.Max())))

@@ -187,11 +187,7 @@ func (s *Server) study(_ context.Context, in *idInput) (*body[StudyState], error
 			Occasion: t.Occasion, Block: t.Block})
 	}
 	if d.Search == nil {
-		hours, err := study.ParseOfficeHours("8-18")
-		if err != nil {
-			return nil, problem(err)
-		}
-		if st.Status, err = d.Status(hours); err != nil {
+		if st.Status, err = d.Status(study.DefaultOfficeHours); err != nil {
 			return nil, problem(err)
 		}
 	}
