@@ -39,12 +39,19 @@ const (
 // engines are the values of --engine.
 func engines() map[string]platform {
 	return map[string]platform{
-		engineLocal: {local.New(local.Options{}).Capabilities(), prepareLocal,
-			runHere(func(o local.Options) engine.Engine { return local.New(o) }), readyHere},
-		engineKubernetes: {kubernetes.Capabilities(),
-			func(ctx context.Context, s *streams, f *runFlags, in *plan.Input) (*cluster.Cluster, error) {
+		engineLocal: {
+			capabilities: local.New(local.Options{}).Capabilities(),
+			prepare:      prepareLocal,
+			run:          runHere(func(o local.Options) engine.Engine { return local.New(o) }),
+			ready:        readyHere,
+		},
+		engineKubernetes: {
+			capabilities: kubernetes.Capabilities(),
+			prepare: func(ctx context.Context, s *streams, f *runFlags, in *plan.Input) (*cluster.Cluster, error) {
 				return f.planOn(ctx, s, in)
-			}, runKubernetes, nil},
+			},
+			run: runKubernetes,
+		},
 	}
 }
 
