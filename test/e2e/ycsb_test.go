@@ -149,10 +149,16 @@ func TestEntryYCSBFailed(t *testing.T) {
 func TestEntryYCSBKilled(t *testing.T) {
 	rotation.Need(t, "ycsb")
 	b := newBox(t)
+	// FerretDB is back in less than half a second, which series in steps of 1 s do not show as an outage: it waits here.
+	slow := b.write("ferretdb", "#!/bin/sh\nsleep 2\nexec "+workloadProgram("ferretdb")+` "$@"`+"\n")
+	if err := os.Chmod(slow, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	r := b.bench(head+`spec:
   actions:
     - {name: postgresql, createObjSpec: {workload: ycsb, vars: `+ycsbVars(t, "duration: 7")+`}}
-    - {name: ferretdb, createObjSpec: {workload: ycsb, vars: `+ycsbVars(t, "duration: 7, database: ferretdb")+`}}
+    - {name: ferretdb, createObjSpec: {workload: ycsb, vars: `+
+		ycsbVars(t, "duration: 7, database: ferretdb, ferretdb: "+slow)+`}}
     - {name: kill, startAfter: 5s, killSpec: {actionName: postgresql}}
     - {name: kill-too, startAfter: 5s, killSpec: {actionName: ferretdb}}
 `).wants(t, 0)
@@ -171,7 +177,7 @@ func TestEntryYCSBKilled(t *testing.T) {
 		found := false
 		for _, x := range s.Recoveries {
 			found = found || x.Action == database && x.Metric == "tps" && len(x.Each) == 1 && x.Each[0].Serving != nil &&
-				x.Each[0].Serving.Ns > 0
+				x.Each[0].Serving.Ns > 0 && (database == "postgresql" || x.Each[0].Serving.Ns > 2e9)
 		}
 		if !found {
 			t.Errorf("no recovery of %s: %+v\n%v", database, s.Recoveries, r)
