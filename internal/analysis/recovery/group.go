@@ -84,10 +84,13 @@ func spreadOf(times []Time) Spread {
 	return s
 }
 
-// String is the time without its error: "3.5 s", "≥ 20 s".
+// String is the time without its error, "3.5 s", or a bound: "≥ 20 s", "< 500 ms".
 func (t Time) String() string {
-	if t.AtLeast {
+	switch {
+	case t.AtLeast:
 		return "≥ " + units.Duration(float64(t.Ns))
+	case t.Ns < t.ErrorNs:
+		return "< " + units.Duration(float64(t.Ns+t.ErrorNs))
 	}
 	return units.Duration(float64(t.Ns))
 }

@@ -163,3 +163,19 @@ func TestGroups(t *testing.T) {
 		}
 	}
 }
+
+func TestTimeString(t *testing.T) {
+	for _, tt := range []struct {
+		time Time
+		want string
+	}{
+		{Time{Ns: 3.5e9, ErrorNs: 5e8}, "3.5 s"},
+		{Time{Ns: 20e9, AtLeast: true}, "≥ 20 s"},
+		{Time{Ns: 0, ErrorNs: 5e8}, "< 500 ms"},
+		{Time{Ns: 4e8, ErrorNs: 5e8}, "< 900 ms"},
+	} {
+		if got := tt.time.String(); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.time, got, tt.want)
+		}
+	}
+}
