@@ -41,3 +41,18 @@ func TestRatioNeedsSteps(t *testing.T) {
 		})
 	}
 }
+
+func TestBounds(t *testing.T) {
+	for _, tt := range []struct {
+		ratio     Ratio
+		low, high string
+	}{
+		{Ratio{Low: 1.17, High: 9}, "1.17", "9"},
+		{Ratio{Low: 1.17, High: 64.8e6}, "1.17", "> 1000"},
+		{Ratio{Low: 1e-6, High: 1000}, "< 0.001", "1000"},
+	} {
+		if low, high := tt.ratio.Bounds(); low != tt.low || high != tt.high {
+			t.Errorf("%+v: %q and %q, want %q and %q", tt.ratio, low, high, tt.low, tt.high)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -51,6 +52,21 @@ type Ratio struct {
 	Value    float64 `json:"value"`
 	Low      float64 `json:"low"`
 	High     float64 `json:"high"`
+}
+
+// Bounds are the ends of the interval as text. A bound beyond a factor of a thousand says only that the data do not
+// limit the ratio on that side: "> 1000", "< 0.001".
+func (r *Ratio) Bounds() (low, high string) {
+	bound := func(v float64) string {
+		switch {
+		case v > 1000:
+			return "> 1000"
+		case v < 0.001:
+			return "< 0.001"
+		}
+		return units.Count(v)
+	}
+	return bound(r.Low), bound(r.High)
 }
 
 // place of an I/O relative to the ops of an action.

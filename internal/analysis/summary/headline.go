@@ -242,16 +242,17 @@ func effectLine(e interference.Effect) string {
 	r := e.OwnRatio
 	out, in := units.Ns(e.Outside.Quantile(r.Quantile)), units.Ns(e.Own.Quantile(r.Quantile))
 	what := fmt.Sprintf("%s %s p%g", e.Action, e.Metric, 100*r.Quantile)
+	low, high := r.Bounds()
 	if r.Low <= 1 && r.High >= 1 {
-		return fmt.Sprintf("%s did not change measurably while %s were in progress on its volume: %s against %s (×%s, 95 %% interval %s–%s).",
-			what, e.Control, in, out, units.Count(r.Value), units.Count(r.Low), units.Count(r.High))
+		return fmt.Sprintf("%s did not change measurably while %s were in progress on its volume: %s against %s (×%s, 95 %% interval %s … %s).",
+			what, e.Control, in, out, units.Count(r.Value), low, high)
 	}
 	verb := "rose"
 	if r.Value < 1 {
 		verb = "fell"
 	}
-	return fmt.Sprintf("%s %s from %s to %s (×%s, 95 %% interval %s–%s) while %s were in progress on its volume.",
-		what, verb, out, in, units.Count(r.Value), units.Count(r.Low), units.Count(r.High), e.Control)
+	return fmt.Sprintf("%s %s from %s to %s (×%s, 95 %% interval %s … %s) while %s were in progress on its volume.",
+		what, verb, out, in, units.Count(r.Value), low, high, e.Control)
 }
 
 func stallLine(stalls []interference.Stall) string {

@@ -72,5 +72,6 @@ func ratioOf(r *interference.Ratio) Cell {
 	if r == nil {
 		return Cell{}
 	}
-	return Cell{Text: "×" + units.Count(r.Value), Sub: []string{units.Count(r.Low) + " … " + units.Count(r.High)}}
+	low, high := r.Bounds()
+	return Cell{Text: "×" + units.Count(r.Value), Sub: []string{low + " … " + high}}
 }

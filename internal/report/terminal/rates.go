@@ -65,7 +65,8 @@ func interval(r *interference.Ratio) string {
 	if r == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%s [%s, %s]", units.Count(r.Value), units.Count(r.Low), units.Count(r.High))
+	low, high := r.Bounds()
+	return fmt.Sprintf("%s [%s, %s]", units.Count(r.Value), low, high)
 }
 
 // zeroPeriods shows the longest times in which workloads completed no operation.
