@@ -100,7 +100,7 @@ func (r *running) parseAgain(ctx context.Context, e engine.Engine, raw string, o
 		return nil, err
 	}
 	return run.Reparse(ctx, run.Config{RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Session: session,
-		Record: r.recorder(), RawDir: raw, Observer: silent{}, Parsers: parsers()}, of.Instance.Starts), nil
+		Record: r.recorder(nil), RawDir: raw, Observer: silent{}, Parsers: parsers()}, of.Instance.Starts), nil
 }
 
 // copyPart copies the first bytes of a file.

@@ -18,22 +18,22 @@ const (
 	plainStep = 10 * time.Second
 )
 
-// liveLine shows a text that changes: on a terminal one line that it rewrites, elsewhere a plain line at intervals. Its
-// users hold mu while they change what the text is made of, or call line.
+// liveLine shows lines that change: on a terminal it rewrites them, elsewhere it prints the first of them at intervals.
+// Its users hold mu while they change what the lines are made of, or call line.
 type liveLine struct {
 	w    io.Writer
 	tty  bool
-	step time.Duration // between two texts
+	step time.Duration // between two of its states
 
 	mu      sync.Mutex
-	open    bool // the terminal shows a line without its end
+	open    int // lines that the terminal shows and that are rewritten
 	stop    chan struct{}
 	once    sync.Once
 	stopped sync.WaitGroup
 }
 
-// start shows what text returns, except while it is empty. text is called with mu held.
-func (l *liveLine) start(w io.Writer, text func() string) {
+// start shows what lines returns, except while it is nil. lines is called with mu held.
+func (l *liveLine) start(w io.Writer, lines func() []string) {
 	w = unescaped(w) // line and show escape their texts
 	f, isFile := w.(*os.File)
 	l.w, l.step, l.stop = w, plainStep, make(chan struct{})
@@ -46,7 +46,7 @@ func (l *liveLine) start(w io.Writer, text func() string) {
 		for {
 			select {
 			case <-tick.C:
-				l.show(text)
+				l.show(lines)
 			case <-l.stop:
 				return
 			}
@@ -63,35 +63,42 @@ func (l *liveLine) close() {
 	l.wipe()
 }
 
-// line prints a whole line, above the live one.
+// line prints a line that stays, above those that change.
 func (l *liveLine) line(text string) {
 	l.wipe()
 	fmt.Fprintln(l.w, terminal.Visible(text))
 }
 
 func (l *liveLine) wipe() {
-	if l.open {
-		fmt.Fprint(l.w, "\r\x1b[K")
-		l.open = false
+	if l.open > 0 {
+		fmt.Fprint(l.w, "\r", strings.Repeat("\x1b[A", l.open-1), "\x1b[J")
+		l.open = 0
 	}
 }
 
-func (l *liveLine) show(text func() string) {
+func (l *liveLine) show(lines func() []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := terminal.Visible(strings.ReplaceAll(text(), "\n", " "))
-	if s == "" {
+	now := lines()
+	if len(now) == 0 {
 		return
+	}
+	for i, s := range now {
+		now[i] = terminal.Visible(strings.ReplaceAll(s, "\n", " "))
 	}
 	if !l.tty {
-		fmt.Fprintln(l.w, s)
+		fmt.Fprintln(l.w, now[0])
 		return
 	}
-	if width, _, err := term.GetSize(int(l.w.(*os.File).Fd())); err == nil {
-		s = cut(s, width)
+	if width, height, err := term.GetSize(int(l.w.(*os.File).Fd())); err == nil {
+		now = now[:min(len(now), max(1, height-1))]
+		for i, s := range now {
+			now[i] = cut(s, width)
+		}
 	}
-	fmt.Fprint(l.w, "\r\x1b[K", s)
-	l.open = true
+	l.wipe()
+	fmt.Fprint(l.w, strings.Join(now, "\n"))
+	l.open = len(now)
 }
 
 // cut shortens a text to less than width columns; a terminal may wrap a line that fills it.

@@ -46,7 +46,7 @@ type second struct {
 // newObjectProgress starts the display on the standard error.
 func newObjectProgress(s *streams, r *output.Recorder, w *model.Workload, clock op.Clock) *objectProgress {
 	p := &objectProgress{Recorder: r, clock: clock, workload: w}
-	p.start(s.err, p.status)
+	p.start(s.err, p.lines)
 	r.Tell = func(line string) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -110,6 +110,14 @@ func (p *objectProgress) add(host int, w *model.Work, from, to op.Time, cells ol
 		}
 	}
 	p.seconds[hostWork{w.Name, host}] = now
+}
+
+// lines is the live line, if there is one.
+func (p *objectProgress) lines() []string {
+	if line := p.status(); line != "" {
+		return []string{line}
+	}
+	return nil
 }
 
 // status is the live line: the stage, how much of it is done, the last second, and failures.

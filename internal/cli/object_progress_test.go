@@ -72,11 +72,11 @@ func TestLiveLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
 		var l liveLine
-		text := ""
-		l.start(&out, func() string { return text })
+		var lines []string
+		l.start(&out, func() []string { return lines })
 		time.Sleep(15 * time.Second)
 		l.mu.Lock()
-		text = "a\nb\x1b"
+		lines = []string{"a\nb\x1b", "for terminals only"}
 		l.mu.Unlock()
 		time.Sleep(20 * time.Second)
 		l.close()
@@ -94,9 +94,9 @@ func TestRunProgressTimeLeft(t *testing.T) {
 		for tty, want := range map[bool]string{
 			true: "running [=====               ] 45s left ", false: "running (15 s of 60 s) "} {
 			p := &progress{liveLine: liveLine{tty: tty, step: liveStep}, clock: op.NewClock(), phase: run.Running,
-				began: time.Now(), plan: &plan.Plan{Runtime: time.Minute}}
+				plan: &plan.Plan{Runtime: time.Minute}}
 			time.Sleep(15 * time.Second)
-			if got := p.status(); !strings.Contains(got, want) {
+			if got := p.lines()[0]; !strings.Contains(got, want) {
 				t.Errorf("terminal %v: %q, want %q", tty, got, want)
 			}
 		}

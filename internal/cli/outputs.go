@@ -88,12 +88,16 @@ func (o *outgoing) Sample(x op.Sample) {
 	}
 }
 
-// recorder is the bundle, and the outputs if there are any.
-func (r *running) recorder() run.Recorder {
-	if r.sending == nil && r.metrics == nil {
-		return r.writer
+// recorder is the bundle, the outputs if there are any, and the display if it is on a terminal.
+func (r *running) recorder(show *progress) run.Recorder {
+	var to run.Recorder = r.writer
+	if r.sending != nil || r.metrics != nil {
+		to = &outgoing{r.writer, r.sending, r.metrics}
 	}
-	return &outgoing{r.writer, r.sending, r.metrics}
+	if show != nil && show.tty {
+		to = &shown{to, show}
+	}
+	return to
 }
 
 // targets are the outputs that results are sent to. Their credentials are hidden in what is recorded from now on.

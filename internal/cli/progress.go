@@ -20,12 +20,13 @@ type progress struct {
 	clock op.Clock
 	plan  *plan.Plan
 
-	phase  run.Phase
-	began  time.Time // of the phase
-	counts map[op.Outcome]int64
-	rate   int64             // ops ended since the last line
-	last   *op.Op            // formatted when it is shown: there may be thousands a second
-	waits  map[string]string // by object: the reason, as the platform gives it
+	phase   run.Phase
+	began   op.Time // of the phase
+	counts  map[op.Outcome]int64
+	rate    int64             // ops ended since the last line
+	last    *op.Op            // formatted when it is shown: there may be thousands a second
+	waits   map[string]string // by object: the reason, as the platform gives it
+	figures liveFigures
 }
 
 // newProgress starts the display. If a machine reads the standard output, the display goes to the standard error.
@@ -34,8 +35,8 @@ func newProgress(s *streams, p *plan.Plan, clock op.Clock, machine bool) *progre
 	if machine {
 		w = s.err
 	}
-	pr := &progress{clock: clock, plan: p, counts: map[op.Outcome]int64{}, waits: map[string]string{}, began: time.Now()}
-	pr.start(w, pr.status)
+	pr := &progress{clock: clock, plan: p, counts: map[op.Outcome]int64{}, waits: map[string]string{}, began: clock.Now()}
+	pr.start(w, pr.lines)
 	return pr
 }
 
@@ -43,7 +44,7 @@ func newProgress(s *streams, p *plan.Plan, clock op.Clock, machine bool) *progre
 func (p *progress) Phase(phase run.Phase) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.phase, p.began = phase, time.Now()
+	p.phase, p.began = phase, p.clock.Now()
 	p.line(fmt.Sprintf("%8s  %s", p.at(), phase))
 }
 
@@ -53,6 +54,7 @@ func (p *progress) OpEnded(o *op.Op) {
 	defer p.mu.Unlock()
 	p.counts[o.Outcome]++
 	p.rate++
+	p.figures.ended(o)
 	switch o.Outcome {
 	case op.OK:
 		p.last = o
@@ -98,7 +100,7 @@ func (p *progress) waiting() string {
 	}
 	object := slices.Min(slices.Collect(maps.Keys(p.waits)))
 	why := []rune(p.waits[object])
-	text := fmt.Sprintf("  %s waits: %s", object, string(why[:min(maxWait, len(why))]))
+	text := fmt.Sprintf("%s waits: %s", object, string(why[:min(maxWait, len(why))]))
 	if len(why) > maxWait {
 		text += "…"
 	}
@@ -112,15 +114,17 @@ func (p *progress) at() string {
 	return fmt.Sprintf("%.1fs", time.Duration(p.clock.Now()).Seconds())
 }
 
-// status is the live line: the phase, the ops that have ended, the last op. It begins a new interval of the rate.
-func (p *progress) status() string {
+// lines are those that change. Their first one is complete in itself if it is the only one that is shown. They begin a
+// new interval of the rates.
+func (p *progress) lines() []string {
 	if p.phase == "" {
-		return ""
+		return nil
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s  %s ", p.at(), p.phase)
+	now := p.clock.Now()
 	if p.phase == run.Running && p.plan.Runtime > 0 {
-		b.WriteString(p.done(time.Since(p.began), p.plan.Runtime) + " ")
+		b.WriteString(p.done(time.Duration(now-p.began), p.plan.Runtime) + " ")
 	}
 	fmt.Fprintf(&b, " %d ok", p.counts[op.OK])
 	for _, o := range []op.Outcome{op.Error, op.Timeout, op.Dropped, op.Censored} {
@@ -128,19 +132,31 @@ func (p *progress) status() string {
 			fmt.Fprintf(&b, ", %d %s", n, o)
 		}
 	}
+	if p.tty {
+		return append(append([]string{b.String()}, p.figures.lines(now)...), p.latest())
+	}
 	if perSecond := float64(p.rate) / p.step.Seconds(); perSecond >= 1 {
 		fmt.Fprintf(&b, "  %.0f ops/s", perSecond)
 	}
 	p.rate = 0
+	if text := p.latest(); text != "" {
+		b.WriteString("  " + text)
+	}
+	return []string{b.String()}
+}
+
+// latest is what is waited for, or else the op that ended last.
+func (p *progress) latest() string {
 	if text := p.waiting(); text != "" {
-		return b.String() + text
+		return text
 	}
-	if o := p.last; o != nil {
-		how := string(o.Outcome)
-		if d, ok := o.Service(); ok && o.Outcome == op.OK {
-			how = units.Duration(float64(d))
-		}
-		fmt.Fprintf(&b, "  %s %s %s", o.Action, o.Target, how)
+	o := p.last
+	if o == nil {
+		return ""
 	}
-	return b.String()
+	how := string(o.Outcome)
+	if d, ok := o.Service(); ok && o.Outcome == op.OK {
+		how = units.Duration(float64(d))
+	}
+	return fmt.Sprintf("%s %s %s", o.Action, o.Target, how)
 }

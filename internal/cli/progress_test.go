@@ -3,7 +3,6 @@ package cli
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -16,9 +15,8 @@ import (
 func TestProgressSaysWhatIsWaitedFor(t *testing.T) {
 	p := &progress{liveLine: liveLine{w: new(strings.Builder), step: plainStep}, clock: op.NewClock(),
 		plan: &plan.Plan{}, phase: run.SetUp,
-		began:  time.Now(),
 		counts: map[op.Outcome]int64{}, waits: map[string]string{}}
-	said := func() string { return p.status() }
+	said := func() string { return p.lines()[0] }
 	p.Log(engine.WaitsSource, engine.WaitLine("hold-1-two", "FailedMount: later"))
 	long := "FailedAttachVolume: Multi-Attach\nerror " + strings.Repeat("x", 300)
 	p.Log(engine.WaitsSource, engine.WaitLine("hold-0-two", long))

@@ -335,7 +335,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	endMetrics := r.sampleMetrics()
 	thrifty := lessGarbageCollection()
 	result := run.Run(ctx, hard, run.Config{
-		RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Record: r.recorder(),
+		RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Record: r.recorder(show),
 		Opened: func(ctx context.Context) error { return r.describe(ctx, e) },
 		Watch: func(ctx context.Context, keep func(op.Machine)) error {
 			return machine.Watch(ctx, r.clock, processesOf(e), keep)
