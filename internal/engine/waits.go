@@ -1,6 +1,10 @@
 package engine
 
-import "strings"
+import (
+	"strings"
+	"sync"
+	"time"
+)
 
 // WaitsSource is the source of the Sink.Log lines that say what an op waits for, in the platform's words, and
 // when it stops waiting; see WaitLine.
@@ -17,6 +21,35 @@ func WaitLine(object, why string) string {
 		return object + waitsOver
 	}
 	return object + waitsFor + strings.Join(strings.Fields(why), " ")
+}
+
+// slowRemoval is how long the removal of an object takes before it is logged.
+const slowRemoval = time.Second
+
+// NoteRemoval logs a wait for the removal of an object that takes longer than a second, and its end. It must be called
+// before the removal, and done after it. A nil sink is allowed.
+func NoteRemoval(sink Sink, object string) (done func()) {
+	if sink == nil {
+		return func() {}
+	}
+	var mu sync.Mutex
+	noted, over := false, false
+	timer := time.AfterFunc(slowRemoval, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			sink.Log(WaitsSource, WaitLine(object, "for its removal"))
+			noted = true
+		}
+	})
+	return func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		if over = true; noted {
+			sink.Log(WaitsSource, WaitLine(object, ""))
+		}
+	}
 }
 
 // ParseWait parses a line of WaitLine; an empty object: it is another line.

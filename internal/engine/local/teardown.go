@@ -94,6 +94,7 @@ func (e *Engine) removeAll(ctx context.Context, names []string, remove func(cont
 			if e.session.Hurry != nil {
 				defer context.AfterFunc(e.session.Hurry, cancel)()
 			}
+			defer engine.NoteRemoval(e.session.Sink, n)()
 			if err := remove(ctx, n); err != nil {
 				failed[i] = fmt.Errorf("%s: %w", n, err)
 			}
@@ -143,6 +144,7 @@ func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error 
 	}
 	slices.Reverse(rest)
 	remove := func(entry op.LedgerEntry) error {
+		defer engine.NoteRemoval(e.session.Sink, entry.Kind+" "+entry.Name)()
 		if err := e.removeEntry(ctx, entry); err != nil {
 			return fmt.Errorf("%s %s: %w", entry.Kind, entry.Name, err)
 		}

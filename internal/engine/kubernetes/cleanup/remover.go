@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -70,8 +71,15 @@ func (cl *remover) kinds(ctx context.Context) []api.Kind {
 func (cl *remover) removeAll(ctx context.Context) error {
 	kinds := cl.kinds(ctx)
 	refused := 0
+	noted := map[string]func(){} // by object: called when it is gone
+	defer func() {
+		for _, done := range noted {
+			done()
+		}
+	}()
 	for {
 		err := cl.round(ctx, kinds)
+		cl.noteRemovals(noted)
 		if len(cl.remaining) == 0 && err == nil {
 			return nil
 		}
@@ -87,6 +95,25 @@ func (cl *remover) removeAll(ctx context.Context) error {
 			slices.Sort(cl.remaining)
 			return errors.Join(err,
 				fmt.Errorf("not removed within %v: %s", cleanupTimeout, strings.Join(cl.remaining, ", ")))
+		}
+	}
+}
+
+// noteRemovals logs what takes long to be removed.
+func (cl *remover) noteRemovals(noted map[string]func()) {
+	sink := cl.cleaner.Session.Sink
+	if sink == nil || cl.dryRun {
+		return
+	}
+	for _, what := range cl.remaining {
+		if noted[what] == nil {
+			noted[what] = engine.NoteRemoval(sink, what)
+		}
+	}
+	for what, done := range noted {
+		if !slices.Contains(cl.remaining, what) {
+			done()
+			delete(noted, what)
 		}
 	}
 }
