@@ -4,7 +4,7 @@
 # without.
 set -euo pipefail
 
-declare -A package=([fio]=fio [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs [mkfs.ext4]=e2fsprogs)
+declare -A package=([fio]=fio [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs [mkfs.ext4]=e2fsprogs [tmux]=tmux)
 export PATH=$PATH:/usr/sbin:/sbin
 missing=()
 for program in "${!package[@]}"; do

@@ -222,6 +222,12 @@ func lines(problems []plan.Problem) string {
 	return b.String()
 }
 
+// paragraph prints a text: on a terminal over as many lines as it needs, elsewhere as one.
+func paragraph(w io.Writer, format string, args ...any) error {
+	_, err := io.WriteString(w, terminal.Fold(fmt.Sprintf(format, args...), terminalOptions(w).Width))
+	return err
+}
+
 // terminalOptions adapts the summary to its output.
 func terminalOptions(w io.Writer) terminal.Options {
 	f, ok := w.(*os.File)

@@ -80,7 +80,7 @@ func writeCauses(out io.Writer, causes []study.CellCauses) error {
 			action = c.Action
 			fmt.Fprintf(out, "\nWhat takes the time of %s (medians of the trials' means)\n", action)
 		}
-		if _, err := fmt.Fprintf(out, "• %s: %s; %s\n", cellName(c.Levels), c.Times(), c.Sentence); err != nil {
+		if err := paragraph(out, "• %s: %s; %s", cellName(c.Levels), c.Times(), c.Sentence); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,8 @@ func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
 	if len(sweeps) == 0 {
 		return nil
 	}
-	if _, err := fmt.Fprintf(out, "\n%s\n", sweep.Note); err != nil {
+	fmt.Fprintln(out)
+	if err := paragraph(out, "%s", sweep.Note); err != nil {
 		return err
 	}
 	for _, w := range sweeps {
@@ -101,7 +102,9 @@ func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
 				return err
 			}
 			for _, p := range series.Points {
-				fmt.Fprintf(out, "• %s\n", p.Sentence)
+				if err := paragraph(out, "• %s", p.Sentence); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -247,8 +250,10 @@ func writeTable(out io.Writer, t *study.Table) error {
 		return err
 	}
 	for _, note := range t.FewNotes() {
-		fmt.Fprintln(out, note)
+		if err := paragraph(out, "%s", note); err != nil {
+			return err
+		}
 	}
-	_, err := fmt.Fprintf(out, "the median of the trials, and their range\norder of trials: %v\n%s\n", t.Order, t.Note)
-	return err
+	fmt.Fprintln(out, "the median of the trials, and their range")
+	return errors.Join(paragraph(out, "order of trials: %v", t.Order), paragraph(out, "%s", t.Note))
 }

@@ -79,12 +79,13 @@ func writeStatus(out io.Writer, s *study.Status) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\ncoverage, in occasions: %v (office hours %d to %d)\n", &s.Coverage, s.Coverage.OfficeHours.From,
-		s.Coverage.OfficeHours.To)
+	fmt.Fprintln(out)
+	hours := s.Coverage.OfficeHours
+	errs := []error{paragraph(out, "coverage, in occasions: %v (office hours %d to %d)", &s.Coverage, hours.From, hours.To)}
 	for _, warning := range s.Warnings {
-		fmt.Fprintf(out, "warning: %s\n", warning)
+		errs = append(errs, paragraph(out, "warning: %s", warning))
 	}
-	return errors.Join(writeWarmUps(out, s.WarmUps), writePrecision(out, s))
+	return errors.Join(append(errs, writeWarmUps(out, s.WarmUps), writePrecision(out, s))...)
 }
 
 // left is how long the rest takes.

@@ -73,6 +73,21 @@ func (p *printer) wrapAfter(plain, painted, text string) {
 	}
 }
 
+// Fold breaks a text at spaces into lines of at most width columns, indented beneath a bullet; width 0 leaves it.
+func Fold(text string, width int) string {
+	if width == 0 {
+		return text + "\n"
+	}
+	p := printer{width: width}
+	rest, bullet := strings.CutPrefix(text, "• ")
+	if bullet {
+		p.wrap("• ", rest)
+	} else {
+		p.wrap("", rest)
+	}
+	return p.String()
+}
+
 // split cuts a text after at most n runes, at a space if there is one.
 func split(s string, n int) (first, rest string) {
 	if length(s) <= n {
