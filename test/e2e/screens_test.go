@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,7 +17,7 @@ import (
 type tmux struct {
 	*box
 	socket string
-	width  int
+	closed bool
 }
 
 // TestScreens compares what commands print on terminals of 80 and 200 columns, colours included, with goldens.
@@ -78,7 +79,8 @@ func TestLiveScreen(t *testing.T) {
 	s.until(func() bool { return liveLines.MatchString(s.call("capture-pane", "-p")) })
 	s.until(func() bool { _, err := os.Stat(b.in("ended")); return err == nil })
 	text := s.call("capture-pane", "-p")
-	if strings.Contains(text, "s left") || strings.Contains(text, "  I/O     read") || !strings.Contains(text, "complete") {
+	if strings.Contains(text, "s left") || strings.Contains(text, "  I/O     read") ||
+		!strings.Contains(text, "complete") {
 		t.Errorf("after the run:\n%s", text)
 	}
 	for line := range strings.Lines(text) {
@@ -86,6 +88,7 @@ func TestLiveScreen(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
+	s.close()
 	b.clean()
 }
 
@@ -93,17 +96,36 @@ func TestLiveScreen(t *testing.T) {
 func (b *box) newTmux(width int) *tmux {
 	b.Helper()
 	needProgram(b.T, "tmux")
-	s := &tmux{b, b.in(fmt.Sprintf("tmux-%d", width)), width}
+	s := &tmux{box: b, socket: b.in(fmt.Sprintf("tmux-%d", width))}
 	s.call("-f", "/dev/null", "new-session", "-d", "-x", fmt.Sprint(width), "-y", "300", "-s", "main",
-		"env", "PS1=", "TERM=screen-256color", "TZ=UTC", "HOME="+b.in("home"), "PATH="+filepath.Dir(b.cnsbench())+":"+b.path, "sh")
-	b.Cleanup(func() { s.call("kill-server") })
+		"env", "PS1=", "TERM=screen-256color", "TZ=UTC", "HOME="+b.in("home"),
+		"PATH="+filepath.Dir(b.cnsbench())+":"+b.path, "sh")
+	b.Cleanup(s.close)
 	return s
+}
+
+// close ends the server and waits until it is gone. A second call does nothing.
+func (s *tmux) close() {
+	s.Helper()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	process := filepath.Join("/proc", strings.TrimSpace(s.call("display-message", "-p", "#{pid}")))
+	s.call("kill-server")
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(process); err != nil {
+			return
+		}
+	}
+	s.Errorf("tmux did not end")
 }
 
 func (s *tmux) call(args ...string) string {
 	s.Helper()
-	out, err := exec.CommandContext(s.Context(), "tmux", append([]string{"-u", "-S", s.socket}, args...)...).CombinedOutput()
-	if err != nil && args[0] != "kill-server" {
+	out, err := exec.CommandContext(context.WithoutCancel(s.Context()), "tmux",
+		append([]string{"-u", "-S", s.socket}, args...)...).CombinedOutput()
+	if err != nil {
 		s.Fatalf("tmux %v: %v\n%s", args, err, out)
 	}
 	return string(out)
