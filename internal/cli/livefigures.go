@@ -49,7 +49,7 @@ func (f *liveFigures) ended(o *op.Op) {
 	}
 	a.ended++
 	if d, ok := o.Service(); ok && o.Outcome == op.OK {
-		_ = a.service.Record(int64(d)) // fails only beyond 2^63 values
+		_ = a.service.Record(d) // fails only beyond 2^63 values
 	} else {
 		a.failed++
 	}
