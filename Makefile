@@ -50,6 +50,10 @@ web: ## build the web interface and the script of the report from web/
 test-web: deps build ## walk the pages of the web interface in Chromium, a live run included; pictures: out/web/shots
 	@hack/web-test.sh '$(OUT)'
 
+.PHONY: pictures
+pictures: deps build ## run the demo and make the pictures of docs/gallery.md (quiet machine, root)
+	@hack/pictures.sh '$(OUT)'
+
 .PHONY: chart-test
 chart-test: ## lint and render the Helm chart, and compare it with what install applies
 	cd test/chart && go test ./...

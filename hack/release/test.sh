@@ -10,12 +10,19 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 hack/packages.sh /usr/sbin/debootstrap=debootstrap rpm=rpm ruby=ruby
 
+# inside CHROOT COMMAND…: runs a command in a root, with a /proc that is gone at its end.
+inside() {
+  local root=$1
+  shift
+  mkdir -p "$root/proc"
+  unshare --pid --fork --mount-proc="$root/proc" chroot "$root" "$@"
+}
 # works CHROOT: the programs, the manual and the examples are where they belong, and a run gives a report.
 works() {
-  chroot "$1" cnsbench --version
-  chroot "$1" kubectl-cnsbench --version
+  inside "$1" cnsbench --version
+  inside "$1" kubectl-cnsbench --version
   [[ -s $1/usr/share/man/man1/cnsbench-run.1.gz && -s $1/usr/share/bash-completion/completions/cnsbench ]]
-  chroot "$1" cnsbench run /usr/share/doc/cnsbench/examples/null-poisson.yaml --out /tmp/bundle >"$1/tmp/out"
+  inside "$1" cnsbench run /usr/share/doc/cnsbench/examples/null-poisson.yaml --out /tmp/bundle >"$1/tmp/out"
   grep -q complete "$1/tmp/out"
   [[ -s $1/tmp/bundle/report.html ]]
 }
@@ -34,7 +41,8 @@ works "$tmp/debian"
 chroot "$tmp/debian" dpkg --remove cnsbench
 gone "$tmp/debian"
 
-mkdir -p "$tmp/rpm/tmp"
+mkdir -p "$tmp/rpm/tmp" "$tmp/rpm/dev"
+mknod -m 666 "$tmp/rpm/dev/null" c 1 3
 rpm --root "$tmp/rpm" --initdb
 rpm --root "$tmp/rpm" --install --nodeps --ignorearch "$release"/cnsbench-*-linux-"$arch".rpm
 works "$tmp/rpm"

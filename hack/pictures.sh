@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# pictures.sh OUT: makes docs/pictures: runs the demo twice, once in a terminal of tmux, a study, and takes pictures of
+# what they show in Chromium. Needs root, and a quiet machine for four minutes.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+hack/packages.sh node=nodejs npm=npm chromium=chromium tmux=tmux /usr/share/fonts/truetype/dejavu=fonts-dejavu-core
+runs=$(realpath -m "$1/pictures") CNSBENCH_BIN=$PWD/bin/cnsbench
+export CNSBENCH_BIN
+rm -rf "$runs"
+mkdir -p "$runs"
+[[ -d web/node_modules/playwright-core ]] || npm ci --prefix web --no-progress
+
+terminal() { tmux -u -L cnsbench-pictures "$@"; }
+trap 'terminal kill-server 2>/dev/null || true' EXIT
+terminal -f /dev/null new-session -d -x 100 -y 80 env PS1='$ ' PATH="$PWD/bin:$PATH" sh
+terminal send-keys "clear; cnsbench run examples/quickstart.yaml --out $runs/quickstart; touch $runs/ended" Enter
+until terminal capture-pane -p | grep -q 'running .* 1[0-9]s left'; do
+  [[ ! -e $runs/ended ]]
+  sleep 0.2
+done
+terminal capture-pane -p -e >"$runs/terminal-live.txt"
+until [[ -e $runs/ended ]]; do sleep 0.2; done
+terminal send-keys "clear; cnsbench show $runs/quickstart; touch $runs/shown" Enter
+until [[ -e $runs/shown ]]; do sleep 0.2; done
+terminal capture-pane -p -e >"$runs/terminal-result.txt"
+
+bin/cnsbench run examples/quickstart.yaml --out "$runs/again" || [[ $? == 3 ]] # 3: an objective was not met
+bin/cnsbench study run examples/study.yaml --blocks 6 --set spec.runtime=1s --out "$runs/study"
+node web/test/pictures.mjs "$runs"
+ls -l docs/pictures
