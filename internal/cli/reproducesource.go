@@ -206,7 +206,13 @@ func (f *reproduceFlags) preview(ctx context.Context, s *streams, then *bundle.B
 	if err != nil {
 		return err
 	}
-	env.Engine = map[string]any{"node": env.Hostname, "storageDir": f.StorageDir, "storageClasses": p.StorageClasses,
+	storage := f.StorageDir
+	if storage != "" {
+		if storage, err = filepath.Abs(storage); err != nil {
+			return err
+		}
+	}
+	env.Engine = map[string]any{"node": env.Hostname, "storageDir": storage, "storageClasses": p.StorageClasses,
 		"snapshotClasses": p.SnapshotClasses}
 	if on != nil {
 		var drivers []string

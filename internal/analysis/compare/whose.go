@@ -315,7 +315,7 @@ func bounds(d *TimeDifference) string {
 
 func longer(ns float64) string {
 	if ns < 0 {
-		return "shorter"
+		return "less"
 	}
 	return "longer"
 }

@@ -123,7 +123,7 @@ func TestWhose(t *testing.T) {
 		{name: "paired", a: fast, b: slow, blocks: 12, paired: true,
 			want: "An op of create takes 1.", component: "csi-attacher", part: 1.4},
 		{name: "not paired", a: slow, b: fast, blocks: 12,
-			want: "shorter in b than in a", component: "csi-attacher", part: -1.4},
+			want: "less in b than in a", component: "csi-attacher", part: -1.4},
 		{name: "a component that one level has", a: fast, b: frozen, blocks: 8,
 			want: "that is the time of frozen: +", component: "frozen", part: 0.6},
 		{name: "no difference", a: fast, b: fast, blocks: 8, paired: true, component: "csi-attacher", part: 0},

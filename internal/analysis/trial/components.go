@@ -37,7 +37,7 @@ func Explain(labelA, labelB string, a, b *dataset.Data) ([]string, error) {
 		component, part := largest(x, y, change)
 		word := "longer"
 		if change < 0 {
-			word = "shorter"
+			word = "less"
 		}
 		list = append(list, fmt.Sprintf("Within these two runs an operation of %s takes %s %s in %s than in %s (mean %s "+
 			"against %s); %s: %s %s.", action.Name, units.Duration(math.Abs(change)), word, labelB, labelA,

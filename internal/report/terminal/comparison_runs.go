@@ -69,8 +69,12 @@ func (p *printer) history(list []compare.History) {
 		}
 	}
 	m := list[0].Parameters
-	p.note(fmt.Sprintf("%s, alpha %g, segments of at least %d runs, %d permutations, seed %d, margin %g %%; p by "+
-		"Holm over all metrics, %d", m.Method, m.Alpha, m.MinSegment, m.Permutations, m.Seed, 100*m.Margin, m.Family))
+	text := fmt.Sprintf("%s, alpha %g, segments of at least %d runs, %d permutations, seed %d, margin %g %%", m.Method,
+		m.Alpha, m.MinSegment, m.Permutations, m.Seed, 100*m.Margin)
+	if m.Family > 0 { // else no metric had runs enough for a test
+		text += fmt.Sprintf("; p by Holm over all metrics, %d", m.Family)
+	}
+	p.note(text)
 }
 
 // quantilesOfTrials prints the ratios of the quantiles of trials.
