@@ -48,6 +48,8 @@ type Timeline struct {
 	Omitted  int // instances without a panel
 	// All is a panel of all instances together; nil if there are too few to need it.
 	All *Panel
+	// States counts the instances that are starting, running, or being replaced; nil with fewer than two.
+	States *Panel
 }
 
 // Lane has the ops of one action as bars; with more than maxBars ops it has none, and Heat shows them.

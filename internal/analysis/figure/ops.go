@@ -40,6 +40,7 @@ func (n *nearest) add(o *op.Op, response int64) {
 func (f *Figures) readOps(d *dataset.Data, wanted []int64) error {
 	byAction := map[string]*tally{}
 	end := d.End()
+	s := &states{created: map[string]interval{}, busy: map[string][]interval{}}
 	for o, err := range d.Bundle.Ops() {
 		if err != nil {
 			return err
@@ -50,7 +51,9 @@ func (f *Figures) readOps(d *dataset.Data, wanted []int64) error {
 			byAction[o.Action] = t
 		}
 		t.add(&o, end)
+		s.add(&o, end)
 	}
+	f.Timeline.States = s.panel(d.Instances, end)
 	if len(byAction) == 0 {
 		return nil
 	}

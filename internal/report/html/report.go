@@ -41,6 +41,7 @@ type page struct {
 	Environment *bundle.Environment
 	Views       []actionView
 	Timeline    template.HTML
+	States      bool          // the timeline counts instances by their state
 	Instances   template.HTML // the timeline of instances, where the first has them together
 	Omitted     int           // instances without a panel
 	Undrawn     []string
@@ -130,6 +131,7 @@ func (p *page) draw(b *bundle.Bundle) error {
 	p.addOps(f.Ops, &f.Timeline)
 	p.addActions(f)
 	var shaded map[int]bool
+	p.States = f.Timeline.States != nil
 	p.Timeline, p.Instances, shaded = timelineCharts(f.Timeline, p.Stalls, p.entries)
 	for _, rows := range [][]stallRow{p.TopStalls, p.RestStalls} {
 		for i := range rows {

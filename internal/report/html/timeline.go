@@ -56,10 +56,17 @@ func timelineCharts(t figure.Timeline, stalls []interference.Stall, linked map[i
 		}
 		return d.draw(lanes, panels, label)
 	}
-	if t.All == nil {
-		return draw(t.Lanes, t.Panels, "Control operations, I/O and stalls over time"), "", shaded
+	panels := t.Panels
+	if t.All != nil {
+		panels = []figure.Panel{*t.All}
 	}
-	return draw(t.Lanes, []figure.Panel{*t.All}, "Control operations and I/O over time"),
+	if t.States != nil {
+		panels = append(slices.Clone(panels), *t.States)
+	}
+	if t.All == nil {
+		return draw(t.Lanes, panels, "Control operations, I/O, stalls and instances over time"), "", shaded
+	}
+	return draw(t.Lanes, panels, "Control operations, I/O and instances over time"),
 		draw(nil, t.Panels, "I/O and stalls of each instance over time"), shaded
 }
 
