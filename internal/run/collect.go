@@ -1,7 +1,9 @@
 package run
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"runtime"
 	"slices"
@@ -113,10 +115,18 @@ type origin struct {
 	phase                    int
 }
 
+// unread says why a parser read nothing. The folder of a container's outputs is made with the first of them.
+func unread(err error) string {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) && path.Path == "." && errors.Is(err, fs.ErrNotExist) {
+		return "it wrote no output file"
+	}
+	return err.Error()
+}
+
 // take records the results of a parser, and its error and warnings as flags.
 func (r *runner) take(of origin, result parser.Result, err error) {
 	if err != nil {
-		r.warnOf("outputUnread", of.source, err.Error())
+		r.warnOf("outputUnread", of.source, unread(err))
 	}
 	for _, w := range result.Warnings {
 		f := sameFlag{severity: warning, code: w.Code, message: w.Message}
