@@ -52,7 +52,7 @@ test-web: deps build ## walk the pages of the web interface in Chromium, a live 
 
 .PHONY: pictures
 pictures: deps build ## run the demo and make the pictures of docs/gallery.md (quiet machine, root)
-	@hack/pictures.sh '$(OUT)'
+	@hack/pictures.sh
 
 .PHONY: chart-test
 chart-test: ## lint and render the Helm chart, and compare it with what install applies

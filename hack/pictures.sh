@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# pictures.sh OUT: makes docs/pictures: runs the demo twice, once in a terminal of tmux, a study, and takes pictures of
+# pictures.sh: makes docs/pictures: runs the demo twice, once in a terminal of tmux, a study, and takes pictures of
 # what they show in Chromium. Needs root, and a quiet machine for four minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 hack/packages.sh node=nodejs npm=npm chromium=chromium tmux=tmux /usr/share/fonts/truetype/dejavu=fonts-dejavu-core
-runs=$(realpath -m "$1/pictures") CNSBENCH_BIN=$PWD/bin/cnsbench
+runs=/tmp/cnsbench-pictures CNSBENCH_BIN=$PWD/bin/cnsbench # the pictures show this path
 export CNSBENCH_BIN
 rm -rf "$runs"
 mkdir -p "$runs"
 [[ -d web/node_modules/playwright-core ]] || npm ci --prefix web --no-progress
 
 terminal() { tmux -u -L cnsbench-pictures "$@"; }
-trap 'terminal kill-server 2>/dev/null || true' EXIT
-terminal -f /dev/null new-session -d -x 100 -y 80 env PS1='$ ' PATH="$PWD/bin:$PATH" sh
+trap 'terminal kill-server 2>/dev/null || true; rm -rf "$runs"' EXIT
+terminal -f /dev/null new-session -d -x 100 -y 80 env PS1= PATH="$PWD/bin:$PATH" sh
 terminal send-keys "clear; cnsbench run examples/quickstart.yaml --out $runs/quickstart; touch $runs/ended" Enter
 until terminal capture-pane -p | grep -q 'running .* 1[0-9]s left'; do
   [[ ! -e $runs/ended ]]

@@ -123,8 +123,8 @@ func (p *progress) lines() []string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s  %s ", p.at(), p.phase)
 	now := p.clock.Now()
-	if p.phase == run.Running && p.plan.Runtime > 0 {
-		b.WriteString(p.done(time.Duration(now-p.began), p.plan.Runtime) + " ")
+	if whole := p.plan.Measured(); p.phase == run.Running && whole > 0 {
+		b.WriteString(p.done(time.Duration(now-p.began), whole) + " ")
 	}
 	fmt.Fprintf(&b, " %d ok", p.counts[op.OK])
 	for _, o := range []op.Outcome{op.Error, op.Timeout, op.Dropped, op.Censored} {

@@ -17,6 +17,7 @@ package plan
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
@@ -97,6 +98,27 @@ type Action struct {
 	Kill        *KillSpec
 	Drain       *DrainSpec
 	Scale       *ScaleSpec
+}
+
+// Measured returns how long the part of the run after the barrier lasts: Runtime, else the longest variable "runtime",
+// in seconds, of its workloads; 0: it is not known.
+func (p *Plan) Measured() time.Duration {
+	if p.Runtime > 0 {
+		return p.Runtime
+	}
+	longest := 0.0
+	for i := range p.Actions {
+		w := p.Actions[i].Workload
+		if w == nil {
+			continue
+		}
+		for _, params := range w.Params {
+			if seconds, err := strconv.ParseFloat(params.Vars["runtime"], 64); err == nil {
+				longest = max(longest, seconds)
+			}
+		}
+	}
+	return time.Duration(longest * float64(time.Second))
 }
 
 // Workload creates the instances of a library workload.

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 const head = "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: x}\n"
@@ -497,4 +498,26 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestMeasured(t *testing.T) {
+	with := func(runtimes ...string) *Plan {
+		w := &Workload{}
+		for _, r := range runtimes {
+			w.Params = append(w.Params, workload.Params{Vars: map[string]string{"runtime": r}})
+		}
+		return &Plan{Actions: []Action{{}, {Workload: w}}}
+	}
+	fixed := with("30")
+	fixed.Runtime = time.Minute
+	for _, tt := range []struct {
+		plan *Plan
+		want time.Duration
+	}{
+		{fixed, time.Minute}, {with("30", "2.5"), 30 * time.Second}, {with("x"), 0}, {&Plan{}, 0},
+	} {
+		if got := tt.plan.Measured(); got != tt.want {
+			t.Errorf("%v, want %v", got, tt.want)
+		}
+	}
 }
