@@ -13,8 +13,8 @@ import (
 // liveWindow is the time that rates on a terminal are taken over.
 const liveWindow = op.Time(5 * time.Second)
 
-// liveFigures are what a terminal shows of a run in progress: counts, rates and service times of each action, and the I/O
-// of the workloads. They are for watching: the report computes its own. The zero value is ready.
+// liveFigures are what a terminal shows of a run in progress: counts, rates and service times of each action, and the
+// I/O of the workloads. They are for watching: the report computes its own. The zero value is ready.
 type liveFigures struct {
 	order       []string // actions, in the order in which their first ops ended
 	actions     map[string]*liveAction
@@ -114,14 +114,14 @@ func (f *liveFigures) lines(now op.Time) []string {
 	return lines
 }
 
-// shown passes the samples and canary I/Os of a run to the display, too. The other records pass through.
-type shown struct {
+// displayed passes the samples and canary I/Os of a run to the display, too. The other records pass through.
+type displayed struct {
 	run.Recorder
 	progress *progress
 }
 
 // Sample implements run.Recorder.
-func (s *shown) Sample(x op.Sample) {
+func (s *displayed) Sample(x op.Sample) {
 	s.Recorder.Sample(x)
 	s.progress.mu.Lock()
 	defer s.progress.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *shown) Sample(x op.Sample) {
 }
 
 // Canary implements run.Recorder.
-func (s *shown) Canary(instance, volume string, ios []op.CanaryIO) {
+func (s *displayed) Canary(instance, volume string, ios []op.CanaryIO) {
 	s.Recorder.Canary(instance, volume, ios)
 	longest := int64(0)
 	for i := range ios {

@@ -16,7 +16,7 @@ func TestLiveFigures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &progress{liveLine: liveLine{tty: true, step: liveStep}, clock: op.NewClock(), phase: run.Running,
 			counts: map[op.Outcome]int64{}, plan: &plan.Plan{Runtime: time.Minute}}
-		shows := &shown{nothing{}, p}
+		shows := &displayed{nothing{}, p}
 		end := func(action string, took time.Duration, outcome op.Outcome) {
 			o := &op.Op{Action: action, Target: "fio-0-data", Outcome: outcome}
 			o.Started, o.Ended = p.clock.Now(), p.clock.Now()+op.Time(took)

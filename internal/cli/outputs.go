@@ -95,7 +95,7 @@ func (r *running) recorder(show *progress) run.Recorder {
 		to = &outgoing{r.writer, r.sending, r.metrics}
 	}
 	if show != nil && show.tty {
-		to = &shown{to, show}
+		to = &displayed{to, show}
 	}
 	return to
 }

@@ -54,7 +54,9 @@ func (p *progress) OpEnded(o *op.Op) {
 	defer p.mu.Unlock()
 	p.counts[o.Outcome]++
 	p.rate++
-	p.figures.ended(o)
+	if p.tty { // elsewhere they are not shown
+		p.figures.ended(o)
+	}
 	switch o.Outcome {
 	case op.OK:
 		p.last = o
@@ -133,7 +135,11 @@ func (p *progress) lines() []string {
 		}
 	}
 	if p.tty {
-		return append(append([]string{b.String()}, p.figures.lines(now)...), p.latest())
+		lines := append([]string{b.String()}, p.figures.lines(now)...)
+		if text := p.latest(); text != "" {
+			lines = append(lines, text)
+		}
+		return lines
 	}
 	if perSecond := float64(p.rate) / p.step.Seconds(); perSecond >= 1 {
 		fmt.Fprintf(&b, "  %.0f ops/s", perSecond)

@@ -23,8 +23,8 @@ func WaitLine(object, why string) string {
 	return object + waitsFor + strings.Join(strings.Fields(why), " ")
 }
 
-// slowRemoval is how long the removal of an object takes before it is logged.
-const slowRemoval = time.Second
+// SlowRemoval is how long the removal of an object takes before it is logged.
+const SlowRemoval = time.Second
 
 // NoteRemoval logs a wait for the removal of an object that takes longer than a second, and its end. It must be called
 // before the removal, and done after it. A nil sink is allowed.
@@ -34,7 +34,7 @@ func NoteRemoval(sink Sink, object string) (done func()) {
 	}
 	var mu sync.Mutex
 	noted, over := false, false
-	timer := time.AfterFunc(slowRemoval, func() {
+	timer := time.AfterFunc(SlowRemoval, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if !over {

@@ -55,9 +55,9 @@ func TestScreens(t *testing.T) {
 }
 
 // liveLines are what the terminal shows of a run in progress: a line with a bar, one for each action, one of the I/O.
-var liveLines = regexp.MustCompile(`(?m)^ *[0-9.]+s  running \[=* *\] \d+s left  \d+ ok$
+var liveLines = regexp.MustCompile(`(?m)^ *[0-9.]+s  running \[=* *\] \d+s left  \d+ ok.*$
 ^  writer +1 ok  .*$
-^  churn +\d+ ok  \S+/s  median .*, max .*$
+^  churn +\d+ ok.*  \S+/s  median .*, max .*$
 ^  I/O +read .*/s, write [1-9].*/s.*$
 ^(churn|writer) .*$`)
 
@@ -67,9 +67,9 @@ func TestLiveScreen(t *testing.T) {
 	needRoot(t)
 	b := newBox(t)
 	b.write("bench.yaml", head+`spec:
-  runtime: 4s
+  runtime: 6s
   actions:
-    - {name: writer, createObjSpec: {workload: fio, vars: {storageClass: hostdir, volumeSize: 64Mi, runtime: 4}}}
+    - {name: writer, createObjSpec: {workload: fio, vars: {storageClass: hostdir, volumeSize: 64Mi, runtime: 6}}}
     - {name: churn, createObjSpec: {volume: {storageClass: "null"}}, rateName: often}
   rates: [{name: often, constantRateSpec: {interval: 100ms}}]
 `)

@@ -3,6 +3,7 @@ package figure
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/metric"
@@ -25,7 +26,7 @@ var stateNames = [nStates]string{"starting", "running", "being replaced"}
 // states counts the instances in each state over time.
 type states struct {
 	created map[string]interval   // by instance: its create op
-	busy    map[string][]interval // by instance: ops that replace its pod
+	busy    map[string][]interval // by target: ops that replace the pod of an instance
 	changes []change
 }
 
@@ -49,13 +50,24 @@ func (s *states) add(o *op.Op, end op.Time) {
 		if _, ok := s.created[o.Target]; !ok {
 			s.created[o.Target] = interval{from, to}
 		}
-	case op.Kill, op.Reattach, op.Rollout, op.Drain:
-		s.busy[o.Target] = append(s.busy[o.Target], interval{from, to})
+	case op.Kill, op.Reattach, op.Rollout:
+		for target := range strings.SplitSeq(o.Target, ",") {
+			s.busy[target] = append(s.busy[target], interval{from, to})
+		}
 	}
 }
 
 // panel returns the number of instances in each state over time until the end of the run; nil if there are too few.
 func (s *states) panel(instances []bundle.Instance, end op.Time) *Panel {
+	known := map[string]bool{}
+	for i := range instances {
+		known[instances[i].Name] = true
+	}
+	replacing := map[string][]interval{}
+	for target, list := range s.busy {
+		name := instanceOf(target, known)
+		replacing[name] = append(replacing[name], list...)
+	}
 	n := 0
 	for i := range instances {
 		x := &instances[i]
@@ -73,7 +85,7 @@ func (s *states) panel(instances []bundle.Instance, end op.Time) *Panel {
 			first = c.to
 		}
 		at := first
-		spans := s.busy[x.Name]
+		spans := replacing[x.Name]
 		slices.SortFunc(spans, func(a, b interval) int { return cmp.Compare(a.from, b.from) })
 		for _, b := range spans {
 			from, to := max(b.from, at), min(b.to, until)
@@ -108,6 +120,19 @@ func (s *states) panel(instances []bundle.Instance, end op.Time) *Panel {
 		}
 	}
 	return &Panel{Instance: "instances", Values: []Band{band}}
+}
+
+// instanceOf returns the instance that a target is, or that has it as its pod or volume: "fio-0" of "fio-0-data". Empty:
+// there is none.
+func instanceOf(target string, known map[string]bool) string {
+	for !known[target] {
+		i := strings.LastIndexAny(target, "-/")
+		if i < 0 {
+			return ""
+		}
+		target = target[:i]
+	}
+	return target
 }
 
 // move notes that an instance is in a state from one instant to another.

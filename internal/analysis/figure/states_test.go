@@ -8,7 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestStates: two instances, one of which is killed at 5 and is back at 7.
+// TestStates: two instances, one of which has its volume reattached from 5 to 7.
 func TestStates(t *testing.T) {
 	instance := func(name string, start, end op.Time) bundle.Instance {
 		return bundle.Instance{Name: name, Starts: []op.InstanceStart{{Instance: name, At: start}},
@@ -19,7 +19,7 @@ func TestStates(t *testing.T) {
 	for _, o := range []op.Op{
 		{Kind: op.Create, Target: "a-0", Started: 0, Ended: 2},
 		{Kind: op.Create, Target: "a-1", Started: 1, Ended: 3},
-		{Kind: op.Kill, Target: "a-1", Started: 5, Ended: 7},
+		{Kind: op.Reattach, Target: "b,a-1-data", Started: 5, Ended: 7},
 		{Kind: op.Kill, Target: "a-1", Started: op.Never, Ended: op.Never},
 		{Kind: op.Snapshot, Target: "a-1", Started: 6, Ended: 8},
 	} {

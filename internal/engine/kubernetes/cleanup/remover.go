@@ -30,6 +30,7 @@ type remover struct {
 	heldSince   map[string]time.Time // claims that only a finalizer holds
 	ledgerKinds map[string]bool      // kinds in the ledger
 	remaining   []string
+	noted       string           // the object in the last line of the log about what the clean-up waits for
 	skipped     map[string]error // left alone, with the reason
 	// What was seen of the run, by UID: the creation times of its claims, its snapshots, the objects that back
 	// them, and the snapshots that still exist.
@@ -71,15 +72,13 @@ func (cl *remover) kinds(ctx context.Context) []api.Kind {
 func (cl *remover) removeAll(ctx context.Context) error {
 	kinds := cl.kinds(ctx)
 	refused := 0
-	noted := map[string]func(){} // by object: called when it is gone
-	defer func() {
-		for _, done := range noted {
-			done()
-		}
-	}()
+	began := time.Now()
+	defer cl.noteRemoval("")
 	for {
 		err := cl.round(ctx, kinds)
-		cl.noteRemovals(noted)
+		if len(cl.remaining) > 0 && time.Since(began) > engine.SlowRemoval {
+			cl.noteRemoval(slices.Min(cl.remaining))
+		}
 		if len(cl.remaining) == 0 && err == nil {
 			return nil
 		}
@@ -99,23 +98,21 @@ func (cl *remover) removeAll(ctx context.Context) error {
 	}
 }
 
-// noteRemovals logs what takes long to be removed.
-func (cl *remover) noteRemovals(noted map[string]func()) {
-	sink := cl.cleaner.Session.Sink
-	if sink == nil || cl.dryRun {
+// noteRemoval logs what the clean-up waits for, if that has changed; empty: for nothing. It names one object: a run can
+// have thousands, and most of them take longer than a second.
+func (cl *remover) noteRemoval(what string) {
+	if what == cl.noted || cl.cleaner.Session.Sink == nil || cl.dryRun {
 		return
 	}
-	for _, what := range cl.remaining {
-		if noted[what] == nil {
-			noted[what] = engine.NoteRemoval(sink, what)
+	why := ""
+	if what != "" {
+		why = fmt.Sprintf("for the removal of %s", what)
+		if n := len(cl.remaining) - 1; n > 0 {
+			why += fmt.Sprintf(" and %d more", n)
 		}
 	}
-	for what, done := range noted {
-		if !slices.Contains(cl.remaining, what) {
-			done()
-			delete(noted, what)
-		}
-	}
+	cl.cleaner.Session.Sink.Log(engine.WaitsSource, engine.WaitLine("clean-up", why))
+	cl.noted = what
 }
 
 // round lists the run's objects and requests their deletion: first controllers and nodes, and retained objects
