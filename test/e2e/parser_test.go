@@ -65,6 +65,8 @@ func TestParserScript(t *testing.T) {
 	}{
 		{name: "prints", script: "#!/bin/sh\nread -r n < \"$1\"\necho \"$(basename $1 .txt),$n,1/s\"\n",
 			scalars: "p-0 a=1 1/s; p-0 b=2 1/s", printed: "a,1,1/s\n"},
+		{name: "has no network", script: "#!/bin/sh\necho \"$(basename $1 .txt),$(grep -c : /proc/net/dev),1/s\"\n",
+			scalars: "p-0 a=1 1/s; p-0 b=1 1/s", printed: "a,1,1/s\n"}, // lo
 		{name: "fails", script: "#!/bin/sh\necho half\necho cannot read that >&2; exit 9\n", printed: "half\n",
 			flag: "parserFailed", evidence: "exit code 9: cannot read that"},
 		{name: "says nothing of use", script: "#!/bin/sh\necho hello\n", printed: "hello\n", flag: "outputUnread",
