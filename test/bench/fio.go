@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -23,7 +22,7 @@ import (
 const canaryInterval = 10 * time.Millisecond // as in the quick start
 
 // fio compares fio on one mounted file system: run directly, through CNSBench, and through CNSBench
-// with a canary beside it.
+// beside a canary, with runner and agent running and stopped.
 func fio(ctx context.Context, e *env) (table, error) {
 	var t table
 	if os.Geteuid() != 0 {
@@ -66,27 +65,21 @@ func (t *table) fioOn(ctx context.Context, e *env, medium string, margin float64
 	if err != nil {
 		return err
 	}
-	arms := []arm{
-		{"CNSBench", func() (float64, error) { return e.throughCNSBench(ctx, socket, "") }},
-		{"canary", func() (float64, error) {
-			return e.throughCNSBench(ctx, socket, fmt.Sprintf("canary: {interval: %v}", canaryInterval))
-		}},
-	}
-	iops, err := interleave(ctx, arms, mirrored(len(arms), e.blocks, e.seed))
+	observed, err := e.observed(ctx, socket, blocks)
 	if err != nil {
 		return err
 	}
-	return t.compareFio(medium, margin, turns, iops)
+	return t.compareFio(medium, margin, turns, observed)
 }
 
 // compareFio adds the overhead of CNSBench (turns: direct, through CNSBench) and the effect of the
-// canary (runs: without, with).
-func (t *table) compareFio(medium string, margin float64, turns, runs [][]float64) error {
+// canary (observed: with runner and agent stopped, running).
+func (t *table) compareFio(medium string, margin float64, turns, observed [][]float64) error {
 	overhead, err := pairedRatio(turns[0], turns[1])
 	if err != nil {
 		return err
 	}
-	canary, err := pairedRatio(runs[0], runs[1])
+	canary, err := pairedRatio(observed[0], observed[1])
 	if err != nil {
 		return err
 	}
@@ -97,8 +90,8 @@ func (t *table) compareFio(medium string, margin float64, turns, runs [][]float6
 		low, high := extremes(turns[i])
 		t.info(n, medium+": IOPS "+name, "%.0f to %.0f", low, high)
 	}
-	t.info(len(runs[0]), fmt.Sprintf("%s: IOPS with a canary each %v / without, whole runs", medium, canaryInterval),
-		"%v", canary)
+	t.add(fmt.Sprintf("%s: IOPS beside a canary each %v / while runner and agent are stopped", medium, canaryInterval),
+		canary.String(), "90 % interval within ± 5 %", metIf(canary.within(0.05)), len(observed[0]))
 	return nil
 }
 
@@ -198,16 +191,6 @@ spec:
 `, e.seed, seconds, canary)
 }
 
-// throughCNSBench returns the IOPS of fio's output in the bundle of a run.
-func (e *env) throughCNSBench(ctx context.Context, socket, canary string) (float64, error) {
-	trial, err := e.run(ctx, e.fioBenchmark(pick(e, 5, 2), canary), "--csi-endpoint", socket)
-	if err != nil {
-		return 0, err
-	}
-	defer trial.remove()
-	return iopsOf(filepath.Join(trial.bundle.Dir, "raw", "fio-0", "fio", "output", "fio.json"))
-}
-
 // rendered returns commands that do the same as the workload's containers. It writes the files that
 // `cnsbench render` prints to dir and returns the commands of the containers in order, with paths
 // of this host.
@@ -257,27 +240,4 @@ func (e *env) rendered(ctx context.Context, benchmark, socket, dir string,
 		return nil, fmt.Errorf("the library's fio has %d containers; this bench knows two", len(commands))
 	}
 	return commands, nil
-}
-
-// iopsOf returns the sum of read and write IOPS of all jobs in fio's output.
-func iopsOf(path string) (float64, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	type direction struct{ IOPS float64 }
-	var out struct {
-		Jobs []struct{ Read, Write direction }
-	}
-	if err := json.Unmarshal(b, &out); err != nil {
-		return 0, fmt.Errorf("%s: %w", path, err)
-	}
-	var sum float64
-	for _, j := range out.Jobs {
-		sum += j.Read.IOPS + j.Write.IOPS
-	}
-	if sum == 0 {
-		return 0, fmt.Errorf("%s: no I/O", path)
-	}
-	return sum, nil
 }

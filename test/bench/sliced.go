@@ -30,20 +30,27 @@ type tree struct {
 	pids []int // root first, while stopped
 }
 
-// takeTurns runs two programs that do the same continuous I/O in turns of half a second, and
+// turn is one arm of a comparison in turns. do runs it for one slice and returns how many bytes its fio read and
+// wrote, and the seconds that this took.
+type turn struct {
+	name string
+	do   func(context.Context) (bytes, seconds float64, err error)
+}
+
+// takeTurns lets two arms do the same continuous I/O in turns of half a second, and
 // returns fio's operations per second in each block. The speed of the host drifts over seconds.
-// Turns are shorter than that, so the drift affects both programs equally. The kernel counts the
+// Turns are shorter than that, so the drift affects both arms equally. The kernel counts the
 // I/O in /proc/PID/io of the processes named fio.
-func takeTurns(ctx context.Context, trees [2]*tree, blocks int, seed uint64) ([][]float64, error) {
-	perSecond := make([][]float64, len(trees))
-	for block, orders := range slices.Collect(slices.Chunk(mirrored(len(trees), (blocks+1)*slicesPerBlock, seed),
+func takeTurns(ctx context.Context, arms [2]turn, blocks int, seed uint64) ([][]float64, error) {
+	perSecond := make([][]float64, len(arms))
+	for block, orders := range slices.Collect(slices.Chunk(mirrored(len(arms), (blocks+1)*slicesPerBlock, seed),
 		slicesPerBlock)) {
 		var bytes, seconds [2]float64
 		for _, order := range orders {
 			for _, i := range order {
-				b, s, err := trees[i].turn(ctx)
+				b, s, err := arms[i].do(ctx)
 				if err != nil {
-					return nil, fmt.Errorf("%s: %w", trees[i].name, err)
+					return nil, fmt.Errorf("%s: %w", arms[i].name, err)
 				}
 				bytes[i] += b
 				seconds[i] += s
@@ -52,23 +59,36 @@ func takeTurns(ctx context.Context, trees [2]*tree, blocks int, seed uint64) ([]
 		if block == 0 { // warm-up
 			continue
 		}
-		for i := range trees {
+		for i := range arms {
 			perSecond[i] = append(perSecond[i], bytes[i]/seconds[i]/4096)
 		}
 		fmt.Fprintf(os.Stderr, "  block %d of %d: %s %.0f/s, %s %.0f/s\n", block, blocks,
-			trees[0].name, perSecond[0][block-1], trees[1].name, perSecond[1][block-1])
+			arms[0].name, perSecond[0][block-1], arms[1].name, perSecond[1][block-1])
 	}
 	return perSecond, nil
 }
 
-// turn runs the tree for one slice and returns how many bytes its fio read and wrote, and the
-// seconds that this took.
+// turn runs the tree, which is stopped, for one slice.
 func (t *tree) turn(ctx context.Context) (bytes, seconds float64, err error) {
+	t.resume()
+	bytes, seconds, err = t.slice(ctx)
+	return bytes, seconds, errors.Join(err, t.pause())
+}
+
+// withoutObserver stops all processes of the tree but fio for one slice.
+func (t *tree) withoutObserver(ctx context.Context) (bytes, seconds float64, err error) {
+	if err := t.stop(func(args string) bool { return !strings.HasPrefix(args, "fio\x00") }); err != nil {
+		return 0, 0, err
+	}
+	defer t.resume()
+	return t.slice(ctx)
+}
+
+// slice counts what fio reads and writes in a slice.
+func (t *tree) slice(ctx context.Context) (bytes, seconds float64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
 	}
-	t.resume()
-	defer func() { err = errors.Join(err, t.pause()) }()
 	time.Sleep(sliceSettle)
 	before, start, err := t.transferred()
 	if err != nil {
@@ -108,9 +128,16 @@ func (t *tree) end() error {
 	return fmt.Errorf("%s: %w", t.name, err)
 }
 
-func (t *tree) pause() error {
-	t.pids = descendants(t.cmd.Process.Pid)
-	for _, pid := range t.pids {
+func (t *tree) pause() error { return t.stop(func(string) bool { return true }) }
+
+// stop stops those processes of the tree whose command line is chosen.
+func (t *tree) stop(chosen func(args string) bool) error {
+	t.pids = nil
+	for _, pid := range descendants(t.cmd.Process.Pid) {
+		if args, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err != nil || !chosen(string(args)) {
+			continue
+		}
+		t.pids = append(t.pids, pid)
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("stop process %d: %w", pid, err)
 		}
@@ -180,22 +207,37 @@ func (e *env) turns(ctx context.Context, socket, mount string, blocks int) (_ []
 		return nil, err
 	}
 	defer func() { warn(os.RemoveAll(dir)) }()
-	run, bundle, err := e.runTree(ctx, socket)
+	run, bundle, err := e.runTree(ctx, socket, "")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { warn(os.RemoveAll(bundle)) }()
-	trees := [2]*tree{hand, run}
-	for _, t := range trees {
+	for _, t := range []*tree{hand, run} {
 		if err := t.start(ctx); err != nil {
-			return nil, errors.Join(err, endAll(trees))
+			return nil, errors.Join(err, endAll(hand, run))
 		}
 	}
-	perSecond, err := takeTurns(ctx, trees, blocks, e.seed)
-	return perSecond, errors.Join(err, endAll(trees))
+	perSecond, err := takeTurns(ctx, [2]turn{{hand.name, hand.turn}, {run.name, run.turn}}, blocks, e.seed)
+	return perSecond, errors.Join(err, endAll(hand, run))
 }
 
-func endAll(trees [2]*tree) error {
+// observed compares fio in a run with a canary and samples while its runner and its agent are stopped, and while they
+// are not. What a canary could not do while it was stopped, it does at once when it continues, before a slice begins.
+func (e *env) observed(ctx context.Context, socket string, blocks int) (_ [][]float64, err error) {
+	run, bundle, err := e.runTree(ctx, socket, fmt.Sprintf("canary: {interval: %v}", canaryInterval))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { warn(os.RemoveAll(bundle)) }()
+	if err := run.start(ctx); err != nil {
+		return nil, errors.Join(err, endAll(run))
+	}
+	run.resume()
+	perSecond, err := takeTurns(ctx, [2]turn{{"stopped", run.withoutObserver}, {"observed", run.slice}}, blocks, e.seed)
+	return perSecond, errors.Join(err, endAll(run))
+}
+
+func endAll(trees ...*tree) error {
 	var g errgroup.Group
 	for _, t := range trees {
 		if t.cmd.Process != nil {
@@ -224,13 +266,13 @@ func (e *env) handTree(ctx context.Context, socket, mount string) (_ *tree, dir 
 	}
 	fio := interruptible(ctx, commands[1][0], commands[1][1:]...)
 	fio.Dir = dir
-	return &tree{name: "hand", cmd: fio}, dir, nil
+	return &tree{name: "by hand", cmd: fio}, dir, nil
 }
 
 // runTree prepares a `cnsbench run` with the same I/O.
-func (e *env) runTree(ctx context.Context, socket string) (_ *tree, dir string, err error) {
+func (e *env) runTree(ctx context.Context, socket, canary string) (_ *tree, dir string, err error) {
 	file := filepath.Join(e.tmp, "endless.yaml")
-	if err := os.WriteFile(file, []byte(e.fioBenchmark(endless, "")), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(e.fioBenchmark(endless, canary)), 0o644); err != nil {
 		return nil, "", err
 	}
 	if dir, err = os.MkdirTemp(e.tmp, "bundle-"); err != nil {
