@@ -13,7 +13,7 @@ func TestBusyHost(t *testing.T) {
 	b := newBox(t)
 	const spec = "spec: {runtime: 4s, actions: [{name: v, rateName: r, createObjSpec: {volume: {storageClass: sut}}}],\n" +
 		"  rates: [{name: r, constantRateSpec: {interval: 200ms}}]}\n"
-	hog(t)
+	hog(t, 1)
 	b.bench(head+spec+class("null"), "--strict").wants(t, 4)
 	var s struct {
 		Machines []struct {
@@ -37,10 +37,10 @@ func TestBusyHost(t *testing.T) {
 	t.Errorf("no flag hostBusy: %+v", s.Validity)
 }
 
-// hog keeps all CPUs busy until the test ends.
-func hog(t *testing.T) {
+// hog keeps all CPUs busy until the test ends, each with so many processes.
+func hog(t *testing.T, each int) {
 	t.Helper()
-	for range runtime.NumCPU() {
+	for range each * runtime.NumCPU() {
 		c := exec.Command("sh", "-c", "while :; do :; done")
 		if err := c.Start(); err != nil {
 			t.Fatal(err)

@@ -60,16 +60,11 @@ func TestCauses(t *testing.T) {
 				b.slowMkfs()
 			}
 			if tt.hogs {
-				hog(t)
+				hog(t, 8) // one process for each CPU seldom makes an operation wait
 			}
-			first, runs := 0, causeRuns
+			first := 0
 			for range causeRuns {
-				found := b.causes(tt.text)
-				a := found.Actions[0]
-				if tt.hogs && (len(a.Causes) == 0 || !a.Causes[0].StandsOut) {
-					runs-- // the scheduler has not made the operations wait: there is nothing to find
-					continue
-				}
+				a := b.causes(tt.text).Actions[0]
 				if len(a.Causes) > 0 && a.Causes[0].StandsOut && a.Causes[0].Component == tt.component &&
 					strings.Contains(a.StandsOut, tt.evidence) {
 					first++
@@ -77,12 +72,9 @@ func TestCauses(t *testing.T) {
 				}
 				t.Logf("%s\n%+v", a.StandsOut, a.Causes)
 			}
-			t.Logf("ranked first in %d of %d", first, runs)
-			if first*causeRuns < causeLeast*runs {
-				t.Errorf("ranked first in %d of %d, want %d of %d", first, runs, causeLeast, causeRuns)
-			}
-			if runs == 0 {
-				t.Skip("other processes made the operations wait in no run")
+			t.Logf("ranked first in %d of %d", first, causeRuns)
+			if first < causeLeast {
+				t.Errorf("ranked first in %d of %d, want %d", first, causeRuns, causeLeast)
 			}
 			b.clean()
 		})
