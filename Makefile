@@ -80,6 +80,11 @@ space := $(subst ,, )
 measurements: deps build ## inject causes, freezes, limits and outages, and check what is found (an hour; quiet; root)
 	go test -count=1 -v -timeout 90m -tags 'e2e measurement' -run '$(subst $(space),|,$(MEASUREMENTS))' ./test/e2e
 
+.PHONY: fuzz
+FUZZTIME ?= 30s
+fuzz: ## run each fuzz target for FUZZTIME (30s); TARGETS=regexp chooses some (each week, with 5m)
+	@hack/fuzz.sh '$(FUZZTIME)' '$(TARGETS)'
+
 .PHONY: e2e
 e2e: deps build object-servers workload-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down
 	@hack/e2e.sh

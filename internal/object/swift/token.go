@@ -191,6 +191,9 @@ func (t *tokens) complete(a access, from string) (access, error) {
 	if a.token == "" || a.storageURL == "" && t.config.Settings["storage_url"] == "" {
 		return access{}, &failure{kind: httpconn.Garbage, text: from + " gave no token, or named no object store"}
 	}
+	if strings.ContainsFunc(a.token, func(r rune) bool { return r <= ' ' || r > '~' }) { // it becomes a header
+		return access{}, &failure{kind: httpconn.Garbage, text: from + " gave a token with characters that no header has"}
+	}
 	return a, nil
 }
 
