@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run each fuzz target for a time (30s, or the first argument), one after another, on one CPU; a second argument chooses
-# targets by a regular expression. New inputs are kept in Go's build cache; one that fails is written to testdata/fuzz of
+# targets by a regular expression. New inputs are kept in the build cache; one that fails is written to testdata/fuzz of
 # its package, from where go test runs it: commit it with the change that mends it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
