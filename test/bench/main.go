@@ -44,7 +44,8 @@ func benches() []bench {
 		{"columnar", "A quantile over ten million events", columnar, false},
 		{"fio-output", "Histogram logs and JSON+ reports of fio are read", fioOutput, false},
 		{"integrity", "Snapshots of a volume that is written at full speed are checked", integrityImages, false},
-		{"suites", "Throughput of sections 5.3 and 5.4 of the paper over three drivers, at small scale", paperSuites, false},
+		{"section-5.3", "Databases with and without snapshots over three drivers, at small scale", databases, false},
+		{"section-5.4", "Workloads beside each other over three drivers, at small scale", mixes, false},
 		{"study-aa", "Studies without a difference, and how many are said to have one", studyAA, false},
 		{"stat-peers", "Change points beside apache-otava, comparisons beside benchstat", statPeers, false},
 		{"compare-rows", "Time and memory of a comparison of ten million rows", compareRows, false},
@@ -76,6 +77,7 @@ type env struct {
 	blocks  int
 	given   int // blocks that were asked for; 0: the default
 	seed    uint64
+	keep    string // directory for the studies of suites, which are then continued; empty: none
 }
 
 // cnsbench returns the path of the built program.
@@ -97,6 +99,8 @@ func main() {
 	flag.BoolVar(&e.quick, "quick", false, "short runs: to see that it works, not to publish")
 	flag.IntVar(&e.blocks, "blocks", 0, "pairs of an interleaved comparison (default 12, quick 4)")
 	flag.Uint64Var(&e.seed, "seed", 42, "seed of orders and schedules")
+	flag.StringVar(&e.keep, "keep", "", "keep the studies of section-5.3 and section-5.4 in this directory, and continue "+
+		"those that are there")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -15,7 +15,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/stats"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
@@ -23,29 +22,19 @@ import (
 // suiteDrivers are the built-in drivers that take snapshots of data.
 var suiteDrivers = []string{"hostdir", "loopfile", "btrfs"}
 
-// paperSuites runs section-5.3 and section-5.4 at their small scale over three drivers.
-func paperSuites(ctx context.Context, e *env) (t table, err error) {
-	blocks := cmp.Or(e.given, pick(e, 8, 1))
-	if err := t.databases(ctx, e, blocks); err != nil {
-		return t, err
-	}
-	return t, t.mixes(ctx, e, blocks)
-}
-
-// suite runs a suite and calls each with the summary of every trial.
-func (e *env) suite(ctx context.Context, name string, blocks int, sets []string,
+// suite runs a suite of the paper at its small scale over suiteDrivers, in eight blocks, and calls each with the summary of every trial.
+func (e *env) suite(ctx context.Context, name string, sets []string,
 	each func(variant, driver string, s *summary.Summary)) (*compare.Result, error) {
-	dir, err := os.MkdirTemp(e.tmp, "suite-")
-	if err != nil {
-		return nil, err
+	path := filepath.Join(cmp.Or(e.keep, e.tmp), name)
+	if e.keep == "" {
+		defer func() { warn(os.RemoveAll(path)) }()
 	}
-	defer func() { warn(os.RemoveAll(dir)) }()
+	blocks := cmp.Or(e.given, pick(e, 8, 1))
 	flags := []string{"--scale", "small", "--blocks", fmt.Sprint(blocks), "--factor",
 		"vars.storageClass=" + strings.Join(suiteDrivers, ",")}
 	for _, set := range sets {
 		flags = append(flags, "--set", set)
 	}
-	path := filepath.Join(dir, "study")
 	r, err := e.study(ctx, path, "suite:"+name, flags, "--factor", "variant")
 	if err != nil {
 		return nil, err
@@ -69,13 +58,13 @@ func (e *env) suite(ctx context.Context, name string, blocks int, sets []string,
 }
 
 // databases measures what snapshots cost databases, and where the cost comes from.
-func (t *table) databases(ctx context.Context, e *env, blocks int) error {
+func databases(ctx context.Context, e *env) (t table, err error) {
 	program, err := exec.LookPath("go-ycsb")
 	if err != nil {
-		return fmt.Errorf("go-ycsb: %w (make workload-servers, and out/workloads in $PATH)", err)
+		return t, fmt.Errorf("go-ycsb: %w (make workload-servers, and out/workloads in $PATH)", err)
 	}
 	runs := map[string]*snapshotRuns{}
-	r, err := e.suite(ctx, "section-5.3", blocks, []string{"ycsb.goYcsb=" + program},
+	r, err := e.suite(ctx, "section-5.3", []string{"ycsb.goYcsb=" + program},
 		func(variant, driver string, s *summary.Summary) {
 			if runs[driver] == nil {
 				runs[driver] = &snapshotRuns{}
@@ -83,30 +72,21 @@ func (t *table) databases(ctx context.Context, e *env, blocks int) error {
 			runs[driver].add(variant, s)
 		})
 	if err != nil {
-		return err
+		return t, err
 	}
 	for _, driver := range suiteDrivers {
 		t.ratioOf(r, "value(ycsb.tps)", driver, "snapshots", "none", "throughput with snapshots")
-		runs[driver].addTo(t, driver)
+		runs[driver].addTo(&t, driver)
 	}
-	t.note("section-5.3: three PostgreSQL with ten clients each; without an interval there are too few blocks")
-	return nil
+	t.note("three PostgreSQL with ten clients each; without an interval there are too few blocks")
+	return t, nil
 }
 
 // mixes measures how workloads get on beside each other.
-func (t *table) mixes(ctx context.Context, e *env, blocks int) error {
-	library, err := plan.BuiltIn()
+func mixes(ctx context.Context, e *env) (t table, err error) {
+	r, err := e.suite(ctx, "section-5.4", nil, func(string, string, *summary.Summary) {})
 	if err != nil {
-		return err
-	}
-	var sets []string
-	if _, ok := library.Get("megahit"); !ok {
-		sets = append(sets, "spec.actions.megahit.createObjSpec.workload=dd")
-		t.note("section-5.4: dd stands in for megahit, which the library does not have")
-	}
-	r, err := e.suite(ctx, "section-5.4", blocks, sets, func(string, string, *summary.Summary) {})
-	if err != nil {
-		return err
+		return t, err
 	}
 	for _, driver := range suiteDrivers {
 		for _, of := range []struct{ workload, response string }{{"megahit", "elapsed(megahit)"}, {"fio", "elapsed(fio)"},
@@ -119,7 +99,7 @@ func (t *table) mixes(ctx context.Context, e *env, blocks int) error {
 			}
 		}
 	}
-	return nil
+	return t, nil
 }
 
 // ratioOf adds the ratio of a response at a level to that at another.
