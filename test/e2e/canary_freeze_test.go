@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +24,8 @@ var frozenEntries = map[string]string{
 	"dd":              "volumeSize: 1Gi, mebibytes: 64, parts: 8",
 	"etcd":            "volumeSize: 512Mi, clients: 4, conns: 2, total: 1000000, duration: 6, benchmark: " + etcdBenchmark,
 	"fio":             "volumeSize: 128Mi, runtime: 6, rateIops: 200",
+	"filebench":       "volumeSize: 512Mi, files: 100, duration: 6",
+	"fio-iolog":       `volumeSize: 128Mi, iolog: "` + steadyIolog() + `"`,
 	"fio-jobfile":     `volumeSize: 128Mi, jobFile: "[a]\nrw=randrw\nrate_iops=100\ntime_based=1\nruntime=6"`,
 	"fio-mix":         "volumeSize: 128Mi, runtime: 6",
 	"idle":            "volumeSize: 128Mi",
@@ -35,6 +39,15 @@ var frozenEntries = map[string]string{
 	"sysbench-oltp":   "volumeSize: 1Gi, tables: 2, tableSize: 1000, threads: 2, duration: 6",
 	"write-once":      "volumeSize: 1Gi, mebibytes: 600",
 	"ycsb":            "volumeSize: 512Mi, records: 1000, threads: 2, duration: 6, goYcsb: " + workloadProgram("go-ycsb"),
+}
+
+// steadyIolog is a log of fio with a write each 100 ms for 6 s; times are in µs.
+func steadyIolog() string {
+	log := "fio version 3 iolog\\n0 file add\\n0 file open\\n"
+	for i := range 60 {
+		log += fmt.Sprintf("%d file write %d 4096\\n", 100_000*i, 4096*i)
+	}
+	return log + "6000000 file close\\n"
 }
 
 // notFrozen are the entries without a file system that a canary can be beside.
@@ -65,8 +78,8 @@ func TestCanaryFreeze(t *testing.T) {
 			if slices.Contains(rotation.Applications, e.Name()) {
 				rotation.Need(t, e.Name())
 			}
-			if e.Name() == "fio" {
-				needProgram(t, "fio")
+			if program := e.Name(); program == "fio" || program == "filebench" {
+				needProgram(t, program)
 			}
 			newBox(t).canarySeesFreeze(e.Name(), vars)
 		})
@@ -96,7 +109,7 @@ func (b *box) canarySeesFreeze(entry, vars string) {
 		}
 		var seen []time.Duration
 		for _, stall := range s.Stalls {
-			if stall.Source == "canary" {
+			if strings.HasPrefix(stall.Source, "canary") { // canary+workload: the workload's longest I/O refines it
 				seen = append(seen, time.Duration(stall.LengthNs))
 			}
 		}

@@ -141,6 +141,7 @@ func TestProfile(t *testing.T) {
 	t.Log(r.stdout)
 	storage := filepath.Join(v.dir, "storage")
 	v.must("mkdir", storage)
+	v.keepLatencyLog("workloads/service/pod.yaml")
 	v.write("profile.yaml", head+`spec:
   library: [{folderSpec: {path: workloads}}]
   actions:
@@ -149,11 +150,11 @@ func TestProfile(t *testing.T) {
         workload: service
         vars:
           storageClass: hostdir
-          extra: "write_lat_log=`+v.in("replayed")+`\nlog_offset=1"
+          extra: "write_lat_log=/output/replayed\nlog_offset=1"
 `)
 	v.run("run", "profile.yaml", "--out", v.in("bundle"), "--storage-dir", storage).wants(t, 0)
 	want := latencies(t, recorded)
-	got := latencies(t, filepath.Join(v.bundle(), "raw/again-0/fio/output"))
+	got := latencies(t, v.in(replayedOutput))
 	if len(want) != 6 {
 		t.Errorf("figures of the recorded run: %v", want)
 	}
@@ -188,11 +189,28 @@ func TestProfile(t *testing.T) {
 	v.clean()
 }
 
+// replayedOutput has the files of the replay, in the bundle.
+const replayedOutput = "bundle/raw/again-0/fio/output"
+
+// keepLatencyLog lets an entry keep fio's log of latencies too.
+func (v *slowVolume) keepLatencyLog(file string) {
+	v.Helper()
+	text, err := os.ReadFile(v.in(file))
+	if err != nil {
+		v.Fatal(err)
+	}
+	changed := strings.Replace(string(text), "outputFile: ", "outputFile: /output/replayed_lat.1.log, ", 1)
+	if changed == string(text) {
+		v.Fatalf("%s keeps no file:\n%s", file, text)
+	}
+	v.write(file, changed)
+}
+
 // replayed reads what fio's latency log has of each operation: the time of its end in ms, its latency in ns, direction,
 // size and offset.
 func (v *slowVolume) replayed() (ios []iotrace.IO) {
 	v.Helper()
-	text, err := os.ReadFile(v.in("replayed_lat.1.log"))
+	text, err := os.ReadFile(v.in(replayedOutput, "replayed_lat.1.log"))
 	if err != nil {
 		v.Fatal(err)
 	}
