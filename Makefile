@@ -142,7 +142,7 @@ testbed:
 	@echo 'module testbed.invalid // keeps ./... out of the files of containers' >$(OUT)/testbed/go.mod
 	@go build -C hack/testbed -trimpath -buildvcs=false -o $(abspath $(TESTBED)) .
 
-testbed-up: deps build testbed ## bring up a real Kubernetes of two nodes on this machine (ARGS="--kcm-qps 20 …"; docs/testbed.md)
+testbed-up: deps build testbed ## bring up a real Kubernetes of two nodes here (ARGS="--kcm-qps 20 …"; docs/how-to/testbed.md)
 	@$(TESTBED) up $(ARGS)
 
 testbed-down: testbed ## take it down and undo everything

@@ -1,6 +1,6 @@
 // Package library has the built-in workloads and suites. Each folder of workloads
 // is an entry, in the form that a user's own entries have; docs/reference/workloads.md
-// describes it. A suite is a Study; docs/studies.md describes them.
+// describes it. A suite is a Study; docs/how-to/studies.md describes them.
 package library
 
 import "embed"

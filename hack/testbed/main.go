@@ -1,5 +1,5 @@
 // Testbed brings up a real Kubernetes of two nodes on one machine, with the product's CSI drivers behind the upstream
-// sidecars; see docs/testbed.md.
+// sidecars; see docs/how-to/testbed.md.
 package main
 
 import (

@@ -37,7 +37,7 @@ func newCompare(s *streams) *cobra.Command {
 for each pair b against a, the ratio b/a with its 95 % interval, a p-value adjusted
 for the comparisons of the metric, and a verdict: better, worse, different (it is
 unknown which values are better), equivalent, trivial, inconclusive, none.
-docs/compare.md says how each is decided and how to read the tables.
+docs/how-to/compare.md says how each is decided and how to read the tables.
 
 Where trials were repeated on several occasions, the occasion is the unit of analysis.
 A second answer, from all repetitions, holds for these occasions only; --level

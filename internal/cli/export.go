@@ -32,11 +32,11 @@ func newExport(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export {--format FORMAT | --pending | --all} {BUNDLE | --cluster NAMESPACE/RUN}",
 		Short: "Write a bundle in another format, or send its results to its outputs",
-		Long: `With --format, writes a bundle for other programs (docs/export.md): operations, series,
-figures or stalls as a table (csv, json, parquet), a timeline for ui.perfetto.dev or
-chrome://tracing (perfetto), or a trace per operation (otlp), which --endpoint sends to a
-receiver of OTLP/HTTP instead. The bundle is a directory, or one at the results service of
-a cluster.
+		Long: `With --format, writes a bundle for other programs (docs/reference/export.md): operations,
+series, figures or stalls as a table (csv, json, parquet), a timeline for ui.perfetto.dev
+or chrome://tracing (perfetto), or a trace per operation (otlp), which --endpoint sends to
+a receiver of OTLP/HTTP instead. The bundle is a directory, or one at the results service
+of a cluster.
 
 Otherwise delivers the results of a bundle to the outputs of its Benchmark, as the run does
 (docs/reference/outputs.md). --pending sends the documents that the run did not deliver and

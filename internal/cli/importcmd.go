@@ -119,7 +119,7 @@ Each FILE is a trial of LEVEL, a level of the factor; files of the same LEVEL ar
 repetitions. Without LEVEL it is what the figures name for the factor, as in
 /provider=x of a Go benchmark, else the name of the file without its extension.
 OCCASION, given to every file or to none, is the time of measurement: repetitions of
-one occasion share its conditions (docs/compare.md).`,
+one occasion share its conditions (docs/how-to/compare.md).`,
 		Example: fmt.Sprintf("  cnsbench import %s old=1.out old=2.out new=3.out new=4.out --out imported\n"+
 			"  cnsbench import %s a@monday=1.out a@friday=2.out b@monday=3.out b@friday=4.out --out imported", t.Name, t.Name),
 		Args: cobra.MinimumNArgs(1),

@@ -21,9 +21,9 @@ func newIndex(s *streams) *cobra.Command {
 		Use:   "index DIR...",
 		Short: "Make an SQLite index of many bundles",
 		Long: `Makes an SQLite database of the bundles in and beneath directories, for queries over
-runs: runs, objectives, flags, figures, operations and their spans (docs/export.md has the
-tables and examples). An existing file is replaced. Bundles that cannot be read, or whose
-run is in progress, are in the table "unreadable".`,
+runs: runs, objectives, flags, figures, operations and their spans
+(docs/reference/export.md has the tables and examples). An existing file is replaced.
+Bundles that cannot be read, or whose run is in progress, are in the table "unreadable".`,
 		Example: "  cnsbench index results --out index.sqlite",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

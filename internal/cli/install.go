@@ -154,7 +154,8 @@ installation. "cnsbench run --engine kubernetes" needs no installation.`,
 				fmt.Fprintln(s.out, "note: this cluster has no VolumeSnapshots (definitions and controller of "+
 					"external-snapshotter): only Benchmarks without snapshots run")
 			}
-			fmt.Fprintf(s.out, "installed in namespace %s; grant a Benchmark's ServiceAccount its rights: docs/kubernetes.md\n",
+			fmt.Fprintf(s.out, "installed in namespace %s; grant a Benchmark's ServiceAccount its rights: "+
+				"docs/how-to/kubernetes.md\n",
 				f.options.Namespace)
 			return nil
 		},

@@ -45,7 +45,7 @@ func newObject(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use: "object", Short: "Benchmark object storage: S3, Swift, or files",
 		Long: `Runs workloads of object storage, written as COSBench's XML with the additions
-of docs/object.md.`,
+of docs/reference/object.md.`,
 	}
 	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s), newObjectCleanup(s),
 		newObjectPart())
@@ -72,8 +72,8 @@ AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or OS_PASSWORD. No bundle contains
 them.
 
 FILE may be suite:read-scaling or suite:read-scaling-swift. --find-max,
---scale-workers and --ceiling measure a stage more than once; docs/object.md has
-their rules.
+--scale-workers and --ceiling measure a stage more than once;
+docs/reference/object.md has their rules.
 
 Exit status: 0 done, 1 wrong file or flags, 2 run failed, 3 --find-max found no
 rate, 4 doubtful figures under --strict, 130 interrupted.`,

@@ -47,9 +47,9 @@ func newServe(s *streams) *cobra.Command {
 		Use:   "serve [DIR]",
 		Short: "Show bundles in a browser, or store bundles and serve them over HTTP",
 		Long: `serve DIR shows the bundles and studies in and beneath a directory in a browser: a list
-of runs, their reports, runs in progress, comparisons and studies (docs/web.md). It only
-reads. Elsewhere than on a loopback address it needs TLS and --auth token; a browser
-takes the token as a password.
+of runs, their reports, runs in progress, comparisons and studies
+(docs/how-to/web.md). It only reads. Elsewhere than on a loopback address it needs TLS
+and --auth token; a browser takes the token as a password.
 
 Without DIR, serve runs the results service: it receives the bundles of runs while they
 grow, keeps them in the directory --dir, and serves them. docs/format/results-api.md

@@ -23,7 +23,7 @@ func (c *Cluster) CheckRights(ctx context.Context, p *plan.Plan) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("missing rights:\n  %s\ndocs/kubernetes.md has a Role that gives them; "+
+	return fmt.Errorf("missing rights:\n  %s\ndocs/how-to/kubernetes.md has a Role that gives them; "+
 		"for a runner's pod, --create-rbac makes one for the run", RightsText(missing))
 }
 

@@ -93,10 +93,10 @@ var table1 = []struct{ suite, paper string }{
 	{"section-5.4", "72 to 117 for each mix"},
 }
 
-// TestSuiteLines counts the lines of suites, which docs/studies.md states: those of the Benchmark, in block style, and
-// of the whole study. Comments and empty lines do not count.
+// TestSuiteLines counts the lines of suites, which docs/how-to/studies.md states: those of the Benchmark, in block
+// style, and of the whole study. Comments and empty lines do not count.
 func TestSuiteLines(t *testing.T) {
-	page, err := os.ReadFile("../../docs/studies.md")
+	page, err := os.ReadFile("../../docs/how-to/studies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestSuiteLines(t *testing.T) {
 		}
 		row := fmt.Sprintf("| `%s` | %s | %d | %d |\n", tt.suite, tt.paper, benchmark, all)
 		if benchmark == 0 || !strings.Contains(string(page), row) {
-			t.Errorf("docs/studies.md does not have the row\n%s", row)
+			t.Errorf("docs/how-to/studies.md does not have the row\n%s", row)
 		}
 	}
 }

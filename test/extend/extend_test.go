@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package extend tests the steps of docs/extending.md on a copy of the repository.
+// Package extend tests the steps of docs/how-to/extending.md on a copy of the repository.
 package extend
 
 import (
@@ -30,7 +30,7 @@ func TestExtending(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the backend of the example mounts: needs root")
 	}
-	text, err := os.ReadFile(filepath.Join(module, "docs", "extending.md"))
+	text, err := os.ReadFile(filepath.Join(module, "docs", "how-to", "extending.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -89,6 +90,40 @@ func TestLinks(t *testing.T) {
 	}
 	if links < 100 {
 		t.Errorf("%d links: the pages were not read", links)
+	}
+}
+
+// mention matches the path of a page in a message, a comment or a script.
+var mention = regexp.MustCompile(`\bdocs/[\w./-]+\.md\b`)
+
+// TestMentions checks that each page that code, scripts, manifests and examples mention exists.
+func TestMentions(t *testing.T) {
+	t.Parallel()
+	mentions := 0
+	kinds := []string{".go", ".sh", ".sql", ".tmpl", ".txt", ".yaml", ".yml", ".mjs", ".md", ".xml", ""}
+	err := filepath.WalkDir(repository, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		switch name := d.Name(); {
+		case d.IsDir() && (name == ".git" || name == "out" || name == "bin" || name == "node_modules"):
+			return filepath.SkipDir
+		case !d.Type().IsRegular() || !slices.Contains(kinds, filepath.Ext(name)):
+			return nil
+		}
+		for _, page := range mention.FindAllString(read(t, path), -1) {
+			mentions++
+			if _, err := os.Stat(filepath.Join(repository, page)); err != nil {
+				t.Errorf("%s mentions %s, which does not exist", path, page)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mentions < 50 {
+		t.Errorf("%d mentions: the files were not read", mentions)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // ordinary has the time that a step of a component takes where nothing limits it, rounded up generously from runs on
-// the test bed and on one machine (docs/attribution.md). Of a component that is not listed all time counts.
+// the test bed and on one machine (docs/explanation/attribution.md). Of a component that is not listed all time counts.
 var ordinary = map[string]time.Duration{
 	Runner: 100 * time.Millisecond, API: 100 * time.Millisecond, Engine: 100 * time.Millisecond,
 	Scheduler: 250 * time.Millisecond, Binder: 250 * time.Millisecond, Provisioner: 250 * time.Millisecond,

@@ -35,7 +35,7 @@ func (e *Engine) unobservedFindings() []engine.Finding {
 	if e.Tracker.SeesNodeCalls() || !e.hadPods() {
 		return nil
 	}
-	why := "no CSI proxy was given, and this run may use no installed one (docs/kubernetes.md)"
+	why := "no CSI proxy was given, and this run may use no installed one (docs/reference/kubernetes.md)"
 	switch {
 	case e.metrics.Kubelets():
 		why += "; the result has the kubelets' counts of the whole run"

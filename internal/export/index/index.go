@@ -1,5 +1,5 @@
 // Package index makes an SQLite database of many bundles, for queries over runs. It is
-// derived: it can be made again at any time. schema.sql has the tables, docs/export.md
+// derived: it can be made again at any time. schema.sql has the tables, docs/reference/export.md
 // explains them with examples.
 package index
 

@@ -140,7 +140,7 @@ func TestMake(t *testing.T) {
 
 // Each documented query runs and finds something; the documented columns are those of the tables.
 func TestDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/export.md")
+	text, err := os.ReadFile("../../../docs/reference/export.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 -- The tables of an index, version 4. Durations and instants are in ns; instants count from
--- the start of the run. NULL is unknown. docs/export.md describes them.
+-- the start of the run. NULL is unknown. docs/reference/export.md describes them.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 CREATE TABLE runs (

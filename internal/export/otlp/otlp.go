@@ -1,7 +1,7 @@
 // Package otlp writes the ops of a bundle as OpenTelemetry traces, and figures as metrics, in OTLP's JSON encoding, and
 // sends traces to an OTLP/HTTP receiver. An op is a trace; its waits and spans are spans
 // of it. The IDs are functions of the run's ID and start and the op's ID, so that an op
-// that is sent twice is the same trace. docs/export.md has the attributes.
+// that is sent twice is the same trace. docs/reference/export.md has the attributes.
 package otlp
 
 import (

@@ -1,5 +1,5 @@
 // Package perfetto writes a bundle as Chrome trace events (JSON), which ui.perfetto.dev and
-// chrome://tracing read. docs/export.md describes the tracks.
+// chrome://tracing read. docs/reference/export.md describes the tracks.
 //
 // Ops are streamed: memory grows with the ops in progress at once, not with their number.
 package perfetto

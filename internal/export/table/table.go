@@ -1,5 +1,5 @@
 // Package table lays the content of a bundle out as tables (ops, series, figures, stalls) and writes
-// them as CSV, JSON lines or Parquet. docs/export.md has the columns. Durations and instants
+// them as CSV, JSON lines or Parquet. docs/reference/export.md has the columns. Durations and instants
 // are integers in ns; names of columns end in their unit, or a column "unit" has it.
 package table
 

@@ -19,9 +19,9 @@ var (
 		"ecs":    "use s3 with its S3-compatible endpoint",
 		"ehualu": "use s3 with its S3-compatible endpoint", "openio": "use s3 or swift with its gateway",
 		"librados":   "use s3 with a RADOS gateway",
-		"cdmi":       "CDMI is declined, see docs/object.md; use s3 or swift",
-		"cdmi_base":  "CDMI is declined, see docs/object.md; use s3 or swift",
-		"cdmi_swift": "CDMI is declined, see docs/object.md; use swift", "ampli": "no server of it can be had",
+		"cdmi":       "CDMI is declined, see docs/reference/object.md; use s3 or swift",
+		"cdmi_base":  "CDMI is declined, see docs/reference/object.md; use s3 or swift",
+		"cdmi_swift": "CDMI is declined, see docs/reference/object.md; use swift", "ampli": "no server of it can be had",
 		"sproxyd": "use s3 with its gateway", "azure": "it is not built",
 		"sio": "use s3, which it speaks", "siov2": "use s3, which it speaks", "gdas": "use s3, which it speaks",
 	}
@@ -181,7 +181,7 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 		}
 		if e.value == hidden && slices.Contains(secretKeys, k) {
 			p.warnOnce(e.line, "write it, or ${NAME} to take it from the environment, or leave it out: "+
-				"credentials are looked for elsewhere then, see docs/object.md",
+				"credentials are looked for elsewhere then, see docs/reference/object.md",
 				"%s is %s, which a bundle has in the place of a credential: it is taken for absent", e.key, hidden)
 			continue
 		}
@@ -234,7 +234,7 @@ func (p *parser) expand(e entry) (string, bool) {
 	})
 	if ok && placeholder.MatchString(strings.TrimSpace(e.value)) {
 		p.failOnce(e.line, "write it, or ${NAME} to take it from the environment; credentials may be left out, "+
-			"see docs/object.md",
+			"see docs/reference/object.md",
 			"%s is still the placeholder %s", e.key, clip(e.value))
 		return "", false
 	}

@@ -17,16 +17,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// documented lists the commands of the code blocks of docs/kubernetes.md in order, including those
-// after "# or:".
+// pages are the guide and the reference of runs on a cluster, whose commands a cluster runs one after another.
+var pages = []string{"docs/how-to/kubernetes.md", "docs/reference/kubernetes.md"}
+
+// documented lists the commands of the code blocks of the pages in order, including those after "# or:".
 func documented(t *testing.T) (all []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "kubernetes.md"))
-	if err != nil {
-		t.Fatal(err)
+	var texts []byte
+	for _, page := range pages {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, text...)
 	}
-	for _, block := range regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		for line := range strings.Lines(block[1]) {
+	for _, block := range regexp.MustCompile("(?s)```\n(.*?)```").FindAllSubmatch(texts, -1) {
+		for line := range strings.Lines(string(block[1])) {
 			command, comment, _ := strings.Cut(strings.TrimSpace(line), "# ")
 			other, _ := strings.CutPrefix(comment, "or: ")
 			if other == comment {
@@ -42,7 +48,7 @@ func documented(t *testing.T) (all []string) {
 	return all
 }
 
-// reader runs the commands of docs/kubernetes.md on a cluster with other names.
+// reader runs the commands of the pages on a cluster with other names.
 type reader struct {
 	*project
 	dir string // the directory of benchmark.yaml
@@ -76,7 +82,8 @@ func (r *reader) adapt(command string) string {
 	return strings.NewReplacer(
 		"-f benchmark.yaml", "-f "+filepath.Join(r.dir, "benchmark.yaml"),
 		" benchmark.yaml", " "+filepath.Join(r.dir, "benchmark.yaml"),
-		"-o report.html", "--results-account bench -o "+filepath.Join(r.dir, "report.html"),
+		"-o report.html", "-o "+filepath.Join(r.dir, "report.html"),
+		" --out first", " --out "+filepath.Join(r.dir, "first"),
 		"measure/RUN", "measure/"+r.run,
 		"http://10.1.2.3:8080/metrics", "http://127.0.0.1:23800/metrics",
 		"ebs.csi.aws.com=/path/on/nodes/csi.sock", "'btrfs.csi.cnsbench.dev=/run/cnsbench-testbed/btrfs-$(NODE_NAME).sock'",
@@ -90,8 +97,7 @@ type instead struct {
 	command func(*reader, string) string
 }
 
-// TestDocument checks that each command of docs/kubernetes.md works. A command that is not in the
-// table is an error.
+// TestDocument checks that each command of the pages works. A command that is not in the table is an error.
 func TestDocument(t *testing.T) {
 	bed := newBed(t)
 	if _, err := os.Stat(nullSocket); err != nil {
@@ -128,7 +134,7 @@ func TestDocument(t *testing.T) {
 	for _, line := range documented(t) {
 		step, known := steps[line]
 		if !known {
-			t.Errorf("docs/kubernetes.md has a command that is not tested: %s", line)
+			t.Errorf("%v have a command that is not tested: %s", pages, line)
 			continue
 		}
 		delete(steps, line)
@@ -147,7 +153,7 @@ func TestDocument(t *testing.T) {
 		}
 	}
 	for line := range steps {
-		t.Errorf("docs/kubernetes.md does not have: %s", line)
+		t.Errorf("%v do not have: %s", pages, line)
 	}
 	r.text()
 }
@@ -188,16 +194,32 @@ func (r *reader) steps() map[string]instead {
 		"kubectl create clusterrolebinding bench-pods --clusterrole=pod-lister --serviceaccount=measure:bench":                   {},
 		"kubectl create role log-reader -n kube-system --verb=get --resource=pods/log":                                           {},
 		"kubectl create rolebinding bench-logs -n kube-system --role=log-reader --serviceaccount=measure:bench":                  {},
-		"cnsbench show --cluster measure/RUN": {command: func(r *reader, _ string) string {
-			return r.adapt("cnsbench show --cluster measure/"+r.of()) + " --results-account bench"
+		"cnsbench validate --engine kubernetes -n measure benchmark.yaml":                                                        {says: []string{"fio-benchmark is valid"}},
+		"cnsbench run --engine kubernetes -n measure --dry-run benchmark.yaml":                                                   {says: []string{"nothing was created"}},
+		"cnsbench run --engine kubernetes -n measure --create-rbac --out first benchmark.yaml":                                   {command: inPod, says: []string{"none failed"}},
+		"cnsbench show first":    {command: ofBundle, says: []string{"snapshots"}},
+		"cnsbench cleanup first": {command: ofBundle, says: []string{"nothing is left"}},
+		"cnsbench show --cluster measure/RUN --results-account bench": {command: func(r *reader, c string) string {
+			return strings.Replace(c, "measure/", "measure/"+r.of(), 1)
 		}, says: []string{"snapshots"}},
-		"cnsbench report --cluster measure/RUN -o report.html":                                                   {},
+		"cnsbench report --cluster measure/RUN --results-account bench -o report.html":                           {},
 		"cnsbench run --engine kubernetes --metrics csi-provisioner=http://10.1.2.3:8080/metrics benchmark.yaml": {says: []string{"none failed"}},
 		"cnsbench run --engine kubernetes --csi-proxy 10.1.2.3:9443 benchmark.yaml": {command: func(r *reader,
 			c string) string {
 			return strings.Replace(c, "10.1.2.3:9443", r.proxyNull(), 1)
 		}, says: []string{"none failed"}},
 	}
+}
+
+// inPod is a run as it is documented: in a pod, with its own bundle.
+func inPod(r *reader, command string) string {
+	command, _, _ = strings.Cut(command, " --namespace ")
+	return command + " --image " + r.image
+}
+
+// ofBundle is a command on the bundle of that run.
+func ofBundle(r *reader, command string) string {
+	return strings.TrimSuffix(command, "first") + filepath.Join(r.dir, "first")
 }
 
 // of returns the run of the Benchmark in the namespace, found as the document describes.
