@@ -729,3 +729,16 @@ func TestHiddenCredentials(t *testing.T) {
 		t.Errorf("%d credentials are left", len(secrets))
 	}
 }
+
+// TestDeclinedIsDocumented checks that the guide for COSBench's files names each storage that is declined.
+func TestDeclinedIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/how-to/cosbench.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind := range declined {
+		if !strings.Contains(string(page), "`"+kind+"`") {
+			t.Errorf("docs/how-to/cosbench.md does not name the declined storage %s", kind)
+		}
+	}
+}
