@@ -50,6 +50,10 @@ web: ## build the web interface and the script of the report from web/
 test-web: deps build ## walk the pages of the web interface in Chromium, a live run included; pictures: out/web/shots
 	@hack/web-test.sh '$(OUT)'
 
+.PHONY: notebook-test
+notebook-test: deps build ## run the demo, and examples/notebook on its tables (packages of PyPI in out/notebook/venv)
+	@hack/notebook-test.sh
+
 .PHONY: pictures
 pictures: deps build ## run the demo and make the pictures of docs/gallery.md (quiet machine, root)
 	@hack/pictures.sh
