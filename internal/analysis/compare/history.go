@@ -67,6 +67,9 @@ func (s *study) histories() error {
 		for _, change := range f.Changes {
 			h.Changes = append(h.Changes, changeOf(change, runs[i], h.Parameters.Margin, direction))
 		}
+		for _, at := range f.Outliers {
+			h.Outliers = append(h.Outliers, runs[i][at])
+		}
 		reason := s.options.Weak[""]
 		for j := range h.Changes {
 			if reason != "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,9 @@ func TestHistories(t *testing.T) {
 			if m == 2 && i >= 25 {
 				x *= 1.2
 			}
+			if m == 5 && i == 12 {
+				x *= 2
+			}
 			b.Add(observation.Row{Levels: []string{fmt.Sprintf("%02d", i)}, Value: x,
 				Metric: observation.Metric{Name: fmt.Sprint("m", m), Unit: "IOPS"}})
 		}
@@ -36,6 +40,9 @@ func TestHistories(t *testing.T) {
 		if want := i == 2; (len(h.Changes) == 1) != want || h.Parameters.Family != 8 {
 			t.Errorf("%s: %+v", h.Metric, h)
 		}
+	}
+	if h := r.History[5]; !slices.Contains(h.Outliers, "12") || len(h.Outliers) > 3 {
+		t.Errorf("outliers %v, want 12, which is no change", h.Outliers)
 	}
 	if c := r.History[2].Changes[0]; c.Run != "25" || *c.P < 8*1.5/2000 || *c.P > 0.03 {
 		t.Errorf("%+v: p is that of the family, with at least 3·8/(0.03·⅔) permutations", c)

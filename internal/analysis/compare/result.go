@@ -224,6 +224,9 @@ type History struct {
 	Values  []*float64 `json:"values"`
 	Runs    []string   `json:"runs"`
 	Changes []Change   `json:"changes"`
+	// Outliers are runs whose value is further from the others between two changes than 3 standard deviations (by the
+	// median absolute deviation): the search counts it as that far.
+	Outliers []string `json:"outliers,omitempty"`
 	// Parameters of the search.
 	Parameters Parameters `json:"parameters"`
 	Sentence   string     `json:"sentence"`

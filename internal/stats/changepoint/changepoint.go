@@ -152,6 +152,25 @@ func (d *divided) changes(alpha float64) []Change {
 	return changes
 }
 
+// outliers are the indices of the values that are clipped in the segments between changes.
+func (d *divided) outliers(changes []Change) (list []int) {
+	from := 0
+	for i := range len(changes) + 1 {
+		to := len(d.values)
+		if i < len(changes) {
+			to = changes[i].Index
+		}
+		part := d.values[from:to]
+		for j, v := range clip(part) {
+			if v != part[j] {
+				list = append(list, from+j)
+			}
+		}
+		from = to
+	}
+	return list
+}
+
 func (o *Options) check(values []float64) error {
 	switch {
 	case !(o.Alpha > 0 && o.Alpha < 1):

@@ -13,6 +13,8 @@ import (
 // Found are the changes of one of several series.
 type Found struct {
 	Changes []Change
+	// Outliers are the indices of values that count as nearer to the median of their segment than they are.
+	Outliers []int
 	// Family is the number of series that are long enough to be searched.
 	Family int
 	// Options are those of the search of all series.
@@ -57,6 +59,9 @@ func FindAll(series [][]float64, o Options) ([]Found, error) {
 	}
 	_ = group.Wait()
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(least[a], least[b]) })
+	for _, i := range order {
+		all[i].Outliers = searched[i].outliers(nil)
+	}
 	floor := 0.0
 	for step, i := range order {
 		times := float64(family - step)
@@ -68,7 +73,7 @@ func FindAll(series [][]float64, o Options) ([]Found, error) {
 		for j := range changes {
 			changes[j].P = max(floor, changes[j].P*times)
 		}
-		all[i].Changes = changes
+		all[i].Changes, all[i].Outliers = changes, searched[i].outliers(changes)
 	}
 	return all, nil
 }

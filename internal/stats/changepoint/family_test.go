@@ -2,6 +2,7 @@ package changepoint
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -42,5 +43,29 @@ func TestFindAll(t *testing.T) {
 	t.Logf("of %d families: %d stable ones alarmed, %d shifts of one series found", families, alarms, found)
 	if alarms > 4 || found < families*9/10 { // 5 or more of 40 at 3 %: a probability of 0.6 %
 		t.Errorf("of %d families: %d stable ones alarmed, %d shifts of one series found", families, alarms, found)
+	}
+}
+
+// TestOutliers: an outlier is named in its place, on either side of a change, and is no change.
+func TestOutliers(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 2))
+	series := history(random, 40, map[int]float64{20: 6})
+	series[7] *= 2
+	series[33] /= 2
+	stable := history(random, 40, nil)
+	stable[30] *= 2
+	all, err := FindAll([][]float64{series, stable}, Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := all[0].Changes; len(c) != 1 || c[0].Index < 19 || c[0].Index > 21 || len(all[1].Changes) != 0 {
+		t.Errorf("changes: %+v; %+v", c, all[1].Changes)
+	}
+	for i, want := range [][]int{{7, 33}, {30}} {
+		for _, at := range want {
+			if !slices.Contains(all[i].Outliers, at) || len(all[i].Outliers) > len(want)+3 {
+				t.Errorf("series %d: outliers %v, want %v and few more", i, all[i].Outliers, want)
+			}
+		}
 	}
 }
