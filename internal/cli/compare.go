@@ -175,13 +175,18 @@ func (f *compareFlags) input(s *streams, args []string) (in *compared, o compare
 	if in, err = f.read(s, args); err != nil {
 		return nil, o, err
 	}
+	o, err = f.judging(in)
+	return in, o, err
+}
+
+// judging returns how what was read is compared, and notes what differs between the workloads.
+func (f *compareFlags) judging(in *compared) (o compare.Options, err error) {
 	notes, reason, err := unlike(in.origins, f.across)
 	if err != nil {
-		return nil, o, err
+		return o, err
 	}
 	in.notes, in.unlike = append(in.notes, notes...), reason
-	o, err = f.options(in)
-	return in, o, err
+	return f.options(in)
 }
 
 // answer compares.

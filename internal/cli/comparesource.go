@@ -42,6 +42,9 @@ type compared struct {
 	flags         []compare.Flag // of an import
 	quantiles     *compare.Quantiles
 	least         map[string]int64 // operations that a quantile needs, by metric
+	// withObjectives says that the figures of a run's objectives are read, too: their metrics are objectives.
+	withObjectives bool
+	objectives     []string
 }
 
 // Names of the compared factor where no study declares it, and of the levels of versionFactor.
@@ -218,7 +221,11 @@ func (in *compared) addBundle(s *streams, b *observation.Builder, times *trial.T
 	if !open.Complete || open.Run.State != bundle.Complete {
 		return nil, fmt.Errorf("the run of %s %w", dir, errIncomplete)
 	}
-	d, values, err := trial.Read(open)
+	of := trial.Values
+	if in.withObjectives {
+		of = trial.ValuesAndObjectives
+	}
+	d, values, err := trial.Read(open, of)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
@@ -229,6 +236,9 @@ func (in *compared) addBundle(s *streams, b *observation.Builder, times *trial.T
 	for _, v := range values {
 		addFlagged(b, observation.Row{Levels: levels, Metric: v.Metric, Value: v.Value, State: v.State},
 			func() ([]observation.Flag, bool) { return flags.Of(v.Query) })
+		if v.Objective {
+			in.objectives = merged(in.objectives, []string{v.Metric.Name})
+		}
 		if in.least == nil {
 			in.least = map[string]int64{}
 		}
@@ -261,8 +271,9 @@ func (in *compared) within(labels []string, data []*dataset.Data) error {
 	return err
 }
 
-// readAny reads a bundle, a study, an imported study, or a search.
-func readAny(s *streams, dir string, prices *cost.Prices) (*compared, error) {
+// readAny reads a bundle, a study, an imported study, or a search. With objectives, the figures that a bundle's
+// objectives name are values, too.
+func readAny(s *streams, dir string, prices *cost.Prices, objectives bool) (*compared, error) {
 	switch found, err := searchAt(dir); {
 	case err != nil:
 		return nil, err
@@ -275,7 +286,7 @@ func readAny(s *streams, dir string, prices *cost.Prices) (*compared, error) {
 	if !isBundle(dir) {
 		return readStudy(dir, prices)
 	}
-	b, in := observation.NewBuilder(nil, "", ""), &compared{}
+	b, in := observation.NewBuilder(nil, "", ""), &compared{withObjectives: objectives}
 	var times trial.Times
 	if _, err := in.addBundle(s, b, &times, nil, dir, prices); err != nil {
 		return nil, err
@@ -287,11 +298,11 @@ func readAny(s *streams, dir string, prices *cost.Prices) (*compared, error) {
 // readBaseline joins a study with an earlier one. Margins and directions are those that the later one
 // declares.
 func readBaseline(s *streams, baseline, dir string, prices *cost.Prices) (*compared, error) {
-	before, err := readAny(s, baseline, prices)
+	before, err := readAny(s, baseline, prices, false)
 	if err != nil {
 		return nil, fmt.Errorf("baseline: %w", err)
 	}
-	now, err := readAny(s, dir, prices)
+	now, err := readAny(s, dir, prices, false)
 	if err != nil {
 		return nil, err
 	}
@@ -336,60 +347,6 @@ func joinTimes(before, now *compare.Times) *compare.Times {
 		return nil
 	}
 	return &compare.Times{Table: t, Explains: now.Explains}
-}
-
-// readHistory joins the bundles and studies of a directory, in order of their names, or takes the occasions of a study.
-func readHistory(s *streams, dir string, prices *cost.Prices) (*compared, error) {
-	if imported.Is(dir) || hasFile(dir, studyFile) {
-		one, err := readStudy(dir, prices)
-		if err != nil {
-			return nil, err
-		}
-		t, ok := one.table.OverTime(historyFactor)
-		if !ok {
-			return nil, fmt.Errorf("%s has neither occasions nor blocks: there is no history", dir)
-		}
-		one.table, one.factor = t, historyFactor
-		return one, nil
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var labels []string
-	var tables []*observation.Table
-	var notes []string
-	var costs costed
-	var origins []origin
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if !e.IsDir() || !isBundle(path) && !imported.Is(path) && !hasFile(path, studyFile) {
-			continue
-		}
-		one, err := readAny(s, path, prices)
-		if errors.Is(err, errIncomplete) {
-			notes = append(notes, err.Error()+"; it is left out")
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		labels, tables = append(labels, e.Name()), append(tables, one.table)
-		one.origins[0].label = e.Name()
-		origins = append(origins, one.origins[0])
-		costs = costs.with(one.costs, false)
-	}
-	if len(tables) == 0 {
-		return nil, fmt.Errorf("%s has no bundles and no studies", dir)
-	}
-	if err := distinctOrigins(origins); err != nil {
-		return nil, err
-	}
-	t, err := observation.Join(historyFactor, labels, tables)
-	if err != nil {
-		return nil, err
-	}
-	return &compared{table: t, factor: historyFactor, notes: notes, costs: costs, origins: origins}, nil
 }
 
 // merged joins two lists, each text once.

@@ -61,7 +61,7 @@ func Compare(then, now []*bundle.Bundle) (*Result, error) {
 func read(bundles []*bundle.Bundle) (list []run, err error) {
 	for _, b := range bundles {
 		one := run{bundle: b}
-		if one.data, one.values, err = trial.Read(b); err != nil {
+		if one.data, one.values, err = trial.Read(b, trial.Values); err != nil {
 			return nil, fmt.Errorf("%s: %w", b.Dir, err)
 		}
 		list = append(list, one)

@@ -27,13 +27,42 @@ type Value struct {
 	Metric observation.Metric
 	Value  float64
 	State  observation.State
+	// Objective says that an objective of the run names the metric.
+	Objective bool
 }
 
 // Values are the medians of the latencies of each action and of its I/O, their rates, how much the ops of each action
 // with a rate disturb the canaries, the highest rate that a search found, and what else the parsers of workloads
 // declare.
 func Values(d *dataset.Data) ([]Value, error) {
-	var queries []expr.Query
+	queries, err := queriesOf(d)
+	if err != nil {
+		return nil, err
+	}
+	return valuesOf(d, queries, nil)
+}
+
+// ValuesAndObjectives are the Values, and those of the figures that the run's objectives name.
+func ValuesAndObjectives(d *dataset.Data) ([]Value, error) {
+	queries, err := queriesOf(d)
+	if err != nil {
+		return nil, err
+	}
+	return valuesOf(d, queries, objectives(d))
+}
+
+// objectives are the queries of the objectives; an expression that is not valid has none.
+func objectives(d *dataset.Data) (queries []expr.Query) {
+	for _, s := range d.Spec.SLOs {
+		if p, err := expr.Compile(s.Expr, expr.Env{}); err == nil {
+			queries = append(queries, p.Queries()...)
+		}
+	}
+	return queries
+}
+
+// queriesOf are the queries of Values.
+func queriesOf(d *dataset.Data) (queries []expr.Query, err error) {
 	for _, a := range d.Spec.Actions {
 		queries = append(queries, expr.Query{Func: expr.Quantile, Q: 0.5, Metric: expr.Metric{Action: a.Name}})
 		if a.RateName != "" {
@@ -69,19 +98,35 @@ func Values(d *dataset.Data) ([]Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	queries = append(queries, after...)
+	return append(queries, after...), nil
+}
+
+// valuesOf answers queries, and those of objectives that are not among them. A query of an objective that has no answer
+// has no value.
+func valuesOf(d *dataset.Data, queries, objectives []expr.Query) ([]Value, error) {
+	named, known := map[string]bool{}, map[string]bool{}
+	for _, q := range queries {
+		known[q.String()] = true
+	}
+	own := len(queries)
+	for _, q := range objectives {
+		name := q.String()
+		if named[name] = true; !known[name] {
+			queries, known[name] = append(queries, q), true
+		}
+	}
 	answers, err := slo.Answers(d, queries)
 	if err != nil {
 		return nil, err
 	}
 	var list []Value
 	for i, a := range answers {
-		v := Value{Query: queries[i], Value: a.Value.Number,
+		v := Value{Query: queries[i], Value: a.Value.Number, Objective: named[queries[i].String()],
 			Metric: observation.Metric{Name: queries[i].String(),
 				Unit: cmp.Or(queries[i].Func.Unit(), a.Value.Unit), Better: string(a.Value.Better)}}
 		switch {
-		case errors.Is(a.Err, expr.ErrNoData):
-			continue // the action has no such figure
+		case errors.Is(a.Err, expr.ErrNoData), a.Err != nil && i >= own:
+			continue // the run has no such figure
 		case a.Err != nil:
 			return nil, a.Err
 		case math.IsInf(v.Value, 1):
@@ -188,13 +233,13 @@ func Series(d *dataset.Data) ([]compare.SeriesOf, error) {
 	return list, nil
 }
 
-// Read reads a bundle for a comparison.
-func Read(b *bundle.Bundle) (*dataset.Data, []Value, error) {
+// Read reads a bundle for a comparison, which is of the values that a function returns: Values or ValuesAndObjectives.
+func Read(b *bundle.Bundle, of func(*dataset.Data) ([]Value, error)) (*dataset.Data, []Value, error) {
 	d, err := dataset.Read(b)
 	if err != nil {
 		return nil, nil, err
 	}
-	values, err := Values(d)
+	values, err := of(d)
 	return d, values, err
 }
 

@@ -1,6 +1,7 @@
 package trial_test
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -80,5 +81,35 @@ func TestSeries(t *testing.T) {
 	}
 	if list, err := trial.Explain("a", "b", d, d); err != nil || len(list) > 0 {
 		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// TestObjectives: the figures that objectives name are values, once each, those of a comparison unchanged; an objective
+// that cannot be read has none.
+func TestObjectives(t *testing.T) {
+	t.Parallel()
+	d := demo(t)
+	const objectives = `{"slos": [{"expr": "p99(snapshots.ready) < duration(\"10s\")"}, {"expr": "p99(nothing.here) < 1"},
+		{"expr": "p50(snapshots) < p99(snapshots.ready)"}, {"expr": "p99("}]}`
+	if err := json.Unmarshal([]byte(objectives), &d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	before, err := trial.Values(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := trial.ValuesAndObjectives(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for _, v := range values {
+		if v.Objective {
+			named = append(named, v.Metric.Name)
+		}
+	}
+	if want := []string{"p50(snapshots)", "p99(snapshots.ready)"}; !slices.Equal(named, want) ||
+		len(values) != len(before)+1 {
+		t.Errorf("%q, want %q; %d values, %d without objectives", named, want, len(values), len(before))
 	}
 }
