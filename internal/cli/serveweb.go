@@ -19,7 +19,8 @@ import (
 func (f *serveFlags) serveWeb(ctx context.Context, s *streams) error {
 	ctx, stop := untilInterrupt(ctx)
 	defer stop()
-	ui, err := web.New(ctx, web.Options{Dir: f.dir, Render: renderApart, Compare: compareRuns})
+	ui, err := web.New(ctx, web.Options{Dir: f.dir, Render: renderApart, Compare: compareRuns,
+		History: new(histories).answer})
 	if err != nil {
 		return err
 	}

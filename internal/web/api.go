@@ -23,6 +23,7 @@ import (
 type Run struct {
 	ID string `json:"id" doc:"path below the directory; in URLs of the API its slashes are escaped"`
 	catalog.Entry
+	History int `json:"history,omitempty" doc:"runs of its Benchmark's history, of which it is one; missing below 3"`
 }
 
 // List is what there is in the directory.
@@ -77,6 +78,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	get(a, "listRuns", "/api/v1/runs", s.list)
 	get(a, "cards", "/api/v1/cards", s.cardsOf)
 	get(a, "compare", "/api/v1/compare", s.compare)
+	get(a, "history", "/api/v1/history", s.history)
 	get(a, "study", "/api/v1/studies/{id}", s.study)
 	get(a, "summary", "/api/v1/runs/{id}/summary", s.summary)
 	s.events(a)
@@ -105,21 +107,28 @@ func schemaName(t reflect.Type, hint string) string {
 }
 
 func (s *Server) list(context.Context, *struct{}) (*body[List], error) {
-	found, err := s.found.Find([]string{s.Dir})
+	all, err := s.entries()
 	if err != nil {
 		return nil, problem(err)
 	}
-	l := List{Dir: s.Dir, Version: version.Version, Now: time.Now(), Entries: []Run{}}
+	countHistories(all)
+	slices.SortStableFunc(all, func(a, b Run) int { return b.Started.Compare(a.Started) })
+	return &body[List]{List{Dir: s.Dir, Version: version.Version, Now: time.Now(), Entries: all}}, nil
+}
+
+// entries are all bundles and studies in the directory.
+func (s *Server) entries() ([]Run, error) {
+	found, err := s.found.Find([]string{s.Dir})
+	all := []Run{}
 	for _, e := range found {
 		r := Run{ID: s.idOf(e.Path), Entry: e}
 		r.Path = r.ID
 		if e.Study != "" {
 			r.Study = s.idOf(e.Study)
 		}
-		l.Entries = append(l.Entries, r)
+		all = append(all, r)
 	}
-	slices.SortStableFunc(l.Entries, func(a, b Run) int { return b.Started.Compare(a.Started) })
-	return &body[List]{l}, nil
+	return all, err
 }
 
 func (s *Server) cardsOf(_ context.Context, in *idsInput) (*body[[]Card], error) {
@@ -148,7 +157,8 @@ func (s *Server) compare(ctx context.Context, in *idsInput) (*body[*compare.Resu
 		if err != nil {
 			return nil, problem(err)
 		}
-		runs = append(runs, Labelled{Label: label(id, in.Run), Dir: dir})
+		// A label ends at =.
+		runs = append(runs, Labelled{Label: strings.ReplaceAll(shortID(id, in.Run), "=", ":"), Dir: dir})
 	}
 	r, err := s.Compare(ctx, runs)
 	if err != nil { // of the runs: they did not complete, or are of other workloads
@@ -157,8 +167,8 @@ func (s *Server) compare(ctx context.Context, in *idsInput) (*body[*compare.Resu
 	return &body[*compare.Result]{r}, nil
 }
 
-// label is the last element of an ID, or the whole where another one has the same.
-func label(id string, all []string) string {
+// shortID is the last element of an ID, or the whole where another one has the same.
+func shortID(id string, all []string) string {
 	same := 0
 	for _, other := range all {
 		if path.Base(other) == path.Base(id) {
@@ -166,9 +176,9 @@ func label(id string, all []string) string {
 		}
 	}
 	if same == 1 {
-		id = path.Base(id)
+		return path.Base(id)
 	}
-	return strings.ReplaceAll(id, "=", ":") // which would end the label
+	return id
 }
 
 func (s *Server) study(_ context.Context, in *idInput) (*body[StudyState], error) {

@@ -18,7 +18,7 @@ func (s *Server) Handler() http.Handler {
 		panic(err) // the directory is embedded
 	}
 	mux.Handle("GET /assets/", http.StripPrefix("/assets/", asset(files)))
-	for _, page := range []string{"GET /{$}", "GET /compare", "GET /studies/{id...}"} {
+	for _, page := range []string{"GET /{$}", "GET /compare", "GET /history", "GET /studies/{id...}"} {
 		mux.HandleFunc(page, s.app(http.StatusOK))
 	}
 	mux.HandleFunc("GET /runs/{id...}", s.runPage)

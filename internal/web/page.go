@@ -43,7 +43,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.page(w, r, "report", dir, bar{Name: cleanID(id), API: apiPath(id, "summary"), Live: err == nil && b.Live,
-		Compare: "/?select=" + template.URLQueryEscaper(cleanID(id))})
+		History: s.historyPage(cleanID(id)), Compare: "/?select=" + template.URLQueryEscaper(cleanID(id))})
 }
 
 // studyPage serves the report of a study.
@@ -65,8 +65,8 @@ func apiPath(id, what string) string {
 
 // bar is the strip above a report.
 type bar struct {
-	Name, API, Compare, Study string
-	Live                      bool
+	Name, API, Compare, Study, History string
+	Live                               bool
 }
 
 var barPage = template.Must(template.New("bar").Parse(
@@ -74,6 +74,7 @@ var barPage = template.Must(template.New("bar").Parse(
 		`<a class="home" href="/">CNSBench</a><a href="/">Runs</a>` +
 		`{{with .Study}}<a href="{{.}}">Study</a>{{end}}` +
 		`<span class="place">{{.Name}}</span>{{if .Live}}<a href="?">Live</a>{{end}}` +
+		`{{with .History}}<a href="{{.}}">History</a>{{end}}` +
 		`{{with .Compare}}<a href="{{.}}">Compare with …</a>{{end}}{{with .API}}<a href="{{.}}">JSON</a>{{end}}</div>`))
 
 // page renders a page and serves it with the bar.
@@ -94,17 +95,26 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, what, dir string, 
 
 // render renders a bundle or a study, after those before it.
 func (s *Server) render(ctx context.Context, what, dir string) ([]byte, error) {
+	ctx, done, err := s.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	out := limited{most: maxPage}
+	err = s.Render(ctx, what, dir, &out)
+	return out.Bytes(), err
+}
+
+// turn waits until one more request that takes memory and time may begin; the caller calls done at its end.
+func (s *Server) turn(ctx context.Context) (_ context.Context, done func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
-	defer cancel()
 	select {
 	case s.heavy <- struct{}{}:
-		defer func() { <-s.heavy }()
+		return ctx, func() { <-s.heavy; cancel() }, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		cancel()
+		return nil, nil, ctx.Err()
 	}
-	out := limited{most: maxPage}
-	err := s.Render(ctx, what, dir, &out)
-	return out.Bytes(), err
 }
 
 // limited is a buffer of limited size.

@@ -33,6 +33,9 @@ type Options struct {
 	Render func(ctx context.Context, what, dir string, w io.Writer) error
 	// Compare compares bundles, as the command compare does.
 	Compare func(ctx context.Context, runs []Labelled) (*compare.Result, error)
+	// History searches runs in their order for changes, as the command compare --history does; of a folder, if dir is
+	// not empty, what is in it. It ends with ctx.
+	History func(ctx context.Context, dir string, runs []Labelled) (*Answer, error)
 }
 
 // Server serves the web interface. Its methods are safe for concurrent use.
@@ -71,6 +74,11 @@ func (s *Server) place(id, file string) (string, error) {
 	if !fs.ValidPath(id) || !s.has(path.Join(id, file)) {
 		return "", fmt.Errorf("%w: %s has no %s", errNotFound, id, file)
 	}
+	return s.regular(id)
+}
+
+// regular returns the directory of a valid path. Whatever is in it must be a file or a directory.
+func (s *Server) regular(id string) (string, error) {
 	err := fs.WalkDir(s.root.FS(), id, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !d.Type().IsRegular() {
 			err = fmt.Errorf("%s is neither a file nor a directory: refused", name)

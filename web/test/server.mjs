@@ -24,7 +24,7 @@ function edit(bundle, change) {
 // makeData fills the directory: two runs to compare, a study, one of hostile names, one with a link out of it, one
 // that cannot be read.
 export function makeData() {
-  rmSync(out, { recursive: true, force: true });
+  rmSync(data, { recursive: true, force: true });
   mkdirSync(join(out, "shots"), { recursive: true });
   for (const name of ["before", "after", "hostile <b>&'\"%2F", "linked"])
     cpSync(join(kept, "bundle"), join(data, name), { recursive: true });

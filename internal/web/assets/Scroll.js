@@ -1,1 +1,1 @@
-import{D as e,F as t,R as n,X as r,g as i,k as a,x as o}from"./app.js";var s=a(`<div class="scroll" tabindex="0" role="region"><!></div>`);function c(a,c){var l=s(),u=n(l);o(u,()=>c.children),r(l),t(()=>i(l,`aria-label`,c.label)),e(a,l)}export{c as t};
+import{B as e,E as t,M as n,P as r,U as i,tt as a,y as o}from"./app.js";var s=r(`<div class="scroll" tabindex="0" role="region"><!></div>`);function c(r,c){var l=s(),u=i(l);t(u,()=>c.children),a(l),e(()=>o(l,`aria-label`,c.label)),n(r,l)}export{c as t};

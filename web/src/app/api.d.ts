@@ -36,6 +36,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs": {
         parameters: {
             query?: never;
@@ -294,6 +310,7 @@ export interface components {
             context?: components["schemas"]["CompareLevel"][] | null;
             direction: string;
             metric: string;
+            outliers?: string[] | null;
             parameters: components["schemas"]["CompareParameters"];
             runs: string[] | null;
             sentence: string;
@@ -497,6 +514,12 @@ export interface components {
             /** Format: double */
             write: number;
         };
+        ReproductionDifference: {
+            fact: string;
+            group: string;
+            now: string | null;
+            then: string | null;
+        };
         Run: {
             /** Format: int64 */
             done?: number;
@@ -506,6 +529,11 @@ export interface components {
             engine?: string;
             error?: string;
             flags?: string[] | null;
+            /**
+             * Format: int64
+             * @description runs of its Benchmark's history, of which it is one; missing below 3
+             */
+            history?: number;
             /** @description path below the directory; in URLs of the API its slashes are escaped */
             id: string;
             kind: string;
@@ -528,6 +556,34 @@ export interface components {
                 [key: string]: number;
             };
             workloads?: string[] | null;
+        };
+        Series: {
+            /** @description runs that are left out, besides those in result.notes */
+            notes: string[] | null;
+            objectives: string[] | null;
+            /**
+             * @description of the runs
+             * @enum {string}
+             */
+            order: "start" | "name";
+            result: components["schemas"]["CompareResult"];
+            /** @description one for each of result.levels, in order */
+            runs: components["schemas"]["SeriesRun"][] | null;
+            /** @description name of the Benchmark or of the folder; empty of chosen runs */
+            title: string;
+        };
+        SeriesRun: {
+            changed: components["schemas"]["ReproductionDifference"][] | null;
+            /** @description missing of what has no page */
+            id?: string;
+            /**
+             * @description other: an imported study, or an occasion of a study
+             * @enum {string}
+             */
+            kind: "bundle" | "study" | "other";
+            label: string;
+            /** Format: date-time */
+            started?: string;
         };
         Spark: {
             label: string;
@@ -816,6 +872,44 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CompareResult"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
+    history: {
+        parameters: {
+            query?: {
+                /** @description of a Benchmark: its complete runs without trials of studies, by their start */
+                name?: string;
+                /** @description ID of a folder: what is in it, as compare --history reads it */
+                folder?: string;
+                /** @description ID of a run; repeated. They are ordered by their start */
+                run?: string[] | null;
+                /** @description what result.history is limited to; p-values stay those of all metrics */
+                metric?: string[] | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
                 };
             };
             /** @description Error */
