@@ -37,6 +37,7 @@ func benches() []bench {
 		{"stall", "A stalled driver shows in response at its full weight", stall, false},
 		{"dispatch", "Lateness of 1000 ops/s against a bare timer loop", dispatch, false},
 		{"outputs-away", "Lateness of a run whose outputs do not answer against one without", outputsAway, false},
+		{"live-readers", "Lateness of a run whose live page has 100 readers against one without", liveReaders, false},
 		{"closed", "Closed loop against a bare gRPC loop", closed, false},
 		{"replay", "Lateness of a replayed trace against a bare timer loop", replay, false},
 		{"profile", "A Benchmark fitted to a trace has its rates and lifetimes", profile, false},
