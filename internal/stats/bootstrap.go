@@ -114,22 +114,26 @@ func middle(values []float64) (low, high float64) {
 // interval is widened for what blocks miss (see dependence). It is NaN with fewer than ten steps on a side. It returns
 // false if a side is empty or the divisor is 0. The same seed gives the same interval.
 func QuantileRatio(a, b []Counts, q float64, seed uint64) (Ratio, bool) {
-	sides := [2]side{newSide(a), newSide(b)}
-	num, den := sides[0].quantile(q, sides[0].all()), sides[1].quantile(q, sides[1].all())
-	if sides[0].total == 0 || sides[1].total == 0 || den == 0 {
+	return RatioOfSteps(StepsOf(a), StepsOf(b), q, seed)
+}
+
+// RatioOfSteps is QuantileRatio of steps whose values are ranked.
+func RatioOfSteps(a, b *Steps, q float64, seed uint64) (Ratio, bool) {
+	x, y := a.Quantiles(q), b.Quantiles(q)
+	if x == nil || y == nil || y[0] == 0 {
 		return Ratio{}, false
 	}
+	num, den := x[0], y[0]
 	r := Ratio{Value: float64(num) / float64(den), Low: math.NaN(), High: math.NaN()}
-	if min(len(a), len(b)) < MinSteps {
+	if min(a.Len(), b.Len()) < MinSteps {
 		return r, true
 	}
-	in := [2]dependence{sides[0].dependence(q, num), sides[1].dependence(q, den)}
+	in := [2]dependence{a.dependence(q, num), b.dependence(q, den)}
+	sides := [2]*resampler{newResampler(a, q, in[0].length), newResampler(b, q, in[1].length)}
 	random := rand.New(rand.NewPCG(seed, 0x626c6f636b73))
 	ratios := make([]float64, 0, replicates)
 	for range replicates {
-		n, d := sides[0].quantile(q, sides[0].draw(random, in[0].length)),
-			sides[1].quantile(q, sides[1].draw(random, in[1].length))
-		if n > 0 && d > 0 {
+		if n, d := sides[0].draw(random), sides[1].draw(random); n > 0 && d > 0 {
 			ratios = append(ratios, math.Log(float64(n)/float64(d)))
 		}
 	}
@@ -137,98 +141,4 @@ func QuantileRatio(a, b []Counts, q float64, seed uint64) (Ratio, bool) {
 	center, wider := math.Log(r.Value), widening(in[:]...)
 	r.Low, r.High = math.Exp(center+wider*(low-center)), math.Exp(center+wider*(high-center))
 	return r, true
-}
-
-// side holds one side's steps with values replaced by their index in a sorted table, so
-// that a replicate's quantile needs no sort.
-type side struct {
-	table []int64
-	steps [][]indexed
-	count []int64
-	total int64
-}
-
-type indexed struct {
-	index int
-	n     int64
-}
-
-func newSide(steps []Counts) side {
-	var s side
-	for _, c := range steps {
-		for _, x := range c {
-			s.table = append(s.table, x.Value)
-			s.total += x.N
-		}
-	}
-	slices.Sort(s.table)
-	s.table = slices.Compact(s.table)
-	s.count = make([]int64, len(s.table))
-	for _, c := range steps {
-		step := make([]indexed, len(c))
-		for i, x := range c {
-			at, _ := slices.BinarySearch(s.table, x.Value)
-			step[i] = indexed{at, x.N}
-		}
-		s.steps = append(s.steps, step)
-	}
-	return s
-}
-
-// all counts every step once; the result is valid until the next call.
-func (s *side) all() []int64 {
-	clear(s.count)
-	s.add(0, len(s.steps))
-	return s.count
-}
-
-// draw counts as many steps as there are, in blocks drawn with replacement.
-func (s *side) draw(random *rand.Rand, length int) []int64 {
-	clear(s.count)
-	n := len(s.steps)
-	for left := n; left > 0; left -= length {
-		from := random.IntN(n - length + 1)
-		s.add(from, from+min(length, left))
-	}
-	return s.count
-}
-
-// dependence of the steps for the estimate of a quantile, which is at a value: that of how many of a step's values
-// are above it, less how many should be. The quantile is where these add up to 0.
-func (s *side) dependence(q float64, value int64) dependence {
-	scores := make([]float64, len(s.steps))
-	for i, step := range s.steps {
-		for _, x := range step {
-			if s.table[x.index] > value {
-				scores[i] += float64(x.n)
-			}
-			scores[i] -= (1 - q) * float64(x.n)
-		}
-	}
-	return dependenceOf(scores)
-}
-
-func (s *side) add(from, to int) {
-	for _, step := range s.steps[from:to] {
-		for _, x := range step {
-			s.count[x.index] += x.n
-		}
-	}
-}
-
-func (s *side) quantile(q float64, counts []int64) int64 {
-	var n, seen int64
-	for _, c := range counts {
-		n += c
-	}
-	if n == 0 {
-		return 0
-	}
-	rank := hist.Rank(q, n)
-	for i, c := range counts {
-		if seen += c; seen >= rank {
-			return s.table[i]
-		}
-	}
-	return 0
 }

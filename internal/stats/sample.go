@@ -80,9 +80,11 @@ func (s *Sample) Mean() float64 {
 func (s *Sample) points() []point {
 	if s.sorted == nil {
 		s.sorted = append(s.values.points(false), s.bounds.points(true)...)
-		slices.SortFunc(s.sorted, func(a, b point) int {
-			return cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(b2i(a.lower), b2i(b.lower)))
-		})
+		if s.bounds.n > 0 {
+			slices.SortFunc(s.sorted, func(a, b point) int {
+				return cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(b2i(a.lower), b2i(b.lower)))
+			})
+		}
 	}
 	return s.sorted
 }
@@ -191,19 +193,21 @@ type values struct {
 	sum      float64
 	min, max int64
 	exact    []int64
-	buckets  *hist.Histogram
+	// counts has all once there are too many exact ones. A negative latency, due to the error of a joined clock, is 0.
+	counts *hist.Counter
+	merged *hist.Histogram // values that were histograms
 }
 
 func (v *values) add(x int64) {
 	v.widen(x, x)
 	v.n++
 	v.sum += float64(x)
-	if v.buckets == nil && len(v.exact) < exactLimit {
+	if !v.inBuckets() && len(v.exact) < exactLimit {
 		v.exact = append(v.exact, x)
 		return
 	}
 	v.collapse()
-	v.count(x)
+	v.counts.Record(x)
 }
 
 func (v *values) merge(h *hist.Histogram) error {
@@ -214,7 +218,10 @@ func (v *values) merge(h *hist.Histogram) error {
 	v.n += h.N()
 	v.sum += float64(h.Sum())
 	v.collapse()
-	return v.buckets.Merge(h)
+	if v.merged == nil {
+		v.merged = hist.New()
+	}
+	return v.merged.Merge(h)
 }
 
 func (v *values) widen(lo, hi int64) {
@@ -225,30 +232,38 @@ func (v *values) widen(lo, hi int64) {
 	v.min, v.max = min(v.min, lo), max(v.max, hi)
 }
 
+func (v *values) inBuckets() bool { return v.counts != nil }
+
 // collapse moves the exact values into buckets.
 func (v *values) collapse() {
-	if v.buckets == nil {
-		v.buckets = hist.New()
-		for _, x := range v.exact {
-			v.count(x)
-		}
-		v.exact = nil
+	if v.inBuckets() {
+		return
 	}
+	v.counts = &hist.Counter{}
+	for _, x := range v.exact {
+		v.counts.Record(x)
+	}
+	v.exact = nil
 }
 
-// count puts x into its bucket. A negative latency, due to the error of a joined clock,
-// counts as 0; Record fails for no other value.
-func (v *values) count(x int64) { _ = v.buckets.Record(max(x, 0)) }
-
+// points are in ascending order.
 func (v *values) points(lower bool) []point {
 	var ps []point
-	if v.buckets == nil {
+	if !v.inBuckets() {
+		slices.Sort(v.exact)
+		ps = make([]point, 0, len(v.exact))
 		for _, x := range v.exact {
 			ps = append(ps, point{v: x, count: 1, lower: lower})
 		}
 		return ps
 	}
-	v.buckets.Buckets(func(b hist.Bucket) bool {
+	buckets := v.counts.Buckets
+	if v.merged != nil {
+		all := v.merged.Clone()
+		_ = v.counts.AddTo(all) // counts of a run do not overflow
+		buckets = all.Buckets
+	}
+	buckets(func(b hist.Bucket) bool {
 		ps = append(ps, point{v: min(max(b.High, v.min), v.max), count: b.Count, lower: lower})
 		return true
 	})

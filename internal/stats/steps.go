@@ -1,0 +1,221 @@
+package stats
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+)
+
+// Ranked are values with their frequencies, each by its rank among the distinct ones, so that quantiles of many parts
+// of them need one sort.
+type Ranked struct {
+	Table []int64 // the distinct values, ascending
+	Ranks []int32
+	N     []int64
+}
+
+// Rank returns values in their order.
+func Rank(values Counts) Ranked {
+	r := Ranked{Table: make([]int64, len(values)), Ranks: make([]int32, len(values)), N: make([]int64, len(values))}
+	for i, x := range values {
+		r.Table[i] = x.Value
+	}
+	slices.Sort(r.Table)
+	r.Table = slices.Clip(slices.Compact(r.Table))
+	for i, x := range values {
+		at, _ := slices.BinarySearch(r.Table, x.Value)
+		r.Ranks[i], r.N[i] = int32(at), x.N
+	}
+	return r
+}
+
+// Steps are the values of time steps in order of time.
+type Steps struct {
+	Ranked       // those of a step after those of the step before
+	ends   []int // of each step in Ranks
+}
+
+// StepsOf returns steps with these values.
+func StepsOf(steps []Counts) *Steps {
+	s := &Steps{Ranked: Rank(slices.Concat(steps...))}
+	n := 0
+	for _, c := range steps {
+		n += len(c)
+		s.ends = append(s.ends, n)
+	}
+	return s
+}
+
+// Add adds the values [from, to) of r, whose table the steps share, to the last step.
+func (s *Steps) Add(r *Ranked, from, to int) {
+	s.Ranks, s.N = append(s.Ranks, r.Ranks[from:to]...), append(s.N, r.N[from:to]...)
+	s.ends[len(s.ends)-1] = len(s.Ranks)
+}
+
+// Begin begins a step.
+func (s *Steps) Begin() { s.ends = append(s.ends, len(s.Ranks)) }
+
+// Len is the number of steps.
+func (s *Steps) Len() int { return len(s.ends) }
+
+// begin is where a step begins in Ranks.
+func (s *Steps) begin(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return s.ends[i-1]
+}
+
+// Total is the number of values.
+func (s *Steps) Total() (n int64) {
+	for _, x := range s.N {
+		n += x
+	}
+	return n
+}
+
+// Quantiles returns the order statistics of rank ⌈q·n⌉; nil without values.
+func (s *Steps) Quantiles(qs ...float64) []int64 {
+	total := s.Total()
+	if total == 0 {
+		return nil
+	}
+	counts := make([]int64, len(s.Table))
+	for i, r := range s.Ranks {
+		counts[r] += s.N[i]
+	}
+	list := make([]int64, len(qs))
+	for i, q := range qs {
+		at, _ := find(counts, 0, hist.Rank(q, total))
+		list[i] = s.Table[at]
+	}
+	return list
+}
+
+// find returns the index of the value of a rank, and how many values are before it. before is that of the first.
+func find(counts []int64, before, rank int64) (at int, seen int64) {
+	seen = before
+	for i, n := range counts {
+		if seen+n >= rank {
+			return i, seen
+		}
+		seen += n
+	}
+	return len(counts), seen
+}
+
+// dependence of the steps for the estimate of a quantile, which is at a value: that of how many of a step's values
+// are above it, less how many should be. The quantile is where these add up to 0.
+func (s *Steps) dependence(q float64, value int64) dependence {
+	scores := make([]float64, s.Len())
+	for i := range scores {
+		for k := s.begin(i); k < s.ends[i]; k++ {
+			if s.Table[s.Ranks[k]] > value {
+				scores[i] += float64(s.N[k])
+			}
+			scores[i] -= (1 - q) * float64(s.N[k])
+		}
+	}
+	return dependenceOf(scores)
+}
+
+// resampler draws steps in blocks with replacement, and finds the quantile of each replicate among the values near that
+// of all steps: with those below only counted, a replicate is as fast as it has values in that bracket.
+type resampler struct {
+	of     *Steps
+	q      float64
+	length int // of a block
+	blocks [][2]int
+
+	low, high     int     // ranks of the bracket: [low, high)
+	total, below  []int64 // values in the steps before the i-th, and those of them below the bracket
+	ranks         []int32 // of the values in the bracket
+	n             []int64
+	begins        []int // of each step in ranks
+	counts        []int64
+	width, widest int64 // of the bracket on each side of the quantile, in values; that of all
+}
+
+func newResampler(s *Steps, q float64, length int) *resampler {
+	r := &resampler{of: s, q: q, length: length, widest: s.Total(), total: make([]int64, s.Len()+1)}
+	for i := range s.Len() {
+		r.total[i+1] = r.total[i]
+		for _, n := range s.N[s.begin(i):s.ends[i]] {
+			r.total[i+1] += n
+		}
+	}
+	r.width = max(100, r.widest/500)
+	r.bracket()
+	return r
+}
+
+// bracket chooses the values within width ranks of the quantile.
+func (r *resampler) bracket() {
+	s := r.of
+	counts := make([]int64, len(s.Table))
+	for i, rank := range s.Ranks {
+		counts[rank] += s.N[i]
+	}
+	at := hist.Rank(r.q, r.widest)
+	r.low, _ = find(counts, 0, max(1, at-r.width))
+	r.high, _ = find(counts, 0, min(r.widest, at+r.width))
+	r.high++
+	if r.width >= r.widest {
+		r.low, r.high = 0, len(s.Table)
+	}
+	r.below, r.begins = make([]int64, s.Len()+1), make([]int, s.Len()+1)
+	r.ranks, r.n = r.ranks[:0], r.n[:0]
+	for i := range s.Len() {
+		r.below[i+1] = r.below[i]
+		for k := s.begin(i); k < s.ends[i]; k++ {
+			switch rank := int(s.Ranks[k]); {
+			case rank < r.low:
+				r.below[i+1] += s.N[k]
+			case rank < r.high:
+				r.ranks, r.n = append(r.ranks, int32(rank-r.low)), append(r.n, s.N[k])
+			}
+		}
+		r.begins[i+1] = len(r.ranks)
+	}
+	r.counts = make([]int64, r.high-r.low)
+}
+
+// draw returns the quantile of as many steps as there are, in blocks drawn with replacement.
+func (r *resampler) draw(random *rand.Rand) int64 {
+	n := r.of.Len()
+	r.blocks = r.blocks[:0]
+	for left := n; left > 0; left -= r.length {
+		from := random.IntN(n - r.length + 1)
+		r.blocks = append(r.blocks, [2]int{from, from + min(r.length, left)})
+	}
+	for {
+		if v, ok := r.quantile(); ok {
+			return v
+		}
+		r.width *= 8
+		r.bracket()
+	}
+}
+
+// quantile is that of the drawn blocks; false if it is not in the bracket. It is 0 without values.
+func (r *resampler) quantile() (int64, bool) {
+	var total, below int64
+	clear(r.counts)
+	for _, b := range r.blocks {
+		total += r.total[b[1]] - r.total[b[0]]
+		below += r.below[b[1]] - r.below[b[0]]
+		for k := r.begins[b[0]]; k < r.begins[b[1]]; k++ {
+			r.counts[r.ranks[k]] += r.n[k]
+		}
+	}
+	if total == 0 {
+		return 0, true
+	}
+	rank := hist.Rank(r.q, total)
+	at, _ := find(r.counts, below, rank)
+	if rank <= below || at == len(r.counts) {
+		return 0, false
+	}
+	return r.of.Table[r.low+at], true
+}
