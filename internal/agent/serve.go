@@ -305,7 +305,7 @@ func (s *Session) canaryIOs(list []protocol.CanaryIO) []op.CanaryIO {
 			return op.Time(t) + shift
 		}
 		ios = append(ios, op.CanaryIO{Intended: on(io.Intended), Started: on(io.Started), Ended: on(io.Ended),
-			Write: io.Write, Errno: io.Errno})
+			Write: io.Write, Errno: int32(io.Errno)})
 	}
 	return ios
 }

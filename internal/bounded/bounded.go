@@ -117,8 +117,10 @@ func (r *Reader) lineExceeded() error {
 }
 
 // ReadLine reads one line of at most most bytes, with its end. io.EOF accompanies a last line without an end.
-func ReadLine(from *bufio.Reader, most int) ([]byte, error) {
-	var line []byte
+func ReadLine(from *bufio.Reader, most int) ([]byte, error) { return AppendLine(nil, from, most) }
+
+// AppendLine appends the rest of a line, as ReadLine reads it, to its begin.
+func AppendLine(line []byte, from *bufio.Reader, most int) ([]byte, error) {
 	for {
 		part, err := from.ReadSlice('\n')
 		if len(line)+len(part) > most {

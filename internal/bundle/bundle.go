@@ -175,9 +175,17 @@ func (b *Bundle) path(rel string) string { return filepath.Join(b.Dir, filepath.
 // milestones are nil.
 func (b *Bundle) Ops() iter.Seq2[op.Op, error] {
 	if b.columnar {
-		return columnarOps(b.path(columnarFile))
+		return columnarOps(b.path(columnarFile), false)
 	}
 	return segmentOps[op.Op](b.segments, b.validLen)
+}
+
+// Briefs yields the ops as Ops does, without milestones, messages and objects where that is faster.
+func (b *Bundle) Briefs() iter.Seq2[op.Op, error] {
+	if b.columnar {
+		return columnarOps(b.path(columnarFile), true)
+	}
+	return b.Ops()
 }
 
 // Columns yields blocks of ops, each valid until the next; the fastest way to compute a figure over all ops.
@@ -198,7 +206,9 @@ func (b *Bundle) Latencies(v View, f Filter) (Latencies, error) {
 }
 
 // Samples yields the counter readings in order of arrival.
-func (b *Bundle) Samples() iter.Seq2[op.Sample, error] { return lines[op.Sample](b, samplesFile) }
+func (b *Bundle) Samples() iter.Seq2[op.Sample, error] {
+	return parsedLines(b, samplesFile, newSampleParser())
+}
 
 // Machines yields the readings of machines in order of arrival.
 func (b *Bundle) Machines() iter.Seq2[op.Machine, error] { return lines[op.Machine](b, machinesFile) }
@@ -214,7 +224,7 @@ func (b *Bundle) Histograms() iter.Seq2[HistogramSlice, error] {
 }
 
 // Series yields the series in order of arrival.
-func (b *Bundle) Series() iter.Seq2[Series, error] { return lines[Series](b, seriesFile) }
+func (b *Bundle) Series() iter.Seq2[Series, error] { return parsedLines(b, seriesFile, parseSeries) }
 
 // Scalars yields the single figures in order of arrival.
 func (b *Bundle) Scalars() iter.Seq2[Scalar, error] { return lines[Scalar](b, scalarsFile) }
@@ -226,12 +236,13 @@ func (b *Bundle) Log() iter.Seq2[LogLine, error] { return lines[LogLine](b, logF
 func (b *Bundle) Canary() iter.Seq2[CanaryBatch, error] {
 	return func(yield func(CanaryBatch, error) bool) {
 		path := b.path(canaryFile)
+		var d canaryDecoder
 		for payload, err := range frames(path, b.streamLimit(path)) {
 			if err != nil {
 				yield(CanaryBatch{}, err)
 				return
 			}
-			batches, err := decodeCanary(payload)
+			batches, err := d.decode(payload)
 			if err != nil {
 				yield(CanaryBatch{}, fmt.Errorf("bundle: %s is damaged: %w", path, err))
 				return

@@ -35,39 +35,55 @@ func appendText(b []byte, s string) []byte {
 
 var errCanary = errors.New("canary batch does not decode")
 
-// decodeCanary decodes the output of one or more calls of appendCanary.
-func decodeCanary(b []byte) ([]CanaryBatch, error) {
-	d := varints{b: b}
-	var batches []CanaryBatch
+// canaryDecoder decodes the output of calls of appendCanary. The zero value is ready to use; it is not safe for
+// concurrent use.
+type canaryDecoder struct {
+	batches []CanaryBatch
+	known   map[string]string // of varints
+}
+
+// decode returns the batches of one or more calls, valid until the next call; their I/Os stay valid.
+func (c *canaryDecoder) decode(b []byte) ([]CanaryBatch, error) {
+	if c.known == nil {
+		c.known = map[string]string{}
+	}
+	d := varints{b: b, known: c.known}
+	batches := c.batches[:0]
+	var room []op.CanaryIO // for further batches, so that not each is allocated
 	for len(d.b) > 0 {
-		c := CanaryBatch{Instance: d.text(), Volume: d.text()}
+		batch := CanaryBatch{Instance: d.text(), Volume: d.text()}
 		n := d.uvarint()
 		if n > uint64(len(d.b))/4 { // an I/O has at least four bytes
 			return nil, errCanary
 		}
-		c.IOs = make([]op.CanaryIO, n)
+		if n > uint64(len(room)) {
+			room = make([]op.CanaryIO, max(n, 1024))
+		}
+		batch.IOs, room = room[:n:n], room[n:]
 		var last op.Time
-		for i := range c.IOs {
-			io := &c.IOs[i]
+		for i := range batch.IOs {
+			io := &batch.IOs[i]
 			io.Intended = last + op.Time(d.varint())
 			io.Started = io.Intended + op.Time(d.varint())
 			io.Ended = io.Started + op.Time(d.varint())
 			flags := d.uvarint()
-			io.Write, io.Errno = flags&1 == 1, int(flags>>1)
+			io.Write, io.Errno = flags&1 == 1, int32(flags>>1)
 			last = io.Intended
 		}
 		if d.bad {
 			return nil, errCanary
 		}
-		batches = append(batches, c)
+		batches = append(batches, batch)
 	}
+	c.batches = batches
 	return batches, nil
 }
 
 // varints decodes a buffer; after a failure it returns zeros and sets bad.
 type varints struct {
-	b   []byte
-	bad bool
+	b     []byte
+	bad   bool
+	known map[string]string // texts that were decoded before, so that each is allocated once
 }
 
 func (d *varints) uvarint() uint64 {
@@ -96,7 +112,14 @@ func (d *varints) text() string {
 		d.bad, d.b = true, nil
 		return ""
 	}
-	s := string(d.b[:n])
+	s, known := d.known[string(d.b[:n])]
+	if !known {
+		s = string(d.b[:n])
+		if d.known == nil {
+			d.known = map[string]string{}
+		}
+		d.known[s] = s
+	}
 	d.b = d.b[n:]
 	return s
 }

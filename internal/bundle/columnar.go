@@ -3,7 +3,6 @@ package bundle
 import (
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 
@@ -54,13 +53,6 @@ func nullable(t op.Time) *int64 {
 	return &v
 }
 
-func instant(v *int64) op.Time {
-	if v == nil {
-		return op.Never
-	}
-	return op.Time(*v)
-}
-
 func toRow(o *op.Op) row {
 	r := row{
 		ID: o.ID, Episode: o.Episode, Action: o.Action, Instance: int64(o.Instance), Kind: string(o.Kind),
@@ -72,18 +64,6 @@ func toRow(o *op.Op) row {
 			Source: m.Source})
 	}
 	return r
-}
-
-func (r *row) op() op.Op {
-	o := op.Op{
-		ID: r.ID, Episode: r.Episode, Action: r.Action, Instance: int(r.Instance), Kind: op.Kind(r.Kind),
-		Target: r.Target, Node: r.Node, Intended: instant(r.Intended), Started: instant(r.Started), Ended: instant(r.Ended),
-		Attempts: int(r.Attempts), Outcome: op.Outcome(r.Outcome), Code: r.Code, Message: r.Message, Object: r.Object,
-	}
-	for _, m := range r.Milestones {
-		o.Milestones = append(o.Milestones, op.Milestone{Name: m.Name, At: instant(m.At), Err: m.Err, Source: m.Source})
-	}
-	return o
 }
 
 // writeColumnar writes ops to path as Parquet, in the given order, and syncs. Memory is bounded by one row
@@ -151,40 +131,4 @@ func parseFooter(f *os.File, size int64) (p *parquet.File, err error) {
 	defer recoverPanic(&err)
 	return parquet.OpenFile(f, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true),
 		parquet.ReadBufferSize(256<<10))
-}
-
-func readRows(r *parquet.GenericReader[row], batch []row) (n int, err error) {
-	defer recoverPanic(&err)
-	return r.Read(batch)
-}
-
-// columnarOps yields the ops of a Parquet file in its order.
-func columnarOps(path string) iter.Seq2[op.Op, error] {
-	return func(yield func(op.Op, error) bool) {
-		f, p, err := openColumnar(path)
-		if err != nil {
-			yield(op.Op{}, err)
-			return
-		}
-		defer f.Close()
-		r := parquet.NewGenericReader[row](p)
-		defer r.Close()
-		batch := make([]row, batchRows)
-		for {
-			n, err := readRows(r, batch)
-			for i := range batch[:n] {
-				if !yield(batch[i].op(), nil) {
-					return
-				}
-			}
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if err != nil {
-				yield(op.Op{}, fmt.Errorf("bundle: %s is damaged: %w", path, err))
-				return
-			}
-			clear(batch) // ops must not share memory with the batch
-		}
-	}
 }

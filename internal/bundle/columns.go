@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -15,8 +16,20 @@ import (
 type columnReader struct {
 	path    string
 	names   *names
-	leaf    map[string]int
-	columns []string // columns to read; the others stay empty
+	leaf    map[string]int // by path
+	levels  map[string]int // by path: the definition level of a value
+	columns []string       // columns to read; the others stay empty
+}
+
+func newColumnReader(path string, p *parquet.File, columns []string) columnReader {
+	r := columnReader{path: path, names: newNames(), leaf: map[string]int{}, levels: map[string]int{}, columns: columns}
+	for _, c := range p.Schema().Columns() {
+		if leaf, ok := p.Schema().Lookup(c...); ok {
+			name := strings.Join(c, ".")
+			r.leaf[name], r.levels[name] = leaf.ColumnIndex, leaf.MaxDefinitionLevel
+		}
+	}
+	return r
 }
 
 // allColumns are the columns of Columns.
@@ -49,12 +62,7 @@ func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
 			return
 		}
 		defer f.Close()
-		r := columnReader{path: path, names: newNames(), leaf: make(map[string]int), columns: want}
-		for i, c := range p.Schema().Columns() {
-			if len(c) == 1 {
-				r.leaf[c[0]] = i
-			}
-		}
+		r := newColumnReader(path, p, want)
 		var c Columns
 		for _, g := range p.RowGroups() {
 			if err := r.read(g, &c); err != nil {
@@ -82,7 +90,7 @@ func (r *columnReader) read(g parquet.RowGroup, c *Columns) (err error) {
 			*into, err = readInts(r, g, column, (*into)[:0])
 			n = len(*into)
 		} else if into := names[column]; into != nil {
-			*into, err = r.readNames(g, column, (*into)[:0])
+			*into, err = readNames(r, g, column, (*into)[:0])
 			n = len(*into)
 		}
 		if err != nil {
@@ -151,8 +159,32 @@ func readInts[T ~int64](r *columnReader, g parquet.RowGroup, column string, dst 
 	return dst, err
 }
 
+// readPresent appends the values of an integer column that are not null.
+func readPresent(r *columnReader, g parquet.RowGroup, column string, dst []int64) ([]int64, error) {
+	err := r.pages(g, column, func(p parquet.Page) error {
+		data := p.Data()
+		dst = append(dst, data.Int64()...)
+		return nil
+	})
+	return dst, err
+}
+
+// readTexts appends a column of texts that seldom repeat. Those of a page share memory.
+func readTexts(r *columnReader, g parquet.RowGroup, column string, dst []string) ([]string, error) {
+	err := r.pages(g, column, func(p parquet.Page) error {
+		data := p.Data()
+		bytes, ends := data.ByteArray()
+		text := string(bytes)
+		for i := 1; i < len(ends); i++ {
+			dst = append(dst, text[ends[i-1]:ends[i]])
+		}
+		return nil
+	})
+	return dst, err
+}
+
 // readNames appends a column of names, as numbers, to dst.
-func (r *columnReader) readNames(g parquet.RowGroup, column string, dst []int32) ([]int32, error) {
+func readNames(r *columnReader, g parquet.RowGroup, column string, dst []int32) ([]int32, error) {
 	err := r.pages(g, column, func(p parquet.Page) error {
 		d := p.Dictionary()
 		if d == nil {
@@ -182,6 +214,9 @@ func (r *columnReader) plainNames(p parquet.Page, dst *[]int32) error {
 		return err
 	}
 	for _, v := range values[:n] {
+		if v.IsNull() { // of a row without milestones
+			continue
+		}
 		*dst = append(*dst, r.names.id(v.String()))
 	}
 	return nil

@@ -53,7 +53,8 @@ func (f *Follower) Next() (n News, more bool, err error) {
 		}))
 	}
 	err = errors.Join(err, f.frames(b.path(canaryFile), &more, func(payload []byte) error {
-		batches, err := decodeCanary(payload)
+		var d canaryDecoder
+		batches, err := d.decode(payload)
 		n.Canary = append(n.Canary, batches...)
 		return err
 	}))

@@ -110,7 +110,7 @@ func FuzzCanary(f *testing.F) {
 	f.Add([]byte{0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Add([]byte{200})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		batches, err := decodeCanary(b)
+		batches, err := new(canaryDecoder).decode(b)
 		if err != nil {
 			return
 		}
@@ -118,7 +118,7 @@ func FuzzCanary(f *testing.F) {
 		for _, c := range batches {
 			again = appendCanary(again, c.Instance, c.Volume, c.IOs)
 		}
-		second, err := decodeCanary(again)
+		second, err := new(canaryDecoder).decode(again)
 		if err != nil {
 			t.Fatal(err)
 		}

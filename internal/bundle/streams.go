@@ -26,8 +26,13 @@ func (b *Bundle) streamLimit(path string) int64 {
 
 // lines yields the JSON lines of a stream; none if it does not exist.
 func lines[T any](b *Bundle, rel string) iter.Seq2[T, error] {
+	return parsedLines(b, rel, func(line []byte, v *T) error { return json.Unmarshal(line, v) })
+}
+
+// parsedLines yields the lines of a stream; none if it does not exist.
+func parsedLines[T any](b *Bundle, rel string, parse func(line []byte, into *T) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		var zero T
+		var v, zero T
 		path := b.path(rel)
 		f, err := os.Open(path)
 		if errors.Is(err, os.ErrNotExist) {
@@ -39,9 +44,9 @@ func lines[T any](b *Bundle, rel string) iter.Seq2[T, error] {
 		}
 		defer f.Close()
 		for line, err := range splitLines(io.LimitReader(f, b.streamLimit(path))) {
-			var v T
+			v = zero
 			if err == nil {
-				err = json.Unmarshal(line, &v)
+				err = parse(line, &v)
 			}
 			if err != nil {
 				yield(zero, fmt.Errorf("bundle: %s is damaged: %w", path, err))
@@ -57,12 +62,18 @@ func lines[T any](b *Bundle, rel string) iter.Seq2[T, error] {
 // maxLine bounds a line of a stream; a day's series at one point per second has 3 MiB.
 const maxLine = 64 << 20
 
-// splitLines yields lines with their ends; the last may have none.
+// splitLines yields lines with their ends, each valid until the next; the last may have no end.
 func splitLines(r io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		br := bufio.NewReaderSize(r, 64<<10)
+		br := bufio.NewReaderSize(r, 256<<10)
+		var long []byte
 		for {
-			line, err := bounded.ReadLine(br, maxLine)
+			line, err := br.ReadSlice('\n')
+			if errors.Is(err, bufio.ErrBufferFull) {
+				long = append(long[:0], line...)
+				long, err = bounded.AppendLine(long, br, maxLine)
+				line = long
+			}
 			if len(line) > 0 && !yield(line, nil) {
 				return
 			}

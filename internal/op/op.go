@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Time is a time in a run, in nanoseconds since the run's start on the runner's monotonic clock. It can be
@@ -101,6 +102,14 @@ type Milestone struct {
 	Err int64 `json:"err"`
 	// Source is the observer: "runner", "csi", "agent" or "watch".
 	Source string `json:"source"`
+}
+
+// Split returns the name without its volume, and the volume of an op on several: "ready" and "a" of "ready/a".
+func (m *Milestone) Split() (base, volume string) {
+	if i := strings.IndexByte(m.Name, '/'); i >= 0 {
+		return m.Name[:i], m.Name[i+1:]
+	}
+	return m.Name, ""
 }
 
 // Op is one execution of an action.

@@ -32,7 +32,7 @@ type CanaryIO struct {
 	Started  Time
 	Ended    Time
 	Write    bool
-	Errno    int // 0 when it succeeded
+	Errno    int32 // 0 when it succeeded
 }
 
 // InstanceStart records when a container began its work. At − Intended is the skew from the scheduled opening
