@@ -179,11 +179,15 @@ it is the results, objectives and tables as Markdown, for an issue or a pull req
 			if err != nil {
 				return err
 			}
-			sum, err := summary.Make(b)
+			d, err := dataset.Read(b)
 			if err != nil {
 				return failed(err)
 			}
-			write := func(w io.Writer) error { return html.Write(w, b, sum) }
+			sum, err := summary.Of(d)
+			if err != nil {
+				return failed(err)
+			}
+			write := func(w io.Writer) error { return html.WriteData(w, d, sum) }
 			if output == "markdown" {
 				write = func(w io.Writer) error { return markdown.Write(w, sum) }
 			}

@@ -31,7 +31,14 @@ type Tally struct {
 
 	n     int64
 	total int64
-	by    map[string]int64
+	by    []taken
+	path  []Interval // of the op before, for its memory
+}
+
+// taken is the time of one component.
+type taken struct {
+	component string
+	ns        int64
 }
 
 // Add adds an op. Ops that did not succeed are ignored: they have no path to an end.
@@ -39,23 +46,31 @@ func (t *Tally) Add(o *op.Op) {
 	if o.Outcome != op.OK || !o.Ended.Known() || !o.Intended.Known() {
 		return
 	}
-	if t.by == nil {
-		t.by = map[string]int64{}
-	}
 	t.n++
-	for by, ns := range Path(o) {
-		if t.OneMachine {
-			by = onOneMachine(by)
+	t.path = appendIntervals(t.path[:0], o)
+	for i := range t.path {
+		x := &t.path[i]
+		at := slices.IndexFunc(t.by, func(by taken) bool { return by.component == x.Component })
+		if at < 0 {
+			at = len(t.by)
+			t.by = append(t.by, taken{component: x.Component})
 		}
-		t.by[by] += ns
-		t.total += ns
+		t.by[at].ns += x.Ns()
+		t.total += x.Ns()
 	}
 }
 
 // Shares returns the components, largest share first; none without ops.
 func (t *Tally) Shares() []Share {
+	all := map[string]int64{}
+	for _, by := range t.by {
+		if t.OneMachine {
+			by.component = onOneMachine(by.component)
+		}
+		all[by.component] += by.ns
+	}
 	var list []Share
-	for by, ns := range t.by {
+	for by, ns := range all {
 		if ns > 0 {
 			list = append(list, Share{by, float64(ns) / float64(t.total), float64(ns) / float64(t.n)})
 		}

@@ -127,7 +127,7 @@ func TestPath(t *testing.T) {
 			map[string]int64{Unknown: 60}},
 	}
 	for _, tt := range tests {
-		got := Path(&tt.op)
+		got := componentsOf(&tt.op)
 		for k, v := range got {
 			if v == 0 {
 				delete(got, k)
@@ -171,4 +171,13 @@ func TestSharesOnOneMachine(t *testing.T) {
 			t.Errorf("%s and %s have the same component", known, or)
 		}
 	}
+}
+
+// componentsOf is the time from an op's intended instant to its end by component, in ns.
+func componentsOf(o *op.Op) map[string]int64 {
+	path := map[string]int64{}
+	for _, i := range Intervals(o) {
+		path[i.Component] += i.Ns()
+	}
+	return path
 }

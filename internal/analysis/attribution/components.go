@@ -61,12 +61,17 @@ var substitutes = map[string]string{
 	Kubelet:   Processes,
 }
 
+// withoutDriver has the components of orDriver by those that are in their place.
+var withoutDriver = func() map[string]string {
+	m := map[string]string{}
+	for known, or := range orDriver {
+		m[or] = known
+	}
+	return m
+}()
+
 // onOneMachine returns the component that does the work of another on one machine.
 func onOneMachine(by string) string {
-	for known, or := range orDriver {
-		if by == or {
-			by = known
-		}
-	}
+	by = cmp.Or(withoutDriver[by], by)
 	return cmp.Or(substitutes[by], by)
 }

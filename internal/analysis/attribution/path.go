@@ -1,19 +1,11 @@
 package attribution
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// Path returns the time from the op's intended instant to its end by component, in ns.
-func Path(o *op.Op) map[string]int64 {
-	path := map[string]int64{}
-	for _, i := range Intervals(o) {
-		path[i.Component] += i.Ns()
-	}
-	return path
-}
 
 // Interval is a part of an op's critical path.
 type Interval struct {
@@ -29,7 +21,10 @@ func (i *Interval) Ns() int64 { return int64(i.To - i.From) }
 // Intervals returns the critical path of an op that has an end, from the end back: intervals that follow each other
 // from the intended instant to the end.
 func Intervals(o *op.Op) []Interval {
-	path := make([]Interval, 0, len(o.Milestones)+2)
+	return appendIntervals(make([]Interval, 0, len(o.Milestones)+2), o)
+}
+
+func appendIntervals(path []Interval, o *op.Op) []Interval {
 	add := func(component, step string, from, to op.Time) {
 		if to > from {
 			path = append(path, Interval{component, step, from, to})
@@ -85,7 +80,7 @@ func last(o *op.Op) string {
 	name, at := "", op.Never
 	for _, m := range o.Milestones {
 		if m.At <= o.Ended && m.At >= at && m.Name != op.Unblocked {
-			name, at = base(m.Name), m.At
+			name, at = base(&m), m.At
 		}
 	}
 	return name
@@ -96,19 +91,25 @@ func last(o *op.Op) string {
 func latest(o *op.Op, name string, by op.Time) op.Time {
 	at := op.Never
 	for _, m := range o.Milestones {
-		if base(m.Name) == name && m.At <= by && m.At > at {
+		if m.At <= by && m.At > at && base(&m) == name {
 			at = m.At
 		}
 	}
 	return at
 }
 
-// predecessor returns the latest of the named milestones up to by, or the op's start.
+// predecessor returns the latest of the named milestones up to by, or the op's start; of several at one instant the
+// first of the names.
 func predecessor(o *op.Op, names []string, by op.Time) (name string, at op.Time) {
 	at = min(o.Started, by)
-	for _, n := range names {
-		if t := latest(o, n, by); t.Known() && t > at {
-			name, at = n, t
+	rank := -1 // of name in names
+	for i := range o.Milestones {
+		m := &o.Milestones[i]
+		if !m.At.Known() || m.At > by || m.At < at || m.At == at && rank < 0 {
+			continue
+		}
+		if r := slices.Index(names, base(m)); r >= 0 && (m.At > at || r < rank) {
+			name, at, rank = names[r], m.At, r
 		}
 	}
 	return name, at

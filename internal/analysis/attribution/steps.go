@@ -135,6 +135,30 @@ func stepOf(o *op.Op, name string) (step, bool) {
 	case name == "claimGone" && has(o, "objectGone"):
 		return claimsGone, true
 	}
+	if s, ok := callSteps[name]; ok {
+		return s, true
+	}
+	if s, ok := steps[name]; ok {
+		return s, true
+	}
+	return callStep(name)
+}
+
+// callSteps are the begins and ends of all calls and parts that are declared.
+var callSteps = func() map[string]step {
+	m := map[string]step{}
+	for _, declared := range []map[string]step{callers, parts} {
+		for name := range declared {
+			for _, edge := range []string{name + ".start", name + ".end"} {
+				m[edge], _ = callStep(edge)
+			}
+		}
+	}
+	return m
+}()
+
+// callStep describes the begin or the end of a call, or of a part of one; false: it is neither.
+func callStep(name string) (step, bool) {
 	if rpc, ok := strings.CutSuffix(name, ".end"); ok {
 		if p, isPart := parts[rpc]; isPart {
 			return step{p.by, []string{rpc + ".start"}}, true
@@ -157,8 +181,7 @@ func stepOf(o *op.Op, name string) (step, bool) {
 		s.after = append(slices.Clone(s.after), rpc+".end") // an earlier attempt
 		return s, known
 	}
-	s, ok := steps[name]
-	return s, ok
+	return step{}, false
 }
 
 // driverSteps are the milestones before which the driver is called, with the
@@ -208,7 +231,7 @@ func (s step) component(o *op.Op, name, from string) string {
 	}
 	for _, m := range o.Milestones {
 		for _, call := range calls {
-			if strings.HasPrefix(m.Name, call+".") {
+			if rest, ok := strings.CutPrefix(m.Name, call); ok && strings.HasPrefix(rest, ".") {
 				return by
 			}
 		}
@@ -247,10 +270,10 @@ func mayMount(o *op.Op, name string) bool {
 
 // has reports whether an op has one of the milestones.
 func has(o *op.Op, names ...string) bool {
-	return slices.ContainsFunc(o.Milestones, func(m op.Milestone) bool { return slices.Contains(names, base(m.Name)) })
+	return slices.ContainsFunc(o.Milestones, func(m op.Milestone) bool { return slices.Contains(names, base(&m)) })
 }
 
-func base(name string) string {
-	b, _, _ := strings.Cut(name, "/")
+func base(m *op.Milestone) string {
+	b, _ := m.Split()
 	return b
 }

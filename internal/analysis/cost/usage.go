@@ -8,7 +8,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/metric"
-	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // instanceTypeLabel is the label with a node's type; environment.json has it under this name.
@@ -100,20 +99,16 @@ func (u *Usage) readIO(d *dataset.Data) {
 			add(&u.IOs, n)
 		}
 	}
-	last := map[string]op.Sample{}
-	for _, s := range d.Samples {
-		last[s.Instance] = s
-	}
 	for _, i := range d.Instances {
-		s, ok := last[i.Name]
+		s := d.SamplesOf(i.Name)
 		action := dataset.ActionOf(i.Name)
 		switch {
 		case d.IsObjectWorkload(i.Name):
 			continue
-		case !ok:
+		case s == nil:
 			u.unobserved("bytes of %s, which has no samples", action)
 		default:
-			add(&u.Moved, float64(s.ReadBytes+s.WriteBytes))
+			add(&u.Moved, float64(s.Last.ReadBytes+s.Last.WriteBytes))
 		}
 		if !counted[i.Name] {
 			u.unobserved("I/Os of %s, which has neither latencies nor counts", action)
@@ -170,12 +165,8 @@ func (u *Usage) readRequests(d *dataset.Data) {
 
 // readCPU adds up the CPU time of workloads.
 func (u *Usage) readCPU(d *dataset.Data) {
-	last := map[string]int64{}
-	for _, s := range d.Samples {
-		last[s.Instance] = s.CPUNanos
-	}
-	for _, ns := range last {
-		add(&u.CPUSeconds, float64(ns)/1e9)
+	for i := range d.Samples {
+		add(&u.CPUSeconds, float64(d.Samples[i].Last.CPUNanos)/1e9)
 	}
 }
 

@@ -34,10 +34,17 @@ func (d *Data) Curves() []*Curve {
 			known[k] = c
 			list = append(list, c)
 		}
-		c.Points = append(c.Points, s.Points...)
+		if c.Points == nil {
+			c.Points = slices.Clip(s.Points) // shared, until it is changed
+		} else {
+			c.Points = append(c.Points, s.Points...)
+		}
 	}
 	for _, c := range list {
-		slices.SortStableFunc(c.Points, func(a, b metric.Point) int { return cmp.Compare(a.At, b.At) })
+		inOrder := func(a, b metric.Point) int { return cmp.Compare(a.At, b.At) }
+		if !slices.IsSortedFunc(c.Points, inOrder) {
+			c.Points = slices.SortedStableFunc(slices.Values(c.Points), inOrder)
+		}
 	}
 	return list
 }

@@ -24,7 +24,8 @@ type Data struct {
 	Slices    []bundle.HistogramSlice // in order of From
 	Series    []bundle.Series
 	Scalars   []bundle.Scalar
-	Samples   []op.Sample
+	Samples   []Sampled      // by instance, in order of their first sample
+	Levels    []SampledLevel // of samples, in order of time
 	Machines  []op.Machine
 	Canaries  []Canary
 	Queries   []Query            // to a Prometheus server, in order of their names
@@ -39,6 +40,7 @@ type Data struct {
 	variants map[string][]map[string]string // by action
 	barrier  op.Time                        // of the run
 	measured map[string]op.Time             // by instance, where that is not the run's barrier
+	end      *op.Time                       // nil: it is not known yet
 }
 
 // Variant returns the variables in which an instance differs from others of its action,
@@ -189,39 +191,27 @@ func (d *Data) canaryOf(instance, volume string) bool {
 
 // End returns the last recorded instant.
 func (d *Data) End() op.Time {
+	if d.end == nil {
+		return d.lastInstant()
+	}
+	return *d.end
+}
+
+func (d *Data) lastInstant() op.Time {
 	end := op.Time(0)
 	if d.Bundle.Run.EndedAt.Known() {
 		end = d.Bundle.Run.EndedAt
 	}
-	for _, s := range d.Samples {
-		end = max(end, s.At)
+	for i := range d.Samples {
+		for _, c := range d.Samples[i].CPU {
+			end = max(end, c.At)
+		}
 	}
 	for _, h := range d.Slices {
 		end = max(end, h.To)
 	}
-	for _, c := range d.Canaries {
-		for _, io := range c.IOs {
-			end = max(end, io.Intended, io.Ended)
-		}
+	for i := range d.Canaries {
+		end = max(end, d.Canaries[i].Until())
 	}
 	return end
-}
-
-// CPUs returns the mean CPUs that an instance used between its first and last sample;
-// nil with fewer than two.
-func (d *Data) CPUs(instance string) *float64 {
-	var first, last *op.Sample
-	for i := range d.Samples {
-		if s := &d.Samples[i]; s.Instance == instance {
-			if first == nil {
-				first = s
-			}
-			last = s
-		}
-	}
-	if first == nil || last.At <= first.At {
-		return nil
-	}
-	v := float64(last.CPUNanos-first.CPUNanos) / float64(last.At-first.At)
-	return &v
 }

@@ -43,7 +43,7 @@ func (d *Data) readMeasured() error {
 	if !later {
 		return nil
 	}
-	for o, err := range d.Bundle.Ops() {
+	for o, err := range d.Bundle.Briefs() {
 		if err != nil {
 			return err
 		}

@@ -10,11 +10,12 @@ import (
 // ("ready/a", "ready/b") the last. op.Never: not observed.
 func Milestone(o *op.Op, name string) op.Time {
 	at := op.Never
-	for _, m := range o.Milestones {
+	for i := range o.Milestones {
+		m := &o.Milestones[i]
 		if m.Name == name {
 			return m.At
 		}
-		if base, _, split := strings.Cut(m.Name, "/"); split && base == name {
+		if rest, ok := strings.CutPrefix(m.Name, name); ok && rest[0] == '/' {
 			at = max(at, m.At)
 		}
 	}

@@ -1,30 +1,49 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
-	"sort"
 	"strings"
+	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // Read loads a bundle. The error names the damaged part.
 func Read(b *bundle.Bundle) (*Data, error) {
 	d := &Data{Bundle: b}
-	if err := d.readSpec(); err != nil {
+	var series sync.WaitGroup
+	var err, seriesErr error
+	series.Go(func() { d.Series, seriesErr = collect(b.Series()) }) // as long as all else
+	err = d.readAllButSeries()
+	series.Wait()
+	if err := errors.Join(err, seriesErr); err != nil {
 		return nil, err
+	}
+	d.addCutOffTotals()
+	end := d.lastInstant()
+	d.end = &end
+	return d, nil
+}
+
+func (d *Data) readAllButSeries() error {
+	b := d.Bundle
+	if err := d.readSpec(); err != nil {
+		return err
 	}
 	var err error
 	if d.Instances, err = b.Instances(); err != nil {
-		return nil, err
+		return err
 	}
 	for h, err := range b.Histograms() {
 		switch {
 		case err != nil:
-			return nil, err
+			return err
 		case h.Hist == nil:
 		case h.Total:
 			d.Totals = append(d.Totals, h)
@@ -32,30 +51,23 @@ func Read(b *bundle.Bundle) (*Data, error) {
 			d.Slices = append(d.Slices, h)
 		}
 	}
-	sort.SliceStable(d.Slices, func(i, j int) bool { return d.Slices[i].From < d.Slices[j].From })
-	if d.Series, err = collect(b.Series()); err != nil {
-		return nil, err
-	}
+	slices.SortStableFunc(d.Slices, func(a, b bundle.HistogramSlice) int { return cmp.Compare(a.From, b.From) })
 	if d.Scalars, err = collect(b.Scalars()); err != nil {
-		return nil, err
-	}
-	if d.Samples, err = collect(b.Samples()); err != nil {
-		return nil, err
+		return err
 	}
 	if d.Machines, err = collect(b.Machines()); err != nil {
-		return nil, err
+		return err
 	}
 	if d.Volumes, err = collect(b.Volumes()); err != nil {
-		return nil, err
+		return err
 	}
 	if err := d.readQueries(); err != nil {
-		return nil, err
+		return err
 	}
-	d.addCutOffTotals()
-	if err := d.readMeasured(); err != nil {
-		return nil, err
+	if err := d.readMeasured(); err != nil { // before what is counted from then on
+		return err
 	}
-	return d, d.readCanaries()
+	return errors.Join(d.ReadSamples(b.Samples()), d.readCanaries())
 }
 
 // readSpec decodes the spec of run.json, which is the Benchmark or its spec alone.
@@ -115,11 +127,15 @@ func (d *Data) readCanaries() error {
 			d.Canaries = append(d.Canaries, Canary{Instance: c.Instance, Action: ActionOf(c.Instance),
 				Volume: c.Volume})
 		}
+		if all := d.Canaries[i].IOs; len(all)+len(c.IOs) > cap(all) {
+			d.Canaries[i].IOs = slices.Grow(all, max(len(all), len(c.IOs)))
+		}
 		d.Canaries[i].IOs = append(d.Canaries[i].IOs, c.IOs...)
 	}
 	for i := range d.Canaries {
 		c := &d.Canaries[i]
-		sort.SliceStable(c.IOs, func(i, j int) bool { return c.IOs[i].Intended < c.IOs[j].Intended })
+		c.IOs = slices.Clone(c.IOs) // without the room for more
+		slices.SortStableFunc(c.IOs, func(a, b op.CanaryIO) int { return cmp.Compare(a.Intended, b.Intended) })
 		c.dropSetUp(d.MeasuredFrom(c.Instance))
 	}
 	slices.SortFunc(d.Canaries, func(a, b Canary) int {

@@ -22,7 +22,7 @@ type Window struct {
 // From. To of an op without an end is math.MaxInt64.
 func (d *Data) Windows(actions ...string) ([]Window, error) {
 	var ws []Window
-	for o, err := range d.Bundle.Ops() {
+	for o, err := range d.Bundle.Briefs() {
 		if err != nil {
 			return nil, err
 		}
@@ -66,6 +66,24 @@ func UnionOf(ws []Window) Union {
 		u = append(u, Span{w.From, w.To})
 	}
 	return u
+}
+
+// InProgress returns when ops of each of the actions were in progress.
+func (d *Data) InProgress(actions ...string) (map[string]Union, error) {
+	all := map[string]Union{}
+	for o, err := range d.Bundle.Briefs() {
+		if err != nil {
+			return nil, err
+		}
+		if o.Started.Known() && slices.Contains(actions, o.Action) {
+			w := WindowOf(&o)
+			all[o.Action] = append(all[o.Action], Span{w.From, w.To})
+		}
+	}
+	for action, spans := range all {
+		all[action] = Join(spans)
+	}
+	return all, nil
 }
 
 // Within returns how much of [from, to] is in the set, in ns.

@@ -67,17 +67,19 @@ func merged(lines []Line, from, bin op.Time, merge func(at *float64, share, valu
 		if !slices.Contains(names, l.Name) {
 			names = append(names, l.Name)
 		}
+		of := cells[l.Name]
 		for _, p := range l.Points {
 			for i := (p.From - from) / bin; from+i*bin < p.To; i++ {
-				for op.Time(len(cells[l.Name])) <= i {
-					cells[l.Name] = append(cells[l.Name], cell{})
+				for op.Time(len(of)) <= i {
+					of = append(of, cell{})
 				}
-				c := &cells[l.Name][i]
+				c := &of[i]
 				covered := min(p.To, from+(i+1)*bin) - max(p.From, from+i*bin)
 				merge(&c.value, float64(covered)/float64(bin), p.Value)
 				c.known = true
 			}
 		}
+		cells[l.Name] = of
 	}
 	var out []Line
 	for _, name := range names {

@@ -50,6 +50,9 @@ type Timeline struct {
 	All *Panel
 	// States counts the instances that are starting, running, or being replaced; nil with fewer than two.
 	States *Panel
+	// Joined is the longest time that a point of a line stands for, where a line had more than could be drawn: of
+	// latencies it has the greatest value of that time, else the mean. 0: all points are drawn.
+	Joined op.Time
 }
 
 // Lane has the ops of one action as bars; with more than maxBars ops it has none, and Heat shows them.

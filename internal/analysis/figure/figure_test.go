@@ -86,13 +86,13 @@ func TestBandwidths(t *testing.T) {
 	}
 }
 
-func TestAppendRate(t *testing.T) {
-	var lines []Line
+func TestAddRates(t *testing.T) {
+	var l Line
 	for _, p := range []Point{{0, 1000, 10}, {1000, 2000, 20}, {2000, 2010, 1030}, {3000, 3010, 40}} {
-		appendRate(&lines, "read", p)
+		l.addRates([]metric.Point{{At: p.From, Value: p.Value}}, p.To-p.From)
 	}
-	if want := []Point{{0, 1000, 10}, {1000, 2010, 30}, {3000, 3010, 40}}; !slices.Equal(lines[0].Points, want) {
-		t.Errorf("%v", lines[0].Points)
+	if want := []Point{{0, 1000, 10}, {1000, 2010, 30}, {3000, 3010, 40}}; !slices.Equal(l.Points, want) {
+		t.Errorf("%v", l.Points)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 const (
 	// heatBins is the greatest number of bins in time: there are between half as many and as many.
 	heatBins = 128
+	// maxCells is the number of cells above which bins are merged, so that the page stays small; leastBins are left.
+	maxCells, leastBins = 1000, 16
 	// firstBin is the first length of a bin; lengths are powers of two of it, so that 1 s, 2 s, 4 s … are among them.
 	firstBin = op.Time(1e9) / 512
 	// perDecade is the number of bins of latency for a factor of ten.
@@ -77,6 +79,20 @@ func (h *Heat) at(t op.Time) *HeatBin {
 		h.Bins = append(h.Bins, HeatBin{Rows: map[int]int{}})
 	}
 	return &h.Bins[t/h.Step]
+}
+
+// limit merges bins while there are more than maxCells.
+func (h *Heat) limit() {
+	for len(h.Bins) >= 2*leastBins && h.cells() > maxCells {
+		h.double()
+	}
+}
+
+func (h *Heat) cells() (n int) {
+	for _, b := range h.Bins {
+		n += len(b.Rows)
+	}
+	return n
 }
 
 // double merges each two bins.

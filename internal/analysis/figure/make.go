@@ -14,13 +14,19 @@ func Make(b *bundle.Bundle, wanted []int64) (*Figures, error) {
 	if err != nil {
 		return nil, fmt.Errorf("figures of %s: %w", b.Dir, err)
 	}
+	return Of(d, wanted)
+}
+
+// Of is Make of data that is already read.
+func Of(d *dataset.Data, wanted []int64) (*Figures, error) {
 	f := &Figures{}
 	if err := f.readOps(d, wanted); err != nil {
-		return nil, fmt.Errorf("figures of %s: %w", b.Dir, err)
+		return nil, fmt.Errorf("figures of %s: %w", d.Bundle.Dir, err)
 	}
 	f.Timeline.panels(d)
 	f.Timeline.addQueries(d)
 	f.Timeline.extend(d)
+	f.Timeline.reduce()
 	return f, nil
 }
 

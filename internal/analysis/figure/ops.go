@@ -40,8 +40,8 @@ func (n *nearest) add(o *op.Op, response int64) {
 func (f *Figures) readOps(d *dataset.Data, wanted []int64) error {
 	byAction := map[string]*tally{}
 	end := d.End()
-	s := &states{created: map[string]interval{}, busy: map[string][]interval{}}
-	for o, err := range d.Bundle.Ops() {
+	s := newStates(d.Instances)
+	for o, err := range d.Bundle.Briefs() {
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (f *Figures) readOps(d *dataset.Data, wanted []int64) error {
 		t.add(&o, end)
 		s.add(&o, end)
 	}
-	f.Timeline.States = s.panel(d.Instances, end)
+	f.Timeline.States = s.panel(end)
 	if len(byAction) == 0 {
 		return nil
 	}
@@ -62,6 +62,7 @@ func (f *Figures) readOps(d *dataset.Data, wanted []int64) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(byAction)) {
 		t := byAction[name]
+		t.heat.limit()
 		a := Action{Name: name, Heat: t.heat, Median: -1, Slowest: -1}
 		if t.response.Known() > 0 {
 			a.N, a.Response, a.Service = t.response.N(), t.response.CDF(steps), t.service.CDF(steps)

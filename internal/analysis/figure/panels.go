@@ -38,13 +38,14 @@ func (t *Timeline) panels(d *dataset.Data) {
 			}
 			continue
 		}
-		for _, p := range s.Points {
-			appendRate(&at(s.Instance).Bandwidth, name, Point{p.At, p.At + op.Time(s.Step), p.Value})
+		if len(s.Points) > 0 {
+			lineOf(&at(s.Instance).Bandwidth, name, len(s.Points)).addRates(s.Points, op.Time(s.Step))
 		}
 	}
 	for _, h := range d.Slices {
 		if v, ok := h.Hist.Quantile(0.99); ok {
-			appendTo(&at(h.Instance).Latency, h.Metric+" p99", Point{h.From, h.To, float64(v)})
+			l := lineOf(&at(h.Instance).Latency, h.Metric+" p99", 1)
+			l.Points = append(l.Points, Point{h.From, h.To, float64(v)})
 		}
 	}
 	for _, c := range d.Canaries {
@@ -68,7 +69,21 @@ func (t *Timeline) panels(d *dataset.Data) {
 		t.All = together(t.Panels)
 	}
 	if n := len(t.Panels); n > maxPanels {
-		t.Panels, t.Omitted = t.Panels[:maxPanels], n-maxPanels
+		t.Panels, t.Omitted = slices.Clone(t.Panels[:maxPanels]), n-maxPanels
+	}
+}
+
+// reduce reduces the lines of panels to a drawable number of points.
+func (t *Timeline) reduce() {
+	most := maxPoints
+	if t.All != nil {
+		most = foldedPoints
+	}
+	for _, p := range t.Panels {
+		t.Joined = max(t.Joined, reduce(p.Bandwidth, most, mean), reduce(p.Latency, most, greatest))
+		for _, b := range p.Values {
+			t.Joined = max(t.Joined, reduce(b.Lines, most, mean))
+		}
 	}
 }
 
@@ -83,12 +98,13 @@ func (p *Panel) addValues(s bundle.Series) {
 		b := &p.Values[i]
 		known := slices.ContainsFunc(b.Lines, func(l Line) bool { return l.Name == s.Metric })
 		if known || len(b.Lines) < maxLines {
+			l := lineOf(&b.Lines, s.Metric, len(s.Points))
 			for i, x := range s.Points {
 				to := x.At + op.Time(s.Step)
 				if s.Step == 0 && i+1 < len(s.Points) {
 					to = s.Points[i+1].At
 				}
-				appendTo(&b.Lines, s.Metric, Point{x.At, to, x.Value})
+				l.Points = append(l.Points, Point{x.At, to, x.Value})
 			}
 			return
 		}
@@ -119,28 +135,6 @@ func canaryName(d *dataset.Data, c dataset.Canary, write bool) string {
 		}
 	}
 	return name
-}
-
-func appendTo(lines *[]Line, name string, p Point) {
-	i := slices.IndexFunc(*lines, func(l Line) bool { return l.Name == name })
-	if i < 0 {
-		i = len(*lines)
-		*lines = append(*lines, Line{Name: name})
-	}
-	(*lines)[i].Points = append((*lines)[i].Points, p)
-}
-
-// appendRate appends a rate. One over a very short time, such as a work's last, is merged
-// with the one before: alone it would be a spike.
-func appendRate(lines *[]Line, name string, p Point) {
-	if i := slices.IndexFunc(*lines, func(l Line) bool { return l.Name == name }); i >= 0 {
-		last := &(*lines)[i].Points[len((*lines)[i].Points)-1]
-		if length, more := float64(last.To-last.From), float64(p.To-p.From); p.From == last.To && more < length/20 {
-			last.Value, last.To = (last.Value*length+p.Value*more)/(length+more), p.To
-			return
-		}
-	}
-	appendTo(lines, name, p)
 }
 
 // worst returns the greatest response of the canary in each bin.

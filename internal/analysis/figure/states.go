@@ -25,9 +25,11 @@ var stateNames = [nStates]string{"starting", "running", "being replaced"}
 
 // states counts the instances in each state over time.
 type states struct {
-	created map[string]interval   // by instance: its create op
-	busy    map[string][]interval // by target: ops that replace the pod of an instance
-	changes []change
+	instances []bundle.Instance
+	known     map[string]bool
+	created   map[string]interval   // by instance: its create op
+	busy      map[string][]interval // by target: ops that replace the pod of an instance
+	changes   []change
 }
 
 type interval struct{ from, to op.Time }
@@ -39,6 +41,15 @@ type change struct {
 	n     int
 }
 
+func newStates(instances []bundle.Instance) *states {
+	s := &states{instances: instances, known: map[string]bool{}, created: map[string]interval{},
+		busy: map[string][]interval{}}
+	for i := range instances {
+		s.known[instances[i].Name] = true
+	}
+	return s
+}
+
 // add notes an op; end is that of the run.
 func (s *states) add(o *op.Op, end op.Time) {
 	if !o.Started.Known() {
@@ -47,7 +58,7 @@ func (s *states) add(o *op.Op, end op.Time) {
 	from, to := busy(o, end)
 	switch o.Kind {
 	case op.Create:
-		if _, ok := s.created[o.Target]; !ok {
+		if _, ok := s.created[o.Target]; !ok && s.known[o.Target] {
 			s.created[o.Target] = interval{from, to}
 		}
 	case op.Kill, op.Reattach, op.Rollout:
@@ -58,19 +69,15 @@ func (s *states) add(o *op.Op, end op.Time) {
 }
 
 // panel returns the number of instances in each state over time until the end of the run; nil if there are too few.
-func (s *states) panel(instances []bundle.Instance, end op.Time) *Panel {
-	known := map[string]bool{}
-	for i := range instances {
-		known[instances[i].Name] = true
-	}
+func (s *states) panel(end op.Time) *Panel {
 	replacing := map[string][]interval{}
 	for target, list := range s.busy {
-		name := instanceOf(target, known)
+		name := instanceOf(target, s.known)
 		replacing[name] = append(replacing[name], list...)
 	}
 	n := 0
-	for i := range instances {
-		x := &instances[i]
+	for i := range s.instances {
+		x := &s.instances[i]
 		if len(x.Starts) == 0 {
 			continue
 		}

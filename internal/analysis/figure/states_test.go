@@ -15,7 +15,7 @@ func TestStates(t *testing.T) {
 			End: &op.InstanceEnd{Instance: name, At: end}}
 	}
 	instances := []bundle.Instance{instance("a-0", 2, 10), instance("a-1", 3, 9)}
-	s := &states{created: map[string]interval{}, busy: map[string][]interval{}}
+	s := newStates(instances)
 	for _, o := range []op.Op{
 		{Kind: op.Create, Target: "a-0", Started: 0, Ended: 2},
 		{Kind: op.Create, Target: "a-1", Started: 1, Ended: 3},
@@ -25,7 +25,7 @@ func TestStates(t *testing.T) {
 	} {
 		s.add(&o, 10)
 	}
-	p := s.panel(instances, 10)
+	p := s.panel(10)
 	if p == nil || len(p.Values) != 1 || len(p.Values[0].Lines) != 3 {
 		t.Fatalf("%+v", p)
 	}
@@ -48,7 +48,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s: %v, want %v", l.Name, got, want[l.Name])
 		}
 	}
-	if p := (&states{}).panel(instances[:1], 10); p != nil {
+	if p := newStates(instances[:1]).panel(10); p != nil {
 		t.Errorf("one instance: %+v", p)
 	}
 }

@@ -206,7 +206,7 @@ func medianQueue(readings []op.Machine) int {
 }
 
 // curve is the cumulative CPU time of an instance.
-type curve []op.Sample
+type curve []dataset.CPUTime
 
 // workloads returns the curves of the instances on a machine.
 func workloads(d *dataset.Data, id string) []curve {
@@ -216,30 +216,31 @@ func workloads(d *dataset.Data, id string) []curve {
 			on[i.Name] = on[i.Name] || s.Machine == id
 		}
 	}
-	by := map[string]curve{}
-	for _, s := range d.Samples {
-		if on[s.Instance] {
-			by[s.Instance] = append(by[s.Instance], s)
-		}
-	}
+	inOrder := func(a, b dataset.CPUTime) int { return cmp.Compare(a.At, b.At) }
 	var all []curve
-	for _, c := range by {
-		slices.SortStableFunc(c, func(a, b op.Sample) int { return cmp.Compare(a.At, b.At) })
-		all = append(all, c)
+	for i := range d.Samples {
+		x := &d.Samples[i]
+		switch {
+		case !on[x.Instance]:
+		case slices.IsSortedFunc(x.CPU, inOrder):
+			all = append(all, x.CPU)
+		default:
+			all = append(all, slices.SortedStableFunc(slices.Values(x.CPU), inOrder))
+		}
 	}
 	return all
 }
 
 // at returns the CPU time in ns at an instant, interpolated linearly.
 func (c curve) at(t op.Time) float64 {
-	i, _ := slices.BinarySearchFunc(c, t, func(s op.Sample, t op.Time) int { return cmp.Compare(s.At, t) })
+	i, _ := slices.BinarySearchFunc(c, t, func(s dataset.CPUTime, t op.Time) int { return cmp.Compare(s.At, t) })
 	switch {
 	case i == 0:
-		return float64(c[0].CPUNanos)
+		return float64(c[0].Nanos)
 	case i == len(c):
-		return float64(c[i-1].CPUNanos)
+		return float64(c[i-1].Nanos)
 	}
 	a, b := c[i-1], c[i]
 	part := float64(t-a.At) / float64(max(1, b.At-a.At))
-	return float64(a.CPUNanos) + part*float64(b.CPUNanos-a.CPUNanos)
+	return float64(a.Nanos) + part*float64(b.Nanos-a.Nanos)
 }

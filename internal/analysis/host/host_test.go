@@ -33,8 +33,8 @@ func data(machines []op.Machine) *dataset.Data {
 		Bundle:    &bundle.Bundle{Run: bundle.Run{EndedAt: 100 * second}},
 		Machines:  machines,
 		Instances: []bundle.Instance{{Name: "fio-0", Starts: []op.InstanceStart{{Machine: "m"}}}, {Name: "far-0"}},
-		Samples: []op.Sample{{Instance: "fio-0"}, {Instance: "fio-0", At: 20 * second, CPUNanos: 10e9},
-			{Instance: "far-0"}, {Instance: "far-0", At: 20 * second, CPUNanos: 20e9}},
+		Samples: []dataset.Sampled{{Instance: "fio-0", CPU: []dataset.CPUTime{{}, {At: 20 * second, Nanos: 10e9}}},
+			{Instance: "far-0", CPU: []dataset.CPUTime{{}, {At: 20 * second, Nanos: 20e9}}}},
 	}
 }
 

@@ -27,7 +27,8 @@ func TestRatioNeedsSteps(t *testing.T) {
 			}
 			during := dataset.Window{Action: "snapshots", Target: "v", From: 1000 * ms,
 				To: 1000*ms + op.Time(tt.slow)*10*ms - ms}
-			effects := Effects(&dataset.Data{Canaries: []dataset.Canary{c}}, []dataset.Window{during}, 42)
+			d := &dataset.Data{Canaries: []dataset.Canary{c}}
+			effects := Effects(d, busy(d, []dataset.Window{during}), 42)
 			if len(effects) != 1 || effects[0].Own.N != int64(tt.slow) {
 				t.Fatalf("effects %+v", effects)
 			}

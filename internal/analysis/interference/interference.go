@@ -9,9 +9,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
-	"github.com/cnsbench/cnsbench/internal/hist"
-	"github.com/cnsbench/cnsbench/internal/metric"
-	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
@@ -70,7 +67,7 @@ func (r *Ratio) Bounds() (low, high string) {
 }
 
 // place of an I/O relative to the ops of an action.
-type place int
+type place uint8
 
 const (
 	outside place = iota
@@ -78,39 +75,21 @@ const (
 	own
 )
 
-// stream is one metric of one instance over time.
-type stream struct {
-	action, instance, volume, metric string
-	steps                            []step
-}
-
-// step is a time interval with the values measured in it.
-type step struct {
-	from, to op.Time
-	counts   stats.Counts
-}
-
 // Effects returns the effect of every action with ops in progress during I/O on every
 // metric, in order of control, action, metric. An action is not compared with itself.
-// ws are the windows of all ops.
-func Effects(d *dataset.Data, ws []dataset.Window, seed uint64) []Effect {
-	byControl := map[string][]dataset.Window{}
-	for _, w := range ws {
-		byControl[w.Action] = append(byControl[w.Action], w)
-	}
-	groups := map[[2]string][]stream{}
-	for _, s := range streams(d) {
-		k := [2]string{s.action, s.metric}
-		groups[k] = append(groups[k], s)
-	}
+func Effects(d *dataset.Data, ops *dataset.Busy, seed uint64) []Effect {
 	var effects []Effect
-	for control, windows := range byControl {
-		for k, group := range groups {
-			if k[0] == control {
+	for _, m := range groups(d) {
+		var g *group // only if an action is compared
+		for _, control := range ops.Actions() {
+			if m.action == control {
 				continue
 			}
-			if e, ok := effect(d, windows, group, seed); ok {
-				e.Control, e.Action, e.Metric = control, k[0], k[1]
+			if g == nil {
+				g = m.group()
+			}
+			if e, ok := g.effect(ops, control, seed); ok {
+				e.Control, e.Action, e.Metric = control, g.action, g.metric
 				effects = append(effects, e)
 			}
 		}
@@ -122,52 +101,32 @@ func Effects(d *dataset.Data, ws []dataset.Window, seed uint64) []Effect {
 	return effects
 }
 
-// effect returns false without I/O inside or outside the windows.
-func effect(d *dataset.Data, ws []dataset.Window, group []stream, seed uint64) (Effect, bool) {
-	all := dataset.UnionOf(ws)
-	var streams [3][][]stats.Timed
-	for _, s := range group {
-		var of [3][]stats.Timed
-		mine := dataset.UnionOf(slices.DeleteFunc(slices.Clone(ws), func(w dataset.Window) bool {
-			return !d.Owns(s.instance, s.volume, w.Target)
-		}))
-		for _, st := range s.steps {
-			p := outside
-			switch {
-			case mine.Overlaps(st.from, st.to):
-				p = own
-			case all.Overlaps(st.from, st.to):
-				p = bystander
-			}
-			of[p] = append(of[p], stats.Timed{At: int64(st.from), Counts: st.counts})
-		}
-		for p := range of {
-			streams[p] = append(streams[p], of[p])
-		}
-	}
-	var sides [3][]stats.Counts
-	for p := range sides {
-		sides[p] = stats.InTime(streams[p]...)
-	}
-	if len(sides[outside]) == 0 || len(sides[own])+len(sides[bystander]) == 0 {
+// effect returns false without I/O inside or outside the ops of an action.
+func (g *group) effect(ops *dataset.Busy, control string, seed uint64) (Effect, bool) {
+	sides := g.divide(ops, control)
+	if sides[outside].Len() == 0 || sides[own].Len()+sides[bystander].Len() == 0 {
 		return Effect{}, false
 	}
 	return Effect{
 		Own: describe(sides[own]), Bystander: describe(sides[bystander]), Outside: describe(sides[outside]),
-		OwnRatio:       RatioOf(sides[own], sides[outside], seed),
-		BystanderRatio: RatioOf(sides[bystander], sides[outside], seed),
+		OwnRatio:       ratioOf(sides[own], sides[outside], seed),
+		BystanderRatio: ratioOf(sides[bystander], sides[outside], seed),
 	}, true
 }
 
 // RatioOf compares the highest quantile, of p99, p90 and p50, that both sides have enough values for. A side is in
 // order of time. It returns nil where there is no interval.
 func RatioOf(a, b []stats.Counts, seed uint64) *Ratio {
-	n := min(count(a), count(b))
+	return ratioOf(stats.StepsOf(a), stats.StepsOf(b), seed)
+}
+
+func ratioOf(a, b *stats.Steps, seed uint64) *Ratio {
+	n := min(a.Total(), b.Total())
 	for _, q := range []float64{0.99, 0.9, 0.5} {
 		if n < stats.MinN(q) {
 			continue
 		}
-		r, ok := stats.QuantileRatio(a, b, q, seed)
+		r, ok := stats.RatioOfSteps(a, b, q, seed)
 		if !ok || !r.Bounded() {
 			return nil
 		}
@@ -176,74 +135,20 @@ func RatioOf(a, b []stats.Counts, seed uint64) *Ratio {
 	return nil
 }
 
-func count(side []stats.Counts) int64 {
-	var n int64
-	for _, c := range side {
-		for _, x := range c {
-			n += x.N
-		}
-	}
-	return n
-}
-
-func describe(side []stats.Counts) Side {
-	var all stats.Counts
-	for _, c := range side {
-		all = append(all, c...)
-	}
-	slices.SortFunc(all, func(a, b stats.Count) int { return cmp.Compare(a.Value, b.Value) })
-	s := Side{N: count(side)}
+func describe(side *stats.Steps) Side {
+	s := Side{N: side.Total()}
 	if s.N == 0 {
 		return s
 	}
-	s.MaxNs = &all[len(all)-1].Value
-	s.P50Ns, s.P90Ns, s.P99Ns = quantile(all, s.N, 0.5), quantile(all, s.N, 0.9), quantile(all, s.N, 0.99)
+	list := side.Quantiles(1, 0.5, 0.9, 0.99)
+	s.MaxNs = &list[0]
+	for i, q := range []struct {
+		q    float64
+		into **int64
+	}{{0.5, &s.P50Ns}, {0.9, &s.P90Ns}, {0.99, &s.P99Ns}} {
+		if s.N >= stats.MinN(q.q) {
+			*q.into = &list[i+1]
+		}
+	}
 	return s
-}
-
-func quantile(sorted stats.Counts, n int64, q float64) *int64 {
-	if n < stats.MinN(q) {
-		return nil
-	}
-	var seen int64
-	for i := range sorted {
-		if seen += sorted[i].N; seen >= hist.Rank(q, n) {
-			return &sorted[i].Value
-		}
-	}
-	return nil
-}
-
-// streams returns the canaries by direction and the tools' time slices, from when each
-// instance is measured.
-func streams(d *dataset.Data) []stream {
-	var list []stream
-	for _, c := range d.Canaries {
-		for _, write := range []bool{false, true} {
-			s := stream{action: c.Action, instance: c.Instance, volume: c.Volume, metric: metric.Canary(write)}
-			for _, io := range c.IOs {
-				if io.Write == write && io.Errno == 0 && io.Ended.Known() {
-					s.steps = append(s.steps, step{io.Intended, io.Ended, stats.One(int64(io.Ended - io.Intended))})
-				}
-			}
-			if len(s.steps) > 0 {
-				list = append(list, s)
-			}
-		}
-	}
-	type key struct{ instance, metric string }
-	index := map[key]int{}
-	for _, h := range d.Slices {
-		if h.From < d.MeasuredFrom(h.Instance) {
-			continue
-		}
-		k := key{h.Instance, h.Metric}
-		if _, ok := index[k]; !ok {
-			index[k] = len(list)
-			list = append(list, stream{action: h.Action, instance: h.Instance, metric: h.Metric})
-		}
-		s := &list[index[k]]
-		s.steps = append(s.steps, step{h.From, h.To, stats.OfHistogram(h.Hist)})
-	}
-	return list
 }

@@ -41,7 +41,7 @@ func TestNamed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := &dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{205 * ms, 905 * ms})}}
-			stalls := Stalls(d, tt.ws, 1000*ms)
+			stalls := Find(d, 1000*ms).Stalls(tt.ws)
 			if len(stalls) != 1 {
 				t.Fatalf("stalls %+v", stalls)
 			}

@@ -35,7 +35,7 @@ func TestStallsOverPhases(t *testing.T) {
 	if got := d.WatchedUntil(&c)(c.IOs[150]); got != c.Until() {
 		t.Errorf("watched until %d, want the canary's end", got)
 	}
-	if stalls := Stalls(d, nil, 2000*ms); len(stalls) > 0 {
+	if stalls := Find(d, 2000*ms).Stalls(nil); len(stalls) > 0 {
 		t.Errorf("stalls %+v", stalls)
 	}
 }

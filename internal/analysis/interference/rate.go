@@ -40,22 +40,18 @@ type rateSlice struct {
 }
 
 // RateEffects returns the effect of every action with ops in progress on every rate of a tool, of all instances
-// together and of each, in order of control, action, metric, instance. ws are the windows of all ops.
-func RateEffects(d *dataset.Data, ws []dataset.Window, seed uint64) []RateEffect {
-	byControl := map[string][]dataset.Window{}
-	for _, w := range ws {
-		byControl[w.Action] = append(byControl[w.Action], w)
-	}
+// together and of each, in order of control, action, metric, instance.
+func RateEffects(d *dataset.Data, ops *dataset.Busy, seed uint64) []RateEffect {
 	groups := map[[2]string][]*dataset.Curve{}
 	for _, c := range d.Curves() {
 		k := [2]string{c.Action, c.Metric}
 		groups[k] = append(groups[k], c)
 	}
 	var effects []RateEffect
-	for control, windows := range byControl {
+	for _, control := range ops.Actions() {
 		for k, curves := range groups {
 			if k[0] != control {
-				effects = append(effects, rateEffects(d, control, windows, curves, seed)...)
+				effects = append(effects, rateEffects(ops, control, curves, seed)...)
 			}
 		}
 	}
@@ -67,12 +63,10 @@ func RateEffects(d *dataset.Data, ws []dataset.Window, seed uint64) []RateEffect
 }
 
 // rateEffects are those of one metric: of all instances and, if there are several, of each.
-func rateEffects(d *dataset.Data, control string, ws []dataset.Window, curves []*dataset.Curve, seed uint64) (
-	list []RateEffect) {
+func rateEffects(ops *dataset.Busy, control string, curves []*dataset.Curve, seed uint64) (list []RateEffect) {
 	var all [3][]rateSlice
-	union := dataset.UnionOf(ws)
 	for _, c := range curves {
-		sides := divide(d, ws, union, c)
+		sides := divide(ops.Own(control, c.Instance, ""), ops.All(control), c)
 		for p := range sides {
 			all[p] = append(all[p], sides[p]...)
 		}
@@ -91,19 +85,17 @@ func rateEffects(d *dataset.Data, control string, ws []dataset.Window, curves []
 	return list
 }
 
-// divide assigns the slices of an instance, from the first to the last that has operations, to their places.
-// all is the union of ws.
-func divide(d *dataset.Data, ws []dataset.Window, all dataset.Union, c *dataset.Curve) (sides [3][]rateSlice) {
-	mine := dataset.UnionOf(slices.DeleteFunc(slices.Clone(ws), func(w dataset.Window) bool {
-		return !d.Owns(c.Instance, "", w.Target)
-	}))
+// divide assigns the slices of an instance, from the first to the last that has operations, to their places. mine and
+// all are the times of the ops on its volumes and of all.
+func divide(mine, all dataset.Union, c *dataset.Curve) (sides [3][]rateSlice) {
 	last := op.Never
+	ownOps, anyOps := dataset.Cursor{Of: mine}, dataset.Cursor{Of: all}
 	add := func(at op.Time, value float64) {
 		p := outside
 		switch {
-		case mine.Overlaps(at, at+c.Step):
+		case ownOps.Overlaps(at, at+c.Step):
 			p = own
-		case all.Overlaps(at, at+c.Step):
+		case anyOps.Overlaps(at, at+c.Step):
 			p = bystander
 		}
 		sides[p] = append(sides[p], rateSlice{at, value})

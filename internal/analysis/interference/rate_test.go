@@ -43,6 +43,16 @@ func snapshotsOf(instance int, seconds ...int) (ws []dataset.Window) {
 	return ws
 }
 
+// busy has the times of windows.
+func busy(d *dataset.Data, ws []dataset.Window) *dataset.Busy {
+	b := d.NewBusy()
+	for i := range ws {
+		b.Add(&ws[i])
+	}
+	b.Done()
+	return b
+}
+
 func every(from, to, step int) (list []int) {
 	for i := from; i < to; i += step {
 		list = append(list, i)
@@ -63,7 +73,7 @@ func TestRateEffects(t *testing.T) {
 		}
 		return 0.8
 	})
-	effects := RateEffects(d, snapshotsOf(0, at...), 7)
+	effects := RateEffects(d, busy(d, snapshotsOf(0, at...)), 7)
 	if len(effects) != 3 {
 		t.Fatalf("%d effects, want of all, db-0 and db-1: %+v", len(effects), effects)
 	}
@@ -106,14 +116,14 @@ func TestRateEffectOfSilence(t *testing.T) {
 		}
 		return 1
 	})
-	effects := RateEffects(d, snapshotsOf(0, every(2, 95, 5)...), 7)
+	effects := RateEffects(d, busy(d, snapshotsOf(0, every(2, 95, 5)...)), 7)
 	if len(effects) != 1 || effects[0].OwnRatio == nil || effects[0].OwnRatio.High > 0 || effects[0].Own.N != 19 {
 		t.Errorf("%+v", effects)
 	}
-	if effects := RateEffects(d, nil, 7); effects != nil {
+	if effects := RateEffects(d, busy(d, nil), 7); effects != nil {
 		t.Errorf("without ops: %+v", effects)
 	}
-	few := RateEffects(d, snapshotsOf(0, 2, 12), 7)
+	few := RateEffects(d, busy(d, snapshotsOf(0, 2, 12)), 7)
 	if len(few) != 1 || few[0].OwnRatio != nil || few[0].Own.N != 2 {
 		t.Errorf("an interval of two slices: %+v", few)
 	}
@@ -129,7 +139,7 @@ func TestZeroPeriods(t *testing.T) {
 		}
 		return 1
 	})
-	list := ZeroPeriods(d, snapshotsOf(0, 19, 40, 92))
+	list := Find(d, d.End()).ZeroPeriods(snapshotsOf(0, 19, 40, 92))
 	want := []struct {
 		instance     string
 		from, length op.Time
@@ -152,7 +162,7 @@ func TestZeroPeriods(t *testing.T) {
 	for i := range d.Series[0].Points { // one operation a second by chance
 		d.Series[0].Points[i].Value = 1
 	}
-	for _, z := range ZeroPeriods(d, nil) {
+	for _, z := range Find(d, d.End()).ZeroPeriods(nil) {
 		if z.Instance == "db-0" {
 			t.Errorf("a gap in which 3 operations were due: %+v", z)
 		}
@@ -165,7 +175,7 @@ func TestZeroPeriodsInTurn(t *testing.T) {
 	second := databases(1, 40, func(_, k int) float64 { return float64(min(1, max(0, k-19))) }).Series[0]
 	second.Metric = "other"
 	d.Series = append(d.Series, second)
-	if list := ZeroPeriods(d, nil); len(list) > 0 {
+	if list := Find(d, d.End()).ZeroPeriods(nil); len(list) > 0 {
 		t.Errorf("%+v", list)
 	}
 }

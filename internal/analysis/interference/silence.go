@@ -18,7 +18,10 @@ const fewestDue = 10
 // ZeroPeriods returns the times in which an instance, by the series of its tool, completed no operation, in order of
 // time, with the ops in progress. They consist of whole slices: From may be up to ErrorNs earlier, and To up to
 // ErrorNs later. A period begins after the first operation. ws are the windows of all ops.
-func ZeroPeriods(d *dataset.Data, ws []dataset.Window) []Stall {
+func (p *Periods) ZeroPeriods(ws []dataset.Window) []Stall { return p.withOps(p.zeros, ws) }
+
+// silent returns those times without their ops.
+func silent(d *dataset.Data) []Stall {
 	byInstance := map[string][]*dataset.Curve{}
 	for _, c := range d.Curves() {
 		if !d.IsObjectWorkload(c.Instance) {
@@ -29,9 +32,6 @@ func ZeroPeriods(d *dataset.Data, ws []dataset.Window) []Stall {
 	for _, curves := range byInstance {
 		list = append(list, silences(curves)...)
 	}
-	for i := range list {
-		list[i].addOps(d, ws, list[i].earliest(), d.End())
-	}
 	slices.SortFunc(list, func(a, b Stall) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance))
 	})
@@ -41,14 +41,14 @@ func ZeroPeriods(d *dataset.Data, ws []dataset.Window) []Stall {
 // silences are the gaps between the slices of an instance's curves that have operations. A tool that runs tests in turn
 // has operations of one or another.
 func silences(curves []*dataset.Curve) (list []Stall) {
-	var busy []dataset.Window
+	var busy []dataset.Span
 	step, until, rate := op.Time(0), op.Never, 0.0
 	for _, c := range curves {
 		step, until = max(step, c.Step), max(until, c.Until)
 		sum := 0.0
 		for _, p := range c.Points {
 			if p.At >= c.From && p.Value > 0 {
-				busy = append(busy, dataset.Window{From: p.At, To: p.At + c.Step})
+				busy = append(busy, dataset.Span{From: p.At, To: p.At + c.Step})
 				sum += p.Value * seconds(c.Step)
 			}
 		}
@@ -56,8 +56,7 @@ func silences(curves []*dataset.Curve) (list []Stall) {
 			rate = max(rate, sum/observed)
 		}
 	}
-	dataset.SortWindows(busy)
-	spans := dataset.UnionOf(busy)
+	spans := dataset.Join(busy)
 	for i, s := range spans {
 		z := Stall{Instance: curves[0].Instance, Source: Operations, From: s.To, To: op.Never, ErrorNs: int64(step)}
 		end := until - step // a tool may not report its last slice

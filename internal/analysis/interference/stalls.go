@@ -57,10 +57,50 @@ type ConcurrentOp struct {
 // maxStallOps is how many ops a stall lists.
 const maxStallOps = 5
 
-// Stalls returns the stalls of at least Threshold (for the canary: within its error),
-// in order of time. ws are the windows of all ops; end is the end of the recording.
-func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
-	list := candidates(d, end)
+// Periods are the stalls, and the times in which an instance completed no operation, that are looked for in a run.
+type Periods struct {
+	data   *dataset.Data
+	end    op.Time // of the recording
+	stalls []Stall // of at least OwnThreshold
+	zeros  []Stall
+}
+
+// Find finds the periods of a run without their ops; end is the end of the recording.
+func Find(d *dataset.Data, end op.Time) *Periods {
+	p := &Periods{data: d, end: end, zeros: silent(d)}
+	slow := sliceStalls(d)
+	for _, c := range d.Canaries {
+		p.stalls = append(p.stalls, refine(canaryStalls(endPendingAtPhase(d, c), end), slow)...)
+	}
+	p.stalls = append(p.stalls, workloadStalls(d, p.stalls, slow)...)
+	return p
+}
+
+// Around returns the instants in which Stalls and ZeroPeriods look for ops in progress. Windows that do not overlap it
+// may be left out of their ws, which bounds the memory for many ops.
+func (p *Periods) Around() dataset.Union {
+	var ws []dataset.Window
+	for _, list := range [][]Stall{p.stalls, p.zeros} {
+		for i := range list {
+			ws = append(ws, dataset.Window{From: list[i].earliest(), To: list[i].to(p.end)})
+		}
+	}
+	dataset.SortWindows(ws)
+	return dataset.UnionOf(ws)
+}
+
+// Stalls returns the stalls of at least Threshold (for the canary: within its error), in order of time. ws are the
+// windows of all ops.
+func (p *Periods) Stalls(ws []dataset.Window) []Stall {
+	list := slices.DeleteFunc(p.withOps(p.stalls, ws), func(s Stall) bool { return !s.listed() })
+	slices.SortFunc(list, func(a, b Stall) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Volume, b.Volume))
+	})
+	return list
+}
+
+// withOps returns periods with the ops in progress in each.
+func (p *Periods) withOps(periods []Stall, ws []dataset.Window) []Stall {
 	// latest[i] is the last end in ws[:i+1], for a binary search of the first window
 	// that can overlap a stall.
 	latest := make([]op.Time, len(ws))
@@ -70,37 +110,13 @@ func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
 			latest[i] = max(w.To, latest[i-1])
 		}
 	}
+	list := slices.Clone(periods)
 	for i := range list {
 		from := list[i].earliest()
 		first, _ := slices.BinarySearch(latest, from)
-		list[i].addOps(d, ws[first:], from, end)
+		list[i].addOps(p.data, ws[first:], from, p.end)
 	}
-	list = slices.DeleteFunc(list, func(s Stall) bool { return !s.listed() })
-	slices.SortFunc(list, func(a, b Stall) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Volume, b.Volume))
-	})
 	return list
-}
-
-// candidates returns all stalls of at least OwnThreshold, without their ops.
-func candidates(d *dataset.Data, end op.Time) []Stall {
-	slow := sliceStalls(d)
-	var list []Stall
-	for _, c := range d.Canaries {
-		list = append(list, refine(canaryStalls(endPendingAtPhase(d, c), end), slow)...)
-	}
-	return append(list, workloadStalls(d, list, slow)...)
-}
-
-// Around returns the instants in which Stalls looks for ops in progress. Windows that do not
-// overlap it may be left out of its ws, which bounds the memory for many ops.
-func Around(d *dataset.Data, end op.Time) dataset.Union {
-	var ws []dataset.Window
-	for _, s := range candidates(d, end) {
-		ws = append(ws, dataset.Window{From: s.earliest(), To: s.to(end)})
-	}
-	dataset.SortWindows(ws)
-	return dataset.UnionOf(ws)
 }
 
 // endPendingAtPhase returns the canary with I/Os that were pending at the end of their
@@ -270,6 +286,9 @@ func refine(stalls, slow []Stall) []Stall {
 // instances without a canary, and those shorter than its interval. A longer one that
 // the canary did not observe was a slow I/O, not a stall.
 func workloadStalls(d *dataset.Data, seen, slow []Stall) []Stall {
+	if len(slow) == 0 {
+		return nil
+	}
 	interval := map[string]int64{}
 	for _, c := range d.Canaries {
 		interval[c.Instance] = max(interval[c.Instance], medianInterval(c.IOs))

@@ -98,7 +98,7 @@ func TestStalls(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []found
-			for _, s := range Stalls(&tt.d, ws, 1000*ms) {
+			for _, s := range Find(&tt.d, 1000*ms).Stalls(ws) {
 				f := found{Source: s.Source, From: s.From, To: s.To, LengthMs: s.LengthNs / 1e6, ErrMs: s.ErrorNs / 1e6}
 				if len(s.Ops) > 0 && s.Ops[0].Own {
 					f.Op = s.Ops[0].Op
@@ -123,7 +123,7 @@ func TestSlowObjectsAreNoStall(t *testing.T) {
 	}
 	alone := dataset.Data{Slices: slow, Bundle: &bundle.Bundle{Run: bundle.Run{Engine: bundle.Objects}}}
 	for name, d := range map[string]*dataset.Data{"in a Benchmark": &inBenchmark, "alone": &alone} {
-		if list := Stalls(d, nil, 1000*ms); len(list) > 0 {
+		if list := Find(d, 1000*ms).Stalls(nil); len(list) > 0 {
 			t.Errorf("%s: %+v", name, list)
 		}
 	}
@@ -135,7 +135,7 @@ func TestDirections(t *testing.T) {
 		io.Write = false
 		c.IOs = append(c.IOs, io)
 	}
-	got := Stalls(&dataset.Data{Canaries: []dataset.Canary{c}}, nil, 1000*ms)
+	got := Find(&dataset.Data{Canaries: []dataset.Canary{c}}, 1000*ms).Stalls(nil)
 	if len(got) != 1 || got[0].Direction != "read+write" || got[0].From != 210*ms || got[0].To != 355*ms {
 		t.Errorf("got %+v", got)
 	}

@@ -22,8 +22,14 @@ const (
 	fewest = 3
 )
 
-// disruptive are the kinds of ops whose targets may stop or slow down.
-var disruptive = []op.Kind{op.Kill, op.Reattach, op.Rollout, op.Drain, op.Resize, op.Restore, op.Modify}
+// Disruptive reports whether the targets of ops of a kind may stop or slow down.
+func Disruptive(k op.Kind) bool {
+	switch k {
+	case op.Kill, op.Reattach, op.Rollout, op.Drain, op.Resize, op.Restore, op.Modify:
+		return true
+	}
+	return false
+}
 
 // Recovery is what one op did to the throughput of one instance. Times count from the op's start.
 type Recovery struct {
@@ -51,8 +57,9 @@ type Time struct {
 }
 
 // Of returns the recoveries of all instances that have a series of throughput, in order of the ops. ws are the
-// windows of all ops in order of time; share is in (0, 1].
+// windows of all disruptive ops in order of time, and of any others; share is in (0, 1].
 func Of(d *dataset.Data, ws []dataset.Window, share float64) []Recovery {
+	ws = slices.DeleteFunc(slices.Clone(ws), func(w dataset.Window) bool { return !Disruptive(w.Kind) })
 	var list []Recovery
 	var all []curve
 	for _, c := range d.Curves() {
@@ -60,7 +67,7 @@ func Of(d *dataset.Data, ws []dataset.Window, share float64) []Recovery {
 	}
 	for _, c := range all {
 		for _, w := range ws {
-			if !slices.Contains(disruptive, w.Kind) || !d.Owns(c.Instance, "", w.Target) {
+			if !d.Owns(c.Instance, "", w.Target) {
 				continue
 			}
 			if r, ok := c.after(&w, share); ok && !c.takesTurns(all, w.From-before, w.From+op.Time(r.Recovered.Ns)+Holds) {

@@ -19,41 +19,25 @@ const (
 )
 
 // Coarse flags objectives with during() on a metric whose time slices are so long that
-// ops overlap nearly all of them: the value is that of the whole run. The error is one of
-// reading the bundle.
-func Coarse(d *dataset.Data) ([]bundle.Flag, error) {
-	type asked struct {
-		slo string
-		q   expr.Query
-	}
-	var all []asked
-	var queries []expr.Query
-	for _, x := range d.Spec.SLOs {
-		p, err := expr.Compile(x.Expr, expr.Env{})
-		if err != nil {
+// ops overlap nearly all of them: the value is that of the whole run.
+func (j *Judge) Coarse() (flags []bundle.Flag) {
+	for i, p := range j.programs {
+		if p == nil {
 			continue // it is in the verdict
 		}
 		for _, q := range p.Queries() {
-			if len(q.Windows) == 1 && q.Windows[0].Inside && len(slicesOf(d, q)) > 0 {
-				all, queries = append(all, asked{x.Name, q}), append(queries, q)
+			if len(q.Windows) != 1 || !q.Windows[0].Inside {
+				continue
+			}
+			action := q.Windows[0].Action
+			if evidence, ok := coarse(slicesOf(j.data, q), j.source.windows[action]); ok {
+				flags = append(flags, bundle.Flag{Name: "coarseSlices", Severity: validity.Warning,
+					Evidence: fmt.Sprintf("objective %s: during(%q) takes %s: %s is close to the value of the whole run; "+
+						"use shorter slices", j.verdicts[i].Name, action, evidence, q)})
 			}
 		}
 	}
-	if len(queries) == 0 {
-		return nil, nil
-	}
-	src, err := newSource(d, queries)
-	if err != nil {
-		return nil, err
-	}
-	var flags []bundle.Flag
-	for _, a := range all {
-		if evidence, ok := coarse(slicesOf(d, a.q), src.windows[a.q.Windows[0].Action]); ok {
-			flags = append(flags, bundle.Flag{Name: "coarseSlices", Severity: validity.Warning,
-				Evidence: fmt.Sprintf("objective %s: during(%q) takes %s: %s is close to the value of the whole run; use shorter slices", a.slo, a.q.Windows[0].Action, evidence, a.q)})
-		}
-	}
-	return flags, nil
+	return flags
 }
 
 // slicesOf returns the time slices of a query's metric, or the steps of its rate.

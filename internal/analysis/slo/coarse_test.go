@@ -45,10 +45,12 @@ func TestCoarse(t *testing.T) {
 			for i := range d.Series {
 				d.Series[i].Step = int64(tt.slice)
 			}
-			flags, err := Coarse(d)
-			switch {
-			case err != nil:
+			j, err := NewJudge(d)
+			if err != nil {
 				t.Fatal(err)
+			}
+			flags := j.Coarse()
+			switch {
 			case tt.want == "" && len(flags) > 0:
 				t.Errorf("it is flagged: %v", flags)
 			case tt.want != "" && (len(flags) != 1 || !strings.Contains(flags[0].Evidence, tt.want)):

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
@@ -26,32 +27,44 @@ type Verdict struct {
 	expr.Verdict
 }
 
-// Judge judges every SLO of the run's spec. The error is one of reading the bundle; an
-// invalid expression is a verdict.
-func Judge(d *dataset.Data) ([]Verdict, error) {
-	programs := make([]*expr.Program, len(d.Spec.SLOs))
-	verdicts := make([]Verdict, len(d.Spec.SLOs))
+// Judge judges every SLO of the run's spec. An invalid expression is a verdict.
+type Judge struct {
+	data     *dataset.Data
+	programs []*expr.Program // nil: invalid
+	verdicts []Verdict
+	source   *source
+}
+
+// NewJudge reads what does not depend on single ops. The error is one of reading the bundle.
+func NewJudge(d *dataset.Data) (*Judge, error) {
+	j := &Judge{data: d, programs: make([]*expr.Program, len(d.Spec.SLOs)), verdicts: make([]Verdict, len(d.Spec.SLOs))}
 	var queries []expr.Query
 	for i, s := range d.Spec.SLOs {
-		verdicts[i] = Verdict{Name: s.Name, Expr: s.Expr}
+		j.verdicts[i] = Verdict{Name: s.Name, Expr: s.Expr}
 		p, err := expr.Compile(s.Expr, expr.Env{})
 		if err != nil {
-			verdicts[i].Verdict = expr.Verdict{Status: expr.Failed, Message: err.Error()}
+			j.verdicts[i].Verdict = expr.Verdict{Status: expr.Failed, Message: err.Error()}
 			continue
 		}
-		programs[i] = p
+		j.programs[i] = p
 		queries = append(queries, p.Queries()...)
 	}
-	src, err := newSource(d, queries)
-	if err != nil {
-		return nil, err
-	}
-	for i, p := range programs {
+	var err error
+	j.source, err = withoutOps(d, queries)
+	return j, err
+}
+
+// Add adds an op. All have to be added, in the order of the bundle.
+func (j *Judge) Add(o *op.Op) { j.source.add(o) }
+
+// Verdicts judges the objectives.
+func (j *Judge) Verdicts() []Verdict {
+	for i, p := range j.programs {
 		if p != nil {
-			verdicts[i].Verdict = p.Judge(src, d.Spec.SLOs[i].FewValues)
+			j.verdicts[i].Verdict = p.Judge(j.source, j.data.Spec.SLOs[i].FewValues)
 		}
 	}
-	return verdicts, nil
+	return j.verdicts
 }
 
 // Least is the number of values from which a trial has the quantile of a query: of fewer it is an extreme of the sample,

@@ -96,16 +96,15 @@ func TestSource(t *testing.T) {
 }
 
 func TestJudgeBadExpression(t *testing.T) {
-	vs, err := func() ([]Verdict, error) {
-		d, err := dataset.Read(analysistest.Hostile(t))
-		if err != nil {
-			return nil, err
-		}
-		return Judge(d)
-	}()
+	d, err := dataset.Read(analysistest.Hostile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	j, err := NewJudge(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vs := j.Verdicts()
 	if len(vs) != 1 || vs[0].Status != expr.Failed || vs[0].Message == "" || Met(vs) {
 		t.Errorf("got %+v", vs)
 	}

@@ -22,8 +22,8 @@ type source struct {
 	data    *dataset.Data
 	windows map[string]dataset.Union
 	ops     map[string]*tally // by the query's text
-	meters  *throughput.Meters
-	queries []expr.Query
+	asked   []*tally
+	meters  *throughput.Meters // nil: no query asks for a rate
 }
 
 // NewSource answers these queries from a run. The error is one of reading the bundle.
@@ -36,43 +36,54 @@ func NewSource(d *dataset.Data, queries []expr.Query) (expr.Source, error) {
 }
 
 func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
-	s := &source{data: d, windows: map[string]dataset.Union{}, ops: map[string]*tally{}}
-	for _, q := range queries {
-		for _, w := range q.Windows {
-			s.windows[w.Action] = nil
-		}
-		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) && !isSearch(q) &&
-			!q.OfTenant() && !q.AfterOps() && q.Func != expr.ValueOf && q.Func != expr.Elapsed {
-			s.ops[q.String()] = &tally{milestone: isMilestone(q.Metric.Name)}
-			s.queries = append(s.queries, q)
-		}
+	s, err := withoutOps(d, queries)
+	if err != nil || len(s.asked) == 0 {
+		return s, err
 	}
-	for action := range s.windows {
-		ws, err := d.Windows(action)
-		if err != nil {
-			return nil, err
-		}
-		s.windows[action] = dataset.UnionOf(ws)
-	}
-	if len(s.queries) == 0 {
-		return s, nil
-	}
-	s.meters = throughput.NewMeters(d)
-	metered := slices.ContainsFunc(s.queries, func(q expr.Query) bool { return q.Func == expr.Rate })
 	for o, err := range d.Bundle.Ops() {
 		if err != nil {
 			return nil, err
 		}
-		if metered {
-			s.meters.Add(&o)
+		s.add(&o)
+	}
+	return s, nil
+}
+
+// withoutOps returns a source that has no ops yet.
+func withoutOps(d *dataset.Data, queries []expr.Query) (*source, error) {
+	s := &source{data: d, ops: map[string]*tally{}}
+	var actions []string
+	for _, q := range queries {
+		for _, w := range q.Windows {
+			actions = append(actions, w.Action)
 		}
-		for _, q := range s.queries {
-			if o.Action == q.Metric.Action && s.inside(q.Windows, begin(&o), finish(&o)) {
-				s.ops[q.String()].add(&o, q.Metric)
+		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) && !isSearch(q) &&
+			!q.OfTenant() && !q.AfterOps() && q.Func != expr.ValueOf && q.Func != expr.Elapsed {
+			t := &tally{of: q, milestone: isMilestone(q.Metric.Name)}
+			s.ops[q.String()], s.asked = t, append(s.asked, t)
+			if q.Func == expr.Rate && s.meters == nil {
+				s.meters = throughput.NewMeters(d)
 			}
 		}
 	}
-	return s, nil
+	if len(actions) == 0 {
+		return s, nil
+	}
+	var err error
+	s.windows, err = d.InProgress(actions...)
+	return s, err
+}
+
+// add adds an op.
+func (s *source) add(o *op.Op) {
+	if s.meters != nil {
+		s.meters.Add(o)
+	}
+	for _, t := range s.asked {
+		if o.Action == t.of.Metric.Action && s.inside(t.of.Windows, begin(o), finish(o)) {
+			t.add(o, t.of.Metric)
+		}
+	}
 }
 
 // begin and finish return an op's interval.
@@ -129,6 +140,7 @@ func (s *source) isIO(m expr.Metric) bool {
 
 // tally sums the ops of one query.
 type tally struct {
+	of                                 expr.Query
 	sample                             stats.Sample
 	ops, ok, failed, dropped, censored int64
 	withoutMilestone                   int64 // ok, but without the milestone

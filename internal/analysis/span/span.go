@@ -97,27 +97,32 @@ func (s Span) End() op.Time { return s.At + op.Time(s.Ns) }
 // end, by volume, retries apart, and the declared spans of its milestones. Spans of one
 // op may overlap: milestones are partially ordered.
 func Of(o *op.Op) []Span {
-	var list []Span
-	open := map[string][]op.Milestone{} // starts of calls not yet ended, by name and volume
-	called := map[string]bool{}
-	for _, m := range o.Milestones {
-		base, volume, _ := strings.Cut(m.Name, "/")
-		if rpc, ok := strings.CutSuffix(base, ".start"); ok {
-			open[rpc+"/"+volume] = append(open[rpc+"/"+volume], m)
+	list := make([]Span, 0, len(o.Milestones))
+	var open []int      // starts of calls not yet ended, in o.Milestones
+	var called []string // calls that ended
+	for i, m := range o.Milestones {
+		base, volume := m.Split()
+		if strings.HasSuffix(base, ".start") {
+			open = append(open, i)
 		}
 		rpc, ok := strings.CutSuffix(base, ".end")
-		starts := open[rpc+"/"+volume]
-		if !ok || len(starts) == 0 {
+		if !ok {
 			continue
 		}
-		open[rpc+"/"+volume] = starts[1:]
-		called[rpc] = true
-		list = append(list, Span{Name: rpc, From: rpc + ".start", To: rpc + ".end", Volume: volume, At: starts[0].At,
-			Ns: int64(m.At - starts[0].At), Err: m.Err + starts[0].Err, Call: true})
+		at := slices.IndexFunc(open, func(k int) bool { return isStart(o.Milestones[k].Name, rpc, volume) })
+		if at < 0 {
+			continue
+		}
+		start := &o.Milestones[open[at]]
+		open = slices.Delete(open, at, at+1)
+		called = append(called, rpc)
+		from := start.Name[:len(rpc)+len(".start")]
+		list = append(list, Span{Name: rpc, From: from, To: base, Volume: volume, At: start.At,
+			Ns: int64(m.At - start.At), Err: m.Err + start.Err, Call: true})
 	}
 	for _, m := range o.Milestones {
-		base, volume, _ := strings.Cut(m.Name, "/")
-		if called[rpcOf[base]] {
+		base, volume := m.Split()
+		if len(called) > 0 && slices.Contains(called, rpcOf[base]) {
 			continue
 		}
 		if name, at := predecessor(o, base, volume, m.At); at.Known() {
@@ -129,6 +134,15 @@ func Of(o *op.Op) []Span {
 	return list
 }
 
+// isStart reports whether a milestone is the start of a call for a volume.
+func isStart(name, rpc, volume string) bool {
+	rest, ok := strings.CutPrefix(name, rpc)
+	if ok {
+		rest, ok = strings.CutPrefix(rest, ".start")
+	}
+	return ok && (rest == "" && volume == "" || rest != "" && rest[0] == '/' && rest[1:] == volume)
+}
+
 // predecessor is the last milestone before one that was seen at end: of the same
 // volume, or of the whole op, or of all its volumes.
 func predecessor(o *op.Op, base, volume string, end op.Time) (name string, at op.Time) {
@@ -137,8 +151,10 @@ func predecessor(o *op.Op, base, volume string, end op.Time) (name string, at op
 		t := o.Started
 		if p != "started" {
 			t = dataset.Milestone(o, p)
-			if one := o.Milestone(p + "/" + volume); one.Known() {
-				t = one
+			if volume != "" {
+				if one := o.Milestone(p + "/" + volume); one.Known() {
+					t = one
+				}
 			}
 		}
 		if t.Known() && t > at && t <= end {

@@ -23,21 +23,11 @@ type Detail struct {
 
 // detail returns what the samples of an instance have in addition; nil: none has more.
 func detail(d *dataset.Data, instance string) *Detail {
-	var first, last *op.Sample
-	from := d.MeasuredFrom(instance)
-	for i := range d.Samples {
-		s := &d.Samples[i]
-		if s.Instance != instance || s.Detail == nil {
-			continue
-		}
-		if first == nil || s.At <= from {
-			first = s
-		}
-		last = s
-	}
-	if last == nil {
+	samples := d.SamplesOf(instance)
+	if samples == nil || samples.Detailed == nil {
 		return nil
 	}
+	first, last := samples.Before, samples.Detailed
 	share := func(from, to int64) *float64 {
 		if from < 0 || to < from || last.At <= first.At {
 			return nil // not observed, or it began again

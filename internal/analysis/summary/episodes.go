@@ -88,6 +88,9 @@ func newChains(d *dataset.Data) *chains {
 
 // add adds an op; those of an episode are in order.
 func (cs *chains) add(o *op.Op) {
+	if len(cs.order) == 0 {
+		return
+	}
 	cs.meters.Add(o)
 	if c := cs.byHead[o.Action]; c != nil {
 		cs.open[o.Episode] = &episode{of: c, intended: o.Intended, at: o.Intended, started: o.Started,
@@ -111,21 +114,6 @@ func (cs *chains) list() []Episode {
 		list = append(list, e)
 	}
 	return list
-}
-
-// episodes adds up the ops of each episode; none without then in the spec.
-func episodes(d *dataset.Data) ([]Episode, error) {
-	cs := newChains(d)
-	if len(cs.order) == 0 {
-		return nil, nil
-	}
-	for o, err := range d.Bundle.Ops() {
-		if err != nil {
-			return nil, err
-		}
-		cs.add(&o)
-	}
-	return cs.list(), nil
 }
 
 // add adds an op of the episode; a step with several targets ends with the last.

@@ -164,10 +164,8 @@ func (in *Instance) setDriver(d *dataset.Data) {
 		return
 	}
 	in.Driver = true
-	for _, s := range d.Samples {
-		if s.Instance == in.Name {
-			in.MaxRSSBytes = max(in.MaxRSSBytes, s.RSSBytes)
-		}
+	if s := d.SamplesOf(in.Name); s != nil {
+		in.MaxRSSBytes = s.MaxRSSBytes
 	}
 }
 

@@ -36,6 +36,25 @@ func newTally(d *dataset.Data, name string, kind op.Kind) *tally {
 	return t
 }
 
+// tallies are those of all actions.
+type tallies struct {
+	data   *dataset.Data
+	known  attribution.Context
+	byName map[string]*tally
+}
+
+// of returns the tally of an op's action.
+func (ts *tallies) of(o *op.Op) *tally {
+	t := ts.byName[o.Action]
+	if t == nil {
+		t = newTally(ts.data, o.Action, o.Kind)
+		t.causes.Context = ts.known
+		t.causes.ClosedLoop = closedLoop(ts.data, o.Action)
+		ts.byName[o.Action] = t
+	}
+	return t
+}
+
 // extent has the first and last of n instants, of which atFirst are at the first.
 type extent struct {
 	first, last op.Time
@@ -56,24 +75,25 @@ func (e *extent) add(t op.Time) {
 }
 
 // tallyOps sums all ops by action, in the order of the spec, then by name. Actions of the
-// spec without ops are included.
-func tallyOps(d *dataset.Data) ([]*tally, error) {
-	byName := map[string]*tally{}
+// spec without ops are included. visit is called for each op too.
+func tallyOps(d *dataset.Data, visit func(*op.Op)) ([]*tally, error) {
 	meters := throughput.NewMeters(d)
-	known := causeContext(d)
+	times := tallies{d, causeContext(d), map[string]*tally{}}
+	parts := tallies{d, times.known, map[string]*tally{}}
+	workers := newPool(func(o *op.Op) { times.of(o).add(o) }, func(o *op.Op) { parts.of(o).attribute(o) })
 	for o, err := range d.Bundle.Ops() {
 		if err != nil {
+			workers.wait()
 			return nil, err
 		}
-		t := byName[o.Action]
-		if t == nil {
-			t = newTally(d, o.Action, o.Kind)
-			t.causes.Context = known
-			t.causes.ClosedLoop = closedLoop(d, o.Action)
-			byName[o.Action] = t
-		}
-		t.add(&o)
+		workers.add(&o)
 		meters.Add(&o)
+		visit(&o)
+	}
+	workers.wait()
+	byName := times.byName
+	for name, t := range byName {
+		t.attribution, t.causes = parts.byName[name].attribution, parts.byName[name].causes
 	}
 	for name, t := range byName {
 		if v, _, ok := meters.PerSecond(name); ok {
@@ -93,7 +113,7 @@ func tallyOps(d *dataset.Data) ([]*tally, error) {
 
 // Actions are the figures of each action of data that is already read, as in a Summary.
 func Actions(d *dataset.Data) ([]Action, error) {
-	tallies, err := tallyOps(d)
+	tallies, err := tallyOps(d, func(*op.Op) {})
 	if err != nil {
 		return nil, err
 	}
@@ -121,14 +141,18 @@ func (t *tally) add(o *op.Op) {
 	for _, p := range span.Of(o) {
 		t.spans.add(p)
 	}
-	t.attribution.Add(o)
-	t.causes.Add(o)
 	if o.Outcome != op.Error { // the instants of a failure are no latencies
-		for _, name := range reached(o) {
+		reached(o, func(name string) {
 			t.milestones.add(span.Span{Name: name, From: "intended", To: name,
 				Ns: int64(dataset.Milestone(o, name) - o.Intended)})
-		}
+		})
 	}
+}
+
+// attribute adds an op to the time of components, which takes as long as all else.
+func (t *tally) attribute(o *op.Op) {
+	t.attribution.Add(o)
+	t.causes.Add(o)
 }
 
 func (t *tally) failed(o *op.Op) {

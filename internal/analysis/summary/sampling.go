@@ -3,7 +3,6 @@ package summary
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,35 +35,12 @@ func samplingOf(d *dataset.Data) *Sampling {
 		return nil
 	}
 	s := &Sampling{Sampling: *d.Bundle.Run.Sampling, Costs: []SamplingCost{}}
-	type total struct {
-		first, last op.Time
-		spent, n    int64
-	}
-	var levels []op.SampleLevel
-	totals, last := map[op.SampleLevel]*total{}, map[string]op.Sample{}
-	for _, x := range d.Samples {
-		before, known := last[x.Instance]
-		last[x.Instance] = x
-		stepped := slices.ContainsFunc(s.Steps, func(c bundle.SamplingStep) bool { return c.At > before.At && c.At < x.At })
-		if !known || before.Level != x.Level || x.SamplerNanos < before.SamplerNanos || stepped {
-			continue // after a step to none there is one more, at the end
-		}
-		t := totals[x.Level]
-		if t == nil {
-			t = &total{first: before.At, last: x.At}
-			totals[x.Level] = t
-			levels = append(levels, x.Level)
-		}
-		t.first, t.last = min(t.first, before.At), max(t.last, x.At)
-		t.spent += x.SamplerNanos - before.SamplerNanos
-		t.n++
-	}
-	for _, l := range levels {
-		if t := totals[l]; t.last > t.first && t.spent > 0 {
-			cost := SamplingCost{Level: l, Samples: t.n, EachNs: t.spent / t.n,
-				CPUShare: float64(t.spent) / float64(t.last-t.first)}
-			if l == op.SampleDetailed {
-				cost.addVolumes(d.Volumes, t.first, t.last)
+	for _, l := range d.Levels {
+		if l.Last > l.First && l.SpentNs > 0 {
+			cost := SamplingCost{Level: l.Level, Samples: l.N, EachNs: l.SpentNs / l.N,
+				CPUShare: float64(l.SpentNs) / float64(l.Last-l.First)}
+			if l.Level == op.SampleDetailed {
+				cost.addVolumes(d.Volumes, l.First, l.Last)
 			}
 			s.Costs = append(s.Costs, cost)
 		}

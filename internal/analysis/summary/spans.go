@@ -11,17 +11,21 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// reached lists the milestones of an op by their base name, without those of
+// reached calls f for each milestone of an op by its base name, once and without those of
 // calls, in order of time.
-func reached(o *op.Op) []string {
-	var names []string
-	for _, m := range o.Milestones {
-		base, _, _ := strings.Cut(m.Name, "/")
-		if !strings.HasSuffix(base, ".start") && !strings.HasSuffix(base, ".end") && !slices.Contains(names, base) {
-			names = append(names, base)
+func reached(o *op.Op, f func(name string)) {
+	for i := range o.Milestones {
+		base, _ := o.Milestones[i].Split()
+		if strings.HasSuffix(base, ".start") || strings.HasSuffix(base, ".end") {
+			continue
+		}
+		if !slices.ContainsFunc(o.Milestones[:i], func(before op.Milestone) bool {
+			name, _ := before.Split()
+			return name == base
+		}) {
+			f(base)
 		}
 	}
-	return names
 }
 
 // spanSet gathers passages by name, in order of first appearance.

@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/recovery"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/tenant"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // Make summarises a bundle, complete or not. Errors are those of reading it.
@@ -52,7 +55,15 @@ func Of(d *dataset.Data) (*Summary, error) {
 	if s.Analysis, warning = analysisOf(&b.Run); warning != "" {
 		s.Warnings = append(s.Warnings, warning)
 	}
-	tallies, err := tallyOps(d)
+	judge, err := slo.NewJudge(d)
+	if err != nil {
+		return nil, err
+	}
+	chains := newChains(d)
+	tallies, err := tallyOps(d, func(o *op.Op) {
+		judge.Add(o)
+		chains.add(o)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +73,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 		s.Actions = append(s.Actions, a)
 		facts = append(facts, t.facts(a))
 	}
-	if s.Episodes, err = episodes(d); err != nil {
-		return nil, err
-	}
+	s.Episodes = chains.list()
 	s.Workloads = workloads(d)
 	if err := s.nameHosts(b); err != nil {
 		return nil, err
@@ -73,24 +82,11 @@ func Of(d *dataset.Data) (*Summary, error) {
 	if err := s.addSearches(d); err != nil {
 		return nil, err
 	}
-	if d.HasIO() || len(d.Series) > 0 {
-		ws, err := d.Windows()
-		if err != nil {
-			return nil, err
-		}
-		s.Recoveries = recoveries(d, ws)
-		s.Interference = interference.Effects(d, ws, seed(b.Run))
-		s.Stalls = interference.Stalls(d, ws, d.End())
-		s.RateEffects = interference.RateEffects(d, ws, seed(b.Run))
-		s.ZeroPeriods = interference.ZeroPeriods(d, ws)
-	}
-	if s.Verdicts, err = slo.Judge(d); err != nil {
+	if err := s.addInterference(d); err != nil {
 		return nil, err
 	}
-	flags, err := slo.Coarse(d)
-	if err != nil {
-		return nil, err
-	}
+	s.Verdicts = judge.Verdicts()
+	flags := judge.Coarse()
 	s.Tenants = tenant.Of(d, seed(b.Run))
 	s.Queries, s.Volumes, s.Sampling = queries(d), volumeStats(d), samplingOf(d)
 	flags = slices.Concat(flags, validity.Limits(s.Tenants), queryFlags(d, s.Queries), volumeFlags(d, s.Volumes))
@@ -100,6 +96,39 @@ func Of(d *dataset.Data) (*Summary, error) {
 	s.Headline = headline(s)
 	s.emptyLists()
 	return s, nil
+}
+
+// addInterference adds what control operations did to I/O.
+func (s *Summary) addInterference(d *dataset.Data) error {
+	if !d.HasIO() && len(d.Series) == 0 {
+		return nil
+	}
+	periods, ops := interference.Find(d, d.End()), d.NewBusy()
+	around := periods.Around()
+	var ws []dataset.Window // of the ops that are listed
+	for o, err := range d.Bundle.Briefs() {
+		if err != nil {
+			return err
+		}
+		if !o.Started.Known() {
+			continue
+		}
+		w := dataset.WindowOf(&o)
+		ops.Add(&w)
+		if around.Overlaps(w.From, w.To) || recovery.Disruptive(w.Kind) {
+			ws = append(ws, w)
+		}
+	}
+	ops.Done()
+	dataset.SortWindows(ws)
+	var effects sync.WaitGroup
+	effects.Go(func() { s.Interference = interference.Effects(d, ops, seed(d.Bundle.Run)) }) // as long as all else
+	defer effects.Wait()
+	s.Recoveries = recoveries(d, ws)
+	s.Stalls = periods.Stalls(ws)
+	s.RateEffects = interference.RateEffects(d, ops, seed(d.Bundle.Run))
+	s.ZeroPeriods = periods.ZeroPeriods(ws)
+	return nil
 }
 
 // seed returns a seed that gives the same intervals for the same bundle.

@@ -7,7 +7,6 @@
 package throughput
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -49,16 +48,17 @@ func OfLoops(loops []dataset.Span, completed int) (perSecond float64, ok bool) {
 // length) start for 30 times their mean time, by 25 % if for three times.
 func OfSchedule(ended []dataset.Span) (perSecond float64, ok bool) {
 	n := len(ended)
-	ends := make([]op.Time, n)
+	starts, ends := make([]op.Time, n), make([]op.Time, n)
 	var busy float64
 	for i, c := range ended {
-		ends[i] = c.To
+		starts[i], ends[i] = c.From, c.To
 		busy += float64(c.To - c.From)
 	}
+	slices.Sort(starts)
 	slices.Sort(ends)
 	perSecond = math.Inf(1)
 	if busy > 0 {
-		perSecond = float64(mostInFlight(ended)) * float64(n) / (busy / 1e9)
+		perSecond = float64(mostInFlight(starts, ends)) * float64(n) / (busy / 1e9)
 	}
 	if n >= 2 {
 		started := 0
@@ -83,20 +83,14 @@ func mean(list []op.Time) float64 {
 	return float64(list[0]) + sum/float64(len(list))
 }
 
-func mostInFlight(list []dataset.Span) int {
-	type change struct {
-		at op.Time
-		by int
-	}
-	changes := make([]change, 0, 2*len(list))
-	for _, s := range list {
-		changes = append(changes, change{s.From, 1}, change{s.To, -1})
-	}
-	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.by, b.by)) })
-	n, most := 0, 0
-	for _, c := range changes {
-		n += c.by
-		most = max(most, n)
+// mostInFlight is the greatest number of operations at once, by their starts and ends, each in order.
+func mostInFlight(starts, ends []op.Time) int {
+	ended, most := 0, 0
+	for started, at := range starts {
+		for ended < len(ends) && ends[ended] <= at {
+			ended++
+		}
+		most = max(most, started+1-ended)
 	}
 	return max(1, most)
 }

@@ -197,10 +197,11 @@ func generatorBusy(d *dataset.Data) (bundle.Flag, bool) {
 	}
 	var cpu int64
 	var ran []dataset.Window
-	for _, s := range bySampled(d) {
-		if s.last.At > s.first.At {
-			cpu += s.last.CPUNanos - s.first.CPUNanos
-			ran = append(ran, dataset.Window{From: s.first.At, To: s.last.At})
+	for i := range d.Samples {
+		s := &d.Samples[i]
+		if s.Last.At > s.First.At {
+			cpu += s.Last.CPUNanos - s.First.CPUNanos
+			ran = append(ran, dataset.Window{From: s.First.At, To: s.Last.At})
 		}
 	}
 	slices.SortFunc(ran, func(a, b dataset.Window) int { return cmp.Compare(a.From, b.From) })
@@ -214,25 +215,6 @@ func generatorBusy(d *dataset.Data) (bundle.Flag, bool) {
 		int64(wall) >= leastBusyTime && cpus > cpuShare*float64(env.CPU.Count)
 }
 
-type sampled struct {
-	instance    string
-	first, last op.Sample
-}
-
-// bySampled returns the first and the last sample of each instance.
-func bySampled(d *dataset.Data) []sampled {
-	var list []sampled
-	for _, s := range d.Samples {
-		i := slices.IndexFunc(list, func(x sampled) bool { return x.instance == s.Instance })
-		if i < 0 {
-			list = append(list, sampled{s.Instance, s, s})
-			continue
-		}
-		list[i].last = s
-	}
-	return list
-}
-
 // remoteStore reports whether an instance reads objects that are on no device of its own.
 func remoteStore(d *dataset.Data, instance string) bool {
 	c := d.Creates(dataset.ActionOf(instance))
@@ -243,25 +225,26 @@ func remoteStore(d *dataset.Data, instance string) bool {
 // devices for it, over the time of the samples.
 func cachedReads(d *dataset.Data) []bundle.Flag {
 	var flags []bundle.Flag
-	for _, s := range bySampled(d) {
-		if remoteStore(d, s.instance) {
+	for i := range d.Samples {
+		s := &d.Samples[i]
+		if remoteStore(d, s.Instance) {
 			continue
 		}
 		client := 0.0
 		for _, x := range d.Series {
-			if x.Instance != s.instance || x.Metric != metric.Read+metric.Bandwidth {
+			if x.Instance != s.Instance || x.Metric != metric.Read+metric.Bandwidth {
 				continue
 			}
 			for _, p := range x.Points {
-				if p.At >= s.first.At && p.At+op.Time(x.Step) <= s.last.At {
+				if p.At >= s.First.At && p.At+op.Time(x.Step) <= s.Last.At {
 					client += p.Value * float64(x.Step) / 1e9
 				}
 			}
 		}
-		device := float64(s.last.ReadBytes - s.first.ReadBytes)
+		device := float64(s.Last.ReadBytes - s.First.ReadBytes)
 		if client > leastReadBytes && device < deviceShare*client {
 			flags = append(flags, flag("readsFromCache", Invalid,
-				"%s read %s, of which only %s (%.0f %%) came from the device", s.instance, units.Bytes(client),
+				"%s read %s, of which only %s (%.0f %%) came from the device", s.Instance, units.Bytes(client),
 				units.Bytes(device), 100*device/client))
 		}
 	}

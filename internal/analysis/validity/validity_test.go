@@ -66,25 +66,21 @@ func TestCheck(t *testing.T) {
 			d.Instances[1].Starts = []op.InstanceStart{{Instance: "fio-1", Intended: 0, At: second}}
 		}, map[string]string{"startSkew": Warning}},
 		{"generator busy", nil, func(d *dataset.Data) {
-			for i := range d.Samples {
-				d.Samples[i].CPUNanos = int64(d.Samples[i].At) * 13 / 10 // 3 instances on 4 CPUs
-			}
+			changeSamples(d, func(s *op.Sample) { s.CPUNanos = int64(s.At) * 13 / 10 }) // 3 instances on 4 CPUs
 		}, map[string]string{"generatorCPUBound": Warning}},
 		{"busy in turn", nil, func(d *dataset.Data) {
 			from := map[string]op.Time{"fio-0": 0, "fio-1": 100 * second, "fio-2": 200 * second}
-			for i := range d.Samples {
-				d.Samples[i].CPUNanos = int64(d.Samples[i].At) * 13 / 10
-				d.Samples[i].At += from[d.Samples[i].Instance]
-			}
+			changeSamples(d, func(s *op.Sample) {
+				s.CPUNanos = int64(s.At) * 13 / 10
+				s.At += from[s.Instance]
+			})
 		}, map[string]string{}},
 		{"busy for an instant", nil, func(d *dataset.Data) {
-			d.Samples = []op.Sample{{Instance: "fio-0", At: second},
-				{Instance: "fio-0", At: second + 1e6, CPUNanos: 1e7}}
+			d.Samples = []dataset.Sampled{{Instance: "fio-0", First: op.Sample{At: second},
+				Last: op.Sample{At: second + 1e6, CPUNanos: 1e7}}}
 		}, map[string]string{}},
 		{"cached reads", nil, func(d *dataset.Data) {
-			for i := range d.Samples {
-				d.Samples[i].ReadBytes /= 2
-			}
+			changeSamples(d, func(s *op.Sample) { s.ReadBytes /= 2 })
 		}, map[string]string{"readsFromCache": Invalid}},
 		{"output missing", nil, func(d *dataset.Data) {
 			d.Instances = append(d.Instances, bundle.Instance{Name: "fio-7"})
@@ -114,6 +110,14 @@ func TestCheck(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// changeSamples changes the samples that flags depend on.
+func changeSamples(d *dataset.Data, f func(*op.Sample)) {
+	for i := range d.Samples {
+		f(&d.Samples[i].First)
+		f(&d.Samples[i].Last)
 	}
 }
 

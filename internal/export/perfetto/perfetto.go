@@ -9,7 +9,6 @@ import (
 	"io"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
-	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/export/timeline"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -55,7 +54,9 @@ func Write(w io.Writer, b *bundle.Bundle) error {
 		Version: r.Versions["cnsbench"]})
 	x := &export{data: d, survey: s, to: to, tracks: newTracks(to)}
 	x.run()
-	x.workloads()
+	if err := x.workloads(); err != nil {
+		return fmt.Errorf("read %s: %w", b.Dir, err)
+	}
 	x.stalls()
 	if err := x.ops(); err != nil {
 		return fmt.Errorf("read %s: %w", b.Dir, err)
@@ -115,17 +116,19 @@ func (x *export) op(o *op.Op) {
 }
 
 // workloads writes the instances and what was measured of them over time.
-func (x *export) workloads() {
+func (x *export) workloads() error {
 	for _, i := range x.data.Instances {
 		x.instance(&i)
 	}
-	for _, l := range timeline.Of(x.data) {
+	lines, err := timeline.Of(x.data, x.data.Bundle.Samples())
+	for _, l := range lines {
 		action := l.Action
 		if action == "" {
 			action = dataset.ActionOf(l.Instance)
 		}
 		x.counter(x.tracks.process("workload "+action), &l)
 	}
+	return err
 }
 
 // instance writes an instance from its first start to its end, with its phases.
@@ -195,7 +198,7 @@ type stallArgs struct {
 
 // stalls writes the stalls on the tracks of their volumes.
 func (x *export) stalls() {
-	for _, s := range interference.Stalls(x.data, x.survey.windows, x.data.End()) {
+	for _, s := range x.survey.periods.Stalls(x.survey.windows) {
 		p := x.tracks.process("workload " + dataset.ActionOf(s.Instance))
 		name := s.Volume
 		if name == "" {

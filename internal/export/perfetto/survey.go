@@ -14,16 +14,15 @@ type survey struct {
 	end   op.Time // of the run; the last instant of one that was killed
 	// targets has the targets of each action; nil: too many for a track each.
 	targets map[string]map[string]bool
+	periods *interference.Periods
 	windows []dataset.Window // of ops that may overlap a stall
 }
 
 // look reads all ops once.
 func look(d *dataset.Data) (*survey, error) {
 	s := &survey{end: d.End(), targets: map[string]map[string]bool{}}
-	var stalls dataset.Union
-	if d.HasIO() {
-		stalls = interference.Around(d, d.End())
-	}
+	s.periods = interference.Find(d, d.End())
+	around := s.periods.Around()
 	for o, err := range d.Bundle.Ops() {
 		if err != nil {
 			return nil, err
@@ -32,7 +31,7 @@ func look(d *dataset.Data) (*survey, error) {
 		if !o.Started.Known() {
 			continue
 		}
-		if w := dataset.WindowOf(&o); stalls.Overlaps(w.From, w.To) {
+		if w := dataset.WindowOf(&o); around.Overlaps(w.From, w.To) {
 			s.windows = append(s.windows, w)
 		}
 	}
@@ -54,8 +53,10 @@ func look(d *dataset.Data) (*survey, error) {
 	for _, x := range slices.Concat(d.Slices, d.Totals) {
 		s.see(x.From)
 	}
-	for _, x := range d.Samples {
-		s.see(x.At)
+	for i := range d.Samples {
+		for _, c := range d.Samples[i].CPU {
+			s.see(c.At)
+		}
 	}
 	if at := d.Bundle.Run.EndedAt; at.Known() {
 		s.end = max(0, at)

@@ -13,7 +13,10 @@ func Series(b *bundle.Bundle) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := timeline.Of(d)
+	lines, err := timeline.Of(d, b.Samples())
+	if err != nil {
+		return nil, err
+	}
 	return &Table{
 		Columns: []Column{{"run_id", Text}, {"instance", Text}, {"action", Text}, {"phase", Int}, {"source", Text},
 			{"metric", Text}, {"unit", Text}, {"at_ns", Int}, {"step_ns", Int}, {"value", Float}},

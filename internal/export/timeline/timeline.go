@@ -4,6 +4,7 @@ package timeline
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -39,9 +40,9 @@ type Point struct {
 // End returns the instant until which the point holds.
 func (p Point) End() op.Time { return p.At + op.Time(p.Step) }
 
-// Of returns the lines of a bundle in order of instance, metric and phase. A quantile of a
+// Of returns the lines of a bundle, with its samples, in order of instance, metric and phase. A quantile of a
 // time slice with too few values for it (stats.MinN) has no point.
-func Of(d *dataset.Data) []Line {
+func Of(d *dataset.Data, samples iter.Seq2[op.Sample, error]) ([]Line, error) {
 	g := gather{index: map[key]int{}}
 	for _, s := range d.Series {
 		l := g.line(s.Labels, s.Metric, s.Unit, Tool)
@@ -53,13 +54,16 @@ func Of(d *dataset.Data) []Line {
 		g.slice(&d.Slices[i])
 	}
 	last := map[string]op.Sample{}
-	for _, s := range d.Samples {
+	for s, err := range samples {
+		if err != nil {
+			return nil, err
+		}
 		if before, ok := last[s.Instance]; ok && s.At > before.At {
 			g.sample(before, s)
 		}
 		last[s.Instance] = s
 	}
-	return g.sorted()
+	return g.sorted(), nil
 }
 
 type key struct {

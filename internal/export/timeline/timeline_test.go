@@ -31,8 +31,15 @@ func TestOf(t *testing.T) {
 	d := &dataset.Data{
 		Series: []bundle.Series{series(1e9, 7), series(0, 5)},
 		Slices: []bundle.HistogramSlice{slice(0, 299), slice(2e9, 298), slice(4e9, 0)},
-		Samples: []op.Sample{{Instance: "fio-0", At: 0}, {Instance: "fio-0", At: 2e9, ReadBytes: 10, CPUNanos: 1e9},
-			{Instance: "fio-1", At: 2e9}, {Instance: "fio-0", At: 4e9, ReadBytes: 4, CPUNanos: 2e9, RSSBytes: 9}},
+	}
+	samples := func(yield func(op.Sample, error) bool) {
+		for _, s := range []op.Sample{{Instance: "fio-0", At: 0},
+			{Instance: "fio-0", At: 2e9, ReadBytes: 10, CPUNanos: 1e9}, {Instance: "fio-1", At: 2e9},
+			{Instance: "fio-0", At: 4e9, ReadBytes: 4, CPUNanos: 2e9, RSSBytes: 9}} {
+			if !yield(s, nil) {
+				return
+			}
+		}
 	}
 	want := map[string][]Point{
 		"sampled cpu CPUs":           {{0, 2e9, 0.5}, {2e9, 2e9, 0.5}},
@@ -44,7 +51,11 @@ func TestOf(t *testing.T) {
 		"tool read.iops 1/s":         {{0, 1e9, 5}, {1e9, 1e9, 7}},
 	}
 	got := map[string][]Point{}
-	for _, l := range Of(d) {
+	lines, err := Of(d, samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines {
 		if l.Labels != labels {
 			t.Errorf("%+v: a line of an instance that did nothing", l.Labels)
 		}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
@@ -45,6 +46,7 @@ type page struct {
 	Instances   template.HTML // the timeline of instances, where the first has them together
 	Omitted     int           // instances without a panel
 	Undrawn     []string
+	Joined      string // the longest time that a point of a line stands for; empty: all points are drawn
 	TopStalls   []stallRow
 	RestStalls  []stallRow
 	MoreStalls  int
@@ -72,7 +74,17 @@ type facts struct {
 
 // Write writes the report of a bundle, complete or not, with its summary.
 func Write(w io.Writer, b *bundle.Bundle, s *summary.Summary) error {
-	p, err := newPage(b, s)
+	d, err := dataset.Read(b)
+	if err != nil {
+		return fmt.Errorf("report of %s: %w", b.Dir, err)
+	}
+	return WriteData(w, d, s)
+}
+
+// WriteData is Write of a bundle that is already read.
+func WriteData(w io.Writer, d *dataset.Data, s *summary.Summary) error {
+	b := d.Bundle
+	p, err := newPage(d, s)
 	if err != nil {
 		return fmt.Errorf("report of %s: %w", b.Dir, err)
 	}
@@ -87,7 +99,8 @@ func Write(w io.Writer, b *bundle.Bundle, s *summary.Summary) error {
 	return linkTerms(w, text.Bytes())
 }
 
-func newPage(b *bundle.Bundle, s *summary.Summary) (*page, error) {
+func newPage(d *dataset.Data, s *summary.Summary) (*page, error) {
+	b := d.Bundle
 	p := &page{
 		Summary: s, Style: template.CSS(style), Run: b.Run, //nolint:gosec // our own file
 		Spec: indent(b.Run.Spec), Plan: indent(b.Run.Plan), Dir: b.Dir, entries: map[int64]bool{},
@@ -107,7 +120,7 @@ func newPage(b *bundle.Bundle, s *summary.Summary) (*page, error) {
 	if p.OpLogs, err = b.OpLogs(); err != nil {
 		return nil, err
 	}
-	if err := p.draw(b); err != nil {
+	if err := p.draw(d); err != nil {
 		return nil, err
 	}
 	if err := p.readEnvironment(b); err != nil {
@@ -123,8 +136,8 @@ func newPage(b *bundle.Bundle, s *summary.Summary) (*page, error) {
 }
 
 // draw makes the figures of the page.
-func (p *page) draw(b *bundle.Bundle) error {
-	f, err := figure.Make(b, p.wantedOps(&p.OpLogs))
+func (p *page) draw(d *dataset.Data) error {
+	f, err := figure.Of(d, p.wantedOps(&p.OpLogs))
 	if err != nil {
 		return err
 	}
@@ -139,6 +152,9 @@ func (p *page) draw(b *bundle.Bundle) error {
 		}
 	}
 	p.Omitted = f.Timeline.Omitted
+	if f.Timeline.Joined > 0 {
+		p.Joined = units.Duration(float64(f.Timeline.Joined))
+	}
 	for _, panel := range f.Timeline.Panels {
 		if len(panel.Omitted) > 0 {
 			p.Undrawn = append(p.Undrawn, fmt.Sprintf("Of %s are not drawn: %s; cnsbench export --format csv has them.",
