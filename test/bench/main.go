@@ -43,6 +43,7 @@ func benches() []bench {
 		{"profile", "A Benchmark fitted to a trace has its rates and lifetimes", profile, false},
 		{"memory", "Memory of the runner over the number of ops", memory, false},
 		{"columnar", "A quantile over ten million events", columnar, false},
+		{"million", "A bundle of a million ops and an hour of 200 instances: show, report and its page", million, false},
 		{"fio-output", "Histogram logs and JSON+ reports of fio are read", fioOutput, false},
 		{"integrity", "Snapshots of a volume that is written at full speed are checked", integrityImages, false},
 		{"section-5.3", "Databases with and without snapshots over three drivers, at small scale", databases, false},

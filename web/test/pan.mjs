@@ -1,31 +1,70 @@
-// Measures the frames a second of panning over a timeline of so many operations: node test/pan.mjs [OPS]
+// Measures a page: the time until it can be used, and the frames a second of panning over its timeline.
+//
+//   node test/pan.mjs [OPS | REPORT.html] [--json]
+//
+// OPS is the number of operations of a page that is made for it, 20000 without an argument.
+import { readFileSync } from "node:fs";
 import { launch } from "./browser.mjs";
 import { timelinePage } from "./synthetic.mjs";
 
-const n = Number(process.argv[2] ?? 20000);
+const args = process.argv.slice(2);
+const json = args.includes("--json");
+const what = args.find((a) => !a.startsWith("--")) ?? "20000";
+const html = what.endsWith(".html") ? readFileSync(what, "utf8") : timelinePage(Number(what), 12, 400);
+const loads = 5;
+
 const browser = await launch();
+const result = { usableMs: [], pans: [] };
 try {
-  const page = await browser.open(timelinePage(n, 12, 400));
+  let page;
+  for (let i = 0; i < loads; i++) {
+    page = await browser.open(html);
+    result.usableMs.push(await page.evaluate(usable));
+  }
   if (process.env["STYLE"]) await page.addStyleTag({ content: process.env["STYLE"] });
   for (const zoom of [1.6, 20]) {
     const before = await browser.cpu();
     const frames = await page.evaluate(pan, zoom);
     const after = await browser.cpu();
-    const cpu = ["renderer", "GPU"].map(
-      (p) => `${p} ${((1000 * (after[p] - before[p])) / frames.length).toFixed(1)} ms`,
-    );
+    const cpu = (kind) => (1000 * (after[kind] - before[kind])) / frames.length;
     frames.sort((a, b) => a - b);
-    const mean = frames.reduce((a, b) => a + b, 0) / frames.length;
-    console.log(
-      `${n} ops, zoom ${zoom}: ${(1000 / mean).toFixed(1)} frames/s, median ${frames[frames.length >> 1].toFixed(1)} ms, ` +
-        `p90 ${frames[Math.floor(frames.length * 0.9)].toFixed(1)} ms, n = ${frames.length}; CPU per frame: ${cpu.join(", ")}`,
-    );
+    result.pans.push({
+      zoom,
+      perSecond: (1000 * frames.length) / frames.reduce((a, b) => a + b, 0),
+      p90Ms: frames[Math.floor(frames.length * 0.9)],
+      cpuMs: cpu("renderer") + cpu("GPU"),
+      frames: frames.length,
+    });
   }
 } finally {
   await browser.close();
 }
+if (json) {
+  console.log(JSON.stringify(result));
+} else {
+  const times = result.usableMs.map((ms) => ms.toFixed(0)).join(", ");
+  console.log(`${what}: usable after ${times} ms`);
+  for (const p of result.pans) {
+    console.log(
+      `${what}, zoom ${p.zoom}: ${p.perSecond.toFixed(1)} frames/s, p90 ${p.p90Ms.toFixed(1)} ms, n = ${p.frames}; ` +
+        `CPU per frame ${p.cpuMs.toFixed(1)} ms`,
+    );
+  }
+}
 
-/** pan pans to and fro for 40 frames, one step a frame, and returns the ms between frames. */
+/** usable is the ms from the request of the page until it has shown what its script does with a wheel's turn. */
+async function usable() {
+  const svg = document.querySelector("svg[data-left]"),
+    r = svg.getBoundingClientRect();
+  const init = { bubbles: true, cancelable: true, ctrlKey: true, deltaY: -30, clientX: r.left + r.width / 2 };
+  svg.dispatchEvent(new WheelEvent("wheel", { ...init, clientY: r.top + 20 }));
+  for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame); // drawn, and shown
+  const ms = performance.now();
+  if (!svg.classList.contains("zoomed")) throw new Error("the script has not zoomed the timeline");
+  return ms;
+}
+
+/** pan pans to and fro for 60 frames, one step a frame, and returns the ms between frames. */
 async function pan(zoom) {
   const svg = document.querySelector("svg[data-left]"),
     r = svg.getBoundingClientRect();
@@ -45,7 +84,7 @@ async function pan(zoom) {
   await frame();
   await frame();
   const list = [];
-  for (let last = await frame(), i = 0; i < 40; i++) {
+  for (let last = await frame(), i = 0; i < 60; i++) {
     wheel({ deltaX: i % 60 < 30 ? 12 : -12 });
     const now = await frame();
     list.push(now - last);
