@@ -87,22 +87,19 @@ func (s *Steps) Quantiles(qs ...float64) []int64 {
 	}
 	list := make([]int64, len(qs))
 	for i, q := range qs {
-		at, _ := find(counts, 0, hist.Rank(q, total))
-		list[i] = s.Table[at]
+		list[i] = s.Table[find(counts, 0, hist.Rank(q, total))]
 	}
 	return list
 }
 
-// find returns the index of the value of a rank, and how many values are before it. before is that of the first.
-func find(counts []int64, before, rank int64) (at int, seen int64) {
-	seen = before
+// find returns the index of the value of a rank, where so many values are before the first.
+func find(counts []int64, before, rank int64) int {
 	for i, n := range counts {
-		if seen+n >= rank {
-			return i, seen
+		if before += n; before >= rank {
+			return i
 		}
-		seen += n
 	}
-	return len(counts), seen
+	return len(counts)
 }
 
 // dependence of the steps for the estimate of a quantile, which is at a value: that of how many of a step's values
@@ -158,8 +155,8 @@ func (r *resampler) bracket() {
 		counts[rank] += s.N[i]
 	}
 	at := hist.Rank(r.q, r.widest)
-	r.low, _ = find(counts, 0, max(1, at-r.width))
-	r.high, _ = find(counts, 0, min(r.widest, at+r.width))
+	r.low = find(counts, 0, max(1, at-r.width))
+	r.high = find(counts, 0, min(r.widest, at+r.width))
 	r.high++
 	if r.width >= r.widest {
 		r.low, r.high = 0, len(s.Table)
@@ -213,7 +210,7 @@ func (r *resampler) quantile() (int64, bool) {
 		return 0, true
 	}
 	rank := hist.Rank(r.q, total)
-	at, _ := find(r.counts, below, rank)
+	at := find(r.counts, below, rank)
 	if rank <= below || at == len(r.counts) {
 		return 0, false
 	}

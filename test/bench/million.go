@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -102,7 +103,7 @@ func (l *lastWritten) Write(b []byte) (int, error) {
 // panning. Without Node.js or the modules of web/ its rows are missing.
 func (t *table) page(ctx context.Context, e *env, page string) error {
 	web := filepath.Join(e.root, "web")
-	if _, err := os.Stat(filepath.Join(web, "node_modules", "playwright-core")); err != nil {
+	if _, err := os.Stat(filepath.Join(web, "node_modules", "playwright-core")); errors.Is(err, os.ErrNotExist) {
 		t.note("The page was not measured: run `make test-web` first, which installs the modules of web/.")
 		return nil
 	}

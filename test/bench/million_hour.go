@@ -114,7 +114,7 @@ func (h *hour) starts() {
 	for i := range h.instances {
 		due := op.Time(i) * 10 * millisecond
 		o := h.op("db", i, op.Create, instanceName(i), due)
-		h.milestones(&o, "csi", "CreateVolume.start/data", "CreateVolume.end/data", "NodePublishVolume.start/data",
+		h.milestones(&o, "CreateVolume.start/data", "CreateVolume.end/data", "NodePublishVolume.start/data",
 			"NodePublishVolume.end/data", op.Published+"/data", op.Initialized, op.Running, op.Ready)
 		h.w.Op(o)
 		h.w.Started(op.InstanceStart{Instance: instanceName(i), Container: "db", Intended: hourBarrier,
@@ -129,12 +129,12 @@ func (h *hour) op(action string, instance int, kind op.Kind, target string, due 
 		Intended: due, Started: start, Attempts: 1, Outcome: op.OK, Object: target}
 }
 
-// milestones adds milestones that share a latency of a lognormal distribution, and the op's end.
-func (h *hour) milestones(o *op.Op, source string, names ...string) {
+// milestones adds milestones of a CSI driver that share a latency of a lognormal distribution, and the op's end.
+func (h *hour) milestones(o *op.Op, names ...string) {
 	at, length := o.Started, 20e6*math.Exp(0.5*h.random.NormFloat64())
 	for _, name := range names {
 		at += op.Time(length * h.random.Float64() * 2 / float64(len(names)))
-		o.Milestones = append(o.Milestones, op.Milestone{Name: name, At: at, Source: source})
+		o.Milestones = append(o.Milestones, op.Milestone{Name: name, At: at, Source: "csi"})
 	}
 	o.Ended = at + 20_000
 }
@@ -169,15 +169,15 @@ func (h *hour) control(i int, due op.Time) op.Op {
 	switch i % 3 {
 	case 0:
 		o = h.op("volumes", i/3, op.Create, name, due)
-		h.milestones(&o, "csi", op.Acked, "CreateVolume.start", "CreateVolume.end", op.Provisioned, op.Ready)
+		h.milestones(&o, op.Acked, "CreateVolume.start", "CreateVolume.end", op.Provisioned, op.Ready)
 	case 1:
 		o = h.op("removals", i/3, op.Delete, name, due)
-		h.milestones(&o, "csi", op.Acked, "DeleteVolume.start", "DeleteVolume.end", op.Gone)
+		h.milestones(&o, op.Acked, "DeleteVolume.start", "DeleteVolume.end", op.Gone)
 	default:
 		of := h.random.IntN(h.instances)
 		o = h.op("snapshots", i/3, op.Snapshot, volumeName(of), due)
 		o.Object = fmt.Sprintf("snapshots-%d", i/3)
-		h.milestones(&o, "csi", op.Acked, "CreateSnapshot.start", "CreateSnapshot.end", op.Taken, op.Ready)
+		h.milestones(&o, op.Acked, "CreateSnapshot.start", "CreateSnapshot.end", op.Taken, op.Ready)
 		if h.random.IntN(oneFreezeIn) == 0 {
 			h.freeze(&o, of)
 		}
