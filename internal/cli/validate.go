@@ -11,14 +11,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// validation is what validate --output json prints.
-type validation struct {
-	Valid    bool           `json:"valid"`
-	Name     string         `json:"name,omitempty"` // of the Benchmark, if it is valid
-	Problems []plan.Problem `json:"problems"`
-	Warnings []plan.Problem `json:"warnings"`
-}
-
 func newValidate(s *streams) *cobra.Command {
 	var f runFlags
 	var printSchema bool
@@ -80,10 +72,18 @@ func (f *runFlags) warnPrograms(s *streams, p *plan.Plan) {
 	}
 }
 
-// writeValidation prints the result of a validation as JSON. An error without a place, such as that of a file which
-// cannot be read, is a problem, too. The exit code is that of the error.
+// writeValidation prints the result of a validation as JSON. The exit code is that of the error.
 func writeValidation(s *streams, p *plan.Plan, err error) error {
-	v := validation{Valid: err == nil, Problems: []plan.Problem{}, Warnings: []plan.Problem{}}
+	if werr := writeJSON(s.out, validationOf(p, err)); werr != nil || err == nil {
+		return werr
+	}
+	return &exit{code: codeOf(err)}
+}
+
+// validationOf is the result of a validation. An error without a place, such as that of a file which cannot be read, is
+// a problem, too.
+func validationOf(p *plan.Plan, err error) plan.Validation {
+	v := plan.Validation{Valid: err == nil, Problems: []plan.Problem{}, Warnings: []plan.Problem{}}
 	var found *problemsError
 	switch {
 	case err == nil:
@@ -93,8 +93,5 @@ func writeValidation(s *streams, p *plan.Plan, err error) error {
 	default:
 		v.Problems = []plan.Problem{{Message: err.Error()}}
 	}
-	if werr := writeJSON(s.out, v); werr != nil || err == nil {
-		return werr
-	}
-	return &exit{code: codeOf(err)}
+	return v
 }

@@ -21,18 +21,18 @@ func TestValidateJSON(t *testing.T) {
 	tests := []struct {
 		name, text, path string
 		code             int
-		want             validation
+		want             plan.Validation
 	}{
 		{"valid", volumes, file, exitOK,
-			validation{Valid: true, Name: "volumes", Problems: []plan.Problem{}, Warnings: []plan.Problem{}}},
-		{"a warning", unused, file, exitOK, validation{Valid: true, Name: "volumes", Problems: []plan.Problem{},
+			plan.Validation{Valid: true, Name: "volumes", Problems: []plan.Problem{}, Warnings: []plan.Problem{}}},
+		{"a warning", unused, file, exitOK, plan.Validation{Valid: true, Name: "volumes", Problems: []plan.Problem{},
 			Warnings: []plan.Problem{{File: file, Line: 4, Column: 23, Path: "spec.rates[0].name",
 				Message: `no action uses rate "r"`, Hint: "rateName of an action would use it"}}}},
 		{"a problem", strings.Replace(volumes, "count: 3", "count: 3.5", 1), file, exitUsage,
-			validation{Problems: []plan.Problem{{File: file, Line: 4, Column: 51,
+			plan.Validation{Problems: []plan.Problem{{File: file, Line: 4, Column: 51,
 				Path: "spec.actions[0].createObjSpec.count", Message: "must be a whole number, not 3.5"}},
 				Warnings: []plan.Problem{}}},
-		{"no such file", volumes, none, exitUsage, validation{Problems: []plan.Problem{
+		{"no such file", volumes, none, exitUsage, plan.Validation{Problems: []plan.Problem{
 			{Message: "open " + none + ": no such file or directory"}}, Warnings: []plan.Problem{}}},
 	}
 	for _, tt := range tests {
@@ -44,7 +44,7 @@ func TestValidateJSON(t *testing.T) {
 			if code != tt.code || errs != "" {
 				t.Errorf("exit %d, want %d; %q", code, tt.code, errs)
 			}
-			var got validation
+			var got plan.Validation
 			if err := json.Unmarshal([]byte(out), &got); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
