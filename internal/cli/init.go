@@ -146,22 +146,13 @@ func (c *initClasses) names() []string { return slices.Sorted(maps.Keys(c.snapsh
 
 // classes are those of the cluster, or of the built-in drivers that this machine can run.
 func (f *initFlags) classes(ctx context.Context, s *streams) (*initClasses, error) {
-	found := &initClasses{snapshots: map[string]string{}}
 	if !engines()[f.run.Engine].capabilities.Cluster {
 		if _, err := engineOf(f.run.Engine); err != nil {
 			return nil, err
 		}
-		for _, b := range csidriver.Backends() {
-			if driverFinding(b).OK {
-				found.snapshots[b] = b
-			}
-		}
-		found.usual = "hostdir"
-		if _, ok := found.snapshots["loopfile"]; ok {
-			found.usual = "loopfile"
-		}
-		return found, nil
+		return builtInClasses(), nil
 	}
+	found := &initClasses{snapshots: map[string]string{}}
 	var in plan.Input
 	if _, err := f.run.planOn(ctx, s, &in); err != nil {
 		return nil, err
@@ -181,6 +172,20 @@ func (f *initFlags) classes(ctx context.Context, s *streams) (*initClasses, erro
 		found.usual = cmp.Or(found.usual, strings.Join(found.names(), ""))
 	}
 	return found, nil
+}
+
+// builtInClasses are those of the built-in drivers that this machine can run.
+func builtInClasses() *initClasses {
+	found := &initClasses{snapshots: map[string]string{}, usual: "hostdir"}
+	for _, b := range csidriver.Backends() {
+		if driverFinding(b).OK {
+			found.snapshots[b] = b
+		}
+	}
+	if _, ok := found.snapshots["loopfile"]; ok {
+		found.usual = "loopfile"
+	}
+	return found
 }
 
 // withStorage are the names of the workloads whose storage can be chosen and which need nothing else.

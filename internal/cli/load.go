@@ -61,7 +61,7 @@ func loadFiles(ctx context.Context, s *streams, f *runFlags, names []string, fil
 	in := plan.Input{Files: files, Set: sets, Folder: named.Folder, Open: named.Open, AnyDriver: f.Endpoint != "",
 		Seed: drawSeed(), Image: f.Image, ObjectSpec: objectspec.Resolve, Parsers: parsers(), Precondition: f.precondition,
 		Library: f.library}
-	if f.InCluster { // an object of the API has no files beside it
+	if f.InCluster || f.alone { // an object of the API has no files beside it
 		in.Folder, in.Open = nil, nil
 	}
 	e, err := engineOf(f.Engine)
@@ -108,7 +108,7 @@ func parsers() map[string]parser.Func { return map[string]parser.Func{"object": 
 // planOn connects to the cluster and adds its classes and libraries to a plan's input. An offline command only warns
 // if there is no cluster.
 func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*cluster.Cluster, error) {
-	if err := f.checkKubernetes(); err != nil {
+	if err := f.checkKubernetes(); err != nil || f.alone {
 		return nil, err
 	}
 	on, wrong := cluster.Options(f.Cluster).Connect() // sends no request yet

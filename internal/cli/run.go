@@ -43,6 +43,7 @@ type runFlags struct {
 	precondition bool
 	offline      bool // works without the cluster: validate, render
 	quiet        bool // the command prints problems and warnings itself
+	alone        bool // reads neither the files that the Benchmark names nor the cluster
 	// library has the workloads other than those of the files; nil: the built-in ones.
 	library *workload.Library
 

@@ -31,6 +31,8 @@ type serveFlags struct {
 	insecure    bool
 	hosts       []string
 	maxGiB      int64
+	allowRun    bool
+	storageDir  string
 	cluster     cluster.Options
 }
 
@@ -47,9 +49,13 @@ func newServe(s *streams) *cobra.Command {
 		Use:   "serve [DIR]",
 		Short: "Show bundles in a browser, or store bundles and serve them over HTTP",
 		Long: `serve DIR shows the bundles and studies in and beneath a directory in a browser: a list
-of runs, their reports, runs in progress, comparisons and studies
-(docs/how-to/web.md). It only reads. Elsewhere than on a loopback address it needs TLS
-and --auth token; a browser takes the token as a password.
+of runs, their reports, runs in progress, comparisons and studies, and forms that build a
+Benchmark (docs/how-to/web.md). It only reads. Elsewhere than on a loopback address it
+needs TLS and --auth token; a browser takes the token as a password.
+
+With --allow-run the page submits Benchmarks and Studies to a queue, which runs them one
+after another, as this user, with results in DIR. Ctrl-C ends the run in progress, too;
+serve waits until that has removed what it created.
 
 Without DIR, serve runs the results service: it receives the bundles of runs while they
 grow, keeps them in the directory --dir, and serves them. docs/format/results-api.md
@@ -60,6 +66,7 @@ list, create, update or delete benchmarks.cnsbench.dev/results in the run's
 namespace; --auth token by one token. --auth none authorizes all requests on a
 loopback address whose Host and Origin are of this machine or in --allow-host.`,
 		Example: `  cnsbench serve results                              the web interface, on this machine only
+  cnsbench serve results --allow-run                  with a queue of runs
   cnsbench serve --dir results                        on this machine only
   cnsbench serve --dir /results --listen :8443 --auth kubernetes --tls-self-signed`,
 		Args: cobra.MaximumNArgs(1),
@@ -85,6 +92,9 @@ loopback address whose Host and Origin are of this machine or in --allow-host.`,
 	fl.StringArrayVar(&f.hosts, "allow-host", nil,
 		"with --auth none, a host name to accept besides localhost and addresses; may be repeated")
 	fl.Int64Var(&f.maxGiB, "max-bundle", 64, "maximum size of a bundle, in GiB")
+	fl.BoolVar(&f.allowRun, "allow-run", false, "with DIR: let the page run Benchmarks and Studies, as this user")
+	fl.StringVar(&f.storageDir, "storage-dir", "",
+		"with --allow-run: directory for volumes of the built-in drivers (default that of run)")
 	clusterFlags(c, &f.cluster)
 	// One of them is of the other service: an error, not without effect.
 	c.PreRunE = func(c *cobra.Command, args []string) error {
@@ -92,6 +102,12 @@ loopback address whose Host and Origin are of this machine or in --allow-host.`,
 			if len(args) == 1 && c.Flags().Changed(name) {
 				return fmt.Errorf("--%s is for the results service, serve without DIR", name)
 			}
+		}
+		switch {
+		case len(args) == 0 && f.allowRun:
+			return errors.New("--allow-run is for the web interface: name the directory of its results, serve DIR --allow-run")
+		case f.storageDir != "" && !f.allowRun:
+			return errors.New("--storage-dir is for the runs of --allow-run")
 		}
 		return nil
 	}

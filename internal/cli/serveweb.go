@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
@@ -15,38 +16,54 @@ import (
 	"github.com/cnsbench/cnsbench/internal/web"
 )
 
-// serveWeb serves the web interface of a directory.
+// serveWeb serves the web interface of a directory, and runs its queue.
 func (f *serveFlags) serveWeb(ctx context.Context, s *streams) error {
-	ctx, stop := untilInterrupt(ctx)
-	defer stop()
-	ui, err := web.New(ctx, web.Options{Dir: f.dir, Render: renderApart, Compare: compareRuns,
-		History: new(histories).answer})
+	q, err := f.openQueue(s)
 	if err != nil {
 		return err
 	}
+	soft, hard, stop := signalled(ctx, func() error { return announceEnd(s, q) }, nil, nil)
+	defer stop()
+	ui, err := web.New(soft, web.Options{Dir: f.dir, Render: renderApart, Compare: compareRuns,
+		History: new(histories).answer,
+		Library: sync.OnceValues(webLibrary), Validate: f.validateText, Queue: q})
+	if err != nil {
+		return errors.Join(err, closeQueue(q))
+	}
+	listener, handler, err := f.listenWeb(soft, s, ui)
+	if err == nil {
+		err = failed(runUntil(soft, hard, q, func(ctx context.Context) error {
+			return serveUntil(ctx, listener, handler)
+		}))
+	}
+	return errors.Join(err, ui.Close(), closeQueue(q))
+}
+
+// listenWeb opens the port of the web interface, prints its URL, and returns the protected handler.
+func (f *serveFlags) listenWeb(ctx context.Context, s *streams, ui *web.Server) (net.Listener, http.Handler, error) {
 	handler, err := f.protect(ui.Handler())
 	if err != nil {
-		return errors.Join(err, ui.Close())
+		return nil, nil, err
 	}
 	conf, scheme, err := f.tls(ctx, s)
 	if err == nil && conf == nil && !results.Loopback(f.listen) {
 		err = fmt.Errorf("%s can be reached by others: use --tls-cert or --tls-self-signed", f.listen)
 	}
 	if err != nil {
-		return errors.Join(err, ui.Close())
+		return nil, nil, err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
 	if err != nil {
-		return failed(errors.Join(fmt.Errorf("--listen: %w", err), ui.Close()))
+		return nil, nil, failed(fmt.Errorf("--listen: %w", err))
 	}
 	fmt.Fprintf(s.out, "%s at %s://%s/\n", f.dir, scheme, listener.Addr())
 	if conf != nil {
 		listener = tls.NewListener(listener, conf)
 	}
-	return failed(errors.Join(serveUntil(ctx, listener, handler), ui.Close()))
+	return listener, handler, nil
 }
 
-// protect lets only those requests pass that may read: without authentication those of this machine.
+// protect lets only those requests pass that are allowed: without authentication those of this machine.
 func (f *serveFlags) protect(h http.Handler) (http.Handler, error) {
 	switch {
 	case f.auth == authToken && len(f.hosts) > 0:

@@ -57,8 +57,6 @@ const (
 	maxCompared = 50
 )
 
-type body[T any] struct{ Body T }
-
 type idInput struct {
 	ID string `path:"id" doc:"ID of the run or study, its slashes escaped"`
 }
@@ -70,7 +68,7 @@ type idsInput struct {
 // api adds the requests of /api/v1.
 func (s *Server) api(mux *http.ServeMux) huma.API {
 	conf := huma.DefaultConfig("CNSBench", "1")
-	conf.Info.Description = "The API of cnsbench serve DIR. It only reads."
+	conf.Info.Description = "The API of cnsbench serve DIR. It only reads, unless --allow-run is set."
 	conf.OpenAPIPath, conf.DocsPath, conf.SchemasPath = "/api/v1/openapi", "", ""
 	conf.CreateHooks = nil // no links to schemas in answers
 	conf.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
@@ -82,16 +80,13 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	get(a, "study", "/api/v1/studies/{id}", s.study)
 	get(a, "summary", "/api/v1/runs/{id}/summary", s.summary)
 	s.events(a)
+	s.build(a)
+	s.queue(a)
 	return a
 }
 
 // OpenAPI returns the description of the API, in YAML.
 func OpenAPI() ([]byte, error) { return new(Server).api(http.NewServeMux()).OpenAPI().YAML() }
-
-// get registers a request.
-func get[I, O any](a huma.API, name, path string, f func(context.Context, *I) (*O, error)) {
-	huma.Register(a, huma.Operation{OperationID: name, Method: http.MethodGet, Path: path}, f)
-}
 
 // schemaName names a schema after package and type: two packages have a Level.
 func schemaName(t reflect.Type, hint string) string {
@@ -204,17 +199,11 @@ func (s *Server) study(_ context.Context, in *idInput) (*body[StudyState], error
 	return &body[StudyState]{st}, nil
 }
 
-// summaryOutput is the summary as show --output json prints it.
-type summaryOutput struct {
-	ContentType string `header:"Content-Type"`
-	Body        []byte
-}
-
-func (s *Server) summary(ctx context.Context, in *idInput) (*summaryOutput, error) {
+func (s *Server) summary(ctx context.Context, in *idInput) (*rawJSON, error) {
 	dir, err := s.place(in.ID, runFile)
 	if err != nil {
 		return nil, problem(err)
 	}
 	text, err := s.render(ctx, "summary", dir)
-	return &summaryOutput{"application/json", text}, problem(err)
+	return &rawJSON{"application/json", text}, problem(err)
 }

@@ -12,6 +12,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
+// The files by which a bundle and a study are known.
+const (
+	runFile   = "run.json"
+	studyFile = "study.json"
+)
+
 // Card is what the list shows of a finished run besides its entry.
 type Card struct {
 	ID       string   `json:"id"`

@@ -23,12 +23,6 @@ const (
 	maxPage = 64 << 20
 )
 
-// The files by which a bundle and a study are known.
-const (
-	runFile   = "run.json"
-	studyFile = "study.json"
-)
-
 // runPage serves the report of a run; of a run in progress the application, unless the report so far is asked for.
 func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
@@ -71,7 +65,7 @@ type bar struct {
 
 var barPage = template.Must(template.New("bar").Parse(
 	`<div class="cnsbench-bar" role="navigation" aria-label="CNSBench">` +
-		`<a class="home" href="/">CNSBench</a><a href="/">Runs</a>` +
+		`<a class="home" href="/">CNSBench</a><a href="/">Runs</a><a href="/new">New</a><a href="/queue">Queue</a>` +
 		`{{with .Study}}<a href="{{.}}">Study</a>{{end}}` +
 		`<span class="place">{{.Name}}</span>{{if .Live}}<a href="?">Live</a>{{end}}` +
 		`{{with .History}}<a href="{{.}}">History</a>{{end}}` +

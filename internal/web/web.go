@@ -1,5 +1,5 @@
-// Package web is the web interface: it serves a directory of bundles and studies, for reading only. It shows figures of
-// the packages of analysis and computes none of a finished run.
+// Package web is the web interface: it serves a directory of bundles and studies for reading, and submits files to a
+// queue if it has one. It shows figures of the packages of analysis and computes none of a finished run.
 //
 // A run or a study has as its ID its path below the directory, with slashes; the directory itself has RootID. Paths are
 // opened below an os.Root, and a bundle with a symbolic link in it is refused.
@@ -18,6 +18,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/catalog"
+	"github.com/cnsbench/cnsbench/internal/queue"
 )
 
 // RootID is the ID of the served directory where it is a bundle or a study itself.
@@ -36,6 +37,12 @@ type Options struct {
 	// History searches runs in their order for changes, as the command compare --history does; of a folder, if dir is
 	// not empty, what is in it. It ends with ctx.
 	History func(ctx context.Context, dir string, runs []Labelled) (*Answer, error)
+	// Library returns what a Benchmark can be built from. The caller does not change it.
+	Library func() (*Library, error)
+	// Validate checks a text, which is a Benchmark or a Study for an engine.
+	Validate func(ctx context.Context, engine, text string) Check
+	// Queue runs what is submitted; nil: the interface only reads. Its directory is Dir.
+	Queue *queue.Queue
 }
 
 // Server serves the web interface. Its methods are safe for concurrent use.
@@ -47,6 +54,8 @@ type Server struct {
 	hubs  hubs
 	// heavy bounds the pages that are rendered at the same time.
 	heavy chan struct{}
+	// checks bounds the texts that are checked at the same time.
+	checks chan struct{}
 }
 
 // maxHeavy is the number of pages that are rendered at the same time; each takes memory.
@@ -59,7 +68,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	return &Server{Options: o, root: root, hubs: hubs{ctx: ctx, all: map[string]*hub{}},
-		heavy: make(chan struct{}, maxHeavy)}, nil
+		heavy: make(chan struct{}, maxHeavy), checks: make(chan struct{}, maxChecks)}, nil
 }
 
 // Close closes the directory.

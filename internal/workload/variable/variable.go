@@ -114,6 +114,20 @@ func (t Type) String() string {
 	return t.text
 }
 
+// Kind returns the name of the type, one of Names.
+func (t Type) Kind() string {
+	if t.kind == "" {
+		return textType
+	}
+	return t.kind
+}
+
+// List reports whether several values can be given, separated by commas.
+func (t Type) List() bool { return t.list }
+
+// Values returns those of an enum; nil: it is not one.
+func (t Type) Values() []string { return slices.Clone(t.values) }
+
 // MarshalText writes what Parse reads.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
