@@ -1,1 +1,1 @@
-import{B as e,E as t,M as n,P as r,U as i,tt as a,y as o}from"./app.js";var s=r(`<div class="scroll" tabindex="0" role="region"><!></div>`);function c(r,c){var l=s(),u=i(l);t(u,()=>c.children),a(l),e(()=>o(l,`aria-label`,c.label)),n(r,l)}export{c as t};
+import{B as e,M as t,Y as n,at as r,ct as i,q as a,wt as o}from"./app.js";var s=n(`<div class="scroll" tabindex="0" role="region"><!></div>`);function c(n,c){var l=s(),u=i(l);e(u,()=>c.children),o(l),r(()=>t(l,`aria-label`,c.label)),a(n,l)}export{c as t};

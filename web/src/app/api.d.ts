@@ -52,6 +52,106 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/library": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["library"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["queue"];
+        /** @description Pauses the queue, or continues it. What runs is not affected. */
+        put: operations["pause"];
+        post: operations["submit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/queue/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["submission"];
+        put?: never;
+        post?: never;
+        /** @description Forgets a submission that has ended. Its results stay. */
+        delete: operations["removeSubmission"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/queue/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Cancels a waiting submission. Interrupts the running one, which finishes operations in flight and removes what it created. */
+        post: operations["cancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/queue/{id}/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description Moves a waiting submission. */
+        post: operations["move"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/queue/{id}/resubmit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["resubmit"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs": {
         parameters: {
             query?: never;
@@ -101,6 +201,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/schema": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["schema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/studies/{id}": {
         parameters: {
             query?: never;
@@ -111,6 +227,23 @@ export interface paths {
         get: operations["study"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** @description What cnsbench validate --output json prints of a file. Without --allow-run, files that the text names and the classes of a cluster are not read. */
+        post: operations["validate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -137,6 +270,21 @@ export interface components {
             occasion: number;
             /** Format: int64 */
             repetition: number;
+        };
+        Check: {
+            /** @description of the Benchmark, if it is valid */
+            name?: string;
+            problems: components["schemas"]["ParseProblem"][] | null;
+            /** @description the text is a Study, which cnsbench study run runs */
+            study: boolean;
+            valid: boolean;
+            warnings: components["schemas"]["ParseProblem"][] | null;
+        };
+        CheckInputBody: {
+            /** @description local or kubernetes */
+            engine: string;
+            /** @description YAML */
+            text: string;
         };
         CompareAbsent: {
             context?: components["schemas"]["CompareLevel"][] | null;
@@ -467,6 +615,14 @@ export interface components {
             total: components["schemas"]["CompareTimeDifference"];
             unitOfAnalysis: string;
         };
+        Library: {
+            /** @description the default one */
+            engine: string;
+            engines: string[] | null;
+            starts: components["schemas"]["Start"][] | null;
+            storageClasses: string[] | null;
+            workloads: components["schemas"]["Workload"][] | null;
+        };
         List: {
             dir: string;
             entries: components["schemas"]["Run"][] | null;
@@ -499,6 +655,26 @@ export interface components {
             response?: number;
             target: string;
         };
+        MoveInputBody: {
+            /**
+             * Format: int64
+             * @description places to move by; less than 0, towards the start
+             */
+            by: number;
+        };
+        ParseProblem: {
+            /** Format: int64 */
+            column?: number;
+            file?: string;
+            hint?: string;
+            /** Format: int64 */
+            line?: number;
+            message: string;
+            path?: string;
+        };
+        PauseInputBody: {
+            paused: boolean;
+        };
         Point: {
             /** Format: int64 */
             at: number;
@@ -513,6 +689,13 @@ export interface components {
             read: number;
             /** Format: double */
             write: number;
+        };
+        Queue: {
+            allowRun: boolean;
+            dir: string;
+            /** @description no further submission is started */
+            paused: boolean;
+            submissions: components["schemas"]["Submission"][] | null;
         };
         ReproductionDifference: {
             fact: string;
@@ -588,6 +771,13 @@ export interface components {
         Spark: {
             label: string;
             values: (number | null)[] | null;
+        };
+        Start: {
+            description: string;
+            /** @enum {string} */
+            kind: "workload" | "example" | "suite";
+            name: string;
+            text: string;
         };
         Status: {
             actions: components["schemas"]["LiveAction"][] | null;
@@ -752,6 +942,36 @@ export interface components {
             values?: (number | null)[] | null;
             withinRound?: components["schemas"]["StudyTransient"];
         };
+        Submission: {
+            begun: boolean;
+            /** Format: date-time */
+            ended?: string;
+            engine: string;
+            /** @description number of the submission in its directory */
+            id: string;
+            log?: string[] | null;
+            name: string;
+            out?: string;
+            /** @description why it ended as it did */
+            reason?: string;
+            /** Format: date-time */
+            started?: string;
+            /** @enum {string} */
+            state: "queued" | "running" | "done" | "failed" | "cancelled" | "interrupted";
+            stopping?: boolean;
+            study?: boolean;
+            /** Format: date-time */
+            submitted: string;
+            text?: string;
+        };
+        SubmitInputBody: {
+            /** @description local or kubernetes */
+            engine: string;
+            /** @description of the results; without one, that of the Benchmark */
+            name?: string;
+            /** @description a Benchmark or a Study, in YAML */
+            text: string;
+        };
         Trial: {
             /** Format: int64 */
             block: number;
@@ -811,6 +1031,20 @@ export interface components {
              * @example https://example.com/errors/example
              */
             type: string;
+        };
+        Variable: {
+            default?: string;
+            kind: string;
+            list?: boolean;
+            meaning?: string;
+            name: string;
+            type: string;
+            values?: string[] | null;
+        };
+        Workload: {
+            description: string;
+            name: string;
+            variables: components["schemas"]["Variable"][] | null;
         };
     };
     responses: never;
@@ -923,6 +1157,286 @@ export interface operations {
             };
         };
     };
+    library: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Library"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
+    queue: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Queue"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
+    pause: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PauseInputBody"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
+    submit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubmitInputBody"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Submission"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
+    submission: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the submission */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Submission"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
+    removeSubmission: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the submission */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
+    cancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the submission */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
+    move: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the submission */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveInputBody"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
+    resubmit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of the submission */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Submission"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
     listRuns: {
         parameters: {
             query?: never;
@@ -1020,6 +1534,36 @@ export interface operations {
             };
         };
     };
+    schema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "Content-Type"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": string;
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
     study: {
         parameters: {
             query?: never;
@@ -1039,6 +1583,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StudyState"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
+    validate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckInputBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Check"];
                 };
             };
             /** @description Error */

@@ -18,16 +18,38 @@ export type Update = Schemas["Update"];
 export type Status = Schemas["Status"];
 export type Point = Schemas["Point"];
 export type LiveOp = Schemas["LiveOp"];
+export type Library = Schemas["Library"];
+export type Workload = Schemas["Workload"];
+export type Start = Schemas["Start"];
+export type Check = Schemas["Check"];
+export type Problem = Schemas["ParseProblem"];
+export type Queue = Schemas["Queue"];
+export type Submission = Schemas["Submission"];
 
-// get requests a path of the API. The error has the server's words.
-async function get<T>(path: string): Promise<T> {
-  const answer = await fetch(`/api/v1/${path}`);
+// request sends a request to the API. The error has the server's words.
+async function request<T>(path: string, init?: RequestInit): Promise<T> {
+  const answer = await fetch(`/api/v1/${path}`, init);
   if (!answer.ok) {
-    const problem = (await answer.json().catch(() => ({}))) as { detail?: string; error?: string };
-    throw new Error(problem.detail ?? problem.error ?? `${answer.status} ${answer.statusText}`);
+    const problem = (await answer.json().catch(() => ({}))) as {
+      detail?: string;
+      error?: string;
+      errors?: { message?: string }[];
+    };
+    const details = (problem.errors ?? []).map((e) => e.message).join("; ");
+    const text = problem.detail ?? problem.error ?? `${answer.status} ${answer.statusText}`;
+    throw new Error(details ? `${text}: ${details}` : text);
   }
-  return (await answer.json()) as T;
+  return (answer.status === 204 ? undefined : await answer.json()) as T;
 }
+
+const get = <T>(path: string) => request<T>(path);
+const send = <T>(method: string, path: string, body: unknown = {}, signal?: AbortSignal) =>
+  request<T>(path, {
+    method,
+    headers: { "Content-Type": "application/json" },
+    body: method === "DELETE" ? undefined : JSON.stringify(body),
+    signal,
+  });
 
 const runs = (ids: string[]) => new URLSearchParams(ids.map((id) => ["run", id])).toString();
 
@@ -38,6 +60,22 @@ export const historyPath = (q: URLSearchParams) => `/api/v1/history?${q}`;
 export const history = (q: URLSearchParams) => get<Series>(`history?${q}`);
 export const study = (id: string) => get<StudyState>(`studies/${encodeURIComponent(id)}`);
 export const eventsPath = (id: string) => `/api/v1/runs/${encodeURIComponent(id)}/events`;
+
+export const library = () => get<Library>("library");
+export const schema = () => get<object>("schema");
+export const validate = (text: string, engine: string, signal: AbortSignal) =>
+  send<Check>("POST", "validate", { text, engine }, signal);
+
+const submissionPath = (id: string, what = "") => `queue/${encodeURIComponent(id)}${what}`;
+export const queue = () => get<Queue>("queue");
+export const submission = (id: string) => get<Submission>(submissionPath(id));
+export const submit = (text: string, engine: string, name: string) =>
+  send<Submission>("POST", "queue", name ? { text, engine, name } : { text, engine });
+export const resubmit = (id: string) => send<Submission>("POST", submissionPath(id, "/resubmit"));
+export const cancel = (id: string) => send<void>("POST", submissionPath(id, "/cancel"));
+export const move = (id: string, by: number) => send<void>("POST", submissionPath(id, "/move"), { by });
+export const forget = (id: string) => send<void>("DELETE", submissionPath(id));
+export const pause = (paused: boolean) => send<void>("PUT", "queue", { paused });
 
 // page returns the path of a page: /runs/ID/, /studies/ID/. Slashes of an ID stay.
 export const page = (kind: "runs" | "studies" | "study-report", id: string) =>

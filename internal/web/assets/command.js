@@ -1,0 +1,1 @@
+var e=e=>/^[\w./=:,@%+-]+$/.test(e)?e:`'${e.replaceAll(`'`,`'\\''`)}'`;function t(t,n,r,i){let a=[`cnsbench`,...t?[`study`,`run`]:[`run`]];return n!==r&&a.push(`--engine`,n),[...a,i].map(e).join(` `)}export{e as n,t};
