@@ -36,3 +36,6 @@ export async function serious(page) {
 
 export const texts = async (page, selector) =>
   (await page.locator(selector).allTextContents()).map((t) => t.replace(/\s+/g, " ").trim());
+
+/** tooWide returns by how many pixels a page is wider than the window. */
+export const tooWide = (page) => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);

@@ -1,16 +1,13 @@
 // Walks the pages of cnsbench serve DIR in Chromium, and compares what they show with what the program prints.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import http from "node:http";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { browse, data, hostileName, json, makeData, out, program, serve } from "./server.mjs";
+import { open as openPage, serious, texts, themes, tooWide, wait, widths } from "./walk.mjs";
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const wait = { timeout: 120_000 };
 let server, browser;
 
 before(async () => {
@@ -23,38 +20,8 @@ after(async () => {
   await server?.stop();
 });
 
-const themes = ["light", "dark"];
-const widths = [1280, 768, 390];
-
-// open opens a page whose errors fail the test.
-async function open(path, { width = 1280, theme = "light" } = {}) {
-  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme });
-  context.setDefaultTimeout(wait.timeout);
-  const page = await context.newPage();
-  page.wrong = [];
-  page.on("pageerror", (e) => page.wrong.push(String(e)));
-  page.on("console", (m) => m.type() === "error" && page.wrong.push(m.text()));
-  await page.goto(server.url + path.replace(/^\//, ""), wait);
-  return page;
-}
-
-const texts = async (page, selector) =>
-  (await page.locator(selector).allTextContents()).map((t) => t.replace(/\s+/g, " ").trim());
-
-// serious returns what axe-core finds that is serious or critical.
-async function serious(page) {
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  return violations
-    .filter((v) => ["serious", "critical"].includes(v.impact))
-    .map(
-      (v) =>
-        `${v.id}: ${v.nodes
-          .slice(0, 3)
-          .map((n) => n.html.slice(0, 160))
-          .join(" | ")}`,
-    );
-}
+// open opens a page of the server.
+const open = (path, options) => openPage(browser, server.url + path.replace(/^\//, ""), options);
 
 // Each page, in each width and theme: nothing is wider than the window, no error, no serious finding of axe-core.
 const pages = {
@@ -65,6 +32,8 @@ const pages = {
   study: { path: "/studies/study/", ready: ".matrix" },
   "study-report": { path: "/study-report/study/", ready: ".cnsbench-bar" },
   run: { path: "/runs/before/", ready: ".cnsbench-bar" },
+  new: { path: "/new?from=example%2Fquickstart", ready: ".verdict .good, .verdict .bad" },
+  queue: { path: "/queue", ready: ".message" },
   missing: { path: "/runs/nothing/", ready: ".message.bad", errors: /404/ },
 };
 for (const [name, { path, ready, errors = /^$/ }] of Object.entries(pages)) {
@@ -74,7 +43,7 @@ for (const [name, { path, ready, errors = /^$/ }] of Object.entries(pages)) {
         const page = await open(path, { width, theme });
         await page.waitForSelector(ready, wait);
         await page.screenshot({ path: join(out, "shots", `${name}-${width}-${theme}.png`), fullPage: name !== "run" });
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        const wide = await tooWide(page);
         assert.ok(wide <= 0, `${name} at ${width}: ${wide} pixels wider than the window`);
         assert.deepEqual(await serious(page), [], `${name} at ${width}, ${theme}`);
         const wrong = page.wrong.filter((e) => !errors.test(e) && !/status of (422|500)/.test(e));
