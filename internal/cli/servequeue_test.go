@@ -25,7 +25,7 @@ func TestWebLibrary(t *testing.T) {
 		if s.Kind == "suite" || strings.HasPrefix(s.Name, "kubernetes/") { // of classes that a cluster has
 			engine = engineKubernetes
 		}
-		if c := f.validateText(t.Context(), engine, s.Text); !c.Valid || c.Name == "" || c.Study != isStudy(s.Text) {
+		if c := f.validateText(t.Context(), engine, s.Text); !c.Valid || c.Name == "" || c.Study != isStudyText(s.Text) {
 			t.Errorf("%s %s: %+v", s.Kind, s.Name, c)
 		}
 		if s.Description == "" {
@@ -47,7 +47,7 @@ func TestWebLibrary(t *testing.T) {
 	}
 }
 
-func isStudy(text string) bool { return strings.Contains(text, "\nkind: Study\n") }
+func isStudyText(text string) bool { return strings.Contains(text, "\nkind: Study\n") }
 
 // TestValidateText checks that a page without --allow-run reads no file of the server, and one with it those in DIR.
 func TestValidateText(t *testing.T) {

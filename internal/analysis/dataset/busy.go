@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -75,21 +74,6 @@ func (b *Busy) Done() {
 			}
 		}
 	}
-}
-
-// Join merges spans in any order; it sorts them.
-func Join(spans []Span) Union {
-	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
-	n := 0
-	for _, s := range spans {
-		if n > 0 && s.From <= spans[n-1].To {
-			spans[n-1].To = max(spans[n-1].To, s.To)
-			continue
-		}
-		spans[n] = s
-		n++
-	}
-	return slices.Clip(slices.Clone(spans[:n]))
 }
 
 // Actions are those with ops, in order of their names.

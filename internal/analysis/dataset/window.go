@@ -100,3 +100,18 @@ func (u Union) Overlaps(from, to op.Time) bool {
 	i := sort.Search(len(u), func(i int) bool { return u[i].To >= from })
 	return i < len(u) && u[i].From <= to
 }
+
+// Join merges spans in any order; it sorts them.
+func Join(spans []Span) Union {
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	n := 0
+	for _, s := range spans {
+		if n > 0 && s.From <= spans[n-1].To {
+			spans[n-1].To = max(spans[n-1].To, s.To)
+			continue
+		}
+		spans[n] = s
+		n++
+	}
+	return slices.Clip(slices.Clone(spans[:n]))
+}
