@@ -88,7 +88,7 @@ func (f *serveFlags) submissionCommand(s queue.Submission, file, out string) (*e
 			args = append(args, "--"+flag[0]+"="+flag[1])
 		}
 	}
-	return exec.Command(self, append(args, "--", file)...), nil
+	return exec.Command(self, append(args, "--", file)...), nil //nolint:noctx // the queue interrupts it, and waits
 }
 
 // outcomeOf says what the exit code of a run means for the queue.

@@ -79,8 +79,8 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$
 func (l *list) add(s Submission, now time.Time) (Submission, error) {
 	switch {
 	case len(s.Name) > maxName || !namePattern.MatchString(s.Name):
-		return s, fmt.Errorf("%w: invalid name %.80q: want 1 to %d letters, digits, - _ and .", ErrInvalid, s.Name,
-			maxName)
+		return s, fmt.Errorf("%w: invalid name %.80q: want 1 to %d letters and digits, with - _ . between them",
+			ErrInvalid, s.Name, maxName)
 	case len(s.Text) > MaxText:
 		return s, fmt.Errorf("%w: the file has %d bytes: want at most %d", ErrInvalid, len(s.Text), MaxText)
 	case l.count(Queued) >= maxWaiting:
