@@ -68,7 +68,9 @@ func (s *study) histories() error {
 			h.Changes = append(h.Changes, changeOf(change, runs[i], h.Parameters.Margin, direction))
 		}
 		for _, at := range f.Outliers {
-			h.Outliers = append(h.Outliers, runs[i][at])
+			if beyondMargin(all[i], f.Changes, at, h.Parameters.Margin) {
+				h.Outliers = append(h.Outliers, runs[i][at])
+			}
 		}
 		reason := s.options.Weak[""]
 		for j := range h.Changes {
@@ -81,6 +83,21 @@ func (s *study) histories() error {
 		}
 	}
 	return nil
+}
+
+// beyondMargin reports whether a value differs by more than the margin from the median of the values between the same
+// two changes: where values hardly vary, standard deviations alone make outliers of differences without a meaning.
+func beyondMargin(values []float64, changes []changepoint.Change, at int, margin float64) bool {
+	from, to := 0, len(values)
+	for _, c := range changes {
+		if c.Index <= at {
+			from = c.Index
+		} else {
+			to = min(to, c.Index)
+		}
+	}
+	median := stats.Median(values[from:to])
+	return math.Abs(values[at]-median) > margin*math.Abs(median)
 }
 
 // history is the series of one metric, with the values that are known and the names of their runs.

@@ -61,7 +61,7 @@ export const alternatives = (n: Node): string[] =>
 
 // hint is the first sentence of a description, without the name that it begins with.
 export function hint(name: string, n: Node): string {
-  const text = (n.description ?? "").split(/(?<=\.) (?=[A-Z])|\n/)[0] ?? "";
+  const text = (n.description ?? "").replace(/(?<![.:])\n(?!-)/g, " ").split(/(?<=\.) (?=[A-Z])|\n/)[0] ?? "";
   return text.startsWith(`${name} `) ? text.slice(name.length + 1).replace(/^(is|are) /, "") : text;
 }
 
