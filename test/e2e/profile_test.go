@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -60,7 +61,8 @@ func (s slowFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 // slowVolume is a box with such a file system.
 type slowVolume struct {
 	*box
-	dir string // where it is mounted
+	dir     string // where it is mounted
+	unmount func()
 }
 
 func newSlowVolume(t *testing.T) *slowVolume {
@@ -82,11 +84,12 @@ func newSlowVolume(t *testing.T) *slowVolume {
 		t.Fatal(err)
 	}
 	go server.Serve()
-	t.Cleanup(func() {
+	v.unmount = sync.OnceFunc(func() {
 		if err := server.Unmount(); err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(v.unmount)
 	if err := server.WaitMount(); err != nil {
 		t.Fatal(err)
 	}
@@ -186,6 +189,7 @@ func TestProfile(t *testing.T) {
 			t.Errorf("replayed: %+v", c)
 		}
 	}
+	v.unmount()
 	v.clean()
 }
 
