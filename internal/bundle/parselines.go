@@ -26,7 +26,7 @@ func parseSeries(line []byte, s *Series) error {
 	return json.Unmarshal(line, s)
 }
 
-// parsePoints decodes what follows the bracket of a list of points, of which there is at least one.
+// parsePoints decodes a list of at least one point, without its opening bracket.
 func parsePoints(b []byte) (list []metric.Point, ok bool) {
 	t := text{b: b}
 	list = make([]metric.Point, 0, bytes.Count(b, []byte(`{`)))

@@ -57,7 +57,8 @@ func FuzzSeries(f *testing.F) {
 
 // TestSeriesAreFast: what Writer writes takes the fast way.
 func TestSeriesAreFast(t *testing.T) {
-	if points, ok := parsePoints([]byte(`{"at":1,"value":2.5},{"at":-2,"value":3e+30}]}` + "\n")); !ok || len(points) != 2 {
+	points, ok := parsePoints([]byte(`{"at":1,"value":2.5},{"at":-2,"value":3e+30}]}` + "\n"))
+	if !ok || len(points) != 2 {
 		t.Errorf("%v, %v", points, ok)
 	}
 	line, err := json.Marshal(op.Sample{Instance: "fio-0", At: 5, ReadBytes: 6, CPUNanos: 7, Level: op.SampleBasic,

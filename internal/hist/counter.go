@@ -2,8 +2,8 @@ package hist
 
 import "math/bits"
 
-// Counter counts values in the buckets of a Histogram. It is several times as fast, and has memory for all buckets up to
-// the greatest in use: at most a quarter of a megabyte. The zero value is empty. It is not safe for concurrent use.
+// Counter counts values in the buckets of a Histogram. It is several times as fast, and has memory for all buckets up
+// to the greatest in use: at most a quarter of a megabyte. The zero value is empty. It is not safe for concurrent use.
 type Counter struct{ counts []int64 }
 
 // Record counts one value in ns; a negative one counts as 0, one above Highest as that.

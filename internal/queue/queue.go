@@ -23,7 +23,7 @@ type Options struct {
 	Command func(s Submission, file, out string) (*exec.Cmd, error)
 	// Outcome says what an exit code of the command means: Done, Failed or Cancelled, and why.
 	Outcome func(code int) (State, string)
-	// Log takes lines about what nobody asked for, such as a state that cannot be saved.
+	// Log takes lines about errors that no request returns, such as a state that cannot be saved.
 	Log func(line string)
 }
 

@@ -136,8 +136,8 @@ func (s *webServer) stop() {
 	_ = s.cmd.Wait() // its exit status is that of the signal
 }
 
-// readAll waits for a run in progress, and receives its events on so many connections until it has ended. It returns the
-// number of events.
+// readAll waits for a run in progress, and receives its events on so many connections until it has ended. It returns
+// the number of events.
 func (s *webServer) readAll(ctx context.Context, readers int) (int, error) {
 	if readers == 0 {
 		return 0, nil

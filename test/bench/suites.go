@@ -22,7 +22,8 @@ import (
 // suiteDrivers are the built-in drivers that take snapshots of data.
 var suiteDrivers = []string{"hostdir", "loopfile", "btrfs"}
 
-// suite runs a suite of the paper at its small scale over suiteDrivers, in eight blocks, and calls each with the summary of every trial.
+// suite runs a suite of the paper at its small scale over suiteDrivers, in eight blocks, and calls each with the summary
+// of every trial.
 func (e *env) suite(ctx context.Context, name string, sets []string,
 	each func(variant, driver string, s *summary.Summary)) (*compare.Result, error) {
 	path := filepath.Join(cmp.Or(e.keep, e.tmp), name)

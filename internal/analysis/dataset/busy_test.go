@@ -18,8 +18,8 @@ func TestBusy(t *testing.T) {
 	d := &Data{Canaries: []Canary{{Instance: "db-1", Volume: "db-1-data"}, {Instance: "db-1", Volume: "shared"},
 		{Instance: "db-12", Volume: "db-12-data"}, {Instance: "db-12", Volume: "shared"}},
 		Series: []bundle.Series{{Labels: bundle.Labels{Instance: "web-0"}}, {Labels: bundle.Labels{Instance: "web"}}}}
-	targets := []string{"db-1", "db-1-data", "db-12-data", "db-1/pod-0", "web-0-0", "web", "web-10-data", "shared", "other",
-		"", "db-1-data,db-12-data", "web-0,shared", "-", "/"}
+	targets := []string{"db-1", "db-1-data", "db-12-data", "db-1/pod-0", "web-0-0", "web", "web-10-data", "shared",
+		"other", "", "db-1-data,db-12-data", "web-0,shared", "-", "/"}
 	random := rand.New(rand.NewPCG(1, 2))
 	var ws []Window
 	for i := range 500 {

@@ -144,8 +144,8 @@ func merge(to, a, b []step) {
 	}
 }
 
-// divide returns the steps by their place relative to the ops of an action. Streams of one time share its conditions: as
-// many successive steps as there are streams are one step (see stats.InTime).
+// divide returns the steps by their place relative to the ops of an action. Streams of one time share its conditions:
+// as many successive steps as there are streams are one step (see stats.InTime).
 func (g *group) divide(ops *dataset.Busy, control string) (sides [3]*stats.Steps) {
 	all := dataset.Cursor{Of: ops.All(control)}
 	mine := make([]dataset.Cursor, len(g.streams))
