@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/runner/inputs"
@@ -185,10 +185,10 @@ func (r *Runner) started(ctx context.Context) error {
 			if p.Status.Phase == corev1.PodRunning || ended(p) {
 				return nil
 			}
-			var hopeless bool
-			if last, hopeless = waiting(p); hopeless {
-				return fmt.Errorf("the runner's pod cannot start: %s", last)
+			if err := status.PodError(p); err != nil {
+				return fmt.Errorf("the runner's pod cannot start: %w", err)
 			}
+			last = status.PodPending(p)
 		} else if ctx.Err() == nil {
 			last = err.Error()
 		}
@@ -202,26 +202,6 @@ func (r *Runner) started(ctx context.Context) error {
 
 func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-}
-
-// waiting says why a pod does not run yet; hopeless: it never will.
-func waiting(p *corev1.Pod) (why string, hopeless bool) {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			why = "not scheduled: " + c.Message
-		}
-	}
-	for _, c := range p.Status.ContainerStatuses {
-		if w := c.State.Waiting; w != nil {
-			why = strings.TrimSpace(w.Reason + ": " + w.Message)
-			switch w.Reason {
-			case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError",
-				"CreateContainerError":
-				return fmt.Sprintf("image %s: %s", c.Image, why), true
-			}
-		}
-	}
-	return why, false
 }
 
 // Remove deletes the pod and everything made for it, and what the run has left on the cluster unless --keep. It

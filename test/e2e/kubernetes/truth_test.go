@@ -98,7 +98,8 @@ func (p *project) printedStart(b *bundle.Bundle, instance string) op.Time {
 	return op.Never
 }
 
-// inOrder checks that milestones follow one another within their errors.
+// inOrder checks that milestones follow one another within their errors. Bound, the claim's phase, and scheduled have
+// no order: the scheduler waits only for the claim's volumeName, which is set before its phase.
 func (p *project) inOrder(o *op.Op, names ...string) {
 	p.t.Helper()
 	var before op.Milestone

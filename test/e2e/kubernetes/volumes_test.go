@@ -58,7 +58,7 @@ spec:
 		if o.Outcome != op.OK {
 			p.t.Errorf("%s: %s", &o, o.Message)
 		}
-		p.inOrder(&o, op.Bound, op.Scheduled, op.Running, op.FirstWrite, op.Ready)
+		p.inOrder(&o, op.Provisioned, op.Scheduled, op.Running, op.FirstWrite, op.Ready)
 		if static := o.Action == "static"; static != strings.Contains(o.Object, "static") {
 			p.t.Errorf("%s has object %s", &o, o.Object)
 		}
@@ -159,7 +159,7 @@ data:`+pod("node1")+pod("node2")+`
 	})
 	p.ended(c, 0)
 	b, o := p.bundle(c)
-	p.inOrder(&o, op.Bound, op.Scheduled, op.Attached, op.FirstWrite, op.Ready)
+	p.inOrder(&o, op.Provisioned, op.Scheduled, op.Attached, op.FirstWrite, op.Ready)
 	all, err := b.Instances()
 	if err != nil || len(all) != 1 || len(all[0].Starts) != 2 || !all[0].End.OK {
 		p.t.Fatalf("instances %+v, %v; want one with two containers that began", all, err)
@@ -206,7 +206,7 @@ func testDelivery(how string) func(*project) {
 		}
 		p.ended(c, 0)
 		b, o := p.bundle(c)
-		p.inOrder(&o, op.Bound, op.Scheduled, op.Running, op.FirstWrite, op.Ready)
+		p.inOrder(&o, op.Provisioned, op.Scheduled, op.Running, op.FirstWrite, op.Ready)
 		if i := p.instance(b); !i.End.OK || len(i.Starts) != 1 || !i.Starts[0].Intended.Known() {
 			p.t.Errorf("instance %+v", i)
 		}

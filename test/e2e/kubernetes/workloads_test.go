@@ -136,7 +136,7 @@ func testUnwrapped(p *project) {
           volumeMounts: [{name: data, mountPath: /data}]`))
 	p.ends(c, 0, "no container of pod")
 	b, o := p.bundle(c)
-	p.inOrder(&o, op.Provisioned, op.Bound, op.Scheduled, op.Running, op.Ready)
+	p.inOrder(&o, op.Provisioned, op.Scheduled, op.Running, op.Ready)
 	for _, m := range o.Milestones {
 		switch {
 		case m.Source == "agent", m.Name == op.FirstWrite:
@@ -164,7 +164,7 @@ func testHalfWrapped(p *project) {
           volumeMounts: [{name: data, mountPath: /data}]`))
 	p.ends(c, 0)
 	b, o := p.bundle(c)
-	p.inOrder(&o, op.Bound, op.Scheduled, op.Running, op.FirstWrite, op.Ready)
+	p.inOrder(&o, op.Provisioned, op.Scheduled, op.Running, op.FirstWrite, op.Ready)
 	if text, err := os.ReadFile(filepath.Join(b.Dir, "raw/w-0/main/output/out")); string(text) != "16384\n" {
 		p.t.Errorf("output %q, %v", text, err)
 	}

@@ -69,7 +69,9 @@ func PodError(p *corev1.Pod) *engine.Error {
 				return engine.Errorf("ImagePull", "pod %s, container %s: image %s cannot be pulled (%s): %s", p.Name,
 					c.Name, c.Image, w.Reason, w.Message)
 			case "CreateContainerConfigError":
-				return engine.Errorf(w.Reason, "pod %s, container %s: %s", p.Name, c.Name, w.Message)
+				if !cacheNotSynced(w) {
+					return engine.Errorf(w.Reason, "pod %s, container %s: %s", p.Name, c.Name, w.Message)
+				}
 			}
 		}
 	}
@@ -91,11 +93,18 @@ func PodError(p *corev1.Pod) *engine.Error {
 func StartError(p *corev1.Pod) *engine.Error {
 	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...),
 		p.Status.ContainerStatuses...) {
-		if w := c.State.Waiting; w != nil && (w.Reason == "CreateContainerError" || w.Reason == "RunContainerError") {
+		if w := c.State.Waiting; w != nil && (w.Reason == "CreateContainerError" || w.Reason == "RunContainerError" ||
+			cacheNotSynced(w)) {
 			return engine.Errorf(w.Reason, "pod %s, container %s: %s", p.Name, c.Name, w.Message)
 		}
 	}
 	return nil
+}
+
+// cacheNotSynced says whether the kubelet has not yet read a Secret or ConfigMap of a container. It waits for one
+// second, reports CreateContainerConfigError, and tries again; a Secret that does not exist has another message.
+func cacheNotSynced(w *corev1.ContainerStateWaiting) bool {
+	return w.Reason == "CreateContainerConfigError" && strings.HasPrefix(w.Message, "failed to sync ")
 }
 
 func failureCode(p *corev1.Pod) string {

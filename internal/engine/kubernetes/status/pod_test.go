@@ -35,6 +35,8 @@ func TestPodError(t *testing.T) {
 		{"pull given up", waitingPod("ImagePullBackOff", "not found"), "ImagePull"},
 		{"secret missing", waitingPod("CreateContainerConfigError", `secret "s" not found`),
 			"CreateContainerConfigError"},
+		{"secret not read yet", waitingPod("CreateContainerConfigError",
+			"failed to sync secret cache: timed out waiting for the condition"), ""},
 		{"out of memory", failed, "PodFailed"},
 		{"init container", initFailed, "InitFailed"},
 	}
