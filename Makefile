@@ -5,6 +5,9 @@ MODULE  := github.com/cnsbench/cnsbench/internal
 LDFLAGS := -s -w -X $(MODULE)/version.Version=$(VERSION) -X $(MODULE)/agent/protocol.Version=$(VERSION)
 TOOL    := go tool -modfile=hack/tools/go.mod
 OUT     ?= out
+# The same flags for build, tests and lint: each package is compiled once, whichever directory a clone is in.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
 # What make workload-servers builds is found by its name.
 export PATH := $(abspath $(OUT))/workloads:$(PATH)
 
@@ -20,7 +23,7 @@ deps: ## install fio, xfsprogs and btrfs-progs if they are missing, or name them
 .PHONY: build
 build: ## build bin/cnsbench and bin/cnsbench-agent
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/cnsbench ./cmd/cnsbench-agent
+	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/cnsbench ./cmd/cnsbench-agent
 	@ln -sf cnsbench bin/kubectl-cnsbench
 
 .PHONY: demo
@@ -28,11 +31,12 @@ demo: deps build ## benchmark real volumes of this machine: three fio instances,
 	@hack/demo.sh '$(OUT)'
 
 # Packages whose tests take longest begin first, so that none is left alone at the end. Three packages and four tests of
-# each run at a time, because many wait. make lint vets.
+# each run at a time, because many wait. make lint vets. Without debugging information the test programs are linked in
+# less time.
 LONGEST := ./test/e2e ./internal/cli ./internal/engine/local ./internal/csi/csidriver
 .PHONY: test
 test: deps build ## run the tests; those that need root say so and skip
-	go test -vet=off -p 3 -parallel 4 -timeout 20m $(LONGEST) ./...
+	go test -vet=off -ldflags=-w -p 3 -parallel 4 -timeout 20m $(LONGEST) ./...
 
 .PHONY: lint
 lint: ## run the pinned golangci-lint, which also checks the import rules
@@ -124,7 +128,7 @@ opensearch: ## fetch OpenSearch for the tests of outputs: one node as a Java pro
 .PHONY: collector
 collector: ## build an OpenTelemetry collector for the tests of outputs (Go modules, at the versions in hack/collector)
 	@mkdir -p '$(OUT)/collector'
-	CGO_ENABLED=0 go build -C hack/collector -trimpath -o '$(abspath $(OUT))/collector/collector' .
+	go build -C hack/collector -o '$(abspath $(OUT))/collector/collector' .
 
 .PHONY: prometheus
 prometheus: ## install Prometheus (Debian) for the tests of --serve-metrics; no service is started
@@ -144,7 +148,7 @@ export TESTBED_DIR = $(OUT)/testbed
 testbed:
 	@mkdir -p $(dir $(TESTBED))
 	@echo 'module testbed.invalid // keeps ./... out of the files of containers' >$(OUT)/testbed/go.mod
-	@go build -C hack/testbed -trimpath -buildvcs=false -o $(abspath $(TESTBED)) .
+	@go build -C hack/testbed -buildvcs=false -o $(abspath $(TESTBED)) .
 
 testbed-up: deps build testbed ## bring up a real Kubernetes of two nodes here (ARGS="--kcm-qps 20 …"; docs/how-to/testbed.md)
 	@$(TESTBED) up $(ARGS)
@@ -164,7 +168,7 @@ testbed-test: ## test the test bed's own program
 .PHONY: images
 images: testbed ## make the product's image for amd64 and arm64, without a container engine: out/images/cnsbench.tar
 	@for arch in amd64 arm64; do mkdir -p $(OUT)/images/$$arch && \
-	  GOARCH=$$arch CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(OUT)/images/$$arch/ ./cmd/cnsbench ./cmd/cnsbench-agent || exit 1; done
+	  GOARCH=$$arch go build -ldflags '$(LDFLAGS)' -o $(OUT)/images/$$arch/ ./cmd/cnsbench ./cmd/cnsbench-agent || exit 1; done
 	@$(TESTBED) product-image $(OUT)/images/cnsbench.tar amd64=$(OUT)/images/amd64 arm64=$(OUT)/images/arm64
 
 .PHONY: man

@@ -9,7 +9,7 @@ most=3
 log=$(mktemp) second=$(mktemp)
 trap 'rm -f "$log" "$second"' EXIT
 trap 'exit 130' INT TERM # what was interrupted has not passed
-go test "$@" 2>&1 | tee "$log" && exit 0
+go test -ldflags=-w "$@" 2>&1 | tee "$log" && exit 0
 flags=()
 for a in "$@"; do [[ $a == ./* ]] || flags+=("$a"); done
 if grep -qE '^(panic: |fatal error: |# )|\[(build|setup) failed\]' "$log"; then
@@ -26,7 +26,7 @@ while read -r package tests; do
         continue
     fi
     echo "=== once more: $tests of $package, which failed above" >&2
-    go test "${flags[@]}" -run "^($tests)\$" "$package" </dev/null 2>&1 | tee "$second" || status=1
+    go test -ldflags=-w "${flags[@]}" -run "^($tests)\$" "$package" </dev/null 2>&1 | tee "$second" || status=1
     for t in ${tests//|/ }; do
         ! grep -q "^ok\|^--- " "$second" || grep -qF -- "--- FAIL: $t " "$second" || again+=("$t ($package)")
     done
