@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -328,62 +329,74 @@ func (v *testVolume) hold(d time.Duration) {
 }
 
 // TestFreezeLogMatchesWriterStall checks that the logged duration of a freeze equals the longest write of a concurrent
-// writer.
+// writer. A busy machine makes the write longer and never shorter, so the closest of some snapshots is judged.
 func TestFreezeLogMatchesWriterStall(t *testing.T) {
+	const hold, tolerance = 150 * time.Millisecond, 20 * time.Millisecond
 	for _, fsType := range []string{"ext4", "xfs"} {
 		t.Run(fsType, func(t *testing.T) {
 			p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 			v := p.create("v", 300*mib, mountCap(fsType), nil, nil).use()
-			v.hold(150 * time.Millisecond)
-			quit, longest := make(chan struct{}), make(chan [2]int64, 1)
-			running := make(chan struct{})
-			go func() {
-				var worst, at int64
-				f, err := os.OpenFile(filepath.Join(v.target, "w"), os.O_CREATE|os.O_WRONLY, 0o644)
-				if err != nil {
-					t.Error(err)
+			v.hold(hold)
+			closest := time.Hour // by how much a write was longer than the freeze
+			for i := 0; i < 5 && closest > tolerance; i++ {
+				var snap string
+				began, felt := longestWrite(t, filepath.Join(v.target, "w"), func() { snap = p.snap(fmt.Sprint("s", i), v.id) })
+				r := slices.DeleteFunc(p.truth(), func(r Record) bool { return r.Event != eventFreeze || r.Snapshot != snap })
+				if len(r) != 1 || r[0].Volume != v.id {
+					t.Fatalf("freezes in the log: %+v", r)
 				}
-				defer shut(t, f)
-				close(running)
-				for {
-					select {
-					case <-quit:
-						longest <- [2]int64{worst, at}
-						return
-					default:
-					}
-					began := time.Now()
-					if _, err := f.WriteAt([]byte("x"), 0); err != nil {
-						t.Error(err)
-					}
-					if took := int64(time.Since(began)); took > worst {
-						worst, at = took, began.UnixNano()
-					}
-					time.Sleep(100 * time.Microsecond)
+				held, took := time.Duration(r[0].HeldNs), time.Duration(r[0].DurationNs)
+				t.Logf("logged %v to %v, felt %v", held, took, felt)
+				if felt < held-tolerance || held < hold {
+					t.Errorf("logged at least %v, want at least %v; the writer felt %v", held, hold, felt)
 				}
-			}()
-			<-running
-			time.Sleep(50 * time.Millisecond)
-			snap := p.snap("s", v.id)
-			close(quit)
-			felt := <-longest
-			r := slices.DeleteFunc(p.truth(), func(r Record) bool { return r.Event != eventFreeze })
-			if len(r) != 1 || r[0].Volume != v.id || r[0].Snapshot != snap {
-				t.Fatalf("freezes in the log: %+v", r)
+				if r[0].FrozenUnixNs < r[0].StartUnixNs || r[0].EndUnixNs < r[0].FrozenUnixNs ||
+					began.UnixNano() > r[0].EndUnixNs {
+					t.Errorf("the record's instants are out of order: %+v; the write began at %d", r[0], began.UnixNano())
+				}
+				closest = min(closest, felt-took)
 			}
-			const tolerance = int64(20 * time.Millisecond)
-			if felt[0] < r[0].HeldNs-tolerance || felt[0] > r[0].DurationNs+tolerance ||
-				r[0].HeldNs < int64(150*time.Millisecond) {
-				t.Errorf("logged %v to %v, the writer felt %v", time.Duration(r[0].HeldNs),
-					time.Duration(r[0].DurationNs), time.Duration(felt[0]))
+			if closest > tolerance {
+				t.Errorf("each write was longer than the logged freeze, the closest by %v", closest)
 			}
-			if r[0].FrozenUnixNs < r[0].StartUnixNs || r[0].EndUnixNs < r[0].FrozenUnixNs || felt[1] > r[0].EndUnixNs {
-				t.Errorf("the record's instants are out of order: %+v", r[0])
-			}
-			t.Logf("logged %v to %v, felt %v", time.Duration(r[0].HeldNs), time.Duration(r[0].DurationNs),
-				time.Duration(felt[0]))
 		})
 	}
+}
+
+// longestWrite writes to a file while do runs, and returns when the longest write began and how long it took.
+func longestWrite(t *testing.T, path string, do func()) (began time.Time, took time.Duration) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, f)
+	var writer sync.WaitGroup
+	quit, running := make(chan struct{}), make(chan struct{})
+	writer.Go(func() {
+		close(running)
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			at := time.Now()
+			if _, err := f.WriteAt([]byte("x"), 0); err != nil {
+				t.Error(err)
+			}
+			if d := time.Since(at); d > took {
+				began, took = at, d
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+	})
+	<-running
+	time.Sleep(50 * time.Millisecond)
+	do()
+	close(quit)
+	writer.Wait()
+	return began, took
 }
 
 // TestQueueIsLogged checks that the log has the time that a call waited for another one on the same volume.
