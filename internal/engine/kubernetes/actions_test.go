@@ -81,6 +81,7 @@ func manifestOf(t *testing.T, text string) *engine.Manifest {
 // A Deployment is created, scaled up and down, rolled out and undone, its pods are killed, and it is deleted with
 // its dependents.
 func TestDeployment(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	o, web := b.must(engine.Request{Name: "web-0", Action: "web", Manifest: manifestOf(t, deployment)})
 	b.has(o, op.Acked, op.ObjectReady, op.Ready)
@@ -136,6 +137,7 @@ func TestDeployment(t *testing.T) {
 
 // A StatefulSet is deleted with the claims of its controller, and their volumes.
 func TestStatefulSet(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	_, db := b.must(engine.Request{Name: "db-0", Action: "db", Manifest: manifestOf(t, statefulSet)})
 	list, _, err := b.client.List(t.Context(), api.PersistentVolumeClaims, b.engine.Namespace,
@@ -155,6 +157,7 @@ func TestStatefulSet(t *testing.T) {
 
 // Any kind works, also a custom and a cluster-scoped one; an unknown kind is named in the error.
 func TestAnyKind(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	for _, text := range []string{
 		"{apiVersion: v1, kind: ConfigMap, data: {k: v}}",
@@ -177,6 +180,7 @@ func TestAnyKind(t *testing.T) {
 
 // An object that the run did not create is scaled, and deleted if the request names it.
 func TestForeignObject(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	m := manifestOf(t, deployment)
 	kind, err := b.client.Find(t.Context(), m.Object.GroupVersionKind())
@@ -201,6 +205,7 @@ func TestForeignObject(t *testing.T) {
 
 // A script scales with the rights of its ServiceAccount; its output is the op's message if it fails.
 func TestScaleByScript(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	ctx, ns := t.Context(), b.engine.Namespace
 	accounts := api.Kind{Version: "v1", Resource: "serviceaccounts", Name: "ServiceAccount", Namespaced: true,
@@ -254,6 +259,7 @@ while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/servi
 // A volume that no pod mounts grows except for the node's part, once; Kubernetes does not start another resize
 // before that is done, and the op must not succeed.
 func TestResizeUnmounted(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	_, v := b.must(engine.Request{Name: "v-0", Action: "v", Volume: &engine.Volume{Claim: b.claim("null")}})
 	o, v := b.must(engine.Request{Name: "a-0", Kind: op.Resize, Target: v, Resize: &engine.Resize{Bytes: 2 * v.Bytes}})
@@ -358,6 +364,7 @@ func (b *bed) stranger(node string) types.UID {
 
 // TestReattachAcrossNodes moves a volume of each driver to the other node and logs the time.
 func TestReattachAcrossNodes(t *testing.T) {
+	t.Parallel()
 	for _, class := range []string{"null", "hostdir", "loopfile", "loopfile-xfs", "btrfs"} {
 		t.Run(class, func(t *testing.T) {
 			t.Parallel()
@@ -391,6 +398,7 @@ func TestReattachAcrossNodes(t *testing.T) {
 
 // A workload whose pod is deleted without grace continues with its volume.
 func TestForceKill(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	claim := b.claim("loopfile-xfs")
 	claim.Name = "w-0-data"
