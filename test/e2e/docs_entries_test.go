@@ -27,3 +27,22 @@ func TestEntryDocuments(t *testing.T) {
 		t.Error("no document has a block that needs an application")
 	}
 }
+
+// TestLongDocuments runs the blocks of the documents that take too long for make test.
+func TestLongDocuments(t *testing.T) {
+	needRoot(t)
+	n := 0
+	for _, k := range blocks(t) {
+		if k.needs != "long" {
+			continue
+		}
+		n++
+		t.Run(filepath.Base(k.file), func(t *testing.T) {
+			t.Parallel()
+			k.run(t)
+		})
+	}
+	if n == 0 {
+		t.Error("no document has a block that is marked as long")
+	}
+}

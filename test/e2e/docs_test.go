@@ -72,12 +72,14 @@ func TestDocumentedCommands(t *testing.T) {
 			case k.needs == "":
 			case k.needs == "root":
 				needRoot(t)
+			case k.needs == "long":
+				t.Skip("takes long: TestLongDocuments runs it (make test-long)")
 			case k.needs == "notebook":
 				t.Skip("needs packages of PyPI: make notebook-test runs it")
 			case slices.Contains(rotation.Applications, k.needs):
 				t.Skipf("needs %s: TestEntryDocuments runs it (make test-entries)", k.needs)
 			default:
-				t.Fatalf("%s: a block needs %q: want root, notebook or one of %v", k.file, k.needs, rotation.Applications)
+				t.Fatalf("%s: a block needs %q: want root, long, notebook or one of %v", k.file, k.needs, rotation.Applications)
 			}
 			k.run(t)
 		})
