@@ -5,7 +5,6 @@ package kubernetes
 import (
 	"context"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,13 +57,14 @@ func namespace(t *testing.T, c *api.Client, prefix string) string {
 // TestConformance runs the conformance suite on each driver of the test bed in parallel: it mostly waits for the
 // cluster.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	config := testBed(t)
 	t.Cleanup(func() { // once all have ended: classes of attributes are the cluster's
 		client, err := api.New(config, op.NewClock())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := leaks(t, client, ""); len(left) > 0 {
+		if left := labelled(t, client, core.VolumeAttributesClasses, ""); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
 		}
 	})
@@ -108,13 +108,7 @@ func TestConformance(t *testing.T) {
 				Modification:    map[string]string{"freezeHold": "1ms"},
 				NeedsAll:        true, Shared: tt.shared,
 				Timeout: 2 * time.Minute, Size: "320Mi", Skip: tt.skip,
-				Leaks: func(t *testing.T) []string {
-					return slices.DeleteFunc(leaks(t, client, ns),
-						func(left string) bool {
-							return strings.HasPrefix(left,
-								core.VolumeAttributesClasses.Resource)
-						})
-				},
+				Leaks: func(t *testing.T) []string { return leaks(t, client, ns) },
 			}
 			enginetest.Run(t, target)
 		})
@@ -130,26 +124,13 @@ func productImage() string {
 
 func snapshotClass(class string) string { return strings.TrimSuffix(class, "-xfs") }
 
-// leaks lists objects with a run's label, and the volumes and contents that back them.
+// leaks lists objects of a namespace with a run's label, and the volumes that back them.
 func leaks(t *testing.T, c *api.Client, ns string) []string {
 	t.Helper()
 	var left []string
 	for _, k := range []api.Kind{api.Pods, api.PersistentVolumeClaims, api.ConfigMaps, api.Secrets, core.Services,
-		api.VolumeSnapshots, core.VolumeAttributesClasses} {
-		where := ns
-		if !k.Namespaced {
-			where = ""
-		}
-		list, _, err := c.List(context.WithoutCancel(t.Context()), k, where,
-			metav1.ListOptions{LabelSelector: names.LabelRun})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range list {
-			if strings.HasPrefix(o.GetName(), "cnsb-t") { // the suite's runs; others may use the cluster too
-				left = append(left, k.Resource+" "+o.GetName())
-			}
-		}
+		api.VolumeSnapshots} {
+		left = append(left, labelled(t, c, k, ns)...)
 	}
 	list, _, err := c.List(context.WithoutCancel(t.Context()), api.PersistentVolumes, "", metav1.ListOptions{})
 	if err != nil {
@@ -161,4 +142,19 @@ func leaks(t *testing.T, c *api.Client, ns string) []string {
 		}
 	}
 	return left
+}
+
+// labelled lists the objects of a kind that runs of this suite made; others may use the cluster too.
+func labelled(t *testing.T, c *api.Client, k api.Kind, ns string) (found []string) {
+	t.Helper()
+	list, _, err := c.List(context.WithoutCancel(t.Context()), k, ns, metav1.ListOptions{LabelSelector: names.LabelRun})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range list {
+		if strings.HasPrefix(o.GetName(), "cnsb-t") {
+			found = append(found, k.Resource+" "+o.GetName())
+		}
+	}
+	return found
 }

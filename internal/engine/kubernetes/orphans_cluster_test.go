@@ -242,6 +242,7 @@ func claimOf(class string) corev1.PersistentVolumeClaim {
 // driver that creates a new object each time. The ops have their attempts, the causes are reported, and the orphans
 // are listed: by the driver's list through a proxy, and without one by the names to look for.
 func TestOrphans(t *testing.T) {
+	t.Parallel()
 	config := testBed(t)
 	client, err := api.New(config, op.NewClock())
 	if err != nil {

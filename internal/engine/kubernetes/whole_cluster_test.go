@@ -115,6 +115,7 @@ func (r *runOn) concurrent() string {
 // TestTwoRuns: a second run on a driver is refused, with the first one's ID; with --concurrent both continue and
 // report it; the Lease of a dead run is taken over; in the end no Lease is left.
 func TestTwoRuns(t *testing.T) {
+	t.Parallel()
 	config := testBed(t)
 	client, err := api.New(config, op.NewClock())
 	if err != nil {
