@@ -136,6 +136,30 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// gone is the writer of a reader that has left.
+type gone struct {
+	httptest.ResponseRecorder
+	statuses []int
+}
+
+func (g *gone) WriteHeader(status int)    { g.statuses = append(g.statuses, status) }
+func (g *gone) Write([]byte) (int, error) { return 0, http.ErrHandlerTimeout }
+
+// An answer has one status, also if its reader leaves before the end.
+func TestReaderLeaves(t *testing.T) {
+	t.Parallel()
+	_, s := newServer(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, path := range []string{"/api/v1/runs", "/api/v1/queue", "/api/v1/studies/none", "/"} {
+		var w gone
+		s.Handler().ServeHTTP(&w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+		if len(w.statuses) != 1 {
+			t.Errorf("GET %s: statuses %d, want one", path, w.statuses)
+		}
+	}
+}
+
 // A directory that is itself a bundle has the ID of the root.
 func TestRoot(t *testing.T) {
 	t.Parallel()
