@@ -12,8 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 )
 
-// WriteCSV writes one line for each comparison, one without b for each cell, and one for each overall test and for
-// each level of a Pareto table. cell makes a text safe for spreadsheets.
+// WriteCSV writes one line for each comparison, one without b for each cell, one for each overall test, for each
+// level of a Pareto table, and for each run and each change of a history. cell makes a text safe for spreadsheets.
 func WriteCSV(w io.Writer, r *compare.Result, cell func(string) string) error {
 	out := &safe{csv.NewWriter(w), cell}
 	out.row([]string{"kind", "metric", "context", "unit", "a", "b", "n", "mean", "sd", "cv", "median", "medianLow",
@@ -44,6 +44,9 @@ func WriteCSV(w io.Writer, r *compare.Result, cell func(string) string) error {
 	}
 	for i := range r.Pareto {
 		pareto(out, &r.Pareto[i])
+	}
+	for i := range r.History {
+		history(out, &r.History[i])
 	}
 	out.Flush()
 	return out.Error()
