@@ -26,7 +26,7 @@ func (f *serveFlags) serveWeb(ctx context.Context, s *streams) error {
 	defer stop()
 	ui, err := web.New(soft, web.Options{Dir: f.dir, Render: renderApart, Compare: compareRuns,
 		History: new(histories).answer,
-		Library: sync.OnceValues(webLibrary), Validate: f.validateText, Queue: q})
+		Library: sync.OnceValues(f.webLibrary), Validate: f.validateText, Queue: q})
 	if err != nil {
 		return errors.Join(err, closeQueue(q))
 	}

@@ -40,7 +40,7 @@ type Options struct {
 	// Library returns what a Benchmark can be built from. The caller does not change it.
 	Library func() (*Library, error)
 	// Validate checks a text, which is a Benchmark or a Study for an engine.
-	Validate func(ctx context.Context, engine, text string) Check
+	Validate func(context.Context, Draft) Check
 	// Queue runs what is submitted; nil: the interface only reads. Its directory is Dir.
 	Queue *queue.Queue
 }
