@@ -58,6 +58,8 @@ func (f *serveFlags) listenWeb(ctx context.Context, s *streams, ui *web.Server) 
 	}
 	fmt.Fprintf(s.out, "%s at %s://%s/\n", f.dir, scheme, listener.Addr())
 	if conf != nil {
+		// Of HTTP/1.1, a browser opens six connections to a server, and an event stream takes one.
+		conf.NextProtos = []string{"h2", "http/1.1"}
 		listener = tls.NewListener(listener, conf)
 	}
 	return listener, handler, nil
