@@ -81,7 +81,7 @@ func (s *Server) place(id, file string) (string, error) {
 		id = "."
 	}
 	if !fs.ValidPath(id) || !s.has(path.Join(id, file)) {
-		return "", fmt.Errorf("%w: %s has no %s", errNotFound, id, file)
+		return "", fmt.Errorf("%w: no file %s/%s in %s", errNotFound, id, file, s.Dir)
 	}
 	return s.regular(id)
 }

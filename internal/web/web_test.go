@@ -100,6 +100,10 @@ func TestPages(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "a"), filepath.Join(dir, "c")); err != nil {
 		t.Fatal(err)
 	}
+	copyDir(t, kept+"/bundle", filepath.Join(dir, "torn"))
+	if err := os.WriteFile(filepath.Join(dir, "torn", "events", "ops.parquet"), []byte("PAR1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ask, _ := newServer(t, dir)
 	for _, tt := range []struct {
 		path   string
@@ -116,6 +120,12 @@ func TestPages(t *testing.T) {
 		{"/api/v1/runs/a%2Fone/events", 409, "not in progress"},
 		{"/runs/a/one/", 200, `<span class="place">a/one</span>`},
 		{"/runs/none/", 404, `<div id="app">`},
+		{"/runs/study/", 200, `<div id="app">`},
+		{"/studies/study/", 200, `<div id="app">`},
+		{"/studies/none/", 404, `<div id="app">`},
+		{"/studies/a/one/", 200, `<span class="place">a/one</span>`},
+		{"/runs/torn/", 500, `ops.parquet is damaged`},
+		{"/runs/torn/", 500, `<code>cnsbench verify &#39;`},
 		{"/nothing", 404, `<div id="app">`},
 		{"/assets/none.js", 404, ""},
 		{"/api/v1/runs/..%2F..%2Fetc/summary", 404, "not found"},
