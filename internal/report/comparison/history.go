@@ -82,23 +82,13 @@ func marks(h *compare.History, run string) (changed, outlier bool) {
 
 func titleOf(h *compare.History) string { return table.Escape(named(h.Metric, h.Unit, h.Context)) }
 
-// history writes a line for each run and one for each change, which has the last run before it in a and the first
-// after it in b.
-func history(out *safe, h *compare.History) {
-	start := func(kind, a, b string) []string {
-		return []string{kind, h.Metric, context(h.Context), h.Unit, a, b}
+// named is a metric with its unit and context.
+func named(metric, unit string, levels []compare.Level) string {
+	if unit != "" && !strings.HasSuffix(metric, unit) {
+		metric += " (" + unit + ")"
 	}
-	for i, run := range h.Runs {
-		warning := ""
-		if _, outlier := marks(h, run); outlier {
-			warning = "outlier"
-		}
-		out.row(slices.Concat(start("run", run, ""), make([]string, 4), numbers(h.Values[i]), make([]string, 13),
-			[]string{warning}))
+	for _, l := range levels {
+		metric += ", " + l.Factor + " " + l.Level
 	}
-	for _, c := range h.Changes {
-		before := h.Runs[max(0, slices.Index(h.Runs, c.Run)-1)]
-		out.row(slices.Concat(start("change", before, c.Run), make([]string, 10), numbers(c.Ratio, c.Low, c.High, nil, c.P),
-			[]string{string(c.Word), "", fmt.Sprintf("between %s and %s with 95 %% confidence", c.From, c.To)}))
-	}
+	return metric
 }

@@ -90,14 +90,3 @@ func markdownPareto(b *strings.Builder, p *compare.Pareto) {
 			compare.Column(x.Cost, p.Currency), table.Escape(x.String()))
 	}
 }
-
-// named is a metric with its unit and context.
-func named(metric, unit string, levels []compare.Level) string {
-	if unit != "" && !strings.HasSuffix(metric, unit) {
-		metric += " (" + unit + ")"
-	}
-	for _, l := range levels {
-		metric += ", " + l.Factor + " " + l.Level
-	}
-	return metric
-}
