@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # pictures.sh: makes docs/pictures: runs the demo twice, once in a terminal of tmux, a study, and takes pictures of
-# what they show in Chromium. Needs root, and a quiet machine for four minutes.
+# what they show in Chromium; the series of a history has an injected change. Needs root, and a quiet machine for five
+# minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 hack/packages.sh node=nodejs npm=npm chromium=chromium tmux=tmux /usr/share/fonts/truetype/dejavu=fonts-dejavu-core
@@ -26,5 +27,10 @@ terminal capture-pane -p -e >"$runs/terminal-result.txt"
 
 bin/cnsbench run examples/quickstart.yaml --out "$runs/again" || [[ $? == 3 ]] # 3: an objective was not met
 bin/cnsbench study run examples/study.yaml --blocks 6 --set spec.runtime=1s --out "$runs/study"
+for i in {00..13}; do
+  delay=300
+  ((10#$i < 8)) || delay=600
+  bin/cnsbench run web/test/history.yaml --out "$runs/nightly/run-$i" --inject "rpcs: {CreateVolume: {delay: ${delay}ms}}"
+done
 node web/test/pictures.mjs "$runs"
 ls -l docs/pictures

@@ -226,6 +226,42 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestHistoryOutputs: each output of a history has its change, the runs around it, and its figures.
+func TestHistoryOutputs(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("p,day,v,m,u\n")
+	for day := range 18 {
+		for i := range 2 {
+			v := 100 + (day+i)%3 + day/9*50
+			if day == 2 {
+				v = 400 // an outlier alone is no change
+			}
+			fmt.Fprintf(&b, "a,day-%02d,%d,=up|,ms\na,day-%02d,%d,level,ms\n", day+1, v, day+1, 70+(day+i)%2)
+		}
+	}
+	dir := importText(t, b.String(), "--occasion", "day", "--metric", "m")
+	for output, want := range map[string][]string{
+		"text": {"worse from day-10 on", "E-divisive"},
+		"json": {`"run": "day-10"`, `"outliers": [`},
+		"csv": {"\nrun,'=up|,p=a,ms,day-03,,,,,,400,", ",outlier,", "\nchange,'=up|,p=a,ms,day-09,day-10,,,,,,,,,,,1.",
+			",worse,,between day-", "\nrun,level,p=a,ms,day-18,,,,,,70.5,"},
+		"markdown": {`| =up\| (ms), p a | day-10 | day-`, " | **worse** | 101 ms | 151 ms | ×1.",
+			"| day-03 | 400 ms (outlier) |", "| day-10 | 150 ms (changed) |",
+			"| level (ms), p a | 18 | 70.5 ms | 70.5 ms | 0 |  |", "Search: E-divisive, alpha 0.03"},
+	} {
+		code, out, errs := cnsbench(t, "", "compare", "--history", dir, "--output", output)
+		for _, w := range want {
+			if code != 0 || !strings.Contains(out, w) {
+				t.Errorf("%s: exit %d, want %q\n%s%s", output, code, w, out, errs)
+			}
+		}
+		if strings.Contains(out, "Cells") || strings.Contains(out, "Adjusted: p by") {
+			t.Errorf("%s has tables of comparisons:\n%s", output, out)
+		}
+	}
+}
+
 // TestHistoryOfStudy: the occasions of one study are its runs.
 func TestHistoryOfStudy(t *testing.T) {
 	t.Parallel()

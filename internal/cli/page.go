@@ -38,12 +38,15 @@ func renderApart(ctx context.Context, what, dir string, w io.Writer) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("rendering takes too long; use cnsbench show --cluster, which copies the bundle: %w",
+		return fmt.Errorf("rendering takes too long here: use cnsbench report, or show --cluster for a bundle in a cluster: %w",
 			ctx.Err())
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
 	if strings.Contains(said.String(), "cannot allocate memory") || strings.Contains(said.String(), "out of memory") {
-		line = "rendering takes too much memory; use cnsbench show --cluster, which copies the bundle"
+		line = "rendering takes too much memory: use cnsbench report, or show --cluster for a bundle in a cluster"
+	}
+	if cmd.ProcessState != nil && cmd.ProcessState.Exited() && line != "" {
+		return errors.New(strings.TrimPrefix(line, "cnsbench: "))
 	}
 	return fmt.Errorf("%s (%w)", line, err)
 }

@@ -95,7 +95,7 @@ loopback address whose Host and Origin are of this machine or in --allow-host.`,
 	fl.BoolVar(&f.allowRun, "allow-run", false, "with DIR: let the page run Benchmarks and Studies, as this user")
 	fl.StringVar(&f.storageDir, "storage-dir", "",
 		"with --allow-run: directory for volumes of the built-in drivers (default that of run)")
-	clusterFlags(c, &f.cluster)
+	namespaceFlags(c, &f.cluster, "with --allow-run: namespace for all objects of runs in a cluster that name no other")
 	// One of them is of the other service: an error, not without effect.
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		for _, name := range []string{"dir", "publish-pin", "insecure", "max-bundle"} {
@@ -108,6 +108,8 @@ loopback address whose Host and Origin are of this machine or in --allow-host.`,
 			return errors.New("--allow-run is for the web interface: name the directory of its results, serve DIR --allow-run")
 		case f.storageDir != "" && !f.allowRun:
 			return errors.New("--storage-dir is for the runs of --allow-run")
+		case f.cluster.Namespace != "" && !f.allowRun:
+			return errors.New("--namespace is for the runs of --allow-run")
 		}
 		return nil
 	}

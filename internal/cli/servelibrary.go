@@ -14,13 +14,13 @@ import (
 )
 
 // webLibrary is what the web interface builds a Benchmark from.
-func webLibrary() (*web.Library, error) {
+func (f *serveFlags) webLibrary() (*web.Library, error) {
 	built, err := plan.BuiltIn()
 	if err != nil {
 		return nil, err
 	}
 	l := &web.Library{Engines: []string{engineLocal, engineKubernetes}, Engine: defaultEngine(),
-		StorageClasses: csidriver.Backends()}
+		Namespace: f.cluster.Namespace, StorageClasses: csidriver.Backends()}
 	for _, name := range built.Names() {
 		e, _ := built.Get(name)
 		l.Workloads = append(l.Workloads, web.Workload{Name: name, Description: strings.TrimSpace(e.Description),

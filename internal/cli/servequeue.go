@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/cnsbench/cnsbench/internal/operator"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -83,7 +86,7 @@ func (f *serveFlags) submissionCommand(s queue.Submission, file, out string) (*e
 	}
 	args = append(args, "--engine="+s.Engine, "--out="+out)
 	for _, flag := range [][2]string{{"storage-dir", f.storageDir}, {"kubeconfig", f.cluster.Kubeconfig},
-		{"context", f.cluster.Context}} {
+		{"context", f.cluster.Context}, {"namespace", cmp.Or(s.Namespace, f.cluster.Namespace)}} {
 		if flag[1] != "" {
 			args = append(args, "--"+flag[0]+"="+flag[1])
 		}
@@ -111,17 +114,21 @@ const checkTimeout = 10 * time.Second
 
 // validateText checks a text of the web interface as validate does. Without --allow-run it reads neither files that the
 // text names nor a cluster, because then the reader of the page has no right to do so.
-func (f *serveFlags) validateText(ctx context.Context, engine, text string) web.Check {
+func (f *serveFlags) validateText(ctx context.Context, d web.Draft) web.Check {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	const name = "benchmark.yaml"
-	files := []plan.File{{Name: name, Data: []byte(text)}}
+	files := []plan.File{{Name: name, Data: []byte(d.Text)}}
 	if err := notBenchmark("workload.xml", files[0].Data); err != nil {
 		return web.Check{Validation: validationOf(nil, err)}
 	}
+	if wrong := validation.IsDNS1123Label(d.Namespace); d.Namespace != "" && len(wrong) > 0 {
+		return web.Check{Validation: validationOf(nil, fmt.Errorf("invalid namespace %.80q: %s", d.Namespace, wrong[0]))}
+	}
 	run := runFlags{quiet: true, offline: true, alone: !f.allowRun}
-	run.Engine = engine
-	run.Cluster = runflags.Cluster{Kubeconfig: f.cluster.Kubeconfig, Context: f.cluster.Context}
+	run.Engine = d.Engine
+	run.Cluster = runflags.Cluster{Kubeconfig: f.cluster.Kubeconfig, Context: f.cluster.Context,
+		Namespace: cmp.Or(d.Namespace, f.cluster.Namespace)}
 	var said strings.Builder
 	s := &streams{in: strings.NewReader(""), out: io.Discard, err: &said}
 	p, _, err := loadFiles(ctx, s, &run, []string{filepath.Join(f.dir, name)}, files)

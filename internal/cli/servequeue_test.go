@@ -9,23 +9,25 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/queue"
+	"github.com/cnsbench/cnsbench/internal/web"
 )
 
 // TestWebLibrary checks that all files which the page begins with are valid, and that all variables are described.
 func TestWebLibrary(t *testing.T) {
-	l, err := webLibrary()
+	var f serveFlags
+	l, err := f.webLibrary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	kinds := map[string]int{}
-	var f serveFlags
 	for _, s := range l.Starts {
 		kinds[s.Kind]++
 		engine := engineLocal
 		if s.Kind == "suite" || strings.HasPrefix(s.Name, "kubernetes/") { // of classes that a cluster has
 			engine = engineKubernetes
 		}
-		if c := f.validateText(t.Context(), engine, s.Text); !c.Valid || c.Name == "" || c.Study != isStudyText(s.Text) {
+		c := f.validateText(t.Context(), web.Draft{Engine: engine, Text: s.Text})
+		if !c.Valid || c.Name == "" || c.Study != isStudyText(s.Text) {
 			t.Errorf("%s %s: %+v", s.Kind, s.Name, c)
 		}
 		if s.Description == "" {
@@ -61,18 +63,18 @@ func TestValidateText(t *testing.T) {
 		want    string
 	}{{false, "cannot be read here"}, {true, "secret"}} {
 		f := serveFlags{dir: dir, allowRun: tt.allowed}
-		c := f.validateText(t.Context(), engineLocal, text)
+		c := f.validateText(t.Context(), web.Draft{Engine: engineLocal, Text: text})
 		if c.Valid || len(c.Problems) != 1 || !strings.Contains(c.Problems[0].Message, tt.want) {
 			t.Errorf("allowed %v: %+v", tt.allowed, c)
 		}
 	}
 	f := serveFlags{dir: dir, allowRun: true, cluster: cluster.Options{Kubeconfig: filepath.Join(dir, "none")}}
-	c := f.validateText(t.Context(), engineKubernetes, volumes)
+	c := f.validateText(t.Context(), web.Draft{Engine: engineKubernetes, Text: volumes, Namespace: "bench"})
 	if !c.Valid || len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].Message, "not checked") {
 		t.Errorf("without the cluster: %+v", c)
 	}
 	for text, want := range map[string]string{"<workload/>": "is XML", "": "is empty", "a: [": ""} {
-		c := f.validateText(t.Context(), engineLocal, text)
+		c := f.validateText(t.Context(), web.Draft{Engine: engineLocal, Text: text})
 		if c.Valid || len(c.Problems) == 0 || !strings.Contains(c.Problems[0].Message, want) {
 			t.Errorf("%q: %+v", text, c)
 		}
@@ -97,10 +99,41 @@ func TestSubmissionCommand(t *testing.T) {
 	}
 }
 
+// TestSubmissionNamespace checks that a submission runs in its own namespace, else in that of serve.
+func TestSubmissionNamespace(t *testing.T) {
+	for _, tt := range []struct {
+		flag, own string
+		want      []string
+	}{
+		{"", "", nil},
+		{"flag", "", []string{"--namespace=flag"}},
+		{"flag", "own", []string{"--namespace=own"}},
+		{"", "own", []string{"--namespace=own"}},
+	} {
+		f := serveFlags{cluster: cluster.Options{Namespace: tt.flag}}
+		c, err := f.submissionCommand(queue.Submission{Engine: engineKubernetes, Namespace: tt.own}, "f", "o")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := slices.DeleteFunc(c.Args, func(a string) bool { return !strings.Contains(a, "namespace") })
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("serve %q, submission %q: %q, want %q", tt.flag, tt.own, got, tt.want)
+		}
+	}
+	var f serveFlags
+	for _, name := range []string{"Two Words", "a/b", "--all", strings.Repeat("n", 64)} {
+		c := f.validateText(t.Context(), web.Draft{Engine: engineKubernetes, Text: volumes, Namespace: name})
+		if c.Valid || len(c.Problems) != 1 || !strings.Contains(c.Problems[0].Message, "invalid namespace") {
+			t.Errorf("%q: %+v", name, c)
+		}
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"--allow-run":                           "serve DIR --allow-run",
 		"DIR --storage-dir /x":                  "for the runs of --allow-run",
+		"DIR --namespace x":                     "for the runs of --allow-run",
 		"DIR --allow-run --listen 0.0.0.0:0":    "can be reached by others",
 		"DIR --allow-run --auth kubernetes":     "want token or none",
 		"DIR/none --allow-run":                  "no such file or directory",

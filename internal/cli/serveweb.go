@@ -26,7 +26,7 @@ func (f *serveFlags) serveWeb(ctx context.Context, s *streams) error {
 	defer stop()
 	ui, err := web.New(soft, web.Options{Dir: f.dir, Render: renderApart, Compare: compareRuns,
 		History: new(histories).answer,
-		Library: sync.OnceValues(webLibrary), Validate: f.validateText, Queue: q})
+		Library: sync.OnceValues(f.webLibrary), Validate: f.validateText, Queue: q})
 	if err != nil {
 		return errors.Join(err, closeQueue(q))
 	}
@@ -58,6 +58,8 @@ func (f *serveFlags) listenWeb(ctx context.Context, s *streams, ui *web.Server) 
 	}
 	fmt.Fprintf(s.out, "%s at %s://%s/\n", f.dir, scheme, listener.Addr())
 	if conf != nil {
+		// Of HTTP/1.1, a browser opens six connections to a server, and an event stream takes one.
+		conf.NextProtos = []string{"h2", "http/1.1"}
 		listener = tls.NewListener(listener, conf)
 	}
 	return listener, handler, nil

@@ -30,6 +30,8 @@ type Submission struct {
 	// Name is that of its results, which get the time of the start behind it.
 	Name   string `json:"name"`
 	Engine string `json:"engine"`
+	// Namespace is that of a cluster for all objects of the run; empty: the default of the command.
+	Namespace string `json:"namespace,omitempty"`
 	// Study says that the file is a Study.
 	Study     bool      `json:"study,omitempty"`
 	Text      string    `json:"text,omitempty"`
@@ -87,8 +89,8 @@ func (l *list) add(s Submission, now time.Time) (Submission, error) {
 		return s, fmt.Errorf("%w: %d submissions wait: cancel one, or wait", ErrFull, maxWaiting)
 	}
 	l.Last++
-	s = Submission{ID: strconv.Itoa(l.Last), Name: s.Name, Engine: s.Engine, Study: s.Study, Text: s.Text, State: Queued,
-		Submitted: now}
+	s = Submission{ID: strconv.Itoa(l.Last), Name: s.Name, Engine: s.Engine, Namespace: s.Namespace, Study: s.Study,
+		Text: s.Text, State: Queued, Submitted: now}
 	l.Submissions = append(l.Submissions, s)
 	return s, nil
 }

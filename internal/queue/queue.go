@@ -109,8 +109,8 @@ func (q *Queue) Get(id string) (Submission, error) {
 	return *s, nil
 }
 
-// Submit appends a submission, of which it takes name, engine, text and whether it is a Study. It returns ErrInvalid or
-// ErrFull.
+// Submit appends a submission, of which it takes name, engine, namespace, text and whether it is a Study. It returns
+// ErrInvalid or ErrFull.
 func (q *Queue) Submit(s Submission) (added Submission, err error) {
 	err = q.change(func(l *list) error {
 		added, err = l.add(s, time.Now())

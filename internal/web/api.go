@@ -1,7 +1,9 @@
 package web
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"path"
 	"reflect"
@@ -71,6 +73,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	conf.Info.Description = "The API of cnsbench serve DIR. It only reads, unless --allow-run is set."
 	conf.OpenAPIPath, conf.DocsPath, conf.SchemasPath = "/api/v1/openapi", "", ""
 	conf.CreateHooks = nil // no links to schemas in answers
+	conf.Formats = map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat}
 	conf.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	a := humago.New(mux, conf)
 	get(a, "listRuns", "/api/v1/runs", s.list)
@@ -84,6 +87,17 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	s.queue(a)
 	return a
 }
+
+// jsonFormat is the format of answers. It ignores errors of writing, because the reader may be gone: huma sets a second
+// status upon them, which net/http logs as a superfluous call.
+var jsonFormat = huma.Format{Unmarshal: huma.DefaultJSONFormat.Unmarshal, Marshal: func(w io.Writer, v any) error {
+	var b bytes.Buffer
+	err := huma.DefaultJSONFormat.Marshal(&b, v)
+	if err == nil {
+		_, _ = w.Write(b.Bytes())
+	}
+	return err
+}}
 
 // OpenAPI returns the description of the API, in YAML.
 func OpenAPI() ([]byte, error) { return new(Server).api(http.NewServeMux()).OpenAPI().YAML() }

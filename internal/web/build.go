@@ -16,12 +16,14 @@ const maxBody = 1 << 20
 // maxChecks is the number of texts that are checked at the same time.
 const maxChecks = 2
 
-type checkInput struct {
-	Body struct {
-		Text   string `json:"text" doc:"YAML"`
-		Engine string `json:"engine" doc:"local or kubernetes"`
-	}
+// Draft is a text, and where it is to run.
+type Draft struct {
+	Text      string `json:"text" doc:"a Benchmark or a Study, in YAML"`
+	Engine    string `json:"engine" doc:"local or kubernetes"`
+	Namespace string `json:"namespace,omitempty" doc:"kubernetes: namespace for all objects of the run"`
 }
+
+type checkInput struct{ Body Draft }
 
 // build adds the requests for a new Benchmark. They change nothing.
 func (s *Server) build(a huma.API) {
@@ -37,18 +39,18 @@ func (s *Server) build(a huma.API) {
 			"names and the classes of a cluster are not read.",
 		MaxBodyBytes: maxBody},
 		func(ctx context.Context, in *checkInput) (*body[Check], error) {
-			c, err := s.check(ctx, in.Body.Engine, in.Body.Text)
+			c, err := s.check(ctx, in.Body)
 			return &body[Check]{c}, err
 		})
 }
 
 // check checks a text, after those before it.
-func (s *Server) check(ctx context.Context, engine, text string) (Check, error) {
+func (s *Server) check(ctx context.Context, d Draft) (Check, error) {
 	select {
 	case s.checks <- struct{}{}:
 		defer func() { <-s.checks }()
 	case <-ctx.Done():
 		return Check{}, huma.Error503ServiceUnavailable(fmt.Sprintf("too many checks at the same time: %v", ctx.Err()))
 	}
-	return s.Validate(ctx, engine, text), nil
+	return s.Validate(ctx, d), nil
 }

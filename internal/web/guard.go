@@ -21,11 +21,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		switch {
 		case cross.Check(r) != nil:
-			refuse(w, http.StatusForbidden, "the request comes from another site")
+			refuse(w, r, http.StatusForbidden, "the request comes from another site")
 		case s.Queue == nil && strings.HasPrefix(r.URL.Path, "/api/v1/queue"):
-			refuse(w, http.StatusForbidden, onlyReads)
+			refuse(w, r, http.StatusForbidden, onlyReads)
 		case r.Method != http.MethodDelete && (err != nil || kind != "application/json"):
-			refuse(w, http.StatusUnsupportedMediaType, "invalid Content-Type: want application/json")
+			refuse(w, r, http.StatusUnsupportedMediaType, "invalid Content-Type: want application/json")
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -33,8 +33,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 }
 
 // refuse answers with a problem, as the requests of the API do.
-func refuse(w http.ResponseWriter, status int, detail string) {
-	w.Header().Set("Connection", "close") // the rest of the body is not read
+func refuse(w http.ResponseWriter, r *http.Request, status int, detail string) {
+	if r.ProtoMajor == 1 { // of HTTP/2 it would end the connection of other requests
+		w.Header().Set("Connection", "close") // the rest of the body is not read
+	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
 	// The client may be gone.

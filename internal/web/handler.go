@@ -18,10 +18,10 @@ func (s *Server) Handler() http.Handler {
 		panic(err) // the directory is embedded
 	}
 	mux.Handle("GET /assets/", http.StripPrefix("/assets/", asset(files)))
-	for _, page := range []string{"GET /{$}", "GET /compare", "GET /history", "GET /new", "GET /queue",
-		"GET /studies/{id...}"} {
+	for _, page := range []string{"GET /{$}", "GET /compare", "GET /history", "GET /new", "GET /queue"} {
 		mux.HandleFunc(page, s.app(http.StatusOK))
 	}
+	mux.HandleFunc("GET /studies/{id...}", s.studyState)
 	mux.HandleFunc("GET /runs/{id...}", s.runPage)
 	mux.HandleFunc("GET /study-report/{id...}", s.studyPage)
 	mux.HandleFunc("GET /", s.app(http.StatusNotFound))

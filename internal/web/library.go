@@ -8,6 +8,8 @@ type Library struct {
 	Starts    []Start    `json:"starts"`
 	Engines   []string   `json:"engines"`
 	Engine    string     `json:"engine" doc:"the default one"`
+	// Namespace is that of runs in a cluster which name no other; missing: that of the kubeconfig's context.
+	Namespace string `json:"namespace,omitempty"`
 	// StorageClasses are those that need no document of their own on engine local.
 	StorageClasses []string `json:"storageClasses"`
 }

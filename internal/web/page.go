@@ -28,7 +28,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	dir, err := s.place(id, runFile)
 	if err != nil {
-		s.app(http.StatusNotFound)(w, r) // which says why
+		s.missing(w, r, "studies", studyFile) // it says why
 		return
 	}
 	b, err := bundle.Look(dir)
@@ -38,6 +38,26 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 	}
 	s.page(w, r, "report", dir, bar{Name: cleanID(id), API: apiPath(id, "summary"), Live: err == nil && b.Live,
 		History: s.historyPage(cleanID(id)), Compare: "/?select=" + template.URLQueryEscaper(cleanID(id))})
+}
+
+// studyState serves the application for the page of a study.
+func (s *Server) studyState(w http.ResponseWriter, r *http.Request) {
+	if _, err := s.place(r.PathValue("id"), studyFile); err != nil {
+		s.missing(w, r, "runs", runFile)
+		return
+	}
+	s.app(http.StatusOK)(w, r)
+}
+
+// missing answers a request for a run that is a study, or a study that is a run, with its other page; else with the
+// application, which says that there is none.
+func (s *Server) missing(w http.ResponseWriter, r *http.Request, other, file string) {
+	id := cleanID(r.PathValue("id"))
+	if _, err := s.place(id, file); err == nil {
+		http.Redirect(w, r, link(other, id), http.StatusFound)
+		return
+	}
+	s.app(http.StatusNotFound)(w, r)
 }
 
 // studyPage serves the report of a study.
@@ -78,14 +98,41 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, what, dir string, 
 	if err == nil {
 		text, policy, err = framed(text, b)
 	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if err != nil {
-		http.Error(w, fmt.Sprintf("cannot make the %s: %v", what, err), http.StatusInternalServerError)
+		s.unreadable(w, b, what, dir, err)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", policy)
 	_, _ = w.Write(text) // the reader may be gone
 }
+
+// unreadablePage is served where a report cannot be made.
+var unreadablePage = template.Must(template.Must(barPage.Clone()).New("unreadable").Parse(
+	`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" ` +
+		`content="width=device-width, initial-scale=1"><title>{{.Bar.Name}} · CNSBench</title>` +
+		`<link rel="stylesheet" href="/assets/index.css"><link rel="stylesheet" href="/assets/bar.css"></head><body>` +
+		`{{template "bar" .Bar}}<main><div class="message bad" role="alert"><strong>There is no report: {{.What}} ` +
+		`cannot be read</strong> {{.Error}}</div>{{with .Command}}<p>What is damaged: <code>{{.}}</code></p>{{end}}` +
+		`<p><a href="/">All runs</a></p></main></body></html>`))
+
+// unreadable says why there is no page, and what to do.
+func (s *Server) unreadable(w http.ResponseWriter, b bar, what, dir string, err error) {
+	v := struct {
+		Bar                  bar
+		What, Error, Command string
+	}{b, "this bundle", bounded.Text(err.Error(), 2000), ""}
+	if v.Bar.Name, v.Bar.API = bounded.Text(b.Name, 200), ""; what == "study" {
+		v.What = "this study"
+	} else if !b.Live {
+		v.Command = "cnsbench verify " + quoted(dir)
+	}
+	w.WriteHeader(http.StatusInternalServerError)
+	_ = unreadablePage.Execute(w, v) // the reader may be gone
+}
+
+// quoted is a word of a shell.
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // render renders a bundle or a study, after those before it.
 func (s *Server) render(ctx context.Context, what, dir string) ([]byte, error) {

@@ -30,9 +30,8 @@ type Submission struct {
 
 type submitInput struct {
 	Body struct {
-		Text   string `json:"text" doc:"a Benchmark or a Study, in YAML"`
-		Engine string `json:"engine" doc:"local or kubernetes"`
-		Name   string `json:"name,omitempty" doc:"of the results; without one, that of the Benchmark"`
+		Draft
+		Name string `json:"name,omitempty" doc:"of the results; without one, that of the Benchmark"`
 	}
 }
 
@@ -121,7 +120,7 @@ func (s *Server) described(sub queue.Submission, err error) (*body[Submission], 
 
 // submit appends a file to the queue if it is valid.
 func (s *Server) submit(ctx context.Context, in *submitInput) (*body[Submission], error) {
-	c, err := s.check(ctx, in.Body.Engine, in.Body.Text)
+	c, err := s.check(ctx, in.Body.Draft)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +132,6 @@ func (s *Server) submit(ctx context.Context, in *submitInput) (*body[Submission]
 		return nil, huma.Error422UnprocessableEntity("the file is not valid", all...)
 	}
 	sub, err := s.Queue.Submit(queue.Submission{Name: cmp.Or(in.Body.Name, c.Name), Engine: in.Body.Engine,
-		Study: c.Study, Text: in.Body.Text})
+		Namespace: in.Body.Namespace, Study: c.Study, Text: in.Body.Text})
 	return s.described(sub, err)
 }

@@ -23,8 +23,8 @@ type asker func(method, path, text string, header map[string]string, into any) (
 // newAsker serves a directory, with a queue if run is set. Texts are valid that begin with "valid".
 func newAsker(t *testing.T, run bool) asker {
 	t.Helper()
-	o := Options{Dir: t.TempDir(), Validate: func(_ context.Context, engine, text string) Check {
-		ok := strings.HasPrefix(text, "valid") && engine == "local"
+	o := Options{Dir: t.TempDir(), Validate: func(_ context.Context, d Draft) Check {
+		ok := strings.HasPrefix(d.Text, "valid") && d.Engine == "local"
 		c := Check{Validation: plan.Validation{Valid: ok, Problems: []plan.Problem{}, Warnings: []plan.Problem{}}}
 		if c.Name = "named"; !ok {
 			c.Name, c.Problems = "", []plan.Problem{{File: "f", Line: 3, Column: 1, Path: "spec", Message: "bad"}}
@@ -145,7 +145,8 @@ func TestQueue(t *testing.T) {
 		says               string
 	}{
 		{"POST", "/api/v1/queue", `{"text": "valid", "engine": "local"}`, 201, `"name":"named"`},
-		{"POST", "/api/v1/queue", `{"text": "valid", "engine": "local", "name": "second"}`, 201, `"id":"2"`},
+		{"POST", "/api/v1/queue", `{"text": "valid", "engine": "local", "name": "second", "namespace": "ns"}`, 201,
+			`"id":"2"`},
 		{"POST", "/api/v1/queue", `{"text": "no", "engine": "local"}`, 422, "f:3:1: spec: bad"},
 		{"POST", "/api/v1/queue", `{"text": "valid", "engine": "nomad"}`, 422, "bad"},
 		{"POST", "/api/v1/queue", `{"text": "valid", "engine": "local", "name": "../x"}`, 422, "invalid name"},
@@ -160,7 +161,7 @@ func TestQueue(t *testing.T) {
 		{"DELETE", "/api/v1/queue/2", "", 409, "cancel it first"},
 		{"POST", "/api/v1/queue/2/cancel", "", 204, ""},
 		{"POST", "/api/v1/queue/2/cancel", "", 409, "has ended"},
-		{"POST", "/api/v1/queue/2/resubmit", "", 201, `"id":"3"`},
+		{"POST", "/api/v1/queue/2/resubmit", "", 201, `"namespace":"ns"`},
 		{"DELETE", "/api/v1/queue/2", "", 204, ""},
 		{"GET", "/api/v1/queue/3", "", 200, `"text":"valid"`},
 		{"PUT", "/api/v1/queue", `{"paused": true}`, 204, ""},

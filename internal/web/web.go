@@ -40,7 +40,7 @@ type Options struct {
 	// Library returns what a Benchmark can be built from. The caller does not change it.
 	Library func() (*Library, error)
 	// Validate checks a text, which is a Benchmark or a Study for an engine.
-	Validate func(ctx context.Context, engine, text string) Check
+	Validate func(context.Context, Draft) Check
 	// Queue runs what is submitted; nil: the interface only reads. Its directory is Dir.
 	Queue *queue.Queue
 }
@@ -81,7 +81,7 @@ func (s *Server) place(id, file string) (string, error) {
 		id = "."
 	}
 	if !fs.ValidPath(id) || !s.has(path.Join(id, file)) {
-		return "", fmt.Errorf("%w: %s has no %s", errNotFound, id, file)
+		return "", fmt.Errorf("%w: no file %s/%s in %s", errNotFound, id, file, s.Dir)
 	}
 	return s.regular(id)
 }

@@ -100,6 +100,10 @@ func TestPages(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "a"), filepath.Join(dir, "c")); err != nil {
 		t.Fatal(err)
 	}
+	copyDir(t, kept+"/bundle", filepath.Join(dir, "torn"))
+	if err := os.WriteFile(filepath.Join(dir, "torn", "events", "ops.parquet"), []byte("PAR1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ask, _ := newServer(t, dir)
 	for _, tt := range []struct {
 		path   string
@@ -116,6 +120,12 @@ func TestPages(t *testing.T) {
 		{"/api/v1/runs/a%2Fone/events", 409, "not in progress"},
 		{"/runs/a/one/", 200, `<span class="place">a/one</span>`},
 		{"/runs/none/", 404, `<div id="app">`},
+		{"/runs/study/", 200, `<div id="app">`},
+		{"/studies/study/", 200, `<div id="app">`},
+		{"/studies/none/", 404, `<div id="app">`},
+		{"/studies/a/one/", 200, `<span class="place">a/one</span>`},
+		{"/runs/torn/", 500, `ops.parquet is damaged`},
+		{"/runs/torn/", 500, `<code>cnsbench verify &#39;`},
 		{"/nothing", 404, `<div id="app">`},
 		{"/assets/none.js", 404, ""},
 		{"/api/v1/runs/..%2F..%2Fetc/summary", 404, "not found"},
@@ -132,6 +142,30 @@ func TestPages(t *testing.T) {
 			if strings.Contains(part, "script-src") && strings.Contains(part, "unsafe") || policy == "" {
 				t.Errorf("GET %s: policy %q", tt.path, policy)
 			}
+		}
+	}
+}
+
+// gone is the writer of a reader that has left.
+type gone struct {
+	httptest.ResponseRecorder
+	statuses []int
+}
+
+func (g *gone) WriteHeader(status int)    { g.statuses = append(g.statuses, status) }
+func (g *gone) Write([]byte) (int, error) { return 0, http.ErrHandlerTimeout }
+
+// An answer has one status, also if its reader leaves before the end.
+func TestReaderLeaves(t *testing.T) {
+	t.Parallel()
+	_, s := newServer(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, path := range []string{"/api/v1/runs", "/api/v1/queue", "/api/v1/studies/none", "/"} {
+		var w gone
+		s.Handler().ServeHTTP(&w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
+		if len(w.statuses) != 1 {
+			t.Errorf("GET %s: statuses %d, want one", path, w.statuses)
 		}
 	}
 }

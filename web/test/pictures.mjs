@@ -65,9 +65,10 @@ await page
   .evaluate((d) => (d.open = true));
 await shot("report-operation", page.locator("#logs details").first(), 700);
 
-const server = await serve(runs);
+const server = await serve(runs, "--allow-run");
 const live = join(runs, "live");
 const run = spawn(program, ["run", join(root, "web/test/live.yaml"), "--out", live], { stdio: "ignore" });
+const ended = new Promise((done) => run.once("exit", done));
 try {
   while (!existsSync(join(live, "run.json"))) await sleep(100);
   await sleep(12_000);
@@ -76,14 +77,38 @@ try {
     ["web-list", "/"],
     ["web-study", "/studies/study/"],
     ["web-compare", "/compare?run=quickstart&run=again"],
+    ["web-history", "/history?folder=nightly"],
+    ["web-new", "/new?from=workload%2Ffio"],
   ]) {
     await page.goto(new URL(path, server.url).href);
     await sleep(3000); // figures of a run in progress are two seconds behind
     await shot(name);
   }
 } finally {
-  await new Promise((done) => run.once("exit", done));
-  await server.stop();
+  await ended;
+}
+
+/** submit adds an example to the queue. */
+async function submit(name, runtime) {
+  const text = readFileSync(join(root, "examples/null-poisson.yaml"), "utf8")
+    .replaceAll("perSecond: 100", "perSecond: 5")
+    .replace("runtime: 30s", `runtime: ${runtime}`);
+  const answer = await fetch(new URL("/api/v1/queue", server.url), {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ text, engine: "local", name }),
+  });
+  if (!answer.ok) throw new Error(await answer.text());
+}
+try {
+  await submit("smoke", "2s");
+  for (const name of ["null-evening", "null-night", "null-morning"]) await submit(name, "10m");
+  await page.goto(new URL("/queue", server.url).href);
+  await page.getByText("null-evening-").waitFor(); // it runs
+  await sleep(3000);
+  await shot("web-queue");
+} finally {
+  await server.stop(); // it interrupts the run
 }
 execFileSync(program, ["study", "report", join(runs, "study"), "--out", join(runs, "study.html")]);
 await page.goto(`file://${join(runs, "study.html")}`);

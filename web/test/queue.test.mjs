@@ -74,6 +74,21 @@ test("the form and the text are one file, checked as it is typed", async () => {
   await runtime.fill("7s");
   await valid(page);
 
+  // A namespace is that of a cluster.
+  const place = page.getByLabel("Namespace", { exact: true });
+  assert.equal(await place.count(), 0);
+  await page.getByLabel("Engine").selectOption("kubernetes");
+  await place.fill("Two Words");
+  await page.getByText('invalid namespace "Two Words"').waitFor(wait);
+  assert.equal(await page.getByRole("button", { name: "Add to the queue" }).isDisabled(), true);
+  const [asked] = await Promise.all([
+    page.waitForRequest((r) => r.url().endsWith("/validate") && r.postDataJSON().namespace === "bench"),
+    place.fill("bench"),
+  ]);
+  assert.equal(asked.postDataJSON().engine, "kubernetes");
+  await page.getByLabel("Engine").selectOption("local");
+  await valid(page);
+
   // The text is the truth: the form follows it.
   await page.getByLabel("File", { exact: true }).fill((await text(page)).replace("runtime: 7s ", "runtime: 8s "));
   assert.equal(await runtime.inputValue(), "8s");

@@ -1,8 +1,9 @@
 // Walks the pages of cnsbench serve with TLS and a token in Chromium, a live run included.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
+import http2 from "node:http2";
 import https from "node:https";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
@@ -63,6 +64,10 @@ test("all pages are served with the token as the password", async () => {
     }
     const page = await show(path);
     await page.waitForSelector(ready, wait);
+    const protocols = await page.evaluate(() =>
+      ["navigation", "resource"].flatMap((t) => performance.getEntriesByType(t)).map((e) => e.nextHopProtocol),
+    );
+    assert.deepEqual([...new Set(protocols)], ["h2"], path);
     // Chromium reports the first answer, which asks for the password, and comparisons that are refused.
     assert.deepEqual(
       page.wrong.filter((e) => !/status of (401|422)/.test(e)),
@@ -91,6 +96,94 @@ test("a live run is followed over TLS until its report", { timeout: 600_000 }, a
   } finally {
     if (run.exitCode === null) run.kill("SIGINT");
     await ended;
+  }
+});
+
+// connect opens one HTTP/2 connection. Its ask resolves with the answer, its follow with an event stream.
+function connect(url) {
+  const session = http2.connect(url, { rejectUnauthorized: false });
+  const send = (method, path, body) => {
+    const stream = session.request({
+      ":method": method,
+      ":path": path,
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    });
+    stream.setEncoding("utf8").end(body === undefined ? undefined : JSON.stringify(body));
+    return stream;
+  };
+  return {
+    session,
+    ask: (method, path, body) =>
+      new Promise((done, fail) => {
+        const stream = send(method, path, body).on("error", fail);
+        let status,
+          text = "";
+        stream.on("response", (h) => (status = h[":status"]));
+        stream.on("data", (b) => (text += b));
+        stream.on("end", () => done({ status, text, json: () => JSON.parse(text) }));
+      }),
+    follow(path) {
+      const reader = { stream: send("GET", path), text: "", events: 0 };
+      reader.stream.on("data", (b) => {
+        reader.text += b;
+        reader.events = reader.text.split("\n\n").length - 1;
+      });
+      reader.ended = new Promise((done) => reader.stream.once("close", done));
+      return reader;
+    },
+  };
+}
+
+// until waits for what a function returns.
+async function until(what, found) {
+  for (const end = Date.now() + wait.timeout; Date.now() < end; await new Promise((d) => setTimeout(d, 100))) {
+    const value = await found();
+    if (value) return value;
+  }
+  assert.fail(`${what}: not within ${wait.timeout} ms`);
+}
+
+test("one HTTP/2 connection carries ten event streams, leaves, refusals and an abort", async () => {
+  const dir = join(out, "h2-data");
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir);
+  const own = await serve(
+    dir,
+    "--allow-run",
+    "--auth",
+    "token",
+    "--token-file",
+    join(out, "token"),
+    "--tls-self-signed",
+  );
+  const { session, ask, follow } = connect(own.url);
+  let goaway = false;
+  session.on("goaway", () => (goaway = true));
+  try {
+    const text = readFileSync(join(import.meta.dirname, "live.yaml"), "utf8").replace("runtime: 25", "runtime: 600");
+    assert.equal((await ask("POST", "/api/v1/queue", { text, engine: "local" })).status, 201);
+    assert.equal(session.alpnProtocol, "h2");
+    const queue = async () => (await ask("GET", "/api/v1/queue")).json().submissions[0];
+    const { out: id } = await until("the run begins", async () => ((s) => s.begun && s)(await queue()));
+    const events = `/api/v1/runs/${id}/events`;
+    await until("the run is live", async () => (await ask("GET", `/runs/${id}/`)).text.includes('id="app"'));
+    const readers = Array.from({ length: 10 }, () => follow(events));
+    await until("each reader has events", () => readers.every((r) => r.events >= 2));
+    const left = readers.splice(0, 4);
+    for (const r of left) r.stream.close(http2.constants.NGHTTP2_CANCEL);
+    await Promise.all(left.map((r) => r.ended));
+    assert.equal((await ask("POST", "/api/v1/queue/1/cancel")).status, 415);
+    const had = readers.map((r) => r.events);
+    await until("the others go on", () => readers.every((r, i) => r.events > had[i]));
+    assert.equal((await ask("POST", "/api/v1/queue/1/cancel", {})).status, 204);
+    await Promise.all(readers.map((r) => r.ended));
+    for (const r of readers) assert.match(r.text, /"phase":"ended"/);
+    await until("the submission is cancelled", async () => (await queue()).state === "cancelled");
+    assert.equal(goaway, false);
+  } finally {
+    session.destroy();
+    await own.stop();
   }
 });
 

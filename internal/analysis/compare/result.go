@@ -7,6 +7,7 @@
 package compare
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/cnsbench/cnsbench/internal/observation"
@@ -232,6 +233,20 @@ type History struct {
 	Sentence   string     `json:"sentence"`
 }
 
+// Ends returns the figures of the first and the last run that have one, and how many have one.
+func (h *History) Ends() (first, last *float64, n int) {
+	for _, v := range h.Values {
+		if v == nil {
+			continue
+		}
+		if n++; first == nil {
+			first = v
+		}
+		last = v
+	}
+	return first, last, n
+}
+
 // Parameters of a search for changes.
 type Parameters struct {
 	Method       string  `json:"method"`
@@ -243,6 +258,16 @@ type Parameters struct {
 	Margin float64 `json:"margin"`
 	// Family is the number of metrics that were searched together: p-values are adjusted for it (Holm).
 	Family int `json:"family"`
+}
+
+// String says how changes were searched for.
+func (p Parameters) String() string {
+	text := fmt.Sprintf("%s, alpha %g, segments of at least %d runs, %d permutations, seed %d, margin %g %%", p.Method,
+		p.Alpha, p.MinSegment, p.Permutations, p.Seed, 100*p.Margin)
+	if p.Family > 0 { // else no metric had runs enough for a test
+		text += fmt.Sprintf("; p by Holm over all metrics, %d", p.Family)
+	}
+	return text
 }
 
 // Change is where a metric changed.

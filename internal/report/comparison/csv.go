@@ -4,6 +4,7 @@ package comparison
 
 import (
 	"encoding/csv"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -12,8 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 )
 
-// WriteCSV writes one line for each comparison, one without b for each cell, and one for each overall test and for
-// each level of a Pareto table. cell makes a text safe for spreadsheets.
+// WriteCSV writes one line for each comparison, one without b for each cell, one for each overall test, for each
+// level of a Pareto table, and for each run and each change of a history. cell makes a text safe for spreadsheets.
 func WriteCSV(w io.Writer, r *compare.Result, cell func(string) string) error {
 	out := &safe{csv.NewWriter(w), cell}
 	out.row([]string{"kind", "metric", "context", "unit", "a", "b", "n", "mean", "sd", "cv", "median", "medianLow",
@@ -44,6 +45,9 @@ func WriteCSV(w io.Writer, r *compare.Result, cell func(string) string) error {
 	}
 	for i := range r.Pareto {
 		pareto(out, &r.Pareto[i])
+	}
+	for i := range r.History {
+		history(out, &r.History[i])
 	}
 	out.Flush()
 	return out.Error()
@@ -84,6 +88,27 @@ func answer(out *safe, c *compare.Comparison, a *compare.Answer) {
 	out.row(slices.Concat([]string{"comparison", c.Metric, context(c.Context), c.Unit, c.A, c.B, strconv.Itoa(a.N)},
 		make([]string, 8), []string{a.UnitOfAnalysis}, numbers(a.Ratio, a.Low, a.High, a.P, a.PHolm),
 		[]string{string(a.Verdict), a.Scope, a.Reason, strings.Join(c.Doubts, "; ")}))
+}
+
+// history writes a line for each run and one for each change, which has the last run before it in a and the first
+// after it in b.
+func history(out *safe, h *compare.History) {
+	start := func(kind, a, b string) []string {
+		return []string{kind, h.Metric, context(h.Context), h.Unit, a, b}
+	}
+	for i, run := range h.Runs {
+		warning := ""
+		if _, outlier := marks(h, run); outlier {
+			warning = "outlier"
+		}
+		out.row(slices.Concat(start("run", run, ""), make([]string, 4), numbers(h.Values[i]), make([]string, 13),
+			[]string{warning}))
+	}
+	for _, c := range h.Changes {
+		before := h.Runs[max(0, slices.Index(h.Runs, c.Run)-1)]
+		out.row(slices.Concat(start("change", before, c.Run), make([]string, 10), numbers(c.Ratio, c.Low, c.High, nil, c.P),
+			[]string{string(c.Word), "", fmt.Sprintf("between %s and %s with 95 %% confidence", c.From, c.To)}))
+	}
 }
 
 // context joins the levels of the other factors: "size=4k;mode=read".

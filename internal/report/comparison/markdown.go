@@ -27,30 +27,41 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 	for i := range r.Pareto {
 		markdownPareto(&b, &r.Pareto[i])
 	}
-	fmt.Fprint(&b, "\n<details><summary>Cells</summary>\n\n| metric | level | n | mean | sd | CV | median | "+
-		"95 % interval | warnings |\n|---|---|---|---|---|---|---|---|---|\n")
-	for i := range r.Cells {
-		c := &r.Cells[i]
-		var warnings []string
-		for _, x := range c.Warnings {
-			warnings = append(warnings, x.Text)
-		}
-		f := c.Column
-		fmt.Fprintf(&b, "| %s | %s | %d | %s | %s | %s | %s | %s … %s | %s |\n",
-			table.Escape(named(c.Metric, c.Unit, c.Context)),
-			table.Escape(c.Level), c.N, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median),
-			f(c.MedianLow), f(c.MedianHigh), table.Escape(strings.Join(warnings, "; ")))
+	markdownHistory(&b, r.History)
+	if len(r.Cells) > 0 {
+		markdownCells(&b, r.Cells)
 	}
-	fmt.Fprint(&b, "\n</details>\n\n")
+	b.WriteString("\n")
 	for _, m := range r.Models {
 		fmt.Fprintf(&b, "Unit of analysis: %s: %s. ", table.Escape(m.Unit), table.Escape(m.Text))
 	}
-	fmt.Fprintf(&b, "Adjusted: p by %s. CV: sd ÷ mean.\n", table.Escape(r.Family))
+	if len(r.Comparisons) > 0 {
+		fmt.Fprintf(&b, "Adjusted: p by %s. CV: sd ÷ mean.\n", table.Escape(r.Family))
+	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "\nNote: %s.\n", table.Escape(n))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// markdownCells writes the levels of each metric, folded.
+func markdownCells(b *strings.Builder, list []compare.Cell) {
+	fmt.Fprint(b, "\n<details><summary>Cells</summary>\n\n| metric | level | n | mean | sd | CV | median | "+
+		"95 % interval | warnings |\n|---|---|---|---|---|---|---|---|---|\n")
+	for i := range list {
+		c := &list[i]
+		var warnings []string
+		for _, x := range c.Warnings {
+			warnings = append(warnings, x.Text)
+		}
+		f := c.Column
+		fmt.Fprintf(b, "| %s | %s | %d | %s | %s | %s | %s | %s … %s | %s |\n",
+			table.Escape(named(c.Metric, c.Unit, c.Context)),
+			table.Escape(c.Level), c.N, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median),
+			f(c.MedianLow), f(c.MedianHigh), table.Escape(strings.Join(warnings, "; ")))
+	}
+	fmt.Fprint(b, "\n</details>\n")
 }
 
 // markdownRow writes a comparison; a second answer is on a second line of its cells.
@@ -78,15 +89,4 @@ func markdownPareto(b *strings.Builder, p *compare.Pareto) {
 		fmt.Fprintf(b, "| %s | %d | %s | %s | %s |\n", table.Escape(x.Level), x.N, compare.Column(x.Value, p.Unit),
 			compare.Column(x.Cost, p.Currency), table.Escape(x.String()))
 	}
-}
-
-// named is a metric with its unit and context.
-func named(metric, unit string, levels []compare.Level) string {
-	if unit != "" && !strings.HasSuffix(metric, unit) {
-		metric += " (" + unit + ")"
-	}
-	for _, l := range levels {
-		metric += ", " + l.Factor + " " + l.Level
-	}
-	return metric
 }

@@ -40,17 +40,7 @@ func (p *printer) history(list []compare.History) {
 	}
 	t := table{head: []string{"Metric", "runs", "first", "last", "changes"}, left: map[int]bool{4: true}}
 	for _, h := range list {
-		var first, last *float64
-		n := 0
-		for _, v := range h.Values {
-			if v != nil {
-				if first == nil {
-					first = v
-				}
-				last = v
-				n++
-			}
-		}
+		first, last, n := h.Ends()
 		name := h.Metric
 		for _, l := range h.Context {
 			name += ", " + l.Level
@@ -68,13 +58,7 @@ func (p *printer) history(list []compare.History) {
 			p.note(h.Sentence)
 		}
 	}
-	m := list[0].Parameters
-	text := fmt.Sprintf("%s, alpha %g, segments of at least %d runs, %d permutations, seed %d, margin %g %%", m.Method,
-		m.Alpha, m.MinSegment, m.Permutations, m.Seed, 100*m.Margin)
-	if m.Family > 0 { // else no metric had runs enough for a test
-		text += fmt.Sprintf("; p by Holm over all metrics, %d", m.Family)
-	}
-	p.note(text)
+	p.note(list[0].Parameters.String())
 }
 
 // quantilesOfTrials prints the ratios of the quantiles of trials.

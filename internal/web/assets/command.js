@@ -1,1 +1,1 @@
-var e=e=>/^[\w./=:,@%+-]+$/.test(e)?e:`'${e.replaceAll(`'`,`'\\''`)}'`;function t(t,n,r,i){let a=[`cnsbench`,...t?[`study`,`run`]:[`run`]];return n!==r&&a.push(`--engine`,n),[...a,i].map(e).join(` `)}export{e as n,t};
+var e=e=>/^[\w./=:,@%+-]+$/.test(e)?e:`'${e.replaceAll(`'`,`'\\''`)}'`;function t(t,n,r,i,a){let o=[`cnsbench`,...t?[`study`,`run`]:[`run`]];return n!==r&&o.push(`--engine`,n),i&&o.push(`--namespace`,i),[...o,a].map(e).join(` `)}export{e as n,t};

@@ -280,12 +280,6 @@ export interface components {
             valid: boolean;
             warnings: components["schemas"]["ParseProblem"][] | null;
         };
-        CheckInputBody: {
-            /** @description local or kubernetes */
-            engine: string;
-            /** @description YAML */
-            text: string;
-        };
         CompareAbsent: {
             context?: components["schemas"]["CompareLevel"][] | null;
             level: string;
@@ -615,10 +609,19 @@ export interface components {
             total: components["schemas"]["CompareTimeDifference"];
             unitOfAnalysis: string;
         };
+        Draft: {
+            /** @description local or kubernetes */
+            engine: string;
+            /** @description kubernetes: namespace for all objects of the run */
+            namespace?: string;
+            /** @description a Benchmark or a Study, in YAML */
+            text: string;
+        };
         Library: {
             /** @description the default one */
             engine: string;
             engines: string[] | null;
+            namespace?: string;
             starts: components["schemas"]["Start"][] | null;
             storageClasses: string[] | null;
             workloads: components["schemas"]["Workload"][] | null;
@@ -951,6 +954,7 @@ export interface components {
             id: string;
             log?: string[] | null;
             name: string;
+            namespace?: string;
             out?: string;
             /** @description why it ended as it did */
             reason?: string;
@@ -969,6 +973,8 @@ export interface components {
             engine: string;
             /** @description of the results; without one, that of the Benchmark */
             name?: string;
+            /** @description kubernetes: namespace for all objects of the run */
+            namespace?: string;
             /** @description a Benchmark or a Study, in YAML */
             text: string;
         };
@@ -1605,7 +1611,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["CheckInputBody"];
+                "application/json": components["schemas"]["Draft"];
             };
         };
         responses: {

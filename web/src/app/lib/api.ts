@@ -63,14 +63,14 @@ export const eventsPath = (id: string) => `/api/v1/runs/${encodeURIComponent(id)
 
 export const library = () => get<Library>("library");
 export const schema = () => get<object>("schema");
-export const validate = (text: string, engine: string, signal: AbortSignal) =>
-  send<Check>("POST", "validate", { text, engine }, signal);
+export type Draft = Schemas["Draft"];
+export const validate = (draft: Draft, signal: AbortSignal) => send<Check>("POST", "validate", draft, signal);
 
 const submissionPath = (id: string, what = "") => `queue/${encodeURIComponent(id)}${what}`;
 export const queue = () => get<Queue>("queue");
 export const submission = (id: string) => get<Submission>(submissionPath(id));
-export const submit = (text: string, engine: string, name: string) =>
-  send<Submission>("POST", "queue", name ? { text, engine, name } : { text, engine });
+export const submit = (draft: Draft, name: string) =>
+  send<Submission>("POST", "queue", name ? { ...draft, name } : draft);
 export const resubmit = (id: string) => send<Submission>("POST", submissionPath(id, "/resubmit"));
 export const cancel = (id: string) => send<void>("POST", submissionPath(id, "/cancel"));
 export const move = (id: string, by: number) => send<void>("POST", submissionPath(id, "/move"), { by });
