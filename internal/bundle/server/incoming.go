@@ -174,7 +174,7 @@ func (u *upload) reserve(n int64) error {
 		return err
 	}
 	u.n += n
-	u.f.pendingBytes += n
+	u.f.expect(n)
 	return nil
 }
 
@@ -182,7 +182,7 @@ func (u *upload) reserve(n int64) error {
 func (u *upload) finish(use func() error) error {
 	u.f.mu.Lock()
 	defer u.f.mu.Unlock()
-	u.f.pendingBytes -= u.n
+	u.f.expect(-u.n)
 	err := use()
 	err = errors.Join(err, ignoreMissing(u.f.root.Remove(u.tmp)))
 	_ = u.f.root.Remove(incomingDir) // fails if other uploads are pending
@@ -203,7 +203,7 @@ func (u *upload) put() error {
 	if err := f.root.Rename(u.tmp, u.name); err != nil {
 		return fmt.Errorf("results: %w", err)
 	}
-	f.bytes += u.n - old
+	f.grow(u.n - old)
 	if isNew {
 		f.files++
 	}
