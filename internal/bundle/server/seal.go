@@ -116,22 +116,24 @@ func (c *comparison) differs(name, reason string) {
 	}
 }
 
-// keys are those of an object. Readers of a manifest do not distinguish capitals, and take the last of equal keys.
+// keys are those of an object. Readers of a manifest fold the case of keys, and take the last of equal ones.
 type keys map[string]bool
 
-// add refuses a key that was there, but for capitals.
+// add refuses a key that was there, and one that readers take for files or format.
 func (k keys) add(token json.Token) error {
 	key, _ := token.(string)
-	folded := strings.ToLower(key)
+	for _, name := range []string{"files", "format"} {
+		if key != name && strings.EqualFold(key, name) {
+			return fmt.Errorf("key %q: want %q", clip(key), name)
+		}
+	}
 	switch {
-	case k[folded]:
+	case k[key]:
 		return fmt.Errorf("key %q twice", clip(key))
 	case len(k) == maxManifestKeys:
 		return fmt.Errorf("more than %d keys", maxManifestKeys)
-	case key != folded && (folded == "files" || folded == "format"):
-		return fmt.Errorf("key %q: want %q", clip(key), folded)
 	}
-	k[folded] = true
+	k[key] = true
 	return nil
 }
 
