@@ -85,7 +85,8 @@ measurements: deps build ## inject causes, freezes, limits and outages, and chec
 	go test -count=1 -v -timeout 90m -tags 'e2e measurement' -run '$(subst $(space),|,$(MEASUREMENTS))' ./test/e2e
 
 .PHONY: audit
-audit: ## check code (gosec), licences and vulnerabilities of the modules, write SBOMs: out/audit (VULNDB: a local database)
+audit: export VERSION := $(VERSION)
+audit: build ## check code (gosec), licences and vulnerabilities of the modules, write SBOMs: out/audit (VULNDB: a local database)
 	@hack/audit.sh '$(OUT)/audit'
 
 .PHONY: fuzz

@@ -18,8 +18,9 @@ go tool -modfile=hack/tools/go.mod golangci-lint run --enable-only gosec ./... |
 
 echo "== modules and licences"
 for program in cnsbench cnsbench-agent; do
-  tool cyclonedx-gomod app -json -licenses -assert-licenses -noserial -main "cmd/$program" \
-    -output "$out/$program.cdx.json" . 2>"$out/sbom.log" || { cat "$out/sbom.log" >&2; fail "SBOM: $program"; continue; }
+  tool cyclonedx-gomod bin -json -licenses -assert-licenses -noserial -notimestamp -version "${VERSION:-devel}" \
+    -output "$out/$program.cdx.json" "bin/$program" 2>"$out/sbom.log" ||
+    { cat "$out/sbom.log" >&2; fail "SBOM: $program"; continue; }
   go run ./hack/licenses "$out/$program.cdx.json" || fail "licences: $program"
 done
 

@@ -137,7 +137,7 @@ func (s *Store) removeExcess(ctx context.Context, namespace string, closed []clo
 			errs = append(errs, err)
 			sum += size
 		}
-		why := ""
+		var why string
 		switch {
 		case r.Age > 0 && s.now().Sub(run.at) > r.Age:
 			why = fmt.Sprintf("closed more than %v ago", r.Age)
