@@ -23,20 +23,6 @@ type account struct {
 	bytes int64
 }
 
-// account returns the account of a namespace. It measures the files there when it is used first; until then nobody
-// writes to them.
-func (s *Store) account(namespace string) *account {
-	if s.limits.NamespaceBytes == 0 {
-		return nil
-	}
-	a := s.accounts[namespace]
-	if a == nil {
-		a = &account{limit: s.limits.NamespaceBytes, measure: func() (int64, error) { return s.runsSize(namespace) }}
-		s.accounts[namespace] = a
-	}
-	return a
-}
-
 // ready measures the files of the namespace, if that has not been done. Each change of them calls it before.
 func (a *account) ready() error {
 	if a == nil {

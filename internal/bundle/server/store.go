@@ -232,6 +232,20 @@ func (s *Store) load(namespace, id string, create bool) (*openRun, error) {
 	return &openRun{namespace: namespace, id: id, folder: folder, closed: m.Closed, used: s.now()}, nil
 }
 
+// account returns the account of a namespace. It measures the files there when it is used first; until then nobody
+// writes to them.
+func (s *Store) account(namespace string) *account {
+	if s.limits.NamespaceBytes == 0 {
+		return nil
+	}
+	a := s.accounts[namespace]
+	if a == nil {
+		a = &account{limit: s.limits.NamespaceBytes, measure: func() (int64, error) { return s.runsSize(namespace) }}
+		s.accounts[namespace] = a
+	}
+	return a
+}
+
 func markName(namespace, id string) string { return path.Join(namespace, "."+id+".closed") }
 
 func (s *Store) readMark(namespace, id string) (m mark, err error) {
