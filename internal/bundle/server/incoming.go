@@ -12,9 +12,6 @@ import (
 	"strings"
 )
 
-// incomingDir holds files while they are received, inside a bundle's directory but not part of the bundle.
-const incomingDir = ".incoming"
-
 const (
 	// maxRunFile bounds run.json, which is read whole.
 	maxRunFile = 8 << 20
