@@ -88,6 +88,11 @@ space := $(subst ,, )
 measurements: deps build ## inject causes, freezes, limits and outages, and check what is found (an hour; quiet; root)
 	go test -count=1 -v -timeout 90m -tags 'e2e measurement' -run '$(subst $(space),|,$(MEASUREMENTS))' ./test/e2e
 
+.PHONY: audit
+audit: export VERSION := $(VERSION)
+audit: build ## check code (gosec), licences and vulnerabilities of the modules, write SBOMs: out/audit (VULNDB: a local database)
+	@hack/audit.sh '$(OUT)/audit'
+
 .PHONY: fuzz
 FUZZTIME ?= 30s
 fuzz: ## run each fuzz target for FUZZTIME (30s); TARGETS=regexp chooses some (each week, with 5m)
@@ -178,6 +183,7 @@ man: ## write the manual pages of the commands: out/man/man1
 .PHONY: release release-test
 ARCHS ?= amd64 arm64
 release: export LDFLAGS := $(LDFLAGS)
+release: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 release: ## make what a release has: archives, deb and rpm of the programs, checksums, manifests of krew and Homebrew
 	@hack/release/release.sh '$(VERSION)' '$(OUT)/release' $(ARCHS)
 

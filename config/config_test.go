@@ -31,8 +31,12 @@ var swaps = []swap{
 		"          resources: {{- toYaml .Values.operator.resources | nindent 12 }}\n", []string{"operator"}},
 	{"          resources:\n            requests: {cpu: 20m, memory: 64Mi}\n            limits: {memory: 1Gi}\n",
 		"          resources: {{- toYaml .Values.results.resources | nindent 12 }}\n", []string{"results"}},
-	{"            - --health-address=:8081\n",
-		"            - --health-address=:8081\n            {{- with .Values.operator.extraArgs }}{{ toYaml . | nindent 12 }}{{ end }}\n", []string{"operator"}},
+	{lastFlag, lastFlag +
+		"            {{- if .Values.operator.namespaced }}\n            {{- range .Values.benchmarkNamespaces }}\n" +
+		"            - --watch-namespace={{ . }}\n            {{- end }}\n            {{- end }}\n" +
+		"            {{- with .Values.operator.extraArgs }}{{ toYaml . | nindent 12 }}{{ end }}\n", []string{"operator"}},
+	{"            - --publish-pin=cnsbench-results\n", "            - --publish-pin=cnsbench-results\n" +
+		"            {{- with .Values.results.extraArgs }}{{ toYaml . | nindent 12 }}{{ end }}\n", []string{"results"}},
 	{"  replicas: 1\n", "  replicas: {{ .Values.operator.replicas }}\n", []string{"operator"}},
 	{"    requests: {storage: 10Gi}\n",
 		"    requests: {storage: {{ .Values.results.size | quote }} }\n  {{- with .Values.results.storageClass }}\n  storageClassName: {{ . | quote }}\n  {{- end }}\n", []string{"results"}},
@@ -122,13 +126,51 @@ func template(t *testing.T, name string) string {
 		text = strings.Replace(text, s.from, s.to, 1)
 	}
 	text = strings.ReplaceAll(text, DefaultImage, `{{ include "cnsbench.image" . }}`)
-	text = strings.ReplaceAll(text, DefaultNamespace, "{{ .Release.Namespace }}")
-	return "# Generated from config/install/" + name + ".yaml: go test ./config -update\n" + text
+	text = strings.ReplaceAll(text, DefaultNamespace, "{{ $.Release.Namespace }}")
+	return generated("install/"+name) + conditional(text, name)
+}
+
+func generated(from string) string {
+	return "# Generated from config/" + from + ".yaml: go test ./config -update\n"
+}
+
+// conditional leaves out what values switch off, and repeats what each namespace of Benchmarks has.
+func conditional(text, name string) string {
+	const policies = "{{- if .Values.networkPolicies.enabled }}\n"
+	text = strings.ReplaceAll(text, apiServerPorts, "[{{ range $i, $port := .Values.networkPolicies.apiServerPorts }}"+
+		"{{ if $i }}, {{ end }}{port: {{ $port }}, protocol: TCP}{{ end }}]")
+	switch name {
+	case "network":
+		return policies + text + "{{- end }}\n"
+	case "network-benchmarks":
+		return policies + each(text) + "{{- end }}\n"
+	case "operator-role":
+		return "{{- if .Values.operator.namespaced }}\n" +
+			each(inNamespace(text, exampleNamespace)) + "{{- else }}\n" + text + "{{- end }}\n"
+	}
+	return text
+}
+
+// each repeats a manifest for each namespace of Benchmarks.
+func each(text string) string {
+	return "{{- range .Values.benchmarkNamespaces }}\n---\n" + strings.ReplaceAll(text, exampleNamespace, "{{ . }}") +
+		"{{- end }}\n"
+}
+
+// proxyNetworkTemplate is off unless both the proxy and policies are wanted.
+func proxyNetworkTemplate(t *testing.T) string {
+	t.Helper()
+	b, err := files.ReadFile("csi-proxy/network.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return generated("csi-proxy/network") + "{{- if and .Values.csiProxy.enabled .Values.networkPolicies.enabled }}\n" +
+		string(b) + "{{- end }}\n"
 }
 
 func TestChartIsGeneratedFromTheManifests(t *testing.T) {
 	want := map[string]string{"crds/cnsbench.dev_benchmarks.yaml": string(crd.Benchmark),
-		"templates/csi-proxy.yaml": proxyTemplate(t)}
+		"templates/csi-proxy.yaml": proxyTemplate(t), "templates/csi-proxy-network.yaml": proxyNetworkTemplate(t)}
 	for _, name := range names {
 		if name != "namespace" { // helm makes it, or it is there
 			want["templates/"+name+".yaml"] = template(t, name)
@@ -179,7 +221,7 @@ func TestObjectsFitTheInstallation(t *testing.T) {
 
 func TestObjectsRefuseWhatIsNoName(t *testing.T) {
 	for _, o := range []Options{{Namespace: "a: b"}, {Image: "x\n  evil: true"}, {Image: "x y"},
-		{ResultsSize: "much"}} {
+		{ResultsSize: "much"}, {BenchmarkNamespaces: []string{"a\n"}}, {Namespaced: true}, {ResultsArgs: []string{"x"}}, {APIServerPorts: []int{0}}} {
 		if _, err := Objects(o); err == nil {
 			t.Errorf("%+v was taken", o)
 		}

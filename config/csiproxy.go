@@ -54,19 +54,8 @@ func ParseCSIDriver(s string) (CSIDriver, error) {
 	return CSIDriver{name, socket}, nil
 }
 
-// objects are the proxy's, in the order in which they are applied: one
-// DaemonSet for each driver.
-func (p *CSIProxy) objects(fit func([]byte) []byte) ([]*unstructured.Unstructured, error) {
-	text, err := files.ReadFile("csi-proxy/csi-proxy.yaml")
-	if err != nil {
-		return nil, err
-	}
-	all, err := decode("csi-proxy", fit(text))
-	if err != nil {
-		return nil, err
-	}
-	sample := all[len(all)-1]
-	all = all[:len(all)-1]
+// objects are the token's Secret, if there is a token, and a DaemonSet for each driver, made from a sample.
+func (p *CSIProxy) objects(sample *unstructured.Unstructured) (all []*unstructured.Unstructured, err error) {
 	if p.Token != "" {
 		all = append(all, p.secret())
 	}

@@ -122,7 +122,8 @@ roles to a cluster, and waits until they are ready. Repeat it to update an
 installation. "cnsbench run --engine kubernetes" needs no installation.`,
 		Example: `  cnsbench install --dry-run
   cnsbench install --output yaml | kubectl apply --server-side -f -
-  cnsbench install --results-storage-class standard --csi-proxy hostpath.csi.k8s.io`,
+  cnsbench install --results-storage-class standard --csi-proxy hostpath.csi.k8s.io
+  cnsbench install --namespaced --benchmark-namespace measure`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch f.output {
@@ -142,6 +143,9 @@ installation. "cnsbench run --engine kubernetes" needs no installation.`,
 					err))
 			}
 			if err := i.Apply(ctx, objects, f.dryRun); err != nil {
+				return failed(err)
+			}
+			if err := i.Prune(ctx, objects, f.dryRun); err != nil {
 				return failed(err)
 			}
 			if f.dryRun {
@@ -165,9 +169,19 @@ installation. "cnsbench run --engine kubernetes" needs no installation.`,
 	c.Flags().StringVar(&f.options.ResultsStorageClass, "results-storage-class", "",
 		"StorageClass of the volume for bundles: not the one under test (default the cluster's)")
 	c.Flags().StringVar(&f.options.ResultsSize, "results-size", "", "size of that volume (default 10Gi)")
+	c.Flags().StringArrayVar(&f.options.ResultsArgs, "results-arg", nil, "--FLAG=VALUE for the results service, for "+
+		"example --retain-for=720h (cnsbench serve --help); may be repeated")
 	c.Flags().StringArrayVar(&f.proxies, "csi-proxy", nil, "DRIVER or DRIVER=SOCKET: put a CSI proxy on the driver's "+
 		"socket on each node, so that runs record when volumes are staged and published; may be repeated")
 	c.Flags().StringVar(&f.nodes, "csi-proxy-nodes", "", "LABEL=VALUE,…: nodes for CSI proxies (default all)")
+	c.Flags().StringArrayVar(&f.options.BenchmarkNamespaces, "benchmark-namespace", nil,
+		"existing namespace for Benchmarks, which gets NetworkPolicies for runners and agents; may be repeated")
+	c.Flags().BoolVar(&f.options.Namespaced, "namespaced", false, "let the operator watch, and have rights in, the "+
+		"namespaces of --benchmark-namespace only")
+	c.Flags().BoolVar(&f.options.NoNetworkPolicies, "no-network-policies", false,
+		"install no NetworkPolicies: tokens and TLS alone protect the ports")
+	c.Flags().IntSliceVar(&f.options.APIServerPorts, "api-server-port", nil,
+		"TCP ports on which pods reach the API server, for the NetworkPolicies (default 443,6443)")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the API server check the objects; change nothing")
 	c.Flags().StringVar(&f.output, "output", "", "yaml: print the objects; needs no cluster, and changes nothing")
 	setValues(c.Flags().Lookup("output"), "yaml")
@@ -203,6 +217,9 @@ after them.`,
 					u.GetKind() == "Namespace" && u.GetName() == f.options.Namespace)
 			}
 			if err := i.Remove(ctx, objects, keep); err != nil {
+				return failed(err)
+			}
+			if err := i.Prune(ctx, nil, false); err != nil {
 				return failed(err)
 			}
 			return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -37,8 +38,8 @@ func newOperator(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "operator",
 		Short: "Run the Benchmarks that are applied to a cluster",
-		Long: `Watches Benchmarks in all namespaces and creates one runner Job for each, under the
-ServiceAccount of the Benchmark. It runs in the cluster, where "cnsbench install"
+		Long: `Watches Benchmarks in all namespaces, or those of --watch-namespace, and creates one
+runner Job for each, under the ServiceAccount of the Benchmark. It runs in the cluster, where "cnsbench install"
 installs it, or anywhere with a kubeconfig.`,
 		Example: "  cnsbench operator --image cnsbench/cnsbench:latest --results-url http://127.0.0.1:8080",
 		Args:    cobra.NoArgs,
@@ -74,6 +75,8 @@ installs it, or anywhere with a kubeconfig.`,
 		"how long a runner may take to start")
 	fl.StringVar(&o.Namespace, "namespace", operator.InClusterNamespace(),
 		"the operator's own namespace, for its Lease")
+	fl.StringArrayVar(&o.Watch, "watch-namespace", nil,
+		"namespace whose Benchmarks to run; may be repeated (default all)")
 	fl.BoolVar(&o.LeaderElect, "leader-elect", false, "elect a leader among several operators")
 	fl.StringVar(&o.MetricsAddress, "metrics-address", "0", "address of the metrics, e.g. :8080; 0: none")
 	fl.StringVar(&o.HealthAddress, "health-address", "0", "address of /healthz and /readyz; 0: none")
@@ -112,6 +115,11 @@ func (f *operatorFlags) complete(ctx context.Context, config *rest.Config, logs 
 	}
 	if o.StartTimeout <= 0 {
 		return fmt.Errorf("invalid --start-timeout %v: want more than 0", o.StartTimeout)
+	}
+	for _, ns := range o.Watch {
+		if problems := validation.IsDNS1123Label(ns); problems != nil {
+			return fmt.Errorf("--watch-namespace %q: %s", ns, strings.Join(problems, ", "))
+		}
 	}
 	o.AvoidNodes.Key, o.AvoidNodes.Value, _ = strings.Cut(f.avoid, "=")
 	o.Resources = operator.DefaultResources()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,10 +32,17 @@ type serveFlags struct {
 	insecure    bool
 	hosts       []string
 	maxGiB      int64
+	quotaGiB    int64
+	quotaRuns   int
+	retainGiB   int64
+	retain      server.Retention
 	allowRun    bool
 	storageDir  string
 	cluster     cluster.Options
 }
+
+// maxLogLine bounds a line of the service's log, in bytes.
+const maxLogLine = 4 << 10
 
 // The values of --auth.
 const (
@@ -92,13 +100,25 @@ loopback address whose Host and Origin are of this machine or in --allow-host.`,
 	fl.StringArrayVar(&f.hosts, "allow-host", nil,
 		"with --auth none, a host name to accept besides localhost and addresses; may be repeated")
 	fl.Int64Var(&f.maxGiB, "max-bundle", 64, "maximum size of a bundle, in GiB")
+	fl.Int64Var(&f.quotaGiB, "quota-size", 0, "size of all bundles of a namespace, in GiB, beyond which nothing is "+
+		"received (default no limit)")
+	fl.IntVar(&f.quotaRuns, "quota-runs", 0, "number of bundles that a namespace may have (default no limit)")
+	fl.DurationVar(&f.retain.Age, "retain-for", 0, "remove a bundle when it has been closed for so long, e.g. 720h "+
+		"(default never)")
+	fl.IntVar(&f.retain.Runs, "retain-runs", 0, "remove the oldest closed bundles of a namespace beyond this number "+
+		"(default none)")
+	fl.Int64Var(&f.retainGiB, "retain-size", 0, "remove the oldest closed bundles of a namespace beyond this size, in "+
+		"GiB (default none)")
+	fl.DurationVar(&f.retain.Silence, "lost-after", 24*time.Hour, "close a bundle as that of a lost runner when nothing "+
+		"has arrived for so long; 0: never")
 	fl.BoolVar(&f.allowRun, "allow-run", false, "with DIR: let the page run Benchmarks and Studies, as this user")
 	fl.StringVar(&f.storageDir, "storage-dir", "",
 		"with --allow-run: directory for volumes of the built-in drivers (default that of run)")
 	namespaceFlags(c, &f.cluster, "with --allow-run: namespace for all objects of runs in a cluster that name no other")
 	// One of them is of the other service: an error, not without effect.
 	c.PreRunE = func(c *cobra.Command, args []string) error {
-		for _, name := range []string{"dir", "publish-pin", "insecure", "max-bundle"} {
+		for _, name := range []string{"dir", "publish-pin", "insecure", "max-bundle", "quota-size", "quota-runs",
+			"retain-for", "retain-runs", "retain-size", "lost-after"} {
 			if len(args) == 1 && c.Flags().Changed(name) {
 				return fmt.Errorf("--%s is for the results service, serve without DIR", name)
 			}
@@ -122,8 +142,9 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	if len(f.hosts) > 0 && f.auth != authNone {
 		return errors.New("--allow-host is for --auth none only")
 	}
-	if f.maxGiB < 1 {
-		return fmt.Errorf("invalid --max-bundle %d: want at least 1", f.maxGiB)
+	limits, err := f.limits()
+	if err != nil {
+		return err
 	}
 	auth, err := f.authenticator()
 	if err != nil {
@@ -136,7 +157,7 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	if conf == nil && f.auth != authNone && !results.Loopback(f.listen) {
 		fmt.Fprintln(s.err, "warning: tokens cross the network in the clear; use --tls-cert or --tls-self-signed")
 	}
-	store, err := server.OpenStore(f.dir, server.Limits{RunBytes: f.maxGiB << 30})
+	store, err := server.OpenStore(f.dir, limits)
 	if err != nil {
 		return failed(err)
 	}
@@ -148,13 +169,40 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	if conf != nil {
 		listener = tls.NewListener(listener, conf)
 	}
-	h := server.Handler{Store: store, Auth: auth, Render: renderApart,
-		Log: func(line string) { fmt.Fprintln(s.err, line) }}
+	log := func(line string) { fmt.Fprintln(s.err, bounded.Text(line, maxLogLine)) }
+	h := server.Handler{Store: store, Auth: auth, Render: renderApart, Log: log}
+	var keeping sync.WaitGroup
+	keeping.Go(func() { store.Keep(ctx, f.retain, log) })
 	handler := h.Serve()
 	if f.auth == authNone {
 		handler = server.Guard(handler, f.hosts)
 	}
-	return failed(errors.Join(serveUntil(ctx, listener, handler), store.Close()))
+	err = serveUntil(ctx, listener, handler)
+	stop()
+	keeping.Wait()
+	return failed(errors.Join(err, store.Close()))
+}
+
+// limits checks the flags about size, number and age of bundles.
+func (f *serveFlags) limits() (server.Limits, error) {
+	const mostGiB = 1 << 30 // fits into an int64, as bytes
+	if f.maxGiB < 1 || f.maxGiB > mostGiB {
+		return server.Limits{}, fmt.Errorf("invalid --max-bundle %d: want 1 to %d", f.maxGiB, mostGiB)
+	}
+	for name, n := range map[string]int64{"quota-size": f.quotaGiB, "quota-runs": int64(f.quotaRuns),
+		"retain-runs": int64(f.retain.Runs), "retain-size": f.retainGiB} {
+		if n < 0 || n > mostGiB {
+			return server.Limits{}, fmt.Errorf("invalid --%s %d: want 0 to %d", name, n, mostGiB)
+		}
+	}
+	if f.retain.Age < 0 {
+		return server.Limits{}, fmt.Errorf("invalid --retain-for %v: want 0 or more", f.retain.Age)
+	}
+	if s := f.retain.Silence; s != 0 && s < time.Hour {
+		return server.Limits{}, fmt.Errorf("invalid --lost-after %v: want 0, or an hour or more", s)
+	}
+	f.retain.Bytes = f.retainGiB << 30
+	return server.Limits{RunBytes: f.maxGiB << 30, NamespaceBytes: f.quotaGiB << 30, NamespaceRuns: f.quotaRuns}, nil
 }
 
 // serveUntil serves until ctx ends, then lets requests in progress finish.

@@ -34,7 +34,9 @@ type Config struct {
 // Options configures the operator's process.
 type Options struct {
 	Config
-	Namespace      string // namespace of the operator, for its Lease
+	Namespace string // namespace of the operator, for its Lease
+	// Watch lists the namespaces whose Benchmarks are run; empty: all. The rights are needed only there.
+	Watch          []string
 	LeaderElect    bool
 	MetricsAddress string  // "0": disabled
 	HealthAddress  string  // "0": disabled

@@ -47,18 +47,16 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return fmt.Errorf("API server: %w", err)
 	}
-	if err := checkRights(ctx, direct, o.Namespace, o.LeaderElect); err != nil {
+	if err := checkRights(ctx, direct, &o); err != nil {
 		return err
 	}
-	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{labelManaged: managedBy})}
 	m, err := manager.New(config, manager.Options{
 		Scheme: scheme, Logger: o.Logger,
 		LeaderElection: o.LeaderElect, LeaderElectionID: "cnsbench-operator", LeaderElectionNamespace: o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.HealthAddress,
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: managed, &batchv1.Job{}: managed}},
+		Cache:                         cacheOptions(o.Watch),
 	})
 	if err != nil {
 		return fmt.Errorf("operator: %w", err)
@@ -72,6 +70,19 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	return m.Start(ctx)
+}
+
+// cacheOptions limits the cache to the operator's own Jobs and pods, and to namespaces; none: all.
+func cacheOptions(watch []string) cache.Options {
+	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{labelManaged: managedBy})}
+	o := cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: managed, &batchv1.Job{}: managed}}
+	for _, ns := range watch {
+		if o.DefaultNamespaces == nil {
+			o.DefaultNamespaces = map[string]cache.Config{}
+		}
+		o.DefaultNamespaces[ns] = cache.Config{}
+	}
+	return o
 }
 
 // register registers the reconciler and its watches of Benchmarks and of the objects that the operator creates.

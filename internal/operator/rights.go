@@ -9,16 +9,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Right is a right that the operator needs, in all namespaces unless Own is set.
+// Right is a right that the operator needs: in its own namespace if Own is set, else in all that it watches.
 type Right struct {
 	Group, Resource, Verb string
 	Own                   bool // only in the operator's own namespace
 }
 
-func (r Right) String() string {
+func (r Right) String() string { return r.in("") }
+
+// in describes the right in a namespace; "" is all.
+func (r Right) in(namespace string) string {
 	where := "in all namespaces"
-	if r.Own {
+	switch {
+	case r.Own:
 		where = "in its own namespace"
+	case namespace != "":
+		where = "in namespace " + namespace
 	}
 	resource := r.Resource
 	if r.Group != "" {
@@ -51,30 +57,49 @@ func Rights() []Right {
 		Right{"", "events", "create", true}, Right{"", "events", "patch", true})
 }
 
+// places returns the namespaces in which a right is needed; "" is all.
+func (o *Options) places(r Right) []string {
+	switch {
+	case r.Own && !o.LeaderElect:
+		return nil
+	case r.Own:
+		return []string{o.Namespace}
+	case len(o.Watch) == 0:
+		return []string{""}
+	}
+	return o.Watch
+}
+
 // checkRights checks all rights by SelfSubjectAccessReviews. Its error names the missing ones.
-func checkRights(ctx context.Context, c client.Writer, namespace string, elect bool) error {
+func checkRights(ctx context.Context, c client.Writer, o *Options) error {
 	var missing []string
 	for _, r := range Rights() {
-		if r.Own && !elect {
-			continue
-		}
-		resource, sub, _ := strings.Cut(r.Resource, "/")
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Group: r.Group, Resource: resource, Subresource: sub, Verb: r.Verb}}}
-		if r.Own {
-			review.Spec.ResourceAttributes.Namespace = namespace
-		}
-		if err := c.Create(ctx, review); err != nil {
-			return fmt.Errorf("review the operator's rights: %w", err)
-		}
-		if !review.Status.Allowed {
-			missing = append(missing, r.String())
+		for _, namespace := range o.places(r) {
+			ok, err := allowed(ctx, c, r, namespace)
+			if err != nil {
+				return fmt.Errorf("review the operator's rights: %w", err)
+			}
+			if !ok {
+				missing = append(missing, r.in(namespace))
+			}
 		}
 	}
 	if missing != nil {
-		return fmt.Errorf("the operator's ServiceAccount lacks rights: %s; ClusterRole cnsbench-operator grants them "+
+		return fmt.Errorf("the operator's ServiceAccount lacks rights: %s; the role cnsbench-operator grants them "+
 			"(cnsbench install)", strings.Join(missing, ", "))
 	}
 	return nil
+}
+
+func allowed(ctx context.Context, c client.Writer, r Right, namespace string) (bool, error) {
+	resource, sub, _ := strings.Cut(r.Resource, "/")
+	a := &authorizationv1.ResourceAttributes{Namespace: namespace, Group: r.Group, Resource: resource,
+		Subresource: sub, Verb: r.Verb}
+	if r.Group == "" && r.Resource == "namespaces" {
+		a.Name = namespace // a Role grants the right to get its own namespace only
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: a}}
+	err := c.Create(ctx, review)
+	return review.Status.Allowed, err
 }

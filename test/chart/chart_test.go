@@ -109,10 +109,12 @@ func TestChartIsWhatInstallApplies(t *testing.T) {
 		{"as it is", nil, config.Options{}},
 		{"with values",
 			map[string]any{
-				"image":   map[string]any{"repository": "example/cnsbench", "tag": "v9"},
-				"results": map[string]any{"storageClass": "slow", "size": "3Gi"},
+				"image": map[string]any{"repository": "example/cnsbench", "tag": "v9"},
+				"results": map[string]any{"storageClass": "slow", "size": "3Gi",
+					"extraArgs": []any{"--retain-for=720h", "--quota-runs=9"}},
 			},
-			config.Options{Image: "example/cnsbench:v9", ResultsStorageClass: "slow", ResultsSize: "3Gi"}},
+			config.Options{Image: "example/cnsbench:v9", ResultsStorageClass: "slow", ResultsSize: "3Gi",
+				ResultsArgs: []string{"--retain-for=720h", "--quota-runs=9"}}},
 		{"with the CSI proxy",
 			map[string]any{"csiProxy": map[string]any{
 				"enabled": true, "token": "0123456789abcdef", "nodeSelector": map[string]any{"disk": "fast"},
@@ -123,6 +125,19 @@ func TestChartIsWhatInstallApplies(t *testing.T) {
 				NodeSelector: map[string]string{"disk": "fast"}, Drivers: []config.CSIDriver{
 					{Name: "a.example.com", Socket: "/var/lib/kubelet/plugins/a.example.com/csi.sock"}, {Name: "B.com",
 						Socket: "/opt/b/node.sock"}}}}},
+		{"limited to namespaces",
+			map[string]any{
+				"benchmarkNamespaces": []any{"a", "b"}, "operator": map[string]any{"namespaced": true},
+				"networkPolicies": map[string]any{"apiServerPorts": []any{16443, 443}},
+			},
+			config.Options{BenchmarkNamespaces: []string{"a", "b"}, Namespaced: true, APIServerPorts: []int{16443, 443}}},
+		{"without policies",
+			map[string]any{
+				"benchmarkNamespaces": []any{"a"}, "networkPolicies": map[string]any{"enabled": false},
+				"csiProxy": map[string]any{"enabled": true, "token": "0123456789abcdef"},
+			},
+			config.Options{BenchmarkNamespaces: []string{"a"}, NoNetworkPolicies: true,
+				CSIProxy: &config.CSIProxy{Token: "0123456789abcdef"}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

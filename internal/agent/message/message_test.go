@@ -130,3 +130,40 @@ func TestNoAnswer(t *testing.T) {
 		t.Error("the stream is still open")
 	}
 }
+
+// FuzzRead checks that what a peer sends gives messages or an error, within the limit, and that a message survives a
+// round trip.
+func FuzzRead(f *testing.F) {
+	for _, l := range []*word{{Word: "hi"}, {Time: message.Time{Ping: &message.Ping{}}}, {}} {
+		p := &pipe{}
+		if err := newConn(p, 100).Write(l); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(p.Bytes())
+	}
+	f.Add([]byte("\xff\xff\xff\xff{}"))
+	f.Add([]byte("\x00\x00"))
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		p := &pipe{}
+		p.Write(sent)
+		c := newConn(p, 100)
+		for {
+			before := p.Len()
+			var l word
+			if err := c.Read(&l); err != nil {
+				return
+			}
+			if n := before - p.Len(); n > 4+100 {
+				t.Fatalf("a message of %d bytes was taken", n)
+			}
+			back := &pipe{}
+			if err := newConn(back, 1000).Write(&l); err != nil {
+				t.Fatal(err)
+			}
+			var again word
+			if err := newConn(back, 1000).Read(&again); err != nil || again.Word != l.Word {
+				t.Fatalf("%q became %q, %v", l.Word, again.Word, err)
+			}
+		}
+	})
+}

@@ -63,3 +63,24 @@ const (
 	Complete   = "complete"   // every file matches the manifest
 	Incomplete = "incomplete" // the run was lost, or could not close its bundle
 )
+
+// Limits bound a bundle. Zero fields mean the defaults.
+type Limits struct {
+	RunBytes int64 // all files of a run; default 64 GiB
+	RunFiles int   // default 100 000
+	// NamespaceBytes bounds the files of all runs of a namespace together; 0: no bound. Concurrent requests may exceed
+	// it by one piece each.
+	NamespaceBytes int64
+	// NamespaceRuns bounds the number of runs of a namespace; 0: no bound.
+	NamespaceRuns int
+}
+
+func (l Limits) orDefault() Limits {
+	if l.RunBytes == 0 {
+		l.RunBytes = 64 << 30
+	}
+	if l.RunFiles == 0 {
+		l.RunFiles = 100_000
+	}
+	return l
+}

@@ -16,6 +16,7 @@ func (e *OffsetError) Error() string {
 var (
 	ErrName     = errors.New("invalid name")
 	ErrTooLarge = errors.New("too large")
+	ErrQuota    = errors.New("the quota of the namespace is used up: remove runs (DELETE), or ask for a larger one")
 	ErrClosed   = errors.New("the run is closed")
 	ErrNoRun    = errors.New("run not found")
 	ErrBusy     = errors.New("another process is writing to the run")

@@ -13,27 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits bound a bundle. Zero fields mean the defaults.
-type Limits struct {
-	RunBytes int64 // all files of a run; default 64 GiB
-	RunFiles int   // default 100 000
-}
-
-func (l Limits) orDefault() Limits {
-	if l.RunBytes == 0 {
-		l.RunBytes = 64 << 30
-	}
-	if l.RunFiles == 0 {
-		l.RunFiles = 100_000
-	}
-	return l
-}
-
 // Folder is a bundle's directory, one end of a copy. Reading takes no lock; writers are serialised. Paths
 // cannot leave the directory.
 type Folder struct {
-	root   *os.Root
-	limits Limits
+	root    *os.Root
+	limits  Limits
+	account *account // of the namespace; nil: none
 
 	mu           sync.Mutex // one writer at a time
 	lock         *os.File   // marks the bundle as live for bundle.Open; nil: not taken
@@ -260,7 +245,7 @@ func (f *Folder) append(name string, offset int64, b []byte, more int64, sync bo
 		err = errors.Join(fmt.Errorf("results: %w", werr), file.Truncate(size))
 	} else {
 		size += int64(len(b))
-		f.bytes += int64(len(b))
+		f.grow(int64(len(b)))
 	}
 	var serr error
 	if sync {
@@ -304,7 +289,19 @@ func (f *Folder) fits(n int64) error {
 		return fmt.Errorf("%w: the run has %d bytes, %d more exceed the limit of %d", ErrTooLarge, has, n,
 			f.limits.RunBytes)
 	}
-	return nil
+	return f.account.fits(n)
+}
+
+// grow counts a change of the size of the run's files.
+func (f *Folder) grow(n int64) {
+	f.bytes += n
+	f.account.add(n)
+}
+
+// expect counts bytes that are being received.
+func (f *Folder) expect(n int64) {
+	f.pendingBytes += n
+	f.account.add(n)
 }
 
 func (f *Folder) syncDir(dir string) error {
@@ -325,6 +322,9 @@ func (f *Folder) Remove(_ context.Context, name string) error {
 	if err := f.checkWritable(name); err != nil {
 		return err
 	}
+	if err := f.account.ready(); err != nil {
+		return err
+	}
 	info, err := f.root.Lstat(name)
 	if err == nil {
 		err = f.root.Remove(name)
@@ -332,7 +332,7 @@ func (f *Folder) Remove(_ context.Context, name string) error {
 	if err != nil {
 		return ignoreMissing(err)
 	}
-	f.bytes -= info.Size()
+	f.grow(-info.Size())
 	f.files--
 	return nil
 }

@@ -142,7 +142,7 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 		status = http.StatusBadRequest
 	case errors.Is(err, ErrNoRun), errors.Is(err, fs.ErrNotExist):
 		status = http.StatusNotFound
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, ErrQuota):
 		status = http.StatusInsufficientStorage
 	}
 	switch status {

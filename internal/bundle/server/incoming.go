@@ -12,9 +12,6 @@ import (
 	"strings"
 )
 
-// incomingDir holds files while they are received, inside a bundle's directory but not part of the bundle.
-const incomingDir = ".incoming"
-
 const (
 	// maxRunFile bounds run.json, which is read whole.
 	maxRunFile = 8 << 20
@@ -174,7 +171,7 @@ func (u *upload) reserve(n int64) error {
 		return err
 	}
 	u.n += n
-	u.f.pendingBytes += n
+	u.f.expect(n)
 	return nil
 }
 
@@ -182,7 +179,7 @@ func (u *upload) reserve(n int64) error {
 func (u *upload) finish(use func() error) error {
 	u.f.mu.Lock()
 	defer u.f.mu.Unlock()
-	u.f.pendingBytes -= u.n
+	u.f.expect(-u.n)
 	err := use()
 	err = errors.Join(err, ignoreMissing(u.f.root.Remove(u.tmp)))
 	_ = u.f.root.Remove(incomingDir) // fails if other uploads are pending
@@ -203,7 +200,7 @@ func (u *upload) put() error {
 	if err := f.root.Rename(u.tmp, u.name); err != nil {
 		return fmt.Errorf("results: %w", err)
 	}
-	f.bytes += u.n - old
+	f.grow(u.n - old)
 	if isNew {
 		f.files++
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
+// incomingDir holds files while they are received, inside a bundle's directory but not part of the bundle.
+const incomingDir = ".incoming"
+
 var (
 	namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	runName       = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)

@@ -11,10 +11,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 )
 
 // maxDifferences bounds the reported differences.
 const maxDifferences = 1000
+
+// maxManifestKeys bounds the keys of a manifest.
+const maxManifestKeys = 100
 
 // manifestEntry is a file in manifest.json, see docs/format/bundle.md.
 type manifestEntry struct {
@@ -112,9 +116,30 @@ func (c *comparison) differs(name, reason string) {
 	}
 }
 
+// keys are those of an object. Readers of a manifest fold the case of keys, and take the last of equal ones.
+type keys map[string]bool
+
+// add refuses a key that was there, and one that readers take for files or format.
+func (k keys) add(token json.Token) error {
+	key, _ := token.(string)
+	for _, name := range []string{"files", "format"} {
+		if key != name && strings.EqualFold(key, name) {
+			return fmt.Errorf("key %q: want %q", clip(key), name)
+		}
+	}
+	switch {
+	case k[key]:
+		return fmt.Errorf("key %q twice", clip(key))
+	case len(k) == maxManifestKeys:
+		return fmt.Errorf("more than %d keys", maxManifestKeys)
+	}
+	k[key] = true
+	return nil
+}
+
 // entries reads a manifest, one file at a time.
 func (c *comparison) entries(d *json.Decoder) error {
-	format := 0
+	format, seen := 0, keys{}
 	bad := func(err error) error {
 		return fmt.Errorf("results: %w: decode the manifest: %w", ErrName, err)
 	}
@@ -123,6 +148,9 @@ func (c *comparison) entries(d *json.Decoder) error {
 	}
 	for d.More() {
 		key, err := d.Token()
+		if err == nil {
+			err = seen.add(key)
+		}
 		if err != nil {
 			return bad(err)
 		}

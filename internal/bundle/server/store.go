@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,8 +45,9 @@ type Store struct {
 	// runFileSlots bounds the run.json files in memory.
 	runFileSlots chan struct{}
 
-	mu   sync.Mutex
-	runs map[string]*openRun // by namespace/run
+	mu       sync.Mutex
+	runs     map[string]*openRun // by namespace/run
+	accounts map[string]*account // by namespace
 }
 
 // openRun is a run in use or recently used.
@@ -81,7 +83,8 @@ func OpenStore(dir string, l Limits) (*Store, error) {
 		return nil, fmt.Errorf("results: %w", err)
 	}
 	s := &Store{dir: dir, root: root, limits: l.orDefault(), now: time.Now, stop: make(chan struct{}),
-		runFileSlots: make(chan struct{}, maxOpenRunFiles), runs: map[string]*openRun{}}
+		runFileSlots: make(chan struct{}, maxOpenRunFiles), runs: map[string]*openRun{},
+		accounts: map[string]*account{}}
 	if err := s.lockDir(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
@@ -100,13 +103,15 @@ func (s *Store) lockDir() error {
 		return errors.Join(fmt.Errorf("results: %s is in use by another results service: %w", s.dir, err), d.Close())
 	}
 	s.lock = d
-	if err := s.removeIncoming(); err != nil {
+	if err := s.removeLeftovers(); err != nil {
 		return errors.Join(err, d.Close())
 	}
 	return nil
 }
 
-func (s *Store) removeIncoming() error {
+// removeLeftovers removes what a killed process has left: partially received files, partially deleted runs, and marks
+// of runs that do not exist.
+func (s *Store) removeLeftovers() error {
 	namespaces, err := s.directories(".")
 	for _, ns := range namespaces {
 		if !namespaceName.MatchString(ns) {
@@ -117,9 +122,10 @@ func (s *Store) removeIncoming() error {
 		for _, id := range ids {
 			err = errors.Join(err, s.root.RemoveAll(path.Join(ns, id, incomingDir)))
 		}
+		err = errors.Join(err, s.removeOrphans(ns))
 	}
 	if err != nil {
-		return fmt.Errorf("results: remove partially received files: %w", err)
+		return fmt.Errorf("results: remove what a killed service has left: %w", err)
 	}
 	return nil
 }
@@ -204,6 +210,9 @@ func (s *Store) load(namespace, id string, create bool) (*openRun, error) {
 		if !create {
 			return nil, fmt.Errorf("%w: %s", ErrNoRun, dir)
 		}
+		if err := s.checkRuns(namespace); err != nil {
+			return nil, err
+		}
 		if err := s.root.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("results: %w", err)
 		}
@@ -216,10 +225,25 @@ func (s *Store) load(namespace, id string, create bool) (*openRun, error) {
 	if err != nil {
 		return nil, err
 	}
+	folder.account = s.account(namespace)
 	if m.Closed != "" {
 		folder.Freeze()
 	}
 	return &openRun{namespace: namespace, id: id, folder: folder, closed: m.Closed, used: s.now()}, nil
+}
+
+// account returns the account of a namespace. It measures the files there when it is used first; until then nobody
+// writes to them.
+func (s *Store) account(namespace string) *account {
+	if s.limits.NamespaceBytes == 0 {
+		return nil
+	}
+	a := s.accounts[namespace]
+	if a == nil {
+		a = &account{limit: s.limits.NamespaceBytes, measure: func() (int64, error) { return s.runsSize(namespace) }}
+		s.accounts[namespace] = a
+	}
+	return a
 }
 
 func markName(namespace, id string) string { return path.Join(namespace, "."+id+".closed") }
@@ -386,12 +410,23 @@ func (s *Store) Finish(namespace, id string) error {
 func (s *Store) Delete(namespace, id string) error {
 	return s.locked(namespace, id, func(r *openRun) error {
 		r.folder.Freeze() // refuses concurrent writers
+		if err := r.folder.account.ready(); err != nil {
+			return err
+		}
+		size, err := s.size(path.Join(namespace, id))
+		if err != nil {
+			return err
+		}
 		s.mu.Lock()
 		delete(s.runs, path.Join(namespace, id))
 		s.mu.Unlock()
-		err := errors.Join(r.folder.Close(), s.root.RemoveAll(path.Join(namespace, id)),
-			ignoreMissing(s.root.Remove(markName(namespace, id))))
-		if err != nil {
+		// Renamed first, so that a killed service leaves no part of a run.
+		gone := path.Join(namespace, deletedPrefix+rand.Text())
+		if err = s.root.Rename(path.Join(namespace, id), gone); err == nil {
+			r.folder.account.add(-size)
+			err = errors.Join(ignoreMissing(s.root.Remove(markName(namespace, id))), s.root.RemoveAll(gone))
+		}
+		if err = errors.Join(err, r.folder.Close()); err != nil {
 			return fmt.Errorf("results: %w", err)
 		}
 		return nil
