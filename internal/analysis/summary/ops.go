@@ -81,14 +81,16 @@ func tallyOps(d *dataset.Data, visit func(*op.Op)) ([]*tally, error) {
 	times := tallies{d, causeContext(d), map[string]*tally{}}
 	parts := tallies{d, times.known, map[string]*tally{}}
 	workers := newPool(func(o *op.Op) { times.of(o).add(o) }, func(o *op.Op) { parts.of(o).attribute(o) })
-	for o, err := range d.Bundle.Ops() {
+	for batch, err := range d.Bundle.OpBatches() {
 		if err != nil {
 			workers.wait()
 			return nil, err
 		}
-		workers.add(&o)
-		meters.Add(&o)
-		visit(&o)
+		workers.add(batch)
+		for i := range batch {
+			meters.Add(&batch[i])
+			visit(&batch[i])
+		}
 	}
 	workers.wait()
 	byName := times.byName
