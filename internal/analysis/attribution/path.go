@@ -2,7 +2,6 @@ package attribution
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -56,7 +55,7 @@ func walk(o *op.Op, add func(component, step string, from, to op.Time)) {
 			return
 		}
 		before := at
-		if rpc, begins := strings.CutSuffix(name, ".start"); begins && callers[rpc].by != "" {
+		if s.begins {
 			before-- // an end at the same instant is this call's own, not of an earlier attempt
 		}
 		next, when := predecessor(o, s.after, before)
@@ -78,9 +77,9 @@ func owner(o *op.Op, name string) string {
 // last returns the base name of the op's latest milestone before its end.
 func last(o *op.Op) string {
 	name, at := "", op.Never
-	for _, m := range o.Milestones {
-		if m.At <= o.Ended && m.At >= at && m.Name != op.Unblocked {
-			name, at = base(&m), m.At
+	for i := range o.Milestones {
+		if m := &o.Milestones[i]; m.At <= o.Ended && m.At >= at && m.Name != op.Unblocked {
+			name, at = base(m), m.At
 		}
 	}
 	return name
@@ -90,8 +89,8 @@ func last(o *op.Op) string {
 // repeated attempts have it several times.
 func latest(o *op.Op, name string, by op.Time) op.Time {
 	at := op.Never
-	for _, m := range o.Milestones {
-		if m.At <= by && m.At > at && base(&m) == name {
+	for i := range o.Milestones {
+		if m := &o.Milestones[i]; m.At <= by && m.At > at && m.Is(name) {
 			at = m.At
 		}
 	}

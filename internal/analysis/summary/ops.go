@@ -21,6 +21,7 @@ type tally struct {
 	outcomes                    map[op.Outcome]int64
 	lateness, response, service stats.Sample
 	milestones, spans           spanSet
+	passages                    []span.Span // of the op before, for its memory
 	failures                    map[[2]string]*Failure
 	intended, started           extent
 	attribution                 attribution.Tally
@@ -75,9 +76,8 @@ func (e *extent) add(t op.Time) {
 }
 
 // tallyOps sums all ops by action, in the order of the spec, then by name. Actions of the
-// spec without ops are included. visit is called for each op too.
-func tallyOps(d *dataset.Data, visit func(*op.Op)) ([]*tally, error) {
-	meters := throughput.NewMeters(d)
+// spec without ops are included. They are added to meters, and visit is called for each too.
+func tallyOps(d *dataset.Data, meters *throughput.Meters, visit func(*op.Op)) ([]*tally, error) {
 	times := tallies{d, causeContext(d), map[string]*tally{}}
 	parts := tallies{d, times.known, map[string]*tally{}}
 	workers := newPool(func(o *op.Op) { times.of(o).add(o) }, func(o *op.Op) { parts.of(o).attribute(o) })
@@ -115,7 +115,7 @@ func tallyOps(d *dataset.Data, visit func(*op.Op)) ([]*tally, error) {
 
 // Actions are the figures of each action of data that is already read, as in a Summary.
 func Actions(d *dataset.Data) ([]Action, error) {
-	tallies, err := tallyOps(d, func(*op.Op) {})
+	tallies, err := tallyOps(d, throughput.NewMeters(d), func(*op.Op) {})
 	if err != nil {
 		return nil, err
 	}
@@ -137,15 +137,16 @@ func (t *tally) add(o *op.Op) {
 	if o.Outcome != op.OK {
 		t.failed(o)
 	}
-	for _, m := range o.Milestones {
-		t.maxErr = max(t.maxErr, m.Err)
+	for i := range o.Milestones {
+		t.maxErr = max(t.maxErr, o.Milestones[i].Err)
 	}
-	for _, p := range span.Of(o) {
-		t.spans.add(p)
+	t.passages = span.Append(t.passages[:0], o)
+	for i := range t.passages {
+		t.spans.add(&t.passages[i])
 	}
 	if o.Outcome != op.Error { // the instants of a failure are no latencies
 		reached(o, func(name string) {
-			t.milestones.add(span.Span{Name: name, From: "intended", To: name,
+			t.milestones.add(&span.Span{Name: name, From: "intended", To: name,
 				Ns: int64(dataset.Milestone(o, name) - o.Intended)})
 		})
 	}

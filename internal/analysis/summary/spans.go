@@ -2,7 +2,6 @@ package summary
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/span"
@@ -19,10 +18,11 @@ func reached(o *op.Op, f func(name string)) {
 		if strings.HasSuffix(base, ".start") || strings.HasSuffix(base, ".end") {
 			continue
 		}
-		if !slices.ContainsFunc(o.Milestones[:i], func(before op.Milestone) bool {
-			name, _ := before.Split()
-			return name == base
-		}) {
+		first := true
+		for k := range i {
+			first = first && !o.Milestones[k].Is(base)
+		}
+		if first {
 			f(base)
 		}
 	}
@@ -35,10 +35,12 @@ type spanSet struct {
 	errs    []int64 // the greatest ± of each
 }
 
-func (s *spanSet) add(p span.Span) {
-	i := slices.IndexFunc(s.spans, func(x Span) bool { return x.Name == p.Name && x.From == p.From })
-	if i < 0 {
-		i = len(s.spans)
+func (s *spanSet) add(p *span.Span) {
+	i := 0
+	for i < len(s.spans) && (s.spans[i].Name != p.Name || s.spans[i].From != p.From) {
+		i++
+	}
+	if i == len(s.spans) {
 		s.spans = append(s.spans, Span{Name: p.Name, From: p.From, To: p.To})
 		s.samples = append(s.samples, &stats.Sample{})
 		s.errs = append(s.errs, 0)
