@@ -20,10 +20,7 @@ func (i *Interval) Ns() int64 { return int64(i.To - i.From) }
 // Intervals returns the critical path of an op that has an end, from the end back: intervals that follow each other
 // from the intended instant to the end.
 func Intervals(o *op.Op) []Interval {
-	return appendIntervals(make([]Interval, 0, len(o.Milestones)+2), o)
-}
-
-func appendIntervals(path []Interval, o *op.Op) []Interval {
+	path := make([]Interval, 0, len(o.Milestones)+2)
 	add := func(component, step string, from, to op.Time) {
 		if to > from {
 			path = append(path, Interval{component, step, from, to})

@@ -96,16 +96,11 @@ func (s Span) End() op.Time { return s.At + op.Time(s.Ns) }
 // Of returns the spans of an op in order of their begin: each call from its start to its
 // end, by volume, retries apart, and the declared spans of its milestones. Spans of one
 // op may overlap: milestones are partially ordered.
-func Of(o *op.Op) []Span { return Append(make([]Span, 0, len(o.Milestones)), o) }
-
-// Append appends the spans of an op to a list.
-func Append(all []Span, o *op.Op) []Span {
-	list := all[len(all):]
-	var calls [8]int
-	var names [8]string
-	open, called := calls[:0], names[:0] // starts of calls not yet ended, in o.Milestones; calls that ended
-	for i := range o.Milestones {
-		m := &o.Milestones[i]
+func Of(o *op.Op) []Span {
+	list := make([]Span, 0, len(o.Milestones))
+	var open []int      // starts of calls not yet ended, in o.Milestones
+	var called []string // calls that ended
+	for i, m := range o.Milestones {
 		base, volume := m.Split()
 		if strings.HasSuffix(base, ".start") {
 			open = append(open, i)
@@ -125,8 +120,7 @@ func Append(all []Span, o *op.Op) []Span {
 		list = append(list, Span{Name: rpc, From: from, To: base, Volume: volume, At: start.At,
 			Ns: int64(m.At - start.At), Err: m.Err + start.Err, Call: true})
 	}
-	for i := range o.Milestones {
-		m := &o.Milestones[i]
+	for _, m := range o.Milestones {
 		base, volume := m.Split()
 		if len(called) > 0 && slices.Contains(called, rpcOf[base]) {
 			continue
@@ -137,7 +131,7 @@ func Append(all []Span, o *op.Op) []Span {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Span) int { return cmp.Compare(a.At, b.At) })
-	return append(all, list...)
+	return list
 }
 
 // isStart reports whether a milestone is the start of a call for a volume.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/shape"
 	"github.com/cnsbench/cnsbench/internal/analysis/span"
 	"github.com/cnsbench/cnsbench/internal/analysis/throughput"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
@@ -21,7 +22,7 @@ type tally struct {
 	outcomes                    map[op.Outcome]int64
 	lateness, response, service stats.Sample
 	milestones, spans           spanSet
-	passages                    []span.Span // of the op before, for its memory
+	courses                     shape.Cache[*course]
 	failures                    map[[2]string]*Failure
 	intended, started           extent
 	attribution                 attribution.Tally
@@ -34,6 +35,9 @@ type tally struct {
 func newTally(d *dataset.Data, name string, kind op.Kind) *tally {
 	t := &tally{name: name, kind: kind, outcomes: map[op.Outcome]int64{}, failures: map[[2]string]*Failure{}}
 	t.attribution.OneMachine = d.Bundle.Run.OneMachine()
+	t.courses.Make = func(sketch *op.Op) *course {
+		return &course{sketch: sketch, spans: t.spans.passages(span.Of(sketch))}
+	}
 	return t
 }
 
@@ -140,15 +144,17 @@ func (t *tally) add(o *op.Op) {
 	for i := range o.Milestones {
 		t.maxErr = max(t.maxErr, o.Milestones[i].Err)
 	}
-	t.passages = span.Append(t.passages[:0], o)
-	for i := range t.passages {
-		t.spans.add(&t.passages[i])
+	if c, at, ok := t.courses.Of(o); ok {
+		t.addCourse(c, o, at)
+		return
+	}
+	for _, p := range span.Of(o) {
+		t.spans.add(t.spans.index(&p), p.Ns, p.Err)
 	}
 	if o.Outcome != op.Error { // the instants of a failure are no latencies
-		reached(o, func(name string) {
-			t.milestones.add(&span.Span{Name: name, From: "intended", To: name,
-				Ns: int64(dataset.Milestone(o, name) - o.Intended)})
-		})
+		for _, p := range reached(o) {
+			t.milestones.add(t.milestones.index(&p), p.Ns, 0)
+		}
 	}
 }
 
