@@ -45,9 +45,10 @@ func walk(o *op.Op, add func(component, step string, from, to op.Time)) {
 	}
 	reached := latest(o, name, at)
 	add(owner(o, name), ended, reached, at) // from the last milestone to the op's end
-	for at = reached; at > o.Started; {
+	at = reached
+	for left := len(o.Milestones); at > o.Started; left-- {
 		s, known := stepOf(o, name)
-		if !known {
+		if !known || left == 0 { // milestones of one instant may precede each other
 			add(Unknown, name, o.Started, at)
 			return
 		}
