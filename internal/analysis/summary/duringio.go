@@ -47,10 +47,10 @@ func (x *opsDuringIO) done() {
 	}
 }
 
-// effects are those on latencies.
-func (x *opsDuringIO) effects() []interference.Effect {
+// effects are those on latencies; the same seed gives the same intervals.
+func (x *opsDuringIO) effects(seed uint64) []interference.Effect {
 	if x == nil {
 		return nil
 	}
-	return interference.Effects(x.data, x.busy, seed(x.data.Bundle.Run))
+	return interference.Effects(x.data, x.busy, seed)
 }

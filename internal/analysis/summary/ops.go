@@ -158,6 +158,23 @@ func (t *tally) add(o *op.Op) {
 	}
 }
 
+// course is what the ops of a shape have in common.
+type course struct {
+	sketch            *op.Op // nil: milestones are known
+	spans, milestones []passage
+}
+
+func (t *tally) addCourse(c *course, o *op.Op, at []op.Time) {
+	t.spans.addPassages(c.spans, o, at)
+	if o.Outcome == op.Error { // the instants of a failure are no latencies
+		return
+	}
+	if c.sketch != nil {
+		c.milestones, c.sketch = t.milestones.passages(reached(c.sketch)), nil
+	}
+	t.milestones.addPassages(c.milestones, o, at)
+}
+
 // attribute adds an op to the time of components, which takes as long as all else.
 func (t *tally) attribute(o *op.Op) {
 	t.attribution.Add(o)

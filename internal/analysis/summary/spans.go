@@ -82,23 +82,6 @@ func (s *spanSet) addPassages(list []passage, o *op.Op, at []op.Time) {
 	}
 }
 
-// course is what the ops of a shape have in common.
-type course struct {
-	sketch            *op.Op // nil: milestones are known
-	spans, milestones []passage
-}
-
-func (t *tally) addCourse(c *course, o *op.Op, at []op.Time) {
-	t.spans.addPassages(c.spans, o, at)
-	if o.Outcome == op.Error { // the instants of a failure are no latencies
-		return
-	}
-	if c.sketch != nil {
-		c.milestones, c.sketch = t.milestones.passages(reached(c.sketch)), nil
-	}
-	t.milestones.addPassages(c.milestones, o, at)
-}
-
 func (s *spanSet) list() []Span {
 	for i := range s.spans {
 		s.spans[i].Latency = latencyOf(s.samples[i])

@@ -69,7 +69,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 	}
 	io.done()
 	var effects sync.WaitGroup
-	effects.Go(func() { s.Interference = io.effects() }) // as long as all else
+	effects.Go(func() { s.Interference = io.effects(seed(b.Run)) }) // as long as all else
 	defer effects.Wait()
 	var facts []validity.Action
 	for _, t := range tallies {
