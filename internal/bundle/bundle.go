@@ -180,6 +180,36 @@ func (b *Bundle) Ops() iter.Seq2[op.Op, error] {
 	return segmentOps[op.Op](b.segments, b.validLen)
 }
 
+// OpBatches yields the ops as Ops does, several at once, which stay valid: the fastest way to read whole ops.
+func (b *Bundle) OpBatches() iter.Seq2[[]op.Op, error] {
+	if b.columnar {
+		return columnarBatches(b.path(columnarFile), false, false)
+	}
+	return batches(b.Ops())
+}
+
+// batches collects ops.
+func batches(ops iter.Seq2[op.Op, error]) iter.Seq2[[]op.Op, error] {
+	return func(yield func([]op.Op, error) bool) {
+		var batch []op.Op
+		for o, err := range ops {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if batch = append(batch, o); len(batch) == batchRows {
+				if !yield(batch, nil) {
+					return
+				}
+				batch = nil
+			}
+		}
+		if len(batch) > 0 {
+			yield(batch, nil)
+		}
+	}
+}
+
 // Briefs yields the ops as Ops does, without milestones, messages and objects where that is faster.
 func (b *Bundle) Briefs() iter.Seq2[op.Op, error] {
 	if b.columnar {

@@ -15,6 +15,8 @@ import (
 type opReader struct {
 	columnReader
 	brief bool // without milestones, message and object
+	reuse bool // a batch is valid until the next
+	batch []op.Op
 
 	id, episode, instance, attempts   []int64
 	intended, started, ended          []op.Time
@@ -31,20 +33,40 @@ type opReader struct {
 // columnarOps yields the ops of a Parquet file in its order; brief ones are without milestones, message and object.
 func columnarOps(path string, brief bool) iter.Seq2[op.Op, error] {
 	return func(yield func(op.Op, error) bool) {
+		for batch, err := range columnarBatches(path, brief, true) {
+			if err != nil {
+				yield(op.Op{}, err)
+				return
+			}
+			for i := range batch {
+				if !yield(batch[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// columnarBatches yields the ops in batches of at most batchRows. With reuse a batch is valid until the next; what its
+// ops refer to stays valid.
+func columnarBatches(path string, brief, reuse bool) iter.Seq2[[]op.Op, error] {
+	return func(yield func([]op.Op, error) bool) {
 		f, p, err := openColumnar(path)
 		if err != nil {
-			yield(op.Op{}, err)
+			yield(nil, err)
 			return
 		}
 		defer f.Close()
-		r := opReader{columnReader: newColumnReader(path, p, nil), brief: brief}
+		r := opReader{columnReader: newColumnReader(path, p, nil), brief: brief, reuse: reuse}
 		for _, g := range p.RowGroups() {
 			if err := r.readGroup(g); err != nil {
-				yield(op.Op{}, fmt.Errorf("bundle: %s is damaged: %w", path, err))
+				yield(nil, fmt.Errorf("bundle: %s is damaged: %w", path, err))
 				return
 			}
-			if !r.yield(yield) {
-				return
+			for from := 0; from < len(r.id); from += batchRows {
+				if !yield(r.ops(from, min(from+batchRows, len(r.id))), nil) {
+					return
+				}
 			}
 		}
 	}
@@ -150,32 +172,34 @@ func (r *opReader) readInstants(n int, g parquet.RowGroup, exists byte) error {
 	return err
 }
 
-// yield yields the ops of the row group, which share no memory with the reader. It returns false to end.
-func (r *opReader) yield(yield func(op.Op, error) bool) bool {
-	names := r.names.list
-	var milestones []op.Milestone // of some ops one after another
-	for i := range r.id {
-		if i%batchRows == 0 && !r.brief {
-			milestones = make([]op.Milestone, 0, r.begin[min(i+batchRows, len(r.id))]-r.begin[i])
-		}
-		o := op.Op{ID: r.id[i], Episode: r.episode[i], Action: names[r.action[i]], Instance: int(r.instance[i]),
+// ops makes a batch of the rows [from, to), which refers to no memory of the columns.
+func (r *opReader) ops(from, to int) []op.Op {
+	if !r.reuse || r.batch == nil {
+		r.batch = make([]op.Op, batchRows)
+	}
+	batch, names := r.batch[:to-from], r.names.list
+	var milestones []op.Milestone // of all ops one after another
+	if !r.brief {
+		milestones = make([]op.Milestone, 0, r.begin[to]-r.begin[from])
+	}
+	for k := range batch {
+		i, o := from+k, &batch[k]
+		*o = op.Op{ID: r.id[i], Episode: r.episode[i], Action: names[r.action[i]], Instance: int(r.instance[i]),
 			Kind: op.Kind(names[r.kind[i]]), Target: r.target[i], Node: names[r.node[i]], Intended: r.intended[i],
 			Started: r.started[i], Ended: r.ended[i], Attempts: int(r.attempts[i]), Outcome: op.Outcome(names[r.outcome[i]]),
 			Code: names[r.code[i]]}
-		if !r.brief {
-			o.Message, o.Object = r.message[i], r.object[i]
-			first := len(milestones)
-			for k := r.begin[i]; k < r.begin[i+1]; k++ {
-				milestones = append(milestones, op.Milestone{Name: names[r.name[k]], At: r.at[k], Err: r.err[k],
-					Source: names[r.source[k]]})
-			}
-			if n := len(milestones); n > first {
-				o.Milestones = milestones[first:n:n]
-			}
+		if r.brief {
+			continue
 		}
-		if !yield(o, nil) {
-			return false
+		o.Message, o.Object = r.message[i], r.object[i]
+		first := len(milestones)
+		for m := r.begin[i]; m < r.begin[i+1]; m++ {
+			milestones = append(milestones, op.Milestone{Name: names[r.name[m]], At: r.at[m], Err: r.err[m],
+				Source: names[r.source[m]]})
+		}
+		if n := len(milestones); n > first {
+			o.Milestones = milestones[first:n:n]
 		}
 	}
-	return true
+	return batch
 }

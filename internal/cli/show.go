@@ -57,6 +57,7 @@ of what served it. --prices adds what the run cost.`,
 			case one != "":
 				return showOp(s, b, one, output)
 			}
+			defer collectOften()()
 			sum, err := summaryWithCost(b, prices)
 			if err != nil {
 				return err
@@ -179,6 +180,7 @@ it is the results, objectives and tables as Markdown, for an issue or a pull req
 			if err != nil {
 				return err
 			}
+			defer collectOften()()
 			d, err := dataset.Read(b)
 			if err != nil {
 				return failed(err)

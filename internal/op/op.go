@@ -112,6 +112,12 @@ func (m *Milestone) Split() (base, volume string) {
 	return m.Name, ""
 }
 
+// Is reports whether base is the milestone's name without the volume.
+func (m *Milestone) Is(base string) bool {
+	n := len(base)
+	return len(m.Name) >= n && m.Name[:n] == base && (len(m.Name) == n || m.Name[n] == '/')
+}
+
 // Op is one execution of an action.
 type Op struct {
 	ID       int64  `json:"id"`       // unique in the run, in order of dispatch

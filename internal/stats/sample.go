@@ -203,6 +203,9 @@ func (v *values) add(x int64) {
 	v.n++
 	v.sum += float64(x)
 	if !v.inBuckets() && len(v.exact) < exactLimit {
+		if len(v.exact) == cap(v.exact) { // append alone copies several times as much
+			v.exact = slices.Grow(v.exact, min(max(64, len(v.exact)), exactLimit-len(v.exact)))
+		}
 		v.exact = append(v.exact, x)
 		return
 	}

@@ -17,23 +17,27 @@ type Ranked struct {
 
 // Rank returns values in their order.
 func Rank(values Counts) Ranked {
-	r := Ranked{Table: make([]int64, len(values)), Ranks: make([]int32, len(values)), N: make([]int64, len(values))}
-	for i, x := range values {
-		r.Table[i] = x.Value
-	}
-	slices.Sort(r.Table)
-	r.Table = slices.Clip(slices.Compact(r.Table))
-	for i, x := range values {
-		at, _ := slices.BinarySearch(r.Table, x.Value)
-		r.Ranks[i], r.N[i] = int32(at), x.N
+	r := Ranked{Table: make([]int64, 0, len(values)), Ranks: make([]int32, len(values)), N: make([]int64, len(values))}
+	for _, i := range Order(len(values), func(i int) int64 { return values[i].Value }) {
+		x := values[i]
+		if n := len(r.Table); n == 0 || r.Table[n-1] != x.Value {
+			r.Table = append(r.Table, x.Value)
+		}
+		r.Ranks[i], r.N[i] = int32(len(r.Table)-1), x.N
 	}
 	return r
 }
 
 // Steps are the values of time steps in order of time.
 type Steps struct {
-	Ranked       // those of a step after those of the step before
-	ends   []int // of each step in Ranks
+	Ranked         // those of a step after those of the step before
+	ends   []int   // of each step in Ranks
+	counts []int64 // of the values of Table; nil: not counted yet
+}
+
+// NewSteps returns no steps yet of values that have a table, with room for so many.
+func NewSteps(table []int64, values int) *Steps {
+	return &Steps{Ranked: Ranked{Table: table, Ranks: make([]int32, 0, values), N: make([]int64, 0, values)}}
 }
 
 // StepsOf returns steps with these values.
@@ -51,6 +55,18 @@ func StepsOf(steps []Counts) *Steps {
 func (s *Steps) Add(r *Ranked, from, to int) {
 	s.Ranks, s.N = append(s.Ranks, r.Ranks[from:to]...), append(s.N, r.N[from:to]...)
 	s.ends[len(s.ends)-1] = len(s.Ranks)
+	s.counts = nil
+}
+
+// counted returns how often each value of the table is there.
+func (s *Steps) counted() []int64 {
+	if s.counts == nil {
+		s.counts = make([]int64, len(s.Table))
+		for i, r := range s.Ranks {
+			s.counts[r] += s.N[i]
+		}
+	}
+	return s.counts
 }
 
 // Begin begins a step.
@@ -81,10 +97,7 @@ func (s *Steps) Quantiles(qs ...float64) []int64 {
 	if total == 0 {
 		return nil
 	}
-	counts := make([]int64, len(s.Table))
-	for i, r := range s.Ranks {
-		counts[r] += s.N[i]
-	}
+	counts := s.counted()
 	list := make([]int64, len(qs))
 	for i, q := range qs {
 		list[i] = s.Table[find(counts, 0, hist.Rank(q, total))]
@@ -150,10 +163,7 @@ func newResampler(s *Steps, q float64, length int) *resampler {
 // bracket chooses the values within width ranks of the quantile.
 func (r *resampler) bracket() {
 	s := r.of
-	counts := make([]int64, len(s.Table))
-	for i, rank := range s.Ranks {
-		counts[rank] += s.N[i]
-	}
+	counts := s.counted()
 	at := hist.Rank(r.q, r.widest)
 	r.low = find(counts, 0, max(1, at-r.width))
 	r.high = find(counts, 0, min(r.widest, at+r.width))

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/shape"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -32,7 +33,13 @@ type Tally struct {
 	n     int64
 	total int64
 	by    []taken
-	path  []Interval // of the op before, for its memory
+	paths shape.Cache[[]part]
+}
+
+// part is the time of a component between two places of a shape.
+type part struct {
+	by       int // in Tally.by
+	from, to op.Time
 }
 
 // taken is the time of one component.
@@ -47,17 +54,37 @@ func (t *Tally) Add(o *op.Op) {
 		return
 	}
 	t.n++
-	t.path = appendIntervals(t.path[:0], o)
-	for i := range t.path {
-		x := &t.path[i]
-		at := slices.IndexFunc(t.by, func(by taken) bool { return by.component == x.Component })
-		if at < 0 {
-			at = len(t.by)
+	if t.paths.Make == nil {
+		t.paths.Make = t.parts
+	}
+	parts, at, ok := t.paths.Of(o)
+	if !ok {
+		for _, p := range t.parts(o) {
+			t.add(p.by, int64(p.to-p.from))
+		}
+		return
+	}
+	for _, p := range parts {
+		t.add(p.by, int64(at[p.to]-at[p.from]))
+	}
+}
+
+func (t *Tally) add(by int, ns int64) {
+	t.by[by].ns += ns
+	t.total += ns
+}
+
+// parts are those of the critical path of an op.
+func (t *Tally) parts(o *op.Op) (list []part) {
+	for _, x := range Intervals(o) {
+		by := slices.IndexFunc(t.by, func(by taken) bool { return by.component == x.Component })
+		if by < 0 {
+			by = len(t.by)
 			t.by = append(t.by, taken{component: x.Component})
 		}
-		t.by[at].ns += x.Ns()
-		t.total += x.Ns()
+		list = append(list, part{by, x.From, x.To})
 	}
+	return list
 }
 
 // Shares returns the components, largest share first; none without ops.

@@ -181,3 +181,16 @@ func componentsOf(o *op.Op) map[string]int64 {
 	}
 	return path
 }
+
+// TestOneInstant: milestones that precede each other, and are at one instant, do not end in a circle.
+func TestOneInstant(t *testing.T) {
+	o := &op.Op{Kind: op.Delete, Outcome: op.OK, Ended: 30, Milestones: []op.Milestone{{Name: op.Detached, At: 20},
+		{Name: op.Gone, At: 20}}}
+	sum := int64(0)
+	for _, x := range Intervals(o) {
+		sum += x.Ns()
+	}
+	if sum != 30 {
+		t.Errorf("the path covers %d ns of 30", sum)
+	}
+}

@@ -2,7 +2,6 @@ package attribution
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -21,10 +20,7 @@ func (i *Interval) Ns() int64 { return int64(i.To - i.From) }
 // Intervals returns the critical path of an op that has an end, from the end back: intervals that follow each other
 // from the intended instant to the end.
 func Intervals(o *op.Op) []Interval {
-	return appendIntervals(make([]Interval, 0, len(o.Milestones)+2), o)
-}
-
-func appendIntervals(path []Interval, o *op.Op) []Interval {
+	path := make([]Interval, 0, len(o.Milestones)+2)
 	add := func(component, step string, from, to op.Time) {
 		if to > from {
 			path = append(path, Interval{component, step, from, to})
@@ -49,14 +45,15 @@ func walk(o *op.Op, add func(component, step string, from, to op.Time)) {
 	}
 	reached := latest(o, name, at)
 	add(owner(o, name), ended, reached, at) // from the last milestone to the op's end
-	for at = reached; at > o.Started; {
+	at = reached
+	for left := len(o.Milestones); at > o.Started; left-- {
 		s, known := stepOf(o, name)
-		if !known {
+		if !known || left == 0 { // milestones of one instant may precede each other
 			add(Unknown, name, o.Started, at)
 			return
 		}
 		before := at
-		if rpc, begins := strings.CutSuffix(name, ".start"); begins && callers[rpc].by != "" {
+		if s.begins {
 			before-- // an end at the same instant is this call's own, not of an earlier attempt
 		}
 		next, when := predecessor(o, s.after, before)
@@ -78,9 +75,9 @@ func owner(o *op.Op, name string) string {
 // last returns the base name of the op's latest milestone before its end.
 func last(o *op.Op) string {
 	name, at := "", op.Never
-	for _, m := range o.Milestones {
-		if m.At <= o.Ended && m.At >= at && m.Name != op.Unblocked {
-			name, at = base(&m), m.At
+	for i := range o.Milestones {
+		if m := &o.Milestones[i]; m.At <= o.Ended && m.At >= at && m.Name != op.Unblocked {
+			name, at = base(m), m.At
 		}
 	}
 	return name
@@ -90,8 +87,8 @@ func last(o *op.Op) string {
 // repeated attempts have it several times.
 func latest(o *op.Op, name string, by op.Time) op.Time {
 	at := op.Never
-	for _, m := range o.Milestones {
-		if m.At <= by && m.At > at && base(&m) == name {
+	for i := range o.Milestones {
+		if m := &o.Milestones[i]; m.At <= by && m.At > at && m.Is(name) {
 			at = m.At
 		}
 	}

@@ -127,30 +127,45 @@ func Parts(call string) []string {
 	return list
 }
 
-// stepOf describes a milestone of an op by its base name.
-func stepOf(o *op.Op, name string) (step, bool) {
-	switch {
-	case name == op.Gone && o.Kind.Effect() == op.Restarts:
-		return podsGone, true
-	case name == "claimGone" && has(o, "objectGone"):
-		return claimsGone, true
-	}
-	if s, ok := callSteps[name]; ok {
-		return s, true
-	}
-	if s, ok := steps[name]; ok {
-		return s, true
-	}
-	return callStep(name)
+// reached is a step with what the other tables have for its milestone.
+type reached struct {
+	*step
+	instead map[string]string // of takenAfter
+	calls   []string          // of driverSteps
+	begins  bool              // a call with a caller
 }
 
-// callSteps are the begins and ends of all calls and parts that are declared.
-var callSteps = func() map[string]step {
-	m := map[string]step{}
-	for _, declared := range []map[string]step{callers, parts} {
-		for name := range declared {
+func newReached(name string, s *step) reached {
+	rpc, begins := strings.CutSuffix(name, ".start")
+	return reached{s, takenAfter[name], driverSteps[name], begins && callers[rpc].by != ""}
+}
+
+// stepOf describes a milestone of an op by its base name.
+func stepOf(o *op.Op, name string) (reached, bool) {
+	r, known := declared[name]
+	switch {
+	case name == op.Gone && o.Kind.Effect() == op.Restarts:
+		r.step = &podsGone
+	case name == "claimGone" && has(o, "objectGone"):
+		r.step = &claimsGone
+	case !known:
+		s, known := callStep(name)
+		return newReached(name, &s), known
+	}
+	return r, true
+}
+
+// declared are the milestones, and the begins and ends of calls and parts, that the tables have.
+var declared = func() map[string]reached {
+	m := map[string]reached{}
+	for name, s := range steps {
+		m[name] = newReached(name, &s)
+	}
+	for _, table := range []map[string]step{callers, parts} {
+		for name := range table {
 			for _, edge := range []string{name + ".start", name + ".end"} {
-				m[edge], _ = callStep(edge)
+				s, _ := callStep(edge)
+				m[edge] = newReached(edge, &s)
 			}
 		}
 	}
@@ -220,17 +235,17 @@ func Calls(milestone string) []string { return driverSteps[milestone] }
 
 // component returns the component that took the time from one milestone to the next:
 // the step's own, or its …OrDriver where an expected call of the driver was not observed.
-func (s step) component(o *op.Op, name, from string) string {
+func (s *reached) component(o *op.Op, name, from string) string {
 	by := s.by
-	if other := takenAfter[name][from]; other != "" {
+	if other := s.instead[from]; other != "" {
 		by = other
 	}
-	calls := driverSteps[name]
-	if len(calls) == 0 || orDriver[by] == "" || mounting(calls) && !mayMount(o, name) {
+	if len(s.calls) == 0 || orDriver[by] == "" || mounting(s.calls) && !mayMount(o, name) {
 		return by
 	}
-	for _, m := range o.Milestones {
-		for _, call := range calls {
+	for i := range o.Milestones {
+		m := &o.Milestones[i]
+		for _, call := range s.calls {
 			if rest, ok := strings.CutPrefix(m.Name, call); ok && strings.HasPrefix(rest, ".") {
 				return by
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Busy says when ops of each action were in progress, and which of them on the volumes of an instance, in the memory of
-// two instants an op. It is not safe for concurrent use until Done.
+// Busy says when ops of each action were in progress, and which of them on the volumes of an instance. It is not safe for
+// concurrent use until Done.
 type Busy struct {
 	known   map[string]bool     // instances and volumes with I/O
 	canary  map[string][]string // by volume: the instances with a canary on it
@@ -16,9 +16,27 @@ type Busy struct {
 }
 
 type busyAction struct {
-	all    Union
-	target map[string]Union // by a known target
-	under  map[string]Union // by instance: targets that are it, or are named after it
+	all    Progress
+	target progressOf // by a known target
+	under  progressOf // by instance: targets that are it, or are named after it
+}
+
+type progressOf map[string]*Progress
+
+func (m progressOf) add(name string, s Span) {
+	p := m[name]
+	if p == nil {
+		p = &Progress{}
+		m[name] = p
+	}
+	p.Add(s)
+}
+
+func (m progressOf) union(name string) Union {
+	if p := m[name]; p != nil {
+		return p.Union()
+	}
+	return nil
 }
 
 // NewBusy returns the times of no ops yet.
@@ -44,22 +62,23 @@ func (d *Data) NewBusy() *Busy {
 func (b *Busy) Add(w *Window) {
 	a := b.actions[w.Action]
 	if a == nil {
-		a = &busyAction{target: map[string]Union{}, under: map[string]Union{}}
+		a = &busyAction{target: progressOf{}, under: progressOf{}}
 		b.actions[w.Action] = a
 	}
 	s := Span{w.From, w.To}
-	a.all = append(a.all, s)
+	a.all.Add(s)
 	for t := range strings.SplitSeq(w.Target, ",") {
 		if b.known[t] {
-			a.target[t], a.under[t] = append(a.target[t], s), append(a.under[t], s)
+			a.target.add(t, s)
+			a.under.add(t, s)
 		}
 		for i := range len(t) {
 			if (t[i] == '-' || t[i] == '/') && b.known[t[:i]] {
-				a.under[t[:i]] = append(a.under[t[:i]], s)
+				a.under.add(t[:i], s)
 			}
 		}
 		for _, instance := range b.canary[t] {
-			a.under[instance] = append(a.under[instance], s)
+			a.under.add(instance, s)
 		}
 	}
 }
@@ -67,10 +86,10 @@ func (b *Busy) Add(w *Window) {
 // Done ends Add.
 func (b *Busy) Done() {
 	for _, a := range b.actions {
-		a.all = Join(a.all)
-		for _, m := range []map[string]Union{a.target, a.under} {
-			for name := range m {
-				m[name] = Join(m[name])
+		a.all.Union()
+		for _, m := range []progressOf{a.target, a.under} {
+			for _, p := range m {
+				p.Union()
 			}
 		}
 	}
@@ -87,15 +106,15 @@ func (b *Busy) Actions() []string {
 }
 
 // All is when ops of an action were in progress.
-func (b *Busy) All(action string) Union { return b.actions[action].all }
+func (b *Busy) All(action string) Union { return b.actions[action].all.joined }
 
 // Own is when ops of an action were in progress whose target is a volume of an instance, as Data.Owns has it.
 func (b *Busy) Own(action, instance, volume string) Union {
 	a := b.actions[action]
 	if volume == "" {
-		return a.under[instance]
+		return a.under.union(instance)
 	}
-	return Join(slices.Concat(a.target[instance], a.target[volume]))
+	return Join(slices.Concat(a.target.union(instance), a.target.union(volume)))
 }
 
 // Cursor asks a set for intervals in order of their begins.

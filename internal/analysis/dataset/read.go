@@ -67,7 +67,11 @@ func (d *Data) readAllButSeries() error {
 	if err := d.readMeasured(); err != nil { // before what is counted from then on
 		return err
 	}
-	return errors.Join(d.ReadSamples(b.Samples()), d.readCanaries())
+	var canaries sync.WaitGroup
+	canaries.Go(func() { err = d.readCanaries() }) // as long as the samples
+	samplesErr := d.ReadSamples(b.Samples())
+	canaries.Wait()
+	return errors.Join(samplesErr, err)
 }
 
 // readSpec decodes the spec of run.json, which is the Benchmark or its spec alone.

@@ -36,12 +36,16 @@ func (d *Data) Windows(actions ...string) ([]Window, error) {
 
 // WindowOf returns the window of an op that was started.
 func WindowOf(o *op.Op) Window {
-	w := Window{Op: o.ID, Action: o.Action, Target: o.Target, Instance: o.Instance, Kind: o.Kind, From: o.Started,
-		To: o.Ended}
-	if !w.To.Known() {
-		w.To = math.MaxInt64
+	s := spanOf(o.Started, o.Ended)
+	return Window{Op: o.ID, Action: o.Action, Target: o.Target, Instance: o.Instance, Kind: o.Kind, From: s.From, To: s.To}
+}
+
+// spanOf is the time in which an op was in progress that was started.
+func spanOf(started, ended op.Time) Span {
+	if !ended.Known() {
+		ended = math.MaxInt64
 	}
-	return w
+	return Span{started, ended}
 }
 
 // SortWindows sorts windows in order of From.
@@ -70,20 +74,27 @@ func UnionOf(ws []Window) Union {
 
 // InProgress returns when ops of each of the actions were in progress.
 func (d *Data) InProgress(actions ...string) (map[string]Union, error) {
-	all := map[string]Union{}
-	for o, err := range d.Bundle.Briefs() {
+	all := map[string]*Progress{}
+	for c, err := range d.Bundle.Columns() {
 		if err != nil {
 			return nil, err
 		}
-		if o.Started.Known() && slices.Contains(actions, o.Action) {
-			w := WindowOf(&o)
-			all[o.Action] = append(all[o.Action], Span{w.From, w.To})
+		for i, at := range c.Started {
+			name := c.Names[c.Action[i]]
+			if !at.Known() || !slices.Contains(actions, name) {
+				continue
+			}
+			if all[name] == nil {
+				all[name] = &Progress{}
+			}
+			all[name].Add(spanOf(at, c.Ended[i]))
 		}
 	}
-	for action, spans := range all {
-		all[action] = Join(spans)
+	unions := map[string]Union{}
+	for action, p := range all {
+		unions[action] = p.Union()
 	}
-	return all, nil
+	return unions, nil
 }
 
 // Within returns how much of [from, to] is in the set, in ns.
@@ -114,4 +125,34 @@ func Join(spans []Span) Union {
 		n++
 	}
 	return slices.Clip(slices.Clone(spans[:n]))
+}
+
+// Progress joins spans as they are added, in the memory of their union where they are in order of their ends, as ops in
+// a bundle are. The zero value is empty.
+type Progress struct {
+	joined Union
+	late   []Span // that end before the last of joined, and begin before it
+}
+
+// Add adds a span.
+func (p *Progress) Add(s Span) {
+	n := len(p.joined)
+	if n > 0 && s.To < p.joined[n-1].To {
+		if s.From < p.joined[n-1].From {
+			p.late = append(p.late, s)
+		}
+		return
+	}
+	for ; n > 0 && p.joined[n-1].To >= s.From; n-- {
+		s.From = min(s.From, p.joined[n-1].From)
+	}
+	p.joined = append(p.joined[:n], s)
+}
+
+// Union returns the spans that were added. Add must not be called after it.
+func (p *Progress) Union() Union {
+	if len(p.late) > 0 {
+		p.joined, p.late = Join(slices.Concat(p.joined, p.late)), nil
+	}
+	return p.joined
 }

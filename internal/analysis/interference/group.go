@@ -22,15 +22,13 @@ type maker struct {
 type group struct {
 	action, metric string
 	streams        []stream
-	steps          []step // in order of time, those of one instant in order of their streams
+	steps          []step  // stream by stream
+	order          []int32 // of the steps by time, those of one instant in order of their streams
 	values         stats.Ranked
 }
 
 // stream is the I/O of one instance, or of its canary on one volume.
-type stream struct {
-	instance, volume string
-	ends             int // in the steps of all streams one after another
-}
+type stream struct{ instance, volume string }
 
 // step is a time interval with the values [begin, end) that were measured in it.
 type step struct {
@@ -67,18 +65,28 @@ func groups(d *dataset.Data) []*maker {
 // group makes the group.
 func (m *maker) group() *group {
 	g := &group{action: m.action, metric: m.metric}
-	var values stats.Counts
+	wanted := func(io *op.CanaryIO) bool { return io.Write == m.write && io.Errno == 0 && io.Ended.Known() }
+	n := len(m.slices)
+	for _, c := range m.canaries {
+		for i := range c.IOs {
+			if wanted(&c.IOs[i]) {
+				n++
+			}
+		}
+	}
+	g.steps = make([]step, 0, n)
+	values := make(stats.Counts, 0, n)
 	add := func(from, to op.Time, begin int) { // of the values from begin on
 		g.steps = append(g.steps, step{from, to, int32(len(g.streams)), int32(begin), int32(len(values))})
 	}
 	end := func(instance, volume string) {
 		if n := len(g.steps); n > 0 && int(g.steps[n-1].stream) == len(g.streams) {
-			g.streams = append(g.streams, stream{instance, volume, n})
+			g.streams = append(g.streams, stream{instance, volume})
 		}
 	}
 	for _, c := range m.canaries {
-		for _, io := range c.IOs {
-			if io.Write == m.write && io.Errno == 0 && io.Ended.Known() {
+		for i := range c.IOs {
+			if io := &c.IOs[i]; wanted(io) {
 				values = append(values, stats.Count{Value: int64(io.Ended - io.Intended), N: 1})
 				add(io.Intended, io.Ended, len(values)-1)
 			}
@@ -93,7 +101,7 @@ func (m *maker) group() *group {
 		}
 		end(of[0].Instance, "")
 	}
-	g.sort()
+	g.order = stats.Order(len(g.steps), func(i int) int64 { return int64(g.steps[i].from) })
 	g.values = stats.Rank(values)
 	return g
 }
@@ -113,37 +121,6 @@ func byInstance(all []*bundle.HistogramSlice) (list [][]*bundle.HistogramSlice) 
 	return list
 }
 
-// sort merges the streams, each of which is in order of time.
-func (g *group) sort() {
-	var ends []int
-	for _, s := range g.streams {
-		ends = append(ends, s.ends)
-	}
-	from, to := g.steps, make([]step, len(g.steps))
-	for len(ends) > 1 {
-		var merged []int
-		begin := 0
-		for i := 0; i < len(ends); i += 2 {
-			last := ends[min(i+1, len(ends)-1)]
-			merge(to[begin:last], from[begin:ends[i]], from[ends[i]:last])
-			merged, begin = append(merged, last), last
-		}
-		from, to, ends = to, from, merged
-	}
-	g.steps = from
-}
-
-// merge merges two lists into one that is as long as both; at equal instants a is first.
-func merge(to, a, b []step) {
-	for i := range to {
-		if len(b) == 0 || len(a) > 0 && a[0].from <= b[0].from {
-			to[i], a = a[0], a[1:]
-		} else {
-			to[i], b = b[0], b[1:]
-		}
-	}
-}
-
 // divide returns the steps by their place relative to the ops of an action. Streams of one time share its conditions:
 // as many successive steps as there are streams are one step (see stats.InTime).
 func (g *group) divide(ops *dataset.Busy, control string) (sides [3]*stats.Steps) {
@@ -153,31 +130,35 @@ func (g *group) divide(ops *dataset.Busy, control string) (sides [3]*stats.Steps
 		mine[i].Of = ops.Own(control, s.instance, s.volume)
 	}
 	places := make([]place, len(g.steps))
-	var streams [3]int
+	var streams, values [3]int
 	seen := make([][3]bool, len(g.streams))
-	for i := range g.steps {
+	for _, i := range g.order {
 		s := &g.steps[i]
+		p := outside
 		switch ownOps, anyOps := mine[s.stream].Overlaps(s.from, s.to), all.Overlaps(s.from, s.to); {
 		case ownOps:
-			places[i] = own
+			p = own
 		case anyOps:
-			places[i] = bystander
+			p = bystander
 		}
-		if p := places[i]; !seen[s.stream][p] {
+		if !seen[s.stream][p] {
 			seen[s.stream][p] = true
 			streams[p]++
 		}
+		places[i] = p
+		values[p] += int(s.end - s.begin)
 	}
 	var n [3]int
 	for p := range sides {
-		sides[p] = &stats.Steps{Ranked: stats.Ranked{Table: g.values.Table}}
+		sides[p] = stats.NewSteps(g.values.Table, values[p])
 	}
-	for i, p := range places {
+	for _, i := range g.order {
+		p, s := places[i], &g.steps[i]
 		if n[p]%streams[p] == 0 {
 			sides[p].Begin()
 		}
 		n[p]++
-		sides[p].Add(&g.values, int(g.steps[i].begin), int(g.steps[i].end))
+		sides[p].Add(&g.values, int(s.begin), int(s.end))
 	}
 	return sides
 }

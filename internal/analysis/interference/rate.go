@@ -64,10 +64,13 @@ func RateEffects(d *dataset.Data, ops *dataset.Busy, seed uint64) []RateEffect {
 
 // rateEffects are those of one metric: of all instances and, if there are several, of each.
 func rateEffects(ops *dataset.Busy, control string, curves []*dataset.Curve, seed uint64) (list []RateEffect) {
-	var all [3][]rateSlice
+	var all, sides [3][]rateSlice
 	for _, c := range curves {
-		sides := divide(ops.Own(control, c.Instance, ""), ops.All(control), c)
+		sides = divide(sides, ops.Own(control, c.Instance, ""), ops.All(control), c)
 		for p := range sides {
+			if n := len(sides[p]); len(all[p])+n > cap(all[p]) { // append alone copies several times as much
+				all[p] = slices.Grow(all[p], max(n, len(all[p])))
+			}
 			all[p] = append(all[p], sides[p]...)
 		}
 		if e, ok := rateEffect(sides, 1, seed); ok && len(curves) > 1 {
@@ -85,9 +88,12 @@ func rateEffects(ops *dataset.Busy, control string, curves []*dataset.Curve, see
 	return list
 }
 
-// divide assigns the slices of an instance, from the first to the last that has operations, to their places. mine and
-// all are the times of the ops on its volumes and of all.
-func divide(mine, all dataset.Union, c *dataset.Curve) (sides [3][]rateSlice) {
+// divide assigns the slices of an instance, from the first to the last that has operations, to their places, in the
+// memory of sides. mine and all are the times of the ops on its volumes and of all.
+func divide(sides [3][]rateSlice, mine, all dataset.Union, c *dataset.Curve) [3][]rateSlice {
+	for p := range sides {
+		sides[p] = sides[p][:0]
+	}
 	last := op.Never
 	ownOps, anyOps := dataset.Cursor{Of: mine}, dataset.Cursor{Of: all}
 	add := func(at op.Time, value float64) {
@@ -134,9 +140,13 @@ func rateSide(list []rateSlice) RateSide {
 
 // rounds are the means of as many successive slices as there are streams: those of one time share its conditions.
 func rounds(list []rateSlice, streams int) (means []float64) {
-	list = slices.SortedStableFunc(slices.Values(list), func(a, b rateSlice) int { return cmp.Compare(a.at, b.at) })
-	for together := range slices.Chunk(list, max(1, streams)) {
-		means = append(means, rateSide(together).Mean)
+	order := stats.Order(len(list), func(i int) int64 { return int64(list[i].at) })
+	for together := range slices.Chunk(order, max(1, streams)) {
+		mean := 0.0
+		for _, i := range together {
+			mean += list[i].value / float64(len(together))
+		}
+		means = append(means, mean)
 	}
 	return means
 }

@@ -41,7 +41,11 @@ func silent(d *dataset.Data) []Stall {
 // silences are the gaps between the slices of an instance's curves that have operations. A tool that runs tests in turn
 // has operations of one or another.
 func silences(curves []*dataset.Curve) (list []Stall) {
-	var busy []dataset.Span
+	points := 0
+	for _, c := range curves {
+		points += len(c.Points)
+	}
+	busy := make([]dataset.Span, 0, points)
 	step, until, rate := op.Time(0), op.Never, 0.0
 	for _, c := range curves {
 		step, until = max(step, c.Step), max(until, c.Until)

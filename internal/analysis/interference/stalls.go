@@ -171,7 +171,7 @@ func (s *Stall) to(end op.Time) op.Time {
 
 // gaps returns the times between two completions in which I/O was pending.
 func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
-	var ios []op.CanaryIO
+	ios := make([]op.CanaryIO, 0, len(c.IOs))
 	for _, io := range c.IOs {
 		if io.Write == write {
 			if !io.Ended.Known() {
@@ -218,7 +218,7 @@ func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 // medianInterval returns the median distance between due instants, which are in order;
 // a read and a write may share one.
 func medianInterval(ios []op.CanaryIO) int64 {
-	var diffs []int64
+	diffs := make([]int64, 0, len(ios))
 	for i := 1; i < len(ios); i++ {
 		if d := int64(ios[i].Intended - ios[i-1].Intended); d > 0 {
 			diffs = append(diffs, d)

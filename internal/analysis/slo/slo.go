@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/throughput"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -52,6 +53,12 @@ func NewJudge(d *dataset.Data) (*Judge, error) {
 	var err error
 	j.source, err = withoutOps(d, queries)
 	return j, err
+}
+
+// Meters are those that rates are judged by. Add leaves them to the caller from then on, who has to add all ops.
+func (j *Judge) Meters() *throughput.Meters {
+	j.source.metered = true
+	return j.source.meters
 }
 
 // Add adds an op. All have to be added, in the order of the bundle.

@@ -23,7 +23,8 @@ type source struct {
 	windows map[string]dataset.Union
 	ops     map[string]*tally // by the query's text
 	asked   []*tally
-	meters  *throughput.Meters // nil: no query asks for a rate
+	meters  *throughput.Meters
+	metered bool // another adds the ops to meters
 }
 
 // NewSource answers these queries from a run. The error is one of reading the bundle.
@@ -51,7 +52,7 @@ func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
 
 // withoutOps returns a source that has no ops yet.
 func withoutOps(d *dataset.Data, queries []expr.Query) (*source, error) {
-	s := &source{data: d, ops: map[string]*tally{}}
+	s := &source{data: d, ops: map[string]*tally{}, meters: throughput.NewMeters(d), metered: true}
 	var actions []string
 	for _, q := range queries {
 		for _, w := range q.Windows {
@@ -61,9 +62,7 @@ func withoutOps(d *dataset.Data, queries []expr.Query) (*source, error) {
 			!q.OfTenant() && !q.AfterOps() && q.Func != expr.ValueOf && q.Func != expr.Elapsed {
 			t := &tally{of: q, milestone: isMilestone(q.Metric.Name)}
 			s.ops[q.String()], s.asked = t, append(s.asked, t)
-			if q.Func == expr.Rate && s.meters == nil {
-				s.meters = throughput.NewMeters(d)
-			}
+			s.metered = s.metered && q.Func != expr.Rate // no query asks for a rate
 		}
 	}
 	if len(actions) == 0 {
@@ -76,7 +75,7 @@ func withoutOps(d *dataset.Data, queries []expr.Query) (*source, error) {
 
 // add adds an op.
 func (s *source) add(o *op.Op) {
-	if s.meters != nil {
+	if !s.metered {
 		s.meters.Add(o)
 	}
 	for _, t := range s.asked {

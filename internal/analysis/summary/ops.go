@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/shape"
 	"github.com/cnsbench/cnsbench/internal/analysis/span"
 	"github.com/cnsbench/cnsbench/internal/analysis/throughput"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
@@ -21,6 +22,7 @@ type tally struct {
 	outcomes                    map[op.Outcome]int64
 	lateness, response, service stats.Sample
 	milestones, spans           spanSet
+	courses                     shape.Cache[*course]
 	failures                    map[[2]string]*Failure
 	intended, started           extent
 	attribution                 attribution.Tally
@@ -33,6 +35,9 @@ type tally struct {
 func newTally(d *dataset.Data, name string, kind op.Kind) *tally {
 	t := &tally{name: name, kind: kind, outcomes: map[op.Outcome]int64{}, failures: map[[2]string]*Failure{}}
 	t.attribution.OneMachine = d.Bundle.Run.OneMachine()
+	t.courses.Make = func(sketch *op.Op) *course {
+		return &course{sketch: sketch, spans: t.spans.passages(span.Of(sketch))}
+	}
 	return t
 }
 
@@ -75,20 +80,21 @@ func (e *extent) add(t op.Time) {
 }
 
 // tallyOps sums all ops by action, in the order of the spec, then by name. Actions of the
-// spec without ops are included. visit is called for each op too.
-func tallyOps(d *dataset.Data, visit func(*op.Op)) ([]*tally, error) {
-	meters := throughput.NewMeters(d)
+// spec without ops are included. They are added to meters, and visit is called for each too.
+func tallyOps(d *dataset.Data, meters *throughput.Meters, visit func(*op.Op)) ([]*tally, error) {
 	times := tallies{d, causeContext(d), map[string]*tally{}}
 	parts := tallies{d, times.known, map[string]*tally{}}
 	workers := newPool(func(o *op.Op) { times.of(o).add(o) }, func(o *op.Op) { parts.of(o).attribute(o) })
-	for o, err := range d.Bundle.Ops() {
+	for batch, err := range d.Bundle.OpBatches() {
 		if err != nil {
 			workers.wait()
 			return nil, err
 		}
-		workers.add(&o)
-		meters.Add(&o)
-		visit(&o)
+		workers.add(batch)
+		for i := range batch {
+			meters.Add(&batch[i])
+			visit(&batch[i])
+		}
 	}
 	workers.wait()
 	byName := times.byName
@@ -113,7 +119,7 @@ func tallyOps(d *dataset.Data, visit func(*op.Op)) ([]*tally, error) {
 
 // Actions are the figures of each action of data that is already read, as in a Summary.
 func Actions(d *dataset.Data) ([]Action, error) {
-	tallies, err := tallyOps(d, func(*op.Op) {})
+	tallies, err := tallyOps(d, throughput.NewMeters(d), func(*op.Op) {})
 	if err != nil {
 		return nil, err
 	}
@@ -135,18 +141,38 @@ func (t *tally) add(o *op.Op) {
 	if o.Outcome != op.OK {
 		t.failed(o)
 	}
-	for _, m := range o.Milestones {
-		t.maxErr = max(t.maxErr, m.Err)
+	for i := range o.Milestones {
+		t.maxErr = max(t.maxErr, o.Milestones[i].Err)
+	}
+	if c, at, ok := t.courses.Of(o); ok {
+		t.addCourse(c, o, at)
+		return
 	}
 	for _, p := range span.Of(o) {
-		t.spans.add(p)
+		t.spans.add(t.spans.index(&p), p.Ns, p.Err)
 	}
 	if o.Outcome != op.Error { // the instants of a failure are no latencies
-		reached(o, func(name string) {
-			t.milestones.add(span.Span{Name: name, From: "intended", To: name,
-				Ns: int64(dataset.Milestone(o, name) - o.Intended)})
-		})
+		for _, p := range reached(o) {
+			t.milestones.add(t.milestones.index(&p), p.Ns, 0)
+		}
 	}
+}
+
+// course is what the ops of a shape have in common.
+type course struct {
+	sketch            *op.Op // nil: milestones are known
+	spans, milestones []passage
+}
+
+func (t *tally) addCourse(c *course, o *op.Op, at []op.Time) {
+	t.spans.addPassages(c.spans, o, at)
+	if o.Outcome == op.Error { // the instants of a failure are no latencies
+		return
+	}
+	if c.sketch != nil {
+		c.milestones, c.sketch = t.milestones.passages(reached(c.sketch)), nil
+	}
+	t.milestones.addPassages(c.milestones, o, at)
 }
 
 // attribute adds an op to the time of components, which takes as long as all else.

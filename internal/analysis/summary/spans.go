@@ -5,15 +5,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/shape"
 	"github.com/cnsbench/cnsbench/internal/analysis/span"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// reached calls f for each milestone of an op by its base name, once and without those of
-// calls, in order of time.
-func reached(o *op.Op, f func(name string)) {
+// reached are the times until each milestone of an op by its base name, once and without those of calls, in order of
+// time.
+func reached(o *op.Op) (list []span.Span) {
 	for i := range o.Milestones {
 		base, _ := o.Milestones[i].Split()
 		if strings.HasSuffix(base, ".start") || strings.HasSuffix(base, ".end") {
@@ -23,9 +25,11 @@ func reached(o *op.Op, f func(name string)) {
 			name, _ := before.Split()
 			return name == base
 		}) {
-			f(base)
+			list = append(list, span.Span{Name: base, From: "intended", To: base, At: o.Intended,
+				Ns: int64(dataset.Milestone(o, base) - o.Intended)})
 		}
 	}
+	return list
 }
 
 // spanSet gathers passages by name, in order of first appearance.
@@ -35,7 +39,8 @@ type spanSet struct {
 	errs    []int64 // the greatest ± of each
 }
 
-func (s *spanSet) add(p span.Span) {
+// index is the place of a passage in the set, of which it becomes a part.
+func (s *spanSet) index(p *span.Span) int {
 	i := slices.IndexFunc(s.spans, func(x Span) bool { return x.Name == p.Name && x.From == p.From })
 	if i < 0 {
 		i = len(s.spans)
@@ -43,8 +48,38 @@ func (s *spanSet) add(p span.Span) {
 		s.samples = append(s.samples, &stats.Sample{})
 		s.errs = append(s.errs, 0)
 	}
-	s.samples[i].Add(p.Ns)
-	s.errs[i] = max(s.errs[i], p.Err)
+	return i
+}
+
+func (s *spanSet) add(i int, ns, err int64) {
+	s.samples[i].Add(ns)
+	s.errs[i] = max(s.errs[i], err)
+}
+
+// passage is one of all ops of a shape.
+type passage struct {
+	index    int     // in a spanSet
+	from, to op.Time // places
+	errs     []int   // milestones whose ± add up to its own
+}
+
+// passages are those of the spans of a sketch.
+func (s *spanSet) passages(spans []span.Span) (list []passage) {
+	for _, p := range spans {
+		list = append(list, passage{s.index(&p), p.At, p.End(), shape.Errors(p.Err)})
+	}
+	return list
+}
+
+// addPassages adds those of an op with these instants.
+func (s *spanSet) addPassages(list []passage, o *op.Op, at []op.Time) {
+	for _, p := range list {
+		err := int64(0)
+		for _, i := range p.errs {
+			err += o.Milestones[i].Err
+		}
+		s.add(p.index, int64(at[p.to]-at[p.from]), err)
+	}
 }
 
 func (s *spanSet) list() []Span {

@@ -11,7 +11,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
-	"github.com/cnsbench/cnsbench/internal/analysis/recovery"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/tenant"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
@@ -59,14 +58,19 @@ func Of(d *dataset.Data) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	chains := newChains(d)
-	tallies, err := tallyOps(d, func(o *op.Op) {
+	chains, io := newChains(d), newOpsDuringIO(d)
+	tallies, err := tallyOps(d, judge.Meters(), func(o *op.Op) {
 		judge.Add(o)
 		chains.add(o)
+		io.add(o)
 	})
 	if err != nil {
 		return nil, err
 	}
+	io.done()
+	var effects sync.WaitGroup
+	effects.Go(func() { s.Interference = io.effects(seed(b.Run)) }) // as long as all else
+	defer effects.Wait()
 	var facts []validity.Action
 	for _, t := range tallies {
 		a := t.action()
@@ -82,9 +86,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 	if err := s.addSearches(d); err != nil {
 		return nil, err
 	}
-	if err := s.addInterference(d); err != nil {
-		return nil, err
-	}
+	s.addInterference(io)
 	s.Verdicts = judge.Verdicts()
 	flags := judge.Coarse()
 	s.Tenants = tenant.Of(d, seed(b.Run))
@@ -93,42 +95,21 @@ func Of(d *dataset.Data) (*Summary, error) {
 	s.Machines = host.Of(d)
 	s.Validity = validity.Check(d, facts, flags...)
 	s.invalidate()
+	effects.Wait()
 	s.Headline = headline(s)
 	s.emptyLists()
 	return s, nil
 }
 
-// addInterference adds what control operations did to I/O.
-func (s *Summary) addInterference(d *dataset.Data) error {
-	if !d.HasIO() && len(d.Series) == 0 {
-		return nil
+// addInterference adds what control operations did to I/O, but for Interference.
+func (s *Summary) addInterference(x *opsDuringIO) {
+	if x == nil {
+		return
 	}
-	periods, ops := interference.Find(d, d.End()), d.NewBusy()
-	around := periods.Around()
-	var ws []dataset.Window // of the ops that are listed
-	for o, err := range d.Bundle.Briefs() {
-		if err != nil {
-			return err
-		}
-		if !o.Started.Known() {
-			continue
-		}
-		w := dataset.WindowOf(&o)
-		ops.Add(&w)
-		if around.Overlaps(w.From, w.To) || recovery.Disruptive(w.Kind) {
-			ws = append(ws, w)
-		}
-	}
-	ops.Done()
-	dataset.SortWindows(ws)
-	var effects sync.WaitGroup
-	effects.Go(func() { s.Interference = interference.Effects(d, ops, seed(d.Bundle.Run)) }) // as long as all else
-	defer effects.Wait()
-	s.Recoveries = recoveries(d, ws)
-	s.Stalls = periods.Stalls(ws)
-	s.RateEffects = interference.RateEffects(d, ops, seed(d.Bundle.Run))
-	s.ZeroPeriods = periods.ZeroPeriods(ws)
-	return nil
+	s.Recoveries = recoveries(x.data, x.listed)
+	s.Stalls = x.periods.Stalls(x.listed)
+	s.RateEffects = interference.RateEffects(x.data, x.busy, seed(x.data.Bundle.Run))
+	s.ZeroPeriods = x.periods.ZeroPeriods(x.listed)
 }
 
 // seed returns a seed that gives the same intervals for the same bundle.

@@ -1,0 +1,55 @@
+package stats
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// digit is how many bits of a key are sorted at once.
+const digit = 11
+
+// Order returns the numbers from 0 to n-1 in ascending order of their keys, equal ones in their own order. It sorts by
+// digits, which is several times as fast as by comparisons.
+func Order(n int, key func(i int) int64) []int32 {
+	order := make([]int32, n)
+	low, high := int64(0), int64(0)
+	for i := range n {
+		order[i] = int32(i)
+		if k := key(i); i == 0 {
+			low, high = k, k
+		} else {
+			low, high = min(low, k), max(high, k)
+		}
+	}
+	number := bits.Len(uint(n)) // bits of an i beside its key
+	all := number + bits.Len64(uint64(high)-uint64(low))
+	if n < 1<<digit || all > 64 {
+		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(key(int(a)), key(int(b))) })
+		return order
+	}
+	from, to := make([]uint64, n), make([]uint64, n)
+	for i := range n {
+		from[i] = (uint64(key(i))-uint64(low))<<number | uint64(i)
+	}
+	for shift := number; shift < all; shift += digit {
+		var next [1 << digit]int32
+		for _, x := range from {
+			next[x>>shift&(1<<digit-1)]++
+		}
+		at := int32(0)
+		for d, n := range next {
+			next[d], at = at, at+n
+		}
+		for _, x := range from {
+			d := x >> shift & (1<<digit - 1)
+			to[next[d]] = x
+			next[d]++
+		}
+		from, to = to, from
+	}
+	for i, x := range from {
+		order[i] = int32(x & (1<<number - 1))
+	}
+	return order
+}
