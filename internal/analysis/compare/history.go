@@ -174,8 +174,11 @@ func (h *History) sentence() string {
 		if c.Ratio != nil {
 			times = (&Answer{Ratio: c.Ratio, Low: c.Low, High: c.High}).Times()
 		}
-		text += fmt.Sprintf(" %s from %s on (between %s and %s): %s, p = %s", words[c.Word], c.Run, c.From, c.To, times,
-			P(c.P))
+		where := "with 95 % confidence"
+		if c.From != c.To {
+			where = fmt.Sprintf("with 95 %% confidence between %s and %s", c.From, c.To)
+		}
+		text += fmt.Sprintf(" %s from %s on (%s): %s, p = %s", words[c.Word], c.Run, where, times, P(c.P))
 	}
 	return text + "."
 }
