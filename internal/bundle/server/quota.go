@@ -17,10 +17,9 @@ type account struct {
 	limit   int64
 	measure func() (int64, error)
 
-	once  sync.Once
-	err   error
-	mu    sync.Mutex
-	bytes int64
+	mu       sync.Mutex
+	measured bool
+	bytes    int64
 }
 
 // ready measures the files of the namespace, if that has not been done. Each change of them calls it before.
@@ -28,13 +27,17 @@ func (a *account) ready() error {
 	if a == nil {
 		return nil
 	}
-	a.once.Do(func() {
-		n, err := a.measure()
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.bytes, a.err = n, err
-	})
-	return a.err
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.measured {
+		return nil
+	}
+	n, err := a.measure()
+	if err != nil {
+		return err // the next change measures again
+	}
+	a.bytes, a.measured = n, true
+	return nil
 }
 
 // fits reports whether n further bytes are within the limit.

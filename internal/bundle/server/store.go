@@ -232,8 +232,7 @@ func (s *Store) load(namespace, id string, create bool) (*openRun, error) {
 	return &openRun{namespace: namespace, id: id, folder: folder, closed: m.Closed, used: s.now()}, nil
 }
 
-// account returns the account of a namespace. It measures the files there when it is used first; until then nobody
-// writes to them.
+// account returns the account of a namespace. Its first use measures the files there, before any of them changes.
 func (s *Store) account(namespace string) *account {
 	if s.limits.NamespaceBytes == 0 {
 		return nil
