@@ -71,7 +71,7 @@ verify: chart-test ## fail if go.mod, generated code or formatting is out of dat
 	@hack/verify.sh
 
 .PHONY: test-long
-test-long: deps build object-servers workload-servers ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, real object stores, real applications
+test-long: deps build object-servers workload-servers prometheus ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, real object stores, real applications
 	@hack/tagged.sh -p 1 -timeout 40m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
 	cd test/object && go test -count=1 -timeout 9m ./...
 
@@ -99,7 +99,7 @@ fuzz: ## run each fuzz target for FUZZTIME (30s); TARGETS=regexp chooses some (e
 	@hack/fuzz.sh '$(FUZZTIME)' '$(TARGETS)'
 
 .PHONY: e2e
-e2e: deps build object-servers workload-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down
+e2e: deps build object-servers workload-servers prometheus ## bring a Kubernetes up on this machine, run all that needs one, take it down
 	@hack/e2e.sh
 
 .PHONY: stat-peers
@@ -136,7 +136,7 @@ collector: ## build an OpenTelemetry collector for the tests of outputs (Go modu
 	go build -C hack/collector -o '$(abspath $(OUT))/collector/collector' .
 
 .PHONY: prometheus
-prometheus: ## install Prometheus (Debian) for the tests of --serve-metrics; no service is started
+prometheus: ## install Prometheus (Debian) for the tests of metrics and triggers; no service is started
 	@hack/packages.sh prometheus=prometheus
 
 .PHONY: bench
