@@ -181,6 +181,7 @@ func TestExamples(t *testing.T) {
 			continue // 20 minutes each; TestExamplesShort runs them scaled down
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // no figure of theirs is checked
 			var more []string
 			if entry := strings.TrimSuffix(name, ".yaml"); slices.Contains(rotation.Applications, entry) {
 				rotation.Need(t, entry)

@@ -110,8 +110,7 @@ func (p *project) testbed(args ...string) {
 // checks that nothing is left.
 func (bed *testBed) install(t *testing.T, flags ...string) {
 	t.Helper()
-	args := append([]string{"install", "--image", bed.image, "--results-storage-class", "hostdir", "--results-size",
-		"1Gi", "--timeout", "4m"}, flags...)
+	args := bed.installation(flags...)
 	if out, err := bed.cnsbench(t, append(slices.Clip(args), "--dry-run")...); err != nil {
 		t.Fatalf("dry run: %v\n%s", err, out)
 	}
@@ -127,6 +126,12 @@ func (bed *testBed) install(t *testing.T, flags ...string) {
 	if out, err := bed.cnsbench(t, args...); err != nil { // install is idempotent
 		t.Fatalf("again: %v\n%s", err, out)
 	}
+}
+
+// installation returns the arguments of an install with the given flags.
+func (bed *testBed) installation(flags ...string) []string {
+	return append([]string{"install", "--image", bed.image, "--results-storage-class", "hostdir", "--results-size",
+		"1Gi", "--timeout", "4m"}, flags...)
 }
 
 func (bed *testBed) uninstall(t *testing.T) {

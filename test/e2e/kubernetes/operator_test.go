@@ -27,9 +27,18 @@ import (
 	"github.com/cnsbench/cnsbench/internal/operator"
 )
 
-// TestOperator checks the operator: its installation, the execution of Benchmarks, its response to
-// faults, and its removal. Without $KUBECONFIG it is skipped.
-func TestOperator(t *testing.T) {
+// TestInstalled runs the tests that install the operator and disturb no other test. A cluster has one operator, so that
+// they follow each other. Without $KUBECONFIG it is skipped.
+func TestInstalled(t *testing.T) {
+	t.Parallel()
+	t.Run("operator", testOperator)
+	t.Run("namespaced operator", testNamespacedOperator)
+	t.Run("document", testDocument)
+}
+
+// testOperator checks the operator: its installation, the execution of Benchmarks, its response to faults, and its
+// removal.
+func testOperator(t *testing.T) {
 	bed := newBed(t)
 	bed.install(t)
 	t.Run("at once", func(t *testing.T) {
@@ -56,7 +65,6 @@ func TestOperator(t *testing.T) {
 	})
 	t.Run("goes on after a restart", func(t *testing.T) { testOperatorRestart(t, bed) })
 	t.Run("is led by another when its leader is killed", func(t *testing.T) { testOperatorLeader(t, bed) })
-	t.Run("ends a run whose runner is lost with its node", func(t *testing.T) { testOperatorNodeLost(t, bed) })
 	t.Run("refuses to uninstall what is in use", func(t *testing.T) { testOperatorUninstallRefused(t, bed) })
 }
 
@@ -357,12 +365,14 @@ func testOperatorLeader(t *testing.T, bed *testBed) {
 	p.delete(b)
 }
 
-// testOperatorNodeLost checks that a run ends if its runner's node is disconnected and an
+// TestOperatorNodeLost checks that a run ends if its runner's node is disconnected and an
 // administrator adds the out-of-service taint, and that its objects are removed while the node is
 // away.
-func testOperatorNodeLost(t *testing.T, bed *testBed) {
+func TestOperatorNodeLost(t *testing.T) {
+	bed := newBed(t)
 	p := bed.project(t, allRights)
 	p.breaks()
+	bed.install(t)
 	b := p.benchmark("10m", "null")
 	p.hasVolumes(b)
 	node := p.runner(b).Spec.NodeName

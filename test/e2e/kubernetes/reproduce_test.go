@@ -28,6 +28,7 @@ type reproduced struct {
 // namespace of the bundle, with its schedule, and without a fact that differs. It is not parallel to other tests: their
 // StorageClasses are among the facts.
 func TestReproduce(t *testing.T) {
+	t.Parallel()
 	bed := newBed(t)
 	for _, runner := range []string{"local", "pod"} {
 		t.Run(runner, func(t *testing.T) {
