@@ -229,6 +229,7 @@ func TestManyInstances(t *testing.T) {
 
 // TestKilledOften repeats TestKilled at many random moments.
 func TestKilledOften(t *testing.T) {
+	t.Parallel()
 	needProgram(t, "fio")
 	killAtRandom(t, 25)
 }

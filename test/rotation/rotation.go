@@ -1,5 +1,5 @@
-// Package rotation selects the applications of the library that the tests of a commit run. CI runs a few of them for
-// each commit, the next commit others; make test-entries runs all.
+// Package rotation selects what the tests of a commit run of long lists, such as the applications of the library. CI
+// runs a few of each list for a commit, and others for the next; without $CI, or with CNSBENCH_ENTRIES=all, all run.
 package rotation
 
 import (
@@ -65,34 +65,50 @@ func Weekly(t testing.TB) {
 
 func selection(t testing.TB) []string {
 	t.Helper()
-	names := os.Getenv("CNSBENCH_ENTRIES")
-	switch {
-	case names == "all" || names == "" && os.Getenv("CI") == "":
-		return Applications
-	case names != "":
+	if names := os.Getenv("CNSBENCH_ENTRIES"); names != "" && names != "all" {
 		return strings.Split(names, ",")
+	}
+	return selected(t, perCommit, Applications)
+}
+
+// Turn skips a test in CI that is not among the n of a list whose turn it is.
+func Turn(t testing.TB, n int, list []string, name string) {
+	t.Helper()
+	if !slices.Contains(list, name) {
+		t.Fatalf("%q is not in %v", name, list)
+	}
+	if turn := selected(t, n, list); !slices.Contains(turn, name) {
+		t.Skipf("this commit's tests run %v only; without $CI all run", turn)
+	}
+}
+
+// selected returns the n of a list whose turn it is in CI, and elsewhere all.
+func selected(t testing.TB, n int, list []string) []string {
+	t.Helper()
+	if os.Getenv("CI") == "" || os.Getenv("CNSBENCH_ENTRIES") == "all" {
+		return list
 	}
 	commit, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output()
 	if err != nil {
-		t.Fatalf("the commit selects the applications: git rev-parse HEAD: %v; or set CNSBENCH_ENTRIES=all", err)
+		t.Fatalf("the commit selects what is run: git rev-parse HEAD: %v; or set CNSBENCH_ENTRIES=all", err)
 	}
-	selected, err := of(string(commit))
+	turn, err := of(string(commit), n, list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return selected
+	return turn
 }
 
-// of returns the applications of a commit: perCommit of them, which follow each other in the cycle of all. The hash of
+// of returns the n of a list whose turn it is with a commit. They follow each other in the cycle of the list; the hash of
 // the commit says where they begin.
-func of(commit string) ([]string, error) {
+func of(commit string, n int, list []string) ([]string, error) {
 	start, err := strconv.ParseUint(commit[:min(len(commit), 8)], 16, 64)
 	if err != nil {
 		return nil, fmt.Errorf("commit %q: %w", commit, err)
 	}
-	var selected []string
-	for i := range min(perCommit, len(Applications)) {
-		selected = append(selected, Applications[(int(start)+i)%len(Applications)])
+	var turn []string
+	for i := range min(n, len(list)) {
+		turn = append(turn, list[(int(start)+i)%len(list)])
 	}
-	return selected, nil
+	return turn, nil
 }

@@ -10,7 +10,7 @@ import (
 func TestEachHasItsTurn(t *testing.T) {
 	n := map[string]int{}
 	for i := range len(Applications) * 10 {
-		selected, err := of(fmt.Sprintf("%08xcc4a27405b06633eebf6eb6093076963", i))
+		selected, err := of(fmt.Sprintf("%08xcc4a27405b06633eebf6eb6093076963", i), perCommit, Applications)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestEachHasItsTurn(t *testing.T) {
 			t.Errorf("%s is selected %d times, want %d", name, n[name], 10*perCommit)
 		}
 	}
-	if _, err := of("not a hash"); err == nil {
+	if _, err := of("not a hash", 1, Applications); err == nil {
 		t.Error("a commit that is no hash has no error")
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/test/enginetest"
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
 // testBed returns the config of the test bed; the test is skipped without one.
@@ -85,6 +86,7 @@ func TestConformance(t *testing.T) {
 			skip: map[string]string{"group": "btrfs has no group snapshots", "modify": "btrfs cannot modify"}},
 	} {
 		t.Run(tt.class, func(t *testing.T) {
+			rotation.Turn(t, 2, []string{"null", "hostdir", "loopfile-xfs", "btrfs"}, tt.class)
 			t.Parallel()
 			client, err := api.New(config, op.NewClock())
 			if err != nil {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/operator"
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
 // TestInstalled runs the tests that install the operator and disturb no other test. A cluster has one operator, so that
@@ -365,11 +366,14 @@ func testOperatorLeader(t *testing.T, bed *testBed) {
 	p.delete(b)
 }
 
+const operatorNodeLost = "the node of an operator's runner that is lost"
+
 // TestOperatorNodeLost checks that a run ends if its runner's node is disconnected and an
 // administrator adds the out-of-service taint, and that its objects are removed while the node is
 // away.
 func TestOperatorNodeLost(t *testing.T) {
 	bed := newBed(t)
+	rotation.Turn(t, 2, longFaults, operatorNodeLost)
 	p := bed.project(t, allRights)
 	p.breaks()
 	bed.install(t)

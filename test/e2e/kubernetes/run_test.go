@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
 // command is one `cnsbench run` on the cluster.
@@ -204,9 +207,18 @@ func TestRunOfBrokenCluster(t *testing.T) {
 		"a node that is lost":                    testNodeLost,
 		"agents that are cut off":                testCutOff,
 	} {
-		t.Run(name, func(t *testing.T) { test(bed.project(t, noRights)) })
+		t.Run(name, func(t *testing.T) {
+			if slices.Contains(longFaults, name) {
+				rotation.Turn(t, 2, longFaults, name)
+			}
+			test(bed.project(t, noRights))
+		})
 	}
 }
+
+// longFaults are the faults of a cluster that take a minute or more; no other test runs beside them.
+var longFaults = []string{"a node that is away for a while", "a node that is lost", operatorNodeLost,
+	"agents that are cut off"}
 
 // testNoClass checks that an unknown StorageClass is rejected with a suggestion.
 func testNoClass(p *project) {
