@@ -347,6 +347,7 @@ var badWorkloads = []badCase{
 // TestBadInput checks that for each invalid or failing input the message names the place and the
 // remedy, the exit code is correct, no leftovers remain and the recorded data is readable.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	for group, cases := range map[string][]badCase{"file": badFiles, "place": badPlaces, "driver": badDrivers,
 		"workload": badWorkloads} {
 		for _, c := range cases {

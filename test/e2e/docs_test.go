@@ -64,6 +64,7 @@ func (k block) run(t *testing.T) {
 
 // TestDocumentedCommands runs the blocks of the documents, apart from those that need what not every machine has.
 func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
 	all := blocks(t)
 	for _, k := range all {
 		t.Run(filepath.Base(k.file), func(t *testing.T) {

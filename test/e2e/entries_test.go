@@ -67,6 +67,7 @@ func (b *box) replace(file, old, new string) {
 
 // TestNewEntries checks that what each template makes is valid, and passes its test without a change.
 func TestNewEntries(t *testing.T) {
+	t.Parallel()
 	for template, programs := range map[string][]string{"script": nil, "fio": {"fio"},
 		"server": {"redis-server", "redis-cli", "redis-benchmark"}} {
 		t.Run(template, func(t *testing.T) {
@@ -157,6 +158,7 @@ func (e *brokenEntry) test(t *testing.T) {
 
 // TestBrokenEntries checks that each fault of an entry is found by its check, and by no other.
 func TestBrokenEntries(t *testing.T) {
+	t.Parallel()
 	for _, e := range []brokenEntry{
 		{name: "exits 1", harm: writeFault(entryRun, "echo no such table >&2\nexit 1\n"), fails: "exit",
 			says: "exited with 1: no such table"},

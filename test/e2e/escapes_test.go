@@ -13,6 +13,7 @@ const steering = `printf 'bad \033]0;owned\007 \033[2J \342\200\256 \302\2332J\n
 // neither during the run nor when the bundle is shown, and that the output is readable in escaped
 // form.
 func TestWorkloadsEscapes(t *testing.T) {
+	t.Parallel()
 	command := `[sh, -c, "` + strings.ReplaceAll(steering, `\`, `\\`) + ` | tee /dev/stderr; exit 3"]`
 	for _, tt := range []struct {
 		name, file string

@@ -144,6 +144,7 @@ func (f *foreign) emptied() {
 
 // TestForeignDriver checks all kinds of ops with CSI drivers that cnsbench did not start.
 func TestForeignDriver(t *testing.T) {
+	t.Parallel()
 	for _, backend := range []string{"null", "hostdir"} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
@@ -172,6 +173,7 @@ func TestForeignDriver(t *testing.T) {
 // TestForeignDriverKilled checks that after a runner is killed at random moments the ledger has
 // each volume and snapshot, and cleanup removes them through the driver.
 func TestForeignDriverKilled(t *testing.T) {
+	t.Parallel()
 	for _, backend := range []string{"null", "hostdir"} {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()

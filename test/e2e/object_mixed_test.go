@@ -63,6 +63,7 @@ const secretKey = "not-to-be-found-anywhere"
 // record, that preparation ends before the barrier opens, and that no credentials remain in the
 // run's files.
 func TestObjectsBesideVolumes(t *testing.T) {
+	t.Parallel()
 	for name, user := range map[string]func(*box){"root": func(b *box) { needRoot(b) },
 		"an ordinary user": (*box).asNobody} {
 		t.Run(name, func(t *testing.T) {
@@ -164,6 +165,7 @@ func (b *box) nowhere(text string) {
 // TestObjectPartLost checks that a run fails if one of three instances is killed in mid-run, that
 // the other instances clean up, and that the operations of the lost instance are accounted for.
 func TestObjectPartLost(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	b := newBox(t)
 	address, server := b.nullServer()
@@ -239,6 +241,7 @@ func (b *box) part(index int) int {
 // TestConvert checks that a COSBench workload is converted to a Benchmark and that the Benchmark
 // runs.
 func TestConvert(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	xml := b.write("w.xml", `<workload name="Some reads"><storage type="null" config="size=8KiB"/><workflow>
 <workstage name="init"><work type="init" workers="1" config="containers=r(1,2)"/></workstage>

@@ -97,6 +97,7 @@ func TestOutputWithoutEnd(t *testing.T) {
 // TestOutputOfARun checks that the total output of all instances is limited and that their files
 // fit beside it.
 func TestOutputOfARun(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	text := strings.ReplaceAll(printer(3, "yes | head -c 3000000; head -c 200000 /dev/zero > /output/file"),
 		"role: workload", "role: workload, outputFile: /output/file")
@@ -122,6 +123,7 @@ func TestOutputOfARun(t *testing.T) {
 
 // TestParsedOutputCut checks that figures that were parsed from a truncated file are invalid.
 func TestParsedOutputCut(t *testing.T) {
+	t.Parallel()
 	b := newBox(t)
 	text := strings.ReplaceAll(printing("#!/bin/sh\nwc -l < $1 | sed s/^/lines,/\n"),
 		"echo 1 > /output/a.txt; echo 2 > /output/b.txt",

@@ -59,6 +59,7 @@ func (b *box) scalars() string {
 // TestParserScript checks that the figures that a script prints are in the bundle, and that a
 // failed script gives a warning with the cause. The outputs are kept in both cases.
 func TestParserScript(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, script, scalars, printed string
 		flag, evidence                 string

@@ -109,6 +109,7 @@ func TestPhases(t *testing.T) {
 // TestPhaseNotBegun checks that a run that ends before a phase starts reports this, and that it is
 // no failure of the workload.
 func TestPhaseNotBegun(t *testing.T) {
+	t.Parallel()
 	needProgram(t, "fio")
 	b := newBox(t)
 	l := b.start(b.cnsbench(), b.runArgs(b.write("bench.yaml",

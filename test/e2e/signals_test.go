@@ -56,6 +56,7 @@ func (b *box) startRun(text string, more ...string) *live {
 // TestInterrupt checks that SIGINT, SIGTERM and SIGHUP end a run in each of its phases with a
 // complete bundle and no leftovers, and that a second signal ends it without a wait for ops.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	needProgram(t, "fio")
 	tests := []struct {
 		name   string
@@ -183,6 +184,7 @@ func TestDriverStopsInMidRun(t *testing.T) {
 // TestKilled checks that after SIGKILL of the runner at known and at random moments the bundle is
 // readable, one cleanup removes everything and a second one does no harm.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	needProgram(t, "fio")
 	for _, at := range []string{"opening", "setting up", "running"} {
 		t.Run(at, func(t *testing.T) {
