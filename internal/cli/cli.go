@@ -2,15 +2,11 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync"
-
-	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
@@ -70,81 +66,6 @@ func unescaped(w io.Writer) io.Writer {
 		return s.raw
 	}
 	return w
-}
-
-// Main runs the command line and returns the exit code.
-func Main(args []string, in io.Reader, out, errs io.Writer) int {
-	errs = &safe{to: terminal.Writer{To: errs}, raw: errs}
-	root := newRoot(&streams{in: in, out: out, err: errs})
-	root.SetArgs(args)
-	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(errs)
-	err := unknownCommand(root, args)
-	if err == nil {
-		err = root.ExecuteContext(context.Background())
-	}
-	if err == nil {
-		return exitOK
-	}
-	code := exitUsage
-	var e *exit
-	if errors.As(err, &e) {
-		code = e.code
-	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintln(errs, "cnsbench:", text)
-	}
-	return code
-}
-
-func newRoot(s *streams) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "cnsbench",
-		Short: "Benchmark cloud native storage",
-		Long: `CNSBench benchmarks cloud native storage. One file defines the volumes and workloads
-to create, and the control operations (snapshot, restore, clone, resize, delete, …)
-to run at the same time, with their rates. CNSBench measures every phase of every
-operation; the result is a bundle, a summary and a report.`,
-		Example: `  cnsbench run examples/quickstart.yaml      needs root for real file systems
-  cnsbench doctor                            check what this machine supports`,
-		SilenceUsage: true, SilenceErrors: true,
-		CompletionOptions: cobra.CompletionOptions{DisableDescriptions: false},
-		Version:           versionLine(),
-	}
-	root.SetVersionTemplate("{{.Version}}")
-	root.Flags().Bool("version", false, "print the version")
-	root.AddCommand(
-		newRun(s), newStudy(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
-		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),
-		newList(s), newIndex(s), newScorecard(s), newVerify(s), newReproduce(s),
-		newProxy(s), newTrace(s),
-		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newIntegrity(s), newIotrace(s), newConvert(s),
-		newImport(s), newCompare(s), newInit(s),
-	)
-	root.SetFlagErrorFunc(wrongFlag)
-	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return checkOut(c) }
-	for _, c := range root.Commands() {
-		addUsage(c)
-	}
-	addCompletions(root)
-	calledAs(root)
-	return root
-}
-
-// addUsage adds the usage line to the error on wrong arguments.
-func addUsage(c *cobra.Command) {
-	if check := c.Args; check != nil {
-		c.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
-				return fmt.Errorf("%w; usage: %s", err, c.UseLine())
-			}
-			return nil
-		}
-	}
-	for _, sub := range c.Commands() {
-		addUsage(sub)
-	}
 }
 
 // maxFile limits a Benchmark's file.
@@ -235,4 +156,27 @@ func terminalOptions(w io.Writer) terminal.Options {
 		return terminal.Options{}
 	}
 	return terminal.OptionsFor(f)
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// oneOf reports a value that is not one of a list.
+func oneOf(flag, value string, of []string) error {
+	for _, v := range of {
+		if v == value {
+			return nil
+		}
+	}
+	return fmt.Errorf("invalid %s %q: want %s", flag, value, orList(of))
+}
+
+// orList joins at least two values: "text, json or csv".
+func orList(values []string) string {
+	last := len(values) - 1
+	return strings.Join(values[:last], ", ") + " or " + values[last]
 }

@@ -128,22 +128,6 @@ func (f *compareFlags) check() error {
 	return nil
 }
 
-// oneOf reports a value that is not one of a list.
-func oneOf(flag, value string, of []string) error {
-	for _, v := range of {
-		if v == value {
-			return nil
-		}
-	}
-	return fmt.Errorf("invalid %s %q: want %s", flag, value, orList(of))
-}
-
-// orList joins at least two values: "text, json or csv".
-func orList(values []string) string {
-	last := len(values) - 1
-	return strings.Join(values[:last], ", ") + " or " + values[last]
-}
-
 func (f *compareFlags) execute(s *streams, args []string) error {
 	if err := f.check(); err != nil {
 		return err
@@ -273,7 +257,13 @@ func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 		}
 		o.Limits = append(o.Limits, l)
 	}
-	o.BlockSizes = map[string]float64{}
+	o.BlockSizes, err = f.blockSizes()
+	return o, err
+}
+
+// blockSizes returns the block sizes of --block-size in bytes by metric; "": of all others.
+func (f *compareFlags) blockSizes() (map[string]float64, error) {
+	sizes := map[string]float64{}
 	for _, text := range f.blocks {
 		metric, size := "", text
 		if at := strings.LastIndexByte(text, '='); at >= 0 {
@@ -281,11 +271,11 @@ func (f *compareFlags) options(in *compared) (o compare.Options, err error) {
 		}
 		bytes, err := compare.ParseSize(size)
 		if err != nil {
-			return o, fmt.Errorf("--block-size: %w", err)
+			return nil, fmt.Errorf("--block-size: %w", err)
 		}
-		o.BlockSizes[metric] = bytes
+		sizes[metric] = bytes
 	}
-	return o, nil
+	return sizes, nil
 }
 
 // share reads "5%" or "0.05".

@@ -17,35 +17,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
-	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
-
-// compared holds the values that compare reads from its arguments, and what their source declares about them.
-type compared struct {
-	table         *observation.Table
-	factor        string // the compared one; "": that of --factor
-	preferred     string // the compared one without --factor
-	trial         string // what a trial is called; "": repetition
-	paired        bool   // by design
-	assumeBlock   float64
-	margins       map[string]float64           // declared, by metric
-	directions    map[string]verdict.Direction // declared, by metric
-	arms          map[string][][2]string       // A/A pairs by factor
-	distributions []compare.Distribution
-	times         *compare.Times // nil: not known
-	sentences     []string
-	notes         []string
-	costs         costed
-	origins       []origin       // of the values
-	unlike        string         // why the workloads cannot be compared; empty: they can
-	flags         []compare.Flag // of an import
-	quantiles     *compare.Quantiles
-	least         map[string]int64 // operations that a quantile needs, by metric
-	// withObjectives says that the figures of a run's objectives are read, too: their metrics are objectives.
-	withObjectives bool
-	objectives     []string
-}
 
 // Names of the compared factor where no study declares it, and of the levels of versionFactor.
 const (
@@ -200,9 +173,6 @@ func labelled(arg string) (label, dir string) {
 	return filepath.Base(filepath.Clean(arg)), arg
 }
 
-// errIncomplete says that a run is no trial.
-var errIncomplete = errors.New("did not complete: its figures are no trial")
-
 // addBundle adds the values of a bundle, as one trial of a cell.
 func (in *compared) addBundle(s *streams, b *observation.Builder, times *trial.Times, levels []string, dir string,
 	prices *cost.Prices) (*dataset.Data, error) {
@@ -347,14 +317,4 @@ func joinTimes(before, now *compare.Times) *compare.Times {
 		return nil
 	}
 	return &compare.Times{Table: t, Explains: now.Explains}
-}
-
-// merged joins two lists, each text once.
-func merged(a, b []string) []string {
-	for _, text := range b {
-		if !slices.Contains(a, text) {
-			a = append(a, text)
-		}
-	}
-	return a
 }

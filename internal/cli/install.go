@@ -125,45 +125,13 @@ installation. "cnsbench run --engine kubernetes" needs no installation.`,
   cnsbench install --results-storage-class standard --csi-proxy hostpath.csi.k8s.io
   cnsbench install --namespaced --benchmark-namespace measure`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch f.output {
-			case "":
-			case "yaml":
-				return f.print(s.out)
-			default:
-				return fmt.Errorf("invalid --output %q: want yaml", f.output)
-			}
-			ctx, done, i, objects, err := f.start(cmd, s)
-			if err != nil {
-				return err
-			}
-			defer done()
-			if err := i.CheckClasses(ctx, objects); err != nil {
-				return failed(fmt.Errorf("%w; select the class of the volume for bundles with --results-storage-class",
-					err))
-			}
-			if err := i.Apply(ctx, objects, f.dryRun); err != nil {
-				return failed(err)
-			}
-			if err := i.Prune(ctx, objects, f.dryRun); err != nil {
-				return failed(err)
-			}
-			if f.dryRun {
-				return nil
-			}
-			if err := i.Wait(ctx, objects); err != nil {
-				return failed(fmt.Errorf("installed, but not ready after %v: %w", f.timeout, err))
-			}
-			if snapshots, err := i.HasSnapshots(); err == nil && !snapshots {
-				fmt.Fprintln(s.out, "note: this cluster has no VolumeSnapshots (definitions and controller of "+
-					"external-snapshotter): only Benchmarks without snapshots run")
-			}
-			fmt.Fprintf(s.out, "installed in namespace %s; grant a Benchmark's ServiceAccount its rights: "+
-				"docs/how-to/kubernetes.md\n",
-				f.options.Namespace)
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.install(cmd, s) },
 	}
+	f.addInstall(c)
+	return c
+}
+
+func (f *installFlags) addInstall(c *cobra.Command) {
 	f.add(c)
 	c.Flags().StringVar(&f.options.Image, "image", defaultImage(), "image of operator, results service and runners")
 	c.Flags().StringVar(&f.options.ResultsStorageClass, "results-storage-class", "",
@@ -187,7 +155,45 @@ installation. "cnsbench run --engine kubernetes" needs no installation.`,
 	setValues(c.Flags().Lookup("output"), "yaml")
 	c.Flags().StringVarP(&f.output, "output-format", "o", "", "the former short form of --output")
 	c.Flags().Lookup("output-format").Hidden = true
-	return c
+}
+
+func (f *installFlags) install(cmd *cobra.Command, s *streams) error {
+	switch f.output {
+	case "":
+	case "yaml":
+		return f.print(s.out)
+	default:
+		return fmt.Errorf("invalid --output %q: want yaml", f.output)
+	}
+	ctx, done, i, objects, err := f.start(cmd, s)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := i.CheckClasses(ctx, objects); err != nil {
+		return failed(fmt.Errorf("%w; select the class of the volume for bundles with --results-storage-class",
+			err))
+	}
+	if err := i.Apply(ctx, objects, f.dryRun); err != nil {
+		return failed(err)
+	}
+	if err := i.Prune(ctx, objects, f.dryRun); err != nil {
+		return failed(err)
+	}
+	if f.dryRun {
+		return nil
+	}
+	if err := i.Wait(ctx, objects); err != nil {
+		return failed(fmt.Errorf("installed, but not ready after %v: %w", f.timeout, err))
+	}
+	if snapshots, err := i.HasSnapshots(); err == nil && !snapshots {
+		fmt.Fprintln(s.out, "note: this cluster has no VolumeSnapshots (definitions and controller of "+
+			"external-snapshotter): only Benchmarks without snapshots run")
+	}
+	fmt.Fprintf(s.out, "installed in namespace %s; grant a Benchmark's ServiceAccount its rights: "+
+		"docs/how-to/kubernetes.md\n",
+		f.options.Namespace)
+	return nil
 }
 
 func newUninstall(s *streams) *cobra.Command {

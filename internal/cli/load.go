@@ -204,13 +204,6 @@ func drawSeed() uint64 {
 	return binary.LittleEndian.Uint64(b[:]) >> 11 // exact as a JSON number
 }
 
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // facts are what a bundle has of a plan.
 type facts = run.Facts
 

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
-	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/footprint"
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
@@ -28,18 +26,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
-
-// objectFlags are those of object run.
-type objectFlags struct {
-	out    string
-	seed   uint64
-	grace  time.Duration
-	dryRun bool
-	strict bool
-	prices model.Prices
-	hosts  hostFlags
-	search searchFlags
-}
 
 func newObject(s *streams) *cobra.Command {
 	c := &cobra.Command{
@@ -50,12 +36,6 @@ of docs/reference/object.md.`,
 	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s), newObjectCleanup(s),
 		newObjectPart())
 	return c
-}
-
-// defaultObjectFlags have the list prices of Amazon S3 Standard in us-east-1, as
-// they were in 2025, in dollars.
-func defaultObjectFlags() objectFlags {
-	return objectFlags{grace: 10 * time.Second, prices: model.Prices{Write: 0.005, Read: 0.0004, Received: 0.09}}
 }
 
 func newObjectRun(s *streams) *cobra.Command {
@@ -84,22 +64,6 @@ rate, 4 doubtful figures under --strict, 130 interrupted.`,
 	return c
 }
 
-// add registers the flags.
-func (f *objectFlags) add(fl *pflag.FlagSet) {
-	fl.StringVarP(&f.out, "out", "o", "", "directory for the bundle; must not exist or be empty "+
-		"(default cnsbench-NAME-TIME)")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default random)")
-	fl.DurationVar(&f.grace, "grace", f.grace, "how long to wait for operations in flight after a work's end")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "print requests, bytes and cost; send nothing")
-	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when the client limits the figures, due operations were "+
-		"lost, or a check found the store inconsistent")
-	f.hosts.add(fl)
-	f.search.add(fl)
-	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
-	fl.Float64Var(&f.prices.Read, "price-read", f.prices.Read, "of 1000 requests that read, for --dry-run")
-	fl.Float64Var(&f.prices.Received, "price-received", f.prices.Received, "of 1 GB received, for --dry-run")
-}
-
 func newObjectLint(s *streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "lint FILE", Short: "Check an object workload and report every problem with its line",
@@ -117,29 +81,6 @@ func newObjectLint(s *streams) *cobra.Command {
 			return nil
 		},
 	}
-}
-
-// maxObjectFile bounds a workload's file.
-const maxObjectFile = 64 << 20
-
-// loadObject reads a workload and reports its problems. Its works may name hosts.
-func loadObject(s *streams, file string, hosts []string) (*model.Workload, []byte, error) {
-	data, err := readObjectFile(file)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := notXML(file, data); err != nil {
-		return nil, nil, err
-	}
-	opener := backend.Opener{Getenv: os.Getenv}
-	w, problems := cosbench.Parse(data, cosbench.Options{Getenv: os.LookupEnv, Hosts: hosts, Secrets: opener.Secrets})
-	for _, p := range problems {
-		fmt.Fprintf(s.err, "%s:%s\n", file, p)
-	}
-	if problems.Fatal() {
-		return nil, nil, fmt.Errorf("%s cannot be run", file)
-	}
-	return w, data, nil
 }
 
 func runObject(ctx context.Context, s *streams, f *objectFlags, file string) error {
@@ -216,48 +157,6 @@ func (r *objectRun) create(file string, data []byte) error {
 type objectFacts struct {
 	*model.Workload
 	Args []string `json:"args"` // flags that shaped the run
-}
-
-// shaping are the flags that shape the result of an object run, beside its seed.
-var shaping = []string{"stage", "find-max", "find-from", "find-least", "find-most", "find-resolution",
-	"scale-workers", "repetitions", "knee-gain",
-	"window", "warm-up", "ceiling", "ceiling-for", "grace", "hosts", "host-credentials"}
-
-// args are the flags that shape the run, as they were given, and the seed, given
-// or drawn.
-func (f *objectFlags) args() []string {
-	args := []string{"--seed", strconv.FormatUint(f.seed, 10)}
-	if f.search.flags == nil {
-		return args
-	}
-	for _, name := range shaping {
-		fl := f.search.flags.Lookup(name)
-		switch {
-		case !fl.Changed || fl.Value.String() == "false":
-		case fl.Value.Type() == "bool":
-			args = append(args, "--"+name)
-		default:
-			text := fl.Value.String()
-			if list, ok := fl.Value.(pflag.SliceValue); ok {
-				text = strings.Join(list.GetSlice(), ",")
-			}
-			args = append(args, "--"+name, text)
-		}
-	}
-	return args
-}
-
-// objectRun is one run of an object workload.
-type objectRun struct {
-	*streams
-	flags      *objectFlags
-	workload   *model.Workload
-	clock      op.Clock
-	id         string
-	writer     *bundle.Writer
-	controller *coordinator.Controller // nil: this process does it
-	search     *search
-	unwatch    func() // ends the reading of this machine; nil: it has not begun
 }
 
 func (r *objectRun) execute(ctx context.Context) error {

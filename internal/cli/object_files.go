@@ -2,10 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/object/backend"
+	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
@@ -58,4 +60,27 @@ func filesOf(w *model.Work) int {
 		}
 	}
 	return n
+}
+
+// maxObjectFile bounds a workload's file.
+const maxObjectFile = 64 << 20
+
+// loadObject reads a workload and reports its problems. Its works may name hosts.
+func loadObject(s *streams, file string, hosts []string) (*model.Workload, []byte, error) {
+	data, err := readObjectFile(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := notXML(file, data); err != nil {
+		return nil, nil, err
+	}
+	opener := backend.Opener{Getenv: os.Getenv}
+	w, problems := cosbench.Parse(data, cosbench.Options{Getenv: os.LookupEnv, Hosts: hosts, Secrets: opener.Secrets})
+	for _, p := range problems {
+		fmt.Fprintf(s.err, "%s:%s\n", file, p)
+	}
+	if problems.Fatal() {
+		return nil, nil, fmt.Errorf("%s cannot be run", file)
+	}
+	return w, data, nil
 }

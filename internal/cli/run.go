@@ -18,53 +18,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/output"
-	"github.com/cnsbench/cnsbench/internal/output/scrape"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
-	"github.com/cnsbench/cnsbench/internal/storagedir"
-	"github.com/cnsbench/cnsbench/internal/workload"
 )
-
-// runFlags are the flags of run, study run, validate and render.
-type runFlags struct {
-	runflags.Flags
-	output string
-	trial  bool // of a study: its factors are set
-	// precondition says that it is the Benchmark of a study's precondition.
-	precondition bool
-	offline      bool // works without the cluster: validate, render
-	quiet        bool // the command prints problems and warnings itself
-	alone        bool // reads neither the files that the Benchmark names nor the cluster
-	// library has the workloads other than those of the files; nil: the built-in ones.
-	library *workload.Library
-
-	progress *jobProgress // of the operator's Job, once the run has begun
-	removing func()       // called before the run's objects are removed; may be nil
-}
-
-// addPlanFlags adds the flags of a command that loads a Benchmark and runs nothing.
-func (f *runFlags) addPlanFlags(c *cobra.Command) {
-	f.Engine = defaultEngine()
-	f.Add(c.Flags(), runflags.Plan)
-}
-
-// addRunFlags adds the flags of a command that runs Benchmarks.
-func (f *runFlags) addRunFlags(c *cobra.Command, command runflags.Scope) {
-	f.Flags = runflags.Flags{Engine: defaultEngine(), StorageDir: storagedir.Default(), Runner: runnerPod,
-		Advertise: os.Getenv("CNSBENCH_ADVERTISE"), Image: defaultImage(), Delivery: string(podspec.DeliverInit),
-		Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
-	f.Add(c.Flags(), runflags.Plan|command)
-	outputFlag(c, &f.output)
-}
 
 func newRun(s *streams) *cobra.Command {
 	var f runFlags
@@ -288,24 +251,6 @@ func readIdentity(path, run string) (owned.Identity, error) {
 	return own, nil
 }
 
-// running is a run of this process.
-type running struct {
-	*streams
-	flags    *runFlags
-	plan     *plan.Plan
-	id       string
-	identity owned.Identity
-	clock    op.Clock
-	writer   *bundle.Writer
-	on       *cluster.Cluster // nil: this machine
-
-	soft, hard context.Context // end with the first interrupt, and the second
-	sending    *output.Sender  // nil: the Benchmark has no outputs that are sent to
-	buckets    []output.Bucket // that the bundle is put into at the end
-	metrics    *scrape.Metrics // nil: they are neither served nor sent
-	serving    *scrape.Server  // nil: metrics are not served
-}
-
 func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	targets, err := r.targets(ctx)
 	if err != nil {
@@ -406,25 +351,6 @@ func (r *running) scratch() (string, error) {
 		return "", errors.Join(err, ledger.Done("dir", dir))
 	}
 	return dir, nil
-}
-
-// abort closes the bundle of a run that cannot begin.
-func (r *running) abort(err error) error {
-	return failed(errors.Join(err, r.writer.Close(func(b *bundle.Run) {
-		b.State, b.Reason, b.ExitCode = bundle.Failed, err.Error(), exitFailed
-	})))
-}
-
-// interrupts makes the two contexts of a run: the first signal ends the run cleanly, the second at once. A bundle that
-// cannot be written ends it cleanly.
-func (r *running) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {
-	return signalled(parent, func() error {
-		fmt.Fprintln(r.err, "\nending the run: waiting for ops in flight, then removing everything; "+
-			"interrupt again to skip the wait")
-		return run.ErrInterrupted
-	}, r.writer.Err(), func(err error) error {
-		return fmt.Errorf("write the bundle: %w; earlier records are kept", err)
-	})
 }
 
 // describe makes run.json as it is at the start of a run; injected is the text of the faults to inject.

@@ -86,6 +86,12 @@ loopback address whose Host and Origin are of this machine or in --allow-host.`,
 			return f.serve(cmd.Context(), s)
 		},
 	}
+	f.add(c)
+	c.PreRunE = f.check
+	return c
+}
+
+func (f *serveFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.dir, "dir", "results", "directory with the bundles as NAMESPACE/RUN; created if missing")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "HOST:PORT to listen on")
@@ -115,25 +121,25 @@ loopback address whose Host and Origin are of this machine or in --allow-host.`,
 	fl.StringVar(&f.storageDir, "storage-dir", "",
 		"with --allow-run: directory for volumes of the built-in drivers (default that of run)")
 	namespaceFlags(c, &f.cluster, "with --allow-run: namespace for all objects of runs in a cluster that name no other")
-	// One of them is of the other service: an error, not without effect.
-	c.PreRunE = func(c *cobra.Command, args []string) error {
-		for _, name := range []string{"dir", "publish-pin", "insecure", "max-bundle", "quota-size", "quota-runs",
-			"retain-for", "retain-runs", "retain-size", "lost-after"} {
-			if len(args) == 1 && c.Flags().Changed(name) {
-				return fmt.Errorf("--%s is for the results service, serve without DIR", name)
-			}
+}
+
+// check returns an error for a flag that would have no effect, because it is of the other service.
+func (f *serveFlags) check(c *cobra.Command, args []string) error {
+	for _, name := range []string{"dir", "publish-pin", "insecure", "max-bundle", "quota-size", "quota-runs",
+		"retain-for", "retain-runs", "retain-size", "lost-after"} {
+		if len(args) == 1 && c.Flags().Changed(name) {
+			return fmt.Errorf("--%s is for the results service, serve without DIR", name)
 		}
-		switch {
-		case len(args) == 0 && f.allowRun:
-			return errors.New("--allow-run is for the web interface: name the directory of its results, serve DIR --allow-run")
-		case f.storageDir != "" && !f.allowRun:
-			return errors.New("--storage-dir is for the runs of --allow-run")
-		case f.cluster.Namespace != "" && !f.allowRun:
-			return errors.New("--namespace is for the runs of --allow-run")
-		}
-		return nil
 	}
-	return c
+	switch {
+	case len(args) == 0 && f.allowRun:
+		return errors.New("--allow-run is for the web interface: name the directory of its results, serve DIR --allow-run")
+	case f.storageDir != "" && !f.allowRun:
+		return errors.New("--storage-dir is for the runs of --allow-run")
+	case f.cluster.Namespace != "" && !f.allowRun:
+		return errors.New("--namespace is for the runs of --allow-run")
+	}
+	return nil
 }
 
 func (f *serveFlags) serve(ctx context.Context, s *streams) error {

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
+	"github.com/spf13/cobra"
+)
+
+// Main runs the command line and returns the exit code.
+func Main(args []string, in io.Reader, out, errs io.Writer) int {
+	errs = &safe{to: terminal.Writer{To: errs}, raw: errs}
+	root := newRoot(&streams{in: in, out: out, err: errs})
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := unknownCommand(root, args)
+	if err == nil {
+		err = root.ExecuteContext(context.Background())
+	}
+	if err == nil {
+		return exitOK
+	}
+	code := exitUsage
+	var e *exit
+	if errors.As(err, &e) {
+		code = e.code
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(errs, "cnsbench:", text)
+	}
+	return code
+}
+
+func newRoot(s *streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "cnsbench",
+		Short: "Benchmark cloud native storage",
+		Long: `CNSBench benchmarks cloud native storage. One file defines the volumes and workloads
+to create, and the control operations (snapshot, restore, clone, resize, delete, …)
+to run at the same time, with their rates. CNSBench measures every phase of every
+operation; the result is a bundle, a summary and a report.`,
+		Example: `  cnsbench run examples/quickstart.yaml      needs root for real file systems
+  cnsbench doctor                            check what this machine supports`,
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDescriptions: false},
+		Version:           versionLine(),
+	}
+	root.SetVersionTemplate("{{.Version}}")
+	root.Flags().Bool("version", false, "print the version")
+	root.AddCommand(
+		newRun(s), newStudy(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
+		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),
+		newList(s), newIndex(s), newScorecard(s), newVerify(s), newReproduce(s),
+		newProxy(s), newTrace(s),
+		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newIntegrity(s), newIotrace(s), newConvert(s),
+		newImport(s), newCompare(s), newInit(s),
+	)
+	root.SetFlagErrorFunc(wrongFlag)
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return checkOut(c) }
+	for _, c := range root.Commands() {
+		addUsage(c)
+	}
+	addCompletions(root)
+	calledAs(root)
+	return root
+}
+
+// addUsage adds the usage line to the error on wrong arguments.
+func addUsage(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return fmt.Errorf("%w; usage: %s", err, c.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		addUsage(sub)
+	}
+}
