@@ -1,28 +1,12 @@
 package study
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
-
-// Occasion is a time at which blocks are run, such as a day. What differs between occasions is part of the uncertainty.
-type Occasion struct {
-	Number int       `json:"number"` // from 1
-	Begun  time.Time `json:"begun"`
-	// Zone is the local time zone: its IANA name, or an abbreviation.
-	Zone string `json:"zone,omitempty"`
-	// Blocks is the number of blocks if it is not the study's.
-	Blocks int `json:"blocks,omitempty"`
-	// Cluster is the name of the study that the occasion was merged from.
-	Cluster string `json:"cluster,omitempty"`
-}
 
 // Location is the time zone of the occasion.
 func (o *Occasion) Location() *time.Location {
@@ -30,14 +14,6 @@ func (o *Occasion) Location() *time.Location {
 		return zone
 	}
 	return o.Begun.Location()
-}
-
-// occasion returns the i-th occasion, from 0.
-func (d *Design) occasion(i int) Occasion {
-	if i < len(d.Occasions) {
-		return d.Occasions[i]
-	}
-	return Occasion{Number: 1}
 }
 
 // NextTrials lists the trials that a further occasion would have.
@@ -92,22 +68,4 @@ func (d *Dir) firstStart() (first time.Time) {
 		}
 	}
 	return first
-}
-
-// lock makes this process the only one that runs trials of the study in a directory, until unlock or its end.
-func lock(path string) (unlock func() error, err error) {
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = fmt.Errorf("study in %s: %w", path, ErrInUse)
-		}
-		return nil, errors.Join(err, f.Close())
-	}
-	return f.Close, nil
 }

@@ -20,17 +20,6 @@ const preconditionDir = "precondition"
 // defaultAtMost bounds the rounds of a cell that becomes not steady.
 const defaultAtMost = 25
 
-// Precondition is what is run before the blocks of each occasion.
-type Precondition struct {
-	// Own says that the rounds run a Benchmark of their own, not the study's.
-	Own bool `json:"own,omitempty"`
-	// Rounds of each cell; with Response the least number.
-	Rounds int `json:"rounds"`
-	// Response must be steady; empty: there is no such rule.
-	Response string `json:"response,omitempty"`
-	AtMost   int    `json:"atMost,omitempty"`
-}
-
 func preconditionOf(spec *v1alpha1.StudySpec) *Precondition {
 	p := spec.Precondition
 	if p == nil {

@@ -17,30 +17,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats/search"
 )
 
-// Search finds the highest rate of an action at which a condition holds. It is a study whose cells are rates: each step
-// is a trial, a run with fresh volumes and its own bundle, and the results of the steps decide which one comes next.
-// The same bundles lead to the same steps, so that a repeated command continues where an earlier one ended.
-type Search struct {
-	Action    string `json:"action"`
-	Rate      string `json:"rate"`     // name of the action's rate, which the steps change
-	Schedule  string `json:"schedule"` // constantRateSpec or poissonRateSpec
-	Condition string `json:"condition"`
-	// From is the first rate, Least and Most bound the rates, in triggers per second. Resolution is the width of the
-	// final bracket, as a share of its lower end.
-	From       float64 `json:"from"`
-	Least      float64 `json:"least"`
-	Most       float64 `json:"most"`
-	Resolution float64 `json:"resolution"`
-	// Window is the time from the start of the rate to the end of a step. A step of a low rate is longer, up to
-	// search.Longest times, so that it has Needs operations.
-	Window time.Duration `json:"windowNs"`
-	Needs  int64         `json:"needs"`
-	// StartAfter is the start of the rate, from the barrier.
-	StartAfter time.Duration `json:"startAfterNs,omitempty"`
-	// Places is the number of operations in flight at which further ones wait; 0: none waits.
-	Places int `json:"places,omitempty"`
-}
-
 // searchFactor is the factor of a search: the rate of a step, or noRate for the baseline.
 const (
 	searchFactor = "perSecond"
@@ -123,12 +99,6 @@ func (s *Search) Set(perSecond float64) []string {
 	return append(set, fmt.Sprintf("spec.rates.%s.duration=%v", s.Rate, window), fmt.Sprintf(
 		"spec.rates.%s.%s={perSecond: %s}", s.Rate, s.Schedule, strconv.FormatFloat(perSecond, 'f', -1, 64)))
 }
-
-// The schedules that a search can change.
-const (
-	Constant = "constantRateSpec"
-	Poisson  = "poissonRateSpec"
-)
 
 // searching is a search in progress.
 type searching struct {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
@@ -302,3 +303,24 @@ func (d *Dir) SetAside(t Trial) (string, error) {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// lock makes this process the only one that runs trials of the study in a directory, until unlock or its end.
+func lock(path string) (unlock func() error, err error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = fmt.Errorf("study in %s: %w", path, ErrInUse)
+		}
+		return nil, errors.Join(err, f.Close())
+	}
+	return f.Close, nil
+}
+
+// ErrInUse is returned when another process runs trials of the study.
+var ErrInUse = errors.New("another process is running it")

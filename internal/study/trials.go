@@ -18,9 +18,6 @@ import (
 // ErrInterrupted is returned when the user interrupts a study. The same study can continue later.
 var ErrInterrupted = errors.New("the study was interrupted; repeat the command to continue it")
 
-// ErrInUse is returned when another process runs trials of the study.
-var ErrInUse = errors.New("another process is running it")
-
 // Job is what one run executes.
 type Job struct {
 	// Set has KEY=VALUE, as --set takes them.

@@ -12,15 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/agent/clocksync"
 	"github.com/cnsbench/cnsbench/internal/agent/message"
 	"github.com/cnsbench/cnsbench/internal/agent/transport"
-	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// Host is one of those that carry a workload out. Works name hosts by Name.
-type Host struct{ Name, Address string }
 
 // ParseHosts reads HOST:PORT,… or NAME=HOST:PORT,…; a host without a name is
 // called HOST:PORT.
@@ -41,54 +36,6 @@ func ParseHosts(text string) ([]Host, error) {
 		hosts = append(hosts, Host{name, address})
 	}
 	return hosts, nil
-}
-
-// Config of a controller.
-type Config struct {
-	Workload *model.Workload
-	Hosts    []Host
-	Token    string
-	Version  string // of the program
-	Clock    op.Clock
-	Silence  time.Duration // 0: Silence
-	RunID    string
-	Seed     uint64
-	// Grace is how long to wait for operations in flight after a work's end.
-	Grace time.Duration
-	// OwnCredentials has each host look for them itself; else they are sent those
-	// in Workload.
-	OwnCredentials bool
-	// Sleep waits for an instant; false if ctx ended first.
-	Sleep func(ctx context.Context, until time.Time) bool
-}
-
-// Controller is hosts that wait for work.
-type Controller struct {
-	Config
-	Observer Observer // to be set before the first stage
-	peers    []*peer
-	inbox    chan event
-	closed   <-chan struct{}
-	end      context.CancelFunc
-	reading  sync.WaitGroup
-}
-
-// event is a message of a host, or its loss.
-type event struct {
-	from *peer
-	frame
-	lost error
-}
-
-// peer is a host as the controller sees it.
-type peer struct {
-	Host
-	index  int
-	conn   *message.Peer
-	clocks clocksync.Estimator
-
-	// Of the goroutine that runs stages.
-	gone error // nothing more is heard of it
 }
 
 // Dial connects to all hosts and synchronises their clocks with the run's. If it cannot use one, it uses none, and

@@ -12,25 +12,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Observer follows a run. Its methods are called from one goroutine; times are on the run's clock.
-type Observer interface {
-	// StageBegan is called when a stage is prepared.
-	StageBegan(s *model.Stage, at op.Time)
-	// Host is that of the i-th host.
-	Host(i int) HostObserver
-}
-
-// HostObserver receives the figures of one host.
-type HostObserver interface {
-	// Began receives when its works began, ± err ns, and when they should have begun.
-	Began(s *model.Stage, intended, at op.Time, err int64)
-	// Second is that of loadgen.Observer. The usage is that of the host's process since it began.
-	Second(stage string, w *model.Work, from, to op.Time, cells loadgen.Cells, u loadgen.Usage)
-	// Idle is called when the host has ended its share of the stage, or is lost. It may get another share later.
-	Idle()
-	Ended(h *loadgen.HostResult)
-}
-
 // Stage runs a stage on all hosts together, for loadgen.Sequence. A lost host fails it; the other hosts do its share
 // of a stage that cleans up. The observer receives everything except the stage's end.
 func (f *Controller) Stage(ctx, hard context.Context, spec *model.Stage) *loadgen.StageResult {

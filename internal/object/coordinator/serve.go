@@ -2,47 +2,15 @@ package coordinator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent/message"
-	"github.com/cnsbench/cnsbench/internal/object/client"
-	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // Silence is how long the other side may be silent before it counts as lost; each side sends once a second.
 const Silence = 10 * time.Second
-
-// ServeOptions are what a host needs.
-type ServeOptions struct {
-	Token   string
-	Version string        // of the program: that of the controller must be the same
-	Silence time.Duration // 0: Silence
-	Clock   op.Clock
-	// Open makes what opens stores. Without own they have the credentials that
-	// the controller sent, and no others.
-	Open func(own bool) func(*model.Store) (client.Store, error)
-	// Instead starts a null server on this machine, with objects of that many bytes, and redirects the works to it;
-	// stop ends it.
-	Instead func(ctx context.Context, works []model.Work, size int64) (stop func() error, err error)
-	// Sleep waits for an instant; false if ctx ended first.
-	Sleep func(ctx context.Context, until time.Time) bool
-	// About describes this machine to controllers.
-	About json.RawMessage
-	Say   func(line string)
-}
-
-// host serves one controller at a time.
-type host struct {
-	ServeOptions
-
-	mu   sync.Mutex
-	with string // whom it serves; "": nobody
-}
 
 // Serve runs the orders of controllers that know the token, one controller at a time, until ctx ends. It closes the
 // listener, and returns when the last order has ended.

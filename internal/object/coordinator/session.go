@@ -2,11 +2,14 @@ package coordinator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent/message"
+	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
@@ -154,4 +157,31 @@ func (reporter) StageBegan(*model.Stage, op.Time) {}
 
 func (t reporter) Second(_ string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
 	_ = t.conn.Write(&frame{Second: secondOf(0, w, from, to, cells)}) // the reader notices an error
+}
+
+// ServeOptions are what a host needs.
+type ServeOptions struct {
+	Token   string
+	Version string        // of the program: that of the controller must be the same
+	Silence time.Duration // 0: Silence
+	Clock   op.Clock
+	// Open makes what opens stores. Without own they have the credentials that
+	// the controller sent, and no others.
+	Open func(own bool) func(*model.Store) (client.Store, error)
+	// Instead starts a null server on this machine, with objects of that many bytes, and redirects the works to it;
+	// stop ends it.
+	Instead func(ctx context.Context, works []model.Work, size int64) (stop func() error, err error)
+	// Sleep waits for an instant; false if ctx ended first.
+	Sleep func(ctx context.Context, until time.Time) bool
+	// About describes this machine to controllers.
+	About json.RawMessage
+	Say   func(line string)
+}
+
+// host serves one controller at a time.
+type host struct {
+	ServeOptions
+
+	mu   sync.Mutex
+	with string // whom it serves; "": nobody
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
 // Options are the external values that a file can refer to.
@@ -65,62 +64,6 @@ func (p *parser) empty(w *model.Workload) {
 	for _, line := range lines {
 		if verified {
 			p.warnOnce(line, "let sizes begin at 1", "hashCheck reports objects of 0 bytes as truncated")
-		}
-	}
-}
-
-type parser struct {
-	model.Problems
-	getenv func(string) (string, bool)
-	hosts  []string
-	seen   map[entry]bool // keys of operations' configs that were already checked
-}
-
-// level is the settings that an element inherits.
-type level struct {
-	config  config
-	auth    *node
-	storage *node
-}
-
-// down returns the level below n. The nearest auth and storage replace outer ones completely.
-func (p *parser) down(l level, n *node) level {
-	if a, ok := n.attrs["config"]; ok {
-		var odd []string
-		l.config, odd = l.config.with(a)
-		for _, o := range odd {
-			p.Warn(a.line, "write key=value", "%q in the config of <%s> has no value and is ignored", clip(o), n.name)
-		}
-	}
-	for _, c := range n.children {
-		switch c.name {
-		case "auth":
-			l.auth = c
-		case "storage":
-			l.storage = c
-		}
-	}
-	return l
-}
-
-// only reports attributes and children that the grammar does not have.
-func (p *parser) only(n *node, attrs, children string) {
-	for name, a := range n.attrs {
-		switch {
-		case slices.Contains(strings.Fields(attrs), name), strings.HasPrefix(name, "xmlns"), name == "schemaLocation",
-			name == "noNamespaceSchemaLocation":
-		default:
-			p.Fail(a.line, "it has "+strings.Join(strings.Fields(attrs), ", "), "<%s> has no attribute %s", n.name,
-				name)
-		}
-	}
-	for _, c := range n.children {
-		if !slices.Contains(strings.Fields(children), c.name) {
-			hint := "nothing stands in it"
-			if children != "" {
-				hint = "in it stand " + strings.Join(strings.Fields(children), ", ")
-			}
-			p.Fail(c.line, hint, "<%s> is not allowed in <%s>", c.name, n.name)
 		}
 	}
 }
@@ -435,44 +378,4 @@ func (p *parser) division(n *node, inherited model.Division) model.Division {
 	}
 	p.Fail(a.line, "there are none, container, object", "invalid division %q", a.value)
 	return inherited
-}
-
-// integer parses an integer attribute from 0 to highest.
-func (p *parser) integer(n *node, name string, otherwise, highest int64) int64 {
-	a, ok := n.attrs[name]
-	if !ok || strings.TrimSpace(a.value) == "" {
-		return otherwise
-	}
-	v, err := strconv.ParseInt(strings.TrimSpace(a.value), 10, 64)
-	if err != nil || v < 0 || v > highest {
-		p.Fail(a.line, fmt.Sprintf("a whole number from 0 to %d", highest), "invalid %s=%q of <%s>", name,
-			clip(a.value), n.name)
-		return otherwise
-	}
-	return v
-}
-
-func (p *parser) size(n *node, name string) int64 {
-	a, ok := n.attrs[name]
-	if !ok || strings.TrimSpace(a.value) == "" {
-		return 0
-	}
-	v, err := selector.ParseBytes(a.value)
-	if err != nil {
-		p.Fail(a.line, "", "%s of <%s>: %v", name, n.name, err)
-	}
-	return v
-}
-
-func (p *parser) seconds(n *node, name string, otherwise time.Duration) time.Duration {
-	a, ok := n.attrs[name]
-	if !ok || strings.TrimSpace(a.value) == "" {
-		return otherwise
-	}
-	v, err := parseSeconds(a.value)
-	if err != nil {
-		p.Fail(a.line, "", "%s of <%s>: %v", name, n.name, err)
-		return otherwise
-	}
-	return v
 }

@@ -101,14 +101,6 @@ func (p *parser) store(work *node, l level) model.Store {
 	return s
 }
 
-// failOnce reports a problem once if many works share its element.
-func (p *parser) failOnce(line int, hint, format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
-	if !slices.ContainsFunc(p.Problems, func(q model.Problem) bool { return q.Line == line && q.Message == message }) {
-		p.Fail(line, hint, "%s", message)
-	}
-}
-
 // storageTypes returns the supported types of storage, sorted.
 func storageTypes() (types []string) {
 	for _, d := range backend.All() {
@@ -203,13 +195,6 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 		} else {
 			into[k] = value
 		}
-	}
-}
-
-func (p *parser) warnOnce(line int, hint, format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
-	if !slices.ContainsFunc(p.Problems, func(q model.Problem) bool { return q.Line == line && q.Message == message }) {
-		p.Warn(line, hint, "%s", message)
 	}
 }
 

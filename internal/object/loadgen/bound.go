@@ -10,16 +10,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// Bound is who limited the operations of a stage.
-type Bound string
-
-// The bounds. Unclear: nothing was exhausted, as with few workers or a rate.
-const (
-	ClientBound Bound = "client-bound"
-	ServerBound Bound = "server-bound"
-	Unclear     Bound = "unclear"
-)
-
 // What makes a client's figures its own: nearly as many operations as it can do
 // at all, most of its CPUs in use, or its threads waiting for a CPU a good part of
 // the time they ran, and of the time that operations took.

@@ -138,30 +138,6 @@ func (m *meter) checked(k Key, after op.Time, r *client.Result) {
 	}
 }
 
-// CheckFigures are those of one check of one operation, over the whole work:
-// what ramps show is as wrong as what the window does.
-type CheckFigures struct {
-	Check      model.IntegrityCheck
-	Done       int64 // checks that were answered
-	Unanswered int64
-	// Skipped are checks of objects whose change before the last had no response, so that their state is unknown.
-	Skipped    int64
-	Violations []Violation // by kind, in order of name
-}
-
-// Violation is a kind of inconsistency.
-type Violation struct {
-	Kind string
-	N    int64
-	// Lasting are those after which the store was not seen to become consistent
-	// within the time that it was given.
-	Lasting int64
-	Detail  string // of one
-	// Until has, of the others, how long after the operation's end the store was
-	// seen to be consistent, in ns. It may have been so up to 100 ms before.
-	Until *hist.Histogram
-}
-
 // Violated are how many checks found the store inconsistent.
 func (c *CheckFigures) Violated() (n int64) {
 	for _, v := range c.Violations {

@@ -3,24 +3,7 @@ package loadgen
 import (
 	"fmt"
 	"strings"
-
-	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// HostResult is what became of a stage on one of several hosts. Its times are
-// of the run.
-type HostResult struct {
-	Host string
-	StageResult
-	// Start is when its works began, with ± in ns, by the host's own clock; Never if they did not. Intended is the
-	// common start of all hosts.
-	Intended, Start op.Time
-	StartErr        int64
-	// Lost is why the host was lost; nil: it ended. Missing is, for a lost host, its share of each work, with the
-	// known and the unknown part.
-	Lost    error
-	Missing []string
-}
 
 // Judge returns an error if more operations failed than the work accepts, or if nothing was measured although the
 // work was not stopped.

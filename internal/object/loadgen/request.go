@@ -60,12 +60,6 @@ func (w *worker) prepare(i int, o *model.Op) {
 	}
 }
 
-// file is one that a file write may send.
-type file struct {
-	path, name string
-	size       int64
-}
-
 // listFiles finds the regular files of a directory, in order of name.
 func listFiles(dir string) ([]file, error) {
 	entries, err := os.ReadDir(dir)

@@ -8,75 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// Config of a run.
-type Config struct {
-	Workload *model.Workload
-	// Open opens the store of a work.
-	Open  func(*model.Store) (client.Store, error)
-	Clock op.Clock
-	// Sleep waits for an instant; false if ctx ended first.
-	Sleep func(ctx context.Context, until time.Time) bool
-	Seed  uint64 // of all that is drawn
-	// Grace is how long to wait for operations in flight after a work's end.
-	Grace    time.Duration
-	Observer Observer
-	// Begin is called when the stage is ready; it waits for the instant at which its works begin, and returns it. An
-	// error ends the stage. Nil: they begin at once.
-	Begin func(ctx context.Context) (op.Time, error)
-
-	nonce uint64 // distinguishes the writes of this run from others
-	// owned and absent are the containers that were found so before a stage, by store and name. Nothing is deleted
-	// from an absent one: another program may have made it since.
-	owned, absent map[string]bool
-}
-
-// Observer follows a run. Its methods are called from one goroutine at a time and must not block for long: the clock
-// goes on.
-type Observer interface {
-	StageBegan(s *model.Stage, at op.Time)
-	// Second receives, about each second, the operations that ended in it.
-	Second(stage string, w *model.Work, from, to op.Time, cells Cells)
-}
-
-// Result of a run.
-type Result struct {
-	Stages []StageResult
-	// Err is why the run failed; nil if it did not.
-	Err error
-	// Interrupted: it was interrupted.
-	Interrupted bool
-	// Aborted: it was interrupted at once, so that what cleans up may not have been run to its end.
-	Aborted bool
-}
-
-// StageResult is what became of a stage.
-type StageResult struct {
-	Name         string
-	Began, Ended op.Time
-	Works        []WorkResult
-	Usage        Usage // of this process, or of all hosts, during the stage
-	// Ceiling is how many operations a second this client did of the same stage
-	// against a null server; 0: it was not measured.
-	Ceiling float64
-	// Hosts that carried it out together; Works are then of all of them.
-	Hosts   []HostResult
-	Skipped bool
-	Err     error
-}
-
-// WorkResult is what became of a work.
-type WorkResult struct {
-	Work *model.Work
-	// From and To are the measured window.
-	Began, From, To, Ended op.Time
-	Cells                  Cells
-	Err                    error
-}
 
 // Sequence runs the stages of a workload one after the other. When ctx ends, or a stage fails, it skips the remaining
 // stages except those that clean up; when hard ends, those too. It calls ended for each stage that was not skipped. A

@@ -19,25 +19,6 @@ const (
 // hostLetters are the characters of host names.
 const hostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
-// Words are the terms of a file's language, for messages. Settings are identified by their names in COSBench.
-type Words struct {
-	Stage string                         // the term for a stage
-	Key   func(key string) string        // the term for a setting
-	Set   func(key, value string) string // the term for a setting with that value
-}
-
-// COSBench are the terms of COSBench's XML: attributes of its schema, and keys of config strings.
-var COSBench = Words{
-	Stage: "workstage",
-	Key:   func(key string) string { return key },
-	Set: func(key, value string) string {
-		if key == "workers" {
-			return fmt.Sprintf("%s=%q", key, value)
-		}
-		return key + "=" + value
-	},
-}
-
 // Check validates a parsed workload. It reports contradictions, works without an end, and sizes outside of
 // the limits. Messages use words.
 func Check(w *Workload, words Words, kinds Kinds) Problems {
@@ -62,25 +43,6 @@ func Check(w *Workload, words Words, kinds Kinds) Problems {
 	}
 	ps.Sort()
 	return ps.Problems
-}
-
-// checker collects problems.
-type checker struct {
-	Problems
-	words Words
-	kinds Kinds
-}
-
-// fail adds a problem with the setting key of the element at that line.
-func (ps *checker) fail(line int, key, hint, format string, args ...any) {
-	ps.Fail(line, hint, format, args...)
-	ps.Problems[len(ps.Problems)-1].Key = key
-}
-
-// warn adds a warning about the setting key.
-func (ps *checker) warn(line int, key, hint, format string, args ...any) {
-	ps.Warn(line, hint, format, args...)
-	ps.Problems[len(ps.Problems)-1].Key = key
 }
 
 func (ps *checker) work(s *Stage, w *Work) {

@@ -7,34 +7,11 @@ import (
 	"time"
 )
 
-// IntegrityCheck is a check that a worker makes immediately after its own operation.
-type IntegrityCheck string
-
-// The checks. A listing is requested with the object's name as prefix, so that one response is enough.
-const (
-	ReadAfterWrite  IntegrityCheck = "readAfterWrite"  // a read returns exactly that write
-	ListAfterWrite  IntegrityCheck = "listAfterWrite"  // a listing contains the name
-	ReadAfterDelete IntegrityCheck = "readAfterDelete" // a read finds no object
-	ListAfterDelete IntegrityCheck = "listAfterDelete" // a listing does not contain the name
-)
-
-// IntegrityChecks are all checks.
-var IntegrityChecks = []IntegrityCheck{ReadAfterWrite, ListAfterWrite, ReadAfterDelete, ListAfterDelete}
-
 // CheckWithin is the default time for which a check is repeated on an inconsistent store.
 const CheckWithin = 5 * time.Second
 
 // tellable is the minimum size in bytes of an object that identifies its write: the size of a stamp.
 const tellable = 32
-
-// Fits reports whether the check applies to an operation of that type.
-func (c IntegrityCheck) Fits(t OpType) bool {
-	switch c {
-	case ReadAfterWrite, ListAfterWrite:
-		return t == Write || t == MultipartWrite
-	}
-	return t == Delete
-}
 
 // Owned reports whether each object that the work changes belongs to one of its workers. That is so if the
 // work has any checks, since a worker could otherwise observe the operation of another one.

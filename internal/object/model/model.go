@@ -250,3 +250,26 @@ func (w *Workload) MarkParts() {
 		}
 	}
 }
+
+// IntegrityCheck is a check that a worker makes immediately after its own operation.
+type IntegrityCheck string
+
+// The checks. A listing is requested with the object's name as prefix, so that one response is enough.
+const (
+	ReadAfterWrite  IntegrityCheck = "readAfterWrite"  // a read returns exactly that write
+	ListAfterWrite  IntegrityCheck = "listAfterWrite"  // a listing contains the name
+	ReadAfterDelete IntegrityCheck = "readAfterDelete" // a read finds no object
+	ListAfterDelete IntegrityCheck = "listAfterDelete" // a listing does not contain the name
+)
+
+// IntegrityChecks are all checks.
+var IntegrityChecks = []IntegrityCheck{ReadAfterWrite, ListAfterWrite, ReadAfterDelete, ListAfterDelete}
+
+// Fits reports whether the check applies to an operation of that type.
+func (c IntegrityCheck) Fits(t OpType) bool {
+	switch c {
+	case ReadAfterWrite, ListAfterWrite:
+		return t == Write || t == MultipartWrite
+	}
+	return t == Delete
+}

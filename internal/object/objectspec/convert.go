@@ -56,17 +56,6 @@ func Convert(w *model.Workload) (*v1alpha1.Benchmark, []string, error) {
 	return b, c.notes, nil
 }
 
-type converted struct {
-	notes         []string
-	stages, works []string // names of stages, and of the works of this one
-}
-
-func (c *converted) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(c.notes, text) {
-		c.notes = append(c.notes, text)
-	}
-}
-
 // nameOf makes a name for an object of a text.
 func nameOf(text string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {

@@ -1,6 +1,7 @@
 package objectspec
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -195,4 +196,16 @@ func otherKinds() string {
 		return "every kind of storage has a field of its own, such as s3Spec"
 	}
 	return "there are " + strings.Join(kinds, ", ")
+}
+
+// storage reads the store of a work.
+func (o *reader) storage(path string, s *v1alpha1.ObjectStorage) model.Store {
+	m := model.Store{Settings: map[string]string{}, Auth: map[string]string{}}
+	for _, f := range fields() {
+		if f.read(o, path, s, &m) {
+			m.Kind = cmp.Or(m.Kind, f.kind)
+		}
+	}
+	o.credentials(path, s, &m)
+	return m
 }

@@ -25,13 +25,6 @@ import (
 // that an instance has between the signal to end and SIGKILL.
 const grace = 3 * time.Second
 
-// Mount points of an object workload's program.
-const (
-	volumeDir      = "/data"
-	credentialsDir = "/credentials"
-	hostDir        = "/host" // files of this machine, below it by their path
-)
-
 // Resolve is the workload.SpecResolver of an objectSpec.
 func Resolve(r workload.SpecRequest) *workload.ResolvedSpec {
 	o := reader{file: r.File, engine: r.Engine, cluster: r.Cluster}
@@ -76,30 +69,6 @@ func clearLines(w *model.Workload) {
 			}
 		}
 	}
-}
-
-// reader turns an ObjectSpec into the model.
-type reader struct {
-	file    workload.SpecFile
-	engine  string
-	cluster bool
-	failed  bool
-	paths   []string // of the lines that the model has
-	volume  *v1alpha1.ObjectFileSpec
-	secret  string
-	pass    []string // variables of the environment
-	host    []hostMount
-}
-
-func (o *reader) fail(path, hint, format string, args ...any) {
-	o.failed = true
-	o.file.Fail(path, hint, format, args...)
-}
-
-// line is a number by which the model's problems find their place.
-func (o *reader) line(path string) int {
-	o.paths = append(o.paths, path)
-	return len(o.paths)
 }
 
 // renamed are the fields whose names differ from COSBench's settings.

@@ -1,7 +1,6 @@
 package objectspec
 
 import (
-	"cmp"
 	"maps"
 	"net"
 	"net/url"
@@ -13,34 +12,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
-
-// hostMount is a file or a directory of this machine that the program is given.
-type hostMount struct{ path, kind string }
-
-// given is where the program finds what the Benchmark names by its path: on the
-// cluster's nodes it is the program's own; here the program sees nothing of the
-// machine that it is not given.
-func (o *reader) given(path, kind string) string {
-	if path == "" || o.cluster {
-		return path
-	}
-	if m := (hostMount{path, kind}); !slices.Contains(o.host, m) {
-		o.host = append(o.host, m)
-	}
-	return hostDir + path
-}
-
-// storage reads the store of a work.
-func (o *reader) storage(path string, s *v1alpha1.ObjectStorage) model.Store {
-	m := model.Store{Settings: map[string]string{}, Auth: map[string]string{}}
-	for _, f := range fields() {
-		if f.read(o, path, s, &m) {
-			m.Kind = cmp.Or(m.Kind, f.kind)
-		}
-	}
-	o.credentials(path, s, &m)
-	return m
-}
 
 // http reads the settings of a store that speaks HTTP.
 func (o *reader) http(path string, e *v1alpha1.HTTPEndpoint, m *model.Store) {

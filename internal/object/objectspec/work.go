@@ -6,43 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
-
-func (o *reader) duration(path string, d *v1alpha1.Duration) time.Duration {
-	if d == nil {
-		return 0
-	}
-	if d.Duration.Duration < 0 {
-		o.fail(path, "", "must not be negative")
-	}
-	return d.Duration.Duration
-}
-
-// positive is a duration of more than 0, or 0 if there is none.
-func (o *reader) positive(path string, d *v1alpha1.Duration) time.Duration {
-	if d != nil && d.Duration.Duration <= 0 {
-		o.fail(path, "", "must be more than 0")
-		return 0
-	}
-	return o.duration(path, d)
-}
-
-// bytes of a quantity; 0 if there is none.
-func (o *reader) bytes(path string, q *resource.Quantity) int64 {
-	if q == nil {
-		return 0
-	}
-	if q.Value() <= 0 {
-		o.fail(path, "such as 64Ki or 5Mi", "a size of %s is not more than 0", q)
-	}
-	return q.Value()
-}
 
 func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1alpha1.ObjectSpec) model.Work {
 	w := model.Work{Kind: model.WorkKind(s.Type), Name: string(s.Name), Workers: int(s.Workers), Line: o.line(path),
