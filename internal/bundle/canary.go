@@ -39,27 +39,29 @@ var errCanary = errors.New("canary batch does not decode")
 // concurrent use.
 type canaryDecoder struct {
 	batches []CanaryBatch
+	ios     []op.CanaryIO     // of all batches
 	known   map[string]string // of varints
 }
 
-// decode returns the batches of one or more calls, valid until the next call; their I/Os stay valid.
+// decode returns the batches of one or more calls, valid until the next call of decode.
 func (c *canaryDecoder) decode(b []byte) ([]CanaryBatch, error) {
 	if c.known == nil {
 		c.known = map[string]string{}
 	}
 	d := varints{b: b, known: c.known}
-	batches := c.batches[:0]
-	var room []op.CanaryIO // for further batches, so that not each is allocated
+	batches, ios := c.batches[:0], c.ios[:0]
 	for len(d.b) > 0 {
 		batch := CanaryBatch{Instance: d.text(), Volume: d.text()}
 		n := d.uvarint()
 		if n > uint64(len(d.b))/4 { // an I/O has at least four bytes
 			return nil, errCanary
 		}
-		if n > uint64(len(room)) {
-			room = make([]op.CanaryIO, max(n, 1024))
+		if n > uint64(cap(ios)-len(ios)) {
+			ios = make([]op.CanaryIO, 0, max(n, 1024)) // the batches before keep theirs
 		}
-		batch.IOs, room = room[:n:n], room[n:]
+		from := len(ios)
+		ios = ios[:from+int(n)]
+		batch.IOs = ios[from:len(ios):len(ios)]
 		var last op.Time
 		for i := range batch.IOs {
 			io := &batch.IOs[i]
@@ -75,7 +77,7 @@ func (c *canaryDecoder) decode(b []byte) ([]CanaryBatch, error) {
 		}
 		batches = append(batches, batch)
 	}
-	c.batches = batches
+	c.batches, c.ios = batches, ios
 	return batches, nil
 }
 
