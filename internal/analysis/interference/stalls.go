@@ -69,8 +69,9 @@ type Periods struct {
 func Find(d *dataset.Data, end op.Time) *Periods {
 	p := &Periods{data: d, end: end, zeros: silent(d)}
 	slow := sliceStalls(d)
+	var m gapMemory
 	for _, c := range d.Canaries {
-		p.stalls = append(p.stalls, refine(canaryStalls(endPendingAtPhase(d, c), end), slow)...)
+		p.stalls = append(p.stalls, refine(m.canaryStalls(endPendingAtPhase(d, c), end), slow)...)
 	}
 	p.stalls = append(p.stalls, workloadStalls(d, p.stalls, slow)...)
 	return p
@@ -137,10 +138,10 @@ func endPendingAtPhase(d *dataset.Data, c dataset.Canary) dataset.Canary {
 
 // canaryStalls finds the stalls of one volume by direction, since a frozen file system
 // still serves reads; overlapping ones are one stall.
-func canaryStalls(c dataset.Canary, end op.Time) []Stall {
+func (m *gapMemory) canaryStalls(c dataset.Canary, end op.Time) []Stall {
 	var merged []Stall
 	for _, write := range []bool{true, false} {
-		for _, s := range gaps(c, write, end) {
+		for _, s := range m.gaps(c, write, end) {
 			s.Instance, s.Volume = c.Instance, c.Volume
 			i := slices.IndexFunc(merged, func(m Stall) bool {
 				return m.Direction != s.Direction && m.From <= s.to(end) && s.From <= m.to(end)
@@ -149,14 +150,14 @@ func canaryStalls(c dataset.Canary, end op.Time) []Stall {
 				merged = append(merged, s)
 				continue
 			}
-			m := &merged[i]
-			m.From, m.Direction = min(m.From, s.From), "read+write"
-			if m.To.Known() && s.To.Known() {
-				m.To = max(m.To, s.To)
+			x := &merged[i]
+			x.From, x.Direction = min(x.From, s.From), "read+write"
+			if x.To.Known() && s.To.Known() {
+				x.To = max(x.To, s.To)
 			} else {
-				m.To = op.Never
+				x.To = op.Never
 			}
-			m.LengthNs = int64(m.to(end) - m.From)
+			x.LengthNs = int64(x.to(end) - x.From)
 		}
 	}
 	return merged
@@ -169,9 +170,15 @@ func (s *Stall) to(end op.Time) op.Time {
 	return end
 }
 
+// gapMemory is memory for the gaps of one canary after another.
+type gapMemory struct {
+	ios     []op.CanaryIO
+	pending []op.Time
+}
+
 // gaps returns the times between two completions in which I/O was pending.
-func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
-	ios := make([]op.CanaryIO, 0, len(c.IOs))
+func (m *gapMemory) gaps(c dataset.Canary, write bool, end op.Time) []Stall {
+	ios := m.ios[:0]
 	for _, io := range c.IOs {
 		if io.Write == write {
 			if !io.Ended.Known() {
@@ -180,10 +187,12 @@ func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 			ios = append(ios, io)
 		}
 	}
+	m.ios = ios
 	interval := medianInterval(ios)
 	slices.SortStableFunc(ios, func(a, b op.CanaryIO) int { return cmp.Compare(a.Ended, b.Ended) })
 	// pending[i] is the earliest intended time of those that end i-th or later.
-	pending := make([]op.Time, len(ios))
+	m.pending = slices.Grow(m.pending[:0], len(ios))
+	pending := m.pending[:len(ios)]
 	for i := len(ios) - 1; i >= 0; i-- {
 		pending[i] = ios[i].Intended
 		if i+1 < len(ios) {
