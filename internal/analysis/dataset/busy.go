@@ -10,15 +10,20 @@ import (
 // Busy says when ops of each action were in progress, and which of them on the volumes of an instance. It is not safe for
 // concurrent use until Done.
 type Busy struct {
-	known   map[string]bool     // instances and volumes with I/O
-	canary  map[string][]string // by volume: the instances with a canary on it
+	known   map[string]known // instances and volumes with I/O
 	actions map[string]*busyAction
+}
+
+// known says what a name is of.
+type known struct {
+	instance bool
+	canaries []string // instances with a canary on the volume of that name
 }
 
 type busyAction struct {
 	all    Progress
 	target progressOf // by a known target
-	under  progressOf // by instance: targets that are it, or are named after it
+	under  progressOf // by instance: targets that are it, or are named after it, or have a canary of it
 }
 
 type progressOf map[string]*Progress
@@ -41,19 +46,26 @@ func (m progressOf) union(name string) Union {
 
 // NewBusy returns the times of no ops yet.
 func (d *Data) NewBusy() *Busy {
-	b := &Busy{known: map[string]bool{}, canary: map[string][]string{}, actions: map[string]*busyAction{}}
+	b := &Busy{known: map[string]known{}, actions: map[string]*busyAction{}}
+	instance := func(name string) {
+		k := b.known[name]
+		k.instance = true
+		b.known[name] = k
+	}
 	for i := range d.Canaries {
 		c := &d.Canaries[i]
-		b.known[c.Instance], b.known[c.Volume] = true, true
-		if !slices.Contains(b.canary[c.Volume], c.Instance) {
-			b.canary[c.Volume] = append(b.canary[c.Volume], c.Instance)
+		instance(c.Instance)
+		k := b.known[c.Volume]
+		if !slices.Contains(k.canaries, c.Instance) {
+			k.canaries = append(k.canaries, c.Instance)
 		}
+		b.known[c.Volume] = k
 	}
 	for i := range d.Slices {
-		b.known[d.Slices[i].Instance] = true
+		instance(d.Slices[i].Instance)
 	}
 	for i := range d.Series {
-		b.known[d.Series[i].Instance] = true
+		instance(d.Series[i].Instance)
 	}
 	return b
 }
@@ -68,17 +80,20 @@ func (b *Busy) Add(w *Window) {
 	s := Span{w.From, w.To}
 	a.all.Add(s)
 	for t := range strings.SplitSeq(w.Target, ",") {
-		if b.known[t] {
+		k, found := b.known[t]
+		if found {
 			a.target.add(t, s)
+		}
+		if k.instance {
 			a.under.add(t, s)
 		}
+		for _, instance := range k.canaries {
+			a.under.add(instance, s)
+		}
 		for i := range len(t) {
-			if (t[i] == '-' || t[i] == '/') && b.known[t[:i]] {
+			if (t[i] == '-' || t[i] == '/') && b.known[t[:i]].instance && !slices.Contains(k.canaries, t[:i]) {
 				a.under.add(t[:i], s)
 			}
-		}
-		for _, instance := range b.canary[t] {
-			a.under.add(instance, s)
 		}
 	}
 }
