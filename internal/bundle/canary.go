@@ -39,19 +39,16 @@ var errCanary = errors.New("canary batch does not decode")
 // concurrent use.
 type canaryDecoder struct {
 	batches []CanaryBatch
-	ios     []op.CanaryIO     // of all batches
-	known   map[string]string // of varints
+	ios     []op.CanaryIO // of all batches
+	names   interned
 }
 
 // decode returns the batches of one or more calls, valid until the next call of decode.
 func (c *canaryDecoder) decode(b []byte) ([]CanaryBatch, error) {
-	if c.known == nil {
-		c.known = map[string]string{}
-	}
-	d := varints{b: b, known: c.known}
+	d := varints{b: b}
 	batches, ios := c.batches[:0], c.ios[:0]
 	for len(d.b) > 0 {
-		batch := CanaryBatch{Instance: d.text(), Volume: d.text()}
+		batch := CanaryBatch{Instance: c.names.of(d.bytes()), Volume: c.names.of(d.bytes())}
 		n := d.uvarint()
 		if n > uint64(len(d.b))/4 { // an I/O has at least four bytes
 			return nil, errCanary
@@ -83,9 +80,8 @@ func (c *canaryDecoder) decode(b []byte) ([]CanaryBatch, error) {
 
 // varints decodes a buffer; after a failure it returns zeros and sets bad.
 type varints struct {
-	b     []byte
-	bad   bool
-	known map[string]string // texts that were decoded before, so that each is allocated once
+	b   []byte
+	bad bool
 }
 
 func (d *varints) uvarint() uint64 {
@@ -108,20 +104,14 @@ func (d *varints) skip(n int) {
 	d.b = d.b[n:]
 }
 
-func (d *varints) text() string {
+// bytes returns what appendText appended, in the memory of the buffer.
+func (d *varints) bytes() []byte {
 	n := d.uvarint()
 	if n > uint64(len(d.b)) {
 		d.bad, d.b = true, nil
-		return ""
+		return nil
 	}
-	s, known := d.known[string(d.b[:n])]
-	if !known {
-		s = string(d.b[:n])
-		if d.known == nil {
-			d.known = map[string]string{}
-		}
-		d.known[s] = s
-	}
+	text := d.b[:n]
 	d.b = d.b[n:]
-	return s
+	return text
 }
