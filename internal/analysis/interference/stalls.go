@@ -353,31 +353,48 @@ func (s *Stall) addOps(d *dataset.Data, ws []dataset.Window, from, end op.Time) 
 		if w.To < from {
 			continue
 		}
-		s.Ops = append(s.Ops, ConcurrentOp{
+		c := ConcurrentOp{
 			Op: w.Op, Action: w.Action, Instance: w.Instance, Target: w.Target,
 			Own:       d.Owns(s.Instance, s.Volume, w.Target),
 			AtBegin:   w.From <= s.latest(),
 			OverlapNs: int64(min(w.To, to) - max(w.From, from)),
-		})
-	}
-	for _, c := range s.Ops {
+		}
 		switch {
 		case c.AtBegin && c.Own:
 			s.OwnOps++
 		case c.AtBegin:
 			s.OtherOps++
 		}
-	}
-	slices.SortStableFunc(s.Ops, func(a, b ConcurrentOp) int {
-		return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(b.OverlapNs, a.OverlapNs))
-	})
-	if n := len(s.Ops); n > maxStallOps {
-		s.Ops, s.MoreOps = s.Ops[:maxStallOps], n-maxStallOps
+		s.addOp(&c)
 	}
 }
 
+// addOp lists an op if it is one of the first.
+func (s *Stall) addOp(c *ConcurrentOp) {
+	at := len(s.Ops) // behind all that are before it, or equal
+	for at > 0 && c.before(&s.Ops[at-1]) {
+		at--
+	}
+	if len(s.Ops) == maxStallOps {
+		s.MoreOps++
+		if at == maxStallOps {
+			return
+		}
+		s.Ops = s.Ops[:maxStallOps-1]
+	}
+	s.Ops = slices.Insert(s.Ops, at, *c)
+}
+
+// before reports whether an op is listed before another.
+func (c *ConcurrentOp) before(other *ConcurrentOp) bool {
+	if a, b := c.rank(), other.rank(); a != b {
+		return a > b
+	}
+	return c.OverlapNs > other.OverlapNs
+}
+
 // rank orders ops by how likely they caused the stall.
-func (c ConcurrentOp) rank() int {
+func (c *ConcurrentOp) rank() int {
 	switch {
 	case c.Own && c.AtBegin:
 		return 2
