@@ -168,7 +168,7 @@ func (g *group) divide(ops *dataset.Busy, control string) (sides [3]*stats.Steps
 	}
 	var n [3]int
 	for p := range sides {
-		sides[p] = stats.NewSteps(g.values.Table, values[p])
+		sides[p] = stats.NewSteps(&g.values, values[p])
 	}
 	for i, p := range places {
 		if n[p]%streams[p] == 0 {
