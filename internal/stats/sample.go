@@ -278,12 +278,14 @@ func (v *values) points(lower bool) []point {
 		}
 		return ps
 	}
-	buckets := v.counts.Buckets
+	n, buckets := 0, v.counts.Buckets
 	if v.merged != nil {
 		all := v.merged.Clone()
 		_ = v.counts.AddTo(all) // counts of a run do not overflow
 		buckets = all.Buckets
 	}
+	buckets(func(hist.Bucket) bool { n++; return true })
+	ps = make([]point, 0, n)
 	buckets(func(b hist.Bucket) bool {
 		ps = append(ps, point{v: min(max(b.High, v.min), v.max), count: b.Count, lower: lower})
 		return true

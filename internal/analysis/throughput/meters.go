@@ -55,6 +55,9 @@ func (m *Meters) Add(o *op.Op) {
 	}
 	s := dataset.Span{From: o.Started, To: o.Ended}
 	if s.To.Known() {
+		if n := len(x.ended); n == cap(x.ended) { // append alone copies several times as much
+			x.ended = slices.Grow(x.ended, max(64, n))
+		}
 		x.ended = append(x.ended, s)
 	} else {
 		s.To = max(s.From, m.until)
