@@ -64,7 +64,7 @@ func groups(d *dataset.Data) []*maker {
 // group makes the group.
 func (m *maker) group() *group {
 	g := &group{action: m.action, metric: m.metric}
-	type source struct{ stream, i int32 } // of a step
+	type source struct{ stream, i int32 } // the i-th I/O or slice; the streams of canaries are first
 	var sources []source
 	add := func(instance, volume string, steps int, wanted func(i int) bool) {
 		for i := range steps {
