@@ -56,6 +56,9 @@ func (d *Data) ReadSamples(samples iter.Seq2[op.Sample, error]) error {
 		x.add(&s, d)
 		next = (i + 1) % len(d.Samples)
 	}
+	for i := range d.Samples {
+		d.Samples[i].CPU = slices.Clone(d.Samples[i].CPU) // without the room for more
+	}
 	return nil
 }
 
