@@ -1,7 +1,7 @@
 package bundle
 
-// interned allocates each text once. A text that follows the one before as it did the last time, as names of instances do
-// that take turns, is found without a search. The zero value is ready to use; it is not safe for concurrent use.
+// interned allocates each text once. A text that follows the one before as it did the last time, as names of instances
+// do that take turns, is found without a search. The zero value is ready to use; it is not safe for concurrent use.
 type interned struct {
 	known map[string]*word
 	last  *word

@@ -55,8 +55,8 @@ func columnarOps(path string, brief bool) iter.Seq2[op.Op, error] {
 	}
 }
 
-// columnarBatches yields the ops in batches of at most batchRows. r says which fields, and how long a batch is valid; the
-// texts of its ops stay so.
+// columnarBatches yields the ops in batches of at most batchRows. r says which fields, and how long a batch is valid;
+// the texts of its ops stay so.
 func columnarBatches(path string, r opReader) iter.Seq2[[]op.Op, error] {
 	return func(yield func([]op.Op, error) bool) {
 		f, p, err := openColumnar(path)

@@ -34,7 +34,7 @@ func newPool(each ...func(*op.Op)) *pool {
 	return p
 }
 
-// add hands ops over, which must not be changed until inUse more batches have been added.
+// add hands ops over, which must not be changed until inUse − 1 more batches have been added.
 func (p *pool) add(batch []op.Op) {
 	for _, w := range p.workers {
 		w <- batch
