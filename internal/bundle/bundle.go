@@ -180,10 +180,11 @@ func (b *Bundle) Ops() iter.Seq2[op.Op, error] {
 	return segmentOps[op.Op](b.segments, b.validLen)
 }
 
-// OpBatches yields the ops as Ops does, several at once, which stay valid: the fastest way to read whole ops.
-func (b *Bundle) OpBatches() iter.Seq2[[]op.Op, error] {
+// OpBatches yields the ops as Ops does, several at once: the fastest way to read whole ops. A batch and its milestones
+// are valid until so many batches, counted with itself, have been yielded; the texts of its ops stay valid.
+func (b *Bundle) OpBatches(valid int) iter.Seq2[[]op.Op, error] {
 	if b.columnar {
-		return columnarBatches(b.path(columnarFile), false, false)
+		return columnarBatches(b.path(columnarFile), opReader{ring: make([]batch, valid)})
 	}
 	return batches(b.Ops())
 }
@@ -262,7 +263,8 @@ func (b *Bundle) Scalars() iter.Seq2[Scalar, error] { return lines[Scalar](b, sc
 // Log yields the log in order of arrival.
 func (b *Bundle) Log() iter.Seq2[LogLine, error] { return lines[LogLine](b, logFile) }
 
-// Canary yields the canary I/Os in order of arrival; those of one volume are in order of their intended time.
+// Canary yields the canary I/Os in order of arrival, each batch valid until the next; those of one volume are in order
+// of their intended time.
 func (b *Bundle) Canary() iter.Seq2[CanaryBatch, error] {
 	return func(yield func(CanaryBatch, error) bool) {
 		path := b.path(canaryFile)

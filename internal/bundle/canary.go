@@ -39,27 +39,26 @@ var errCanary = errors.New("canary batch does not decode")
 // concurrent use.
 type canaryDecoder struct {
 	batches []CanaryBatch
-	known   map[string]string // of varints
+	ios     []op.CanaryIO // of all batches
+	names   interned
 }
 
-// decode returns the batches of one or more calls, valid until the next call; their I/Os stay valid.
+// decode returns the batches of one or more calls, valid until the next call of decode.
 func (c *canaryDecoder) decode(b []byte) ([]CanaryBatch, error) {
-	if c.known == nil {
-		c.known = map[string]string{}
-	}
-	d := varints{b: b, known: c.known}
-	batches := c.batches[:0]
-	var room []op.CanaryIO // for further batches, so that not each is allocated
+	d := varints{b: b}
+	batches, ios := c.batches[:0], c.ios[:0]
 	for len(d.b) > 0 {
-		batch := CanaryBatch{Instance: d.text(), Volume: d.text()}
+		batch := CanaryBatch{Instance: c.names.of(d.bytes()), Volume: c.names.of(d.bytes())}
 		n := d.uvarint()
 		if n > uint64(len(d.b))/4 { // an I/O has at least four bytes
 			return nil, errCanary
 		}
-		if n > uint64(len(room)) {
-			room = make([]op.CanaryIO, max(n, 1024))
+		if n > uint64(cap(ios)-len(ios)) {
+			ios = make([]op.CanaryIO, 0, max(n, 1024)) // the batches before keep theirs
 		}
-		batch.IOs, room = room[:n:n], room[n:]
+		from := len(ios)
+		ios = ios[:from+int(n)]
+		batch.IOs = ios[from:len(ios):len(ios)]
 		var last op.Time
 		for i := range batch.IOs {
 			io := &batch.IOs[i]
@@ -75,15 +74,14 @@ func (c *canaryDecoder) decode(b []byte) ([]CanaryBatch, error) {
 		}
 		batches = append(batches, batch)
 	}
-	c.batches = batches
+	c.batches, c.ios = batches, ios
 	return batches, nil
 }
 
 // varints decodes a buffer; after a failure it returns zeros and sets bad.
 type varints struct {
-	b     []byte
-	bad   bool
-	known map[string]string // texts that were decoded before, so that each is allocated once
+	b   []byte
+	bad bool
 }
 
 func (d *varints) uvarint() uint64 {
@@ -106,20 +104,14 @@ func (d *varints) skip(n int) {
 	d.b = d.b[n:]
 }
 
-func (d *varints) text() string {
+// bytes returns what appendText appended, in the memory of the buffer.
+func (d *varints) bytes() []byte {
 	n := d.uvarint()
 	if n > uint64(len(d.b)) {
 		d.bad, d.b = true, nil
-		return ""
+		return nil
 	}
-	s, known := d.known[string(d.b[:n])]
-	if !known {
-		s = string(d.b[:n])
-		if d.known == nil {
-			d.known = map[string]string{}
-		}
-		d.known[s] = s
-	}
+	text := d.b[:n]
 	d.b = d.b[n:]
-	return s
+	return text
 }

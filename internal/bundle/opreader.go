@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -14,9 +15,10 @@ import (
 // those of one row group, in memory that the next one reuses.
 type opReader struct {
 	columnReader
-	brief bool // without milestones, message and object
-	reuse bool // a batch is valid until the next
-	batch []op.Op
+	brief bool    // without milestones, message and object
+	keep  bool    // milestones stay valid
+	ring  []batch // each is valid until its turn comes again
+	turn  int
 
 	id, episode, instance, attempts   []int64
 	intended, started, ended          []op.Time
@@ -30,10 +32,16 @@ type opReader struct {
 	err          []int64
 }
 
+// batch is memory for ops and their milestones.
+type batch struct {
+	ops        []op.Op
+	milestones []op.Milestone
+}
+
 // columnarOps yields the ops of a Parquet file in its order; brief ones are without milestones, message and object.
 func columnarOps(path string, brief bool) iter.Seq2[op.Op, error] {
 	return func(yield func(op.Op, error) bool) {
-		for batch, err := range columnarBatches(path, brief, true) {
+		for batch, err := range columnarBatches(path, opReader{brief: brief, keep: true, ring: make([]batch, 1)}) {
 			if err != nil {
 				yield(op.Op{}, err)
 				return
@@ -47,9 +55,9 @@ func columnarOps(path string, brief bool) iter.Seq2[op.Op, error] {
 	}
 }
 
-// columnarBatches yields the ops in batches of at most batchRows. With reuse a batch is valid until the next; what its
-// ops refer to stays valid.
-func columnarBatches(path string, brief, reuse bool) iter.Seq2[[]op.Op, error] {
+// columnarBatches yields the ops in batches of at most batchRows. r says which fields, and how long a batch is valid;
+// the texts of its ops stay so.
+func columnarBatches(path string, r opReader) iter.Seq2[[]op.Op, error] {
 	return func(yield func([]op.Op, error) bool) {
 		f, p, err := openColumnar(path)
 		if err != nil {
@@ -57,7 +65,8 @@ func columnarBatches(path string, brief, reuse bool) iter.Seq2[[]op.Op, error] {
 			return
 		}
 		defer f.Close()
-		r := opReader{columnReader: newColumnReader(path, p, nil), brief: brief, reuse: reuse}
+		r := r // each loop over the ops has its own
+		r.columnReader = newColumnReader(path, p, nil)
 		for _, g := range p.RowGroups() {
 			if err := r.readGroup(g); err != nil {
 				yield(nil, fmt.Errorf("bundle: %s is damaged: %w", path, err))
@@ -174,16 +183,20 @@ func (r *opReader) readInstants(n int, g parquet.RowGroup, exists byte) error {
 
 // ops makes a batch of the rows [from, to), which refers to no memory of the columns.
 func (r *opReader) ops(from, to int) []op.Op {
-	if !r.reuse || r.batch == nil {
-		r.batch = make([]op.Op, batchRows)
+	b := &r.ring[r.turn]
+	r.turn = (r.turn + 1) % len(r.ring)
+	if b.ops == nil {
+		b.ops = make([]op.Op, batchRows)
 	}
-	batch, names := r.batch[:to-from], r.names.list
-	var milestones []op.Milestone // of all ops one after another
+	if r.keep {
+		b.milestones = nil
+	}
 	if !r.brief {
-		milestones = make([]op.Milestone, 0, r.begin[to]-r.begin[from])
+		b.milestones = slices.Grow(b.milestones[:0], r.begin[to]-r.begin[from])
 	}
-	for k := range batch {
-		i, o := from+k, &batch[k]
+	ops, milestones, names := b.ops[:to-from], b.milestones, r.names.list // milestones of all ops one after another
+	for k := range ops {
+		i, o := from+k, &ops[k]
 		*o = op.Op{ID: r.id[i], Episode: r.episode[i], Action: names[r.action[i]], Instance: int(r.instance[i]),
 			Kind: op.Kind(names[r.kind[i]]), Target: r.target[i], Node: names[r.node[i]], Intended: r.intended[i],
 			Started: r.started[i], Ended: r.ended[i], Attempts: int(r.attempts[i]), Outcome: op.Outcome(names[r.outcome[i]]),
@@ -201,5 +214,5 @@ func (r *opReader) ops(from, to int) []op.Op {
 			o.Milestones = milestones[first:n:n]
 		}
 	}
-	return batch
+	return ops
 }

@@ -44,9 +44,9 @@ func parsePoints(b []byte) (list []metric.Point, ok bool) {
 
 // newSampleParser returns a decoder of samples, which is not safe for concurrent use.
 func newSampleParser() func(line []byte, s *op.Sample) error {
-	known := map[string]string{}
+	var names, levels interned
 	return func(line []byte, s *op.Sample) error {
-		if x, ok := parseSample(text{b: line, known: known}); ok {
+		if x, ok := parseSample(text{b: line}, &names, &levels); ok {
 			*s = x
 			return nil
 		}
@@ -55,21 +55,18 @@ func newSampleParser() func(line []byte, s *op.Sample) error {
 }
 
 // parseSample decodes a sample without details.
-func parseSample(t text) (x op.Sample, ok bool) {
+func parseSample(t text, names, levels *interned) (x op.Sample, ok bool) {
 	t.must(`{"instance":`)
-	x.Instance = t.string()
-	t.must(`,"at":`)
-	x.At = op.Time(t.int())
-	for _, field := range []struct {
-		key  string
-		into *int64
-	}{{`,"readBytes":`, &x.ReadBytes}, {`,"writeBytes":`, &x.WriteBytes}, {`,"readOps":`, &x.ReadOps},
-		{`,"writeOps":`, &x.WriteOps}, {`,"cpuNanos":`, &x.CPUNanos}, {`,"rssBytes":`, &x.RSSBytes}} {
-		t.must(field.key)
-		*field.into = t.int()
-	}
+	x.Instance = t.string(names)
+	x.At = op.Time(t.field(`,"at":`))
+	x.ReadBytes = t.field(`,"readBytes":`)
+	x.WriteBytes = t.field(`,"writeBytes":`)
+	x.ReadOps = t.field(`,"readOps":`)
+	x.WriteOps = t.field(`,"writeOps":`)
+	x.CPUNanos = t.field(`,"cpuNanos":`)
+	x.RSSBytes = t.field(`,"rssBytes":`)
 	if t.next(`,"level":`) {
-		x.Level = op.SampleLevel(t.string())
+		x.Level = op.SampleLevel(t.string(levels))
 	}
 	if t.next(`,"samplerNanos":`) {
 		x.SamplerNanos = t.int()
@@ -80,9 +77,8 @@ func parseSample(t text) (x op.Sample, ok bool) {
 
 // text is what remains of a JSON text. It is bad once it was not as expected.
 type text struct {
-	b     []byte
-	bad   bool
-	known map[string]string // strings that were taken before, so that each is allocated once
+	b   []byte
+	bad bool
 }
 
 // next skips a prefix; false: it is not there.
@@ -99,18 +95,20 @@ func (t *text) must(prefix string) { t.bad = !t.next(prefix) || t.bad }
 // end reports whether all was as expected, up to the end of the line.
 func (t *text) end() bool { return !t.bad && len(bytes.TrimRight(t.b, " \t\r\n")) == 0 }
 
+// field takes an integer after a prefix.
+func (t *text) field(prefix string) int64 {
+	t.must(prefix)
+	return t.int()
+}
+
 // string takes a string without escapes of printable ASCII.
-func (t *text) string() string {
+func (t *text) string(known *interned) string {
 	t.must(`"`)
 	n := 0
 	for n < len(t.b) && t.b[n] >= ' ' && t.b[n] <= '~' && t.b[n] != '"' && t.b[n] != '\\' {
 		n++
 	}
-	s, known := t.known[string(t.b[:n])]
-	if !known {
-		s = string(t.b[:n])
-		t.known[s] = s
-	}
+	s := known.of(t.b[:n])
 	t.b = t.b[n:]
 	t.must(`"`)
 	return s
@@ -119,13 +117,13 @@ func (t *text) string() string {
 // int takes an integer of at most 18 digits.
 func (t *text) int() int64 {
 	negative := t.next("-")
-	n, v := 0, int64(0)
-	for n < len(t.b) && isDigit(t.b[n]) {
-		v = 10*v + int64(t.b[n]-'0')
+	b, n, v := t.b, 0, int64(0)
+	for n < len(b) && isDigit(b[n]) {
+		v = 10*v + int64(b[n]-'0')
 		n++
 	}
-	t.bad = t.bad || n == 0 || n > 18 || n > 1 && t.b[0] == '0'
-	t.b = t.b[n:]
+	t.bad = t.bad || n == 0 || n > 18 || n > 1 && b[0] == '0'
+	t.b = b[n:]
 	if negative {
 		return -v
 	}

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -43,11 +44,11 @@ func (b *Bundle) RemoteWrites(output string) iter.Seq2[[]byte, error] {
 // decodeRemoteWrites decodes a frame.
 func decodeRemoteWrites(b []byte) (bodies [][]byte, err error) {
 	for d := (varints{b: b}); len(d.b) > 0; {
-		body := d.text()
-		if d.bad || body == "" {
+		body := d.bytes()
+		if d.bad || len(body) == 0 {
 			return nil, errRemoteWrite
 		}
-		bodies = append(bodies, []byte(body))
+		bodies = append(bodies, bytes.Clone(body))
 	}
 	return bodies, nil
 }

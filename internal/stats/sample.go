@@ -142,6 +142,9 @@ func (s *Sample) BoundsOf(q float64) (low, high Estimate, ok bool) {
 	}
 	rank := hist.Rank(q, n)
 	low, high = s.order(rank), Estimate{Infinite: true}
+	if s.bounds.n == 0 {
+		return low, low, true
+	}
 	low.AtLeast = false
 	var known int64
 	for _, p := range s.points() {
@@ -156,6 +159,12 @@ func (s *Sample) BoundsOf(q float64) (low, high Estimate, ok bool) {
 
 // order returns the value of a rank in [1, n], lower bounds taken as values.
 func (s *Sample) order(rank int64) Estimate {
+	if s.bounds.n == 0 && !s.values.inBuckets() {
+		if rank > s.values.n {
+			return Estimate{Infinite: true}
+		}
+		return Estimate{Value: s.values.inOrder()[rank-1]}
+	}
 	var seen int64
 	for _, p := range s.points() {
 		if seen += p.count; seen >= rank {
@@ -193,6 +202,7 @@ type values struct {
 	sum      float64
 	min, max int64
 	exact    []int64
+	sorted   bool // exact is
 	// counts has all once there are too many exact ones. A negative latency, due to the error of a joined clock, is 0.
 	counts *hist.Counter
 	merged *hist.Histogram // values that were histograms
@@ -206,7 +216,7 @@ func (v *values) add(x int64) {
 		if len(v.exact) == cap(v.exact) { // append alone copies several times as much
 			v.exact = slices.Grow(v.exact, min(max(64, len(v.exact)), exactLimit-len(v.exact)))
 		}
-		v.exact = append(v.exact, x)
+		v.exact, v.sorted = append(v.exact, x), false
 		return
 	}
 	v.collapse()
@@ -249,23 +259,33 @@ func (v *values) collapse() {
 	v.exact = nil
 }
 
+// inOrder returns the exact values in ascending order.
+func (v *values) inOrder() []int64 {
+	if !v.sorted {
+		slices.Sort(v.exact)
+		v.sorted = true
+	}
+	return v.exact
+}
+
 // points are in ascending order.
 func (v *values) points(lower bool) []point {
 	var ps []point
 	if !v.inBuckets() {
-		slices.Sort(v.exact)
 		ps = make([]point, 0, len(v.exact))
-		for _, x := range v.exact {
+		for _, x := range v.inOrder() {
 			ps = append(ps, point{v: x, count: 1, lower: lower})
 		}
 		return ps
 	}
-	buckets := v.counts.Buckets
+	n, buckets := 0, v.counts.Buckets
 	if v.merged != nil {
 		all := v.merged.Clone()
 		_ = v.counts.AddTo(all) // counts of a run do not overflow
 		buckets = all.Buckets
 	}
+	buckets(func(hist.Bucket) bool { n++; return true })
+	ps = make([]point, 0, n)
 	buckets(func(b hist.Bucket) bool {
 		ps = append(ps, point{v: min(max(b.High, v.min), v.max), count: b.Count, lower: lower})
 		return true

@@ -12,20 +12,33 @@ import (
 type Ranked struct {
 	Table []int64 // the distinct values, ascending
 	Ranks []int32
-	N     []int64
+	N     []int64 // nil: each is there once
 }
 
 // Rank returns values in their order.
 func Rank(values Counts) Ranked {
-	r := Ranked{Table: make([]int64, 0, len(values)), Ranks: make([]int32, len(values)), N: make([]int64, len(values))}
+	r := Ranked{Table: make([]int64, 0, len(values)), Ranks: make([]int32, len(values))}
+	if slices.ContainsFunc(values, func(x Count) bool { return x.N != 1 }) {
+		r.N = make([]int64, len(values))
+	}
 	for _, i := range Order(len(values), func(i int) int64 { return values[i].Value }) {
 		x := values[i]
 		if n := len(r.Table); n == 0 || r.Table[n-1] != x.Value {
 			r.Table = append(r.Table, x.Value)
 		}
-		r.Ranks[i], r.N[i] = int32(len(r.Table)-1), x.N
+		if r.Ranks[i] = int32(len(r.Table) - 1); r.N != nil {
+			r.N[i] = x.N
+		}
 	}
 	return r
+}
+
+// n is how often the i-th value is there.
+func (r *Ranked) n(i int) int64 {
+	if r.N == nil {
+		return 1
+	}
+	return r.N[i]
 }
 
 // Steps are the values of time steps in order of time.
@@ -35,9 +48,13 @@ type Steps struct {
 	counts []int64 // of the values of Table; nil: not counted yet
 }
 
-// NewSteps returns no steps yet of values that have a table, with room for so many.
-func NewSteps(table []int64, values int) *Steps {
-	return &Steps{Ranked: Ranked{Table: table, Ranks: make([]int32, 0, values), N: make([]int64, 0, values)}}
+// NewSteps returns no steps yet of some of these values, with room for so many.
+func NewSteps(of *Ranked, values int) *Steps {
+	s := &Steps{Ranked: Ranked{Table: of.Table, Ranks: make([]int32, 0, values)}}
+	if of.N != nil {
+		s.N = make([]int64, 0, values)
+	}
+	return s
 }
 
 // StepsOf returns steps with these values.
@@ -51,9 +68,12 @@ func StepsOf(steps []Counts) *Steps {
 	return s
 }
 
-// Add adds the values [from, to) of r, whose table the steps share, to the last step.
+// Add adds the values [from, to) of r, which NewSteps was given, to the last step.
 func (s *Steps) Add(r *Ranked, from, to int) {
-	s.Ranks, s.N = append(s.Ranks, r.Ranks[from:to]...), append(s.N, r.N[from:to]...)
+	s.Ranks = append(s.Ranks, r.Ranks[from:to]...)
+	if r.N != nil {
+		s.N = append(s.N, r.N[from:to]...)
+	}
 	s.ends[len(s.ends)-1] = len(s.Ranks)
 	s.counts = nil
 }
@@ -63,7 +83,7 @@ func (s *Steps) counted() []int64 {
 	if s.counts == nil {
 		s.counts = make([]int64, len(s.Table))
 		for i, r := range s.Ranks {
-			s.counts[r] += s.N[i]
+			s.counts[r] += s.n(i)
 		}
 	}
 	return s.counts
@@ -85,6 +105,9 @@ func (s *Steps) begin(i int) int {
 
 // Total is the number of values.
 func (s *Steps) Total() (n int64) {
+	if s.N == nil {
+		return int64(len(s.Ranks))
+	}
 	for _, x := range s.N {
 		n += x
 	}
@@ -122,9 +145,9 @@ func (s *Steps) dependence(q float64, value int64) dependence {
 	for i := range scores {
 		for k := s.begin(i); k < s.ends[i]; k++ {
 			if s.Table[s.Ranks[k]] > value {
-				scores[i] += float64(s.N[k])
+				scores[i] += float64(s.n(k))
 			}
-			scores[i] -= (1 - q) * float64(s.N[k])
+			scores[i] -= (1 - q) * float64(s.n(k))
 		}
 	}
 	return dependenceOf(scores)
@@ -151,8 +174,8 @@ func newResampler(s *Steps, q float64, length int) *resampler {
 	r := &resampler{of: s, q: q, length: length, widest: s.Total(), total: make([]int64, s.Len()+1)}
 	for i := range s.Len() {
 		r.total[i+1] = r.total[i]
-		for _, n := range s.N[s.begin(i):s.ends[i]] {
-			r.total[i+1] += n
+		for k := s.begin(i); k < s.ends[i]; k++ {
+			r.total[i+1] += s.n(k)
 		}
 	}
 	r.width = max(100, r.widest/500)
@@ -178,9 +201,9 @@ func (r *resampler) bracket() {
 		for k := s.begin(i); k < s.ends[i]; k++ {
 			switch rank := int(s.Ranks[k]); {
 			case rank < r.low:
-				r.below[i+1] += s.N[k]
+				r.below[i+1] += s.n(k)
 			case rank < r.high:
-				r.ranks, r.n = append(r.ranks, int32(rank-r.low)), append(r.n, s.N[k])
+				r.ranks, r.n = append(r.ranks, int32(rank-r.low)), append(r.n, s.n(k))
 			}
 		}
 		r.begins[i+1] = len(r.ranks)

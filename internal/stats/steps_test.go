@@ -65,16 +65,21 @@ func drawn(random *rand.Rand, steps []Counts, length int, q float64) int64 {
 
 // TestSteps: steps that are added from a table have the quantiles of their values, with others in the table.
 func TestSteps(t *testing.T) {
-	r := Rank(Counts{{5, 1}, {3, 2}, {9, 1}, {3, 1}})
-	s := &Steps{Ranked: Ranked{Table: r.Table}}
-	s.Begin()
-	s.Add(&r, 1, 2)
-	s.Begin()
-	s.Begin()
-	s.Add(&r, 2, 3)
-	s.Add(&r, 0, 1)
-	if got := fmt.Sprint(s.Len(), s.Total(), s.Quantiles(0, 0.5, 0.75, 1), s.ends); got != "3 4 [3 3 5 9] [1 1 3]" {
-		t.Error(got)
+	for _, tt := range []struct {
+		threes int64
+		want   string
+	}{{2, "3 4 [3 3 5 9] [1 1 3]"}, {1, "3 3 [3 5 9 9] [1 1 3]"}} {
+		r := Rank(Counts{{5, 1}, {3, tt.threes}, {9, 1}, {3, 1}})
+		s := NewSteps(&r, 3)
+		s.Begin()
+		s.Add(&r, 1, 2)
+		s.Begin()
+		s.Begin()
+		s.Add(&r, 2, 3)
+		s.Add(&r, 0, 1)
+		if got := fmt.Sprint(s.Len(), s.Total(), s.Quantiles(0, 0.5, 0.75, 1), s.ends); got != tt.want {
+			t.Errorf("%d: %s", tt.threes, got)
+		}
 	}
 	if got := (&Steps{}).Quantiles(0.5); got != nil {
 		t.Errorf("of none: %v", got)

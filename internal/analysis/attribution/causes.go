@@ -104,8 +104,9 @@ func (s *Search) Causes() []Cause {
 	if busy.MeanNs > 0 {
 		list = append(list, busy)
 	}
+	byStart := stats.Order(n, func(i int) int64 { return int64(s.starts[i]) })
 	for i := range list {
-		s.judge(&list[i])
+		s.judge(&list[i], byStart)
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int {
 		if a.StandsOut != b.StandsOut {
@@ -175,13 +176,9 @@ func (s *Search) StandsOut(causes []Cause) string {
 	return text
 }
 
-// judge sets the share of a cause with its interval, and whether it stands out.
-func (s *Search) judge(c *candidate) {
-	order := make([]int, len(s.starts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.starts[a], s.starts[b]) })
+// judge sets the share of a cause with its interval, and whether it stands out. order is that of the ops by their
+// starts.
+func (s *Search) judge(c *candidate, order []int32) {
 	part, whole := make([]float64, len(order)), make([]float64, len(order))
 	for i, at := range order {
 		part[i], whole[i] = c.part[at], s.totals[at]

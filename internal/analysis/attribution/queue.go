@@ -98,10 +98,18 @@ func inOrder(list []change) []change {
 
 // peak is the greatest number of ops that wait at the same time.
 func (w *waits) peak() int {
-	now, most := 0, 0
-	for _, c := range inOrder(changes(w, 1, 0)) {
-		now += c.wait
-		most = max(most, now)
+	begins, ends := make([]op.Time, len(w.of)), make([]op.Time, len(w.of))
+	for i, x := range w.of {
+		begins[i], ends[i] = x.from, x.to
+	}
+	slices.Sort(begins)
+	slices.Sort(ends)
+	ended, most := 0, 0
+	for i, at := range begins {
+		for ended < len(ends) && ends[ended] <= at {
+			ended++
+		}
+		most = max(most, i+1-ended)
 	}
 	return most
 }
@@ -127,8 +135,9 @@ func (w *waits) single(calls *waits) bool {
 
 // gaps are the intervals between consecutive ends, where the op of the second already waited at the first.
 func (w *waits) gaps() []int64 {
-	ends := slices.SortedFunc(slices.Values(w.of), func(a, b wait) int { return cmp.Compare(a.to, b.to) })
-	var list []int64
+	ends := slices.Clone(w.of)
+	slices.SortFunc(ends, func(a, b wait) int { return cmp.Compare(a.to, b.to) })
+	list := make([]int64, 0, len(ends))
 	for i := 1; i < len(ends); i++ {
 		if ends[i].from <= ends[i-1].to {
 			list = append(list, int64(ends[i].to-ends[i-1].to))
@@ -139,15 +148,23 @@ func (w *waits) gaps() []int64 {
 
 // arrivals are the intervals between consecutive begins.
 func (w *waits) arrivals() []int64 {
-	begins := slices.SortedFunc(slices.Values(w.of), func(a, b wait) int { return cmp.Compare(a.from, b.from) })
+	begins := make([]op.Time, len(w.of))
+	for i, x := range w.of {
+		begins[i] = x.from
+	}
+	slices.Sort(begins)
 	var list []int64
 	for i := 1; i < len(begins); i++ {
-		list = append(list, int64(begins[i].from-begins[i-1].from))
+		list = append(list, int64(begins[i]-begins[i-1]))
 	}
 	return list
 }
 
-func median(values []int64) int64 { return slices.Sorted(slices.Values(values))[len(values)/2] }
+func median(values []int64) int64 {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	return sorted[len(sorted)/2]
+}
 
 // near is the share of values that are within a fifth of a value.
 func near(values []int64, of int64) float64 {

@@ -10,50 +10,52 @@ import (
 // Busy says when ops of each action were in progress, and which of them on the volumes of an instance. It is not safe for
 // concurrent use until Done.
 type Busy struct {
-	known   map[string]bool     // instances and volumes with I/O
-	canary  map[string][]string // by volume: the instances with a canary on it
+	known   map[string]int // instances and volumes with I/O, by their place in names
+	names   []busyName
 	actions map[string]*busyAction
 }
 
+// busyName says what a name is of.
+type busyName struct {
+	instance bool
+	canaries []int // instances with a canary on the volume of that name
+}
+
 type busyAction struct {
-	all    Progress
-	target progressOf // by a known target
-	under  progressOf // by instance: targets that are it, or are named after it
+	all Progress
+	of  []busyTimes // of each name
 }
 
-type progressOf map[string]*Progress
-
-func (m progressOf) add(name string, s Span) {
-	p := m[name]
-	if p == nil {
-		p = &Progress{}
-		m[name] = p
-	}
-	p.Add(s)
-}
-
-func (m progressOf) union(name string) Union {
-	if p := m[name]; p != nil {
-		return p.Union()
-	}
-	return nil
+// busyTimes are those of ops on a name.
+type busyTimes struct {
+	target Progress // it is the target
+	under  Progress // it is an instance, and the target is it, or is named after it, or has a canary of it
 }
 
 // NewBusy returns the times of no ops yet.
 func (d *Data) NewBusy() *Busy {
-	b := &Busy{known: map[string]bool{}, canary: map[string][]string{}, actions: map[string]*busyAction{}}
+	b := &Busy{known: map[string]int{}, actions: map[string]*busyAction{}}
+	at := func(name string) int {
+		i, ok := b.known[name]
+		if !ok {
+			i = len(b.names)
+			b.known[name], b.names = i, append(b.names, busyName{})
+		}
+		return i
+	}
 	for i := range d.Canaries {
 		c := &d.Canaries[i]
-		b.known[c.Instance], b.known[c.Volume] = true, true
-		if !slices.Contains(b.canary[c.Volume], c.Instance) {
-			b.canary[c.Volume] = append(b.canary[c.Volume], c.Instance)
+		instance, volume := at(c.Instance), at(c.Volume)
+		b.names[instance].instance = true
+		if v := &b.names[volume]; !slices.Contains(v.canaries, instance) {
+			v.canaries = append(v.canaries, instance)
 		}
 	}
 	for i := range d.Slices {
-		b.known[d.Slices[i].Instance] = true
+		b.names[at(d.Slices[i].Instance)].instance = true
 	}
 	for i := range d.Series {
-		b.known[d.Series[i].Instance] = true
+		b.names[at(d.Series[i].Instance)].instance = true
 	}
 	return b
 }
@@ -62,23 +64,27 @@ func (d *Data) NewBusy() *Busy {
 func (b *Busy) Add(w *Window) {
 	a := b.actions[w.Action]
 	if a == nil {
-		a = &busyAction{target: progressOf{}, under: progressOf{}}
+		a = &busyAction{of: make([]busyTimes, len(b.names))}
 		b.actions[w.Action] = a
 	}
 	s := Span{w.From, w.To}
 	a.all.Add(s)
 	for t := range strings.SplitSeq(w.Target, ",") {
-		if b.known[t] {
-			a.target.add(t, s)
-			a.under.add(t, s)
-		}
-		for i := range len(t) {
-			if (t[i] == '-' || t[i] == '/') && b.known[t[:i]] {
-				a.under.add(t[:i], s)
+		if k, ok := b.known[t]; ok {
+			a.of[k].target.Add(s)
+			if b.names[k].instance {
+				a.of[k].under.Add(s)
+			}
+			for _, instance := range b.names[k].canaries {
+				a.of[instance].under.Add(s)
 			}
 		}
-		for _, instance := range b.canary[t] {
-			a.under.add(instance, s)
+		for i := range len(t) {
+			if t[i] == '-' || t[i] == '/' {
+				if k, ok := b.known[t[:i]]; ok && b.names[k].instance {
+					a.of[k].under.Add(s)
+				}
+			}
 		}
 	}
 }
@@ -87,10 +93,9 @@ func (b *Busy) Add(w *Window) {
 func (b *Busy) Done() {
 	for _, a := range b.actions {
 		a.all.Union()
-		for _, m := range []progressOf{a.target, a.under} {
-			for _, p := range m {
-				p.Union()
-			}
+		for i := range a.of {
+			a.of[i].target.Union()
+			a.of[i].under.Union()
 		}
 	}
 }
@@ -111,10 +116,16 @@ func (b *Busy) All(action string) Union { return b.actions[action].all.joined }
 // Own is when ops of an action were in progress whose target is a volume of an instance, as Data.Owns has it.
 func (b *Busy) Own(action, instance, volume string) Union {
 	a := b.actions[action]
-	if volume == "" {
-		return a.under.union(instance)
+	of := func(name string) *busyTimes {
+		if i, ok := b.known[name]; ok {
+			return &a.of[i]
+		}
+		return &busyTimes{}
 	}
-	return Join(slices.Concat(a.target.union(instance), a.target.union(volume)))
+	if volume == "" {
+		return of(instance).under.joined
+	}
+	return Join(slices.Concat(of(instance).target.joined, of(volume).target.joined))
 }
 
 // Cursor asks a set for intervals in order of their begins.

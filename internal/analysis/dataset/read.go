@@ -118,13 +118,16 @@ func collect[T any](seq iter.Seq2[T, error]) ([]T, error) {
 
 func (d *Data) readCanaries() error {
 	type key struct{ instance, volume string }
-	index := map[key]int{}
+	index, next := map[key]int{}, 0
 	for c, err := range d.Bundle.Canary() {
 		if err != nil {
 			return err
 		}
 		k := key{c.Instance, c.Volume}
-		i, ok := index[k]
+		i, ok := next, next < len(d.Canaries) && k == key{d.Canaries[next].Instance, d.Canaries[next].Volume}
+		if !ok { // they do not take turns
+			i, ok = index[k]
+		}
 		if !ok {
 			i = len(d.Canaries)
 			index[k] = i
@@ -135,6 +138,7 @@ func (d *Data) readCanaries() error {
 			d.Canaries[i].IOs = slices.Grow(all, max(len(all), len(c.IOs)))
 		}
 		d.Canaries[i].IOs = append(d.Canaries[i].IOs, c.IOs...)
+		next = (i + 1) % len(d.Canaries)
 	}
 	for i := range d.Canaries {
 		c := &d.Canaries[i]

@@ -35,12 +35,15 @@ type SampledLevel struct {
 
 // ReadSamples adds samples, those of an instance in order of arrival.
 func (d *Data) ReadSamples(samples iter.Seq2[op.Sample, error]) error {
-	index := map[string]int{}
+	index, next := map[string]int{}, 0
 	for s, err := range samples {
 		if err != nil {
 			return err
 		}
-		i, known := index[s.Instance]
+		i, known := next, next < len(d.Samples) && d.Samples[next].Instance == s.Instance
+		if !known { // they do not take turns
+			i, known = index[s.Instance]
+		}
 		if !known {
 			i = len(d.Samples)
 			index[s.Instance] = i
@@ -50,19 +53,23 @@ func (d *Data) ReadSamples(samples iter.Seq2[op.Sample, error]) error {
 		if known {
 			d.addLevel(&x.Last, &s)
 		}
-		x.add(&s, d.MeasuredFrom(s.Instance))
+		x.add(&s, d)
+		next = (i + 1) % len(d.Samples)
+	}
+	for i := range d.Samples {
+		d.Samples[i].CPU = slices.Clone(d.Samples[i].CPU) // without the room for more
 	}
 	return nil
 }
 
-func (x *Sampled) add(s *op.Sample, measured op.Time) {
+func (x *Sampled) add(s *op.Sample, d *Data) {
 	x.Last, x.MaxRSSBytes = *s, max(x.MaxRSSBytes, s.RSSBytes)
 	x.CPU = append(x.CPU, CPUTime{s.At, s.CPUNanos})
 	if s.Detail == nil {
 		return
 	}
 	detailed := *s
-	if x.Before == nil || s.At <= measured {
+	if x.Before == nil || s.At <= d.MeasuredFrom(s.Instance) {
 		x.Before = &detailed
 	}
 	x.Detailed = &detailed

@@ -22,18 +22,17 @@ type maker struct {
 type group struct {
 	action, metric string
 	streams        []stream
-	steps          []step  // stream by stream
-	order          []int32 // of the steps by time, those of one instant in order of their streams
+	steps          []step // in order of time, those of one instant in order of their streams
 	values         stats.Ranked
 }
 
 // stream is the I/O of one instance, or of its canary on one volume.
 type stream struct{ instance, volume string }
 
-// step is a time interval with the values [begin, end) that were measured in it.
+// step is a time interval. Its values are those from begin to the begin of the next step.
 type step struct {
-	from, to           op.Time
-	stream, begin, end int32
+	from, to      op.Time
+	stream, begin int32
 }
 
 // groups returns what there is I/O over time of.
@@ -65,45 +64,64 @@ func groups(d *dataset.Data) []*maker {
 // group makes the group.
 func (m *maker) group() *group {
 	g := &group{action: m.action, metric: m.metric}
-	wanted := func(io *op.CanaryIO) bool { return io.Write == m.write && io.Errno == 0 && io.Ended.Known() }
-	n := len(m.slices)
-	for _, c := range m.canaries {
-		for i := range c.IOs {
-			if wanted(&c.IOs[i]) {
-				n++
+	type source struct{ stream, i int32 } // the i-th I/O or slice; the streams of canaries are first
+	var sources []source
+	add := func(instance, volume string, steps int, wanted func(i int) bool) {
+		for i := range steps {
+			if wanted(i) {
+				sources = append(sources, source{int32(len(g.streams)), int32(i)})
 			}
 		}
+		g.streams = append(g.streams, stream{instance, volume})
 	}
-	g.steps = make([]step, 0, n)
-	values := make(stats.Counts, 0, n)
-	add := func(from, to op.Time, begin int) { // of the values from begin on
-		g.steps = append(g.steps, step{from, to, int32(len(g.streams)), int32(begin), int32(len(values))})
-	}
-	end := func(instance, volume string) {
-		if n := len(g.steps); n > 0 && int(g.steps[n-1].stream) == len(g.streams) {
-			g.streams = append(g.streams, stream{instance, volume})
-		}
-	}
+	n := 0
 	for _, c := range m.canaries {
-		for i := range c.IOs {
-			if io := &c.IOs[i]; wanted(io) {
-				values = append(values, stats.Count{Value: int64(io.Ended - io.Intended), N: 1})
-				add(io.Intended, io.Ended, len(values)-1)
-			}
-		}
-		end(c.Instance, c.Volume)
+		n += len(c.IOs)
 	}
-	for _, of := range byInstance(m.slices) {
-		for _, h := range of {
-			begin := len(values)
+	sources = make([]source, 0, n/2+len(m.slices)) // about half are of a direction
+	for _, c := range m.canaries {
+		add(c.Instance, c.Volume, len(c.IOs), func(i int) bool {
+			io := &c.IOs[i]
+			return io.Write == m.write && io.Errno == 0 && io.Ended.Known()
+		})
+	}
+	histograms := byInstance(m.slices)
+	for _, of := range histograms {
+		add(of[0].Instance, "", len(of), func(int) bool { return true })
+	}
+	from := func(i int) int64 {
+		s := sources[i]
+		if k := int(s.stream) - len(m.canaries); k >= 0 {
+			return int64(histograms[k][s.i].From)
+		}
+		return int64(m.canaries[s.stream].IOs[s.i].Intended)
+	}
+	g.steps = make([]step, 0, len(sources))
+	values := make(stats.Counts, 0, len(sources))
+	for _, at := range stats.Order(len(sources), from) {
+		s := sources[at]
+		x := step{stream: s.stream, begin: int32(len(values))}
+		if k := int(s.stream) - len(m.canaries); k >= 0 {
+			h := histograms[k][s.i]
+			x.from, x.to = h.From, h.To
 			values = append(values, stats.OfHistogram(h.Hist)...)
-			add(h.From, h.To, begin)
+		} else {
+			io := &m.canaries[s.stream].IOs[s.i]
+			x.from, x.to = io.Intended, io.Ended
+			values = append(values, stats.Count{Value: int64(io.Ended - io.Intended), N: 1})
 		}
-		end(of[0].Instance, "")
+		g.steps = append(g.steps, x)
 	}
-	g.order = stats.Order(len(g.steps), func(i int) int64 { return int64(g.steps[i].from) })
 	g.values = stats.Rank(values)
 	return g
+}
+
+// end is the end of the values of a step.
+func (g *group) end(i int) int {
+	if i+1 < len(g.steps) {
+		return int(g.steps[i+1].begin)
+	}
+	return len(g.values.Ranks)
 }
 
 // byInstance groups slices, in order of the first of each instance.
@@ -132,7 +150,7 @@ func (g *group) divide(ops *dataset.Busy, control string) (sides [3]*stats.Steps
 	places := make([]place, len(g.steps))
 	var streams, values [3]int
 	seen := make([][3]bool, len(g.streams))
-	for _, i := range g.order {
+	for i := range g.steps {
 		s := &g.steps[i]
 		p := outside
 		switch ownOps, anyOps := mine[s.stream].Overlaps(s.from, s.to), all.Overlaps(s.from, s.to); {
@@ -146,19 +164,18 @@ func (g *group) divide(ops *dataset.Busy, control string) (sides [3]*stats.Steps
 			streams[p]++
 		}
 		places[i] = p
-		values[p] += int(s.end - s.begin)
+		values[p] += g.end(i) - int(s.begin)
 	}
 	var n [3]int
 	for p := range sides {
-		sides[p] = stats.NewSteps(g.values.Table, values[p])
+		sides[p] = stats.NewSteps(&g.values, values[p])
 	}
-	for _, i := range g.order {
-		p, s := places[i], &g.steps[i]
+	for i, p := range places {
 		if n[p]%streams[p] == 0 {
 			sides[p].Begin()
 		}
 		n[p]++
-		sides[p].Add(&g.values, int(s.begin), int(s.end))
+		sides[p].Add(&g.values, int(g.steps[i].begin), g.end(i))
 	}
 	return sides
 }

@@ -33,12 +33,6 @@ type RateSide struct {
 	Mean float64 `json:"mean"`
 }
 
-// rateSlice is one of a curve, with its instant.
-type rateSlice struct {
-	at    op.Time
-	value float64
-}
-
 // RateEffects returns the effect of every action with ops in progress on every rate of a tool, of all instances
 // together and of each, in order of control, action, metric, instance.
 func RateEffects(d *dataset.Data, ops *dataset.Busy, seed uint64) []RateEffect {
@@ -48,11 +42,16 @@ func RateEffects(d *dataset.Data, ops *dataset.Busy, seed uint64) []RateEffect {
 		groups[k] = append(groups[k], c)
 	}
 	var effects []RateEffect
-	for _, control := range ops.Actions() {
-		for k, curves := range groups {
-			if k[0] != control {
-				effects = append(effects, rateEffects(ops, control, curves, seed)...)
+	for k, curves := range groups {
+		var r *rates // only if an action is compared
+		for _, control := range ops.Actions() {
+			if k[0] == control {
+				continue
 			}
+			if r == nil {
+				r = newRates(curves)
+			}
+			effects = append(effects, r.effects(ops, control, seed)...)
 		}
 	}
 	slices.SortFunc(effects, func(a, b RateEffect) int {
@@ -62,97 +61,126 @@ func RateEffects(d *dataset.Data, ops *dataset.Busy, seed uint64) []RateEffect {
 	return effects
 }
 
-// rateEffects are those of one metric: of all instances and, if there are several, of each.
-func rateEffects(ops *dataset.Busy, control string, curves []*dataset.Curve, seed uint64) (list []RateEffect) {
-	var all, sides [3][]rateSlice
+// rates are the slices of the curves of one metric.
+type rates struct {
+	curves []*dataset.Curve
+	ends   []int     // of each curve in the slices
+	at     []op.Time // of each slice
+	values []float64
+	// The slices curve by curve, and by time, those of one instant in order of their curves.
+	byCurve, byTime []int32
+	places          []place // of each slice, relative to the ops of an action
+}
+
+// newRates returns the slices of each curve from the first to the last that has operations.
+func newRates(curves []*dataset.Curve) *rates {
+	n := 0
 	for _, c := range curves {
-		sides = divide(sides, ops.Own(control, c.Instance, ""), ops.All(control), c)
-		for p := range sides {
-			if n := len(sides[p]); len(all[p])+n > cap(all[p]) { // append alone copies several times as much
-				all[p] = slices.Grow(all[p], max(n, len(all[p])))
+		n += len(c.Points)
+	}
+	r := &rates{curves: curves, at: make([]op.Time, 0, n), values: make([]float64, 0, n)}
+	for _, c := range curves {
+		last := op.Never
+		for _, x := range c.Points {
+			if x.Value <= 0 || x.At < c.From {
+				continue
 			}
-			all[p] = append(all[p], sides[p]...)
+			for at := last + c.Step; last.Known() && at <= x.At-c.Step/2; at += c.Step { // slices without operations
+				r.at, r.values = append(r.at, at), append(r.values, 0)
+			}
+			r.at, r.values = append(r.at, x.At), append(r.values, x.Value)
+			last = x.At
 		}
-		if e, ok := rateEffect(sides, 1, seed); ok && len(curves) > 1 {
+		r.ends = append(r.ends, len(r.at))
+	}
+	r.byTime = stats.Order(len(r.at), func(i int) int64 { return int64(r.at[i]) })
+	r.byCurve, r.places = make([]int32, len(r.at)), make([]place, len(r.at))
+	for i := range r.byCurve {
+		r.byCurve[i] = int32(i)
+	}
+	return r
+}
+
+// effects are those of an action: on all instances and, if there are several, on each.
+func (r *rates) effects(ops *dataset.Busy, control string, seed uint64) (list []RateEffect) {
+	begin := 0
+	for k, c := range r.curves {
+		of := r.byCurve[begin:r.ends[k]]
+		r.divide(of, c.Step, ops.Own(control, c.Instance, ""), ops.All(control))
+		if e, ok := r.effect(of, of, 1, seed); ok && len(r.curves) > 1 {
 			e.Instance = c.Instance
 			list = append(list, e)
 		}
+		begin = r.ends[k]
 	}
-	if e, ok := rateEffect(all, len(curves), seed); ok {
+	if e, ok := r.effect(r.byCurve, r.byTime, len(r.curves), seed); ok {
 		list = append(list, e)
 	}
 	for i := range list {
 		e := &list[i]
-		e.Control, e.Action, e.Metric, e.Unit = control, curves[0].Action, curves[0].Metric, curves[0].Unit
+		e.Control, e.Action, e.Metric, e.Unit = control, r.curves[0].Action, r.curves[0].Metric, r.curves[0].Unit
 	}
 	return list
 }
 
-// divide assigns the slices of an instance, from the first to the last that has operations, to their places, in the
-// memory of sides. mine and all are the times of the ops on its volumes and of all.
-func divide(sides [3][]rateSlice, mine, all dataset.Union, c *dataset.Curve) [3][]rateSlice {
-	for p := range sides {
-		sides[p] = sides[p][:0]
-	}
-	last := op.Never
+// divide sets the places of the slices of an instance. mine and all are the times of the ops on its volumes and of all.
+func (r *rates) divide(of []int32, step op.Time, mine, all dataset.Union) {
 	ownOps, anyOps := dataset.Cursor{Of: mine}, dataset.Cursor{Of: all}
-	add := func(at op.Time, value float64) {
-		p := outside
+	for _, i := range of {
+		at := r.at[i]
 		switch {
-		case ownOps.Overlaps(at, at+c.Step):
-			p = own
-		case anyOps.Overlaps(at, at+c.Step):
-			p = bystander
+		case ownOps.Overlaps(at, at+step):
+			r.places[i] = own
+		case anyOps.Overlaps(at, at+step):
+			r.places[i] = bystander
+		default:
+			r.places[i] = outside
 		}
-		sides[p] = append(sides[p], rateSlice{at, value})
 	}
-	for _, x := range c.Points {
-		if x.Value <= 0 || x.At < c.From {
-			continue
-		}
-		for at := last + c.Step; last.Known() && at <= x.At-c.Step/2; at += c.Step { // slices without operations
-			add(at, 0)
-		}
-		add(x.At, x.Value)
-		last = x.At
-	}
-	return sides
 }
 
-// rateEffect returns false without slices inside or outside the windows.
-func rateEffect(sides [3][]rateSlice, streams int, seed uint64) (e RateEffect, ok bool) {
-	if len(sides[outside]) == 0 || len(sides[own])+len(sides[bystander]) == 0 {
+// effect is that on some slices, also given by time, of so many streams. It returns false without slices inside or
+// outside the ops.
+func (r *rates) effect(of, byTime []int32, streams int, seed uint64) (e RateEffect, ok bool) {
+	var sides [3]RateSide
+	for _, i := range of {
+		sides[r.places[i]].N++
+	}
+	if sides[outside].N == 0 || sides[own].N+sides[bystander].N == 0 {
 		return e, false
 	}
-	e.Own, e.Bystander, e.Outside = rateSide(sides[own]), rateSide(sides[bystander]), rateSide(sides[outside])
-	e.OwnRatio = meanRatio(sides[own], sides[outside], streams, seed)
-	e.BystanderRatio = meanRatio(sides[bystander], sides[outside], streams, seed)
+	for _, i := range of {
+		s := &sides[r.places[i]]
+		s.Mean += r.values[i] / float64(s.N)
+	}
+	e.Own, e.Bystander, e.Outside = sides[own], sides[bystander], sides[outside]
+	means := r.rounds(byTime, sides, max(1, streams))
+	e.OwnRatio = meanRatio(means[own], means[outside], seed)
+	e.BystanderRatio = meanRatio(means[bystander], means[outside], seed)
 	return e, true
 }
 
-func rateSide(list []rateSlice) RateSide {
-	s := RateSide{N: len(list)}
-	for _, x := range list {
-		s.Mean += x.value / float64(len(list))
+// rounds are the means, for each place, of as many successive slices as there are streams: those of one time share its
+// conditions.
+func (r *rates) rounds(byTime []int32, sides [3]RateSide, streams int) (means [3][]float64) {
+	for p := range means {
+		means[p] = make([]float64, 0, (sides[p].N+streams-1)/streams)
 	}
-	return s
-}
-
-// rounds are the means of as many successive slices as there are streams: those of one time share its conditions.
-func rounds(list []rateSlice, streams int) (means []float64) {
-	order := stats.Order(len(list), func(i int) int64 { return int64(list[i].at) })
-	for together := range slices.Chunk(order, max(1, streams)) {
-		mean := 0.0
-		for _, i := range together {
-			mean += list[i].value / float64(len(together))
+	var n [3]int
+	for _, i := range byTime {
+		p := r.places[i]
+		if n[p]%streams == 0 {
+			means[p] = append(means[p], 0)
 		}
-		means = append(means, mean)
+		last := len(means[p]) - 1
+		means[p][last] += r.values[i] / float64(min(streams, sides[p].N-last*streams))
+		n[p]++
 	}
 	return means
 }
 
-func meanRatio(a, b []rateSlice, streams int, seed uint64) *Ratio {
-	r, ok := stats.MeanRatio(rounds(a, streams), rounds(b, streams), seed)
+func meanRatio(a, b []float64, seed uint64) *Ratio {
+	r, ok := stats.MeanRatio(a, b, seed)
 	if !ok || !r.Bounded() {
 		return nil
 	}

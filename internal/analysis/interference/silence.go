@@ -41,24 +41,21 @@ func silent(d *dataset.Data) []Stall {
 // silences are the gaps between the slices of an instance's curves that have operations. A tool that runs tests in turn
 // has operations of one or another.
 func silences(curves []*dataset.Curve) (list []Stall) {
-	points := 0
-	for _, c := range curves {
-		points += len(c.Points)
-	}
-	busy := make([]dataset.Span, 0, points)
+	var busy dataset.Union
 	step, until, rate := op.Time(0), op.Never, 0.0
 	for _, c := range curves {
 		step, until = max(step, c.Step), max(until, c.Until)
-		sum := 0.0
+		sum, of := 0.0, dataset.Progress{}
 		for _, p := range c.Points {
 			if p.At >= c.From && p.Value > 0 {
-				busy = append(busy, dataset.Span{From: p.At, To: p.At + c.Step})
+				of.Add(dataset.Span{From: p.At, To: p.At + c.Step})
 				sum += p.Value * seconds(c.Step)
 			}
 		}
 		if observed := seconds(c.Until - c.From); observed > 0 {
 			rate = max(rate, sum/observed)
 		}
+		busy = append(busy, of.Union()...)
 	}
 	spans := dataset.Join(busy)
 	for i, s := range spans {

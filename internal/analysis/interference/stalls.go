@@ -69,8 +69,9 @@ type Periods struct {
 func Find(d *dataset.Data, end op.Time) *Periods {
 	p := &Periods{data: d, end: end, zeros: silent(d)}
 	slow := sliceStalls(d)
+	var m gapMemory
 	for _, c := range d.Canaries {
-		p.stalls = append(p.stalls, refine(canaryStalls(endPendingAtPhase(d, c), end), slow)...)
+		p.stalls = append(p.stalls, refine(m.canaryStalls(endPendingAtPhase(d, c), end), slow)...)
 	}
 	p.stalls = append(p.stalls, workloadStalls(d, p.stalls, slow)...)
 	return p
@@ -137,10 +138,10 @@ func endPendingAtPhase(d *dataset.Data, c dataset.Canary) dataset.Canary {
 
 // canaryStalls finds the stalls of one volume by direction, since a frozen file system
 // still serves reads; overlapping ones are one stall.
-func canaryStalls(c dataset.Canary, end op.Time) []Stall {
+func (m *gapMemory) canaryStalls(c dataset.Canary, end op.Time) []Stall {
 	var merged []Stall
 	for _, write := range []bool{true, false} {
-		for _, s := range gaps(c, write, end) {
+		for _, s := range m.gaps(c, write, end) {
 			s.Instance, s.Volume = c.Instance, c.Volume
 			i := slices.IndexFunc(merged, func(m Stall) bool {
 				return m.Direction != s.Direction && m.From <= s.to(end) && s.From <= m.to(end)
@@ -149,14 +150,14 @@ func canaryStalls(c dataset.Canary, end op.Time) []Stall {
 				merged = append(merged, s)
 				continue
 			}
-			m := &merged[i]
-			m.From, m.Direction = min(m.From, s.From), "read+write"
-			if m.To.Known() && s.To.Known() {
-				m.To = max(m.To, s.To)
+			x := &merged[i]
+			x.From, x.Direction = min(x.From, s.From), "read+write"
+			if x.To.Known() && s.To.Known() {
+				x.To = max(x.To, s.To)
 			} else {
-				m.To = op.Never
+				x.To = op.Never
 			}
-			m.LengthNs = int64(m.to(end) - m.From)
+			x.LengthNs = int64(x.to(end) - x.From)
 		}
 	}
 	return merged
@@ -169,9 +170,15 @@ func (s *Stall) to(end op.Time) op.Time {
 	return end
 }
 
+// gapMemory is memory for the gaps of one canary after another.
+type gapMemory struct {
+	ios     []op.CanaryIO
+	pending []op.Time
+}
+
 // gaps returns the times between two completions in which I/O was pending.
-func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
-	ios := make([]op.CanaryIO, 0, len(c.IOs))
+func (m *gapMemory) gaps(c dataset.Canary, write bool, end op.Time) []Stall {
+	ios := m.ios[:0]
 	for _, io := range c.IOs {
 		if io.Write == write {
 			if !io.Ended.Known() {
@@ -180,10 +187,12 @@ func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 			ios = append(ios, io)
 		}
 	}
+	m.ios = ios
 	interval := medianInterval(ios)
 	slices.SortStableFunc(ios, func(a, b op.CanaryIO) int { return cmp.Compare(a.Ended, b.Ended) })
 	// pending[i] is the earliest intended time of those that end i-th or later.
-	pending := make([]op.Time, len(ios))
+	m.pending = slices.Grow(m.pending[:0], len(ios))
+	pending := m.pending[:len(ios)]
 	for i := len(ios) - 1; i >= 0; i-- {
 		pending[i] = ios[i].Intended
 		if i+1 < len(ios) {
@@ -344,31 +353,48 @@ func (s *Stall) addOps(d *dataset.Data, ws []dataset.Window, from, end op.Time) 
 		if w.To < from {
 			continue
 		}
-		s.Ops = append(s.Ops, ConcurrentOp{
+		c := ConcurrentOp{
 			Op: w.Op, Action: w.Action, Instance: w.Instance, Target: w.Target,
 			Own:       d.Owns(s.Instance, s.Volume, w.Target),
 			AtBegin:   w.From <= s.latest(),
 			OverlapNs: int64(min(w.To, to) - max(w.From, from)),
-		})
-	}
-	for _, c := range s.Ops {
+		}
 		switch {
 		case c.AtBegin && c.Own:
 			s.OwnOps++
 		case c.AtBegin:
 			s.OtherOps++
 		}
-	}
-	slices.SortStableFunc(s.Ops, func(a, b ConcurrentOp) int {
-		return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(b.OverlapNs, a.OverlapNs))
-	})
-	if n := len(s.Ops); n > maxStallOps {
-		s.Ops, s.MoreOps = s.Ops[:maxStallOps], n-maxStallOps
+		s.addOp(&c)
 	}
 }
 
+// addOp lists an op if it is one of the first.
+func (s *Stall) addOp(c *ConcurrentOp) {
+	at := len(s.Ops) // behind all that are before it, or equal
+	for at > 0 && c.before(&s.Ops[at-1]) {
+		at--
+	}
+	if len(s.Ops) == maxStallOps {
+		s.MoreOps++
+		if at == maxStallOps {
+			return
+		}
+		s.Ops = s.Ops[:maxStallOps-1]
+	}
+	s.Ops = slices.Insert(s.Ops, at, *c)
+}
+
+// before reports whether an op is listed before another.
+func (c *ConcurrentOp) before(other *ConcurrentOp) bool {
+	if a, b := c.rank(), other.rank(); a != b {
+		return a > b
+	}
+	return c.OverlapNs > other.OverlapNs
+}
+
 // rank orders ops by how likely they caused the stall.
-func (c ConcurrentOp) rank() int {
+func (c *ConcurrentOp) rank() int {
 	switch {
 	case c.Own && c.AtBegin:
 		return 2

@@ -24,14 +24,28 @@ type Cache[T any] struct {
 	known map[string]T
 	key   []byte
 	at    []op.Time
+	last  shape // of the op before
+	of    T     // its value
+}
+
+// shape is what ops have in common.
+type shape struct {
+	kind  op.Kind
+	names []string // of milestones
+	equal []bool   // whether each instant is the one before
 }
 
 // Of returns the value of an op's shape, and the op's instants by their places; valid until the next call. It returns
 // false if the op's milestones are not in order of time from its start to its end, or there are too many shapes.
 func (c *Cache[T]) Of(o *op.Op) (v T, at []op.Time, ok bool) {
-	if !c.read(o) {
+	same, ordered := c.read(o)
+	switch {
+	case !ordered:
 		return v, nil, false
+	case same: // as most are
+		return c.of, c.at, true
 	}
+	c.setKey(o)
 	v, ok = c.known[string(c.key)]
 	if !ok {
 		if len(c.known) == maxShapes {
@@ -43,32 +57,58 @@ func (c *Cache[T]) Of(o *op.Op) (v T, at []op.Time, ok bool) {
 		v = c.Make(c.sketch(o))
 		c.known[string(c.key)] = v
 	}
+	c.setLast(o, v)
 	return v, c.at, true
 }
 
-// read sets the key and the instants; false: they are not known or not in order.
-func (c *Cache[T]) read(o *op.Op) bool {
+// read sets the instants. same: the op has the shape of the one before. ordered: they are known and in order.
+func (c *Cache[T]) read(o *op.Op) (same, ordered bool) {
 	if !o.Intended.Known() || len(o.Milestones) > maxMilestones {
-		return false
+		return false, false
 	}
-	c.key, c.at = appendText(c.key[:0], string(o.Kind)), append(c.at[:0], o.Intended)
-	ordered := c.add(o.Started)
+	c.at = append(c.at[:0], o.Intended, o.Started)
 	for i := range o.Milestones {
-		c.key = appendText(c.key, o.Milestones[i].Name)
-		ordered = c.add(o.Milestones[i].At) && ordered
+		c.at = append(c.at, o.Milestones[i].At)
 	}
-	return c.add(o.Ended) && ordered
+	c.at = append(c.at, o.Ended)
+	same = o.Kind == c.last.kind && len(o.Milestones) == len(c.last.names) && len(c.last.equal) > 0
+	for i, name := range c.last.names {
+		same = same && name == o.Milestones[i].Name
+	}
+	for i, at := range c.at[1:] {
+		if at < c.at[i] { // op.Never is before all
+			return false, false
+		}
+		same = same && (at == c.at[i]) == c.last.equal[i]
+	}
+	return same, true
 }
 
-// add adds the next instant; false: it is before the last.
-func (c *Cache[T]) add(at op.Time) bool {
-	last := c.at[len(c.at)-1]
-	equal := byte(0)
-	if at == last {
-		equal = 1
+// setKey sets the key of an op that was read.
+func (c *Cache[T]) setKey(o *op.Op) {
+	c.key = appendText(c.key[:0], string(o.Kind))
+	for i := range o.Milestones {
+		c.key = appendText(c.key, o.Milestones[i].Name)
 	}
-	c.key, c.at = append(c.key, equal), append(c.at, at)
-	return at >= last // op.Never is before all
+	for i, at := range c.at[1:] {
+		equal := byte(0)
+		if at == c.at[i] {
+			equal = 1
+		}
+		c.key = append(c.key, equal)
+	}
+}
+
+// setLast keeps the shape of an op that was read.
+func (c *Cache[T]) setLast(o *op.Op, v T) {
+	l := &c.last
+	c.of, l.kind, l.names, l.equal = v, o.Kind, l.names[:0], l.equal[:0]
+	for i := range o.Milestones {
+		l.names = append(l.names, o.Milestones[i].Name)
+	}
+	for i, at := range c.at[1:] {
+		l.equal = append(l.equal, at == c.at[i])
+	}
 }
 
 func appendText(b []byte, s string) []byte {

@@ -100,26 +100,52 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 		if q.Phase != nil {
 			begin, end, _ = s.data.PhaseSpan(c.Instance, *q.Phase)
 		}
-		for _, io := range c.IOs {
+		windows := s.cursors(q.Windows)
+		for i := range c.IOs {
+			io := &c.IOs[i]
 			from := io.Intended
 			if q.Metric.View == expr.Service {
 				from = io.Started
 			}
 			if io.Write != (q.Metric.Name == metric.CanaryWrite) || io.Errno != 0 || !from.Known() ||
 				io.Intended < begin ||
-				io.Intended >= end || !s.inside(q.Windows, io.Intended, endOf(io)) {
+				io.Intended >= end || !windows.inside(io.Intended, endOf(io)) {
 				continue
 			}
 			if io.Ended.Known() {
 				sample.Add(int64(io.Ended - from))
 			} else {
-				sample.AddAtLeast(int64(max(0, watched(io)-from)))
+				sample.AddAtLeast(int64(max(0, watched(*io)-from)))
 			}
 		}
 	}
 }
 
-func endOf(io op.CanaryIO) op.Time {
+// cursors ask windows for intervals in order of their begins.
+type cursors []cursor
+
+type cursor struct {
+	dataset.Cursor
+	inside bool
+}
+
+func (s *source) cursors(ws []expr.Window) (list cursors) {
+	for _, w := range ws {
+		list = append(list, cursor{dataset.Cursor{Of: s.windows[w.Action]}, w.Inside})
+	}
+	return list
+}
+
+func (c cursors) inside(from, to op.Time) bool {
+	for i := range c {
+		if c[i].Overlaps(from, to) != c[i].inside {
+			return false
+		}
+	}
+	return true
+}
+
+func endOf(io *op.CanaryIO) op.Time {
 	if io.Ended.Known() {
 		return io.Ended
 	}

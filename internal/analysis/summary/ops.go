@@ -80,21 +80,18 @@ func (e *extent) add(t op.Time) {
 }
 
 // tallyOps sums all ops by action, in the order of the spec, then by name. Actions of the
-// spec without ops are included. They are added to meters, and visit is called for each too.
+// spec without ops are included. They are added to meters, and visit is called for each too, in a goroutine of its own.
 func tallyOps(d *dataset.Data, meters *throughput.Meters, visit func(*op.Op)) ([]*tally, error) {
 	times := tallies{d, causeContext(d), map[string]*tally{}}
 	parts := tallies{d, times.known, map[string]*tally{}}
-	workers := newPool(func(o *op.Op) { times.of(o).add(o) }, func(o *op.Op) { parts.of(o).attribute(o) })
-	for batch, err := range d.Bundle.OpBatches() {
+	workers := newPool(func(o *op.Op) { times.of(o).add(o) }, func(o *op.Op) { parts.of(o).attribute(o) },
+		func(o *op.Op) { meters.Add(o); visit(o) })
+	for batch, err := range d.Bundle.OpBatches(inUse) {
 		if err != nil {
 			workers.wait()
 			return nil, err
 		}
 		workers.add(batch)
-		for i := range batch {
-			meters.Add(&batch[i])
-			visit(&batch[i])
-		}
 	}
 	workers.wait()
 	byName := times.byName

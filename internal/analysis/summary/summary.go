@@ -54,11 +54,15 @@ func Of(d *dataset.Data) (*Summary, error) {
 	if s.Analysis, warning = analysisOf(&b.Run); warning != "" {
 		s.Warnings = append(s.Warnings, warning)
 	}
-	judge, err := slo.NewJudge(d)
+	var judge *slo.Judge
+	var err error
+	var reading sync.WaitGroup
+	reading.Go(func() { judge, err = slo.NewJudge(d) }) // as long as what follows
+	chains, io := newChains(d), newOpsDuringIO(d)
+	reading.Wait()
 	if err != nil {
 		return nil, err
 	}
-	chains, io := newChains(d), newOpsDuringIO(d)
 	tallies, err := tallyOps(d, judge.Meters(), func(o *op.Op) {
 		judge.Add(o)
 		chains.add(o)

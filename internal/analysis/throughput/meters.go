@@ -12,14 +12,23 @@ type Meters struct {
 	until  op.Time
 	closed map[string]string                 // closed rate of an action, or of the action that it follows
 	loops  map[string]map[int64]dataset.Span // triggers of closed rates, by episode
-	ended  map[string][]dataset.Span         // operations by action, failed ones too
-	ok     map[string]int                    // those that succeeded
+	by     map[string]*meter                 // by action
+}
+
+// meter has the operations of an action.
+type meter struct {
+	loops map[int64]dataset.Span // nil: the rate is not closed
+	ended []dataset.Span         // failed ones too
+	ok    int                    // those that succeeded
+	// Once known is set, they are the result, and ended is empty.
+	known, some bool
+	perSecond   float64
 }
 
 // NewMeters returns the meters of a run. Operations without an end last until the end of the run.
 func NewMeters(d *dataset.Data) *Meters {
 	m := &Meters{until: d.End(), closed: map[string]string{}, loops: map[string]map[int64]dataset.Span{},
-		ended: map[string][]dataset.Span{}, ok: map[string]int{}}
+		by: map[string]*meter{}}
 	for _, a := range d.Spec.Actions {
 		if !slices.ContainsFunc(d.Spec.Rates, func(r dataset.Rate) bool {
 			return r.Name == a.RateName && r.Concurrency != nil
@@ -39,31 +48,44 @@ func (m *Meters) Add(o *op.Op) {
 	if !o.Started.Known() {
 		return
 	}
+	x := m.by[o.Action]
+	if x == nil {
+		x = &meter{loops: m.loops[m.closed[o.Action]]}
+		m.by[o.Action] = x
+	}
 	s := dataset.Span{From: o.Started, To: o.Ended}
 	if s.To.Known() {
-		m.ended[o.Action] = append(m.ended[o.Action], s)
+		if n := len(x.ended); n == cap(x.ended) { // append alone copies several times as much
+			x.ended = slices.Grow(x.ended, max(64, n))
+		}
+		x.ended = append(x.ended, s)
 	} else {
 		s.To = max(s.From, m.until)
 	}
 	if o.Outcome == op.OK {
-		m.ok[o.Action]++
+		x.ok++
 	}
-	loops := m.loops[m.closed[o.Action]]
-	if loops == nil {
+	if x.loops == nil {
 		return
 	}
-	if before, again := loops[o.Episode]; again {
+	if before, again := x.loops[o.Episode]; again {
 		s = dataset.Span{From: min(s.From, before.From), To: max(s.To, before.To)}
 	}
-	loops[o.Episode] = s
+	x.loops[o.Episode] = s
 }
 
 // PerSecond returns how many operations of an action succeeded per second, and how many did; false with fewer than
-// two.
+// two. Operations of the action must not be added after it.
 func (m *Meters) PerSecond(action string) (perSecond float64, n int, ok bool) {
-	n = m.ok[action]
-	perSecond, ok = m.Of(action, m.ended[action], n)
-	return perSecond, n, ok
+	x := m.by[action]
+	if x == nil {
+		return 0, 0, false
+	}
+	if !x.known {
+		x.perSecond, x.some = m.Of(action, x.ended, x.ok)
+		x.known, x.ended = true, nil
+	}
+	return x.perSecond, x.ok, x.some
 }
 
 // Of is PerSecond of n that succeeded of other intervals, such as whole episodes that begin with an operation of the
