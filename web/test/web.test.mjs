@@ -33,6 +33,7 @@ const pages = {
   "study-report": { path: "/study-report/study/", ready: ".cnsbench-bar" },
   run: { path: "/runs/before/", ready: ".cnsbench-bar" },
   new: { path: "/new?from=example%2Fquickstart", ready: ".verdict .good, .verdict .bad" },
+  "new-unknown": { path: "/new?from=nothing", ready: ".message.bad + dl a" },
   queue: { path: "/queue", ready: ".message" },
   missing: { path: "/runs/nothing/", ready: ".message.bad", errors: /404/ },
 };
@@ -72,6 +73,18 @@ test("the list and the report show what show prints", async () => {
   const shown = (await list.textContent("body")).replace(/\s+/g, " ");
   for (const h of want.headline) assert.ok(shown.includes(h.replace(/\s+/g, " ")), `the report does not say ${h}`);
   await list.context().close();
+});
+
+test("a Benchmark begins from a name of the library, or from its list", async () => {
+  const page = await open("/new?from=workload%2Fnothing");
+  await page.getByText("The library has no “workload/nothing”").waitFor(wait);
+  await page.getByRole("link", { name: "null-poisson", exact: true }).click();
+  await page.locator(".verdict .good, .verdict .bad").waitFor(wait);
+  assert.match(page.url(), /from=example%2Fnull-poisson$/);
+  await page.goto(new URL("/new?from=null-poisson", server.url).href);
+  await page.locator(".verdict .good, .verdict .bad").waitFor(wait);
+  assert.match(page.url(), /from=example%2Fnull-poisson$/);
+  await page.context().close();
 });
 
 test("search, filter, sort and selection are in the address", async () => {
