@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/report/html"
@@ -64,6 +65,9 @@ func (f *studyFlags) showWithCost(s *streams, dir *study.Dir, prices string) err
 			Causes []study.CellCauses `json:"causes,omitempty"`
 			Costs  []cellCost         `json:"costs,omitempty"`
 		}{t, sweep.Note, sweeps, causes, costs}))
+	}
+	if f.run.output == "csv" {
+		return writeCSV(s.out, valueTable(t))
 	}
 	if err := errors.Join(writeTable(s.out, t), writeCosts(s.out, costs)); err != nil {
 		return quietPipe(err)
@@ -235,8 +239,41 @@ func newStudyShow(s *streams) *cobra.Command {
 			return f.showWithCost(s, dir, prices)
 		}}
 	pricesFlag(c, &prices, recordedPrices)
-	outputFlag(c, &f.run.output)
+	outputFlag(c, &f.run.output, "csv")
 	return c
+}
+
+// valueTable has a row for each response of each cell.
+func valueTable(t *study.Table) *table.Table {
+	columns := levelColumns(t.Factors)
+	columns = append(columns, table.Column{Name: "response"}, table.Column{Name: "unit"},
+		table.Column{Name: "n", Type: table.Int}, table.Column{Name: "median", Type: table.Float},
+		table.Column{Name: "min", Type: table.Float}, table.Column{Name: "max", Type: table.Float},
+		table.Column{Name: "at_least", Type: table.Bool}, table.Column{Name: "infinite", Type: table.Int})
+	var rows [][]any
+	for i := range t.Rows {
+		for j := range t.Rows[i].Values {
+			v := &t.Rows[i].Values[j]
+			rows = append(rows, append(levelCells(t.Rows[i].Levels), t.Responses[j], v.Unit, int64(v.N), known(v.Median),
+				known(v.Min), known(v.Max), v.AtLeast, int64(v.Infinite)))
+		}
+	}
+	return tableOf(columns, rows)
+}
+
+// levelColumns has a column for each factor, and levelCells its level.
+func levelColumns(factors []string) (columns []table.Column) {
+	for _, f := range factors {
+		columns = append(columns, table.Column{Name: f})
+	}
+	return columns
+}
+
+func levelCells(levels []study.Level) (cells []any) {
+	for _, l := range levels {
+		cells = append(cells, l.Value)
+	}
+	return cells
 }
 
 // writeTable prints a row for each cell: its levels, its trials, and the median and range of each response.
