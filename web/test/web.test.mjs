@@ -120,6 +120,15 @@ test("the comparison is that of compare", async () => {
   const ratios = await texts(page, "table:first-of-type td:nth-last-child(3)");
   const of = want.comparisons.map((c) => (c.ratio === null ? "–" : `×${c.ratio.toPrecision(3)}`));
   for (const r of of) assert.ok(ratios.includes(r), `no ratio ${r}`);
+  // Each action that both runs have is drawn, a line for each run with the number of its operations.
+  const actions = json("show", "before").actions.filter((a) => a.n >= 3);
+  await page.locator("figure svg path").first().waitFor(wait);
+  assert.deepEqual((await texts(page, "figcaption")).sort(), actions.map((a) => a.name).sort());
+  for (const a of actions) {
+    const figure = page.locator("figure", { has: page.getByText(a.name, { exact: true }) });
+    assert.deepEqual(await figure.locator("path title").allTextContents(), ["before", "after"]);
+    assert.deepEqual(await texts(figure, ".key > span"), [`before, n = ${a.n}`, `after, n = ${a.n}`]);
+  }
   await page.context().close();
 });
 

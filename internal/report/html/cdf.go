@@ -35,3 +35,28 @@ func staircase(steps []stats.Step, x, y scale) [][2]float64 {
 	}
 	return points
 }
+
+// Curve is the distribution of one level.
+type Curve struct {
+	Label string
+	N     int64
+	Steps []stats.Step
+}
+
+// Class is the style class of the i-th curve of Overlay.
+func Class(i int) string { return class(i) }
+
+// Overlay draws the distributions of several levels over each other, with an axis that shows the tail.
+func Overlay(title string, curves []Curve) template.HTML {
+	var n int64
+	var steps [][]stats.Step
+	for _, c := range curves {
+		n = max(n, c.N)
+		steps = append(steps, c.Steps)
+	}
+	chart := newTailChart(title, n, steps...)
+	for i, c := range curves {
+		chart.path(staircase(c.Steps, chart.x, chart.y), class(i), c.Label)
+	}
+	return chart.close()
+}
