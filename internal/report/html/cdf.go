@@ -1,6 +1,7 @@
 package html
 
 import (
+	"fmt"
 	"html/template"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
@@ -43,8 +44,17 @@ type Curve struct {
 	Steps []stats.Step
 }
 
-// Class is the style class of the i-th curve of Overlay.
-func Class(i int) string { return class(i) }
+// colours is the number of line colours in the style.
+const colours = 5
+
+// Class returns the style class of the i-th line of a figure; lines beyond the colours are dashed.
+func Class(i int) string {
+	c := fmt.Sprintf("c%d", i%colours)
+	if i >= colours {
+		c += " dashed"
+	}
+	return c
+}
 
 // Overlay draws the distributions of several levels over each other, with an axis that shows the tail.
 func Overlay(title string, curves []Curve) template.HTML {
@@ -56,7 +66,7 @@ func Overlay(title string, curves []Curve) template.HTML {
 	}
 	chart := newTailChart(title, n, steps...)
 	for i, c := range curves {
-		chart.path(staircase(c.Steps, chart.x, chart.y), class(i), c.Label)
+		chart.path(staircase(c.Steps, chart.x, chart.y), Class(i), c.Label)
 	}
 	return chart.close()
 }
