@@ -14,6 +14,7 @@ const (
 	chartWidth, chartHeight = 520.0, 250.0
 	chartLeft, chartRight   = 56.0, chartWidth - 14
 	chartTop, chartBottom   = 12.0, chartHeight - 34
+	halfLabel               = 24.0 // half the width of a label of the horizontal axis, at most
 )
 
 // chart is a figure with two axes.
@@ -69,8 +70,13 @@ func (c *chart) gridLine(y float64, label string) {
 	c.text(chartLeft-6, c.y.at(y)+4, "tick end", label)
 }
 
+// tick labels a point of the horizontal axis. A label at the right edge ends there.
 func (c *chart) tick(x float64, label string) {
-	c.text(c.x.at(x), chartBottom+15, "tick mid", label)
+	if at := c.x.at(x); at+halfLabel <= chartWidth {
+		c.text(at, chartBottom+15, "tick mid", label)
+		return
+	}
+	c.text(chartWidth, chartBottom+15, "tick end", label)
 }
 
 // times draws the grid and labels of a horizontal scale in ns.
