@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/csv"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -90,5 +91,35 @@ func TestNarrowList(t *testing.T) {
 		if head := strings.HasPrefix(text, "PATH"); head != (width == 0 || width == 200) {
 			t.Errorf("width %d:\n%s", width, out.String())
 		}
+	}
+}
+
+// TestStudyMarkdown: the report of a study as Markdown has the cells of its table, and goes where --out says.
+func TestStudyMarkdown(t *testing.T) {
+	t.Parallel()
+	study := filepath.Join(keptRuns, "study")
+	code, out, errs := call("study", "report", "--output", "markdown", "-o", "-", study)
+	if code != exitOK {
+		t.Fatalf("exit %d, %s", code, errs)
+	}
+	for _, want := range []string{"# kept (study)\n", "| parallelism | n | p50(vol) | rate(vol) |\n",
+		"| 1 | 1 | 104 µs | 2615/s |\n", "## Trials: p50(vol)", "## What takes the time of vol", "CSI driver 365 µs (98 %)",
+		"- At parallelism 1: 157k a minute"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "study.md")
+	if code, said, _ := call("study", "report", "--output", "markdown", "-o", file, study); code != exitOK ||
+		said != "report: "+file+"\n" {
+		t.Errorf("exit %d, says %s", code, said)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != out {
+		t.Errorf("%v, the file has\n%s", err, text)
+	}
+	page := importAzure(t)
+	code, out, errs = call("study", "report", "--output", "markdown", "-o", "-", page)
+	if code != exitOK || !strings.Contains(out, "| provider | n | mean | sd |") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
 	}
 }
