@@ -15,7 +15,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/trial"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/observation"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
 // Data of the tests.
@@ -534,7 +533,7 @@ func TestImportedFlags(t *testing.T) {
 	}
 }
 
-// TestQuantilesOfTrials: studies and labelled bundles compare quantiles trial by trial, with one label in the terminal.
+// TestQuantilesOfTrials: studies and labelled bundles compare quantiles trial by trial, in each format.
 func TestQuantilesOfTrials(t *testing.T) {
 	t.Parallel()
 	b := observation.NewBuilder([]string{bundleFactor}, "", "")
@@ -564,11 +563,24 @@ func TestQuantilesOfTrials(t *testing.T) {
 	if len(r.Distributions) == 0 || r.Distributions[0].Quantiles[0].N != 5 || r.Distributions[0].Quantiles[0].Q != 0.5 {
 		t.Fatalf("%+v", r.Distributions)
 	}
-	var out strings.Builder
-	if err := terminal.WriteComparison(&out, r, terminal.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(out.String(), "Quantiles of trials") || !strings.Contains(out.String(), "b / a") {
-		t.Error(out.String())
+	r.Distributions = append(r.Distributions, compare.Distribution{Metric: "m", A: "a", B: "b", StepsA: 2, StepsB: 2,
+		Quantiles: []compare.QuantileRatio{{Q: 0.9}}})
+	d := &r.Distributions[0]
+	times := strings.NewReplacer("[", `\[`, "]", `\]`).Replace(d.Quantiles[0].Times())
+	for format, says := range map[string][]string{
+		"text": {"Quantiles of trials", "b / a", "Within the two runs", fmt.Sprintf("×%.3g", *d.Quantiles[0].Ratio)},
+		"markdown": {"Quantiles of trials:", "| b / a | p50 | " + times, "Quantiles within the two runs:",
+			"| m | b / a | p90 | – |"},
+		"csv": {"\nquantile," + d.Metric, ",0.5\n", "\nquantile,m,,,a,b,,", ",0.9\n"},
+	} {
+		var out strings.Builder
+		if err := (&compareFlags{output: format}).write(&out, r); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range says {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s has no %q:\n%s", format, want, out.String())
+			}
+		}
 	}
 }

@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/catalog"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
@@ -23,7 +27,7 @@ func newList(s *streams) *cobra.Command {
 name, run, start, engine, state, objectives, validity flags and duration. What cannot be
 read is listed with the reason.`,
 		Example: `  cnsbench list
-  cnsbench list --output json results`,
+  cnsbench list --output csv results`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"."}
@@ -32,41 +36,91 @@ read is listed with the reason.`,
 			if err != nil {
 				return err
 			}
-			if output == "json" {
+			switch output {
+			case "json":
 				if entries == nil {
 					entries = []catalog.Entry{}
 				}
 				return writeJSON(s.out, entries)
+			case "csv":
+				return writeCSV(s.out, entryTable(entries))
 			}
-			return quietPipe(writeEntries(&terminal.Writer{To: s.out}, entries, args))
+			width := terminalOptions(s.out).Width
+			return quietPipe(writeEntries(&terminal.Writer{To: s.out}, entries, args, width))
 		},
 	}
-	outputFlag(c, &output)
+	outputFlag(c, &output, "csv")
 	return c
 }
 
-// writeEntries prints the entries as a table.
-func writeEntries(out io.Writer, entries []catalog.Entry, dirs []string) error {
+// entryTable has a row for each entry.
+func entryTable(entries []catalog.Entry) *table.Table {
+	columns := []table.Column{{Name: "path"}, {Name: "kind"}, {Name: "name"}, {Name: "run_id"}, {Name: "started"},
+		{Name: "engine"}, {Name: "state"}, {Name: "duration_ns", Type: table.Int}, {Name: "trials_done", Type: table.Int},
+		{Name: "trials", Type: table.Int}, {Name: "flags"}, {Name: "error"}}
+	statuses := []bundle.Status{bundle.Pass, bundle.Fail, bundle.Weak, bundle.NoData, bundle.Error}
+	for _, status := range statuses {
+		columns = append(columns, table.Column{Name: "objectives_" + string(status), Type: table.Int})
+	}
+	rows := make([][]any, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		var started, done, trials any
+		if !e.Started.IsZero() {
+			started = e.Started.Format(time.RFC3339)
+		}
+		if e.Kind == catalog.KindStudy {
+			done, trials = int64(e.Done), int64(e.Trials)
+		}
+		rows[i] = []any{e.Path, e.Kind, e.Name, e.RunID, started, e.Engine, e.State, known(e.DurationNs), done, trials,
+			strings.Join(e.Flags, ";"), e.Error}
+		for _, status := range statuses {
+			rows[i] = append(rows[i], int64(e.Verdicts[status]))
+		}
+	}
+	return tableOf(columns, rows)
+}
+
+// writeEntries prints the entries as a table; where it is wider than the terminal, an entry has several lines. A width of
+// 0 is unlimited.
+func writeEntries(out io.Writer, entries []catalog.Entry, dirs []string, width int) error {
 	if len(entries) == 0 {
 		_, err := fmt.Fprintf(out, "no bundle and no study in %s\n", strings.Join(dirs, ", "))
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "PATH\tNAME\tRUN\tSTARTED\tENGINE\tSTATE\tOBJECTIVES\tFLAGS\tDURATION")
-	for _, e := range entries {
-		cells := entryCells(&e)
-		for i, c := range cells {
-			if c == "" {
-				c = "–"
-			}
-			cells[i] = strings.Join(strings.Fields(c), " ") // on one line, in its column
-		}
-		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	for i := range entries {
+		fmt.Fprintln(w, strings.Join(entryCells(&entries[i], "–"), "\t"))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if width > 0 && slices.ContainsFunc(strings.Split(text.String(), "\n"), func(line string) bool {
+		return utf8.RuneCountInString(line) > width
+	}) {
+		text.Reset()
+		for i := range entries {
+			cells := entryCells(&entries[i], "")
+			rest := slices.DeleteFunc(cells[1:], func(c string) bool { return c == "" })
+			text.WriteString(cells[0] + "\n" + terminal.Hang("  ", strings.Join(rest, " · "), width))
+		}
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
 }
 
-func entryCells(e *catalog.Entry) []string {
+// entryCells are the cells of an entry, each on one line; an empty one is none.
+func entryCells(e *catalog.Entry, none string) []string {
+	cells := entryTexts(e)
+	for i, c := range cells {
+		cells[i] = cmp.Or(strings.Join(strings.Fields(c), " "), none)
+	}
+	return cells
+}
+
+func entryTexts(e *catalog.Entry) []string {
 	if e.Kind == catalog.KindBroken {
 		return []string{e.Path, "unreadable: " + e.Error}
 	}

@@ -103,7 +103,10 @@ func (p *progress) waiting() string {
 	object := slices.Min(slices.Collect(maps.Keys(p.waits)))
 	why := []rune(p.waits[object])
 	text := fmt.Sprintf("%s waits: %s", object, string(why[:min(maxWait, len(why))]))
-	if len(why) > maxWait {
+	switch {
+	case string(why) == engine.Removal:
+		text = object + " is being removed"
+	case len(why) > maxWait:
 		text += "…"
 	}
 	if n := len(p.waits) - 1; n > 0 {

@@ -25,7 +25,7 @@ func (f *serveFlags) serveWeb(ctx context.Context, s *streams) error {
 	soft, hard, stop := signalled(ctx, func() error { return announceEnd(s, q) }, nil, nil)
 	defer stop()
 	ui, err := web.New(soft, web.Options{Dir: f.dir, Render: renderApart, Compare: compareRuns,
-		History: new(histories).answer,
+		Responses: drawResponses, History: new(histories).answer,
 		Library: sync.OnceValues(f.webLibrary), Validate: f.validateText, Queue: q})
 	if err != nil {
 		return errors.Join(err, closeQueue(q))

@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/opview"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/internal/report/markdown"
@@ -30,7 +31,8 @@ func newShow(s *streams) *cobra.Command {
 		Long: `Prints the summary of a bundle: a directory, or one at the results service of a
 cluster. --events prints its operations instead, --verify checks its files. --op
 prints one operation with its phases and, if it failed or was slow, the log lines
-of what served it. --prices adds what the run cost.`,
+of what served it. --prices adds what the run cost. --output csv has a row for each
+figure (docs/reference/export.md).`,
 		Example: `  cnsbench show cnsbench-quickstart-20260301-120000
   cnsbench show --op snapshots/3 cnsbench-quickstart-20260301-120000
   cnsbench show --cluster bench/1a2b3c4d --output json`,
@@ -58,6 +60,13 @@ of what served it. --prices adds what the run cost.`,
 				return showOp(s, b, one, output)
 			}
 			defer collectOften()()
+			if output == "csv" {
+				figures, err := table.Summary(b)
+				if err != nil {
+					return failed(err)
+				}
+				return writeCSV(s.out, figures)
+			}
 			sum, err := summaryWithCost(b, prices)
 			if err != nil {
 				return err
@@ -73,7 +82,7 @@ of what served it. --prices adds what the run cost.`,
 	c.Flags().BoolVar(&verify, "verify", false, "check every file against the manifest")
 	pricesFlag(c, &prices, "")
 	remote.add(c)
-	outputFlag(c, &output)
+	outputFlag(c, &output, "csv")
 	c.MarkFlagsMutuallyExclusive("events", "op")
 	c.MarkFlagsMutuallyExclusive("verify", "op")
 	return c

@@ -13,10 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
-	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/report/html"
+	"github.com/cnsbench/cnsbench/internal/report/markdown"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
@@ -65,6 +66,9 @@ func (f *studyFlags) showWithCost(s *streams, dir *study.Dir, prices string) err
 			Costs  []cellCost         `json:"costs,omitempty"`
 		}{t, sweep.Note, sweeps, causes, costs}))
 	}
+	if f.run.output == "csv" {
+		return writeCSV(s.out, valueTable(t))
+	}
 	if err := errors.Join(writeTable(s.out, t), writeCosts(s.out, costs)); err != nil {
 		return quietPipe(err)
 	}
@@ -112,30 +116,52 @@ func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
 }
 
 func newStudyReport(s *streams) *cobra.Command {
-	var out string
+	var out, output string
 	c := &cobra.Command{Use: "report DIR", Short: "Write the HTML report of a study, or of an imported one",
-		Args:    cobra.ExactArgs(1),
-		Example: "  cnsbench study report --out study.html cnsbench-study-attach-new",
+		Long: `Writes the report of a study, or of an imported one: one HTML file that needs no
+network, or with --output markdown its tables and sentences, for an issue or a pull
+request.`,
+		Args: cobra.ExactArgs(1),
+		Example: `  cnsbench study report --out study.html cnsbench-study-attach-new
+  cnsbench study report --output markdown -o - cnsbench-study-attach-new`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if imported.Is(args[0]) {
-				return reportImported(s, args[0], out)
-			}
-			dir, err := study.Open(args[0])
+			page, err := pageOfStudy(args[0])
 			if err != nil {
 				return err
 			}
-			if out == "" {
-				out = filepath.Join(dir.Path, bundle.ReportFile)
+			write := func(w io.Writer) error { return html.WriteStudy(w, page) }
+			if output == "markdown" {
+				write = func(w io.Writer) error { return markdown.WriteStudy(w, page) }
 			}
-			if err := reportStudy(dir, out); err != nil {
+			if out == "-" {
+				return quietPipe(write(s.out))
+			}
+			out = cmp.Or(out, filepath.Join(args[0], reportFiles[output]))
+			if err := writeFile(out, write); err != nil {
 				return failed(err)
 			}
 			fmt.Fprintf(s.out, "report: %s\n", out)
 			return nil
 		}}
-	c.Flags().StringVarP(&out, "out", "o", "", "file of the report (default DIR/report.html)")
+	c.Flags().StringVarP(&out, "out", "o", "",
+		"file of the report; - for standard output (default DIR/report.html, or report.md with --output markdown)")
+	c.Flags().StringVar(&output, "output", outputsOfReport[0], "")
+	outputValues(c, &output, outputsOfReport...)
 	outIsFile(c)
 	return c
+}
+
+// pageOfStudy is the data of the report of a study, or of an imported one.
+func pageOfStudy(dir string) (*html.Study, error) {
+	if imported.Is(dir) {
+		return importedPage(dir)
+	}
+	d, err := study.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	page, err := studyPage(d)
+	return page, failed(err)
 }
 
 // boxesOf are the box plots of the responses of a study.
@@ -157,25 +183,19 @@ func boxesOf(t *study.Table) []html.BoxPlot {
 	return html.Boxes(b.Table())
 }
 
-// reportImported writes the box plots of an imported study.
-func reportImported(s *streams, dir, out string) error {
+// importedPage has the box plots of an imported study.
+func importedPage(dir string) (*html.Study, error) {
 	d, t, err := imported.Open(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var sources []string
 	for _, x := range d.Sources {
 		sources = append(sources, x.Name)
 	}
-	page := &html.Study{Name: filepath.Base(filepath.Clean(dir)), Factors: t.Factors, Boxes: html.Boxes(t),
+	return &html.Study{Name: filepath.Base(filepath.Clean(dir)), Factors: t.Factors, Boxes: html.Boxes(t),
 		Note: fmt.Sprintf("Imported (%s) from %s. A difference may be chance: cnsbench compare %s tests it.", d.Importer,
-			strings.Join(sources, ", "), dir)}
-	out = cmp.Or(out, filepath.Join(dir, bundle.ReportFile))
-	if err := writeFile(out, func(w io.Writer) error { return html.WriteStudy(w, page) }); err != nil {
-		return failed(err)
-	}
-	fmt.Fprintf(s.out, "report: %s\n", out)
-	return nil
+			strings.Join(sources, ", "), dir)}, nil
 }
 
 func reportStudy(dir *study.Dir, path string) error {
@@ -235,8 +255,41 @@ func newStudyShow(s *streams) *cobra.Command {
 			return f.showWithCost(s, dir, prices)
 		}}
 	pricesFlag(c, &prices, recordedPrices)
-	outputFlag(c, &f.run.output)
+	outputFlag(c, &f.run.output, "csv")
 	return c
+}
+
+// valueTable has a row for each response of each cell.
+func valueTable(t *study.Table) *table.Table {
+	columns := levelColumns(t.Factors)
+	columns = append(columns, table.Column{Name: "response"}, table.Column{Name: "unit"},
+		table.Column{Name: "n", Type: table.Int}, table.Column{Name: "median", Type: table.Float},
+		table.Column{Name: "min", Type: table.Float}, table.Column{Name: "max", Type: table.Float},
+		table.Column{Name: "at_least", Type: table.Bool}, table.Column{Name: "infinite", Type: table.Int})
+	var rows [][]any
+	for i := range t.Rows {
+		for j := range t.Rows[i].Values {
+			v := &t.Rows[i].Values[j]
+			rows = append(rows, append(levelCells(t.Rows[i].Levels), t.Responses[j], v.Unit, int64(v.N), known(v.Median),
+				known(v.Min), known(v.Max), v.AtLeast, int64(v.Infinite)))
+		}
+	}
+	return tableOf(columns, rows)
+}
+
+// levelColumns has a column for each factor, and levelCells its level.
+func levelColumns(factors []string) (columns []table.Column) {
+	for _, f := range factors {
+		columns = append(columns, table.Column{Name: f})
+	}
+	return columns
+}
+
+func levelCells(levels []study.Level) (cells []any) {
+	for _, l := range levels {
+		cells = append(cells, l.Value)
+	}
+	return cells
 }
 
 // writeTable prints a row for each cell: its levels, its trials, and the median and range of each response.

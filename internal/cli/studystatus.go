@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
@@ -21,7 +22,8 @@ func newStudyStatus(s *streams) *cobra.Command {
 		Long: `Shows the finished and remaining trials of each occasion with the estimated time
 left, which kinds of days and hours the occasions cover, the 95 % interval of the
 median of each metric and cell, and how many more blocks or occasions it needs to
-be as narrow as the metric's margin (5 % without one).`,
+be as narrow as the metric's margin (5 % without one). --output csv has a row for
+each metric and cell.`,
 		Example: "  cnsbench study status cnsbench-study-attach-new",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -37,13 +39,16 @@ be as narrow as the metric's margin (5 % without one).`,
 			if err != nil {
 				return failed(err)
 			}
-			if output == "json" {
+			switch output {
+			case "json":
 				return quietPipe(writeJSON(s.out, status))
+			case "csv":
+				return writeCSV(s.out, precisionTable(dir.Factors, status))
 			}
 			return quietPipe(writeStatus(s.out, status))
 		},
 	}
-	outputFlag(c, &output)
+	outputFlag(c, &output, "csv")
 	c.Flags().StringVar(&hours, "office-hours", "8-18", "FROM-TO: full hours of weekdays, local time of the occasion")
 	return c
 }
@@ -118,6 +123,25 @@ func writeWarmUps(out io.Writer, list []study.WarmUp) error {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%v\n", one.Cell, one.Occasion, one.Rounds, steady, one.Within)
 	}
 	return w.Flush()
+}
+
+// precisionTable has a row for each metric and cell.
+func precisionTable(factors []string, s *study.Status) *table.Table {
+	columns := append(levelColumns(factors), table.Column{Name: "response"}, table.Column{Name: "unit"},
+		table.Column{Name: "direction"}, table.Column{Name: "n", Type: table.Int},
+		table.Column{Name: "median", Type: table.Float}, table.Column{Name: "wanted_half_width", Type: table.Float},
+		table.Column{Name: "half_width", Type: table.Float}, table.Column{Name: "occasion_half_width", Type: table.Float},
+		table.Column{Name: "needed"})
+	var rows [][]any
+	for i := range s.Metrics {
+		m := &s.Metrics[i]
+		for j := range m.Cells {
+			c := &m.Cells[j]
+			rows = append(rows, append(levelCells(c.Levels), m.Response, m.Unit, string(m.Direction), int64(c.N),
+				known(c.Median), m.Wanted, known(c.HalfWidth), known(c.OccasionHalfWidth), neededText(c, m.Wanted)))
+		}
+	}
+	return tableOf(columns, rows)
 }
 
 // writePrecision prints the interval of each response and cell, and what more is needed.

@@ -44,9 +44,9 @@ func versionLine() string {
 }
 
 // outputFlag adds --output text|json: the form of what a command prints. Where it is written is --out.
-func outputFlag(c *cobra.Command, to *string) {
+func outputFlag(c *cobra.Command, to *string, more ...string) {
 	c.Flags().StringVar(to, "output", "text", "")
-	outputValues(c, to, "text", "json")
+	outputValues(c, to, append([]string{"text", "json"}, more...)...)
 }
 
 // outputValues sets the values of --output. The first is its default.

@@ -23,6 +23,9 @@ func WaitLine(object, why string) string {
 	return object + waitsFor + strings.Join(strings.Fields(why), " ")
 }
 
+// Removal is what an object waits for that is being removed.
+const Removal = "for its removal"
+
 // SlowRemoval is how long the removal of an object takes before it is logged.
 const SlowRemoval = time.Second
 
@@ -38,7 +41,7 @@ func NoteRemoval(sink Sink, object string) (done func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !over {
-			sink.Log(WaitsSource, WaitLine(object, "for its removal"))
+			sink.Log(WaitsSource, WaitLine(object, Removal))
 			noted = true
 		}
 	})

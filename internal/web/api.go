@@ -79,6 +79,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	get(a, "listRuns", "/api/v1/runs", s.list)
 	get(a, "cards", "/api/v1/cards", s.cardsOf)
 	get(a, "compare", "/api/v1/compare", s.compare)
+	get(a, "responses", "/api/v1/responses", s.responses)
 	get(a, "history", "/api/v1/history", s.history)
 	get(a, "study", "/api/v1/studies/{id}", s.study)
 	get(a, "summary", "/api/v1/runs/{id}/summary", s.summary)
@@ -156,7 +157,8 @@ func (s *Server) cardsOf(_ context.Context, in *idsInput) (*body[[]Card], error)
 	return &body[[]Card]{list}, nil
 }
 
-func (s *Server) compare(ctx context.Context, in *idsInput) (*body[*compare.Result], error) {
+// compared are the runs of a comparison.
+func (s *Server) compared(in *idsInput) ([]Labelled, error) {
 	if len(in.Run) < 2 || len(in.Run) > maxCompared {
 		return nil, huma.Error400BadRequest("want 2 to 50 runs to compare")
 	}
@@ -168,6 +170,31 @@ func (s *Server) compare(ctx context.Context, in *idsInput) (*body[*compare.Resu
 		}
 		// A label ends at =.
 		runs = append(runs, Labelled{Label: strings.ReplaceAll(shortID(id, in.Run), "=", ":"), Dir: dir})
+	}
+	return runs, nil
+}
+
+// maxCurves is the number of runs whose distributions are drawn over each other: two styles of five colours.
+const maxCurves = 10
+
+func (s *Server) responses(ctx context.Context, in *idsInput) (*body[[]Overlay], error) {
+	runs, err := s.compared(in)
+	if err != nil {
+		return nil, err
+	}
+	ctx, done, err := s.turn(ctx)
+	if err != nil {
+		return nil, problem(err)
+	}
+	defer done()
+	list, err := s.Responses(ctx, runs[:min(len(runs), maxCurves)])
+	return &body[[]Overlay]{list}, problem(err)
+}
+
+func (s *Server) compare(ctx context.Context, in *idsInput) (*body[*compare.Result], error) {
+	runs, err := s.compared(in)
+	if err != nil {
+		return nil, err
 	}
 	r, err := s.Compare(ctx, runs)
 	if err != nil { // of the runs: they did not complete, or are of other workloads

@@ -27,6 +27,20 @@ const RootID = "_"
 // Labelled is a bundle with the level that it is a trial of.
 type Labelled struct{ Label, Dir string }
 
+// Overlay has the distributions of the response of one action in several runs, over each other.
+type Overlay struct {
+	Action string  `json:"action"`
+	SVG    string  `json:"svg" doc:"the figure, as the report draws figures; its texts are escaped"`
+	Curves []Curve `json:"curves"`
+}
+
+// Curve is a line of an Overlay.
+type Curve struct {
+	Label string `json:"label"`
+	N     int64  `json:"n"`
+	Class string `json:"class" doc:"style class of the line"`
+}
+
 // Options are what the interface is made of.
 type Options struct {
 	Dir string
@@ -34,6 +48,8 @@ type Options struct {
 	Render func(ctx context.Context, what, dir string, w io.Writer) error
 	// Compare compares bundles, as the command compare does.
 	Compare func(ctx context.Context, runs []Labelled) (*compare.Result, error)
+	// Responses draws the distributions of the response of each action that several bundles have. It ends with ctx.
+	Responses func(ctx context.Context, runs []Labelled) ([]Overlay, error)
 	// History searches runs in their order for changes, as the command compare --history does; of a folder, if dir is
 	// not empty, what is in it. It ends with ctx.
 	History func(ctx context.Context, dir string, runs []Labelled) (*Answer, error)

@@ -2,10 +2,13 @@ package web
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -288,5 +291,31 @@ func TestEvents(t *testing.T) {
 	}
 	for u.Status.Phase != "ended" {
 		u = first()
+	}
+}
+
+// TestSizeOfScripts: all scripts of the pages together, compressed, are at most 250 kB.
+func TestSizeOfScripts(t *testing.T) {
+	t.Parallel()
+	var compressed bytes.Buffer
+	z := gzip.NewWriter(&compressed)
+	scripts, err := fs.Glob(assets, "assets/*.js")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("%d scripts, %v", len(scripts), err)
+	}
+	for _, name := range scripts {
+		text, err := assets.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := z.Write(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if compressed.Len() > 250_000 {
+		t.Errorf("%d bytes of scripts", compressed.Len())
 	}
 }

@@ -1,4 +1,5 @@
-// Makes the pictures of docs/pictures from runs of this machine; see hack/pictures.sh. Its argument is the folder of runs.
+// Makes the pictures of docs/pictures from runs of this machine; see hack/pictures.sh. Its arguments are the folder of runs
+// and that of the series of a history, which has a server of its own: its runs would fill the list.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -65,6 +66,7 @@ await page
   .evaluate((d) => (d.open = true));
 await shot("report-operation", page.locator("#logs details").first(), 700);
 
+const series = await serve(process.argv[3]);
 const server = await serve(runs, "--allow-run");
 const live = join(runs, "live");
 const run = spawn(program, ["run", join(root, "web/test/live.yaml"), "--out", live], { stdio: "ignore" });
@@ -77,7 +79,7 @@ try {
     ["web-list", "/"],
     ["web-study", "/studies/study/"],
     ["web-compare", "/compare?run=quickstart&run=again"],
-    ["web-history", "/history?folder=nightly"],
+    ["web-history", new URL("/history?folder=nightly", series.url)],
     ["web-new", "/new?from=workload%2Ffio"],
   ]) {
     await page.goto(new URL(path, server.url).href);
@@ -86,6 +88,7 @@ try {
   }
 } finally {
   await ended;
+  await series.stop();
 }
 
 /** submit adds an example to the queue. */

@@ -33,6 +33,7 @@ const pages = {
   "study-report": { path: "/study-report/study/", ready: ".cnsbench-bar" },
   run: { path: "/runs/before/", ready: ".cnsbench-bar" },
   new: { path: "/new?from=example%2Fquickstart", ready: ".verdict .good, .verdict .bad" },
+  "new-unknown": { path: "/new?from=nothing", ready: ".message.bad + dl a" },
   queue: { path: "/queue", ready: ".message" },
   missing: { path: "/runs/nothing/", ready: ".message.bad", errors: /404/ },
 };
@@ -54,6 +55,18 @@ for (const [name, { path, ready, errors = /^$/ }] of Object.entries(pages)) {
   });
 }
 
+// The least of a few loads: others use the machine, too.
+test("the first paint of the list is within a second", async () => {
+  const times = [];
+  for (let i = 0; i < 5; i++) {
+    const page = await open("/");
+    await page.waitForFunction(() => performance.getEntriesByName("first-contentful-paint").length > 0);
+    times.push(await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
+    await page.context().close();
+  }
+  assert.ok(Math.min(...times) <= 1000, `first paints after ${times} ms`);
+});
+
 test("the list and the report show what show prints", async () => {
   const want = json("show", "before");
   const list = await open("/");
@@ -72,6 +85,18 @@ test("the list and the report show what show prints", async () => {
   const shown = (await list.textContent("body")).replace(/\s+/g, " ");
   for (const h of want.headline) assert.ok(shown.includes(h.replace(/\s+/g, " ")), `the report does not say ${h}`);
   await list.context().close();
+});
+
+test("a Benchmark begins from a name of the library, or from its list", async () => {
+  const page = await open("/new?from=workload%2Fnothing");
+  await page.getByText("The library has no “workload/nothing”").waitFor(wait);
+  await page.getByRole("link", { name: "null-poisson", exact: true }).click();
+  await page.locator(".verdict .good, .verdict .bad").waitFor(wait);
+  assert.match(page.url(), /from=example%2Fnull-poisson$/);
+  await page.goto(new URL("/new?from=null-poisson", server.url).href);
+  await page.locator(".verdict .good, .verdict .bad").waitFor(wait);
+  assert.match(page.url(), /from=example%2Fnull-poisson$/);
+  await page.context().close();
 });
 
 test("search, filter, sort and selection are in the address", async () => {
@@ -107,6 +132,15 @@ test("the comparison is that of compare", async () => {
   const ratios = await texts(page, "table:first-of-type td:nth-last-child(3)");
   const of = want.comparisons.map((c) => (c.ratio === null ? "–" : `×${c.ratio.toPrecision(3)}`));
   for (const r of of) assert.ok(ratios.includes(r), `no ratio ${r}`);
+  // Each action that both runs have is drawn, a line for each run with the number of its operations.
+  const actions = json("show", "before").actions.filter((a) => a.n >= 3);
+  await page.locator("figure svg path").first().waitFor(wait);
+  assert.deepEqual((await texts(page, "figcaption")).sort(), actions.map((a) => a.name).sort());
+  for (const a of actions) {
+    const figure = page.locator("figure", { has: page.getByText(a.name, { exact: true }) });
+    assert.deepEqual(await figure.locator("path title").allTextContents(), ["before", "after"]);
+    assert.deepEqual(await texts(figure, ".key > span"), [`before, n = ${a.n}`, `after, n = ${a.n}`]);
+  }
   await page.context().close();
 });
 

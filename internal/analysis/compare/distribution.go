@@ -2,6 +2,8 @@ package compare
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
@@ -50,17 +52,49 @@ func total(steps []stats.Counts) (n int64) {
 	return n
 }
 
+// OfTrials says whether the quantiles are of trials, not within two single runs.
+func (d *Distribution) OfTrials() bool { return d.StepsA == 0 }
+
+// Times is the ratio with its interval: "×1.33 [0.71, 2.00]".
+func (q *QuantileRatio) Times() string {
+	return (&Answer{Ratio: q.Ratio, Low: q.Low, High: q.High}).Times()
+}
+
 // Sentences name the quantiles that differ.
 func (d *Distribution) Sentences() (list []string) {
-	if d.StepsA == 0 { // of trials, whose table has them
+	if d.OfTrials() { // their table has them
 		return nil
 	}
-	for _, q := range d.Quantiles {
+	for i := range d.Quantiles {
+		q := &d.Quantiles[i]
 		if q.Low != nil && (*q.Low > 1 || *q.High < 1) {
-			times := (&Answer{Ratio: q.Ratio, Low: q.Low, High: q.High}).Times()
 			list = append(list, fmt.Sprintf("Within these two runs the p%g of %s differs: %s against %s, %s.", 100*q.Q, d.Metric,
-				d.B, d.A, times))
+				d.B, d.A, q.Times()))
 		}
 	}
 	return list
+}
+
+// QuantilesNote says how to read the quantiles of a list that are of trials, or those that are not. "" if there are none.
+func QuantilesNote(list []Distribution, ofTrials bool) string {
+	var units []string
+	for i := range list {
+		d := &list[i]
+		switch {
+		case d.OfTrials() != ofTrials || len(d.Quantiles) == 0:
+		case !ofTrials:
+			return fmt.Sprintf("a: %s, b: %s; how these two runs differ, not whether two others would", d.A, d.B)
+		default:
+			for _, q := range d.Quantiles {
+				if unit := q.UnitOfAnalysis + " (" + q.Scope + ")"; !slices.Contains(units, unit) {
+					units = append(units, unit)
+				}
+			}
+		}
+	}
+	if len(units) == 0 {
+		return ""
+	}
+	return "one value of a quantile for each trial, where all have the operations that it needs (p90 29, p99 299); unit: " +
+		strings.Join(units, ", ") + "; intervals by rank tests, not adjusted for the number of rows: no verdicts"
 }

@@ -14,12 +14,12 @@ import (
 )
 
 // WriteCSV writes one line for each comparison, one without b for each cell, one for each overall test, for each
-// level of a Pareto table, and for each run and each change of a history. cell makes a text safe for spreadsheets.
+// level of a Pareto table, for each quantile of two levels, and for each run and each change of a history. cell makes a text safe for spreadsheets.
 func WriteCSV(w io.Writer, r *compare.Result, cell func(string) string) error {
 	out := &safe{csv.NewWriter(w), cell}
 	out.row([]string{"kind", "metric", "context", "unit", "a", "b", "n", "mean", "sd", "cv", "median", "medianLow",
 		"medianHigh", "min", "max", "unitOfAnalysis", "ratio", "low", "high", "p", "pHolm", "verdict", "scope", "reason",
-		"warnings", "costMetric", "currency", "cost", "place", "dominatedBy"})
+		"warnings", "costMetric", "currency", "cost", "place", "dominatedBy", "quantile"})
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		var warnings []string
@@ -46,6 +46,9 @@ func WriteCSV(w io.Writer, r *compare.Result, cell func(string) string) error {
 	for i := range r.Pareto {
 		pareto(out, &r.Pareto[i])
 	}
+	for i := range r.Distributions {
+		quantiles(out, &r.Distributions[i])
+	}
 	for i := range r.History {
 		history(out, &r.History[i])
 	}
@@ -60,7 +63,7 @@ type safe struct {
 }
 
 // columns is the number of cells of a line.
-const columns = 30
+const columns = 31
 
 // row writes a line, with empty cells at its end. A number stays as it is.
 func (w *safe) row(cells []string) {
@@ -80,6 +83,20 @@ func pareto(out *safe, p *compare.Pareto) {
 		out.row(slices.Concat([]string{"pareto", p.Metric, context(p.Context), p.Unit, x.Level, "", strconv.Itoa(x.N)},
 			make([]string, 3), numbers(x.Value), make([]string, 14), []string{p.Cost, p.Currency}, numbers(x.Cost),
 			[]string{string(x.State), strings.Join(x.By, ";")}))
+	}
+}
+
+// quantiles writes a line for each quantile.
+func quantiles(out *safe, d *compare.Distribution) {
+	for i := range d.Quantiles {
+		q := &d.Quantiles[i]
+		n := ""
+		if d.OfTrials() {
+			n = strconv.Itoa(q.N)
+		}
+		out.row(slices.Concat([]string{"quantile", d.Metric, context(d.Context), "", d.A, d.B, n}, make([]string, 8),
+			[]string{q.UnitOfAnalysis}, numbers(q.Ratio, q.Low, q.High), make([]string, 3), []string{q.Scope},
+			make([]string, 7), numbers(&q.Q)))
 	}
 }
 

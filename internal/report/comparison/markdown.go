@@ -27,6 +27,7 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 	for i := range r.Pareto {
 		markdownPareto(&b, &r.Pareto[i])
 	}
+	markdownQuantiles(&b, r.Distributions)
 	markdownHistory(&b, r.History)
 	if len(r.Cells) > 0 {
 		markdownCells(&b, r.Cells)
@@ -88,5 +89,36 @@ func markdownPareto(b *strings.Builder, p *compare.Pareto) {
 		x := &p.Points[i]
 		fmt.Fprintf(b, "| %s | %d | %s | %s | %s |\n", table.Escape(x.Level), x.N, compare.Column(x.Value, p.Unit),
 			compare.Column(x.Cost, p.Currency), table.Escape(x.String()))
+	}
+}
+
+// markdownQuantiles writes the quantile ratios of trials, and those within two runs.
+func markdownQuantiles(b *strings.Builder, list []compare.Distribution) {
+	for _, ofTrials := range []bool{true, false} {
+		note := compare.QuantilesNote(list, ofTrials)
+		if note == "" {
+			continue
+		}
+		t := table.Table{Columns: []table.Column{{Name: "metric"}, {Name: "b / a"}, {Name: "quantile"},
+			{Name: "ratio b/a"}}}
+		if ofTrials {
+			t.Columns = append(t.Columns, table.Column{Name: "n", Number: true})
+		}
+		for i := range list {
+			d := &list[i]
+			if d.OfTrials() != ofTrials {
+				continue
+			}
+			for _, q := range d.Quantiles {
+				row := []table.Cell{{Text: named(d.Metric, "", d.Context)}, {Text: d.B + " / " + d.A},
+					{Text: fmt.Sprintf("p%g", 100*q.Q)}, {Text: q.Times()}}
+				if ofTrials {
+					row = append(row, table.Cell{Text: fmt.Sprint(q.N)})
+				}
+				t.Rows = append(t.Rows, row)
+			}
+		}
+		fmt.Fprintf(b, "\nQuantiles %s:\n\n%s\n%s.\n", map[bool]string{true: "of trials", false: "within the two runs"}[ofTrials],
+			t.Markdown(), table.Escape(note))
 	}
 }

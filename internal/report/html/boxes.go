@@ -90,6 +90,41 @@ func rowOfMean(levels []string, unit string, a observation.Aggregate) boxRow {
 	return r
 }
 
+// BoxFigures is the table of box plots, without the columns that are empty in all rows.
+type BoxFigures struct {
+	Names []string
+	Rows  []boxCells
+}
+
+type boxCells struct{ Levels, Cells []string }
+
+// Figures returns the table of the box plots.
+func (p BoxPlot) Figures() BoxFigures {
+	names := []string{"n", "mean", "sd", "CV (of mean)", "CV (of median)", "whisker", "Q1", "median", "Q3", "whisker",
+		"outliers"}
+	all := make([][]string, len(p.Rows))
+	t := BoxFigures{Rows: make([]boxCells, len(p.Rows))}
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		outliers := ""
+		if r.Trials > 0 {
+			outliers = fmt.Sprint(r.Outliers)
+		}
+		all[i] = []string{r.N, r.Mean, r.SD, r.CV, r.CVOfMedian, r.Low, r.Q1, r.Median, r.Q3, r.High, outliers}
+		t.Rows[i].Levels = r.Levels
+	}
+	for column, name := range names {
+		if !slices.ContainsFunc(all, func(cells []string) bool { return cells[column] != "" }) {
+			continue
+		}
+		t.Names = append(t.Names, name)
+		for i := range all {
+			t.Rows[i].Cells = append(t.Rows[i].Cells, all[i][column])
+		}
+	}
+	return t
+}
+
 // percent has two decimals, as publications print a CV.
 func percent(share float64) string {
 	if math.IsNaN(share) {

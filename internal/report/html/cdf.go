@@ -1,6 +1,7 @@
 package html
 
 import (
+	"fmt"
 	"html/template"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
@@ -34,4 +35,38 @@ func staircase(steps []stats.Step, x, y scale) [][2]float64 {
 		points = append(points, [2]float64{x.hi, y.at(last)})
 	}
 	return points
+}
+
+// Curve is the distribution of one level.
+type Curve struct {
+	Label string
+	N     int64
+	Steps []stats.Step
+}
+
+// colours is the number of line colours in the style.
+const colours = 5
+
+// Class returns the style class of the i-th line of a figure; lines beyond the colours are dashed.
+func Class(i int) string {
+	c := fmt.Sprintf("c%d", i%colours)
+	if i >= colours {
+		c += " dashed"
+	}
+	return c
+}
+
+// Overlay draws the distributions of several levels over each other, with an axis that shows the tail.
+func Overlay(title string, curves []Curve) template.HTML {
+	var n int64
+	var steps [][]stats.Step
+	for _, c := range curves {
+		n = max(n, c.N)
+		steps = append(steps, c.Steps)
+	}
+	chart := newTailChart(title, n, steps...)
+	for i, c := range curves {
+		chart.path(staircase(c.Steps, chart.x, chart.y), Class(i), c.Label)
+	}
+	return chart.close()
 }

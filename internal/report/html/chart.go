@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/stats"
@@ -14,6 +15,7 @@ const (
 	chartWidth, chartHeight = 520.0, 250.0
 	chartLeft, chartRight   = 56.0, chartWidth - 14
 	chartTop, chartBottom   = 12.0, chartHeight - 34
+	halfCharacter           = 3.2 // half the width of a character of a label, at most
 )
 
 // chart is a figure with two axes.
@@ -69,8 +71,13 @@ func (c *chart) gridLine(y float64, label string) {
 	c.text(chartLeft-6, c.y.at(y)+4, "tick end", label)
 }
 
+// tick labels a point of the horizontal axis. A label at the right edge ends there.
 func (c *chart) tick(x float64, label string) {
-	c.text(c.x.at(x), chartBottom+15, "tick mid", label)
+	if at := c.x.at(x); at+halfCharacter*float64(utf8.RuneCountInString(label)) <= chartWidth {
+		c.text(at, chartBottom+15, "tick mid", label)
+		return
+	}
+	c.text(chartWidth, chartBottom+15, "tick end", label)
 }
 
 // times draws the grid and labels of a horizontal scale in ns.

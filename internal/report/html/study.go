@@ -60,18 +60,6 @@ func WriteStudy(w io.Writer, s *Study) error {
 	}{s, sweep.Note, template.CSS(style)}) //nolint:gosec // our own file
 }
 
-// colours is the number of line colours in the style.
-const colours = 5
-
-// class returns the style class of the i-th line; lines beyond the colours are dashed.
-func class(i int) string {
-	c := fmt.Sprintf("c%d", i%colours)
-	if i >= colours {
-		c += " dashed"
-	}
-	return c
-}
-
 // levelCDFs draws the distributions of the response, one line per level.
 func levelCDFs(s sweep.Series) template.HTML {
 	var curves [][]stats.Step
@@ -80,7 +68,7 @@ func levelCDFs(s sweep.Series) template.HTML {
 	}
 	c := newCDFChart("Distributions of the response, "+s.Name, curves...)
 	for i, p := range s.Points {
-		c.path(staircase(p.CDF, c.x, c.y), class(i), p.Label)
+		c.path(staircase(p.CDF, c.x, c.y), Class(i), p.Label)
 	}
 	return c.close()
 }
@@ -117,11 +105,11 @@ func rateChart(s sweep.Sweep) template.HTML {
 			low, high := v.at(p.Level, slices.Min(p.PerMinute)), v.at(p.Level, slices.Max(p.PerMinute))
 			beside := 4 * (float64(i) - float64(len(s.Series)-1)/2) // pixels, so that the bars of a level do not overlap
 			low[0], high[0] = low[0]+beside, high[0]+beside
-			v.path([][2]float64{low, high}, class(i),
+			v.path([][2]float64{low, high}, Class(i),
 				fmt.Sprintf("%s, %s: %s a minute, %d trials", series.Name, p.Label, units.Count(p.Rate()),
 					len(p.PerMinute)))
 		}
-		v.path(line, class(i), series.Name)
+		v.path(line, Class(i), series.Name)
 	}
 	return v.close()
 }
@@ -145,7 +133,7 @@ func statesChart(p sweep.Point) template.HTML {
 		for j, n := range counts {
 			line = append(line, v.at(float64(s.At[j]), float64(n)))
 		}
-		v.path(line, class(i), []string{"pending", "creating", "running"}[i])
+		v.path(line, Class(i), []string{"pending", "creating", "running"}[i])
 	}
 	return v.close()
 }

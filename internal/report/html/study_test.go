@@ -89,3 +89,23 @@ func boxTable() *observation.Table {
 		observation.Aggregate{Mean: 5, SD: math.NaN()})
 	return b.Table()
 }
+
+// TestEmptyFigures: the table of box plots has no column that is empty in all rows, and all others.
+func TestEmptyFigures(t *testing.T) {
+	t.Parallel()
+	for i, want := range []string{
+		"n, mean, sd, CV (of mean), CV (of median), whisker, Q1, median, Q3, whisker, outliers",
+		"n, mean, whisker, Q1, median, Q3, whisker, outliers", // one trial
+		"n, mean", // only a mean
+	} {
+		f := Boxes(boxTable())[i].Figures()
+		if got := strings.Join(f.Names, ", "); got != want {
+			t.Errorf("%d: %s, want %s", i, got, want)
+		}
+		for _, r := range f.Rows {
+			if len(r.Cells) != len(f.Names) || len(r.Levels) != 1 {
+				t.Errorf("%d: %+v", i, r)
+			}
+		}
+	}
+}

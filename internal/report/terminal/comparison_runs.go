@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
@@ -10,27 +9,37 @@ import (
 
 // distributionsOf prints the quantile ratios of two runs, and those of trials.
 func (p *printer) distributionsOf(list []compare.Distribution) {
-	byRuns := func(d compare.Distribution) bool { return d.StepsA > 0 }
-	p.quantilesOfTrials(slices.DeleteFunc(slices.Clone(list), byRuns))
-	if list = slices.DeleteFunc(slices.Clone(list), func(d compare.Distribution) bool { return !byRuns(d) }); len(list) == 0 {
-		return
-	}
+	p.quantilesOfTrials(list)
 	t := table{head: []string{"Within the two runs", "quantile", "ratio b/a", "95 % interval"}}
-	for _, d := range list {
-		for _, q := range d.Quantiles {
-			interval := "–"
-			if q.Low != nil {
-				interval = fmt.Sprintf("[%.3g, %.3g]", *q.Low, *q.High)
+	for i := range list {
+		if d := &list[i]; !d.OfTrials() {
+			for _, q := range d.Quantiles {
+				ratio, interval := quantile(&q)
+				t.row(d.Metric, fmt.Sprintf("p%g", 100*q.Q), ratio, interval)
 			}
-			ratio := "–"
-			if q.Ratio != nil {
-				ratio = fmt.Sprintf("×%.3g", *q.Ratio)
-			}
-			t.row(d.Metric, fmt.Sprintf("p%g", 100*q.Q), ratio, interval)
 		}
 	}
-	p.table(t)
-	p.note(fmt.Sprintf("a: %s, b: %s; how these two runs differ, not whether two others would", list[0].A, list[0].B))
+	p.quantiles(t, compare.QuantilesNote(list, false))
+}
+
+// quantiles prints a table and how to read it.
+func (p *printer) quantiles(t table, note string) {
+	if note != "" {
+		p.table(t)
+		p.note(note)
+	}
+}
+
+// quantile is a ratio and its interval.
+func quantile(q *compare.QuantileRatio) (ratio, interval string) {
+	ratio, interval = "–", "–"
+	if q.Ratio != nil {
+		ratio = fmt.Sprintf("×%.3g", *q.Ratio)
+	}
+	if q.Low != nil {
+		interval = fmt.Sprintf("[%.3g, %.3g]", *q.Low, *q.High)
+	}
+	return ratio, interval
 }
 
 // history prints the changes of each metric.
@@ -63,25 +72,20 @@ func (p *printer) history(list []compare.History) {
 
 // quantilesOfTrials prints the ratios of the quantiles of trials.
 func (p *printer) quantilesOfTrials(list []compare.Distribution) {
-	if len(list) == 0 {
-		return
-	}
 	t := table{head: []string{"Quantiles of trials", "b / a", "quantile", "n", "ratio b/a", "95 % interval"}}
-	var units []string
-	for _, d := range list {
+	for i := range list {
+		d := &list[i]
+		if !d.OfTrials() {
+			continue
+		}
 		names := d.B + " / " + d.A
 		for _, l := range d.Context {
 			names += ", " + l.Level
 		}
 		for _, q := range d.Quantiles {
-			t.row(d.Metric, names, fmt.Sprintf("p%g", 100*q.Q), fmt.Sprint(q.N), fmt.Sprintf("×%.3g", *q.Ratio),
-				fmt.Sprintf("[%.3g, %.3g]", *q.Low, *q.High))
-			if unit := q.UnitOfAnalysis + " (" + q.Scope + ")"; !slices.Contains(units, unit) {
-				units = append(units, unit)
-			}
+			ratio, interval := quantile(&q)
+			t.row(d.Metric, names, fmt.Sprintf("p%g", 100*q.Q), fmt.Sprint(q.N), ratio, interval)
 		}
 	}
-	p.table(t)
-	p.note("one value of a quantile for each trial, where all have the operations that it needs (p90 29, p99 299); unit: " +
-		strings.Join(units, ", ") + "; intervals by rank tests, not adjusted for the number of rows: no verdicts")
+	p.quantiles(t, compare.QuantilesNote(list, true))
 }

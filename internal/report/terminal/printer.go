@@ -78,13 +78,20 @@ func Fold(text string, width int) string {
 	if width == 0 {
 		return text + "\n"
 	}
-	p := printer{width: width}
-	rest, bullet := strings.CutPrefix(text, "• ")
-	if bullet {
-		p.wrap("• ", rest)
-	} else {
-		p.wrap("", rest)
+	if rest, bullet := strings.CutPrefix(text, "• "); bullet {
+		return Hang("• ", rest, width)
 	}
+	return Hang("", text, width)
+}
+
+// Hang breaks a text at spaces into lines of at most width columns, indented beneath the label in front of the first;
+// width 0 leaves it.
+func Hang(label, text string, width int) string {
+	if width == 0 {
+		return label + text + "\n"
+	}
+	p := printer{width: width}
+	p.wrap(label, text)
 	return p.String()
 }
 

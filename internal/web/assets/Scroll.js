@@ -1,1 +1,1 @@
-import{B as e,M as t,Y as n,at as r,ct as i,q as a,wt as o}from"./app.js";var s=n(`<div class="scroll" tabindex="0" role="region"><!></div>`);function c(n,c){var l=s(),u=i(l);e(u,()=>c.children),o(l),r(()=>t(l,`aria-label`,c.label)),a(n,l)}export{c as t};
+import{N as e,Tt as t,V as n,Y as r,Z as i,st as a,ut as o}from"./app.js";var s=i(`<div class="scroll" tabindex="0" role="region"><!></div>`);function c(i,c){var l=s(),u=o(l);n(u,()=>c.children),t(l),a(()=>e(l,`aria-label`,c.label)),r(i,l)}export{c as t};

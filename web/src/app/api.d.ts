@@ -152,6 +152,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["responses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs": {
         parameters: {
             query?: never;
@@ -609,6 +625,13 @@ export interface components {
             total: components["schemas"]["CompareTimeDifference"];
             unitOfAnalysis: string;
         };
+        Curve: {
+            /** @description style class of the line */
+            class: string;
+            label: string;
+            /** Format: int64 */
+            n: number;
+        };
         Draft: {
             /** @description local or kubernetes */
             engine: string;
@@ -664,6 +687,12 @@ export interface components {
              * @description places to move by; less than 0, towards the start
              */
             by: number;
+        };
+        Overlay: {
+            action: string;
+            curves: components["schemas"]["Curve"][] | null;
+            /** @description the figure, as the report draws figures; its texts are escaped */
+            svg: string;
         };
         ParseProblem: {
             /** Format: int64 */
@@ -1430,6 +1459,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Submission"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["V2ErrorModel"];
+                };
+            };
+        };
+    };
+    responses: {
+        parameters: {
+            query?: {
+                /** @description ID of a run; repeated */
+                run?: string[] | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overlay"][] | null;
                 };
             };
             /** @description Error */

@@ -9,6 +9,7 @@ export type Spark = Schemas["Spark"];
 export type StudyState = Schemas["StudyState"];
 export type Comparison = Schemas["CompareComparison"];
 export type Comparisons = Schemas["CompareResult"];
+export type Overlay = Schemas["Overlay"];
 export type Series = Schemas["Series"];
 export type SeriesRun = Schemas["SeriesRun"];
 export type History = Schemas["CompareHistory"];
@@ -56,6 +57,7 @@ const runs = (ids: string[]) => new URLSearchParams(ids.map((id) => ["run", id])
 export const listRuns = () => get<List>("runs");
 export const cards = (ids: string[]) => get<Card[]>(`cards?${runs(ids)}`);
 export const compare = (ids: string[]) => get<Comparisons>(`compare?${runs(ids)}`);
+export const responses = (ids: string[]) => get<Overlay[]>(`responses?${runs(ids)}`);
 export const historyPath = (q: URLSearchParams) => `/api/v1/history?${q}`;
 export const history = (q: URLSearchParams) => get<Series>(`history?${q}`);
 export const study = (id: string) => get<StudyState>(`studies/${encodeURIComponent(id)}`);

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/catalog"
+)
+
+// TestCSV: each table that commands print has a CSV with a header and the figures of its JSON.
+func TestCSV(t *testing.T) {
+	t.Parallel()
+	study := filepath.Join(keptRuns, "study")
+	for _, tt := range []struct {
+		args []string
+		rows int
+		head []string
+		has  []string
+	}{
+		{[]string{"list", keptRuns}, 4, []string{"path", "run_id", "duration_ns", "objectives_pass"},
+			[]string{"ff425f55", "complete", "bundleOnStorageUnderTest"}},
+		{[]string{"show", filepath.Join(keptRuns, "bundle")}, 0, []string{"run_id", "metric", "value"},
+			[]string{"ff425f55", "response", "p50"}},
+		{[]string{"study", "show", study}, 4, []string{"parallelism", "response", "median"},
+			[]string{"p50(vol)", "rate(vol)"}},
+		{[]string{"study", "status", study}, 4, []string{"parallelism", "half_width", "needed"},
+			[]string{"p50(vol)", "lower", "5 more blocks"}},
+		{[]string{"workloads", "list"}, 0, []string{"kind", "name", "description"},
+			[]string{"workload", "fio", "suite:dbench"}},
+	} {
+		code, out, errs := call(append(tt.args, "--output", "csv")...)
+		rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+		if code != exitOK || err != nil {
+			t.Errorf("%q: exit %d, %v, %s", tt.args, code, err, errs)
+			continue
+		}
+		if tt.rows > 0 && len(rows) != tt.rows+1 || len(rows) < 2 {
+			t.Errorf("%q: %d rows, want %d", tt.args, len(rows)-1, tt.rows)
+		}
+		for _, name := range tt.head {
+			if !slices.Contains(rows[0], name) {
+				t.Errorf("%q: no column %s in %q", tt.args, name, rows[0])
+			}
+		}
+		for _, want := range tt.has {
+			if !slices.ContainsFunc(rows, func(row []string) bool { return slices.Contains(row, want) }) &&
+				!strings.Contains(out, want) {
+				t.Errorf("%q: no cell %q in\n%s", tt.args, want, out)
+			}
+		}
+	}
+	code, out, _ := call("workloads", "list", "--output", "json")
+	var list []map[string]string
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitOK || len(list) < 20 ||
+		list[0]["kind"] != "workload" || list[0]["description"] == "" {
+		t.Errorf("exit %d, %v, %s", code, err, out)
+	}
+}
+
+// TestNarrowList: where the table of list does not fit the terminal, no line is longer than it, and all facts are there.
+func TestNarrowList(t *testing.T) {
+	t.Parallel()
+	entries := []catalog.Entry{{Kind: catalog.KindBundle, Path: "results/first", Name: "quickstart", RunID: "ff425f55",
+		Started: time.Date(2026, 11, 24, 11, 18, 44, 0, time.UTC), Engine: "local", State: "complete",
+		Verdicts: map[bundle.Status]int{bundle.Pass: 1}, Flags: []string{"hostBusy", "bundleOnStorageUnderTest"}}}
+	for _, width := range []int{0, 40, 80, 200} {
+		var out strings.Builder
+		if err := writeEntries(&out, entries, nil, width); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); width > 0 && n > width {
+				t.Errorf("width %d: a line of %d:\n%s", width, n, out.String())
+			}
+		}
+		text := strings.Join(strings.Fields(out.String()), " ")
+		for _, want := range []string{"results/first", "quickstart", "ff425f55", "local", "complete", "1 pass",
+			"hostBusy,bundleOnStorageUnderTest"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("width %d: no %q:\n%s", width, want, out.String())
+			}
+		}
+		if head := strings.HasPrefix(text, "PATH"); head != (width == 0 || width == 200) {
+			t.Errorf("width %d:\n%s", width, out.String())
+		}
+	}
+}
+
+// TestStudyMarkdown: the report of a study as Markdown has the cells of its table, and goes where --out says.
+func TestStudyMarkdown(t *testing.T) {
+	t.Parallel()
+	study := filepath.Join(keptRuns, "study")
+	code, out, errs := call("study", "report", "--output", "markdown", "-o", "-", study)
+	if code != exitOK {
+		t.Fatalf("exit %d, %s", code, errs)
+	}
+	for _, want := range []string{"# kept (study)\n", "| parallelism | n | p50(vol) | rate(vol) |\n",
+		"| 1 | 1 | 104 µs | 2615/s |\n", "## Trials: p50(vol)", "## What takes the time of vol", "CSI driver 365 µs (98 %)",
+		"- At parallelism 1: 157k a minute"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "study.md")
+	if code, said, _ := call("study", "report", "--output", "markdown", "-o", file, study); code != exitOK ||
+		said != "report: "+file+"\n" {
+		t.Errorf("exit %d, says %s", code, said)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != out {
+		t.Errorf("%v, the file has\n%s", err, text)
+	}
+	page := importAzure(t)
+	code, out, errs = call("study", "report", "--output", "markdown", "-o", "-", page)
+	if code != exitOK || !strings.Contains(out, "| provider | n | mean | sd |") {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+}
