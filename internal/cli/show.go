@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,10 +23,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
+// showFlags are the flags of show.
+type showFlags struct {
+	events, verify      bool
+	output, one, prices string
+	remote              remoteFlags
+}
+
 func newShow(s *streams) *cobra.Command {
-	var events, verify bool
-	var output, one, prices string
-	var remote remoteFlags
+	var f showFlags
 	c := &cobra.Command{
 		Use: "show {BUNDLE | --cluster NAMESPACE/RUN}", Short: "Show the summary or the events of a bundle",
 		Long: `Prints the summary of a bundle: a directory, or one at the results service of a
@@ -36,56 +42,58 @@ figure (docs/reference/export.md).`,
 		Example: `  cnsbench show cnsbench-quickstart-20260301-120000
   cnsbench show --op snapshots/3 cnsbench-quickstart-20260301-120000
   cnsbench show --cluster bench/1a2b3c4d --output json`,
-		Args: remote.args,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, done, err := remote.bundle(cmd.Context(), args, verify)
-			if err != nil {
-				return err
-			}
-			defer done()
-			b, err := openBundle(s, dir)
-			if err != nil {
-				return err
-			}
-			switch {
-			case verify:
-				if err := b.Verify(); err != nil {
-					return failed(err)
-				}
-				fmt.Fprintln(s.out, "every file matches the manifest")
-				return nil
-			case events:
-				return streamOps(s.out, b)
-			case one != "":
-				return showOp(s, b, one, output)
-			}
-			defer collectOften()()
-			if output == "csv" {
-				figures, err := table.Summary(b)
-				if err != nil {
-					return failed(err)
-				}
-				return writeCSV(s.out, figures)
-			}
-			sum, err := summaryWithCost(b, prices)
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return writeJSON(s.out, sum)
-			}
-			return terminal.Write(s.out, sum, terminalOptions(s.out))
-		},
+		Args: f.remote.args,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.execute(cmd.Context(), s, args) },
 	}
-	c.Flags().BoolVar(&events, "events", false, "print the operations as JSON lines")
-	c.Flags().StringVar(&one, "op", "", "print one operation: its ID, or ACTION/INSTANCE")
-	c.Flags().BoolVar(&verify, "verify", false, "check every file against the manifest")
-	pricesFlag(c, &prices, "")
-	remote.add(c)
-	outputFlag(c, &output, "csv")
+	c.Flags().BoolVar(&f.events, "events", false, "print the operations as JSON lines")
+	c.Flags().StringVar(&f.one, "op", "", "print one operation: its ID, or ACTION/INSTANCE")
+	c.Flags().BoolVar(&f.verify, "verify", false, "check every file against the manifest")
+	pricesFlag(c, &f.prices, "")
+	f.remote.add(c)
+	outputFlag(c, &f.output, "csv")
 	c.MarkFlagsMutuallyExclusive("events", "op")
 	c.MarkFlagsMutuallyExclusive("verify", "op")
 	return c
+}
+
+func (f *showFlags) execute(ctx context.Context, s *streams, args []string) error {
+	dir, done, err := f.remote.bundle(ctx, args, f.verify)
+	if err != nil {
+		return err
+	}
+	defer done()
+	b, err := openBundle(s, dir)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.verify:
+		if err := b.Verify(); err != nil {
+			return failed(err)
+		}
+		fmt.Fprintln(s.out, "every file matches the manifest")
+		return nil
+	case f.events:
+		return streamOps(s.out, b)
+	case f.one != "":
+		return showOp(s, b, f.one, f.output)
+	}
+	defer collectOften()()
+	if f.output == "csv" {
+		figures, err := table.Summary(b)
+		if err != nil {
+			return failed(err)
+		}
+		return writeCSV(s.out, figures)
+	}
+	sum, err := summaryWithCost(b, f.prices)
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		return writeJSON(s.out, sum)
+	}
+	return terminal.Write(s.out, sum, terminalOptions(s.out))
 }
 
 // showOp prints one op.

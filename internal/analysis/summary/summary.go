@@ -42,18 +42,7 @@ func (s *Summary) Badge() string {
 
 // Of summarises data that is already read.
 func Of(d *dataset.Data) (*Summary, error) {
-	b := d.Bundle
-	s := &Summary{
-		Format: Format, RunID: b.Run.ID, Name: b.Run.Name, Engine: b.Run.Engine, State: b.Run.State, Reason: b.Run.Reason,
-		Complete: b.Complete, Live: b.Live, Seed: b.Run.Seed, StartedAt: b.Run.Clock.Start, BarrierAt: b.Run.BarrierAt,
-		EndedAt: b.Run.EndedAt,
-		Rates:   b.Run.Rates, Traces: b.Run.Source.Traces, Distributions: distributions(b.Run.Distributions),
-		Bounds: b.Run.Bounds, Warnings: slices.Clone(b.Warnings),
-	}
-	var warning string
-	if s.Analysis, warning = analysisOf(&b.Run); warning != "" {
-		s.Warnings = append(s.Warnings, warning)
-	}
+	b, s := d.Bundle, ofRun(d.Bundle)
 	var judge *slo.Judge
 	var err error
 	var reading sync.WaitGroup
@@ -103,6 +92,22 @@ func Of(d *dataset.Data) (*Summary, error) {
 	s.Headline = headline(s)
 	s.emptyLists()
 	return s, nil
+}
+
+// ofRun returns a summary with what the bundle says of its run.
+func ofRun(b *bundle.Bundle) *Summary {
+	s := &Summary{
+		Format: Format, RunID: b.Run.ID, Name: b.Run.Name, Engine: b.Run.Engine, State: b.Run.State, Reason: b.Run.Reason,
+		Complete: b.Complete, Live: b.Live, Seed: b.Run.Seed, StartedAt: b.Run.Clock.Start, BarrierAt: b.Run.BarrierAt,
+		EndedAt: b.Run.EndedAt,
+		Rates:   b.Run.Rates, Traces: b.Run.Source.Traces, Distributions: distributions(b.Run.Distributions),
+		Bounds: b.Run.Bounds, Warnings: slices.Clone(b.Warnings),
+	}
+	var warning string
+	if s.Analysis, warning = analysisOf(&b.Run); warning != "" {
+		s.Warnings = append(s.Warnings, warning)
+	}
+	return s
 }
 
 // addInterference adds what control operations did to I/O, but for Interference.
