@@ -30,7 +30,8 @@ type Engine struct {
 	agents  *agent.Server
 	host    *pod.Host
 	pods    *podSink
-	program string // this program's binary
+	program string      // this program's binary
+	silent  atomic.Bool // a removal got no answer from a built-in driver
 
 	sampleLevel atomic.Pointer[op.SampleLevel]
 	stopStats   func()         // ends the readings of volumes; nil: there are none
@@ -41,6 +42,7 @@ type Engine struct {
 	volumes   map[string]*volume
 	snapshots map[string]*snapshot
 	workloads map[string]*workload
+	ids       map[objectID]string // the names of these volumes and snapshots
 }
 
 func (e *Engine) workload(name string) *workload {
