@@ -225,9 +225,3 @@ func TestManyInstances(t *testing.T) {
 	}
 	b.clean()
 }
-
-// TestKilledOften repeats TestKilled at many random moments.
-func TestKilledOften(t *testing.T) {
-	needProgram(t, "fio")
-	killAtRandom(t, 25)
-}
