@@ -42,7 +42,8 @@ var scenes = []scene{
 const fewKills = 12
 
 // TestChaos kills runners, drivers, agents, object workloads, the results service, studies and the manager with SIGKILL
-// at random moments: CNSBENCH_KILLS of them, from the seed CNSBENCH_SEED. docs/design/reliability.md says what is checked.
+// at random moments: CNSBENCH_KILLS of them, from the seed CNSBENCH_SEED. docs/design/reliability.md says what is
+// checked.
 func TestChaos(t *testing.T) {
 	needProgram(t, "fio")
 	kills := fewKills

@@ -43,13 +43,6 @@ func (e *Engine) checkVolume(v *volume, got *csi.Volume) (keep bool, err error) 
 	return true, nil
 }
 
-// objectID is the ID of a volume, a snapshot or a group at its driver.
-type objectID struct {
-	driver *driver
-	kind   engine.ObjectKind
-	id     string
-}
-
 // claimID notes the object that an ID belongs to. If it is another one's already, it returns that one's name.
 func (e *Engine) claimID(d *driver, kind engine.ObjectKind, id, name string) (other string) {
 	e.mu.Lock()

@@ -51,6 +51,13 @@ func (e *Engine) workload(name string) *workload {
 	return e.workloads[name]
 }
 
+// objectID is the ID of a volume, a snapshot or a group at its driver.
+type objectID struct {
+	driver *driver
+	kind   engine.ObjectKind
+	id     string
+}
+
 // driver is a connection to one CSI driver and, for a built-in one, its process.
 type driver struct {
 	engine  *Engine
