@@ -225,8 +225,8 @@ func killObjects(b *box, r *rand.Rand, _ int) {
 func (b *box) recordedWrites() (n int) {
 	b.Helper()
 	files, _ := filepath.Glob(b.in("bundle", "raw", "objects-0", "object", "output", "*.objects.jsonl"))
-	if len(files) != 1 {
-		b.Fatalf("files of the workload: %v", files)
+	if len(files) == 0 {
+		return 0 // the first batch had not come
 	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {
