@@ -88,6 +88,20 @@ space := $(subst ,, )
 measurements: deps build ## inject causes, freezes, limits and outages, and check what is found (an hour; quiet; root)
 	go test -count=1 -v -timeout 90m -tags 'e2e measurement' -run '$(subst $(space),|,$(MEASUREMENTS))' ./test/e2e
 
+# With the race detector tests run several times slower.
+.PHONY: chaos race
+KILLS ?= 200
+chaos: export CNSBENCH_KILLS := $(KILLS)
+chaos: export CNSBENCH_SEED := $(SEED)
+chaos: deps build object-servers ## kill -9 of runners, agents, drivers, the results service, studies, the manager: KILLS=200, SEED repeats (each week)
+	CNSBENCH_BIN='$(abspath bin)' go test -count=1 -v -timeout 3h -parallel 3 -tags e2e -run '^TestChaos$$' ./test/e2e
+
+RACE ?= ./...
+race: export CGO_ENABLED := 1
+race: deps ## run the tests of RACE (all packages) with the race detector; needs a C compiler (each week)
+	@hack/packages.sh gcc=gcc /usr/include/stdlib.h=libc6-dev
+	go test -race -vet=off -p 2 -parallel 4 -timeout 60m $(RACE)
+
 .PHONY: audit
 audit: export VERSION := $(VERSION)
 audit: build ## check code (gosec), licences and vulnerabilities of the modules, write SBOMs: out/audit (VULNDB: a local database)

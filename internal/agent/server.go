@@ -136,10 +136,7 @@ func (s *Server) logRefusal(line string) { s.sink.Log("agent", line) }
 func (s *Server) serve(c net.Conn) {
 	defer c.Close()
 	defer s.unauthenticated.remove(c)
-	within, silence := s.helloWithin, s.silence
-	if s.identity == nil {
-		within, silence = localHelloWithin, localHelloWithin
-	}
+	within, silence := s.helloLimits()
 	late := time.AfterFunc(within, func() { _ = c.Close() })
 	l, err := transport.Accept(s.ctx, c, s.identity, silence)
 	if err != nil {
@@ -160,6 +157,16 @@ func (s *Server) serve(c net.Conn) {
 		return
 	}
 	sess.serve(s.ctx, conn)
+}
+
+// helloLimits returns how long a connection may take until the welcome, and how long it may be silent until then.
+func (s *Server) helloLimits() (within, silence time.Duration) {
+	if s.identity == nil {
+		return localHelloWithin, localHelloWithin
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.helloWithin, s.silence
 }
 
 // greet reads the hello and answers it. It calls inTime before it accepts a token; false: the connection was closed,

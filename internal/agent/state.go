@@ -36,20 +36,20 @@ type Server struct {
 	ln         net.Listener
 	wg         sync.WaitGroup
 	machine    string // boot ID of the runner's own machine, whose counters the runner reads itself
-	// helloWithin bounds the time from accept to welcome over TLS.
-	helloWithin time.Duration
 
 	unauthenticated connLimiter
 	refusals        logLimiter
 
-	mu        sync.Mutex
-	sessions  map[string]*Session // by token, until the agent has connected
-	spent     map[string]ID       // by token, of agents that have connected
-	live      map[*Session]bool
-	groups    map[string]*group
-	instances map[string]*instance
-	machines  map[string]*Session // by boot ID: the session that reads the machine's counters
-	closed    bool
+	mu sync.Mutex
+	// helloWithin bounds the time from accept to welcome over TLS.
+	helloWithin time.Duration
+	sessions    map[string]*Session // by token, until the agent has connected
+	spent       map[string]ID       // by token, of agents that have connected
+	live        map[*Session]bool
+	groups      map[string]*group
+	instances   map[string]*instance
+	machines    map[string]*Session // by boot ID: the session that reads the machine's counters
+	closed      bool
 }
 
 // Options configure one agent.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -21,12 +23,14 @@ const (
 	childDir  = "CNSBENCH_TEST_DIR"
 )
 
-// TestMain runs the tests, or the child program that the kill tests kill.
+// TestMain runs the tests and fails if they leave a goroutine behind, or runs the child program that the kill tests
+// kill.
 func TestMain(m *testing.M) {
 	var err error
 	switch os.Getenv(childMode) {
 	case "":
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
+		return
 	case "run":
 		err = childRun(os.Getenv(childDir))
 	case "close":

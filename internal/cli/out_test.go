@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,5 +47,20 @@ func TestReportOutput(t *testing.T) {
 	}
 	if code, _, errs := call("report", b.Dir, "--output", "pdf"); code != exitUsage || !strings.Contains(errs, "pdf") {
 		t.Errorf("exit %d, %q", code, errs)
+	}
+}
+
+// TestUnfinishedFileIsTemporary checks that a file that is being written has a name that readers of a bundle ignore:
+// after a SIGKILL at that moment it stays there.
+func TestUnfinishedFileIsTemporary(t *testing.T) {
+	dir := t.TempDir()
+	err := writeFile(filepath.Join(dir, "report.html"), func(io.Writer) error {
+		if found, _ := filepath.Glob(filepath.Join(dir, "*.tmp")); len(found) != 1 {
+			t.Errorf("temporary files: %v, want one", found)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

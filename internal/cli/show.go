@@ -239,7 +239,7 @@ func writeReport(path string, b *bundle.Bundle, s *summary.Summary) error {
 
 // writeFile writes a file whole or not at all.
 func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".cnsbench-*")
+	f, err := os.CreateTemp(filepath.Dir(path), ".cnsbench-*.tmp")
 	if err != nil {
 		return unwritable(path, err)
 	}

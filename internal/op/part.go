@@ -16,6 +16,9 @@ const (
 // PartsKey is the key of the gRPC trailer in which a driver reports the parts of a call.
 const PartsKey = "cnsbench-parts"
 
+// UnmountedKey is the key of a driver's manifest by which it says that it mounts nothing, because it has no storage.
+const UnmountedKey = "cnsbench.dev/unmounted"
+
 // maxParts is the most parts that are read of a call.
 const maxParts = 16
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bounded"
@@ -118,14 +119,16 @@ var shared struct {
 // scratch holds that bundle and the outboxes.
 var scratch string
 
+// TestMain fails if the tests leave a goroutine behind.
 func TestMain(m *testing.M) {
 	var err error
 	if scratch, err = os.MkdirTemp("", "output-"); err != nil {
 		panic(err)
 	}
-	code := m.Run()
-	_ = os.RemoveAll(scratch)
-	os.Exit(code)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(scratch)
+		os.Exit(code)
+	}))
 }
 
 func demo(t *testing.T) (*bundle.Bundle, *summary.Summary) {

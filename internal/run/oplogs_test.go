@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,9 +70,9 @@ func (k *kept) OpLogs(about oplog.About, records []oplog.Record) { k.about, k.re
 
 // carryLogged runs a plan of which the second op fails.
 func carryLogged(ctx, hard context.Context, k *kept) *logged {
-	n := 0
+	var n atomic.Int32
 	e := &logged{script: &script{took: func(engine.Request) (time.Duration, error) {
-		if n++; n == 2 {
+		if n.Add(1) == 2 {
 			return time.Second, errors.New("broken")
 		}
 		return 100 * time.Millisecond, nil

@@ -15,10 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Main builds the agent and runs the tests of a package; for TestMain.
+// Main builds the agent and runs the tests of a package, which fail if they leave a goroutine behind; for TestMain.
 func Main(m *testing.M, agent *string) int {
 	dir, err := os.MkdirTemp("", "cnsbench-agent-")
 	if err != nil {
@@ -39,7 +41,12 @@ func Main(m *testing.M, agent *string) int {
 		fmt.Fprintf(os.Stderr, "build the agent: %v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // Sink records what it receives.

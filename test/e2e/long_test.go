@@ -231,10 +231,3 @@ func TestManyInstances(t *testing.T) {
 	}
 	b.clean()
 }
-
-// TestKilledOften repeats TestKilled at many random moments.
-func TestKilledOften(t *testing.T) {
-	t.Parallel()
-	needProgram(t, "fio")
-	killAtRandom(t, 25)
-}

@@ -289,7 +289,7 @@ func TestControlGroupsAfterKill(t *testing.T) {
 	l := b.startRun(strings.Replace(limited, "runtime: 7", "runtime: 60", 1), "--set", "spec.runtime=60s")
 	var made []string
 	l.until("there is a control group", func() bool { made = controlGroups(); return len(made) > 0 })
-	b.killAndCleanUp(l)
+	b.killAndCleanUp(l, chance(killSeed(t), t.Name()))
 	for _, dir := range made {
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%s is left", dir)

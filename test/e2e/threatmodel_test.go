@@ -14,34 +14,37 @@ var (
 	namedTest    = regexp.MustCompile("`((?:Test|Fuzz)\\w+)`")
 )
 
-// TestThreatModel checks that each row of a table of protections names a test, and that these tests exist.
+// TestThreatModel checks that each row of a table of protections names a test, and that these tests exist. The page of
+// reliability has such tables too.
 func TestThreatModel(t *testing.T) {
 	tests := declaredTests(t)
-	text, err := os.ReadFile(filepath.Join(module, "docs", "design", "security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, protections := 0, false
-	for line := range strings.Lines(string(text)) {
-		switch {
-		case !strings.HasPrefix(line, "|"):
-			protections = false
-		case strings.HasSuffix(line, "| test |\n"):
-			protections = true
-		case protections && !strings.HasPrefix(line, "|---"):
-			rows++
-			if !namedTest.MatchString(line) {
-				t.Errorf("no test holds: %s", line)
+	for _, page := range []string{"security.md", "reliability.md"} {
+		text, err := os.ReadFile(filepath.Join(module, "docs", "design", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, protections := 0, false
+		for line := range strings.Lines(string(text)) {
+			switch {
+			case !strings.HasPrefix(line, "|"):
+				protections = false
+			case strings.HasSuffix(line, "| test |\n"):
+				protections = true
+			case protections && !strings.HasPrefix(line, "|---"):
+				rows++
+				if !namedTest.MatchString(line) {
+					t.Errorf("%s: no test holds: %s", page, line)
+				}
+			}
+			for _, m := range namedTest.FindAllStringSubmatch(line, -1) {
+				if !tests[m[1]] {
+					t.Errorf("%s: there is no %s: %s", page, m[1], line)
+				}
 			}
 		}
-		for _, m := range namedTest.FindAllStringSubmatch(line, -1) {
-			if !tests[m[1]] {
-				t.Errorf("there is no %s: %s", m[1], line)
-			}
+		if rows == 0 {
+			t.Errorf("%s has no table of protections", page)
 		}
-	}
-	if rows == 0 {
-		t.Error("the threat model has no table of protections")
 	}
 }
 

@@ -2,6 +2,7 @@ package csidriver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -319,6 +320,30 @@ func (p *process) live(ctx context.Context, name string) {
 		if step() != nil {
 			return
 		}
+	}
+}
+
+// TestDestroyBeside checks a Destroy that waits for the lock while another one removes everything, as after the kill of
+// a clean-up whose driver goes on: it creates nothing again.
+func TestDestroyBeside(t *testing.T) {
+	t.Parallel()
+	run := filepath.Join(t.TempDir(), "run")
+	o := Options{Backend: "hostdir", BaseDir: filepath.Join(run, "hostdir")}
+	if err := os.MkdirAll(o.BaseDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := lockBase(o.BaseDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- Destroy(o) }()
+	time.Sleep(50 * time.Millisecond) // it waits
+	if err := errors.Join(os.RemoveAll(run), lock.Close(), <-done); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(run); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is there again: %v", run, err)
 	}
 }
 

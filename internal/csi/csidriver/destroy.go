@@ -27,6 +27,9 @@ func Destroy(o Options) error {
 		return nil
 	}
 	lock, err := lockBase(o.BaseDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // another Destroy has removed everything meanwhile
+	}
 	if err != nil {
 		return err
 	}

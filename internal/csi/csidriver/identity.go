@@ -5,11 +5,17 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // GetPluginInfo implements csi.IdentityServer.
 func (d *driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
-	return &csi.GetPluginInfoResponse{Name: DriverName(d.opts.Backend), VendorVersion: d.opts.Version}, nil
+	info := &csi.GetPluginInfoResponse{Name: DriverName(d.opts.Backend), VendorVersion: d.opts.Version}
+	if _, ok := d.backend.(null); ok {
+		info.Manifest = map[string]string{op.UnmountedKey: "true"}
+	}
+	return info, nil
 }
 
 // GetPluginCapabilities implements csi.IdentityServer.

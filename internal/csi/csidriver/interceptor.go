@@ -58,7 +58,7 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 	rpc := path.Base(info.FullMethod)
 	decision := s.inject.Decide(rpc, start.Sub(s.start))
 	n := &callInfo{began: start}
-	resp, err := s.callInjected(context.WithValue(ctx, callInfoKey{}, n), req, decision, handler)
+	resp, err := s.callInjected(context.WithValue(ctx, callInfoKey{}, n), req, rpc, decision, handler)
 	if err != nil {
 		err = toStatus(err)
 	}
@@ -79,8 +79,8 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 }
 
 // callInjected runs the handler with the injected effects before or after it.
-func (s *Server) callInjected(ctx context.Context, req any, decision inject.Decision, handler grpc.UnaryHandler) (any,
-	error) {
+func (s *Server) callInjected(ctx context.Context, req any, rpc string, decision inject.Decision,
+	handler grpc.UnaryHandler) (any, error) {
 	if err := s.sleep(ctx, decision.Window); err != nil {
 		return nil, err
 	}
@@ -89,11 +89,17 @@ func (s *Server) callInjected(ctx context.Context, req any, decision inject.Deci
 			return nil, err
 		}
 	}
+	if decision.Lie == inject.Early {
+		return unworked(rpc), nil
+	}
 	resp, err := handler(ctx, req)
 	if decision.After && err == nil {
 		if err := s.applyInjection(ctx, decision); err != nil {
 			return nil, err
 		}
+	}
+	if err == nil {
+		resp = s.lies.about(decision.Lie, resp)
 	}
 	return resp, err
 }
@@ -141,7 +147,7 @@ func injectedNames(decision inject.Decision) string {
 		name string
 	}{
 		{decision.Window > 0, "window"}, {decision.Delay > 0, "delay"}, {decision.Stall > 0, "stall"},
-		{decision.Hang, "hang"}, {decision.Code != codes.OK, "error"},
+		{decision.Hang, "hang"}, {decision.Code != codes.OK, "error"}, {decision.Lie != "", "lie"},
 	} {
 		if w.on {
 			what = append(what, w.name)

@@ -27,6 +27,7 @@ const stopTimeout = 2 * time.Second
 type Server struct {
 	driver *driver
 	inject *inject.Injector
+	lies   liar
 	lock   *os.File
 	start  time.Time
 
@@ -181,17 +182,36 @@ func lockBase(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
 	for deadline := time.Now().Add(busyTimeout); ; time.Sleep(10 * time.Millisecond) {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
+		f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil && isAt(f) {
 			return f, nil
 		}
+		if err == nil {
+			err = errRemoved
+		}
+		if closeErr := f.Close(); closeErr != nil {
+			return nil, closeErr
+		}
 		if time.Now().After(deadline) {
-			return nil, errors.Join(fmt.Errorf("%s %w (%w)", dir, ErrInUse, err), f.Close())
+			return nil, fmt.Errorf("%s %w (%w)", dir, ErrInUse, err)
 		}
 	}
+}
+
+var errRemoved = errors.New("its lock was removed meanwhile")
+
+// isAt reports whether the file still has its name: a Destroy that held the lock before may have removed it, and then
+// a lock of it means nothing.
+func isAt(f *os.File) bool {
+	opened, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(f.Name())
+	return err == nil && os.SameFile(opened, named)
 }

@@ -28,6 +28,9 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 		if err != nil {
 			return nil, err
 		}
+		if err := d.checkExpanded("ControllerExpandVolume", res.GetCapacityBytes(), r.Resize.Bytes); err != nil {
+			return nil, err
+		}
 		mark(ctx, op.Controller)
 		node = res.GetNodeExpansionRequired()
 		e.setSize(v, max(res.GetCapacityBytes(), r.Resize.Bytes))
@@ -36,9 +39,13 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 	if node && v.is(&v.published) && d.nodeCaps[csi.NodeServiceCapability_RPC_EXPAND_VOLUME] {
 		v.endStats(ctx)
 		defer v.stats.reopen()
-		if _, err := d.nodeClient.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
+		res, err := d.nodeClient.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
 			VolumeId: v.id, VolumePath: v.targetPath, StagingTargetPath: v.stagePath,
-			CapacityRange: size, VolumeCapability: v.capability}); err != nil {
+			CapacityRange: size, VolumeCapability: v.capability})
+		if err == nil {
+			err = d.checkExpanded("NodeExpandVolume", res.GetCapacityBytes(), r.Resize.Bytes)
+		}
+		if err != nil {
 			return grown, err
 		}
 		mark(ctx, op.Node)

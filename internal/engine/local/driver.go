@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -194,6 +195,7 @@ func (d *driver) spawn(cmd *exec.Cmd) error {
 		case <-d.stopped:
 		default:
 			if d.listening.Load() {
+				d.thaw()
 				d.engine.session.Sink.Failed(d.endedError())
 			}
 		}
@@ -203,6 +205,37 @@ func (d *driver) spawn(cmd *exec.Cmd) error {
 	}
 	d.process = cmd.Process
 	return nil
+}
+
+// thaw thaws file systems that the driver had frozen when it ended. Else nothing that writes to them could be stopped
+// before the end of the run, which would wait for it.
+func (d *driver) thaw() {
+	for name, stage := range d.staged() {
+		dir, err := os.Open(stage)
+		if err != nil {
+			continue // unstaged meanwhile
+		}
+		if unix.IoctlSetInt(int(dir.Fd()), fiThaw, 0) == nil { // EINVAL: not frozen
+			d.engine.session.Sink.Log("driver "+d.name, "it ended while it had frozen volume "+name+", which was thawed")
+		}
+		_ = dir.Close()
+	}
+}
+
+// fiThaw is FITHAW of linux/fs.h, which x/sys does not have.
+const fiThaw = 0xc0045878
+
+// staged returns where volumes are staged, by name: only there a built-in driver mounts a file system of their own.
+func (d *driver) staged() map[string]string {
+	d.engine.mu.Lock()
+	defer d.engine.mu.Unlock()
+	paths := map[string]string{}
+	for name, v := range d.engine.volumes {
+		if v.driver == d && !v.block() && v.is(&v.staged) {
+			paths[name] = v.stagePath
+		}
+	}
+	return paths
 }
 
 // follow logs the driver's output up to the log limit, and keeps its last lines.
@@ -248,6 +281,28 @@ func (d *driver) awaitSocket(ctx context.Context) error {
 	}
 }
 
+// deathNotice is how long a call that found no driver waits for the news that the driver has ended.
+const deathNotice = 200 * time.Millisecond
+
+// orEnded returns the error of a call, or that the built-in driver has ended, which is its cause.
+func (d *driver) orEnded(ctx context.Context, rpc string, err error) error {
+	if d.process == nil {
+		return err
+	}
+	select {
+	case <-d.stopped:
+		return err
+	default:
+	}
+	select {
+	case <-d.exited:
+		return engine.Errorf(codes.Unavailable.String(), "%s: %v", rpc, d.endedError()).Wrap(err)
+	case <-ctx.Done():
+	case <-time.After(deathNotice):
+	}
+	return err
+}
+
 func (d *driver) endedError() error {
 	return d.withProcessState(errors.New("the CSI driver " + d.name + " ended during the run"))
 }
@@ -258,6 +313,7 @@ func (d *driver) noteUnavailable(ctx context.Context, method string, req, reply 
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if status.Code(err) == codes.Unavailable {
 		d.unavailable.Store(true)
+		return d.orEnded(ctx, path.Base(method), err)
 	}
 	return err
 }

@@ -38,6 +38,7 @@ func New(o Options) *Engine {
 		Options: o, node: host, own: o.Identity,
 		drivers: map[string]*driver{}, volumes: map[string]*volume{},
 		snapshots: map[string]*snapshot{}, workloads: map[string]*workload{},
+		ids: map[objectID]string{},
 	}
 }
 

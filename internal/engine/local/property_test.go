@@ -84,7 +84,7 @@ func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOpti
 	if left := m.Ledger.Open(); len(left) > 0 {
 		t.Errorf("the ledger still lists %v", left)
 	}
-	volumes, snapshots := d.list(t)
+	volumes, snapshots := list(t, d)
 	if len(volumes)+len(snapshots) > 0 {
 		t.Errorf("after the clean-up the driver lists %v %v", volumes, snapshots)
 	}
@@ -175,8 +175,8 @@ func (d *served) restart(t *testing.T, faults string) {
 	}
 }
 
-// list returns the IDs of all volumes and snapshots.
-func (d *served) list(t *testing.T) (volumes, snapshots []string) {
+// list returns the IDs of all volumes and snapshots of a driver.
+func list(t *testing.T, d csi.ControllerClient) (volumes, snapshots []string) {
 	t.Helper()
 	v, err := d.ListVolumes(t.Context(), &csi.ListVolumesRequest{}, grpc.WaitForReady(true))
 	if err != nil {
@@ -201,7 +201,7 @@ func (d *served) check(t *testing.T, m *mixtest.Made) {
 	accounts := m.Accounts()
 	name := func(n string) string { return "cnsbench-" + m.ID + "-" + n }
 	volumeID := func(n string) string { return objectID("vol", name(n)) }
-	volumes, snapshots := d.list(t)
+	volumes, snapshots := list(t, d)
 	m.Compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes,
 		func(n string) []string { return []string{volumeID(n)} })
 

@@ -37,9 +37,16 @@ func (e *Engine) snapshot(ctx context.Context, r engine.Request, tr *op.Trace) (
 	}
 	mark(ctx, op.Taken)
 	got := res.GetSnapshot()
+	keep, err := e.checkSnapshot(s, got)
+	if !keep {
+		return nil, err
+	}
 	s.id, s.object.Handle = got.GetSnapshotId(), got.GetSnapshotId()
 	s.object.Bytes = max(got.GetSizeBytes(), e.objectOf(v).Bytes)
 	e.addSnapshot(s)
+	if err != nil {
+		return nil, err
+	}
 	made := []engine.Object{s.object}
 	if !got.GetReadyToUse() {
 		if err := awaitReady(ctx, tr, s.ready); err != nil {
@@ -115,6 +122,9 @@ func (e *Engine) groupSnapshot(ctx context.Context, r engine.Request, tr *op.Tra
 		return nil, err
 	}
 	mark(ctx, op.Taken)
+	if err := first.driver.checkGroup(ids, res.GetGroupSnapshot()); err != nil {
+		return nil, err
+	}
 	made := e.addGroup(r, first, class, res.GetGroupSnapshot())
 	if res.GetGroupSnapshot().GetReadyToUse() {
 		mark(ctx, op.Ready)
@@ -185,7 +195,7 @@ func (e *Engine) deleteSnapshot(ctx context.Context, name string) error {
 	if _, err := s.driver.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s.id}); err != nil {
 		return err
 	}
-	return e.forgetSnapshot(ctx, name)
+	return e.forgetSnapshot(ctx, s)
 }
 
 func (e *Engine) deleteGroup(ctx context.Context, name string) error {
@@ -201,16 +211,18 @@ func (e *Engine) deleteGroup(ctx context.Context, name string) error {
 	for n, s := range e.snapshots {
 		if s.object.Owner == name {
 			delete(e.snapshots, n)
+			delete(e.ids, objectID{s.driver, s.object.Kind, s.id})
 		}
 	}
 	e.mu.Unlock()
-	return e.forgetSnapshot(ctx, name)
+	return e.forgetSnapshot(ctx, g)
 }
 
-func (e *Engine) forgetSnapshot(ctx context.Context, name string) error {
+func (e *Engine) forgetSnapshot(ctx context.Context, s *snapshot) error {
 	mark(ctx, op.Gone)
 	e.mu.Lock()
-	delete(e.snapshots, name)
+	delete(e.snapshots, s.object.Name)
+	delete(e.ids, objectID{s.driver, s.object.Kind, s.id})
 	e.mu.Unlock()
-	return e.markDone("snapshot", name)
+	return e.markDone("snapshot", s.object.Name)
 }

@@ -30,7 +30,8 @@ type Engine struct {
 	agents  *agent.Server
 	host    *pod.Host
 	pods    *podSink
-	program string // this program's binary
+	program string      // this program's binary
+	silent  atomic.Bool // a removal got no answer from a built-in driver
 
 	sampleLevel atomic.Pointer[op.SampleLevel]
 	stopStats   func()         // ends the readings of volumes; nil: there are none
@@ -41,12 +42,20 @@ type Engine struct {
 	volumes   map[string]*volume
 	snapshots map[string]*snapshot
 	workloads map[string]*workload
+	ids       map[objectID]string // the names of these volumes and snapshots
 }
 
 func (e *Engine) workload(name string) *workload {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.workloads[name]
+}
+
+// objectID is the ID of a volume, a snapshot or a group at its driver.
+type objectID struct {
+	driver *driver
+	kind   engine.ObjectKind
+	id     string
 }
 
 // driver is a connection to one CSI driver and, for a built-in one, its process.

@@ -26,7 +26,7 @@ import (
 const maxRemovers = 8
 
 // removeTimeout bounds the removal of one object, so that a hanging driver does not block the end of a run. A
-// built-in driver is destroyed with all its objects anyway.
+// built-in driver is destroyed with all its objects anyway, so that after one timeout no other object is waited for.
 func (e *Engine) removeTimeout() time.Duration {
 	if e.Endpoint == "" {
 		return 15 * time.Second
@@ -95,7 +95,14 @@ func (e *Engine) removeAll(ctx context.Context, names []string, remove func(cont
 				defer context.AfterFunc(e.session.Hurry, cancel)()
 			}
 			defer engine.NoteRemoval(e.session.Sink, n)()
+			if e.silent.Load() {
+				failed[i] = fmt.Errorf("%s: not removed alone, because the removal of another object got no answer", n)
+				return nil
+			}
 			if err := remove(ctx, n); err != nil {
+				if e.Endpoint == "" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+					e.silent.Store(true)
+				}
 				failed[i] = fmt.Errorf("%s: %w", n, err)
 			}
 			return nil

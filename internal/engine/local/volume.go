@@ -106,6 +106,9 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 		tr.Attempt()
 		err = e.provision(ctx, v)
 	}
+	if err != nil && r.Volume.FromSnapshot != nil {
+		err = e.notReadyAnyMore(ctx, r.Volume.FromSnapshot.Name, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -180,6 +183,10 @@ func (e *Engine) provision(ctx context.Context, v *volume) error {
 		return e.refused(err, "volume", v.object.Name)
 	}
 	mark(ctx, op.Provisioned)
+	keep, err := e.checkVolume(v, res.GetVolume())
+	if !keep {
+		return err
+	}
 	v.id, v.context = res.GetVolume().GetVolumeId(), res.GetVolume().GetVolumeContext()
 	v.object.Handle, v.object.Bytes = v.id, res.GetVolume().GetCapacityBytes()
 	if v.object.Bytes == 0 { // unknown, which CSI allows
@@ -188,7 +195,7 @@ func (e *Engine) provision(ctx context.Context, v *volume) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.volumes[v.object.Name] = v
-	return nil
+	return err
 }
 
 // attach makes the volume available at its path: ControllerPublish, NodeStage, NodePublish, as supported by
@@ -227,6 +234,9 @@ func (v *volume) attach(ctx context.Context) error {
 		return err
 	}
 	mark(ctx, op.Published)
+	if err := v.checkPublished(); err != nil {
+		return err
+	}
 	v.stats.reopen()
 	return nil
 }
@@ -291,6 +301,7 @@ func (e *Engine) deleteVolume(ctx context.Context, name string) error {
 	mark(ctx, op.Gone)
 	e.mu.Lock()
 	delete(e.volumes, name)
+	delete(e.ids, objectID{v.driver, engine.VolumeObject, v.id})
 	e.mu.Unlock()
 	return e.markDone("volume", name)
 }

@@ -1,0 +1,140 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// codeDriverFault is the code of ops whose driver gave an answer that contradicts the request, an earlier answer or
+// the machine. What such an op measured is not what was asked for, so it fails.
+const codeDriverFault = "DriverFault"
+
+// fault is an answer of the driver that cannot be true.
+func (d *driver) fault(rpc, format string, args ...any) error {
+	return engine.Errorf(codeDriverFault, "%s: %s is at fault: it answered OK, but %s", rpc, d.title(),
+		fmt.Sprintf(format, args...))
+}
+
+// checkVolume checks the answer to CreateVolume as the external-provisioner does, and that no other volume has its ID.
+// keep says that the driver has a volume of that answer, which is to be removed.
+func (e *Engine) checkVolume(v *volume, got *csi.Volume) (keep bool, err error) {
+	id, stated, want := got.GetVolumeId(), got.GetCapacityBytes(), v.request.GetCapacityRange().GetRequiredBytes()
+	if id == "" {
+		return false, v.driver.fault("CreateVolume", "the volume has no ID")
+	}
+	if other := e.claimID(v.driver, engine.VolumeObject, id, v.object.Name); other != "" {
+		return false, v.driver.fault("CreateVolume", "%s is the ID of volume %s already", id, other)
+	}
+	switch source := v.request.GetVolumeContentSource(); {
+	case stated != 0 && stated < want: // 0: unknown, which CSI allows
+		return true, v.driver.fault("CreateVolume", "the volume has %d bytes of the %d requested", stated, want)
+	case source.GetSnapshot().GetSnapshotId() != got.GetContentSource().GetSnapshot().GetSnapshotId(),
+		source.GetVolume().GetVolumeId() != got.GetContentSource().GetVolume().GetVolumeId():
+		return true, v.driver.fault("CreateVolume", "the volume is not a copy of %s", v.object.Source)
+	}
+	return true, nil
+}
+
+// claimID notes the object that an ID belongs to. If it is another one's already, it returns that one's name.
+func (e *Engine) claimID(d *driver, kind engine.ObjectKind, id, name string) (other string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := objectID{d, kind, id}
+	if holder, ok := e.ids[key]; ok && holder != name {
+		return holder
+	}
+	e.ids[key] = name
+	return ""
+}
+
+// checkSnapshot checks the answer to CreateSnapshot.
+func (e *Engine) checkSnapshot(s *snapshot, got *csi.Snapshot) (keep bool, err error) {
+	id, source := got.GetSnapshotId(), got.GetSourceVolumeId()
+	if id == "" {
+		return false, s.driver.fault("CreateSnapshot", "the snapshot has no ID")
+	}
+	if other := e.claimID(s.driver, engine.SnapshotObject, id, s.object.Name); other != "" {
+		return false, s.driver.fault("CreateSnapshot", "%s is the ID of snapshot %s already", id, other)
+	}
+	if source != s.request.GetSourceVolumeId() {
+		return true, s.driver.fault("CreateSnapshot", "the snapshot is of volume %q, requested was %s", source,
+			s.request.GetSourceVolumeId())
+	}
+	return true, nil
+}
+
+// checkGroup checks that a group has one snapshot of each volume.
+func (d *driver) checkGroup(volumes []string, got *csi.VolumeGroupSnapshot) error {
+	const rpc = "CreateVolumeGroupSnapshot"
+	missing := make(map[string]bool, len(volumes))
+	for _, v := range volumes {
+		missing[v] = true
+	}
+	for _, s := range got.GetSnapshots() {
+		if s.GetSnapshotId() == "" {
+			return d.fault(rpc, "a snapshot of the group has no ID")
+		}
+		if !missing[s.GetSourceVolumeId()] {
+			return d.fault(rpc, "a snapshot of the group is of volume %q, which was not requested, or twice",
+				s.GetSourceVolumeId())
+		}
+		delete(missing, s.GetSourceVolumeId())
+	}
+	switch {
+	case got.GetGroupSnapshotId() == "":
+		return d.fault(rpc, "the group has no ID")
+	case len(missing) > 0:
+		return d.fault(rpc, "the group lacks %d of %d volumes", len(missing), len(volumes))
+	}
+	return nil
+}
+
+// checkExpanded checks the size after an expansion; 0: the driver does not state it.
+func (d *driver) checkExpanded(rpc string, stated, want int64) error {
+	if stated != 0 && stated < want {
+		return d.fault(rpc, "the volume has %d bytes of the %d requested", stated, want)
+	}
+	return nil
+}
+
+// checkPublished checks that the volume is at its path: else the workload would write to the machine's own disk, and
+// that would be measured. A driver without storage says so in its manifest.
+func (v *volume) checkPublished() error {
+	const rpc = "NodePublishVolume"
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, v.targetPath, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE, &st)
+	switch kind := st.Mode & unix.S_IFMT; {
+	case errors.Is(err, fs.ErrNotExist):
+		return v.driver.fault(rpc, "there is nothing at %s", v.targetPath)
+	case err != nil:
+		return fmt.Errorf("%s: %w", v.targetPath, err)
+	case kind == unix.S_IFLNK, kind == unix.S_IFBLK, v.driver.info.GetManifest()[op.UnmountedKey] != "",
+		st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0, // a kernel before 5.8
+		st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0:
+		return nil
+	}
+	return v.driver.fault(rpc, "nothing is mounted at %s", v.targetPath)
+}
+
+// notReadyAnyMore adds to the error of a restore that the driver has since stated the snapshot as not ready, if it
+// says so. It asks only after a failure, so that no successful op waits for it.
+func (e *Engine) notReadyAnyMore(ctx context.Context, name string, err error) error {
+	s := e.findSnapshot(name)
+	if s == nil || s.request == nil || !s.driver.controllerCaps[csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS] {
+		return err
+	}
+	ready, askErr := s.ready(context.WithValue(ctx, opTraceKey{}, nil)) // not a part of the op
+	if askErr != nil || ready {
+		return err
+	}
+	return engine.Errorf(codeDriverFault, "%v; %s is at fault: it stated snapshot %s as ready to use, and now as not "+
+		"ready", err, s.driver.title(), name).Wrap(err)
+}

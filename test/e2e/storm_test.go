@@ -1,0 +1,72 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestStorms checks runs on a driver half of whose calls fail, and on one that answers nothing for ten minutes, by the
+// driver's log: an op succeeded if all of its calls did, and the run ends in time and leaves nothing.
+func TestStorms(t *testing.T) {
+	for _, tt := range []struct{ name, inject string }{
+		{"half of the calls fail", `inject: "rpcs: {'*': {error: 50% UNAVAILABLE}}"`},
+		{"half of the calls fail after their work", `inject: "rpcs: {'*': {error: 50% INTERNAL, when: after}}"`},
+		{"no answer for ten minutes", `inject: "windows: [{after: 1s, for: 10m, since: first}]"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			_, after, _ := strings.Cut(churn, "volumeSize: 64Mi}}}\n") // without the workload, which would end the set-up
+			text := head + "spec:\n  runtime: 3s\n  gracePeriod: 3s\n  actions:\n" + after
+			began := time.Now()
+			r := b.bench(text+class("hostdir", tt.inject)).wants(t, 0)
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("the run took %v", took)
+			}
+			s, ops := b.readable(b.bundle())
+			if s.State != "complete" || !s.Complete {
+				t.Errorf("state %q\n%v", s.State, r)
+			}
+			calls := callsOf(t, filepath.Join(b.bundle(), "raw", "driver", "hostdir", "truth.jsonl"))
+			b.agrees(ops, calls, time.Now())
+			want, got := map[string]int{}, map[string]int{}
+			for _, c := range calls {
+				if c.RPC == "CreateSnapshot" && c.Code != "Canceled" {
+					want[c.Code]++
+				}
+			}
+			for _, o := range ops {
+				switch {
+				case o.Kind != "snapshot" || o.Started == nil || o.Outcome == "censored":
+				case o.Outcome == "ok":
+					got["OK"]++
+				default:
+					got[o.Code]++
+				}
+			}
+			t.Logf("snapshots by the driver %v, by the bundle %v", want, got)
+			if want["OK"] == 0 || got["OK"] != want["OK"] {
+				t.Errorf("%d snapshots succeeded by the bundle, %d by the driver", got["OK"], want["OK"])
+			}
+			for _, code := range []string{"Unavailable", "Internal"} {
+				if !strings.Contains(tt.name, "no answer") && got[code] != want[code] {
+					t.Errorf("%s: %d snapshots by the bundle, %d by the driver", code, got[code], want[code])
+				}
+			}
+			for _, a := range s.Actions {
+				sum := 0
+				for _, n := range a.Outcomes {
+					sum += n
+				}
+				if sum != a.N {
+					t.Errorf("action %s: %d ops, by outcome %v", a.Name, a.N, a.Outcomes)
+				}
+			}
+			b.clean()
+		})
+	}
+}
