@@ -29,12 +29,13 @@ import (
 )
 
 // TestInstalled runs the tests that install the operator and disturb no other test. A cluster has one operator, so that
-// they follow each other. Without $KUBECONFIG it is skipped.
+// they follow each other; the one that itself runs tests beside each other is last, when most other tests are over.
+// Without $KUBECONFIG it is skipped.
 func TestInstalled(t *testing.T) {
 	t.Parallel()
-	t.Run("operator", testOperator)
-	t.Run("namespaced operator", testNamespacedOperator)
 	t.Run("document", testDocument)
+	t.Run("namespaced operator", testNamespacedOperator)
+	t.Run("operator", testOperator)
 }
 
 // testOperator checks the operator: its installation, the execution of Benchmarks, its response to faults, and its
