@@ -9,10 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// pinMap is the ConfigMap of an installation with the pin of the certificate of the results service.
+const pinMap = "cnsbench-results"
+
 // Right is a right that the operator needs: in its own namespace if Own is set, else in all that it watches.
 type Right struct {
 	Group, Resource, Verb string
-	Own                   bool // only in the operator's own namespace
+	Own                   bool   // only in the operator's own namespace
+	Name                  string // of the one object; empty: any
 }
 
 func (r Right) String() string { return r.in("") }
@@ -29,6 +33,9 @@ func (r Right) in(namespace string) string {
 	resource := r.Resource
 	if r.Group != "" {
 		resource += "." + r.Group
+	}
+	if r.Name != "" {
+		resource += " " + r.Name
 	}
 	return fmt.Sprintf("%s %s %s", r.Verb, resource, where)
 }
@@ -51,16 +58,22 @@ func Rights() []Right {
 	grant("", "namespaces", "get")
 	grant("", "events", "list")
 	grant("events.k8s.io", "events", "create patch")
-	return append(all,
-		Right{"coordination.k8s.io", "leases", "get", true}, Right{"coordination.k8s.io", "leases", "create", true},
-		Right{"coordination.k8s.io", "leases", "update", true},
-		Right{"", "events", "create", true}, Right{"", "events", "patch", true})
+	own := func(group, resource, verb, name string) {
+		all = append(all, Right{Group: group, Resource: resource, Verb: verb, Own: true, Name: name})
+	}
+	for _, verb := range []string{"get", "create", "update"} {
+		own("coordination.k8s.io", "leases", verb, "")
+	}
+	own("", "events", "create", "")
+	own("", "events", "patch", "")
+	own("", "configmaps", "get", pinMap)
+	return all
 }
 
 // places returns the namespaces in which a right is needed; "" is all.
 func (o *Options) places(r Right) []string {
 	switch {
-	case r.Own && !o.LeaderElect:
+	case r.Name == pinMap && o.PublishedPin == nil, r.Name == "" && r.Own && !o.LeaderElect:
 		return nil
 	case r.Own:
 		return []string{o.Namespace}
@@ -94,7 +107,7 @@ func checkRights(ctx context.Context, c client.Writer, o *Options) error {
 func allowed(ctx context.Context, c client.Writer, r Right, namespace string) (bool, error) {
 	resource, sub, _ := strings.Cut(r.Resource, "/")
 	a := &authorizationv1.ResourceAttributes{Namespace: namespace, Group: r.Group, Resource: resource,
-		Subresource: sub, Verb: r.Verb}
+		Subresource: sub, Verb: r.Verb, Name: r.Name}
 	if r.Group == "" && r.Resource == "namespaces" {
 		a.Name = namespace // a Role grants the right to get its own namespace only
 	}

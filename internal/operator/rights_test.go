@@ -96,8 +96,11 @@ func grantedTo(objects []*unstructured.Unstructured, own func(*unstructured.Unst
 			for _, group := range m["apiGroups"].([]any) {
 				for _, resource := range m["resources"].([]any) {
 					for _, verb := range m["verbs"].([]any) {
-						granted = append(granted, Right{group.(string), resource.(string), verb.(string),
-							own(u)}.String())
+						right := Right{Group: group.(string), Resource: resource.(string), Verb: verb.(string), Own: own(u)}
+						if names, _ := m["resourceNames"].([]any); len(names) == 1 {
+							right.Name = names[0].(string)
+						}
+						granted = append(granted, right.String())
 					}
 				}
 			}
