@@ -97,8 +97,9 @@ type instead struct {
 	command func(*reader, string) string
 }
 
-// testDocument checks that each command of the pages works. A command that is not in the table is an error.
-func testDocument(t *testing.T) {
+// TestDocument checks that each command of the pages works. A command that is not in the table is an error. It puts a
+// proxy on a driver, so that no other test runs beside it.
+func TestDocument(t *testing.T) {
 	bed := newBed(t)
 	if _, err := os.Stat(nullSocket); err != nil {
 		t.Skipf("its names are those of the test bed: %v", err)

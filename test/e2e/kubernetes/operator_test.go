@@ -33,7 +33,6 @@ import (
 // Without $KUBECONFIG it is skipped.
 func TestInstalled(t *testing.T) {
 	t.Parallel()
-	t.Run("document", testDocument)
 	t.Run("namespaced operator", testNamespacedOperator)
 	t.Run("operator", testOperator)
 }
