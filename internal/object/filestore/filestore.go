@@ -33,7 +33,10 @@ type Store struct {
 func New(settings map[string]string, clock op.Clock) (*Store, error) {
 	root := settings["root"]
 	info, err := os.Stat(root)
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("storage file: root: there is no directory %q: create it on the storage to measure", root)
+	case err != nil:
 		return nil, fmt.Errorf("storage file: root: %w", err)
 	}
 	if !info.IsDir() {
