@@ -198,7 +198,7 @@ func TestObjectStoresAreChecked(t *testing.T) {
 	for _, command := range []string{"run", "lint"} {
 		code, _, errs := object(t, xml, "object", command)
 		for _, want := range []string{`.xml:2: s3: invalid timeout`, ".xml:5: ",
-			`storage file: root: there is no directory "/no/such/place": create it`, ".xml:6: ", "/no/such/files"} {
+			"storage file: root: stat /no/such/place", ".xml:6: ", "/no/such/files"} {
 			if code != exitUsage || !strings.Contains(errs, want) {
 				t.Errorf("%s: exit %d, and not said: %s\n%s", command, code, want, errs)
 			}

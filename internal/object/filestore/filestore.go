@@ -35,7 +35,7 @@ func New(settings map[string]string, clock op.Clock) (*Store, error) {
 	info, err := os.Stat(root)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("storage file: root: there is no directory %q: create it on the storage to measure", root)
+		return nil, fmt.Errorf("storage file: root: %w: create the directory on the storage to measure", err)
 	case err != nil:
 		return nil, fmt.Errorf("storage file: root: %w", err)
 	}
