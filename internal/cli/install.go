@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -174,6 +175,9 @@ func (f *installFlags) install(cmd *cobra.Command, s *streams) error {
 		return failed(fmt.Errorf("%w; select the class of the volume for bundles with --results-storage-class",
 			err))
 	}
+	if err := f.orphans(ctx, i); err != nil {
+		return failed(err)
+	}
 	if err := i.Apply(ctx, objects, f.dryRun); err != nil {
 		return failed(err)
 	}
@@ -235,6 +239,29 @@ after them.`,
 	c.Flags().BoolVar(&f.force, "force", false, "delete all Benchmarks first")
 	c.Flags().BoolVar(&f.results, "delete-results", false, "delete the bundles and the namespace, too")
 	return c
+}
+
+// orphans refuses to limit the operator to namespaces while it has Benchmarks in others: their finalizer, which it would
+// no longer remove, would keep them and their namespaces from being deleted.
+func (f *installFlags) orphans(ctx context.Context, i *install.Installer) error {
+	if !f.options.Namespaced {
+		return nil
+	}
+	all, err := i.Benchmarks(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, b := range all {
+		if len(b.GetFinalizers()) > 0 && !slices.Contains(f.options.BenchmarkNamespaces, b.GetNamespace()) {
+			names = append(names, b.GetNamespace()+"/"+b.GetName())
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("the operator would no longer see these Benchmarks, nor let them be deleted: %s; delete them "+
+		"first, or add their namespaces with --benchmark-namespace", strings.Join(names, ", "))
 }
 
 // benchmarks refuses while Benchmarks exist, or deletes them with --force.

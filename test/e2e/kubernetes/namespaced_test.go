@@ -36,6 +36,12 @@ func testNamespacedOperator(t *testing.T) {
 	bed.operatorMay(t, out.name, true)
 	out.wait(ignored, v1alpha1.ConditionComplete)
 
+	// Its finalizer would keep it for ever.
+	if text, err := bed.cnsbench(t, bed.installation(namespaced...)...); err == nil ||
+		!strings.Contains(text, out.name+"/small") {
+		t.Errorf("%v, %s: want an error that names the Benchmark of the other namespace", err, text)
+	}
+	out.delete(ignored)
 	bed.reinstall(t, namespaced...)
 	bed.operatorMay(t, in.name, true)
 	bed.operatorMay(t, out.name, false)
