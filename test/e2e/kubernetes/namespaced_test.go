@@ -46,7 +46,9 @@ func testNamespacedOperator(t *testing.T) {
 	bed.operatorMay(t, in.name, true)
 	bed.operatorMay(t, out.name, false)
 	in.delete(served)
-	in.wait(in.benchmark("3s", "null"), v1alpha1.ConditionComplete)
+	again := in.benchmark("3s", "null")
+	in.wait(again, v1alpha1.ConditionComplete)
+	in.delete(again) // an installation with Benchmarks is not uninstalled
 }
 
 // reinstall changes the installation that install made to other flags.
