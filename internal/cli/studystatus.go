@@ -137,7 +137,7 @@ func precisionTable(factors []string, s *study.Status) *table.Table {
 		m := &s.Metrics[i]
 		for j := range m.Cells {
 			c := &m.Cells[j]
-			rows = append(rows, append(levelCells(c.Levels), m.Response, m.Unit, string(m.Direction), c.N,
+			rows = append(rows, append(levelCells(c.Levels), m.Response, m.Unit, m.Direction, c.N,
 				known(c.Median), m.Wanted, known(c.HalfWidth), known(c.OccasionHalfWidth), neededText(c, m.Wanted)))
 		}
 	}
