@@ -236,7 +236,7 @@ func killManager(b *box, r *rand.Rand, kills int) {
 	b.clean()
 }
 
-// left lists what there is of Benchmarks.
+// left lists the Benchmarks, Jobs, ConfigMaps and pods that exist.
 func (m *managed) left() (names []string) {
 	m.Helper()
 	for _, list := range []client.ObjectList{&v1alpha1.BenchmarkList{}, &batchv1.JobList{}, &corev1.ConfigMapList{},

@@ -15,7 +15,7 @@ type Busy struct {
 	actions map[string]*busyAction
 }
 
-// busyName says what a name is of.
+// busyName is the kind of a name with I/O: instance, volume, or both.
 type busyName struct {
 	instance bool
 	canaries []int // instances with a canary on the volume of that name

@@ -313,6 +313,9 @@ windows:
 
 	_, err := p.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: v.id})
 	wantCode(t, "error", err, codes.Unavailable)
+	if len(status.Convert(err).Details()) == 0 {
+		t.Error("the error has no details: it looks like that of a driver that has ended")
+	}
 
 	_, err = p.ControllerExpandVolume(t.Context(),
 		&csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: &csi.CapacityRange{RequiredBytes: 2 * mib}})

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/inject"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -60,7 +61,7 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 	n := &callInfo{began: start}
 	resp, err := s.callInjected(context.WithValue(ctx, callInfoKey{}, n), req, rpc, decision, handler)
 	if err != nil {
-		err = toStatus(err)
+		err = answered(toStatus(err), rpc)
 	}
 	took := time.Since(start)
 	if len(n.parts) > 0 {
@@ -76,6 +77,19 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 	identify(&r, req, resp)
 	s.driver.log.write(r)
 	return resp, err
+}
+
+// answered marks an Unavailable of this driver, so that its client knows it from a driver that has ended.
+func answered(err error, rpc string) error {
+	st := status.Convert(err)
+	if st.Code() != codes.Unavailable {
+		return err
+	}
+	marked, markErr := st.WithDetails(wrapperspb.String(rpc))
+	if markErr != nil {
+		return err
+	}
+	return marked.Err()
 }
 
 // callInjected runs the handler with the injected effects before or after it.

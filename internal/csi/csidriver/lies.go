@@ -33,12 +33,18 @@ func unworked(rpc string) any {
 func (l *liar) about(lie inject.Lie, resp any) any {
 	switch m := resp.(type) {
 	case *csi.CreateVolumeResponse:
-		m = proto.CloneOf(m)
-		l.aboutVolume(lie, m.GetVolume())
+		first := l.first(&l.volume, m.GetVolume().GetVolumeId())
+		if lie != "" {
+			m = proto.CloneOf(m)
+			lieAboutVolume(lie, m.GetVolume(), first)
+		}
 		return m
 	case *csi.CreateSnapshotResponse:
-		m = proto.CloneOf(m)
-		l.aboutSnapshot(lie, m.GetSnapshot())
+		first := l.first(&l.snapshot, m.GetSnapshot().GetSnapshotId())
+		if lie != "" {
+			m = proto.CloneOf(m)
+			lieAboutSnapshot(lie, m.GetSnapshot(), first)
+		}
 		return m
 	case *csi.ControllerExpandVolumeResponse:
 		if lie == inject.Capacity {
@@ -61,8 +67,7 @@ func (l *liar) about(lie inject.Lie, resp any) any {
 	return resp
 }
 
-func (l *liar) aboutVolume(lie inject.Lie, v *csi.Volume) {
-	first := l.first(&l.volume, v.GetVolumeId())
+func lieAboutVolume(lie inject.Lie, v *csi.Volume, first string) {
 	switch lie {
 	case inject.Capacity:
 		v.CapacityBytes /= 2
@@ -75,8 +80,7 @@ func (l *liar) aboutVolume(lie inject.Lie, v *csi.Volume) {
 	}
 }
 
-func (l *liar) aboutSnapshot(lie inject.Lie, s *csi.Snapshot) {
-	first := l.first(&l.snapshot, s.GetSnapshotId())
+func lieAboutSnapshot(lie inject.Lie, s *csi.Snapshot, first string) {
 	switch lie {
 	case inject.SameID:
 		s.SnapshotId = first

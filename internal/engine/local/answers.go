@@ -110,7 +110,7 @@ func (d *driver) checkExpanded(rpc string, stated, want int64) error {
 func (v *volume) checkPublished() error {
 	const rpc = "NodePublishVolume"
 	var st unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, v.targetPath, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_TYPE, &st)
+	err := unix.Statx(unix.AT_FDCWD, v.targetPath, unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st)
 	switch kind := st.Mode & unix.S_IFMT; {
 	case errors.Is(err, fs.ErrNotExist):
 		return v.driver.fault(rpc, "there is nothing at %s", v.targetPath)

@@ -284,9 +284,10 @@ func (d *driver) awaitSocket(ctx context.Context) error {
 // deathNotice is how long a call that found no driver waits for the news that the driver has ended.
 const deathNotice = 200 * time.Millisecond
 
-// orEnded returns the error of a call, or that the built-in driver has ended, which is its cause.
+// orEnded returns the error of a call, or that the built-in driver has ended, which is its cause. It does not wait if
+// the driver itself has answered, which the details of its status show: such a call is measured.
 func (d *driver) orEnded(ctx context.Context, rpc string, err error) error {
-	if d.process == nil {
+	if d.process == nil || len(status.Convert(err).Details()) > 0 {
 		return err
 	}
 	select {

@@ -183,5 +183,5 @@ type host struct {
 	ServeOptions
 
 	mu   sync.Mutex
-	with string // whom it serves; "": nobody
+	with string // address of the controller that it serves; "": none
 }

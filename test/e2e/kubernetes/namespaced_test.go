@@ -13,8 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
 
-// testNamespacedOperator checks that an operator with --namespaced carries out the Benchmarks of its namespaces only and
-// has no rights in others, and that an installation can be changed from one namespace to the cluster and back.
+// testNamespacedOperator checks that an operator with --namespaced runs only the Benchmarks of its namespaces and has no
+// rights in others, and that an installation can be changed from one namespace to the cluster and back.
 func testNamespacedOperator(t *testing.T) {
 	bed := newBed(t)
 	in, out := bed.project(t, allRights), bed.project(t, allRights)
