@@ -15,7 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -29,7 +31,12 @@ func TestKubernetesOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := kubernetes.NewForConfig(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(client.Transport) })
+	set, err := kubernetes.NewForConfigAndClient(config, client)
 	if err != nil {
 		t.Fatal(err)
 	}
