@@ -67,13 +67,29 @@ var patterns = []struct {
 	{Program, regexp.MustCompile(`^(versions|tools|programs)\.|^workload\[|^engine\.image$|^os$`)},
 }
 
-func groupOf(fact string) Group {
+func groupOf(fact string, runs ...Facts) Group {
+	if class, ok := strings.CutPrefix(fact, "engine.storageClasses."); ok && !usesClass(class, runs) {
+		return Place
+	}
 	for _, p := range patterns {
 		if p.match.MatchString(fact) {
 			return p.group
 		}
 	}
 	return Place
+}
+
+// usesClass reports whether one of the runs used the StorageClass whose name begins fact.
+func usesClass(fact string, runs []Facts) bool {
+	for _, f := range runs {
+		for name := range f {
+			class, ok := strings.CutPrefix(name, "classDrivers.")
+			if ok && (fact == class || strings.HasPrefix(fact, class+".")) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // compared drops the facts that are not compared.
@@ -132,11 +148,11 @@ func CompareFacts(then, now Facts, recorded [2]int) Comparison {
 		case !ok && (recorded[0] != recorded[1] || now.lacks(name)):
 			c.OneSided = append(c.OneSided, name)
 		case !ok:
-			c.Differences = append(c.Differences, Difference{name, groupOf(name), &was, nil})
+			c.Differences = append(c.Differences, Difference{name, groupOf(name, then, now), &was, nil})
 		default:
 			c.Compared++
 			if is != was {
-				c.Differences = append(c.Differences, Difference{name, groupOf(name), &was, &is})
+				c.Differences = append(c.Differences, Difference{name, groupOf(name, then, now), &was, &is})
 			}
 		}
 	}
@@ -148,7 +164,7 @@ func CompareFacts(then, now Facts, recorded [2]int) Comparison {
 			c.OneSided = append(c.OneSided, name)
 			continue
 		}
-		c.Differences = append(c.Differences, Difference{name, groupOf(name), nil, &is})
+		c.Differences = append(c.Differences, Difference{name, groupOf(name, then, now), nil, &is})
 	}
 	slices.Sort(c.OneSided)
 	slices.SortFunc(c.Differences, func(x, y Difference) int {

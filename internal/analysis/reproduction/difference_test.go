@@ -69,6 +69,9 @@ func TestOneFact(t *testing.T) {
 			driver["endpoint"], driver["baseDir"] = "/tmp/cnsbench-2/l.sock", "/s/2/loopfile"
 			e.Engine["limits"] = map[string]any{"storage/ctrl-7d9f-xyz/csi-attacher": map[string]any{}}
 		}, nil},
+		{"a class that the run did not use", func(e *bundle.Environment) {
+			at(e, "storageClasses")["faster"] = map[string]any{"provisioner": "other.example.io"}
+		}, []Difference{{"engine.storageClasses.faster.provisioner", Place, nil, text("other.example.io")}}},
 		{"file system of a class",
 			func(e *bundle.Environment) {
 				at(e, "storageClasses", "fast", "parameters")["csi.storage.k8s.io/fstype"] = "ext4"
@@ -228,6 +231,7 @@ func facts(t *testing.T, e bundle.Environment) Facts {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f["classDrivers.fast"] = "driver.example.io" // as OfRun does
 	return f
 }
 
