@@ -15,4 +15,5 @@ fi
 go run ./hack/reference api/v1alpha1 "${3:-docs/reference}"
 go run -C hack/dashboard . grafana >"$(realpath "${4:-config/grafana}")/cnsbench.json"
 go run -C hack/dashboard . opensearch >"$(realpath "${5:-config/opensearch}")/cnsbench.ndjson"
+go run ./hack/jsonschema -own "${1:-config/crd}/cnsbench.dev_benchmarks.yaml" >"${1:-config/crd}/benchmark.schema.json"
 go run ./hack/jsonschema "${1:-config/crd}/cnsbench.dev_benchmarks.yaml" >"${6:-config/schema}/cnsbench.json"

@@ -13,7 +13,7 @@ go mod tidy -diff >"$tmp/tidy" || { cat "$tmp/tidy"; say "go.mod or go.sum is ou
 mkdir "$tmp/crd" "$tmp/object" "$tmp/grafana" "$tmp/opensearch" "$tmp/schema"
 cp -r docs/reference "$tmp/reference"
 hack/generate.sh "$tmp/crd" "$tmp/object" "$tmp/reference" "$tmp/grafana" "$tmp/opensearch" "$tmp/schema"
-for f in "$tmp"/crd/*.yaml; do
+for f in "$tmp"/crd/*; do
   diff -u "config/crd/${f##*/}" "$f" || say "config/crd is out of date (make generate)"
 done
 for d in grafana opensearch; do

@@ -8,3 +8,8 @@ import _ "embed"
 //
 //go:embed cnsbench.dev_benchmarks.yaml
 var Benchmark []byte
+
+// BenchmarkSchema is the schema in Benchmark, in JSON and without descriptions. It is what a file is checked with.
+//
+//go:embed benchmark.schema.json
+var BenchmarkSchema []byte

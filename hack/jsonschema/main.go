@@ -1,9 +1,11 @@
 // Command jsonschema makes a JSON Schema (draft 7) for editors from the CustomResourceDefinition of Benchmark. It reads
-// the definition from a file and writes the schema to the standard output.
+// the definition from a file and writes the schema to the standard output. With -own it writes the schema of the
+// definition itself, without descriptions, as the program embeds it: it is read in a fifth of the time of the YAML.
 package main
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -18,17 +20,19 @@ import (
 const id = "https://json.schemastore.org/cnsbench.json"
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: jsonschema DEFINITION.yaml")
+	own := flag.Bool("own", false, "write the schema of the definition itself")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: jsonschema [-own] DEFINITION.yaml")
 		os.Exit(1)
 	}
-	if err := generate(os.Args[1]); err != nil {
+	if err := generate(flag.Arg(0), *own); err != nil {
 		fmt.Fprintln(os.Stderr, "jsonschema:", err)
 		os.Exit(1)
 	}
 }
 
-func generate(file string) error {
+func generate(file string, own bool) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -47,9 +51,35 @@ func generate(file string) error {
 	}
 	version := definition.Spec.Versions[0]
 	e := json.NewEncoder(os.Stdout)
+	if own {
+		undescribe(version.Schema.OpenAPIV3Schema)
+		return e.Encode(version.Schema.OpenAPIV3Schema)
+	}
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(document(definition.Spec.Group+"/"+version.Name, version.Schema.OpenAPIV3Schema))
+}
+
+// undescribe removes the descriptions of a schema and of all that it contains.
+func undescribe(s object) {
+	for key, value := range s {
+		switch v := value.(type) {
+		case string:
+			if key == "description" {
+				delete(s, key)
+			}
+		case object:
+			if key != "default" {
+				undescribe(v)
+			}
+		case []any:
+			for _, item := range v {
+				if o, ok := item.(object); ok && key != "enum" {
+					undescribe(o)
+				}
+			}
+		}
+	}
 }
 
 // object is a schema, or another object of JSON.

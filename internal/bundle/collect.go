@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +30,7 @@ var tools = map[string][]string{
 // listed in Warnings; it does not fail. ctx bounds the programs that report versions.
 func CollectEnvironment(ctx context.Context, places ...Place) Environment {
 	c := collector{}
-	e := Environment{Format: EnvironmentFormat, CollectedAt: time.Now(), Tools: make(map[string]string)}
+	e := Environment{Format: EnvironmentFormat, CollectedAt: time.Now()}
 	e.Hostname, _ = os.Hostname()
 	e.OS = parseOSRelease(c.text("/etc/os-release"))
 	e.Kernel = c.kernel()
@@ -48,9 +49,7 @@ func CollectEnvironment(ctx context.Context, places ...Place) Environment {
 		}
 	}
 	e.Programs = c.programs()
-	for name, args := range tools {
-		e.Tools[name] = toolVersion(ctx, name, args)
-	}
+	e.Tools = toolVersions(ctx)
 	e.KernelParameters = kernelParameters(c.text("/proc/cmdline"))
 	e.Sysctls = c.sysctls()
 	e.ClockSync = c.clockSync()
@@ -213,6 +212,23 @@ func deviceString(dev uint64) string {
 }
 
 // toolVersion returns the first line of a program's version output; "" if it is not installed.
+// toolVersions asks all tools at the same time.
+func toolVersions(ctx context.Context) map[string]string {
+	versions := make(map[string]string, len(tools))
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for name, args := range tools {
+		asked.Go(func() {
+			v := toolVersion(ctx, name, args)
+			mu.Lock()
+			defer mu.Unlock()
+			versions[name] = v
+		})
+	}
+	asked.Wait()
+	return versions
+}
+
 func toolVersion(ctx context.Context, name string, args []string) string {
 	path, err := findTool(name)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 // EnvironmentFormat is the version of environment.json. It grows when facts are added, so that a comparison can tell a
 // fact that an earlier version did not record from one that the machine does not have.
-const EnvironmentFormat = 2
+const EnvironmentFormat = 3
 
 // Environment is environment.json: the machine of a run. Unknown fields are empty and named in Warnings.
 type Environment struct {

@@ -8,16 +8,26 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// describe writes environment.json: the machine, and the platform of the opened engine.
-func (r *running) describe(ctx context.Context, e engine.Engine) error {
-	env, err := r.flags.machine(ctx, r.plan, r.writer.Dir())
-	if err != nil {
-		return err
+// describing collects the description of this machine while the engine opens. The result completes it with the
+// platform of the opened engine and writes environment.json, before the first op.
+func (r *running) describing(ctx context.Context, e engine.Engine) func(context.Context) error {
+	var env bundle.Environment
+	var err error
+	collected := make(chan struct{})
+	go func() {
+		defer close(collected)
+		env, err = r.flags.machine(ctx, r.plan, r.writer.Dir())
+	}()
+	return func(ctx context.Context) error {
+		<-collected
+		if err != nil {
+			return err
+		}
+		if env.Engine, err = e.Environment(ctx); err != nil {
+			return err
+		}
+		return r.writer.Environment(env)
 	}
-	if env.Engine, err = e.Environment(ctx); err != nil {
-		return err
-	}
-	return r.writer.Environment(env)
 }
 
 // machine describes this machine, with the programs that the workloads of a plan start if they run on it.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -279,10 +278,10 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	r.soft, r.hard = ctx, hard
 	r.startSending(hard, targets)
 	endMetrics := r.sampleMetrics()
-	thrifty := lessGarbageCollection()
+	thrifty := setGrowth(growthOfRun)
 	result := run.Run(ctx, hard, run.Config{
 		RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Record: r.recorder(show),
-		Opened: func(ctx context.Context) error { return r.describe(ctx, e) },
+		Opened: r.describing(ctx, e),
 		Watch: func(ctx context.Context, keep func(op.Machine)) error {
 			return machine.Watch(ctx, r.clock, processesOf(e), keep)
 		},
@@ -322,16 +321,6 @@ func processesOf(e engine.Engine) []int {
 		return p.Processes()
 	}
 	return nil
-}
-
-// lessGarbageCollection trades memory for CPU time during a run, because CPU time of the runner is missing in what it
-// measures. GOGC overrides it. The result restores the former setting.
-func lessGarbageCollection() (undo func()) {
-	if os.Getenv("GOGC") != "" {
-		return func() {}
-	}
-	before := debug.SetGCPercent(400)
-	return func() { debug.SetGCPercent(before) }
 }
 
 // longestSocket is the longest path of a unix socket.

@@ -78,7 +78,7 @@ func (f *showFlags) execute(ctx context.Context, s *streams, args []string) erro
 	case f.one != "":
 		return showOp(s, b, f.one, f.output)
 	}
-	defer collectOften()()
+	defer setGrowth(growthOfReader)()
 	if f.output == "csv" {
 		figures, err := table.Summary(b)
 		if err != nil {
@@ -197,7 +197,7 @@ it is the results, objectives and tables as Markdown, for an issue or a pull req
 			if err != nil {
 				return err
 			}
-			defer collectOften()()
+			defer setGrowth(growthOfReader)()
 			d, err := dataset.Read(b)
 			if err != nil {
 				return failed(err)

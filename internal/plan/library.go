@@ -17,7 +17,7 @@ func BuiltIn() (*workload.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	return workload.FromFolders(sub, "built in")
+	return workload.Embedded(sub, "built in")
 }
 
 // baseLibrary returns a copy of a library; nil: of the built-in one. It returns nil if it

@@ -10,6 +10,23 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 )
 
+// TestBuiltInEntries reads all entries of the built-in library, each with the name of its folder.
+func TestBuiltInEntries(t *testing.T) {
+	library, err := BuiltIn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := library.Names()
+	if len(names) < 20 {
+		t.Errorf("only %q", names)
+	}
+	for _, name := range names {
+		if e, ok := library.Get(name); !ok || e.Name != name {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
 // TestSuitesLoad checks that each cell of the built-in suites in full size is valid on a cluster, and that each level
 // has its own actions.
 func TestSuitesLoad(t *testing.T) {

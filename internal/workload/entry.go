@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -216,31 +217,58 @@ func FromFolder(fsys fs.FS, dir, origin string) (*Entry, error) {
 
 // Library is a set of entries. The zero value is empty and ready to use. It is not safe for
 // concurrent changes.
-type Library struct{ entries map[string]*Entry }
+type Library struct{ entries map[string]func() *Entry }
 
 // Add adds an entry, replacing one of the same name.
 func (l *Library) Add(e *Entry) {
+	l.add(e.Name, func() *Entry { return e })
+}
+
+func (l *Library) add(name string, entry func() *Entry) {
 	if l.entries == nil {
-		l.entries = map[string]*Entry{}
+		l.entries = map[string]func() *Entry{}
 	}
-	l.entries[e.Name] = e
+	l.entries[name] = entry
 }
 
 // AddAll adds the entries of another library, replacing those of the same name.
 func (l *Library) AddAll(other *Library) {
-	for _, e := range other.entries {
-		l.Add(e)
+	for name, entry := range other.entries {
+		l.add(name, entry)
 	}
 }
 
 // Get returns the entry of that name.
 func (l *Library) Get(name string) (*Entry, bool) {
-	e, ok := l.entries[name]
-	return e, ok
+	entry, ok := l.entries[name]
+	if !ok {
+		return nil, false
+	}
+	return entry(), true
 }
 
 // Names returns the names of the entries, sorted.
 func (l *Library) Names() []string { return sortedKeys(l.entries) }
+
+// Embedded returns the library of a program's own files. An entry has the name of its folder, and is read when it is
+// first used, since to read all takes a large part of the time of a short command. It panics if that fails.
+func Embedded(fsys fs.FS, origin string) (*Library, error) {
+	folders, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, fmt.Errorf("library %s: %w", origin, err)
+	}
+	l := &Library{}
+	for _, f := range folders {
+		l.add(f.Name(), sync.OnceValue(func() *Entry {
+			e, err := FromFolder(fsys, f.Name(), origin)
+			if err != nil {
+				panic(err)
+			}
+			return e
+		}))
+	}
+	return l, nil
+}
 
 // FromFolders reads a library: each folder of fsys and each YAML file with a library
 // ConfigMap is an entry.

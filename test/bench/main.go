@@ -33,6 +33,7 @@ func benches() []bench {
 	return []bench{
 		{"demo", "Each freeze that the driver logged is a stall of the summary", demo, false},
 		{"fio", "fio through CNSBench against fio by hand, and the canary's cost", fio, false},
+		{"start", "Time from the command to its first op", start, false},
 		{"null-truth", "An injected distribution is recovered", nullTruth, false},
 		{"stall", "A stalled driver shows in response at its full weight", stall, false},
 		{"dispatch", "Lateness of 1000 ops/s against a bare timer loop", dispatch, false},

@@ -26,6 +26,7 @@ import (
 type trial struct {
 	bundle  *bundle.Bundle
 	summary *summary.Summary
+	began   time.Time // the command
 	wall    time.Duration
 	process []usage // samples of the runner without its children
 }
@@ -63,7 +64,7 @@ func (e *env) runFile(ctx context.Context, file string, flags ...string) (*trial
 	}
 	usages, stop := watch(cmd.Process.Pid)
 	err = cmd.Wait()
-	t := &trial{wall: time.Since(start)}
+	t := &trial{began: start, wall: time.Since(start)}
 	stop()
 	t.process = <-usages
 	if code := cmd.ProcessState.ExitCode(); err != nil && code != exitSLO {

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -16,7 +17,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/config/crd"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
@@ -30,16 +30,15 @@ type checker struct {
 }
 
 // benchmarkChecker returns the checker of Benchmark, which it makes at the first call.
-var benchmarkChecker = sync.OnceValues(func() (*checker, error) { return newChecker(crd.Benchmark) })
+var benchmarkChecker = sync.OnceValues(func() (*checker, error) { return newChecker(crd.BenchmarkSchema) })
 
-func newChecker(definition []byte) (*checker, error) {
-	var v1 apiextensionsv1.CustomResourceDefinition
-	if err := yaml.Unmarshal(definition, &v1); err != nil {
+func newChecker(text []byte) (*checker, error) {
+	var given apiextensionsv1.JSONSchemaProps
+	if err := json.Unmarshal(text, &given); err != nil {
 		return nil, fmt.Errorf("embedded definition: %w", err)
 	}
 	var props apiextensions.JSONSchemaProps
-	given := v1.Spec.Versions[0].Schema.OpenAPIV3Schema
-	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(given, &props, nil)
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&given, &props, nil)
 	if err != nil {
 		return nil, fmt.Errorf("embedded definition: %w", err)
 	}
