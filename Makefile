@@ -160,6 +160,11 @@ bench: deps build ## measure what docs/benchmarks.md states (more than an hour)
 bench-%: deps build
 	go run ./test/bench -only '$*'
 
+.PHONY: guard
+BASE ?= HEAD^
+guard: deps build ## compare what the runner can do and costs with that of the commit BASE (HEAD^), by cnsbench compare (each week; quiet)
+	@hack/guard.sh '$(BASE)' '$(OUT)/guard'
+
 TESTBED := $(OUT)/testbed/bin/testbed
 export TESTBED_DIR = $(OUT)/testbed
 

@@ -70,7 +70,17 @@ func costing(costs *[]float64) func(creating, error) (float64, error) {
 
 // closedLoop returns the volumes per second of a run after its first second.
 func (e *env) closedLoop(ctx context.Context, length time.Duration) (creating, error) {
-	trial, err := e.run(ctx, fmt.Sprintf(`
+	trial, err := e.run(ctx, e.closedBenchmark(length))
+	if err != nil {
+		return creating{}, err
+	}
+	defer trial.remove()
+	return closedFigures(trial, length)
+}
+
+// closedBenchmark is a closed loop of creations.
+func (e *env) closedBenchmark(length time.Duration) string {
+	return fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1
 kind: Benchmark
 metadata: {name: bench-closed}
@@ -83,11 +93,11 @@ spec:
       createObjSpec: {volume: {storageClass: "null", size: 1Gi}}
   rates:
     - {name: loop, concurrencySpec: {parallelism: %d, until: running}}
-`, e.seed, length, closedParallel))
-	if err != nil {
-		return creating{}, err
-	}
-	defer trial.remove()
+`, e.seed, length, closedParallel)
+}
+
+// closedFigures are those of a run of closedBenchmark after its first second.
+func closedFigures(trial *trial, length time.Duration) (creating, error) {
 	ops, err := trial.ops("create")
 	if err != nil {
 		return creating{}, err

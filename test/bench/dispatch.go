@@ -23,21 +23,7 @@ func dispatch(ctx context.Context, e *env) (table, error) {
 			bare = append(bare, timerLoop(ctx, schedule)...)
 			continue
 		}
-		trial, err := e.run(ctx, fmt.Sprintf(`
-apiVersion: cnsbench.dev/v1alpha1
-kind: Benchmark
-metadata: {name: bench-dispatch}
-spec:
-  seed: %d
-  actions:
-    - name: volume
-      createObjSpec: {volume: {storageClass: "null", size: 1Gi}}
-    - name: touch
-      rateName: fast
-      modifySpec: {actionName: volume, parameters: {iops: "100"}}
-  rates:
-    - {name: fast, duration: %ds, poissonRateSpec: {perSecond: 1000}}
-`, e.seed, pick(e, 30, 5)))
+		trial, err := e.run(ctx, e.touches(pick(e, 30*time.Second, 5*time.Second)))
 		if err != nil {
 			return t, err
 		}
@@ -74,6 +60,25 @@ spec:
 	}
 	t.info(len(cpu), "CPUs that the runner used", "%.2f, %.2f", cpu[0], cpu[1])
 	return t, nil
+}
+
+// touches is a Benchmark that modifies one volume of null a thousand times per second.
+func (e *env) touches(length time.Duration) string {
+	return fmt.Sprintf(`
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: bench-dispatch}
+spec:
+  seed: %d
+  actions:
+    - name: volume
+      createObjSpec: {volume: {storageClass: "null", size: 1Gi}}
+    - name: touch
+      rateName: fast
+      modifySpec: {actionName: volume, parameters: {iops: "100"}}
+  rates:
+    - {name: fast, duration: %v, poissonRateSpec: {perSecond: 1000}}
+`, e.seed, length)
 }
 
 // timerLoop waits for each instant as the dispatchers of `cnsbench run` do, and starts a goroutine

@@ -26,7 +26,7 @@ type bench struct {
 	name string
 	what string
 	run  func(context.Context, *env) (table, error)
-	bed  bool // needs the test bed, so it runs only if it is named
+	bed  bool // needs the test bed or -base, so it runs only if it is named
 }
 
 func benches() []bench {
@@ -62,6 +62,7 @@ func benches() []bench {
 		{"object-scaling", "Reads by 4 to 512 workers, after COSBench's paper, and their knee", objectScaling, false},
 		{"object-truth", "Injected times and a stall of an object server are recovered", objectTruth, false},
 		{"object-memory", "Memory of the object client over ten minutes", objectMemory, false},
+		{"guard", "What the runner can do and costs, against an earlier commit", guard, true},
 		{"audit", "Milestones on Kubernetes against the API server's audit log", audit, true},
 		{"inject500", "500 ms injected into one RPC of a driver on Kubernetes", inject500, true},
 		{"limiter", "What is slowed down on Kubernetes is named as what limits", limiter, true},
@@ -74,17 +75,19 @@ func benches() []bench {
 // env has the settings of all benches.
 type env struct {
 	root    string // of the repository
+	bin     string // directory of the built programs
+	base    string // directory of the programs of an earlier commit, for guard
 	tmp     string // for bundles and files; removed at the end
 	storage string // on the disk under test; removed at the end
 	quick   bool
 	blocks  int
 	given   int // blocks that were asked for; 0: the default
 	seed    uint64
-	keep    string // directory for the studies of suites, which are then continued; empty: none
+	keep    string // directory for the studies of suites and the history of guard; empty: none
 }
 
 // cnsbench returns the path of the built program.
-func (e *env) cnsbench() string { return filepath.Join(e.root, "bin", "cnsbench") }
+func (e *env) cnsbench() string { return filepath.Join(e.bin, "cnsbench") }
 
 // pick returns a for a full measurement and b for a quick one.
 func pick[T any](e *env, a, b T) T {
@@ -103,7 +106,8 @@ func main() {
 	flag.IntVar(&e.blocks, "blocks", 0, "pairs of an interleaved comparison (default 12, quick 4)")
 	flag.Uint64Var(&e.seed, "seed", 42, "seed of orders and schedules")
 	flag.StringVar(&e.keep, "keep", "", "keep the studies of section-5.3 and section-5.4 in this directory, and continue "+
-		"those that are there")
+		"those that are there; guard keeps its history there")
+	flag.StringVar(&e.base, "base", "", "directory with the programs of an earlier commit, which guard compares with")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -193,6 +197,7 @@ func (e *env) prepare(ctx context.Context, storage string) (cleanup func(), err 
 		return nil, fmt.Errorf("find the repository: %w", err)
 	}
 	e.root = filepath.Dir(strings.TrimSpace(string(mod)))
+	e.bin = filepath.Join(e.root, "bin")
 	if _, err := os.Stat(e.cnsbench()); err != nil {
 		return nil, fmt.Errorf("%w; run make build first", err)
 	}
