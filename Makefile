@@ -89,12 +89,18 @@ measurements: deps build ## inject causes, freezes, limits and outages, and chec
 	go test -count=1 -v -timeout 90m -tags 'e2e measurement' -run '$(subst $(space),|,$(MEASUREMENTS))' ./test/e2e
 
 # With the race detector tests run several times slower.
-.PHONY: chaos race
+.PHONY: chaos chaos-cluster race
 KILLS ?= 200
 chaos: export CNSBENCH_KILLS := $(KILLS)
 chaos: export CNSBENCH_SEED := $(SEED)
 chaos: deps build object-servers ## kill -9 of runners, agents, drivers, the results service, studies, the manager: KILLS=200, SEED repeats (each week)
 	CNSBENCH_BIN='$(abspath bin)' go test -count=1 -v -timeout 3h -parallel 3 -tags e2e -run '^TestChaos$$' ./test/e2e
+
+chaos-cluster: KILLS = 40
+chaos-cluster: export CNSBENCH_KILLS = $(KILLS)
+chaos-cluster: export CNSBENCH_SEED = $(SEED)
+chaos-cluster: deps build testbed ## kill parts of the test bed's Kubernetes and of runs on it: KILLS=40, SEED repeats (each week)
+	@hack/e2e.sh '^TestChaos$$'
 
 RACE ?= ./...
 race: export CGO_ENABLED := 1

@@ -1,0 +1,298 @@
+//go:build e2e
+
+package kubernetes
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// A victim is what is killed in the middle of a run.
+type victim struct {
+	name string
+	// runner is where the run's runner is: local or pod.
+	runner string
+	// kill kills it. It may start it again; what a part of the test bed is for does not do that by itself.
+	kill func(p *project, c *command, r *rand.Rand)
+	// ends reports that the command is killed with it, so that its user has to clean up.
+	ends bool
+	// loses reports that the API server may have done what its audit log does not have.
+	loses bool
+}
+
+// part is a part of the test bed, which is away for up to six seconds.
+func part(name string) victim {
+	return victim{name: name, runner: "local", loses: name == "apiserver" || name == "etcd",
+		kill: func(p *project, _ *command, r *rand.Rand) {
+			away := time.Duration(r.Int64N(int64(6 * time.Second)))
+			p.testbed("kill", name)
+			time.Sleep(away)
+			p.testbed("start", name)
+		}}
+}
+
+// pods kills pods of a namespace at once, as a node that loses power does.
+func pods(label string) func(*project, *command, *rand.Rand) {
+	return func(p *project, _ *command, _ *rand.Rand) {
+		if err := p.DeleteAllOf(p.t.Context(), &corev1.Pod{}, client.InNamespace(p.name), client.HasLabels{label},
+			client.GracePeriodSeconds(0)); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// podRunner returns the victim of a run whose runner is in a pod.
+func podRunner(v victim) victim {
+	v.runner = "pod"
+	return v
+}
+
+// victims are the parts that are killed, in turn.
+var victims = []victim{
+	{name: "command", runner: "local", ends: true, kill: func(_ *project, c *command, _ *rand.Rand) {
+		_ = c.Process.Signal(syscall.SIGKILL) // no effect if it has ended
+	}},
+	{name: "command of a runner's pod", runner: "pod", ends: true, kill: func(_ *project, c *command, _ *rand.Rand) {
+		_ = c.Process.Signal(syscall.SIGKILL)
+	}},
+	{name: "runner's pod", runner: "pod", kill: pods("cnsbench.dev/runner")},
+	{name: "agents", runner: "local", kill: pods("cnsbench.dev/run")},
+	part("apiserver"), podRunner(part("apiserver")), part("etcd"), podRunner(part("etcd")), part("kcm"), part("scheduler"),
+	part("kubelet-node1"), podRunner(part("kubelet-node2")), part("containerd-node1"), podRunner(part("containerd-node2")),
+	part("snapshot-controller"), part("driver-btrfs"), part("csi-provisioner-btrfs"), part("csi-snapshotter-btrfs"),
+	part("driver-loopfile"), part("csi-attacher-loopfile"),
+}
+
+// fewClusterKills is the number of kills of make e2e.
+const fewClusterKills = 2
+
+// churn is a Benchmark that attaches, snapshots and deletes volumes of a class.
+func churn(class string) string {
+	return fmt.Sprintf(`
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: e2e}
+spec:
+  runtime: 20s
+  gracePeriod: 20s
+  actions:
+    - {name: vol, rateName: r, timeout: 30s, createObjSpec: {volume: {storageClass: %[1]q, size: 64Mi, attach: true}}}
+    - {name: snap, rateName: s, timeout: 30s, snapshotSpec: {actionName: vol, snapshotClass: %[1]q}}
+    - {name: gone, rateName: s, timeout: 30s, deleteSpec: {actionName: vol}}
+  rates:
+    - {name: r, constantRateSpec: {interval: 1s}}
+    - {name: s, startAfter: 4s, constantRateSpec: {interval: 2s}}
+`, class)
+}
+
+// TestChaos kills parts of the cluster, and of a run on it, with SIGKILL at random moments: CNSBENCH_KILLS of them, from
+// the seed CNSBENCH_SEED. docs/design/reliability.md says what is checked.
+func TestChaos(t *testing.T) {
+	bed := newBed(t)
+	number := func(name string, otherwise uint64) uint64 {
+		n, err := strconv.ParseUint(os.Getenv(name), 10, 64)
+		if os.Getenv(name) == "" {
+			return otherwise
+		}
+		if err != nil {
+			t.Fatalf("invalid %s: %v", name, err)
+		}
+		return n
+	}
+	seed := number("CNSBENCH_SEED", rand.Uint64N(1e9))
+	t.Logf("CNSBENCH_SEED=%d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	order := r.Perm(len(victims))
+	for i := range number("CNSBENCH_KILLS", fewClusterKills) {
+		v := victims[order[int(i)%len(order)]]
+		t.Run(fmt.Sprintf("%d %s, runner %s", i, v.name, v.runner), func(t *testing.T) {
+			p := bed.project(t, noRights)
+			p.breaks()
+			p.bind("default", "cluster-admin")
+			p.killOnce(v, r)
+		})
+	}
+}
+
+// killOnce runs a Benchmark, kills a part in the middle of it, and checks what is left.
+func (p *project) killOnce(v victim, r *rand.Rand) {
+	audit := p.auditOf(os.Getenv("CNSBENCH_AUDIT_LOG"))
+	class := []string{"btrfs", "loopfile"}[r.IntN(2)]
+	if name, ok := strings.CutPrefix(v.name, "csi-"); ok {
+		class = name[strings.LastIndexByte(name, '-')+1:]
+	}
+	moment := time.Duration(r.Int64N(int64(25 * time.Second)))
+	c := p.command(v.runner, churn(class))
+	p.start(c)
+	p.t.Logf("kills after %v, on %s", moment, class)
+	select {
+	case <-time.After(moment):
+		v.kill(p, c, r)
+	case <-c.over:
+		p.t.Fatalf("the command has ended before the kill\n%s", c.out)
+	}
+	select {
+	case <-c.over:
+	case <-time.After(patience):
+		p.t.Fatalf("the run does not end\n%s", c.out)
+	}
+	code := c.ProcessState.ExitCode()
+	p.t.Logf("exit code %d", code)
+	if !v.ends && code != 0 && code != 2 {
+		p.t.Errorf("exit code %d, want 0 or 2", code)
+	}
+	p.bedWorks()
+	if _, err := os.Stat(filepath.Join(c.bundle, "run.json")); err == nil {
+		if code != 0 {
+			if out, err := p.cnsbench(p.t, "cleanup", c.bundle); err != nil {
+				p.t.Errorf("cleanup: %v\n%s", err, out)
+			}
+		}
+		p.truthful(c.bundle, audit(), v.loses)
+	} else if !v.ends {
+		p.t.Errorf("there is no bundle: %v", err)
+	}
+	p.until(context.Background(), "nothing is left of the run", func() (bool, string) {
+		left := append(p.left(), p.snapshots()...)
+		return len(left) == 0, fmt.Sprint(left)
+	})
+}
+
+// bedWorks waits until all parts of the test bed work, and checks that no node is cordoned.
+func (p *project) bedWorks() {
+	p.t.Helper()
+	p.until(p.t.Context(), "the test bed works", func() (bool, string) {
+		cmd := exec.Command(filepath.Join(testbedDir(), "bin", "testbed"), "status")
+		cmd.Env = append(os.Environ(), "TESTBED_DIR="+testbedDir())
+		out, err := cmd.CombinedOutput()
+		return err == nil, string(out)
+	})
+	var nodes corev1.NodeList
+	if err := p.List(p.t.Context(), &nodes); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, n := range nodes.Items {
+		if n.Spec.Unschedulable {
+			p.t.Errorf("%s is cordoned", n.Name)
+		}
+	}
+}
+
+// snapshots lists the VolumeSnapshots of the namespace.
+func (p *project) snapshots() (names []string) {
+	p.t.Helper()
+	var list unstructured.UnstructuredList
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1",
+		Kind: "VolumeSnapshotList"})
+	if err := p.List(context.Background(), &list, client.InNamespace(p.name)); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, s := range list.Items {
+		names = append(names, "snapshot "+s.GetName())
+	}
+	return names
+}
+
+// auditOf returns a function that returns the claims and snapshots that were created in the namespace since the call of
+// auditOf, by the API server's audit log.
+func (p *project) auditOf(path string) func() (created []string) {
+	p.t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		p.t.Skipf("CNSBENCH_AUDIT_LOG does not name the API server's audit log: %v", err)
+	}
+	from := info.Size()
+	return func() (created []string) {
+		f, err := os.Open(path)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		defer f.Close()
+		if now, err := f.Stat(); err == nil && now.Size() < from {
+			from = 0 // rotated
+		}
+		if _, err := f.Seek(from, io.SeekStart); err != nil {
+			p.t.Fatal(err)
+		}
+		lines := bufio.NewReaderSize(f, 1<<20)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return created
+			}
+			var e struct {
+				Stage, Verb    string
+				ObjectRef      struct{ Resource, Namespace, Name, Subresource string }
+				ResponseStatus struct{ Code int }
+			}
+			if json.Unmarshal(line, &e) != nil || e.Stage != "ResponseComplete" || e.Verb != "create" ||
+				e.ResponseStatus.Code != 201 || e.ObjectRef.Namespace != p.name || e.ObjectRef.Subresource != "" {
+				continue
+			}
+			if e.ObjectRef.Resource == "persistentvolumeclaims" || e.ObjectRef.Resource == "volumesnapshots" {
+				created = append(created, e.ObjectRef.Name)
+			}
+		}
+	}
+}
+
+// truthful checks a bundle against the claims and snapshots that the audit log has: it reads, each op is in it once,
+// what succeeded was created, and nothing was created twice.
+func (p *project) truthful(dir string, created []string, incomplete bool) {
+	p.t.Helper()
+	if out, err := p.cnsbench(p.t, "show", dir); err != nil {
+		p.t.Errorf("show: %v\n%s", err, out)
+	}
+	b, err := bundle.Open(dir)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ids := map[int64]bool{}
+	ok := 0
+	for o, err := range b.Ops() {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if ids[o.ID] {
+			p.t.Errorf("op %d is there twice", o.ID)
+		}
+		ids[o.ID] = true
+		if o.Outcome != op.OK || o.Action == "gone" {
+			continue
+		}
+		ok++
+		name := o.Object[strings.LastIndexByte(o.Object, '/')+1:]
+		if !incomplete && !slices.Contains(created, name) {
+			p.t.Errorf("%s of %s succeeded, and the audit log does not have its creation", o.Action, name)
+		}
+	}
+	slices.Sort(created)
+	for i := range created[:max(0, len(created)-1)] {
+		if created[i] == created[i+1] {
+			p.t.Errorf("%s was created twice", created[i])
+		}
+	}
+	p.t.Logf("%s: %d ops, %d of them creations that succeeded; %d in the audit log", b.Run.State, len(ids), ok,
+		len(created))
+}
