@@ -111,11 +111,11 @@ func (s *Sender) startTarget(t Target, delivered keys) *target {
 	return tt
 }
 
-// Op sends an op if its action has an output. It does not block; the caller must not change
+// Op sends an op if its action has an output that takes ops. It does not block; the caller must not change
 // o afterwards.
 func (s *Sender) Op(o op.Op) {
 	for _, t := range s.targets {
-		if t.Actions[o.Action] {
+		if t.Actions[o.Action] && !t.Target.RemoteWrite {
 			t.enqueue(document{opKey(o.ID), func() any { return opDocumentOf(&s.run, &o) }})
 		}
 	}
