@@ -37,6 +37,7 @@ func (r *running) conclude(result *run.Result) error {
 	if closed != nil {
 		return failed(errors.Join(reasonOf(result), fmt.Errorf("close the bundle: %w", closed)))
 	}
+	defer setGrowth(growthOfReader)()
 	s, code, err := r.judge(result)
 	if err != nil {
 		return failed(errors.Join(reasonOf(result), err))

@@ -2,17 +2,18 @@ package imported
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Lines of dbench's summary. Its figures are those that fio prints: "75.7k", "523MiB/s".
 var (
-	dbenchRandom     = regexp.MustCompile(`^Random Read/Write IOPS: (\S+)/(\S+)\. BW: (\S+) / (\S+)$`)
-	dbenchLatency    = regexp.MustCompile(`^Average Latency \((\w+)\) Read/Write: (\S+)/(\S+)$`)
-	dbenchSequential = regexp.MustCompile(`^Sequential Read/Write: (\S+) / (\S+)$`)
-	dbenchMixed      = regexp.MustCompile(`^Mixed Random Read/Write IOPS: (\S+)/(\S+)$`)
+	dbenchRandom     = lazy.Regexp(`^Random Read/Write IOPS: (\S+)/(\S+)\. BW: (\S+) / (\S+)$`)
+	dbenchLatency    = lazy.Regexp(`^Average Latency \((\w+)\) Read/Write: (\S+)/(\S+)$`)
+	dbenchSequential = lazy.Regexp(`^Sequential Read/Write: (\S+) / (\S+)$`)
+	dbenchMixed      = lazy.Regexp(`^Mixed Random Read/Write IOPS: (\S+)/(\S+)$`)
 )
 
 // parseDbench reads the summaries in the log of dbench; each is a trial.
@@ -27,19 +28,19 @@ func parseDbench(text string) ([]Figure, error) {
 				list = append(list, f)
 			}
 		}
-		if m := dbenchRandom.FindStringSubmatch(line); m != nil {
+		if m := dbenchRandom().FindStringSubmatch(line); m != nil {
 			add("Random read IOPS", "IOPS", m[1])
 			add("Random write IOPS", "IOPS", m[2])
 			add("Random read bandwidth", "MiB/s", m[3])
 			add("Random write bandwidth", "MiB/s", m[4])
-		} else if m := dbenchLatency.FindStringSubmatch(line); m != nil {
+		} else if m := dbenchLatency().FindStringSubmatch(line); m != nil {
 			unit := strings.TrimSuffix(m[1], "ec")
 			add("Read latency", unit, m[2])
 			add("Write latency", unit, m[3])
-		} else if m := dbenchSequential.FindStringSubmatch(line); m != nil {
+		} else if m := dbenchSequential().FindStringSubmatch(line); m != nil {
 			add("Sequential read", "MiB/s", m[1])
 			add("Sequential write", "MiB/s", m[2])
-		} else if m := dbenchMixed.FindStringSubmatch(line); m != nil {
+		} else if m := dbenchMixed().FindStringSubmatch(line); m != nil {
 			add("Mixed read IOPS", "IOPS", m[1])
 			add("Mixed write IOPS", "IOPS", m[2])
 		}
@@ -51,7 +52,7 @@ func parseDbench(text string) ([]Figure, error) {
 }
 
 // human matches a figure as fio prints it for people.
-var human = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)([kM]?)((?:[KMG]i?)?B/s)?$`)
+var human = lazy.Regexp(`^([0-9]+(?:\.[0-9]+)?)([kM]?)((?:[KMG]i?)?B/s)?$`)
 
 // mebibytes are the units of fio's bandwidths in MiB/s.
 var mebibytes = map[string]float64{"B/s": 1.0 / (1 << 20), "KiB/s": 1.0 / (1 << 10), "MiB/s": 1, "GiB/s": 1 << 10,
@@ -62,7 +63,7 @@ func humanFigure(name, unit, text string, before error) (Figure, error) {
 	if before != nil {
 		return Figure{}, before
 	}
-	m := human.FindStringSubmatch(text)
+	m := human().FindStringSubmatch(text)
 	if m == nil || (unit == "MiB/s") != (m[3] != "") {
 		return Figure{}, fmt.Errorf("invalid figure %q of %s", text, name)
 	}

@@ -2,14 +2,15 @@ package imported
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // procs is the suffix with GOMAXPROCS of a benchmark's name.
-var procs = regexp.MustCompile(`-[0-9]+$`)
+var procs = lazy.Regexp(`-[0-9]+$`)
 
 // maxFactors is the most factors that names of benchmarks may have.
 const maxFactors = 20
@@ -27,7 +28,7 @@ func parseBenchmarks(text string) ([]Figure, error) {
 		if _, err := strconv.Atoi(words[1]); err != nil {
 			continue // text that begins like a result
 		}
-		name, levels := factorsOf(procs.ReplaceAllString(strings.TrimPrefix(words[0], "Benchmark"), ""))
+		name, levels := factorsOf(procs().ReplaceAllString(strings.TrimPrefix(words[0], "Benchmark"), ""))
 		for j := 2; j < len(words); j += 2 {
 			x, err := strconv.ParseFloat(words[j], 64)
 			if err != nil {

@@ -2,16 +2,17 @@ package imported
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/lazy"
 )
 
 // Lines of the output of kubestr fio.
 var (
-	kubestrJob     = regexp.MustCompile(`^JobName:\s*(.*)$`)
-	kubestrOptions = regexp.MustCompile(`^blocksize=(\S*) filesize=\S* iodepth=\S* rw=(\S*)$`)
-	kubestrFigures = regexp.MustCompile(`^IOPS=([0-9.]+) BW\(KiB/s\)=([0-9]+)$`)
+	kubestrJob     = lazy.Regexp(`^JobName:\s*(.*)$`)
+	kubestrOptions = lazy.Regexp(`^blocksize=(\S*) filesize=\S* iodepth=\S* rw=(\S*)$`)
+	kubestrFigures = lazy.Regexp(`^IOPS=([0-9.]+) BW\(KiB/s\)=([0-9]+)$`)
 )
 
 // parseKubestr reads the IOPS and the bandwidth of each job and direction; each output is a trial. Jobs without a name
@@ -21,13 +22,13 @@ func parseKubestr(text string) ([]Figure, error) {
 	job, direction := "", ""
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
-		if m := kubestrJob.FindStringSubmatch(line); m != nil {
+		if m := kubestrJob().FindStringSubmatch(line); m != nil {
 			job, direction = m[1], ""
-		} else if m := kubestrOptions.FindStringSubmatch(line); m != nil && job == "" {
+		} else if m := kubestrOptions().FindStringSubmatch(line); m != nil && job == "" {
 			job = strings.TrimSpace(m[2] + " " + m[1])
 		} else if line == "read:" || line == "write:" {
 			direction = strings.TrimSuffix(line, ":")
-		} else if m := kubestrFigures.FindStringSubmatch(line); m != nil {
+		} else if m := kubestrFigures().FindStringSubmatch(line); m != nil {
 			if direction == "" {
 				return nil, fmt.Errorf("line %d: figures without a direction", i+1)
 			}

@@ -26,7 +26,7 @@ type bench struct {
 	name string
 	what string
 	run  func(context.Context, *env) (table, error)
-	bed  bool // needs the test bed or -base, so it runs only if it is named
+	bed  bool // needs the test bed, -base or hours, so it runs only if it is named
 }
 
 func benches() []bench {
@@ -43,6 +43,7 @@ func benches() []bench {
 		{"replay", "Lateness of a replayed trace against a bare timer loop", replay, false},
 		{"profile", "A Benchmark fitted to a trace has its rates and lifetimes", profile, false},
 		{"memory", "Memory of the runner over the number of ops", memory, false},
+		{"record", "Operations recorded per second", record, false},
 		{"columnar", "A quantile over ten million events", columnar, false},
 		{"million", "A bundle of a million ops and an hour of 200 instances: show, report and its page", million, false},
 		{"fio-output", "Histogram logs and JSON+ reports of fio are read", fioOutput, false},
@@ -62,6 +63,7 @@ func benches() []bench {
 		{"object-scaling", "Reads by 4 to 512 workers, after COSBench's paper, and their knee", objectScaling, false},
 		{"object-truth", "Injected times and a stall of an object server are recovered", objectTruth, false},
 		{"object-memory", "Memory of the object client over ten minutes", objectMemory, false},
+		{"soak", "Memory and descriptors of two hours at 200 ops/s", soak, true},
 		{"guard", "What the runner can do and costs, against an earlier commit", guard, true},
 		{"audit", "Milestones on Kubernetes against the API server's audit log", audit, true},
 		{"inject500", "500 ms injected into one RPC of a driver on Kubernetes", inject500, true},
@@ -83,7 +85,8 @@ type env struct {
 	blocks  int
 	given   int // blocks that were asked for; 0: the default
 	seed    uint64
-	keep    string // directory for the studies of suites and the history of guard; empty: none
+	length  time.Duration // of soak
+	keep    string        // directory for the studies of suites and the history of guard; empty: none
 }
 
 // cnsbench returns the path of the built program.
@@ -108,6 +111,7 @@ func main() {
 	flag.StringVar(&e.keep, "keep", "", "keep the studies of section-5.3 and section-5.4 in this directory, and continue "+
 		"those that are there; guard keeps its history there")
 	flag.StringVar(&e.base, "base", "", "directory with the programs of an earlier commit, which guard compares with")
+	flag.DurationVar(&e.length, "for", 2*time.Hour, "duration of soak")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -170,6 +170,7 @@ type usage struct {
 	at  time.Time
 	cpu time.Duration // user and system
 	rss int64         // bytes
+	fds int           // open file descriptors
 }
 
 // watch samples a process twenty times per second until stop is called.
@@ -207,8 +208,9 @@ func usageOf(pid int) (usage, bool) {
 		return usage{}, false
 	}
 	number := func(i int) int64 { v, _ := strconv.ParseInt(f[i], 10, 64); return v }
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return usage{time.Now(), time.Duration(number(11)+number(12)) * 10 * time.Millisecond,
-		number(21) * int64(os.Getpagesize())}, true
+		number(21) * int64(os.Getpagesize()), len(open)}, err == nil
 }
 
 // driver is a process of CNSBench's CSI driver that a bench started.

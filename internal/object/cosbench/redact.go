@@ -8,20 +8,22 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
+	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 )
 
 // secretKey matches the keys of credentials in config strings.
-var secretKey = regexp.MustCompile(`(?i)(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)[\s\p{Z}]*=`)
+var secretKey = lazy.Regexp(`(?i)(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)[\s\p{Z}]*=`)
 
 // attributes are the names in a file other than the keys of its configs.
 var attributes = strings.Fields("name description config type workers interval division runtime rampup rampdown " +
 	"totalOps totalBytes afr driver rate ratio scale repetitions closuredelay id")
 
 // keyName matches a known key name or the key name of a secret.
-var keyName = func() *regexp.Regexp {
+var keyName = sync.OnceValue(func() *regexp.Regexp {
 	names := slices.Concat(authKeys, operationKeys, attributes)
 	for _, d := range backend.All() {
 		names = append(names, d.Keys...)
@@ -34,7 +36,7 @@ var keyName = func() *regexp.Regexp {
 	}
 	slices.Sort(names)
 	return regexp.MustCompile(`(?i)^(?:(?:aws_|os_|auth_)?(?:secret_)?(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)|` + strings.Join(slices.Compact(names), "|") + `)$`)
-}()
+})
 
 // hidden replaces a secret.
 const hidden = "***"
@@ -148,7 +150,7 @@ func inKey(text string, from, to int) bool {
 		return unicode.IsSpace(r) ||
 			unicode.Is(unicode.Z, r)
 	})
-	return strings.HasPrefix(after, "=") && keyName.MatchString(text[from:to])
+	return strings.HasPrefix(after, "=") && keyName().MatchString(text[from:to])
 }
 
 // meant is the decoded text of a section: byte i is encoded at raw[at[i]]. All bytes of an entity have the
@@ -159,14 +161,14 @@ type meant struct {
 }
 
 // entity matches an entity such as &amp; or &#x26; at the beginning.
-var entity = regexp.MustCompile(`^&(?:[a-z]{2,6}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});`)
+var entity = lazy.Regexp(`^&(?:[a-z]{2,6}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});`)
 
 func meaning(raw []byte) *meant {
 	m := &meant{raw: raw, text: make([]byte, 0, len(raw)), at: make([]int, 0, len(raw)+1)}
 	for i := 0; i < len(raw); {
 		one, n := raw[i:i+1], 1
 		if raw[i] == '&' {
-			if e := entity.Find(raw[i:]); e != nil {
+			if e := entity().Find(raw[i:]); e != nil {
 				one, n = []byte(html.UnescapeString(string(e))), len(e)
 			}
 		}
@@ -191,7 +193,7 @@ func (m *meant) blank(i int) bool {
 func (m *meant) values() (spans [][2]int) {
 	quote := byte(0)
 	for from := 0; ; {
-		key := secretKey.FindIndex(m.text[from:])
+		key := secretKey().FindIndex(m.text[from:])
 		if key == nil {
 			return spans
 		}

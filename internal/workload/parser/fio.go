@@ -6,13 +6,13 @@ import (
 	"io/fs"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -69,7 +69,7 @@ func (f *fioRun) load() error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		m := histLogName.FindStringSubmatch(name)
+		m := histLogName().FindStringSubmatch(name)
 		switch {
 		case m != nil:
 			found = true
@@ -91,7 +91,7 @@ func (f *fioRun) load() error {
 }
 
 // terminationMessage matches fio's output after SIGTERM.
-var terminationMessage = regexp.MustCompile(`^\s*(fio: terminating on signal 15\s*)+$`)
+var terminationMessage = lazy.Regexp(`^\s*(fio: terminating on signal 15\s*)+$`)
 
 func (f *fioRun) loadReport(name string) error {
 	b, err := bounded.ReadFile(f.in.Files, name, maxReport)
@@ -107,7 +107,7 @@ func (f *fioRun) loadReport(name string) error {
 		f.warn("outputUnread", "%s %v", name, err)
 		return nil
 	}
-	if r.preamble != "" && !(f.in.Terminated && terminationMessage.MatchString(r.preamble)) {
+	if r.preamble != "" && !(f.in.Terminated && terminationMessage().MatchString(r.preamble)) {
 		f.warn("fioMessages", "%s: fio printed: %s", name, r.preamble)
 	}
 	if r.truncated {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -94,7 +95,7 @@ func (p *pgbench) warn(code, format string, args ...any) {
 	p.res.Warnings = append(p.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-var pgLogName = regexp.MustCompile(`_log\.\d+(\.\d+)?$`)
+var pgLogName = lazy.Regexp(`_log\.\d+(\.\d+)?$`)
 
 // read reads the report and the progress, and lists the logs.
 func (p *pgbench) read() error {
@@ -102,7 +103,7 @@ func (p *pgbench) read() error {
 		switch {
 		case err != nil || d.IsDir():
 			return err
-		case pgLogName.MatchString(name):
+		case pgLogName().MatchString(name):
 			p.logs = append(p.logs, name)
 		case path.Ext(name) == ".txt" || name == "stderr":
 			return p.readText(name)
@@ -139,37 +140,37 @@ const ms = float64(time.Millisecond)
 
 // pgFigures are the lines of the report, each with the metrics of its numbers.
 var pgFigures = []struct {
-	line    *regexp.Regexp
+	line    func() *regexp.Regexp
 	metrics []metric.Declaration
 }{
-	{regexp.MustCompile(`^tps = ([\d.]+) \(without initial connection time\)$`), []metric.Declaration{pgTPS}},
-	{regexp.MustCompile(`^number of transactions actually processed: (\d+)(?:/\d+)?$`), []metric.Declaration{pgOK}},
-	{regexp.MustCompile(`^number of failed transactions: (\d+) \(`), []metric.Declaration{pgFailed}},
-	{regexp.MustCompile(`^number of transactions skipped: (\d+) \(`), []metric.Declaration{pgSkipped}},
-	{regexp.MustCompile(`^number of transactions retried: (\d+) \(`), []metric.Declaration{pgRetried}},
-	{regexp.MustCompile(`^total number of retries: (\d+)$`), []metric.Declaration{pgRetries}},
-	{regexp.MustCompile(`^number of transactions above the [\d.]+ ms latency limit: (\d+)/`),
+	{lazy.Regexp(`^tps = ([\d.]+) \(without initial connection time\)$`), []metric.Declaration{pgTPS}},
+	{lazy.Regexp(`^number of transactions actually processed: (\d+)(?:/\d+)?$`), []metric.Declaration{pgOK}},
+	{lazy.Regexp(`^number of failed transactions: (\d+) \(`), []metric.Declaration{pgFailed}},
+	{lazy.Regexp(`^number of transactions skipped: (\d+) \(`), []metric.Declaration{pgSkipped}},
+	{lazy.Regexp(`^number of transactions retried: (\d+) \(`), []metric.Declaration{pgRetried}},
+	{lazy.Regexp(`^total number of retries: (\d+)$`), []metric.Declaration{pgRetries}},
+	{lazy.Regexp(`^number of transactions above the [\d.]+ ms latency limit: (\d+)/`),
 		[]metric.Declaration{pgLate}},
-	{regexp.MustCompile(`^latency average = ([\d.]+) ms$`), []metric.Declaration{pgAverage}},
-	{regexp.MustCompile(`^latency stddev = ([\d.]+) ms$`), []metric.Declaration{pgStddev}},
-	{regexp.MustCompile(`^rate limit schedule lag: avg ([\d.]+) \(max ([\d.]+)\) ms$`),
+	{lazy.Regexp(`^latency average = ([\d.]+) ms$`), []metric.Declaration{pgAverage}},
+	{lazy.Regexp(`^latency stddev = ([\d.]+) ms$`), []metric.Declaration{pgStddev}},
+	{lazy.Regexp(`^rate limit schedule lag: avg ([\d.]+) \(max ([\d.]+)\) ms$`),
 		[]metric.Declaration{pgLag, pgMostLag}},
-	{regexp.MustCompile(`^initial connection time = ([\d.]+) ms$`), []metric.Declaration{pgConnect}},
+	{lazy.Regexp(`^initial connection time = ([\d.]+) ms$`), []metric.Declaration{pgConnect}},
 }
 
 // pgProgress is a line of progress with --progress-timestamp.
-var pgProgress = regexp.MustCompile(`^progress: (\d{9,10})\.(\d{3}) s, ([\d.]+) tps, `)
+var pgProgress = lazy.Regexp(`^progress: (\d{9,10})\.(\d{3}) s, ([\d.]+) tps, `)
 
 // readLine takes the figures of one line, of several such lines those of the first: later ones are of single scripts.
 func (p *pgbench) readLine(row string) {
-	if m := pgProgress.FindStringSubmatch(row); m != nil {
+	if m := pgProgress().FindStringSubmatch(row); m != nil {
 		p.scheduled = p.scheduled || strings.Contains(row, ", lag ")
 		p.retries = p.retries || strings.Contains(row, " retried, ")
 		p.addProgress(m)
 		return
 	}
 	for _, f := range pgFigures {
-		m := f.line.FindStringSubmatch(row)
+		m := f.line().FindStringSubmatch(row)
 		if m == nil {
 			continue
 		}

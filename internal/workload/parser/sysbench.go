@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -42,7 +43,7 @@ type sbTest struct {
 
 // sbFigure is a line of the report. unit is what one printed unit is.
 type sbFigure struct {
-	line *regexp.Regexp
+	line func() *regexp.Regexp
 	of   metric.Declaration
 	unit float64
 }
@@ -137,17 +138,17 @@ func (s *sysbench) read() error {
 
 // Other lines of sysbench's stdout.
 var (
-	sbBucket     = regexp.MustCompile(`^([\d.]+) \|\**\s+(\d+)$`)
-	sbEvents     = regexp.MustCompile(`^total number of events:\s+(\d+)$`)
-	sbLeast      = regexp.MustCompile(`^min:\s+([\d.]+)$`)
-	sbMean       = regexp.MustCompile(`^avg:\s+([\d.]+)$`)
-	sbMost       = regexp.MustCompile(`^max:\s+([\d.]+)$`)
-	sb95         = regexp.MustCompile(`^95th percentile:\s+([\d.]+)$`)
-	sbTotalTime  = regexp.MustCompile(`^total time:\s+([\d.]+)s$`)
-	sbSum        = regexp.MustCompile(`^sum:\s+([\d.]+)$`)
-	sbPercentile = regexp.MustCompile(`^(\d+)th percentile:\s+([\d.]+)$`)
-	sbTarget     = regexp.MustCompile(`^Target transaction rate: \d+/sec$`)
-	sbFatal      = regexp.MustCompile(`^FATAL: (.*)$`)
+	sbBucket     = lazy.Regexp(`^([\d.]+) \|\**\s+(\d+)$`)
+	sbEvents     = lazy.Regexp(`^total number of events:\s+(\d+)$`)
+	sbLeast      = lazy.Regexp(`^min:\s+([\d.]+)$`)
+	sbMean       = lazy.Regexp(`^avg:\s+([\d.]+)$`)
+	sbMost       = lazy.Regexp(`^max:\s+([\d.]+)$`)
+	sb95         = lazy.Regexp(`^95th percentile:\s+([\d.]+)$`)
+	sbTotalTime  = lazy.Regexp(`^total time:\s+([\d.]+)s$`)
+	sbSum        = lazy.Regexp(`^sum:\s+([\d.]+)$`)
+	sbPercentile = lazy.Regexp(`^(\d+)th percentile:\s+([\d.]+)$`)
+	sbTarget     = lazy.Regexp(`^Target transaction rate: \d+/sec$`)
+	sbFatal      = lazy.Regexp(`^FATAL: (.*)$`)
 )
 
 // sbNumber is a number of sysbench's output; 0 if it is none, or too great to be true.
@@ -160,26 +161,26 @@ func sbNumber(text string) float64 {
 }
 
 func (s *sysbench) readLine(row string) {
-	if m := sbBucket.FindStringSubmatch(row); m != nil {
+	if m := sbBucket().FindStringSubmatch(row); m != nil {
 		s.middles, s.counts = append(s.middles, sbNumber(m[1])), append(s.counts, int64(sbNumber(m[2])))
-	} else if m := sbTotalTime.FindStringSubmatch(row); m != nil {
+	} else if m := sbTotalTime().FindStringSubmatch(row); m != nil {
 		s.length = sbNumber(m[1])
-	} else if m := sbEvents.FindStringSubmatch(row); m != nil {
+	} else if m := sbEvents().FindStringSubmatch(row); m != nil {
 		s.events = sbNumber(m[1])
-	} else if m := sbSum.FindStringSubmatch(row); m != nil {
+	} else if m := sbSum().FindStringSubmatch(row); m != nil {
 		s.sum, s.report = sbNumber(m[1]), true // the last line of the report that is read
-	} else if m := sbFatal.FindStringSubmatch(row); m != nil && s.fatal == "" {
+	} else if m := sbFatal().FindStringSubmatch(row); m != nil && s.fatal == "" {
 		s.fatal = m[1]
-	} else if sbTarget.MatchString(row) {
+	} else if sbTarget().MatchString(row) {
 		s.rate = true
 	} else if strings.HasPrefix(row, "[ ") {
 		s.test.interval(s, row)
 	}
-	if m := sbPercentile.FindStringSubmatch(row); m != nil {
+	if m := sbPercentile().FindStringSubmatch(row); m != nil {
 		s.percent, s.percentile = sbNumber(m[1]), sbNumber(m[2])
 	}
 	for _, f := range s.test.figures {
-		m := f.line.FindStringSubmatch(row)
+		m := f.line().FindStringSubmatch(row)
 		known := slices.ContainsFunc(s.res.Scalars, func(x metric.Scalar) bool { return x.Metric == f.of.Name })
 		if m == nil || known {
 			continue

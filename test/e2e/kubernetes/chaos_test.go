@@ -82,6 +82,11 @@ var victims = []victim{
 	part("kubelet-node1"), podRunner(part("kubelet-node2")), part("containerd-node1"), podRunner(part("containerd-node2")),
 	part("snapshot-controller"), part("driver-btrfs"), part("csi-provisioner-btrfs"), part("csi-snapshotter-btrfs"),
 	part("driver-loopfile"), part("csi-attacher-loopfile"),
+	{name: "network of both nodes", runner: "pod", kill: func(p *project, _ *command, _ *rand.Rand) {
+		p.testbed("kill-node", "node1", "node2")
+		time.Sleep(30 * time.Second)
+		p.testbed("heal-node", "node1", "node2")
+	}},
 }
 
 // fewClusterKills is the number of kills of make e2e.
