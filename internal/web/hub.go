@@ -122,6 +122,7 @@ func (h *hub) step(f *bundle.Follower, ended bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.from = h.points()
+	h.live.readWorkers(h.dir)
 	for i := range all {
 		h.live.add(&all[i])
 	}

@@ -103,6 +103,7 @@ type live struct {
 	actions map[string]*LiveAction
 	ops     []LiveOp
 	log     []string
+	at      placement
 }
 
 // second is what is known of a second that is not settled.
@@ -114,7 +115,8 @@ type second struct {
 
 func newLive(r bundle.Run) *live {
 	l := &live{run: r, newest: 0, barrier: op.Never, open: map[int]*second{}, last: map[string]op.Sample{},
-		started: map[string]bool{}, ended: map[string]bool{}, actions: map[string]*LiveAction{}}
+		started: map[string]bool{}, ended: map[string]bool{}, actions: map[string]*LiveAction{},
+		at: placement{nodes: map[string]string{}, ops: map[string]int{}}}
 	l.runtime, l.from = runtimeOf(r.Plan)
 	return l
 }
@@ -202,6 +204,7 @@ func (l *live) addOp(o *op.Op) {
 	}
 	a.N++
 	a.Outcomes[o.Outcome]++
+	l.at.addOp(o)
 	one := LiveOp{ID: o.ID, Action: o.Action, Target: o.Target, Outcome: o.Outcome, Message: o.Message,
 		point: l.omitted + len(l.points)}
 	if l.see(o.Ended) {

@@ -640,6 +640,24 @@ export interface components {
             /** @description a Benchmark or a Study, in YAML */
             text: string;
         };
+        Host: {
+            /**
+             * Format: int64
+             * @description workload instances that have started there
+             */
+            instances: number;
+            /**
+             * Format: int64
+             * @description those of them that have ended
+             */
+            instancesEnded: number;
+            name: string;
+            /**
+             * Format: int64
+             * @description operations that have ended there
+             */
+            ops: number;
+        };
         Library: {
             /** @description the default one */
             engine: string;
@@ -979,6 +997,7 @@ export interface components {
             /** Format: date-time */
             ended?: string;
             engine: string;
+            hosts?: components["schemas"]["Host"][] | null;
             /** @description number of the submission in its directory */
             id: string;
             log?: string[] | null;
