@@ -21,7 +21,8 @@ import (
 func TestCSV(t *testing.T) {
 	t.Parallel()
 	study := filepath.Join(keptRuns, "study")
-	trace := filepath.Join("..", "..", "examples", "traces", "churn.csv.gz")
+	example := func(name string) string { return filepath.Join("..", "..", "examples", filepath.FromSlash(name)) }
+	trace := example("traces/churn.csv.gz")
 	demo, _ := analysistest.Demo(t)
 	one := demo.Dir
 	for _, tt := range []struct {
@@ -48,6 +49,13 @@ func TestCSV(t *testing.T) {
 			[]string{"operation", "create", "gap_p50", "lifetime_median", "dependency"}},
 		{[]string{"reproduce", one, "--with", one}, 0, []string{"kind", "name", "same", "value_then", "value_now", "ratio"},
 			[]string{"schedule", "figure", "p50(fio.read)"}},
+		{[]string{"verify", one}, 1, []string{"bundle", "ok", "files", "manifest_sha256"}, []string{one, "true"}},
+		{[]string{"run", "--dry-run", example("null-poisson.yaml")}, 0, []string{"what", "n", "bytes"},
+			[]string{"volumes", "operations", "volumes of a class", "null"}},
+		{[]string{"object", "run", "--dry-run", example("object/files.xml")}, 0, []string{"stage", "work", "n", "sent_bytes"},
+			[]string{"requests", "init"}},
+		{[]string{"study", "run", "--dry-run", example("study.yaml")}, 0, []string{"trial", "cell", "block", "set"},
+			[]string{"1"}},
 	} {
 		code, out, errs := call(append(tt.args, "--output", "csv")...)
 		rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
@@ -70,7 +78,13 @@ func TestCSV(t *testing.T) {
 			}
 		}
 	}
-	code, out, _ := call("workloads", "list", "--output", "json")
+	code, out, errs := call("object", "run", "--dry-run", "--output", "json", example("object/files.xml"))
+	var budget struct{ Works []workBudget }
+	if err := json.Unmarshal([]byte(out), &budget); err != nil || code != exitOK || len(budget.Works) < 2 ||
+		budget.Works[0].Requests == nil || budget.Works[0].Times != 1 {
+		t.Errorf("exit %d, %v, %s%s", code, err, out, errs)
+	}
+	code, out, _ = call("workloads", "list", "--output", "json")
 	var list []map[string]string
 	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitOK || len(list) < 20 ||
 		list[0]["kind"] != "workload" || list[0]["description"] == "" {

@@ -136,7 +136,7 @@ func (f *findFlags) preview(ctx context.Context, x *trialRunner, d *study.Design
 	if err != nil {
 		return err
 	}
-	if x.flags.run.output != "json" {
+	if !forPrograms(x.flags.run.output) {
 		fmt.Fprintf(x.out, "a search of the highest rate of %s at which %s: from %s, between %g and %g per second\n"+
 			"each step is a run; their number and rates are not known in advance, at rate r a step does r/%g as many "+
 			"operations as the first one:\n", d.Search.Action, d.Search.Condition, summary.PerSecond(d.Search.From),
