@@ -67,8 +67,8 @@ func workRows(works []workBudget) (rows [][]any) {
 	return rows
 }
 
-// budgetTable has a row for each kind of object that a Benchmark would create, for the volumes of each StorageClass, for
-// each rate without an end, and for each work of its object workloads.
+// budgetTable has a row for each kind of object that a Benchmark would create, for the volumes of each StorageClass,
+// for each rate without an end, and for each work of its object workloads.
 func budgetTable(b *plan.Budget) *table.Table {
 	var rows [][]any
 	add := func(what string, class any, n, bytes any) {

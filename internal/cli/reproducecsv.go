@@ -7,9 +7,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/export/table"
 )
 
-// reproductionTable has a row for each difference, schedule and figure, for each verdict if a side has several runs, and
-// for each validity flag and objective. A figure of
-// several runs is their median, and no number if that is infinite; the states of several runs are joined by "; ".
+// reproductionTable has a row for each difference, schedule and figure, for each verdict if a side has several runs,
+// and for each validity flag and objective. A figure of several runs is their median, and no number if that is infinite;
+// the states of several runs are joined by "; ".
 func reproductionTable(r *reproduction.Result) *table.Table {
 	t := reproductionRows{}
 	t.differences("fact", r.Facts.Differences)

@@ -119,8 +119,8 @@ func printStats(out io.Writer, s fit.Stats) error {
 	return w.Flush()
 }
 
-// statsTable has a row for each figure of the operations, of the kinds of objects, and of the dependencies. A figure that
-// the trace does not have, such as a duration of operations without ends, has no row.
+// statsTable has a row for each figure of the operations, of the kinds of objects, and of the dependencies. A figure
+// that the trace does not have, such as a duration of operations without ends, has no row.
 func statsTable(s fit.Stats) *table.Table {
 	var rows [][]any
 	add := func(of string, o trace.Op, k trace.Kind, figure string, value float64, unit string) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestOrder: the order is that of a stable sort, of few and many keys, of narrow and the widest ranges. Values are sorted
-// in it.
+// TestOrder: the order is that of a stable sort, of few and many keys, of narrow and the widest ranges. Values are
+// sorted in it.
 func TestOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, draw := range map[string]func() int64{
