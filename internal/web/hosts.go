@@ -25,7 +25,7 @@ type Host struct {
 // placement says where the instances and operations of a live run are.
 type placement struct {
 	workers []string          // hosts of an object workload, by the number of their instances
-	nodes   map[string]string // of instances, by the last operation on each
+	nodes   map[string]string // of instances, by the last operation that started their containers
 	ops     map[string]int    // operations that have ended, by node
 }
 
@@ -34,23 +34,24 @@ func (p *placement) addOp(o *op.Op) {
 		return
 	}
 	p.ops[o.Node]++
-	if o.Outcome == op.OK {
+	runs := func(m op.Milestone) bool { name, _ := m.Split(); return name == op.Running }
+	if o.Outcome == op.OK && slices.ContainsFunc(o.Milestones, runs) {
 		p.nodes[o.Target] = o.Node
 	}
 }
 
 // readWorkers reads the hosts of an object workload, once they are recorded.
 func (l *live) readWorkers(dir string) {
-	if !l.run.ObjectsOnly() || l.at.workers != nil {
+	if !l.run.ObjectsOnly() || l.places.workers != nil {
 		return
 	}
 	if e, err := (&bundle.Bundle{Dir: dir}).Environment(); err == nil { // none yet, or not whole
-		l.at.workers = append([]string{}, e.Hosts()...)
+		l.places.workers = append([]string{}, e.Hosts()...)
 	}
 }
 
-// hosts returns the hosts in order of their names. An instance that no operation created, and whose host is not
-// recorded, is at none.
+// hosts returns the hosts in order of their names. An instance is at none until the operation that starts it has ended,
+// unless it is of a stand-alone object workload.
 func (l *live) hosts() []Host {
 	all := map[string]*Host{}
 	at := func(name string) *Host {
@@ -59,14 +60,14 @@ func (l *live) hosts() []Host {
 		}
 		return all[name]
 	}
-	for name, n := range l.at.ops {
+	for name, n := range l.places.ops {
 		at(name).Ops = n
 	}
-	for _, name := range l.at.workers {
+	for _, name := range l.places.workers {
 		at(name)
 	}
 	for instance := range l.started {
-		name, ok := l.at.of(instance)
+		name, ok := l.places.of(instance)
 		if !ok {
 			continue
 		}

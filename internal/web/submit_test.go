@@ -187,20 +187,23 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestHosts: the running submission has the hosts of its run: nodes of operations and instances, or workers of an object
-// workload. A study has those of its run in progress.
+// TestHosts: the running submission has the hosts of its run: nodes of operations and instances, or workers of an
+// object workload. A study has those of its run in progress.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	start := func(w *bundle.Writer, instance string) { w.Started(op.InstanceStart{Instance: instance, At: 1}) }
+	running := []op.Milestone{{Name: op.Running, At: 1}}
 	nodes := func(w *bundle.Writer) {
 		for i, node := range []string{"b", "a", "a"} {
 			instance := "db-" + strconv.Itoa(i)
-			w.Op(op.Op{ID: int64(i), Action: "db", Kind: op.Create, Target: instance, Node: node, Ended: 1, Outcome: op.OK})
+			w.Op(op.Op{ID: int64(i), Action: "db", Kind: op.Create, Target: instance, Node: node, Ended: 1, Outcome: op.OK,
+				Milestones: running})
 			start(w, instance)
 		}
 		w.Op(op.Op{ID: 3, Action: "snap", Target: "db-0-data", Node: "b", Ended: 2, Outcome: op.OK})
-		w.Op(op.Op{ID: 4, Action: "move", Target: "db-1", Node: "c", Ended: 3, Outcome: op.OK})
-		w.Op(op.Op{ID: 5, Action: "fails", Target: "db-2", Node: "c", Ended: 3, Outcome: op.Error})
+		w.Op(op.Op{ID: 4, Action: "move", Target: "db-1", Node: "c", Ended: 3, Outcome: op.OK, Milestones: running})
+		w.Op(op.Op{ID: 5, Action: "fails", Target: "db-2", Node: "c", Ended: 3, Outcome: op.Error, Milestones: running})
+		w.Op(op.Op{ID: 6, Action: "resize", Target: "db-2", Node: "a", Ended: 3, Outcome: op.OK})
 		start(w, "unknown-7")
 		w.Ended(op.InstanceEnd{Instance: "db-0", At: 4, OK: true})
 	}
@@ -212,7 +215,7 @@ func TestHosts(t *testing.T) {
 		start(w, "main.read-1")
 		start(w, "main.read-5")
 	}
-	want := []Host{{"a", 1, 0, 2}, {"b", 1, 1, 2}, {"c", 1, 0, 2}}
+	want := []Host{{"a", 1, 0, 3}, {"b", 1, 1, 2}, {"c", 1, 0, 2}}
 	for _, tt := range []struct {
 		name, run, engine string
 		study             bool

@@ -166,6 +166,9 @@ test("submissions run one after another, are moved, aborted and repeated", { tim
   );
   await live.goto(`${server.url}runs/${first.out}/`);
   await live.locator(".tiles").waitFor(wait);
+  const listed = live.getByRole("table", { name: /^Hosts of / }).locator("tbody td.name");
+  await listed.first().waitFor(wait);
+  assert.deepEqual(await listed.allTextContents(), [hostname()]);
   for (const [name, runtime] of [
     ["second", "10m"],
     ["third", "10m"],

@@ -836,6 +836,7 @@ export interface components {
             /** Format: double */
             barrier?: number;
             engine: string;
+            hosts?: components["schemas"]["Host"][] | null;
             /** Format: int64 */
             instances: number;
             /** Format: int64 */
