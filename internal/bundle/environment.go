@@ -129,3 +129,15 @@ type Filesystem struct {
 	Bytes   int64  `json:"bytes"`
 	Free    int64  `json:"freeBytes"`
 }
+
+// Hosts returns the names of the hosts that the workers of an object workload run on, in the order of their instances;
+// nil if the workers are in the runner.
+func (e *Environment) Hosts() (names []string) {
+	hosts, _ := e.Engine["hosts"].([]any)
+	for _, h := range hosts {
+		about, _ := h.(map[string]any)
+		name, _ := about["name"].(string)
+		names = append(names, name)
+	}
+	return names
+}

@@ -43,7 +43,7 @@ func (r *running) conclude(result *run.Result) error {
 		return failed(errors.Join(reasonOf(result), err))
 	}
 	page, err := r.report(s)
-	if r.flags.output == "json" || os.Getenv(podrunner.NoSummaryVariable) == "" {
+	if forPrograms(r.flags.output) || os.Getenv(podrunner.NoSummaryVariable) == "" {
 		err = errors.Join(err, printResult(r.streams, r.flags.output, s, page))
 	}
 	err = errors.Join(err, r.deliver(s))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,12 +14,17 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/catalog"
+	"github.com/cnsbench/cnsbench/test/analysistest"
 )
 
 // TestCSV: each table that commands print has a CSV with a header and the figures of its JSON.
 func TestCSV(t *testing.T) {
 	t.Parallel()
 	study := filepath.Join(keptRuns, "study")
+	example := func(name string) string { return filepath.Join("..", "..", "examples", filepath.FromSlash(name)) }
+	trace := example("traces/churn.csv.gz")
+	demo, _ := analysistest.Demo(t)
+	one := demo.Dir
 	for _, tt := range []struct {
 		args []string
 		rows int
@@ -35,6 +41,21 @@ func TestCSV(t *testing.T) {
 			[]string{"p50(vol)", "lower", "5 more blocks"}},
 		{[]string{"workloads", "list"}, 0, []string{"kind", "name", "description"},
 			[]string{"workload", "fio", "suite:dbench"}},
+		{[]string{"workloads", "show", "fio"}, 0, []string{"variable", "default", "required", "type", "meaning"},
+			[]string{"storageClass", "iodepth"}},
+		{[]string{"show", "--op", "vol/0", filepath.Join(study, "1_parallelism=1_r1")}, 0, []string{"phase", "duration_ns"},
+			[]string{"vol", "ok"}},
+		{[]string{"trace", "stats", trace}, 0, []string{"of", "operation", "kind", "figure", "value", "unit"},
+			[]string{"operation", "create", "gap_p50", "lifetime_median", "dependency"}},
+		{[]string{"reproduce", one, "--with", one}, 0, []string{"kind", "name", "same", "value_then", "value_now", "ratio"},
+			[]string{"schedule", "figure", "p50(fio.read)"}},
+		{[]string{"verify", one}, 1, []string{"bundle", "ok", "files", "manifest_sha256"}, []string{one, "true"}},
+		{[]string{"run", "--dry-run", example("null-poisson.yaml")}, 0, []string{"what", "n", "bytes"},
+			[]string{"volumes", "operations", "volumes of a class", "null"}},
+		{[]string{"object", "run", "--dry-run", example("object/files.xml")}, 0,
+			[]string{"stage", "work", "n", "sent_bytes"}, []string{"requests", "init"}},
+		{[]string{"study", "run", "--dry-run", example("study.yaml")}, 0, []string{"trial", "cell", "block", "set"},
+			[]string{"1"}},
 	} {
 		code, out, errs := call(append(tt.args, "--output", "csv")...)
 		rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
@@ -57,11 +78,66 @@ func TestCSV(t *testing.T) {
 			}
 		}
 	}
-	code, out, _ := call("workloads", "list", "--output", "json")
+	code, out, errs := call("object", "run", "--dry-run", "--output", "json", example("object/files.xml"))
+	var budget struct{ Works []workBudget }
+	if err := json.Unmarshal([]byte(out), &budget); err != nil || code != exitOK || len(budget.Works) < 2 ||
+		budget.Works[0].Requests == nil || budget.Works[0].Times != 1 {
+		t.Errorf("exit %d, %v, %s%s", code, err, out, errs)
+	}
+	code, out, _ = call("workloads", "list", "--output", "json")
 	var list []map[string]string
 	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitOK || len(list) < 20 ||
 		list[0]["kind"] != "workload" || list[0]["description"] == "" {
 		t.Errorf("exit %d, %v, %s", code, err, out)
+	}
+}
+
+// TestDoctorCSV: the CSV has the findings of the JSON. The exit status is that of this machine.
+func TestDoctorCSV(t *testing.T) {
+	code, out, _ := call("doctor", "--output", "json")
+	var want []finding
+	if err := json.Unmarshal([]byte(out), &want); err != nil {
+		t.Fatal(err)
+	}
+	also, out, errs := call("doctor", "--output", "csv")
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if err != nil || also != code || len(rows) != len(want)+1 {
+		t.Fatalf("exit %d, want %d; %v; %d rows of %d findings\n%s%s", also, code, err, len(rows)-1, len(want), out, errs)
+	}
+	for i, f := range want {
+		if got := rows[i+1][:3]; !slices.Equal(got, []string{f.What, strconv.FormatBool(f.OK),
+			strconv.FormatBool(f.Needed)}) {
+			t.Errorf("row %q of finding %+v", got, f)
+		}
+	}
+}
+
+// TestWorkloadsShowJSON: the JSON has what the text has, and says which variables are required.
+func TestWorkloadsShowJSON(t *testing.T) {
+	t.Parallel()
+	code, out, errs := call("workloads", "show", "fio", "--output", "json")
+	var got shownWorkload
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitOK {
+		t.Fatalf("exit %d, %v, %s", code, err, errs)
+	}
+	_, text, _ := call("workloads", "show", "fio")
+	required := 0
+	for _, v := range got.Variables {
+		if v.Default == nil {
+			required++
+		}
+		if !strings.Contains(text, v.Name) || !strings.Contains(text, v.Meaning) || !strings.Contains(text, v.Type) {
+			t.Errorf("the text does not have %+v", v)
+		}
+	}
+	if want := strings.Count(text, "(required)"); required != want || len(got.Variables) < 5 || len(got.Parts) == 0 ||
+		!strings.Contains(text, got.Description) {
+		t.Errorf("%d required variables, want %d: %+v", required, want, got)
+	}
+	for _, p := range got.Parts {
+		if !strings.Contains(text, strings.TrimRight(p.Text, "\n")) {
+			t.Errorf("the text does not have part %s", p.Name)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/local/iolimit"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
@@ -36,12 +37,8 @@ is 2 if something is missing that every run needs.`,
 		Example: "  cnsbench doctor --storage-dir /mnt/disk",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := examine(cmd.Context(), storage)
-			if output == "json" {
-				if err := writeJSON(s.out, found); err != nil {
-					return err
-				}
-			} else {
-				printFindings(s, found)
+			if err := writeFindings(s, output, found); err != nil {
+				return err
 			}
 			for _, f := range found {
 				if f.Needed && !f.OK {
@@ -51,7 +48,7 @@ is 2 if something is missing that every run needs.`,
 			return nil
 		},
 	}
-	outputFlag(c, &output)
+	outputFlag(c, &output, "csv")
 	c.Flags().StringVar(&storage, "storage-dir", storagedir.Default(), "directory for volumes of the built-in drivers")
 	return c
 }
@@ -156,6 +153,22 @@ func pressureFinding() finding {
 		return finding{"pressure", false, false, op.NoPressure.Words()}
 	}
 	return finding{"pressure", true, false, "of the machine (/proc/pressure)"}
+}
+
+func writeFindings(s *streams, output string, found []finding) error {
+	switch output {
+	case "json":
+		return writeJSON(s.out, found)
+	case "csv":
+		var rows [][]any
+		for _, f := range found {
+			rows = append(rows, []any{f.What, f.OK, f.Needed, f.Detail})
+		}
+		return writeCSV(s.out, tableOf([]table.Column{{Name: "what"}, {Name: "ok", Type: table.Bool},
+			{Name: "needed", Type: table.Bool}, {Name: "detail"}}, rows))
+	}
+	printFindings(s, found)
+	return nil
 }
 
 func printFindings(s *streams, found []finding) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	ratesearch "github.com/cnsbench/cnsbench/internal/stats/search"
 	"github.com/cnsbench/cnsbench/internal/study"
@@ -135,7 +136,7 @@ func (f *findFlags) preview(ctx context.Context, x *trialRunner, d *study.Design
 	if err != nil {
 		return err
 	}
-	if x.flags.run.output != "json" {
+	if !forPrograms(x.flags.run.output) {
 		fmt.Fprintf(x.out, "a search of the highest rate of %s at which %s: from %s, between %g and %g per second\n"+
 			"each step is a run; their number and rates are not known in advance, at rate r a step does r/%g as many "+
 			"operations as the first one:\n", d.Search.Action, d.Search.Condition, summary.PerSecond(d.Search.From),
@@ -146,12 +147,29 @@ func (f *findFlags) preview(ctx context.Context, x *trialRunner, d *study.Design
 
 // showFindMax prints the result of a search and its steps.
 func showFindMax(s *streams, output string, m *summary.FindMax) error {
+	if output == "csv" {
+		return writeCSV(s.out, stepTable(m))
+	}
 	if output == "json" {
 		return quietPipe(writeJSON(s.out, struct {
 			FindMax *summary.FindMax `json:"findMax"`
 		}{m}))
 	}
 	return quietPipe(terminal.WriteFindMax(s.out, m, terminalOptions(s.out)))
+}
+
+// stepTable has a row for each step of a search.
+func stepTable(m *summary.FindMax) *table.Table {
+	var rows [][]any
+	for i := range m.Steps {
+		x := &m.Steps[i]
+		rows = append(rows, []any{x.Stage, x.PerSecond, x.OfferedPerSecond, x.AchievedPerSecond, x.WindowNs, x.Held,
+			x.Undecided, x.Bound, x.Evidence})
+	}
+	return tableOf([]table.Column{{Name: "step"}, {Name: "per_second", Type: table.Float},
+		{Name: "offered_per_second", Type: table.Float}, {Name: "achieved_per_second", Type: table.Float},
+		{Name: "window_ns", Type: table.Int}, {Name: "held", Type: table.Bool}, {Name: "undecided", Type: table.Bool},
+		{Name: "bound"}, {Name: "evidence"}}, rows)
 }
 
 // findMaxError has the exit status of a search: 3 if it found no rate, with strict 4 if the rate is this client's.

@@ -237,6 +237,9 @@ func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
 		return failed(err)
 	}
 	b := p.Budget
+	if f.output == "csv" {
+		return writeCSV(s.out, budgetTable(&b))
+	}
 	if f.output == "json" {
 		return writeJSON(s.out, struct {
 			plan.Budget

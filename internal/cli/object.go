@@ -61,6 +61,7 @@ rate, 4 doubtful figures under --strict, 130 interrupted.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runObject(cmd.Context(), s, &f, args[0]) },
 	}
 	f.add(c.Flags())
+	outputFlag(c, &f.output, "csv")
 	return c
 }
 
@@ -112,7 +113,7 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		fmt.Fprintln(s.err, "note:", n)
 	}
 	if f.dryRun {
-		return dryRun(s.out, w, search.finder, f.prices)
+		return dryRun(s.out, f.output, w, search.finder, f.prices)
 	}
 	if len(hosts) == 0 {
 		if err := checkOpenFiles(w, 1); err != nil {
@@ -268,7 +269,7 @@ func (r *objectRun) show() error {
 		return err
 	}
 	page, err := reportInto(b, s)
-	return errors.Join(err, printResult(r.streams, "", s, page))
+	return errors.Join(err, printResult(r.streams, r.flags.output, s, page))
 }
 
 // validity flags what makes the figures of stages doubtful, but of the steps of a search, whose overload is intended.
@@ -307,7 +308,7 @@ func isObjectWorkload(args []string) bool {
 
 // runObject runs a COSBench workload with the flags of run. It refuses flags that have no effect on it.
 func (f *runFlags) runObject(cmd *cobra.Command, s *streams, file string) error {
-	taken := []string{"out", "dry-run", "strict"}
+	taken := []string{"out", "output", "dry-run", "strict"}
 	var wrong []string
 	cmd.Flags().Visit(func(fl *pflag.Flag) {
 		if !slices.Contains(taken, fl.Name) {
@@ -319,6 +320,6 @@ func (f *runFlags) runObject(cmd *cobra.Command, s *streams, file string) error 
 			strings.Join(wrong, ", "))
 	}
 	o := defaultObjectFlags()
-	o.out, o.dryRun, o.strict = f.Out, f.DryRun, f.Strict
+	o.out, o.output, o.dryRun, o.strict = f.Out, f.output, f.DryRun, f.Strict
 	return runObject(cmd.Context(), s, &o, file)
 }

@@ -12,13 +12,16 @@ import (
 )
 
 // dryRun prints the budget of a workload; with a search that of one step.
-func dryRun(out io.Writer, w *model.Workload, find *capacity.Finder, prices model.Prices) error {
+func dryRun(out io.Writer, output string, w *model.Workload, find *capacity.Finder, prices model.Prices) error {
 	once := w
 	if find != nil {
 		once, _ = find.Once(w, find.Search.From)
 	}
-	fmt.Fprintf(out, "%s would send:\n", w.Name)
 	budgets, unknown := oload.Budgets(once, oload.MeanFileSize)
+	if forPrograms(output) {
+		return printWorkBudgets(out, output, w.Name, workBudgets("", budgets, 1, prices), unknown)
+	}
+	fmt.Fprintf(out, "%s would send:\n", w.Name)
 	if err := writeBudgets(out, budgets, 1, prices); err != nil {
 		return err
 	}

@@ -256,5 +256,9 @@ func (r *objectRun) sayLeft(result *oload.Result) {
 	if len(cosbench.Secrets(r.workload, nil)) > 0 {
 		secrets = ", with the credentials of the file in the environment"
 	}
-	fmt.Fprintf(r.out, "containers may be left: %s%s\n", cleanupCommand(r.writer.Dir()), secrets)
+	w := r.out
+	if forPrograms(r.flags.output) {
+		w = r.err
+	}
+	fmt.Fprintf(w, "containers may be left: %s%s\n", cleanupCommand(r.writer.Dir()), secrets)
 }

@@ -15,6 +15,7 @@ import (
 // objectFlags are those of object run.
 type objectFlags struct {
 	out    string
+	output string // of the summary, and of --dry-run
 	seed   uint64
 	grace  time.Duration
 	dryRun bool

@@ -55,7 +55,8 @@ secrets. They are looked for beside the Benchmark's file or in --inputs; what is
 missing, or is not the recorded file, is an error before anything is created.
 
 --dry-run compares only the facts that can be read without a run. --with compares with
-existing later bundles and runs nothing.
+existing later bundles and runs nothing. --output csv has a row for each difference,
+figure, verdict, validity flag and objective.
 
 Exit status: 0 the runs are compared, whatever differs; 1 the bundle or a flag is
 wrong, or an input is missing; 2 a bundle is damaged, or a run failed; 130
@@ -82,7 +83,7 @@ interrupted.`,
 		"recorded file)")
 	fl.StringArrayVar(&f.with, "with", nil, "compare with this later bundle instead of a new run; may be repeated")
 	fl.BoolVar(&f.verbose, "verbose", false, "print the summary of each run")
-	outputFlag(c, &f.output)
+	outputFlag(c, &f.output, "csv")
 	return c
 }
 
@@ -195,7 +196,7 @@ func (f *reproduceFlags) answer(s *streams, then, now []*bundle.Bundle) error {
 	if err := writeFile(path, func(w io.Writer) error { return writeJSON(w, r) }); err != nil {
 		return failed(err)
 	}
-	if err := f.print(s, r); err != nil || f.output == "json" {
+	if err := f.print(s, r); err != nil || f.output != "text" {
 		return err
 	}
 	fmt.Fprintf(s.out, "\nresult: %s\n", path)
@@ -204,8 +205,11 @@ func (f *reproduceFlags) answer(s *streams, then, now []*bundle.Bundle) error {
 
 // print prints a result in the format of --output.
 func (f *reproduceFlags) print(s *streams, r *reproduction.Result) error {
-	if f.output == "json" {
+	switch f.output {
+	case "json":
 		return quietPipe(writeJSON(s.out, r))
+	case "csv":
+		return writeCSV(s.out, reproductionTable(r))
 	}
 	return quietPipe(terminal.WriteReproduction(s.out, r, terminalOptions(s.out)))
 }

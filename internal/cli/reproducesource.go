@@ -226,7 +226,7 @@ func (f *reproduceFlags) preview(ctx context.Context, s *streams, then *bundle.B
 	if err != nil {
 		return failed(err)
 	}
-	if err := f.print(s, r); err != nil || f.output == "json" {
+	if err := f.print(s, r); err != nil || f.output != "text" {
 		return err
 	}
 	fmt.Fprintln(s.out, "nothing was created")

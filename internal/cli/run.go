@@ -273,7 +273,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	}
 	ctx, hard, stop := r.interrupts(ctx)
 	defer stop()
-	show := newProgress(r.streams, r.plan, r.clock, r.flags.output == "json")
+	show := newProgress(r.streams, r.plan, r.clock, forPrograms(r.flags.output))
 	defer show.close()
 	r.soft, r.hard = ctx, hard
 	r.startSending(hard, targets)

@@ -40,5 +40,5 @@ func (f *runFlags) addRunFlags(c *cobra.Command, command runflags.Scope) {
 		Advertise: os.Getenv("CNSBENCH_ADVERTISE"), Image: defaultImage(), Delivery: string(podspec.DeliverInit),
 		Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
 	f.Add(c.Flags(), runflags.Plan|command)
-	outputFlag(c, &f.output)
+	outputFlag(c, &f.output, "csv")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
@@ -84,8 +85,11 @@ func (f *runFlags) printSummary(s *streams, b *bundle.Bundle) error {
 
 // printResult prints a summary in the format of --output.
 func printResult(s *streams, output string, sum *summary.Summary, page string) error {
-	if output == "json" {
+	switch output {
+	case "json":
 		return quietPipe(writeJSON(s.out, sum))
+	case "csv":
+		return writeCSV(s.out, table.FiguresOf(sum))
 	}
 	err := quietPipe(terminal.Write(s.out, sum, terminalOptions(s.out)))
 	fmt.Fprintf(s.out, "\nbundle: %s\nreport: %s\n", filepath.Dir(page), page)

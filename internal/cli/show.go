@@ -38,7 +38,7 @@ func newShow(s *streams) *cobra.Command {
 cluster. --events prints its operations instead, --verify checks its files. --op
 prints one operation with its phases and, if it failed or was slow, the log lines
 of what served it. --prices adds what the run cost. --output csv has a row for each
-figure (docs/reference/export.md).`,
+figure (docs/reference/export.md), with --op for each phase.`,
 		Example: `  cnsbench show cnsbench-quickstart-20260301-120000
   cnsbench show --op snapshots/3 cnsbench-quickstart-20260301-120000
   cnsbench show --cluster bench/1a2b3c4d --output json`,
@@ -104,8 +104,23 @@ func showOp(s *streams, b *bundle.Bundle, name, output string) error {
 		return err
 	case output == "json":
 		return writeJSON(s.out, v)
+	case output == "csv":
+		return writeCSV(s.out, spanTable(v))
 	}
 	return terminal.WriteOp(s.out, v, terminalOptions(s.out))
+}
+
+// spanTable has a row for each phase of an op.
+func spanTable(v *opview.View) *table.Table {
+	var rows [][]any
+	for i := range v.Spans {
+		x := &v.Spans[i]
+		rows = append(rows, []any{v.Op.ID, v.Op.Action, v.Op.Target, string(v.Op.Outcome), x.Name, x.From, x.To, x.Volume,
+			int64(x.At), x.Ns, x.ErrorNs})
+	}
+	return tableOf([]table.Column{{Name: "op", Type: table.Int}, {Name: "action"}, {Name: "target"}, {Name: "outcome"},
+		{Name: "phase"}, {Name: "from"}, {Name: "to"}, {Name: "volume"}, {Name: "at_ns", Type: table.Int},
+		{Name: "duration_ns", Type: table.Int}, {Name: "error_ns", Type: table.Int}}, rows)
 }
 
 // summaryWithCost summarises a bundle; with a file of prices also what it cost.

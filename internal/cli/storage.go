@@ -34,7 +34,7 @@ func (f *runFlags) prepareStorage(s *streams, p *plan.Plan) error {
 		return nil
 	}
 	w := s.out
-	if f.output == "json" {
+	if forPrograms(f.output) {
 		w = s.err
 	}
 	fmt.Fprintf(w, "storage: %v\n", r)

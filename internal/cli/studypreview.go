@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
@@ -42,6 +43,9 @@ func (f *studyFlags) printPreview(s *streams, d *study.Design, rooms []*storaged
 	if f.run.output == "json" {
 		return quietPipe(writeJSON(s.out, previewOf(d, rooms)))
 	}
+	if f.run.output == "csv" {
+		return writeCSV(s.out, trialTable(d))
+	}
 	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
 	for _, t := range d.Trials {
 		fmt.Fprintf(w, "%s\t%s\n", t.Name, strings.Join(t.Set, " "))
@@ -57,6 +61,18 @@ func (f *studyFlags) printPreview(s *streams, d *study.Design, rooms []*storaged
 	printRooms(s.out, d, rooms)
 	fmt.Fprintf(s.out, "%s, %s; nothing was created\n", count(len(d.Cells), "cell"), count(len(d.Trials), "trial"))
 	return nil
+}
+
+// trialTable has a row for each trial, in their order.
+func trialTable(d *study.Design) *table.Table {
+	var rows [][]any
+	for i := range d.Trials {
+		t := &d.Trials[i]
+		rows = append(rows, []any{t.Name, d.Cells[t.Cell].Name(), int64(t.Repetition), int64(t.Occasion), int64(t.Block),
+			strings.Join(t.Set, " ")})
+	}
+	return tableOf([]table.Column{{Name: "trial"}, {Name: "cell"}, {Name: "repetition", Type: table.Int},
+		{Name: "occasion", Type: table.Int}, {Name: "block", Type: table.Int}, {Name: "set"}}, rows)
 }
 
 // printRooms prints what the volumes of each cell request of the storage directory. Trials run one after another, so

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/trace"
 	"github.com/cnsbench/cnsbench/internal/trace/fit"
@@ -66,7 +67,7 @@ func newTraceStats(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use: "stats FILE", Short: "Print the statistics of a trace", Args: cobra.ExactArgs(1),
 		Long: `Prints the rates, gaps, lifetimes, concurrency and dependencies of the operations of
-a trace.`,
+a trace. --output csv has a row for each figure.`,
 		Example: "  cnsbench trace stats --skip 5m trace.csv.gz",
 		RunE: func(_ *cobra.Command, args []string) error {
 			records, err := readTrace(s, args[0])
@@ -74,14 +75,17 @@ a trace.`,
 				return err
 			}
 			stats := fit.Describe(trace.After(records, int64(skip)))
-			if output == "json" {
+			switch output {
+			case "json":
 				return writeJSON(s.out, stats)
+			case "csv":
+				return writeCSV(s.out, statsTable(stats))
 			}
 			return printStats(s.out, stats)
 		},
 	}
 	c.Flags().DurationVar(&skip, "skip", 0, "leave out the beginning of the trace")
-	outputFlag(c, &output)
+	outputFlag(c, &output, "csv")
 	return c
 }
 
@@ -113,6 +117,60 @@ func printStats(out io.Writer, s fit.Stats) error {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\n", d.Op, d.On, d.N, d.Within)
 	}
 	return w.Flush()
+}
+
+// statsTable has a row for each figure of the operations, of the kinds of objects, and of the dependencies. A figure
+// that the trace does not have, such as a duration of operations without ends, has no row.
+func statsTable(s fit.Stats) *table.Table {
+	var rows [][]any
+	add := func(of string, o trace.Op, k trace.Kind, figure string, value float64, unit string) {
+		rows = append(rows, []any{of, string(o), string(k), figure, value, unit})
+	}
+	for i := range s.Ops {
+		o := &s.Ops[i]
+		for _, f := range opFigures(o) {
+			add("operation", o.Op, o.Kind, f.name, f.value, f.unit)
+		}
+	}
+	for i := range s.Objects {
+		for _, f := range objectFigures(&s.Objects[i]) {
+			add("object", "", s.Objects[i].Kind, f.name, f.value, f.unit)
+		}
+	}
+	for _, d := range s.Depends {
+		add("dependency", d.Op, d.On, "n", float64(d.N), "")
+		add("dependency", d.Op, d.On, "within", float64(d.Within), "")
+	}
+	return tableOf([]table.Column{{Name: "of"}, {Name: "operation"}, {Name: "kind"}, {Name: "figure"},
+		{Name: "value", Type: table.Float}, {Name: "unit"}}, rows)
+}
+
+// traceFigure is a figure of a trace; a count has no unit.
+type traceFigure struct {
+	name  string
+	value float64
+	unit  string
+}
+
+func opFigures(o *fit.OpStats) []traceFigure {
+	list := []traceFigure{{"n", float64(o.N), ""}, {"rate", o.PerSecond, "/s"}, {"failed", float64(o.Failed), ""},
+		{"gap_mean", float64(o.GapMean), "ns"}, {"gap_p50", float64(o.GapP50), "ns"}, {"gap_p99", float64(o.GapP99), "ns"},
+		{"gap_cv", o.GapCV, ""}, {"ks_exponential", o.Exponential, ""}, {"ks_uniform", o.Uniform, ""}}
+	if o.Timed == 0 {
+		return list
+	}
+	return append(list, traceFigure{"timed", float64(o.Timed), ""}, traceFigure{"duration_p50", float64(o.P50Ns), "ns"},
+		traceFigure{"duration_p99", float64(o.P99Ns), "ns"}, traceFigure{"in_flight_mean", o.InFlight, ""},
+		traceFigure{"in_flight_max", float64(o.Peak), ""})
+}
+
+func objectFigures(k *fit.KindStats) []traceFigure {
+	l := &k.Lifetimes
+	return []traceFigure{{"at_start", float64(k.AtStart), ""}, {"at_end", float64(k.AtEnd), ""},
+		{"least", float64(k.Least), ""}, {"most", float64(k.Most), ""}, {"mean", k.Mean, ""},
+		{"lifetime_mean", float64(l.Mean), "ns"}, {"lifetime_median", float64(l.Median), "ns"},
+		{"ended", float64(l.Ended), ""}, {"censored", float64(l.Censored), ""}, {"unknown", float64(l.Unknown), ""},
+		{"tail", l.Tail, ""}, {"little", k.Little, ""}}
 }
 
 func newTraceProfile(s *streams) *cobra.Command {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
@@ -59,7 +60,7 @@ file does not match, or a bundle was never closed.`,
 			return errors.Join(append(problems, printVerified(s, output, all))...)
 		},
 	}
-	outputFlag(c, &output)
+	outputFlag(c, &output, "csv")
 	return c
 }
 
@@ -129,11 +130,16 @@ func printVerified(s *streams, output string, all []verified) error {
 			bad++
 		}
 	}
-	if output == "json" {
+	switch output {
+	case "json":
 		if err := writeJSON(s.out, all); err != nil {
 			return quietPipe(err)
 		}
-	} else {
+	case "csv":
+		if err := writeCSV(s.out, verifiedTable(all)); err != nil {
+			return err
+		}
+	default:
 		w := &terminal.Writer{To: s.out}
 		for i := range all {
 			all[i].print(w)
@@ -143,6 +149,27 @@ func printVerified(s *streams, output string, all []verified) error {
 		return failed(fmt.Errorf("%s of %d not verified", count(bad, "bundle"), len(all)))
 	}
 	return nil
+}
+
+// verifiedTable has a row for each bundle, and for each file that is not as in the manifest.
+func verifiedTable(all []verified) *table.Table {
+	var rows [][]any
+	for i := range all {
+		v := &all[i]
+		row := []any{v.Bundle, v.OK, v.Problem, nil, nil, nil, nil, int64(v.Left)}
+		if v.Verification == nil {
+			rows = append(rows, row)
+			continue
+		}
+		row[4], row[5], row[6] = int64(v.Files), v.Bytes, v.Manifest
+		rows = append(rows, row)
+		for _, p := range v.Problems {
+			rows = append(rows, []any{v.Bundle, false, p.What, p.Path, nil, nil, nil, nil})
+		}
+	}
+	return tableOf([]table.Column{{Name: "bundle"}, {Name: "ok", Type: table.Bool}, {Name: "problem"}, {Name: "path"},
+		{Name: "files", Type: table.Int}, {Name: "bytes", Type: table.Int}, {Name: "manifest_sha256"},
+		{Name: "ledger_open", Type: table.Int}}, rows)
 }
 
 func (v *verified) print(w io.Writer) {

@@ -49,6 +49,9 @@ func outputFlag(c *cobra.Command, to *string, more ...string) {
 	outputValues(c, to, append([]string{"text", "json"}, more...)...)
 }
 
+// forPrograms reports whether a value of --output is a format that programs read.
+func forPrograms(output string) bool { return output == "json" || output == "csv" }
+
 // outputValues sets the values of --output. The first is its default.
 func outputValues(c *cobra.Command, to *string, values ...string) {
 	f := c.Flags().Lookup("output")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -16,18 +17,19 @@ import (
 
 func newWorkloads(s *streams) *cobra.Command {
 	c := &cobra.Command{Use: "workloads", Short: "List and show the built-in workloads, make and test your own"}
-	var output string
+	var output, showOutput string
 	list := &cobra.Command{Use: "list", Short: "List the built-in workloads and suites", Args: cobra.NoArgs,
 		Example: "  cnsbench workloads list",
 		RunE:    func(*cobra.Command, []string) error { return listWorkloads(s, output) }}
 	outputFlag(list, &output, "csv")
-	c.AddCommand(list,
-		&cobra.Command{Use: "show NAME", Short: "Show the variables and manifests of a workload",
-			Args:    cobra.ExactArgs(1),
-			Example: "  cnsbench workloads show fio",
-			RunE:    func(_ *cobra.Command, args []string) error { return showWorkload(s, args[0]) }},
-		newWorkloadsNew(s), newWorkloadsTest(s), newWorkloadsProfile(s),
-	)
+	show := &cobra.Command{Use: "show NAME", Short: "Show the variables and manifests of a workload",
+		Long: `Shows the variables and manifests of a built-in workload. --output csv has a row for
+each variable.`,
+		Args:    cobra.ExactArgs(1),
+		Example: "  cnsbench workloads show fio",
+		RunE:    func(_ *cobra.Command, args []string) error { return showWorkload(s, args[0], showOutput) }}
+	outputFlag(show, &showOutput, "csv")
+	c.AddCommand(list, show, newWorkloadsNew(s), newWorkloadsTest(s), newWorkloadsProfile(s))
 	return c
 }
 
@@ -79,7 +81,45 @@ func summaryOf(e *workload.Entry) string {
 	return first
 }
 
-func showWorkload(s *streams, name string) error {
+// shownWorkload is a workload as workloads show prints it.
+type shownWorkload struct {
+	Name        string          `json:"name"`
+	Origin      string          `json:"origin"`
+	Description string          `json:"description"`
+	Variables   []shownVariable `json:"variables"`
+	Parts       []shownPart     `json:"parts"`
+}
+
+type shownVariable struct {
+	Name    string  `json:"name"`
+	Default *string `json:"default"` // null: the variable is required
+	Meaning string  `json:"meaning"`
+	Type    string  `json:"type"` // empty: any text
+}
+
+// shownPart is a manifest or a configuration file.
+type shownPart struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+func shown(e *workload.Entry) shownWorkload {
+	w := shownWorkload{Name: e.Name, Origin: e.Origin, Description: strings.TrimSpace(e.Description),
+		Variables: []shownVariable{}, Parts: []shownPart{}}
+	for _, name := range e.Variables() {
+		v := shownVariable{Name: name, Meaning: e.Meanings[name], Type: e.Types[name].String()}
+		if value, ok := e.Defaults[name]; ok {
+			v.Default = &value
+		}
+		w.Variables = append(w.Variables, v)
+	}
+	for _, p := range e.Parts {
+		w.Parts = append(w.Parts, shownPart{p.Key, p.Text})
+	}
+	return w
+}
+
+func showWorkload(s *streams, name, output string) error {
 	library, err := plan.BuiltIn()
 	if err != nil {
 		return err
@@ -88,21 +128,38 @@ func showWorkload(s *streams, name string) error {
 	if !ok {
 		return fmt.Errorf("workload %q not found: want one of %s", name, strings.Join(library.Names(), ", "))
 	}
-	fmt.Fprintf(s.out, "%s (%s)\n\n%s\n\nvariables:\n", name, e.Origin, strings.TrimSpace(e.Description))
-	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
-	for _, v := range e.Variables() {
-		value, ok := e.Defaults[v]
-		switch {
-		case !ok:
-			value = "(required)"
-		case value == "":
-			value = "(empty)"
+	x := shown(e)
+	switch output {
+	case "json":
+		return writeJSON(s.out, x)
+	case "csv":
+		var rows [][]any
+		for _, v := range x.Variables {
+			rows = append(rows, []any{v.Name, known(v.Default), v.Default == nil, v.Type, v.Meaning})
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", v, value, e.Meanings[v], e.Types[v])
+		return writeCSV(s.out, tableOf([]table.Column{{Name: "variable"}, {Name: "default"},
+			{Name: "required", Type: table.Bool}, {Name: "type"}, {Name: "meaning"}}, rows))
 	}
-	_ = w.Flush()
-	for _, p := range e.Parts {
-		fmt.Fprintf(s.out, "\n--- %s\n%s\n", p.Key, strings.TrimRight(p.Text, "\n"))
+	return x.print(s.out)
+}
+
+func (x *shownWorkload) print(out io.Writer) error {
+	fmt.Fprintf(out, "%s (%s)\n\n%s\n\nvariables:\n", x.Name, x.Origin, x.Description)
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	for _, v := range x.Variables {
+		value := "(required)"
+		if v.Default != nil {
+			value = cmp.Or(*v.Default, "(empty)")
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", v.Name, value, v.Meaning, v.Type)
+	}
+	if err := w.Flush(); err != nil {
+		return quietPipe(err)
+	}
+	for _, p := range x.Parts {
+		if _, err := fmt.Fprintf(out, "\n--- %s\n%s\n", p.Name, strings.TrimRight(p.Text, "\n")); err != nil {
+			return quietPipe(err)
+		}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/trace/ioprofile"
 	"github.com/cnsbench/cnsbench/internal/workload/scaffold"
 )
@@ -75,7 +76,7 @@ does not fit or a replay failed, and nothing was written, 130 interrupted.`,
 		"in flight in the trace, or 1 if it has no latencies)")
 	fl.Uint64Var(&f.seed, "seed", 42, "seed of the operations that are compared")
 	fl.BoolVar(&f.buffered, "buffered", false, "replay through the page cache, not by direct I/O")
-	outputFlag(c, &f.print)
+	outputFlag(c, &f.print, "csv")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, stop := untilInterrupt(cmd.Context())
 		defer stop()
@@ -141,16 +142,11 @@ func (f *profileFlags) conclude(s *streams, m *ioprofile.Model, r *profileReport
 	if r.Fits {
 		r.Entry = entryPaths(f.name, f.library)[0]
 	}
-	if f.print == "text" {
-		if err := r.text(s); err != nil {
-			return err
-		}
+	if err := r.write(s, f.print); err != nil {
+		return err
 	}
 	quiet := *s
-	if f.print == "json" {
-		if err := writeJSON(s.out, r); err != nil {
-			return err
-		}
+	if f.print != "text" {
 		quiet.out = io.Discard
 	}
 	if !r.Fits {
@@ -172,6 +168,31 @@ func (f *profileFlags) conclude(s *streams, m *ioprofile.Model, r *profileReport
 
 func (r *profileReport) length() time.Duration {
 	return time.Duration(r.Trace.LengthNs).Round(time.Millisecond)
+}
+
+func (r *profileReport) write(s *streams, output string) error {
+	switch output {
+	case "json":
+		return writeJSON(s.out, r)
+	case "csv":
+		return writeCSV(s.out, r.table())
+	}
+	return r.text(s)
+}
+
+// table has a row for each comparison. A distance is of two distributions: there is no figure of each.
+func (r *profileReport) table() *table.Table {
+	var rows [][]any
+	for _, c := range r.Comparisons {
+		var of, profile any
+		if !isDistance(c) {
+			of, profile = c.Trace, c.Profile
+		}
+		rows = append(rows, []any{c.Name, c.Unit, of, profile, c.Difference, c.Limit, c.Fits})
+	}
+	return tableOf([]table.Column{{Name: "figure"}, {Name: "unit"}, {Name: "trace", Type: table.Float},
+		{Name: "profile", Type: table.Float}, {Name: "difference", Type: table.Float}, {Name: "limit", Type: table.Float},
+		{Name: "fits", Type: table.Bool}}, rows)
 }
 
 func (r *profileReport) text(s *streams) error {

@@ -22,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/entrycheck"
+	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/plan/validate"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
@@ -84,7 +85,7 @@ interrupted.`,
 		"(default they are removed)")
 	fl.StringVar(&f.storage, "storage-dir", storagedir.Default(), "directory for the volumes")
 	fl.BoolVar(&f.verbose, "verbose", false, "print the progress and summary of each run")
-	outputFlag(c, &f.print)
+	outputFlag(c, &f.print, "csv")
 	return c
 }
 
@@ -146,9 +147,12 @@ func (t *entryTest) show(report *entrycheck.Report) error {
 		report.Entry, report.Origin = t.entry.name, t.entry.origin
 	}
 	var err error
-	if t.flags.print == "json" {
+	switch t.flags.print {
+	case "json":
 		err = writeJSON(t.out, report)
-	} else {
+	case "csv":
+		err = writeCSV(t.out, checkTable(report))
+	default:
 		err = report.Text(&terminal.Writer{To: t.out})
 	}
 	if err := quietPipe(err); err != nil {
@@ -158,6 +162,20 @@ func (t *entryTest) show(report *entrycheck.Report) error {
 		return &exit{code: exitFailed}
 	}
 	return nil
+}
+
+// checkTable has a row for each check, and for each metric that the parser found.
+func checkTable(r *entrycheck.Report) *table.Table {
+	var rows [][]any
+	for _, c := range r.Checks {
+		rows = append(rows, []any{"check", c.Name, string(c.Status), c.Message, c.Do, nil, nil, nil, nil, nil})
+	}
+	for _, m := range r.Metrics {
+		rows = append(rows, []any{"metric", m.Name, nil, nil, nil, m.Unit, m.Kind, m.Better, m.Total, int64(m.Points)})
+	}
+	return tableOf([]table.Column{{Name: "kind"}, {Name: "name"}, {Name: "status"}, {Name: "message"}, {Name: "do"},
+		{Name: "unit"}, {Name: "metric_kind"}, {Name: "better"}, {Name: "total", Type: table.Bool},
+		{Name: "points", Type: table.Int}}, rows)
 }
 
 // setVars chooses the values of the variables, and refuses those of --vars that the entry cannot have.

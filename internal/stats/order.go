@@ -32,7 +32,15 @@ func Order(n int, key func(i int) int64) []int32 {
 	for i := range n {
 		from[i] = (uint64(key(i))-uint64(low))<<number | uint64(i)
 	}
-	for shift := number; shift < all; shift += digit {
+	for i, x := range byDigits(from, to, number, all) {
+		order[i] = int32(x & (1<<number - 1))
+	}
+	return order
+}
+
+// byDigits sorts numbers by their bits [low, high), of which higher ones are 0, and returns one of from and to.
+func byDigits(from, to []uint64, low, high int) []uint64 {
+	for shift := low; shift < high; shift += digit {
 		var next [1 << digit]int32
 		for _, x := range from {
 			next[x>>shift&(1<<digit-1)]++
@@ -48,8 +56,24 @@ func Order(n int, key func(i int) int64) []int32 {
 		}
 		from, to = to, from
 	}
-	for i, x := range from {
-		order[i] = int32(x & (1<<number - 1))
+	return from
+}
+
+// fewValues is the number of values below which a sort by comparisons is as fast as one by digits.
+const fewValues = 512
+
+// sortValues sorts values from low to high.
+func sortValues(values []int64, low, high int64) {
+	if len(values) < fewValues {
+		slices.Sort(values)
+		return
 	}
-	return order
+	n := len(values)
+	memory := make([]uint64, 2*n)
+	for i, v := range values {
+		memory[i] = uint64(v) - uint64(low)
+	}
+	for i, x := range byDigits(memory[:n], memory[n:], 0, bits.Len64(uint64(high)-uint64(low))) {
+		values[i] = int64(x + uint64(low))
+	}
 }

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestOrder: the order is that of a stable sort, of few and many keys, of narrow and the widest ranges.
+// TestOrder: the order is that of a stable sort, of few and many keys, of narrow and the widest ranges. Values are
+// sorted in it.
 func TestOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, draw := range map[string]func() int64{
@@ -27,6 +28,13 @@ func TestOrder(t *testing.T) {
 			slices.SortStableFunc(want, func(a, b int32) int { return cmp.Compare(keys[a], keys[b]) })
 			if got := Order(n, func(i int) int64 { return keys[i] }); !slices.Equal(got, want) {
 				t.Errorf("%s, %d keys: in another order", name, n)
+			}
+			sorted := slices.Sorted(slices.Values(keys))
+			if n == 0 {
+				continue
+			}
+			if sortValues(keys, sorted[0], sorted[n-1]); !slices.Equal(keys, sorted) {
+				t.Errorf("%s, %d values: not sorted", name, n)
 			}
 		}
 	}

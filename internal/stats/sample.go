@@ -262,7 +262,7 @@ func (v *values) collapse() {
 // inOrder returns the exact values in ascending order.
 func (v *values) inOrder() []int64 {
 	if !v.sorted {
-		slices.Sort(v.exact)
+		sortValues(v.exact, v.min, v.max)
 		v.sorted = true
 	}
 	return v.exact

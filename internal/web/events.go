@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"reflect"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -56,6 +57,13 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, h *hub, have
 		have = now
 		select {
 		case <-changed:
+		case <-ctx.Done():
+			return
+		case <-s.hubs.ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(h.turn()):
 		case <-ctx.Done():
 			return
 		case <-s.hubs.ctx.Done():

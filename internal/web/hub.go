@@ -21,6 +21,10 @@ const (
 	hubIdle = time.Minute
 	// maxReaders bounds the streams of one run.
 	maxReaders = 256
+	// sendGap is the time between the writes of an event to two readers, and sendWithin the longest until all have it:
+	// less than followStep, so that all have it before the next.
+	sendGap    = 4 * time.Millisecond
+	sendWithin = followStep * 3 / 4
 )
 
 // hub follows one live run for all its readers: its files are read once.
@@ -36,6 +40,7 @@ type hub struct {
 	from    int    // the number of points that they have
 	changed chan struct{}
 	readers int
+	turns   int       // given out since the newest event
 	idle    time.Time // since when there is no reader
 }
 
@@ -117,11 +122,12 @@ func (h *hub) step(f *bundle.Follower, ended bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.from = h.points()
+	h.live.readWorkers(h.dir)
 	for i := range all {
 		h.live.add(&all[i])
 	}
 	h.ended, h.err = ended, err
-	h.event = h.eventSince(h.from)
+	h.event, h.turns = h.eventSince(h.from), 0
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
@@ -155,6 +161,15 @@ func (h *hub) next(have int) (event []byte, now int, end bool, changed <-chan st
 		event = h.eventSince(have)
 	}
 	return event, h.points(), h.ended, h.changed
+}
+
+// turn returns how long a reader waits before it takes the newest event. Readers take it one after another: all at once
+// they would delay a run on the same machine.
+func (h *hub) turn() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.turns++
+	return time.Duration(h.turns-1) * min(sendGap, sendWithin/time.Duration(max(1, h.readers)))
 }
 
 // resume returns the number of points that the reader with a Last-Event-ID has.

@@ -38,6 +38,7 @@ type Status struct {
 	Instances      int          `json:"instances"`
 	InstancesEnded int          `json:"instancesEnded"`
 	Actions        []LiveAction `json:"actions"`
+	Hosts          []Host       `json:"hosts,omitempty"`
 	Log            []string     `json:"log"` // the last lines
 }
 
@@ -78,9 +79,10 @@ type LiveOp struct {
 }
 
 const (
-	// maxPoints and maxLiveOps bound what is kept of a live run.
+	// maxPoints and maxLiveOps bound what is kept of a live run. An event has at most maxLiveOps operations, of which the
+	// page lists 14: more would be most of the event.
 	maxPoints  = 3600
-	maxLiveOps = 100
+	maxLiveOps = 20
 	maxLog     = 20
 	// settle is the time after which a second is complete: samples come each second, and are of the time before.
 	settle = 2
@@ -103,6 +105,7 @@ type live struct {
 	actions map[string]*LiveAction
 	ops     []LiveOp
 	log     []string
+	places  placement
 }
 
 // second is what is known of a second that is not settled.
@@ -114,7 +117,8 @@ type second struct {
 
 func newLive(r bundle.Run) *live {
 	l := &live{run: r, newest: 0, barrier: op.Never, open: map[int]*second{}, last: map[string]op.Sample{},
-		started: map[string]bool{}, ended: map[string]bool{}, actions: map[string]*LiveAction{}}
+		started: map[string]bool{}, ended: map[string]bool{}, actions: map[string]*LiveAction{},
+		places: placement{nodes: map[string]string{}, ops: map[string]int{}}}
 	l.runtime, l.from = runtimeOf(r.Plan)
 	return l
 }
@@ -202,6 +206,7 @@ func (l *live) addOp(o *op.Op) {
 	}
 	a.N++
 	a.Outcomes[o.Outcome]++
+	l.places.addOp(o)
 	one := LiveOp{ID: o.ID, Action: o.Action, Target: o.Target, Outcome: o.Outcome, Message: o.Message,
 		point: l.omitted + len(l.points)}
 	if l.see(o.Ended) {
@@ -268,7 +273,7 @@ func (l *live) settle() {
 func (l *live) update(since int, now time.Duration, ended bool) Update {
 	s := Status{Name: l.run.Name, RunID: l.run.ID, Engine: l.run.Engine, Started: l.run.Clock.Start, Phase: "preparing",
 		At: max(now.Seconds(), float64(l.newest)/1e9), Instances: len(l.started), InstancesEnded: len(l.ended),
-		Actions: []LiveAction{}, Log: slices.Clone(l.log)}
+		Actions: []LiveAction{}, Hosts: l.hosts(), Log: slices.Clone(l.log)}
 	if l.barrier.Known() {
 		s.Phase, s.Barrier = "running", seconds(l.barrier)
 		if l.runtime > 0 {

@@ -26,6 +26,8 @@ type Submission struct {
 	queue.Submission
 	// Begun says that the run or the study of the results has a page.
 	Begun bool `json:"begun"`
+	// Hosts do the work of the run in progress.
+	Hosts []Host `json:"hosts,omitempty"`
 }
 
 type submitInput struct {
@@ -111,7 +113,11 @@ func (s *Server) describe(sub queue.Submission) Submission {
 	if sub.Study {
 		file = studyFile
 	}
-	return Submission{sub, sub.Out != "" && s.has(path.Join(sub.Out, file))}
+	one := Submission{Submission: sub, Begun: sub.Out != "" && s.has(path.Join(sub.Out, file))}
+	if one.Begun && sub.State == queue.Running {
+		one.Hosts = s.hosts(&sub)
+	}
+	return one
 }
 
 func (s *Server) described(sub queue.Submission, err error) (*body[Submission], error) {

@@ -6,10 +6,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/queue"
 )
@@ -176,5 +184,82 @@ func TestQueue(t *testing.T) {
 	if len(q.Submissions) != 2 || q.Submissions[0].ID != "1" || q.Submissions[1].ID != "3" || !q.Paused || !q.AllowRun ||
 		q.Submissions[1].Name != "second" || q.Submissions[0].Text != "" {
 		t.Errorf("%+v", q)
+	}
+}
+
+// TestHosts: the running submission has the hosts of its run: nodes of operations and instances, or workers of an
+// object workload. A study has those of its run in progress.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	start := func(w *bundle.Writer, instance string) { w.Started(op.InstanceStart{Instance: instance, At: 1}) }
+	running := []op.Milestone{{Name: op.Running, At: 1}}
+	nodes := func(w *bundle.Writer) {
+		for i, node := range []string{"b", "a", "a"} {
+			instance := "db-" + strconv.Itoa(i)
+			w.Op(op.Op{ID: int64(i), Action: "db", Kind: op.Create, Target: instance, Node: node, Ended: 1, Outcome: op.OK,
+				Milestones: running})
+			start(w, instance)
+		}
+		w.Op(op.Op{ID: 3, Action: "snap", Target: "db-0-data", Node: "b", Ended: 2, Outcome: op.OK})
+		w.Op(op.Op{ID: 4, Action: "move", Target: "db-1", Node: "c", Ended: 3, Outcome: op.OK, Milestones: running})
+		w.Op(op.Op{ID: 5, Action: "fails", Target: "db-2", Node: "c", Ended: 3, Outcome: op.Error, Milestones: running})
+		w.Op(op.Op{ID: 6, Action: "resize", Target: "db-2", Node: "a", Ended: 3, Outcome: op.OK})
+		start(w, "unknown-7")
+		w.Ended(op.InstanceEnd{Instance: "db-0", At: 4, OK: true})
+	}
+	workers := func(w *bundle.Writer) {
+		e := bundle.Environment{Engine: map[string]any{"hosts": []map[string]any{{"name": "x"}, {"name": "y"}}}}
+		if err := w.Environment(e); err != nil {
+			t.Error(err)
+		}
+		start(w, "main.read-1")
+		start(w, "main.read-5")
+	}
+	want := []Host{{"a", 1, 0, 3}, {"b", 1, 1, 2}, {"c", 1, 0, 2}}
+	for _, tt := range []struct {
+		name, run, engine string
+		study             bool
+		write             func(*bundle.Writer)
+		want              []Host
+	}{
+		{"run", "out", "local", false, nodes, want},
+		{"study", "out/trial", "local", true, nodes, want},
+		{"workers", "out", bundle.Objects, false, workers, []Host{{Name: "x"}, {Name: "y", Instances: 1}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, tt.run)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			w, err := bundle.Create(filepath.Join(dir, tt.run), bundle.Run{ID: "r", Name: "n", Engine: tt.engine,
+				BarrierAt: op.Never, EndedAt: op.Never})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.write(w)
+			if err := w.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			_, s := newServer(t, dir)
+			sub := queue.Submission{Out: "out", Study: tt.study}
+			got := s.hosts(&sub)
+			for range 300 { // the first answer may be before the bundle is read
+				if len(got) > 0 {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+				got = s.hosts(&sub)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if err := w.Close(nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.hosts(&sub); got != nil {
+				t.Errorf("of a closed bundle: %v", got)
+			}
+		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
@@ -291,6 +292,25 @@ func TestEvents(t *testing.T) {
 	}
 	for u.Status.Phase != "ended" {
 		u = first()
+	}
+}
+
+// TestTurns: readers take an event at different times, the first at once, and all before the next.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	for _, readers := range []int{1, 2, 100, maxReaders} {
+		h := &hub{live: newLive(bundle.Run{}), readers: readers, changed: make(chan struct{})}
+		for range 2 {
+			h.step(nil, true, nil)
+			last := time.Duration(-1)
+			for range readers {
+				d := h.turn()
+				if d <= last || d >= followStep || last < 0 && d != 0 {
+					t.Errorf("%d readers: one waits %v after one that waits %v", readers, d, last)
+				}
+				last = d
+			}
+		}
 	}
 }
 

@@ -159,6 +159,11 @@ func TestMachineReadable(t *testing.T) {
 			t.Errorf("%v: no JSON\n%v", args, r)
 		}
 	}
+	again := b.run("run", file, "--out", b.in("again"), "--storage-dir", b.in("storage"), "--output", "csv").wants(t, 0)
+	if shown := b.run("show", b.in("again"), "--output", "csv").wants(t, 0).stdout; shown != again.stdout ||
+		!strings.HasPrefix(shown, "run_id,scope,") {
+		t.Errorf("run prints\n%s\nshow prints\n%s", again.stdout, shown)
+	}
 	b.run("show", b.bundle(), "--verify").wants(t, 0)
 	b.clean()
 }

@@ -29,6 +29,14 @@ async function shot(name, locator, high = 1100) {
   });
 }
 
+/** distributions returns the lower end of the distributions of compared runs, beneath the table of metrics. */
+async function distributions() {
+  const figures = page.locator(".figures");
+  await figures.locator("svg").first().waitFor();
+  const box = await figures.boundingBox();
+  return box.y + box.height + 16;
+}
+
 const colours = { 31: "#b3261e", 32: "#1a7f37", 33: "#8a6100" };
 
 /** screen writes a picture of a terminal's text with its sequences for bold and colours. */
@@ -84,7 +92,8 @@ try {
   ]) {
     await page.goto(new URL(path, server.url).href);
     await sleep(3000); // figures of a run in progress are two seconds behind
-    await shot(name);
+    const figures = name === "web-compare" ? await distributions() : undefined;
+    await shot(name, figures && page.locator("body"), figures);
   }
 } finally {
   await ended;

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
@@ -152,8 +153,22 @@ test("submissions run one after another, are moved, aborted and repeated", { tim
   await submit(page, "first", "20s");
   const live = await open("/");
   const first = await reaches("1", "running");
+  // The row of the running submission has the host of its operations: this machine.
+  const hosts = page.getByRole("table", { name: "Hosts of first 1" });
+  await page.waitForFunction(
+    () => Number(document.querySelector("table[aria-label='Hosts of first 1'] td:last-child")?.textContent) > 10,
+  );
+  assert.deepEqual(await hosts.locator("tbody tr td:first-child").allTextContents(), [hostname()]);
+  const counted = (await submissions())[0].hosts;
+  assert.deepEqual(
+    counted.map((h) => h.name),
+    [hostname()],
+  );
   await live.goto(`${server.url}runs/${first.out}/`);
   await live.locator(".tiles").waitFor(wait);
+  const listed = live.getByRole("table", { name: /^Hosts of / }).locator("tbody td.name");
+  await listed.first().waitFor(wait);
+  assert.deepEqual(await listed.allTextContents(), [hostname()]);
   for (const [name, runtime] of [
     ["second", "10m"],
     ["third", "10m"],
@@ -184,6 +199,13 @@ test("submissions run one after another, are moved, aborted and repeated", { tim
   const done = await reaches("1", "done");
   await live.locator(".cnsbench-bar").waitFor(wait);
   assert.equal(run(done).state, "complete");
+  const environment = JSON.parse(readFileSync(join(results, done.out, "environment.json"), "utf8"));
+  assert.equal(environment.hostname, hostname());
+  const shown = spawnSync(program, ["show", "--output", "json", join(results, done.out)], { encoding: "utf8" });
+  const ops = JSON.parse(shown.stdout).actions.reduce((n, a) => n + a.n, 0);
+  assert.ok(counted[0].ops > 10 && counted[0].ops <= ops, `${counted[0].ops} of ${ops} operations`);
+  assert.equal(done.hosts, undefined);
+  assert.equal(await hosts.count(), 0);
   const second = await reaches("2", "running");
   await live.goto(`${server.url}runs/${second.out}/`);
   await live.getByRole("button", { name: "Abort …" }).click();

@@ -54,3 +54,11 @@ func (x *opsDuringIO) effects(seed uint64) []interference.Effect {
 	}
 	return interference.Effects(x.data, x.busy, seed)
 }
+
+// rateEffects are those on rates.
+func (x *opsDuringIO) rateEffects(seed uint64) []interference.RateEffect {
+	if x == nil {
+		return nil
+	}
+	return interference.RateEffects(x.data, x.busy, seed)
+}

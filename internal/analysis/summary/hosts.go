@@ -21,7 +21,7 @@ func (s *Summary) nameHosts(b *bundle.Bundle) error {
 	if err != nil {
 		return err
 	}
-	hosts, _ := environment.Engine["hosts"].([]any)
+	hosts := environment.Hosts()
 	for i := range s.Workloads {
 		for j := range s.Workloads[i].Instances {
 			in := &s.Workloads[i].Instances[j]
@@ -29,8 +29,7 @@ func (s *Summary) nameHosts(b *bundle.Bundle) error {
 			if err != nil || n < 0 || n >= len(hosts) {
 				continue
 			}
-			host, _ := hosts[n].(map[string]any)
-			in.Host, _ = host["name"].(string)
+			in.Host = hosts[n]
 		}
 	}
 	return nil

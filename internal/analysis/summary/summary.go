@@ -63,6 +63,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 	io.done()
 	var effects sync.WaitGroup
 	effects.Go(func() { s.Interference = io.effects(seed(b.Run)) }) // as long as all else
+	effects.Go(func() { s.RateEffects = io.rateEffects(seed(b.Run)) })
 	defer effects.Wait()
 	var facts []validity.Action
 	for _, t := range tallies {
@@ -110,14 +111,13 @@ func ofRun(b *bundle.Bundle) *Summary {
 	return s
 }
 
-// addInterference adds what control operations did to I/O, but for Interference.
+// addInterference adds what control operations did to I/O, but for their effects.
 func (s *Summary) addInterference(x *opsDuringIO) {
 	if x == nil {
 		return
 	}
 	s.Recoveries = recoveries(x.data, x.listed)
 	s.Stalls = x.periods.Stalls(x.listed)
-	s.RateEffects = interference.RateEffects(x.data, x.busy, seed(x.data.Bundle.Run))
 	s.ZeroPeriods = x.periods.ZeroPeriods(x.listed)
 }
 

@@ -640,6 +640,24 @@ export interface components {
             /** @description a Benchmark or a Study, in YAML */
             text: string;
         };
+        Host: {
+            /**
+             * Format: int64
+             * @description workload instances that have started there
+             */
+            instances: number;
+            /**
+             * Format: int64
+             * @description those of them that have ended
+             */
+            instancesEnded: number;
+            name: string;
+            /**
+             * Format: int64
+             * @description operations that have ended there
+             */
+            ops: number;
+        };
         Library: {
             /** @description the default one */
             engine: string;
@@ -818,6 +836,7 @@ export interface components {
             /** Format: double */
             barrier?: number;
             engine: string;
+            hosts?: components["schemas"]["Host"][] | null;
             /** Format: int64 */
             instances: number;
             /** Format: int64 */
@@ -979,6 +998,7 @@ export interface components {
             /** Format: date-time */
             ended?: string;
             engine: string;
+            hosts?: components["schemas"]["Host"][] | null;
             /** @description number of the submission in its directory */
             id: string;
             log?: string[] | null;

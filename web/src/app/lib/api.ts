@@ -25,6 +25,7 @@ export type Start = Schemas["Start"];
 export type Check = Schemas["Check"];
 export type Problem = Schemas["ParseProblem"];
 export type Queue = Schemas["Queue"];
+export type Host = Schemas["Host"];
 export type Submission = Schemas["Submission"];
 
 // request sends a request to the API. The error has the server's words.
