@@ -51,7 +51,7 @@ func TestMainExits(t *testing.T) {
 		{name: "no such file", args: []string{"validate", filepath.Join(dir, "none.yaml")}, code: 1,
 			errs: []string{"none.yaml"}, silent: true},
 		{name: "output of neither kind", args: []string{"run", "--output", "xml", file}, code: 1,
-			errs: []string{"text or json"}, silent: true},
+			errs: []string{"text, json or csv"}, silent: true},
 		{name: "no bundle", args: []string{"show", dir}, code: 1, errs: []string{"not a bundle"}, silent: true},
 		{name: "no ledger", args: []string{"cleanup", filepath.Join(dir, "none")}, code: 1, errs: []string{"none"},
 			silent: true},
