@@ -160,6 +160,13 @@ bench: deps build ## measure what docs/benchmarks.md states (more than an hour)
 bench-%: deps build
 	go run ./test/bench -only '$*'
 
+.PHONY: fake-nodes scale
+fake-nodes: ## build kwok, which simulates nodes, for make scale (a Go module at the version in hack/kwok)
+	@hack/fake-nodes.sh '$(OUT)/scale'
+
+scale: deps build fake-nodes ## move volumes between 1000 fake nodes of a test bed that is up; ARGS="-nodes 50 -rate 10 …"
+	go run ./test/bench -only scale $(ARGS)
+
 TESTBED := $(OUT)/testbed/bin/testbed
 export TESTBED_DIR = $(OUT)/testbed
 
