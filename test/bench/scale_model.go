@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -92,7 +91,7 @@ func scaleModel(_ context.Context, e *env) (t table, err error) {
 		return t, err
 	}
 	fitted, rest := scalemodel.Halves(points)
-	m, err := scalemodel.Fit(fitted)
+	m, err := scalemodel.Fit(fitted, runnerComponent, agentsComponent)
 	if err != nil {
 		return t, err
 	}

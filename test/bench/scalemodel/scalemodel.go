@@ -114,8 +114,9 @@ type Model struct {
 // saturated says whether moves did not end as fast as they came, because the CPUs are busy: more than a few are dropped.
 func (p *Point) saturated() bool { return float64(p.Dropped) > 0.05*p.Offered*p.Seconds }
 
-// Fit fits a model by least squares without negative costs. It needs points with different rates.
-func Fit(points []Point) (*Model, error) {
+// Fit fits a model by least squares without negative costs. Only the components of agents have costs of instances: an
+// agent has a connection to its runner, and to nothing else. Fit needs points with different rates.
+func Fit(points []Point, ofAgents ...string) (*Model, error) {
 	if len(points) < 4 {
 		return nil, fmt.Errorf("%d points: a model of four costs needs as many", len(points))
 	}
@@ -134,14 +135,15 @@ func Fit(points []Point) (*Model, error) {
 	if m.Capacity == 0 {
 		m.Capacity = float64(points[0].CPUs)
 	}
-	var rows [][]float64
-	for _, p := range points {
-		rows = append(rows, []float64{1, float64(p.Nodes), float64(p.Instances), p.Achieved})
-	}
 	for c := range components {
+		var rows [][]float64
 		var used []float64
 		for _, p := range points {
-			used = append(used, p.Cores[c])
+			row := []float64{1, float64(p.Nodes), float64(p.Instances), p.Achieved}
+			if !slices.Contains(ofAgents, c) {
+				row[2] = 0
+			}
+			rows, used = append(rows, row), append(used, p.Cores[c])
 		}
 		x, err := nonNegative(rows, used)
 		if err != nil {

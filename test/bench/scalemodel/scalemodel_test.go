@@ -38,7 +38,7 @@ func TestFitRecovers(t *testing.T) {
 	if len(fitted) != 9 || len(rest) != 9 {
 		t.Fatalf("halves of %d and %d points", len(fitted), len(rest))
 	}
-	m, err := Fit(fitted)
+	m, err := Fit(fitted, "runner")
 	if err != nil {
 		t.Fatal(err)
 	}
