@@ -29,6 +29,9 @@ const Removal = "for its removal"
 // SlowRemoval is how long the removal of an object takes before it is logged.
 const SlowRemoval = time.Second
 
+// ObjectRemoval is how much longer a removal may take for each object: clusters delete some 20 volumes in a second.
+const ObjectRemoval = 100 * time.Millisecond
+
 // NoteRemoval logs a wait for the removal of an object that takes longer than a second, and its end. It must be called
 // before the removal, and done after it. A nil sink is allowed.
 func NoteRemoval(sink Sink, object string) (done func()) {

@@ -150,7 +150,7 @@ func (r *runner) wind(err error) {
 	r.collectLogs(ctx)
 	if !r.Keep {
 		r.Observer.Phase(Removing)
-		downCtx, cancel := context.WithTimeout(ctx, removeLimit)
+		downCtx, cancel := context.WithTimeout(ctx, r.removalLimit())
 		r.result.Leftovers = r.Engine.Teardown(downCtx, r.Session.Ledger)
 		cancel()
 	}
@@ -183,9 +183,17 @@ func (r *runner) failedSince(ctx context.Context) error {
 const (
 	probeLimit  = 10 * time.Second
 	stopLimit   = 30 * time.Second
-	removeLimit = 5 * time.Minute
+	removeLimit = 5 * time.Minute // and engine.ObjectRemoval for each object
 	reportLimit = 30 * time.Second
 )
+
+// removalLimit bounds the removal of what the ledger has.
+func (r *runner) removalLimit() time.Duration {
+	if r.Session.Ledger == nil {
+		return removeLimit
+	}
+	return removeLimit + time.Duration(len(r.Session.Ledger.Open()))*engine.ObjectRemoval
+}
 
 // collectReport adds the engine's report on the whole run to the result.
 func (r *runner) collectReport(ctx context.Context) {

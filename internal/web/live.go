@@ -307,3 +307,47 @@ func seconds(t op.Time) *float64 {
 	s := float64(t) / 1e9
 	return &s
 }
+
+// readWorkers reads the hosts of an object workload, once they are recorded.
+func (l *live) readWorkers(dir string) {
+	if !l.run.ObjectsOnly() || l.places.workers != nil {
+		return
+	}
+	if e, err := (&bundle.Bundle{Dir: dir}).Environment(); err == nil { // none yet, or not whole
+		l.places.workers = append([]string{}, e.Hosts()...)
+	}
+}
+
+// hosts returns the hosts in order of their names. An instance is at none until the operation that starts it has ended,
+// unless it is of a stand-alone object workload.
+func (l *live) hosts() []Host {
+	all := map[string]*Host{}
+	at := func(name string) *Host {
+		if all[name] == nil {
+			all[name] = &Host{Name: name}
+		}
+		return all[name]
+	}
+	for name, n := range l.places.ops {
+		at(name).Ops = n
+	}
+	for _, name := range l.places.workers {
+		at(name)
+	}
+	for instance := range l.started {
+		name, ok := l.places.of(instance)
+		if !ok {
+			continue
+		}
+		h := at(name)
+		h.Instances++
+		if l.ended[instance] {
+			h.InstancesEnded++
+		}
+	}
+	var list []Host
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, *all[name])
+	}
+	return list
+}

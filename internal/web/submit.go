@@ -3,11 +3,14 @@ package web
 import (
 	"cmp"
 	"context"
+	"io/fs"
 	"net/http"
 	"path"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/queue"
 )
 
@@ -140,4 +143,43 @@ func (s *Server) submit(ctx context.Context, in *submitInput) (*body[Submission]
 	sub, err := s.Queue.Submit(queue.Submission{Name: cmp.Or(in.Body.Name, c.Name), Engine: in.Body.Engine,
 		Namespace: in.Body.Namespace, Study: c.Study, Text: in.Body.Text})
 	return s.described(sub, err)
+}
+
+// hosts returns those of the run in progress of a submission.
+func (s *Server) hosts(sub *queue.Submission) []Host {
+	id := sub.Out
+	if sub.Study {
+		id = s.newestRun(sub.Out)
+	}
+	dir, err := s.place(id, runFile)
+	if err != nil {
+		return nil
+	}
+	if b, err := bundle.Look(dir); err != nil || !b.Live {
+		return nil
+	}
+	h, err := s.hubs.join(dir)
+	if err != nil {
+		return nil
+	}
+	defer h.leave()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.live.hosts()
+}
+
+// newestRun returns the run of a study that was written to last: its runs are made one after another.
+func (s *Server) newestRun(study string) (id string) {
+	entries, err := fs.ReadDir(s.root.FS(), study)
+	if err != nil {
+		return ""
+	}
+	var newest time.Time
+	for _, e := range entries {
+		at := path.Join(study, e.Name())
+		if info, err := e.Info(); err == nil && e.IsDir() && info.ModTime().After(newest) && s.has(path.Join(at, runFile)) {
+			id, newest = at, info.ModTime()
+		}
+	}
+	return id
 }

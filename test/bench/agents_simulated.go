@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,7 @@ type simulated struct {
 	Instance string
 	Env      []string // of its session
 	conn     *protocol.Conn
+	welcome  *protocol.Welcome
 	offset   int64 // of its clock from the machine's
 	start    chan int64
 }
@@ -157,7 +159,8 @@ func (s *simulated) connect(ctx context.Context) error {
 		}
 		attempts += l.Attempts
 		s.conn = protocol.NewConn(l, s.now)
-		_, err = wrap.Handshake(s.conn, protocol.Hello{Token: s.value(protocol.EnvToken), Began: began, Attempts: attempts})
+		s.welcome, err = wrap.Handshake(s.conn, protocol.Hello{Token: s.value(protocol.EnvToken), Began: began,
+			Attempts: attempts})
 		if err == nil || !errors.Is(err, wrap.ErrUnanswered) || s.now()-began > int64(agentsWithin) {
 			return err
 		}
@@ -166,8 +169,9 @@ func (s *simulated) connect(ctx context.Context) error {
 	}
 }
 
-// read answers the runner until its last message. It closes stopped at a signal.
+// read answers the runner until its last message. It closes stopped at the first signal.
 func (s *simulated) read(stopped chan<- struct{}) error {
+	var once sync.Once
 	for {
 		m, err := s.conn.Read()
 		switch {
@@ -181,7 +185,7 @@ func (s *simulated) read(stopped chan<- struct{}) error {
 			err = s.conn.Write(protocol.Message{GoAck: m.Go})
 			s.start <- m.Go.At
 		case m.Signal != nil:
-			close(stopped)
+			once.Do(func() { close(stopped) })
 		}
 		if err != nil {
 			return err

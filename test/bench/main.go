@@ -71,6 +71,10 @@ func benches() []bench {
 		{"reattach", "Attached volumes are moved to the other node", reattach, true},
 		{"lostnode", "A node is lost: when its volumes are of use on the other", lostnode, true},
 		{"cluster50", "500 volumes at 50 per second on Kubernetes", cluster50, true},
+		{"scale", "Volumes are moved between fake nodes: rate, CPU by component, what limits", scale, true},
+		{"scale-points", "The points of the model of scale: other rates, on other numbers of nodes", scalePoints, true},
+		{"scale-watchers", "What the watches of further runners cost the API server", scaleWatchers, true},
+		{"scale-model", "A simulation that is fitted to half of the points, and what it predicts", scaleModel, true},
 	}
 }
 
@@ -87,6 +91,8 @@ type env struct {
 	seed    uint64
 	length  time.Duration // of soak
 	keep    string        // directory for the studies of suites and the history of guard; empty: none
+	scale   scaleSize
+	points  string // file of the points of scale
 }
 
 // cnsbench returns the path of the built program.
@@ -112,10 +118,11 @@ func main() {
 		"those that are there; guard keeps its history there")
 	flag.StringVar(&e.base, "base", "", "directory with the programs of an earlier commit, which guard compares with")
 	flag.DurationVar(&e.length, "for", 2*time.Hour, "duration of soak")
+	e.scaleFlags()
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if asSimulatedAgents(ctx) {
+	if asSimulatedAgents(ctx) || asSimulatedPods(ctx) || asSimulatedWatchers(ctx) {
 		return
 	}
 	code, err := e.measure(ctx, *only, *out, *storage)
@@ -125,6 +132,19 @@ func main() {
 	}
 	stop()
 	os.Exit(code)
+}
+
+// scaleFlags defines the size of scale.
+func (e *env) scaleFlags() {
+	s := &e.scale
+	flag.IntVar(&s.nodes, "nodes", 1000, "scale: number of fake nodes")
+	flag.IntVar(&s.instances, "instances", 1000, "scale: pods with an attached volume and a simulated agent")
+	flag.IntVar(&s.volumes, "volumes", 10_000, "scale: volumes, those of the instances included")
+	flag.Float64Var(&s.perSecond, "rate", 100, "scale: moves of volumes that are offered per second")
+	flag.IntVar(&s.inFlight, "in-flight", 200, "scale: moves in flight at most; more are dropped")
+	flag.DurationVar(&s.length, "length", 5*time.Minute, "scale: how long volumes are moved")
+	flag.StringVar(&e.points, "points", "", "file to which scale and scale-points add their points, and which "+
+		"scale-model reads (default test/bench/testdata/scale-points.json)")
 }
 
 // measure runs the chosen benches. The exit code is 1 if a bench could not measure or, in a full

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// cleanupTimeout bounds the removal of all objects.
+	// cleanupTimeout bounds the removal of all objects, and engine.ObjectRemoval more for each.
 	cleanupTimeout = 3 * time.Minute
 	pollInterval   = 500 * time.Millisecond
 	// maxForbidden is the number of refused rounds after which the removal gives up.
@@ -119,7 +119,7 @@ func (e *Cleaner) removeScratch(entries []op.LedgerEntry) error {
 }
 
 func (e *Cleaner) removeObjects(ctx context.Context, entries []op.LedgerEntry) error {
-	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout+time.Duration(len(entries))*engine.ObjectRemoval)
 	defer cancel()
 	e.StopProbes()
 	cl := e.newRemover(entries)

@@ -93,7 +93,8 @@ func (cl *remover) removeAll(ctx context.Context) error {
 		case <-ctx.Done():
 			slices.Sort(cl.remaining)
 			return errors.Join(err,
-				fmt.Errorf("not removed within %v: %s", cleanupTimeout, strings.Join(cl.remaining, ", ")))
+				fmt.Errorf("not removed within %v: %s", time.Since(began).Round(time.Second),
+					strings.Join(cl.remaining, ", ")))
 		}
 	}
 }
