@@ -20,7 +20,8 @@ var (
 // Words in names of metrics.
 var (
 	moreWords = lazy.Regexp(`(?i)\b(iops|throughput|bandwidth|rate|tps|qps|goodput|ops|bw)\b`)
-	lessWords = lazy.Regexp(`(?i)\b(latency|latencies|duration|time|lat|clat|slat|errors?|failures?|stalls?|interference)\b`)
+	lessWords = lazy.Regexp(`(?i)\b(latency|latencies|duration|time|lat|clat|slat|errors?|failures?|` +
+		`stalls?|interference)\b`)
 	failures  = lazy.Regexp(`(?i)\b(errors?|failures?|stalls?|timeouts?|retries)\b`)
 )
 

@@ -97,7 +97,8 @@ func usesClass(fact string, runs []Facts) bool {
 func (f Facts) compared() Facts {
 	kept := Facts{}
 	for name, value := range f {
-		if volatile().MatchString(name) || transient().MatchString(name) || backing().MatchString(name) && onTransient(value) {
+		if volatile().MatchString(name) || transient().MatchString(name) ||
+			backing().MatchString(name) && onTransient(value) {
 			continue
 		}
 		kept[name] = value
