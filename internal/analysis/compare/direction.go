@@ -22,7 +22,7 @@ var (
 	moreWords = lazy.Regexp(`(?i)\b(iops|throughput|bandwidth|rate|tps|qps|goodput|ops|bw)\b`)
 	lessWords = lazy.Regexp(`(?i)\b(latency|latencies|duration|time|lat|clat|slat|errors?|failures?|` +
 		`stalls?|interference)\b`)
-	failures  = lazy.Regexp(`(?i)\b(errors?|failures?|stalls?|timeouts?|retries)\b`)
+	failures = lazy.Regexp(`(?i)\b(errors?|failures?|stalls?|timeouts?|retries)\b`)
 )
 
 // directionOf tells which values of a metric are better: by its unit, else by words of its name.
