@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/agent/clock"
@@ -49,7 +48,7 @@ func TestOneAgentReadsAMachine(t *testing.T) {
 	if err := first.Write(protocol.Message{Sample: &protocol.Sample{At: 1, Machine: &c}}); err != nil {
 		t.Fatal(err)
 	}
-	agenttest.Eventually(t, 10*time.Second, "a reading of the machine",
+	agenttest.Eventually(t, "a reading of the machine",
 		func() bool { return len(f.sink.Machines()) > 0 })
 	if m := f.sink.Machines()[0]; m.ID != "node-1" || m.Instance != "a" || m.MachineCounters != c {
 		t.Errorf("got %+v", m)

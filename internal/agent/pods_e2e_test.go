@@ -160,9 +160,9 @@ func TestPodRestart(t *testing.T) {
 		t.Errorf("end %+v", end)
 	}
 	const want = "container p/c was started a second time"
-	agenttest.Eventually(t, time.Minute, "the runner's log says it",
+	agenttest.Eventually(t, "the runner's log says it",
 		func() bool { return strings.Contains(c.sink.Logs(), want) })
-	agenttest.Eventually(t, 20*time.Second, "the pod's log says it",
+	agenttest.Eventually(t, "the pod's log says it",
 		func() bool { return strings.Contains(c.run("", "logs", "p", "-c", "c"), want) })
 }
 

@@ -58,7 +58,7 @@ func TestStopAndProbeAgain(t *testing.T) {
 		b, _ := f.sink.OutputOf("p", "c", protocol.Stdout)
 		return strings.Count(string(b), "tick"), strings.Count(string(b), "other")
 	}
-	agenttest.Eventually(t, 10*time.Second, "output of both", func() bool {
+	agenttest.Eventually(t, "output of both", func() bool {
 		n, m := written()
 		return n > 0 && m > 0
 	})
@@ -84,7 +84,7 @@ func TestStopAndProbeAgain(t *testing.T) {
 	if err := s.Signal(syscall.SIGCONT, 0); err != nil {
 		t.Fatal(err)
 	}
-	agenttest.Eventually(t, 10*time.Second, "more output of both", func() bool {
+	agenttest.Eventually(t, "more output of both", func() bool {
 		n, m := written()
 		return n > ticks && m > others
 	})

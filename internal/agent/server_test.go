@@ -120,7 +120,7 @@ func TestSignalsOfTheAgentAreForwarded(t *testing.T) {
 	f := newFixture(t)
 	s := f.expect("p", agent.Options{})
 	cmd, _ := f.wrap(s, "sh", "-c", "trap 'echo got it; exit 4' USR1; echo up; while :; do sleep 0.02; done")
-	agenttest.Eventually(t, 5*time.Second, "the command runs",
+	agenttest.Eventually(t, "the command runs",
 		func() bool { return strings.Contains(f.sink.Logs(), "up") })
 	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
@@ -141,14 +141,14 @@ func TestLostRunner(t *testing.T) {
 			mark := filepath.Join(t.TempDir(), "mark")
 			s := f.expect("p", agent.Options{Grace: 300 * time.Millisecond})
 			cmd, out := f.wrap(s, "sh", "-c", strings.ReplaceAll(script, "mark", mark))
-			agenttest.Eventually(t, 5*time.Second, "the command runs",
+			agenttest.Eventually(t, "the command runs",
 				func() bool { return strings.Contains(f.sink.Logs(), "up") })
 			began := time.Now()
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			if took := time.Since(began); took > 5*time.Second {
+			if took := time.Since(began); took > 30*time.Second {
 				t.Errorf("took %v", took)
 			}
 			if _, err := os.Stat(mark); err != nil {
@@ -192,7 +192,7 @@ func TestHandshake(t *testing.T) {
 			if err != nil || m.Refuse == nil || !strings.Contains(m.Refuse.Reason, tc.want) {
 				t.Errorf("answer %+v, %v", m.Refuse, err)
 			}
-			agenttest.Eventually(t, time.Second, "the runner's log says it",
+			agenttest.Eventually(t, "the runner's log says it",
 				func() bool { return strings.Contains(f.sink.Logs(), tc.want) })
 		})
 	}

@@ -348,7 +348,7 @@ func TestSecondStart(t *testing.T) {
 	if code := again.Exit(t, 5*time.Second); code != 1 || !strings.Contains(again.Output(), want) {
 		t.Errorf("%d: %s", code, again.Output())
 	}
-	agenttest.Eventually(t, time.Second, "the runner's log says it",
+	agenttest.Eventually(t, "the runner's log says it",
 		func() bool { return strings.Contains(f.sink.Logs(), want) })
 	f.Forget("p")
 	later := agenttest.Run(t, agentPath, s.Env(), "wrap", "--", "false")
@@ -398,7 +398,7 @@ func TestSlowWelcome(t *testing.T) {
 	s := f.expect("p", agent.Options{})
 	var conn *protocol.Conn
 	var ping protocol.Message
-	agenttest.Eventually(t, time.Minute, "the runner accepts the hello", func() bool {
+	agenttest.Eventually(t, "the runner accepts the hello", func() bool {
 		l, err := transport.Dial(t.Context(), f.Address(), f.Pin(), 0)
 		if err != nil {
 			return false

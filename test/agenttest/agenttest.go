@@ -236,9 +236,10 @@ func (l *Ledger) Ever() []op.LedgerEntry {
 	return slices.Clone(l.all)
 }
 
-// Eventually polls until ok returns true and fails the test after the given time.
-func Eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
+// Eventually polls until ok returns true and fails the test after a minute.
+func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
+	const within = time.Minute
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return

@@ -116,7 +116,7 @@ func killDriver(b *box, r *rand.Rand, _ int) {
 
 // endsWithin is how long a run of which a part was killed may take to end. It has a grace period of 5 s; the rest is
 // for a busy machine.
-const endsWithin = 30 * time.Second
+const endsWithin = time.Minute
 
 // failed checks that a run whose part was killed ends by itself as failed because of it, with a complete bundle.
 func (b *box) failed(l *live, part string, r *rand.Rand) {

@@ -148,7 +148,7 @@ func TestPin(t *testing.T) {
 	for _, pin := range []string{"", "00", another.Pin(), strings.ToUpper(ours.Pin()), ours.Pin()[:63]} {
 		began := time.Now()
 		if _, err := Dial(t.Context(), "tls:"+ln.Addr().String(), pin, time.Hour); !errors.Is(err, ErrPin) ||
-			time.Since(began) > 5*time.Second {
+			time.Since(began) > time.Minute {
 			t.Errorf("pin %q: %v", pin, err)
 		}
 	}

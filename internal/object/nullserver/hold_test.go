@@ -124,18 +124,18 @@ func TestConcurrency(t *testing.T) {
 // A stall holds what comes in it to its end, and nothing before or after.
 func TestStall(t *testing.T) {
 	truth := &Truth{}
-	at := clienttest.Loopback(t, Options{Size: 1, StallAt: 200 * time.Millisecond, StallFor: 300 * time.Millisecond,
+	at := clienttest.Loopback(t, Options{Size: 1, StallAt: 500 * time.Millisecond, StallFor: time.Second,
 		Sleep: clienttest.Sleep, Truth: truth}.Serve)
 	ask(t, "PUT", at+"/b") // no operation: the clock does not begin
-	time.Sleep(250 * time.Millisecond)
+	time.Sleep(550 * time.Millisecond)
 	ask(t, "GET", at+"/b/o")
-	if held := time.Since(truth.First()); held > 490*time.Millisecond {
+	if held := time.Since(truth.First()); held > 1400*time.Millisecond {
 		t.Errorf("before the stall: %v", held)
 	}
-	time.Sleep(250*time.Millisecond - time.Since(truth.First()))
+	time.Sleep(600*time.Millisecond - time.Since(truth.First()))
 	took := ask(t, "GET", at+"/b/o")
-	if at := time.Since(truth.First()); at < 500*time.Millisecond {
-		t.Errorf("in the stall, which ends after 500ms: answered in %v after %v", took, at)
+	if at := time.Since(truth.First()); at < 1500*time.Millisecond {
+		t.Errorf("in the stall, which ends after 1.5s: answered in %v after %v", took, at)
 	}
 	for range 5 { // a busy machine may hold up some
 		if took = ask(t, "GET", at+"/b/o"); took < 150*time.Millisecond {

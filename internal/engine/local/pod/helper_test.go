@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
@@ -122,13 +121,13 @@ func TestKilledRunner(t *testing.T) {
 	if err != nil || perr != nil {
 		t.Fatalf("helper said %q: %v %v", line, err, perr)
 	}
-	agenttest.Eventually(t, 5*time.Second, "the workload runs", func() bool { return len(children(pid)) >= 1 })
+	agenttest.Eventually(t, "the workload runs", func() bool { return len(children(pid)) >= 1 })
 	workload := children(pid)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	agenttest.Eventually(t, 5*time.Second, "the agent and its processes are gone", func() bool {
+	agenttest.Eventually(t, "the agent and its processes are gone", func() bool {
 		for _, p := range append(workload, pid) {
 			if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p)); err == nil && len(b) > 0 {
 				return false

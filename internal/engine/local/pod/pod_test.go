@@ -304,7 +304,7 @@ func TestStop(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !tc.sync {
-				agenttest.Eventually(t, 5*time.Second, "the script runs",
+				agenttest.Eventually(t, "the script runs",
 					func() bool { return strings.Contains(f.stdout(name), "up") })
 			}
 			began := time.Now()
@@ -673,7 +673,7 @@ func TestCanary(t *testing.T) {
 		t.Fatal(err)
 	}
 	canaries := func() []op.CanaryIO { return f.sink.Canaries("p", "claim-0") }
-	agenttest.Eventually(t, 10*time.Second, "canary I/Os", func() bool { return len(canaries()) > 0 })
+	agenttest.Eventually(t, "canary I/Os", func() bool { return len(canaries()) > 0 })
 	if out, err := exec.Command("fsfreeze", "-f", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -683,7 +683,7 @@ func TestCanary(t *testing.T) {
 	if out, err := exec.Command("fsfreeze", "-u", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	agenttest.Eventually(t, 10*time.Second, "canary I/Os after the thaw", func() bool {
+	agenttest.Eventually(t, "canary I/Os after the thaw", func() bool {
 		ios := canaries()
 		return ios[len(ios)-1].Intended > to
 	})
@@ -837,7 +837,7 @@ func TestMountsAreLetGo(t *testing.T) {
 	if err := p.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	agenttest.Eventually(t, 5*time.Second, "the script runs", func() bool { return f.stdout("p") == "up\n" })
+	agenttest.Eventually(t, "the script runs", func() bool { return f.stdout("p") == "up\n" })
 	pid := f.ledger.Open()[0].Data["pid"]
 	mounts, err := os.ReadFile("/proc/" + pid + "/mountinfo")
 	if err != nil {
