@@ -1,6 +1,7 @@
 package throughput
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
@@ -10,24 +11,72 @@ import (
 // Meters measures the throughput of each action of a run. It is not safe for concurrent use.
 type Meters struct {
 	until  op.Time
-	closed map[string]string                 // closed rate of an action, or of the action that it follows
-	loops  map[string]map[int64]dataset.Span // triggers of closed rates, by episode
-	by     map[string]*meter                 // by action
+	closed map[string]string    // closed rate of an action, or of the action that it follows
+	loops  map[string]*triggers // of closed rates
+	by     map[string]*meter    // by action
 }
 
 // meter has the operations of an action.
 type meter struct {
-	loops map[int64]dataset.Span // nil: the rate is not closed
-	ended []dataset.Span         // failed ones too
-	ok    int                    // those that succeeded
+	loops *triggers      // nil: the rate is not closed
+	ended []dataset.Span // of other rates; failed ones too
+	ok    int            // those that succeeded
 	// Once known is set, they are the result, and ended is empty.
 	known, some bool
 	perSecond   float64
 }
 
+// triggers are the times of the triggers of a closed rate, by episode. Episodes are numbered from 1 in a run, so that
+// most are in the slice.
+type triggers struct {
+	low  []dataset.Span // by episode; absent: none
+	high map[int64]dataset.Span
+}
+
+var absent = dataset.Span{From: op.Never, To: op.Never}
+
+// sparse is how many episodes of other rates may lie between those of a rate before the map is used.
+const sparse = 1 << 12
+
+func (t *triggers) add(episode int64, s dataset.Span) {
+	n := int64(len(t.low))
+	if episode < 0 || episode > 2*n+sparse {
+		if before, again := t.high[episode]; again {
+			s = joined(before, s)
+		}
+		t.high[episode] = s
+		return
+	}
+	if episode >= int64(cap(t.low)) {
+		t.low = slices.Grow(t.low, int(episode+1-n+n/4))
+	}
+	for ; n <= episode; n++ {
+		t.low = append(t.low, absent)
+	}
+	if before := t.low[episode]; before != absent {
+		s = joined(before, s)
+	}
+	t.low[episode] = s
+}
+
+func joined(a, b dataset.Span) dataset.Span {
+	return dataset.Span{From: min(a.From, b.From), To: max(a.To, b.To)}
+}
+
+// spans returns the times in any order.
+func (t *triggers) spans() []dataset.Span {
+	all := make([]dataset.Span, 0, len(t.low)+len(t.high))
+	for _, s := range t.low {
+		if s != absent {
+			all = append(all, s)
+		}
+	}
+	return slices.AppendSeq(all, maps.Values(t.high))
+}
+
 // NewMeters returns the meters of a run. Operations without an end last until the end of the run.
 func NewMeters(d *dataset.Data) *Meters {
-	m := &Meters{until: d.End(), closed: map[string]string{}, loops: map[string]map[int64]dataset.Span{},
+	m := &Meters{until: d.End(), closed: map[string]string{}, loops: map[string]*triggers{},
 		by: map[string]*meter{}}
 	for _, a := range d.Spec.Actions {
 		if !slices.ContainsFunc(d.Spec.Rates, func(r dataset.Rate) bool {
@@ -35,7 +84,7 @@ func NewMeters(d *dataset.Data) *Meters {
 		}) {
 			continue
 		}
-		m.loops[a.RateName] = map[int64]dataset.Span{}
+		m.loops[a.RateName] = &triggers{high: map[int64]dataset.Span{}}
 		for _, name := range append([]string{a.Name}, a.Then...) {
 			m.closed[name] = a.RateName
 		}
@@ -53,25 +102,22 @@ func (m *Meters) Add(o *op.Op) {
 		x = &meter{loops: m.loops[m.closed[o.Action]]}
 		m.by[o.Action] = x
 	}
+	if o.Outcome == op.OK {
+		x.ok++
+	}
 	s := dataset.Span{From: o.Started, To: o.Ended}
-	if s.To.Known() {
+	switch {
+	case x.loops != nil:
+		if !s.To.Known() {
+			s.To = max(s.From, m.until)
+		}
+		x.loops.add(o.Episode, s)
+	case s.To.Known():
 		if n := len(x.ended); n == cap(x.ended) { // append alone copies several times as much
 			x.ended = slices.Grow(x.ended, max(64, n))
 		}
 		x.ended = append(x.ended, s)
-	} else {
-		s.To = max(s.From, m.until)
 	}
-	if o.Outcome == op.OK {
-		x.ok++
-	}
-	if x.loops == nil {
-		return
-	}
-	if before, again := x.loops[o.Episode]; again {
-		s = dataset.Span{From: min(s.From, before.From), To: max(s.To, before.To)}
-	}
-	x.loops[o.Episode] = s
 }
 
 // PerSecond returns how many operations of an action succeeded per second, and how many did; false with fewer than
@@ -95,11 +141,7 @@ func (m *Meters) Of(action string, ended []dataset.Span, n int) (perSecond float
 		return 0, false
 	}
 	if loops := m.loops[m.closed[action]]; loops != nil {
-		spans := make([]dataset.Span, 0, len(loops))
-		for _, s := range loops {
-			spans = append(spans, s)
-		}
-		return OfLoops(spans, n)
+		return OfLoops(loops.spans(), n)
 	}
 	perSecond, ok = OfSchedule(ended)
 	return perSecond * float64(n) / float64(len(ended)), ok

@@ -138,27 +138,29 @@ func TestMeters(t *testing.T) {
 		"rates": [{"name": "one", "concurrencySpec": {"parallelism": 1}}]}`), &d.Spec); err != nil {
 		t.Fatal(err)
 	}
-	m := NewMeters(d)
-	for i := range op.Time(5) {
-		at := i * 4e8
-		create := op.Op{Episode: int64(i), Action: "create", Started: at, Ended: at + 3e8, Outcome: op.OK}
-		remove := op.Op{Episode: int64(i), Action: "delete", Started: at + 3e8, Ended: at + 4e8, Outcome: op.OK}
-		switch i {
-		case 1:
-			create.Outcome, remove.Started, remove.Outcome = op.Error, op.Never, op.Dropped
-			create.Ended = at + 4e8
-		case 4:
-			remove.Ended, remove.Outcome = op.Never, op.Censored
+	for _, apart := range []int64{1, 3 * sparse, -1} {
+		m := NewMeters(d)
+		for i := range op.Time(5) {
+			at := i * 4e8
+			create := op.Op{Episode: int64(i) * apart, Action: "create", Started: at, Ended: at + 3e8, Outcome: op.OK}
+			remove := op.Op{Episode: int64(i) * apart, Action: "delete", Started: at + 3e8, Ended: at + 4e8, Outcome: op.OK}
+			switch i {
+			case 1:
+				create.Outcome, remove.Started, remove.Outcome = op.Error, op.Never, op.Dropped
+				create.Ended = at + 4e8
+			case 4:
+				remove.Ended, remove.Outcome = op.Never, op.Censored
+			}
+			m.Add(&create)
+			m.Add(&remove)
 		}
-		m.Add(&create)
-		m.Add(&remove)
-	}
-	for action, want := range map[string]float64{"create": 4 / 2.0, "delete": 3 / 2.0} {
-		if got, _, ok := m.PerSecond(action); !ok || math.Abs(got-want) > 1e-9 {
-			t.Errorf("%s: %g per second, want %g", action, got, want)
+		for action, want := range map[string]float64{"create": 4 / 2.0, "delete": 3 / 2.0} {
+			if got, _, ok := m.PerSecond(action); !ok || math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s: %g per second, want %g, with episodes %d apart", action, got, want, apart)
+			}
 		}
-	}
-	if _, n, ok := m.PerSecond("other"); ok || n != 0 {
-		t.Errorf("%d of an action without operations", n)
+		if _, n, ok := m.PerSecond("other"); ok || n != 0 {
+			t.Errorf("%d of an action without operations", n)
+		}
 	}
 }
