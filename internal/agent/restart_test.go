@@ -66,12 +66,13 @@ func TestStopAndProbeAgain(t *testing.T) {
 	if err := s.Signal(syscall.SIGSTOP, 0); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond) // wait until earlier output has been sent
-	ticks, others := written()
-	time.Sleep(500 * time.Millisecond)
-	if n, m := written(); n != ticks || m != others {
-		t.Errorf("children wrote %d lines in the command's group, %d in another session, while stopped", n-ticks, m-others)
-	}
+	var ticks, others int
+	agenttest.Eventually(t, "the output ends: all processes are stopped", func() bool {
+		ticks, others = written()
+		time.Sleep(500 * time.Millisecond)
+		n, m := written()
+		return n == ticks && m == others
+	})
 	again, err := s.ProbeVolumes(t.Context())
 	if err != nil || len(again) != len(before) || len(again) != 2 {
 		t.Fatalf("probed %v first, then %v: %v", before, again, err)

@@ -51,7 +51,7 @@ func TestTeardownWhileFrozen(t *testing.T) {
 	}
 	target := d.publish(t, 32<<20)
 	if _, err := d.ControllerModifyVolume(t.Context(), &csi.ControllerModifyVolumeRequest{VolumeId: target.id,
-		MutableParameters: map[string]string{"freezeHold": "10m"}}); err != nil {
+		MutableParameters: map[string]string{"freezeHold": "1m"}}); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
