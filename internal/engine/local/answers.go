@@ -125,14 +125,14 @@ func (v *volume) checkPublished() error {
 }
 
 // notReadyAnyMore adds to the error of a restore that the driver has since stated the snapshot as not ready, if it
-// says so. It asks only after a failure, so that no successful op waits for it.
+// says so, unless the run is deleting it. It asks only after a failure, so that no successful op waits for it.
 func (e *Engine) notReadyAnyMore(ctx context.Context, name string, err error) error {
 	s := e.findSnapshot(name)
 	if s == nil || s.request == nil || !s.driver.controllerCaps[csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS] {
 		return err
 	}
 	ready, askErr := s.ready(context.WithValue(ctx, opTraceKey{}, nil)) // not a part of the op
-	if askErr != nil || ready {
+	if askErr != nil || ready || s.deleting.Load() {
 		return err
 	}
 	return engine.Errorf(codeDriverFault, "%v; %s is at fault: it stated snapshot %s as ready to use, and now as not "+

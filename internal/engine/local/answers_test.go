@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/agenttest"
 )
 
 // attached returns a request for a volume that is attached.
@@ -123,6 +124,35 @@ func (r *foreignRun) volume(name string) engine.Object {
 }
 
 // snapshotOf creates a volume and a snapshot of it, s.
+// TestRestoreDuringDeletion checks that a driver is not said to be at fault for a snapshot that the run deletes while it
+// is restored. The driver answers DeleteSnapshot a second after it has deleted the snapshot.
+func TestRestoreDuringDeletion(t *testing.T) {
+	t.Parallel()
+	d := startDriver(t, "null", "--inject", "rpcs: {DeleteSnapshot: {delay: 1s, when: after}}")
+	r := openForeign(t, d)
+	s := r.snapshotOf("v")
+	deleted := make(chan error, 1)
+	go func() {
+		_, _, err := r.do(engine.Request{Name: "d", Kind: op.Delete, Target: *s})
+		deleted <- err
+	}()
+	agenttest.Eventually(t, "the driver has deleted the snapshot", func() bool {
+		_, snapshots := list(t, d)
+		return len(snapshots) == 0
+	})
+	_, _, err := r.do(attached("w", s))
+	var failure *engine.Error
+	if err == nil || errors.As(err, &failure) && failure.Code == "DriverFault" {
+		t.Errorf("the restore: %v, want an error that does not accuse the driver", err)
+	}
+	if err := <-deleted; err != nil {
+		t.Errorf("the deletion: %v", err)
+	}
+	if err := r.Teardown(t.Context(), r.ledger); err != nil {
+		t.Error(err)
+	}
+}
+
 func (r *foreignRun) snapshotOf(volume string) *engine.Object {
 	r.t.Helper()
 	_, s, err := r.do(snapshotRequest("s", r.volume(volume)))

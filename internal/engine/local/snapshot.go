@@ -192,6 +192,7 @@ func (e *Engine) deleteSnapshot(ctx context.Context, name string) error {
 		return &engine.Error{Code: "InvalidArgument",
 			Message: fmt.Sprintf("snapshot %s belongs to group %s: delete the group", name, s.object.Owner)}
 	}
+	s.deleting.Store(true)
 	if _, err := s.driver.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s.id}); err != nil {
 		return err
 	}
@@ -203,6 +204,13 @@ func (e *Engine) deleteGroup(ctx context.Context, name string) error {
 	if g == nil {
 		return notFoundError(engine.Object{Kind: engine.GroupSnapshotObject, Name: name})
 	}
+	e.mu.Lock()
+	for _, s := range e.snapshots {
+		if s.object.Owner == name {
+			s.deleting.Store(true)
+		}
+	}
+	e.mu.Unlock()
 	if _, err := g.driver.groups.DeleteVolumeGroupSnapshot(ctx,
 		&csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: g.id, SnapshotIds: g.members}); err != nil {
 		return err

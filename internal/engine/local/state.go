@@ -147,6 +147,8 @@ type snapshot struct {
 	request *csi.CreateSnapshotRequest // of a single snapshot
 	members []string                   // snapshot ids of a group
 	retain  bool                       // deletionPolicy: Retain
+
+	deleting atomic.Bool // a request to delete it has begun
 }
 
 func (e *Engine) addSnapshot(s *snapshot) {
