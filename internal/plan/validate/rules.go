@@ -15,52 +15,73 @@ import (
 // It is safe for concurrent use.
 type rules struct {
 	mu       sync.Mutex
-	compiled map[string]*cel.Validator // by the path in the schema
+	compiled map[string]func() *cel.Validator // by the path in the schema
+}
+
+// ruled is a value whose schema has rules.
+type ruled struct {
+	at      *field.Path
+	schema  *schema.Structural
+	value   any
+	compile func() *cel.Validator
 }
 
 // validate evaluates the rules of s and of all that it contains for v, which lies at the path at.
 func (r *rules) validate(ctx context.Context, at *field.Path, s *schema.Structural, v any) field.ErrorList {
-	return r.walk(ctx, at, "", s, v)
-}
-
-func (r *rules) walk(ctx context.Context, at *field.Path, key string, s *schema.Structural, v any) field.ErrorList {
-	if s == nil || v == nil {
-		return nil
+	all := r.walk(nil, at, "", s, v)
+	var compiling sync.WaitGroup
+	for _, x := range all {
+		compiling.Go(func() { x.compile() })
 	}
+	compiling.Wait()
 	var errs field.ErrorList
-	if len(s.XValidations) > 0 {
-		errs, _ = r.of(key, s).Validate(ctx, at, s, v, nil, celconfig.RuntimeCELCostBudget)
-	}
-	switch v := v.(type) {
-	case []any:
-		for i, item := range v {
-			errs = append(errs, r.walk(ctx, at.Index(i), key+"[]", s.Items, item)...)
-		}
-	case map[string]any:
-		for name, value := range v {
-			if p, ok := s.Properties[name]; ok {
-				errs = append(errs, r.walk(ctx, at.Child(name), key+"."+name, &p, value)...)
-			} else if s.AdditionalProperties != nil {
-				errs = append(errs, r.walk(ctx, at.Key(name), key+".*", s.AdditionalProperties.Structural, value)...)
-			}
-		}
+	for _, x := range all {
+		found, _ := x.compile().Validate(ctx, x.at, x.schema, x.value, nil, celconfig.RuntimeCELCostBudget)
+		errs = append(errs, found...)
 	}
 	return errs
 }
 
-// of returns the compiled rules of s itself.
-func (r *rules) of(key string, s *schema.Structural) *cel.Validator {
+// walk appends v and what it contains to all, as far as their schemas have rules.
+func (r *rules) walk(all []ruled, at *field.Path, key string, s *schema.Structural, v any) []ruled {
+	if s == nil || v == nil {
+		return all
+	}
+	if len(s.XValidations) > 0 {
+		all = append(all, ruled{at, s, v, r.of(key, s)})
+	}
+	switch v := v.(type) {
+	case []any:
+		for i, item := range v {
+			all = r.walk(all, at.Index(i), key+"[]", s.Items, item)
+		}
+	case map[string]any:
+		for name, value := range v {
+			if p, ok := s.Properties[name]; ok {
+				all = r.walk(all, at.Child(name), key+"."+name, &p, value)
+			} else if s.AdditionalProperties != nil {
+				all = r.walk(all, at.Key(name), key+".*", s.AdditionalProperties.Structural, value)
+			}
+		}
+	}
+	return all
+}
+
+// of returns what compiles the rules of s itself, once.
+func (r *rules) of(key string, s *schema.Structural) func() *cel.Validator {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v, ok := r.compiled[key]
+	compile, ok := r.compiled[key]
 	if !ok {
-		own := s.DeepCopy()
-		withoutRules(own)
-		own.XValidations = s.XValidations
-		v = cel.NewValidator(own, key == "", celconfig.PerCallLimit)
-		r.compiled[key] = v
+		compile = sync.OnceValue(func() *cel.Validator {
+			own := s.DeepCopy()
+			withoutRules(own)
+			own.XValidations = s.XValidations
+			return cel.NewValidator(own, key == "", celconfig.PerCallLimit)
+		})
+		r.compiled[key] = compile
 	}
-	return v
+	return compile
 }
 
 // withoutRules removes the rules of s and of all that it contains; the types stay.

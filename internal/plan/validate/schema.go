@@ -50,7 +50,7 @@ func newChecker(text []byte) (*checker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded definition: %w", err)
 	}
-	return &checker{structural, openapi, &rules{compiled: map[string]*cel.Validator{}}}, nil
+	return &checker{structural, openapi, &rules{compiled: map[string]func() *cel.Validator{}}}, nil
 }
 
 // apply prunes, defaults and validates d in place, and returns the problems.
