@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/heap"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
@@ -20,6 +21,7 @@ import (
 // conclude closes the bundle, adds verdicts, prints the summary, delivers the results, and returns an error with the
 // exit code.
 func (r *running) conclude(result *run.Result) error {
+	defer heap.SetGrowth(growthOfReader)()
 	same, err := bundle.SameFilesystem(r.writer.Dir(), r.flags.StorageDir)
 	if err == nil && same && r.flags.usesStorageDir() {
 		result.Flags = append(result.Flags, bundle.Flag{Name: "bundleOnStorageUnderTest", Severity: validity.Info,
@@ -37,7 +39,6 @@ func (r *running) conclude(result *run.Result) error {
 	if closed != nil {
 		return failed(errors.Join(reasonOf(result), fmt.Errorf("close the bundle: %w", closed)))
 	}
-	defer setGrowth(growthOfReader)()
 	s, code, err := r.judge(result)
 	if err != nil {
 		return failed(errors.Join(reasonOf(result), err))

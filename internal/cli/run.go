@@ -19,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/heap"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -278,7 +279,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	r.soft, r.hard = ctx, hard
 	r.startSending(hard, targets)
 	endMetrics := r.sampleMetrics()
-	thrifty := setGrowth(growthOfRun)
+	thrifty := heap.SetGrowth(growthOfRun)
 	result := run.Run(ctx, hard, run.Config{
 		RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Record: r.recorder(show),
 		Opened: r.describing(ctx, e),

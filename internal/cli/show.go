@@ -17,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/export/table"
+	"github.com/cnsbench/cnsbench/internal/heap"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/internal/report/markdown"
@@ -78,7 +79,7 @@ func (f *showFlags) execute(ctx context.Context, s *streams, args []string) erro
 	case f.one != "":
 		return showOp(s, b, f.one, f.output)
 	}
-	defer setGrowth(growthOfReader)()
+	defer heap.SetGrowth(growthOfReader)()
 	if f.output == "csv" {
 		figures, err := table.Summary(b)
 		if err != nil {
@@ -212,7 +213,7 @@ it is the results, objectives and tables as Markdown, for an issue or a pull req
 			if err != nil {
 				return err
 			}
-			defer setGrowth(growthOfReader)()
+			defer heap.SetGrowth(growthOfReader)()
 			d, err := dataset.Read(b)
 			if err != nil {
 				return failed(err)
