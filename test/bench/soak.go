@@ -22,7 +22,7 @@ spec:
   seed: %d
   actions:
     - {name: create, rateName: users, createObjSpec: {volume: {storageClass: "null", size: 1Gi}}}
-    - {name: snap, rateName: backups, snapshotSpec: {actionName: create, snapshotClass: "null"}}
+    - {name: snap, rateName: backups, snapshotSpec: {actionName: create, select: newest, snapshotClass: "null"}}
     - {name: forget, rateName: pruning, deleteSpec: {actionName: snap}}
     - {name: remove, rateName: leavers, deleteSpec: {actionName: create}}
   rates:
