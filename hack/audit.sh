@@ -14,7 +14,7 @@ failed=()
 fail() { echo "audit: $*" >&2; failed+=("${*%%:*}"); }
 
 echo "== code (gosec; the exclusions and their reasons are in .golangci.yml)"
-go tool -modfile=hack/tools/go.mod golangci-lint run --enable-only gosec ./... || fail "code: gosec has findings"
+go tool -modfile=hack/tools/go.mod golangci-lint run --timeout 20m --enable-only gosec ./... || fail "code: gosec has findings, or failed"
 
 echo "== modules and licences"
 for program in cnsbench cnsbench-agent; do
