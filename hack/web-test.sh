@@ -14,6 +14,8 @@ export OUT CNSBENCH_BIN
 cd web
 [[ -d node_modules/playwright-core ]] || npm ci --no-progress
 # The series of the history needs the machine for itself; the others mostly wait.
-node --test --test-reporter=spec test/history.test.mjs
+failed=0
+node --test --test-reporter=spec test/history.test.mjs || failed=1
 shopt -s extglob
-node --test --test-reporter=spec --test-concurrency=2 test/!(history).test.mjs
+node --test --test-reporter=spec --test-concurrency=2 test/!(history).test.mjs || failed=1
+exit "$failed"

@@ -132,6 +132,25 @@ func TestAccount(t *testing.T) {
 	}
 }
 
+// TestAccountOfShell follows a shell (20) whose children used CPU time before the first reading (21), and while they
+// were named (23): none of it counts for the shell when it waits for them.
+func TestAccountOfShell(t *testing.T) {
+	const ms = int64(1e6)
+	p := NewProcesses(10)
+	var last op.MachineUse
+	for _, all := range []map[int]process{
+		{20: {20, 1, "sh", 50 * ms}, 21: {21, 20, "job", 90_000 * ms}, 22: {22, 20, "make", 0}, 23: {23, 22, "cc", 10 * ms}},
+		{20: {20, 1, "sh", 50 * ms}, 21: {21, 20, "job", 90_000 * ms}, 22: {22, 20, "make", 0}, 23: {23, 22, "cc", 710 * ms}},
+		{20: {20, 1, "sh", 90_790 * ms}}, // 30 ms are its own, or theirs since
+	} {
+		last = p.account(all)
+	}
+	want := op.MachineUse{OtherNanos: 730 * ms, Top: []op.ProcessUse{{PID: 20, Name: "sh", CPUNanos: 30 * ms}}}
+	if diff := cmp.Diff(want, last); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 // TestDescendants survives PIDs in a circle, which a list that is not made at one
 // instant may have.
 func TestDescendants(t *testing.T) {

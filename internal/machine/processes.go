@@ -35,6 +35,7 @@ type process struct {
 type Processes struct {
 	roots []int // the run's processes: these and their descendants
 	last  map[int]process
+	named map[int]int64 // by PID, CPU time that readings named, or that was used before the first
 	other int64
 }
 
@@ -54,8 +55,10 @@ func (p *Processes) Read() (op.MachineUse, error) {
 // reaped it, so the sum over all others misses only unreaped processes.
 func (p *Processes) account(all map[int]process) op.MachineUse {
 	own := descendants(all, p.roots)
+	ended, inherited := p.ended(all, own)
 	var use op.MachineUse
-	var rise int64
+	named := map[int]int64{}
+	rise := -ended // their parents have it now
 	for pid, x := range all {
 		if own[pid] {
 			use.RunNanos += x.cpu
@@ -63,19 +66,21 @@ func (p *Processes) account(all map[int]process) op.MachineUse {
 		}
 		before, known := p.last[pid]
 		if p.last == nil {
-			before = x
+			before, named[pid] = x, x.cpu
 		}
 		rise += x.cpu - before.cpu
-		if d := x.cpu - before.cpu; known && d >= minTopCPU {
+		d := x.cpu - before.cpu
+		if known {
+			named[pid] = p.named[pid] + max(0, d)
+		}
+		if had := inherited[pid]; d >= had { // otherwise its children were not waited for
+			d -= had
+		}
+		if known && d >= minTopCPU {
 			use.Top = append(use.Top, op.ProcessUse{PID: pid, Name: x.name, CPUNanos: d})
 		}
 	}
-	for pid, x := range p.last {
-		if _, lives := all[pid]; !lives && !own[pid] {
-			rise -= x.cpu // its parent has it now
-		}
-	}
-	p.last = withoutRun(all, own)
+	p.last, p.named = withoutRun(all, own), named
 	p.other += max(0, rise)
 	use.OtherNanos = p.other
 	slices.SortFunc(use.Top, func(a, b op.ProcessUse) int {
@@ -83,6 +88,27 @@ func (p *Processes) account(all map[int]process) op.MachineUse {
 	})
 	use.Top = use.Top[:min(maxTop, len(use.Top))]
 	return use
+}
+
+// ended is the CPU time, up to the previous reading, of the processes that have ended since; inherited is the part of
+// it that was named, by the nearest process above them that lives.
+func (p *Processes) ended(all map[int]process, own map[int]bool) (sum int64, inherited map[int]int64) {
+	inherited = map[int]int64{}
+	for pid, x := range p.last {
+		if _, lives := all[pid]; lives || own[pid] {
+			continue
+		}
+		sum += x.cpu
+		above := x.parent
+		for range p.last {
+			if _, lives := all[above]; lives {
+				break
+			}
+			above = p.last[above].parent
+		}
+		inherited[above] += p.named[pid]
+	}
+	return sum, inherited
 }
 
 func withoutRun(all map[int]process, own map[int]bool) map[int]process {

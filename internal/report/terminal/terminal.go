@@ -164,25 +164,23 @@ func (p *printer) operations(s *summary.Summary) {
 	if len(s.Actions) == 0 {
 		return
 	}
-	t := table{head: []string{"Operations", "n", "ok", "not ok", "p50", "p90", "p99", "max"}}
+	t := latencies{head: []string{"Operations", "n", "ok", "not ok"}}
 	for _, a := range s.Actions {
 		if a.NoOps != "" { // the headline has the reason
-			t.row(a.Name, "0", "", "", "", "", "", "")
+			t.row(nil, a.Name, "0", "", "")
 			continue
 		}
-		t.row(a.Name, fmt.Sprint(a.N), fmt.Sprint(a.Outcomes[op.OK]), fmt.Sprint(a.N-a.Outcomes[op.OK]),
-			short(a.Response.P50), short(a.Response.P90), short(a.Response.P99), a.Response.Max())
+		t.row(&a.Response, a.Name, fmt.Sprint(a.N), fmt.Sprint(a.Outcomes[op.OK]), fmt.Sprint(a.N-a.Outcomes[op.OK]))
 		for _, sp := range a.Spans {
 			name := sp.Name
 			if slices.ContainsFunc(a.Spans, func(o summary.Span) bool { return o.Name == name && o.From != sp.From }) {
 				name += " after " + sp.From
 			}
-			t.row("  "+name, fmt.Sprint(sp.Latency.N), "", "",
-				short(sp.Latency.P50), short(sp.Latency.P90), short(sp.Latency.P99), sp.Latency.Max())
+			t.row(&sp.Latency, "  "+name, fmt.Sprint(sp.Latency.N), "", "")
 		}
 	}
-	p.table(t)
-	p.note("response time: from the scheduled start; n<29: too few values for that quantile")
+	p.table(t.table())
+	p.note("response time: from the scheduled start" + t.note())
 	for _, a := range s.Actions {
 		if text := a.AttributionLine(); text != "" {
 			p.wrap("  ", a.Name+": "+text)
@@ -199,17 +197,16 @@ func (p *printer) episodes(s *summary.Summary) {
 	if len(s.Episodes) == 0 {
 		return
 	}
-	t := table{head: []string{"Episodes", "n", "ok", "share", "p50", "p90", "p99", "max"}}
+	t := latencies{head: []string{"Episodes", "n", "ok", "share"}}
 	for _, e := range s.Episodes {
-		t.row(e.Name+" … "+e.Steps[len(e.Steps)-1].Action, fmt.Sprint(e.N), fmt.Sprint(e.Outcomes[op.OK]), "",
-			short(e.Response.P50), short(e.Response.P90), short(e.Response.P99), e.Response.Max())
+		t.row(&e.Response, e.Name+" … "+e.Steps[len(e.Steps)-1].Action, fmt.Sprint(e.N), fmt.Sprint(e.Outcomes[op.OK]), "")
 		for _, st := range e.Steps {
-			t.row("  "+st.Action, "", fmt.Sprint(st.Latency.N), fmt.Sprintf("%.0f %%", 100*st.Share),
-				short(st.Latency.P50), short(st.Latency.P90), short(st.Latency.P99), st.Latency.Max())
+			t.row(&st.Latency, "  "+st.Action, "", fmt.Sprint(st.Latency.N), fmt.Sprintf("%.0f %%", 100*st.Share))
 		}
 	}
-	p.table(t)
-	p.note("response time: of the episode from its scheduled start, of a step from the end of the step before; share: of the time of episodes that were ok")
+	p.table(t.table())
+	p.note("response time: of the episode from its scheduled start, of a step from the end of the step before; " +
+		"share: of the time of episodes that were ok" + t.note())
 }
 
 func (p *printer) interference(s *summary.Summary) {
