@@ -17,7 +17,11 @@ func TestRun(t *testing.T) {
 	run(t, q)
 	first, second := submit(t, q, slow), submit(t, q, `echo "bad value" >&2; exit 7`)
 	out := begun(t, q, first.ID)
-	if all, _ := q.List(); all[1].State != Queued || all[0].Text != "" || !slices.Equal(all[0].Log, []string{"begun"}) {
+	until(t, "its log is read", func() bool {
+		all, _ := q.List()
+		return slices.Equal(all[0].Log, []string{"begun"})
+	})
+	if all, _ := q.List(); all[1].State != Queued || all[0].Text != "" {
 		t.Errorf("while the first runs: %+v", all)
 	}
 	if err := q.Cancel(first.ID); err != nil {
