@@ -210,3 +210,14 @@ func TestSamplesThatWereDamaged(t *testing.T) {
 		t.Errorf("%d of %d damaged files were taken", taken, n)
 	}
 }
+
+// TestKeysOfAList checks the bounds of maxkeys, which convert writes as 32 bits.
+func TestKeysOfAList(t *testing.T) {
+	for keys, good := range map[string]bool{"1": true, "10000": true, "10001": false, "4294967297": false} {
+		text := "<work name=\"m\" workers=\"1\" runtime=\"1\">\n" +
+			"<operation type=\"list\" config=\"containers=c(1);maxkeys=" + keys + "\"/></work>"
+		if why, failed := fails(text, "5: a list cannot have "+keys+" keys"); failed == good {
+			t.Errorf("maxkeys=%s: %s", keys, why)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 // Limits of a workload.
 const (
 	maxWorkers    = 100_000
+	maxListed     = 10_000  // keys in a response; stores answer with 1000 to 10 000 at most
 	maxContainers = 100_000 // each is read before a stage, for the marker of CNSBench
 	maxRuntime    = 365 * 24 * time.Hour
 	largestObject = int64(5) << 40 // limit of S3
@@ -113,6 +114,9 @@ func (ps *checker) op(w *Work, o *Op) {
 	if o.Type == MultipartWrite && o.Sizes.Max() > 10000*o.PartSize {
 		ps.fail(o.Line, "partsize", "make "+ps.words.Key("partsize")+" larger",
 			"%d bytes in parts of %d are more than 10000 parts", o.Sizes.Max(), o.PartSize)
+	}
+	if o.Type == List && (o.MaxKeys < 1 || o.MaxKeys > maxListed) {
+		ps.fail(o.Line, "maxkeys", fmt.Sprintf("1 to %d", maxListed), "a list cannot have %d keys", o.MaxKeys)
 	}
 	ps.chunked(w, o)
 	if w.Special() {
