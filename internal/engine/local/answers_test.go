@@ -123,7 +123,6 @@ func (r *foreignRun) volume(name string) engine.Object {
 	return v
 }
 
-// snapshotOf creates a volume and a snapshot of it, s.
 // TestRestoreDuringDeletion checks that a driver is not said to be at fault for a snapshot that the run deletes while it
 // is restored. The driver answers DeleteSnapshot a second after it has deleted the snapshot.
 func TestRestoreDuringDeletion(t *testing.T) {
@@ -153,6 +152,7 @@ func TestRestoreDuringDeletion(t *testing.T) {
 	}
 }
 
+// snapshotOf creates a volume and a snapshot of it, s.
 func (r *foreignRun) snapshotOf(volume string) *engine.Object {
 	r.t.Helper()
 	_, s, err := r.do(snapshotRequest("s", r.volume(volume)))

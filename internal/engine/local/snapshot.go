@@ -204,13 +204,6 @@ func (e *Engine) deleteGroup(ctx context.Context, name string) error {
 	if g == nil {
 		return notFoundError(engine.Object{Kind: engine.GroupSnapshotObject, Name: name})
 	}
-	e.mu.Lock()
-	for _, s := range e.snapshots {
-		if s.object.Owner == name {
-			s.deleting.Store(true)
-		}
-	}
-	e.mu.Unlock()
 	if _, err := g.driver.groups.DeleteVolumeGroupSnapshot(ctx,
 		&csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: g.id, SnapshotIds: g.members}); err != nil {
 		return err

@@ -148,7 +148,7 @@ type snapshot struct {
 	members []string                   // snapshot ids of a group
 	retain  bool                       // deletionPolicy: Retain
 
-	deleting atomic.Bool // a request to delete it has begun
+	deleting atomic.Bool // a request to delete a single snapshot has begun
 }
 
 func (e *Engine) addSnapshot(s *snapshot) {
