@@ -29,7 +29,7 @@ type ruled struct {
 // validate evaluates the rules of s and of all that it contains for v, which lies at the path at.
 func (r *rules) validate(ctx context.Context, at *field.Path, s *schema.Structural, v any) field.ErrorList {
 	all := r.walk(nil, at, "", s, v)
-	var compiling sync.WaitGroup
+	var compiling sync.WaitGroup // in parallel: it is most of the time of a validation
 	for _, x := range all {
 		compiling.Go(func() { x.compile() })
 	}
