@@ -100,7 +100,7 @@ chaos-cluster: KILLS = 40
 chaos-cluster: export CNSBENCH_KILLS = $(KILLS)
 chaos-cluster: export CNSBENCH_SEED = $(SEED)
 chaos-cluster: deps build testbed ## kill parts of the test bed's Kubernetes and of runs on it: KILLS=40, SEED repeats (each week)
-	@hack/e2e.sh '^TestChaos$$'
+	@hack/e2e.sh '^Test(Chaos|NothingIsLeft)$$'
 
 RACE ?= ./...
 race: export CGO_ENABLED := 1

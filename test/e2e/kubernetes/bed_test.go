@@ -19,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -238,8 +239,10 @@ func (p *project) remove(ns *corev1.Namespace) {
 func (p *project) tell(ctx context.Context) {
 	var all v1alpha1.BenchmarkList
 	var pods corev1.PodList
-	if err := errors.Join(p.List(ctx, &all, client.InNamespace(p.name)),
-		p.List(ctx, &pods, client.InNamespace(p.name))); err != nil {
+	if err := p.List(ctx, &all, client.InNamespace(p.name)); err != nil && !meta.IsNoMatchError(err) {
+		p.t.Log(err)
+	}
+	if err := p.List(ctx, &pods, client.InNamespace(p.name)); err != nil {
 		p.t.Log(err)
 	}
 	for _, b := range all.Items {

@@ -39,12 +39,14 @@ type victim struct {
 	ends bool
 	// loses reports that the API server may have done what its audit log does not have.
 	loses bool
+	// blinds reports that the run's watches are lost with it.
+	blinds bool
 }
 
 // part is a part of the test bed, which is away for up to six seconds.
 func part(name string) victim {
 	return victim{name: name, runner: "local", loses: name == "apiserver" || name == "etcd",
-		kill: func(p *project, _ *command, r *rand.Rand) {
+		blinds: name == "apiserver", kill: func(p *project, _ *command, r *rand.Rand) {
 			away := time.Duration(r.Int64N(int64(6 * time.Second)))
 			p.testbed("kill", name)
 			time.Sleep(away)
@@ -82,17 +84,25 @@ var victims = []victim{
 	part("kubelet-node1"), podRunner(part("kubelet-node2")), part("containerd-node1"), podRunner(part("containerd-node2")),
 	part("snapshot-controller"), part("driver-btrfs"), part("csi-provisioner-btrfs"), part("csi-snapshotter-btrfs"),
 	part("driver-loopfile"), part("csi-attacher-loopfile"),
-	{name: "network of both nodes", runner: "pod", kill: func(p *project, _ *command, _ *rand.Rand) {
-		p.testbed("kill-node", "node1", "node2")
-		time.Sleep(30 * time.Second)
-		p.testbed("heal-node", "node1", "node2")
-	}},
+	podRunner(network("network of both nodes", 30*time.Second, "node1", "node2")),
+	network("network of node1", 30*time.Second, "node1"),
+	network("node2, lost", 90*time.Second, "node2"), podRunner(network("node1, lost", 90*time.Second, "node1")),
+}
+
+// network is the network of nodes, which is cut for a time. A node is lost after 50 s without it.
+func network(name string, away time.Duration, nodes ...string) victim {
+	return victim{name: name, runner: "local", blinds: len(nodes) == 2,
+		kill: func(p *project, _ *command, _ *rand.Rand) {
+			p.testbed(append([]string{"kill-node"}, nodes...)...)
+			defer p.testbed(append([]string{"heal-node"}, nodes...)...)
+			time.Sleep(away)
+		}}
 }
 
 // fewClusterKills is the number of kills of make e2e, and fewClusterSeed their seed: a commit is not judged by chance.
 const (
 	fewClusterKills = 2
-	fewClusterSeed  = 506548256
+	fewClusterSeed  = 1
 )
 
 // churn is a Benchmark that attaches, snapshots and deletes volumes of a class.
@@ -114,8 +124,8 @@ spec:
 `, class)
 }
 
-// TestChaos kills parts of the cluster, and of a run on it, with SIGKILL at random moments: CNSBENCH_KILLS of them, from
-// the seed CNSBENCH_SEED. docs/design/reliability.md says what is checked.
+// TestChaos kills parts of the cluster, and of a run on it, with SIGKILL at random moments: CNSBENCH_KILLS of them,
+// from the seed CNSBENCH_SEED. docs/design/reliability.md says what is checked.
 func TestChaos(t *testing.T) {
 	bed := newBed(t)
 	number := func(name string, otherwise uint64) uint64 {
@@ -134,10 +144,10 @@ func TestChaos(t *testing.T) {
 	}
 	seed = number("CNSBENCH_SEED", seed)
 	t.Logf("CNSBENCH_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	order := r.Perm(len(victims))
+	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(victims))
 	for i := range number("CNSBENCH_KILLS", fewClusterKills) {
 		v := victims[order[int(i)%len(order)]]
+		r := rand.New(rand.NewPCG(seed, i+1)) // of this kill, so that -run repeats it alone
 		t.Run(fmt.Sprintf("%d %s, runner %s", i, v.name, v.runner), func(t *testing.T) {
 			p := bed.project(t, noRights)
 			p.breaks()
@@ -151,15 +161,17 @@ func TestChaos(t *testing.T) {
 func (p *project) killOnce(v victim, r *rand.Rand) {
 	audit := p.auditOf(os.Getenv("CNSBENCH_AUDIT_LOG"))
 	class := []string{"btrfs", "loopfile"}[r.IntN(2)]
-	if name, ok := strings.CutPrefix(v.name, "csi-"); ok {
-		class = name[strings.LastIndexByte(name, '-')+1:]
+	if strings.HasPrefix(v.name, "csi-") || strings.HasPrefix(v.name, "driver-") {
+		class = v.name[strings.LastIndexByte(v.name, '-')+1:]
 	}
 	moment := time.Duration(r.Int64N(int64(25 * time.Second)))
 	c := p.command(v.runner, churn(class))
 	p.start(c)
 	p.t.Logf("kills after %v, on %s", moment, class)
+	var killed time.Time
 	select {
 	case <-time.After(moment):
+		killed = time.Now()
 		v.kill(p, c, r)
 	case <-c.over:
 		p.t.Fatalf("the command has ended before the kill\n%s", c.out)
@@ -171,19 +183,24 @@ func (p *project) killOnce(v victim, r *rand.Rand) {
 	}
 	code := c.ProcessState.ExitCode()
 	p.t.Logf("exit code %d", code)
-	if !v.ends && code != 0 && code != 2 {
-		p.t.Errorf("exit code %d, want 0 or 2", code)
+	_, err := os.Stat(filepath.Join(c.bundle, "run.json"))
+	begun := err == nil || strings.Contains(c.out.String(), "running")
+	if !v.ends && code != 0 && code != 2 && (begun || code != 1) {
+		p.t.Errorf("exit code %d, want 0 or 2, or 1 before the run began", code)
 	}
 	p.bedWorks()
-	if _, err := os.Stat(filepath.Join(c.bundle, "run.json")); err == nil {
+	if err == nil {
 		if code != 0 {
 			if out, err := p.cnsbench(p.t, "cleanup", c.bundle); err != nil {
 				p.t.Errorf("cleanup: %v\n%s", err, out)
 			}
 		}
 		p.truthful(c.bundle, audit(), v.loses)
-	} else if !v.ends {
-		p.t.Errorf("there is no bundle: %v", err)
+		if v.blinds {
+			p.gapStated(c.bundle, killed)
+		}
+	} else if !v.ends && (begun || code == 0 || !strings.Contains(c.out.String(), "cnsbench: ")) {
+		p.t.Errorf("there is no bundle, of a run that had begun or does not say why it did not: %v\n%s", err, c.out)
 	}
 	p.until(context.Background(), "nothing is left of the run", func() (bool, string) {
 		left := append(p.left(), p.snapshots()...)
@@ -226,16 +243,26 @@ func (p *project) snapshots() (names []string) {
 	return names
 }
 
-// auditOf returns a function that returns the claims and snapshots that were created in the namespace since the call of
-// auditOf, by the API server's audit log.
-func (p *project) auditOf(path string) func() (created []string) {
+// audited is what the API server's audit log says of claims and snapshots.
+type audited struct {
+	created []string
+	// usable is when the server stored that a claim was bound or a snapshot ready: from the request to its end.
+	usable map[string][2]time.Time
+	// unsure is the first request to change the object that the server answered with its own error, such as 504 when the
+	// client was killed: it may have stored the change.
+	unsure map[string]time.Time
+}
+
+// auditOf returns a function that returns what happened in the namespace since the call of auditOf, by the API server's
+// audit log.
+func (p *project) auditOf(path string) func() audited {
 	p.t.Helper()
 	info, err := os.Stat(path)
 	if err != nil {
 		p.t.Skipf("CNSBENCH_AUDIT_LOG does not name the API server's audit log: %v", err)
 	}
 	from := info.Size()
-	return func() (created []string) {
+	return func() audited {
 		f, err := os.Open(path)
 		if err != nil {
 			p.t.Fatal(err)
@@ -247,31 +274,61 @@ func (p *project) auditOf(path string) func() (created []string) {
 		if _, err := f.Seek(from, io.SeekStart); err != nil {
 			p.t.Fatal(err)
 		}
+		a := audited{usable: map[string][2]time.Time{}, unsure: map[string]time.Time{}}
 		lines := bufio.NewReaderSize(f, 1<<20)
 		for {
 			line, err := lines.ReadBytes('\n')
 			if err != nil {
-				return created
+				return a
 			}
-			var e struct {
-				Stage, Verb    string
-				ObjectRef      struct{ Resource, Namespace, Name, Subresource string }
-				ResponseStatus struct{ Code int }
-			}
-			if json.Unmarshal(line, &e) != nil || e.Stage != "ResponseComplete" || e.Verb != "create" ||
-				e.ResponseStatus.Code != 201 || e.ObjectRef.Namespace != p.name || e.ObjectRef.Subresource != "" {
-				continue
-			}
-			if e.ObjectRef.Resource == "persistentvolumeclaims" || e.ObjectRef.Resource == "volumesnapshots" {
-				created = append(created, e.ObjectRef.Name)
-			}
+			a.add(line, p.name)
 		}
 	}
 }
 
-// truthful checks a bundle against the claims and snapshots that the audit log has: it reads, each op is in it once,
-// what succeeded was created, and nothing was created twice.
-func (p *project) truthful(dir string, created []string, incomplete bool) {
+// add adds a line of the audit log, if it is of a claim or snapshot of the namespace.
+func (a *audited) add(line []byte, namespace string) {
+	var e struct {
+		Stage, Verb              string
+		ObjectRef                struct{ Resource, Namespace, Name, Subresource string }
+		ResponseStatus           struct{ Code int }
+		RequestReceivedTimestamp time.Time
+		StageTimestamp           time.Time
+		ResponseObject           struct {
+			Status struct {
+				Phase      string
+				ReadyToUse bool
+			}
+		}
+	}
+	if json.Unmarshal(line, &e) != nil || e.Stage != "ResponseComplete" || e.ObjectRef.Namespace != namespace ||
+		e.ObjectRef.Resource != "persistentvolumeclaims" && e.ObjectRef.Resource != "volumesnapshots" {
+		return
+	}
+	name := e.ObjectRef.Name
+	if e.Verb == "create" && e.ResponseStatus.Code == 201 && e.ObjectRef.Subresource == "" {
+		a.created = append(a.created, name)
+	}
+	if before, ok := a.unsure[short(name)]; e.ResponseStatus.Code >= 500 &&
+		(!ok || e.RequestReceivedTimestamp.Before(before)) {
+		a.unsure[short(name)] = e.RequestReceivedTimestamp
+	}
+	status := e.ResponseObject.Status
+	if e.ResponseStatus.Code != 200 || status.Phase != "Bound" && !status.ReadyToUse {
+		return
+	}
+	if before, ok := a.usable[short(name)]; !ok || e.StageTimestamp.Before(before[1]) {
+		a.usable[short(name)] = [2]time.Time{e.RequestReceivedTimestamp, e.StageTimestamp}
+	}
+}
+
+// slack is how far a milestone may be from the audit log's time beyond its error, on a machine that is busy. A gap of a
+// watch is longer.
+const slack = time.Second
+
+// truthful checks a bundle against the audit log: it reads, each op is in it once, what succeeded was created and was
+// usable when the bundle says, within the stated error, and nothing was created twice.
+func (p *project) truthful(dir string, audit audited, incomplete bool) {
 	p.t.Helper()
 	if out, err := p.cnsbench(p.t, "show", dir); err != nil {
 		p.t.Errorf("show: %v\n%s", err, out)
@@ -281,7 +338,7 @@ func (p *project) truthful(dir string, created []string, incomplete bool) {
 		p.t.Fatal(err)
 	}
 	ids := map[int64]bool{}
-	ok := 0
+	ok, timed := 0, 0
 	for o, err := range b.Ops() {
 		if err != nil {
 			p.t.Fatal(err)
@@ -294,16 +351,70 @@ func (p *project) truthful(dir string, created []string, incomplete bool) {
 			continue
 		}
 		ok++
-		if !incomplete && !slices.ContainsFunc(created, func(name string) bool { return short(name) == o.Object }) {
+		if !incomplete && !slices.ContainsFunc(audit.created, func(name string) bool { return short(name) == o.Object }) {
 			p.t.Errorf("%s succeeded, and the audit log does not have its creation", o.Object)
 		}
-	}
-	slices.Sort(created)
-	for i := range created[:max(0, len(created)-1)] {
-		if created[i] == created[i+1] {
-			p.t.Errorf("%s was created twice", created[i])
+		if p.onTime(&o, b.Run.Clock.Start, audit, incomplete) {
+			timed++
 		}
 	}
-	p.t.Logf("%s: %d ops, %d of them creations that succeeded; %d in the audit log", b.Run.State, len(ids), ok,
-		len(created))
+	slices.Sort(audit.created)
+	for i := range audit.created[:max(0, len(audit.created)-1)] {
+		if audit.created[i] == audit.created[i+1] {
+			p.t.Errorf("%s was created twice", audit.created[i])
+		}
+	}
+	if ok > 0 && timed == 0 {
+		p.t.Errorf("no time of %d creations could be compared with the audit log", ok)
+	}
+	p.t.Logf("%s: %d ops, %d of them creations that succeeded, %d with a time of the audit log; %d created in that log",
+		b.Run.State, len(ids), ok, timed, len(audit.created))
+}
+
+// onTime checks that an object was usable when its op says, within the error that the op states. It reports whether the
+// audit log has the time. If the log is incomplete, its time is the latest possible one.
+func (p *project) onTime(o *op.Op, start time.Time, audit audited, incomplete bool) bool {
+	p.t.Helper()
+	at, ok := audit.usable[o.Object]
+	if unsure, has := audit.unsure[o.Object]; has && unsure.Before(at[0]) {
+		at[0] = unsure
+	}
+	if incomplete {
+		at[0] = start
+	}
+	milestone := map[string]string{"vol": op.Bound, "snap": op.Ready}[o.Action]
+	i := slices.IndexFunc(o.Milestones, func(m op.Milestone) bool { return m.Name == milestone })
+	if !ok || i < 0 {
+		return false
+	}
+	m := o.Milestones[i]
+	errs := time.Duration(m.Err) + slack
+	if s := start.Add(time.Duration(m.At)); s.Add(errs).Before(at[0]) || s.Add(-errs).After(at[1]) {
+		p.t.Errorf("%s of %s: %v ± %v, but by the audit log between %v and %v", m.Name, o.Object,
+			time.Duration(m.At), time.Duration(m.Err), at[0].Sub(start), at[1].Sub(start))
+	}
+	return true
+}
+
+// gapStated checks that the log of a run says that its watches were lost, if an op had started by then.
+func (p *project) gapStated(dir string, killed time.Time) {
+	p.t.Helper()
+	b, err := bundle.Open(dir)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "log.jsonl"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	watched := false
+	for o, err := range b.Ops() {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		watched = watched || o.Started.Known() && b.Run.Clock.Start.Add(time.Duration(o.Started)).Before(killed)
+	}
+	if watched && !strings.Contains(string(text), "was lost") {
+		p.t.Error("the log does not say that a watch was lost")
+	}
 }

@@ -28,26 +28,12 @@ func (t *Tracker) SeeCall(c csiproxy.Call) {
 			continue
 		}
 		seen[name] = true
-		k := CallsOf.Key(name)
-		if _, known := t.objects[k]; !known {
-			t.unfollowedCalls = append(t.unfollowedCalls, k)
-		}
-		t.publish(k, &c)
-	}
-	for len(t.unfollowedCalls) > maxUnfollowedCalls {
-		if o := t.objects[t.unfollowedCalls[0]]; o != nil && len(o.feeds) == 0 {
-			delete(t.objects, t.unfollowedCalls[0])
-		}
-		t.unfollowedCalls = t.unfollowedCalls[1:]
+		t.publish(CallsOf.Key(name), &c)
 	}
 }
 
 // SeesNodeCalls says whether a proxy has seen calls of a node service.
 func (t *Tracker) SeesNodeCalls() bool { return t.nodeCalls.Load() }
-
-// maxUnfollowedCalls bounds the names for which calls are kept that no op follows. An op learns the name of its
-// volume after the call.
-const maxUnfollowedCalls = 10000
 
 // CSICalls collects the CSI calls of one op.
 type CSICalls struct {

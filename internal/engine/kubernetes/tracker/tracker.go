@@ -54,10 +54,15 @@ type Tracker struct {
 	namespace string
 	nodeCalls atomic.Bool // a proxy sees calls of node services
 
-	mu              sync.Mutex
-	objects         map[Key]*entry
-	unfollowedCalls []Key // keys of calls, oldest first
+	mu      sync.Mutex
+	objects map[Key]*entry
+	// unfollowed are keys of calls and of events that no op followed when the first came, oldest first.
+	unfollowed map[Subject][]Key
 }
+
+// maxUnfollowed bounds the names for which calls and events are kept that no op follows. An op learns the name of its
+// volume after the call, and those of pods that a controller creates after their first events.
+var maxUnfollowed = map[Subject]int{CallsOf: 10000, EventsOf: 1000}
 
 type entry struct {
 	history []any // watch events or CSI calls
@@ -73,9 +78,27 @@ func (o *entry) deleted() bool {
 	return ok && ev.Type == watch.Deleted
 }
 
+// compact keeps the last event of each object that is not deleted.
+func (o *entry) compact() {
+	var kept []any
+	seen := map[types.UID]bool{}
+	for _, h := range slices.Backward(o.history) {
+		ev, ok := h.(watch.Event)
+		if !ok || seen[ev.Object.GetUID()] {
+			continue
+		}
+		seen[ev.Object.GetUID()] = true
+		if ev.Type != watch.Deleted {
+			kept = append(kept, ev)
+		}
+	}
+	slices.Reverse(kept)
+	o.history = kept
+}
+
 // New returns a tracker of the objects in a namespace.
 func New(namespace string) *Tracker {
-	return &Tracker{namespace: namespace, objects: map[Key]*entry{}}
+	return &Tracker{namespace: namespace, objects: map[Key]*entry{}, unfollowed: map[Subject][]Key{}}
 }
 
 // See records an event of a watch.
@@ -89,6 +112,10 @@ func (t *Tracker) See(ev watch.Event) {
 
 // publish passes v to the feeds of a key and keeps it for later ones. t.mu is held.
 func (t *Tracker) publish(k Key, v any) {
+	if most := maxUnfollowed[k.Subject]; most > 0 && t.objects[k] == nil {
+		t.unfollowed[k.Subject] = append(t.unfollowed[k.Subject], k)
+		t.forget(k.Subject, most)
+	}
 	o := t.entryOf(k)
 	if len(o.history) == maxHistory {
 		o.history = append(o.history[:0], o.history[1:]...)
@@ -99,6 +126,17 @@ func (t *Tracker) publish(k Key, v any) {
 	}
 	if len(o.feeds) == 0 && o.deleted() {
 		delete(t.objects, k)
+	}
+}
+
+// forget forgets the oldest keys of a subject, unless an op follows them. t.mu is held.
+func (t *Tracker) forget(s Subject, most int) {
+	for len(t.unfollowed[s]) > most {
+		k := t.unfollowed[s][0]
+		if o := t.objects[k]; o != nil && len(o.feeds) == 0 {
+			delete(t.objects, k)
+		}
+		t.unfollowed[s] = t.unfollowed[s][1:]
 	}
 }
 
@@ -235,7 +273,8 @@ func (f *Feed) Next(ctx context.Context) (any, error) {
 	}
 }
 
-// Close ends the feed and forgets deleted objects.
+// Close ends the feed. Of what no other op follows it forgets deleted objects, events, calls, and earlier states, so that
+// memory does not grow with the number of ops.
 func (f *Feed) Close() {
 	t := f.tracker
 	t.mu.Lock()
@@ -243,10 +282,15 @@ func (f *Feed) Close() {
 	for k := range f.keys {
 		o := t.objects[k]
 		delete(o.feeds, f)
-		if (o.deleted() || k.Subject == CallsOf) && len(o.feeds) == 0 {
+		switch {
+		case len(o.feeds) > 0:
+		case o.deleted() || maxUnfollowed[k.Subject] > 0:
 			delete(t.objects, k)
+		default:
+			o.compact()
 		}
 	}
+	clear(f.keys)
 }
 
 // Pods lists the run's pods by name.

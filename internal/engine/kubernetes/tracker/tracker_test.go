@@ -2,12 +2,15 @@ package tracker
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
@@ -44,6 +47,79 @@ func TestFeed(t *testing.T) {
 	if _, kept := tr.objects[Pod.Key("a")]; kept {
 		t.Error("a deleted object that nobody follows is kept")
 	}
+}
+
+// TestMemoryOfOps: what is kept grows with the objects that there are, not with the ops on them. Each op moves a volume:
+// its pod and attachment are made anew, and the cluster reports events about them, also after the op.
+func TestMemoryOfOps(t *testing.T) {
+	tr := New("ns")
+	kept := func() (n int) {
+		for _, o := range tr.objects {
+			n += len(o.history)
+		}
+		return n
+	}
+	volume, at := "pv", op.Time(0)
+	event := func(i int, of string) {
+		name := fmt.Sprintf("%s.%d.%d", of, i, at)
+		tr.See(watch.Event{Type: watch.Added, At: at, Object: &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name,
+			UID: types.UID(name)}, InvolvedObject: corev1.ObjectReference{Name: of}}})
+	}
+	move := func(i int) {
+		f := tr.Follow(Pod.Key("a"), EventsOf.Key("a"), AttachmentOfVolume.Key(volume))
+		uid := types.UID(fmt.Sprint(i))
+		p := pod("a")
+		p.UID = uid
+		va := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va", UID: uid}}
+		va.Spec.Source.PersistentVolumeName = &volume
+		for _, o := range []api.Object{tr.lastOf("a"), tr.attached(volume)} {
+			if o != nil {
+				tr.See(watch.Event{Type: watch.Deleted, Object: o, At: at})
+			}
+		}
+		for _, typ := range []watch.Type{watch.Added, watch.Modified, watch.Modified} {
+			at++
+			tr.See(watch.Event{Type: typ, Object: p, At: at})
+			tr.See(watch.Event{Type: typ, Object: va, At: at})
+			event(i, "a")
+		}
+		f.Close()
+		event(i, fmt.Sprintf("of-controller-%d", i)) // of a pod that no op follows
+	}
+	for i := range 10 {
+		move(i)
+	}
+	if n, want := kept(), 2+10; n != want {
+		t.Errorf("%d events are kept after 10 ops, want %d", n, want)
+	}
+	for i := range 3 * maxUnfollowed[EventsOf] {
+		move(10 + i)
+	}
+	if n, want := kept(), 2+maxUnfollowed[EventsOf]; n != want {
+		t.Errorf("%d events are kept after many ops, want %d", n, want)
+	}
+	// A later op sees the last state of what is there.
+	f := tr.Follow(Pod.Key("a"))
+	defer f.Close()
+	if v, err := f.Next(t.Context()); err != nil || v.(watch.Event).At != at {
+		t.Errorf("%v, %v, want the last state, of %d", v, err, at)
+	}
+	if n := len(tr.Attachments(volume)); n != 1 {
+		t.Errorf("%d attachments, want 1", n)
+	}
+}
+
+// lastOf returns the pod of a name, and attached the attachment of a volume; nil if there is none.
+func (t *Tracker) lastOf(pod string) api.Object {
+	o, _ := t.Latest(Pod.Key(pod)).(api.Object)
+	return o
+}
+
+func (t *Tracker) attached(volume string) api.Object {
+	for _, va := range t.Attachments(volume) {
+		return va
+	}
+	return nil
 }
 
 // TestMilestonesFill: one object has the plain name; several have their own names, and the plain

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
@@ -45,7 +47,7 @@ func (w *Watches) deliverFrame(it item) {
 	case Deleted:
 		delete(s.known, keyOf(obj))
 	default:
-		s.known[keyOf(obj)] = obj
+		s.known[keyOf(obj)] = remembered(obj)
 	}
 	if it.mayBeInGap(obj.GetResourceVersion()) {
 		w.emit(it, typ, obj, it.session.from)
@@ -53,6 +55,16 @@ func (w *Watches) deliverFrame(it item) {
 	}
 	w.lags.saw(s.src.String(), obj.GetResourceVersion(), it.at)
 	w.emit(it, typ, obj, op.Never)
+}
+
+// remembered returns what is kept of an object to find its changes after a gap. Of events only the identity is kept: the
+// server has each for an hour, so that they would grow with the ops of a run.
+func remembered(obj api.Object) api.Object {
+	if _, ok := obj.(*corev1.Event); !ok {
+		return obj
+	}
+	return &metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
+		ResourceVersion: obj.GetResourceVersion()}
 }
 
 // mayBeInGap says whether the change may have happened during the gap.
@@ -76,7 +88,7 @@ func (w *Watches) deliverList(it item) {
 	var changed []api.Object
 	for _, obj := range it.list {
 		k := keyOf(obj)
-		s.known[k] = obj
+		s.known[k] = remembered(obj)
 		old := before[k]
 		same := old != nil && old.GetUID() == obj.GetUID()
 		if same {
@@ -87,6 +99,9 @@ func (w *Watches) deliverList(it item) {
 		}
 	}
 	for _, old := range sorted(before) { // deleted, or replaced by another object of the name
+		if _, identity := old.(*metav1.ObjectMeta); identity {
+			continue // an event that has expired
+		}
 		w.emit(it, Deleted, old, it.from)
 	}
 	for _, obj := range changed {

@@ -85,6 +85,7 @@ func decodeFrame(k api.Kind, frame []byte) (Type, api.Object, error) {
 		if obj.GetResourceVersion() == "" {
 			return "", nil, fmt.Errorf("watch of %s: %s %q has no resourceVersion", k, typ, obj.GetName())
 		}
+		obj.SetManagedFields(nil) // no reader; as large as the rest
 		return t, obj, nil
 	case "ERROR":
 		return "", nil, fmt.Errorf("watch of %s: the server ended it: %w", k, api.StatusError(raw))

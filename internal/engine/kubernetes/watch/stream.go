@@ -162,6 +162,9 @@ func (s *stream) list(ctx context.Context, from op.Time) error {
 	if err != nil {
 		return err
 	}
+	for _, obj := range objects {
+		obj.SetManagedFields(nil)
+	}
 	s.w.queue.push(item{stream: s, at: at, list: objects, from: from})
 	s.version, s.lastAt = meta.ResourceVersion, at
 	return nil
