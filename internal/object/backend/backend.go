@@ -34,10 +34,13 @@ func (o *Opener) Store(m *model.Store) (client.Store, error) {
 	}
 	if d := Find(m.Kind); d != nil {
 		st, err := d.Open(m, secrets, o.Clock)
+		if err != nil {
+			return nil, err
+		}
 		if s, ok := st.(*spread.Store); ok {
 			s.Share(&o.healths)
 		}
-		return st, err
+		return st, nil
 	}
 	return nil, fmt.Errorf("unknown storage %q", m.Kind)
 }

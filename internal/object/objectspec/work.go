@@ -60,7 +60,7 @@ func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1a
 func (o *reader) special(path string, w *model.Work, s *v1alpha1.ObjectWork) {
 	for field, given := range map[string]bool{"operations": len(s.Operations) > 0, "rate": s.Rate != "",
 		"untilSteady": s.UntilSteady,
-		"runtime": s.Runtime != nil, "rampUp": s.RampUp != nil, "rampDown": s.RampDown != nil,
+		"runtime":     s.Runtime != nil, "rampUp": s.RampUp != nil, "rampDown": s.RampDown != nil,
 		"totalOps": s.TotalOps != nil, "totalBytes": s.TotalBytes != nil} {
 		if given {
 			o.fail(path+"."+field, "it goes once through all that its selectors cover",
