@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/spread"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -86,7 +87,7 @@ var httpKeys = []string{"timeout", "no_verify_ssl", "cafile", "credentials", "pr
 
 // ownKeys are settings that have no meaning on a null server.
 var ownKeys = []string{"cafile", "no_verify_ssl", "credentials", "storage_url", "token", "root", "proxyhost",
-	"proxyport"}
+	"proxyport", spread.Endpoints, spread.Addresses, spread.By, spread.OnFailure}
 
 // OnNullServer is a store like s on a null server, whose objects have so many bytes.
 func OnNullServer(s *model.Store, address string, size int64) model.Store {

@@ -97,6 +97,9 @@ type Result struct {
 	// operation takes several, or a token had to be renewed.
 	Attempts int
 
+	// Endpoint is the number of the endpoint that the operation went to, from 0.
+	Endpoint int
+
 	Started op.Time
 	First   op.Time // the first byte of the (last) answer; Never without
 	Ended   op.Time

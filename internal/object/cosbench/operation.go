@@ -15,7 +15,7 @@ var operationKeys = []string{
 	"containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck",
 	"createContainer",
 	"deleteContainer", "files", "fileselection", "name",
-	"length", "within", "partsize", "maxkeys", "copyprefix", "rate", "check", "checkwithin",
+	"length", "within", "partsize", "maxkeys", "copyprefix", "rate", "autoterm", "check", "checkwithin",
 }
 
 // containerMakers are the keys by which COSBench's prepare creates containers and cleanup removes them, with

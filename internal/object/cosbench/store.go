@@ -10,6 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/spread"
 )
 
 // declined has the types of storage that are not supported, with the reason; authKinds has the kinds of auth.
@@ -180,6 +181,16 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 		value, ok := p.expand(e)
 		if !ok {
 			continue
+		}
+		if k == spread.Endpoints {
+			for part := range strings.SplitSeq(value, ",") {
+				if _, valid := p.address(e, strings.TrimSpace(part)); !valid {
+					ok = false
+				}
+			}
+			if !ok {
+				continue
+			}
 		}
 		if strings.HasSuffix(k, "_url") || k == "endpoint" {
 			value, ok = p.address(e, value)

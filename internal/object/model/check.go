@@ -82,6 +82,10 @@ func (ps *checker) normal(w *Work) {
 		ps.Warn(w.Line, "give a runtime", "work %q has ramps but no runtime: %s has no effect, and operations "+
 			"that end within %s are not measured", w.Name, ps.words.Key("rampdown"), ps.words.Key("rampup"))
 	}
+	if w.UntilSteady && (w.Runtime == 0 || w.Rate != nil) {
+		ps.Fail(w.Line, "give a runtime, which bounds it, and no rate, whose throughput is given",
+			"work %q cannot end when it is steady", w.Name)
+	}
 	sum, moves := 0, false
 	for _, o := range w.Ops {
 		sum += o.Weight

@@ -86,6 +86,8 @@ type Work struct {
 	// bytes; 0: no such end.
 	TotalOps   int64 `json:"totalOps,omitempty"`
 	TotalBytes int64 `json:"totalBytes,omitempty"`
+	// UntilSteady ends the work when its throughput is steady, at the latest after Runtime.
+	UntilSteady bool `json:"untilSteady,omitempty"`
 	// MaxFailures is the number of accepted failures per million operations; more fail the run.
 	MaxFailures int `json:"maxFailuresPerMillion"`
 	// Rate makes the loop open: operations are due by the schedule, independent of earlier ones. Nil: each

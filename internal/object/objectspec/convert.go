@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/spread"
 )
 
 // Convert makes a Benchmark with one object workload. The notes list what the Benchmark expresses differently; what
@@ -118,7 +119,7 @@ func bytesOf(n int64) *resource.Quantity {
 func (c *converted) work(w *model.Work) (*v1alpha1.ObjectWork, error) {
 	out := &v1alpha1.ObjectWork{Type: string(w.Kind), Workers: int32(w.Workers), RampUp: durationOf(w.RampUp),
 		Runtime: durationOf(w.Runtime), RampDown: durationOf(w.RampDown),
-		TotalBytes: bytesOf(w.TotalBytes), Rate: w.RateText}
+		TotalBytes: bytesOf(w.TotalBytes), Rate: w.RateText, UntilSteady: w.UntilSteady}
 	if w.Name != string(w.Kind) {
 		out.Name = c.name(w.Name, &c.works)
 	} else {
@@ -222,7 +223,15 @@ func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 
 // httpEndpoint is the inverse of (*reader).http.
 func httpEndpoint(settings map[string]string) (v1alpha1.HTTPEndpoint, error) {
-	e := v1alpha1.HTTPEndpoint{CAFile: settings["cafile"]}
+	e := v1alpha1.HTTPEndpoint{CAFile: settings["cafile"], Addresses: settings[spread.Addresses],
+		Spread: settings[spread.By], OnEndpointFailure: settings[spread.OnFailure]}
+	if settings[spread.Endpoints] != "" {
+		list, err := spread.List(map[string]string{spread.Endpoints: settings[spread.Endpoints]}, "")
+		if err != nil {
+			return e, err
+		}
+		e.Endpoints = list
+	}
 	if host := settings["proxyhost"]; host != "" {
 		e.Proxy = "http://" + net.JoinHostPort(strings.Trim(host, "[]"), settings["proxyport"])
 	}

@@ -132,6 +132,10 @@ func (o *reader) shared(path string, c *v1alpha1.CreateObjSpec, w *model.Workloa
 	least := 0
 	for _, s := range w.Stages {
 		for i := range s.Works {
+			if s.Works[i].UntilSteady && c.Count > 1 {
+				o.fail(path+".count", "count: 1", "work %s ends when it is steady, which only one instance can tell",
+					s.Works[i].Name)
+			}
 			if s.Works[i].Kind == model.Normal {
 				least = max(least, s.Works[i].Workers)
 			}

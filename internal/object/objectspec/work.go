@@ -14,7 +14,8 @@ import (
 
 func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1alpha1.ObjectSpec) model.Work {
 	w := model.Work{Kind: model.WorkKind(s.Type), Name: string(s.Name), Workers: int(s.Workers), Line: o.line(path),
-		Interval: o.positive(path+".interval", s.Interval), RateText: s.Rate, MaxFailures: 200_000,
+		UntilSteady: s.UntilSteady,
+		Interval:    o.positive(path+".interval", s.Interval), RateText: s.Rate, MaxFailures: 200_000,
 		RampUp: o.duration(path+".rampUp", s.RampUp), Runtime: o.duration(path+".runtime", s.Runtime),
 		RampDown: o.duration(path+".rampDown", s.RampDown), TotalBytes: o.bytes(path+".totalBytes", s.TotalBytes)}
 	if w.Name == "" {
@@ -58,7 +59,8 @@ func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1a
 // special reads the one operation of a work that is not normal.
 func (o *reader) special(path string, w *model.Work, s *v1alpha1.ObjectWork) {
 	for field, given := range map[string]bool{"operations": len(s.Operations) > 0, "rate": s.Rate != "",
-		"runtime": s.Runtime != nil, "rampUp": s.RampUp != nil, "rampDown": s.RampDown != nil,
+		"untilSteady": s.UntilSteady,
+		"runtime":     s.Runtime != nil, "rampUp": s.RampUp != nil, "rampDown": s.RampDown != nil,
 		"totalOps": s.TotalOps != nil, "totalBytes": s.TotalBytes != nil} {
 		if given {
 			o.fail(path+"."+field, "it goes once through all that its selectors cover",

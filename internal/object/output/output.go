@@ -253,6 +253,13 @@ func (h *host) totals(s *loadgen.StageResult) {
 		h.Writer.Ended(op.InstanceEnd{Instance: labels.Instance, At: w.Ended, OK: w.Err == nil,
 			Containers: []op.ContainerEnd{{Name: "workers", Message: message(w.Err)}}})
 	}
+	if s.TokenRequests > 0 {
+		h.Writer.Scalar(bundle.Scalar{
+			Labels: bundle.Labels{Instance: h.driver(), Action: s.Name},
+			Scalar: metric.Scalar{Metric: s.Name + loadgen.TokenRequests, Unit: metric.Count,
+				Value: float64(s.TokenRequests)},
+		})
+	}
 	if d, _, ok := s.CPUPerOp(); ok {
 		h.Writer.Scalar(bundle.Scalar{
 			Labels: bundle.Labels{Instance: h.driver(), Action: s.Name},

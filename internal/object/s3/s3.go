@@ -33,6 +33,8 @@ type Config struct {
 	Credentials Credentials
 	Clock       op.Clock
 	Now         client.Now // nil: time.Now
+	// Dial, if not empty, is the HOST:PORT that connections go to, in place of the endpoint's.
+	Dial string
 }
 
 // Store is an S3 endpoint.
@@ -53,6 +55,9 @@ func New(c Config) (*Store, error) {
 	ep, base, err := client.Endpoint(c.Settings["endpoint"], c.Settings, c.Clock)
 	if err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
+	}
+	if c.Dial != "" {
+		ep.Address = c.Dial
 	}
 	s := &Store{config: c, endpoint: ep, base: strings.TrimSuffix(base, "/"), region: c.Settings["region"]}
 	if s.region == "" {

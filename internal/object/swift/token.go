@@ -37,6 +37,8 @@ type tokens struct {
 	current *access
 	asking  *asking // nil: none does
 	asked   int     // how often one was given
+
+	requests atomic.Int64 // that were sent to the service
 }
 
 // asking is a request for a token that is in progress.
@@ -172,6 +174,7 @@ func (t *tokens) exchange(ctx context.Context, method, address string, send any,
 		h.X.Head = append(h.X.Head, "Content-Type: application/json\r\n"...)
 		h.X.Content, h.X.Size = client.Text(b), int64(len(b))
 	}
+	t.requests.Add(1)
 	switch {
 	case !h.Send(ctx, &res, true):
 		return nil, &failure{kind: res.Failure, text: fmt.Sprintf("no token from %s: %s", address, res.Detail)}
