@@ -39,6 +39,8 @@ type WorkResult struct {
 	Began, From, To, Ended op.Time
 	Cells                  Cells
 	Err                    error
+	// Routes are the connections by their addresses, each a line; nil: unknown, or of another host.
+	Routes []string
 }
 
 // HostResult is what became of a stage on one of several hosts. Its times are

@@ -15,6 +15,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
+// routes describes the connections of a store.
+func routes(s client.Store) []string {
+	if r, ok := s.(client.Router); ok {
+		return r.Routes()
+	}
+	return nil
+}
+
 func newWorking(c *Config, stage string, w *model.Work, where string) (*working, error) {
 	k := &working{config: c, work: w, stage: stage, where: where, cursors: make([]cursors, len(w.Ops)),
 		files: make([][]file, len(w.Ops))}

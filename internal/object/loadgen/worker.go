@@ -18,6 +18,7 @@ type working struct {
 	config  *Config
 	work    *model.Work
 	stage   string
+	store   client.Store
 	where   string    // the store
 	cursors []cursors // by operation
 	files   [][]file  // by operation

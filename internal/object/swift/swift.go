@@ -38,7 +38,11 @@ type Config struct {
 type Store struct {
 	config Config
 	tokens *tokens
+	routes httpconn.Routes
 }
+
+// Routes describes the connections of all clients to the storage.
+func (s *Store) Routes() []string { return s.routes.Lines() }
 
 // New checks the settings; nothing is sent.
 func New(c Config) (*Store, error) {
@@ -153,6 +157,7 @@ func (c *adapter) connect(a access) error {
 		return fmt.Errorf("swift: the token's storage URL: %w", err)
 	}
 	c.Close()
+	ep.Routes = &c.store.routes
 	c.http, c.at, c.base, c.host = client.NewHTTP(ep), a, []byte(strings.TrimSuffix(base, "/")), ep.Host
 	c.stopped.set(c.http.Conn)
 	return nil
@@ -404,8 +409,6 @@ func (c *adapter) explained(answered bool, res *client.Result) bool {
 	if res.Status >= 200 && res.Status < 300 {
 		return res.Violation == payload.Sound
 	}
-	if text := strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer), 200)])); res.Detail == "" {
-		res.Detail = text
-	}
+	c.http.Explain(res)
 	return false
 }
