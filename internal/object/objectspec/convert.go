@@ -194,6 +194,18 @@ func target(o *model.Op, division model.Division) v1alpha1.ObjectTarget {
 	if o.Zero {
 		t.Content = "zero"
 	}
+	for _, f := range []struct {
+		n     int
+		to    **int32
+		means bool
+	}{{int(o.Shape.Compressible), &t.Compressible, o.Sizes.Kind != 0},
+		{int(o.Shape.Dedupable), &t.Dedupable, o.Sizes.Kind != 0},
+		{o.ObjectName.Hash, &t.HashPrefix, o.Objects.Kind != 0}} {
+		if f.n > 0 && f.means {
+			n := int32(f.n)
+			*f.to = &n
+		}
+	}
 	for _, check := range o.Checks {
 		t.Checks = append(t.Checks, string(check))
 	}
@@ -222,7 +234,9 @@ func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 
 // httpEndpoint is the inverse of (*reader).http.
 func httpEndpoint(settings map[string]string) (v1alpha1.HTTPEndpoint, error) {
-	e := v1alpha1.HTTPEndpoint{CAFile: settings["cafile"]}
+	e := v1alpha1.HTTPEndpoint{CAFile: settings["cafile"], AddressFamily: strings.ToLower(settings["family"]),
+		SourceAddresses: strings.FieldsFunc(settings["source"], func(r rune) bool { return r == ',' || r == ' ' }),
+		HTTPVersion:     settings["http"]}
 	if host := settings["proxyhost"]; host != "" {
 		e.Proxy = "http://" + net.JoinHostPort(strings.Trim(host, "[]"), settings["proxyport"])
 	}
