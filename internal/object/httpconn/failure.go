@@ -72,11 +72,11 @@ func dialFailure(err error) *Failure {
 
 // What the other side of a connection shows of its scheme.
 var (
-	errHTTPOnTLS = errors.New("HTTP answer on a TLS port: the server has plain HTTP there: write http:// in the address")
-	errTLSOnHTTP = errors.New("TLS answer on an HTTP port: the server wants TLS there: write https:// in the address")
+	errHTTPOnTLS = errors.New("HTTP answer on a TLS port: write http:// in the address")
+	errTLSOnHTTP = errors.New("TLS answer on an HTTP port: write https:// in the address")
 )
 
-// wantsTLS are parts of the texts by which servers refuse plain HTTP on a TLS port: Go, nginx and its relatives, Apache.
+// wantsTLS are parts of the texts by which servers refuse plain HTTP on a TLS port: Go, nginx, Apache.
 var wantsTLS = []string{"HTTP request to an HTTPS server", "plain HTTP request was sent to HTTPS port",
 	"speaking plain HTTP to an SSL-enabled server port"}
 

@@ -161,7 +161,8 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	t.Setenv("HTTP_PROXY", proxy.URL)
 	t.Setenv("http_proxy", "")
 	s := open(t, store, Credentials{})
-	if res := get(t, s, "b", "o"); res.Status != 200 || !strings.Contains(strings.Join(s.Routes(), ""), "to the proxy 127.0.0.1:") {
+	if res := get(t, s, "b", "o"); res.Status != 200 ||
+		!strings.Contains(strings.Join(s.Routes(), ""), "to the proxy 127.0.0.1:") {
 		t.Errorf("through the proxy: %s %s, %q", res.Label(), res.Detail, s.Routes())
 	}
 	t.Setenv("NO_PROXY", ".invalid")
