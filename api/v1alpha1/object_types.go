@@ -103,11 +103,26 @@ type HTTPEndpoint struct {
 	// +optional
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 	// proxy is an HTTP proxy for all requests, as http://HOST:PORT. Requests to an https endpoint use a tunnel
-	// through the proxy.
+	// through the proxy. Without it, engine local uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the environment.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^http://[^ /@]+:[0-9]+$`
 	// +kubebuilder:validation:MaxLength=2048
 	Proxy string `json:"proxy,omitempty"`
+	// addressFamily selects the addresses of a host name that has several: any, ipv4 or ipv6.
+	// +optional
+	// +kubebuilder:validation:Enum=any;ipv4;ipv6
+	AddressFamily string `json:"addressFamily,omitempty"`
+	// sourceAddresses are IP addresses of the machine of the workers that connections come from, by turns of the
+	// workers.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=64
+	SourceAddresses []string `json:"sourceAddresses,omitempty"`
+	// httpVersion of the requests, 1.1 or 2. Version 2 costs the client more CPU time for each request.
+	// +optional
+	// +kubebuilder:validation:Enum="1.1";"2"
+	HTTPVersion string `json:"httpVersion,omitempty"`
 }
 
 // S3Spec is a store with the S3 API.
@@ -401,6 +416,22 @@ type ObjectTarget struct {
 	// +optional
 	// +kubebuilder:validation:Enum=random;zero
 	Content string `json:"content,omitempty"`
+	// compressible is the percentage by which written objects can be compressed, in each block of 4Ki.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Compressible *int32 `json:"compressible,omitempty"`
+	// dedupable is the percentage of written blocks of 4Ki that are stored already, in other objects of the run.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Dedupable *int32 `json:"dedupable,omitempty"`
+	// hashPrefix is the number of hexadecimal digits of a hash that names of objects begin with, so that names spread
+	// over the partitions of a store. All operations of the objects need the same.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=8
+	HashPrefix *int32 `json:"hashPrefix,omitempty"`
 	// chunked sends bodies with chunked transfer encoding (swift).
 	// +optional
 	Chunked bool `json:"chunked,omitempty"`

@@ -42,7 +42,7 @@ func (o *Opener) Store(m *model.Store) (client.Store, error) {
 		}
 		return st, nil
 	}
-	return nil, fmt.Errorf("unknown storage %q", m.Kind)
+	return nil, fmt.Errorf("there is no storage %q: there are %s", m.Kind, strings.Join(Types(), ", "))
 }
 
 // Check validates the settings of a store. It checks credentials only if they are in the workload, and sends nothing.

@@ -46,6 +46,8 @@ type WorkResult struct {
 	// Steady is set for a work that ends when it is steady; nil: no interval of it was measured.
 	Steady *Steadiness
 	Err    error
+	// Routes are the connections by their addresses, each a line; nil: unknown, or of another host.
+	Routes []string
 }
 
 // HostResult is what became of a stage on one of several hosts. Its times are

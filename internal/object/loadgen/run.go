@@ -102,6 +102,7 @@ func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
 	r.Usage = UsageNow().since(before)
 	r.Outages, r.TokenRequests = outages(works, r.Began, c.Clock.Now()), tokenRequests(works)
 	for i := range r.Works {
+		r.Works[i].Routes = routes(works[i].store)
 		if r.Works[i].Err == nil {
 			r.Works[i].Err = judge(&r.Works[i], works[i].stopped())
 		}
@@ -153,6 +154,7 @@ func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*wo
 		if err != nil {
 			return nil, nil, atLine(w.Line, err)
 		}
+		k.store = st
 		var all []*worker
 		for n := range w.Workers {
 			one, err := k.worker(n)

@@ -37,6 +37,14 @@ func endpointsOf(s client.Store) ([]string, error) {
 	return []string{""}, nil
 }
 
+// routes describes the connections of a store.
+func routes(s client.Store) []string {
+	if r, ok := s.(client.Router); ok {
+		return r.Routes()
+	}
+	return nil
+}
+
 func newWorking(c *Config, stage string, w *model.Work, s client.Store) (*working, error) {
 	k := &working{config: c, work: w, stage: stage, store: s, where: s.Describe(), cursors: make([]cursors, len(w.Ops)),
 		files: make([][]file, len(w.Ops))}

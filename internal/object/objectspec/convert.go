@@ -195,6 +195,18 @@ func target(o *model.Op, division model.Division) v1alpha1.ObjectTarget {
 	if o.Zero {
 		t.Content = "zero"
 	}
+	for _, f := range []struct {
+		n     int
+		to    **int32
+		means bool
+	}{{int(o.Shape.Compressible), &t.Compressible, o.Sizes.Kind != 0},
+		{int(o.Shape.Dedupable), &t.Dedupable, o.Sizes.Kind != 0},
+		{o.ObjectName.Hash, &t.HashPrefix, o.Objects.Kind != 0}} {
+		if f.n > 0 && f.means {
+			n := int32(f.n)
+			*f.to = &n
+		}
+	}
 	for _, check := range o.Checks {
 		t.Checks = append(t.Checks, string(check))
 	}
@@ -224,7 +236,10 @@ func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 // httpEndpoint is the inverse of (*reader).http.
 func httpEndpoint(settings map[string]string) (v1alpha1.HTTPEndpoint, error) {
 	e := v1alpha1.HTTPEndpoint{CAFile: settings["cafile"], Addresses: settings[spread.Addresses],
-		Spread: settings[spread.By], OnEndpointFailure: settings[spread.OnFailure]}
+		Spread: settings[spread.By], OnEndpointFailure: settings[spread.OnFailure],
+		AddressFamily:   strings.ToLower(settings["family"]),
+		SourceAddresses: strings.FieldsFunc(settings["source"], func(r rune) bool { return r == ',' || r == ' ' }),
+		HTTPVersion:     settings["http"]}
 	if settings[spread.Endpoints] != "" {
 		list, err := spread.List(map[string]string{spread.Endpoints: settings[spread.Endpoints]}, "")
 		if err != nil {

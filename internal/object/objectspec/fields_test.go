@@ -28,8 +28,8 @@ func TestOtherSpecRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		kind, want string
 	}{
-		{"memory", `storage.otherSpec.type: invalid storage type "memory"`},
-		{"swift", `storage.otherSpec.type: invalid storage type "swift"`},
+		{"memory", `storage.otherSpec.type: there is no storage "memory"`},
+		{"swift", `storage.otherSpec.type: storage swift has a field of its own`},
 		{"s3", "storage s3 has a field of its own (write s3Spec)"},
 	} {
 		var said problems

@@ -74,7 +74,7 @@ func clearLines(w *model.Workload) {
 // renamed are the fields whose names differ from COSBench's settings.
 var renamed = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown",
 	"partsize": "partSize",
-	"cprefix":  "containerPrefix", "oprefix": "objectPrefix"}
+	"cprefix":  "containerPrefix", "oprefix": "objectPrefix", "hashprefix": "hashPrefix"}
 
 // words are those of an ObjectSpec.
 var words = model.Words{

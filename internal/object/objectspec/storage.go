@@ -15,6 +15,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/spread"
 )
 
+// proxyVariables name a proxy in the environment.
+var proxyVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
+
 // http reads the settings of a store that speaks HTTP.
 func (o *reader) http(path string, e *v1alpha1.HTTPEndpoint, m *model.Store) {
 	for i, address := range e.Endpoints {
@@ -33,6 +36,16 @@ func (o *reader) http(path string, e *v1alpha1.HTTPEndpoint, m *model.Store) {
 		set(m.Settings, "proxyhost", host)
 		set(m.Settings, "proxyport", port)
 	}
+	if e.Proxy == "" && !o.cluster {
+		for _, name := range proxyVariables {
+			if !slices.Contains(o.pass, name) {
+				o.pass = append(o.pass, name)
+			}
+		}
+	}
+	set(m.Settings, "family", e.AddressFamily)
+	set(m.Settings, "source", strings.Join(e.SourceAddresses, ","))
+	set(m.Settings, "http", e.HTTPVersion)
 	if e.InsecureSkipVerify {
 		m.Settings["no_verify_ssl"] = "true"
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
@@ -144,6 +145,12 @@ func inherit(own, work v1alpha1.ObjectTarget, hasPrefix bool) v1alpha1.ObjectTar
 	if own.PartSize == nil {
 		own.PartSize = work.PartSize
 	}
+	for _, f := range []struct{ own, work **int32 }{{&own.Compressible, &work.Compressible},
+		{&own.Dedupable, &work.Dedupable}, {&own.HashPrefix, &work.HashPrefix}} {
+		if *f.own == nil {
+			*f.own = *f.work
+		}
+	}
 	if own.Checks == nil {
 		own.Checks = work.Checks
 	}
@@ -170,7 +177,9 @@ func (o *reader) read(path string, op *model.Op, x *v1alpha1.ObjectOperation) {
 // target reads the containers, the objects and the content.
 func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 	op.ContainerName = model.Name{Prefix: t.ContainerPrefix, Suffix: t.ContainerSuffix}
-	op.ObjectName = model.Name{Prefix: "myobjects", Suffix: t.ObjectSuffix}
+	op.ObjectName = model.Name{Prefix: "myobjects", Suffix: t.ObjectSuffix, Hash: number(t.HashPrefix)}
+	op.Shape = payload.Shape{Compressible: uint8(number(t.Compressible)),
+		Dedupable: uint8(number(t.Dedupable))}
 	if op.Type == model.List {
 		op.ObjectName.Prefix = "" // all of the container's
 	}
@@ -207,6 +216,14 @@ func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 			o.fail(path+".partSize", "such as 5Mi", "a part of %d bytes is not a multiple of 4Ki", op.PartSize)
 		}
 	}
+}
+
+// number is that of a field; 0 without one.
+func number(field *int32) int {
+	if field == nil {
+		return 0
+	}
+	return int(*field)
 }
 
 // checks are those of the target that apply to the operation.

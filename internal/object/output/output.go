@@ -107,6 +107,11 @@ func (r *Recorder) StageEnded(s *loadgen.StageResult) {
 	if r.Hosts == 0 {
 		r.host(0).totals(s)
 	}
+	for i := range s.Works {
+		for _, line := range s.Works[i].Routes {
+			r.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s, work %s: %s", s.Name, s.Works[i].Work.Name, line))
+		}
+	}
 	lines, err := problems(s)
 	for _, e := range []error{s.Err, err} {
 		if e != nil {

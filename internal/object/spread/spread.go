@@ -160,6 +160,17 @@ func (s *Store) TokenRequests() int64 {
 	return 0
 }
 
+// Routes describes the connections to all endpoints.
+func (s *Store) Routes() []string {
+	var lines []string
+	for i := range s.endpoints {
+		if r, ok := s.endpoints[i].store.(client.Router); ok {
+			lines = append(lines, r.Routes()...)
+		}
+	}
+	return lines
+}
+
 // Names are those of the endpoints, in order: HOST:PORT, with the path if there is one. It resolves them.
 func (s *Store) Names() ([]string, error) {
 	if err := s.resolve(); err != nil {

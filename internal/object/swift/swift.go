@@ -40,12 +40,14 @@ type Store struct {
 	tokens *tokens
 	at     *url.URL // a proxy server, in place of the storage URL's; nil: that one
 	dial   string   // HOST:PORT that connections go to; empty: that of the URL
+	routes *httpconn.Routes
 }
 
 // At is the same account, with the same tokens, by another proxy server: that of the address, which has no path, or the
 // storage URL's if it is empty. dial, if not empty, is the HOST:PORT that connections go to in its place.
 func (s *Store) At(address, dial string) (*Store, error) {
 	one := *s
+	one.routes = &httpconn.Routes{}
 	if one.dial = dial; address == "" {
 		return &one, nil
 	}
@@ -70,9 +72,12 @@ func (s *Store) storageURL(given string) string {
 	return u.String()
 }
 
+// Routes describes the connections of all clients to the storage.
+func (s *Store) Routes() []string { return s.routes.Lines() }
+
 // New checks the settings; nothing is sent.
 func New(c Config) (*Store, error) {
-	s := &Store{config: c, tokens: &tokens{config: c}}
+	s := &Store{config: c, tokens: &tokens{config: c}, routes: &httpconn.Routes{}}
 	if c.AuthKind == "" || c.AuthKind == "none" {
 		if c.Token == "" || c.Settings["storage_url"] == "" {
 			return nil, fmt.Errorf("swift: without auth it needs a token and a storage_url")
@@ -189,6 +194,7 @@ func (c *adapter) connect(a access) error {
 		ep.Address = c.store.dial
 	}
 	c.Close()
+	ep.Routes = c.store.routes
 	c.http, c.at, c.base, c.host = client.NewHTTP(ep), a, []byte(strings.TrimSuffix(base, "/")), ep.Host
 	c.stopped.set(c.http.Conn)
 	return nil
@@ -440,8 +446,6 @@ func (c *adapter) explained(answered bool, res *client.Result) bool {
 	if res.Status >= 200 && res.Status < 300 {
 		return res.Violation == payload.Sound
 	}
-	if text := strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer), 200)])); res.Detail == "" {
-		res.Detail = text
-	}
+	c.http.Explain(res)
 	return false
 }
