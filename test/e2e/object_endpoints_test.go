@@ -28,8 +28,8 @@ const endpointsWorkload = `<workload name="ends"><storage type="s3" config="endp
 <workstage name="dispose"><work type="dispose" workers="1" config="cprefix=cnsbench-ends-;containers=r(1,2)"/></workstage>
 </workflow></workload>`
 
-// pair starts two servers of the same buckets.
-func pair(t *testing.T) (a, b *servers.Versity, list string) {
+// twoServers starts two servers of the same buckets.
+func twoServers(t *testing.T) (a, b *servers.Versity, list string) {
 	a = servers.ForTest(t, servers.StartVersity)
 	b = servers.ForTest(t, a.Peer)
 	return a, b, a.Address + "," + b.Address
@@ -61,7 +61,7 @@ func TestObjectEndpoints(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"worker", "request"} {
 		t.Run("by "+by, func(t *testing.T) {
-			first, second, list := pair(t)
+			first, second, list := twoServers(t)
 			b := newBox(t)
 			r := b.run("object", "run", b.write("w.xml", fmt.Sprintf(endpointsWorkload, list, "spread="+by,
 				`totalOps="2000"`)), "--out", b.bundle()).wants(t, 0)
@@ -90,7 +90,7 @@ func TestObjectEndpointDies(t *testing.T) {
 	const runtime = 8 * time.Second
 	for _, policy := range []string{"keep", "leaveOut"} {
 		t.Run(policy, func(t *testing.T) {
-			first, second, list := pair(t)
+			first, second, list := twoServers(t)
 			b := newBox(t)
 			l := b.launch(b.command(context.Background(), b.cnsbench(), "object", "run", "--out", b.bundle(),
 				b.write("w.xml", fmt.Sprintf(endpointsWorkload, list, "on_endpoint_failure="+policy,
