@@ -64,6 +64,32 @@ type ObjectCredentials struct {
 
 // HTTPEndpoint has the settings of HTTP connections to a store.
 type HTTPEndpoint struct {
+	// endpoints are the URLs of several endpoints of the store, which have the same containers. The results have the
+	// figures of each. For swiftSpec they are proxy servers, without a path; they replace the host of the storage URL.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:Pattern=`^https?://[^ ,]+$`
+	// +kubebuilder:validation:items:MaxLength=2048
+	Endpoints []string `json:"endpoints,omitempty"`
+	// addresses selects whether connections to a name with several addresses, such as that of a headless Service, go
+	// to any of them, or whether each address is an endpoint. A name is resolved when a work begins.
+	// +optional
+	// +kubebuilder:validation:Enum=any;all
+	Addresses string `json:"addresses,omitempty"`
+	// spread is what is spread over several endpoints in turn: workers (the default) or operations (request). All
+	// requests of an operation go to one endpoint.
+	// +optional
+	// +kubebuilder:validation:Enum=worker;request
+	Spread string `json:"spread,omitempty"`
+	// onEndpointFailure is what happens with an endpoint that does not serve: operations still go to it (keep, the
+	// default), or to the next one for the rest of the run (leaveOut) or until one operation a second, which tries
+	// it, is served again (leaveOutWhileDown). An endpoint is down after at least three operations in a row, over at
+	// least a second, without an answer or with the status 502, 503 or 504.
+	// +optional
+	// +kubebuilder:validation:Enum=keep;leaveOut;leaveOutWhileDown
+	OnEndpointFailure string `json:"onEndpointFailure,omitempty"`
 	// timeout is the maximum time without receiving data.
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
@@ -77,20 +103,37 @@ type HTTPEndpoint struct {
 	// +optional
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
 	// proxy is an HTTP proxy for all requests, as http://HOST:PORT. Requests to an https endpoint use a tunnel
-	// through the proxy.
+	// through the proxy. Without it, engine local uses HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the environment.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^http://[^ /@]+:[0-9]+$`
 	// +kubebuilder:validation:MaxLength=2048
 	Proxy string `json:"proxy,omitempty"`
+	// addressFamily selects the addresses of a host name that has several: any, ipv4 or ipv6.
+	// +optional
+	// +kubebuilder:validation:Enum=any;ipv4;ipv6
+	AddressFamily string `json:"addressFamily,omitempty"`
+	// sourceAddresses are IP addresses of the machine of the workers that connections come from, by turns of the
+	// workers.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=64
+	SourceAddresses []string `json:"sourceAddresses,omitempty"`
+	// httpVersion of the requests, 1.1 or 2. Version 2 costs the client more CPU time for each request.
+	// +optional
+	// +kubebuilder:validation:Enum="1.1";"2"
+	HTTPVersion string `json:"httpVersion,omitempty"`
 }
 
 // S3Spec is a store with the S3 API.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.endpoint) != has(self.endpoints)",message="give endpoint, or endpoints"
 type S3Spec struct {
 	// endpoint is the URL of the store.
-	// +required
+	// +optional
 	// +kubebuilder:validation:Pattern=`^https?://[^ ]+$`
 	// +kubebuilder:validation:MaxLength=2048
-	Endpoint string `json:"endpoint"`
+	Endpoint string `json:"endpoint,omitempty"`
 	// region that requests are signed for.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -250,6 +293,11 @@ type ObjectWork struct {
 	// rampDown is the time that operations run after the measured time.
 	// +optional
 	RampDown *Duration `json:"rampDown,omitempty"`
+	// untilSteady ends the work when the throughput of its last five intervals is steady, by the rule of a Study's
+	// steadyState: their range is at most 20 % of their mean, and the slope of the line through them 10 %. runtime
+	// bounds it. It needs one instance and a closed loop.
+	// +optional
+	UntilSteady bool `json:"untilSteady,omitempty"`
 	// totalOps ends the work after this number of operations of all workers.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -368,6 +416,22 @@ type ObjectTarget struct {
 	// +optional
 	// +kubebuilder:validation:Enum=random;zero
 	Content string `json:"content,omitempty"`
+	// compressible is the percentage by which written objects can be compressed, in each block of 4Ki.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Compressible *int32 `json:"compressible,omitempty"`
+	// dedupable is the percentage of written blocks of 4Ki that are stored already, in other objects of the run.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Dedupable *int32 `json:"dedupable,omitempty"`
+	// hashPrefix is the number of hexadecimal digits of a hash that names of objects begin with, so that names spread
+	// over the partitions of a store. All operations of the objects need the same.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=8
+	HashPrefix *int32 `json:"hashPrefix,omitempty"`
 	// chunked sends bodies with chunked transfer encoding (swift).
 	// +optional
 	Chunked bool `json:"chunked,omitempty"`

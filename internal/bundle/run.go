@@ -71,6 +71,8 @@ type Run struct {
 	Distributions []op.Distribution `json:"distributions,omitempty"`
 	// Bounds are the bottlenecks of the stages of object storage.
 	Bounds []Bound `json:"bounds,omitempty"`
+	// Outages are the times in which endpoints of object storage did not serve.
+	Outages []Outage `json:"outages,omitempty"`
 	// Outputs says what was sent to other systems.
 	Outputs []OutputStats `json:"outputs,omitempty"`
 }
@@ -95,6 +97,13 @@ type SamplingStep struct {
 type Bound struct {
 	Instance string `json:"instance,omitempty"` // of a Benchmark; empty: all processes of the run
 	metric.Limit
+}
+
+// Outage is a time in which an endpoint of object storage did not serve a stage.
+type Outage struct {
+	Instance string `json:"instance,omitempty"` // of a Benchmark; empty: all processes of the run
+	Stage    string `json:"stage"`
+	metric.Outage
 }
 
 // OutputStats counts the documents for one output.

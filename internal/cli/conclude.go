@@ -32,7 +32,7 @@ func (r *running) conclude(result *run.Result) error {
 		b.State, b.Reason = result.State, result.Reason
 		b.BarrierAt, b.EndedAt = result.BarrierAt, result.EndedAt
 		b.Rates, b.Validity, b.Distributions = result.RateStats(), result.Flags, result.Distributions
-		b.Bounds = result.Bounds
+		b.Bounds, b.Outages = result.Bounds, result.Outages
 		b.Sampling.Steps = result.Samplings
 		b.ExitCode = exitOf(result)
 	})

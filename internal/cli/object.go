@@ -115,6 +115,9 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	if f.dryRun {
 		return dryRun(s.out, f.output, w, search.finder, f.prices)
 	}
+	if err := oneJudge(w, len(hosts)); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
 	if len(hosts) == 0 {
 		if err := checkOpenFiles(w, 1); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
@@ -134,6 +137,20 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		return err
 	}
 	return r.execute(ctx)
+}
+
+// oneJudge returns an error if a work ends when it is steady and several hosts run it: none of them sees its
+// throughput.
+func oneJudge(w *model.Workload, hosts int) error {
+	for i := range w.Stages {
+		for j := range w.Stages[i].Works {
+			if x := &w.Stages[i].Works[j]; hosts > 1 && x.UntilSteady && x.Driver == "" {
+				return fmt.Errorf("work %s ends when it is steady (autoterm), which several hosts cannot tell: run it on "+
+					"one, or give it a runtime only", x.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // create makes the bundle, with the workload's file without its credentials.
@@ -174,6 +191,7 @@ func (r *objectRun) execute(ctx context.Context) error {
 		return r.conclude(result)
 	}
 	r.watch()
+	r.search.keepSteps(r.writer)
 	if r.controller != nil {
 		recorder.Hosts, r.controller.Observer = len(r.controller.Hosts), shown
 		r.search.onHosts(r.controller)
@@ -239,6 +257,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	ended := r.clock.Now()
 	err = errors.Join(err, r.writer.Close(func(b *bundle.Run) {
 		b.State, b.EndedAt, b.ExitCode, b.Validity, b.Bounds = state, ended, code, flags, r.bounds(result)
+		b.Outages = outagesOf(result)
 		if result.Err != nil {
 			b.Reason = result.Err.Error()
 		}
@@ -296,6 +315,17 @@ func (r *objectRun) bounds(result *oload.Result) (list []bundle.Bound) {
 		s := &result.Stages[i]
 		if limit, ok := s.Limit(); ok && !r.search.searched(s.Name) {
 			list = append(list, bundle.Bound{Limit: limit})
+		}
+	}
+	return list
+}
+
+// outagesOf returns those of all stages.
+func outagesOf(result *oload.Result) (list []bundle.Outage) {
+	for i := range result.Stages {
+		s := &result.Stages[i]
+		for _, o := range s.Outages {
+			list = append(list, bundle.Outage{Stage: s.Name, Outage: o})
 		}
 	}
 	return list

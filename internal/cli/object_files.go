@@ -9,6 +9,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/spread"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -47,10 +48,10 @@ func enoughFiles(w *model.Workload, parts int, limit uint64) error {
 	return nil
 }
 
-// filesOf is how many files a worker has open at the same time: its connection, or
+// filesOf is how many files a worker has open at the same time: its connections, or
 // the object's, and what it sends.
 func filesOf(w *model.Work) int {
-	n := 1
+	n := spread.Connections(w.Store.Settings)
 	if w.Kind == model.Delay || backend.Traits(w.Store.Kind).Transient {
 		n = 0
 	}

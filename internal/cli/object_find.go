@@ -228,6 +228,22 @@ func (k *search) onHosts(f *coordinator.Controller) {
 	}
 }
 
+// keepSteps has the steps of a search written as they end.
+func (k *search) keepSteps(w *bundle.Writer) {
+	if k.finder == nil {
+		return
+	}
+	k.finder.Keep = func(m capacity.Maximum) {
+		line, err := json.Marshal(m)
+		if err == nil {
+			err = w.Raw("cnsbench", "find-max", "find-max.jsonl", append(line, '\n'))
+		}
+		if err != nil && k.finder.Tell != nil {
+			k.finder.Tell(fmt.Sprintf("the steps of the search are not kept: %v", err))
+		}
+	}
+}
+
 // around runs stages by carry, some of them several times.
 func (k *search) around(carry capacity.Carry, ended func(*oload.StageResult), tell func(string)) capacity.Carry {
 	if k.ceilings != nil {

@@ -96,7 +96,10 @@ func runObjectWorker(ctx context.Context, s *streams, listen, token string) erro
 	return coordinator.Serve(ctx, l, coordinator.ServeOptions{
 		Token: token, Version: version.Version, Clock: clock, Sleep: run.PreciseSleep, About: about,
 		Instead: capacity.NullServer(childNullServer).Instead,
-		Say:     func(line string) { fmt.Fprintln(s.err, "worker:", line) },
+		Enough: func(stage *model.Stage) error {
+			return checkOpenFiles(&model.Workload{Stages: []model.Stage{*stage}}, 1)
+		},
+		Say: func(line string) { fmt.Fprintln(s.err, "worker:", line) },
 		Open: func(own bool) func(*model.Store) (client.Store, error) {
 			opener := backend.Opener{Clock: clock, Getenv: func(string) string { return "" }}
 			if own {

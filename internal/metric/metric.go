@@ -44,6 +44,17 @@ const (
 // beside one that counts from when it was due.
 const Service = ".service"
 
+// atEndpoint stands between the name of an operation and an endpoint.
+const atEndpoint = "@"
+
+// OfEndpoint returns the operation at one of several endpoints of object storage: read@HOST:PORT.
+func OfEndpoint(operation, endpoint string) string { return operation + atEndpoint + endpoint }
+
+// EndpointOf is the inverse of OfEndpoint; false if the metric is not one of an endpoint.
+func EndpointOf(name string) (operation, endpoint string, ok bool) {
+	return strings.Cut(name, atEndpoint)
+}
+
 // Canary returns the metric of the canary's writes or of its reads.
 func Canary(write bool) string {
 	if write {
@@ -168,3 +179,20 @@ type Limit struct {
 	CPUPerOpNs int64  `json:"cpuPerOpNs"` // mean of Ops operations
 	Ops        int64  `json:"ops"`
 }
+
+// Outage is a time in which an endpoint of object storage did not serve.
+type Outage struct {
+	Endpoint string  `json:"endpoint"` // HOST:PORT
+	From     op.Time `json:"from"`     // start of the first operation that was not served
+	To       op.Time `json:"to"`       // end of the first one that was served again
+	// Ops are the operations that were tried and not served, since the outage began.
+	Ops int64 `json:"ops"`
+	// Open: it had not ended when the stage did, at To.
+	Open bool `json:"open,omitempty"`
+}
+
+// FromNs and ToNs are the times in nanoseconds, for templates.
+func (o Outage) FromNs() int64 { return int64(o.From) }
+
+// ToNs is To in nanoseconds.
+func (o Outage) ToNs() int64 { return int64(o.To) }

@@ -118,6 +118,9 @@ func TestObjectStorage(t *testing.T) {
 		{"S3, by names of hosts", "kubernetes", "{s3Spec: {endpoint: \"http://h\", addressing: virtualHost}}", nil, nil,
 			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h",
 				"path_style_access": "false"}}, ""},
+		{"S3, several endpoints", "kubernetes", "{s3Spec: {endpoints: [\"http://a\", \"http://b:1\"], spread: request, addresses: all, onEndpointFailure: leaveOut}}", nil, nil,
+			model.Store{Kind: "s3", Settings: map[string]string{"endpoints": "http://a,http://b:1", "spread": "request",
+				"addresses": "all", "on_endpoint_failure": "leaveOut"}}, ""},
 		{"S3, by paths", "kubernetes", "{s3Spec: {endpoint: \"http://h\", addressing: path}}", nil, nil,
 			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h"}}, ""},
 		{"S3, of nobody", "kubernetes", "{s3Spec: {endpoint: \"http://h\", insecureSkipVerify: true}}", nil, nil,
@@ -150,7 +153,12 @@ func TestObjectStorage(t *testing.T) {
 				t.Error("store", diff)
 			}
 			w, _ := p.Actions[0].Workload.Render("run", 0)
-			if diff := cmp.Diff(tt.environment, w.Pods[0].Environment, cmpopts.EquateEmpty()); diff != "" {
+			environment := tt.environment
+			if tt.engine == "local" && tt.claim == "" { // a store with an address
+				environment = append(strings.Fields("HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy"),
+					environment...)
+			}
+			if diff := cmp.Diff(environment, w.Pods[0].Environment, cmpopts.EquateEmpty()); diff != "" {
 				t.Error("environment", diff)
 			}
 			claim := ""
@@ -179,7 +187,10 @@ func TestObjectCredentialsOnACluster(t *testing.T) {
 		`{swiftSpec: {storageURL: "http://h/v1/a", username: u}, credentials: {secretName: s}}`:      `storage.swiftSpec: authURL and username belong together`,
 		`{swiftSpec: {storageURL: "http://h/v1/a", auth: keystonev3}, credentials: {secretName: s}}`: `storage.swiftSpec: auth, project, userDomain, projectDomain, region and interface are for an authURL`,
 		`{swiftSpec: {storageURL: "http://k:t@h/v1/a"}, credentials: {secretName: s}}`:               `storage.swiftSpec.storageURL: credentials do not belong into an address`,
-		`{s3Spec: {endpoint: "http://h"}, credentials: {file: /root/keys}}`:                          `spec.actions[0].createObjSpec.objectSpec.storage.credentials.file: a file of this machine is not on the cluster's nodes`,
+		`{s3Spec: {endpoint: "http://h", endpoints: ["http://i"]}}`:                                  `give endpoint, or endpoints`,
+		`{s3Spec: {region: "r"}}`:                                           `give endpoint, or endpoints`,
+		`{s3Spec: {endpoints: ["http://user:word@i"]}}`:                     `storage.s3Spec.endpoints[0]: credentials do not belong into an address`,
+		`{s3Spec: {endpoint: "http://h"}, credentials: {file: /root/keys}}`: `spec.actions[0].createObjSpec.objectSpec.storage.credentials.file: a file of this machine is not on the cluster's nodes`,
 	} {
 		_, said := onCluster(t, Input{Classes: someClasses(), Image: "cnsbench"},
 			fmt.Sprintf(anObjectWorkload, storage))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -138,6 +139,11 @@ func (r *runner) take(of origin, result parser.Result, err error) {
 	r.flags.Lock()
 	for _, b := range result.Bounds {
 		r.result.Bounds = append(r.result.Bounds, bundle.Bound{Instance: of.instance, Limit: b})
+	}
+	for _, stage := range slices.Sorted(maps.Keys(result.Outages)) {
+		for _, o := range result.Outages[stage] {
+			r.result.Outages = append(r.result.Outages, bundle.Outage{Instance: of.instance, Stage: stage, Outage: o})
+		}
 	}
 	r.flags.Unlock()
 	r.keep(of, result)

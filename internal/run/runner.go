@@ -115,6 +115,8 @@ type Result struct {
 	Distributions []op.Distribution
 	// Bounds are the bottlenecks of object storage stages.
 	Bounds []bundle.Bound
+	// Outages are the times in which endpoints of object storage did not serve.
+	Outages []bundle.Outage
 	// Leftovers describes what could not be removed; nil if nothing is left.
 	Leftovers error
 }

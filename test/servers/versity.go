@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Versity is a versitygw on a directory: a server of S3 that checks signatures.
@@ -13,6 +14,7 @@ type Versity struct {
 	group
 	Address     string // http://…
 	Data        string // a directory below it is a bucket
+	AccessLog   string // file with a line for each answered request
 	Certificate        // with TLS
 }
 
@@ -42,7 +44,21 @@ func StartVersityHosts(ctx context.Context, dir string) (*Versity, error) {
 	return startVersity(ctx, dir, false, VersityDomain)
 }
 
+// Peer starts another versitygw with the same buckets. Its own files are in dir.
+func (s *Versity) Peer(ctx context.Context, dir string) (*Versity, error) {
+	return serveVersity(ctx, dir, s.Data, false, "")
+}
+
 func startVersity(ctx context.Context, dir string, secure bool, domain string) (*Versity, error) {
+	data := filepath.Join(dir, "data")
+	if err := errors.Join(os.Mkdir(data, 0o755), os.Mkdir(filepath.Join(dir, "meta"), 0o755)); err != nil {
+		return nil, err
+	}
+	return serveVersity(ctx, dir, data, secure, domain)
+}
+
+// serveVersity serves the buckets in data, whose metadata are in meta beside it.
+func serveVersity(ctx context.Context, dir, data string, secure bool, domain string) (*Versity, error) {
 	root, err := repository()
 	if err != nil {
 		return nil, err
@@ -51,18 +67,15 @@ func startVersity(ctx context.Context, dir string, secure bool, domain string) (
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("versitygw %w: run make object-servers", ErrMissing)
 	}
-	s := &Versity{group: group{dir: dir}, Data: filepath.Join(dir, "data")}
-	meta := filepath.Join(dir, "meta")
-	if err := errors.Join(os.Mkdir(s.Data, 0o755), os.Mkdir(meta, 0o755)); err != nil {
-		return nil, err
-	}
+	s := &Versity{group: group{dir: dir}, Data: data, AccessLog: filepath.Join(dir, "access.log")}
+	meta := filepath.Join(filepath.Dir(data), "meta")
 	p, err := Ports(1)
 	if err != nil {
 		return nil, err
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", p[0])
 	s.Address = "http://" + address
-	args := []string{"--port", address, "--quiet"}
+	args := []string{"--port", address, "--quiet", "--access-log", s.AccessLog}
 	if domain != "" {
 		args = append(args, "--virtual-domain", domain)
 	}
@@ -83,6 +96,23 @@ func startVersity(ctx context.Context, dir string, secure bool, domain string) (
 		return nil, err
 	}
 	return s, nil
+}
+
+// Requests counts those that the server has answered with success, by operation such as s3_GetObject, of objects whose
+// key begins with prefix.
+func (s *Versity) Requests(prefix string) (map[string]int, error) {
+	text, err := os.ReadFile(s.AccessLog)
+	if err != nil {
+		return nil, err
+	}
+	n := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line) // owner bucket [time zone] address requester id operation key path status …
+		if len(f) > 10 && strings.HasPrefix(f[8], prefix) && strings.HasPrefix(f[10], "2") {
+			n[f[7]]++
+		}
+	}
+	return n, nil
 }
 
 // repository is the directory of this repository, from the working directory

@@ -96,6 +96,10 @@ type Summary struct {
 	Scaling *Scaling `json:"scaling,omitempty"`
 	// Bounds are what limited the stages of object storage.
 	Bounds []bundle.Bound `json:"bounds,omitempty"`
+	// Endpoints are those of object storage, where a store has several. Outages are the times in which one did not
+	// serve, of stores with one endpoint too.
+	Endpoints []Endpoint      `json:"endpoints,omitempty"`
+	Outages   []bundle.Outage `json:"outages,omitempty"`
 	// Cost of the run, with the prices of --prices; nil: none were given.
 	Cost *cost.Result `json:"cost,omitempty"`
 	// Machines has the CPU use of the run's machines.

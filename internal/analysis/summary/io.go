@@ -293,7 +293,7 @@ func metrics(d *dataset.Data, instances func(instance string) bool, phase int) [
 // partOf reports whether a metric is a part of another, or of its failures.
 func partOf(name, of string) bool {
 	rest, ok := strings.CutPrefix(name, of)
-	return ok && rest != "" && (rest[0] == '.' || rest[0] == '!')
+	return ok && rest != "" && (rest[0] == '.' || rest[0] == '!' || rest[0] == '@')
 }
 
 func count(v *float64) int64 {

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,9 +13,11 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/stats"
 	"github.com/cnsbench/cnsbench/internal/stats/knee"
 )
@@ -119,12 +122,38 @@ func readFindings(b *bundle.Bundle, name string, into any) (bool, error) {
 	return true, nil
 }
 
+// lastFindings reads the last whole line of the findings that a run wrote as it went, which a killed run has in place
+// of its file; false: there is none.
+func lastFindings(b *bundle.Bundle, name string, into any) (bool, error) {
+	file := filepath.Join(b.Dir, "raw", "cnsbench", name, name+".jsonl")
+	text, err := bounded.ReadFile(nil, file, maxFindings)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	end := bytes.LastIndexByte(text, '\n')
+	if end < 0 {
+		return false, nil
+	}
+	line := text[bytes.LastIndexByte(text[:end], '\n')+1 : end]
+	if err := json.Unmarshal(line, into); err != nil {
+		return false, fmt.Errorf("%s: %w", file, err)
+	}
+	return true, nil
+}
+
 func findMax(d *dataset.Data) (*FindMax, error) {
 	var file struct {
 		FindMax
 		Above *float64 `json:"above"`
 	}
-	if ok, err := readFindings(d.Bundle, "find-max", &file); !ok {
+	ok, err := readFindings(d.Bundle, "find-max", &file)
+	if err == nil && !ok {
+		ok, err = lastFindings(d.Bundle, "find-max", &file)
+	}
+	if !ok || err != nil {
 		return nil, err
 	}
 	m := &file.FindMax
@@ -154,8 +183,9 @@ func stageLatency(d *dataset.Data, stage string) Latency {
 		}
 	}
 	for _, x := range d.Scalars {
-		if metric, ok := strings.CutSuffix(x.Metric, ".lost"); ok && inStage(x.Action, stage) &&
-			slices.Contains(names, metric) {
+		name, ok := strings.CutSuffix(x.Metric, metric.Lost)
+		if _, _, part := metric.EndpointOf(name); ok && !part && inStage(x.Action, stage) &&
+			slices.Contains(names, name) {
 			all.AddInfinite(int64(x.Value))
 		}
 	}

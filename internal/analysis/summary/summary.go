@@ -77,6 +77,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 		return nil, err
 	}
 	s.stages(d)
+	s.Endpoints = s.endpoints()
 	if err := s.addSearches(d); err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func ofRun(b *bundle.Bundle) *Summary {
 		Complete: b.Complete, Live: b.Live, Seed: b.Run.Seed, StartedAt: b.Run.Clock.Start, BarrierAt: b.Run.BarrierAt,
 		EndedAt: b.Run.EndedAt,
 		Rates:   b.Run.Rates, Traces: b.Run.Source.Traces, Distributions: distributions(b.Run.Distributions),
-		Bounds: b.Run.Bounds, Warnings: slices.Clone(b.Warnings),
+		Bounds: b.Run.Bounds, Outages: b.Run.Outages, Warnings: slices.Clone(b.Warnings),
 	}
 	var warning string
 	if s.Analysis, warning = analysisOf(&b.Run); warning != "" {

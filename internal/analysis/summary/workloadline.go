@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -60,6 +61,9 @@ func workloadLine(w Workload, live bool) string {
 		parts = rateParts(w.Values)
 	}
 	for _, m := range w.Metrics {
+		if _, _, endpoint := metric.EndpointOf(m.Name); endpoint {
+			continue // in the table of endpoints
+		}
 		part := m.Name
 		if rates := ratesOver(w.Phases, m.Name); rates != "" {
 			parts = append(parts, part+" "+rates)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/spread"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -21,6 +22,8 @@ import (
 type Opener struct {
 	Clock  op.Clock
 	Getenv func(string) string
+
+	healths spread.Healths // of the endpoints of all its stores
 }
 
 // Store of a work.
@@ -30,9 +33,16 @@ func (o *Opener) Store(m *model.Store) (client.Store, error) {
 		return nil, err
 	}
 	if d := Find(m.Kind); d != nil {
-		return d.Open(m, secrets, o.Clock)
+		st, err := d.Open(m, secrets, o.Clock)
+		if err != nil {
+			return nil, err
+		}
+		if s, ok := st.(*spread.Store); ok {
+			s.Share(&o.healths)
+		}
+		return st, nil
 	}
-	return nil, fmt.Errorf("unknown storage %q", m.Kind)
+	return nil, fmt.Errorf("there is no storage %q: there are %s", m.Kind, strings.Join(Types(), ", "))
 }
 
 // Check validates the settings of a store. It checks credentials only if they are in the workload, and sends nothing.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/spread"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -73,6 +74,16 @@ func OfType(name string) *Descriptor {
 	return nil
 }
 
+// Types returns the types of storage that there are, sorted: the kinds, and COSBench's other names for them.
+func Types() (types []string) {
+	for _, d := range All() {
+		types = append(append(types, d.Kind), d.Types...)
+	}
+	types = slices.DeleteFunc(types, func(t string) bool { return t == "" })
+	slices.Sort(types)
+	return types
+}
+
 // Traits is the model.Kinds of All.
 func Traits(kind string) model.Traits {
 	if d := Find(kind); d != nil {
@@ -82,11 +93,12 @@ func Traits(kind string) model.Traits {
 }
 
 // httpKeys are the settings of stores that speak HTTP; see client.Endpoint.
-var httpKeys = []string{"timeout", "no_verify_ssl", "cafile", "credentials", "proxyhost", "proxyport"}
+var httpKeys = []string{"timeout", "no_verify_ssl", "cafile", "credentials", "proxyhost", "proxyport", "family",
+	"source", "http"}
 
 // ownKeys are settings that have no meaning on a null server.
 var ownKeys = []string{"cafile", "no_verify_ssl", "credentials", "storage_url", "token", "root", "proxyhost",
-	"proxyport"}
+	"proxyport", "family", "source", "http", spread.Endpoints, spread.Addresses, spread.By, spread.OnFailure}
 
 // OnNullServer is a store like s on a null server, whose objects have so many bytes.
 func OnNullServer(s *model.Store, address string, size int64) model.Store {

@@ -2,16 +2,18 @@ package backend
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/spread"
 	"github.com/cnsbench/cnsbench/internal/object/swift"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 var swiftStorage = Descriptor{
 	Kind:       "swift",
-	Keys:       append([]string{"storage_url", "policy", "token"}, httpKeys...),
+	Keys:       slices.Concat([]string{"storage_url", "policy", "token"}, httpKeys, spread.Keys),
 	Auth:       true,
 	Variables:  []Variable{{"password", "OS_PASSWORD"}, {"token", "OS_AUTH_TOKEN"}},
 	Credential: swiftCredential,
@@ -35,14 +37,42 @@ var swiftStorage = Descriptor{
 			return nil, fmt.Errorf("storage swift: there is no %s for %s: put it into the credentials or into %s",
 				c.Key, c.For, c.Variable)
 		}
-		return swift.New(swift.Config{Settings: m.Settings, AuthKind: m.AuthKind, Auth: m.Auth,
+		account, err := swift.New(swift.Config{Settings: m.Settings, AuthKind: m.AuthKind, Auth: m.Auth,
 			Password: secrets["password"],
 			Token:    secrets["token"], Clock: clock})
+		if err != nil {
+			return nil, err
+		}
+		return spreadSwift(account, m, clock)
 	},
 	OnNullServer: func(m *model.Store, address string) {
 		m.AuthKind, m.Auth = "tempauth", map[string]string{"auth_url": address + "/auth/v1.0", "username": "ceiling"}
 		m.Secrets = model.Secrets{"password": "ceiling"}
 	},
+}
+
+// spreadSwift spreads an account over its proxy servers. Without a list there is the one of the storage URL, which may
+// be known with the token only.
+func spreadSwift(account *swift.Store, m *model.Store, clock op.Clock) (client.Store, error) {
+	list, listed := m.Settings[spread.Endpoints], m.Settings[spread.Endpoints] != ""
+	urls := []string{m.Settings["storage_url"]}
+	if listed {
+		var err error
+		if urls, err = spread.List(map[string]string{spread.Endpoints: list}, ""); err != nil {
+			return nil, fmt.Errorf("swift: %w", err)
+		}
+	}
+	if urls[0] == "" && m.Settings[spread.Addresses] == spread.AllAddresses {
+		return nil, fmt.Errorf("swift: %s=%s needs %s or storage_url: the token's storage URL is not known before",
+			spread.Addresses, spread.AllAddresses, spread.Endpoints)
+	}
+	return spread.New(spread.Config{Settings: m.Settings, URLs: urls, Clock: clock,
+		Open: func(address, dial string) (client.Store, error) {
+			if !listed {
+				address = "" // the account's own
+			}
+			return account.At(address, dial)
+		}})
 }
 
 // authPaths are the usual paths of services that give tokens.

@@ -32,6 +32,8 @@ type Finder struct {
 	Tell func(line string)
 	// Ended is called for each step except the last, which Carry returns.
 	Ended func(*loadgen.StageResult)
+	// Keep is called after each step with what is known, as of an interrupted search; nil: it is not kept.
+	Keep func(Maximum)
 
 	result Maximum
 }
@@ -207,6 +209,7 @@ func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) 
 			return last
 		}
 		f.result.Steps = append(f.result.Steps, step)
+		f.keep()
 		f.tell(&step)
 		if step.Undecided {
 			f.result.Message = fmt.Sprintf("at %s a second the window did not say: %s", figure(perSecond), v.Message)
@@ -218,6 +221,16 @@ func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) 
 		}
 		f.Search.Add(perSecond, step.Held)
 	}
+}
+
+// keep has the steps kept until now, so that a run that is killed has its table.
+func (f *Finder) keep() {
+	if f.Keep == nil {
+		return
+	}
+	m := f.result
+	m.Verdict, m.Message = search.Interrupted, "the run was killed; these are the steps until then"
+	f.Keep(m)
 }
 
 // whyEnded is why a search ended without a result.

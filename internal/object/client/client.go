@@ -59,6 +59,7 @@ type Request struct {
 	Size     int64
 	Writer   uint64
 	Zero     bool // also what Verify expects
+	Shape    payload.Shape
 	File     httpconn.Content
 	Chunked  bool
 	PartSize int64
@@ -71,7 +72,8 @@ type Request struct {
 
 // ID is the content that a Put sends.
 func (r *Request) ID() payload.ID {
-	return payload.ID{Key: payload.Key(r.Container, r.Object), Size: r.Size, Writer: r.Writer, Zero: r.Zero}
+	return payload.ID{Key: payload.Key(r.Container, r.Object), Size: r.Size, Writer: r.Writer, Zero: r.Zero,
+		Shape: r.Shape}
 }
 
 // Result is what became of a Request. Times are on the run's clock.
@@ -96,6 +98,9 @@ type Result struct {
 	// Attempts are the requests that were sent: more than one where the
 	// operation takes several, or a token had to be renewed.
 	Attempts int
+
+	// Endpoint is the number of the endpoint that the operation went to, from 0.
+	Endpoint int
 
 	Started op.Time
 	First   op.Time // the first byte of the (last) answer; Never without
@@ -144,6 +149,12 @@ type Client interface {
 	// Abort ends the request in progress and all later ones with httpconn.Aborted.
 	Abort()
 	Close()
+}
+
+// Router is a Store that knows the connections of its clients.
+type Router interface {
+	// Routes describes the connections that were opened, one line for each pair of addresses.
+	Routes() []string
 }
 
 // Store makes clients of one endpoint.

@@ -1,23 +1,28 @@
 package client
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpproxy"
+
 	"github.com/cnsbench/cnsbench/internal/object/httpconn"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Endpoint parses the address of a store and its settings proxyhost, proxyport, cafile, no_verify_ssl and timeout. It
-// also returns the path of the URL.
+// Endpoint parses the address of a store and its settings proxyhost, proxyport, family, source, http, cafile,
+// no_verify_ssl and timeout. Without a proxy among them, the environment can name one. It also returns the path of the
+// URL.
 func Endpoint(address string, settings map[string]string, clock op.Clock) (ep httpconn.Endpoint, path string,
 	err error) {
 	u, err := url.Parse(address)
@@ -30,6 +35,14 @@ func Endpoint(address string, settings map[string]string, clock op.Clock) (ep ht
 	if ep.Proxy, err = proxy(settings["proxyhost"], settings["proxyport"]); err != nil {
 		return ep, "", err
 	}
+	if ep.Proxy == "" {
+		if ep.Proxy, err = fromEnvironment(u); err != nil {
+			return ep, "", err
+		}
+	}
+	if err = way(&ep, u.Scheme, settings); err != nil {
+		return ep, "", err
+	}
 	ep.Clock, ep.Host, ep.Address = clock, u.Host, u.Host
 	port := "80"
 	if u.Scheme == "https" {
@@ -37,6 +50,9 @@ func Endpoint(address string, settings map[string]string, clock op.Clock) (ep ht
 		if ep.TLS, err = trust(u.Hostname(), settings); err != nil {
 			return ep, "", err
 		}
+	}
+	if ep.HTTP2 && ep.TLS != nil {
+		ep.TLS.NextProtos = []string{"h2"}
 	}
 	if u.Port() == "" {
 		ep.Address = net.JoinHostPort(u.Hostname(), port)
@@ -60,6 +76,57 @@ func proxy(host, port string) (string, error) {
 		return "", errors.New("proxyhost must be a host's name or address, without a scheme")
 	}
 	return net.JoinHostPort(strings.Trim(host, "[]"), port), nil
+}
+
+// fromEnvironment is the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name for an address; empty without one.
+func fromEnvironment(u *url.URL) (string, error) {
+	p, err := httpproxy.FromEnvironment().ProxyFunc()(u)
+	variable := strings.ToUpper(u.Scheme) + "_PROXY"
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", variable, err)
+	case p == nil:
+		return "", nil
+	case p.Scheme != "http" || p.User != nil:
+		return "", fmt.Errorf("%s: only proxies http://HOST:PORT without credentials are supported: set another, or "+
+			"name the store in NO_PROXY", variable)
+	}
+	return net.JoinHostPort(p.Hostname(), cmp.Or(p.Port(), "80")), nil
+}
+
+// families are the values of the setting family, as the network of a dialer names them.
+var families = map[string]string{"": "", "any": "", "ipv4": "4", "ipv6": "6"}
+
+// way reads the settings family, source and http.
+func way(ep *httpconn.Endpoint, scheme string, settings map[string]string) error {
+	family, ok := families[strings.ToLower(settings["family"])]
+	if !ok {
+		return fmt.Errorf("invalid family=%s: want any, ipv4 or ipv6", settings["family"])
+	}
+	ep.Family = family
+	for text := range strings.SplitSeq(settings["source"], ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return fmt.Errorf("source: %q is not an IP address of this machine", text)
+		}
+		if a = a.Unmap(); family == "4" && !a.Is4() || family == "6" && a.Is4() {
+			return fmt.Errorf("source: %s is not of family %s", a, settings["family"])
+		}
+		ep.Sources = append(ep.Sources, a)
+	}
+	switch settings["http"] {
+	case "", "1.1":
+	case "2":
+		if ep.HTTP2 = true; ep.Proxy != "" && scheme == "http" {
+			return errors.New("http=2 without TLS does not go through a proxy: leave out one of them")
+		}
+	default:
+		return fmt.Errorf("invalid http=%s: want 1.1 or 2", settings["http"])
+	}
+	return nil
 }
 
 func trust(name string, settings map[string]string) (*tls.Config, error) {

@@ -19,6 +19,7 @@ type HTTP struct {
 	// Answer is the body of the last response, as far as it was kept: always for errors, otherwise if Keep is set.
 	Answer []byte
 
+	plain   bool // no TLS
 	keep    int
 	checker payload.Checker
 	sum     *payload.Checker // where a body is checked
@@ -33,7 +34,7 @@ const maxError = 4 << 10
 
 // NewHTTP prepares a client's connection.
 func NewHTTP(ep httpconn.Endpoint) *HTTP {
-	h := &HTTP{Conn: httpconn.NewConn(ep)}
+	h := &HTTP{Conn: httpconn.NewConn(ep), plain: ep.TLS == nil}
 	h.X.Sink = h.sink
 	return h
 }

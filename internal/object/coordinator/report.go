@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -36,6 +37,9 @@ type ended struct {
 	Err     string        `json:"err,omitempty"`
 	Usage   loadgen.Usage `json:"usage"` // during the stage
 	Works   []span        `json:"works,omitempty"`
+	// Outages of endpoints in the stage.
+	Outages       []metric.Outage `json:"outages,omitempty"`
+	TokenRequests int64           `json:"tokenRequests,omitempty"`
 }
 
 // span is when a work was run and measured.
@@ -46,6 +50,8 @@ type span struct {
 	To    op.Time `json:"to"`
 	Ended op.Time `json:"ended"`
 	Err   string  `json:"err,omitempty"`
+	// Steady is that of loadgen.WorkResult.
+	Steady *loadgen.Steadiness `json:"steady,omitempty"`
 }
 
 // valid reports whether the instants are in order.
@@ -60,11 +66,12 @@ func secondOf(stage int, w *model.Work, from, to op.Time, cells loadgen.Cells) *
 
 // endedOf reports a stage's result without its cells, which the seconds add up to.
 func endedOf(stage int, r *loadgen.StageResult) *ended {
-	e := &ended{Stage: stage, At: r.Ended, Err: text(r.Err), Usage: r.Usage}
+	e := &ended{Stage: stage, At: r.Ended, Err: text(r.Err), Usage: r.Usage,
+		Outages: r.Outages, TokenRequests: r.TokenRequests}
 	for i := range r.Works {
 		w := &r.Works[i]
 		e.Works = append(e.Works, span{Work: w.Work.Name, Began: w.Began, From: w.From, To: w.To, Ended: w.Ended,
-			Err: text(w.Err)})
+			Err: text(w.Err), Steady: w.Steady})
 	}
 	return e
 }

@@ -107,6 +107,11 @@ func (s *session) round(ctx context.Context, o *order) error {
 
 // execute runs an order, on the stores or on a null server.
 func (s *session) execute(soft, hard context.Context, o *order) *loadgen.StageResult {
+	if s.Enough != nil {
+		if err := s.Enough(&o.Stage); err != nil {
+			return &loadgen.StageResult{Err: err, Ended: s.Clock.Now()}
+		}
+	}
 	if o.NullSize == 0 {
 		return s.runner.Stage(soft, hard, &o.Stage)
 	}
@@ -168,6 +173,8 @@ type ServeOptions struct {
 	// Open makes what opens stores. Without own they have the credentials that
 	// the controller sent, and no others.
 	Open func(own bool) func(*model.Store) (client.Store, error)
+	// Enough returns an error if this machine cannot run a stage, such as for too few open files; nil: none is checked.
+	Enough func(s *model.Stage) error
 	// Instead starts a null server on this machine, with objects of that many bytes, and redirects the works to it;
 	// stop ends it.
 	Instead func(ctx context.Context, works []model.Work, size int64) (stop func() error, err error)

@@ -38,6 +38,9 @@ func (p *Shard) Shift(d op.Time) {
 		for j := range s.Works {
 			move(&s.Works[j].Began, &s.Works[j].From, &s.Works[j].To, &s.Works[j].Ended)
 		}
+		for j := range s.Outages {
+			move(&s.Outages[j].From, &s.Outages[j].To)
+		}
 		for j := range s.Seconds {
 			move(&s.Seconds[j].From, &s.Seconds[j].To)
 		}

@@ -70,7 +70,8 @@ func (s *share) second(x *second) error {
 
 // end sets when the works were run and measured.
 func (s *share) end(x *ended) error {
-	s.Ended, s.Skipped, s.Usage, s.Over = x.At, x.Skipped, x.Usage, true
+	s.Ended, s.Skipped, s.Usage, s.Over, s.Outages = x.At, x.Skipped, x.Usage, true, x.Outages
+	s.TokenRequests = x.TokenRequests
 	if x.Err != "" {
 		s.Err = errors.New(x.Err)
 	}
@@ -83,7 +84,7 @@ func (s *share) end(x *ended) error {
 			return fmt.Errorf("invalid report: times of work %s", w.Work)
 		}
 		r := &s.Works[i]
-		r.Began, r.From, r.To, r.Ended = w.Began, w.From, w.To, w.Ended
+		r.Began, r.From, r.To, r.Ended, r.Steady = w.Began, w.From, w.To, w.Ended, w.Steady
 		if w.Err != "" {
 			r.Err = errors.New(w.Err)
 		}

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
@@ -96,6 +97,11 @@ func (t *tally) end(p *peer, e *ended) error {
 		return fmt.Errorf("invalid report: %d works of %d", len(e.Works), len(s.Works))
 	}
 	x.At, _ = p.runTime(e.At)
+	x.Outages = slices.Clone(e.Outages)
+	for i := range x.Outages {
+		o := &x.Outages[i]
+		o.From, o.To = o.From+(x.At-e.At), o.To+(x.At-e.At)
+	}
 	x.Works = nil
 	for _, w := range e.Works {
 		if w.valid() {
@@ -135,6 +141,12 @@ func (t *tally) conclude(failed error, done bool) *loadgen.StageResult {
 			continue
 		}
 		shares = append(shares, h.shares...)
+		for _, s := range h.shares {
+			h.Outages = append(h.Outages, s.Outages...)
+			h.TokenRequests += s.TokenRequests
+		}
+		r.TokenRequests += h.TokenRequests
+		r.Outages = append(r.Outages, h.Outages...)
 		who := label(t.controller.peers[i].Host)
 		h.Err = errors.Join(h.Err, h.sum(t.spec))
 		if h.Lost != nil {
@@ -150,6 +162,7 @@ func (t *tally) conclude(failed error, done bool) *loadgen.StageResult {
 		t.controller.Observer.Host(i).Ended(&h.HostResult)
 		r.Hosts = append(r.Hosts, h.HostResult)
 	}
+	r.Outages = loadgen.MergeOutages(r.Outages)
 	for i := range t.spec.Works {
 		w, any := together(&t.spec.Works[i], shares)
 		if !any {

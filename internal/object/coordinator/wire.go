@@ -12,7 +12,7 @@ import (
 )
 
 // Proto is the version of the protocol between controller and host.
-const Proto = 4
+const Proto = 5
 
 const maxFrame = 32 << 20
 

@@ -2,9 +2,12 @@ package cosbench
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
@@ -15,7 +18,8 @@ var operationKeys = []string{
 	"containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck",
 	"createContainer",
 	"deleteContainer", "files", "fileselection", "name",
-	"length", "within", "partsize", "maxkeys", "copyprefix", "rate", "check", "checkwithin",
+	"length", "within", "partsize", "maxkeys", "copyprefix", "rate", "autoterm", "check", "checkwithin",
+	"compressible", "dedupable", "hashprefix",
 }
 
 // containerMakers are the keys by which COSBench's prepare creates containers and cleanup removes them, with
@@ -37,6 +41,7 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 	p.known(n, c)
 	o.ContainerName = model.Name{Prefix: orDefault(c, "cprefix", defaultContainer), Suffix: c["csuffix"].value}
 	o.ObjectName = model.Name{Prefix: orDefault(c, "oprefix", defaultObject), Suffix: c["osuffix"].value}
+	o.ObjectName.Hash = p.small(c, "hashprefix", model.MaxHash)
 	o.Containers = p.selector(n, c, "containers")
 	switch o.Type {
 	case model.MakeContainer, model.RemoveContainer:
@@ -59,6 +64,8 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 		p.sized(o, n, c)
 	}
 	o.Chunked, o.Verify = p.boolean(c, "chunked"), p.boolean(c, "hashcheck")
+	o.Shape = payload.Shape{Compressible: uint8(p.small(c, "compressible", 100)),
+		Dedupable: uint8(p.small(c, "dedupable", 100))}
 	o.CopyPrefix = orDefault(c, "copyprefix", defaultCopyPrefix)
 	p.checks(o, n, c)
 	p.ranges(o, n, c)
@@ -109,7 +116,7 @@ func (p *parser) sized(o *model.Op, n *node, c config) {
 		return
 	}
 	var err error
-	if o.Sizes, err = selector.ParseSizes(e.value); err != nil {
+	if o.Sizes, err = selector.ParseSizes(p.constant(e)); err != nil {
 		p.Fail(e.line, "", "%v", err)
 	}
 	if o.Type != model.MultipartWrite {
@@ -229,11 +236,25 @@ func (p *parser) selector(n *node, c config, key string) selector.Spec {
 		p.Fail(n.line, "such as "+key+"=r(1,32)", "<%s> does not say which %s", n.name, key)
 		return selector.Spec{}
 	}
-	s, err := selector.Parse(e.value)
+	s, err := selector.Parse(p.constant(e))
 	if err != nil {
 		p.Fail(e.line, "", "%s: %v", key, err)
 	}
 	return s
+}
+
+// severalNumbers is a constant of more than one number.
+var severalNumbers = lazy.Regexp(`^(c\(\s*[0-9]+)\s*(?:,\s*[0-9]+\s*)+(\).*)$`)
+
+// constant returns the text of a selector. Of a constant of several numbers COSBench takes the first.
+func (p *parser) constant(e entry) string {
+	m := severalNumbers().FindStringSubmatch(e.value)
+	if m == nil {
+		return e.value
+	}
+	p.warnOnce(e.line, "u(a,b) draws numbers between two", "%s is taken for %s, as in COSBench", clip(e.value),
+		clip(m[1]+m[2]))
+	return m[1] + m[2]
 }
 
 func (p *parser) boolean(c config, key string) bool {
@@ -257,6 +278,20 @@ func (p *parser) bytes(c config, key string) int64 {
 		p.Fail(e.line, "", "%s: %v", key, err)
 	}
 	return v
+}
+
+// small is a number from 0 to highest; a "%" behind it is accepted.
+func (p *parser) small(c config, key string, highest int) int {
+	e, ok := c[key]
+	if !ok || e.value == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(e.value, "%")))
+	if err != nil || n < 0 || n > highest {
+		p.failOnce(e.line, fmt.Sprintf("a whole number from 0 to %d", highest), "invalid %s=%s", e.key, clip(e.value))
+		return 0
+	}
+	return n
 }
 
 func (p *parser) number(c config, key string, otherwise int64) int64 {

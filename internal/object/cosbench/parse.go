@@ -207,7 +207,7 @@ const normalFailures = 200_000 // per million operations
 
 func (p *parser) work(n *node, l level) model.Work {
 	p.only(n, "name type workers interval division runtime rampup rampdown totalOps totalBytes afr driver config "+
-		"rate", "auth storage operation")
+		"rate autoterm", "auth storage operation")
 	w := model.Work{Name: n.attrs["name"].value, Kind: model.WorkKind(strings.ToLower(n.attrs["type"].value)),
 		Line: n.line}
 	if w.Kind == "" {
@@ -253,6 +253,12 @@ func (p *parser) work(n *node, l level) model.Work {
 	if a, ok := n.attrs["rate"]; ok {
 		w.RateText, line = a.value, a.line
 	}
+	if text := cmp.Or(n.attrs["autoterm"].value, l.config["autoterm"].value); text != "" {
+		var err error
+		if w.UntilSteady, err = parseBool(text); err != nil {
+			p.Fail(n.line, "", "autoterm: %v", err)
+		}
+	}
 	if w.RateText != "" {
 		var err error
 		if w.Rate, err = ParseRate(w.RateText); err != nil {
@@ -274,6 +280,7 @@ func (p *parser) once(n *node, w *model.Work, division model.Division) {
 		means bool
 	}{{"runtime", w.Runtime > 0}, {"rampup", w.RampUp > 0}, {"rampdown", w.RampDown > 0},
 		{"totalOps", w.TotalOps > 0}, {"totalBytes", w.TotalBytes > 0},
+		{"autoterm", n.attrs["autoterm"].value+own["autoterm"].value != ""},
 		{"rate", n.attrs["rate"].value+own["rate"].value != ""}, {"division", p.division(n, division) != division}} {
 		if !a.means {
 			continue

@@ -231,16 +231,19 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		{"objects of a list", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"list\" " +
 			"config=\"containers=c(1);objects=c(1)\"/></work>",
 			"5: warning: objects is ignored: a list is of a container"},
-		{"no storage", onStore("sio", "endpoint=http://192.0.2.1:1"), `5: storage "sio" is not supported: use s3`},
+		{"no storage", onStore("sio", "endpoint=http://192.0.2.1:1"), `5: there is no storage "sio": use s3 with the S3 endpoint of SIO; there are file, mock, `},
 		{"no scheme", onStore("s3", "endpoint=[::1]:90"),
 			"5: endpoint=[::1]:90 has no scheme: write endpoint=http://[::1]:90, or endpoint=https://[::1]:90 for TLS"},
+		{"a list without a scheme", onStore("s3", "endpoints=http://a:1,b:2"), "5: endpoints=http://a:1,b:2 has no scheme"},
+		{"credentials in a list", onStore("s3", "endpoints=http://a:1,http://u:p@h"),
+			"5: endpoints has credentials in its address"},
 		{"half a scheme", onStore("s3", "endpoint=http:/h"), "5: endpoint=http:/h is not an address"},
 		{"credentials without a scheme", onStore("s3", "endpoint=u:p@h"), "5: endpoint has credentials in its address"},
 		{"credentials in no address", onStore("s3", "endpoint=ftp://u:p@h"),
 			"5: endpoint has credentials in its address"},
 		{"text", "hello" + work(`runtime="1"`, good), `3: warning: the text "hello"`},
 		{"storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"ampli\"/><operation " +
-			"type=\"read\" config=\"" + good + "\"/></work>", `5: storage "ampli" is not supported`},
+			"type=\"read\" config=\"" + good + "\"/></work>", `5: there is no storage "ampli": use s3`},
 		{"variable", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" " +
 			"config=\"endpoint=${NOWHERE}\"/><operation type=\"read\" config=\"" + good + "\"/></work>",
 			"5: endpoint is taken from NOWHERE"},
@@ -687,6 +690,39 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestConstantsOfSeveralNumbers checks that the first number of a constant is used, as in COSBench, with a warning.
+func TestConstantsOfSeveralNumbers(t *testing.T) {
+	w, problems := Parse(around(`<work workers="1" runtime="1"><operation type="write" config="containers=c(3,4);objects= c( 5 , 6,7);sizes=c(1,10)MB"/></work>`), Options{})
+	if problems.Fatal() || len(problems) != 3 || !strings.Contains(fmt.Sprint(problems),
+		"c(1,10)MB is taken for c(1)MB, as in COSBench: u(a,b) draws numbers between two") {
+		t.Fatal(problems)
+	}
+	o := w.Stages[0].Works[0].Ops[0]
+	if o.Containers.Low != 3 || o.Containers.High != 3 || o.Objects.High != 5 || o.Sizes.Max() != 1e6 {
+		t.Errorf("%+v", o)
+	}
+	if _, problems := Parse(around(`<work workers="1" runtime="1"><operation type="write" config="containers=c(3,x;objects=c(5);sizes=c(x,10)MB"/></work>`), Options{}); !problems.Fatal() {
+		t.Error("a broken constant was taken")
+	}
+}
+
+// TestShapesOfContents checks the keys of contents that can be reduced, and of hashed names.
+func TestShapesOfContents(t *testing.T) {
+	for config, want := range map[string]string{
+		"compressible=101":            "invalid compressible=101: a whole number from 0 to 100",
+		"dedupable=-1":                "invalid dedupable=-1",
+		"hashprefix=9":                "invalid hashprefix=9: a whole number from 0 to 8",
+		"dedupable=10;content=zero":   "zeros have no dedupable",
+		"dedupable=10;sizes=c(4)KiB":  "smaller objects are never alike",
+		"compressible=100;dedupable=": "",
+	} {
+		_, problems := Parse(around(`<work workers="1" runtime="1"><operation type="write" config="containers=c(1);objects=c(1);sizes=c(64)KiB;`+config+`"/></work>`), Options{})
+		if got := fmt.Sprint(problems); !strings.Contains(got, want) || want == "" && len(problems) > 0 {
+			t.Errorf("%s: %s, want %s", config, got, want)
+		}
+	}
 }
 
 // TestNamesOfOperations checks that an operation has its own name, or the name of its type if its own is

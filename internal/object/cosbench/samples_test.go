@@ -17,6 +17,9 @@ import (
 	"github.com/cnsbench/cnsbench/test/loadtest"
 )
 
+// conflicts are samples whose reads and deletes of one range of objects meet, as their comments say.
+var conflicts = map[string]bool{"swift-backup.xml": true}
+
 // TestSamplesRun checks that each accepted sample runs, shortened, without a failed operation. A file store
 // replaces the servers: it keeps the objects, so that wrong containers of a stage and leftovers are detected.
 func TestSamplesRun(t *testing.T) {
@@ -54,7 +57,9 @@ func TestSamplesRun(t *testing.T) {
 			for _, s := range r.Stages {
 				for i := range s.Works {
 					disposed = disposed || s.Works[i].Work.Kind == model.Dispose
-					without(t, s.Name, &s.Works[i])
+					if !conflicts[filepath.Base(file)] {
+						without(t, s.Name, &s.Works[i])
+					}
 				}
 			}
 			if left, err := os.ReadDir(root); disposed && len(left) > 0 || err != nil {
@@ -62,7 +67,7 @@ func TestSamplesRun(t *testing.T) {
 			}
 		})
 	}
-	if ran < 14 {
+	if ran < 24 {
 		t.Errorf("only %d samples run", ran)
 	}
 }
@@ -110,6 +115,9 @@ func shorten(w *model.Workload, files string) {
 					o.Objects.Low, o.Objects.High = (o.Objects.Low+9)/10, (o.Objects.High+9)/10
 				}
 				o.Sizes.Unit = min(o.Sizes.Unit, 1000)
+				if o.Sizes.Unit > 0 && o.Sizes.Max() > 64<<20 {
+					o.Sizes.Unit = 1
+				}
 				o.Length, o.Within = o.Length/1000/payload.Block*payload.Block, o.Within/1000
 				if o.Files != "" {
 					o.Files = files

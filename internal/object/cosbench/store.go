@@ -10,25 +10,29 @@ import (
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/spread"
 )
 
 // declined has the types of storage that are not supported, with the reason; authKinds has the kinds of auth.
 var (
 	declined = map[string]string{
-		"gcs": "use s3 with its S3-compatible endpoint", "aliyun": "use s3 with its S3-compatible endpoint",
-		"ecs":    "use s3 with its S3-compatible endpoint",
-		"ehualu": "use s3 with its S3-compatible endpoint", "openio": "use s3 or swift with its gateway",
-		"librados":   "use s3 with a RADOS gateway",
-		"cdmi":       "CDMI is declined, see docs/reference/object.md; use s3 or swift",
-		"cdmi_base":  "CDMI is declined, see docs/reference/object.md; use s3 or swift",
-		"cdmi_swift": "CDMI is declined, see docs/reference/object.md; use swift", "ampli": "no server of it can be had",
-		"sproxyd": "use s3 with its gateway", "azure": "it is not built",
-		"sio": "use s3, which it speaks", "siov2": "use s3, which it speaks", "gdas": "use s3, which it speaks",
+		"gcs": ofService("Google Cloud Storage"), "aliyun": ofService("Alibaba OSS"), "ecs": ofService("Dell ECS"),
+		"ehualu": ofService("eHualu"), "gdas": ofService("GDAS"), "sio": ofService("SIO"), "siov2": ofService("SIO"),
+		"openio": "use s3 or swift, which OpenIO's gateways have", "sproxyd": "use s3 with Scality's S3 connector",
+		"librados": "use s3 with a RADOS gateway of the same pool: an adaptor would need Ceph's C library",
+		"cdmi":     noCDMI, "cdmi_base": noCDMI, "cdmi_swift": noCDMI,
+		"ampli": "use s3, which ActiveScale, the successor of these servers, has",
+		"azure": "Azure has no S3: use s3 with a gateway before it",
 	}
 	authKinds = map[string]string{"": "none", "none": "none", "mock": "none", "noop": "none", "swauth": "tempauth",
 		"tempauth": "tempauth",
 		"keystone": "keystone", "keystonev2": "keystonev2", "keystonev3": "keystonev3"}
 )
+
+const noCDMI = "CDMI has no server without S3 or Swift, see docs/reference/object.md: use s3 or swift"
+
+// ofService is what to do where a service has an endpoint for S3.
+func ofService(name string) string { return "use s3 with the S3 endpoint of " + name }
 
 // The keys of storages and auths. Values of secretKeys are stored separately.
 var (
@@ -69,11 +73,11 @@ func (p *parser) store(work *node, l level) model.Store {
 	kind := strings.ToLower(l.storage.attrs["type"].value)
 	d := backend.OfType(kind)
 	if d == nil {
-		why := declined[kind]
-		if why == "" {
-			why = "there are " + strings.Join(storageTypes(), ", ")
+		hint := "there are " + strings.Join(backend.Types(), ", ")
+		if why := declined[kind]; why != "" {
+			hint = why + "; " + hint
 		}
-		p.failOnce(l.storage.line, why, "storage %q is not supported", kind)
+		p.failOnce(l.storage.line, hint, "there is no storage %q", kind)
 		return s
 	}
 	s.Kind = d.Kind
@@ -99,16 +103,6 @@ func (p *parser) store(work *node, l level) model.Store {
 	}
 	p.complete(d, &s, l)
 	return s
-}
-
-// storageTypes returns the supported types of storage, sorted.
-func storageTypes() (types []string) {
-	for _, d := range backend.All() {
-		types = append(append(types, d.Kind), d.Types...)
-	}
-	types = slices.DeleteFunc(types, func(t string) bool { return t == "" })
-	slices.Sort(types)
-	return types
 }
 
 // complete reports missing settings of a store.
@@ -180,6 +174,16 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 		value, ok := p.expand(e)
 		if !ok {
 			continue
+		}
+		if k == spread.Endpoints {
+			for part := range strings.SplitSeq(value, ",") {
+				if _, valid := p.address(e, strings.TrimSpace(part)); !valid {
+					ok = false
+				}
+			}
+			if !ok {
+				continue
+			}
 		}
 		if strings.HasSuffix(k, "_url") || k == "endpoint" {
 			value, ok = p.address(e, value)

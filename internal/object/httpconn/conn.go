@@ -4,11 +4,12 @@
 package httpconn
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,10 @@ type Endpoint struct {
 	Host    string        // as the Host header has it
 	TLS     *tls.Config   // nil: none
 	Proxy   string        // host:port of an HTTP proxy that requests go through; empty: none
+	Family  string        // of addresses: "4", "6" or "", any
+	Sources []netip.Addr  // local addresses, by turns of the connections' clients; empty: the system chooses
+	HTTP2   bool          // speak HTTP/2, by net/http
+	Routes  *Routes       // counts the connections; may be nil
 	Timeout time.Duration // without progress; also for connecting
 	Clock   op.Clock
 }
@@ -44,6 +49,8 @@ type Conn struct {
 	moved   op.Time
 	used    bool // an exchange succeeded on this connection
 	aborted atomic.Bool
+	source  netip.Addr // local address; invalid: any
+	h2      *http.ClientConn
 
 	mu sync.Mutex // guards c against Abort
 	c  net.Conn
@@ -51,7 +58,11 @@ type Conn struct {
 
 // NewConn prepares a connection; nothing is sent yet.
 func NewConn(ep Endpoint) *Conn {
-	return &Conn{ep: ep, buf: make([]byte, bufferSize), out: make([]byte, 0, bufferSize)}
+	c := &Conn{ep: ep, buf: make([]byte, bufferSize), out: make([]byte, 0, bufferSize)}
+	if n := uint64(len(ep.Sources)); n > 0 {
+		c.source = ep.Sources[(nextSource.Add(1)-1)%n]
+	}
+	return c
 }
 
 // Abort ends the exchange in progress, and each later one, with Aborted.
@@ -69,8 +80,11 @@ func (c *Conn) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.c != nil {
+		if c.h2 != nil {
+			_ = c.h2.Close()
+		}
 		_ = c.c.Close()
-		c.c = nil
+		c.c, c.h2 = nil, nil
 	}
 }
 
@@ -84,8 +98,7 @@ func (c *Conn) connect(ctx context.Context) *Failure {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.ep.Timeout)
 	defer cancel()
-	var d net.Dialer
-	raw, err := d.DialContext(ctx, "tcp", cmp.Or(c.ep.Proxy, c.ep.Address))
+	raw, err := c.dial(ctx)
 	if err != nil {
 		return c.given(ctx, dialFailure(err))
 	}
@@ -102,6 +115,12 @@ func (c *Conn) connect(ctx context.Context) *Failure {
 			return c.given(ctx, tlsFailure(err))
 		}
 		raw = secured
+	}
+	if c.ep.HTTP2 {
+		if f := c.http2(ctx, raw); f != nil {
+			_ = raw.Close()
+			return c.given(ctx, f)
+		}
 	}
 	c.mu.Lock()
 	c.c, c.r, c.w, c.used, c.moved = raw, 0, 0, false, op.Never

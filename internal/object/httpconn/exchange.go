@@ -56,6 +56,9 @@ func (c *Conn) Do(ctx context.Context, x *Exchange) *Failure {
 	x.Status, x.Length, x.Declared, x.head, x.chunked, x.keep = 0, 0, -1, nil, false, true
 	x.Began, x.First, x.Done, x.Reused = c.ep.Clock.Now(), op.Never, op.Never, false
 	x.Connected = x.Began
+	if c.h2 != nil && c.h2.Err() != nil { // the server has ended it meanwhile
+		c.Close()
+	}
 	if c.c == nil {
 		x.Connected = op.Never
 		if f := c.connect(ctx); f != nil {
@@ -65,7 +68,12 @@ func (c *Conn) Do(ctx context.Context, x *Exchange) *Failure {
 		x.Connected = c.ep.Clock.Now()
 	}
 	x.Reused = c.used
-	f := c.exchange(x)
+	var f *Failure
+	if c.h2 != nil {
+		f = c.exchange2(ctx, x)
+	} else {
+		f = c.exchange(x)
+	}
 	x.Done = c.ep.Clock.Now()
 	if f != nil {
 		c.Close()
@@ -210,6 +218,9 @@ func (c *Conn) receiveHead(x *Exchange) *Failure {
 			return nil
 		}
 		if len(b) >= 5 && string(b[:5]) != "HTTP/" {
+			if isTLS(b) && c.ep.TLS == nil {
+				return fail(WrongScheme, errTLSOnHTTP)
+			}
 			return fail(Garbage, fmt.Errorf("the response begins with %q", b[:min(len(b), 40)]))
 		}
 		scanned = len(b)

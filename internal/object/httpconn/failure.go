@@ -1,6 +1,7 @@
 package httpconn
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -24,6 +25,7 @@ const (
 	TLSName      Kind = "tlsName"        // the certificate is for another name
 	TLSExpired   Kind = "tlsExpired"     // the certificate is not valid at this time
 	TLSFailed    Kind = "tls"            // the handshake failed otherwise
+	WrongScheme  Kind = "wrongScheme"    // TLS on a port that has plain HTTP, or the reverse
 	ProxyRefused Kind = "proxy"          // the proxy made no connection to the server
 	SendStalled  Kind = "sendStalled"    // the server stopped taking the request
 	Stalled      Kind = "stalled"        // no response began in time
@@ -68,15 +70,44 @@ func dialFailure(err error) *Failure {
 	return fail(Unreachable, err)
 }
 
+// What the other side of a connection shows of its scheme.
+var (
+	errHTTPOnTLS = errors.New("HTTP answer on a TLS port: write http:// in the address")
+	errTLSOnHTTP = errors.New("TLS answer on an HTTP port: write https:// in the address")
+)
+
+// wantsTLS are parts of the texts by which servers refuse plain HTTP on a TLS port: Go, nginx, Apache.
+var wantsTLS = []string{"HTTP request to an HTTPS server", "plain HTTP request was sent to HTTPS port",
+	"speaking plain HTTP to an SSL-enabled server port"}
+
+// WantsTLS is the failure of a request over plain HTTP that the server answered by asking for TLS; nil: it did not.
+// body is that of a response with status 400.
+func WantsTLS(body []byte) *Failure {
+	for _, text := range wantsTLS {
+		if bytes.Contains(body, []byte(text)) {
+			return fail(WrongScheme, errTLSOnHTTP)
+		}
+	}
+	return nil
+}
+
+// isTLS reports whether bytes begin a record of TLS: an alert or a handshake, of any version.
+func isTLS(b []byte) bool {
+	return len(b) > 2 && (b[0] == 0x15 || b[0] == 0x16) && b[1] == 3 && b[2] <= 4
+}
+
 // tlsFailure classifies the failure of a handshake.
 func tlsFailure(err error) *Failure {
 	var (
+		record    tls.RecordHeaderError
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError
 		invalid   x509.CertificateInvalidError
 		verify    *tls.CertificateVerificationError
 	)
 	switch {
+	case errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/":
+		return fail(WrongScheme, errHTTPOnTLS)
 	case errors.As(err, &authority):
 		return fail(TLSUntrusted, err)
 	case errors.As(err, &name):

@@ -398,7 +398,8 @@ func TestTLSFailuresAreToldApart(t *testing.T) {
 		{"unknown authority", cert, &tls.Config{RootCAs: oldPool, ServerName: "localhost"}, TLSUntrusted},
 		{"another name", cert, &tls.Config{RootCAs: pool, ServerName: "example.com"}, TLSName},
 		{"expired", old, &tls.Config{RootCAs: oldPool, ServerName: "localhost"}, TLSExpired},
-		{"no TLS at all", nil, &tls.Config{RootCAs: pool, ServerName: "localhost"}, TLSFailed},
+		{"no TLS at all", nil, &tls.Config{RootCAs: pool, ServerName: "localhost"}, WrongScheme},
+		{"neither TLS nor HTTP", nil, &tls.Config{RootCAs: pool, ServerName: "localhost"}, TLSFailed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -406,7 +407,11 @@ func TestTLSFailuresAreToldApart(t *testing.T) {
 				if tt.cert != nil {
 					c = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{*tt.cert}})
 				} else {
-					_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+					answer := "HTTP/1.1 400 Bad Request\r\n\r\n"
+					if tt.want == TLSFailed {
+						answer = "220 mail.example.com\r\n"
+					}
+					_, _ = io.WriteString(c, answer)
 					return
 				}
 				answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")(n, c)
@@ -507,4 +512,19 @@ func FuzzAnswer(f *testing.F) {
 		c.Close()
 		_ = server.Close()
 	})
+}
+
+// TestTLSWhereHTTPWasMeant checks that an alert of TLS is not taken for a broken response.
+func TestTLSWhereHTTPWasMeant(t *testing.T) {
+	address := scripted(t, func(_ int, c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			_, _ = c.Write([]byte{0x15, 3, 1, 0, 2, 2, 70}) // fatal, protocol version
+		}
+	})
+	c := NewConn(Endpoint{Address: address, Host: address, Timeout: time.Second, Clock: op.NewClock()})
+	defer c.Close()
+	f := c.Do(t.Context(), &Exchange{Head: []byte("GET / HTTP/1.1\r\nHost: x\r\n")})
+	if f == nil || f.Kind != WrongScheme {
+		t.Errorf("%v, want %s", f, WrongScheme)
+	}
 }

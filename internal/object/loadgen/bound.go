@@ -77,7 +77,8 @@ func (s *StageResult) Limit() (metric.Limit, bool) {
 
 // unsent are failures before a request was sent.
 var unsent = []httpconn.Kind{httpconn.Unresolved, httpconn.Refused, httpconn.Unreachable, httpconn.NoConnection,
-	httpconn.ProxyRefused, httpconn.TLSUntrusted, httpconn.TLSName, httpconn.TLSExpired, httpconn.TLSFailed}
+	httpconn.ProxyRefused, httpconn.TLSUntrusted, httpconn.TLSName, httpconn.TLSExpired, httpconn.TLSFailed,
+	httpconn.WrongScheme}
 
 // MayHaveDone reports whether an operation with that label may have changed the store: not if no request was sent, or
 // the store refused it. Without a response, or after a server error, it may have.

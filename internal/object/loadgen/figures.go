@@ -40,7 +40,11 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 	for i := range all {
 		all[i] = Figures{Op: i, Name: w.Work.Ops[i].Name, Window: time.Duration(w.To - w.From), Cell: newCell()}
 	}
-	for k, c := range w.Cells {
+	cells, err := w.Cells.whole()
+	if err != nil {
+		return nil, err
+	}
+	for k, c := range cells {
 		if k.Ramp || k.Check != "" {
 			continue
 		}
@@ -63,7 +67,6 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 		}
 	}
 	for i := range all {
-		var err error
 		if all[i].Checks, err = w.checksOf(i); err != nil {
 			return nil, err
 		}
@@ -120,7 +123,11 @@ func (w *WorkResult) Lost() (lost, all int64) {
 func (w *WorkResult) NoSuccess() (evidence string, invalid, ok bool) {
 	all, good := make([]int64, len(w.Work.Ops)), make([]int64, len(w.Work.Ops))
 	total, succeeded, worst, many := int64(0), int64(0), "", int64(0)
-	for k, c := range w.Cells {
+	cells, err := w.Cells.whole()
+	if err != nil {
+		cells = w.Cells // the counts are the same
+	}
+	for k, c := range cells {
 		if k.Ramp || k.Check != "" {
 			continue
 		}

@@ -26,6 +26,9 @@ func (w *WorkResult) Findings() (list []Finding) {
 		add("lost-operations", false, "%d of %d operations that were due had not begun, or not ended, when it "+
 			"ended; they count as infinite", lost, all)
 	}
+	if evidence, ok := w.notSteady(); ok {
+		add("not-steady", false, "%s", evidence)
+	}
 	if evidence, invalid, ok := w.NoSuccess(); ok {
 		add("noSuccess", invalid, "%s", evidence)
 	}
@@ -51,6 +54,10 @@ func (s *StageResult) Findings() (list []Finding) {
 			list = append(list, Finding{"incomplete", true, fmt.Sprintf("stage %s: host %s was lost: %v; %s", s.Name,
 				h.Host, h.Lost, strings.Join(h.Missing, "; "))})
 		}
+	}
+	for i := range s.Outages {
+		list = append(list, Finding{"outage", false, fmt.Sprintf("stage %s: %s", s.Name,
+			outageText(&s.Outages[i], s.Began))})
 	}
 	if b, evidence := s.Bound(); measured && b == ClientBound {
 		list = append(list, Finding{string(b), false, fmt.Sprintf("stage %s: %s", s.Name, evidence)})

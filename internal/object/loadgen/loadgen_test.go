@@ -688,9 +688,9 @@ func TestInterruptOfABacklog(t *testing.T) {
 // A thousand hosts merged are one that saw all.
 func TestMergeIsExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	one, merged := newMeter(2, true, &words{}), Cells{}
+	one, merged := newMeter(2, true, []string{""}, &words{}), Cells{}
 	for range 1000 {
-		host := newMeter(2, true, &words{})
+		host := newMeter(2, true, []string{""}, &words{})
 		for range 20 {
 			r := client.Result{Status: 200 + 303*rng.IntN(2), Bytes: rng.Int64N(1000), Attempts: 1,
 				Started: op.Time(rng.Int64N(1000))}

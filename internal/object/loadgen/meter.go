@@ -4,6 +4,8 @@ package loadgen
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
@@ -25,6 +27,8 @@ type Key struct {
 	// Check, if not empty, is the check that followed the operation. Label is its finding, and the cell's Response is
 	// how long the store was seen inconsistent; Lost: it was not seen consistent again.
 	Check model.IntegrityCheck
+	// Endpoint is the name of the one that the operation went to; empty: the store has only one, or it is a check.
+	Endpoint string `json:",omitempty"`
 }
 
 // Dropped is the label of operations that were due and never started.
@@ -78,6 +82,36 @@ func (c Cells) Merge(o Cells) error {
 	return nil
 }
 
+// whole returns the cells of all endpoints together; without several it returns c.
+func (c Cells) whole() (Cells, error) {
+	several := false
+	for k := range c {
+		several = several || k.Endpoint != ""
+	}
+	if !several {
+		return c, nil
+	}
+	all := Cells{}
+	for k, cell := range c {
+		k.Endpoint = ""
+		if err := all.Merge(Cells{k: cell}); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// endpoints returns the names of the endpoints in the cells, sorted; empty without several.
+func (c Cells) endpoints() []string {
+	names := map[string]bool{}
+	for k := range c {
+		if k.Endpoint != "" {
+			names[k.Endpoint] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // cell is that of k.
 func (c Cells) cell(k Key) *Cell {
 	cell := c[k]
@@ -123,12 +157,13 @@ func first(a, b error) error {
 // meter gathers the results of some of a work's workers. They share it by
 // turns, so that memory grows with the number of CPUs, not of workers.
 type meter struct {
-	open  bool // loop
+	open  bool     // loop
+	ends  []string // names of endpoints; one empty name without several
 	words *words
 
 	mu    sync.Mutex
 	cells Cells
-	last  []last // by operation
+	last  []last // by operation and endpoint
 	err   error
 }
 
@@ -140,18 +175,18 @@ type last struct {
 	cell   *Cell
 }
 
-func newMeter(ops int, open bool, w *words) *meter {
-	return &meter{open: open, words: w, cells: Cells{}, last: make([]last, ops)}
+func newMeter(ops int, open bool, ends []string, w *words) *meter {
+	return &meter{open: open, ends: ends, words: w, cells: Cells{}, last: make([]last, ops*len(ends))}
 }
 
 // record counts one operation. gone: a removal succeeds if its target does not exist.
 func (m *meter) record(i int, due op.Time, ramp, gone bool, r *client.Result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	plain, l := r.Failure == "" && r.Code == "" && r.Violation == "", &m.last[i]
+	plain, l := r.Failure == "" && r.Code == "" && r.Violation == "", &m.last[i*len(m.ends)+r.Endpoint]
 	if !plain || l.cell == nil || l.status != r.Status || l.ramp != ramp {
 		k := Key{Op: i, Label: m.words.label(r), OK: r.OK() || gone && r.Absent(),
-			Lost: r.Failure == httpconn.Aborted, Ramp: ramp}
+			Lost: r.Failure == httpconn.Aborted, Ramp: ramp, Endpoint: m.ends[r.Endpoint]}
 		cell := m.cells.cell(k)
 		if !plain {
 			m.err = first(m.err, cell.add(due, m.open, r))

@@ -31,12 +31,50 @@ func (w *WorkResult) Metrics() (Metrics, error) {
 	for i := range figures {
 		m.of(w, &figures[i])
 	}
-	for _, k := range sortedKeys(w.Cells) {
-		if c := w.Cells[k]; !k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
+	cells, err := w.Cells.whole()
+	if err != nil {
+		return m, err
+	}
+	for _, k := range sortedKeys(cells) {
+		if c := cells[k]; !k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
 			m.histogram(w.Work.Ops[k.Op].Name+"!"+k.Label, "response", c.Response, w.From, w.To)
 		}
 	}
+	if w.Steady != nil && w.Steady.Steady {
+		m.Scalars = append(m.Scalars, metric.Scalar{Metric: "steadyAfter", Unit: metric.Nanoseconds,
+			Value: float64(w.To - w.From)})
+	}
+	for _, name := range w.Cells.endpoints() {
+		if err := m.endpoint(w, name); err != nil {
+			return m, err
+		}
+	}
 	return m, nil
+}
+
+// endpoint adds the response and the counts of each operation at one of several endpoints. What was due and never
+// started went to none.
+func (m *Metrics) endpoint(w *WorkResult, name string) error {
+	own := *w
+	own.Cells = Cells{}
+	for k, c := range w.Cells {
+		if k.Endpoint == name {
+			own.Cells[k] = c
+		}
+	}
+	figures, err := own.Figures()
+	if err != nil {
+		return err
+	}
+	for i := range figures {
+		f := &figures[i]
+		f.Name = metric.OfEndpoint(f.Name, name)
+		if f.Cell.Response.N() > 0 {
+			m.histogram(f.Name, "response", f.Cell.Response, w.From, w.To)
+		}
+		m.counts(f)
+	}
+	return nil
 }
 
 func (m *Metrics) histogram(name, basis string, h *hist.Histogram, from, to op.Time) {
@@ -57,15 +95,10 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 			m.histogram(f.Name+h.suffix, h.basis, h.h, w.From, w.To)
 		}
 	}
+	m.counts(f)
 	scalar := func(suffix, unit string, v float64) {
 		m.Scalars = append(m.Scalars, metric.Scalar{Metric: f.Name + suffix, Unit: unit, Value: v})
 	}
-	scalar(metric.IOPS, metric.PerSecond, f.PerSecond())
-	scalar(metric.Bandwidth, metric.BytesPerSecond, f.Bandwidth())
-	scalar(metric.Completed, "", float64(f.OK))
-	scalar(metric.Failed, "", float64(f.Failed))
-	scalar(metric.Lost, "", float64(f.Lost))
-	scalar(metric.Transferred, metric.Bytes, float64(f.Bytes))
 	scalar(".attempts", "", float64(f.Attempts))
 	if ratio, ok := f.SuccessRatio(); ok {
 		scalar(successRatio, "", ratio)
@@ -86,6 +119,22 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 		}
 	}
 }
+
+// counts adds the rates and the numbers of an operation.
+func (m *Metrics) counts(f *Figures) {
+	scalar := func(suffix, unit string, v float64) {
+		m.Scalars = append(m.Scalars, metric.Scalar{Metric: f.Name + suffix, Unit: unit, Value: v})
+	}
+	scalar(metric.IOPS, metric.PerSecond, f.PerSecond())
+	scalar(metric.Bandwidth, metric.BytesPerSecond, f.Bandwidth())
+	scalar(metric.Completed, "", float64(f.OK))
+	scalar(metric.Failed, "", float64(f.Failed))
+	scalar(metric.Lost, "", float64(f.Lost))
+	scalar(metric.Transferred, metric.Bytes, float64(f.Bytes))
+}
+
+// TokenRequests is the suffix, behind a stage's name, of the number of requests that were sent for tokens.
+const TokenRequests = ".tokenRequests"
 
 // successRatio is the suffix of the share of operations that succeeded.
 const successRatio = ".successRatio"
@@ -202,8 +251,12 @@ func (s *Slices) Add(w *model.Work, from, to op.Time, cells Cells) ([]metric.His
 // End returns the distributions of an incomplete interval, by operation.
 func (s *Slices) End(w *model.Work) []metric.Histogram {
 	var m Metrics
-	for _, k := range sortedKeys(s.cells) {
-		if c := s.cells[k]; k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
+	cells, err := s.cells.whole()
+	if err != nil {
+		cells = nil // impossible: the histograms are alike
+	}
+	for _, k := range sortedKeys(cells) {
+		if c := cells[k]; k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
 			m.histogram(w.Ops[k.Op].Name, "response", c.Response, s.from, s.to)
 		}
 	}
@@ -221,6 +274,6 @@ func sortedKeys(cells Cells) []Key {
 			return 0
 		}
 		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Label, b.Label), cmp.Compare(ramp(a), ramp(b)),
-			cmp.Compare(a.Check, b.Check))
+			cmp.Compare(a.Check, b.Check), cmp.Compare(a.Endpoint, b.Endpoint))
 	})
 }

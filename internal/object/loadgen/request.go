@@ -37,6 +37,9 @@ func (w *worker) name(o *model.Op, container, object int64) {
 }
 
 func numbered(b []byte, n model.Name, i int64) []byte {
+	if n.Hash > 0 {
+		b = n.AppendHash(b, i)
+	}
 	return append(strconv.AppendInt(append(b, n.Prefix...), i, 10), n.Suffix...)
 }
 
@@ -53,7 +56,7 @@ func (w *worker) prepare(i int, o *model.Op) {
 			r.Offset = w.rng.Int64N((o.Within-o.Length)/payload.Block+1) * payload.Block
 		}
 	case model.Write, model.MultipartWrite:
-		r.Size, r.Writer = w.pickers[i].sizes.Next()*o.Sizes.Unit, w.writer.Uint64()
+		r.Size, r.Writer, r.Shape = w.pickers[i].sizes.Next()*o.Sizes.Unit, w.writer.Uint64(), o.Shape
 	case model.Copy:
 		w.copyName = append(append(w.copyName[:0], o.CopyPrefix...), w.object...)
 		r.To = w.copyName

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -27,9 +28,13 @@ type StageResult struct {
 	// against a null server; 0: it was not measured.
 	Ceiling float64
 	// Hosts that carried it out together; Works are then of all of them.
-	Hosts   []HostResult
-	Skipped bool
-	Err     error
+	Hosts []HostResult
+	// Outages are the times in which an endpoint did not serve; those of all hosts.
+	Outages []metric.Outage
+	// TokenRequests were sent to a service that gives tokens, before the works and during them.
+	TokenRequests int64
+	Skipped       bool
+	Err           error
 }
 
 // WorkResult is what became of a work.
@@ -38,7 +43,11 @@ type WorkResult struct {
 	// From and To are the measured window.
 	Began, From, To, Ended op.Time
 	Cells                  Cells
-	Err                    error
+	// Steady is set for a work that ends when it is steady; nil: no interval of it was measured.
+	Steady *Steadiness
+	Err    error
+	// Routes are the connections by their addresses, each a line; nil: unknown, or of another host.
+	Routes []string
 }
 
 // HostResult is what became of a stage on one of several hosts. Its times are

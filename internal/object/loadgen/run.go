@@ -100,7 +100,9 @@ func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
 	c.follow(works, r, ended)
 	wait.Wait()
 	r.Usage = UsageNow().since(before)
+	r.Outages, r.TokenRequests = outages(works, r.Began, c.Clock.Now()), tokenRequests(works)
 	for i := range r.Works {
+		r.Works[i].Routes = routes(works[i].store)
 		if r.Works[i].Err == nil {
 			r.Works[i].Err = judge(&r.Works[i], works[i].stopped())
 		}
@@ -148,13 +150,14 @@ func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*wo
 		if err := c.checkOwners(ctx, st, w); err != nil {
 			return nil, nil, err
 		}
-		k, err := newWorking(c, s.Name, w, st.Describe())
+		k, err := newWorking(c, s.Name, w, st)
 		if err != nil {
 			return nil, nil, atLine(w.Line, err)
 		}
+		k.store = st
 		var all []*worker
 		for n := range w.Workers {
-			one, err := k.worker(n, st)
+			one, err := k.worker(n)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -208,6 +211,10 @@ func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
 		r.Works[i] = WorkResult{Work: k.work, Began: k.began, From: k.from, To: k.to, Cells: Cells{}}
 		from[i] = k.began
 	}
+	settle := make([]settling, len(works))
+	for i := range settle {
+		settle[i].since = op.Never
+	}
 	collect := func(i int, now op.Time) {
 		k, w := works[i], &r.Works[i]
 		cells, err := k.take()
@@ -217,6 +224,13 @@ func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
 		if err != nil {
 			w.Err = err
 			return
+		}
+		if k.work.UntilSteady && !over[i] {
+			if s := settle[i].add(k, from[i], now, cells); s != nil {
+				if w.Steady = s; s.Steady {
+					k.halt()
+				}
+			}
 		}
 		c.Observer.Second(r.Name, k.work, from[i], now, cells)
 		from[i] = now
@@ -264,7 +278,11 @@ const anyFailures = 1_000_000
 func judge(w *WorkResult, told bool) error {
 	var n, bad, unbegun, unended int64
 	worst, many := "", int64(0)
-	for k, c := range w.Cells {
+	cells, err := w.Cells.whole()
+	if err != nil {
+		return err
+	}
+	for k, c := range cells {
 		if k.Ramp || k.Check != "" {
 			continue
 		}

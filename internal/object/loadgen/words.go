@@ -12,7 +12,7 @@ import (
 // Bounds of the errors of servers: how many different codes a work counts, and how much of a message is kept.
 const (
 	mostWords  = 100
-	mostDetail = 200 // bytes
+	mostDetail = 300 // bytes
 )
 
 // words are the error codes of servers; the workers of a work share them.

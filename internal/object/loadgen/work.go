@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/httpconn"
 	"github.com/cnsbench/cnsbench/internal/object/model"
@@ -15,13 +16,46 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-func newWorking(c *Config, stage string, w *model.Work, where string) (*working, error) {
-	k := &working{config: c, work: w, stage: stage, where: where, cursors: make([]cursors, len(w.Ops)),
+// spreader is a client.Store of several endpoints.
+type spreader interface {
+	Names() ([]string, error)
+	ClientOf(worker int) (client.Client, error)
+	Outages(from, to op.Time) []metric.Outage
+	TokenRequests() int64
+}
+
+// endpointsOf returns the names of a store's endpoints; one empty name without several.
+func endpointsOf(s client.Store) ([]string, error) {
+	x, ok := s.(spreader)
+	if !ok {
+		return []string{""}, nil
+	}
+	names, err := x.Names()
+	if err != nil || len(names) > 1 {
+		return names, err
+	}
+	return []string{""}, nil
+}
+
+// routes describes the connections of a store.
+func routes(s client.Store) []string {
+	if r, ok := s.(client.Router); ok {
+		return r.Routes()
+	}
+	return nil
+}
+
+func newWorking(c *Config, stage string, w *model.Work, s client.Store) (*working, error) {
+	k := &working{config: c, work: w, stage: stage, store: s, where: s.Describe(), cursors: make([]cursors, len(w.Ops)),
 		files: make([][]file, len(w.Ops))}
+	ends, err := endpointsOf(s)
+	if err != nil {
+		return nil, err
+	}
 	k.halted.Store(int64(op.Never))
 	said := &words{}
 	for range min(w.Workers, 2*runtime.GOMAXPROCS(0)) {
-		k.meters = append(k.meters, newMeter(len(w.Ops), w.Rate != nil, said))
+		k.meters = append(k.meters, newMeter(len(w.Ops), w.Rate != nil, ends, said))
 	}
 	for i := range w.Ops {
 		o, c := &w.Ops[i], &k.cursors[i]
@@ -116,12 +150,12 @@ func seedOf(seed uint64, names ...string) uint64 {
 }
 
 // worker is the i-th of this host's.
-func (k *working) worker(i int, s client.Store) (*worker, error) {
-	c, err := k.client(s)
+func (k *working) worker(i int) (*worker, error) {
+	seed, index := seedOf(k.config.Seed, k.stage, k.work.Name), k.work.FirstWorker+i
+	c, err := k.client(index)
 	if err != nil {
 		return nil, err
 	}
-	seed, index := seedOf(k.config.Seed, k.stage, k.work.Name), k.work.FirstWorker+i
 	w := &worker{working: k, index: index, client: c, meter: k.meters[i%len(k.meters)],
 		rng:    rand.New(rand.NewPCG(seed, uint64(index))),
 		writer: rand.New(rand.NewPCG(seed^k.config.nonce, uint64(index)))}
@@ -173,9 +207,15 @@ func (w *worker) pickersOf(o *model.Op, shared *cursors) (p pickers, err error) 
 	return p, err
 }
 
-// rest is how long a worker of a closed loop waits after a request without a response, so that a dead server does not
-// receive a million requests a second.
+// rest is how long a worker of a closed loop waits after an operation that was not served, so that a server that is
+// down, or refuses all, does not receive a million requests a second.
 const rest = 100 * time.Millisecond
+
+// rests reports whether a worker of a closed loop waits after an operation: it had no response, or the server can serve
+// none (503) or knows no such user (401).
+func rests(r *client.Result) bool {
+	return r.Failure != "" && r.Failure != httpconn.Aborted || r.Status == 503 || r.Status == 401
+}
 
 // run executes the worker's operations until its work ends.
 func (w *worker) run(ctx context.Context) {
@@ -199,7 +239,7 @@ func (w *worker) closedLoop(ctx context.Context) {
 		w.do(ctx, i)
 		w.meter.record(i, w.result.Started, w.ramp(w.result.Started), false, &w.result)
 		w.checks(ctx, i, &w.work.Ops[i])
-		if now = max(w.result.Ended, w.probe.Ended); w.result.Failure != "" && w.result.Failure != httpconn.Aborted {
+		if now = max(w.result.Ended, w.probe.Ended); rests(&w.result) {
 			w.sleep(ctx, now+op.Time(rest))
 			now = w.config.Clock.Now()
 		}

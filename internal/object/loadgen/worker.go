@@ -18,7 +18,8 @@ type working struct {
 	config  *Config
 	work    *model.Work
 	stage   string
-	where   string    // the store
+	store   client.Store
+	where   string    // description of the store
 	cursors []cursors // by operation
 	files   [][]file  // by operation
 	meters  []*meter
@@ -41,9 +42,13 @@ type cursors struct{ containers, objects, sizes, files selector.Cursor }
 // stopped reports whether halt was called.
 func (k *working) stopped() bool { return op.Time(k.halted.Load()).Known() }
 
-// client makes one and keeps it to be aborted.
-func (k *working) client(s client.Store) (client.Client, error) {
-	c, err := s.Client()
+// client makes that of a worker, by its number among all of the work, and keeps it to be aborted.
+func (k *working) client(worker int) (c client.Client, err error) {
+	if s, ok := k.store.(spreader); ok {
+		c, err = s.ClientOf(worker)
+	} else {
+		c, err = k.store.Client()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -103,6 +103,12 @@ func (o *objects) judge() {
 			o.res.Warnings = append(o.res.Warnings, parser.Warning{Code: f.Code, Invalid: f.Invalid,
 				Message: who + ", " + f.Text})
 		}
+		if len(s.Outages) > 0 {
+			if o.res.Outages == nil {
+				o.res.Outages = map[string][]metric.Outage{}
+			}
+			o.res.Outages[s.Name] = s.Outages
+		}
 		measured := slices.ContainsFunc(s.Works, func(w loadgen.WorkResult) bool { return w.Work.Kind == model.Normal })
 		if limit, ok := s.Limit(); ok && measured {
 			o.res.Bounds = append(o.res.Bounds, limit)
@@ -140,6 +146,10 @@ func (o *objects) stage(s *coordinator.ShardStage) error {
 				return err
 			}
 		}
+	}
+	if s.TokenRequests > 0 {
+		o.res.Scalars = append(o.res.Scalars, metric.Scalar{Metric: s.Name + loadgen.TokenRequests, Unit: metric.Count,
+			Value: float64(s.TokenRequests)})
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
 		o.res.Scalars = append(o.res.Scalars, metric.Scalar{Metric: s.Name + ".cpuPerOp", Unit: metric.Nanoseconds,

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
@@ -83,6 +84,10 @@ func (ps *checker) normal(w *Work) {
 		ps.Warn(w.Line, "give a runtime", "work %q has ramps but no runtime: %s has no effect, and operations "+
 			"that end within %s are not measured", w.Name, ps.words.Key("rampdown"), ps.words.Key("rampup"))
 	}
+	if w.UntilSteady && (w.Runtime == 0 || w.Rate != nil) {
+		ps.Fail(w.Line, "give a runtime, which bounds it, and no rate, whose throughput is given",
+			"work %q cannot end when it is steady", w.Name)
+	}
 	sum, moves := 0, false
 	for _, o := range w.Ops {
 		sum += o.Weight
@@ -119,6 +124,7 @@ func (ps *checker) op(w *Work, o *Op) {
 		ps.fail(o.Line, "maxkeys", fmt.Sprintf("1 to %d", maxListed), "a list cannot have %d keys", o.MaxKeys)
 	}
 	ps.chunked(w, o)
+	ps.shaped(o)
 	if w.Special() {
 		for key, s := range map[string]selector.Spec{"containers": o.Containers, "objects": o.Objects} {
 			if s.Kind != 0 && s.Kind != selector.Range && s.Kind != selector.Constant && s.Kind != selector.Sequential {
@@ -130,6 +136,27 @@ func (ps *checker) op(w *Work, o *Op) {
 		return
 	}
 	ps.divided(w, o)
+}
+
+// shaped reports contents that cannot be reduced as the file asks.
+func (ps *checker) shaped(o *Op) {
+	s := o.Shape
+	for key, percent := range map[string]uint8{"compressible": s.Compressible, "dedupable": s.Dedupable} {
+		switch {
+		case percent > 100:
+			ps.fail(o.Line, key, "a percentage from 0 to 100", "%s is %d", ps.words.Key(key), percent)
+		case percent > 0 && o.Zero:
+			ps.fail(o.Line, key, "leave it or "+ps.words.Set("content", "zero")+" out", "zeros have no %s",
+				ps.words.Key(key))
+		}
+	}
+	if s.Dedupable > 0 && o.Sizes.Unit > 0 && o.Sizes.Low*o.Sizes.Unit < 2*payload.Block {
+		ps.warn(o.Line, "dedupable", "write objects of 8 KiB or more",
+			"the first 4 KiB of an object identify its write: smaller objects are never alike")
+	}
+	if o.ObjectName.Hash > MaxHash {
+		ps.fail(o.Line, "hashprefix", fmt.Sprintf("at most %d", MaxHash), "%d digits are too many", o.ObjectName.Hash)
+	}
 }
 
 // chunked reports bodies that are not sent in chunked transfer encoding although the file asks for it.

@@ -100,7 +100,11 @@ func meets(o, p *Op) bool {
 	case FileWrite, RemoveContainer:
 		return true
 	case Copy:
-		return namesMeet(o.ObjectName, Name{p.CopyPrefix + p.ObjectName.Prefix, p.ObjectName.Suffix}, inRange)
+		if o.ObjectName.Hash+p.ObjectName.Hash > 0 { // a copy has its prefix before the digits
+			return o.ObjectName.Hash > 0 || strings.HasPrefix(o.ObjectName.Prefix, p.CopyPrefix)
+		}
+		return namesMeet(o.ObjectName, Name{Prefix: p.CopyPrefix + p.ObjectName.Prefix, Suffix: p.ObjectName.Suffix},
+			inRange)
 	}
 	return namesMeet(o.ObjectName, p.ObjectName, inRange)
 }
@@ -110,6 +114,9 @@ func meets(o, p *Op) bool {
 func namesMeet(a, b Name, inRange bool) bool {
 	if a == b {
 		return inRange
+	}
+	if a.Hash != b.Hash { // a name without digits in front may have them in its prefix
+		return a.Hash*b.Hash == 0 && strings.Contains(a.Prefix+b.Prefix, "-")
 	}
 	digits := func(long, short string) bool {
 		rest, ok := strings.CutPrefix(long, short)

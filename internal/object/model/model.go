@@ -8,6 +8,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
@@ -86,6 +87,8 @@ type Work struct {
 	// bytes; 0: no such end.
 	TotalOps   int64 `json:"totalOps,omitempty"`
 	TotalBytes int64 `json:"totalBytes,omitempty"`
+	// UntilSteady ends the work when its throughput is steady, at the latest after Runtime.
+	UntilSteady bool `json:"untilSteady,omitempty"`
 	// MaxFailures is the number of accepted failures per million operations; more fail the run.
 	MaxFailures int `json:"maxFailuresPerMillion"`
 	// Rate makes the loop open: operations are due by the schedule, independent of earlier ones. Nil: each
@@ -136,6 +139,8 @@ type Op struct {
 	Zero    bool `json:"zero,omitempty"`    // bodies consist of zeros
 	Verify  bool `json:"verify,omitempty"`  // check the bodies of reads
 	Chunked bool `json:"chunked,omitempty"` // send bodies in chunked transfer encoding
+	// Shape is how far the written bodies can be compressed and deduplicated.
+	Shape payload.Shape `json:"shape,omitzero"`
 	// Length, if not 0, makes a read a range read of Length bytes, at an offset that is a multiple of 4 KiB
 	// and uniform in [0, Within − Length].
 	Length int64 `json:"length,omitempty"`
@@ -162,6 +167,23 @@ type Op struct {
 type Name struct {
 	Prefix string `json:"prefix"`
 	Suffix string `json:"suffix,omitempty"`
+	// Hash, if not 0, is the number of hexadecimal digits of a hash of the number, with a "-", before the prefix.
+	Hash int `json:"hash,omitempty"`
+}
+
+// MaxHash is the maximum of Hash.
+const MaxHash = 8
+
+// AppendHash appends the digits of Hash and the "-". All operations derive the same digits from a number.
+func (n Name) AppendHash(b []byte, i int64) []byte {
+	x := uint64(i) + 0x9E3779B97F4A7C15 // SplitMix64
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	x ^= x >> 31
+	for k := range n.Hash {
+		b = append(b, "0123456789abcdef"[x>>(60-4*k)&15])
+	}
+	return append(b, '-')
 }
 
 // Store is the target of a work's operations. Settings and Auth have no secrets. The secrets are in Secrets,

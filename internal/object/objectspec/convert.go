@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/spread"
 )
 
 // Convert makes a Benchmark with one object workload. The notes list what the Benchmark expresses differently; what
@@ -118,7 +119,7 @@ func bytesOf(n int64) *resource.Quantity {
 func (c *converted) work(w *model.Work) (*v1alpha1.ObjectWork, error) {
 	out := &v1alpha1.ObjectWork{Type: string(w.Kind), Workers: int32(w.Workers), RampUp: durationOf(w.RampUp),
 		Runtime: durationOf(w.Runtime), RampDown: durationOf(w.RampDown),
-		TotalBytes: bytesOf(w.TotalBytes), Rate: w.RateText}
+		TotalBytes: bytesOf(w.TotalBytes), Rate: w.RateText, UntilSteady: w.UntilSteady}
 	if w.Name != string(w.Kind) {
 		out.Name = c.name(w.Name, &c.works)
 	} else {
@@ -194,6 +195,18 @@ func target(o *model.Op, division model.Division) v1alpha1.ObjectTarget {
 	if o.Zero {
 		t.Content = "zero"
 	}
+	for _, f := range []struct {
+		n     int
+		to    **int32
+		means bool
+	}{{int(o.Shape.Compressible), &t.Compressible, o.Sizes.Kind != 0},
+		{int(o.Shape.Dedupable), &t.Dedupable, o.Sizes.Kind != 0},
+		{o.ObjectName.Hash, &t.HashPrefix, o.Objects.Kind != 0}} {
+		if f.n > 0 && f.means {
+			n := int32(f.n)
+			*f.to = &n
+		}
+	}
 	for _, check := range o.Checks {
 		t.Checks = append(t.Checks, string(check))
 	}
@@ -222,7 +235,18 @@ func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 
 // httpEndpoint is the inverse of (*reader).http.
 func httpEndpoint(settings map[string]string) (v1alpha1.HTTPEndpoint, error) {
-	e := v1alpha1.HTTPEndpoint{CAFile: settings["cafile"]}
+	e := v1alpha1.HTTPEndpoint{CAFile: settings["cafile"], Addresses: settings[spread.Addresses],
+		Spread: settings[spread.By], OnEndpointFailure: settings[spread.OnFailure],
+		AddressFamily:   strings.ToLower(settings["family"]),
+		SourceAddresses: strings.FieldsFunc(settings["source"], func(r rune) bool { return r == ',' || r == ' ' }),
+		HTTPVersion:     settings["http"]}
+	if settings[spread.Endpoints] != "" {
+		list, err := spread.List(map[string]string{spread.Endpoints: settings[spread.Endpoints]}, "")
+		if err != nil {
+			return e, err
+		}
+		e.Endpoints = list
+	}
 	if host := settings["proxyhost"]; host != "" {
 		e.Proxy = "http://" + net.JoinHostPort(strings.Trim(host, "[]"), settings["proxyport"])
 	}

@@ -155,8 +155,8 @@ func readOther(o *reader, path string, s *v1alpha1.ObjectStorage, m *model.Store
 	path += ".otherSpec"
 	d := backend.Find(x.Type)
 	switch {
-	case d == nil || d.Auth:
-		o.fail(path+".type", otherKinds(), "invalid storage type %q", x.Type)
+	case d == nil || d.Auth && !hasField(d.Kind):
+		o.fail(path+".type", otherKinds(), "there is no storage %q", x.Type)
 		return false
 	case hasField(d.Kind):
 		o.fail(path+".type", fmt.Sprintf("write %sSpec", d.Kind), "storage %s has a field of its own", d.Kind)

@@ -28,8 +28,8 @@ func TestOtherSpecRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		kind, want string
 	}{
-		{"memory", `storage.otherSpec.type: invalid storage type "memory"`},
-		{"swift", `storage.otherSpec.type: invalid storage type "swift"`},
+		{"memory", `storage.otherSpec.type: there is no storage "memory"`},
+		{"swift", `storage.otherSpec.type: storage swift has a field of its own`},
 		{"s3", "storage s3 has a field of its own (write s3Spec)"},
 	} {
 		var said problems
@@ -47,7 +47,9 @@ func TestFieldsAreInverse(t *testing.T) {
 		"s3": {Settings: map[string]string{"endpoint": "http://h:1", "region": "r", "path_style_access": "false",
 			"signature": "v2",
 			"payload":   "signed", "timeout": "2000", "cafile": "/ca.pem", "no_verify_ssl": "true", "proxyhost": "p", "proxyport": "1"}},
-		"swift": {AuthKind: "keystonev3", Settings: map[string]string{"policy": "gold"},
+		"swift": {AuthKind: "keystonev3", Settings: map[string]string{"policy": "gold",
+			"endpoints": "http://h:2,http://h:3", "spread": "request", "addresses": "all",
+			"on_endpoint_failure": "leaveOut"},
 			Auth: map[string]string{"auth_url": "http://h:1/v3", "username": "u", "project_name": "p"}},
 		"file": {Settings: map[string]string{"root": volumeDir, "sync": "data"}},
 		"null": {Settings: map[string]string{"size": "4096"}},

@@ -74,7 +74,7 @@ func clearLines(w *model.Workload) {
 // renamed are the fields whose names differ from COSBench's settings.
 var renamed = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown",
 	"partsize": "partSize",
-	"cprefix":  "containerPrefix", "oprefix": "objectPrefix"}
+	"cprefix":  "containerPrefix", "oprefix": "objectPrefix", "hashprefix": "hashPrefix"}
 
 // words are those of an ObjectSpec.
 var words = model.Words{
@@ -132,6 +132,10 @@ func (o *reader) shared(path string, c *v1alpha1.CreateObjSpec, w *model.Workloa
 	least := 0
 	for _, s := range w.Stages {
 		for i := range s.Works {
+			if s.Works[i].UntilSteady && c.Count > 1 {
+				o.fail(path+".count", "count: 1", "work %s ends when it is steady, which only one instance can tell",
+					s.Works[i].Name)
+			}
 			if s.Works[i].Kind == model.Normal {
 				least = max(least, s.Works[i].Workers)
 			}

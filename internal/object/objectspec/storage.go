@@ -1,6 +1,7 @@
 package objectspec
 
 import (
+	"fmt"
 	"maps"
 	"net"
 	"net/url"
@@ -11,10 +12,21 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/spread"
 )
+
+// proxyVariables name a proxy in the environment.
+var proxyVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
 
 // http reads the settings of a store that speaks HTTP.
 func (o *reader) http(path string, e *v1alpha1.HTTPEndpoint, m *model.Store) {
+	for i, address := range e.Endpoints {
+		o.address(fmt.Sprintf("%s.endpoints[%d]", path, i), address)
+	}
+	for key, value := range map[string]string{spread.Endpoints: strings.Join(e.Endpoints, ","),
+		spread.Addresses: e.Addresses, spread.By: e.Spread, spread.OnFailure: e.OnEndpointFailure} {
+		set(m.Settings, key, value)
+	}
 	set(m.Settings, "cafile", o.given(e.CAFile, "File"))
 	if e.Proxy != "" { // the schema has its form
 		host, port, err := net.SplitHostPort(strings.TrimPrefix(e.Proxy, "http://"))
@@ -24,6 +36,16 @@ func (o *reader) http(path string, e *v1alpha1.HTTPEndpoint, m *model.Store) {
 		set(m.Settings, "proxyhost", host)
 		set(m.Settings, "proxyport", port)
 	}
+	if e.Proxy == "" && !o.cluster {
+		for _, name := range proxyVariables {
+			if !slices.Contains(o.pass, name) {
+				o.pass = append(o.pass, name)
+			}
+		}
+	}
+	set(m.Settings, "family", e.AddressFamily)
+	set(m.Settings, "source", strings.Join(e.SourceAddresses, ","))
+	set(m.Settings, "http", e.HTTPVersion)
 	if e.InsecureSkipVerify {
 		m.Settings["no_verify_ssl"] = "true"
 	}

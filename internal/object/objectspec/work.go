@@ -9,12 +9,14 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
 func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1alpha1.ObjectSpec) model.Work {
 	w := model.Work{Kind: model.WorkKind(s.Type), Name: string(s.Name), Workers: int(s.Workers), Line: o.line(path),
-		Interval: o.positive(path+".interval", s.Interval), RateText: s.Rate, MaxFailures: 200_000,
+		UntilSteady: s.UntilSteady,
+		Interval:    o.positive(path+".interval", s.Interval), RateText: s.Rate, MaxFailures: 200_000,
 		RampUp: o.duration(path+".rampUp", s.RampUp), Runtime: o.duration(path+".runtime", s.Runtime),
 		RampDown: o.duration(path+".rampDown", s.RampDown), TotalBytes: o.bytes(path+".totalBytes", s.TotalBytes)}
 	if w.Name == "" {
@@ -58,7 +60,8 @@ func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1a
 // special reads the one operation of a work that is not normal.
 func (o *reader) special(path string, w *model.Work, s *v1alpha1.ObjectWork) {
 	for field, given := range map[string]bool{"operations": len(s.Operations) > 0, "rate": s.Rate != "",
-		"runtime": s.Runtime != nil, "rampUp": s.RampUp != nil, "rampDown": s.RampDown != nil,
+		"untilSteady": s.UntilSteady,
+		"runtime":     s.Runtime != nil, "rampUp": s.RampUp != nil, "rampDown": s.RampDown != nil,
 		"totalOps": s.TotalOps != nil, "totalBytes": s.TotalBytes != nil} {
 		if given {
 			o.fail(path+"."+field, "it goes once through all that its selectors cover",
@@ -142,6 +145,12 @@ func inherit(own, work v1alpha1.ObjectTarget, hasPrefix bool) v1alpha1.ObjectTar
 	if own.PartSize == nil {
 		own.PartSize = work.PartSize
 	}
+	for _, f := range []struct{ own, work **int32 }{{&own.Compressible, &work.Compressible},
+		{&own.Dedupable, &work.Dedupable}, {&own.HashPrefix, &work.HashPrefix}} {
+		if *f.own == nil {
+			*f.own = *f.work
+		}
+	}
 	if own.Checks == nil {
 		own.Checks = work.Checks
 	}
@@ -168,7 +177,9 @@ func (o *reader) read(path string, op *model.Op, x *v1alpha1.ObjectOperation) {
 // target reads the containers, the objects and the content.
 func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 	op.ContainerName = model.Name{Prefix: t.ContainerPrefix, Suffix: t.ContainerSuffix}
-	op.ObjectName = model.Name{Prefix: "myobjects", Suffix: t.ObjectSuffix}
+	op.ObjectName = model.Name{Prefix: "myobjects", Suffix: t.ObjectSuffix, Hash: number(t.HashPrefix)}
+	op.Shape = payload.Shape{Compressible: uint8(number(t.Compressible)),
+		Dedupable: uint8(number(t.Dedupable))}
 	if op.Type == model.List {
 		op.ObjectName.Prefix = "" // all of the container's
 	}
@@ -205,6 +216,14 @@ func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 			o.fail(path+".partSize", "such as 5Mi", "a part of %d bytes is not a multiple of 4Ki", op.PartSize)
 		}
 	}
+}
+
+// number is that of a field; 0 without one.
+func number(field *int32) int {
+	if field == nil {
+		return 0
+	}
+	return int(*field)
 }
 
 // checks are those of the target that apply to the operation.

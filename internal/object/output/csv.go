@@ -112,7 +112,8 @@ func millis(sum, n int64) string {
 	return number(float64(sum) / float64(n) / 1e6)
 }
 
-// quantile of the responses in ms; what was lost never came.
+// quantile of the responses in whole ms, as COSBench writes them, rounded up as its steps are; what was lost never
+// came.
 func quantile(f *loadgen.Figures, q float64) string {
 	ns, infinite, ok := f.Response(q)
 	switch {
@@ -121,7 +122,7 @@ func quantile(f *loadgen.Figures, q float64) string {
 	case infinite:
 		return "Infinity"
 	}
-	return number(float64(ns) / 1e6)
+	return strconv.FormatInt((ns+999_999)/1_000_000, 10)
 }
 
 // WriteCSV writes COSBench's two files of a whole workload, of that name.

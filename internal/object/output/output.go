@@ -107,6 +107,11 @@ func (r *Recorder) StageEnded(s *loadgen.StageResult) {
 	if r.Hosts == 0 {
 		r.host(0).totals(s)
 	}
+	for i := range s.Works {
+		for _, line := range s.Works[i].Routes {
+			r.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s, work %s: %s", s.Name, s.Works[i].Work.Name, line))
+		}
+	}
 	lines, err := problems(s)
 	for _, e := range []error{s.Err, err} {
 		if e != nil {
@@ -252,6 +257,13 @@ func (h *host) totals(s *loadgen.StageResult) {
 		}
 		h.Writer.Ended(op.InstanceEnd{Instance: labels.Instance, At: w.Ended, OK: w.Err == nil,
 			Containers: []op.ContainerEnd{{Name: "workers", Message: message(w.Err)}}})
+	}
+	if s.TokenRequests > 0 {
+		h.Writer.Scalar(bundle.Scalar{
+			Labels: bundle.Labels{Instance: h.driver(), Action: s.Name},
+			Scalar: metric.Scalar{Metric: s.Name + loadgen.TokenRequests, Unit: metric.Count,
+				Value: float64(s.TokenRequests)},
+		})
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
 		h.Writer.Scalar(bundle.Scalar{

@@ -62,7 +62,7 @@ func TestWorkloadCSV(t *testing.T) {
 	none := strings.Split(strings.Repeat("N/A,", 14)+"N/A", ",")
 	want := [][]string{
 		strings.Split("Stage,Op-Name,Op-Type,Op-Count,Byte-Count,Avg-ResTime,Avg-ProcTime,60%-ResTime,80%-ResTime,90%-ResTime,95%-ResTime,99%-ResTime,100%-ResTime,Throughput,Bandwidth,Succ-Ratio,Status,Detailed Status", ","),
-		strings.Split("s1-main,read,read,95,95000,2.5,1.25,2.5,2.5,2.5,2.5,Infinity,Infinity,9.5,9500,90.48%,completed,launching @ 2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
+		strings.Split("s1-main,read,read,95,95000,2.5,1.25,3,3,3,3,Infinity,Infinity,9.5,9500,90.48%,completed,launching @ 2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
 		strings.Split("s1-main,read,read,0,0,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,0,0,N/A,completed,launching @ "+
 			"2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
 		append(append([]string{"s2-broken"}, none...), "failed", "launching @ 2026-11-22 01:02:15",

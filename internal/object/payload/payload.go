@@ -1,7 +1,8 @@
 // Package payload makes the contents of objects and checks them, at the speed of memory. A content describes itself:
 // each block of 4 KiB begins with a stamp of its object, its offset and its write. The rest of a block is the
 // exclusive or of two windows of one random arena, chosen by the stamp: it cannot be compressed, no two blocks are
-// alike, and every process can check it, since the arena is always the same.
+// alike, and every process can check it, since the arena is always the same. A Shape makes contents that a store can
+// compress or deduplicate to a given degree.
 package payload
 
 import (
@@ -36,6 +37,7 @@ type ID struct {
 	Size   int64  // of the whole object
 	Writer uint64 // of the write that made it
 	Zero   bool   // nothing but zeros, without stamps
+	Shape
 }
 
 // Key is the hash of an object's name (FNV-1a, 64 bits).
@@ -60,7 +62,7 @@ func mix(x uint64) uint64 {
 
 // windows are the places in the arena of one block.
 func (id ID) windows(block int64) (a, b int) {
-	h := mix(id.Key ^ mix(id.Writer+uint64(block)*0x9E3779B97F4A7C15) ^ mix(uint64(id.Size)))
+	h := mix(id.Key ^ mix(id.Writer+uint64(block)*0x9E3779B97F4A7C15) ^ mix(uint64(id.Size)|id.Shape.bits()))
 	a, b = int(h%arenaWords), int(h>>32%arenaWords)
 	if a == b { // they would cancel out
 		b ^= 1
@@ -71,13 +73,21 @@ func (id ID) windows(block int64) (a, b int) {
 func (id ID) stampTo(dst []byte, block int64) {
 	binary.LittleEndian.PutUint32(dst, magic)
 	binary.LittleEndian.PutUint32(dst[4:], uint32(block))
-	binary.LittleEndian.PutUint64(dst[8:], uint64(id.Size))
+	size := uint64(id.Size)
+	if id.Size >= stamp { // of a shorter object the size must be seen
+		size |= id.Shape.bits()
+	}
+	binary.LittleEndian.PutUint64(dst[8:], size)
 	binary.LittleEndian.PutUint64(dst[16:], id.Key)
 	binary.LittleEndian.PutUint64(dst[24:], id.Writer)
 }
 
 // block writes one block to dst, which may be cut short.
 func (id ID) block(dst []byte, block int64) {
+	if id.Shape != (Shape{}) {
+		id.shaped(dst, block)
+		return
+	}
 	a, b := id.windows(block)
 	w := arena()
 	if len(dst) > stamp {
@@ -201,6 +211,9 @@ func (c *Checker) judge(p []byte) Violation {
 		return Sound
 	}
 	block := c.offset / Block
+	if len(p) >= 4 && binary.LittleEndian.Uint32(p) == pooled {
+		return c.judgePooled(p, block)
+	}
 	if v := c.judgeStamp(p, block); v != Sound {
 		return v
 	}
@@ -238,12 +251,19 @@ func (c *Checker) judgeStamp(p []byte, block int64) Violation {
 	case binary.LittleEndian.Uint32(p[4:]) != uint32(block), binary.LittleEndian.Uint64(p[16:]) != c.want.Key:
 		return Misplaced
 	}
-	size, writer := int64(binary.LittleEndian.Uint64(p[8:])), binary.LittleEndian.Uint64(p[24:])
+	size, writer := binary.LittleEndian.Uint64(p[8:]), binary.LittleEndian.Uint64(p[24:])
 	if !c.known {
-		c.known, c.want.Size, c.want.Writer = true, size, writer
+		c.known, c.want.Size, c.want.Writer = true, int64(size&sizeMask), writer
+		c.want.Shape = shapeOf(size)
 	}
-	if size != c.want.Size || writer != c.want.Writer {
+	if size != uint64(c.want.Size)|c.want.Shape.bits() || writer != c.want.Writer {
 		return Mixed
+	}
+	if c.want.Compressible > 100 || c.want.Dedupable > 100 {
+		return Corrupt
+	}
+	if _, shared := c.want.pool(block); shared {
+		return Misplaced // the object has another block there
 	}
 	return Sound
 }

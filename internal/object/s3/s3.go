@@ -33,6 +33,8 @@ type Config struct {
 	Credentials Credentials
 	Clock       op.Clock
 	Now         client.Now // nil: time.Now
+	// Dial, if not empty, is the HOST:PORT that connections go to, in place of the endpoint's.
+	Dial string
 }
 
 // Store is an S3 endpoint.
@@ -54,6 +56,10 @@ func New(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
 	}
+	if c.Dial != "" {
+		ep.Address = c.Dial
+	}
+	ep.Routes = &httpconn.Routes{}
 	s := &Store{config: c, endpoint: ep, base: strings.TrimSuffix(base, "/"), region: c.Settings["region"]}
 	if s.region == "" {
 		s.region = "us-east-1"
@@ -91,6 +97,9 @@ func (s *Store) Describe() string {
 	return fmt.Sprintf("s3 %s (account %.4x)", s.config.Settings["endpoint"],
 		sha256.Sum256([]byte(s.config.Credentials.AccessKey)))
 }
+
+// Routes describes the connections of all clients.
+func (s *Store) Routes() []string { return s.endpoint.Routes.Lines() }
 
 // Client of one worker.
 func (s *Store) Client() (client.Client, error) {
@@ -528,7 +537,45 @@ func (c *adapter) explained(answered bool, res *client.Result) bool {
 	if m, ok := element(c.Answer, "Message"); ok {
 		res.Detail = m
 	}
+	for _, hint := range []string{c.moved(res), c.skewed(res)} {
+		if hint != "" {
+			res.Detail = strings.TrimSuffix(hint+": "+res.Detail, ": ")
+		}
+	}
+	c.Explain(res)
 	return false
+}
+
+// moved says where S3 has the bucket of a refused request, by the endpoint and the region of its answer.
+func (c *adapter) moved(res *client.Result) string {
+	if res.Status/100 != 3 && res.Code != "AuthorizationHeaderMalformed" {
+		return ""
+	}
+	var where []string
+	if endpoint, ok := element(c.Answer, "Endpoint"); ok {
+		where = append(where, "endpoint "+endpoint)
+	} else if to := c.X.Header("location"); to != "" {
+		where = append(where, "endpoint "+to)
+	}
+	region := c.X.Header("x-amz-bucket-region")
+	if region == "" {
+		region, _ = element(c.Answer, "Region")
+	}
+	if region != "" {
+		where = append(where, "region "+region)
+	}
+	if len(where) == 0 {
+		return ""
+	}
+	return "the server names " + strings.Join(where, ", ") + " for this bucket: write that (redirects are not followed)"
+}
+
+// skewed says how the clocks differ where that may be why a request was refused: its signature has our time.
+func (c *adapter) skewed(res *client.Result) string {
+	if res.Status != 403 && res.Code != "RequestTimeTooSkewed" {
+		return ""
+	}
+	return c.Skew(c.store.config.Now())
 }
 
 // element is the text of the first element with that name in a response.

@@ -38,11 +38,46 @@ type Config struct {
 type Store struct {
 	config Config
 	tokens *tokens
+	at     *url.URL // a proxy server, in place of the storage URL's; nil: that one
+	dial   string   // HOST:PORT that connections go to; empty: that of the URL
+	routes *httpconn.Routes
 }
+
+// At is the same account, with the same tokens, by another proxy server: that of the address, which has no path, or the
+// storage URL's if it is empty. dial, if not empty, is the HOST:PORT that connections go to in its place.
+func (s *Store) At(address, dial string) (*Store, error) {
+	one := *s
+	one.routes = &httpconn.Routes{}
+	if one.dial = dial; address == "" {
+		return &one, nil
+	}
+	if _, _, err := client.Endpoint(address, s.config.Settings, s.config.Clock); err != nil {
+		return nil, fmt.Errorf("swift: %w", err)
+	}
+	u, err := url.Parse(address)
+	if err != nil || strings.Trim(u.Path, "/") != "" {
+		return nil, fmt.Errorf("swift: endpoint %s has a path: the storage URL's is used", address)
+	}
+	one.at = u
+	return &one, nil
+}
+
+// storageURL is that of a token, at this store's proxy server.
+func (s *Store) storageURL(given string) string {
+	u, err := url.Parse(given)
+	if s.at == nil || err != nil {
+		return given
+	}
+	u.Scheme, u.Host = s.at.Scheme, s.at.Host
+	return u.String()
+}
+
+// Routes describes the connections of all clients to the storage.
+func (s *Store) Routes() []string { return s.routes.Lines() }
 
 // New checks the settings; nothing is sent.
 func New(c Config) (*Store, error) {
-	s := &Store{config: c, tokens: &tokens{config: c}}
+	s := &Store{config: c, tokens: &tokens{config: c}, routes: &httpconn.Routes{}}
 	if c.AuthKind == "" || c.AuthKind == "none" {
 		if c.Token == "" || c.Settings["storage_url"] == "" {
 			return nil, fmt.Errorf("swift: without auth it needs a token and a storage_url")
@@ -67,6 +102,9 @@ func New(c Config) (*Store, error) {
 	}
 	return s, nil
 }
+
+// TokenRequests counts the requests that were sent for tokens, for all that share this account's.
+func (s *Store) TokenRequests() int64 { return s.tokens.requests.Load() }
 
 // Describe identifies the account, as far as it is known before the first token.
 func (s *Store) Describe() string {
@@ -148,11 +186,15 @@ func (c *adapter) connect(a access) error {
 		c.at = a
 		return nil
 	}
-	ep, base, err := client.Endpoint(a.storageURL, c.store.config.Settings, c.store.config.Clock)
+	ep, base, err := client.Endpoint(c.store.storageURL(a.storageURL), c.store.config.Settings, c.store.config.Clock)
 	if err != nil {
 		return fmt.Errorf("swift: the token's storage URL: %w", err)
 	}
+	if c.store.dial != "" {
+		ep.Address = c.store.dial
+	}
 	c.Close()
+	ep.Routes = c.store.routes
 	c.http, c.at, c.base, c.host = client.NewHTTP(ep), a, []byte(strings.TrimSuffix(base, "/")), ep.Host
 	c.stopped.set(c.http.Conn)
 	return nil
@@ -404,8 +446,6 @@ func (c *adapter) explained(answered bool, res *client.Result) bool {
 	if res.Status >= 200 && res.Status < 300 {
 		return res.Violation == payload.Sound
 	}
-	if text := strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer), 200)])); res.Detail == "" {
-		res.Detail = text
-	}
+	c.http.Explain(res)
 	return false
 }

@@ -37,6 +37,8 @@ type tokens struct {
 	current *access
 	asking  *asking // nil: none does
 	asked   int     // how often one was given
+
+	requests atomic.Int64 // that were sent to the service
 }
 
 // asking is a request for a token that is in progress.
@@ -129,6 +131,16 @@ type failure struct {
 
 func (f *failure) Error() string { return f.text }
 
+// refusal of a token, by a response.
+func refusal(h *client.HTTP, res *client.Result, address string) *failure {
+	status := res.Status
+	if h.Explain(res); res.Failure != "" {
+		return &failure{kind: res.Failure, text: fmt.Sprintf("no token from %s: %s", address, res.Detail)}
+	}
+	return &failure{status: status, code: "NoToken",
+		text: strings.TrimSuffix(fmt.Sprintf("no token from %s: status %d: %s", address, status, res.Detail), ": ")}
+}
+
 func asFailure(err error, f **failure) bool { return errors.As(err, f) }
 
 func (t *tokens) ask(ctx context.Context) (access, error) {
@@ -172,12 +184,12 @@ func (t *tokens) exchange(ctx context.Context, method, address string, send any,
 		h.X.Head = append(h.X.Head, "Content-Type: application/json\r\n"...)
 		h.X.Content, h.X.Size = client.Text(b), int64(len(b))
 	}
+	t.requests.Add(1)
 	switch {
 	case !h.Send(ctx, &res, true):
 		return nil, &failure{kind: res.Failure, text: fmt.Sprintf("no token from %s: %s", address, res.Detail)}
 	case res.Status/100 != 2:
-		return nil, &failure{status: res.Status, code: "NoToken",
-			text: fmt.Sprintf("no token from %s: status %d", address, res.Status)}
+		return nil, refusal(h, &res, address)
 	case answer == nil:
 		return &h.X, nil
 	}

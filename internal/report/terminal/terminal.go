@@ -61,6 +61,8 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.scaling(s.Scaling)
 	p.workloads(s)
 	p.hosts(s)
+	p.endpoints(s)
+	p.outages(s)
 	p.bounds(s)
 	p.tenants(s)
 	p.queries(s)

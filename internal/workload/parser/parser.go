@@ -48,6 +48,8 @@ type Result struct {
 	Warnings []Warning
 	// Bounds are the limits of the measured stages of object storage.
 	Bounds []metric.Limit
+	// Outages are those of endpoints of object storage, by stage.
+	Outages map[string][]metric.Outage
 }
 
 // Warning describes doubtful or missing figures. Code is stable, e.g. "gtodReduce"; it is
