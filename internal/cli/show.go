@@ -79,7 +79,7 @@ func (f *showFlags) execute(ctx context.Context, s *streams, args []string) erro
 	case f.one != "":
 		return showOp(s, b, f.one, f.output)
 	}
-	defer heap.SetGrowth(growthOfReader)()
+	defer heap.SetGrowth(growthOfShow)()
 	if f.output == "csv" {
 		figures, err := table.Summary(b)
 		if err != nil {

@@ -31,6 +31,7 @@ func million(ctx context.Context, e *env) (table, error) {
 	if err := h.write(ctx, dir); err != nil {
 		return t, fmt.Errorf("write the bundle: %w", err)
 	}
+	syscall.Sync() // what writes it back would compete with the commands
 	t.info(1, fmt.Sprintf("bundle of %d ops, and %d s of %d instances", h.ops, h.seconds, h.instances),
 		"%.0f MB, written in %.0f s", float64(sizeOf(dir))/1e6, time.Since(start).Seconds())
 	for _, c := range []command{
