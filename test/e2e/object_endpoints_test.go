@@ -73,7 +73,11 @@ func TestObjectEndpoints(t *testing.T) {
 				t.Errorf("%v + %v reads, %v + %v writes; the whole: %v, %v", reads, moreReads, writes, moreWrites,
 					sums["main-0 read.ok"], sums["main-0 write.ok"])
 			}
-			if share := (reads + writes) / 2000; by == "request" && share != 0.5 || share < 0.1 || share > 0.9 {
+			share, margin := (reads+writes)/2000, 0.4
+			if by == "request" {
+				margin = 0.001 // each of the four workers takes turns, and may do an odd number of operations
+			}
+			if math.Abs(share-0.5) > margin {
 				t.Errorf("a share of %v", share)
 			}
 			if !strings.Contains(r.stdout, "By endpoint") || strings.Contains(r.stdout, "Outages") {
