@@ -236,8 +236,14 @@ test "$1" = %s; test "$2" = 3; test "$NAMESPACE" = %s; test "$KIND" = Deployment
 test -s /var/run/secrets/kubernetes.io/serviceaccount/token
 while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/serviceaccount/token)" = 0 ]; do sleep 1; done
 `, b.engine.Name("web-0"), ns)}
-	go func() {
-		time.Sleep(2 * time.Second)
+	go func() { // when the script has ended, as what it had asked for would
+		pod := b.engine.Name(disrupt.ScriptPod(engine.Request{Name: "s-0"}))
+		for was := new(corev1.Pod); was.Status.Phase != corev1.PodSucceeded; time.Sleep(20 * time.Millisecond) {
+			_, err := b.client.Get(ctx, api.Pods, ns, pod, was)
+			if err != nil && (was.Name != "" || ctx.Err() != nil) {
+				break // it is removed when it has ended
+			}
+		}
 		_, err := b.client.Patch(ctx, b.engine.manifests.Get("web-0").Kind, ns, b.engine.Name("web-0"),
 			types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
 		if err != nil {
