@@ -17,6 +17,9 @@ type ObjectSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Stages []ObjectStage `json:"stages"`
+	// logOperations has each instance write each operation to a Parquet file in the raw output of its bundle.
+	// +optional
+	LogOperations bool `json:"logOperations,omitempty"`
 }
 
 // ObjectStorage is an object store.

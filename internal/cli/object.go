@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/footprint"
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/opfile"
 	"github.com/cnsbench/cnsbench/internal/object/output"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -91,6 +93,10 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	hosts, names, err := f.hosts.parse()
 	if err != nil {
 		return err
+	}
+	if f.log && len(hosts) > 0 {
+		return errors.New("--log-operations writes on this machine, but --hosts has others run the workload: " +
+			"give one of them, or run a Benchmark whose objectSpec has logOperations: true")
 	}
 	w, data, err := loadObject(s, file, names)
 	if err == nil {
@@ -204,11 +210,47 @@ func (r *objectRun) execute(ctx context.Context) error {
 	opener := backend.Opener{Clock: r.clock, Getenv: os.Getenv}
 	runner := oload.NewRunner(oload.Config{
 		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed,
-		Grace: r.flags.grace, Observer: shown,
+		Grace: r.flags.grace, Observer: shown, Log: r.openLog(),
 	})
 	return conclude(oload.Sequence(soft, hard, r.workload,
 		r.search.around(runner.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
 }
+
+// openLog begins the log of operations, if one is wanted.
+func (r *objectRun) openLog() oload.Log {
+	if !r.flags.log {
+		return nil
+	}
+	r.log = opfile.New(r.clock, func(name string) (io.WriteCloser, error) { return rawFile{r.writer, name}, nil })
+	return r.log
+}
+
+// closeLog ends the log of operations, and flags what is missing in it.
+func (r *objectRun) closeLog() []bundle.Flag {
+	if r.log == nil {
+		return nil
+	}
+	dropped, err := r.log.Close()
+	failure := ""
+	if err != nil {
+		failure = err.Error()
+	}
+	if text, missing := oload.MissingInLog(dropped, failure); missing {
+		return []bundle.Flag{{Name: oload.LogIncomplete, Severity: validity.Warning, Evidence: text}}
+	}
+	return nil
+}
+
+// rawFile is a file of the log of operations in the bundle.
+type rawFile struct {
+	bundle *bundle.Writer
+	name   string
+}
+
+func (f rawFile) Write(p []byte) (int, error) {
+	return len(p), f.bundle.Raw("object", "operations", f.name, p)
+}
+func (f rawFile) Close() error { return nil }
 
 // watch reads this machine until unwatch is called.
 func (r *objectRun) watch() {
@@ -243,7 +285,8 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	if r.unwatch != nil {
 		r.unwatch()
 	}
-	code, state, flags := r.search.code(), bundle.Complete, append(r.validity(result), r.search.flags()...)
+	code, state, flags := r.search.code(), bundle.Complete, slices.Concat(r.validity(result), r.search.flags(),
+		r.closeLog())
 	switch {
 	case result.Interrupted:
 		code, state = exitInterrupted, bundle.Interrupted

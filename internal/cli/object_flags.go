@@ -8,6 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/opfile"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/spf13/pflag"
 )
@@ -20,6 +21,7 @@ type objectFlags struct {
 	grace  time.Duration
 	dryRun bool
 	strict bool
+	log    bool // of operations
 	prices model.Prices
 	hosts  hostFlags
 	search searchFlags
@@ -40,6 +42,7 @@ func (f *objectFlags) add(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print requests, bytes and cost; send nothing")
 	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when the client limits the figures, due operations were "+
 		"lost, or a check found the store inconsistent")
+	fl.BoolVar(&f.log, "log-operations", false, "write each operation to a Parquet file in the bundle")
 	f.hosts.add(fl)
 	f.search.add(fl)
 	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
@@ -50,7 +53,7 @@ func (f *objectFlags) add(fl *pflag.FlagSet) {
 // shaping are the flags that shape the result of an object run, beside its seed.
 var shaping = []string{"stage", "find-max", "find-from", "find-least", "find-most", "find-resolution",
 	"scale-workers", "repetitions", "knee-gain",
-	"window", "warm-up", "ceiling", "ceiling-for", "grace", "hosts", "host-credentials"}
+	"window", "warm-up", "ceiling", "ceiling-for", "grace", "log-operations", "hosts", "host-credentials"}
 
 // args are the flags that shape the run, as they were given, and the seed, given
 // or drawn.
@@ -86,5 +89,6 @@ type objectRun struct {
 	writer     *bundle.Writer
 	controller *coordinator.Controller // nil: this process does it
 	search     *search
-	unwatch    func() // ends the reading of this machine; nil: it has not begun
+	log        *opfile.Writer // nil: none
+	unwatch    func()         // ends the reading of this machine; nil: it has not begun
 }

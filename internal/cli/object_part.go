@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/rendezvous"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/coordinator"
+	"github.com/cnsbench/cnsbench/internal/object/opfile"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/version"
@@ -67,6 +70,12 @@ func runShard(ctx context.Context, order, out string) (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	c.Out = file
+	if todo.LogOperations {
+		dir := filepath.Dir(out)
+		c.Log = opfile.New(c.Clock, func(name string) (io.WriteCloser, error) {
+			return os.Create(filepath.Join(dir, name))
+		})
+	}
 	soft, hard, stop := signalled(ctx, func() error { return nil }, nil, nil)
 	defer stop()
 	return coordinator.RunShard(soft, hard, c)

@@ -185,7 +185,8 @@ func (r *renderer) claim(key string, claim corev1.PersistentVolumeClaim, volume 
 }
 
 // objectVariables are set by the engine for an object workload.
-var objectVariables = []string{"OBJECT_ORDER", "OBJECT_CLAIM", "OBJECT_MOUNTS", "OBJECT_VOLUMES", "OBJECT_ENV"}
+var objectVariables = []string{"OBJECT_ORDER", "OBJECT_CLAIM", "OBJECT_MOUNTS", "OBJECT_VOLUMES", "OBJECT_ENV",
+	"OBJECT_OUTPUTS"}
 
 // builtin returns the variables that every entry has.
 func builtin(p Params) map[string]string {

@@ -62,6 +62,7 @@ func benches() []bench {
 		{"object-protocols", "One workload at one Swift server, by S3 and by Swift", objectProtocols, false},
 		{"object-scaling", "Reads by 4 to 512 workers, after COSBench's paper, and their knee", objectScaling, false},
 		{"object-truth", "Injected times and a stall of an object server are recovered", objectTruth, false},
+		{"object-log", "CPU that the log of operations adds to an operation", objectLog, false},
 		{"object-memory", "Memory of the object client over ten minutes", objectMemory, false},
 		{"soak", "Memory and descriptors at 200 ops/s, for the time of -for", soak, true},
 		{"guard", "What the runner can do and costs, against an earlier commit", guard, true},

@@ -16,6 +16,8 @@ type ShardOrder struct {
 	Seed     uint64         `json:"seed"`
 	// Grace is how long to wait for operations in flight after a work's end.
 	Grace time.Duration `json:"graceNs"`
+	// LogOperations has each shard write its operations to files.
+	LogOperations bool `json:"logOperations,omitempty"`
 }
 
 // ParseShardOrder reads an order.
@@ -80,4 +82,7 @@ type ShardHead struct {
 type done struct {
 	Err         string `json:"err,omitempty"`
 	Interrupted bool   `json:"interrupted,omitempty"`
+	// Unlogged is the number of operations that are missing in the log of operations, and LogErr why, if it failed.
+	Unlogged int64  `json:"unlogged,omitempty"`
+	LogErr   string `json:"logErr,omitempty"`
 }

@@ -45,6 +45,9 @@ type Shard struct {
 	// Err is why the shard failed; empty: it did not.
 	Err         string
 	Interrupted bool
+	// Unlogged is the number of operations that are missing in the log of operations, and LogErr why, if it failed.
+	Unlogged int64
+	LogErr   string
 }
 
 // ShardStage is what a shard did in a stage.
@@ -145,6 +148,7 @@ func (p *Shard) take(n int, r *row) error {
 		return s.end(r.Ended)
 	case r.Done != nil:
 		p.Torn, p.Err, p.Interrupted = false, r.Done.Err, r.Done.Interrupted
+		p.Unlogged, p.LogErr = r.Done.Unlogged, r.Done.LogErr
 	}
 	return nil
 }

@@ -36,6 +36,13 @@ type ShardConfig struct {
 	Clock      op.Clock
 	// Sleep waits for an instant; false if ctx ended first.
 	Sleep func(ctx context.Context, until time.Time) bool
+	Log   OperationLog // closed when the shard has ended; nil: none
+}
+
+// OperationLog is a loadgen.Log that must be closed. dropped is the number of operations that are missing in it.
+type OperationLog interface {
+	loadgen.Log
+	Close() (dropped int64, err error)
 }
 
 // RunShard runs a shard. When ctx ends, a stage fails in any shard, or a shard is lost, it skips the remaining stages
@@ -53,11 +60,16 @@ func RunShard(ctx, hard context.Context, c ShardConfig) error {
 		Seed: c.Order.Seed, Wall: c.Clock.Start().UnixNano(), Workload: *share}})
 	p.runner = loadgen.NewRunner(loadgen.Config{Workload: share, Open: c.Open, Clock: c.Clock, Sleep: c.Sleep,
 		Seed:  c.Order.Seed,
-		Grace: c.Order.Grace, Observer: p, Begin: p.begin})
+		Grace: c.Order.Grace, Observer: p, Log: c.Log, Begin: p.begin})
 	for k := range share.Stages {
 		p.stage(ctx, hard, k)
 	}
-	p.out.row(row{Done: &done{Err: text(p.failed), Interrupted: ctx.Err() != nil}})
+	end := &done{Err: text(p.failed), Interrupted: ctx.Err() != nil}
+	if c.Log != nil {
+		dropped, err := c.Log.Close()
+		end.Unlogged, end.LogErr = dropped, text(err)
+	}
+	p.out.row(row{Done: end})
 	return errors.Join(p.failed, p.out.err)
 }
 

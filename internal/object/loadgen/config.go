@@ -21,6 +21,7 @@ type Config struct {
 	// Grace is how long to wait for operations in flight after a work's end.
 	Grace    time.Duration
 	Observer Observer
+	Log      Log // of each operation; nil: none
 	// Begin is called when the stage is ready; it waits for the instant at which its works begin, and returns it. An
 	// error ends the stage. Nil: they begin at once.
 	Begin func(ctx context.Context) (op.Time, error)

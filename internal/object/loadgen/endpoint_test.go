@@ -27,12 +27,12 @@ func TestEndpointsAddUp(t *testing.T) {
 			r.Status, r.Code = 404, "NoSuchKey"
 		}
 		r.Ended = r.Started + op.Time(rng.Int64N(1e9))
-		several.record(0, r.Started, false, false, &r)
+		several.record(0, 0, r.Started, false, false, &r)
 		r.Endpoint = 0
-		one.record(0, r.Started, false, false, &r)
+		one.record(0, 0, r.Started, false, false, &r)
 	}
-	several.drop(0, false) // it went to none
-	one.drop(0, false)
+	several.drop(0, 0, 0, false) // it went to none
+	one.drop(0, 0, 0, false)
 	metrics := func(m *meter) (Metrics, map[string]float64) {
 		cells, err := m.take()
 		if err != nil {

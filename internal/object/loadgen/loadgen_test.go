@@ -697,8 +697,8 @@ func TestMergeIsExact(t *testing.T) {
 			r.First = r.Started + op.Time(rng.Int64N(1e9))
 			r.Ended = r.First + op.Time(rng.Int64N(1e7))
 			i, due := rng.IntN(2), r.Started-op.Time(rng.Int64N(1e6))
-			one.record(i, due, false, false, &r)
-			host.record(i, due, false, false, &r)
+			one.record(0, i, due, false, false, &r)
+			host.record(0, i, due, false, false, &r)
 		}
 		cells, err := host.take()
 		if err != nil {

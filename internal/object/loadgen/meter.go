@@ -165,13 +165,18 @@ type meter struct {
 	cells Cells
 	last  []last // by operation and endpoint
 	err   error
+
+	log   Log // nil: none
+	stage string
+	work  *model.Work
+	batch []Operation
 }
 
 // last is the cell of the operation before, which most often is that of the
 // next, so that its key is not made again.
 type last struct {
 	status int
-	ramp   bool
+	key    Key
 	cell   *Cell
 }
 
@@ -179,35 +184,41 @@ func newMeter(ops int, open bool, ends []string, w *words) *meter {
 	return &meter{open: open, ends: ends, words: w, cells: Cells{}, last: make([]last, ops*len(ends))}
 }
 
-// record counts one operation. gone: a removal succeeds if its target does not exist.
-func (m *meter) record(i int, due op.Time, ramp, gone bool, r *client.Result) {
+// record counts one operation of a worker. gone: a removal succeeds if its target does not exist.
+func (m *meter) record(worker, i int, due op.Time, ramp, gone bool, r *client.Result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	plain, l := r.Failure == "" && r.Code == "" && r.Violation == "", &m.last[i*len(m.ends)+r.Endpoint]
-	if !plain || l.cell == nil || l.status != r.Status || l.ramp != ramp {
+	if !plain || l.cell == nil || l.status != r.Status || l.key.Ramp != ramp {
 		k := Key{Op: i, Label: m.words.label(r), OK: r.OK() || gone && r.Absent(),
 			Lost: r.Failure == httpconn.Aborted, Ramp: ramp, Endpoint: m.ends[r.Endpoint]}
-		cell := m.cells.cell(k)
-		if !plain {
-			m.err = first(m.err, cell.add(due, m.open, r))
-			return
+		l = &last{r.Status, k, m.cells.cell(k)}
+		if plain {
+			m.last[i*len(m.ends)+r.Endpoint] = *l
 		}
-		*l = last{r.Status, ramp, cell}
 	}
 	m.err = first(m.err, l.cell.add(due, m.open, r))
+	if m.log != nil {
+		m.note(worker, l.key, due, r)
+	}
 }
 
 // drop counts an operation that was due and never started.
-func (m *meter) drop(i int, ramp bool) {
+func (m *meter) drop(worker, i int, due op.Time, ramp bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.cells.cell(Key{Op: i, Label: Dropped, Lost: true, Ramp: ramp}).N++
+	k := Key{Op: i, Label: Dropped, Lost: true, Ramp: ramp}
+	m.cells.cell(k).N++
+	if m.log != nil {
+		m.note(worker, k, due, &client.Result{Started: op.Never, First: op.Never, Ended: op.Never})
+	}
 }
 
 // take returns the cells and resets them.
 func (m *meter) take() (Cells, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.flush()
 	c := m.cells
 	m.cells = Cells{}
 	clear(m.last)

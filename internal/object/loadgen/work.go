@@ -55,7 +55,9 @@ func newWorking(c *Config, stage string, w *model.Work, s client.Store) (*workin
 	k.halted.Store(int64(op.Never))
 	said := &words{}
 	for range min(w.Workers, 2*runtime.GOMAXPROCS(0)) {
-		k.meters = append(k.meters, newMeter(len(w.Ops), w.Rate != nil, ends, said))
+		m := newMeter(len(w.Ops), w.Rate != nil, ends, said)
+		m.log, m.stage, m.work = c.Log, stage, w
+		k.meters = append(k.meters, m)
 	}
 	for i := range w.Ops {
 		o, c := &w.Ops[i], &k.cursors[i]
@@ -237,7 +239,7 @@ func (w *worker) closedLoop(ctx context.Context) {
 	for !w.over(now) && w.ticket() {
 		i := w.choose()
 		w.do(ctx, i)
-		w.meter.record(i, w.result.Started, w.ramp(w.result.Started), false, &w.result)
+		w.meter.record(w.index, i, w.result.Started, w.ramp(w.result.Started), false, &w.result)
 		w.checks(ctx, i, &w.work.Ops[i])
 		if now = max(w.result.Ended, w.probe.Ended); rests(&w.result) {
 			w.sleep(ctx, now+op.Time(rest))
@@ -265,11 +267,11 @@ func (w *worker) openLoop(ctx context.Context) {
 			if w.work.TotalBytes > 0 && w.bytes.Load() >= w.work.TotalBytes {
 				return // there is nothing left to do
 			}
-			w.meter.drop(i, w.ramp(due))
+			w.meter.drop(w.index, i, due, w.ramp(due))
 			continue
 		}
 		w.do(ctx, i)
-		w.meter.record(i, due, w.ramp(due), false, &w.result)
+		w.meter.record(w.index, i, due, w.ramp(due), false, &w.result)
 		w.checks(ctx, i, &w.work.Ops[i])
 	}
 }
@@ -311,7 +313,7 @@ func (w *worker) once(ctx context.Context) {
 			w.prepare(0, o)
 			w.client.Do(ctx, &w.request, &w.result)
 			w.bytes.Add(w.result.Bytes)
-			w.meter.record(0, w.result.Started, false, gone, &w.result)
+			w.meter.record(w.index, 0, w.result.Started, false, gone, &w.result)
 			w.checks(ctx, 0, o)
 		}
 	}

@@ -97,6 +97,9 @@ func (o *objects) judge() {
 	if p.Err != "" {
 		o.warn("objectsFailed", "%s: %s", who, p.Err)
 	}
+	if text, missing := loadgen.MissingInLog(p.Unlogged, p.LogErr); missing {
+		o.warn(loadgen.LogIncomplete, "%s: %s", who, text)
+	}
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		for _, f := range s.Findings() {

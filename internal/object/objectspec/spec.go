@@ -46,7 +46,7 @@ func Resolve(r workload.SpecRequest) *workload.ResolvedSpec {
 		return nil
 	}
 	clearLines(w)
-	out := &workload.ResolvedSpec{Vars: o.variables(w, r.Seed), Metrics: metrics.Names(w)}
+	out := &workload.ResolvedSpec{Vars: o.variables(w, r.Seed, r.Create.ObjectSpec.LogOperations), Metrics: metrics.Names(w)}
 	budgets, _ := loadgen.Budgets(w, nil) // sizes of files to be sent are known to the instances only
 	for _, b := range budgets {
 		out.Works = append(out.Works, workload.StoreBudget(b))
@@ -156,7 +156,11 @@ func inJSON(v any) []byte {
 }
 
 // variables of the template that hold what was resolved.
-func (o *reader) variables(w *model.Workload, seed uint64) map[string]string {
+func (o *reader) variables(w *model.Workload, seed uint64, logOperations bool) map[string]string {
+	outputs := "/output/part.objects.jsonl"
+	if logOperations {
+		outputs += ",/output/operations-*.parquet"
+	}
 	mounts := []corev1.VolumeMount{{Name: "config", MountPath: "/config"}, {Name: "output", MountPath: "/output"}}
 	volumes := []map[string]any{{"name": "config", "configMap": map[string]any{"name": "object"}},
 		{"name": "output", "emptyDir": map[string]any{}}}
@@ -179,7 +183,9 @@ func (o *reader) variables(w *model.Workload, seed uint64) map[string]string {
 			"hostPath": map[string]any{"path": m.path, "type": m.kind}})
 	}
 	return map[string]string{
-		"OBJECT_ORDER":   string(inJSON(coordinator.ShardOrder{Workload: *w, Seed: seed, Grace: grace})),
+		"OBJECT_ORDER": string(inJSON(coordinator.ShardOrder{Workload: *w, Seed: seed, Grace: grace,
+			LogOperations: logOperations})),
+		"OBJECT_OUTPUTS": outputs,
 		"OBJECT_CLAIM":   claim,
 		"OBJECT_MOUNTS":  string(inJSON(mounts)),
 		"OBJECT_VOLUMES": string(inJSON(volumes)),
