@@ -51,6 +51,9 @@ func enoughFiles(w *model.Workload, parts int, limit uint64) error {
 // the object's, and what it sends.
 func filesOf(w *model.Work) int {
 	n := 1
+	for i := range w.Ops {
+		n = max(n, w.Ops[i].Connections())
+	}
 	if w.Kind == model.Delay || backend.Traits(w.Store.Kind).Transient {
 		n = 0
 	}

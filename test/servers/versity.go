@@ -52,8 +52,8 @@ func startVersity(ctx context.Context, dir string, secure bool, domain string) (
 		return nil, fmt.Errorf("versitygw %w: run make object-servers", ErrMissing)
 	}
 	s := &Versity{group: group{dir: dir}, Data: filepath.Join(dir, "data")}
-	meta := filepath.Join(dir, "meta")
-	if err := errors.Join(os.Mkdir(s.Data, 0o755), os.Mkdir(meta, 0o755)); err != nil {
+	meta, versions := filepath.Join(dir, "meta"), filepath.Join(dir, "versions")
+	if err := errors.Join(os.Mkdir(s.Data, 0o755), os.Mkdir(meta, 0o755), os.Mkdir(versions, 0o755)); err != nil {
 		return nil, err
 	}
 	p, err := Ports(1)
@@ -74,7 +74,7 @@ func startVersity(ctx context.Context, dir string, secure bool, domain string) (
 		args = append(args, "--cert", s.Cert, "--key", s.Key)
 	}
 	err = s.start("versitygw", []string{"ROOT_ACCESS_KEY=" + VersityKey, "ROOT_SECRET_KEY=" + VersitySecret}, program,
-		append(args, "posix", "--sidecar", meta, s.Data)...)
+		append(args, "posix", "--sidecar", meta, "--versioning-dir", versions, s.Data)...)
 	if err == nil {
 		err = s.await(ctx, "versitygw", address)
 	}

@@ -25,7 +25,12 @@ type Key struct {
 	// Check, if not empty, is the check that followed the operation. Label is its finding, and the cell's Response is
 	// how long the store was seen inconsistent; Lost: it was not seen consistent again.
 	Check model.IntegrityCheck
+	// Step, if not empty, is a request of an operation in parts, which is counted apart from the operation.
+	Step client.Step
 }
+
+// Whole reports whether the cell is of operations, not of their checks or steps.
+func (k Key) Whole() bool { return k.Check == "" && k.Step == "" }
 
 // Dropped is the label of operations that were due and never started.
 const Dropped = "dropped"
@@ -160,6 +165,14 @@ func (m *meter) record(i int, due op.Time, ramp, gone bool, r *client.Result) {
 		*l = last{r.Status, ramp, cell}
 	}
 	m.err = first(m.err, l.cell.add(due, m.open, r))
+}
+
+// step counts a request of an operation in parts.
+func (m *meter) step(i int, s client.Step, ramp bool, r *client.Result) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := Key{Op: i, Label: m.words.label(r), OK: r.OK(), Lost: r.Failure == httpconn.Aborted, Ramp: ramp, Step: s}
+	m.err = first(m.err, m.cells.cell(k).add(r.Started, false, r))
 }
 
 // drop counts an operation that was due and never started.

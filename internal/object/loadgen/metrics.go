@@ -32,7 +32,7 @@ func (w *WorkResult) Metrics() (Metrics, error) {
 		m.of(w, &figures[i])
 	}
 	for _, k := range sortedKeys(w.Cells) {
-		if c := w.Cells[k]; !k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
+		if c := w.Cells[k]; !k.OK && !k.Ramp && k.Whole() && c.Response.N() > 0 {
 			m.histogram(w.Work.Ops[k.Op].Name+"!"+k.Label, "response", c.Response, w.From, w.To)
 		}
 	}
@@ -69,6 +69,15 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 	scalar(".attempts", "", float64(f.Attempts))
 	if ratio, ok := f.SuccessRatio(); ok {
 		scalar(successRatio, "", ratio)
+	}
+	for i := range f.Steps {
+		s := &f.Steps[i]
+		name := "." + string(s.Step)
+		scalar(name+metric.Completed, "", float64(s.OK))
+		scalar(name+metric.Failed, "", float64(s.Failed))
+		if s.Cell.Service.N() > 0 {
+			m.histogram(f.Name+name, "service", s.Cell.Service, w.From, w.To)
+		}
 	}
 	for i := range f.Checks {
 		c := &f.Checks[i]
@@ -156,7 +165,7 @@ func Rates(w *model.Work, from, to op.Time, cells Cells) []metric.Scalar {
 	type sums struct{ ok, failed, lost, bytes int64 }
 	of := make([]sums, len(w.Ops))
 	for k, c := range cells {
-		if k.Check != "" {
+		if !k.Whole() {
 			continue
 		}
 		s := &of[k.Op]
@@ -203,7 +212,7 @@ func (s *Slices) Add(w *model.Work, from, to op.Time, cells Cells) ([]metric.His
 func (s *Slices) End(w *model.Work) []metric.Histogram {
 	var m Metrics
 	for _, k := range sortedKeys(s.cells) {
-		if c := s.cells[k]; k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
+		if c := s.cells[k]; k.OK && !k.Ramp && k.Whole() && c.Response.N() > 0 {
 			m.histogram(w.Ops[k.Op].Name, "response", c.Response, s.from, s.to)
 		}
 	}
@@ -221,6 +230,6 @@ func sortedKeys(cells Cells) []Key {
 			return 0
 		}
 		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Label, b.Label), cmp.Compare(ramp(a), ramp(b)),
-			cmp.Compare(a.Check, b.Check))
+			cmp.Compare(a.Check, b.Check), cmp.Compare(a.Step, b.Step))
 	})
 }

@@ -149,6 +149,9 @@ func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*wo
 			return nil, nil, err
 		}
 		k, err := newWorking(c, s.Name, w, st.Describe())
+		if err == nil {
+			err = k.loadKeys(ctx, st)
+		}
 		if err != nil {
 			return nil, nil, atLine(w.Line, err)
 		}
@@ -265,7 +268,7 @@ func judge(w *WorkResult, told bool) error {
 	var n, bad, unbegun, unended int64
 	worst, many := "", int64(0)
 	for k, c := range w.Cells {
-		if k.Ramp || k.Check != "" {
+		if k.Ramp || !k.Whole() {
 			continue
 		}
 		if k.Lost {
