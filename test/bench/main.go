@@ -63,6 +63,7 @@ func benches() []bench {
 		{"object-scaling", "Reads by 4 to 512 workers, after COSBench's paper, and their knee", objectScaling, false},
 		{"object-truth", "Injected times and a stall of an object server are recovered", objectTruth, false},
 		{"object-memory", "Memory of the object client over ten minutes", objectMemory, false},
+		{"object-parts", "One object in parts in flight together beside single uploads of the same bytes", objectParts, false},
 		{"soak", "Memory and descriptors of two hours at 200 ops/s", soak, true},
 		{"guard", "What the runner can do and costs, against an earlier commit", guard, true},
 		{"audit", "Milestones on Kubernetes against the API server's audit log", audit, true},
