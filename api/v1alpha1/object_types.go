@@ -147,9 +147,9 @@ type S3Spec struct {
 	// +optional
 	// +kubebuilder:validation:Enum=path;virtualHost
 	Addressing string `json:"addressing,omitempty"`
-	// signature is the signature version, v4 or v2.
+	// signature is the signature version, v4 or v2, or presigned: version 4 in the URL of each request.
 	// +optional
-	// +kubebuilder:validation:Enum=v4;v2
+	// +kubebuilder:validation:Enum=v4;v2;presigned
 	Signature string `json:"signature,omitempty"`
 	// payload selects whether bodies are signed too.
 	// +optional
@@ -335,7 +335,7 @@ type ObjectWork struct {
 type ObjectOperation struct {
 	// type of the operation.
 	// +required
-	// +kubebuilder:validation:Enum=read;write;multipart;filewrite;head;list;delete;copy
+	// +kubebuilder:validation:Enum=read;write;multipart;abort;filewrite;head;list;delete;copy;deleteobjects;listversions;readversion;deleteversion;puttags;gettags;deletetags;putretention;getretention;puthold;gethold
 	Type string `json:"type"`
 	// name of the operation in metrics and tables; by default its type, with a number if several operations have
 	// that type.
@@ -348,6 +348,35 @@ type ObjectOperation struct {
 	// +kubebuilder:default=100
 	Ratio        *int32 `json:"ratio,omitempty"`
 	ObjectTarget `json:",inline"`
+	// container is the whole name of the container of an operation that reads, in place of containers.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Container string `json:"container,omitempty"`
+	// keys are objects that exist already, in place of objects. fileSelection is the order in which they are chosen.
+	// +optional
+	Keys *ObjectKeys `json:"keys,omitempty"`
+	// ranges is the number of ranges of a read with length and within, all in one request.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Ranges *int32 `json:"ranges,omitempty"`
+	// batch is the number of objects that a deleteobjects deletes: from the selected one on, up to the end of the
+	// range of objects. By default it is 100.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Batch *int32 `json:"batch,omitempty"`
+	// retention is how long a putretention retains an object, in governance mode; by default 1m.
+	// +optional
+	Retention *Duration `json:"retention,omitempty"`
+	// delimiter of a list: keys that have it behind the prefix count as one for each common prefix.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	Delimiter string `json:"delimiter,omitempty"`
+	// allPages makes a list go on until there are no more keys, maxKeys at a time.
+	// +optional
+	AllPages bool `json:"allPages,omitempty"`
 	// verify checks every byte that is read.
 	// +optional
 	Verify bool `json:"verify,omitempty"`
@@ -363,7 +392,7 @@ type ObjectOperation struct {
 	// +kubebuilder:validation:Pattern=`^/`
 	// +kubebuilder:validation:MaxLength=4096
 	Files string `json:"files,omitempty"`
-	// fileSelection is the order in which files are chosen.
+	// fileSelection is the order in which files, or keys, are chosen.
 	// +optional
 	// +kubebuilder:validation:Enum=random;inOrder
 	FileSelection string `json:"fileSelection,omitempty"`
@@ -376,6 +405,22 @@ type ObjectOperation struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	CopyPrefix string `json:"copyPrefix,omitempty"`
+}
+
+// ObjectKeys names objects that exist already in the container of an operation.
+//
+// +kubebuilder:validation:ExactlyOneOf=file;prefix
+type ObjectKeys struct {
+	// file with a key in each line or, if its name ends in .csv or .csv.gz, an inventory of S3, of which the rows of
+	// the container count: with engine local a file of this machine, with kubernetes one of the pod.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^/`
+	// +kubebuilder:validation:MaxLength=4096
+	File string `json:"file,omitempty"`
+	// prefix of the keys, which are listed before the work begins. An empty prefix has all of them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Prefix *string `json:"prefix,omitempty"`
 }
 
 // ObjectTarget selects the containers and objects of operations, and the data that they write.
@@ -438,9 +483,37 @@ type ObjectTarget struct {
 	// chunked sends bodies with chunked transfer encoding (swift).
 	// +optional
 	Chunked bool `json:"chunked,omitempty"`
-	// partSize of a multipart upload.
+	// partSize is the size of the parts of a multipart upload. With it a work of type prepare writes its objects in
+	// parts, and a copy is made in parts by the server, as objects above 5 GB need it.
 	// +optional
 	PartSize *resource.Quantity `json:"partSize,omitempty"`
+	// partConcurrency is the number of parts of an object that are in flight at the same time, each on a connection
+	// of its own; by default 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	PartConcurrency *int32 `json:"partConcurrency,omitempty"`
+	// storageClass of written objects (s3).
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	StorageClass string `json:"storageClass,omitempty"`
+	// encryption by the server (s3): with a key of the server (sse-s3), or with one that each request has (sse-c).
+	// +optional
+	// +kubebuilder:validation:Enum=sse-s3;sse-c
+	Encryption string `json:"encryption,omitempty"`
+	// checksum that a write sends, and that a read of a whole object compares (s3).
+	// +optional
+	// +kubebuilder:validation:Enum=crc32c;crc64nvme;sha256
+	Checksum string `json:"checksum,omitempty"`
+	// ifNoneMatch makes a write succeed only if the object does not exist.
+	// +optional
+	IfNoneMatch bool `json:"ifNoneMatch,omitempty"`
+	// versioning is enabled for the containers that a work of type init creates.
+	// +optional
+	Versioning bool `json:"versioning,omitempty"`
+	// objectLock is enabled for the containers that a work of type init creates (s3); it includes versioning.
+	// +optional
+	ObjectLock bool `json:"objectLock,omitempty"`
 	// checks are consistency checks after each successful operation.
 	// +optional
 	// +listType=set

@@ -51,7 +51,11 @@ func enoughFiles(w *model.Workload, parts int, limit uint64) error {
 // filesOf is how many files a worker has open at the same time: its connections, or
 // the object's, and what it sends.
 func filesOf(w *model.Work) int {
-	n := spread.Connections(w.Store.Settings)
+	n := 1
+	for i := range w.Ops {
+		n = max(n, w.Ops[i].Connections())
+	}
+	n *= spread.Connections(w.Store.Settings)
 	if w.Kind == model.Delay || backend.Traits(w.Store.Kind).Transient {
 		n = 0
 	}

@@ -97,7 +97,7 @@ func (p *objectProgress) add(host int, w *model.Work, from, to op.Time, cells ol
 	}
 	for k, c := range cells {
 		switch {
-		case k.Check != "" || k.Lost:
+		case !k.Whole() || k.Lost:
 			continue
 		case !k.OK:
 			p.failed += c.N

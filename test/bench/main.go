@@ -64,6 +64,7 @@ func benches() []bench {
 		{"object-truth", "Injected times and a stall of an object server are recovered", objectTruth, false},
 		{"object-log", "CPU that the log of operations adds to an operation", objectLog, false},
 		{"object-memory", "Memory of the object client over ten minutes", objectMemory, false},
+		{"object-parts", "One object in parts in flight together beside single uploads of the same bytes", objectParts, false},
 		{"soak", "Memory and descriptors at 200 ops/s, for the time of -for", soak, true},
 		{"guard", "What the runner can do and costs, against an earlier commit", guard, true},
 		{"audit", "Milestones on Kubernetes against the API server's audit log", audit, true},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
@@ -198,6 +199,7 @@ func (s *suite) multipart(t *testing.T) {
 			t.Errorf("%d bytes read, want %d", got.Bytes, size)
 		}
 	}
+	s.partsAtOnce(t, c, size)
 	s.must(t, client.Request{Verb: client.Put, Container: c, Object: []byte("small"), Size: 5})
 	if res := s.do(t, client.Request{Verb: client.RemoveContainer, Container: c}); s.Keeps && res.Status != 409 {
 		t.Errorf("a container with objects in it was removed: %s", res.Label())
@@ -205,6 +207,62 @@ func (s *suite) multipart(t *testing.T) {
 	for _, o := range [][]byte{big, []byte("small")} { // parts go with it, and need not be there
 		s.must(t, client.Request{Verb: client.Delete, Container: c, Object: o, Parts: true})
 		s.absent(t, client.Request{Verb: client.Head, Container: c, Object: o})
+	}
+}
+
+// partsAtOnce writes, copies and abandons an object whose parts are in flight together; each step is seen.
+func (s *suite) partsAtOnce(t *testing.T, c []byte, size int64) {
+	t.Helper()
+	var mu sync.Mutex
+	steps := map[client.Step]int{}
+	var bytes int64
+	r := client.Request{Verb: client.PutParts, Container: c, Object: []byte("once"), Size: size, PartSize: s.PartSize,
+		PartConcurrency: 3, Writer: 7, Steps: func(step client.Step, one *client.Result) {
+			mu.Lock()
+			defer mu.Unlock()
+			if steps[step]++; !one.OK() || one.Ended < one.Started {
+				t.Errorf("step %s: %s %s, from %d to %d", step, one.Label(), one.Detail, one.Started, one.Ended)
+			}
+			bytes += one.Bytes
+		}}
+	if res := s.must(t, r); res.Bytes != size {
+		t.Errorf("%d bytes moved by parts in flight together, want %d", res.Bytes, size)
+	}
+	if s.Keeps && (steps[client.Part] != 3 || steps[client.Complete] != 1 || bytes != size) {
+		t.Errorf("steps %v with %d bytes, want 3 parts and a completion with %d", steps, bytes, size)
+	}
+	copied := r
+	copied.Verb, copied.To = client.Copy, []byte("copied")
+	s.must(t, copied)
+	for _, o := range [][]byte{r.Object, copied.To} {
+		get := client.Request{Verb: client.Get, Container: c, Object: o, Length: -1, Verify: true}
+		got := s.do(t, get)
+		want := payload.Sound
+		if string(o) != "once" { // it has the content of the other
+			want = payload.Misplaced
+		}
+		if s.Keeps && (got.Bytes != size || got.Violation != want) {
+			t.Errorf("%s: %s with %d bytes, want %d %s", o, got.Label(), got.Bytes, size, want)
+		}
+		s.must(t, client.Request{Verb: client.Delete, Container: c, Object: o, Parts: true})
+	}
+	abandoned := r
+	abandoned.Abandon, abandoned.Object = true, []byte("abandoned")
+	s.must(t, abandoned)
+	s.absent(t, client.Request{Verb: client.Head, Container: c, Object: abandoned.Object})
+	failed := r
+	failed.Container, failed.Steps = []byte(s.Prefix+"absent"), nil
+	if res := s.do(t, failed); s.Keeps && res.OK() {
+		t.Errorf("parts were written to a container that does not exist: %s", res.Label())
+	}
+	if left := s.must(t, client.Request{Verb: client.ListUploads, Container: c}); left.Keys != 0 {
+		t.Errorf("%d uploads are left", left.Keys)
+	}
+	list := s.must(t, client.Request{Verb: client.List, Container: c, MaxKeys: 1000, Names: true})
+	for _, name := range list.Names {
+		if s.Keeps && !strings.HasPrefix(name, "big") && name != client.Marker {
+			t.Errorf("%s is left", name)
+		}
 	}
 }
 

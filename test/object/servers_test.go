@@ -101,6 +101,10 @@ func TestRadosGateway(t *testing.T) {
 				Prefix: "suite-" + signature + "-"})
 		})
 	}
+	t.Run("offers", func(t *testing.T) {
+		clienttest.Offers(t, clienttest.Options{Store: s3Store(t, r.Address, servers.VersityKey, servers.VersitySecret),
+			Keeps: true, PartSize: 5 << 20, Prefix: "offers-"}, "RADOS gateway 16")
+	})
 }
 
 // A real Keystone, which a real Swift asks.

@@ -143,12 +143,19 @@ workers = 0
 user = root
 swift_dir = %s
 %s[pipeline:main]
-pipeline = catch_errors cache %s slo dlo copy proxy-server
+pipeline = catch_errors cache bulk %s slo dlo copy versioned_writes symlink proxy-server
 [app:proxy-server]
 use = egg:swift#proxy
 account_autocreate = true
 [filter:catch_errors]
 use = egg:swift#catch_errors
+[filter:bulk]
+use = egg:swift#bulk
+[filter:versioned_writes]
+use = egg:swift#versioned_writes
+allow_object_versioning = true
+[filter:symlink]
+use = egg:swift#symlink
 [filter:cache]
 use = egg:swift#memcache
 memcache_servers = 127.0.0.1:%d

@@ -51,13 +51,14 @@ func (s *Versity) Peer(ctx context.Context, dir string) (*Versity, error) {
 
 func startVersity(ctx context.Context, dir string, secure bool, domain string) (*Versity, error) {
 	data := filepath.Join(dir, "data")
-	if err := errors.Join(os.Mkdir(data, 0o755), os.Mkdir(filepath.Join(dir, "meta"), 0o755)); err != nil {
+	if err := errors.Join(os.Mkdir(data, 0o755), os.Mkdir(filepath.Join(dir, "meta"), 0o755),
+		os.Mkdir(filepath.Join(dir, "versions"), 0o755)); err != nil {
 		return nil, err
 	}
 	return serveVersity(ctx, dir, data, secure, domain)
 }
 
-// serveVersity serves the buckets in data, whose metadata are in meta beside it.
+// serveVersity serves the buckets in data, whose metadata are in meta and versions beside it.
 func serveVersity(ctx context.Context, dir, data string, secure bool, domain string) (*Versity, error) {
 	root, err := repository()
 	if err != nil {
@@ -68,7 +69,7 @@ func serveVersity(ctx context.Context, dir, data string, secure bool, domain str
 		return nil, fmt.Errorf("versitygw %w: run make object-servers", ErrMissing)
 	}
 	s := &Versity{group: group{dir: dir}, Data: data, AccessLog: filepath.Join(dir, "access.log")}
-	meta := filepath.Join(filepath.Dir(data), "meta")
+	meta, versions := filepath.Join(filepath.Dir(data), "meta"), filepath.Join(filepath.Dir(data), "versions")
 	p, err := Ports(1)
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func serveVersity(ctx context.Context, dir, data string, secure bool, domain str
 		args = append(args, "--cert", s.Cert, "--key", s.Key)
 	}
 	err = s.start("versitygw", []string{"ROOT_ACCESS_KEY=" + VersityKey, "ROOT_SECRET_KEY=" + VersitySecret}, program,
-		append(args, "posix", "--sidecar", meta, s.Data)...)
+		append(args, "posix", "--sidecar", meta, "--versioning-dir", versions, s.Data)...)
 	if err == nil {
 		err = s.await(ctx, "versitygw", address)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/cnsbench/cnsbench/internal/object/httpconn"
+	"github.com/cnsbench/cnsbench/internal/object/option"
 	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -19,11 +20,11 @@ type Verb uint8
 const (
 	Get Verb = iota + 1
 	Put
-	PutParts // in several requests, then made one
+	PutParts // in several requests, then made one; with Abandon the parts are dropped instead
 	Head
 	Delete
 	List
-	Copy
+	Copy // with a PartSize in parts, as PutParts
 	// MakeContainer makes a container and marks it. An existing one stays as it is, marked or not, with the Code
 	// Existed.
 	MakeContainer
@@ -32,12 +33,19 @@ const (
 	RemoveContainer
 	// CheckOwner succeeds if the container carries our mark.
 	CheckOwner
+	// ListUploads counts, as Keys, the unfinished uploads in a container.
+	ListUploads
+	// Call is an operation that only some kinds of storage offer: Request.Call names it. Without it the result has the
+	// status 501 and the Code NotOffered.
+	Call
 )
 
 // Codes of our own; others are the server's.
 const (
 	Existed = "Existed"
 	NotOurs = "NotOurs" // the container has no mark of CNSBench
+	// NotOffered: this kind of storage has no such operation or option; nothing was sent.
+	NotOffered = "NotOffered"
 )
 
 // Marker is the object that marks a container as CNSBench's where containers have no metadata; its content begins
@@ -50,11 +58,17 @@ const (
 // Request is one operation. The client does not keep it.
 type Request struct {
 	Verb      Verb
+	Call      string      // Call: the type of the operation
+	Options   *option.Set // nil: none
 	Container []byte
-	Object    []byte // List: the prefix of the keys
+	Object    []byte // List and calls of containers: the prefix of the keys
+	// Batch are the objects of a Call that takes several.
+	Batch [][]byte
 	// Get: Length < 0 is the whole object; otherwise Offset, a multiple of payload.Block, and Length are a range.
 	Offset, Length int64
-	Verify         bool // check the content
+	// Offsets, of a Get with several ranges, take the place of Offset; they ascend, and ranges do not overlap.
+	Offsets []int64
+	Verify  bool // check the content
 	// Put: the content, which is a body with that Writer, unless File is set.
 	Size     int64
 	Writer   uint64
@@ -62,12 +76,18 @@ type Request struct {
 	Shape    payload.Shape
 	File     httpconn.Content
 	Chunked  bool
-	PartSize int64
+	PartSize int64 // of PutParts and Copy
+	// PartConcurrency is how many parts are in flight at the same time; 0 is 1.
+	PartConcurrency int
+	Abandon         bool
+	// Steps, if not nil, observes each request of an operation in parts. It may be called concurrently.
+	Steps func(s Step, one *Result)
 	// Parts, of a Delete: the object may be one of PutParts, whose parts go too.
 	Parts   bool
 	To      []byte // Copy: the name of the copy, in the same container
 	MaxKeys int    // List
 	Names   bool   // List: say them
+	Page    string // List: what Result.Next of the page before says; empty: from the first
 }
 
 // ID is the content that a Put sends.
@@ -93,6 +113,8 @@ type Result struct {
 	Keys   int // List: how many there were
 	// Names are the keys of a List that asked for them.
 	Names []string
+	// Next continues a List that has more keys; empty: it had all.
+	Next string
 	// Listed: the prefix that a List asked for is itself a key.
 	Listed bool
 	// Attempts are the requests that were sent: more than one where the

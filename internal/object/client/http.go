@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"hash"
 	"strconv"
 	"time"
 
@@ -22,7 +23,9 @@ type HTTP struct {
 	plain   bool // no TLS
 	keep    int
 	checker payload.Checker
-	sum     *payload.Checker // where a body is checked
+	sum     interface{ Write(p []byte) } // where a body is checked; nil: nowhere
+	// Hash, if not nil, receives the body of the next Get.
+	Hash    hash.Hash
 	counted int64
 }
 
@@ -47,6 +50,9 @@ func (h *HTTP) sink(status int, p []byte) {
 		h.counted += int64(len(p))
 		if h.sum != nil {
 			h.sum.Write(p)
+		}
+		if h.Hash != nil {
+			_, _ = h.Hash.Write(p)
 		}
 	}
 	if room := limit - len(h.Answer); room > 0 {
@@ -92,6 +98,9 @@ func (h *HTTP) Send(ctx context.Context, res *Result, keep bool) bool {
 
 // Read does the exchange of a Get: it counts the body and, with Verify, checks it.
 func (h *HTTP) Read(ctx context.Context, r *Request, res *Result) bool {
+	if len(r.Offsets) > 0 {
+		return h.readRanges(ctx, r, res)
+	}
 	h.sum = nil
 	if r.Verify {
 		h.sum = &h.checker

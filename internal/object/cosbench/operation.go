@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/option"
 	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
@@ -18,7 +19,9 @@ var operationKeys = []string{
 	"containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck",
 	"createContainer",
 	"deleteContainer", "files", "fileselection", "name",
-	"length", "within", "partsize", "maxkeys", "copyprefix", "rate", "autoterm", "check", "checkwithin",
+	"length", "within", "partsize", "partconcurrency", "maxkeys", "copyprefix", "rate", "autoterm", "check", "checkwithin",
+	"storageclass", "encryption", "checksum", "ifnonematch", "versioning", "objectlock", "ranges", "batch", "retention",
+	"delimiter", "allpages", "container", "keysfile", "keysprefix", "keyselection",
 	"compressible", "dedupable", "hashprefix",
 }
 
@@ -30,22 +33,26 @@ var containerMakers = map[string]model.WorkKind{"createcontainer": model.Init, "
 const (
 	defaultContainer  = "mycontainers"
 	defaultObject     = "myobjects"
-	defaultPart       = 5 << 20
 	defaultMaxKeys    = 1000
 	defaultCopyPrefix = "copy-"
 )
 
-// configure sets the fields of o from the config strings that apply to it.
-func (p *parser) configure(o *model.Op, n *node, l level) {
+// configure sets the fields of o from the config strings that apply to it. special: of a work that is not normal.
+func (p *parser) configure(o *model.Op, n *node, l level, special bool) {
 	c := l.config
 	p.known(n, c)
 	o.ContainerName = model.Name{Prefix: orDefault(c, "cprefix", defaultContainer), Suffix: c["csuffix"].value}
 	o.ObjectName = model.Name{Prefix: orDefault(c, "oprefix", defaultObject), Suffix: c["osuffix"].value}
 	o.ObjectName.Hash = p.small(c, "hashprefix", model.MaxHash)
-	o.Containers = p.selector(n, c, "containers")
-	switch o.Type {
-	case model.MakeContainer, model.RemoveContainer:
-	case model.List:
+	p.existing(o, c)
+	if e := c["container"]; e.value != "" && !special {
+		o.ContainerName = model.Name{Prefix: e.value}
+	} else {
+		o.Containers = p.selector(n, c, "containers")
+	}
+	switch {
+	case o.Type == model.MakeContainer, o.Type == model.RemoveContainer:
+	case o.Type.Prefix():
 		if own, _ := config(nil).with(n.attrs["config"]); own["objects"].key != "" {
 			p.Warn(own["objects"].line, "oprefix says of which names", "objects is ignored: a list is of a container")
 		}
@@ -55,13 +62,21 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 		} else {
 			o.ObjectName.Prefix = e.value
 		}
-	case model.FileWrite:
+	case o.Keys.Given():
+	case o.Type == model.FileWrite:
 		p.files(o, n, c)
 	default:
 		o.Objects = p.selector(n, c, "objects")
 	}
-	if o.Type == model.Write || o.Type == model.MultipartWrite {
+	if o.Type.Sized() {
 		p.sized(o, n, c)
+	}
+	if _, parts := c["partsize"]; o.InParts() || parts && (o.Type == model.Copy || o.Type == model.Write && special) {
+		o.SetParts(p.bytes(c, "partsize"), int(p.number(c, "partconcurrency", 1)))
+		if o.PartSize%payload.Block != 0 {
+			p.Fail(c["partsize"].line, "such as 5MiB", "partsize of %d bytes is not a multiple of %d", o.PartSize,
+				payload.Block)
+		}
 	}
 	o.Chunked, o.Verify = p.boolean(c, "chunked"), p.boolean(c, "hashcheck")
 	o.Shape = payload.Shape{Compressible: uint8(p.small(c, "compressible", 100)),
@@ -69,12 +84,45 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 	o.CopyPrefix = orDefault(c, "copyprefix", defaultCopyPrefix)
 	p.checks(o, n, c)
 	p.ranges(o, n, c)
+	p.options(o, c)
 	switch content := c["content"]; strings.ToLower(content.value) {
 	case "", "random":
 	case "zero":
 		o.Zero = true
 	default:
 		p.Fail(content.line, "there are random and zero", "invalid content %q", clip(content.value))
+	}
+}
+
+// existing sets the existing objects that an operation reads.
+func (p *parser) existing(o *model.Op, c config) {
+	prefix, listed := c["keysprefix"]
+	if o.Type.Writes() || o.Type.Prefix() {
+		return
+	}
+	o.Keys = model.Keys{File: c["keysfile"].value, Prefix: prefix.value}
+	o.Keys.All = listed && o.Keys == model.Keys{}
+	if o.Keys.File != "" && listed {
+		p.Fail(prefix.line, "leave one of them out", "keysfile and keysprefix exclude each other")
+	}
+	switch choice := c["keyselection"]; strings.ToLower(choice.value) {
+	case "", "random":
+	case "inorder":
+		o.InOrder = true
+	default:
+		p.Fail(choice.line, "there are random and inorder", "invalid keyselection %q", clip(choice.value))
+	}
+}
+
+// options sets the options that operations of the type have.
+func (p *parser) options(o *model.Op, c config) {
+	for i := range option.All {
+		one := &option.All[i]
+		if e, ok := c[one.Key()]; ok && one.For(string(o.Type)) {
+			if err := one.Put(&o.Options, e.value); err != nil {
+				p.Fail(e.line, "", "%v", err)
+			}
+		}
 	}
 }
 
@@ -118,16 +166,6 @@ func (p *parser) sized(o *model.Op, n *node, c config) {
 	var err error
 	if o.Sizes, err = selector.ParseSizes(p.constant(e)); err != nil {
 		p.Fail(e.line, "", "%v", err)
-	}
-	if o.Type != model.MultipartWrite {
-		return
-	}
-	if o.PartSize = p.bytes(c, "partsize"); o.PartSize == 0 {
-		o.PartSize = defaultPart
-	}
-	if o.PartSize%payload.Block != 0 {
-		p.Fail(c["partsize"].line, "such as 5MiB", "partsize of %d bytes is not a multiple of %d", o.PartSize,
-			payload.Block)
 	}
 }
 

@@ -352,7 +352,7 @@ func (p *parser) specialOp(n *node, l level, t model.OpType, division model.Divi
 		}
 	}
 	o := model.Op{Type: t, Name: string(t), Weight: 100, Division: division, Line: n.line}
-	p.configure(&o, n, l)
+	p.configure(&o, n, l, true)
 	return o
 }
 
@@ -370,7 +370,7 @@ func (p *parser) operation(n *node, l level, division model.Division) (model.Op,
 	}
 	o.Weight = int(p.integer(n, "ratio", 100, 100))
 	o.Division = p.division(n, division)
-	p.configure(&o, n, l)
+	p.configure(&o, n, l, false)
 	p.ranged(&o, l)
 	return o, true
 }

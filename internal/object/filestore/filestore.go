@@ -132,7 +132,17 @@ func statusOf(err error) (int, string) {
 	return 0, ""
 }
 
+// offered reports whether files have the operation with its options.
+func offered(r *client.Request) bool {
+	o := r.Options
+	return r.Verb != client.Call && len(r.Offsets) == 0 && (o == nil || o.StorageClass == "" && o.Encryption == "" &&
+		o.Checksum == "" && !o.Versioning && !o.ObjectLock && !o.IfNoneMatch)
+}
+
 func (c *adapter) execute(r *client.Request, res *client.Result) (int, error) {
+	if !offered(r) {
+		return 0, &refused{501, client.NotOffered, "files have no such operation or option"}
+	}
 	dir, err := c.path(string(r.Container))
 	if err != nil {
 		return 0, err
@@ -144,8 +154,17 @@ func (c *adapter) execute(r *client.Request, res *client.Result) (int, error) {
 		return 204, removeContainer(dir)
 	case client.CheckOwner:
 		return 200, checkOwner(dir)
+	case client.ListUploads: // a write that did not end leaves none
+		_, err := os.Stat(dir)
+		return 200, err
 	case client.List:
-		return 200, c.list(dir, r, res)
+		var failed error
+		r.ListPages(res, func(q *client.Request, one *client.Result) bool {
+			failed = c.list(dir, q, one)
+			one.Started, one.Ended, one.Status = res.Started, c.store.clock.Now(), 200
+			return failed == nil
+		})
+		return 200, failed
 	}
 	file, err := c.path(string(r.Container), string(r.Object))
 	if err != nil {
@@ -155,6 +174,9 @@ func (c *adapter) execute(r *client.Request, res *client.Result) (int, error) {
 	case client.Get:
 		return 200, c.get(file, r, res)
 	case client.Put, client.PutParts:
+		if r.Abandon {
+			return 204, nil
+		}
 		return 201, c.put(file, r, res)
 	case client.Head:
 		_, err := os.Stat(file)
@@ -238,14 +260,29 @@ func (c *adapter) list(dir string, r *client.Request, res *client.Result) error 
 	if err != nil {
 		return err
 	}
-	prefix := string(r.Object)
+	prefix, last := string(r.Object), r.Page
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) && res.Keys < r.MaxKeys {
-			if res.Keys++; r.Names {
-				res.Names = append(res.Names, e.Name())
+		name := e.Name()
+		res.Listed = res.Listed || name == prefix
+		if !strings.HasPrefix(name, prefix) || name <= r.Page {
+			continue
+		}
+		if o := r.Options; o != nil && o.Delimiter != "" {
+			head, _, cut := strings.Cut(name[len(prefix):], o.Delimiter)
+			if cut {
+				name = prefix + head + o.Delimiter // a common prefix counts as a key
+			}
+			if name == last {
+				continue
 			}
 		}
-		res.Listed = res.Listed || e.Name() == prefix
+		if res.Keys == r.MaxKeys {
+			res.Next = last
+			return nil
+		}
+		if last, res.Keys = name, res.Keys+1; r.Names {
+			res.Names = append(res.Names, name)
+		}
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func (s *StageResult) MadeContainers(kinds model.Kinds) bool {
 			continue
 		}
 		for k := range w.Cells {
-			if k.Check == "" && MayHaveDone(k.Label) {
+			if k.Whole() && MayHaveDone(k.Label) {
 				return true
 			}
 		}
@@ -112,7 +112,7 @@ func (s *StageResult) MadeContainers(kinds model.Kinds) bool {
 func (s *StageResult) took() (sum time.Duration) {
 	for i := range s.Works {
 		for k, c := range s.Works[i].Cells {
-			if k.Check == "" {
+			if k.Whole() {
 				sum += time.Duration(c.Service.Sum())
 			}
 		}
@@ -125,7 +125,7 @@ func (s *StageResult) PerSecond() (sum float64) {
 	for i := range s.Works {
 		w, n := &s.Works[i], int64(0)
 		for k, c := range w.Cells {
-			if k.OK && !k.Ramp && k.Check == "" {
+			if k.OK && !k.Ramp && k.Whole() {
 				n += c.N
 			}
 		}
@@ -155,7 +155,7 @@ func (s *StageResult) cpuOfOps() (cpu time.Duration, ops int64) {
 	}
 	for i := range s.Works {
 		for k, c := range s.Works[i].Cells {
-			if k.Label != Dropped && k.Check == "" {
+			if k.Label != Dropped && k.Whole() {
 				ops += c.N
 			}
 		}

@@ -103,7 +103,7 @@ type sizes struct {
 // of an operation.
 func (z *sizes) of(o *model.Op) (sent, received float64) {
 	switch o.Type {
-	case model.Write, model.MultipartWrite:
+	case model.Write, model.MultipartWrite, model.AbortMultipart:
 		return o.Sizes.Mean(), 0
 	case model.FileWrite:
 		return z.files[o.Files], 0
@@ -162,12 +162,14 @@ func (z *sizes) add(b *model.Budget, o *model.Op, n float64) {
 	b.Sent, b.Received = b.Sent+n*sent, b.Received+n*received
 	requests := 1.0
 	switch o.Type {
-	case model.MultipartWrite:
+	case model.MultipartWrite, model.AbortMultipart:
 		requests = 2 + math.Ceil(sent/float64(o.PartSize))
+	case model.ReadVersion, model.DeleteVersion:
+		requests = 2 // look for the version
 	case model.MakeContainer:
 		requests = 3 // look, make, mark
 	case model.RemoveContainer:
-		requests = 4 // look, list, unmark, remove
+		requests = 5 // look, list uploads, list, unmark, remove
 	}
 	b.Requests[string(o.Type)] += n * requests
 	for _, c := range o.Checks {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
@@ -25,6 +26,14 @@ type Figures struct {
 	Cell     *Cell // of those that were OK
 	Failures []Failure
 	Checks   []CheckFigures
+	Steps    []StepFigures
+}
+
+// StepFigures are those of one kind of request of an operation in parts, in the measured window.
+type StepFigures struct {
+	Step       client.Step
+	OK, Failed int64
+	Cell       *Cell // of those that were OK
 }
 
 // Failure is a way in which operations failed.
@@ -45,7 +54,7 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 		return nil, err
 	}
 	for k, c := range cells {
-		if k.Ramp || k.Check != "" {
+		if k.Ramp || !k.Whole() {
 			continue
 		}
 		f := &all[k.Op]
@@ -66,6 +75,9 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 			f.Failures = append(f.Failures, Failure{k.Label, c.N, c.Detail})
 		}
 	}
+	if err := w.steps(all); err != nil {
+		return nil, err
+	}
 	for i := range all {
 		if all[i].Checks, err = w.checksOf(i); err != nil {
 			return nil, err
@@ -76,6 +88,30 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 		})
 	}
 	return all, nil
+}
+
+// steps adds the figures of the requests of operations in parts, in order of name.
+func (w *WorkResult) steps(all []Figures) error {
+	for _, k := range sortedKeys(w.Cells) {
+		if k.Step == "" || k.Ramp || k.Lost {
+			continue
+		}
+		f := &all[k.Op]
+		i := slices.IndexFunc(f.Steps, func(s StepFigures) bool { return s.Step == k.Step })
+		if i < 0 {
+			i, f.Steps = len(f.Steps), append(f.Steps, StepFigures{Step: k.Step, Cell: newCell()})
+		}
+		s, c := &f.Steps[i], w.Cells[k]
+		if !k.OK {
+			s.Failed += c.N
+			continue
+		}
+		s.OK += c.N
+		if err := s.Cell.merge(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // crowded is by what part the throughput of a closed loop without a ramp is
@@ -107,7 +143,7 @@ func (w *WorkResult) NoRamp() (evidence string, ok bool) {
 // not ended when the work did; all are those that were due in it.
 func (w *WorkResult) Lost() (lost, all int64) {
 	for k, c := range w.Cells {
-		if k.Ramp || k.Check != "" {
+		if k.Ramp || !k.Whole() {
 			continue
 		}
 		all += c.N
@@ -128,7 +164,7 @@ func (w *WorkResult) NoSuccess() (evidence string, invalid, ok bool) {
 		cells = w.Cells // the counts are the same
 	}
 	for k, c := range cells {
-		if k.Ramp || k.Check != "" {
+		if k.Ramp || !k.Whole() {
 			continue
 		}
 		all[k.Op] += c.N

@@ -24,7 +24,7 @@ func LostShare(w *model.Work, r *WorkResult, told bool, stage string, seed uint6
 	}
 	var kept int64
 	for k, c := range r.Cells {
-		if k.Label != Dropped && k.Check == "" {
+		if k.Label != Dropped && k.Whole() {
 			kept += c.N
 		}
 	}
@@ -73,7 +73,7 @@ func loseUnknown(w *WorkResult, stage string, seed uint64) int64 {
 		}
 	}
 	for k, c := range w.Cells {
-		if !k.Ramp && k.Check == "" {
+		if !k.Ramp && k.Whole() {
 			known += c.N
 		}
 	}

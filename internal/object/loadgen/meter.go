@@ -29,7 +29,12 @@ type Key struct {
 	Check model.IntegrityCheck
 	// Endpoint is the name of the one that the operation went to; empty: the store has only one, or it is a check.
 	Endpoint string `json:",omitempty"`
+	// Step, if not empty, is a request of an operation in parts, which is counted apart from the operation.
+	Step client.Step
 }
+
+// Whole reports whether the cell is of operations, not of their checks or steps.
+func (k Key) Whole() bool { return k.Check == "" && k.Step == "" }
 
 // Dropped is the label of operations that were due and never started.
 const Dropped = "dropped"
@@ -201,6 +206,14 @@ func (m *meter) record(worker, i int, due op.Time, ramp, gone bool, r *client.Re
 	if m.log != nil {
 		m.note(worker, l.key, due, r)
 	}
+}
+
+// step counts a request of an operation in parts.
+func (m *meter) step(i int, s client.Step, ramp bool, r *client.Result) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := Key{Op: i, Label: m.words.label(r), OK: r.OK(), Lost: r.Failure == httpconn.Aborted, Ramp: ramp, Step: s}
+	m.err = first(m.err, m.cells.cell(k).add(r.Started, false, r))
 }
 
 // drop counts an operation that was due and never started.

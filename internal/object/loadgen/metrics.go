@@ -36,7 +36,7 @@ func (w *WorkResult) Metrics() (Metrics, error) {
 		return m, err
 	}
 	for _, k := range sortedKeys(cells) {
-		if c := cells[k]; !k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
+		if c := cells[k]; !k.OK && !k.Ramp && k.Whole() && c.Response.N() > 0 {
 			m.histogram(w.Work.Ops[k.Op].Name+"!"+k.Label, "response", c.Response, w.From, w.To)
 		}
 	}
@@ -102,6 +102,15 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 	scalar(".attempts", "", float64(f.Attempts))
 	if ratio, ok := f.SuccessRatio(); ok {
 		scalar(successRatio, "", ratio)
+	}
+	for i := range f.Steps {
+		s := &f.Steps[i]
+		name := "." + string(s.Step)
+		scalar(name+metric.Completed, "", float64(s.OK))
+		scalar(name+metric.Failed, "", float64(s.Failed))
+		if s.Cell.Service.N() > 0 {
+			m.histogram(f.Name+name, "service", s.Cell.Service, w.From, w.To)
+		}
 	}
 	for i := range f.Checks {
 		c := &f.Checks[i]
@@ -205,7 +214,7 @@ func Rates(w *model.Work, from, to op.Time, cells Cells) []metric.Scalar {
 	type sums struct{ ok, failed, lost, bytes int64 }
 	of := make([]sums, len(w.Ops))
 	for k, c := range cells {
-		if k.Check != "" {
+		if !k.Whole() {
 			continue
 		}
 		s := &of[k.Op]
@@ -256,7 +265,7 @@ func (s *Slices) End(w *model.Work) []metric.Histogram {
 		cells = nil // impossible: the histograms are alike
 	}
 	for _, k := range sortedKeys(cells) {
-		if c := cells[k]; k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
+		if c := cells[k]; k.OK && !k.Ramp && k.Whole() && c.Response.N() > 0 {
 			m.histogram(w.Ops[k.Op].Name, "response", c.Response, s.from, s.to)
 		}
 	}
@@ -274,6 +283,6 @@ func sortedKeys(cells Cells) []Key {
 			return 0
 		}
 		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Label, b.Label), cmp.Compare(ramp(a), ramp(b)),
-			cmp.Compare(a.Check, b.Check), cmp.Compare(a.Endpoint, b.Endpoint))
+			cmp.Compare(a.Check, b.Check), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Endpoint, b.Endpoint))
 	})
 }

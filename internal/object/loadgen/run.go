@@ -151,6 +151,9 @@ func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*wo
 			return nil, nil, err
 		}
 		k, err := newWorking(c, s.Name, w, st)
+		if err == nil {
+			err = k.loadKeys(ctx, st)
+		}
 		if err != nil {
 			return nil, nil, atLine(w.Line, err)
 		}
@@ -283,7 +286,7 @@ func judge(w *WorkResult, told bool) error {
 		return err
 	}
 	for k, c := range cells {
-		if k.Ramp || k.Check != "" {
+		if k.Ramp || !k.Whole() {
 			continue
 		}
 		if k.Lost {

@@ -47,7 +47,7 @@ func routes(s client.Store) []string {
 
 func newWorking(c *Config, stage string, w *model.Work, s client.Store) (*working, error) {
 	k := &working{config: c, work: w, stage: stage, store: s, where: s.Describe(), cursors: make([]cursors, len(w.Ops)),
-		files: make([][]file, len(w.Ops))}
+		files: make([][]file, len(w.Ops)), keys: make([]*keyList, len(w.Ops))}
 	ends, err := endpointsOf(s)
 	if err != nil {
 		return nil, err
@@ -169,6 +169,10 @@ func (k *working) worker(i int) (*worker, error) {
 			return nil, atLine(o.Line, err)
 		}
 		w.pickers = append(w.pickers, p)
+		w.options = append(w.options, o.Options.OrNil())
+		w.steps = append(w.steps, func(s client.Step, r *client.Result) {
+			w.meter.step(j, s, !k.work.Special() && k.ramp(r.Started), r)
+		})
 		if !p.idle {
 			sum += o.Weight
 		}
@@ -310,7 +314,7 @@ func (w *worker) once(ctx context.Context) {
 				return
 			}
 			w.name(o, o.Containers.Low+cFrom+c, o.Objects.Low+oFrom+k)
-			w.prepare(0, o)
+			w.prepare(0, o, o.Objects.Low+oFrom+k)
 			w.client.Do(ctx, &w.request, &w.result)
 			w.bytes.Add(w.result.Bytes)
 			w.meter.record(w.index, 0, w.result.Started, false, gone, &w.result)
@@ -326,8 +330,15 @@ func (w *worker) do(ctx context.Context, i int) {
 	if p.objects != nil {
 		object = p.objects.Next()
 	}
-	w.name(o, p.containers.Next(), object)
-	w.prepare(i, o)
+	container := int64(0)
+	if p.containers != nil {
+		container = p.containers.Next()
+	}
+	w.name(o, container, object)
+	if w.keys[i] != nil {
+		w.existing(i, o)
+	}
+	w.prepare(i, o, object)
 	if o.Type == model.FileWrite {
 		w.fileWrite(ctx, i, o)
 	} else {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/option"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
@@ -19,9 +20,10 @@ type working struct {
 	work    *model.Work
 	stage   string
 	store   client.Store
-	where   string    // description of the store
-	cursors []cursors // by operation
-	files   [][]file  // by operation
+	where   string     // description of the store
+	cursors []cursors  // by operation
+	files   [][]file   // by operation
+	keys    []*keyList // by operation; nil: its objects are numbered
 	meters  []*meter
 	dues    *dues // of an open loop
 
@@ -77,6 +79,11 @@ type worker struct {
 	writer  *rand.Rand // names writes
 	pickers []pickers
 	upTo    []int // cumulated weights
+	// steps, by operation, count the requests of operations in parts.
+	steps   []func(client.Step, *client.Result)
+	options []*option.Set // by operation; nil: none
+	batch   [][]byte
+	offsets []int64
 
 	request                     client.Request
 	result                      client.Result

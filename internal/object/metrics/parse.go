@@ -309,6 +309,9 @@ func Names(w *model.Workload) []string {
 			if work.Rate != nil {
 				names = append(names, name+".late")
 			}
+			for _, step := range work.Ops[i].Steps() {
+				names = append(names, name+"."+step)
+			}
 		}
 	}
 	for i := range w.Stages {

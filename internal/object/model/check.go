@@ -11,11 +11,12 @@ import (
 
 // Limits of a workload.
 const (
-	maxWorkers    = 100_000
-	maxListed     = 10_000  // keys in a response; stores answer with 1000 to 10 000 at most
-	maxContainers = 100_000 // each is read before a stage, for the marker of CNSBench
-	maxRuntime    = 365 * 24 * time.Hour
-	largestObject = int64(5) << 40 // limit of S3
+	maxWorkers         = 100_000
+	maxListed          = 10_000  // keys in a response; stores answer with 1000 to 10 000 at most
+	maxPartConcurrency = 64      // greatest number of connections of a worker
+	maxContainers      = 100_000 // each is read before a stage, for the marker of CNSBench
+	maxRuntime         = 365 * 24 * time.Hour
+	largestObject      = int64(5) << 40 // limit of S3
 )
 
 // hostLetters are the characters of host names.
@@ -91,8 +92,7 @@ func (ps *checker) normal(w *Work) {
 	sum, moves := 0, false
 	for _, o := range w.Ops {
 		sum += o.Weight
-		moves = moves || o.Weight > 0 && (o.Type == Read || o.Type == Write || o.Type == MultipartWrite ||
-			o.Type == FileWrite)
+		moves = moves || o.Weight > 0 && (o.Type == Read || o.Type.Sized() || o.Type == FileWrite)
 	}
 	if sum != 100 {
 		ps.fail(w.Ops[0].Line, "ratio", "make them add up to 100", "the ratios of work %q add up to %d", w.Name, sum)
@@ -116,12 +116,28 @@ func (ps *checker) op(w *Work, o *Op) {
 		ps.fail(o.Line, "sizes", "at most 5 TiB", "an object of %d bytes is larger than any store accepts",
 			o.Sizes.Max())
 	}
-	if o.Type == MultipartWrite && o.Sizes.Max() > 10000*o.PartSize {
+	if o.PartConcurrency > maxPartConcurrency {
+		ps.fail(o.Line, "partconcurrency", fmt.Sprintf("at most %d", maxPartConcurrency),
+			"%d parts in flight are too many", o.PartConcurrency)
+	}
+	if o.InParts() && o.Type.Sized() && o.Sizes.Max() > 10000*o.PartSize {
 		ps.fail(o.Line, "partsize", "make "+ps.words.Key("partsize")+" larger",
 			"%d bytes in parts of %d are more than 10000 parts", o.Sizes.Max(), o.PartSize)
 	}
 	if o.Type == List && (o.MaxKeys < 1 || o.MaxKeys > maxListed) {
 		ps.fail(o.Line, "maxkeys", fmt.Sprintf("1 to %d", maxListed), "a list cannot have %d keys", o.MaxKeys)
+	}
+	if o.Keys.Given() && (o.Type.Writes() || o.Containers.Size() > 1) {
+		ps.fail(o.Line, "keys", "", "keys are for operations that read existing objects of one container, not for a %s "+
+			"of %d containers", o.Type, o.Containers.Size())
+	}
+	if o.Containers.Kind == 0 && o.Type.Writes() {
+		ps.fail(o.Line, "container", "give "+ps.words.Key("containers"),
+			"a %s may not go to a container by its whole name: only those that a work of type init made are changed", o.Type)
+	}
+	if n := int64(o.Options.RangeCount()); n > 1 && (o.Length == 0 || o.Within/n/4096*4096 < o.Length) {
+		ps.fail(o.Line, "ranges", "give length and a larger within",
+			"%d ranges of %d bytes do not fit into %d bytes side by side", n, o.Length, o.Within)
 	}
 	ps.chunked(w, o)
 	ps.shaped(o)
@@ -161,10 +177,10 @@ func (ps *checker) shaped(o *Op) {
 
 // chunked reports bodies that are not sent in chunked transfer encoding although the file asks for it.
 func (ps *checker) chunked(w *Work, o *Op) {
-	set, sends := ps.words.Set("chunked", "true"), o.Type == Write || o.Type == FileWrite || o.Type == MultipartWrite
+	set, sends := ps.words.Set("chunked", "true"), o.Type.Sized() || o.Type == FileWrite
 	switch chunked := ps.kinds(w.Store.Kind).Chunked; {
 	case !o.Chunked || !sends || chunked == ChunkedAccepted:
-	case chunked == ChunkedRefused && o.Type != MultipartWrite:
+	case chunked == ChunkedRefused && !o.InParts():
 		ps.fail(o.Line, "chunked", "leave "+set+" out",
 			"storage %s refuses chunked transfer encoding: each %s would fail", w.Store.Kind, o.Type)
 	default:

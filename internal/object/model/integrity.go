@@ -38,6 +38,10 @@ func (ps *checker) checked(s *Stage, w *Work) {
 				"each worker of work %q needs objects of its own to check; a histogram or s(a,b) cannot be divided",
 				w.Name)
 		}
+		if w.Owns(o) && o.Type == DeleteObjects {
+			ps.Fail(o.Line, "delete them in a work of their own, or one by one",
+				"a batch has objects of other workers: workers of work %q do not own the objects that they check", w.Name)
+		}
 		if w.Owns(o) && o.Type == FileWrite {
 			ps.Fail(o.Line, "write files in a work of their own, to other containers",
 				"files keep their names: workers of work %q do not own the objects that they check", w.Name)

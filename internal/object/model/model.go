@@ -6,8 +6,10 @@ package model
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/object/option"
 	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 	"github.com/cnsbench/cnsbench/internal/schedule"
@@ -108,20 +110,63 @@ const (
 	Read            OpType = "read"
 	Write           OpType = "write"
 	MultipartWrite  OpType = "multipart"
+	AbortMultipart  OpType = "abort" // sends all parts of an object, then aborts the upload
 	FileWrite       OpType = "filewrite"
 	Head            OpType = "head"
 	List            OpType = "list"
 	Delete          OpType = "delete"
 	Copy            OpType = "copy"
+	DeleteObjects   OpType = "deleteobjects"
+	ReadVersion     OpType = "readversion"
+	DeleteVersion   OpType = "deleteversion"
 	MakeContainer   OpType = "init"
 	RemoveContainer OpType = "dispose"
 )
 
-// Types are all types that a normal work can have, in the order of the documentation.
-var Types = []OpType{Read, Write, MultipartWrite, FileWrite, Head, List, Delete, Copy}
+// Operation is what sets a type of operations apart from others.
+type Operation struct {
+	Type   OpType
+	Writes bool // changes a container
+	Sized  bool // writes contents of selected sizes
+	Prefix bool // is of a container, and its object prefix selects keys
+}
+
+// Operations are all types that a normal work can have, in the order of the documentation. Another one is an entry here
+// and one in the adaptors that offer it.
+var Operations = []Operation{
+	{Type: Read}, {Type: Write, Writes: true, Sized: true}, {Type: MultipartWrite, Writes: true, Sized: true},
+	{Type: AbortMultipart, Writes: true, Sized: true}, {Type: FileWrite, Writes: true}, {Type: Head},
+	{Type: List, Prefix: true}, {Type: Delete, Writes: true}, {Type: Copy, Writes: true},
+	{Type: DeleteObjects, Writes: true}, {Type: "listversions", Prefix: true}, {Type: ReadVersion},
+	{Type: DeleteVersion, Writes: true}, {Type: "puttags", Writes: true}, {Type: "gettags"},
+	{Type: "deletetags", Writes: true}, {Type: "putretention", Writes: true}, {Type: "getretention"},
+	{Type: "puthold", Writes: true}, {Type: "gethold"},
+}
+
+// Types are those of Operations.
+var Types = func() (types []OpType) {
+	for _, o := range Operations {
+		types = append(types, o.Type)
+	}
+	return types
+}()
+
+// operation is the entry of a type; of a type of special works one that writes.
+func (t OpType) operation() Operation {
+	if i := slices.Index(Types, t); i >= 0 {
+		return Operations[i]
+	}
+	return Operation{Type: t, Writes: true}
+}
+
+// Sized reports whether the operation writes contents of selected sizes.
+func (t OpType) Sized() bool { return t.operation().Sized }
 
 // Writes reports whether the operation changes a container.
-func (t OpType) Writes() bool { return t != Read && t != Head && t != List }
+func (t OpType) Writes() bool { return t.operation().Writes }
+
+// Prefix reports whether the operation is of a container, with the object prefix as the prefix of keys.
+func (t OpType) Prefix() bool { return t.operation().Prefix }
 
 // Op is one operation of a work's mix.
 type Op struct {
@@ -130,6 +175,7 @@ type Op struct {
 	Weight   int      `json:"weight"`
 	Division Division `json:"division"`
 
+	// Containers of Kind 0: the one whose whole name is ContainerName.Prefix.
 	Containers    selector.Spec  `json:"containers"`
 	Objects       selector.Spec  `json:"objects"`
 	Sizes         selector.Sizes `json:"sizes"`
@@ -145,13 +191,19 @@ type Op struct {
 	// and uniform in [0, Within − Length].
 	Length int64 `json:"length,omitempty"`
 	Within int64 `json:"within,omitempty"`
-	// PartSize is the part size of a multipart write, a multiple of 4 KiB.
+	// PartSize is the part size of a multipart write, a multiple of 4 KiB; of a copy: copy in parts of that size.
 	PartSize int64 `json:"partSize,omitempty"`
+	// PartConcurrency is how many parts of an object are in flight at the same time.
+	PartConcurrency int `json:"partConcurrency,omitempty"`
 	// Parts of a delete: the objects may have been written in parts by this workload. See MarkParts.
 	Parts bool `json:"parts,omitempty"`
 	// Files is the directory of a file write, and InOrder how it chooses files from it.
 	Files   string `json:"files,omitempty"`
 	InOrder bool   `json:"inOrder,omitempty"`
+	// Options are what the requests ask for beyond their type.
+	Options option.Set `json:"options,omitzero"`
+	// Keys, if given, are existing objects, which take the place of numbered ones; InOrder is how they are chosen.
+	Keys Keys `json:"keys,omitzero"`
 	// MaxKeys limits the response of a list; the prefix of its keys is the object name's prefix.
 	MaxKeys int `json:"maxKeys,omitempty"`
 	// CopyPrefix is prepended to the object's name for the name of its copy.
@@ -162,6 +214,17 @@ type Op struct {
 	CheckWithin time.Duration    `json:"checkWithinNs,omitempty"`
 	Line        int              `json:"line,omitempty"`
 }
+
+// Keys are objects that exist already, by the one container that the operation has: those that a file lists or, without
+// a file, those in the store whose names begin with Prefix.
+type Keys struct {
+	File   string `json:"file,omitempty"`
+	Prefix string `json:"prefix,omitempty"`
+	All    bool   `json:"all,omitempty"` // all objects of the container
+}
+
+// Given reports whether there are any.
+func (k Keys) Given() bool { return k != Keys{} }
 
 // Name forms a name from a number.
 type Name struct {
@@ -263,7 +326,7 @@ func (w *Workload) MarkParts() {
 				ops := w.Stages[i].Works[j].Ops
 				for k := range ops {
 					if pass == 0 {
-						parts = parts || ops[k].Type == MultipartWrite
+						parts = parts || ops[k].InParts()
 					} else if ops[k].Type == Delete {
 						ops[k].Parts = parts
 					}
@@ -272,6 +335,47 @@ func (w *Workload) MarkParts() {
 		}
 	}
 }
+
+// InParts reports whether the operation makes objects of parts.
+func (o *Op) InParts() bool {
+	return o.Type == MultipartWrite || o.Type == AbortMultipart || o.Type == Copy && o.PartSize > 0
+}
+
+// Steps are the names of the requests of an operation that takes several, which have figures of their own.
+func (o *Op) Steps() []string {
+	switch {
+	case o.Type == AbortMultipart:
+		return []string{"create", "part", "abort"}
+	case o.InParts():
+		return []string{"create", "part", "complete"}
+	case o.Options.AllPages:
+		return []string{"page"}
+	}
+	return nil
+}
+
+// Connections is the number of connections that a worker has for the operation.
+func (o *Op) Connections() int {
+	if o.InParts() {
+		return max(1, o.PartConcurrency)
+	}
+	return 1
+}
+
+// SetParts sets the size of parts, if there is one, and how many are in flight at the same time. A write of a work of
+// type prepare becomes one in parts.
+func (o *Op) SetParts(size int64, concurrency int) {
+	if o.Type == Write && size > 0 {
+		o.Type, o.Name = MultipartWrite, string(MultipartWrite)
+	}
+	if o.PartSize = size; o.PartSize == 0 && o.Type != Copy {
+		o.PartSize = defaultPart
+	}
+	o.PartConcurrency = max(1, concurrency)
+}
+
+// defaultPart is the least size of parts that S3 accepts.
+const defaultPart = 5 << 20
 
 // IntegrityCheck is a check that a worker makes immediately after its own operation.
 type IntegrityCheck string

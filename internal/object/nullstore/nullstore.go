@@ -47,6 +47,8 @@ func (c *adapter) Do(_ context.Context, r *client.Request, res *client.Result) {
 		c.get(r, res)
 	case r.Verb == client.Put, r.Verb == client.PutParts:
 		c.put(r, res)
+	case r.Verb == client.Call && r.Call == "readversion":
+		c.get(r, res)
 	case r.Verb == client.Delete:
 		res.Status = 204
 	}

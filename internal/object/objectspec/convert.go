@@ -1,6 +1,7 @@
 package objectspec
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
@@ -145,12 +146,25 @@ func (c *converted) work(w *model.Work) (*v1alpha1.ObjectWork, error) {
 	out.Storage = storage
 	if w.Special() {
 		out.ObjectTarget = target(&w.Ops[0], model.Specials[w.Kind].Division)
-		return out, nil
+		return out, writeOptions(&w.Ops[0], &out.ObjectTarget)
 	}
 	for i := range w.Ops {
-		out.Operations = append(out.Operations, operation(&w.Ops[i]))
+		op := operation(&w.Ops[i])
+		if err := writeOptions(&w.Ops[i], &op); err != nil {
+			return nil, err
+		}
+		out.Operations = append(out.Operations, op)
 	}
 	return out, nil
+}
+
+// writeOptions is the inverse of optionsOf.
+func writeOptions(o *model.Op, to any) error {
+	b, err := json.Marshal(o.Options)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, to)
 }
 
 func operation(o *model.Op) v1alpha1.ObjectOperation {
@@ -158,10 +172,19 @@ func operation(o *model.Op) v1alpha1.ObjectOperation {
 	out := v1alpha1.ObjectOperation{Type: string(o.Type), Name: v1alpha1.Name(o.GivenName()), Ratio: &ratio,
 		ObjectTarget: target(o, model.ByNone), Verify: o.Verify,
 		Length: bytesOf(o.Length), Within: bytesOf(o.Within), Files: o.Files}
+	if o.Containers.Kind == 0 {
+		out.Container, out.Containers, out.ContainerPrefix = o.ContainerName.Prefix, "", ""
+	}
+	if o.Keys.Given() {
+		out.Keys = &v1alpha1.ObjectKeys{File: o.Keys.File}
+		if o.Keys.File == "" {
+			out.Keys.Prefix = &o.Keys.Prefix
+		}
+	}
 	if o.InOrder {
 		out.FileSelection = "inOrder"
 	}
-	if o.Type == model.List && o.MaxKeys != 1000 {
+	if o.Type.Prefix() && o.MaxKeys != 1000 {
 		n := int32(o.MaxKeys)
 		out.MaxKeys = &n
 	}
@@ -176,6 +199,10 @@ func target(o *model.Op, division model.Division) v1alpha1.ObjectTarget {
 		ContainerSuffix: o.ContainerName.Suffix,
 		ObjectSuffix:    o.ObjectName.Suffix, Chunked: o.Chunked, PartSize: bytesOf(o.PartSize),
 		CheckWithin: durationOf(o.CheckWithin)}
+	if o.PartConcurrency > 1 {
+		n := int32(o.PartConcurrency)
+		t.PartConcurrency = &n
+	}
 	if o.Objects.Kind != 0 {
 		t.Objects = o.Objects.String()
 	}
@@ -186,10 +213,10 @@ func target(o *model.Op, division model.Division) v1alpha1.ObjectTarget {
 		t.Division = string(o.Division)
 	}
 	standard := "myobjects"
-	if o.Type == model.List {
+	if o.Type.Prefix() {
 		standard = ""
 	}
-	if o.ObjectName.Prefix != standard && (o.Objects.Kind != 0 || o.Type == model.List) {
+	if o.ObjectName.Prefix != standard && (o.Objects.Kind != 0 || o.Type.Prefix()) {
 		t.ObjectPrefix = &o.ObjectName.Prefix
 	}
 	if o.Zero {

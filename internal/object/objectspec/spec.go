@@ -73,8 +73,8 @@ func clearLines(w *model.Workload) {
 
 // renamed are the fields whose names differ from COSBench's settings.
 var renamed = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown",
-	"partsize": "partSize",
-	"cprefix":  "containerPrefix", "oprefix": "objectPrefix", "hashprefix": "hashPrefix"}
+	"partsize": "partSize", "partconcurrency": "partConcurrency",
+	"cprefix": "containerPrefix", "oprefix": "objectPrefix", "hashprefix": "hashPrefix"}
 
 // words are those of an ObjectSpec.
 var words = model.Words{

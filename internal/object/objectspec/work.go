@@ -1,6 +1,7 @@
 package objectspec
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/option"
 	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
@@ -75,9 +77,10 @@ func (o *reader) special(path string, w *model.Work, s *v1alpha1.ObjectWork) {
 	special := model.Specials[w.Kind]
 	op := model.Op{Type: special.Op, Name: string(special.Op), Weight: 100, Division: special.Division,
 		Line: o.line(path)}
-	if o.target(path, &op, &s.ObjectTarget); op.Division == model.ByNone {
+	if o.target(path, &op, &s.ObjectTarget, true, ""); op.Division == model.ByNone {
 		op.Division = special.Division // the problem was reported
 	}
+	o.options(path, &op, &s.ObjectTarget, nil)
 	w.Ops = []model.Op{op}
 }
 
@@ -109,7 +112,7 @@ func (o *reader) operations(path string, w *model.Work, s *v1alpha1.ObjectWork) 
 			x.FileSelection == "inOrder"; op.Type == model.FileWrite && op.Files == "" {
 			o.fail(at, "files: /DIRECTORY", "a filewrite needs a directory of files")
 		}
-		if op.Type == model.List {
+		if op.Type.Prefix() {
 			op.MaxKeys = 1000
 		}
 		if x.MaxKeys != nil {
@@ -118,7 +121,9 @@ func (o *reader) operations(path string, w *model.Work, s *v1alpha1.ObjectWork) 
 		if op.CopyPrefix = x.CopyPrefix; op.CopyPrefix == "" {
 			op.CopyPrefix = "copy-"
 		}
-		o.target(at, &op, &target)
+		o.keys(at, &op, x)
+		o.target(at, &op, &target, false, x.Container)
+		o.options(at, &op, x, &s.ObjectTarget)
 		w.Ops = append(w.Ops, op)
 	}
 	model.NameOps(w.Ops)
@@ -146,7 +151,8 @@ func inherit(own, work v1alpha1.ObjectTarget, hasPrefix bool) v1alpha1.ObjectTar
 		own.PartSize = work.PartSize
 	}
 	for _, f := range []struct{ own, work **int32 }{{&own.Compressible, &work.Compressible},
-		{&own.Dedupable, &work.Dedupable}, {&own.HashPrefix, &work.HashPrefix}} {
+		{&own.Dedupable, &work.Dedupable}, {&own.HashPrefix, &work.HashPrefix},
+		{&own.PartConcurrency, &work.PartConcurrency}} {
 		if *f.own == nil {
 			*f.own = *f.work
 		}
@@ -174,13 +180,15 @@ func (o *reader) read(path string, op *model.Op, x *v1alpha1.ObjectOperation) {
 	}
 }
 
-// target reads the containers, the objects and the content.
-func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
+// target reads the containers, the objects and the content. special: of a work that is not normal; whole, if not empty,
+// is the whole name of the only container.
+func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget, special bool,
+	whole string) {
 	op.ContainerName = model.Name{Prefix: t.ContainerPrefix, Suffix: t.ContainerSuffix}
 	op.ObjectName = model.Name{Prefix: "myobjects", Suffix: t.ObjectSuffix, Hash: number(t.HashPrefix)}
 	op.Shape = payload.Shape{Compressible: uint8(number(t.Compressible)),
 		Dedupable: uint8(number(t.Dedupable))}
-	if op.Type == model.List {
+	if op.Type.Prefix() {
 		op.ObjectName.Prefix = "" // all of the container's
 	}
 	if t.ObjectPrefix != nil {
@@ -189,15 +197,23 @@ func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 	if t.Division != "" {
 		op.Division = model.Division(t.Division)
 	}
-	op.Containers = o.selector(path, "containers", t.Containers)
-	switch op.Type {
-	case model.MakeContainer, model.RemoveContainer, model.List, model.FileWrite:
+	if whole == "" {
+		op.Containers = o.selector(path, "containers", t.Containers)
+	} else {
+		op.ContainerName = model.Name{Prefix: whole}
+	}
+	switch {
+	case op.Type.Prefix(), op.Keys.Given():
+	case op.Type == model.MakeContainer, op.Type == model.RemoveContainer, op.Type == model.FileWrite:
 	default:
 		op.Objects = o.selector(path, "objects", t.Objects)
 	}
 	op.Zero, op.Chunked = t.Content == "zero", t.Chunked
 	o.checks(path, op, t)
-	if op.Type != model.Write && op.Type != model.MultipartWrite {
+	if op.Type == model.Copy && t.PartSize != nil {
+		o.parts(path, op, t)
+	}
+	if !op.Type.Sized() {
 		return
 	}
 	if t.Sizes == "" {
@@ -208,12 +224,24 @@ func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 	if op.Sizes, err = selector.ParseSizes(t.Sizes); err != nil {
 		o.fail(path+".sizes", "", "%v", err)
 	}
-	if op.Type == model.MultipartWrite {
-		if op.PartSize = o.bytes(path+".partSize", t.PartSize); op.PartSize == 0 {
-			op.PartSize = 5 << 20
+	if op.Type != model.Write || special && t.PartSize != nil {
+		o.parts(path, op, t)
+	}
+}
+
+// options reads the options of an operation: its own, and those of its work that operations of its type have.
+func (o *reader) options(path string, op *model.Op, own, work any) {
+	set, inherited := optionsOf(own), optionsOf(work)
+	set.Take(&inherited, string(op.Type))
+	for i := range option.All {
+		p := &option.All[i]
+		if !p.Of(&set) {
+			continue
 		}
-		if op.PartSize%4096 != 0 {
-			o.fail(path+".partSize", "such as 5Mi", "a part of %d bytes is not a multiple of 4Ki", op.PartSize)
+		if !p.For(string(op.Type)) {
+			o.fail(path+"."+p.Name, "it is for "+strings.Join(p.Types, ", "), "a %s has no %s", op.Type, p.Name)
+		} else if err := p.Put(&op.Options, p.Text(&set)); err != nil {
+			o.fail(path+"."+p.Name, "", "%v", err)
 		}
 	}
 }
@@ -224,6 +252,40 @@ func number(field *int32) int {
 		return 0
 	}
 	return int(*field)
+}
+
+// optionsOf are the fields of x that are options, which have the same names.
+func optionsOf(x any) (set option.Set) {
+	b, err := json.Marshal(x)
+	if err == nil {
+		err = json.Unmarshal(b, &set)
+	}
+	if err != nil {
+		panic(err) // fields of the API and of the set differ
+	}
+	return set
+}
+
+// keys reads which existing objects an operation is for.
+func (o *reader) keys(path string, op *model.Op, x *v1alpha1.ObjectOperation) {
+	if x.Keys == nil {
+		return
+	}
+	if x.Objects != "" {
+		o.fail(path+".objects", "leave objects or keys out", "an operation has objects by number or by keys")
+	}
+	op.Keys.File = o.given(x.Keys.File, "File")
+	if x.Keys.Prefix != nil {
+		op.Keys.Prefix, op.Keys.All = *x.Keys.Prefix, *x.Keys.Prefix == ""
+	}
+}
+
+// parts reads how objects are divided into parts.
+func (o *reader) parts(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
+	op.SetParts(o.bytes(path+".partSize", t.PartSize), number(t.PartConcurrency))
+	if op.PartSize%4096 != 0 {
+		o.fail(path+".partSize", "such as 5Mi", "a part of %d bytes is not a multiple of 4Ki", op.PartSize)
+	}
 }
 
 // checks are those of the target that apply to the operation.

@@ -51,6 +51,10 @@ func TestVersityGW(t *testing.T) {
 				}})
 		})
 	}
+	clienttest.Offers(t, clienttest.Options{Store: open(t, map[string]string{"endpoint": v.Address}, good), Keeps: true,
+		PartSize: 5 << 20, Prefix: "offers"}, "versitygw")
+	clienttest.Run(t, clienttest.Options{Store: open(t, map[string]string{"endpoint": v.Address,
+		"signature": "presigned"}, good), Keeps: true, PartSize: 5 << 20, Prefix: "presigned"})
 	clock := time.Now().Add(-time.Hour)
 	tests := []struct {
 		name  string

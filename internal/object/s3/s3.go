@@ -8,7 +8,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"html"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +29,7 @@ func (c Credentials) String() string { return "credentials" }
 
 // Config of a store. Settings are those of COSBench's config string: endpoint,
 // region (us-east-1), path_style_access (true), timeout (ms), signature (v4 or
-// v2), payload (unsigned or signed), cafile, no_verify_ssl.
+// v2, or presigned: version 4 in the URL), payload (unsigned or signed), cafile, no_verify_ssl.
 type Config struct {
 	Settings    map[string]string
 	Credentials Credentials
@@ -45,6 +47,7 @@ type Store struct {
 	region      string
 	virtualHost bool
 	v2, signed  bool
+	presigned   bool // the signature is in the URL
 }
 
 // New checks the settings; nothing is sent.
@@ -71,13 +74,18 @@ func New(c Config) (*Store, error) {
 		{"path_style_access", "true", "false", &s.virtualHost}, {"signature", "v4", "v2", &s.v2},
 		{"payload", "unsigned", "signed", &s.signed},
 	} {
-		switch v := c.Settings[o.key]; v {
-		case "", o.off:
-		case o.on:
+		switch v := c.Settings[o.key]; {
+		case v == "", v == o.off:
+		case v == o.on:
 			*o.to = true
+		case o.key == "signature" && v == "presigned":
+			s.presigned = true
 		default:
 			return nil, fmt.Errorf("s3: %s=%s: there are %s and %s", o.key, v, o.off, o.on)
 		}
+	}
+	if s.presigned && s.signed {
+		return nil, fmt.Errorf("s3: a presigned URL does not cover a body: leave payload=signed out")
 	}
 	if (c.Credentials.AccessKey == "") != (c.Credentials.SecretKey == "") {
 		return nil, fmt.Errorf("s3: an access key and a secret key belong together, and only one of them is given")
@@ -115,14 +123,21 @@ type adapter struct {
 
 	host, path, query, resource, scratch []byte
 
+	lanes   client.Lanes // for parts of an object
 	extra   []header
 	content client.Contents
 	hash    string // of the payload, where it is signed
 }
 
-func (c *adapter) Abort() { c.Conn.Abort() }
+func (c *adapter) Abort() {
+	c.Conn.Abort()
+	c.lanes.Abort()
+}
 
-func (c *adapter) Close() { c.Conn.Close() }
+func (c *adapter) Close() {
+	c.Conn.Close()
+	c.lanes.Close()
+}
 
 // address sets host, path and resource of a request. Whatever the host, the
 // connection is the one to the endpoint: a worker needs no other for each bucket.
@@ -151,6 +166,7 @@ func (c *adapter) address(container, object []byte) {
 func (c *adapter) head(method string) {
 	x := &c.X
 	now := c.store.config.Now()
+	sortHeaders(c.extra)
 	switch {
 	case c.sign.access == "":
 		x.Head = appendRequestLine(x.Head[:0], method, c.path, c.query)
@@ -158,9 +174,12 @@ func (c *adapter) head(method string) {
 		x.Head = appendFields(x.Head, c.extra)
 	case c.store.v2:
 		x.Head = c.sign.sign2(x.Head[:0], now, method, c.host, c.path, c.query, c.resource, c.extra)
+	case c.store.presigned:
+		x.Head = c.sign.presign4(x.Head[:0], now, method, c.host, c.path, c.query, c.extra)
 	default:
 		if c.sign.token != "" {
 			c.extra = append(c.extra, header{"x-amz-security-token", c.sign.token})
+			sortHeaders(c.extra)
 		}
 		x.Head = c.sign.sign4(x.Head[:0], now, method, c.host, c.path, c.query, c.hash, c.extra)
 	}
@@ -197,11 +216,16 @@ func (c *adapter) Do(ctx context.Context, r *client.Request, res *client.Result)
 	case client.PutParts:
 		c.putParts(ctx, r, res)
 	case client.Head:
-		c.simple(ctx, "HEAD", r.Container, r.Object, res)
+		c.address(r.Container, r.Object)
+		c.customerKey(r.Options)
+		c.head("HEAD")
+		c.explained(c.Send(ctx, res, false), res)
 	case client.Delete:
 		c.simple(ctx, "DELETE", r.Container, r.Object, res)
 	case client.List:
-		c.list(ctx, r, res)
+		r.ListPages(res, func(q *client.Request, one *client.Result) bool { return c.list(ctx, q, one) })
+	case client.Call:
+		c.call(ctx, r, res)
 	case client.Copy:
 		c.copy(ctx, r, res)
 	case client.MakeContainer:
@@ -210,6 +234,8 @@ func (c *adapter) Do(ctx context.Context, r *client.Request, res *client.Result)
 		c.removeContainer(ctx, r, res)
 	case client.CheckOwner:
 		c.checkOwner(ctx, r.Container, res)
+	case client.ListUploads:
+		c.uploads(ctx, r.Container, res)
 	}
 }
 
@@ -232,13 +258,14 @@ func hostLabel(name []byte) bool {
 
 func (c *adapter) get(ctx context.Context, r *client.Request, res *client.Result) {
 	c.address(r.Container, r.Object)
+	c.reading(r)
 	c.head("GET")
 	if r.Length >= 0 {
-		b := strconv.AppendInt(append(c.X.Head, "Range: bytes="...), r.Offset, 10)
-		b = strconv.AppendInt(append(b, '-'), r.Offset+r.Length-1, 10)
-		c.X.Head = append(b, "\r\n"...)
+		c.X.Head = append(r.RangeHeader(append(c.X.Head, "Range: "...)), "\r\n"...)
 	}
-	c.explained(c.Read(ctx, r, res), res)
+	if c.explained(c.Read(ctx, r, res), res) && c.Hash != nil {
+		c.compare(r, res)
+	}
 }
 
 func (c *adapter) put(ctx context.Context, r *client.Request, res *client.Result) {
@@ -256,7 +283,13 @@ func (c *adapter) put(ctx context.Context, r *client.Request, res *client.Result
 	if !c.hashed(content, r.Size, res) {
 		return
 	}
+	if r.Options != nil && !c.writing(r, content, res) {
+		return
+	}
 	c.head("PUT")
+	if r.Options != nil && r.Options.IfNoneMatch {
+		c.with("If-None-Match", "*")
+	}
 	c.X.Content, c.X.Size = content, r.Size
 	if c.explained(c.Send(ctx, res, false), res) {
 		res.Bytes = r.Size
@@ -271,10 +304,19 @@ func (c *adapter) hashed(content httpconn.Content, size int64, res *client.Resul
 	if !res.Started.Known() { // hashing is part of sending
 		res.Started = c.store.config.Clock.Now()
 	}
+	h := sha256.New()
+	if !c.sum(h, content, size, res) {
+		return false
+	}
+	c.hash = hex.EncodeToString(h.Sum(nil))
+	return true
+}
+
+// sum writes a content to h before it is sent.
+func (c *adapter) sum(h hash.Hash, content httpconn.Content, size int64, res *client.Result) bool {
 	if c.scratch == nil {
 		c.scratch = make([]byte, 64<<10)
 	}
-	h := sha256.New()
 	for offset := int64(0); offset < size; {
 		n := min(int64(len(c.scratch)), size-offset)
 		if err := content.Read(c.scratch[:n], offset); err != nil {
@@ -285,12 +327,18 @@ func (c *adapter) hashed(content httpconn.Content, size int64, res *client.Resul
 		h.Write(c.scratch[:n])
 		offset += n
 	}
-	c.hash = hex.EncodeToString(h.Sum(nil))
 	return true
 }
 
-func (c *adapter) list(ctx context.Context, r *client.Request, res *client.Result) {
+// list requests one page; a common prefix counts as a key.
+func (c *adapter) list(ctx context.Context, r *client.Request, res *client.Result) bool {
 	c.address(r.Container, nil)
+	if r.Page != "" {
+		c.query = append(encode(append(c.query, "continuation-token="...), []byte(r.Page), true), '&')
+	}
+	if r.Options != nil && r.Options.Delimiter != "" {
+		c.query = append(encode(append(c.query, "delimiter="...), []byte(r.Options.Delimiter), true), '&')
+	}
 	c.query = append(c.query, "list-type=2&max-keys="...)
 	c.query = strconv.AppendInt(c.query, int64(r.MaxKeys), 10)
 	if len(r.Object) > 0 {
@@ -298,9 +346,10 @@ func (c *adapter) list(ctx context.Context, r *client.Request, res *client.Resul
 	}
 	c.head("GET")
 	if !c.explained(c.Send(ctx, res, true), res) {
-		return
+		return false
 	}
-	res.Keys = bytes.Count(c.Answer, []byte("<Key>"))
+	res.Keys = bytes.Count(c.Answer, []byte("<Key>")) + bytes.Count(c.Answer, []byte("<CommonPrefixes>"))
+	res.Next, _ = element(c.Answer, "NextContinuationToken")
 	res.Listed = listed(c.Answer, r.Object)
 	if r.Names {
 		res.Names = names(c.Answer)
@@ -308,18 +357,15 @@ func (c *adapter) list(ctx context.Context, r *client.Request, res *client.Resul
 	if !bytes.Contains(c.Answer, []byte("<ListBucketResult")) {
 		res.Status, res.Failure, res.Detail = 0, httpconn.Garbage, "the answer is no listing"
 	}
+	return res.OK()
 }
 
 // names are the keys of a listing.
 func names(answer []byte) (all []string) {
-	for {
-		_, rest, ok := bytes.Cut(answer, []byte("<Key>"))
-		key, rest, whole := bytes.Cut(rest, []byte("</Key>"))
-		if !ok || !whole {
-			return all
-		}
-		all, answer = append(all, html.UnescapeString(string(key))), rest
+	for key := range elements(answer, "Key") {
+		all = append(all, html.UnescapeString(string(key)))
 	}
+	return all
 }
 
 // listed reports whether a listing has a key. Those with the key as their prefix come behind it, so that it can only
@@ -333,14 +379,22 @@ func listed(answer, key []byte) bool {
 }
 
 func (c *adapter) copy(ctx context.Context, r *client.Request, res *client.Result) {
+	if r.PartSize > 0 {
+		c.copyParts(ctx, r, res)
+		return
+	}
 	c.address(r.Container, r.To)
-	source := encode(append(encode([]byte("/"), r.Container, true), '/'), r.Object, false)
-	c.extra = append(c.extra, header{"x-amz-copy-source", string(source)})
+	c.extra = append(c.extra, header{"x-amz-copy-source", copySource(r)})
+	c.creating(r)
 	c.head("PUT")
 	c.with("Content-Length", "0")
 	if c.explained(c.Send(ctx, res, true), res) {
 		c.lateError(res)
 	}
+}
+
+func copySource(r *client.Request) string {
+	return string(encode(append(encode([]byte("/"), r.Container, true), '/'), r.Object, false))
 }
 
 // lateError finds the error that S3 may send behind a status of 200, when the
@@ -352,73 +406,209 @@ func (c *adapter) lateError(res *client.Result) {
 	}
 }
 
+// putParts writes an object in parts, or aborts the upload when all parts are sent.
 func (c *adapter) putParts(ctx context.Context, r *client.Request, res *client.Result) {
-	c.address(r.Container, r.Object)
+	sums := make([]string, r.PartCount())
+	c.inParts(ctx, r, r.Object, sums, res, func(k *adapter, id string, part int, one *client.Result) bool {
+		offset, size := r.PartRange(part)
+		k.ofPart(r.Container, r.Object, id, part)
+		k.content = client.Contents{ID: r.ID(), Offset: offset}
+		if !k.hashed(&k.content, size, one) || r.Options != nil && !k.partOptions(r, sums, part, size, one) {
+			return false
+		}
+		k.head("PUT")
+		k.X.Content, k.X.Size = &k.content, size
+		if !k.explained(k.Send(ctx, one, false), one) {
+			return false
+		}
+		one.Bytes = size
+		return true
+	})
+}
+
+// copyParts copies an object within the server in parts: the way for objects above 5 GB.
+func (c *adapter) copyParts(ctx context.Context, r *client.Request, res *client.Result) {
+	if !c.simple(ctx, "HEAD", r.Container, r.Object, res) {
+		return
+	}
+	whole := *r
+	whole.Size = max(0, c.X.Declared)
+	source := copySource(r)
+	c.inParts(ctx, &whole, r.To, nil, res, func(k *adapter, id string, part int, one *client.Result) bool {
+		offset, size := whole.PartRange(part)
+		k.ofPart(r.Container, r.To, id, part)
+		k.extra = append(k.extra, header{"x-amz-copy-source", source})
+		if whole.Size > 0 { // nothing has no range
+			k.extra = append(k.extra, header{"x-amz-copy-source-range",
+				fmt.Sprintf("bytes=%d-%d", offset, offset+size-1)})
+		}
+		k.head("PUT")
+		k.with("Content-Length", "0")
+		if !k.explained(k.Send(ctx, one, true), one) {
+			return false
+		}
+		k.lateError(one)
+		return one.OK()
+	})
+	res.Bytes = 0 // no content was moved by this client
+}
+
+// ofPart addresses a part of an upload.
+func (c *adapter) ofPart(container, object []byte, id string, part int) {
+	c.address(container, object)
+	c.query = strconv.AppendInt(append(c.query, "partNumber="...), int64(part), 10)
+	c.query = encode(append(c.query, "&uploadId="...), []byte(id), true)
+}
+
+// inParts makes an object of parts that send sends, by as many connections as r asks for. An upload that failed is
+// aborted, so that its parts do not stay; what went wrong before is the result. sums are the checksums of parts, which
+// send sets.
+func (c *adapter) inParts(ctx context.Context, r *client.Request, object []byte, sums []string, res *client.Result,
+	send func(k *adapter, id string, part int, one *client.Result) bool) {
+	lanes, err := c.lanes.Open(r, c, c.store.Client)
+	if err != nil {
+		c.refuse(res, err.Error())
+		return
+	}
+	id := ""
+	if !r.Step(client.Create, res, func(one *client.Result) (ok bool) {
+		id, ok = c.createUpload(ctx, r, object, one)
+		return ok
+	}) {
+		return
+	}
+	tags := make([]string, r.PartCount())
+	sent := client.SendParts(lanes, r, res, func(lane client.Client, part int, one *client.Result) bool {
+		k := lane.(*adapter)
+		if !send(k, id, part, one) {
+			return false
+		}
+		tags[part-1] = k.X.Header("etag")
+		if tag, ok := element(k.Answer, "ETag"); ok { // of a copy
+			tags[part-1] = tag
+		}
+		return true
+	})
+	if !sent || r.Abandon {
+		failed := *res
+		aborted := r.Step(client.Abandon, res, func(one *client.Result) bool {
+			return c.abortUpload(ctx, r.Container, object, id, one)
+		})
+		if !sent {
+			failed.Attempts = res.Attempts
+			*res = failed
+		} else if aborted {
+			res.Bytes = r.Size
+		}
+		return
+	}
+	if r.Step(client.Complete, res, func(one *client.Result) bool {
+		return c.completeUpload(ctx, r, object, id, tags, sums, one)
+	}) {
+		res.Bytes = r.Size
+	}
+}
+
+func (c *adapter) createUpload(ctx context.Context, r *client.Request, object []byte, res *client.Result) (string,
+	bool) {
+	c.address(r.Container, object)
 	c.query = append(c.query, "uploads="...)
+	c.creating(r)
+	if r.Options != nil && r.Options.Checksum != "" {
+		c.extra = append(c.extra, header{"x-amz-checksum-algorithm", strings.ToUpper(r.Options.Checksum)})
+	}
 	c.head("POST")
 	c.with("Content-Length", "0")
 	if !c.explained(c.Send(ctx, res, true), res) {
-		return
+		return "", false
 	}
 	id, ok := element(c.Answer, "UploadId")
 	if !ok {
 		res.Status, res.Failure, res.Detail = 0, httpconn.Garbage, "the answer names no upload"
-		return
 	}
+	return id, ok
+}
+
+func (c *adapter) completeUpload(ctx context.Context, r *client.Request, object []byte, id string, tags,
+	sums []string, res *client.Result) bool {
 	var done bytes.Buffer
 	done.WriteString("<CompleteMultipartUpload>")
-	for part, offset := 1, int64(0); offset < r.Size || part == 1; part++ {
-		size := min(r.PartSize, r.Size-offset)
-		tag, ok := c.part(ctx, r, id, part, offset, size, res)
-		if !ok {
-			c.abandon(ctx, r, id, res)
-			return
+	for i, tag := range tags {
+		fmt.Fprintf(&done, "<Part><PartNumber>%d</PartNumber><ETag>%s</ETag>", i+1, tag)
+		if sums != nil && sums[i] != "" {
+			name := "Checksum" + strings.ToUpper(r.Options.Checksum)
+			fmt.Fprintf(&done, "<%s>%s</%s>", name, sums[i], name)
 		}
-		fmt.Fprintf(&done, "<Part><PartNumber>%d</PartNumber><ETag>%s</ETag></Part>", part, tag)
-		offset += size
+		done.WriteString("</Part>")
 	}
 	done.WriteString("</CompleteMultipartUpload>")
-	c.address(r.Container, r.Object)
+	c.address(r.Container, object)
 	c.query = encode(append(c.query, "uploadId="...), []byte(id), true)
-	text := client.Text(done.Bytes())
+	c.customerKey(r.Options)
+	if !c.body(ctx, "POST", done.Bytes(), res) {
+		return false
+	}
+	c.lateError(res)
+	return res.OK()
+}
+
+// body sends a request with a short body, and keeps the answer.
+func (c *adapter) body(ctx context.Context, method string, content []byte, res *client.Result) bool {
+	text := client.Text(content)
 	if !c.hashed(text, int64(len(text)), res) {
-		return
+		return false
 	}
-	c.head("POST")
+	c.head(method)
 	c.X.Content, c.X.Size = text, int64(len(text))
-	if c.explained(c.Send(ctx, res, true), res) {
-		res.Bytes = r.Size
-		c.lateError(res)
-	}
+	return c.explained(c.Send(ctx, res, true), res)
 }
 
-func (c *adapter) part(ctx context.Context, r *client.Request, id string, part int, offset, size int64,
-	res *client.Result) (tag string, ok bool) {
-	c.address(r.Container, r.Object)
-	c.query = strconv.AppendInt(append(c.query, "partNumber="...), int64(part), 10)
-	c.query = encode(append(c.query, "&uploadId="...), []byte(id), true)
-	c.content = client.Contents{ID: r.ID(), Offset: offset}
-	if !c.hashed(&c.content, size, res) {
-		return "", false
-	}
-	c.head("PUT")
-	c.X.Content, c.X.Size = &c.content, size
-	if !c.explained(c.Send(ctx, res, false), res) {
-		return "", false
-	}
-	return c.X.Header("etag"), true
-}
-
-// abandon gives up an upload that failed, so that its parts do not stay. What
-// went wrong before is what counts.
-func (c *adapter) abandon(ctx context.Context, r *client.Request, id string, res *client.Result) {
-	failed := *res
-	c.address(r.Container, r.Object)
+func (c *adapter) abortUpload(ctx context.Context, container, object []byte, id string, res *client.Result) bool {
+	c.address(container, object)
 	c.query = encode(append(c.query, "uploadId="...), []byte(id), true)
 	c.head("DELETE")
-	c.Send(ctx, res, false)
-	failed.Attempts = res.Attempts
-	*res = failed
+	return c.explained(c.Send(ctx, res, false), res)
+}
+
+// upload is an unfinished one.
+type upload struct{ key, id string }
+
+// uploads lists unfinished uploads, up to 1000, which is what a server gives at most.
+func (c *adapter) uploads(ctx context.Context, container []byte, res *client.Result) (list []upload, ok bool) {
+	c.address(container, nil)
+	c.query = append(c.query, "uploads="...)
+	c.head("GET")
+	if !c.explained(c.Send(ctx, res, true), res) {
+		return nil, false
+	}
+	for one := range elements(c.Answer, "Upload") {
+		key, hasKey := element(one, "Key")
+		id, hasID := element(one, "UploadId")
+		if hasKey && hasID {
+			list = append(list, upload{key, id})
+		}
+	}
+	res.Keys = len(list)
+	return list, true
+}
+
+// maxUploads bounds the uploads that are aborted, in case a server lists them again and again.
+const maxUploads = 1_000_000
+
+// abortUploads aborts all unfinished uploads, such as those of a run that was killed. A server that cannot list them
+// has none that this client could remove.
+func (c *adapter) abortUploads(ctx context.Context, container []byte, res *client.Result) {
+	for range maxUploads / 1000 {
+		list, ok := c.uploads(ctx, container, res)
+		if !ok || len(list) == 0 {
+			return
+		}
+		for _, u := range list {
+			if !c.abortUpload(ctx, container, []byte(u.key), u.id, res) {
+				return
+			}
+		}
+	}
 }
 
 // makeContainer marks what it has made, and nothing else.
@@ -432,23 +622,27 @@ func (c *adapter) makeContainer(ctx context.Context, r *client.Request, res *cli
 		return
 	}
 	c.address(r.Container, nil)
-	var content client.Text
+	var content []byte
 	if c.store.region != "us-east-1" {
-		content = client.Text("<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" +
+		content = []byte("<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" +
 			"<LocationConstraint>" + c.store.region + "</LocationConstraint></CreateBucketConfiguration>")
 	}
-	if !c.hashed(content, int64(len(content)), res) {
-		return
+	if r.Options != nil && r.Options.ObjectLock {
+		c.extra = append(c.extra, header{"x-amz-bucket-object-lock-enabled", "true"})
 	}
-	c.head("PUT")
-	c.X.Content, c.X.Size = content, int64(len(content))
-	if !c.explained(c.Send(ctx, res, false), res) {
+	if !c.body(ctx, "PUT", content, res) {
 		if res.Status == 409 { // another client was faster
 			res.Status, res.Code = 200, client.Existed
 		}
 		return
 	}
-	c.mark(ctx, r.Container, res)
+	if !c.mark(ctx, r.Container, res) || r.Options == nil || !r.Options.Versioning {
+		return
+	}
+	c.address(r.Container, nil)
+	c.query = append(c.query, "versioning="...)
+	c.body(ctx, "PUT", []byte("<VersioningConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"+
+		"<Status>Enabled</Status></VersioningConfiguration>"), res)
 }
 
 // askWhy repeats a refused HEAD, whose response has no body, by a request whose response has the reason.
@@ -466,15 +660,9 @@ func (c *adapter) askWhy(ctx context.Context, container []byte, res *client.Resu
 	}
 }
 
-func (c *adapter) mark(ctx context.Context, container []byte, res *client.Result) {
+func (c *adapter) mark(ctx context.Context, container []byte, res *client.Result) bool {
 	c.address(container, []byte(client.Marker))
-	mark := client.Text(client.Mark)
-	if !c.hashed(mark, int64(len(mark)), res) {
-		return
-	}
-	c.head("PUT")
-	c.X.Content, c.X.Size = mark, int64(len(mark))
-	c.explained(c.Send(ctx, res, false), res)
+	return c.body(ctx, "PUT", []byte(client.Mark), res)
 }
 
 func (c *adapter) checkOwner(ctx context.Context, container []byte, res *client.Result) bool {
@@ -499,6 +687,7 @@ func (c *adapter) removeContainer(ctx context.Context, r *client.Request, res *c
 	if !c.checkOwner(ctx, r.Container, res) {
 		return
 	}
+	c.abortUploads(ctx, r.Container, res)
 	c.address(r.Container, nil)
 	c.query = append(c.query, "list-type=2&max-keys=2"...)
 	c.head("GET")
@@ -513,7 +702,11 @@ func (c *adapter) removeContainer(ctx context.Context, r *client.Request, res *c
 	if !c.simple(ctx, "DELETE", r.Container, []byte(client.Marker), res) {
 		return
 	}
-	if !c.simple(ctx, "DELETE", r.Container, nil, res) {
+	gone := c.simple(ctx, "DELETE", r.Container, nil, res)
+	if !gone && res.Status == 409 { // versions of objects that were deleted are left
+		gone = c.purge(ctx, r.Container, res) && c.simple(ctx, "DELETE", r.Container, nil, res)
+	}
+	if !gone {
 		failed := *res
 		c.mark(ctx, r.Container, res)
 		failed.Attempts = res.Attempts
@@ -576,6 +769,21 @@ func (c *adapter) skewed(res *client.Result) string {
 		return ""
 	}
 	return c.Skew(c.store.config.Now())
+}
+
+// elements are the contents of all elements with that name in a response, which have none of the same name in them.
+func elements(b []byte, name string) iter.Seq[[]byte] {
+	begin, end := []byte("<"+name+">"), []byte("</"+name+">")
+	return func(yield func([]byte) bool) {
+		for {
+			_, rest, ok := bytes.Cut(b, begin)
+			inner, rest, whole := bytes.Cut(rest, end)
+			if !ok || !whole || !yield(inner) {
+				return
+			}
+			b = rest
+		}
+	}
 }
 
 // element is the text of the first element with that name in a response.

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"hash"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -67,26 +68,40 @@ func signingKey(secret, day, region string) []byte {
 
 // sign4 appends the request's head to b: the request line, Host, and the
 // headers of the signature. path is encoded; query is canonical (sorted,
-// encoded); extra are further headers that must be signed, sorted, between
-// "x-amz-content-sha256" and "x-amz-date" or behind it.
+// encoded); extra are further headers that must be signed, sorted.
 func (s *signer) sign4(b []byte, now time.Time, method string, host, path, query []byte, payload string,
 	extra []header) []byte {
 	s.tick(now)
 	c := append(s.canonical[:0], method...)
 	c = append(append(append(c, '\n'), path...), '\n')
-	c = append(append(c, query...), "\nhost:"...)
-	c = append(append(c, host...), "\nx-amz-content-sha256:"...)
+	c = append(append(c, query...), '\n')
+	g := group(extra)
+	c = append(append(appendHeaders(c, g[0]), "host:"...), host...)
+	c = append(appendHeaders(append(c, '\n'), g[1]), "x-amz-content-sha256:"...)
 	c = append(append(c, payload...), '\n')
-	before, after := split(extra)
-	c = appendHeaders(c, before)
+	c = appendHeaders(c, g[2])
 	c = append(append(append(c, "x-amz-date:"...), s.at...), '\n')
-	c = appendHeaders(c, after)
+	c = appendHeaders(c, g[3])
 	c = append(c, '\n')
-	c = appendNames(c, before, after)
-	c = append(append(c, '\n'), payload...)
-	s.canonical = c
+	c = appendNames(c, g)
+	s.canonical = append(append(c, '\n'), payload...)
+	s.finish()
 
-	s.sum = sha256.Sum256(c)
+	b = appendRequestLine(b, method, path, query)
+	b = append(append(append(b, "Host: "...), host...), "\r\nX-Amz-Content-Sha256: "...)
+	b = append(append(b, payload...), "\r\nX-Amz-Date: "...)
+	b = append(append(b, s.at...), "\r\n"...)
+	b = appendFields(b, extra)
+	b = append(append(b, "Authorization: AWS4-HMAC-SHA256 Credential="...), s.access...)
+	b = append(append(append(b, '/'), s.scope...), ", SignedHeaders="...)
+	b = appendNames(b, g)
+	b = append(append(b, ", Signature="...), s.hexSum[:]...)
+	return append(b, "\r\n"...)
+}
+
+// finish signs s.canonical: its signature is in s.hexSum.
+func (s *signer) finish() {
+	s.sum = sha256.Sum256(s.canonical)
 	t := append(s.toSign[:0], "AWS4-HMAC-SHA256\n"...)
 	t = append(append(t, s.at...), '\n')
 	t = append(append(t, s.scope...), '\n')
@@ -97,27 +112,68 @@ func (s *signer) sign4(b []byte, now time.Time, method string, host, path, query
 	s.mac.Write(t)
 	s.mac.Sum(s.sum[:0])
 	hex.Encode(s.hexSum[:], s.sum[:])
-
-	b = appendRequestLine(b, method, path, query)
-	b = append(append(append(b, "Host: "...), host...), "\r\nX-Amz-Content-Sha256: "...)
-	b = append(append(b, payload...), "\r\nX-Amz-Date: "...)
-	b = append(append(b, s.at...), "\r\n"...)
-	b = appendFields(appendFields(b, before), after)
-	b = append(append(b, "Authorization: AWS4-HMAC-SHA256 Credential="...), s.access...)
-	b = append(append(append(b, '/'), s.scope...), ", SignedHeaders="...)
-	b = appendNames(b, before, after)
-	b = append(append(b, ", Signature="...), s.hexSum[:]...)
-	return append(b, "\r\n"...)
 }
 
-// split sets apart the headers that sort before x-amz-date.
-func split(extra []header) (before, after []header) {
-	for i, h := range extra {
-		if h.name > "x-amz-date" {
-			return extra[:i], extra[i:]
-		}
+// presignedFor is how long a presigned URL is valid, in seconds: a day.
+const presignedFor = "86400"
+
+// presign4 is sign4 with the signature in the URL: "Authenticating Requests: Using Query Parameters", Amazon S3 API
+// reference. Parameters of query begin with a small letter, so that they come behind those of the signature.
+func (s *signer) presign4(b []byte, now time.Time, method string, host, path, query []byte, extra []header) []byte {
+	s.tick(now)
+	g := group(extra)
+	names := append(appendNamed(nil, g[0]), "host"...)
+	for _, h := range extra[len(g[0]):] {
+		names = append(append(names, ';'), h.name...)
 	}
-	return extra, nil
+	q := append([]byte("X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential="), s.access...)
+	q = encode(append(q, "%2F"...), []byte(s.scope), true)
+	q = append(append(q, "&X-Amz-Date="...), s.at...)
+	q = append(q, "&X-Amz-Expires="+presignedFor...)
+	if s.token != "" {
+		q = encode(append(q, "&X-Amz-Security-Token="...), []byte(s.token), true)
+	}
+	q = encode(append(q, "&X-Amz-SignedHeaders="...), names, true)
+	if len(query) > 0 {
+		q = append(append(q, '&'), query...)
+	}
+	c := append(s.canonical[:0], method...)
+	c = append(append(append(c, '\n'), path...), '\n')
+	c = append(append(c, q...), '\n')
+	c = append(append(appendHeaders(c, g[0]), "host:"...), host...)
+	c = appendHeaders(append(c, '\n'), extra[len(g[0]):])
+	c = append(append(append(c, '\n'), names...), '\n')
+	s.canonical = append(c, unsignedHash...)
+	s.finish()
+	q = append(append(q, "&X-Amz-Signature="...), s.hexSum[:]...)
+	b = appendRequestLine(b, method, path, q)
+	b = append(append(append(b, "Host: "...), host...), "\r\n"...)
+	return appendFields(b, extra)
+}
+
+// group divides sorted headers by the places of those that are always signed: before host, x-amz-content-sha256 and
+// x-amz-date, and behind.
+func group(extra []header) (g [4][]header) {
+	for i, name := range []string{"host", "x-amz-content-sha256", "x-amz-date"} {
+		n := 0
+		for n < len(extra) && extra[n].name < name {
+			n++
+		}
+		g[i], extra = extra[:n], extra[n:]
+	}
+	g[3] = extra
+	return g
+}
+
+func appendNamed(b []byte, hs []header) []byte {
+	for _, h := range hs {
+		b = append(append(b, h.name...), ';')
+	}
+	return b
+}
+
+func sortHeaders(hs []header) {
+	slices.SortFunc(hs, func(a, b header) int { return strings.Compare(a.name, b.name) })
 }
 
 func appendHeaders(b []byte, hs []header) []byte {
@@ -134,13 +190,11 @@ func appendFields(b []byte, hs []header) []byte {
 	return b
 }
 
-func appendNames(b []byte, before, after []header) []byte {
-	b = append(b, "host;x-amz-content-sha256"...)
-	for _, h := range before {
-		b = append(append(b, ';'), h.name...)
-	}
-	b = append(b, ";x-amz-date"...)
-	for _, h := range after {
+func appendNames(b []byte, g [4][]header) []byte {
+	b = append(appendNamed(b, g[0]), "host;"...)
+	b = append(appendNamed(b, g[1]), "x-amz-content-sha256;"...)
+	b = append(appendNamed(b, g[2]), "x-amz-date"...)
+	for _, h := range g[3] {
 		b = append(append(b, ';'), h.name...)
 	}
 	return b
@@ -155,7 +209,8 @@ func appendRequestLine(b []byte, method string, path, query []byte) []byte {
 }
 
 // subresources are the parameters that version 2 signs.
-var subresources = []string{"uploads", "uploadId", "partNumber", "location"}
+var subresources = []string{"uploads", "uploadId", "partNumber", "location", "versions", "versionId", "versioning",
+	"delete", "tagging", "retention", "legal-hold", "object-lock"}
 
 // sign2 is sign4 by the older scheme: "Signing and authenticating REST
 // requests", Amazon S3 developer guide. resource is the path with the bucket
@@ -165,10 +220,15 @@ func (s *signer) sign2(b []byte, now time.Time, method string, host, path, query
 	s.tick(now)
 	if s.token != "" {
 		extra = append(extra[:len(extra):len(extra)], header{"x-amz-security-token", s.token})
+		sortHeaders(extra)
 	}
-	t := append(append(s.toSign[:0], method...), "\n\n\n"...)
-	t = append(append(t, s.date...), '\n')
-	t = appendHeaders(t, extra)
+	t := append(append(s.toSign[:0], method...), '\n')
+	amz := extra
+	if len(extra) > 0 && extra[0].name == "content-md5" {
+		t, amz = append(t, extra[0].value...), extra[1:]
+	}
+	t = append(append(append(t, "\n\n"...), s.date...), '\n')
+	t = appendHeaders(t, amz)
 	t = append(t, resource...)
 	t = append(t, signedQuery(string(query))...)
 	s.toSign = t

@@ -13,17 +13,24 @@ func TestSignatureOfAmazonsExamples(t *testing.T) {
 	at := time.Date(2013, 5, 24, 0, 0, 0, 0, time.UTC)
 	tests := []struct {
 		name, method, path, query, payload string
+		extra                              []header
 		want                               string
 	}{
-		{"lifecycle", "GET", "/", "lifecycle=", emptyHash,
+		{"range", "GET", "/test.txt", "", emptyHash, []header{{"range", "bytes=0-9"}},
+			"f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"},
+		{"storage class", "PUT", "/test%24file.text", "",
+			"44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072",
+			[]header{{"date", "Fri, 24 May 2013 00:00:00 GMT"}, {"x-amz-storage-class", "REDUCED_REDUNDANCY"}},
+			"98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"},
+		{"lifecycle", "GET", "/", "lifecycle=", emptyHash, nil,
 			"fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"},
-		{"list", "GET", "/", "max-keys=2&prefix=J", emptyHash,
+		{"list", "GET", "/", "max-keys=2&prefix=J", emptyHash, nil,
 			"34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"},
 	}
 	s := signer{region: "us-east-1", access: "AKIAIOSFODNN7EXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			head := s.sign4(nil, at, tt.method, []byte(host), []byte(tt.path), []byte(tt.query), tt.payload, nil)
+			head := s.sign4(nil, at, tt.method, []byte(host), []byte(tt.path), []byte(tt.query), tt.payload, tt.extra)
 			got := regexp.MustCompile(`Signature=([0-9a-f]{64})`).FindSubmatch(head)
 			if got == nil || string(got[1]) != tt.want {
 				t.Errorf("signature %s, want %s in\n%s", got, tt.want, head)
@@ -43,6 +50,20 @@ func TestSignature2OfAmazonsExample(t *testing.T) {
 	want := "GET /photos/puppy.jpg HTTP/1.1\r\nHost: johnsmith.s3.amazonaws.com\r\nDate: Tue, 27 Mar 2007 " +
 		"19:36:42 +0000\r\n" +
 		"Authorization: AWS AKIAIOSFODNN7EXAMPLE:bWq2s1WEIj+Ydj0vQ697zp+IXMU=\r\n"
+	if string(head) != want {
+		t.Errorf("%s\nwant\n%s", head, want)
+	}
+}
+
+// The example of "Authenticating Requests: Using Query Parameters".
+func TestPresignedURLOfAmazonsExample(t *testing.T) {
+	at := time.Date(2013, 5, 24, 0, 0, 0, 0, time.UTC)
+	s := signer{region: "us-east-1", access: "AKIAIOSFODNN7EXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
+	head := s.presign4(nil, at, "GET", []byte("examplebucket.s3.amazonaws.com"), []byte("/test.txt"), nil, nil)
+	want := "GET /test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2F" +
+		"us-east-1%2Fs3%2Faws4_request&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host&" +
+		"X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404 HTTP/1.1\r\n" +
+		"Host: examplebucket.s3.amazonaws.com\r\n"
 	if string(head) != want {
 		t.Errorf("%s\nwant\n%s", head, want)
 	}

@@ -45,6 +45,9 @@ func TestOpenStackSwift(t *testing.T) {
 		clienttest.Run(t, clienttest.Options{Store: account, Keeps: true, PartSize: 1 << 20, Chunked: true,
 			Foreign: foreign, Prefix: "swift"})
 	})
+	t.Run("offers", func(t *testing.T) {
+		clienttest.Offers(t, clienttest.Options{Store: account, Keeps: true, PartSize: 1 << 20, Prefix: "offers"}, "Swift")
+	})
 	t.Run("s3api", func(t *testing.T) {
 		s, err := s3.New(s3.Config{Settings: map[string]string{"endpoint": c.Address}, Clock: op.NewClock(),
 			Credentials: s3.Credentials{AccessKey: servers.SwiftUser, SecretKey: servers.SwiftPassword}})
@@ -53,5 +56,7 @@ func TestOpenStackSwift(t *testing.T) {
 		}
 		clienttest.Run(t, clienttest.Options{Store: s, Keeps: true, PartSize: 5 << 20, Foreign: foreign,
 			Prefix: "s3api"})
+		clienttest.Offers(t, clienttest.Options{Store: s, Keeps: true, PartSize: 5 << 20, Prefix: "s3offers"},
+			"Swift, s3api")
 	})
 }

@@ -5,6 +5,7 @@ package swift
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -129,12 +130,21 @@ type adapter struct {
 	host  string
 
 	stopped abortion
+	lanes   client.Lanes // for parts of an object
 	content client.Contents
 }
 
-func (c *adapter) Abort() { c.stopped.abort() }
+func (c *adapter) Abort() {
+	c.stopped.abort()
+	c.lanes.Abort()
+}
 
 func (c *adapter) Close() {
+	c.lanes.Close()
+	c.disconnect()
+}
+
+func (c *adapter) disconnect() {
 	if c.http != nil {
 		c.http.Conn.Close()
 	}
@@ -193,7 +203,7 @@ func (c *adapter) connect(a access) error {
 	if c.store.dial != "" {
 		ep.Address = c.store.dial
 	}
-	c.Close()
+	c.disconnect()
 	ep.Routes = c.store.routes
 	c.http, c.at, c.base, c.host = client.NewHTTP(ep), a, []byte(strings.TrimSuffix(base, "/")), ep.Host
 	c.stopped.set(c.http.Conn)
@@ -237,11 +247,15 @@ func escape(b, text []byte) []byte {
 }
 
 func (c *adapter) execute(ctx context.Context, r *client.Request, res *client.Result) {
+	if o := r.Options; o != nil && (o.StorageClass != "" || o.Encryption != "" || o.Checksum != "" || o.ObjectLock) {
+		res.NotOffered("this option", c.store.config.Clock.Now())
+		return
+	}
 	switch r.Verb {
 	case client.Get:
 		c.head("GET", r.Container, r.Object, "")
 		if r.Length >= 0 {
-			c.with("Range", fmt.Sprintf("bytes=%d-%d", r.Offset, r.Offset+r.Length-1))
+			c.with("Range", string(r.RangeHeader(nil)))
 		}
 		c.explained(c.http.Read(ctx, r, res), res)
 	case client.Put:
@@ -253,10 +267,16 @@ func (c *adapter) execute(ctx context.Context, r *client.Request, res *client.Re
 	case client.Delete:
 		c.remove(ctx, r, res)
 	case client.List:
-		c.list(ctx, r, res)
+		r.ListPages(res, func(q *client.Request, one *client.Result) bool { return c.list(ctx, q, one) })
+	case client.Call:
+		c.call(ctx, r, res)
 	case client.Copy:
+		if r.PartSize > 0 {
+			c.copyParts(ctx, r, res)
+			return
+		}
 		c.head("PUT", r.Container, r.To, "")
-		c.with("X-Copy-From", string(escape(append(escape([]byte("/"), r.Container), '/'), r.Object)))
+		c.with("X-Copy-From", copySource(r))
 		c.with("Content-Length", "0")
 		c.explained(c.http.Send(ctx, res, false), res)
 	case client.MakeContainer:
@@ -265,6 +285,8 @@ func (c *adapter) execute(ctx context.Context, r *client.Request, res *client.Re
 		c.removeContainer(ctx, r, res)
 	case client.CheckOwner:
 		c.checkOwner(ctx, r.Container, res)
+	case client.ListUploads: // Swift has none: segments are objects
+		c.simple(ctx, "HEAD", r.Container, nil, res)
 	}
 }
 
@@ -275,6 +297,9 @@ func (c *adapter) simple(ctx context.Context, method string, container, object [
 
 func (c *adapter) put(ctx context.Context, r *client.Request, res *client.Result) {
 	c.head("PUT", r.Container, r.Object, "")
+	if r.Options != nil && r.Options.IfNoneMatch {
+		c.with("If-None-Match", "*")
+	}
 	c.content = client.Contents{ID: r.ID()}
 	x := &c.http.X
 	x.Content, x.Size, x.Chunked = &c.content, r.Size, r.Chunked
@@ -299,49 +324,172 @@ func segment(name string) bool {
 	return strings.Trim(rest[:16], "0123456789abcdef") == "" && strings.Trim(rest[17:], "0123456789") == ""
 }
 
-// putParts writes a static large object: segments below its own name, and a
-// manifest that joins them.
+// putParts writes a static large object: segments below its own name, and a manifest that joins them. With Abandon the
+// segments are removed instead.
 func (c *adapter) putParts(ctx context.Context, r *client.Request, res *client.Result) {
-	var manifest bytes.Buffer
-	manifest.WriteByte('[')
-	for part, offset := 1, int64(0); offset < r.Size || part == 1; part++ {
-		size := min(r.PartSize, r.Size-offset)
-		name := fmt.Sprintf("%s%s%016x/%08d", r.Object, segments, r.Writer, part)
-		c.head("PUT", r.Container, []byte(name), "")
-		c.content = client.Contents{ID: r.ID(), Offset: offset}
-		c.http.X.Content, c.http.X.Size, c.http.X.Chunked = &c.content, size, r.Chunked
-		if !c.explained(c.http.Send(ctx, res, false), res) {
-			return
+	c.inParts(ctx, r, r.Object, res, func(k *adapter, name []byte, offset, size int64, one *client.Result) bool {
+		k.head("PUT", r.Container, name, "")
+		k.content = client.Contents{ID: r.ID(), Offset: offset}
+		k.http.X.Content, k.http.X.Size, k.http.X.Chunked = &k.content, size, r.Chunked
+		if !k.explained(k.http.Send(ctx, one, false), one) {
+			return false
 		}
-		if part > 1 {
-			manifest.WriteByte(',')
-		}
-		fmt.Fprintf(&manifest, `{"path":%q,"etag":%q,"size_bytes":%d}`, string(r.Container)+"/"+name,
-			strings.Trim(c.http.X.Header("etag"), `"`), size)
-		offset += size
+		one.Bytes = size
+		return true
+	})
+}
+
+// copyParts copies an object within the server into segments of its own.
+func (c *adapter) copyParts(ctx context.Context, r *client.Request, res *client.Result) {
+	if !c.simple(ctx, "HEAD", r.Container, r.Object, res) {
+		return
 	}
-	manifest.WriteByte(']')
-	c.head("PUT", r.Container, r.Object, "multipart-manifest=put")
-	c.http.X.Content, c.http.X.Size = client.Text(manifest.Bytes()), int64(manifest.Len())
-	if c.explained(c.http.Send(ctx, res, false), res) {
+	whole := *r
+	whole.Size = max(0, c.http.X.Declared)
+	c.inParts(ctx, &whole, r.To, res, func(k *adapter, name []byte, offset, size int64, one *client.Result) bool {
+		k.head("PUT", r.Container, name, "")
+		k.with("X-Copy-From", copySource(r))
+		if whole.Size > 0 {
+			k.with("Range", fmt.Sprintf("bytes=%d-%d", offset, offset+size-1))
+		}
+		k.with("Content-Length", "0")
+		return k.explained(k.http.Send(ctx, one, false), one)
+	})
+	res.Bytes = 0 // no content was moved by this client
+}
+
+func copySource(r *client.Request) string {
+	return string(escape(append(escape([]byte("/"), r.Container), '/'), r.Object))
+}
+
+// inParts makes an object of segments that send writes, by as many connections as r asks for. Segments of a write that
+// failed or is abandoned are removed.
+func (c *adapter) inParts(ctx context.Context, r *client.Request, object []byte, res *client.Result,
+	send func(k *adapter, name []byte, offset, size int64, one *client.Result) bool) {
+	lanes, err := c.lanes.Open(r, c, c.store.Client)
+	for _, lane := range lanes[min(1, len(lanes)):] {
+		err = errors.Join(err, lane.(*adapter).connect(c.at))
+	}
+	if err != nil {
+		res.Failure, res.Detail, res.Ended = httpconn.LocalFailed, err.Error(), c.store.config.Clock.Now()
+		return
+	}
+	segment := func(part int) string { return fmt.Sprintf("%s%s%016x/%08d", object, segments, r.Writer, part) }
+	tags := make([]string, r.PartCount())
+	sent := client.SendParts(lanes, r, res, func(lane client.Client, part int, one *client.Result) bool {
+		k := lane.(*adapter)
+		offset, size := r.PartRange(part)
+		if !send(k, []byte(segment(part)), offset, size, one) {
+			return false
+		}
+		tags[part-1] = strings.Trim(k.http.X.Header("etag"), `"`)
+		return true
+	})
+	if !sent || r.Abandon {
+		failed := *res
+		dropped := r.Step(client.Abandon, res, func(one *client.Result) bool {
+			for part := range tags {
+				if tags[part] != "" && !c.simple(ctx, "DELETE", r.Container, []byte(segment(part+1)), one) {
+					return false
+				}
+			}
+			return true
+		})
+		if !sent {
+			failed.Attempts = res.Attempts
+			*res = failed
+		} else if dropped {
+			res.Bytes = r.Size
+		}
+		return
+	}
+	if r.Step(client.Complete, res, func(one *client.Result) bool {
+		var manifest bytes.Buffer
+		for part, tag := range tags {
+			_, size := r.PartRange(part + 1)
+			fmt.Fprintf(&manifest, `%c{"path":%q,"etag":%q,"size_bytes":%d}`, "[,"[min(part, 1)],
+				string(r.Container)+"/"+segment(part+1), tag, size)
+		}
+		manifest.WriteByte(']')
+		c.head("PUT", r.Container, object, "multipart-manifest=put")
+		c.http.X.Content, c.http.X.Size = client.Text(manifest.Bytes()), int64(manifest.Len())
+		return c.explained(c.http.Send(ctx, one, false), one)
+	}) {
 		res.Bytes = r.Size
 	}
 }
 
-func (c *adapter) list(ctx context.Context, r *client.Request, res *client.Result) {
+// list requests one page; a common prefix counts as a key.
+func (c *adapter) list(ctx context.Context, r *client.Request, res *client.Result) bool {
 	query := "limit=" + strconv.Itoa(r.MaxKeys)
+	if r.Page != "" {
+		query += "&marker=" + url.QueryEscape(r.Page)
+	}
+	if r.Options != nil && r.Options.Delimiter != "" {
+		query += "&delimiter=" + url.QueryEscape(r.Options.Delimiter)
+	}
 	if len(r.Object) > 0 {
 		query += "&prefix=" + url.QueryEscape(string(r.Object))
 	}
 	c.head("GET", r.Container, nil, query)
 	c.with("Accept", "text/plain")
-	if c.explained(c.http.Send(ctx, res, true), res) {
-		res.Keys = bytes.Count(c.http.Answer, []byte("\n"))
-		first, _, _ := bytes.Cut(c.http.Answer, []byte("\n")) // those with it as their prefix come behind it
-		res.Listed = len(r.Object) > 0 && bytes.Equal(first, r.Object)
-		if r.Names {
-			res.Names = strings.Split(string(c.http.Answer), "\n")[:res.Keys]
-		}
+	if !c.explained(c.http.Send(ctx, res, true), res) {
+		return false
+	}
+	res.Keys = bytes.Count(c.http.Answer, []byte("\n"))
+	first, _, _ := bytes.Cut(c.http.Answer, []byte("\n")) // those with it as their prefix come behind it
+	res.Listed = len(r.Object) > 0 && bytes.Equal(first, r.Object)
+	if r.Names {
+		res.Names = strings.Split(string(c.http.Answer), "\n")[:res.Keys]
+	}
+	if lines := bytes.TrimSuffix(c.http.Answer, []byte("\n")); res.Keys > 0 && res.Keys == r.MaxKeys {
+		res.Next = string(lines[bytes.LastIndexByte(lines, '\n')+1:])
+	}
+	return true
+}
+
+// calls by the type of their operation in a workload. Another one is an entry here and one in model.Operations.
+var calls = map[string]func(c *adapter, ctx context.Context, r *client.Request, res *client.Result){
+	"deleteobjects": (*adapter).bulkDelete,
+}
+
+func (c *adapter) call(ctx context.Context, r *client.Request, res *client.Result) {
+	if call := calls[r.Call]; call != nil {
+		call(c, ctx, r, res)
+		return
+	}
+	res.NotOffered(r.Call, c.store.config.Clock.Now())
+}
+
+// bulkDelete removes several objects by one request.
+func (c *adapter) bulkDelete(ctx context.Context, r *client.Request, res *client.Result) {
+	var names []byte
+	for _, name := range r.Batch {
+		names = append(escape(append(escape(names, r.Container), '/'), name), '\n')
+	}
+	c.head("POST", r.Container, nil, "bulk-delete")
+	c.with("Content-Type", "text/plain")
+	c.with("Accept", "text/plain")
+	c.http.X.Content, c.http.X.Size = client.Text(names), int64(len(names))
+	if !c.explained(c.http.Send(ctx, res, true), res) {
+		return
+	}
+	_, deleted, ok := strings.Cut(string(c.http.Answer), "Number Deleted: ")
+	if !ok { // a proxy server without that filter takes it for something else
+		res.Status, res.Code, res.Detail = 501, client.NotOffered, "the server has no bulk delete"
+		return
+	}
+	deleted, _, _ = strings.Cut(deleted, "\n")
+	res.Keys, _ = strconv.Atoi(strings.TrimSpace(deleted))
+	c.statusInAnswer(res)
+}
+
+// statusInAnswer replaces a status that is always 200 by that in the answer.
+func (c *adapter) statusInAnswer(res *client.Result) {
+	_, answer, _ := strings.Cut(string(c.http.Answer), "Response Status: ")
+	if status, err := strconv.Atoi(answer[:min(3, len(answer))]); err != nil || status/100 != 2 {
+		res.Status, res.Detail = max(status, 400), strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer),
+			200)]))
 	}
 }
 
@@ -364,12 +512,7 @@ func (c *adapter) remove(ctx context.Context, r *client.Request, res *client.Res
 	if !c.explained(c.http.Send(ctx, res, true), res) {
 		return
 	}
-	// The status is always 200; the real one is in the response.
-	_, answer, _ := strings.Cut(string(c.http.Answer), "Response Status: ")
-	if status, err := strconv.Atoi(answer[:min(3, len(answer))]); err != nil || status/100 != 2 {
-		res.Status, res.Detail = max(status, 400), strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer),
-			200)]))
-	}
+	c.statusInAnswer(res)
 }
 
 // removeContainer removes a marked container. Swift refuses that if there are objects in it; segments without an
@@ -420,6 +563,9 @@ func (c *adapter) makeContainer(ctx context.Context, r *client.Request, res *cli
 	}
 	c.head("PUT", r.Container, nil, "")
 	c.with(ownerHeader, client.Mark)
+	if r.Options != nil && r.Options.Versioning {
+		c.with("X-Versions-Enabled", "true")
+	}
 	if p := c.store.config.Settings["policy"]; p != "" {
 		c.with("X-Storage-Policy", p)
 	}

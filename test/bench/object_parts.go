@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/object/client"
+	"github.com/cnsbench/cnsbench/internal/object/s3"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/servers"
+)
+
+// An object in parts, and as many single objects as parts are in flight, of the same bytes.
+const (
+	partsInFlight = 4
+	partSize      = 16 << 20
+	objectInParts = 256 << 20
+)
+
+// objectParts compares the bandwidth of one object whose parts are in flight together with that of single uploads at
+// the same time, in turns.
+func objectParts(ctx context.Context, e *env) (table, error) {
+	var t table
+	dir, err := e.dataDir()
+	if err != nil {
+		return t, err
+	}
+	defer func() { warn(os.RemoveAll(dir)) }()
+	server, err := servers.StartVersity(ctx, dir)
+	if errors.Is(err, servers.ErrMissing) {
+		t.note("**not measured**: %v.", err)
+		return t, nil
+	}
+	if err != nil {
+		return t, err
+	}
+	defer server.Stop()
+	if err := e.partsAt(ctx, &t, "versitygw", server.Address, s3.Credentials{AccessKey: servers.VersityKey,
+		SecretKey: servers.VersitySecret}); err != nil {
+		return t, err
+	}
+	address, stop, err := e.nullServer(ctx)
+	if err != nil {
+		return t, err
+	}
+	defer func() { warn(stop()) }()
+	return t, e.partsAt(ctx, &t, "a null server", address, s3.Credentials{AccessKey: "bench", SecretKey: "benchbench"})
+}
+
+// partsAt measures at one server.
+func (e *env) partsAt(ctx context.Context, t *table, name, address string, keys s3.Credentials) error {
+	store, err := s3.New(s3.Config{Settings: map[string]string{"endpoint": address}, Clock: op.NewClock(),
+		Credentials: keys})
+	if err != nil {
+		return err
+	}
+	var clients []client.Client
+	for range partsInFlight {
+		c, err := store.Client()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		clients = append(clients, c)
+	}
+	do := func(c client.Client, r client.Request) error {
+		var res client.Result
+		if c.Do(ctx, &r, &res); !res.OK() {
+			return fmt.Errorf("verb %d of %s: %s %s", r.Verb, r.Object, res.Label(), res.Detail)
+		}
+		return nil
+	}
+	bucket := []byte("parts")
+	if err := do(clients[0], client.Request{Verb: client.MakeContainer, Container: bucket}); err != nil {
+		return err
+	}
+	arms := []func() error{
+		func() error { // single uploads
+			failed := make([]error, partsInFlight)
+			var wait sync.WaitGroup
+			for i, c := range clients {
+				wait.Go(func() {
+					failed[i] = do(c, client.Request{Verb: client.Put, Container: bucket,
+						Object: fmt.Appendf(nil, "single%d", i), Size: objectInParts / partsInFlight, Writer: 1})
+				})
+			}
+			wait.Wait()
+			return errors.Join(failed...)
+		},
+		func() error {
+			return do(clients[0], client.Request{Verb: client.PutParts, Container: bucket, Object: []byte("parts"),
+				Size: objectInParts, PartSize: partSize, PartConcurrency: partsInFlight, Writer: 1})
+		},
+	}
+	rates := make([][]float64, len(arms))
+	for i, order := range mirrored(len(arms), max(6, e.blocks)+2, e.seed) {
+		for _, arm := range order {
+			began := time.Now()
+			if err := arms[arm](); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			if i > 1 { // the first pair is discarded
+				rates[arm] = append(rates[arm], objectInParts/time.Since(began).Seconds())
+			}
+		}
+	}
+	r, err := pairedRatio(rates[0], rates[1])
+	if err != nil {
+		return err
+	}
+	t.add(fmt.Sprintf("%s: bandwidth of one object of 256 MiB with %d parts in flight / of %d single uploads", name,
+		partsInFlight, partsInFlight), fmt.Sprintf("× %.3f [%.3f, %.3f]", r.estimate, r.low, r.high), "≥ × 0.9",
+		metIf(r.estimate >= 0.9), len(rates[0]))
+	return nil
+}
