@@ -143,7 +143,7 @@ workers = 0
 user = root
 swift_dir = %s
 %s[pipeline:main]
-pipeline = catch_errors cache bulk %s slo dlo copy versioned_writes symlink proxy-server
+pipeline = catch_errors cache bulk %s copy slo dlo versioned_writes symlink proxy-server
 [app:proxy-server]
 use = egg:swift#proxy
 account_autocreate = true

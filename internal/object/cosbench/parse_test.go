@@ -101,7 +101,7 @@ func TestWhatAWorkSays(t *testing.T) {
 				Objects: selector.Spec{Kind: selector.Uniform, Low: 1, High: 9},
 				Sizes: selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 20, High: 20},
 					Unit: 1 << 20},
-				Zero: true, Chunked: true, PartSize: 8 << 20, CopyPrefix: "copy-", Line: 8},
+				Zero: true, Chunked: true, PartSize: 8 << 20, PartConcurrency: 1, CopyPrefix: "copy-", Line: 8},
 			{Type: model.Copy, Name: "copy", Weight: 10, Division: model.ByObject, Containers: containers,
 				ContainerName: name, ObjectName: model.Name{Prefix: "a"},
 				Objects: selector.Spec{Kind: selector.Uniform, Low: 1, High: 9}, CopyPrefix: "copy-", Line: 9},

@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			clienttest.Run(t, clienttest.Options{Store: s, Keeps: true, PartSize: 8192, Prefix: sync,
+			clienttest.Run(t, clienttest.Options{Store: s, Keeps: true, PartSize: 8192, Whole: true, Prefix: sync,
 				Foreign: func(t *testing.T, name string) {
 					if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
 						t.Fatal(err)

@@ -62,7 +62,7 @@ func TestBudgets(t *testing.T) {
 			Division: model.ByContainer}), map[model.OpType]float64{model.MakeContainer: 30}, 0, 0, false, 0.15},
 		{"dispose", special(model.Dispose, model.Op{Type: model.RemoveContainer, Containers: upTo(10),
 			Division: model.ByContainer}),
-			map[model.OpType]float64{model.RemoveContainer: 40}, 0, 0, false, 0.2},
+			map[model.OpType]float64{model.RemoveContainer: 50}, 0, 0, false, 0.25},
 		{"cleanup", special(model.Cleanup, model.Op{Type: model.Delete, Containers: upTo(3), Objects: upTo(100),
 			Division: model.ByObject}),
 			map[model.OpType]float64{model.Delete: 300}, 0, 0, false, 0},

@@ -305,7 +305,7 @@ func (o *reader) checks(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 func (o *reader) selector(path, field, text string) selector.Spec {
 	if text == "" {
 		o.fail(path, "such as "+field+": u(1,32)", "%s are missing", field)
-		return selector.Spec{}
+		return selector.Spec{Kind: selector.Constant, Low: 1, High: 1} // so that nothing else is found wrong
 	}
 	s, err := selector.Parse(text)
 	if err != nil {

@@ -451,6 +451,9 @@ func (c *adapter) list(ctx context.Context, r *client.Request, res *client.Resul
 // calls by the type of their operation in a workload. Another one is an entry here and one in model.Operations.
 var calls = map[string]func(c *adapter, ctx context.Context, r *client.Request, res *client.Result){
 	"deleteobjects": (*adapter).bulkDelete,
+	"listversions":  (*adapter).listVersions,
+	"readversion":   (*adapter).readVersion,
+	"deleteversion": (*adapter).deleteVersion,
 }
 
 func (c *adapter) call(ctx context.Context, r *client.Request, res *client.Result) {
@@ -521,6 +524,9 @@ func (c *adapter) removeContainer(ctx context.Context, r *client.Request, res *c
 	if !c.checkOwner(ctx, r.Container, res) {
 		return
 	}
+	if c.http.X.Header(strings.ToLower(versionsHeader)) != "" && !c.purge(ctx, r.Container, res) {
+		return
+	}
 	for !c.simple(ctx, "DELETE", r.Container, nil, res) && res.Status == 409 {
 		conflict := *res
 		if !c.removeSegments(ctx, r.Container, res) {
@@ -564,7 +570,7 @@ func (c *adapter) makeContainer(ctx context.Context, r *client.Request, res *cli
 	c.head("PUT", r.Container, nil, "")
 	c.with(ownerHeader, client.Mark)
 	if r.Options != nil && r.Options.Versioning {
-		c.with("X-Versions-Enabled", "true")
+		c.with(versionsHeader, "true")
 	}
 	if p := c.store.config.Settings["policy"]; p != "" {
 		c.with("X-Storage-Policy", p)
