@@ -51,18 +51,17 @@ var offers = []offer{
 	{"`puttags`", onObject("puttags")},
 	{"`gettags`", func(s *suite, t *testing.T, c []byte) (client.Result, bool) {
 		s.put(t, c, "o", 1)
-		put := s.call(t, c, "puttags", "o")
+		if put := s.call(t, c, "puttags", "o"); !put.OK() {
+			return put, false
+		}
 		r := s.call(t, c, "gettags", "o")
-		return r, put.OK() && r.OK() && r.Keys != 2
+		return r, r.OK() && r.Keys != 2
 	}},
 	{"`deletetags`", onObject("deletetags")},
-	{"`objectLock`", func(s *suite, t *testing.T, _ []byte) (client.Result, bool) {
-		_, made := s.withOptions(t, "locked", option.Set{ObjectLock: true})
-		return made, false
-	}},
-	{"`putretention`", locked("putretention")},
+	{"`objectLock`", locked("putretention", "getretention")},
+	{"`putretention`", locked("putretention", "getretention")},
 	{"`getretention`", locked("putretention", "getretention")},
-	{"`puthold`", locked("puthold")},
+	{"`puthold`", locked("puthold", "gethold")},
 	{"`gethold`", locked("puthold", "gethold")},
 	{"`encryption: sse-s3`", written(option.Set{Encryption: option.SSES3})},
 	{"`encryption: sse-c`", written(option.Set{Encryption: option.SSEC})},
@@ -189,18 +188,20 @@ func versioned(name string) func(*suite, *testing.T, []byte) (client.Result, boo
 	}
 }
 
-// locked are calls of an object in a container with object lock; the last one counts.
-func locked(names ...string) func(*suite, *testing.T, []byte) (client.Result, bool) {
-	return func(s *suite, t *testing.T, _ []byte) (res client.Result, ignored bool) {
-		c, made := s.withOptions(t, strings.Join(names, "-"), option.Set{ObjectLock: true})
+// locked puts a retention or a hold on an object of a container with object lock, and gets it. A store that does not
+// know them may take the first for another write of the object.
+func locked(put, get string) func(*suite, *testing.T, []byte) (client.Result, bool) {
+	return func(s *suite, t *testing.T, _ []byte) (client.Result, bool) {
+		c, made := s.withOptions(t, get, option.Set{ObjectLock: true})
 		if !made.OK() {
 			return made, false
 		}
 		s.put(t, c, "o", 1)
-		for _, name := range names {
-			res = s.call(t, c, name, "o")
+		if res := s.call(t, c, put, "o"); !res.OK() {
+			return res, false
 		}
-		return res, false
+		res := s.call(t, c, get, "o")
+		return res, res.OK() && res.Keys != 1
 	}
 }
 
@@ -245,7 +246,7 @@ func Offers(t *testing.T, o Options, column string) {
 			t.Cleanup(func() { s.empty(t, name) })
 			res, ignored := one.run(s, t, name)
 			switch {
-			case ignored:
+			case ignored, res.Code == "NoChecksum":
 				found[one.name] = ignoredText
 			case res.OK():
 				found[one.name] = "yes"

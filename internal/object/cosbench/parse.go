@@ -248,25 +248,29 @@ func (p *parser) work(n *node, l level) model.Work {
 		w.Ops = []model.Op{p.specialOp(n, l, special.Op, special.Division)}
 		return w
 	}
+	p.pace(n, l, &w)
+	p.operations(n, l, &w)
+	return w
+}
+
+// pace reads the rate of a normal work, and whether it ends when it is steady.
+func (p *parser) pace(n *node, l level, w *model.Work) {
 	w.RateText = l.config["rate"].value
 	line := l.config["rate"].line
 	if a, ok := n.attrs["rate"]; ok {
 		w.RateText, line = a.value, a.line
 	}
+	var err error
 	if text := cmp.Or(n.attrs["autoterm"].value, l.config["autoterm"].value); text != "" {
-		var err error
 		if w.UntilSteady, err = parseBool(text); err != nil {
 			p.Fail(n.line, "", "autoterm: %v", err)
 		}
 	}
 	if w.RateText != "" {
-		var err error
 		if w.Rate, err = ParseRate(w.RateText); err != nil {
 			p.Fail(line, "", "%v", err)
 		}
 	}
-	p.operations(n, l, &w)
-	return w
 }
 
 // once removes the settings of a special work that COSBench overrides: the work ends only with its last item,

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync"
 	"sync/atomic"
 )
 
@@ -30,12 +29,6 @@ func (c *Conn) dial(ctx context.Context) (net.Conn, error) {
 
 // maxRoutes bounds the addresses that are told apart.
 const maxRoutes = 100
-
-// Routes counts connections by their addresses. It is safe for concurrent use.
-type Routes struct {
-	mu     sync.Mutex
-	counts map[string]int
-}
 
 func (r *Routes) add(c net.Conn, proxy bool) {
 	remote, local := c.RemoteAddr().String(), c.LocalAddr().String()

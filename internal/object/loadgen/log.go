@@ -3,7 +3,6 @@ package loadgen
 import (
 	"fmt"
 
-	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -29,23 +28,6 @@ type Log interface {
 	// Add takes operations of a work, in the order of their ends but for those of other calls, and returns an empty
 	// slice for the next ones. It must not block: workers wait for it.
 	Add(stage string, w *model.Work, list []Operation) (empty []Operation)
-}
-
-// note adds an operation to the log.
-func (m *meter) note(worker int, k Key, due op.Time, r *client.Result) {
-	m.batch = append(m.batch, Operation{Op: k.Op, Worker: worker, Due: due, Started: r.Started, First: r.First,
-		Ended: r.Ended, Connect: r.Connect, Drain: r.Drain, Bytes: r.Bytes, Keys: r.Keys, Attempts: r.Attempts,
-		Endpoint: k.Endpoint, Outcome: k.Label, OK: k.OK, Ramp: k.Ramp})
-	if len(m.batch) == cap(m.batch) {
-		m.flush()
-	}
-}
-
-// flush gives the operations that were noted to the log.
-func (m *meter) flush() {
-	if m.log != nil {
-		m.batch = m.log.Add(m.stage, m.work, m.batch)
-	}
 }
 
 // LogIncomplete is the code of the finding that operations are missing in the log.

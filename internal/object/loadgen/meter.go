@@ -227,6 +227,23 @@ func (m *meter) drop(worker, i int, due op.Time, ramp bool) {
 	}
 }
 
+// note adds an operation to the log.
+func (m *meter) note(worker int, k Key, due op.Time, r *client.Result) {
+	m.batch = append(m.batch, Operation{Op: k.Op, Worker: worker, Due: due, Started: r.Started, First: r.First,
+		Ended: r.Ended, Connect: r.Connect, Drain: r.Drain, Bytes: r.Bytes, Keys: r.Keys, Attempts: r.Attempts,
+		Endpoint: k.Endpoint, Outcome: k.Label, OK: k.OK, Ramp: k.Ramp})
+	if len(m.batch) == cap(m.batch) {
+		m.flush()
+	}
+}
+
+// flush gives the operations that were noted to the log.
+func (m *meter) flush() {
+	if m.log != nil {
+		m.batch = m.log.Add(m.stage, m.work, m.batch)
+	}
+}
+
 // take returns the cells and resets them.
 func (m *meter) take() (Cells, error) {
 	m.mu.Lock()

@@ -96,12 +96,12 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 		}
 	}
 	m.counts(f)
-	scalar := func(suffix, unit string, v float64) {
-		m.Scalars = append(m.Scalars, metric.Scalar{Metric: f.Name + suffix, Unit: unit, Value: v})
+	scalar := func(suffix string, v float64) {
+		m.Scalars = append(m.Scalars, metric.Scalar{Metric: f.Name + suffix, Value: v})
 	}
-	scalar(".attempts", "", float64(f.Attempts))
+	scalar(".attempts", float64(f.Attempts))
 	if ratio, ok := f.SuccessRatio(); ok {
-		scalar(successRatio, "", ratio)
+		scalar(successRatio, ratio)
 	}
 	for i := range f.Steps {
 		s := &f.Steps[i]
@@ -115,13 +115,13 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 	for i := range f.Checks {
 		c := &f.Checks[i]
 		name := "." + string(c.Check)
-		scalar(name+".checks", "", float64(c.Done))
-		scalar(name+".violations", "", float64(c.Violated()))
-		scalar(name+".unanswered", "", float64(c.Unanswered))
-		scalar(name+".skipped", "", float64(c.Skipped))
+		scalar(name+".checks", float64(c.Done))
+		scalar(name+".violations", float64(c.Violated()))
+		scalar(name+".unanswered", float64(c.Unanswered))
+		scalar(name+".skipped", float64(c.Skipped))
 		for _, v := range c.Violations {
-			scalar(name+"."+v.Kind, "", float64(v.N))
-			scalar(name+"."+v.Kind+".lasting", "", float64(v.Lasting))
+			scalar(name+"."+v.Kind, float64(v.N))
+			scalar(name+"."+v.Kind+".lasting", float64(v.Lasting))
 			if v.Until.N() > 0 {
 				m.histogram(f.Name+name+"."+v.Kind, "consistent", v.Until, w.Began, w.Ended)
 			}

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"fmt"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/object/model"
@@ -97,4 +98,12 @@ type Violation struct {
 	// Until has, of the others, how long after the operation's end the store was
 	// seen to be consistent, in ns. It may have been so up to 100 ms before.
 	Until *hist.Histogram
+}
+
+// atLine adds the line of a work to an error, if it has one.
+func atLine(line int, err error) error {
+	if line == 0 {
+		return err
+	}
+	return fmt.Errorf("line %d: %w", line, err)
 }

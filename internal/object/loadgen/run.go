@@ -171,14 +171,6 @@ func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*wo
 	return works, workers, nil
 }
 
-// atLine adds the line of a work to an error, if it has one.
-func atLine(line int, err error) error {
-	if line == 0 {
-		return err
-	}
-	return fmt.Errorf("line %d: %w", line, err)
-}
-
 // execute runs the workers until they have ended; Grace after the work's end, or after it was stopped, their
 // operations in flight are aborted.
 func (k *working) execute(ctx, hard context.Context, workers []*worker) {

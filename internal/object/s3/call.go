@@ -36,9 +36,9 @@ var calls = map[string]call{
 	"gettags":       {method: "GET", query: "tagging=", counted: []string{"<Key>"}},
 	"deletetags":    {method: "DELETE", query: "tagging="},
 	"putretention":  {method: "PUT", query: "retention=", body: retention},
-	"getretention":  {method: "GET", query: "retention="},
+	"getretention":  {method: "GET", query: "retention=", counted: []string{"<Mode>"}},
 	"puthold":       {method: "PUT", query: "legal-hold=", body: hold},
-	"gethold":       {method: "GET", query: "legal-hold="},
+	"gethold":       {method: "GET", query: "legal-hold=", counted: []string{"<Status>"}},
 }
 
 const xmlns = ` xmlns="http://s3.amazonaws.com/doc/2006-03-01/"`

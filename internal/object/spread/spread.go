@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/httpconn"
@@ -39,6 +40,9 @@ const (
 	LeaveOut          = "leaveOut"
 	LeaveOutWhileDown = "leaveOutWhileDown"
 )
+
+// resolveTime bounds the time in which a name is resolved.
+const resolveTime = 10 * time.Second
 
 // maxEndpoints bounds a list: each has figures of its own.
 const maxEndpoints = 256
@@ -210,7 +214,9 @@ func (s *Store) add(text string) error {
 	}
 	dials := []string{""}
 	if s.all && u.Hostname() != "" {
-		addresses, err := net.LookupHost(u.Hostname())
+		ctx, cancel := context.WithTimeout(context.Background(), resolveTime)
+		addresses, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
+		cancel()
 		if err != nil {
 			return fmt.Errorf("endpoint %s: %w", text, err)
 		}
