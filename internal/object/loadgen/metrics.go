@@ -106,8 +106,8 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 	for i := range f.Steps {
 		s := &f.Steps[i]
 		name := "." + string(s.Step)
-		scalar(name+metric.Completed, "", float64(s.OK))
-		scalar(name+metric.Failed, "", float64(s.Failed))
+		scalar(name+metric.Completed, float64(s.OK))
+		scalar(name+metric.Failed, float64(s.Failed))
 		if s.Cell.Service.N() > 0 {
 			m.histogram(f.Name+name, "service", s.Cell.Service, w.From, w.To)
 		}
