@@ -60,6 +60,21 @@ func (c *adapter) creating(r *client.Request) {
 	c.customerKey(o)
 }
 
+// notEncrypted is the Code of a write that was to be encrypted, if the server's answer does not have the algorithm, as S3
+// has it: a server may ignore what it does not know.
+const notEncrypted = "NotEncrypted"
+
+func (c *adapter) encrypted(o *option.Set, res *client.Result) {
+	if o == nil || o.Encryption == "" {
+		return
+	}
+	name := map[string]string{option.SSES3: "x-amz-server-side-encryption",
+		option.SSEC: "x-amz-server-side-encryption-customer-algorithm"}[o.Encryption]
+	if c.X.Header(name) == "" {
+		res.Code, res.Detail = notEncrypted, "the answer does not have the header "+name
+	}
+}
+
 // writing adds the options of a Put.
 func (c *adapter) writing(r *client.Request, content httpconn.Content, res *client.Result) bool {
 	c.creating(r)

@@ -293,6 +293,7 @@ func (c *adapter) put(ctx context.Context, r *client.Request, res *client.Result
 	c.X.Content, c.X.Size = content, r.Size
 	if c.explained(c.Send(ctx, res, false), res) {
 		res.Bytes = r.Size
+		c.encrypted(r.Options, res)
 	}
 }
 
