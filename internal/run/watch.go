@@ -15,7 +15,7 @@ func (r *runner) watch() {
 	var running sync.WaitGroup
 	if r.Watch != nil {
 		running.Go(func() {
-			if err := r.Watch(ctx, r.Record.Machine); err != nil {
+			if err := r.Watch(ctx, r.keepMachine); err != nil {
 				r.log("run", fmt.Sprintf("this machine cannot be read: %v", err))
 			}
 		})
