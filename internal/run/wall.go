@@ -1,10 +1,8 @@
 package run
 
 import (
-	"fmt"
 	"math"
 	"sync"
-	"time"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -54,26 +52,6 @@ func (w *walls) doubt(machine string, until op.Time) (most op.Time) {
 		}
 	}
 	return most
-}
-
-// keepMachine records a reading of a machine, and logs a step of its wall clock. The flag follows from the record.
-func (r *runner) keepMachine(m op.Machine) {
-	if s, stepped := r.walls.add(&m); stepped {
-		where := "the runner's machine"
-		if m.Instance != "" {
-			where = "the node of " + m.Instance
-		}
-		r.log("run", fmt.Sprintf("the wall clock of %s was set by %+v; the run does not depend on it", where,
-			time.Duration(s.ByNanos).Round(time.Millisecond)))
-	}
-	r.Record.Machine(m)
-}
-
-// atWall converts the wall clock of a container's machine to the run's clock.
-func (r *runner) atWall(instance, container string) func(int64) op.Time {
-	ahead, machine, since := r.instances.wall(instance, container)
-	zero := r.Clock.Start().UnixNano() + ahead.AheadNanos
-	return func(unix int64) op.Time { return r.walls.shown(machine, op.Time(unix-zero), since) }
 }
 
 // always is before each instant of a run.
