@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/agent/clock"
@@ -45,13 +46,16 @@ func TestOneAgentReadsAMachine(t *testing.T) {
 		t.Error("an agent reads a machine that is not known")
 	}
 	c := op.MachineCounters{CPUs: 3, BusyNanos: 5}
-	if err := first.Write(protocol.Message{Sample: &protocol.Sample{At: 1, Machine: &c}}); err != nil {
+	if err := first.Write(protocol.Message{Sample: &protocol.Sample{Machine: &c,
+		WallNanos: f.clock.Start().Add(time.Hour).UnixNano()}}); err != nil {
 		t.Fatal(err)
 	}
 	agenttest.Eventually(t, "a reading of the machine",
 		func() bool { return len(f.sink.Machines()) > 0 })
 	if m := f.sink.Machines()[0]; m.ID != "node-1" || m.Instance != "a" || m.MachineCounters != c {
 		t.Errorf("got %+v", m)
+	} else if m.WallAheadNanos == nil || *m.WallAheadNanos != int64(time.Hour)-int64(m.At) {
+		t.Errorf("wall clock of %+v", m)
 	}
 	end()
 	if _, _, reads := join("e", "node-1"); !reads {

@@ -274,10 +274,19 @@ func (s *Session) sample(m *protocol.Sample) op.Sample {
 // machineSample delivers the counters of the agent's machine, if the sample has any.
 func (s *Session) machineSample(m *protocol.Sample) {
 	if m.Machine != nil {
-		s.sink.Machine(op.Machine{ID: s.machine, Instance: s.id.Instance, At: s.convert(m.At).at,
-			MachineCounters: *m.Machine})
+		at := s.convert(m.At)
+		reading := op.Machine{ID: s.machine, Instance: s.id.Instance, At: at.at, MachineCounters: *m.Machine}
+		if m.WallNanos != 0 && at.err <= maxWallErr {
+			ahead := s.server.clock.WallAhead(m.WallNanos, at.at)
+			reading.WallAheadNanos = &ahead
+		}
+		s.sink.Machine(reading)
 	}
 }
+
+// maxWallErr is the greatest error, in ns, of an instant at which a reading of a wall clock is used: less than half of
+// what counts as a step of it.
+const maxWallErr = 40_000_000
 
 // canary converts I/Os with one clock offset each, so that durations stay exact.
 func (s *Session) canary(m *protocol.Canary) {

@@ -50,8 +50,11 @@ func (w *watcher) read() error {
 	if err != nil {
 		return err
 	}
-	m := op.Machine{ID: w.id, At: w.clock.Now(), MachineCounters: c}
-	if began := time.Now(); w.processes != nil && !began.Before(w.next) {
+	began := time.Now() // one reading of both clocks
+	at := w.clock.Of(began)
+	ahead := w.clock.WallAhead(began.UnixNano(), at)
+	m := op.Machine{ID: w.id, At: at, MachineCounters: c, WallAheadNanos: &ahead}
+	if w.processes != nil && !began.Before(w.next) {
 		use, err := w.processes.Read()
 		if err != nil {
 			w.processes = nil

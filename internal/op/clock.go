@@ -21,3 +21,9 @@ func (c Clock) Of(t time.Time) Time { return Time(t.Sub(c.start)) }
 
 // Start returns the wall-clock time of zero, for display. Do not compute durations from it.
 func (c Clock) Start() time.Time { return c.start }
+
+// WallAhead returns how far a machine's wall clock, which shows unixNanos at time t of the run, is ahead of the wall
+// clock that the runner had at the start, plus t.
+func (c Clock) WallAhead(unixNanos int64, t Time) int64 {
+	return unixNanos - c.start.UnixNano() - int64(t)
+}

@@ -123,6 +123,9 @@ type Machine struct {
 	Instance string `json:"instance,omitempty"` // instance whose agent read it; empty: the runner
 	At       Time   `json:"at"`
 	MachineCounters
+	// WallAheadNanos is how far the wall clock of the machine is ahead of that which the runner had at the start of the
+	// run, plus At. It jumps when a wall clock is set; nil: unknown.
+	WallAheadNanos *int64 `json:"wallAhead,omitempty"`
 	// Use is the CPU time of processes; nil if it was not read.
 	Use *MachineUse `json:"use,omitempty"`
 }

@@ -22,8 +22,9 @@ func (r *runner) input(instance, container string) parser.Input {
 
 // atWall converts the wall clock of a container's machine to the run's clock.
 func (r *runner) atWall(instance, container string) func(int64) op.Time {
-	zero := r.Clock.Start().UnixNano() + r.instances.wall(instance, container).AheadNanos
-	return func(unix int64) op.Time { return op.Time(unix - zero) }
+	ahead, machine, since := r.instances.wall(instance, container)
+	zero := r.Clock.Start().UnixNano() + ahead.AheadNanos
+	return func(unix int64) op.Time { return r.walls.shown(machine, op.Time(unix-zero), since) }
 }
 
 // outputsOf returns the outputs of the containers of an instance that started before an instant, in the order of their

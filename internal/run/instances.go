@@ -19,10 +19,17 @@ type instances struct {
 	byName map[string]*instance
 	all    []string // names in the order in which they became ready, including deleted ones
 	starts map[string]op.Time
-	walls  map[string]op.WallClock // of the containers whose machines are not the runner's
+	walls  map[string]farWall // of the containers whose machines are not the runner's
 	action map[string]string
 	phases map[string]int  // the last phase that began, of instances with phases
 	over   map[string]bool // containers that were ended at the end of their phase
+}
+
+// farWall is a wall clock that is not the runner's.
+type farWall struct {
+	op.WallClock
+	machine string
+	since   op.Time // when it was that far ahead
 }
 
 type instance struct {
@@ -38,7 +45,7 @@ type instance struct {
 
 func newInstances() *instances {
 	return &instances{byName: map[string]*instance{}, starts: map[string]op.Time{},
-		walls: map[string]op.WallClock{}, action: map[string]string{},
+		walls: map[string]farWall{}, action: map[string]string{},
 		phases: map[string]int{}, over: map[string]bool{}}
 }
 
@@ -263,7 +270,7 @@ func (s *instances) hasStarted(e op.InstanceStart) {
 	defer s.mu.Unlock()
 	s.starts[e.Instance+"/"+e.Container] = e.At
 	if e.Wall != nil {
-		s.walls[e.Instance+"/"+e.Container] = *e.Wall
+		s.walls[e.Instance+"/"+e.Container] = farWall{*e.Wall, e.Machine, e.At}
 	}
 	if e.Phase > 0 {
 		s.phases[e.Instance] = max(s.phases[e.Instance], e.Phase)
@@ -287,24 +294,30 @@ func (s *instances) started(instance, container string) op.Time {
 	return op.Never
 }
 
-// wall returns the wall clock of a container's machine relative to the runner's.
-func (s *instances) wall(instance, container string) op.WallClock {
+// wall returns the wall clock of a container's machine relative to the runner's at the start of the run, that machine
+// as walls knows it, and the instant from which steps of its clock are not in the former.
+func (s *instances) wall(instance, container string) (ahead op.WallClock, machine string, since op.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.walls[instance+"/"+container]
+	if far, ok := s.walls[instance+"/"+container]; ok {
+		return far.WallClock, far.machine, far.since
+	}
+	return op.WallClock{}, "", always
 }
 
 // maxSlew is the most by which a wall clock is slewed, and so moves away from what it was (adjtimex(2)).
 const maxSlew = 500e-6
 
-// wallError returns how wrong times of the wall clocks of an instance's machines can be at an instant; 0: they are the
-// runner's.
-func (s *instances) wallError(instance string, at op.Time) (most op.Time) {
+// wallError returns how wrong times of the wall clocks of an instance's machines can be at an instant; 0: they are
+// the runner's, which was not set.
+func (s *instances) wallError(instance string, at op.Time, walls *walls) (most op.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	most = walls.doubt("", at)
 	for key, w := range s.walls {
 		if strings.HasPrefix(key, instance+"/") {
-			most = max(most, op.Time(w.ErrNanos)+op.Time(2*maxSlew*float64(at))) // of both clocks
+			slewed := op.Time(2 * maxSlew * float64(at)) // of both clocks
+			most = max(most, op.Time(w.ErrNanos)+slewed+walls.doubt(w.machine, at))
 		}
 	}
 	return most

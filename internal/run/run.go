@@ -24,7 +24,7 @@ import (
 // an error in the run is its Reason.
 func Run(ctx, hard context.Context, c Config) Result {
 	r := &runner{Config: c, hard: hard, outputs: newOutputs(c.Plan.MaxOutput), inventory: newInventory(c.Plan.Seed),
-		instances: newInstances(), checks: newChecks(c.Plan),
+		instances: newInstances(), walls: newWalls(), checks: newChecks(c.Plan),
 		actions: map[string]*plan.Action{}, same: map[sameFlag]int{}}
 	for i := range c.Plan.Actions {
 		r.actions[c.Plan.Actions[i].Name] = &c.Plan.Actions[i]

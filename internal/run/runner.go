@@ -152,6 +152,7 @@ type runner struct {
 	inventory *inventory
 	checks    *checks
 	instances *instances
+	walls     *walls
 	outputs   *outputs
 	overhead  *overhead
 	ends      ends

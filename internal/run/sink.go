@@ -33,7 +33,7 @@ func (s *sink) Sample(p op.Sample) {
 	s.Record.Sample(p)
 }
 
-func (s *sink) Machine(m op.Machine) { s.Record.Machine(m) }
+func (s *sink) Machine(m op.Machine) { s.keepMachine(m) }
 
 // Volume counts a driver's reading as a sample of the level detailed.
 func (s *sink) Volume(r op.VolumeReading) {

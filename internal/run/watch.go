@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -15,7 +16,7 @@ func (r *runner) watch() {
 	var running sync.WaitGroup
 	if r.Watch != nil {
 		running.Go(func() {
-			if err := r.Watch(ctx, r.Record.Machine); err != nil {
+			if err := r.Watch(ctx, r.keepMachine); err != nil {
 				r.log("run", fmt.Sprintf("this machine cannot be read: %v", err))
 			}
 		})
@@ -25,6 +26,19 @@ func (r *runner) watch() {
 		running.Go(func() { r.Queries(ctx, answers.keep) })
 	}
 	r.unwatch = func() { stop(); running.Wait() }
+}
+
+// keepMachine records a reading of a machine, and logs a step of its wall clock. The flag follows from the record.
+func (r *runner) keepMachine(m op.Machine) {
+	if s, stepped := r.walls.add(&m); stepped {
+		where := "the runner's machine"
+		if m.Instance != "" {
+			where = "the node of " + m.Instance
+		}
+		r.log("run", fmt.Sprintf("the wall clock of %s was set by %+v; the run does not depend on it", where,
+			time.Duration(s.ByNanos).Round(time.Millisecond)))
+	}
+	r.Record.Machine(m)
 }
 
 // answers records the answers to queries, passes them to conditions, and logs when a query begins and ends to have no

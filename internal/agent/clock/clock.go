@@ -25,6 +25,12 @@ func New(offset time.Duration) Clock {
 // Now returns the nanoseconds that the clock has counted.
 func (c Clock) Now() int64 { return int64(time.Since(c.start)) + c.offset }
 
+// NowWall returns the same, and the machine's wall clock at that instant, in Unix nanoseconds.
+func (c Clock) NowWall() (now, wall int64) {
+	t := time.Now() // one reading of both clocks
+	return int64(t.Sub(c.start)) + c.offset, t.UnixNano()
+}
+
 // Began returns the instant at which the clock was made.
 func (c Clock) Began() int64 { return c.offset }
 

@@ -272,6 +272,8 @@ type Sample struct {
 	Detail       *op.SampleDetail `json:"detail,omitempty"`
 	// Machine has the counters of the machine if Welcome.SampleMachine is set.
 	Machine *op.MachineCounters `json:"machine,omitempty"`
+	// WallNanos is the machine's wall clock at At, in Unix ns; 0: unknown.
+	WallNanos int64 `json:"wall,omitempty"`
 }
 
 // SetLevel changes what later samples have.

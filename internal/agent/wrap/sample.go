@@ -73,7 +73,7 @@ func (s *session) sampleNow(level op.SampleLevel) {
 			reading.Detail = s.detail()
 		}
 	}
-	reading.At = s.clock.Now()
+	reading.At, reading.WallNanos = s.clock.NowWall()
 	if s.welcome.SampleMachine {
 		if c, err := machine.Read(); err == nil {
 			reading.Machine = &c

@@ -25,6 +25,9 @@ const (
 	DroppedOps = "droppedOps"
 )
 
+// ClockStep is the flag for wall clocks that were set during the run.
+const ClockStep = "clockStep"
+
 // OutputCut is the flag for discarded output of workloads. It is Invalid where figures
 // were read from the output; its evidence then begins with INSTANCE/CONTAINER.
 const OutputCut = "outputCut"
@@ -99,6 +102,7 @@ func Check(d *dataset.Data, actions []Action, more ...bundle.Flag) []bundle.Flag
 	for _, u := range host.Of(d) {
 		add(hostBusy(d, &u))
 	}
+	add(clockStep(d))
 	add(skew(d))
 	add(phases(d))
 	for _, f := range slices.Concat(cachedReads(d), missingOutputs(d), syncsDiffer(d), more) {
@@ -171,6 +175,42 @@ func clockError(a Action) (bundle.Flag, bool) {
 	}
 	return flag("clockError", Info, "%s: spans too short for the error of their clocks: %s", a.Name,
 		strings.Join(a.DoubtfulSpans, ", ")), len(a.DoubtfulSpans) > 0
+}
+
+// clockStep flags wall clocks that were set during the run.
+func clockStep(d *dataset.Data) (bundle.Flag, bool) {
+	type machine struct {
+		where string
+		op.WallReadings
+	}
+	var all []*machine
+	byID := map[string]*machine{}
+	for _, m := range slices.SortedStableFunc(slices.Values(d.Machines), func(a, b op.Machine) int {
+		return cmp.Compare(a.At, b.At)
+	}) {
+		of := byID[m.ID]
+		if of == nil {
+			of = &machine{where: "the node of " + m.Instance}
+			byID[m.ID], all = of, append(all, of)
+		}
+		if m.Instance == "" {
+			of.where = where(d, &host.Use{})
+		}
+		of.Add(&m)
+	}
+	var parts []string
+	for _, of := range all {
+		for _, s := range of.Steps {
+			direction := "forward"
+			if s.ByNanos < 0 {
+				direction = "back"
+			}
+			parts = append(parts, fmt.Sprintf("the wall clock of %s was set %s by %s between %.1f s and %.1f s of the run",
+				of.where, direction, ns(max(s.ByNanos, -s.ByNanos)), float64(s.From)/1e9, float64(s.To)/1e9))
+		}
+	}
+	return flag(ClockStep, Warning, "%s; durations and rates do not depend on it, and wall-clock times in outputs of "+
+		"workloads are placed by it", strings.Join(parts[:min(maxNames, len(parts))], "; ")), len(parts) > 0
 }
 
 // driverUnseen flags actions in which the driver's time cannot be separated.

@@ -65,6 +65,11 @@ func TestCheck(t *testing.T) {
 		{"skew", nil, func(d *dataset.Data) {
 			d.Instances[1].Starts = []op.InstanceStart{{Instance: "fio-1", Intended: 0, At: second}}
 		}, map[string]string{"startSkew": Warning}},
+		{"wall clock set", nil, func(d *dataset.Data) {
+			before, after := int64(0), int64(-3600e9)
+			d.Machines = append(d.Machines, op.Machine{ID: "m", At: second, WallAheadNanos: &before},
+				op.Machine{ID: "m", At: 2 * second, WallAheadNanos: &after})
+		}, map[string]string{"clockStep": Warning}},
 		{"generator busy", nil, func(d *dataset.Data) {
 			changeSamples(d, func(s *op.Sample) { s.CPUNanos = int64(s.At) * 13 / 10 }) // 3 instances on 4 CPUs
 		}, map[string]string{"generatorCPUBound": Warning}},
