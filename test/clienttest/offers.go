@@ -201,7 +201,8 @@ func locked(put, get string) func(*suite, *testing.T, []byte) (client.Result, bo
 			return res, false
 		}
 		res := s.call(t, c, get, "o")
-		return res, res.OK() && res.Keys != 1
+		object := s.do(t, client.Request{Verb: client.Get, Container: c, Object: []byte("o"), Length: -1})
+		return res, res.OK() && (res.Keys != 1 || object.Bytes != 4096)
 	}
 }
 
