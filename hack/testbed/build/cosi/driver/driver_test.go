@@ -18,8 +18,8 @@ import (
 	cosi "sigs.k8s.io/container-object-storage-interface/proto"
 )
 
-// TestLife takes a bucket of a real versitygw through all calls, each twice: buckets and accounts are as asked for, keys
-// work until they are revoked, for their own bucket only, and a bucket with objects is not deleted.
+// TestLife takes a bucket of a real versitygw through all calls, each twice: buckets and accounts are as asked for,
+// keys work until they are revoked, for their own bucket only, and a bucket with objects is not deleted.
 func TestLife(t *testing.T) {
 	d, ctx := start(t), t.Context()
 	for _, name := range []string{"bucket-1", "bucket-2", "bucket-1"} {

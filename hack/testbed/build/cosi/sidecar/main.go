@@ -59,9 +59,9 @@ func run(ctx context.Context, f listen.Flags, address string) error {
 	return nil
 }
 
-// afterController is upstream's listener, which it gives a new Bucket when the controller has named it in its claim. The
-// controller of v0.2.2 writes a claim's status after it has made the Bucket, without regard to what is there: where the
-// driver is faster than that, the claim's bucketReady becomes false again and stays so.
+// afterController is upstream's listener, which it gives a new Bucket when the controller has named it in its claim.
+// The controller of v0.2.2 writes a claim's status after it has made the Bucket, without regard to what is there: where
+// the driver is faster than that, the claim's bucketReady becomes false again and stays so.
 type afterController struct {
 	*bucket.BucketListener
 	claims cosiclient.Interface
