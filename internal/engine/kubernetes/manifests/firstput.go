@@ -36,19 +36,19 @@ func wantsFirstPut(o *unstructured.Unstructured) bool {
 	return o.GetAnnotations()[engine.FirstPut] == "true"
 }
 
-// firstPut puts an object with the credentials of a BucketAccess, again after each refusal until ctx ends: a store may
-// take some time to know new credentials. Each request is an attempt of the op, which ends with the first success.
-func (m *Manifest) firstPut(ctx context.Context, access *unstructured.Unstructured, tr *op.Trace) error {
-	e := m.manifests
+// firstPut puts an object, of the access's name, with the credentials of a BucketAccess, again after each refusal until
+// ctx ends: a store may take some time to know new credentials. Each request is an attempt of the op, which ends with
+// the first success.
+func firstPut(ctx context.Context, e *core.Run, access *unstructured.Unstructured, tr *op.Trace) error {
 	if e.PutOnce == nil {
 		return engine.Errorf("Unimplemented", "there is no client for a first PUT")
 	}
-	b, err := m.bucket(ctx, access)
+	b, err := bucket(ctx, e, access)
 	if err != nil {
 		return err
 	}
 	for {
-		at, refused, err := e.PutOnce(ctx, e.Session.Clock, b, m.Name)
+		at, refused, err := e.PutOnce(ctx, e.Session.Clock, b, access.GetName())
 		if at != op.Never {
 			tr.MarkAt(op.FirstPut, at, 0, "runner")
 			tr.MarkAt(op.Ready, at, 0, "runner")
@@ -71,10 +71,10 @@ func (m *Manifest) firstPut(ctx context.Context, access *unstructured.Unstructur
 }
 
 // bucket reads the Secret of a BucketAccess.
-func (m *Manifest) bucket(ctx context.Context, access *unstructured.Unstructured) (b engine.Bucket, err error) {
+func bucket(ctx context.Context, e *core.Run, access *unstructured.Unstructured) (b engine.Bucket, err error) {
 	name, _, _ := unstructured.NestedString(access.Object, "spec", "credentialsSecretName")
 	secret := new(corev1.Secret)
-	if _, err := m.manifests.Client.Get(ctx, api.Secrets, m.Namespace, name, secret); err != nil {
+	if _, err := e.Client.Get(ctx, api.Secrets, access.GetNamespace(), name, secret); err != nil {
 		return b, core.APIError(ctx, err)
 	}
 	var info bucketInfo

@@ -62,11 +62,10 @@ func TestFirstPut(t *testing.T) {
 			if err := e.Connect(clock); err != nil {
 				t.Fatal(err)
 			}
-			m := &Manifest{manifests: e, Name: "access", Namespace: "ns"}
-			access := object(t, "{spec: {credentialsSecretName: s}}")
+			access := object(t, "{metadata: {name: access, namespace: ns}, spec: {credentialsSecretName: s}}")
 			tr := op.NewTrace(clock)
 			tr.Attempt()
-			err := m.firstPut(t.Context(), access, tr)
+			err := firstPut(t.Context(), e.Run, access, tr)
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%v, want %q", err, tt.says)
 			}

@@ -179,7 +179,7 @@ func (e *Manifests) CreateObject(ctx context.Context, r engine.Request, tr *op.T
 		return made, err
 	}
 	tr.MarkAt(op.ObjectReady, at.At, at.Err, at.Source)
-	return made, m.firstPut(ctx, &o.Unstructured, tr)
+	return made, firstPut(ctx, e.Run, &o.Unstructured, tr)
 }
 
 // adopt sets the name and labels of a manifest, and the labels of the pods and claims that its controller creates.
