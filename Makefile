@@ -201,6 +201,7 @@ testbed-images: build testbed ## give its nodes images of the binaries of now, t
 
 testbed-test: ## test the test bed's own program
 	cd hack/testbed && go vet ./... && go test ./...
+	cd hack/testbed/build/cosi && go vet ./... && go test ./...
 
 .PHONY: images
 images: testbed ## make the product's image for amd64 and arm64, without a container engine: out/images/cnsbench.tar

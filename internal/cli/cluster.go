@@ -52,7 +52,7 @@ func (f *runFlags) kubernetesEngine(on *cluster.Cluster) (*kubernetes.Engine, er
 	}
 	o := kubernetes.Options{Config: on.Config, Namespace: on.Namespace, Listen: f.Listen, Advertise: f.Advertise,
 		Image: f.Image, Delivery: delivery, Proxies: f.Proxies, ProxyToken: os.Getenv(envProxyToken),
-		ProxyNamespace: config.ProxyNamespace, Concurrent: f.Concurrent, Metrics: f.Metrics}
+		ProxyNamespace: config.ProxyNamespace, Concurrent: f.Concurrent, Metrics: f.Metrics, PutOnce: putOnce}
 	if slices.Contains(f.Proxies, noProxy) {
 		o.Proxies, o.ProxyNamespace = nil, ""
 	}

@@ -73,6 +73,7 @@ const (
 	Running     = "running"     // containers started (as processes, or waiting at their barrier)
 	Ready       = "ready"       // usable: pod ready, snapshot readyToUse
 	FirstWrite  = "firstWrite"  // a write to an unlinked file on the volume was synced
+	FirstPut    = "firstPut"    // an object was put into the bucket
 	FirstRead   = "firstRead"   // a byte was read from the volume
 	Taken       = "taken"       // the snapshot is cut
 	Controller  = "controller"  // ControllerExpandVolume done

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -18,7 +20,8 @@ var createAction = descriptor{
 		}
 		return engine.VolumeObject
 	},
-	milestones: append([]string{op.Scheduled, op.Initialized, op.Running}, volumeMilestones...),
+	milestones: slices.Concat([]string{op.Scheduled, op.Initialized, op.Running}, volumeMilestones,
+		[]string{op.ObjectReady, op.FirstPut}),
 	each: func(n *node, _ int64) trigger {
 		ops := int64(n.out.Count)
 		count := ops / int64(max(n.variants, 1)) // instances of each variant

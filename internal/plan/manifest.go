@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
@@ -52,6 +53,7 @@ func resolveManifest(g *graph, n *node, path string, c *v1alpha1.CreateObjSpec) 
 		g.Fail(path+".manifest", "", "%v", err)
 		return
 	}
+	checkFirstPut(g, path+".manifest", &first)
 	for _, pod := range workload.DenyToken(first.Object) {
 		warnOfToken(g, path+".manifest", fmt.Sprintf("the pods of %s", n.out.Name), &pod)
 	}
@@ -60,6 +62,33 @@ func resolveManifest(g *graph, n *node, path string, c *v1alpha1.CreateObjSpec) 
 		delete(made.Labels, own)
 	}
 	n.out.Manifest = made
+}
+
+// checkFirstPut checks the annotation that requests a first PUT with the credentials of a BucketAccess.
+func checkFirstPut(g *graph, path string, o *unstructured.Unstructured) {
+	value, has := o.GetAnnotations()[engine.FirstPut]
+	if !has {
+		return
+	}
+	at := path + ".metadata.annotations." + engine.FirstPut
+	spec := func(field string) string {
+		text, _, _ := unstructured.NestedString(o.Object, "spec", field)
+		return text
+	}
+	gvk := o.GroupVersionKind()
+	switch {
+	case value != "true" && value != "false":
+		g.Fail(at, `"true" or "false"`, "%q is neither true nor false", value)
+	case gvk.Group != engine.BucketGroup || gvk.Kind != "BucketAccess":
+		g.Fail(at, "put it on the BucketAccess, whose Secret has the credentials",
+			"a %s has no credentials for a first PUT", gvk.Kind)
+	case value == "true" && spec("protocol") != "" && spec("protocol") != "S3":
+		g.Fail(at, "remove the annotation, or set protocol: S3", "a first PUT is by S3, the protocol is %s",
+			spec("protocol"))
+	case value == "true" && spec("credentialsSecretName") == "":
+		g.Fail(path+".spec.credentialsSecretName", "", "without the name of a Secret there are no credentials for a "+
+			"first PUT")
+	}
 }
 
 // identified returns an error if an object has no valid apiVersion or kind, or has a

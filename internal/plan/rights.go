@@ -1,6 +1,10 @@
 package plan
 
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+)
 
 // Rights returns the permissions that the runner of a plan needs on engine
 // kubernetes, without duplicates and in a fixed order. It lists only what the plan
@@ -58,6 +62,9 @@ func (d *demands) action(a *Action) {
 		if o, err := a.Manifest.Render("", 0); err == nil {
 			d.want(object(o.GetAPIVersion(), o.GetKind(), ""), "to make the objects of", a.Name, "create", "get",
 				"list", "watch", "delete")
+			if o.GetAnnotations()[engine.FirstPut] == "true" {
+				d.want(Right{Resource: "secrets"}, "to put a first object with the credentials of", a.Name, "get")
+			}
 			if _, has, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates"); has {
 				d.want(Right{Resource: "persistentvolumeclaims"}, "to remove the volumes of", a.Name, "delete")
 			}

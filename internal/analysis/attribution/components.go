@@ -23,6 +23,7 @@ const (
 	Kubelet      = "kubelet and container runtime"
 	EndDetection = "runner (noticing the end)"
 	Volume       = "volume (first I/O)"
+	ObjectStore  = "object store (first PUT)"
 	Binder       = "PersistentVolume controller"
 	Workload     = "workload (init containers, ending)"
 	Unknown      = "not observed"

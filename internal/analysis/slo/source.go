@@ -151,7 +151,7 @@ type tally struct {
 var milestones = []string{
 	"intended", "started", "ended",
 	op.Acked, op.Provisioned, op.Bound, op.Scheduled, op.Attached, op.Staged, op.Published, op.Initialized,
-	op.Running, op.Ready, op.FirstWrite, op.FirstRead, op.Taken, op.Controller, op.Node, op.Modified,
+	op.Running, op.Ready, op.FirstWrite, op.FirstPut, op.FirstRead, op.Taken, op.Controller, op.Node, op.Modified,
 	op.Checked, op.Unpublished, op.Unstaged, op.Detached, op.Gone,
 	op.Signalled, op.Resumed, op.Replaced, op.Cordoned, op.Evicted, op.ObjectReady,
 }

@@ -42,6 +42,7 @@ func TestNothingIsLeft(t *testing.T) {
 func (bed *testBed) objectsLeft(t *testing.T) (left []string) {
 	t.Helper()
 	snapshots := schema.GroupVersion{Group: "snapshot.storage.k8s.io", Version: "v1"}
+	buckets := schema.GroupVersion{Group: "objectstorage.k8s.io", Version: "v1alpha1"}
 	for _, k := range []struct {
 		kind  schema.GroupVersionKind
 		label bool // only objects with a run's label; otherwise all
@@ -55,6 +56,9 @@ func (bed *testBed) objectsLeft(t *testing.T) (left []string) {
 		{storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), false},
 		{snapshots.WithKind("VolumeSnapshot"), false},
 		{snapshots.WithKind("VolumeSnapshotContent"), false},
+		{buckets.WithKind("BucketAccess"), false},
+		{buckets.WithKind("BucketClaim"), false},
+		{buckets.WithKind("Bucket"), false},
 		{schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, true},
 	} {
 		list := &unstructured.UnstructuredList{}

@@ -3,6 +3,8 @@
 package build
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,7 +21,9 @@ import (
 
 // Module is a folder with a go.mod and the programs built from it.
 type Module struct {
-	Name     string
+	Name string
+	// Folder, when set, is where it is, below the folder of all; else it has the module's name.
+	Folder   string
 	Programs map[string]Program // by name
 	// Extra, when set, runs after the build, in the module's folder, and brings further files to bin.
 	Extra func(ctx context.Context, folder, bin string) error
@@ -43,13 +47,19 @@ func Modules() []Module {
 			"containerd-shim-runc-v2")},
 		{Name: "kubernetes", Programs: programs("k8s.io/kubernetes/cmd/", component,
 			"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")},
-		{Name: "sidecars", Extra: snapshotCRDs, Programs: map[string]Program{
+		{Name: "sidecars", Extra: crds("github.com/kubernetes-csi/external-snapshotter/client/v8", "*snapshot*.yaml"), Programs: map[string]Program{
 			"csi-provisioner":     sidecar("provisioner/v6/cmd/csi-provisioner", "v6.3.0"),
 			"csi-attacher":        sidecar("attacher/v4/cmd/csi-attacher", "v4.13.0"),
 			"csi-resizer":         sidecar("resizer/v2/cmd/csi-resizer", "v2.3.0"),
 			"csi-snapshotter":     sidecar("snapshotter/v8/cmd/csi-snapshotter", "v8.7.0"),
 			"snapshot-controller": sidecar("snapshotter/v8/cmd/snapshot-controller", "v8.7.0"),
 		}},
+		{Name: "cosi", Extra: crds("sigs.k8s.io/container-object-storage-interface/client", "*.yaml"),
+			Programs: map[string]Program{"cosi-controller": {Package: "./controller"}, "cosi-sidecar": {Package: "./sidecar"},
+				"cosi-driver": {Package: "./driver"}}},
+		// The one that tests of object storage meet too.
+		{Name: "servers", Folder: "../../servers",
+			Programs: programs("github.com/versity/versitygw/cmd/", "", "versitygw")},
 	}
 }
 
@@ -65,7 +75,7 @@ func programs(prefix, ldflags string, names ...string) map[string]Program {
 func Missing(root, bin string) ([]Module, error) {
 	var missing []Module
 	for _, m := range Modules() {
-		key, err := m.key(filepath.Join(root, m.Name))
+		key, err := m.key(m.folder(root))
 		if err != nil {
 			return nil, err
 		}
@@ -76,12 +86,19 @@ func Missing(root, bin string) ([]Module, error) {
 	return missing, nil
 }
 
-// key is a digest of what the binaries depend on.
+func (m Module) folder(root string) string { return filepath.Join(root, cmp.Or(m.Folder, m.Name)) }
+
+// key is a digest of what the binaries depend on: the module's files and, where programs are its own, their source.
 func (m Module) key(folder string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, runtime.Version(), m.Programs)
-	for _, name := range []string{"go.mod", "go.sum"} {
-		f, err := os.Open(filepath.Join(folder, name))
+	files := []string{filepath.Join(folder, "go.mod"), filepath.Join(folder, "go.sum")}
+	source, err := filepath.Glob(filepath.Join(folder, "*/*.go"))
+	if err != nil {
+		return "", err
+	}
+	for _, name := range append(files, source...) {
+		f, err := os.Open(name)
 		if err != nil {
 			return "", err
 		}
@@ -110,7 +127,7 @@ func (m Module) built(bin, key string) bool {
 
 // Build builds one module's programs into bin. The go command's output goes to log.
 func (m Module) Build(ctx context.Context, root, bin string, log io.Writer) error {
-	folder := filepath.Join(root, m.Name)
+	folder := m.folder(root)
 	began := time.Now()
 	fmt.Fprintf(log, "building %s\n", m.Name)
 	key, err := m.key(folder)
@@ -143,22 +160,26 @@ func (m Module) Build(ctx context.Context, root, bin string, log io.Writer) erro
 	return os.WriteFile(m.keyFile(bin), []byte(key+"\n"), 0o644)
 }
 
-// snapshotCRDs copies the custom resources of snapshots from the module that brings them.
-func snapshotCRDs(ctx context.Context, folder, bin string) error {
-	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}",
-		"github.com/kubernetes-csi/external-snapshotter/client/v8")
-	cmd.Dir = folder
-	out, err := cmd.Output()
-	if err != nil {
-		return fmt.Errorf("finding the custom resources of snapshots: %w", err)
+// crds copies the custom resources from the module that brings them, those of a pattern.
+func crds(module, pattern string) func(ctx context.Context, folder, bin string) error {
+	return func(ctx context.Context, folder, bin string) error {
+		cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
+		cmd.Dir = folder
+		out, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("finding the custom resources of %s: %w", module, err)
+		}
+		dir := strings.TrimSpace(string(out))
+		files, err := filepath.Glob(filepath.Join(dir, "config/crd", pattern))
+		if err != nil || len(files) == 0 {
+			return errors.Join(err, fmt.Errorf("there are no custom resources %s in %s", pattern, dir))
+		}
+		return copyTo(filepath.Join(bin, "crd"), files)
 	}
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "config/crd/*snapshot*.yaml"))
-	if err != nil || len(files) == 0 {
-		return errors.Join(err, fmt.Errorf("there are no custom resources of snapshots in %s",
-			strings.TrimSpace(string(out))))
-	}
-	to := filepath.Join(bin, "crd")
-	if err := os.MkdirAll(to, 0o755); err != nil {
+}
+
+func copyTo(dir string, files []string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for _, file := range files {
@@ -166,9 +187,20 @@ func snapshotCRDs(ctx context.Context, folder, bin string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), approved(text), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// approved returns a custom resource with the annotation that the API server demands in groups of Kubernetes. The files
+// of COSI's module lack it.
+func approved(crd []byte) []byte {
+	const key = "api-approved.kubernetes.io:"
+	if bytes.Contains(crd, []byte(key)) {
+		return crd
+	}
+	const annotations = "\n  annotations:\n"
+	return bytes.Replace(crd, []byte(annotations), []byte(annotations+"    "+key+" unapproved, test bed only\n"), 1)
 }

@@ -252,7 +252,8 @@ func (c *Cluster) remember(context.Context) error {
 }
 
 func (c *Cluster) prepare(context.Context) error {
-	dirs := []string{settings.Run, c.Path("etc"), c.Path("truth"), c.Path("inject"), c.Path("driver"), c.Path("images")}
+	dirs := []string{settings.Run, c.Path("etc"), c.Path("truth"), c.Path("inject"), c.Path("driver"), c.Path("images"),
+		c.Path("gateway", "iam"), c.Path("gateway", "meta"), c.Path("gateway", "data")}
 	for _, n := range settings.Nodes() {
 		dirs = append(dirs, filepath.Join(c.NodeDir(n), "kubelet"))
 	}
@@ -284,6 +285,7 @@ func identities() []pki.Identity {
 		{Name: "scheduler", CN: "system:kube-scheduler"},
 		{Name: "proxy", CN: "system:kube-proxy"},
 		{Name: "snapshot-controller", CN: "snapshot-controller", Groups: []string{sidecarGroup}},
+		{Name: "cosi", CN: "cosi", Groups: []string{sidecarGroup}},
 	}
 	for _, kind := range settings.Sidecars() {
 		all = append(all, pki.Identity{Name: "csi-" + kind, CN: "csi-" + kind, Groups: []string{sidecarGroup}})

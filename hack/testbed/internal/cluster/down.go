@@ -138,7 +138,7 @@ func (c *Cluster) destroyStorage(d settings.Driver) error {
 // removeState removes all but what was built, the images and the logs.
 func (c *Cluster) removeState() error {
 	var problems []error
-	for _, name := range []string{"etcd", "etc", "pki", "proc", "driver", "truth", "inject", "audit.log",
+	for _, name := range []string{"etcd", "etc", "pki", "proc", "driver", "gateway", "truth", "inject", "audit.log",
 		"admin.kubeconfig", "state.json"} {
 		problems = append(problems, os.RemoveAll(c.Path(name)))
 	}

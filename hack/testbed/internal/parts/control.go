@@ -50,6 +50,7 @@ rules:
       - {group: storage.k8s.io, resources: [volumeattachments, volumeattachments/status]}
       - {group: snapshot.storage.k8s.io}
       - {group: groupsnapshot.storage.k8s.io}
+      - {group: objectstorage.k8s.io}
   - level: Metadata
 `
 

@@ -79,7 +79,8 @@ func (p Part) Matches(name string) bool {
 // All lists the parts of a test bed, ordered by stage.
 func All(l settings.Layout, s settings.Settings) []Part {
 	b := builder{l, s}
-	all := []Part{b.etcd(), b.apiserver(), b.kcm(), b.scheduler(), b.snapshotController(), b.dns()}
+	all := []Part{b.etcd(), b.apiserver(), b.kcm(), b.scheduler(), b.snapshotController(), b.dns(), b.gateway()}
+	all = append(all, b.cosi()...)
 	for _, n := range settings.Nodes() {
 		all = append(all, b.containerd(n), b.kubelet(n), b.proxy(n), b.registrar(n))
 	}

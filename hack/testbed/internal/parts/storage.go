@@ -94,3 +94,29 @@ func (b builder) snapshotController() Part {
 	}
 	return p
 }
+
+// gateway is the object store of the driver of COSI; pods reach it as they reach the API server.
+func (b builder) gateway() Part {
+	at, dir := fmt.Sprintf("%s:%d", settings.Host, settings.GatewayPort), b.l.Path("gateway")
+	return Part{
+		Name: "versitygw", Stage: Storage, Env: settings.GatewayAccount(),
+		Health: Health{URL: settings.Gateway() + "/health"},
+		Argv: []string{"versitygw", "--port=" + at, "--quiet", "--health=/health", "--access-log=" + b.l.Path("log",
+			"versitygw-access.log"), "--iam-dir=" + dir + "/iam", "posix", "--sidecar=" + dir + "/meta", dir + "/data"},
+	}
+}
+
+// cosi are upstream's controller, and the driver with upstream's sidecar.
+func (b builder) cosi() []Part {
+	socket := b.l.DriverSocket("cosi", nil)
+	client := func(name string, args ...string) []string {
+		return append(append([]string{name, "--kubeconfig=" + b.l.Kubeconfig("cosi")}, b.qps("cosi")...), args...)
+	}
+	return []Part{
+		{Name: "cosi-driver", Stage: Storage, Health: Health{Socket: socket}, Env: settings.GatewayAccount(),
+			Argv: []string{"cosi-driver", "--socket=" + socket, "--endpoint=" + settings.Gateway()}},
+		{Name: "cosi-controller", Stage: Services, Argv: client("cosi-controller")},
+		{Name: "cosi-sidecar", Stage: Services, Follows: "cosi-driver",
+			Argv: client("cosi-sidecar", "--driver-addr=unix://"+socket)},
+	}
+}

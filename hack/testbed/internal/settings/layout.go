@@ -93,7 +93,16 @@ const (
 	ClusterDNS   = Host // a DNS server of ours, see package dns
 	APIPort      = 6443
 	EtcdPort     = 23790
+	GatewayPort  = 23900 // of versitygw
 )
+
+// Gateway is versitygw's address.
+func Gateway() string { return fmt.Sprintf("http://%s:%d", Host, GatewayPort) }
+
+// GatewayAccount is versitygw's administrator, in its environment. Only this machine and the pods on it reach it.
+func GatewayAccount() []string {
+	return []string{"ROOT_ACCESS_KEY=testbed", "ROOT_SECRET_KEY=testbed-secret"}
+}
 
 // Server is the API server's address.
 func Server() string { return fmt.Sprintf("https://%s:%d", Host, APIPort) }

@@ -21,7 +21,7 @@ type Limits struct {
 // part
 // changes what it is told to and nothing else.
 type Settings struct {
-	// Limits by the name in the flags: provisioner, attacher, resizer, snapshotter, snapshot-controller, kcm,
+	// Limits by the name in the flags: provisioner, attacher, resizer, snapshotter, snapshot-controller, cosi, kcm,
 	// scheduler, kubelet.
 	Limits map[string]Limits
 	// Extra are further arguments by part.
@@ -49,6 +49,7 @@ var limited = []struct{ name, has, what string }{
 	{"resizer", "QWT", "csi-resizer"},
 	{"snapshotter", "QWT", "csi-snapshotter"},
 	{"snapshot-controller", "QW", "snapshot-controller"},
+	{"cosi", "Q", "COSI's controller and sidecar"},
 	{"kcm", "Q", "kube-controller-manager"},
 	{"scheduler", "Q", "kube-scheduler"},
 	{"kubelet", "Q", "each kubelet"},

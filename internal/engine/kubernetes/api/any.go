@@ -35,6 +35,9 @@ func (c *Client) Find(ctx context.Context, gvk schema.GroupVersionKind) (Kind, e
 		New: func() Object { return new(Any) }}
 	call := Call{Verb: "get", Kind: k}
 	answer, err := c.send(ctx, &call, request{method: http.MethodGet, path: path})
+	if apierrors.IsNotFound(err) {
+		return Kind{}, notServed(gvk)
+	}
 	if err != nil {
 		return Kind{}, fmt.Errorf("look for %s: %w", gvk, err)
 	}
@@ -48,7 +51,14 @@ func (c *Client) Find(ctx context.Context, gvk schema.GroupVersionKind) (Kind, e
 			return k, nil
 		}
 	}
-	return Kind{}, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, "")
+	return Kind{}, notServed(gvk)
+}
+
+func notServed(gvk schema.GroupVersionKind) error {
+	err := apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, "")
+	err.ErrStatus.Message = fmt.Sprintf("the cluster does not have the kind %s of %s: install its custom resource "+
+		"definition, or correct apiVersion and kind", gvk.Kind, gvk.GroupVersion())
+	return err
 }
 
 var (

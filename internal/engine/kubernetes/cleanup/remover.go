@@ -239,7 +239,7 @@ func (cl *remover) delete(ctx context.Context, k api.Kind, o api.Object) error {
 	}
 	opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 	if k.JSON && k.Group != core.SnapshotGroup {
-		opts.PropagationPolicy = new(metav1.DeletePropagationForeground)
+		opts.PropagationPolicy = core.Propagation(k)
 	}
 	if k.Resource == api.Pods.Resource {
 		grace := int64(podGraceSeconds)
@@ -318,7 +318,8 @@ func (cl *remover) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
 func (cl *remover) deleteManifests(ctx context.Context) error {
 	e := cl.cleaner
 	var errs []error
-	for _, entry := range cl.entries {
+	accessLeft := false
+	for _, entry := range accessesFirst(cl.entries) {
 		if entry.Data["resource"] == "" {
 			continue
 		}
@@ -334,12 +335,33 @@ func (cl *remover) deleteManifests(ctx context.Context) error {
 				cl.skip(k.String()+" "+entry.Name, err)
 				continue
 			}
-			err = cl.delete(ctx, k, o)
+			accessLeft = accessLeft || isBucketAccess(entry)
+			if !accessLeft || k.Group != engine.BucketGroup || k.Name != "BucketClaim" {
+				err = cl.delete(ctx, k, o)
+			}
 		}
 		cl.addRemaining(what)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// accessesFirst returns the entries with those of BucketAccesses before all others. A BucketClaim is deleted when they
+// are gone: COSI's sidecar reads the claim to revoke an access, and repeats that forever if the claim is gone.
+func accessesFirst(entries []op.LedgerEntry) []op.LedgerEntry {
+	return slices.SortedStableFunc(slices.Values(entries), func(a, b op.LedgerEntry) int {
+		switch x, y := isBucketAccess(a), isBucketAccess(b); {
+		case x == y:
+			return 0
+		case x:
+			return -1
+		}
+		return 1
+	})
+}
+
+func isBucketAccess(entry op.LedgerEntry) bool {
+	return entry.Data["group"] == engine.BucketGroup && entry.Data["kind"] == "BucketAccess"
 }
 
 // updateLedger marks the entries of removed objects as done.

@@ -9,6 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 )
 
@@ -81,3 +82,14 @@ const (
 	CordonAnnotation   = "cnsbench.dev/cordoned" // of a node that the run cordoned
 	RetainedAnnotation = "cnsbench.dev/behind"   // of a retained volume or content
 )
+
+// Propagation returns how the objects of manifests of a kind are deleted: in the foreground, with their dependents.
+// Those of COSI have none, and are deleted in the background (nil): the garbage collector's change of an object that is
+// deleted in the foreground causes a conflict in COSI's sidecar between the deletion of a Secret and the removal of an
+// access's finalizer, which then stays (v0.2.2).
+func Propagation(k api.Kind) *metav1.DeletionPropagation {
+	if k.Group == engine.BucketGroup {
+		return nil
+	}
+	return new(metav1.DeletePropagationForeground)
+}

@@ -62,6 +62,8 @@ type Options struct {
 	Concurrent bool
 	// Metrics are further metrics endpoints of controllers, URL or NAME=URL.
 	Metrics []string
+	// PutOnce performs the first PUT of a BucketAccess; nil: not offered.
+	PutOnce engine.PutOnce
 	// Identity is the identity of an ended run, for Teardown without Open.
 	Identity owned.Identity
 	// Server is the address that the cluster had for an ended run; empty: Config's.

@@ -171,7 +171,15 @@ func (e *Manifests) CreateObject(ctx context.Context, r engine.Request, tr *op.T
 		pods.MarkReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
 		return made, nil
 	}
-	return made, m.WaitReady(ctx, f, tr, call, o.GetGeneration())
+	if !wantsFirstPut(&o.Unstructured) {
+		return made, m.WaitReady(ctx, f, tr, call, o.GetGeneration())
+	}
+	at, err := m.awaitReady(ctx, f, call, o.GetGeneration())
+	if err != nil {
+		return made, err
+	}
+	tr.MarkAt(op.ObjectReady, at.At, at.Err, at.Source)
+	return made, firstPut(ctx, e.Run, &o.Unstructured, tr)
 }
 
 // adopt sets the name and labels of a manifest, and the labels of the pods and claims that its controller creates.
@@ -211,11 +219,20 @@ func (e *Manifests) adopt(o *unstructured.Unstructured, m *Manifest, r engine.Re
 // answer's time counts.
 func (m *Manifest) WaitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace, request api.Call,
 	generation int64) error {
+	at, err := m.awaitReady(ctx, f, request, generation)
+	if err == nil {
+		pods.MarkReady(tr, at)
+	}
+	return err
+}
+
+func (m *Manifest) awaitReady(ctx context.Context, f *tracker.Feed, request api.Call, generation int64) (
+	at op.Milestone, err error) {
 	var last *unstructured.Unstructured
 	for {
 		v, err := f.Next(ctx)
 		if err != nil {
-			return engine.Errorf("Waiting", "%s %s is not ready: %s", m.Kind.Name, m.Name,
+			return at, engine.Errorf("Waiting", "%s %s is not ready: %s", m.Kind.Name, m.Name,
 				status.Conditions(last)).Wrap(err)
 		}
 		ev, ok := v.(watch.Event)
@@ -227,7 +244,7 @@ func (m *Manifest) WaitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace,
 			continue
 		}
 		if ev.Type == watch.Deleted {
-			return engine.Errorf("Deleted", "%s %s was deleted before it was ready", m.Kind.Name, m.Name)
+			return at, engine.Errorf("Deleted", "%s %s was deleted before it was ready", m.Kind.Name, m.Name)
 		}
 		last = &o.Unstructured
 		if o.GetGeneration() < generation {
@@ -235,15 +252,14 @@ func (m *Manifest) WaitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace,
 		}
 		done, _ := status.Ready(m.Kind.GVK(), last)
 		if err := status.ObjectError(m.Kind.GVK(), last); err != nil {
-			return err
+			return at, err
 		}
 		if done {
-			at := tracker.MilestoneOf(ev)
+			at = tracker.MilestoneOf(ev)
 			if at.At < request.Sent {
 				at = op.Milestone{At: request.Answered, Source: "runner"}
 			}
-			pods.MarkReady(tr, at)
-			return nil
+			return at, nil
 		}
 	}
 }
@@ -276,8 +292,9 @@ func (e *Manifests) DeleteObject(ctx context.Context, target engine.Object, tr *
 			r.AddClaim(x)
 		}
 	}
-	uid, foreground := there.GetUID(), metav1.DeletePropagationForeground
-	opts := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}}
+	uid := there.GetUID()
+	opts := metav1.DeleteOptions{PropagationPolicy: core.Propagation(m.Kind),
+		Preconditions: &metav1.Preconditions{UID: &uid}}
 	if _, err := e.Client.Delete(ctx, m.Kind, m.Namespace, m.Name, opts); err != nil && !apierrors.IsNotFound(err) {
 		return core.APIError(ctx, err)
 	}

@@ -13,7 +13,8 @@ import (
 
 // Ready says whether an object is ready, and whether readiness is known for its kind. Deployments, StatefulSets and
 // DaemonSets: the controller has observed the last change, and all replicas are updated and ready. Jobs: complete,
-// or as many pods ready as may run in parallel. Pods: ready or succeeded. Claims: bound.
+// or as many pods ready as may run in parallel. Pods: ready or succeeded. Claims: bound. Of COSI, BucketClaims: the
+// bucket is ready; BucketAccesses: access is granted, with credentials in the Secret.
 func Ready(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (done, known bool) {
 	n := func(or int64, path ...string) int64 {
 		if v, found, err := unstructured.NestedInt64(o.Object, path...); err == nil && found {
@@ -47,6 +48,13 @@ func Ready(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (done, kno
 	case "/PersistentVolumeClaim":
 		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
 		return phase == string(corev1.ClaimBound), true
+	}
+	if gvk.Group == engine.BucketGroup {
+		flag, known := map[string]string{"BucketClaim": "bucketReady", "BucketAccess": "accessGranted"}[gvk.Kind]
+		if known {
+			done, _, _ := unstructured.NestedBool(o.Object, "status", flag)
+			return done, true
+		}
 	}
 	return true, false
 }

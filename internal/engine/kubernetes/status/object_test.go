@@ -40,6 +40,14 @@ func TestReadiness(t *testing.T) {
 			"{status: {conditions: [{type: Failed, status: 'True', message: too often}]}}", false, true, "JobFailed"},
 		{"a claim", "/v1, Kind=PersistentVolumeClaim", "{status: {phase: Bound}}", true, true, ""},
 		{"a pod that has failed", "/v1, Kind=Pod", "{status: {phase: Failed}}", false, true, "PodFailed"},
+		{"a BucketClaim without a bucket", "objectstorage.k8s.io/v1alpha1, Kind=BucketClaim",
+			"{status: {bucketReady: false, bucketName: b}}", false, true, ""},
+		{"a BucketClaim", "objectstorage.k8s.io/v1alpha1, Kind=BucketClaim", "{status: {bucketReady: true}}",
+			true, true, ""},
+		{"a new BucketAccess", "objectstorage.k8s.io/v1alpha1, Kind=BucketAccess", "{spec: {}}", false, true, ""},
+		{"a BucketAccess", "objectstorage.k8s.io/v1alpha1, Kind=BucketAccess",
+			"{status: {accessGranted: true, accountID: a}}", true, true, ""},
+		{"a BucketClass", "objectstorage.k8s.io/v1alpha1, Kind=BucketClass", "{driverName: d}", true, false, ""},
 		{"another kind", "example.com/v1, Kind=Thing", "{spec: {replicas: 3}}", true, false, ""},
 	}
 	for _, tt := range tests {
