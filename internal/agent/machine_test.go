@@ -46,15 +46,20 @@ func TestOneAgentReadsAMachine(t *testing.T) {
 		t.Error("an agent reads a machine that is not known")
 	}
 	c := op.MachineCounters{CPUs: 3, BusyNanos: 5}
-	if err := first.Write(protocol.Message{Sample: &protocol.Sample{Machine: &c,
-		WallNanos: f.clock.Start().Add(time.Hour).UnixNano()}}); err != nil {
-		t.Fatal(err)
-	}
-	agenttest.Eventually(t, "a reading of the machine",
-		func() bool { return len(f.sink.Machines()) > 0 })
-	if m := f.sink.Machines()[0]; m.ID != "node-1" || m.Instance != "a" || m.MachineCounters != c {
+	var m op.Machine
+	agenttest.Eventually(t, "a reading of the machine with its wall clock", func() bool {
+		if err := first.Write(protocol.Message{Sample: &protocol.Sample{Machine: &c,
+			WallNanos: f.clock.Start().Add(time.Hour).UnixNano()}}); err != nil {
+			t.Fatal(err)
+		}
+		if all := f.sink.Machines(); len(all) > 0 {
+			m = all[len(all)-1]
+		}
+		return m.WallAheadNanos != nil // without an exchange of clocks that was quick enough there is none
+	})
+	if m.ID != "node-1" || m.Instance != "a" || m.MachineCounters != c {
 		t.Errorf("got %+v", m)
-	} else if m.WallAheadNanos == nil || *m.WallAheadNanos != int64(time.Hour)-int64(m.At) {
+	} else if *m.WallAheadNanos != int64(time.Hour)-int64(m.At) {
 		t.Errorf("wall clock of %+v", m)
 	}
 	end()
