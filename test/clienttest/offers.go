@@ -34,7 +34,7 @@ var offers = []offer{
 		}
 		s.put(t, c, "o", 1)
 		s.put(t, c, "o", 2)
-		list := s.call(t, c, "listversions", "o")
+		list := s.call(t, c, "listversions")
 		return made, list.OK() && list.Keys < 2
 	}},
 	{"`listversions`", versioned("listversions")},
@@ -51,10 +51,10 @@ var offers = []offer{
 	{"`puttags`", onObject("puttags")},
 	{"`gettags`", func(s *suite, t *testing.T, c []byte) (client.Result, bool) {
 		s.put(t, c, "o", 1)
-		if put := s.call(t, c, "puttags", "o"); !put.OK() {
+		if put := s.call(t, c, "puttags"); !put.OK() {
 			return put, false
 		}
-		r := s.call(t, c, "gettags", "o")
+		r := s.call(t, c, "gettags")
 		return r, r.OK() && r.Keys != 2
 	}},
 	{"`deletetags`", onObject("deletetags")},
@@ -130,9 +130,10 @@ func (s *suite) head(t *testing.T, c []byte, name string) client.Result {
 	return s.do(t, client.Request{Verb: client.Head, Container: c, Object: []byte(name)})
 }
 
-func (s *suite) call(t *testing.T, c []byte, name, object string) client.Result {
+// call is an operation of the object "o".
+func (s *suite) call(t *testing.T, c []byte, name string) client.Result {
 	t.Helper()
-	return s.do(t, client.Request{Verb: client.Call, Call: name, Container: c, Object: []byte(object), Length: -1,
+	return s.do(t, client.Request{Verb: client.Call, Call: name, Container: c, Object: []byte("o"), Length: -1,
 		MaxKeys: 1000, Verify: true})
 }
 
@@ -140,7 +141,7 @@ func (s *suite) call(t *testing.T, c []byte, name, object string) client.Result 
 func onObject(name string) func(*suite, *testing.T, []byte) (client.Result, bool) {
 	return func(s *suite, t *testing.T, c []byte) (client.Result, bool) {
 		s.put(t, c, "o", 1)
-		return s.call(t, c, name, "o"), false
+		return s.call(t, c, name), false
 	}
 }
 
@@ -176,11 +177,11 @@ func versioned(name string) func(*suite, *testing.T, []byte) (client.Result, boo
 		}
 		s.put(t, c, "o", 1)
 		s.put(t, c, "o", 2)
-		r := s.call(t, c, name, "o")
+		r := s.call(t, c, name)
 		if r.OK() && name == "readversion" && (r.Writer != 1 || r.Bytes != 4096) {
 			t.Errorf("the oldest version has write %d with %d bytes, want 1 with 4096", r.Writer, r.Bytes)
 		}
-		left := s.call(t, c, "listversions", "o")
+		left := s.call(t, c, "listversions")
 		if r.OK() && name == "deleteversion" && left.Keys != 1 {
 			t.Errorf("%d versions are left of two", left.Keys)
 		}
@@ -197,10 +198,10 @@ func locked(put, get string) func(*suite, *testing.T, []byte) (client.Result, bo
 			return made, false
 		}
 		s.put(t, c, "o", 1)
-		if res := s.call(t, c, put, "o"); !res.OK() {
+		if res := s.call(t, c, put); !res.OK() {
 			return res, false
 		}
-		res := s.call(t, c, get, "o")
+		res := s.call(t, c, get)
 		object := s.do(t, client.Request{Verb: client.Get, Container: c, Object: []byte("o"), Length: -1})
 		return res, res.OK() && (res.Keys != 1 || object.Bytes != 4096)
 	}

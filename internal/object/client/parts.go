@@ -34,16 +34,16 @@ func (r *Request) observe(s Step, one *Result) {
 }
 
 // add makes res the result of an operation whose last request was one.
-func (res *Result) add(one *Result) {
-	before := *res
-	*res = *one
+func (r *Result) add(one *Result) {
+	before := *r
+	*r = *one
 	if before.Started.Known() {
-		res.Started = before.Started
+		r.Started = before.Started
 	}
-	res.Bytes = 0 // those of the operation count when it is complete
-	res.Attempts += before.Attempts
-	res.Connect += before.Connect
-	res.Connected = res.Connected || before.Connected
+	r.Bytes = 0 // those of the operation count when it is complete
+	r.Attempts += before.Attempts
+	r.Connect += before.Connect
+	r.Connected = r.Connected || before.Connected
 }
 
 // ListPages lists page by page until there are no more, if r asks for all pages; else one page. list requests one.
@@ -64,8 +64,8 @@ func (r *Request) ListPages(res *Result, list func(q *Request, one *Result) bool
 }
 
 // NotOffered fills res for an operation that the kind of storage does not have.
-func (res *Result) NotOffered(what string, now op.Time) {
-	*res = Result{Status: 501, Code: NotOffered, Detail: what + " is not offered by this kind of storage",
+func (r *Result) NotOffered(what string, now op.Time) {
+	*r = Result{Status: 501, Code: NotOffered, Detail: what + " is not offered by this kind of storage",
 		Started: now, First: op.Never, Ended: now}
 }
 
