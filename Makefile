@@ -199,7 +199,7 @@ testbed-status: testbed ## list its parts and nodes
 testbed-images: build testbed ## give its nodes images of the binaries of now, touching nothing else
 	@$(TESTBED) images
 
-testbed-test: ## test the test bed's own program
+testbed-test: object-servers ## test the test bed's own programs
 	cd hack/testbed && go vet ./... && go test ./...
 	cd hack/testbed/build/cosi && go vet ./... && go test ./...
 
