@@ -197,7 +197,7 @@ func (m marks) rules() (all []string) {
 func (m marks) allowed() string {
 	var all []string
 	for _, enum := range append(m["Enum"], m["items:Enum"]...) {
-		all = append(all, quoted(enum))
+		all = append(all, quoted(strings.ReplaceAll(enum, `"`, ""))) // without the quotes that keep a number a text
 	}
 	if pattern := m["Pattern"]; len(pattern) > 0 {
 		all = append(all, "pattern `` "+strings.ReplaceAll(strings.Trim(pattern[0], "`"), "|", `\|`)+" ``")
