@@ -38,12 +38,13 @@ func (e *Provisioner) Resize(ctx context.Context, r engine.Request, tr *op.Trace
 	}
 	mounted := v.Holder != nil || v.Object.Owner != ""
 	var larger resource.Quantity // current size of the volume
-	stuck := false
+	stuck, pending := false, false
 	err := ch.wait(ctx, func(ev watch.Event) bool {
 		switch o := ev.Object.(type) {
 		case *corev1.PersistentVolume:
 			if larger = o.Spec.Capacity[corev1.ResourceStorage]; larger.Cmp(want) >= 0 {
 				ch.Milestones.Add(op.Controller, v.Object.Name, ev)
+				return pending && ch.finish(nodePending)
 			}
 		case *corev1.PersistentVolumeClaim:
 			if c := o.Status.Capacity[corev1.ResourceStorage]; c.Cmp(want) >= 0 {
@@ -52,12 +53,13 @@ func (e *Provisioner) Resize(ctx context.Context, r engine.Request, tr *op.Trace
 				return ch.finish(op.Node)
 			}
 			// Unmounted: the file system grows at the next mount.
-			switch upTo, pending := nodeResize(o, larger); {
-			case mounted || !pending:
+			switch upTo, waits := nodeResize(o, larger); {
+			case mounted || !waits:
 			case upTo.Cmp(want) >= 0:
-				v.Object.Bytes = r.Resize.Bytes
+				v.Object.Bytes, pending = r.Resize.Bytes, true
 				ch.Milestones.Add(nodePending, v.Object.Name, ev)
-				return ch.finish(nodePending)
+				// The volume grew before, but another watch reports it.
+				return larger.Cmp(want) >= 0 && ch.finish(nodePending)
 			case o.Status.AllocatedResourceStatuses != nil:
 				stuck = true
 				return true
