@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/analysis/units"
 )
 
 // maxEndpoints and maxOutages are the lengths of the tables; the report has all.
@@ -19,19 +18,16 @@ func (p *printer) endpoints(s *summary.Summary) {
 	if len(s.Endpoints) == 0 {
 		return
 	}
-	t := table{head: []string{"By endpoint", "endpoint", "ok", "failed", "share", "per s", "bandwidth", "p50", "p99",
-		"verdict"}, left: map[int]bool{1: true, 9: true}}
+	t := table{head: []string{"By endpoint", "endpoint", "verdict", "ok", "failed", "share", "per s", "p50", "p99"},
+		left: map[int]bool{1: true, 2: true}}
 	for i := range s.Endpoints[:min(len(s.Endpoints), maxEndpoints)] {
 		e := &s.Endpoints[i]
-		share, bandwidth := "–", "–"
+		share := "–"
 		if e.Share != nil {
 			share = fmt.Sprintf("%.1f %%", 100**e.Share)
 		}
-		if e.BandwidthBytesSec != nil {
-			bandwidth = units.Bandwidth(*e.BandwidthBytesSec)
-		}
-		t.row(e.Action+" "+e.Operation, e.Endpoint, fmt.Sprint(e.OK), fmt.Sprint(e.Errors), share, rate(e.PerSecond),
-			bandwidth, short(e.Latency.P50), short(e.Latency.P99), e.Verdict)
+		t.row(e.Action+" "+e.Operation, e.Endpoint, e.Verdict, fmt.Sprint(e.OK), fmt.Sprint(e.Errors), share,
+			rate(e.PerSecond), short(e.Latency.P50), short(e.Latency.P99))
 	}
 	p.table(t)
 	if more := len(s.Endpoints) - maxEndpoints; more > 0 {
