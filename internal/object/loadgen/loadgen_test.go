@@ -32,12 +32,14 @@ import (
 type fake struct {
 	clock op.Clock
 	takes func(r *client.Request, at op.Time) (time.Duration, func(*client.Result)) // nil func: 200
+	delay time.Duration                                                             // before an operation begins
 
 	mu   sync.Mutex
 	seen map[string]int // "verb container/object"
 }
 
 func (f *fake) do(r *client.Request, res *client.Result, aborted <-chan struct{}) {
+	time.Sleep(f.delay)
 	now := f.clock.Now()
 	*res = client.Result{Started: now, First: op.Never, Status: 200, Attempts: 1, Bytes: r.Size}
 	f.mu.Lock()
@@ -128,6 +130,23 @@ func TestClosedLoopAndItsWindow(t *testing.T) {
 		}
 		if seen.seconds != 5200 {
 			t.Errorf("the seconds have %d operations, want 5200, ramps included", seen.seconds)
+		}
+	})
+}
+
+// Workers that lose their CPU between the end of an operation and the begin of the next one begin their last operations
+// after the end of the work: without a ramp all operations count, as those that the server has served do.
+func TestLastOperationsBeginLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fake{takes: always(6 * time.Millisecond), delay: 3 * time.Millisecond}
+		r, _ := run(t.Context(), store, stageOf(model.Work{Name: "w", Workers: 4, Runtime: time.Second,
+			Ops: []model.Op{reads(100)}}))
+		served := 0
+		for _, n := range store.seen {
+			served += n
+		}
+		if f := only(t, r.Stages[0]); f.OK != int64(served) || served != 448 {
+			t.Errorf("%d operations, the store served %d; want 448 of both", f.OK, served)
 		}
 	})
 }

@@ -243,7 +243,8 @@ func (w *worker) closedLoop(ctx context.Context) {
 	for !w.over(now) && w.ticket() {
 		i := w.choose()
 		w.do(ctx, i)
-		w.meter.record(w.index, i, w.result.Started, w.ramp(w.result.Started), false, &w.result)
+		// It is in the window if it was due there, as in an open loop. Without a ramp all are, even one that began late.
+		w.meter.record(w.index, i, w.result.Started, w.ramp(now), false, &w.result)
 		w.checks(ctx, i, &w.work.Ops[i])
 		if now = max(w.result.Ended, w.probe.Ended); rests(&w.result) {
 			w.sleep(ctx, now+op.Time(rest))
