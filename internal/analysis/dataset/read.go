@@ -142,7 +142,9 @@ func (d *Data) readCanaries() error {
 	}
 	for i := range d.Canaries {
 		c := &d.Canaries[i]
-		c.IOs = slices.Clone(c.IOs) // without the room for more
+		if n := len(c.IOs); cap(c.IOs) > n+n/8 {
+			c.IOs = slices.Clone(c.IOs) // without the room for more
+		}
 		slices.SortStableFunc(c.IOs, func(a, b op.CanaryIO) int { return cmp.Compare(a.Intended, b.Intended) })
 		c.dropSetUp(d.MeasuredFrom(c.Instance))
 	}
