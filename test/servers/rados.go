@@ -76,6 +76,7 @@ osd_crush_chooseleaf_type = 0
 osd_objectstore = memstore
 memstore_device_bytes = 2147483648
 mon_data = %[3]s/mon
+mon_data_avail_crit = 1
 osd_data = %[3]s/osd
 run_dir = %[3]s/run
 admin_socket = %[3]s/run/$name.asok
@@ -131,7 +132,8 @@ func (r *Rados) gateway(ctx context.Context, port int) error {
 		"--access-key="+VersityKey, "--secret-key="+VersitySecret)
 	if err == nil {
 		err = r.start("radosgw", nil, "radosgw", "-f", "-c", filepath.Join(r.dir, "ceph.conf"), "-n", "client.rgw",
-			fmt.Sprintf("--rgw_frontends=beast endpoint=127.0.0.1:%d", port))
+			fmt.Sprintf("--rgw_frontends=beast endpoint=127.0.0.1:%d", port),
+			"--rgw_crypt_require_ssl=false") // it is on loopback
 	}
 	if err == nil {
 		err = r.await(ctx, "radosgw", fmt.Sprintf("127.0.0.1:%d", port))
