@@ -122,7 +122,10 @@ fuzz: ## run each fuzz target for FUZZTIME (30s); TARGETS=regexp chooses some (e
 e2e: deps build object-servers workload-servers prometheus ## bring a Kubernetes up on this machine, run all that needs one, take it down
 	@hack/e2e.sh
 
-.PHONY: stat-peers
+.PHONY: stat-peers kube-peers
+kube-peers: ## build what bench kube-peers compares with: kube-burner (minutes when cold)
+	@hack/kube-peers.sh '$(OUT)/peers'
+
 stat-peers: ## install what bench stat-peers compares with: apache-otava (Python), benchstat (Go)
 	@hack/stat-peers.sh '$(OUT)/peers'
 

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -180,33 +182,10 @@ type request struct{ received, complete time.Time }
 // first update of their status to Bound were complete. The log must contain the responses (level
 // RequestResponse).
 func readAudit(path, prefix string) (map[string]audited, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	found := map[string]audited{}
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		if !strings.Contains(lines.Text(), prefix) {
-			continue
-		}
-		var e struct {
-			Stage                    string
-			Verb                     string
-			RequestReceivedTimestamp time.Time
-			StageTimestamp           time.Time
-			ObjectRef                struct{ Resource, Name, Subresource string }
-			ResponseStatus           struct{ Code int }
-			ResponseObject           struct{ Status struct{ Phase string } }
-		}
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			continue // the API server is still writing this line
-		}
-		if e.Stage != "ResponseComplete" || e.ObjectRef.Resource != "persistentvolumeclaims" ||
-			e.ResponseStatus.Code/100 != 2 || !strings.HasPrefix(e.ObjectRef.Name, prefix) {
-			continue
+	err := auditEvents(path, 0, prefix, func(e *auditEvent) {
+		if e.ObjectRef.Resource != "persistentvolumeclaims" || !strings.HasPrefix(e.ObjectRef.Name, prefix) {
+			return
 		}
 		a, r := found[e.ObjectRef.Name], request{e.RequestReceivedTimestamp, e.StageTimestamp}
 		switch {
@@ -217,14 +196,57 @@ func readAudit(path, prefix string) (map[string]audited, error) {
 			a.bound = r
 		}
 		found[e.ObjectRef.Name] = a
-	}
-	if err := lines.Err(); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
 		return nil, errors.New("the audit log knows nothing of the run")
 	}
 	return found, nil
+}
+
+// auditEvent is a successful write in the API server's audit log.
+type auditEvent struct {
+	Stage                    string
+	Verb                     string
+	RequestReceivedTimestamp time.Time
+	StageTimestamp           time.Time
+	ObjectRef                struct{ Resource, Name, Subresource string }
+	ResponseStatus           struct{ Code int }
+	ResponseObject           struct {
+		Status struct {
+			Phase      string
+			ReadyToUse bool
+		}
+	}
+}
+
+// auditEvents calls do for each successful write from an offset of the log on, of the lines that contain a text.
+func auditEvents(path string, from int64, containing string, do func(*auditEvent)) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), []byte(containing)) {
+			continue
+		}
+		var e auditEvent
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			continue // the API server is still writing this line
+		}
+		if e.Stage == "ResponseComplete" && e.ResponseStatus.Code/100 == 2 {
+			do(&e)
+		}
+	}
+	return lines.Err()
 }
 
 // cluster50 creates 50 volumes per second for ten seconds.
