@@ -171,7 +171,7 @@ func (k *working) worker(i int) (*worker, error) {
 		w.pickers = append(w.pickers, p)
 		w.options = append(w.options, o.Options.OrNil())
 		w.steps = append(w.steps, func(s client.Step, r *client.Result) {
-			w.meter.step(j, s, !k.work.Special() && k.ramp(r.Started), r)
+			w.meter.step(j, s, w.inRamp, r)
 		})
 		if !p.idle {
 			sum += o.Weight
@@ -242,9 +242,9 @@ func (w *worker) closedLoop(ctx context.Context) {
 	now := w.config.Clock.Now()
 	for !w.over(now) && w.ticket() {
 		i := w.choose()
+		w.inRamp = w.ramp(now) // not when it began: one that began late would count nowhere
 		w.do(ctx, i)
-		// It is in the window if it was due there, as in an open loop. Without a ramp all are, even one that began late.
-		w.meter.record(w.index, i, w.result.Started, w.ramp(now), false, &w.result)
+		w.meter.record(w.index, i, w.result.Started, w.inRamp, false, &w.result)
 		w.checks(ctx, i, &w.work.Ops[i])
 		if now = max(w.result.Ended, w.probe.Ended); rests(&w.result) {
 			w.sleep(ctx, now+op.Time(rest))
@@ -275,8 +275,9 @@ func (w *worker) openLoop(ctx context.Context) {
 			w.meter.drop(w.index, i, due, w.ramp(due))
 			continue
 		}
+		w.inRamp = w.ramp(due)
 		w.do(ctx, i)
-		w.meter.record(w.index, i, due, w.ramp(due), false, &w.result)
+		w.meter.record(w.index, i, due, w.inRamp, false, &w.result)
 		w.checks(ctx, i, &w.work.Ops[i])
 	}
 }

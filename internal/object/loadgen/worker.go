@@ -85,6 +85,7 @@ type worker struct {
 	batch   [][]byte
 	offsets []int64
 
+	inRamp                      bool // the operation in progress was due outside of the measured window
 	request                     client.Request
 	result                      client.Result
 	probe                       client.Result   // of a check
