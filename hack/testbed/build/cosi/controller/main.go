@@ -4,12 +4,10 @@ package main
 import (
 	"context"
 	"os"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/container-object-storage-interface/client/apis/objectstorage/consts"
 	"sigs.k8s.io/container-object-storage-interface/client/apis/objectstorage/v1alpha1"
 	cosi "sigs.k8s.io/container-object-storage-interface/client/clientset/versioned"
 	"sigs.k8s.io/container-object-storage-interface/controller/pkg/bucketclaim"
@@ -32,9 +30,9 @@ func main() {
 	l.Wait()
 }
 
-// once is upstream's listener, which it does not give a claim that has its Bucket's name and its finalizer. The listener
-// of v0.2.2 does such a claim again, because of the change that it has itself made; if that change is older than the
-// sidecar's bucketReady, it sets bucketReady to false, and nothing sets it to true again.
+// once is upstream's listener, which is not given a claim that it has written. That of v0.2.2 does such a claim again,
+// because of the change that it has itself made; if that change is older than the sidecar's bucketReady, it sets
+// bucketReady to false, and nothing sets it to true again.
 type once struct {
 	*bucketclaim.BucketClaimListener
 	claims cosi.Interface
@@ -52,8 +50,7 @@ func (o *once) Add(ctx context.Context, claim *v1alpha1.BucketClaim) error {
 		return nil
 	case err != nil:
 		return err
-	case now.DeletionTimestamp.IsZero() && now.Status.BucketName != "" &&
-		slices.Contains(now.Finalizers, consts.BCFinalizer):
+	case now.DeletionTimestamp.IsZero() && listen.Written(now):
 		return nil
 	}
 	return o.BucketClaimListener.Add(ctx, now)

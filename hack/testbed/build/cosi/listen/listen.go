@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -22,6 +23,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/container-object-storage-interface/client/apis/objectstorage/consts"
+	"sigs.k8s.io/container-object-storage-interface/client/apis/objectstorage/v1alpha1"
 	cosi "sigs.k8s.io/container-object-storage-interface/client/clientset/versioned"
 	"sigs.k8s.io/container-object-storage-interface/client/clientset/versioned/scheme"
 )
@@ -187,3 +190,8 @@ func Watch[T runtime.Object](ctx context.Context, l *Loop, resource string, kind
 
 // Wait returns when the context of all Watch has ended and what they had begun is done.
 func (l *Loop) Wait() { l.running.Wait() }
+
+// Written reports whether the controller has written a claim to the end: its Bucket's name, and last its finalizer.
+func Written(c *v1alpha1.BucketClaim) bool {
+	return c.Status.BucketName != "" && slices.Contains(c.Finalizers, consts.BCFinalizer)
+}

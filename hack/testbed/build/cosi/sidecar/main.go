@@ -7,11 +7,9 @@ import (
 	"errors"
 	"flag"
 	"os"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/container-object-storage-interface/client/apis/objectstorage/consts"
 	"sigs.k8s.io/container-object-storage-interface/client/apis/objectstorage/v1alpha1"
 	cosiclient "sigs.k8s.io/container-object-storage-interface/client/clientset/versioned"
 	cosi "sigs.k8s.io/container-object-storage-interface/proto"
@@ -78,7 +76,7 @@ func (a *afterController) Add(ctx context.Context, b *v1alpha1.Bucket) error {
 		if err != nil {
 			return err
 		}
-		if c.Status.BucketName == "" || !slices.Contains(c.Finalizers, consts.BCFinalizer) {
+		if !listen.Written(c) {
 			return errors.New("the controller has not yet written the claim")
 		}
 	}
