@@ -15,8 +15,7 @@ var scratch sync.Pool
 
 // borrow returns at least n numbers of any value.
 func borrow(n int) *[]uint64 {
-	if m, ok := scratch.Get().(*[]uint64); ok && cap(*m) >= n {
-		*m = (*m)[:cap(*m)]
+	if m, ok := scratch.Get().(*[]uint64); ok && len(*m) >= n {
 		return m
 	}
 	m := make([]uint64, n)

@@ -175,35 +175,22 @@ func sizeOfFile(path string) (int64, error) {
 	return st.Size(), nil
 }
 
-// command runs a program to its end, and returns its CPU time.
-func (k *kubePeer) command(ctx context.Context, program string, args ...string) (time.Duration, error) {
-	cmd := interruptible(ctx, program, args...)
+// runBurner runs kube-burner to its end, and returns its CPU time.
+func (k *kubePeer) runBurner(ctx context.Context, args ...string) (time.Duration, error) {
+	cmd := interruptible(ctx, k.burner, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+k.kubeconfig)
 	cmd.Dir = k.env.tmp
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Run(); err != nil {
-		return 0, fmt.Errorf("%s %s: %w: %s", filepath.Base(program), args[0], err, lastLines(output.String(), 8))
+		return 0, fmt.Errorf("kube-burner %s: %w: %s", args[0], err, lastLines(output.String(), 8))
 	}
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
-// runOurs runs a Benchmark by a process on this machine; the caller removes dir.
-func (k *kubePeer) runOurs(ctx context.Context, text string) (cpu time.Duration, dir string, err error) {
-	file := filepath.Join(k.env.tmp, "kube-peers.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		return 0, "", err
-	}
-	if dir, err = os.MkdirTemp(k.env.tmp, "bundle-"); err != nil {
-		return 0, "", err
-	}
-	cpu, err = k.command(ctx, k.env.cnsbench(), "run", file, "--out", dir, "--engine", "kubernetes", "--runner", "local",
-		"--kubeconfig", k.kubeconfig, "--namespace", "default", "--image", "localhost/cnsbench:dev")
-	return cpu, dir, err
-}
-
-func (k *kubePeer) createByUs(ctx context.Context, n int) (time.Duration, error) {
-	cpu, dir, err := k.runOurs(ctx, fmt.Sprintf(`
+// ours is a Benchmark with actions and what its one rate has.
+func (k *kubePeer) ours(actions, rate string) string {
+	return fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1
 kind: Benchmark
 metadata: {name: kube-peers}
@@ -211,13 +198,21 @@ spec:
   seed: %d
   gracePeriod: 2m
   actions:
-    - name: create
+%s  rates:
+    - {name: r, %s}
+`, k.env.seed, actions, rate)
+}
+
+func (k *kubePeer) createByUs(ctx context.Context, n int) (time.Duration, error) {
+	trial, err := k.env.onCluster(ctx, k.ours(`    - name: create
       rateName: r
       createObjSpec: {manifest: {apiVersion: v1, kind: ConfigMap, data: {key: value}}}
-  rates:
-    - {name: r, concurrencySpec: {parallelism: %d}, limit: %d}
-`, k.env.seed, kubeParallel, n))
-	return cpu, errors.Join(err, os.RemoveAll(dir))
+`, fmt.Sprintf("concurrencySpec: {parallelism: %d}, limit: %d", kubeParallel, n)))
+	if err != nil {
+		return 0, err
+	}
+	defer trial.remove()
+	return trial.cpu, nil
 }
 
 // createBare creates and deletes objects by a loop in this process.
@@ -231,7 +226,7 @@ func (k *kubePeer) createBare(ctx context.Context, n int) (time.Duration, error)
 	if err != nil {
 		return 0, err
 	}
-	maps := client.CoreV1().ConfigMaps("default")
+	configMaps := client.CoreV1().ConfigMaps("default")
 	before := ownCPU()
 	all := func(do func(name string) error) error {
 		var (
@@ -250,11 +245,11 @@ func (k *kubePeer) createBare(ctx context.Context, n int) (time.Duration, error)
 		return errors.Join(errs...)
 	}
 	err = all(func(name string) error {
-		_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name},
+		_, err := configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Data: map[string]string{"key": "value"}}, metav1.CreateOptions{})
 		return err
 	})
-	err = errors.Join(err, all(func(name string) error { return maps.Delete(ctx, name, metav1.DeleteOptions{}) }))
+	err = errors.Join(err, all(func(name string) error { return configMaps.Delete(ctx, name, metav1.DeleteOptions{}) }))
 	return ownCPU() - before, err
 }
 
@@ -281,7 +276,7 @@ func (k *kubePeer) burn(ctx context.Context, jobs, measurement string, templates
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return 0, "", err
 	}
-	cpu, err = k.command(ctx, k.burner, "init", "--config", config, "--log-level", "error")
+	cpu, err = k.runBurner(ctx, "init", "--config", config, "--log-level", "error")
 	return cpu, metrics, err
 }
 
@@ -310,7 +305,7 @@ func (k *kubePeer) createByBurner(ctx context.Context, n int) (time.Duration, er
 type latencyOf struct {
 	what, resource     string
 	ready              func(*auditEvent) bool
-	ours, milestone    string // a Benchmark for seed, limit and rate, and what ends the latency in it
+	ours, milestone    string // actions of a Benchmark, and what ends the latency in it
 	template, before   string // of kube-burner; before: of an object that is there first
 	measurement, field string
 	name               string // of an object, in kube-burner's results
@@ -422,17 +417,8 @@ func (k *kubePeer) auditedLatencies(from int64, l *latencyOf) (map[string]time.D
 
 func (k *kubePeer) latenciesByUs(ctx context.Context, l *latencyOf, n, perSecond int) (map[string]time.Duration,
 	error) {
-	trial, err := k.env.onCluster(ctx, fmt.Sprintf(`
-apiVersion: cnsbench.dev/v1alpha1
-kind: Benchmark
-metadata: {name: kube-peers}
-spec:
-  seed: %d
-  gracePeriod: 2m
-  actions:
-%s  rates:
-    - {name: r, constantRateSpec: {perSecond: %d}, limit: %d}
-`, k.env.seed, l.ours, perSecond, n))
+	trial, err := k.env.onCluster(ctx, k.ours(l.ours, fmt.Sprintf("constantRateSpec: {perSecond: %d}, limit: %d",
+		perSecond, n)))
 	if err != nil {
 		return nil, err
 	}

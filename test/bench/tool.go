@@ -28,7 +28,8 @@ type trial struct {
 	summary *summary.Summary
 	began   time.Time // the command
 	wall    time.Duration
-	process []usage // samples of the runner without its children
+	cpu     time.Duration // of the command and its children
+	process []usage       // samples of the runner without its children
 }
 
 // exitSLO is the exit code of a run that missed an SLO, which is a result and no failure.
@@ -64,7 +65,8 @@ func (e *env) runFile(ctx context.Context, file string, flags ...string) (*trial
 	}
 	usages, stop := watch(cmd.Process.Pid)
 	err = cmd.Wait()
-	t := &trial{began: start, wall: time.Since(start)}
+	t := &trial{began: start, wall: time.Since(start),
+		cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	stop()
 	t.process = <-usages
 	if code := cmd.ProcessState.ExitCode(); err != nil && code != exitSLO {
