@@ -151,6 +151,37 @@ func TestLastOperationsBeginLate(t *testing.T) {
 	})
 }
 
+// A request of an operation in parts counts where its operation does, even if it begins after the window.
+func TestStepsOfTheLastOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := 0
+		store := &fake{takes: func(r *client.Request, at op.Time) (time.Duration, func(*client.Result)) {
+			if r.Steps == nil { // it looks for the owner of the container
+				return 0, nil
+			}
+			later := at + op.Time(50*time.Millisecond)
+			r.Steps(client.Part, &client.Result{Started: later, First: op.Never, Ended: later, Status: 200})
+			steps++
+			return 60 * time.Millisecond, nil
+		}}
+		write := model.Op{Type: model.MultipartWrite, Name: "write", Weight: 100, PartSize: 1,
+			Containers: selector.Spec{Kind: selector.Constant, Low: 1, High: 1},
+			Objects:    selector.Spec{Kind: selector.Constant, Low: 1, High: 1},
+			Sizes:      selector.Sizes{Spec: selector.Spec{Kind: selector.Constant, Low: 2, High: 2}, Unit: 1}}
+		r, _ := run(t.Context(), store, stageOf(model.Work{Name: "w", Workers: 1, Runtime: time.Second,
+			Ops: []model.Op{write}}))
+		counted := int64(0)
+		for k, c := range r.Stages[0].Works[0].Cells {
+			if k.Step != "" && !k.Ramp {
+				counted += c.N
+			}
+		}
+		if counted != int64(steps) || steps != 17 {
+			t.Errorf("%d requests were counted, %d were made; want 17 of both", counted, steps)
+		}
+	})
+}
+
 // A thousand workers, operations of a second on the average, exponential: without
 // a ramp a window of 5 s has a fifth too many, which is said; with one none.
 func TestWindowsWithoutRamp(t *testing.T) {
