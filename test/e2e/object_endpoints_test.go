@@ -6,7 +6,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,9 +19,12 @@ import (
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 
-// endpointsWorkload reads and writes at several endpoints of one store; the verbs stand for them, for further settings
-// and for the end of the main work.
-const endpointsWorkload = `<workload name="ends"><storage type="s3" config="endpoints=%s;accesskey=test;secretkey=secret;%s"/><workflow>
+// endpointsStore is versitygw; the verbs stand for its endpoints and for further settings.
+const endpointsStore = `<storage type="s3" config="endpoints=%s;accesskey=test;secretkey=secret;%s"/>`
+
+// endpointsWorkload reads and writes at several endpoints of one store; the verbs stand for that and for the end of the
+// main work.
+const endpointsWorkload = `<workload name="ends">%s<workflow>
 <workstage name="init"><work type="init" workers="1" config="cprefix=cnsbench-ends-;containers=r(1,2)"/></workstage>
 <workstage name="prepare"><work type="prepare" workers="2" config="cprefix=cnsbench-ends-;containers=r(1,2);objects=r(1,20);sizes=c(4)KiB"/></workstage>
 <workstage name="main"><work name="main" workers="4" %s>
@@ -63,8 +71,8 @@ func TestObjectEndpoints(t *testing.T) {
 		t.Run("by "+by, func(t *testing.T) {
 			first, second, list := twoServers(t)
 			b := newBox(t)
-			r := b.run("object", "run", b.write("w.xml", fmt.Sprintf(endpointsWorkload, list, "spread="+by,
-				`totalOps="2000"`)), "--out", b.bundle()).wants(t, 0)
+			r := b.run("object", "run", b.write("w.xml", fmt.Sprintf(endpointsWorkload,
+				fmt.Sprintf(endpointsStore, list, "spread="+by), `totalOps="2000"`)), "--out", b.bundle()).wants(t, 0)
 			reads, writes := b.endpointSums(first, 0)
 			moreReads, moreWrites := b.endpointSums(second, 0)
 			sums := b.sums()
@@ -87,6 +95,60 @@ func TestObjectEndpoints(t *testing.T) {
 	}
 }
 
+// front passes requests on to a server, and counts the reads of myobjects and the writes of new that it answered.
+type front struct {
+	*httptest.Server
+	reads, writes atomic.Int64
+}
+
+func newFront(t *testing.T, server string) *front {
+	to, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &front{}
+	p := httputil.NewSingleHostReverseProxy(to)
+	p.ModifyResponse = func(a *http.Response) error {
+		switch path := a.Request.URL.Path; {
+		case a.StatusCode/100 != 2:
+		case a.Request.Method == http.MethodGet && strings.Contains(path, "/myobjects"):
+			f.reads.Add(1)
+		case a.Request.Method == http.MethodPut && strings.Contains(path, "/new"):
+			f.writes.Add(1)
+		}
+		return nil
+	}
+	f.Server = httptest.NewServer(p)
+	t.Cleanup(f.Close)
+	return f
+}
+
+// TestObjectEndpointsOfSwift: as TestObjectEndpoints, with two proxy servers of one account. One token serves for both.
+func TestObjectEndpointsOfSwift(t *testing.T) {
+	t.Parallel()
+	swift := servers.ForTest(t, servers.StartSwift)
+	fronts := []*front{newFront(t, swift.Address), newFront(t, servers.ForTest(t, swift.Peer).Address)}
+	store := fmt.Sprintf(`<auth type="tempauth" config="auth_url=%s;username=%s;password=%s"/>`+
+		`<storage type="swift" config="endpoints=%s,%s;spread=request"/>`, swift.AuthURL, servers.SwiftUser,
+		servers.SwiftPassword, fronts[0].URL, fronts[1].URL)
+	b := newBox(t)
+	b.run("object", "run", b.write("w.xml", fmt.Sprintf(endpointsWorkload, store, `totalOps="400"`)),
+		"--out", b.bundle()).wants(t, 0)
+	sums, all := b.sums(), 0.0
+	for _, f := range fronts {
+		name := strings.TrimPrefix(f.URL, "http://")
+		reads, writes := sums["main-0 read@"+name+".ok"], sums["main-0 write@"+name+".ok"]
+		if reads != float64(f.reads.Load()) || writes != float64(f.writes.Load()) || reads == 0 || writes == 0 {
+			t.Errorf("%s: %v reads and %v writes; it answered %d and %d", name, reads, writes, f.reads.Load(),
+				f.writes.Load())
+		}
+		all += reads + writes
+	}
+	if all != 400 || all != sums["main-0 read.ok"]+sums["main-0 write.ok"] {
+		t.Errorf("%v at both; the whole: %v reads and %v writes", all, sums["main-0 read.ok"], sums["main-0 write.ok"])
+	}
+}
+
 // TestObjectEndpointDies: one of two servers is killed in the main stage. Its outage is reported from then on, and what
 // both have counted stays right.
 func TestObjectEndpointDies(t *testing.T) {
@@ -97,7 +159,8 @@ func TestObjectEndpointDies(t *testing.T) {
 			first, second, list := twoServers(t)
 			b := newBox(t)
 			l := b.launch(b.command(context.Background(), b.cnsbench(), "object", "run", "--out", b.bundle(),
-				b.write("w.xml", fmt.Sprintf(endpointsWorkload, list, "on_endpoint_failure="+policy,
+				b.write("w.xml", fmt.Sprintf(endpointsWorkload,
+					fmt.Sprintf(endpointsStore, list, "on_endpoint_failure="+policy),
 					fmt.Sprintf(`runtime="%d"`, int(runtime.Seconds()))))))
 			l.until("the second server was read from", func() bool {
 				n, err := second.Requests("myobjects")

@@ -17,6 +17,9 @@ type Swift struct {
 	// being SwiftUser and SwiftPassword, and gives tokens at AuthURL.
 	Address, AuthURL string
 	Certificate      // with TLS
+
+	auth, filters string // of a proxy's configuration
+	ports         []int  // of the servers behind the proxy, and of memcached
 }
 
 // TempAuth's only account, and the only storage policy.
@@ -61,7 +64,8 @@ func startSwift(ctx context.Context, dir, auth, filters string, port int, secure
 	if port == 0 {
 		port = free[4]
 	}
-	c := &Swift{group: group{dir: dir}, Address: fmt.Sprintf("http://127.0.0.1:%d", port)}
+	c := &Swift{group: group{dir: dir}, Address: fmt.Sprintf("http://127.0.0.1:%d", port), auth: auth, filters: filters,
+		ports: free[:4]}
 	if secure {
 		if c.Certificate, err = newCertificate(dir); err != nil {
 			return nil, err
@@ -69,14 +73,37 @@ func startSwift(ctx context.Context, dir, auth, filters string, port int, secure
 		c.Address = fmt.Sprintf("https://127.0.0.1:%d", port)
 	}
 	c.AuthURL = c.Address + "/auth/v1.0"
-	if err := c.configure(ctx, free, port, auth, filters); err != nil {
+	if err := c.configure(ctx, port); err != nil {
 		return nil, err
 	}
-	if err := c.startAll(ctx, free, port); err != nil {
+	if err := c.startAll(ctx, port); err != nil {
 		c.Stop()
 		return nil, err
 	}
 	return c, nil
+}
+
+// Peer starts another proxy server of the same accounts.
+func (c *Swift) Peer(ctx context.Context, dir string) (*Swift, error) {
+	free, err := Ports(1)
+	if err != nil {
+		return nil, err
+	}
+	p := *c
+	p.group, p.Address = group{dir: dir}, fmt.Sprintf("http://127.0.0.1:%d", free[0])
+	p.AuthURL = p.Address + "/auth/v1.0"
+	err = p.configureProxy(c.dir, free[0])
+	if err == nil {
+		err = p.startServer(c.dir, "proxy")
+	}
+	if err == nil {
+		err = p.await(ctx, "the proxy", fmt.Sprintf("127.0.0.1:%d", free[0]))
+	}
+	if err != nil {
+		p.Stop()
+		return nil, err
+	}
+	return &p, nil
 }
 
 // Token asks for one of SwiftUser's, and where its account is.
@@ -102,7 +129,7 @@ func (c *Swift) Token(ctx context.Context) (token, storageURL string, err error)
 // backends are the servers behind the proxy, in the order of their ports.
 var backends = []string{"account", "container", "object"}
 
-func (c *Swift) configure(ctx context.Context, free []int, port int, auth, filters string) error {
+func (c *Swift) configure(ctx context.Context, port int) error {
 	if err := os.MkdirAll(filepath.Join(c.dir, "devices", "d1"), 0o755); err != nil {
 		return err
 	}
@@ -111,7 +138,7 @@ func (c *Swift) configure(ctx context.Context, free []int, port int, auth, filte
 		return err
 	}
 	for i, s := range backends {
-		if err := c.ring(ctx, s, free[i]); err != nil {
+		if err := c.ring(ctx, s, c.ports[i]); err != nil {
 			return err
 		}
 		err := c.write(s+"-server.conf", `[DEFAULT]
@@ -127,11 +154,16 @@ log_address = %[2]s/no-log
 pipeline = %[3]s-server
 [app:%[3]s-server]
 use = egg:swift#%[3]s
-`, free[i], c.dir, s)
+`, c.ports[i], c.dir, s)
 		if err != nil {
 			return err
 		}
 	}
+	return c.configureProxy(c.dir, port)
+}
+
+// configureProxy writes the configuration of a proxy server, for a cluster of that directory.
+func (c *Swift) configureProxy(cluster string, port int) error {
 	tls := ""
 	if c.Cert != "" {
 		tls = fmt.Sprintf("cert_file = %s\nkey_file = %s\n", c.Cert, c.Key)
@@ -172,7 +204,7 @@ use = egg:swift#slo
 use = egg:swift#dlo
 [filter:copy]
 use = egg:swift#copy
-%s`, port, c.dir, tls, auth, free[3], filters)
+%s`, port, cluster, tls, c.auth, c.ports[3], c.filters)
 }
 
 func (c *Swift) ring(ctx context.Context, server string, port int) error {
@@ -198,22 +230,26 @@ done
 exec "$2" "$3" -v`
 
 // startAll starts all at once and waits for each: Python takes its time.
-func (c *Swift) startAll(ctx context.Context, free []int, port int) error {
+func (c *Swift) startAll(ctx context.Context, port int) error {
 	if err := c.start("memcached", nil, "memcached", "-u", "root", "-l", "127.0.0.1", "-p",
-		fmt.Sprint(free[3])); err != nil {
+		fmt.Sprint(c.ports[3])); err != nil {
 		return err
 	}
 	for _, s := range append([]string{"proxy"}, backends...) {
-		if err := c.start(s, nil, "unshare", "-m", "sh", "-ec", ownSettings, "sh",
-			filepath.Join(c.dir, "swift.conf"), "swift-"+s+"-server", filepath.Join(c.dir,
-				s+"-server.conf")); err != nil {
+		if err := c.startServer(c.dir, s); err != nil {
 			return err
 		}
 	}
 	for i, s := range append(backends[:3:3], "memcached") {
-		if err := c.await(ctx, s, fmt.Sprintf("127.0.0.1:%d", free[i])); err != nil {
+		if err := c.await(ctx, s, fmt.Sprintf("127.0.0.1:%d", c.ports[i])); err != nil {
 			return err
 		}
 	}
 	return c.await(ctx, "the proxy", fmt.Sprintf("127.0.0.1:%d", port))
+}
+
+// startServer starts a server of the cluster of a directory.
+func (c *Swift) startServer(cluster, name string) error {
+	return c.start(name, nil, "unshare", "-m", "sh", "-ec", ownSettings, "sh", filepath.Join(cluster, "swift.conf"),
+		"swift-"+name+"-server", filepath.Join(c.dir, name+"-server.conf"))
 }
