@@ -192,6 +192,7 @@ func (w *Writer) begin() (err error) {
 	w.rows = 0
 	w.out = parquet.NewGenericWriter[row](w.file, parquet.MaxRowsPerRowGroup(rowsPerGroup),
 		parquet.DefaultEncodingFor(parquet.Int64, &parquet.DeltaBinaryPacked), parquet.CreatedBy("cnsbench", "1", ""),
+		parquet.DataPageStatistics(false), // the index has the bounds of each page; to find them takes a sixth of the time
 		parquet.KeyValueMetadata(ClockKey, strconv.FormatInt(w.start, 10)))
 	return nil
 }
