@@ -62,7 +62,7 @@ type reconciler struct {
 	config        *Config
 	results       Results // nil: no results service
 	events        events.EventRecorder
-	now           func() time.Time
+	now           func() time.Time // by the API server's clock
 }
 
 func hasFinalizer(b *v1alpha1.Benchmark) bool { return controllerutil.ContainsFinalizer(b, Finalizer) }

@@ -43,6 +43,9 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
+	clock := &serverClock{}
+	config = rest.CopyConfig(config)
+	config.Wrap(clock.wrap)
 	direct, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("API server: %w", err)
@@ -65,7 +68,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	r := &reconciler{Client: m.GetClient(), api: m.GetAPIReader(), config: &o.Config, results: o.Results,
-		events: m.GetEventRecorder("cnsbench-operator"), now: time.Now}
+		events: m.GetEventRecorder("cnsbench-operator"), now: clock.now}
 	if err := r.register(m); err != nil {
 		return err
 	}
