@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	batchSize = 1024
+	batchSize = 256 // small, to stay in the caches of the CPUs
 	// batches bounds what waits to be written: a second of 128 000 operations.
-	batches = 128
+	batches = 512
 	// rowsPerFile bounds what a killed run loses: a file without its end is not readable.
 	rowsPerFile  = 1 << 20
 	rowsPerGroup = 64 << 10

@@ -125,7 +125,7 @@ func TestWriterBehind(t *testing.T) {
 	s := &stuck{release: make(chan struct{})}
 	w := New(op.NewClock(), func(string) (io.WriteCloser, error) { return s, nil })
 	added := 0
-	for range 2000 { // row groups of 64 batches fill the file's buffer, then the channel
+	for range 2000 { // a row group of 256 batches fills the file's buffer, then the channel
 		list := w.Add("main", work, nil)
 		added += cap(list)
 		w.Add("main", work, list[:cap(list)])
