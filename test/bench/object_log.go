@@ -51,7 +51,7 @@ func objectLog(ctx context.Context, e *env) (table, error) {
 		}
 	}
 	if dropped, err := c.log.Close(); err != nil || dropped > 0 {
-		return t, fmt.Errorf("%d operations are missing in the log: %w", dropped, err)
+		return t, errors.Join(err, fmt.Errorf("%d operations are missing in the log", dropped))
 	}
 	for i, name := range []string{"without the log", "with the log"} {
 		cost[i], speed[i] = cost[i][1:], speed[i][1:] // the first ones were to warm up
