@@ -83,7 +83,7 @@ func startSwift(ctx context.Context, dir, auth, filters string, port int, secure
 	return c, nil
 }
 
-// Peer starts another proxy server of the same accounts.
+// Peer starts another proxy server of the same accounts, without TLS. The cluster must have none either.
 func (c *Swift) Peer(ctx context.Context, dir string) (*Swift, error) {
 	free, err := Ports(1)
 	if err != nil {

@@ -83,6 +83,11 @@ func TestWriter(t *testing.T) {
 	if v, ok := f.Lookup(ClockKey); !ok || v != strconv.FormatInt(clock.Start().UnixNano(), 10) {
 		t.Errorf("clock: %q", v)
 	}
+	column, _ := f.Schema().Lookup("due")
+	index, err := f.RowGroups()[0].ColumnChunks()[column.ColumnIndex].ColumnIndex()
+	if err != nil || index.NumPages() != 1 || index.MinValue(0).Int64() != 0 || index.MaxValue(0).Int64() != n-1 {
+		t.Errorf("index of the instants: %v %v", index, err)
+	}
 }
 
 // TestWriterNewFile: a file ends after rowsPerFile rows, so that a kill loses only those of the last one.
