@@ -44,7 +44,8 @@ func TestMaintenance(t *testing.T) {
 	p := newBed(t).project(t, noRights)
 	p.kubectl("label", "namespace", p.name, "--overwrite", "pod-security.kubernetes.io/enforce=privileged")
 	c := p.commandOn("local", filepath.Join("..", "..", "..", "examples", "maintenance.yaml"),
-		"--set", "hold.storageClass=loopfile-xfs", "--set", "spec.actions.protect.snapshotSpec.snapshotClass=loopfile")
+		"--set", "hold.storageClass=loopfile-xfs", "--set", "spec.actions.protect.snapshotSpec.snapshotClass=loopfile",
+		"--set", "spec.gracePeriod=3m") // a busy machine takes longer than the default
 	p.ends(c, 0)
 	begun, ok := map[string]int{}, map[string]int{}
 	for _, o := range p.events(c.bundle) {

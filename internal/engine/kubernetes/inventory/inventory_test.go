@@ -27,6 +27,8 @@ func front(t *testing.T, answers map[string]string, forbidden ...string) *api.Cl
 	objects.Add(t, "/apis/storage.k8s.io/v1/storageclasses/fast", `{"provisioner": "driver.example.io",
 		"metadata": {"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
 		"parameters": {"csi.storage.k8s.io/fstype": "xfs", "adminPassword": "p"}}`)
+	objects.Add(t, "/apis/storage.k8s.io/v1/storageclasses/cnsb-1-slow", `{"provisioner": "driver.example.io",
+		"metadata": {"labels": {"cnsbench.dev/run": "1"}}}`)
 	objects.Add(t, "/apis/storage.k8s.io/v1/csidrivers/driver.example.io", `{"spec": {"attachRequired": true}}`)
 	objects.Add(t, "/apis/storage.k8s.io/v1/csinodes/n1", `{"spec": {"drivers": [{"name": "driver.example.io",
 		"nodeID": "n1", "topologyKeys": ["zone"], "allocatable": {"count": 7}}]}}`)

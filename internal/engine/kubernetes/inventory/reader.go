@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/redact"
 )
 
@@ -54,7 +55,8 @@ func (r *reader) list(part string, kind api.Kind) (list []api.Object, ok bool) {
 	return list, true
 }
 
-// objects describes the objects of a cluster-scoped kind by name.
+// objects describes the objects of a cluster-scoped kind by name. Those of runs are left out: they are gone when a run is
+// repeated.
 func (r *reader) objects(part string, kind api.Kind) {
 	list, ok := r.list(part, kind)
 	if !ok {
@@ -62,6 +64,9 @@ func (r *reader) objects(part string, kind api.Kind) {
 	}
 	named := map[string]any{}
 	for _, o := range list {
+		if _, ok := o.GetLabels()[names.LabelRun]; ok {
+			continue
+		}
 		fields, err := fieldsOf(o)
 		if err != nil {
 			r.missing(part+" "+o.GetName(), err)
