@@ -99,6 +99,7 @@ chaos: deps build object-servers ## kill -9 of runners, agents, drivers, the res
 chaos-cluster: KILLS = 40
 chaos-cluster: export CNSBENCH_KILLS = $(KILLS)
 chaos-cluster: export CNSBENCH_SEED = $(SEED)
+chaos-cluster: export CNSBENCH_ENTRIES := all
 chaos-cluster: deps build testbed ## kill parts of the test bed's Kubernetes and of runs on it: KILLS=40, SEED repeats (each week)
 	@hack/e2e.sh '^Test(Chaos|NothingIsLeft)$$'
 

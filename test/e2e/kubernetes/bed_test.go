@@ -29,6 +29,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/config"
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
 // testBed is the cluster with the operator under test.
@@ -41,8 +42,14 @@ type testBed struct {
 // its namespace is deleted.
 const patience = 7 * time.Minute
 
+// alone are tests of minutes beside which no other runs. CI runs two of them for a commit.
+var alone = []string{"TestDocument", "TestCSIProxy", "TestDisruptions", "TestCSIProxyInRun", "TestChaos"}
+
 func newBed(t *testing.T) *testBed {
 	t.Helper()
+	if slices.Contains(alone, t.Name()) {
+		rotation.Turn(t, 2, alone, t.Name())
+	}
 	path := os.Getenv("KUBECONFIG")
 	if path == "" {
 		t.Skip("needs a cluster: KUBECONFIG is not set (make testbed-up)")

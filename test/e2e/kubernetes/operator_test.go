@@ -373,7 +373,7 @@ const operatorNodeLost = "the node of an operator's runner that is lost"
 // away.
 func TestOperatorNodeLost(t *testing.T) {
 	bed := newBed(t)
-	rotation.Turn(t, 2, longFaults, operatorNodeLost)
+	rotation.Turn(t, 3, faults, operatorNodeLost)
 	p := bed.project(t, allRights)
 	p.breaks()
 	bed.install(t)

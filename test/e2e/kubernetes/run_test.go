@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -208,17 +207,17 @@ func TestRunOfBrokenCluster(t *testing.T) {
 		"agents that are cut off":                testCutOff,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if slices.Contains(longFaults, name) {
-				rotation.Turn(t, 2, longFaults, name)
-			}
+			rotation.Turn(t, 3, faults, name)
 			test(bed.project(t, noRights))
 		})
 	}
 }
 
-// longFaults are the faults of a cluster that take a minute or more; no other test runs beside them.
-var longFaults = []string{"a node that is away for a while", "a node that is lost", operatorNodeLost,
-	"agents that are cut off"}
+// faults are those of a cluster beside which no other test runs; every other one takes a minute or more. CI has three
+// of them for a commit.
+var faults = []string{"a node that is away for a while", "a driver whose csi-snapshotter is away", "a node that is lost",
+	"a snapshot that is stalled", operatorNodeLost, "a snapshot that no op made", "agents that are cut off",
+	"an API server that restarts"}
 
 // testNoClass checks that an unknown StorageClass is rejected with a suggestion.
 func testNoClass(p *project) {

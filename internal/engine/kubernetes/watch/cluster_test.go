@@ -27,6 +27,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
 // cluster is a namespace of our own on a real API server, with watches open and every event kept.
@@ -177,6 +178,7 @@ func TestLagOnACluster(t *testing.T) {
 		{"25 a second", 500, 40 * time.Millisecond},
 	} {
 		t.Run(load.name, func(t *testing.T) {
+			rotation.Turn(t, 1, []string{"2 a second", "25 a second"}, load.name)
 			c := openCluster(t)
 			c.open(c.host, api.PersistentVolumeClaims, api.ConfigMaps, api.Events, api.Pods, api.PersistentVolumes,
 				api.VolumeAttachments, api.Nodes)
