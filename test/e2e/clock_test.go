@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
 // The marks are in the programs that steppable links: the instant of CLOCK_MONOTONIC in ns from which on their wall
@@ -119,6 +121,7 @@ func TestWallClockIsSet(t *testing.T) {
 	programs := steppable(t)
 	for name, seconds := range map[string]int64{"forward": 3600, "back": -3600} {
 		t.Run(name, func(t *testing.T) {
+			rotation.Turn(t, 1, []string{"back", "forward"}, name)
 			b := newBox(t)
 			b.setsWall(programs, seconds, 8*time.Second)
 			began := time.Now()

@@ -172,6 +172,7 @@ func freezesOf(t *testing.T, bundle, backend string) (found []freeze) {
 func TestExamples(t *testing.T) {
 	needRoot(t)
 	needProgram(t, "fio", "mkfs.xfs")
+	var names, general []string // general: of no application
 	for _, file := range examples(t) {
 		name := strings.TrimPrefix(file, module+"/examples/")
 		if name == "quickstart.yaml" {
@@ -180,11 +181,19 @@ func TestExamples(t *testing.T) {
 		if strings.HasPrefix(name, "paper/section-") {
 			continue // 20 minutes each; TestExamplesShort runs them scaled down
 		}
+		names = append(names, name)
+		if !slices.Contains(rotation.Applications, strings.TrimSuffix(name, ".yaml")) {
+			general = append(general, name)
+		}
+	}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // no figure of theirs is checked
 			var more []string
-			if entry := strings.TrimSuffix(name, ".yaml"); slices.Contains(rotation.Applications, entry) {
-				rotation.Need(t, entry)
+			if slices.Contains(general, name) {
+				rotation.Turn(t, len(general)/2, general, name)
+			} else {
+				rotation.Need(t, strings.TrimSuffix(name, ".yaml"))
 			}
 			if name == "ycsb.yaml" {
 				more = append(more, "--set", "ycsb.goYcsb="+workloadProgram("go-ycsb"))
@@ -193,7 +202,7 @@ func TestExamples(t *testing.T) {
 				more = append(more, "--set", "spec.actions[0].createObjSpec.vars.benchmark="+etcdBenchmark)
 			}
 			b := newBox(t)
-			r := b.run(append(b.runArgs(file), more...)...)
+			r := b.run(append(b.runArgs(filepath.Join(module, "examples", name)), more...)...)
 			s, ops := b.readable(b.bundle())
 			b.judged(r, s)
 			if s.State != "complete" || len(ops) == 0 {
