@@ -25,16 +25,13 @@ type command struct {
 // the report in Chromium.
 func million(ctx context.Context, e *env) (table, error) {
 	var t table
-	dir, page := filepath.Join(e.tmp, "hour"), filepath.Join(e.tmp, "report.html")
-	h := newHour(pick(e, 1_000_000, 20_000), pick(e, 200, 20), pick(e, 3600, 120), e.seed)
-	start := time.Now()
-	if err := h.write(ctx, dir); err != nil {
-		return t, fmt.Errorf("write the bundle: %w", err)
+	plain, dir, page := filepath.Join(e.tmp, "plain"), filepath.Join(e.tmp, "hour"), filepath.Join(e.tmp, "report.html")
+	if err := errors.Join(t.hour(ctx, e, plain, false), t.hour(ctx, e, dir, true)); err != nil {
+		return t, err
 	}
-	syscall.Sync() // what writes it back would compete with the commands
-	t.info(1, fmt.Sprintf("bundle of %d ops, and %d s of %d instances", h.ops, h.seconds, h.instances),
-		"%.0f MB, written in %.0f s", float64(sizeOf(dir))/1e6, time.Since(start).Seconds())
 	for _, c := range []command{
+		{"show, no canary", []string{"show", plain}, 2 * time.Second, 0},
+		{"show --output json, no canary", []string{"show", "--output", "json", plain}, 2 * time.Second, 0},
 		{"show", []string{"show", dir}, 2 * time.Second, 0},
 		{"show --output json", []string{"show", "--output", "json", dir}, 2 * time.Second, 0},
 		{"report", []string{"report", "--out", page, dir}, 5 * time.Second, 400e6},
@@ -49,6 +46,24 @@ func million(ctx context.Context, e *env) (table, error) {
 	}
 	t.add("size of the report", fmt.Sprintf("%.2f MB", float64(st.Size())/1e6), "< 2 MB", metIf(st.Size() < 2e6), 1)
 	return t, t.page(ctx, e, page)
+}
+
+// hour writes a bundle of an hour, with or without the I/Os of canaries.
+func (t *table) hour(ctx context.Context, e *env, dir string, canary bool) error {
+	h := newHour(pick(e, 1_000_000, 20_000), pick(e, 200, 20), pick(e, 3600, 120), e.seed)
+	h.canary = canary
+	start := time.Now()
+	if err := h.write(ctx, dir); err != nil {
+		return fmt.Errorf("write the bundle: %w", err)
+	}
+	syscall.Sync() // what writes it back would compete with the commands
+	with := "no canary"
+	if canary {
+		with = "canaries"
+	}
+	t.info(1, fmt.Sprintf("bundle of %d ops, and %d s of %d instances, %s", h.ops, h.seconds, h.instances, with),
+		"%.0f MB, written in %.0f s", float64(sizeOf(dir))/1e6, time.Since(start).Seconds())
+	return nil
 }
 
 // command runs a command five times, and adds the medians of its wall time, CPU time and greatest resident memory.

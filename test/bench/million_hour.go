@@ -30,6 +30,7 @@ const (
 // each second and the series of their tool, and volumes that are created, deleted and snapshotted.
 type hour struct {
 	ops, instances, seconds int
+	canary                  bool // each volume has one
 
 	w       *bundle.Writer
 	random  *rand.Rand
@@ -39,7 +40,7 @@ type hour struct {
 }
 
 func newHour(ops, instances, seconds int, seed uint64) *hour {
-	return &hour{ops: ops, instances: instances, seconds: seconds, random: rand.New(rand.NewPCG(seed, 3)),
+	return &hour{ops: ops, instances: instances, seconds: seconds, canary: true, random: rand.New(rand.NewPCG(seed, 3)),
 		frozen: make([]op.Time, instances)}
 }
 
@@ -61,7 +62,9 @@ func (h *hour) write(ctx context.Context, dir string) (err error) {
 	h.starts()
 	for s := range h.seconds {
 		h.controls(s)
-		h.canaries(s)
+		if h.canary {
+			h.canaries(s)
+		}
 		h.samples(s)
 		if err := errors.Join(ctx.Err(), h.w.Flush()); err != nil {
 			return err
