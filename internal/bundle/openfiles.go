@@ -24,7 +24,8 @@ const (
 // files appends to the files of a bundle. append is for one goroutine; sync may run concurrently.
 type files struct {
 	root    string
-	segment int // number of the current segment
+	segment int   // number of the current segment
+	limit   int64 // the size at which a new segment begins
 
 	mu     sync.Mutex
 	byName map[string]*list.Element // of *openFile
@@ -36,11 +37,12 @@ type openFile struct {
 	f     *os.File
 	size  int64 // length after the last complete append
 	dirty bool
-	busy  int // pending syncs: must not be closed
+	full  bool // a segment that is not appended to again
+	busy  int  // pending syncs: must not be closed
 }
 
 func newFiles(root string) *files {
-	return &files{root: root, segment: 1, byName: make(map[string]*list.Element), lru: list.New()}
+	return &files{root: root, segment: 1, limit: segmentSize, byName: make(map[string]*list.Element), lru: list.New()}
 }
 
 func segmentName(n int) string { return fmt.Sprintf("%s/%06d%s", eventsDir, n, segmentSuffix) }
@@ -62,8 +64,9 @@ func (fs *files) append(name string, b []byte) error {
 	defer fs.mu.Unlock()
 	of.size += int64(len(b))
 	of.dirty = true
-	if events && of.size >= segmentSize {
+	if events && of.size >= fs.limit {
 		fs.segment++
+		of.full = true
 	}
 	return nil
 }
@@ -109,7 +112,7 @@ func (fs *files) evict() error {
 	return nil
 }
 
-// sync makes data durable that was appended before the call.
+// sync makes data durable that was appended before the call, and closes segments that are full.
 func (fs *files) sync() error {
 	fs.mu.Lock()
 	var dirty []*openFile
@@ -123,12 +126,21 @@ func (fs *files) sync() error {
 	fs.mu.Unlock()
 	var errs []error
 	for _, of := range dirty {
-		errs = append(errs, of.f.Sync())
-		fs.mu.Lock()
-		of.busy--
-		fs.mu.Unlock()
+		errs = append(errs, of.f.Sync(), fs.synced(of))
 	}
 	return errors.Join(errs...)
+}
+
+func (fs *files) synced(of *openFile) error {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	of.busy--
+	if !of.full || of.dirty || of.busy > 0 {
+		return nil
+	}
+	fs.lru.Remove(fs.byName[of.name])
+	delete(fs.byName, of.name)
+	return of.f.Close()
 }
 
 func (fs *files) close() error {
