@@ -13,9 +13,9 @@ version=$1 out=$(realpath -m "$2")
 shift 2
 cd "$(dirname "$0")/../.."
 tool() { go tool -modfile=hack/release/go.mod "$@"; }
-# Versions of packages begin with a digit. A build without a tag is older than any release.
+# A build without a tag, whose version is that of a commit, is older than any release.
 plain=${version#v}
-[[ $plain =~ ^[0-9] ]] || plain=0.0.0~$plain
+[[ $plain =~ ^[0-9]+(\.[0-9]+){2} ]] || plain=0.0.0~$plain
 
 rm -rf "$out"
 mkdir -p "$out/files/completion"
