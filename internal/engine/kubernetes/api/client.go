@@ -184,18 +184,15 @@ func (c *Client) do(ctx context.Context, call *Call, r request, into Object) err
 	return err
 }
 
-// read decodes the answer and keeps its resourceVersion. A deletion may be answered with a Status, which has none.
-func (c *Call) read(answer []byte, into Object) error {
-	obj := into
-	if obj == nil {
-		obj = c.Kind.New()
-	}
-	err := c.Kind.Decode(answer, obj)
-	switch {
-	case err == nil:
-		c.ResourceVersion, c.UID = obj.GetResourceVersion(), obj.GetUID()
-	case into == nil: // the caller does not need the object
+// read decodes the answer and keeps its resourceVersion and UID. A deletion may be answered with a Status, which has
+// none.
+func (c *Call) read(answer []byte, into Object) (err error) {
+	if into == nil { // the caller does not need the object
+		c.ResourceVersion, c.UID, _ = c.Kind.identify(answer)
 		return nil
+	}
+	if err = c.Kind.Decode(answer, into); err == nil {
+		c.ResourceVersion, c.UID = into.GetResourceVersion(), into.GetUID()
 	}
 	return err
 }

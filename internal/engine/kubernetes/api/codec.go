@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
 )
 
 // Media types of the two encodings.
@@ -65,6 +67,9 @@ func (k Kind) Encode(obj Object) ([]byte, error) {
 
 // Decode decodes an object of this kind into into. If the data are a Status, the error is a *NotThisKind with it.
 func (k Kind) Decode(data []byte, into Object) error {
+	if k.JSON && k.fill(data, into) == nil && k.is(into) {
+		return nil
+	}
 	raw, kind, err := k.open(data)
 	switch {
 	case err != nil:
@@ -77,6 +82,62 @@ func (k Kind) Decode(data []byte, into Object) error {
 		return fmt.Errorf("decode %s: %w", k, err)
 	}
 	return nil
+}
+
+// DecodeEvent decodes an event of a watch of a JSON kind in one pass. It returns false if the frame is not an event
+// with an object of this kind.
+func (k Kind) DecodeEvent(frame []byte) (typ string, object Object, ok bool) {
+	object = k.New()
+	event := struct {
+		Type   string `json:"type"`
+		Object any    `json:"object"`
+	}{Object: jsonTarget(object)}
+	err := kjson.UnmarshalCaseSensitivePreserveInts(frame, &event)
+	return event.Type, object, err == nil && k.is(object)
+}
+
+// is reports whether an object that was decoded from JSON says that it is of this kind.
+func (k Kind) is(o Object) bool {
+	t, ok := o.(typed)
+	return ok && t.GetObjectKind().GroupVersionKind().Kind == k.Name
+}
+
+// jsonTarget returns what a decoder of JSON fills: the map of an object without a Go type, which its UnmarshalJSON would
+// only decode after the decoder has searched the object's end.
+func jsonTarget(o Object) any {
+	if a, ok := o.(*Any); ok {
+		a.Object = nil
+		return &a.Object
+	}
+	return o
+}
+
+// identify returns the resourceVersion and UID of an object of this kind.
+func (k Kind) identify(data []byte) (version string, uid types.UID, err error) {
+	if k.JSON {
+		var o struct {
+			Kind     string `json:"kind"`
+			Metadata struct {
+				ResourceVersion string    `json:"resourceVersion"`
+				UID             types.UID `json:"uid"`
+			} `json:"metadata"`
+		}
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &o)
+		if err == nil && o.Kind != k.Name {
+			err = &NotThisKind{Want: k.Name, Got: o.Kind}
+		}
+		return o.Metadata.ResourceVersion, o.Metadata.UID, err
+	}
+	raw, kind, err := k.open(data)
+	if err == nil && kind != k.Name {
+		err = &NotThisKind{Want: k.Name, Got: kind}
+	}
+	if err != nil {
+		return "", "", err
+	}
+	var o metav1.PartialObjectMetadata // its only field has the same number as in every kind
+	err = o.Unmarshal(raw)
+	return o.ResourceVersion, o.UID, err
 }
 
 // NotThisKind is the error for an answer of another kind than expected.
@@ -183,7 +244,7 @@ func (k Kind) open(data []byte) (raw []byte, kind string, err error) {
 
 func (k Kind) fill(raw []byte, into Object) error {
 	if k.JSON {
-		return json.Unmarshal(raw, into)
+		return kjson.UnmarshalCaseSensitivePreserveInts(raw, jsonTarget(into))
 	}
 	m, ok := into.(message)
 	if !ok {

@@ -72,26 +72,37 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 
 // decodeFrame decodes an event. An ERROR event becomes an error of api/errors.
 func decodeFrame(k api.Kind, frame []byte) (Type, api.Object, error) {
+	if k.JSON {
+		if typ, obj, ok := k.DecodeEvent(frame); ok && carriesObject(Type(typ)) {
+			return checkObject(k, Type(typ), obj)
+		} // else the error is found step by step
+	}
 	typ, raw, err := openFrame(k, frame)
 	if err != nil {
 		return "", nil, fmt.Errorf("watch of %s: malformed frame: %w", k, err)
 	}
-	switch t := Type(typ); t {
-	case Added, Modified, Deleted, Bookmark:
+	switch t := Type(typ); {
+	case carriesObject(t):
 		obj := k.New()
 		if err := k.Decode(raw, obj); err != nil {
 			return "", nil, fmt.Errorf("watch of %s: %s: %w", k, typ, err)
 		}
-		if obj.GetResourceVersion() == "" {
-			return "", nil, fmt.Errorf("watch of %s: %s %q has no resourceVersion", k, typ, obj.GetName())
-		}
-		obj.SetManagedFields(nil) // no reader; as large as the rest
-		return t, obj, nil
-	case "ERROR":
+		return checkObject(k, t, obj)
+	case typ == "ERROR":
 		return "", nil, fmt.Errorf("watch of %s: the server ended it: %w", k, api.StatusError(raw))
 	default:
 		return "", nil, fmt.Errorf("watch of %s: malformed frame: event type %.20q", k, typ)
 	}
+}
+
+func carriesObject(t Type) bool { return t == Added || t == Modified || t == Deleted || t == Bookmark }
+
+func checkObject(k api.Kind, t Type, obj api.Object) (Type, api.Object, error) {
+	if obj.GetResourceVersion() == "" {
+		return "", nil, fmt.Errorf("watch of %s: %s %q has no resourceVersion", k, t, obj.GetName())
+	}
+	obj.SetManagedFields(nil) // no reader; as large as the rest
+	return t, obj, nil
 }
 
 func openFrame(k api.Kind, frame []byte) (typ string, object []byte, err error) {
