@@ -41,6 +41,7 @@ type Server struct {
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured
 	version int
+	reads   []string
 	writes  []string
 }
 
@@ -114,6 +115,13 @@ func (s *Server) Writes() []string {
 	return slices.Clone(s.writes)
 }
 
+// Reads lists the paths of the requests that change nothing.
+func (s *Server) Reads() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.reads)
+}
+
 // place is a parsed path.
 type place struct {
 	gvk                       schema.GroupVersionKind
@@ -174,7 +182,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, review)
 		return
 	}
-	if r.Method != http.MethodGet {
+	if r.Method == http.MethodGet {
+		s.reads = append(s.reads, r.URL.Path)
+	} else {
 		s.writes = append(s.writes, r.Method+" "+r.URL.Path)
 	}
 	p, ok := parse(r.URL.Path)

@@ -68,7 +68,8 @@ func refuseAll(ledger engine.Ledger, why error) []error {
 	return errs
 }
 
-const parallelChecks = 8
+// parallelRequests bounds the requests of a clean-up that are in flight.
+const parallelRequests = 8
 
 // checkedEntries returns the open ledger entries that belong to the run; the errors name the others. Entries that
 // this process added are not looked up in the cluster.
@@ -76,7 +77,7 @@ func (e *Cleaner) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]o
 	open := ledger.Open()
 	refused := make([]error, len(open))
 	var g errgroup.Group
-	g.SetLimit(parallelChecks)
+	g.SetLimit(parallelRequests)
 	for i, entry := range open {
 		g.Go(func() error {
 			check := e.Check

@@ -319,6 +319,44 @@ func TestTeardownOfEndedRun(t *testing.T) {
 	}
 }
 
+// A run can have made thousands of objects of manifests. They are not read one by one, and one that lost its label is
+// not taken for one that is gone.
+func TestTeardownListsManifests(t *testing.T) {
+	s := apitest.Start(t)
+	own := deadRun(t, s)
+	own.Scratch = ""
+	ledger := &entries{}
+	const widgets = "/apis/example.org/v1/namespaces/ns/widgets"
+	bare := widgets + "/cnsb-0abc-bare"
+	s.Add(t, bare, `{}`)
+	for i := range 50 {
+		name := fmt.Sprintf("cnsb-0abc-w%d", i)
+		s.Add(t, widgets+"/"+name, strings.Replace(labelled(own.RunID, own.Proof()), `{"labels"`,
+			fmt.Sprintf(`{"uid":"u%d","labels"`, i), 1))
+		ledger.open = append(ledger.open, op.LedgerEntry{Kind: "widgets.example.org", Name: name, Data: widget(own)})
+	}
+	e := cleaning(own, s)
+	e.Executing = true // no check of each entry
+	ledger.open = append(ledger.open,
+		op.LedgerEntry{Kind: "widgets.example.org", Name: "cnsb-0abc-bare", Data: widget(own)})
+	err := e.Teardown(t.Context(), ledger)
+	if refused := (*owned.Refusal)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), "cnsb-0abc-bare") {
+		t.Errorf("error %v, want that the object without label was left alone", err)
+	}
+	if got := s.Paths(); !slices.Equal(got, []string{bare}) || len(ledger.open) != 1 {
+		t.Errorf("there is %v, and %d entries are open, want %s alone", got, len(ledger.open), bare)
+	}
+	single := 0
+	for _, path := range s.Reads() {
+		if strings.HasPrefix(path, widgets+"/") && path != bare {
+			single++
+		}
+	}
+	if single > 0 {
+		t.Errorf("%d objects were read by themselves, want lists only", single)
+	}
+}
+
 func unschedulable(s *apitest.Server, node string) bool {
 	spec, _ := s.Get("/api/v1/nodes/" + node).Object["spec"].(map[string]any)
 	return spec["unschedulable"] == true

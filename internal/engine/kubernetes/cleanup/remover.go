@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +28,9 @@ type remover struct {
 	cleaner     *Cleaner
 	entries     []op.LedgerEntry     // ledger entries of the run
 	dryRun      bool                 // look only
+	mu          sync.Mutex           // guards requested
 	requested   map[string]bool      // accepted deletions
+	manifests   map[string]types.UID // UIDs of the manifest objects that were seen
 	heldSince   map[string]time.Time // claims that only a finalizer holds
 	ledgerKinds map[string]bool      // kinds in the ledger
 	remaining   []string
@@ -39,8 +43,8 @@ type remover struct {
 }
 
 func (e *Cleaner) newRemover(entries []op.LedgerEntry) *remover {
-	cl := &remover{cleaner: e, entries: entries, requested: map[string]bool{}, heldSince: map[string]time.Time{},
-		ledgerKinds: map[string]bool{}, skipped: map[string]error{}, claims: map[types.UID]metav1.Time{},
+	cl := &remover{cleaner: e, entries: entries, requested: map[string]bool{}, manifests: map[string]types.UID{},
+		heldSince: map[string]time.Time{}, ledgerKinds: map[string]bool{}, skipped: map[string]error{}, claims: map[types.UID]metav1.Time{},
 		snapshots: map[types.UID]bool{}, backing: map[types.UID]bool{}}
 	for _, entry := range entries {
 		cl.ledgerKinds[entry.Kind] = true
@@ -129,9 +133,13 @@ func (cl *remover) round(ctx context.Context, kinds []api.Kind) error {
 	}
 	errs = append(errs, cl.uncordonNodes(ctx), cl.deleteManifests(ctx), cl.deleteVolumes(ctx), cl.deleteContents(ctx))
 	for i, k := range kinds {
-		for _, o := range objects[i] {
+		targets := make([]target, len(objects[i]))
+		for j, o := range objects[i] {
 			cl.addRemaining(k.Resource + " " + o.GetName())
-			errs = append(errs, cl.delete(ctx, k, o))
+			targets[j] = target{k, o}
+		}
+		errs = append(errs, cl.deleteAll(ctx, targets))
+		for _, o := range objects[i] {
 			if c, ok := o.(*corev1.PersistentVolumeClaim); ok {
 				errs = append(errs, cl.removeSourceProtection(ctx, c))
 			}
@@ -229,12 +237,32 @@ func (cl *remover) removeSourceProtection(ctx context.Context, c *corev1.Persist
 		fmt.Sprintf(`{"metadata":{"finalizers":null,"resourceVersion":%q}}`, c.ResourceVersion))
 }
 
+// target is an object to delete.
+type target struct {
+	kind   api.Kind
+	object api.Object
+}
+
+// deleteAll requests the deletion of objects, several at a time.
+func (cl *remover) deleteAll(ctx context.Context, targets []target) error {
+	errs := make([]error, len(targets))
+	var g errgroup.Group
+	g.SetLimit(parallelRequests)
+	for i, t := range targets {
+		g.Go(func() error {
+			errs[i] = cl.delete(ctx, t.kind, t.object)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errors.Join(errs...)
+}
+
 // delete requests the deletion of the object that was read, once unless it is refused. In a hurry the grace period
 // of pods is 0.
 func (cl *remover) delete(ctx context.Context, k api.Kind, o api.Object) error {
 	uid := o.GetUID()
-	id := k.Resource + "/" + string(uid)
-	if cl.dryRun || cl.requested[id] {
+	if cl.dryRun || cl.isRequested(k, uid) {
 		return nil
 	}
 	opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
@@ -253,10 +281,20 @@ func (cl *remover) delete(ctx context.Context, k api.Kind, o api.Object) error {
 		return nil // replaced by another of its name: the next round reads that
 	}
 	if err == nil {
-		cl.requested[id] = true
+		cl.mu.Lock()
+		defer cl.mu.Unlock()
+		cl.requested[deletionKey(k, uid)] = true
 	}
 	return err
 }
+
+func (cl *remover) isRequested(k api.Kind, uid types.UID) bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.requested[deletionKey(k, uid)]
+}
+
+func deletionKey(k api.Kind, uid types.UID) string { return k.Resource + "/" + string(uid) }
 
 // uncordonNodes uncordons the nodes that a drain left cordoned.
 func (cl *remover) uncordonNodes(ctx context.Context) error {
@@ -316,7 +354,8 @@ func (cl *remover) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
 // deleteManifests deletes the manifest objects in the ledger, before their controllers recreate what is removed
 // after them.
 func (cl *remover) deleteManifests(ctx context.Context) error {
-	e := cl.cleaner
+	lists := map[string]map[string]api.Object{}
+	var targets []target
 	var errs []error
 	accessLeft := false
 	for _, entry := range accessesFirst(cl.entries) {
@@ -324,26 +363,58 @@ func (cl *remover) deleteManifests(ctx context.Context) error {
 			continue
 		}
 		k, _ := core.EntryKind(entry) // checked before
-		o := new(api.Any)
-		_, err := e.Client.Get(ctx, k, entry.Data["namespace"], entry.Name, o)
-		if apierrors.IsNotFound(err) || core.NotServed(err) {
+		o, err := cl.manifest(ctx, lists, k, entry)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case o == nil:
 			continue
-		}
-		what := k.Resource + " " + entry.Name
-		if err == nil {
-			if err := e.CheckOwner(k, o); err != nil {
+		default:
+			if err := cl.cleaner.CheckOwner(k, o); err != nil {
 				cl.skip(k.String()+" "+entry.Name, err)
 				continue
 			}
 			accessLeft = accessLeft || isBucketAccess(entry)
 			if !accessLeft || k.Group != engine.BucketGroup || k.Name != "BucketClaim" {
-				err = cl.delete(ctx, k, o)
+				targets = append(targets, target{k, o})
 			}
 		}
-		cl.addRemaining(what)
-		errs = append(errs, err)
+		cl.addRemaining(k.Resource + " " + entry.Name)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, cl.deleteAll(ctx, targets))...)
+}
+
+// manifest returns the object of a ledger entry, or nil if it is gone. Most are found in lists of the objects with the
+// run's label, by kind and namespace, which are read once a round: a run can have thousands.
+func (cl *remover) manifest(ctx context.Context, lists map[string]map[string]api.Object, k api.Kind,
+	entry op.LedgerEntry) (api.Object, error) {
+	e, namespace := cl.cleaner, entry.Data["namespace"]
+	key := k.String() + " " + namespace
+	byName, ok := lists[key]
+	if !ok {
+		list, _, err := e.Client.List(ctx, k, namespace, metav1.ListOptions{LabelSelector: e.Selector()})
+		if err == nil {
+			byName = make(map[string]api.Object, len(list))
+		} // else each object is read by itself
+		for _, o := range list {
+			byName[o.GetName()] = o
+		}
+		lists[key] = byName
+	}
+	what := key + "/" + entry.Name
+	if o := byName[entry.Name]; o != nil {
+		cl.manifests[what] = o.GetUID()
+		return o, nil
+	}
+	if byName != nil && cl.isRequested(k, cl.manifests[what]) {
+		return nil, nil
+	}
+	o := new(api.Any) // it may have lost its label
+	_, err := e.Client.Get(ctx, k, namespace, entry.Name, o)
+	if apierrors.IsNotFound(err) || core.NotServed(err) {
+		return nil, nil
+	}
+	return o, err
 }
 
 // accessesFirst returns the entries with those of BucketAccesses before all others. A BucketClaim is deleted when they
