@@ -197,6 +197,16 @@ func (d *Data) End() op.Time {
 	return *d.end
 }
 
+// EndOf returns when an instance ended, at most until.
+func (d *Data) EndOf(instance string, until op.Time) op.Time {
+	for i := range d.Instances {
+		if x := &d.Instances[i]; x.Name == instance && x.End != nil && x.End.At.Known() {
+			return min(x.End.At, until)
+		}
+	}
+	return until
+}
+
 func (d *Data) lastInstant() op.Time {
 	end := op.Time(0)
 	if d.Bundle.Run.EndedAt.Known() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -30,8 +31,8 @@ type Stall struct {
 	// tool's time slice [From, To), exact in length only, ErrorNs is 0; "operations": see ZeroPeriods.
 	Source   string  `json:"source"`
 	From     op.Time `json:"from"`
-	To       op.Time `json:"to"` // null: it was never seen to end
-	LengthNs int64   `json:"lengthNs"`
+	To       op.Time `json:"to"`       // null: it was never seen to end
+	LengthNs int64   `json:"lengthNs"` // without an end: until its volume was no longer observed
 	ErrorNs  int64   `json:"errorNs"`
 	// Ops in progress during the stall: first those on the same volume at its begin,
 	// then others on the same volume, then by overlap. MoreOps counts what is not listed.
@@ -60,18 +61,18 @@ const maxStallOps = 5
 // Periods are the stalls, and the times in which an instance completed no operation, that are looked for in a run.
 type Periods struct {
 	data   *dataset.Data
-	end    op.Time // of the recording
 	stalls []Stall // of at least OwnThreshold
 	zeros  []Stall
 }
 
 // Find finds the periods of a run without their ops; end is the end of the recording.
 func Find(d *dataset.Data, end op.Time) *Periods {
-	p := &Periods{data: d, end: end, zeros: silent(d)}
+	p := &Periods{data: d, zeros: silent(d)}
 	slow := sliceStalls(d)
 	var m gapMemory
 	for _, c := range d.Canaries {
-		p.stalls = append(p.stalls, refine(m.canaryStalls(endPendingAtPhase(d, c), end), slow)...)
+		watched := m.canaryStalls(endPendingAtPhase(d, c), d.EndOf(c.Instance, end))
+		p.stalls = append(p.stalls, refine(watched, slow)...)
 	}
 	p.stalls = append(p.stalls, workloadStalls(d, p.stalls, slow)...)
 	return p
@@ -83,7 +84,7 @@ func (p *Periods) Around() dataset.Union {
 	var ws []dataset.Window
 	for _, list := range [][]Stall{p.stalls, p.zeros} {
 		for i := range list {
-			ws = append(ws, dataset.Window{From: list[i].earliest(), To: list[i].to(p.end)})
+			ws = append(ws, dataset.Window{From: list[i].earliest(), To: list[i].until()})
 		}
 	}
 	dataset.SortWindows(ws)
@@ -115,7 +116,7 @@ func (p *Periods) withOps(periods []Stall, ws []dataset.Window) []Stall {
 	for i := range list {
 		from := list[i].earliest()
 		first, _ := slices.BinarySearch(latest, from)
-		list[i].addOps(p.data, ws[first:], from, p.end)
+		list[i].addOps(p.data, ws[first:], from)
 	}
 	return list
 }
@@ -137,37 +138,48 @@ func endPendingAtPhase(d *dataset.Data, c dataset.Canary) dataset.Canary {
 }
 
 // canaryStalls finds the stalls of one volume by direction, since a frozen file system
-// still serves reads; overlapping ones are one stall.
+// still serves reads; overlapping ones are one stall. The volume was watched until end.
 func (m *gapMemory) canaryStalls(c dataset.Canary, end op.Time) []Stall {
 	var merged []Stall
 	for _, write := range []bool{true, false} {
 		for _, s := range m.gaps(c, write, end) {
 			s.Instance, s.Volume = c.Instance, c.Volume
 			i := slices.IndexFunc(merged, func(m Stall) bool {
-				return m.Direction != s.Direction && m.From <= s.to(end) && s.From <= m.to(end)
+				return m.Direction != s.Direction && m.From <= s.until() && s.From <= m.until()
 			})
 			if i < 0 {
 				merged = append(merged, s)
 				continue
 			}
 			x := &merged[i]
+			until := max(x.until(), s.until())
 			x.From, x.Direction = min(x.From, s.From), "read+write"
 			if x.To.Known() && s.To.Known() {
 				x.To = max(x.To, s.To)
 			} else {
 				x.To = op.Never
 			}
-			x.LengthNs = int64(x.to(end) - x.From)
+			x.LengthNs = int64(until - x.From)
 		}
 	}
 	return merged
 }
 
-func (s *Stall) to(end op.Time) op.Time {
+// until is the end of a stall, or the last instant at which it was seen to last.
+func (s *Stall) until() op.Time {
 	if s.To.Known() {
 		return s.To
 	}
-	return end
+	return s.From + op.Time(s.LengthNs)
+}
+
+// Length is the length with its unit: "120 ms", or "≥ 2 s" of a stall that was not seen to end.
+func (s Stall) Length() string {
+	text := units.Duration(float64(s.LengthNs))
+	if !s.To.Known() {
+		return "≥ " + text
+	}
+	return text
 }
 
 // gapMemory is memory for the gaps of one canary after another.
@@ -209,11 +221,11 @@ func (m *gapMemory) gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 		if i > 0 {
 			from = max(from, ios[i-1].Ended)
 		}
-		s := Stall{Direction: direction, Source: "canary", From: from, To: io.Ended, ErrorNs: interval}
+		s := Stall{Direction: direction, Source: "canary", From: from, To: io.Ended, ErrorNs: interval,
+			LengthNs: int64(min(io.Ended, end) - from)}
 		if io.Ended == math.MaxInt64 {
 			s.To = op.Never
 		}
-		s.LengthNs = int64(s.to(end) - from)
 		if s.LengthNs >= OwnThreshold {
 			list = append(list, s)
 		}
@@ -344,8 +356,8 @@ func (s *Stall) latest() op.Time {
 }
 
 // addOps lists the ops in progress. An op that began after the stall did not cause it.
-func (s *Stall) addOps(d *dataset.Data, ws []dataset.Window, from, end op.Time) {
-	to := s.to(end)
+func (s *Stall) addOps(d *dataset.Data, ws []dataset.Window, from op.Time) {
+	to := s.until()
 	for _, w := range ws {
 		if w.From > to {
 			break

@@ -114,6 +114,24 @@ func TestStalls(t *testing.T) {
 
 // TestDirections: reads and writes that stand still at once are one stall.
 // Of objects a slow answer is no stall, whatever engine asked for them.
+// TestStallOfEndedInstance: a workload ends in a freeze. What is known of the stall ends with it.
+func TestStallOfEndedInstance(t *testing.T) {
+	c := beat(10*ms, [2]op.Time{805 * ms, 2000 * ms})
+	for i := range c.IOs {
+		if c.IOs[i].Ended > 1000*ms {
+			c.IOs[i].Ended = op.Never
+		}
+	}
+	d := dataset.Data{Canaries: []dataset.Canary{c}, Instances: []bundle.Instance{{Name: "fio-0",
+		End: &op.InstanceEnd{Instance: "fio-0", At: 1010 * ms}}}}
+	ops := []dataset.Window{{Op: 1, Action: "late", Target: "fio-0-data", From: 1500 * ms, To: 2000 * ms}}
+	list := Find(&d, 5000*ms).Stalls(ops)
+	if len(list) != 1 || list[0].To.Known() || list[0].LengthNs != int64(200*ms) || list[0].Length() != "≥ 200 ms" ||
+		len(list[0].Ops) > 0 {
+		t.Errorf("stalls %+v, want one of at least 200 ms, without the op after it", list)
+	}
+}
+
 func TestSlowObjectsAreNoStall(t *testing.T) {
 	slow := []bundle.HistogramSlice{slice(0, 100*ms, 800e6)}
 	inBenchmark := dataset.Data{Slices: slow}

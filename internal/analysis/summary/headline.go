@@ -266,7 +266,7 @@ func stallLine(stalls []interference.Stall) string {
 		}
 	}
 	line := fmt.Sprintf("%s of I/O; the longest, %s at t = %s on %s", plural(int64(len(stalls)), "stall"),
-		ns(longest.LengthNs), Instant(longest.From), Place(longest))
+		longest.Length(), Instant(longest.From), Place(longest))
 	if longest.OwnOps+longest.OtherOps == 0 {
 		return line + ", during no op."
 	}

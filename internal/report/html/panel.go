@@ -88,7 +88,7 @@ func (d *timeline) mark(p figure.Panel, top, height float64) {
 		}
 		to := s.To
 		if !to.Known() {
-			to = op.Time(d.x.max)
+			to = s.From + op.Time(s.LengthNs)
 		}
 		x := d.x.at(float64(s.From))
 		d.shaded[i] = true
@@ -98,7 +98,7 @@ func (d *timeline) mark(p figure.Panel, top, height float64) {
 }
 
 func stallTitle(s interference.Stall) string {
-	t := fmt.Sprintf("%s stall of %s at %s s", s.Direction, units.Duration(float64(s.LengthNs)), seconds(s.From))
+	t := fmt.Sprintf("%s stall of %s at %s s", s.Direction, s.Length(), seconds(s.From))
 	if s.OwnOps+s.OtherOps > 0 {
 		t += ", during " + s.Named()
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/report/table"
 )
 
@@ -60,7 +59,7 @@ func stalls(s *summary.Summary) table.Table {
 	t := table.Table{Columns: []table.Column{{Name: "at", Number: true}, {Name: "length", Number: true}, {Name: "volume"},
 		{Name: "I/O"}, {Name: "operations in progress"}}}
 	for _, x := range interference.Longest(s.Stalls, maxStalls) {
-		t.Rows = append(t.Rows, []table.Cell{{Text: summary.Instant(x.From)}, {Text: units.Duration(float64(x.LengthNs))},
+		t.Rows = append(t.Rows, []table.Cell{{Text: summary.Instant(x.From)}, {Text: x.Length()},
 			{Text: summary.Place(x)}, {Text: x.Direction}, {Text: x.Named()}})
 	}
 	return t
