@@ -2,6 +2,7 @@ package throughput
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
@@ -20,10 +21,36 @@ type Meters struct {
 type meter struct {
 	loops *triggers      // nil: the rate is not closed
 	ended []dataset.Span // of other rates; failed ones too
+	due   due            // of other rates: when operations were due, also those that never started
 	ok    int            // those that succeeded
 	// Once known is set, they are the result, and ended is empty.
 	known, some bool
 	perSecond   float64
+}
+
+// due has the first and last of n instants, of which atFirst are at the first.
+type due struct {
+	first, last op.Time
+	n, atFirst  int
+}
+
+func (d *due) add(t op.Time) {
+	switch {
+	case d.n == 0 || t < d.first:
+		d.first, d.atFirst = t, 1
+	case t == d.first:
+		d.atFirst++
+	}
+	d.last = max(d.last, t)
+	d.n++
+}
+
+// perSecond is the rate of those after the first instant; +Inf with one instant.
+func (d *due) perSecond() float64 {
+	if d.last <= d.first {
+		return math.Inf(1)
+	}
+	return float64(d.n-d.atFirst) / (float64(d.last-d.first) / 1e9)
 }
 
 // triggers are the times of the triggers of a closed rate, by episode. Episodes are numbered from 1 in a run, so that
@@ -94,13 +121,16 @@ func NewMeters(d *dataset.Data) *Meters {
 
 // Add adds an operation. Those of one action may come in any order.
 func (m *Meters) Add(o *op.Op) {
-	if !o.Started.Known() {
-		return
-	}
 	x := m.by[o.Action]
 	if x == nil {
 		x = &meter{loops: m.loops[m.closed[o.Action]]}
 		m.by[o.Action] = x
+	}
+	if x.loops == nil {
+		x.due.add(o.Intended)
+	}
+	if !o.Started.Known() {
+		return
 	}
 	if o.Outcome == op.OK {
 		x.ok++
@@ -129,6 +159,9 @@ func (m *Meters) PerSecond(action string) (perSecond float64, n int, ok bool) {
 	}
 	if !x.known {
 		x.perSecond, x.some = m.Of(action, x.ended, x.ok)
+		if x.loops == nil && x.due.n > 0 { // a backlog that is worked off ends faster than it was asked for
+			x.perSecond = min(x.perSecond, x.due.perSecond()*float64(x.ok)/float64(x.due.n))
+		}
 		x.known, x.ended = true, nil
 	}
 	return x.perSecond, x.ok, x.some

@@ -130,6 +130,20 @@ func TestThroughput(t *testing.T) {
 	}
 }
 
+// TestBacklog: operations that were kept waiting for 2 s and then done quickly are not more than were asked for.
+func TestBacklog(t *testing.T) {
+	d := &dataset.Data{Bundle: &bundle.Bundle{Run: bundle.Run{EndedAt: 4e9}}}
+	m := NewMeters(d)
+	for i := range op.Time(101) {
+		due := i * 25e6 // 40 per second
+		start := due + max(0, 2e9-due*4/5)
+		m.Add(&op.Op{Action: "rm", Intended: due, Started: start, Ended: start + 1e6, Outcome: op.OK})
+	}
+	if got, _, ok := m.PerSecond("rm"); !ok || got > 40.001 || got < 39 {
+		t.Errorf("%g per second, want the 40 that were asked for", got)
+	}
+}
+
 // TestMeters: in a closed loop whose episodes create and delete, both have the rate of the episodes; failed ones take
 // time and are not counted; an operation that never ended takes the time to the end of the run.
 func TestMeters(t *testing.T) {
