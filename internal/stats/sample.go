@@ -132,6 +132,16 @@ func (s *Sample) Quantile(q float64) (Estimate, bool) {
 	return Estimate{Value: last, AtLeast: true}, true
 }
 
+// MedianKnown is the lower median of the known values; false without any.
+func (s *Sample) MedianKnown() (int64, bool) {
+	if s.values.n == 0 {
+		return 0, false
+	}
+	known := Sample{values: s.values}
+	e, ok := known.Quantile(0.5)
+	return e.Value, ok
+}
+
 // BoundsOf returns certain bounds of the quantile q: the order statistic with lower
 // bounds taken as values, and taken as infinite. They are equal where no unended op can
 // change the quantile. It returns false for an empty sample.

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -52,6 +53,36 @@ func TestMake(t *testing.T) {
 	if !slices.ContainsFunc(f.Ops, func(o op.Op) bool { return o.ID == 7 }) || !slices.IsSortedFunc(f.Ops,
 		func(a, b op.Op) int { return int(a.ID - b.ID) }) {
 		t.Errorf("op 7 is not among the %d", len(f.Ops))
+	}
+}
+
+// Most operations never started, so that the median of all is infinite. The one that is drawn is the median of the rest.
+func TestMedianOfFewStarted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "b")
+	w, err := bundle.Create(dir, bundle.Run{ID: "r", Name: "mk", Engine: "local", EndedAt: op.Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(30) {
+		o := op.Op{ID: i + 1, Action: "mk", Kind: op.Create, Outcome: op.Dropped, Started: op.Never, Ended: op.Never}
+		if i < 11 {
+			o.Outcome, o.Started, o.Ended = op.OK, 0, op.Time(i+1)*1e6
+		}
+		w.Op(o)
+	}
+	if err := w.Close(func(r *bundle.Run) { r.EndedAt = 1e9 }); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bundle.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Make(b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Actions[0].Median; got != 6 {
+		t.Errorf("op %d is the median, want 6 of the 11 that ended", got)
 	}
 }
 

@@ -82,8 +82,9 @@ func (f *Figures) readOps(d *dataset.Data, wanted []int64) error {
 // pick finds the median and the slowest op of each action, and the wanted ops.
 func (f *Figures) pick(d *dataset.Data, byAction map[string]*tally, wanted []int64) error {
 	for _, t := range byAction {
-		if e, ok := t.response.Quantile(0.5); ok {
-			t.median.target = e.Value
+		e, _ := t.response.Quantile(0.5)
+		if t.median.target = e.Value; e.Infinite {
+			t.median.target, _ = t.response.MedianKnown()
 		}
 		t.slowest.target, _ = t.response.Max()
 	}

@@ -233,6 +233,8 @@ func (t *tally) facts(a Action) validity.Action {
 	}
 	if e, ok := t.response.Quantile(0.5); ok && !e.Infinite {
 		f.ResponseP50Ns = e.Value
+	} else { // most were never started
+		f.ResponseP50Ns, _ = t.response.MedianKnown()
 	}
 	f.DoubtfulSpans = t.spans.doubtful()
 	for _, s := range a.Attribution {
