@@ -2,9 +2,12 @@ package attribution
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -30,6 +33,8 @@ const (
 	leastGap    = int64(20 * time.Millisecond) // below, scheduling of threads is as large
 	even        = 0.2                          // how far an interval between ends may be from the median
 	evenShare   = 0.5                          // of the intervals; of exponential ones 14 % are that near
+	chanceShare = 1.0 / 3                      // of the intervals of a distribution with a peak, by chance
+	chance      = 0.05                         // greatest probability of as many even intervals by chance
 	singleShare = 0.8                          // of the time with ops waiting, in which one call is in progress
 	severalMost = 0.05                         // of that time, in which there may be more
 )
@@ -57,7 +62,7 @@ func (w *waits) queue(calls *waits, closedLoop bool) queue {
 		q.kind = OneAtATime
 		return q
 	}
-	if q.gap < leastGap || near(gaps, q.gap) < evenShare {
+	if q.gap < leastGap || !isEven(gaps, q.gap) {
 		return q
 	}
 	if !closedLoop && near(w.arrivals(), q.gap) >= evenShare {
@@ -164,6 +169,13 @@ func median(values []int64) int64 {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)
 	return sorted[len(sorted)/2]
+}
+
+// isEven reports whether most intervals are near a value, and more of them than chance explains.
+func isEven(gaps []int64, gap int64) bool {
+	share, n := near(gaps, gap), float64(len(gaps))
+	byChance := distuv.Binomial{N: n, P: chanceShare}
+	return share >= evenShare && byChance.Survival(math.Round(share*n)-1) <= chance
 }
 
 // near is the share of values that are within a fifth of a value.
