@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -46,13 +47,33 @@ func (s *source) io(q expr.Query) (expr.Value, error) {
 			return expr.Value{}, err
 		}
 	}
+	failed := s.failedIO(q)
+	if sample.N() == 0 && failed > 0 {
+		return expr.Value{}, fmt.Errorf("%w: all %d operations of %s failed", expr.ErrNoData, failed, q.Metric)
+	}
 	if sample.N() == 0 {
 		return expr.Value{}, fmt.Errorf("%w: no I/O of %s was recorded%s", expr.ErrNoData, q.Metric, inWindow(q))
 	}
 	if q.Func == expr.Count {
 		return expr.Value{Number: float64(sample.Known()), N: sample.N()}, nil
 	}
-	return summarise(&sample, q)
+	v, err := summarise(&sample, q)
+	if failed > 0 {
+		v.Warning = join(v.Warning, fmt.Sprintf("failed: %d of %d", failed, failed+sample.N()))
+	}
+	return v, err
+}
+
+// failedIO counts the operations of a metric that failed, which have no latency; 0 for a window or a phase, of which
+// they are not known.
+func (s *source) failedIO(q expr.Query) (n int64) {
+	name := strings.TrimSuffix(q.Metric.Name, metric.Service) + metric.Failed
+	for _, x := range s.data.Scalars {
+		if x.Action == q.Metric.Action && x.Metric == name && len(q.Windows) == 0 && q.Phase == nil {
+			n += int64(x.Value)
+		}
+	}
+	return n
 }
 
 // histograms merges the totals of the instances, or the slices with windows.

@@ -2,6 +2,7 @@ package slo
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
@@ -11,6 +12,26 @@ import (
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
+
+// Failed operations have no latency: an objective on one states their number.
+func TestFailedOperationsOfObjects(t *testing.T) {
+	h := hist.New()
+	if err := h.RecordN(1e6, 400); err != nil {
+		t.Fatal(err)
+	}
+	labels := bundle.Labels{Instance: "o-0", Action: "o"}
+	read := bundle.HistogramSlice{Labels: labels, Histogram: metric.Histogram{Metric: "read", Hist: h}, Total: true}
+	failed := bundle.Scalar{Labels: labels, Scalar: metric.Scalar{Metric: "read.failed", Value: 341}}
+	q := expr.Query{Func: expr.Quantile, Q: 0.99, Metric: expr.Metric{Action: "o", Name: "read"}}
+	src := &source{data: &dataset.Data{Totals: []bundle.HistogramSlice{read}, Scalars: []bundle.Scalar{failed}}}
+	if v, err := src.io(q); err != nil || v.Warning != "failed: 341 of 741" {
+		t.Errorf("warning %q, error %v, want that 341 of 741 failed", v.Warning, err)
+	}
+	src = &source{data: &dataset.Data{Scalars: []bundle.Scalar{failed}}}
+	if _, err := src.io(q); err == nil || !strings.Contains(err.Error(), "all 341 operations of o.read failed") {
+		t.Errorf("error %v, want that all failed", err)
+	}
+}
 
 // Two parts of one work of objects, of which one is over after 1 s of 4: what they
 // did a second is of the time of both, also where only the series tells it.
