@@ -159,12 +159,13 @@ func dropped(a Action) (bundle.Flag, bool) {
 }
 
 // belowOffered flags an action whose ops all succeeded: only a backlog of starts can make
-// its achieved rate lower than the offered one.
+// its achieved rate lower than the offered one. A backlog is at least one op.
 func belowOffered(a Action) (bundle.Flag, bool) {
+	share := a.StartedPerSecond / a.OfferedPerSecond
 	return flag("achievedBelowOffered", Warning, "%s: %s of %s ops per second were started", a.Name,
 			units.Count(a.StartedPerSecond), units.Count(a.OfferedPerSecond)),
-		a.Dropped+a.Failed+a.Censored == 0 && a.OfferedPerSecond > 0 &&
-			a.StartedPerSecond < achievedShare*a.OfferedPerSecond
+		a.Dropped+a.Failed+a.Censored == 0 && a.OfferedPerSecond > 0 && share < achievedShare &&
+			(1-share)*float64(a.N) >= 1
 }
 
 // clockError concerns the op's latency, or only some spans.
@@ -173,8 +174,8 @@ func clockError(a Action) (bundle.Flag, bool) {
 		return flag("clockError", Warning, "%s: instants are known to ± %s, the median response is %s", a.Name,
 			ns(a.MaxErrorNs), ns(a.ResponseP50Ns)), true
 	}
-	return flag("clockError", Info, "%s: spans too short for the error of their clocks: %s", a.Name,
-		strings.Join(a.DoubtfulSpans, ", ")), len(a.DoubtfulSpans) > 0
+	return flag("clockError", Info, "%s: the error of clocks is more than %g %% of the median of these spans: %s",
+		a.Name, 100*ClockShare, strings.Join(a.DoubtfulSpans, ", ")), len(a.DoubtfulSpans) > 0
 }
 
 // clockStep flags wall clocks that were set during the run.

@@ -55,6 +55,8 @@ func TestCheck(t *testing.T) {
 		{"dropped", change(func(a *Action) { a.Dropped = 1 }), nil, map[string]string{"droppedOps": Warning}},
 		{"behind", change(func(a *Action) { a.StartedPerSecond = 9 }), nil,
 			map[string]string{"achievedBelowOffered": Warning}},
+		{"behind by less than an op", change(func(a *Action) { a.N, a.Started, a.StartedPerSecond = 12, 12, 9.8 }), nil,
+			map[string]string{}},
 		{"clock", change(func(a *Action) { a.MaxErrorNs = 2e7 }), nil, map[string]string{"clockError": Warning}},
 		{"clock, of a span", change(func(a *Action) { a.DoubtfulSpans = []string{"ready"} }), nil,
 			map[string]string{"clockError": Info}},
