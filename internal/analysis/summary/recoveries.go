@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/recovery"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
 )
 
 // Recoveries are those of one metric of an action after the ops of another, and each of them.
@@ -34,9 +35,16 @@ func (r *Recoveries) Line() string {
 	if r.Serving.N > 0 {
 		text += "was 0 until " + r.Serving.String() + ", and "
 	}
-	text += fmt.Sprintf("was back at %.0f %% of its level after %s", 100*r.Share, &r.Recovered)
-	if n := r.Recovered.NotYet; n > 0 {
-		text += fmt.Sprintf("; %d of %d were not when the workload or the run ended", n, r.N)
+	level := fmt.Sprintf("back at %.0f %% of its level", 100*r.Share)
+	switch n := r.Recovered.NotYet; {
+	case n == r.N && r.Recovered.Max.Ns == 0:
+		return text + "was not seen " + level + ": the workload or the run ended before."
+	case n == r.N:
+		return text + fmt.Sprintf("was not seen %s: the workload or the run ended at most %s after.", level,
+			units.Duration(float64(r.Recovered.Max.Ns)))
+	case n > 0:
+		return text + fmt.Sprintf("was %s after %s; %d of %d were not when the workload or the run ended.", level,
+			&r.Recovered, n, r.N)
 	}
-	return text + "."
+	return text + fmt.Sprintf("was %s after %s.", level, &r.Recovered)
 }

@@ -250,9 +250,12 @@ func (p *printer) recoveries(s *summary.Summary) {
 	}
 	if len(t.rows) > 0 {
 		p.table(t)
-		p.note(fmt.Sprintf("median and max, ± %s, from the start of the op; level: median of the 10 s before; serving: "+
-			"first answer after a time without; recovered: at %.0f %% of the level for 5 s", units.Duration(float64(errorNs)),
-			100*recovery.Share))
+		about := ""
+		if errorNs > 0 { // lower bounds have none
+			about = fmt.Sprintf("± %s, ", units.Duration(float64(errorNs)))
+		}
+		p.note(fmt.Sprintf("median and max, %sfrom the start of the op; level: median of the 10 s before; serving: "+
+			"first answer after a time without; recovered: at %.0f %% of the level for 5 s", about, 100*recovery.Share))
 	}
 }
 
@@ -269,7 +272,7 @@ func (p *printer) stalls(s *summary.Summary) {
 	}
 	t := table{head: []string{"Stalls", "at", "length", "I/O", "op"}, left: map[int]bool{3: true, 4: true}}
 	for _, st := range interference.Longest(s.Stalls, maxStalls) {
-		t.row(summary.Place(st), summary.Instant(st.From), units.Duration(float64(st.LengthNs)), st.Direction,
+		t.row(summary.Place(st), summary.Instant(st.From), st.Length(), st.Direction,
 			st.Named())
 	}
 	p.table(t)
