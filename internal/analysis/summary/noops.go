@@ -52,6 +52,8 @@ func noOpReason(d *dataset.Data, a *dataset.Action, began func(action string) bo
 	switch {
 	case d.Bundle.Live:
 		return "the run is in progress"
+	case !d.Bundle.Complete && run.State != bundle.Running:
+		return "the bundle lacks its ops: see the warning"
 	case !d.Bundle.Complete:
 		return "the bundle was never closed: the run ended before it, or its ops were not written"
 	case len(heads) > 0:
@@ -100,6 +102,9 @@ func timing(r dataset.Rate, start dataset.Start) string {
 func measured(r *bundle.Run) string {
 	if r.EndedAt < r.BarrierAt {
 		return "before the end of the run"
+	}
+	if r.State == bundle.Interrupted { // EndedAt is later, by what was still in progress
+		return "before the run was interrupted"
 	}
 	return fmt.Sprintf("in the %s from the barrier to the end of the run",
 		units.Duration(float64(r.EndedAt-r.BarrierAt)))

@@ -43,8 +43,15 @@ func TestUnfired(t *testing.T) {
 		{"barrier", `{"name":"x","rateName":"r","drainSpec":{}}`, early, op.Drain, "the run ended before its barrier"},
 		{"live", `{"name":"x","scaleSpec":{}}`, func(b *bundle.Bundle) { b.Live = true }, op.Scale,
 			"the run is in progress"},
-		{"killed", `{"name":"x","modifySpec":{}}`, func(b *bundle.Bundle) { b.Complete = false }, op.Modify,
-			"the bundle was never closed: the run ended before it, or its ops were not written"},
+		{"killed", `{"name":"x","modifySpec":{}}`, func(b *bundle.Bundle) {
+			b.Complete, b.Run.State = false, bundle.Running
+		}, op.Modify, "the bundle was never closed: the run ended before it, or its ops were not written"},
+		{"a file of a closed bundle is missing", `{"name":"x","modifySpec":{}}`, func(b *bundle.Bundle) {
+			b.Complete, b.Run.State = false, bundle.Complete
+		}, op.Modify, "the bundle lacks its ops: see the warning"},
+		{"interrupted", `{"name":"x","startAfter":"5s","modifySpec":{}}`, func(b *bundle.Bundle) {
+			b.Run.State = bundle.Interrupted
+		}, op.Modify, "it starts 5s after the barrier, and nothing was due before the run was interrupted"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := analysistest.Empty(t)

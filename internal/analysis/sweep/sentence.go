@@ -13,9 +13,9 @@ import (
 )
 
 // Note qualifies the sentences of a series, which must not be read as test results.
-const Note = "The sentences describe these trials, cell by cell: how the median throughput of one relates to " +
-	"that of the cell below it, by fixed thresholds, and which component took the time. No test was made: what " +
-	"they say may be chance."
+const Note = "The sentences describe the trials of each cell, all operations together: their median throughput and " +
+	"the components that took most of the time; with several levels of a factor of numbers, also how the throughput " +
+	"of one relates to that of the level below, by fixed thresholds. No test was made: what they say may be chance."
 
 // limits names the part of the system that a component stands for.
 var limits = map[string]string{
