@@ -30,7 +30,7 @@ func TestCutOff(t *testing.T) {
 			t.Errorf("%s was not cut off", w.Action)
 		}
 	}
-	want := "main.one, 1 instance, cut off before its end: read 90 IOPS (360 KiB/s)."
+	want := "main.one, 1 instance, cut off before its end: read 90 IOPS (360 KiB/s), 30 of 300 failed."
 	if !slices.Contains(s.Headline, want) {
 		t.Errorf("it does not say %q:\n%s", want, strings.Join(s.Headline, "\n"))
 	}

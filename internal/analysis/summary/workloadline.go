@@ -64,6 +64,9 @@ func workloadLine(w Workload, live bool) string {
 		if _, _, endpoint := metric.EndpointOf(m.Name); endpoint {
 			continue // in the table of endpoints
 		}
+		if m.Part {
+			continue // of an operation that is in the line
+		}
 		part := m.Name
 		if rates := ratesOver(w.Phases, m.Name); rates != "" {
 			parts = append(parts, part+" "+rates)
@@ -81,6 +84,9 @@ func workloadLine(w Workload, live bool) string {
 		}
 		if q := m.Latency.P99; q.NeedsN == 0 && m.Latency.N > 0 {
 			part += ", p99 " + m.Latency.P99.String()
+		}
+		if m.Errors > 0 {
+			part += fmt.Sprintf(", %d of %d failed", m.Errors, m.OK+m.Errors+m.Lost)
 		}
 		parts = append(parts, part)
 	}
