@@ -12,12 +12,14 @@ import (
 
 // What makes a client's figures its own: nearly as many operations as it can do
 // at all, most of its CPUs in use, or its threads waiting for a CPU a good part of
-// the time they ran, and of the time that operations took.
+// the time they ran, and of the time that operations took. A client that used and wanted few CPUs is not the limit,
+// however little time its operations took, as refused ones do.
 const (
 	ceilingShare = 0.8
 	busyShare    = 0.8
 	waitedShare  = 0.5
 	waitedOfOps  = 0.1
+	leastWanted  = 0.05
 )
 
 // Bound judges by the client's ceiling, where it was measured, and else by its CPU time and run queue. The stage is
@@ -54,7 +56,7 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 		closed = closed && s.Works[i].Work.Rate == nil
 	}
 	switch {
-	case share >= ceilingShare, u.Busy() > busyShare, waited > waitedShare && ofOps > waitedOfOps:
+	case share >= ceilingShare, u.Busy() > busyShare, waited > waitedShare && ofOps > waitedOfOps && u.Wanted() > leastWanted:
 		return ClientBound, evidence
 	case closed && took > 0 && u.Wall > 0 && u.Wanted() <= busyShare:
 		return ServerBound, evidence
