@@ -23,8 +23,11 @@ const Format = 1
 
 // AnalysisVersion is the version of the definitions of all figures. It grows when a figure of an existing bundle
 // changes: its formula, its rounding, or the condition under which it is shown. A new figure does not change it.
-// Version 1 is that of November 2026.
-const AnalysisVersion = 1
+// Version 1 is that of November 2026. Since version 2 a stall without an end lasts until its instance ended, not the
+// run; the achieved rate of a backlog is at most the offered one; late starts are flagged also if most operations were
+// never started; a backlog of less than one operation is not flagged; and even ends are taken for a rate limit only if
+// chance does not explain them.
+const AnalysisVersion = 2
 
 // Analysis says what computed figures.
 type Analysis struct {
@@ -259,7 +262,14 @@ func OneLine(s string) string {
 	if len(r) <= keptHead+keptTail {
 		return s
 	}
-	return strings.TrimSpace(string(r[:keptHead])) + " … " + strings.TrimSpace(string(r[len(r)-keptTail:]))
+	head, tail := string(r[:keptHead]), string(r[len(r)-keptTail:])
+	if i := strings.LastIndexByte(head, ' '); i > 0 { // whole words
+		head = head[:i]
+	}
+	if _, rest, ok := strings.Cut(tail, " "); ok {
+		tail = rest
+	}
+	return head + " … " + tail
 }
 
 // The parts of a long text that OneLine keeps, in characters: its begin and its end.
