@@ -160,6 +160,17 @@ func TestLane(t *testing.T) {
 	}
 }
 
+// The timeline is as long as all instances, of which only some have a panel.
+func TestExtendOverAllInstances(t *testing.T) {
+	at := func(to op.Time) Panel { return Panel{Latency: []Line{{Name: "read p99", Points: []Point{{0, to, 1}}}}} }
+	all := at(90e9)
+	tl := Timeline{Panels: []Panel{at(50e9)}, All: &all, Omitted: 1}
+	tl.extend(&dataset.Data{Bundle: &bundle.Bundle{Run: bundle.Run{BarrierAt: op.Never}}})
+	if tl.From != 0 || tl.To != 90e9 {
+		t.Errorf("from %d to %d, want the 90 s of all", tl.From, tl.To)
+	}
+}
+
 // TestValues: declared series of a tool are in bands by unit; those beyond the limits are named.
 func TestValues(t *testing.T) {
 	declared := func(name, unit string, step int64) bundle.Series {

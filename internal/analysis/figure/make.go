@@ -2,6 +2,7 @@ package figure
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -44,7 +45,11 @@ func (t *Timeline) extend(d *dataset.Data) {
 			add(l.Heat.First, l.Heat.Last)
 		}
 	}
-	for _, p := range t.Panels {
+	panels := t.Panels
+	if t.All != nil { // of those without a panel too
+		panels = append(slices.Clone(panels), *t.All)
+	}
+	for _, p := range panels {
 		for _, l := range p.Lines() {
 			for _, x := range l.Points {
 				add(x.From, x.To)

@@ -84,7 +84,7 @@ func (p *Periods) Around() dataset.Union {
 	var ws []dataset.Window
 	for _, list := range [][]Stall{p.stalls, p.zeros} {
 		for i := range list {
-			ws = append(ws, dataset.Window{From: list[i].earliest(), To: list[i].until()})
+			ws = append(ws, dataset.Window{From: list[i].earliest(), To: list[i].Until()})
 		}
 	}
 	dataset.SortWindows(ws)
@@ -145,14 +145,14 @@ func (m *gapMemory) canaryStalls(c dataset.Canary, end op.Time) []Stall {
 		for _, s := range m.gaps(c, write, end) {
 			s.Instance, s.Volume = c.Instance, c.Volume
 			i := slices.IndexFunc(merged, func(m Stall) bool {
-				return m.Direction != s.Direction && m.From <= s.until() && s.From <= m.until()
+				return m.Direction != s.Direction && m.From <= s.Until() && s.From <= m.Until()
 			})
 			if i < 0 {
 				merged = append(merged, s)
 				continue
 			}
 			x := &merged[i]
-			until := max(x.until(), s.until())
+			until := max(x.Until(), s.Until())
 			x.From, x.Direction = min(x.From, s.From), "read+write"
 			if x.To.Known() && s.To.Known() {
 				x.To = max(x.To, s.To)
@@ -165,8 +165,8 @@ func (m *gapMemory) canaryStalls(c dataset.Canary, end op.Time) []Stall {
 	return merged
 }
 
-// until is the end of a stall, or the last instant at which it was seen to last.
-func (s *Stall) until() op.Time {
+// Until is the end of a stall, or the last instant at which it was seen to last.
+func (s *Stall) Until() op.Time {
 	if s.To.Known() {
 		return s.To
 	}
@@ -357,7 +357,7 @@ func (s *Stall) latest() op.Time {
 
 // addOps lists the ops in progress. An op that began after the stall did not cause it.
 func (s *Stall) addOps(d *dataset.Data, ws []dataset.Window, from op.Time) {
-	to := s.until()
+	to := s.Until()
 	for _, w := range ws {
 		if w.From > to {
 			break

@@ -9,7 +9,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
-	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // panel draws the n-th instance.
@@ -64,10 +63,7 @@ func (d *timeline) panel(p figure.Panel, n int) {
 // explain says above the longest stall of a panel what it is.
 func (d *timeline) explain(p figure.Panel, top float64) {
 	s := d.stalls[d.longest(p.Instance)]
-	to := s.To
-	if !to.Known() {
-		to = op.Time(d.x.max)
-	}
+	to := s.Until()
 	x, anchor := (d.x.at(float64(s.From))+d.x.at(float64(to)))/2, " mid"
 	switch {
 	case x > rightEdge-230:
@@ -86,10 +82,7 @@ func (d *timeline) mark(p figure.Panel, top, height float64) {
 		if s.Instance != p.Instance {
 			continue
 		}
-		to := s.To
-		if !to.Known() {
-			to = s.From + op.Time(s.LengthNs)
-		}
+		to := s.Until()
 		x := d.x.at(float64(s.From))
 		d.shaded[i] = true
 		d.rect(x, top, max(2, d.x.at(float64(to))-x), height, "stall", stallTitle(s), "id", fmt.Sprintf("shade-%d", i),
