@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	kjson "sigs.k8s.io/json"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Media types of the two encodings.
@@ -92,7 +92,7 @@ func (k Kind) DecodeEvent(frame []byte) (typ string, object Object, ok bool) {
 		Type   string `json:"type"`
 		Object any    `json:"object"`
 	}{Object: jsonTarget(object)}
-	err := kjson.UnmarshalCaseSensitivePreserveInts(frame, &event)
+	err := utiljson.Unmarshal(frame, &event)
 	return event.Type, object, err == nil && k.is(object)
 }
 
@@ -122,7 +122,7 @@ func (k Kind) identify(data []byte) (version string, uid types.UID, err error) {
 				UID             types.UID `json:"uid"`
 			} `json:"metadata"`
 		}
-		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &o)
+		err = utiljson.Unmarshal(data, &o)
 		if err == nil && o.Kind != k.Name {
 			err = &NotThisKind{Want: k.Name, Got: o.Kind}
 		}
@@ -244,7 +244,7 @@ func (k Kind) open(data []byte) (raw []byte, kind string, err error) {
 
 func (k Kind) fill(raw []byte, into Object) error {
 	if k.JSON {
-		return kjson.UnmarshalCaseSensitivePreserveInts(raw, jsonTarget(into))
+		return utiljson.Unmarshal(raw, jsonTarget(into))
 	}
 	m, ok := into.(message)
 	if !ok {
