@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -113,6 +114,8 @@ func (b *Bundle) readRun() error {
 		return fmt.Errorf("%s is a study, not a bundle: name one of its trials, or see cnsbench study show", b.Dir)
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("%s is not a bundle: no %s", b.Dir, runFile)
+	case errors.Is(err, syscall.ENOTDIR):
+		return NotDirectory(b.Dir, "bundle")
 	case err != nil:
 		return fmt.Errorf("bundle: %w", err)
 	case head.Format < 1:
@@ -125,6 +128,15 @@ func (b *Bundle) readRun() error {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil
+}
+
+// NotDirectory is the error of a file where a command wants the directory of a bundle or a study.
+func NotDirectory(path, want string) error {
+	hint := ""
+	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
+		hint = "; to run it: cnsbench run " + path
+	}
+	return fmt.Errorf("%s is a file, not a %s%s", path, want, hint)
 }
 
 func (b *Bundle) findEvents() (err error) {
