@@ -16,6 +16,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
+// ErrDamaged is wrapped by the error of a file whose content is not what a run has written.
+var ErrDamaged = errors.New("damaged")
+
 // Bundle is a bundle opened for reading, complete or not. Each iterator opens its file anew; methods are safe
 // for concurrent use.
 type Bundle struct {
@@ -288,7 +291,7 @@ func (b *Bundle) Canary() iter.Seq2[CanaryBatch, error] {
 			}
 			batches, err := d.decode(payload)
 			if err != nil {
-				yield(CanaryBatch{}, fmt.Errorf("bundle: %s is damaged: %w", path, err))
+				yield(CanaryBatch{}, fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err))
 				return
 			}
 			for _, c := range batches {
