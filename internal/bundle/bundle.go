@@ -9,11 +9,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
+
+// ErrDamaged is wrapped by the error of a file whose content is not what a run has written.
+var ErrDamaged = errors.New("damaged")
 
 // Bundle is a bundle opened for reading, complete or not. Each iterator opens its file anew; methods are safe
 // for concurrent use.
@@ -113,6 +117,8 @@ func (b *Bundle) readRun() error {
 		return fmt.Errorf("%s is a study, not a bundle: name one of its trials, or see cnsbench study show", b.Dir)
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("%s is not a bundle: no %s", b.Dir, runFile)
+	case errors.Is(err, syscall.ENOTDIR):
+		return NotDirectory(b.Dir, "bundle")
 	case err != nil:
 		return fmt.Errorf("bundle: %w", err)
 	case head.Format < 1:
@@ -125,6 +131,15 @@ func (b *Bundle) readRun() error {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil
+}
+
+// NotDirectory is the error of a file where a command wants the directory of a bundle or a study.
+func NotDirectory(path, want string) error {
+	hint := ""
+	if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
+		hint = "; to run it: cnsbench run " + path
+	}
+	return fmt.Errorf("%s is a file, not a %s%s", path, want, hint)
 }
 
 func (b *Bundle) findEvents() (err error) {
@@ -276,7 +291,7 @@ func (b *Bundle) Canary() iter.Seq2[CanaryBatch, error] {
 			}
 			batches, err := d.decode(payload)
 			if err != nil {
-				yield(CanaryBatch{}, fmt.Errorf("bundle: %s is damaged: %w", path, err))
+				yield(CanaryBatch{}, fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err))
 				return
 			}
 			for _, c := range batches {

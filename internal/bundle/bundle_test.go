@@ -324,6 +324,14 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
+	for name, want := range map[string]string{"a.yaml": "/a.yaml is a file, not a bundle; to run it: cnsbench run ",
+		"a.tar": "/a.tar is a file, not a bundle"} {
+		path := filepath.Join(t.TempDir(), name)
+		must(t, os.WriteFile(path, nil, 0o644))
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", name, err, want)
+		}
+	}
 	if _, err := Open("/no/such/bundle"); err == nil || !strings.Contains(err.Error(), "no bundle at /no/such/bundle") {
 		t.Errorf("got %v", err)
 	}

@@ -122,7 +122,7 @@ func openColumnar(path string) (*os.File, *parquet.File, error) {
 	}
 	p, err := parseFooter(f, st.Size())
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("bundle: %s is damaged: %w", path, err), f.Close())
+		return nil, nil, errors.Join(fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err), f.Close())
 	}
 	return f, p, nil
 }

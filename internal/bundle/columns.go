@@ -66,7 +66,7 @@ func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
 		var c Columns
 		for _, g := range p.RowGroups() {
 			if err := r.read(g, &c); err != nil {
-				yield(nil, fmt.Errorf("bundle: %s is damaged: %w", path, err))
+				yield(nil, fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err))
 				return
 			}
 			if !yield(&c, nil) {

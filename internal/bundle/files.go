@@ -62,7 +62,7 @@ func readJSON(path string, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s is damaged: %w", path, err)
+		return fmt.Errorf("%s is %w: %w", path, ErrDamaged, err)
 	}
 	return nil
 }

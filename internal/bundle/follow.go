@@ -135,7 +135,7 @@ func followLines[T any](f *Follower, path string, more *bool, into *[]T) error {
 	for line := range bytes.Lines(b[:whole]) {
 		var v T
 		if err := json.Unmarshal(line, &v); err != nil {
-			return fmt.Errorf("bundle: %s is damaged: %w", path, err)
+			return fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err)
 		}
 		*into = append(*into, v)
 	}

@@ -69,7 +69,7 @@ func columnarBatches(path string, r opReader) iter.Seq2[[]op.Op, error] {
 		r.columnReader = newColumnReader(path, p, nil)
 		for _, g := range p.RowGroups() {
 			if err := r.readGroup(g); err != nil {
-				yield(nil, fmt.Errorf("bundle: %s is damaged: %w", path, err))
+				yield(nil, fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err))
 				return
 			}
 			for from := 0; from < len(r.id); from += batchRows {

@@ -29,7 +29,7 @@ func (b *Bundle) RemoteWrites(output string) iter.Seq2[[]byte, error] {
 			}
 			bodies, err := decodeRemoteWrites(payload)
 			if err != nil {
-				yield(nil, fmt.Errorf("bundle: %s is damaged: %w", file, err))
+				yield(nil, fmt.Errorf("bundle: %s is %w: %w", file, ErrDamaged, err))
 				return
 			}
 			for _, body := range bodies {

@@ -49,7 +49,7 @@ func parsedLines[T any](b *Bundle, rel string, parse func(line []byte, into *T) 
 				err = parse(line, &v)
 			}
 			if err != nil {
-				yield(zero, fmt.Errorf("bundle: %s is damaged: %w", path, err))
+				yield(zero, fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err))
 				return
 			}
 			if !yield(v, nil) {
@@ -144,7 +144,7 @@ func yieldOps[T any](path string, payload []byte, yield func(T, error) bool) boo
 		var o T
 		if err := json.Unmarshal(line, &o); err != nil {
 			var none T
-			yield(none, fmt.Errorf("bundle: %s is damaged: %w", path, err))
+			yield(none, fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err))
 			return false
 		}
 		if whole, ok := any(&o).(*op.Op); ok && len(whole.Milestones) == 0 {

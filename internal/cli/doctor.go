@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 )
 
@@ -172,7 +172,10 @@ func writeFindings(s *streams, output string, found []finding) error {
 }
 
 func printFindings(s *streams, found []finding) {
-	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+	wide := 0
+	for _, f := range found {
+		wide = max(wide, len(f.What))
+	}
 	for _, f := range found {
 		mark := "ok"
 		if !f.OK {
@@ -181,7 +184,7 @@ func printFindings(s *streams, found []finding) {
 				mark = "NO"
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, f.What, f.Detail)
+		label := fmt.Sprintf("%-2s  %-*s  ", mark, wide, f.What)
+		fmt.Fprint(s.out, terminal.Hang(label, f.Detail, terminalOptions(s.out).Width))
 	}
-	_ = w.Flush()
 }

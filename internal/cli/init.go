@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
@@ -177,9 +176,9 @@ func (f *initFlags) classes(ctx context.Context, s *streams) (*initClasses, erro
 // builtInClasses are those of the built-in drivers that this machine can run.
 func builtInClasses() *initClasses {
 	found := &initClasses{snapshots: map[string]string{}, usual: "hostdir"}
-	for _, b := range csidriver.Backends() {
-		if driverFinding(b).OK {
-			found.snapshots[b] = b
+	for _, class := range plan.BuiltInClasses() {
+		if driverFinding(strings.TrimSuffix(class, "-xfs")).OK {
+			found.snapshots[class] = class
 		}
 	}
 	if _, ok := found.snapshots["loopfile"]; ok {

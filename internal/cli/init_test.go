@@ -58,6 +58,21 @@ func TestInitWithWorkloads(t *testing.T) {
 	}
 }
 
+// TestInitClasses checks that init knows every built-in class whose driver this machine can run.
+func TestInitClasses(t *testing.T) {
+	for _, class := range plan.BuiltInClasses() {
+		if _, ok := builtInClasses().snapshots[class]; !ok {
+			if driver := strings.TrimSuffix(class, "-xfs"); driverFinding(driver).OK {
+				t.Errorf("no class %s", class)
+			}
+			continue
+		}
+		if code, out, errs := call("init", "--yes", "--storage-class", class, "-"); code != exitOK {
+			t.Errorf("%s: exit %d, %s\n%s", class, code, errs, out)
+		}
+	}
+}
+
 func TestInitRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"--storage-class gold":    `invalid --storage-class "gold": want btrfs`,

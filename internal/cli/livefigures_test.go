@@ -42,10 +42,13 @@ func TestLiveFigures(t *testing.T) {
 			"  snapshots      40 ok  1/s  median 100 ms, max 100 ms",
 			"  resize          0 ok, 1 not  0/s",
 			"  I/O        read 0 B/s, write 5 MiB/s; canary max 199 ms",
-			"snapshots fio-0-data 100 ms",
+			"  snapshots fio-0-data 100 ms",
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if p.phase = run.Removing; p.latest() != "" {
+			t.Errorf("while objects are removed it shows %q", p.latest())
 		}
 	})
 }

@@ -140,7 +140,7 @@ func (p *progress) lines() []string {
 	if p.tty {
 		lines := append([]string{b.String()}, p.figures.lines(now)...)
 		if text := p.latest(); text != "" {
-			lines = append(lines, text)
+			lines = append(lines, "  "+text)
 		}
 		return lines
 	}
@@ -154,13 +154,13 @@ func (p *progress) lines() []string {
 	return []string{b.String()}
 }
 
-// latest is what is waited for, or else the op that ended last.
+// latest is what is waited for, or else the op that ended last, except while the run's objects are removed.
 func (p *progress) latest() string {
 	if text := p.waiting(); text != "" {
 		return text
 	}
 	o := p.last
-	if o == nil {
+	if o == nil || p.phase == run.Removing {
 		return ""
 	}
 	how := string(o.Outcome)

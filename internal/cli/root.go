@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -25,15 +24,10 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	code := exitUsage
-	var e *exit
-	if errors.As(err, &e) {
-		code = e.code
-	}
 	if text := err.Error(); text != "" {
 		fmt.Fprintln(errs, "cnsbench:", text)
 	}
-	return code
+	return codeOf(err)
 }
 
 func newRoot(s *streams) *cobra.Command {

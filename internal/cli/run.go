@@ -143,6 +143,11 @@ func (f *runFlags) runHere(ctx context.Context, s *streams, p *plan.Plan, files 
 	if err != nil {
 		return err
 	}
+	if f.Endpoint != "" && !f.trial { // a trial of a study has a bundle with the reason
+		if err := local.CheckEndpoint(f.Endpoint); err != nil {
+			return err
+		}
+	}
 	options, err := f.localOptions(p)
 	if err != nil {
 		return failed(err)

@@ -218,5 +218,8 @@ func codeOf(err error) int {
 	if e := (*exit)(nil); errors.As(err, &e) {
 		return e.code
 	}
+	if errors.Is(err, bundle.ErrDamaged) {
+		return exitFailed
+	}
 	return exitUsage
 }

@@ -55,7 +55,7 @@ func claimFeatures(g *graph, path string, c *corev1.PersistentVolumeClaim) {
 }
 
 // bytesOf returns the value of a quantity in bytes. It returns 0 for nil and for a size
-// that it reports as invalid. A size below 1Mi gives a warning.
+// that it reports as invalid. A whole size below 1Mi gives a warning.
 func bytesOf(report *parse.Report, path string, q *resource.Quantity) int64 {
 	if q == nil {
 		return 0
@@ -65,6 +65,9 @@ func bytesOf(report *parse.Report, path string, q *resource.Quantity) int64 {
 		report.Fail(path, "such as 512Mi or 10Gi", "a size of %s is not more than 0", q.String())
 	case v > maxSize:
 		report.Fail(path, "no more than 1Pi", "a size of %s is too large", q.String())
+	case v < 1<<20 && q.MilliValue()%1000 != 0:
+		report.Fail(path, "such as 64Mi; the unit m is a thousandth", "a size of %s is not a whole number of bytes",
+			q.String())
 	case v < 1<<20:
 		report.Warn(path, "Ki, Mi and Gi are the units; a bare number is bytes",
 			"a size of %s is less than 1Mi", q.String())

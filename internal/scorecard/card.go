@@ -89,6 +89,9 @@ type Run struct {
 
 // Add adds a trial's result to a class.
 func (c *ClassCard) Add(t *Trial, name string, r Run) error {
+	if c.Driver == "" {
+		c.Driver = r.driver()
+	}
 	if t.Disturbs != "" {
 		d, err := t.disturbance(r)
 		d.Operation, d.Trial = t.Disturbs, name
@@ -175,6 +178,24 @@ func (s Shown) refused(a *summary.Action, otherwise string) (Result, string) {
 
 // saysNo reports whether the reason of a failed run is that the driver does not offer what it needs.
 func saysNo(reason string) bool { return strings.Contains(reason, ": not supported by ") }
+
+// driver is the name of the only driver of a run, as the driver gives it; empty: unknown.
+func (r Run) driver() string {
+	if r.Refused != "" {
+		return ""
+	}
+	env, err := (&bundle.Bundle{Dir: r.Dir}).Environment()
+	if err != nil { // the run ended before it had one
+		return ""
+	}
+	drivers, _ := env.Engine["drivers"].([]any)
+	if len(drivers) != 1 {
+		return ""
+	}
+	one, _ := drivers[0].(map[string]any)
+	name, _ := one["name"].(string)
+	return name
+}
 
 // summary reads the bundle; nil without one, with the reason.
 func (r Run) summary() (*summary.Summary, string, error) {

@@ -3,6 +3,8 @@ package scorecard
 import (
 	"bytes"
 	"encoding/csv"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +106,23 @@ func TestCapability(t *testing.T) {
 				t.Errorf("times: %v", timed)
 			}
 		})
+	}
+}
+
+// TestDriver checks that a driver that the plan does not name is the one of the run.
+func TestDriver(t *testing.T) {
+	dir := t.TempDir()
+	text := `{"engine": {"drivers": [{"provisioner": "", "name": "a.example"}]}}`
+	if err := os.WriteFile(filepath.Join(dir, "environment.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ named, dir, want string }{
+		{"", dir, "a.example"}, {"b.example", dir, "b.example"}, {"", t.TempDir(), ""},
+	} {
+		c := ClassCard{Driver: tt.named}
+		if err := c.Add(&Trial{}, "x", Run{Dir: tt.dir}); err != nil || c.Driver != tt.want {
+			t.Errorf("%q, %v, want %q", c.Driver, err, tt.want)
+		}
 	}
 }
 

@@ -212,6 +212,8 @@ func Open(path string) (*Dir, error) {
 			return nil, fmt.Errorf("%s is a bundle, not a study: see cnsbench show", path)
 		}
 		return nil, fmt.Errorf("no study: %w", err)
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, bundle.NotDirectory(path, "study")
 	case err != nil:
 		return nil, err
 	}

@@ -258,8 +258,8 @@ exec "$@"
 }
 
 var badDrivers = []badCase{
-	{name: "absent", file: atStart + class("null"), args: []string{"--csi-endpoint", "/nowhere/csi.sock"}, code: 2,
-		state: "failed", says: []string{"/nowhere/csi.sock", "--csi-endpoint"}},
+	{name: "absent", file: atStart + class("null"), args: []string{"--csi-endpoint", "/nowhere/csi.sock"}, code: 1,
+		says: []string{"/nowhere/csi.sock", "--csi-endpoint"}},
 	{name: "no server on the socket", code: 2, state: "failed", says: []string{"dead.sock", "refused"},
 		setup: deadSocket},
 	{name: "not one of ours", file: atStart + strings.Replace(class("null"), "null.csi.cnsbench.dev", "ebs.csi.aws.com",

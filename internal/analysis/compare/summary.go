@@ -82,7 +82,7 @@ func (r *Result) absentSentences() (list []string) {
 		switch {
 		case len(r.Comparisons) <= maxSentences && r.Absent[i].Trials > 0:
 		case len(list) == maxSentences:
-			return append(list, plural(len(r.Absent)-i, "more level")+" without a value.")
+			return append(list, more(len(r.Absent)-i, "level")+" without a value.")
 		default:
 			list = append(list, r.Absent[i].String()+".")
 		}

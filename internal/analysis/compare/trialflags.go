@@ -110,7 +110,7 @@ func trialSentences(flags []Flag) (list []string) {
 	for _, g := range groups {
 		cells := g.cells
 		if n := len(cells) - maxFlagged; n > 0 {
-			cells = append(slices.Clone(cells[:maxFlagged]), plural(n, "more cell"))
+			cells = append(slices.Clone(cells[:maxFlagged]), more(n, "cell"))
 		}
 		list = append(list, fmt.Sprintf("%s: %s of %s (%s); the first: %s.", capital(g.severity), g.name,
 			strings.Join(cells, ", "), countOr(g.metrics, "metric"), g.first))

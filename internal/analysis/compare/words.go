@@ -267,6 +267,9 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// more is a number of further things: "1 more level", "2 more levels".
+func more(n int, noun string) string { return strings.Replace(plural(n, noun), " ", " more ", 1) }
+
 // of names a metric at the levels of other factors: "latency, size 4k".
 func of(metric string, context []Level) string {
 	for _, l := range context {

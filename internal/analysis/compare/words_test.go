@@ -43,3 +43,22 @@ func TestP(t *testing.T) {
 		}
 	}
 }
+
+func TestMore(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{1: "1 more level", 7: "7 more levels"} {
+		if got := more(n, "level"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestAbsentSentences: those beyond the sentences that name a level are counted.
+func TestAbsentSentences(t *testing.T) {
+	t.Parallel()
+	r := Result{Absent: make([]Absent, maxSentences+7)}
+	list := r.absentSentences()
+	if got := list[len(list)-1]; got != "7 more levels without a value." {
+		t.Errorf("%q", got)
+	}
+}

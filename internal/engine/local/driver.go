@@ -370,15 +370,28 @@ func (d *driver) withProcessState(err error) error {
 	return err
 }
 
+// CheckEndpoint fails unless an endpoint is a unix socket that exists. It does not connect.
+func CheckEndpoint(endpoint string) error {
+	path := SocketPath(endpoint)
+	if scheme, _, other := strings.Cut(path, "://"); other {
+		return fmt.Errorf("--csi-endpoint %s: unsupported scheme %s: want a unix socket, as a path or unix:///path",
+			path, scheme)
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().Type() != os.ModeSocket {
+		err = errors.New("not a socket")
+	}
+	if err != nil {
+		return fmt.Errorf("no driver listens on %s: %w: start it, or correct --csi-endpoint", path, err)
+	}
+	return nil
+}
+
 // connect dials the driver and reads its identity and capabilities.
 func (d *driver) connect(ctx context.Context) error {
 	if d.backend == "" {
-		if scheme, _, other := strings.Cut(d.socket, "://"); other {
-			return fmt.Errorf("--csi-endpoint %s: unsupported scheme %s: want a unix socket, as a path or unix:///path",
-				d.socket, scheme)
-		}
-		if _, err := os.Stat(d.socket); err != nil {
-			return fmt.Errorf("no driver listens on %s: %w: start it, or correct --csi-endpoint", d.socket, err)
+		if err := CheckEndpoint(d.socket); err != nil {
+			return err
 		}
 	}
 	conn, err := grpc.NewClient("unix://"+d.socket,

@@ -1,6 +1,8 @@
 package local_test
 
 import (
+	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,6 +45,26 @@ func TestNoDriver(t *testing.T) {
 			Dir: t.TempDir(), StorageClasses: map[string]storagev1.StorageClass{"sc": {Provisioner: tt.provisioner}}})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v; want %q", tt.endpoint, err, tt.want)
+		}
+	}
+}
+
+// TestCheckEndpoint checks that only a socket passes, with or without a scheme.
+func TestCheckEndpoint(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for endpoint, want := range map[string]string{"s": "", "unix:s": "", "file": "file: not a socket: start it, or correct",
+		"none": "none: stat ", "tcp://host:1": "want a unix socket"} {
+		if err := local.CheckEndpoint(endpoint); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", endpoint, err, want)
 		}
 	}
 }

@@ -40,7 +40,8 @@ func TestWriteStudy(t *testing.T) {
 	if !scripted || !strings.HasSuffix(out.String(), "<script>"+script+"</script></body></html>\n") {
 		t.Error("the script is not the last element of the page")
 	}
-	for _, want := range []string{"a&lt;b", "It &lt;stops&gt; at 70.", "class=null", "creating", "4 ms",
+	for _, want := range []string{"a&lt;b", "It &lt;stops&gt; at 70.", "70 (n = 9)",
+		"70\n<span class=\"needs\">first of 2 trials</span>", "class=null", "creating", "4 ms",
 		"CSI driver 4 ms (80 %)", "&lt;none&gt; stands out",
 		"<h3>read IOPS (IOPS)</h3>", "fa&lt;st", "3 of 4", `class="outlier"><title>900</title>`, "n 11, median 105, quartiles",
 		`135.66 %</td><td class="n">228.45 %`, "Only means are known", "<h3>p50(x)</h3>"} {
