@@ -27,8 +27,8 @@ func newObjectCleanup(s *streams) *cobra.Command {
 		Use: "cleanup FILE|BUNDLE", Short: "Remove the containers that a workload made, with their objects",
 		Long: `Removes the containers that the works of type init of a workload make, or that
 the run of a bundle has made, with all their objects. Containers without
-CNSBench's mark are not touched. Use it after a run that was killed, or whose
-clean-up failed.
+CNSBench's mark are not touched, and count as left. Use it after a run that was
+killed, or whose clean-up failed.
 
 Credentials come from the same places as for object run. A bundle does not contain
 those of the workload's file: set them in the environment.
@@ -137,7 +137,11 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 				left++
 				fmt.Fprintf(s.err, "%s is left: %s\n", f.Container, f.Why)
 			case cleanup.NotOurs:
-				fmt.Fprintf(s.err, "%s does not carry CNSBench's mark: it is not touched\n", f.Container)
+				fmt.Fprintf(s.err, "%s does not carry CNSBench's mark: it is not touched; if it is not needed, "+
+					"delete it with a client of the store\n", f.Container)
+				if !look {
+					left++
+				}
 			case cleanup.Seen:
 				more := ""
 				if f.More {

@@ -64,7 +64,10 @@ func TestObjectCleanup(t *testing.T) {
 	if err := os.Mkdir(theirs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	expect(exitOK, "mycontainers1 does not carry CNSBench's mark: it is not touched", "object", "cleanup", file)
+	expect(exitOK, "mycontainers1 does not carry CNSBench's mark: it is not touched", "object", "cleanup", "--dry-run",
+		file)
+	expect(exitFailed, "mycontainers1 does not carry CNSBench's mark: it is not touched; if it is not needed, delete",
+		"object", "cleanup", file)
 	if there() != 1 {
 		t.Errorf("%d things are there, want theirs", there())
 	}
