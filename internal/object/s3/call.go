@@ -2,6 +2,7 @@ package s3
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/md5"
 	"encoding/base64"
@@ -193,6 +194,7 @@ func (c *adapter) purge(ctx context.Context, container []byte, res *client.Resul
 		if !ok {
 			return nil, res.Failure == "" && slices.Contains(noVersions, res.Status)
 		}
+		full := len(list) >= maxVersions
 		marks = slices.DeleteFunc(slices.Clone(list), func(v version) bool { return v.key != client.Marker })
 		list = slices.DeleteFunc(list, func(v version) bool { return v.key == client.Marker })
 		if len(list) == 0 {
@@ -202,12 +204,26 @@ func (c *adapter) purge(ctx context.Context, container []byte, res *client.Resul
 			res.Status, res.Code = 409, "BucketNotEmpty"
 			return nil, false
 		}
+		if full {
+			list = whole(list)
+		}
 		for _, v := range list {
 			if !c.removeVersion(ctx, container, v, res) {
 				return nil, false
 			}
 		}
 	}
+}
+
+// whole leaves out the delete markers of the last key of a listing that does not have all of its versions: without them
+// the object would be there again.
+func whole(list []version) []version {
+	last := slices.MaxFunc(list, func(a, b version) int { return cmp.Compare(a.key, b.key) }).key
+	before := slices.DeleteFunc(slices.Clone(list), func(v version) bool { return v.marker && v.key == last })
+	if len(before) == 0 { // it has nothing else
+		return list
+	}
+	return before
 }
 
 func (c *adapter) removeVersion(ctx context.Context, container []byte, v version, res *client.Result) bool {

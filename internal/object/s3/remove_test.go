@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -80,5 +81,18 @@ func fill(t *testing.T, s *Store, bucket []byte) {
 	var res client.Result
 	if c.Begin(&res); !c.mark(t.Context(), bucket, &res) {
 		t.Fatalf("%s %s", res.Label(), res.Detail)
+	}
+}
+
+// TestWhole checks that the delete marker of a key whose versions go on behind a listing is left.
+func TestWhole(t *testing.T) {
+	a, b := version{key: "a", id: "1"}, version{key: "b", id: "1"}
+	markerA, markerB := version{key: "a", id: "2", marker: true}, version{key: "b", id: "2", marker: true}
+	for _, tt := range []struct{ list, want []version }{
+		{[]version{a, b, markerA, markerB}, []version{a, b, markerA}}, {[]version{markerB}, []version{markerB}},
+	} {
+		if got := whole(tt.list); !slices.Equal(got, tt.want) {
+			t.Errorf("%v, want %v", got, tt.want)
+		}
 	}
 }
