@@ -246,10 +246,12 @@ func (p *parser) work(n *node, l level) model.Work {
 	if isSpecial {
 		p.once(n, &w, special.Division)
 		w.Ops = []model.Op{p.specialOp(n, l, special.Op, special.Division)}
+		p.unused([]*node{n}, &w)
 		return w
 	}
 	p.pace(n, l, &w)
 	p.operations(n, l, &w)
+	p.unused(append([]*node{n}, n.children...), &w)
 	return w
 }
 
