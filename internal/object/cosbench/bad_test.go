@@ -257,3 +257,13 @@ func TestOptionsWithoutEffect(t *testing.T) {
 		t.Errorf("inherited: %v", problems)
 	}
 }
+
+// TestWorkWithoutStorage checks that the warning names a work without a name by its kind.
+func TestWorkWithoutStorage(t *testing.T) {
+	text := strings.Replace(string(around(`<work workers="1" runtime="1"><operation type="read" `+
+		`config="containers=c(1);objects=c(1)"/></work>`)), `<storage type="null"/>`, "", 1)
+	_, problems := Parse([]byte(text), Options{})
+	if got := fmt.Sprint(problems); !strings.Contains(got, `work "normal" has no storage`) {
+		t.Error(got)
+	}
+}

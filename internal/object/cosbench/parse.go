@@ -242,7 +242,7 @@ func (p *parser) work(n *node, l level) model.Work {
 		return w
 	}
 	l = p.down(l, n)
-	w.Store = p.store(n, l)
+	w.Store = p.store(n, w.Name, l)
 	if isSpecial {
 		p.once(n, &w, special.Division)
 		w.Ops = []model.Op{p.specialOp(n, l, special.Op, special.Division)}
