@@ -230,17 +230,19 @@ func covered(w *model.Work, by []*model.Work) bool {
 	return true
 }
 
-// mayLeave reports whether a run may have left containers that its workload removes: some were made, and a stage that
-// cleans up failed or did not end.
+// cleansUp reports whether a work removes objects or containers.
+func cleansUp(k *model.Work) bool { return k.Kind == model.Cleanup || k.Kind == model.Dispose }
+
+// mayLeave reports whether a run may have left containers unintentionally: some were made, and a stage that cleans up
+// failed or did not end, or the run was interrupted and its workload does not remove them all.
 func mayLeave(w *model.Workload, r *oload.Result) bool {
 	made := false
 	for i := range min(len(w.Stages), len(r.Stages)) {
 		s, became := &w.Stages[i], &r.Stages[i]
-		cleans := func(k *model.Work) bool { return k.Kind == model.Cleanup || k.Kind == model.Dispose }
-		if made && slices.ContainsFunc(s.Works, func(k model.Work) bool { return cleans(&k) }) {
+		if made && slices.ContainsFunc(s.Works, func(k model.Work) bool { return cleansUp(&k) }) {
 			failed := became.Err != nil && len(became.Works) == 0
 			for j := range became.Works {
-				failed = failed || became.Works[j].Err != nil && cleans(became.Works[j].Work)
+				failed = failed || became.Works[j].Err != nil && cleansUp(became.Works[j].Work)
 			}
 			if became.Skipped || failed || r.Aborted {
 				return true
@@ -248,7 +250,7 @@ func mayLeave(w *model.Workload, r *oload.Result) bool {
 		}
 		made = made || became.MadeContainers(backend.Traits)
 	}
-	return false
+	return made && r.Interrupted && !disposes(w)
 }
 
 // sayLeft prints that a run may have left containers, with the command that removes them.

@@ -152,4 +152,18 @@ func TestMayLeave(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, tt.left)
 		}
 	}
+	if got := stopping(w); !strings.Contains(got, "only the stages that clean up remain") {
+		t.Error(got)
+	}
+	w.Stages = w.Stages[:2] // none that cleans up
+	w.Stages[0].Works[0].Ops = []model.Op{{Type: model.MakeContainer}}
+	if got := stopping(w); !strings.Contains(got, "no stage of the workload cleans up") {
+		t.Error(got)
+	}
+	for _, interrupted := range []bool{false, true} {
+		r := oload.Result{Stages: stages(made, done), Interrupted: interrupted}
+		if got := mayLeave(w, &r); got != interrupted {
+			t.Errorf("no stage cleans up, interrupted %v: %v", interrupted, got)
+		}
+	}
 }
