@@ -103,8 +103,8 @@ func (l *liveLine) show(lines func() []string) {
 	l.open = len(now)
 }
 
-// spare are the parts of a line that give way where it does not fit, in this order: the bar, the padding, the operations
-// that ended, the number of the stage.
+// spare are the parts of a line that give way where it does not fit, in this order: the bar, the padding, the
+// operations that ended, the number of the stage.
 var spare = []func() *regexp.Regexp{lazy.Regexp(`\[=* *\] `), lazy.Regexp(`^ +`), lazy.Regexp(`  \d+ ended`),
 	lazy.Regexp(` \(\d+ of \d+\)`)}
 

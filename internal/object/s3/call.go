@@ -182,8 +182,8 @@ func oldest(list []version, key []byte) (id string) {
 	return id
 }
 
-// noVersions are the statuses by which a server refuses to list versions that it does not keep, or does not show to this
-// account.
+// noVersions are the statuses by which a server refuses to list versions that it does not keep, or does not show to
+// this account.
 var noVersions = []int{400, 403, 405, 501}
 
 // purge removes all versions of deleted objects, and their delete markers, also those that are retained in governance

@@ -60,8 +60,8 @@ func (c *adapter) creating(r *client.Request) {
 	c.customerKey(o)
 }
 
-// encrypted sets the Code of a write that was to be encrypted, if the server's answer does not have the algorithm, as S3
-// has it: a server may ignore what it does not know.
+// encrypted sets the Code of a write that was to be encrypted, if the server's answer does not have the algorithm, as
+// S3 has it: a server may ignore what it does not know.
 func (c *adapter) encrypted(o *option.Set, res *client.Result) {
 	if o == nil || o.Encryption == "" {
 		return
