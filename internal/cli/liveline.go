@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/term"
 
+	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
@@ -93,12 +95,30 @@ func (l *liveLine) show(lines func() []string) {
 	if width, height, err := term.GetSize(int(l.w.(*os.File).Fd())); err == nil {
 		now = now[:min(len(now), max(1, height-1))]
 		for i, s := range now {
-			now[i] = cut(s, width)
+			now[i] = narrow(s, width)
 		}
 	}
 	l.wipe()
 	fmt.Fprint(l.w, strings.Join(now, "\n"))
 	l.open = len(now)
+}
+
+// spare are the parts of a line that give way where it does not fit, in this order: the bar, the padding, the
+// operations that ended, the number of the stage.
+var spare = []func() *regexp.Regexp{lazy.Regexp(`\[=* *\] `), lazy.Regexp(`^ +`), lazy.Regexp(`  \d+ ended`),
+	lazy.Regexp(` \(\d+ of \d+\)`)}
+
+// narrow shortens a line to less than width columns, so that its figures and failures stay as long as possible.
+func narrow(s string, width int) string {
+	for _, part := range spare {
+		if len([]rune(s)) < width {
+			return s
+		}
+		if at := part().FindStringIndex(s); at != nil {
+			s = s[:at[0]] + s[at[1]:]
+		}
+	}
+	return cut(s, width)
 }
 
 // cut shortens a text to less than width columns; a terminal may wrap a line that fills it.

@@ -269,12 +269,22 @@ func (r *objectRun) watch() {
 // the second ends the run.
 func (r *objectRun) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {
 	return signalled(parent, func() error {
-		fmt.Fprintln(r.err, "\nstopping: only the stages that clean up remain; interrupt again to skip them too")
+		fmt.Fprintln(r.err, "\n"+stopping(r.workload))
 		return nil
 	}, r.writer.Err(), func(err error) error {
 		fmt.Fprintln(r.err, "stopping: the bundle cannot be written:", err)
 		return errBundle // differs from an interrupt; closing the writer returns the cause again
 	})
+}
+
+// stopping says what remains of a run after the first interrupt.
+func stopping(w *model.Workload) string {
+	for i := range w.Stages {
+		if slices.ContainsFunc(w.Stages[i].Works, func(k model.Work) bool { return cleansUp(&k) }) {
+			return "stopping: only the stages that clean up remain; interrupt again to skip them too"
+		}
+	}
+	return "stopping: no stage of the workload cleans up; interrupt again to end at once"
 }
 
 // errBundle ends a run that can no longer be recorded.

@@ -27,8 +27,8 @@ func newObjectCleanup(s *streams) *cobra.Command {
 		Use: "cleanup FILE|BUNDLE", Short: "Remove the containers that a workload made, with their objects",
 		Long: `Removes the containers that the works of type init of a workload make, or that
 the run of a bundle has made, with all their objects. Containers without
-CNSBench's mark are not touched. Use it after a run that was killed, or whose
-clean-up failed.
+CNSBench's mark are not touched, and count as left. Use it after a run that was
+killed, or whose clean-up failed.
 
 Credentials come from the same places as for object run. A bundle does not contain
 those of the workload's file: set them in the environment.
@@ -137,7 +137,11 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 				left++
 				fmt.Fprintf(s.err, "%s is left: %s\n", f.Container, f.Why)
 			case cleanup.NotOurs:
-				fmt.Fprintf(s.err, "%s does not carry CNSBench's mark: it is not touched\n", f.Container)
+				fmt.Fprintf(s.err, "%s does not carry CNSBench's mark: it is not touched; if it is not needed, "+
+					"delete it with a client of the store\n", f.Container)
+				if !look {
+					left++
+				}
 			case cleanup.Seen:
 				more := ""
 				if f.More {
@@ -226,17 +230,19 @@ func covered(w *model.Work, by []*model.Work) bool {
 	return true
 }
 
-// mayLeave reports whether a run may have left containers that its workload removes: some were made, and a stage that
-// cleans up failed or did not end.
+// cleansUp reports whether a work removes objects or containers.
+func cleansUp(k *model.Work) bool { return k.Kind == model.Cleanup || k.Kind == model.Dispose }
+
+// mayLeave reports whether a run may have left containers unintentionally: some were made, and a stage that cleans up
+// failed or did not end, or the run was interrupted and its workload does not remove them all.
 func mayLeave(w *model.Workload, r *oload.Result) bool {
 	made := false
 	for i := range min(len(w.Stages), len(r.Stages)) {
 		s, became := &w.Stages[i], &r.Stages[i]
-		cleans := func(k *model.Work) bool { return k.Kind == model.Cleanup || k.Kind == model.Dispose }
-		if made && slices.ContainsFunc(s.Works, func(k model.Work) bool { return cleans(&k) }) {
+		if made && slices.ContainsFunc(s.Works, func(k model.Work) bool { return cleansUp(&k) }) {
 			failed := became.Err != nil && len(became.Works) == 0
 			for j := range became.Works {
-				failed = failed || became.Works[j].Err != nil && cleans(became.Works[j].Work)
+				failed = failed || became.Works[j].Err != nil && cleansUp(became.Works[j].Work)
 			}
 			if became.Skipped || failed || r.Aborted {
 				return true
@@ -244,7 +250,7 @@ func mayLeave(w *model.Workload, r *oload.Result) bool {
 		}
 		made = made || became.MadeContainers(backend.Traits)
 	}
-	return false
+	return made && r.Interrupted && !disposes(w)
 }
 
 // sayLeft prints that a run may have left containers, with the command that removes them.

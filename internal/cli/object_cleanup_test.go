@@ -64,7 +64,10 @@ func TestObjectCleanup(t *testing.T) {
 	if err := os.Mkdir(theirs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	expect(exitOK, "mycontainers1 does not carry CNSBench's mark: it is not touched", "object", "cleanup", file)
+	expect(exitOK, "mycontainers1 does not carry CNSBench's mark: it is not touched", "object", "cleanup", "--dry-run",
+		file)
+	expect(exitFailed, "mycontainers1 does not carry CNSBench's mark: it is not touched; if it is not needed, delete",
+		"object", "cleanup", file)
 	if there() != 1 {
 		t.Errorf("%d things are there, want theirs", there())
 	}
@@ -147,6 +150,20 @@ func TestMayLeave(t *testing.T) {
 	} {
 		if got := mayLeave(w, &tt.result); got != tt.left {
 			t.Errorf("%s: %v, want %v", name, got, tt.left)
+		}
+	}
+	if got := stopping(w); !strings.Contains(got, "only the stages that clean up remain") {
+		t.Error(got)
+	}
+	w.Stages = w.Stages[:2] // none that cleans up
+	w.Stages[0].Works[0].Ops = []model.Op{{Type: model.MakeContainer}}
+	if got := stopping(w); !strings.Contains(got, "no stage of the workload cleans up") {
+		t.Error(got)
+	}
+	for _, interrupted := range []bool{false, true} {
+		r := oload.Result{Stages: stages(made, done), Interrupted: interrupted}
+		if got := mayLeave(w, &r); got != interrupted {
+			t.Errorf("no stage cleans up, interrupted %v: %v", interrupted, got)
 		}
 	}
 }

@@ -67,6 +67,22 @@ func TestObjectProgress(t *testing.T) {
 	}
 }
 
+// TestNarrow checks what a line loses on a terminal that is too narrow for it.
+func TestNarrow(t *testing.T) {
+	const line = "    2.2s  main (3 of 5) [=                   ] 29s left  715 ops/s, 10.9 MiB/s, p50 2 ms, p99 9 ms" +
+		"  1500 ended, 12 failed"
+	for width, want := range map[int]string{
+		200: line,
+		105: "    2.2s  main (3 of 5) 29s left  715 ops/s, 10.9 MiB/s, p50 2 ms, p99 9 ms  1500 ended, 12 failed",
+		80:  "2.2s  main 29s left  715 ops/s, 10.9 MiB/s, p50 2 ms, p99 9 ms, 12 failed",
+		40:  "2.2s  main 29s left  715 ops/s, 10.9 M…",
+	} {
+		if got := narrow(line, width); got != want {
+			t.Errorf("%d columns: %q, want %q", width, got, want)
+		}
+	}
+}
+
 // TestLiveLine checks that a log gets a line each ten seconds until close, and none while there is no text.
 func TestLiveLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -44,9 +46,13 @@ func checkStores(s *streams, file string, w *model.Workload, here bool) error {
 			}
 			add(work.Store.Line, check(&work.Store))
 			for k := range work.Ops {
-				if dir := work.Ops[k].Files; dir != "" {
-					_, err := os.ReadDir(dir)
-					add(work.Ops[k].Line, err)
+				o := &work.Ops[k]
+				if o.Files != "" {
+					_, err := os.ReadDir(o.Files)
+					add(o.Line, err)
+				}
+				if o.Keys.File != "" {
+					add(o.Line, readable(o.Keys.File))
 				}
 			}
 		}
@@ -56,6 +62,19 @@ func checkStores(s *streams, file string, w *model.Workload, here bool) error {
 	}
 	if problems.Fatal() {
 		return fmt.Errorf("%s cannot be run", file)
+	}
+	return nil
+}
+
+// readable returns an error unless a file can be opened for reading.
+func readable(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return &fs.PathError{Op: "read", Path: name, Err: unix.EISDIR}
 	}
 	return nil
 }

@@ -194,11 +194,13 @@ func TestObjectStoresAreChecked(t *testing.T) {
 <work name="a" workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work>
 <work name="b" workers="1" totalOps="1"><storage type="file" config="root=/no/such/place"/>
 <operation type="filewrite" config="containers=c(1);files=/no/such/files"/></work>
+<work name="c" workers="1" totalOps="1"><operation type="read" config="containers=c(1);keysfile=/no/such/keys"/></work>
 </workstage></workflow></workload>`
 	for _, command := range []string{"run", "lint"} {
 		code, _, errs := object(t, xml, "object", command)
 		for _, want := range []string{`.xml:2: s3: invalid timeout`, ".xml:5: ",
-			"storage file: root: stat /no/such/place", ".xml:6: ", "/no/such/files"} {
+			"storage file: root: stat /no/such/place", ".xml:6: ", "/no/such/files",
+			".xml:7: ", "open /no/such/keys"} {
 			if code != exitUsage || !strings.Contains(errs, want) {
 				t.Errorf("%s: exit %d, and not said: %s\n%s", command, code, want, errs)
 			}

@@ -219,12 +219,19 @@ func TestScale(t *testing.T) {
 	if v, _ := got.Rows[0].Response.Quantile(0.5); v/1e5 != 10 {
 		t.Errorf("a median of %d ns", v)
 	}
-	for _, bad := range []*Scale{{Workers: []int{4}, Repetitions: 1}, {Workers: []int{4, 4}, Repetitions: 1},
-		{Workers: []int{0, 4}, Repetitions: 1}, {Workers: []int{1, 4}},
-		{Workers: []int{1, 4}, Repetitions: 1, Stage: "x"},
-		{Workers: []int{1, 1 << 30}, Repetitions: 1}} {
-		if _, err := bad.Expand(w, 1); err == nil {
-			t.Errorf("%+v was taken", bad)
+	for _, bad := range []struct {
+		scale Scale
+		want  string
+	}{
+		{Scale{Workers: []int{4}, Repetitions: 1}, "[4]: want at least two"},
+		{Scale{Workers: []int{4, 4}, Repetitions: 1}, "[4 4]: want each only once"},
+		{Scale{Workers: []int{0, 4}, Repetitions: 1}, "invalid number of workers 0: want at least 1"},
+		{Scale{Workers: []int{1, 4}}, "repetitions 0"},
+		{Scale{Workers: []int{1, 4}, Repetitions: 1, Stage: "x"}, "x"},
+		{Scale{Workers: []int{1, 1 << 30}, Repetitions: 1}, "too many"},
+	} {
+		if _, err := bad.scale.Expand(w, 1); err == nil || !strings.Contains(err.Error(), bad.want) {
+			t.Errorf("%+v: %v, want %q", bad.scale, err, bad.want)
 		}
 	}
 	if _, err := (&Scale{Workers: []int{1, 2}, Repetitions: 1}).Expand(reading(1, schedule.Poisson{Rate: 1}),

@@ -75,8 +75,12 @@ func (s *Scale) check(stage *model.Stage) error {
 	switch {
 	case w.Rate != nil:
 		return fmt.Errorf("stage %s has a rate: only closed loops scale with workers", stage.Name)
-	case len(sorted) < 2 || sorted[0] < 1 || len(slices.Compact(slices.Clone(sorted))) < len(sorted):
-		return fmt.Errorf("invalid numbers of workers %v: want at least two different ones", s.Workers)
+	case len(sorted) > 0 && sorted[0] < 1:
+		return fmt.Errorf("invalid number of workers %d: want at least 1", sorted[0])
+	case len(slices.Compact(slices.Clone(sorted))) < len(sorted):
+		return fmt.Errorf("invalid numbers of workers %v: want each only once", s.Workers)
+	case len(sorted) < 2:
+		return fmt.Errorf("invalid numbers of workers %v: want at least two", s.Workers)
 	case s.Repetitions < 1:
 		return fmt.Errorf("invalid number of repetitions %d", s.Repetitions)
 	case len(sorted)*s.Repetitions > 10_000:

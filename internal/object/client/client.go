@@ -44,6 +44,8 @@ const (
 const (
 	Existed = "Existed"
 	NotOurs = "NotOurs" // the container has no mark of CNSBench
+	// NotEncrypted: the write was to be encrypted and succeeded, and the answer does not say that it was.
+	NotEncrypted = "NotEncrypted"
 	// NotOffered: this kind of storage has no such operation or option; nothing was sent.
 	NotOffered = "NotOffered"
 )

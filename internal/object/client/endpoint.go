@@ -29,6 +29,9 @@ func Endpoint(address string, settings map[string]string, clock op.Clock) (ep ht
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return ep, "", fmt.Errorf("invalid address %q: want http://HOST:PORT", address)
 	}
+	if n, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16); err != nil || n == 0 {
+		return ep, "", fmt.Errorf("invalid port %s of address %q: want 1 to 65535", u.Port(), address)
+	}
 	if ep.Timeout, err = Timeout(settings["timeout"]); err != nil {
 		return ep, "", err
 	}

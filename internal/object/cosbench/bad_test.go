@@ -221,3 +221,49 @@ func TestKeysOfAList(t *testing.T) {
 		}
 	}
 }
+
+// TestOptionsWithoutEffect checks that an option which no operation of a work has is reported, unless it is inherited.
+func TestOptionsWithoutEffect(t *testing.T) {
+	const names = "containers=c(1);objects=c(1)"
+	for _, tt := range []struct{ name, work, want string }{
+		{"of another type", `<work name="m" workers="1" runtime="1"><operation type="listversions" config="` + names +
+			`;maxkeys=10;allpages=true"/></work>`,
+			"allpages is ignored: no operation of the work has it (listversions): it is for list"},
+		{"of a special work", `<work type="init" workers="1" config="containers=r(1,1);batch=5"/>`,
+			"batch is ignored: no operation of the work has it (init): it is for deleteobjects"},
+		{"of the work", `<work name="m" workers="1" runtime="1" config="batch=5"><operation type="read" config="` +
+			names + `"/></work>`, "batch is ignored: no operation of the work has it (read): it is for deleteobjects"},
+		{"shared", `<work name="m" workers="1" runtime="1"><operation type="list" ratio="50" config="` + names +
+			`;delimiter=/"/><operation type="read" ratio="50" config="` + names + `;delimiter=/"/></work>`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, problems := Parse(around(tt.work), Options{})
+			got := ""
+			for _, p := range problems {
+				if strings.Contains(p.String(), "no operation of the work has it") {
+					if _, got, _ = strings.Cut(p.String(), ": warning: "); got != tt.want {
+						t.Errorf("%s, want %q", p, tt.want)
+					}
+				}
+			}
+			if (got == "") != (tt.want == "") {
+				t.Errorf("want %q, got %v", tt.want, problems)
+			}
+		})
+	}
+	whole := strings.Replace(string(around(`<work name="m" workers="1" runtime="1"><operation type="read" config="`+
+		names+`"/></work>`)), "<workflow", `<workflow config="batch=5"`, 1)
+	if _, problems := Parse([]byte(whole), Options{}); len(problems) > 1 || problems.Fatal() {
+		t.Errorf("inherited: %v", problems)
+	}
+}
+
+// TestWorkWithoutStorage checks that the warning names a work without a name by its kind.
+func TestWorkWithoutStorage(t *testing.T) {
+	text := strings.Replace(string(around(`<work workers="1" runtime="1"><operation type="read" `+
+		`config="containers=c(1);objects=c(1)"/></work>`)), `<storage type="null"/>`, "", 1)
+	_, problems := Parse([]byte(text), Options{})
+	if got := fmt.Sprint(problems); !strings.Contains(got, `work "normal" has no storage`) {
+		t.Error(got)
+	}
+}

@@ -126,6 +126,30 @@ func (p *parser) options(o *model.Op, c config) {
 	}
 }
 
+// unused warns of options in the config of a work and its operations that no operation of the work has. Operations may
+// share a config string, so that one that has the option is enough.
+func (p *parser) unused(nodes []*node, w *model.Work) {
+	var types []string
+	for i := range w.Ops {
+		if t := string(w.Ops[i].Type); !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+	}
+	if types == nil { // reported already
+		return
+	}
+	for _, n := range nodes {
+		own, _ := config(nil).with(n.attrs["config"])
+		for i := range option.All {
+			one := &option.All[i]
+			if e, ok := own[one.Key()]; ok && !slices.ContainsFunc(types, one.For) {
+				p.warnOnce(e.line, "it is for "+strings.Join(one.Types, ", "),
+					"%s is ignored: no operation of the work has it (%s)", one.Key(), strings.Join(types, ", "))
+			}
+		}
+	}
+}
+
 // checks sets the inherited checks that apply to o. A check in o's own config that does not apply is an
 // error.
 func (p *parser) checks(o *model.Op, n *node, c config) {

@@ -242,14 +242,16 @@ func (p *parser) work(n *node, l level) model.Work {
 		return w
 	}
 	l = p.down(l, n)
-	w.Store = p.store(n, l)
+	w.Store = p.store(n, w.Name, l)
 	if isSpecial {
 		p.once(n, &w, special.Division)
 		w.Ops = []model.Op{p.specialOp(n, l, special.Op, special.Division)}
+		p.unused([]*node{n}, &w)
 		return w
 	}
 	p.pace(n, l, &w)
 	p.operations(n, l, &w)
+	p.unused(append([]*node{n}, n.children...), &w)
 	return w
 }
 

@@ -194,6 +194,8 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		{"attribute on a line of its own", "<work name=\"m\" workers=\"1\"\n\n runtime=\"-5\"><operation " +
 			"type=\"read\" config=\"" + good + "\"/></work>", "6: runtime of <work>"},
 		{"attribute", work(`runtime="1" wrokers="3"`, good), "4: <work> has no attribute wrokers"},
+		{"key as an attribute", strings.Replace(work(`runtime="1"`, good), `"read"`, `"read" name="range"`, 1),
+			`5: <operation> has no attribute name: name is a key of config: write config="name=…"; it has id, type`},
 		{"division", work(`runtime="1" division="disk"`, good), `4: invalid division "disk"`},
 		{"idle workers", work(`runtime="1" division="object"`, good),
 			"5: warning: divided by object, 1 of 2 workers have nothing"},

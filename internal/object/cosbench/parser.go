@@ -52,8 +52,11 @@ func (p *parser) only(n *node, attrs, children string) {
 		case slices.Contains(strings.Fields(attrs), name), strings.HasPrefix(name, "xmlns"), name == "schemaLocation",
 			name == "noNamespaceSchemaLocation":
 		default:
-			p.Fail(a.line, "it has "+strings.Join(strings.Fields(attrs), ", "), "<%s> has no attribute %s", n.name,
-				name)
+			hint := "it has " + strings.Join(strings.Fields(attrs), ", ")
+			if slices.Contains(operationKeys, name) && slices.Contains(strings.Fields(attrs), "config") {
+				hint = fmt.Sprintf("%[1]s is a key of config: write config=\"%[1]s=…\"; %[2]s", name, hint)
+			}
+			p.Fail(a.line, hint, "<%s> has no attribute %s", n.name, name)
 		}
 	}
 	for _, c := range n.children {

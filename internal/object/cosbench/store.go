@@ -60,12 +60,11 @@ var (
 	secretKeys = backend.SecretKeys()
 )
 
-func (p *parser) store(work *node, l level) model.Store {
+func (p *parser) store(work *node, name string, l level) model.Store {
 	s := model.Store{Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}}
 	if l.storage == nil {
 		p.Warn(work.line, `if that is not meant write one, such as <storage type="s3" config="endpoint=…"/>`,
-			"work %q has no storage: storage none is used, as in COSBench, which sends nothing",
-			clip(work.attrs["name"].value))
+			"work %q has no storage: storage none is used, as in COSBench, which sends nothing", clip(name))
 		l.storage = &node{name: "storage", line: work.line}
 	}
 	s.Line = l.storage.line

@@ -185,7 +185,11 @@ func (c *Conn) receiveHead(x *Exchange) *Failure {
 		if err := c.more(); errors.Is(err, errTooLong) {
 			return fail(Garbage, err)
 		} else if err != nil {
-			return readFailure(err, x.First.Known())
+			f := readFailure(err, x.First.Known())
+			if f.Kind == Closed && !c.used && c.ep.TLS == nil {
+				f.Err = fmt.Errorf("%w before a response: if the server wants TLS, write https:// in the address", err)
+			}
+			return f
 		}
 		if !x.First.Known() {
 			x.First = c.ep.Clock.Now()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -141,5 +142,9 @@ func (c *Conn) failure2(ctx context.Context, err error, begun bool) *Failure {
 	case ctx.Err() != nil:
 		return fail(Stalled, context.DeadlineExceeded)
 	}
-	return readFailure(err, begun)
+	f := readFailure(err, begun)
+	if !c.used && !begun && (f.Kind == Closed || f.Kind == Reset) {
+		f.Err = fmt.Errorf("the server does not seem to support HTTP/2: leave out http=2: %w", err)
+	}
+	return f
 }

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -34,5 +35,25 @@ func TestNoRamp(t *testing.T) {
 				t.Errorf("%v: %s", ok, evidence)
 			}
 		})
+	}
+}
+
+// Writes that were to be encrypted and may not be are found, also those of ramps.
+func TestNotEncrypted(t *testing.T) {
+	w := WorkResult{Work: &model.Work{Name: "w", Kind: model.Normal, Ops: []model.Op{{Type: model.Write, Name: "write"}}},
+		Cells: Cells{}}
+	for i, k := range []Key{{Label: "200", OK: true}, {Label: "200 NotEncrypted", OK: true},
+		{Label: "200 NotEncrypted", OK: true, Ramp: true}} {
+		c := newCell()
+		c.N = int64(1 + i)
+		w.Cells[k] = c
+	}
+	if f := w.Findings(); len(f) != 1 || f[0].Code != "not-encrypted" || !strings.HasPrefix(f[0].Text, "5 writes ") {
+		t.Errorf("%+v", f)
+	}
+	delete(w.Cells, Key{Label: "200 NotEncrypted", OK: true})
+	delete(w.Cells, Key{Label: "200 NotEncrypted", OK: true, Ramp: true})
+	if f := w.Findings(); len(f) != 0 {
+		t.Errorf("%+v", f)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
@@ -32,10 +33,24 @@ func (w *WorkResult) Findings() (list []Finding) {
 	if evidence, invalid, ok := w.NoSuccess(); ok {
 		add("noSuccess", invalid, "%s", evidence)
 	}
+	if n := w.notEncrypted(); n > 0 {
+		add("not-encrypted", false, "%d writes with the option encryption succeeded, and the server did not confirm that "+
+			"it encrypts them", n)
+	}
 	if evidence, ok := w.NoRamp(); ok {
 		add("no-ramp-up", false, "%s", evidence)
 	}
 	return list
+}
+
+// notEncrypted are the writes that succeeded and are not known to be encrypted, although they were to be.
+func (w *WorkResult) notEncrypted() (n int64) {
+	for k, c := range w.Cells {
+		if k.OK && k.Whole() && strings.HasSuffix(k.Label, " "+client.NotEncrypted) {
+			n += c.N
+		}
+	}
+	return n
 }
 
 // Findings of a stage: those of its works, lost hosts, and a client that limited what is measured.

@@ -88,11 +88,12 @@ func TestKeysThatCannotBeRead(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for file, want := range map[string]string{empty: "there are none", "/absent": "no such file"} {
-		o := model.Op{Type: model.Read, Name: "read", Weight: 100, Keys: model.Keys{File: file},
+	for file, want := range map[string]string{empty: "there are none",
+		"/absent": "stage s-normal: line 9: the keys of read: open /absent: no such file"} {
+		o := model.Op{Type: model.Read, Name: "read", Line: 9, Weight: 100, Keys: model.Keys{File: file},
 			Containers: selector.Spec{Kind: selector.Constant, Low: 1, High: 1}}
 		f := &fake{takes: always(0)}
-		if r, _ := run(t.Context(), f, stageOf(model.Work{Name: "w", Workers: 1, TotalOps: 1,
+		if r, _ := run(t.Context(), f, stageOf(model.Work{Name: "w", Line: 8, Workers: 1, TotalOps: 1,
 			Ops: []model.Op{o}})); r.Err == nil || !strings.Contains(r.Err.Error(), want) {
 			t.Errorf("%s: %v, want %q", file, r.Err, want)
 		}

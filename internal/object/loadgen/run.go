@@ -151,11 +151,11 @@ func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*wo
 			return nil, nil, err
 		}
 		k, err := newWorking(c, s.Name, w, st)
-		if err == nil {
-			err = k.loadKeys(ctx, st)
-		}
 		if err != nil {
 			return nil, nil, atLine(w.Line, err)
+		}
+		if err := k.loadKeys(ctx, st); err != nil {
+			return nil, nil, err
 		}
 		k.store = st
 		var all []*worker

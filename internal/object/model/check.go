@@ -135,10 +135,7 @@ func (ps *checker) op(w *Work, o *Op) {
 		ps.fail(o.Line, "container", "give "+ps.words.Key("containers"),
 			"a %s may not go to a container by its whole name: only those that a work of type init made are changed", o.Type)
 	}
-	if n := int64(o.Options.RangeCount()); n > 1 && (o.Length == 0 || o.Within/n/4096*4096 < o.Length) {
-		ps.fail(o.Line, "ranges", "give length and a larger within",
-			"%d ranges of %d bytes do not fit into %d bytes side by side", n, o.Length, o.Within)
-	}
+	ps.ranges(o)
 	ps.chunked(w, o)
 	ps.shaped(o)
 	if w.Special() {
@@ -152,6 +149,21 @@ func (ps *checker) op(w *Work, o *Op) {
 		return
 	}
 	ps.divided(w, o)
+}
+
+// ranges reports several ranges in one request that have no room: each is drawn in a section of the object of its own.
+func (ps *checker) ranges(o *Op) {
+	n := int64(o.Options.RangeCount())
+	blocks := (o.Length + payload.Block - 1) / payload.Block
+	switch {
+	case n == 1:
+	case o.Length == 0:
+		ps.fail(o.Line, "ranges", "give length and within", "%d ranges have no length", n)
+	case o.Within/n/payload.Block < blocks:
+		ps.fail(o.Line, "ranges", "at least "+ps.words.Set("within", fmt.Sprint(n*blocks*payload.Block)),
+			"%d ranges of %d bytes do not fit into %d bytes: each is in a section of its own, of a multiple of %d bytes",
+			n, o.Length, o.Within, payload.Block)
+	}
 }
 
 // shaped reports contents that cannot be reduced as the file asks.

@@ -54,3 +54,25 @@ func TestWorkersWithNothingToDo(t *testing.T) {
 		}
 	}
 }
+
+// TestRangesThatDoNotFit checks that the message has what several ranges in one request need.
+func TestRangesThatDoNotFit(t *testing.T) {
+	for _, tt := range []struct {
+		length, within int64
+		want           string
+	}{
+		{1000, 10000, "each is in a section of its own, of a multiple of 4096 bytes: at least within=12288"},
+		{1000, 12288, ""},
+		{5000, 20000, "at least within=24576"},
+		{0, 0, "3 ranges have no length: give length and within"},
+	} {
+		w := work("main", 1, func(w *model.Work) {
+			w.TotalOps, w.Ops[0].Length, w.Ops[0].Within, w.Ops[0].Options.Ranges = 100, tt.length, tt.within, 3
+		})
+		said := fmt.Sprint(model.Check(&model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{w}}}},
+			model.COSBench, backend.Traits))
+		if !strings.Contains(said, tt.want) || (tt.want == "") != !strings.Contains(said, "ranges") {
+			t.Errorf("length %d, within %d: %s, want %q", tt.length, tt.within, said, tt.want)
+		}
+	}
+}

@@ -82,3 +82,14 @@ func TestFieldsAreInverse(t *testing.T) {
 		}
 	}
 }
+
+// A work with an operation of an unknown type, which the schema reports, is not checked further.
+func TestUnknownOperation(t *testing.T) {
+	var said problems
+	o, ratio := reader{file: &said}, int32(20)
+	o.operations("work", &model.Work{}, &v1alpha1.ObjectWork{Operations: []v1alpha1.ObjectOperation{
+		{Type: "raed", Ratio: &ratio}}})
+	if !o.incomplete || len(said) > 0 {
+		t.Errorf("incomplete %v: %q", o.incomplete, []string(said))
+	}
+}

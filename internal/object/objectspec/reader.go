@@ -15,11 +15,13 @@ type reader struct {
 	engine  string
 	cluster bool
 	failed  bool
-	paths   []string // of the lines that the model has
-	volume  *v1alpha1.ObjectFileSpec
-	secret  string
-	pass    []string // variables of the environment
-	host    []hostMount
+	// incomplete: something that the schema reports is left out.
+	incomplete bool
+	paths      []string // of the lines that the model has
+	volume     *v1alpha1.ObjectFileSpec
+	secret     string
+	pass       []string // variables of the environment
+	host       []hostMount
 }
 
 func (o *reader) fail(path, hint, format string, args ...any) {

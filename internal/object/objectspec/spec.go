@@ -33,6 +33,9 @@ func Resolve(r workload.SpecRequest) *workload.ResolvedSpec {
 		o.fail(r.Path+".phases", "stages follow one another", "an object workload has no phases")
 	}
 	w := o.workload(path, r.Create.ObjectSpec)
+	if o.incomplete {
+		return nil
+	}
 	for _, p := range model.Check(w, words, backend.Traits) {
 		where := o.place(path, p)
 		if p.Warning {

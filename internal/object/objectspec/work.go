@@ -91,7 +91,8 @@ func (o *reader) operations(path string, w *model.Work, s *v1alpha1.ObjectWork) 
 		at := fmt.Sprintf("%s.operations[%d]", path, i)
 		x := &s.Operations[i]
 		if !slices.Contains(model.Types, model.OpType(x.Type)) {
-			continue // reported by the schema
+			o.incomplete = true // the schema reports it
+			continue
 		}
 		op := model.Op{Type: model.OpType(x.Type), Name: string(x.Name), Weight: int(*x.Ratio),
 			Division: model.ByNone, Line: o.line(at)}

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/md5"
 	"encoding/base64"
@@ -181,26 +182,64 @@ func oldest(list []version, key []byte) (id string) {
 	return id
 }
 
+// noVersions are the statuses by which a server refuses to list versions that it does not keep, or does not show to
+// this account.
+var noVersions = []int{400, 403, 405, 501}
+
 // purge removes all versions of deleted objects, and their delete markers, also those that are retained in governance
-// mode. It refuses a container that has an object.
-func (c *adapter) purge(ctx context.Context, container []byte, res *client.Result) bool {
+// mode. It refuses a container that has an object, and returns the versions of our mark, which it leaves.
+func (c *adapter) purge(ctx context.Context, container []byte, res *client.Result) (marks []version, ok bool) {
 	for {
 		list, ok := c.versions(ctx, container, nil, maxVersions, res)
-		if !ok || len(list) == 0 {
-			return ok
+		if !ok {
+			return nil, res.Failure == "" && slices.Contains(noVersions, res.Status)
+		}
+		full := len(list) >= maxVersions
+		marks = slices.DeleteFunc(slices.Clone(list), func(v version) bool { return v.key != client.Marker })
+		list = slices.DeleteFunc(list, func(v version) bool { return v.key == client.Marker })
+		if len(list) == 0 {
+			return marks, true
 		}
 		if slices.ContainsFunc(list, func(v version) bool { return v.latest && !v.marker }) {
 			res.Status, res.Code = 409, "BucketNotEmpty"
-			return false
+			return nil, false
+		}
+		if full {
+			list = whole(list)
 		}
 		for _, v := range list {
-			c.address(container, []byte(v.key))
-			c.query = encode(append(c.query, "versionId="...), []byte(v.id), true)
-			c.extra = append(c.extra, header{"x-amz-bypass-governance-retention", "true"})
-			c.head("DELETE")
-			if !c.explained(c.Send(ctx, res, false), res) {
-				return false
+			if !c.removeVersion(ctx, container, v, res) {
+				return nil, false
 			}
 		}
 	}
+}
+
+// whole leaves out the delete markers of the last key of a listing that does not have all of its versions: without them
+// the object would be there again.
+func whole(list []version) []version {
+	last := slices.MaxFunc(list, func(a, b version) int { return cmp.Compare(a.key, b.key) }).key
+	before := slices.DeleteFunc(slices.Clone(list), func(v version) bool { return v.marker && v.key == last })
+	if len(before) == 0 { // it has nothing else
+		return list
+	}
+	return before
+}
+
+func (c *adapter) removeVersion(ctx context.Context, container []byte, v version, res *client.Result) bool {
+	c.address(container, []byte(v.key))
+	c.query = encode(append(c.query, "versionId="...), []byte(v.id), true)
+	c.extra = append(c.extra, header{"x-amz-bypass-governance-retention", "true"})
+	c.head("DELETE")
+	return c.explained(c.Send(ctx, res, false), res)
+}
+
+// removeMark removes the versions of our mark, if the server has any, the newest last: it is the one that is read.
+func (c *adapter) removeMark(ctx context.Context, container []byte, marks []version, res *client.Result) bool {
+	for _, v := range slices.Backward(marks) {
+		if !c.removeVersion(ctx, container, v, res) {
+			return false
+		}
+	}
+	return len(marks) > 0 || c.simple(ctx, "DELETE", container, []byte(client.Marker), res)
 }

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -88,6 +89,42 @@ func TestWrongScheme(t *testing.T) {
 		res := get(t, open(t, map[string]string{"endpoint": address}, Credentials{}), "b", "o")
 		if res.Failure != httpconn.WrongScheme || !strings.Contains(res.Detail, want) {
 			t.Errorf("%s: %s %q, want %q", address, res.Label(), res.Detail, want)
+		}
+	}
+}
+
+// TestOtherProtocols checks the messages for a server that closes connections with plain HTTP, and for one without
+// HTTP/2.
+func TestOtherProtocols(t *testing.T) {
+	closes, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closes.Close()
+	go func() {
+		for {
+			c, err := closes.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 4096))
+			_ = c.Close()
+		}
+	}()
+	old := httptest.NewServer(http.NotFoundHandler())
+	defer old.Close()
+	v := servers.ForTest(t, servers.StartVersity)
+	for _, tt := range []struct{ address, version, want string }{
+		{"http://" + closes.Addr().String(), "", "closed EOF before a response: if the server wants TLS, write https://"},
+		{"http://" + closes.Addr().String(), "2", "does not seem to support HTTP/2: leave out http=2"},
+		{old.URL, "2", "does not seem to support HTTP/2: leave out http=2"},
+		{v.Address, "2", "does not seem to support HTTP/2: leave out http=2"},
+	} {
+		res := get(t, open(t, map[string]string{"endpoint": tt.address, "http": tt.version}, Credentials{}), "b", "o")
+		if got := res.Label() + " " + res.Detail; !strings.Contains(got, tt.want) {
+			t.Errorf("%s, HTTP %s: %s, want %q", tt.address, tt.version, got, tt.want)
+		} else {
+			t.Log(got)
 		}
 	}
 }

@@ -60,10 +60,8 @@ func (c *adapter) creating(r *client.Request) {
 	c.customerKey(o)
 }
 
-// notEncrypted is the Code of a write that was to be encrypted, if the server's answer does not have the algorithm, as S3
-// has it: a server may ignore what it does not know.
-const notEncrypted = "NotEncrypted"
-
+// encrypted sets the Code of a write that was to be encrypted, if the server's answer does not have the algorithm, as
+// S3 has it: a server may ignore what it does not know.
 func (c *adapter) encrypted(o *option.Set, res *client.Result) {
 	if o == nil || o.Encryption == "" {
 		return
@@ -71,7 +69,7 @@ func (c *adapter) encrypted(o *option.Set, res *client.Result) {
 	name := map[string]string{option.SSES3: "x-amz-server-side-encryption",
 		option.SSEC: "x-amz-server-side-encryption-customer-algorithm"}[o.Encryption]
 	if c.X.Header(name) == "" {
-		res.Code, res.Detail = notEncrypted, "the answer does not have the header "+name
+		res.Code, res.Detail = client.NotEncrypted, "the answer does not have the header "+name
 	}
 }
 

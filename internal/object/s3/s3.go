@@ -700,19 +700,29 @@ func (c *adapter) removeContainer(ctx context.Context, r *client.Request, res *c
 			fmt.Sprintf("%s still has objects beside our mark", r.Container)
 		return
 	}
-	if !c.simple(ctx, "DELETE", r.Container, []byte(client.Marker), res) {
+	marks, ok := c.purge(ctx, r.Container, res)
+	if !ok {
 		return
 	}
-	gone := c.simple(ctx, "DELETE", r.Container, nil, res)
-	if !gone && res.Status == 409 { // versions of objects that were deleted are left
-		gone = c.purge(ctx, r.Container, res) && c.simple(ctx, "DELETE", r.Container, nil, res)
+	if !c.removeMark(ctx, r.Container, marks, res) || !c.simple(ctx, "DELETE", r.Container, nil, res) {
+		c.putBack(ctx, r.Container, res)
 	}
-	if !gone {
-		failed := *res
-		c.mark(ctx, r.Container, res)
-		failed.Attempts = res.Attempts
-		*res = failed
-	}
+}
+
+// putBackTime bounds putting a mark back, which an interrupt does not end.
+const putBackTime = 10 * time.Second
+
+// putBack marks a container that could not be removed again, by a client of its own: this one may have been aborted.
+func (c *adapter) putBack(ctx context.Context, container []byte, res *client.Result) {
+	other := &adapter{store: c.store, HTTP: client.NewHTTP(c.store.endpoint), sign: c.sign}
+	defer other.Close()
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), putBackTime)
+	defer stop()
+	defer context.AfterFunc(ctx, other.Abort)()
+	var marked client.Result
+	other.Begin(&marked)
+	other.mark(ctx, container, &marked)
+	res.Attempts += marked.Attempts
 }
 
 // explained reads the server's error; true without one.

@@ -55,6 +55,9 @@ func Parse(text string) (Spec, error) {
 // bytes.
 func ParseSizes(text string) (Sizes, error) {
 	s, rest, err := parse(text)
+	if err != nil && !strings.Contains(text, "(") {
+		err = sizesForm(text)
+	}
 	if err == nil && rest == "" {
 		err = fmt.Errorf("missing unit: write %[1]sB for bytes, %[1]sKB or %[1]sKiB", s)
 	}
@@ -70,6 +73,17 @@ func ParseSizes(text string) (Sizes, error) {
 		}
 	}
 	return Sizes{}, fmt.Errorf("sizes %q: %w", text, err)
+}
+
+// sizesForm is the error for a size without a selector; it has the right form if the size has a unit.
+func sizesForm(text string) error {
+	text = strings.TrimSpace(text)
+	unit := strings.TrimLeft(text, "0123456789")
+	n := text[:len(text)-len(unit)]
+	if _, err := parseUnit(unit); err != nil || unit == "" || n == "" {
+		return errors.New("want a selector with a unit, such as c(4)KB, c(4)KiB or u(1,8)MB")
+	}
+	return fmt.Errorf("want a selector with a unit: c(%s)%s", n, unit)
 }
 
 // ParseBytes parses one size, such as 5MiB. A number without a unit is in bytes.

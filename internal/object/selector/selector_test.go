@@ -84,6 +84,13 @@ func TestParseSizes(t *testing.T) {
 			t.Errorf("%q was taken", text)
 		}
 	}
+	const forms = "want a selector with a unit, such as c(4)KB, c(4)KiB or u(1,8)MB"
+	for text, want := range map[string]string{"4KB": "want a selector with a unit: c(4)KB", "4X": forms, "32Ki": forms,
+		"4-8KB": forms, "64": "missing unit"} {
+		if _, err := ParseSizes(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
 }
 
 // TestDivisionIsAPartition checks that the parts of a division are disjoint, in order and complete, and that

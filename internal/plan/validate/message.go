@@ -35,7 +35,7 @@ var patterns = []struct{ part, message, hint string }{
 	{"[numkMGTPE]", notQuantity, "such as 4Ki, 512Mi, 10Gi or 2.5"},
 	{"^[a-z](", "%s cannot be a name here", "small letters, digits and dashes, a letter first"},
 	{"^[A-Za-z](", "%s cannot be a name here", "letters, digits, dashes and underscores, a letter first"},
-	{"^https?:", "%s is not an http or https URL", "such as http://host:9200/index/_doc/"},
+	{"^https?:", "%s is not an http or https URL", "write http:// or https:// first, such as http://HOST:PORT"},
 }
 
 var (
