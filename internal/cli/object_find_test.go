@@ -146,7 +146,7 @@ func TestFindMaxExits(t *testing.T) {
 			`column 5: operation "write" not found`},
 		{"no such stage", []string{"--find-max", "p99(read) < 20ms", "--stage", "x"}, exitUsage, `unknown stage "x"`},
 		{"both", []string{"--find-max", "p99(read) < 20ms", "--scale-workers", "1,2"}, exitUsage, "exclude each other"},
-		{"one number of workers", []string{"--scale-workers", "4"}, exitUsage, "two different ones"},
+		{"one number of workers", []string{"--scale-workers", "4"}, exitUsage, "want at least two"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

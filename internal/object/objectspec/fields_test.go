@@ -83,7 +83,7 @@ func TestFieldsAreInverse(t *testing.T) {
 	}
 }
 
-// A work with an operation of an unknown type, which the schema reports, is not checked further.
+// An operation of an unknown type, which the schema reports, is left out.
 func TestUnknownOperation(t *testing.T) {
 	var said problems
 	o, ratio := reader{file: &said}, int32(20)

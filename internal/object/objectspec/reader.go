@@ -15,7 +15,7 @@ type reader struct {
 	engine  string
 	cluster bool
 	failed  bool
-	// incomplete: something that the schema reports is left out.
+	// incomplete: an operation of an unknown type, which the schema reports, is left out.
 	incomplete bool
 	paths      []string // of the lines that the model has
 	volume     *v1alpha1.ObjectFileSpec

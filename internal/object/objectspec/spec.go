@@ -33,10 +33,10 @@ func Resolve(r workload.SpecRequest) *workload.ResolvedSpec {
 		o.fail(r.Path+".phases", "stages follow one another", "an object workload has no phases")
 	}
 	w := o.workload(path, r.Create.ObjectSpec)
-	if o.incomplete {
-		return nil
-	}
 	for _, p := range model.Check(w, words, backend.Traits) {
+		if o.incomplete && p.Key == "ratio" {
+			continue // that of the operation that is left out is missing
+		}
 		where := o.place(path, p)
 		if p.Warning {
 			o.file.Warn(where, p.Hint, "%s", p.Message)
@@ -45,7 +45,7 @@ func Resolve(r workload.SpecRequest) *workload.ResolvedSpec {
 		}
 	}
 	o.shared(r.Path, r.Create, w)
-	if o.failed {
+	if o.failed || o.incomplete {
 		return nil
 	}
 	clearLines(w)
