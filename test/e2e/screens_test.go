@@ -59,7 +59,7 @@ var liveLines = regexp.MustCompile(`(?m)^ *[0-9.]+s  running \[=* *\] \d+s left 
 ^  writer +1 ok  .*$
 ^  churn +\d+ ok.*  \S+/s  median .*, max .*$
 ^  I/O +read .*/s, write [1-9].*/s.*$
-^(churn|writer) .*$`)
+^  (churn|writer) .*$`)
 
 // TestLiveScreen checks that a run in progress rewrites its lines in place, and leaves none of them behind.
 func TestLiveScreen(t *testing.T) {
