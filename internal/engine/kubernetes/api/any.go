@@ -25,6 +25,13 @@ func (a *Any) UnmarshalJSON(data []byte) error {
 	return utiljson.Unmarshal(data, &a.Object)
 }
 
+// jsonTarget returns the object's map, which UnmarshalJSON would fill only after the decoder has searched the end of the
+// object.
+func (a *Any) jsonTarget() any {
+	a.Object = nil
+	return &a.Object
+}
+
 // Find asks the server for the resource of a manifest's kind. The error is NotFound if there is none.
 func (c *Client) Find(ctx context.Context, gvk schema.GroupVersionKind) (Kind, error) {
 	path := "/apis/" + gvk.Group + "/" + gvk.Version

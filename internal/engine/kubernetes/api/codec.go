@@ -102,12 +102,10 @@ func (k Kind) is(o Object) bool {
 	return ok && t.GetObjectKind().GroupVersionKind().Kind == k.Name
 }
 
-// jsonTarget returns what a decoder of JSON fills: the map of an object without a Go type, which its UnmarshalJSON would
-// only decode after the decoder has searched the object's end.
+// jsonTarget returns what a decoder of JSON fills to decode into an object.
 func jsonTarget(o Object) any {
-	if a, ok := o.(*Any); ok {
-		a.Object = nil
-		return &a.Object
+	if t, ok := o.(interface{ jsonTarget() any }); ok {
+		return t.jsonTarget()
 	}
 	return o
 }
