@@ -222,9 +222,9 @@ func (m *gapMemory) gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 			from = max(from, ios[i-1].Ended)
 		}
 		s := Stall{Direction: direction, Source: "canary", From: from, To: io.Ended, ErrorNs: interval,
-			LengthNs: int64(min(io.Ended, end) - from)}
+			LengthNs: int64(io.Ended - from)}
 		if io.Ended == math.MaxInt64 {
-			s.To = op.Never
+			s.To, s.LengthNs = op.Never, int64(end-from)
 		}
 		if s.LengthNs >= OwnThreshold {
 			list = append(list, s)
