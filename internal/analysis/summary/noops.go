@@ -21,7 +21,7 @@ func addActionsWithoutOps(d *dataset.Data, tallies map[string]*tally) {
 			t := newTally(d, a.Name, a.Kind)
 			t.noOps = noOpReason(d, a, func(action string) bool {
 				return tallies[action] != nil &&
-					tallies[action].started.n > 0
+					tallies[action].started.N > 0
 			})
 			unfired = append(unfired, t)
 		}
@@ -53,7 +53,7 @@ func noOpReason(d *dataset.Data, a *dataset.Action, began func(action string) bo
 	case d.Bundle.Live:
 		return "the run is in progress"
 	case !d.Bundle.Complete && run.State != bundle.Running:
-		return "the bundle lacks its ops: see the warning"
+		return "the bundle is incomplete, and may lack its ops: see the warning"
 	case !d.Bundle.Complete:
 		return "the bundle was never closed: the run ended before it, or its ops were not written"
 	case len(heads) > 0:

@@ -48,7 +48,7 @@ func TestUnfired(t *testing.T) {
 		}, op.Modify, "the bundle was never closed: the run ended before it, or its ops were not written"},
 		{"a file of a closed bundle is missing", `{"name":"x","modifySpec":{}}`, func(b *bundle.Bundle) {
 			b.Complete, b.Run.State = false, bundle.Complete
-		}, op.Modify, "the bundle lacks its ops: see the warning"},
+		}, op.Modify, "the bundle is incomplete, and may lack its ops: see the warning"},
 		{"interrupted", `{"name":"x","startAfter":"5s","modifySpec":{}}`, func(b *bundle.Bundle) {
 			b.Run.State = bundle.Interrupted
 		}, op.Modify, "it starts 5s after the barrier, and nothing was due before the run was interrupted"},

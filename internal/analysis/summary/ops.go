@@ -24,7 +24,7 @@ type tally struct {
 	milestones, spans           spanSet
 	courses                     shape.Cache[*course]
 	failures                    map[[2]string]*Failure
-	intended, started           extent
+	intended, started           throughput.Extent
 	attribution                 attribution.Tally
 	causes                      attribution.Search
 	maxErr                      int64  // greatest ± of a milestone
@@ -58,25 +58,6 @@ func (ts *tallies) of(o *op.Op) *tally {
 		ts.byName[o.Action] = t
 	}
 	return t
-}
-
-// extent has the first and last of n instants, of which atFirst are at the first.
-type extent struct {
-	first, last op.Time
-	n, atFirst  int64
-}
-
-func (e *extent) add(t op.Time) {
-	switch {
-	case e.n == 0 || t < e.first:
-		e.first, e.atFirst = t, 1
-	case t == e.first:
-		e.atFirst++
-	}
-	if e.n == 0 || t > e.last {
-		e.last = t
-	}
-	e.n++
 }
 
 // tallyOps sums all ops by action, in the order of the spec, then by name. Actions of the
@@ -129,10 +110,10 @@ func Actions(d *dataset.Data) ([]Action, error) {
 
 func (t *tally) add(o *op.Op) {
 	t.outcomes[o.Outcome]++
-	t.intended.add(o.Intended)
+	t.intended.Add(o.Intended)
 	if v, ok := o.Lateness(); ok {
 		t.lateness.Add(v)
-		t.started.add(o.Started)
+		t.started.Add(o.Started)
 	}
 	dataset.AddLatencies(o, &t.response, &t.service)
 	if o.Outcome != op.OK {
@@ -190,7 +171,7 @@ func (t *tally) failed(o *op.Op) {
 
 func (t *tally) action() Action {
 	a := Action{
-		Name: t.name, Kind: t.kind, Rate: t.rate, N: t.intended.n, NoOps: t.noOps, Outcomes: t.outcomes,
+		Name: t.name, Kind: t.kind, Rate: t.rate, N: t.intended.N, NoOps: t.noOps, Outcomes: t.outcomes,
 		Lateness: latencyOf(&t.lateness), Response: latencyOf(&t.response), Service: latencyOf(&t.service),
 		Milestones: t.milestones.list(), Spans: t.spans.list(), Attribution: t.attribution.Shares(), Causes: t.causes.Causes(),
 	}
@@ -210,14 +191,13 @@ func (t *tally) action() Action {
 // that of ops that were ok over the same time, or that of the starts where it is longer,
 // so that a backlog lowers it: the rate at which they were started.
 func (t *tally) rates() (offered, started *float64) {
-	length := t.intended.last - t.intended.first
-	if length <= 0 {
+	o, ok := t.intended.PerSecond()
+	if !ok {
 		return nil, nil
 	}
-	after := t.intended.n - t.intended.atFirst
-	o := float64(after) / (float64(length) / 1e9)
-	ok := float64(t.outcomes[op.OK]) * float64(after) / float64(t.intended.n)
-	a := ok / (float64(max(length, t.started.last-t.started.first)) / 1e9)
+	length := max(t.intended.Last-t.intended.First, t.started.Last-t.started.First)
+	done := float64(t.outcomes[op.OK]) * float64(t.intended.N-t.intended.AtFirst) / float64(t.intended.N)
+	a := done / (float64(length) / 1e9)
 	return &o, &a
 }
 

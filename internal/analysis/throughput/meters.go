@@ -2,7 +2,6 @@ package throughput
 
 import (
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
@@ -21,36 +20,39 @@ type Meters struct {
 type meter struct {
 	loops *triggers      // nil: the rate is not closed
 	ended []dataset.Span // of other rates; failed ones too
-	due   due            // of other rates: when operations were due, also those that never started
+	due   Extent         // of other rates: when operations were due, also those that never started
 	ok    int            // those that succeeded
 	// Once known is set, they are the result, and ended is empty.
 	known, some bool
 	perSecond   float64
 }
 
-// due has the first and last of n instants, of which atFirst are at the first.
-type due struct {
-	first, last op.Time
-	n, atFirst  int
+// Extent has the first and last of N instants, of which AtFirst are at the first.
+type Extent struct {
+	First, Last op.Time
+	N, AtFirst  int64
 }
 
-func (d *due) add(t op.Time) {
+// Add adds an instant.
+func (e *Extent) Add(t op.Time) {
 	switch {
-	case d.n == 0 || t < d.first:
-		d.first, d.atFirst = t, 1
-	case t == d.first:
-		d.atFirst++
+	case e.N == 0 || t < e.First:
+		e.First, e.AtFirst = t, 1
+	case t == e.First:
+		e.AtFirst++
 	}
-	d.last = max(d.last, t)
-	d.n++
+	if e.N == 0 || t > e.Last {
+		e.Last = t
+	}
+	e.N++
 }
 
-// perSecond is the rate of those after the first instant; +Inf with one instant.
-func (d *due) perSecond() float64 {
-	if d.last <= d.first {
-		return math.Inf(1)
+// PerSecond is the rate of those after the first instant over the time since it; false with fewer than two instants.
+func (e *Extent) PerSecond() (rate float64, ok bool) {
+	if e.Last <= e.First {
+		return 0, false
 	}
-	return float64(d.n-d.atFirst) / (float64(d.last-d.first) / 1e9)
+	return float64(e.N-e.AtFirst) / (float64(e.Last-e.First) / 1e9), true
 }
 
 // triggers are the times of the triggers of a closed rate, by episode. Episodes are numbered from 1 in a run, so that
@@ -127,7 +129,7 @@ func (m *Meters) Add(o *op.Op) {
 		m.by[o.Action] = x
 	}
 	if x.loops == nil {
-		x.due.add(o.Intended)
+		x.due.Add(o.Intended)
 	}
 	if !o.Started.Known() {
 		return
@@ -159,8 +161,8 @@ func (m *Meters) PerSecond(action string) (perSecond float64, n int, ok bool) {
 	}
 	if !x.known {
 		x.perSecond, x.some = m.Of(action, x.ended, x.ok)
-		if x.loops == nil && x.due.n > 0 { // a backlog that is worked off ends faster than it was asked for
-			x.perSecond = min(x.perSecond, x.due.perSecond()*float64(x.ok)/float64(x.due.n))
+		if due, ok := x.due.PerSecond(); ok { // a backlog that is worked off ends faster than it was asked for
+			x.perSecond = min(x.perSecond, due*float64(x.ok)/float64(x.due.N))
 		}
 		x.known, x.ended = true, nil
 	}
