@@ -64,12 +64,12 @@ func (s *source) io(q expr.Query) (expr.Value, error) {
 	return v, err
 }
 
-// failedIO counts the operations of a metric that failed, which have no latency; 0 for a window or a phase, of which
-// they are not known.
+// failedIO counts the operations of a metric that failed, which have no latency; 0 for a window, of which they are not
+// known.
 func (s *source) failedIO(q expr.Query) (n int64) {
 	name := strings.TrimSuffix(q.Metric.Name, metric.Service) + metric.Failed
 	for _, x := range s.data.Scalars {
-		if x.Action == q.Metric.Action && x.Metric == name && len(q.Windows) == 0 && q.Phase == nil {
+		if x.Action == q.Metric.Action && x.Metric == name && len(q.Windows) == 0 && inPhase(q, x.Phase) {
 			n += int64(x.Value)
 		}
 	}

@@ -34,7 +34,7 @@ func (p *printer) findMax(m *summary.FindMax) {
 			short(s.Latency.P50), short(s.Latency.P99), s.Measured(), s.Holds())
 	}
 	p.table(t)
-	p.note("p50, p99: of operations that succeeded, from when they were due; measured: the value in the condition")
+	p.note("p50, p99: without failed operations, from when they were due; measured: the value in the condition")
 	if m.Runs {
 		p.note("achieved: operations that ended in the second half of the window, per second of it")
 	}
