@@ -56,7 +56,8 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// Most operations never started, so that the median of all is infinite. The one that is drawn is the median of the rest.
+// Most operations never started, so that the median of all is infinite. The one that is drawn is the median of the
+// rest.
 func TestMedianOfFewStarted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "b")
 	w, err := bundle.Create(dir, bundle.Run{ID: "r", Name: "mk", Engine: "local", EndedAt: op.Never})

@@ -25,8 +25,8 @@ func (a *Any) UnmarshalJSON(data []byte) error {
 	return utiljson.Unmarshal(data, &a.Object)
 }
 
-// jsonTarget returns the object's map, which UnmarshalJSON would fill only after the decoder has searched the end of the
-// object.
+// jsonTarget returns the object's map, which UnmarshalJSON would fill only after the decoder has searched the end of
+// the object.
 func (a *Any) jsonTarget() any {
 	a.Object = nil
 	return &a.Object

@@ -44,7 +44,8 @@ type remover struct {
 
 func (e *Cleaner) newRemover(entries []op.LedgerEntry) *remover {
 	cl := &remover{cleaner: e, entries: entries, requested: map[string]bool{}, manifests: map[string]types.UID{},
-		heldSince: map[string]time.Time{}, ledgerKinds: map[string]bool{}, skipped: map[string]error{}, claims: map[types.UID]metav1.Time{},
+		heldSince: map[string]time.Time{}, ledgerKinds: map[string]bool{}, skipped: map[string]error{},
+		claims:    map[types.UID]metav1.Time{},
 		snapshots: map[types.UID]bool{}, backing: map[types.UID]bool{}}
 	for _, entry := range entries {
 		cl.ledgerKinds[entry.Kind] = true
