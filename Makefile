@@ -7,7 +7,8 @@ TOOL    := go tool -modfile=hack/tools/go.mod
 OUT     ?= out
 # The same flags for build, tests and lint: each package is compiled once, whichever directory a clone is in.
 export CGO_ENABLED := 0
-export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
+# grpcnotrace leaves out gRPC's trace pages, whose templates would make the linker keep all exported methods.
+export GOFLAGS := -trimpath -tags=grpcnotrace $(filter-out -trimpath -tags=%,$(GOFLAGS))
 # What make workload-servers builds is found by its name.
 export PATH := $(abspath $(OUT))/workloads:$(PATH)
 
@@ -78,7 +79,7 @@ test-long: deps build object-servers workload-servers prometheus ## run what mak
 .PHONY: test-entries
 test-entries: export CNSBENCH_ENTRIES := all
 test-entries: deps build workload-servers ## run all applications of the library, here and on the test bed (each week; CI runs four)
-	go test -count=1 -v -timeout 30m -tags e2e -run '^TestEntry|^TestExamples$$|^TestPaperSuites$$|^Test(BuiltIn|Broken)Entries' ./test/e2e
+	go test -count=1 -v -timeout 30m -tags e2e,grpcnotrace -run '^TestEntry|^TestExamples$$|^TestPaperSuites$$|^Test(BuiltIn|Broken)Entries' ./test/e2e
 	@hack/e2e.sh '^TestApplications$$'
 
 .PHONY: measurements
@@ -86,7 +87,7 @@ MEASUREMENTS := TestCauses TestNoCause TestCanaryFreeze TestSnapshotInterference
   TestOpenSearchIsKilled TestRemoteWriteOutage TestCollectorIsAway
 space := $(subst ,, )
 measurements: deps build ## inject causes, freezes, limits and outages, and check what is found (an hour; quiet; root)
-	go test -count=1 -v -timeout 90m -tags 'e2e measurement' -run '$(subst $(space),|,$(MEASUREMENTS))' ./test/e2e
+	go test -count=1 -v -timeout 90m -tags e2e,measurement,grpcnotrace -run '$(subst $(space),|,$(MEASUREMENTS))' ./test/e2e
 
 # With the race detector tests run several times slower.
 .PHONY: chaos chaos-cluster race
@@ -94,7 +95,7 @@ KILLS ?= 200
 chaos: export CNSBENCH_KILLS := $(KILLS)
 chaos: export CNSBENCH_SEED := $(SEED)
 chaos: deps build object-servers ## kill -9 of runners, agents, drivers, the results service, studies, the manager: KILLS=200, SEED repeats (each week)
-	CNSBENCH_BIN='$(abspath bin)' go test -count=1 -v -timeout 3h -parallel 3 -tags e2e -run '^TestChaos$$' ./test/e2e
+	CNSBENCH_BIN='$(abspath bin)' go test -count=1 -v -timeout 3h -parallel 3 -tags e2e,grpcnotrace -run '^TestChaos$$' ./test/e2e
 
 chaos-cluster: KILLS = 40
 chaos-cluster: export CNSBENCH_KILLS = $(KILLS)

@@ -3,6 +3,7 @@ module github.com/cnsbench/cnsbench
 go 1.26.0
 
 require (
+	github.com/DataDog/datadog-agent/pkg/template v0.85.4
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/container-storage-interface/spec v1.13.0

@@ -11,9 +11,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/template"
 	"time"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/plan"

@@ -42,10 +42,15 @@ operation; the result is a bundle, a summary and a report.`,
   cnsbench doctor                            check what this machine supports`,
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDescriptions: false},
-		Version:           versionLine(),
 	}
-	root.SetVersionTemplate("{{.Version}}")
-	root.Flags().Bool("version", false, "print the version")
+	version := root.Flags().Bool("version", false, "print the version")
+	root.RunE = func(c *cobra.Command, _ []string) error {
+		if *version {
+			_, err := io.WriteString(s.out, versionLine())
+			return err
+		}
+		return c.Help()
+	}
 	root.AddCommand(
 		newRun(s), newStudy(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
 		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),

@@ -25,7 +25,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		return unknownCommand(root, rest)
 	}
 	at := slices.IndexFunc(rest, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
-	if at < 0 || c.Runnable() || !c.HasSubCommands() {
+	if at < 0 || c != root && c.Runnable() || !c.HasSubCommands() {
 		return nil
 	}
 	var names []string

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"html"
-	"html/template"
 	"net/http"
 	"regexp"
 	"strings"
 	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"

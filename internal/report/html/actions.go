@@ -2,8 +2,9 @@ package html
 
 import (
 	"cmp"
-	"html/template"
 	"slices"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"

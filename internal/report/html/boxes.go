@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"html"
-	"html/template"
 	"math"
 	"slices"
 	"strings"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/metric"
@@ -141,8 +142,8 @@ func (p BoxPlot) Heading() string {
 	return fmt.Sprintf("%s (%s)", p.Metric, p.Unit)
 }
 
-// Means says that no value of the metric is known, only means.
-func (p BoxPlot) Means() bool {
+// means says that no value of the metric is known, only means.
+func (p BoxPlot) means() bool {
 	return !slices.ContainsFunc(p.Rows, func(r boxRow) bool { return r.Trials > 0 })
 }
 
@@ -155,8 +156,8 @@ const (
 	logFrom                     = 20  // ratio of the extremes from which the axis is logarithmic
 )
 
-// Log says that the axis is logarithmic.
-func (p BoxPlot) Log() bool {
+// log says that the axis is logarithmic.
+func (p BoxPlot) log() bool {
 	lo, hi := p.extremes()
 	return lo > 0 && hi > logFrom*lo
 }
@@ -171,13 +172,13 @@ func (p BoxPlot) extremes() (lo, hi float64) {
 	return lo, hi
 }
 
-// Chart draws the boxes below each other; empty without values.
-func (p BoxPlot) Chart() template.HTML {
+// chart draws the boxes below each other; empty without values.
+func (p BoxPlot) chart() template.HTML {
 	lo, hi := p.extremes()
 	if lo > hi {
 		return ""
 	}
-	x := scale{min: lo, max: hi, lo: boxLeft, hi: boxRight, log: p.Log(),
+	x := scale{min: lo, max: hi, lo: boxLeft, hi: boxRight, log: p.log(),
 		binary: p.Unit == metric.Bytes || p.Unit == metric.BytesPerSecond}
 	if x.log {
 		x.min, x.max = lo/1.1, hi*1.1

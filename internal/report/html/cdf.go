@@ -2,7 +2,8 @@ package html
 
 import (
 	"fmt"
-	"html/template"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
 	"github.com/cnsbench/cnsbench/internal/stats"

@@ -13,11 +13,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// RunLine says in one line what was run: workloads, control operations with their rate, storage, engine and duration.
-func (p *page) RunLine() string {
+// runLine says in one line what was run: workloads, control operations with their rate, storage, engine and duration.
+func (p *page) runLine() string {
 	spec := p.spec()
 	var parts []string
-	for _, w := range p.Shown() {
+	for _, w := range p.shown() {
 		if n := len(w.Instances); n > 1 {
 			parts = append(parts, fmt.Sprintf("%s × %d", w.Action, n))
 		} else {
@@ -86,13 +86,13 @@ func interval(spec *dataset.Spec, rate string) string {
 	return ""
 }
 
-// Findings are the sentences of the headline without that on the objectives, which has a place of its own.
-func (p *page) Findings() []string {
+// findings are the sentences of the headline without that on the objectives, which has a place of its own.
+func (p *page) findings() []string {
 	line := p.ObjectivesLine()
 	return slices.DeleteFunc(slices.Clone(p.Headline), func(s string) bool { return s == line })
 }
 
-// Met reports whether all objectives were met.
-func (p *page) Met() bool {
+// met reports whether all objectives were met.
+func (p *page) met() bool {
 	return !slices.ContainsFunc(p.Verdicts, func(v slo.Verdict) bool { return statusClass(v.Status) != "good" })
 }

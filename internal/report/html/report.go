@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"os"
 	"strings"
+	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
@@ -20,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/tenant"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/report/table"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
@@ -197,19 +200,19 @@ func (p *page) readLog(b *bundle.Bundle) error {
 	return nil
 }
 
-// HasEntry reports whether the page has an entry of an op.
-func (p *page) HasEntry(id int64) bool { return p.entries[id] }
+// hasEntry reports whether the page has an entry of an op.
+func (p *page) hasEntry(id int64) bool { return p.entries[id] }
 
-// Unfinished reports whether the run was killed: its bundle is not closed and no process
+// unfinished reports whether the run was killed: its bundle is not closed and no process
 // writes to it.
-func (p *page) Unfinished() bool { return p.State == bundle.Running && !p.Live }
+func (p *page) unfinished() bool { return p.State == bundle.Running && !p.Live }
 
-// Command returns the command that repeats the run.
-func (p *page) Command() string {
-	words := []string{"cnsbench", "run", p.File()}
+// command returns the command that repeats the run.
+func (p *page) command() string {
+	words := []string{"cnsbench", "run", p.file()}
 	switch {
-	case p.ObjectsOnly():
-		words = append([]string{"cnsbench", "object", "run", p.File()}, p.Facts.Args...)
+	case p.objectsOnly():
+		words = append([]string{"cnsbench", "object", "run", p.file()}, p.Facts.Args...)
 	case len(p.Facts.Args) > 0:
 		words = append(words, p.Facts.Args...)
 	case p.Engine != "":
@@ -221,20 +224,20 @@ func (p *page) Command() string {
 	return strings.Join(words, " ")
 }
 
-// Cleanup returns the command that removes leftovers of the run.
-func (p *page) Cleanup() string {
-	if p.ObjectsOnly() {
+// cleanup returns the command that removes leftovers of the run.
+func (p *page) cleanup() string {
+	if p.objectsOnly() {
 		return "cnsbench object cleanup " + quote(p.Dir)
 	}
 	return "cnsbench cleanup " + quote(p.Dir)
 }
 
-// ObjectsOnly reports whether it is an object storage run, without operations and
+// objectsOnly reports whether it is an object storage run, without operations and
 // objectives.
-func (p *page) ObjectsOnly() bool { return p.Run.ObjectsOnly() }
+func (p *page) objectsOnly() bool { return p.Run.ObjectsOnly() }
 
-// File returns the name of the Benchmark's file.
-func (p *page) File() string {
+// file returns the name of the Benchmark's file.
+func (p *page) file() string {
 	if f := p.Run.Source.File; f != "" {
 		return f
 	}
@@ -256,7 +259,8 @@ func indent(raw json.RawMessage) string {
 	return string(out)
 }
 
-// functions of the template.
+// functions of the template. It cannot call methods: a template that can, finds them by their names, and with it the
+// linker keeps the exported methods of the whole program.
 var functions = template.FuncMap{
 	"ns":              units.Ns,
 	"nsf":             func(v *float64) string { return optional(v, units.Duration) },
@@ -289,8 +293,20 @@ var functions = template.FuncMap{
 	"clip":            func(s string) string { return clip(s, 300) },
 	"seconds":         tenant.Time,
 	"tenantRatio":     tenant.Ratio,
-	"policy":          policy,
-	"script":          scriptElement,
+	"objectsOnly":     (*page).objectsOnly, "unfinished": (*page).unfinished, "runLine": (*page).runLine,
+	"command": (*page).command, "cleanup": (*page).cleanup, "file": (*page).file, "hasEntry": (*page).hasEntry,
+	"findings": (*page).findings, "met": (*page).met, "shown": (*page).shown, "steps": (*page).steps,
+	"drivers": (*page).drivers,
+	"badge":   (*summary.Summary).Badge, "objectivesLine": (*summary.Summary).ObjectivesLine,
+	"triggerLines": (*summary.Summary).TriggerLines, "attributionLine": summary.Action.AttributionLine,
+	"holds": (*summary.FindStep).Holds, "longest": summary.Latency.Max, "missing": (*summary.Query).Missing,
+	"detailText": summary.Workload.DetailText, "samplingText": (*summary.Sampling).Text,
+	"fromNs": metric.Outage.FromNs, "toNs": metric.Outage.ToNs, "named": interference.Stall.Named,
+	"targetText": tenant.Target.Text, "targetResult": tenant.Target.Result, "limitEvidence": (*tenant.Limit).Evidence,
+	"tenantMetrics": (*tenant.Tenant).Shown,
+	"date":          func(t time.Time) string { return t.Format("2 January 2006, 15:04:05 -07:00") },
+	"policy":        policy,
+	"script":        scriptElement,
 }
 
 // statusClass returns the style class of a verdict, a severity or a state.

@@ -4,7 +4,8 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"html/template"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 )
 
 // script is the only script of a page, built from web/src/report. The page has all figures and tables without it.

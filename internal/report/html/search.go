@@ -2,15 +2,16 @@ package html
 
 import (
 	"fmt"
-	"html/template"
 	"slices"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 )
 
-// Shown returns the workloads that are neither steps nor drivers.
-func (p *page) Shown() []summary.Workload {
+// shown returns the workloads that are neither steps nor drivers.
+func (p *page) shown() []summary.Workload {
 	return slices.DeleteFunc(slices.Clone(p.Workloads), func(w summary.Workload) bool { return w.Step || isDriver(w) })
 }
 
@@ -19,8 +20,8 @@ func isDriver(w summary.Workload) bool {
 	return len(w.Metrics) == 0 && !slices.ContainsFunc(w.Instances, func(i summary.Instance) bool { return !i.Driver })
 }
 
-// Drivers returns the load generator processes.
-func (p *page) Drivers() []summary.Instance {
+// drivers returns the load generator processes.
+func (p *page) drivers() []summary.Instance {
 	var list []summary.Instance
 	for _, w := range p.Workloads {
 		if isDriver(w) {
@@ -30,8 +31,8 @@ func (p *page) Drivers() []summary.Instance {
 	return list
 }
 
-// Steps returns the workloads that are steps of a search or a scaling.
-func (p *page) Steps() []summary.Workload {
+// steps returns the workloads that are steps of a search or a scaling.
+func (p *page) steps() []summary.Workload {
 	return slices.DeleteFunc(slices.Clone(p.Workloads), func(w summary.Workload) bool { return !w.Step })
 }
 

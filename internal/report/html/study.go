@@ -3,9 +3,10 @@ package html
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
@@ -46,18 +47,26 @@ type StudyRow struct{ Cells []string }
 
 // WriteStudy writes the page of a study.
 func WriteStudy(w io.Writer, s *Study) error {
-	t, err := template.New("study").Funcs(functions).Funcs(template.FuncMap{
-		"cdfs": levelCDFs, "rates": rateChart, "states": statesChart,
-		"numbered": func(i int) string { return fmt.Sprintf("c%d", i%colours) },
-	}).Parse(studyText)
+	t, err := template.New("study").Funcs(functions).Funcs(studyFunctions).Parse(studyText)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	return t.Execute(w, struct {
-		*Study
-		SweepNote string
-		Style     template.CSS
-	}{s, sweep.Note, template.CSS(style)}) //nolint:gosec // our own file
+	return t.Execute(w, studyPage{s, sweep.Note, template.CSS(style)}) //nolint:gosec // our own file
+}
+
+// studyPage is the data of the template of a study.
+type studyPage struct {
+	*Study
+	SweepNote string
+	Style     template.CSS
+}
+
+// studyFunctions are those of the template of a study alone.
+var studyFunctions = template.FuncMap{
+	"cdfs": levelCDFs, "rates": rateChart, "states": statesChart,
+	"boxHeading": BoxPlot.Heading, "boxMeans": BoxPlot.means, "boxLog": BoxPlot.log, "boxChart": BoxPlot.chart,
+	"boxFigures": BoxPlot.Figures,
+	"numbered":   func(i int) string { return fmt.Sprintf("c%d", i%colours) },
 }
 
 // levelCDFs draws the distributions of the response, one line per level.

@@ -3,10 +3,11 @@ package html
 import (
 	"fmt"
 	"html"
-	"html/template"
 	"math"
 	"slices"
 	"strings"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 )
 
 // svg writes a figure. Colours and fonts come from the page's style by class. All text is
