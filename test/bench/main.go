@@ -125,7 +125,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if asSimulatedAgents(ctx) || asSimulatedPods(ctx) || asSimulatedWatchers(ctx) {
+	if asSimulatedAgents(ctx) || asSimulatedPods(ctx) || asSimulatedWatchers(ctx) || asBareClient(ctx) {
 		return
 	}
 	code, err := e.measure(ctx, *only, *out, *storage)

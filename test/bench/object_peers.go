@@ -23,12 +23,12 @@ const (
 func objectPeers(ctx context.Context, e *env) (table, error) {
 	var t table
 	peers := e.objectPeers(ctx, &t)
-	if err := e.smallObjects(ctx, &t, append([]tool{ours}, peers...)); err != nil {
+	if err := e.smallObjects(ctx, &t, append([]tool{ours, bare}, peers...)); err != nil {
 		return t, err
 	}
 	t.note("All tools meet one null server, which counts the requests; CPU is that of the client's process, over the middle nine tenths of its requests. "+
 		"Client and server share %d CPUs, so requests a second are no ceiling of the client's.", runtime.NumCPU())
-	t.note("wrk asks for one key and neither signs nor checks anything; ours signs each request (version 4), takes one of 10⁹ keys, checks every byte of a GET and makes a PUT of bytes that cannot be compressed; warp signs.")
+	t.note("wrk and the bare loop, a goroutine for each connection, ask for one key and neither sign nor check anything; ours signs each request (version 4), takes one of 10⁹ keys, checks every byte of a GET and makes a PUT of bytes that cannot be compressed; warp signs.")
 	return t, nil
 }
 
@@ -101,8 +101,14 @@ func smallFigures(t *table, method string, tools []tool, results [][]metered) er
 				metIf(slices.Max(cost) <= float64(target)), n)
 		} else {
 			t.add(what, value, "", none, n)
-			if err := ratioOfCPU(t, method, k.name, cost, perOp(0)); err != nil {
+			limit := map[string]float64{"wrk": ofWrk, "warp": ofWarp}[k.name]
+			if err := ratioOfCPU(t, method, [2]string{ours.name, k.name}, [2][]float64{perOp(0), cost}, limit); err != nil {
 				return err
+			}
+			if k.name == "wrk" {
+				if err := ratioOfCPU(t, method, [2]string{bare.name, k.name}, [2][]float64{perOp(1), cost}, 0); err != nil {
+					return err
+				}
 			}
 		}
 		speed := each(results[i], func(m metered) float64 { return m.perSecond })
@@ -114,17 +120,18 @@ func smallFigures(t *table, method string, tools []tool, results [][]metered) er
 	return nil
 }
 
-func ratioOfCPU(t *table, method, peer string, theirs, ours []float64) error {
-	ratio, err := pairedRatio(theirs, ours)
+// ratioOfCPU adds the ratio of the CPU time of two tools, of the first to the second. limit 0 is none.
+func ratioOfCPU(t *table, method string, of [2]string, cost [2][]float64, limit float64) error {
+	ratio, err := pairedRatio(cost[1], cost[0])
 	if err != nil {
 		return err
 	}
-	limit := ofWrk
-	if peer == "warp" {
-		limit = ofWarp
+	what := fmt.Sprintf("%s of 4 KiB: CPU of %s / of %s", method, of[0], of[1])
+	if limit == 0 {
+		t.info(len(cost[0]), what, "%s", ratio.times())
+		return nil
 	}
-	t.add(fmt.Sprintf("%s of 4 KiB: CPU of CNSBench / of %s", method, peer), ratio.times(),
-		fmt.Sprintf("90 %% interval ≤ × %.2f", limit), metIf(ratio.high <= limit), len(ours))
+	t.add(what, ratio.times(), fmt.Sprintf("90 %% interval ≤ × %.2f", limit), metIf(ratio.high <= limit), len(cost[0]))
 	return nil
 }
 
