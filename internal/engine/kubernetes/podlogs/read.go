@@ -56,14 +56,16 @@ func (r *reader) note(format string, args ...any) {
 }
 
 // Read reads the logs of what served the run's ops in the windows; see engine.LogReader. Lines have the time of their
-// node's clock, as far as the wall clock of the runner agrees with it.
+// node's clock, as far as the wall clock of the runner agrees with it; where it does not, a note says so.
 func Read(ctx context.Context, run *core.Run, windows []engine.LogWindow, keep Keep) []string {
 	r := &reader{Run: run, keep: keep}
-	list, notes := choose(r.pods(ctx), run.DriversInUse(), r.otherDrivers(), r.isMine)
+	pods := r.pods(ctx)
+	list, notes := choose(pods, run.DriversInUse(), r.otherDrivers(), r.isMine)
 	r.notes = append(r.notes, notes...)
 	if len(list) == 0 || len(windows) == 0 {
 		return r.notes
 	}
+	r.compareClocks(ctx, pods, list)
 	windows = merge(windows, max(1, maxCalls/len(list)-1)) // one for the begin of each log
 	var g errgroup.Group
 	g.SetLimit(atOnce)

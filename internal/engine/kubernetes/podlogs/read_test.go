@@ -104,7 +104,7 @@ func (k *kubelet) read(windows ...engine.LogWindow) (lines, notes []string) {
 func server(t *testing.T, status string, logs map[string]string) *kubelet {
 	t.Helper()
 	k := &kubelet{Server: apitest.Start(t), t: t, logs: logs}
-	k.Add(t, "/api/v1/namespaces/disk/pods/controller", `{"spec":{"containers":[{"name":"prov",`+
+	k.Add(t, "/api/v1/namespaces/disk/pods/controller", `{"spec":{"nodeName":"n1","containers":[{"name":"prov",`+
 		`"image":"csi-provisioner:v6","args":["--x=disk.example"]}]},"status":{"containerStatuses":[{"name":"prov",`+
 		`"containerID":"c://1"`+status+`}]}}`)
 	return k
