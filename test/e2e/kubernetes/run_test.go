@@ -204,6 +204,7 @@ func TestRunOfBrokenCluster(t *testing.T) {
 		"an API server that restarts":            testRestart,
 		"a node that is away for a while":        testNodeHealed,
 		"a node that is lost":                    testNodeLost,
+		"a node whose disk is full":              testNodeDiskFull,
 		"agents that are cut off":                testCutOff,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +218,7 @@ func TestRunOfBrokenCluster(t *testing.T) {
 // of them for a commit.
 var faults = []string{"a node that is away for a while", "a driver whose csi-snapshotter is away", "a node that is lost",
 	"a snapshot that is stalled", operatorNodeLost, "a snapshot that no op made", "agents that are cut off",
-	"an API server that restarts"}
+	"an API server that restarts", "a node whose disk is full"}
 
 // testNoClass checks that an unknown StorageClass is rejected with a suggestion.
 func testNoClass(p *project) {
