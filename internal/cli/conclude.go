@@ -23,7 +23,7 @@ import (
 func (r *running) conclude(result *run.Result) error {
 	defer heap.SetGrowth(growthOfReader)()
 	same, err := bundle.SameFilesystem(r.writer.Dir(), r.flags.StorageDir)
-	if err == nil && same && r.flags.usesStorageDir() {
+	if err == nil && same && r.flags.usesStorageDir() && len(r.plan.StorageClasses) > 0 {
 		result.Flags = append(result.Flags, bundle.Flag{Name: "bundleOnStorageUnderTest", Severity: validity.Info,
 			Evidence: fmt.Sprintf("the bundle and the volumes share a file system (%s): writing the bundle adds to the load; "+
 				"use --out or --storage-dir to separate them", r.flags.StorageDir)})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
@@ -86,5 +87,10 @@ func prepareLocal(_ context.Context, _ *streams, f *runFlags, in *plan.Input) (*
 		}
 	}
 	in.Substitute, in.SubstituteReason = substitutes()
+	if f.Endpoint == "" {
+		in.CannotGrow = func(driver, fsType string) string {
+			return csidriver.CannotGrow(strings.TrimSuffix(driver, csidriver.DriverName("")), fsType)
+		}
+	}
 	return nil, nil
 }

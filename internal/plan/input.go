@@ -59,6 +59,9 @@ type Input struct {
 	// reason for the replacement, for messages.
 	Substitute       map[string]string
 	SubstituteReason string
+	// CannotGrow returns why mounted volumes of a driver with a file system ("": the driver's default) cannot grow on
+	// this machine, or "" if they can; nil: not known.
+	CannotGrow func(driver, fsType string) string
 	// Seed is used if the Benchmark sets no seed. The caller chooses it.
 	Seed uint64
 	// Precondition loads the Benchmark of a Study's precondition, not the one that it

@@ -42,6 +42,9 @@ func resolveResize(g *graph, n *node) {
 			if !canGrow(g, path, &c) {
 				return
 			}
+			if v := of.out.Volume; v == nil || v.Template.Attach {
+				warnMounted(g, path, &c)
+			}
 		}
 	}
 }
@@ -55,6 +58,17 @@ func (s *ResizeSpec) grown(bytes int64) int64 {
 		return bytes + s.ByBytes
 	default:
 		return s.Bytes
+	}
+}
+
+// warnMounted warns of a mounted volume that cannot grow on this machine.
+func warnMounted(g *graph, path string, c *corev1.PersistentVolumeClaim) {
+	sc, ok := g.classes.of(c)
+	if g.in.CannotGrow == nil || !ok {
+		return
+	}
+	if why := g.in.CannotGrow(sc.Provisioner, sc.Parameters[fsTypeKey]); why != "" {
+		g.Warn(path, "", "resizes of StorageClass %q will fail: %s", sc.Name, why)
 	}
 }
 

@@ -1,6 +1,7 @@
 package csidriver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -122,7 +123,13 @@ func (r Requirement) check(backend string) error {
 
 // Limit returns a known limitation of a backend on this machine, or "".
 func Limit(backend string) string {
-	if backend == "loopfile" && !growsMounted(volume{FSType: "ext4"}) {
+	return CannotGrow(backend, "ext4")
+}
+
+// CannotGrow returns why mounted volumes of a backend with a file system cannot grow on this machine, or "" if they
+// can.
+func CannotGrow(backend, fsType string) string {
+	if backend == "loopfile" && !growsMounted(volume{FSType: cmp.Or(fsType, "ext4")}) {
 		return "a mounted ext4 cannot be grown here (no CAP_SYS_RESOURCE); xfs can"
 	}
 	return ""

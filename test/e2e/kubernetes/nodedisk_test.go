@@ -20,7 +20,8 @@ func testNodeDiskFull(p *project) {
 	p.started(c)
 	fill(p, filepath.Join(disk, "fill"))
 	p.removes(c)
-	p.ended(c, 2, "workload two-0 failed", "Evicted")
+	p.ended(c, 2, "workload two-0 failed: container writer was killed by SIG",
+		": Evicted: The node was low on resource: ephemeral-storage")
 }
 
 // smallDisk gives a node's kubelet a file system of its own, of 256 MiB, until the end of the test. It returns its

@@ -156,6 +156,11 @@ func (m *Pod) awaitIncarnation(ctx context.Context, inc *Incarnation) op.Instanc
 					p.Spec.NodeName)
 			}
 		}
+		if sent := e.Signal == "SIGTERM" || e.Signal == "SIGKILL"; sent && !e.Asked && !e.OOM && !m.isStopping() {
+			if why := m.terminationReason(ctx, inc); why != "" {
+				e.Message = strings.TrimSpace(why + "\n" + e.Message)
+			}
+		}
 		end.Containers = append(end.Containers, e.ContainerEnd)
 		end.At = max(end.At, e.At)
 		if !e.OK() && (!e.Asked || !m.isStopping()) {
@@ -166,6 +171,30 @@ func (m *Pod) awaitIncarnation(ctx context.Context, inc *Incarnation) op.Instanc
 		}
 	}
 	return end
+}
+
+// terminationReason waits for the reason for which the cluster has ended the containers of a pod; empty if it gives
+// none.
+func (m *Pod) terminationReason(ctx context.Context, inc *Incarnation) string {
+	ctx, cancel := context.WithTimeout(ctx, kubeletStatusWait)
+	defer cancel()
+	f := m.State.Tracker.Follow(tracker.Pod.Key(m.Name()))
+	defer f.Close()
+	for {
+		v, err := f.Next(ctx)
+		if err != nil {
+			return ""
+		}
+		ev := v.(watch.Event)
+		p, ok := ev.Object.(*corev1.Pod)
+		if !ok || p.UID != inc.UID {
+			continue
+		}
+		over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || ev.Type == watch.Deleted
+		if why := status.TerminationReason(p); why != "" || over {
+			return why
+		}
+	}
 }
 
 // containersInOrder lists the containers of an incarnation, in order of their phases.

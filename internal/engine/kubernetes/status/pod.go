@@ -107,6 +107,20 @@ func cacheNotSynced(w *corev1.ContainerStateWaiting) bool {
 	return w.Reason == "CreateContainerConfigError" && strings.HasPrefix(w.Message, "failed to sync ")
 }
 
+// TerminationReason returns why the cluster ends a pod: its kubelet evicts it, a drain or the scheduler does; empty if
+// it does not say.
+func TerminationReason(p *corev1.Pod) string {
+	if p.Status.Reason != "" {
+		return strings.TrimSuffix(p.Status.Reason+": "+p.Status.Message, ": ")
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return strings.TrimSuffix(c.Reason+": "+c.Message, ": ")
+		}
+	}
+	return ""
+}
+
 func failureCode(p *corev1.Pod) string {
 	if p.Status.Reason != "" {
 		return p.Status.Reason // Evicted, NodeLost, …

@@ -51,6 +51,23 @@ func TestPodError(t *testing.T) {
 	}
 }
 
+func TestTerminationReason(t *testing.T) {
+	target := func(is corev1.ConditionStatus) []corev1.PodCondition {
+		return []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "Fine"},
+			{Type: corev1.DisruptionTarget, Status: is, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"}}
+	}
+	for want, s := range map[string]corev1.PodStatus{
+		"":                                  {Conditions: target(corev1.ConditionFalse)},
+		"Evicted: The node was low on disk": {Reason: "Evicted", Message: "The node was low on disk", Conditions: target(corev1.ConditionTrue)},
+		"EvictionByEvictionAPI: Eviction API: evicting": {Conditions: target(corev1.ConditionTrue)},
+		"NodeShutdown": {Reason: "NodeShutdown"},
+	} {
+		if got := TerminationReason(&corev1.Pod{Status: s}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestPodMilestones(t *testing.T) {
 	p := &corev1.Pod{}
 	p.Spec.Containers, p.Spec.InitContainers = []corev1.Container{{Name: "a"},
