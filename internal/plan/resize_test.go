@@ -15,7 +15,7 @@ func TestCannotGrow(t *testing.T) {
 		return ""
 	}}
 	for volume, want := range map[string]string{
-		"{storageClass: loopfile, size: 1Gi, attach: true}": `resizes of StorageClass "loopfile" will fail: no ext4 here`,
+		"{storageClass: loopfile, size: 1Gi, attach: true}":     `resizes of StorageClass "loopfile" will fail: no ext4 here`,
 		"{storageClass: loopfile, size: 1Gi}":                   "",
 		"{storageClass: loopfile-xfs, size: 1Gi, attach: true}": "",
 		"{storageClass: btrfs, size: 1Gi, attach: true}":        "",

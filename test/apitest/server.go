@@ -350,7 +350,15 @@ func send(w http.ResponseWriter, code int, media string, body []byte) {
 func answer(w http.ResponseWriter, r *http.Request, o runtime.Object) {
 	text, err := json.Marshal(o)
 	media := runtime.ContentTypeJSON
-	if err == nil && strings.HasPrefix(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
+	switch accept := r.Header.Get("Accept"); {
+	case err != nil || !strings.HasPrefix(accept, runtime.ContentTypeProtobuf):
+	case strings.Contains(accept, ";as=PartialObjectMetadataList;"):
+		media = runtime.ContentTypeProtobuf
+		text, err = metadataIn(text, new(metav1.PartialObjectMetadataList), "PartialObjectMetadataList")
+	case strings.Contains(accept, ";as=PartialObjectMetadata;"):
+		media = runtime.ContentTypeProtobuf
+		text, err = metadataIn(text, new(metav1.PartialObjectMetadata), "PartialObjectMetadata")
+	default:
 		media = runtime.ContentTypeProtobuf
 		text, err = inProtobuf(text)
 	}
@@ -359,6 +367,17 @@ func answer(w http.ResponseWriter, r *http.Request, o runtime.Object) {
 		return
 	}
 	send(w, http.StatusOK, media, text)
+}
+
+// metadataIn encodes the metadata of an object, or of those of a list, in protobuf.
+func metadataIn(text []byte, o runtime.Object, kind string) ([]byte, error) {
+	if err := json.Unmarshal(text, o); err != nil {
+		return nil, err
+	}
+	o.GetObjectKind().SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind(kind))
+	var b bytes.Buffer
+	err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(o, &b)
+	return b.Bytes(), err
 }
 
 func inProtobuf(text []byte) ([]byte, error) {

@@ -79,7 +79,7 @@ func (k *kubePeer) creations(ctx context.Context, t *table) error {
 		{"kube-burner", "burner-", k.createByBurner},
 	}
 	results := make([][]created, len(arms))
-	for _, order := range append([][]int{nil}, mirrored(len(arms), k.env.rounds(), k.env.seed)...) {
+	for _, order := range append([][]int{nil}, mirrored(len(arms), max(k.env.rounds(), k.env.given), k.env.seed)...) {
 		warming := order == nil // values of this block are discarded
 		if warming {
 			order = indices(len(arms))

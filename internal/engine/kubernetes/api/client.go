@@ -112,9 +112,22 @@ func (c *Client) Delete(ctx context.Context, k Kind, namespace, name string, opt
 // List lists the objects of a kind in a namespace, or in all (""), that match the selectors of opts. Other options
 // are ignored. Call has the list's resourceVersion.
 func (c *Client) List(ctx context.Context, k Kind, namespace string, opts metav1.ListOptions) ([]Object, Call, error) {
+	return c.list(ctx, k, namespace, opts, "")
+}
+
+// ListMetadata is List of the metadata alone: of *metav1.PartialObjectMetadata. It takes a tenth of the CPU time of List
+// for objects without a Go type.
+func (c *Client) ListMetadata(ctx context.Context, k Kind, namespace string, opts metav1.ListOptions) ([]Object, Call,
+	error) {
+	k.New = metadataKind.New
+	return c.list(ctx, k, namespace, opts, metadataOfList)
+}
+
+func (c *Client) list(ctx context.Context, k Kind, namespace string, opts metav1.ListOptions, accept string) ([]Object,
+	Call, error) {
 	call := Call{Verb: "list", Kind: k, Namespace: namespace}
 	answer, err := c.send(ctx, &call, request{method: http.MethodGet, path: k.Path(namespace, ""),
-		query: Selectors(opts.LabelSelector, opts.FieldSelector)})
+		query: Selectors(opts.LabelSelector, opts.FieldSelector), accept: accept})
 	if err != nil {
 		return nil, call, err
 	}
@@ -174,6 +187,9 @@ type request struct {
 
 // do sends a request, decodes the answer into into unless it is nil, and calls Seen.
 func (c *Client) do(ctx context.Context, call *Call, r request, into Object) error {
+	if into == nil && call.Kind.JSON { // resourceVersion and UID suffice
+		r.accept = metadataOnly
+	}
 	answer, err := c.send(ctx, call, r)
 	if err == nil {
 		err = call.read(answer, into)

@@ -118,7 +118,7 @@ func TestCustomResourcesAreJSON(t *testing.T) {
 		t.Fatal(call, err)
 	}
 	want := asked{Method: "POST", Path: "/apis/snapshot.storage.k8s.io/v1/namespaces/n/volumesnapshots",
-		ContentType: JSON, Accept: JSON, Authorization: "Bearer secret", HTTP: 2,
+		ContentType: JSON, Accept: metadataOnly, Authorization: "Bearer secret", HTTP: 2,
 		Body: `{"kind":"VolumeSnapshot","apiVersion":"snapshot.storage.k8s.io/v1","metadata":{"name":"s"},"spec":{"source":{"persistentVolumeClaimName":"data"}}}`}
 	if d := cmp.Diff(want, (*all)[0]); d != "" {
 		t.Error(d)

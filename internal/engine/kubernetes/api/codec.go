@@ -20,6 +20,15 @@ const (
 	Protobuf = runtime.ContentTypeProtobuf
 )
 
+// What the server answers with the metadata of an object, or of those of a list, in protobuf for kinds of JSON too.
+const (
+	metadataOnly   = Protobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1, " + JSON
+	metadataOfList = Protobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, " + JSON
+)
+
+// metadataKind is the kind of such an answer.
+var metadataKind = kind[metav1.PartialObjectMetadata](metav1.GroupName, "v1", "")
+
 // magic begins every protobuf object. A runtime.Unknown follows, with the kind and the object (apimachinery's
 // serializer/protobuf).
 var magic = []byte{'k', '8', 's', 0}
@@ -110,9 +119,9 @@ func jsonTarget(o Object) any {
 	return o
 }
 
-// identify returns the resourceVersion and UID of an object of this kind.
+// identify returns the resourceVersion and UID of an object of this kind, or of its metadata.
 func (k Kind) identify(data []byte) (version string, uid types.UID, err error) {
-	if k.JSON {
+	if k.JSON = !bytes.HasPrefix(data, magic); k.JSON {
 		var o struct {
 			Kind     string `json:"kind"`
 			Metadata struct {
@@ -127,7 +136,7 @@ func (k Kind) identify(data []byte) (version string, uid types.UID, err error) {
 		return o.Metadata.ResourceVersion, o.Metadata.UID, err
 	}
 	raw, kind, err := k.open(data)
-	if err == nil && kind != k.Name {
+	if err == nil && kind != k.Name && kind != metadataKind.Name {
 		err = &NotThisKind{Want: k.Name, Got: kind}
 	}
 	if err != nil {
@@ -152,8 +161,9 @@ func (e *NotThisKind) Error() string {
 	return fmt.Sprintf("expected a %s, got %q", e.Want, e.Got)
 }
 
-// DecodeList decodes a list of this kind.
+// DecodeList decodes a list of this kind, or of its metadata.
 func (k Kind) DecodeList(data []byte) (metav1.ListMeta, []Object, error) {
+	k.JSON = !bytes.HasPrefix(data, magic)
 	meta, items, err := k.splitList(data)
 	if err != nil {
 		return meta, nil, fmt.Errorf("decode list of %s: %w", k, err)
@@ -173,7 +183,7 @@ func (k Kind) splitList(data []byte) (metav1.ListMeta, [][]byte, error) {
 	if err != nil {
 		return metav1.ListMeta{}, nil, err
 	}
-	if kind != k.Name+"List" {
+	if kind != k.Name+"List" && kind != metadataKind.Name+"List" {
 		return metav1.ListMeta{}, nil, &NotThisKind{Want: k.Name + "List", Got: kind, Status: status(raw, kind, k.JSON)}
 	}
 	if !k.JSON {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -246,4 +247,39 @@ func fuzzDecode(f *testing.F, k Kind) {
 			t.Errorf("%d items beside the error %v", len(items), listErr)
 		}
 	})
+}
+
+// Metadata of a custom resource comes in protobuf, or in JSON from a server that has no protobuf form of it.
+func TestMetadataOfCustomResources(t *testing.T) {
+	meta := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "u", ResourceVersion: "3"}}
+	list := metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "9"},
+		Items: []metav1.PartialObjectMetadata{meta}}
+	wrapped := func(kind string, m message) []byte {
+		raw, err := m.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: kind}, Raw: raw}
+		b, err := u.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(slices.Clone(magic), b...)
+	}
+	for name, answers := range map[string][2][]byte{
+		"protobuf": {wrapped("PartialObjectMetadata", &meta), wrapped("PartialObjectMetadataList", &list)},
+		"JSON": {[]byte(`{"kind":"VolumeSnapshot","metadata":{"name":"s","uid":"u","resourceVersion":"3"}}`),
+			[]byte(`{"kind":"VolumeSnapshotList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"s","uid":"u"}}]}`)},
+	} {
+		version, uid, err := VolumeSnapshots.identify(answers[0])
+		if err != nil || version != "3" || uid != "u" {
+			t.Errorf("%s: version %q, UID %q, %v", name, version, uid, err)
+		}
+		k := VolumeSnapshots
+		k.New = metadataKind.New
+		of, items, err := k.DecodeList(answers[1])
+		if err != nil || of.ResourceVersion != "9" || len(items) != 1 || items[0].GetUID() != "u" {
+			t.Errorf("%s: list of version %q: %v, %v", name, of.ResourceVersion, items, err)
+		}
+	}
 }

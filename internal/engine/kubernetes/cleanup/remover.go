@@ -393,7 +393,7 @@ func (cl *remover) manifest(ctx context.Context, lists map[string]map[string]api
 	key := k.String() + " " + namespace
 	byName, ok := lists[key]
 	if !ok {
-		list, _, err := e.Client.List(ctx, k, namespace, metav1.ListOptions{LabelSelector: e.Selector()})
+		list, _, err := e.Client.ListMetadata(ctx, k, namespace, metav1.ListOptions{LabelSelector: e.Selector()})
 		if err == nil {
 			byName = make(map[string]api.Object, len(list))
 		} // else each object is read by itself
