@@ -269,7 +269,8 @@ func TestMetadataOfCustomResources(t *testing.T) {
 	for name, answers := range map[string][2][]byte{
 		"protobuf": {wrapped("PartialObjectMetadata", &meta), wrapped("PartialObjectMetadataList", &list)},
 		"JSON": {[]byte(`{"kind":"VolumeSnapshot","metadata":{"name":"s","uid":"u","resourceVersion":"3"}}`),
-			[]byte(`{"kind":"VolumeSnapshotList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"s","uid":"u"}}]}`)},
+			[]byte(`{"kind":"VolumeSnapshotList","metadata":{"resourceVersion":"9"},` +
+				`"items":[{"metadata":{"name":"s","uid":"u"}}]}`)},
 	} {
 		version, uid, err := VolumeSnapshots.identify(answers[0])
 		if err != nil || version != "3" || uid != "u" {
