@@ -114,8 +114,9 @@ func smallFigures(t *table, method string, tools []tool, results [][]metered) er
 		speed := each(results[i], func(m metered) float64 { return m.perSecond })
 		t.info(n, fmt.Sprintf("%s of 4 KiB: %s per second", method, k.name), "%s", spread(speed))
 		rss := each(results[i], func(m metered) float64 { return float64(m.rss) })
-		t.info(len(rss), fmt.Sprintf("%s of 4 KiB: resident memory of %s, at most", method, k.name), "%.1f MB",
-			slices.Max(rss)/1e6)
+		own := each(results[i], func(m metered) float64 { return float64(m.own) })
+		t.info(len(rss), fmt.Sprintf("%s of 4 KiB: resident memory of %s, at most; without pages of files", method, k.name),
+			"%.1f MB; %.1f MB", slices.Max(rss)/1e6, slices.Max(own)/1e6)
 	}
 	return nil
 }

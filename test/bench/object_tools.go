@@ -148,7 +148,7 @@ type metered struct {
 	perOp     time.Duration // CPU time of the process
 	perSecond float64
 	requests  int64
-	rss       int64 // bytes, maximum of the whole run
+	rss, own  int64 // bytes, maxima of the whole run; own: without pages of files
 }
 
 // sampled is the state at one instant.
@@ -199,7 +199,7 @@ func judge(all []sampled) (m metered, err error) {
 		return m, errors.New("the run was too short to be watched")
 	}
 	for _, s := range all {
-		m.rss = max(m.rss, s.rss)
+		m.rss, m.own = max(m.rss, s.rss), max(m.own, s.own)
 	}
 	total := all[len(all)-1].requests
 	from := slices.IndexFunc(all, func(s sampled) bool { return s.requests*20 >= total })

@@ -172,6 +172,7 @@ type usage struct {
 	at  time.Time
 	cpu time.Duration // user and system
 	rss int64         // bytes
+	own int64         // bytes of rss that are not pages of files, such as the program's
 	fds int           // open file descriptors
 }
 
@@ -197,8 +198,8 @@ func watch(pid int) (list <-chan []usage, stop func()) {
 	return result, func() { close(done) }
 }
 
-// usageOf reads the fields 14 and 15 (CPU time in ticks of 10 ms, from the kernel's ABI) and 24
-// (resident pages) of /proc/PID/stat.
+// usageOf reads the fields 14 and 15 (CPU time in ticks of 10 ms, from the kernel's ABI) of /proc/PID/stat, and the
+// fields 2 (resident pages) and 3 (those of files and of shared memory) of /proc/PID/statm.
 func usageOf(pid int) (usage, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -210,9 +211,15 @@ func usageOf(pid int) (usage, bool) {
 		return usage{}, false
 	}
 	number := func(i int) int64 { v, _ := strconv.ParseInt(f[i], 10, 64); return v }
+	var size, resident, shared int64
+	b, err = os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if _, scanned := fmt.Sscan(string(b), &size, &resident, &shared); err != nil || scanned != nil {
+		return usage{}, false
+	}
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	return usage{time.Now(), time.Duration(number(11)+number(12)) * 10 * time.Millisecond,
-		number(21) * int64(os.Getpagesize()), len(open)}, err == nil
+	page := int64(os.Getpagesize())
+	return usage{time.Now(), time.Duration(number(11)+number(12)) * 10 * time.Millisecond, resident * page,
+		(resident - shared) * page, len(open)}, err == nil
 }
 
 // driver is a process of CNSBench's CSI driver that a bench started.

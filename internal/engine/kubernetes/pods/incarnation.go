@@ -36,11 +36,19 @@ func (m *Pod) beginReplace() (*Incarnation, error) {
 	switch {
 	case m.removed || m.stopping:
 		return nil, engine.Errorf("Ended", "pod %s is being stopped", m.Name())
-	case inc.successor != nil:
+	case inc.successor != nil || m.replacing:
 		return nil, engine.Errorf("Aborted", "another operation is replacing pod %s", m.Name())
 	}
-	inc.successor = &successor{known: make(chan struct{})}
+	inc.successor, m.replacing = &successor{known: make(chan struct{})}, true
 	return inc, nil
+}
+
+// endReplace lets other ops replace the pod. It returns the successor of inc that was begun.
+func (m *Pod) endReplace(inc *Incarnation) *successor {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.replacing = false
+	return inc.successor
 }
 
 // nextIncarnation returns the incarnation after inc. Its agents have the same tokens.

@@ -152,9 +152,7 @@ func (rp *Replacement) waitUsable(ctx context.Context, tr *op.Trace) error {
 // Close ends the replacement: pods whose deletion was not accepted go on, others without a successor have none.
 func (rp *Replacement) Close(why error) {
 	for m, inc := range rp.old {
-		m.mu.Lock()
-		h := inc.successor
-		m.mu.Unlock()
+		h := m.endReplace(inc)
 		if h == nil {
 			continue
 		}

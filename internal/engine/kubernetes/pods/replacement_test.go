@@ -53,6 +53,7 @@ func TestReplacedIncarnations(t *testing.T) {
 		if _, err := m.beginReplace(); err == nil {
 			t.Error("two ops replace it at once")
 		}
+		m.endReplace(first)
 		m.cancelReplace(first) // nothing was asked of it after all
 		if _, err := m.beginReplace(); err != nil {
 			t.Error(err)
@@ -63,6 +64,10 @@ func TestReplacedIncarnations(t *testing.T) {
 		m.finishReplace(first, second, nil)
 		e.Tracker.See(pod("1", corev1.PodFailed)) // an old one's, seen late
 		quiet()
+		if _, err := m.beginReplace(); err == nil {
+			t.Error("an op replaces a pod that another op has not finished with")
+		}
+		m.endReplace(first)
 		if _, err := m.beginReplace(); err != nil {
 			t.Error(err)
 		}

@@ -161,6 +161,8 @@ type Pod struct {
 	barrier  op.Time
 	stopping bool
 	removed  bool
+	// replacing: an op is replacing the pod, up to its end: the new pod may not be usable yet.
+	replacing bool
 }
 
 // Name returns the pod's name in the cluster.
