@@ -21,7 +21,7 @@ func (e *Engine) openWatches(ctx context.Context) error {
 		{Kind: api.PersistentVolumeClaims, Namespace: e.Namespace, LabelSelector: selector},
 		{Kind: api.PersistentVolumes},
 		{Kind: api.VolumeAttachments},
-		{Kind: api.Events, Namespace: e.Namespace},
+		{Kind: api.Events, Namespace: e.Namespace, SinceOpen: true},
 		{Kind: api.ConfigMaps, Namespace: e.Namespace, FieldSelector: "metadata.name=" + e.Name(lagprobe.ObjectName)},
 	}
 	if e.hasSnapshots {

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,5 +39,48 @@ func TestKnownEvents(t *testing.T) {
 		if _, ok := o.(*metav1.ObjectMeta); !ok {
 			t.Errorf("%s is kept as %T", o.GetName(), o)
 		}
+	}
+}
+
+// TestSinceOpen checks that objects of before the watch are neither read nor taken for changes of a gap.
+func TestSinceOpen(t *testing.T) {
+	pod := func(name, version string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
+	}
+	whole := 0
+	host := served{"pods": func(w http.ResponseWriter, r *http.Request) {
+		if isMark(r) {
+			listing(w, "100", pod("old", "7"))
+			return
+		}
+		whole++
+		listing(w, "200", pod("old", "7"), pod("last", "100"), pod("new", "120"))
+	}}.start(t)
+	w := &Watches{cfg: Config{Clock: op.NewClock()}, queue: newQueue()}
+	s := &stream{w: w, src: Source{Kind: api.Pods, SinceOpen: true}}
+	var err error
+	if s.conn, err = api.Dial(host, true); err != nil {
+		t.Fatal(err)
+	}
+	defer s.conn.Close()
+	for _, step := range []struct {
+		from    op.Time
+		version string
+		want    []string
+	}{{op.Never, "100", nil}, {5, "200", []string{"new"}}} {
+		if err := s.list(t.Context(), step.from); err != nil {
+			t.Fatal(err)
+		}
+		it, _ := w.queue.pop()
+		var got []string
+		for _, o := range it.list {
+			got = append(got, o.GetName())
+		}
+		if d := cmp.Diff(step.want, got); d != "" || s.version != step.version {
+			t.Errorf("from %v: version %s, %s", step.from, s.version, d)
+		}
+	}
+	if whole != 1 {
+		t.Errorf("all objects were read %d times, want once", whole)
 	}
 }

@@ -18,6 +18,9 @@ type Source struct {
 	Namespace     string // empty: all, or cluster-scoped
 	LabelSelector string
 	FieldSelector string
+	// SinceOpen leaves out objects that have not changed since the watch was opened first: for Events, of which a
+	// namespace can have tens of thousands.
+	SinceOpen bool
 }
 
 // Config has the watches and their handlers.
@@ -82,6 +85,7 @@ type stream struct {
 	conn *api.Conn
 
 	version string  // resourceVersion to watch from
+	opened  string  // that of the first list, with Source.SinceOpen
 	stale   bool    // version has expired: list first
 	lastAt  op.Time // stamp of the last frame or list
 	last    []byte  // the last frame of this connection

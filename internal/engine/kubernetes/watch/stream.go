@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -153,7 +156,12 @@ func pause(ctx context.Context, attempt int) bool {
 
 // list lists all objects and queues the list. from is the last frame before a gap, or Never.
 func (s *stream) list(ctx context.Context, from op.Time) error {
-	body, err := s.get(ctx, api.Selectors(s.src.LabelSelector, s.src.FieldSelector))
+	query := api.Selectors(s.src.LabelSelector, s.src.FieldSelector)
+	first := s.src.SinceOpen && !from.Known()
+	if first {
+		query.Set("limit", "1") // for the resourceVersion of now
+	}
+	body, err := s.get(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -161,6 +169,15 @@ func (s *stream) list(ctx context.Context, from op.Time) error {
 	meta, objects, err := s.src.DecodeList(body)
 	if err != nil {
 		return err
+	}
+	if first {
+		objects, s.opened = nil, meta.ResourceVersion
+	}
+	if s.src.SinceOpen {
+		objects = slices.DeleteFunc(objects, func(o api.Object) bool {
+			c, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), s.opened)
+			return err == nil && c <= 0
+		})
 	}
 	for _, obj := range objects {
 		obj.SetManagedFields(nil)
