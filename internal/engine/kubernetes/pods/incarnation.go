@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -144,6 +145,7 @@ func (m *Pod) awaitIncarnation(ctx context.Context, inc *Incarnation) op.Instanc
 		m.awaitUnwrapped(ctx, inc, &end)
 		return end
 	}
+	reason := sync.OnceValue(func() string { return m.terminationReason(ctx, inc) })
 	for _, name := range m.containersInOrder(inc) {
 		if len(m.MainContainers) > 0 && !slices.Contains(m.MainContainers, name) {
 			continue
@@ -164,10 +166,8 @@ func (m *Pod) awaitIncarnation(ctx context.Context, inc *Incarnation) op.Instanc
 					p.Spec.NodeName)
 			}
 		}
-		if sent := e.Signal == "SIGTERM" || e.Signal == "SIGKILL"; sent && !e.Asked && !e.OOM && !m.isStopping() {
-			if why := m.terminationReason(ctx, inc); why != "" {
-				e.Message = strings.TrimSpace(why + "\n" + e.Message)
-			}
+		if m.killedByOthers(inc, &e) {
+			e.Message = strings.TrimSpace(reason() + "\n" + e.Message)
 		}
 		end.Containers = append(end.Containers, e.ContainerEnd)
 		end.At = max(end.At, e.At)
@@ -179,6 +179,13 @@ func (m *Pod) awaitIncarnation(ctx context.Context, inc *Incarnation) op.Instanc
 		}
 	}
 	return end
+}
+
+// killedByOthers reports whether a container got a signal by which the cluster ends pods, and not from this run.
+func (m *Pod) killedByOthers(inc *Incarnation, e *agent.End) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return (e.Signal == "SIGTERM" || e.Signal == "SIGKILL") && !e.Asked && !e.OOM && !m.stopping && inc.successor == nil
 }
 
 // terminationReason waits for the reason for which the cluster has ended the containers of a pod; empty if it gives
