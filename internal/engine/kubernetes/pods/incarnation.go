@@ -181,11 +181,13 @@ func (m *Pod) awaitIncarnation(ctx context.Context, inc *Incarnation) op.Instanc
 	return end
 }
 
-// killedByOthers reports whether a container got a signal by which the cluster ends pods, and not from this run.
+// killedByOthers reports whether a container got a signal by which the cluster ends pods, and not from this run. The
+// kubelet's signal reaches the agent, which says that it has asked its command to end.
 func (m *Pod) killedByOthers(inc *Incarnation, e *agent.End) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return (e.Signal == "SIGTERM" || e.Signal == "SIGKILL") && !e.Asked && !e.OOM && !m.stopping && inc.successor == nil
+	sent := (e.Signal == "SIGTERM" || e.Signal == "SIGKILL") && !e.OOM && !e.PhaseOver
+	return sent && !m.stopping && inc.successor == nil
 }
 
 // terminationReason waits for the reason for which the cluster has ended the containers of a pod; empty if it gives
