@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCannotGrow checks that resizes that will fail on this machine have a warning: those of mounted volumes with a file
-// system that its drivers cannot grow.
+// TestCannotGrow checks that resizes that will fail on this machine have a warning: those of mounted volumes with a
+// file system that its drivers cannot grow.
 func TestCannotGrow(t *testing.T) {
 	in := Input{CannotGrow: func(driver, fsType string) string {
 		if driver == "loopfile.csi.cnsbench.dev" && fsType != "xfs" {

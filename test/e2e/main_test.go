@@ -43,7 +43,8 @@ func build(dir string) error {
 		return err
 	}
 	programs = dir
-	cmd := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-o", dir, "./cmd/cnsbench", "./cmd/cnsbench-agent")
+	cmd := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-o", dir, "./cmd/cnsbench",
+		"./cmd/cnsbench-agent")
 	cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)

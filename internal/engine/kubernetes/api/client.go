@@ -115,8 +115,8 @@ func (c *Client) List(ctx context.Context, k Kind, namespace string, opts metav1
 	return c.list(ctx, k, namespace, opts, "")
 }
 
-// ListMetadata is List of the metadata alone: of *metav1.PartialObjectMetadata. Objects without a Go type take much less
-// CPU time than by List.
+// ListMetadata is List of the metadata alone: of *metav1.PartialObjectMetadata. Objects without a Go type take much
+// less CPU time than by List.
 func (c *Client) ListMetadata(ctx context.Context, k Kind, namespace string, opts metav1.ListOptions) ([]Object, Call,
 	error) {
 	k.New = metadataKind.New

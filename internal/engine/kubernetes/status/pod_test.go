@@ -57,8 +57,9 @@ func TestTerminationReason(t *testing.T) {
 			{Type: corev1.DisruptionTarget, Status: is, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"}}
 	}
 	for want, s := range map[string]corev1.PodStatus{
-		"":                                  {Conditions: target(corev1.ConditionFalse)},
-		"Evicted: The node was low on disk": {Reason: "Evicted", Message: "The node was low on disk", Conditions: target(corev1.ConditionTrue)},
+		"": {Conditions: target(corev1.ConditionFalse)},
+		"Evicted: The node was low on disk": {Reason: "Evicted", Message: "The node was low on disk",
+			Conditions: target(corev1.ConditionTrue)},
 		"EvictionByEvictionAPI: Eviction API: evicting": {Conditions: target(corev1.ConditionTrue)},
 		"NodeShutdown": {Reason: "NodeShutdown"},
 	} {
