@@ -127,7 +127,17 @@ func (e *Manifests) Prepare(r engine.Request) error {
 	err = e.Session.Ledger.Add(op.LedgerEntry{Kind: m.Kind.String(), Name: m.Name, Data: map[string]string{
 		"namespace": m.Namespace, "server": e.ID.Server, "run": e.Session.RunID,
 		"version": m.Kind.Version, "group": m.Kind.Group, "resource": m.Kind.Resource, "kind": m.Kind.Name}})
-	return errors.Join(err, e.Watch(ctx, m))
+	if e.isFollowed(m.Kind) {
+		err = errors.Join(err, e.Watch(ctx, m))
+	}
+	return err
+}
+
+// isFollowed says whether an op of the run may wait for changes of the run's objects of a kind. Objects that nothing
+// waits for are not watched: each event of a watch costs the API server and the runner about as much as a creation.
+func (e *Manifests) isFollowed(k api.Kind) bool {
+	needs := e.Session.Needs.Kinds
+	return status.HasReadiness(k.GVK()) || needs[op.Delete] || needs[op.Rollout]
 }
 
 func (e *Manifests) newManifest(ctx context.Context, r engine.Request) (*Manifest, error) {
@@ -145,20 +155,27 @@ func (e *Manifests) newManifest(ctx context.Context, r engine.Request) (*Manifes
 	return m, nil
 }
 
-// CreateObject creates an object and waits until it is ready, if readiness is known for its kind.
+// CreateObject creates an object and waits until it is ready, if its kind has readiness.
 func (e *Manifests) CreateObject(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	m, err := e.newManifest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.Watch(ctx, m); err != nil {
-		return nil, err
+	if e.isFollowed(m.Kind) {
+		if err := e.Watch(ctx, m); err != nil {
+			return nil, err
+		}
 	}
-	o := &api.Any{Unstructured: *r.Manifest.Object.DeepCopy()}
+	o := &api.Any{Unstructured: r.Manifest.Object}
 	m.HasPods = e.adopt(&o.Unstructured, m, r)
-	f := e.Tracker.Follow(m.Key())
-	defer f.Close()
-	call, err := e.Client.Create(ctx, m.Kind, m.Namespace, o, o)
+	awaited := status.HasReadiness(m.Kind.GVK())
+	var f *tracker.Feed
+	var into api.Object // nil: the answer's metadata are enough
+	if awaited {
+		f, into = e.Tracker.Follow(m.Key()), o
+		defer f.Close()
+	}
+	call, err := e.Client.Create(ctx, m.Kind, m.Namespace, o, into)
 	if err != nil {
 		return nil, core.APIError(ctx, err)
 	}
@@ -167,7 +184,7 @@ func (e *Manifests) CreateObject(ctx context.Context, r engine.Request, tr *op.T
 	e.objects[r.Name] = m
 	e.Mu.Unlock()
 	made := []engine.Object{m.Object}
-	if _, known := status.Ready(m.Kind.GVK(), &o.Unstructured); !known {
+	if !awaited {
 		pods.MarkReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
 		return made, nil
 	}

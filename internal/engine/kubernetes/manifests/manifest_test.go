@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // object reads a manifest with integers as an API server returns them.
@@ -58,5 +59,30 @@ spec:
 	}
 	if e.adopt(object(t, "{apiVersion: v1, kind: ConfigMap, data: {template: x}}"), m, engine.Request{}) {
 		t.Error("a ConfigMap makes no pods")
+	}
+}
+
+// TestIsFollowed checks that objects are watched only where an op may wait for their changes.
+func TestIsFollowed(t *testing.T) {
+	kind := func(group, name string) api.Kind { return api.Kind{Group: group, Version: "v1", Name: name} }
+	for _, tt := range []struct {
+		kind  api.Kind
+		needs op.Kind
+		want  bool
+	}{
+		{kind("", "ConfigMap"), op.Create, false},
+		{kind("example.com", "Widget"), op.Snapshot, false},
+		{kind("", "ConfigMap"), op.Delete, true},
+		{kind("example.com", "Widget"), op.Rollout, true},
+		{kind("apps", "StatefulSet"), op.Create, true},
+		{kind("batch", "Job"), op.Create, true},
+		{kind("", "PersistentVolumeClaim"), op.Create, true},
+		{kind(engine.BucketGroup, "BucketAccess"), op.Create, true},
+	} {
+		e := New(pods.New(core.New(core.Options{})), nil)
+		e.Session.Needs.Kinds = map[op.Kind]bool{op.Create: true, tt.needs: true}
+		if got := e.isFollowed(tt.kind); got != tt.want {
+			t.Errorf("%s, run with %s: %v, want %v", tt.kind.Name, tt.needs, got, tt.want)
+		}
 	}
 }

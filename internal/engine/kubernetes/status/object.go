@@ -59,6 +59,12 @@ func Ready(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (done, kno
 	return true, false
 }
 
+// HasReadiness says whether readiness is known for a kind; an object of another one is ready once it exists.
+func HasReadiness(gvk schema.GroupVersionKind) bool {
+	_, known := Ready(gvk, &unstructured.Unstructured{})
+	return known
+}
+
 // ObjectError returns why an object will not become ready, or nil.
 func ObjectError(gvk schema.GroupVersionKind, o *unstructured.Unstructured) error {
 	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
