@@ -82,8 +82,11 @@ func (c *Conn) connect(ctx context.Context) *Failure {
 			return c.given(ctx, f)
 		}
 	}
+	if c.ep.TLS == nil && !c.ep.HTTP2 {
+		raw = newSocket(raw)
+	}
 	c.mu.Lock()
-	c.c, c.r, c.w, c.used, c.moved = raw, 0, 0, false, op.Never
+	c.c, c.r, c.w, c.failed, c.used, c.moved = raw, 0, 0, nil, false, op.Never
 	c.mu.Unlock()
 	return nil
 }
@@ -110,6 +113,10 @@ func (c *Conn) touch(now op.Time) {
 
 // more reads more bytes behind buf[r:w] and makes room for them.
 func (c *Conn) more() error {
+	if err := c.failed; err != nil {
+		c.failed = nil
+		return err
+	}
 	if c.r == c.w {
 		c.r, c.w = 0, 0
 	} else if c.w == len(c.buf) {

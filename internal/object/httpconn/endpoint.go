@@ -41,10 +41,12 @@ type Conn struct {
 	ep      Endpoint
 	buf     []byte // response: buf[r:w] is read, but not consumed
 	r, w    int
+	failed  error  // of the read that wrote the request's end; the next read returns it
 	out     []byte // request
 	head    []byte // of the last answer
 	moved   op.Time
-	used    bool // an exchange succeeded on this connection
+	used    bool    // an exchange succeeded on this connection
+	done    op.Time // the end of the last one
 	aborted atomic.Bool
 	source  netip.Addr // local address; invalid: any
 	h2      *http.ClientConn

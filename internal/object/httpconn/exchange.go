@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -39,7 +40,7 @@ func (c *Conn) Do(ctx context.Context, x *Exchange) *Failure {
 		c.Close()
 		return c.given(ctx, f)
 	}
-	c.used = true
+	c.used, c.done = true, x.Done
 	if !x.keep || c.r != c.w {
 		c.Close()
 	}
@@ -86,7 +87,7 @@ func (c *Conn) send(x *Exchange) *Failure {
 	}
 	b = append(b, "\r\n"...)
 	if x.Content == nil {
-		return c.write(b)
+		return c.writeLast(x, b)
 	}
 	return c.sendContent(x, b)
 }
@@ -129,7 +130,30 @@ func (c *Conn) sendContent(x *Exchange, b []byte) *Failure {
 		}
 		b = append(b, "0\r\n\r\n"...)
 	}
-	return c.write(b)
+	return c.writeLast(x, b)
+}
+
+// soon is how long a connection may have been idle for a request to wait for its response at once. On one that was idle
+// for longer, or never used, bytes may be waiting that nobody has asked for: a server refuses or closes it.
+const soon = 10 * time.Millisecond
+
+// writeLast writes the end of a request, and may read the beginning of the response.
+func (c *Conn) writeLast(x *Exchange, b []byte) *Failure {
+	if x.Size > int64(cap(c.out)) { // otherwise the exchange has just begun
+		c.touch(c.ep.Clock.Now())
+	}
+	s, ok := c.c.(*socket)
+	if !ok || !c.used || time.Duration(x.Began-c.done) > soon {
+		return c.write(b)
+	}
+	sent, n, err := s.request(b, c.buf)
+	if !sent {
+		return writeFailure(err)
+	}
+	if c.r, c.w, c.failed = 0, n, err; n > 0 {
+		x.First = c.ep.Clock.Now()
+	}
+	return nil
 }
 
 func (c *Conn) write(b []byte) *Failure {

@@ -7,6 +7,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -18,6 +19,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -77,6 +79,40 @@ func get(t *testing.T, c *Conn) (*Exchange, string, *Failure) {
 	return x, got.String(), f
 }
 
+// onBoth runs a test on a new connection and on one that was used just before: there, the end of a request is written
+// and the beginning of its response is read in one step.
+func onBoth(t *testing.T, name string, serve func(int, net.Conn), timeout time.Duration, run func(*testing.T, *Conn)) {
+	t.Helper()
+	t.Run(name+", new", func(t *testing.T) {
+		t.Parallel()
+		run(t, newConn(t, scripted(t, serve), timeout))
+	})
+	t.Run(name+", used", func(t *testing.T) {
+		t.Parallel()
+		c := newConn(t, scripted(t, func(n int, c net.Conn) {
+			if readRequest(c) {
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst")
+				serve(n, c)
+			}
+		}), timeout)
+		if _, body, f := get(t, c); f != nil || body != "first" {
+			t.Fatalf("the first exchange: %q, %v", body, f)
+		}
+		run(t, c)
+	})
+}
+
+// readRequest reads a request without a body, and no byte more.
+func readRequest(c net.Conn) bool {
+	var head []byte
+	for one := make([]byte, 1); !bytes.HasSuffix(head, endOfHead); head = append(head, one...) {
+		if _, err := c.Read(one); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 func TestAnswers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	tests := []struct {
@@ -111,8 +147,7 @@ func TestAnswers(t *testing.T) {
 		{"a head without end", ok + strings.Repeat("X: y\r\n", 20000), 0, "", Garbage, false},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			c := newConn(t, scripted(t, answering(tt.answer)), 5*time.Second)
+		onBoth(t, tt.name, answering(tt.answer), 5*time.Second, func(t *testing.T, c *Conn) {
 			x, body, f := get(t, c)
 			kind := Kind("")
 			if f != nil {
@@ -186,19 +221,19 @@ func TestStallsAreToldApart(t *testing.T) {
 	}{
 		{"no answer", func(_ int, c net.Conn) { wait(c) }, nil, Stalled},
 		{"half an answer", func(_ int, c net.Conn) {
+			readRequest(c)
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe")
 			wait(c)
 		}, nil, BodyStalled},
 		{"takes nothing", func(_ int, c net.Conn) { time.Sleep(10 * time.Second) }, big, SendStalled},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			c := newConn(t, scripted(t, tt.serve), 200*time.Millisecond)
+		onBoth(t, tt.name, tt.serve, 200*time.Millisecond, func(t *testing.T, c *Conn) {
 			start := time.Now()
 			var f *Failure
 			if tt.x != nil {
-				f = c.Do(t.Context(), tt.x)
+				x := *tt.x
+				f = c.Do(t.Context(), &x)
 			} else {
 				_, _, f = get(t, c)
 			}
@@ -276,14 +311,69 @@ func TestProxy(t *testing.T) {
 }
 
 func TestAbort(t *testing.T) {
-	c := newConn(t, scripted(t, func(_ int, c net.Conn) { _, _ = io.Copy(io.Discard, c) }), time.Minute)
-	time.AfterFunc(50*time.Millisecond, c.Abort)
-	if _, _, f := get(t, c); f == nil || f.Kind != Aborted {
-		t.Errorf("%v, want %s", f, Aborted)
-	}
-	if _, _, f := get(t, c); f == nil || f.Kind != Aborted {
-		t.Errorf("afterwards: %v, want %s", f, Aborted)
-	}
+	silent := func(_ int, c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	onBoth(t, "no answer", silent, time.Minute, func(t *testing.T, c *Conn) {
+		time.AfterFunc(50*time.Millisecond, c.Abort)
+		if _, _, f := get(t, c); f == nil || f.Kind != Aborted {
+			t.Errorf("%v, want %s", f, Aborted)
+		}
+		if _, _, f := get(t, c); f == nil || f.Kind != Aborted {
+			t.Errorf("afterwards: %v, want %s", f, Aborted)
+		}
+	})
+}
+
+// TestUnasked checks that bytes which come before a request end its exchange at once: those of a server that answers
+// before it reads, and those of one that refuses and closes a connection just after an exchange.
+func TestUnasked(t *testing.T) {
+	const refusal = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+	onBoth(t, "refusal", func(_ int, c net.Conn) {
+		time.Sleep(2 * time.Millisecond)
+		_, _ = io.WriteString(c, refusal)
+	}, time.Minute, func(t *testing.T, c *Conn) {
+		if !c.used {
+			if f := c.connect(t.Context()); f != nil {
+				t.Fatal(f)
+			}
+		}
+		time.Sleep(5 * time.Millisecond) // it has come and the server has closed
+		start := time.Now()
+		x, _, f := get(t, c)
+		if refused := f == nil && x.Status == 503; !refused && (f == nil || f.Kind != Reset && f.Kind != Closed) {
+			t.Errorf("%d, %v; want 503, %s or %s", x.Status, f, Reset, Closed)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// TestSlowReader checks that a request arrives whole at a server that takes it by and by, however much of its end the
+// kernel takes at once.
+func TestSlowReader(t *testing.T) {
+	const size = 8<<20 + 17
+	sums := make(chan [sha256.Size]byte, 2)
+	onBoth(t, "PUT", func(_ int, c net.Conn) {
+		time.Sleep(100 * time.Millisecond)
+		r, err := http.ReadRequest(bufio.NewReaderSize(c, 1<<10))
+		if err != nil {
+			return
+		}
+		body, _ := io.ReadAll(iotest.OneByteReader(io.LimitReader(r.Body, 1<<16)))
+		rest, _ := io.ReadAll(r.Body)
+		sums <- sha256.Sum256(append(body, rest...))
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	}, 10*time.Second, func(t *testing.T, c *Conn) {
+		x := &Exchange{Head: []byte("PUT / HTTP/1.1\r\nHost: x\r\n"), Content: pattern{}, Size: size}
+		if f := c.Do(t.Context(), x); f != nil {
+			t.Fatal(f)
+		}
+		want := make([]byte, size)
+		_ = pattern{}.Read(want, 0)
+		if got := <-sums; got != sha256.Sum256(want) {
+			t.Error("other bytes arrived")
+		}
+	})
 }
 
 // pattern is a content of which each byte tells where it stands.
