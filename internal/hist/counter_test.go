@@ -27,6 +27,17 @@ func TestCounter(t *testing.T) {
 		if got, want := buckets(sum), buckets(h); !slices.Equal(got, want) {
 			t.Errorf("%s, added: %d buckets, want %d", shape, len(got), len(want))
 		}
+		exact := func(h *Histogram) [5]int64 { return [5]int64{h.N(), h.Sum(), h.Min(), h.Max(), h.Saturated()} }
+		if got, want := exact(sum), exact(h); got != want {
+			t.Errorf("%s, added: n, sum, min, max and saturated %d, want %d", shape, got, want)
+		}
+		c.Reset()
+		c.Record(values[0])
+		one, again := of(t, values[0]), New()
+		must(t, c.AddTo(again))
+		if got, want := exact(again), exact(one); got != want || !slices.Equal(buckets(&c), buckets(one)) {
+			t.Errorf("%s, reset: n, sum, min, max and saturated %d, want %d", shape, got, want)
+		}
 	}
 	var c Counter
 	c.Record(-7)

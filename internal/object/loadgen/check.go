@@ -125,16 +125,17 @@ func (w *worker) ask(ctx context.Context, c model.IntegrityCheck, wrote uint64) 
 func (m *meter) checked(k Key, after op.Time, r *client.Result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	cell := m.cells.cell(k)
-	cell.N++
+	t := m.tally(k)
+	c := &t.counts
+	c.N++
 	if r != nil {
-		cell.Attempts += int64(r.Attempts)
-		if cell.Detail == "" && !k.OK {
-			cell.Detail = detail(r.Detail)
+		c.Attempts += int64(r.Attempts)
+		if c.Detail == "" && !k.OK {
+			c.Detail = detail(r.Detail)
 		}
 	}
 	if after > 0 {
-		m.err = first(m.err, cell.Response.Record(int64(after)))
+		t.response.Record(int64(after))
 	}
 }
 

@@ -34,8 +34,8 @@ func TestEndpointsAddUp(t *testing.T) {
 	several.drop(0, 0, 0, false) // it went to none
 	one.drop(0, 0, 0, false)
 	metrics := func(m *meter) (Metrics, map[string]float64) {
-		cells, err := m.take()
-		if err != nil {
+		cells := Cells{}
+		if err := m.moveTo(cells); err != nil {
 			t.Fatal(err)
 		}
 		w := WorkResult{Work: &model.Work{Name: "w", Kind: model.Normal, Ops: []model.Op{{Name: "read"}}},

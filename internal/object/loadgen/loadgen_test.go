@@ -750,15 +750,15 @@ func TestMergeIsExact(t *testing.T) {
 			one.record(0, i, due, false, false, &r)
 			host.record(0, i, due, false, false, &r)
 		}
-		cells, err := host.take()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := merged.Merge(cells); err != nil {
+		cells := Cells{}
+		if err := errors.Join(host.moveTo(cells), merged.Merge(cells)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, _ := one.take()
+	want := Cells{}
+	if err := one.moveTo(want); err != nil {
+		t.Fatal(err)
+	}
 	if len(merged) != len(want) {
 		t.Fatalf("%d cells, want %d", len(merged), len(want))
 	}

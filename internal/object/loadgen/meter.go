@@ -55,13 +55,18 @@ func newCell() *Cell {
 		Late: hist.New()}
 }
 
-// merge adds o, exactly.
-func (c *Cell) merge(o *Cell) error {
+// count adds the counts of o, without its histograms.
+func (c *Cell) count(o *Cell) {
 	c.N, c.Bytes, c.Keys, c.Attempts, c.Connections = c.N+o.N, c.Bytes+o.Bytes, c.Keys+o.Keys, c.Attempts+o.Attempts,
 		c.Connections+o.Connections
 	if c.Detail == "" {
 		c.Detail = o.Detail
 	}
+}
+
+// merge adds o, exactly.
+func (c *Cell) merge(o *Cell) error {
+	c.count(o)
 	for _, p := range [][2]*hist.Histogram{{c.Response, o.Response}, {c.Service, o.Service}, {c.Connect, o.Connect},
 		{c.First, o.First}, {c.Drain, o.Drain}, {c.Late, o.Late}} {
 		if err := p[0].Merge(p[1]); err != nil {
@@ -127,31 +132,6 @@ func (c Cells) cell(k Key) *Cell {
 	return cell
 }
 
-// add counts one operation that was due at an instant; of a closed loop, when
-// it began.
-func (c *Cell) add(due op.Time, open bool, r *client.Result) error {
-	c.N++
-	c.Bytes += r.Bytes
-	c.Keys += int64(r.Keys)
-	c.Attempts += int64(r.Attempts)
-	if c.Detail == "" {
-		c.Detail = detail(r.Detail)
-	}
-	err := first(c.Response.Record(int64(r.Ended-due)), c.Service.Record(int64(r.Ended-r.Started)))
-	if open {
-		err = first(err, c.Late.Record(int64(r.Started-due)))
-	}
-	if r.Connected {
-		c.Connections++
-		err = first(err, c.Connect.Record(r.Connect))
-	}
-	if r.First.Known() {
-		err = first(err, c.First.Record(max(0, int64(r.First-r.Started)-r.Connect)))
-		err = first(err, c.Drain.Record(r.Drain))
-	}
-	return err
-}
-
 func first(a, b error) error {
 	if a != nil {
 		return a
@@ -166,10 +146,10 @@ type meter struct {
 	ends  []string // names of endpoints; one empty name without several
 	words *words
 
-	mu    sync.Mutex
-	cells Cells
-	last  []last // by operation and endpoint
-	err   error
+	mu      sync.Mutex
+	tallies map[Key]*tally
+	last    []last // by operation and endpoint
+	err     error
 
 	log   Log // nil: none
 	stage string
@@ -177,16 +157,26 @@ type meter struct {
 	batch []Operation
 }
 
-// last is the cell of the operation before, which most often is that of the
+// last is the tally of the operation before, which most often is that of the
 // next, so that its key is not made again.
 type last struct {
 	status int
 	key    Key
-	cell   *Cell
+	tally  *tally
 }
 
 func newMeter(ops int, open bool, ends []string, w *words) *meter {
-	return &meter{open: open, ends: ends, words: w, cells: Cells{}, last: make([]last, ops*len(ends))}
+	return &meter{open: open, ends: ends, words: w, tallies: map[Key]*tally{}, last: make([]last, ops*len(ends))}
+}
+
+// tally is that of k.
+func (m *meter) tally(k Key) *tally {
+	t := m.tallies[k]
+	if t == nil {
+		t = &tally{}
+		m.tallies[k] = t
+	}
+	return t
 }
 
 // record counts one operation of a worker. gone: a removal succeeds if its target does not exist.
@@ -194,15 +184,15 @@ func (m *meter) record(worker, i int, due op.Time, ramp, gone bool, r *client.Re
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	plain, l := r.Failure == "" && r.Code == "" && r.Violation == "", &m.last[i*len(m.ends)+r.Endpoint]
-	if !plain || l.cell == nil || l.status != r.Status || l.key.Ramp != ramp {
+	if !plain || l.tally == nil || l.status != r.Status || l.key.Ramp != ramp {
 		k := Key{Op: i, Label: m.words.label(r), OK: r.OK() || gone && r.Absent(),
 			Lost: r.Failure == httpconn.Aborted, Ramp: ramp, Endpoint: m.ends[r.Endpoint]}
-		l = &last{r.Status, k, m.cells.cell(k)}
+		l = &last{r.Status, k, m.tally(k)}
 		if plain {
 			m.last[i*len(m.ends)+r.Endpoint] = *l
 		}
 	}
-	m.err = first(m.err, l.cell.add(due, m.open, r))
+	m.err = first(m.err, l.tally.add(due, m.open, r))
 	if m.log != nil {
 		m.note(worker, l.key, due, r)
 	}
@@ -213,7 +203,7 @@ func (m *meter) step(i int, s client.Step, ramp bool, r *client.Result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := Key{Op: i, Label: m.words.label(r), OK: r.OK(), Lost: r.Failure == httpconn.Aborted, Ramp: ramp, Step: s}
-	m.err = first(m.err, m.cells.cell(k).add(r.Started, false, r))
+	m.err = first(m.err, m.tally(k).add(r.Started, false, r))
 }
 
 // drop counts an operation that was due and never started.
@@ -221,7 +211,7 @@ func (m *meter) drop(worker, i int, due op.Time, ramp bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := Key{Op: i, Label: Dropped, Lost: true, Ramp: ramp}
-	m.cells.cell(k).N++
+	m.tally(k).counts.N++
 	if m.log != nil {
 		m.note(worker, k, due, &client.Result{Started: op.Never, First: op.Never, Ended: op.Never})
 	}
@@ -244,13 +234,19 @@ func (m *meter) flush() {
 	}
 }
 
-// take returns the cells and resets them.
-func (m *meter) take() (Cells, error) {
+// moveTo adds what was counted to all, and counts from 0 again. A tally that had nothing to count is forgotten.
+func (m *meter) moveTo(all Cells) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.flush()
-	c := m.cells
-	m.cells = Cells{}
-	clear(m.last)
-	return c, m.err
+	for k, t := range m.tallies {
+		if t.counts.N == 0 {
+			delete(m.tallies, k)
+			clear(m.last)
+			continue
+		}
+		dueAtStart := k.Check == "" && (!m.open || k.Step != "")
+		m.err = first(m.err, t.moveTo(all.cell(k), dueAtStart))
+	}
+	return m.err
 }

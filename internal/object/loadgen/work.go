@@ -113,11 +113,7 @@ func (k *working) ticket() bool {
 func (k *working) take() (Cells, error) {
 	all := Cells{}
 	for _, m := range k.meters {
-		c, err := m.take()
-		if err == nil {
-			err = all.Merge(c)
-		}
-		if err != nil {
+		if err := m.moveTo(all); err != nil {
 			return nil, fmt.Errorf("work %s: %w", k.work.Name, err)
 		}
 	}
