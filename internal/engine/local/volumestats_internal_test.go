@@ -129,17 +129,20 @@ func TestFollowVolumes(t *testing.T) {
 			t.Errorf("an op that waits for a reading: %s", diff)
 		}
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if len(sink.list) != 3 || len(node.asked) != 3 {
 			t.Errorf("%d readings, %d calls, want 3: it is detached", len(sink.list), len(node.asked))
 		}
 		v.stats.reopen()
 		time.Sleep(2100 * time.Millisecond)
+		synctest.Wait()
 		if len(sink.list) != 5 {
 			t.Errorf("%d readings, want 2 more", len(sink.list))
 		}
 		level := op.SampleBasic
 		e.sampleLevel.Store(&level)
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		if len(node.asked) != 5 {
 			t.Errorf("%d calls after the level went down", len(node.asked)-5)
 		}

@@ -9,7 +9,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,15 +32,32 @@ type asked struct {
 	HTTP                                                              int
 }
 
+// served are the requests that a server got.
+type served struct {
+	mu   sync.Mutex
+	list []asked
+}
+
+func (r *served) add(a asked) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = append(r.list, a)
+}
+
+func (r *served) all() []asked {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.list)
+}
+
 // client talks to a TLS server with HTTP/2 on loopback that answers with h.
-func client(t *testing.T, h http.HandlerFunc) (*Client, *rest.Config, *[]asked) {
+func client(t *testing.T, h http.HandlerFunc) (*Client, *rest.Config, *served) {
 	t.Helper()
-	all := &[]asked{}
+	got := &served{}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		*all = append(*all,
-			asked{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Content-Type"), r.Header.Get("Accept"),
-				r.Header.Get("Accept-Encoding"), r.Header.Get("Authorization"), string(body), r.ProtoMajor})
+		got.add(asked{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Content-Type"), r.Header.Get("Accept"),
+			r.Header.Get("Accept-Encoding"), r.Header.Get("Authorization"), string(body), r.ProtoMajor})
 		h(w, r)
 	}))
 	srv.EnableHTTP2 = true
@@ -51,7 +70,7 @@ func client(t *testing.T, h http.HandlerFunc) (*Client, *rest.Config, *[]asked) 
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return c, cfg, all
+	return c, cfg, got
 }
 
 func answer(w http.ResponseWriter, code int, media string, body []byte) {
@@ -62,7 +81,7 @@ func answer(w http.ResponseWriter, code int, media string, body []byte) {
 
 func TestCreateIsOneTimedRequest(t *testing.T) {
 	const slow = 30 * time.Millisecond
-	c, _, all := client(t, func(w http.ResponseWriter, _ *http.Request) {
+	c, _, requests := client(t, func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(slow)
 		made := claim()
 		made.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
@@ -92,21 +111,21 @@ func TestCreateIsOneTimedRequest(t *testing.T) {
 	if len(told) != 1 || told[0].ResourceVersion != "42" {
 		t.Errorf("told %+v", told)
 	}
-	got := (*all)[0]
+	request := requests.all()[0]
 	sent := &corev1.PersistentVolumeClaim{}
-	if err := PersistentVolumeClaims.Decode([]byte(got.Body), sent); err != nil || sent.Name != "c" {
+	if err := PersistentVolumeClaims.Decode([]byte(request.Body), sent); err != nil || sent.Name != "c" {
 		t.Errorf("the server got %v %v", sent, err)
 	}
-	got.Body = ""
+	request.Body = ""
 	want := asked{Method: "POST", Path: "/api/v1/namespaces/n/persistentvolumeclaims", ContentType: Protobuf,
 		Accept: Protobuf, Authorization: "Bearer secret", HTTP: 2}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, request); d != "" {
 		t.Error(d)
 	}
 }
 
 func TestCustomResourcesAreJSON(t *testing.T) {
-	c, _, all := client(t, func(w http.ResponseWriter, _ *http.Request) {
+	c, _, requests := client(t, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusCreated, JSON,
 			[]byte(`{"kind":"VolumeSnapshot","metadata":{"name":"s","resourceVersion":"3"}}`))
 	})
@@ -120,7 +139,7 @@ func TestCustomResourcesAreJSON(t *testing.T) {
 	want := asked{Method: "POST", Path: "/apis/snapshot.storage.k8s.io/v1/namespaces/n/volumesnapshots",
 		ContentType: JSON, Accept: metadataOnly, Authorization: "Bearer secret", HTTP: 2,
 		Body: `{"kind":"VolumeSnapshot","apiVersion":"snapshot.storage.k8s.io/v1","metadata":{"name":"s"},"spec":{"source":{"persistentVolumeClaimName":"data"}}}`}
-	if d := cmp.Diff(want, (*all)[0]); d != "" {
+	if d := cmp.Diff(want, requests.all()[0]); d != "" {
 		t.Error(d)
 	}
 }
@@ -154,13 +173,13 @@ func TestFailuresAreNotRetried(t *testing.T) {
 			apierrors.IsUnexpectedServerError, Call{Status: 502}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cl, _, all := client(t, c.answer)
+			cl, _, requests := client(t, c.answer)
 			call, err := cl.Create(t.Context(), PersistentVolumeClaims, "n", claim(), nil)
 			if !c.is(err) || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("error %v (%T)", err, err)
 			}
-			if len(*all) != 1 || call.Sends != 1 {
-				t.Errorf("%d requests came, %d were sent; want 1", len(*all), call.Sends)
+			if len(requests.all()) != 1 || call.Sends != 1 {
+				t.Errorf("%d requests came, %d were sent; want 1", len(requests.all()), call.Sends)
 			}
 			if call.Status != c.want.Status || call.RetryAfter != c.want.RetryAfter || call.Answered < call.Sent {
 				t.Errorf("the call is %+v", call)
@@ -186,7 +205,7 @@ func TestNoAnswerIsAnErrorToo(t *testing.T) {
 func TestDeletePatchGetList(t *testing.T) {
 	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: "5"}}
-	c, _, all := client(t, func(w http.ResponseWriter, r *http.Request) {
+	c, _, requests := client(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == "DELETE" && strings.HasSuffix(r.URL.Path, "status"):
 			answer(w, 200, Protobuf,
@@ -232,14 +251,14 @@ func TestDeletePatchGetList(t *testing.T) {
 		{Method: "GET", Path: "/api/v1/pods", Query: "labelSelector=a%3Db", Accept: Protobuf, Authorization: auth,
 			HTTP: 2},
 	}
-	if d := cmp.Diff(want, *all); d != "" {
+	if d := cmp.Diff(want, requests.all()); d != "" {
 		t.Error(d)
 	}
 }
 
 // A watch's Conn is HTTP/1.1 with a connection of its own, and reads the token from its file.
 func TestDialHTTP1(t *testing.T) {
-	_, cfg, all := client(t,
+	_, cfg, requests := client(t,
 		func(w http.ResponseWriter, r *http.Request) { answer(w, 200, JSON, []byte(r.RemoteAddr)) })
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
@@ -266,7 +285,7 @@ func TestDialHTTP1(t *testing.T) {
 	if len(peers) != 2 {
 		t.Errorf("2 Conns with 2 requests each made connections %v, want 2", peers)
 	}
-	for _, got := range *all {
+	for _, got := range requests.all() {
 		if d := cmp.Diff(asked{Method: "GET", Path: "/api/v1/a%2Fb", Authorization: "Bearer from-file", HTTP: 1},
 			got); d != "" {
 			t.Error(d)

@@ -196,7 +196,10 @@ func TestReadCalls(t *testing.T) {
 	for i := range op.Time(60) {
 		windows = append(windows, engine.LogWindow{From: 10 * i * second, To: (10*i + 1) * second})
 	}
-	if _, notes := k.read(windows...); len(notes) > 0 || len(k.calls) > maxCalls || len(k.calls) < maxCalls/2 {
+	_, notes := k.read(windows...)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(notes) > 0 || len(k.calls) > maxCalls || len(k.calls) < maxCalls/2 {
 		t.Errorf("%d calls, want at most %d; %q", len(k.calls), maxCalls, notes)
 	}
 }
