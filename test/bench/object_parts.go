@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
@@ -22,7 +26,7 @@ const (
 )
 
 // objectParts compares the bandwidth of one object whose parts are in flight together with that of single uploads at
-// the same time, in turns.
+// the same time, in turns. versitygw joins parts by copy_file_range, which copies no bytes on XFS.
 func objectParts(ctx context.Context, e *env) (table, error) {
 	var t table
 	dir, err := e.dataDir()
@@ -30,18 +34,17 @@ func objectParts(ctx context.Context, e *env) (table, error) {
 		return t, err
 	}
 	defer func() { warn(os.RemoveAll(dir)) }()
-	server, err := servers.StartVersity(ctx, dir)
-	if errors.Is(err, servers.ErrMissing) {
-		t.note("**not measured**: %v.", err)
-		return t, nil
+	if err := e.partsAtVersity(ctx, &t, "versitygw", dir); err != nil {
+		return t, err
 	}
+	mounted, unmount, err := mountXFS(ctx, dir)
 	if err != nil {
-		return t, err
-	}
-	defer server.Stop()
-	if err := e.partsAt(ctx, &t, "versitygw", server.Address, s3.Credentials{AccessKey: servers.VersityKey,
-		SecretKey: servers.VersitySecret}); err != nil {
-		return t, err
+		t.note("**versitygw on XFS is not measured**: %v.", err)
+	} else {
+		defer func() { warn(unmount()) }()
+		if err := e.partsAtVersity(ctx, &t, "versitygw on XFS", mounted); err != nil {
+			return t, err
+		}
 	}
 	address, stop, err := e.nullServer(ctx)
 	if err != nil {
@@ -49,6 +52,42 @@ func objectParts(ctx context.Context, e *env) (table, error) {
 	}
 	defer func() { warn(stop()) }()
 	return t, e.partsAt(ctx, &t, "a null server", address, s3.Credentials{AccessKey: "bench", SecretKey: "benchbench"})
+}
+
+// partsAtVersity measures at a versitygw with its files in dir.
+func (e *env) partsAtVersity(ctx context.Context, t *table, name, dir string) error {
+	server, err := servers.StartVersity(ctx, dir)
+	if errors.Is(err, servers.ErrMissing) {
+		t.note("**%s is not measured**: %v.", name, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	return e.partsAt(ctx, t, name, server.Address, s3.Credentials{AccessKey: servers.VersityKey,
+		SecretKey: servers.VersitySecret})
+}
+
+// mountXFS mounts a new XFS of 4 GiB in a file of dir.
+func mountXFS(ctx context.Context, dir string) (mounted string, unmount func() error, err error) {
+	image, mounted := filepath.Join(dir, "xfs.img"), filepath.Join(dir, "xfs")
+	run := func(name string, args ...string) error {
+		if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", name, err, bytes.TrimSpace(out))
+		}
+		return nil
+	}
+	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 4<<30), os.Mkdir(mounted, 0o755)); err != nil {
+		return "", nil, err
+	}
+	if err := run("mkfs.xfs", "-q", "-m", "reflink=1", image); err != nil {
+		return "", nil, err
+	}
+	if err := run("mount", "-o", "loop", image, mounted); err != nil {
+		return "", nil, err
+	}
+	return mounted, func() error { return syscall.Unmount(mounted, 0) }, nil
 }
 
 // partsAt measures at one server.
@@ -97,7 +136,7 @@ func (e *env) partsAt(ctx context.Context, t *table, name, address string, keys 
 		},
 	}
 	rates := make([][]float64, len(arms))
-	for i, order := range mirrored(len(arms), max(6, e.blocks)+2, e.seed) {
+	for i, order := range mirrored(len(arms), pick(e, max(36, e.blocks), 6)+2, e.seed) {
 		for _, arm := range order {
 			began := time.Now()
 			if err := arms[arm](); err != nil {
