@@ -22,6 +22,7 @@ import (
 // exit code.
 func (r *running) conclude(result *run.Result) error {
 	defer heap.SetGrowth(growthOfReader)()
+	r.unmap()
 	same, err := bundle.SameFilesystem(r.writer.Dir(), r.flags.StorageDir)
 	if err == nil && same && r.flags.usesStorageDir() && len(r.plan.StorageClasses) > 0 {
 		result.Flags = append(result.Flags, bundle.Flag{Name: "bundleOnStorageUnderTest", Severity: validity.Info,

@@ -21,6 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/heap"
 	"github.com/cnsbench/cnsbench/internal/machine"
+	"github.com/cnsbench/cnsbench/internal/object/footprint"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -284,6 +285,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	r.soft, r.hard = ctx, hard
 	r.startSending(hard, targets)
 	endMetrics := r.sampleMetrics()
+	r.unmap()
 	thrifty := heap.SetGrowth(growthOfRun)
 	result := run.Run(ctx, hard, run.Config{
 		RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Record: r.recorder(show),
@@ -305,6 +307,13 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	show.close()
 	r.flags.progress.ended(&result)
 	return r.conclude(&result)
+}
+
+// unmap gives back the pages of the program that only the part before needed.
+func (r *running) unmap() {
+	if err := footprint.Unmap(); err != nil {
+		fmt.Fprintln(r.err, "warning:", err)
+	}
 }
 
 // liveOf judges the conditions of a plan; nil: it has none.

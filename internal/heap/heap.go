@@ -18,7 +18,7 @@ const (
 	usual   = 100 // as Go's default
 
 	// mostGarbage is how much the heap may grow by more than the usual growth.
-	mostGarbage = 128 << 20
+	mostGarbage = 48 << 20
 )
 
 // now is the growth that is set, in per cent.
@@ -49,7 +49,7 @@ func set(percent int) {
 
 // SetGrowth sets by how many per cent of what is live the heap grows between two collections, for a part of a command.
 // A growth of more than 100 is that of a small heap: it is less, but at least 100, as soon as it would be more than
-// 128 MiB. The result ends it. GOGC overrides it. Parts of a command may not overlap.
+// 48 MiB. The result ends it. GOGC overrides it. Parts of a command may not overlap.
 func SetGrowth(percent int) (end func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

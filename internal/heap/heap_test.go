@@ -24,7 +24,7 @@ func TestSetGrowth(t *testing.T) {
 	if got := percent(); got != 400 {
 		t.Errorf("a small heap grows by %d %%, want 400", got)
 	}
-	large := make([]byte, 64<<20)
+	large := make([]byte, 24<<20)
 	for began := time.Now(); percent() == 400 && time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
 		runtime.GC()
 	}
@@ -43,7 +43,7 @@ func TestBounded(t *testing.T) {
 		percent int
 		live    uint64
 		want    int
-	}{{400, 0, 400}, {400, 32 << 20, 400}, {400, 64 << 20, 200}, {400, 1 << 30, 100}, {150, 64 << 20, 150}} {
+	}{{400, 0, 400}, {400, 12 << 20, 400}, {400, 24 << 20, 200}, {400, 1 << 30, 100}, {150, 24 << 20, 150}} {
 		if got := bounded(tt.percent, tt.live); got != tt.want {
 			t.Errorf("%d %% of %d MiB: %d, want %d", tt.percent, tt.live>>20, got, tt.want)
 		}

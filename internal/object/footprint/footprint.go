@@ -1,4 +1,4 @@
-// Package footprint keeps the load generator small in memory.
+// Package footprint keeps the program small in memory.
 package footprint
 
 import (
@@ -14,12 +14,17 @@ import (
 // nothing, so a higher value would only use memory.
 const heapGrowth = 40
 
-// Shrink returns memory that only the start of the program needed: garbage, and the pages of the program's file that
-// it touched (most of 50 MB, since reading one maps its neighbours). Pages that are needed again come back from the
-// page cache. Call it once, before the work.
+// Shrink returns memory that only the start of the load generator needed: garbage, and the pages of the program's file.
+// Call it once, before the work.
 func Shrink() error {
 	debug.SetGCPercent(heapGrowth)
 	debug.FreeOSMemory()
+	return Unmap()
+}
+
+// Unmap gives back the pages of the program's file that were touched: most of 50 MB, since reading one maps its
+// neighbours. Those that are needed again come back from the page cache.
+func Unmap() error {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return fmt.Errorf("give back memory: %w", err)
