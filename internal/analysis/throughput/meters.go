@@ -1,7 +1,6 @@
 package throughput
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
@@ -56,19 +55,22 @@ func (e *Extent) PerSecond() (rate float64, ok bool) {
 }
 
 // triggers are the times of the triggers of a closed rate, by episode. Episodes are numbered from 1 in a run, so that
-// most are in the slice.
+// most are in pages, which never move.
 type triggers struct {
-	low  []dataset.Span // by episode; absent: none
-	high map[int64]dataset.Span
+	pages [][]dataset.Span // by episode; absent: none
+	high  map[int64]dataset.Span
 }
 
 var absent = dataset.Span{From: op.Never, To: op.Never}
 
-// sparse is how many episodes of other rates may lie between those of a rate before the map is used.
-const sparse = 1 << 12
+const (
+	pageSize = 1 << 12
+	// sparse is how many episodes of other rates may lie between those of a rate before the map is used.
+	sparse = 1 << 12
+)
 
 func (t *triggers) add(episode int64, s dataset.Span) {
-	n := int64(len(t.low))
+	n := int64(len(t.pages)) * pageSize
 	if episode < 0 || episode > 2*n+sparse {
 		if before, again := t.high[episode]; again {
 			s = joined(before, s)
@@ -76,31 +78,34 @@ func (t *triggers) add(episode int64, s dataset.Span) {
 		t.high[episode] = s
 		return
 	}
-	if episode >= int64(cap(t.low)) {
-		t.low = slices.Grow(t.low, int(episode+1-n+n/4))
+	for ; n <= episode; n += pageSize {
+		t.pages = append(t.pages, slices.Repeat([]dataset.Span{absent}, pageSize))
 	}
-	for ; n <= episode; n++ {
-		t.low = append(t.low, absent)
+	at := &t.pages[episode/pageSize][episode%pageSize]
+	if *at != absent {
+		s = joined(*at, s)
 	}
-	if before := t.low[episode]; before != absent {
-		s = joined(before, s)
-	}
-	t.low[episode] = s
+	*at = s
 }
 
 func joined(a, b dataset.Span) dataset.Span {
 	return dataset.Span{From: min(a.From, b.From), To: max(a.To, b.To)}
 }
 
-// spans returns the times in any order.
-func (t *triggers) spans() []dataset.Span {
-	all := make([]dataset.Span, 0, len(t.low)+len(t.high))
-	for _, s := range t.low {
-		if s != absent {
-			all = append(all, s)
+// all yields the times in any order.
+func (t *triggers) all(yield func(dataset.Span) bool) {
+	for _, page := range t.pages {
+		for _, s := range page {
+			if s != absent && !yield(s) {
+				return
+			}
 		}
 	}
-	return slices.AppendSeq(all, maps.Values(t.high))
+	for _, s := range t.high {
+		if !yield(s) {
+			return
+		}
+	}
 }
 
 // NewMeters returns the meters of a run. Operations without an end last until the end of the run.
@@ -176,7 +181,7 @@ func (m *Meters) Of(action string, ended []dataset.Span, n int) (perSecond float
 		return 0, false
 	}
 	if loops := m.loops[m.closed[action]]; loops != nil {
-		return OfLoops(loops.spans(), n)
+		return OfLoops(loops.all, n)
 	}
 	perSecond, ok = OfSchedule(ended)
 	return perSecond * float64(n) / float64(len(ended)), ok

@@ -7,6 +7,7 @@
 package throughput
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -18,16 +19,13 @@ import (
 // loop lasts from the first start of all to the end of its last trigger; loops are the times of all triggers, of any
 // outcome, in any order. The last trigger of a loop is one that ended after the last start of all. This is n/ΣX of a
 // renewal process whose last interval is complete, so that latencies of any distribution are counted without bias.
-func OfLoops(loops []dataset.Span, completed int) (perSecond float64, ok bool) {
-	if len(loops) == 0 {
-		return 0, false
-	}
-	first, last := loops[0].From, loops[0].From
-	for _, l := range loops {
+func OfLoops(loops iter.Seq[dataset.Span], completed int) (perSecond float64, ok bool) {
+	first, last := op.Time(math.MaxInt64), op.Time(math.MinInt64)
+	for l := range loops {
 		first, last = min(first, l.From), max(last, l.From)
 	}
 	sum, n := 0.0, 0
-	for _, l := range loops {
+	for l := range loops {
 		if l.To > last {
 			sum += float64(l.To - first)
 			n++

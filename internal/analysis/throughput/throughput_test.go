@@ -116,7 +116,7 @@ func TestThroughput(t *testing.T) {
 				list := tt.run()
 				got, ok := OfSchedule(list)
 				if tt.closed {
-					got, ok = OfLoops(list, len(list))
+					got, ok = OfLoops(slices.Values(list), len(list))
 				}
 				if !ok {
 					t.Fatal("no throughput")
