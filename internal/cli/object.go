@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/heap"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
@@ -204,6 +205,7 @@ func (r *objectRun) execute(ctx context.Context) error {
 		return conclude(oload.Sequence(soft, hard, r.controller.Workload,
 			r.search.around(r.controller.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
 	}
+	defer heap.SetGrowth(growthOfLoad)()
 	if err := footprint.Shrink(); err != nil {
 		fmt.Fprintln(r.err, "warning:", err)
 	}

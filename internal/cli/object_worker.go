@@ -16,6 +16,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/heap"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/capacity"
 	"github.com/cnsbench/cnsbench/internal/object/client"
@@ -89,6 +90,7 @@ func runObjectWorker(ctx context.Context, s *streams, listen, token string) erro
 		return err
 	}
 	fmt.Fprintln(s.out, l.Addr())
+	defer heap.SetGrowth(growthOfLoad)()
 	if err := footprint.Shrink(); err != nil {
 		fmt.Fprintln(s.err, "warning:", err)
 	}

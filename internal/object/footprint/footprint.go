@@ -10,14 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heapGrowth is how much the heap may grow between collections, in per cent of the live heap. The hot path allocates
-// nothing, so a higher value would only use memory.
-const heapGrowth = 40
-
 // Shrink returns memory that only the start of the load generator needed: garbage, and the pages of the program's file.
 // Call it once, before the work.
 func Shrink() error {
-	debug.SetGCPercent(heapGrowth)
 	debug.FreeOSMemory()
 	return Unmap()
 }
