@@ -149,6 +149,7 @@ type metered struct {
 	perSecond float64
 	requests  int64
 	rss, own  int64 // bytes, maxima of the whole run; own: without pages of files
+	working   int64 // bytes, maximum of rss over the middle
 }
 
 // sampled is the state at one instant.
@@ -211,6 +212,9 @@ func judge(all []sampled) (m metered, err error) {
 	}
 	if total == 0 || to <= from {
 		return m, fmt.Errorf("the server counted %d requests in %d looks: too few", total, len(all))
+	}
+	for _, s := range all[from : to+1] {
+		m.working = max(m.working, s.rss)
 	}
 	a, b := all[from], all[to]
 	m.requests = b.requests - a.requests
