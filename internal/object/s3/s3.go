@@ -472,8 +472,11 @@ func (c *adapter) inParts(ctx context.Context, r *client.Request, object []byte,
 		return
 	}
 	id := ""
+	var created client.Result // its Code says whether the server will encrypt the object
 	if !r.Step(client.Create, res, func(one *client.Result) (ok bool) {
-		id, ok = c.createUpload(ctx, r, object, one)
+		if id, ok = c.createUpload(ctx, r, object, one); ok {
+			c.encrypted(r.Options, &created)
+		}
 		return ok
 	}) {
 		return
@@ -507,6 +510,9 @@ func (c *adapter) inParts(ctx context.Context, r *client.Request, object []byte,
 		return c.completeUpload(ctx, r, object, id, tags, sums, one)
 	}) {
 		res.Bytes = r.Size
+		if created.Code != "" {
+			res.Code, res.Detail = created.Code, created.Detail
+		}
 	}
 }
 
