@@ -251,7 +251,9 @@ func TestResultsServiceGetsNoTokenOfTheKubeconfig(t *testing.T) {
 		}
 	}
 
+	c.mu.Lock()
 	c.refuses = true
+	c.mu.Unlock()
 	r := b.run("show", "--cluster", "team/r1", "--kubeconfig", config).wants(t, 2)
 	if !strings.Contains(r.stderr, "you may not make tokens") || !strings.Contains(r.stderr, "--results-account") {
 		t.Errorf("does not say what to do\n%v", r)
