@@ -18,10 +18,10 @@ import (
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 
-// An object in parts, and as many single objects as parts are in flight, of the same bytes.
+// An object in parts that are all in flight, and as many single objects of the same bytes.
 const (
 	partsInFlight = 4
-	partSize      = 16 << 20
+	partSize      = 64 << 20
 	objectInParts = 256 << 20
 )
 
@@ -151,7 +151,7 @@ func (e *env) partsAt(ctx context.Context, t *table, name, address string, keys 
 	if err != nil {
 		return err
 	}
-	t.add(fmt.Sprintf("%s: bandwidth of one object of 256 MiB with %d parts in flight / of %d single uploads", name,
+	t.add(fmt.Sprintf("%s: bandwidth of one object in %d parts of 64 MiB in flight / of %d single uploads", name,
 		partsInFlight, partsInFlight), fmt.Sprintf("× %.3f [%.3f, %.3f]", r.estimate, r.low, r.high), "≥ × 0.9",
 		metIf(r.estimate >= 0.9), len(rates[0]))
 	return nil
