@@ -206,9 +206,7 @@ func (r *objectRun) execute(ctx context.Context) error {
 			r.search.around(r.controller.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
 	}
 	defer heap.SetGrowth(growthOfLoad)()
-	if err := footprint.Shrink(); err != nil {
-		fmt.Fprintln(r.err, "warning:", err)
-	}
+	r.shrink()
 	opener := backend.Opener{Clock: r.clock, Getenv: os.Getenv}
 	runner := oload.NewRunner(oload.Config{
 		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed,
@@ -216,6 +214,13 @@ func (r *objectRun) execute(ctx context.Context) error {
 	})
 	return conclude(oload.Sequence(soft, hard, r.workload,
 		r.search.around(runner.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
+}
+
+// shrink gives back memory that only the part before needed.
+func (r *objectRun) shrink() {
+	if err := footprint.Shrink(); err != nil {
+		fmt.Fprintln(r.err, "warning:", err)
+	}
 }
 
 // openLog begins the log of operations, if one is wanted.
@@ -297,6 +302,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	if r.unwatch != nil {
 		r.unwatch()
 	}
+	r.shrink()
 	code, state, flags := r.search.code(), bundle.Complete, slices.Concat(r.validity(result), r.search.flags(),
 		r.closeLog())
 	switch {

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shrink returns memory that only the start of the load generator needed: garbage, and the pages of the program's file.
-// Call it once, before the work.
+// Shrink returns memory that only the part of the program before needed: garbage, and the pages of the program's file.
 func Shrink() error {
 	debug.FreeOSMemory()
 	return Unmap()
