@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -286,7 +287,7 @@ func (f *fleet) noneOf(words ...string) {
 	}
 }
 
-// busy waits until the workers read objects.
+// busy waits until the workers read objects of files.
 func (f *fleet) busy(l *live) {
 	f.Helper()
 	before := f.reads()
@@ -300,7 +301,8 @@ func TestObjectHostKilledWhileItsCeilingIsMeasured(t *testing.T) {
 	f := newFleet(t, 2)
 	l := f.start(f.cnsbench(), f.args(f.slowReads(), "--ceiling", "--ceiling-for", "5s")...)
 	l.child("null-server", "--while-input")
-	f.busy(l)
+	before := f.ticks()
+	l.until("the workers read as fast as they can", func() bool { return f.ticks() > before+20 })
 	f.workers[1].kill()
 	r := l.wait().wants(t, 2)
 	for _, says := range []string{"while its ceiling was measured", "incomplete: stage main: host h1 was lost",
@@ -416,6 +418,26 @@ func (f *fleet) reads() (n int64) {
 		}
 		// No controller sends requests any more, so the workers only read objects.
 		n += rchar
+	}
+	return n
+}
+
+// ticks returns the CPU time of all workers, in hundredths of a second.
+func (f *fleet) ticks() (n int64) {
+	for _, w := range f.workers {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.cmd.Process.Pid))
+		if err != nil {
+			f.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(text), ") ")
+		fields := strings.Fields(rest)
+		for _, at := range []int{11, 12} { // utime and stime
+			ticks, err := strconv.ParseInt(fields[at], 10, 64)
+			if err != nil {
+				f.Fatal(err)
+			}
+			n += ticks
+		}
 	}
 	return n
 }
