@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/object/footprint"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -81,6 +83,9 @@ func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
 		r.Err, r.Ended = err, c.Clock.Now()
 		return r
 	}
+	if !measuredAtOnce(s) {
+		_ = footprint.Unmap() // without it, only more memory is resident
+	}
 	if r.Began, err = c.begin(ctx); err != nil {
 		discard(workers)
 		r.Err, r.Ended = err, c.Clock.Now()
@@ -115,6 +120,11 @@ func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
 	}
 	r.Ended = c.Clock.Now()
 	return r
+}
+
+// measuredAtOnce says whether the first operations of a stage are measured.
+func measuredAtOnce(s *model.Stage) bool {
+	return slices.ContainsFunc(s.Works, func(w model.Work) bool { return w.Kind == model.Normal && w.RampUp == 0 })
 }
 
 func (c *Config) begin(ctx context.Context) (op.Time, error) {
