@@ -6,9 +6,8 @@ import (
 	"math/bits"
 )
 
-// Counter counts values in the buckets of a Histogram, many times as fast as that. It has 8 KiB of memory for each power
-// of two between the least and the greatest value, of at most 300 KiB. The zero value is empty. It is not safe for
-// concurrent use.
+// Counter counts values in the buckets of a Histogram, in less time than that. It has 8 KiB of memory for each power of
+// two in which there are values, at most 304 KiB. The zero value is empty. It is not safe for concurrent use.
 type Counter struct {
 	pages             [38]*[1024]int64 // counts by bucket
 	n, sum, saturated int64

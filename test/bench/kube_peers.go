@@ -130,8 +130,8 @@ func (k *kubePeer) creations(ctx context.Context, t *table) error {
 		met    func(interval) bool
 	}{
 		{"creations per second of CNSBench / of the bare loop", rates(1), rates(0), "", nil},
-		{"creations per second of CNSBench / of the bare loop with its labels", rates(2), rates(0), "interval ≥ × 0.9",
-			func(i interval) bool { return i.low >= 0.9 }},
+		{"creations per second of CNSBench / of the bare loop with its labels", rates(2), rates(0),
+			"interval ≥ × 0.9", func(i interval) bool { return i.low >= 0.9 }},
 		{"creations per second of CNSBench / of kube-burner", rates(3), rates(0), "", nil},
 		{"CPU for each of CNSBench / of kube-burner", cpus(3), cpus(0), "interval ≤ × 1",
 			func(i interval) bool { return i.high <= 1 }},
@@ -265,8 +265,9 @@ func (k *kubePeer) createBare(ctx context.Context, n int, labels func(name strin
 		return errors.Join(errs...)
 	}
 	err = all(func(name string) error {
-		_, err := configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name)},
-			Data: map[string]string{"key": "value"}}, metav1.CreateOptions{})
+		_, err := configMaps.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name)}, Data: map[string]string{"key": "value"}},
+			metav1.CreateOptions{})
 		return err
 	})
 	err = errors.Join(err, all(func(name string) error { return configMaps.Delete(ctx, name, metav1.DeleteOptions{}) }))

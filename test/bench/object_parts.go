@@ -78,7 +78,8 @@ func mountXFS(ctx context.Context, dir string) (mounted string, unmount func() e
 		}
 		return nil
 	}
-	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 4<<30), os.Mkdir(mounted, 0o755)); err != nil {
+	err = errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, 4<<30), os.Mkdir(mounted, 0o755))
+	if err != nil {
 		return "", nil, err
 	}
 	if err := run("mkfs.xfs", "-q", "-m", "reflink=1", image); err != nil {

@@ -124,8 +124,8 @@ func smallFigures(t *table, method string, tools []tool, results [][]metered) er
 			target, met = "≤ 40 MB after its start", metIf(working <= objectWorking)
 		}
 		t.add(fmt.Sprintf("%s of 4 KiB: resident memory of %s after its start; with its start; without pages of files",
-			method, k.name), fmt.Sprintf("%.1f MB; %.1f MB; %.1f MB", working/1e6, slices.Max(rss)/1e6, slices.Max(own)/1e6),
-			target, met, len(rss))
+			method, k.name), fmt.Sprintf("%.1f MB; %.1f MB; %.1f MB", working/1e6, slices.Max(rss)/1e6,
+			slices.Max(own)/1e6), target, met, len(rss))
 	}
 	return nil
 }

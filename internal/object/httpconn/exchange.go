@@ -133,8 +133,8 @@ func (c *Conn) sendContent(x *Exchange, b []byte) *Failure {
 	return c.writeLast(x, b)
 }
 
-// soon is how long a connection may have been idle for a request to wait for its response at once. On one that was idle
-// for longer, or never used, bytes may be waiting that nobody has asked for: a server refuses or closes it.
+// soon is the longest idle time after which a request waits for its response at once. On a new connection, or after a
+// longer time, the server may already have sent a refusal or closed the connection, which such a wait does not notice.
 const soon = 10 * time.Millisecond
 
 // writeLast writes the end of a request, and may read the beginning of the response.

@@ -4,8 +4,8 @@ package httpconn
 
 import "syscall"
 
-// With the race detector the runtime is told: what a server writes before an answer happens before the client reads it,
-// also in one process.
+// The race detector learns from these functions that a write of a server happens before the read of its client. Without
+// them it reports races between a client and a server in one process.
 
 func rawRead(fd uintptr, p []byte) (int, syscall.Errno) { return errno(syscall.Read(int(fd), p)) }
 

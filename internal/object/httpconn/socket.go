@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// socket is a TCP connection whose reads and writes do not tell the Go runtime of their system calls. The descriptor is
-// non-blocking, so that they return at once. A system call that the runtime knows of keeps its monitor awake, which then
-// looks every 20 µs for threads to replace: with 16 connections 6 % of the client's CPU time.
+// socket is a TCP connection whose reads and writes do not tell the Go runtime of their system calls. The descriptor
+// is non-blocking, so that they return at once. A system call that the runtime knows of keeps its monitor awake, which
+// then looks every 20 µs for threads to replace. In a profile with 16 connections that was 6 % of the client's CPU time.
 type socket struct {
 	net.Conn
 	raw syscall.RawConn
@@ -95,8 +95,8 @@ func (s *socket) Write(p []byte) (written int, err error) {
 	return written, err
 }
 
-// request writes all of p, waits for bytes that arrive after the call began, and reads them: unlike a Read after a Write,
-// it does not ask the kernel first whether some are there. sent is false if not all of p could be written.
+// request writes all of p, waits for bytes that arrive after the call began, and reads them. Unlike a Read after a
+// Write, it does not ask the kernel first whether some are there. sent is false if not all of p could be written.
 func (s *socket) request(p, into []byte) (sent bool, n int, err error) {
 	s.p, s.into, s.sent = p, into, false
 	err = s.raw.Read(s.answer)

@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// tally counts the operations of one Key until they are taken. A hist.Counter records a value in a tenth of the time of
-// a Histogram, and its memory is used again.
+// tally counts the operations of one Key until they are taken. A hist.Counter records a value in less time than a
+// Histogram, and its memory is used again.
 type tally struct {
 	counts                                         Cell // without histograms
 	response, service, connect, first, drain, late hist.Counter

@@ -34,7 +34,8 @@ func TestEncrypted(t *testing.T) {
 			}
 			w.Header().Set("ETag", `"tag"`)
 			if r.Method == http.MethodPost && r.URL.Query().Has("uploads") {
-				_, _ = io.WriteString(w, "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
+				_, _ = io.WriteString(w, "<InitiateMultipartUploadResult><UploadId>u</UploadId>"+
+					"</InitiateMultipartUploadResult>")
 			} else if r.Method == http.MethodPost {
 				_, _ = io.WriteString(w, "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
 			}
@@ -53,8 +54,8 @@ func TestEncrypted(t *testing.T) {
 			var res client.Result
 			c.Do(t.Context(), &client.Request{Verb: verb, Container: []byte("b"), Object: []byte("o"), Size: 8192,
 				PartSize: 4096, Options: &option.Set{Encryption: option.SSES3}}, &res)
-			if want := map[bool]string{true: "", false: client.NotEncrypted}[confirmed]; !res.OK() || res.Code != want ||
-				res.Bytes != 8192 {
+			want := map[bool]string{true: "", false: client.NotEncrypted}[confirmed]
+			if !res.OK() || res.Code != want || res.Bytes != 8192 {
 				t.Errorf("verb %d, confirmed %v: %s of %d bytes, %s; want the code %q", verb, confirmed, res.Label(),
 					res.Bytes, res.Detail, want)
 			}

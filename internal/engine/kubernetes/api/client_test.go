@@ -56,8 +56,8 @@ func client(t *testing.T, h http.HandlerFunc) (*Client, *rest.Config, *served) {
 	got := &served{}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		got.add(asked{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Content-Type"), r.Header.Get("Accept"),
-			r.Header.Get("Accept-Encoding"), r.Header.Get("Authorization"), string(body), r.ProtoMajor})
+		got.add(asked{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, r.Header.Get("Content-Type"),
+			r.Header.Get("Accept"), r.Header.Get("Accept-Encoding"), r.Header.Get("Authorization"), string(body), r.ProtoMajor})
 		h(w, r)
 	}))
 	srv.EnableHTTP2 = true

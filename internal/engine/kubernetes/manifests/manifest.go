@@ -134,7 +134,7 @@ func (e *Manifests) Prepare(r engine.Request) error {
 }
 
 // isFollowed says whether an op of the run may wait for changes of the run's objects of a kind. Objects that nothing
-// waits for are not watched: each event of a watch costs the API server and the runner about as much as a creation.
+// waits for are not watched, because each event takes CPU time of the API server and of the runner.
 func (e *Manifests) isFollowed(k api.Kind) bool {
 	needs := e.Session.Needs.Kinds
 	return status.HasReadiness(k.GVK()) || needs[op.Delete] || needs[op.Rollout]
