@@ -12,11 +12,16 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
+
+// noteDelay is how long a line that nobody waits for may stay in memory. Such lines share the syncs of Adds, or one by
+// themselves: syncs of each would delay other users of the disk.
+const noteDelay = time.Second
 
 // Ledger records what must be removed, beyond the life of the process. It is safe for concurrent use.
 // Concurrent Adds share one sync.
@@ -33,6 +38,7 @@ type Ledger struct {
 	synced  int64 // number of durable ones
 	err     error
 	closed  bool
+	waiting bool // pending has lines, and they will be written within noteDelay
 	open    ledgerState
 }
 
@@ -155,7 +161,7 @@ func openLedgerFile(path string) (*Ledger, error) {
 
 // Add returns when e is durable. Adding an entry again replaces its data.
 func (l *Ledger) Add(e op.LedgerEntry) error {
-	n, err := l.enqueue(ledgerLine{Add: &e})
+	n, err := l.enqueue(ledgerLine{Add: &e}, true)
 	if err != nil {
 		return err
 	}
@@ -170,15 +176,23 @@ func (l *Ledger) Add(e op.LedgerEntry) error {
 	return nil
 }
 
-// Done marks an entry as removed. It does not wait for the disk: an entry that reappears after a crash costs
-// one harmless removal.
-func (l *Ledger) Done(kind, name string) error {
-	_, err := l.enqueue(ledgerLine{Done: &ledgerKey{kind, name}})
+// Note adds an entry without waiting for the disk. It is for what a clean-up finds without the entry, and is lost if
+// the process is killed within a second.
+func (l *Ledger) Note(e op.LedgerEntry) error {
+	_, err := l.enqueue(ledgerLine{Add: &e}, false)
 	return err
 }
 
-// enqueue appends a line for the committer and returns its number.
-func (l *Ledger) enqueue(line ledgerLine) (int64, error) {
+// Done marks an entry as removed. It does not wait for the disk: an entry that reappears after a crash costs
+// one harmless removal.
+func (l *Ledger) Done(kind, name string) error {
+	_, err := l.enqueue(ledgerLine{Done: &ledgerKey{kind, name}}, false)
+	return err
+}
+
+// enqueue appends a line for the committer and returns its number. If it is not urgent, it is written with the next
+// urgent one, or after noteDelay.
+func (l *Ledger) enqueue(line ledgerLine, urgent bool) (int64, error) {
 	b, err := json.Marshal(line)
 	if err != nil {
 		return 0, fmt.Errorf("bundle: ledger: %w", err)
@@ -194,11 +208,28 @@ func (l *Ledger) enqueue(line ledgerLine) (int64, error) {
 	l.pending = append(append(l.pending, b...), '\n')
 	l.queued++
 	l.open.apply(line)
+	if urgent {
+		l.wake()
+	} else if !l.waiting {
+		l.waiting = true
+		time.AfterFunc(noteDelay, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.wake()
+		})
+	}
+	return l.queued, nil
+}
+
+// wake lets the committer write, unless the ledger is closed. The caller holds mu.
+func (l *Ledger) wake() {
+	if l.closed {
+		return
+	}
 	select {
 	case l.work <- struct{}{}:
 	default:
 	}
-	return l.queued, nil
 }
 
 // Open lists entries not done, oldest first.
@@ -214,7 +245,7 @@ func (l *Ledger) commit() {
 	var batch []byte
 	for range l.work {
 		l.mu.Lock()
-		batch, l.pending = l.pending, batch[:0]
+		batch, l.pending, l.waiting = l.pending, batch[:0], false
 		n := l.queued
 		l.mu.Unlock()
 		err := l.write(batch)
@@ -249,11 +280,8 @@ func (l *Ledger) Close() error {
 		l.mu.Unlock()
 		return nil
 	}
+	l.wake()
 	l.closed = true
-	select {
-	case l.work <- struct{}{}:
-	default:
-	}
 	close(l.work)
 	l.mu.Unlock()
 	<-l.done

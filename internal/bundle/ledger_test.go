@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -49,6 +50,35 @@ func TestLedger(t *testing.T) {
 	s, _, err := readLedger(f)
 	must(t, err)
 	equal(t, "after the torn line", s.list(), append(want, entry("d")))
+}
+
+// TestLedgerNote checks that notes are written without an Add, with the next one, and at the close.
+func TestLedgerNote(t *testing.T) {
+	path := filepath.Join(t.TempDir(), ledgerFile)
+	l, err := openLedgerFile(path)
+	must(t, err)
+	has := func(name string) bool {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		return strings.Contains(string(text), `"name":"`+name+`"`)
+	}
+	must(t, l.Note(entry("later")))
+	equal(t, "open", l.Open(), []op.LedgerEntry{entry("later")})
+	for end := time.Now().Add(20 * noteDelay); !has("later"); time.Sleep(noteDelay / 10) {
+		if time.Now().After(end) {
+			t.Fatal("a note is never written")
+		}
+	}
+	must(t, l.Note(entry("with")))
+	must(t, l.Add(entry("added")))
+	if !has("with") || !has("added") {
+		t.Error("an Add has not written the note before it")
+	}
+	must(t, l.Note(entry("last")))
+	must(t, l.Close())
+	if !has("last") {
+		t.Error("the close has not written the last note")
+	}
 }
 
 // TestLedgerConcurrent checks that concurrent Adds share syncs, and that no entry is lost.

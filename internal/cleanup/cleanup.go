@@ -11,6 +11,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -43,7 +45,7 @@ type platform interface {
 	check(ctx context.Context, entry op.LedgerEntry) error
 	// further lists what the clean-up would remove besides the ledger's entries; the error lists what it would
 	// leave alone.
-	further(ctx context.Context) ([]string, error)
+	further(ctx context.Context, ledger engine.Ledger) ([]string, error)
 	teardown(ctx context.Context, ledger *bundle.Ledger) error
 }
 
@@ -115,9 +117,11 @@ func (b *Bundle) list(ctx context.Context, out io.Writer, p platform) error {
 			fmt.Fprintf(out, "%s %s: %v\n", entry.Kind, entry.Name, err)
 			continue
 		}
-		fmt.Fprintf(out, "%s %s: would be removed\n", entry.Kind, entry.Name)
+		if !core.IsOfKind(entry) { // further lists its objects
+			fmt.Fprintf(out, "%s %s: would be removed\n", entry.Kind, entry.Name)
+		}
 	}
-	further, err := p.further(ctx)
+	further, err := p.further(ctx, b.ledger)
 	for _, what := range further {
 		if !listed[what] {
 			fmt.Fprintf(out, "%s: would be removed\n", what)
@@ -144,7 +148,7 @@ func (m *machine) check(_ context.Context, entry op.LedgerEntry) error {
 	return local.New(local.Options{Identity: m.own}).Check(entry)
 }
 
-func (m *machine) further(context.Context) ([]string, error) { return nil, nil }
+func (m *machine) further(context.Context, engine.Ledger) ([]string, error) { return nil, nil }
 
 func (m *machine) teardown(ctx context.Context, ledger *bundle.Ledger) error {
 	command, err := m.driver()

@@ -422,9 +422,11 @@ type ObjectRef struct {
 }
 
 // Ledger records what must be removed, beyond the life of the process. Add returns when the entry is durable
-// and is called before the object exists; Done is called after it is gone. Safe for concurrent use.
+// and is called before the object exists; Note does not wait, and is for objects that a clean-up finds without an
+// entry; Done is called after the object is gone. Safe for concurrent use.
 type Ledger interface {
 	Add(e op.LedgerEntry) error
+	Note(e op.LedgerEntry) error
 	Done(kind, name string) error
 	// Open lists entries not done, oldest first.
 	Open() []op.LedgerEntry

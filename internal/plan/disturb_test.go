@@ -123,7 +123,7 @@ func TestDisruptions(t *testing.T) {
 		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{"name": "web-1", "annotations": map[string]any{"zone": "7"},
 			"labels": map[string]any{"app": "web",
-				"cnsbench.dev/action": "web", "cnsbench.dev/instance": "web-1", "cnsbench.dev/run": "r1"}},
+				"cnsbench.dev/action": "web", "cnsbench.dev/run": "r1"}},
 		"spec": map[string]any{"replicas": int64(3), "strategy": map[string]any{"web": int64(1)},
 			"template": map[string]any{"image": "nginx:2"}},
 	}

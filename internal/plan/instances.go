@@ -30,7 +30,7 @@ func (w *Workload) Render(runID string, i int) (engine.Workload, error) {
 func (v *Volume) Render(runID string, i int) engine.Volume {
 	one := v.Template
 	one.Claim.Name = workload.InstanceName(v.Action, i)
-	one.Claim.Labels = map[string]string{workload.LabelInstance: one.Claim.Name, workload.LabelRun: runID}
+	one.Claim.Labels = map[string]string{workload.LabelRun: runID}
 	maps.Copy(one.Claim.Labels, v.Template.Claim.Labels)
 	return one
 }
@@ -46,15 +46,14 @@ func (m *Manifest) Render(runID string, i int) (unstructured.Unstructured, error
 	}
 	workload.DenyToken(fields)
 	out := unstructured.Unstructured{Object: fields}
-	name := workload.InstanceName(p.Action, i)
 	labels := out.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, m.Labels)
-	labels[workload.LabelAction], labels[workload.LabelInstance], labels[workload.LabelRun] = p.Action, name, runID
+	labels[workload.LabelAction], labels[workload.LabelRun] = p.Action, runID
 	out.SetLabels(labels)
-	out.SetName(name)
+	out.SetName(workload.InstanceName(p.Action, i))
 	return out, nil
 }
 

@@ -58,7 +58,7 @@ func resolveManifest(g *graph, n *node, path string, c *v1alpha1.CreateObjSpec) 
 		warnOfToken(g, path+".manifest", fmt.Sprintf("the pods of %s", n.out.Name), &pod)
 	}
 	made.Labels = first.GetLabels()
-	for _, own := range []string{workload.LabelAction, workload.LabelInstance, workload.LabelRun} {
+	for _, own := range []string{workload.LabelAction, workload.LabelRun} {
 		delete(made.Labels, own)
 	}
 	n.out.Manifest = made

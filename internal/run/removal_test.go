@@ -29,6 +29,7 @@ func (s *stuck) Teardown(ctx context.Context, _ engine.Ledger) error {
 type owes int
 
 func (owes) Add(op.LedgerEntry) error  { return nil }
+func (owes) Note(op.LedgerEntry) error { return nil }
 func (owes) Done(string, string) error { return nil }
 func (n owes) Open() []op.LedgerEntry  { return make([]op.LedgerEntry, n) }
 

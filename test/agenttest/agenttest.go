@@ -209,6 +209,9 @@ func (l *Ledger) Add(e op.LedgerEntry) error {
 	return nil
 }
 
+// Note is Add.
+func (l *Ledger) Note(e op.LedgerEntry) error { return l.Add(e) }
+
 // Done removes the newest entry of that name.
 func (l *Ledger) Done(kind, name string) error {
 	l.mu.Lock()

@@ -24,7 +24,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/stats"
-	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // kubeParallel is how many creations each tool has in flight; kube-burner decides by itself.
@@ -229,9 +228,7 @@ func (k *kubePeer) createByUs(ctx context.Context, n int) (time.Duration, error)
 func labelsAsOurs() func(name string) map[string]string {
 	id := owned.New("bare0000")
 	run := names.Metadata{RunID: id.RunID, Proof: id.Proof()}
-	return func(name string) map[string]string {
-		return run.Labels(map[string]string{workload.LabelInstance: name}, "create", name)
-	}
+	return func(string) map[string]string { return run.Labels(nil, "create") }
 }
 
 // createBare creates and deletes objects by a loop in this process.

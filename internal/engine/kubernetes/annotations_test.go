@@ -26,6 +26,8 @@ func (l *openEntries) Add(e op.LedgerEntry) error {
 	return nil
 }
 
+func (l *openEntries) Note(e op.LedgerEntry) error { return l.Add(e) }
+
 func (l *openEntries) Done(kind, name string) error {
 	l.open = slices.DeleteFunc(l.open, func(e op.LedgerEntry) bool { return e.Kind == kind && e.Name == name })
 	return nil

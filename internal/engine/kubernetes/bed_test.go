@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,7 +28,7 @@ type bed struct {
 	client *api.Client
 	config *rest.Config
 	clock  op.Clock
-	ledger *memoryLedger
+	ledger *enginetest.Ledger
 	n      int64
 	mu     sync.Mutex
 }
@@ -45,7 +44,7 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	ns := namespace(t, client, "actions-")
-	b := &bed{t: t, client: client, config: config, clock: op.NewClock(), ledger: &memoryLedger{}}
+	b := &bed{t: t, client: client, config: config, clock: op.NewClock(), ledger: &enginetest.Ledger{}}
 	b.engine = New(Options{Config: config, Namespace: ns, Image: productImage()})
 	s := engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: b.clock, Ledger: b.ledger,
 		Sink: quietSink{t}, Dir: t.TempDir(),
@@ -182,37 +181,6 @@ func (b *bed) pods(selector string) []*corev1.Pod {
 		pods = append(pods, o.(*corev1.Pod))
 	}
 	return pods
-}
-
-// memoryLedger is a ledger in memory.
-type memoryLedger struct {
-	mu      sync.Mutex
-	entries []op.LedgerEntry
-}
-
-func (l *memoryLedger) Add(e op.LedgerEntry) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.remove(e.Kind, e.Name)
-	l.entries = append(l.entries, e)
-	return nil
-}
-
-func (l *memoryLedger) remove(kind, name string) {
-	l.entries = slices.DeleteFunc(l.entries, func(e op.LedgerEntry) bool { return e.Kind == kind && e.Name == name })
-}
-
-func (l *memoryLedger) Done(kind, name string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.remove(kind, name)
-	return nil
-}
-
-func (l *memoryLedger) Open() []op.LedgerEntry {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.entries)
 }
 
 // quietSink fails a test if the platform fails.

@@ -172,4 +172,6 @@ func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
 }
 
 // Owed lists what Teardown would remove; see cleanup.Cleaner.
-func (e *Engine) Owed(ctx context.Context) ([]string, error) { return e.cleaner().Owed(ctx) }
+func (e *Engine) Owed(ctx context.Context, ledger engine.Ledger) ([]string, error) {
+	return e.cleaner().Owed(ctx, ledger)
+}

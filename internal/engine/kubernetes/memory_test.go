@@ -15,5 +15,10 @@ func (m *memory) Add(e op.LedgerEntry) error {
 	m.names = append(m.names, e.Kind+" "+e.Name)
 	return nil
 }
+func (m *memory) Note(e op.LedgerEntry) error {
+	m.names = append(m.names, "note "+e.Kind+" "+e.Name)
+	return nil
+}
+
 func (m *memory) Done(string, string) error { return nil }
 func (m *memory) Open() []op.LedgerEntry    { return nil }

@@ -19,7 +19,8 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
 }
 
-// TestPrepareAddsAllToLedger: Prepare adds everything that a request creates to the ledger.
+// TestPrepareAddsAllToLedger: Prepare adds everything that a request creates to the ledger, and waits only for the
+// entries of kinds.
 func TestPrepareAddsAllToLedger(t *testing.T) {
 	l := &memory{}
 	e := New(Options{Namespace: "ns"})
@@ -34,9 +35,10 @@ func TestPrepareAddsAllToLedger(t *testing.T) {
 	if err := e.Prepare(engine.Request{Name: "v-0", Volume: &engine.Volume{Attach: true}}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"configmaps cnsb-r1-w-0-cfg", "persistentvolumeclaims cnsb-r1-w-0-data", "pods cnsb-r1-w-0-main",
-		"secrets cnsb-r1-w-0-main",
-		"persistentvolumeclaims cnsb-r1-v-0", "pods cnsb-r1-v-0-holder", "secrets cnsb-r1-v-0-holder"}
+	want := []string{"configmaps *", "note configmaps cnsb-r1-w-0-cfg",
+		"persistentvolumeclaims *", "note persistentvolumeclaims cnsb-r1-w-0-data",
+		"pods *", "note pods cnsb-r1-w-0-main", "secrets *", "note secrets cnsb-r1-w-0-main",
+		"note persistentvolumeclaims cnsb-r1-v-0", "note pods cnsb-r1-v-0-holder", "note secrets cnsb-r1-v-0-holder"}
 	if diff := cmp.Diff(want, l.names); diff != "" {
 		t.Error(diff)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lease"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/enginetest"
 )
 
 // quiet is a sink for runs without workloads.
@@ -39,48 +39,17 @@ func (q quiet) Failed(err error)                      { q.t.Error(err) }
 func (quiet) Output(_, _, _ string, data []byte) int  { return len(data) }
 func (quiet) Cut(string, string, string, int64, bool) {}
 
-// book is a ledger in memory.
-type book struct {
-	mu   sync.Mutex
-	open []op.LedgerEntry
-}
-
-func (b *book) Add(e op.LedgerEntry) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.open = append(b.open, e)
-	return nil
-}
-
-func (b *book) Done(kind, name string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i, e := range b.open {
-		if e.Kind == kind && e.Name == name {
-			b.open = append(b.open[:i:i], b.open[i+1:]...)
-			return nil
-		}
-	}
-	return nil
-}
-
-func (b *book) Open() []op.LedgerEntry {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return append([]op.LedgerEntry(nil), b.open...)
-}
-
 // runOn is one run on the driver null, with its engine only.
 type runOn struct {
 	*Engine
 	t      *testing.T
 	id     string
-	ledger *book
+	ledger *enginetest.Ledger
 }
 
 func newRun(t *testing.T, config *rest.Config, ns, id string, concurrent bool) *runOn {
 	r := &runOn{Engine: New(Options{Config: config, Namespace: ns, Image: productImage(), Concurrent: concurrent}),
-		t: t, id: id, ledger: &book{}}
+		t: t, id: id, ledger: &enginetest.Ledger{}}
 	t.Cleanup(r.end)
 	return r
 }

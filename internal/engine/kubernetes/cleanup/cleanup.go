@@ -142,13 +142,19 @@ func (e *Cleaner) TeardownRun(ctx context.Context, runID string) error {
 	return e.Teardown(ctx, noLedger{})
 }
 
-// Owed lists what Teardown would remove beside the entries of the ledger; the error lists what it would skip. It
+// Owed lists what Teardown would remove beside the named entries of the ledger; the error lists what it would skip. It
 // changes nothing.
-func (e *Cleaner) Owed(ctx context.Context) ([]string, error) {
+func (e *Cleaner) Owed(ctx context.Context, ledger engine.Ledger) ([]string, error) {
 	if err := errors.Join(e.CheckCluster(), e.EnsureClient()); err != nil {
 		return nil, err
 	}
-	cl := e.newRemover(nil)
+	var kinds []op.LedgerEntry
+	for _, entry := range ledger.Open() {
+		if core.IsOfKind(entry) && e.CheckEntry(entry) == nil {
+			kinds = append(kinds, entry)
+		}
+	}
+	cl := e.newRemover(kinds)
 	cl.dryRun = true
 	err := cl.round(ctx, cl.kinds(ctx))
 	return slices.Compact(slices.Sorted(slices.Values(cl.remaining))), errors.Join(err, cl.skippedError())
@@ -158,5 +164,6 @@ func (e *Cleaner) Owed(ctx context.Context) ([]string, error) {
 type noLedger struct{}
 
 func (noLedger) Add(op.LedgerEntry) error  { return nil }
+func (noLedger) Note(op.LedgerEntry) error { return nil }
 func (noLedger) Done(string, string) error { return nil }
 func (noLedger) Open() []op.LedgerEntry    { return nil }

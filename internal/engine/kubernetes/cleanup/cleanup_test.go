@@ -39,6 +39,8 @@ func (l *entries) Add(e op.LedgerEntry) error {
 	return nil
 }
 
+func (l *entries) Note(e op.LedgerEntry) error { return l.Add(e) }
+
 func (l *entries) Done(kind, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,6 +172,14 @@ func TestHostileLedger(t *testing.T) {
 		{Kind: snapshots, Name: "cnsb-0abc-s", Data: data(own)},
 		{Kind: "process", Name: "p", Data: map[string]string{"pid": "1"}},
 		{Kind: "unheard-of", Name: precious, Data: data(own)},
+		{Kind: "unheard-of", Name: "*", Data: data(own)},
+		{Kind: "dir", Name: "*"},
+		{Kind: "nodes", Name: "*", Data: data(own)},
+		{Kind: "leases.coordination.k8s.io", Name: "*", Data: data(own)},
+		{Kind: "pods", Name: "*", Data: data(own, "namespace", "other")},
+		{Kind: "widgets.example.org", Name: "*", Data: widget(own, "run", "0def")},
+		{Kind: "widgets.example.org", Name: "*", Data: widget(own, "namespace", "other")},
+		{Kind: "widgets.example.org", Name: "cnsb-0abc-*", Data: widget(own)},
 	}
 	before := s.Paths()
 	elsewhere, away := own, own
@@ -262,9 +272,10 @@ func leave(t testing.TB, s *apitest.Server, own owned.Identity) *entries {
 // if the ledger lists none, and nothing else.
 func TestTeardownOfEndedRun(t *testing.T) {
 	for _, tt := range []struct {
-		name           string
-		ledger, others bool
-	}{{"ledger", true, false}, {"no ledger", false, false}, {"among others", true, true}} {
+		name                  string
+		ledger, kinds, others bool
+	}{{"ledger", true, false, false}, {"no ledger", false, false, false}, {"kinds alone", false, true, false},
+		{"among others", true, false, true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := apitest.Start(t)
 			own := deadRun(t, s)
@@ -277,13 +288,19 @@ func TestTeardownOfEndedRun(t *testing.T) {
 			if !tt.ledger {
 				ledger.open = ledger.open[:1] // the scratch directory
 			}
+			if tt.kinds {
+				s.Add(t, "/apis/example.org/v1/namespaces/ns/widgets/cnsb-0abc-noted-by-nobody",
+					labelled(own.RunID, own.Proof()))
+				ledger.open = append(ledger.open, op.LedgerEntry{Kind: "pods", Name: "*", Data: data(own)},
+					op.LedgerEntry{Kind: "widgets.example.org", Name: "*", Data: widget(own)})
+			}
 			e := cleaning(own, s)
 			for _, entry := range ledger.Open() {
 				if err := e.Check(t.Context(), entry); err != nil {
 					t.Errorf("%v: %v", entry, err)
 				}
 			}
-			owed, alone := e.Owed(t.Context())
+			owed, alone := e.Owed(t.Context(), ledger)
 			if writes := s.Writes(); len(writes) > 0 {
 				t.Fatalf("to look changes %v", writes)
 			}
@@ -296,7 +313,7 @@ func TestTeardownOfEndedRun(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			want = append(want, "/api/v1/nodes/free", "/api/v1/nodes/ours")
-			if !tt.ledger { // it alone names kinds that are not Kubernetes' own
+			if !tt.ledger && !tt.kinds { // it alone names kinds that are not Kubernetes' own
 				want = append(want, "/apis/example.org/v1/namespaces/ns/widgets/cnsb-0abc-w")
 			}
 			slices.Sort(want)
@@ -449,7 +466,7 @@ func TestVolumeRelation(t *testing.T) {
 func TestLabelsHaveIdentity(t *testing.T) {
 	e := core.New(core.Options{})
 	e.ID, e.Session.RunID = owned.New("0abc"), "0abc"
-	l := e.Labels(map[string]string{"given": "x"}, "a", "o")
+	l := e.Labels(map[string]string{"given": "x"}, "a")
 	if l[names.LabelRun] != "0abc" || l[names.LabelIdentity] != e.ID.Proof() || l["given"] != "x" ||
 		len(l[names.LabelIdentity]) > names.MaxValue {
 		t.Errorf("%v", l)

@@ -136,7 +136,7 @@ func (cl *remover) round(ctx context.Context, kinds []api.Kind) error {
 	for i, k := range kinds {
 		targets := make([]target, len(objects[i]))
 		for j, o := range objects[i] {
-			cl.addRemaining(k.Resource + " " + o.GetName())
+			cl.addRemaining(k.String() + " " + o.GetName())
 			targets[j] = target{k, o}
 		}
 		errs = append(errs, cl.deleteAll(ctx, targets))
@@ -359,59 +359,71 @@ func (cl *remover) deleteManifests(ctx context.Context) error {
 	var targets []target
 	var errs []error
 	accessLeft := false
+	add := func(k api.Kind, entry op.LedgerEntry, o api.Object) {
+		if err := cl.cleaner.CheckOwner(k, o); err != nil {
+			cl.skip(k.String()+" "+o.GetName(), err)
+			return
+		}
+		accessLeft = accessLeft || isBucketAccess(entry)
+		if !accessLeft || k.Group != engine.BucketGroup || k.Name != "BucketClaim" {
+			targets = append(targets, target{k, o})
+		}
+		cl.addRemaining(k.String() + " " + o.GetName())
+	}
 	for _, entry := range accessesFirst(cl.entries) {
 		if entry.Data["resource"] == "" {
 			continue
 		}
 		k, _ := core.EntryKind(entry) // checked before
-		o, err := cl.manifest(ctx, lists, k, entry)
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		case o == nil:
-			continue
-		default:
-			if err := cl.cleaner.CheckOwner(k, o); err != nil {
-				cl.skip(k.String()+" "+entry.Name, err)
-				continue
-			}
-			accessLeft = accessLeft || isBucketAccess(entry)
-			if !accessLeft || k.Group != engine.BucketGroup || k.Name != "BucketClaim" {
-				targets = append(targets, target{k, o})
+		labelled, read := lists[k.String()]
+		if !read {
+			var err error
+			labelled, err = cl.labelled(ctx, k, entry.Data["namespace"])
+			lists[k.String()], errs = labelled, append(errs, err)
+			for _, name := range slices.Sorted(maps.Keys(labelled)) {
+				cl.manifests[k.String()+" "+name] = labelled[name].GetUID()
+				add(k, entry, labelled[name])
 			}
 		}
-		cl.addRemaining(k.Resource + " " + entry.Name)
+		if core.IsOfKind(entry) || labelled[entry.Name] != nil {
+			continue
+		}
+		o, err := cl.unlabelled(ctx, k, entry, labelled != nil)
+		if err != nil {
+			errs = append(errs, err)
+			cl.addRemaining(k.String() + " " + entry.Name)
+		} else if o != nil {
+			add(k, entry, o)
+		}
 	}
 	return errors.Join(append(errs, cl.deleteAll(ctx, targets))...)
 }
 
-// manifest returns the object of a ledger entry, or nil if it is gone. Most are found in lists of the objects with the
-// run's label, by kind and namespace, which are read once a round: a run can have thousands.
-func (cl *remover) manifest(ctx context.Context, lists map[string]map[string]api.Object, k api.Kind,
-	entry op.LedgerEntry) (api.Object, error) {
-	e, namespace := cl.cleaner, entry.Data["namespace"]
-	key := k.String() + " " + namespace
-	byName, ok := lists[key]
-	if !ok {
-		list, _, err := e.Client.ListMetadata(ctx, k, namespace, metav1.ListOptions{LabelSelector: e.Selector()})
-		if err == nil {
-			byName = make(map[string]api.Object, len(list))
-		} // else each object is read by itself
-		for _, o := range list {
-			byName[o.GetName()] = o
-		}
-		lists[key] = byName
+// labelled returns the objects of a kind with the run's label, by name; nil if they cannot be listed.
+func (cl *remover) labelled(ctx context.Context, k api.Kind, namespace string) (map[string]api.Object, error) {
+	list, _, err := cl.cleaner.Client.ListMetadata(ctx, k, namespace,
+		metav1.ListOptions{LabelSelector: cl.cleaner.Selector()})
+	switch {
+	case core.NotServed(err):
+		return map[string]api.Object{}, nil
+	case err != nil:
+		return nil, fmt.Errorf("list %s of run %s: %w", k, cl.cleaner.Session.RunID, err)
 	}
-	what := key + "/" + entry.Name
-	if o := byName[entry.Name]; o != nil {
-		cl.manifests[what] = o.GetUID()
-		return o, nil
+	byName := make(map[string]api.Object, len(list))
+	for _, o := range list {
+		byName[o.GetName()] = o
 	}
-	if byName != nil && cl.isRequested(k, cl.manifests[what]) {
+	return byName, nil
+}
+
+// unlabelled reads the object of a ledger entry that is not among those with the run's label, if these were listed. It
+// returns nil if the object is gone.
+func (cl *remover) unlabelled(ctx context.Context, k api.Kind, entry op.LedgerEntry, listed bool) (api.Object, error) {
+	if listed && cl.isRequested(k, cl.manifests[k.String()+" "+entry.Name]) {
 		return nil, nil
 	}
 	o := new(api.Any) // it may have lost its label
-	_, err := e.Client.Get(ctx, k, namespace, entry.Name, o)
+	_, err := cl.cleaner.Client.Get(ctx, k, entry.Data["namespace"], entry.Name, o)
 	if apierrors.IsNotFound(err) || core.NotServed(err) {
 		return nil, nil
 	}
@@ -449,7 +461,7 @@ func (cl *remover) updateLedger() error {
 	}
 	var errs []error
 	for _, entry := range cl.entries {
-		if entry.Kind != core.DirKind && !left[entry.Name] {
+		if entry.Kind != core.DirKind && !left[entry.Name] && !(core.IsOfKind(entry) && len(left) > 0) {
 			errs = append(errs, cl.cleaner.Session.Ledger.Done(entry.Kind, entry.Name))
 		}
 	}

@@ -34,6 +34,13 @@ func (r *Run) Marked(o api.Object, annotation string) bool {
 	return value == r.Mark()
 }
 
+// allObjects is the name in an entry of a kind: of all its objects that carry the run's label and the proof of its
+// identity.
+const allObjects = "*"
+
+// IsOfKind says whether an entry is of a kind and not of one object.
+func IsOfKind(entry op.LedgerEntry) bool { return entry.Name == allObjects }
+
 // Check returns an error if a ledger entry must be left alone: it does not derive from the run's identity, or the
 // object does not carry that identity. It returns nil for an object of the run and for one that is gone. Other
 // errors mean that the object cannot be read. Check changes nothing.
@@ -43,6 +50,9 @@ func (r *Run) Check(ctx context.Context, entry op.LedgerEntry) error {
 	}
 	if entry.Kind == DirKind {
 		return r.ID.Owns(entry.Name)
+	}
+	if IsOfKind(entry) {
+		return nil
 	}
 	if err := r.EnsureClient(); err != nil {
 		return err
@@ -98,11 +108,11 @@ func (r *Run) CheckEntry(entry op.LedgerEntry) error {
 		return owned.Refuse("the entry is of run %q, the bundle is of %s", d["run"], r.ID.RunID)
 	case d["server"] != r.ID.Server:
 		return owned.Refuse("the entry is of the cluster at %q, the run was on %s", d["server"], r.ID.Server)
-	case !objectNames.MatchString(entry.Name):
+	case !objectNames.MatchString(entry.Name) && !IsOfKind(entry):
 		return owned.Refuse("%q is not the name of an object", entry.Name)
 	case d["namespace"] != r.ID.Namespace && (kind.Namespaced || d["namespace"] != ""):
 		return owned.Refuse("the entry is of namespace %q, the run was in %s", d["namespace"], r.ID.Namespace)
-	case entry.Kind == CordonKind:
+	case entry.Kind == CordonKind || IsOfKind(entry) && kind.Resource != Leases.Resource:
 		return nil
 	case kind.Resource == Leases.Resource && strings.HasPrefix(entry.Name, LeaseName("")):
 		return nil

@@ -75,10 +75,33 @@ func NotServed(err error) bool {
 	return errors.As(err, &status) && status.Status().Code == http.StatusNotFound
 }
 
-// LedgerAdd adds an object to the ledger.
-func (r *Run) LedgerAdd(kind api.Kind, name string) error {
-	return r.Session.Ledger.Add(op.LedgerEntry{Kind: kind.String(), Name: name, Data: map[string]string{
-		"namespace": r.Namespace, "server": r.ID.Server, "run": r.Session.RunID}})
+// LedgerAdd adds an object to the ledger, before it is created. A clean-up finds it by its label, so only the entry of
+// its kind must be durable: the first object of a kind waits for that.
+func (r *Run) LedgerAdd(kind api.Kind, name string) error { return r.ledgerAdd(r.Entry(kind, name)) }
+
+// LedgerAddManifest is LedgerAdd for an object of a kind that the engine may not know.
+func (r *Run) LedgerAddManifest(kind api.Kind, name string) error {
+	entry := r.Entry(kind, name)
+	entry.Data["namespace"] = r.NamespaceOf(kind)
+	entry.Data["version"], entry.Data["group"] = kind.Version, kind.Group
+	entry.Data["resource"], entry.Data["kind"] = kind.Resource, kind.Name
+	return r.ledgerAdd(entry)
+}
+
+func (r *Run) ledgerAdd(entry op.LedgerEntry) error {
+	if _, known := r.kindsInLedger.Load(entry.Kind); !known {
+		if err := r.Session.Ledger.Add(op.LedgerEntry{Kind: entry.Kind, Name: allObjects, Data: entry.Data}); err != nil {
+			return err
+		}
+		r.kindsInLedger.Store(entry.Kind, nil)
+	}
+	return r.Session.Ledger.Note(entry)
+}
+
+// Entry returns the ledger's entry of an object.
+func (r *Run) Entry(kind api.Kind, name string) op.LedgerEntry {
+	return op.LedgerEntry{Kind: kind.String(), Name: name, Data: map[string]string{
+		"namespace": r.Namespace, "server": r.ID.Server, "run": r.Session.RunID}}
 }
 
 // LedgerDone marks an object's ledger entry as done.

@@ -33,6 +33,7 @@ type Run struct {
 	Client               *api.Client
 	Classes              map[string]storagev1.StorageClass
 	Drivers              map[string]storagev1.CSIDriver
+	kindsInLedger        sync.Map // by their name: their entry is durable
 	mu                   sync.Mutex
 	GroupSnapshotVersion string // of VolumeGroupSnapshots; empty: not served
 }
@@ -81,8 +82,8 @@ func (r *Run) Name(object string) string {
 }
 
 // Labels returns the labels of an object; see names.Metadata.
-func (r *Run) Labels(given map[string]string, action, object string) map[string]string {
-	return r.Metadata().Labels(given, action, object)
+func (r *Run) Labels(given map[string]string, action string) map[string]string {
+	return r.Metadata().Labels(given, action)
 }
 
 // Meta returns the metadata of an object; see names.Metadata.

@@ -68,7 +68,7 @@ func (h *Holder) Acquire(ctx context.Context) error {
 // for Duration; it compares no clocks of two machines.
 func (h *Holder) acquireOne(ctx context.Context, driver string) error {
 	e, name := h.run, core.LeaseName(driver)
-	if err := e.LedgerAdd(core.Leases, name); err != nil {
+	if err := e.Session.Ledger.Add(e.Entry(core.Leases, name)); err != nil {
 		return err
 	}
 	var seen *coordinationv1.Lease
@@ -128,7 +128,7 @@ func (h *Holder) create(ctx context.Context, driver string) error {
 	now, life := metav1.NowMicro(), int32(Duration/time.Second)
 	l := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: core.LeaseName(driver), Namespace: e.Namespace,
-			Labels:      e.Labels(nil, "", ""),
+			Labels:      e.Labels(nil, ""),
 			Annotations: map[string]string{"cnsbench.dev/driver": driver}},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &e.Session.RunID, LeaseDurationSeconds: &life, AcquireTime: &now,
 			RenewTime: &now},

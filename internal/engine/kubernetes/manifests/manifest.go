@@ -124,9 +124,7 @@ func (e *Manifests) Prepare(r engine.Request) error {
 	if err != nil {
 		return err
 	}
-	err = e.Session.Ledger.Add(op.LedgerEntry{Kind: m.Kind.String(), Name: m.Name, Data: map[string]string{
-		"namespace": m.Namespace, "server": e.ID.Server, "run": e.Session.RunID,
-		"version": m.Kind.Version, "group": m.Kind.Group, "resource": m.Kind.Resource, "kind": m.Kind.Name}})
+	err = e.LedgerAddManifest(m.Kind, m.Name)
 	if e.isFollowed(m.Kind) {
 		err = errors.Join(err, e.Watch(ctx, m))
 	}
@@ -205,7 +203,7 @@ func (e *Manifests) adopt(o *unstructured.Unstructured, m *Manifest, r engine.Re
 	o.SetName(m.Name)
 	o.SetGenerateName("")
 	o.SetNamespace(m.Namespace)
-	o.SetLabels(e.Labels(o.GetLabels(), r.Action, r.Name))
+	o.SetLabels(e.Labels(o.GetLabels(), r.Action))
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields",
 		"selfLink"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
@@ -217,8 +215,8 @@ func (e *Manifests) adopt(o *unstructured.Unstructured, m *Manifest, r engine.Re
 			return false
 		}
 		given, _, err := unstructured.NestedStringMap(t, "metadata", "labels")
-		return err == nil &&
-			unstructured.SetNestedStringMap(t, e.Labels(given, r.Action, r.Name), "metadata", "labels") == nil
+		return err == nil && unstructured.SetNestedStringMap(t,
+			e.Metadata().TemplateLabels(given, r.Action, r.Name), "metadata", "labels") == nil
 	}
 	spec, _ := o.Object["spec"].(map[string]any)
 	if job, ok := spec["jobTemplate"].(map[string]any); ok && label(job) {

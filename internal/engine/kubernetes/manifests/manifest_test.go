@@ -49,7 +49,7 @@ status: {replicas: 3}`)
 	want := object(t, strings.ReplaceAll(`
 apiVersion: apps/v1
 kind: StatefulSet
-metadata: {name: cnsb-r1-db-0, namespace: ns, labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}
+metadata: {name: cnsb-r1-db-0, namespace: ns, labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db}}
 spec:
   template: {metadata: {labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {containers: []}}
   volumeClaimTemplates: [{metadata: {name: data, labels: {cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {}}]`,

@@ -18,7 +18,7 @@ const (
 	// LabelIdentity has the proof of the run's identity, which a clean-up checks.
 	LabelIdentity = "cnsbench.dev/identity"
 	LabelAction   = "cnsbench.dev/action"
-	// LabelObject is the object's name in the run, without the run's prefix.
+	// LabelObject is on what a controller creates: the name, in the run, of the controller's object.
 	LabelObject = "cnsbench.dev/object"
 	// LabelGroup selects the claims of a group snapshot.
 	LabelGroup = "cnsbench.dev/group"
@@ -130,16 +130,21 @@ func (m Metadata) Name(object string) string {
 	return Prefix(m.RunID) + object
 }
 
-// Labels adds the run's labels to the given ones. A value that is too long for a label is left out.
-func (m Metadata) Labels(given map[string]string, action, object string) map[string]string {
-	all := maps.Clone(given)
-	if all == nil {
-		all = map[string]string{}
-	}
+// Labels adds the run's labels to the given ones. A value that is too long for a label is left out. They are few,
+// because the API server also records who set each of them, which takes it a good part of the time of a creation.
+func (m Metadata) Labels(given map[string]string, action string) map[string]string {
+	all := make(map[string]string, len(given)+4)
+	maps.Copy(all, given)
 	all[LabelRun], all[LabelIdentity] = m.RunID, m.Proof
 	if action != "" && len(action) <= MaxValue {
 		all[LabelAction] = action
 	}
+	return all
+}
+
+// TemplateLabels is Labels for what the controller of an object creates, whose names do not tell the object.
+func (m Metadata) TemplateLabels(given map[string]string, action, object string) map[string]string {
+	all := m.Labels(given, action)
 	if len(object) <= MaxValue {
 		all[LabelObject] = object
 	}
@@ -150,7 +155,7 @@ func (m Metadata) Labels(given map[string]string, action, object string) map[str
 func (m Metadata) Object(given metav1.ObjectMeta, action, object string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: m.Name(object), Namespace: m.Namespace,
-		Labels: m.Labels(given.Labels, action, object), Annotations: given.Annotations,
+		Labels: m.Labels(given.Labels, action), Annotations: given.Annotations,
 	}
 }
 

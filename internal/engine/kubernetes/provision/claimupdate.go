@@ -159,7 +159,7 @@ func (e *Provisioner) attributesClass(ctx context.Context, v *pods.Volume, param
 	if e.attributesClasses[name] {
 		return name, nil
 	}
-	c := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: e.Labels(nil, "", "")},
+	c := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: e.Labels(nil, "")},
 		DriverName: driver, Parameters: parameters}
 	if err := e.LedgerAdd(core.VolumeAttributesClasses, name); err != nil {
 		return "", err

@@ -95,7 +95,7 @@ func (e *Provisioner) ephemeral(p *engine.Pod, action string) []*corev1.Persiste
 			continue
 		}
 		t := v.Ephemeral.VolumeClaimTemplate
-		t.Labels = e.Labels(t.Labels, action, p.Name+"-"+v.Name)
+		t.Labels = e.Metadata().TemplateLabels(t.Labels, action, p.Name+"-"+v.Name)
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
 		claim.Name = v.Name
 		list = append(list, claim)
