@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -58,11 +57,7 @@ func (o *Object) Resolve(given map[string]string) (map[string]string, []*Error) 
 
 // Render substitutes the variables.
 func (o *Object) Render(p Params) (map[string]any, error) {
-	values := maps.Clone(p.Vars)
-	if values == nil {
-		values = map[string]string{}
-	}
-	f := filler{values: values, builtins: builtin(p), numbers: o.Numbers}
+	f := filler{values: p.Vars, builtins: builtin(p), numbers: o.Numbers}
 	out, err := f.value(o.Fields)
 	if err != nil {
 		return nil, err
@@ -109,6 +104,9 @@ func (f filler) text(s string) (any, error) {
 	out, err := substitute(s, f.values, f.builtins)
 	if err != nil {
 		return nil, err
+	}
+	if out == s { // no variable
+		return s, nil
 	}
 	if m := reference.FindStringSubmatch(s); m != nil && m[0] == s && f.isNumber(m[1]) {
 		if n, err := strconv.ParseInt(out, 10, 64); err == nil {

@@ -135,6 +135,9 @@ func (e *Entry) bytes(values, builtins map[string]string) (map[string]string, er
 
 // substitute replaces the variables in text. Values may refer to built-in variables only.
 func substitute(text string, values, builtins map[string]string) (string, error) {
+	if !strings.Contains(text, "{{") && len(text) <= maxText {
+		return text, nil
+	}
 	expanded := make(map[string]string, len(values)+len(builtins))
 	for k, v := range values {
 		v, _, err := fill(v, builtins)

@@ -19,15 +19,17 @@ type Arrivals struct{ conn atomic.Pointer[arrivalConn] }
 
 // Trace records the connection of ctx's request.
 func (a *Arrivals) Trace(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		c := info.Conn
-		if secure, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
-			c = secure.NetConn()
-		}
-		if known, ok := c.(*arrivalConn); ok {
-			a.conn.Store(known)
-		}
-	}})
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: a.gotConn})
+}
+
+func (a *Arrivals) gotConn(info httptrace.GotConnInfo) {
+	c := info.Conn
+	if secure, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = secure.NetConn()
+	}
+	if known, ok := c.(*arrivalConn); ok {
+		a.conn.Store(known)
+	}
 }
 
 // Last returns the maximum time since the last read byte was received; 0 if the kernel does not report it.

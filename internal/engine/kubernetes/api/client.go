@@ -217,16 +217,16 @@ func (c *Call) read(answer []byte, into Object) (err error) {
 const maxAnswer = 1 << 30
 
 func (c *Client) send(ctx context.Context, call *Call, r request) ([]byte, error) {
-	sends := new(atomic.Int32)
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sends.Add(1) }})
+	var sends atomic.Int32
+	var arrivals Arrivals
+	ctx = httptrace.WithClientTrace(ctx,
+		&httptrace.ClientTrace{GotConn: arrivals.gotConn, WroteHeaders: func() { sends.Add(1) }})
 	header := http.Header{"Accept": {cmp.Or(r.accept, call.Kind.MediaType())}}
 	var body io.Reader
 	if r.body != nil {
 		header.Set("Content-Type", r.media)
 		body = bytes.NewReader(r.body)
 	}
-	var arrivals Arrivals
-	ctx = arrivals.Trace(ctx)
 	call.Sent = c.clock.Now()
 	if c.Sending != nil && call.Write() {
 		c.Sending(*call)

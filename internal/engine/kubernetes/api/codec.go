@@ -51,7 +51,13 @@ func (k Kind) Encode(obj Object) ([]byte, error) {
 	}
 	t.GetObjectKind().SetGroupVersionKind(k.GVK())
 	if k.JSON {
-		b, err := json.Marshal(obj)
+		var b []byte
+		var err error
+		if a, ok := obj.(*Any); ok {
+			b, err = json.Marshal(a.Object) // MarshalJSON's output would be read once more
+		} else {
+			b, err = json.Marshal(obj)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("encode %s %q: %w", k, obj.GetName(), err)
 		}
