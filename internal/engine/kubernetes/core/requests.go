@@ -77,31 +77,48 @@ func NotServed(err error) bool {
 
 // LedgerAdd adds an object to the ledger, before it is created. A clean-up finds it by its label, so only the entry of
 // its kind must be durable: the first object of a kind waits for that.
-func (r *Run) LedgerAdd(kind api.Kind, name string) error { return r.ledgerAdd(r.Entry(kind, name)) }
+func (r *Run) LedgerAdd(kind api.Kind, name string) error {
+	return r.ledgerAdd(kind, name, func() map[string]string { return r.entryData(r.Namespace) })
+}
 
 // LedgerAddManifest is LedgerAdd for an object of a kind that the engine may not know.
 func (r *Run) LedgerAddManifest(kind api.Kind, name string) error {
-	entry := r.Entry(kind, name)
-	entry.Data["namespace"] = r.NamespaceOf(kind)
-	entry.Data["version"], entry.Data["group"] = kind.Version, kind.Group
-	entry.Data["resource"], entry.Data["kind"] = kind.Resource, kind.Name
-	return r.ledgerAdd(entry)
+	return r.ledgerAdd(kind, name, func() map[string]string {
+		data := r.entryData(r.NamespaceOf(kind))
+		data["version"], data["group"], data["resource"] = kind.Version, kind.Group, kind.Resource
+		data["kind"] = kind.Name
+		return data
+	})
 }
 
-func (r *Run) ledgerAdd(entry op.LedgerEntry) error {
-	if _, known := r.kindsInLedger.Load(entry.Kind); !known {
-		if err := r.Session.Ledger.Add(op.LedgerEntry{Kind: entry.Kind, Name: allObjects, Data: entry.Data}); err != nil {
+// ledgerAdd adds an object, and its kind if that is not in the ledger yet. All entries of a kind have the same data.
+func (r *Run) ledgerAdd(kind api.Kind, name string, dataOf func() map[string]string) error {
+	key := kindKey{kind.Resource, kind.Group, kind.JSON}
+	data, known := r.kindsInLedger.Load(key)
+	if !known {
+		data = dataOf()
+		all := op.LedgerEntry{Kind: kind.String(), Name: allObjects, Data: data.(map[string]string)}
+		if err := r.Session.Ledger.Add(all); err != nil {
 			return err
 		}
-		r.kindsInLedger.Store(entry.Kind, nil)
+		r.kindsInLedger.Store(key, data)
 	}
-	return r.Session.Ledger.Note(entry)
+	return r.Session.Ledger.Note(op.LedgerEntry{Kind: kind.String(), Name: name, Data: data.(map[string]string)})
 }
 
-// Entry returns the ledger's entry of an object.
-func (r *Run) Entry(kind api.Kind, name string) op.LedgerEntry {
-	return op.LedgerEntry{Kind: kind.String(), Name: name, Data: map[string]string{
-		"namespace": r.Namespace, "server": r.ID.Server, "run": r.Session.RunID}}
+// kindKey is the key of kindsInLedger.
+type kindKey struct {
+	resource, group string
+	json            bool
+}
+
+// LedgerAddLease adds a driver's Lease, which is found by its entry alone.
+func (r *Run) LedgerAddLease(name string) error {
+	return r.Session.Ledger.Add(op.LedgerEntry{Kind: Leases.String(), Name: name, Data: r.entryData(r.Namespace)})
+}
+
+func (r *Run) entryData(namespace string) map[string]string {
+	return map[string]string{"namespace": namespace, "server": r.ID.Server, "run": r.Session.RunID}
 }
 
 // LedgerDone marks an object's ledger entry as done.

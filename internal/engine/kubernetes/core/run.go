@@ -33,7 +33,7 @@ type Run struct {
 	Client               *api.Client
 	Classes              map[string]storagev1.StorageClass
 	Drivers              map[string]storagev1.CSIDriver
-	kindsInLedger        sync.Map // by their name: their entry is durable
+	kindsInLedger        sync.Map // kindKey → the data of their entries; their own entry is durable
 	mu                   sync.Mutex
 	GroupSnapshotVersion string // of VolumeGroupSnapshots; empty: not served
 }

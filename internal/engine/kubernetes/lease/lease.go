@@ -68,7 +68,7 @@ func (h *Holder) Acquire(ctx context.Context) error {
 // for Duration; it compares no clocks of two machines.
 func (h *Holder) acquireOne(ctx context.Context, driver string) error {
 	e, name := h.run, core.LeaseName(driver)
-	if err := e.Session.Ledger.Add(e.Entry(core.Leases, name)); err != nil {
+	if err := e.LedgerAddLease(name); err != nil {
 		return err
 	}
 	var seen *coordinationv1.Lease
