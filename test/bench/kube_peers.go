@@ -378,20 +378,21 @@ func (k *kubePeer) latencies(ctx context.Context, t *table, l *latencyOf, perSec
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", l.what, a.name, err)
 		}
-		truth, err := k.auditedLatencies(from, l)
+		audited, err := k.auditedReadiness(from, l)
 		if err != nil {
 			return err
 		}
 		var said, was, wrong []int64
 		for name, d := range reported {
-			if logged, ok := truth[name]; ok {
+			if a, ok := audited[name]; ok {
+				logged := a.end.Sub(a.began)
 				said, was = append(said, int64(d)), append(was, int64(logged))
 				wrong = append(wrong, int64(max(d-logged, logged-d)))
 			}
 		}
 		if len(wrong) < n*9/10 {
 			return fmt.Errorf("%s, %s: %d of %d objects are in the report and the audit log (%d and %d)", l.what, a.name,
-				len(wrong), n, len(reported), len(truth))
+				len(wrong), n, len(reported), len(audited))
 		}
 		what := fmt.Sprintf("%s, %d/s, by %s: ", l.what, perSecond, a.name)
 		t.info(len(wrong), what+"p50 and p99 reported; in the audit log", "%s, %s; %s, %s", ms(quantile(said, 0.5)),
@@ -407,10 +408,13 @@ func (k *kubePeer) latencies(ctx context.Context, t *table, l *latencyOf, perSec
 	return nil
 }
 
-// auditedLatencies are those in the audit log, by the objects' names.
-func (k *kubePeer) auditedLatencies(from int64, l *latencyOf) (map[string]time.Duration, error) {
+// readiness is when the API server received a creation, and when it answered the update that made the object ready.
+type readiness struct{ began, end time.Time }
+
+// auditedReadiness has the objects in the audit log, by their names.
+func (k *kubePeer) auditedReadiness(from int64, l *latencyOf) (map[string]readiness, error) {
 	time.Sleep(2 * time.Second) // the log is written each second
-	began, took := map[string]time.Time{}, map[string]time.Duration{}
+	began, took := map[string]time.Time{}, map[string]readiness{}
 	type end struct {
 		name string
 		at   time.Time
@@ -426,8 +430,8 @@ func (k *kubePeer) auditedLatencies(from int64, l *latencyOf) (map[string]time.D
 		}
 	})
 	for _, x := range ends {
-		if from, ok := began[x.name]; ok && took[x.name] == 0 {
-			took[x.name] = x.at.Sub(from)
+		if _, twice := took[x.name]; !twice && !began[x.name].IsZero() {
+			took[x.name] = readiness{began[x.name], x.at}
 		}
 	}
 	return took, err

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -11,8 +12,10 @@ import (
 )
 
 const (
-	// recent is how long a probe is valid before and after it.
-	recent = op.Time(10 * time.Second)
+	// recent is for how many seconds before and after it a probe is valid, unless enough probes are nearer to a stamp:
+	// the largest of a hundred is exceeded by one in a hundred.
+	recent = 10
+	enough = 100
 	// keepSeconds is the number of seconds whose largest bounds are kept.
 	keepSeconds = 64
 	// keepStamps is the number of stamps kept for Settled.
@@ -63,13 +66,16 @@ type lags struct {
 	kinds map[string]*lagMeter
 	wakes *hist.Histogram // time from arrival to reading
 
-	stamped map[op.Time]string // kinds by stamp
+	stamped map[op.Time]stamp
 	order   [keepStamps]op.Time
 	next    int
 }
 
+// stamp is what was stamped at an instant.
+type stamp struct{ kind, version string }
+
 func newLags(sources []Source) *lags {
-	l := &lags{kinds: map[string]*lagMeter{}, wakes: hist.New(), stamped: map[op.Time]string{}}
+	l := &lags{kinds: map[string]*lagMeter{}, wakes: hist.New(), stamped: map[op.Time]stamp{}}
 	for _, s := range sources {
 		l.kinds[s.String()] = &lagMeter{inFlight: map[op.Time]int{}, pending: map[string]probe{},
 			seen: map[string]op.Time{},
@@ -117,6 +123,15 @@ func (l *lags) answered(kind string, sent op.Time) {
 	}
 }
 
+// created records a creation of the run, which wrote records too.
+func (l *lags) created(kind, version string, sent op.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m := l.kinds[kind]; m != nil {
+		m.creations.add(version, sent)
+	}
+}
+
 func (l *lags) wrote(kind string, p probe) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,19 +148,21 @@ func (l *lags) saw(kind, version string, at op.Time) {
 }
 
 // bound returns the error of a stamp of a kind, for an object at this version: the largest bound of the last ten
-// seconds, at least the last bound, and at least the age of the oldest write without an event. A kind without
-// writes in that time also gets the bound of the slowest kind with some, since it may have become slow unnoticed.
-// settledError returns it again later.
+// seconds, or of the last hundred probes, at least the last bound, and at least the age of the oldest write without an
+// event. A kind without writes in that time also gets the bound of the slowest kind with some, since it may have become
+// slow unnoticed. No error is larger than the time since a creation before the change. settledError returns it again
+// later.
 func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.remember(kind, at)
+	l.remember(at, stamp{kind, version})
 	m := l.kinds[kind]
+	most := m.most(at, version)
 	err := max(m.latest, m.pendingAge(at, version))
-	around, own := l.around(kind, at-recent, at+recent)
+	around, own := l.around(kind, at, recent)
 	err = max(err, around)
 	if own || m.n > 0 {
-		return err, Measured
+		return min(err, most), Measured
 	}
 	probed := false
 	for _, o := range l.kinds {
@@ -153,42 +170,42 @@ func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 		probed = probed || o.n > 0
 	}
 	if probed {
-		return err, Borrowed
+		return min(err, most), Borrowed
 	}
-	return max(err, Unprobed), Unknown
+	return min(max(err, Unprobed), most), Unknown
 }
 
 // settledError returns the error of a stamp with later writes taken into account: they show that a watch has just
-// become
-// slow.
+// become slow.
 func (l *lags) settledError(at op.Time, err int64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kind, known := l.stamped[at]
+	of, known := l.stamped[at]
 	if !known {
 		return err
 	}
-	after, _ := l.around(kind, at, at+recent)
-	return max(err, after)
+	after, _ := l.around(of.kind, at, 0)
+	return min(max(err, after), l.kinds[of.kind].most(at, of.version))
 }
 
-// around returns the largest bound of a kind between two instants; without probes, that of the slowest other kind.
-func (l *lags) around(kind string, from, to op.Time) (err int64, own bool) {
-	if err, own = l.kinds[kind].largest(from, to); own {
+// around returns the largest bound of a kind near an instant, of at most back seconds before it; without probes, that
+// of the slowest other kind.
+func (l *lags) around(kind string, at op.Time, back int64) (err int64, own bool) {
+	if err, own = l.kinds[kind].largest(at, back); own {
 		return err, true
 	}
 	for _, o := range l.kinds {
-		slow, _ := o.largest(from, to)
+		slow, _ := o.largest(at, back)
 		err = max(err, slow)
 	}
 	return err, false
 }
 
-func (l *lags) remember(kind string, at op.Time) {
+func (l *lags) remember(at op.Time, of stamp) {
 	delete(l.stamped, l.order[l.next])
 	l.order[l.next] = at
 	l.next = (l.next + 1) % keepStamps
-	l.stamped[at] = kind
+	l.stamped[at] = of
 }
 
 // lagMeter is the lag of one watch.
@@ -201,15 +218,29 @@ type lagMeter struct {
 	seconds  [keepSeconds]second
 	latest   int64 // the last bound
 
+	creations creations
+
 	n, early, unseen int64
 	lags             *hist.Histogram
 	wroteAt          op.Time // answer to the run's last write
 }
 
-// second has the largest bound of a second.
-type second struct{ number, bound int64 }
+// second has the largest bound of a second, and the number of its probes.
+type second struct {
+	number, bound int64
+	n             int
+}
 
 func secondOf(at op.Time) int64 { return int64(max(at, 0)/op.Time(time.Second)) + 1 } // 0: none
+
+// most returns the time since the last creation of the run that is known to be before the change of a version.
+func (m *lagMeter) most(at op.Time, version string) int64 {
+	since := m.creations.since(version)
+	if !since.Known() || since > at {
+		return math.MaxInt64
+	}
+	return int64(at - since)
+}
 
 func (m *lagMeter) wrote(p probe) {
 	m.wroteAt = max(m.wroteAt, p.answered)
@@ -255,24 +286,32 @@ func (m *lagMeter) probe(p probe, at op.Time) {
 	}
 	m.n++
 	_ = m.lags.Record(p.lag(at)) // fails only for negative values
-	m.latest = p.bound(at)
+	m.latest = min(p.bound(at), m.most(at, p.version))
 	number := secondOf(at)
 	switch sec := &m.seconds[number%keepSeconds]; {
 	case sec.number < number:
-		*sec = second{number, m.latest}
+		*sec = second{number, m.latest, 1}
 	case sec.number == number:
-		sec.bound = max(sec.bound, m.latest)
+		sec.bound, sec.n = max(sec.bound, m.latest), sec.n+1
 	}
 }
 
-// largest returns the largest bound of the seconds from one instant to another; false without a probe.
-func (m *lagMeter) largest(from, to op.Time) (bound int64, probed bool) {
-	for n := secondOf(from); n <= secondOf(to); n++ {
-		if sec := m.seconds[n%keepSeconds]; sec.number == n {
-			bound, probed = max(bound, sec.bound), true
+// largest returns the largest bound of the seconds around an instant, of at most back before it; false without a probe.
+func (m *lagMeter) largest(at op.Time, back int64) (bound int64, probed bool) {
+	of, probes := secondOf(at), 0
+	see := func(n int64) {
+		if sec := m.seconds[max(n, 0)%keepSeconds]; n > 0 && sec.number == n {
+			bound, probes = max(bound, sec.bound), probes+sec.n
 		}
 	}
-	return bound, probed
+	see(of)
+	for d := int64(1); d <= recent && probes < enough; d++ {
+		see(of + d)
+		if d <= back {
+			see(of - d)
+		}
+	}
+	return bound, probes > 0
 }
 
 // pendingAge returns the age of the oldest write whose event may still come after this version. Its bound will be at

@@ -57,6 +57,13 @@ func TestBound(t *testing.T) {
 			write(l, kindPods, "5", 0, 0, 8*ms)
 			write(l, kindPods, "6", 9*sec, 9*sec, 9*sec+20*ms)
 		}, kindPods, 1 * sec, bound{int64(20 * ms), Measured}},
+		{"the largest of the nearest hundred", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 80*ms)
+			for i := range op.Time(enough) {
+				sent := 3*sec + 9*i*ms
+				write(l, kindPods, fmt.Sprint(10+i), sent, sent, sent+5*ms)
+			}
+		}, kindPods, 4 * sec, bound{int64(5 * ms), Measured}},
 		{"the last one seen thereafter", func(l *lags) {
 			write(l, kindPods, "5", 0, 0, 8*ms)
 			write(l, kindPods, "6", 1*sec, 1*sec, 1*sec+2*ms)

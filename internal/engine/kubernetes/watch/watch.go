@@ -89,6 +89,9 @@ func (w *Watches) Wrote(c api.Call) {
 		w.lags.answered(c.Kind.String(), c.Sent)
 	}
 	if c.Write() && c.Status/100 == 2 && c.ResourceVersion != "" {
+		if c.Verb == "create" {
+			w.lags.created(c.Kind.String(), c.ResourceVersion, c.Sent)
+		}
 		w.lags.wrote(c.Kind.String(), probe{version: c.ResourceVersion, sent: c.Sent, answered: c.Answered})
 	}
 }

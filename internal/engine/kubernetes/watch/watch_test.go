@@ -181,7 +181,7 @@ func TestWritesMeasureTheLag(t *testing.T) {
 		rec := &recorder{}
 		w := open(t, Config{Host: host, Clock: op.NewClock(), Sources: pods, Handler: rec.handle})
 		wrote := func(version string, sent, answered op.Time) {
-			w.Wrote(api.Call{Verb: "create", Kind: api.Pods, Namespace: "n", Name: "a", Status: 201,
+			w.Wrote(api.Call{Verb: "patch", Kind: api.Pods, Namespace: "n", Name: "a", Status: 200,
 				ResourceVersion: version, Sent: sent, Answered: answered})
 		}
 		wrote("11", 0, 0) // answered 7 ms before its event
