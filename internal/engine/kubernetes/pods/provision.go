@@ -222,8 +222,10 @@ func (pr *Provision) allMilestonesSeen() bool {
 	return true
 }
 
-// optionalMilestones do not occur in every cluster or for every pod.
-var optionalMilestones = map[string]bool{status.PodReady: true, op.FirstWrite: true, op.FirstRead: true}
+// optionalMilestones do not occur in every cluster or for every pod. A pod's sandbox is in its own status: where it is
+// reported at all, that is before the pod is ready.
+var optionalMilestones = map[string]bool{status.PodReady: true, op.FirstWrite: true, op.FirstRead: true,
+	op.Sandboxed: true}
 
 // needsAttachments says whether all mounted claims get VolumeAttachments.
 func (pr *Provision) needsAttachments() bool {

@@ -219,6 +219,32 @@ func TestExistingPodHasNoOldMilestones(t *testing.T) {
 	}
 }
 
+// A kubelet that does not report sandboxes does not keep an op of a ready pod, which would take a place among those in
+// flight.
+func TestReadyPodWithoutSandbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := New(core.New(core.Options{}))
+		e.Tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
+		pr := e.NewProvision()
+		pr.AddPod("w-0", 0, false)
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: e.Name("w-0"), UID: "1"}}
+		p.Spec = corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", Ready: true,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		e.Tracker.See(watch.Event{Type: watch.Added, At: e.Session.Clock.Now() + 1, Object: p})
+		began := time.Now()
+		tr := op.NewTrace(e.Session.Clock)
+		if err := pr.Wait(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("the op went on for %v after the pod was ready", waited)
+		}
+	})
+}
+
 // An ephemeral claim is created again under the name of the deleted one.
 func TestEphemeralClaimIsRecreated(t *testing.T) {
 	e := New(core.New(core.Options{Namespace: "ns"}))
