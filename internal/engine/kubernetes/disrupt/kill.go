@@ -24,6 +24,7 @@ type Disruptor struct {
 
 	drains   map[int64]string // nodes of prepared drains, by request
 	cordoned map[string]bool  // cordoned by the run
+	took     []string         // two nodes that took a pod
 }
 
 // New returns a Disruptor.

@@ -5,12 +5,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/test/apitest"
 )
 
 func TestNodeRefusal(t *testing.T) {
@@ -51,5 +53,52 @@ func TestNodeRefusal(t *testing.T) {
 		if got := e.nodeRefusal(node(tt.change), m); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
+	}
+}
+
+// TestOtherNodeIsRemembered: of thousands of nodes, all are listed once, and again only when a node that took an earlier
+// pod does not take this one.
+func TestOtherNodeIsRemembered(t *testing.T) {
+	s := apitest.Start(t)
+	const nodes = "/api/v1/nodes"
+	for _, name := range []string{"a", "b", "c"} {
+		s.Add(t, nodes+"/"+name, `{}`)
+	}
+	run := core.New(core.Options{Config: &rest.Config{Host: s.URL}})
+	if err := run.EnsureClient(); err != nil {
+		t.Fatal(err)
+	}
+	e := New(pods.New(run), nil)
+	e.Tracker = tracker.New("ns")
+	m := &pods.Pod{State: e.State, Object: "w-0", Template: &corev1.Pod{}}
+	lists := func() (n int) {
+		for _, path := range s.Reads() {
+			if path == nodes {
+				n++
+			}
+		}
+		return n
+	}
+	for range 3 {
+		for _, from := range []string{"a", "b", "c"} {
+			if err := e.checkOtherNode(t.Context(), m, from); err != nil {
+				t.Errorf("from %s: %v", from, err)
+			}
+		}
+	}
+	if lists() != 1 {
+		t.Errorf("the nodes were listed %d times, want once", lists())
+	}
+	for _, name := range e.took {
+		s.Add(t, nodes+"/"+name, `{"spec":{"unschedulable":true}}`)
+	}
+	if err := e.checkOtherNode(t.Context(), m, e.took[0]); err != nil || lists() != 2 {
+		t.Errorf("when those are cordoned: %v; %d lists, want one more", err, lists())
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		s.Add(t, nodes+"/"+name, `{"spec":{"unschedulable":true}}`)
+	}
+	if err := e.checkOtherNode(t.Context(), m, "a"); err == nil {
+		t.Error("no error, and all nodes are cordoned")
 	}
 }

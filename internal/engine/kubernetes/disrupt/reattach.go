@@ -77,23 +77,42 @@ func (e *Disruptor) placement(ctx context.Context, node string, users []*pods.Po
 	return nil, nil
 }
 
-// checkOtherNode returns an error if a pod can run on no other node, as far as that is known in advance.
+// checkOtherNode returns an error if a pod can run on no other node, as far as that is known in advance. It lists the
+// nodes, of which there may be thousands, only if none of those that took an earlier pod takes this one.
 func (e *Disruptor) checkOtherNode(ctx context.Context, m *pods.Pod, node string) error {
+	e.Mu.Lock()
+	took := e.took
+	e.Mu.Unlock()
+	for _, name := range took {
+		n := new(corev1.Node)
+		if name == node {
+			continue
+		}
+		if _, err := e.Client.Get(ctx, api.Nodes, "", name, n); err == nil && e.nodeRefusal(n, m) == "" {
+			return nil
+		}
+	}
 	list, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
 		return core.APIError(ctx, err)
 	}
-	var reasons []string
+	var reasons, take []string
 	for _, o := range list {
 		n := o.(*corev1.Node)
 		if n.Name == node {
 			continue
 		}
-		why := e.nodeRefusal(n, m)
-		if why == "" {
-			return nil
+		if why := e.nodeRefusal(n, m); why != "" {
+			reasons = append(reasons, n.Name+" "+why)
+		} else if take = append(take, n.Name); len(take) == 2 {
+			break
 		}
-		reasons = append(reasons, n.Name+" "+why)
+	}
+	if len(take) > 0 {
+		e.Mu.Lock()
+		defer e.Mu.Unlock()
+		e.took = take
+		return nil
 	}
 	text := "the cluster has no other"
 	if len(reasons) > 0 {
