@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,15 +110,7 @@ func scaleModel(_ context.Context, e *env) (t table, err error) {
 	}
 	t.add("predictions of rates and CPUs within 20 %", fmt.Sprintf("%d of %d; largest error %.0f %%", within, len(errs),
 		100*worst), "all", metIf(within == len(errs)), len(errs))
-	run, err := scalemodel.ReadPoints(filepath.Join(filepath.Dir(e.scalePointsFile()), "scale-run.json"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return t, err
-	}
-	for _, p := range run {
-		t.note("%d volumes: the run of bench scale. No cost is fitted to it", p.Volumes)
-		t.predicted(m, p, e.seed)
-		t.fanIn(p)
-	}
+	t.fanIn(slices.MaxFunc(points, func(a, b scalemodel.Point) int { return cmp.Compare(a.Moves, b.Moves) }))
 	t.large(m)
 	return t, nil
 }
