@@ -11,8 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/cluster"
-	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -45,7 +44,7 @@ type platform interface {
 	check(ctx context.Context, entry op.LedgerEntry) error
 	// further lists what the clean-up would remove besides the ledger's entries; the error lists what it would
 	// leave alone.
-	further(ctx context.Context, ledger engine.Ledger) ([]string, error)
+	further(ctx context.Context, ledger *bundle.Ledger) ([]string, error)
 	teardown(ctx context.Context, ledger *bundle.Ledger) error
 }
 
@@ -117,7 +116,7 @@ func (b *Bundle) list(ctx context.Context, out io.Writer, p platform) error {
 			fmt.Fprintf(out, "%s %s: %v\n", entry.Kind, entry.Name, err)
 			continue
 		}
-		if !core.IsOfKind(entry) { // further lists its objects
+		if !kubernetes.IsOfKind(entry) { // further lists its objects
 			fmt.Fprintf(out, "%s %s: would be removed\n", entry.Kind, entry.Name)
 		}
 	}
@@ -148,7 +147,7 @@ func (m *machine) check(_ context.Context, entry op.LedgerEntry) error {
 	return local.New(local.Options{Identity: m.own}).Check(entry)
 }
 
-func (m *machine) further(context.Context, engine.Ledger) ([]string, error) { return nil, nil }
+func (m *machine) further(context.Context, *bundle.Ledger) ([]string, error) { return nil, nil }
 
 func (m *machine) teardown(ctx context.Context, ledger *bundle.Ledger) error {
 	command, err := m.driver()

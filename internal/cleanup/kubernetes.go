@@ -8,7 +8,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/cluster"
-	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -49,7 +48,7 @@ func (k *kube) check(ctx context.Context, entry op.LedgerEntry) error {
 	return k.engine.Check(ctx, entry)
 }
 
-func (k *kube) further(ctx context.Context, ledger engine.Ledger) ([]string, error) {
+func (k *kube) further(ctx context.Context, ledger *bundle.Ledger) ([]string, error) {
 	pods, refused, err := k.runner.Pods(ctx, k.on)
 	if err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func (u unproved) check(context.Context, op.LedgerEntry) error {
 	return owned.Refuse("it cannot be proved to be the run's")
 }
 
-func (u unproved) further(context.Context, engine.Ledger) ([]string, error) { return nil, u.why }
+func (u unproved) further(context.Context, *bundle.Ledger) ([]string, error) { return nil, u.why }
 
 func (u unproved) teardown(_ context.Context, ledger *bundle.Ledger) error {
 	errs := []error{u.why}

@@ -171,6 +171,9 @@ func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
 	return e.cleaner().TeardownRun(ctx, runID)
 }
 
+// IsOfKind says whether an entry of a ledger is of a kind: Owed lists its objects.
+func IsOfKind(entry op.LedgerEntry) bool { return core.IsOfKind(entry) }
+
 // Owed lists what Teardown would remove; see cleanup.Cleaner.
 func (e *Engine) Owed(ctx context.Context, ledger engine.Ledger) ([]string, error) {
 	return e.cleaner().Owed(ctx, ledger)

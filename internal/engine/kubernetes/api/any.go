@@ -25,6 +25,9 @@ func (a *Any) UnmarshalJSON(data []byte) error {
 	return utiljson.Unmarshal(data, &a.Object)
 }
 
+// jsonSource returns the object's map: an encoder would read the output of MarshalJSON once more.
+func (a *Any) jsonSource() any { return a.Object }
+
 // jsonTarget returns the object's map, which UnmarshalJSON would fill only after the decoder has searched the end of
 // the object.
 func (a *Any) jsonTarget() any {

@@ -51,13 +51,7 @@ func (k Kind) Encode(obj Object) ([]byte, error) {
 	}
 	t.GetObjectKind().SetGroupVersionKind(k.GVK())
 	if k.JSON {
-		var b []byte
-		var err error
-		if a, ok := obj.(*Any); ok {
-			b, err = json.Marshal(a.Object) // MarshalJSON's output would be read once more
-		} else {
-			b, err = json.Marshal(obj)
-		}
+		b, err := json.Marshal(jsonSource(obj))
 		if err != nil {
 			return nil, fmt.Errorf("encode %s %q: %w", k, obj.GetName(), err)
 		}
@@ -115,6 +109,14 @@ func (k Kind) DecodeEvent(frame []byte) (typ string, object Object, ok bool) {
 func (k Kind) is(o Object) bool {
 	t, ok := o.(typed)
 	return ok && t.GetObjectKind().GroupVersionKind().Kind == k.Name
+}
+
+// jsonSource returns what an encoder of JSON encodes to encode an object.
+func jsonSource(o Object) any {
+	if s, ok := o.(interface{ jsonSource() any }); ok {
+		return s.jsonSource()
+	}
+	return o
 }
 
 // jsonTarget returns what a decoder of JSON fills to decode into an object.
