@@ -19,8 +19,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// noteDelay is how long a line that nobody waits for may stay in memory. Such lines share the syncs of Adds, or one by
-// themselves: syncs of each would delay other users of the disk.
+// noteDelay is how long notes and Dones may stay in memory. They are synced with the next Add or, after this time,
+// together: a sync for each would delay other users of the disk.
 const noteDelay = time.Second
 
 // Ledger records what must be removed, beyond the life of the process. It is safe for concurrent use.

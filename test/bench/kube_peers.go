@@ -78,7 +78,7 @@ func (k *kubePeer) creations(ctx context.Context, t *table) error {
 	}{
 		{"CNSBench", "-create-", k.createByUs},
 		{"a bare loop of client-go", "bare-", func(ctx context.Context, n int) (time.Duration, error) {
-			return k.createBare(ctx, n, func(string) map[string]string { return nil })
+			return k.createBare(ctx, n, nil)
 		}},
 		{"a bare loop with CNSBench's labels", "bare-", func(ctx context.Context, n int) (time.Duration, error) {
 			return k.createBare(ctx, n, labelsAsOurs())
@@ -223,17 +223,15 @@ func (k *kubePeer) createByUs(ctx context.Context, n int) (time.Duration, error)
 	return trial.cpu, nil
 }
 
-// labelsAsOurs returns a function that makes labels of the keys and the lengths that CNSBench gives an object, by which
-// it finds what is its own. The API server also records who owns each of them.
-func labelsAsOurs() func(name string) map[string]string {
+// labelsAsOurs returns the labels that CNSBench gives an object of an action "create", by which it finds what is its own.
+// The API server also records who set each of them.
+func labelsAsOurs() map[string]string {
 	id := owned.New("bare0000")
-	run := names.Metadata{RunID: id.RunID, Proof: id.Proof()}
-	return func(string) map[string]string { return run.Labels(nil, "create") }
+	return names.Metadata{RunID: id.RunID, Proof: id.Proof()}.Labels(nil, "create")
 }
 
 // createBare creates and deletes objects by a loop in this process.
-func (k *kubePeer) createBare(ctx context.Context, n int, labels func(name string) map[string]string) (time.Duration,
-	error) {
+func (k *kubePeer) createBare(ctx context.Context, n int, labels map[string]string) (time.Duration, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", k.kubeconfig)
 	if err != nil {
 		return 0, err
@@ -263,7 +261,7 @@ func (k *kubePeer) createBare(ctx context.Context, n int, labels func(name strin
 	}
 	err = all(func(name string) error {
 		_, err := configMaps.Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels(name)}, Data: map[string]string{"key": "value"}},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Data: map[string]string{"key": "value"}},
 			metav1.CreateOptions{})
 		return err
 	})

@@ -289,7 +289,7 @@ func TestTeardownOfEndedRun(t *testing.T) {
 				ledger.open = ledger.open[:1] // the scratch directory
 			}
 			if tt.kinds {
-				s.Add(t, "/apis/example.org/v1/namespaces/ns/widgets/cnsb-0abc-noted-by-nobody",
+				s.Add(t, "/apis/example.org/v1/namespaces/ns/widgets/cnsb-0abc-not-in-the-ledger",
 					labelled(own.RunID, own.Proof()))
 				ledger.open = append(ledger.open, op.LedgerEntry{Kind: "pods", Name: "*", Data: data(own)},
 					op.LedgerEntry{Kind: "widgets.example.org", Name: "*", Data: widget(own)})

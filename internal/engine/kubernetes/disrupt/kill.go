@@ -24,7 +24,7 @@ type Disruptor struct {
 
 	drains   map[int64]string // nodes of prepared drains, by request
 	cordoned map[string]bool  // cordoned by the run
-	took     []string         // two nodes that took a pod
+	accepted []string         // at most two nodes that accept pods, as last listed
 }
 
 // New returns a Disruptor.

@@ -56,8 +56,7 @@ func TestNodeRefusal(t *testing.T) {
 	}
 }
 
-// TestOtherNodeIsRemembered: of thousands of nodes, all are listed once, and again only when a node that took an earlier
-// pod does not take this one.
+// TestOtherNodeIsRemembered: the nodes are listed once, and again only when those found before accept no pods.
 func TestOtherNodeIsRemembered(t *testing.T) {
 	s := apitest.Start(t)
 	const nodes = "/api/v1/nodes"
@@ -89,10 +88,10 @@ func TestOtherNodeIsRemembered(t *testing.T) {
 	if lists() != 1 {
 		t.Errorf("the nodes were listed %d times, want once", lists())
 	}
-	for _, name := range e.took {
+	for _, name := range e.accepted {
 		s.Add(t, nodes+"/"+name, `{"spec":{"unschedulable":true}}`)
 	}
-	if err := e.checkOtherNode(t.Context(), m, e.took[0]); err != nil || lists() != 2 {
+	if err := e.checkOtherNode(t.Context(), m, e.accepted[0]); err != nil || lists() != 2 {
 		t.Errorf("when those are cordoned: %v; %d lists, want one more", err, lists())
 	}
 	for _, name := range []string{"a", "b", "c"} {

@@ -77,13 +77,13 @@ func (e *Disruptor) placement(ctx context.Context, node string, users []*pods.Po
 	return nil, nil
 }
 
-// checkOtherNode returns an error if a pod can run on no other node, as far as that is known in advance. It lists the
-// nodes, of which there may be thousands, only if none of those that took an earlier pod takes this one.
+// checkOtherNode returns an error if a pod can run on no other node, as far as that is known in advance. There may be
+// thousands of nodes: they are listed only if the pod cannot run on those found for an earlier pod.
 func (e *Disruptor) checkOtherNode(ctx context.Context, m *pods.Pod, node string) error {
 	e.Mu.Lock()
-	took := e.took
+	accepted := e.accepted
 	e.Mu.Unlock()
-	for _, name := range took {
+	for _, name := range accepted {
 		n := new(corev1.Node)
 		if name == node {
 			continue
@@ -96,7 +96,7 @@ func (e *Disruptor) checkOtherNode(ctx context.Context, m *pods.Pod, node string
 	if err != nil {
 		return core.APIError(ctx, err)
 	}
-	var reasons, take []string
+	var reasons, found []string
 	for _, o := range list {
 		n := o.(*corev1.Node)
 		if n.Name == node {
@@ -104,14 +104,14 @@ func (e *Disruptor) checkOtherNode(ctx context.Context, m *pods.Pod, node string
 		}
 		if why := e.nodeRefusal(n, m); why != "" {
 			reasons = append(reasons, n.Name+" "+why)
-		} else if take = append(take, n.Name); len(take) == 2 {
+		} else if found = append(found, n.Name); len(found) == 2 {
 			break
 		}
 	}
-	if len(take) > 0 {
+	if len(found) > 0 {
 		e.Mu.Lock()
 		defer e.Mu.Unlock()
-		e.took = take
+		e.accepted = found
 		return nil
 	}
 	text := "the cluster has no other"

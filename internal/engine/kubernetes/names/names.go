@@ -131,7 +131,7 @@ func (m Metadata) Name(object string) string {
 }
 
 // Labels adds the run's labels to the given ones. A value that is too long for a label is left out. They are few,
-// because the API server also records who set each of them, which takes it a good part of the time of a creation.
+// because the API server also records who set each of them, which makes creations slower.
 func (m Metadata) Labels(given map[string]string, action string) map[string]string {
 	all := make(map[string]string, len(given)+4)
 	maps.Copy(all, given)
@@ -142,7 +142,7 @@ func (m Metadata) Labels(given map[string]string, action string) map[string]stri
 	return all
 }
 
-// TemplateLabels is Labels for what the controller of an object creates, whose names do not tell the object.
+// TemplateLabels is Labels for what the controller of an object creates. Their names do not contain the object's name.
 func (m Metadata) TemplateLabels(given map[string]string, action, object string) map[string]string {
 	all := m.Labels(given, action)
 	if len(object) <= MaxValue {

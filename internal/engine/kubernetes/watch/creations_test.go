@@ -36,13 +36,12 @@ func TestCreations(t *testing.T) {
 	}
 }
 
-// TestCreationsBounded checks that few creations are kept, the last ones, and that a version that is no number is
-// ignored.
+// TestCreationsBounded checks that only the last creations are kept, and that versions must be numbers.
 func TestCreationsBounded(t *testing.T) {
 	var c creations
 	c.add("x", 1)
 	if c.since("x").Known() || len(c.list) > 0 {
-		t.Error("a version that is no number was kept")
+		t.Error("a version that is not a number was kept")
 	}
 	for i := range 3 * keepCreations {
 		c.add(strconv.Itoa(i), op.Time(i))
