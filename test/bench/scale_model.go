@@ -29,14 +29,14 @@ func (e *env) savePoints(points []scalemodel.Point) error {
 // scaleGrid returns the sizes of the points of the model, in an order in which the number of nodes grows. Instances do
 // not follow the rate, in neither half of the points, so that their costs can be told apart.
 func scaleGrid(e *env) []scaleSize {
-	rates, few, many := []float64{2, 5, 9, 30}, 80, 160
+	rates, few, many := []float64{2, 5, 9, 15, 30}, 80, 160
 	grid := []struct {
 		nodes     int
 		instances []int // by rate
 	}{
-		{100, []int{many, few, few, many}},
-		{400, []int{few, many, many, few}},
-		{1000, []int{few, many, many, few}},
+		{100, []int{many, few, few, many, many}},
+		{400, []int{few, many, many, few, few}},
+		{1000, []int{few, many, many, few, few}},
 	}
 	if e.quick {
 		grid = grid[:1]
@@ -45,7 +45,7 @@ func scaleGrid(e *env) []scaleSize {
 	for _, row := range grid {
 		for i, instances := range row.instances {
 			all = append(all, scaleSize{nodes: row.nodes, instances: instances, volumes: instances, perSecond: rates[i],
-				inFlight: 40, length: pick(e, 30*time.Second, 10*time.Second)})
+				inFlight: 40, length: pick(e, 90*time.Second, 10*time.Second)})
 		}
 	}
 	return all
