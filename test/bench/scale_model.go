@@ -29,7 +29,7 @@ func (e *env) savePoints(points []scalemodel.Point) error {
 // scaleGrid returns the sizes of the points of the model, in an order in which the number of nodes grows. Instances do
 // not follow the rate, in neither half of the points, so that their costs can be told apart.
 func scaleGrid(e *env) []scaleSize {
-	rates, few, many := []float64{2, 5, 9, 15, 30}, 80, 160
+	rates, few, many := []float64{2, 5, 10, 20, 40}, 80, 160
 	grid := []struct {
 		nodes     int
 		instances []int // by rate

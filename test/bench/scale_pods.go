@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -27,15 +28,22 @@ import (
 const simulatedPods = "CNSBENCH_BENCH_PODS"
 
 // fakePods simulates what happens in pods on fake nodes: as a kubelet does, it starts the containers of a pod, here
-// their agents, when the pod's volumes are attached, and ends them when the pod is deleted.
+// their agents, when the pod's volumes are attached, ends them when the pod is deleted, and then removes the pod.
 type fakePods struct {
 	client      kubernetes.Interface
 	attachments attachments
 
 	mu      sync.Mutex
-	running map[types.UID]context.CancelFunc // by pod
-	tokens  map[string]string                // by Secret
-	volumes map[string]string                // PersistentVolume by claim
+	pods    map[types.UID]*fakePod
+	tokens  map[string]string // by Secret
+	volumes map[string]string // PersistentVolume by claim
+}
+
+// fakePod is a pod on a fake node.
+type fakePod struct {
+	stop       context.CancelFunc // ends its containers
+	containers sync.WaitGroup
+	removed    bool // or about to be
 }
 
 // attachments has the node on which each PersistentVolume is attached.
@@ -117,7 +125,7 @@ func simulatePods(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	f := &fakePods{client: client, running: map[types.UID]context.CancelFunc{}, tokens: map[string]string{},
+	f := &fakePods{client: client, pods: map[types.UID]*fakePod{}, tokens: map[string]string{},
 		volumes:     map[string]string{},
 		attachments: attachments{node: map[string]string{}, changed: map[string]chan struct{}{}}}
 	of := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(scaleNamespace),
@@ -151,30 +159,67 @@ func follow[T any](informer cache.SharedIndexInformer, see func(o T, gone bool))
 	return err
 }
 
-// see starts or ends the agents of a pod.
+// see starts the agents of a pod, or ends them.
 func (f *fakePods) see(ctx context.Context, p *corev1.Pod, gone bool) {
+	if !isFakeNode(p.Spec.NodeName) {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	stop, known := f.running[p.UID]
-	switch {
-	case gone || p.DeletionTimestamp != nil:
-		if known {
-			stop()
-		}
-		if gone {
-			delete(f.running, p.UID)
-		}
-	case !known && isFakeNode(p.Spec.NodeName):
-		of, cancel := context.WithCancel(ctx)
-		f.running[p.UID] = cancel
-		for i := range p.Spec.Containers {
-			go func() {
-				if err := f.runContainer(ctx, of, p, &p.Spec.Containers[i]); err != nil && of.Err() == nil {
-					fmt.Fprintf(os.Stderr, "bench: simulated pod %s: %v\n", p.Name, err)
-				}
-			}()
-		}
+	pod := f.pods[p.UID]
+	if pod == nil && !gone {
+		pod = f.start(ctx, p)
 	}
+	switch {
+	case gone && pod != nil:
+		pod.stop()
+		delete(f.pods, p.UID)
+	case p.DeletionTimestamp != nil && !pod.removed:
+		pod.stop()
+		pod.removed = true
+		go func() {
+			if err := f.remove(ctx, p, pod); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(os.Stderr, "bench: simulated pod %s: %v\n", p.Name, err)
+			}
+		}()
+	}
+}
+
+// start starts the containers of a pod.
+func (f *fakePods) start(ctx context.Context, p *corev1.Pod) *fakePod {
+	of, cancel := context.WithCancel(ctx)
+	pod := &fakePod{stop: cancel}
+	f.pods[p.UID] = pod
+	for i := range p.Spec.Containers {
+		pod.containers.Go(func() {
+			if err := f.runContainer(ctx, of, p, &p.Spec.Containers[i]); err != nil && of.Err() == nil {
+				fmt.Fprintf(os.Stderr, "bench: simulated pod %s: %v\n", p.Name, err)
+			}
+		})
+	}
+	return pod
+}
+
+// remove removes a pod from the API server when its containers have ended, or its grace period has. It names the UID,
+// as a kubelet does: a pod of the same name may have been created since.
+func (f *fakePods) remove(ctx context.Context, p *corev1.Pod, pod *fakePod) error {
+	ended := make(chan struct{})
+	go func() {
+		pod.containers.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(time.Until(p.DeletionTimestamp.Time)):
+	case <-ctx.Done():
+	}
+	now := metav1.NewDeleteOptions(0)
+	now.Preconditions = metav1.NewUIDPreconditions(string(p.UID))
+	err := f.client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, *now)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone
+	}
+	return err
 }
 
 // runContainer runs the agent of a container until of, its pod's, ends, or the runner ends it.
