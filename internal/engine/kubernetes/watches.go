@@ -77,4 +77,7 @@ func (e *Engine) logWatchStats() {
 	if n := e.Client.Throttled(); n > 0 {
 		e.Session.Sink.Log("engine", fmt.Sprintf("the API server throttled %d requests (429); none was retried", n))
 	}
+	if waits := e.Client.Waits(); waits != "" {
+		e.Session.Sink.Log("engine", waits)
+	}
 }

@@ -31,14 +31,23 @@ type Client struct {
 	// Sending is called before every write; Seen follows.
 	Sending   func(Call)
 	throttled atomic.Int64
+	// places has one element for each creation or deletion in flight, by verb.
+	places  map[string]chan struct{}
+	waited  atomic.Int64
+	longest atomic.Int64 // wait, in nanoseconds
 }
+
+// mostInFlight is how many creations, and how many deletions, a client has in flight. An API server allows 100 requests
+// at a time on a connection (--http2-max-streams-per-connection). For each one beyond that net/http opens a connection:
+// thousands at once take the CPUs of a small API server, which then closes some of them, and requests are lost.
+const mostInFlight = 80
 
 // Call describes one request, also a failed one.
 type Call struct {
 	Verb            string // "create", "get", "list", "patch", "delete"
 	Kind            Kind
 	Namespace, Name string
-	Sent            op.Time // just before the request is written
+	Sent            op.Time // just before the request is written, after any wait for a place
 	Answered        op.Time // when the answer was complete, before decoding; or the time of the failure
 	Status          int     // HTTP status; 0: no answer
 	RetryAfter      time.Duration
@@ -59,7 +68,8 @@ func New(host *rest.Config, clock op.Clock) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{conn: conn, clock: clock}, nil
+	return &Client{conn: conn, clock: clock, places: map[string]chan struct{}{
+		"create": make(chan struct{}, mostInFlight), "delete": make(chan struct{}, mostInFlight)}}, nil
 }
 
 // Close closes idle connections.
@@ -67,6 +77,16 @@ func (c *Client) Close() { c.conn.Close() }
 
 // Throttled returns the number of 429 answers.
 func (c *Client) Throttled() int64 { return c.throttled.Load() }
+
+// Waits says how many requests waited because mostInFlight were in flight; empty: none.
+func (c *Client) Waits() string {
+	n := c.waited.Load()
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d creations and deletions waited because %d were in flight, the longest %v", n, mostInFlight,
+		time.Duration(c.longest.Load()).Round(time.Millisecond))
+}
 
 // Create creates obj, whose apiVersion and kind it sets, and decodes the answer into into, which may be obj or nil.
 func (c *Client) Create(ctx context.Context, k Kind, namespace string, obj, into Object) (Call, error) {
@@ -216,7 +236,38 @@ func (c *Call) read(answer []byte, into Object) (err error) {
 // maxAnswer bounds the memory of one answer: a list of 100 000 pods.
 const maxAnswer = 1 << 30
 
+// place waits until fewer than mostInFlight requests of a verb are in flight. free ends this one.
+func (c *Client) place(ctx context.Context, verb string) (free func(), err error) {
+	places := c.places[verb]
+	if places == nil {
+		return func() {}, nil
+	}
+	free = func() { <-places }
+	select {
+	case places <- struct{}{}:
+		return free, nil
+	default:
+	}
+	began := c.clock.Now()
+	select {
+	case places <- struct{}{}:
+		c.waited.Add(1)
+		wait := int64(c.clock.Now() - began)
+		for longest := c.longest.Load(); wait > longest && !c.longest.CompareAndSwap(longest, wait); {
+			longest = c.longest.Load()
+		}
+		return free, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
 func (c *Client) send(ctx context.Context, call *Call, r request) ([]byte, error) {
+	free, err := c.place(ctx, call.Verb)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s %q: %w", call.Verb, call.Kind, call.Name, err)
+	}
+	defer free()
 	var sends atomic.Int32
 	var arrivals Arrivals
 	ctx = httptrace.WithClientTrace(ctx,

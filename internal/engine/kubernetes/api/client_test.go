@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -77,6 +78,63 @@ func answer(w http.ResponseWriter, code int, media string, body []byte) {
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(code)
 	_, _ = w.Write(body)
+}
+
+// TestCreationsShareConnections checks that many creations at once neither open a connection each nor are all in
+// flight, and that the wait is no part of a call.
+func TestCreationsShareConnections(t *testing.T) {
+	const n, slow = 600, 10 * time.Millisecond
+	var mu sync.Mutex
+	from, now, most := map[string]bool{}, 0, 0
+	c, _, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		now++
+		from[r.RemoteAddr], most = true, max(most, now)
+		mu.Unlock()
+		time.Sleep(slow)
+		mu.Lock()
+		now--
+		mu.Unlock()
+		answer(w, http.StatusCreated, Protobuf, encode(claim()))
+	})
+	if _, err := c.Create(t.Context(), PersistentVolumeClaims, "n", claim(), nil); err != nil { // connects
+		t.Fatal(err)
+	}
+	if waits := c.Waits(); waits != "" {
+		t.Error(waits)
+	}
+	var all sync.WaitGroup
+	began, last := c.clock.Now(), op.Time(0)
+	for range n {
+		all.Go(func() {
+			call, err := c.Create(t.Context(), PersistentVolumeClaims, "n", claim(), nil)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			last = max(last, call.Sent)
+		})
+	}
+	all.Wait()
+	if most > mostInFlight || len(from) != 1 {
+		t.Errorf("%d in flight on %d connections, want at most %d on one", most, len(from), mostInFlight)
+	}
+	if rounds := op.Time(n/mostInFlight - 1); last-began < rounds*op.Time(slow) {
+		t.Errorf("the last was sent after %v", time.Duration(last-began))
+	}
+	if !strings.Contains(c.Waits(), "waited because 80 were in flight, the longest ") {
+		t.Error(c.Waits())
+	}
+	blocked, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range mostInFlight {
+		c.places["delete"] <- struct{}{}
+	}
+	if _, err := c.Delete(blocked, PersistentVolumeClaims, "n", "c", metav1.DeleteOptions{}); !errors.Is(err,
+		context.Canceled) {
+		t.Errorf("a deletion without a place: %v", err)
+	}
 }
 
 func TestCreateIsOneTimedRequest(t *testing.T) {
