@@ -192,24 +192,29 @@ func (m *Pod) killedByOthers(inc *Incarnation, e *agent.End) bool {
 
 // terminationReason waits for the reason for which the cluster has ended the containers of a pod; empty if it gives
 // none.
-func (m *Pod) terminationReason(ctx context.Context, inc *Incarnation) string {
+func (m *Pod) terminationReason(ctx context.Context, inc *Incarnation) (reason string) {
+	m.awaitStatus(ctx, inc, func(p *corev1.Pod, deleted bool) bool {
+		reason = status.TerminationReason(p)
+		return reason != "" || deleted || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	})
+	return reason
+}
+
+// awaitStatus calls f with each state of an incarnation's pod until it returns true, at most for as long as the
+// kubelet may take to report a status.
+func (m *Pod) awaitStatus(ctx context.Context, inc *Incarnation, f func(p *corev1.Pod, deleted bool) bool) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletStatusWait)
 	defer cancel()
-	f := m.State.Tracker.Follow(tracker.Pod.Key(m.Name()))
-	defer f.Close()
+	states := m.State.Tracker.Follow(tracker.Pod.Key(m.Name()))
+	defer states.Close()
 	for {
-		v, err := f.Next(ctx)
+		v, err := states.Next(ctx)
 		if err != nil {
-			return ""
+			return
 		}
-		ev := v.(watch.Event)
-		p, ok := ev.Object.(*corev1.Pod)
-		if !ok || p.UID != inc.UID {
-			continue
-		}
-		over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || ev.Type == watch.Deleted
-		if why := status.TerminationReason(p); why != "" || over {
-			return why
+		e := v.(watch.Event)
+		if p, ok := e.Object.(*corev1.Pod); ok && p.UID == inc.UID && f(p, e.Type == watch.Deleted) {
+			return
 		}
 	}
 }
@@ -231,29 +236,21 @@ func (m *Pod) terminate(inc *Incarnation) {
 }
 
 // containerEnd waits for the status of a container whose agent is lost.
-func (m *Pod) containerEnd(ctx context.Context, inc *Incarnation, container string) (op.ContainerEnd, bool) {
-	ctx, cancel := context.WithTimeout(ctx, kubeletStatusWait)
-	defer cancel()
-	f := m.State.Tracker.Follow(tracker.Pod.Key(m.Name()))
-	defer f.Close()
-	for {
-		v, err := f.Next(ctx)
-		if err != nil {
-			return op.ContainerEnd{}, false
-		}
-		p, ok := v.(watch.Event).Object.(*corev1.Pod)
-		if !ok || p.UID != inc.UID {
-			continue
-		}
+func (m *Pod) containerEnd(ctx context.Context, inc *Incarnation, container string) (end op.ContainerEnd, found bool) {
+	m.awaitStatus(ctx, inc, func(p *corev1.Pod, _ bool) bool {
 		for _, e := range status.ContainerEnds(p) {
 			if e.Name == container && !e.Init {
-				return e, true
+				end, found = e, true
+				return true
 			}
 		}
 		if reason := p.Status.Reason; reason != "" {
-			return op.ContainerEnd{Name: container, ExitCode: -1, Message: reason + ": " + p.Status.Message}, true
+			end = op.ContainerEnd{Name: container, ExitCode: -1, Message: reason + ": " + p.Status.Message}
+			found = true
 		}
-	}
+		return found
+	})
+	return end, found
 }
 
 // awaitUnwrapped follows a pod without agents.
