@@ -55,10 +55,8 @@ func WriteData(w io.Writer, d *dataset.Data, s *summary.Summary) error {
 // linker keeps the exported methods of the whole program.
 var functions = template.FuncMap{
 	"ns":              units.Ns,
-	"nsf":             func(v *float64) string { return optional(v, units.Duration) },
 	"duration":        func(v int64) string { return units.Duration(float64(v)) },
 	"count":           func(v *float64) string { return optional(v, units.Count) },
-	"bandwidth":       func(v *float64) string { return optional(v, units.Bandwidth) },
 	"bytes":           func(v int64) string { return units.Bytes(float64(v)) },
 	"times":           units.Count,
 	"share":           func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
@@ -80,7 +78,6 @@ var functions = template.FuncMap{
 	"instanceMetrics": func(w summary.Workload) table.Table { return table.InstanceMetrics(&w) },
 	"values":          func(w summary.Workload) table.Table { return table.Values(&w) },
 	"status":          statusClass,
-	"quote":           quote,
 	"lower":           strings.ToLower,
 	"clip":            func(s string) string { return clip(s, 300) },
 	"seconds":         tenant.Time,
