@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -37,6 +38,7 @@ type signer struct {
 	scope  string // day/region/s3/aws4_request
 	mac    hash.Hash
 
+	fields            [2]fields // of a hashed payload or none, and of one that is not signed
 	canonical, toSign []byte
 	sum               [sha256.Size]byte
 	hexSum            [2 * sha256.Size]byte
@@ -72,31 +74,58 @@ func signingKey(secret, day, region string) []byte {
 func (s *signer) sign4(b []byte, now time.Time, method string, host, path, query []byte, payload string,
 	extra []header) []byte {
 	s.tick(now)
+	f := s.fieldsOf(host, payload, extra)
 	c := append(s.canonical[:0], method...)
-	c = append(append(append(c, '\n'), path...), '\n')
-	c = append(append(c, query...), '\n')
+	c = append(append(c, '\n'), path...)
+	c = append(append(c, '\n'), query...)
+	s.canonical = append(c, f.canonical...)
+	s.finish()
+
+	b = append(appendRequestLine(b, method, path, query), f.head...)
+	return append(append(b, s.hexSum[:]...), "\r\n"...)
+}
+
+// fields is what requests without further headers have in common for a second: canonical is what comes after the query
+// in the canonical form, head what comes after the request line, up to the signature.
+type fields struct {
+	second          int64
+	host            []byte
+	payload         string
+	canonical, head []byte
+}
+
+// fieldsOf returns the fields of a request. They are made again if they are not those of the last with such a payload.
+func (s *signer) fieldsOf(host []byte, payload string, extra []header) *fields {
+	f := &s.fields[0]
+	if payload == unsignedHash {
+		f = &s.fields[1]
+	}
+	if len(extra) == 0 && f.second == s.second && f.payload == payload && bytes.Equal(f.host, host) {
+		return f
+	}
+	f.second, f.host, f.payload = s.second, append(f.host[:0], host...), payload
+	if len(extra) > 0 {
+		f.host = f.host[:0] // these fields are not for the next
+	}
 	g := group(extra)
-	c = append(append(appendHeaders(c, g[0]), "host:"...), host...)
+	c := appendHeaders(append(f.canonical[:0], '\n'), g[0])
+	c = append(append(c, "host:"...), host...)
 	c = append(appendHeaders(append(c, '\n'), g[1]), "x-amz-content-sha256:"...)
 	c = append(append(c, payload...), '\n')
 	c = appendHeaders(c, g[2])
 	c = append(append(append(c, "x-amz-date:"...), s.at...), '\n')
 	c = appendHeaders(c, g[3])
-	c = append(c, '\n')
-	c = appendNames(c, g)
-	s.canonical = append(append(c, '\n'), payload...)
-	s.finish()
+	c = appendNames(append(c, '\n'), g)
+	f.canonical = append(append(c, '\n'), payload...)
 
-	b = appendRequestLine(b, method, path, query)
-	b = append(append(append(b, "Host: "...), host...), "\r\nX-Amz-Content-Sha256: "...)
+	b := append(append(append(f.head[:0], "Host: "...), host...), "\r\nX-Amz-Content-Sha256: "...)
 	b = append(append(b, payload...), "\r\nX-Amz-Date: "...)
 	b = append(append(b, s.at...), "\r\n"...)
 	b = appendFields(b, extra)
 	b = append(append(b, "Authorization: AWS4-HMAC-SHA256 Credential="...), s.access...)
 	b = append(append(append(b, '/'), s.scope...), ", SignedHeaders="...)
-	b = appendNames(b, g)
-	b = append(append(b, ", Signature="...), s.hexSum[:]...)
-	return append(b, "\r\n"...)
+	f.head = append(appendNames(b, g), ", Signature="...)
+	return f
 }
 
 // finish signs s.canonical: its signature is in s.hexSum.
