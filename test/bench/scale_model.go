@@ -97,35 +97,49 @@ func scaleModel(_ context.Context, e *env) (t table, err error) {
 		return t, err
 	}
 	t.unitCosts(m)
-	var errs []float64
-	for _, p := range rest {
-		errs = append(errs, t.predicted(m, p, e.seed)...)
+	errs := t.predicted(m, rest, e.seed)
+	within, worst := judged(errs)
+	t.add("predictions of rates and CPUs within 20 %", fmt.Sprintf("%d of %d; largest error %.0f %%", within, len(errs),
+		100*worst), "all", metIf(within == len(errs)), len(errs))
+	exchanged, err := scalemodel.Fit(rest, runnerComponent, agentsComponent)
+	if err != nil {
+		return t, err
 	}
-	worst, within := 0.0, 0
+	errs = new(table).predicted(exchanged, fitted, e.seed)
+	within, worst = judged(errs)
+	t.info(len(errs), "the same, if the other half is fitted", "%d of %d; largest error %.0f %%", within, len(errs),
+		100*worst)
+	t.fanIn(slices.MaxFunc(points, func(a, b scalemodel.Point) int { return cmp.Compare(a.Moves, b.Moves) }))
+	t.large(m)
+	return t, nil
+}
+
+// judged returns how many relative errors are within 20 %, and the size of the largest.
+func judged(errs []float64) (within int, worst float64) {
 	for _, off := range errs {
 		worst = max(worst, max(off, -off))
 		if off <= 0.2 && off >= -0.2 {
 			within++
 		}
 	}
-	t.add("predictions of rates and CPUs within 20 %", fmt.Sprintf("%d of %d; largest error %.0f %%", within, len(errs),
-		100*worst), "all", metIf(within == len(errs)), len(errs))
-	t.fanIn(slices.MaxFunc(points, func(a, b scalemodel.Point) int { return cmp.Compare(a.Moves, b.Moves) }))
-	t.large(m)
-	return t, nil
+	return within, worst
 }
 
-// predicted adds what the model says of a point, and returns the relative errors of the rate and the CPUs.
-func (t *table) predicted(m *scalemodel.Model, p scalemodel.Point, seed uint64) []float64 {
-	got := m.Predict(p, seed)
-	rate, used := got.Achieved/p.Achieved-1, got.Used/p.Used()-1
-	what := fmt.Sprintf("%d nodes, %d instances, %d volumes, %.1f/s offered", p.Nodes, p.Instances, p.Volumes, p.Offered)
-	t.info(int(p.Moves), what+": moves per second; response p50",
-		"measured %.2f, predicted %.2f (%+.0f %%); %.2f s, %.2f s", p.Achieved, got.Achieved, 100*rate, p.ResponseP50,
-		got.ResponseP50)
-	t.info(int(p.Moves), what+": CPUs of all components", "measured %.2f, predicted %.2f (%+.0f %%)", p.Used(), got.Used,
-		100*used)
-	return []float64{rate, used}
+// predicted adds what the model says of points, and returns the relative errors of their rates and CPUs.
+func (t *table) predicted(m *scalemodel.Model, points []scalemodel.Point, seed uint64) (errs []float64) {
+	for _, p := range points {
+		got := m.Predict(p, seed)
+		rate, used := got.Achieved/p.Achieved-1, got.Used/p.Used()-1
+		what := fmt.Sprintf("%d nodes, %d instances, %d volumes, %.1f/s offered", p.Nodes, p.Instances, p.Volumes,
+			p.Offered)
+		t.info(int(p.Moves), what+": moves per second; response p50",
+			"measured %.2f, predicted %.2f (%+.0f %%); %.2f s, %.2f s", p.Achieved, got.Achieved, 100*rate,
+			p.ResponseP50, got.ResponseP50)
+		t.info(int(p.Moves), what+": CPUs of all components", "measured %.2f, predicted %.2f (%+.0f %%)", p.Used(),
+			got.Used, 100*used)
+		errs = append(errs, rate, used)
+	}
+	return errs
 }
 
 // fanIn adds the events that each runner of a cluster gets of the moves of all.
@@ -140,10 +154,11 @@ func (t *table) unitCosts(m *scalemodel.Model) {
 	for _, c := range m.Components() {
 		u := m.Costs[c]
 		t.info(m.Points, "unit costs of "+c, "%.4f CPUs idle, %.3f ms/s for each node, %.3f ms/s for each instance, "+
-			"%.2f ms for each move", u.Idle, 1000*u.PerNode, 1000*u.PerInstance, 1000*u.PerMove)
+			"%.2f ms for each move, %.2f ms/s for √(moves per second)", u.Idle, 1000*u.PerNode, 1000*u.PerInstance,
+			1000*u.PerMove, 1000*u.PerBatch)
 	}
-	t.info(m.Points, "work of a move, all components; delays that are not work", "%.1f ms; %.2f s", 1000*m.Work(),
-		m.Delay)
+	t.info(m.Points, "work of a move at 2, 10 and 40 per second, all components; delays that are not work",
+		"%.1f, %.1f, %.1f ms; %.2f s", 1000*m.Work(2), 1000*m.Work(10), 1000*m.Work(40), m.Delay)
 }
 
 // large adds what a cluster of 5000 nodes and 100 000 volumes needs by the unit costs.

@@ -100,8 +100,14 @@ func Halves(points []Point) (fitted, rest []Point) {
 }
 
 // UnitCosts are the costs of a component: CPUs when idle, and CPU seconds per second for each node and instance, and
-// for each move.
-type UnitCosts struct{ Idle, PerNode, PerInstance, PerMove float64 }
+// for each move. PerBatch is multiplied by the square root of the moves per second: at a higher rate a wake-up, a
+// write to the disk or an answer of a watch is for several moves at once, so that one costs less.
+type UnitCosts struct{ Idle, PerNode, PerInstance, PerMove, PerBatch float64 }
+
+// moving returns the CPUs for moves at a rate.
+func (u *UnitCosts) moving(perSecond float64) float64 {
+	return u.PerMove*perSecond + u.PerBatch*math.Sqrt(perSecond)
+}
 
 // Model is what is fitted.
 type Model struct {
@@ -114,11 +120,12 @@ type Model struct {
 // saturated says whether moves did not end as fast as they came, because the CPUs are busy: more than a few are dropped.
 func (p *Point) saturated() bool { return float64(p.Dropped) > 0.05*p.Offered*p.Seconds }
 
-// Fit fits a model by least squares without negative costs. Only the components of agents have costs of instances: an
+// Fit fits a model by least squares without negative costs, of errors relative to the CPUs of all components of their
+// point: the error of an idle cluster counts as much as that of a busy one. Only the components of agents have costs of instances: an
 // agent has a connection to its runner, and to nothing else. Fit needs points with different rates.
 func Fit(points []Point, ofAgents ...string) (*Model, error) {
-	if len(points) < 4 {
-		return nil, fmt.Errorf("%d points: a model of four costs needs as many", len(points))
+	if len(points) < 5 {
+		return nil, fmt.Errorf("%d points: a model of five costs needs as many", len(points))
 	}
 	m := &Model{Points: len(points), Costs: map[string]UnitCosts{}}
 	components := map[string]bool{}
@@ -139,17 +146,20 @@ func Fit(points []Point, ofAgents ...string) (*Model, error) {
 		var rows [][]float64
 		var used []float64
 		for _, p := range points {
-			row := []float64{1, float64(p.Nodes), float64(p.Instances), p.Achieved}
+			row := []float64{1, float64(p.Nodes), float64(p.Instances), p.Achieved, math.Sqrt(p.Achieved)}
 			if !slices.Contains(ofAgents, c) {
 				row[2] = 0
 			}
-			rows, used = append(rows, row), append(used, p.Cores[c])
+			for j := range row {
+				row[j] /= p.Used()
+			}
+			rows, used = append(rows, row), append(used, p.Cores[c]/p.Used())
 		}
 		x, err := nonNegative(rows, used)
 		if err != nil {
 			return nil, fmt.Errorf("costs of %s: %w", c, err)
 		}
-		m.Costs[c] = UnitCosts{x[0], x[1], x[2], x[3]}
+		m.Costs[c] = UnitCosts{x[0], x[1], x[2], x[3], x[4]}
 	}
 	m.Delay = m.delay(points)
 	return m, nil
@@ -160,7 +170,7 @@ func (m *Model) delay(points []Point) float64 {
 	var all []float64
 	for _, p := range points {
 		if !p.saturated() && p.ResponseP50 > 0 {
-			all = append(all, max(0, p.ResponseP50-m.Work()))
+			all = append(all, max(0, p.ResponseP50-m.Work(p.Achieved)))
 		}
 	}
 	if len(all) == 0 {
@@ -170,36 +180,47 @@ func (m *Model) delay(points []Point) float64 {
 	return all[len(all)/2]
 }
 
-// Components lists the components, the most expensive moves first.
+// Components lists the components, the most expensive moves first, at ten per second.
 func (m *Model) Components() []string {
 	return slices.SortedFunc(maps.Keys(m.Costs), func(a, b string) int {
-		return cmp.Or(cmp.Compare(m.Costs[b].PerMove, m.Costs[a].PerMove), cmp.Compare(a, b))
+		x, y := m.Costs[a], m.Costs[b]
+		return cmp.Or(cmp.Compare(y.moving(10), x.moving(10)), cmp.Compare(a, b))
 	})
 }
 
-// Work is the CPU time of a move, of all components, in seconds.
-func (m *Model) Work() float64 {
+// Work is the CPU time of a move, of all components, in seconds, where perSecond are moved.
+func (m *Model) Work(perSecond float64) float64 {
 	sum := 0.0
 	for _, c := range m.Components() {
-		sum += m.Costs[c].PerMove
+		u := m.Costs[c]
+		sum += u.moving(perSecond)
 	}
-	return sum
+	return sum / perSecond
 }
 
 // Needs returns the CPUs that each component needs if nothing limits it.
 func (m *Model) Needs(nodes, instances int, perSecond float64) map[string]float64 {
 	needs := map[string]float64{}
 	for c, u := range m.Costs {
-		needs[c] = u.Idle + u.PerNode*float64(nodes) + u.PerInstance*float64(instances) + u.PerMove*perSecond
+		needs[c] = u.Idle + u.PerNode*float64(nodes) + u.PerInstance*float64(instances) + u.moving(perSecond)
 	}
 	return needs
 }
 
-// Shards returns how many runners, each on one CPU, share instances and moves. Each has the costs of an idle one.
+// Shards returns how many runners, each on one CPU, share instances and moves equally. Each has the costs of an idle
+// one.
 func (m *Model) Shards(runner string, instances int, perSecond float64) int {
 	u := m.Costs[runner]
-	return int(math.Ceil((u.PerInstance*float64(instances) + u.PerMove*perSecond) / max(1-u.Idle, 0.01)))
+	for n := 1; ; n++ {
+		share := float64(n)
+		if u.Idle+u.PerInstance*float64(instances)/share+u.moving(perSecond/share) <= 1 || n == maxShards {
+			return n
+		}
+	}
 }
+
+// maxShards ends the search where even an idle runner has no CPU left.
+const maxShards = 1000
 
 // nonNegative solves the least squares of rows·x = y for x ≥ 0, by all choices of variables that are zero: there are
 // few.

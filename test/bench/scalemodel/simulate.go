@@ -22,22 +22,31 @@ func (m *Model) Predict(p Point, seed uint64) Prediction {
 	for _, used := range m.Needs(p.Nodes, p.Instances, 0) {
 		idle += used
 	}
-	var got Prediction
+	cpus := max(0.01, m.Capacity-p.Cores[Other]-idle)
+	rate, got := p.Offered, Prediction{}
+	for range 5 { // a move at the rate that is achieved costs what it costs at that rate
+		got = m.predict(p, cpus, m.Work(rate), rand.New(rand.NewPCG(seed, 0x7363616c65)))
+		rate = max(got.Achieved, 0.01)
+	}
+	got.Used = min(m.Capacity, idle+got.Used)
+	return got
+}
+
+// predict simulates moves of equal work on the CPUs that are left for them, of which Used is the part that they use.
+func (m *Model) predict(p Point, cpus, work float64, random *rand.Rand) (got Prediction) {
 	var responses []float64
-	worked, random := 0.0, rand.New(rand.NewPCG(seed, 0x7363616c65))
 	for range repetitions {
-		s := simulation{work: m.Work(), delay: m.Delay, cpus: max(0.01, m.Capacity-p.Cores[Other]-idle), random: random}
+		s := simulation{work: work, delay: m.Delay, cpus: cpus, random: random}
 		s.run(p.Offered, p.InFlight, p.Seconds)
 		responses = append(responses, s.responses...)
 		got.Dropped += float64(s.dropped) / repetitions
-		worked += s.worked / repetitions
+		got.Used += s.worked / repetitions / p.Seconds
 	}
 	got.Achieved = float64(len(responses)) / repetitions / p.Seconds
 	if len(responses) > 0 {
 		slices.Sort(responses)
 		got.ResponseP50 = responses[(len(responses)-1)/2]
 	}
-	got.Used = min(m.Capacity, idle+worked/p.Seconds)
 	return got
 }
 
