@@ -432,6 +432,9 @@ func (k *kubePeer) auditedReadiness(from int64, l *latencyOf) (map[string]readin
 			took[x.name] = readiness{began[x.name], x.at}
 		}
 	}
+	if err == nil && len(began) > 0 && len(took) == 0 {
+		err = fmt.Errorf("the audit log has no states of %s: bring the test bed up without --audit-level", l.resource)
+	}
 	return took, err
 }
 
