@@ -37,10 +37,11 @@ type Client struct {
 	longest atomic.Int64 // wait, in nanoseconds
 }
 
-// mostInFlight is how many creations, and how many deletions, a client has in flight. An API server allows 100 requests
-// at a time on a connection (--http2-max-streams-per-connection). For each one beyond that net/http opens a connection:
-// thousands at once take the CPUs of a small API server, which then closes some of them, and requests are lost.
-const mostInFlight = 80
+// mostInFlight is how many creations, and how many deletions, a client has in flight: as many requests as an API server
+// allows at a time on a connection (--http2-max-streams-per-connection). For each one beyond that net/http opens a
+// connection: thousands at once take the CPUs of a small API server, which then closes some of them, and requests are
+// lost.
+const mostInFlight = 100
 
 // Call describes one request, also a failed one.
 type Call struct {

@@ -62,6 +62,7 @@ func client(t *testing.T, h http.HandlerFunc) (*Client, *rest.Config, *served) {
 		h(w, r)
 	}))
 	srv.EnableHTTP2 = true
+	srv.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 100} // as an API server
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
@@ -117,13 +118,13 @@ func TestCreationsShareConnections(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if most > mostInFlight || len(from) != 1 {
-		t.Errorf("%d in flight on %d connections, want at most %d on one", most, len(from), mostInFlight)
+	if most > mostInFlight || len(from) > 2 {
+		t.Errorf("%d in flight on %d connections, want at most %d on one or two", most, len(from), mostInFlight)
 	}
 	if rounds := op.Time(n/mostInFlight - 1); last-began < rounds*op.Time(slow) {
 		t.Errorf("the last was sent after %v", time.Duration(last-began))
 	}
-	if !strings.Contains(c.Waits(), "waited because 80 were in flight, the longest ") {
+	if !strings.Contains(c.Waits(), "waited because 100 were in flight, the longest ") {
 		t.Error(c.Waits())
 	}
 	blocked, cancel := context.WithCancel(t.Context())
