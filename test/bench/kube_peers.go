@@ -223,8 +223,8 @@ func (k *kubePeer) createByUs(ctx context.Context, n int) (time.Duration, error)
 	return trial.cpu, nil
 }
 
-// labelsAsOurs returns the labels that CNSBench gives an object of an action "create", by which it finds what is its own.
-// The API server also records who set each of them.
+// labelsAsOurs returns the labels that CNSBench gives an object of an action "create", by which it finds what is its
+// own. The API server also records who set each of them.
 func labelsAsOurs() map[string]string {
 	id := owned.New("bare0000")
 	return names.Metadata{RunID: id.RunID, Proof: id.Proof()}.Labels(nil, "create")

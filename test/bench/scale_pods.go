@@ -167,22 +167,26 @@ func (f *fakePods) see(ctx context.Context, p *corev1.Pod, gone bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	pod := f.pods[p.UID]
-	if pod == nil && !gone {
+	if gone {
+		if pod != nil {
+			pod.stop()
+			delete(f.pods, p.UID)
+		}
+		return
+	}
+	if pod == nil {
 		pod = f.start(ctx, p)
 	}
-	switch {
-	case gone && pod != nil:
-		pod.stop()
-		delete(f.pods, p.UID)
-	case p.DeletionTimestamp != nil && !pod.removed:
-		pod.stop()
-		pod.removed = true
-		go func() {
-			if err := f.remove(ctx, p, pod); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(os.Stderr, "bench: simulated pod %s: %v\n", p.Name, err)
-			}
-		}()
+	if p.DeletionTimestamp == nil || pod.removed {
+		return
 	}
+	pod.stop()
+	pod.removed = true
+	go func() {
+		if err := f.remove(ctx, p, pod); err != nil && ctx.Err() == nil {
+			fmt.Fprintf(os.Stderr, "bench: simulated pod %s: %v\n", p.Name, err)
+		}
+	}()
 }
 
 // start starts the containers of a pod.

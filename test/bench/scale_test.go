@@ -7,8 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -108,5 +110,16 @@ func TestComponentOf(t *testing.T) {
 	}
 	if strings.HasPrefix("node1", fakeNodePrefix) || !isFakeNode(fakeNodePrefix+"0001") {
 		t.Error("fake nodes are not told from others")
+	}
+}
+
+// TestFakePodUnseen checks that the end of a pod that was not seen before, as after a gap of the watch, is no failure.
+func TestFakePodUnseen(t *testing.T) {
+	f := &fakePods{pods: map[types.UID]*fakePod{}}
+	now := metav1.Now()
+	f.see(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", UID: "u", DeletionTimestamp: &now},
+		Spec: corev1.PodSpec{NodeName: fakeNodePrefix + "0001"}}, true)
+	if len(f.pods) != 0 {
+		t.Errorf("%d pods are remembered", len(f.pods))
 	}
 }

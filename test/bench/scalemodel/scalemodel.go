@@ -121,8 +121,8 @@ type Model struct {
 func (p *Point) saturated() bool { return float64(p.Dropped) > 0.05*p.Offered*p.Seconds }
 
 // Fit fits a model by least squares without negative costs, of errors relative to the CPUs of all components of their
-// point: the error of an idle cluster counts as much as that of a busy one. Only the components of agents have costs of instances: an
-// agent has a connection to its runner, and to nothing else. Fit needs points with different rates.
+// point: the error of an idle cluster counts as much as that of a busy one. Only the components of agents have costs of
+// instances: an agent has a connection to its runner, and to nothing else. Fit needs points with different rates.
 func Fit(points []Point, ofAgents ...string) (*Model, error) {
 	if len(points) < 5 {
 		return nil, fmt.Errorf("%d points: a model of five costs needs as many", len(points))
