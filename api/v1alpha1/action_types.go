@@ -311,6 +311,17 @@ type NewVolume struct {
 	// size of the new volume. Without it the size of the source is used.
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
+	// accessModes of the new volume, such as ReadOnlyMany for one that is backed by its snapshot. Without them the
+	// access modes of the source are used.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	AccessModes []AccessMode `json:"accessModes,omitempty"`
+	// volumeMode of the new volume: Filesystem or Block. Without it the mode of the source is used.
+	// +optional
+	// +kubebuilder:validation:Enum=Filesystem;Block
+	VolumeMode string `json:"volumeMode,omitempty"`
 	// attach also attaches, stages and publishes the volume, and performs a first read.
 	// +optional
 	Attach bool `json:"attach,omitempty"`

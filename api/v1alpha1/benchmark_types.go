@@ -67,6 +67,15 @@ type BenchmarkSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
+	// csiEndpoints are the sockets of CSI drivers on this machine, by provisioner (engine local). Volumes of their
+	// StorageClasses are made by them; other provisioners must be built-in drivers. The flag --csi-endpoint adds to
+	// them, and overrides those of the same provisioner.
+	// +optional
+	// +listType=map
+	// +listMapKey=provisioner
+	// +kubebuilder:validation:MaxItems=16
+	CSIEndpoints []CSIEndpoint `json:"csiEndpoints,omitempty"`
+
 	// maxOutput limits how much of the workloads' output is kept. Output beyond the limit is discarded at its
 	// source, and the validity flag outputCut reports it.
 	// +optional
@@ -121,6 +130,20 @@ type BenchmarkSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	Tenants []Tenant `json:"tenants,omitempty"`
+}
+
+// CSIEndpoint is the socket of a CSI driver with controller and node service.
+type CSIEndpoint struct {
+	// provisioner is the name of the driver, as its GetPluginInfo returns it and StorageClasses name it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Provisioner string `json:"provisioner"`
+	// socket is the path of a unix socket, or unix:///PATH.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Socket string `json:"socket"`
 }
 
 // MaxOutput limits the output of workloads that is kept. stdout and stderr may each use a quarter of a limit, so

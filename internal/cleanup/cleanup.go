@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -24,6 +26,11 @@ type Options struct {
 	Cluster cluster.Options
 	// SameCluster says that it is the run's cluster although its address differs.
 	SameCluster bool
+	// Secrets are those that CSI drivers need for the removals, in addition to those of the files with which the run
+	// was started here.
+	Secrets engine.Secrets
+	// ReadSecrets reads the Secrets in a file.
+	ReadSecrets func(file string) (engine.Secrets, error)
 	// Driver is the command of the built-in CSI drivers.
 	Driver func() ([]string, error)
 	Log    io.Writer
@@ -79,7 +86,36 @@ func (b *Bundle) platform() (platform, error) {
 	if b.run.OnCluster() {
 		return b.connect()
 	}
-	return &machine{b.own, b.Driver}, nil
+	secrets, err := b.secrets()
+	return &machine{b.own, b.Driver, secrets}, err
+}
+
+// secrets returns those of the options, and those of the files with which this user started the run on this machine.
+// A bundle names no files: it may be somebody else's.
+func (b *Bundle) secrets() (engine.Secrets, error) {
+	all := maps.Clone(b.Secrets)
+	if all == nil {
+		all = engine.Secrets{}
+	}
+	if b.own.Check() != nil {
+		return all, nil
+	}
+	registered, ok, err := owned.Registered(b.own)
+	if err != nil || !ok {
+		return all, err
+	}
+	for _, file := range registered.SecretFiles {
+		more, err := b.ReadSecrets(file)
+		if err != nil { // it may not be needed, or --secrets has it
+			fmt.Fprintf(b.Log, "Secrets of the run: %v\n", err)
+		}
+		for r, values := range more {
+			if _, given := all[r]; !given {
+				all[r] = values
+			}
+		}
+	}
+	return all, nil
 }
 
 // Remove removes what the run has left and closes the ledger. It returns how many entries were open.
@@ -93,7 +129,10 @@ func (b *Bundle) Remove(ctx context.Context) (open int, err error) {
 	if err = errors.Join(err, b.ledger.Close()); err != nil {
 		return open, fmt.Errorf("not everything was removed: %w", err)
 	}
-	return open, nil
+	if b.own.RunID != "" {
+		err = owned.Unregister(b.own.RunID)
+	}
+	return open, err
 }
 
 // List prints what Remove would remove and what it would leave alone, and closes the ledger. The error says that it
@@ -139,8 +178,9 @@ func (b *Bundle) list(ctx context.Context, out io.Writer, p platform) error {
 
 // machine is this machine.
 type machine struct {
-	own    owned.Identity
-	driver func() ([]string, error)
+	own     owned.Identity
+	driver  func() ([]string, error)
+	secrets engine.Secrets
 }
 
 func (m *machine) check(_ context.Context, entry op.LedgerEntry) error {
@@ -154,7 +194,8 @@ func (m *machine) teardown(ctx context.Context, ledger *bundle.Ledger) error {
 	if err != nil {
 		return err
 	}
-	return local.New(local.Options{DriverCommand: command, Identity: m.own}).Teardown(ctx, ledger)
+	e := local.New(local.Options{DriverCommand: command, Identity: m.own, Secrets: m.secrets})
+	return errors.Join(e.Teardown(ctx, ledger), e.Close())
 }
 
 // Run removes what carries a run's label in the namespace of a cluster, with its runner.

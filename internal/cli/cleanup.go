@@ -5,19 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/cleanup"
 	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/owned"
+	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 )
 
 func newCleanup(s *streams) *cobra.Command {
-	var storage, engine, run string
+	var storage, on, run string
+	var secrets []string
 	var dryRun bool
 	o := cleanup.Options{Driver: driverCommand, Log: s.err}
+	o.ReadSecrets = func(file string) (engine.Secrets, error) { return readSecrets(s, []string{file}) }
 	c := &cobra.Command{
 		Use:   "cleanup [BUNDLE]",
 		Short: "Remove what a killed run has left",
@@ -28,6 +33,9 @@ directories of built-in drivers below the storage directory that no run uses. Wi
 --engine kubernetes and --run, it removes every object with that run's label in a
 namespace, and the volumes and contents behind them, whoever set the label.
 
+CSI drivers that need Secrets get them from the files with which the run was
+started here, or from --secrets: a bundle has none.
+
 It lists and leaves alone what lacks the identity of the run, or belongs to another
 user; the exit status is 2 then.`,
 		Example: `  cnsbench cleanup cnsbench-quickstart-20260301-120000
@@ -37,7 +45,10 @@ user; the exit status is 2 then.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := untilInterrupt(cmd.Context())
 			defer stop()
-			e, err := engineOf(engine)
+			e, err := engineOf(on)
+			if err == nil {
+				o.Secrets, err = readSecrets(s, secrets)
+			}
 			onCluster := e.capabilities.Cluster
 			switch {
 			case err != nil:
@@ -55,14 +66,32 @@ user; the exit status is 2 then.`,
 		},
 	}
 	c.Flags().StringVar(&storage, "storage-dir", storagedir.Default(), "directory for volumes of the built-in drivers")
-	c.Flags().StringVar(&engine, "engine", defaultEngine(), "local or kubernetes")
+	c.Flags().StringVar(&on, "engine", defaultEngine(), "local or kubernetes")
 	c.Flags().StringVar(&run, "run", "", "kubernetes: ID of the run")
+	c.Flags().StringArrayVar(&secrets, "secrets", nil,
+		"with a bundle: file with the Secrets that the run's CSI drivers need; may be repeated")
 	c.Flags().BoolVar(&dryRun, "dry-run", false,
 		"with a bundle: print what would be removed and what would be left alone; remove nothing")
 	c.Flags().BoolVar(&o.SameCluster, "same-cluster", false,
 		"with a bundle: the kubeconfig's cluster is the run's, although its address differs")
 	namespaceFlags(c, &o.Cluster, "kubernetes: namespace of the run")
 	return c
+}
+
+// readSecrets reads the Secrets in files.
+func readSecrets(s *streams, names []string) (engine.Secrets, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	files, err := readFiles(s, names)
+	if err != nil {
+		return nil, err
+	}
+	secrets, problems := plan.Secrets(files)
+	if len(problems) > 0 {
+		return nil, &problemsError{strings.Join(names, ", "), problems}
+	}
+	return secrets, nil
 }
 
 // cleanCluster removes what carries a run's label.

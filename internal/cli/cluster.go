@@ -61,8 +61,11 @@ func (f *runFlags) kubernetesEngine(on *cluster.Cluster) (*kubernetes.Engine, er
 
 // checkKubernetes refuses flags that are for engine local only.
 func (f *runFlags) checkKubernetes() error {
-	for _, flag := range []struct{ name, value string }{{"--csi-endpoint", f.Endpoint}, {"--inject", f.Inject}} {
-		if flag.value != "" {
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{{"--csi-endpoint", len(f.Endpoints) > 0}, {"--inject", f.Inject != ""}} {
+		if flag.set {
 			return errors.New(flag.name + " is for engine local: on Kubernetes the StorageClass names the driver")
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/heap"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 )
@@ -24,10 +25,15 @@ func (r *running) conclude(result *run.Result) error {
 	defer heap.SetGrowth(growthOfReader)()
 	r.unmap()
 	same, err := bundle.SameFilesystem(r.writer.Dir(), r.flags.StorageDir)
-	if err == nil && same && r.flags.usesStorageDir() && len(r.plan.StorageClasses) > 0 {
+	if err == nil && same && r.flags.usesStorageDir(r.plan) {
 		result.Flags = append(result.Flags, bundle.Flag{Name: "bundleOnStorageUnderTest", Severity: validity.Info,
 			Evidence: fmt.Sprintf("the bundle and the volumes share a file system (%s): writing the bundle adds to the load; "+
 				"use --out or --storage-dir to separate them", r.flags.StorageDir)})
+	}
+	if result.Leftovers == nil && !r.flags.Keep {
+		if err := owned.Unregister(r.id); err != nil {
+			fmt.Fprintln(r.err, "warning: forget the run:", err)
+		}
 	}
 	closed := r.writer.Close(func(b *bundle.Run) {
 		b.State, b.Reason = result.State, result.Reason

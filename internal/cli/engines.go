@@ -75,22 +75,27 @@ func readyHere(p *plan.Plan) error {
 	return missingPrograms(p)
 }
 
-// usesStorageDir says whether volumes of the built-in drivers are in the storage directory.
-func (f *runFlags) usesStorageDir() bool {
-	return f.Endpoint == "" && engines()[f.Engine].capabilities.BuiltInDrivers
+// usesStorageDir says whether volumes of built-in drivers are in the storage directory.
+func (f *runFlags) usesStorageDir(p *plan.Plan) bool {
+	return engines()[f.Engine].capabilities.BuiltInDrivers && storagedir.HasVolumes(p)
 }
 
-func prepareLocal(_ context.Context, _ *streams, f *runFlags, in *plan.Input) (*cluster.Cluster, error) {
+func prepareLocal(ctx context.Context, _ *streams, f *runFlags, in *plan.Input) (_ *cluster.Cluster, err error) {
 	if f.StorageDir != "" {
 		if err := storagedir.Check(f.StorageDir); err != nil {
 			return nil, err
 		}
 	}
 	in.Substitute, in.SubstituteReason = substitutes()
-	if f.Endpoint == "" {
-		in.CannotGrow = func(driver, fsType string) string {
-			return csidriver.CannotGrow(strings.TrimSuffix(driver, csidriver.DriverName("")), fsType)
+	if in.Endpoints, err = f.endpoints(ctx); err != nil {
+		return nil, err
+	}
+	in.CannotGrow = func(driver, fsType string) string {
+		backend, ours := strings.CutSuffix(driver, csidriver.DriverName(""))
+		if _, external := in.Endpoints[driver]; !ours || external {
+			return ""
 		}
+		return csidriver.CannotGrow(backend, fsType)
 	}
 	return nil, nil
 }

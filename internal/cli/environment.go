@@ -33,7 +33,7 @@ func (r *running) describing(ctx context.Context, e engine.Engine) func(context.
 // machine describes this machine, with the programs that the workloads of a plan start if they run on it.
 func (f *runFlags) machine(ctx context.Context, p *plan.Plan, out string) (bundle.Environment, error) {
 	places := []bundle.Place{{Role: bundle.BundleRole, Path: bundle.ExistingParent(out)}}
-	if f.usesStorageDir() {
+	if f.usesStorageDir(p) {
 		places = append(places, bundle.Place{Role: bundle.StorageRole, Path: f.StorageDir})
 	}
 	env := bundle.CollectEnvironment(ctx, places...)

@@ -58,7 +58,7 @@ func loadFiles(ctx context.Context, s *streams, f *runFlags, names []string, fil
 	if err != nil {
 		return nil, nil, err
 	}
-	in := plan.Input{Files: files, Set: sets, Folder: named.Folder, Open: named.Open, AnyDriver: f.Endpoint != "",
+	in := plan.Input{Files: files, Set: sets, Folder: named.Folder, Open: named.Open,
 		Seed: drawSeed(), Image: f.Image, ObjectSpec: objectspec.Resolve, Parsers: parsers(), Precondition: f.precondition,
 		Library: f.library}
 	if f.InCluster || f.alone { // an object of the API has no files beside it
@@ -151,7 +151,7 @@ func missingPrograms(p *plan.Plan) error {
 	}
 	for name, sc := range p.StorageClasses {
 		b, ours := strings.CutSuffix(sc.Provisioner, ".csi.cnsbench.dev")
-		if !ours {
+		if _, external := p.Endpoints[sc.Provisioner]; !ours || external {
 			continue
 		}
 		for _, m := range csidriver.Requirements(b).Missing() {

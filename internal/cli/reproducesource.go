@@ -103,7 +103,9 @@ func (f *reproduceFlags) takeOver(b *bundle.Bundle) error {
 		return f.takeOverCluster(b, given)
 	}
 	if !given("csi-endpoint") {
-		f.Endpoint = firstOf(own.Endpoint, then.Endpoint)
+		if f.Endpoints = then.Endpoints; own.Endpoint != "" { // of an older version, whose flag may be a relative path
+			f.Endpoints = []string{own.Endpoint}
+		}
 	}
 	if !given("storage-dir") {
 		f.StorageDir = firstOf(own.Storage, then.StorageDir, f.StorageDir)

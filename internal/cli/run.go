@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -144,8 +145,8 @@ func (f *runFlags) runHere(ctx context.Context, s *streams, p *plan.Plan, files 
 	if err != nil {
 		return err
 	}
-	if f.Endpoint != "" && !f.trial { // a trial of a study has a bundle with the reason
-		if err := local.CheckEndpoint(f.Endpoint); err != nil {
+	if !f.trial { // a trial of a study has a bundle with the reason
+		if err := f.checkEndpoints(p); err != nil {
 			return err
 		}
 	}
@@ -173,7 +174,7 @@ func (f *runFlags) localOptions(p *plan.Plan) (local.Options, error) {
 		return local.Options{}, err
 	}
 	command, err := driverCommand()
-	return local.Options{Endpoint: f.Endpoint, DriverCommand: command, StorageDir: f.StorageDir, AgentPath: agent,
+	return local.Options{Endpoints: p.Endpoints, RetryStart: f.RetryStart, DriverCommand: command, StorageDir: f.StorageDir, AgentPath: agent,
 		Inject: f.Inject, Seed: p.Seed}, err
 }
 
@@ -194,13 +195,16 @@ func (f *runFlags) begin(s *streams, on *cluster.Cluster, p *plan.Plan, files []
 	f.defaultOut(p.Name)
 	clock := op.NewClock()
 	described := f.describe(id, p, files, clock, injected)
-	described.Identity, err = f.identity(id, on)
+	described.Identity, err = f.identity(id, on, p)
 	if err != nil {
 		return nil, err
 	}
 	w, err := bundle.Create(f.Out, described)
 	if err != nil {
 		return nil, err
+	}
+	if err := register(described.Identity, p); err != nil {
+		return nil, errors.Join(err, w.Close(func(r *bundle.Run) { r.State = bundle.Failed }))
 	}
 	w.Hide(secretValues(p, id)...)
 	if err := w.Plan(p.Record()); err != nil {
@@ -211,7 +215,7 @@ func (f *runFlags) begin(s *streams, on *cluster.Cluster, p *plan.Plan, files []
 }
 
 // identity draws the identity of a run, or reads the one drawn by the command that started this runner's pod.
-func (f *runFlags) identity(id string, on *cluster.Cluster) (owned.Identity, error) {
+func (f *runFlags) identity(id string, on *cluster.Cluster, p *plan.Plan) (owned.Identity, error) {
 	own := owned.New(id)
 	switch {
 	case f.Identity != "":
@@ -222,7 +226,11 @@ func (f *runFlags) identity(id string, on *cluster.Cluster) (owned.Identity, err
 	case on != nil:
 		own = on.NewIdentity(id)
 	default:
-		own.Storage, own.Endpoint = f.StorageDir, local.SocketPath(f.Endpoint)
+		own.Storage = f.StorageDir
+		for _, socket := range p.Endpoints {
+			own.Endpoints = append(own.Endpoints, local.SocketPath(socket))
+		}
+		slices.Sort(own.Endpoints)
 	}
 	own.Scratch = filepath.Join(os.TempDir(), owned.ScratchName(id))
 	for _, path := range []*string{&own.Scratch, &own.Storage} {
@@ -236,6 +244,23 @@ func (f *runFlags) identity(id string, on *cluster.Cluster) (owned.Identity, err
 		*path = abs
 	}
 	return own, nil
+}
+
+// register keeps the files with the Secrets of a run, which its bundle must not name, for its clean-up.
+func register(own owned.Identity, p *plan.Plan) error {
+	if len(p.SecretFiles) == 0 {
+		return nil
+	}
+	r := owned.Registration{Identity: own}
+	for _, name := range p.SecretFiles {
+		if path, err := filepath.Abs(name); err == nil {
+			r.SecretFiles = append(r.SecretFiles, path)
+		}
+	}
+	if err := owned.Register(r); err != nil {
+		return failed(fmt.Errorf("register the run, for its clean-up: %w", err))
+	}
+	return nil
 }
 
 // readIdentity reads the identity of a run that another process has drawn.
@@ -300,7 +325,8 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(),
 			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance,
 			Live: r.plan.Live(), Sampling: r.plan.Sampling(),
-			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},
+			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses,
+			Secrets: r.plan.Secrets},
 	})
 	endMetrics()
 	thrifty()

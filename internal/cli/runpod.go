@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -32,6 +33,10 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster,
 	packed, err := inputs.Pack(p, files[0].Name)
 	if err != nil {
 		return err
+	}
+	files = slices.Clone(files)
+	for i := range files { // a cluster has its own
+		files[i].Data = plan.WithoutSecrets(files[i].Data)
 	}
 	f.defaultOut(p.Name)
 	id := newRunID()

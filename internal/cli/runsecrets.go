@@ -12,11 +12,17 @@ import (
 )
 
 // secretValues are the secrets that a run knows, so that the logs which it keeps have none of them: those of the
-// runner's environment, and of the Secrets that the plan creates, as rendered for the first instance.
+// runner's environment, of the Secrets beside the Benchmark, and of the Secrets that the plan creates, as rendered for
+// the first instance.
 func secretValues(p *plan.Plan, runID string) (values []string) {
 	for _, v := range os.Environ() {
 		if name, value, _ := strings.Cut(v, "="); redact.Names(name) {
 			values = append(values, value)
+		}
+	}
+	for _, secret := range p.Secrets {
+		for _, v := range secret {
+			values = append(values, v, base64.StdEncoding.EncodeToString([]byte(v)))
 		}
 	}
 	for i := range p.Actions {

@@ -45,14 +45,16 @@ takes; and how much it slows down writes. Each question is a small run with its 
 volumes, which are removed, and a bundle in --out. Run it with --dry-run first: it
 lists the runs and the volumes that each creates.
 
-By default it takes all StorageClasses of the cluster, or of the built-in drivers.
-Each FILE has further StorageClasses and snapshot classes, for engine local.
+By default it takes all StorageClasses of the cluster. With engine local it takes
+those of the FILEs, or without any those of the built-in drivers. FILEs also have
+snapshot classes, and the Secrets of drivers behind --csi-endpoint.
 
 Repeat the command to continue after an interruption; finished runs are not repeated.
 
 Exit status: 0 done, whatever the classes can do; 1 file or flags wrong; 2 a bundle
 cannot be read; 130 interrupted.`,
 		Example: `  cnsbench scorecard --dry-run
+  cnsbench scorecard --csi-endpoint /run/csi.sock class.yaml snapshotclass.yaml secret.yaml
   cnsbench scorecard --engine kubernetes -n measure --classes standard,fast --out card`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.execute(cmd.Context(), s, args) },
 	}

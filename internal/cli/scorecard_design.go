@@ -86,6 +86,18 @@ func refusal(problems []plan.Problem) (reason string, declared bool) {
 	return problems[i].Message, plan.NotOffered(problems[i])
 }
 
+// classesInFiles are the StorageClasses that the files define.
+func (x *scoring) classesInFiles() ([]string, error) {
+	if len(x.files) == 0 {
+		return nil, nil
+	}
+	files, err := readFiles(x.streams, x.files)
+	if err != nil {
+		return nil, err
+	}
+	return plan.StorageClassNames(files), nil
+}
+
 // classNames are the StorageClasses to try.
 func (x *scoring) classNames(ctx context.Context) ([]string, error) {
 	run := x.flags.study.run
@@ -103,6 +115,11 @@ func (x *scoring) classNames(ctx context.Context) ([]string, error) {
 		known = slices.Sorted(maps.Keys(in.Classes.Storage))
 	}
 	list := x.flags.classes
+	if len(list) == 0 && !e.capabilities.Cluster {
+		if list, err = x.classesInFiles(); err != nil {
+			return nil, err
+		}
+	}
 	if len(list) == 0 {
 		list = known
 	}

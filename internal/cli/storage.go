@@ -2,9 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -13,7 +16,7 @@ import (
 
 // room describes where the volumes of a plan will be; nil: not below the storage directory.
 func (f *runFlags) room(p *plan.Plan) (*storagedir.Room, error) {
-	if !f.usesStorageDir() {
+	if !f.usesStorageDir(p) {
 		return nil, nil
 	}
 	return storagedir.Of(p, f.StorageDir)
@@ -21,7 +24,8 @@ func (f *runFlags) room(p *plan.Plan) (*storagedir.Room, error) {
 
 // prepareStorage creates the default storage directory and prints which device is measured.
 func (f *runFlags) prepareStorage(s *streams, p *plan.Plan) error {
-	if f.Endpoint == "" && f.StorageDir == storagedir.Default() {
+	builtIn := func(sc storagev1.StorageClass) bool { return p.Endpoints[sc.Provisioner] == "" }
+	if f.StorageDir == storagedir.Default() && slices.ContainsFunc(slices.Collect(maps.Values(p.StorageClasses)), builtIn) {
 		if err := os.MkdirAll(f.StorageDir, 0o755); err != nil {
 			return failed(fmt.Errorf("create the storage directory: %w; choose another with --storage-dir", err))
 		}

@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cnsbench/cnsbench/internal/engine/sidecar"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
@@ -146,6 +147,24 @@ type Session struct {
 	// StorageClasses and SnapshotClasses by name.
 	StorageClasses  map[string]storagev1.StorageClass
 	SnapshotClasses map[string]SnapshotClass
+	// Secrets are those that the classes name, for the calls of CSI drivers.
+	Secrets Secrets
+}
+
+// Namespace is that of claims and snapshots on an engine without namespaces.
+const Namespace = "default"
+
+// Secrets are Secrets for CSI drivers, by reference. One without a namespace is in every namespace. They are in no
+// record.
+type Secrets map[sidecar.Reference]map[string]string
+
+// Of returns the values of a Secret; false: it is not here.
+func (s Secrets) Of(r sidecar.Reference) (map[string]string, bool) {
+	values, ok := s[r]
+	if !ok {
+		values, ok = s[sidecar.Reference{Name: r.Name}]
+	}
+	return values, ok
 }
 
 // Needs lists the kinds of action and the features of a plan.
@@ -164,7 +183,9 @@ type SnapshotClass struct {
 	Driver     string
 	Parameters map[string]string
 	Retain     bool // deletionPolicy: Retain
-	Default    bool // the cluster's default for its driver
+	// Metadata: the driver receives the names of the snapshot's objects; see sidecar.ExtraMetadata.
+	Metadata bool
+	Default  bool // the cluster's default for its driver
 }
 
 // Request is one op: exactly one of the pointers is set.

@@ -84,6 +84,8 @@ const (
 	Unstaged    = "unstaged"    // NodeUnstageVolume done
 	Detached    = "detached"    // ControllerUnpublishVolume done
 	Gone        = "gone"        // the object no longer exists
+	// Backoff is a wait before a call is repeated, with its own ".start" and ".end".
+	Backoff     = "backoff"
 	Signalled   = "signalled"   // the signal was sent, or the deletion accepted
 	Replaced    = "replaced"    // the replacement of what was killed or evicted exists
 	Resumed     = "resumed"     // SIGCONT was sent after SIGSTOP

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -31,11 +32,17 @@ type Identity struct {
 	// volumes, in a directory named after the run.
 	Scratch string `json:"scratch,omitempty"`
 	Storage string `json:"storage,omitempty"`
-	// Endpoint is the socket of an external driver.
-	Endpoint string `json:"endpoint,omitempty"`
+	// Endpoints are the sockets of external drivers. Endpoint is that of an older version, which had one.
+	Endpoints []string `json:"endpoints,omitempty"`
+	Endpoint  string   `json:"endpoint,omitempty"`
 	// Namespace and Server are the place of the run's objects on a cluster.
 	Namespace string `json:"namespace,omitempty"`
 	Server    string `json:"server,omitempty"`
+}
+
+// Used reports whether a socket is that of an external driver of the run.
+func (id *Identity) Used(socket string) bool {
+	return socket != "" && (socket == id.Endpoint || slices.Contains(id.Endpoints, socket))
 }
 
 // Refusal is the error for something that cannot be proved to belong to the run and is left alone.

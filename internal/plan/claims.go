@@ -94,10 +94,10 @@ func (g *graph) drivers(claims []corev1.PersistentVolumeClaim) map[string]bool {
 
 // lacking reports a problem if a built-in driver of the claims lacks a feature.
 func (g *graph) lacking(path string, claims []corev1.PersistentVolumeClaim, what string) {
-	if g.in.AnyDriver {
-		return
-	}
 	for _, driver := range sortedKeys(g.drivers(claims)) {
+		if _, external := g.classes.endpoints[driver]; external {
+			continue // its capabilities are asked for
+		}
 		if !lacks[driver][what] {
 			if !g.classes.cluster || !lacksOnCluster[driver][what] {
 				continue

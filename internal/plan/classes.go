@@ -32,7 +32,10 @@ type classes struct {
 	beside   map[string]bool // class documents in the files of a cluster's run, by KIND/NAME
 	said     map[string]bool // drivers whose substitution was reported
 	any      map[string]bool // kinds of which any name is accepted
-	cluster  bool            // names refer to the cluster's classes
+	// endpoints are the sockets of drivers that the engine does not start, by provisioner; "": of an unknown one.
+	endpoints map[string]string
+	secrets   engine.Secrets
+	cluster   bool // names refer to the cluster's classes
 
 	// usedStorage and usedSnapshots are the classes that were resolved, by name.
 	usedStorage   map[string]storagev1.StorageClass
@@ -40,14 +43,15 @@ type classes struct {
 }
 
 // newClasses returns the classes that names refer to, files included.
-func newClasses(report *parse.Report, in *Input, files []classFile) *classes {
-	c := &classes{report: report, in: in, storage: map[string]storagev1.StorageClass{},
+func newClasses(report *parse.Report, in *Input, files []classFile, endpoints map[string]string) *classes {
+	c := &classes{report: report, in: in, endpoints: endpoints, storage: map[string]storagev1.StorageClass{},
 		snapshot: map[string]engine.SnapshotClass{}, modify: map[string]storagev1.VolumeAttributesClass{},
 		builtIn: map[string]bool{}, beside: map[string]bool{}, said: map[string]bool{},
 		cluster: in.Capabilities.Cluster, usedStorage: map[string]storagev1.StorageClass{},
 		usedSnapshots: map[string]engine.SnapshotClass{}}
-	c.group = c.snapshot // without a cluster, both kinds share one set of names
-	c.any = map[string]bool{storageKind: in.AnyDriver, snapshotKind: in.AnyDriver, groupKind: in.AnyDriver}
+	c.group = c.snapshot       // without a cluster, both kinds share one set of names
+	one := len(endpoints) == 1 // whose classes need no document
+	c.any = map[string]bool{storageKind: one, snapshotKind: one, groupKind: one}
 	switch {
 	case in.Capabilities.Cluster:
 		c.ofCluster(in.Classes)

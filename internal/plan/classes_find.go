@@ -13,6 +13,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
+// onlyDriver returns the provisioner of the only driver that the engine does not start; empty: it has not said its name.
+func (c *classes) onlyDriver() string {
+	for provisioner := range c.endpoints {
+		return provisioner
+	}
+	return ""
+}
+
 // missing reports a class that does not exist.
 func (c *classes) missing(path, kind, name string, have []string) {
 	if !c.cluster {
@@ -50,12 +58,15 @@ func (c *classes) volumes(path, name string) (storagev1.StorageClass, bool) {
 			"a storageClass is missing, and no StorageClass here is the default")
 		return sc, false
 	case !ok && c.any[storageKind]:
-		sc = storageClass(name, "", nil)
+		sc = storageClass(name, c.onlyDriver(), nil)
 	case !ok:
 		c.missing(path, storageKind, name, sortedKeys(c.storage))
 		return sc, false
 	}
 	if sc.Provisioner, ok = c.driver(path, storageKind, name, sc.Provisioner); !ok {
+		return sc, false
+	}
+	if !c.cluster && !c.checkParameters(path, storageKind, name, sc.Parameters) {
 		return sc, false
 	}
 	c.usedStorage[name] = sc
@@ -81,7 +92,8 @@ func (c *classes) defaultClass() string {
 // driver returns the substitute of a driver, or the driver itself if it has none. It
 // returns false, after reporting a problem, if the engine does not have the driver.
 func (c *classes) driver(path, kind, class, driver string) (string, bool) {
-	if c.cluster || c.in.AnyDriver {
+	_, external := c.endpoints[driver]
+	if c.cluster || external {
 		return driver, true
 	}
 	if other, ok := c.in.Substitute[driver]; ok {
@@ -92,7 +104,8 @@ func (c *classes) driver(path, kind, class, driver string) (string, bool) {
 		}
 		return other, true
 	}
-	if b, ours := strings.CutSuffix(driver, driverSuffix); ours && slices.Contains(backends, b) {
+	b, ours := strings.CutSuffix(driver, driverSuffix)
+	if _, unnamed := c.endpoints[""]; ours && slices.Contains(backends, b) || unnamed {
 		return driver, true
 	}
 	var have []string
@@ -121,7 +134,7 @@ func (c *classes) snapshots(path, name string, drivers map[string]bool, group bo
 	sc, ok := have[name]
 	switch {
 	case !ok && c.any[kind]:
-		sc = engine.SnapshotClass{Name: name}
+		sc = engine.SnapshotClass{Name: name, Driver: c.onlyDriver()}
 	case !ok:
 		c.missing(path, kind, name, sortedKeys(have))
 		return "", false
@@ -129,10 +142,13 @@ func (c *classes) snapshots(path, name string, drivers map[string]bool, group bo
 	if sc.Driver, ok = c.driver(path, kind, name, sc.Driver); !ok {
 		return "", false
 	}
-	if !c.in.AnyDriver && sc.Driver != "" && len(drivers) > 0 && (len(drivers) > 1 || !drivers[sc.Driver]) {
+	if sc.Driver != "" && len(drivers) > 0 && (len(drivers) > 1 || !drivers[sc.Driver]) {
 		c.report.Fail(path, "a snapshot is taken by the driver that has the volume",
 			"%s %q is of driver %s, the volumes are of %s",
 			kind, name, sc.Driver, strings.Join(sortedKeys(drivers), " and "))
+		return "", false
+	}
+	if !c.cluster && !c.checkParameters(path, kind, name, sc.Parameters) {
 		return "", false
 	}
 	c.usedSnapshots[name] = sc
@@ -151,8 +167,8 @@ func (c *classes) snapshotsOf(path, kind string, have map[string]engine.Snapshot
 			d = other
 		}
 		switch {
-		case c.builtIn[name] && c.any[kind]:
-		case !c.any[kind] && len(drivers) > 0 && !drivers[d]:
+		case c.builtIn[name] && c.any[kind] && len(drivers) == 0:
+		case len(drivers) > 0 && !drivers[d]:
 		case c.builtIn[name]:
 			box = append(box, name)
 		default:

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/sidecar"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/plan/validate"
 )
@@ -56,7 +57,7 @@ func decodeClass(d *parse.Document, kind string) (*classFile, []Problem) {
 		wrong = validate.Strict(d, &sc)
 		f.name, f.driver, policy = sc.Name, sc.Driver, sc.DeletionPolicy
 		f.snapshot = &engine.SnapshotClass{Name: sc.Name, Driver: sc.Driver, Parameters: sc.Parameters,
-			Retain: policy == "Retain"}
+			Retain: policy == "Retain", Metadata: sc.Annotations[sidecar.ExtraMetadata] == "true"}
 	}
 	if len(wrong) > 0 {
 		return nil, wrong

@@ -83,5 +83,13 @@ func resolveCopy(g *graph, n *node, path string, v v1alpha1.NewVolume) {
 	}
 	claim := newClaim(sc.Name, size)
 	claim.Spec.AccessModes, claim.Spec.VolumeMode = like.Spec.AccessModes, like.Spec.VolumeMode
+	if len(v.AccessModes) > 0 {
+		claim.Spec.AccessModes = accessModes(v.AccessModes)
+	}
+	if v.VolumeMode != "" {
+		mode := corev1.PersistentVolumeMode(v.VolumeMode)
+		claim.Spec.VolumeMode = &mode
+	}
+	claimFeatures(g, path, &claim)
 	makesVolume(g, n, path, engine.Volume{Claim: claim, Attach: v.Attach})
 }

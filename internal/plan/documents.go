@@ -18,8 +18,9 @@ type documents struct {
 	classes   []classFile
 	entries   workload.Library             // entries of the library
 	configs   map[string]*corev1.ConfigMap // other ConfigMaps, by name
-	given     []any                        // for Plan.Given
-	part      string                       // path of the Benchmark in a Study
+	secrets   []secretFile
+	given     []any  // for Plan.Given
+	part      string // path of the Benchmark in a Study
 }
 
 // readDocuments parses the files and decodes all documents but the Benchmark.
@@ -48,6 +49,18 @@ func Entries(files []File) (*workload.Library, map[string]*corev1.ConfigMap, []P
 	return &all.entries, all.configs, parse.Sorted(report.Problems)
 }
 
+// StorageClassNames returns the names of the StorageClasses among the documents of files, in their order.
+func StorageClassNames(files []File) (names []string) {
+	all := &documents{configs: map[string]*corev1.ConfigMap{}, part: parse.StudyBenchmark}
+	all.read(&parse.Report{}, &Input{Files: files})
+	for _, c := range all.classes {
+		if c.kind == storageKind && !slices.Contains(names, c.name) {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
 // read adds the documents of all files.
 func (all *documents) read(report *parse.Report, in *Input) {
 	for _, f := range in.Files {
@@ -67,6 +80,7 @@ func (all *documents) read(report *parse.Report, in *Input) {
 var kinds = map[string][]string{
 	"Benchmark":             {validate.APIVersion},
 	"ConfigMap":             {"v1"},
+	secretKind:              {"v1"},
 	"StorageClass":          {"storage.k8s.io/v1"},
 	"VolumeAttributesClass": {"storage.k8s.io/v1", "storage.k8s.io/v1beta1"},
 	"VolumeSnapshotClass":   {"snapshot.storage.k8s.io/v1"},
@@ -131,8 +145,13 @@ func (all *documents) add(report *parse.Report, d *parse.Document) {
 	}
 }
 
-// manifest adds a document other than the Benchmark: a class or a ConfigMap.
+// manifest adds a document other than the Benchmark: a class, a Secret or a ConfigMap.
 func (all *documents) manifest(d *parse.Document, kind string) []Problem {
+	if kind == secretKind {
+		secret, wrong := decodeSecret(d)
+		all.secrets = append(all.secrets, secret)
+		return wrong
+	}
 	if kind != "ConfigMap" {
 		class, wrong := decodeClass(d, kind)
 		if class != nil {

@@ -23,8 +23,8 @@ type Problem = parse.Problem
 // Input holds everything that a plan depends on.
 type Input struct {
 	// Files hold YAML documents: one Benchmark, and optionally StorageClasses,
-	// VolumeSnapshotClasses, VolumeAttributesClasses and ConfigMaps. A ConfigMap
-	// with the label type: workload is a library entry.
+	// VolumeSnapshotClasses, VolumeAttributesClasses, Secrets of CSI drivers and
+	// ConfigMaps. A ConfigMap with the label type: workload is a library entry.
 	Files []File
 	// Set holds changes to the Benchmark in the form KEY=VALUE. See parse.ApplySets for the keys.
 	Set []string
@@ -52,9 +52,10 @@ type Input struct {
 	// Open opens a file that the Benchmark names, such as a trace; nil: files cannot be
 	// read.
 	Open func(path string) (io.ReadCloser, error)
-	// AnyDriver maps every class to the only driver, whatever driver the class names
-	// (--csi-endpoint).
-	AnyDriver bool
+	// Endpoints are the sockets of CSI drivers that the engine does not start, by
+	// provisioner. The key "" stands for a driver whose name is not known yet: any
+	// class may be its own.
+	Endpoints map[string]string
 	// Substitute maps a driver to the driver that replaces it. SubstituteReason is the
 	// reason for the replacement, for messages.
 	Substitute       map[string]string

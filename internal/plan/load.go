@@ -65,9 +65,11 @@ func stages(ctx context.Context, in *Input, report *parse.Report) *Plan {
 	}
 	g := newGraph(report, in, b)
 	g.library, g.unread, g.configs, g.nulls = library, unread, docs.configs, nulls
-	g.classes = newClasses(report, in, docs.classes)
+	endpoints := endpointsOf(report, in, b)
+	g.classes = newClasses(report, in, docs.classes, endpoints)
+	g.classes.secrets = secretsOf(docs.secrets)
 	p := resolve(g, b)
-	p.Given = docs.given
+	p.Given, p.Endpoints, p.Secrets, p.SecretFiles = docs.given, endpoints, g.classes.secrets, filesOf(docs.secrets)
 	derive(report, p, g.order)
 	return p
 }

@@ -19,6 +19,7 @@ var rpcs = []string{
 	"CreateSnapshot", "DeleteSnapshot", "ControllerExpandVolume", "ControllerModifyVolume",
 	"CreateVolumeGroupSnapshot", "DeleteVolumeGroupSnapshot", "GetVolumeGroupSnapshot", "ListSnapshots", "GetSnapshot",
 	"NodeStageVolume", "NodeUnstageVolume", "NodePublishVolume", "NodeUnpublishVolume", "NodeExpandVolume",
+	op.Backoff,
 }
 
 // withCalls returns milestones with those of all CSI calls.

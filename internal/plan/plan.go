@@ -56,6 +56,11 @@ type Plan struct {
 	// Drivers are replaced by their substitutes.
 	StorageClasses  map[string]storagev1.StorageClass
 	SnapshotClasses map[string]engine.SnapshotClass
+	// Endpoints are the sockets of CSI drivers by provisioner, of the Benchmark and of Input.Endpoints.
+	Endpoints map[string]string `json:",omitempty"`
+	// Secrets are those in the files, for CSI drivers. SecretFiles are the files that have them, by their names.
+	Secrets     engine.Secrets `json:"-"`
+	SecretFiles []string       `json:"-"`
 
 	Needs    engine.Needs
 	Budget   Budget

@@ -242,9 +242,9 @@ const gp3 = `spec:
     - {name: s, snapshotSpec: {actionName: v, snapshotClass: snap}}
 `
 
-// TestAnyDriver checks that names of classes are not checked with Input.AnyDriver.
+// TestAnyDriver checks that names of classes are not checked if one driver's name is not known.
 func TestAnyDriver(t *testing.T) {
-	p := good(t, Input{AnyDriver: true}, gp3)
+	p := good(t, Input{Endpoints: map[string]string{"": "/s"}}, gp3)
 	if _, ok := p.StorageClasses["gp3"]; !ok || p.SnapshotClasses["snap"].Name != "snap" {
 		t.Errorf("classes %v, %v", p.StorageClasses, p.SnapshotClasses)
 	}
@@ -410,9 +410,9 @@ metadata: {name: silver}
 driverName: null.csi.cnsbench.dev
 parameters: {iops: "3"}
 `
-	for name, in := range map[string]Input{"own library": {}, "any driver": {AnyDriver: true}} {
+	for name, in := range map[string]Input{"own library": {}, "any driver": {Endpoints: map[string]string{"": "/s"}}} {
 		text := mine
-		if in.AnyDriver {
+		if in.Endpoints != nil {
 			text = gp3
 		}
 		t.Run(name, func(t *testing.T) {

@@ -17,10 +17,7 @@ func resolveVolume(g *graph, n *node, path string, c *v1alpha1.CreateObjSpec) {
 	made := engine.Volume{Attach: v.Attach, Claim: newClaim("", *v.Size)}
 	claim := &made.Claim
 	claim.Name = workload.InstanceName(n.out.Name, 0)
-	claim.Spec.AccessModes = nil
-	for _, m := range v.AccessModes {
-		claim.Spec.AccessModes = append(claim.Spec.AccessModes, corev1.PersistentVolumeAccessMode(m))
-	}
+	claim.Spec.AccessModes = accessModes(v.AccessModes)
 	mode := corev1.PersistentVolumeMode(v.VolumeMode)
 	claim.Spec.VolumeMode = &mode
 	maps.Copy(claim.Labels, c.Labels)
@@ -48,6 +45,13 @@ func resolveVolume(g *graph, n *node, path string, c *v1alpha1.CreateObjSpec) {
 		initialAttributes(g, path+".volumeAttributesClass", v.VolumeAttributesClass, claim)
 	}
 	makesVolume(g, n, path, made)
+}
+
+func accessModes(modes []v1alpha1.AccessMode) (list []corev1.PersistentVolumeAccessMode) {
+	for _, m := range modes {
+		list = append(list, corev1.PersistentVolumeAccessMode(m))
+	}
+	return list
 }
 
 // staticVolume resolves a volume that exists already. The action must create exactly

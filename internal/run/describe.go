@@ -62,9 +62,9 @@ func NewFacts(p *plan.Plan) Facts {
 func Describe(id string, p *plan.Plan, files []plan.File, facts Facts) bundle.Run {
 	spec, _ := json.Marshal(p.Benchmark) // API types always marshal
 	resolved, _ := json.Marshal(facts)
-	source := bundle.Source{File: files[0].Name, Text: string(files[0].Data), Workloads: Workloads(p)}
+	source := bundle.Source{File: files[0].Name, Text: string(plan.WithoutSecrets(files[0].Data)), Workloads: Workloads(p)}
 	for _, f := range files[1:] {
-		source.Text += "\n---\n# " + f.Name + "\n" + string(f.Data)
+		source.Text += "\n---\n# " + f.Name + "\n" + string(plan.WithoutSecrets(f.Data))
 	}
 	for _, r := range p.Rates {
 		if t := r.Trace; t != nil {

@@ -57,8 +57,9 @@ func Check(dir string) error {
 // name.
 func classes(p *plan.Plan) (list []Class) {
 	for _, name := range slices.Sorted(maps.Keys(p.StorageClasses)) {
-		backend, builtIn := strings.CutSuffix(p.StorageClasses[name].Provisioner, ".csi.cnsbench.dev")
-		if !builtIn || backend == "null" {
+		provisioner := p.StorageClasses[name].Provisioner
+		backend, builtIn := strings.CutSuffix(provisioner, ".csi.cnsbench.dev")
+		if _, external := p.Endpoints[provisioner]; !builtIn || external || backend == "null" {
 			continue
 		}
 		requested := p.Budget.Classes[name]
@@ -67,6 +68,9 @@ func classes(p *plan.Plan) (list []Class) {
 	}
 	return list
 }
+
+// HasVolumes says whether volumes of a plan are below the storage directory.
+func HasVolumes(p *plan.Plan) bool { return len(classes(p)) > 0 }
 
 // Class is what the volumes of a StorageClass request.
 type Class struct {

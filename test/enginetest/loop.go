@@ -41,7 +41,7 @@ func testLoop(t *testing.T, s *session) {
 	}
 	e := s.target.New(t)
 	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "loop.yaml", Data: []byte(text)}},
-		Capabilities: e.Capabilities(), AnyDriver: true})
+		Capabilities: e.Capabilities(), Endpoints: map[string]string{"": "/s"}})
 	if p == nil || len(problems) > 0 {
 		t.Fatalf("problems: %v", problems)
 	}

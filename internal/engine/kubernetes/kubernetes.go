@@ -63,7 +63,7 @@ func Capabilities() engine.Capabilities {
 // Open connects, reads what the cluster offers, opens the watches and listens for agents.
 func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	e.Session, e.Ctx, e.Executing = s, context.WithoutCancel(ctx), true
-	if e.ID = s.Identity; e.ID == (owned.Identity{}) {
+	if e.ID = s.Identity; e.ID.RunID == "" {
 		e.ID = owned.New(s.RunID)
 	}
 	e.ID.Namespace, e.ID.Server = e.Namespace, cmp.Or(e.ID.Server, e.Config.Host)

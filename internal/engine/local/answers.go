@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
@@ -117,12 +118,39 @@ func (v *volume) checkPublished() error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", v.targetPath, err)
 	case kind == unix.S_IFLNK, kind == unix.S_IFBLK, v.driver.info.GetManifest()[op.UnmountedKey] != "",
-		st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0, // a kernel before 5.8
-		st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0:
+		st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0: // a kernel before 5.8
 		return nil
+	case st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0:
+		return v.checkMount(rpc)
 	}
 	return v.driver.fault(rpc, "nothing is mounted at %s", v.targetPath)
 }
+
+// checkMount checks that the mount at the volume's path is what was asked for: the file system of the StorageClass, and
+// not the staging directory itself, which a driver publishes whose own mount there has failed or has ended.
+func (v *volume) checkMount(rpc string) error {
+	m, err := mountAt(v.targetPath)
+	if err != nil {
+		return fmt.Errorf("%s: %w", rpc, err)
+	}
+	stage, err := mountAt(filepath.Dir(v.stagePath)) // the file system that the staging directory is made on
+	if err != nil {
+		return fmt.Errorf("%s: %w", rpc, err)
+	}
+	want := v.capability.GetMount().GetFsType()
+	switch {
+	case m.device == stage.device && m.root == stage.within(v.stagePath):
+		return v.driver.fault(rpc, "nothing is mounted at the staging path %s: the directory of this machine's %s is "+
+			"published", v.stagePath, m.fsType)
+	case localFS[want] && localFS[m.fsType] && m.fsType != want && m.root == "/":
+		return v.driver.fault(rpc, "the volume has %s (%s), requested was %s", m.fsType, m.source, want)
+	}
+	return nil
+}
+
+// localFS are file systems that a driver makes itself: another of them at the volume's path is not what was asked for.
+// Drivers of network storage, and of directories, ignore the type.
+var localFS = map[string]bool{"ext2": true, "ext3": true, "ext4": true, "xfs": true, "btrfs": true}
 
 // notReadyAnyMore adds to the error of a restore that the driver has since stated the snapshot as not ready, if it
 // says so, unless the run is deleting it. It asks only after a failure, so that no successful op waits for it.

@@ -6,6 +6,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/sidecar"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -24,7 +25,8 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 	defer e.setGrowing(v, 0)
 	if d.controllerCaps[csi.ControllerServiceCapability_RPC_EXPAND_VOLUME] {
 		res, err := d.controller.ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{
-			VolumeId: v.id, CapacityRange: size, VolumeCapability: v.capability})
+			VolumeId: v.id, CapacityRange: size, VolumeCapability: v.capability,
+			Secrets: v.secret(sidecar.ControllerExpand)})
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +43,7 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 		defer v.stats.reopen()
 		res, err := d.nodeClient.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
 			VolumeId: v.id, VolumePath: v.targetPath, StagingTargetPath: v.stagePath,
-			CapacityRange: size, VolumeCapability: v.capability})
+			CapacityRange: size, VolumeCapability: v.capability, Secrets: v.secret(sidecar.NodeExpand)})
 		if err == nil {
 			err = d.checkExpanded("NodeExpandVolume", res.GetCapacityBytes(), r.Resize.Bytes)
 		}
@@ -84,7 +86,8 @@ func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) err
 	}
 	tr.On(e.node, v.object.Name)
 	if _, err := v.driver.controller.ControllerModifyVolume(ctx, &csi.ControllerModifyVolumeRequest{
-		VolumeId: v.id, MutableParameters: r.Modify.Parameters}); err != nil {
+		VolumeId: v.id, MutableParameters: r.Modify.Parameters,
+		Secrets: v.secret(sidecar.ControllerModify)}); err != nil {
 		return err
 	}
 	mark(ctx, op.Modified)

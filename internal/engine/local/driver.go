@@ -37,8 +37,6 @@ const (
 	// optionPrefix marks StorageClass parameters that are options of a built-in driver's process, not of a
 	// volume.
 	optionPrefix = "driver.cnsbench.dev/"
-	// reservedPrefix marks parameters for the provisioner sidecar.
-	reservedPrefix = "csi.storage.k8s.io/"
 
 	driverStart = 60 * time.Second // mkfs of a pool on a slow disk
 	driverStop  = 15 * time.Second
@@ -46,18 +44,27 @@ const (
 
 // openDrivers opens a driver for every provisioner of a StorageClass.
 func (e *Engine) openDrivers(ctx context.Context) error {
+	if err := e.nameDriver(ctx); err != nil {
+		return err
+	}
 	options, err := e.driverOptions()
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(options)) {
-		d := &driver{engine: e, name: name, socket: e.Endpoint, exited: make(chan struct{}),
-			stopped: make(chan struct{})}
-		e.drivers[name] = d
-		if e.Endpoint == "" {
-			if err := d.start(ctx, options[name]); err != nil {
-				return fmt.Errorf("%s: %w", d.title(), err)
+		if e.drivers[name] != nil {
+			continue // named by nameDriver
+		}
+		if socket, external := e.Endpoints[name]; external {
+			if _, err := e.connectExternal(ctx, name, socket); err != nil {
+				return err
 			}
+			continue
+		}
+		d := newDriver(e, name, "")
+		e.drivers[name] = d
+		if err := d.start(ctx, options[name]); err != nil {
+			return fmt.Errorf("%s: %w", d.title(), err)
 		}
 		if err := d.connect(ctx); err != nil {
 			return fmt.Errorf("%s: %w", d.title(), d.withProcessState(err))
@@ -66,12 +73,68 @@ func (e *Engine) openDrivers(ctx context.Context) error {
 	return nil
 }
 
-// Processes returns the PID of an external driver that serves a local socket.
-func (e *Engine) Processes() []int {
-	if e.Endpoint == "" {
+func newDriver(e *Engine, name, socket string) *driver {
+	return &driver{engine: e, name: name, socket: socket, exited: make(chan struct{}), stopped: make(chan struct{})}
+}
+
+// connectExternal connects to a driver that the engine does not start, and adds it by the name that it gives itself.
+// provisioner is the name that it must have; empty: any.
+func (e *Engine) connectExternal(ctx context.Context, provisioner, socket string) (*driver, error) {
+	d := newDriver(e, provisioner, socket)
+	if err := d.connect(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.title(), err)
+	}
+	name := d.info.GetName()
+	if provisioner != "" && name != provisioner {
+		return nil, errors.Join(d.close(), fmt.Errorf("the driver at %s is %s, not %s: correct --csi-endpoint or "+
+			"spec.csiEndpoints", socket, name, provisioner))
+	}
+	d.name = name
+	e.drivers[name] = d
+	return d, nil
+}
+
+// nameDriver connects to the driver whose provisioner was not known when the plan was made, and gives it the
+// StorageClasses without a provisioner.
+func (e *Engine) nameDriver(ctx context.Context) error {
+	socket, ok := e.Endpoints[""]
+	if !ok || len(e.session.StorageClasses) == 0 {
 		return nil
 	}
-	c, err := (&net.Dialer{}).DialContext(e.ctx, "unix", e.Endpoint)
+	d, err := e.connectExternal(ctx, "", socket)
+	if err != nil {
+		return err
+	}
+	for name, sc := range e.session.StorageClasses {
+		if sc.Provisioner == "" {
+			sc.Provisioner = d.name
+			e.session.StorageClasses[name] = sc
+		}
+	}
+	return nil
+}
+
+// external says that the engine does not start the driver.
+func (d *driver) external() bool { return d.backend == "" }
+
+// anyExternal says whether the run uses a driver that the engine does not start.
+func (e *Engine) anyExternal() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(e.drivers)), (*driver).external)
+}
+
+// Processes returns the PIDs of external drivers that serve a local socket.
+func (e *Engine) Processes() (pids []int) {
+	for _, name := range slices.Sorted(maps.Keys(e.drivers)) {
+		if d := e.drivers[name]; d.external() {
+			pids = append(pids, d.peer()...)
+		}
+	}
+	return pids
+}
+
+// peer returns the PID of the process that serves the driver's socket.
+func (d *driver) peer() []int {
+	c, err := (&net.Dialer{}).DialContext(d.engine.ctx, "unix", d.socket)
 	if err != nil {
 		return nil // lost, which Lost detects
 	}
@@ -99,7 +162,7 @@ func (e *Engine) driverOptions() (map[string]map[string]string, error) {
 		}
 		for k, v := range sc.Parameters {
 			name, ours := strings.CutPrefix(k, optionPrefix)
-			if !ours {
+			if _, external := e.Endpoints[sc.Provisioner]; !ours || external {
 				continue
 			}
 			if had, ok := all[sc.Provisioner][name]; ok && had != v {
@@ -387,6 +450,25 @@ func CheckEndpoint(endpoint string) error {
 	return nil
 }
 
+// DriverName returns the name that the driver at a socket gives itself.
+func DriverName(ctx context.Context, socket string) (string, error) {
+	if err := CheckEndpoint(socket); err != nil {
+		return "", err
+	}
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, nameTimeout)
+	defer cancel()
+	info, err := csi.NewIdentityClient(conn).GetPluginInfo(ctx, &csi.GetPluginInfoRequest{})
+	return info.GetName(), err
+}
+
+// nameTimeout bounds how long a driver is asked for its name before a run.
+const nameTimeout = 5 * time.Second
+
 // connect dials the driver and reads its identity and capabilities.
 func (d *driver) connect(ctx context.Context) error {
 	if d.backend == "" {
@@ -396,7 +478,8 @@ func (d *driver) connect(ctx context.Context) error {
 	}
 	conn, err := grpc.NewClient("unix://"+d.socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
-		grpc.WithChainUnaryInterceptor(d.noteUnavailable, d.engine.traceRPC))
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect}),
+		grpc.WithChainUnaryInterceptor(d.repeat, d.noteUnavailable, d.engine.traceRPC))
 	if err != nil {
 		return err
 	}
@@ -419,13 +502,17 @@ func (d *driver) connect(ctx context.Context) error {
 // loadCapabilities reads the capabilities of all services.
 func (d *driver) loadCapabilities(ctx context.Context) error {
 	d.controllerCaps, d.nodeCaps = map[csi.ControllerServiceCapability_RPC_Type]bool{}, map[csi.NodeServiceCapability_RPC_Type]bool{}
+	topological := false
 	plugin, err := d.identity.GetPluginCapabilities(ctx, &csi.GetPluginCapabilitiesRequest{})
 	if err != nil {
 		return fmt.Errorf("GetPluginCapabilities: %w", err)
 	}
 	for _, c := range plugin.GetCapabilities() {
-		if c.GetService().GetType() == csi.PluginCapability_Service_GROUP_CONTROLLER_SERVICE {
+		switch c.GetService().GetType() {
+		case csi.PluginCapability_Service_GROUP_CONTROLLER_SERVICE:
 			d.grouping = true
+		case csi.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS:
+			topological = true
 		}
 	}
 	controls, err := d.controller.ControllerGetCapabilities(ctx, &csi.ControllerGetCapabilitiesRequest{})
@@ -447,6 +534,9 @@ func (d *driver) loadCapabilities(ctx context.Context) error {
 		return fmt.Errorf("NodeGetInfo: %w", err)
 	}
 	d.nodeID = node.GetNodeId()
+	if t := node.GetAccessibleTopology(); topological && t != nil {
+		d.topology = &csi.TopologyRequirement{Requisite: []*csi.Topology{t}, Preferred: []*csi.Topology{t}}
+	}
 	return nil
 }
 

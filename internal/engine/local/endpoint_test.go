@@ -27,7 +27,7 @@ func TestEndpointForms(t *testing.T) {
 		"unix:s":      here,
 		"s":           here,
 	} {
-		if got := local.New(local.Options{Endpoint: given}).Endpoint; got != want {
+		if got := local.New(local.Options{Endpoints: map[string]string{"": given}}).Endpoints[""]; got != want {
 			t.Errorf("%q is taken for %q, want %q", given, got, want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestNoDriver(t *testing.T) {
 		{"unix:///nowhere/s", "a.example", "driver a.example: no driver listens on /nowhere/s"},
 		{"tcp://host:1", "", "want a unix socket"},
 	} {
-		e := local.New(local.Options{Endpoint: tt.endpoint})
+		e := local.New(local.Options{Endpoints: map[string]string{tt.provisioner: tt.endpoint}})
 		err := e.Open(t.Context(), engine.Session{
 			Dir: t.TempDir(), StorageClasses: map[string]storagev1.StorageClass{"sc": {Provisioner: tt.provisioner}}})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

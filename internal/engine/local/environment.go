@@ -21,16 +21,21 @@ func (e *Engine) Environment(context.Context) (map[string]any, error) {
 	}
 	env := map[string]any{"node": e.node, "drivers": drivers, "storageDir": e.StorageDir,
 		"storageClasses": e.session.StorageClasses, "snapshotClasses": e.session.SnapshotClasses}
-	if e.Endpoint != "" {
-		env["driverProcess"] = e.describeProcess()
+	for i, name := range slices.Sorted(maps.Keys(e.drivers)) {
+		if d := e.drivers[name]; d.external() {
+			process := describeProcess(d.peer())
+			drivers[i].(map[string]any)["process"] = process
+			if env["driverProcess"] == nil { // where the only one has always been
+				env["driverProcess"] = process
+			}
+		}
 	}
 	return env, nil
 }
 
 // describeProcess describes the process behind an external driver's socket: its program and its flags without secrets.
 // The program's hash identifies it, since a driver need not change its version with its code.
-func (e *Engine) describeProcess() map[string]any {
-	pids := e.Processes()
+func describeProcess(pids []int) map[string]any {
 	if len(pids) == 0 {
 		return map[string]any{"unknown": "the socket does not name its process"}
 	}

@@ -93,7 +93,7 @@ func openForeign(t *testing.T, d *handDriver) *foreignRun {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Close() })
-	r := &foreignRun{Engine: local.New(local.Options{Endpoint: "unix://" + d.socket,
+	r := &foreignRun{Engine: local.New(local.Options{Endpoints: map[string]string{"": "unix://" + d.socket}, RemoveTimeout: 2 * time.Second,
 		AgentPath: filepath.Join(bin, "cnsbench-agent")}),
 		t: t, clock: op.NewClock(), ledger: ledger}
 	if err := r.Open(t.Context(), engine.Session{RunID: "r", Clock: r.clock, Ledger: ledger, Sink: silent{t: t},

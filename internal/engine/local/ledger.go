@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,77 +19,121 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/sidecar"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // Everything that a built-in driver makes is under one base directory, which
 // one ledger entry names. Volumes and snapshots of an external driver have one
-// entry each, with the request that makes them: requests are idempotent by
-// name, so that repeating one returns the id of what a dead run may have made.
+// entry each, with the request that makes them, the references of their secrets
+// and, once the driver has answered, their ID. Requests are idempotent by name,
+// so that repeating one returns the ID of what a dead run may have made.
+
+// Kinds of the entries of external drivers.
+const (
+	volumeKind   = "volume"
+	snapshotKind = "snapshot"
+	groupKind    = "group"
+)
+
+// Members of an entry's data.
+const (
+	dataEndpoint = "endpoint"
+	dataRequest  = "request" // without secrets
+	dataSecrets  = "secrets" // JSON: kind → NAMESPACE/NAME
+	dataHandle   = "handle"  // the ID at the driver
+)
 
 // Prepare adds the objects that a request will make to the ledger.
 func (e *Engine) Prepare(r engine.Request) error {
-	if e.Endpoint == "" {
-		return nil
-	}
 	switch {
 	case r.Workload != nil:
 		for i := range r.Workload.Claims {
 			claim := &r.Workload.Claims[i]
-			v, err := e.newVolume(claim.Name, claim)
-			if err != nil {
-				return err
-			}
-			if err := e.addVolumeEntry(v, nil); err != nil {
+			if err := e.prepareVolume(claim.Name, &engine.Volume{Claim: *claim}); err != nil {
 				return err
 			}
 		}
 	case r.Volume != nil:
-		v, err := e.newVolume(r.Name, &r.Volume.Claim)
-		if err != nil {
-			return err
-		}
-		return e.addVolumeEntry(v, r.Volume)
-	case r.Snapshot != nil && !r.Snapshot.Group:
-		v := e.findVolume(r.Snapshot.Sources[0].Name)
-		if v == nil {
-			return nil
-		}
-		if err := e.markSources(v.id); err != nil {
-			return err
-		}
-		return e.addEntry("snapshot", r.Name, &csi.CreateSnapshotRequest{SourceVolumeId: v.id,
-			Name: e.driverName(r.Name)})
+		return e.prepareVolume(r.Name, r.Volume)
 	case r.Snapshot != nil:
-		req := &csi.CreateVolumeGroupSnapshotRequest{Name: e.driverName(r.Name)}
-		for _, o := range r.Snapshot.Sources {
-			req.SourceVolumeIds = append(req.SourceVolumeIds, o.Handle)
-		}
-		if err := e.markSources(req.GetSourceVolumeIds()...); err != nil {
-			return err
-		}
-		return e.addEntry("group", r.Name, req)
+		return e.prepareSnapshots(r)
 	}
 	return nil
 }
 
-func (e *Engine) addVolumeEntry(v *volume, want *engine.Volume) error {
-	if want != nil {
-		if err := e.setSource(v, want); err != nil {
-			return err
-		}
+// prepareVolume adds a volume. The op itself reports what is wrong with its request.
+func (e *Engine) prepareVolume(name string, want *engine.Volume) error {
+	v, err := e.newVolume(name, &want.Claim)
+	if err == nil {
+		err = e.setSource(v, want)
 	}
-	return e.addEntry("volume", v.object.Name, v.request)
+	if err != nil || !v.driver.external() {
+		return nil
+	}
+	return e.addEntry(v.driver, volumeKind, name, v.request, v.secrets)
 }
 
-func (e *Engine) addEntry(kind, name string, req proto.Message) error {
-	b, err := protojson.Marshal(req)
+func (e *Engine) prepareSnapshots(r engine.Request) error {
+	var ids []string
+	var first *volume
+	for _, o := range r.Snapshot.Sources {
+		v := e.findVolume(o.Name)
+		if v == nil || !v.driver.external() {
+			return nil
+		}
+		first, ids = v, append(ids, v.id)
+	}
+	class, err := e.snapshotClass(r.Snapshot.Class, first)
+	if err != nil {
+		return nil
+	}
+	named, request, err := e.snapshotRequest(r.Name, first, class)
+	if err != nil {
+		return nil
+	}
+	if err := e.markSources(ids...); err != nil {
+		return err
+	}
+	if !r.Snapshot.Group {
+		return e.addEntry(first.driver, snapshotKind, r.Name, request, named)
+	}
+	return e.addEntry(first.driver, groupKind, r.Name, &csi.CreateVolumeGroupSnapshotRequest{
+		Name: request.GetName(), SourceVolumeIds: ids, Parameters: request.GetParameters()}, named)
+}
+
+func (e *Engine) addEntry(d *driver, kind, name string, req proto.Message, named secrets) error {
+	text, err := protojson.Marshal(req)
 	if err != nil {
 		return err
 	}
-	data := map[string]string{"endpoint": e.Endpoint, "request": string(b)}
-	return e.session.Ledger.Add(op.LedgerEntry{Kind: kind, Name: name, Data: data})
+	data := map[string]string{dataEndpoint: d.socket, dataRequest: string(text)}
+	if len(named) > 0 {
+		references, err := json.Marshal(named.record())
+		if err != nil {
+			return err
+		}
+		data[dataSecrets] = string(references)
+	}
+	entry := op.LedgerEntry{Kind: kind, Name: name, Data: data}
+	e.entries.Store(entryKey{kind, name}, entry)
+	return e.session.Ledger.Add(entry)
+}
+
+// entryKey identifies an entry of an external driver.
+type entryKey struct{ kind, name string }
+
+// noteHandle adds the ID of an object of an external driver to its entry.
+func (e *Engine) noteHandle(d *driver, kind, name, id string) error {
+	entry, ok := e.entries.Load(entryKey{kind, name})
+	if !ok || !d.external() {
+		return nil
+	}
+	noted := entry.(op.LedgerEntry)
+	noted.Data = maps.Clone(noted.Data)
+	noted.Data[dataHandle] = id
+	return e.session.Ledger.Note(noted)
 }
 
 // markSources records in the run's directory that volumes are the run's, so that a clean-up may delete their
@@ -110,16 +156,15 @@ func (e *Engine) sourceMark(volume string) string {
 	return filepath.Join(e.own.Scratch, "sources", hex.EncodeToString(sum[:]))
 }
 
-// checkExternal restricts the clean-up of an external driver to objects with names of the run, at the socket of
-// the run.
+// checkExternal restricts the clean-up of external drivers to objects with names of the run, at the sockets of the run.
 func (e *Engine) checkExternal(entry op.LedgerEntry) error {
-	if entry.Data["endpoint"] == "" || entry.Data["endpoint"] != e.own.Endpoint {
-		return owned.Refuse("run %s did not use the driver at %q", e.own.RunID, entry.Data["endpoint"])
+	if !e.own.Used(entry.Data[dataEndpoint]) {
+		return owned.Refuse("run %s did not use the driver at %q", e.own.RunID, entry.Data[dataEndpoint])
 	}
 	var req struct {
 		Name string `json:"name"`
 	}
-	if err := json.Unmarshal([]byte(entry.Data["request"]), &req); err != nil {
+	if err := json.Unmarshal([]byte(entry.Data[dataRequest]), &req); err != nil {
 		return owned.Refuse("decode the request of the entry: %v", err)
 	}
 	if want := e.driverName(entry.Name); req.Name != want {
@@ -132,95 +177,214 @@ func (e *Engine) checkExternal(entry op.LedgerEntry) error {
 }
 
 // markDone marks an entry as done; objects of built-in drivers have no entries.
-func (e *Engine) markDone(kind, name string) error {
-	if e.Endpoint == "" {
+func (e *Engine) markDone(d *driver, kind, name string) error {
+	if !d.external() {
 		return nil
 	}
+	e.entries.Delete(entryKey{kind, name})
 	return e.session.Ledger.Done(kind, name)
 }
 
 // refused forgets an object whose creation the driver refused, so that the end of the run does not ask for it again.
 // The codes say that nothing was made (CSI specification, "Error Scheme").
-func (e *Engine) refused(err error, kind, name string) error {
-	if code := status.Code(err); code != codes.InvalidArgument && code != codes.Unimplemented {
+func (e *Engine) refused(d *driver, err error, kind, name string) error {
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.Unimplemented, codes.ResourceExhausted:
+	default:
 		return err
 	}
-	if ledgerErr := e.markDone(kind, name); ledgerErr != nil {
+	if ledgerErr := e.markDone(d, kind, name); ledgerErr != nil {
 		return errors.Join(err, ledgerErr)
 	}
 	return err
 }
 
-// recover removes the object of an entry of an external driver after asking the driver for its id.
+// nothingMade reports whether the answer to a repeated Create call says that there is no such object: a driver that has
+// one of that name answers with it, whatever its capacity is now. InvalidArgument says nothing: it may be of the
+// secrets.
+func nothingMade(err error) bool {
+	switch status.Code(err) {
+	case codes.ResourceExhausted, codes.OutOfRange:
+		return true
+	}
+	return false
+}
+
+// recover removes the object of an entry of an external driver after asking the driver for its ID, if it is not known.
 func (e *Engine) recover(ctx context.Context, entry op.LedgerEntry) error {
-	d, err := e.externalDriver(ctx, entry.Data["endpoint"])
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, removalKey{}, true), e.removeTimeout())
+	defer cancel()
+	d, err := e.driverAt(ctx, entry.Data[dataEndpoint])
 	if err != nil {
 		return err
 	}
-	text := []byte(entry.Data["request"])
+	o := owed{driver: d, entry: entry, id: entry.Data[dataHandle]}
+	var references map[string]string
+	if text := entry.Data[dataSecrets]; text != "" {
+		if err := json.Unmarshal([]byte(text), &references); err != nil {
+			return owned.Refuse("decode the secrets of the entry: %v", err)
+		}
+	}
+	if o.secrets, err = e.recordedSecrets(references); err != nil {
+		return err
+	}
 	switch entry.Kind {
-	case "volume":
-		req := &csi.CreateVolumeRequest{}
-		if err := protojson.Unmarshal(text, req); err != nil {
-			return err
-		}
-		return d.recoverVolume(ctx, req, entry)
-	case "snapshot":
-		req := &csi.CreateSnapshotRequest{}
-		if err := protojson.Unmarshal(text, req); err != nil {
-			return err
-		}
-		return d.recoverSnapshot(ctx, req)
+	case volumeKind:
+		err = o.removeVolume(ctx)
+	case snapshotKind:
+		err = o.removeSnapshot(ctx)
 	default:
-		req := &csi.CreateVolumeGroupSnapshotRequest{}
-		if err := protojson.Unmarshal(text, req); err != nil {
-			return err
+		err = o.removeGroup(ctx)
+	}
+	if err != nil && ctx.Err() != nil {
+		e.tired.Store(true)
+	}
+	return err
+}
+
+// driverAt returns the connection to the external driver at a socket.
+func (e *Engine) driverAt(ctx context.Context, socket string) (*driver, error) {
+	for _, d := range e.drivers {
+		if d.socket == socket && d.conn != nil {
+			return d, nil
 		}
-		res, err := d.groups.CreateVolumeGroupSnapshot(ctx, req)
-		if notFound(err) {
-			return d.deleteSnapshotsOf(ctx, req.GetSourceVolumeIds()...)
+	}
+	return e.connectExternal(ctx, "", socket)
+}
+
+// owed is an object of an external driver that the ledger lists.
+type owed struct {
+	driver  *driver
+	entry   op.LedgerEntry
+	id      string // empty: not known
+	secrets secrets
+}
+
+// request decodes the request of the entry.
+func (o *owed) request(into proto.Message) error {
+	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal([]byte(o.entry.Data[dataRequest]), into)
+}
+
+func (o *owed) secret(kind sidecar.Secret) map[string]string {
+	return o.driver.engine.secretFor(o.secrets, kind)
+}
+
+// removeVolume undoes every step that a volume may have gone through; the steps are idempotent.
+func (o *owed) removeVolume(ctx context.Context) error {
+	req := &csi.CreateVolumeRequest{}
+	if err := o.request(req); err != nil {
+		return err
+	}
+	d, dir := o.driver, o.driver.engine.volumeDir(o.entry.Name)
+	if len(req.GetVolumeCapabilities()) == 0 {
+		return owned.Refuse("the request of the entry has no volume capability")
+	}
+	req.Secrets = o.secret(sidecar.Provisioner)
+	if o.id == "" {
+		res, err := o.create(ctx, req)
+		if nothingMade(err) {
+			return nil
 		}
 		if err != nil {
 			return err
 		}
-		del := &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: res.GetGroupSnapshot().GetGroupSnapshotId()}
-		for _, s := range res.GetGroupSnapshot().GetSnapshots() {
-			del.SnapshotIds = append(del.SnapshotIds, s.GetSnapshotId())
-		}
-		_, err = d.groups.DeleteVolumeGroupSnapshot(ctx, del)
+		o.id = res.GetVolume().GetVolumeId()
+	}
+	v := &volume{driver: d, id: o.id, capability: req.GetVolumeCapabilities()[0], secrets: o.secrets,
+		stagePath: filepath.Join(dir, "stage"), targetPath: filepath.Join(dir, "mount"), published: true,
+		staged:   d.nodeCaps[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME],
+		attached: d.controllerCaps[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME]}
+	if err := v.detach(ctx); err != nil && !gone(err) {
 		return err
 	}
+	_, err := d.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id, Secrets: req.GetSecrets()})
+	return exceptGone(err)
 }
 
-func (d *driver) recoverSnapshot(ctx context.Context, req *csi.CreateSnapshotRequest) error {
-	res, err := d.controller.CreateSnapshot(ctx, req)
-	if notFound(err) {
-		return d.deleteSnapshotsOf(ctx, req.GetSourceVolumeId())
+// create repeats the request of a volume, which returns its ID. If the source of a copy is gone, the driver may refuse
+// the request although it has the copy: then the volume of that name is asked for without a source. That returns the
+// copy, makes an empty volume in its place, or is refused because a copy is there.
+func (o *owed) create(ctx context.Context, req *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	res, err := o.driver.controller.CreateVolume(ctx, req)
+	if !gone(err) || req.GetVolumeContentSource() == nil {
+		return res, err
+	}
+	req.VolumeContentSource = nil
+	res, err = o.driver.controller.CreateVolume(ctx, req)
+	if status.Code(err) == codes.AlreadyExists {
+		return nil, fmt.Errorf("%s exists, but its source is gone, without which %s does not return its ID: delete it "+
+			"there by its name: %w", req.GetName(), o.driver.title(), err)
+	}
+	return res, err
+}
+
+func (o *owed) removeSnapshot(ctx context.Context) error {
+	req := &csi.CreateSnapshotRequest{}
+	if err := o.request(req); err != nil {
+		return err
+	}
+	req.Secrets = o.secret(sidecar.Snapshotter)
+	if o.id == "" {
+		res, err := o.driver.controller.CreateSnapshot(ctx, req)
+		if gone(err) {
+			return o.deleteSnapshotsOf(ctx, req.GetSourceVolumeId())
+		}
+		if nothingMade(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o.id = res.GetSnapshot().GetSnapshotId()
+	}
+	_, err := o.driver.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: o.id, Secrets: req.GetSecrets()})
+	return exceptGone(err)
+}
+
+func (o *owed) removeGroup(ctx context.Context) error {
+	req := &csi.CreateVolumeGroupSnapshotRequest{}
+	if err := o.request(req); err != nil {
+		return err
+	}
+	req.Secrets = o.secret(sidecar.GroupSnapshotter)
+	res, err := o.driver.groups.CreateVolumeGroupSnapshot(ctx, req)
+	if gone(err) {
+		return o.deleteSnapshotsOf(ctx, req.GetSourceVolumeIds()...)
+	}
+	if nothingMade(err) {
+		return nil
 	}
 	if err != nil {
 		return err
 	}
-	_, err = d.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: res.GetSnapshot().GetSnapshotId()})
-	return err
+	del := &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: res.GetGroupSnapshot().GetGroupSnapshotId(),
+		Secrets: req.GetSecrets()}
+	for _, s := range res.GetGroupSnapshot().GetSnapshots() {
+		del.SnapshotIds = append(del.SnapshotIds, s.GetSnapshotId())
+	}
+	_, err = o.driver.groups.DeleteVolumeGroupSnapshot(ctx, del)
+	return exceptGone(err)
 }
 
-// deleteSnapshotsOf deletes the snapshots of deleted volumes of the run. A driver that cannot list snapshots
-// is assumed to have none, since it does not know their source.
-func (d *driver) deleteSnapshotsOf(ctx context.Context, volumes ...string) error {
+// deleteSnapshotsOf deletes the snapshots of deleted volumes of the run.
+func (o *owed) deleteSnapshotsOf(ctx context.Context, volumes ...string) error {
+	d := o.driver
 	if !d.controllerCaps[csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS] {
-		return nil
+		return fmt.Errorf("its volume is gone, and %s cannot list snapshots: whether %s exists is unknown; look there",
+			d.title(), d.engine.driverName(o.entry.Name))
 	}
 	for _, id := range volumes {
 		if _, err := os.Lstat(d.engine.sourceMark(id)); err != nil {
 			return owned.Refuse("volume %s is gone, and no mark shows that it and its snapshots were the run's", id)
 		}
-		list, err := d.controller.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SourceVolumeId: id})
+		snapshots, err := o.listSnapshotsOf(ctx, id)
 		if err != nil {
 			return err
 		}
-		for _, s := range list.GetEntries() {
-			if _, err := d.controller.DeleteSnapshot(ctx,
-				&csi.DeleteSnapshotRequest{SnapshotId: s.GetSnapshot().GetSnapshotId()}); err != nil {
+		for _, s := range snapshots {
+			_, err := d.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s,
+				Secrets: o.secret(sidecar.Snapshotter)})
+			if err := exceptGone(err); err != nil {
 				return err
 			}
 		}
@@ -228,41 +392,30 @@ func (d *driver) deleteSnapshotsOf(ctx context.Context, volumes ...string) error
 	return nil
 }
 
-// notFound reports that the source of a request is gone, so that the request cannot have made anything since.
-func notFound(err error) bool { return status.Code(err) == codes.NotFound }
-
-// recoverVolume undoes every step that a volume may have gone through; the steps are idempotent.
-func (d *driver) recoverVolume(ctx context.Context, req *csi.CreateVolumeRequest, entry op.LedgerEntry) error {
-	res, err := d.controller.CreateVolume(ctx, req)
-	if notFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	dir := d.engine.volumeDir(entry.Name)
-	v := &volume{driver: d, id: res.GetVolume().GetVolumeId(), capability: req.GetVolumeCapabilities()[0],
-		stagePath: filepath.Join(dir, "stage"), targetPath: filepath.Join(dir, "mount"), published: true,
-		staged:   d.nodeCaps[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME],
-		attached: d.controllerCaps[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME]}
-	if err := v.detach(ctx); err != nil {
-		return err
-	}
-	_, err = d.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id})
-	return err
-}
-
-// externalDriver returns the connection to an external driver.
-func (e *Engine) externalDriver(ctx context.Context, endpoint string) (*driver, error) {
-	for _, d := range e.drivers {
-		if d.socket == endpoint && d.conn != nil {
-			return d, nil
+// listSnapshotsOf returns the IDs of the snapshots of a volume.
+func (o *owed) listSnapshotsOf(ctx context.Context, volume string) (ids []string, err error) {
+	for token := ""; ; {
+		list, err := o.driver.controller.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SourceVolumeId: volume,
+			StartingToken: token, Secrets: o.secret(sidecar.SnapshotterList)})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range list.GetEntries() {
+			ids = append(ids, s.GetSnapshot().GetSnapshotId())
+		}
+		if token = list.GetNextToken(); token == "" {
+			return ids, nil
 		}
 	}
-	d := &driver{engine: e, name: endpoint, socket: endpoint, exited: make(chan struct{}), stopped: make(chan struct{})}
-	if err := d.connect(ctx); err != nil {
-		return nil, err
+}
+
+// gone reports that an object, or the source of a request, does not exist. By CSI a driver answers OK to the removal of
+// a missing object; some answer NotFound.
+func gone(err error) bool { return status.Code(err) == codes.NotFound }
+
+func exceptGone(err error) error {
+	if gone(err) {
+		return nil
 	}
-	e.drivers[endpoint] = d
-	return d, nil
+	return err
 }

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,7 +35,11 @@ func New(o Options) *Engine {
 	if err != nil {
 		host = "localhost"
 	}
-	o.Endpoint = SocketPath(o.Endpoint)
+	sockets := map[string]string{}
+	for provisioner, socket := range o.Endpoints {
+		sockets[provisioner] = SocketPath(socket)
+	}
+	o.Endpoints = sockets
 	return &Engine{
 		Options: o, node: host, own: o.Identity,
 		drivers: map[string]*driver{}, volumes: map[string]*volume{},
@@ -64,9 +70,10 @@ func SocketPath(endpoint string) string {
 // Open starts or connects the drivers that the StorageClasses name and listens for agents.
 func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	e.session, e.ctx = s, context.WithoutCancel(ctx)
-	if e.own = s.Identity; e.own == (owned.Identity{}) {
+	if e.own = s.Identity; e.own.RunID == "" {
 		e.own = owned.New(s.RunID)
-		e.own.Scratch, e.own.Storage, e.own.Endpoint = s.Dir, e.StorageDir, e.Endpoint
+		e.own.Scratch, e.own.Storage = s.Dir, e.StorageDir
+		e.own.Endpoints = slices.Sorted(maps.Values(e.Endpoints))
 		if err := e.own.Mark(s.Dir); err != nil {
 			return fmt.Errorf("scratch directory: %w", err)
 		}

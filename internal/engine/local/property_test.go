@@ -61,7 +61,7 @@ func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOpti
 	faults := mixedFaults(r)
 	d := serve(t, backend, faults, seed)
 	engine := func(own owned.Identity) *local.Engine {
-		return local.New(local.Options{Endpoint: d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent"),
+		return local.New(local.Options{Endpoints: map[string]string{"": d.socket}, AgentPath: filepath.Join(bin, "cnsbench-agent"),
 			Identity: own})
 	}
 	m := mixtest.Execute(t, engine(owned.Identity{}), mixtest.Options{ID: fmt.Sprintf("m%x", r.Uint32()), Text: text,

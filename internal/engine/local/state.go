@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
@@ -32,6 +33,7 @@ type Engine struct {
 	pods    *podSink
 	program string      // this program's binary
 	silent  atomic.Bool // a removal got no answer from a built-in driver
+	tired   atomic.Bool // a removal at an external driver was repeated in vain until its deadline
 
 	sampleLevel atomic.Pointer[op.SampleLevel]
 	stopStats   func()         // ends the readings of volumes; nil: there are none
@@ -43,6 +45,8 @@ type Engine struct {
 	snapshots map[string]*snapshot
 	workloads map[string]*workload
 	ids       map[objectID]string // the names of these volumes and snapshots
+
+	entries sync.Map // of the ledger, of objects of external drivers: entryKey → op.LedgerEntry
 }
 
 func (e *Engine) workload(name string) *workload {
@@ -73,6 +77,7 @@ type driver struct {
 	groups         csi.GroupControllerClient
 	info           *csi.GetPluginInfoResponse
 	nodeID         string
+	topology       *csi.TopologyRequirement // this machine's; nil: the driver has none
 	controllerCaps map[csi.ControllerServiceCapability_RPC_Type]bool
 	nodeCaps       map[csi.NodeServiceCapability_RPC_Type]bool
 	grouping       bool
@@ -82,10 +87,11 @@ type driver struct {
 	exitErr     error
 	stderr      tail
 	closing     sync.Once
-	stopped     chan struct{} // closed when the driver is asked to end, after which its exit is no failure
-	listening   atomic.Bool   // it has started; an earlier exit is a failed start
-	unavailable atomic.Bool   // a call returned Unavailable: Lost probes again
-	statsNanos  int64         // CPU time of the readings of volumes; only their goroutine uses it
+	stopped     chan struct{}             // closed when the driver is asked to end, after which its exit is no failure
+	listening   atomic.Bool               // it has started; an earlier exit is a failed start
+	unreachable atomic.Pointer[time.Time] // since when no call reached it; nil: the last one did
+	unavailable atomic.Bool               // a call returned Unavailable: Lost probes again
+	statsNanos  int64                     // CPU time of the readings of volumes; only their goroutine uses it
 }
 
 // title names the driver in messages, as it names itself: behind --csi-endpoint the provisioner of a StorageClass may
@@ -99,6 +105,7 @@ type volume struct {
 	growing    int64         // requested size of a resize in progress; guarded likewise
 	driver     *driver
 	request    *csi.CreateVolumeRequest
+	secrets    secrets
 	id         string
 	context    map[string]string // from CreateVolume
 	publish    map[string]string // from ControllerPublishVolume
@@ -145,8 +152,9 @@ type snapshot struct {
 	driver  *driver
 	id      string
 	request *csi.CreateSnapshotRequest // of a single snapshot
-	members []string                   // snapshot ids of a group
-	retain  bool                       // deletionPolicy: Retain
+	secrets secrets
+	members []string // snapshot ids of a group
+	retain  bool     // deletionPolicy: Retain
 
 	deleting atomic.Bool // a request to delete a single snapshot has begun
 }
@@ -234,9 +242,17 @@ type incarnation struct {
 
 // Options are the command line's settings of this machine.
 type Options struct {
-	// Endpoint is the unix socket of an external driver, as a path or in the form unix:///path of
-	// CSI_ENDPOINT; empty: start a built-in driver for each provisioner named <backend>.csi.cnsbench.dev.
-	Endpoint string
+	// Endpoints are the unix sockets of external drivers by provisioner, as paths or in the form unix:///path of
+	// CSI_ENDPOINT. The provisioner "" is that of the driver's own name. For other provisioners, which must be
+	// <backend>.csi.cnsbench.dev, a built-in driver is started.
+	Endpoints map[string]string
+	// RetryStart is the first wait before a call is repeated, as --retry-interval-start of the sidecars; 0: their
+	// default.
+	RetryStart time.Duration
+	// RemoveTimeout bounds the removal of one object at an external driver; 0: a default.
+	RemoveTimeout time.Duration
+	// Secrets are those for the clean-up of a dead run.
+	Secrets engine.Secrets
 	// DriverCommand starts a built-in driver: a program and its first arguments, to which flags are appended.
 	DriverCommand []string
 	// StorageDir is the existing directory for the volumes of built-in drivers.

@@ -1,7 +1,9 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,26 +27,59 @@ import (
 // maxRemovers bounds the concurrent removals.
 const maxRemovers = 8
 
-// removeTimeout bounds the removal of one object, so that a hanging driver does not block the end of a run. A
-// built-in driver is destroyed with all its objects anyway, so that after one timeout no other object is waited for.
-func (e *Engine) removeTimeout() time.Duration {
-	if e.Endpoint == "" {
-		return 15 * time.Second
-	}
-	return 90 * time.Second
-}
+// removeTimeout bounds the removal of one object at an external driver, so that one that refuses does not block the end
+// of a run. After one timeout, no other removal is repeated until its own.
+func (e *Engine) removeTimeout() time.Duration { return cmp.Or(e.RemoveTimeout, 3*time.Minute) }
 
-// Teardown removes everything the run made: what this process knows of, then what the ledger still lists,
-// then built-in drivers with all their objects.
+// builtInTimeout is removeTimeout at a built-in driver, which is destroyed with all its objects anyway, so that after
+// one timeout no other object is waited for.
+const builtInTimeout = 15 * time.Second
+
+// Teardown removes everything the run made: objects whose creation has no answer yet, since their sources must not be
+// removed before; then what this process knows of; then what the ledger still lists; then built-in drivers with all
+// their objects.
 func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	e.session.Ledger = ledger
 	e.endFollowing()
-	removed := e.removeKnown(ctx)
-	return errors.Join(e.removeLedger(ctx, ledger, removed), e.checkScratch())
+	if len(e.drivers) > 0 { // else no object is known, and all are in the ledger, newest first
+		e.removePending(ctx, ledger)
+	}
+	e.removeKnown(ctx)
+	return errors.Join(e.removeLedger(ctx, ledger), e.checkScratch())
 }
 
-// removeKnown deletes workloads, then volumes with a source, then snapshots, then the rest: dependants first.
-func (e *Engine) removeKnown(ctx context.Context) error {
+// removePending removes the objects of external drivers whose creation has no answer yet.
+func (e *Engine) removePending(ctx context.Context, ledger engine.Ledger) {
+	var g errgroup.Group
+	g.SetLimit(maxRemovers)
+	for _, entry := range ledger.Open() {
+		if !isExternal(entry) || e.known(entry) {
+			continue
+		}
+		g.Go(func() error {
+			if err := e.removeEntry(ctx, entry); err != nil {
+				e.session.Sink.Log("run", fmt.Sprintf("%s %s: %v", entry.Kind, entry.Name, err))
+				return nil
+			}
+			return ledger.Done(entry.Kind, entry.Name)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		e.session.Sink.Log("run", err.Error())
+	}
+}
+
+// known says whether this process has the object of an entry.
+func (e *Engine) known(entry op.LedgerEntry) bool {
+	if entry.Kind == volumeKind {
+		return e.findVolume(entry.Name) != nil
+	}
+	return e.findSnapshot(entry.Name) != nil
+}
+
+// removeKnown deletes workloads, then volumes with a source, then snapshots, then the rest: dependants first. What it
+// cannot remove is still in the ledger, or is removed with its built-in driver.
+func (e *Engine) removeKnown(ctx context.Context) {
 	e.mu.Lock()
 	workloads := slices.Collect(maps.Keys(e.workloads))
 	var derived, groups, snapshots, volumes []string
@@ -73,23 +108,33 @@ func (e *Engine) removeKnown(ctx context.Context) error {
 		}
 	}
 	e.mu.Unlock()
-	return errors.Join(
+	err := errors.Join(
 		e.removeAll(ctx, derived, e.deleteVolume),
 		e.removeAll(ctx, groups, e.deleteGroup),
 		e.removeAll(ctx, snapshots, e.deleteSnapshot),
 		e.removeAll(ctx, workloads, e.deleteWorkload),
 		e.removeAll(ctx, volumes, e.deleteVolume),
 	)
+	if err != nil {
+		lines := strings.Split(err.Error(), "\n")
+		e.session.Sink.Log("run", fmt.Sprintf("%d objects could not be removed at first; the first: %s", len(lines),
+			lines[0]))
+	}
 }
 
 func (e *Engine) removeAll(ctx context.Context, names []string, remove func(context.Context, string) error) error {
+	limit := builtInTimeout
+	if e.anyExternal() {
+		limit = e.removeTimeout()
+	}
+	ctx = context.WithValue(ctx, removalKey{}, true)
 	slices.Sort(names)
 	failed := make([]error, len(names))
 	var g errgroup.Group
 	g.SetLimit(maxRemovers)
 	for i, n := range names {
 		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, e.removeTimeout())
+			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			if e.session.Hurry != nil {
 				defer context.AfterFunc(e.session.Hurry, cancel)()
@@ -100,8 +145,9 @@ func (e *Engine) removeAll(ctx context.Context, names []string, remove func(cont
 				return nil
 			}
 			if err := remove(ctx, n); err != nil {
-				if e.Endpoint == "" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-					e.silent.Store(true)
+				if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+					e.silent.Store(!e.anyExternal())
+					e.tired.Store(true)
 				}
 				failed[i] = fmt.Errorf("%s: %w", n, err)
 			}
@@ -112,25 +158,13 @@ func (e *Engine) removeAll(ctx context.Context, names []string, remove func(cont
 	return errors.Join(failed...)
 }
 
-// removeLedger removes the entries of the ledger. An error of removeKnown counts only if no built-in driver
-// is destroyed with all its objects.
-//
-// It makes two passes, for objects used by a process that ended late.
-func (e *Engine) removeLedger(ctx context.Context, ledger engine.Ledger, known error) error {
-	if slices.ContainsFunc(ledger.Open(), func(entry op.LedgerEntry) bool { return entry.Kind == "driver" }) {
-		if known != nil {
-			lines := strings.Split(known.Error(), "\n")
-			e.session.Sink.Log("run",
-				fmt.Sprintf("%d objects could not be removed and will be removed with their driver; the first: %s",
-					len(lines), lines[0]))
-		}
-		known = nil
-	}
+// removeLedger removes the entries of the ledger. It makes two passes, for objects used by a process that ended late.
+func (e *Engine) removeLedger(ctx context.Context, ledger engine.Ledger) error {
 	err := e.removeEntries(ctx, ledger)
 	if err != nil && ctx.Err() == nil {
 		err = e.removeEntries(ctx, ledger)
 	}
-	return errors.Join(known, err)
+	return err
 }
 
 // killWait is how long to wait for killed processes before removing the other entries. A driver killed while
@@ -169,11 +203,23 @@ func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error 
 	case <-time.After(killWait):
 	}
 	var others []error
+	kept := map[string]string{} // the IDs of sources → an object that was made from one and is still there
 	for _, entry := range rest {
 		if entry.Name == e.own.Scratch && slices.ContainsFunc(ledger.Open(), isExternal) {
 			continue // it has the marks of the run's snapshots
 		}
-		others = append(others, remove(entry))
+		if copied, ok := kept[entry.Data[dataHandle]]; ok && entry.Data[dataHandle] != "" {
+			others = append(others, fmt.Errorf("%s %s: kept, because %s, which was made from it, could not be removed",
+				entry.Kind, entry.Name, copied))
+			continue
+		}
+		err := remove(entry)
+		if err != nil {
+			for _, id := range sourcesOf(entry) {
+				kept[id] = entry.Name
+			}
+		}
+		others = append(others, err)
 	}
 	<-dead
 	return errors.Join(append(errs, others...)...)
@@ -188,7 +234,7 @@ func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {
 		return pod.KillStale(&e.own, entry, false)
 	case "driver":
 		return e.destroyDriver(ctx, entry)
-	case "volume", "snapshot", "group":
+	case volumeKind, snapshotKind, groupKind:
 		return e.recover(ctx, entry)
 	case pod.GroupKind:
 		return iolimit.Remove(entry.Name)
@@ -210,7 +256,7 @@ func (e *Engine) Check(entry op.LedgerEntry) error {
 		return pod.CheckStale(&e.own, entry)
 	case "driver":
 		return e.checkDriver(entry)
-	case "volume", "snapshot", "group":
+	case volumeKind, snapshotKind, groupKind:
 		return e.checkExternal(entry)
 	case pod.GroupKind:
 		return e.checkGroup(entry)
@@ -315,5 +361,26 @@ func (e *Engine) checkScratch() error {
 
 // isExternal reports whether an entry is of an external driver.
 func isExternal(entry op.LedgerEntry) bool {
-	return entry.Kind == "volume" || entry.Kind == "snapshot" || entry.Kind == "group"
+	return entry.Kind == volumeKind || entry.Kind == snapshotKind || entry.Kind == groupKind
+}
+
+// sourcesOf returns the IDs of the volumes or of the snapshot that an entry's object is made from.
+func sourcesOf(entry op.LedgerEntry) []string {
+	var req struct {
+		SourceVolumeID      string   `json:"sourceVolumeId"`
+		SourceVolumeIDs     []string `json:"sourceVolumeIds"`
+		VolumeContentSource struct {
+			Snapshot struct {
+				SnapshotID string `json:"snapshotId"`
+			} `json:"snapshot"`
+			Volume struct {
+				VolumeID string `json:"volumeId"`
+			} `json:"volume"`
+		} `json:"volumeContentSource"`
+	}
+	if json.Unmarshal([]byte(entry.Data[dataRequest]), &req) != nil {
+		return nil
+	}
+	from := req.VolumeContentSource
+	return append(req.SourceVolumeIDs, req.SourceVolumeID, from.Snapshot.SnapshotID, from.Volume.VolumeID)
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,12 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/sidecar"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -38,16 +41,27 @@ func (e *Engine) newVolume(name string, claim *corev1.PersistentVolumeClaim) (*v
 	if err != nil {
 		return nil, err
 	}
+	of := sidecar.Object{ID: e.driverName(name), Namespace: cmp.Or(claim.Namespace, engine.Namespace), Name: name,
+		Annotations: claim.Annotations}
+	named, err := e.secretsOf(sidecar.VolumeSecrets, sc.Parameters, of)
+	if err != nil {
+		return nil, err
+	}
+	parameters := volumeParameters(sc.Parameters)
+	if sc.Annotations[sidecar.ExtraMetadata] == "true" {
+		maps.Copy(parameters, sidecar.VolumeMetadata(of.ID, of.Namespace, of.Name))
+	}
 	dir := e.volumeDir(name)
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	v := &volume{
-		driver: d, capability: capability,
+		driver: d, capability: capability, secrets: named, readOnly: onlyRead(claim),
 		stagePath: filepath.Join(dir, "stage"), targetPath: filepath.Join(dir, "mount"),
 		object: engine.Object{Kind: engine.VolumeObject, Name: name, Class: class, Labels: claim.Labels},
 		request: &csi.CreateVolumeRequest{
-			Name: e.driverName(name), Parameters: volumeParameters(sc.Parameters),
-			CapacityRange:      &csi.CapacityRange{RequiredBytes: size.Value()},
-			VolumeCapabilities: []*csi.VolumeCapability{capability},
+			Name: of.ID, Parameters: parameters,
+			CapacityRange:             &csi.CapacityRange{RequiredBytes: size.Value()},
+			VolumeCapabilities:        []*csi.VolumeCapability{capability},
+			AccessibilityRequirements: d.topology,
 		},
 	}
 	v.stats.closed = true
@@ -56,11 +70,17 @@ func (e *Engine) newVolume(name string, claim *corev1.PersistentVolumeClaim) (*v
 
 // volumeParameters removes the parameters for the sidecar and for the driver's process.
 func volumeParameters(all map[string]string) map[string]string {
-	kept := maps.Clone(all)
-	maps.DeleteFunc(kept, func(k, _ string) bool {
-		return strings.HasPrefix(k, reservedPrefix) || strings.HasPrefix(k, optionPrefix)
-	})
+	kept := sidecar.ForDriver(all)
+	maps.DeleteFunc(kept, func(k, _ string) bool { return strings.HasPrefix(k, optionPrefix) })
+	if kept == nil {
+		kept = map[string]string{}
+	}
 	return kept
+}
+
+// onlyRead says that a claim can only be read, such as a restore that is backed by its snapshot.
+func onlyRead(claim *corev1.PersistentVolumeClaim) bool {
+	return len(claim.Spec.AccessModes) == 1 && claim.Spec.AccessModes[0] == corev1.ReadOnlyMany
 }
 
 var accessModes = map[corev1.PersistentVolumeAccessMode]csi.VolumeCapability_AccessMode_Mode{
@@ -86,7 +106,7 @@ func capabilityOf(claim *corev1.PersistentVolumeClaim, sc *storagev1.StorageClas
 		return c, nil
 	}
 	c.AccessType = &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{
-		FsType: sc.Parameters[reservedPrefix+"fstype"], MountFlags: sc.MountOptions,
+		FsType: sidecar.FSType(sc.Parameters), MountFlags: sc.MountOptions,
 	}}
 	return c, nil
 }
@@ -178,9 +198,9 @@ func notFoundError(o engine.Object) error {
 
 // provision creates the volume.
 func (e *Engine) provision(ctx context.Context, v *volume) error {
-	res, err := v.driver.controller.CreateVolume(ctx, v.request)
+	res, err := v.driver.controller.CreateVolume(ctx, v.created())
 	if err != nil {
-		return e.refused(err, "volume", v.object.Name)
+		return e.refused(v.driver, err, "volume", v.object.Name)
 	}
 	mark(ctx, op.Provisioned)
 	keep, err := e.checkVolume(v, res.GetVolume())
@@ -193,9 +213,21 @@ func (e *Engine) provision(ctx context.Context, v *volume) error {
 		v.object.Bytes = v.request.CapacityRange.RequiredBytes
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.volumes[v.object.Name] = v
-	return err
+	e.mu.Unlock()
+	return errors.Join(err, e.noteHandle(v.driver, "volume", v.object.Name, v.id))
+}
+
+// created is the request with its secrets, which no state has.
+func (v *volume) created() *csi.CreateVolumeRequest {
+	req := proto.CloneOf(v.request)
+	req.Secrets = v.secret(sidecar.Provisioner)
+	return req
+}
+
+// secret returns the values of a secret of the volume.
+func (v *volume) secret(kind sidecar.Secret) map[string]string {
+	return v.driver.engine.secretFor(v.secrets, kind)
 }
 
 // attach makes the volume available at its path: ControllerPublish, NodeStage, NodePublish, as supported by
@@ -205,7 +237,8 @@ func (v *volume) attach(ctx context.Context) error {
 	if d.controllerCaps[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME] {
 		v.set(&v.attached, true) // possibly attached from here on
 		res, err := d.controller.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{
-			VolumeId: v.id, NodeId: d.nodeID, VolumeCapability: v.capability, VolumeContext: v.context, Readonly: v.readOnly})
+			VolumeId: v.id, NodeId: d.nodeID, VolumeCapability: v.capability, VolumeContext: v.context,
+			Readonly: v.readOnly, Secrets: v.secret(sidecar.ControllerPublish)})
 		if err != nil {
 			return err
 		}
@@ -218,8 +251,8 @@ func (v *volume) attach(ctx context.Context) error {
 		}
 		v.set(&v.staged, true)
 		if _, err := d.nodeClient.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
-			VolumeId: v.id, PublishContext: v.publish, StagingTargetPath: v.stagePath,
-			VolumeCapability: v.capability, VolumeContext: v.context}); err != nil {
+			VolumeId: v.id, PublishContext: v.publish, StagingTargetPath: v.stagePath, VolumeCapability: v.capability,
+			VolumeContext: v.context, Secrets: v.secret(sidecar.NodeStage)}); err != nil {
 			return err
 		}
 		mark(ctx, op.Staged)
@@ -230,7 +263,8 @@ func (v *volume) attach(ctx context.Context) error {
 	v.set(&v.published, true)
 	if _, err := d.nodeClient.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
 		VolumeId: v.id, PublishContext: v.publish, StagingTargetPath: v.stagePath, TargetPath: v.targetPath,
-		VolumeCapability: v.capability, Readonly: v.readOnly, VolumeContext: v.context}); err != nil {
+		VolumeCapability: v.capability, Readonly: v.readOnly, VolumeContext: v.context,
+		Secrets: v.secret(sidecar.NodePublish)}); err != nil {
 		return err
 	}
 	mark(ctx, op.Published)
@@ -263,7 +297,8 @@ func (v *volume) detach(ctx context.Context) error {
 	}
 	if v.is(&v.attached) {
 		if _, err := d.controller.ControllerUnpublishVolume(ctx,
-			&csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: d.nodeID}); err != nil {
+			&csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: d.nodeID,
+				Secrets: v.secret(sidecar.ControllerPublish)}); err != nil {
 			return err
 		}
 		v.set(&v.attached, false)
@@ -292,7 +327,8 @@ func (e *Engine) deleteVolume(ctx context.Context, name string) error {
 	v.ops.shut(ctx)
 	err := v.detach(ctx)
 	if err == nil {
-		_, err = v.driver.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id})
+		_, err = v.driver.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id,
+			Secrets: v.secret(sidecar.Provisioner)})
 	}
 	if err != nil {
 		v.ops.reopen()
@@ -303,5 +339,5 @@ func (e *Engine) deleteVolume(ctx context.Context, name string) error {
 	delete(e.volumes, name)
 	delete(e.ids, objectID{v.driver, engine.VolumeObject, v.id})
 	e.mu.Unlock()
-	return e.markDone("volume", name)
+	return e.markDone(v.driver, "volume", name)
 }

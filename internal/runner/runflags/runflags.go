@@ -18,9 +18,10 @@ type Flags struct {
 	Cluster
 	Engine     string
 	Set        []string // KEY=VALUE
-	Endpoint   string   // of a CSI driver under test
-	StorageDir string   // volumes of the built-in drivers
-	Inject     string   // file, or its text
+	Endpoints  []string // of CSI drivers under test: [PROVISIONER=]SOCKET
+	RetryStart time.Duration
+	StorageDir string // volumes of the built-in drivers
+	Inject     string // file, or its text
 	Out        string
 	DryRun     bool
 	Strict     bool
@@ -93,8 +94,11 @@ func (f *Flags) table() []flag {
 		{"engine", &f.Engine, Plan | Trial | Runner, false, "engine that runs the Benchmark: local or kubernetes"},
 		{"set", &f.Set, Plan | Record | Runner, false,
 			"override a field or a variable, e.g. spec.runtime=10s or fio.bs=8k; may be repeated"},
-		{"csi-endpoint", &f.Endpoint, Plan | Reproduce | Record | Trial, false,
-			"unix socket of the CSI driver under test (PATH or unix:///PATH), instead of a built-in driver"},
+		{"csi-endpoint", &f.Endpoints, Plan | Reproduce | Record | Trial, false,
+			"[PROVISIONER=]SOCKET: unix socket (PATH or unix:///PATH) of the CSI driver of StorageClasses with that " +
+				"provisioner, by default the driver's own name; may be repeated"},
+		{"csi-retry-interval-start", &f.RetryStart, Plan | Reproduce | Record | Trial, false,
+			"first wait before a call of a CSI driver is repeated; it doubles each time"},
 		{"storage-dir", &f.StorageDir, both | Record | Trial, false,
 			"directory for volumes of the built-in drivers: on the disk to measure"},
 		{"inject", &f.Inject, Run | Study | Record | Trial, false,

@@ -28,7 +28,7 @@ func TestArgsParse(t *testing.T) {
 
 // The list of a study's flags keeps its order: a study continues only under equal flags.
 func TestTrialArgs(t *testing.T) {
-	f := Flags{Engine: "local", Endpoint: "e", StorageDir: "/s", Inject: "i", Set: []string{"a=b"}, Strict: true}
+	f := Flags{Engine: "local", Endpoints: []string{"e"}, StorageDir: "/s", Inject: "i", Set: []string{"a=b"}, Strict: true}
 	want := []string{"--engine", "local", "--csi-endpoint", "e", "--storage-dir", "/s", "--inject", "i"}
 	if diff := cmp.Diff(want, f.Args(Trial)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

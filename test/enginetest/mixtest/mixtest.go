@@ -52,7 +52,7 @@ type Options struct {
 func Execute(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 	t.Helper()
 	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "mix.yaml", Data: []byte(o.Text)}},
-		Capabilities: e.Capabilities(), AnyDriver: true, ToolsImage: o.ToolsImage})
+		Capabilities: e.Capabilities(), Endpoints: map[string]string{"": "/s"}, ToolsImage: o.ToolsImage})
 	for _, problem := range problems {
 		t.Error(problem)
 	}
