@@ -208,6 +208,34 @@ testbed-test: object-servers ## test the test bed's own programs
 	cd hack/testbed && go vet ./... && go test ./...
 	cd hack/testbed/build/cosi && go vet ./... && go test ./...
 
+# A real Ceph and GlusterFS, each in a network namespace of its own, with a test driver in front: docs/how-to/ceph.md.
+# Two clusters need two directories (CEPH_DIR, GLUSTER_DIR) of at most 70 characters.
+export CEPH_DIR ?= $(abspath $(OUT))/ceph
+STORAGE_BIN := $(abspath $(OUT))/storage
+STORAGE_GO := -C test/storagedriver -tags pacific,grpcnotrace
+LIBDIR := /usr/lib/$(shell uname -m)-linux-gnu
+
+.PHONY: ceph-driver ceph-up ceph-down ceph-status ceph-test
+ceph-driver:
+	@hack/packages.sh ceph=ceph-common ceph-mon=ceph-mon ceph-mgr=ceph-mgr ceph-osd=ceph-osd ceph-mds=ceph-mds \
+	  ceph-fuse=ceph-fuse /usr/share/ceph/mgr/volumes=ceph-mgr-modules-core qemu-storage-daemon=qemu-system-common \
+	  $(LIBDIR)/qemu/block-rbd.so=qemu-block-extra mkfs.xfs=xfsprogs fio=fio gcc=gcc /usr/include/stdlib.h=libc6-dev \
+	  /usr/include/rados/librados.h=librados-dev /usr/include/rbd/librbd.h=librbd-dev
+	@mkdir -p '$(STORAGE_BIN)'
+	CGO_ENABLED=1 go build $(STORAGE_GO) -o '$(STORAGE_BIN)/' ./cmd/cephdriver
+
+ceph-up: ceph-driver ## bring up a real Ceph of three OSDs here, and a CSI driver like ceph-csi (CEPH_DIR; docs/how-to/ceph.md)
+	@hack/storage/ceph.sh up '$(CEPH_DIR)' '$(STORAGE_BIN)'
+
+ceph-down: ## take it down and undo everything
+	@hack/storage/ceph.sh down '$(CEPH_DIR)' '$(STORAGE_BIN)'
+
+ceph-status: ## print its health; fails unless all parts run
+	@hack/storage/ceph.sh status '$(CEPH_DIR)' '$(STORAGE_BIN)'
+
+ceph-test: ## test the driver on a Ceph that is up (those that need one skip otherwise)
+	go test $(STORAGE_GO) -count=1 -v -timeout 20m .
+
 .PHONY: images
 images: testbed ## make the product's image for amd64 and arm64, without a container engine: out/images/cnsbench.tar
 	@for arch in amd64 arm64; do mkdir -p $(OUT)/images/$$arch && \
