@@ -64,6 +64,7 @@ type class struct {
 	// Parameters are those of classes, StringData those of a Secret.
 	Parameters, StringData map[string]string
 	MountOptions           []string
+	Provisioner            string
 }
 
 // classes reads the documents of a file.
@@ -106,6 +107,7 @@ type driver struct {
 	class, snapshots class
 	secrets          map[string]string
 	block            bool
+	socket           string
 	dir              string // of this test, for staging and target paths
 }
 
@@ -119,9 +121,24 @@ func connect(t *testing.T, socket string) *grpc.ClientConn {
 	return conn
 }
 
-func newDriver(t *testing.T, conn *grpc.ClientConn) *driver {
-	return &driver{t: t, ControllerClient: csi.NewControllerClient(conn), NodeClient: csi.NewNodeClient(conn),
+func newDriver(t *testing.T, socket string) *driver {
+	conn := connect(t, socket)
+	return &driver{t: t, socket: socket, ControllerClient: csi.NewControllerClient(conn), NodeClient: csi.NewNodeClient(conn),
 		IdentityClient: csi.NewIdentityClient(conn), dir: t.TempDir()}
+}
+
+// driverOf is the driver of a class, as name or name/block, on the cluster that is up.
+func driverOf(t *testing.T, name string) *driver {
+	t.Helper()
+	class, block := strings.CutSuffix(name, "/block")
+	var d *driver
+	if strings.HasPrefix(class, "gluster") {
+		d = glusterDriver(t, glusterUp(t), class)
+	} else {
+		d = cephDriver(t, cephUp(t), class)
+	}
+	d.block = block
+	return d
 }
 
 // volume is a volume, and where it is mounted.

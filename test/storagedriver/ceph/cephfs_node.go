@@ -18,7 +18,7 @@ import (
 const fuseType = "fuse.ceph-fuse"
 
 // endPatience is how long the end of a client is awaited; ceph-fuse takes seconds.
-const endPatience = 60 * time.Second
+const endPatience = 30 * time.Second
 
 // CephFSNode mounts subvolumes with ceph-fuse, because not every kernel has the client.
 type CephFSNode struct {
@@ -43,8 +43,8 @@ func NewCephFSNode(c *CephFS, dir string) *CephFSNode {
 }
 
 // NodeStageVolume implements csi.NodeServer.
-func (n *CephFSNode) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse,
-	error) {
+func (n *CephFSNode) NodeStageVolume(ctx context.Context,
+	req *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	if err := csikit.CheckStage(req, true); err != nil {
 		return nil, err
 	}
@@ -110,6 +110,9 @@ func (n *CephFSNode) NodeUnstageVolume(_ context.Context,
 
 // unmountFuse unmounts and waits for the client's end: only then has it given back what it holds of the MDS.
 func unmountFuse(staging string) error {
+	if err := csikit.CheckUnpublished(staging); err != nil {
+		return err
+	}
 	pids, err := processes("ceph-fuse", staging)
 	if err != nil {
 		return err

@@ -243,8 +243,8 @@ func growUnmounted(ctx context.Context, device string) error {
 }
 
 // NodeUnstageVolume implements csi.NodeServer.
-func (n *RBDNode) NodeUnstageVolume(_ context.Context, req *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse,
-	error) {
+func (n *RBDNode) NodeUnstageVolume(_ context.Context,
+	req *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
 	if err := csikit.CheckUnstage(req); err != nil {
 		return nil, err
 	}
@@ -258,6 +258,9 @@ func (n *RBDNode) NodeUnstageVolume(_ context.Context, req *csi.NodeUnstageVolum
 		return nil, notFound("volume %s not found", req.GetVolumeId())
 	}
 	point := filepath.Join(req.GetStagingTargetPath(), req.GetVolumeId())
+	if err := csikit.CheckUnpublished(point); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(hostfs.Unmount(point, csikit.Patience), hostfs.RemovePoint(point)); err != nil {
 		return nil, internal(err)
 	}
@@ -269,8 +272,8 @@ func (n *RBDNode) NodeUnstageVolume(_ context.Context, req *csi.NodeUnstageVolum
 }
 
 // NodeExpandVolume implements csi.NodeServer. A mounted ext4 grows only if the driver has CAP_SYS_RESOURCE.
-func (n *RBDNode) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse,
-	error) {
+func (n *RBDNode) NodeExpandVolume(ctx context.Context,
+	req *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
 	if req.GetVolumeId() == "" || req.GetVolumePath() == "" {
 		return nil, invalid("volume ID or volume path missing in request")
 	}

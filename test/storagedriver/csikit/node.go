@@ -67,6 +67,11 @@ func (n *Node) NodePublishVolume(_ context.Context, req *csi.NodePublishVolumeRe
 	if err != nil || m != nil {
 		return &csi.NodePublishVolumeResponse{}, err
 	}
+	if req.GetVolumeCapability().GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER {
+		if err := CheckUnpublished(source); err != nil {
+			return nil, err
+		}
+	}
 	if err := os.MkdirAll(filepath.Dir(req.GetTargetPath()), 0o750); err != nil {
 		return nil, err
 	}
@@ -163,6 +168,25 @@ func CheckUnstage(req *csi.NodeUnstageVolumeRequest) error {
 	}
 	if req.GetStagingTargetPath() == "" {
 		return status.Error(codes.InvalidArgument, "staging target path missing in request")
+	}
+	return nil
+}
+
+// CheckUnpublished fails if what is mounted at a staging path is also mounted elsewhere.
+func CheckUnpublished(staging string) error {
+	staged, err := hostfs.At(staging)
+	if err != nil || staged == nil {
+		return err
+	}
+	mounts, err := hostfs.AllMounts()
+	if err != nil {
+		return err
+	}
+	for _, m := range mounts {
+		if m.Major == staged.Major && m.Minor == staged.Minor && m.Root == staged.Root &&
+			m.Mountpoint != staged.Mountpoint {
+			return status.Errorf(codes.FailedPrecondition, "the volume is published at %s", m.Mountpoint)
+		}
 	}
 	return nil
 }
