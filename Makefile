@@ -236,6 +236,23 @@ ceph-status: ## print its health; fails unless all parts run
 ceph-test: ## test the driver on a Ceph that is up (those that need one skip otherwise)
 	go test $(STORAGE_GO) -count=1 -v -timeout 20m .
 
+export GLUSTER_DIR ?= $(abspath $(OUT))/gluster
+
+.PHONY: gluster-driver gluster-up gluster-down gluster-status
+gluster-driver:
+	@hack/packages.sh glusterd=glusterfs-server glusterfs=glusterfs-client fio=fio
+	@mkdir -p '$(STORAGE_BIN)'
+	go build $(STORAGE_GO) -o '$(STORAGE_BIN)/' ./cmd/glusterdriver
+
+gluster-up: gluster-driver ## bring up a real GlusterFS of three volumes here, and a CSI driver (GLUSTER_DIR; docs/how-to/ceph.md)
+	@hack/storage/gluster.sh up '$(GLUSTER_DIR)' '$(STORAGE_BIN)'
+
+gluster-down: ## take it down and undo everything
+	@hack/storage/gluster.sh down '$(GLUSTER_DIR)' '$(STORAGE_BIN)'
+
+gluster-status: ## print its state; fails unless all parts run
+	@hack/storage/gluster.sh status '$(GLUSTER_DIR)' '$(STORAGE_BIN)'
+
 .PHONY: images
 images: testbed ## make the product's image for amd64 and arm64, without a container engine: out/images/cnsbench.tar
 	@for arch in amd64 arm64; do mkdir -p $(OUT)/images/$$arch && \

@@ -46,21 +46,28 @@ start() { # NAME, such as osd.0: starts the daemon unless it runs
   alive "$D/run/$1.pid" || in_net "ceph-${1%.*}" -c "$CEPH_CONF" -i "${1#*.}" >>"$D/log/start.log" 2>&1
 }
 
-make_pools() {
+# pool_commands prints the commands that make the pools.
+pool_commands() {
   local s p
-  ceph osd erasure-code-profile set ec21 k=2 m=1 crush-failure-domain=osd stripe_unit=4096
+  echo osd erasure-code-profile set ec21 k=2 m=1 crush-failure-domain=osd stripe_unit=4096
   for s in cfs rbd; do
-    ceph osd pool create "$s.r1" 8 8 replicated replicated_rule --size 1
-    ceph osd pool create "$s.r3" 8 8 replicated replicated_rule --size 3
-    ceph osd pool create "$s.ec" 8 8 erasure ec21
-    ceph osd pool set "$s.ec" allow_ec_overwrites true
+    echo "osd pool create $s.r1 8 8 replicated replicated_rule --size 1"
+    echo "osd pool create $s.r3 8 8 replicated replicated_rule --size 3"
+    echo "osd pool create $s.ec 8 8 erasure ec21"
+    echo "osd pool set $s.ec allow_ec_overwrites true"
   done
-  ceph osd pool create cfs.meta 8 8 replicated replicated_rule --size 3
+  for p in r1 r3 ec; do echo "osd pool application enable rbd.$p rbd"; done
+  echo osd pool create cfs.meta 8 8 replicated replicated_rule --size 3
   # The first data pool has the backtraces of all files: three copies.
-  ceph fs new cfs cfs.meta cfs.r3
-  ceph fs add_data_pool cfs cfs.r1
-  ceph fs add_data_pool cfs cfs.ec
-  for p in r1 r3 ec; do ceph osd pool application enable "rbd.$p" rbd; done
+  echo fs new cfs cfs.meta cfs.r3
+  echo fs add_data_pool cfs cfs.r1
+  echo fs add_data_pool cfs cfs.ec
+}
+
+# make_pools gives them to one process: each start of the program ceph costs half a second. It goes on after an error.
+make_pools() {
+  pool_commands | in_net timeout 300 ceph
+  [[ $(ceph fs ls) == *'data pools: [cfs.r3 cfs.r1 cfs.ec ]'* ]]
 }
 
 make_cluster() {
@@ -73,7 +80,9 @@ make_cluster() {
   ceph auth get-or-create mgr.a mon 'allow profile mgr' osd 'allow *' mds 'allow *' -o "$D/mgr/keyring"
   start mgr.a
   local i
-  for i in 0 1 2; do make_osd "$i"; start "osd.$i"; done
+  for i in 0 1 2; do make_osd "$i"; done # in this order: the monitor numbers them
+  for i in 0 1 2; do start "osd.$i" & done
+  wait
   ceph auth get-or-create mds.a mon 'profile mds' mgr 'profile mds' mds 'allow *' osd 'allow *' -o "$D/mds/keyring"
   start mds.a
   await 90 "three OSDs" osds_up
@@ -119,13 +128,9 @@ down() {
   stop "$D/run/driver.pid"
   # Clients first: a ceph-fuse whose mds has ended hangs.
   [[ ! -d $D/node || ! -x $BIN/cephdriver ]] || in_net "$BIN/cephdriver" -dir "$D/" -unstage-all || true
-  local n pid rest
+  local n
   for n in "${daemons[@]}"; do stop "$D/run/$n.pid"; done
-  while read -r pid rest; do
-    [[ -n $pid ]] || continue
-    echo "left in the namespace, ended: $pid $rest" >&2
-    kill -KILL "$pid" || true
-  done < <(strays)
+  end_strays
   netns_down
   find "$D" -mindepth 1 -maxdepth 1 ! -name log ! -name truth -exec rm -rf --one-file-system {} +
 }

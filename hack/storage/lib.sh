@@ -74,3 +74,13 @@ strays() {
     [[ $(stat -Lc %i "$p/ns/net" 2>/dev/null) != "$ns" ]] || echo "${p#/proc/} $(tr '\0' ' ' <"$p/cmdline")"
   done
 }
+
+# end_strays ends what is left in the namespace, and names it.
+end_strays() {
+  local pid rest
+  while read -r pid rest; do
+    [[ -n $pid ]] || continue
+    echo "left in the namespace, ended: $pid $rest" >&2
+    kill -KILL "$pid" 2>/dev/null || true
+  done < <(strays)
+}

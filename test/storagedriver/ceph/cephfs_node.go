@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -16,9 +15,6 @@ import (
 
 // fuseType is the type of a mount by ceph-fuse in the mount table.
 const fuseType = "fuse.ceph-fuse"
-
-// endPatience is how long the end of a client is awaited; ceph-fuse takes seconds.
-const endPatience = 30 * time.Second
 
 // CephFSNode mounts subvolumes with ceph-fuse, because not every kernel has the client.
 type CephFSNode struct {
@@ -82,7 +78,7 @@ func (n *CephFSNode) mount(ctx context.Context, f *filesystem, root, target stri
 	}
 	defer os.Remove(key)
 	clusters := n.controller.clusters
-	err = launch(ctx, n.dir, "ceph-fuse", target, "-c", clusters.conf, "-m", clusters.monitors[f.cluster], "-n",
+	err = csikit.Launch(ctx, n.dir, "ceph-fuse", target, "-c", clusters.conf, "-m", clusters.monitors[f.cluster], "-n",
 		"client."+creds.id, "--keyfile="+key, "-r", root, "--client_mds_namespace="+f.name)
 	if err != nil {
 		return err
@@ -105,43 +101,15 @@ func (n *CephFSNode) NodeUnstageVolume(_ context.Context,
 		return nil, err
 	}
 	defer release()
-	return &csi.NodeUnstageVolumeResponse{}, internal(unmountFuse(req.GetStagingTargetPath()))
+	return &csi.NodeUnstageVolumeResponse{}, internal(csikit.UnmountFuse("ceph-fuse", req.GetStagingTargetPath()))
 }
 
-// unmountFuse unmounts and waits for the client's end: only then has it given back what it holds of the MDS.
-func unmountFuse(staging string) error {
-	if err := csikit.CheckUnpublished(staging); err != nil {
-		return err
-	}
-	pids, err := processes("ceph-fuse", staging)
+// keyFile writes a user's key to a file for a program, which takes no key as an argument that others could read.
+func keyFile(dir string, creds credentials) (string, error) {
+	f, err := os.CreateTemp(dir, "key-*")
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := hostfs.Unmount(staging, csikit.Patience); err != nil {
-		return err
-	}
-	for _, pid := range pids {
-		err = errors.Join(err, awaitEnd(pid, endPatience))
-	}
-	return err
-}
-
-// unstageAll unmounts every CephFS whose client uses this configuration.
-func (c *Clusters) unstageAll() error {
-	pids, err := processes("ceph-fuse", c.conf)
-	if err != nil {
-		return err
-	}
-	var problems []error
-	for _, pid := range pids {
-		args, err := arguments(pid)
-		if err != nil || len(args) < 2 {
-			continue // it has ended
-		}
-		if m, err := hostfs.At(args[1]); err == nil && m != nil && m.FSType == fuseType {
-			problems = append(problems, csikit.UnmountAll(m.Major, m.Minor))
-		}
-		problems = append(problems, awaitEnd(pid, endPatience))
-	}
-	return errors.Join(problems...)
+	_, err = f.WriteString(creds.key)
+	return f.Name(), errors.Join(err, f.Close())
 }

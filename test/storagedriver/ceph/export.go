@@ -89,7 +89,7 @@ func (e *export) startDaemon(ctx context.Context, conf, pool, image string, cred
 	}
 	defer os.Remove(key)
 	onOff := map[bool]string{false: "off", true: "on"}
-	return launch(ctx, e.dir, "qemu-storage-daemon", "--daemonize", "--pidfile", e.pid(),
+	return csikit.Launch(ctx, e.dir, "qemu-storage-daemon", "--daemonize", "--pidfile", e.pid(),
 		"--object", "secret,id=key,format=base64,file="+key,
 		"--blockdev", strings.Join([]string{"driver=rbd", "node-name=d", "pool=" + pool, "image=" + image, "conf=" + conf,
 			"user=" + creds.id, "key-secret=key", "cache.direct=on", "discard=unmap", "read-only=" + onOff[readOnly]}, ","),
@@ -140,14 +140,14 @@ func (e *export) stopDaemon() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", e.pid(), err)
 	}
-	ours, err := processes("qemu-storage-daemon", e.pid())
+	ours, err := csikit.Processes("qemu-storage-daemon", e.pid())
 	if err != nil || len(ours) == 0 {
 		return err // it has ended, and its number may be another's
 	}
 	if err := unix.Kill(pid, unix.SIGTERM); err != nil && !errors.Is(err, unix.ESRCH) {
 		return err
 	}
-	return awaitEnd(pid, endPatience)
+	return csikit.AwaitEnd(pid, csikit.EndPatience)
 }
 
 // thaw unfreezes a file system that a killed driver may have left frozen.

@@ -80,7 +80,8 @@ func (n *RBDNode) UnstageAll() error {
 		}
 		err = errors.Join(err, e.detach())
 	}
-	return errors.Join(err, n.clusters.unstageAll())
+	return errors.Join(err, csikit.UnstageAll("ceph-fuse", n.clusters.conf,
+		func(args []string) string { return args[1] }))
 }
 
 // frozen calls f with the volume's file system frozen, if it is mounted here.
