@@ -75,6 +75,7 @@ verify: chart-test ## fail if go.mod, generated code or formatting is out of dat
 test-long: deps build object-servers workload-servers prometheus ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, real object stores, real applications
 	@hack/tagged.sh -p 1 -timeout 40m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
 	cd test/object && go test -count=1 -timeout 9m ./...
+	@$(MAKE) --no-print-directory storage-test
 
 .PHONY: test-entries
 test-entries: export CNSBENCH_ENTRIES := all
@@ -222,7 +223,7 @@ ceph-driver:
 	  $(LIBDIR)/qemu/block-rbd.so=qemu-block-extra mkfs.xfs=xfsprogs fio=fio gcc=gcc /usr/include/stdlib.h=libc6-dev \
 	  /usr/include/rados/librados.h=librados-dev /usr/include/rbd/librbd.h=librbd-dev
 	@mkdir -p '$(STORAGE_BIN)'
-	CGO_ENABLED=1 go build $(STORAGE_GO) -o '$(STORAGE_BIN)/' ./cmd/cephdriver
+	CGO_ENABLED=1 go build $(STORAGE_GO) -o '$(STORAGE_BIN)/' ./cmd/cephdriver ./cmd/cephcounters
 
 ceph-up: ceph-driver ## bring up a real Ceph of three OSDs here, and a CSI driver like ceph-csi (CEPH_DIR; docs/how-to/ceph.md)
 	@hack/storage/ceph.sh up '$(CEPH_DIR)' '$(STORAGE_BIN)'
@@ -234,7 +235,11 @@ ceph-status: ## print its health; fails unless all parts run
 	@hack/storage/ceph.sh status '$(CEPH_DIR)' '$(STORAGE_BIN)'
 
 ceph-test: ## test the driver on a Ceph that is up (those that need one skip otherwise)
-	go test $(STORAGE_GO) -count=1 -v -timeout 20m .
+	go test $(STORAGE_GO) -count=1 -v -parallel 4 -timeout 20m .
+
+.PHONY: storage-test
+storage-test: ## bring up a Ceph and a GlusterFS of its own, test the drivers, take both down (three minutes; test-long does)
+	@hack/storage/test.sh '$(OUT)/storage-test' '$(STORAGE_BIN)'
 
 export GLUSTER_DIR ?= $(abspath $(OUT))/gluster
 

@@ -106,10 +106,9 @@ down() {
   for v in "${volumes[@]}"; do
     ! mountpoint -q "$D/mnt/$v" || umount "$D/mnt/$v" || umount -l "$D/mnt/$v"
     stop "$D/run/mnt-$v.pid"
-    ! alive "$D/run/glusterd.pid" || gluster volume stop "$v" force >>"$D/log/make.log" 2>&1 || true
   done
   stop "$D/run/glusterd.pid"
-  end_strays
+  end_strays # the bricks
   netns_down
   xargs -r rm -f <<<"$sockets"
   find "$D" -mindepth 1 -maxdepth 1 ! -name log ! -name truth -exec rm -rf --one-file-system {} +

@@ -66,21 +66,28 @@ await() {
   done
 }
 
-# strays: processes that are left in the namespace.
+# strays: processes that are left in the namespace; one without arguments is ending.
 strays() {
-  local ns p
+  local ns p args
   ns=$(stat -Lc %i "$D/netns" 2>/dev/null) || return 0
   for p in /proc/[0-9]*; do
-    [[ $(stat -Lc %i "$p/ns/net" 2>/dev/null) != "$ns" ]] || echo "${p#/proc/} $(tr '\0' ' ' <"$p/cmdline")"
+    [[ $(stat -Lc %i "$p/ns/net" 2>/dev/null) == "$ns" ]] || continue
+    args=$(tr '\0' ' ' <"$p/cmdline" 2>/dev/null) || continue
+    [[ -z $args ]] || echo "${p#/proc/} $args"
   done
 }
 
-# end_strays ends what is left in the namespace, and names it.
+# end_strays ends what is left in the namespace, and names what has to be killed.
 end_strays() {
-  local pid rest
-  while read -r pid rest; do
-    [[ -n $pid ]] || continue
-    echo "left in the namespace, ended: $pid $rest" >&2
-    kill -KILL "$pid" 2>/dev/null || true
-  done < <(strays)
+  local pid rest i signal
+  for signal in TERM KILL; do
+    while read -r pid rest; do
+      [[ $signal == TERM ]] || echo "killed: $pid $rest" >&2
+      kill "-$signal" "$pid" 2>/dev/null || true
+    done < <(strays)
+    for ((i = 0; i < 100; i++)); do
+      [[ -n $(strays) ]] || return 0
+      sleep 0.1
+    done
+  done
 }

@@ -24,9 +24,14 @@ const sanityEnv = "STORAGEDRIVER_TEST_SANITY"
 // TestCephSanity checks the drivers with csi-sanity, with secrets.
 func TestCephSanity(t *testing.T) {
 	c := cephUp(t)
-	for _, name := range []string{"cephfs-r1", "rbd-r1", "rbd-r1/block"} {
-		t.Run(name, func(t *testing.T) { runSanity(t, name) })
-	}
+	t.Run("classes", func(t *testing.T) {
+		for _, name := range []string{"cephfs-r1", "rbd-r1", "rbd-r1/block"} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				runSanity(t, name)
+			})
+		}
+	})
 	nothingLeft(t, c)
 }
 
