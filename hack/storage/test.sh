@@ -44,9 +44,11 @@ down() {
 }
 mkdir -p "$out"
 trap down EXIT
+hack/storage/gluster.sh up "$GLUSTER_DIR" "$bin" & # much of both is waiting
+gluster=$!
 hack/storage/ceph.sh up "$CEPH_DIR" "$bin"
-hack/storage/gluster.sh up "$GLUSTER_DIR" "$bin"
+wait "$gluster"
 test=(go test -C test/storagedriver -tags pacific,grpcnotrace -count=1)
 CGO_ENABLED=1 "${test[@]}" ./ceph ./csikit
-"${test[@]}" -v -parallel 4 -timeout 10m . | grep -E '^ *(---|ok|FAIL|panic|[a-z_]+\.go:)'
+"${test[@]}" -v -parallel 4 -timeout 10m . | tee "$out/test.log" | grep -E '^ *(---|ok|FAIL|panic|[a-z_]+\.go:)'
 STORAGEDRIVER_TEST_STAY=$stay "${test[@]}" -run '^TestStay$' .
