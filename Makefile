@@ -235,7 +235,7 @@ ceph-status: ## print its health; fails unless all parts run
 	@hack/storage/ceph.sh status '$(CEPH_DIR)' '$(STORAGE_BIN)'
 
 ceph-test: ## test the driver on a Ceph that is up (those that need one skip otherwise)
-	go test $(STORAGE_GO) -count=1 -v -parallel 4 -timeout 20m .
+	STORAGE_BIN='$(STORAGE_BIN)' go test $(STORAGE_GO) -count=1 -v -parallel 4 -timeout 20m .
 
 .PHONY: storage-test
 storage-test: ## bring up a Ceph and a GlusterFS of its own, test the drivers, take both down (three minutes; test-long does)

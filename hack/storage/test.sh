@@ -22,7 +22,7 @@ free=$(df --output=avail -k "$(dirname "$out")" | tail -n 1)
 
 make ceph-driver gluster-driver
 
-export CEPH_DIR=$out/ceph GLUSTER_DIR=$out/gluster
+export STORAGE_BIN=$bin CEPH_DIR=$out/ceph GLUSTER_DIR=$out/gluster
 stay=$(mktemp -d)
 left() {
   findmnt --noheadings --list --output TARGET,SOURCE | grep -F -e "$out/" -e "$stay/" || true
