@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# test.sh OUT BIN: brings a Ceph and a GlusterFS up in OUT, tests the drivers on them, leaves volumes mounted, takes both
-# down, and looks for what is left. Where they cannot run this says why, and skips; where the variable CI is set it fails.
+# test.sh OUT BIN: brings a Ceph and a GlusterFS up in OUT, tests the drivers on them, leaves volumes mounted, takes
+# both down, and looks for what is left. Where they cannot run this says why, and skips; where the variable CI is set it
+# fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$(realpath -m "${1:?usage: test.sh OUT BIN}") bin=$(realpath -m "${2:?usage: test.sh OUT BIN}")

@@ -32,7 +32,8 @@ func cephDriver(t *testing.T, c cluster, name string) *driver {
 }
 
 // cephClasses are the configurations of examples/ceph; CI runs three of them for a commit.
-var cephClasses = []string{"cephfs-r1", "rbd-r3", "rbd-ec-xfs", "cephfs-r3", "rbd-r1", "rbd-r3/block", "cephfs-ec", "rbd-ec"}
+var cephClasses = []string{"cephfs-r1", "rbd-r3", "rbd-ec-xfs", "cephfs-r3", "rbd-r1", "rbd-r3/block", "cephfs-ec",
+	"rbd-ec"}
 
 // TestCeph takes a volume of each class through its life, with its data checked after each step, and looks for what is
 // left.

@@ -123,8 +123,8 @@ func connect(t *testing.T, socket string) *grpc.ClientConn {
 
 func newDriver(t *testing.T, socket string) *driver {
 	conn := connect(t, socket)
-	return &driver{t: t, socket: socket, ControllerClient: csi.NewControllerClient(conn), NodeClient: csi.NewNodeClient(conn),
-		IdentityClient: csi.NewIdentityClient(conn), dir: t.TempDir()}
+	return &driver{t: t, socket: socket, ControllerClient: csi.NewControllerClient(conn),
+		NodeClient: csi.NewNodeClient(conn), IdentityClient: csi.NewIdentityClient(conn), dir: t.TempDir()}
 }
 
 // driverOf is the driver of a class, as name or name/block, on the cluster that is up.

@@ -74,8 +74,8 @@ func TestCephAborts(t *testing.T) {
 	}
 }
 
-// TestCephRestart kills the driver while it makes volumes, starts it again, and repeats the requests: each volume exists
-// once, and can be removed.
+// TestCephRestart kills the driver while it makes volumes, starts it again, and repeats the requests: each volume
+// exists once, and can be removed.
 func TestCephRestart(t *testing.T) {
 	c := cephUp(t)
 	bin := os.Getenv("STORAGE_BIN")
