@@ -75,6 +75,7 @@ verify: chart-test ## fail if go.mod, generated code or formatting is out of dat
 test-long: deps build object-servers workload-servers prometheus ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, real object stores, real applications
 	@hack/tagged.sh -p 1 -timeout 40m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
 	cd test/object && go test -count=1 -timeout 9m ./...
+	@$(MAKE) --no-print-directory storage-test
 
 .PHONY: test-entries
 test-entries: export CNSBENCH_ENTRIES := all
@@ -207,6 +208,55 @@ testbed-images: build testbed ## give its nodes images of the binaries of now, t
 testbed-test: object-servers ## test the test bed's own programs
 	cd hack/testbed && go vet ./... && go test ./...
 	cd hack/testbed/build/cosi && go vet ./... && go test ./...
+
+# A real Ceph and GlusterFS, each in a network namespace of its own, with a test driver in front: docs/how-to/ceph.md.
+# Two clusters need two directories (CEPH_DIR, GLUSTER_DIR) of at most 70 characters.
+export CEPH_DIR ?= $(abspath $(OUT))/ceph
+STORAGE_BIN := $(abspath $(OUT))/storage
+STORAGE_GO := -C test/storagedriver -tags pacific,grpcnotrace
+LIBDIR := /usr/lib/$(shell uname -m)-linux-gnu
+
+.PHONY: ceph-driver ceph-up ceph-down ceph-status ceph-test
+ceph-driver:
+	@hack/packages.sh ceph=ceph-common ceph-mon=ceph-mon ceph-mgr=ceph-mgr ceph-osd=ceph-osd ceph-mds=ceph-mds \
+	  ceph-fuse=ceph-fuse /usr/share/ceph/mgr/volumes=ceph-mgr-modules-core qemu-storage-daemon=qemu-system-common \
+	  $(LIBDIR)/qemu/block-rbd.so=qemu-block-extra mkfs.xfs=xfsprogs fio=fio gcc=gcc /usr/include/stdlib.h=libc6-dev \
+	  /usr/include/rados/librados.h=librados-dev /usr/include/rbd/librbd.h=librbd-dev
+	@mkdir -p '$(STORAGE_BIN)'
+	CGO_ENABLED=1 go build $(STORAGE_GO) -o '$(STORAGE_BIN)/' ./cmd/cephdriver ./cmd/cephcounters
+
+ceph-up: ceph-driver ## bring up a real Ceph of three OSDs here, and a CSI driver like ceph-csi (CEPH_DIR; docs/how-to/ceph.md)
+	@hack/storage/ceph.sh up '$(CEPH_DIR)' '$(STORAGE_BIN)'
+
+ceph-down: ## take it down and undo everything
+	@hack/storage/ceph.sh down '$(CEPH_DIR)' '$(STORAGE_BIN)'
+
+ceph-status: ## print its health; fails unless all parts run
+	@hack/storage/ceph.sh status '$(CEPH_DIR)' '$(STORAGE_BIN)'
+
+ceph-test: ## test the driver on a Ceph that is up (those that need one skip otherwise)
+	STORAGE_BIN='$(STORAGE_BIN)' go test $(STORAGE_GO) -count=1 -v -parallel 4 -timeout 20m .
+
+.PHONY: storage-test
+storage-test: ## bring up a Ceph and a GlusterFS of its own, test the drivers, take both down (three minutes; test-long does)
+	@hack/storage/test.sh '$(OUT)/storage-test' '$(STORAGE_BIN)'
+
+export GLUSTER_DIR ?= $(abspath $(OUT))/gluster
+
+.PHONY: gluster-driver gluster-up gluster-down gluster-status
+gluster-driver:
+	@hack/packages.sh glusterd=glusterfs-server glusterfs=glusterfs-client fio=fio
+	@mkdir -p '$(STORAGE_BIN)'
+	go build $(STORAGE_GO) -o '$(STORAGE_BIN)/' ./cmd/glusterdriver
+
+gluster-up: gluster-driver ## bring up a real GlusterFS of three volumes here, and a CSI driver (GLUSTER_DIR; docs/how-to/ceph.md)
+	@hack/storage/gluster.sh up '$(GLUSTER_DIR)' '$(STORAGE_BIN)'
+
+gluster-down: ## take it down and undo everything
+	@hack/storage/gluster.sh down '$(GLUSTER_DIR)' '$(STORAGE_BIN)'
+
+gluster-status: ## print its state; fails unless all parts run
+	@hack/storage/gluster.sh status '$(GLUSTER_DIR)' '$(STORAGE_BIN)'
 
 .PHONY: images
 images: testbed ## make the product's image for amd64 and arm64, without a container engine: out/images/cnsbench.tar
