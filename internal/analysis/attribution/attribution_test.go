@@ -36,7 +36,7 @@ func TestPath(t *testing.T) {
 			map[string]int64{Runner: 5, API: 5, ProvisionerOrDriver: 80, Binder: 10, EndDetection: 10}},
 		{"a snapshot, driver calls not observed",
 			op.Op{Ended: 100, Milestones: milestones("acked", 5, "content", 10, "taken", 95, "ready", 100)},
-			map[string]int64{API: 5, Snapshotter: 5, SnapshotterOrDriver: 85, EndDetection: 5}},
+			map[string]int64{API: 5, Snapshotter: 5, SnapshotterOrDriver: 85 + 5}},
 		{"a pod with an existing volume, node calls not observed",
 			op.Op{Kind: op.Create, Ended: 100,
 				Milestones: milestones("acked", 5, "scheduled", 10, "sandboxed", 70, "running", 90, "firstWrite", 100)},
@@ -55,7 +55,7 @@ func TestPath(t *testing.T) {
 				AttacherOrDriver: 70, WorkloadOrDriver: 60, Volume: 20}},
 		{"a call that was tried twice",
 			op.Op{Started: 0, Ended: 100, Milestones: milestones("acked", 10, "CreateSnapshot.start", 20, "CreateSnapshot.end", 40, "CreateSnapshot.start", 70, "CreateSnapshot.end", 80, "taken", 90, "ready", 100)},
-			map[string]int64{API: 10, Snapshotter: 10 + 30 + 10, Driver: 20 + 10, EndDetection: 10}},
+			map[string]int64{API: 10, Snapshotter: 10 + 30 + 10, Driver: 20 + 10, SnapshotterOrDriver: 10}},
 		{"two volumes: the last one decides",
 			op.Op{Started: 0, Ended: 100, Milestones: milestones("acked", 10, "provisioned/a", 20, "bound/a", 25,
 				"provisioned/b", 80, "bound/b", 100, "bound", 100)},
@@ -121,7 +121,22 @@ func TestPath(t *testing.T) {
 		{"a file system is frozen from the begin of the call, and a call before had mkfs",
 			op.Op{Ended: 100, Milestones: milestones("acked", 10, "CreateSnapshot.start", 20, "freeze.start", 20,
 				"freeze.end", 80, "CreateSnapshot.end", 90, "taken", 90, "ready", 100)},
-			map[string]int64{API: 10, Snapshotter: 10, Frozen: 60, Driver: 10, EndDetection: 10}},
+			map[string]int64{API: 10, Snapshotter: 10, Frozen: 60, Driver: 10, SnapshotterOrDriver: 10}},
+		{"a resize of a driver that has nothing to do at the node", op.Op{Kind: op.Resize, Ended: 100,
+			Milestones: milestones("ControllerExpandVolume.start", 1, "ControllerExpandVolume.end", 91, "controller", 91,
+				"ready", 95)},
+			map[string]int64{Resizer: 1, Driver: 90, EndDetection: 9}},
+		{"a resize of a volume that no pod mounts", op.Op{Kind: op.Resize, Ended: 95,
+			Milestones: milestones("acked", 5, "controller", 90, "nodePending", 95, "ready", 95)},
+			map[string]int64{API: 5, ResizerOrDriver: 90}},
+		{"a modification", op.Op{Kind: op.Modify, Ended: 90,
+			Milestones: milestones("acked", 5, "ControllerModifyVolume.start", 10, "ControllerModifyVolume.end", 80,
+				"modified", 90, "ready", 90)},
+			map[string]int64{API: 5, Resizer: 5 + 10, Driver: 70}},
+		{"a snapshot that is ready later than taken, polled on one machine", op.Op{Kind: op.Snapshot, Ended: 101,
+			Milestones: append(milestones("CreateSnapshot.start", 1, "CreateSnapshot.end", 11, "taken", 11),
+				op.Milestone{Name: op.Ready, At: 100, Err: 5, Source: "csi"})},
+			map[string]int64{Snapshotter: 1, Driver: 10 + 89, EndDetection: 1}},
 		{"nothing was seen", op.Op{Started: 10, Intended: 10, Ended: 60}, map[string]int64{Unknown: 50}},
 		{"a milestone that this version does not know", op.Op{Ended: 60, Milestones: milestones("later", 50)},
 			map[string]int64{Unknown: 60}},
@@ -180,6 +195,24 @@ func componentsOf(o *op.Op) map[string]int64 {
 		path[i.Component] += i.Ns()
 	}
 	return path
+}
+
+// TestReadyFollowsAll checks that the time before the last milestone of an op is never that of noticing its end.
+func TestReadyFollowsAll(t *testing.T) {
+	before := map[string]bool{"objectGone": true, "podGone": true, "claimGone": true, "volumeGone": true,
+		"contentGone": true, op.Gone: true, op.Detached: true, op.Unpublished: true, op.Unstaged: true, op.Cordoned: true,
+		op.Evicted: true, op.Signalled: true, op.Resumed: true, op.Acked: true, op.Scheduled: true, op.Attached: true,
+		op.Staged: true, op.Sandboxed: true, op.Initialized: true, "agents": true, "scripted": true, op.Checked: true,
+		op.Replaced: true, "podReady": true} // of ops without op.Ready, or with a later milestone before it
+	for name := range steps {
+		if before[name] || name == op.Ready {
+			continue
+		}
+		o := op.Op{Ended: 100, Milestones: milestones(name, 90, op.Ready, 100)}
+		if got := componentsOf(&o)[EndDetection]; got > 10 {
+			t.Errorf("%s: %d of 100 for noticing the end", name, got)
+		}
+	}
 }
 
 // TestOneInstant: milestones that precede each other, and are at one instant, do not end in a circle.

@@ -46,7 +46,7 @@ var steps = map[string]step{
 	"objectGone":   {Controllers, []string{op.Acked, "NodeUnpublishVolume.end"}},
 	"scripted":     {Workload, []string{op.Acked}},
 	op.Ready: {EndDetection, []string{op.FirstPut, op.ObjectReady, op.Running, op.FirstWrite, op.FirstRead, op.Bound,
-		op.Taken, op.Node, "content", op.Published, op.Provisioned}},
+		op.Taken, op.Node, "nodePending", op.Controller, op.Modified, "content", op.Published, op.Provisioned}},
 	"content":      {Snapshotter, []string{op.Acked}},
 	op.Taken:       {Snapshotter, []string{op.Acked, "content", "CreateSnapshot.end", "CreateVolumeGroupSnapshot.end"}},
 	op.Controller:  {Resizer, []string{op.Acked, "ControllerExpandVolume.end"}},
@@ -107,9 +107,9 @@ var (
 )
 
 // takenAfter has, by a milestone and its predecessor, the component that replaces the
-// step's own.
+// step's own. A snapshot that was taken is ready when the driver has prepared it and a controller has noticed that.
 var takenAfter = map[string]map[string]string{"NodeUnpublishVolume.start": ending, "podGone": unmounted,
-	op.Gone: unmounted}
+	op.Gone: unmounted, op.Ready: {op.Taken: SnapshotterOrDriver}}
 
 // parts are the parts of calls that the built-in drivers report, with the calls in which they may be.
 var parts = map[string]step{
@@ -241,6 +241,9 @@ func (s *reached) component(o *op.Op, name, from string) string {
 	if other := s.instead[from]; other != "" {
 		by = other
 	}
+	if name == op.Ready && from == op.Taken && polled(o) {
+		return Driver
+	}
 	if len(s.calls) == 0 || orDriver[by] == "" || mounting(s.calls) && !mayMount(o, name) {
 		return by
 	}
@@ -253,6 +256,11 @@ func (s *reached) component(o *op.Op, name, from string) string {
 		}
 	}
 	return orDriver[by]
+}
+
+// polled reports whether the driver was asked until its snapshot was ready: it had said that it was not.
+func polled(o *op.Op) bool {
+	return slices.ContainsFunc(o.Milestones, func(m op.Milestone) bool { return m.Is(op.Ready) && m.Source == "csi" })
 }
 
 // mounting reports whether calls mount or unmount volumes.
