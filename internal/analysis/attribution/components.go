@@ -33,6 +33,7 @@ const (
 	Pause        = "pause that was asked for"
 	Controllers  = "controllers of objects, with their pods"
 	Dependency   = "ops that it waited for"
+	Backoff      = "waits before calls are repeated"
 
 	ProvisionerOrDriver = "csi-provisioner or the driver"
 	AttacherOrDriver    = "attach controller, csi-attacher or the driver"

@@ -1,6 +1,7 @@
 package attribution
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,6 +19,9 @@ const (
 	started = "started"
 	ended   = "ended"
 )
+
+// backoff is the wait before a call is repeated, which begins when the call before has ended.
+const backoff = op.Backoff
 
 // steps are the milestones of all engines; "<RPC>.end" needs no entry.
 var steps = map[string]step{
@@ -162,7 +166,8 @@ var declared = func() map[string]reached {
 	for name, s := range steps {
 		m[name] = newReached(name, &s)
 	}
-	for _, table := range []map[string]step{callers, parts} {
+	waits := map[string]step{backoff: {}}
+	for _, table := range []map[string]step{callers, parts, waits} {
 		for name := range table {
 			for _, edge := range []string{name + ".start", name + ".end"} {
 				s, _ := callStep(edge)
@@ -175,6 +180,16 @@ var declared = func() map[string]reached {
 
 // callStep describes the begin or the end of a call, or of a part of one; false: it is neither.
 func callStep(name string) (step, bool) {
+	switch name {
+	case backoff + ".end":
+		return step{Backoff, []string{backoff + ".start"}}, true
+	case backoff + ".start":
+		s := step{by: Engine}
+		for _, rpc := range slices.Sorted(maps.Keys(callers)) {
+			s.after = append(s.after, rpc+".end")
+		}
+		return s, true
+	}
 	if rpc, ok := strings.CutSuffix(name, ".end"); ok {
 		if p, isPart := parts[rpc]; isPart {
 			return step{p.by, []string{rpc + ".start"}}, true
@@ -194,7 +209,7 @@ func callStep(name string) (step, bool) {
 			return s, true
 		}
 		s, known := callers[rpc]
-		s.after = append(slices.Clone(s.after), rpc+".end") // an earlier attempt
+		s.after = append(slices.Clone(s.after), backoff+".end", rpc+".end") // an earlier attempt
 		return s, known
 	}
 	return step{}, false

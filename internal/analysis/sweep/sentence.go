@@ -38,6 +38,7 @@ var limits = map[string]string{
 	attribution.ControllersOrDriver: "the controllers of the objects, their pods or the driver",
 
 	attribution.Binder:      "the PersistentVolume controller",
+	attribution.Backoff:     "the waits before refused calls are repeated",
 	attribution.Driver:      "the driver",
 	attribution.Volume:      "the volume (its first I/O)",
 	attribution.Kubelet:     "the node (kubelet and container runtime)",
