@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/cnsbench/cnsbench/test/awkwarddriver"
 )
 
 const head = "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: bad}\n"
@@ -282,16 +284,12 @@ var badDrivers = []badCase{
 		state: "failed", says: diesInMidRun("loopfile")},
 	{name: "errors at the start", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {error: 100% UNAVAILABLE}}"`), code: 2, state: "failed", says: []string{"Unavailable", "CreateVolume"}, want: map[string]int{"error": 3}},
 	{name: "errors under a rate", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {error: 100% INTERNAL}}"`), code: 0, state: "complete", says: []string{"Internal"}, want: map[string]int{"error": 5}},
-	{name: "makes smaller volumes", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {lie: 100% capacity}}"`),
+	{name: "makes smaller volumes", setup: awkward(atStart, "-lie=CreateVolume=capacity"),
 		code: 2, state: "failed", want: map[string]int{"error": 3}, says: []string{"DriverFault",
-			"driver null.csi.cnsbench.dev is at fault", "536870912 bytes of the 1073741824 requested"}},
-	{name: "has one ID for all volumes", file: atStart + class("null",
-		`inject: "rpcs: {CreateVolume: {lie: 100% sameID}}"`), code: 2, state: "failed",
-		want: map[string]int{"ok": 1, "error": 2}, says: []string{"driver null.csi.cnsbench.dev is at fault",
-			"is the ID of volume v-"}},
-	{name: "publishes nothing", file: runsMine + class("hostdir",
-		`inject: "rpcs: {NodePublishVolume: {lie: 100% early}}"`) + workload(`[dd, if=/dev/zero, of=/data/f, bs=1M, count=1]`),
-		code: 2, state: "failed", says: []string{"driver hostdir.csi.cnsbench.dev is at fault", "there is nothing at"}},
+			"driver awkward.csi.example.com is at fault", "536870912 bytes of the 1073741824 requested"}},
+	{name: "publishes nothing", setup: awkward(runsMine+workload(`[dd, if=/dev/zero, of=/data/f, bs=1M, count=1]`),
+		"-lie=NodePublishVolume=early"), code: 2, state: "failed",
+		says: []string{"driver awkward.csi.example.com is at fault", "there is nothing at"}},
 	{name: "cannot be trusted", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {error: 100% INTERNAL}}"`),
 		args: []string{"--strict"}, code: 4, state: "complete", says: []string{"invalid",
 			"failedOps"}, want: map[string]int{"error": 5}},
@@ -318,6 +316,16 @@ var badDrivers = []badCase{
 		code: 3, state: "complete",
 		says: []string{"no data fast", "no data none", "never: no op: it starts 1h0m0s after the"},
 		want: map[string]int{"ok": 5}},
+}
+
+// awkward returns a setup that runs a file on an awkward driver.
+func awkward(file, flag string) func(b *box) []string {
+	class := "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: sut}\nprovisioner: " +
+		awkwarddriver.Name + "\n"
+	return func(b *box) []string {
+		d := awkwarddriver.Serve(b, awkwarddriver.Config{}, flag)
+		return b.runArgs(b.write("bench.yaml", file+class), "--csi-endpoint", d.Socket)
+	}
 }
 
 func diesInMidRun(backend string) []string {

@@ -79,8 +79,8 @@ const web = `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1, ` +
 	`spec: {terminationGracePeriodSeconds: 1, ` +
 	`containers: [{name: sleep, image: "{{TOOLS_IMAGE}}", command: [sleep, infinity]}]}}}}`
 
-// holder is a library entry whose pod uses a volume until it is ended.
-const holder = `---
+// Holder is a library entry whose pod uses a volume until it is ended.
+const Holder = `---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: holder, labels: {type: workload}}
@@ -141,7 +141,7 @@ func Mix(r *rand.Rand, o MixOptions) string {
 	if rates.Len() > 0 {
 		text += "  rates:\n" + rates.String()
 	}
-	return text + holder
+	return text + Holder
 }
 
 func mixedRate(r *rand.Rand, everyMs int) string {

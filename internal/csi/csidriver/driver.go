@@ -16,6 +16,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -397,4 +398,7 @@ type Options struct {
 	PoolSize int64
 	// Version is returned by GetPluginInfo; default "devel".
 	Version string
+	// Around, if set, is called around the work of each call, within its injected effects and its record in the truth
+	// log. Drivers of tests change requests and answers there. The call's info has the driver's services.
+	Around grpc.UnaryServerInterceptor `json:"-"`
 }

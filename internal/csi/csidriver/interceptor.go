@@ -59,7 +59,11 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 	rpc := path.Base(info.FullMethod)
 	decision := s.inject.Decide(rpc, start.Sub(s.start))
 	n := &callInfo{began: start}
-	resp, err := s.callInjected(context.WithValue(ctx, callInfoKey{}, n), req, rpc, decision, handler)
+	if around := s.driver.opts.Around; around != nil {
+		work := handler
+		handler = func(ctx context.Context, req any) (any, error) { return around(ctx, req, info, work) }
+	}
+	resp, err := s.callInjected(context.WithValue(ctx, callInfoKey{}, n), req, decision, handler)
 	if err != nil {
 		err = answered(toStatus(err), rpc)
 	}
@@ -93,7 +97,7 @@ func answered(err error, rpc string) error {
 }
 
 // callInjected runs the handler with the injected effects before or after it.
-func (s *Server) callInjected(ctx context.Context, req any, rpc string, decision inject.Decision,
+func (s *Server) callInjected(ctx context.Context, req any, decision inject.Decision,
 	handler grpc.UnaryHandler) (any, error) {
 	if err := s.sleep(ctx, decision.Window); err != nil {
 		return nil, err
@@ -103,17 +107,11 @@ func (s *Server) callInjected(ctx context.Context, req any, rpc string, decision
 			return nil, err
 		}
 	}
-	if decision.Lie == inject.Early {
-		return unworked(rpc), nil
-	}
 	resp, err := handler(ctx, req)
 	if decision.After && err == nil {
 		if err := s.applyInjection(ctx, decision); err != nil {
 			return nil, err
 		}
-	}
-	if err == nil {
-		resp = s.lies.about(decision.Lie, resp)
 	}
 	return resp, err
 }
@@ -161,7 +159,7 @@ func injectedNames(decision inject.Decision) string {
 		name string
 	}{
 		{decision.Window > 0, "window"}, {decision.Delay > 0, "delay"}, {decision.Stall > 0, "stall"},
-		{decision.Hang, "hang"}, {decision.Code != codes.OK, "error"}, {decision.Lie != "", "lie"},
+		{decision.Hang, "hang"}, {decision.Code != codes.OK, "error"},
 	} {
 		if w.on {
 			what = append(what, w.name)

@@ -27,7 +27,6 @@ const stopTimeout = 2 * time.Second
 type Server struct {
 	driver *driver
 	inject *inject.Injector
-	lies   liar
 	lock   *os.File
 	start  time.Time
 

@@ -38,7 +38,7 @@ type Record struct {
 	HeldNs int64 `json:"held_ns,omitempty"`
 	// InjectedDelayNs is the injected sleep: delay, stall and window together.
 	InjectedDelayNs int64 `json:"injected_delay_ns,omitempty"`
-	// Injected lists the injected effects, joined by "+": window, delay, stall, hang, error, lie.
+	// Injected lists the injected effects, joined by "+": window, delay, stall, hang, error.
 	Injected string `json:"injected,omitempty"`
 	// QueuedNs is how long the call waited for another call on the same object.
 	QueuedNs int64 `json:"queued_ns,omitempty"`

@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/test/agenttest"
+	"github.com/cnsbench/cnsbench/test/awkwarddriver"
 )
 
 // attached returns a request for a volume that is attached.
@@ -30,36 +31,36 @@ func snapshotRequest(name string, of engine.Object) engine.Request {
 // the driver has made is removed all the same.
 func TestLies(t *testing.T) {
 	tests := []struct {
-		name, inject string
-		do           func(r *foreignRun) error // the op that meets the lie
-		want         string
-		left         bool // the driver has an object of which it has not told the ID
+		name, flag string
+		do         func(r *foreignRun) error // the op that meets the lie
+		want       string
+		left       bool // the driver has an object of which it has not told the ID
 	}{
-		{"a smaller volume", "CreateVolume: {lie: 100% capacity}", func(r *foreignRun) error {
+		{"a smaller volume", "-lie=CreateVolume=capacity", func(r *foreignRun) error {
 			_, _, err := r.do(volumeRequest("v", nil))
 			return err
-		}, "CreateVolume: driver null.csi.cnsbench.dev is at fault: it answered OK, but the volume has 33554432 bytes of " +
+		}, "CreateVolume: driver awkward.csi.example.com is at fault: it answered OK, but the volume has 33554432 bytes of " +
 			"the 67108864 requested", false},
-		{"a volume without an ID", "CreateVolume: {lie: 100% noID}", func(r *foreignRun) error {
+		{"a volume without an ID", "-lie=CreateVolume=noID", func(r *foreignRun) error {
 			_, _, err := r.do(volumeRequest("v", nil))
 			return err
 		}, "but the volume has no ID", true},
-		{"two volumes with one ID", "CreateVolume: {lie: 100% sameID}", func(r *foreignRun) error {
+		{"two volumes with one ID", "-lie=CreateVolume=sameID", func(r *foreignRun) error {
 			if _, _, err := r.do(volumeRequest("v", nil)); err != nil {
 				return fmt.Errorf("the first: %w", err)
 			}
 			_, _, err := r.do(volumeRequest("w", nil))
 			return err
 		}, "is the ID of volume v already", true},
-		{"a restored volume without its source", "CreateVolume: {lie: 100% source}", func(r *foreignRun) error {
+		{"a restored volume without its source", "-lie=CreateVolume=source", func(r *foreignRun) error {
 			_, _, err := r.do(attached("w", r.snapshotOf("v")))
 			return err
 		}, "but the volume is not a copy of s", false},
-		{"a snapshot without an ID", "CreateSnapshot: {lie: 100% noID}", func(r *foreignRun) error {
+		{"a snapshot without an ID", "-lie=CreateSnapshot=noID", func(r *foreignRun) error {
 			_, _, err := r.do(snapshotRequest("s", r.volume("v")))
 			return err
 		}, "but the snapshot has no ID", true},
-		{"two snapshots with one ID", "CreateSnapshot: {lie: 100% sameID}", func(r *foreignRun) error {
+		{"two snapshots with one ID", "-lie=CreateSnapshot=sameID", func(r *foreignRun) error {
 			v := r.volume("v")
 			if _, _, err := r.do(snapshotRequest("s", v)); err != nil {
 				return fmt.Errorf("the first: %w", err)
@@ -67,11 +68,11 @@ func TestLies(t *testing.T) {
 			_, _, err := r.do(snapshotRequest("t", v))
 			return err
 		}, "is the ID of snapshot s already", true},
-		{"a snapshot of another volume", "CreateSnapshot: {lie: 100% source}", func(r *foreignRun) error {
+		{"a snapshot of another volume", "-lie=CreateSnapshot=source", func(r *foreignRun) error {
 			_, _, err := r.do(snapshotRequest("s", r.volume("v")))
 			return err
 		}, "-other\", requested was ", false},
-		{"a snapshot that is ready no more", "ListSnapshots: {lie: 100% notReady}, CreateVolume: {error: 0% INTERNAL}",
+		{"a snapshot that is ready no more", "-lie=ListSnapshots=notReady",
 			func(r *foreignRun) error {
 				s := r.snapshotOf("v")
 				larger := attached("w", s)
@@ -79,23 +80,23 @@ func TestLies(t *testing.T) {
 				_, _, err := r.do(larger)
 				return err
 			}, "it stated snapshot s as ready to use, and now as not ready", false},
-		{"a volume that is published before it is there", "NodePublishVolume: {lie: 100% early}",
+		{"a volume that is published before it is there", "-lie=NodePublishVolume=early",
 			func(r *foreignRun) error {
 				_, _, err := r.do(attached("v", nil))
 				return err
-			}, "NodePublishVolume: driver null.csi.cnsbench.dev is at fault: it answered OK, but there is nothing at ", false},
-		{"an expansion to less", "ControllerExpandVolume: {lie: 100% capacity}", func(r *foreignRun) error {
+			}, "NodePublishVolume: driver awkward.csi.example.com is at fault: it answered OK, but there is nothing at ", false},
+		{"an expansion to less", "-lie=ControllerExpandVolume=capacity", func(r *foreignRun) error {
 			v := r.volume("v")
 			_, _, err := r.do(engine.Request{Name: "r", Kind: op.Resize, Target: v,
 				Resize: &engine.Resize{Bytes: 4 * v.Bytes}})
 			return err
-		}, "ControllerExpandVolume: driver null.csi.cnsbench.dev is at fault", false},
+		}, "ControllerExpandVolume: driver awkward.csi.example.com is at fault", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			d := startDriver(t, "null", "--inject", "rpcs: {"+tt.inject+"}")
-			r := openForeign(t, d)
+			d := serveAwkward(t, "", tt.flag)
+			r := openForeign(t, d.socket)
 			err := tt.do(r)
 			var failure *engine.Error
 			if !errors.As(err, &failure) || failure.Code != "DriverFault" || !strings.Contains(failure.Message, tt.want) {
@@ -105,9 +106,8 @@ func TestLies(t *testing.T) {
 			if err != nil && !tt.left {
 				t.Error(err)
 			}
-			volumes, snapshots := list(t, d)
-			if left := len(volumes) + len(snapshots); (left > 0) != tt.left {
-				t.Errorf("the driver has volumes %v, snapshots %v", volumes, snapshots)
+			if left, err := awkwarddriver.Left(t.Context(), d.socket); err != nil || (len(left) > 0) != tt.left {
+				t.Errorf("the driver has %v, %v", left, err)
 			}
 		})
 	}
@@ -128,7 +128,7 @@ func (r *foreignRun) volume(name string) engine.Object {
 func TestRestoreDuringDeletion(t *testing.T) {
 	t.Parallel()
 	d := startDriver(t, "null", "--inject", "rpcs: {DeleteSnapshot: {delay: 1s, when: after}}")
-	r := openForeign(t, d)
+	r := openForeign(t, d.socket)
 	s := r.snapshotOf("v")
 	deleted := make(chan error, 1)
 	go func() {

@@ -86,14 +86,14 @@ type foreignRun struct {
 	ledger *bundle.Ledger
 }
 
-func openForeign(t *testing.T, d *handDriver) *foreignRun {
+func openForeign(t *testing.T, socket string) *foreignRun {
 	t.Helper()
 	ledger, err := bundle.OpenLedger(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Close() })
-	r := &foreignRun{Engine: local.New(local.Options{Endpoints: map[string]string{"": "unix://" + d.socket}, RemoveTimeout: 2 * time.Second,
+	r := &foreignRun{Engine: local.New(local.Options{Endpoints: map[string]string{"": "unix://" + socket}, RemoveTimeout: 2 * time.Second,
 		AgentPath: filepath.Join(bin, "cnsbench-agent")}),
 		t: t, clock: op.NewClock(), ledger: ledger}
 	if err := r.Open(t.Context(), engine.Session{RunID: "r", Clock: r.clock, Ledger: ledger, Sink: silent{t: t},
@@ -127,7 +127,7 @@ func volumeRequest(name string, from *engine.Object) engine.Request {
 func TestCloneBesideResize(t *testing.T) {
 	d := startDriver(t, "null", "--inject",
 		"rpcs: {CreateVolume: {delay: 100ms}, ControllerExpandVolume: {delay: 300ms, when: after}}")
-	r := openForeign(t, d)
+	r := openForeign(t, d.socket)
 	for name, tt := range map[string]struct {
 		cloneFirst bool
 		attempts   int
@@ -169,7 +169,7 @@ func TestCloneBesideResize(t *testing.T) {
 // unknown. The volume stays in the ledger, and the removal ends with an error.
 func TestCreateFailsForGood(t *testing.T) {
 	d := startDriver(t, "null", "--inject", "rpcs: {CreateVolume: {error: 100% INTERNAL}}")
-	r := openForeign(t, d)
+	r := openForeign(t, d.socket)
 	if _, _, err := r.do(volumeRequest("v", nil)); err == nil {
 		t.Fatal("the volume was made")
 	}

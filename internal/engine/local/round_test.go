@@ -12,7 +12,7 @@ import (
 func TestDriverRoundsUp(t *testing.T) {
 	const step = int64(100) << 20
 	d := startDriver(t, "null", "--round-to", "100Mi")
-	r := openForeign(t, d)
+	r := openForeign(t, d.socket)
 	_, v, err := r.do(volumeRequest("v-0", nil)) // 64Mi requested
 	if err != nil || v.Bytes != step {
 		t.Fatalf("made %d bytes, %v; want %d", v.Bytes, err, step)

@@ -33,10 +33,6 @@ func TestParseErrors(t *testing.T) {
 		{"code", "rpcs: {CreateVolume: {error: 1% BROKEN}}", "gRPC error code"},
 		{"OK is no error", "rpcs: {CreateVolume: {error: 1% OK}}", "gRPC error code"},
 		{"when", "rpcs: {CreateVolume: {when: later}}", "want before or after"},
-		{"lie", "rpcs: {CreateVolume: {lie: 1% white}}", "want one of [capacity early noID notReady sameID source]"},
-		{"lie elsewhere", "rpcs: {CreateVolume: {lie: 1% early}}", "not possible in CreateVolume"},
-		{"lie of all", `rpcs: {"*": {lie: 1% capacity}}`, "not possible in *"},
-		{"lie form", "rpcs: {CreateVolume: {lie: capacity}}", "10% capacity"},
 		{"window", "windows: [{after: 1s}]", "not a duration"},
 		{"window since", "windows: [{after: 1s, for: 1s, since: dawn}]", "want start or first"},
 		{"window RPC", "windows: [{after: 1s, for: 1s, rpcs: [Nope]}]", `"Nope"`},
@@ -169,36 +165,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestLies checks how often answers are wrong, and that this changes nothing else.
-func TestLies(t *testing.T) {
-	fates := func(lie string) (lies int, errs []codes.Code) {
-		spec, err := Parse([]byte("rpcs: {CreateVolume: {error: 50% INTERNAL"+lie+"}}"), known)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in := New(spec, 3)
-		for range 500 {
-			d := in.Decide("CreateVolume", 0)
-			if d.Lie == Capacity {
-				lies++
-			}
-			errs = append(errs, d.Code)
-		}
-		return lies, errs
-	}
-	none, without := fates("")
-	some, with := fates(", lie: 20% capacity")
-	if none != 0 || math.Abs(float64(some)-100) > 5*math.Sqrt(500*0.2*0.8) {
-		t.Errorf("%d and %d lies among 500, want 0 and about 100", none, some)
-	}
-	if diff := cmp.Diff(without, with); diff != "" {
-		t.Errorf("lies change which calls fail:\n%s", diff)
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`rpcs: {CreateVolume: {delay: "20ms+exp(10ms)", stall: 1% of 2s, error: 0.5% UNAVAILABLE, hang: 0.1%, when: after}}`))
-	f.Add([]byte(`rpcs: {CreateSnapshot: {lie: 10% notReady}}`))
 	f.Add([]byte(`windows: [{after: 10s, for: 5s, since: first, rpcs: [CreateVolume]}]`))
 	f.Add([]byte(`rpcs: {"*": {delay: "lognormal(1ms,2)+normal(1ms,1ms)+uniform(0s,1h)"}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -23,8 +23,6 @@ type Decision struct {
 	Code codes.Code
 	// After: Delay, Stall, Hang and Code apply after the work rather than before it.
 	After bool
-	// Lie is what is wrong in the answer; empty: nothing.
-	Lie Lie
 }
 
 // Injector makes the decisions of one driver process. It is safe for concurrent use.
@@ -64,10 +62,6 @@ func (in *Injector) Decide(rpc string, sinceStart time.Duration) Decision {
 	}
 	d := rule.draw(callRand(in.seed, rpc, n))
 	d.Window = window
-	// A generator of its own, so that lies do not change the other effects.
-	if rule.LieProb > 0 && callRand(in.seed, "lie "+rpc, n).Float64() < rule.LieProb {
-		d.Lie = rule.Lie
-	}
 	return d
 }
 

@@ -32,7 +32,6 @@ type fileRule struct {
 	Error string `json:"error"` // "0.5% UNAVAILABLE"
 	Hang  string `json:"hang"`  // "0.1%": never answers; the client has to give up
 	When  string `json:"when"`  // before (default) or after the work itself
-	Lie   string `json:"lie"`   // "10% capacity": the answer is wrong in this; see Lie
 }
 
 type fileWindow struct {
@@ -52,32 +51,7 @@ type Rule struct {
 	HangProb  float64
 	// After injects after the work rather than before it, so that a client that gives up or gets an error
 	// leaves an object behind.
-	After   bool
-	LieProb float64
-	Lie     Lie
-}
-
-// Lie is what is wrong in a successful answer. The work is done, except for Early.
-type Lie string
-
-// The lies.
-const (
-	Early    Lie = "early"    // the work is not done
-	Capacity Lie = "capacity" // half of the size
-	SameID   Lie = "sameID"   // the ID of the first object that the RPC has created
-	NoID     Lie = "noID"     // no ID
-	Source   Lie = "source"   // a volume is not of the requested source, a snapshot of another volume
-	NotReady Lie = "notReady" // a snapshot is not ready to use
-)
-
-// lies has the RPCs in whose answers each lie is possible.
-var lies = map[Lie][]string{
-	Early:    {"NodeStageVolume", "NodePublishVolume", "DeleteVolume", "DeleteSnapshot"},
-	Capacity: {"CreateVolume", "ControllerExpandVolume", "NodeExpandVolume"},
-	SameID:   {"CreateVolume", "CreateSnapshot"},
-	NoID:     {"CreateVolume", "CreateSnapshot"},
-	Source:   {"CreateVolume", "CreateSnapshot"},
-	NotReady: {"CreateSnapshot", "ListSnapshots"},
+	After bool
 }
 
 // Window is a period during which matching calls wait for its end.
@@ -131,7 +105,7 @@ func Parse(text []byte, known []string) (Spec, error) {
 		if rpc != Every {
 			problems = append(problems, checkRPC(rpc, known))
 		}
-		rule, err := parseRule(rpc, f.RPCs[rpc])
+		rule, err := parseRule(f.RPCs[rpc])
 		if err != nil {
 			problems = append(problems, fmt.Errorf("rpcs.%s: %w", rpc, err))
 		}
@@ -147,7 +121,7 @@ func Parse(text []byte, known []string) (Spec, error) {
 	return spec, errors.Join(problems...)
 }
 
-func parseRule(rpc string, f fileRule) (Rule, error) {
+func parseRule(f fileRule) (Rule, error) {
 	var (
 		r        Rule
 		problems []error
@@ -167,10 +141,6 @@ func parseRule(rpc string, f fileRule) (Rule, error) {
 	}
 	if f.Hang != "" {
 		r.HangProb, err = parsePercent(f.Hang)
-		problems = append(problems, err)
-	}
-	if f.Lie != "" {
-		r.LieProb, r.Lie, err = parseLie(rpc, f.Lie)
 		problems = append(problems, err)
 	}
 	switch f.When {
@@ -204,23 +174,6 @@ func parseError(s string) (float64, codes.Code, error) {
 		return 0, 0, fmt.Errorf("invalid error %q: want a gRPC error code such as UNAVAILABLE", strings.TrimSpace(name))
 	}
 	return p, code, nil
-}
-
-func parseLie(rpc, s string) (float64, Lie, error) {
-	chance, name, _ := strings.Cut(strings.TrimSpace(s), " ")
-	p, err := parsePercent(chance)
-	if err != nil {
-		return 0, "", fmt.Errorf("lie: %w: want a form like \"10%% capacity\"", err)
-	}
-	lie := Lie(strings.TrimSpace(name))
-	rpcs, ok := lies[lie]
-	if !ok {
-		return 0, "", fmt.Errorf("invalid lie %q: want one of %v", lie, slices.Sorted(maps.Keys(lies)))
-	}
-	if !slices.Contains(rpcs, rpc) {
-		return 0, "", fmt.Errorf("lie %s is not possible in %s: want one of %s", lie, rpc, strings.Join(rpcs, ", "))
-	}
-	return p, lie, nil
 }
 
 func parseWindow(f fileWindow, known []string) (Window, error) {
