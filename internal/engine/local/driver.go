@@ -478,7 +478,7 @@ func (d *driver) connect(ctx context.Context) error {
 	}
 	conn, err := grpc.NewClient("unix://"+d.socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: connectTimeout}),
 		grpc.WithChainUnaryInterceptor(d.repeat, d.noteUnavailable, d.engine.traceRPC))
 	if err != nil {
 		return err

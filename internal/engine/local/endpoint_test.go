@@ -1,11 +1,13 @@
 package local_test
 
 import (
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
 
@@ -67,4 +69,36 @@ func TestCheckEndpoint(t *testing.T) {
 			t.Errorf("%s: %v, want %q", endpoint, err, want)
 		}
 	}
+}
+
+// TestSlowConnection checks that a driver on a busy machine has more time to answer a connection than the delay between
+// two attempts to connect.
+func TestSlowConnection(t *testing.T) {
+	t.Parallel()
+	d := serveAwkward(t, "")
+	slow := filepath.Join(shortDir(t), "s")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				time.Sleep(500 * time.Millisecond)
+				driver, err := net.Dial("unix", d.socket)
+				if err != nil {
+					return
+				}
+				go func() { _, _ = io.Copy(driver, client); _ = driver.Close() }()
+				_, _ = io.Copy(client, driver)
+				_ = client.Close()
+			}()
+		}
+	}()
+	openForeign(t, slow)
 }

@@ -22,6 +22,10 @@ import (
 // reconnect bounds how long after its restart a driver is found again.
 var reconnect = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
 
+// connectTimeout is how long one attempt to connect may take. Without it, that is the delay before the next attempt,
+// within which a driver on a busy machine may not answer.
+const connectTimeout = 20 * time.Second
+
 // reachTimeout is how long calls are repeated while no driver listens on the socket. A driver that is restarted listens
 // again before; one that is gone would hold each op until its deadline.
 const reachTimeout = 30 * time.Second
