@@ -92,7 +92,7 @@ var awkwardChains = map[string]string{
     - {name: un-raw, timeout: TIMEOUT, deleteSpec: {actionName: raw}}`,
 }
 
-// awkwardText is a Benchmark of the named chains, with classes and Secrets as their driver wants them.
+// text is a Benchmark of the named chains, with classes and Secrets as their driver wants them.
 func (a *awkward) text(chains ...string) string {
 	var text strings.Builder
 	text.WriteString("apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: awkward}\nspec:\n  actions:")
