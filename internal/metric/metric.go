@@ -169,6 +169,9 @@ type Scalar struct {
 	Unit   string `json:"unit"`
 	Traits
 	Value float64 `json:"value"`
+	// From and To are when it was measured; both are 0 where that is unknown.
+	From op.Time `json:"from,omitempty"`
+	To   op.Time `json:"to,omitempty"`
 }
 
 // Limit is what limited a stage of object storage, and what an operation cost the client.

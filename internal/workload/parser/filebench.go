@@ -214,6 +214,7 @@ func (f *filebench) add(suffix string, list []metric.Declaration, fields []strin
 		}
 		s := d.Scalar(v)
 		s.Metric += suffix
+		s.From, s.To = f.in.Started+fbTime(f.running), f.in.Started+fbTime(f.last.at)
 		f.res.Scalars = append(f.res.Scalars, s)
 	}
 }
