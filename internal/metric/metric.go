@@ -108,6 +108,17 @@ type Traits struct {
 	Better Direction `json:"better,omitempty"`
 }
 
+// KindOfName returns the kind of a rate, a bandwidth or a count of operations; empty: the name is none of these.
+func KindOfName(name string) Kind {
+	switch name[max(0, strings.LastIndexByte(name, '.')):] {
+	case IOPS, Bandwidth:
+		return Rate
+	case IOs, Completed, Failed, Lost, Transferred:
+		return Quantity
+	}
+	return ""
+}
+
 // KindOf returns the kind of a metric that declares none, by its unit.
 func KindOf(unit string) Kind {
 	switch unit {

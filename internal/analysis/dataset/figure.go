@@ -73,10 +73,7 @@ func (d *Data) gather(name string, of Selection) *gathered {
 			key = ActionOf(key)
 		}
 		if len(g.groups) == 0 {
-			g.unit, g.kind, g.better = unit, cmp.Or(t.Kind, metric.KindOf(unit)), t.Better
-			if _, rate := metric.RateOf(name); rate {
-				g.kind = metric.Rate
-			}
+			g.unit, g.kind, g.better = unit, cmp.Or(t.Kind, metric.KindOfName(name), metric.KindOf(unit)), t.Better
 		}
 		if g.groups[key] == nil {
 			g.groups[key] = &lives{data: d, name: name, of: of}
