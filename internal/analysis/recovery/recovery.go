@@ -51,8 +51,8 @@ type Recovery struct {
 type Time struct {
 	Ns      int64 `json:"ns"`
 	ErrorNs int64 `json:"errorNs"` // ±: half a step of the series
-	// AtLeast says that it was not seen: the workload or the recording ended before, or the throughput stayed away. Ns
-	// is then a lower bound.
+	// AtLeast says that it was not seen: the next op on the instance, the end of its phase, of the workload or of the
+	// recording came before, or the throughput stayed away. Ns is then a lower bound.
 	AtLeast bool `json:"atLeast,omitempty"`
 }
 
@@ -63,14 +63,13 @@ func Of(d *dataset.Data, ws []dataset.Window, share float64) []Recovery {
 	var list []Recovery
 	var all []curve
 	for _, c := range d.Curves() {
-		all = append(all, curve{c})
+		all = append(all, curve{Curve: c})
 	}
 	for _, c := range all {
-		for _, w := range ws {
-			if !d.Owns(c.Instance, "", w.Target) {
-				continue
-			}
-			if r, ok := c.after(&w, share); ok && !c.takesTurns(all, w.From-before, w.From+op.Time(r.Recovered.Ns)+Holds) {
+		own := slices.DeleteFunc(slices.Clone(ws), func(w dataset.Window) bool { return !d.Owns(c.Instance, "", w.Target) })
+		for i, w := range own {
+			r, ok := c.of(d, own[i:]).after(&w, share)
+			if ok && !c.takesTurns(all, w.From-before, w.From+op.Time(r.Recovered.Ns)+Holds) {
 				list = append(list, r)
 			}
 		}
@@ -80,7 +79,10 @@ func Of(d *dataset.Data, ws []dataset.Window, share float64) []Recovery {
 }
 
 // curve is the throughput of an instance over time.
-type curve struct{ *dataset.Curve }
+type curve struct {
+	*dataset.Curve
+	cut bool // it ends before the instance does
+}
 
 // takesTurns reports whether another metric of the instance has operations in [from, to) while this one has no slice: the
 // tool runs its tests one after another, and the end of a test is no outage.
@@ -142,7 +144,7 @@ func (c curve) serving(from op.Time) *Time {
 			return &Time{Ns: int64(p.At - from + c.Step/2), ErrorNs: int64(c.Step / 2)}
 		}
 	}
-	if c.Until-last > c.Step+Holds {
+	if away := c.Until - last; away > c.Step+Holds || c.cut && 2*away > 3*c.Step {
 		return &Time{Ns: int64(c.Until - from), AtLeast: true}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 
 // recovery is the longest time until a workload was back, or answered again, after ops of an action.
 func (s *source) recovery(q expr.Query) (expr.Value, error) {
-	ws, err := s.data.Windows(q.Windows[0].Action)
+	ws, err := s.data.Windows() // of all actions: the next op ends the search
 	if err != nil {
 		return expr.Value{}, err
 	}
@@ -21,7 +21,8 @@ func (s *source) recovery(q expr.Query) (expr.Value, error) {
 	}
 	var v expr.Value
 	for _, r := range recovery.Of(s.data, ws, share) {
-		if r.Action != q.Metric.Action || r.Metric != q.Metric.Name && r.Metric != q.Metric.Name+metric.IOPS {
+		if r.Control != q.Windows[0].Action || r.Action != q.Metric.Action ||
+			r.Metric != q.Metric.Name && r.Metric != q.Metric.Name+metric.IOPS {
 			continue
 		}
 		t := &r.Recovered
