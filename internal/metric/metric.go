@@ -168,6 +168,10 @@ type Series struct {
 	Points []Point `json:"points"`
 }
 
+// Late reports whether an interval of a tool is longer than its step by so much that a rate over it does not say when
+// within it the operations were: by more than a quarter. Both are in ns.
+func Late(long, step int64) bool { return long-step > step/4 }
+
 // Point is one value of a series.
 type Point struct {
 	At    op.Time `json:"at"`

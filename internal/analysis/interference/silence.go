@@ -48,8 +48,8 @@ func silences(curves []*dataset.Curve) (list []Stall) {
 		sum, of := 0.0, dataset.Progress{}
 		for _, p := range c.Points {
 			if p.At >= c.From && p.Value > 0 {
-				of.Add(dataset.Span{From: p.At, To: p.At + c.Step})
-				sum += p.Value * seconds(c.Step)
+				of.Add(dataset.Span{From: p.At, To: c.End(p)})
+				sum += p.Value * seconds(c.End(p)-p.At)
 			}
 		}
 		if observed := seconds(c.Until - c.From); observed > 0 {

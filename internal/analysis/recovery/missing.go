@@ -59,7 +59,7 @@ func reason(curves []*dataset.Curve, w *dataset.Window) string {
 	for _, c := range curves {
 		n := 0
 		for _, p := range c.Points {
-			if p.At >= max(c.From, w.From-before) && p.At+c.Step <= w.From {
+			if p.At >= max(c.From, w.From-before) && c.End(p) <= w.From {
 				n, done = n+1, done || p.Value > 0
 			}
 		}

@@ -24,7 +24,10 @@ type grid struct {
 	first, last op.Time // start and end of what is known
 }
 
-type cell struct{ ios, bytes float64 }
+type cell struct {
+	ios, bytes float64
+	late       bool // a part of the I/O is of a longer interval
+}
 
 func newRates(step time.Duration) *rates {
 	return &rates{step: op.Time(step), grids: make(map[string]*grid)}
@@ -51,6 +54,7 @@ func (r *rates) add(name string, from, to op.Time, n, size float64) {
 			c = &cell{}
 			g.cells[i] = c
 		}
+		c.late = c.late || n > 0 && metric.Late(int64(to-from), int64(r.step))
 		c.ios += share
 		c.bytes += share * size
 	}
@@ -59,24 +63,31 @@ func (r *rates) add(name string, from, to op.Time, n, size float64) {
 // start returns the begin of cell i.
 func (g *grid) start(i int64) op.Time { return g.base + op.Time(i)*g.step }
 
-// series returns the rate of each step. The first and the last step are divided by their
-// covered part, and left out if that is less than a tenth of a step.
+// series returns the rate of each step, and of several together where an interval was longer. The first and the last
+// step are divided by their covered part, and left out if that is less than a tenth of a step.
 func (r *rates) series() []metric.Series {
 	var list []metric.Series
 	for _, name := range slices.Sorted(maps.Keys(r.grids)) {
 		g := r.grids[name]
-		iops := metric.Series{Metric: name + metric.IOPS, Unit: metric.PerSecond, Step: int64(r.step)}
-		bandwidth := metric.Series{Metric: name + metric.Bandwidth, Unit: metric.BytesPerSecond, Step: int64(r.step)}
-		for _, i := range slices.Sorted(maps.Keys(g.cells)) {
-			lo, hi := max(g.first, g.start(i)), min(g.last, g.start(i+1))
+		iops := intervals{Series: metric.Series{Metric: name + metric.IOPS, Unit: metric.PerSecond, Step: int64(r.step)}}
+		bandwidth := intervals{Series: metric.Series{Metric: name + metric.Bandwidth, Unit: metric.BytesPerSecond,
+			Step: int64(r.step)}}
+		known := slices.Sorted(maps.Keys(g.cells))
+		for k := 0; k < len(known); k++ {
+			i, sum := known[k], *g.cells[known[k]]
+			for sum.late && k+1 < len(known) && known[k+1] == known[k]+1 && g.cells[known[k+1]].late {
+				k++
+				sum.ios, sum.bytes = sum.ios+g.cells[known[k]].ios, sum.bytes+g.cells[known[k]].bytes
+			}
+			lo, hi := max(g.first, g.start(i)), min(g.last, g.start(known[k]+1))
 			if hi-lo < r.step/10 && len(g.cells) > 1 {
 				continue
 			}
 			seconds := float64(hi-lo) / float64(time.Second)
-			iops.Points = append(iops.Points, metric.Point{At: lo, Value: g.cells[i].ios / seconds})
-			bandwidth.Points = append(bandwidth.Points, metric.Point{At: lo, Value: g.cells[i].bytes / seconds})
+			iops.add(lo, hi-lo, sum.ios/seconds)
+			bandwidth.add(lo, hi-lo, sum.bytes/seconds)
 		}
-		list = append(list, iops, bandwidth)
+		list = append(list, slices.Concat(iops.all(), bandwidth.all())...)
 	}
 	return list
 }
