@@ -49,7 +49,7 @@ func RateEffects(d *dataset.Data, ops *dataset.Busy, seed uint64) []RateEffect {
 				continue
 			}
 			if r == nil {
-				r = newRates(curves)
+				r = newRates(d, curves)
 			}
 			effects = append(effects, r.effects(ops, control, seed)...)
 		}
@@ -73,9 +73,9 @@ type rates struct {
 	places          []place // of each slice, relative to the ops of an action
 }
 
-// newRates returns the slices of each curve from the first to the last that has operations. One that is as long as several
-// steps is as many slices of the same time, each with its mean.
-func newRates(curves []*dataset.Curve) *rates {
+// newRates returns the slices of each curve from the first to the last that has operations, without the time of processes
+// that have left nothing. One that is as long as several steps is as many slices of the same time, each with its mean.
+func newRates(d *dataset.Data, curves []*dataset.Curve) *rates {
 	n := 0
 	for _, c := range curves {
 		n += len(c.Points)
@@ -85,13 +85,15 @@ func newRates(curves []*dataset.Curve) *rates {
 		r.at, r.to, r.values = append(r.at, at), append(r.to, to), append(r.values, v)
 	}
 	for _, c := range curves {
-		last := op.Never
+		last, unreported := op.Never, d.Unreported(c.Instance, c)
 		for _, x := range c.Points {
 			if x.Value <= 0 || x.At < c.From {
 				continue
 			}
 			for ; last.Known() && last <= x.At-c.Step/2; last += c.Step { // slices without operations
-				add(last, last+c.Step, 0)
+				if !unreported.Overlaps(last, last+c.Step) {
+					add(last, last+c.Step, 0)
+				}
 			}
 			last = c.End(x)
 			for range max(1, (last-x.At+c.Step/2)/c.Step) {

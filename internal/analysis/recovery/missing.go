@@ -42,7 +42,7 @@ func MissingFrom(list []Recovery, d *dataset.Data, ws []dataset.Window) (missing
 		for _, x := range d.Instances {
 			if !has[key{w.Op, x.Name}] && d.Owns(x.Name, "", w.Target) {
 				missing = append(missing, Missing{w.Op, w.Action, w.Kind, x.Name, dataset.ActionOf(x.Name),
-					reason(curves[x.Name], w)})
+					reason(curves[x.Name], d.Unreported(x.Name, curves[x.Name]...), w)})
 			}
 		}
 	}
@@ -51,9 +51,12 @@ func MissingFrom(list []Recovery, d *dataset.Data, ws []dataset.Window) (missing
 }
 
 // reason says why an op has no recovery on an instance with these curves.
-func reason(curves []*dataset.Curve, w *dataset.Window) string {
-	if len(curves) == 0 {
+func reason(curves []*dataset.Curve, unreported dataset.Union, w *dataset.Window) string {
+	switch {
+	case len(curves) == 0:
 		return "its tool has no rate over time"
+	case unreported.Overlaps(w.From-before, w.From-1):
+		return "its tool left no rate of the time before it: a tool that is killed loses what it had not written"
 	}
 	most, done := 0, false
 	for _, c := range curves {
@@ -66,8 +69,6 @@ func reason(curves []*dataset.Curve, w *dataset.Window) string {
 		most = max(most, n)
 	}
 	switch {
-	case most == 0 && w.Kind == op.Kill:
-		return "its tool left no rate of the 10 s before it: a tool that is killed loses what it had not written"
 	case most < fewest:
 		return fmt.Sprintf("its tool has %d values of its rate in the 10 s before it: want %d", most, fewest)
 	case !done:

@@ -68,7 +68,7 @@ func Of(d *dataset.Data, ws []dataset.Window, share float64) []Recovery {
 	var list []Recovery
 	var all []curve
 	for _, c := range d.Curves() {
-		all = append(all, curve{Curve: c})
+		all = append(all, curve{Curve: c, unreported: d.Unreported(c.Instance, c)})
 	}
 	for _, c := range all {
 		own := slices.DeleteFunc(slices.Clone(ws), func(w dataset.Window) bool { return !d.Owns(c.Instance, "", w.Target) })
@@ -86,8 +86,9 @@ func Of(d *dataset.Data, ws []dataset.Window, share float64) []Recovery {
 // curve is the throughput of an instance over time. What coarse slices do not say is taken for the best, or for the worst.
 type curve struct {
 	*dataset.Curve
-	worst bool
-	cut   bool // it ends before the instance does
+	worst      bool
+	unreported dataset.Union
+	cut        bool // it ends before the instance does
 }
 
 // takesTurns reports whether another metric of the instance has operations in [from, to) while this one has no slice: the

@@ -157,6 +157,23 @@ func TestNextOp(t *testing.T) {
 	}
 }
 
+// TestUnreported: of a process that was killed, and has left nothing, it is not known whether it did anything. Where only
+// a server was replaced its client has been there all along.
+func TestUnreported(t *testing.T) {
+	s := outage{down: 20, up: 30}.series(60, 0, rand.New(rand.NewPCG(13, 14)))
+	d := &dataset.Data{Bundle: &bundle.Bundle{}, Series: []bundle.Series{s}, Instances: []bundle.Instance{{Name: "pg-0",
+		Starts: []op.InstanceStart{{Container: "pg"}, {Container: "pg~1", At: 22 * second}, {Container: "pg~2",
+			At: 29 * second}}}}}
+	d.Bundle.Run.EndedAt = 60 * second
+	for _, serving := range []Time{{Ns: 2e9, AtLeast: true}, {Ns: 10.5e9, ErrorNs: 5e8}} {
+		list := Of(d, []dataset.Window{kill(20)}, Share)
+		if len(list) != 1 || list[0].Serving == nil || *list[0].Serving != serving {
+			t.Errorf("%+v, want it to serve after %+v", list, serving)
+		}
+		d.Instances[0].Starts = append(d.Instances[0].Starts, op.InstanceStart{Container: "client"})
+	}
+}
+
 // TestPhaseEnds: a rate that falls since the next phase asks for less is no op's doing.
 func TestPhaseEnds(t *testing.T) {
 	s := outage{down: 30, up: 50}.series(60, 0, rand.New(rand.NewPCG(9, 10)))
@@ -177,12 +194,11 @@ func TestPhaseEnds(t *testing.T) {
 func TestMissing(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	away := outage{down: 99}.series(60, 0, random)
-	away.Points = away.Points[20:] // the process that was killed has left nothing
+	away.Points = away.Points[21:] // the process that was killed has left nothing
 	idle := outage{down: 0, up: 99}.series(60, 0, random)
 	for i := range op.Time(60) {
 		idle.Points = append(idle.Points, metric.Point{At: i * second})
 	}
-	without := outage{}.series(0, 0, random)
 	for name, tt := range map[string]struct {
 		series bundle.Series
 		at     float64
@@ -192,11 +208,14 @@ func TestMissing(t *testing.T) {
 		"too early": {outage{down: 99}.series(60, 0, random), 2,
 			"its tool has 2 values of its rate in the 10 s before it: want 3"},
 		"idle":      {idle, 20, "it did nothing in the 10 s before it"},
-		"no series": {without, 20, "its tool left no rate"},
+		"no values": {outage{down: 30}.series(9, 0, random), 20, "its tool has 0 values"},
 		"a row":     {outage{down: 99}.series(60, 0, random), 20, ""},
 	} {
 		d := &dataset.Data{Bundle: &bundle.Bundle{}, Series: []bundle.Series{tt.series},
 			Instances: []bundle.Instance{{Name: "pg-0"}, {Name: "pg-1"}}}
+		if name == "a crash" {
+			d.Instances[0].Starts = []op.InstanceStart{{Container: "pg"}, {Container: "pg~1", At: 21 * second}}
+		}
 		d.Bundle.Run.EndedAt = 60 * second
 		ws := []dataset.Window{kill(tt.at)}
 		list := MissingFrom(Of(d, ws, Share), d, ws)
