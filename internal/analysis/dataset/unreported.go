@@ -16,7 +16,8 @@ import (
 func (d *Data) Unreported(instance string, curves ...*Curve) (times Union) {
 	for _, life := range d.replaced(instance) {
 		reported := slices.ContainsFunc(curves, func(c *Curve) bool {
-			return slices.ContainsFunc(c.Points, func(p metric.Point) bool { return c.End(p) > life.From && p.At < life.To })
+			in := func(p metric.Point) bool { return c.End(p) > life.From && p.At < life.To }
+			return slices.ContainsFunc(c.Points, in)
 		})
 		if !reported && life.To > life.From {
 			times = append(times, life)

@@ -65,7 +65,8 @@ func silences(curves []*dataset.Curve, unreported dataset.Union) (list []Stall) 
 			z.To = spans[i+1].From
 			end = z.To
 		}
-		if i := slices.IndexFunc(unreported, func(u dataset.Span) bool { return u.From >= z.From && u.From < end }); i >= 0 {
+		in := func(u dataset.Span) bool { return u.From >= z.From && u.From < end }
+		if i := slices.IndexFunc(unreported, in); i >= 0 {
 			end = unreported[i].From
 			z.To = end
 		}
