@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,9 +36,11 @@ type Observation struct {
 	Number *float64 `json:"number"`
 	Unit   string   `json:"unit"` // "ns", "1/s", "B/s", or "" for a count
 	// AtLeast: the value is a lower bound.
-	AtLeast bool   `json:"atLeast,omitempty"`
-	N       int64  `json:"n"`
-	Warning string `json:"warning,omitempty"`
+	AtLeast bool `json:"atLeast,omitempty"`
+	// High is the greatest possible value where Number is a bound, or within its error; nil: none, or Number is exact.
+	High    *float64 `json:"high,omitempty"`
+	N       int64    `json:"n"`
+	Warning string   `json:"warning,omitempty"`
 }
 
 // Verdict is the result of an expression, with the values it depends on.
@@ -53,7 +56,7 @@ type Verdict struct {
 // few values, unless fewValues accepts their estimates.
 func (p *Program) Judge(src Source, fewValues bool) Verdict {
 	var v Verdict
-	var missing, broken, few []string
+	var missing, broken, few, unsure []string
 	vars, bounds := make(map[string]any, len(p.slots)), make(map[string]any, len(p.slots))
 	for i, s := range p.slots {
 		q := s.constant
@@ -62,9 +65,10 @@ func (p *Program) Judge(src Source, fewValues bool) Verdict {
 			if err == nil && math.IsNaN(value.Number) {
 				err = ErrNoData
 			}
-			q = quantity{lo: value.Number, hi: value.Number, typ: q.typ, err: err}
-			if value.AtLeast {
-				q.hi = max(value.Number, value.High)
+			q = quantity{typ: q.typ, err: err}
+			q.lo, q.hi = value.bounds()
+			if q.lo < q.hi {
+				unsure = append(unsure, unsureOf(s.query, value))
 			}
 			if value.Few != nil && !fewValues {
 				few = append(few, fmt.Sprintf("%s rests on %d values", s.query, value.N))
@@ -98,7 +102,8 @@ func (p *Program) Judge(src Source, fewValues bool) Verdict {
 	case err == nil && isBool:
 		v.Status = Pass
 	case errors.Is(err, errUndecided):
-		v.Status, v.Message = NoData, "undecided: a value is a lower bound, since ops had not ended"
+		slices.Sort(unsure)
+		v.Status, v.Message = NoData, "undecided: "+strings.Join(slices.Compact(unsure), "; ")
 	case errors.Is(err, ErrNoData):
 		v.Status, v.Message = NoData, err.Error()
 	default:
@@ -130,17 +135,47 @@ func observe(q Query, v Value, err error) Observation {
 		o.Value = "∞"
 	default:
 		o.Number = &v.Number
-		o.Value = Format(v.Number, o.Unit)
-		if !v.AtLeast {
-			break
-		}
-		if math.IsInf(v.High, 1) {
-			o.Value = "≥ " + o.Value
-		} else if high := Format(v.High, o.Unit); high != o.Value {
-			o.Value += " to " + high
+		o.Value = v.words(o.Unit)
+		if low, high := v.bounds(); low < high && !math.IsInf(high, 1) {
+			o.High = &high
 		}
 	}
 	return o
+}
+
+// bounds are the least and the greatest possible value.
+func (v Value) bounds() (low, high float64) {
+	if v.AtLeast {
+		return v.Number, max(v.Number, v.High)
+	}
+	return max(min(0, v.Number), v.Number-v.Within), v.Number + v.Within
+}
+
+// words is the value with its bounds or its error: "≥ 2 s", "0 ns to 4.7 s", "3.5 s ± 500 ms", "< 2 s".
+func (v Value) words(unit string) string {
+	number, high := Format(v.Number, unit), Format(v.High, unit)
+	switch {
+	case v.AtLeast && math.IsInf(v.High, 1):
+		return "≥ " + number
+	case v.AtLeast && high != number:
+		return number + " to " + high
+	case v.Within > v.Number && v.Number >= 0:
+		return "< " + Format(v.Number+v.Within, unit)
+	case v.Within > 0:
+		return number + " ± " + Format(v.Within, unit)
+	}
+	return number
+}
+
+// unsureOf says why a value may not decide.
+func unsureOf(q *Query, v Value) string {
+	switch {
+	case v.AtLeast && math.IsInf(v.High, 1):
+		return "a value is a lower bound, since ops had not ended"
+	case v.Warning != "":
+		return fmt.Sprintf("%s is %s: %s", q, v.words(q.Func.Unit()), v.Warning)
+	}
+	return fmt.Sprintf("%s is known only as %s", q, v.words(q.Func.Unit()))
 }
 
 // Latency reports whether the function's value is a latency, which has a view.

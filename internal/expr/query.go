@@ -229,6 +229,8 @@ type Value struct {
 	// AtLeast: Number is a lower bound and High an upper one, +Inf without one.
 	AtLeast bool
 	High    float64
+	// Within is the ± error of Number, the resolution of what measured it.
+	Within float64
 	// N is the number of ops or I/Os.
 	N int64
 	// Few bounds a quantile with too few values for an interval; nil otherwise.

@@ -108,6 +108,17 @@ type Traits struct {
 	Better Direction `json:"better,omitempty"`
 }
 
+// KindOfName returns the kind of a rate, a bandwidth or a count of operations; empty: the name is none of these.
+func KindOfName(name string) Kind {
+	switch name[max(0, strings.LastIndexByte(name, '.')):] {
+	case IOPS, Bandwidth:
+		return Rate
+	case IOs, Completed, Failed, Lost, Transferred:
+		return Quantity
+	}
+	return ""
+}
+
 // KindOf returns the kind of a metric that declares none, by its unit.
 func KindOf(unit string) Kind {
 	switch unit {
@@ -157,6 +168,10 @@ type Series struct {
 	Points []Point `json:"points"`
 }
 
+// Late reports whether an interval of a tool is longer than its step by so much that a rate over it does not say when
+// within it the operations were: by more than a quarter. Both are in ns.
+func Late(long, step int64) bool { return long-step > step/4 }
+
 // Point is one value of a series.
 type Point struct {
 	At    op.Time `json:"at"`
@@ -169,6 +184,9 @@ type Scalar struct {
 	Unit   string `json:"unit"`
 	Traits
 	Value float64 `json:"value"`
+	// From and To are when it was measured; both are 0 where that is unknown.
+	From op.Time `json:"from,omitempty"`
+	To   op.Time `json:"to,omitempty"`
 }
 
 // Limit is what limited a stage of object storage, and what an operation cost the client.

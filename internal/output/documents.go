@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -140,36 +142,32 @@ type latency struct {
 // workloads returns the documents of the instances of the wanted actions that have metrics.
 func workloads(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ([]workloadDocument, error) {
 	var list []workloadDocument
-	index := map[string]int{}
+	scalars := map[string]*dataset.Data{} // by instance
+	for x, err := range b.Scalars() {
+		if err != nil {
+			return nil, err
+		}
+		if scalars[x.Instance] == nil {
+			scalars[x.Instance] = &dataset.Data{Bundle: b}
+		}
+		d := scalars[x.Instance]
+		d.Scalars = append(d.Scalars, x)
+	}
 	for _, w := range s.Workloads {
 		if !wanted[w.Action] {
 			continue
 		}
 		for _, in := range w.Instances {
-			index[in.Name] = len(list)
-			list = append(list, workloadDocument{head: newHead(&b.Run, "workload", "workload/"+in.Name, in.EndedAt),
-				Action:   w.Action,
-				Instance: in.Name, OK: in.OK, Metrics: map[string]float64{}, Units: map[string]string{},
-				Latency: latencies(in.Metrics)})
+			d := workloadDocument{head: newHead(&b.Run, "workload", "workload/"+in.Name, in.EndedAt), Action: w.Action,
+				Instance: in.Name, OK: in.OK, Latency: latencies(in.Metrics)}
 			for _, p := range in.Phases {
-				d := &list[len(list)-1]
-				d.Phases = append(d.Phases, phaseDocument{p.Phase, map[string]float64{}, map[string]string{},
-					latencies(p.Metrics)})
+				values, units := figures(scalars[in.Name], func(phase int) bool { return phase == p.Phase }, p.Metrics,
+					p.Values)
+				d.Phases = append(d.Phases, phaseDocument{p.Phase, values, units, latencies(p.Metrics)})
 			}
-		}
-	}
-	for x, err := range b.Scalars() {
-		if err != nil {
-			return nil, err
-		}
-		i, ok := index[x.Instance]
-		switch {
-		case !ok:
-		case x.Phase < len(list[i].Phases):
-			p := list[i].Phases[x.Phase]
-			p.Metrics[x.Metric], p.Units[x.Metric] = x.Value, x.Unit
-		default:
-			list[i].Metrics[x.Metric], list[i].Units[x.Metric] = x.Value, x.Unit
+			d.Metrics, d.Units = figures(scalars[in.Name], func(phase int) bool { return phase >= len(d.Phases) }, in.Metrics,
+				in.Values)
+			list = append(list, d)
 		}
 	}
 	kept := list[:0]
@@ -180,6 +178,39 @@ func workloads(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ([]
 		}
 	}
 	return kept, nil
+}
+
+// figures are the metrics of an instance in some phases, those of its lives together, and their units. Rates are the
+// summary's.
+func figures(d *dataset.Data, phases func(int) bool, metrics []summary.Metric, list []dataset.Figure) (
+	values map[string]float64, units map[string]string) {
+	values, units = map[string]float64{}, map[string]string{}
+	if d == nil {
+		return values, units
+	}
+	for i := range d.Scalars {
+		x := &d.Scalars[i]
+		if _, known := values[x.Metric]; known || !phases(x.Phase) {
+			continue
+		}
+		of := dataset.Selection{Instance: func(_ string, phase int) bool { return phases(phase) }}
+		if f, ok := d.Figure(x.Metric, of); ok {
+			values[x.Metric], units[x.Metric] = f.Value, x.Unit
+		}
+	}
+	set := func(name string, v *float64) {
+		if _, known := values[name]; known && v != nil {
+			values[name] = *v
+		}
+	}
+	for _, m := range metrics {
+		set(m.Name+metric.IOPS, m.PerSecond)
+		set(m.Name+metric.Bandwidth, m.BandwidthBytesSec)
+	}
+	for _, f := range list {
+		set(f.Metric, &f.Value)
+	}
+	return values, units
 }
 
 func latencies(metrics []summary.Metric) map[string]latency {

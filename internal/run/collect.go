@@ -151,6 +151,7 @@ func (r *runner) take(of origin, result parser.Result, err error) {
 
 // keep adds a parser's result to the record.
 func (r *runner) keep(of origin, result parser.Result) {
+	result.Place()
 	labels := bundle.Labels{Instance: of.instance, Action: of.action, Phase: of.phase}
 	for _, h := range result.Totals {
 		r.Record.Histogram(bundle.HistogramSlice{Labels: labels, Histogram: h, Total: true})

@@ -204,7 +204,7 @@ func TestEntryPgbenchRecovery(t *testing.T) {
     - {name: pg, createObjSpec: {workload: pgbench, vars: {storageClass: hostdir, scale: 1, duration: 20}}}
     - {name: stop, startAfter: 6s, killSpec: {actionName: pg, signal: SIGSTOP, stopFor: 3s}}
   slos:
-    - {name: stopped, expr: 'outage(pg.tps, after("stop")) > duration("2s")'}
+    - {name: stopped, expr: 'outage(pg.tps, after("stop")) > duration("1500ms")'}
     - {name: never, expr: 'recovery(pg.tps, after("stop")) > duration("1h")'}
 `).wants(t, 3)
 	var s struct {

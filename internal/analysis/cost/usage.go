@@ -2,6 +2,7 @@ package cost
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -86,10 +87,11 @@ func (u *Usage) readIO(d *dataset.Data) {
 	}
 	// Tools that measure no latencies may count, and so does the log of one that was cut off.
 	for _, suffix := range []string{metric.IOs, metric.Completed} {
-		for _, x := range d.Scalars {
+		known := maps.Clone(counts)
+		for _, x := range d.Scalars { // of each life of an instance
 			name, ok := strings.CutSuffix(x.Metric, suffix)
-			if k := (key{x.Instance, name, x.Phase}); ok && counts[k] == 0 {
-				counts[k] = x.Value
+			if k := (key{x.Instance, name, x.Phase}); ok && known[k] == 0 {
+				counts[k] += x.Value
 			}
 		}
 	}
@@ -135,7 +137,7 @@ func (u *Usage) readRequests(d *dataset.Data) {
 		}
 		at := func(suffix string) float64 {
 			for _, y := range d.Scalars {
-				if y.Labels == x.Labels && y.Metric == name+suffix {
+				if y.Labels == x.Labels && y.From == x.From && y.Metric == name+suffix {
 					return y.Value
 				}
 			}

@@ -81,7 +81,7 @@ func (d *Data) addCutOffScalars(totals []bundle.HistogramSlice) {
 		instance, name string
 		phase          int
 	}
-	sums, times := map[key]float64{}, map[key]float64{}
+	means := map[key]*mean{}
 	var order []bundle.Scalar
 	for _, s := range d.Series {
 		from, to := op.Time(math.MaxInt64), op.Never
@@ -95,30 +95,30 @@ func (d *Data) addCutOffScalars(totals []bundle.HistogramSlice) {
 			if middle := p.At + op.Time(s.Step/2); middle < from || middle >= to {
 				continue
 			}
-			if _, known := sums[k]; !known {
+			if means[k] == nil {
+				means[k] = &mean{}
 				order = append(order, bundle.Scalar{
 					Labels: bundle.Labels{Instance: s.Instance, Action: s.Action, Phase: s.Phase},
 					Scalar: metric.Scalar{Metric: s.Metric, Unit: s.Unit},
 				})
 			}
-			sums[k] += p.Value * float64(s.Step)
-			times[k] += float64(s.Step)
+			means[k].add(p.Value, Span{p.At, p.At + op.Time(s.Step)})
 		}
 	}
 	for _, x := range order {
 		k := key{x.Instance, x.Metric, x.Phase}
 		i := max(0, strings.LastIndexByte(x.Metric, '.'))
 		count, ok := countOf[x.Metric[i:]]
-		if !ok || times[k] == 0 {
+		if !ok || means[k].weight == 0 {
 			continue
 		}
 		if count != x.Metric[i:] {
-			x.Value = sums[k] / times[k]
+			x.Value = means[k].value(metric.Rate)
 			d.Scalars = append(d.Scalars, x)
 		}
 		d.Scalars = append(d.Scalars, bundle.Scalar{
 			Labels: bundle.Labels{Instance: x.Instance, Action: x.Action, Phase: x.Phase},
-			Scalar: metric.Scalar{Metric: x.Metric[:i] + count, Value: math.Round(sums[k] / 1e9)},
+			Scalar: metric.Scalar{Metric: x.Metric[:i] + count, Value: math.Round(means[k].sum / 1e9)},
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -136,37 +135,6 @@ func (d *Data) IsObjectWorkload(instance string) bool {
 	}
 	c := d.Creates(ActionOf(instance))
 	return c != nil && c.ObjectSpec != nil
-}
-
-// Throughput returns the operations and bytes per second of the wanted instances of
-// object workloads, over the time from the first begin to the last end of their
-// windows. instances is their number: 0 where there are no counts, as of other tools,
-// whose rates can only be added up.
-func (d *Data) Throughput(operation string, wanted func(instance string, phase int) bool) (perSecond, bytes float64,
-	instances int) {
-	for _, x := range d.Scalars {
-		if !wanted(x.Instance, x.Phase) || !d.IsObjectWorkload(x.Instance) {
-			continue
-		}
-		switch x.Metric {
-		case operation + metric.Completed:
-			perSecond += x.Value
-			instances++
-		case operation + metric.Transferred:
-			bytes += x.Value
-		}
-	}
-	from, to := op.Time(math.MaxInt64), op.Never
-	for _, h := range d.Totals {
-		if h.Metric == operation && wanted(h.Instance, h.Phase) && d.IsObjectWorkload(h.Instance) {
-			from, to = min(from, h.From), max(to, h.To)
-		}
-	}
-	if to <= from {
-		return 0, 0, instances
-	}
-	seconds := float64(to-from) / 1e9
-	return perSecond / seconds, bytes / seconds, instances
 }
 
 // Owns reports whether an op's target is a volume of an instance: the volume, the

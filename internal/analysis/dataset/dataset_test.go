@@ -28,18 +28,18 @@ func TestCanaryUntil(t *testing.T) {
 	}
 }
 
-// Parts of one work that end at different times: it is their sum over the time of
-// all, not the sum of what each did in its own.
-func TestThroughput(t *testing.T) {
+// TestObjectRate: parts of one work that end at different times: it is their sum over the time of all, not the sum of
+// what each did in its own.
+func TestObjectRate(t *testing.T) {
 	const s = op.Time(1e9)
 	scalar := func(instance, name string, v float64) bundle.Scalar {
 		return bundle.Scalar{
 			Labels: bundle.Labels{Instance: instance, Action: "o"},
-			Scalar: metric.Scalar{Metric: name, Value: v},
+			Scalar: metric.Scalar{Metric: name, Unit: "1/s", Value: v},
 		}
 	}
-	d := Data{Scalars: []bundle.Scalar{scalar("o-0", "read.ok", 50), scalar("o-0", "read.bytes", 500),
-		scalar("o-1", "read.ok", 50), scalar("o-1", "read.bytes", 500), scalar("fio-0", "read.iops", 1000)},
+	d := Data{Scalars: []bundle.Scalar{scalar("o-0", "read.iops", 50), scalar("o-1", "read.iops", 12.5),
+		scalar("fio-0", "read.iops", 1000), scalar("fio-1", "read.iops", 1)},
 		Totals: []bundle.HistogramSlice{{
 			Labels:    bundle.Labels{Instance: "o-0"},
 			Histogram: metric.Histogram{Metric: "read", From: 1 * s, To: 2 * s},
@@ -53,15 +53,12 @@ func TestThroughput(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"actions":[{"name":"o","createObjSpec":{"objectSpec":{}}},{"name":"fio","createObjSpec":{}}]}`), &d.Spec); err != nil {
 		t.Fatal(err)
 	}
-	all := func(string, int) bool { return true }
-	if ops, bytes, n := d.Throughput("read", all); ops != 25 || bytes != 250 || n != 2 {
-		t.Errorf("%g a second, %g bytes, of %d", ops, bytes, n)
-	}
-	if ops, _, n := d.Throughput("read", func(instance string, _ int) bool { return instance == "o-0" }); ops != 50 ||
-		n != 1 {
-		t.Errorf("of the first alone %g a second, of %d", ops, n)
-	}
-	if _, _, n := d.Throughput("read", func(instance string, _ int) bool { return instance == "fio-0" }); n != 0 {
-		t.Errorf("fio counts nothing, and is %d instances", n)
+	for name, want := range map[string]float64{"o": 25, "o-0": 50, "o-1": 12.5, "fio": 1001} {
+		f, ok := d.Figure("read.iops", Selection{Instance: func(instance string, _ int) bool {
+			return instance == name || ActionOf(instance) == name
+		}})
+		if !ok || f.Value != want {
+			t.Errorf("%s: %g a second, want %g", name, f.Value, want)
+		}
 	}
 }

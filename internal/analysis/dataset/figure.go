@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -29,28 +30,23 @@ type Selection struct {
 }
 
 // Figure returns a metric over the selected instances; false without a value. It is the scalar of the tool, else
-// what its series says: the mean over time of a rate or level, the sum of a quantity. Where an instance has several
-// scalars, since its pod was replaced, a rate or level is that of the series, without the time in between.
+// what its series says: the mean over time of a rate or level, the sum of a quantity. All that states the throughput of
+// workloads has it from here: docs/explanation/throughput.md says how lives of one instance are put together.
 func (d *Data) Figure(name string, of Selection) (Figure, bool) {
-	g := d.gather(name, of, of.Slice == nil)
-	if g.n == 0 || g.repeated && g.kind != metric.Quantity {
-		if s := d.gather(name, of, false); s.n > 0 {
-			g = s
+	g := d.gather(name, of)
+	values := make([]float64, 0, len(g.groups))
+	f := Figure{Metric: name, Unit: g.unit, Traits: metric.Traits{Kind: g.kind, Better: g.better}}
+	for _, l := range g.groups {
+		if m := l.mean(g.kind); m.n > 0 {
+			values = append(values, m.value(g.kind))
+			f.N += m.n
 		}
 	}
-	if g.n == 0 {
+	if len(values) == 0 {
 		return Figure{}, false
 	}
-	values := make([]float64, 0, len(g.instances))
-	for _, v := range g.instances {
-		if g.kind == metric.Quantity {
-			v.weight = 1
-		}
-		values = append(values, v.sum/v.weight)
-	}
 	slices.Sort(values) // so that the sum does not depend on the order of the map
-	f := Figure{Metric: name, Unit: g.unit, Traits: metric.Traits{Kind: g.kind, Better: g.better}, N: g.n,
-		Instances: len(values), Min: values[0], Max: values[len(values)-1]}
+	f.Instances, f.Min, f.Max = len(values), values[0], values[len(values)-1]
 	for _, v := range values {
 		f.Value += v
 	}
@@ -60,53 +56,43 @@ func (d *Data) Figure(name string, of Selection) (Figure, bool) {
 	return f, true
 }
 
-// gathered has the values of one metric by instance. Its unit and traits are those of the first value.
+// gathered has the values of one metric. Its unit and traits are those of the first value.
 type gathered struct {
-	unit      string
-	kind      metric.Kind
-	better    metric.Direction
-	n         int64
-	repeated  bool // an instance has several
-	instances map[string]weighted
+	unit   string
+	kind   metric.Kind
+	better metric.Direction
+	groups map[string]*lives // by instance; those of object workloads are together in their action
 }
 
-// weighted is a sum of values, each with its weight.
-type weighted struct{ sum, weight float64 }
-
-// gather reads the scalars of a metric, or its series.
-func (d *Data) gather(name string, of Selection, scalars bool) *gathered {
-	g := &gathered{instances: map[string]weighted{}}
-	if scalars {
-		for _, x := range d.Scalars {
-			if x.Metric == name && of.Instance(x.Instance, x.Phase) {
-				g.add(x.Instance, x.Unit, x.Traits, x.Value, 1)
-			}
+// gather finds the values of a metric.
+func (d *Data) gather(name string, of Selection) *gathered {
+	g := &gathered{groups: map[string]*lives{}}
+	at := func(x bundle.Labels, unit string, t metric.Traits) *lives {
+		key := x.Instance
+		if d.IsObjectWorkload(key) {
+			key = ActionOf(key)
 		}
-		return g
+		if len(g.groups) == 0 {
+			g.unit, g.kind, g.better = unit, cmp.Or(t.Kind, metric.KindOfName(name), metric.KindOf(unit)), t.Better
+		}
+		if g.groups[key] == nil {
+			g.groups[key] = &lives{data: d, name: name, of: of}
+		}
+		return g.groups[key]
 	}
-	for _, x := range d.Series {
-		if x.Metric != name || !of.Instance(x.Instance, x.Phase) {
-			continue
+	for i := range d.Scalars {
+		if x := &d.Scalars[i]; of.Slice == nil && x.Metric == name && of.Instance(x.Instance, x.Phase) {
+			l := at(x.Labels, x.Unit, x.Traits)
+			l.scalars = append(l.scalars, x)
 		}
-		for _, p := range x.Points {
-			if of.Slice == nil || of.Slice(x.Instance, p.At, p.At+op.Time(x.Step)) {
-				g.add(x.Instance, x.Unit, x.Traits, p.Value, float64(max(1, x.Step)))
-			}
+	}
+	for i := range d.Series {
+		if x := &d.Series[i]; x.Metric == name && len(x.Points) > 0 && of.Instance(x.Instance, x.Phase) {
+			l := at(x.Labels, x.Unit, x.Traits)
+			l.series = append(l.series, x)
 		}
 	}
 	return g
-}
-
-func (g *gathered) add(instance, unit string, t metric.Traits, value, weight float64) {
-	if g.n++; g.n == 1 {
-		g.unit, g.kind, g.better = unit, cmp.Or(t.Kind, metric.KindOf(unit)), t.Better
-	}
-	if g.kind == metric.Quantity {
-		weight = 1
-	}
-	v, known := g.instances[instance]
-	g.repeated = g.repeated || known
-	g.instances[instance] = weighted{v.sum + value*weight, v.weight + weight}
 }
 
 // Figures returns the declared metrics of the selected instances in order of their name. Rates and bandwidths of

@@ -23,6 +23,14 @@ func seriesOf(instance, name, unit string, t metric.Traits, values ...float64) b
 	return s
 }
 
+// later shifts a series.
+func later(by op.Time, s bundle.Series) bundle.Series {
+	for i := range s.Points {
+		s.Points[i].At += by
+	}
+	return s
+}
+
 // TestFigure: how values of instances and of time are combined follows from the kind.
 func TestFigure(t *testing.T) {
 	rate, level := metric.Traits{Kind: metric.Rate, Better: metric.Higher}, metric.Traits{Kind: metric.Level}
@@ -40,7 +48,7 @@ func TestFigure(t *testing.T) {
 		},
 		Series: []bundle.Series{
 			seriesOf("pg-0", "tps", "1/s", rate, 130, 70), seriesOf("pg-1", "tps", "1/s", rate, 40, 60),
-			seriesOf("kv-0", "tps", "1/s", rate, 90, 90, 90), seriesOf("kv-0", "tps", "1/s", rate, 10),
+			seriesOf("kv-0", "tps", "1/s", rate, 90, 90, 90), later(20e9, seriesOf("kv-0", "tps", "1/s", rate, 10)),
 			seriesOf("pg-0", "written", "1", quantity, 1, 2), seriesOf("pg-1", "written", "1", quantity, 5),
 		},
 	}

@@ -18,6 +18,8 @@ type Sampled struct {
 	Before, Detailed *op.Sample
 	MaxRSSBytes      int64
 	CPU              []CPUTime // of all samples, in order of arrival
+	// Idle is when the processes did nothing: no call, no byte and no CPU time from one sample to the next.
+	Idle Union
 }
 
 // CPUTime is the CPU time that an instance had used at an instant.
@@ -63,6 +65,13 @@ func (d *Data) ReadSamples(samples iter.Seq2[op.Sample, error]) error {
 }
 
 func (x *Sampled) add(s *op.Sample, d *Data) {
+	if idle(&x.Last, s) {
+		if n := len(x.Idle); n > 0 && x.Idle[n-1].To == x.Last.At {
+			x.Idle[n-1].To = s.At
+		} else {
+			x.Idle = append(x.Idle, Span{x.Last.At, s.At})
+		}
+	}
 	x.Last, x.MaxRSSBytes = *s, max(x.MaxRSSBytes, s.RSSBytes)
 	x.CPU = append(x.CPU, CPUTime{s.At, s.CPUNanos})
 	if s.Detail == nil {
@@ -73,6 +82,12 @@ func (x *Sampled) add(s *op.Sample, d *Data) {
 		x.Before = &detailed
 	}
 	x.Detailed = &detailed
+}
+
+// idle reports whether an instance did nothing from one sample to a later one.
+func idle(before, s *op.Sample) bool {
+	return s.At > before.At && s.ReadOps == before.ReadOps && s.WriteOps == before.WriteOps &&
+		s.ReadBytes == before.ReadBytes && s.WriteBytes == before.WriteBytes && s.CPUNanos == before.CPUNanos
 }
 
 // addLevel adds the cost from one sample of an instance to the next, if both are of one level.

@@ -106,6 +106,20 @@ func (u Union) Within(from, to op.Time) int64 {
 	return int64(sum)
 }
 
+// Outside returns what of a span is not in the set.
+func (u Union) Outside(s Span) (rest []Span) {
+	for i := sort.Search(len(u), func(i int) bool { return u[i].To > s.From }); i < len(u) && u[i].From < s.To; i++ {
+		if u[i].From > s.From {
+			rest = append(rest, Span{s.From, u[i].From})
+		}
+		s.From = u[i].To
+	}
+	if s.From < s.To {
+		rest = append(rest, s)
+	}
+	return rest
+}
+
 // Overlaps reports whether [from, to] intersects the set.
 func (u Union) Overlaps(from, to op.Time) bool {
 	i := sort.Search(len(u), func(i int) bool { return u[i].To >= from })

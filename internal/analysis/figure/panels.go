@@ -42,6 +42,9 @@ func (t *Timeline) panels(d *dataset.Data) {
 			lineOf(&at(s.Instance).Bandwidth, name, len(s.Points)).addRates(s.Points, op.Time(s.Step))
 		}
 	}
+	for _, p := range byName {
+		p.sortByTime()
+	}
 	for _, h := range d.Slices {
 		if v, ok := h.Hist.Quantile(0.99); ok {
 			l := lineOf(&at(h.Instance).Latency, h.Metric+" p99", 1)
@@ -70,6 +73,19 @@ func (t *Timeline) panels(d *dataset.Data) {
 	}
 	if n := len(t.Panels); n > maxPanels {
 		t.Panels, t.Omitted = slices.Clone(t.Panels[:maxPanels]), n-maxPanels
+	}
+}
+
+// sortByTime sorts the points of a tool's series: slices of another length are series of their own.
+func (p *Panel) sortByTime() {
+	sort := func(lines []Line) {
+		for _, l := range lines {
+			slices.SortStableFunc(l.Points, func(a, b Point) int { return cmp.Compare(a.From, b.From) })
+		}
+	}
+	sort(p.Bandwidth)
+	for _, b := range p.Values {
+		sort(b.Lines)
 	}
 }
 

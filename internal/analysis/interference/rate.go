@@ -49,7 +49,7 @@ func RateEffects(d *dataset.Data, ops *dataset.Busy, seed uint64) []RateEffect {
 				continue
 			}
 			if r == nil {
-				r = newRates(curves)
+				r = newRates(d, curves)
 			}
 			effects = append(effects, r.effects(ops, control, seed)...)
 		}
@@ -66,30 +66,39 @@ type rates struct {
 	curves []*dataset.Curve
 	ends   []int     // of each curve in the slices
 	at     []op.Time // of each slice
+	to     []op.Time
 	values []float64
 	// The slices curve by curve, and by time, those of one instant in order of their curves.
 	byCurve, byTime []int32
 	places          []place // of each slice, relative to the ops of an action
 }
 
-// newRates returns the slices of each curve from the first to the last that has operations.
-func newRates(curves []*dataset.Curve) *rates {
+// newRates returns the slices of each curve from the first to the last that has operations, without the time of processes
+// that have left nothing. One that is as long as several steps is as many slices of the same time, each with its mean.
+func newRates(d *dataset.Data, curves []*dataset.Curve) *rates {
 	n := 0
 	for _, c := range curves {
 		n += len(c.Points)
 	}
-	r := &rates{curves: curves, at: make([]op.Time, 0, n), values: make([]float64, 0, n)}
+	r := &rates{curves: curves, at: make([]op.Time, 0, n), to: make([]op.Time, 0, n), values: make([]float64, 0, n)}
+	add := func(at, to op.Time, v float64) {
+		r.at, r.to, r.values = append(r.at, at), append(r.to, to), append(r.values, v)
+	}
 	for _, c := range curves {
-		last := op.Never
+		last, unreported := op.Never, d.Unreported(c.Instance, c)
 		for _, x := range c.Points {
 			if x.Value <= 0 || x.At < c.From {
 				continue
 			}
-			for at := last + c.Step; last.Known() && at <= x.At-c.Step/2; at += c.Step { // slices without operations
-				r.at, r.values = append(r.at, at), append(r.values, 0)
+			for ; last.Known() && last <= x.At-c.Step/2; last += c.Step { // slices without operations
+				if !unreported.Overlaps(last, last+c.Step) {
+					add(last, last+c.Step, 0)
+				}
 			}
-			r.at, r.values = append(r.at, x.At), append(r.values, x.Value)
-			last = x.At
+			last = c.End(x)
+			for range max(1, (last-x.At+c.Step/2)/c.Step) {
+				add(x.At, last, x.Value)
+			}
 		}
 		r.ends = append(r.ends, len(r.at))
 	}
@@ -106,7 +115,7 @@ func (r *rates) effects(ops *dataset.Busy, control string, seed uint64) (list []
 	begin := 0
 	for k, c := range r.curves {
 		of := r.byCurve[begin:r.ends[k]]
-		r.divide(of, c.Step, ops.Own(control, c.Instance, ""), ops.All(control))
+		r.divide(of, ops.Own(control, c.Instance, ""), ops.All(control))
 		if e, ok := r.effect(of, of, 1, seed); ok && len(r.curves) > 1 {
 			e.Instance = c.Instance
 			list = append(list, e)
@@ -124,14 +133,14 @@ func (r *rates) effects(ops *dataset.Busy, control string, seed uint64) (list []
 }
 
 // divide sets the places of the slices of an instance. mine and all are the times of the ops on its volumes and of all.
-func (r *rates) divide(of []int32, step op.Time, mine, all dataset.Union) {
+func (r *rates) divide(of []int32, mine, all dataset.Union) {
 	ownOps, anyOps := dataset.Cursor{Of: mine}, dataset.Cursor{Of: all}
 	for _, i := range of {
-		at := r.at[i]
+		at, to := r.at[i], r.to[i]
 		switch {
-		case ownOps.Overlaps(at, at+step):
+		case ownOps.Overlaps(at, to):
 			r.places[i] = own
-		case anyOps.Overlaps(at, at+step):
+		case anyOps.Overlaps(at, to):
 			r.places[i] = bystander
 		default:
 			r.places[i] = outside

@@ -169,6 +169,27 @@ func TestZeroPeriods(t *testing.T) {
 	}
 }
 
+// TestOfKilled: a process that was killed and has left nothing is not known to have done nothing: its time is neither one
+// without operations nor slices of 0.
+func TestOfKilled(t *testing.T) {
+	d := databases(1, 100, func(_, k int) float64 {
+		if 40 <= k && k < 60 {
+			return 0
+		}
+		return 1
+	})
+	d.Instances = []bundle.Instance{{Name: "db-0", Starts: []op.InstanceStart{{Container: "db"},
+		{Container: "db~1", At: 42 * second}, {Container: "db~2", At: 59 * second}}}}
+	list := Find(d, d.End()).ZeroPeriods(nil)
+	if len(list) != 1 || list[0].From != 40*second || list[0].To != 42*second || list[0].LengthNs != int64(2*second) {
+		t.Errorf("%+v, want the 2 s in which there was no process", list)
+	}
+	effects := RateEffects(d, busy(d, snapshotsOf(0, 10, 20, 30)), 7)
+	if len(effects) != 1 || effects[0].Outside.N != 100-20-3+1 { // the slice of 40 s, when there was no process
+		t.Errorf("%+v", effects)
+	}
+}
+
 // TestZeroPeriodsInTurn: a tool that runs one test after another is not silent while one of them runs.
 func TestZeroPeriodsInTurn(t *testing.T) {
 	d := databases(1, 40, func(_, k int) float64 { return float64(min(1, max(0, 20-k))) })

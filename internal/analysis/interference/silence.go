@@ -30,7 +30,7 @@ func silent(d *dataset.Data) []Stall {
 	}
 	var list []Stall
 	for _, curves := range byInstance {
-		list = append(list, silences(curves)...)
+		list = append(list, silences(curves, d.Unreported(curves[0].Instance, curves...))...)
 	}
 	slices.SortFunc(list, func(a, b Stall) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance))
@@ -39,8 +39,8 @@ func silent(d *dataset.Data) []Stall {
 }
 
 // silences are the gaps between the slices of an instance's curves that have operations. A tool that runs tests in turn
-// has operations of one or another.
-func silences(curves []*dataset.Curve) (list []Stall) {
+// has operations of one or another. A gap ends where a process began that has left nothing.
+func silences(curves []*dataset.Curve, unreported dataset.Union) (list []Stall) {
 	var busy dataset.Union
 	step, until, rate := op.Time(0), op.Never, 0.0
 	for _, c := range curves {
@@ -48,8 +48,8 @@ func silences(curves []*dataset.Curve) (list []Stall) {
 		sum, of := 0.0, dataset.Progress{}
 		for _, p := range c.Points {
 			if p.At >= c.From && p.Value > 0 {
-				of.Add(dataset.Span{From: p.At, To: p.At + c.Step})
-				sum += p.Value * seconds(c.Step)
+				of.Add(dataset.Span{From: p.At, To: c.End(p)})
+				sum += p.Value * seconds(c.End(p)-p.At)
 			}
 		}
 		if observed := seconds(c.Until - c.From); observed > 0 {
@@ -64,6 +64,11 @@ func silences(curves []*dataset.Curve) (list []Stall) {
 		if i+1 < len(spans) {
 			z.To = spans[i+1].From
 			end = z.To
+		}
+		in := func(u dataset.Span) bool { return u.From >= z.From && u.From < end }
+		if i := slices.IndexFunc(unreported, in); i >= 0 {
+			end = unreported[i].From
+			z.To = end
 		}
 		z.LengthNs = int64(end - z.From)
 		if end-z.From > step/2 && rate*seconds(end-z.From) >= fewestDue {

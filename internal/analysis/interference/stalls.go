@@ -8,7 +8,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
-	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -28,7 +27,8 @@ type Stall struct {
 	// Source is "canary": the stall may have begun up to ErrorNs earlier, between two
 	// I/Os of the canary; "canary+workload": the workload's longest I/O in that time
 	// gives the begin, ± ErrorNs; "workload": the longest I/O that completed in the
-	// tool's time slice [From, To), exact in length only, ErrorNs is 0; "operations": see ZeroPeriods.
+	// tool's time slice [From, To), exact in length only, ErrorNs is 0, or one that ended such a slice, which gives the
+	// begin, ± ErrorNs; "operations": see ZeroPeriods.
 	Source   string  `json:"source"`
 	From     op.Time `json:"from"`
 	To       op.Time `json:"to"`       // null: it was never seen to end
@@ -67,8 +67,10 @@ type Periods struct {
 
 // Find finds the periods of a run without their ops; end is the end of the recording.
 func Find(d *dataset.Data, end op.Time) *Periods {
-	p := &Periods{data: d, zeros: silent(d)}
 	slow := sliceStalls(d)
+	p := &Periods{data: d, zeros: slices.DeleteFunc(silent(d), func(z Stall) bool {
+		return slices.ContainsFunc(slow, func(s Stall) bool { return s.covers(&z) })
+	})}
 	var m gapMemory
 	for _, c := range d.Canaries {
 		watched := m.canaryStalls(endPendingAtPhase(d, c), d.EndOf(c.Instance, end))
@@ -252,39 +254,6 @@ func medianInterval(ios []op.CanaryIO) int64 {
 	return diffs[len(diffs)/2]
 }
 
-// sliceStalls takes the longest I/O of each slice, of reads and writes the longer. An
-// I/O at the border of two slices counts once. Object workloads and operations that are no I/O are left out: a slow
-// response is not a time without responses.
-func sliceStalls(d *dataset.Data) []Stall {
-	var list []Stall
-	last := map[string]int{} // by instance, in list
-	for _, h := range d.Slices {
-		if d.IsObjectWorkload(h.Instance) || !metric.IsIO(h.Metric) || h.From < d.MeasuredFrom(h.Instance) {
-			continue
-		}
-		s := Stall{Instance: h.Instance, Direction: h.Metric, Source: "workload", From: h.From, To: h.To,
-			LengthNs: h.Hist.Max()}
-		if s.LengthNs < Threshold {
-			continue
-		}
-		i, ok := last[h.Instance]
-		switch {
-		case ok && list[i].From == s.From:
-			if s.LengthNs > list[i].LengthNs {
-				list[i] = s
-			}
-		case ok && list[i].To >= s.From && sameLength(list[i].LengthNs, s.LengthNs):
-		default:
-			last[h.Instance] = len(list)
-			list = append(list, s)
-		}
-	}
-	return list
-}
-
-// sameLength reports whether two lengths are equal within the buckets of a histogram.
-func sameLength(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/200 }
-
 // refine takes the begin of a stall from the workload's longest I/O of that time, where
 // that lies within the canary's error: the workload always has I/O pending.
 func refine(stalls, slow []Stall) []Stall {
@@ -337,7 +306,7 @@ func (s *Stall) listed() bool {
 // earliest returns the earliest possible begin: earlier by the error, or for a slice
 // by the whole length.
 func (s *Stall) earliest() op.Time {
-	if s.Source == "workload" {
+	if s.ofSlice() {
 		return s.From - op.Time(s.LengthNs)
 	}
 	return s.From - op.Time(s.ErrorNs)
@@ -346,10 +315,10 @@ func (s *Stall) earliest() op.Time {
 // latest returns the latest possible begin: the first pending I/O may have made progress
 // until then.
 func (s *Stall) latest() op.Time {
-	switch s.Source {
-	case "workload":
-		return s.To - op.Time(s.LengthNs)
-	case Operations:
+	switch {
+	case s.ofSlice():
+		return s.To - op.Time(s.LengthNs-binError(s.LengthNs))
+	case s.Source == Operations:
 		return s.From
 	}
 	return s.From + op.Time(min(s.ErrorNs, s.LengthNs/2))

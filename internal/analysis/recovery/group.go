@@ -80,13 +80,22 @@ func spreadOf(times []Time) Spread {
 			s.Max.AtLeast = true
 			s.Median.AtLeast = s.Median.AtLeast || i < s.N/2
 		}
+		if low, _ := t.Bounds(); s.Max.LowNs != nil && int64(low) > *s.Max.LowNs {
+			s.Max.LowNs = new(int64(low))
+		}
 	}
 	return s
 }
 
-// String is the time without its error, "3.5 s", or a bound: "≥ 20 s", "< 500 ms".
+// String is the time without its error, "3.5 s", or its bounds: "≥ 20 s", "< 500 ms", "0 s … 4.7 s".
 func (t Time) String() string {
 	switch {
+	case t.LowNs != nil && t.AtLeast:
+		return "≥ " + units.Duration(float64(*t.LowNs))
+	case t.LowNs != nil && *t.LowNs == 0:
+		return "0 s … " + units.Duration(float64(t.Ns))
+	case t.LowNs != nil:
+		return units.Duration(float64(*t.LowNs)) + " … " + units.Duration(float64(t.Ns))
 	case t.AtLeast:
 		return "≥ " + units.Duration(float64(t.Ns))
 	case t.Ns < t.ErrorNs:

@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
@@ -113,6 +114,115 @@ func TestEdges(t *testing.T) {
 		}
 		if x := r.Recovered; x.AtLeast != tt.least || x.Ns < tt.from || x.Ns > tt.to {
 			t.Errorf("%s: recovered %+v, want %d to %d", tt.name, x, tt.from, tt.to)
+		}
+	}
+}
+
+// TestNextOp: what the next op on the instance does is none of an op's: its own times are lower bounds from there on.
+func TestNextOp(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	next := func(target string, kind op.Kind, at float64) dataset.Window {
+		w := kill(at)
+		w.Op, w.Kind, w.Target = 8, kind, target
+		return w
+	}
+	for _, tt := range []struct {
+		name      string
+		truth     outage
+		next      dataset.Window
+		serving   *Time
+		recovered Time
+	}{
+		{"the outage is the next op's", outage{down: 26, up: 28}, next("pg-0", op.Reattach, 26), nil,
+			Time{Ns: 0, ErrorNs: 5e8}},
+		{"no time to recover", outage{down: 23, up: 28}, next("pg-0", op.Reattach, 23), nil, Time{Ns: 0, AtLeast: true}},
+		{"away until the next op", outage{down: 20, up: 28}, next("pg-0", op.Kill, 24), &Time{Ns: 4e9, AtLeast: true},
+			Time{Ns: 4e9, AtLeast: true}},
+		{"an op on another instance", outage{down: 20, up: 28}, next("pg-1", op.Kill, 24),
+			&Time{Ns: 8.5e9, ErrorNs: 5e8}, Time{Ns: 8.5e9, ErrorNs: 5e8}},
+		{"a snapshot replaces nothing", outage{down: 20, up: 28}, next("pg-0", op.Snapshot, 24),
+			&Time{Ns: 8.5e9, ErrorNs: 5e8}, Time{Ns: 8.5e9, ErrorNs: 5e8}},
+	} {
+		list := recoveries(t, tt.truth.series(60, 0, random), 60*second, kill(20), tt.next)
+		if len(list) == 0 || list[0].Op != 7 {
+			t.Fatalf("%s: %+v", tt.name, list)
+		}
+		r := list[0]
+		if (r.Serving == nil) != (tt.serving == nil) || r.Serving != nil && *r.Serving != *tt.serving {
+			t.Errorf("%s: serving %+v, want %+v", tt.name, r.Serving, tt.serving)
+		}
+		if r.Recovered != tt.recovered {
+			t.Errorf("%s: recovered %+v, want %+v", tt.name, r.Recovered, tt.recovered)
+		}
+	}
+}
+
+// TestUnreported: of a process that was killed, and has left nothing, it is not known whether it did anything. Where only
+// a server was replaced its client has been there all along.
+func TestUnreported(t *testing.T) {
+	s := outage{down: 20, up: 30}.series(60, 0, rand.New(rand.NewPCG(13, 14)))
+	d := &dataset.Data{Bundle: &bundle.Bundle{}, Series: []bundle.Series{s}, Instances: []bundle.Instance{{Name: "pg-0",
+		Starts: []op.InstanceStart{{Container: "pg"}, {Container: "pg~1", At: 22 * second}, {Container: "pg~2",
+			At: 29 * second}}}}}
+	d.Bundle.Run.EndedAt = 60 * second
+	for _, serving := range []Time{{Ns: 2e9, AtLeast: true}, {Ns: 10.5e9, ErrorNs: 5e8}} {
+		list := Of(d, []dataset.Window{kill(20)}, Share)
+		if len(list) != 1 || list[0].Serving == nil || *list[0].Serving != serving {
+			t.Errorf("%+v, want it to serve after %+v", list, serving)
+		}
+		d.Instances[0].Starts = append(d.Instances[0].Starts, op.InstanceStart{Container: "client"})
+	}
+}
+
+// TestPhaseEnds: a rate that falls since the next phase asks for less is no op's doing.
+func TestPhaseEnds(t *testing.T) {
+	s := outage{down: 30, up: 50}.series(60, 0, rand.New(rand.NewPCG(9, 10)))
+	d := &dataset.Data{Bundle: &bundle.Bundle{}, Series: []bundle.Series{s}, Instances: []bundle.Instance{{Name: "pg-0",
+		Starts: []op.InstanceStart{{Intended: 0}, {Intended: 30 * second, Phase: 1}}}}}
+	d.Bundle.Run.EndedAt = 60 * second
+	d.Spec.Actions = []dataset.Action{{Name: "pg", CreateObjSpec: &dataset.CreateObj{Phases: []dataset.Phase{{}}}}}
+	list := Of(d, []dataset.Window{kill(27)}, Share)
+	if len(list) != 1 || list[0].Serving != nil || list[0].Recovered != (Time{Ns: 0, AtLeast: true}) {
+		t.Errorf("%+v", list)
+	}
+	if list := Of(d, []dataset.Window{kill(31)}, Share); len(list) != 0 {
+		t.Errorf("a level of the phase before: %+v", list)
+	}
+}
+
+// TestMissing: an op on a workload has a recovery, or the reason why not.
+func TestMissing(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	away := outage{down: 99}.series(60, 0, random)
+	away.Points = away.Points[21:] // the process that was killed has left nothing
+	idle := outage{down: 0, up: 99}.series(60, 0, random)
+	for i := range op.Time(60) {
+		idle.Points = append(idle.Points, metric.Point{At: i * second})
+	}
+	for name, tt := range map[string]struct {
+		series bundle.Series
+		at     float64
+		want   string
+	}{
+		"a crash": {away, 20, "a tool that is killed loses"},
+		"too early": {outage{down: 99}.series(60, 0, random), 2,
+			"its tool has 2 values of its rate in the 10 s before it: want 3"},
+		"idle":      {idle, 20, "it did nothing in the 10 s before it"},
+		"no values": {outage{down: 30}.series(9, 0, random), 20, "its tool has 0 values"},
+		"a row":     {outage{down: 99}.series(60, 0, random), 20, ""},
+	} {
+		d := &dataset.Data{Bundle: &bundle.Bundle{}, Series: []bundle.Series{tt.series},
+			Instances: []bundle.Instance{{Name: "pg-0"}, {Name: "pg-1"}}}
+		if name == "a crash" {
+			d.Instances[0].Starts = []op.InstanceStart{{Container: "pg"}, {Container: "pg~1", At: 21 * second}}
+		}
+		d.Bundle.Run.EndedAt = 60 * second
+		ws := []dataset.Window{kill(tt.at)}
+		list := MissingFrom(Of(d, ws, Share), d, ws)
+		switch {
+		case tt.want == "" && len(list) == 0:
+		case len(list) != 1 || list[0].Instance != "pg-0" || !strings.Contains(list[0].Reason, tt.want) || tt.want == "":
+			t.Errorf("%s: %+v, want %q", name, list, tt.want)
 		}
 	}
 }

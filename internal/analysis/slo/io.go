@@ -1,7 +1,6 @@
 package slo
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -173,114 +172,44 @@ func endOf(io *op.CanaryIO) op.Time {
 	return math.MaxInt64
 }
 
-// perSecond sums the instances' means: the tool's scalars, or with windows and several
-// phases the means of its series. Object workloads have one rate over the time of all.
+// perSecond is the rate or the bandwidth of an operation.
 func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	name := q.Metric.Name + rateSuffix[q.Func]
-	byInstance := map[string]*average{}
-	at := func(instance string) *average {
-		if s.data.IsObjectWorkload(instance) {
-			instance = q.Metric.Action // all together
-		}
-		if byInstance[instance] == nil {
-			byInstance[instance] = &average{}
-		}
-		return byInstance[instance]
-	}
-	changes := q.Phase == nil && len(s.data.Phases(q.Metric.Action)) > 0
-	if len(q.Windows) == 0 && !changes {
-		wanted := func(instance string, phase int) bool {
-			return dataset.ActionOf(instance) == q.Metric.Action && inPhase(q, phase)
-		}
-		if ops, bytes, n := s.data.Throughput(q.Metric.Name, wanted); n > 0 {
-			if q.Func == expr.Throughput {
-				ops = bytes
-			}
-			return expr.Value{Number: ops, N: int64(n)}, nil
-		}
-		for _, x := range s.data.Scalars {
-			if x.Action == q.Metric.Action && x.Metric == name && inPhase(q, x.Phase) {
-				at(x.Instance).add(x.Value, 1)
-			}
-		}
-	}
-	if len(byInstance) == 0 {
-		for _, x := range s.data.Series {
-			if x.Action != q.Metric.Action || x.Metric != name || !inPhase(q, x.Phase) {
-				continue
-			}
-			for _, p := range x.Points {
-				if s.insideIO(q.Windows, x.Instance, p.At, p.At+op.Time(x.Step)) {
-					m := at(x.Instance)
-					if m.add(p.Value, max(1, float64(x.Step))); s.data.IsObjectWorkload(x.Instance) {
-						m.together = append(m.together, dataset.Window{From: p.At, To: p.At + op.Time(x.Step)})
-					}
-				}
-			}
-		}
-	}
-	var v expr.Value
-	for _, m := range byInstance {
-		v.Number += m.value()
-		v.N += m.n
-	}
-	if v.N == 0 && changes {
-		return v, fmt.Errorf("%w: no %s over time was recorded, and %s has phases: ask for one, by phase(1)",
-			expr.ErrNoData, name, q.Metric.Action)
-	}
-	if v.N == 0 {
-		return v, fmt.Errorf("%w: no %s of %s was recorded%s", expr.ErrNoData, name, q.Metric.Action, inWindow(q))
-	}
-	return v, nil
+	f, err := s.figureOf(name, q)
+	return expr.Value{Number: f.Value, N: f.N}, err
 }
 
-// figure answers ValueOf: the tool's scalars, or with windows and several phases its series.
-func (s *source) figure(q expr.Query) (expr.Value, error) {
+// figureOf returns a metric of the workload of a query: the tool's scalars, or with windows and several phases its
+// series.
+func (s *source) figureOf(name string, q expr.Query) (dataset.Figure, error) {
 	of := dataset.Selection{Instance: func(instance string, phase int) bool {
 		return dataset.ActionOf(instance) == q.Metric.Action && inPhase(q, phase)
 	}}
 	changes := q.Phase == nil && len(s.data.Phases(q.Metric.Action)) > 0
 	if len(q.Windows) > 0 || changes {
-		of.Slice = func(instance string, from, to op.Time) bool { return s.insideIO(q.Windows, instance, from, to) }
+		of.Slice = func(instance string, from, to op.Time) bool {
+			return from >= s.data.MeasuredFrom(instance) && s.inside(q.Windows, from, to)
+		}
 	}
-	f, ok := s.data.Figure(q.Metric.Name, of)
+	f, ok := s.data.Figure(name, of)
 	switch {
-	case !ok && hasMetric(s.data.Totals, q.Metric):
+	case !ok && changes:
+		return f, fmt.Errorf("%w: no %s over time was recorded, and %s has phases: ask for one, by phase(1)",
+			expr.ErrNoData, name, q.Metric.Action)
+	case !ok:
+		return f, fmt.Errorf("%w: no %s of %s was recorded%s", expr.ErrNoData, name, q.Metric.Action, inWindow(q))
+	}
+	return f, nil
+}
+
+// figure answers ValueOf.
+func (s *source) figure(q expr.Query) (expr.Value, error) {
+	f, err := s.figureOf(q.Metric.Name, q)
+	if err != nil && hasMetric(s.data.Totals, q.Metric) {
 		return expr.Value{}, fmt.Errorf("%s is a distribution: ask for p99(%s) or another of its latencies", q.Metric,
 			q.Metric)
-	case !ok && changes:
-		return expr.Value{}, fmt.Errorf("%w: no %s over time was recorded, and %s has phases: ask for one, by phase(1)",
-			expr.ErrNoData, q.Metric.Name, q.Metric.Action)
-	case !ok:
-		return expr.Value{}, fmt.Errorf("%w: no %s of %s was recorded%s", expr.ErrNoData, q.Metric.Name, q.Metric.Action,
-			inWindow(q))
 	}
-	return expr.Value{Number: f.Value, N: f.N, Unit: f.Unit, Better: f.Better}, nil
-}
-
-// average is weighted by time. Simultaneous steps of object workloads add up.
-type average struct {
-	sum, weight float64
-	together    []dataset.Window // of objects, instead of the weight
-	n           int64
-}
-
-func (m *average) add(v, weight float64) {
-	m.sum += v * weight
-	m.weight += weight
-	m.n++
-}
-
-func (m *average) value() float64 {
-	if m.together == nil {
-		return m.sum / m.weight
-	}
-	slices.SortFunc(m.together, func(a, b dataset.Window) int { return cmp.Compare(a.From, b.From) })
-	var long op.Time
-	for _, span := range dataset.UnionOf(m.together) {
-		long += span.To - span.From
-	}
-	return m.sum / float64(max(1, long))
+	return expr.Value{Number: f.Value, N: f.N, Unit: f.Unit, Better: f.Better}, err
 }
 
 // interference is a quantile of a workload's I/O while ops were in progress ÷ the same while none was.

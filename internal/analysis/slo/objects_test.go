@@ -65,12 +65,8 @@ func TestThroughputOfObjects(t *testing.T) {
 			Scalar: metric.Scalar{Metric: "read.iops", Value: 100},
 		}, bundle.Scalar{
 			Labels: bundle.Labels{Instance: name, Action: "o"},
-			Scalar: metric.Scalar{Metric: "read.ok", Value: float64(100 * seconds)},
-		},
-			bundle.Scalar{
-				Labels: bundle.Labels{Instance: name, Action: "o"},
-				Scalar: metric.Scalar{Metric: "read.bytes", Value: float64(1000 * seconds)},
-			})
+			Scalar: metric.Scalar{Metric: "read.bandwidth", Value: 1000},
+		})
 	}
 	src := &source{data: d}
 	for view, want := range map[expr.Func]float64{expr.IOPS: 125, expr.Throughput: 1250} {

@@ -130,11 +130,13 @@ func (s *source) isIO(m expr.Metric) bool {
 	if hasMetric(s.data.Totals, m) || hasMetric(s.data.Slices, m) {
 		return true
 	}
-	// A parser may know rates and no latencies.
-	return slices.ContainsFunc(s.data.Scalars, func(x bundle.Scalar) bool {
-		operation, ok := metric.RateOf(x.Metric)
-		return ok && x.Action == m.Action && operation == m.Name
-	})
+	// A parser may know rates and no latencies, and of a tool that was killed only a series.
+	rate := func(action, name string) bool {
+		operation, ok := metric.RateOf(name)
+		return ok && action == m.Action && operation == m.Name
+	}
+	return slices.ContainsFunc(s.data.Scalars, func(x bundle.Scalar) bool { return rate(x.Action, x.Metric) }) ||
+		slices.ContainsFunc(s.data.Series, func(x bundle.Series) bool { return rate(x.Action, x.Metric) })
 }
 
 // tally sums the ops of one query.

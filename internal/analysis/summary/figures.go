@@ -11,6 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/recovery"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/tenant"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -26,8 +27,9 @@ const Format = 1
 // Version 1 is that of November 2026. Since version 2 a stall without an end lasts until its instance ended, not the
 // run; the achieved rate of a backlog is at most the offered one; late starts are flagged also if most operations were
 // never started; a backlog of less than one operation is not flagged; and even ends are taken for a rate limit only if
-// chance does not explain them.
-const AnalysisVersion = 2
+// chance does not explain them. Since version 3 the rate of an instance whose tool was started anew is its work over the
+// time of its lives, not the sum of their rates, and the search for a recovery ends at the next op on the instance.
+const AnalysisVersion = 3
 
 // Analysis says what computed figures.
 type Analysis struct {
@@ -82,6 +84,8 @@ type Summary struct {
 	ZeroPeriods []interference.Stall      `json:"zeroPeriods,omitempty"`
 	// Recoveries are those of workloads after ops that replace their pods or change their volumes.
 	Recoveries []Recoveries `json:"recoveries,omitempty"`
+	// NoRecovery are the ops of which there is none, with the reason.
+	NoRecovery []recovery.Missing `json:"noRecovery,omitempty"`
 	// Sampling is nil of older bundles.
 	Sampling *Sampling `json:"sampling,omitempty"`
 	// Queries are those to a Prometheus server.

@@ -242,8 +242,8 @@ func merged(d *dataset.Data, wanted func(instance string) bool, phase int) []Met
 	return append(ms, canaryMetrics(d, canaries, "")...)
 }
 
-// metrics returns the metrics of the wanted instances: histograms are merged, rates are
-// added up. A rate without latencies is a metric too.
+// metrics returns the metrics of the wanted instances: histograms are merged, counts added up. A rate without latencies
+// is a metric too.
 func metrics(d *dataset.Data, instances func(instance string) bool, phase int) []Metric {
 	wanted := func(instance string, of int) bool { return instances(instance) && (phase == allPhases || phase == of) }
 	samples := map[string]*stats.Sample{}
@@ -258,28 +258,36 @@ func metrics(d *dataset.Data, instances func(instance string) bool, phase int) [
 		}
 		_ = samples[h.Metric].AddHistogram(h.Hist) // counts of a run do not overflow
 	}
-	for _, x := range d.Scalars {
-		name, ok := metric.RateOf(x.Metric)
-		if ok && wanted(x.Instance, x.Phase) && !slices.ContainsFunc(ms,
-			func(m Metric) bool { return m.Name == name }) {
-			ms = append(ms, Metric{Name: name})
+	changes := false // in phases: there is a rate of each
+	rate := func(x bundle.Labels, name string) {
+		operation, ok := metric.RateOf(name)
+		if !ok || !wanted(x.Instance, x.Phase) {
+			return
 		}
+		changes = changes || len(d.Phases(x.Action)) > 0
+		if !slices.ContainsFunc(ms, func(m Metric) bool { return m.Name == operation }) {
+			ms = append(ms, Metric{Name: operation})
+		}
+	}
+	for _, x := range d.Scalars {
+		rate(x.Labels, x.Metric)
+	}
+	for _, x := range d.Series { // of a tool that left nothing else, since it was killed
+		rate(x.Labels, x.Metric)
 	}
 	for i := range ms {
 		m := &ms[i]
-		m.Errors = count(sumOf(d, m.Name+metric.Failed, wanted, phase))
-		m.OK, m.Lost = count(sumOf(d, m.Name+metric.Completed, wanted, phase)),
-			count(sumOf(d, m.Name+metric.Lost, wanted, phase))
+		m.Errors = sumOf(d, m.Name+metric.Failed, wanted)
+		m.OK, m.Lost = sumOf(d, m.Name+metric.Completed, wanted), sumOf(d, m.Name+metric.Lost, wanted)
 		if s := samples[m.Name]; s != nil {
 			s.AddInfinite(m.Lost) // they were due and never done
 			m.Latency = ioLatency(s)
 		}
-		m.PerSecond = sumOf(d, m.Name+metric.IOPS, wanted, phase)
-		m.BandwidthBytesSec = sumOf(d, m.Name+metric.Bandwidth, wanted, phase)
-		if ops, bytes, n := d.Throughput(m.Name, wanted); n > 0 {
-			m.PerSecond, m.BandwidthBytesSec = &ops, &bytes
+		if phase != allPhases || !changes {
+			m.PerSecond = throughputOf(d, m.Name+metric.IOPS, wanted)
+			m.BandwidthBytesSec = throughputOf(d, m.Name+metric.Bandwidth, wanted)
 		}
-		if count(m.PerSecond) > 0 && count(m.BandwidthBytesSec) == 0 {
+		if m.PerSecond != nil && *m.PerSecond > 0 && m.BandwidthBytesSec != nil && *m.BandwidthBytesSec == 0 {
 			m.BandwidthBytesSec = nil // it moves no bytes, such as a delete
 		}
 	}
@@ -296,13 +304,6 @@ func partOf(name, of string) bool {
 	return ok && rest != "" && (rest[0] == '.' || rest[0] == '!' || rest[0] == '@')
 }
 
-func count(v *float64) int64 {
-	if v == nil {
-		return 0
-	}
-	return int64(*v)
-}
-
 // ioLatency has no interval of the median: consecutive I/Os are not independent.
 func ioLatency(s *stats.Sample) Latency {
 	l := latencyOf(s)
@@ -310,22 +311,23 @@ func ioLatency(s *stats.Sample) Latency {
 	return l
 }
 
-// sumOf sums a metric over instances and phases; nil for a rate over several phases.
-func sumOf(d *dataset.Data, name string, wanted func(instance string, phase int) bool, phase int) *float64 {
-	var sum *float64
-	_, rate := metric.RateOf(name)
+// sumOf sums a count over instances, their lives and phases.
+func sumOf(d *dataset.Data, name string, wanted func(instance string, phase int) bool) (sum int64) {
 	for _, x := range d.Scalars {
 		if x.Metric == name && wanted(x.Instance, x.Phase) {
-			if rate && phase == allPhases && len(d.Phases(x.Action)) > 0 {
-				return nil
-			}
-			if sum == nil {
-				sum = new(float64)
-			}
-			*sum += x.Value
+			sum += int64(x.Value)
 		}
 	}
 	return sum
+}
+
+// throughputOf returns the rate or bandwidth of instances; nil: it is unknown.
+func throughputOf(d *dataset.Data, name string, wanted func(instance string, phase int) bool) *float64 {
+	f, ok := d.Figure(name, dataset.Selection{Instance: wanted})
+	if !ok {
+		return nil
+	}
+	return &f.Value
 }
 
 // canaryMetrics returns the canary's response times; an I/O that had not ended is a lower

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/recovery"
@@ -14,9 +15,8 @@ type Recoveries struct {
 	Each []recovery.Recovery `json:"each"`
 }
 
-func recoveries(d *dataset.Data, ws []dataset.Window) []Recoveries {
+func recoveries(d *dataset.Data, ws []dataset.Window) (all []Recoveries, missing []recovery.Missing) {
 	list := recovery.Of(d, ws, recovery.Share)
-	var all []Recoveries
 	for _, g := range recovery.Groups(list, recovery.Share) {
 		r := Recoveries{Group: g}
 		for _, x := range list {
@@ -26,7 +26,32 @@ func recoveries(d *dataset.Data, ws []dataset.Window) []Recoveries {
 		}
 		all = append(all, r)
 	}
-	return all
+	return all, recovery.MissingFrom(list, d, ws)
+}
+
+// NoRecoveries are the ops of one action without a recovery on the instances of another, for one reason.
+type NoRecoveries struct {
+	Control, Action, Reason string
+	N                       int
+}
+
+// NoRecoveries groups the ops without a recovery, in order of the first.
+func (s *Summary) NoRecoveries() (list []NoRecoveries) {
+	for _, m := range s.NoRecovery {
+		i := slices.IndexFunc(list, func(x NoRecoveries) bool {
+			return x.Control == m.Control && x.Action == m.Action && x.Reason == m.Reason
+		})
+		if i < 0 {
+			i, list = len(list), append(list, NoRecoveries{m.Control, m.Action, m.Reason, 0})
+		}
+		list[i].N++
+	}
+	return list
+}
+
+// String is a sentence without its end.
+func (x NoRecoveries) String() string {
+	return fmt.Sprintf("%s of %s on %s: no recovery: %s", plural(int64(x.N), "op"), x.Control, x.Action, x.Reason)
 }
 
 // Line is the sentence about the recoveries.
@@ -38,12 +63,12 @@ func (r *Recoveries) Line() string {
 	level := fmt.Sprintf("back at %.0f %% of its level", 100*r.Share)
 	switch n := r.Recovered.NotYet; {
 	case n == r.N && r.Recovered.Max.Ns == 0:
-		return text + "was not seen " + level + ": the workload or the run ended before."
+		return text + "was not seen " + level + ": the next operation or the end came before."
 	case n == r.N:
-		return text + fmt.Sprintf("was not seen %s: the workload or the run ended at most %s after.", level,
+		return text + fmt.Sprintf("was not seen %s before the next operation or the end, at most %s after.", level,
 			units.Duration(float64(r.Recovered.Max.Ns)))
 	case n > 0:
-		return text + fmt.Sprintf("was %s after %s; %d of %d were not when the workload or the run ended.", level,
+		return text + fmt.Sprintf("was %s after %s; %d of %d were not when the next operation or the end came.", level,
 			&r.Recovered, n, r.N)
 	}
 	return text + fmt.Sprintf("was %s after %s.", level, &r.Recovered)

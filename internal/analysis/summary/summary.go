@@ -117,7 +117,7 @@ func (s *Summary) addInterference(x *opsDuringIO) {
 	if x == nil {
 		return
 	}
-	s.Recoveries = recoveries(x.data, x.listed)
+	s.Recoveries, s.NoRecovery = recoveries(x.data, x.listed)
 	s.Stalls = x.periods.Stalls(x.listed)
 	s.ZeroPeriods = x.periods.ZeroPeriods(x.listed)
 }

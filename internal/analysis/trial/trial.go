@@ -176,6 +176,11 @@ func operations(d *dataset.Data) []expr.Metric {
 			add(s.Action, name)
 		}
 	}
+	for _, s := range d.Series { // of a tool that left nothing else, since it was killed
+		if name, ok := metric.RateOf(s.Metric); ok {
+			add(s.Action, name)
+		}
+	}
 	for _, c := range d.Canaries {
 		for _, io := range c.IOs {
 			add(c.Action, metric.Canary(io.Write))

@@ -265,6 +265,10 @@ func (l *list) recovery(r *summary.Recoveries) {
 			recovery.Time
 		}{{"p50", of.Median}, {"max", of.Max}} {
 			l.ns(f, v.name, &v.Ns)
+			if v.LowNs != nil && !v.AtLeast {
+				last := &(*l)[len(*l)-1]
+				last.Low, last.High = asFloat(v.LowNs), asFloat(&v.Ns)
+			}
 			if v.AtLeast {
 				(*l)[len(*l)-1].Bound = AtLeast
 			}

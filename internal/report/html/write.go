@@ -87,6 +87,7 @@ var functions = template.FuncMap{
 	"findings": (*page).findings, "met": (*page).met, "shown": (*page).shown, "steps": (*page).steps,
 	"drivers": (*page).drivers,
 	"badge":   (*summary.Summary).Badge, "objectivesLine": (*summary.Summary).ObjectivesLine,
+	"noRecoveries": (*summary.Summary).NoRecoveries,
 	"triggerLines": (*summary.Summary).TriggerLines, "attributionLine": summary.Action.AttributionLine,
 	"holds": (*summary.FindStep).Holds, "longest": summary.Latency.Max, "missing": (*summary.Query).Missing,
 	"detailText": summary.Workload.DetailText, "samplingText": (*summary.Sampling).Text,

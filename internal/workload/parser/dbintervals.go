@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -41,14 +40,14 @@ func (d *dbBench) series(r *dbRun, suffix string) {
 		return
 	}
 	start, last, sum := d.start(r), int64(0), int64(0)
-	s := rocksAll.Series(r.intervals[0][0] * int64(time.Second))
+	s := intervals{Series: rocksAll.Series(r.intervals[0][0] * int64(time.Second))}
 	s.Metric += suffix
 	for _, row := range r.intervals {
-		s.Points = append(s.Points, metric.Point{At: start + op.Time(last)*op.Time(time.Second),
-			Value: float64(row[1]) / float64(row[0]-last)})
+		s.add(start+op.Time(last)*op.Time(time.Second), op.Time(row[0]-last)*op.Time(time.Second),
+			float64(row[1])/float64(row[0]-last))
 		last, sum = row[0], sum+row[1]
 	}
-	d.res.Series = append(d.res.Series, s)
+	d.res.Series = append(d.res.Series, s.all()...)
 	d.scalar(rocksAll.Scalar(float64(sum)/float64(last)), suffix)
 	d.checkIntervals(r)
 }

@@ -67,7 +67,7 @@ type filebench struct {
 	failed  string     // the first message of a failure
 	now     []fbFlowop // of statistics that are not complete yet
 	last    *fbStatistics
-	series  metric.Series
+	series  intervals
 }
 
 // fbStatistics are statistics since the start of the run.
@@ -138,11 +138,10 @@ func (f *filebench) statistics(m []string) {
 	}
 	f.ended = f.ran
 	f.last, f.now = s, nil
-	f.series.Points = append(f.series.Points, metric.Point{At: f.in.Started + fbTime(from),
-		Value: (s.ops - before) / (s.at - from)})
 	if f.series.Step == 0 {
-		f.series.Step = int64(fbTime(s.at - from))
+		f.series.Series = fbOps.Series(int64(fbTime(s.at - from)))
 	}
+	f.series.add(f.in.Started+fbTime(from), fbTime(s.at-from), (s.ops-before)/(s.at-from))
 }
 
 // maxFBSeconds is the greatest accepted time.
@@ -192,11 +191,8 @@ func (f *filebench) results() {
 		}
 		f.add("/"+x[0], list, x[1:])
 	}
-	if len(f.series.Points) > 1 {
-		points, step := f.series.Points, f.series.Step
-		f.series = fbOps.Series(step)
-		f.series.Points = points
-		f.res.Series = append(f.res.Series, f.series)
+	if f.series.n() > 1 {
+		f.res.Series = append(f.res.Series, f.series.all()...)
 	}
 }
 
@@ -214,6 +210,7 @@ func (f *filebench) add(suffix string, list []metric.Declaration, fields []strin
 		}
 		s := d.Scalar(v)
 		s.Metric += suffix
+		s.From, s.To = f.in.Started+fbTime(f.running), f.in.Started+fbTime(f.last.at)
 		f.res.Scalars = append(f.res.Scalars, s)
 	}
 }

@@ -198,7 +198,8 @@ func TestPercentiles(t *testing.T) {
 // TestSlicesAddUp: of each sample whose log belongs to it, the slices hold
 // exactly the completions of the total, without a gap.
 func TestSlicesAddUp(t *testing.T) {
-	for _, name := range []string{"twojobs", "rampz", "stall", "group", "sync", "terminated"} {
+	for _, name := range []string{"twojobs", "rampz", "stall", "group", "sync", "terminated", "stopped",
+		"stopped-busy"} {
 		r := parsed(t, name)
 		for _, total := range r.Totals {
 			if total.Metric == "sync" {
@@ -284,6 +285,65 @@ func TestRates(t *testing.T) {
 	if scalars["read.ios"] != 3500 || scalars["read.bytes"] != 3500*4096 || math.Abs(scalars["read.iops"]-1000) > 5 ||
 		math.Abs(scalars["write.bandwidth"]-4096e3) > 2e4 || scalars["cpu.system"] <= 0 {
 		t.Errorf("scalars %v", scalars)
+	}
+}
+
+// TestStopped: while fio was stopped it completed nothing, though the row after that holds the I/O of before it too.
+func TestStopped(t *testing.T) {
+	for name, zeros := range map[string]int{"stopped": 3, "stopped-busy": 1} {
+		r := parsed(t, name)
+		text, err := os.ReadFile(filepath.Join("testdata", "fio", name, "truth"))
+		must(t, err)
+		var stopped, resumed int64
+		_, err = fmt.Sscan(string(text), &stopped, &resumed)
+		must(t, err)
+		for _, s := range r.Series {
+			if !strings.HasSuffix(s.Metric, ".iops") {
+				continue
+			}
+			found, sum := 0, 0.0
+			for _, p := range s.Points {
+				if p.Value == 0 {
+					found++
+					if at := int64(p.At); at < stopped || at+s.Step > resumed {
+						t.Errorf("%s %s: 0 from %v after the stop", name, s.Metric, time.Duration(at-stopped))
+					}
+				}
+				sum += p.Value
+			}
+			if found != zeros {
+				t.Errorf("%s %s: %d seconds without I/O, want %d: %v", name, s.Metric, found, zeros, s.Points)
+			}
+			for _, total := range r.Totals {
+				if n := float64(total.Hist.N()); total.Metric+".iops" == s.Metric && math.Abs(sum-n) > 0.05*n {
+					t.Errorf("%s %s: %.0f I/Os in the series, %.0f in all", name, s.Metric, sum, n)
+				}
+			}
+		}
+	}
+}
+
+// TestFioWindows: rows that cannot be of windows that follow each other say nothing about silence.
+func TestFioWindows(t *testing.T) {
+	row := func(at, n int64) *histRow { return &histRow{At: at, Counts: binned{n: n}} }
+	for _, tt := range []struct {
+		name string
+		rows []*histRow
+		want []int64
+	}{
+		{"in time", []*histRow{row(1000, 9), row(2001, 9), row(3000, 9)}, []int64{1000, 2000, 3000}},
+		{"late, and caught up", []*histRow{row(1003, 9), row(2000, 9), row(4500, 9), row(4501, 1), row(5000, 9)},
+			[]int64{1003, 2000, 3000, 4000, 5000}},
+		{"windows that begin at rows", []*histRow{row(1000, 9), row(3500, 9), row(4500, 9)}, []int64{1000, 3500, 4500}},
+	} {
+		w := newFioWindows(tt.rows, time.Second)
+		var got []int64
+		for _, r := range tt.rows {
+			got = append(got, w.next(r.At))
+		}
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, d)
+		}
 	}
 }
 

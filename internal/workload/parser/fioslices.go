@@ -118,39 +118,49 @@ func (f *fioRun) sliceLog(l *fioLog, j *fioJob, number int, direction string, ra
 		owner = f.jobs[0]
 	}
 	sum, end, size := &binned{}, op.Time(0), f.blockSize(j, direction)
-	started := false
-	for i := 0; i < len(l.rows); i++ {
-		row := l.rows[i]
-		if row.Direction != number {
-			continue
-		}
-		counts := &row.Counts
-		for i+1 < len(l.rows) && l.rows[i+1].Direction == number && l.rows[i+1].At == row.At {
+	rows := rowsOf(l.rows, number)
+	windows := newFioWindows(rows, f.step())
+	for i := 0; i < len(rows); i++ {
+		row, first := rows[i], i == 0
+		counts, over := &row.Counts, windows.next(row.At)
+		before := counts.n - 1 // completed before the end of the window
+		for i+1 < len(rows) && rows[i+1].At == row.At {
 			i++ // fio wrote two rows for one instant
 			counts.counts = slices.Clone(counts.counts)
-			counts.merge(&l.rows[i].Counts)
+			counts.merge(&rows[i].Counts)
+			windows.next(row.At)
 		}
-		to := f.place(owner, row.At)
-		from := end
-		if !started {
-			from, started = to-op.Time(f.step()), true
+		s := fioSlice{from: end, to: f.place(owner, row.At), atEnd: counts.n - before}
+		s.silent = s.to - op.Time((row.At-over)*int64(time.Millisecond))
+		if first {
+			s.from = s.to - op.Time(f.step())
 		}
 		if size == 0 {
 			size = float64(row.BlockSize)
 		}
-		if err := f.slice(direction, from, to, counts, size, rates); err != nil {
+		if err := f.slice(direction, s, counts, size, rates); err != nil {
 			return nil, 0, err
 		}
 		sum.merge(counts)
-		end = to
+		end = s.to
 	}
 	if j == nil {
-		if !started {
+		if len(rows) == 0 {
 			return nil, 0, nil
 		}
 		return sum, end, nil
 	}
 	return sum, end, f.addTail(j, direction, sum, end, size, rates)
+}
+
+// rowsOf returns the rows of one direction.
+func rowsOf(rows []histRow, direction int) (list []*histRow) {
+	for i := range rows {
+		if rows[i].Direction == direction {
+			list = append(list, &rows[i])
+		}
+	}
+	return list
 }
 
 // addTail adds the I/O of a job after its log's last row.
@@ -205,10 +215,12 @@ func (f *fioRun) remainder(label, direction string, total, logged *binned, from,
 			"%s%s: the histogram log holds more than the report's total: one of them is from another run",
 			label, direction)
 	case left.n > 0 && to > from:
-		return f.slice(direction, from, to, left, size, rates)
+		// All of it completed within a step, or there would be a row.
+		return f.slice(direction, fioSlice{from: from, to: to, silent: from + op.Time(f.step())}, left, size, rates)
 	case left.n > 0:
 		// The last completions came after the clock of the job had stopped.
-		return f.slice(direction, from, from+op.Time(time.Millisecond), left, size, rates)
+		to = from + op.Time(time.Millisecond)
+		return f.slice(direction, fioSlice{from: from, to: to, silent: to}, left, size, rates)
 	}
 	return nil
 }
@@ -217,14 +229,14 @@ func (f *fioRun) coarse() bool {
 	return slices.ContainsFunc(f.jobs, func(j *fioJob) bool { return j.flag("log_hist_coarseness", false) })
 }
 
-func (f *fioRun) slice(direction string, from, to op.Time, counts *binned, size float64, rates *rates) error {
+func (f *fioRun) slice(direction string, s fioSlice, counts *binned, size float64, rates *rates) error {
 	h, err := counts.hist()
 	if err != nil {
 		return fmt.Errorf("fio: slice of %s: %w", direction, err)
 	}
 	f.res.Slices = append(f.res.Slices,
-		metric.Histogram{Metric: direction, Unit: metric.Nanoseconds, Basis: "clat", From: from, To: to, Hist: h})
-	rates.add(direction, from, to, float64(counts.n), size)
+		metric.Histogram{Metric: direction, Unit: metric.Nanoseconds, Basis: "clat", From: s.from, To: s.to, Hist: h})
+	s.addTo(rates, direction, counts.n, size)
 	return nil
 }
 

@@ -64,7 +64,7 @@ func Pgbench(in Input) (Result, error) {
 	if err := p.read(); err != nil {
 		return p.res, fmt.Errorf("pgbench: %w", err)
 	}
-	if !p.report && len(p.logs) == 0 && len(p.progress.Points) == 0 {
+	if !p.report && len(p.logs) == 0 && p.progress.n() == 0 {
 		return p.res, errors.New("pgbench: there is no report and no log: name the file of its stdout (*.txt) and its logs " +
 			"(pgbench_log.*) among the outputs")
 	}
@@ -74,8 +74,8 @@ func Pgbench(in Input) (Result, error) {
 	if err := p.transactions(); err != nil {
 		return p.res, err
 	}
-	if len(p.logs) == 0 && len(p.progress.Points) > 0 {
-		p.res.Series = append(p.res.Series, p.progress)
+	if len(p.logs) == 0 {
+		p.res.Series = append(p.res.Series, p.progress.all()...)
 	}
 	return p.res, nil
 }
@@ -86,7 +86,8 @@ type pgbench struct {
 	res      Result
 	logs     []string
 	report   bool // complete
-	progress metric.Series
+	progress intervals
+	reported op.Time // until when
 	// scheduled and retries: the log has these columns.
 	scheduled, retries bool
 }
@@ -199,11 +200,14 @@ func (p *pgbench) addProgress(m []string) {
 	if err != nil || p.in.AtWall == nil {
 		return
 	}
+	end, from := p.in.AtWall(seconds*int64(time.Second)+thousandths*int64(time.Millisecond)), p.reported
 	if p.progress.Metric == "" {
-		p.progress = pgTPS.Series(int64(time.Second))
+		p.progress.Series = pgTPS.Series(int64(time.Second))
 	}
-	end := p.in.AtWall(seconds*int64(time.Second) + thousandths*int64(time.Millisecond))
-	p.progress.Points = append(p.progress.Points, metric.Point{At: end - op.Time(time.Second), Value: tps})
+	if p.reported = end; p.progress.n() == 0 || end <= from {
+		from = end - op.Time(time.Second)
+	}
+	p.progress.add(from, end-from, tps)
 }
 
 // pgRow is one row of a log. Times are in µs.

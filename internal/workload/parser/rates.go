@@ -11,21 +11,26 @@ import (
 )
 
 // rates sums completions in a grid of equal steps for each metric. Completions of an
-// interval are spread evenly over it. The grid begins with the first interval, so that the
-// rows of one log match its steps.
+// interval are spread evenly over it.
 type rates struct {
 	step  op.Time
-	base  op.Time // of cell 0
-	cells map[string]map[int64]*cell
-	first map[string]op.Time // start and end of what is known
-	last  map[string]op.Time
+	grids map[string]*grid
 }
 
-type cell struct{ ios, bytes float64 }
+// grid has the cells of one metric. It begins with the first interval, so that the rows of one log match its steps.
+type grid struct {
+	step, base  op.Time // base: of cell 0
+	cells       map[int64]*cell
+	first, last op.Time // start and end of what is known
+}
+
+type cell struct {
+	ios, bytes float64
+	late       bool // a part of the I/O is of a longer interval
+}
 
 func newRates(step time.Duration) *rates {
-	return &rates{step: op.Time(step), cells: make(map[string]map[int64]*cell), first: make(map[string]op.Time),
-		last: make(map[string]op.Time)}
+	return &rates{step: op.Time(step), grids: make(map[string]*grid)}
 }
 
 // maxCells bounds the memory of the grid.
@@ -35,48 +40,54 @@ func (r *rates) add(name string, from, to op.Time, n, size float64) {
 	if to <= from || (to-from)/r.step > maxCells {
 		return
 	}
-	if len(r.cells) == 0 {
-		r.base = from
+	g := r.grids[name]
+	if g == nil {
+		g = &grid{step: r.step, base: from, cells: make(map[int64]*cell), first: from, last: to}
+		r.grids[name] = g
 	}
-	if r.cells[name] == nil {
-		r.cells[name] = make(map[int64]*cell)
-		r.first[name], r.last[name] = from, to
-	}
-	r.first[name], r.last[name] = min(r.first[name], from), max(r.last[name], to)
-	for i := int64(math.Floor(float64(from-r.base) / float64(r.step))); r.cellStart(i) < to; i++ {
-		lo, hi := max(from, r.cellStart(i)), min(to, r.cellStart(i+1))
+	g.first, g.last = min(g.first, from), max(g.last, to)
+	for i := int64(math.Floor(float64(from-g.base) / float64(r.step))); g.start(i) < to; i++ {
+		lo, hi := max(from, g.start(i)), min(to, g.start(i+1))
 		share := n * float64(hi-lo) / float64(to-from)
-		c := r.cells[name][i]
+		c := g.cells[i]
 		if c == nil {
 			c = &cell{}
-			r.cells[name][i] = c
+			g.cells[i] = c
 		}
+		c.late = c.late || n > 0 && metric.Late(int64(to-from), int64(r.step))
 		c.ios += share
 		c.bytes += share * size
 	}
 }
 
-// cellStart returns the begin of cell i.
-func (r *rates) cellStart(i int64) op.Time { return r.base + op.Time(i)*r.step }
+// start returns the begin of cell i.
+func (g *grid) start(i int64) op.Time { return g.base + op.Time(i)*g.step }
 
-// series returns the rate of each step. The first and the last step are divided by their
-// covered part, and left out if that is less than a tenth of a step.
+// series returns the rate of each step, and of several together where an interval was longer. The first and the last
+// step are divided by their covered part, and left out if that is less than a tenth of a step.
 func (r *rates) series() []metric.Series {
 	var list []metric.Series
-	for _, name := range slices.Sorted(maps.Keys(r.cells)) {
-		cells := r.cells[name]
-		iops := metric.Series{Metric: name + metric.IOPS, Unit: metric.PerSecond, Step: int64(r.step)}
-		bandwidth := metric.Series{Metric: name + metric.Bandwidth, Unit: metric.BytesPerSecond, Step: int64(r.step)}
-		for _, i := range slices.Sorted(maps.Keys(cells)) {
-			lo, hi := max(r.first[name], r.cellStart(i)), min(r.last[name], r.cellStart(i+1))
-			if hi-lo < r.step/10 && len(cells) > 1 {
+	for _, name := range slices.Sorted(maps.Keys(r.grids)) {
+		g := r.grids[name]
+		iops := intervals{Series: metric.Series{Metric: name + metric.IOPS, Unit: metric.PerSecond, Step: int64(r.step)}}
+		bandwidth := intervals{Series: metric.Series{Metric: name + metric.Bandwidth, Unit: metric.BytesPerSecond,
+			Step: int64(r.step)}}
+		known := slices.Sorted(maps.Keys(g.cells))
+		for k := 0; k < len(known); k++ {
+			i, sum := known[k], *g.cells[known[k]]
+			for sum.late && k+1 < len(known) && known[k+1] == known[k]+1 && g.cells[known[k+1]].late {
+				k++
+				sum.ios, sum.bytes = sum.ios+g.cells[known[k]].ios, sum.bytes+g.cells[known[k]].bytes
+			}
+			lo, hi := max(g.first, g.start(i)), min(g.last, g.start(known[k]+1))
+			if hi-lo < r.step/10 && len(g.cells) > 1 {
 				continue
 			}
 			seconds := float64(hi-lo) / float64(time.Second)
-			iops.Points = append(iops.Points, metric.Point{At: lo, Value: cells[i].ios / seconds})
-			bandwidth.Points = append(bandwidth.Points, metric.Point{At: lo, Value: cells[i].bytes / seconds})
+			iops.add(lo, hi-lo, sum.ios/seconds)
+			bandwidth.add(lo, hi-lo, sum.bytes/seconds)
 		}
-		list = append(list, iops, bandwidth)
+		list = append(list, slices.Concat(iops.all(), bandwidth.all())...)
 	}
 	return list
 }

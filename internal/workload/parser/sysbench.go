@@ -66,7 +66,7 @@ func (test *sbTest) read(in Input) (Result, error) {
 	s.latency()
 	for _, d := range test.metrics {
 		if p := s.series[d.Name]; p != nil {
-			s.res.Series = append(s.res.Series, *p)
+			s.res.Series = append(s.res.Series, p.all()...)
 		}
 	}
 	return s.res, nil
@@ -89,7 +89,7 @@ type sysbench struct {
 	sum, percent, percentile float64 // ms, %, ms
 	middles                  []float64
 	counts                   []int64
-	series                   map[string]*metric.Series
+	series                   map[string]*intervals
 	last                     float64 // end of the interval before, in seconds
 	step                     float64 // seconds
 }
@@ -102,7 +102,7 @@ func (s *sysbench) warn(code, format string, args ...any) {
 const maxSysbench = 64 << 20
 
 func (s *sysbench) read() error {
-	s.series = map[string]*metric.Series{}
+	s.series = map[string]*intervals{}
 	var texts []string
 	err := fs.WalkDir(s.in.Files, ".", func(name string, e fs.DirEntry, err error) error {
 		ext := path.Ext(name)
@@ -215,23 +215,22 @@ func (s *sysbench) points(end float64, percent string, latency float64, values .
 		values = append(values, sbValue{sbP99, latency})
 	}
 	for _, v := range values {
-		s.point(v.of, s.last, s.step, v.value)
+		s.point(v.of, s.last, end-s.last, v.value)
 	}
 	s.last = end
 }
 
-// point adds a point at a number of seconds since the start.
-func (s *sysbench) point(of metric.Declaration, at, step, value float64) {
+// point adds the value of an interval that begins at a number of seconds since the start, and has a length in seconds.
+func (s *sysbench) point(of metric.Declaration, at, long, value float64) {
 	if at > maxDBSeconds {
 		return
 	}
 	x := s.series[of.Name]
 	if x == nil {
-		one := of.Series(int64(step * float64(time.Second)))
-		x = &one
+		x = &intervals{Series: of.Series(int64(s.step * float64(time.Second)))}
 		s.series[of.Name] = x
 	}
-	x.Points = append(x.Points, metric.Point{At: s.began() + op.Time(at*float64(time.Second)), Value: value})
+	x.add(s.began()+op.Time(at*float64(time.Second)), op.Time(long*float64(time.Second)), value)
 }
 
 // began is when sysbench started.

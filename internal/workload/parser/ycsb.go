@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // ycsbOperation is what go-ycsb measures as one.
@@ -92,7 +93,7 @@ var ycsbMetrics = func() (list []metric.Declaration) {
 // The scalars are the figures of the last report. A latency begins when the operation is sent, with a target too: it is
 // the service time, as a level, since go-ycsb prints no distribution.
 func Ycsb(in Input) (Result, error) {
-	y := &ycsb{in: in, rows: map[string]*ycsbRow{}, series: map[string]*metric.Series{}}
+	y := &ycsb{in: in, rows: map[string]*ycsbRow{}, series: map[string]*intervals{}}
 	err := fs.WalkDir(in.Files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(name) != ".txt" {
 			return err
@@ -123,7 +124,7 @@ type ycsb struct {
 
 	// The interval whose rows are read, in Unix ns; step is the length of whole ones, 0: unknown.
 	began, from, to, step int64
-	series                map[string]*metric.Series // by operation
+	series                map[string]*intervals // by operation
 }
 
 // ycsbRow is what a report has of one operation since the start of the run.
@@ -215,16 +216,15 @@ func (y *ycsb) point(name string, n float64) {
 	}
 	s := y.series[name]
 	if s == nil {
-		one := ycsbOperations[i].rate.Series(y.step)
-		s = &one
+		s = &intervals{Series: ycsbOperations[i].rate.Series(y.step)}
 		y.series[name] = s
 	}
 	slice := (y.from - y.began + y.step/10) / y.step
 	at := y.in.clock(y.began + slice*y.step)
-	if k := len(s.Points); k > 0 && s.Points[k-1].At >= at || k >= maxCells {
+	if k := len(s.Points); k > 0 && s.Points[k-1].At >= at || s.n() >= maxCells {
 		return
 	}
-	s.Points = append(s.Points, metric.Point{At: at, Value: n / (float64(covered) / float64(time.Second))})
+	s.add(at, op.Time(covered), n/(float64(covered)/float64(time.Second)))
 }
 
 // results adds the metrics and warnings.
@@ -236,7 +236,7 @@ func (y *ycsb) results() {
 	failed := 0.0
 	for _, o := range ycsbOperations {
 		if s := y.series[o.name]; s != nil {
-			y.res.Series = append(y.res.Series, *s)
+			y.res.Series = append(y.res.Series, s.all()...)
 		}
 		if r := y.rows[o.name]; r != nil {
 			y.figures(&o, r)
