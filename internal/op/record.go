@@ -26,6 +26,9 @@ type Sample struct {
 	Detail *SampleDetail `json:"detail,omitempty"`
 }
 
+// CanaryWorkers is how many reads, and how many writes, of a canary are in flight on a volume at most.
+const CanaryWorkers = 16
+
 // CanaryIO is one I/O of the canary. Response time: from Intended.
 type CanaryIO struct {
 	Intended Time

@@ -105,7 +105,7 @@ func Check(d *dataset.Data, actions []Action, more ...bundle.Flag) []bundle.Flag
 	add(clockStep(d))
 	add(skew(d))
 	add(phases(d))
-	for _, f := range slices.Concat(cachedReads(d), missingOutputs(d), syncsDiffer(d), more) {
+	for _, f := range slices.Concat(cachedReads(d), missingOutputs(d), syncsDiffer(d), canarySaturated(d), more) {
 		add(f, true)
 	}
 	order := []string{Invalid, Warning, Info}
