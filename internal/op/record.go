@@ -22,6 +22,8 @@ type Sample struct {
 	Level SampleLevel `json:"level,omitempty"`
 	// SamplerNanos is the CPU time that sampling has taken so far.
 	SamplerNanos int64 `json:"samplerNanos,omitempty"`
+	// Uncounted says why ReadBytes and WriteBytes may lack I/O of the instance; empty: they have all.
+	Uncounted Unobserved `json:"uncounted,omitempty"`
 	// Detail is set at the level Detailed.
 	Detail *SampleDetail `json:"detail,omitempty"`
 }

@@ -54,8 +54,15 @@ type SampleDetail struct {
 // Unobserved says why something of a workload was not observed.
 type Unobserved string
 
+// FileSystemOf is the reason of reads from volumes with a file system of that name, whose reads from devices are not
+// counted at the process.
+func FileSystemOf(name string) Unobserved { return fileSystem + Unobserved(name) }
+
+const fileSystem Unobserved = "fileSystem:"
+
 // The reasons.
 const (
+	CountersClosed     Unobserved = "countersClosed"     // no counters of I/O of the processes are readable
 	DelayAccountingOff Unobserved = "delayAccountingOff" // sysctl kernel.task_delayacct is 0
 	SharedCgroup       Unobserved = "sharedCgroup"       // the control group is not the container's own
 	NoCgroup2          Unobserved = "noCgroup2"          // the control group is not of version 2
@@ -64,7 +71,13 @@ const (
 
 // Words say what is missing and what to do.
 func (u Unobserved) Words() string {
+	if name, ok := strings.CutPrefix(string(u), string(fileSystem)); ok {
+		return "the file system of its volume (" + name + ") reads from a server or another process, whose I/O is not " +
+			"counted at the workload"
+	}
 	switch u {
+	case CountersClosed:
+		return "neither /proc/<pid>/io of the processes nor io.stat of their control group is readable"
 	case DelayAccountingOff:
 		return "the kernel does not count them (sysctl kernel.task_delayacct=1)"
 	case SharedCgroup:
@@ -131,6 +144,7 @@ func SumSamples[K comparable](instance string, at Time, parts map[K]Sample) Samp
 		all.RSSBytes += s.RSSBytes
 		all.SamplerNanos += s.SamplerNanos
 		all.Detail = all.Detail.with(s.Detail)
+		all.Uncounted = max(all.Uncounted, s.Uncounted) // one of several
 		if s.At >= newest {
 			newest, all.Level = s.At, s.Level
 		}

@@ -15,9 +15,10 @@ const CanarySaturated = "canarySaturated"
 // canarySaturated has one flag for each action and direction, with the evidence of the canary that was late for longest.
 func canarySaturated(d *dataset.Data) (flags []bundle.Flag) {
 	type worst struct {
-		canaries int
-		late     int64 // ns
-		words    string
+		metric    string
+		instances []string
+		late      int64 // ns
+		words     string
 	}
 	of := map[string]*worst{} // by metric of an action
 	var order []string
@@ -31,10 +32,10 @@ func canarySaturated(d *dataset.Data) (flags []bundle.Flag) {
 			name := c.Action + "." + metric.Canary(write)
 			w := of[name]
 			if w == nil {
-				w, order = &worst{}, append(order, name)
+				w, order = &worst{metric: metric.Canary(write)}, append(order, name)
 				of[name] = w
 			}
-			w.canaries++
+			w.instances = append(w.instances, c.Instance)
 			if late, words := lateness(c, write, lags); late > w.late {
 				w.late, w.words = late, words
 			}
@@ -43,12 +44,14 @@ func canarySaturated(d *dataset.Data) (flags []bundle.Flag) {
 	for _, name := range order {
 		w := of[name]
 		others := ""
-		if w.canaries > 1 {
-			others = fmt.Sprintf("; and %d more canaries", w.canaries-1)
+		if n := len(w.instances); n > 1 {
+			others = fmt.Sprintf("; and %d more canaries", n-1)
 		}
-		flags = append(flags, flag(CanarySaturated, Warning, "%s: %s%s. Interference is computed without those I/Os; "+
+		f := flag(CanarySaturated, Warning, "%s: %s%s. Interference is computed without those I/Os; "+
 			"p50 and p99 include them, %s.service has the time from their start: use a longer interval", name, w.words,
-			others, name))
+			others, name)
+		f.Sources, f.Metrics = w.instances, []string{w.metric}
+		flags = append(flags, f)
 	}
 	return flags
 }
