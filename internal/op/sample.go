@@ -90,13 +90,23 @@ func (u Unobserved) Words() string {
 	return string(u)
 }
 
-// VolumeUse is how full a volume's file system is.
+// VolumeUse is how full a volume's file system is. -1: it does not say.
 type VolumeUse struct {
 	Volume     string `json:"volume"`
 	UsedBytes  int64  `json:"usedBytes"`
 	FreeBytes  int64  `json:"freeBytes"` // for users other than root
 	UsedInodes int64  `json:"usedInodes"`
 	FreeInodes int64  `json:"freeInodes"`
+}
+
+// UsedShare is the used share of the volume's bytes or inodes, whichever is greater; false: neither is known.
+func (v *VolumeUse) UsedShare() (share float64, ok bool) {
+	for _, x := range [][2]int64{{v.UsedBytes, v.FreeBytes}, {v.UsedInodes, v.FreeInodes}} {
+		if used, free := x[0], x[1]; used >= 0 && free >= 0 && used+free > 0 {
+			share, ok = max(share, float64(used)/float64(used+free)), true
+		}
+	}
+	return share, ok
 }
 
 // with returns the detail of an instance with one more part: times add up, of a pressure it is the greatest, since the

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package e2e
 
 import (
@@ -46,9 +48,9 @@ func TestReadsOnFUSE(t *testing.T) {
 	b.clean()
 }
 
-// throttled has a canary that asks for ten times the writes that a control group lets through, beside snapshots of
+// overloaded has a canary that asks for ten times the writes that a control group lets through, beside snapshots of
 // another volume, which have no effect on it.
-const throttled = head + `spec:
+const overloaded = head + `spec:
   runtime: 16s
   actions:
     - name: slow
@@ -69,7 +71,7 @@ func TestSaturatedCanary(t *testing.T) {
 	needProgram(t, "fio")
 	needIOLimits(t)
 	b := newBox(t)
-	r := b.bench(throttled)
+	r := b.bench(overloaded)
 	r.wants(t, 0)
 	var s struct {
 		tenantsJSON

@@ -56,6 +56,9 @@ func newTree(proc string, log func(string)) (*tree, error) {
 		t.cgroup = path
 		t.base, _ = readIOStat(path)
 	}
+	if _, err := os.Stat(t.file(t.self, "io")); os.IsNotExist(err) { // a kernel without CONFIG_TASK_IO_ACCOUNTING
+		t.uncounted = op.CountersClosed
+	}
 	return t, nil
 }
 

@@ -4,6 +4,7 @@
 package wrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func (s *session) run(ctx context.Context, program string) protocol.Exit {
 	if s.tree, err = newTree("/proc", s.log); err != nil {
 		s.log(err.Error())
 	} else {
-		s.tree.uncounted = s.uncounted()
+		s.tree.uncounted = cmp.Or(s.tree.uncounted, s.uncounted())
 	}
 	s.stream = newStreamer(s.welcome.Outputs, s.file, s.log, s.out)
 	defer s.stream.Close()
