@@ -15,7 +15,7 @@ const onFUSE = head + `spec:
     - name: fio
       createObjSpec: {workload: fio, vars: {storageClass: hostdir, volumeSize: 64Mi, rw: read, bs: 256k, runtime: 4}}
     - {name: snapshots, rateName: each, snapshotSpec: {actionName: fio, snapshotClass: hostdir}}
-  rates: [{name: each, constantRateSpec: {interval: 500ms, startAfter: 1s, limit: 4}}]
+  rates: [{name: each, startAfter: 1s, limit: 4, constantRateSpec: {interval: 500ms}}]
 `
 
 // TestReadsOnFUSE checks that nothing is claimed of the cache where the kernel does not count reads at the process, and
@@ -32,7 +32,7 @@ func TestReadsOnFUSE(t *testing.T) {
 			t.Errorf("umount: %v: %s", err, out)
 		}
 	})
-	r := b.bench(onFUSE, "--storage-dir", b.in("storage"))
+	r := b.bench(onFUSE)
 	r.wants(t, 0)
 	s := b.tenants()
 	if text := s.flag("readsFromCache"); text != "" {
@@ -60,7 +60,7 @@ const overloaded = head + `spec:
         vars: {storageClass: loopfile, volumeSize: 64Mi, rw: randwrite, rateIops: 2, runtime: 14}
     - {name: other, createObjSpec: {volume: {storageClass: hostdir, size: 1Mi}}}
     - {name: snapshots, rateName: each, snapshotSpec: {actionName: other, snapshotClass: hostdir}}
-  rates: [{name: each, constantRateSpec: {interval: 1s, startAfter: 8s}}]
+  rates: [{name: each, startAfter: 8s, constantRateSpec: {interval: 1s}}]
   tenants:
     - {name: noisy, actions: [slow], limit: {writeIOPS: 20}}
 `
