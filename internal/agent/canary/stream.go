@@ -18,6 +18,7 @@ type stream struct {
 	every        int64      // from one I/O to the next
 	next         int64      // intended time of the first I/O that no worker has taken
 	slow, prompt int        // successive I/Os (see adapt)
+	patience     int        // prompt I/Os after which the interval is halved
 	queue        []*pending // taken by workers and not yet returned by Take, in order
 }
 
@@ -27,7 +28,7 @@ type pending struct {
 }
 
 func newStream(write bool, interval int64) *stream {
-	return &stream{write: write, interval: interval, every: interval}
+	return &stream{write: write, interval: interval, every: interval, patience: streak / 2}
 }
 
 // due returns the first I/O that no worker has taken.
@@ -42,7 +43,9 @@ const streak = 2 * op.CanaryWorkers
 
 // adapt doubles the interval while the volume is too slow for it: all workers together complete less than one I/O in
 // an interval, so that I/Os would start later and later. After a stall I/Os start late too, but take little time. It
-// halves the interval again, down to the requested one, when I/Os that do not overlap would suffice for that.
+// halves the interval again, down to the requested one, when I/Os that do not overlap would suffice for that. A volume
+// with a limit of I/Os per second is fast until the limit is reached, so each raise makes the next attempt wait twice as
+// long.
 func (s *stream) adapt(io *protocol.CanaryIO) {
 	late, took := io.Started-io.Intended > s.every, io.Ended-io.Started
 	switch {
@@ -55,10 +58,11 @@ func (s *stream) adapt(io *protocol.CanaryIO) {
 	}
 	switch {
 	case s.slow >= streak:
-		for s.slow = 0; op.CanaryWorkers*s.every < 2*took; {
+		s.slow, s.patience = 0, 2*s.patience
+		for op.CanaryWorkers*s.every < 2*took {
 			s.every *= 2
 		}
-	case s.prompt >= streak && s.every > s.interval:
+	case s.prompt >= s.patience && s.every > s.interval:
 		s.prompt, s.every = 0, s.every/2
 	}
 }

@@ -9,7 +9,7 @@ import (
 // Lag is a time in which the reads or the writes of a canary were due more often than the volume completed them, so that
 // they started later and later: their response times grow with the length of that time, and say nothing of the volume.
 type Lag struct {
-	From, To  op.Time // when the first and the last late I/O were due
+	From, To  op.Time // from when the I/Os in flight at the first late one were due, to when the last late one was
 	Ended     op.Time // when the last of them that ended did
 	ServiceNs int64   // median of those that were slow
 	N         int     // late I/Os
@@ -32,6 +32,8 @@ func (c *Canary) Lags(write bool) []Lag {
 		lag, slow = Lag{}, slow[:0]
 	}
 	before, until := op.Never, op.Never
+	var flight [op.CanaryWorkers]op.Time // when the last I/Os were due, a ring
+	n := 0
 	for i := range c.IOs {
 		io := &c.IOs[i]
 		if io.Write != write {
@@ -40,12 +42,18 @@ func (c *Canary) Lags(write bool) []Lag {
 		every := io.Intended - before
 		first := !before.Known()
 		before = io.Intended
+		oldest := flight[n%len(flight)]
+		if n < len(flight) {
+			oldest = flight[0]
+		}
+		flight[n%len(flight)] = io.Intended
+		n++
 		if first || io.Started.Known() && io.Started-io.Intended <= every {
 			end()
 			continue
 		}
 		if lag.N == 0 {
-			lag.From = io.Intended
+			lag.From = oldest
 		}
 		lag.N, lag.To, lag.Ended = lag.N+1, io.Intended, max(lag.Ended, io.Ended)
 		if !io.Started.Known() {
@@ -94,9 +102,9 @@ func (c *Canary) Intervals(write bool) (shortest, longest int64) {
 
 // Behind returns when the I/Os of the lags of a direction were due.
 func (c *Canary) Behind(write bool) Union {
-	var u Union
+	var spans []Span
 	for _, l := range c.Lags(write) {
-		u = append(u, Span{l.From, l.To})
+		spans = append(spans, Span{l.From, l.To})
 	}
-	return u
+	return Join(spans)
 }
