@@ -4,7 +4,8 @@
 # without.
 set -euo pipefail
 
-declare -A package=([fio]=fio [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs [mkfs.ext4]=e2fsprogs [tmux]=tmux)
+declare -A package=([fio]=fio [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs [mkfs.ext4]=e2fsprogs [tmux]=tmux
+  [bindfs]=bindfs) # bindfs: the FUSE file system of tests
 export PATH=$PATH:/usr/sbin:/sbin
 missing=()
 for program in "${!package[@]}"; do

@@ -267,7 +267,7 @@ func (s *Session) sample(m *protocol.Sample) op.Sample {
 	return op.Sample{
 		At: s.convert(m.At).at, ReadBytes: m.ReadBytes, WriteBytes: m.WriteBytes, ReadOps: m.ReadOps,
 		WriteOps: m.WriteOps, CPUNanos: m.CPUNanos, RSSBytes: m.RSSBytes,
-		Level: m.Level, SamplerNanos: m.SamplerNanos, Detail: m.Detail,
+		Level: m.Level, SamplerNanos: m.SamplerNanos, Detail: m.Detail, Uncounted: m.Uncounted,
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/machine"
 )
 
 // tools are the programs whose versions affect results, with their version flags.
@@ -189,9 +191,9 @@ func (c *collector) filesystem(path string, mounts []mountEntry) (Filesystem, bo
 	if err == nil {
 		err = unix.Stat(real, &st)
 	}
-	var sfs unix.Statfs_t
+	var space machine.Space
 	if err == nil {
-		err = unix.Statfs(real, &sfs)
+		space, err = machine.SpaceOf(real)
 	}
 	if err != nil {
 		c.warn("filesystem of %s: %v", path, err)
@@ -199,7 +201,7 @@ func (c *collector) filesystem(path string, mounts []mountEntry) (Filesystem, bo
 	}
 	fs := Filesystem{
 		Path: path, Device: deviceString(st.Dev),
-		Bytes: int64(sfs.Blocks) * sfs.Bsize, Free: int64(sfs.Bavail) * sfs.Bsize,
+		Bytes: space.Bytes, Free: space.FreeBytes,
 	}
 	if m, ok := mountOf(real, mounts); ok {
 		fs.Mount, fs.Type, fs.Source, fs.Options = m.Point, m.Type, m.Source, m.Options

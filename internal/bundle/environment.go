@@ -126,7 +126,7 @@ type Filesystem struct {
 	Source  string `json:"source"`
 	Options string `json:"options"` // of the mount and of the superblock
 	Device  string `json:"device"`  // st_dev, major:minor
-	Bytes   int64  `json:"bytes"`
+	Bytes   int64  `json:"bytes"`   // -1, also of Free: the file system does not say
 	Free    int64  `json:"freeBytes"`
 }
 

@@ -71,6 +71,9 @@ func parseSample(t text, names, levels *interned) (x op.Sample, ok bool) {
 	if t.next(`,"samplerNanos":`) {
 		x.SamplerNanos = t.int()
 	}
+	if t.next(`,"uncounted":`) {
+		x.Uncounted = op.Unobserved(t.string(levels))
+	}
 	t.must(`}`)
 	return x, t.end()
 }

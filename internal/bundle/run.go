@@ -207,4 +207,6 @@ type Flag struct {
 	// Sources are the INSTANCE or INSTANCE/CONTAINER that the flag concerns, if any; older bundles do not
 	// have them.
 	Sources []string `json:"sources,omitempty"`
+	// Metrics are those of the workloads of Sources that the flag concerns, such as "read"; none: all their figures.
+	Metrics []string `json:"metrics,omitempty"`
 }

@@ -23,8 +23,9 @@ type progress struct {
 	phase   run.Phase
 	began   op.Time // of the phase
 	counts  map[op.Outcome]int64
-	rate    int64             // ops ended since the last line
-	last    *op.Op            // formatted when it is shown: there may be thousands a second
+	rate    int64  // ops ended since the last line
+	last    *op.Op // formatted when it is shown: there may be thousands a second
+	started map[string]restarts
 	waits   map[string]string // by object: the reason, as the platform gives it
 	figures liveFigures
 }
@@ -35,7 +36,8 @@ func newProgress(s *streams, p *plan.Plan, clock op.Clock, machine bool) *progre
 	if machine {
 		w = s.err
 	}
-	pr := &progress{clock: clock, plan: p, counts: map[op.Outcome]int64{}, waits: map[string]string{}, began: clock.Now()}
+	pr := &progress{clock: clock, plan: p, counts: map[op.Outcome]int64{}, waits: map[string]string{}, began: clock.Now(),
+		started: map[string]restarts{}}
 	pr.start(w, pr.lines)
 	return pr
 }
@@ -56,6 +58,9 @@ func (p *progress) OpEnded(o *op.Op) {
 	p.rate++
 	if p.tty { // elsewhere they are not shown
 		p.figures.ended(o)
+	}
+	if p.plan.RestartBy(o.Action) != nil {
+		p.started[o.Action] = restarts{p.started[o.Action].n + 1, p.clock.Now()}
 	}
 	switch o.Outcome {
 	case op.OK:
@@ -128,8 +133,13 @@ func (p *progress) lines() []string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s  %s ", p.at(), p.phase)
 	now := p.clock.Now()
-	if whole := p.plan.Measured(); p.phase == run.Running && whole > 0 {
-		b.WriteString(p.done(time.Duration(now-p.began), whole) + " ")
+	if p.phase == run.Running {
+		over, whole := time.Duration(now-p.began), p.plan.Measured()
+		if text := p.continues(now); text != "" && over > whole {
+			b.WriteString(text + " ")
+		} else if whole > 0 {
+			b.WriteString(p.done(over, whole) + " ")
+		}
 	}
 	fmt.Fprintf(&b, " %d ok", p.counts[op.OK])
 	for _, o := range []op.Outcome{op.Error, op.Timeout, op.Dropped, op.Censored} {
@@ -152,6 +162,33 @@ func (p *progress) lines() []string {
 		b.WriteString("  " + text)
 	}
 	return []string{b.String()}
+}
+
+// restarts are the ops of an action that started workloads again.
+type restarts struct {
+	n  int64
+	at op.Time // of the last
+}
+
+// continues says why the run has not ended although its workloads have had their time: restarts by the action that
+// restarted them last. It is empty without any.
+func (p *progress) continues(now op.Time) string {
+	action := ""
+	for a, s := range p.started {
+		if action == "" || s.at > p.started[action].at {
+			action = a
+		}
+	}
+	if action == "" {
+		return ""
+	}
+	r, s := p.plan.RestartBy(action), p.started[action]
+	needs := ""
+	if r.Needs > 0 {
+		needs = fmt.Sprintf(" of %v", r.Needs)
+	}
+	return fmt.Sprintf("(no spec.runtime: %s began its time%s again %.0f s ago, %d restarts by %s)",
+		strings.Join(r.Workloads, ", "), needs, time.Duration(now-s.at).Seconds(), s.n, action)
 }
 
 // latest is what is waited for, or else the op that ended last, except while the run's objects are removed.

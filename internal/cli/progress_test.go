@@ -33,3 +33,22 @@ func TestProgressSaysWhatIsWaitedFor(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestProgressSaysWhyTheRunContinues checks that the line of a run whose workloads are restarted before they end says so,
+// in place of a time that has passed.
+func TestProgressSaysWhyTheRunContinues(t *testing.T) {
+	p := &progress{liveLine: liveLine{w: new(strings.Builder), step: plainStep}, clock: op.NewClock(),
+		plan:  &plan.Plan{Restarts: []plan.Restart{{Action: "kills", Workloads: []string{"fio"}, Needs: 45e9}}},
+		phase: run.Running, counts: map[op.Outcome]int64{}, waits: map[string]string{}, started: map[string]restarts{}}
+	p.began = p.clock.Now() - 50e9
+	if got := p.lines()[0]; strings.Contains(got, "runtime") {
+		t.Errorf("before a restart: %q", got)
+	}
+	for _, action := range []string{"kills", "kills", "snapshots"} {
+		p.OpEnded(&op.Op{Action: action, Outcome: op.OK})
+	}
+	const want = "(no spec.runtime: fio began its time of 45s again 0 s ago, 2 restarts by kills)"
+	if got := p.lines()[0]; !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

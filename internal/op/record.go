@@ -22,9 +22,14 @@ type Sample struct {
 	Level SampleLevel `json:"level,omitempty"`
 	// SamplerNanos is the CPU time that sampling has taken so far.
 	SamplerNanos int64 `json:"samplerNanos,omitempty"`
+	// Uncounted says why ReadBytes and WriteBytes may lack I/O of the instance; empty: they have all.
+	Uncounted Unobserved `json:"uncounted,omitempty"`
 	// Detail is set at the level Detailed.
 	Detail *SampleDetail `json:"detail,omitempty"`
 }
+
+// CanaryWorkers is how many reads, and how many writes, of a canary are in flight on a volume at most.
+const CanaryWorkers = 16
 
 // CanaryIO is one I/O of the canary. Response time: from Intended.
 type CanaryIO struct {

@@ -54,8 +54,15 @@ type SampleDetail struct {
 // Unobserved says why something of a workload was not observed.
 type Unobserved string
 
+// FileSystemOf is the reason of reads from volumes with a file system of that name, whose reads from devices are not
+// counted at the process.
+func FileSystemOf(name string) Unobserved { return fileSystem + Unobserved(name) }
+
+const fileSystem Unobserved = "fileSystem:"
+
 // The reasons.
 const (
+	CountersClosed     Unobserved = "countersClosed"     // no counters of I/O of the processes are readable
 	DelayAccountingOff Unobserved = "delayAccountingOff" // sysctl kernel.task_delayacct is 0
 	SharedCgroup       Unobserved = "sharedCgroup"       // the control group is not the container's own
 	NoCgroup2          Unobserved = "noCgroup2"          // the control group is not of version 2
@@ -64,7 +71,13 @@ const (
 
 // Words say what is missing and what to do.
 func (u Unobserved) Words() string {
+	if name, ok := strings.CutPrefix(string(u), string(fileSystem)); ok {
+		return "the file system of its volume (" + name + ") reads from a server or another process, whose I/O is not " +
+			"counted at the workload"
+	}
 	switch u {
+	case CountersClosed:
+		return "neither /proc/<pid>/io of the processes nor io.stat of their control group is readable"
 	case DelayAccountingOff:
 		return "the kernel does not count them (sysctl kernel.task_delayacct=1)"
 	case SharedCgroup:
@@ -77,13 +90,23 @@ func (u Unobserved) Words() string {
 	return string(u)
 }
 
-// VolumeUse is how full a volume's file system is.
+// VolumeUse is how full a volume's file system is. -1: it does not say.
 type VolumeUse struct {
 	Volume     string `json:"volume"`
 	UsedBytes  int64  `json:"usedBytes"`
 	FreeBytes  int64  `json:"freeBytes"` // for users other than root
 	UsedInodes int64  `json:"usedInodes"`
 	FreeInodes int64  `json:"freeInodes"`
+}
+
+// UsedShare is the used share of the volume's bytes or inodes, whichever is greater; false: neither is known.
+func (v *VolumeUse) UsedShare() (share float64, ok bool) {
+	for _, x := range [][2]int64{{v.UsedBytes, v.FreeBytes}, {v.UsedInodes, v.FreeInodes}} {
+		if used, free := x[0], x[1]; used >= 0 && free >= 0 && used+free > 0 {
+			share, ok = max(share, float64(used)/float64(used+free)), true
+		}
+	}
+	return share, ok
 }
 
 // with returns the detail of an instance with one more part: times add up, of a pressure it is the greatest, since the
@@ -131,6 +154,7 @@ func SumSamples[K comparable](instance string, at Time, parts map[K]Sample) Samp
 		all.RSSBytes += s.RSSBytes
 		all.SamplerNanos += s.SamplerNanos
 		all.Detail = all.Detail.with(s.Detail)
+		all.Uncounted = max(all.Uncounted, s.Uncounted) // one of several
 		if s.At >= newest {
 			newest, all.Level = s.At, s.Level
 		}

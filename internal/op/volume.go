@@ -22,20 +22,28 @@ type VolumeReading struct {
 }
 
 // VolumeAmount is a usage as the driver reported it, in bytes or inodes. Drivers may leave out Used and Available,
-// which are 0 then.
+// which are 0 then, and pass on what a file system does not count as -1.
 type VolumeAmount struct {
 	Total     int64 `json:"total"`
 	Used      int64 `json:"used"`
 	Available int64 `json:"available"`
 }
 
-// UsedShare is the used share of what an unprivileged user can have; false: not reported.
+// UsedShare is the used share of what an unprivileged user can have, or of the total where only one of Used and Available
+// was reported; false: not reported.
 func (a *VolumeAmount) UsedShare() (share float64, ok bool) {
 	switch {
-	case a == nil:
+	case !a.known():
 		return 0, false
-	case a.Used+a.Available > 0:
-		return float64(a.Used) / float64(a.Used+a.Available), true
+	case a.Used > 0 && a.Available == 0 && a.Total > 0:
+		return min(1, float64(a.Used)/float64(a.Total)), true
+	case a.Used == 0 && a.Available > 0 && a.Total > 0:
+		return 1 - min(1, float64(a.Available)/float64(a.Total)), true
 	}
-	return 0, false
+	return float64(a.Used) / float64(a.Used+a.Available), true
+}
+
+// known reports whether the driver reported a usage. A negative number also makes others wrong that were computed from it.
+func (a *VolumeAmount) known() bool {
+	return a != nil && a.Total >= 0 && a.Used >= 0 && a.Available >= 0 && (a.Used > 0 || a.Available > 0)
 }

@@ -65,6 +65,8 @@ type Plan struct {
 	Needs    engine.Needs
 	Budget   Budget
 	Warnings []Problem
+	// Restarts are those for which the run may never end.
+	Restarts []Restart `json:"-"`
 
 	// Cluster means that names of classes refer to a cluster, not to the files.
 	Cluster bool
@@ -111,16 +113,21 @@ func (p *Plan) Measured() time.Duration {
 	if p.Runtime > 0 {
 		return p.Runtime
 	}
-	longest := 0.0
+	longest := time.Duration(0)
 	for i := range p.Actions {
-		w := p.Actions[i].Workload
-		if w == nil {
-			continue
+		if w := p.Actions[i].Workload; w != nil {
+			longest = max(longest, w.runtime())
 		}
-		for _, params := range w.Params {
-			if seconds, err := strconv.ParseFloat(params.Vars["runtime"], 64); err == nil {
-				longest = max(longest, seconds)
-			}
+	}
+	return longest
+}
+
+// runtime is the longest variable "runtime", in seconds, of the variants; 0: there is none.
+func (w *Workload) runtime() time.Duration {
+	longest := 0.0
+	for _, params := range w.Params {
+		if seconds, err := strconv.ParseFloat(params.Vars["runtime"], 64); err == nil {
+			longest = max(longest, seconds)
 		}
 	}
 	return time.Duration(longest * float64(time.Second))

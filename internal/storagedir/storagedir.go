@@ -103,7 +103,7 @@ type Room struct {
 	Dir        string `json:"dir"`
 	Filesystem string `json:"filesystem"`
 	Device     string `json:"device"`
-	FreeBytes  int64  `json:"freeBytes"`
+	FreeBytes  int64  `json:"freeBytes"` // -1: the file system does not say
 	// Pools are the sizes of the pool images, by backend.
 	Pools map[string]int64 `json:"pools,omitempty"`
 	// Classes are those whose volumes are in the directory.
@@ -124,7 +124,11 @@ func At(dir string) (*Room, error) {
 
 // String names the directory, its device and its free space.
 func (r *Room) String() string {
-	return fmt.Sprintf("%s (%s on %s, %.1f GiB free)", r.Dir, r.Filesystem, r.Device, float64(r.FreeBytes)/(1<<30))
+	free := "free space unknown"
+	if r.FreeBytes >= 0 {
+		free = fmt.Sprintf("%.1f GiB free", float64(r.FreeBytes)/(1<<30))
+	}
+	return fmt.Sprintf("%s (%s on %s, %s)", r.Dir, r.Filesystem, r.Device, free)
 }
 
 // Of describes a directory and what the volumes of a plan request of it; nil if they are not below it.
@@ -186,7 +190,7 @@ func (r *Room) compare() {
 				r.classesOf(backend), bytes(asked), backend, bytes(pool), poolSize)
 		}
 	}
-	if needed > r.FreeBytes {
+	if r.FreeBytes >= 0 && needed > r.FreeBytes {
 		r.warn("the volumes of %s can take %s, %s has %s free: take smaller or fewer volumes, or another --storage-dir",
 			strings.Join(all, ", "), bytes(needed), r.Device, bytes(r.FreeBytes&^(1<<20-1)))
 	}

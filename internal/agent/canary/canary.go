@@ -28,37 +28,22 @@ import (
 // blocks is the number of positions over which the I/Os are spread at random.
 const blocks = 64
 
-// workers bounds the concurrent I/Os on one volume. Each worker takes the next I/O of the schedule, sleeps
-// until it is due and performs it, without a hand-over between goroutines. When all workers hang, due I/Os
-// are issued as soon as one is free; their response times count from the intended times.
-const workers = 16
-
-// maxPending bounds the I/Os kept until an older one has ended; further ones are counted as dropped.
+// maxPending bounds the I/Os of a stream kept until an older one has ended; further ones are counted as dropped.
 const maxPending = 1 << 16
 
 // Canary is the canary of one volume. Run drives it, Take collects its results.
 type Canary struct {
 	Name string
 
-	file     *os.File
-	timers   [workers]*clock.Timer
-	block    bool // a device, never written
-	clock    clock.Clock
-	interval int64
-	size     int
-	writes   []bool // per I/O of one interval: whether it writes
+	file  *os.File
+	block bool // a device, never written
+	clock clock.Clock
+	size  int
 
 	mu      sync.Mutex
-	start   int64
-	stop    int64      // no I/O is intended after it
-	issued  int64      // number of I/Os of the schedule taken by workers
-	queue   []*pending // issued and not yet returned by Take, in order
+	stop    int64     // no I/O is intended after it
+	streams []*stream // of those due at one instant, the first stream's is first
 	dropped int64
-}
-
-type pending struct {
-	io   protocol.CanaryIO
-	done bool
 }
 
 // Open creates the canary's file on v and writes it once. It logs deviations from s: a device or read-only
@@ -71,7 +56,7 @@ func Open(v protocol.CanaryVolume, s protocol.CanarySpec, clock clock.Clock, log
 	if s.IntervalNanos < int64(100*time.Microsecond) {
 		return nil, fmt.Errorf("canary on %s: interval %v is below 100µs", v.Name, time.Duration(s.IntervalNanos))
 	}
-	c := &Canary{Name: v.Name, clock: clock, interval: s.IntervalNanos, size: s.Size, stop: math.MaxInt64}
+	c := &Canary{Name: v.Name, clock: clock, size: s.Size, stop: math.MaxInt64}
 	st, err := os.Stat(v.Path)
 	if err != nil {
 		return nil, fmt.Errorf("canary on %s: %w", v.Name, err)
@@ -81,12 +66,12 @@ func Open(v protocol.CanaryVolume, s protocol.CanarySpec, clock clock.Clock, log
 		log(fmt.Sprintf("canary on %s: a raw device is only read: a write would be visible", v.Name))
 	}
 	if s.Write && !c.block {
-		c.writes = append(c.writes, true)
+		c.streams = append(c.streams, newStream(true, s.IntervalNanos))
 	}
 	if s.Read {
-		c.writes = append(c.writes, false)
+		c.streams = append(c.streams, newStream(false, s.IntervalNanos))
 	}
-	if len(c.writes) == 0 {
+	if len(c.streams) == 0 {
 		return nil, fmt.Errorf("canary on %s: neither read nor write requested", v.Name)
 	}
 	if err := c.open(v, log); err != nil {
@@ -99,9 +84,11 @@ func Open(v protocol.CanaryVolume, s protocol.CanarySpec, clock clock.Clock, log
 // open creates the timers, and opens the device or creates the file.
 func (c *Canary) open(v protocol.CanaryVolume, log func(string)) error {
 	var err error
-	for i := range c.timers {
-		if c.timers[i], err = clock.NewTimer(c.clock); err != nil {
-			return err
+	for _, s := range c.streams {
+		for i := range s.timers {
+			if s.timers[i], err = clock.NewTimer(c.clock); err != nil {
+				return err
+			}
 		}
 	}
 	if c.block {
@@ -165,19 +152,26 @@ func randomBlock(size int) []byte {
 // EndAt sets the instant after which no I/O is intended. It must be called before Run, which must end then.
 func (c *Canary) EndAt(t int64) { c.stop = t }
 
-// Run performs one I/O of each kind at each multiple of the interval from now until ctx ends. It then waits
-// at most a second for hanging I/Os and closes the file.
+// Run performs one I/O of each kind at each multiple of the interval from now until ctx ends, or less often (see
+// stream.adapt). It then waits at most a second for hanging I/Os and closes the file.
 func (c *Canary) Run(ctx context.Context) {
 	c.mu.Lock()
-	c.start = c.clock.Now()
+	start := c.clock.Now()
+	for _, s := range c.streams {
+		s.next = start + s.interval
+	}
 	c.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, timer := range c.timers {
-		wg.Go(func() { c.work(ctx, timer) })
+	for _, s := range c.streams {
+		for _, timer := range s.timers {
+			wg.Go(func() { c.work(ctx, s, timer) })
+		}
 	}
 	<-ctx.Done()
-	for _, timer := range c.timers {
-		timer.Stop()
+	for _, s := range c.streams {
+		for _, timer := range s.timers {
+			timer.Stop()
+		}
 	}
 	c.mu.Lock()
 	c.stop = min(c.stop, c.clock.Now())
@@ -195,9 +189,11 @@ func (c *Canary) Run(ctx context.Context) {
 }
 
 func (c *Canary) close() {
-	for _, timer := range c.timers {
-		if timer != nil {
-			timer.Close()
+	for _, s := range c.streams {
+		for _, timer := range s.timers {
+			if timer != nil {
+				timer.Close()
+			}
 		}
 	}
 	if c.file != nil {
@@ -205,11 +201,11 @@ func (c *Canary) close() {
 	}
 }
 
-// work performs I/Os, one at a time, until ctx ends.
-func (c *Canary) work(ctx context.Context, timer *clock.Timer) {
+// work performs I/Os of a stream, one at a time, until ctx ends.
+func (c *Canary) work(ctx context.Context, s *stream, timer *clock.Timer) {
 	buf := randomBlock(c.size)
 	for {
-		p := c.next()
+		p := c.take(s)
 		if timer.Wait(p.io.Intended) != nil || ctx.Err() != nil {
 			return
 		}
@@ -217,31 +213,23 @@ func (c *Canary) work(ctx context.Context, timer *clock.Timer) {
 		c.do(&io, buf)
 		c.mu.Lock()
 		p.io, p.done = io, true
+		s.adapt(&io)
 		c.mu.Unlock()
 	}
 }
 
-// next takes the next I/O of the schedule.
-func (c *Canary) next() *pending {
+// take takes the next I/O of the schedule of a stream.
+func (c *Canary) take(s *stream) *pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.queue) >= maxPending && c.ioAt(c.issued).Intended < c.clock.Now() {
-		c.issued++
+	for len(s.queue) >= maxPending && s.next < c.clock.Now() {
+		s.next += s.every
 		c.dropped++
 	}
-	p := &pending{io: c.ioAt(c.issued)}
-	c.issued++
-	c.queue = append(c.queue, p)
+	p := &pending{io: s.due()}
+	s.next += s.every
+	s.queue = append(s.queue, p)
 	return p
-}
-
-// ioAt returns the n-th I/O of the schedule.
-func (c *Canary) ioAt(n int64) protocol.CanaryIO {
-	kinds := int64(len(c.writes))
-	return protocol.CanaryIO{
-		Intended: c.start + (n/kinds+1)*c.interval,
-		Started:  protocol.Never, Ended: protocol.Never, Write: c.writes[n%kinds],
-	}
 }
 
 // do performs one I/O at a random block.
@@ -271,13 +259,14 @@ const maxOpen = 256
 func (c *Canary) Open(now int64) (ios []protocol.CanaryIO) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for n := 0; n < len(c.queue) && len(ios) < maxOpen; n++ {
-		if io := c.queue[n].io; io.Intended <= min(now, c.stop) {
-			ios = append(ios, io)
+	for at := c.cursors(); len(ios) < maxOpen; {
+		h := earliest(at)
+		io, _ := h.head()
+		if io.Intended > min(now, c.stop) {
+			break
 		}
-	}
-	for k := c.issued; len(ios) < maxOpen && c.ioAt(k).Intended <= min(now, c.stop); k++ {
-		ios = append(ios, c.ioAt(k)) // no worker is free
+		ios = append(ios, io)
+		h.advance()
 	}
 	return ios
 }
@@ -288,16 +277,25 @@ func (c *Canary) Open(now int64) (ios []protocol.CanaryIO) {
 func (c *Canary) Take(final bool) (ios []protocol.CanaryIO, dropped int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := 0
-	for ; n < len(c.queue) && (c.queue[n].done || final); n++ {
-		if io := c.queue[n].io; io.Intended <= c.stop {
-			ios = append(ios, io)
+	at := c.cursors()
+	for {
+		h := earliest(at)
+		io, done := h.head()
+		if !done && !final || io.Intended > c.stop {
+			break
 		}
+		ios = append(ios, io)
+		h.advance()
 	}
-	c.queue = append([]*pending(nil), c.queue[n:]...)
-	for final && c.ioAt(c.issued).Intended <= c.stop {
-		ios = append(ios, c.ioAt(c.issued))
-		c.issued++
+	for i, s := range c.streams {
+		s.queue, s.next = append([]*pending(nil), s.queue[at[i].n:]...), at[i].next
 	}
 	return ios, c.dropped
+}
+
+func (c *Canary) cursors() (list []*cursor) {
+	for _, s := range c.streams {
+		list = append(list, &cursor{of: s, next: s.next})
+	}
+	return list
 }

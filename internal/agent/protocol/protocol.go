@@ -268,8 +268,10 @@ type Sample struct {
 	// Level is that of the reading. At SampleNone it has the machine's counters only.
 	Level op.SampleLevel `json:"level,omitempty"`
 	// SamplerNanos is the CPU time that sampling has taken so far, without this message.
-	SamplerNanos int64            `json:"samplerNanos,omitempty"`
-	Detail       *op.SampleDetail `json:"detail,omitempty"`
+	SamplerNanos int64 `json:"samplerNanos,omitempty"`
+	// Uncounted says why ReadBytes and WriteBytes may lack I/O; empty: they have all.
+	Uncounted op.Unobserved    `json:"uncounted,omitempty"`
+	Detail    *op.SampleDetail `json:"detail,omitempty"`
 	// Machine has the counters of the machine if Welcome.SampleMachine is set.
 	Machine *op.MachineCounters `json:"machine,omitempty"`
 	// WallNanos is the machine's wall clock at At, in Unix ns; 0: unknown.

@@ -67,19 +67,22 @@ func newOOMCounter() *oomCounter {
 }
 
 // Struck reports whether the counter has risen since it was made.
-func (c *oomCounter) Struck() bool { return c.read() > c.start }
+func (c *oomCounter) Struck() bool { return c.start >= 0 && c.read() > c.start }
 
-// read parses "oom_kill N", which all three files contain.
+// read parses "oom_kill N", which all three files contain. It returns -1 if the file is not readable or has no such line.
 func (c *oomCounter) read() int64 {
 	b, err := os.ReadFile(c.path)
 	if err != nil {
-		return 0
+		return -1
 	}
 	for line := range strings.Lines(string(b)) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok {
-			n, _ := strconv.ParseInt(value, 10, 64)
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return -1
+			}
 			return n
 		}
 	}
-	return 0
+	return -1
 }

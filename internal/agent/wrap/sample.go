@@ -197,12 +197,12 @@ func (s *session) followVolumes(ctx context.Context) {
 func (s *session) readVolumes(volumes []protocol.CanaryVolume) {
 	defer s.sampler.measure()()
 	for _, v := range volumes {
-		var st unix.Statfs_t
-		if unix.Statfs(v.Path, &st) != nil {
+		space, err := machine.SpaceOf(v.Path)
+		if err != nil {
 			continue
 		}
-		use := op.VolumeUse{Volume: v.Name, UsedBytes: int64(st.Blocks-st.Bfree) * st.Bsize,
-			FreeBytes: int64(st.Bavail) * st.Bsize, UsedInodes: int64(st.Files - st.Ffree), FreeInodes: int64(st.Ffree)}
+		use := op.VolumeUse{Volume: v.Name, UsedBytes: space.UsedBytes, FreeBytes: space.FreeBytes,
+			UsedInodes: space.UsedInodes, FreeInodes: space.FreeInodes}
 		s.sampler.mu.Lock()
 		if s.sampler.volumes == nil {
 			s.sampler.volumes = map[string]op.VolumeUse{}

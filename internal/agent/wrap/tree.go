@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // tree sums the counters of the agent's descendants.
@@ -34,6 +35,7 @@ type tree struct {
 	total        protocol.Sample // last returned
 	base         protocol.Sample // of the cgroup at the start
 	closedLogged bool            // the log says that proc is closed
+	uncounted    op.Unobserved   // see protocol.Sample
 }
 
 // tickNanos is one tick of USER_HZ, which Linux fixes at 100 for user space.
@@ -53,6 +55,9 @@ func newTree(proc string, log func(string)) (*tree, error) {
 	if path := cgroupFile("io.stat"); path != "" {
 		t.cgroup = path
 		t.base, _ = readIOStat(path)
+	}
+	if _, err := os.Stat(t.file(t.self, "io")); os.IsNotExist(err) { // a kernel without CONFIG_TASK_IO_ACCOUNTING
+		t.uncounted = op.CountersClosed
 	}
 	return t, nil
 }
@@ -74,6 +79,7 @@ func (t *tree) Sample() protocol.Sample {
 		t.fromCgroup(&sum)
 	}
 	raise(&t.total, sum)
+	t.total.Uncounted = t.uncounted
 	return t.total
 }
 
@@ -87,6 +93,7 @@ func (t *tree) logClosedOnce() {
 		t.log("samples: /proc/<pid>/io of the command is not readable: using the I/O of the whole container (" + t.cgroup + ")")
 		return
 	}
+	t.uncounted = op.CountersClosed
 	t.log("samples: neither /proc/<pid>/io of the command nor io.stat of its cgroup is readable: samples have no I/O")
 }
 

@@ -4,6 +4,7 @@
 package wrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,6 +123,8 @@ func (s *session) run(ctx context.Context, program string) protocol.Exit {
 	var err error
 	if s.tree, err = newTree("/proc", s.log); err != nil {
 		s.log(err.Error())
+	} else {
+		s.tree.uncounted = cmp.Or(s.tree.uncounted, s.uncounted())
 	}
 	s.stream = newStreamer(s.welcome.Outputs, s.file, s.log, s.out)
 	defer s.stream.Close()

@@ -109,6 +109,8 @@ func (u *Usage) readIO(d *dataset.Data) {
 			continue
 		case s == nil:
 			u.unobserved("bytes of %s, which has no samples", action)
+		case s.Last.Uncounted != "":
+			u.unobserved("bytes of %s: %s", action, s.Last.Uncounted.Words())
 		default:
 			add(&u.Moved, float64(s.Last.ReadBytes+s.Last.WriteBytes))
 		}

@@ -80,9 +80,10 @@ func (m *maker) group() *group {
 	}
 	sources = make([]source, 0, n/2+len(m.slices)) // about half are of a direction
 	for _, c := range m.canaries {
+		behind := dataset.Cursor{Of: c.Behind(m.write)}
 		add(c.Instance, c.Volume, len(c.IOs), func(i int) bool {
 			io := &c.IOs[i]
-			return io.Write == m.write && io.Errno == 0 && io.Ended.Known()
+			return io.Write == m.write && io.Errno == 0 && io.Ended.Known() && !behind.Overlaps(io.Intended, io.Intended)
 		})
 	}
 	histograms := byInstance(m.slices)

@@ -186,8 +186,8 @@ func (s Stall) Length() string {
 
 // gapMemory is memory for the gaps of one canary after another.
 type gapMemory struct {
-	ios     []op.CanaryIO
-	pending []op.Time
+	ios          []op.CanaryIO
+	due, pending []op.Time
 }
 
 // gaps returns the times between two completions in which I/O was pending.
@@ -202,7 +202,10 @@ func (m *gapMemory) gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 		}
 	}
 	m.ios = ios
-	interval := medianInterval(ios)
+	m.due = m.due[:0]
+	for i := range ios {
+		m.due = append(m.due, ios[i].Intended)
+	}
 	slices.SortStableFunc(ios, func(a, b op.CanaryIO) int { return cmp.Compare(a.Ended, b.Ended) })
 	// pending[i] is the earliest intended time of those that end i-th or later.
 	m.pending = slices.Grow(m.pending[:0], len(ios))
@@ -217,18 +220,19 @@ func (m *gapMemory) gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 	if write {
 		direction = "write"
 	}
+	lags := c.Lags(write)
 	var list []Stall
 	for i, io := range ios {
 		from := pending[i]
 		if i > 0 {
 			from = max(from, ios[i-1].Ended)
 		}
-		s := Stall{Direction: direction, Source: "canary", From: from, To: io.Ended, ErrorNs: interval,
-			LengthNs: int64(io.Ended - from)}
+		s := Stall{Direction: direction, Source: "canary", From: from, To: io.Ended, LengthNs: int64(io.Ended - from)}
 		if io.Ended == math.MaxInt64 {
 			s.To, s.LengthNs = op.Never, int64(end-from)
 		}
-		if s.LengthNs >= OwnThreshold {
+		if s.LengthNs >= OwnThreshold && !within(lags, &s) {
+			s.ErrorNs = intervalAt(m.due, pending[i])
 			list = append(list, s)
 		}
 		if !s.To.Known() {
@@ -236,6 +240,31 @@ func (m *gapMemory) gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 		}
 	}
 	return list
+}
+
+// within reports whether a gap is in a lag of the canary, and no longer than I/Os commonly take there: the volume is slow,
+// and nothing stalled.
+func within(lags []dataset.Lag, s *Stall) bool {
+	return slices.ContainsFunc(lags, func(l dataset.Lag) bool {
+		return l.From <= s.Until() && s.From <= l.Ended && s.LengthNs <= 2*l.ServiceNs
+	})
+}
+
+// intervalAt returns the time between I/Os around one of them: of due instants in order, the distance from it to its
+// nearer neighbour. It is 0 without one.
+func intervalAt(due []op.Time, at op.Time) int64 {
+	i, _ := slices.BinarySearch(due, at)
+	least := op.Time(math.MaxInt64)
+	if i > 0 {
+		least = at - due[i-1]
+	}
+	if i+1 < len(due) {
+		least = min(least, due[i+1]-at)
+	}
+	if least == math.MaxInt64 {
+		return 0
+	}
+	return int64(least)
 }
 
 // medianInterval returns the median distance between due instants, which are in order;

@@ -121,6 +121,10 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 			begin, end, _ = s.data.PhaseSpan(c.Instance, *q.Phase)
 		}
 		windows := s.cursors(q.Windows)
+		var behind dataset.Cursor
+		if s.keptUp {
+			behind.Of = c.Behind(q.Metric.Name == metric.CanaryWrite)
+		}
 		for i := range c.IOs {
 			io := &c.IOs[i]
 			from := io.Intended
@@ -129,7 +133,8 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 			}
 			if io.Write != (q.Metric.Name == metric.CanaryWrite) || io.Errno != 0 || !from.Known() ||
 				io.Intended < begin ||
-				io.Intended >= end || !windows.inside(io.Intended, endOf(io)) {
+				io.Intended >= end || behind.Overlaps(io.Intended, io.Intended) ||
+				!windows.inside(io.Intended, endOf(io)) {
 				continue
 			}
 			if io.Ended.Known() {
@@ -219,6 +224,9 @@ func (s *source) interference(q expr.Query) (expr.Value, error) {
 	}
 	side := q
 	side.Func = expr.Quantile
+	kept := *s
+	kept.keptUp = true
+	s = &kept
 	in, err := s.io(side)
 	if err != nil {
 		return expr.Value{}, err

@@ -25,6 +25,7 @@ type source struct {
 	asked   []*tally
 	meters  *throughput.Meters
 	metered bool // another adds the ops to meters
+	keptUp  bool // without the I/Os of canaries that were late because of themselves, see dataset.Lag
 }
 
 // NewSource answers these queries from a run. The error is one of reading the bundle.

@@ -247,6 +247,10 @@ type Metric struct {
 	OK      int64   `json:"ok,omitempty"`
 	Lost    int64   `json:"lost,omitempty"`
 	Latency Latency `json:"latency"`
+	// Service and Lateness are of a canary: its times from the start of an I/O, and those from when it was due to its
+	// start, whose sum is the response.
+	Service  *Latency `json:"service,omitempty"`
+	Lateness *Latency `json:"lateness,omitempty"`
 	// Part: it is a part of another metric, such as read.firstByte of read.
 	Part bool `json:"part,omitempty"`
 	// Unmeasured: it is of a preparing or cleaning stage.

@@ -330,28 +330,39 @@ func throughputOf(d *dataset.Data, name string, wanted func(instance string, pha
 	return &f.Value
 }
 
-// canaryMetrics returns the canary's response times; an I/O that had not ended is a lower
-// bound.
+// canaryMetrics returns the canary's response and service times and its lateness; an I/O that had not ended, or started,
+// is a lower bound.
 func canaryMetrics(d *dataset.Data, canaries []dataset.Canary, volume string) []Metric {
 	var ms []Metric
 	for _, write := range []bool{false, true} {
 		m := Metric{Name: metric.Canary(write), Volume: volume}
-		var s stats.Sample
+		var response, service, late stats.Sample
 		for _, c := range canaries {
 			watched := d.WatchedUntil(&c)
+			add := func(to *stats.Sample, from, until op.Time, io op.CanaryIO) {
+				switch {
+				case !from.Known():
+				case until.Known():
+					to.Add(int64(until - from))
+				default:
+					to.AddAtLeast(int64(max(0, watched(io)-from)))
+				}
+			}
 			for _, io := range c.IOs {
 				switch {
 				case io.Write != write:
 				case io.Errno != 0:
 					m.Errors++
-				case io.Ended.Known():
-					s.Add(int64(io.Ended - io.Intended))
 				default:
-					s.AddAtLeast(int64(max(0, watched(io)-io.Intended)))
+					add(&response, io.Intended, io.Ended, io)
+					add(&service, io.Started, io.Ended, io)
+					add(&late, io.Intended, io.Started, io)
 				}
 			}
 		}
-		if m.Latency = ioLatency(&s); s.N()+m.Errors > 0 {
+		if m.Latency = ioLatency(&response); response.N()+m.Errors > 0 {
+			s, l := ioLatency(&service), ioLatency(&late)
+			m.Service, m.Lateness = &s, &l
 			ms = append(ms, m)
 		}
 	}

@@ -147,7 +147,7 @@ func (w Workload) DetailText() string {
 			combine(p.to, *p.from, func(a, b float64) float64 { return max(a, b) })
 		}
 		for _, v := range x.Volumes {
-			if share := usedShare(v); name == "" || share > fullest {
+			if share, ok := v.UsedShare(); ok && (name == "" || share > fullest) {
 				fullest, name = share, v.Volume
 			}
 		}
@@ -182,10 +182,4 @@ func combine(to **float64, v *float64, f func(a, b float64) float64) {
 	default:
 		**to = f(**to, *v)
 	}
-}
-
-// usedShare is the used share of a volume's bytes or inodes, whichever is greater.
-func usedShare(v op.VolumeUse) float64 {
-	share := func(used, free int64) float64 { return float64(used) / float64(max(1, used+free)) }
-	return max(share(v.UsedBytes, v.FreeBytes), share(v.UsedInodes, v.FreeInodes))
 }

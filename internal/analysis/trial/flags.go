@@ -43,7 +43,7 @@ func FlagsOf(r *bundle.Run) (Flags, error) {
 }
 
 // Of returns the flags that concern the value of a query, one of each name and severity. A flag of one action concerns
-// the values of that action only, one of no action all values. invalid says that the value must not be used.
+// the values of that action only, one of some metrics the values of these, one of no action all values. invalid says that the value must not be used.
 func (f Flags) Of(q expr.Query) (list []observation.Flag, invalid bool) {
 	return f.where(func(x bundle.Flag) bool { return f.concerns(x, q) })
 }
@@ -73,6 +73,9 @@ func (f Flags) concerns(x bundle.Flag, q expr.Query) bool {
 		return false
 	}
 	of := f.actionsOf(x)
+	if ms := validity.Metrics(x); ms != nil && !q.OfTenant() {
+		return slices.Contains(of, q.Metric.Action) && q.Metric.From == "" && slices.Contains(ms, q.Metric.Name)
+	}
 	if len(of) == 0 || q.OfTenant() || q.Metric.Action == "" || slices.Contains(of, q.Metric.Action) {
 		return true
 	}

@@ -39,7 +39,22 @@ func Sources(f bundle.Flag) []string {
 		return f.Sources
 	}
 	source, _, _ := strings.Cut(f.Evidence, ": ")
+	if f.Name == ReadsFromCache { // "INSTANCE read …"
+		source, _, _ = strings.Cut(source, " ")
+	}
 	return []string{source}
+}
+
+// ReadsFromCache is the flag for reads that did not come from the device.
+const ReadsFromCache = "readsFromCache"
+
+// Metrics returns the metrics of the workloads that a flag concerns; nil: it concerns all their figures. Older bundles
+// have none.
+func Metrics(f bundle.Flag) []string {
+	if f.Metrics == nil && f.Name == ReadsFromCache {
+		return []string{metric.Read}
+	}
+	return f.Metrics
 }
 
 // Bounds of the flags.
@@ -105,7 +120,7 @@ func Check(d *dataset.Data, actions []Action, more ...bundle.Flag) []bundle.Flag
 	add(clockStep(d))
 	add(skew(d))
 	add(phases(d))
-	for _, f := range slices.Concat(cachedReads(d), missingOutputs(d), syncsDiffer(d), more) {
+	for _, f := range slices.Concat(cachedReads(d), missingOutputs(d), syncsDiffer(d), canarySaturated(d), more) {
 		add(f, true)
 	}
 	order := []string{Invalid, Warning, Info}
@@ -263,7 +278,7 @@ func remoteStore(d *dataset.Data, instance string) bool {
 }
 
 // cachedReads compares the bytes that the tool read with those that the kernel read from
-// devices for it, over the time of the samples.
+// devices for it, over the time of the samples. The kernel counts them for block devices only.
 func cachedReads(d *dataset.Data) []bundle.Flag {
 	var flags []bundle.Flag
 	for i := range d.Samples {
@@ -283,11 +298,20 @@ func cachedReads(d *dataset.Data) []bundle.Flag {
 			}
 		}
 		device := float64(s.Last.ReadBytes - s.First.ReadBytes)
-		if client > leastReadBytes && device < deviceShare*client {
-			flags = append(flags, flag("readsFromCache", Invalid,
-				"%s read %s, of which only %s (%.0f %%) came from the device", s.Instance, units.Bytes(client),
-				units.Bytes(device), 100*device/client))
+		if client <= leastReadBytes || device >= deviceShare*client {
+			continue
 		}
+		var f bundle.Flag
+		if s.Last.Uncounted != "" {
+			f = flag("deviceReadsUnknown", Info, "%s: it is not known whether the %s that it read came from a cache: %s. "+
+				"To know, compare with the counters of the provider, or repeat with caches dropped (on the servers too) "+
+				"or direct I/O", s.Instance, units.Bytes(client), s.Last.Uncounted.Words())
+		} else {
+			f = flag(ReadsFromCache, Invalid, "%s: it read %s, of which only %s (%.0f %%) came from the device",
+				s.Instance, units.Bytes(client), units.Bytes(device), 100*device/client)
+		}
+		f.Sources, f.Metrics = []string{s.Instance}, []string{metric.Read}
+		flags = append(flags, f)
 	}
 	return flags
 }
@@ -347,8 +371,10 @@ func missingOutputs(d *dataset.Data) []bundle.Flag {
 	var flags []bundle.Flag
 	for _, a := range actions {
 		if parsed[a] {
-			flags = append(flags, flag("outputMissing", Invalid, "no figures of %s; other instances of %s have some",
-				Instances(missing[a]), a))
+			f := flag("outputMissing", Invalid, "no figures of %s; other instances of %s have some", Instances(missing[a]),
+				a)
+			f.Sources = missing[a]
+			flags = append(flags, f)
 		} else {
 			flags = append(flags, flag("outputMissing", Info, "%s left output without figures", Instances(missing[a])))
 		}

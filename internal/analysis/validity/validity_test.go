@@ -89,6 +89,12 @@ func TestCheck(t *testing.T) {
 		{"cached reads", nil, func(d *dataset.Data) {
 			changeSamples(d, func(s *op.Sample) { s.ReadBytes /= 2 })
 		}, map[string]string{"readsFromCache": Invalid}},
+		{"reads of a file system without a device", nil, func(d *dataset.Data) {
+			changeSamples(d, func(s *op.Sample) { s.ReadBytes, s.Uncounted = 0, op.FileSystemOf("FUSE") })
+		}, map[string]string{"deviceReadsUnknown": Info}},
+		{"reads of which no counters are readable", nil, func(d *dataset.Data) {
+			changeSamples(d, func(s *op.Sample) { s.ReadBytes, s.Uncounted = 0, op.CountersClosed })
+		}, map[string]string{"deviceReadsUnknown": Info}},
 		{"output missing", nil, func(d *dataset.Data) {
 			d.Instances = append(d.Instances, bundle.Instance{Name: "fio-7"})
 		}, map[string]string{"outputMissing": Invalid}},
@@ -152,7 +158,8 @@ func TestMissingOutputs(t *testing.T) {
 		d.Instances = append(d.Instances, bundle.Instance{Name: name})
 	}
 	want := []bundle.Flag{
-		{Name: "outputMissing", Severity: Invalid, Evidence: "no figures of 6 instances (fio-3, fio-4, fio-5, fio-6, fio-7, …); other instances of fio have some"},
+		{Name: "outputMissing", Severity: Invalid, Evidence: "no figures of 6 instances (fio-3, fio-4, fio-5, fio-6, fio-7, …); other instances of fio have some",
+			Sources: []string{"fio-3", "fio-4", "fio-5", "fio-6", "fio-7", "fio-8"}},
 		{Name: "outputMissing", Severity: Info, Evidence: "2 instances (w-0, w-1) left output without figures"},
 	}
 	if diff := cmp.Diff(want, Check(d, nil)); diff != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
+	"github.com/cnsbench/cnsbench/internal/machine"
 )
 
 // hostdir keeps each volume and snapshot in a directory and copies one to make the other. Sizes are accounted
@@ -44,13 +46,14 @@ func (hostdir) shape(v *volume, _ *origin) (int64, int64, error) {
 
 func (h hostdir) available(int64) (int64, error) { return diskAvailable(h.base) }
 
-// diskAvailable returns the bytes that an ordinary user can still write to the file system of dir.
+// diskAvailable returns the bytes that an ordinary user can still write to the file system of dir, as many as there can be
+// if it does not say.
 func diskAvailable(dir string) (int64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, os.NewSyscallError("statfs", err)
+	space, err := machine.SpaceOf(dir)
+	if err == nil && space.FreeBytes < 0 {
+		return math.MaxInt64, nil
 	}
-	return int64(st.Bavail) * st.Bsize, nil
+	return space.FreeBytes, err
 }
 
 func (h hostdir) describeSpace() (of, cure string) { return describeDisk(h.base) }

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/cnsbench/cnsbench/internal/machine"
 )
 
 // NodeStageVolume implements csi.NodeServer.
@@ -232,17 +232,20 @@ func (d *driver) NodeGetVolumeStats(_ context.Context,
 		return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{Unit: csi.VolumeUsage_BYTES,
 			Total: v.Size}}}, nil
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(req.GetVolumePath(), &st); errors.Is(err, fs.ErrNotExist) {
+	space, err := machine.SpaceOf(req.GetVolumePath())
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, status.Errorf(codes.NotFound, "volume %s is not at %s", v.ID, req.GetVolumePath())
 	} else if err != nil {
-		return nil, os.NewSyscallError("statfs", err)
+		return nil, err
 	}
-	block := st.Bsize
-	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
-		{Unit: csi.VolumeUsage_BYTES, Total: int64(st.Blocks) * block, Available: int64(st.Bavail) * block,
-			Used: int64(st.Blocks-st.Bfree) * block},
-		{Unit: csi.VolumeUsage_INODES, Total: int64(st.Files), Available: int64(st.Ffree),
-			Used: int64(st.Files - st.Ffree)},
-	}}, nil
+	res := &csi.NodeGetVolumeStatsResponse{}
+	for _, u := range []*csi.VolumeUsage{
+		{Unit: csi.VolumeUsage_BYTES, Total: space.Bytes, Available: space.FreeBytes, Used: space.UsedBytes},
+		{Unit: csi.VolumeUsage_INODES, Total: space.Inodes, Available: space.FreeInodes, Used: space.UsedInodes},
+	} {
+		if u.Total >= 0 && u.Available >= 0 && u.Used >= 0 { // a file system need not count, as btrfs inodes
+			res.Usage = append(res.Usage, u)
+		}
+	}
+	return res, nil
 }

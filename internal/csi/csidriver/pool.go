@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/loopdev"
+	"github.com/cnsbench/cnsbench/internal/machine"
 )
 
 // pool is a file system that can share blocks between files: the base directory's own, or one in a sparse
@@ -96,11 +97,8 @@ func (p pool) available(allocated int64) (int64, error) {
 	if _, err := os.Stat(p.image()); err != nil {
 		return diskAvailable(p.dir())
 	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(p.dir(), &st); err != nil {
-		return 0, os.NewSyscallError("statfs", err)
-	}
-	return int64(st.Blocks)*st.Bsize - allocated, nil
+	space, err := machine.SpaceOf(p.dir())
+	return space.Bytes - allocated, err
 }
 
 // describeSpace describes what available measures.

@@ -120,6 +120,15 @@ func (t *Table) addMetrics(of Cell, list []summary.Metric) {
 		}
 		row := []Cell{of, name, cell(count(m.PerSecond)), cell(bandwidth(m.BandwidthBytesSec))}
 		t.Rows = append(t.Rows, append(row, latency(m.Latency)...))
+		for _, view := range []struct {
+			name string
+			of   *summary.Latency
+		}{{"service", m.Service}, {"lateness", m.Lateness}} {
+			if view.of != nil {
+				row := []Cell{of, {Text: m.Name + " " + view.name}, {}, {}}
+				t.Rows = append(t.Rows, append(row, latency(*view.of)...))
+			}
+		}
 	}
 }
 

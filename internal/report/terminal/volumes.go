@@ -38,5 +38,12 @@ func usage(a *op.VolumeAmount, text func(float64) string) []string {
 	if a == nil {
 		return []string{"–", "–"}
 	}
-	return []string{text(float64(a.Used)), text(float64(a.Available))}
+	cells := []string{text(float64(a.Used)), text(float64(a.Available))}
+	if a.Available < 0 { // the driver passed on an unknown number, from which Used was computed, too
+		return []string{"–", "–"}
+	}
+	if a.Used < 0 {
+		cells[0] = "–"
+	}
+	return cells
 }

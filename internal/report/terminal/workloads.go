@@ -41,6 +41,11 @@ func (p *printer) workloads(s *summary.Summary) {
 		if w.CutOff && !w.Step {
 			p.note(fmt.Sprintf("%s: incomplete, %s", w.Action, summary.CutOffNote(s.Live)))
 		}
+		for _, m := range w.Metrics {
+			if words := late(&m); words != "" {
+				p.note(w.Action + " " + words)
+			}
+		}
 		if words := syncs(&w); words != "" {
 			p.note(words)
 		}
@@ -78,6 +83,17 @@ func (p *printer) values(s *summary.Summary) {
 	if len(t.rows) > 0 {
 		p.table(t)
 	}
+}
+
+// late says how late the I/Os of a canary started, and what they took from then on, if most waited for longer than for the
+// volume; else it is empty.
+func late(m *summary.Metric) string {
+	if m.Lateness == nil || m.Lateness.Median.Ns == nil || m.Service.Median.Ns == nil ||
+		*m.Lateness.Median.Ns <= *m.Service.Median.Ns {
+		return ""
+	}
+	return fmt.Sprintf("%s: from their start I/Os took p50 %s, p99 %s; they started late by p50 %s, p99 %s", m.Name,
+		short(m.Service.P50), short(m.Service.P99), short(m.Lateness.P50), short(m.Lateness.P99))
 }
 
 // syncs says how often the processes of a workload asked for durability; empty: it was not to be counted.
