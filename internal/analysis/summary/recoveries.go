@@ -57,7 +57,9 @@ func (x NoRecoveries) String() string {
 // Line is the sentence about the recoveries.
 func (r *Recoveries) Line() string {
 	text := fmt.Sprintf("After %s of %s, the %s of %s ", plural(int64(r.N), "op"), r.Control, r.Metric, r.Action)
-	if r.Serving.N > 0 {
+	if low := r.Serving.Max.LowNs; low != nil && *low == 0 { // it may be none at all
+		text += "was 0 for no longer than " + units.Duration(float64(r.Serving.Max.Ns)) + ", and "
+	} else if r.Serving.N > 0 {
 		text += "was 0 until " + r.Serving.String() + ", and "
 	}
 	level := fmt.Sprintf("back at %.0f %% of its level", 100*r.Share)

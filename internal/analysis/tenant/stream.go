@@ -37,7 +37,7 @@ type interval struct {
 	pendingFor      int64
 	latencies       stats.Counts // of the completed ones
 	stalled         bool         // I/O was due and nothing completed
-	gap             bool         // nothing completed for more than half of it
+	gap             bool         // nothing completed for a third of it, or more
 }
 
 // all counts the I/Os of an interval, whatever became of them.
@@ -123,7 +123,7 @@ func (s *stream) joinRest() {
 }
 
 // markGaps marks the intervals in which nothing completed for a while: a tool ends an interval when an I/O completes,
-// so that one of more than twice the usual length has a gap. I/Os that were made up for after it hide it from the
+// so that one of more than one and a half times the usual length has a gap. I/Os that were made up for after it hide it from the
 // rate.
 func (s *stream) markGaps() {
 	lengths := make([]float64, len(s.intervals))
@@ -133,7 +133,7 @@ func (s *stream) markGaps() {
 	usual := stats.Median(lengths)
 	for i := range s.intervals {
 		x := &s.intervals[i]
-		x.gap = x.to-x.from > long && float64(x.to-x.from) > 2*usual
+		x.gap = x.to-x.from > long && float64(x.to-x.from) > 1.5*usual
 	}
 }
 

@@ -256,7 +256,8 @@ func (p *printer) recoveries(s *summary.Summary) {
 		}
 		p.note(fmt.Sprintf("median and max, %sfrom the start of the op; level: median of the 10 s before; serving: "+
 			"first answer after a time without; recovered: at %.0f %% of the level for 5 s; "+
-			"≥: not seen before the next op or the end", about, 100*recovery.Share))
+			"a … b: the tool reported late, between these; ≥: not seen before the next op or the end", about,
+			100*recovery.Share))
 	}
 	for _, x := range s.NoRecoveries() {
 		p.note(x.String())
