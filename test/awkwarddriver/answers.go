@@ -6,7 +6,7 @@ import (
 )
 
 // answer returns the answer of the driver for that of null, with the IDs that clients know.
-func (d *Driver) answer(c *call, req, resp proto.Message) any {
+func (d *Driver) answer(c *call, resp proto.Message) any {
 	o := &d.config.Options
 	d.describe(resp)
 	if o.LongIDs {

@@ -127,7 +127,7 @@ func (d *Driver) work(ctx context.Context, c *call, handler grpc.UnaryHandler) (
 	if err != nil {
 		return nil, err
 	}
-	return d.answer(c, req, proto.Clone(resp.(proto.Message))), nil
+	return d.answer(c, proto.Clone(resp.(proto.Message))), nil
 }
 
 // changes reports whether a call creates, changes or deletes.
