@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -20,7 +21,7 @@ func TestAnnounce(t *testing.T) {
 	run := Run{ID: "0abc", Engine: "kubernetes", Identity: own}
 	must(t, Announce(dir, run))
 	got, err := ReadRun(dir)
-	if err != nil || got.Identity != own || got.State != Running || !Announced(dir) || CheckBundle(dir) != nil {
+	if err != nil || !reflect.DeepEqual(got.Identity, own) || got.State != Running || !Announced(dir) || CheckBundle(dir) != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if err := Announce(dir, run); err == nil {

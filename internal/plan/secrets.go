@@ -3,12 +3,11 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -73,6 +72,7 @@ func Secrets(files []File) (engine.Secrets, []Problem) {
 
 var (
 	documentMarks = lazy.Regexp(`(?m)^---(?:[ \t\r].*)?\n?`)
+	notInNames    = lazy.Regexp(`[^-./A-Za-z0-9]`)
 	secretWords   = lazy.Regexp(`\bkind["']?\s*:\s*["']?Secret\b`)
 )
 
@@ -93,19 +93,18 @@ func WithoutSecrets(text []byte) []byte {
 // withoutSecret returns the text of a document, or a comment in the place of a Secret.
 func withoutSecret(text []byte) []byte {
 	var d struct {
-		Kind     string `yaml:"kind"`
+		Kind     string `json:"kind"`
 		Metadata struct {
-			Namespace string `yaml:"namespace"`
-			Name      string `yaml:"name"`
-		} `yaml:"metadata"`
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"metadata"`
 	}
 	err := yaml.Unmarshal(text, &d)
 	if d.Kind != secretKind && (err == nil || !secretWords().Match(text)) {
 		return text
 	}
-	return fmt.Appendf(nil, "# Secret %s is not recorded.\n",
-		strings.TrimPrefix(regexp.MustCompile(`[^-./A-Za-z0-9]`).ReplaceAllString(
-			d.Metadata.Namespace+"/"+d.Metadata.Name, "?"), "/"))
+	name := strings.TrimPrefix(d.Metadata.Namespace+"/"+d.Metadata.Name, "/")
+	return fmt.Appendf(nil, "# Secret %s is not recorded.\n", notInNames().ReplaceAllString(name, "?"))
 }
 
 // endpointsOf returns the sockets of CSI drivers by provisioner: those of the Benchmark and, before them, of in.

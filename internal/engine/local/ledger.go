@@ -65,12 +65,12 @@ func (e *Engine) Prepare(r engine.Request) error {
 
 // prepareVolume adds a volume. The op itself reports what is wrong with its request.
 func (e *Engine) prepareVolume(name string, want *engine.Volume) error {
-	v, err := e.newVolume(name, &want.Claim)
-	if err == nil {
-		err = e.setSource(v, want)
+	v, wrong := e.newVolume(name, &want.Claim)
+	if wrong == nil {
+		wrong = e.setSource(v, want)
 	}
-	if err != nil || !v.driver.external() {
-		return nil
+	if wrong != nil || !v.driver.external() {
+		return nil //nolint:nilerr // the op fails with it
 	}
 	return e.addEntry(v.driver, volumeKind, name, v.request, v.secrets)
 }
@@ -87,11 +87,11 @@ func (e *Engine) prepareSnapshots(r engine.Request) error {
 	}
 	class, err := e.snapshotClass(r.Snapshot.Class, first)
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // the op fails with it
 	}
 	named, request, err := e.snapshotRequest(r.Name, first, class)
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // the op fails with it
 	}
 	if err := e.markSources(ids...); err != nil {
 		return err
