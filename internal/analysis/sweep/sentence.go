@@ -127,7 +127,30 @@ func describeStep(factor string, below []Point, p *Point) string {
 	if attribution.DriverUnseen(component) {
 		place += " (a CSI proxy on the driver's socket tells which)"
 	}
-	return text + ": the limit is " + place + "."
+	return text + ": the limit is " + place + "." + atATime(first, p, component)
+}
+
+// uncontended is the highest level at which operations hardly wait for each other.
+const uncontended = 2
+
+// atATime says on how many calls at a time the driver, or what is behind it, works where it is the limit: by Little's
+// law, the rate of calls times the time of one that waits for no other. Calls in progress at the driver may wait there
+// for something that works on one at a time.
+func atATime(first, p *Point, component string) string {
+	name, added := "", 0.0
+	for _, c := range p.Calls {
+		if d := c.MeanNs - first.call(c.Name); d > added {
+			name, added = c.Name, d
+		}
+	}
+	alone := first.call(name)
+	if component != attribution.Driver || first.Level > uncontended || alone == 0 {
+		return ""
+	}
+	perSecond := p.Rate() / 60
+	return fmt.Sprintf(" %s takes %s instead of %s: at %s each, %s a second are those of %.1f at a time.", name,
+		units.Duration(p.call(name)), units.Duration(alone), units.Duration(alone), units.Count(perSecond),
+		perSecond*alone/1e9)
 }
 
 const stillScales = "it still scales"

@@ -5,7 +5,9 @@
 package sweep
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
@@ -39,9 +41,26 @@ type Point struct {
 	MedianNs  *int64       `json:"medianNs"`
 	P99Ns     *int64       `json:"p99Ns"` // nil also where there are too few
 	// Shares of the time of those that were ok.
-	Shares   []attribution.Share `json:"attribution"`
-	States   *States             `json:"-"` // of the first trial
-	Sentence string              `json:"sentence"`
+	Shares []attribution.Share `json:"attribution"`
+	// Calls are those of the CSI driver on the critical paths of those that were ok, largest first.
+	Calls    []Call  `json:"calls,omitempty"`
+	States   *States `json:"-"` // of the first trial
+	Sentence string  `json:"sentence"`
+}
+
+// Call is the time of the driver in one of its calls.
+type Call struct {
+	Name   string  `json:"name"`
+	MeanNs float64 `json:"meanNs"` // per operation
+}
+
+// call returns the mean time of a call in an operation, in ns.
+func (p *Point) call(name string) float64 {
+	i := slices.IndexFunc(p.Calls, func(c Call) bool { return c.Name == name })
+	if i < 0 {
+		return 0
+	}
+	return p.Calls[i].MeanNs
 }
 
 // Rate is the median throughput of the trials per minute; 0 without trials.
@@ -72,6 +91,7 @@ type Gather struct {
 	tally     attribution.Tally
 	perMinute []float64
 	n, failed int64
+	calls     map[string]int64 // ns, by call
 	states    *States
 }
 
@@ -86,6 +106,8 @@ func (g *Gather) Trial(ops []op.Op, perSecond float64, oneMachine bool, ends map
 		dataset.AddLatencies(o, &g.response, nil)
 		if o.Outcome != op.OK {
 			g.failed++
+		} else {
+			g.addCalls(o)
 		}
 	}
 	if perSecond > 0 {
@@ -96,10 +118,34 @@ func (g *Gather) Trial(ops []op.Op, perSecond float64, oneMachine bool, ends map
 	}
 }
 
+// addCalls adds the time of the driver's calls on the critical path of an operation.
+func (g *Gather) addCalls(o *op.Op) {
+	if g.calls == nil {
+		g.calls = map[string]int64{}
+	}
+	for _, x := range attribution.Intervals(o) {
+		if call, ok := strings.CutSuffix(x.Step, ".end"); ok && x.Component == attribution.Driver {
+			g.calls[call] += x.Ns()
+		}
+	}
+}
+
+// meanCalls are the calls, largest first.
+func (g *Gather) meanCalls() (list []Call) {
+	for name, ns := range g.calls {
+		list = append(list, Call{name, float64(ns) / float64(g.n-g.failed)})
+	}
+	slices.SortFunc(list, func(a, b Call) int {
+		return cmp.Or(cmp.Compare(b.MeanNs, a.MeanNs), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
 // Point returns the figures of the trials added so far.
 func (g *Gather) Point(level float64, label string, trials int) Point {
 	p := Point{Level: level, Label: label, Trials: trials, PerMinute: g.perMinute, N: g.n, Failed: g.failed,
-		CDF: g.response.CDF(400), Shares: g.tally.Shares(), States: g.states}
+		CDF: g.response.CDF(400), Shares: g.tally.Shares(), Calls: g.meanCalls(),
+		States: g.states}
 	at := func(q float64) *int64 {
 		if e, ok := g.response.Quantile(q); ok && !e.Infinite {
 			return &e.Value

@@ -1,6 +1,8 @@
 package sweep
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,4 +162,41 @@ func TestGather(t *testing.T) {
 	if statesOf(nil, nil) != nil {
 		t.Error("states of nothing")
 	}
+}
+
+// TestSerialDriver finds how many calls a driver works on at a time, of which many are in progress there: those of a
+// simulated driver with workers, called in a closed loop.
+func TestSerialDriver(t *testing.T) {
+	for workers, want := range map[int]string{1: "100 ms each, 10 a second are those of 1.0 at a time",
+		3: "100 ms each, 30 a second are those of 3.0 at a time"} {
+		s := Series{}
+		for _, parallelism := range []int{1, 30} {
+			var g Gather
+			ops := closedLoop(parallelism, workers, 100e6, 600)
+			g.Trial(ops, float64(len(ops))/(float64(ops[len(ops)-1].Ended)/1e9), true, nil)
+			s.Points = append(s.Points, g.Point(float64(parallelism), fmt.Sprint(parallelism), 1))
+		}
+		s.Describe("parallelism")
+		if got := s.Points[1].Sentence; !strings.Contains(got, "the limit is the driver. CreateVolume takes") ||
+			!strings.Contains(got, want) {
+			t.Errorf("%d workers: %s\n\twant in it: %s", workers, got, want)
+		}
+	}
+}
+
+// closedLoop returns n operations, of which as many as parallelism are in progress, on a first-come first-served driver.
+func closedLoop(parallelism, workers int, serviceNs op.Time, n int) (ops []op.Op) {
+	free := make([]op.Time, workers)
+	ready := make([]op.Time, parallelism)
+	for range n {
+		slices.Sort(free)
+		slices.Sort(ready)
+		start := ready[0]
+		end := max(start, free[0]) + serviceNs
+		free[0], ready[0] = end, end
+		ops = append(ops, op.Op{Kind: op.Create, Intended: start, Started: start, Ended: end, Outcome: op.OK,
+			Milestones: []op.Milestone{{Name: "CreateVolume.start", At: start}, {Name: "CreateVolume.end", At: end},
+				{Name: op.Provisioned, At: end}, {Name: op.Ready, At: end}}})
+	}
+	return ops
 }
