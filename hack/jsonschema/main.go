@@ -86,7 +86,7 @@ func undescribe(s object) {
 type object = map[string]any
 
 // others are the kinds that a file may have beside a Benchmark or a Study. They are not checked here.
-var others = []any{"ConfigMap", "StorageClass", "VolumeAttributesClass", "VolumeSnapshotClass",
+var others = []any{"ConfigMap", "Secret", "StorageClass", "VolumeAttributesClass", "VolumeSnapshotClass",
 	"VolumeGroupSnapshotClass"}
 
 // document is the schema of one document of a file.
@@ -103,7 +103,7 @@ func document(apiVersion string, benchmark object) object {
 	study := object{"type": "object", "properties": object{"benchmark": object{"$ref": "#/definitions/spec"}}}
 	return object{
 		"$schema": "http://json-schema.org/draft-07/schema#", "$id": id, "title": "CNSBench",
-		"description": "A Benchmark or a Study of CNSBench, or a class or ConfigMap beside it",
+		"description": "A Benchmark or a Study of CNSBench, or a class, Secret or ConfigMap beside it",
 		"type":        "object",
 		"properties": object{"kind": object{"enum": slices.Concat([]any{"Benchmark", "Study"}, others),
 			"description": "kind of the document"}},

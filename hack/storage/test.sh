@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test.sh OUT BIN: brings a Ceph and a GlusterFS up in OUT, tests the drivers on them, leaves volumes mounted, takes
-# both down, and looks for what is left. Where they cannot run this says why, and skips; where the variable CI is set it
-# fails.
+# test.sh OUT BIN: brings a Ceph and a GlusterFS up in OUT, tests the drivers and the product on them, leaves volumes
+# mounted, takes both down, and looks for what is left. Where they cannot run this says why, and skips; where the
+# variable CI is set it fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$(realpath -m "${1:?usage: test.sh OUT BIN}") bin=$(realpath -m "${2:?usage: test.sh OUT BIN}")
@@ -52,4 +52,6 @@ wait "$gluster"
 test=(go test -C test/storagedriver -tags pacific,grpcnotrace -count=1)
 CGO_ENABLED=1 "${test[@]}" ./ceph ./csikit
 "${test[@]}" -v -parallel 4 -timeout 10m . | tee "$out/test.log" | grep -E '^ *(---|ok|FAIL|panic|[a-z_]+\.go:)'
+go test -tags e2e,grpcnotrace -count=1 -v -timeout 15m -run '^TestCeph' ./test/e2e | tee "$out/product.log" |
+  grep -E '^ *(---|ok|FAIL|panic|[a-z_]+\.go:)'
 STORAGEDRIVER_TEST_STAY=$stay "${test[@]}" -run '^TestStay$' .

@@ -40,8 +40,8 @@ type Identity struct {
 	Server    string `json:"server,omitempty"`
 }
 
-// Used reports whether a socket is that of an external driver of the run.
-func (id *Identity) Used(socket string) bool {
+// UsedSocket reports whether a socket is that of an external driver of the run.
+func (id *Identity) UsedSocket(socket string) bool {
 	return socket != "" && (socket == id.Endpoint || slices.Contains(id.Endpoints, socket))
 }
 

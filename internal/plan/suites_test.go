@@ -27,8 +27,8 @@ func TestBuiltInEntries(t *testing.T) {
 	}
 }
 
-// TestSuitesLoad checks that each cell of the built-in suites in full size is valid on a cluster, and that each level
-// has its own actions.
+// TestSuitesLoad checks that each cell of the built-in suites, and of the studies of Ceph, in full size is valid on a
+// cluster, and that each level has its own actions.
 func TestSuitesLoad(t *testing.T) {
 	library, err := BuiltIn()
 	if err != nil {
@@ -37,6 +37,9 @@ func TestSuitesLoad(t *testing.T) {
 	suites, err := filepath.Glob("../../library/suites/*.yaml")
 	if err != nil || len(suites) == 0 {
 		t.Fatalf("no suites: %v", err)
+	}
+	for _, name := range []string{"dbench", "fsync", "section-5.2", "section-5.3", "section-5.4", "snapshot-latency"} {
+		suites = append(suites, filepath.Join("../../examples/ceph", name+".yaml"))
 	}
 	for _, name := range suites {
 		t.Run(filepath.Base(name), func(t *testing.T) {

@@ -282,7 +282,7 @@ var badDrivers = []badCase{
 		says: diesInMidRun("hostdir")},
 	{name: "dies beside fio on file systems", root: true, file: busy("loopfile"), kills: "loopfile", code: 2,
 		state: "failed", says: diesInMidRun("loopfile")},
-	{name: "errors at the start", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {error: 100% UNAVAILABLE}}"`), code: 2, state: "failed", says: []string{"Unavailable", "CreateVolume"}, want: map[string]int{"error": 3}},
+	{name: "errors at the start", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {error: 100% INTERNAL}}"`), code: 2, state: "failed", says: []string{"Internal", "CreateVolume"}, want: map[string]int{"error": 3}},
 	{name: "errors under a rate", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {error: 100% INTERNAL}}"`), code: 0, state: "complete", says: []string{"Internal"}, want: map[string]int{"error": 5}},
 	{name: "makes smaller volumes", setup: awkward(atStart, "-lie=CreateVolume=capacity"),
 		code: 2, state: "failed", want: map[string]int{"error": 3}, says: []string{"DriverFault",

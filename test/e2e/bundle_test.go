@@ -48,7 +48,7 @@ type (
 		Warnings []string
 	}
 	opJSON struct {
-		ID, Episode, Instance                                      int64
+		ID, Episode, Instance, Attempts                            int64
 		Action, Kind, Target, Node, Outcome, Code, Message, Object string
 		Intended, Started, Ended                                   *int64
 		Milestones                                                 []struct {

@@ -46,13 +46,7 @@ const fewKills = 12
 // checked.
 func TestChaos(t *testing.T) {
 	needProgram(t, "fio")
-	kills := fewKills
-	if s := os.Getenv("CNSBENCH_KILLS"); s != "" {
-		var err error
-		if kills, err = strconv.Atoi(s); err != nil || kills < 1 {
-			t.Fatalf("invalid CNSBENCH_KILLS %q: want a number of kills", s)
-		}
-	}
+	kills := killsOr(t, fewKills)
 	seed := killSeed(t)
 	for _, s := range scenes {
 		left := max(1, kills*s.share/22)
@@ -68,6 +62,20 @@ func TestChaos(t *testing.T) {
 			})
 		}
 	}
+}
+
+// killsOr returns CNSBENCH_KILLS, or the default.
+func killsOr(t *testing.T, few int) int {
+	t.Helper()
+	s := os.Getenv("CNSBENCH_KILLS")
+	if s == "" {
+		return few
+	}
+	kills, err := strconv.Atoi(s)
+	if err != nil || kills < 1 {
+		t.Fatalf("invalid CNSBENCH_KILLS %q: want a number of kills", s)
+	}
+	return kills
 }
 
 // killRunnerOfForeign kills a run on a driver that it did not start, at a random moment up to its close.

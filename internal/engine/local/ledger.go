@@ -158,7 +158,7 @@ func (e *Engine) sourceMark(volume string) string {
 
 // checkExternal restricts the clean-up of external drivers to objects with names of the run, at the sockets of the run.
 func (e *Engine) checkExternal(entry op.LedgerEntry) error {
-	if !e.own.Used(entry.Data[dataEndpoint]) {
+	if !e.own.UsedSocket(entry.Data[dataEndpoint]) {
 		return owned.Refuse("run %s did not use the driver at %q", e.own.RunID, entry.Data[dataEndpoint])
 	}
 	var req struct {
