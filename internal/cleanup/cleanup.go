@@ -97,9 +97,6 @@ func (b *Bundle) secrets() (engine.Secrets, error) {
 	if all == nil {
 		all = engine.Secrets{}
 	}
-	if b.own.Check() != nil {
-		return all, nil
-	}
 	registered, ok, err := owned.Registered(b.own)
 	if err != nil || !ok {
 		return all, err

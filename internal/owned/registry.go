@@ -62,6 +62,9 @@ func Register(r Registration) error {
 // Registered returns the registration of a run; false: this user did not start a run with that identity here, or it
 // has ended with nothing left.
 func Registered(id Identity) (r Registration, ok bool, err error) {
+	if !runIDs.MatchString(id.RunID) {
+		return r, false, nil
+	}
 	path, err := registrationFile(id.RunID)
 	if err != nil {
 		return r, false, err

@@ -130,6 +130,9 @@ func describeStep(factor string, below []Point, p *Point) string {
 	return text + ": the limit is " + place + "." + atATime(first, p, component)
 }
 
+// leastAtATime is the least number of calls at a time that explains a rate: below, something else limits it.
+const leastAtATime = 0.8
+
 // uncontended is the highest level at which operations hardly wait for each other.
 const uncontended = 2
 
@@ -144,10 +147,10 @@ func atATime(first, p *Point, component string) string {
 		}
 	}
 	alone := first.call(name)
-	if component != attribution.Driver || first.Level > uncontended || alone == 0 {
+	perSecond := p.Rate() / 60
+	if component != attribution.Driver || first.Level > uncontended || perSecond*alone/1e9 < leastAtATime {
 		return ""
 	}
-	perSecond := p.Rate() / 60
 	return fmt.Sprintf(" %s takes %s instead of %s: at %s each, %s a second are those of %.1f at a time.", name,
 		units.Duration(p.call(name)), units.Duration(alone), units.Duration(alone), units.Count(perSecond),
 		perSecond*alone/1e9)

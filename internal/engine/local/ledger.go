@@ -199,17 +199,6 @@ func (e *Engine) refused(d *driver, err error, kind, name string) error {
 	return err
 }
 
-// nothingMade reports whether the answer to a repeated Create call says that there is no such object: a driver that has
-// one of that name answers with it, whatever its capacity is now. InvalidArgument says nothing: it may be of the
-// secrets.
-func nothingMade(err error) bool {
-	switch status.Code(err) {
-	case codes.ResourceExhausted, codes.OutOfRange:
-		return true
-	}
-	return false
-}
-
 // recover removes the object of an entry of an external driver after asking the driver for its ID, if it is not known.
 func (e *Engine) recover(ctx context.Context, entry op.LedgerEntry) error {
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, removalKey{}, true), e.removeTimeout())

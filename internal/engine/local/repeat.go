@@ -118,3 +118,14 @@ func (d *driver) noteReach(err error) {
 	now := time.Now()
 	d.unreachable.CompareAndSwap(nil, &now)
 }
+
+// nothingMade reports whether the answer to a repeated Create call says that there is no such object: a driver that has
+// one of that name answers with it, whatever its capacity is now. InvalidArgument says nothing: it may be of the
+// secrets.
+func nothingMade(err error) bool {
+	switch status.Code(err) {
+	case codes.ResourceExhausted, codes.OutOfRange:
+		return true
+	}
+	return false
+}

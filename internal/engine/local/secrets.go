@@ -8,10 +8,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/sidecar"
 )
 
-// secrets are the references to the Secrets of an object's calls, by kind. Their values are looked up for each call, so
-// that no state has them.
-type secrets map[sidecar.Secret]sidecar.Reference
-
 // secretsOf resolves the secrets that the parameters of a class name for an object. Each must be here.
 func (e *Engine) secretsOf(kinds []sidecar.Secret, parameters map[string]string, of sidecar.Object) (secrets, error) {
 	all := secrets{}

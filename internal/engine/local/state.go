@@ -17,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/engine/sidecar"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
@@ -97,6 +98,10 @@ type driver struct {
 // title names the driver in messages, as it names itself: behind --csi-endpoint the provisioner of a StorageClass may
 // be another.
 func (d *driver) title() string { return "driver " + cmp.Or(d.info.GetName(), d.name, "at "+d.socket) }
+
+// secrets are the references to the Secrets of an object's calls, by kind. Their values are looked up for each call, so
+// that no state has them.
+type secrets map[sidecar.Secret]sidecar.Reference
 
 // volume is the engine's state of one volume. An op owns it while it works on it; the loop does not direct
 // two ops that change it at the same volume.

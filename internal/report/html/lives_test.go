@@ -113,7 +113,7 @@ func rates(t *testing.T, b *bundle.Bundle) map[string]float64 {
 	list := map[string]float64{}
 	for _, v := range values {
 		name := v.Query.Metric.Name
-		text := ""
+		var text string
 		switch v.Query.Func {
 		case expr.IOPS:
 			text = units.Count(v.Value)
