@@ -146,7 +146,7 @@ func (f *runFlags) runHere(ctx context.Context, s *streams, p *plan.Plan, files 
 		return err
 	}
 	if !f.trial { // a trial of a study has a bundle with the reason
-		if err := f.checkEndpoints(ctx, p); err != nil {
+		if err := f.checkEndpoints(p); err != nil {
 			return err
 		}
 	}
