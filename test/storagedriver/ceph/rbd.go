@@ -343,14 +343,23 @@ func (p *pool) remove(name, snapshot string) error {
 	return err
 }
 
+// inUse is how long the removal of an image waits for others to close it: the mgr has it open while it removes a clone
+// that was in the trash.
+const inUse = 10 * time.Second
+
 // toTrash checks that an image is unused, removes a snapshot of it and returns its id.
 func (p *pool) toTrash(image *rbd.Image, snapshot string) (string, error) {
-	watchers, err := image.ListWatchers()
-	if err != nil {
-		return "", err
-	}
-	if len(watchers) > 1 { // one is our own
-		return "", fmt.Errorf("rbd image %s/%s is still being used", p.name, image.GetName())
+	for until := time.Now().Add(inUse); ; time.Sleep(inUse / 50) {
+		watchers, err := image.ListWatchers()
+		if err != nil {
+			return "", err
+		}
+		if len(watchers) <= 1 { // one is our own
+			break
+		}
+		if time.Now().After(until) {
+			return "", fmt.Errorf("rbd image %s/%s is still being used", p.name, image.GetName())
+		}
 	}
 	if snapshot != "" {
 		err := image.GetSnapshot(snapshot).Remove()
