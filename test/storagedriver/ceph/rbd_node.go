@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
@@ -24,6 +25,7 @@ type RBDNode struct {
 	clusters *Clusters
 	dir      string
 	freeze   bool
+	freezing sync.Mutex // a snapshot and a clone of one volume freeze it one after the other
 }
 
 // NewRBDNode returns the node service; dir is for its own files. With freeze, file systems are frozen for snapshots;
@@ -98,6 +100,8 @@ func (n *RBDNode) frozen(uuid string, f func() error) error {
 		return err
 	}
 	defer dir.Close()
+	n.freezing.Lock()
+	defer n.freezing.Unlock()
 	if err := hostfs.Freeze(dir); err != nil {
 		return err
 	}
