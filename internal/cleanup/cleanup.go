@@ -126,10 +126,7 @@ func (b *Bundle) Remove(ctx context.Context) (open int, err error) {
 	if err = errors.Join(err, b.ledger.Close()); err != nil {
 		return open, fmt.Errorf("not everything was removed: %w", err)
 	}
-	if b.own.RunID != "" {
-		err = owned.Unregister(b.own.RunID)
-	}
-	return open, err
+	return open, owned.Unregister(b.own)
 }
 
 // List prints what Remove would remove and what it would leave alone, and closes the ledger. The error says that it

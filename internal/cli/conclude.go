@@ -31,7 +31,7 @@ func (r *running) conclude(result *run.Result) error {
 				"use --out or --storage-dir to separate them", r.flags.StorageDir)})
 	}
 	if result.Leftovers == nil && !r.flags.Keep {
-		if err := owned.Unregister(r.id); err != nil {
+		if err := owned.Unregister(r.identity); err != nil {
 			fmt.Fprintln(r.err, "warning: forget the run:", err)
 		}
 	}

@@ -87,9 +87,12 @@ func Registered(id Identity) (r Registration, ok bool, err error) {
 	return r, err == nil && r.Identity.RunID == id.RunID && r.Identity.Nonce == id.Nonce, err
 }
 
-// Unregister forgets a run of which nothing is left.
-func Unregister(runID string) error {
-	path, err := registrationFile(runID)
+// Unregister forgets a run of which nothing is left. An identity that only claims the run's ID forgets nothing.
+func Unregister(id Identity) error {
+	if _, ok, err := Registered(id); err != nil || !ok {
+		return err
+	}
+	path, err := registrationFile(id.RunID)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ func TestRegistration(t *testing.T) {
 	if err := Register(Registration{Identity: id, SecretFiles: []string{"/secret.yaml"}}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = Unregister(id.RunID) })
+	t.Cleanup(func() { _ = Unregister(id) })
 	r, ok, err := Registered(id)
 	if err != nil || !ok || len(r.SecretFiles) != 1 {
 		t.Errorf("registered: %+v, %v, %v", r, ok, err)
@@ -24,8 +24,14 @@ func TestRegistration(t *testing.T) {
 		if r, ok, err := Registered(other); ok || err != nil {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
+		if err := Unregister(other); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
-	if err := Unregister(id.RunID); err != nil {
+	if _, ok, _ := Registered(id); !ok {
+		t.Error("another identity has made it forgotten")
+	}
+	if err := Unregister(id); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok, err := Registered(id); ok || err != nil {

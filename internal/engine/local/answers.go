@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
@@ -121,36 +122,64 @@ func (v *volume) checkPublished() error {
 		st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0: // a kernel before 5.8
 		return nil
 	case st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0:
-		return v.checkMount(rpc)
+		return v.checkMount(rpc, &st)
 	}
 	return v.driver.fault(rpc, "nothing is mounted at %s", v.targetPath)
 }
 
 // checkMount checks that the mount at the volume's path is what was asked for: the file system of the StorageClass, and
-// not the staging directory itself, which a driver publishes whose own mount there has failed or has ended.
-func (v *volume) checkMount(rpc string) error {
+// not the staging directory itself, which a driver publishes whose own mount there has failed or has ended. It is part
+// of the op, so it reads the table of mounts, whose length is that of all volumes, only if something is suspicious.
+func (v *volume) checkMount(rpc string, at *unix.Statx_t) error {
+	var scratch unix.Statx_t
+	dir := filepath.Dir(v.stagePath)
+	if err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_STATX_DONT_SYNC, 0, &scratch); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	here := at.Dev_major == scratch.Dev_major && at.Dev_minor == scratch.Dev_minor
+	want := v.capability.GetMount().GetFsType()
+	if !here && !otherFS(v.targetPath, want) {
+		return nil
+	}
 	m, err := mountAt(v.targetPath)
 	if err != nil {
 		return fmt.Errorf("%s: %w", rpc, err)
 	}
-	stage, err := mountAt(filepath.Dir(v.stagePath)) // the file system that the staging directory is made on
+	stage, err := mountAt(dir)
 	if err != nil {
 		return fmt.Errorf("%s: %w", rpc, err)
 	}
-	want := v.capability.GetMount().GetFsType()
 	switch {
-	case m.device == stage.device && m.root == stage.within(v.stagePath):
+	case here && within(stage.within(v.stagePath), m.root):
 		return v.driver.fault(rpc, "nothing is mounted at the staging path %s: the directory of this machine's %s is "+
 			"published", v.stagePath, m.fsType)
-	case localFS[want] && localFS[m.fsType] && m.fsType != want && m.root == "/":
+	case !here && m.root == "/": // else it is a directory, whose driver ignores the type
 		return v.driver.fault(rpc, "the volume has %s (%s), requested was %s", m.fsType, m.source, want)
 	}
 	return nil
 }
 
-// localFS are file systems that a driver makes itself: another of them at the volume's path is not what was asked for.
-// Drivers of network storage, and of directories, ignore the type.
-var localFS = map[string]bool{"ext2": true, "ext3": true, "ext4": true, "xfs": true, "btrfs": true}
+// within reports whether a path is a directory or below it.
+func within(dir, path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// localFS are the types in statfs(2) of file systems that a driver makes itself. Drivers of network storage ignore the
+// type that is requested.
+var localFS = map[string]int64{"ext2": unix.EXT4_SUPER_MAGIC, "ext3": unix.EXT4_SUPER_MAGIC,
+	"ext4": unix.EXT4_SUPER_MAGIC, "xfs": unix.XFS_SUPER_MAGIC, "btrfs": unix.BTRFS_SUPER_MAGIC}
+
+// otherFS reports whether a file system that a driver makes itself was requested, and another of them is there.
+func otherFS(path, want string) bool {
+	var st unix.Statfs_t
+	if localFS[want] == 0 || unix.Statfs(path, &st) != nil {
+		return false
+	}
+	for _, magic := range localFS {
+		if int64(st.Type) == magic { //nolint:unconvert // 32 bits on some platforms
+			return magic != localFS[want]
+		}
+	}
+	return false
+}
 
 // notReadyAnyMore adds to the error of a restore that the driver has since stated the snapshot as not ready, if it
 // says so, unless the run is deleting it. It asks only after a failure, so that no successful op waits for it.

@@ -119,7 +119,12 @@ func (d *driver) external() bool { return d.backend == "" }
 
 // anyExternal says whether the run uses a driver that the engine does not start.
 func (e *Engine) anyExternal() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(e.drivers)), (*driver).external)
+	for _, d := range e.drivers {
+		if d.external() {
+			return true
+		}
+	}
+	return false
 }
 
 // Processes returns the PIDs of external drivers that serve a local socket.

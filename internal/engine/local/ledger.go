@@ -48,6 +48,7 @@ const (
 // Prepare adds the objects that a request will make to the ledger.
 func (e *Engine) Prepare(r engine.Request) error {
 	switch {
+	case !e.anyExternal():
 	case r.Workload != nil:
 		for i := range r.Workload.Claims {
 			claim := &r.Workload.Claims[i]
