@@ -45,7 +45,7 @@ func used(of, free uint64) uint64 {
 	return of - free
 }
 
-// amount is n of so many units; -1 if either is no number of units.
+// amount returns the bytes of n units of a size; -1: the file system does not say.
 func amount(n, of uint64, unit int64) int64 {
 	if of == 0 || n > of || unit <= 0 || of > uint64(math.MaxInt64/unit) {
 		return -1

@@ -98,8 +98,8 @@ func life(t *testing.T, d *driver, name string) {
 		d.remove(v)
 	}
 	d.unmount(v)
-	// The mgr waits half a minute before it tries again to remove an RBD image of which there are clones, and snapshots
-	// are clones: for RBD they go first.
+	// Snapshots of RBD are clones. While an image has clones, the mgr retries its removal only each half minute, so
+	// the snapshots are removed first.
 	if strings.HasPrefix(d.class.Provisioner, "rbd") {
 		d.removeSnapshot(snap)
 	}

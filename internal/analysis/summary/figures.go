@@ -84,7 +84,7 @@ type Summary struct {
 	ZeroPeriods []interference.Stall      `json:"zeroPeriods,omitempty"`
 	// Recoveries are those of workloads after ops that replace their pods or change their volumes.
 	Recoveries []Recoveries `json:"recoveries,omitempty"`
-	// NoRecovery are the ops of which there is none, with the reason.
+	// NoRecovery lists the ops without a recovery, with the reason.
 	NoRecovery []recovery.Missing `json:"noRecovery,omitempty"`
 	// Sampling is nil of older bundles.
 	Sampling *Sampling `json:"sampling,omitempty"`

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
@@ -150,17 +149,14 @@ func (v *volume) checkMount(rpc string, at *unix.Statx_t) error {
 		return fmt.Errorf("%s: %w", rpc, err)
 	}
 	switch {
-	case here && within(stage.within(v.stagePath), m.root):
+	case here && within(placeIn(stage, v.stagePath), m.Root):
 		return v.driver.fault(rpc, "nothing is mounted at the staging path %s: the directory of this machine's %s is "+
-			"published", v.stagePath, m.fsType)
-	case !here && m.root == "/": // else it is a directory, whose driver ignores the type
-		return v.driver.fault(rpc, "the volume has %s (%s), requested was %s", m.fsType, m.source, want)
+			"published", v.stagePath, m.FSType)
+	case !here && m.Root == "/": // else it is a directory, whose driver ignores the type
+		return v.driver.fault(rpc, "the volume has %s (%s), requested was %s", m.FSType, m.Source, want)
 	}
 	return nil
 }
-
-// within reports whether a path is a directory or below it.
-func within(dir, path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // localFS are the types in statfs(2) of file systems that a driver makes itself. Drivers of network storage ignore the
 // type that is requested.

@@ -6,61 +6,51 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/moby/sys/mountinfo"
 )
 
-// mount is an entry of /proc/self/mountinfo (proc_pid_mountinfo(5)).
-type mount struct {
-	device string // major:minor
-	root   string // the directory of the file system that is mounted
-	point  string
-	fsType string
-	source string
-}
-
-// within returns the path of a file below the mount point in the mount's file system.
-func (m *mount) within(path string) string {
-	rest, err := filepath.Rel(m.point, path)
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(m.root, rest)
-}
-
 // mountAt returns the mount whose file system has a path: the last one at the longest mount point above it.
-func mountAt(path string) (mount, error) {
+func mountAt(path string) (*mountinfo.Info, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return mount{}, err
-	}
-	if path, err = filepath.EvalSymlinks(path); err != nil {
-		return mount{}, err
+		return nil, err
 	}
 	return mountIn(text, path)
 }
 
-func mountIn(mountinfo []byte, path string) (best mount, err error) {
-	for line := range bytes.Lines(mountinfo) {
-		m, ok := parseMount(string(line))
-		above := m.point == path || m.point == "/" || strings.HasPrefix(path, m.point+"/")
-		if ok && above && len(m.point) >= len(best.point) {
+func mountIn(table []byte, path string) (best *mountinfo.Info, err error) {
+	above, err := mountinfo.GetMountsFromReader(bytes.NewReader(table), func(m *mountinfo.Info) (skip, stop bool) {
+		return !within(m.Mountpoint, path), false
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range above {
+		if best == nil || len(m.Mountpoint) >= len(best.Mountpoint) {
 			best = m
 		}
 	}
-	if best.point == "" {
-		return best, fmt.Errorf("no mount has %s", path)
+	if best == nil {
+		return nil, fmt.Errorf("no mount has %s", path)
 	}
 	return best, nil
 }
 
-// parseMount parses a line: ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [FIELDS…] - TYPE SOURCE OPTIONS.
-func parseMount(line string) (m mount, ok bool) {
-	before, after, found := strings.Cut(line, " - ")
-	f, of := strings.Fields(before), strings.Fields(after)
-	if !found || len(f) < 6 || len(of) < 2 {
-		return m, false
+// placeIn returns the path of a file below the mount point in the mount's file system.
+func placeIn(m *mountinfo.Info, path string) string {
+	rest, err := filepath.Rel(m.Mountpoint, path)
+	if err != nil {
+		return ""
 	}
-	return mount{device: f[2], root: unescape(f[3]), point: unescape(f[4]), fsType: of[0], source: unescape(of[1])}, true
+	return filepath.Join(m.Root, rest)
 }
 
-// unescape decodes the octal escapes of spaces, tabs, newlines and backslashes.
-var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
+// within reports whether a path is a directory or below it; both are clean.
+func within(dir, path string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}

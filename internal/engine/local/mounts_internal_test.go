@@ -1,9 +1,17 @@
 package local
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
 
-// mountinfo is of a machine with ceph-fuse, a loop device and a bind mount, from /proc/self/mountinfo.
-const mountinfo = `22 1 254:1 / / rw,relatime - ext4 /dev/vda1 rw
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+)
+
+// mountTable is of a machine with ceph-fuse, a loop device and a bind mount, from /proc/self/mountinfo.
+const mountTable = `22 1 254:1 / / rw,relatime - ext4 /dev/vda1 rw
 87 22 0:51 / /var/lib/a\040b/stage rw,nosuid,nodev,relatime shared:31 - fuse.ceph-fuse ceph-fuse rw,user_id=0
 88 22 0:51 / /var/lib/a\040b/mount rw,nosuid,nodev,relatime shared:31 - fuse.ceph-fuse ceph-fuse rw,user_id=0
 90 22 7:0 / /var/lib/c/mount rw,relatime - ext4 /dev/loop0 rw
@@ -21,9 +29,81 @@ func TestMountIn(t *testing.T) {
 		"/var/lib/e/x":            {"ext4", "/dev/vda1", "/tmp/x"},
 		"/var/lib/ef":             {"ext4", "/dev/vda1", "/var/lib/ef"},
 	} {
-		m, err := mountIn([]byte(mountinfo), path)
-		if err != nil || m.fsType != want.fsType || m.source != want.source || m.within(path) != want.within {
-			t.Errorf("%s: %+v, at %s, %v; want %+v", path, m, m.within(path), err, want)
+		m, err := mountIn([]byte(mountTable), path)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if m.FSType != want.fsType || m.Source != want.source || placeIn(m, path) != want.within {
+			t.Errorf("%s: %+v, at %s; want %+v", path, m, placeIn(m, path), want)
+		}
+	}
+}
+
+// TestCheckMount refuses a volume whose path is a directory of this machine because nothing is mounted where it was
+// staged, at the staging path or, as ceph-csi stages, below it. A directory that is a volume is none of these.
+func TestCheckMount(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("it mounts, which needs root")
+	}
+	for name, tt := range map[string]struct {
+		source string // below the volume's directory
+		tmpfs  bool   // mounted at the source
+		want   string
+	}{
+		"the staging path":              {"stage", false, "nothing is mounted at the staging path"},
+		"below the staging path":        {"stage/id", false, "nothing is mounted at the staging path"},
+		"a file system that was staged": {"stage", true, ""},
+		"a directory of a driver":       {"../data", false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "volumes", "v")
+			v := &volume{driver: &driver{name: "d"}, capability: &csi.VolumeCapability{},
+				stagePath: filepath.Join(dir, "stage"), targetPath: filepath.Join(dir, "mount")}
+			source := filepath.Join(dir, tt.source)
+			for _, d := range []string{v.stagePath, v.targetPath, source} {
+				if err := os.MkdirAll(d, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mount := func(source, target, fsType string, flags uintptr) {
+				t.Helper()
+				if err := unix.Mount(source, target, fsType, flags, ""); err != nil {
+					t.Skipf("mounts are refused here: %v", err)
+				}
+				t.Cleanup(func() {
+					if err := unix.Unmount(target, 0); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			if tt.tmpfs {
+				mount("none", source, "tmpfs", 0)
+			}
+			mount(source, v.targetPath, "", unix.MS_BIND)
+			err := v.checkPublished()
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v; want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestOtherFS compares the file system of a directory with the one that was requested.
+func TestOtherFS(t *testing.T) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(t.TempDir(), &st); err != nil {
+		t.Fatal(err)
+	}
+	known := false
+	for _, magic := range localFS {
+		known = known || magic == int64(st.Type)
+	}
+	for fs, magic := range localFS {
+		if got, want := otherFS(t.TempDir(), fs), known && magic != int64(st.Type); got != want {
+			t.Errorf("%s: %v, want %v", fs, got, want)
+		}
+	}
+	if otherFS(t.TempDir(), "") || otherFS(t.TempDir(), "nfs") {
+		t.Error("a type that is not checked is another")
 	}
 }

@@ -74,7 +74,7 @@ func Unknown(parameters map[string]string, kinds []Secret) []string {
 func Known(kinds []Secret) []string {
 	known := []string{fsTypeKey}
 	for _, kind := range kinds {
-		known = append(known, kind.nameKey(), kind.namespaceKey())
+		known = append(known, kind.Parameter(), kind.namespaceKey())
 	}
 	return known
 }

@@ -36,11 +36,9 @@ var (
 	SnapshotSecrets = []Secret{Snapshotter, SnapshotterList, GroupSnapshotter, GroupSnapshotterGet}
 )
 
-func (s Secret) nameKey() string      { return Prefix + string(s) + "-name" }
-func (s Secret) namespaceKey() string { return Prefix + string(s) + "-namespace" }
-
 // Parameter returns the parameter that names the secret.
-func (s Secret) Parameter() string { return s.nameKey() }
+func (s Secret) Parameter() string    { return Prefix + string(s) + "-name" }
+func (s Secret) namespaceKey() string { return Prefix + string(s) + "-namespace" }
 
 // Reference is a secret's namespace and name; zero: none.
 type Reference struct{ Namespace, Name string }
@@ -104,21 +102,21 @@ func (s Secret) Of(parameters map[string]string, of Object) (Reference, error) {
 		return Reference{}, fmt.Errorf("%s: %w", s.namespaceKey(), err)
 	}
 	if r.Name, err = expand(name, of.tokens(true)); err != nil {
-		return Reference{}, fmt.Errorf("%s: %w", s.nameKey(), err)
+		return Reference{}, fmt.Errorf("%s: %w", s.Parameter(), err)
 	}
 	return r, nil
 }
 
 func (s Secret) templates(parameters map[string]string) (name, namespace string, err error) {
-	name, named := parameters[s.nameKey()]
+	name, named := parameters[s.Parameter()]
 	namespace, placed := parameters[s.namespaceKey()]
 	switch {
 	case named && !placed:
-		err = fmt.Errorf("%s is set, %s is missing", s.nameKey(), s.namespaceKey())
+		err = fmt.Errorf("%s is set, %s is missing", s.Parameter(), s.namespaceKey())
 	case placed && !named:
-		err = fmt.Errorf("%s is set, %s is missing", s.namespaceKey(), s.nameKey())
+		err = fmt.Errorf("%s is set, %s is missing", s.namespaceKey(), s.Parameter())
 	case named && (name == "" || namespace == ""):
-		err = fmt.Errorf("%s and %s must not be empty", s.nameKey(), s.namespaceKey())
+		err = fmt.Errorf("%s and %s must not be empty", s.Parameter(), s.namespaceKey())
 	}
 	return name, namespace, err
 }
