@@ -86,7 +86,7 @@ func (c *Conn) connect(ctx context.Context) *Failure {
 		raw = newSocket(raw)
 	}
 	c.mu.Lock()
-	c.c, c.r, c.w, c.failed, c.used, c.moved = raw, 0, 0, nil, false, op.Never
+	c.c, c.r, c.w, c.failed, c.used, c.moved, c.lastChunk = raw, 0, 0, nil, false, op.Never, false
 	c.mu.Unlock()
 	return nil
 }

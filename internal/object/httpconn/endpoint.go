@@ -38,18 +38,20 @@ const bufferSize = 64 << 10
 // Conn is a client's connection, made when first used and again after it was closed. It is not safe for concurrent
 // use, except for Abort.
 type Conn struct {
-	ep      Endpoint
-	buf     []byte // response: buf[r:w] is read, but not consumed
-	r, w    int
-	failed  error  // of the read that wrote the request's end; the next read returns it
-	out     []byte // request
-	head    []byte // of the last answer
-	moved   op.Time
-	used    bool    // an exchange succeeded on this connection
-	done    op.Time // the end of the last one
-	aborted atomic.Bool
-	source  netip.Addr // local address; invalid: any
-	h2      *http.ClientConn
+	ep     Endpoint
+	buf    []byte // response: buf[r:w] is read, but not consumed
+	r, w   int
+	failed error  // of the read that wrote the request's end; the next read returns it
+	out    []byte // request
+	head   []byte // of the last answer
+	moved  op.Time
+	used   bool    // an exchange succeeded on this connection
+	done   op.Time // the end of the last one
+	// lastChunk is whether a chunk of size 0 may precede the next response.
+	lastChunk bool
+	aborted   atomic.Bool
+	source    netip.Addr // local address; invalid: any
+	h2        *http.ClientConn
 
 	mu sync.Mutex // guards c against Abort
 	c  net.Conn

@@ -176,6 +176,8 @@ func (c *Conn) receive(x *Exchange) *Failure {
 	}
 	switch {
 	case x.NoBody || x.Status == 204 || x.Status == 304:
+		c.lastChunk = x.chunked
+		c.skipLastChunk()
 		return nil
 	case x.chunked:
 		return c.receiveChunks(x)
@@ -186,9 +188,31 @@ func (c *Conn) receive(x *Exchange) *Failure {
 	return c.receiveAll(x)
 }
 
+// lastChunk is what eventlet, the HTTP server of Swift, sends after the head of a response that has no body (204, or to
+// HEAD) but the header Transfer-Encoding: chunked, sometimes in a packet of its own.
+const lastChunk = "0\r\n\r\n"
+
+// skipLastChunk passes over a last chunk of the response before, and reports whether there was one.
+func (c *Conn) skipLastChunk() bool {
+	if !c.lastChunk || c.w-c.r < len(lastChunk) {
+		return false
+	}
+	c.lastChunk = false
+	if string(c.buf[c.r:c.r+len(lastChunk)]) != lastChunk {
+		return false
+	}
+	c.r += len(lastChunk)
+	return true
+}
+
 // endOfHead is the empty line.
 func (c *Conn) receiveHead(x *Exchange) *Failure {
 	for scanned := 0; ; {
+		if c.skipLastChunk() {
+			if scanned = 0; c.r == c.w {
+				x.First = op.Never // nothing of this response has come
+			}
+		}
 		b := c.buf[c.r:c.w]
 		if i := bytes.Index(b[max(0, scanned-3):], endOfHead); i >= 0 {
 			i += max(0, scanned-3)

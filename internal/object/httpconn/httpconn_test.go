@@ -166,6 +166,52 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestLastChunkWithoutBody: eventlet ends a response that has no body with a chunk of size 0, with its head or later.
+func TestLastChunkWithoutBody(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		delay time.Duration
+	}{{"at once", 0}, {"in a packet of its own", 30 * time.Millisecond}, {"with the next response", -1}} {
+		t.Run(tt.name, func(t *testing.T) {
+			address := scripted(t, func(n int, c net.Conn) {
+				const head = "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n"
+				r, chunk := bufio.NewReader(c), lastChunk
+				for i := 0; ; i++ {
+					if _, err := http.ReadRequest(r); err != nil || n > 0 {
+						return // a second connection is none of this test
+					}
+					switch {
+					case tt.delay == 0:
+						_, _ = io.WriteString(c, head+chunk)
+					case tt.delay > 0:
+						_, _ = io.WriteString(c, head)
+						time.Sleep(tt.delay)
+						_, _ = io.WriteString(c, chunk[:4])
+						time.Sleep(time.Millisecond)
+						_, _ = io.WriteString(c, chunk[4:])
+						time.Sleep(tt.delay)
+					case i == 0:
+						_, _ = io.WriteString(c, head)
+					default:
+						_, _ = io.WriteString(c, chunk+head)
+					}
+				}
+			})
+			c := newConn(t, address, 5*time.Second)
+			for i := range 6 {
+				x, body, f := get(t, c)
+				if f != nil || x.Status != 204 || body != "" {
+					t.Fatalf("response %d: %d %q, %v", i, x.Status, body, f)
+				}
+				if i > 0 && tt.delay > 0 && x.First-x.Began < op.Time(tt.delay) {
+					t.Errorf("response %d: its first byte came %v after the request; the chunk was taken for it", i,
+						time.Duration(x.First-x.Began))
+				}
+			}
+		})
+	}
+}
+
 // Headers are those of the answer however its body comes.
 func TestHeadersStay(t *testing.T) {
 	c := newConn(t, scripted(t, func(_ int, c net.Conn) {
