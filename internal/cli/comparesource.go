@@ -85,6 +85,9 @@ func readStudy(dir string, prices *cost.Prices) (*compared, error) {
 			return nil, err
 		}
 		for _, f := range d.Flags {
+			if f.Severity == imported.Info {
+				continue // what was left out
+			}
 			in.flags = append(in.flags, compare.Flag{Name: f.Name, Severity: f.Severity, Level: f.Level,
 				Evidence: f.Source + ": " + f.Evidence})
 		}

@@ -6,19 +6,76 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
 func newImport(s *streams) *cobra.Command {
-	c := &cobra.Command{Use: "import", Short: "Import measurements of other tools for comparison"}
-	c.AddCommand(newImportCSV(s))
-	for _, t := range imported.Tools() {
-		c.AddCommand(newImportTool(s, t))
+	var out, factor, name string
+	tools := parser.Tools()
+	var names, list []string
+	for _, t := range tools {
+		names = append(names, t.Name)
+		list = append(list, fmt.Sprintf("  %-10s %s", t.Name, t.What))
 	}
+	c := &cobra.Command{
+		Use:   "import [TOOL] [LEVEL[@OCCASION]=]FILE… --out DIR",
+		Short: "Import measurements of other tools for comparison",
+		Long: `Imports what other tools wrote, and recognises the tool:
+
+` + strings.Join(list, "\n") + `
+
+TOOL or --tool names it where a file is not recognised. A file may be compressed
+(gzip, zstd), in UTF-16, or the log of a pod with times (kubectl logs --timestamps).
+What is not understood is said, with its line; docs/format/imports.md has what each
+reader reads, leaves out and refuses.
+
+Each FILE is a trial of LEVEL, a level of the factor; files of the same LEVEL are
+repetitions. Without LEVEL it is what the figures name for the factor, as in
+/provider=x of a Go benchmark, else the name of the file without its extension.
+OCCASION, given to every file or to none, is the time of measurement: repetitions of
+one occasion share its conditions (docs/how-to/compare.md).
+
+Figures of different options, such as another block size, are never repetitions: the
+options become part of the metric's name, and levels that ran different workloads are
+flagged. DIR is then compared like a study: cnsbench compare DIR --factor provider.`,
+		Example: `  cnsbench import old=1.json old=2.json new=3.json new=4.json --out imported
+  cnsbench import fio a@monday=1.out a@friday=2.out b@monday=3.out b@friday=4.out --out imported`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if name == "" && slices.Contains(names, args[0]) && !hasFile(".", args[0]) {
+				name, args = args[0], args[1:]
+			}
+			switch {
+			case name != "" && !slices.Contains(names, name):
+				return fmt.Errorf("unknown tool %s: want one of %s, or cnsbench import csv", name, strings.Join(names, ", "))
+			case len(args) == 0:
+				return fmt.Errorf("no file: want cnsbench import %s FILE… --out DIR", name)
+			case out == "":
+				return errors.New("no folder for the imported study: want --out DIR")
+			case name != "":
+				tools = slices.DeleteFunc(tools, func(t imported.Tool) bool { return t.Name != name })
+			}
+			var inputs []imported.Input
+			for _, arg := range args {
+				inputs = append(inputs, inputOf(arg))
+			}
+			d, err := imported.Outputs(out, tools, factor, inputs)
+			if err != nil {
+				return err
+			}
+			return quietPipe(describeImport(s.out, out, d))
+		},
+	}
+	c.Flags().StringVarP(&out, "out", "o", "", "folder of the imported study; must not exist or be empty")
+	c.Flags().StringVar(&factor, "factor", "provider", "name of the factor")
+	c.Flags().StringVar(&name, "tool", "", "tool that wrote the files: "+strings.Join(names, ", ")+" (default: recognised)")
+	c.AddCommand(newImportCSV(s))
 	return c
 }
 
@@ -92,7 +149,11 @@ func describeImport(w io.Writer, out string, d *imported.Description) error {
 	for _, f := range d.Format.Columns.Factors {
 		levels = append(levels, fmt.Sprintf("%s of %s", count(d.Counts.Levels[f], "level"), f))
 	}
-	text := fmt.Sprintf("imported %s: %s, %s", count(d.Counts.Rows, "row"), count(d.Counts.Metrics, "metric"),
+	written := ""
+	if d.Importer != "csv" {
+		written = " of " + d.Importer
+	}
+	text := fmt.Sprintf("imported %s%s: %s, %s", count(d.Counts.Rows, "row"), written, count(d.Counts.Metrics, "metric"),
 		strings.Join(levels, ", "))
 	if d.Counts.Missing > 0 {
 		text += fmt.Sprintf("; %s without a value", count(d.Counts.Missing, "row"))
@@ -106,41 +167,6 @@ func describeImport(w io.Writer, out string, d *imported.Description) error {
 	}
 	_, err := fmt.Fprintf(w, "%s\ncompare: cnsbench compare %s --factor %s\n", text, out, factor)
 	return err
-}
-
-// newImportTool imports the output of another program.
-func newImportTool(s *streams, t imported.Tool) *cobra.Command {
-	var out, factor string
-	c := &cobra.Command{
-		Use:   t.Name + " [LEVEL[@OCCASION]=]FILE… --out DIR",
-		Short: "Import " + t.What,
-		Long: "Imports " + t.What + `.
-Each FILE is a trial of LEVEL, a level of the factor; files of the same LEVEL are
-repetitions. Without LEVEL it is what the figures name for the factor, as in
-/provider=x of a Go benchmark, else the name of the file without its extension.
-OCCASION, given to every file or to none, is the time of measurement: repetitions of
-one occasion share its conditions (docs/how-to/compare.md).`,
-		Example: fmt.Sprintf("  cnsbench import %s old=1.out old=2.out new=3.out new=4.out --out imported\n"+
-			"  cnsbench import %s a@monday=1.out a@friday=2.out b@monday=3.out b@friday=4.out --out imported", t.Name, t.Name),
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if out == "" {
-				return errors.New("no folder for the imported study: want --out DIR")
-			}
-			var inputs []imported.Input
-			for _, arg := range args {
-				inputs = append(inputs, inputOf(arg))
-			}
-			d, err := imported.Outputs(out, t, factor, inputs)
-			if err != nil {
-				return err
-			}
-			return quietPipe(describeImport(s.out, out, d))
-		},
-	}
-	c.Flags().StringVarP(&out, "out", "o", "", "folder of the imported study; must not exist or be empty")
-	c.Flags().StringVar(&factor, "factor", "provider", "name of the factor")
-	return c
 }
 
 // inputOf splits LEVEL@OCCASION=FILE.

@@ -90,8 +90,14 @@ const (
 	Rate         Kind = "rate"      // an amount per second: the sum over instances, the mean over time
 	Quantity     Kind = "quantity"  // an amount: the sum over instances and over time
 	Level        Kind = "level"     // a state, share or time: the mean over instances and over time
+	Least        Kind = "least"     // a minimum: the least of all instances and times
+	Greatest     Kind = "greatest"  // a maximum: the greatest of all instances and times
+	Statistic    Kind = "statistic" // such as a percentile, of which no rule combines several: the worst instance
 	Distribution Kind = "histogram" // of latencies
 )
+
+// ScalarKinds are the kinds of scalars and series.
+var ScalarKinds = []Kind{Rate, Quantity, Level, Least, Greatest, Statistic}
 
 // Direction says which values of a metric are better; empty: not declared.
 type Direction string
@@ -106,6 +112,8 @@ const (
 type Traits struct {
 	Kind   Kind      `json:"kind,omitempty"`
 	Better Direction `json:"better,omitempty"`
+	// Rank is the place among the principal figures of a tool, from 1; 0: it is none.
+	Rank int `json:"rank,omitempty"`
 }
 
 // KindOfName returns the kind of a rate, a bandwidth or a count of operations; empty: the name is none of these.
@@ -135,6 +143,12 @@ type Declaration struct {
 	Name, Unit string
 	Traits
 	Meaning string // for the documentation
+}
+
+// Principal returns the declaration as that of a principal figure of its tool.
+func (d Declaration) Principal(rank int) Declaration {
+	d.Rank = rank
+	return d
 }
 
 // Scalar returns a value of the metric over the whole measured time.

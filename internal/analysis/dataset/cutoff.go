@@ -113,7 +113,7 @@ func (d *Data) addCutOffScalars(totals []bundle.HistogramSlice) {
 			continue
 		}
 		if count != x.Metric[i:] {
-			x.Value = means[k].value(metric.Rate)
+			x.Value = means[k].value(metric.Rate, "")
 			d.Scalars = append(d.Scalars, x)
 		}
 		d.Scalars = append(d.Scalars, bundle.Scalar{

@@ -15,7 +15,7 @@ type Figure struct {
 	Metric string `json:"metric"`
 	Unit   string `json:"unit"`
 	metric.Traits
-	Value     float64 `json:"value"` // the sum over the instances of a rate or quantity, else the mean
+	Value     float64 `json:"value"` // of all instances, as the kind says
 	Instances int     `json:"instances"`
 	Min       float64 `json:"min"` // of the instances
 	Max       float64 `json:"max"`
@@ -35,10 +35,10 @@ type Selection struct {
 func (d *Data) Figure(name string, of Selection) (Figure, bool) {
 	g := d.gather(name, of)
 	values := make([]float64, 0, len(g.groups))
-	f := Figure{Metric: name, Unit: g.unit, Traits: metric.Traits{Kind: g.kind, Better: g.better}}
+	f := Figure{Metric: name, Unit: g.unit, Traits: metric.Traits{Kind: g.kind, Better: g.better, Rank: g.rank}}
 	for _, l := range g.groups {
 		if m := l.mean(g.kind); m.n > 0 {
-			values = append(values, m.value(g.kind))
+			values = append(values, m.value(g.kind, g.better))
 			f.N += m.n
 		}
 	}
@@ -47,6 +47,14 @@ func (d *Data) Figure(name string, of Selection) (Figure, bool) {
 	}
 	slices.Sort(values) // so that the sum does not depend on the order of the map
 	f.Instances, f.Min, f.Max = len(values), values[0], values[len(values)-1]
+	switch f.Kind {
+	case metric.Least, metric.Greatest, metric.Statistic:
+		f.Value = f.Max
+		if leastCounts(f.Kind, f.Better) {
+			f.Value = f.Min
+		}
+		return f, true
+	}
 	for _, v := range values {
 		f.Value += v
 	}
@@ -56,11 +64,18 @@ func (d *Data) Figure(name string, of Selection) (Figure, bool) {
 	return f, true
 }
 
+// leastCounts says whether the least of several values stands for all: of minima, and of statistics of which more is
+// better, as the worst.
+func leastCounts(kind metric.Kind, better metric.Direction) bool {
+	return kind == metric.Least || kind == metric.Statistic && better == metric.Higher
+}
+
 // gathered has the values of one metric. Its unit and traits are those of the first value.
 type gathered struct {
 	unit   string
 	kind   metric.Kind
 	better metric.Direction
+	rank   int
 	groups map[string]*lives // by instance; those of object workloads are together in their action
 }
 
@@ -74,6 +89,7 @@ func (d *Data) gather(name string, of Selection) *gathered {
 		}
 		if len(g.groups) == 0 {
 			g.unit, g.kind, g.better = unit, cmp.Or(t.Kind, metric.KindOfName(name), metric.KindOf(unit)), t.Better
+			g.rank = t.Rank
 		}
 		if g.groups[key] == nil {
 			g.groups[key] = &lives{data: d, name: name, of: of}

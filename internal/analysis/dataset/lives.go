@@ -24,21 +24,31 @@ type lives struct {
 // mean is a mean over time.
 type mean struct {
 	sum, weight float64 // of values × ns, and of ns
+	least, most float64
 	n           int64
 	time        Progress
 }
 
 func (m *mean) add(v float64, s Span) {
 	long := float64(s.To - s.From)
+	if m.n == 0 {
+		m.least, m.most = v, v
+	}
+	m.least, m.most = min(m.least, v), max(m.most, v)
 	m.sum, m.weight, m.n = m.sum+v*long, m.weight+long, m.n+1
 	m.time.Add(s)
 }
 
-// value is the work of a rate over the time in which any of the lives was at work, the mean of a level, or the sum of
-// a quantity.
-func (m *mean) value(kind metric.Kind) float64 {
+// value is the work of a rate over the time in which any of the lives was at work, the mean of a level, the sum of a
+// quantity, or the extreme of what has no mean.
+func (m *mean) value(kind metric.Kind, better metric.Direction) float64 {
 	long := m.weight
 	switch kind {
+	case metric.Least, metric.Greatest, metric.Statistic:
+		if leastCounts(kind, better) {
+			return m.least
+		}
+		return m.most
 	case metric.Quantity:
 		return m.sum
 	case metric.Rate:

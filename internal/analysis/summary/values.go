@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,13 +33,17 @@ func Amount(v float64, unit string) string {
 	return expr.Format(v, unit)
 }
 
-// maxRates is how many rates of a workload are in its line of the headline.
+// maxRates is how many figures of a workload are in its line of the headline.
 const maxRates = 2
 
-// rateParts are the rates among the values for the headline: those of which more is better.
-func rateParts(values []dataset.Figure) (parts []string) {
+// principalParts are the values for the headline: the principal figures of the tool in its order; those of a tool that
+// names none are the rates of which more is better.
+func principalParts(values []dataset.Figure) (parts []string) {
+	named := slices.ContainsFunc(values, func(v dataset.Figure) bool { return v.Rank > 0 })
+	values = slices.SortedStableFunc(slices.Values(values), func(a, b dataset.Figure) int { return cmp.Compare(a.Rank, b.Rank) })
 	for _, v := range values {
-		if v.Kind == metric.Rate && v.Better == metric.Higher && len(parts) < maxRates {
+		principal := v.Rank > 0 || !named && v.Kind == metric.Rate && v.Better == metric.Higher
+		if principal && len(parts) < maxRates {
 			parts = append(parts, fmt.Sprintf("%s %s", v.Metric, Amount(v.Value, v.Unit)))
 		}
 	}

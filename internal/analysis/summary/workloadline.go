@@ -58,7 +58,7 @@ var stepName = regexp.MustCompile(`^(.+)\.(?:find[0-9]{2,}|w[0-9]+\.r[0-9]+)(?:\
 func workloadLine(w Workload, live bool) string {
 	var parts []string
 	if len(w.Phases) == 0 {
-		parts = rateParts(w.Values)
+		parts = principalParts(w.Values)
 	}
 	for _, m := range w.Metrics {
 		if _, _, endpoint := metric.EndpointOf(m.Name); endpoint {

@@ -20,12 +20,12 @@ import (
 // The metrics of db_bench. They have the values that it prints.
 var (
 	rocksOps = declare("ops", metric.PerSecond, metric.Rate, metric.Higher,
-		"operations per second; whole ones, as printed")
+		"operations per second; whole ones, as printed").Principal(1)
 	rocksAll = declare("allOps", metric.PerSecond, metric.Rate, metric.Higher,
 		"operations per second by interval, also of threads that the result leaves out, such as the writer of "+
 			"readwhilewriting")
 	rocksData = declare("dataRate", metric.BytesPerSecond, metric.Rate, metric.Higher,
-		"keys and values read or written per second (MB/s as printed, which are MiB)")
+		"keys and values read or written per second (MB/s as printed, which are MiB)").Principal(2)
 	rocksCount   = declare("operations", metric.Count, metric.Quantity, "", "operations of all threads")
 	rocksAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower,
 		"micros/op: time of a thread for each operation")

@@ -307,12 +307,20 @@ func checkDeclared(t *testing.T, parser string, results []Result) {
 	base := func(name string) string { name, _, _ = strings.Cut(name, "/"); return name }
 	for _, r := range results {
 		for _, s := range r.Scalars {
-			if d := declared[base(s.Metric)]; d.Unit != s.Unit || d.Traits != s.Traits {
+			d := declared[base(s.Metric)]
+			if s.Metric != base(s.Metric) {
+				d.Rank = s.Rank // of a part
+			}
+			if d.Unit != s.Unit || d.Traits != s.Traits {
 				t.Errorf("%s has %s %v, declared is %s %v", s.Metric, s.Unit, s.Traits, d.Unit, d.Traits)
 			}
 		}
 		for _, s := range r.Series {
-			if d := declared[base(s.Metric)]; d.Unit != s.Unit || d.Traits != s.Traits {
+			d := declared[base(s.Metric)]
+			if s.Metric != base(s.Metric) {
+				d.Rank = s.Rank
+			}
+			if d.Unit != s.Unit || d.Traits != s.Traits {
 				t.Errorf("series %s has %s %v, declared is %s %v", s.Metric, s.Unit, s.Traits, d.Unit, d.Traits)
 			}
 		}

@@ -67,7 +67,7 @@ func (f *fioRun) dbenchFigure(t dbenchTest) (sum float64) {
 		if j.Name != t.job {
 			continue
 		}
-		d := j.directions()[t.direction]
+		d := j.directions[t.direction]
 		switch t.figure.Unit {
 		case metric.PerSecond:
 			sum += d.IOPS

@@ -17,16 +17,16 @@ import (
 // The metrics of Filebench. They have the values that it prints.
 var (
 	fbOps = declare("ops", metric.PerSecond, metric.Rate, metric.Higher,
-		"flowops per second that are I/O: transfers, syncs and operations on files")
+		"flowops per second that are I/O: transfers, syncs and operations on files").Principal(1)
 	fbReads  = declare("reads", metric.PerSecond, metric.Rate, metric.Higher, "reads per second; whole ones, as printed")
 	fbWrites = declare("writes", metric.PerSecond, metric.Rate, metric.Higher, "writes per second; whole ones, as printed")
 	fbData   = declare("dataRate", metric.BytesPerSecond, metric.Rate, metric.Higher,
-		"bytes read and written per second (mb/s as printed, which are MiB)")
+		"bytes read and written per second (mb/s as printed, which are MiB)").Principal(2)
 	fbCount   = declare("operations", metric.Count, metric.Quantity, "", "number of these flowops")
 	fbAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower,
 		"ms/op: mean time of these flowops")
-	fbMin = declare("latency.min", metric.Nanoseconds, metric.Level, metric.Lower, "least time, of each flowop only")
-	fbMax = declare("latency.max", metric.Nanoseconds, metric.Level, metric.Lower, "greatest time, of each flowop only")
+	fbMin = declare("latency.min", metric.Nanoseconds, metric.Least, metric.Lower, "least time, of each flowop only")
+	fbMax = declare("latency.max", metric.Nanoseconds, metric.Greatest, metric.Lower, "greatest time, of each flowop only")
 
 	filebenchMetrics = []metric.Declaration{fbOps, fbReads, fbWrites, fbData, fbCount, fbAverage, fbMin, fbMax}
 )
@@ -209,7 +209,9 @@ func (f *filebench) add(suffix string, list []metric.Declaration, fields []strin
 			v *= unit
 		}
 		s := d.Scalar(v)
-		s.Metric += suffix
+		if s.Metric += suffix; suffix != "" {
+			s.Rank = 0
+		}
 		s.From, s.To = f.in.Started+fbTime(f.running), f.in.Started+fbTime(f.last.at)
 		f.res.Scalars = append(f.res.Scalars, s)
 	}

@@ -22,7 +22,7 @@ var fioMetrics = func() []metric.Declaration {
 	list := []metric.Declaration{latencyOf(metric.Sync, "latency of syncs"),
 		declare("cpu.user", "% of a CPU", metric.Level, metric.Lower, "CPU time in user mode, the sum over the jobs"),
 		declare("cpu.system", "% of a CPU", metric.Level, metric.Lower, "CPU time in the kernel")}
-	for _, direction := range fioDirections {
+	for _, direction := range fioFigured {
 		list = append(list, latencyOf(direction, "latency of "+direction+"s"),
 			declare(direction+metric.IOPS, metric.PerSecond, metric.Rate, metric.Higher, direction+"s per second"),
 			declare(direction+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher, "bytes per second"),
@@ -102,22 +102,31 @@ func (f *fioRun) loadReport(name string) error {
 	if err != nil {
 		return err
 	}
-	r, err := decodeFio(b)
+	out, err := decodeFio(b)
 	if err != nil {
 		f.warn("outputUnread", "%s %v", name, err)
 		return nil
 	}
-	if r.preamble != "" && !(f.in.Terminated && terminationMessage().MatchString(r.preamble)) {
-		f.warn("fioMessages", "%s: fio printed: %s", name, r.preamble)
+	if out.between != "" && !(f.in.Terminated && terminationMessage().MatchString(out.between)) {
+		f.warn("fioMessages", "%s: fio printed: %s", name, out.between)
 	}
-	if r.truncated {
+	for _, what := range out.findings() {
+		f.warn("outputUnread", "%s: %s", name, what)
+	}
+	if len(out.reports) == 0 || out.reports[len(out.reports)-1].truncated {
 		f.warn("fioTruncated", "%s holds no whole report (fio was killed or refused to start): totals are missing",
 			name)
-		return nil
 	}
-	f.reports = append(f.reports, r)
-	for i := range r.Jobs {
-		f.jobs = append(f.jobs, &r.Jobs[i])
+	for _, r := range out.reports {
+		if r.truncated {
+			continue
+		}
+		f.reports = append(f.reports, r)
+		for i := range r.Jobs {
+			if j := &r.Jobs[i]; j.Host != fioAllClients || len(r.Jobs) == 1 { // it is the sum of the others
+				f.jobs = append(f.jobs, j)
+			}
+		}
 	}
 	return nil
 }
@@ -142,8 +151,10 @@ func (f *fioRun) judge() {
 	for _, j := range f.jobs {
 		if j.Error != 0 {
 			f.warn("fioError", "%sended with error %d", f.label(j), j.Error)
+		} else if j.Errors > 0 {
+			f.warn("fioErrors", "%s%d I/Os failed (continue_on_error): rates count the others", f.label(j), j.Errors)
 		}
-		if !j.direct() {
+		if known := len(j.Options)+len(j.report.Global) > 0; known && !j.direct() {
 			f.warn("notDirect", "%sdirect=0: the page cache is measured with the storage", f.label(j))
 		}
 		switch {
@@ -155,7 +166,7 @@ func (f *fioRun) judge() {
 			f.warn("latMissing", "%slat_percentiles is off: latencies are of the completion alone (clat)", f.label(j))
 		}
 		var ios int64
-		for name, d := range j.directions() {
+		for name, d := range j.directions {
 			ios += d.IOs
 			if m := max(d.Lat.Max, d.Clat.Max); m >= fioSaturates {
 				f.warn("fioSaturated", "%s%s: the largest latency is %v: fio's histogram ends at %v",
@@ -192,7 +203,7 @@ func (f *fioRun) groups() ([]string, map[string][]*fioJob) {
 func (f *fioRun) totals() error {
 	order, groups := f.groups()
 	for _, prefix := range order {
-		for _, direction := range append(slices.Clone(fioDirections), metric.Sync) {
+		for _, direction := range append(slices.Clone(fioFigured), metric.Sync) {
 			if err := f.total(prefix+direction, direction, groups[prefix]); err != nil {
 				return fmt.Errorf("fio: %s: %w", prefix+direction, err)
 			}
@@ -204,13 +215,13 @@ func (f *fioRun) totals() error {
 func (f *fioRun) total(name, direction string, jobs []*fioJob) error {
 	basis := "lat"
 	for _, j := range jobs {
-		if d := j.directions()[direction]; max(d.Lat.N, d.Clat.N) > 0 && d.Lat.Bins.none() {
+		if d := j.directions[direction]; max(d.Lat.N, d.Clat.N) > 0 && d.Lat.Bins.none() {
 			basis = "clat"
 		}
 	}
 	h, from, to := hist.New(), op.Time(math.MaxInt64), op.Time(math.MinInt64)
 	for _, j := range jobs {
-		d := j.directions()[direction]
+		d := j.directions[direction]
 		l := &d.Lat
 		if basis == "clat" {
 			l = &d.Clat
@@ -261,9 +272,7 @@ func (f *fioRun) scalars() {
 		if len(jobs) == 0 {
 			continue
 		}
-		apart := prefix == "" && slices.ContainsFunc(jobs, func(j *fioJob) bool {
-			return j.flag("stonewall", false) || j.flag("wait_for_previous", false)
-		})
+		apart := prefix == "" && f.runInTurn()
 		if apart && !f.inTurn {
 			f.warn("jobsInTurn", "jobs ran one after the other (stonewall): rates are given for each job, not in sum")
 		}
@@ -274,10 +283,10 @@ func (f *fioRun) scalars() {
 		}
 		f.scalar(prefix+"cpu.user", "% of a CPU", user)
 		f.scalar(prefix+"cpu.system", "% of a CPU", system)
-		for _, direction := range fioDirections {
+		for _, direction := range fioFigured {
 			var d fioDirection
 			for _, j := range jobs {
-				x := j.directions()[direction]
+				x := j.directions[direction]
 				d.IOs, d.Bytes, d.IOPS, d.BytesPS = d.IOs+x.IOs, d.Bytes+x.Bytes, d.IOPS+x.IOPS, d.BytesPS+x.BytesPS
 			}
 			if d.IOs == 0 {

@@ -104,10 +104,10 @@ func TestSamples(t *testing.T) {
 		totals   []string
 		slices   int
 	}{
-		{"twojobs", nil, []string{"read lat 3500", "write lat 3500"}, 16},
+		{"twojobs", nil, []string{"read lat 3500", "write lat 3500"}, 8},
 		{"rampz", []string{"placement"}, []string{"read lat 601", "write lat 600"}, 6},
 		{"stall", nil, []string{"read lat 603"}, 4},
-		{"group", nil, []string{"read lat 880", "write lat 880"}, 10},
+		{"group", nil, []string{"read lat 880", "write lat 880"}, 6},
 		{"sync", nil, []string{"sync lat 30", "write lat 240"}, 2},
 		{"gtod", []string{"gtodReduce"}, nil, 0},
 		{"noclat", []string{"percentilesOff", "placement"}, nil, 2},

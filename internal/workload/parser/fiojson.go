@@ -2,64 +2,87 @@ package parser
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/lazy"
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
-// fioReport has the used fields of fio's JSON+ output (fio 3.x).
+// fioReport is one document of fio's JSON output, of fio 2 or 3, in the units of fio 3.
 type fioReport struct {
-	Version     string            `json:"fio version"`
-	TimestampMs int64             `json:"timestamp_ms"` // wall clock when the report was written
-	Global      map[string]string `json:"global options"`
-	Jobs        []fioJob          `json:"jobs"`
+	Version     string
+	TimestampMs int64 // wall clock when the report was written
+	Global      map[string]string
+	Jobs        []fioJob
 
-	preamble  string // what fio printed before the JSON
 	truncated bool
+	messages  string // what fio printed beside its reports
 }
 
 type fioJob struct {
-	Name    string            `json:"jobname"`
-	Error   int               `json:"error"`
-	Options map[string]string `json:"job options"`
-	UserCPU float64           `json:"usr_cpu"`
-	SysCPU  float64           `json:"sys_cpu"`
-	Read    fioDirection      `json:"read"`
-	Write   fioDirection      `json:"write"`
-	Trim    fioDirection      `json:"trim"`
-	Sync    fioDirection      `json:"sync"`
+	Name  string
+	Host  string // of fio --client; of the sum over all hosts fioAllClients
+	Group int
+	// Elapsed is in whole seconds since fio began.
+	Elapsed int64
+	Error   int   // errno that ended the job, or its first
+	Errors  int64 // I/Os that failed, with continue_on_error; also those of a job that one ended
+	Options map[string]string
+	UserCPU float64
+	SysCPU  float64
 	// Depths has the share of I/Os in percent at each number in flight.
-	Depths map[string]float64 `json:"iodepth_level"`
+	Depths map[string]float64
 
-	report *fioReport
+	directions map[string]*fioDirection // by metric; all of fioNames are there
+	report     *fioReport
 }
 
 type fioDirection struct {
-	Bytes   int64      `json:"io_bytes"`
-	IOs     int64      `json:"total_ios"`
-	IOPS    float64    `json:"iops"`
-	BytesPS float64    `json:"bw_bytes"`
-	Runtime int64      `json:"runtime"` // ms, without the ramp; of the longest job where jobs are grouped
-	Clat    fioLatency `json:"clat_ns"`
-	Lat     fioLatency `json:"lat_ns"`
+	Bytes   int64
+	IOs     int64
+	IOPS    float64
+	BytesPS float64
+	Runtime int64 // ms, without the ramp; of the longest job where jobs are grouped
+	Clat    fioLatency
+	Lat     fioLatency
 }
 
+// fioLatency is in ns.
 type fioLatency struct {
-	Min  int64       `json:"min"`
-	Max  int64       `json:"max"`
-	Mean float64     `json:"mean"`
-	N    int64       `json:"N"`
-	Bins latencyBins `json:"bins"`
+	Min, Max   int64
+	Mean       float64
+	N          int64
+	Percentile map[string]float64
+	Bins       latencyBins
 }
 
-// directions of a job by metric.
-func (j *fioJob) directions() map[string]*fioDirection {
-	return map[string]*fioDirection{"read": &j.Read, "write": &j.Write, "trim": &j.Trim, "sync": &j.Sync}
-}
+const (
+	fioMixed      = "mixed"       // reads, writes and trims together (unified_rw_reporting)
+	fioAllClients = "All clients" // name of the entry with the sum over hosts
+)
+
+// fioNames are the keys of a job's figures.
+var fioNames = []string{metric.Read, metric.Write, metric.Trim, metric.Sync, fioMixed}
+
+// Fields that are known and left out.
+var (
+	fioReportLeftOut = []string{"timestamp", "time", "disk_util"}
+	fioJobLeftOut    = []string{"eta", "desc", "port", "ctx", "majf", "minf", "iodepth_submit", "iodepth_complete",
+		"latency_ns", "latency_us", "latency_ms", "latency_depth", "latency_target", "latency_percentile",
+		"latency_window", "job_runtime", "job_start", "first_error", "steadystate", "block", "zone_resets"}
+	fioDirectionLeftOut = []string{"io_kbytes", "short_ios", "drop_ios", "slat", "slat_ns", "bw_min", "bw_max", "bw_agg",
+		"bw_mean", "bw_dev", "bw_samples", "iops_min", "iops_max", "iops_mean", "iops_stddev", "iops_samples", "prios"}
+)
 
 // option of the job, else of the file's [global] section.
 func (j *fioJob) option(name string) (string, bool) {
@@ -87,7 +110,7 @@ func (j *fioJob) direct() bool {
 // runtime is the longest measured time of a direction.
 func (j *fioJob) runtime() time.Duration {
 	var ms int64
-	for _, d := range j.directions() {
+	for _, d := range j.directions {
 		ms = max(ms, d.Runtime)
 	}
 	return time.Duration(ms) * time.Millisecond
@@ -118,39 +141,371 @@ func fioTime(s string) time.Duration {
 	return time.Duration(n * float64(units[s[len(digits):]]))
 }
 
+// maxFioMessage limits a part of fio's messages, in bytes.
+const maxFioMessage = 2000
+
 var errNotFio = errors.New("is not fio's JSON output")
 
-// decodeFio reads one report. fio prints warnings before the JSON if both go to one file;
-// they are kept. A report that ends early (fio was killed) is marked as truncated, and
-// none of it is used.
-func decodeFio(b []byte) (*fioReport, error) {
-	start := 0
-	if !bytes.HasPrefix(b, []byte("{")) {
-		start = bytes.Index(b, []byte("\n{")) + 1
+// fioOutput is what one file has.
+type fioOutput struct {
+	reports []*fioReport
+	// between is what is not of a report: fio's messages, lines of a shell or of a log.
+	between string
+	// unknown are fields that this reader does not know, and missing those that it expects, each once.
+	unknown, missing []string
+	// partial is how many reports of --status-interval were left out.
+	partial int
+}
+
+// fioDocument matches the begin of a document, or of a list of some.
+var fioDocument = lazy.Regexp(`(?m)^[ \t]*[\[{]`)
+
+// isFio says whether a text that begins with a JSON object is fio's.
+func isFio(text []byte) bool {
+	return bytes.Contains(text, []byte(`"fio version"`)) || bytes.Contains(text, []byte(`"jobname"`))
+}
+
+// decodeFio reads the reports of one file: one after another, or as a JSON array. Of those that fio --status-interval
+// wrote, the last one counts. A report that ends early (fio was killed) is marked as truncated, and none of it is used.
+func decodeFio(text []byte) (*fioOutput, error) {
+	out := &fioOutput{}
+	var between []string
+	other := false // there is JSON of something else
+	note := func(b []byte) {
+		if s := strings.TrimSpace(string(b)); s != "" && s != "," && s != "]" {
+			between = append(between, bounded.Text(s, maxFioMessage))
+		}
 	}
-	r := &fioReport{}
-	if start == 0 && !bytes.HasPrefix(b, []byte("{")) {
-		r.preamble = strings.TrimSpace(string(b))
-		r.truncated = true
-		return r, nil
+	for len(text) > 0 {
+		at := fioDocument().FindIndex(text)
+		if at == nil {
+			note(text)
+			break
+		}
+		note(text[:at[0]])
+		text = text[at[0]:]
+		d := json.NewDecoder(bytes.NewReader(text))
+		var document json.RawMessage
+		err := d.Decode(&document)
+		switch {
+		case err == nil:
+			ok, err := out.add(document)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				other = true
+				note(document)
+			}
+			text = text[d.InputOffset():]
+		case isTruncated(err), isFio(text):
+			out.reports = append(out.reports, &fioReport{truncated: true})
+			if !isTruncated(err) {
+				note([]byte("invalid JSON: " + err.Error()))
+			}
+			text = nil
+		default: // a line that only begins like JSON
+			line, rest, _ := bytes.Cut(text, []byte("\n"))
+			note(line)
+			text = rest
+		}
 	}
-	err := json.NewDecoder(bytes.NewReader(b[start:])).Decode(r)
-	preamble := strings.TrimSpace(string(b[:start]))
-	var syntax *json.SyntaxError
-	switch {
-	case err == nil && r.Version == "":
+	if other && len(out.reports) == 0 {
 		return nil, errNotFio
-	case err == nil:
-		r.preamble = preamble
-	case isTruncated(err), errors.As(err, &syntax):
-		return &fioReport{preamble: preamble, truncated: true}, nil
-	default:
-		return nil, fmt.Errorf("does not decode: %w", err)
+	}
+	out.between = strings.Join(between, "\n")
+	out.finish()
+	return out, nil
+}
+
+// add adds the reports of a document; false: it is something else.
+func (o *fioOutput) add(document []byte) (bool, error) {
+	if list := []json.RawMessage(nil); bytes.HasPrefix(document, []byte("[")) {
+		if json.Unmarshal(document, &list) != nil {
+			return false, nil
+		}
+		found := false
+		for _, d := range list {
+			ok, err := o.add(d)
+			if err != nil {
+				return false, err
+			}
+			found = found || ok
+		}
+		return found, nil
+	}
+	if !isFio(document) {
+		return false, nil
+	}
+	r, err := o.report(document)
+	if err != nil {
+		return false, fmt.Errorf("does not decode: %w", err)
+	}
+	if n := len(o.reports); n > 0 && r.continues(o.reports[n-1]) {
+		o.reports = o.reports[:n-1]
+		o.partial++
+	}
+	o.reports = append(o.reports, r)
+	return true, nil
+}
+
+// finish sorts the findings.
+func (o *fioOutput) finish() {
+	for _, r := range o.reports {
+		r.messages = o.between
+	}
+	slices.Sort(o.unknown)
+	slices.Sort(o.missing)
+	o.unknown, o.missing = slices.Compact(o.unknown), slices.Compact(o.missing)
+}
+
+// report reads one document.
+func (o *fioOutput) report(document []byte) (*fioReport, error) {
+	r := &fioReport{}
+	f, err := o.object("", document)
+	if err != nil {
+		return nil, err
+	}
+	f.need("fio version", &r.Version)
+	if !f.read("timestamp_ms", &r.TimestampMs) { // fio 2 has only seconds
+		f.need("timestamp", &r.TimestampMs)
+		r.TimestampMs *= 1000
+	}
+	r.Global = f.options("global options")
+	var jobs, clients []json.RawMessage
+	f.read("jobs", &jobs)
+	f.read("client_stats", &clients)
+	for _, text := range slices.Concat(jobs, clients) {
+		j, err := o.job(text)
+		if err != nil {
+			return nil, err
+		}
+		r.Jobs = append(r.Jobs, *j)
+	}
+	if len(r.Jobs) == 0 {
+		o.missing = append(o.missing, "jobs")
 	}
 	for i := range r.Jobs {
 		r.Jobs[i].report = r
 	}
-	return r, nil
+	return r, f.done(fioReportLeftOut)
+}
+
+func (o *fioOutput) job(text []byte) (*fioJob, error) {
+	j := &fioJob{directions: map[string]*fioDirection{}}
+	f, err := o.object("job", text)
+	if err != nil {
+		return nil, err
+	}
+	f.need("jobname", &j.Name)
+	f.read("hostname", &j.Host)
+	f.need("groupid", &j.Group)
+	if j.Host == "" { // the entries of --client have none
+		f.need("elapsed", &j.Elapsed)
+	}
+	f.need("error", &j.Error)
+	f.read("total_err", &j.Errors)
+	j.Options = f.options("job options")
+	f.read("usr_cpu", &j.UserCPU)
+	f.read("sys_cpu", &j.SysCPU)
+	f.read("iodepth_level", &j.Depths)
+	if j.Name == fioAllClients {
+		j.Host = fioAllClients
+	}
+	for _, name := range fioNames {
+		j.directions[name] = &fioDirection{}
+		text, ok := f.take(name)
+		switch {
+		case ok:
+			if j.directions[name], err = o.direction(name, text); err != nil {
+				return nil, err
+			}
+		case (name == metric.Read || name == metric.Write) && f.raw[fioMixed] == nil && !f.taken[fioMixed]:
+			o.missing = append(o.missing, "job."+name)
+		}
+	}
+	if j.ios() > 0 { // unified_rw_reporting=both: their sum is known
+		j.directions[fioMixed] = &fioDirection{}
+	}
+	return j, f.done(fioJobLeftOut)
+}
+
+// direction reads the figures of one direction. Those of syncs are latencies alone.
+func (o *fioOutput) direction(name string, text []byte) (*fioDirection, error) {
+	d := &fioDirection{}
+	f, err := o.object("job."+name, text)
+	if err != nil {
+		return nil, err
+	}
+	f.need("total_ios", &d.IOs)
+	if name == metric.Sync {
+		return d, errors.Join(f.latency("lat_ns", &d.Lat), f.done(nil))
+	}
+	f.need("io_bytes", &d.Bytes)
+	f.need("iops", &d.IOPS)
+	f.need("runtime", &d.Runtime)
+	if _, ok := f.raw["bw_bytes"]; ok {
+		f.need("bw_bytes", &d.BytesPS)
+		f.leave("bw")
+	} else if _, three := f.raw["io_kbytes"]; !three { // fio 2: KiB and KiB/s
+		f.need("bw", &d.BytesPS)
+		d.BytesPS, d.Bytes = d.BytesPS*1024, d.Bytes*1024
+	} else {
+		f.need("bw_bytes", &d.BytesPS)
+	}
+	for _, l := range []struct {
+		key string
+		to  *fioLatency
+	}{{"clat", &d.Clat}, {"lat", &d.Lat}} {
+		if old, ok := f.raw[l.key]; ok { // fio 2: in µs, without a number of values
+			f.take(l.key)
+			if err := o.microseconds(old, d.IOs, l.to); err != nil {
+				return nil, fmt.Errorf("job.%s.%s: %w", name, l.key, err)
+			}
+		} else if _, ok := f.raw[l.key+"_ns"]; ok || d.IOs > 0 {
+			if err := f.latency(l.key+"_ns", l.to); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return d, f.done(fioDirectionLeftOut)
+}
+
+// latency reads a latency of fio 3.
+func (f *fioObject) latency(key string, to *fioLatency) error {
+	text, ok := f.take(key)
+	if !ok {
+		f.out.missing = append(f.out.missing, f.name(key))
+		return nil
+	}
+	l, err := f.out.object(f.name(key), text)
+	if err != nil {
+		return err
+	}
+	l.need("min", &to.Min)
+	l.need("max", &to.Max)
+	l.need("mean", &to.Mean)
+	l.need("N", &to.N)
+	l.read("percentile", &to.Percentile)
+	l.read("bins", &to.Bins)
+	return l.done([]string{"stddev"})
+}
+
+// microseconds reads a latency of fio 2.
+func (o *fioOutput) microseconds(text []byte, n int64, to *fioLatency) error {
+	var l struct {
+		Min, Max, Mean float64
+		Percentile     map[string]float64
+	}
+	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	const µs = 1000
+	*to = fioLatency{Min: int64(l.Min * µs), Max: int64(l.Max * µs), Mean: l.Mean * µs, N: n, Percentile: l.Percentile}
+	if l.Mean == 0 { // it was not measured
+		to.N = 0
+	}
+	maps.DeleteFunc(to.Percentile, func(key string, _ float64) bool { // unused places of fio 2's list
+		p, err := strconv.ParseFloat(key, 64)
+		return err != nil || p == 0
+	})
+	for key := range to.Percentile {
+		to.Percentile[key] *= µs
+	}
+	return nil
+}
+
+// continues says whether a report is a later one of the same run, as --status-interval writes them: the same jobs, no
+// count decreased, and the time between the reports passed for a job that ran.
+func (r *fioReport) continues(before *fioReport) bool {
+	if r.Version != before.Version || len(r.Jobs) != len(before.Jobs) || !maps.Equal(r.Global, before.Global) {
+		return false
+	}
+	const slack = 700 * time.Millisecond
+	passed, ran := time.Duration(r.TimestampMs-before.TimestampMs)*time.Millisecond, time.Duration(0)
+	for i := range r.Jobs {
+		a, b := &before.Jobs[i], &r.Jobs[i]
+		if a.Name != b.Name || a.Host != b.Host || a.Group != b.Group || a.Elapsed > b.Elapsed ||
+			!maps.Equal(a.Options, b.Options) {
+			return false
+		}
+		for name, x := range a.directions {
+			y := b.directions[name]
+			if x.IOs > y.IOs || x.Runtime > y.Runtime {
+				return false
+			}
+			ran = max(ran, time.Duration(y.Runtime-x.Runtime)*time.Millisecond)
+		}
+	}
+	return passed >= 0 && (passed <= slack || passed-ran <= slack)
+}
+
+// fioObject reads an object field by field. What is left in raw in the end is not known to the reader.
+type fioObject struct {
+	at    string
+	raw   map[string]json.RawMessage
+	taken map[string]bool
+	out   *fioOutput
+	err   error
+}
+
+func (o *fioOutput) object(at string, text []byte) (*fioObject, error) {
+	f := &fioObject{at: at, out: o, taken: map[string]bool{}}
+	if err := json.Unmarshal(text, &f.raw); err != nil {
+		return nil, fmt.Errorf("%s: %w", cmp.Or(at, "report"), err)
+	}
+	return f, nil
+}
+
+func (f *fioObject) name(key string) string { return strings.TrimPrefix(f.at+"."+key, ".") }
+
+func (f *fioObject) take(key string) (json.RawMessage, bool) {
+	text, ok := f.raw[key]
+	delete(f.raw, key)
+	f.taken[key] = ok
+	return text, ok
+}
+
+func (f *fioObject) leave(key string) { delete(f.raw, key) }
+
+// read reads a field that may be absent.
+func (f *fioObject) read(key string, to any) bool {
+	text, ok := f.take(key)
+	if !ok {
+		return false
+	}
+	if err := json.Unmarshal(text, to); err != nil && f.err == nil {
+		f.err = fmt.Errorf("%s: %w", f.name(key), err)
+	}
+	return string(text) != "null"
+}
+
+// need reads a field whose absence is a finding.
+func (f *fioObject) need(key string, to any) {
+	if !f.read(key, to) {
+		f.out.missing = append(f.out.missing, f.name(key))
+	}
+}
+
+// options reads options, whose values are strings.
+func (f *fioObject) options(key string) map[string]string {
+	var raw map[string]any
+	f.read(key, &raw)
+	list := map[string]string{}
+	for k, v := range raw {
+		list[k] = fmt.Sprint(v)
+	}
+	return list
+}
+
+// done reports what is left.
+func (f *fioObject) done(leftOut []string) error {
+	for key := range f.raw {
+		if !slices.Contains(leftOut, key) {
+			f.out.unknown = append(f.out.unknown, f.name(key))
+		}
+	}
+	return f.err
 }
 
 // latencyBins are the bins of a latency: {"midpoint in ns": count, …}.
@@ -208,4 +563,15 @@ func (l *fioLatency) histogram() (*binned, error) {
 
 func isTruncated(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+// findings are what a reader of the figures must know of the file, beside fio's own messages.
+func (o *fioOutput) findings() (list []string) {
+	if len(o.unknown) > 0 {
+		list = append(list, "fields of fio that this program does not know are left out: "+strings.Join(o.unknown, ", "))
+	}
+	if len(o.missing) > 0 {
+		list = append(list, "fields are missing: "+strings.Join(o.missing, ", "))
+	}
+	return list
 }

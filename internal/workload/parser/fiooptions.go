@@ -40,7 +40,7 @@ func (j *fioJob) has(names ...string) bool {
 
 func (j *fioJob) ios() (n int64) {
 	for _, name := range fioDirections {
-		n += j.directions()[name].IOs
+		n += j.directions[name].IOs
 	}
 	return n
 }
@@ -59,7 +59,7 @@ func (f *fioRun) compareRuntime(j *fioJob) string {
 	if !fioTimeText().MatchString(value) {
 		return fmt.Sprintf("%s=%s is not a time that fio understands: it ran for %v", name, value, ran)
 	}
-	ended := f.in.Terminated || j.Error != 0 || strings.Contains(j.report.preamble, "terminating on signal") ||
+	ended := f.in.Terminated || j.Error != 0 || strings.Contains(j.report.messages, "terminating on signal") ||
 		j.has("io_size", "io_limit", "number_ios", "exitall", "exitall_on_error", "steadystate", "ss",
 			"rate_min", "rate_iops_min")
 	compareOptions := fioTime(value)
@@ -84,7 +84,7 @@ func compareBlockSize(j *fioJob) string {
 	}
 	sizes := strings.Split(value, ",")
 	for i, direction := range fioDirections {
-		d := j.directions()[direction]
+		d := j.directions[direction]
 		size := sizes[min(i, len(sizes)-1)]
 		if d.IOs == 0 || size == "" {
 			continue
@@ -175,7 +175,7 @@ func compareDirection(j *fioJob) string {
 	}
 	pattern, _, _ := strings.Cut(value, ":")
 	for _, direction := range fioDirections {
-		n := j.directions()[direction].IOs
+		n := j.directions[direction].IOs
 		mixed := strings.HasSuffix(pattern, "rw") || pattern == "readwrite"
 		if n > 0 && !strings.Contains(pattern, direction) && (!mixed || direction == "trim") {
 			return fmt.Sprintf("rw=%s was asked for, it did %d I/Os of direction %s", value, n, direction)

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // fioRun is the work on one container's files.
@@ -60,3 +62,40 @@ var histLogName = lazy.Regexp(`_clat_hist(?:\.(\d+))?\.log$`)
 
 // fioDirections are the directions of I/O in the order of fio's numbers.
 var fioDirections = []string{metric.Read, metric.Write, metric.Trim}
+
+// fioFigured are the directions that have figures.
+var fioFigured = append(slices.Clone(fioDirections), fioMixed)
+
+// runInTurn says whether some jobs began when others had ended. fio's JSON does not have options without a value, such
+// as stonewall: the times of the logs tell, else the groups, which begin with such an option and otherwise only with
+// new_group, and the time since fio began. In doubt the answer is yes, because a sum would be a rate that never was.
+func (f *fioRun) runInTurn() bool {
+	type span struct{ from, to op.Time }
+	var times []span
+	groups := map[int]op.Time{} // the longest job of each, with its ramp
+	var elapsed op.Time
+	for _, j := range f.jobs {
+		if j.flag("stonewall", false) || j.flag("wait_for_previous", false) || j.has("wait_for") {
+			return true
+		}
+		groups[j.Group] = max(groups[j.Group], op.Time(j.runtime()+j.ramp()))
+		elapsed = max(elapsed, op.Time(j.Elapsed)*op.Time(time.Second))
+		if slices.ContainsFunc(f.logs, func(l fioLog) bool { return f.job(&l) == j && len(l.rows) > 0 }) {
+			from, to := f.span(j)
+			times = append(times, span{from, to})
+		}
+	}
+	if len(times) == len(f.jobs) {
+		for _, a := range times {
+			if slices.ContainsFunc(times, func(b span) bool { return b.from >= a.to-(a.to-a.from)/10 }) {
+				return true
+			}
+		}
+		return false
+	}
+	var sum op.Time
+	for _, ran := range groups {
+		sum += ran
+	}
+	return len(groups) > 1 && (elapsed == 0 || elapsed+op.Time(time.Second) >= sum)
+}

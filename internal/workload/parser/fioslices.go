@@ -1,6 +1,7 @@
 package parser
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -103,11 +104,50 @@ func (f *fioRun) slices() error {
 			last[direction] = max(last[direction], end)
 		}
 	}
-	if err := f.addGroupTail(logged, last, rates); err != nil {
+	err := f.addGroupTail(logged, last, rates)
+	if err != nil {
 		return err
 	}
 	f.res.Series = rates.series()
-	return nil
+	if len(f.logs) > 1 {
+		f.res.Slices, err = mergeSlices(f.res.Slices, op.Time(f.step()))
+	}
+	return err
+}
+
+// mergeSlices adds the histograms of slices of several logs that cover about the same step, so that a quantile of a
+// slice is one of all jobs. Slices that are late stay apart: they say nothing of a single step.
+func mergeSlices(list []metric.Histogram, step op.Time) ([]metric.Histogram, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	slices.SortStableFunc(list, func(a, b metric.Histogram) int { return cmp.Compare(a.From, b.From) })
+	type key struct {
+		metric string
+		cell   op.Time
+	}
+	base, at := list[0].From, map[key]int{}
+	var merged []metric.Histogram
+	for _, s := range list {
+		k := key{s.Metric, ((s.From+s.To)/2 - base) / step}
+		i, ok := at[k]
+		if !ok || metric.Late(int64(s.To-s.From), int64(step)) {
+			if !ok && !metric.Late(int64(s.To-s.From), int64(step)) {
+				at[k] = len(merged)
+			}
+			merged = append(merged, s)
+			continue
+		}
+		m := &merged[i]
+		m.Hist = m.Hist.Clone()
+		if err := m.Hist.Merge(s.Hist); err != nil {
+			return nil, err
+		}
+		if s.To-m.To > step/10 { // jobs begin within milliseconds of each other
+			m.To = s.To
+		}
+	}
+	return merged, nil
 }
 
 // sliceLog converts one direction of one log; each row covers the time since the row
@@ -165,7 +205,7 @@ func rowsOf(rows []histRow, direction int) (list []*histRow) {
 
 // addTail adds the I/O of a job after its log's last row.
 func (f *fioRun) addTail(j *fioJob, direction string, logged *binned, end op.Time, size float64, rates *rates) error {
-	total, err := j.directions()[direction].Clat.histogram()
+	total, err := j.directions[direction].Clat.histogram()
 	if err != nil {
 		return fmt.Errorf("fio: %s%w", f.label(j), err)
 	}
@@ -181,7 +221,7 @@ func (f *fioRun) addGroupTail(logged map[string]*binned, last map[string]op.Time
 		}
 		total, to := &binned{}, op.Time(math.MinInt64)
 		for _, j := range f.jobs {
-			b, err := j.directions()[direction].Clat.histogram()
+			b, err := j.directions[direction].Clat.histogram()
 			if err != nil {
 				return fmt.Errorf("fio: %s%w", f.label(j), err)
 			}
@@ -248,7 +288,7 @@ func (f *fioRun) blockSize(j *fioJob, direction string) float64 {
 	}
 	var ios, bytes int64
 	for _, j := range jobs {
-		d := j.directions()[direction]
+		d := j.directions[direction]
 		ios, bytes = ios+d.IOs, bytes+d.Bytes
 	}
 	if ios == 0 {

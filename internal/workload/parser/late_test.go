@@ -1,10 +1,13 @@
 package parser
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -46,5 +49,30 @@ func TestLateRates(t *testing.T) {
 	if len(got) != 2 || len(got[0].Points) != 2 || got[1].Step != int64(4*second) || got[1].Points[0].At != second ||
 		got[1].Points[0].Value != 100 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestMergeSlices: slices of jobs that run together are one for each step; a late one stays.
+func TestMergeSlices(t *testing.T) {
+	slice := func(from, to op.Time, v int64) metric.Histogram {
+		h := hist.New()
+		must(t, h.RecordN(v, 10))
+		return metric.Histogram{Metric: "read", From: from, To: to, Hist: h}
+	}
+	const s = op.Time(time.Second)
+	got, err := mergeSlices([]metric.Histogram{slice(0, s, 1), slice(s, 2*s, 2), slice(2*s, 3*s, 3),
+		slice(s/10, s+s/10, 100), slice(s+s/10, 2*s+s/10, 200), slice(0, 3*s, 1000)}, s)
+	must(t, err)
+	var text []string
+	last := op.Time(0)
+	for _, m := range got {
+		text = append(text, fmt.Sprintf("%d-%d n=%d max=%d", m.From/(s/10), m.To/(s/10), m.Hist.N(), m.Hist.Max()))
+		if m.From < last {
+			t.Error("the slices run backwards")
+		}
+		last = m.From
+	}
+	if want := "0-10 n=20 max=100, 0-30 n=10 max=1000, 10-20 n=20 max=200, 20-30 n=10 max=3"; strings.Join(text, ", ") != want {
+		t.Errorf("%s\nwant %s", strings.Join(text, ", "), want)
 	}
 }

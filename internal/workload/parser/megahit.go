@@ -18,7 +18,7 @@ import (
 // The metrics of MEGAHIT. They have the values that it prints.
 var (
 	megahitElapsed = declare("elapsed", metric.Nanoseconds, metric.Level, metric.Lower,
-		"time of the whole assembly, a fixed load")
+		"time of the whole assembly, a fixed load").Principal(1)
 	megahitContigs = declare("contigs", metric.Count, metric.Quantity, "", "contigs of the result")
 	megahitBases   = declare("bases", metric.Count, metric.Quantity, "", "bases of all contigs")
 	megahitN50     = declare("n50", metric.Count, metric.Level, "",

@@ -3,6 +3,7 @@ package parser
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ const transaction = "transaction"
 
 // The metrics of pgbench. Those of the report have the values that it prints.
 var (
-	pgTPS     = declare("tps", metric.PerSecond, metric.Rate, metric.Higher, "committed transactions per second")
+	pgTPS     = declare("tps", metric.PerSecond, metric.Rate, metric.Higher, "committed transactions per second").Principal(1)
 	pgOK      = declare(transaction+metric.Completed, metric.Count, metric.Quantity, "", "committed transactions")
 	pgFailed  = declare(transaction+metric.Failed, metric.Count, metric.Quantity, metric.Lower, "failed transactions")
 	pgSkipped = declare(transaction+metric.Lost, metric.Count, metric.Quantity, metric.Lower,
@@ -38,18 +39,20 @@ var (
 		"committed transactions above the latency limit")
 	pgAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower,
 		"mean latency as the report has it")
-	pgStddev = declare("latency.stddev", metric.Nanoseconds, metric.Level, metric.Lower,
+	pgStddev = declare("latency.stddev", metric.Nanoseconds, metric.Statistic, metric.Lower,
 		"standard deviation of the latency as the report has it")
 	pgLag = declare("lag.average", metric.Nanoseconds, metric.Level, metric.Lower,
 		"mean delay of the start behind the schedule, with a rate")
-	pgMostLag = declare("lag.max", metric.Nanoseconds, metric.Level, metric.Lower, "the greatest delay")
+	pgMostLag = declare("lag.max", metric.Nanoseconds, metric.Greatest, metric.Lower, "the greatest delay")
 	pgConnect = declare("connect", metric.Nanoseconds, metric.Level, metric.Lower,
 		"time until all clients were connected, before the first transaction")
+	pgReconnect = declare("reconnect", metric.Nanoseconds, metric.Level, metric.Lower,
+		"mean time of a connection, where each transaction makes one (--connect); tps includes it")
 	pgResponse = latencyOf(transaction, "committed transactions; with a rate from the scheduled start (response)")
 	pgService  = latencyOf(transaction+metric.Service, "with a rate: from the actual start (service)")
 
 	pgbenchMetrics = []metric.Declaration{pgResponse, pgService, pgTPS, pgOK, pgFailed, pgSkipped, pgRetried, pgRetries,
-		pgLate, pgAverage, pgStddev, pgLag, pgMostLag, pgConnect}
+		pgLate, pgAverage, pgStddev, pgLag, pgMostLag, pgConnect, pgReconnect}
 )
 
 // Pgbench reads the output of pgbench 15: its report (*.txt), the logs of transactions of its threads (option -l;
@@ -68,7 +71,17 @@ func Pgbench(in Input) (Result, error) {
 		return p.res, errors.New("pgbench: there is no report and no log: name the file of its stdout (*.txt) and its logs " +
 			"(pgbench_log.*) among the outputs")
 	}
-	if !p.report {
+	if p.unread > 0 {
+		p.warn("outputUnread", "%d lines of the report are not understood, first %s", p.unread, p.firstUnread)
+	}
+	switch {
+	case p.report:
+	case p.failure != "":
+		p.warn("pgbenchTruncated", "pgbench ended before its report: there are figures of its log only: %s", p.failure)
+	case p.unread > 0:
+		p.warn("pgbenchTruncated", "the report of pgbench has no line \"tps = …\" that this program knows: there are figures of "+
+			"its log only")
+	default:
 		p.warn("pgbenchTruncated", "pgbench ended before its report: there are figures of its log only")
 	}
 	if err := p.transactions(); err != nil {
@@ -90,7 +103,13 @@ type pgbench struct {
 	reported op.Time // until when
 	// scheduled and retries: the log has these columns.
 	scheduled, retries bool
+	failure            string // the first error that pgbench printed
+	unread             int    // lines of the report that are not understood
+	firstUnread        string
 }
+
+// pgError is a message that something failed.
+var pgError = lazy.Regexp(`^pgbench: (?:error|fatal): (.*)$`)
 
 func (p *pgbench) warn(code, format string, args ...any) {
 	p.res.Warnings = append(p.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
@@ -129,8 +148,17 @@ func (p *pgbench) readText(name string) error {
 		return err
 	}
 	for row := range bytes.Lines(text) {
-		if bytes.HasSuffix(row, []byte("\n")) { // else half written
-			p.readLine(strings.TrimSpace(string(row)))
+		line := strings.TrimSpace(string(row))
+		switch m := pgError().FindStringSubmatch(line); {
+		case !bytes.HasSuffix(row, []byte("\n")), line == "": // half written
+		case m != nil:
+			p.failure = cmp.Or(p.failure, m[1])
+		case name == "stderr" && !strings.HasPrefix(line, "progress: "):
+			// messages of pgbench and of what started it
+		case !p.readLine(line) && !p.report && !pgLeftOut().MatchString(line):
+			if p.unread++; p.unread == 1 {
+				p.firstUnread = fmt.Sprintf("%s: %s", name, bounded.Text(line, 100))
+			}
 		}
 	}
 	return nil
@@ -144,7 +172,8 @@ var pgFigures = []struct {
 	line    func() *regexp.Regexp
 	metrics []metric.Declaration
 }{
-	{lazy.Regexp(`^tps = ([\d.]+) \(without initial connection time\)$`), []metric.Declaration{pgTPS}},
+	{lazy.Regexp(`^tps = ([\d.]+) \((?:without initial connection time|including reconnection times|excluding connections ` +
+		`establishing)\)$`), []metric.Declaration{pgTPS}},
 	{lazy.Regexp(`^number of transactions actually processed: (\d+)(?:/\d+)?$`), []metric.Declaration{pgOK}},
 	{lazy.Regexp(`^number of failed transactions: (\d+) \(`), []metric.Declaration{pgFailed}},
 	{lazy.Regexp(`^number of transactions skipped: (\d+) \(`), []metric.Declaration{pgSkipped}},
@@ -157,18 +186,28 @@ var pgFigures = []struct {
 	{lazy.Regexp(`^rate limit schedule lag: avg ([\d.]+) \(max ([\d.]+)\) ms$`),
 		[]metric.Declaration{pgLag, pgMostLag}},
 	{lazy.Regexp(`^initial connection time = ([\d.]+) ms$`), []metric.Declaration{pgConnect}},
+	{lazy.Regexp(`^average connection time = ([\d.]+) ms$`), []metric.Declaration{pgReconnect}},
 }
+
+// pgLeftOut are lines that have no figures, and the settings that the report repeats. What follows the last line of the
+// whole is of single scripts and statements.
+var pgLeftOut = lazy.Regexp(`^(pgbench \(|transaction type: |scaling factor: |partition method: |partitions: |query mode: |` +
+	`number of clients: |number of threads: |maximum number of tries: |duration: |number of transactions per client: |` +
+	`number of (serialization|deadlock) failures: |starting vacuum|end\.$|progress: [\d.]+ s, |` +
+	`latency average = [\d.]+ ms \(including failures\)$|tps = [\d.]+ \(including connections establishing\)$|pghost: |` +
+	`cnsbench: )`)
 
 // pgProgress is a line of progress with --progress-timestamp.
 var pgProgress = lazy.Regexp(`^progress: (\d{9,10})\.(\d{3}) s, ([\d.]+) tps, `)
 
 // readLine takes the figures of one line, of several such lines those of the first: later ones are of single scripts.
-func (p *pgbench) readLine(row string) {
+// false: it has none.
+func (p *pgbench) readLine(row string) bool {
 	if m := pgProgress().FindStringSubmatch(row); m != nil {
 		p.scheduled = p.scheduled || strings.Contains(row, ", lag ")
 		p.retries = p.retries || strings.Contains(row, " retried, ")
 		p.addProgress(m)
-		return
+		return true
 	}
 	for _, f := range pgFigures {
 		m := f.line().FindStringSubmatch(row)
@@ -179,7 +218,7 @@ func (p *pgbench) readLine(row string) {
 			v, err := strconv.ParseFloat(m[i+1], 64)
 			known := slices.ContainsFunc(p.res.Scalars, func(s metric.Scalar) bool { return s.Metric == d.Name })
 			if err != nil || known {
-				return
+				return known
 			}
 			if d.Unit == metric.Nanoseconds {
 				v = math.Round(v * ms)
@@ -189,7 +228,9 @@ func (p *pgbench) readLine(row string) {
 			p.scheduled = p.scheduled || d.Name == pgLag.Name
 			p.retries = p.retries || d.Name == pgRetries.Name
 		}
+		return true
 	}
+	return false
 }
 
 // addProgress adds a point of TPS; its time is the end of the interval.
@@ -290,6 +331,11 @@ func (p *pgbench) rows(name string, each func(pgRow) bool) (unread int, first st
 
 // transactions makes histograms and series of the logs.
 func (p *pgbench) transactions() error {
+	if len(p.logs) > 0 {
+		if aggregated, err := p.aggregated(); aggregated || err != nil {
+			return err
+		}
+	}
 	start := int64(-1)
 	for _, name := range p.logs { // the earliest of the first transactions
 		if _, _, err := p.rows(name, func(r pgRow) bool {

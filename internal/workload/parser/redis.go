@@ -37,7 +37,7 @@ func redisLatency(operation string) metric.Declaration {
 
 func redisRate(operation string) metric.Declaration {
 	return declare(operation+".rps", metric.PerSecond, metric.Rate, metric.Higher,
-		redisMeaning(operation)+" per second while the test ran")
+		redisMeaning(operation)+" per second while the test ran").Principal(slices.Index(redisTests, operation) + 1)
 }
 
 func redisMeaning(operation string) string {

@@ -214,7 +214,7 @@ func validName(name string) bool {
 
 // validTraits reports whether a metric has known traits of a scalar or series.
 func validTraits(t metric.Traits) bool {
-	return slices.Contains([]metric.Kind{metric.Rate, metric.Quantity, metric.Level}, t.Kind) &&
+	return slices.Contains(metric.ScalarKinds, t.Kind) &&
 		slices.Contains([]metric.Direction{"", metric.Higher, metric.Lower}, t.Better)
 }
 

@@ -21,15 +21,15 @@ import (
 
 // The metrics that all tests of sysbench have. They have the values that it prints.
 var (
-	sbMin     = sbLevel("min", "least latency as the report has it")
-	sbAverage = sbLevel("average", "mean latency as the report has it")
-	sbMax     = sbLevel("max", "greatest latency as the report has it")
-	sbP95     = sbLevel("p95", "95th percentile as the report has it, and of each interval")
-	sbP99     = sbLevel("p99", "99th percentile as the report has it, and of each interval")
+	sbMin     = sbLatency("min", metric.Least, "least latency as the report has it")
+	sbAverage = sbLatency("average", metric.Level, "mean latency as the report has it")
+	sbMax     = sbLatency("max", metric.Greatest, "greatest latency as the report has it")
+	sbP95     = sbLatency("p95", metric.Statistic, "95th percentile as the report has it, and of each interval")
+	sbP99     = sbLatency("p99", metric.Statistic, "99th percentile as the report has it, and of each interval")
 )
 
-func sbLevel(name, meaning string) metric.Declaration {
-	return declare("latency."+name, metric.Nanoseconds, metric.Level, metric.Lower, meaning)
+func sbLatency(name string, kind metric.Kind, meaning string) metric.Declaration {
+	return declare("latency."+name, metric.Nanoseconds, kind, metric.Lower, meaning)
 }
 
 // sbTest is what differs between the tests of sysbench.
@@ -62,6 +62,7 @@ func (test *sbTest) read(in Input) (Result, error) {
 	if !s.found {
 		return s.res, errors.New("sysbench: there is no stdout of it: name its file (*.txt) among the outputs")
 	}
+	s.whole()
 	s.judge()
 	s.latency()
 	for _, d := range test.metrics {
@@ -74,17 +75,22 @@ func (test *sbTest) read(in Input) (Result, error) {
 
 // sysbench is the work on one container's files.
 type sysbench struct {
-	test   *sbTest
-	in     Input
-	res    Result
-	found  bool
-	report bool    // complete
-	rate   bool    // --rate was given
-	fatal  string  // the first fatal message
-	start  float64 // Unix seconds; 0: unknown
-	length float64 // seconds
-	events float64
-	queue  float64 // events that waited for a thread at the last intermediate report
+	test    *sbTest
+	in      Input
+	res     Result
+	found   bool
+	current sbReport // that is read
+	report  bool     // complete
+	rate    bool     // --rate was given
+	fatal   string   // the first fatal message
+	start   float64  // Unix seconds; 0: unknown
+	length  float64  // seconds
+	events  float64
+	queue   float64 // events that waited for a thread at the last intermediate report
+
+	block       map[string]metric.Scalar // figures of the report that is read
+	reports     []sbReport               // complete ones: of checkpoints, and the last
+	checkpoints int                      // as sysbench announces them
 
 	sum, percent, percentile float64 // ms, %, ms
 	middles                  []float64
@@ -148,6 +154,7 @@ var (
 	sbSum        = lazy.Regexp(`^sum:\s+([\d.]+)$`)
 	sbPercentile = lazy.Regexp(`^(\d+)th percentile:\s+([\d.]+)$`)
 	sbTarget     = lazy.Regexp(`^Target transaction rate: \d+/sec$`)
+	sbCheckpoint = lazy.Regexp(`^\[ [\d.]+s \] Checkpoint report:$`)
 	sbFatal      = lazy.Regexp(`^FATAL: (.*)$`)
 )
 
@@ -164,11 +171,14 @@ func (s *sysbench) readLine(row string) {
 	if m := sbBucket().FindStringSubmatch(row); m != nil {
 		s.middles, s.counts = append(s.middles, sbNumber(m[1])), append(s.counts, int64(sbNumber(m[2])))
 	} else if m := sbTotalTime().FindStringSubmatch(row); m != nil {
-		s.length = sbNumber(m[1])
+		s.current.length = sbNumber(m[1])
 	} else if m := sbEvents().FindStringSubmatch(row); m != nil {
-		s.events = sbNumber(m[1])
+		s.current.events = sbNumber(m[1])
+	} else if sbCheckpoint().MatchString(row) {
+		s.checkpoints++
 	} else if m := sbSum().FindStringSubmatch(row); m != nil {
-		s.sum, s.report = sbNumber(m[1]), true // the last line of the report that is read
+		s.current.sum = sbNumber(m[1]) // the last line of the report that is read
+		defer s.endReport()
 	} else if m := sbFatal().FindStringSubmatch(row); m != nil && s.fatal == "" {
 		s.fatal = m[1]
 	} else if sbTarget().MatchString(row) {
@@ -181,16 +191,98 @@ func (s *sysbench) readLine(row string) {
 	}
 	for _, f := range s.test.figures {
 		m := f.line().FindStringSubmatch(row)
-		known := slices.ContainsFunc(s.res.Scalars, func(x metric.Scalar) bool { return x.Metric == f.of.Name })
-		if m == nil || known {
+		if _, known := s.block[f.of.Name]; m == nil || known {
 			continue
 		}
 		v := sbNumber(m[1]) * f.unit
 		if f.of.Unit == metric.Nanoseconds {
 			v = math.Round(v)
 		}
-		s.res.Scalars = append(s.res.Scalars, f.of.Scalar(v))
+		if s.block == nil {
+			s.block = map[string]metric.Scalar{}
+		}
+		s.block[f.of.Name] = f.of.Scalar(v)
 	}
+}
+
+// sbReport is a report of the time since the one before.
+type sbReport struct {
+	figures     map[string]metric.Scalar
+	length      float64 // seconds from the start of the run to its end
+	events, sum float64 // sum of latencies in ms
+}
+
+// endReport ends the report that is read.
+func (s *sysbench) endReport() {
+	s.current.figures = s.block
+	s.reports = append(s.reports, s.current)
+	s.current, s.block = sbReport{}, nil
+}
+
+// whole puts the reports together: those of checkpoints (--report-checkpoints) and the last are each of the time since
+// the one before. Rates are weighted by that time, the mean latency by the events; percentiles cannot be put together.
+func (s *sysbench) whole() {
+	s.report = len(s.reports) > s.checkpoints
+	if len(s.reports) == 0 {
+		for _, f := range s.test.figures { // of a report that is cut off
+			s.addScalar(f.of, s.block)
+		}
+		s.events, s.length = s.current.events, s.current.length
+		return
+	}
+	last := s.reports[len(s.reports)-1]
+	s.length = last.length
+	for _, r := range s.reports {
+		s.events, s.sum = s.events+r.events, s.sum+r.sum
+	}
+	if len(s.reports) == 1 {
+		for _, f := range s.test.figures {
+			s.addScalar(f.of, last.figures)
+		}
+		return
+	}
+	s.warn("sysbenchCheckpoints", "%d reports (--report-checkpoints) are put together: percentiles of the whole are unknown",
+		len(s.reports))
+	for _, f := range s.test.figures {
+		if v, ok := s.combined(f.of); ok {
+			s.addScalar(f.of, map[string]metric.Scalar{f.of.Name: f.of.Scalar(v)})
+		}
+	}
+}
+
+func (s *sysbench) addScalar(of metric.Declaration, from map[string]metric.Scalar) {
+	known := slices.ContainsFunc(s.res.Scalars, func(x metric.Scalar) bool { return x.Metric == of.Name })
+	if x, ok := from[of.Name]; ok && !known {
+		s.res.Scalars = append(s.res.Scalars, x)
+	}
+}
+
+// combined returns a figure over all reports, as its kind says.
+func (s *sysbench) combined(of metric.Declaration) (v float64, ok bool) {
+	var weights, before float64
+	for i, r := range s.reports {
+		x, has := r.figures[of.Name]
+		if !has || of.Kind == metric.Statistic {
+			return 0, false
+		}
+		long := r.length - before
+		before = r.length
+		switch of.Kind {
+		case metric.Quantity:
+			v, weights = v+x.Value, 1
+		case metric.Rate:
+			v, weights = v+x.Value*long, weights+long
+		case metric.Level:
+			v, weights = v+x.Value*r.events, weights+r.events
+		case metric.Least:
+			if v, weights = min(v, x.Value), 1; i == 0 {
+				v = x.Value
+			}
+		case metric.Greatest:
+			v, weights = max(v, x.Value), 1
+		}
+	}
+	return v / weights, weights > 0
 }
 
 // sbValue is a value of an intermediate report.
@@ -284,6 +376,10 @@ func (s *sysbench) latency() {
 		}
 	}
 	switch events := s.events; {
+	case float64(n) != events && len(s.reports) > 1:
+		s.warn("sysbenchCheckpoints", "the histogram has %d of %.0f events, those since the last checkpoint: it is left out", n,
+			events)
+		return
 	case float64(n) != events:
 		s.warn("latencyDoubtful", "the histogram has %d events, the report %.0f", n, events)
 	case s.sum*ms >= math.MaxInt64:

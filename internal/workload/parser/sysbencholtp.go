@@ -8,8 +8,8 @@ import (
 // The metrics of the tests oltp_* and select_random_* of sysbench, beside those of all tests.
 var (
 	sbTPS = declare("tps", metric.PerSecond, metric.Rate, metric.Higher,
-		"committed transactions per second, and of each interval")
-	sbQPS       = declare("qps", metric.PerSecond, metric.Rate, metric.Higher, "queries per second, and of each interval")
+		"committed transactions per second, and of each interval").Principal(1)
+	sbQPS       = declare("qps", metric.PerSecond, metric.Rate, metric.Higher, "queries per second, and of each interval").Principal(2)
 	sbCommitted = declare(transaction+metric.Completed, metric.Count, metric.Quantity, "", "committed transactions")
 	sbQueries   = declare("queries", metric.Count, metric.Quantity, "", "queries of all transactions")
 	sbSelects   = declare("queries.read", metric.Count, metric.Quantity, "", "SELECT")

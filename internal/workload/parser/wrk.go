@@ -24,7 +24,7 @@ const request = "request"
 var (
 	wrkRequest = latencyOf(request, "requests until their whole answer is there (service), without what wrk adds")
 	wrkRPS     = declare("rps", metric.PerSecond, metric.Rate, metric.Higher,
-		"answered requests per second; by second those in the log of nginx")
+		"answered requests per second; by second those in the log of nginx").Principal(1)
 	wrkTransfer = declare(request+metric.Bandwidth, metric.BytesPerSecond, metric.Rate, metric.Higher,
 		"bytes of answers per second, with their headers")
 	wrkBytes = declare(request+metric.Transferred, metric.Bytes, metric.Quantity, "",

@@ -27,11 +27,16 @@ type ycsbOperation struct {
 }
 
 // ycsbTimes are the times of a row in the order in which they are printed.
-var ycsbTimes = []struct{ name, meaning string }{
-	{"average", "mean latency of %s (service)"},
-	{"min", "the least latency of %s"}, {"max", "the greatest latency of %s"},
-	{"p50", "50 %% of %s were as fast"}, {"p90", "90 %% of %s were as fast"}, {"p95", "95 %% of %s were as fast"},
-	{"p99", "99 %% of %s were as fast"}, {"p999", "99.9 %% of %s were as fast"}, {"p9999", "99.99 %% of %s were as fast"},
+var ycsbTimes = []struct {
+	name    string
+	kind    metric.Kind
+	meaning string
+}{
+	{"average", metric.Level, "mean latency of %s (service)"},
+	{"min", metric.Least, "the least latency of %s"}, {"max", metric.Greatest, "the greatest latency of %s"},
+	{"p50", metric.Statistic, "50 %% of %s were as fast"}, {"p90", metric.Statistic, "90 %% of %s were as fast"},
+	{"p95", metric.Statistic, "95 %% of %s were as fast"}, {"p99", metric.Statistic, "99 %% of %s were as fast"},
+	{"p999", metric.Statistic, "99.9 %% of %s were as fast"}, {"p9999", metric.Statistic, "99.99 %% of %s were as fast"},
 }
 
 const (
@@ -43,7 +48,7 @@ var (
 	ycsbAllFailed = ycsbFailures("failed", "operations")
 
 	ycsbOperations = []ycsbOperation{
-		ycsbMeasured(ycsbTotal, "latency.", "tps", "operations", "all operations", " that succeeded"),
+		ycsbAll(),
 		ycsbOf("READ", "read", "reads"),
 		ycsbOf("UPDATE", "update", "updates"),
 		ycsbOf("INSERT", "insert", "inserts"),
@@ -52,6 +57,12 @@ var (
 			"pairs of a read and an update", " (failed ones too)"),
 	}
 )
+
+func ycsbAll() ycsbOperation {
+	o := ycsbMeasured(ycsbTotal, "latency.", "tps", "operations", "all operations", " that succeeded")
+	o.rate = o.rate.Principal(1)
+	return o
+}
 
 func ycsbOf(printed, name, what string) ycsbOperation {
 	o := ycsbMeasured(printed, name+".", name+".ops", name+metric.Completed, what, " that succeeded")
@@ -69,7 +80,7 @@ func ycsbMeasured(printed, prefix, rate, count, what, which string) ycsbOperatio
 		rate:  declare(rate, metric.PerSecond, metric.Rate, metric.Higher, what+which+" per second, and by interval"),
 		count: declare(count, metric.Count, metric.Quantity, "", what+which)}
 	for _, t := range ycsbTimes {
-		o.times = append(o.times, declare(prefix+t.name, metric.Nanoseconds, metric.Level, metric.Lower,
+		o.times = append(o.times, declare(prefix+t.name, metric.Nanoseconds, t.kind, metric.Lower,
 			fmt.Sprintf(t.meaning, what)))
 	}
 	return o

@@ -1,0 +1,100 @@
+// Package decode makes plain text of files that people hand in: it decompresses, converts to UTF-8, and removes what a
+// log collector puts before each line. All readers of foreign files begin with it.
+package decode
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// maxMemory limits the window of a file of zstd.
+const maxMemory = 256 << 20
+
+// ErrTooLarge is the error of a file whose decompressed text is longer than its limit.
+var ErrTooLarge = errors.New("too large")
+
+// The first bytes of compressed files.
+var (
+	gzipMagic = []byte{0x1f, 0x8b}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)
+
+// NewReader returns the text of a file: decompressed if it is of gzip or zstd, in UTF-8 if it begins with the mark of
+// UTF-8 or UTF-16, without the mark. Reading more than most bytes of text gives ErrTooLarge. Close ends the
+// decompression; it does not close from.
+func NewReader(from io.Reader, most int64) (io.ReadCloser, error) {
+	buffered := bufio.NewReaderSize(from, 1<<16)
+	magic, _ := buffered.Peek(len(zstdMagic))
+	r := &reader{left: most, most: most, close: func() error { return nil }}
+	plain := io.Reader(buffered)
+	switch {
+	case bytes.HasPrefix(magic, gzipMagic):
+		z, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		plain, r.close, r.kind = z, z.Close, "gzip"
+	case bytes.HasPrefix(magic, zstdMagic):
+		z, err := zstd.NewReader(buffered, zstd.WithDecoderMaxMemory(maxMemory), zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil, fmt.Errorf("zstd: %w", err)
+		}
+		plain, r.close, r.kind = z, func() error { z.Close(); return nil }, "zstd"
+	}
+	r.from = transform.NewReader(plain, unicode.BOMOverride(encoding.Nop.NewDecoder()))
+	return r, nil
+}
+
+// reader limits the text, and names the compression in its errors.
+type reader struct {
+	from       io.Reader
+	left, most int64
+	kind       string
+	close      func() error
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		var one [1]byte
+		n, err := r.from.Read(one[:])
+		if n > 0 {
+			return 0, fmt.Errorf("more than %d MiB of text: %w", r.most>>20, ErrTooLarge)
+		}
+		return 0, r.named(err)
+	}
+	n, err := r.from.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	return n, r.named(err)
+}
+
+func (r *reader) named(err error) error {
+	switch {
+	case err == nil || errors.Is(err, io.EOF) || r.kind == "":
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the file of %s is cut off: %w", r.kind, err)
+	}
+	return fmt.Errorf("%s: %w", r.kind, err)
+}
+
+func (r *reader) Close() error { return r.close() }
+
+// Text reads all of a file's text, at most a number of bytes.
+func Text(from io.Reader, most int64) (string, error) {
+	r, err := NewReader(from, most)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	return string(text), err
+}
