@@ -121,3 +121,30 @@ func TestSysbenchCorpus(t *testing.T) {
 		}
 	}
 }
+
+// TestRedisSummaries reads what redis-benchmark prints with --csv and -q.
+func TestRedisSummaries(t *testing.T) {
+	for file, operation := range map[string]string{"csv": "set", "quiet": "set", "pipeline": "set", "plain": "set",
+		"precision": "set", "command": "command", "command-csv": "command"} {
+		r, err := Redis(fileOf(t, "redis-benchmark/"+file+".txt", "redis-benchmark.txt"))
+		must(t, err)
+		text, err := os.ReadFile("testdata/corpus/redis-benchmark/" + file + ".txt")
+		must(t, err)
+		rate := regexp.MustCompile(`"[^"]+","([\d.]+)","|: ([\d.]+) requests per second|summary: ([\d.]+) requests`)
+		m := rate.FindStringSubmatch(string(text))
+		printed, err := strconv.ParseFloat(m[1]+m[2]+m[3], 64)
+		must(t, err)
+		got := scalarsOf(r)
+		if got[operation+".rps"] != printed {
+			t.Errorf("%s: %v, redis-benchmark printed %v first", file, got, printed)
+		}
+		_, p50 := got[operation+".latency.p50"]
+		summary := !strings.Contains(string(text), "throughput summary:")
+		if p50 != summary || summary != slices.Contains(codes(r), "redisSummary") || summary == (len(r.Totals) > 0) {
+			t.Errorf("%s: %v, %d histograms, %v", file, got, len(r.Totals), r.Warnings)
+		}
+		if slices.Contains(codes(r), "redisTruncated") {
+			t.Errorf("%s: %v", file, r.Warnings)
+		}
+	}
+}

@@ -85,6 +85,7 @@ type dbRun struct {
 	stall      string    // µs
 	start      float64   // Unix seconds; 0: unknown
 	intervals  [][]int64 // seconds since the start, operations
+	unread     unreadLines
 }
 
 // dbResult is the result of one benchmark.
@@ -94,6 +95,7 @@ type dbResult struct {
 	seconds    float64
 	latencies  []*dbLatency
 	found, all string // keys of a benchmark that reads
+	unread     string // the line, if a part of it is not understood
 }
 
 func (d *dbBench) warn(code, format string, args ...any) {
@@ -125,6 +127,7 @@ func (d *dbBench) read() error {
 		switch ext {
 		case ".txt":
 			d.readText(r, string(text))
+			r.unread.warn(&d.res)
 		case ".csv":
 			d.readIntervals(r, name, string(text))
 		case ".start":
@@ -177,6 +180,9 @@ func (d *dbBench) readText(r *dbRun, text string) {
 		row = strings.TrimSpace(row)
 		if m := dbLine().FindStringSubmatch(row); m != nil {
 			now, latency = newDBResult(m), nil
+			if now.unread != "" {
+				r.unread.add(r.name, now.unread)
+			}
 			r.benchmarks = append(r.benchmarks, now)
 		} else if m := dbKind().FindStringSubmatch(row); m != nil && now != nil {
 			latency = &dbLatency{kind: m[1]}
@@ -189,6 +195,8 @@ func (d *dbBench) readText(r *dbRun, text string) {
 			}
 		} else if latency != nil {
 			latency.read(row)
+		} else if dbBucketLine().MatchString(row) || strings.HasPrefix(row, "rocksdb.stall.micros ") {
+			r.unread.add(r.name, row)
 		}
 	}
 }
@@ -199,7 +207,9 @@ func newDBResult(m []string) *dbResult {
 	b.add(rocksOps, m[3], 1)
 	b.seconds, _ = strconv.ParseFloat(m[4], 64)
 	b.add(rocksCount, m[5], 1)
-	if rate := dbData().FindStringSubmatch(m[6]); rate != nil {
+	if rate := dbData().FindStringSubmatch(m[6]); rate == nil && strings.Contains(m[6], "MB/s") {
+		b.unread = m[0]
+	} else if rate != nil {
 		b.add(rocksData, rate[1], 1<<20)
 	}
 	if seen := dbSeen().FindStringSubmatch(m[6]); seen != nil {

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/lazy"
@@ -68,6 +69,7 @@ type filebench struct {
 	now     []fbFlowop // of statistics that are not complete yet
 	last    *fbStatistics
 	series  intervals
+	unread  unreadLines
 }
 
 // fbStatistics are statistics since the start of the run.
@@ -88,7 +90,7 @@ var (
 	fbTook    = lazy.Regexp(`^[\d.]+: Run took \d+ seconds`)
 	fbTable   = lazy.Regexp(`^[\d.]+: Per-Operation Breakdown$`)
 	fbLine    = lazy.Regexp(`^(\S+)\s+(\d+)ops\s+(\d+)ops/s\s+([\d.]+)mb/s\s+([\d.]+)ms/op` +
-		`(?:\s+\[\s*([\d.]+)ms\s+-\s+([\d.]+)ms\])?`)
+		`(?:\s+\[\s*([\d.]+)ms\s+-\s+([\d.]+)ms\])?$`)
 	fbSummary = lazy.Regexp(`^([\d.]+): IO Summary:\s+(\d+) ops\s+([\d.]+) ops/s\s+(\d+)/(\d+) rd/wr\s+` +
 		`([\d.]+)mb/s\s+([\d.]+)ms/op$`)
 	fbFailed = lazy.Regexp(`Unexpected Process termination.*|NO VALID RESULTS!.*|Failed to .*|` +
@@ -112,6 +114,8 @@ func (f *filebench) line(row string) {
 		f.statistics(m[1:])
 	} else if m := fbLine().FindStringSubmatch(row); m != nil {
 		f.now = append(f.now, m[1:])
+	} else if strings.Contains(row, "ops/s") {
+		f.unread.add("stdout", row)
 	} else if fbTable().MatchString(row) {
 		f.now = nil
 	} else if m := fbBegin().FindStringSubmatch(row); m != nil {
@@ -191,8 +195,21 @@ func (f *filebench) results() {
 		}
 		f.add("/"+x[0], list, x[1:])
 	}
+	f.unread.warn(&f.res)
+	f.agree()
 	if f.series.n() > 1 {
 		f.res.Series = append(f.res.Series, f.series.all()...)
+	}
+}
+
+// agree compares the operations of the summary with the sum over its flowops, to the rounding of their rates.
+func (f *filebench) agree() {
+	var sum float64
+	for _, x := range f.last.flowops {
+		sum += fbNumber(x[1])
+	}
+	if sum != f.last.ops {
+		f.warn("filebenchDiffers", "the summary has %.0f operations, its flowops %.0f: lines are missing", f.last.ops, sum)
 	}
 }
 

@@ -80,7 +80,9 @@ func Megahit(in Input) (Result, error) {
 // megahit is the work on one log.
 type megahit struct {
 	res    Result
-	stage  string             // that runs
+	stage  string // that runs
+	begun  int    // stages
+	ended  int
 	stages map[string]float64 // seconds
 	failed string
 	done   bool
@@ -104,11 +106,14 @@ func (m *megahit) line(row string) {
 		for _, stage := range megahitStages {
 			if strings.HasPrefix(s[1], stage.begin) {
 				m.stage = stage.time.Name
+				m.begun++
 			}
 		}
 	}
-	if s := megahitReal().FindStringSubmatch(row); s != nil && m.stage != "" {
-		m.stages[m.stage] += seconds(s[1])
+	if s := megahitReal().FindStringSubmatch(row); s != nil {
+		if m.ended++; m.stage != "" {
+			m.stages[m.stage] += seconds(s[1])
+		}
 	} else if s := megahitResult().FindStringSubmatch(row); s != nil {
 		m.count(megahitContigs, s[1])
 		m.count(megahitBases, s[2])
@@ -151,6 +156,11 @@ func (m *megahit) results() {
 		}
 	}
 	if m.done {
+		m.res.expect(megahitElapsed, megahitContigs, megahitBases, megahitN50)
+		if m.begun != m.ended {
+			m.warn("megahitDiffers", "%d stages begin, %d end: lines of the log are missing, and times of stages may be wrong",
+				m.begun, m.ended)
+		}
 		return
 	}
 	reason := ""

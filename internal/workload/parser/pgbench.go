@@ -71,14 +71,13 @@ func Pgbench(in Input) (Result, error) {
 		return p.res, errors.New("pgbench: there is no report and no log: name the file of its stdout (*.txt) and its logs " +
 			"(pgbench_log.*) among the outputs")
 	}
-	if p.unread > 0 {
-		p.warn("outputUnread", "%d lines of the report are not understood, first %s", p.unread, p.firstUnread)
-	}
+	p.unread.warn(&p.res)
 	switch {
 	case p.report:
+		p.complete()
 	case p.failure != "":
 		p.warn("pgbenchTruncated", "pgbench ended before its report: there are figures of its log only: %s", p.failure)
-	case p.unread > 0:
+	case p.unread.n > 0:
 		p.warn("pgbenchTruncated", "the report of pgbench has no line \"tps = …\" that this program knows: there are figures of "+
 			"its log only")
 	default:
@@ -93,6 +92,27 @@ func Pgbench(in Input) (Result, error) {
 	return p.res, nil
 }
 
+// complete checks that the report has what pgbench 15 always prints. The deviation and the lag depend on options.
+func (p *pgbench) complete() {
+	want := []metric.Declaration{pgOK, pgAverage}
+	has := func(d metric.Declaration) bool {
+		return slices.ContainsFunc(p.res.Scalars, func(s metric.Scalar) bool { return s.Metric == d.Name })
+	}
+	if p.modern {
+		want = append(want, pgFailed)
+	}
+	if !has(pgConnect) && !has(pgReconnect) {
+		want = append(want, pgConnect)
+	}
+	if p.scheduled || p.measured || len(p.logs) > 0 {
+		want = append(want, pgStddev)
+	}
+	if p.scheduled {
+		want = append(want, pgLag)
+	}
+	p.res.expect(want...)
+}
+
 // pgbench is the work on one container's files.
 type pgbench struct {
 	in       Input
@@ -103,9 +123,10 @@ type pgbench struct {
 	reported op.Time // until when
 	// scheduled and retries: the log has these columns.
 	scheduled, retries bool
+	modern             bool   // pgbench 15 or later wrote the report
+	measured           bool   // single latencies were measured: there is progress
 	failure            string // the first error that pgbench printed
-	unread             int    // lines of the report that are not understood
-	firstUnread        string
+	unread             unreadLines
 }
 
 // pgError is a message that something failed.
@@ -156,9 +177,7 @@ func (p *pgbench) readText(name string) error {
 		case name == "stderr" && !strings.HasPrefix(line, "progress: "):
 			// messages of pgbench and of what started it
 		case !p.readLine(line) && !p.report && !pgLeftOut().MatchString(line):
-			if p.unread++; p.unread == 1 {
-				p.firstUnread = fmt.Sprintf("%s: %s", name, bounded.Text(line, 100))
-			}
+			p.unread.add(name, line)
 		}
 	}
 	return nil
@@ -203,6 +222,8 @@ var pgProgress = lazy.Regexp(`^progress: (\d{9,10})\.(\d{3}) s, ([\d.]+) tps, `)
 // readLine takes the figures of one line, of several such lines those of the first: later ones are of single scripts.
 // false: it has none.
 func (p *pgbench) readLine(row string) bool {
+	p.modern = p.modern || strings.HasPrefix(row, "maximum number of tries: ")
+	p.measured = p.measured || strings.HasPrefix(row, "progress: ")
 	if m := pgProgress().FindStringSubmatch(row); m != nil {
 		p.scheduled = p.scheduled || strings.Contains(row, ", lag ")
 		p.retries = p.retries || strings.Contains(row, " retried, ")

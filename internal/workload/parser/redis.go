@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -27,12 +28,29 @@ var redisTests = []string{"ping_inline", "ping_mbulk", "set", "get", "incr", "lp
 var redisMetrics = func() (list []metric.Declaration) {
 	for _, name := range redisTests {
 		list = append(list, redisLatency(name), redisRate(name))
+		for _, f := range redisSummaries {
+			list = append(list, redisSummaryOf(name, f))
+		}
 	}
 	return list
 }()
 
 func redisLatency(operation string) metric.Declaration {
 	return latencyOf(operation, redisMeaning(operation)+"; with a pipeline that of its batch")
+}
+
+// redisFigure is a figure that redis-benchmark prints of a test without its distribution (--csv, -q).
+type redisFigure struct {
+	column, name string
+	kind         metric.Kind
+}
+
+var redisSummaries = []redisFigure{{"p50_latency_ms", "p50", metric.Statistic}, {"p99_latency_ms", "p99", metric.Statistic},
+	{"max_latency_ms", "max", metric.Greatest}}
+
+func redisSummaryOf(operation string, f redisFigure) metric.Declaration {
+	return declare(operation+".latency."+f.name, metric.Nanoseconds, f.kind, metric.Lower,
+		f.name+" of "+redisMeaning(operation)+", where only a summary is printed (--csv, -q)")
 }
 
 func redisRate(operation string) metric.Declaration {
@@ -83,10 +101,15 @@ type redis struct {
 	run   *redisRun // whose lines are read
 	ended op.Time   // of the run before
 	tests map[string]*redisTest
+
+	columns []string // of the CSV that is printed
 }
 
 func (r *redis) warn(code, format string, args ...any) {
-	r.res.Warnings = append(r.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+	w := Warning{Code: code, Message: fmt.Sprintf(format, args...)}
+	if !slices.Contains(r.res.Warnings, w) {
+		r.res.Warnings = append(r.res.Warnings, w)
+	}
 }
 
 func (r *redis) read(name string) error {
@@ -107,6 +130,8 @@ var (
 	redisDone     = lazy.Regexp(`^  (\d+) requests completed in [\d.]+ seconds$`)
 	redisEdge     = lazy.Regexp(`^[\d.]+% <= (\d+)\.(\d{3}) milliseconds \(cumulative count (\d+)\)$`)
 	redisRPS      = lazy.Regexp(`^  throughput summary: (\S+) requests per second$`)
+	redisQuiet    = lazy.Regexp(`^ *(.+): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)? *$`)
+	redisCSV      = lazy.Regexp(`^"test","rps"(?:,"[a-z0-9_]+")*$`)
 	redisSummary  = lazy.Regexp(`^ +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
 )
 
@@ -134,11 +159,34 @@ func (r *redis) readLine(row string) {
 		}
 		return
 	}
+	if m := redisQuiet().FindStringSubmatch(row); m != nil && m[1] != "throughput summary" {
+		r.summary(m[1], m[2], map[string]string{"p50_latency_ms": m[3]})
+		return
+	}
+	if redisCSV().MatchString(row) {
+		r.columns = strings.Split(strings.Trim(row, `"`), `","`)
+		return
+	}
+	if fields := strings.Split(strings.Trim(row, `"`), `","`); r.columns != nil && strings.HasPrefix(row, `"`) {
+		if len(fields) != len(r.columns) {
+			r.warn("outputUnread", "a line has %d cells, the header %d: %s", len(fields), len(r.columns), bounded.Text(row, 100))
+			return
+		}
+		cells := map[string]string{}
+		for i, c := range r.columns {
+			cells[c] = fields[i]
+		}
+		r.summary(cells["test"], cells["rps"], cells)
+		return
+	}
 	if m := redisTitle().FindStringSubmatch(row); m != nil {
 		r.of(m[1]).report = &redisReport{}
 		return
 	}
 	if r.run == nil || r.run.report == nil {
+		if redisDone().MatchString(row) {
+			r.warn("outputUnread", "a report has no title: the test whose it is is unknown")
+		}
 		return
 	}
 	report := r.run.report
@@ -154,6 +202,31 @@ func (r *redis) readLine(row string) {
 		report.setSummary(m[1:])
 		r.endRun()
 	}
+}
+
+// summary ends a test whose report is one line: a rate, and perhaps some latencies in ms by the name of their column.
+func (r *redis) summary(title, rate string, cells map[string]string) {
+	u := r.of(title)
+	v, err := strconv.ParseFloat(rate, 64)
+	if err != nil || !finite(v) {
+		r.warn("outputUnread", "the rate %q of the test %s is no number", rate, title)
+		return
+	}
+	u.summary, u.overall = map[string]float64{}, v
+	for _, f := range redisSummaries {
+		text := cells[f.column]
+		if text == "" {
+			continue
+		}
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || !finite(x) {
+			r.warn("outputUnread", "%s %q of the test %s is no number", f.column, text, title)
+			continue
+		}
+		u.summary[f.name] = x
+	}
+	r.warn("redisSummary", "redis-benchmark printed summaries only (--csv, -q): there is no distribution of latencies")
+	r.endRun()
 }
 
 // of returns the run of a test by its title: that of the line before, or one that follows the last.
@@ -177,6 +250,7 @@ type redisRun struct {
 	rates   []float64 // of every 250 ms; the first is none
 	overall float64
 	report  *redisReport
+	summary map[string]float64 // in ms, by the name of the figure; nil: there is none
 }
 
 // operation is the name of the test's metrics; empty for what only prepares another.
@@ -206,6 +280,7 @@ func (r *redis) endRun() {
 	switch {
 	case complete:
 		r.ended = u.start + u.report.took()
+	case u.summary != nil:
 	case name != "":
 		r.warn("redisTruncated", "redis-benchmark ended in the test %s, before its report", name)
 	}

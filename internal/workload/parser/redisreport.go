@@ -111,6 +111,7 @@ type redisTest struct {
 	rps      float64 // of the only report, or of a run without one
 	requests int64
 	took     op.Time
+	summary  map[string]float64 // in ms, by the name of the figure
 }
 
 // add adds a run, with or without its report.
@@ -119,6 +120,12 @@ func (t *redisTest) add(r *redis, u *redisRun, complete bool) {
 	if !complete {
 		if t.reports == 0 && finite(u.overall) {
 			t.rps = u.overall
+		}
+		for name, v := range u.summary {
+			if t.summary == nil {
+				t.summary = map[string]float64{}
+			}
+			t.summary[name] = max(t.summary[name], v)
 		}
 		return
 	}
@@ -176,6 +183,11 @@ func (t *redisTest) results(r *redis) {
 	}
 	if t.rps > 0 && finite(t.rps) {
 		r.res.Scalars = append(r.res.Scalars, rate.Scalar(t.rps))
+	}
+	for _, f := range redisSummaries {
+		if v, ok := t.summary[f.name]; ok {
+			r.res.Scalars = append(r.res.Scalars, redisSummaryOf(t.name, f).Scalar(math.Round(v*ms)))
+		}
 	}
 	if len(t.rates.Points) > 0 {
 		r.res.Series = append(r.res.Series, t.rates)

@@ -21,6 +21,9 @@ func Tools() []imported.Tool {
 		{Name: "cosbench", What: "the CSV file of a workload of COSBench, or of cnsbench object run", Is: isCOSBench,
 			Read: readCOSBench},
 		{Name: "warp", What: "the operations that warp writes with --full, FILE.csv.zst or FILE.csv", Is: isWarp, Read: readWarp},
+		{Name: "kbench", What: "the summary of kbench, of one volume or of two (Longhorn)", Is: isKbench, Read: readKbench},
+		{Name: "elbencho", What: "CSV of elbencho, --csvfile or --livecsv", Is: isElbencho, Read: readElbencho},
+		{Name: "ior", What: "results of IOR, -O summaryFormat=CSV or JSON", Is: isIOR, Read: readIOR},
 		{Name: "benchstat", What: "output of Go benchmarks, the input of benchstat", Is: isBenchmarks, Read: readBenchmarks},
 	}
 }

@@ -63,6 +63,10 @@ func (test *sbTest) read(in Input) (Result, error) {
 		return s.res, errors.New("sysbench: there is no stdout of it: name its file (*.txt) among the outputs")
 	}
 	s.whole()
+	s.unread.warn(&s.res)
+	if s.report {
+		s.expect()
+	}
 	s.judge()
 	s.latency()
 	for _, d := range test.metrics {
@@ -75,18 +79,21 @@ func (test *sbTest) read(in Input) (Result, error) {
 
 // sysbench is the work on one container's files.
 type sysbench struct {
-	test    *sbTest
-	in      Input
-	res     Result
-	found   bool
-	current sbReport // that is read
-	report  bool     // complete
-	rate    bool     // --rate was given
-	fatal   string   // the first fatal message
-	start   float64  // Unix seconds; 0: unknown
-	length  float64  // seconds
-	events  float64
-	queue   float64 // events that waited for a thread at the last intermediate report
+	test   *sbTest
+	in     Input
+	res    Result
+	found  bool
+	unread unreadLines
+	// noPercentile: --percentile=0
+	noPercentile bool
+	current      sbReport // that is read
+	report       bool     // complete
+	rate         bool     // --rate was given
+	fatal        string   // the first fatal message
+	start        float64  // Unix seconds; 0: unknown
+	length       float64  // seconds
+	events       float64
+	queue        float64 // events that waited for a thread at the last intermediate report
 
 	block       map[string]metric.Scalar // figures of the report that is read
 	reports     []sbReport               // complete ones: of checkpoints, and the last
@@ -181,10 +188,14 @@ func (s *sysbench) readLine(row string) {
 		defer s.endReport()
 	} else if m := sbFatal().FindStringSubmatch(row); m != nil && s.fatal == "" {
 		s.fatal = m[1]
+	} else if row == "percentile stats:               disabled" {
+		s.noPercentile = true
 	} else if sbTarget().MatchString(row) {
 		s.rate = true
 	} else if strings.HasPrefix(row, "[ ") {
 		s.test.interval(s, row)
+	} else if !s.known(row) {
+		s.unread.add("stdout", row)
 	}
 	if m := sbPercentile().FindStringSubmatch(row); m != nil {
 		s.percent, s.percentile = sbNumber(m[1]), sbNumber(m[2])
@@ -203,6 +214,21 @@ func (s *sysbench) readLine(row string) {
 		}
 		s.block[f.of.Name] = f.of.Scalar(v)
 	}
+}
+
+// sbLeftOut are lines without figures, the settings that sysbench repeats, and the fairness of threads.
+var sbLeftOut = lazy.Regexp(`^(sysbench [\d.]+|Running the test|Number of threads: |Report (intermediate|checkpoint)|` +
+	`Initializing |Threads started|Extra file open|\d+ files, |[\d.]+[KMGT]?i?B total file size|Block size |Number of IO requests|` +
+	`Read/Write ratio|Periodic FSYNC|Calling fsync|Using |Doing |File operations:|Throughput:|General statistics:|Latency \(ms\):|` +
+	`Threads fairness:|events \(avg/stddev\)|execution time \(avg/stddev\)|Latency histogram|value  -+ distribution|` +
+	`SQL statistics:|queries performed:|total:\s+\d+$|Forcing shutdown|WARNING: |ALERT: |FATAL: |cnsbench: |percentile stats: |Time limit exceeded)`)
+
+// known says whether a line has a figure of the test, or none at all.
+func (s *sysbench) known(row string) bool {
+	if row == "" || sbLeftOut().MatchString(row) || sbPercentile().MatchString(row) {
+		return true
+	}
+	return slices.ContainsFunc(s.test.figures, func(f sbFigure) bool { return f.line().MatchString(row) })
 }
 
 // sbReport is a report of the time since the one before.
@@ -247,6 +273,20 @@ func (s *sysbench) whole() {
 		if v, ok := s.combined(f.of); ok {
 			s.addScalar(f.of, map[string]metric.Scalar{f.of.Name: f.of.Scalar(v)})
 		}
+	}
+}
+
+// expect checks that the report has the figures of its test. Of percentiles it has one at most.
+func (s *sysbench) expect() {
+	var want []metric.Declaration
+	for _, f := range s.test.figures {
+		if f.of.Kind != metric.Statistic {
+			want = append(want, f.of)
+		}
+	}
+	s.res.expect(want...)
+	if len(s.reports) == 1 && s.percent == 0 && !s.noPercentile {
+		s.res.expect(sbP95)
 	}
 }
 

@@ -37,13 +37,13 @@ var (
 	wrkReads    = wrkError("read", "connections that broke while wrk read")
 	wrkWrites   = wrkError("write", "connections that broke while wrk wrote, or that a server refused")
 	wrkTimeouts = wrkError("timeout", "answers that took longer than the timeout; they have no latency")
-	wrkAverage  = wrkPrinted("average", "mean")
-	wrkStddev   = wrkPrinted("stddev", "standard deviation")
-	wrkMax      = wrkPrinted("max", "maximum")
-	wrkP50      = wrkPrinted("p50", "50th percentile")
-	wrkP75      = wrkPrinted("p75", "75th percentile")
-	wrkP90      = wrkPrinted("p90", "90th percentile")
-	wrkP99      = wrkPrinted("p99", "99th percentile")
+	wrkAverage  = wrkPrinted("average", metric.Level, "mean")
+	wrkStddev   = wrkPrinted("stddev", metric.Statistic, "standard deviation")
+	wrkMax      = wrkPrinted("max", metric.Greatest, "maximum")
+	wrkP50      = wrkPrinted("p50", metric.Statistic, "50th percentile")
+	wrkP75      = wrkPrinted("p75", metric.Statistic, "75th percentile")
+	wrkP90      = wrkPrinted("p90", metric.Statistic, "90th percentile")
+	wrkP99      = wrkPrinted("p99", metric.Statistic, "99th percentile")
 
 	wrkMetrics = []metric.Declaration{wrkRequest, wrkRPS, wrkTransfer, wrkBytes, wrkOK, wrkFailed, wrkConnects, wrkReads,
 		wrkWrites, wrkTimeouts, wrkAverage, wrkStddev, wrkMax, wrkP50, wrkP75, wrkP90, wrkP99}
@@ -53,8 +53,8 @@ func wrkError(name, meaning string) metric.Declaration {
 	return declare("errors."+name, metric.Count, metric.Quantity, metric.Lower, meaning)
 }
 
-func wrkPrinted(name, what string) metric.Declaration {
-	return declare("latency."+name, metric.Nanoseconds, metric.Level, metric.Lower,
+func wrkPrinted(name string, kind metric.Kind, what string) metric.Declaration {
+	return declare("latency."+name, metric.Nanoseconds, kind, metric.Lower,
 		what+" as wrk prints it, with the latencies that it adds")
 }
 
@@ -74,6 +74,7 @@ func Wrk(in Input) (Result, error) {
 	if w.complete {
 		w.figures()
 		w.latency()
+		w.res.expect(wrkRPS, wrkAverage, wrkStddev, wrkMax, wrkP50, wrkP75, wrkP90, wrkP99)
 	} else {
 		w.warn("wrkTruncated", "wrk ended before its report")
 	}

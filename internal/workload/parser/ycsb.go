@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -104,7 +105,7 @@ var ycsbMetrics = func() (list []metric.Declaration) {
 // The scalars are the figures of the last report. A latency begins when the operation is sent, with a target too: it is
 // the service time, as a level, since go-ycsb prints no distribution.
 func Ycsb(in Input) (Result, error) {
-	y := &ycsb{in: in, rows: map[string]*ycsbRow{}, series: map[string]*intervals{}}
+	y := &ycsb{in: in, rows: map[string]*ycsbRow{}, final: map[string]bool{}, series: map[string]*intervals{}}
 	err := fs.WalkDir(in.Files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(name) != ".txt" {
 			return err
@@ -132,6 +133,8 @@ type ycsb struct {
 	res      Result
 	rows     map[string]*ycsbRow // the last of each operation
 	finished bool                // the final report follows
+	final    map[string]bool     // operations of the final report
+	unread   unreadLines
 
 	// The interval whose rows are read, in Unix ns; step is the length of whole ones, 0: unknown.
 	began, from, to, step int64
@@ -153,7 +156,7 @@ var (
 	ycsbBegan    = lazy.Regexp(`^Run began at (\d{9,10})\.(\d{9}), intervals of (\S+)$`)
 	ycsbInterval = lazy.Regexp(`^Interval ended at (\d{9,10})\.(\d{9})$`)
 	ycsbFinished = lazy.Regexp(`^Run finished, takes (\S+)$`)
-	ycsbReport   = lazy.Regexp(`^([A-Z_]+) +- Takes\(s\): \S+, Count: (\d{1,15}), OPS: (\S+), ` +
+	ycsbReport   = lazy.Regexp(`^([A-Z_]+) +- Takes\(s\): \S+, Count: (\d{1,15}), OPS: ([\d.]+|NaN|[+-]Inf), ` +
 		`Avg\(us\): (\d{1,12}), Min\(us\): (\d{1,12}), Max\(us\): (\d{1,12}), 50th\(us\): (\d{1,12}), ` +
 		`90th\(us\): (\d{1,12}), 95th\(us\): (\d{1,12}), 99th\(us\): (\d{1,12}), 99.9th\(us\): (\d{1,12}), ` +
 		`99.99th\(us\): (\d{1,12})$`)
@@ -165,6 +168,8 @@ const ycsbError = "_ERROR"
 func (y *ycsb) readLine(row string) {
 	if m := ycsbReport().FindStringSubmatch(row); m != nil {
 		y.report(m[1], ycsbNumbers(m[2:]))
+	} else if strings.Contains(row, " - Takes(s): ") {
+		y.unread.add("stdout", row)
 	} else if m := ycsbInterval().FindStringSubmatch(row); m != nil {
 		y.from, y.to = y.to, ycsbUnix(m)
 	} else if m := ycsbBegan().FindStringSubmatch(row); m != nil {
@@ -211,6 +216,9 @@ func (y *ycsb) report(name string, figures []float64) {
 		before = known.count
 	}
 	y.rows[name] = row
+	if y.finished {
+		y.final[name] = true
+	}
 	y.point(name, row.count-before)
 }
 
@@ -242,6 +250,14 @@ func (y *ycsb) point(name string, n float64) {
 func (y *ycsb) results() {
 	if !y.finished {
 		y.warn("ycsbTruncated", "go-ycsb ended before its final report: the figures are those of its last interval")
+	}
+	y.unread.warn(&y.res)
+	if y.finished {
+		for _, name := range slices.Sorted(maps.Keys(y.rows)) {
+			if !y.final[name] {
+				y.warn("ycsbTruncated", "the final report has no row %s: the figures are those of its last interval", name)
+			}
+		}
 	}
 	var failures []string
 	failed := 0.0
