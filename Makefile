@@ -71,6 +71,11 @@ chart-test: ## lint and render the Helm chart, and compare it with what install 
 verify: chart-test ## fail if go.mod, generated code or formatting is out of date
 	@hack/verify.sh
 
+.PHONY: corpus
+corpus: deps workload-servers ## make the corpora of the readers anew with the real programs (fio, pgbench, redis-benchmark, sysbench)
+	hack/corpus/fio.sh internal/workload/parser/testdata/corpus/fio
+	hack/corpus/databases.sh internal/workload/parser/testdata/corpus
+
 .PHONY: test-long
 test-long: deps build object-servers workload-servers prometheus ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, real object stores, real applications
 	@hack/tagged.sh -p 1 -timeout 40m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it

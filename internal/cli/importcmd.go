@@ -32,7 +32,7 @@ func newImport(s *streams) *cobra.Command {
 
 TOOL or --tool names it where a file is not recognised. A file may be compressed
 (gzip, zstd), in UTF-16, or the log of a pod with times (kubectl logs --timestamps).
-What is not understood is said, with its line; docs/format/imports.md has what each
+What is not understood is said, with its line; docs/format/readers.md has what each
 reader reads, leaves out and refuses.
 
 Each FILE is a trial of LEVEL, a level of the factor; files of the same LEVEL are
@@ -162,6 +162,11 @@ func describeImport(w io.Writer, out string, d *imported.Description) error {
 		text += fmt.Sprintf("\n%s: %s, %s: %s", f.Severity, f.Source, f.Name, f.Evidence)
 	}
 	factor := d.Format.Columns.Factors[0]
+	for _, f := range d.Format.Columns.Factors { // of the first that has something to compare
+		if d.Counts.Levels[factor] < 2 && d.Counts.Levels[f] > 1 {
+			factor = f
+		}
+	}
 	if strings.ContainsAny(factor, " '\"$\\") {
 		factor = "'" + strings.ReplaceAll(factor, "'", `'\''`) + "'"
 	}
