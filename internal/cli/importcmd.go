@@ -18,17 +18,13 @@ import (
 func newImport(s *streams) *cobra.Command {
 	var out, factor, name string
 	tools := parser.Tools()
-	var names, list []string
-	for _, t := range tools {
-		names = append(names, t.Name)
-		list = append(list, fmt.Sprintf("  %-10s %s", t.Name, t.What))
-	}
+	names, list := namesOf(tools)
 	c := &cobra.Command{
 		Use:   "import [TOOL] [LEVEL[@OCCASION]=]FILE… --out DIR",
 		Short: "Import measurements of other tools for comparison",
 		Long: `Imports what other tools wrote, and recognises the tool:
 
-` + strings.Join(list, "\n") + `
+` + list + `
 
 TOOL or --tool names it where a file is not recognised. A file may be compressed
 (gzip, zstd), in UTF-16, or the log of a pod with times (kubectl logs --timestamps).
@@ -51,21 +47,20 @@ flagged. DIR is then compared like a study: cnsbench compare DIR --factor provid
 			if name == "" && slices.Contains(names, args[0]) && !hasFile(".", args[0]) {
 				name, args = args[0], args[1:]
 			}
+			chosen, err := chooseTools(tools, name)
 			switch {
-			case name != "" && !slices.Contains(names, name):
-				return fmt.Errorf("unknown tool %s: want one of %s, or cnsbench import csv", name, strings.Join(names, ", "))
+			case err != nil:
+				return err
 			case len(args) == 0:
 				return fmt.Errorf("no file: want cnsbench import %s FILE… --out DIR", name)
 			case out == "":
 				return errors.New("no folder for the imported study: want --out DIR")
-			case name != "":
-				tools = slices.DeleteFunc(tools, func(t imported.Tool) bool { return t.Name != name })
 			}
 			var inputs []imported.Input
 			for _, arg := range args {
 				inputs = append(inputs, inputOf(arg))
 			}
-			d, err := imported.Outputs(out, tools, factor, inputs)
+			d, err := imported.Outputs(out, chosen, factor, inputs)
 			if err != nil {
 				return err
 			}
@@ -77,6 +72,29 @@ flagged. DIR is then compared like a study: cnsbench compare DIR --factor provid
 	c.Flags().StringVar(&name, "tool", "", "tool that wrote the files: "+strings.Join(names, ", ")+" (default: recognised)")
 	c.AddCommand(newImportCSV(s))
 	return c
+}
+
+// namesOf returns the names of tools, and a line of help for each.
+func namesOf(tools []imported.Tool) (names []string, help string) {
+	var list []string
+	for _, t := range tools {
+		names = append(names, t.Name)
+		list = append(list, fmt.Sprintf("  %-10s %s", t.Name, t.What))
+	}
+	return names, strings.Join(list, "\n")
+}
+
+// chooseTools returns the tool of a name, or all without one.
+func chooseTools(tools []imported.Tool, name string) ([]imported.Tool, error) {
+	if name == "" {
+		return tools, nil
+	}
+	names, _ := namesOf(tools)
+	i := slices.Index(names, name)
+	if i < 0 {
+		return nil, fmt.Errorf("unknown tool %s: want one of %s, or cnsbench import csv", name, strings.Join(names, ", "))
+	}
+	return tools[i : i+1], nil
 }
 
 func newImportCSV(s *streams) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/imported"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 	"github.com/cnsbench/cnsbench/test/rotation"
 )
 
@@ -57,19 +57,19 @@ func TestEntryDbench(t *testing.T) {
 			t.Errorf("%s: %+v, figures: %v", j.Jobname, j, all)
 		}
 	}
-	for _, tool := range imported.Tools() {
+	for _, tool := range parser.Tools() {
 		if tool.Name != "dbench" {
 			continue
 		}
-		figures, err := tool.Parse(`Random Read/Write IOPS: 1/2. BW: 3MiB/s / 4MiB/s
+		r, err := tool.Read(`Random Read/Write IOPS: 1/2. BW: 3MiB/s / 4MiB/s
 Average Latency (usec) Read/Write: 5/6
 Sequential Read/Write: 7MiB/s / 8MiB/s
 Mixed Random Read/Write IOPS: 9/10
 `)
-		if err != nil || len(figures) != 10 {
-			t.Fatal(figures, err)
+		if err != nil || len(r.Figures) != 10 {
+			t.Fatal(r, err)
 		}
-		for _, f := range figures {
+		for _, f := range r.Figures {
 			if all[f.Name] == 0 {
 				t.Errorf("%s is missing: %v", f.Name, all)
 			}

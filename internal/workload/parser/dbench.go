@@ -11,8 +11,8 @@ type dbenchTest struct {
 
 // dbenchTests are the ten figures, with the names that imported summaries of dbench have.
 var dbenchTests = []dbenchTest{
-	{"read_iops", metric.Read, dbenchIOPS("Random read IOPS", "random reads of 4 KiB at depth 64")},
-	{"write_iops", metric.Write, dbenchIOPS("Random write IOPS", "random writes of 4 KiB at depth 64")},
+	{"read_iops", metric.Read, dbenchIOPS("Random read IOPS", "random reads of 4 KiB at depth 64").Principal(1)},
+	{"write_iops", metric.Write, dbenchIOPS("Random write IOPS", "random writes of 4 KiB at depth 64").Principal(2)},
 	{"read_bw", metric.Read, dbenchBandwidth("Random read bandwidth", "random reads of 128 KiB at depth 64")},
 	{"write_bw", metric.Write, dbenchBandwidth("Random write bandwidth", "random writes of 128 KiB at depth 64")},
 	{"read_latency", metric.Read, dbenchLatency("Read latency", "random reads of 4 KiB at depth 4, the mean")},

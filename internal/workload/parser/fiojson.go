@@ -221,8 +221,8 @@ func decodeFio(text []byte) (*fioOutput, error) {
 // add adds the reports of a document; false: it is something else.
 func (o *fioOutput) add(document []byte) (bool, error) {
 	if list := []json.RawMessage(nil); bytes.HasPrefix(document, []byte("[")) {
-		if json.Unmarshal(document, &list) != nil {
-			return false, nil
+		if err := json.Unmarshal(document, &list); err != nil {
+			return false, err
 		}
 		found := false
 		for _, d := range list {

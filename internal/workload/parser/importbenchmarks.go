@@ -107,9 +107,9 @@ func goResultOf(words []string) (*goResult, error) {
 	if len(words) < 2 {
 		return nil, nil
 	}
-	n, err := strconv.Atoi(words[1])
-	if err != nil {
-		return nil, nil
+	n, notOne := strconv.Atoi(words[1])
+	if notOne != nil {
+		return nil, nil //nolint:nilerr // it is another text
 	}
 	if len(words) < 4 || len(words)%2 != 0 {
 		return nil, fmt.Errorf("%s: want pairs of value and unit after the number of iterations: the line is cut off", words[0])

@@ -47,7 +47,6 @@ type fioText struct {
 	jobs    []*fioTextOf
 	at      fioLatencyAt
 	started int // processes and threads, as fio says
-	ran     int // of the jobs that are reported
 }
 
 // fioTextOf has the figures of one job.

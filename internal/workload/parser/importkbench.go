@@ -12,7 +12,7 @@ import (
 
 // Lines of the summaries of kbench (fio/parse.sh and fio/cmp_parse.sh of yasker/kbench).
 var (
-	kbenchBegin   = lazy.Regexp(`^FIO Benchmark (Summary|Compari?son Summary|Comparsion Summary)$`)
+	kbenchBegin   = lazy.Regexp(`^FIO Benchmark (Summary|Compar[a-z]+ Summary)$`)
 	kbenchFor     = lazy.Regexp(`^For: (.+)$`)
 	kbenchSetting = lazy.Regexp(`^(SIZE|Size|QUICK MODE|Quick Mode|CPU Idleness Profiling): ?(.*)$`)
 	kbenchTitle   = lazy.Regexp(`^(IOPS|Bandwidth in KiB/sec|Latency in ns) \(Read/Write\)$`)
@@ -107,7 +107,7 @@ func (k *kbench) row(m []string) error {
 			return errors.New("figures of two volumes without the line \"For: NAME vs NAME\"")
 		}
 	} else if m[4] != "" {
-		return errors.New("figures of two volumes without the line \"FIO Benchmark Comparsion Summary\"")
+		return errors.New("figures of two volumes without the title of a comparison")
 	}
 	if m[1] == "Sequential" {
 		defer func() { k.title = nil }()
