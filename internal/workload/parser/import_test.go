@@ -171,13 +171,10 @@ func TestOutputsOfOccasions(t *testing.T) {
 
 // FuzzTools: no text makes a parser fail but with an error.
 func FuzzTools(f *testing.F) {
-	for _, name := range []string{"testdata/corpus/dbench/dbench.txt", "testdata/corpus/kubestr/kubestr.txt", "testdata/corpus/benchstat/bench.txt",
-		"testdata/corpus/cosbench/cosbench.csv", "testdata/fio/gtod/fio.json"} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
+	for _, c := range corpora {
+		for _, text := range corpus(f, c.files) {
+			f.Add(text)
 		}
-		f.Add(string(text))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, tool := range Tools() {

@@ -153,3 +153,37 @@ func TestBenchmarkNames(t *testing.T) {
 		}
 	}
 }
+
+// TestPublishedFigures: values that users published, by the reader that reads their tool.
+func TestPublishedFigures(t *testing.T) {
+	for _, tt := range []struct {
+		tool, file, name, unit string
+		want                   []float64
+	}{
+		{"kbench", "kbench/one.txt", "Random read IOPS", "IOPS", []float64{9380}},
+		{"kbench", "kbench/one.txt", "Sequential write latency", "ns", []float64{1_043_971}},
+		{"kbench", "kbench/idleness.txt", "Random write bandwidth", "KiB/s", []float64{514_487}},
+		{"kbench", "kbench/comparison.txt", "Random read latency", "ns", []float64{82_899, 114_331}},
+		{"elbencho", "elbencho/results.csv", "READ IOPS", "IOPS", []float64{9048}},
+		{"elbencho", "elbencho/results.csv", "WRITE latency", "us", []float64{9383}},
+		{"elbencho", "elbencho/results.csv", "MKDIRS entries", "1/s", []float64{1466}},
+		{"elbencho", "elbencho/live.csv", "READ IOPS", "IOPS", []float64{(42355 + 43827) / 2.0}},
+		{"ior", "ior/results.csv", "read bandwidth", "MiB/s", []float64{2012.0224}},
+		{"ior", "ior/results.json", "write IOPS", "IOPS", []float64{2049.36}},
+	} {
+		name := filepath.Join("testdata/corpus", tt.file)
+		r, err := tool(t, tt.tool).Read(corpus(t, name)[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []float64
+		for _, f := range r.Figures {
+			if f.Name == tt.name && f.Unit == tt.unit {
+				got = append(got, f.Value)
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %s is %v, want %v", tt.file, tt.name, got, tt.want)
+		}
+	}
+}
