@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
 // Options are the external values that a file can refer to.
@@ -41,9 +42,8 @@ func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 	}
 	p.Sort()
 	if n := len(p.Problems); n > maxProblems {
-		fatal := p.Fatal()
-		p.Problems = p.Problems[:maxProblems]
-		p.Problems = append(p.Problems, model.Problem{Warning: !fatal,
+		p.Problems = p.Problems.First(maxProblems)
+		p.Problems = append(p.Problems, model.Problem{Warning: !p.Fatal(),
 			Message: fmt.Sprintf("and %d more problems", n-maxProblems)})
 	}
 	return w, p.Problems
@@ -205,20 +205,34 @@ var newer = map[string]string{
 
 const normalFailures = 200_000 // per million operations
 
+// kinds are the types of works.
+var kinds = []string{string(model.Normal), string(model.Init), string(model.Prepare), string(model.Cleanup),
+	string(model.Dispose), string(model.Delay)}
+
+// kind returns the kind of a work. As in COSBench, a type that it does not know is that of a normal work.
+func (p *parser) kind(n *node) model.WorkKind {
+	a := n.attrs["type"]
+	kind := strings.ToLower(a.value)
+	switch {
+	case kind == "":
+		return model.Normal
+	case slices.Contains(kinds, kind):
+		return model.WorkKind(kind)
+	case newer[kind] != "":
+		p.Fail(a.line, newer[kind], "the type of work %q of later versions of COSBench is not supported", kind)
+		p.column(a.at)
+	default:
+		p.warnAt(a.at, cmp.Or(parse.Nearest(kind, kinds), "there are "+strings.Join(kinds, ", ")),
+			"the type %q of <work> is unknown: the work is a normal one, as in COSBench", clip(a.value))
+	}
+	return model.Normal
+}
+
 func (p *parser) work(n *node, l level) model.Work {
 	p.only(n, "name type workers interval division runtime rampup rampdown totalOps totalBytes afr driver config "+
 		"rate autoterm", "auth storage operation")
-	w := model.Work{Name: n.attrs["name"].value, Kind: model.WorkKind(strings.ToLower(n.attrs["type"].value)),
-		Line: n.line}
-	if w.Kind == "" {
-		w.Kind = model.Normal
-	}
+	w := model.Work{Name: n.attrs["name"].value, Kind: p.kind(n), Line: n.line}
 	special, isSpecial := model.Specials[w.Kind]
-	if !isSpecial && w.Kind != model.Normal && w.Kind != model.Delay {
-		p.Fail(n.attrs["type"].line, cmp.Or(newer[string(w.Kind)],
-			"there are normal, init, prepare, cleanup, dispose, delay"), "invalid type of work %q", w.Kind)
-		w.Kind = model.Normal
-	}
 	if w.Name == "" {
 		w.Name = string(w.Kind)
 	}

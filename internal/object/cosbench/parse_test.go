@@ -193,17 +193,20 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		{"runtime", work(`runtime="soon"`, good), "4: runtime of <work>"},
 		{"attribute on a line of its own", "<work name=\"m\" workers=\"1\"\n\n runtime=\"-5\"><operation " +
 			"type=\"read\" config=\"" + good + "\"/></work>", "6: runtime of <work>"},
-		{"attribute", work(`runtime="1" wrokers="3"`, good), "4: <work> has no attribute wrokers"},
+		{"attribute", work(`runtime="1" wrokers="3"`, good), `4:40: warning: <work> has no attribute wrokers: it is ignored, as in COSBench: did you mean "workers"?`},
 		{"key as an attribute", strings.Replace(work(`runtime="1"`, good), `"read"`, `"read" name="range"`, 1),
-			`5: <operation> has no attribute name: name is a key of config: write config="name=…"; it has id, type`},
+			`5:24: warning: <operation> has no attribute name: it is ignored, as in COSBench: name is a key of config: ` +
+				`write config="name=…"`},
 		{"division", work(`runtime="1" division="disk"`, good), `4: invalid division "disk"`},
 		{"idle workers", work(`runtime="1" division="object"`, good),
 			"5: warning: divided by object, 1 of 2 workers have nothing"},
 		{"type", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n\n<operation type=\"raed\" " +
 			"config=\"" + good + "\"/></work>", `6: invalid type of operation "raed"`},
-		{"kind of work", work(`type="main" runtime="1"`, good), `4: invalid type of work "main"`},
+		{"kind of work", work(`type="main" runtime="1"`, good), `4:28: warning: the type "main" of <work> is unknown: the work is a ` +
+			`normal one, as in COSBench: there are normal, init`},
 		{"rate", work(`runtime="1" rate="fast"`, good), "4: rate"},
-		{"key", work(`runtime="1"`, good+";obejcts=c(2)"), `5: warning: the key "obejcts"`},
+		{"key", work(`runtime="1"`, good+";obejcts=c(2)"), `5: warning: the key "obejcts" in the config of <operation> ` +
+			`has no meaning and is ignored: did you mean "objects"?`},
 		{"case of a key", work(`runtime="1"`, good+";hashcheck=true"),
 			`5: warning: the key "hashcheck" is taken for hashCheck`},
 		{"range without size", work(`runtime="1"`, good+";length=4KiB"),
@@ -222,7 +225,8 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		{"within alone", work(`runtime="1"`, good+";within=4KiB"), "5: warning: within has no meaning without length"},
 		{"range of no length", onStore("s3", "endpoint=http://192.0.2.1:1;is_range_request=true;file_length=9"),
 			"5: is_range_request does not say how long"},
-		{"newer work", work(`type="mprepare"`, good), `4: invalid type of work "mprepare": prepare writes`},
+		{"newer work", work(`type="mprepare"`, good), `4:28: the type of work "mprepare" of later versions of COSBench is ` +
+			`not supported: prepare writes`},
 		{"newer operation", strings.Replace(work(`runtime="1"`, good), `"read"`, `"mwrite"`, 1),
 			`5: invalid type of operation "mwrite": multipart writes`},
 		{"chunks to null", strings.Replace(work(`runtime="1"`, good+";sizes=c(1)KB;chunked=true"), `"read"`,
@@ -284,11 +288,12 @@ func TestAuthsThatMeanNothing(t *testing.T) {
 			`2: warning: the key "userid" of <auth> has no meaning here and is ignored: username says who it is]`},
 		{"null", "", "none", "username=u",
 			`[2: warning: the key "username" of <auth> has no meaning here and is ignored]`},
-		{"null", "", "none", "password=p;ssw", `[2: warning: there is something without a value in the config of <auth>: write key=value; a ";" ends a value 2: warning: the key "password" of <auth> has no meaning here and is ignored]`},
+		{"null", "", "none", "password=p;ssw", `[2: warning: there is something without a value in the config of <auth>: it is ignored, as in COSBench: write key=value; a ";" ends a value 2: warning: the key "password" of <auth> has no meaning here and is ignored]`},
 		{"s3", "endpoint=http://192.0.2.1:1", "swauth", "username=u;password=p",
 			`[2: warning: auth swauth is ignored: storage s3 needs none]`},
 		{"swift", "", "swauth", "auth_url=http://h:1;username=u;password=p;ssw",
-			`[2: there is something without a value in the config of <auth>: write key=value; a ";" ends a value]`},
+			`[2: warning: there is something without a value in the config of <auth>: it is ignored, as in COSBench: ` +
+				`write key=value; a ";" ends a value]`},
 	} {
 		w, problems := Parse(fmt.Appendf(nil, file, tt.storage, tt.config, tt.auth, tt.keys), Options{})
 		if d := cmp.Diff(tt.want, fmt.Sprint(problems)); d != "" {

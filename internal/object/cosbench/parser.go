@@ -2,6 +2,7 @@ package cosbench
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
 type parser struct {
@@ -45,30 +47,48 @@ func (p *parser) down(l level, n *node) level {
 	return l
 }
 
-// only reports attributes and children that the grammar does not have.
+// only reports attributes and children that the grammar does not have. COSBench ignores such attributes and rejects
+// files with such children.
 func (p *parser) only(n *node, attrs, children string) {
-	for name, a := range n.attrs {
-		switch {
-		case slices.Contains(strings.Fields(attrs), name), strings.HasPrefix(name, "xmlns"), name == "schemaLocation",
-			name == "noNamespaceSchemaLocation":
-		default:
-			hint := "it has " + strings.Join(strings.Fields(attrs), ", ")
-			if slices.Contains(operationKeys, name) && slices.Contains(strings.Fields(attrs), "config") {
-				hint = fmt.Sprintf("%[1]s is a key of config: write config=\"%[1]s=…\"; %[2]s", name, hint)
-			}
-			p.Fail(a.line, hint, "<%s> has no attribute %s", n.name, name)
-		}
+	if n.checked {
+		return // an element that several works share
 	}
-	for _, c := range n.children {
-		if !slices.Contains(strings.Fields(children), c.name) {
-			hint := "nothing stands in it"
-			if children != "" {
-				hint = "in it stand " + strings.Join(strings.Fields(children), ", ")
-			}
-			p.Fail(c.line, hint, "<%s> is not allowed in <%s>", c.name, n.name)
+	n.checked = true
+	known := strings.Fields(attrs)
+	for _, name := range slices.Sorted(maps.Keys(n.attrs)) {
+		switch {
+		case slices.Contains(known, name), strings.HasPrefix(name, "xmlns"), name == "schemaLocation",
+			name == "noNamespaceSchemaLocation":
+			continue
 		}
+		hint := parse.Nearest(name, known)
+		if slices.Contains(operationKeys, name) && slices.Contains(known, "config") {
+			hint = fmt.Sprintf("%[1]s is a key of config: write config=\"%[1]s=…\"", name)
+		}
+		p.warnAt(n.attrs[name].at, hint, "<%s> has no attribute %s: it is ignored, as in COSBench", n.name, clip(name))
+	}
+	known = strings.Fields(children)
+	for _, c := range n.children {
+		if slices.Contains(known, c.name) {
+			continue
+		}
+		hint := "nothing stands in it"
+		if children != "" {
+			hint = parse.Or(parse.Nearest(c.name, known), "in it stand "+strings.Join(known, ", "))
+		}
+		p.Fail(c.line, hint, "<%s> is not allowed in <%s>: COSBench rejects it too", clip(c.name), n.name)
+		p.column(c.at)
 	}
 }
+
+// warnAt adds a warning at a place.
+func (p *parser) warnAt(at place, hint, format string, args ...any) {
+	p.Warn(at.line, hint, format, args...)
+	p.column(at)
+}
+
+// column sets the column of the last problem.
+func (p *parser) column(at place) { p.Problems[len(p.Problems)-1].Column = at.column }
 
 // integer parses an integer attribute from 0 to highest.
 func (p *parser) integer(n *node, name string, otherwise, highest int64) int64 {

@@ -1,6 +1,7 @@
 package cosbench
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/spread"
+	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
 // declined has the types of storage that are not supported, with the reason; authKinds has the kinds of auth.
@@ -145,12 +147,8 @@ func settingsOf(n *node) (c config, odd []string) {
 func (p *parser) settings(n *node, known []string, into map[string]string, secrets model.Secrets) {
 	c, odd := settingsOf(n)
 	if len(odd) > 0 { // the text is not shown, since it may be the rest of a password
-		say := p.failOnce
-		if known == nil {
-			say = p.warnOnce
-		}
-		say(n.line, `write key=value; a ";" ends a value`, "there is something without a value in the config of <%s>",
-			n.name)
+		p.warnOnce(n.line, `write key=value; a ";" ends a value`,
+			"there is something without a value in the config of <%s>: it is ignored, as in COSBench", n.name)
 	}
 	for _, k := range c.keys() {
 		e := c[k]
@@ -160,7 +158,7 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 					clip(e.value))
 				continue
 			}
-			hint := elsewhere[n.name][k]
+			hint := cmp.Or(elsewhere[n.name][k], parse.Nearest(e.key, known))
 			p.warnOnce(e.line, hint, "the key %q of <%s> has no meaning here and is ignored", clip(e.key), n.name)
 			continue
 		}

@@ -21,13 +21,19 @@ type node struct {
 	name     string
 	attrs    map[string]attr
 	children []*node
-	line     int
+	at       place
+	line     int  // of at
+	checked  bool // its attributes and children are those of the grammar, or were reported
 }
 
 type attr struct {
 	value string
-	line  int
+	at    place
+	line  int // of at
 }
+
+// place is a line and a column of the file, both from 1; a column is in characters.
+type place struct{ line, column int }
 
 // Limits that no workload needs to exceed, against malicious files.
 const (
@@ -41,8 +47,8 @@ const (
 // parseXML parses the elements of a file. If problems are fatal, the node is incomplete or nil.
 func parseXML(data []byte) (*node, model.Problems) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	safe := escapePlaceholders(data)
-	r := &reader{text: safe}
+	safe, escaped := escapePlaceholders(data)
+	r := &reader{text: safe, escaped: escaped}
 	r.lines(safe)
 	r.decoder = xml.NewDecoder(bytes.NewReader(safe))
 	r.decoder.CharsetReader = func(label string, in io.Reader) (io.Reader, error) {
@@ -60,6 +66,9 @@ func parseXML(data []byte) (*node, model.Problems) {
 type reader struct {
 	text     []byte
 	newlines []int
+	escaped  []int // offsets at which escape stands in place of a single character
+	last     int   // offset of the last element
+	lastAt   place // of the last element
 	decoder  *xml.Decoder
 	problems model.Problems
 	root     *node
@@ -77,6 +86,23 @@ func (r *reader) lines(text []byte) {
 
 // line returns the line number of a byte offset, from 1.
 func (r *reader) line(offset int) int { return sort.SearchInts(r.newlines, offset) + 1 }
+
+// place returns the place of a byte offset. It counts from the last element on, so that a file of a single line takes
+// no more time than others: offset is not before that element.
+func (r *reader) place(offset int) place {
+	at, begin := place{r.line(offset), 1}, r.last
+	switch {
+	case at.line == r.lastAt.line:
+		at.column = r.lastAt.column
+	case at.line == 1:
+		begin = 0
+	default:
+		begin = r.newlines[at.line-2] + 1
+	}
+	added := sort.SearchInts(r.escaped, offset) - sort.SearchInts(r.escaped, begin)
+	at.column += utf8.RuneCount(r.text[begin:offset]) - added*(len(escape)-1)
+	return at
+}
 
 // read processes the tokens.
 func (r *reader) read() error {
@@ -119,17 +145,19 @@ func (r *reader) start(t xml.StartElement, from int) error {
 	if len(t.Attr) > maxAttrs {
 		return fmt.Errorf("<%s> has more than %d attributes", clip(t.Name.Local), maxAttrs)
 	}
-	n := &node{name: t.Name.Local, line: r.line(from), attrs: map[string]attr{}}
+	r.last, r.lastAt = from, r.place(from)
+	n := &node{name: t.Name.Local, at: r.lastAt, line: r.lastAt.line, attrs: map[string]attr{}}
 	raw := r.text[from:r.decoder.InputOffset()]
 	for _, a := range t.Attr {
-		line := r.line(from + attrOffset(raw, a.Name.Local))
+		at := r.place(from + attrOffset(raw, a.Name.Local))
+		line := at.line
 		if _, twice := n.attrs[a.Name.Local]; twice {
 			r.problems.Fail(line, "", "<%s> has two attributes %s", n.name, a.Name.Local)
 		}
 		if a.Name.Local == "config" && strings.Count(a.Value, ";") > maxEntries {
 			r.problems.Fail(line, "", "the config of <%s> has more than %d entries", clip(n.name), maxEntries)
 		}
-		n.attrs[a.Name.Local] = attr{a.Value, line}
+		n.attrs[a.Name.Local] = attr{a.Value, at, line}
 	}
 	switch {
 	case len(r.stack) > 0:
@@ -156,7 +184,9 @@ func attrOffset(raw []byte, name string) int {
 		case c == '"' || c == '\'':
 			quote = c
 		case (c == ' ' || c == '\t' || c == '\n' || c == '\r') && bytes.HasPrefix(raw[i+1:], []byte(name)):
-			return i + 1
+			if after := raw[i+1+len(name):]; len(after) > 0 && strings.IndexByte("= \t\n\r", after[0]) >= 0 {
+				return i + 1
+			}
 		}
 	}
 	return 0
@@ -182,10 +212,13 @@ func whatIsWrong(err error) string {
 	return strings.TrimPrefix(err.Error(), "xml: ")
 }
 
+// escape stands in place of a "<" in a value.
+const escape = "&lt;"
+
 // escapePlaceholders escapes values such as accesskey=<accesskey> in COSBench's samples, which are not valid
-// XML, so that the rest of the file can be parsed. Line numbers stay the same.
-func escapePlaceholders(data []byte) []byte {
-	var out []byte
+// XML, so that the rest of the file can be parsed. Line numbers stay the same. It also returns the offsets of what
+// it escaped, in the new text.
+func escapePlaceholders(data []byte) (out []byte, at []int) {
 	last, quote, inTag := 0, byte(0), false
 	for i := 0; i < len(data); i++ {
 		c := data[i]
@@ -193,7 +226,9 @@ func escapePlaceholders(data []byte) []byte {
 		case quote != 0 && c == quote:
 			quote = 0
 		case quote != 0 && c == '<':
-			out = append(append(out, data[last:i]...), "&lt;"...)
+			out = append(out, data[last:i]...)
+			at = append(at, len(out))
+			out = append(out, escape...)
 			last = i + 1
 		case quote != 0:
 		case inTag && (c == '"' || c == '\''):
@@ -209,9 +244,9 @@ func escapePlaceholders(data []byte) []byte {
 		}
 	}
 	if quote != 0 { // the XML decoder reports a quote that is not closed
-		return data
+		return data, nil
 	}
-	return append(out, data[last:]...)
+	return append(out, data[last:]...), at
 }
 
 // skipped returns the length of a comment, an instruction or a CDATA section at the start of the text, or 0.

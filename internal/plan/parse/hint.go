@@ -16,16 +16,25 @@ const maxListed = 32
 func Suggest(written string, candidates []string) string {
 	candidates = slices.Compact(slices.Sorted(slices.Values(candidates)))
 	candidates = slices.DeleteFunc(candidates, func(c string) bool { return c == "" })
+	if hint := Nearest(written, candidates); hint != "" {
+		return hint
+	}
+	return Listed(candidates)
+}
+
+// Nearest returns a hint that proposes the candidate nearest to written, the first of several equally near ones, or
+// an empty string if none is near.
+func Nearest(written string, candidates []string) string {
 	best, least := "", max(2, len(written)/3)+1
 	for _, c := range candidates {
 		if d := distance(strings.ToLower(written), strings.ToLower(c)); d < least && d < len(c) {
 			best, least = c, d
 		}
 	}
-	if best != "" {
-		return fmt.Sprintf("did you mean %q?", best)
+	if best == "" {
+		return ""
 	}
-	return Listed(candidates)
+	return fmt.Sprintf("did you mean %q?", best)
 }
 
 // Listed returns a hint that lists the names, or an empty string if there are none or
