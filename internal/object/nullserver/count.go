@@ -16,7 +16,7 @@ type counters struct{ get, put, other atomic.Int64 }
 
 func (c *counters) count(q *request, object string) {
 	switch {
-	case object == "" || q.query != "" || q.copied:
+	case object == "" || q.copied || q.query != "" && q.query != "x-id=GetObject" && q.query != "x-id=PutObject":
 		c.other.Add(1)
 	case q.method == "GET":
 		c.get.Add(1)
