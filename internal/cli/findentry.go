@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/internal/entrycheck"
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
@@ -49,7 +49,7 @@ func findEntry(name, library string) (*foundEntry, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		hint := cmp.Or(parse.Suggest(name, slices.Concat(own, builtIn.Names())), "see cnsbench workloads list")
+		hint := cmp.Or(hints.Suggest(name, slices.Concat(own, builtIn.Names())), "see cnsbench workloads list")
 		return nil, fmt.Errorf("workload %q not found: no file or folder of this name, none in folder %s, and not built "+
 			"in (%s)", name, library, hint)
 	case err != nil:
@@ -151,7 +151,7 @@ func describeVar(e *workload.Error) string {
 	hint := e.Hint
 	switch {
 	case e.Unknown():
-		hint = cmp.Or(parse.Suggest(e.Var, e.Known), "it has "+strings.Join(e.Known, ", "))
+		hint = cmp.Or(hints.Suggest(e.Var, e.Known), "it has "+strings.Join(e.Known, ", "))
 	case len(e.Known) > 0:
 		hint = "one of " + strings.Join(e.Known, ", ")
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/cnsbench/cnsbench/internal/plan/parse"
+	"github.com/cnsbench/cnsbench/internal/hints"
 )
 
 // unknownCommand returns an error if the arguments name a command that does not exist. cobra itself reports only those
@@ -35,7 +35,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		}
 	}
 	hint := "see " + c.CommandPath() + " --help" // the commands under root are too many to list
-	if near := parse.Suggest(rest[at], names); near != "" && (c != root || strings.HasPrefix(near, "did you mean")) {
+	if near := hints.Suggest(rest[at], names); near != "" && (c != root || strings.HasPrefix(near, "did you mean")) {
 		hint = near
 	}
 	return fmt.Errorf("unknown command %q for %q (%s)", rest[at], c.CommandPath(), hint)
@@ -51,7 +51,7 @@ func wrongFlag(c *cobra.Command, err error) error {
 				names = append(names, "--"+f.Name)
 			}
 		})
-		if near := parse.Suggest("--"+unknown.GetSpecifiedName(), names); strings.HasPrefix(near, "did you mean") {
+		if near := hints.Suggest("--"+unknown.GetSpecifiedName(), names); strings.HasPrefix(near, "did you mean") {
 			err = fmt.Errorf("%w (%s)", err, near)
 		}
 	}

@@ -43,7 +43,7 @@ type Description struct {
 // Source is a file that was imported.
 type Source struct {
 	Tool   string `json:"tool,omitempty"` // that wrote it
-	Name   string `json:"name"` // without its folder
+	Name   string `json:"name"`           // without its folder
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
 }

@@ -10,7 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/plan/parse"
+	"github.com/cnsbench/cnsbench/internal/hints"
 )
 
 // onlyDriver returns the provisioner of the only driver that the engine does not start; empty: it has not said its name.
@@ -24,7 +24,7 @@ func (c *classes) onlyDriver() string {
 // missing reports a class that does not exist.
 func (c *classes) missing(path, kind, name string, have []string) {
 	if !c.cluster {
-		c.report.Fail(path, parse.Or(parse.Suggest(name, have), fmt.Sprintf("put its %s beside the Benchmark", kind)),
+		c.report.Fail(path, hints.Or(hints.Suggest(name, have), fmt.Sprintf("put its %s beside the Benchmark", kind)),
 			"%s %q not found", kind, name)
 		return
 	}
@@ -32,7 +32,7 @@ func (c *classes) missing(path, kind, name string, have []string) {
 	if _, ok := c.beside[kind+"/"+name]; ok {
 		cure = "kubectl apply the one beside the Benchmark, which does not count on a cluster"
 	}
-	c.report.Fail(path, parse.Or(parse.Suggest(name, have), cure), "%s %q not found in the cluster", kind, name)
+	c.report.Fail(path, hints.Or(hints.Suggest(name, have), cure), "%s %q not found in the cluster", kind, name)
 }
 
 // volumes resolves the StorageClass that is named at path and adds it to the plan. An
@@ -50,7 +50,7 @@ func (c *classes) volumes(path, name string) (storagev1.StorageClass, bool) {
 	case name == "" && c.cluster && c.any[storageKind]:
 		return sc, true
 	case name == "" && c.cluster:
-		c.report.Fail(path, parse.Or(parse.Listed(sortedKeys(c.storage)), "such as storageClass: NAME"),
+		c.report.Fail(path, hints.Or(hints.Listed(sortedKeys(c.storage)), "such as storageClass: NAME"),
 			"a storageClass is missing, and no StorageClass of the cluster is the default")
 		return sc, false
 	case name == "":
@@ -113,7 +113,7 @@ func (c *classes) driver(path, kind, class, driver string) (string, bool) {
 		have = append(have, b+driverSuffix)
 	}
 	c.report.Fail(path,
-		parse.Or(parse.Suggest(driver, have), "reach one that runs on this machine with --csi-endpoint"),
+		hints.Or(hints.Suggest(driver, have), "reach one that runs on this machine with --csi-endpoint"),
 		"%s %q is of driver %q, which engine %s does not have", kind, class, driver, c.in.Capabilities.Engine)
 	return driver, false
 }
@@ -212,7 +212,7 @@ func (c *classes) attributes(path, name string, drivers map[string]bool) (parame
 	case !ok && c.cluster && c.any[attributesKind]:
 		return nil, name
 	case !ok:
-		c.report.Fail(path, parse.Or(parse.Suggest(name, sortedKeys(c.modify)),
+		c.report.Fail(path, hints.Or(hints.Suggest(name, sortedKeys(c.modify)),
 			"put its VolumeAttributesClass beside the Benchmark, or give parameters"),
 			"VolumeAttributesClass %q not found", name)
 		return nil, ""

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/plan/validate"
 	"github.com/cnsbench/cnsbench/internal/workload"
@@ -121,7 +122,7 @@ func (all *documents) add(report *parse.Report, d *parse.Document) {
 		fail("", "kind: Benchmark", "kind is missing")
 		return
 	case !known:
-		fail("kind", parse.Suggest(kind, sortedKeys(kinds)), "%q is not a kind of document that belongs here", kind)
+		fail("kind", hints.Suggest(kind, sortedKeys(kinds)), "%q is not a kind of document that belongs here", kind)
 		return
 	case version == "":
 		fail("", "apiVersion: "+versions[0], "apiVersion is missing")

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cnsbench/cnsbench/internal/plan/parse"
+	"github.com/cnsbench/cnsbench/internal/hints"
 )
 
 // resolveEpisodes records which actions follow which. It runs before any action is resolved,
@@ -16,7 +16,7 @@ func resolveEpisodes(g *graph) {
 			n, ok := g.nodes[string(name)]
 			switch {
 			case !ok:
-				g.Fail(path, parse.Suggest(string(name), sortedKeys(g.nodes)), "action %q not found", name)
+				g.Fail(path, hints.Suggest(string(name), sortedKeys(g.nodes)), "action %q not found", name)
 				continue
 			case n == head:
 				g.Fail(path, "", "%q cannot follow itself", name)

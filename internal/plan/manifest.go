@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
@@ -41,7 +42,7 @@ func resolveManifest(g *graph, n *node, path string, c *v1alpha1.CreateObjSpec) 
 			g.Fail(path+".manifest", e.Hint, "%s", e.Message)
 			continue
 		}
-		g.Fail(path+".vars."+e.Var, parse.Suggest(e.Var, e.Known), "%s", e.Message)
+		g.Fail(path+".vars."+e.Var, hints.Suggest(e.Var, e.Known), "%s", e.Message)
 	}
 	if len(wrong) > 0 {
 		return

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
@@ -51,7 +52,7 @@ func checkOutputs(report *parse.Report, spec *v1alpha1.BenchmarkSpec, onCluster 
 	}
 	for i, a := range spec.Actions {
 		if o := a.Outputs; o != nil && !slices.Contains(names, string(o.OutputName)) {
-			report.Fail(fmt.Sprintf("spec.actions[%d].outputs.outputName", i), parse.Suggest(string(o.OutputName), names),
+			report.Fail(fmt.Sprintf("spec.actions[%d].outputs.outputName", i), hints.Suggest(string(o.OutputName), names),
 				"output %q not found", o.OutputName)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
@@ -144,7 +145,7 @@ func resolveActionRate(g *graph, n *node) {
 	n.out.Rate = name
 	r, ok := g.rates[name]
 	if !ok {
-		g.Fail(n.path+".rateName", parse.Suggest(name, sortedKeys(g.rates)), "rate %q not found", name)
+		g.Fail(n.path+".rateName", hints.Suggest(name, sortedKeys(g.rates)), "rate %q not found", name)
 		return
 	}
 	if c := r.ConcurrencySpec; c != nil && c.Until == "ended" && n.does != nil && n.made() != engine.WorkloadObject {
@@ -162,7 +163,7 @@ func checkStartAction(report *parse.Report, actions []v1alpha1.Action, path, nam
 		}
 		names = append(names, string(a.Name))
 	}
-	report.Fail(path, parse.Suggest(name, names), "action %q not found", name)
+	report.Fail(path, hints.Suggest(name, names), "action %q not found", name)
 }
 
 // onceRate returns the rate of an action with startAfter or startAfterAction: one trigger

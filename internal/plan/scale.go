@@ -6,8 +6,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
 var scaleAction = descriptor{
@@ -42,7 +42,7 @@ func resolveScript(g *graph, path string, s *v1alpha1.ScaleSpec) *engine.Script 
 	path += ".scriptConfigMap"
 	cm, ok := g.configs[s.ScriptConfigMap]
 	if !ok {
-		g.Fail(path, parse.Or(parse.Suggest(s.ScriptConfigMap, sortedKeys(g.configs)), "put it beside the Benchmark"),
+		g.Fail(path, hints.Or(hints.Suggest(s.ScriptConfigMap, sortedKeys(g.configs)), "put it beside the Benchmark"),
 			"ConfigMap %q not found here", s.ScriptConfigMap)
 		return nil
 	}

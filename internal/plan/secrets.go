@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/sidecar"
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/plan/validate"
@@ -134,7 +135,7 @@ func (c *classes) checkParameters(path, kind, name string, parameters map[string
 		ok = false
 	}
 	for _, p := range sidecar.Unknown(parameters, secrets) {
-		fail(parse.Suggest(p, sidecar.Known(secrets)), "unknown parameter %s: the sidecars refuse it", p)
+		fail(hints.Suggest(p, sidecar.Known(secrets)), "unknown parameter %s: the sidecars refuse it", p)
 	}
 	for _, s := range secrets {
 		value := parameters[s.Parameter()]

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/plan/parse"
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
@@ -35,7 +35,7 @@ func resolveTarget(g *graph, n *node, path string, t v1alpha1.Target, s v1alpha1
 func byAction(g *graph, n *node, path, name string, kind engine.ObjectKind) bool {
 	of, ok := g.nodes[name]
 	if !ok {
-		g.Fail(path, parse.Suggest(name, sortedKeys(g.nodes)), "action %q not found", name)
+		g.Fail(path, hints.Suggest(name, sortedKeys(g.nodes)), "action %q not found", name)
 		return false
 	}
 	if of.state == resolving {

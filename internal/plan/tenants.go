@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
@@ -54,7 +55,7 @@ func tenantActions(g *graph, path string, t *v1alpha1.Tenant, owner map[v1alpha1
 		n := g.nodes[string(name)]
 		switch {
 		case n == nil:
-			g.Fail(at, parse.Suggest(string(name), sortedKeys(g.nodes)), "action %q not found", name)
+			g.Fail(at, hints.Suggest(string(name), sortedKeys(g.nodes)), "action %q not found", name)
 		case n.spec.CreateObjSpec == nil || n.spec.CreateObjSpec.Workload == "":
 			g.Fail(at, "a tenant has workloads: actions with createObjSpec.workload", "action %q creates no workload", name)
 		case owner[name] != "":

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/workload"
 	"github.com/cnsbench/cnsbench/internal/workload/variable"
@@ -42,7 +43,7 @@ func badVar(report *parse.Report, where string, e *workload.Error) {
 	if e.Unknown() {
 		problem = report.KeyProblem
 	}
-	report.Add(problem(where, cmp.Or(e.Hint, parse.Suggest(cmp.Or(e.Got, e.Var), e.Known)), "%s", e.Message))
+	report.Add(problem(where, cmp.Or(e.Hint, hints.Suggest(cmp.Or(e.Got, e.Var), e.Known)), "%s", e.Message))
 }
 
 func badEntry(report *parse.Report, path string, entry *workload.Entry, err error) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/metric"
-	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/workload"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
@@ -23,9 +23,9 @@ func resolveWorkload(g *graph, n *node, path string, c *v1alpha1.CreateObjSpec) 
 	}()
 	entry, ok := g.library.Get(c.Workload)
 	if !ok {
-		hint := parse.Suggest(c.Workload, g.library.Names())
+		hint := hints.Suggest(c.Workload, g.library.Names())
 		if len(g.unread) > 0 {
-			hint = parse.Or(hint, "it is among the ConfigMaps of namespace "+strings.Join(g.unread, " or "))
+			hint = hints.Or(hint, "it is among the ConfigMaps of namespace "+strings.Join(g.unread, " or "))
 		}
 		g.Fail(path+".workload", hint, "workload %q not found in the library", c.Workload)
 		return

@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/option"
 	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
-	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
 // operationKeys are the keys of config strings, those of COSBench in its spelling and those of CNSBench.
@@ -275,7 +275,7 @@ func (p *parser) known(n *node, c config) {
 		own, _ := config(nil).with(n.attrs["config"])
 		switch {
 		case i < 0 || k == "name" && (n.name != "operation" || own[k] != e):
-			p.Warn(e.line, parse.Nearest(e.key, operationKeys),
+			p.Warn(e.line, hints.Nearest(e.key, operationKeys),
 				"the key %q in the config of <%s> has no meaning and is ignored", clip(e.key), n.name)
 		case operationKeys[i] != e.key:
 			p.Warn(e.line, "write "+operationKeys[i], "the key %q is taken for %s, which COSBench ignored", e.key,

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
 // Options are the external values that a file can refer to.
@@ -222,7 +222,7 @@ func (p *parser) kind(n *node) model.WorkKind {
 		p.Fail(a.line, newer[kind], "the type of work %q of later versions of COSBench is not supported", kind)
 		p.column(a.at)
 	default:
-		p.warnAt(a.at, cmp.Or(parse.Nearest(kind, kinds), "there are "+strings.Join(kinds, ", ")),
+		p.warnAt(a.at, cmp.Or(hints.Nearest(kind, kinds), "there are "+strings.Join(kinds, ", ")),
 			"the type %q of <work> is unknown: the work is a normal one, as in COSBench", clip(a.value))
 	}
 	return model.Normal

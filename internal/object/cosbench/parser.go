@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
-	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
 type parser struct {
@@ -61,7 +61,7 @@ func (p *parser) only(n *node, attrs, children string) {
 			name == "noNamespaceSchemaLocation":
 			continue
 		}
-		hint := parse.Nearest(name, known)
+		hint := hints.Nearest(name, known)
 		if slices.Contains(operationKeys, name) && slices.Contains(known, "config") {
 			hint = fmt.Sprintf("%[1]s is a key of config: write config=\"%[1]s=…\"", name)
 		}
@@ -74,7 +74,7 @@ func (p *parser) only(n *node, attrs, children string) {
 		}
 		hint := "nothing stands in it"
 		if children != "" {
-			hint = parse.Or(parse.Nearest(c.name, known), "in it stand "+strings.Join(known, ", "))
+			hint = hints.Or(hints.Nearest(c.name, known), "in it stand "+strings.Join(known, ", "))
 		}
 		p.Fail(c.line, hint, "<%s> is not allowed in <%s>: COSBench rejects it too", clip(c.name), n.name)
 		p.column(c.at)

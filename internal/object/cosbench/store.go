@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/spread"
-	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
 // declined has the types of storage that are not supported, with the reason; authKinds has the kinds of auth.
@@ -158,7 +158,7 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 					clip(e.value))
 				continue
 			}
-			hint := cmp.Or(elsewhere[n.name][k], parse.Nearest(e.key, known))
+			hint := cmp.Or(elsewhere[n.name][k], hints.Nearest(e.key, known))
 			p.warnOnce(e.line, hint, "the key %q of <%s> has no meaning here and is ignored", clip(e.key), n.name)
 			continue
 		}

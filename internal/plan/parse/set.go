@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cnsbench/cnsbench/internal/hints"
 )
 
 // ApplySets applies --set flags to the Benchmark, before it is checked. The keys are:
@@ -97,7 +99,7 @@ func setField(d *Document, set, head, key string, value any) (message, hint stri
 		case []any:
 			n, names := index(v, step)
 			if n < 0 {
-				return fmt.Sprintf("there is no %q in %s", step, path), Suggest(step, names)
+				return fmt.Sprintf("there is no %q in %s", step, path), hints.Suggest(step, names)
 			}
 			if last && value == nil {
 				shorten(slices.Concat(v[:n], v[n+1:])) // not in place: an alias may have the list too
@@ -196,7 +198,7 @@ func setVar(d *Document, set, action, variable, value string) (message, hint str
 	})
 	if !found {
 		return fmt.Sprintf("no action %q creates a workload", action),
-			Suggest(action, append(names, "spec", "metadata", "vars"))
+			hints.Suggest(action, append(names, "spec", "metadata", "vars"))
 	}
 	return "", ""
 }
@@ -218,7 +220,7 @@ func setVars(d *Document, set, variable, value string, variables func(workload s
 		}
 	})
 	if !found && !unknown { // that a workload is unknown is reported, and it may have the variable
-		return fmt.Sprintf("no workload of this file has a variable %q", variable), Suggest(variable, known)
+		return fmt.Sprintf("no workload of this file has a variable %q", variable), hints.Suggest(variable, known)
 	}
 	return "", ""
 }

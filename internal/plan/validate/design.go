@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/factor"
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
@@ -127,7 +128,7 @@ func knownFields(report *parse.Report, path string, raw map[string]any, of refle
 	names, before := fieldNames(of), len(report.Problems)
 	for _, key := range slices.Sorted(maps.Keys(raw)) {
 		if !slices.Contains(names, key) {
-			report.Fail(path+"."+key, parse.Suggest(key, names), "unknown field")
+			report.Fail(path+"."+key, hints.Suggest(key, names), "unknown field")
 		}
 	}
 	return len(report.Problems) == before

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/workload/variable"
 )
@@ -24,7 +25,7 @@ func unknownField(s *schema.Structural, d *parse.Document, path string) parse.Pr
 	if s != nil {
 		known = slices.Collect(maps.Keys(s.Properties))
 	}
-	return d.KeyProblem(path, parse.Suggest(name, known), "unknown field %q", name)
+	return d.KeyProblem(path, hints.Suggest(name, known), "unknown field %q", name)
 }
 
 const notQuantity = "%s is not a quantity"
@@ -71,7 +72,7 @@ func fieldProblem(s *schema.Structural, d *parse.Document, e *field.Error) parse
 			values = append(values, m[1])
 		}
 		p.Message, p.Hint = fmt.Sprintf("%s is not one of the values",
-			shown(e.BadValue)), parse.Suggest(fmt.Sprint(e.BadValue), values)
+			shown(e.BadValue)), hints.Suggest(fmt.Sprint(e.BadValue), values)
 	case e.Type == field.ErrorTypeTypeInvalid:
 		p.Message, p.Hint = wrongType(p.Message, pattern, d.At(e.Field))
 	case e.Type == field.ErrorTypeInvalid && strings.Contains(e.Detail, "should match"):

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 )
 
@@ -38,14 +39,14 @@ func Study(report *parse.Report) *v1alpha1.Study {
 		studyCounts(report, path, scales[name], &scale.Occasions, &scale.Blocks, scale.Repetitions)
 		for key := range scale.Factors {
 			if _, ok := s.Spec.Factors[key]; !ok {
-				report.Fail(path+".factors."+key, parse.Suggest(key, slices.Collect(maps.Keys(s.Spec.Factors))),
+				report.Fail(path+".factors."+key, hints.Suggest(key, slices.Collect(maps.Keys(s.Spec.Factors))),
 					"the study has no factor %q", key)
 			}
 		}
 		factorsOf(report, path+".factors", scale.Factors)
 		for i, variant := range studyVariants(report, path+".variants", scale.Variants) {
 			if !slices.Contains(variants, variant) {
-				report.Fail(fmt.Sprintf("%s.variants[%d].name", path, i), parse.Suggest(variant, variants),
+				report.Fail(fmt.Sprintf("%s.variants[%d].name", path, i), hints.Suggest(variant, variants),
 					"the study has no variant %q", variant)
 			}
 		}

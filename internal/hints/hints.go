@@ -1,4 +1,5 @@
-package parse
+// Package hints words what a mistyped name may have meant.
+package hints
 
 import (
 	"fmt"
