@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -17,7 +18,7 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	err := unknownCommand(root, args)
+	err := cmp.Or(unknownCommand(root, args), givenTwice(root, args))
 	if err == nil {
 		err = root.ExecuteContext(context.Background())
 	}

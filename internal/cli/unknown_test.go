@@ -33,6 +33,24 @@ func TestUnknownCommands(t *testing.T) {
 	}
 }
 
+// TestGivenTwice: of two values of a flag neither is ignored.
+func TestGivenTwice(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ args, says string }{
+		{"import csv x --out a --factor f --factor g --value v --out b",
+			`--out is given twice, "a" and "b": give it once; see cnsbench import csv --help`},
+		{"import csv x -o a --out=b", `--out is given twice`},
+		{"import csv x --out a --factor f --value v --unit a --unit b", `--unit is given twice`},
+		{"compare x --output json --output csv", `--output is given twice`},
+		{"import csv no-such-file --out a --out a --factor f --factor g --value v --value w", "no such file"},
+	} {
+		code, out, errs := call(strings.Fields(tt.args)...)
+		if code == exitOK || out != "" || !strings.Contains(errs, tt.says) {
+			t.Errorf("%s: exit %d, %q, %q, want %q", tt.args, code, out, errs, tt.says)
+		}
+	}
+}
+
 // TestVersionFlag checks that --version prints what version prints.
 func TestVersionFlag(t *testing.T) {
 	_, want, _ := call("version")

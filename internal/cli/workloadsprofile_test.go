@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,7 +46,10 @@ func TestWorkloadsProfile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			var out, errs strings.Builder
-			code := Main(append([]string{"workloads", "profile", "-", "--name", "mine"}, tt.args...),
+			if !slices.Contains(tt.args, "--name") {
+				tt.args = append(tt.args, "--name", "mine")
+			}
+			code := Main(append([]string{"workloads", "profile", "-"}, tt.args...),
 				strings.NewReader(tt.trace), &out, &errs)
 			if code != tt.code || !strings.Contains(out.String()+errs.String(), tt.want) {
 				t.Errorf("exit %d, want %d and %q in\n%s%s", code, tt.code, tt.want, out.String(), errs.String())
