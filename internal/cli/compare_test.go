@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +36,10 @@ func cnsbench(t *testing.T, in string, args ...string) (code int, out, errs stri
 func importText(t *testing.T, text string, more ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "study")
-	args := append([]string{"import", "csv", "-", "--out", dir, "--factor", "p", "--value", "v", "--unit", "u"}, more...)
+	args := append([]string{"import", "csv", "-", "--out", dir, "--factor", "p", "--unit", "u"}, more...)
+	if !slices.Contains(more, "--value") {
+		args = append(args, "--value", "v")
+	}
 	if code, _, errs := cnsbench(t, text, args...); code != 0 {
 		t.Fatal(errs)
 	}

@@ -102,21 +102,28 @@ func newImportCSV(s *streams) *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "csv FILE --out DIR --factor COLUMN --value COLUMN",
-		Short: "Import a CSV file with one value in each row",
-		Long: `Imports a tidy CSV file: its first line names the columns, each other line has one
-value. FILE may be "-" for the standard input. Flags name the columns by their
+		Short: "Import a CSV file with one value or several in each row",
+		Long: `Imports a CSV file: its first line names the columns, each other line has one value,
+or one of each metric. FILE may be "-" for the standard input; it may be compressed
+(gzip, zstd) or in UTF-16 with a byte order mark. Flags name the columns by their
 roles; other columns are ignored. DIR is then compared like a study:
 cnsbench compare DIR --factor COLUMN.
 
+With several --value, each of these columns is a metric with the column's name. --wide
+takes all columns without another role: a column that has no numbers ends the import,
+unless it is a --factor or left out by --ignore. The unit of a metric may be at the end
+of its column's name, as in "latency (ms)" or "bandwidth [MB/s]".
+
 Every row is checked, and the first problem ends the import with its line: an empty
 cell, a number with a decimal comma, a second unit of a metric, two rows of the same
-trial. A file has at most 20 million rows; an import takes about 35 bytes of memory for
-each, a comparison about 150.
+trial. A file has at most 20 million values; an import takes about 35 bytes of memory
+for each row, a comparison about 150 for each value.
 
 A table of means has --mean instead of --value, with --sd and --n where it has them:
 its figures are shown and checked, and get no verdict.`,
 		Example: `  cnsbench import csv results.csv --out imported --factor provider --block occasion \
       --repetition repetition --metric metric --unit unit --value value
+  cnsbench import csv wide.csv --out imported --factor provider --wide --ignore comment
   cnsbench import csv means.csv --out imported --factor provider --metric metric --unit unit --mean mean --sd sd`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -132,14 +139,16 @@ its figures are shown and checked, and get no verdict.`,
 	fl.StringVar(&at.Occasion, "occasion", "", "column of the time of measurement, such as a day")
 	fl.StringVar(&at.Block, "block", "", "column of a group of trials close in time")
 	fl.StringVar(&at.Repetition, "repetition", "", "column of the number of the trial (default: order of the rows)")
-	fl.StringVar(&at.Metric, "metric", "", "column of the name of the metric (default: one metric, named as --value)")
-	fl.StringVar(&at.Unit, "unit", "", "column of the unit")
-	fl.StringVar(&at.Value, "value", "", "column of the value")
+	fl.StringVar(&at.Metric, "metric", "", "column of the name of the metric (default: named as each --value)")
+	fl.StringVar(&at.Unit, "unit", "", "column of the unit (default: in brackets at the end of the column's name)")
+	fl.StringArrayVar((*[]string)(&at.Values), "value", nil, "column of values; may be repeated")
+	fl.BoolVar(&at.Wide, "wide", false, "all columns without another role are columns of values")
+	fl.StringArrayVar(&at.Ignore, "ignore", nil, "column that --wide leaves out; may be repeated")
 	fl.StringVar(&at.Mean, "mean", "", "column of the mean, in a table of means")
 	fl.StringVar(&at.SD, "sd", "", "column of the standard deviation, in a table of means")
 	fl.StringVar(&at.N, "n", "", "column of the number of values, in a table of means")
 	fl.StringVar(&f.Separator, "separator", "", "character between cells (default a comma)")
-	fl.BoolVar(&f.Missing, "missing", false, "count rows without a number as trials without a value")
+	fl.BoolVar(&f.Missing, "missing", false, "count cells without a number as trials without a value")
 	return c
 }
 
@@ -174,7 +183,10 @@ func describeImport(w io.Writer, out string, d *imported.Description) error {
 	text := fmt.Sprintf("imported %s%s: %s, %s", count(d.Counts.Rows, "row"), written, count(d.Counts.Metrics, "metric"),
 		strings.Join(levels, ", "))
 	if d.Counts.Missing > 0 {
-		text += fmt.Sprintf("; %s without a value", count(d.Counts.Missing, "row"))
+		text += fmt.Sprintf("; %s without a value", count(d.Counts.Missing, "cell"))
+	}
+	if columns := d.Format.Columns.Values; len(columns) > 1 {
+		text += "\ncolumns of values: " + strings.Join(columns, ", ")
 	}
 	for _, f := range d.Flags {
 		text += fmt.Sprintf("\n%s: %s, %s: %s", f.Severity, f.Source, f.Name, f.Evidence)

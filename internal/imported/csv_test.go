@@ -2,6 +2,11 @@ package imported_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -9,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding/unicode"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
@@ -16,7 +23,7 @@ import (
 
 // columns of the tests.
 var columns = imported.Columns{Factors: []string{"provider"}, Block: "day", Repetition: "run", Metric: "metric",
-	Unit: "unit", Value: "value"}
+	Unit: "unit", Values: imported.Names{"value"}}
 
 const header = "provider,day,run,metric,unit,value\n"
 
@@ -117,6 +124,142 @@ func TestMeans(t *testing.T) {
 	}
 }
 
+// TestWide reads several values of each row, with the units that are in the columns' names.
+func TestWide(t *testing.T) {
+	t.Parallel()
+	text := "provider,run,note,latency (ms),p99 [µs],latency (p99),job(s)\na,1,x,2.5,7,8,1\nb,1,y,3,9,,2\n"
+	wide := imported.Columns{Factors: []string{"provider"}, Repetition: "run", Wide: true, Ignore: []string{"note"}}
+	named := imported.Columns{Factors: []string{"provider"}, Repetition: "run",
+		Values: imported.Names{"latency (ms)", "p99 [µs]", "latency (p99)", "job(s)"}}
+	for name, c := range map[string]imported.Columns{"wide": wide, "named": named} {
+		d, table, err := read(t, text, imported.Format{Columns: c, Missing: true})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := imported.Counts{Rows: 2, Missing: 1, Metrics: 4, Levels: map[string]int{"provider": 2}}
+		if !cmp.Equal(d.Counts, want) || !cmp.Equal(d.Format.Columns, named) {
+			t.Errorf("%s: %+v, columns %+v", name, d.Counts, d.Format.Columns)
+		}
+		metrics := []observation.Metric{{Name: "latency", Unit: "ms"}, {Name: "p99", Unit: "µs"}, {Name: "latency (p99)"},
+			{Name: "job(s)"}}
+		if diff := cmp.Diff(metrics, table.Metrics); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		for k, x := range map[observation.Key]float64{{}: 2.5, {Cell: 1}: 3, {Metric: 1, Cell: 1}: 9, {Metric: 3}: 1} {
+			if v := table.Series[k]; len(v) != 1 || v[0].Value != x {
+				t.Errorf("%s: %+v is %+v, want %v", name, k, v, x)
+			}
+		}
+		if v := table.Series[observation.Key{Metric: 2, Cell: 1}]; len(v) != 1 || v[0].State != observation.Missing {
+			t.Errorf("%s: %+v, want a missing value", name, v)
+		}
+	}
+}
+
+// TestWideProblems: what cannot be a metric is said with the column's name.
+func TestWideProblems(t *testing.T) {
+	t.Parallel()
+	wide := imported.Columns{Factors: []string{"p"}, Wide: true}
+	two := imported.Columns{Factors: []string{"p"}, Values: imported.Names{"a", "b"}}
+	with := func(c imported.Columns, change func(*imported.Columns)) imported.Columns {
+		change(&c)
+		return c
+	}
+	const text = "p,a,b\nx,1,2\n"
+	for _, tt := range []struct {
+		name, text, says string
+		columns          imported.Columns
+	}{
+		{"words", "p,a,site\nx,1,north\n", `line 2, column site: invalid number "north": want a decimal number such as ` +
+			`1234.5; if the column is no metric, give it as --factor "site", or leave it out by --ignore "site"`, wide},
+		{"no name", ",p,a\n0,x,1\n", `line 1: column 1 has no name: name it, or leave it out by --ignore ""`, wide},
+		{"same name", "p,a,a\nx,1,2\n", `line 1: two columns have the name "a"`, wide},
+		{"no column", "p\nx\n", "no column is left for values; the columns are p", wide},
+		{"ignored", text, "--ignore aa: the file has no column of this name (did you mean a?)",
+			with(wide, func(c *imported.Columns) { c.Ignore = []string{"aa"} })},
+		{"ignored of named", text, "--ignore is for --wide",
+			with(two, func(c *imported.Columns) { c.Ignore = []string{"a"} })},
+		{"unit", text, "--unit is for one column of values", with(two, func(c *imported.Columns) { c.Unit = "u" })},
+		{"metric", text, "--metric is for one column of values", with(two, func(c *imported.Columns) { c.Metric = "m" })},
+		{"wide and named", text, "--wide and --value exclude each other",
+			with(two, func(c *imported.Columns) { c.Wide = true })},
+		{"mean", text, "--mean and --value or --wide exclude each other",
+			with(wide, func(c *imported.Columns) { c.Mean = "a" })},
+		{"twice", text, `column "a" is named twice`,
+			with(two, func(c *imported.Columns) { c.Values = imported.Names{"a", "a"} })},
+		{"two units", "p,t (ms),t (us)\nx,1,2\n", `columns "t (ms)" and "t (us)" are both of metric t: rename one`, wide},
+		{"same trial", "p,n,a,b\nx,1,1,2\nx,1,1,3\n", "lines 2 and 3 are of one trial: they have the same p, n, but another",
+			with(two, func(c *imported.Columns) { c.Repetition = "n" })},
+	} {
+		_, _, err := read(t, tt.text, imported.Format{Columns: tt.columns})
+		if err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.says)
+		}
+	}
+}
+
+// TestEncodings: the text of a file is the same in every encoding, and is stored as UTF-8; the source is the file.
+func TestEncodings(t *testing.T) {
+	t.Parallel()
+	text := header + "ä,mon,1,latency,ms,1\n"
+	utf16, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var zipped, zstandard bytes.Buffer
+	g := gzip.NewWriter(&zipped)
+	z, err := zstd.NewWriter(&zstandard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, errG := g.Write([]byte(text))
+	_, errZ := z.Write([]byte(text))
+	if err := errors.Join(errG, errZ, g.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for name, file := range map[string]string{"plain": text, "mark": "\ufeff" + text, "UTF-16": utf16,
+		"gzip": zipped.String(), "zstd": zstandard.String()} {
+		dir := filepath.Join(t.TempDir(), "study")
+		d, err := imported.CSV(dir, "in.csv", strings.NewReader(file), imported.Format{Columns: columns})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if sum := sha256.Sum256([]byte(file)); d.Sources[0].Bytes != int64(len(file)) ||
+			d.Sources[0].SHA256 != hex.EncodeToString(sum[:]) {
+			t.Errorf("%s: source %+v", name, d.Sources[0])
+		}
+		if stored, err := os.ReadFile(filepath.Join(dir, imported.ValuesFile)); err != nil || string(stored) != text {
+			t.Errorf("%s: stored %q, %v", name, stored, err)
+		}
+		if _, table, err := imported.Open(dir); err != nil || table.Cells[0][0] != "ä" {
+			t.Errorf("%s: %+v, %v", name, table, err)
+		}
+	}
+}
+
+// TestOldFolder reads a folder of an earlier version: one column of values, and the mark of UTF-8 in the copy.
+func TestOldFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	values := "\ufeffp,v\na,1\n"
+	sum := sha256.Sum256([]byte(values))
+	description := fmt.Sprintf(`{"format": 1, "importer": "csv", "sources": [], "sha256": "%x",
+		"csv": {"columns": {"factors": ["p"], "value": "v"}}, "counts": {"rows": 1}}`, sum)
+	for name, text := range map[string]string{imported.ValuesFile: values, imported.DescriptionFile: description} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, table, err := imported.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := table.Series[observation.Key{}]; table.Metrics[0].Name != "v" || len(v) != 1 || v[0].Value != 1 {
+		t.Errorf("%+v", table)
+	}
+}
+
 // TestBadInput: each problem ends in one message with its line and what to do.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
@@ -149,7 +292,8 @@ func TestBadInput(t *testing.T) {
 		{"unquoted decimal comma", row("a,mon,2,latency,ms,166,5"),
 			`which has 6; if "166,5" is one number with a decimal comma, write it with a point`, nil},
 		{"binary", "PAR1\x15\x04\t\x00,;", "the file is not text", nil},
-		{"compressed", "\x1f\x8b\x08\x08abc\t", "the file is not text", nil},
+		{"cut compressed", "\x1f\x8b\x08\x08abc\t", "gzip: unexpected EOF", nil},
+		{"two marks", "\ufeff\ufeff" + header, "the file is not text", nil},
 		{"UTF-16", "p\x00,\x00v\x00", "the file is not text: want a CSV file in UTF-8", nil},
 		{"tabs", strings.ReplaceAll(header, ",", "\t"), `give --separator "\t"`, nil},
 		{"quotes", row(`a,mon,2,latency,ms,"1`), "line 3", nil},
@@ -159,7 +303,7 @@ func TestBadInput(t *testing.T) {
 			func(f *imported.Format) { f.Columns.Factors = []string{"providr"} }},
 		{"twice", row(""), `column "value" is named twice`, func(f *imported.Format) { f.Columns.Unit = "value" }},
 		{"no factor", row(""), "no factor", func(f *imported.Format) { f.Columns.Factors = nil }},
-		{"no value", row(""), "no column of values", func(f *imported.Format) { f.Columns.Value = "" }},
+		{"no value", row(""), "no column of values", func(f *imported.Format) { f.Columns.Values = nil }},
 		{"both", row(""), "exclude each other", func(f *imported.Format) { f.Columns.Mean = "unit" }},
 		{"separator", row(""), `invalid separator ";;"`, func(f *imported.Format) { f.Separator = ";;" }},
 		{"unnamed column", "site,provider,day,run,metric,unit,value\nx,a,mon,1,l,ms,1\ny,a,mon,1,l,ms,2\n",
@@ -187,7 +331,8 @@ func TestManyLevels(t *testing.T) {
 	for i := range imported.MaxLevels + 1 {
 		b.WriteString(strings.Repeat("x", i+1) + ",1\n")
 	}
-	_, _, err := read(t, b.String(), imported.Format{Columns: imported.Columns{Factors: []string{"p"}, Value: "v"}})
+	_, _, err := read(t, b.String(), imported.Format{Columns: imported.Columns{Factors: []string{"p"},
+		Values: imported.Names{"v"}}})
 	if err == nil || !strings.Contains(err.Error(), "this column is no factor") {
 		t.Error(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // scanned is what a pass over a file found.
 type scanned struct {
-	format Format
+	format Format // with all columns of values by name
 	counts Counts
 	seed   maphash.Seed
 	keys   []uint64 // hashes of what must differ in each row; empty if rows may be equal
@@ -23,7 +23,7 @@ func scan(from io.Reader, f Format) (*scanned, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scanned{format: f, seed: maphash.MakeSeed()}
+	s := &scanned{format: r.format, seed: maphash.MakeSeed()}
 	unique := f.Columns.Repetition != "" || f.Columns.aggregated()
 	for {
 		x, err := r.next()
@@ -33,8 +33,10 @@ func scan(from io.Reader, f Format) (*scanned, error) {
 		if err != nil {
 			return nil, err
 		}
-		if x.missing {
-			s.counts.Missing++
+		for i := range x.values {
+			if x.values[i].missing {
+				s.counts.Missing++
+			}
 		}
 		if unique {
 			s.keys = append(s.keys, s.key(x))
@@ -58,9 +60,9 @@ func (s *scanned) key(x *row) uint64 {
 	return h.Sum64()
 }
 
-// labels are what must not be equal in two rows.
+// labels are what must not be equal in two rows. Of several metrics all rows have the same.
 func labels(x *row) []string {
-	return append([]string{x.occasion, x.block, fmt.Sprint(x.repetition), x.metric.Name}, x.levels...)
+	return append([]string{x.occasion, x.block, fmt.Sprint(x.repetition), x.values[0].metric.Name}, x.levels...)
 }
 
 // duplicate reports two rows with the same labels. It reads the file again only if two rows have the same hash.

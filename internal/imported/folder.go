@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/decode"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/version"
 )
@@ -51,24 +52,34 @@ type Source struct {
 // Counts describe the rows.
 type Counts struct {
 	Rows    int `json:"rows"`
-	Missing int `json:"missing"` // rows without a value
+	Missing int `json:"missing"` // cells without a value
 	Metrics int `json:"metrics"`
 	// Levels counts the values of each factor.
 	Levels map[string]int `json:"levels"`
 }
 
-// CSV imports a CSV file into a new folder: it checks every row, copies the file as it is, and describes it. It reads
-// the file once, as a stream. The folder must not exist, or be empty; after an error it is as before.
+// CSV imports a CSV file into a new folder: it checks every row, copies the text, and describes it. The file may be
+// compressed or in UTF-16 (package decode); the copy is UTF-8 text. It reads the file once, as a stream. The folder
+// must not exist, or be empty; after an error it is as before.
 func CSV(dir, name string, from io.Reader, f Format) (*Description, error) {
 	d := &Description{FormatVersion: format, Importer: "csv", Format: f, Program: version.Version}
 	err := create(dir, func(values io.Writer) error {
-		sum, size := sha256.New(), &counter{}
-		check, err := scan(io.TeeReader(from, io.MultiWriter(values, sum, size)), f)
+		of, size, sum := sha256.New(), &counter{}, sha256.New()
+		whole := io.TeeReader(from, io.MultiWriter(of, size))
+		text, err := decode.NewReader(whole, maxText)
 		if err != nil {
 			return err
 		}
-		d.SHA256, d.Counts = hex.EncodeToString(sum.Sum(nil)), check.counts
-		d.Sources = []Source{{Name: filepath.Base(name), SHA256: d.SHA256, Bytes: size.n}}
+		defer text.Close()
+		check, err := scan(io.TeeReader(text, io.MultiWriter(values, sum)), f)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, whole); err != nil { // what follows a compressed stream
+			return err
+		}
+		d.SHA256, d.Format, d.Counts = hex.EncodeToString(sum.Sum(nil)), check.format, check.counts
+		d.Sources = []Source{{Name: filepath.Base(name), SHA256: hex.EncodeToString(of.Sum(nil)), Bytes: size.n}}
 		return check.duplicate(func() (io.ReadCloser, error) { return os.Open(filepath.Join(dir, ValuesFile)) })
 	}, d)
 	return d, err
@@ -149,7 +160,12 @@ func Open(dir string) (*Description, *observation.Table, error) {
 	}
 	defer f.Close()
 	sum := sha256.New()
-	t, err := load(io.TeeReader(f, sum), d.Format)
+	plain, err := decode.NewReader(io.TeeReader(f, sum), maxText) // earlier versions left the mark of UTF-8 there
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	defer plain.Close()
+	t, err := load(plain, d.Format)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -176,14 +192,16 @@ func load(from io.Reader, f Format) (*observation.Table, error) {
 			return nil, err
 		}
 		if f.Columns.aggregated() {
-			b.AddAggregate(x.levels, x.metric, x.aggregate)
+			b.AddAggregate(x.levels, x.values[0].metric, x.aggregate)
 			continue
 		}
-		state := observation.Known
-		if x.missing {
-			state = observation.Missing
+		for _, v := range x.values {
+			state := observation.Known
+			if v.missing {
+				state = observation.Missing
+			}
+			b.Add(observation.Row{Levels: x.levels, Occasion: x.occasion, Block: x.block, Repetition: x.repetition,
+				Metric: v.metric, Value: v.value, State: state})
 		}
-		b.Add(observation.Row{Levels: x.levels, Occasion: x.occasion, Block: x.block, Repetition: x.repetition,
-			Metric: x.metric, Value: x.value, State: state})
 	}
 }

@@ -39,8 +39,8 @@ func number(text string) (float64, error) {
 			withPoint(text))
 	}
 	if m := withUnit().FindStringSubmatch(text); m != nil {
-		return 0, fmt.Errorf("invalid number %q: want the number alone; the unit %q belongs in a column of its own (--unit)",
-			text, strings.TrimSpace(m[1]))
+		return 0, fmt.Errorf("invalid number %q: want the number alone; the unit %q belongs in a column of its own (--unit) "+
+			"or in the name of the column, as in \"latency (ms)\"", text, strings.TrimSpace(m[1]))
 	}
 	return 0, fmt.Errorf("invalid number %q: want a decimal number such as 1234.5", text)
 }

@@ -19,11 +19,13 @@ import (
 
 // Limits of a file.
 const (
-	// MaxRows is the most rows of a file. An import takes about 35 bytes of memory for each, a comparison 150.
+	// MaxRows is the most rows of a file, times the columns of values. An import takes about 35 bytes of memory for each
+	// row, a comparison 150 for each value.
 	MaxRows = 20_000_000
 	// MaxLevels is the most values of a factor, and the most metrics.
 	MaxLevels = 1000
 	maxLine   = 1 << 20
+	maxText   = 64 << 30 // of a compressed file, decompressed
 )
 
 // Format says how a CSV file is read.
@@ -41,11 +43,17 @@ type row struct {
 	levels          []string
 	occasion, block string
 	repetition      int32
-	metric          observation.Metric
-	value           float64
-	missing         bool
-	aggregate       observation.Aggregate
-	record          []string
+	// values has one for each column of values. In a table of means it has one without a number: aggregate has those.
+	values    []measured
+	aggregate observation.Aggregate
+	record    []string
+}
+
+// measured is a value of a metric.
+type measured struct {
+	metric  observation.Metric
+	value   float64 // NaN: missing
+	missing bool
 }
 
 // reader reads the rows of a CSV file in order. It keeps one in memory, and the names that it has seen.
@@ -55,6 +63,8 @@ type reader struct {
 	format  Format
 	at      places
 	header  []string
+	metrics []observation.Metric // by column of values, unless a column has their names
+	wide    bool                 // the columns of values were not named one by one
 	rows    int
 	row     row
 	units   map[string]unitAt
@@ -70,7 +80,7 @@ type unitAt struct {
 	line int
 }
 
-// newReader reads the header of a file.
+// newReader reads the header of a text without a byte order mark.
 func newReader(from io.Reader, f Format) (*reader, error) {
 	if err := f.Columns.check(); err != nil {
 		return nil, err
@@ -88,13 +98,10 @@ func newReader(from io.Reader, f Format) (*reader, error) {
 	}
 	bound := bounded.NewReader(from, bounded.Limits{Line: maxLine, CSV: true})
 	buffered := bufio.NewReaderSize(bound, 1<<16)
-	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
-		_, _ = buffered.Discard(3) // a byte order mark, which spreadsheets write
+	if begin, _ := buffered.Peek(512); !isText(begin) || bytes.HasPrefix(begin, []byte("\ufeff")) {
+		return nil, errors.New("the file is not text: want a CSV file in UTF-8, or in UTF-16 with a byte order mark")
 	}
-	if begin, _ := buffered.Peek(512); !isText(begin) {
-		return nil, errors.New("the file is not text: want a CSV file in UTF-8")
-	}
-	r := &reader{csv: csv.NewReader(buffered), bound: bound, format: f, units: map[string]unitAt{},
+	r := &reader{csv: csv.NewReader(buffered), bound: bound, format: f, wide: f.Columns.Wide, units: map[string]unitAt{},
 		intern: map[string]string{}, numbers: map[string]int32{}}
 	r.csv.Comma, r.csv.ReuseRecord = comma, true
 	return r, r.readHeader()
@@ -127,9 +134,17 @@ func (r *reader) readHeader() error {
 			}
 		}
 	}
-	if r.at, err = r.format.Columns.place(r.header); err != nil {
+	columns := &r.format.Columns
+	if err := columns.widen(r.header); err != nil {
 		return err
 	}
+	if r.at, err = columns.place(r.header); err != nil {
+		return err
+	}
+	if r.metrics, err = columns.metrics(); err != nil {
+		return err
+	}
+	r.row.values = make([]measured, len(r.metrics))
 	r.levels = make([]map[string]bool, len(r.at.factors))
 	for i := range r.levels {
 		r.levels[i] = map[string]bool{}
@@ -178,8 +193,8 @@ func (r *reader) next() (*row, error) {
 		return nil, r.fault(record, err)
 	}
 	r.row.line, _ = r.csv.FieldPos(0)
-	if r.rows++; r.rows > MaxRows {
-		return nil, fmt.Errorf("line %d: the file has more than %d rows, the most that are read; split it by metric",
+	if r.rows++; r.rows*len(r.row.values) > MaxRows {
+		return nil, fmt.Errorf("line %d: the file has more than %d values, the most that are read; split it by metric",
 			r.row.line, MaxRows)
 	}
 	for i := range record {
@@ -227,13 +242,18 @@ func (r *reader) parse(record []string) error {
 	if err := r.parseRepetition(record); err != nil {
 		return err
 	}
-	if err := r.parseMetric(record); err != nil {
-		return err
+	for i := range x.values {
+		if err := r.parseMetric(record, i); err != nil {
+			return err
+		}
+		if r.format.Columns.aggregated() {
+			return r.parseAggregate(record)
+		}
+		if err := r.parseValue(record, i); err != nil {
+			return err
+		}
 	}
-	if r.format.Columns.aggregated() {
-		return r.parseAggregate(record)
-	}
-	return r.parseValue(record)
+	return nil
 }
 
 // name is a cell that must not be empty. Equal names share their memory.
@@ -276,9 +296,10 @@ func (r *reader) parseRepetition(record []string) error {
 	return nil
 }
 
-func (r *reader) parseMetric(record []string) error {
-	m := &r.row.metric
-	m.Name, m.Unit = r.format.Columns.Value+r.format.Columns.Mean, ""
+// parseMetric reads the metric of a column of values.
+func (r *reader) parseMetric(record []string, i int) error {
+	m := &r.row.values[i].metric
+	*m = r.metrics[i]
 	var err error
 	if r.at.metric >= 0 {
 		if m.Name, err = r.name(record, r.at.metric); err != nil {
@@ -303,19 +324,24 @@ func (r *reader) parseMetric(record []string) error {
 	return nil
 }
 
-func (r *reader) parseValue(record []string) error {
-	value, err := number(record[r.at.value])
-	r.row.missing = false
+// parseValue reads the cell of a column of values.
+func (r *reader) parseValue(record []string, i int) error {
+	at, x := r.at.values[i], &r.row.values[i]
+	value, err := number(record[at])
+	x.missing = false
 	switch {
 	case errors.Is(err, errNoNumber) && r.format.Missing:
-		r.row.missing, value = true, math.NaN()
+		x.missing, value = true, math.NaN()
 	case errors.Is(err, errNoNumber):
-		return r.wrong(r.at.value, fmt.Errorf(
-			"no value (%q): want a number; --missing counts such rows as trials without a value", record[r.at.value]))
+		return r.wrong(at, fmt.Errorf(
+			"no value (%q): want a number; --missing counts such rows as trials without a value", record[at]))
+	case err != nil && r.wide:
+		return r.wrong(at, fmt.Errorf("%w; if the column is no metric, give it as --factor %q, or leave it out by "+
+			"--ignore %q", err, r.header[at], r.header[at]))
 	case err != nil:
-		return r.wrong(r.at.value, err)
+		return r.wrong(at, err)
 	}
-	r.row.value = value
+	x.value = value
 	return nil
 }
 

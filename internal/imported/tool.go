@@ -61,7 +61,8 @@ const noLevel = "none"
 // their order. The tool of each input is the one of tools that recognises it, or the only one.
 func Outputs(dir string, tools []Tool, factor string, inputs []Input) (*Description, error) {
 	d := &Description{FormatVersion: format, Program: version.Version, Format: Format{Columns: Columns{
-		Factors: []string{factor}, Repetition: repetitionColumn, Metric: metricColumn, Unit: unitColumn, Value: valueColumn}}}
+		Factors: []string{factor}, Repetition: repetitionColumn, Metric: metricColumn, Unit: unitColumn,
+		Values: Names{valueColumn}}}}
 	for i, in := range inputs {
 		if (in.Occasion == "") != (inputs[0].Occasion == "") {
 			return nil, fmt.Errorf("%s: give an occasion to every file or to none", inputs[i].Name)

@@ -38,7 +38,7 @@ func tableOf(t *testing.T, name string, c imported.Columns) *observation.Table {
 func azure(t *testing.T, o compare.Options) *compare.Result {
 	t.Helper()
 	table := tableOf(t, "dbench-azure-2023.csv", imported.Columns{Factors: []string{"provider"}, Block: "occasion",
-		Repetition: "repetition", Metric: "metric", Unit: "unit", Value: "value"})
+		Repetition: "repetition", Metric: "metric", Unit: "unit", Values: imported.Names{"value"}})
 	o.Factor = "provider"
 	r, err := compare.Run(table, o)
 	if err != nil {
