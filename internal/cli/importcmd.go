@@ -119,8 +119,9 @@ cell, a number with a decimal comma, a second unit of a metric, two rows of the 
 trial. A file has at most 20 million values; an import takes about 35 bytes of memory
 for each row, a comparison about 150 for each value.
 
-A table of means has --mean instead of --value, with --sd and --n where it has them:
-its figures are shown and checked, and get no verdict.`,
+A table of means has --mean instead of --value, with --sd and --n. Where it has all
+three, means are compared by Welch's test, which assumes normal values; without, they are
+shown and checked, and get no verdict.`,
 		Example: `  cnsbench import csv results.csv --out imported --factor provider --block occasion \
       --repetition repetition --metric metric --unit unit --value value
   cnsbench import csv wide.csv --out imported --factor provider --wide --ignore comment
@@ -145,7 +146,7 @@ its figures are shown and checked, and get no verdict.`,
 	fl.BoolVar(&at.Wide, "wide", false, "all columns without another role are columns of values")
 	fl.StringArrayVar(&at.Ignore, "ignore", nil, "column that --wide leaves out; may be repeated")
 	fl.StringVar(&at.Mean, "mean", "", "column of the mean, in a table of means")
-	fl.StringVar(&at.SD, "sd", "", "column of the standard deviation, in a table of means")
+	fl.StringVar(&at.SD, "sd", "", "column of the standard deviation (divisor n - 1), in a table of means")
 	fl.StringVar(&at.N, "n", "", "column of the number of values, in a table of means")
 	fl.StringVar(&f.Separator, "separator", "", "character between cells (default a comma)")
 	fl.BoolVar(&f.Missing, "missing", false, "count cells without a number as trials without a value")

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/stats"
@@ -36,13 +37,18 @@ func (s *study) describeCell(k key, level string, context []Level) {
 	c := Cell{Metric: metric.Name, Unit: metric.Unit, Level: level, Context: context, CVDenominator: "mean",
 		Warnings: []Warning{}, key: k}
 	s.cells[k] = len(s.result.Cells)
+	for _, name := range []string{"", metric.Name} {
+		if reason := s.options.Weak[name]; reason != "" {
+			s.weaken(k, "%s", reason)
+		}
+	}
 	if values == nil {
 		c.N, c.Mean, c.SD = aggregate.N, number(aggregate.Mean), number(aggregate.SD)
 		if aggregate.Mean > 0 {
 			c.CV = number(aggregate.SD / aggregate.Mean)
 		}
 		s.result.Cells = append(s.result.Cells, c)
-		s.warn(k, "meanOnly", "only a mean is known: without single trials nothing can be tested")
+		s.warnOfMean(k, level, aggregate)
 		return
 	}
 	if s.grouping.name != "" {
@@ -55,13 +61,20 @@ func (s *study) describeCell(k key, level string, context []Level) {
 		c.MedianLow, c.MedianHigh, c.Min, c.Max = number(d.Low), number(d.High), number(d.Min), number(d.Max)
 	}
 	s.result.Cells = append(s.result.Cells, c)
-	for _, name := range []string{"", metric.Name} {
-		if reason := s.options.Weak[name]; reason != "" {
-			s.weaken(k, "%s", reason)
-		}
-	}
 	s.warnOfValues(k, level, values, finite)
 	s.flagTrials(k, len(values))
+}
+
+// warnOfMean says what is known of a cell without single trials.
+func (s *study) warnOfMean(k key, level string, a observation.Aggregate) {
+	if math.IsNaN(a.SD) || a.N < 2 {
+		s.warn(k, "meanOnly", "only a mean is known: without single trials, or sd and n, nothing can be tested")
+	} else {
+		s.warn(k, "meanOnly", "%s", WelchText)
+	}
+	if !(a.Mean > 0) {
+		s.weaken(k, "%s has a mean of %s: a ratio needs values above 0", level, figure(a.Mean, s.cell(k).Unit))
+	}
 }
 
 // weaken adds a reason for which a cell is not judged.

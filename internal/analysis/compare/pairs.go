@@ -95,14 +95,22 @@ type sample struct {
 	scope  string
 	// effectA and effectB are for the effect size, where a and b are ratios.
 	effectA, effectB []float64
-	aggregate        float64 // ratio of means, if there are no values
+	// aggregate is the ratio of means, if there are no values. moments are those of a and b, if Welch's test is possible;
+	// else lacks says what is missing.
+	aggregate float64
+	moments   []stats.Moments
+	lacks     string
 }
 
 // defaultTrial is what a trial is called.
 const defaultTrial = "repetition"
 
-// meanUnit is the unit of analysis of a source that has only means: none.
-const meanUnit = "mean"
+// meanUnit is the unit of analysis of a source that has only means: none. momentsUnit is that of one that has their
+// standard deviations and numbers of values.
+const (
+	meanUnit    = "mean"
+	momentsUnit = "value"
+)
 
 // sample gathers the units of a pair: groups, or all trials.
 func (s *study) sample(p pair, groups bool) sample {
@@ -110,10 +118,7 @@ func (s *study) sample(p pair, groups bool) sample {
 	groups = groups && s.grouping.name != ""
 	x := sample{unit: cmp.Or(s.options.Trial, defaultTrial), scope: s.scope(p, groups), aggregate: math.NaN()}
 	if va == nil || vb == nil {
-		x.unit, x.scope = meanUnit, "for these means"
-	}
-	if va == nil && vb == nil {
-		x.aggregate = s.table.Aggregates[p.b].Mean / s.table.Aggregates[p.a].Mean
+		return s.means(p)
 	}
 	if groups {
 		x.unit = s.grouping.name
@@ -125,6 +130,37 @@ func (s *study) sample(p pair, groups bool) sample {
 		x.a, x.b = s.medians(va), s.medians(vb)
 	default:
 		x.a, x.b = known(va), known(vb)
+	}
+	return x
+}
+
+// means gathers what is known of a pair of which a side at least has no values.
+func (s *study) means(p pair) sample {
+	x := sample{unit: meanUnit, scope: "for these means", aggregate: math.NaN()}
+	a, okA := s.table.Aggregates[p.a]
+	b, okB := s.table.Aggregates[p.b]
+	if !okA || !okB {
+		x.lacks = "of one side only a mean is known, of the other single trials: want trials of both, or means of both"
+		return x
+	}
+	x.aggregate = b.Mean / a.Mean
+	var columns []string
+	if math.IsNaN(a.SD) || math.IsNaN(b.SD) {
+		columns = append(columns, "sd")
+	}
+	if a.N == 0 || b.N == 0 {
+		columns = append(columns, "n")
+	}
+	switch {
+	case len(columns) > 0:
+		x.lacks = fmt.Sprintf("only means are known, no single trials, and Welch's test of means needs the column of %s "+
+			"too (cnsbench import csv --%s COLUMN)", strings.Join(columns, " and of "), strings.Join(columns, " COLUMN --"))
+	case min(a.N, b.N) < 2:
+		x.lacks = "only means are known, and one is of a single value: a standard deviation needs two"
+	case a.SD == 0 && b.SD == 0:
+		x.lacks = "only means are known, and the standard deviation of both is 0: check that this was measured"
+	default:
+		x.unit, x.moments = momentsUnit, []stats.Moments{{Mean: a.Mean, SD: a.SD, N: a.N}, {Mean: b.Mean, SD: b.SD, N: b.N}}
 	}
 	return x
 }
@@ -188,7 +224,8 @@ func (s *study) judge(pairs []pair, samples []sample, rule verdict.Rule) []Answe
 	family := 0
 	for i, x := range samples {
 		p[i] = math.NaN()
-		if e, ok := verdict.New(x.a, x.b, x.paired); ok {
+		e, ok := x.estimate()
+		if ok {
 			if x.effectA != nil {
 				e.Effect, _ = rank.EffectOf(x.effectA, x.effectB)
 			}
@@ -201,9 +238,9 @@ func (s *study) judge(pairs []pair, samples []sample, rule verdict.Rule) []Answe
 		x, e := &samples[i], estimates[i]
 		a := Answer{UnitOfAnalysis: x.unit, Paired: x.paired, NA: len(x.a), NB: len(x.b), N: min(len(x.a), len(x.b)),
 			Family: family, Scope: x.scope, Ratio: number(x.aggregate), P: number(p[i]), PHolm: number(adjusted),
-			Verdict: verdict.None}
+			Reason: x.lacks, Verdict: verdict.None}
 		if e != nil {
-			a.estimate(e)
+			a.estimate(e, s.table.Metrics[pairs[i].a.Metric].Unit)
 		}
 		rule.Weak = slices.Compact(slices.Concat(s.weak[pairs[i].a], s.weak[pairs[i].b]))
 		s.conclude(&a, e, adjusted, rule)
@@ -212,11 +249,26 @@ func (s *study) judge(pairs []pair, samples []sample, rule verdict.Rule) []Answe
 	return answers
 }
 
-// estimate copies the figures of an estimate.
-func (a *Answer) estimate(e *verdict.Estimate) {
+// estimate estimates b against a; false if there is nothing to compare.
+func (x *sample) estimate() (verdict.Estimate, bool) {
+	if x.moments != nil {
+		return verdict.FromMoments(x.moments[0], x.moments[1])
+	}
+	return verdict.New(x.a, x.b, x.paired)
+}
+
+// estimate copies the figures of an estimate of a metric with a unit.
+func (a *Answer) estimate(e *verdict.Estimate, unit string) {
 	a.Ratio, a.Low, a.High = number(e.Ratio.Value), number(e.Ratio.Low), number(e.Ratio.High)
 	a.Low90, a.High90 = number(e.Ratio90.Low), number(e.Ratio90.High)
 	a.Method = string(e.Test.Method)
+	if e.Welch != nil {
+		a.NA, a.NB, a.N = e.NA, e.NB, min(e.NA, e.NB)
+		d := e.Welch.Difference(verdict.Wide)
+		a.Welch = &Welch{Text: WelchText, T: e.Welch.T, Freedom: e.Welch.Freedom, Difference: d.Value, Low: d.Low,
+			High: d.High, unit: unit}
+		return
+	}
 	if e.Ratio.Bounded() { // of fewer values the effect is large by chance
 		a.Magnitude = string(e.Effect.Magnitude)
 		a.CliffDelta, a.A12 = number(e.Effect.Delta), number(e.Effect.A12)
@@ -226,11 +278,16 @@ func (a *Answer) estimate(e *verdict.Estimate) {
 // conclude sets the verdict of an answer with its reason and what would decide it.
 func (s *study) conclude(a *Answer, e *verdict.Estimate, adjusted float64, rule verdict.Rule) {
 	least := smallest(a.Paired, a.Family)
+	if a.Welch != nil {
+		least = 2
+	}
 	switch {
 	case len(rule.Weak) > 0:
 		a.Reason = strings.Join(rule.Weak, "; ")
-	case a.UnitOfAnalysis == meanUnit:
-		a.Reason = "only means are known, no single trials"
+	case a.Reason != "": // what a comparison of means lacks
+	case e != nil && e.Welch != nil && !e.Ratio.Bounded():
+		a.Reason = "a mean is not shown to be above 0: its standard deviation is too great, or n too small, for an " +
+			"interval of the ratio"
 	case e == nil:
 		a.Reason = "there is nothing to compare"
 		if a.Paired {
@@ -259,7 +316,8 @@ func (s *study) conclude(a *Answer, e *verdict.Estimate, adjusted float64, rule 
 
 // inconclusive says what is missing: a small p-value, a narrow interval, or both.
 func (a *Answer) inconclusive(e *verdict.Estimate, adjusted float64, rule verdict.Rule) string {
-	if lowest := rank.LeastP(a.Paired, a.NA, a.NB) * float64(a.Family); lowest >= verdict.Alpha {
+	lowest := rank.LeastP(a.Paired, a.NA, a.NB) * float64(a.Family)
+	if a.Welch == nil && lowest >= verdict.Alpha {
 		return fmt.Sprintf("%s cannot show any difference: the least possible p, for %d comparisons, is %.2g", a.count(),
 			a.Family, min(1, lowest))
 	}

@@ -143,8 +143,9 @@ type Answer struct {
 	P      *float64 `json:"p"`
 	PHolm  *float64 `json:"pHolm"`
 	Family int      `json:"family"`
-	// Method is how P was computed: exact or approximate.
+	// Method is how P was computed: exact, approximate, or Welch.
 	Method     string       `json:"method,omitempty"`
+	Welch      *Welch       `json:"welch,omitempty"`
 	CliffDelta *float64     `json:"cliffDelta"`
 	A12        *float64     `json:"a12"`
 	Magnitude  string       `json:"magnitude,omitempty"`
@@ -155,6 +156,23 @@ type Answer struct {
 	Scope string `json:"scope"`
 	// Needs is what more would decide it.
 	Needs *Needs `json:"needs,omitempty"`
+}
+
+// WelchText says what an answer by Welch's test is from, and what it assumes.
+const WelchText = "Welch, from mean, sd and n: assumes normal values; trials themselves were not seen"
+
+// Welch is the test of an answer from means: P is its p-value, and the interval of Ratio is Fieller's.
+type Welch struct {
+	Text string `json:"text"` // WelchText
+	// T is the statistic of b − a, Freedom its degrees of freedom.
+	T       float64 `json:"t"`
+	Freedom float64 `json:"freedom"`
+	// Difference is mean of b − mean of a in the unit of the metric, with its 95 % interval.
+	Difference float64 `json:"difference"`
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+
+	unit string
 }
 
 // Ranking orders the levels of one metric by their medians, the best first, or the greatest if it is unknown which

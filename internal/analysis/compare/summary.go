@@ -12,9 +12,17 @@ import (
 // model names the units of analysis.
 func (s *study) model() {
 	g := s.grouping
-	nested := false
-	for _, c := range s.result.Comparisons {
-		nested = nested || c.Within != nil
+	nested, welch, others := false, false, len(s.result.Comparisons) == 0
+	for i := range s.result.Comparisons {
+		c := &s.result.Comparisons[i]
+		nested, welch = nested || c.Within != nil, welch || c.Welch != nil
+		others = others || c.Welch == nil
+	}
+	if welch {
+		s.result.Models = append(s.result.Models, Model{Unit: momentsUnit, Text: WelchText})
+	}
+	if !others {
+		return
 	}
 	perTrial := Model{Unit: cmp.Or(s.options.Trial, defaultTrial),
 		Text: "every trial counts as independent; the answer holds for this occasion"}
@@ -35,8 +43,8 @@ func (s *study) model() {
 			": the median of its repetitions; the answer holds for " + g.reach()})
 		perTrial.Text = nestedText
 	default:
-		s.result.Models = []Model{{Unit: g.name, Text: "one value for each " + g.name + "; the answer holds for " +
-			g.reach()}}
+		s.result.Models = append(s.result.Models, Model{Unit: g.name, Text: "one value for each " + g.name +
+			"; the answer holds for " + g.reach()})
 		return
 	}
 	s.result.Models = append(s.result.Models, perTrial)

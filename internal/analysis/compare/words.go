@@ -48,6 +48,10 @@ func (a *Answer) facts() string {
 	if a.Family > 1 {
 		text += fmt.Sprintf(" (%s for %d comparisons)", P(a.PHolm), a.Family)
 	}
+	if w := a.Welch; w != nil {
+		text += fmt.Sprintf(", difference of the means %s [%s, %s] (Welch, assumes normal values)",
+			figure(w.Difference, w.unit), figure(w.Low, w.unit), figure(w.High, w.unit))
+	}
 	return text
 }
 

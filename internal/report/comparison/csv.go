@@ -19,7 +19,8 @@ func WriteCSV(w io.Writer, r *compare.Result, cell func(string) string) error {
 	out := &safe{csv.NewWriter(w), cell}
 	out.row([]string{"kind", "metric", "context", "unit", "a", "b", "n", "mean", "sd", "cv", "median", "medianLow",
 		"medianHigh", "min", "max", "unitOfAnalysis", "ratio", "low", "high", "p", "pHolm", "verdict", "scope", "reason",
-		"warnings", "costMetric", "currency", "cost", "place", "dominatedBy", "quantile"})
+		"warnings", "costMetric", "currency", "cost", "place", "dominatedBy", "quantile",
+		"method", "difference", "differenceLow", "differenceHigh"})
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		var warnings []string
@@ -63,7 +64,7 @@ type safe struct {
 }
 
 // columns is the number of cells of a line.
-const columns = 31
+const columns = 35
 
 // row writes a line, with empty cells at its end. A number stays as it is.
 func (w *safe) row(cells []string) {
@@ -102,9 +103,14 @@ func quantiles(out *safe, d *compare.Distribution) {
 
 // answer writes one answer of a comparison.
 func answer(out *safe, c *compare.Comparison, a *compare.Answer) {
+	method, difference := a.Method, make([]string, 3)
+	if w := a.Welch; w != nil {
+		method, difference = w.Text, numbers(&w.Difference, &w.Low, &w.High)
+	}
 	out.row(slices.Concat([]string{"comparison", c.Metric, context(c.Context), c.Unit, c.A, c.B, strconv.Itoa(a.N)},
 		make([]string, 8), []string{a.UnitOfAnalysis}, numbers(a.Ratio, a.Low, a.High, a.P, a.PHolm),
-		[]string{string(a.Verdict), a.Scope, a.Reason, strings.Join(c.Doubts, "; ")}))
+		[]string{string(a.Verdict), a.Scope, a.Reason, strings.Join(c.Doubts, "; ")}, make([]string, 6),
+		[]string{method}, difference))
 }
 
 // history writes a line for each run and one for each change, which has the last run before it in a and the first

@@ -29,6 +29,28 @@ type Estimate struct {
 	Effect         rank.Effect
 	// Test is rank.SignedRank of the differences of logarithms, or rank.MannWhitney.
 	Test rank.Test
+	// Welch is the test of samples of which only means are known: Test has its p-value, and there is no Effect. nil of
+	// samples of values.
+	Welch *stats.Welch
+}
+
+// Welch is the method of a p-value from means.
+const Welch rank.Method = "Welch"
+
+// FromMoments estimates b against a from their means, standard deviations and numbers of values. It returns false if
+// Welch's test is not possible (stats.WelchOf), or a mean is not positive.
+func FromMoments(a, b stats.Moments) (Estimate, bool) {
+	w, ok := stats.WelchOf(a, b)
+	if !ok {
+		return Estimate{}, false
+	}
+	e := Estimate{NA: a.N, NB: b.N, Welch: &w,
+		Test: rank.Test{Statistic: w.T, P: max(w.P, rank.LeastKnownP), Method: Welch}}
+	if e.Ratio, ok = w.Ratio(Wide); !ok {
+		return Estimate{}, false
+	}
+	e.Ratio90, _ = w.Ratio(Narrow)
+	return e, true
 }
 
 // New estimates b against a. With paired, a[i] and b[i] are of one block and repetition.

@@ -115,9 +115,10 @@ func (d Direction) word(more bool) Word {
 	return Worse
 }
 
-// canDecide reports whether a p-value below Alpha is possible in a family of that size.
+// canDecide reports whether a p-value below Alpha is possible in a family of that size. That of Welch's test can be as
+// small as any.
 func (e *Estimate) canDecide(comparisons int) bool {
-	return e.Ratio.Bounded() && rank.LeastP(e.Paired, e.NA, e.NB)*float64(max(1, comparisons)) < Alpha
+	return e.Ratio.Bounded() && (e.Welch != nil || rank.LeastP(e.Paired, e.NA, e.NB)*float64(max(1, comparisons)) < Alpha)
 }
 
 // smallest is the least n on each side with which canDecide holds.

@@ -339,6 +339,7 @@ export interface components {
             scope: string;
             unitOfAnalysis: string;
             verdict: string;
+            welch?: components["schemas"]["CompareWelch"];
         };
         CompareCell: {
             context?: components["schemas"]["CompareLevel"][] | null;
@@ -438,6 +439,7 @@ export interface components {
             unit: string;
             unitOfAnalysis: string;
             verdict: string;
+            welch?: components["schemas"]["CompareWelch"];
             within?: components["schemas"]["CompareAnswer"];
         };
         CompareDistribution: {
@@ -607,6 +609,19 @@ export interface components {
         };
         CompareWarning: {
             name: string;
+            text: string;
+        };
+        CompareWelch: {
+            /** Format: double */
+            difference: number;
+            /** Format: double */
+            freedom: number;
+            /** Format: double */
+            high: number;
+            /** Format: double */
+            low: number;
+            /** Format: double */
+            t: number;
             text: string;
         };
         CompareWhose: {
