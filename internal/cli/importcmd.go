@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
@@ -168,7 +169,7 @@ func importCSV(s *streams, out, file string, f imported.Format) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return quietPipe(describeImport(s.out, out, d))
+	return quietPipe(describeImport(&terminal.Writer{To: s.out}, out, d))
 }
 
 // describeImport says what was imported and how to compare it.

@@ -61,7 +61,9 @@ operation; the result is a bundle, a summary and a report.`,
 		newImport(s), newCompare(s), newInit(s),
 	)
 	root.SetFlagErrorFunc(wrongFlag)
-	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return checkOut(c) }
+	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
+		return cmp.Or(checkOut(c), refuseImported(c, args))
+	}
 	for _, c := range root.Commands() {
 		addUsage(c)
 	}

@@ -245,9 +245,17 @@ func newStudyShow(s *streams) *cobra.Command {
 	var f studyFlags
 	var prices string
 	c := &cobra.Command{Use: "show DIR", Short: "Show the table of a study, a row for each cell",
+		Long: `Shows the median and the range of each metric, a row for each cell; of an imported
+study also where it is from.`,
 		Args:    cobra.ExactArgs(1),
 		Example: "  cnsbench study show cnsbench-study-attach-new",
 		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case imported.Is(args[0]) && prices != "":
+				return fmt.Errorf("--prices: %s is imported: it has no record of the resources used", args[0])
+			case imported.Is(args[0]):
+				return showImported(s, f.run.output, args[0])
+			}
 			dir, err := study.Open(args[0])
 			if err != nil {
 				return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/export/table"
+	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
@@ -23,13 +24,16 @@ func newStudyStatus(s *streams) *cobra.Command {
 left, which kinds of days and hours the occasions cover, the 95 % interval of the
 median of each metric and cell, and how many more blocks or occasions it needs to
 be as narrow as the metric's margin (5 % without one). --output csv has a row for
-each metric and cell.`,
+each metric and cell. An imported study is complete: its origin and counts are shown.`,
 		Example: "  cnsbench study status cnsbench-study-attach-new",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			h, err := study.ParseOfficeHours(hours)
 			if err != nil {
 				return err
+			}
+			if imported.Is(args[0]) {
+				return importedStatus(s, output, args[0])
 			}
 			dir, err := study.Open(args[0])
 			if err != nil {
