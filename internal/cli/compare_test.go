@@ -580,7 +580,7 @@ func TestQuantilesOfTrials(t *testing.T) {
 		"text": {"Quantiles of trials", "b / a", "Within the two runs", fmt.Sprintf("×%.3g", *d.Quantiles[0].Ratio)},
 		"markdown": {"Quantiles of trials:", "| b / a | p50 | " + times, "Quantiles within the two runs:",
 			"| m | b / a | p90 | – |"},
-		"csv": {"\nquantile," + d.Metric, ",0.5\n", "\nquantile,m,,,a,b,,", ",0.9\n"},
+		"csv": {"\nquantile," + d.Metric, ",0.5,,,,\n", "\nquantile,m,,,a,b,,", ",0.9,,,,\n"},
 	} {
 		var out strings.Builder
 		if err := (&compareFlags{output: format}).write(&out, r); err != nil {
