@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,25 @@ func TestTraceCommands(t *testing.T) {
 	}
 	if stats.Records != 20 {
 		t.Errorf("%d operations, want 20", stats.Records)
+	}
+}
+
+// TestAuditWarnings: what is left out of an audit log is said, with its line.
+func TestAuditWarnings(t *testing.T) {
+	log, err := os.ReadFile("../engine/kubernetes/capture/testdata/audit.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(name, append([]byte("Trying master-0\n"), log[:len(log)-20]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := call("trace", "record", "--from-audit", name)
+	for _, want := range []string{`warning: 1 line left out: no audit event; the first is line 1: "Trying ` +
+		`master-0"`, fmt.Sprintf("warning: the last line, %d, is cut off and left out", strings.Count(string(log), "\n")+1)} {
+		if code != exitOK || out == "" || !strings.Contains(errs, want) {
+			t.Errorf("exit %d, %s, want %q", code, errs, want)
+		}
 	}
 }
 

@@ -29,7 +29,9 @@ func newTraceRecord(s *streams) *cobra.Command {
 		Long: `Watches the claims, snapshots, attachments and pods with claims of a namespace, or
 of all namespaces with -A, until --duration is over or Ctrl-C, and writes the
 operations on them. With --from-audit it reads the audit log of an API server
-instead, with --from-bundle the operations of a run.`,
+instead, with --from-bundle the operations of a run. The log may be compressed
+(gzip, zstd), and its lines may begin with a node or a time, as of oc adm node-logs
+and kubectl logs --timestamps; lines that are no events are left out and counted.`,
 		Example: `  cnsbench trace record -A --duration 1h -o trace.csv.gz
   cnsbench trace record --from-audit audit.log -o trace.jsonl`,
 		Args: cobra.NoArgs,
@@ -95,8 +97,15 @@ func fromAudit(s *streams, name string) ([]trace.Record, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if a.Bare > 0 {
-		fmt.Fprintf(s.err, "warning: %d writes were logged without their objects: set level RequestResponse in the audit "+
-			"policy for claims, snapshots, attachments and pods\n", a.Bare)
+		fmt.Fprintf(s.err, "warning: %s logged without the object: set level RequestResponse in the audit policy for "+
+			"claims, snapshots, attachments and pods\n", count(a.Bare, "write"))
+	}
+	if a.Unread > 0 {
+		fmt.Fprintf(s.err, "warning: %s left out: no audit event; the first is line %d: %q\n",
+			count(a.Unread, "line"), a.First.Line, a.First.Text)
+	}
+	if a.Torn > 0 {
+		fmt.Fprintf(s.err, "warning: the last line, %d, is cut off and left out\n", a.Torn)
 	}
 	if len(a.Records) < 2 {
 		return nil, fmt.Errorf("%s: none of its %d events is an operation on storage", name, a.Events)

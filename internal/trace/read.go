@@ -3,7 +3,6 @@ package trace
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"unique"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/decode"
 )
 
 // Version is the version of the format. Read rejects other versions.
@@ -31,17 +31,15 @@ const (
 	maxField   = 4 << 10   // large enough for the names of several objects
 )
 
-// Read reads a whole trace, as CSV or JSON lines, plain or compressed with gzip, and sorts it by time. Errors
-// contain the line.
+// Read reads a whole trace, as CSV or JSON lines in any encoding that package decode reads, and sorts it by time.
+// Errors contain the line.
 func Read(r io.Reader) ([]Record, error) {
-	in := bufio.NewReader(r)
-	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return nil, fmt.Errorf("trace: %w", err)
-		}
-		in = bufio.NewReader(z)
+	plain, err := decode.NewReader(r, maxText+1) // the text has its own limit
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
 	}
+	defer plain.Close()
+	in := bufio.NewReader(plain)
 	first, err := in.Peek(1)
 	if err != nil {
 		return nil, notRead(err)

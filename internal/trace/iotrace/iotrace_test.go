@@ -141,7 +141,7 @@ func TestRefused(t *testing.T) {
 		{"other text", "\nhello\n", "", "line 2: unknown format"},
 		{"binary", "\x00\x01\x02\xff", "", "line 1: binary data"},
 		{"blktrace's file", "\x07tae\x00\x00", "", "blkparse makes it"},
-		{"gzip", "\x1f\x8b\x08\x00", "", "compressed: decompress it"},
+		{"gzip", "\x1f\x8b\x08\x00", "", "gzip: unexpected EOF"},
 		{"binary later", v3 + "1 f add\n\xff\xfe\n", "", "line 3: binary data"},
 		{"long line", v3 + strings.Repeat("x", 5000), "", "line 2: the line is longer"},
 		{"version 1", "fio version 1 iolog\n", "", `unsupported header "fio version 1 iolog"`},

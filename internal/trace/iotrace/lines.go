@@ -42,8 +42,6 @@ func (l *lines) next() bool {
 			return false
 		}
 		switch l.text = strings.TrimSpace(string(line.Text)); {
-		case strings.HasPrefix(l.text, "\x1f\x8b"):
-			l.err = l.errorf("the trace is compressed: decompress it")
 		case strings.ContainsRune(l.text, 0) || !utf8.ValidString(l.text):
 			l.err = l.errorf("binary data: want text (blkparse makes it of blktrace's files)")
 		case line.Cut > 0:

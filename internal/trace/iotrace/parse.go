@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"io"
+
+	"github.com/cnsbench/cnsbench/internal/decode"
 )
 
 // Names of the formats.
@@ -13,10 +15,18 @@ const (
 	Biosnoop = "biosnoop"
 )
 
-// Parse reads a trace and detects its format. device selects one of several devices ("8,0" for blkparse, "sda" for
-// biosnoop), and is empty if there is one. Errors contain the line.
+// maxText limits the text of a trace, which is read as a stream, in bytes.
+const maxText = 1 << 40
+
+// Parse reads a trace, in any encoding that package decode reads, and detects its format. device selects one of several
+// devices ("8,0" for blkparse, "sda" for biosnoop), and is empty if there is one. Errors contain the line.
 func Parse(from io.Reader, device string) (*Trace, error) {
-	l := newLines(from)
+	text, err := decode.NewReader(from, maxText)
+	if err != nil {
+		return nil, err
+	}
+	defer text.Close()
+	l := newLines(text)
 	defer l.stop()
 	if !l.next() {
 		return nil, cmp.Or(l.err, errors.New("the trace is empty: want a fio iolog, or the text of blkparse or biosnoop"))

@@ -2,6 +2,8 @@ package capture
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -9,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding/unicode"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -197,12 +201,97 @@ func TestFromAudit(t *testing.T) {
 	}
 }
 
+// created is the begin of the log of a claim that is created, without its end of line.
+const created = `{"apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"create","objectRef":{"resource":` +
+	`"persistentvolumeclaims","namespace":"shop","name":"db"},"responseStatus":{"code":201},"requestReceivedTimestamp":` +
+	`"2026-11-22T02:32:28.454171Z","stageTimestamp":"2026-11-22T02:32:28.514373Z","responseObject":{"kind":` +
+	`"PersistentVolumeClaim","metadata":{"name":"db","namespace":"shop","uid":"u"},"status":{"phase":"Pending"}}}`
+
+// TestFromAuditLines: what is no event is counted and quoted, what precedes events is left out, and neither hides one.
+func TestFromAuditLines(t *testing.T) {
+	const other = `{"level":"info","msg":"started"}`
+	half := created[:len(created)/2]
+	for _, tt := range []struct {
+		name, log string
+		want      Audit
+	}{
+		{"plain", created + "\n", Audit{Events: 1}},
+		{"without a line break", created, Audit{Events: 1}},
+		{"blank lines", "\n" + created + "\r\n\n", Audit{Events: 1}},
+		{"node", "master-0 " + created + "\nmaster-0 " + created + "\n", Audit{Events: 2}},
+		{"times", "2026-11-22T02:32:28.5Z " + created + "\n2026-11-22T02:32:28.6Z " + created + "\n", Audit{Events: 2}},
+		{"pod and time", "[pod/a/b] 2026-11-22T02:32:28.5+01:00 " + created + "\n", Audit{Events: 1}},
+		{"runtime", "2026-11-22T02:32:28.5Z stdout F " + created + "\n", Audit{Events: 1}},
+		{"torn", created + "\n" + half, Audit{Events: 1, Torn: 2}},
+		{"torn with a node", "m " + created + "\nm " + half, Audit{Events: 1, Torn: 2}},
+		{"torn before the event", "m " + created + "\nmaste", Audit{Events: 1, Torn: 2}},
+		{"others", created + "\n" + other + "\nI1122 x.go:1] started {1}\n" + created + "\n",
+			Audit{Events: 2, Unread: 2, First: Unread{Line: 2, Text: other}}},
+		{"others first", "Unable to connect\n" + created + "\n",
+			Audit{Events: 1, Unread: 1, First: Unread{Line: 1, Text: "Unable to connect"}}},
+	} {
+		got, err := FromAudit(strings.NewReader(tt.log))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if len(got.Records) != 2 { // the claim, and the end
+			t.Errorf("%s: records %+v", tt.name, got.Records)
+		}
+		got.Records = nil
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+// TestFromAuditEncodings: the records are those of the plain log.
+func TestFromAuditEncodings(t *testing.T) {
+	log, err := os.ReadFile("testdata/audit.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := FromAudit(bytes.NewReader(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	utf16, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().Bytes(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, errWrite := z.Write(log)
+	if err := errors.Join(errWrite, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, encoded := range map[string][]byte{"mark": append([]byte("\ufeff"), log...), "UTF-16": utf16,
+		"gzip": zipped.Bytes(), "zstd": encoder.EncodeAll(log, nil)} {
+		got, err := FromAudit(bytes.NewReader(encoded))
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+	if _, err := FromAudit(bytes.NewReader(zipped.Bytes()[:zipped.Len()/2])); err == nil ||
+		!strings.Contains(err.Error(), "the file of gzip is cut off") {
+		t.Errorf("cut off: %v", err)
+	}
+}
+
 func TestFromAuditRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"{":  "line 1",
-		"{}": "line 1: it has no times",
-		`{"requestReceivedTimestamp":"2026-11-22T02:32:28.454171Z","stageTimestamp":"2026-11-22T02:32:28.514373Z"}` +
-			"\nx": "line 2",
+		"":                                 "it is empty",
+		"{":                                "line 1: it is cut off, and no line before it is an event",
+		"{}":                               `line 1: it is no audit.k8s.io/v1 Event, and neither is another: "{}"`,
+		"\nx\ny\n":                         `line 2: it is no audit.k8s.io/v1 Event, and neither is another: "x"`,
+		`{"apiVersion":"audit.k8s.io/v1"}`: "line 1: it has no times",
+		created + "\n" + created[:len(created)/2] + "\n" + created + "\n": "line 2: unexpected end of JSON input",
+		created + "\n" + `{"stage":}` + "\n":                              "line 2: invalid character",
+		"a " + created + "\nb " + created + "\n":                          `line 2: it is of "b", lines before it of "a"`,
 	} {
 		if _, err := FromAudit(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
