@@ -72,9 +72,11 @@ verify: chart-test ## fail if go.mod, generated code or formatting is out of dat
 	@hack/verify.sh
 
 .PHONY: corpus
-corpus: deps workload-servers ## make the corpora of the readers anew with the real programs (fio, pgbench, redis-benchmark, sysbench)
+corpus: deps build workload-servers object-peers ## make the corpora of the readers anew with the real programs (fio, pgbench, redis-benchmark, sysbench, warp)
 	hack/corpus/fio.sh internal/workload/parser/testdata/corpus/fio
 	hack/corpus/databases.sh internal/workload/parser/testdata/corpus
+	hack/packages.sh zstd=zstd
+	hack/corpus/warp.sh internal/workload/parser/testdata/corpus/warp '$(OUT)/peers/warp' bin/cnsbench
 
 .PHONY: test-long
 test-long: deps build object-servers workload-servers prometheus ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, real object stores, real applications

@@ -214,7 +214,7 @@ func inputOf(arg string) imported.Input {
 	}
 	if !given {
 		file = arg
-		base := filepath.Base(arg)
+		base := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(arg), ".zst"), ".gz")
 		label = strings.TrimSuffix(base, filepath.Ext(base))
 	}
 	level, occasion, _ := strings.Cut(label, "@")

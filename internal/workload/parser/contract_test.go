@@ -24,6 +24,7 @@ var corpora = []struct {
 	{"dbench", "testdata/corpus/dbench/*.txt", false},
 	{"kubestr", "testdata/corpus/kubestr/*.txt", false},
 	{"cosbench", "testdata/corpus/cosbench/*.csv", true},
+	{"warp", "testdata/corpus/warp/*.csv.zst", false},
 	{"kbench", "testdata/corpus/kbench/*.txt", false},
 	{"elbencho", "testdata/corpus/elbencho/*.csv", true},
 	{"ior", "testdata/corpus/ior/*", true},
