@@ -14,9 +14,9 @@ func givenTwice(root *cobra.Command, args []string) error {
 	if len(args) > 0 && strings.HasPrefix(args[0], "__") { // what shells call to complete
 		return nil
 	}
-	c, rest, err := root.Find(args)
-	if err != nil {
-		return nil // cobra reports it
+	c, rest, unknown := root.Find(args)
+	if unknown != nil {
+		return nil //nolint:nilerr // cobra reports it
 	}
 	c.InitDefaultHelpFlag() // as ParseFlags needs it; it also adds the flags of the parents
 	first := map[string]string{}

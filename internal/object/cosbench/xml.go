@@ -91,10 +91,10 @@ func (r *reader) line(offset int) int { return sort.SearchInts(r.newlines, offse
 // no more time than others: offset is not before that element.
 func (r *reader) place(offset int) place {
 	at, begin := place{r.line(offset), 1}, r.last
-	switch {
-	case at.line == r.lastAt.line:
+	switch at.line {
+	case r.lastAt.line:
 		at.column = r.lastAt.column
-	case at.line == 1:
+	case 1:
 		begin = 0
 	default:
 		begin = r.newlines[at.line-2] + 1

@@ -359,9 +359,10 @@ func (k *conn) send(status, headers string, content []byte) error {
 
 // object sends one that is made up.
 func (k *conn) object(q *request, container, object string) error {
-	from, to, ok := int64(0), k.size, true
+	from, to := int64(0), k.size
 	b := append(k.out[:0], "HTTP/1.1 "...)
 	if q.ranged {
+		var ok bool
 		if from, to, ok = q.span.of(k.size); !ok {
 			return k.fail(q, "416 Requested Range Not Satisfiable", "InvalidRange",
 				fmt.Sprintf("objects have %d bytes", k.size))

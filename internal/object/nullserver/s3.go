@@ -185,7 +185,10 @@ func (k *conn) deleteAll(q *request) error {
 	var asked struct {
 		XMLName xml.Name `xml:"Delete"`
 		Quiet   bool
-		Objects []struct{ Key, VersionId string } `xml:"Object"` //nolint:revive // the element is called that
+		Objects []struct {
+			Key       string
+			VersionID string `xml:"VersionId"`
+		} `xml:"Object"`
 	}
 	if err := xml.Unmarshal(k.body, &asked); err != nil || len(asked.Objects) == 0 {
 		return k.fail(q, "400 Bad Request", "MalformedXML", "the body is no list of objects to delete")
@@ -196,8 +199,8 @@ func (k *conn) deleteAll(q *request) error {
 			break // only failures are named
 		}
 		b.WriteString("<Deleted><Key>" + escaped(o.Key) + "</Key>")
-		if o.VersionId != "" {
-			b.WriteString("<VersionId>" + escaped(o.VersionId) + "</VersionId>")
+		if o.VersionID != "" {
+			b.WriteString("<VersionId>" + escaped(o.VersionID) + "</VersionId>")
 		}
 		b.WriteString("</Deleted>")
 	}
