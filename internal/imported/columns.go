@@ -14,6 +14,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
 
+// Format says how a CSV file is read.
+type Format struct {
+	Columns Columns `json:"columns"`
+	// Separator is between the cells of a line; "" is a comma.
+	Separator string `json:"separator,omitempty"`
+	// Missing accepts cells without a number as trials without a value.
+	Missing bool `json:"missing,omitempty"`
+}
+
 // Columns names the columns of a CSV file. Required are Factors with Values, Wide or Mean.
 type Columns struct {
 	// Factors are the columns whose values are compared, such as provider.

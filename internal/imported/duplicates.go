@@ -9,6 +9,15 @@ import (
 	"strings"
 )
 
+// Counts describe the rows.
+type Counts struct {
+	Rows    int `json:"rows"`
+	Missing int `json:"missing"` // cells without a value
+	Metrics int `json:"metrics"`
+	// Levels counts the values of each factor.
+	Levels map[string]int `json:"levels"`
+}
+
 // scanned is what a pass over a file found.
 type scanned struct {
 	format Format // with all columns of values by name

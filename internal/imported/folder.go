@@ -49,15 +49,6 @@ type Source struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// Counts describe the rows.
-type Counts struct {
-	Rows    int `json:"rows"`
-	Missing int `json:"missing"` // cells without a value
-	Metrics int `json:"metrics"`
-	// Levels counts the values of each factor.
-	Levels map[string]int `json:"levels"`
-}
-
 // CSV imports a CSV file into a new folder: it checks every row, copies the text, and describes it. The file may be
 // compressed or in UTF-16 (package decode); the copy is UTF-8 text. It reads the file once, as a stream. The folder
 // must not exist, or be empty; after an error it is as before.

@@ -28,15 +28,6 @@ const (
 	maxText   = 64 << 30 // of a compressed file, decompressed
 )
 
-// Format says how a CSV file is read.
-type Format struct {
-	Columns Columns `json:"columns"`
-	// Separator is between the cells of a line; "" is a comma.
-	Separator string `json:"separator,omitempty"`
-	// Missing accepts cells without a number as trials without a value.
-	Missing bool `json:"missing,omitempty"`
-}
-
 // row is one line of a file. Its slices are valid until the next.
 type row struct {
 	line            int
