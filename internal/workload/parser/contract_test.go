@@ -88,8 +88,8 @@ func (x reading) silent(whole reading) bool {
 
 var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// TestContract damages each file of each corpus: cut at each tenth, each line removed, each number emptied and made
-// text. A reader refuses the damaged text, or says what is wrong, or reads the same figures.
+// TestContract damages each file of each corpus: cut at each tenth, each line and each column removed, each number
+// emptied and made text. A reader refuses the damaged text, or says what is wrong, or reads the same figures.
 func TestContract(t *testing.T) {
 	for _, c := range corpora {
 		tool := tool(t, c.tool)
@@ -103,6 +103,11 @@ func TestContract(t *testing.T) {
 				for i := 1; i < 10; i++ {
 					if cut := text[:len(text)*i/10]; read(&tool, cut).silent(whole) {
 						t.Errorf("cut at %d/10: %v", i, read(&tool, cut))
+					}
+				}
+				for _, damaged := range withoutColumns(name, text) {
+					if x := read(&tool, damaged); x.silent(whole) {
+						t.Errorf("without a column, header %q: silently %v", lineOf(damaged, 0), difference(x, whole))
 					}
 				}
 				for _, l := range linesOf(text) {
@@ -121,6 +126,29 @@ func TestContract(t *testing.T) {
 			})
 		}
 	}
+}
+
+// withoutColumns returns a table without each of its columns; nothing of another file.
+func withoutColumns(name, text string) (list []string) {
+	separator := ","
+	switch {
+	case strings.HasSuffix(name, ".csv.zst"):
+		separator = "\t"
+	case !strings.HasSuffix(name, ".csv"):
+		return nil
+	}
+	for i := range strings.Split(lineOf(text, 0), separator) {
+		var b strings.Builder
+		for line := range strings.Lines(text) {
+			cells := strings.Split(strings.TrimSuffix(line, "\n"), separator)
+			if i < len(cells) && !strings.HasPrefix(line, "#") {
+				cells = slices.Delete(cells, i, i+1)
+			}
+			b.WriteString(strings.Join(cells, separator) + "\n")
+		}
+		list = append(list, b.String())
+	}
+	return list
 }
 
 // linesOf are the begins and ends of the lines of a text; of those that differ only in numbers the first three.

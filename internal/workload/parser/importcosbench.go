@@ -22,6 +22,11 @@ var cosbenchFigures = []struct{ column, name, unit string }{
 // decimals and none of a whole number; in a comma's language without quotes, so that a number is two cells.
 var cosbenchDecimal = []string{"Avg-ResTime", "Avg-ProcTime", "Throughput", "Bandwidth", "Succ-Ratio"}
 
+// cosbenchColumns are those before the status, without which decimal commas are not understood.
+var cosbenchColumns = []string{"Stage", "Op-Name", "Op-Type", "Op-Count", "Byte-Count", "Avg-ResTime", "Avg-ProcTime",
+	"60%-ResTime", "80%-ResTime", "90%-ResTime", "95%-ResTime", "99%-ResTime", "100%-ResTime", "Throughput", "Bandwidth",
+	"Succ-Ratio"}
+
 // cosbenchStates are what COSBench and cnsbench object run write as Status.
 var cosbenchStates = []string{"completed", "terminated", "failed", "cancelled", "aborted", "accomplished", "waiting",
 	"launching", "submitting", "booting", "running", "closing", "authing", "queuing", "processing", "N/A"}
@@ -114,7 +119,7 @@ func (c *cosbench) aligned(row []string) ([]string, error) {
 		return nil, errors.New("it has no status such as completed")
 	case more == 0:
 		return row, nil
-	case more < 0 || more > len(cosbenchDecimal):
+	case more < 0 || more > len(cosbenchDecimal) || !slices.Equal(c.header[:status], cosbenchColumns):
 		return nil, fmt.Errorf("its status is in column %d, that of the header in column %d", at+1, status+1)
 	default:
 		return c.joined(row, more)
