@@ -3,7 +3,6 @@ package parser
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -57,7 +55,7 @@ var (
 // rate is not part of it. So it is a service time. Its values are spread evenly over each bucket, as db_bench does for
 // the percentiles that it prints; the widest buckets end at one and a half times their start.
 func DBBench(in Input) (Result, error) {
-	d := &dbBench{in: in}
+	d := &dbBench{work: work{in: in}}
 	if err := d.read(); err != nil {
 		return d.res, fmt.Errorf("db_bench: %w", err)
 	}
@@ -71,8 +69,7 @@ func DBBench(in Input) (Result, error) {
 
 // dbBench is the work on one container's files.
 type dbBench struct {
-	in     Input
-	res    Result
+	work
 	runs   []*dbRun
 	failed string // the first error on stderr
 }
@@ -98,43 +95,27 @@ type dbResult struct {
 	unread     string // the line, if a part of it is not understood
 }
 
-func (d *dbBench) warn(code, format string, args ...any) {
-	d.res.Warnings = append(d.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
-}
-
 // maxDBBench is the limit of one output of db_bench.
 const maxDBBench = 16 << 20
 
 func (d *dbBench) read() error {
-	return fs.WalkDir(d.in.Files, ".", func(name string, e fs.DirEntry, err error) error {
-		ext := path.Ext(name)
-		if err != nil || e.IsDir() || ext != ".txt" && ext != ".csv" && ext != ".start" && name != "stderr" {
-			return err
-		}
-		text, err := bounded.ReadFile(d.in.Files, name, maxDBBench)
-		if errors.Is(err, bounded.ErrTooLarge) {
-			d.warn("outputUnread", "%v", err)
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return d.texts(maxDBBench, func(name, text string) {
 		if name == "stderr" {
-			d.readErrors(string(text))
-			return nil
+			d.readErrors(text)
+			return
 		}
+		ext := path.Ext(name)
 		r := d.run(strings.TrimSuffix(name, ext))
 		switch ext {
 		case ".txt":
-			d.readText(r, string(text))
+			d.readText(r, text)
 			r.unread.warn(&d.res)
 		case ".csv":
-			d.readIntervals(r, name, string(text))
+			d.readIntervals(r, name, text)
 		case ".start":
-			r.start, _ = strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+			r.start, _ = strconv.ParseFloat(strings.TrimSpace(text), 64)
 		}
-		return nil
-	})
+	}, ".txt", ".csv", ".start", "stderr")
 }
 
 // run returns the process of an output.

@@ -49,7 +49,7 @@ func dbenchLatency(name, meaning string) metric.Declaration {
 
 // Dbench reads the output of fio with the job file of the entry dbench: what Fio reads, and the ten figures of dbench.
 func Dbench(in Input) (Result, error) {
-	f := fioRun{in: in, inTurn: true}
+	f := fioRun{work: work{in: in}, inTurn: true}
 	if err := f.parse(); err != nil {
 		return f.res, err
 	}

@@ -3,7 +3,6 @@ package parser
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
 	"path"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -55,8 +53,8 @@ func etcdQuantile(name, share string) metric.Declaration {
 // the wait for --rate: it is the service time. Distributions are those of the server, of the fsyncs of its log and of
 // the commits of its database: the difference of its metrics before.prom and after.prom.
 func Etcd(in Input) (Result, error) {
-	e := &etcd{in: in, seconds: map[int64]*etcdSecond{}}
-	if err := fs.WalkDir(in.Files, ".", e.read); err != nil {
+	e := &etcd{work: work{in: in}, seconds: map[int64]*etcdSecond{}}
+	if err := e.texts(maxEtcd, e.read, ".txt", ".prom"); err != nil {
 		return e.res, fmt.Errorf("etcd: %w", err)
 	}
 	switch {
@@ -72,8 +70,7 @@ func Etcd(in Input) (Result, error) {
 
 // etcd is the work on one container's files.
 type etcd struct {
-	in            Input
-	res           Result
+	work
 	rounds        []*etcdRound
 	seconds       map[int64]*etcdSecond // by Unix time
 	failed        float64
@@ -81,35 +78,18 @@ type etcd struct {
 	before, after string // the server's metrics
 }
 
-func (e *etcd) warn(code, format string, args ...any) {
-	e.res.Warnings = append(e.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
-}
-
 // maxEtcd is the limit of one file.
 const maxEtcd = 16 << 20
 
-func (e *etcd) read(name string, d fs.DirEntry, err error) error {
-	ext := path.Ext(name)
-	if err != nil || d.IsDir() || ext != ".txt" && ext != ".prom" {
-		return err
-	}
-	text, err := bounded.ReadFile(e.in.Files, name, maxEtcd)
-	if errors.Is(err, bounded.ErrTooLarge) {
-		e.warn("outputUnread", "%v", err)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+func (e *etcd) read(name, text string) {
 	switch {
-	case ext == ".txt":
-		e.readText(name, string(text))
+	case path.Ext(name) == ".txt":
+		e.readText(name, text)
 	case path.Base(name) == "before.prom":
-		e.before = string(text)
+		e.before = text
 	case path.Base(name) == "after.prom":
-		e.after = string(text)
+		e.after = text
 	}
-	return nil
 }
 
 // etcdRound is one report.

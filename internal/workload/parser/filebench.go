@@ -3,8 +3,6 @@ package parser
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,15 +37,15 @@ var (
 // the series "ops". The last statistics are the result, also of a run that was ended early; then there is a warning.
 // Filebench prints no percentiles. Times are those of the threads' calls: the view is that of the service.
 func Filebench(in Input) (Result, error) {
-	f := filebench{in: in}
+	f := filebench{work: work{in: in}}
 	found := false
-	err := fs.WalkDir(in.Files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || path.Ext(name) != ".txt" || found {
-			return err
+	err := f.walk(func(name string) error {
+		if found {
+			return nil
 		}
 		found = true
-		return f.read(name)
-	})
+		return f.lines(name, f.line)
+	}, ".txt")
 	switch {
 	case err != nil:
 		return f.res, fmt.Errorf("filebench: %w", err)
@@ -60,8 +58,7 @@ func Filebench(in Input) (Result, error) {
 
 // filebench is the work on one container's files.
 type filebench struct {
-	in      Input
-	res     Result
+	work
 	running float64    // when the run began, in seconds since the program's start
 	ran     bool       // the run took its time
 	ended   bool       // with the last statistics
@@ -96,18 +93,6 @@ var (
 	fbFailed = lazy.Regexp(`Unexpected Process termination.*|NO VALID RESULTS!.*|Failed to .*|` +
 		`.*[Nn]o space left.*|.*syntax error.*|Warning: no run command.*`)
 )
-
-func (f *filebench) warn(code, format string, args ...any) {
-	f.res.Warnings = append(f.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
-}
-
-func (f *filebench) read(name string) error {
-	err := readLines(f.in.Files, name, f.line)
-	if err != nil {
-		f.warn("outputUnread", "%s: %v", name, err)
-	}
-	return nil
-}
 
 func (f *filebench) line(row string) {
 	if m := fbSummary().FindStringSubmatch(row); m != nil {

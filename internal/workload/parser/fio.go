@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
@@ -44,7 +43,7 @@ var fioMetrics = func() []metric.Declaration {
 // Metrics are "read", "write", "trim" and (totals only) "sync". With jobs of several names
 // each also has its own "<job>.read".
 func Fio(in Input) (Result, error) {
-	f := fioRun{in: in}
+	f := fioRun{work: work{in: in}}
 	err := f.parse()
 	return f.res, err
 }
@@ -94,12 +93,8 @@ func (f *fioRun) load() error {
 var terminationMessage = lazy.Regexp(`^\s*(fio: terminating on signal 15\s*)+$`)
 
 func (f *fioRun) loadReport(name string) error {
-	b, err := bounded.ReadFile(f.in.Files, name, maxReport)
-	if errors.Is(err, bounded.ErrTooLarge) {
-		f.warn("outputUnread", "%v", err)
-		return nil
-	}
-	if err != nil {
+	b, ok, err := f.text(name, maxReport)
+	if !ok {
 		return err
 	}
 	out, err := decodeFio(b)

@@ -79,7 +79,7 @@ func TestJobNames(t *testing.T) {
 		{"fio-2", jobs("fio-20", "x"), "job fio-20: "},
 		{"", jobs("fio-2", "x"), "job fio-2: "},
 	} {
-		f := fioRun{in: Input{Instance: tt.instance}, jobs: tt.jobs}
+		f := fioRun{work: work{in: Input{Instance: tt.instance}}, jobs: tt.jobs}
 		if got := f.label(tt.jobs[0]); got != tt.want {
 			t.Errorf("%s in %s: %q, want %q", tt.jobs[0].Name, tt.instance, got, tt.want)
 		}

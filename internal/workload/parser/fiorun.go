@@ -14,12 +14,12 @@ import (
 
 // fioRun is the work on one container's files.
 type fioRun struct {
-	in      Input
+	work
 	reports []*fioReport
 	jobs    []*fioJob // of all reports, in order
 	logs    []fioLog
 	inTurn  bool // jobs are meant to run one after another
-	res     Result
+
 }
 
 type fioLog struct {
@@ -28,19 +28,9 @@ type fioLog struct {
 	rows   []histRow
 }
 
-func (f *fioRun) warn(code, format string, args ...any) {
-	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...)})
-}
-
 // invalid adds a warning about figures that must not be used.
 func (f *fioRun) invalid(code, format string, args ...any) {
 	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...), Invalid: true})
-}
-
-func (f *fioRun) add(w Warning) {
-	if !slices.Contains(f.res.Warnings, w) {
-		f.res.Warnings = append(f.res.Warnings, w)
-	}
 }
 
 // label returns the beginning of a message about a job: its name where the container ran jobs

@@ -64,7 +64,7 @@ const IntegrityName = "integrity"
 // start (start.json) and at its end (end.json); or, of an image of its volume, the report on that (image.json). Reports
 // are compared with the acknowledgements of the containers before.
 func Integrity(in Input) (Result, error) {
-	p := &integrityRun{in: in, sums: map[string]float64{}}
+	p := &integrityRun{work: work{in: in}, sums: map[string]float64{}}
 	for epoch, of := range in.Earlier {
 		acks, err := acksIn(of, epoch)
 		if err != nil {
@@ -90,15 +90,10 @@ func Integrity(in Input) (Result, error) {
 
 // integrityRun is the work on one container's files, or on one image.
 type integrityRun struct {
-	in      Input
-	res     Result
+	work
 	earlier integrity.Acks
 	reports int
 	sums    map[string]float64 // by metric
-}
-
-func (p *integrityRun) warn(code, format string, args ...any) {
-	p.res.Warnings = append(p.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
 // acksIn reads the acknowledgements among the files of a container, on the run's clock.

@@ -1,12 +1,9 @@
 package parser
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -52,20 +49,15 @@ func megahitStage(name, what string) metric.Declaration {
 
 // Megahit reads the log of MEGAHIT 1.2.9 (*.log), as it writes it to stderr with --verbose.
 func Megahit(in Input) (Result, error) {
-	m := megahit{stages: map[string]float64{}}
+	m := megahit{work: work{in: in}, stages: map[string]float64{}}
 	found := false
-	err := fs.WalkDir(in.Files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || path.Ext(name) != ".log" || found {
-			return err
-		}
-		found = true
-		err = readLines(in.Files, name, m.line)
-		if errors.Is(err, bufio.ErrTooLong) {
-			m.warn("outputUnread", "%s has a line of more than %d bytes: the rest is left out", name, maxLine)
+	err := m.walk(func(name string) error {
+		if found {
 			return nil
 		}
-		return err
-	})
+		found = true
+		return m.lines(name, m.line)
+	}, ".log")
 	switch {
 	case err != nil:
 		return m.res, fmt.Errorf("megahit: %w", err)
@@ -79,17 +71,13 @@ func Megahit(in Input) (Result, error) {
 
 // megahit is the work on one log.
 type megahit struct {
-	res    Result
+	work
 	stage  string // that runs
 	begun  int    // stages
 	ended  int
 	stages map[string]float64 // seconds
 	failed string
 	done   bool
-}
-
-func (m *megahit) warn(code, format string, args ...any) {
-	m.res.Warnings = append(m.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
 // Lines of the log. Those of a stage are written as Python prints bytes.

@@ -63,7 +63,7 @@ var (
 // the lag, which is logged too, it is the service time. Transactions that failed have no latency, and those that were
 // skipped (-L) count as never done. A closed loop has the service view alone.
 func Pgbench(in Input) (Result, error) {
-	p := &pgbench{in: in}
+	p := &pgbench{work: work{in: in}}
 	if err := p.read(); err != nil {
 		return p.res, fmt.Errorf("pgbench: %w", err)
 	}
@@ -115,8 +115,7 @@ func (p *pgbench) complete() {
 
 // pgbench is the work on one container's files.
 type pgbench struct {
-	in       Input
-	res      Result
+	work
 	logs     []string
 	report   bool // complete
 	progress intervals
@@ -131,10 +130,6 @@ type pgbench struct {
 
 // pgError is a message that something failed.
 var pgError = lazy.Regexp(`^pgbench: (?:error|fatal): (.*)$`)
-
-func (p *pgbench) warn(code, format string, args ...any) {
-	p.res.Warnings = append(p.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
-}
 
 var pgLogName = lazy.Regexp(`_log\.\d+(\.\d+)?$`)
 
@@ -160,12 +155,8 @@ const (
 )
 
 func (p *pgbench) readText(name string) error {
-	text, err := bounded.ReadFile(p.in.Files, name, maxPgReport)
-	if errors.Is(err, bounded.ErrTooLarge) {
-		p.warn("outputUnread", "%v", err)
-		return nil
-	}
-	if err != nil {
+	text, ok, err := p.text(name, maxPgReport)
+	if !ok {
 		return err
 	}
 	for row := range bytes.Lines(text) {

@@ -1,11 +1,8 @@
 package parser
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,13 +70,8 @@ func redisMeaning(operation string) string {
 // is made. Where a latency is not known it is rounded up: to the next 0.1 ms, from 2 ms on to the next ms. Several
 // reports of a test are merged. It is a closed loop: there is the service view alone.
 func Redis(in Input) (Result, error) {
-	r := &redis{in: in, ended: in.Started, tests: map[string]*redisTest{}}
-	err := fs.WalkDir(in.Files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || path.Ext(name) != ".txt" {
-			return err
-		}
-		return r.read(name)
-	})
+	r := &redis{work: work{in: in}, ended: in.Started, tests: map[string]*redisTest{}}
+	err := r.walk(r.read, ".txt")
 	if err != nil {
 		return r.res, fmt.Errorf("redis-benchmark: %w", err)
 	}
@@ -96,8 +88,7 @@ func Redis(in Input) (Result, error) {
 
 // redis is the work on one container's files.
 type redis struct {
-	in    Input
-	res   Result
+	work
 	run   *redisRun // whose lines are read
 	ended op.Time   // of the run before
 	tests map[string]*redisTest
@@ -105,22 +96,10 @@ type redis struct {
 	columns []string // of the CSV that is printed
 }
 
-func (r *redis) warn(code, format string, args ...any) {
-	w := Warning{Code: code, Message: fmt.Sprintf(format, args...)}
-	if !slices.Contains(r.res.Warnings, w) {
-		r.res.Warnings = append(r.res.Warnings, w)
-	}
-}
-
 func (r *redis) read(name string) error {
-	err := readLines(r.in.Files, name, r.readLine)
-	if errors.Is(err, bufio.ErrTooLong) {
-		r.warn("outputUnread", "%s has a line of more than %d bytes: what follows is not read", name, maxLine)
-	} else if err != nil {
-		return err
-	}
+	err := r.lines(name, r.readLine)
 	r.endRun()
-	return nil
+	return err
 }
 
 var (

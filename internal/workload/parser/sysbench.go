@@ -3,7 +3,6 @@ package parser
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path"
 	"regexp"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
@@ -55,7 +53,7 @@ type sbFigure struct {
 // so that it includes the wait for a thread: the basis is "service" or "response". The other view does not exist. The
 // histogram has the middles of buckets that are 1.8 % wide, printed to a µs.
 func (test *sbTest) read(in Input) (Result, error) {
-	s := &sysbench{test: test, in: in}
+	s := &sysbench{test: test, work: work{in: in}}
 	if err := s.read(); err != nil {
 		return s.res, fmt.Errorf("sysbench: %w", err)
 	}
@@ -79,9 +77,8 @@ func (test *sbTest) read(in Input) (Result, error) {
 
 // sysbench is the work on one container's files.
 type sysbench struct {
+	work
 	test   *sbTest
-	in     Input
-	res    Result
 	found  bool
 	unread unreadLines
 	// noPercentile: --percentile=0
@@ -107,38 +104,22 @@ type sysbench struct {
 	step                     float64 // seconds
 }
 
-func (s *sysbench) warn(code, format string, args ...any) {
-	s.res.Warnings = append(s.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
-}
-
 // maxSysbench is the limit of the stdout: a line of 100 bytes each second of a week.
 const maxSysbench = 64 << 20
 
 func (s *sysbench) read() error {
 	s.series = map[string]*intervals{}
 	var texts []string
-	err := fs.WalkDir(s.in.Files, ".", func(name string, e fs.DirEntry, err error) error {
-		ext := path.Ext(name)
-		if err != nil || e.IsDir() || ext != ".txt" && ext != ".start" {
-			return err
-		}
-		text, err := bounded.ReadFile(s.in.Files, name, maxSysbench)
-		if errors.Is(err, bounded.ErrTooLarge) {
-			s.found = true
-			s.warn("outputUnread", "%v", err)
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if ext == ".start" {
+	err := s.walk(func(name string) error {
+		s.found = s.found || path.Ext(name) == ".txt"
+		text, _, err := s.text(name, maxSysbench)
+		if path.Ext(name) == ".start" {
 			s.start, _ = strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
 		} else {
-			s.found = true
 			texts = append(texts, string(text))
 		}
-		return nil
-	})
+		return err
+	}, ".txt", ".start")
 	for _, text := range texts { // after the start is known
 		for row := range strings.Lines(text) {
 			if strings.HasSuffix(row, "\n") { // else half written

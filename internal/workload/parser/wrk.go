@@ -3,14 +3,12 @@ package parser
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/lazy"
 	"github.com/cnsbench/cnsbench/internal/metric"
@@ -64,7 +62,7 @@ func wrkPrinted(name string, kind metric.Kind, what string) metric.Declaration {
 // Latencies count from when a request is sent: the basis is "service". wrk adds latencies to those that it measured,
 // which are taken away here; see measured.
 func Wrk(in Input) (Result, error) {
-	w := &wrk{in: in, latencies: map[int64]int64{}, answered: map[int64]int64{}, began: op.Never, ended: op.Never}
+	w := &wrk{work: work{in: in}, latencies: map[int64]int64{}, answered: map[int64]int64{}, began: op.Never, ended: op.Never}
 	if err := w.read(); err != nil {
 		return w.res, fmt.Errorf("wrk: %w", err)
 	}
@@ -84,8 +82,7 @@ func Wrk(in Input) (Result, error) {
 
 // wrk is the work on one container's files.
 type wrk struct {
-	in       Input
-	res      Result
+	work
 	found    bool
 	complete bool // the report, with the script's line
 
@@ -100,32 +97,23 @@ type wrk struct {
 	ended     op.Time         // the last answer
 }
 
-func (w *wrk) warn(code, format string, args ...any) {
-	w.res.Warnings = append(w.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
-}
-
 // maxWrk is the limit of each file: 10^7 latencies.
 const maxWrk = 128 << 20
 
 func (w *wrk) read() error {
-	return fs.WalkDir(w.in.Files, ".", func(name string, e fs.DirEntry, err error) error {
-		files := map[string]func(string){"wrk.txt": w.report, "wrk.latency": w.counts, "wrk.served": w.answers}
+	files := map[string]func(string){"wrk.txt": w.report, "wrk.latency": w.counts, "wrk.served": w.answers}
+	return w.walk(func(name string) error {
 		read := files[path.Base(name)]
-		if err != nil || e.IsDir() || read == nil {
-			return err
-		}
-		w.found = w.found || path.Base(name) == "wrk.txt"
-		text, err := bounded.ReadFile(w.in.Files, name, maxWrk)
-		if errors.Is(err, bounded.ErrTooLarge) {
-			w.warn("outputUnread", "%v", err)
+		if read == nil {
 			return nil
 		}
-		if err != nil {
-			return err
+		w.found = w.found || path.Base(name) == "wrk.txt"
+		text, ok, err := w.text(name, maxWrk)
+		if ok {
+			read(string(text))
 		}
-		read(string(text))
-		return nil
-	})
+		return err
+	}, ".txt", ".latency", ".served")
 }
 
 // wholeLines calls do for each line that has its end, without the spaces around it.

@@ -1,13 +1,10 @@
 package parser
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,18 +102,8 @@ var ycsbMetrics = func() (list []metric.Declaration) {
 // The scalars are the figures of the last report. A latency begins when the operation is sent, with a target too: it is
 // the service time, as a level, since go-ycsb prints no distribution.
 func Ycsb(in Input) (Result, error) {
-	y := &ycsb{in: in, rows: map[string]*ycsbRow{}, final: map[string]bool{}, series: map[string]*intervals{}}
-	err := fs.WalkDir(in.Files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || path.Ext(name) != ".txt" {
-			return err
-		}
-		err = readLines(in.Files, name, y.readLine)
-		if errors.Is(err, bufio.ErrTooLong) {
-			y.warn("outputUnread", "%s has a line of more than %d bytes: what follows is not read", name, maxLine)
-			return nil
-		}
-		return err
-	})
+	y := &ycsb{work: work{in: in}, rows: map[string]*ycsbRow{}, final: map[string]bool{}, series: map[string]*intervals{}}
+	err := y.walk(func(name string) error { return y.lines(name, y.readLine) }, ".txt")
 	if err != nil {
 		return y.res, fmt.Errorf("ycsb: %w", err)
 	}
@@ -129,8 +116,7 @@ func Ycsb(in Input) (Result, error) {
 
 // ycsb is the work on one container's files.
 type ycsb struct {
-	in       Input
-	res      Result
+	work
 	rows     map[string]*ycsbRow // the last of each operation
 	finished bool                // the final report follows
 	final    map[string]bool     // operations of the final report
@@ -145,10 +131,6 @@ type ycsb struct {
 type ycsbRow struct {
 	count, rate float64
 	us          []float64 // in the order of ycsbTimes
-}
-
-func (y *ycsb) warn(code, format string, args ...any) {
-	y.res.Warnings = append(y.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
 // Lines of go-ycsb and of the command of hack/workloads.
