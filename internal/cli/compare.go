@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/analysis/cost"
 	"github.com/cnsbench/cnsbench/internal/export/table"
+	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
 	"github.com/cnsbench/cnsbench/internal/report/comparison"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
@@ -190,7 +191,12 @@ func (f *compareFlags) answer(in *compared, o compare.Options) (*compare.Result,
 	r.Sentences = append(r.Sentences, in.sentences...)
 	for _, f := range in.flags {
 		r.Flags = append(r.Flags, f)
-		r.Sentences = append(r.Sentences, fmt.Sprintf("%s, %s: %s.", f.Name, f.Level, f.Evidence))
+		text := fmt.Sprintf("%s, %s: %s.", f.Name, f.Level, f.Evidence)
+		if f.Name == imported.WorkloadsDiffer { // before any verdict
+			r.Sentences = slices.Insert(r.Sentences, 0, text)
+		} else {
+			r.Sentences = append(r.Sentences, text)
+		}
 	}
 	r.Notes = slices.Concat(r.Notes, in.notes, in.costs.notes())
 	return r, nil

@@ -593,3 +593,25 @@ func TestQuantilesOfTrials(t *testing.T) {
 		}
 	}
 }
+
+// TestDifferentWorkloads: levels that ran with other block sizes are named before any verdict.
+func TestDifferentWorkloads(t *testing.T) {
+	t.Parallel()
+	const corpus = "../workload/parser/testdata/corpus/fio/"
+	text, err := os.ReadFile(corpus + "plain.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other.json")
+	if err := os.WriteFile(other, []byte(strings.Replace(string(text), `"bs" : "4k"`, `"bs" : "64k"`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "study")
+	if code, _, errs := cnsbench(t, "", "import", "a="+corpus+"plain.json", "b="+other, "--out", dir); code != 0 {
+		t.Fatal(errs)
+	}
+	_, out, _ := cnsbench(t, "", "compare", dir)
+	if first, _, _ := strings.Cut(out, "\n"); !strings.Contains(first, "the levels ran different workloads: a bs=4096, b") {
+		t.Errorf("the first line is %q", first)
+	}
+}

@@ -23,6 +23,9 @@ const (
 	Invalid = "invalid"
 )
 
+// WorkloadsDiffer is the name of the flag of levels that did not run the same.
+const WorkloadsDiffer = "workloadsDiffer"
+
 // Flag is a validity flag of the figures of one file.
 type Flag struct {
 	Name     string `json:"name"`

@@ -189,7 +189,7 @@ func (d *Description) distinguish(all []inputFigure) {
 		}
 	}
 	for _, x := range differences {
-		d.Flags = append(d.Flags, Flag{Name: "workloadsDiffer", Severity: Warning, Level: x.level, Source: "options",
+		d.Flags = append(d.Flags, Flag{Name: WorkloadsDiffer, Severity: Warning, Level: x.level, Source: "options",
 			Evidence: "the levels ran different workloads: " + x.text})
 	}
 }
