@@ -31,6 +31,28 @@ func later(by op.Time, s bundle.Series) bundle.Series {
 	return s
 }
 
+// TestFigureOfExtremes: minima, maxima and percentiles have no mean, over instances (those of go-ycsb were 157, 175 and
+// 206 ms, and the mean stood there as the maximum) and over the lives of one.
+func TestFigureOfExtremes(t *testing.T) {
+	for _, tt := range []struct {
+		traits metric.Traits
+		want   float64
+	}{
+		{metric.Traits{Kind: metric.Level, Better: metric.Lower}, (157 + (175+206)/2.0) / 2},
+		{metric.Traits{Kind: metric.Greatest, Better: metric.Lower}, 206},
+		{metric.Traits{Kind: metric.Least, Better: metric.Lower}, 157},
+		{metric.Traits{Kind: metric.Statistic, Better: metric.Lower}, 206},
+		{metric.Traits{Kind: metric.Statistic, Better: metric.Higher}, 157},
+	} {
+		d := &Data{Scalars: []bundle.Scalar{scalarOf("y-0", "m", "ns", tt.traits, 157),
+			scalarOf("y-1", "m", "ns", tt.traits, 175), scalarOf("y-1", "m", "ns", tt.traits, 206)}}
+		f, ok := d.Figure("m", Selection{Instance: func(string, int) bool { return true }})
+		if !ok || f.Value != tt.want || f.Instances != 2 {
+			t.Errorf("%v: %+v, want %v", tt.traits, f, tt.want)
+		}
+	}
+}
+
 // TestFigure: how values of instances and of time are combined follows from the kind.
 func TestFigure(t *testing.T) {
 	rate, level := metric.Traits{Kind: metric.Rate, Better: metric.Higher}, metric.Traits{Kind: metric.Level}

@@ -30,6 +30,19 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// TestPrincipalValues: the headline has the principal figures of a tool in its order, whatever their kind.
+func TestPrincipalValues(t *testing.T) {
+	figures := []dataset.Figure{
+		{Metric: "allOps", Unit: "1/s", Traits: metric.Traits{Kind: metric.Rate, Better: metric.Higher}, Value: 9},
+		{Metric: "dataRate", Unit: "B/s", Traits: metric.Traits{Kind: metric.Rate, Better: metric.Higher, Rank: 2}, Value: 1024},
+		{Metric: "elapsed", Unit: "ns", Traits: metric.Traits{Kind: metric.Level, Better: metric.Lower, Rank: 1}, Value: 2e9},
+	}
+	w := Workload{Action: "db", Values: figures, Instances: make([]Instance, 1)}
+	if got, want := workloadLine(w, false), "db, 1 instance: elapsed 2 s; dataRate 1 KiB/s."; got != want {
+		t.Errorf("headline %q, want %q", got, want)
+	}
+}
+
 // TestAmount: only bytes have binary prefixes.
 func TestAmount(t *testing.T) {
 	for _, tt := range []struct {
