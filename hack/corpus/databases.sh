@@ -23,7 +23,7 @@ pgbench() { # NAME OPTION…: stdout and stderr in NAME.txt, logs in NAME.log
 	mkdir -p "$out/pgbench/$name"
 	$pg/pgbench -h "$work" -U postgres -n -c 2 -T 2 "$@" postgres > "$out/pgbench/$name/pgbench.txt" 2> "$out/pgbench/$name/stderr" ||
 		echo "pgbench $name ends with $?" >&2
-	sed -i "s|$work|/work|g" "$out/pgbench/$name"/*
+	sed -i "s|$work|/data|g" "$out/pgbench/$name"/*
 	for log in pgbench_log.*; do
 		[ -e "$log" ] && mv "$log" "$out/pgbench/$name/pgbench_log.100"
 	done
@@ -56,7 +56,7 @@ sleep 1
 redis_benchmark() {
 	name=$1; shift
 	redis-benchmark -s "$work/redis.sock" -n 2000 -c 2 "$@" > "$out/redis-benchmark/$name.txt" 2>&1 || true
-	sed -i "s|$work|/work|g" "$out/redis-benchmark/$name.txt"
+	sed -i "s|$work|/data|g" "$out/redis-benchmark/$name.txt"
 }
 redis_benchmark plain -t set,get
 redis_benchmark csv --csv -t set,get
@@ -83,4 +83,4 @@ sysbench_fileio fileio-p99 --time=2 --percentile=99
 sysbench_fileio fileio-p0 --time=2 --percentile=0
 sysbench cpu --time=1 --rate=50 run > "$out/sysbench/cpu.txt"
 sysbench memory --time=1 --memory-total-size=1M run > "$out/sysbench/memory.txt"
-sed -i "s|$work|/work|g" "$out"/sysbench/*.txt
+sed -i "s|$work|/data|g" "$out"/sysbench/*.txt

@@ -65,4 +65,4 @@ iconv -t UTF-16 "$out/plain.json" > "$out/utf16.json"
 gzip -nc "$out/plain.json" > "$out/plain.json.gz"
 sed 's/^/2026-11-29T06:32:44.123456789Z /' "$out/plain.json" > "$out/timestamps.json"
 # No path of the machine remains.
-sed -i "s|$work|/work|g" "$out"/*.json "$out"/*.txt
+sed -i "s|$work|/data|g" "$out"/*.json "$out"/*.txt

@@ -603,7 +603,8 @@ func TestDifferentWorkloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := filepath.Join(t.TempDir(), "other.json")
-	if err := os.WriteFile(other, []byte(strings.Replace(string(text), `"bs" : "4k"`, `"bs" : "64k"`, 1)), 0o600); err != nil {
+	if err := os.WriteFile(other, []byte(strings.Replace(string(text), `"bs" : "4k"`, `"bs" : "64k"`, 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "study")
@@ -611,7 +612,8 @@ func TestDifferentWorkloads(t *testing.T) {
 		t.Fatal(errs)
 	}
 	_, out, _ := cnsbench(t, "", "compare", dir)
-	if first, _, _ := strings.Cut(out, "\n"); !strings.Contains(first, "the levels ran different workloads: a bs=4096, b") {
+	if first, _, _ := strings.Cut(out, "\n"); !strings.Contains(first,
+		"the levels ran different workloads: a bs=4096, b") {
 		t.Errorf("the first line is %q", first)
 	}
 }

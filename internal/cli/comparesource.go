@@ -110,7 +110,8 @@ func readStudy(dir string, prices *cost.Prices) (*compared, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s is a file: import it first (cnsbench import %s --out DIR, or cnsbench import csv), and compare the folder", dir, dir)
+		return nil, fmt.Errorf("%s is a file: import it first (cnsbench import %s --out DIR, or cnsbench import csv), "+
+			"and compare the folder", dir, dir)
 	}
 	return nil, fmt.Errorf("%s is neither a study, an imported study, nor a bundle; a directory of runs takes --history",
 		dir)

@@ -70,7 +70,8 @@ flagged. DIR is then compared like a study: cnsbench compare DIR --factor provid
 	}
 	c.Flags().StringVarP(&out, "out", "o", "", "folder of the imported study; must not exist or be empty")
 	c.Flags().StringVar(&factor, "factor", "provider", "name of the factor")
-	c.Flags().StringVar(&name, "tool", "", "tool that wrote the files: "+strings.Join(names, ", ")+" (default: recognised)")
+	c.Flags().StringVar(&name, "tool", "", "tool that wrote the files: "+strings.Join(names,
+		", ")+" (default: recognised)")
 	c.AddCommand(newImportCSV(s))
 	return c
 }

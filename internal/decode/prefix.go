@@ -13,19 +13,20 @@ import (
 // no prefix is left as it is. Lines of several pods are an error: their order means nothing.
 func WithoutPrefixes(text string) (plain, note string, err error) {
 	for range 3 { // a prefix of a pod may precede a time
-		what, lines := "", []string(nil)
+		what := ""
 		for _, k := range prefixes {
-			if lines, err = k.cut(text); err != nil {
+			rest, ok, err := k.cut(text)
+			if err != nil {
 				return "", "", err
-			} else if lines != nil {
-				what = k.what
+			}
+			if ok {
+				what, text = k.what, rest
 				break
 			}
 		}
 		if what == "" {
 			break
 		}
-		text = strings.Join(lines, "\n")
 		if note != "" {
 			note += ", "
 		}
@@ -48,28 +49,32 @@ var prefixes = []prefix{
 	{"the JSON of each line of Docker's log", cutDocker},
 }
 
-// cut returns the lines without the prefix; nil if one of them has none.
-func (k prefix) cut(text string) ([]string, error) {
-	lines := strings.Split(text, "\n")
-	first, any := "", false
-	for i, line := range lines {
-		line = strings.TrimSuffix(line, "\r")
-		if line == "" {
+// cut returns the text without the prefixes; false if one of its lines has none, or there is no line.
+func (k prefix) cut(text string) (rest string, ok bool, err error) {
+	var b strings.Builder
+	first, n := "", 0
+	for line := range strings.Lines(text) {
+		n++
+		bare := strings.TrimRight(line, "\r\n")
+		if bare == "" {
+			b.WriteString(line)
 			continue
 		}
-		rest, same, ok := k.of(line)
-		if !ok {
-			return nil, nil
+		after, same, has := k.of(bare)
+		if !has {
+			return "", false, nil
 		}
-		if any && same != first {
-			return nil, fmt.Errorf("line %d is of %s, lines before it of %s: want the log of one container", i+1, same, first)
+		if ok && same != first {
+			return "", false, fmt.Errorf("line %d is of %s, lines before it of %s: want the log of one container", n, same,
+				first)
 		}
-		first, any, lines[i] = same, true, rest
+		first, ok = same, true
+		b.WriteString(after)
+		if len(bare) < len(line) {
+			b.WriteByte('\n')
+		}
 	}
-	if !any {
-		return nil, nil
-	}
-	return lines, nil
+	return b.String(), ok, nil
 }
 
 func cutTime(line string) (rest, same string, ok bool) {

@@ -37,7 +37,7 @@ type Input struct {
 }
 
 // maxOutput limits the text of a tool's output.
-const maxOutput = 1 << 30
+const maxOutput = 512 << 20
 
 // Names of the columns of values that were written by a tool's importer.
 const (

@@ -53,8 +53,9 @@ func (w *Welch) Difference(confidence float64) Shift {
 }
 
 // Ratio is mean of b ÷ mean of a with the interval of Fieller ("Some problems in interval estimation", Journal of the
-// Royal Statistical Society B 16, 1954): all ρ for which b − ρ·a does not differ from 0. The degrees of freedom are those
-// of the test, so that the interval excludes 1 where P is below 1 − confidence, and no other time. The ends are NaN
+// Royal Statistical Society B 16, 1954): all ρ for which b − ρ·a does not differ from 0. The degrees of freedom are
+// those of the test, so that the interval excludes 1 where P is below 1 − confidence, and no other time. The ends are
+// NaN
 // where either mean itself does not differ from 0: the interval would not be bounded by numbers above 0. It returns
 // false if a mean is not positive.
 func (w *Welch) Ratio(confidence float64) (Ratio, bool) {

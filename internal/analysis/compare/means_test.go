@@ -45,7 +45,8 @@ func TestWelch(t *testing.T) {
 		}
 	}
 	c := &r.Comparisons[0]
-	if math.Abs(*c.Ratio-12.33/10.75) > 1e-12 || *c.Low > 1 || *c.High < *c.Ratio || math.Abs(c.Welch.Low+0.2054832) > 1e-6 ||
+	if math.Abs(*c.Ratio-12.33/10.75) > 1e-12 || *c.Low > 1 || *c.High < *c.Ratio ||
+		math.Abs(c.Welch.Low+0.2054832) > 1e-6 ||
 		math.Abs(c.Welch.High-3.3654832) > 1e-6 || c.Needs == nil || c.Needs.N <= 10 {
 		t.Errorf("%+v %+v %+v", c, c.Welch, c.Needs)
 	}

@@ -40,7 +40,10 @@ const maxRates = 2
 // names none are the rates of which more is better.
 func principalParts(values []dataset.Figure) (parts []string) {
 	named := slices.ContainsFunc(values, func(v dataset.Figure) bool { return v.Rank > 0 })
-	values = slices.SortedStableFunc(slices.Values(values), func(a, b dataset.Figure) int { return cmp.Compare(a.Rank, b.Rank) })
+	values = slices.SortedStableFunc(slices.Values(values), func(a, b dataset.Figure) int {
+		return cmp.Compare(a.Rank,
+			b.Rank)
+	})
 	for _, v := range values {
 		principal := v.Rank > 0 || !named && v.Kind == metric.Rate && v.Better == metric.Higher
 		if principal && len(parts) < maxRates {

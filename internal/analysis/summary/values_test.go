@@ -34,7 +34,8 @@ func TestValues(t *testing.T) {
 func TestPrincipalValues(t *testing.T) {
 	figures := []dataset.Figure{
 		{Metric: "allOps", Unit: "1/s", Traits: metric.Traits{Kind: metric.Rate, Better: metric.Higher}, Value: 9},
-		{Metric: "dataRate", Unit: "B/s", Traits: metric.Traits{Kind: metric.Rate, Better: metric.Higher, Rank: 2}, Value: 1024},
+		{Metric: "dataRate", Unit: "B/s", Traits: metric.Traits{Kind: metric.Rate, Better: metric.Higher, Rank: 2},
+			Value: 1024},
 		{Metric: "elapsed", Unit: "ns", Traits: metric.Traits{Kind: metric.Level, Better: metric.Lower, Rank: 1}, Value: 2e9},
 	}
 	w := Workload{Action: "db", Values: figures, Instances: make([]Instance, 1)}

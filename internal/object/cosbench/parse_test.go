@@ -193,7 +193,8 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		{"runtime", work(`runtime="soon"`, good), "4: runtime of <work>"},
 		{"attribute on a line of its own", "<work name=\"m\" workers=\"1\"\n\n runtime=\"-5\"><operation " +
 			"type=\"read\" config=\"" + good + "\"/></work>", "6: runtime of <work>"},
-		{"attribute", work(`runtime="1" wrokers="3"`, good), `4:40: warning: <work> has no attribute wrokers: it is ignored, as in COSBench: did you mean "workers"?`},
+		{"attribute", work(`runtime="1" wrokers="3"`, good),
+			`4:40: warning: <work> has no attribute wrokers: it is ignored, as in COSBench: did you mean "workers"?`},
 		{"key as an attribute", strings.Replace(work(`runtime="1"`, good), `"read"`, `"read" name="range"`, 1),
 			`5:24: warning: <operation> has no attribute name: it is ignored, as in COSBench: name is a key of config: ` +
 				`write config="name=…"`},
@@ -202,8 +203,9 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 			"5: warning: divided by object, 1 of 2 workers have nothing"},
 		{"type", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n\n<operation type=\"raed\" " +
 			"config=\"" + good + "\"/></work>", `6: invalid type of operation "raed"`},
-		{"kind of work", work(`type="main" runtime="1"`, good), `4:28: warning: the type "main" of <work> is unknown: the work is a ` +
-			`normal one, as in COSBench: there are normal, init`},
+		{"kind of work", work(`type="main" runtime="1"`, good),
+			`4:28: warning: the type "main" of <work> is unknown: the work is a ` +
+				`normal one, as in COSBench: there are normal, init`},
 		{"rate", work(`runtime="1" rate="fast"`, good), "4: rate"},
 		{"key", work(`runtime="1"`, good+";obejcts=c(2)"), `5: warning: the key "obejcts" in the config of <operation> ` +
 			`has no meaning and is ignored: did you mean "objects"?`},

@@ -119,7 +119,8 @@ func TestContract(t *testing.T) {
 					for _, instead := range []string{"", "many"} {
 						damaged := text[:n[0]] + instead + text[n[1]:]
 						if x := read(&tool, damaged); x.silent(whole) && !onlyNames(x, whole) {
-							t.Errorf("%q instead of %q in %q: silently %v", instead, text[n[0]:n[1]], lineOf(text, n[0]), difference(x, whole))
+							t.Errorf("%q instead of %q in %q: silently %v", instead, text[n[0]:n[1]], lineOf(text, n[0]), difference(x,
+								whole))
 						}
 					}
 				}

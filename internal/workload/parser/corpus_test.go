@@ -112,7 +112,8 @@ func TestSysbenchCheckpoints(t *testing.T) {
 
 // TestSysbenchCorpus: no other option makes the output unread.
 func TestSysbenchCorpus(t *testing.T) {
-	for name, want := range map[string][]string{"fileio": nil, "fileio-intervals": nil, "fileio-p99": nil, "fileio-p0": nil,
+	for name, want := range map[string][]string{"fileio": nil, "fileio-intervals": nil, "fileio-p99": nil,
+		"fileio-p0":                    nil,
 		"fileio-checkpoints-histogram": {"sysbenchCheckpoints"}, "fileio-intervals-checkpoints": {"sysbenchCheckpoints"}} {
 		r, err := Sysbench(fileOf(t, "sysbench/"+name+".txt", "sysbench.txt"))
 		must(t, err)

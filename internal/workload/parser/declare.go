@@ -30,7 +30,8 @@ func (r *Result) expect(want ...metric.Declaration) {
 	}
 	if len(absent) > 0 {
 		r.Warnings = append(r.Warnings, Warning{Code: "figuresMissing",
-			Message: "the report lacks " + strings.Join(absent, ", ") + ": it was changed, or is of another version of the tool"})
+			Message: "the report lacks " + strings.Join(absent, ", ") +
+				": it was changed, or is of another version of the tool"})
 	}
 }
 

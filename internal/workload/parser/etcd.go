@@ -18,13 +18,16 @@ import (
 
 // The metrics of etcd's benchmark and of its server.
 var (
-	etcdPuts    = declare("puts", metric.Count, metric.Quantity, metric.Higher, "puts that succeeded")
-	etcdFailed  = declare("failed", metric.Count, metric.Quantity, metric.Lower, "puts that failed")
-	etcdRPS     = declare("rps", metric.PerSecond, metric.Rate, metric.Higher, "puts per second while rounds ran, and by second").Principal(1)
+	etcdPuts   = declare("puts", metric.Count, metric.Quantity, metric.Higher, "puts that succeeded")
+	etcdFailed = declare("failed", metric.Count, metric.Quantity, metric.Lower, "puts that failed")
+	etcdRPS    = declare("rps", metric.PerSecond, metric.Rate, metric.Higher,
+		"puts per second while rounds ran, and by second").Principal(1)
 	etcdAverage = declare("latency.average", metric.Nanoseconds, metric.Level, metric.Lower, "mean latency of a put (service), and by second")
 	etcdMin     = declare("latency.min", metric.Nanoseconds, metric.Least, metric.Lower, "the least latency of a put")
-	etcdMax     = declare("latency.max", metric.Nanoseconds, metric.Greatest, metric.Lower, "the greatest latency of a put")
-	etcdStddev  = declare("latency.stddev", metric.Nanoseconds, metric.Statistic, metric.Lower, "standard deviation of the latency")
+	etcdMax     = declare("latency.max", metric.Nanoseconds, metric.Greatest, metric.Lower,
+		"the greatest latency of a put")
+	etcdStddev = declare("latency.stddev", metric.Nanoseconds, metric.Statistic, metric.Lower,
+		"standard deviation of the latency")
 
 	// etcdQuantiles are those of the report by percent.
 	etcdQuantiles = map[string]metric.Declaration{

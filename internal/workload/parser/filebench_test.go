@@ -148,7 +148,8 @@ func TestFilebenchBroken(t *testing.T) {
 			"closefile2 is listed twice", 6 + 6*10},
 		{"old", "Filebench Version 1.4.9\n", []string{"filebenchTruncated", "outputUnread"}, "want version 1.5", 0},
 		{"noise", "\x00\xff: IO Summary\n", []string{"filebenchTruncated"}, "before its result", 0},
-		{"long", strings.Repeat("x", maxLine+1), []string{"filebenchTruncated", "outputUnread"}, "has a line of more than", 0},
+		{"long", strings.Repeat("x", maxLine+1), []string{"filebenchTruncated", "outputUnread"}, "has a line of more than",
+			0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := Filebench(filebenchInput(tt.text))

@@ -165,6 +165,15 @@ func isFio(text []byte) bool {
 	return bytes.Contains(text, []byte(`"fio version"`)) || bytes.Contains(text, []byte(`"jobname"`))
 }
 
+// maxOpening is how much of a document decides whether it is fio's.
+const maxOpening = 64 << 10
+
+// opening is the begin of a document that does not decode, up to where another may begin.
+func opening(text []byte) []byte {
+	begin, _, _ := bytes.Cut(text[:min(len(text), maxOpening)], []byte("\n{"))
+	return begin
+}
+
 // decodeFio reads the reports of one file: one after another, or as a JSON array. Of those that fio --status-interval
 // wrote, the last one counts. A report that ends early (fio was killed) is marked as truncated, and none of it is used.
 func decodeFio(text []byte) (*fioOutput, error) {
@@ -198,7 +207,7 @@ func decodeFio(text []byte) (*fioOutput, error) {
 				note(document)
 			}
 			text = text[d.InputOffset():]
-		case isTruncated(err), isFio(text):
+		case isTruncated(err), isFio(opening(text)):
 			out.reports = append(out.reports, &fioReport{truncated: true})
 			if !isTruncated(err) {
 				note([]byte("invalid JSON: " + err.Error()))
@@ -213,7 +222,7 @@ func decodeFio(text []byte) (*fioOutput, error) {
 	if other && len(out.reports) == 0 {
 		return nil, errNotFio
 	}
-	out.between = strings.Join(between, "\n")
+	out.between = bounded.Text(strings.Join(between, "\n"), 4*maxFioMessage)
 	out.finish()
 	return out, nil
 }

@@ -44,10 +44,12 @@ func TestTools(t *testing.T) {
 			figure("Write latency", "us", 4764.32), figure("Sequential read", "MiB/s", 195),
 			figure("Sequential write", "MiB/s", 192), figure("Mixed read IOPS", "IOPS", 1506),
 			figure("Mixed write IOPS", "IOPS", 509)}},
-		{"kubestr", "testdata/corpus/kubestr/kubestr.txt", []imported.Figure{figure("read_iops read IOPS", "IOPS", 11298.360352),
+		{"kubestr", "testdata/corpus/kubestr/kubestr.txt", []imported.Figure{figure("read_iops read IOPS", "IOPS",
+			11298.360352),
 			figure("read_iops read bandwidth", "KiB/s", 45193), figure("randwrite 128k write IOPS", "IOPS", 391.570007),
 			figure("randwrite 128k write bandwidth", "KiB/s", 50630)}},
-		{"benchstat", "testdata/corpus/benchstat/bench.txt", []imported.Figure{figure("HundredThousand ns/op", "ns/op", 3010934558),
+		{"benchstat", "testdata/corpus/benchstat/bench.txt", []imported.Figure{figure("HundredThousand ns/op", "ns/op",
+			3010934558),
 			figure("HundredThousand ns/op", "ns/op", 3580646416), figure("HundredThousand ns/op", "ns/op", 3347558383)}},
 		{"fio", fio + "gtod/fio.json", nil},
 		{"fio", fio + "group/fio.json", nil},
@@ -118,8 +120,9 @@ func again(level, occasion, file string) imported.Input {
 // TestSameOutput: a file that is given twice is no second run.
 func TestSameOutput(t *testing.T) {
 	t.Parallel()
-	_, err := imported.Outputs(filepath.Join(t.TempDir(), "study"), []imported.Tool{tool(t, "dbench")}, "provider", []imported.Input{
-		input("a", "", "testdata/corpus/dbench/dbench.txt"), input("b", "", "testdata/corpus/dbench/dbench.txt")})
+	_, err := imported.Outputs(filepath.Join(t.TempDir(), "study"), []imported.Tool{tool(t, "dbench")}, "provider",
+		[]imported.Input{
+			input("a", "", "testdata/corpus/dbench/dbench.txt"), input("b", "", "testdata/corpus/dbench/dbench.txt")})
 	if err == nil || !strings.Contains(err.Error(), "testdata/corpus/dbench/dbench.txt have the same content") {
 		t.Error(err)
 	}
@@ -130,7 +133,8 @@ func TestOutputs(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "study")
 	inputs := []imported.Input{input("disk", "", "testdata/corpus/dbench/dbench.txt"),
-		input("portworx", "", "testdata/corpus/dbench/dbench-portworx.txt"), again("disk", "", "testdata/corpus/dbench/dbench.txt")}
+		input("portworx", "", "testdata/corpus/dbench/dbench-portworx.txt"), again("disk", "",
+			"testdata/corpus/dbench/dbench.txt")}
 	if _, err := imported.Outputs(dir, []imported.Tool{tool(t, "dbench")}, "provider", inputs); err != nil {
 		t.Fatal(err)
 	}

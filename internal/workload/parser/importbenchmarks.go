@@ -49,9 +49,10 @@ type goResult struct {
 func readBenchmarks(text string) (*imported.Report, error) {
 	r := &report{}
 	var results []goResult
-	var other []string
-	pkg, ended := "", false
-	for i, line := range strings.Split(text, "\n") {
+	var other unreadLines
+	pkg, ended, i := "", false, -1
+	for line := range strings.SplitSeq(text, "\n") {
+		i++
 		line = strings.TrimSpace(line)
 		words := strings.Fields(line)
 		switch {
@@ -63,7 +64,7 @@ func readBenchmarks(text string) (*imported.Report, error) {
 			}
 			if x == nil {
 				if len(words) > 1 { // a name alone precedes the output of the benchmark
-					other = append(other, fmt.Sprintf("line %d: %s", i+1, bounded.Text(line, 100)))
+					other.add(fmt.Sprintf("line %d", i+1), line)
 				}
 				continue
 			}
@@ -75,20 +76,20 @@ func readBenchmarks(text string) (*imported.Report, error) {
 		case goEnd().MatchString(line):
 			ended = true
 			if of := goEnd().FindStringSubmatch(line)[1]; of != "" && pkg != "" && of != pkg {
-				r.flag(imported.Warning, "linesMissing", "line %d ends package %s, but the last line pkg: names %s: results may be of "+
-					"another package than they are given to", i+1, of, pkg)
+				r.flag(imported.Warning, "linesMissing",
+					"line %d ends package %s, but the last line pkg: names %s: results may be of "+
+						"another package than they are given to", i+1, of, pkg)
 			}
 		case goSetting().MatchString(line):
 			if m := goSetting().FindStringSubmatch(line); m[1] == "pkg" {
 				pkg = m[2]
 			}
 		default:
-			other = append(other, fmt.Sprintf("line %d: %s", i+1, bounded.Text(line, 100)))
+			other.add(fmt.Sprintf("line %d", i+1), line)
 		}
 	}
-	if len(other) > 0 {
-		r.flag(imported.Info, "linesUnread", "no results, and left out: %s%s", strings.Join(other[:min(len(other), maxUnread)], "; "),
-			map[bool]string{true: fmt.Sprintf("; and %d more", len(other)-maxUnread)}[len(other) > maxUnread])
+	if other.n > 0 {
+		r.flag(imported.Info, "linesUnread", "%d lines are no results, and left out, first %s", other.n, other.first)
 	}
 	if !ended && len(results) > 0 {
 		r.flag(imported.Info, "endMissing", "no line PASS or ok follows the last result: whether all are there is unknown")
@@ -112,7 +113,8 @@ func goResultOf(words []string) (*goResult, error) {
 		return nil, nil //nolint:nilerr // it is another text
 	}
 	if len(words) < 4 || len(words)%2 != 0 {
-		return nil, fmt.Errorf("%s: want pairs of value and unit after the number of iterations: the line is cut off", words[0])
+		return nil, fmt.Errorf("%s: want pairs of value and unit after the number of iterations: the line is cut off",
+			words[0])
 	}
 	x := &goResult{whole: strings.TrimPrefix(words[0], "Benchmark"), iterations: n, values: words[2:]}
 	x.name = x.whole

@@ -22,13 +22,15 @@ func TestUnusualOutputs(t *testing.T) {
 		want       map[string]string // some of the figures
 		flags      []string
 	}{
-		{"fio", "../cases/fio-status-interval.json", map[string]string{"first write IOPS": "295.31971", "second read IOPS": "500.166611"},
+		{"fio", "../cases/fio-status-interval.json", map[string]string{"first write IOPS": "295.31971",
+			"second read IOPS": "500.166611"},
 			[]string{"partialReports"}},
 		{"fio", "fio/status.json", nil, []string{"partialReports"}},
 		{"fio", "fio/two-reports.json", nil, []string{"severalRuns"}},
 		{"fio", "fio/array.json", nil, []string{"severalRuns"}},
-		{"fio", "fio/fio-2.2.10.json", map[string]string{"vol-randread read IOPS": "744.13", "vol-randread read bandwidth": "3047424",
-			"vol-randread read latency": "1340020", "vol-randread read completion latency p99": "4576000"}, nil},
+		{"fio", "fio/fio-2.2.10.json", map[string]string{"vol-randread read IOPS": "744.13",
+			"vol-randread read bandwidth": "3047424",
+			"vol-randread read latency":   "1340020", "vol-randread read completion latency p99": "4576000"}, nil},
 		{"fio", "fio/client.json", nil, []string{"fioMessages"}},
 		{"fio", "fio/errors.json", nil, []string{"fioErrors", "fioMessages"}},
 		{"fio", "fio/set-x.json", nil, []string{"fioMessages"}},
@@ -38,7 +40,8 @@ func TestUnusualOutputs(t *testing.T) {
 		{"fio", "fio/percentiles-off.json", nil, []string{"percentilesOff"}},
 		{"fio", "fio/other-percentiles.json", nil, []string{"figuresMissing"}},
 		{"cosbench", "cosbench/decimal-comma.csv", map[string]string{"s3-main read throughput": "797.52",
-			"s3-main read bandwidth": "51041484.22", "s3-main read response time": "12.54", "s3-main read response time p95": "40",
+			"s3-main read bandwidth": "51041484.22", "s3-main read response time": "12.54", "s3-main read response time " +
+				"p95": "40",
 			"s3-main read response time p99": "70", "s3-main write throughput": "200.41"}, []string{"operationsFailed"}},
 		{"kubestr", "kubestr/unnamed-jobs.txt", nil, nil},
 		{"dbench", "dbench/missing-latency.txt", map[string]string{"Read latency": "2651.74", "Mixed write IOPS": "2457"},
@@ -184,6 +187,22 @@ func TestPublishedFigures(t *testing.T) {
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %s is %v, want %v", tt.file, tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestFioAfterBrokenJSON: a damaged line of a log before a report does not hide the report.
+func TestFioAfterBrokenJSON(t *testing.T) {
+	name := "testdata/corpus/fio/plain.json"
+	text := corpus(t, name)[name]
+	whole, err := tool(t, "fio").Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, before := range []string{`{"level":"info" oops}`, "[global]", "{"} {
+		r, err := tool(t, "fio").Read(before + "\n" + text)
+		if err != nil || !cmp.Equal(r.Figures, whole.Figures) || len(r.Flags) != len(whole.Flags)+1 {
+			t.Errorf("after %q: %v, %v", before, r, err)
 		}
 	}
 }

@@ -108,7 +108,8 @@ func (c *cosbench) cell(row []string, column string) string {
 func (c *cosbench) aligned(row []string) ([]string, error) {
 	status := slices.Index(c.header, "Status")
 	if len(row) <= status {
-		return nil, fmt.Errorf("it has %d cells, the header %d: the file is cut off, or another file's line is in it", len(row),
+		return nil, fmt.Errorf("it has %d cells, the header %d: the file is cut off, or another file's line is in it",
+			len(row),
 			len(c.header))
 	}
 	at := slices.IndexFunc(row, func(cell string) bool {
@@ -147,7 +148,8 @@ func (c *cosbench) joined(row []string, more int) ([]string, error) {
 		}
 	}
 	if ways != 1 {
-		return nil, fmt.Errorf("its numbers have decimal commas and no quotes, and which cells belong together is not certain: "+
+		return nil, fmt.Errorf("its numbers have decimal commas and no quotes, and which cells belong together is not "+
+			"certain: "+
 			"write them with points (COSBench: run it with -Duser.language=en); %s", strings.Join(row, ","))
 	}
 	return found, nil
@@ -219,7 +221,8 @@ func (c *cosbench) row(row []string, number, of int) error {
 			return fmt.Errorf("invalid Succ-Ratio %q", ratio)
 		}
 		if share < 100 {
-			c.flag(imported.Warning, "operationsFailed", "%s: %s of the operations succeeded; the figures are of those", name, ratio)
+			c.flag(imported.Warning, "operationsFailed", "%s: %s of the operations succeeded; the figures are of those", name,
+				ratio)
 		}
 	} else if ratio != "N/A" {
 		return fmt.Errorf("invalid Succ-Ratio %q: want a share such as 99.5%%", ratio)

@@ -40,9 +40,11 @@ func readDbench(text string) (*imported.Report, error) {
 		rest = "= Dbench Summary =\n" + rest
 	}
 	err := d.lines(rest, line, []linePattern{
-		{dbenchBegin, d.begin}, {dbenchRule, nil}, {lazy.Regexp(`^(All tests complete\.|Testing .*\.\.\.|Working dir: .*)$`), nil},
+		{dbenchBegin, d.begin}, {dbenchRule, nil}, {lazy.Regexp(`^(All tests complete\.|Testing .*\.\.\.|Working dir: .*)$`),
+			nil},
 		{dbenchRandom, func(m []string) error {
-			return d.add("Random read IOPS", "IOPS", m[1], "Random write IOPS", "IOPS", m[2], "Random read bandwidth", "MiB/s", m[3],
+			return d.add("Random read IOPS", "IOPS", m[1], "Random write IOPS", "IOPS", m[2], "Random read bandwidth", "MiB/s",
+				m[3],
 				"Random write bandwidth", "MiB/s", m[4])
 		}},
 		{dbenchDelay, func(m []string) error {
@@ -130,8 +132,9 @@ func (d *dbenchSummary) end() {
 		const margin = 10
 		few, many := dbenchLatencyDepth*1e9/latency, dbenchDepth*1e9/latency
 		if few > margin*iops || iops > margin*many {
-			d.flag(imported.Warning, "latencyDoubtful", "%s%s latency of %.3g ms cannot be with %.0f IOPS: at depth %d it makes "+
-				"%.0f IOPS; the unit that dbench prints may be wrong (it takes what fio prints as msec for usec)", first, direction,
+			d.flag(imported.Warning, "latencyDoubtful",
+				"%s%s latency of %.3g ms cannot be with %.0f IOPS: at depth %d it makes "+
+					"%.0f IOPS; the unit that dbench prints may be wrong (it takes what fio prints as msec for usec)", first, direction,
 				latency/1e6, iops, dbenchLatencyDepth, few)
 		}
 	}
@@ -141,8 +144,9 @@ func (d *dbenchSummary) end() {
 var human = lazy.Regexp(`^([0-9]+(?:\.[0-9]+)?)([kM]?)((?:[KMGT]i?|k)?B/s)?$`)
 
 // bytesPerSecond are the units of fio's bandwidths.
-var bytesPerSecond = map[string]float64{"B/s": 1, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30, "TiB/s": 1 << 40,
-	"kB/s": 1e3, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+var bytesPerSecond = map[string]float64{"B/s": 1, "KiB/s": 1 << 10, "MiB/s": 1 << 20, "GiB/s": 1 << 30,
+	"TiB/s": 1 << 40,
+	"kB/s":  1e3, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
 
 // humanFigure reads a figure in IOPS, MiB/s, or a unit of time.
 func humanFigure(name, unit, text string) (float64, error) {

@@ -19,8 +19,8 @@ func isFioJSON(text string) bool {
 
 // readFio reads the IOPS, the bandwidth and the latencies of each job and direction of JSON reports. Reports of
 // separate runs in one file are trials. Jobs of one name and the same options in a report (numjobs) are added: rates,
-// numbers, and histograms where fio wrote them; percentiles cannot be. Without clock readings (gtod_reduce) there are no
-// latencies.
+// numbers, and histograms where fio wrote them; percentiles cannot be. Without clock readings (gtod_reduce) there are
+// no latencies.
 func readFio(text string) (*imported.Report, error) {
 	out, err := decodeFio([]byte(text))
 	if err != nil {
@@ -31,7 +31,8 @@ func readFio(text string) (*imported.Report, error) {
 		r.flag(imported.Info, "fioMessages", "beside its reports: %s", out.between)
 	}
 	if out.partial > 0 {
-		r.flag(imported.Info, "partialReports", "%d earlier reports of the same run (--status-interval) are left out", out.partial)
+		r.flag(imported.Info, "partialReports", "%d earlier reports of the same run (--status-interval) are left out",
+			out.partial)
 	}
 	for _, what := range out.findings() {
 		severity := imported.Warning
@@ -65,7 +66,8 @@ func (r *report) fio(x *fioReport) error {
 			return fmt.Errorf("job %s failed with error %d: its figures are no trial", j.Name, j.Error)
 		}
 		if j.Errors > 0 {
-			r.flag(imported.Warning, "fioErrors", "job %s: %d I/Os failed (the first with error %d); the figures count those that "+
+			r.flag(imported.Warning, "fioErrors", "job %s: %d I/Os failed (the first with error %d); the figures count "+
+				"those that "+
 				"succeeded", j.Name, j.Errors, j.Error)
 		}
 	}
@@ -107,7 +109,8 @@ func (r *report) fio(x *fioReport) error {
 func alike(jobs []*fioJob) (groups [][]*fioJob) {
 	for _, j := range jobs {
 		i := slices.IndexFunc(groups, func(g []*fioJob) bool {
-			return g[0].Name == j.Name && g[0].Host == j.Host && g[0].Group == j.Group && maps.Equal(g[0].comparable(), j.comparable())
+			return g[0].Name == j.Name && g[0].Host == j.Host && g[0].Group == j.Group && maps.Equal(g[0].comparable(),
+				j.comparable())
 		})
 		if i < 0 {
 			groups = append(groups, nil)
@@ -120,7 +123,8 @@ func alike(jobs []*fioJob) (groups [][]*fioJob) {
 
 // fioIrrelevant are the beginnings of names of options that say where files are, what is logged, and how it is
 // reported.
-var fioIrrelevant = []string{"name", "description", "directory", "filename", "opendir", "write_", "log_", "per_job_logs",
+var fioIrrelevant = []string{"name", "description", "directory", "filename", "opendir", "write_", "log_",
+	"per_job_logs",
 	"group_reporting", "percentile_list", "clat_percentiles", "lat_percentiles", "slat_percentiles", "disable_", "bwavgtime",
 	"iopsavgtime", "status_interval", "unlink", "create_", "randseed", "rand_seed", "thread", "stonewall",
 	"wait_for_previous", "exitall", "iolog", "uid", "gid"}

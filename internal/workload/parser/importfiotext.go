@@ -154,7 +154,10 @@ func (f *fioText) job(m []string) error {
 	if m[4] != "0" {
 		return fmt.Errorf("job %s failed with error %s: its figures are no trial", m[1], m[4])
 	}
-	f.jobs = slices.DeleteFunc(f.jobs, func(j *fioTextOf) bool { return j.name == m[1] && j.pid == m[6] && j.group == m[2] })
+	f.jobs = slices.DeleteFunc(f.jobs, func(j *fioTextOf) bool {
+		return j.name == m[1] && j.pid == m[6] &&
+			j.group == m[2]
+	})
 	jobs, err := strconv.Atoi(m[3])
 	f.jobs = append(f.jobs, &fioTextOf{name: m[1], group: m[2], pid: m[6], jobs: jobs})
 	f.at = fioLatencyAt{}

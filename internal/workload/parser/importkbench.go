@@ -64,7 +64,8 @@ func (k *kbench) begin(m []string) error {
 
 func (k *kbench) end() {
 	if k.begun && k.rows != kbenchRows {
-		k.flag(imported.Warning, "figuresMissing", "a summary has %d of %d rows of figures: it may be cut off", k.rows, kbenchRows)
+		k.flag(imported.Warning, "figuresMissing", "a summary has %d of %d rows of figures: it may be cut off", k.rows,
+			kbenchRows)
 	}
 }
 

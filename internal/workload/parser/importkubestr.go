@@ -26,7 +26,8 @@ var (
 )
 
 func isKubestr(text string) bool {
-	return strings.Contains(text, "FIO test results:") || strings.Contains(text, "JobName:") && strings.Contains(text, "BW(KiB/s)=")
+	return strings.Contains(text, "FIO test results:") || strings.Contains(text, "JobName:") && strings.Contains(text,
+		"BW(KiB/s)=")
 }
 
 // kubestr is the work on its output.
@@ -52,7 +53,8 @@ func readKubestr(text string) (*imported.Report, error) {
 	}
 	k.incomplete("the output")
 	if k.ends > max(k.outputs, 1) {
-		k.flag(imported.Warning, "linesMissing", "%d outputs end (\"Disk stats\"), %d begin (\"FIO test results:\")", k.ends, k.outputs)
+		k.flag(imported.Warning, "linesMissing", "%d outputs end (\"Disk stats\"), %d begin (\"FIO test results:\")", k.ends,
+			k.outputs)
 	}
 	if k.ends < max(k.outputs, 1) {
 		k.flag(imported.Warning, "reportCut", "the output has no end (\"Disk stats\"): it may be cut off")

@@ -77,19 +77,23 @@ func (r *report) number(row cells, column, name, unit string, options map[string
 	return nil
 }
 
-// Columns of elbencho (Statistics::printPhaseResultsToStringVec and prepLiveCSVFile of breuner/elbencho). "last" is until
-// the last thread was done.
+// Columns of elbencho (Statistics::printPhaseResultsToStringVec and prepLiveCSVFile of breuner/elbencho). "last" is
+// until the last thread was done.
 var (
 	elbenchoFigures = []struct{ column, name, unit string }{{"entries/s [last]", " entries", "1/s"},
-		{"IOPS [last]", " IOPS", "IOPS"}, {"MiB/s [last]", " bandwidth", "MiB/s"}, {"Ent lat us [avg]", " entry latency", "us"},
+		{"IOPS [last]", " IOPS", "IOPS"}, {"MiB/s [last]", " bandwidth", "MiB/s"}, {"Ent lat us [avg]", " entry latency",
+			"us"},
 		{"IO lat us [avg]", " latency", "us"}}
-	elbenchoOptions = []string{"path type", "paths", "hosts", "threads", "dirs", "files", "file size", "block size", "direct IO",
+	elbenchoOptions = []string{"path type", "paths", "hosts", "threads", "dirs", "files", "file size", "block size",
+		"direct IO",
 		"random", "random aligned", "IO depth", "shared paths", "truncate", "gpus", "rwmix threads", "rwmixpct"}
 	elbenchoLeftOut = []string{"ISO date", "label", "version", "command", "time ms [first]", "time ms [last]",
-		"entries/s [first]", "IOPS [first]", "MiB/s [first]", "CPU% [first]", "CPU% [last]", "entries [first]", "entries [last]",
+		"entries/s [first]", "IOPS [first]", "MiB/s [first]", "CPU% [first]", "CPU% [last]", "entries " +
+			"[first]", "entries [last]",
 		"MiB [first]", "MiB [last]", "Ent lat us [min]", "Ent lat us [max]", "IO lat us [min]", "IO lat us [max]"}
 	elbenchoLiveNeeded  = []string{"Phase", "RuntimeMS", "Rank", "MixType", "MiB/s", "IOPS", "Entries/s"}
-	elbenchoLiveLeftOut = []string{"ISO Date", "Label", "Done%", "DoneBytes", "Entries", "Lat Ent us", "Lat IO us", "Active",
+	elbenchoLiveLeftOut = []string{"ISO Date", "Label", "Done%", "DoneBytes", "Entries", "Lat Ent us", "Lat IO us",
+		"Active",
 		"CPU", "Service"}
 )
 
@@ -131,7 +135,8 @@ func readElbencho(text string) (*imported.Report, error) {
 		if row["operation"] == "" || len(r.Figures) == before {
 			r.flag(imported.Warning, "figuresMissing", "line %d: no operation, or no figures of it", i+2)
 		}
-		if (row["IOPS [last]"] == "") != (row["MiB/s [last]"] == "") || (row["IOPS [last]"] == "") != (row["IO lat us [avg]"] == "") ||
+		if (row["IOPS [last]"] == "") != (row["MiB/s [last]"] == "") ||
+			(row["IOPS [last]"] == "") != (row["IO lat us [avg]"] == "") ||
 			(row["entries/s [last]"] == "") != (row["Ent lat us [avg]"] == "") {
 			r.flag(imported.Warning, "figuresMissing", "line %d: %s has only some of its figures", i+2, row["operation"])
 		}
@@ -172,7 +177,8 @@ func (r *report) elbenchoLive(header []string, rows []cells) (*imported.Report, 
 		}
 		long := values["RuntimeMS"] - p.last
 		if long <= 0 {
-			return nil, fmt.Errorf("line %d: RuntimeMS %s is not after %.0f, that of the row before: the file has several runs; "+
+			return nil, fmt.Errorf("line %d: RuntimeMS %s is not after %.0f, that of the row before: the file has several "+
+				"runs; "+
 				"split it", i+2, row["RuntimeMS"], p.last)
 		}
 		p.last = values["RuntimeMS"]
@@ -203,7 +209,8 @@ var (
 
 func isIOR(text string) bool {
 	first, _, _ := strings.Cut(text, "\n")
-	return strings.HasPrefix(first, "access,bw(MiB/s)") || strings.Contains(text, `"bwMiB"`) || strings.Contains(text, `"bwMeanMIB"`)
+	return strings.HasPrefix(first, "access,bw(MiB/s)") || strings.Contains(text, `"bwMiB"`) || strings.Contains(text,
+		`"bwMeanMIB"`)
 }
 
 // iorResult is one iteration in IOR's JSON (-O summaryFormat=JSON).
@@ -231,11 +238,13 @@ func readIOR(text string) (*imported.Report, error) {
 		return nil, err
 	}
 	for i, row := range rows {
-		options := map[string]string{"block KiB": row["block(KiB)"], "transfer KiB": row["xfer(KiB)"], "tasks": row["numTasks"]}
+		options := map[string]string{"block KiB": row["block(KiB)"], "transfer KiB": row["xfer(KiB)"],
+			"tasks": row["numTasks"]}
 		if row["access"] == "" || row["bw(MiB/s)"] == "" || row["IOPS"] == "" || row["Latency"] == "" {
 			r.flag(imported.Warning, "figuresMissing", "line %d: no access, or no figure of it", i+2)
 		}
-		for _, f := range []struct{ column, name, unit string }{{"bw(MiB/s)", " bandwidth", "MiB/s"}, {"IOPS", " IOPS", "IOPS"},
+		for _, f := range []struct{ column, name, unit string }{{"bw(MiB/s)", " bandwidth", "MiB/s"}, {"IOPS", " IOPS",
+			"IOPS"},
 			{"Latency", " latency", "s"}} {
 			if err := r.number(row, f.column, row["access"]+f.name, f.unit, options, i+2); err != nil {
 				return nil, err
@@ -286,7 +295,8 @@ func (r *report) iorJSON(text string) (*imported.Report, error) {
 	for _, s := range whole.Summary {
 		if s.Repetitions != nil && *s.Repetitions*float64(max(1, len(whole.Tests))) < count[s.Operation] ||
 			count[s.Operation] == 0 {
-			r.flag(imported.Warning, "figuresMissing", "the summary has %s, %g results of it are there", s.Operation, count[s.Operation])
+			r.flag(imported.Warning, "figuresMissing", "the summary has %s, %g results of it are there", s.Operation,
+				count[s.Operation])
 		}
 	}
 	if len(whole.Summary) == 0 {

@@ -121,7 +121,8 @@ func (r *report) warpOperations(from io.Reader) (map[string]*warpOps, error) {
 			}
 			if i != next && !broken {
 				broken = true
-				r.flag(imported.Warning, "linesMissing", "line %d has idx %d, want %d: lines are missing or in another order", line, i,
+				r.flag(imported.Warning, "linesMissing", "line %d has idx %d, want %d: lines are missing or in another order",
+					line, i,
 					next)
 			}
 			next = i + 1
@@ -214,7 +215,8 @@ func (r *report) warp(name string, o *warpOps) {
 	}
 	r.figure(name+" failed", "%", 100*float64(o.failed)/float64(n+o.failed), nil)
 	if o.failed > 0 {
-		r.flag(imported.Warning, "operationsFailed", "%s: %d of %d operations failed; rates and latencies are of the others", name,
+		r.flag(imported.Warning, "operationsFailed", "%s: %d of %d operations failed; rates and latencies are of the others",
+			name,
 			o.failed, n+o.failed)
 	}
 }

@@ -72,7 +72,8 @@ func TestMergeSlices(t *testing.T) {
 		}
 		last = m.From
 	}
-	if want := "0-10 n=20 max=100, 0-30 n=10 max=1000, 10-20 n=20 max=200, 20-30 n=10 max=3"; strings.Join(text, ", ") != want {
+	if want := "0-10 n=20 max=100, 0-30 n=10 max=1000, 10-20 n=20 max=200, 20-30 n=10 max=3"; strings.Join(text,
+		", ") != want {
 		t.Errorf("%s\nwant %s", strings.Join(text, ", "), want)
 	}
 }

@@ -27,7 +27,8 @@ const transaction = "transaction"
 
 // The metrics of pgbench. Those of the report have the values that it prints.
 var (
-	pgTPS     = declare("tps", metric.PerSecond, metric.Rate, metric.Higher, "committed transactions per second").Principal(1)
+	pgTPS = declare("tps", metric.PerSecond, metric.Rate, metric.Higher,
+		"committed transactions per second").Principal(1)
 	pgOK      = declare(transaction+metric.Completed, metric.Count, metric.Quantity, "", "committed transactions")
 	pgFailed  = declare(transaction+metric.Failed, metric.Count, metric.Quantity, metric.Lower, "failed transactions")
 	pgSkipped = declare(transaction+metric.Lost, metric.Count, metric.Quantity, metric.Lower,
@@ -78,7 +79,8 @@ func Pgbench(in Input) (Result, error) {
 	case p.failure != "":
 		p.warn("pgbenchTruncated", "pgbench ended before its report: there are figures of its log only: %s", p.failure)
 	case p.unread.n > 0:
-		p.warn("pgbenchTruncated", "the report of pgbench has no line \"tps = …\" that this program knows: there are figures of "+
+		p.warn("pgbenchTruncated", "the report of pgbench has no line \"tps = …\" that this program knows: there are "+
+			"figures of "+
 			"its log only")
 	default:
 		p.warn("pgbenchTruncated", "pgbench ended before its report: there are figures of its log only")

@@ -51,7 +51,8 @@ func (p *pgbench) aggregated() (bool, error) {
 			case !ok && len(counts) == 0:
 				return false, nil
 			case !ok:
-				p.warn("outputUnread", "%s has a line that is no interval: %s", name, bounded.Text(string(bytes.TrimSpace(row)), 80))
+				p.warn("outputUnread", "%s has a line that is no interval: %s", name, bounded.Text(string(bytes.TrimSpace(row)),
+					80))
 			default:
 				if before > 0 && x.start > before {
 					step = min(step, x.start-before)
@@ -70,7 +71,8 @@ func (p *pgbench) aggregated() (bool, error) {
 	}
 	tps := pgTPS.Series(step * int64(time.Second))
 	for at := first + step; at < last; at += step {
-		tps.Points = append(tps.Points, metric.Point{At: p.in.clock(at * int64(time.Second)), Value: float64(counts[at]) / float64(step)})
+		tps.Points = append(tps.Points, metric.Point{At: p.in.clock(at * int64(time.Second)),
+			Value: float64(counts[at]) / float64(step)})
 	}
 	if len(tps.Points) > 0 {
 		p.res.Series = append(p.res.Series, tps)

@@ -42,7 +42,8 @@ type redisFigure struct {
 	kind         metric.Kind
 }
 
-var redisSummaries = []redisFigure{{"p50_latency_ms", "p50", metric.Statistic}, {"p99_latency_ms", "p99", metric.Statistic},
+var redisSummaries = []redisFigure{{"p50_latency_ms", "p50", metric.Statistic}, {"p99_latency_ms", "p99",
+	metric.Statistic},
 	{"max_latency_ms", "max", metric.Greatest}}
 
 func redisSummaryOf(operation string, f redisFigure) metric.Declaration {
@@ -188,7 +189,7 @@ func (r *redis) summary(title, rate string, cells map[string]string) {
 	u := r.of(title)
 	v, err := strconv.ParseFloat(rate, 64)
 	if err != nil || !finite(v) {
-		r.warn("outputUnread", "the rate %q of the test %s is no number", rate, title)
+		r.warn("outputUnread", "the rate %q of the test %s is not a number", rate, title)
 		return
 	}
 	u.summary, u.overall = map[string]float64{}, v
@@ -199,7 +200,7 @@ func (r *redis) summary(title, rate string, cells map[string]string) {
 		}
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil || !finite(x) {
-			r.warn("outputUnread", "%s %q of the test %s is no number", f.column, text, title)
+			r.warn("outputUnread", "%s %q of the test %s is not a number", f.column, text, title)
 			continue
 		}
 		u.summary[f.name] = x

@@ -43,8 +43,9 @@ const maxUnread = 3
 // their number and text. A text that ends within a line is one too: its last line may be cut off.
 func (r *report) lines(text string, from int, patterns []linePattern) error {
 	var unread []string
-	n := 0
-	for i, line := range strings.Split(text, "\n") {
+	n, i := 0, -1
+	for line := range strings.SplitSeq(text, "\n") {
+		i++
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue

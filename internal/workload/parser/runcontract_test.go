@@ -49,7 +49,8 @@ func TestRunContract(t *testing.T) {
 		{"filebench", "filebench/varmail", "output/filebench.txt", nil},
 		{"megahit", "megahit/whole", "output/megahit.log", nil},
 		{"etcd", "etcd/full", "output/etcd.txt", nil},
-		{"db_bench", "db_bench/one", "output/readwhilewriting.txt", []string{"rocksdb.stall.micros COUNT", "Microseconds per"}},
+		{"db_bench", "db_bench/one", "output/readwhilewriting.txt", []string{"rocksdb.stall.micros COUNT",
+			"Microseconds per"}},
 	} {
 		t.Run(c.parser+" "+filepath.Base(c.sample), func(t *testing.T) {
 			t.Parallel()

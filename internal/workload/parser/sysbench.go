@@ -248,7 +248,8 @@ func (s *sysbench) whole() {
 		}
 		return
 	}
-	s.warn("sysbenchCheckpoints", "%d reports (--report-checkpoints) are put together: percentiles of the whole are unknown",
+	s.warn("sysbenchCheckpoints", "%d reports (--report-checkpoints) are put together: percentiles of the whole are "+
+		"unknown",
 		len(s.reports))
 	for _, f := range s.test.figures {
 		if v, ok := s.combined(f.of); ok {
@@ -398,7 +399,8 @@ func (s *sysbench) latency() {
 	}
 	switch events := s.events; {
 	case float64(n) != events && len(s.reports) > 1:
-		s.warn("sysbenchCheckpoints", "the histogram has %d of %.0f events, those since the last checkpoint: it is left out", n,
+		s.warn("sysbenchCheckpoints", "the histogram has %d of %.0f events, those since the last checkpoint: it is left out",
+			n,
 			events)
 		return
 	case float64(n) != events:

@@ -9,7 +9,8 @@ import (
 var (
 	sbTPS = declare("tps", metric.PerSecond, metric.Rate, metric.Higher,
 		"committed transactions per second, and of each interval").Principal(1)
-	sbQPS       = declare("qps", metric.PerSecond, metric.Rate, metric.Higher, "queries per second, and of each interval").Principal(2)
+	sbQPS = declare("qps", metric.PerSecond, metric.Rate, metric.Higher,
+		"queries per second, and of each interval").Principal(2)
 	sbCommitted = declare(transaction+metric.Completed, metric.Count, metric.Quantity, "", "committed transactions")
 	sbQueries   = declare("queries", metric.Count, metric.Quantity, "", "queries of all transactions")
 	sbSelects   = declare("queries.read", metric.Count, metric.Quantity, "", "SELECT")

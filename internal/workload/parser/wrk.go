@@ -62,7 +62,8 @@ func wrkPrinted(name string, kind metric.Kind, what string) metric.Declaration {
 // Latencies count from when a request is sent: the basis is "service". wrk adds latencies to those that it measured,
 // which are taken away here; see measured.
 func Wrk(in Input) (Result, error) {
-	w := &wrk{work: work{in: in}, latencies: map[int64]int64{}, answered: map[int64]int64{}, began: op.Never, ended: op.Never}
+	w := &wrk{work: work{in: in}, latencies: map[int64]int64{}, answered: map[int64]int64{}, began: op.Never,
+		ended: op.Never}
 	if err := w.read(); err != nil {
 		return w.res, fmt.Errorf("wrk: %w", err)
 	}
