@@ -43,6 +43,8 @@ func TestGivenTwice(t *testing.T) {
 		{"import csv x --out a --factor f --value v --unit a --unit b", `--unit is given twice`},
 		{"compare x --output json --output csv", `--output is given twice`},
 		{"import csv no-such-file --out a --out a --factor f --factor g --value v --value w", "no such file"},
+		{"csi-driver --backend no-such --node a=/a --node b=/b", `"no-such"`},
+		{"scorecard --attributes-class a=b --attributes-class c=d --output no-such", "no-such"},
 	} {
 		code, out, errs := call(strings.Fields(tt.args)...)
 		if code == exitOK || out != "" || !strings.Contains(errs, tt.says) {
