@@ -371,16 +371,11 @@ func (b *Bundle) RawFiles() ([]RawFile, error) {
 	return list, nil
 }
 
-// Ledger lists the entries that are not done, oldest first.
-func (b *Bundle) Ledger() ([]op.LedgerEntry, error) {
-	f, err := os.Open(b.path(ledgerFile))
-	if err != nil {
-		return nil, fmt.Errorf("bundle: %w", err)
+// Left lists what the run has not removed, oldest first: by its ledger, or by run.json if the registry of the run's
+// machine had the ledger.
+func (b *Bundle) Left() ([]op.LedgerEntry, error) {
+	if pathExists(b.path(ledgerFile)) {
+		return ReadLedgerFile(b.path(ledgerFile))
 	}
-	defer f.Close()
-	s, _, err := readLedger(f)
-	if err != nil {
-		return nil, fmt.Errorf("bundle: read %s: %w", f.Name(), err)
-	}
-	return s.list(), nil
+	return b.Run.Left, nil
 }

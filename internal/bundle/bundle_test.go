@@ -37,7 +37,7 @@ func collect[T any](t *testing.T, seq iter.Seq2[T, error]) []T {
 func newWriter(t *testing.T) *Writer {
 	t.Helper()
 	w, err := Create(filepath.Join(t.TempDir(), "bundle"),
-		Run{ID: "r1", Name: "test", BarrierAt: op.Never, EndedAt: op.Never})
+		Run{ID: "r1", Name: "test", Engine: "kubernetes", BarrierAt: op.Never, EndedAt: op.Never})
 	must(t, err)
 	t.Cleanup(func() {
 		if err := w.Close(nil); err != nil {
@@ -208,7 +208,7 @@ func TestRoundTrip(t *testing.T) {
 	must(t, err)
 	equal(t, "raw", raw, []RawFile{{Instance: "fio-0", Container: "fio", File: "out/fio.json",
 		Path: filepath.Join(w.Dir(), "raw/fio-0/fio/out/fio.json"), Bytes: 3}})
-	open, err := b.Ledger()
+	open, err := b.Left()
 	must(t, err)
 	equal(t, "ledger", open, []op.LedgerEntry{{Kind: "volume", Name: "v1"}})
 	env, err := b.Environment()

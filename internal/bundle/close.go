@@ -30,7 +30,7 @@ func (w *Writer) Close(f func(*Run)) error {
 	if err := errors.Join(w.files.sync(), w.files.close()); err != nil {
 		w.fail(err)
 	}
-	err := w.ledger.Close()
+	err := w.closeLedger()
 	if failed := w.failure.get(); failed != nil {
 		err = errors.Join(err, failed, w.finish(f, failed))
 	} else {

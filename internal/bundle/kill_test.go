@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 // childRun records operations without end and prints each ID after Op has returned. For each hundredth ID it also adds
 // a ledger entry, which is durable when it is printed.
 func childRun(dir string) error {
-	w, err := Create(dir, Run{})
+	w, err := Create(dir, Run{Engine: "kubernetes"})
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func childRun(dir string) error {
 
 // childClose records a fixed number of operations, flushes them, and closes the bundle.
 func childClose(dir string) error {
-	w, err := Create(dir, Run{})
+	w, err := Create(dir, Run{Engine: "kubernetes"})
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,10 @@ import (
 // together: a sync for each would delay other users of the disk.
 const noteDelay = time.Second
 
+// BootData is the member of an entry's data with the boot of the machine that it cannot outlive, as processes. Such an
+// entry is not synced, which would be load on a disk that a run may measure.
+const BootData = "boot"
+
 // Ledger records what must be removed, beyond the life of the process. It is safe for concurrent use.
 // Concurrent Adds share one sync.
 type Ledger struct {
@@ -39,6 +43,7 @@ type Ledger struct {
 	err     error
 	closed  bool
 	waiting bool // pending has lines, and they will be written within noteDelay
+	lasting bool // pending has lines of what outlives a boot of the machine
 	open    ledgerState
 }
 
@@ -129,7 +134,7 @@ func OpenLedger(dir string) (*Ledger, error) {
 	if !free {
 		return nil, fmt.Errorf("bundle: %s is in use: its run is alive, stop it first", dir)
 	}
-	l, err := openLedgerFile(filepath.Join(dir, ledgerFile))
+	l, err := OpenLedgerFile(filepath.Join(dir, ledgerFile))
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -137,8 +142,9 @@ func OpenLedger(dir string) (*Ledger, error) {
 	return l, nil
 }
 
-// openLedgerFile opens or creates the file, replays it and truncates a torn tail.
-func openLedgerFile(path string) (*Ledger, error) {
+// OpenLedgerFile opens or creates the file, replays it and truncates a torn tail. The caller lets no other process
+// open it meanwhile.
+func OpenLedgerFile(path string) (*Ledger, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("bundle: open ledger: %w", err)
@@ -159,9 +165,28 @@ func openLedgerFile(path string) (*Ledger, error) {
 	return l, nil
 }
 
-// Add returns when e is durable. Adding an entry again replaces its data.
+// ReadLedgerFile lists the entries of a ledger that are not done, oldest first, and changes nothing. A missing file has
+// none.
+func ReadLedgerFile(path string) ([]op.LedgerEntry, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bundle: %w", err)
+	}
+	defer f.Close()
+	s, _, err := readLedger(f)
+	if err != nil {
+		return nil, fmt.Errorf("bundle: read %s: %w", path, err)
+	}
+	return s.list(), nil
+}
+
+// Add returns when e is written, and durable if what it lists outlives a boot of the machine. Adding an entry again
+// replaces its data.
 func (l *Ledger) Add(e op.LedgerEntry) error {
-	n, err := l.enqueue(ledgerLine{Add: &e}, true)
+	n, err := l.enqueue(ledgerLine{Add: &e}, true, e.Data[BootData] == "")
 	if err != nil {
 		return err
 	}
@@ -179,20 +204,20 @@ func (l *Ledger) Add(e op.LedgerEntry) error {
 // Note adds an entry without waiting for the disk. It is for what a clean-up finds without the entry, and is lost if
 // the process is killed within a second.
 func (l *Ledger) Note(e op.LedgerEntry) error {
-	_, err := l.enqueue(ledgerLine{Add: &e}, false)
+	_, err := l.enqueue(ledgerLine{Add: &e}, false, true)
 	return err
 }
 
 // Done marks an entry as removed. It does not wait for the disk: an entry that reappears after a crash costs
 // one harmless removal.
 func (l *Ledger) Done(kind, name string) error {
-	_, err := l.enqueue(ledgerLine{Done: &ledgerKey{kind, name}}, false)
+	_, err := l.enqueue(ledgerLine{Done: &ledgerKey{kind, name}}, false, true)
 	return err
 }
 
 // enqueue appends a line for the committer and returns its number. If it is not urgent, it is written with the next
-// urgent one, or after noteDelay.
-func (l *Ledger) enqueue(line ledgerLine, urgent bool) (int64, error) {
+// urgent one, or after noteDelay. If it is lasting, it is synced then.
+func (l *Ledger) enqueue(line ledgerLine, urgent, lasting bool) (int64, error) {
 	b, err := json.Marshal(line)
 	if err != nil {
 		return 0, fmt.Errorf("bundle: ledger: %w", err)
@@ -207,6 +232,7 @@ func (l *Ledger) enqueue(line ledgerLine, urgent bool) (int64, error) {
 	}
 	l.pending = append(append(l.pending, b...), '\n')
 	l.queued++
+	l.lasting = l.lasting || lasting
 	l.open.apply(line)
 	if urgent {
 		l.wake()
@@ -239,16 +265,17 @@ func (l *Ledger) Open() []op.LedgerEntry {
 	return l.open.list()
 }
 
-// commit writes pending lines and syncs once for all of them.
+// commit writes pending lines and syncs once for all of them, if one is lasting.
 func (l *Ledger) commit() {
 	defer close(l.done)
 	var batch []byte
 	for range l.work {
 		l.mu.Lock()
 		batch, l.pending, l.waiting = l.pending, batch[:0], false
-		n := l.queued
+		n, sync := l.queued, l.lasting
+		l.lasting = false
 		l.mu.Unlock()
-		err := l.write(batch)
+		err := l.write(batch, sync)
 		l.mu.Lock()
 		if err != nil {
 			l.err = err
@@ -260,12 +287,15 @@ func (l *Ledger) commit() {
 	}
 }
 
-func (l *Ledger) write(b []byte) error {
+func (l *Ledger) write(b []byte, sync bool) error {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil
 	}
 	if _, err := l.file.Write(b); err != nil {
 		return fmt.Errorf("bundle: write ledger: %w", err)
+	}
+	if !sync {
+		return nil
 	}
 	if err := unix.Fdatasync(int(l.file.Fd())); err != nil {
 		return fmt.Errorf("bundle: sync ledger %s: %w", l.file.Name(), err)

@@ -18,7 +18,7 @@ func entry(name string) op.LedgerEntry {
 
 func TestLedger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), ledgerFile)
-	l, err := openLedgerFile(path)
+	l, err := OpenLedgerFile(path)
 	must(t, err)
 	for _, n := range []string{"a", "b", "c"} {
 		must(t, l.Add(entry(n)))
@@ -39,7 +39,7 @@ func TestLedger(t *testing.T) {
 	text, err := os.ReadFile(path)
 	must(t, err)
 	must(t, os.WriteFile(path, append(text, `{"add":{"kind":"vol`...), 0o644)) // torn tail
-	l, err = openLedgerFile(path)
+	l, err = OpenLedgerFile(path)
 	must(t, err)
 	equal(t, "reopened", l.Open(), want)
 	must(t, l.Add(entry("d")))
@@ -55,7 +55,7 @@ func TestLedger(t *testing.T) {
 // TestLedgerNote checks that notes are written without an Add, with the next one, and at the close.
 func TestLedgerNote(t *testing.T) {
 	path := filepath.Join(t.TempDir(), ledgerFile)
-	l, err := openLedgerFile(path)
+	l, err := OpenLedgerFile(path)
 	must(t, err)
 	has := func(name string) bool {
 		text, err := os.ReadFile(path)
@@ -84,7 +84,7 @@ func TestLedgerNote(t *testing.T) {
 // TestLedgerConcurrent checks that concurrent Adds share syncs, and that no entry is lost.
 func TestLedgerConcurrent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "b")
-	w, err := Create(dir, Run{})
+	w, err := Create(dir, Run{Engine: "kubernetes"})
 	must(t, err)
 	var wg sync.WaitGroup
 	for i := range 64 {
@@ -117,7 +117,7 @@ func TestLedgerConcurrent(t *testing.T) {
 
 // BenchmarkLedgerAdd measures a durable Add with 64 concurrent callers.
 func BenchmarkLedgerAdd(b *testing.B) {
-	l, err := openLedgerFile(filepath.Join(b.TempDir(), ledgerFile))
+	l, err := OpenLedgerFile(filepath.Join(b.TempDir(), ledgerFile))
 	must(b, err)
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {

@@ -19,7 +19,7 @@ import (
 type manifest struct {
 	Format int             `json:"format"`
 	Files  []manifestEntry `json:"files"`
-	// Ledger is the ledger at the close.
+	// Ledger is the ledger at the close; nil: the registry of the run's machine had it.
 	Ledger *manifestEntry `json:"ledger,omitempty"`
 }
 
@@ -85,11 +85,12 @@ func writeManifest(dir string) error {
 		}
 		m.Files = append(m.Files, e)
 	}
-	e, err := digest(dir, ledgerFile, true)
-	if err != nil {
+	switch e, err := digest(dir, ledgerFile, true); {
+	case err == nil:
+		m.Ledger = &e
+	case !errors.Is(err, os.ErrNotExist):
 		return err
 	}
-	m.Ledger = &e
 	return writeJSON(filepath.Join(dir, manifestFile), m)
 }
 
@@ -98,11 +99,15 @@ func writeManifest(dir string) error {
 func VerifyLedger(dir string) error {
 	var m manifest
 	err := readJSON(filepath.Join(dir, manifestFile), &m)
-	if errors.Is(err, os.ErrNotExist) || err == nil && m.Ledger == nil {
+	switch path := filepath.Join(dir, ledgerFile); {
+	case errors.Is(err, os.ErrNotExist):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return fmt.Errorf("bundle: %w", err)
+	case m.Ledger == nil && pathExists(path):
+		return fmt.Errorf("bundle: %s was added after the bundle was closed", path)
+	case m.Ledger == nil:
+		return nil
 	}
 	return m.Ledger.verifyLedger(filepath.Join(dir, ledgerFile))
 }

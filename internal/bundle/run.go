@@ -46,8 +46,10 @@ type Run struct {
 	Name   string `json:"name"`
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"`
-	// Identity marks the objects that the run made, for the clean-up.
+	// Identity marks the objects that a run on a cluster made, for the clean-up.
 	Identity owned.Identity `json:"identity,omitzero"`
+	// Left is what a run on its machine had not removed at its end, without data.
+	Left []op.LedgerEntry `json:"left,omitempty"`
 
 	Spec     json.RawMessage   `json:"spec,omitempty"` // the Benchmark with defaults
 	Source   Source            `json:"source"`

@@ -157,12 +157,14 @@ func (w *Writer) createFiles() error {
 	if err := writeFileSync(filepath.Join(w.dir, reserveFile), make([]byte, 256<<10)); err != nil {
 		return err
 	}
-	var err error
-	if w.ledger, err = openLedgerFile(filepath.Join(w.dir, ledgerFile)); err != nil {
-		return err
+	if w.run.OnCluster() {
+		var err error
+		if w.ledger, err = OpenLedgerFile(filepath.Join(w.dir, ledgerFile)); err != nil {
+			return err
+		}
 	}
 	if err := writeJSON(filepath.Join(w.dir, runFile), w.run); err != nil {
-		return errors.Join(err, w.ledger.Close())
+		return errors.Join(err, w.closeLedger())
 	}
 	w.ended.Add(2)
 	go w.writeLoop()
@@ -173,8 +175,15 @@ func (w *Writer) createFiles() error {
 // Dir returns the bundle's absolute directory.
 func (w *Writer) Dir() string { return w.dir }
 
-// Ledger returns the run's ledger. Close closes it.
+// Ledger returns the ledger of a run on a cluster; nil: the registry of the run's machine has it. Close closes it.
 func (w *Writer) Ledger() *Ledger { return w.ledger }
+
+func (w *Writer) closeLedger() error {
+	if w.ledger == nil {
+		return nil
+	}
+	return w.ledger.Close()
+}
 
 // Err delivers the first disk failure, once; the run must end then.
 func (w *Writer) Err() <-chan error { return w.failure.ch }

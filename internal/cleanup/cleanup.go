@@ -1,5 +1,5 @@
-// Package cleanup removes what a dead run has left: the entries of its bundle's ledger on its platform, the objects
-// with its label on a cluster, or the directories of drivers.
+// Package cleanup removes what a dead run has left. On this machine the registry says what that is; on a cluster, the
+// labels of the objects, with the ledger of the bundle for those of unknown kinds.
 package cleanup
 
 import (
@@ -9,14 +9,15 @@ import (
 	"io"
 	"maps"
 	"os"
+	"syscall"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
+	"github.com/cnsbench/cnsbench/internal/registry"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 )
 
@@ -36,27 +37,38 @@ type Options struct {
 	Log    io.Writer
 }
 
-// Bundle is the bundle of a run to clean up after.
-type Bundle struct {
-	dir    string
-	ledger *bundle.Ledger
-	run    bundle.Run
-	own    owned.Identity // zero: nothing can be proved to be the run's
-	Options
+// Run is a dead run to clean up after. Its methods are not safe for concurrent use; List or Remove is called once, and
+// ends its use.
+type Run struct {
+	connect func() (platform, error)
+	ledger  ledger
+	entry   *registry.Run // of a run on this machine; nil: on a cluster
+}
+
+// ledger is what List and Remove need of one.
+type ledger interface {
+	engine.Ledger
+	io.Closer
 }
 
 // platform removes what a run has left on its platform.
 type platform interface {
-	// check says why the clean-up would leave an entry of the ledger alone.
-	check(ctx context.Context, entry op.LedgerEntry) error
+	// check lists what the clean-up would remove of an entry of the ledger; the error says why it would leave it alone.
+	check(ctx context.Context, entry op.LedgerEntry) ([]string, error)
 	// further lists what the clean-up would remove besides the ledger's entries; the error lists what it would
 	// leave alone.
-	further(ctx context.Context, ledger *bundle.Ledger) ([]string, error)
-	teardown(ctx context.Context, ledger *bundle.Ledger) error
+	further(ctx context.Context, ledger engine.Ledger) ([]string, error)
+	teardown(ctx context.Context, ledger engine.Ledger) error
 }
 
-// Open opens a bundle and its ledger. An error means that the arguments are wrong.
-func Open(dir string, o Options) (*Bundle, error) {
+// Elsewhere says that a run has not been on this machine, or was another user's.
+type Elsewhere struct{ why string }
+
+func (e *Elsewhere) Error() string { return e.why + "; nothing was touched" }
+
+// OfBundle opens the run of a bundle. Of a run on a machine only its ID is used. The error wraps registry.ErrUnknown if
+// nothing of the run is left on this machine.
+func OfBundle(dir string, o Options, dryRun bool) (*Run, error) {
 	if err := bundle.CheckBundle(dir); err != nil {
 		return nil, err
 	}
@@ -64,47 +76,148 @@ func Open(dir string, o Options) (*Bundle, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	b := &Bundle{dir: dir, run: run, Options: o}
-	if run.Identity.RunID == run.ID {
-		b.own = run.Identity
-	}
-	if b.run.OnCluster() && b.own.OnCluster() == nil {
-		if n := o.Cluster.Namespace; n != "" && n != b.own.Namespace {
-			return nil, fmt.Errorf("--namespace %s: run %s was in namespace %s", n, b.own.RunID, b.own.Namespace)
+	if !run.OnCluster() {
+		found, err := OfID(run.ID, o, dryRun)
+		switch {
+		case errors.Is(err, registry.ErrUnknown):
+			return nil, errors.Join(elsewhere(dir, &run), err)
+		case err == nil && isCopy(dir, found.Bundle()):
+			return nil, errors.Join(fmt.Errorf("%s is not the bundle of run %s, which is %s: clean up after that, or use "+
+				"--run %s", dir, run.ID, found.Bundle(), run.ID), found.ledger.Close(), found.release(false))
 		}
-		b.Cluster.Namespace = b.own.Namespace
+		return found, err
 	}
-	b.ledger, err = bundle.OpenLedger(dir)
-	return b, err
-}
-
-// platform connects to the platform of the run.
-func (b *Bundle) platform() (platform, error) {
-	if err := bundle.VerifyLedger(b.dir); err != nil {
+	own := identityOf(&run)
+	if n := o.Cluster.Namespace; n != "" && own.OnCluster() == nil && n != own.Namespace {
+		return nil, fmt.Errorf("--namespace %s: run %s was in namespace %s", n, own.RunID, own.Namespace)
+	}
+	r := &Run{connect: func() (platform, error) {
+		if err := bundle.VerifyLedger(dir); err != nil {
+			return nil, err
+		}
+		return connect(run.ID, own, o)
+	}}
+	if !dryRun {
+		r.ledger, err = bundle.OpenLedger(dir)
+		return r, err
+	}
+	b, err := bundle.Open(dir)
+	if err != nil {
 		return nil, err
 	}
-	if b.run.OnCluster() {
-		return b.connect()
+	if b.Live {
+		return nil, fmt.Errorf("%s is in use: its run is alive, stop it first", dir)
 	}
-	secrets, err := b.secrets()
-	return &machine{b.own, b.Driver, secrets}, err
+	left, err := b.Left()
+	r.ledger = listed(left)
+	return r, err
 }
 
-// secrets returns those of the options, and those of the files with which this user started the run on this machine.
-// A bundle names no files: it may be somebody else's.
-func (b *Bundle) secrets() (engine.Secrets, error) {
-	all := maps.Clone(b.Secrets)
+// identityOf returns the identity of a run on a cluster; the zero one proves nothing to be the run's.
+func identityOf(run *bundle.Run) owned.Identity {
+	if run.Identity.RunID != run.ID {
+		return owned.Identity{}
+	}
+	return run.Identity
+}
+
+// isCopy reports whether a bundle is another than that of the run, which is still there.
+func isCopy(dir, bundle string) bool {
+	its, err := os.Stat(bundle)
+	if err != nil { // moved
+		return false
+	}
+	this, err := os.Stat(dir)
+	return err != nil || !os.SameFile(this, its)
+}
+
+// elsewhere tells a run that left nothing here from one that was not here, as far as its bundle says.
+func elsewhere(dir string, run *bundle.Run) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return &Elsewhere{fmt.Sprintf("%s belongs to the user with ID %d: run cnsbench cleanup as the user who started "+
+			"run %s", dir, st.Uid, run.ID)}
+	}
+	b, err := bundle.Open(dir)
+	if err != nil {
+		return nil //nolint:nilerr // a killed run may have written nothing that can be read
+	}
+	e, err := b.Environment()
+	if host, _ := os.Hostname(); err == nil && e.Hostname != "" && e.Hostname != host {
+		return &Elsewhere{fmt.Sprintf("run %s was on machine %s: run cnsbench cleanup there", run.ID, e.Hostname)}
+	}
+	return nil
+}
+
+// OfID opens a run that this user has started on this machine. The error wraps registry.ErrUnknown if there is none.
+func OfID(id string, o Options, dryRun bool) (r *Run, err error) {
+	entry, err := registry.Open(id)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	r = &Run{entry: entry, connect: func() (platform, error) {
+		secrets, err := o.secrets(&entry.Entry)
+		return &machine{entry.Identity, o.Driver, secrets}, err
+	}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, entry.Close())
+		}
+	}()
+	if dryRun {
+		left, err := bundle.ReadLedgerFile(entry.Ledger())
+		r.ledger = listed(left)
+		return r, err
+	}
+	r.ledger, err = bundle.OpenLedgerFile(entry.Ledger())
+	return r, err
+}
+
+// ID returns the ID of a run on this machine; empty: it was on a cluster.
+func (r *Run) ID() string {
+	if r.entry == nil {
+		return ""
+	}
+	return r.entry.Identity.RunID
+}
+
+// Bundle returns where the bundle of a run on this machine was at its start.
+func (r *Run) Bundle() string {
+	if r.entry == nil {
+		return ""
+	}
+	return r.entry.Bundle
+}
+
+// MadeContainers reports whether a run on this machine made containers in object stores, which are removed by another
+// command.
+func (r *Run) MadeContainers() bool { return r.entry != nil && len(r.entry.Places) > 0 }
+
+// listed is the ledger of a dry run.
+type listed []op.LedgerEntry
+
+func (l listed) Open() []op.LedgerEntry    { return l }
+func (l listed) Add(op.LedgerEntry) error  { return errDry }
+func (l listed) Note(op.LedgerEntry) error { return errDry }
+func (l listed) Done(string, string) error { return errDry }
+func (l listed) Close() error              { return nil }
+
+var errDry = errors.New("a dry run changes no ledger")
+
+// secrets returns those of the options, and those of the files with which the run was started. A file that cannot be
+// read is reported only: it may not be needed, or the options have its Secrets.
+func (o *Options) secrets(entry *registry.Entry) (engine.Secrets, error) {
+	all := maps.Clone(o.Secrets)
 	if all == nil {
 		all = engine.Secrets{}
 	}
-	registered, ok, err := owned.Registered(b.own)
-	if err != nil || !ok {
-		return all, err
-	}
-	for _, file := range registered.SecretFiles {
-		more, err := b.ReadSecrets(file)
-		if err != nil { // it may not be needed, or --secrets has it
-			fmt.Fprintf(b.Log, "Secrets of the run: %v\n", err)
+	for _, file := range entry.SecretFiles {
+		more, err := o.ReadSecrets(file)
+		if err != nil {
+			fmt.Fprintf(o.Log, "Secrets of the run: %v\n", err)
 		}
 		for r, values := range more {
 			if _, given := all[r]; !given {
@@ -115,49 +228,62 @@ func (b *Bundle) secrets() (engine.Secrets, error) {
 	return all, nil
 }
 
-// Remove removes what the run has left and closes the ledger. It returns how many entries were open.
-func (b *Bundle) Remove(ctx context.Context) (open int, err error) {
-	open = len(b.ledger.Open())
-	p, err := b.platform()
+// Remove removes what the run has left. It returns how many entries of the ledger were open.
+func (r *Run) Remove(ctx context.Context) (open int, err error) {
+	open = len(r.ledger.Open())
+	p, err := r.connect()
 	if err != nil {
-		return open, errors.Join(err, b.ledger.Close())
+		return open, errors.Join(err, r.ledger.Close(), r.release(false))
 	}
-	err = p.teardown(ctx, b.ledger)
-	if err = errors.Join(err, b.ledger.Close()); err != nil {
-		return open, fmt.Errorf("not everything was removed: %w", err)
+	err = errors.Join(p.teardown(ctx, r.ledger), r.ledger.Close())
+	if err != nil {
+		return open, errors.Join(fmt.Errorf("not everything was removed: %w", err), r.release(false))
 	}
-	return open, owned.Unregister(b.own)
+	return open, r.release(!r.MadeContainers())
 }
 
-// List prints what Remove would remove and what it would leave alone, and closes the ledger. The error says that it
-// would leave something.
-func (b *Bundle) List(ctx context.Context, out io.Writer) error {
-	p, err := b.platform()
+// release ends the hold of the registry's entry, and forgets the run if nothing is left.
+func (r *Run) release(forget bool) error {
+	switch {
+	case r.entry == nil:
+		return nil
+	case forget:
+		return r.entry.Remove()
+	}
+	return r.entry.Close()
+}
+
+// List prints what Remove would remove and what it would leave alone. The error says that it would leave something.
+func (r *Run) List(ctx context.Context, out io.Writer) error {
+	p, err := r.connect()
 	if err == nil {
-		err = b.list(ctx, out, p)
+		err = r.list(ctx, out, p)
 	}
-	return errors.Join(err, b.ledger.Close())
+	return errors.Join(err, r.ledger.Close(), r.release(false))
 }
 
-func (b *Bundle) list(ctx context.Context, out io.Writer, p platform) error {
+func (r *Run) list(ctx context.Context, out io.Writer, p platform) error {
 	left := 0
-	listed := map[string]bool{}
-	for _, entry := range b.ledger.Open() {
-		listed[entry.Kind+" "+entry.Name] = true
-		if err := p.check(ctx, entry); err != nil {
-			left++
-			fmt.Fprintf(out, "%s %s: %v\n", entry.Kind, entry.Name, err)
-			continue
-		}
-		if !kubernetes.IsOfKind(entry) { // further lists its objects
-			fmt.Fprintf(out, "%s %s: would be removed\n", entry.Kind, entry.Name)
-		}
-	}
-	further, err := p.further(ctx, b.ledger)
-	for _, what := range further {
-		if !listed[what] {
+	printed := map[string]bool{}
+	would := func(what string) {
+		if !printed[what] {
 			fmt.Fprintf(out, "%s: would be removed\n", what)
 		}
+		printed[what] = true
+	}
+	for _, entry := range r.ledger.Open() {
+		found, err := p.check(ctx, entry)
+		for _, what := range found {
+			would(what)
+		}
+		if err != nil {
+			left++
+			fmt.Fprintf(out, "%s %s: %v\n", entry.Kind, entry.Name, err)
+		}
+	}
+	further, err := p.further(ctx, r.ledger)
+	for _, what := range further {
+		would(what)
 	}
 	switch {
 	case err != nil:
@@ -177,13 +303,13 @@ type machine struct {
 	secrets engine.Secrets
 }
 
-func (m *machine) check(_ context.Context, entry op.LedgerEntry) error {
-	return local.New(local.Options{Identity: m.own}).Check(entry)
+func (m *machine) check(_ context.Context, entry op.LedgerEntry) ([]string, error) {
+	return local.New(local.Options{Identity: m.own}).Owed(entry)
 }
 
-func (m *machine) further(context.Context, *bundle.Ledger) ([]string, error) { return nil, nil }
+func (m *machine) further(context.Context, engine.Ledger) ([]string, error) { return nil, nil }
 
-func (m *machine) teardown(ctx context.Context, ledger *bundle.Ledger) error {
+func (m *machine) teardown(ctx context.Context, ledger engine.Ledger) error {
 	command, err := m.driver()
 	if err != nil {
 		return err
@@ -192,8 +318,8 @@ func (m *machine) teardown(ctx context.Context, ledger *bundle.Ledger) error {
 	return errors.Join(e.Teardown(ctx, ledger), e.Close())
 }
 
-// Run removes what carries a run's label in the namespace of a cluster, with its runner.
-func Run(ctx context.Context, on *cluster.Cluster, run string, log io.Writer) error {
+// Labelled removes what carries a run's label in the namespace of a cluster, with its runner.
+func Labelled(ctx context.Context, on *cluster.Cluster, run string, log io.Writer) error {
 	if err := (podrunner.Owner{Run: run}).Stop(ctx, on, log); err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -23,32 +23,36 @@ type kube struct {
 	log    io.Writer
 }
 
-// connect connects to the cluster that the run's identity names.
-func (b *Bundle) connect() (platform, error) {
-	if err := b.own.OnCluster(); err != nil {
-		return unproved{fmt.Errorf("%w%s", err, byHand(b.run.ID))}, nil
+// connect connects to the cluster that a run's identity names.
+func connect(run string, own owned.Identity, o Options) (platform, error) {
+	if err := own.OnCluster(); err != nil {
+		return unproved{fmt.Errorf("%w%s", err, byHand(run))}, nil
 	}
-	on, err := b.Cluster.Connect()
+	o.Cluster.Namespace = own.Namespace
+	on, err := o.Cluster.Connect()
 	if err != nil {
 		return nil, err
 	}
-	o := kubernetes.Options{Config: on.Config, Namespace: on.Namespace, Identity: b.own}
+	options := kubernetes.Options{Config: on.Config, Namespace: on.Namespace, Identity: own}
 	switch {
-	case b.SameCluster:
-		o.Server = b.own.Server
-	case b.own.Server != on.Config.Host:
+	case o.SameCluster:
+		options.Server = own.Server
+	case own.Server != on.Config.Host:
 		return nil, fmt.Errorf("run %s was on the cluster at %s, the kubeconfig's is at %s: select that cluster with "+
 			"--kubeconfig or --context, or use --same-cluster if both addresses are of one cluster",
-			b.own.RunID, b.own.Server, on.Config.Host)
+			own.RunID, own.Server, on.Config.Host)
 	}
-	return &kube{on, podrunner.Owner{Run: b.own.RunID, Proof: b.own.Proof()}, kubernetes.New(o), b.Log}, nil
+	return &kube{on, podrunner.Owner{Run: own.RunID, Proof: own.Proof()}, kubernetes.New(options), o.Log}, nil
 }
 
-func (k *kube) check(ctx context.Context, entry op.LedgerEntry) error {
-	return k.engine.Check(ctx, entry)
+func (k *kube) check(ctx context.Context, entry op.LedgerEntry) ([]string, error) {
+	if err := k.engine.Check(ctx, entry); err != nil || kubernetes.IsOfKind(entry) { // further lists its objects
+		return nil, err
+	}
+	return []string{entry.Kind + " " + entry.Name}, nil
 }
 
-func (k *kube) further(ctx context.Context, ledger *bundle.Ledger) ([]string, error) {
+func (k *kube) further(ctx context.Context, ledger engine.Ledger) ([]string, error) {
 	pods, refused, err := k.runner.Pods(ctx, k.on)
 	if err != nil {
 		return nil, err
@@ -60,7 +64,7 @@ func (k *kube) further(ctx context.Context, ledger *bundle.Ledger) ([]string, er
 	return list, errors.Join(left, refused)
 }
 
-func (k *kube) teardown(ctx context.Context, ledger *bundle.Ledger) error {
+func (k *kube) teardown(ctx context.Context, ledger engine.Ledger) error {
 	if err := k.runner.Stop(ctx, k.on, k.log); err != nil {
 		return err
 	}
@@ -70,13 +74,13 @@ func (k *kube) teardown(ctx context.Context, ledger *bundle.Ledger) error {
 // unproved leaves everything alone: no object can be proved to be the run's.
 type unproved struct{ why error }
 
-func (u unproved) check(context.Context, op.LedgerEntry) error {
-	return owned.Refuse("it cannot be proved to be the run's")
+func (u unproved) check(context.Context, op.LedgerEntry) ([]string, error) {
+	return nil, owned.Refuse("it cannot be proved to be the run's")
 }
 
-func (u unproved) further(context.Context, *bundle.Ledger) ([]string, error) { return nil, u.why }
+func (u unproved) further(context.Context, engine.Ledger) ([]string, error) { return nil, u.why }
 
-func (u unproved) teardown(_ context.Context, ledger *bundle.Ledger) error {
+func (u unproved) teardown(_ context.Context, ledger engine.Ledger) error {
 	errs := []error{u.why}
 	for _, entry := range ledger.Open() {
 		errs = append(errs, fmt.Errorf("%s %s is left alone", entry.Kind, entry.Name))

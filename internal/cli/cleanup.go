@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,32 +13,36 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/storagedir"
+	"github.com/cnsbench/cnsbench/internal/registry"
 )
 
 func newCleanup(s *streams) *cobra.Command {
-	var storage, on, run string
+	var on, run string
 	var secrets []string
 	var dryRun bool
 	o := cleanup.Options{Driver: driverCommand, Log: s.err}
 	o.ReadSecrets = func(file string) (engine.Secrets, error) { return readSecrets(s, []string{file}) }
 	c := &cobra.Command{
 		Use:   "cleanup [BUNDLE]",
-		Short: "Remove what a killed run has left",
+		Short: "Remove what killed runs have left",
 		Long: `Removes what a dead run has left: processes, mounts, loop devices, volumes,
-snapshots. With a bundle, it removes what the bundle's ledger lists, on this machine
-or on the run's cluster, and ends the runner first. Without one, it removes the
-directories of built-in drivers below the storage directory that no run uses. With
---engine kubernetes and --run, it removes every object with that run's label in a
-namespace, and the volumes and contents behind them, whoever set the label.
+snapshots.
 
-CSI drivers that need Secrets get them from the files with which the run was
-started here, or from --secrets: a bundle has none.
+On this machine, CNSBench registers each run of a user until nothing of it is left,
+and a clean-up removes only what is registered: of a BUNDLE it takes the ID of the
+run, and nothing else. Without BUNDLE and --run it cleans up after all dead runs that
+this user has started here. CSI drivers that need Secrets get them from the files
+with which the run was started, or from --secrets.
 
-It lists and leaves alone what lacks the identity of the run, or belongs to another
-user; the exit status is 2 then.`,
-		Example: `  cnsbench cleanup cnsbench-quickstart-20260301-120000
-  cnsbench cleanup --dry-run cnsbench-quickstart-20260301-120000
+On a cluster, the run's labels decide, from any host. With --engine kubernetes and
+--run, it removes every object with that run's label in a namespace, and the volumes
+and contents behind them, whoever set the label.
+
+It lists and leaves alone what is not proved to be the run's; the exit status is 2
+then.`,
+		Example: `  cnsbench cleanup
+  cnsbench cleanup cnsbench-quickstart-20260301-120000
+  cnsbench cleanup --dry-run --run 1a2b3c4d
   cnsbench cleanup --engine kubernetes -n bench --run 1a2b3c4d`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,25 +56,32 @@ user; the exit status is 2 then.`,
 			switch {
 			case err != nil:
 				return err
-			case dryRun && len(args) == 0:
-				return errors.New("--dry-run needs a BUNDLE")
+			case len(args) == 1 && run != "":
+				return errors.New("give a BUNDLE or --run, not both")
 			case len(args) == 1:
 				return cleanBundle(ctx, s, o, args[0], dryRun)
-			case onCluster && run != "":
-				return cleanCluster(ctx, s, o.Cluster, run)
+			case onCluster && run == "":
+				return errors.New("--engine kubernetes needs --run, the value of label cnsbench.dev/run, or a BUNDLE")
+			case onCluster && dryRun:
+				return errors.New("--dry-run with --engine kubernetes needs a BUNDLE")
 			case onCluster:
-				return errors.New("--engine kubernetes needs --run, the value of label cnsbench.dev/run")
+				return cleanCluster(ctx, s, o.Cluster, run)
+			case run != "":
+				found, err := cleanup.OfID(run, o, dryRun)
+				if err != nil {
+					return err
+				}
+				return cleanRun(ctx, s, found, found.Bundle(), dryRun)
 			}
-			return cleanStorage(s, storage)
+			return cleanMachine(ctx, s, o, dryRun)
 		},
 	}
-	c.Flags().StringVar(&storage, "storage-dir", storagedir.Default(), "directory for volumes of the built-in drivers")
 	c.Flags().StringVar(&on, "engine", defaultEngine(), "local or kubernetes")
-	c.Flags().StringVar(&run, "run", "", "kubernetes: ID of the run")
+	c.Flags().StringVar(&run, "run", "", "ID of the run, in place of a BUNDLE")
 	c.Flags().StringArrayVar(&secrets, "secrets", nil,
-		"with a bundle: file with the Secrets that the run's CSI drivers need; may be repeated")
+		"file with the Secrets that the run's CSI drivers need; may be repeated")
 	c.Flags().BoolVar(&dryRun, "dry-run", false,
-		"with a bundle: print what would be removed and what would be left alone; remove nothing")
+		"print what would be removed and what would be left alone; change nothing")
 	c.Flags().BoolVar(&o.SameCluster, "same-cluster", false,
 		"with a bundle: the kubeconfig's cluster is the run's, although its address differs")
 	namespaceFlags(c, &o.Cluster, "kubernetes: namespace of the run")
@@ -101,7 +111,7 @@ func cleanCluster(ctx context.Context, s *streams, o cluster.Options, run string
 	}
 	on, err := o.Connect()
 	if err == nil {
-		err = cleanup.Run(ctx, on, run, s.err)
+		err = cleanup.Labelled(ctx, on, run, s.err)
 	}
 	if err != nil {
 		return failed(err)
@@ -112,38 +122,77 @@ func cleanCluster(ctx context.Context, s *streams, o cluster.Options, run string
 
 // cleanBundle removes what the run of a bundle has left.
 func cleanBundle(ctx context.Context, s *streams, o cleanup.Options, dir string, dryRun bool) error {
-	b, err := cleanup.Open(dir, o)
+	run, err := cleanup.OfBundle(dir, o, dryRun)
+	if elsewhere := (*cleanup.Elsewhere)(nil); errors.As(err, &elsewhere) {
+		return failed(elsewhere)
+	}
+	if errors.Is(err, registry.ErrUnknown) {
+		left := "nothing is left of this run"
+		if madeContainers(dir) {
+			left = mayBeLeft(shellWord(dir))
+		}
+		fmt.Fprintf(s.out, "the run is not registered for this user on this machine; %s\n", left)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
+	return cleanRun(ctx, s, run, dir, dryRun)
+}
+
+// mayBeLeft says what removes the containers of a run.
+func mayBeLeft(run string) string {
+	return "containers that it made may be left, which are not among them: cnsbench object cleanup " + run
+}
+
+// cleanRun removes what a run has left; dir is its bundle.
+func cleanRun(ctx context.Context, s *streams, run *cleanup.Run, dir string, dryRun bool) error {
 	if dryRun {
-		return failed(b.List(ctx, s.out))
+		return failed(run.List(ctx, s.out))
 	}
-	n, err := b.Remove(ctx)
+	n, err := run.Remove(ctx)
 	if err != nil {
 		return failed(err)
 	}
 	left := "nothing is left of this run"
-	if elsewhere := madeContainers(dir); elsewhere != "" {
-		left = elsewhere
+	switch {
+	case run.MadeContainers():
+		left = mayBeLeft("--run " + run.ID())
+	case run.ID() == "" && madeContainers(dir):
+		left = mayBeLeft(shellWord(dir))
 	}
-	fmt.Fprintf(s.out, "%d entries of the ledger removed; %s\n", n, left)
+	fmt.Fprintf(s.out, "%s removed; %s\n", count(n, "object"), left)
 	return nil
 }
 
-// cleanStorage removes the directories of drivers that no run uses.
-func cleanStorage(s *streams, dir string) error {
-	removed, inUse, err := cleanup.Storage(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		fmt.Fprintf(s.out, "%s does not exist: nothing to remove\n", dir)
-		return nil
-	}
-	for _, base := range inUse {
-		fmt.Fprintf(s.out, "%s is left alone: a driver uses it\n", base)
-	}
+// cleanMachine cleans up after all dead runs of this user on this machine.
+func cleanMachine(ctx context.Context, s *streams, o cleanup.Options, dryRun bool) error {
+	ids, err := registry.List()
 	if err != nil {
 		return failed(err)
 	}
-	fmt.Fprintf(s.out, "%d driver directories below %s removed\n", removed, dir)
+	var all error
+	dead := 0
+	for _, id := range ids {
+		run, err := cleanup.OfID(id, o, dryRun)
+		if errors.Is(err, registry.ErrAlive) {
+			fmt.Fprintf(s.out, "run %s is left alone: it is alive\n", id)
+			continue
+		}
+		if err == nil {
+			dead++
+			fmt.Fprintf(s.out, "run %s (%s):\n", id, run.Bundle())
+			err = cleanRun(ctx, s, run, run.Bundle(), dryRun)
+		}
+		if err != nil && !errors.Is(err, registry.ErrUnknown) { // ended meanwhile
+			all = errors.Join(all, fmt.Errorf("run %s: %w", id, err))
+		}
+	}
+	if all != nil {
+		return failed(all)
+	}
+	if dead == 0 {
+		fmt.Fprintln(s.out, "no dead run is registered for this user on this machine: nothing to remove")
+	}
 	return nil
 }

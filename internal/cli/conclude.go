@@ -14,7 +14,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/heap"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 )
@@ -30,11 +29,6 @@ func (r *running) conclude(result *run.Result) error {
 			Evidence: fmt.Sprintf("the bundle and the volumes share a file system (%s): writing the bundle adds to the load; "+
 				"use --out or --storage-dir to separate them", r.flags.StorageDir)})
 	}
-	if result.Leftovers == nil && !r.flags.Keep {
-		if err := owned.Unregister(r.identity); err != nil {
-			fmt.Fprintln(r.err, "warning: forget the run:", err)
-		}
-	}
 	closed := r.writer.Close(func(b *bundle.Run) {
 		b.State, b.Reason = result.State, result.Reason
 		b.BarrierAt, b.EndedAt = result.BarrierAt, result.EndedAt
@@ -42,7 +36,13 @@ func (r *running) conclude(result *run.Result) error {
 		b.Bounds, b.Outages = result.Bounds, result.Outages
 		b.Sampling.Steps = result.Samplings
 		b.ExitCode = exitOf(result)
+		if r.entry != nil {
+			b.Left = withoutData(r.ledger.Open())
+		}
 	})
+	if err := r.unregister(result.Leftovers); err != nil {
+		fmt.Fprintln(r.err, "warning: the registry of runs:", err)
+	}
 	if closed != nil {
 		return failed(errors.Join(reasonOf(result), fmt.Errorf("close the bundle: %w", closed)))
 	}
@@ -66,6 +66,16 @@ func (r *running) conclude(result *run.Result) error {
 		return nil
 	}
 	return &exit{code, errors.Join(reasonOf(result), err)}
+}
+
+// maxLeft bounds the list of what a run has left in its bundle.
+const maxLeft = 1000
+
+func withoutData(entries []op.LedgerEntry) (list []op.LedgerEntry) {
+	for _, e := range entries[:min(len(entries), maxLeft)] {
+		list = append(list, op.LedgerEntry{Kind: e.Kind, Name: e.Name})
+	}
+	return list
 }
 
 // reportInto writes the HTML page into the bundle's directory. The manifest does not list it.

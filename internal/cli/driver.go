@@ -68,6 +68,9 @@ orchestrator or with --csi-endpoint.`,
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of injected faults")
 	f.StringVar(&o.TruthLog, "truth-log", "", "file for a log of the RPCs, one JSON line each")
 	f.BoolVar(&destroy, "destroy", false, "remove everything below --base-dir and exit")
+	f.StringArrayVar(&o.Below, "below", nil,
+		"with --destroy: leave targets of volumes alone that are neither below this directory nor below --base-dir; may be "+
+			"repeated")
 	_ = c.MarkFlagRequired("backend")
 	return c
 }

@@ -91,7 +91,7 @@ func (r *running) parseAgain(ctx context.Context, e engine.Engine, raw string, o
 	if err != nil {
 		return nil, err
 	}
-	session := engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(), Dir: scratch,
+	session := engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.ledger, Dir: scratch,
 		Sink: engine.DiscardSink{}}
 	defer func() {
 		err = errors.Join(err, e.Teardown(context.WithoutCancel(ctx), session.Ledger), e.Close())

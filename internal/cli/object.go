@@ -27,6 +27,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/opfile"
 	"github.com/cnsbench/cnsbench/internal/object/output"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -172,10 +173,28 @@ func (r *objectRun) create(file string, data []byte) error {
 	r.writer, err = bundle.Create(r.flags.out, bundle.Run{ID: r.id, Name: r.workload.Name, Plan: plan,
 		Source: bundle.Source{File: file, Text: string(text)}, Seed: r.flags.seed, Versions: versions(),
 		Engine: bundle.Objects, Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
-	if err == nil {
-		r.writer.Hide(secrets...)
+	if err != nil {
+		return err
 	}
-	return err
+	r.writer.Hide(secrets...)
+	if places := model.Places(r.workload, backend.Traits); len(places) > 0 {
+		if r.entry, err = register(owned.New(r.id), r.writer.Dir(), places); err != nil {
+			fmt.Fprintf(r.err, "warning: the run is not registered, so that object cleanup of its bundle will need "+
+				"--endpoint: %v\n", err)
+		}
+	}
+	return nil
+}
+
+// unregister forgets the run if it has left no container.
+func (r *objectRun) unregister() error {
+	switch {
+	case r.entry == nil:
+		return nil
+	case madeContainers(r.writer.Dir()):
+		return r.entry.Close()
+	}
+	return r.entry.Remove()
 }
 
 // objectFacts are what the record keeps of an object run's plan.
@@ -323,6 +342,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 			b.Reason = result.Err.Error()
 		}
 	}))
+	err = errors.Join(err, r.unregister())
 	for i := range result.Stages {
 		if result.Stages[i].Skipped {
 			fmt.Fprintf(r.err, "stage %s: skipped\n", result.Stages[i].Name)

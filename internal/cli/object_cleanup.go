@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -18,81 +19,174 @@ import (
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/registry"
 )
 
 func newObjectCleanup(s *streams) *cobra.Command {
 	var look bool
+	var endpoints []string
+	var run string
 	workers := 16
 	c := &cobra.Command{
-		Use: "cleanup FILE|BUNDLE", Short: "Remove the containers that a workload made, with their objects",
+		Use: "cleanup [FILE|BUNDLE]", Short: "Remove the containers that a workload made, with their objects",
 		Long: `Removes the containers that the works of type init of a workload make, or that
 the run of a bundle has made, with all their objects. Containers without
 CNSBench's mark are not touched, and count as left. Use it after a run that was
 killed, or whose clean-up failed.
 
+Of --run, or of a BUNDLE whose run this user has started on this machine, the stores and
+containers are those that were registered then. For another, which may be somebody
+else's, name its stores with --endpoint: credentials are sent nowhere else.
+
 Credentials come from the same places as for object run. A bundle does not contain
 those of the workload's file: set them in the environment.
 
 Exit status: 0 nothing is left, 1 wrong file or flags, 2 something is left.`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if workers < 1 {
+			switch {
+			case workers < 1:
 				return errors.New("--workers must be at least 1")
+			case (len(args) == 1) == (run != ""):
+				return errors.New("give one of FILE, BUNDLE and --run")
+			}
+			ctx, stop := untilInterrupt(cmd.Context())
+			defer stop()
+			if run != "" {
+				entry, err := registry.Open(run)
+				if err != nil {
+					return fmt.Errorf("run %s: %w", run, err)
+				}
+				return sweepRun(ctx, s, entry, workers, look)
+			}
+			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+				return sweepBundle(ctx, s, args[0], endpoints, workers, look)
 			}
 			places, err := placesOf(s, args[0])
 			if err != nil {
 				return err
 			}
-			ctx, stop := untilInterrupt(cmd.Context())
-			defer stop()
 			return sweepPlaces(ctx, s, places, workers, look)
 		},
 	}
 	c.Flags().BoolVar(&look, "dry-run", false, "only list what exists")
 	c.Flags().IntVar(&workers, "workers", workers, "how many objects are deleted at the same time")
+	c.Flags().StringVar(&run, "run", "", "ID of a run that this user has started on this machine, in place of a BUNDLE")
+	c.Flags().StringArrayVar(&endpoints, "endpoint", nil,
+		"URL or directory of a store of a BUNDLE whose run is not registered here; may be repeated")
 	return c
 }
 
-// placesOf are the containers that a workload's file makes, or those that a killed run may have made.
+// placesOf are the containers that a workload's file makes.
 func placesOf(s *streams, name string) ([]model.Place, error) {
-	var places []model.Place
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		if places, err = placesOfRun(name); err != nil {
-			return nil, err
-		}
-	} else {
-		w, _, err := loadObject(s, name, nil)
-		if err == nil {
-			err = checkStores(s, name, w, true)
-		}
-		if err != nil {
-			return nil, err
-		}
-		warnUnsigned(s, name, w)
-		places = model.Places(w, backend.Traits)
+	w, _, err := loadObject(s, name, nil)
+	if err == nil {
+		err = checkStores(s, name, w, true)
 	}
+	if err != nil {
+		return nil, err
+	}
+	warnUnsigned(s, name, w)
+	places := model.Places(w, backend.Traits)
 	if len(places) == 0 {
-		return nil, fmt.Errorf("%s makes no containers in a store that keeps them: it has no work of type init", name)
+		return nil, noPlaces(name)
 	}
 	return places, nil
 }
 
-func placesOfRun(dir string) ([]model.Place, error) {
+func noPlaces(name string) error {
+	return fmt.Errorf("%s makes no containers in a store that keeps them: it has no work of type init", name)
+}
+
+// sweepBundle removes the containers of a bundle's run.
+func sweepBundle(ctx context.Context, s *streams, dir string, endpoints []string, workers int, look bool) error {
 	if err := bundle.CheckBundle(dir); err != nil {
-		return nil, err
-	}
-	ledger, err := bundle.OpenLedger(dir) // only of a run that has ended
-	if err == nil {
-		err = ledger.Close()
-	}
-	if err != nil {
-		return nil, err
+		return err
 	}
 	b, err := bundle.Open(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return placesIn(&b.Run)
+	if b.Live {
+		return fmt.Errorf("%s is in use: its run is alive, stop it first", dir)
+	}
+	entry, err := registry.Open(b.Run.ID)
+	if errors.Is(err, registry.ErrUnknown) {
+		places, err := placesIn(&b.Run)
+		if err == nil && len(places) == 0 {
+			err = noPlaces(dir)
+		}
+		if err == nil && len(endpoints) == 0 && !madeContainers(dir) {
+			fmt.Fprintln(s.out, "nothing is left of this run, which is not registered for this user on this machine")
+			return nil
+		}
+		if err == nil {
+			err = namedStores(b.Run.ID, places, endpoints)
+		}
+		if err != nil {
+			return err
+		}
+		return sweepPlaces(ctx, s, places, workers, look)
+	}
+	if err != nil {
+		return fmt.Errorf("run %s: %w", b.Run.ID, err)
+	}
+	return sweepRun(ctx, s, entry, workers, look)
+}
+
+// sweepRun removes the containers of a registered run, and forgets it if nothing else of it is left.
+func sweepRun(ctx context.Context, s *streams, entry *registry.Run, workers int, look bool) (err error) {
+	forget := false
+	defer func() {
+		if forget {
+			err = errors.Join(err, entry.Remove())
+		} else {
+			err = errors.Join(err, entry.Close())
+		}
+	}()
+	var places []model.Place
+	if len(entry.Places) == 0 {
+		return noPlaces("run " + entry.Identity.RunID)
+	}
+	if err := json.Unmarshal(entry.Places, &places); err != nil {
+		return err
+	}
+	if err := sweepPlaces(ctx, s, places, workers, look); err != nil || look {
+		return err
+	}
+	open, err := bundle.ReadLedgerFile(entry.Ledger())
+	forget = err == nil && len(open) == 0
+	return err
+}
+
+// namedStores refuses places in stores that the command line does not name: the bundle may be somebody else's, and would
+// get this user's credentials, or name this user's directories.
+func namedStores(run string, places []model.Place, endpoints []string) error {
+	for i := range places {
+		s := &places[i].Store
+		for _, settings := range []map[string]string{s.Settings, s.Auth} {
+			for _, key := range slices.Sorted(maps.Keys(settings)) {
+				for where := range strings.SplitSeq(settings[key], ",") {
+					where = strings.TrimSpace(where)
+					if strings.ContainsAny(where, "/:") && !slices.ContainsFunc(endpoints, func(e string) bool {
+						return within(where, e)
+					}) {
+						return fmt.Errorf("run %s is not registered for this user on this machine, so its bundle may be "+
+							"somebody else's: nothing was touched. If %s %q of its store %s is yours, add --endpoint %s",
+							run, key, where, s.Kind, shellWord(where))
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// within reports whether a URL or path is another or below it.
+func within(where, above string) bool {
+	above = strings.TrimSuffix(above, "/")
+	rest, ok := strings.CutPrefix(where, above)
+	return above != "" && ok && (rest == "" || rest[0] == '/')
 }
 
 // placesIn are the containers of a bundle's run.
@@ -169,18 +263,14 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 	return nil
 }
 
-// madeContainers names the command that removes the containers of a bundle's run, unless the run is known to have
-// removed them.
-func madeContainers(dir string) string {
+// madeContainers reports whether the run of a bundle may have left containers.
+func madeContainers(dir string) bool {
 	b, err := bundle.Open(dir)
 	if err != nil {
-		return ""
+		return false
 	}
 	places, err := placesIn(&b.Run)
-	if err != nil || len(places) == 0 || removedAll(dir, &b.Run) || madeNone(b) {
-		return ""
-	}
-	return "containers that it made may be left, which are not among them: " + cleanupCommand(dir)
+	return err == nil && len(places) > 0 && !removedAll(dir, &b.Run) && !madeNone(b)
 }
 
 // cleanupCommand is what removes the containers of a run, for a shell.

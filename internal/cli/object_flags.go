@@ -5,12 +5,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/opfile"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/spf13/pflag"
+	"github.com/cnsbench/cnsbench/internal/registry"
 )
 
 // objectFlags are those of object run.
@@ -87,6 +89,7 @@ type objectRun struct {
 	clock      op.Clock
 	id         string
 	writer     *bundle.Writer
+	entry      *registry.Run           // nil: it makes no containers
 	controller *coordinator.Controller // nil: this process does it
 	search     *search
 	log        *opfile.Writer // nil: none

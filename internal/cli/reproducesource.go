@@ -93,7 +93,6 @@ func (f *reproduceFlags) takeOver(b *bundle.Bundle) error {
 	f.Engine, f.Inject = b.Run.Engine, recorded.Inject
 	seed := func(set string) bool { return strings.HasPrefix(set, "spec.seed=") }
 	f.Set = append(slices.DeleteFunc(then.Set, seed), fmt.Sprintf("spec.seed=%d", b.Run.Seed))
-	own := b.Run.Identity
 	e, err := engineOf(f.Engine)
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.Dir, err)
@@ -103,12 +102,10 @@ func (f *reproduceFlags) takeOver(b *bundle.Bundle) error {
 		return f.takeOverCluster(b, given)
 	}
 	if !given("csi-endpoint") {
-		if f.Endpoints = then.Endpoints; own.Endpoint != "" { // of an older version, whose flag may be a relative path
-			f.Endpoints = []string{own.Endpoint}
-		}
+		f.Endpoints = then.Endpoints
 	}
 	if !given("storage-dir") {
-		f.StorageDir = firstOf(own.Storage, then.StorageDir, f.StorageDir)
+		f.StorageDir = firstOf(then.StorageDir, f.StorageDir)
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,9 +22,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/heap"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/object/footprint"
+	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/registry"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
@@ -195,27 +196,33 @@ func (f *runFlags) begin(s *streams, on *cluster.Cluster, p *plan.Plan, files []
 	f.defaultOut(p.Name)
 	clock := op.NewClock()
 	described := f.describe(id, p, files, clock, injected)
-	described.Identity, err = f.identity(id, on, p)
+	own, err := f.identity(id, on)
 	if err != nil {
 		return nil, err
+	}
+	if described.OnCluster() {
+		described.Identity = own
 	}
 	w, err := bundle.Create(f.Out, described)
 	if err != nil {
 		return nil, err
 	}
-	if err := register(described.Identity, p); err != nil {
-		return nil, errors.Join(err, w.Close(func(r *bundle.Run) { r.State = bundle.Failed }))
+	r = &running{streams: s, flags: f, plan: p, id: id, identity: own, clock: clock, writer: w, on: on, ledger: w.Ledger()}
+	if r.ledger == nil {
+		err = r.register(&described)
 	}
 	w.Hide(secretValues(p, id)...)
-	if err := w.Plan(p.Record()); err != nil {
-		return nil, errors.Join(err, w.Close(func(r *bundle.Run) { r.State = bundle.Failed }))
+	if err == nil {
+		err = w.Plan(p.Record())
 	}
-	return &running{streams: s, flags: f, plan: p, id: id, identity: described.Identity, clock: clock, writer: w,
-		on: on}, nil
+	if err != nil {
+		return nil, r.abort(err)
+	}
+	return r, nil
 }
 
 // identity draws the identity of a run, or reads the one drawn by the command that started this runner's pod.
-func (f *runFlags) identity(id string, on *cluster.Cluster, p *plan.Plan) (owned.Identity, error) {
+func (f *runFlags) identity(id string, on *cluster.Cluster) (owned.Identity, error) {
 	own := owned.New(id)
 	switch {
 	case f.Identity != "":
@@ -227,10 +234,6 @@ func (f *runFlags) identity(id string, on *cluster.Cluster, p *plan.Plan) (owned
 		own = on.NewIdentity(id)
 	default:
 		own.Storage = f.StorageDir
-		for _, socket := range p.Endpoints {
-			own.Endpoints = append(own.Endpoints, local.SocketPath(socket))
-		}
-		slices.Sort(own.Endpoints)
 	}
 	own.Scratch = filepath.Join(os.TempDir(), owned.ScratchName(id))
 	for _, path := range []*string{&own.Scratch, &own.Storage} {
@@ -246,21 +249,51 @@ func (f *runFlags) identity(id string, on *cluster.Cluster, p *plan.Plan) (owned
 	return own, nil
 }
 
-// register keeps the files with the Secrets of a run, which its bundle must not name, for its clean-up.
-func register(own owned.Identity, p *plan.Plan) error {
-	if len(p.SecretFiles) == 0 {
-		return nil
+// register registers a run of this machine, for its clean-up, and opens its ledger.
+func (r *running) register(described *bundle.Run) error {
+	places, err := placesIn(described)
+	if err != nil {
+		return err
 	}
-	r := owned.Registration{Identity: own}
-	for _, name := range p.SecretFiles {
+	if r.entry, err = register(r.identity, r.writer.Dir(), places, r.plan.SecretFiles...); err != nil {
+		return err
+	}
+	r.ledger, err = bundle.OpenLedgerFile(r.entry.Ledger())
+	return err
+}
+
+// register adds an entry to the registry.
+func register(own owned.Identity, dir string, places []model.Place, secretFiles ...string) (*registry.Run, error) {
+	e := registry.Entry{Identity: own, Bundle: dir, Started: time.Now()}
+	for _, name := range secretFiles {
 		if path, err := filepath.Abs(name); err == nil {
-			r.SecretFiles = append(r.SecretFiles, path)
+			e.SecretFiles = append(e.SecretFiles, path)
 		}
 	}
-	if err := owned.Register(r); err != nil {
-		return failed(fmt.Errorf("register the run, for its clean-up: %w", err))
+	if len(places) > 0 {
+		var err error
+		if e.Places, err = json.Marshal(places); err != nil {
+			return nil, err
+		}
 	}
-	return nil
+	return registry.Create(e)
+}
+
+// unregister forgets the run if nothing of it is left, and closes its ledger. left are the run's leftovers.
+func (r *running) unregister(left error) error {
+	if r.entry == nil {
+		return nil
+	}
+	var err error
+	open := 0
+	if r.ledger != nil {
+		open = len(r.ledger.Open())
+		err = r.ledger.Close()
+	}
+	if left != nil || err != nil || open > 0 || len(r.entry.Places) > 0 && madeContainers(r.writer.Dir()) {
+		return errors.Join(err, r.entry.Close())
+	}
+	return r.entry.Remove()
 }
 
 // readIdentity reads the identity of a run that another process has drawn.
@@ -322,7 +355,7 @@ func (r *running) execute(ctx context.Context, e engine.Engine) error {
 		OpLogs: r.writer, Secrets: secretValues(r.plan, r.id),
 		RawDir: filepath.Join(r.writer.Dir(),
 			"raw"), Observer: r.observer(show), Keep: r.flags.Keep, Sleep: run.PreciseSleep, Parsers: parsers(),
-		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(),
+		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.ledger,
 			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance,
 			Live: r.plan.Live(), Sampling: r.plan.Sampling(),
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses,
@@ -373,12 +406,11 @@ func (r *running) scratch() (string, error) {
 	if socket := filepath.Join(dir, "loopfile.sock"); len(socket) > longestSocket {
 		return "", fmt.Errorf("path %s is too long for a unix socket: want at most %d bytes", socket, longestSocket)
 	}
-	ledger := r.writer.Ledger()
-	if err := ledger.Add(op.LedgerEntry{Kind: "dir", Name: dir}); err != nil {
+	if err := r.ledger.Add(op.LedgerEntry{Kind: "dir", Name: dir}); err != nil {
 		return "", err
 	}
 	if err := r.identity.Make(dir, 0o700); err != nil {
-		return "", errors.Join(err, ledger.Done("dir", dir))
+		return "", errors.Join(err, r.ledger.Done("dir", dir))
 	}
 	return dir, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/output/scrape"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/registry"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -24,6 +25,8 @@ type running struct {
 	identity owned.Identity
 	clock    op.Clock
 	writer   *bundle.Writer
+	ledger   *bundle.Ledger
+	entry    *registry.Run    // nil: the run is on a cluster
 	on       *cluster.Cluster // nil: this machine
 
 	soft, hard context.Context // end with the first interrupt, and the second
@@ -35,9 +38,10 @@ type running struct {
 
 // abort closes the bundle of a run that cannot begin.
 func (r *running) abort(err error) error {
-	return failed(errors.Join(err, r.writer.Close(func(b *bundle.Run) {
+	closed := r.writer.Close(func(b *bundle.Run) {
 		b.State, b.Reason, b.ExitCode = bundle.Failed, err.Error(), exitFailed
-	})))
+	})
+	return failed(errors.Join(err, closed, r.unregister(nil)))
 }
 
 // interrupts makes the two contexts of a run: the first signal ends the run cleanly, the second at once. A bundle that

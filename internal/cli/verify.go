@@ -116,7 +116,7 @@ func verifyBundle(dir string) verified {
 		return v
 	}
 	v.OK = len(v.Problems) == 0
-	if open, err := b.Ledger(); err == nil {
+	if open, err := b.Left(); err == nil {
 		v.Left = len(open)
 	}
 	return v

@@ -43,7 +43,7 @@ func TestVerify(t *testing.T) {
 		}, exitFailed, []string{"2 files", "missing: canary/canary.frames", "added: more"}},
 		{"ledger", func(dir string) error {
 			line := `{"add":{"kind":"volume","name":"x"}}` + "\n"
-			f, err := os.OpenFile(filepath.Join(dir, "ledger"), os.O_APPEND|os.O_WRONLY, 0)
+			f, err := os.OpenFile(filepath.Join(dir, "ledger"), os.O_CREATE|os.O_WRONLY, 0o600)
 			if err != nil {
 				return err
 			}

@@ -96,7 +96,7 @@ func Read(dir string) (*Run, error) {
 	if r.Raw, err = b.RawFiles(); err != nil {
 		return nil, err
 	}
-	open, err := b.Ledger()
+	open, err := b.Left()
 	for _, entry := range open {
 		r.Left = append(r.Left, fmt.Sprintf("%s %s", entry.Kind, entry.Name))
 	}

@@ -1,7 +1,6 @@
-// Package owned identifies what belongs to a run, so that a clean-up removes nothing else. A ledger only
-// lists what may have to be removed, and its content is not trusted. Everything removed is derived from the
-// run's Identity, carries the identity's nonce since it was made, and belongs to the user who cleans up.
-// docs/design/cleanup.md describes how each kind of object is recognised.
+// Package owned identifies what belongs to a run, so that a clean-up removes nothing else: objects on a cluster carry a
+// digest of the run's identity, directories on a machine its mark. docs/design/cleanup.md describes how each kind of
+// object is recognised.
 package owned
 
 import (
@@ -15,15 +14,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Identity names a run and its directories. It is in run.json from the start of the run.
+// Identity names a run and its directories. On a cluster it is in run.json, else in the registry of the machine.
 type Identity struct {
 	RunID string `json:"runID"`
 	// Nonce is drawn for the run; marks in directories and environments of processes carry it.
@@ -32,17 +29,9 @@ type Identity struct {
 	// volumes, in a directory named after the run.
 	Scratch string `json:"scratch,omitempty"`
 	Storage string `json:"storage,omitempty"`
-	// Endpoints are the sockets of external drivers. Endpoint is that of an older version, which had one.
-	Endpoints []string `json:"endpoints,omitempty"`
-	Endpoint  string   `json:"endpoint,omitempty"`
 	// Namespace and Server are the place of the run's objects on a cluster.
 	Namespace string `json:"namespace,omitempty"`
 	Server    string `json:"server,omitempty"`
-}
-
-// UsedSocket reports whether a socket is that of an external driver of the run.
-func (id *Identity) UsedSocket(socket string) bool {
-	return socket != "" && (socket == id.Endpoint || slices.Contains(id.Endpoints, socket))
 }
 
 // Refusal is the error for something that cannot be proved to belong to the run and is left alone.
@@ -330,18 +319,6 @@ func Unmounted(dir string) error {
 	return fmt.Errorf("still mounted: %s; unmount by hand", strings.Join(found, ", "))
 }
 
-// Marked refuses a directory without a mark of a run with that id, whatever its nonce; for the clean-up of a
-// directory named by the user.
-func Marked(dir, runID string) error {
-	text, err := os.ReadFile(filepath.Join(dir, MarkFile))
-	nonce, ok := strings.CutPrefix(strings.TrimSpace(string(text)), runID+" ")
-	if err != nil || !ok {
-		return fmt.Errorf("%s: %w", dir, Refuse("it does not carry the mark of a run %s", runID))
-	}
-	id := Identity{RunID: runID, Nonce: nonce}
-	return id.Owns(dir)
-}
-
 // RemoveMarked removes a directory that contains only its mark, and keeps any other.
 func RemoveMarked(dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -360,34 +337,3 @@ func ignoreMissing(err error) error {
 
 // Environment returns the variable of the run's processes, as NAME=value.
 func (id *Identity) Environment() string { return Variable + "=" + id.RunID + "." + id.Nonce }
-
-// OwnsProcess refuses a process that this run did not start: the variable is missing in its initial
-// environment, or it is another user's. The caller holds a pidfd, so that the PID is not reused.
-func (id *Identity) OwnsProcess(pid int) error {
-	if err := id.Check(); err != nil {
-		return err
-	}
-	dir := fmt.Sprintf("/proc/%d", pid)
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if err := checkOwner(info, "process "+fmt.Sprint(pid)); err != nil {
-		return err
-	}
-	environment, err := os.ReadFile(dir + "/environ")
-	// The kernel shows it only a moment after the program has begun.
-	for wait := time.Millisecond; err == nil && len(environment) == 0 && wait < 500*time.Millisecond; wait *= 2 {
-		time.Sleep(wait)
-		environment, err = os.ReadFile(dir + "/environ")
-	}
-	if err != nil {
-		return Refuse("the environment of process %d cannot be read: %v", pid, err)
-	}
-	for variable := range strings.SplitSeq(string(environment), "\x00") {
-		if variable == id.Environment() {
-			return nil
-		}
-	}
-	return Refuse("process %d was not started by run %s", pid, id.RunID)
-}

@@ -3,7 +3,6 @@ package owned
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -73,25 +72,6 @@ func TestOwnsLinks(t *testing.T) {
 		must(t, id.Make(dir, 0o700))
 		must(t, os.Chown(dir, 65534, 65534))
 		refused(t, id.Owns(dir), true)
-	}
-}
-
-// TestOwnsProcess knows a process by the environment that it was started with.
-func TestOwnsProcess(t *testing.T) {
-	id, other := New("abc"), New("abc")
-	for name, tt := range map[string]struct {
-		env  string
-		ours bool
-	}{"ours": {id.Environment(), true}, "another run's": {other.Environment(), false}, "no variable": {"A=B", false},
-		"prefix": {id.Environment() + "0", false}} {
-		cmd := exec.Command("sleep", "60")
-		cmd.Env = []string{tt.env}
-		must(t, cmd.Start())
-		err := id.OwnsProcess(cmd.Process.Pid)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		t.Log(name, err)
-		refused(t, err, !tt.ours)
 	}
 }
 

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -149,4 +150,26 @@ func outcomes(ops []opJSON, action string) map[string]int {
 		}
 	}
 	return n
+}
+
+// runID returns the ID of the box's run.
+func (b *box) runID() string {
+	b.Helper()
+	var run struct {
+		RunID string `json:"runID"`
+	}
+	text, err := os.ReadFile(b.in("bundle", "run.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	decode(b, string(text), &run)
+	return run.RunID
+}
+
+// registered returns where a run is registered.
+func (b *box) registered(id string) string {
+	if b.uid == 0 && os.Geteuid() == 0 {
+		return filepath.Join("/var/lib/cnsbench/runs", id)
+	}
+	return b.in("home", ".local", "state", "cnsbench", "runs", id)
 }

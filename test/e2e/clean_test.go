@@ -41,12 +41,18 @@ func (b *box) left(keep []string) []string {
 	for _, d := range looptest.Below(b.dir + "/") {
 		left = append(left, "loop device "+d)
 	}
-	for _, dir := range []string{b.in("storage"), b.in("tmp"), b.in("home", ".local", "state", "cnsbench")} {
+	for _, dir := range []string{b.in("storage"), b.in("tmp"), b.in("home", ".local", "state", "cnsbench", "runs")} {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			if path := filepath.Join(dir, e.Name()); !slices.Contains(keep, path) {
 				left = append(left, "file "+path)
 			}
+		}
+	}
+	registered, _ := filepath.Glob(b.registered("*/run.json"))
+	for _, file := range registered {
+		if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte(b.dir+"/")) {
+			left = append(left, "registered run "+file)
 		}
 	}
 	return left

@@ -251,7 +251,10 @@ func TestForeignDriverDies(t *testing.T) {
 `
 	l := b.startRun(text, "--csi-endpoint", f.socket)
 	l.until("the op was under way", func() bool {
-		ledger, _ := os.ReadFile(b.in("bundle", "ledger"))
+		if !b.has("bundle/run.json") {
+			return false
+		}
+		ledger, _ := os.ReadFile(filepath.Join(b.registered(b.runID()), "ledger"))
 		return strings.Contains(string(ledger), `"name":"v-0"`)
 	})
 	f.process.kill()

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestHostileLedger checks that cleanup deletes nothing that a ledger names unless it carries the
-// identity of the run. Any user may have written a ledger.
+// TestHostileLedger checks that cleanup deletes nothing that a bundle names: neither its ledger nor its identity, whose
+// directories carry marks and the state of a driver. Any user may have written a bundle.
 func TestHostileLedger(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
@@ -38,7 +38,15 @@ func TestHostileLedger(t *testing.T) {
 	process := map[string]string{"pid": pid, "start": strings.Fields(fields)[19],
 		"boot": strings.TrimSpace(string(boot))}
 
-	id := fmt.Sprint(run["runID"])
+	const id = "0badc0de"
+	run["runID"] = id
+	nonce := strings.Repeat("0a", 16)
+	run["identity"] = map[string]any{"runID": id, "nonce": nonce, "scratch": b.in("tmp", "cnsbench-"+id),
+		"storage": b.in("theirs"), "endpoints": []string{b.in("s")}}
+	forged, err := json.Marshal(run)
+	if err != nil {
+		t.Fatal(err)
+	}
 	canaries := map[string]string{} // directory to file
 	canary := func(parts ...string) string {
 		dir := b.in(parts...)
@@ -52,12 +60,28 @@ func TestHostileLedger(t *testing.T) {
 		return dir
 	}
 	precious := canary("precious")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What the forged identity names looks like the run's own.
+	for _, dir := range []string{canary("tmp", "cnsbench-"+id), canary("theirs", id)} {
+		must(os.WriteFile(filepath.Join(dir, ".cnsbench-run"), []byte(id+" "+nonce+"\n"), 0o600))
+	}
+	must(os.MkdirAll(filepath.Join(canary("theirs", id, "hostdir"), "state"), 0o700))
+	state, _ := json.Marshal(map[string]any{"ID": "v", "Row": map[string]any{"ID": "v", "Published": map[string]any{precious: map[string]any{}}}})
+	must(os.WriteFile(b.in("theirs", id, "hostdir", "state", "volumes.jsonl"), append(state, '\n'), 0o600))
+	must(os.Symlink(canaries[precious], b.in("theirs", id, "hostdir", "state", "volumes.jsonl.new")))
 	entries := []map[string]any{
 		{"kind": "dir", "name": precious},
 		{"kind": "dir", "name": "x", "data": map[string]string{"path": precious}},
 		{"kind": "dir", "name": canary("other", "cnsbench-"+id)},
 		{"kind": "dir", "name": b.in("tmp", "cnsbench-"+id) + "/../../precious"},
 		{"kind": "driver", "name": "hostdir", "data": map[string]string{"baseDir": canary("base", "hostdir")}},
+		{"kind": "driver", "name": "hostdir", "data": map[string]string{"baseDir": b.in("theirs", id, "hostdir")}},
+		{"kind": "dir", "name": b.in("tmp", "cnsbench-"+id)},
 		{"kind": "driver", "name": "..", "data": map[string]string{"baseDir": b.in("storage")}},
 		{"kind": "process", "name": "p", "data": process},
 		{"kind": "volume", "name": "w", "data": map[string]string{"endpoint": b.in("s"),
@@ -72,20 +96,15 @@ func TestHostileLedger(t *testing.T) {
 		line, _ := json.Marshal(map[string]any{"add": e})
 		for _, withRun := range []bool{false, true} {
 			dir := b.in("hostile")
-			must := func(err error) {
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
 			must(os.RemoveAll(dir))
 			must(os.Mkdir(dir, 0o755))
 			must(os.WriteFile(filepath.Join(dir, "ledger"), append(line, '\n'), 0o644))
-			if withRun { // the identity of a completed run
-				must(os.WriteFile(filepath.Join(dir, "run.json"), text, 0o644))
+			if withRun {
+				must(os.WriteFile(filepath.Join(dir, "run.json"), forged, 0o644))
 			}
 			for _, flags := range [][]string{{"--dry-run"}, nil} {
-				r := b.run(append([]string{"cleanup", dir}, flags...)...).wants(t, 2)
-				if !strings.Contains(r.stdout+r.stderr, "left alone") {
+				r := b.run(append([]string{"cleanup", dir}, flags...)...).wants(t, 0)
+				if !strings.Contains(r.stdout, "not registered") {
 					t.Errorf("%s, run.json %v: not listed\n%v", name, withRun, r)
 				}
 			}
@@ -96,31 +115,26 @@ func TestHostileLedger(t *testing.T) {
 		default:
 		}
 		for _, file := range canaries {
-			if _, err := os.Stat(file); err != nil {
-				t.Fatalf("%s: %v", name, err)
+			if text, err := os.ReadFile(file); err != nil || string(text) != "sing" {
+				t.Fatalf("%s: %q, %v", name, text, err)
 			}
 		}
 	}
 
-	// In the run's own bundle the manifest detects the change.
-	ledger := b.in("bundle", "ledger")
-	was, err := os.ReadFile(ledger)
-	if err != nil {
-		t.Fatal(err)
+	// A bundle of another that claims to be a run of this user is not taken for it.
+	copied := b.in("copy")
+	must(os.CopyFS(copied, os.DirFS(b.bundle())))
+	if r := b.run("cleanup", copied).wants(t, 1); !strings.Contains(r.stderr, b.bundle()) {
+		t.Errorf("the bundle of the run is not named\n%v", r)
 	}
-	b.run("show", b.bundle(), "--verify").wants(t, 0)
-	b.write("bundle/ledger", string(was)+`{"add":{"kind":"dir","name":"`+precious+`"}}`+"\n")
-	for _, args := range [][]string{{"show", b.bundle(), "--verify"}, {"cleanup", b.bundle()}} {
-		if r := b.run(args...).wants(t, 2); !strings.Contains(r.stderr, "ledger has changed") {
-			t.Errorf("the changed ledger is not named\n%v", r)
+	r := b.run("cleanup", b.bundle(), "--dry-run").wants(t, 0)
+	for _, want := range []string{"directory " + b.in("storage"), "volume ", "would be removed"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("%q is not listed\n%v", want, r)
 		}
 	}
-	b.write("bundle/ledger", string(was))
-	r := b.run("cleanup", b.bundle(), "--dry-run").wants(t, 0)
-	if !strings.Contains(r.stdout, "driver hostdir: would be removed") {
-		t.Errorf("what would be removed is not listed\n%v", r)
-	}
-	b.run("cleanup", b.bundle()).wants(t, 0)
-	b.run("show", b.bundle(), "--verify").wants(t, 0)
-	b.clean()
+	must(os.RemoveAll(b.bundle())) // a moved bundle is the run's
+	b.run("cleanup", copied).wants(t, 0)
+	b.run("show", copied, "--verify").wants(t, 0)
+	b.clean(b.in("tmp", "cnsbench-"+id))
 }

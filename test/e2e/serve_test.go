@@ -66,7 +66,7 @@ spec:
   rates: [{name: r, poissonRateSpec: {perSecond: 50}}]
 `)
 	run := b.start(b.cnsbench(), b.runArgs(file)...)
-	run.until("there is a bundle", func() bool { return b.has("bundle/run.json") && b.has("bundle/ledger") })
+	run.until("there is a bundle", func() bool { return b.has("bundle/run.json") })
 	remote, err := (&server.Client{URL: "http://" + at}).Run("team", "r1")
 	if err != nil {
 		t.Fatal(err)

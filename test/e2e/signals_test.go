@@ -279,9 +279,8 @@ func TestCleanupSparesTheLiving(t *testing.T) {
 	if r := b.run("cleanup", b.bundle()); r.code == 0 || !strings.Contains(r.stderr, "alive") {
 		t.Errorf("a living run was cleaned up\n%v", r)
 	}
-	if r := b.run("cleanup", "--storage-dir", b.in("storage")).wants(t, 0); !strings.Contains(r.stdout,
-		"hostdir is left alone") {
-		t.Errorf("it does not say what it passes over\n%v", r)
+	if r := b.run("cleanup", "--run", b.runID()); r.code == 0 || !strings.Contains(r.stderr, "alive") {
+		t.Errorf("a living run was cleaned up\n%v", r)
 	}
 	if s, _ := b.readable(b.bundle()); s.State != "running" || s.Complete {
 		t.Errorf("state %q, complete %v", s.State, s.Complete)
@@ -295,10 +294,9 @@ func TestCleanupSparesTheLiving(t *testing.T) {
 	b.clean()
 }
 
-// TestCleanupWithoutBundle checks that cleanup removes the leftovers of dead runs with only the
-// storage directory.
-func TestCleanupWithoutBundle(t *testing.T) {
-	t.Parallel()
+// TestCleanupWithoutBundle checks that cleanup removes the leftovers of dead runs, and spares living ones. It is not
+// parallel to other tests, whose dead runs it would clean up after.
+func TestCleanupWithoutBundle(t *testing.T) { //nolint:paralleltest // see above
 	needProgram(t, "fio")
 	b := newBox(t)
 	l := b.startRun(busy(realDriver()))
@@ -307,12 +305,25 @@ func TestCleanupWithoutBundle(t *testing.T) {
 	for _, p := range b.processes() { // as a power failure does
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
+	id := b.runID()
 	if err := os.RemoveAll(b.bundle()); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		b.run("cleanup", "--storage-dir", b.in("storage")).wants(t, 0)
+	living := newBox(t)
+	other := living.startRun(strings.NewReplacer("runtime: 1s", "runtime: 10m", "limit: 5, ",
+		"limit: 1000000, ").Replace(atRate) + class("hostdir"))
+	other.reaches("running")
+	for i := range 2 {
+		r := b.run("cleanup").wants(t, 0)
+		if dead := strings.Contains(r.stdout, "run "+id+" ("); dead != (i == 0) {
+			t.Errorf("time %d: %v", i, r)
+		}
+		if !strings.Contains(r.stdout, living.runID()+" is left alone: it is alive") {
+			t.Errorf("it does not say what it passes over\n%v", r)
+		}
 	}
+	other.signal(syscall.SIGINT)
+	other.wait().wants(t, 130)
 	if mounts := b.mounts(); len(mounts) > 0 {
 		t.Errorf("still mounted: %v", mounts)
 	}

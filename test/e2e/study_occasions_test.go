@@ -125,7 +125,6 @@ func TestStudyKilledOften(t *testing.T) {
 			t.Errorf("a cell has %d values, want 8", c.N)
 		}
 	}
-	b.run("cleanup", "--storage-dir", b.in("storage")).wants(t, 0)
 	b.clean()
 }
 

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver/loopdev"
 )
 
 // Destroy undoes everything that drivers did under BaseDir: it thaws and unmounts the volumes, frees their
@@ -63,13 +67,83 @@ func (d *driver) destroy(ctx context.Context) error {
 	}
 	for _, v := range d.vols.all() {
 		for path := range v.Published {
+			if err := d.mayUndo(v, path); err != nil {
+				problems = append(problems, err)
+				continue
+			}
 			problems = append(problems, forceUnmount(path), d.backend.unpublish(ctx, v, path))
 		}
 		for path := range v.Staged {
+			if err := d.mayUndo(v, path); err != nil {
+				problems = append(problems, err)
+				continue
+			}
 			problems = append(problems, forceUnmount(path))
 		}
 	}
 	return errors.Join(append(problems, d.backend.destroy(ctx))...)
+}
+
+// mayUndo refuses targets outside of the directories of the options. The parent is resolved, since it may be a link.
+func (d *driver) mayUndo(v volume, path string) error {
+	if len(d.opts.Below) == 0 {
+		return nil
+	}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if errors.Is(err, os.ErrNotExist) {
+		parent, err = filepath.Dir(path), nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, dir := range append([]string{d.opts.BaseDir}, d.opts.Below...) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+		}
+		if hostfs.Within(filepath.Clean(parent), dir) {
+			return nil
+		}
+	}
+	return fmt.Errorf("volume %s is recorded at %s, which is not below %s: left alone", v.ID, path,
+		strings.Join(d.opts.Below, " or "))
+}
+
+// Made lists what Destroy would undo: volumes, snapshots, mounts, loop devices and the base directory. It changes
+// nothing.
+func Made(o Options) (list []string, err error) {
+	o, err = o.complete()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(o.BaseDir); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	d := &driver{opts: o, vols: &table[volume]{path: o.state("volumes"), rows: map[string]volume{}},
+		snaps: &table[snapshot]{path: o.state("snapshots"), rows: map[string]snapshot{}}}
+	err = errors.Join(d.vols.read(), d.snaps.read())
+	for _, v := range d.vols.all() {
+		list = append(list, fmt.Sprintf("volume %s (%s)", v.ID, v.Name))
+		for _, path := range slices.Sorted(maps.Keys(v.Published)) {
+			list = append(list, "target "+path)
+		}
+		for _, path := range slices.Sorted(maps.Keys(v.Staged)) {
+			list = append(list, "target "+path)
+		}
+	}
+	for _, s := range d.snaps.all() {
+		list = append(list, fmt.Sprintf("snapshot %s (%s)", s.ID, s.Name))
+	}
+	devices, below := loopdev.Below(o.BaseDir)
+	for _, dev := range slices.Sorted(maps.Keys(devices)) {
+		list = append(list, fmt.Sprintf("loop device %s of %s", dev, devices[dev]))
+	}
+	mounts, all := hostfs.AllMounts()
+	for _, m := range mounts {
+		if devices[m.Source] != "" || hostfs.Within(m.Mountpoint, o.BaseDir) {
+			list = append(list, "mount "+m.Mountpoint)
+		}
+	}
+	return append(list, "directory "+o.BaseDir), errors.Join(err, below, all)
 }
 
 // forceUnmount unmounts a path, lazily if it stays busy, which is reported as an error.

@@ -142,19 +142,21 @@ func newDriver(o Options, log *truthLog) (*driver, error) {
 }
 
 func (d *driver) openTables() error {
-	path := func(kind string) string {
-		if d.opts.BaseDir == "" {
-			return ""
-		}
-		return filepath.Join(d.opts.BaseDir, "state", kind+".jsonl")
-	}
 	// null avoids the cost of syncing; its lists still survive the end of the process.
 	durable := d.opts.Backend != "null"
 	var errVols, errSnaps, errGroups error
-	d.vols, errVols = openTable[volume](path("volumes"), durable)
-	d.snaps, errSnaps = openTable[snapshot](path("snapshots"), durable)
-	d.groups, errGroups = openTable[group](path("groups"), durable)
+	d.vols, errVols = openTable[volume](d.opts.state("volumes"), durable)
+	d.snaps, errSnaps = openTable[snapshot](d.opts.state("snapshots"), durable)
+	d.groups, errGroups = openTable[group](d.opts.state("groups"), durable)
 	return errors.Join(errVols, errSnaps, errGroups)
+}
+
+// state returns the path of a state file; empty: memory only.
+func (o *Options) state(kind string) string {
+	if o.BaseDir == "" {
+		return ""
+	}
+	return filepath.Join(o.BaseDir, "state", kind+".jsonl")
 }
 
 func (d *driver) close() error {
@@ -396,6 +398,9 @@ type Options struct {
 	FSType string
 	// PoolSize is the size in bytes of the sparse pool image, if the backend makes one; default 16 GiB.
 	PoolSize int64
+	// Below are the directories, beside BaseDir, below which Destroy may unmount and remove the targets of volumes;
+	// none: anywhere.
+	Below []string
 	// Version is returned by GetPluginInfo; default "devel".
 	Version string
 	// Around, if set, is called around the work of each call, within its injected effects and its record in the truth

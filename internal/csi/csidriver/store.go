@@ -5,15 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
@@ -141,15 +144,26 @@ func openTable[T any](path string, durable bool) (*table[T], error) {
 	if path == "" {
 		return t, nil
 	}
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := t.read(); err != nil {
 		return t, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return t, err
+	}
+	return t, t.compact()
+}
+
+// read replays the journal, up to an unfinished last line.
+func (t *table[T]) read() error {
+	text, err := readState(t.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	whole := text[:bytes.LastIndexByte(text, '\n')+1]
 	for line := range bytes.Lines(whole) {
 		var c change[T]
 		if err := json.Unmarshal(line, &c); err != nil {
-			return t, fmt.Errorf("state file %s is damaged: %w: destroy the base directory to start over", path, err)
+			return fmt.Errorf("state file %s is damaged: %w: destroy the base directory to start over", t.path, err)
 		}
 		if c.Row != nil {
 			t.rows[c.ID] = *c.Row
@@ -157,10 +171,49 @@ func openTable[T any](path string, durable bool) (*table[T], error) {
 			delete(t.rows, c.ID)
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return t, err
+	return nil
+}
+
+// readState reads a state file. It says what is unmounted and removed, so only this user can have written it: a regular
+// file in a directory, neither behind a link, that others cannot write.
+func readState(path string) ([]byte, error) {
+	dir, err := os.Lstat(filepath.Dir(path))
+	if err == nil {
+		err = trusted(dir, filepath.Dir(path), dir.IsDir())
 	}
-	return t, t.compact()
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("state file %s is a link, which this driver does not make", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		err = trusted(info, path, info.Mode().IsRegular())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(f)
+}
+
+// trusted refuses state that another user can have written.
+func trusted(info fs.FileInfo, path string, kind bool) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !kind:
+		return fmt.Errorf("state %s is %v, which this driver does not make", path, info.Mode())
+	case !ok || int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("state %s belongs to another user", path)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("state %s can be written by others (mode %04o)", path, info.Mode().Perm())
+	}
+	return nil
 }
 
 // compact replaces the journal by one line per record; the caller holds mu, or t is not shared yet.
@@ -255,7 +308,10 @@ func (t *table[T]) close() error {
 }
 
 func replaceFile(path string, text []byte, durable bool) error {
-	f, err := os.Create(path + ".new")
+	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}

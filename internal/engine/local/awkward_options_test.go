@@ -31,8 +31,6 @@ func (a *awkward) load(t *testing.T, text string) (*plan.Plan, func(owned.Identi
 	return p, e
 }
 
-func (a *awkward) identify(own *owned.Identity) { own.Endpoints = []string{a.socket} }
-
 func (a *awkward) secrets(s *engine.Session, p *plan.Plan) { s.Secrets = p.Secrets }
 
 // dead returns an engine that cleans up after a dead run.

@@ -2,15 +2,11 @@ package local
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -94,9 +90,6 @@ func (e *Engine) prepareSnapshots(r engine.Request) error {
 	if err != nil {
 		return nil //nolint:nilerr // the op fails with it
 	}
-	if err := e.markSources(ids...); err != nil {
-		return err
-	}
 	if !r.Snapshot.Group {
 		return e.addEntry(first.driver, snapshotKind, r.Name, request, named)
 	}
@@ -135,46 +128,6 @@ func (e *Engine) noteHandle(d *driver, kind, name, id string) error {
 	noted.Data = maps.Clone(noted.Data)
 	noted.Data[dataHandle] = id
 	return e.session.Ledger.Note(noted)
-}
-
-// markSources records in the run's directory that volumes are the run's, so that a clean-up may delete their
-// snapshots after the volumes are gone.
-func (e *Engine) markSources(volumes ...string) error {
-	for _, id := range volumes {
-		path := e.sourceMark(id)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *Engine) sourceMark(volume string) string {
-	sum := sha256.Sum256([]byte(volume))
-	return filepath.Join(e.own.Scratch, "sources", hex.EncodeToString(sum[:]))
-}
-
-// checkExternal restricts the clean-up of external drivers to objects with names of the run, at the sockets of the run.
-func (e *Engine) checkExternal(entry op.LedgerEntry) error {
-	if !e.own.UsedSocket(entry.Data[dataEndpoint]) {
-		return owned.Refuse("run %s did not use the driver at %q", e.own.RunID, entry.Data[dataEndpoint])
-	}
-	var req struct {
-		Name string `json:"name"`
-	}
-	if err := json.Unmarshal([]byte(entry.Data[dataRequest]), &req); err != nil {
-		return owned.Refuse("decode the request of the entry: %v", err)
-	}
-	if want := e.driverName(entry.Name); req.Name != want {
-		return owned.Refuse("the entry requests %q, want the run's %s", req.Name, want)
-	}
-	if strings.ContainsRune(entry.Name, '/') {
-		return owned.Refuse("invalid object name %q", entry.Name)
-	}
-	return e.own.Owns(e.own.Scratch) // below which volumes are unmounted
 }
 
 // markDone marks an entry as done; objects of built-in drivers have no entries.
@@ -364,9 +317,6 @@ func (o *owed) deleteSnapshotsOf(ctx context.Context, volumes ...string) error {
 			d.title(), d.engine.driverName(o.entry.Name))
 	}
 	for _, id := range volumes {
-		if _, err := os.Lstat(d.engine.sourceMark(id)); err != nil {
-			return owned.Refuse("volume %s is gone, and no mark shows that it and its snapshots were the run's", id)
-		}
 		snapshots, err := o.listSnapshotsOf(ctx, id)
 		if err != nil {
 			return err

@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -73,7 +71,6 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	if e.own = s.Identity; e.own.RunID == "" {
 		e.own = owned.New(s.RunID)
 		e.own.Scratch, e.own.Storage = s.Dir, e.StorageDir
-		e.own.Endpoints = slices.Sorted(maps.Values(e.Endpoints))
 		if err := e.own.Mark(s.Dir); err != nil {
 			return fmt.Errorf("scratch directory: %w", err)
 		}

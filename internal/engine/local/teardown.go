@@ -17,12 +17,17 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local/iolimit"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
+
+// destroyTimeout bounds the destruction of a built-in driver: longer than many busy mounts need, so that one that hangs
+// does not block the clean-up for ever.
+const destroyTimeout = 10 * time.Minute
 
 // maxRemovers bounds the concurrent removals.
 const maxRemovers = 8
@@ -205,9 +210,6 @@ func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error 
 	var others []error
 	kept := map[string]string{} // the IDs of sources → an object that was made from one and is still there
 	for _, entry := range rest {
-		if entry.Name == e.own.Scratch && slices.ContainsFunc(ledger.Open(), isExternal) {
-			continue // it has the marks of the run's snapshots
-		}
 		if copied, ok := kept[entry.Data[dataHandle]]; ok && entry.Data[dataHandle] != "" {
 			others = append(others, fmt.Errorf("%s %s: kept, because %s, which was made from it, could not be removed",
 				entry.Kind, entry.Name, copied))
@@ -226,99 +228,66 @@ func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error 
 }
 
 func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {
-	if err := e.Check(entry); err != nil {
-		return err
-	}
 	switch entry.Kind {
 	case pod.ProcessKind:
-		return pod.KillStale(&e.own, entry, false)
+		return pod.KillStale(entry, false)
 	case "driver":
 		return e.destroyDriver(ctx, entry)
 	case volumeKind, snapshotKind, groupKind:
 		return e.recover(ctx, entry)
 	case pod.GroupKind:
 		return iolimit.Remove(entry.Name)
-	}
-	if err := owned.Unmounted(entry.Name); err != nil {
-		return err
-	}
-	return e.own.RemoveAll(entry.Name)
-}
-
-// Check returns the reason why an entry of the ledger is left alone: it is not derived from the run, or its
-// object does not carry the run's identity; nil: it is the run's.
-func (e *Engine) Check(entry op.LedgerEntry) error {
-	if err := e.own.Check(); err != nil {
-		return err
-	}
-	switch entry.Kind {
-	case pod.ProcessKind:
-		return pod.CheckStale(&e.own, entry)
-	case "driver":
-		return e.checkDriver(entry)
-	case volumeKind, snapshotKind, groupKind:
-		return e.checkExternal(entry)
-	case pod.GroupKind:
-		return e.checkGroup(entry)
 	case pod.DirKind:
-		return e.checkDir(entry)
+		if err := owned.Unmounted(entry.Name); err != nil {
+			return err
+		}
+		return e.own.RemoveAll(entry.Name)
 	}
 	return owned.Refuse("unknown kind %q, written by a newer version", entry.Kind)
 }
 
-// checkGroup accepts control groups that are named after the run. Only an empty group can be removed.
-func (e *Engine) checkGroup(entry op.LedgerEntry) error {
-	c, err := iolimit.Find()
-	if err != nil {
-		return err
-	}
-	if !c.IsGroup(entry.Name, e.own.RunID) {
-		return owned.Refuse("%s is no control group of run %s", entry.Name, e.own.RunID)
-	}
-	return nil
-}
-
-// checkDir accepts the run's scratch directory and its pods' directories in memory.
-func (e *Engine) checkDir(entry op.LedgerEntry) error {
-	if path := entry.Data["path"]; path != "" && path != entry.Name {
-		return owned.Refuse("the entry has two directories, %s and %s", entry.Name, path)
-	}
-	inMemory := strings.HasPrefix(entry.Name, pod.MemoryDir(e.own.Scratch)+"-") &&
-		filepath.Clean(entry.Name) == entry.Name
-	switch {
-	case inMemory:
-	case entry.Name != e.own.Scratch:
-		return owned.Refuse("%s is not the scratch directory of run %s", entry.Name, e.own.RunID)
-	default:
-		if err := e.own.OwnsScratch(); err != nil {
-			return err
+// Owed lists what the removal of an entry of the ledger would remove: paths, mounts, processes, objects at drivers.
+func (e *Engine) Owed(entry op.LedgerEntry) (list []string, err error) {
+	switch entry.Kind {
+	case pod.ProcessKind:
+		return process(entry)
+	case "driver":
+		if list, err = process(entry); err != nil {
+			return nil, err
 		}
+		base := entry.Data["baseDir"]
+		if err := e.own.Owns(filepath.Dir(base)); err != nil {
+			return list, err
+		}
+		made, err := csidriver.Made(csidriver.Options{Backend: entry.Name, BaseDir: base})
+		return append(list, made...), err
+	case volumeKind, snapshotKind, groupKind:
+		what := fmt.Sprintf("%s %s", entry.Kind, e.driverName(entry.Name))
+		if id := entry.Data[dataHandle]; id != "" {
+			what += fmt.Sprintf(" (%s)", id)
+		}
+		return []string{what + " of the driver at " + entry.Data[dataEndpoint]}, nil
+	case pod.GroupKind:
+		return []string{"control group " + entry.Name}, nil
+	case pod.DirKind:
+		if _, err := os.Lstat(entry.Name); errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		}
+		return []string{"directory " + entry.Name}, e.own.Owns(entry.Name)
 	}
-	return e.own.Owns(entry.Name)
+	return nil, owned.Refuse("unknown kind %q, written by a newer version", entry.Kind)
 }
 
-// checkDriver accepts the base directory of a built-in driver in the run's marked directory below the storage
-// directory.
-func (e *Engine) checkDriver(entry op.LedgerEntry) error {
-	run, err := e.own.StorageDir()
-	if err != nil {
-		return err
-	}
-	base := filepath.Join(run, entry.Name)
-	if filepath.Dir(base) != run || entry.Data["baseDir"] != base {
-		return owned.Refuse("%s is not the directory of driver %s of run %s", entry.Data["baseDir"], entry.Name,
-			e.own.RunID)
-	}
-	if err := e.own.Owns(run); err != nil {
-		return err
-	}
-	if info, err := os.Lstat(base); err == nil && !info.IsDir() {
-		return owned.Refuse("%s is not a directory", base)
-	}
+// process lists the process of an entry.
+func process(entry op.LedgerEntry) ([]string, error) {
 	if entry.Data["pid"] == "" { // never started
-		return nil
+		return nil, nil
 	}
-	return pod.CheckStale(&e.own, entry)
+	pid, err := pod.Stale(entry)
+	if err != nil || pid == 0 {
+		return nil, err
+	}
+	return []string{fmt.Sprintf("process %d of %s", pid, entry.Name)}, nil
 }
 
 // destroyDriver ends a built-in driver and removes everything under its base directory.
@@ -331,18 +300,26 @@ func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error 
 		}
 	}
 	if entry.Data["pid"] != "" { // started
-		if err := pod.KillStale(&e.own, entry, true); err != nil {
+		if err := pod.KillStale(entry, true); err != nil {
 			return err
 		}
 	}
-	base := entry.Data["baseDir"] // validated by Check
+	base := entry.Data["baseDir"]
+	if err := e.own.Owns(filepath.Dir(base)); err != nil {
+		return err
+	}
 	if _, err := os.Stat(base); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return owned.RemoveMarked(filepath.Dir(base)) // killed between the two removals
 	}
 	args := append(slices.Clone(e.DriverCommand[1:]), "--backend", entry.Name, "--base-dir", base, "--destroy")
+	if e.own.Scratch != "" {
+		args = append(args, "--below", e.own.Scratch)
+	}
+	ctx, cancel := context.WithTimeout(ctx, destroyTimeout)
+	defer cancel()
 	out, err := exec.CommandContext(ctx, e.DriverCommand[0], args...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("%w: %s", errors.Join(err, context.Cause(ctx)), strings.TrimSpace(string(out)))
 	}
 	if err := os.RemoveAll(base); err != nil {
 		return err

@@ -95,7 +95,7 @@ func TestRecoverUnlisted(t *testing.T) {
 				t.Fatal(err)
 			}
 			own := owned.New("r")
-			own.Endpoints, own.Scratch = []string{socket}, t.TempDir()
+			own.Scratch = t.TempDir()
 			if err := own.Mark(own.Scratch); err != nil {
 				t.Fatal(err)
 			}

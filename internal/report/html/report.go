@@ -95,7 +95,7 @@ func newPage(d *dataset.Data, s *summary.Summary) (*page, error) {
 	if err := p.readLog(b); err != nil {
 		return nil, err
 	}
-	if p.Leftovers, err = b.Ledger(); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if p.Leftovers, err = b.Left(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	return p, nil

@@ -61,7 +61,7 @@ func Execute(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 	}
 	m := &Made{ID: o.ID, plan: p, late: o.Late, Ledger: &enginetest.Ledger{}}
 	m.Identity = owned.New(o.ID)
-	m.Identity.Scratch, m.Identity.Endpoint = filepath.Join(t.TempDir(), owned.ScratchName(o.ID)), o.Endpoint
+	m.Identity.Scratch = filepath.Join(t.TempDir(), owned.ScratchName(o.ID))
 	if err := m.Identity.Make(m.Identity.Scratch, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // Kinds of the ledger entries of this package.
@@ -28,8 +27,6 @@ const (
 	killTimeout = 10 * time.Second
 	// termTimeout is how long a process may take to end after SIGTERM.
 	termTimeout = 5 * time.Second
-	// exitGrace is how long a process without a readable environment may take to end.
-	exitGrace = time.Second
 )
 
 // SetProcess identifies a process in the data of a ledger entry by its PID, start time and boot, since PIDs
@@ -49,10 +46,9 @@ func ledgerEntry(name string, pid int) (op.LedgerEntry, error) {
 }
 
 // KillStale ends the process that a dead run left in its ledger, with its PID namespace, and returns when it
-// is gone. With term it first sends SIGTERM. A missing process is no error; a process that the run did not
-// start is refused.
-func KillStale(own *owned.Identity, e op.LedgerEntry, term bool) error {
-	fd, pid, err := openProcess(own, e)
+// is gone. With term it first sends SIGTERM. A missing process is no error.
+func KillStale(e op.LedgerEntry, term bool) error {
+	fd, pid, err := openProcess(e)
 	if err != nil || fd < 0 {
 		return err
 	}
@@ -73,23 +69,20 @@ func KillStale(own *owned.Identity, e op.LedgerEntry, term bool) error {
 	return nil
 }
 
-// CheckStale returns what KillStale would refuse, and ends nothing.
-func CheckStale(own *owned.Identity, e op.LedgerEntry) error {
-	fd, _, err := openProcess(own, e)
-	if fd >= 0 {
-		_ = unix.Close(fd)
+// Stale returns the PID of the process of an entry; 0: it has ended.
+func Stale(e op.LedgerEntry) (int, error) {
+	fd, pid, err := openProcess(e)
+	if err != nil || fd < 0 {
+		return 0, err
 	}
-	return err
+	return pid, unix.Close(fd)
 }
 
 // openProcess returns a pidfd of the process of an entry; -1: it has ended.
-func openProcess(own *owned.Identity, e op.LedgerEntry) (fd, pid int, err error) {
-	if err := own.Check(); err != nil {
-		return -1, 0, err
-	}
+func openProcess(e op.LedgerEntry) (fd, pid int, err error) {
 	pid, err = strconv.Atoi(e.Data["pid"])
 	if err != nil || pid <= 1 {
-		return -1, 0, owned.Refuse("invalid pid %q in the entry", e.Data["pid"])
+		return -1, 0, fmt.Errorf("invalid pid %q in the entry", e.Data["pid"])
 	}
 	if e.Data["boot"] != machine.ID() {
 		return -1, pid, nil
@@ -105,15 +98,7 @@ func openProcess(own *owned.Identity, e op.LedgerEntry) (fd, pid int, err error)
 	if start, err := startTime(pid); err != nil || start != e.Data["start"] {
 		return -1, pid, unix.Close(fd)
 	}
-	err = own.OwnsProcess(pid)
-	if err == nil {
-		return fd, pid, nil
-	}
-	// An ending process has no environment.
-	if gone, _ := waitExit(fd, exitGrace); gone {
-		err = nil
-	}
-	return -1, pid, errors.Join(err, unix.Close(fd))
+	return fd, pid, nil
 }
 
 // signalAndWait sends a signal to the process of a pidfd and reports whether it ends in time.
