@@ -34,7 +34,7 @@ func Abandon(dir, reason string) error {
 		return fmt.Errorf("bundle: %s has format %d: only format %d is written", dir, b.Run.Format, Version)
 	}
 	b.Run.State, b.Run.Reason, b.Run.ExitCode = Failed, reason, 2
-	if err := writeJSON(filepath.Join(dir, runFile), b.Run); err != nil {
+	if err := writeJSON(b.dir(), runFile, b.Run); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -99,8 +100,8 @@ func BenchmarkQuantile10M(b *testing.B) {
 	}
 	dir := b.TempDir()
 	must(b, os.Mkdir(filepath.Join(dir, eventsDir), 0o755))
-	must(b, writeJSON(filepath.Join(dir, runFile), Run{Format: Version, State: Complete}))
-	must(b, writeColumnar(filepath.Join(dir, columnarFile), synthetic(n, 0)))
+	must(b, writeJSON(bounded.Dir(dir), runFile, Run{Format: Version, State: Complete}))
+	must(b, writeColumnar(bounded.Dir(dir), columnarFile, synthetic(n, 0)))
 	must(b, writeManifest(dir))
 	st, err := os.Stat(filepath.Join(dir, columnarFile))
 	must(b, err)

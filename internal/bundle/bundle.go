@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -30,7 +31,7 @@ type Bundle struct {
 
 	columnar bool // events are in the Parquet file, otherwise in segments
 	segments []string
-	validLen map[string]int64 // of an incomplete bundle: valid length of each stream, by path
+	validLen map[string]int64 // of an incomplete bundle: valid length of each stream, by name
 }
 
 // Open opens the bundle in dir. For a bundle that was not closed it checks every stream and drops torn tails,
@@ -109,7 +110,7 @@ func (b *Bundle) readRun() error {
 	var head struct {
 		Format int `json:"format"`
 	}
-	err := readJSON(path, &head)
+	err := readJSON(b.dir(), runFile, &head)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && !pathExists(b.Dir):
 		return fmt.Errorf("no bundle at %s", b.Dir)
@@ -127,7 +128,7 @@ func (b *Bundle) readRun() error {
 		return fmt.Errorf("bundle: %s has format %d, this program reads formats up to %d: use a newer cnsbench", path,
 			head.Format, Version)
 	}
-	if err := readJSON(path, &b.Run); err != nil {
+	if err := readJSON(b.dir(), runFile, &b.Run); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil
@@ -150,16 +151,16 @@ func (b *Bundle) findEvents() (err error) {
 	return err
 }
 
-// listSegments lists the segments of events in order.
+// listSegments lists the names of the segments of events in order.
 func listSegments(dir string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(dir, eventsDir))
+	entries, err := bounded.Dir(dir).ReadDir(eventsDir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	var segments []string
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), segmentSuffix) {
-			segments = append(segments, filepath.Join(dir, eventsDir, e.Name()))
+			segments = append(segments, eventsDir+"/"+e.Name())
 		}
 	}
 	return segments, nil
@@ -183,23 +184,33 @@ func (b *Bundle) warnIncomplete(closed bool) {
 	}
 }
 
-// path returns the path of a file of the bundle.
-func (b *Bundle) path(rel string) string { return filepath.Join(b.Dir, filepath.FromSlash(rel)) }
+func (b *Bundle) dir() bounded.Dir { return bounded.Dir(b.Dir) }
+
+// path returns the path of a file of the bundle for messages.
+func (b *Bundle) path(rel string) string { return b.dir().Path(rel) }
+
+// OpenFile opens a file of the bundle by its name, which has slashes. The error wraps os.ErrNotExist if it is missing.
+func (b *Bundle) OpenFile(name string) (*os.File, error) { return b.dir().Open(name) }
+
+// ReadFile reads a file of at most most bytes, as OpenFile opens it.
+func (b *Bundle) ReadFile(name string, most int64) ([]byte, error) {
+	return b.dir().ReadFile(name, most)
+}
 
 // Ops yields the ops in the recorded order, which is that of their ends; ids are in order of dispatch. Empty
 // milestones are nil.
 func (b *Bundle) Ops() iter.Seq2[op.Op, error] {
 	if b.columnar {
-		return columnarOps(b.path(columnarFile), false)
+		return columnarOps(b.dir(), false)
 	}
-	return segmentOps[op.Op](b.segments, b.validLen)
+	return segmentOps[op.Op](b.dir(), b.segments, b.validLen)
 }
 
 // OpBatches yields the ops as Ops does, several at once: the fastest way to read whole ops. A batch and its milestones
 // are valid until so many batches, counted with itself, have been yielded; the texts of its ops stay valid.
 func (b *Bundle) OpBatches(valid int) iter.Seq2[[]op.Op, error] {
 	if b.columnar {
-		return columnarBatches(b.path(columnarFile), opReader{ring: make([]batch, valid)})
+		return columnarBatches(b.dir(), opReader{ring: make([]batch, valid)})
 	}
 	return batches(b.Ops())
 }
@@ -229,7 +240,7 @@ func batches(ops iter.Seq2[op.Op, error]) iter.Seq2[[]op.Op, error] {
 // Briefs yields the ops as Ops does, without milestones, messages and objects where that is faster.
 func (b *Bundle) Briefs() iter.Seq2[op.Op, error] {
 	if b.columnar {
-		return columnarOps(b.path(columnarFile), true)
+		return columnarOps(b.dir(), true)
 	}
 	return b.Ops()
 }
@@ -241,7 +252,7 @@ func (b *Bundle) Columns() iter.Seq2[*Columns, error] {
 
 func (b *Bundle) columns(want []string) iter.Seq2[*Columns, error] {
 	if b.columnar {
-		return columnarColumns(b.path(columnarFile), want)
+		return columnarColumns(b.dir(), want)
 	}
 	return blocks(b.Ops())
 }
@@ -282,16 +293,15 @@ func (b *Bundle) Log() iter.Seq2[LogLine, error] { return lines[LogLine](b, logF
 // of their intended time.
 func (b *Bundle) Canary() iter.Seq2[CanaryBatch, error] {
 	return func(yield func(CanaryBatch, error) bool) {
-		path := b.path(canaryFile)
 		var d canaryDecoder
-		for payload, err := range frames(path, b.streamLimit(path)) {
+		for payload, err := range frames(b.dir(), canaryFile, b.streamLimit(canaryFile)) {
 			if err != nil {
 				yield(CanaryBatch{}, err)
 				return
 			}
 			batches, err := d.decode(payload)
 			if err != nil {
-				yield(CanaryBatch{}, fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err))
+				yield(CanaryBatch{}, fmt.Errorf("bundle: %s is %w: %w", b.path(canaryFile), ErrDamaged, err))
 				return
 			}
 			for _, c := range batches {
@@ -337,7 +347,7 @@ func (b *Bundle) Instances() ([]Instance, error) {
 // written.
 func (b *Bundle) Environment() (Environment, error) {
 	var e Environment
-	if err := readJSON(b.path(environmentFile), &e); err != nil {
+	if err := readJSON(b.dir(), environmentFile, &e); err != nil {
 		return Environment{}, fmt.Errorf("bundle: %w", err)
 	}
 	return e, nil
@@ -346,21 +356,16 @@ func (b *Bundle) Environment() (Environment, error) {
 // RawFiles lists the tools' files in order of their path.
 func (b *Bundle) RawFiles() ([]RawFile, error) {
 	var list []RawFile
-	root := b.path(rawDir)
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(b.dir().FS(), rawDir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return ignoreMissing(err)
 		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		parts := strings.SplitN(filepath.ToSlash(rel), "/", 3)
+		parts := strings.SplitN(path, "/", 4)
 		info, err := d.Info()
-		if err != nil || len(parts) < 3 {
+		if err != nil || len(parts) < 4 {
 			return err
 		}
-		list = append(list, RawFile{Instance: parts[0], Container: parts[1], File: parts[2], Path: path,
+		list = append(list, RawFile{Instance: parts[1], Container: parts[2], File: parts[3], Path: b.path(path),
 			Bytes: info.Size()})
 		return nil
 	})
@@ -374,8 +379,8 @@ func (b *Bundle) RawFiles() ([]RawFile, error) {
 // Left lists what the run has not removed, oldest first: by its ledger, or by run.json if the registry of the run's
 // machine had the ledger.
 func (b *Bundle) Left() ([]op.LedgerEntry, error) {
-	if pathExists(b.path(ledgerFile)) {
-		return ReadLedgerFile(b.path(ledgerFile))
+	if dir := bounded.Dir(b.Dir); dir.Has(ledgerFile) {
+		return LedgerIn(dir)
 	}
 	return b.Run.Left, nil
 }

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -41,7 +41,7 @@ func (w *Writer) Close(f func(*Run)) error {
 
 // seal completes a bundle whose streams are all on disk.
 func (w *Writer) seal(f func(*Run)) error {
-	if err := columnarize(w.dir); err != nil {
+	if err := columnarize(bounded.Dir(w.dir)); err != nil {
 		err = fmt.Errorf("bundle: events stay in segments: %w", err)
 		return errors.Join(err, w.finish(f, err))
 	}
@@ -82,24 +82,23 @@ func joinReasons(a, b string) string {
 }
 
 // columnarize replaces the segments in dir by one Parquet file.
-func columnarize(dir string) error {
-	segments, err := listSegments(dir)
+func columnarize(dir bounded.Dir) error {
+	segments, err := listSegments(string(dir))
 	if err != nil {
 		return err
 	}
-	to := filepath.Join(dir, columnarFile)
-	if err := writeColumnar(to+tmpSuffix, segmentOps[op.Op](segments, nil)); err != nil {
-		return errors.Join(err, ignoreMissing(os.Remove(to+tmpSuffix)))
+	if err := writeColumnar(dir, columnarFile+tmpSuffix, segmentOps[op.Op](dir, segments, nil)); err != nil {
+		return errors.Join(err, dir.Remove(columnarFile+tmpSuffix))
 	}
-	if err := renameSync(to+tmpSuffix, to); err != nil {
+	if err := dir.Rename(columnarFile+tmpSuffix, columnarFile); err != nil {
 		return err
 	}
 	for _, s := range segments {
-		if err := os.Remove(s); err != nil {
+		if err := dir.Remove(s); err != nil {
 			return err
 		}
 	}
-	return syncDir(filepath.Dir(to))
+	return dir.Sync(eventsDir)
 }
 
 func ignoreMissing(err error) error {
@@ -123,8 +122,7 @@ func Amend(dir string, f func(*Run)) error {
 		return fmt.Errorf("bundle: %s has format %d: only format %d is written", dir, b.Run.Format, Version)
 	}
 	f(&b.Run)
-	path := filepath.Join(dir, runFile)
-	if err := writeJSON(path, b.Run); err != nil {
+	if err := writeJSON(b.dir(), runFile, b.Run); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	return amendManifest(dir, runFile)

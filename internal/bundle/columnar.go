@@ -8,6 +8,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -66,10 +67,10 @@ func toRow(o *op.Op) row {
 	return r
 }
 
-// writeColumnar writes ops to path as Parquet, in the given order, and syncs. Memory is bounded by one row
+// writeColumnar writes ops to a file as Parquet, in the given order, and syncs. Memory is bounded by one row
 // group.
-func writeColumnar(path string, ops iter.Seq2[op.Op, error]) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+func writeColumnar(dir bounded.Dir, name string, ops iter.Seq2[op.Op, error]) (err error) {
+	f, err := dir.Create(name)
 	if err != nil {
 		return err
 	}
@@ -88,16 +89,16 @@ func writeColumnar(path string, ops iter.Seq2[op.Op, error]) (err error) {
 		batch = append(batch, toRow(&o))
 		if len(batch) == batchRows {
 			if _, err := w.Write(batch); err != nil {
-				return fmt.Errorf("write %s: %w", path, err)
+				return fmt.Errorf("write %s: %w", f.Name(), err)
 			}
 			batch = batch[:0]
 		}
 	}
 	if _, err := w.Write(batch); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", f.Name(), err)
 	}
 	if err := w.Close(); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", f.Name(), err)
 	}
 	return f.Sync()
 }
@@ -110,9 +111,9 @@ func recoverPanic(err *error) {
 	}
 }
 
-// openColumnar opens a Parquet file; the caller closes the os.File.
-func openColumnar(path string) (*os.File, *parquet.File, error) {
-	f, err := os.Open(path)
+// openColumnar opens the Parquet file of a bundle; the caller closes the os.File.
+func openColumnar(dir bounded.Dir) (*os.File, *parquet.File, error) {
+	f, err := dir.Open(columnarFile)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -122,7 +123,7 @@ func openColumnar(path string) (*os.File, *parquet.File, error) {
 	}
 	p, err := parseFooter(f, st.Size())
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err), f.Close())
+		return nil, nil, errors.Join(fmt.Errorf("bundle: %s is %w: %w", f.Name(), ErrDamaged, err), f.Close())
 	}
 	return f, p, nil
 }

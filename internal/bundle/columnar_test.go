@@ -2,32 +2,31 @@ package bundle
 
 import (
 	"iter"
-	"os"
-	"path/filepath"
 	"testing"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // FuzzParquet checks that a damaged or hostile file of ops gives an error or ops, by rows and by columns, and that both
 // agree on the number of ops.
 func FuzzParquet(f *testing.F) {
-	file := filepath.Join(f.TempDir(), "ops.parquet")
+	dir := bounded.Dir(f.TempDir())
 	for _, n := range []int{0, 1, 40} {
-		must(f, writeColumnar(file, someOps(n)))
-		text, err := os.ReadFile(file)
+		must(f, writeColumnar(dir, columnarFile, someOps(n)))
+		text, err := dir.ReadFile(columnarFile, 1<<20)
 		must(f, err)
 		f.Add(text)
 		f.Add(text[:len(text)/2])
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		file := filepath.Join(t.TempDir(), "ops.parquet")
-		must(t, os.WriteFile(file, text, 0o600))
-		whole, wholeErr := countOps(columnarOps(file, false))
-		brief, briefErr := countOps(columnarOps(file, true))
+		dir := bounded.Dir(t.TempDir())
+		must(t, dir.WriteFile(columnarFile, text))
+		whole, wholeErr := countOps(columnarOps(dir, false))
+		brief, briefErr := countOps(columnarOps(dir, true))
 		rows := 0
 		var columnErr error
-		for c, err := range columnarColumns(file, allColumns) {
+		for c, err := range columnarColumns(dir, allColumns) {
 			if err != nil {
 				columnErr = err
 				break

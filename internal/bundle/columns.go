@@ -9,6 +9,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -54,19 +55,19 @@ func (n *names) id(s string) int32 {
 }
 
 // columnarColumns yields one block per row group, with the wanted columns.
-func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
+func columnarColumns(dir bounded.Dir, want []string) iter.Seq2[*Columns, error] {
 	return func(yield func(*Columns, error) bool) {
-		f, p, err := openColumnar(path)
+		f, p, err := openColumnar(dir)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		defer f.Close()
-		r := newColumnReader(path, p, want)
+		r := newColumnReader(f.Name(), p, want)
 		var c Columns
 		for _, g := range p.RowGroups() {
 			if err := r.read(g, &c); err != nil {
-				yield(nil, fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err))
+				yield(nil, fmt.Errorf("bundle: %s is %w: %w", f.Name(), ErrDamaged, err))
 				return
 			}
 			if !yield(&c, nil) {

@@ -5,64 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
-// writeJSON replaces path by v as indented JSON: written beside it, synced and renamed, so that a reader
-// finds either the old or the new file.
-func writeJSON(path string, v any) error {
+// writeJSON replaces a file by v as indented JSON.
+func writeJSON(dir bounded.Dir, name string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", path, err)
+		return fmt.Errorf("encode %s: %w", dir.Path(name), err)
 	}
-	if err := writeFileSync(path+tmpSuffix, append(b, '\n')); err != nil {
-		return err
-	}
-	return renameSync(path+tmpSuffix, path)
-}
-
-func writeFileSync(path string, b []byte) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := f.Write(b); err != nil {
-		return err
-	}
-	return f.Sync()
-}
-
-func renameSync(from, to string) error {
-	if err := os.Rename(from, to); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(to))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return dir.WriteFile(name, append(b, '\n'))
 }
 
 // maxJSON bounds a file that is read whole, such as run.json; a Benchmark has at most 8 MiB.
 const maxJSON = 64 << 20
 
 // readJSON reads one JSON file; the error names it.
-func readJSON(path string, v any) error {
-	b, err := bounded.ReadFile(nil, path, maxJSON)
+func readJSON(dir bounded.Dir, name string, v any) error {
+	b, err := dir.ReadFile(name, maxJSON)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%s is %w: %w", path, ErrDamaged, err)
+		return fmt.Errorf("%s is %w: %w", dir.Path(name), ErrDamaged, err)
 	}
 	return nil
 }
@@ -70,7 +38,7 @@ func readJSON(path string, v any) error {
 // lockDir locks dir for a writer (unix.LOCK_EX) or to test for one (unix.LOCK_SH). The lock ends with the
 // process. It returns nil and false if a writer holds it.
 func lockDir(dir string, how int) (*os.File, bool, error) {
-	d, err := os.Open(dir)
+	d, err := bounded.Dir(dir).OpenDir(".")
 	if err != nil {
 		return nil, false, err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -41,9 +42,9 @@ func (f *Follower) Next() (n News, more bool, err error) {
 	if b.segments, err = listSegments(f.dir); err != nil {
 		return n, false, err
 	}
-	for _, path := range b.segments {
-		err = errors.Join(err, f.frames(path, &more, func(payload []byte) (wrong error) {
-			yieldOps(path, payload, func(o op.Op, err error) bool {
+	for _, name := range b.segments {
+		err = errors.Join(err, f.frames(name, &more, func(payload []byte) (wrong error) {
+			yieldOps(b.path(name), payload, func(o op.Op, err error) bool {
 				if wrong = err; err == nil {
 					n.Ops = append(n.Ops, o)
 				}
@@ -52,16 +53,16 @@ func (f *Follower) Next() (n News, more bool, err error) {
 			return wrong
 		}))
 	}
-	err = errors.Join(err, f.frames(b.path(canaryFile), &more, func(payload []byte) error {
+	err = errors.Join(err, f.frames(canaryFile, &more, func(payload []byte) error {
 		var d canaryDecoder
 		batches, err := d.decode(payload)
 		n.Canary = append(n.Canary, batches...)
 		return err
 	}))
 	var instances []instanceLine
-	err = errors.Join(err, followLines(f, b.path(samplesFile), &more, &n.Samples),
-		followLines(f, b.path(seriesFile), &more, &n.Series), followLines(f, b.path(logFile), &more, &n.Log),
-		followLines(f, b.path(instancesFile), &more, &instances))
+	err = errors.Join(err, followLines(f, samplesFile, &more, &n.Samples),
+		followLines(f, seriesFile, &more, &n.Series), followLines(f, logFile, &more, &n.Log),
+		followLines(f, instancesFile, &more, &instances))
 	for _, l := range instances {
 		if l.Start != nil {
 			n.Starts = append(n.Starts, *l.Start)
@@ -74,13 +75,13 @@ func (f *Follower) Next() (n News, more bool, err error) {
 }
 
 // open opens a file at its next byte. It returns nil for a file that does not exist.
-func (f *Follower) open(path string) (*os.File, error) {
-	file, err := os.Open(path)
+func (f *Follower) open(name string) (*os.File, error) {
+	file, err := bounded.Dir(f.dir).Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err == nil {
-		_, err = file.Seek(f.at[path], io.SeekStart)
+		_, err = file.Seek(f.at[name], io.SeekStart)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
@@ -89,8 +90,8 @@ func (f *Follower) open(path string) (*os.File, error) {
 }
 
 // frames passes the new frames of a file on.
-func (f *Follower) frames(path string, more *bool, use func([]byte) error) error {
-	file, err := f.open(path)
+func (f *Follower) frames(name string, more *bool, use func([]byte) error) error {
+	file, err := f.open(name)
 	if file == nil {
 		return err
 	}
@@ -99,46 +100,46 @@ func (f *Follower) frames(path string, more *bool, use func([]byte) error) error
 	for r.ValidLen < followBytes {
 		payload, err := r.Next()
 		if errors.Is(err, io.EOF) || errors.Is(err, errTorn) { // a torn frame is being written
-			f.at[path] += r.ValidLen
+			f.at[name] += r.ValidLen
 			return nil
 		}
 		if err == nil {
 			err = use(payload)
 		}
 		if err != nil {
-			return fmt.Errorf("bundle: follow %s: %w", path, err)
+			return fmt.Errorf("bundle: follow %s: %w", file.Name(), err)
 		}
 	}
-	f.at[path] += r.ValidLen
+	f.at[name] += r.ValidLen
 	*more = true
 	return nil
 }
 
 // followLines decodes the new whole lines of a file.
-func followLines[T any](f *Follower, path string, more *bool, into *[]T) error {
-	file, err := f.open(path)
+func followLines[T any](f *Follower, name string, more *bool, into *[]T) error {
+	file, err := f.open(name)
 	if file == nil {
 		return err
 	}
 	defer file.Close()
 	b, err := io.ReadAll(io.LimitReader(file, followBytes))
 	if err != nil {
-		return fmt.Errorf("bundle: follow %s: %w", path, err)
+		return fmt.Errorf("bundle: follow %s: %w", file.Name(), err)
 	}
 	whole := bytes.LastIndexByte(b, '\n') + 1
 	if len(b) == followBytes {
 		if whole == 0 {
-			return fmt.Errorf("bundle: follow %s: a line of more than %d bytes", path, followBytes)
+			return fmt.Errorf("bundle: follow %s: a line of more than %d bytes", file.Name(), followBytes)
 		}
 		*more = true
 	}
 	for line := range bytes.Lines(b[:whole]) {
 		var v T
 		if err := json.Unmarshal(line, &v); err != nil {
-			return fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err)
+			return fmt.Errorf("bundle: %s is %w: %w", file.Name(), ErrDamaged, err)
 		}
 		*into = append(*into, v)
 	}
-	f.at[path] += int64(whole)
+	f.at[name] += int64(whole)
 	return nil
 }

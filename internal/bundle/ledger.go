@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -124,6 +125,24 @@ func CheckBundle(dir string) error {
 	return fmt.Errorf("%s is not a bundle: no %s", dir, runFile)
 }
 
+// ReadLedger lists the entries of a dead run's bundle that are not done, oldest first, and changes nothing. A directory
+// without a ledger has none. It fails while the run is alive.
+func ReadLedger(dir string) ([]op.LedgerEntry, error) {
+	lock, free, err := lockDir(dir, unix.LOCK_SH)
+	if err != nil {
+		return nil, fmt.Errorf("bundle: open ledger: %w", err)
+	}
+	if !free {
+		return nil, inUse(dir)
+	}
+	entries, err := LedgerIn(bounded.Dir(dir))
+	return entries, errors.Join(err, lock.Close())
+}
+
+func inUse(dir string) error {
+	return fmt.Errorf("bundle: %s is in use: its run is alive, stop it first", dir)
+}
+
 // OpenLedger opens the ledger of a dead run's bundle to finish its clean-up; a directory without one gets an
 // empty one. It fails while the run is alive.
 func OpenLedger(dir string) (*Ledger, error) {
@@ -132,9 +151,9 @@ func OpenLedger(dir string) (*Ledger, error) {
 		return nil, fmt.Errorf("bundle: open ledger: %w", err)
 	}
 	if !free {
-		return nil, fmt.Errorf("bundle: %s is in use: its run is alive, stop it first", dir)
+		return nil, inUse(dir)
 	}
-	l, err := OpenLedgerFile(filepath.Join(dir, ledgerFile))
+	l, err := OpenLedgerIn(bounded.Dir(dir))
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -142,10 +161,10 @@ func OpenLedger(dir string) (*Ledger, error) {
 	return l, nil
 }
 
-// OpenLedgerFile opens or creates the file, replays it and truncates a torn tail. The caller lets no other process
-// open it meanwhile.
-func OpenLedgerFile(path string) (*Ledger, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+// OpenLedgerIn opens or creates the ledger in a directory, replays it and truncates a torn tail. The caller lets no other
+// process open it meanwhile.
+func OpenLedgerIn(dir bounded.Dir) (*Ledger, error) {
+	f, err := dir.Append(ledgerFile)
 	if err != nil {
 		return nil, fmt.Errorf("bundle: open ledger: %w", err)
 	}
@@ -153,11 +172,8 @@ func OpenLedgerFile(path string) (*Ledger, error) {
 	if err == nil {
 		err = f.Truncate(good)
 	}
-	if err == nil {
-		_, err = f.Seek(good, io.SeekStart)
-	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("bundle: read ledger %s: %w", path, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("bundle: read ledger %s: %w", f.Name(), err), f.Close())
 	}
 	l := &Ledger{file: f, work: make(chan struct{}, 1), done: make(chan struct{}), open: state}
 	l.changed = sync.NewCond(&l.mu)
@@ -165,10 +181,10 @@ func OpenLedgerFile(path string) (*Ledger, error) {
 	return l, nil
 }
 
-// ReadLedgerFile lists the entries of a ledger that are not done, oldest first, and changes nothing. A missing file has
-// none.
-func ReadLedgerFile(path string) ([]op.LedgerEntry, error) {
-	f, err := os.Open(path)
+// LedgerIn lists the entries of the ledger in a directory that are not done, oldest first, and changes nothing. A
+// directory without one has none.
+func LedgerIn(dir bounded.Dir) ([]op.LedgerEntry, error) {
+	f, err := dir.Open(ledgerFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -178,7 +194,7 @@ func ReadLedgerFile(path string) ([]op.LedgerEntry, error) {
 	defer f.Close()
 	s, _, err := readLedger(f)
 	if err != nil {
-		return nil, fmt.Errorf("bundle: read %s: %w", path, err)
+		return nil, fmt.Errorf("bundle: read %s: %w", f.Name(), err)
 	}
 	return s.list(), nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -17,8 +18,9 @@ func entry(name string) op.LedgerEntry {
 }
 
 func TestLedger(t *testing.T) {
-	path := filepath.Join(t.TempDir(), ledgerFile)
-	l, err := OpenLedgerFile(path)
+	dir := bounded.Dir(t.TempDir())
+	path := dir.Path(ledgerFile)
+	l, err := OpenLedgerIn(dir)
 	must(t, err)
 	for _, n := range []string{"a", "b", "c"} {
 		must(t, l.Add(entry(n)))
@@ -39,7 +41,7 @@ func TestLedger(t *testing.T) {
 	text, err := os.ReadFile(path)
 	must(t, err)
 	must(t, os.WriteFile(path, append(text, `{"add":{"kind":"vol`...), 0o644)) // torn tail
-	l, err = OpenLedgerFile(path)
+	l, err = OpenLedgerIn(dir)
 	must(t, err)
 	equal(t, "reopened", l.Open(), want)
 	must(t, l.Add(entry("d")))
@@ -54,8 +56,9 @@ func TestLedger(t *testing.T) {
 
 // TestLedgerNote checks that notes are written without an Add, with the next one, and at the close.
 func TestLedgerNote(t *testing.T) {
-	path := filepath.Join(t.TempDir(), ledgerFile)
-	l, err := OpenLedgerFile(path)
+	dir := bounded.Dir(t.TempDir())
+	path := dir.Path(ledgerFile)
+	l, err := OpenLedgerIn(dir)
 	must(t, err)
 	has := func(name string) bool {
 		text, err := os.ReadFile(path)
@@ -117,7 +120,7 @@ func TestLedgerConcurrent(t *testing.T) {
 
 // BenchmarkLedgerAdd measures a durable Add with 64 concurrent callers.
 func BenchmarkLedgerAdd(b *testing.B) {
-	l, err := OpenLedgerFile(filepath.Join(b.TempDir(), ledgerFile))
+	l, err := OpenLedgerIn(bounded.Dir(b.TempDir()))
 	must(b, err)
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {

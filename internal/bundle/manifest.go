@@ -9,9 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
 // manifest is manifest.json: the files of a closed bundle. It is written last, so that its presence marks a
@@ -43,7 +44,7 @@ func isTemporary(rel string) bool {
 // Files lists the files of the bundle, relative to its directory: those in the manifest, the ledger, the report, and
 // the manifest last. Its presence shows that a copy in that order is whole.
 func (b *Bundle) Files() ([]string, error) {
-	files, err := listFiles(b.Dir, func(rel string) bool {
+	files, err := listFiles(b.Dir, false, func(rel string) bool {
 		return inManifest(rel) || rel == ledgerFile || rel == ReportFile
 	})
 	if err != nil {
@@ -55,15 +56,12 @@ func (b *Bundle) Files() ([]string, error) {
 	return files, nil
 }
 
-// listFiles lists the files of a bundle that belong to a list.
-func listFiles(dir string, belongs func(rel string) bool) ([]string, error) {
+// listFiles lists the files of a bundle that belong to a list; with odd also links, pipes and devices, which do not
+// open.
+func listFiles(dir string, odd bool, belongs func(rel string) bool) ([]string, error) {
 	var files []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		rel, err := filepath.Rel(dir, path)
-		if rel = filepath.ToSlash(rel); err == nil && belongs(rel) {
+	err := fs.WalkDir(bounded.Dir(dir).FS(), ".", func(rel string, d fs.DirEntry, err error) error {
+		if err == nil && (d.Type().IsRegular() || odd && !d.IsDir()) && belongs(rel) {
 			files = append(files, rel)
 		}
 		return err
@@ -73,7 +71,7 @@ func listFiles(dir string, belongs func(rel string) bool) ([]string, error) {
 
 // writeManifest hashes and syncs every file, then writes the manifest.
 func writeManifest(dir string) error {
-	files, err := listFiles(dir, inManifest)
+	files, err := listFiles(dir, false, inManifest)
 	if err != nil {
 		return err
 	}
@@ -91,15 +89,15 @@ func writeManifest(dir string) error {
 	case !errors.Is(err, os.ErrNotExist):
 		return err
 	}
-	return writeJSON(filepath.Join(dir, manifestFile), m)
+	return writeJSON(bounded.Dir(dir), manifestFile, m)
 }
 
 // VerifyLedger compares the ledger of a closed bundle with the manifest: a clean-up may have appended done
 // marks, but earlier lines must not have changed. It returns nil for a bundle that was not closed.
 func VerifyLedger(dir string) error {
 	var m manifest
-	err := readJSON(filepath.Join(dir, manifestFile), &m)
-	switch path := filepath.Join(dir, ledgerFile); {
+	err := readJSON(bounded.Dir(dir), manifestFile, &m)
+	switch path := bounded.Dir(dir).Path(ledgerFile); {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:
@@ -109,11 +107,11 @@ func VerifyLedger(dir string) error {
 	case m.Ledger == nil:
 		return nil
 	}
-	return m.Ledger.verifyLedger(filepath.Join(dir, ledgerFile))
+	return m.Ledger.verifyLedger(bounded.Dir(dir))
 }
 
-func (e *manifestEntry) verifyLedger(path string) error {
-	f, err := os.Open(path)
+func (e *manifestEntry) verifyLedger(dir bounded.Dir) error {
+	f, err := dir.Open(ledgerFile)
 	if err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
@@ -124,7 +122,7 @@ func (e *manifestEntry) verifyLedger(path string) error {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	if n != e.Bytes || hex.EncodeToString(h.Sum(nil)) != e.SHA256 {
-		return fmt.Errorf("bundle: %s has changed since the bundle was closed", path)
+		return fmt.Errorf("bundle: %s has changed since the bundle was closed", f.Name())
 	}
 	for line, err := range splitLines(f) {
 		if err != nil {
@@ -133,7 +131,7 @@ func (e *manifestEntry) verifyLedger(path string) error {
 		var l ledgerLine
 		if json.Unmarshal(line, &l) != nil || l.Add != nil {
 			return fmt.Errorf("bundle: %s has changed since the bundle was closed: "+
-				"it has an entry that the run did not add", path)
+				"it has an entry that the run did not add", f.Name())
 		}
 	}
 	return nil
@@ -142,8 +140,7 @@ func (e *manifestEntry) verifyLedger(path string) error {
 // amendManifest updates or adds the entry of a file.
 func amendManifest(dir, rel string) error {
 	var m manifest
-	path := filepath.Join(dir, manifestFile)
-	if err := readJSON(path, &m); err != nil {
+	if err := readJSON(bounded.Dir(dir), manifestFile, &m); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	e, err := digest(dir, rel, false)
@@ -152,7 +149,7 @@ func amendManifest(dir, rel string) error {
 	}
 	m.Files = append(slices.DeleteFunc(m.Files, func(old manifestEntry) bool { return old.Path == rel }), e)
 	slices.SortFunc(m.Files, func(a, b manifestEntry) int { return strings.Compare(a.Path, b.Path) })
-	if err := writeJSON(path, m); err != nil {
+	if err := writeJSON(bounded.Dir(dir), manifestFile, m); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil
@@ -160,7 +157,7 @@ func amendManifest(dir, rel string) error {
 
 // digest hashes one file, and syncs it if durable is set.
 func digest(dir, rel string, durable bool) (e manifestEntry, err error) {
-	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(rel)))
+	f, err := bounded.Dir(dir).Open(rel)
 	if err != nil {
 		return e, err
 	}

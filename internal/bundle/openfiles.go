@@ -12,6 +12,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 
 // files appends to the files of a bundle. append is for one goroutine; sync may run concurrently.
 type files struct {
-	root    string
+	root    bounded.Dir
 	segment int   // number of the current segment
 	limit   int64 // the size at which a new segment begins
 
@@ -41,7 +43,7 @@ type openFile struct {
 	busy  int  // pending syncs: must not be closed
 }
 
-func newFiles(root string) *files {
+func newFiles(root bounded.Dir) *files {
 	return &files{root: root, segment: 1, limit: segmentSize, byName: make(map[string]*list.Element), lru: list.New()}
 }
 
@@ -79,11 +81,10 @@ func (fs *files) open(name string) (*openFile, error) {
 		fs.lru.MoveToFront(e)
 		return e.Value.(*openFile), nil
 	}
-	full := filepath.Join(fs.root, name)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+	if err := fs.root.MkdirAll(path.Dir(name)); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	f, err := fs.root.Append(name)
 	if err != nil {
 		return nil, err
 	}

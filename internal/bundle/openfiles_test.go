@@ -3,13 +3,14 @@ package bundle
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
 // A run of hours has many segments, of which only the current one is open.
 func TestSyncClosesFullSegments(t *testing.T) {
-	fs := newFiles(t.TempDir())
+	fs := newFiles(bounded.Dir(t.TempDir()))
 	fs.limit = 100
 	record := bytes.Repeat([]byte("x"), 60)
 	for range 7 {
@@ -27,7 +28,7 @@ func TestSyncClosesFullSegments(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []int64{120, 120, 120, 60} {
-		st, err := os.Stat(filepath.Join(fs.root, segmentName(i+1)))
+		st, err := os.Stat(fs.root.Path(segmentName(i + 1)))
 		if err != nil || st.Size() != want {
 			t.Errorf("segment %d: %v (error %v), want %d bytes", i+1, st, err, want)
 		}

@@ -2,8 +2,8 @@ package bundle
 
 import (
 	"iter"
-	"path/filepath"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/oplog"
 )
@@ -94,7 +94,7 @@ func (w *Writer) EndedOps() iter.Seq2[op.Op, error] {
 			yield(op.Op{}, err)
 			return
 		}
-		for b, err := range segmentOps[briefOp](segments, nil) {
+		for b, err := range segmentOps[briefOp](bounded.Dir(w.dir), segments, nil) {
 			if !yield(b.op(), err) {
 				return
 			}
@@ -108,7 +108,7 @@ func (w *Writer) Logged() iter.Seq2[LogLine, error] {
 		b := &Bundle{Dir: w.dir, validLen: map[string]int64{}}
 		err := w.Flush()
 		if err == nil {
-			err = b.checkStream(filepath.Join(w.dir, logFile), validLines)
+			err = b.checkStream(logFile, validLines)
 		}
 		if err != nil {
 			yield(LogLine{}, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -39,9 +40,9 @@ type batch struct {
 }
 
 // columnarOps yields the ops of a Parquet file in its order; brief ones are without milestones, message and object.
-func columnarOps(path string, brief bool) iter.Seq2[op.Op, error] {
+func columnarOps(dir bounded.Dir, brief bool) iter.Seq2[op.Op, error] {
 	return func(yield func(op.Op, error) bool) {
-		for batch, err := range columnarBatches(path, opReader{brief: brief, keep: true, ring: make([]batch, 1)}) {
+		for batch, err := range columnarBatches(dir, opReader{brief: brief, keep: true, ring: make([]batch, 1)}) {
 			if err != nil {
 				yield(op.Op{}, err)
 				return
@@ -57,19 +58,19 @@ func columnarOps(path string, brief bool) iter.Seq2[op.Op, error] {
 
 // columnarBatches yields the ops in batches of at most batchRows. r says which fields, and how long a batch is valid;
 // the texts of its ops stay so.
-func columnarBatches(path string, r opReader) iter.Seq2[[]op.Op, error] {
+func columnarBatches(dir bounded.Dir, r opReader) iter.Seq2[[]op.Op, error] {
 	return func(yield func([]op.Op, error) bool) {
-		f, p, err := openColumnar(path)
+		f, p, err := openColumnar(dir)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		defer f.Close()
 		r := r // each loop over the ops has its own
-		r.columnReader = newColumnReader(path, p, nil)
+		r.columnReader = newColumnReader(f.Name(), p, nil)
 		for _, g := range p.RowGroups() {
 			if err := r.readGroup(g); err != nil {
-				yield(nil, fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err))
+				yield(nil, fmt.Errorf("bundle: %s is %w: %w", f.Name(), ErrDamaged, err))
 				return
 			}
 			for from := 0; from < len(r.id); from += batchRows {

@@ -21,15 +21,15 @@ func (w *Writer) RemoteWrite(output string, body []byte) {
 // RemoteWrites yields the bodies of the requests for an output in order.
 func (b *Bundle) RemoteWrites(output string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		file := b.path(remoteWriteFile(output))
-		for payload, err := range frames(file, b.streamLimit(file)) {
+		file := remoteWriteFile(output)
+		for payload, err := range frames(b.dir(), file, b.streamLimit(file)) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			bodies, err := decodeRemoteWrites(payload)
 			if err != nil {
-				yield(nil, fmt.Errorf("bundle: %s is %w: %w", file, ErrDamaged, err))
+				yield(nil, fmt.Errorf("bundle: %s is %w: %w", b.path(file), ErrDamaged, err))
 				return
 			}
 			for _, body := range bodies {

@@ -10,15 +10,15 @@ import (
 	"iter"
 	"math"
 	"os"
-	"path/filepath"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // streamLimit returns the number of valid bytes of a stream.
-func (b *Bundle) streamLimit(path string) int64 {
-	if n, ok := b.validLen[path]; ok {
+func (b *Bundle) streamLimit(name string) int64 {
+	if n, ok := b.validLen[name]; ok {
 		return n
 	}
 	return math.MaxInt64
@@ -33,8 +33,7 @@ func lines[T any](b *Bundle, rel string) iter.Seq2[T, error] {
 func parsedLines[T any](b *Bundle, rel string, parse func(line []byte, into *T) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var v, zero T
-		path := b.path(rel)
-		f, err := os.Open(path)
+		f, err := b.OpenFile(rel)
 		if errors.Is(err, os.ErrNotExist) {
 			return
 		}
@@ -43,13 +42,13 @@ func parsedLines[T any](b *Bundle, rel string, parse func(line []byte, into *T) 
 			return
 		}
 		defer f.Close()
-		for line, err := range splitLines(io.LimitReader(f, b.streamLimit(path))) {
+		for line, err := range splitLines(io.LimitReader(f, b.streamLimit(rel))) {
 			v = zero
 			if err == nil {
 				err = parse(line, &v)
 			}
 			if err != nil {
-				yield(zero, fmt.Errorf("bundle: %s is %w: %w", path, ErrDamaged, err))
+				yield(zero, fmt.Errorf("bundle: %s is %w: %w", f.Name(), ErrDamaged, err))
 				return
 			}
 			if !yield(v, nil) {
@@ -89,9 +88,9 @@ func splitLines(r io.Reader) iter.Seq2[[]byte, error] {
 }
 
 // frames yields the payloads of a framed file up to limit bytes, each valid until the next.
-func frames(path string, limit int64) iter.Seq2[[]byte, error] {
+func frames(dir bounded.Dir, name string, limit int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		f, err := os.Open(path)
+		f, err := dir.Open(name)
 		if errors.Is(err, os.ErrNotExist) {
 			return
 		}
@@ -107,7 +106,7 @@ func frames(path string, limit int64) iter.Seq2[[]byte, error] {
 				return
 			}
 			if err != nil {
-				yield(nil, fmt.Errorf("bundle: %s at byte %d: %w", path, r.ValidLen, err))
+				yield(nil, fmt.Errorf("bundle: %s at byte %d: %w", f.Name(), r.ValidLen, err))
 				return
 			}
 			if !yield(payload, nil) {
@@ -118,20 +117,20 @@ func frames(path string, limit int64) iter.Seq2[[]byte, error] {
 }
 
 // segmentOps yields the ops of segments, or the fields of T, each segment up to its valid length.
-func segmentOps[T any](segments []string, good map[string]int64) iter.Seq2[T, error] {
+func segmentOps[T any](dir bounded.Dir, segments []string, good map[string]int64) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
-		for _, path := range segments {
+		for _, name := range segments {
 			limit := int64(math.MaxInt64)
-			if n, ok := good[path]; ok {
+			if n, ok := good[name]; ok {
 				limit = n
 			}
-			for payload, err := range frames(path, limit) {
+			for payload, err := range frames(dir, name, limit) {
 				if err != nil {
 					yield(none, err)
 					return
 				}
-				if !yieldOps(path, payload, yield) {
+				if !yieldOps(dir.Path(name), payload, yield) {
 					return
 				}
 			}
@@ -159,18 +158,23 @@ func yieldOps[T any](path string, payload []byte, yield func(T, error) bool) boo
 
 // checkStreams finds the valid length of every stream of an incomplete bundle.
 func (b *Bundle) checkStreams() error {
-	framed, err := filepath.Glob(b.path(remoteWriteFile("*")))
-	if err != nil {
+	framed := append([]string{canaryFile}, b.segments...)
+	requests, err := b.dir().ReadDir(remoteWriteDir)
+	if ignoreMissing(err) != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
-	framed = append(append(framed, b.path(canaryFile)), b.segments...)
-	for _, path := range framed {
-		if err := b.checkStream(path, validFrames); err != nil {
+	for _, e := range requests {
+		if strings.HasSuffix(e.Name(), framesSuffix) {
+			framed = append(framed, remoteWriteDir+"/"+e.Name())
+		}
+	}
+	for _, name := range framed {
+		if err := b.checkStream(name, validFrames); err != nil {
 			return err
 		}
 	}
 	for _, rel := range linesFiles {
-		if err := b.checkStream(b.path(rel), validLines); err != nil {
+		if err := b.checkStream(rel, validLines); err != nil {
 			return err
 		}
 	}
@@ -178,8 +182,8 @@ func (b *Bundle) checkStreams() error {
 }
 
 // checkStream finds the valid length of one stream and warns about a torn tail.
-func (b *Bundle) checkStream(path string, sound func(io.Reader) (int64, error)) error {
-	f, err := os.Open(path)
+func (b *Bundle) checkStream(name string, sound func(io.Reader) (int64, error)) error {
+	f, err := b.OpenFile(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -194,15 +198,11 @@ func (b *Bundle) checkStream(path string, sound func(io.Reader) (int64, error)) 
 	// A live file may grow: check it at one length.
 	good, err := sound(io.LimitReader(f, st.Size()))
 	if err != nil {
-		return fmt.Errorf("bundle: read %s: %w", path, err)
+		return fmt.Errorf("bundle: read %s: %w", f.Name(), err)
 	}
-	b.validLen[path] = good
+	b.validLen[name] = good
 	if torn := st.Size() - good; torn > 0 {
-		rel, err := filepath.Rel(b.Dir, path)
-		if err != nil {
-			rel = path
-		}
-		b.warn("%s: a torn tail of %d bytes was dropped", rel, torn)
+		b.warn("%s: a torn tail of %d bytes was dropped", name, torn)
 	}
 	return nil
 }

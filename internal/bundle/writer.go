@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -82,7 +83,7 @@ func Create(dir string, r Run) (*Writer, error) {
 	}
 	r.Format, r.State = Version, Running
 	w := &Writer{
-		dir: dir, queue: newQueue(), files: newFiles(dir), lock: lock, run: r,
+		dir: dir, queue: newQueue(), files: newFiles(bounded.Dir(dir)), lock: lock, run: r,
 		stop: make(chan struct{}), flushes: make(chan chan error),
 		failure: failure{ch: make(chan error, 1)}, text: newHiding(),
 	}
@@ -100,7 +101,7 @@ func Announce(dir string, r Run) error {
 		return err
 	}
 	r.Format, r.State = Version, Running
-	if err := writeJSON(filepath.Join(dir, runFile), r); err != nil {
+	if err := writeJSON(bounded.Dir(dir), runFile, r); err != nil {
 		return fmt.Errorf("bundle: cannot write to %s: %w", dir, err)
 	}
 	return nil
@@ -108,7 +109,7 @@ func Announce(dir string, r Run) error {
 
 // Announced reports whether a directory holds only what Announce has written.
 func Announced(dir string) bool {
-	entries, err := os.ReadDir(dir)
+	entries, err := bounded.Dir(dir).ReadDir(".")
 	return err == nil && len(entries) == 1 && entries[0].Name() == runFile
 }
 
@@ -122,7 +123,7 @@ func Withdraw(dir string) error {
 
 // removeContents removes what createFiles created in an empty directory, so that it can be reused.
 func removeContents(dir string) error {
-	entries, err := os.ReadDir(dir)
+	entries, err := bounded.Dir(dir).ReadDir(".")
 	for _, e := range entries {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 	}
@@ -131,7 +132,7 @@ func removeContents(dir string) error {
 
 // prepareDir creates dir if it does not exist and fails if it is not empty.
 func prepareDir(dir string) error {
-	entries, err := os.ReadDir(dir)
+	entries, err := bounded.Dir(dir).ReadDir(".")
 	if errors.Is(err, os.ErrNotExist) {
 		err = os.MkdirAll(dir, 0o755)
 	}
@@ -148,22 +149,22 @@ func prepareDir(dir string) error {
 // createFiles creates the first files and starts the goroutines.
 func (w *Writer) createFiles() error {
 	for _, d := range []string{eventsDir, "series", "histograms", "canary", rawDir} {
-		if err := os.MkdirAll(filepath.Join(w.dir, d), 0o755); err != nil {
+		if err := bounded.Dir(w.dir).MkdirAll(d); err != nil {
 			return err
 		}
 	}
 	// The reserve is freed when the disk is full, so that run.json can
 	// still record why the run ended.
-	if err := writeFileSync(filepath.Join(w.dir, reserveFile), make([]byte, 256<<10)); err != nil {
+	if err := bounded.Dir(w.dir).WriteFile(reserveFile, make([]byte, 256<<10)); err != nil {
 		return err
 	}
 	if w.run.OnCluster() {
 		var err error
-		if w.ledger, err = OpenLedgerFile(filepath.Join(w.dir, ledgerFile)); err != nil {
+		if w.ledger, err = OpenLedgerIn(bounded.Dir(w.dir)); err != nil {
 			return err
 		}
 	}
-	if err := writeJSON(filepath.Join(w.dir, runFile), w.run); err != nil {
+	if err := writeJSON(bounded.Dir(w.dir), runFile, w.run); err != nil {
 		return errors.Join(err, w.closeLedger())
 	}
 	w.ended.Add(2)
@@ -294,7 +295,7 @@ func (w *Writer) enqueue(file string, framed bool, b []byte, end string) {
 
 // Environment writes environment.json.
 func (w *Writer) Environment(e Environment) error {
-	if err := writeJSON(filepath.Join(w.dir, environmentFile), e); err != nil {
+	if err := writeJSON(bounded.Dir(w.dir), environmentFile, e); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil
@@ -302,7 +303,7 @@ func (w *Writer) Environment(e Environment) error {
 
 // Plan writes plan.json: the resolved plan, which must be without secrets.
 func (w *Writer) Plan(plan any) error {
-	if err := writeJSON(filepath.Join(w.dir, planFile), plan); err != nil {
+	if err := writeJSON(bounded.Dir(w.dir), planFile, plan); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
 	return nil
@@ -323,7 +324,7 @@ func (w *Writer) update(f func(*Run)) error {
 	r := w.run
 	f(&r)
 	r.Format = Version
-	if err := writeJSON(filepath.Join(w.dir, runFile), r); err != nil {
+	if err := writeJSON(bounded.Dir(w.dir), runFile, r); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	w.run = r

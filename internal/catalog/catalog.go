@@ -152,8 +152,8 @@ func (f *finder) visit(path, place string, d fs.DirEntry) error {
 }
 
 func exists(path string) bool {
-	st, err := os.Lstat(path)
-	return err == nil && st.Mode().IsRegular()
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // reason is an error of a file without the path, which the caller names.

@@ -101,14 +101,7 @@ func OfBundle(dir string, o Options, dryRun bool) (*Run, error) {
 		r.ledger, err = bundle.OpenLedger(dir)
 		return r, err
 	}
-	b, err := bundle.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if b.Live {
-		return nil, fmt.Errorf("%s is in use: its run is alive, stop it first", dir)
-	}
-	left, err := b.Left()
+	left, err := bundle.ReadLedger(dir)
 	r.ledger = listed(left)
 	return r, err
 }
@@ -168,11 +161,11 @@ func OfID(id string, o Options, dryRun bool) (r *Run, err error) {
 		}
 	}()
 	if dryRun {
-		left, err := bundle.ReadLedgerFile(entry.Ledger())
+		left, err := bundle.LedgerIn(entry.Dir())
 		r.ledger = listed(left)
 		return r, err
 	}
-	r.ledger, err = bundle.OpenLedgerFile(entry.Ledger())
+	r.ledger, err = bundle.OpenLedgerIn(entry.Dir())
 	return r, err
 }
 

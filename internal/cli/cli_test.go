@@ -139,11 +139,11 @@ func TestWriteFileIsWholeOrNotAtAll(t *testing.T) {
 			return errors.Join(werr, err)
 		}
 	}
-	if err := writeFile(path, text("former", nil)); err != nil {
+	if err := writeFile(t.Context(), path, text("former", nil)); err != nil {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
-	if err := writeFile(path, text("half", broken)); !errors.Is(err, broken) {
+	if err := writeFile(t.Context(), path, text("half", broken)); !errors.Is(err, broken) {
 		t.Errorf("error %v, want %v", err, broken)
 	}
 	left, err := os.ReadDir(dir)

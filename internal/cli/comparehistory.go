@@ -3,10 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/cost"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
 )
@@ -50,7 +50,7 @@ func readOccasions(dir string, prices *cost.Prices) (*compared, error) {
 
 // historyEntries lists the bundles and studies in a directory in order of their names.
 func historyEntries(dir string) (list []historyEntry, err error) {
-	entries, err := os.ReadDir(dir)
+	entries, err := bounded.Dir(dir).ReadDir(".")
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/trial"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
@@ -65,8 +66,7 @@ func (f *compareFlags) read(s *streams, args []string) (*compared, error) {
 func isBundle(dir string) bool { return hasFile(dir, runFile) }
 
 func hasFile(dir, name string) bool {
-	_, err := os.Stat(filepath.Join(dir, name))
-	return err == nil
+	return bounded.Dir(dir).Has(name)
 }
 
 // readStudy reads a study or an imported one.

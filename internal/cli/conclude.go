@@ -80,8 +80,7 @@ func withoutData(entries []op.LedgerEntry) (list []op.LedgerEntry) {
 
 // reportInto writes the HTML page into the bundle's directory. The manifest does not list it.
 func reportInto(b *bundle.Bundle, s *summary.Summary) (path string, err error) {
-	path = filepath.Join(b.Dir, bundle.ReportFile)
-	return path, writeReport(path, b, s)
+	return filepath.Join(b.Dir, bundle.ReportFile), writeReport(b, s)
 }
 
 // summarise makes the summary of the bundle in a directory.

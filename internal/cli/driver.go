@@ -100,8 +100,9 @@ func serveDriver(ctx context.Context, o csidriver.Options, socket string) error 
 
 // failed gives an error the exit code of a failure, rather than of wrong usage.
 func failed(err error) error {
-	if err == nil {
-		return nil
+	var coded *exit
+	if err == nil || errors.As(err, &coded) {
+		return err
 	}
 	return &exit{exitFailed, err}
 }

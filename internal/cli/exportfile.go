@@ -83,7 +83,7 @@ func (f *exportFlags) deliver(ctx context.Context, s *streams, to *otlp.Sender, 
 	case to != nil:
 		return failed(sendTraces(ctx, s, to, b))
 	case f.out != "-":
-		return failed(writeFile(f.out, write))
+		return writeFile(ctx, f.out, write)
 	case f.format == string(table.Parquet) && isTerminal(s.out):
 		return fmt.Errorf("parquet is binary: choose a file with --out")
 	case f.format == string(table.Parquet):

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/entrycheck"
 	"github.com/cnsbench/cnsbench/internal/hints"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -95,7 +96,7 @@ func (f *foundEntry) read(path string) error {
 	if inside := workloadsIn(abs); len(inside) > 0 {
 		return fmt.Errorf("%s is a folder of workloads: want one of %s", path, strings.Join(inside, ", "))
 	}
-	e, err := workload.FromFolder(os.DirFS(filepath.Dir(abs)), filepath.Base(abs), path)
+	e, err := workload.FromFolder(bounded.LinkedFS(filepath.Dir(abs)), filepath.Base(abs), path)
 	if err != nil {
 		f.problems = []entrycheck.Problem{{Message: err.Error()}}
 		return nil //nolint:nilerr // it is a finding of the test

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/catalog"
 	"github.com/cnsbench/cnsbench/internal/export/index"
 )
@@ -69,18 +71,41 @@ func makeIndex(ctx context.Context, s *streams, out string, entries []catalog.En
 		}
 		return errors.New("no bundle found: want directories with bundles in or beneath them")
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(out), ".cnsbench-*")
+	o, err := outFileAt(out)
 	if err != nil {
-		return unwritable(out, err)
+		return err
+	}
+	beside := os.TempDir()
+	if o.whole != "" {
+		beside = filepath.Dir(o.whole)
+	}
+	dir, err := os.MkdirTemp(beside, ".cnsbench-*")
+	if err != nil {
+		return o.failed(err)
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "index")
 	r, err := index.Make(ctx, path, sources, searches, broken)
-	if err == nil {
-		err = os.Rename(path, out)
+	switch {
+	case err != nil:
+	case o.whole != "":
+		err = o.take(path)
+	default:
+		err = writeFile(ctx, out, func(w io.Writer) error {
+			made, err := bounded.OpenRegular(path)
+			if err != nil {
+				return err
+			}
+			defer made.Close()
+			_, err = io.Copy(w, made)
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if err != nil {
-		return unwritable(out, err)
+		return o.failed(err)
 	}
 	warnMissing(s, r.Unreadable)
 	fmt.Fprintf(s.out, "%s: %s, %s\n", out, count(int(r.Runs), "run"), count(int(r.Ops), "op"))

@@ -154,7 +154,7 @@ func sweepRun(ctx context.Context, s *streams, entry *registry.Run, workers int,
 	if err := sweepPlaces(ctx, s, places, workers, look); err != nil || look {
 		return err
 	}
-	open, err := bundle.ReadLedgerFile(entry.Ledger())
+	open, err := bundle.LedgerIn(entry.Dir())
 	forget = err == nil && len(open) == 0
 	return err
 }

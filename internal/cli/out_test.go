@@ -54,7 +54,7 @@ func TestReportOutput(t *testing.T) {
 // after a SIGKILL at that moment it stays there.
 func TestUnfinishedFileIsTemporary(t *testing.T) {
 	dir := t.TempDir()
-	err := writeFile(filepath.Join(dir, "report.html"), func(io.Writer) error {
+	err := writeFile(t.Context(), filepath.Join(dir, "report.html"), func(io.Writer) error {
 		if found, _ := filepath.Glob(filepath.Join(dir, "*.tmp")); len(found) != 1 {
 			t.Errorf("temporary files: %v, want one", found)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/config"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
 	"github.com/cnsbench/cnsbench/internal/results"
 )
@@ -126,9 +127,8 @@ func fetchManifest(ctx context.Context, from *server.Remote, dir string) error {
 	if err != nil {
 		return err
 	}
-	b, err := io.ReadAll(r)
-	if err = errors.Join(err, r.Close()); err != nil {
+	return errors.Join(bounded.Dir(dir).Replace("manifest.json", func(w io.Writer) error {
+		_, err := io.Copy(w, r)
 		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "manifest.json"), b, 0o644)
+	}), r.Close())
 }

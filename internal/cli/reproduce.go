@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/reproduction"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -139,7 +140,7 @@ func (f *reproduceFlags) defaultReproduction(name string) {
 
 // emptyDir reports a directory that has files.
 func emptyDir(dir string) error {
-	entries, err := os.ReadDir(dir)
+	entries, err := bounded.Dir(dir).ReadDir(".")
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
@@ -193,7 +194,8 @@ func (f *reproduceFlags) answer(s *streams, then, now []*bundle.Bundle) error {
 		return failed(err)
 	}
 	path := filepath.Join(f.Out, resultFile)
-	if err := writeFile(path, func(w io.Writer) error { return writeJSON(w, r) }); err != nil {
+	err = bounded.Dir(f.Out).Replace(resultFile, func(w io.Writer) error { return writeJSON(w, r) })
+	if err != nil {
 		return failed(err)
 	}
 	if err := f.print(s, r); err != nil || f.output != "text" {

@@ -258,7 +258,7 @@ func (r *running) register(described *bundle.Run) error {
 	if r.entry, err = register(r.identity, r.writer.Dir(), places, r.plan.SecretFiles...); err != nil {
 		return err
 	}
-	r.ledger, err = bundle.OpenLedgerFile(r.entry.Ledger())
+	r.ledger, err = bundle.OpenLedgerIn(r.entry.Dir())
 	return err
 }
 

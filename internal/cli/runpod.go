@@ -81,8 +81,8 @@ func (f *runFlags) printSummary(s *streams, b *bundle.Bundle) error {
 	if err != nil {
 		return err
 	}
-	page := filepath.Join(b.Dir, bundle.ReportFile)
-	if err := writeReport(page, b, sum); err != nil {
+	page, err := reportInto(b, sum)
+	if err != nil {
 		return err
 	}
 	return printResult(s, f.output, sum, page)

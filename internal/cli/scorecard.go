@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
@@ -226,7 +227,7 @@ func (x *scoring) Run(ctx context.Context, dir string, _ study.Job) (int, error)
 
 func (x *scoring) write(dir string, t *scored) (string, error) {
 	file := filepath.Join(dir, t.name+".yaml")
-	return file, os.WriteFile(file, []byte(t.trial.Benchmark(t.of, x.flags.options)), 0o644)
+	return file, bounded.Dir(dir).WriteFile(filepath.Base(file), []byte(t.trial.Benchmark(t.of, x.flags.options)))
 }
 
 // preview lists the runs and what they create.

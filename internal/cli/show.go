@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -15,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/opview"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/heap"
@@ -232,8 +231,8 @@ it is the results, objectives and tables as Markdown, for an issue or a pull req
 			if !cmd.Flags().Changed("out") {
 				out = reportFiles[output]
 			}
-			if err := writeFile(out, write); err != nil {
-				return failed(err)
+			if err := writeFile(cmd.Context(), out, write); err != nil {
+				return err
 			}
 			fmt.Fprintln(s.out, out)
 			return nil
@@ -248,39 +247,7 @@ it is the results, objectives and tables as Markdown, for an issue or a pull req
 	return c
 }
 
-// writeReport writes the HTML report of a bundle.
-func writeReport(path string, b *bundle.Bundle, s *summary.Summary) error {
-	return writeFile(path, func(w io.Writer) error { return html.Write(w, b, s) })
-}
-
-// writeFile writes a file whole or not at all.
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".cnsbench-*.tmp")
-	if err != nil {
-		return unwritable(path, err)
-	}
-	w := bufio.NewWriterSize(f, 256<<10)
-	err = errors.Join(write(w), w.Flush(), f.Chmod(0o644), f.Close())
-	if err == nil {
-		if err = os.Rename(f.Name(), path); err != nil {
-			err = unwritable(path, err)
-		}
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return err
-}
-
-// unwritable is an error of writing a file by way of a temporary one, whose name it leaves out.
-func unwritable(path string, err error) error {
-	var named *os.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &named):
-		err = named.Err
-	case errors.As(err, &link):
-		err = link.Err
-	}
-	return fmt.Errorf("write %s: %w", path, err)
+// writeReport writes the HTML report of a bundle into it.
+func writeReport(b *bundle.Bundle, s *summary.Summary) error {
+	return bounded.Dir(b.Dir).Replace(bundle.ReportFile, func(w io.Writer) error { return html.Write(w, b, s) })
 }

@@ -117,7 +117,7 @@ func (f *studyFlags) conclude(s *streams, dir *study.Dir, codes []int) error {
 		return err
 	}
 	page := filepath.Join(dir.Path, bundle.ReportFile)
-	if err := reportStudy(dir, page); err != nil {
+	if err := reportStudy(dir); err != nil {
 		return failed(err)
 	}
 	fmt.Fprintf(s.err, "study: %s\nreport: %s\n", dir.Path, page)

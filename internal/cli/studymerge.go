@@ -16,8 +16,8 @@ func newStudyMerge(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use: "merge DIR DIR [DIR…] --out DIR", Short: "Make one study of the same study on several clusters",
 		Long: `Makes one study of studies with the same design that were run on different
-clusters. The clusters are one more factor. Bundles are linked, or copied to
-another file system; the studies are not changed.`,
+clusters. The clusters are one more factor. Bundles are copied; the studies are not
+changed.`,
 		Example: "  cnsbench study merge east west --out both",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {

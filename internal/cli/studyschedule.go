@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/runner/runnerpod"
 	"github.com/cnsbench/cnsbench/internal/study"
@@ -108,7 +110,7 @@ func (f *scheduleFlags) execute(cmd *cobra.Command, s *streams, args []string) e
 	if err != nil {
 		return err
 	}
-	return writeSchedule(s, f.run.Out, files)
+	return writeSchedule(cmd.Context(), s, f.run.Out, files)
 }
 
 // form is that of the flag, or that of the engine.
@@ -230,7 +232,7 @@ func (f *scheduleFlags) cronJobs(t timetable.Task, of *scheduled) ([]timetable.F
 	command := []string{"study", "add-occasion", timetable.StudyMount + "/" + filepath.Base(of.dir)}
 	for _, file := range of.command.Files {
 		if !strings.HasPrefix(file, suitePrefix) {
-			text, err := os.ReadFile(file)
+			text, err := bounded.ReadFile(bounded.LinkedFS(filepath.Dir(file)), filepath.Base(file), maxFile)
 			if err != nil {
 				return nil, err
 			}
@@ -261,7 +263,7 @@ func (f *scheduleFlags) cronJobs(t timetable.Task, of *scheduled) ([]timetable.F
 }
 
 // writeSchedule writes the files into a directory, or prints them.
-func writeSchedule(s *streams, dir string, files []timetable.File) error {
+func writeSchedule(ctx context.Context, s *streams, dir string, files []timetable.File) error {
 	for _, file := range files {
 		if dir == "" {
 			if len(files) > 1 {
@@ -273,11 +275,10 @@ func writeSchedule(s *streams, dir string, files []timetable.File) error {
 			continue
 		}
 		name := filepath.Join(dir, file.Name)
-		err := writeFile(name, func(w io.Writer) error {
+		if err := writeFile(ctx, name, func(w io.Writer) error {
 			_, err := io.WriteString(w, file.Text)
 			return err
-		})
-		if err != nil {
+		}); err != nil {
 			return failed(err)
 		}
 		fmt.Fprintln(s.err, "wrote", name)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
@@ -124,7 +125,7 @@ request.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  cnsbench study report --out study.html cnsbench-study-attach-new
   cnsbench study report --output markdown -o - cnsbench-study-attach-new`,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			page, err := pageOfStudy(args[0])
 			if err != nil {
 				return err
@@ -136,8 +137,12 @@ request.`,
 			if out == "-" {
 				return quietPipe(write(s.out))
 			}
-			out = cmp.Or(out, filepath.Join(args[0], reportFiles[output]))
-			if err := writeFile(out, write); err != nil {
+			if out == "" {
+				out, err = filepath.Join(args[0], reportFiles[output]), bounded.Dir(args[0]).Replace(reportFiles[output], write)
+			} else {
+				err = writeFile(cmd.Context(), out, write)
+			}
+			if err != nil {
 				return failed(err)
 			}
 			fmt.Fprintf(s.out, "report: %s\n", out)
@@ -198,12 +203,12 @@ func importedPage(dir string) (*html.Study, error) {
 			strings.Join(sources, ", "), dir)}, nil
 }
 
-func reportStudy(dir *study.Dir, path string) error {
+func reportStudy(dir *study.Dir) error {
 	page, err := studyPage(dir)
 	if err != nil {
 		return err
 	}
-	return writeFile(path, func(w io.Writer) error { return html.WriteStudy(w, page) })
+	return bounded.Dir(dir.Path).Replace(bundle.ReportFile, func(w io.Writer) error { return html.WriteStudy(w, page) })
 }
 
 // studyPage is the data of the report of a study.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -51,14 +52,11 @@ func readTrace(s *streams, name string) ([]trace.Record, error) {
 
 // writeTrace writes a trace to a file, whole or not at all; "-" is the standard
 // output.
-func writeTrace(s *streams, name string, records []trace.Record) error {
+func writeTrace(ctx context.Context, s *streams, name string, records []trace.Record) error {
 	if name == "-" {
 		return trace.Write(s.out, name, records)
 	}
-	if err := writeFile(name, func(w io.Writer) error { return trace.Write(w, name, records) }); err != nil {
-		return failed(err)
-	}
-	return nil
+	return writeFile(ctx, name, func(w io.Writer) error { return trace.Write(w, name, records) })
 }
 
 func newTraceStats(s *streams) *cobra.Command {
@@ -181,7 +179,7 @@ func newTraceProfile(s *streams) *cobra.Command {
 		Long: `Makes a short Benchmark with the rates, the mix, the population and the lifetimes of
 a trace.`,
 		Example: "  cnsbench trace profile --share 0.1 --time-scale 0.1 -o profile.yaml trace.csv.gz",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			records, err := readTrace(s, args[0])
 			if err != nil {
 				return err
@@ -194,7 +192,7 @@ a trace.`,
 				_, err = io.WriteString(s.out, text)
 				return err
 			}
-			return writeFile(out, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+			return writeFile(cmd.Context(), out, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 		},
 	}
 	f := c.Flags()
@@ -218,7 +216,7 @@ Equal names have equal hashes; times, sizes, outcomes and dependencies are kept.
 Without the key, names cannot be recovered or tested.`,
 		Example: "  cnsbench trace anonymize --key-file key -o anonymous.csv trace.csv",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := bounded.ReadFile(nil, keyFile, results.MaxToken)
 			if err != nil {
 				return fmt.Errorf("--key-file: %w", err)
@@ -230,7 +228,7 @@ Without the key, names cannot be recovered or tested.`,
 			if err := trace.Anonymize(records, key); err != nil {
 				return fmt.Errorf("--key-file %s: %w", keyFile, err)
 			}
-			return writeTrace(s, out, records)
+			return writeTrace(cmd.Context(), s, out, records)
 		},
 	}
 	c.Flags().StringVarP(&out, "out", "o", "-", traceFileUsage)
@@ -252,12 +250,12 @@ examples/traces/churn.csv.gz: 1000 hosts with 30 containers and a mean lifetime 
 minutes; by Little's law N/E[T] = 1000·30/300 s = 100 arrivals per second.`,
 		Example: "  cnsbench trace sample --hosts 10 --length 10m -o trace.csv",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			records, err := sample.Generate(o)
 			if err != nil {
 				return err
 			}
-			return writeTrace(s, out, records)
+			return writeTrace(cmd.Context(), s, out, records)
 		},
 	}
 	f := c.Flags()

@@ -41,7 +41,7 @@ and kubectl logs --timestamps; lines that are no events are left out and counted
 				return err
 			}
 			fmt.Fprintf(s.err, "%s\n", count(len(records)-1, "record"))
-			return writeTrace(s, f.out, records)
+			return writeTrace(cmd.Context(), s, f.out, records)
 		},
 	}
 	fl := c.Flags()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
@@ -93,7 +94,7 @@ func verifyAny(dir string) ([]verified, error) {
 			list = append(list, verified{Bundle: at, Problem: problem})
 		}
 	}
-	entries, err := os.ReadDir(dir)
+	entries, err := bounded.Dir(dir).ReadDir(".")
 	if err != nil {
 		return nil, failed(err)
 	}

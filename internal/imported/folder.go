@@ -71,7 +71,7 @@ func CSV(dir, name string, from io.Reader, f Format) (*Description, error) {
 		}
 		d.SHA256, d.Format, d.Counts = hex.EncodeToString(sum.Sum(nil)), check.format, check.counts
 		d.Sources = []Source{{Name: filepath.Base(name), SHA256: hex.EncodeToString(of.Sum(nil)), Bytes: size.n}}
-		return check.duplicate(func() (io.ReadCloser, error) { return os.Open(filepath.Join(dir, ValuesFile)) })
+		return check.duplicate(func() (io.ReadCloser, error) { return bounded.Dir(dir).Open(ValuesFile) })
 	}, d)
 	return d, err
 }
@@ -85,7 +85,8 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // create makes the folder: values writes ValuesFile, then d is written. After an error nothing of it is left.
 func create(dir string, values func(io.Writer) error, d *Description) (err error) {
-	entries, statErr := os.ReadDir(dir)
+	folder := bounded.Dir(dir)
+	entries, statErr := folder.ReadDir(".")
 	switch {
 	case statErr == nil && len(entries) > 0:
 		return fmt.Errorf("%s is not empty: choose another --out", dir)
@@ -96,17 +97,16 @@ func create(dir string, values func(io.Writer) error, d *Description) (err error
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	path := filepath.Join(dir, ValuesFile)
 	defer func() {
 		if err != nil {
-			_ = os.Remove(path)
-			_ = os.Remove(filepath.Join(dir, DescriptionFile))
+			_ = folder.Remove(ValuesFile)
+			_ = folder.Remove(DescriptionFile)
 			if !existed {
 				_ = os.Remove(dir)
 			}
 		}
 	}()
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	out, err := folder.Create(ValuesFile)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func create(dir string, values func(io.Writer) error, d *Description) (err error
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, DescriptionFile), append(text, '\n'), 0o644)
+	return folder.WriteFile(DescriptionFile, append(text, '\n'))
 }
 
 // maxDescription limits DescriptionFile.
@@ -125,15 +125,15 @@ const maxDescription = 1 << 20
 
 // Is says whether a folder is an imported study.
 func Is(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, DescriptionFile))
-	return err == nil
+	return bounded.Dir(dir).Has(DescriptionFile)
 }
 
 // Open reads an imported study: its description and its values. It checks that the values are
 // those that were imported.
 func Open(dir string) (*Description, *observation.Table, error) {
-	name := filepath.Join(dir, DescriptionFile)
-	text, err := bounded.ReadFile(nil, name, maxDescription)
+	folder := bounded.Dir(dir)
+	name := folder.Path(DescriptionFile)
+	text, err := folder.ReadFile(DescriptionFile, maxDescription)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,8 +144,8 @@ func Open(dir string) (*Description, *observation.Table, error) {
 	if d.FormatVersion != format {
 		return nil, nil, fmt.Errorf("%s has format %d: this program reads format %d", name, d.FormatVersion, format)
 	}
-	path := filepath.Join(dir, ValuesFile)
-	f, err := os.Open(path)
+	path := folder.Path(ValuesFile)
+	f, err := folder.Open(ValuesFile)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,12 +8,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/httpconn"
@@ -158,7 +158,7 @@ func isOver(ctx context.Context) bool {
 
 // attempt puts one file once.
 func (u *upload) attempt(ctx context.Context, c client.Client, file string) error {
-	f, err := os.Open(filepath.Join(u.dir, filepath.FromSlash(file)))
+	f, err := bounded.Dir(u.dir).Open(file)
 	if err != nil {
 		return &refusedError{err.Error()}
 	}

@@ -26,9 +26,12 @@ func OutboxOf(dir string) string { return filepath.Clean(dir) + ".outbox" }
 
 // HasOutbox says that documents of the bundle in dir may wait to be sent.
 func HasOutbox(dir string) bool {
-	_, err := os.Stat(OutboxOf(dir))
-	return err == nil
+	file := OutboxOf(dir)
+	return beside(file).Has(filepath.Base(file))
 }
+
+// beside is the directory of a file.
+func beside(file string) bounded.Dir { return bounded.Dir(filepath.Dir(file)) }
 
 // maxOutbox is the most that is read of an outbox: it has a range of numbers, or a
 // number, of each output.
@@ -37,7 +40,7 @@ const maxOutbox = 64 << 20
 // openOutbox reads the outbox of a bundle; one of another run counts as none.
 func openOutbox(dir, runID string) (*outbox, error) {
 	o := &outbox{path: OutboxOf(dir)}
-	b, err := bounded.ReadFile(nil, o.path, maxOutbox)
+	b, err := beside(o.path).ReadFile(filepath.Base(o.path), maxOutbox)
 	if err == nil {
 		err = json.Unmarshal(b, o)
 	}
@@ -56,10 +59,7 @@ func (o *outbox) save(delivered map[string]json.RawMessage) error {
 	if err != nil || bytes.Equal(b, o.last) {
 		return err
 	}
-	if err := os.WriteFile(o.path+".tmp", b, 0o644); err != nil {
-		return fmt.Errorf("output: %w", err)
-	}
-	if err := os.Rename(o.path+".tmp", o.path); err != nil {
+	if err := beside(o.path).WriteFile(filepath.Base(o.path), b); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
 	o.last = b

@@ -46,9 +46,8 @@ var (
 )
 
 const (
-	entryFile  = "run.json"
-	ledgerFile = "ledger"
-	maxEntry   = 8 << 20
+	entryFile = "run.json"
+	maxEntry  = 8 << 20
 	// newPrefix precedes the names of entries that are being made or removed. No run's ID begins with it.
 	newPrefix = ".new-"
 )
@@ -194,7 +193,7 @@ func Open(runID string) (r *Run, err error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := bounded.ReadFile(root.FS(), runID+"/"+entryFile, maxEntry)
+	text, err := r.Dir().ReadFile(entryFile, maxEntry)
 	if errors.Is(err, fs.ErrNotExist) { // removed between the opening and the lock
 		return nil, errors.Join(ErrUnknown, r.Close())
 	}
@@ -242,8 +241,8 @@ func List() (ids []string, err error) {
 	return ids, err
 }
 
-// Ledger returns the path of the run's ledger.
-func (r *Run) Ledger() string { return filepath.Join(r.dir, ledgerFile) }
+// Dir returns the directory of the entry, which has the run's ledger.
+func (r *Run) Dir() bounded.Dir { return bounded.Dir(r.dir) }
 
 // Close lets other processes hold the entry.
 func (r *Run) Close() error { return r.lock.Close() }

@@ -43,19 +43,19 @@ func TestLife(t *testing.T) {
 	if ids, err := List(); err != nil || !slices.Contains(ids, id) {
 		t.Errorf("list %q, %v", ids, err)
 	}
-	must(t, os.WriteFile(r.Ledger(), nil, 0o600))
+	must(t, os.WriteFile(r.Dir().Path("ledger"), nil, 0o600))
 	must(t, r.Close())
 	again, err := Open(id)
 	must(t, err)
 	if again.Identity != e.Identity || again.Bundle != e.Bundle || again.SecretFiles[0] != "/secret.yaml" ||
-		string(again.Places) != "[1]" || again.Ledger() != r.Ledger() {
+		string(again.Places) != "[1]" || again.Dir() != r.Dir() {
 		t.Errorf("entry %+v", again.Entry)
 	}
 	must(t, again.Remove())
 	if _, err := Open(id); !errors.Is(err, ErrUnknown) {
 		t.Errorf("opened after its end: %v", err)
 	}
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(r.Ledger())), "*"+id+"*"))
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(r.dir), "*"+id+"*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left %q, %v", left, err)
 	}

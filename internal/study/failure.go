@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"path"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -25,7 +25,7 @@ type failure struct {
 
 // failed reports whether the run of a trial ended by itself and failed. study run repeats it.
 func (d *Dir) failed(t Trial) bool {
-	b, err := bundle.Open(d.Of(t))
+	b, err := d.open(t)
 	if err == nil {
 		return b.Complete && b.Run.State == bundle.Failed
 	}
@@ -34,8 +34,7 @@ func (d *Dir) failed(t Trial) bool {
 
 // failedEarly reports whether the run of a trial failed before it had a bundle.
 func (d *Dir) failedEarly(t Trial) bool {
-	st, err := os.Lstat(filepath.Join(d.Of(t), failureFile))
-	return err == nil && st.Mode().IsRegular()
+	return bounded.Dir(d.Path).Has(path.Join(t.Name, failureFile))
 }
 
 // Failure returns the recorded reason why the run of a trial failed before it had a bundle; "" if there is none.
@@ -43,7 +42,7 @@ func (d *Dir) Failure(t Trial) string {
 	if !d.failedEarly(t) {
 		return ""
 	}
-	text, err := bounded.ReadFile(os.DirFS(d.Of(t)), failureFile, 8*maxReason)
+	text, err := bounded.Dir(d.Path).ReadFile(path.Join(t.Name, failureFile), 8*maxReason)
 	var f failure
 	if err == nil {
 		err = json.Unmarshal(text, &f)
@@ -63,10 +62,7 @@ func (d *Dir) recordFailure(t Trial, code int, reason error) error {
 	words := reason.Error()
 	text, err := json.Marshal(failure{code, words[:min(len(words), maxReason)]})
 	if err == nil {
-		err = os.MkdirAll(d.Of(t), 0o755)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(d.Of(t), failureFile), text, 0o644)
+		err = bounded.Dir(d.Path).WriteFile(path.Join(t.Name, failureFile), text)
 	}
 	if err != nil {
 		return fmt.Errorf("record that trial %s failed: %w", t.Name, err)

@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
 // clusterFactor is the factor that Merge adds.
@@ -26,13 +30,12 @@ func (d *Design) hash() (string, error) {
 }
 
 // Merge makes one study of studies with the same design that were run on different clusters, with the names of the
-// clusters as one more factor. The bundles are linked, or copied to another file system. Occasions of different
-// clusters are different occasions.
+// clusters as one more factor. The bundles are copied. Occasions of different clusters are different occasions.
 func Merge(out string, paths, names []string) (*Dir, error) {
 	if err := differ(names); err != nil {
 		return nil, err
 	}
-	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
+	if entries, err := bounded.Dir(out).ReadDir("."); err == nil && len(entries) > 0 {
 		return nil, fmt.Errorf("%s is not empty: choose another --out", out)
 	}
 	var dirs []*Dir
@@ -75,7 +78,7 @@ func (d *Design) writeWhole(out string, dirs []*Dir, names []string) (err error)
 			if from.Bundle(t) == nil {
 				continue
 			}
-			if err := linkTree(from.Of(t), filepath.Join(temporary, names[i], t.Name)); err != nil {
+			if err := copyTree(bounded.Dir(from.Of(t)), bounded.Dir(temporary), path.Join(names[i], t.Name)); err != nil {
 				return err
 			}
 		}
@@ -89,7 +92,7 @@ func (d *Design) writeWhole(out string, dirs []*Dir, names []string) (err error)
 	if err := os.Remove(out); err != nil && !errors.Is(err, os.ErrNotExist) { // it is empty
 		return err
 	}
-	return os.Rename(temporary, out)
+	return bounded.Dir(parent).Rename(filepath.Base(temporary), filepath.Base(filepath.Clean(out)))
 }
 
 func sameDir(a, b string) bool {
@@ -164,30 +167,25 @@ func (d *Design) add(from *Design, name string) {
 	d.Planned = len(d.Occasions)
 }
 
-// linkTree makes hard links of a directory's files, or copies where the file system differs.
-func linkTree(from, to string) error {
-	return filepath.WalkDir(from, func(name string, e os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, name)
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, rel)
+// copyTree copies the files of a directory to one at a path.
+func copyTree(from, to bounded.Dir, at string) error {
+	return fs.WalkDir(from.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
+		case err != nil:
+			return err
 		case e.IsDir():
-			return os.MkdirAll(target, 0o755)
-		case !e.Type().IsRegular():
-			return nil // a bundle has files only
+			return to.MkdirAll(path.Join(at, name))
 		}
-		if os.Link(name, target) == nil {
-			return nil
-		}
-		text, err := os.ReadFile(name)
+		in, err := from.Open(name)
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(target, text, 0o644)
+		defer in.Close()
+		out, err := to.Create(path.Join(at, name))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(out, in) // shares the blocks where the file system can
+		return errors.Join(err, out.Close())
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ type stored struct {
 // locks the study for this process, until Close: trials of one block never run at the same time. It returns ErrInUse
 // if another process has the lock.
 func Begin(path string, d *Design, first Occasion) (*Dir, error) {
-	entries, err := os.ReadDir(path)
+	entries, err := bounded.Dir(path).ReadDir(".")
 	foreign := err == nil && slices.ContainsFunc(entries, foreignEntry)
 	if _, err := os.Stat(filepath.Join(path, designFile)); foreign && errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%s is neither empty nor a study", path)
@@ -83,7 +84,7 @@ func (d *Dir) Close() error { return d.unlock() }
 // foreignEntry reports whether an entry of a directory is not from a process that was killed before it wrote
 // study.json.
 func foreignEntry(e os.DirEntry) bool {
-	return e.Name() != lockFile && !strings.HasPrefix(e.Name(), "."+designFile)
+	return e.Name() != lockFile && !strings.HasPrefix(strings.TrimPrefix(e.Name(), "."), designFile)
 }
 
 // save replaces study.json at once, so that a process that is killed leaves the old or the new one.
@@ -92,18 +93,7 @@ func (d *Dir) save() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(d.Path, "."+designFile+".")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(d.Path, designFile))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return bounded.Dir(d.Path).WriteFile(designFile, text)
 }
 
 // Resume opens the study in a directory, which must have the same design except for the planned number of occasions,
@@ -225,8 +215,9 @@ const maxDesign = 64 << 20
 
 // read returns the design in a directory.
 func read(path string) (*Design, error) {
-	name := filepath.Join(path, designFile)
-	text, err := bounded.ReadFile(nil, name, maxDesign)
+	dir := bounded.Dir(path)
+	name := dir.Path(designFile)
+	text, err := dir.ReadFile(designFile, maxDesign)
 	if err != nil {
 		return nil, err
 	}
@@ -283,25 +274,31 @@ func (d *Dir) Of(t Trial) string { return filepath.Join(d.Path, t.Name) }
 
 // Bundle opens the bundle of a trial; nil if there is no complete one.
 func (d *Dir) Bundle(t Trial) *bundle.Bundle {
-	b, err := bundle.Open(d.Of(t))
+	b, err := d.open(t)
 	if err != nil || !b.Complete || b.Run.State != bundle.Complete {
 		return nil
 	}
 	return b
 }
 
+// open opens the bundle of a trial, which must lie in the study.
+func (d *Dir) open(t Trial) (*bundle.Bundle, error) {
+	at, err := bounded.Dir(d.Path).Sub(t.Name)
+	if err != nil {
+		return nil, err
+	}
+	return bundle.Open(string(at))
+}
+
 // SetAside moves the directory of an incomplete trial, so that the trial can be repeated. It returns the new path,
 // or "" if there was nothing.
 func (d *Dir) SetAside(t Trial) (string, error) {
-	from := d.Of(t)
-	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
+	dir := bounded.Dir(d.Path)
+	if !dir.Has(t.Name) {
 		return "", nil
 	}
-	to := filepath.Join(d.Path, brokenDir, t.Name+"_"+time.Now().Format("20060102-150405.000"))
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return "", err
-	}
-	return to, os.Rename(from, to)
+	to := path.Join(brokenDir, t.Name+"_"+time.Now().Format("20060102-150405.000"))
+	return dir.Path(to), dir.Rename(t.Name, to)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -311,7 +308,7 @@ func lock(path string) (unlock func() error, err error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := bounded.Dir(path).Append(lockFile)
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/stats/knee"
@@ -48,7 +46,7 @@ func (s *source) kneeBeyond(q expr.Query) (expr.Value, error) {
 	if s.data.Bundle == nil {
 		return expr.Value{}, none
 	}
-	f, err := os.Open(filepath.Join(s.data.Bundle.Dir, filepath.FromSlash(name)))
+	f, err := s.data.Bundle.OpenFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return expr.Value{}, none
 	}

@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
-	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/hist"
@@ -108,7 +105,7 @@ const maxFindings = 64 << 20
 
 // readFindings reads a file of findings; false: it does not exist.
 func readFindings(b *bundle.Bundle, name string, into any) (bool, error) {
-	f, err := os.Open(filepath.Join(b.Dir, "raw", "cnsbench", name, name+".json"))
+	f, err := b.OpenFile("raw/cnsbench/" + name + "/" + name + ".json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -125,8 +122,8 @@ func readFindings(b *bundle.Bundle, name string, into any) (bool, error) {
 // lastFindings reads the last whole line of the findings that a run wrote as it went, which a killed run has in place
 // of its file; false: there is none.
 func lastFindings(b *bundle.Bundle, name string, into any) (bool, error) {
-	file := filepath.Join(b.Dir, "raw", "cnsbench", name, name+".jsonl")
-	text, err := bounded.ReadFile(nil, file, maxFindings)
+	file := "raw/cnsbench/" + name + "/" + name + ".jsonl"
+	text, err := b.ReadFile(file, maxFindings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

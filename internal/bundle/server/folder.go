@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
 // Folder is a bundle's directory, one end of a copy. Reading takes no lock; writers are serialised. Paths
@@ -164,10 +166,10 @@ func (f *Folder) open(name string, offset int64) (io.ReadCloser, int64, error) {
 
 // openRegular opens a regular file only: a pipe would block.
 func (f *Folder) openRegular(name string, flags int) (*os.File, int64, error) {
-	if info, err := f.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("results: %s: %w: not a regular file", name, ErrName)
+	file, err := bounded.OpenIn(f.root, name, flags)
+	if errors.Is(err, bounded.ErrNotFile) {
+		return nil, 0, fmt.Errorf("results: %s: %w: %w", name, ErrName, err)
 	}
-	file, err := f.root.OpenFile(name, flags, 0o644)
 	if err != nil {
 		return nil, 0, fmt.Errorf("results: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/runner/runnerpod"
 )
@@ -98,7 +99,7 @@ func (c *Packed) add(dir, name string, f io.Reader, hint string) error {
 }
 
 // Open opens a file that a Benchmark names, relative to main, the Benchmark's own; "-" is the standard input.
-func Open(main, name string) (io.ReadCloser, error) { return os.Open(beside(main, name)) }
+func Open(main, name string) (io.ReadCloser, error) { return bounded.OpenRegular(beside(main, name)) }
 
 // Folder opens a folder that a Benchmark names.
 func Folder(main, name string) (fs.FS, error) {
@@ -108,7 +109,7 @@ func Folder(main, name string) (fs.FS, error) {
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("%s is not a folder", path)
 	}
-	return os.DirFS(path), nil
+	return bounded.LinkedFS(path), nil
 }
 
 func beside(main, name string) string {
