@@ -73,7 +73,11 @@ func (b *Bundle) Check() (*Verification, error) {
 		v.file(b.Dir, want)
 	}
 	if err := VerifyLedger(b.Dir); err != nil {
-		v.Problems = append(v.Problems, Problem{ledgerFile, FileChanged, err.Error()})
+		what := FileChanged
+		if errors.As(err, new(*os.PathError)) && !errors.Is(err, os.ErrNotExist) {
+			what = FileUnread
+		}
+		v.Problems = append(v.Problems, Problem{ledgerFile, what, err.Error()})
 	}
 	files, err := listFiles(b.Dir, true, inManifest)
 	if err != nil {

@@ -186,7 +186,11 @@ func (v *verified) print(w io.Writer) {
 		units.Bytes(float64(v.Bytes)),
 		v.Manifest)
 	for _, p := range v.Problems {
-		fmt.Fprintf(w, "  %s: %s\n", p.What, p.Path)
+		name := p.Path
+		if p.What == bundle.FileUnread {
+			name = p.Text // it says why
+		}
+		fmt.Fprintf(w, "  %s: %s\n", p.What, name)
 	}
 	if v.Left > 0 {
 		fmt.Fprintf(w, "  note: %s in the ledger not marked as removed: run cnsbench cleanup\n", count(v.Left, "object"))
