@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/registry"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 func newCleanup(s *streams) *cobra.Command {
@@ -116,7 +117,7 @@ func cleanCluster(ctx context.Context, s *streams, o cluster.Options, run string
 	if err != nil {
 		return failed(err)
 	}
-	fmt.Fprintf(s.out, "nothing is left of run %s in namespace %s\n", run, on.Namespace)
+	visible.Fprintf(s.out, "nothing is left of run %s in namespace %s\n", run, on.Namespace)
 	return nil
 }
 
@@ -131,7 +132,7 @@ func cleanBundle(ctx context.Context, s *streams, o cleanup.Options, dir string,
 		if madeContainers(dir) {
 			left = mayBeLeft(shellWord(dir))
 		}
-		fmt.Fprintf(s.out, "the run is not registered for this user on this machine; %s\n", left)
+		visible.Fprintf(s.out, "the run is not registered for this user on this machine; %s\n", left)
 		return nil
 	}
 	if err != nil {
@@ -161,7 +162,7 @@ func cleanRun(ctx context.Context, s *streams, run *cleanup.Run, dir string, dry
 	case run.ID() == "" && madeContainers(dir):
 		left = mayBeLeft(shellWord(dir))
 	}
-	fmt.Fprintf(s.out, "%s removed; %s\n", count(n, "object"), left)
+	visible.Fprintf(s.out, "%s removed; %s\n", count(n, "object"), left)
 	return nil
 }
 
@@ -176,12 +177,12 @@ func cleanMachine(ctx context.Context, s *streams, o cleanup.Options, dryRun boo
 	for _, id := range ids {
 		run, err := cleanup.OfID(id, o, dryRun)
 		if errors.Is(err, registry.ErrAlive) {
-			fmt.Fprintf(s.out, "run %s is left alone: it is alive\n", id)
+			visible.Fprintf(s.out, "run %s is left alone: it is alive\n", id)
 			continue
 		}
 		if err == nil {
 			dead++
-			fmt.Fprintf(s.out, "run %s (%s):\n", id, run.Bundle())
+			visible.Fprintf(s.out, "run %s (%s):\n", id, run.Bundle())
 			err = cleanRun(ctx, s, run, run.Bundle(), dryRun)
 		}
 		if err != nil && !errors.Is(err, registry.ErrUnknown) { // ended meanwhile
@@ -192,7 +193,7 @@ func cleanMachine(ctx context.Context, s *streams, o cleanup.Options, dryRun boo
 		return failed(all)
 	}
 	if dead == 0 {
-		fmt.Fprintln(s.out, "no dead run is registered for this user on this machine: nothing to remove")
+		visible.Fprintln(s.out, "no dead run is registered for this user on this machine: nothing to remove")
 	}
 	return nil
 }

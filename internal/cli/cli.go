@@ -6,11 +6,11 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/plan/parse"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // The exit codes, a contract with scripts.
@@ -45,27 +45,6 @@ type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	terminal func() bool // says whether in is one; nil: detect
-}
-
-// safe is the standard error. It escapes terminal control sequences, which workloads, servers and files may contain.
-type safe struct {
-	mu  sync.Mutex
-	to  terminal.Writer
-	raw io.Writer
-}
-
-func (s *safe) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.to.Write(b)
-}
-
-// unescaped is the file behind a standard error.
-func unescaped(w io.Writer) io.Writer {
-	if s, ok := w.(*safe); ok {
-		return s.raw
-	}
-	return w
 }
 
 // maxFile limits a Benchmark's file.
@@ -151,7 +130,7 @@ func paragraph(w io.Writer, format string, args ...any) error {
 
 // terminalOptions adapts the summary to its output.
 func terminalOptions(w io.Writer) terminal.Options {
-	f, ok := w.(*os.File)
+	f, ok := visible.Raw(w).(*os.File)
 	if !ok {
 		return terminal.Options{}
 	}

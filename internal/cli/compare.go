@@ -20,6 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/report/comparison"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // compareFlags are the flags of compare.
@@ -208,9 +209,9 @@ func (f *compareFlags) write(w io.Writer, r *compare.Result) error {
 	case "json":
 		return writeJSON(w, r)
 	case "csv":
-		return comparison.WriteCSV(&terminal.Writer{To: w}, r, table.Cell)
+		return comparison.WriteCSV(&visible.Writer{To: w}, r, table.Cell)
 	case "markdown":
-		return comparison.WriteMarkdown(&terminal.Writer{To: w}, r)
+		return comparison.WriteMarkdown(&visible.Writer{To: w}, r)
 	}
 	return terminal.WriteComparison(w, r, terminalOptions(w))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // conclude closes the bundle, adds verdicts, prints the summary, delivers the results, and returns an error with the
@@ -41,7 +42,7 @@ func (r *running) conclude(result *run.Result) error {
 		}
 	})
 	if err := r.unregister(result.Leftovers); err != nil {
-		fmt.Fprintln(r.err, "warning: the registry of runs:", err)
+		visible.Fprintln(r.err, "warning: the registry of runs:", err)
 	}
 	if closed != nil {
 		return failed(errors.Join(reasonOf(result), fmt.Errorf("close the bundle: %w", closed)))

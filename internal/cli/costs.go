@@ -18,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 	"github.com/cnsbench/cnsbench/internal/stats/verdict"
 	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // pricesFlag adds --prices.
@@ -246,22 +247,22 @@ func writeCosts(out io.Writer, cells []cellCost) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "\ncost in %s per\t%s\n", cells[0].Currency,
+	visible.Fprintf(w, "\ncost in %s per\t%s\n", cells[0].Currency,
 		strings.Join([]string{cost.PerTrial, cost.PerOps, cost.PerIOs, cost.PerGB, cost.PerGBMonth}, "\t"))
 	for _, c := range cells {
 		row := []string{cellName(c.Levels)}
 		for _, r := range c.Rates {
 			row = append(row, r.String())
 		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+		visible.Fprintln(w, strings.Join(row, "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "the median of the trials, and their range")
+	_, err := visible.Fprintln(out, "the median of the trials, and their range")
 	for _, c := range cells {
 		if len(c.Without) > 0 && err == nil {
-			_, err = fmt.Fprintf(out, "%s: without %s\n", cellName(c.Levels), listed(c.Without))
+			_, err = visible.Fprintf(out, "%s: without %s\n", cellName(c.Levels), listed(c.Without))
 		}
 	}
 	return err

@@ -17,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // The environment of the proxy.
@@ -92,7 +93,7 @@ func guardProxy(ctx context.Context, s *streams, socket string) error {
 	}
 	cmd := exec.Command(self, os.Args[1:]...) //nolint:noctx // csiproxy.Guard ends it with a signal
 	cmd.Env = append(os.Environ(), envProxyGuarded+"=1")
-	cmd.Stdout, cmd.Stderr = s.out, unescaped(s.err) // no pipe: it outlives this process
+	cmd.Stdout, cmd.Stderr = visible.Raw(s.out), visible.Raw(s.err) // no pipe: it outlives this process
 	return csiproxy.Guard(ctx, socket, cmd)
 }
 

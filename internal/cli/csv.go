@@ -4,12 +4,12 @@ import (
 	"io"
 
 	"github.com/cnsbench/cnsbench/internal/export/table"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // writeCSV writes a table for --output csv: names of columns end in their unit, or a column "unit" has it.
 func writeCSV(w io.Writer, t *table.Table) error {
-	return quietPipe(t.Write(&terminal.Writer{To: w}, table.CSV))
+	return quietPipe(t.Write(&visible.Writer{To: w}, table.CSV))
 }
 
 // tableOf is a table of rows in memory.

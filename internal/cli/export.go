@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/output"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // exportFlags are the flags of export.
@@ -141,7 +142,7 @@ func export(ctx context.Context, s *streams, dir string, all bool) error {
 		to.targets = nil
 	}
 	if to.empty() {
-		fmt.Fprintf(s.out, "nothing is pending: there is no %s, no file of an output is missing, and each bucket has the "+
+		visible.Fprintf(s.out, "nothing is pending: there is no %s, no file of an output is missing, and each bucket has the "+
 			"bundle\n", output.OutboxOf(dir))
 		return nil
 	}
@@ -192,6 +193,6 @@ func (to *destinations) export(ctx context.Context, s *streams, b *bundle.Bundle
 		return errors.New("not everything was delivered")
 	}
 	printFiles(s, to.files, b.Dir)
-	fmt.Fprintln(s.out, "everything was delivered")
+	visible.Fprintln(s.out, "everything was delivered")
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/export/otlp"
 	"github.com/cnsbench/cnsbench/internal/export/perfetto"
 	"github.com/cnsbench/cnsbench/internal/export/table"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // The formats of export --format. The others are those of tables.
@@ -87,9 +87,9 @@ func (f *exportFlags) deliver(ctx context.Context, s *streams, to *otlp.Sender, 
 	case f.format == string(table.Parquet) && isTerminal(s.out):
 		return fmt.Errorf("parquet is binary: choose a file with --out")
 	case f.format == string(table.Parquet):
-		return quietPipe(write(s.out))
+		return quietPipe(write(visible.Raw(s.out)))
 	}
-	return quietPipe(write(&terminal.Writer{To: s.out, JSON: f.format != string(table.CSV)}))
+	return quietPipe(write(&visible.Writer{To: visible.Raw(s.out), JSON: f.format != string(table.CSV)}))
 }
 
 // stoppable is a writer that fails when its context ends, which ends an export.
@@ -107,7 +107,7 @@ func (w *stoppable) Write(b []byte) (int, error) {
 }
 
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := visible.Raw(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -138,7 +138,7 @@ func (f *exportFlags) write(w io.Writer, b *bundle.Bundle) error {
 // sendTraces sends the traces of a bundle and prints what was sent.
 func sendTraces(ctx context.Context, s *streams, sender *otlp.Sender, b *bundle.Bundle) error {
 	sent, err := sender.Send(ctx, otlp.Batches(b))
-	fmt.Fprintf(s.out, "sent %s with %s in %s, %d repeated\n", count(sent.Traces, "trace"), count(sent.Spans, "span"),
+	visible.Fprintf(s.out, "sent %s with %s in %s, %d repeated\n", count(sent.Traces, "trace"), count(sent.Spans, "span"),
 		count(sent.Requests, "request"), sent.Repeated)
 	if err == nil && sent.Rejected > 0 {
 		err = fmt.Errorf("the receiver rejected %s: %s", count(sent.Rejected, "span"), sent.Message)

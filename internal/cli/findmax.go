@@ -17,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	ratesearch "github.com/cnsbench/cnsbench/internal/stats/search"
 	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // findFlags are those of run that search the highest rate of an action. They have the names of those of object run.
@@ -92,7 +93,7 @@ func (f *findFlags) execute(ctx context.Context, s *streams, run *runFlags, args
 	err = errors.Join(err, dir.Close())
 	if found != nil {
 		err = errors.Join(err, showFindMax(s, run.output, found))
-		fmt.Fprintf(s.err, "steps: %s\n", dir.Path)
+		visible.Fprintf(s.err, "steps: %s\n", dir.Path)
 	}
 	switch {
 	case errors.Is(err, study.ErrInterrupted):
@@ -137,7 +138,7 @@ func (f *findFlags) preview(ctx context.Context, x *trialRunner, d *study.Design
 		return err
 	}
 	if !forPrograms(x.flags.run.output) {
-		fmt.Fprintf(x.out, "a search of the highest rate of %s at which %s: from %s, between %g and %g per second\n"+
+		visible.Fprintf(x.out, "a search of the highest rate of %s at which %s: from %s, between %g and %g per second\n"+
 			"each step is a run; their number and rates are not known in advance, at rate r a step does r/%g as many "+
 			"operations as the first one:\n", d.Search.Action, d.Search.Condition, summary.PerSecond(d.Search.From),
 			d.Search.Least, d.Search.Most, d.Search.From)

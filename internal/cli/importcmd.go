@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/imported"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
+	"github.com/cnsbench/cnsbench/internal/visible"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
@@ -170,7 +170,7 @@ func importCSV(s *streams, out, file string, f imported.Format) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return quietPipe(describeImport(&terminal.Writer{To: s.out}, out, d))
+	return quietPipe(describeImport(&visible.Writer{To: s.out}, out, d))
 }
 
 // describeImport says what was imported and how to compare it.
@@ -183,16 +183,16 @@ func describeImport(w io.Writer, out string, d *imported.Description) error {
 	if d.Importer != "csv" {
 		written = " of " + d.Importer
 	}
-	text := fmt.Sprintf("imported %s%s: %s, %s", count(d.Counts.Rows, "row"), written, count(d.Counts.Metrics, "metric"),
-		strings.Join(levels, ", "))
+	text := visible.Line(fmt.Sprintf("imported %s%s: %s, %s", count(d.Counts.Rows, "row"), written, count(d.Counts.Metrics, "metric"),
+		strings.Join(levels, ", ")))
 	if d.Counts.Missing > 0 {
 		text += fmt.Sprintf("; %s without a value", count(d.Counts.Missing, "cell"))
 	}
 	if columns := d.Format.Columns.Values; len(columns) > 1 {
-		text += "\ncolumns of values: " + strings.Join(columns, ", ")
+		text += "\ncolumns of values: " + visible.Line(strings.Join(columns, ", "))
 	}
 	for _, f := range d.Flags {
-		text += fmt.Sprintf("\n%s: %s, %s: %s", f.Severity, f.Source, f.Name, f.Evidence)
+		text += "\n" + visible.Line(fmt.Sprintf("%s: %s, %s: %s", f.Severity, f.Source, f.Name, f.Evidence))
 	}
 	factor := d.Format.Columns.Factors[0]
 	for _, f := range d.Format.Columns.Factors { // of the first that has something to compare
@@ -203,7 +203,7 @@ func describeImport(w io.Writer, out string, d *imported.Description) error {
 	if strings.ContainsAny(factor, " '\"$\\") {
 		factor = "'" + strings.ReplaceAll(factor, "'", `'\''`) + "'"
 	}
-	_, err := fmt.Fprintf(w, "%s\ncompare: cnsbench compare %s --factor %s\n", text, out, factor)
+	_, err := fmt.Fprintf(w, "%s\ncompare: cnsbench compare %s --factor %s\n", text, visible.Line(out), visible.Line(factor))
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/catalog"
 	"github.com/cnsbench/cnsbench/internal/export/index"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 func newIndex(s *streams) *cobra.Command {
@@ -108,14 +109,14 @@ func makeIndex(ctx context.Context, s *streams, out string, entries []catalog.En
 		return o.failed(err)
 	}
 	warnMissing(s, r.Unreadable)
-	fmt.Fprintf(s.out, "%s: %s, %s\n", out, count(int(r.Runs), "run"), count(int(r.Ops), "op"))
+	visible.Fprintf(s.out, "%s: %s, %s\n", out, count(int(r.Runs), "run"), count(int(r.Ops), "op"))
 	return nil
 }
 
 // warnMissing prints which bundles are not in the index, and why.
 func warnMissing(s *streams, why map[string]string) {
 	for _, path := range slices.Sorted(maps.Keys(why)) {
-		fmt.Fprintf(s.err, "warning: %s is not in the index: %s\n", path, why[path])
+		visible.Fprintf(s.err, "warning: %s is not in the index: %s\n", path, why[path])
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/trace/ioprofile"
 	"github.com/cnsbench/cnsbench/internal/trace/iotrace"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // maxModel bounds the file of a model; a ConfigMap has at most 1 MiB.
@@ -77,7 +78,7 @@ func (f *iotraceFlags) generate(s *streams) ([]iotrace.IO, error) {
 	f.limits.LengthNs = int64(float64(f.duration) * float64(f.speed) / 100)
 	f.limits.Size = f.limits.Size / fillBlock * fillBlock
 	ios := m.Generate(f.limits)
-	fmt.Fprintf(s.out, "%s\n", count(len(ios), "operation"))
+	visible.Fprintf(s.out, "%s\n", count(len(ios), "operation"))
 	return ios, nil
 }
 
@@ -94,7 +95,7 @@ func (f *iotraceFlags) recorded(s *streams) ([]iotrace.IO, error) {
 		return nil, fmt.Errorf("%s: offsets or sizes are multiples of %d bytes, and direct I/O needs %d: set direct to 0",
 			f.trace, align, minDirect)
 	}
-	fmt.Fprintf(s.out, "%s: %s, %s; %s left out\n", t.Format, count(len(t.IOs), "operation"), count(t.Files, "file"),
+	visible.Fprintf(s.out, "%s: %s, %s; %s left out\n", t.Format, count(len(t.IOs), "operation"), count(t.Files, "file"),
 		count(t.Trims, "trim"))
 	size := (max(t.Span(), 1) + fillBlock - 1) / fillBlock * fillBlock
 	return t.IOs, os.WriteFile(filepath.Join(f.out, "size"), fmt.Appendln(nil, size), 0o644)

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/catalog"
 	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 func newList(s *streams) *cobra.Command {
@@ -46,7 +47,7 @@ read is listed with the reason.`,
 				return writeCSV(s.out, entryTable(entries))
 			}
 			width := terminalOptions(s.out).Width
-			return quietPipe(writeEntries(&terminal.Writer{To: s.out}, entries, args, width))
+			return quietPipe(writeEntries(&visible.Writer{To: s.out}, entries, args, width))
 		},
 	}
 	outputFlag(c, &output, "csv")
@@ -85,14 +86,14 @@ func entryTable(entries []catalog.Entry) *table.Table {
 // 0 is unlimited.
 func writeEntries(out io.Writer, entries []catalog.Entry, dirs []string, width int) error {
 	if len(entries) == 0 {
-		_, err := fmt.Fprintf(out, "no bundle and no study in %s\n", strings.Join(dirs, ", "))
+		_, err := visible.Fprintf(out, "no bundle and no study in %s\n", strings.Join(dirs, ", "))
 		return err
 	}
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "PATH\tNAME\tRUN\tSTARTED\tENGINE\tSTATE\tOBJECTIVES\tFLAGS\tDURATION")
+	visible.Fprintln(w, "PATH\tNAME\tRUN\tSTARTED\tENGINE\tSTATE\tOBJECTIVES\tFLAGS\tDURATION")
 	for i := range entries {
-		fmt.Fprintln(w, strings.Join(entryCells(&entries[i], "–"), "\t"))
+		visible.Fprintln(w, strings.Join(entryCells(&entries[i], "–"), "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/cnsbench/cnsbench/internal/lazy"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 const (
@@ -36,7 +36,7 @@ type liveLine struct {
 
 // start shows what lines returns, except while it is nil. lines is called with mu held.
 func (l *liveLine) start(w io.Writer, lines func() []string) {
-	w = unescaped(w) // line and show escape their texts
+	w = visible.Raw(w) // line and show escape their texts
 	f, isFile := w.(*os.File)
 	l.w, l.step, l.stop = w, plainStep, make(chan struct{})
 	if l.tty = isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"; l.tty {
@@ -68,7 +68,7 @@ func (l *liveLine) close() {
 // line prints a line that stays, above those that change.
 func (l *liveLine) line(text string) {
 	l.wipe()
-	fmt.Fprintln(l.w, terminal.Visible(text))
+	fmt.Fprintln(l.w, visible.Text(text))
 }
 
 func (l *liveLine) wipe() {
@@ -86,7 +86,7 @@ func (l *liveLine) show(lines func() []string) {
 		return
 	}
 	for i, s := range now {
-		now[i] = terminal.Visible(strings.ReplaceAll(s, "\n", " "))
+		now[i] = visible.Text(strings.ReplaceAll(s, "\n", " "))
 	}
 	if !l.tty {
 		fmt.Fprintln(l.w, now[0])

@@ -28,6 +28,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/visible"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
@@ -98,7 +99,7 @@ func (f *runFlags) printWarnings(s *streams, warnings []plan.Problem) {
 		return
 	}
 	for _, w := range parse.Collapsed(warnings) {
-		fmt.Fprintln(s.err, "warning:", w)
+		visible.Fprintln(s.err, "warning:", w)
 	}
 }
 
@@ -121,7 +122,7 @@ func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*clu
 		in.ConfigMaps = on.Libraries
 		return on, nil
 	case f.offline:
-		fmt.Fprintf(s.err, "warning: classes and libraries are not checked, because the cluster cannot be reached: %v\n", err)
+		visible.Fprintf(s.err, "warning: classes and libraries are not checked, because the cluster cannot be reached: %v\n", err)
 		return nil, nil
 	case wrong != nil:
 		return nil, wrong
@@ -250,27 +251,27 @@ func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
 	if len(b.Open) > 0 {
 		atLeast = " at least"
 	}
-	fmt.Fprintf(s.out, "%s would create%s:\n", p.Name, atLeast)
+	visible.Fprintf(s.out, "%s would create%s:\n", p.Name, atLeast)
 	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "  volumes\t%d\t%s requested\n", b.Volumes, bytes(b.Bytes))
-	fmt.Fprintf(w, "  snapshots\t%d\n  pods\t%d\n  operations\t%d\n", b.Snapshots, b.Pods, b.Ops)
+	visible.Fprintf(w, "  volumes\t%d\t%s requested\n", b.Volumes, bytes(b.Bytes))
+	visible.Fprintf(w, "  snapshots\t%d\n  pods\t%d\n  operations\t%d\n", b.Snapshots, b.Pods, b.Ops)
 	_ = w.Flush()
 	for _, open := range b.Open {
-		fmt.Fprintf(s.out, "  and by %s\n", open)
+		visible.Fprintf(s.out, "  and by %s\n", open)
 	}
 	if room != nil {
 		room.Print(s.out)
 	}
 	printPhases(s, p)
 	if p.Runtime > 0 {
-		fmt.Fprintf(s.out, "runtime: %v from the barrier, then up to %v for what is in flight\n", p.Runtime, p.Grace)
+		visible.Fprintf(s.out, "runtime: %v from the barrier, then up to %v for what is in flight\n", p.Runtime, p.Grace)
 	} else {
-		fmt.Fprintf(s.out, "runtime: until its workloads end, or its rates where it has none\n")
+		visible.Fprintf(s.out, "runtime: until its workloads end, or its rates where it has none\n")
 	}
 	if err := writeObjectBudgets(s.out, b.Objects); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out, "nothing was created")
+	visible.Fprintln(s.out, "nothing was created")
 	return nil
 }
 
@@ -285,7 +286,7 @@ func printPhases(s *streams, p *plan.Plan) {
 			for _, name := range slices.Sorted(maps.Keys(ph.Vars)) {
 				vars = append(vars, fmt.Sprintf("%s=%s", name, ph.Vars[name]))
 			}
-			fmt.Fprintf(s.out, "%s, phase %d, from %v after the barrier: %s\n",
+			visible.Fprintf(s.out, "%s, phase %d, from %v after the barrier: %s\n",
 				a.Name, i+1, ph.StartAfter.Duration.Duration, strings.Join(vars, " "))
 		}
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/run"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 func newObject(s *streams) *cobra.Command {
@@ -82,7 +83,7 @@ func newObjectLint(s *streams) *cobra.Command {
 				return err
 			}
 			warnUnsigned(s, args[0], w)
-			fmt.Fprintf(s.out, "%s is valid: %s\n", w.Name, count(len(w.Stages), "stage"))
+			visible.Fprintf(s.out, "%s is valid: %s\n", w.Name, count(len(w.Stages), "stage"))
 			return nil
 		},
 	}
@@ -118,7 +119,7 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		return err
 	}
 	for _, n := range search.notes {
-		fmt.Fprintln(s.err, "note:", n)
+		visible.Fprintln(s.err, "note:", n)
 	}
 	if f.dryRun {
 		return dryRun(s.out, f.output, w, search.finder, f.prices)
@@ -238,7 +239,7 @@ func (r *objectRun) execute(ctx context.Context) error {
 // shrink gives back memory that only the part before needed.
 func (r *objectRun) shrink() {
 	if err := footprint.Shrink(); err != nil {
-		fmt.Fprintln(r.err, "warning:", err)
+		visible.Fprintln(r.err, "warning:", err)
 	}
 }
 
@@ -298,7 +299,7 @@ func (r *objectRun) interrupts(parent context.Context) (soft, hard context.Conte
 		fmt.Fprintln(r.err, "\n"+stopping(r.workload))
 		return nil
 	}, r.writer.Err(), func(err error) error {
-		fmt.Fprintln(r.err, "stopping: the bundle cannot be written:", err)
+		visible.Fprintln(r.err, "stopping: the bundle cannot be written:", err)
 		return errBundle // differs from an interrupt; closing the writer returns the cause again
 	})
 }
@@ -345,11 +346,11 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	err = errors.Join(err, r.unregister())
 	for i := range result.Stages {
 		if result.Stages[i].Skipped {
-			fmt.Fprintf(r.err, "stage %s: skipped\n", result.Stages[i].Name)
+			visible.Fprintf(r.err, "stage %s: skipped\n", result.Stages[i].Name)
 		}
 	}
 	if r.search.failed != nil {
-		fmt.Fprintln(r.err, "no knee:", r.search.failed)
+		visible.Fprintln(r.err, "no knee:", r.search.failed)
 	}
 	err = errors.Join(err, r.show())
 	r.sayLeft(result)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"text/tabwriter"
 
@@ -9,6 +8,7 @@ import (
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // dryRun prints the budget of a workload; with a search that of one step.
@@ -21,17 +21,17 @@ func dryRun(out io.Writer, output string, w *model.Workload, find *capacity.Find
 	if forPrograms(output) {
 		return printWorkBudgets(out, output, w.Name, workBudgets("", budgets, 1, prices), unknown)
 	}
-	fmt.Fprintf(out, "%s would send:\n", w.Name)
+	visible.Fprintf(out, "%s would send:\n", w.Name)
 	if err := writeBudgets(out, budgets, 1, prices); err != nil {
 		return err
 	}
 	if unknown != nil {
-		fmt.Fprintf(out, "bytes of these are not counted: %v\n", unknown)
+		visible.Fprintf(out, "bytes of these are not counted: %v\n", unknown)
 	}
 	if find != nil {
 		writeSearch(out, w, find, prices)
 	}
-	fmt.Fprintln(out, "nothing was sent")
+	visible.Fprintln(out, "nothing was sent")
 	return nil
 }
 
@@ -45,7 +45,7 @@ func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder, prices
 			requests, cost = requests+budgets[i].Total(), cost+budgets[i].Cost(prices)
 		}
 	}
-	fmt.Fprintf(out, "stage %s is counted once, at %g a second: the search repeats it, at rates that are not "+
+	visible.Fprintf(out, "stage %s is counted once, at %g a second: the search repeats it, at rates that are not "+
 		"known beforehand; a step at %g a second, the highest, sends %.0f requests in %v, at a cost of %.4f\n",
 		find.Stage, find.Search.From, find.Search.Most, requests, took, cost)
 }
@@ -53,23 +53,23 @@ func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder, prices
 // writeBudgets prints the requests and bytes of works, and their cost for that many runs.
 func writeBudgets(out io.Writer, list []model.Budget, times int64, prices model.Prices) error {
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "stage\twork\trequests\tbytes sent\tbytes received\tcost\t")
+	visible.Fprintln(t, "stage\twork\trequests\tbytes sent\tbytes received\tcost\t")
 	total, atLeast := 0.0, ""
 	for i := range list {
 		b := &list[i]
 		if b.Open {
 			atLeast = "at least "
-			fmt.Fprintf(t, "%s\t%s\tas many as are answered\t\t\t\t\n", b.Stage, b.Work)
+			visible.Fprintf(t, "%s\t%s\tas many as are answered\t\t\t\t\n", b.Stage, b.Work)
 			continue
 		}
 		cost := b.Cost(prices)
 		total += cost
-		fmt.Fprintf(t, "%s\t%s\t%.0f\t%.0f\t%.0f\t%.4f\t\n", b.Stage, b.Work, b.Total(), b.Sent, b.Received, cost)
+		visible.Fprintf(t, "%s\t%s\t%.0f\t%.0f\t%.0f\t%.4f\t\n", b.Stage, b.Work, b.Total(), b.Sent, b.Received, cost)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "cost: %s%.4f, at %g for 1000 writes, %g for 1000 reads, %g for a GB received; storage not "+
+	visible.Fprintf(out, "cost: %s%.4f, at %g for 1000 writes, %g for 1000 reads, %g for a GB received; storage not "+
 		"counted\n",
 		atLeast, total*float64(times), prices.Write, prices.Read, prices.Received)
 	return nil
@@ -80,11 +80,11 @@ func writeObjectBudgets(out io.Writer, list []plan.ObjectBudget) error {
 	for _, b := range list {
 		switch {
 		case b.Open:
-			fmt.Fprintf(out, "%s would send, each time its rate triggers it:\n", b.Action)
+			visible.Fprintf(out, "%s would send, each time its rate triggers it:\n", b.Action)
 		case b.Times != 1:
-			fmt.Fprintf(out, "%s would send, each of %d times:\n", b.Action, b.Times)
+			visible.Fprintf(out, "%s would send, each of %d times:\n", b.Action, b.Times)
 		default:
-			fmt.Fprintf(out, "%s would send:\n", b.Action)
+			visible.Fprintf(out, "%s would send:\n", b.Action)
 		}
 		works := make([]model.Budget, len(b.Works))
 		for i, w := range b.Works {

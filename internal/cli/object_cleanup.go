@@ -20,6 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/registry"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 func newObjectCleanup(s *streams) *cobra.Command {
@@ -117,7 +118,7 @@ func sweepBundle(ctx context.Context, s *streams, dir string, endpoints []string
 			err = noPlaces(dir)
 		}
 		if err == nil && len(endpoints) == 0 && !madeContainers(dir) {
-			fmt.Fprintln(s.out, "nothing is left of this run, which is not registered for this user on this machine")
+			visible.Fprintln(s.out, "nothing is left of this run, which is not registered for this user on this machine")
 			return nil
 		}
 		if err == nil {
@@ -229,9 +230,9 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 			switch f.State {
 			case cleanup.Left:
 				left++
-				fmt.Fprintf(s.err, "%s is left: %s\n", f.Container, f.Why)
+				visible.Fprintf(s.err, "%s is left: %s\n", f.Container, f.Why)
 			case cleanup.NotOurs:
-				fmt.Fprintf(s.err, "%s does not carry CNSBench's mark: it is not touched; if it is not needed, "+
+				visible.Fprintf(s.err, "%s does not carry CNSBench's mark: it is not touched; if it is not needed, "+
 					"delete it with a client of the store\n", f.Container)
 				if !look {
 					left++
@@ -241,15 +242,15 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 				if f.More {
 					more = " or more"
 				}
-				fmt.Fprintf(s.out, "%s is there, with %s%s\n", f.Container, count(f.Objects, "object"), more)
+				visible.Fprintf(s.out, "%s is there, with %s%s\n", f.Container, count(f.Objects, "object"), more)
 			}
 		})
 		switch where := st.Describe(); {
 		case look:
-			fmt.Fprintf(s.out, "%s: %s there, %d not; nothing was removed\n", where,
+			visible.Fprintf(s.out, "%s: %s there, %d not; nothing was removed\n", where,
 				count(containers[cleanup.Seen], "container"), containers[cleanup.Absent])
 		default:
-			fmt.Fprintf(s.out, "%s: %s removed, with %s; %d not there\n", where,
+			visible.Fprintf(s.out, "%s: %s removed, with %s; %d not there\n", where,
 				count(containers[cleanup.Removed], "container"), count(objects, "object"), containers[cleanup.Absent])
 		}
 		if left > 0 {
@@ -356,5 +357,5 @@ func (r *objectRun) sayLeft(result *oload.Result) {
 	if forPrograms(r.flags.output) {
 		w = r.err
 	}
-	fmt.Fprintf(w, "containers may be left: %s%s\n", cleanupCommand(r.writer.Dir()), secrets)
+	visible.Fprintf(w, "containers may be left: %s%s\n", cleanupCommand(r.writer.Dir()), secrets)
 }

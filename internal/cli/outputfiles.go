@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/output"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // outputFile is an output with a fileSpec.
@@ -96,7 +97,7 @@ func writeFiles(ctx context.Context, s *streams, list []outputFile, b *bundle.Bu
 	for _, o := range list {
 		st, err := o.write(ctx, b, sum)
 		if err != nil {
-			fmt.Fprintf(s.err, "warning: %v; write it later: cnsbench export --pending %s\n", err, b.Dir)
+			visible.Fprintf(s.err, "warning: %v; write it later: cnsbench export --pending %s\n", err, b.Dir)
 		}
 		stats = append(stats, st)
 	}
@@ -107,7 +108,7 @@ func writeFiles(ctx context.Context, s *streams, list []outputFile, b *bundle.Bu
 func printFiles(s *streams, list []outputFile, dir string) {
 	for _, o := range list {
 		for _, content := range slices.Sorted(maps.Keys(o.files)) {
-			fmt.Fprintf(s.out, "output %s: %s\n", o.name, filepath.Join(dir, bundle.OutputsDir, o.files[content]))
+			visible.Fprintf(s.out, "output %s: %s\n", o.name, filepath.Join(dir, bundle.OutputsDir, o.files[content]))
 		}
 	}
 }

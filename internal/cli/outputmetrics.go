@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/output/scrape"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // serveMetrics makes the metrics of the run, if an output or the user wants them, and starts to serve them if the user
@@ -19,7 +19,7 @@ func (r *running) serveMetrics() (err error) {
 		return nil
 	}
 	if r.serving, err = scrape.Listen(r.flags.Scrape, r.metrics); err == nil {
-		fmt.Fprintf(r.err, "metrics of this run: http://%s/metrics\n", r.serving.Address())
+		visible.Fprintf(r.err, "metrics of this run: http://%s/metrics\n", r.serving.Address())
 	}
 	return err
 }
@@ -29,7 +29,7 @@ func (r *running) closeMetrics() {
 		return
 	}
 	if err := r.serving.Close(); err != nil {
-		fmt.Fprintln(r.err, "warning: metrics of the run:", err)
+		visible.Fprintln(r.err, "warning: metrics of the run:", err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/output"
 	"github.com/cnsbench/cnsbench/internal/output/scrape"
 	"github.com/cnsbench/cnsbench/internal/run"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // targetsOf are the outputs of a Benchmark that results are sent to.
@@ -129,7 +130,7 @@ func (r *running) startSending(hard context.Context, targets []output.Target) {
 		r.sending, err = output.Start(hard, r.writer.Dir(), b.Run, targets, output.Options{})
 	}
 	if err != nil { // the run continues without outputs
-		fmt.Fprintln(r.err, "warning: results are not sent during the run:", err)
+		visible.Fprintln(r.err, "warning: results are not sent during the run:", err)
 		r.sending = nil
 	}
 }
@@ -153,7 +154,7 @@ func (r *running) deliver(s *summary.Summary) error {
 	ctx, cancel := context.WithTimeout(ctx, r.flags.SendWithin)
 	defer cancel()
 	notice := time.AfterFunc(time.Second, func() {
-		fmt.Fprintf(r.err, "sending results to the outputs, for at most %v; interrupt to send the rest later\n",
+		visible.Fprintf(r.err, "sending results to the outputs, for at most %v; interrupt to send the rest later\n",
 			r.flags.SendWithin)
 	})
 	defer notice.Stop()
@@ -171,7 +172,7 @@ func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bu
 	sum *summary.Summary) []bundle.OutputStats {
 	stats, err := sender.Finish(ctx, b, sum)
 	if err != nil {
-		fmt.Fprintln(s.err, "warning:", err)
+		visible.Fprintln(s.err, "warning:", err)
 	}
 	for i := range stats {
 		warnUndelivered(s, &stats[i], "document", b.Dir)
@@ -182,7 +183,7 @@ func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bu
 // warnUndelivered prints what an output has not got, if there is something.
 func warnUndelivered(s *streams, st *bundle.OutputStats, unit, dir string) {
 	if left := st.Pending + st.Refused; left > 0 {
-		fmt.Fprintf(s.err, "warning: output %s: %s undelivered (%d of them refused), %d delivered: %s; send them later: "+
+		visible.Fprintf(s.err, "warning: output %s: %s undelivered (%d of them refused), %d delivered: %s; send them later: "+
 			"cnsbench export --pending %s\n", st.Name, count(int(left), unit), st.Refused, st.Delivered, st.Error, dir)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // reproduceFlags are the flags of reproduce. The embedded ones say where and how to run.
@@ -161,7 +162,7 @@ func (f *reproduceFlags) repeat(ctx context.Context, s *streams, names []string,
 	for i := 1; i <= f.runs; i++ {
 		one := f.runFlags
 		one.Out, one.output = filepath.Join(f.Out, fmt.Sprintf("run-%d", i)), ""
-		fmt.Fprintf(s.err, "run %d of %d: %s\n", i, f.runs, one.Out)
+		visible.Fprintf(s.err, "run %d of %d: %s\n", i, f.runs, one.Out)
 		to := &streams{in: strings.NewReader(""), out: io.Discard, err: s.err}
 		if f.verbose {
 			to.out = s.err
@@ -201,7 +202,7 @@ func (f *reproduceFlags) answer(s *streams, then, now []*bundle.Bundle) error {
 	if err := f.print(s, r); err != nil || f.output != "text" {
 		return err
 	}
-	fmt.Fprintf(s.out, "\nresult: %s\n", path)
+	visible.Fprintf(s.out, "\nresult: %s\n", path)
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // recordedPlan are the members of the plan in run.json that a reproduction takes over.
@@ -228,6 +229,6 @@ func (f *reproduceFlags) preview(ctx context.Context, s *streams, then *bundle.B
 	if err := f.print(s, r); err != nil || f.output != "text" {
 		return err
 	}
-	fmt.Fprintln(s.out, "nothing was created")
+	visible.Fprintln(s.out, "nothing was created")
 	return nil
 }

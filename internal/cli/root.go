@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
-// Main runs the command line and returns the exit code.
+// Main runs the command line and returns the exit code. No command can print a control character of a text of others:
+// both streams escape them.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
-	errs = &safe{to: terminal.Writer{To: errs}, raw: errs}
+	out, errs = &visible.Writer{To: out}, &visible.Writer{To: errs}
 	root := newRoot(&streams{in: in, out: out, err: errs})
 	root.SetArgs(args)
 	root.SetIn(in)

@@ -21,6 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/runner/inputs"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // runInPod starts a runner in the user's namespace, prints its log, copies its bundle while it grows, and removes
@@ -57,7 +58,7 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster,
 	if err := r.Start(ctx); err != nil {
 		return failed(err)
 	}
-	fmt.Fprintf(s.err, "runner: pod %s/%s\n", on.Namespace, r.Name())
+	visible.Fprintf(s.err, "runner: pod %s/%s\n", on.Namespace, r.Name())
 	code, err := r.Follow(ctx)
 	if err != nil && bundle.Announced(f.Out) { // nothing was copied
 		return failed(err)
@@ -97,7 +98,7 @@ func printResult(s *streams, output string, sum *summary.Summary, page string) e
 		return writeCSV(s.out, table.FiguresOf(sum))
 	}
 	err := quietPipe(terminal.Write(s.out, sum, terminalOptions(s.out)))
-	fmt.Fprintf(s.out, "\nbundle: %s\nreport: %s\n", filepath.Dir(page), page)
+	visible.Fprintf(s.out, "\nbundle: %s\nreport: %s\n", filepath.Dir(page), page)
 	return err
 }
 
@@ -114,7 +115,7 @@ func (f *runFlags) checkRunnerRights(ctx context.Context, s *streams, on *cluste
 	lacks := fmt.Sprintf("ServiceAccount %s in namespace %s, which the runner's pod uses, lacks rights:\n  %s",
 		account, on.Namespace, cluster.RightsText(missing))
 	if s.atTerminal() {
-		fmt.Fprintf(s.err, "%s\nCreate a ServiceAccount with these rights for this run, and remove it afterwards? [y/N] ",
+		visible.Fprintf(s.err, "%s\nCreate a ServiceAccount with these rights for this run, and remove it afterwards? [y/N] ",
 			lacks)
 		answer, _ := bufio.NewReader(s.in).ReadString('\n') // end of input means no
 		if f.CreateRBAC = strings.EqualFold(strings.TrimSpace(answer), "y"); f.CreateRBAC {

@@ -20,10 +20,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/scorecard"
 	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // scorecardFlags are those of cnsbench scorecard.
@@ -160,7 +160,7 @@ func (f *scorecardFlags) execute(ctx context.Context, s *streams, files []string
 	if err := x.gather(len(x.trials)); err != nil {
 		return failed(err)
 	}
-	fmt.Fprintf(s.err, "bundles: %s\n", dir.Path)
+	visible.Fprintf(s.err, "bundles: %s\n", dir.Path)
 	return failed(quietPipe(x.print()))
 }
 
@@ -174,7 +174,7 @@ func (x *scoring) print() error {
 	case "csv":
 		return x.card.WriteCSV(x.out)
 	}
-	return x.card.WriteText(&terminal.Writer{To: x.out})
+	return x.card.WriteText(&visible.Writer{To: x.out})
 }
 
 // gather reads the results of the first n trials.
@@ -236,15 +236,15 @@ func (x *scoring) preview() error {
 		return errors.New("--dry-run prints text: leave --output out")
 	}
 	w := tabwriter.NewWriter(x.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "run\tvolumes\trequested\tsnapshots\t\n")
+	visible.Fprintf(w, "run\tvolumes\trequested\tsnapshots\t\n")
 	for i := range x.trials {
 		t := &x.trials[i]
 		if b := t.budget; b != nil {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\n", t.name, b.Volumes, bytes(b.Bytes), b.Snapshots,
+			visible.Fprintf(w, "%s\t%d\t%s\t%d\t%s\n", t.name, b.Volumes, bytes(b.Bytes), b.Snapshots,
 				strings.Join(b.Open, "; "))
 			continue
 		}
-		fmt.Fprintf(w, "%s\t–\t–\t–\t%s\n", t.name, t.run.Refused)
+		visible.Fprintf(w, "%s\t–\t–\t–\t%s\n", t.name, t.run.Refused)
 	}
 	if err := w.Flush(); err != nil {
 		return quietPipe(err)

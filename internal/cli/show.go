@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"syscall"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/internal/report/markdown"
 	"github.com/cnsbench/cnsbench/internal/report/terminal"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // showFlags are the flags of show.
@@ -71,7 +71,7 @@ func (f *showFlags) execute(ctx context.Context, s *streams, args []string) erro
 		if err := b.Verify(); err != nil {
 			return failed(err)
 		}
-		fmt.Fprintln(s.out, "every file matches the manifest")
+		visible.Fprintln(s.out, "every file matches the manifest")
 		return nil
 	case f.events:
 		return streamOps(s.out, b)
@@ -152,7 +152,7 @@ func openBundle(s *streams, dir string) (*bundle.Bundle, error) {
 		return nil, err
 	}
 	for _, w := range b.Warnings {
-		fmt.Fprintln(s.err, "warning:", w)
+		visible.Fprintln(s.err, "warning:", w)
 	}
 	return b, nil
 }
@@ -234,7 +234,7 @@ it is the results, objectives and tables as Markdown, for an issue or a pull req
 			if err := writeFile(cmd.Context(), out, write); err != nil {
 				return err
 			}
-			fmt.Fprintln(s.out, out)
+			visible.Fprintln(s.out, out)
 			return nil
 		},
 	}

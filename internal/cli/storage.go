@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // room describes where the volumes of a plan will be; nil: not below the storage directory.
@@ -41,7 +42,7 @@ func (f *runFlags) prepareStorage(s *streams, p *plan.Plan) error {
 	if forPrograms(f.output) {
 		w = s.err
 	}
-	fmt.Fprintf(w, "storage: %v\n", r)
+	visible.Fprintf(w, "storage: %v\n", r)
 	return nil
 }
 

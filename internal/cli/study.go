@@ -18,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 func newStudy(s *streams) *cobra.Command {
@@ -93,7 +94,7 @@ func (f *studyFlags) execute(ctx context.Context, s *streams, args []string, com
 // runTrials runs what is not done from an occasion on, prints the table and writes the report.
 func (f *studyFlags) runTrials(ctx context.Context, x *trialRunner, dir *study.Dir, from int) error {
 	if dir.PlannedBefore != 0 {
-		fmt.Fprintf(x.err, "the study now plans %s, not %d\n", count(dir.Planned, "occasion"), dir.PlannedBefore)
+		visible.Fprintf(x.err, "the study now plans %s, not %d\n", count(dir.Planned, "occasion"), dir.PlannedBefore)
 	}
 	// Each trial has a listener of its own; this one is for the time between trials.
 	signal.Notify(x.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -120,13 +121,13 @@ func (f *studyFlags) conclude(s *streams, dir *study.Dir, codes []int) error {
 	if err := reportStudy(dir); err != nil {
 		return failed(err)
 	}
-	fmt.Fprintf(s.err, "study: %s\nreport: %s\n", dir.Path, page)
+	visible.Fprintf(s.err, "study: %s\nreport: %s\n", dir.Path, page)
 	if n, of := dir.OccasionCount(), dir.Planned; n < of {
-		fmt.Fprintf(s.err, "%d of %s done; on another day: cnsbench study add-occasion %s\n", n, count(of, "occasion"),
+		visible.Fprintf(s.err, "%d of %s done; on another day: cnsbench study add-occasion %s\n", n, count(of, "occasion"),
 			dir.Path)
 	}
 	if invalid := dir.InvalidTrials(); invalid.Trials > 0 {
-		fmt.Fprintf(s.err, "warning: %d of %s done, %v\n", len(codes), count(len(dir.Trials), "trial"), invalid)
+		visible.Fprintf(s.err, "warning: %d of %s done, %v\n", len(codes), count(len(dir.Trials), "trial"), invalid)
 	}
 	if n := flaggedTrials(dir); f.run.Strict && n > 0 && worstOf(codes) != exitFailed && worstOf(codes) != exitUsage {
 		return &exit{exitInvalid, fmt.Errorf("%s with a validity flag (--strict)", count(n, "trial"))}
@@ -202,7 +203,7 @@ func (f *studyFlags) design(ctx context.Context, x *trialRunner) (
 		return failed(err)
 	})
 	if err != nil && x.loaded == 0 && spec.Spec.Description != "" {
-		fmt.Fprintf(s.err, "%s: %s\n", args[0], spec.Spec.Description) // a suite says here which factors to give
+		visible.Fprintf(s.err, "%s: %s\n", args[0], spec.Spec.Description) // a suite says here which factors to give
 	}
 	return d, rooms, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // addFlags are those of study add-occasion in addition to those of study run.
@@ -79,7 +80,7 @@ func (f *addFlags) execute(cmd *cobra.Command, s *streams, args []string) error 
 	o.Blocks = blocks
 	if skip, err := f.skip(there, o); skip != "" || err != nil {
 		if err == nil {
-			fmt.Fprintln(s.err, skip)
+			visible.Fprintln(s.err, skip)
 		}
 		return err
 	}
@@ -108,15 +109,15 @@ func (f *addFlags) begin(ctx context.Context, x *trialRunner, d *study.Design, o
 	n := dir.Unfinished()
 	switch {
 	case dir.Created:
-		fmt.Fprintf(x.err, "the study begins with its first occasion\n")
+		visible.Fprintf(x.err, "the study begins with its first occasion\n")
 	case n > 0:
-		fmt.Fprintf(x.err, "occasion %d has %s left; it is finished, and none is added\n", dir.OccasionCount(),
+		visible.Fprintf(x.err, "occasion %d has %s left; it is finished, and none is added\n", dir.OccasionCount(),
 			count(n, "trial"))
 	default:
 		if o, err = dir.AddOccasion(o); err != nil {
 			return errors.Join(err, dir.Close())
 		}
-		fmt.Fprintf(x.err, "occasion %d, %s\n", o.Number, o.Begun.Format("Monday, 2006-01-02 15:04 MST"))
+		visible.Fprintf(x.err, "occasion %d, %s\n", o.Number, o.Begun.Format("Monday, 2006-01-02 15:04 MST"))
 	}
 	return f.runTrials(ctx, x, dir, dir.OccasionCount())
 }

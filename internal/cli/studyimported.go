@@ -16,8 +16,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/observation"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/stats"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // notImported are the commands that need trials, by their paths beneath root, with the flags that name a folder.
@@ -136,7 +136,7 @@ func showImported(s *streams, output, dir string) error {
 	case "csv":
 		return writeCSV(s.out, i.table())
 	}
-	out := &terminal.Writer{To: s.out}
+	out := &visible.Writer{To: s.out}
 	return quietPipe(errors.Join(i.describe(out), i.writeRows(out),
 		paragraph(out, "A difference may be chance: cnsbench compare %s tests it.", dir)))
 }
@@ -155,16 +155,16 @@ func importedStatus(s *streams, output, dir string) error {
 		return fmt.Errorf("%s is an imported study, which needs no more trials: its figures are in cnsbench study show %s "+
 			"--output csv", dir, dir)
 	}
-	out := &terminal.Writer{To: s.out}
+	out := &visible.Writer{To: s.out}
 	return quietPipe(errors.Join(i.describe(out),
 		paragraph(out, "An imported study is complete: it has no trials to run. See cnsbench compare %s.", dir)))
 }
 
 // describe writes the origin and the counts.
 func (i *importedStudy) describe(out io.Writer) error {
-	fmt.Fprintf(out, "%s: imported (%s)\n", i.Name, i.Importer)
+	visible.Fprintf(out, "%s: imported (%s)\n", i.Name, i.Importer)
 	for _, x := range i.Sources {
-		fmt.Fprintf(out, "source: %s, %d bytes, SHA-256 %.12s\n", x.Name, x.Bytes, x.SHA256)
+		visible.Fprintf(out, "source: %s, %d bytes, SHA-256 %.12s\n", x.Name, x.Bytes, x.SHA256)
 	}
 	counts := []string{count(i.Counts.Rows, "row"), count(i.Counts.Metrics, "metric")}
 	for _, f := range i.Factors {
@@ -189,7 +189,7 @@ func (i *importedStudy) writeRows(out io.Writer) error {
 		figures = []string{"mean", "sd"}
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "\nmetric\t%s\tn\t%s\n", strings.Join(i.Factors, "\t"), strings.Join(figures, "\t"))
+	visible.Fprintf(w, "\nmetric\t%s\tn\t%s\n", strings.Join(i.Factors, "\t"), strings.Join(figures, "\t"))
 	for j := range i.Rows {
 		r := &i.Rows[j]
 		n, list := fmt.Sprint(r.N), []*float64{r.Median, r.Min, r.Max}
@@ -202,9 +202,9 @@ func (i *importedStudy) writeRows(out io.Writer) error {
 		case means && r.N == 0:
 			n = "–"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s", terminal.Visible(r.Metric), terminal.Visible(strings.Join(r.Levels, "\t")), n)
+		visible.Fprintf(w, "%s\t%s\t%s", visible.Text(r.Metric), visible.Text(strings.Join(r.Levels, "\t")), n)
 		for _, x := range list {
-			fmt.Fprintf(w, "\t%s", compare.Figure(x, r.Unit))
+			visible.Fprintf(w, "\t%s", compare.Figure(x, r.Unit))
 		}
 		fmt.Fprintln(w)
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
@@ -9,6 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // preview prints the trials in their order, and where their volumes would be. An existing study keeps its order.
@@ -48,7 +48,7 @@ func (f *studyFlags) printPreview(s *streams, d *study.Design, rooms []*storaged
 	}
 	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
 	for _, t := range d.Trials {
-		fmt.Fprintf(w, "%s\t%s\n", t.Name, strings.Join(t.Set, " "))
+		visible.Fprintf(w, "%s\t%s\n", t.Name, strings.Join(t.Set, " "))
 	}
 	if err := w.Flush(); err != nil {
 		return quietPipe(err)
@@ -57,9 +57,9 @@ func (f *studyFlags) printPreview(s *streams, d *study.Design, rooms []*storaged
 	if drawn {
 		order += " (drawn for this preview: a study without a seed draws its order when it starts)"
 	}
-	fmt.Fprintf(s.out, "order of trials: %s\n", order)
+	visible.Fprintf(s.out, "order of trials: %s\n", order)
 	printRooms(s.out, d, rooms)
-	fmt.Fprintf(s.out, "%s, %s; nothing was created\n", count(len(d.Cells), "cell"), count(len(d.Trials), "trial"))
+	visible.Fprintf(s.out, "%s, %s; nothing was created\n", count(len(d.Cells), "cell"), count(len(d.Trials), "trial"))
 	return nil
 }
 
@@ -84,17 +84,17 @@ func printRooms(w io.Writer, d *study.Design, rooms []*storagedir.Room) {
 			continue
 		}
 		if !said {
-			fmt.Fprintf(w, "storage: %v\n", r)
+			visible.Fprintf(w, "storage: %v\n", r)
 			said = true
 		}
 		for _, c := range r.Classes {
-			fmt.Fprintf(w, "cell %s: %v\n", d.Cells[i].Name(), c)
+			visible.Fprintf(w, "cell %s: %v\n", d.Cells[i].Name(), c)
 		}
 		for _, open := range r.Open {
-			fmt.Fprintf(w, "cell %s: and by %s\n", d.Cells[i].Name(), open)
+			visible.Fprintf(w, "cell %s: and by %s\n", d.Cells[i].Name(), open)
 		}
 		for _, warning := range r.Warnings {
-			fmt.Fprintf(w, "warning: cell %s: %s\n", d.Cells[i].Name(), warning)
+			visible.Fprintf(w, "warning: cell %s: %s\n", d.Cells[i].Name(), warning)
 		}
 	}
 }

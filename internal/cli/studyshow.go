@@ -20,6 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/internal/report/markdown"
 	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 func (f *studyFlags) show(s *streams, dir *study.Dir) error { return f.showWithCost(s, dir, "") }
@@ -83,7 +84,7 @@ func writeCauses(out io.Writer, causes []study.CellCauses) error {
 		c := &causes[i]
 		if c.Action != action {
 			action = c.Action
-			fmt.Fprintf(out, "\nWhat takes the time of %s (medians of the trials' means)\n", action)
+			visible.Fprintf(out, "\nWhat takes the time of %s (medians of the trials' means)\n", action)
 		}
 		if err := paragraph(out, "• %s: %s; %s", cellName(c.Levels), c.Times(), c.Sentence); err != nil {
 			return err
@@ -103,7 +104,7 @@ func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
 	}
 	for _, w := range sweeps {
 		for _, series := range w.Series {
-			if _, err := fmt.Fprintf(out, "\n%s, %s\n", w.Action, series.Name); err != nil {
+			if _, err := visible.Fprintf(out, "\n%s, %s\n", w.Action, series.Name); err != nil {
 				return err
 			}
 			for _, p := range series.Points {
@@ -145,7 +146,7 @@ request.`,
 			if err != nil {
 				return failed(err)
 			}
-			fmt.Fprintf(s.out, "report: %s\n", out)
+			visible.Fprintf(s.out, "report: %s\n", out)
 			return nil
 		}}
 	c.Flags().StringVarP(&out, "out", "o", "",
@@ -308,9 +309,9 @@ func levelCells(levels []study.Level) (cells []any) {
 // writeTable prints a row for each cell: its levels, its trials, and the median and range of each response.
 func writeTable(out io.Writer, t *study.Table) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\n", strings.Join(slices.Concat(t.Factors, []string{"n"}, t.Responses), "\t"))
+	visible.Fprintf(w, "%s\n", strings.Join(slices.Concat(t.Factors, []string{"n"}, t.Responses), "\t"))
 	for _, r := range t.Rows {
-		fmt.Fprintf(w, "%s\n", strings.Join(r.Cells(), "\t"))
+		visible.Fprintf(w, "%s\n", strings.Join(r.Cells(), "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -320,6 +321,6 @@ func writeTable(out io.Writer, t *study.Table) error {
 			return err
 		}
 	}
-	fmt.Fprintln(out, "the median of the trials, and their range")
+	visible.Fprintln(out, "the median of the trials, and their range")
 	return errors.Join(paragraph(out, "order of trials: %v", t.Order), paragraph(out, "%s", t.Note))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/imported"
 	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 func newStudyStatus(s *streams) *cobra.Command {
@@ -58,21 +59,21 @@ each metric and cell. An imported study is complete: its origin and counts are s
 }
 
 func writeStatus(out io.Writer, s *study.Status) error {
-	fmt.Fprintf(out, "%s: %d of %s done", s.Name, s.Done, count(s.Of, "trial"))
+	visible.Fprintf(out, "%s: %d of %s done", s.Name, s.Done, count(s.Of, "trial"))
 	if invalid := s.Invalid.String(); invalid != "" {
-		fmt.Fprintf(out, ", %s", invalid)
+		visible.Fprintf(out, ", %s", invalid)
 	}
 	if s.Failed > 0 {
-		fmt.Fprintf(out, ", %d failed", s.Failed)
+		visible.Fprintf(out, ", %d failed", s.Failed)
 	}
-	fmt.Fprintf(out, "%s\n", left(s.LeftNs, s.Done < s.Of))
-	fmt.Fprintf(out, "%d of %s begun", len(s.Occasions), count(s.PlannedOccasions, "planned occasion"))
+	visible.Fprintf(out, "%s\n", left(s.LeftNs, s.Done < s.Of))
+	visible.Fprintf(out, "%d of %s begun", len(s.Occasions), count(s.PlannedOccasions, "planned occasion"))
 	if s.PlannedTrials > s.Of {
-		fmt.Fprintf(out, ", %s in all%s", count(s.PlannedTrials, "trial"), left(s.PlannedLeftNs, true))
+		visible.Fprintf(out, ", %s in all%s", count(s.PlannedTrials, "trial"), left(s.PlannedLeftNs, true))
 	}
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "\noccasion\tbegun\tdone\tdays\n")
+	visible.Fprintf(w, "\noccasion\tbegun\tdone\tdays\n")
 	for i := range s.Occasions {
 		o := &s.Occasions[i]
 		name := fmt.Sprint(o.Number)
@@ -83,7 +84,7 @@ func writeStatus(out io.Writer, s *study.Status) error {
 		if !o.Begun.IsZero() {
 			begun = o.Begun.In(o.Location()).Format("Mon 2006-01-02 15:04 MST")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d of %d\t%d\n", name, begun, o.Done, o.Of, len(o.Days))
+		visible.Fprintf(w, "%s\t%s\t%d of %d\t%d\n", name, begun, o.Done, o.Of, len(o.Days))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -113,7 +114,7 @@ func writeWarmUps(out io.Writer, list []study.WarmUp) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "\nprecondition\toccasion\trounds\tsteady\twithin the last round\n")
+	visible.Fprintf(w, "\nprecondition\toccasion\trounds\tsteady\twithin the last round\n")
 	for _, one := range list {
 		steady := "no rule"
 		switch {
@@ -124,7 +125,7 @@ func writeWarmUps(out io.Writer, list []study.WarmUp) error {
 		case one.Steady != nil:
 			steady = "no"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%v\n", one.Cell, one.Occasion, one.Rounds, steady, one.Within)
+		visible.Fprintf(w, "%s\t%d\t%d\t%s\t%v\n", one.Cell, one.Occasion, one.Rounds, steady, one.Within)
 	}
 	return w.Flush()
 }
@@ -156,11 +157,11 @@ func writePrecision(out io.Writer, s *study.Status) error {
 		if m.Direction != "" {
 			better = ", " + m.Direction + " is better"
 		}
-		fmt.Fprintf(out, "\n%s%s; wanted: ± %.3g %%\n", m.Response, better, 100*m.Wanted)
+		visible.Fprintf(out, "\n%s%s; wanted: ± %.3g %%\n", m.Response, better, 100*m.Wanted)
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-		fmt.Fprintf(w, "cell\tn\tmedian\t95 %% interval\tof occasions\tneeded\n")
+		visible.Fprintf(w, "cell\tn\tmedian\t95 %% interval\tof occasions\tneeded\n")
 		for _, c := range m.Cells {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", cellName(c.Levels), c.N, c.MedianText(m.Unit),
+			visible.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", cellName(c.Levels), c.N, c.MedianText(m.Unit),
 				halfWidthText(c.HalfWidth), halfWidthText(c.OccasionHalfWidth), neededText(&c, m.Wanted))
 		}
 		if err := w.Flush(); err != nil {

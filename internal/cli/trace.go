@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 	"github.com/cnsbench/cnsbench/internal/trace/fit"
 	"github.com/cnsbench/cnsbench/internal/trace/sample"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // traceFileUsage is the usage of the flag with the file to write.
@@ -88,9 +89,9 @@ a trace. --output csv has a row for each figure.`,
 }
 
 func printStats(out io.Writer, s fit.Stats) error {
-	fmt.Fprintf(out, "%s in %v\n\n", count(s.Records, "operation"), time.Duration(s.LengthNs))
+	visible.Fprintf(out, "%s in %v\n\n", count(s.Records, "operation"), time.Duration(s.LengthNs))
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "operation\tn\tper second\tfailed\tgap p50\tgap p99\tgap CV\tKS exp.\tKS even\tin flight\t"+
+	visible.Fprintln(w, "operation\tn\tper second\tfailed\tgap p50\tgap p99\tgap CV\tKS exp.\tKS even\tin flight\t"+
 		"took p50\ttook p99")
 	for _, o := range s.Ops {
 		timed := "\t\t"
@@ -98,21 +99,21 @@ func printStats(out io.Writer, s fit.Stats) error {
 			timed = fmt.Sprintf("%.2f (max %d)\t%v\t%v", o.InFlight, o.Peak, time.Duration(o.P50Ns),
 				time.Duration(o.P99Ns))
 		}
-		fmt.Fprintf(w, "%s %s\t%d\t%.4g\t%d\t%v\t%v\t%.2f\t%.3f\t%.3f\t%s\n", o.Op, o.Kind, o.N, o.PerSecond, o.Failed,
+		visible.Fprintf(w, "%s %s\t%d\t%.4g\t%d\t%v\t%v\t%.2f\t%.3f\t%.3f\t%s\n", o.Op, o.Kind, o.N, o.PerSecond, o.Failed,
 			o.GapP50, o.GapP99, o.GapCV, o.Exponential, o.Uniform, timed)
 	}
 	fmt.Fprintln(w, "\nobjects\tat the start\tat the end\tat once\tmean\tlifetime mean\tmedian\tends seen\tcensored\t"+
 		"birth unknown\tlonger than seen\tN/λE[T]")
 	for _, k := range s.Objects {
 		l := &k.Lifetimes
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d to %d\t%.1f\t%v\t%v\t%d\t%d\t%d\t%.1f %%\t%.3f\n",
+		visible.Fprintf(w, "%s\t%d\t%d\t%d to %d\t%.1f\t%v\t%v\t%d\t%d\t%d\t%.1f %%\t%.3f\n",
 			k.Kind, k.AtStart, k.AtEnd, k.Least, k.Most, k.Mean,
 			l.Mean.Round(time.Millisecond), l.Median.Round(time.Millisecond), l.Ended, l.Censored, l.Unknown,
 			100*l.Tail, k.Little)
 	}
 	fmt.Fprintln(w, "\nacts on\t\tn\tmade within the trace")
 	for _, d := range s.Depends {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\n", d.Op, d.On, d.N, d.Within)
+		visible.Fprintf(w, "%s\t%s\t%d\t%d\n", d.Op, d.On, d.N, d.Within)
 	}
 	return w.Flush()
 }

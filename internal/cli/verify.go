@@ -13,8 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/export/table"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/study"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // verified is the result for one bundle.
@@ -141,7 +141,7 @@ func printVerified(s *streams, output string, all []verified) error {
 			return err
 		}
 	default:
-		w := &terminal.Writer{To: s.out}
+		w := &visible.Writer{To: s.out}
 		for i := range all {
 			all[i].print(w)
 		}
@@ -175,14 +175,14 @@ func verifiedTable(all []verified) *table.Table {
 
 func (v *verified) print(w io.Writer) {
 	if v.Verification == nil {
-		fmt.Fprintf(w, "%s: not verified: %s\n", v.Bundle, v.Problem)
+		visible.Fprintf(w, "%s: not verified: %s\n", v.Bundle, v.Problem)
 		return
 	}
 	word := "every file matches the manifest"
 	if !v.OK {
 		word = count(len(v.Problems), "file") + " not as in the manifest"
 	}
-	fmt.Fprintf(w, "%s: %s (%s, %s; manifest sha256:%s)\n", v.Bundle, word, count(v.Files, "file"),
+	visible.Fprintf(w, "%s: %s (%s, %s; manifest sha256:%s)\n", v.Bundle, word, count(v.Files, "file"),
 		units.Bytes(float64(v.Bytes)),
 		v.Manifest)
 	for _, p := range v.Problems {
@@ -190,9 +190,9 @@ func (v *verified) print(w io.Writer) {
 		if p.What == bundle.FileUnread {
 			name = p.Text // it says why
 		}
-		fmt.Fprintf(w, "  %s: %s\n", p.What, name)
+		visible.Fprintf(w, "  %s: %s\n", p.What, name)
 	}
 	if v.Left > 0 {
-		fmt.Fprintf(w, "  note: %s in the ledger not marked as removed: run cnsbench cleanup\n", count(v.Left, "object"))
+		visible.Fprintf(w, "  note: %s in the ledger not marked as removed: run cnsbench cleanup\n", count(v.Left, "object"))
 	}
 }

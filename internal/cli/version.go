@@ -10,8 +10,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/version"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 func newVersion(s *streams) *cobra.Command {
@@ -77,7 +77,7 @@ func newEncoder(w io.Writer) *json.Encoder {
 type escaping struct{ to io.Writer }
 
 func (w escaping) Write(b []byte) (int, error) {
-	if _, err := io.WriteString(w.to, terminal.VisibleJSON(string(b))); err != nil {
+	if _, err := io.WriteString(w.to, visible.JSON(string(b))); err != nil {
 		return 0, err
 	}
 	return len(b), nil

@@ -25,9 +25,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/export/table"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/plan/validate"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/storagedir"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 const (
@@ -153,7 +153,7 @@ func (t *entryTest) show(report *entrycheck.Report) error {
 	case "csv":
 		err = writeCSV(t.out, checkTable(report))
 	default:
-		err = report.Text(&terminal.Writer{To: t.out})
+		err = report.Text(&visible.Writer{To: t.out})
 	}
 	if err := quietPipe(err); err != nil {
 		return failed(err)

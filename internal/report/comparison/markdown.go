@@ -7,22 +7,23 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/compare"
 	"github.com/cnsbench/cnsbench/internal/report/table"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // WriteMarkdown writes the answer for a pull request: the sentences, a table of the comparisons, and the cells folded.
 func WriteMarkdown(w io.Writer, r *compare.Result) error {
-	var b strings.Builder
+	var b visible.Document
 	for _, s := range r.Sentences {
-		fmt.Fprintf(&b, "- %s\n", table.Escape(s))
+		b.Printf("- %s\n", s)
 	}
 	if len(r.Comparisons) > 0 {
-		fmt.Fprint(&b, "\n| metric | b / a | ratio b/a | p | adjusted | verdict |\n|---|---|---|---|---|---|\n")
+		b.Printf("\n| metric | b / a | ratio b/a | p | adjusted | verdict |\n|---|---|---|---|---|---|\n")
 	}
 	for i := range r.Comparisons {
 		markdownRow(&b, &r.Comparisons[i])
 	}
 	for i := range r.Overall {
-		fmt.Fprintf(&b, "\n%s\n", table.Escape(r.Overall[i].Sentence))
+		b.Printf("\n%s\n", r.Overall[i].Sentence)
 	}
 	for i := range r.Pareto {
 		markdownPareto(&b, &r.Pareto[i])
@@ -32,24 +33,24 @@ func WriteMarkdown(w io.Writer, r *compare.Result) error {
 	if len(r.Cells) > 0 {
 		markdownCells(&b, r.Cells)
 	}
-	b.WriteString("\n")
+	b.Printf("\n")
 	for _, m := range r.Models {
-		fmt.Fprintf(&b, "Unit of analysis: %s: %s. ", table.Escape(m.Unit), table.Escape(m.Text))
+		b.Printf("Unit of analysis: %s: %s. ", m.Unit, m.Text)
 	}
 	if len(r.Comparisons) > 0 {
-		fmt.Fprintf(&b, "Adjusted: p by %s. CV: sd ÷ mean.\n", table.Escape(r.Family))
+		b.Printf("Adjusted: p by %s. CV: sd ÷ mean.\n", r.Family)
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "\nNote: %s.\n", table.Escape(n))
+		b.Printf("\nNote: %s.\n", n)
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := b.WriteTo(w)
 	return err
 }
 
 // markdownCells writes the levels of each metric, folded.
-func markdownCells(b *strings.Builder, list []compare.Cell) {
-	fmt.Fprint(b, "\n<details><summary>Cells</summary>\n\n| metric | level | n | mean | sd | CV | median | "+
-		"95 % interval | warnings |\n|---|---|---|---|---|---|---|---|---|\n")
+func markdownCells(b *visible.Document, list []compare.Cell) {
+	b.Printf("\n<details><summary>Cells</summary>\n\n| metric | level | n | mean | sd | CV | median | " +
+		"95 %% interval | warnings |\n|---|---|---|---|---|---|---|---|---|\n")
 	for i := range list {
 		c := &list[i]
 		var warnings []string
@@ -57,43 +58,45 @@ func markdownCells(b *strings.Builder, list []compare.Cell) {
 			warnings = append(warnings, x.Text)
 		}
 		f := c.Column
-		fmt.Fprintf(b, "| %s | %s | %d | %s | %s | %s | %s | %s … %s | %s |\n",
-			table.Escape(named(c.Metric, c.Unit, c.Context)),
-			table.Escape(c.Level), c.N, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median),
-			f(c.MedianLow), f(c.MedianHigh), table.Escape(strings.Join(warnings, "; ")))
+		b.Printf("| %s | %s | %d | %s | %s | %s | %s | %s … %s | %s |\n",
+			named(c.Metric, c.Unit, c.Context),
+			c.Level, c.N, f(c.Mean), compare.Column(c.SD, c.Unit), compare.Percent(c.CV), f(c.Median),
+			f(c.MedianLow), f(c.MedianHigh), strings.Join(warnings, "; "))
 	}
-	fmt.Fprint(b, "\n</details>\n")
+	b.Printf("\n</details>\n")
 }
 
 // markdownRow writes a comparison; a second answer is on a second line of its cells.
-func markdownRow(b *strings.Builder, c *compare.Comparison) {
-	ratio, p, adjusted := c.Times(), compare.P(c.P), compare.P(c.PHolm)
-	verdict := fmt.Sprintf("**%s** %s", c.Verdict, table.Escape(c.Scope))
+func markdownRow(b *visible.Document, c *compare.Comparison) {
+	f := visible.Markdownf
+	ratio, p, adjusted := f("%s", c.Times()), f("%s", compare.P(c.P)), f("%s", compare.P(c.PHolm))
+	verdict := f("**%s** %s", c.Verdict, c.Scope)
 	if w := c.Within; w != nil {
-		ratio, p, adjusted = ratio+"<br>"+w.Times(), p+"<br>"+compare.P(w.P), adjusted+"<br>"+compare.P(w.PHolm)
-		verdict += fmt.Sprintf("<br>**%s** %s", w.Verdict, table.Escape(w.Scope))
+		ratio, p = f("%s<br>%s", ratio, w.Times()), f("%s<br>%s", p, compare.P(w.P))
+		adjusted = f("%s<br>%s", adjusted, compare.P(w.PHolm))
+		verdict += f("<br>**%s** %s", w.Verdict, w.Scope)
 	}
 	if len(c.Doubts) > 0 {
-		verdict += "<br>doubtful: " + table.Escape(strings.Join(c.Doubts, ", "))
+		verdict += f("<br>doubtful: %s", strings.Join(c.Doubts, ", "))
 	}
-	fmt.Fprintf(b, "| %s | %s / %s | %s | %s | %s | %s |\n",
-		table.Escape(named(c.Metric, c.Unit, c.Context)), table.Escape(c.B),
-		table.Escape(c.A), ratio, p, adjusted, verdict)
+	b.Printf("| %s | %s / %s | %s | %s | %s | %s |\n",
+		named(c.Metric, c.Unit, c.Context), c.B,
+		c.A, ratio, p, adjusted, verdict)
 }
 
 // markdownPareto writes the levels by cost and one metric.
-func markdownPareto(b *strings.Builder, p *compare.Pareto) {
-	fmt.Fprintf(b, "\n| %s, %s is better | n | median | %s (%s), median | |\n|---|---|---|---|---|\n",
-		table.Escape(named(p.Metric, p.Unit, p.Context)), p.Direction, table.Escape(p.Cost), table.Escape(p.Currency))
+func markdownPareto(b *visible.Document, p *compare.Pareto) {
+	b.Printf("\n| %s, %s is better | n | median | %s (%s), median | |\n|---|---|---|---|---|\n",
+		named(p.Metric, p.Unit, p.Context), p.Direction, p.Cost, p.Currency)
 	for i := range p.Points {
 		x := &p.Points[i]
-		fmt.Fprintf(b, "| %s | %d | %s | %s | %s |\n", table.Escape(x.Level), x.N, compare.Column(x.Value, p.Unit),
-			compare.Column(x.Cost, p.Currency), table.Escape(x.String()))
+		b.Printf("| %s | %d | %s | %s | %s |\n", x.Level, x.N, compare.Column(x.Value, p.Unit),
+			compare.Column(x.Cost, p.Currency), x.String())
 	}
 }
 
 // markdownQuantiles writes the quantile ratios of trials, and those within two runs.
-func markdownQuantiles(b *strings.Builder, list []compare.Distribution) {
+func markdownQuantiles(b *visible.Document, list []compare.Distribution) {
 	for _, ofTrials := range []bool{true, false} {
 		note := compare.QuantilesNote(list, ofTrials)
 		if note == "" {
@@ -118,7 +121,7 @@ func markdownQuantiles(b *strings.Builder, list []compare.Distribution) {
 				t.Rows = append(t.Rows, row)
 			}
 		}
-		fmt.Fprintf(b, "\nQuantiles %s:\n\n%s\n%s.\n", map[bool]string{true: "of trials", false: "within the two runs"}[ofTrials],
-			t.Markdown(), table.Escape(note))
+		b.Printf("\nQuantiles %s:\n\n%s\n%s.\n", map[bool]string{true: "of trials", false: "within the two runs"}[ofTrials],
+			t.Markdown(), note)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/stats"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 //go:embed study.html
@@ -51,7 +52,7 @@ func WriteStudy(w io.Writer, s *Study) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	return t.Execute(w, studyPage{s, sweep.Note, template.CSS(style)}) //nolint:gosec // our own file
+	return t.Execute(&visible.Writer{To: w}, studyPage{s, sweep.Note, template.CSS(style)}) //nolint:gosec // our own file
 }
 
 // studyPage is the data of the template of a study.

@@ -18,7 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/report/table"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 //go:embed page.html
@@ -48,7 +48,7 @@ func WriteData(w io.Writer, d *dataset.Data, s *summary.Summary) error {
 	if err := t.Execute(&text, p); err != nil {
 		return fmt.Errorf("report of %s: %w", b.Dir, err)
 	}
-	return linkTerms(w, text.Bytes())
+	return linkTerms(&visible.Writer{To: w}, text.Bytes())
 }
 
 // functions of the template. It cannot call methods: a template that can, finds them by their names, and with it the
@@ -64,7 +64,7 @@ var functions = template.FuncMap{
 	"amount":          summary.Amount,
 	"instant":         summary.Instant,
 	"opTime":          opTime,
-	"visible":         terminal.Visible,
+	"visible":         visible.Text,
 	"place":           summary.Place,
 	"rate":            summary.Rate,
 	"spread":          spread,

@@ -2,13 +2,12 @@
 package markdown
 
 import (
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/report/table"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // maxStalls is how many stalls the report lists.
@@ -16,27 +15,27 @@ const maxStalls = 10
 
 // Write writes the main results of a run, its objectives and its tables.
 func Write(w io.Writer, s *summary.Summary) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s (%s)\n\n", table.Escape(s.Name), s.Badge())
-	fmt.Fprintf(&b, "%s, engine %s, run %s, seed %d\n\n", s.StartedAt.Format("2 January 2006, 15:04:05 -07:00"),
-		table.Escape(s.Engine), table.Escape(s.RunID), s.Seed)
+	var b visible.Document
+	b.Printf("# %s (%s)\n\n", s.Name, s.Badge())
+	b.Printf("%s, engine %s, run %s, seed %d\n\n", s.StartedAt.Format("2 January 2006, 15:04:05 -07:00"),
+		s.Engine, s.RunID, s.Seed)
 	for _, x := range s.Warnings {
-		fmt.Fprintf(&b, "> %s\n\n", table.Escape(x))
+		b.Printf("> %s\n\n", x)
 	}
 	for _, h := range s.Headline {
-		fmt.Fprintf(&b, "- %s\n", table.Escape(h))
+		b.Printf("- %s\n", h)
 	}
-	write := func(title string, t table.Table) {
+	write := func(title visible.Markup, t table.Table) {
 		if len(t.Rows) > 0 {
-			fmt.Fprintf(&b, "\n%s\n\n%s", title, t.Markdown())
+			b.Printf("\n%s\n\n%s", title, t.Markdown())
 		}
 	}
 	write("## Objectives", table.Objectives(s))
 	write("## Operations", table.Operations(s))
 	for i := range s.Actions {
 		if a := &s.Actions[i]; a.N > 0 {
-			write(fmt.Sprintf("<details><summary>Phases of %s</summary>", table.Escape(a.Name)), table.Phases(a))
-			b.WriteString("\n</details>\n")
+			write(visible.Markdownf("<details><summary>Phases of %s</summary>", a.Name), table.Phases(a))
+			b.Printf("\n</details>\n")
 		}
 	}
 	write("## Interference", table.Interference(s))
@@ -44,14 +43,14 @@ func Write(w io.Writer, s *summary.Summary) error {
 	write("## Stalls", stalls(s))
 	for i := range s.Workloads {
 		x := &s.Workloads[i]
-		write("## Workload "+table.Escape(x.Action), table.Metrics(x))
+		write(visible.Markdownf("## Workload %s", x.Action), table.Metrics(x))
 		write("", table.Values(x))
 	}
 	write("## Validity", table.Validity(s))
-	fmt.Fprintf(&b, "\nA quantile is shown from the number of values "+
+	b.Printf("\nA quantile is shown from the number of values "+
 		"that its 95 %% interval needs: p90 from 29, p99 from 299. Figures by cnsbench %s, version %d of the analysis.\n",
-		table.Escape(s.Analysis.Program), s.Analysis.Version)
-	_, err := io.WriteString(w, b.String())
+		s.Analysis.Program, s.Analysis.Version)
+	_, err := b.WriteTo(w)
 	return err
 }
 

@@ -3,19 +3,19 @@ package markdown
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/internal/report/table"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // WriteStudy writes the tables and the sentences of the report of a study.
 func WriteStudy(w io.Writer, s *html.Study) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s (study)\n", table.Escape(s.Name))
-	section := func(title string, t table.Table) {
+	var b visible.Document
+	b.Printf("# %s (study)\n", s.Name)
+	section := func(title visible.Markup, t table.Table) {
 		if len(t.Rows) > 0 {
-			fmt.Fprintf(&b, "\n%s\n\n%s", title, t.Markdown())
+			b.Printf("\n%s\n\n%s", title, t.Markdown())
 		}
 	}
 	cells := table.Table{Columns: columns(s.Factors)}
@@ -28,13 +28,13 @@ func WriteStudy(w io.Writer, s *html.Study) error {
 	}
 	section("## Cells", cells)
 	if len(s.Rows) > 0 {
-		b.WriteString("\nMedian and range of the trials; n: trials.\n")
+		b.Printf("\nMedian and range of the trials; n: trials.\n")
 	}
 	if s.Note != "" {
-		fmt.Fprintf(&b, "\n%s\n", table.Escape(s.Note))
+		b.Printf("\n%s\n", s.Note)
 	}
 	if s.Order != "" {
-		fmt.Fprintf(&b, "\nOrder of trials: %s.\n", table.Escape(s.Order))
+		b.Printf("\nOrder of trials: %s.\n", s.Order)
 	}
 	for _, p := range s.Boxes {
 		f := p.Figures()
@@ -45,7 +45,7 @@ func WriteStudy(w io.Writer, s *html.Study) error {
 		for _, r := range f.Rows {
 			t.Rows = append(t.Rows, row(r.Levels, r.Cells...))
 		}
-		section("## Trials: "+table.Escape(p.Heading()), t)
+		section(visible.Markdownf("## Trials: %s", p.Heading()), t)
 	}
 	for _, c := range s.Causes {
 		t := table.Table{Columns: append(columns(s.Factors), table.Column{Name: "n", Number: true},
@@ -53,17 +53,17 @@ func WriteStudy(w io.Writer, s *html.Study) error {
 		for _, r := range c.Rows {
 			t.Rows = append(t.Rows, row(r.Levels, fmt.Sprint(r.Trials), r.Times, r.StandsOut))
 		}
-		section("## What takes the time of "+table.Escape(c.Action), t)
+		section(visible.Markdownf("## What takes the time of %s", c.Action), t)
 	}
 	for i := range s.Sweeps {
 		for _, series := range s.Sweeps[i].Series {
-			fmt.Fprintf(&b, "\n## %s, %s\n\n", table.Escape(s.Sweeps[i].Action), table.Escape(series.Name))
+			b.Printf("\n## %s, %s\n\n", s.Sweeps[i].Action, series.Name)
 			for _, p := range series.Points {
-				fmt.Fprintf(&b, "- %s\n", table.Escape(p.Sentence))
+				b.Printf("- %s\n", p.Sentence)
 			}
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := b.WriteTo(w)
 	return err
 }
 

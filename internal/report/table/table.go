@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // Table has rows of cells, one for each column. All texts are plain: who shows them escapes them.
@@ -100,12 +101,12 @@ func quantile(q summary.Quantile) Cell {
 }
 
 // Markdown formats the table for a pull request or an issue.
-func (t Table) Markdown() string {
+func (t Table) Markdown() visible.Markup {
 	var b strings.Builder
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	var names, rules []string
 	for _, c := range t.Columns {
-		names = append(names, Escape(c.Name))
+		names = append(names, visible.Markdown(c.Name))
 		rule := "---"
 		if c.Number {
 			rule = "--:"
@@ -117,23 +118,16 @@ func (t Table) Markdown() string {
 	for _, row := range t.Rows {
 		var cells []string
 		for _, c := range row {
-			s := Escape(c.Text)
+			s := visible.Markdown(c.Text)
 			if c.Strong {
 				s = "**" + s + "**"
 			}
 			for _, sub := range slices.Concat(c.Sub, c.Bad) {
-				s += "<br>" + Escape(sub)
+				s += "<br>" + visible.Markdown(sub)
 			}
 			cells = append(cells, s)
 		}
 		line(cells)
 	}
-	return b.String()
-}
-
-// Escape keeps text of files from being read as Markdown or HTML.
-func Escape(s string) string {
-	return strings.NewReplacer(
-		`\`, `\\`, "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`,
-		"[", `\[`, "]", `\]`, "\n", " ", "\r", " ").Replace(s)
+	return visible.Markup(b.String())
 }

@@ -33,8 +33,7 @@ func WriteComparison(w io.Writer, r *compare.Result, o Options) error {
 	p.distributionsOf(r.Distributions)
 	p.history(r.History)
 	p.legend(r)
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.writeTo(w)
 }
 
 // sameTable says whether two cells are of one metric and context.

@@ -19,8 +19,7 @@ func WriteOp(w io.Writer, v *opview.View, o Options) error {
 	p.opHeader(&v.Op)
 	p.opSpans(v)
 	p.opLogs(v)
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.writeTo(w)
 }
 
 func (p *printer) opHeader(o *op.Op) {

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 // Colours, as SGR parameters.
@@ -40,11 +42,22 @@ func clean(s string) string {
 	}, s)
 }
 
+// paint returns clean text in a colour.
 func (p *printer) paint(color, s string) string {
+	s = clean(s)
 	if !p.color || color == "" {
 		return s
 	}
 	return "\x1b[" + color + "m" + s + "\x1b[0m"
+}
+
+// writeTo writes the lines, with the colours past a writer that escapes control characters.
+func (p *printer) writeTo(w io.Writer) error {
+	if p.color {
+		w = visible.Raw(w)
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
 }
 
 // line writes clean text that fits.
@@ -55,7 +68,7 @@ func (p *printer) title(s string) { p.line("\n" + p.paint(bold, s)) }
 func (p *printer) note(s string) { p.wrap("  ", s) }
 
 // wrap writes text over as many lines as it needs, indented beneath itself.
-func (p *printer) wrap(label, text string) { p.wrapAfter(label, label, text) }
+func (p *printer) wrap(label, text string) { p.wrapAfter(clean(label), clean(label), text) }
 
 // wrapAfter is wrap with a painted label; plain gives its width.
 func (p *printer) wrapAfter(plain, painted, text string) {
@@ -76,7 +89,7 @@ func (p *printer) wrapAfter(plain, painted, text string) {
 // Fold breaks a text at spaces into lines of at most width columns, indented beneath a bullet; width 0 leaves it.
 func Fold(text string, width int) string {
 	if width == 0 {
-		return text + "\n"
+		return visible.Line(text) + "\n"
 	}
 	if rest, bullet := strings.CutPrefix(text, "• "); bullet {
 		return Hang("• ", rest, width)
@@ -88,7 +101,7 @@ func Fold(text string, width int) string {
 // width 0 leaves it.
 func Hang(label, text string, width int) string {
 	if width == 0 {
-		return label + text + "\n"
+		return visible.Line(label+text) + "\n"
 	}
 	p := printer{width: width}
 	p.wrap(label, text)

@@ -38,8 +38,7 @@ func WriteReproduction(w io.Writer, r *reproduction.Result, o Options) error {
 	}
 	p.marks("Validity flag", r.Flags)
 	p.marks("Objective", r.Verdicts)
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.writeTo(w)
 }
 
 func factNote(c *reproduction.Comparison) string {

@@ -18,8 +18,7 @@ func WriteFindMax(w io.Writer, m *summary.FindMax, o Options) error {
 	p := &printer{width: o.Width, color: o.Color}
 	p.wrap("• ", m.Line())
 	p.findMax(m)
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.writeTo(w)
 }
 
 // findMax shows the steps of a search of the highest rate.

@@ -80,8 +80,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 		p.wrap("Samples  ", s.Sampling.Text())
 	}
 	p.validity(s)
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.writeTo(w)
 }
 
 func (p *printer) header(s *summary.Summary) {

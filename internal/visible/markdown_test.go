@@ -1,4 +1,4 @@
-package table
+package visible
 
 import "testing"
 
@@ -6,7 +6,7 @@ import "testing"
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{`a\|b`: `a\\\|b`, `\*x*`: `\\\*x\*`, "<b>\n": "&lt;b&gt; "} {
-		if got := Escape(text); got != want {
+		if got := Markdown(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

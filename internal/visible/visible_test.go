@@ -1,4 +1,4 @@
-package terminal
+package visible
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ func TestVisible(t *testing.T) {
 		"\u009b31m \u202ereversed \xff": `\u009b31m \u202ereversed \xff`,
 		"\u0085 \v \f":                  `\u0085 \x0b \x0c`,
 	} {
-		if got := Visible(in); got != want {
+		if got := Text(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 		var b strings.Builder
@@ -37,7 +37,7 @@ func TestVisibleJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := VisibleJSON(string(text))
+	got := JSON(string(text))
 	if want := `{"a\u0085":"é 世 \u001b[2J \u009b2J \u007f \u202e \udb40\udc01"}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
