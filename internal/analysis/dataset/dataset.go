@@ -40,6 +40,8 @@ type Data struct {
 	barrier  op.Time                        // of the run
 	measured map[string]op.Time             // by instance, where that is not the run's barrier
 	end      *op.Time                       // nil: it is not known yet
+	bounds   Bounds
+	far      far
 }
 
 // Variant returns the variables in which an instance differs from others of its action,

@@ -16,15 +16,19 @@ import (
 
 // Read loads a bundle. The error names the damaged part.
 func Read(b *bundle.Bundle) (*Data, error) {
-	d := &Data{Bundle: b}
+	d := &Data{Bundle: b, bounds: BoundsOf(&b.Run)}
 	var series sync.WaitGroup
 	var err, seriesErr error
 	series.Go(func() { d.Series, seriesErr = collect(b.Series()) }) // as long as all else
 	err = d.readAllButSeries()
 	series.Wait()
+	for i := range d.Series {
+		d.nearPoints(&d.Series[i])
+	}
 	if err := errors.Join(err, seriesErr); err != nil {
 		return nil, err
 	}
+	d.warnFar()
 	d.addCutOffTotals()
 	end := d.lastInstant()
 	d.end = &end
@@ -44,7 +48,7 @@ func (d *Data) readAllButSeries() error {
 		switch {
 		case err != nil:
 			return err
-		case h.Hist == nil:
+		case h.Hist == nil, !h.Total && !d.within("slices of histograms", h.From, h.To):
 		case h.Total:
 			d.Totals = append(d.Totals, h)
 		default:
@@ -58,9 +62,11 @@ func (d *Data) readAllButSeries() error {
 	if d.Machines, err = collect(b.Machines()); err != nil {
 		return err
 	}
+	d.Machines = slices.DeleteFunc(d.Machines, func(m op.Machine) bool { return !d.within("readings of machines", m.At) })
 	if d.Volumes, err = collect(b.Volumes()); err != nil {
 		return err
 	}
+	d.Volumes = slices.DeleteFunc(d.Volumes, func(v op.VolumeReading) bool { return !d.within("readings of volumes", v.At) })
 	if err := d.readQueries(); err != nil {
 		return err
 	}
@@ -137,7 +143,11 @@ func (d *Data) readCanaries() error {
 		if all := d.Canaries[i].IOs; len(all)+len(c.IOs) > cap(all) {
 			d.Canaries[i].IOs = slices.Grow(all, max(len(all), len(c.IOs)))
 		}
-		d.Canaries[i].IOs = append(d.Canaries[i].IOs, c.IOs...)
+		for _, io := range c.IOs {
+			if d.within("I/Os of the canary", io.Intended, io.Started, io.Ended) {
+				d.Canaries[i].IOs = append(d.Canaries[i].IOs, io)
+			}
+		}
 		next = (i + 1) % len(d.Canaries)
 	}
 	for i := range d.Canaries {
@@ -160,6 +170,9 @@ func (d *Data) readQueries() error {
 	for r, err := range d.Bundle.Queries() {
 		if err != nil {
 			return err
+		}
+		if !d.within("answers to queries", r.At) {
+			continue
 		}
 		i, known := at[r.Query]
 		if !known {

@@ -42,6 +42,9 @@ func (d *Data) ReadSamples(samples iter.Seq2[op.Sample, error]) error {
 		if err != nil {
 			return err
 		}
+		if d.bounds != (Bounds{}) && !d.within("samples", s.At) {
+			continue
+		}
 		i, known := next, next < len(d.Samples) && d.Samples[next].Instance == s.Instance
 		if !known { // they do not take turns
 			i, known = index[s.Instance]

@@ -41,6 +41,7 @@ func (f *Figures) readOps(d *dataset.Data, wanted []int64) error {
 	byAction := map[string]*tally{}
 	end := d.End()
 	s := newStates(d.Instances)
+	near := dataset.BoundsOf(&d.Bundle.Run)
 	for o, err := range d.Bundle.Briefs() {
 		if err != nil {
 			return err
@@ -49,6 +50,9 @@ func (f *Figures) readOps(d *dataset.Data, wanted []int64) error {
 		if t == nil {
 			t = &tally{name: o.Action}
 			byAction[o.Action] = t
+		}
+		if !near.Has(o.Intended, o.Started, o.Ended) { // it has no place on the axes; its latency counts elsewhere
+			continue
 		}
 		t.add(&o, end)
 		s.add(&o, end)

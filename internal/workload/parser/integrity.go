@@ -192,14 +192,22 @@ func (p *integrityRun) writes(acks []integrity.Ack) {
 	}
 	took := time.Duration(last.At - first.At).Seconds()
 	p.res.Scalars = append(p.res.Scalars, integrityIOPS.Scalar(float64(last.Generation-first.Generation)/took))
-	series := integrityIOPS.Series(int64(time.Second))
+	series, far := integrityIOPS.Series(int64(time.Second)), 0
 	for i, a := range acks[1:] {
 		second := int((a.At - first.At) / int64(time.Second))
+		if second < 0 || second >= maxCells {
+			far++
+			continue
+		}
 		for len(series.Points) <= second {
 			at := op.Time(first.At) + op.Time(len(series.Points))*op.Time(time.Second)
 			series.Points = append(series.Points, metric.Point{At: at})
 		}
 		series.Points[second].Value += float64(a.Generation - acks[i].Generation)
+	}
+	if far > 0 {
+		p.warn("outputUnread", "%d writes were acknowledged before the first one, or more than %d s after it: the rate lacks them",
+			far, maxCells)
 	}
 	if n := len(series.Points); n > 1 { // the last second is not whole
 		series.Points = series.Points[:n-1]

@@ -127,3 +127,12 @@ func FuzzIntegrity(f *testing.F) {
 			AtWall: func(unix int64) op.Time { return op.Time(unix) }})
 	})
 }
+
+// TestIntegrityFarTimes: an acknowledgement far in time does not fill memory with seconds, and is counted.
+func TestIntegrityFarTimes(t *testing.T) {
+	p := integrityRun{work: work{res: Result{}, in: Input{AtWall: func(unix int64) op.Time { return op.Time(unix) }}}}
+	p.writes([]integrity.Ack{{At: 1e9, Generation: 100}, {At: 2e9, Generation: 130}, {At: 1 << 60, Generation: 170}})
+	if len(p.res.Warnings) != 1 || !strings.Contains(p.res.Warnings[0].Message, "1 writes were acknowledged") {
+		t.Errorf("it does not say what it left out: %+v", p.res.Warnings)
+	}
+}
