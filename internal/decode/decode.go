@@ -19,6 +19,13 @@ import (
 // maxMemory limits the window of a file of zstd.
 const maxMemory = 256 << 20
 
+// What a compressed file may yield: leastYield bytes, or mostRatio times the bytes read of it, whichever is more. Logs
+// and tables compress to a tenth or a thirtieth; what yields more was made to fill memory.
+const (
+	leastYield = 64 << 20
+	mostRatio  = 100
+)
+
 // ErrTooLarge is the error of a file whose decompressed text is longer than its limit.
 var ErrTooLarge = errors.New("too large")
 
@@ -29,10 +36,11 @@ var (
 )
 
 // NewReader returns the text of a file: decompressed if it is of gzip or zstd, in UTF-8 if it begins with the mark of
-// UTF-8 or UTF-16, without the mark. Reading more than most bytes of text gives ErrTooLarge. Close ends the
-// decompression; it does not close from.
+// UTF-8 or UTF-16, without the mark. Reading more than most bytes of text gives ErrTooLarge, and so does a compressed
+// file that yields more than 64 MiB and 100 times its size. Close ends the decompression; it does not close from.
 func NewReader(from io.Reader, most int64) (io.ReadCloser, error) {
-	buffered := bufio.NewReaderSize(from, 1<<16)
+	read := &counter{from: from}
+	buffered := bufio.NewReaderSize(read, 1<<16)
 	magic, _ := buffered.Peek(len(zstdMagic))
 	r := &reader{left: most, most: most, close: func() error { return nil }}
 	plain := io.Reader(buffered)
@@ -50,8 +58,40 @@ func NewReader(from io.Reader, most int64) (io.ReadCloser, error) {
 		}
 		plain, r.close, r.kind = z, func() error { z.Close(); return nil }, "zstd"
 	}
+	if r.kind != "" {
+		plain = &yield{from: plain, of: read, kind: r.kind}
+	}
 	r.from = transform.NewReader(plain, unicode.BOMOverride(encoding.Nop.NewDecoder()))
 	return r, nil
+}
+
+// counter counts what is read.
+type counter struct {
+	from io.Reader
+	n    int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// yield limits what is decompressed by the size of what it is decompressed of.
+type yield struct {
+	from io.Reader
+	of   *counter
+	kind string
+	n    int64
+}
+
+func (y *yield) Read(p []byte) (int, error) {
+	n, err := y.from.Read(p)
+	if y.n += int64(n); y.n > max(leastYield, mostRatio*y.of.n) {
+		return 0, fmt.Errorf("it yields more than %d MiB and %d times its size: decompress it with %s -d first, if that "+
+			"is right: %w", leastYield>>20, mostRatio, y.kind, ErrTooLarge)
+	}
+	return n, err
 }
 
 // reader limits the text, and names the compression in its errors.

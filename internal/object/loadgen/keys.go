@@ -2,7 +2,6 @@ package loadgen
 
 import (
 	"bufio"
-	"compress/gzip"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/decode"
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
@@ -73,6 +73,9 @@ func (k *working) loadKeys(ctx context.Context, s client.Store) error {
 	return nil
 }
 
+// maxKeys bounds a decompressed list of keys, in bytes.
+const maxKeys = 64 << 30
+
 // fromFile reads a file with a key in each line or, if its name ends in .csv or .csv.gz, an inventory as S3 writes it:
 // the bucket and the key, encoded as in a URL, are its first columns.
 func (l *keyList) fromFile(path, container string) error {
@@ -83,9 +86,12 @@ func (l *keyList) fromFile(path, container string) error {
 	defer f.Close()
 	in, name := io.Reader(f), path
 	if rest, zipped := strings.CutSuffix(path, ".gz"); zipped {
-		if in, err = gzip.NewReader(f); err != nil {
+		text, err := decode.NewReader(f, maxKeys)
+		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
+		defer text.Close()
+		in = text
 		name = rest
 	}
 	if strings.HasSuffix(name, ".csv") {
