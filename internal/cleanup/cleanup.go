@@ -76,6 +76,9 @@ func OfBundle(dir string, o Options, dryRun bool) (*Run, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
+	if run.ID == "" {
+		return nil, &Elsewhere{dir + " does not say which run it is of: run.json is missing"}
+	}
 	if !run.OnCluster() {
 		found, err := OfID(run.ID, o, dryRun)
 		switch {

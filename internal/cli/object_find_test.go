@@ -17,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/dist"
 	"github.com/cnsbench/cnsbench/internal/object/capacity"
 	"github.com/cnsbench/cnsbench/internal/object/nullserver"
+	"github.com/cnsbench/cnsbench/internal/registry"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/test/clienttest"
 )
@@ -28,7 +29,25 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	forgetRuns()
+	os.Exit(code)
+}
+
+// forgetRuns removes the registered runs of these tests, some of which leave containers in stores of theirs.
+func forgetRuns() {
+	dir, err := registry.Dir()
+	if err != nil {
+		return
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*", "run.json"))
+	for _, file := range files {
+		var e registry.Entry
+		if text, err := os.ReadFile(file); err == nil && json.Unmarshal(text, &e) == nil &&
+			strings.HasPrefix(e.Bundle, filepath.Join(os.TempDir(), "Test")) {
+			_ = os.RemoveAll(filepath.Dir(file))
+		}
+	}
 }
 
 // nullServer runs a null server in this process, with the given delay of GET requests.

@@ -19,6 +19,10 @@ const PartsKey = "cnsbench-parts"
 // UnmountedKey is the key of a driver's manifest by which it says that it mounts nothing, because it has no storage.
 const UnmountedKey = "cnsbench.dev/unmounted"
 
+// LinkedKey is the key of a driver's manifest by which it says that it publishes symbolic links where it may not mount,
+// to directories below that of the value.
+const LinkedKey = "cnsbench.dev/linked-below"
+
 // maxParts is the most parts that are read of a call.
 const maxParts = 16
 

@@ -109,6 +109,9 @@ func (b *box) destroy() {
 	for i := len(mounts) - 1; i >= 0; i-- {
 		_ = syscall.Unmount(mounts[i], syscall.MNT_DETACH)
 	}
+	for _, entry := range b.entries() {
+		_ = os.RemoveAll(entry)
+	}
 	if err := os.RemoveAll(b.dir); err != nil {
 		b.Errorf("the test's own directory: %v", err)
 	}

@@ -41,7 +41,7 @@ func (b *box) left(keep []string) []string {
 	for _, d := range looptest.Below(b.dir + "/") {
 		left = append(left, "loop device "+d)
 	}
-	for _, dir := range []string{b.in("storage"), b.in("tmp"), b.in("home", ".local", "state", "cnsbench", "runs")} {
+	for _, dir := range []string{b.in("storage"), b.in("tmp")} {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			if path := filepath.Join(dir, e.Name()); !slices.Contains(keep, path) {
@@ -49,13 +49,21 @@ func (b *box) left(keep []string) []string {
 			}
 		}
 	}
-	registered, _ := filepath.Glob(b.registered("*/run.json"))
-	for _, file := range registered {
-		if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte(b.dir+"/")) {
-			left = append(left, "registered run "+file)
-		}
+	for _, entry := range b.entries() {
+		left = append(left, "registered run "+entry)
 	}
 	return left
+}
+
+// entries lists where the runs of the box are registered.
+func (b *box) entries() (dirs []string) {
+	files, _ := filepath.Glob(b.registered("*/run.json"))
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte(b.dir+"/")) {
+			dirs = append(dirs, filepath.Dir(file))
+		}
+	}
+	return dirs
 }
 
 // mounts lists the mount points below the box in mount order.

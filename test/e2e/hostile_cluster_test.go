@@ -100,8 +100,7 @@ func TestHostileClusterLedger(t *testing.T) {
 	} {
 		old := b.own
 		old.Namespace, old.Server = "", ""
-		for name, own := range map[string]*owned.Identity{"no run.json": nil, "no identity": {},
-			"of an older version": &old, "its own": &b.own} {
+		for name, own := range map[string]*owned.Identity{"no identity": {}, "of an older version": &old, "its own": &b.own} {
 			dir := b.bundleWith(own, entries...)
 			for _, flags := range [][]string{{"--dry-run"}, nil} {
 				r := b.cleanup(dir, flags...).wants(t, 2)
@@ -122,6 +121,10 @@ func TestHostileClusterLedger(t *testing.T) {
 	}
 	if writes := b.api.Writes(); len(writes) > 0 || !slices.Equal(before, b.api.Paths()) {
 		t.Errorf("the cluster was changed: %v", writes)
+	}
+	nameless := b.bundleWith(nil, foreign)
+	if r := b.cleanup(nameless).wants(t, 2); !strings.Contains(r.stderr, "does not say which run it is of") {
+		t.Errorf("no run.json\n%v", r)
 	}
 	elsewhere := b.own
 	elsewhere.Server = "https://another"

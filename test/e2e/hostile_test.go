@@ -103,8 +103,12 @@ func TestHostileLedger(t *testing.T) {
 				must(os.WriteFile(filepath.Join(dir, "run.json"), forged, 0o644))
 			}
 			for _, flags := range [][]string{{"--dry-run"}, nil} {
-				r := b.run(append([]string{"cleanup", dir}, flags...)...).wants(t, 0)
-				if !strings.Contains(r.stdout, "not registered") {
+				code, says := 2, "does not say which run it is of"
+				if withRun {
+					code, says = 0, "not registered"
+				}
+				r := b.run(append([]string{"cleanup", dir}, flags...)...).wants(t, code)
+				if !strings.Contains(r.said(), says) {
 					t.Errorf("%s, run.json %v: not listed\n%v", name, withRun, r)
 				}
 			}

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/cnsbench/cnsbench/test/looptest"
 )
 
 // busy returns a Benchmark that runs fio and creates and deletes volumes until it is terminated.
@@ -294,9 +292,9 @@ func TestCleanupSparesTheLiving(t *testing.T) {
 	b.clean()
 }
 
-// TestCleanupWithoutBundle checks that cleanup removes the leftovers of dead runs, and spares living ones. It is not
-// parallel to other tests, whose dead runs it would clean up after.
-func TestCleanupWithoutBundle(t *testing.T) { //nolint:paralleltest // see above
+// TestCleanupByID checks that cleanup removes the leftovers of a dead run whose bundle is lost.
+func TestCleanupByID(t *testing.T) {
+	t.Parallel()
 	needProgram(t, "fio")
 	b := newBox(t)
 	l := b.startRun(busy(realDriver()))
@@ -309,30 +307,39 @@ func TestCleanupWithoutBundle(t *testing.T) { //nolint:paralleltest // see above
 	if err := os.RemoveAll(b.bundle()); err != nil {
 		t.Fatal(err)
 	}
-	living := newBox(t)
-	other := living.startRun(strings.NewReplacer("runtime: 1s", "runtime: 10m", "limit: 5, ",
-		"limit: 1000000, ").Replace(atRate) + class("hostdir"))
-	other.reaches("running")
+	b.run("cleanup", "--run", id, "--dry-run").wants(t, 0)
+	b.run("cleanup", "--run", id).wants(t, 0)
+	b.run("cleanup", "--run", id).wants(t, 1)
+	b.clean()
+}
+
+// TestCleanupOfAll checks that cleanup without arguments cleans up after the dead runs of its user, and spares the living.
+func TestCleanupOfAll(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	if os.Geteuid() == 0 {
+		b.asNobody() // whose registry has no runs of other tests
+	}
+	endless := strings.NewReplacer("runtime: 1s", "runtime: 10m", "limit: 5, ", "limit: 1000000, ").Replace(atRate) +
+		class("hostdir")
+	dead := b.startRun(endless)
+	dead.reaches("running")
+	dead.kill()
+	living := b.start(b.cnsbench(), "run", b.in("bench.yaml"), "--out", b.in("living"), "--storage-dir", b.in("storage"))
+	living.reaches("running")
 	for i := range 2 {
 		r := b.run("cleanup").wants(t, 0)
-		if dead := strings.Contains(r.stdout, "run "+id+" ("); dead != (i == 0) {
+		if found := strings.Contains(r.stdout, "run "+b.runID()+" ("); found != (i == 0) ||
+			!strings.Contains(r.stdout, " is left alone: it is alive") {
 			t.Errorf("time %d: %v", i, r)
 		}
-		if !strings.Contains(r.stdout, living.runID()+" is left alone: it is alive") {
-			t.Errorf("it does not say what it passes over\n%v", r)
-		}
 	}
-	other.signal(syscall.SIGINT)
-	other.wait().wants(t, 130)
-	if mounts := b.mounts(); len(mounts) > 0 {
-		t.Errorf("still mounted: %v", mounts)
+	living.signal(syscall.SIGINT)
+	living.wait().wants(t, 130)
+	if r := b.run("cleanup").wants(t, 0); !strings.Contains(r.stdout, "nothing to remove") {
+		t.Errorf("%v", r)
 	}
-	if left, _ := filepath.Glob(b.in("storage", "*")); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
-	if loops := looptest.Below(b.dir + "/"); len(loops) > 0 {
-		t.Errorf("left: %v", loops)
-	}
+	b.clean()
 }
 
 // TestKeep checks that --keep leaves volumes and snapshots in place until cleanup.

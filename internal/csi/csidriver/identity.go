@@ -12,8 +12,11 @@ import (
 // GetPluginInfo implements csi.IdentityServer.
 func (d *driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
 	info := &csi.GetPluginInfoResponse{Name: DriverName(d.opts.Backend), VendorVersion: d.opts.Version}
-	if _, ok := d.backend.(null); ok {
+	switch d.backend.(type) {
+	case null:
 		info.Manifest = map[string]string{op.UnmountedKey: "true"}
+	case hostdir:
+		info.Manifest = map[string]string{op.LinkedKey: d.opts.BaseDir}
 	}
 	return info, nil
 }

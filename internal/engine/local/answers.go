@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -117,13 +118,68 @@ func (v *volume) checkPublished() error {
 		return v.driver.fault(rpc, "there is nothing at %s", v.targetPath)
 	case err != nil:
 		return fmt.Errorf("%s: %w", v.targetPath, err)
-	case kind == unix.S_IFLNK, kind == unix.S_IFBLK, v.driver.info.GetManifest()[op.UnmountedKey] != "",
-		st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0: // a kernel before 5.8
+	case kind == unix.S_IFBLK, v.driver.info.GetManifest()[op.UnmountedKey] != "":
 		return nil
+	case kind == unix.S_IFLNK:
+		err = v.checkLink(rpc)
+	case st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0: // a kernel before 5.8
 	case st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0:
-		return v.checkMount(rpc, &st)
+		err = v.checkMount(rpc, &st)
+	default:
+		err = v.driver.fault(rpc, "nothing is mounted at %s", v.targetPath)
 	}
-	return v.driver.fault(rpc, "nothing is mounted at %s", v.targetPath)
+	if err == nil && !v.is(&v.used) {
+		err = v.checkNew(rpc)
+	}
+	if err == nil {
+		v.set(&v.used, true)
+	}
+	return err
+}
+
+// checkLink checks that a symbolic link in place of a mount leads to a block device, or below the directory that the
+// driver's manifest names.
+func (v *volume) checkLink(rpc string) error {
+	to, err := filepath.EvalSymlinks(v.targetPath)
+	if err != nil {
+		return v.driver.fault(rpc, "the link at %s leads nowhere: %v", v.targetPath, err)
+	}
+	var st unix.Stat_t
+	if v.block() && unix.Stat(to, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFBLK {
+		return nil
+	}
+	below := v.driver.info.GetManifest()[op.LinkedKey]
+	if filepath.IsAbs(below) && filepath.Clean(below) != "/" && within(filepath.Clean(below), to) {
+		return nil
+	}
+	return v.driver.fault(rpc, "a link to %s is published: want a mount", to)
+}
+
+// checkNew checks that a volume that is published for the first time, and is no copy, is no directory with files of this
+// machine: of its root file system, or of that of the run's own directory.
+func (v *volume) checkNew(rpc string) error {
+	if v.block() || v.request.GetVolumeContentSource() != nil {
+		return nil
+	}
+	var at, root, scratch unix.Stat_t
+	err := errors.Join(unix.Stat(v.targetPath, &at), unix.Stat("/", &root), unix.Stat(filepath.Dir(v.targetPath), &scratch))
+	if err != nil {
+		return fmt.Errorf("%s: %w", v.targetPath, err)
+	}
+	if at.Dev != root.Dev && at.Dev != scratch.Dev {
+		return nil
+	}
+	dir, err := os.Open(v.targetPath)
+	if err != nil {
+		return nil //nolint:nilerr // its workload will be told
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(1)
+	if len(names) == 0 {
+		return nil
+	}
+	return v.driver.fault(rpc, "the new volume at %s is a directory of this machine with files, such as %q",
+		v.targetPath, names[0])
 }
 
 // checkMount checks that the mount at the volume's path is what was asked for: the file system of the StorageClass, and

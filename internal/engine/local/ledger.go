@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -154,10 +155,16 @@ func (e *Engine) refused(d *driver, err error, kind, name string) error {
 }
 
 // recover removes the object of an entry of an external driver after asking the driver for its ID, if it is not known.
-func (e *Engine) recover(ctx context.Context, entry op.LedgerEntry) error {
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, removalKey{}, true), e.removeTimeout())
+func (e *Engine) recover(ctx context.Context, entry op.LedgerEntry) (err error) {
+	socket := entry.Data[dataEndpoint]
+	limit, err := e.patience(socket)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, removalKey{}, true), limit)
 	defer cancel()
-	d, err := e.driverAt(ctx, entry.Data[dataEndpoint])
+	defer func() { e.noteAnswer(socket, err) }()
+	d, err := e.driverAt(ctx, socket)
 	if err != nil {
 		return err
 	}
@@ -183,6 +190,38 @@ func (e *Engine) recover(ctx context.Context, entry op.LedgerEntry) error {
 		e.tired.Store(true)
 	}
 	return err
+}
+
+// A driver that gives no answer to maxSilences removals in turn is asked for no further one. Those after the first have
+// shortPatience.
+const (
+	maxSilences   = 3
+	shortPatience = 10 * time.Second
+)
+
+// patience returns how long the driver at a socket has for its next removal; the error says that it gave no answer to
+// others.
+func (e *Engine) patience(socket string) (time.Duration, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch n := e.silences[socket]; {
+	case n >= maxSilences:
+		return 0, fmt.Errorf("not tried: the driver at %s gave no answer to the removals of %d other objects", socket, n)
+	case n > 0:
+		return min(shortPatience, e.removeTimeout()), nil
+	}
+	return e.removeTimeout(), nil
+}
+
+// noteAnswer counts removals that the driver at a socket did not answer in time, in turn.
+func (e *Engine) noteAnswer(socket string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if status.Code(err) == codes.DeadlineExceeded {
+		e.silences[socket]++
+	} else {
+		e.silences[socket] = 0
+	}
 }
 
 // driverAt returns the connection to the external driver at a socket.

@@ -42,7 +42,7 @@ func New(o Options) *Engine {
 		Options: o, node: host, own: o.Identity,
 		drivers: map[string]*driver{}, volumes: map[string]*volume{},
 		snapshots: map[string]*snapshot{}, workloads: map[string]*workload{},
-		ids: map[objectID]string{},
+		ids: map[objectID]string{}, silences: map[string]int{},
 	}
 }
 

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // mountTable is of a machine with ceph-fuse, a loop device and a bind mount, from /proc/self/mountinfo.
@@ -85,6 +88,52 @@ func TestCheckMount(t *testing.T) {
 				t.Errorf("%v; want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestCheckLink refuses links that lead out of the driver's directory, and new volumes that are directories of this machine
+// with files.
+func TestCheckLink(t *testing.T) {
+	base := t.TempDir()
+	data, other := filepath.Join(base, "data"), filepath.Join(base, "other")
+	for _, d := range []string{filepath.Join(data, "empty"), filepath.Join(data, "full", "sub"), other} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	linked := map[string]string{op.LinkedKey: data}
+	copied := &csi.CreateVolumeRequest{VolumeContentSource: &csi.VolumeContentSource{}}
+	for name, tt := range map[string]struct {
+		manifest map[string]string
+		request  *csi.CreateVolumeRequest
+		to, want string
+	}{
+		"of the driver":         {linked, nil, filepath.Join(data, "empty"), ""},
+		"elsewhere":             {linked, nil, other, "a link to " + other},
+		"up again":              {linked, nil, data + "/empty/../../other", "a link to " + other},
+		"not announced":         {nil, nil, filepath.Join(data, "empty"), "a link to"},
+		"everywhere":            {map[string]string{op.LinkedKey: "/"}, nil, "/etc", "a link to /etc"},
+		"a copy":                {linked, copied, filepath.Join(data, "full"), ""},
+		"a new one with files":  {linked, nil, filepath.Join(data, "full"), `with files, such as "sub"`},
+		"nowhere":               {linked, nil, filepath.Join(data, "none"), "leads nowhere"},
+		"a directory, no mount": {nil, nil, "", "nothing is mounted"},
+	} {
+		dir := filepath.Join(t.TempDir(), "v")
+		v := &volume{driver: &driver{name: "d", info: &csi.GetPluginInfoResponse{Manifest: tt.manifest}}, request: tt.request,
+			capability: &csi.VolumeCapability{}, stagePath: filepath.Join(dir, "stage"), targetPath: filepath.Join(dir, "mount")}
+		err := os.MkdirAll(dir, 0o755)
+		if tt.to == "" {
+			err = errors.Join(err, os.Mkdir(v.targetPath, 0o755))
+		} else {
+			err = errors.Join(err, os.Symlink(tt.to, v.targetPath))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = v.checkPublished()
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v; want %q", name, err, tt.want)
+		}
 	}
 }
 

@@ -46,6 +46,7 @@ type Engine struct {
 	snapshots map[string]*snapshot
 	workloads map[string]*workload
 	ids       map[objectID]string // the names of these volumes and snapshots
+	silences  map[string]int      // by socket: removals in turn that its driver did not answer
 
 	entries sync.Map // of the ledger, of objects of external drivers: entryKey → op.LedgerEntry
 }
@@ -119,6 +120,7 @@ type volume struct {
 
 	stagePath, targetPath       string
 	attached, staged, published bool // guarded by state: a resize may read them during a reattach
+	used                        bool // it has been published; guarded likewise
 	state                       sync.Mutex
 	ops                         opGuard
 	stats                       opGuard // of a reading of its statistics; closed unless attach has ended

@@ -2,8 +2,10 @@ package local_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -112,7 +114,13 @@ func TestRecoverUnlisted(t *testing.T) {
 	}
 }
 
-func serveCSI(t *testing.T, u *unlisting) (socket string) {
+type csiServer interface {
+	csi.IdentityServer
+	csi.ControllerServer
+	csi.NodeServer
+}
+
+func serveCSI(t *testing.T, u csiServer) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
@@ -126,4 +134,46 @@ func serveCSI(t *testing.T, u *unlisting) (socket string) {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return socket
+}
+
+// hanging is a driver that never answers the deletion of a snapshot.
+type hanging struct{ unlisting }
+
+func (h *hanging) DeleteSnapshot(ctx context.Context, _ *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
+	h.deleted.Add(1)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestRecoverHanging checks that a driver that does not answer ends a clean-up, whose error names each object.
+func TestRecoverHanging(t *testing.T) {
+	const n = 30
+	h := &hanging{}
+	socket := serveCSI(t, h)
+	ledger, err := bundle.OpenLedger(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ledger.Close()
+	for i := range n {
+		name := fmt.Sprintf("snap-%02d", i)
+		if err := ledger.Add(op.LedgerEntry{Kind: "snapshot", Name: name, Data: map[string]string{"endpoint": socket,
+			"handle": "s", "request": `{"sourceVolumeId": "v", "name": "cnsbench-r-` + name + `"}`}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := owned.New("r")
+	own.Scratch = t.TempDir()
+	e := local.New(local.Options{Identity: own, RetryStart: time.Millisecond, RemoveTimeout: 200 * time.Millisecond})
+	defer e.Close()
+	err = e.Teardown(t.Context(), ledger)
+	if err == nil || len(ledger.Open()) != n || h.deleted.Load() != 3 {
+		t.Fatalf("%d of %d entries are left, the driver was asked %d times, want 3: %v", len(ledger.Open()), n,
+			h.deleted.Load(), err)
+	}
+	for i := range n {
+		if name := fmt.Sprintf("snap-%02d: ", i); !strings.Contains(err.Error(), name) {
+			t.Errorf("the error does not name %s: %v", name, err)
+		}
+	}
 }

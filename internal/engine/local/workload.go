@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -185,13 +186,31 @@ func (w *workload) release(ctx context.Context, at op.Time) error {
 			waiting = append(waiting, m)
 		}
 	}
+	volumes := slices.Clone(w.volumes)
 	w.mu.Unlock()
+	if !again {
+		if err := w.engine.stillPublished(volumes); err != nil {
+			return err
+		}
+	}
 	return eachPod(waiting, func(p *pod.Pod) error {
 		if again {
 			return p.ReleaseRestarted(ctx, barrier)
 		}
 		return p.Release(ctx, at)
 	})
+}
+
+// stillPublished checks the volumes that a driver has published: it may have unmounted one since.
+func (e *Engine) stillPublished(volumes []string) error {
+	for _, name := range volumes {
+		if v := e.findVolume(name); v != nil && v.is(&v.published) {
+			if err := v.checkPublished(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // stop ends the pods, after cancelling an op that would replace them.
