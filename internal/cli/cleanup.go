@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/cleanup"
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -157,9 +158,9 @@ func cleanRun(ctx context.Context, s *streams, run *cleanup.Run, dir string, dry
 	}
 	left := "nothing is left of this run"
 	switch {
-	case run.MadeContainers():
+	case run.MadeContainers() && bundle.CheckBundle(dir) != nil:
 		left = mayBeLeft("--run " + run.ID())
-	case run.ID() == "" && madeContainers(dir):
+	case run.MadeContainers() || run.ID() == "" && madeContainers(dir):
 		left = mayBeLeft(shellWord(dir))
 	}
 	visible.Fprintf(s.out, "%s removed; %s\n", count(n, "object"), left)

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
@@ -58,7 +61,13 @@ func TestObjectCleanup(t *testing.T) {
 		if there() != 0 {
 			t.Errorf("%d things are left", there())
 		}
-		expect(exitOK, "0 containers removed, with 0 objects; 2 not there", "object", "cleanup", what)
+		again := []string{"object", "cleanup", what}
+		if what == dir { // of which nothing is registered any more
+			expect(exitUsage, "is not registered for this user on this machine", again...)
+			expect(exitUsage, "add --endpoint", append(again, "--endpoint", root+"x")...)
+			again = append(again, "--endpoint", root)
+		}
+		expect(exitOK, "0 containers removed, with 0 objects; 2 not there", again...)
 	}
 	theirs := filepath.Join(root, "mycontainers1")
 	if err := os.Mkdir(theirs, 0o755); err != nil {
@@ -80,6 +89,55 @@ func TestObjectCleanup(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(exitUsage, "it has no work of type init", "object", "cleanup", onlyRead)
+}
+
+// TestObjectCleanupOfAStranger checks that no credential is sent to a store that a bundle of somebody else names.
+func TestObjectCleanupOfAStranger(t *testing.T) {
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		w.Header().Set("X-Storage-Url", "http://"+r.Host+"/v1/a")
+		w.Header().Set("X-Auth-Token", "t")
+		w.WriteHeader(http.StatusCreated)
+	}))
+	defer server.Close()
+	t.Setenv("OS_PASSWORD", "secret")
+	dir := filepath.Join(t.TempDir(), "theirs")
+	stage := `<workload name="w"><storage type="swift"/><auth type="swauth" config="username=u;auth_url=` + server.URL +
+		`/auth/v1.0"/><workflow><workstage name="init"><work type="init" workers="1" config="containers=r(1,1)"/></workstage></workflow></workload>`
+	file := filepath.Join(t.TempDir(), "theirs.xml")
+	if err := os.WriteFile(file, []byte(stage), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := command("object", "run", file, "--out", dir); code != exitOK {
+		t.Fatalf("exit %d\n%s%s", code, out, errs)
+	}
+	// As it arrives from another machine: complete, and unknown here.
+	name := filepath.Join(dir, "run.json")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = regexp.MustCompile(`"runID": "[0-9a-f]+"`).ReplaceAll(text, []byte(`"runID": "0badc0de"`))
+	text = regexp.MustCompile(`"state": "[a-z]+"`).ReplaceAll(text, []byte(`"state": "interrupted"`))
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	requests.Store(0)
+	for _, args := range [][]string{{"cleanup", dir}, {"object", "cleanup", dir}, {"object", "cleanup", "--dry-run", dir},
+		{"object", "cleanup", dir, "--endpoint", "http://127.0.0.1"}, {"object", "cleanup", "--run", "0badc0de"}} {
+		code, out, errs := command(args...)
+		if requests.Load() > 0 {
+			t.Fatalf("%v sent %d requests\n%s%s", args, requests.Load(), out, errs)
+		}
+		if args[0] == "object" && (code != exitUsage || !strings.Contains(errs, "not ")) {
+			t.Errorf("%v: exit %d\n%s%s", args, code, out, errs)
+		}
+	}
+	command("object", "cleanup", dir, "--endpoint", server.URL)
+	if requests.Load() == 0 {
+		t.Error("the store that the command line names was not asked")
+	}
 }
 
 // TestNothingIsLeft checks that a run reports possible leftovers only if it did not remove all that it created.
