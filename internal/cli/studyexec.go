@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/cleanup"
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/registry"
 	"github.com/cnsbench/cnsbench/internal/runner/inputs"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
@@ -80,10 +82,13 @@ func (x *trialRunner) Run(ctx context.Context, dir string, j study.Job) (code in
 	return code, err
 }
 
-// CleanUp implements study.Executor. A run on a cluster may have left more than its ledger lists.
-func (x *trialRunner) CleanUp(ctx context.Context, dir string, open int) error {
+// CleanUp implements study.Executor. A run that is not registered has left nothing on this machine.
+func (x *trialRunner) CleanUp(ctx context.Context, dir string) error {
 	run, err := bundle.ReadRun(dir)
-	if onCluster := err == nil && run.OnCluster(); open == 0 && !onCluster {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if !run.OnCluster() && !registry.Known(run.ID) {
 		return nil
 	}
 	log := &streams{in: x.in, out: x.err, err: x.err} // the standard output has the result

@@ -38,7 +38,7 @@ type platform struct {
 
 func (p *platform) Load(context.Context, Job, bool) (*plan.Plan, error) { return nil, nil }
 func (p *platform) Open(string) (io.ReadCloser, error)                  { return nil, os.ErrNotExist }
-func (p *platform) CleanUp(context.Context, string, int) error          { return nil }
+func (p *platform) CleanUp(context.Context, string) error               { return nil }
 func (p *platform) Interrupted() bool                                   { return false }
 
 func (p *platform) Run(_ context.Context, dir string, j Job) (int, error) {

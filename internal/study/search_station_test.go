@@ -33,7 +33,7 @@ type station struct {
 
 func (x *station) Load(context.Context, Job, bool) (*plan.Plan, error) { return &plan.Plan{}, nil }
 func (x *station) Open(string) (io.ReadCloser, error)                  { return nil, os.ErrNotExist }
-func (x *station) CleanUp(context.Context, string, int) error          { return nil }
+func (x *station) CleanUp(context.Context, string) error               { return nil }
 func (x *station) Interrupted() bool                                   { return false }
 
 func (x *station) Run(_ context.Context, dir string, j Job) (int, error) {

@@ -34,8 +34,8 @@ type Executor interface {
 	Open(name string) (io.ReadCloser, error)
 	// Run runs a trial into dir and returns the run's exit code. It returns ErrInterrupted for an interrupted trial.
 	Run(ctx context.Context, dir string, j Job) (code int, err error)
-	// CleanUp removes what the run of a bundle has left on its platform; open is the number of entries in its ledger.
-	CleanUp(ctx context.Context, dir string, open int) error
+	// CleanUp removes what the run of a bundle has left on its platform.
+	CleanUp(ctx context.Context, dir string) error
 	// Interrupted says whether the user has interrupted the study.
 	Interrupted() bool
 }
@@ -231,12 +231,8 @@ func (d *Dir) clear(ctx context.Context, x Executor, t Trial, log io.Writer) err
 	if b, err := bundle.Open(path); err == nil && b.Live {
 		return fmt.Errorf("trial %s: %w", t.Name, ErrInUse)
 	}
-	if ledger, err := bundle.OpenLedger(path); err == nil {
-		open := len(ledger.Open())
-		if err := ledger.Close(); err != nil {
-			return err
-		}
-		if err := x.CleanUp(ctx, path, open); err != nil {
+	if bundle.CheckBundle(path) == nil {
+		if err := x.CleanUp(ctx, path); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ type executor struct {
 
 func (x *executor) Load(context.Context, Job, bool) (*plan.Plan, error) { return nil, nil }
 func (x *executor) Open(string) (io.ReadCloser, error)                  { return nil, os.ErrNotExist }
-func (x *executor) CleanUp(context.Context, string, int) error          { return nil }
+func (x *executor) CleanUp(context.Context, string) error               { return nil }
 func (x *executor) Interrupted() bool                                   { return x.stop }
 
 func (x *executor) Run(_ context.Context, dir string, j Job) (int, error) {
