@@ -42,7 +42,7 @@ type Options struct {
 type Run struct {
 	connect func() (platform, error)
 	ledger  ledger
-	entry   *registry.Run // of a run on this machine; nil: on a cluster
+	entry   *registry.Run // nil: a run on a cluster that was started elsewhere
 }
 
 // ledger is what List and Remove need of one.
@@ -100,13 +100,21 @@ func OfBundle(dir string, o Options, dryRun bool) (*Run, error) {
 		}
 		return connect(run.ID, own, o)
 	}}
-	if !dryRun {
-		r.ledger, err = bundle.OpenLedger(dir)
-		return r, err
+	r.entry, err = registry.Open(run.ID)
+	if err != nil && !errors.Is(err, registry.ErrUnknown) {
+		return nil, fmt.Errorf("run %s: %w", run.ID, err)
 	}
-	left, err := bundle.ReadLedger(dir)
-	r.ledger = listed(left)
-	return r, err
+	if dryRun {
+		var left []op.LedgerEntry
+		left, err = bundle.ReadLedger(dir)
+		r.ledger = listed(left)
+	} else {
+		r.ledger, err = bundle.OpenLedger(dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.release(false))
+	}
+	return r, nil
 }
 
 // identityOf returns the identity of a run on a cluster; the zero one proves nothing to be the run's.
@@ -154,6 +162,10 @@ func OfID(id string, o Options, dryRun bool) (r *Run, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
 	}
+	if own := &entry.Identity; own.Server != "" {
+		return nil, errors.Join(fmt.Errorf("run %s was on the cluster at %s: cnsbench cleanup %s removes what it has left",
+			id, own.Server, entry.Bundle), entry.Close())
+	}
 	r = &Run{entry: entry, connect: func() (platform, error) {
 		secrets, err := o.secrets(&entry.Entry)
 		return &machine{entry.Identity, o.Driver, secrets}, err
@@ -172,7 +184,7 @@ func OfID(id string, o Options, dryRun bool) (r *Run, err error) {
 	return r, err
 }
 
-// ID returns the ID of a run on this machine; empty: it was on a cluster.
+// ID returns the ID of a run that was started on this machine; empty: elsewhere.
 func (r *Run) ID() string {
 	if r.entry == nil {
 		return ""
@@ -232,6 +244,9 @@ func (r *Run) Remove(ctx context.Context) (open int, err error) {
 		return open, errors.Join(err, r.ledger.Close(), r.release(false))
 	}
 	err = errors.Join(p.teardown(ctx, r.ledger), r.ledger.Close())
+	if err == nil && r.entry != nil {
+		err = owned.RemoveAll(r.entry.Identity.Scratch)
+	}
 	if err != nil {
 		return open, errors.Join(fmt.Errorf("not everything was removed: %w", err), r.release(false))
 	}
@@ -277,6 +292,11 @@ func (r *Run) list(ctx context.Context, out io.Writer, p platform) error {
 			fmt.Fprintf(out, "%s %s: %v\n", entry.Kind, entry.Name, err)
 		}
 	}
+	if r.entry != nil {
+		if scratch := r.entry.Identity.Scratch; exists(scratch) {
+			would("directory " + scratch)
+		}
+	}
 	further, err := p.further(ctx, r.ledger)
 	for _, what := range further {
 		would(what)
@@ -290,6 +310,11 @@ func (r *Run) list(ctx context.Context, out io.Writer, p platform) error {
 		return fmt.Errorf("%d entries would be left alone", left)
 	}
 	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // machine is this machine.

@@ -37,7 +37,7 @@ func (r *running) conclude(result *run.Result) error {
 		b.Bounds, b.Outages = result.Bounds, result.Outages
 		b.Sampling.Steps = result.Samplings
 		b.ExitCode = exitOf(result)
-		if r.entry != nil {
+		if r.writer.Ledger() == nil {
 			b.Left = withoutData(r.ledger.Open())
 		}
 	})

@@ -67,7 +67,8 @@ func (t *entryTest) reparse(ctx context.Context, name string, length func(int64)
 	within, stop := untilInterrupt(within)
 	defer stop()
 	flags, broken := r.parseAgain(within, local.New(options), raw, t.facts.Full)
-	err = r.writer.Close(func(b *bundle.Run) { b.State, b.Validity = bundle.Complete, flags })
+	err = errors.Join(r.writer.Close(func(b *bundle.Run) { b.State, b.Validity = bundle.Complete, flags }),
+		r.unregister(nil))
 	if err != nil {
 		return nil, failed(err)
 	}

@@ -202,13 +202,14 @@ func (f *runFlags) begin(s *streams, on *cluster.Cluster, p *plan.Plan, files []
 	}
 	if described.OnCluster() {
 		described.Identity = own
+		described.Identity.Scratch = "" // it is this machine's
 	}
 	w, err := bundle.Create(f.Out, described)
 	if err != nil {
 		return nil, err
 	}
 	r = &running{streams: s, flags: f, plan: p, id: id, identity: own, clock: clock, writer: w, on: on, ledger: w.Ledger()}
-	if r.ledger == nil {
+	if f.Identity == "" { // else the machine is a pod
 		err = r.register(&described)
 	}
 	w.Hide(secretValues(p, id)...)
@@ -249,16 +250,16 @@ func (f *runFlags) identity(id string, on *cluster.Cluster) (owned.Identity, err
 	return own, nil
 }
 
-// register registers a run of this machine, for its clean-up, and opens its ledger.
+// register registers the run, for its clean-up, and opens the ledger of a run on this machine.
 func (r *running) register(described *bundle.Run) error {
 	places, err := placesIn(described)
 	if err != nil {
 		return err
 	}
-	if r.entry, err = register(r.identity, r.writer.Dir(), places, r.plan.SecretFiles...); err != nil {
-		return err
+	r.entry, err = register(r.identity, r.writer.Dir(), places, r.plan.SecretFiles...)
+	if err == nil && r.ledger == nil {
+		r.ledger, err = bundle.OpenLedgerIn(r.entry.Dir())
 	}
-	r.ledger, err = bundle.OpenLedgerIn(r.entry.Dir())
 	return err
 }
 
@@ -279,22 +280,29 @@ func register(own owned.Identity, dir string, places []model.Place, secretFiles 
 	return registry.Create(e)
 }
 
-// unregister forgets the run if nothing of it is left, and closes its ledger. left are the run's leftovers.
+// unregister removes the run's own directory, forgets the run if nothing of it is left on this machine, and closes its
+// ledger. left are the run's leftovers.
 func (r *running) unregister(left error) error {
-	if r.entry == nil {
-		return nil
-	}
 	var err error
-	open := 0
-	if r.ledger != nil {
-		open = len(r.ledger.Open())
+	if r.ledger != nil && r.writer.Ledger() == nil {
+		if len(r.ledger.Open()) > 0 {
+			left = errLeft
+		}
 		err = r.ledger.Close()
 	}
-	if left != nil || err != nil || open > 0 || len(r.entry.Places) > 0 && madeContainers(r.writer.Dir()) {
+	if left == nil && err == nil {
+		err = owned.RemoveAll(r.identity.Scratch)
+	}
+	switch {
+	case r.entry == nil:
+		return err
+	case left != nil, err != nil, len(r.entry.Places) > 0 && madeContainers(r.writer.Dir()):
 		return errors.Join(err, r.entry.Close())
 	}
 	return r.entry.Remove()
 }
+
+var errLeft = errors.New("the ledger has entries")
 
 // readIdentity reads the identity of a run that another process has drawn.
 func readIdentity(path, run string) (owned.Identity, error) {
@@ -400,19 +408,13 @@ func processesOf(e engine.Engine) []int {
 // longestSocket is the longest path of a unix socket.
 const longestSocket = 107
 
-// scratch creates the run's own directory, after its entry in the ledger.
+// scratch creates the run's own directory, which its entry in the registry names.
 func (r *running) scratch() (string, error) {
 	dir := r.identity.Scratch
 	if socket := filepath.Join(dir, "loopfile.sock"); len(socket) > longestSocket {
 		return "", fmt.Errorf("path %s is too long for a unix socket: want at most %d bytes", socket, longestSocket)
 	}
-	if err := r.ledger.Add(op.LedgerEntry{Kind: "dir", Name: dir}); err != nil {
-		return "", err
-	}
-	if err := r.identity.Make(dir, 0o700); err != nil {
-		return "", errors.Join(err, r.ledger.Done("dir", dir))
-	}
-	return dir, nil
+	return dir, os.Mkdir(dir, 0o700)
 }
 
 // describe makes run.json as it is at the start of a run; injected is the text of the faults to inject.

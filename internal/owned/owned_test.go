@@ -8,70 +8,29 @@ import (
 	"testing"
 )
 
-// TestOwns: only a directory that carries the run's own mark is removed; the
-// canary in it says whether it was.
-func TestOwns(t *testing.T) {
-	id, other := New("abc"), New("abc")
-	tests := []struct {
-		name string
-		make func(t *testing.T, dir string) // dir exists and is empty
-		ours bool
-	}{
-		{"marked", func(t *testing.T, dir string) { must(t, id.Mark(dir)) }, true},
-		{"not marked", func(*testing.T, string) {}, false},
-		{"mark of another run", func(t *testing.T, dir string) { must(t, other.Mark(dir)) }, false},
-		{"empty mark", func(t *testing.T, dir string) {
-			must(t, os.WriteFile(filepath.Join(dir, MarkFile), nil, 0o600))
-		}, false},
-		{"mark is a directory", func(t *testing.T, dir string) {
-			must(t, os.Mkdir(filepath.Join(dir, MarkFile), 0o700))
-		}, false},
-		{"mark is a link to a mark", func(t *testing.T, dir string) {
-			made := t.TempDir()
-			must(t, id.Mark(made))
-			must(t, os.Symlink(filepath.Join(made, MarkFile), filepath.Join(dir, MarkFile)))
-		}, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "dir")
-			must(t, os.Mkdir(dir, 0o755))
-			tt.make(t, dir)
-			canary := filepath.Join(dir, "canary")
-			must(t, os.WriteFile(canary, []byte("sing"), 0o600))
-			refused(t, id.Owns(dir), !tt.ours)
-			refused(t, id.RemoveAll(dir), !tt.ours)
-			if _, err := os.Stat(canary); os.IsNotExist(err) != tt.ours {
-				t.Errorf("the canary: %v; want it gone: %v", err, tt.ours)
-			}
-		})
-	}
-}
-
-// TestOwnsLinks: links are not followed, neither in place of the directory nor in it.
-func TestOwnsLinks(t *testing.T) {
-	id := New("abc")
+// TestRemoveAll: links are not followed, neither in place of the directory nor in it, and only what belongs to this user
+// is removed.
+func TestRemoveAll(t *testing.T) {
 	base := t.TempDir()
 	precious, dir, link := filepath.Join(base, "precious"), filepath.Join(base, "dir"), filepath.Join(base, "link")
 	must(t, os.Mkdir(precious, 0o755))
 	canary := filepath.Join(precious, "canary")
 	must(t, os.WriteFile(canary, nil, 0o600))
-	must(t, id.Make(dir, 0o700))
+	must(t, os.Mkdir(dir, 0o700))
 	must(t, os.Symlink(precious, filepath.Join(dir, "inside")))
 	must(t, os.Symlink(dir, link))
-	refused(t, id.RemoveAll(link), true)
-	must(t, id.RemoveAll(dir))
-	must(t, id.RemoveAll(dir)) // again
+	refused(t, RemoveAll(link), true)
+	refused(t, RemoveAll(canary), true)
+	must(t, RemoveAll(dir))
+	must(t, RemoveAll(dir)) // again
 	if _, err := os.Stat(canary); err != nil {
 		t.Errorf("the canary behind a link: %v", err)
 	}
-	empty := filepath.Join(base, "empty") // killed before it was marked
-	must(t, os.Mkdir(empty, 0o700))
-	must(t, id.RemoveAll(empty))
 	if os.Geteuid() == 0 {
-		must(t, id.Make(dir, 0o700))
+		must(t, os.Mkdir(dir, 0o700))
 		must(t, os.Chown(dir, 65534, 65534))
-		refused(t, id.Owns(dir), true)
+		refused(t, Owns(dir), true)
+		refused(t, RemoveAll(dir), true)
 	}
 }
 
@@ -85,18 +44,16 @@ func TestIdentity(t *testing.T) {
 		"short nonce":      func(id *Identity) { id.Nonce = "00" },
 		"id that leads up": func(id *Identity) { id.RunID = "../etc" },
 		"id of dots":       func(id *Identity) { id.RunID = ".." },
-		"other scratch":    func(id *Identity) { id.Scratch, id.Storage = "/etc", "etc" },
-		"not clean":        func(id *Identity) { id.Scratch, id.Storage = "/tmp/x/../cnsbench-abc", "/var/../lib" },
+		"relative":         func(id *Identity) { id.Storage = "etc" },
+		"not clean":        func(id *Identity) { id.Storage = "/var/../lib" },
 	} {
 		id := good
 		change(&id)
 		_, err := id.StorageDir()
 		t.Log(name)
-		refused(t, id.OwnsScratch(), true)
 		refused(t, err, true)
 	}
-	dir, err := good.StorageDir()
-	if err := errors.Join(err, good.OwnsScratch()); err != nil || dir != "/var/lib/cnsbench/abc" {
+	if dir, err := good.StorageDir(); err != nil || dir != "/var/lib/cnsbench/abc" {
 		t.Errorf("%s, %v", dir, err)
 	}
 }

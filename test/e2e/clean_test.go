@@ -50,7 +50,10 @@ func (b *box) left(keep []string) []string {
 		}
 	}
 	for _, entry := range b.entries() {
-		left = append(left, "registered run "+entry)
+		// A run that made containers in an object store is known until they are removed.
+		if text, _ := os.ReadFile(filepath.Join(entry, "run.json")); !bytes.Contains(text, []byte(`"places"`)) {
+			left = append(left, "registered run "+entry)
+		}
 	}
 	return left
 }

@@ -45,7 +45,7 @@ func TestCommands(t *testing.T) {
 		{"index .", 2, nil},
 		{"cleanup nowhere", 1, nil},
 		{"cleanup .", 1, nil},
-		{"cleanup --storage-dir nowhere", 0, []string{"nothing to remove"}},
+		{"cleanup --run nowhere", 1, nil},
 		{"csi-driver --backend null", 1, nil},
 		{"csi-driver --backend nul --socket x --base-dir y", 1, nil},
 	}

@@ -159,7 +159,7 @@ func (a *awkward) config(t *testing.T, p *plan.Plan, e func(owned.Identity) *loc
 	id := fmt.Sprintf("a%x", rand.Uint32())
 	own := owned.New(id)
 	own.Scratch = filepath.Join(shortDir(t), owned.ScratchName(id))
-	if err := own.Make(own.Scratch, 0o700); err != nil {
+	if err := os.Mkdir(own.Scratch, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	a.clock = op.NewClock()

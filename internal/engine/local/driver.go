@@ -197,7 +197,7 @@ func (d *driver) start(ctx context.Context, options map[string]string) error {
 	if err := s.Ledger.Add(entry); err != nil {
 		return err
 	}
-	if err := d.engine.makeBase(d.baseDir); err != nil {
+	if err := makeBase(d.baseDir); err != nil {
 		return fmt.Errorf("storage directory: %w (choose another with --storage-dir)", err)
 	}
 	args := append(slices.Clone(d.engine.DriverCommand[1:]),
@@ -221,15 +221,11 @@ func (d *driver) start(ctx context.Context, options map[string]string) error {
 	return d.awaitSocket(ctx)
 }
 
-// makeBase creates a driver's base directory, and above it the run's marked directory. The storage directory
-// itself must exist: a misspelt one might be on another disk.
-func (e *Engine) makeBase(dir string) error {
-	run := filepath.Dir(dir)
-	err := e.own.Make(run, 0o755)
-	if errors.Is(err, os.ErrExist) { // created by another driver of this run
-		err = e.own.Owns(run)
-	}
-	if err != nil {
+// makeBase creates a driver's base directory, and above it the run's. The storage directory itself must exist: a misspelt
+// one might be on another disk.
+func makeBase(dir string) error {
+	err := os.Mkdir(filepath.Dir(dir), 0o755)
+	if err != nil && !errors.Is(err, os.ErrExist) { // by another driver of this run
 		return err
 	}
 	return os.Mkdir(dir, 0o755)

@@ -71,9 +71,6 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	if e.own = s.Identity; e.own.RunID == "" {
 		e.own = owned.New(s.RunID)
 		e.own.Scratch, e.own.Storage = s.Dir, e.StorageDir
-		if err := e.own.Mark(s.Dir); err != nil {
-			return fmt.Errorf("scratch directory: %w", err)
-		}
 	}
 	if err := checkLimits(s.Needs.Containers, machineLimits()); err != nil {
 		return err

@@ -238,10 +238,7 @@ func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {
 	case pod.GroupKind:
 		return iolimit.Remove(entry.Name)
 	case pod.DirKind:
-		if err := owned.Unmounted(entry.Name); err != nil {
-			return err
-		}
-		return e.own.RemoveAll(entry.Name)
+		return owned.RemoveAll(entry.Name)
 	}
 	return owned.Refuse("unknown kind %q, written by a newer version", entry.Kind)
 }
@@ -256,7 +253,7 @@ func (e *Engine) Owed(entry op.LedgerEntry) (list []string, err error) {
 			return nil, err
 		}
 		base := entry.Data["baseDir"]
-		if err := e.own.Owns(filepath.Dir(base)); err != nil {
+		if err := owned.Owns(filepath.Dir(base)); err != nil {
 			return list, err
 		}
 		made, err := csidriver.Made(csidriver.Options{Backend: entry.Name, BaseDir: base})
@@ -273,7 +270,7 @@ func (e *Engine) Owed(entry op.LedgerEntry) (list []string, err error) {
 		if _, err := os.Lstat(entry.Name); errors.Is(err, os.ErrNotExist) {
 			return nil, nil
 		}
-		return []string{"directory " + entry.Name}, e.own.Owns(entry.Name)
+		return []string{"directory " + entry.Name}, owned.Owns(entry.Name)
 	}
 	return nil, owned.Refuse("unknown kind %q, written by a newer version", entry.Kind)
 }
@@ -305,11 +302,11 @@ func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error 
 		}
 	}
 	base := entry.Data["baseDir"]
-	if err := e.own.Owns(filepath.Dir(base)); err != nil {
+	if err := owned.Owns(filepath.Dir(base)); err != nil {
 		return err
 	}
 	if _, err := os.Stat(base); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return owned.RemoveMarked(filepath.Dir(base)) // killed between the two removals
+		return removeEmpty(filepath.Dir(base)) // killed between the two removals
 	}
 	args := append(slices.Clone(e.DriverCommand[1:]), "--backend", entry.Name, "--base-dir", base, "--destroy")
 	if e.own.Scratch != "" {
@@ -324,7 +321,16 @@ func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error 
 	if err := os.RemoveAll(base); err != nil {
 		return err
 	}
-	return owned.RemoveMarked(filepath.Dir(base)) // the run's directory, after its last driver
+	return removeEmpty(filepath.Dir(base))
+}
+
+// removeEmpty removes the run's directory after that of its last driver.
+func removeEmpty(dir string) error {
+	err := os.Remove(dir)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
+		return nil
+	}
+	return err
 }
 
 // checkScratch fails if something is mounted below the run's scratch directory, which its removal would reach

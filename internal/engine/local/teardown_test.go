@@ -46,9 +46,6 @@ func TestTeardownWhileFrozen(t *testing.T) {
 	d := startDriver(t, "loopfile", "--pool-size", "1Gi")
 	own := owned.New("run")
 	own.Storage = filepath.Dir(filepath.Dir(d.base))
-	if err := own.Mark(filepath.Dir(d.base)); err != nil {
-		t.Fatal(err)
-	}
 	target := d.publish(t, 32<<20)
 	if _, err := d.ControllerModifyVolume(t.Context(), &csi.ControllerModifyVolumeRequest{VolumeId: target.id,
 		MutableParameters: map[string]string{"freezeHold": "1m"}}); err != nil {

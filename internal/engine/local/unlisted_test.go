@@ -98,9 +98,6 @@ func TestRecoverUnlisted(t *testing.T) {
 			}
 			own := owned.New("r")
 			own.Scratch = t.TempDir()
-			if err := own.Mark(own.Scratch); err != nil {
-				t.Fatal(err)
-			}
 			e := local.New(local.Options{Identity: own, RetryStart: time.Millisecond, RemoveTimeout: 50 * time.Millisecond})
 			defer e.Close()
 			err = e.Teardown(t.Context(), ledger)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ func Execute(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 	m := &Made{ID: o.ID, plan: p, late: o.Late, Ledger: &enginetest.Ledger{}}
 	m.Identity = owned.New(o.ID)
 	m.Identity.Scratch = filepath.Join(t.TempDir(), owned.ScratchName(o.ID))
-	if err := m.Identity.Make(m.Identity.Scratch, 0o700); err != nil {
+	if err := os.Mkdir(m.Identity.Scratch, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -57,7 +57,7 @@ func (e *Cleaner) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	e.Annotating.Wait()
 	entries, alone := e.checkedEntries(ctx, ledger)
 	err := e.removeObjects(ctx, entries)
-	return errors.Join(append(alone, err, e.removeScratch(entries))...)
+	return errors.Join(append(alone, err)...)
 }
 
 func refuseAll(ledger engine.Ledger, why error) []error {
@@ -98,25 +98,6 @@ func (e *Cleaner) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]o
 		}
 	}
 	return own, refused
-}
-
-// removeScratch removes the run's directory on the runner's machine.
-func (e *Cleaner) removeScratch(entries []op.LedgerEntry) error {
-	var errs []error
-	for _, entry := range entries {
-		if entry.Kind != core.DirKind {
-			continue
-		}
-		err := errors.Join(e.ID.Owns(entry.Name), owned.Unmounted(entry.Name))
-		if err == nil {
-			err = e.ID.RemoveAll(entry.Name)
-		}
-		if err == nil {
-			err = e.Session.Ledger.Done(entry.Kind, entry.Name)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }
 
 func (e *Cleaner) removeObjects(ctx context.Context, entries []op.LedgerEntry) error {

@@ -134,19 +134,12 @@ func TestHostileLedger(t *testing.T) {
 	others(t, s, own)
 	precious := t.TempDir()
 	canary := filepath.Join(precious, "canary")
-	scratch := filepath.Join(t.TempDir(), owned.ScratchName(own.RunID)) // not marked
-	for _, file := range []string{canary, filepath.Join(scratch, "canary")} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(canary, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	marked := own
-	marked.Scratch = scratch
 	const snapshots = "volumesnapshots.snapshot.storage.k8s.io"
 	hostile := []op.LedgerEntry{
 		{Kind: "dir", Name: precious},
-		{Kind: "dir", Name: own.Scratch + "/../" + filepath.Base(precious)},
-		{Kind: "dir", Name: scratch},
 		{Kind: "cordon", Name: "theirs", Data: data(own)},
 		{Kind: "cordon", Name: "another", Data: data(own)},
 		{Kind: "cordon", Name: "theirs/status", Data: data(own)},
@@ -185,8 +178,7 @@ func TestHostileLedger(t *testing.T) {
 	elsewhere, away := own, own
 	elsewhere.Server, away.Namespace = "https://elsewhere", "other"
 	for _, entry := range hostile {
-		for name, id := range map[string]owned.Identity{"its identity": own, "marked scratch": marked,
-			"no identity":    {},
+		for name, id := range map[string]owned.Identity{"its identity": own, "no identity": {},
 			"another server": elsewhere, "another namespace": away} {
 			ledger := &entries{open: []op.LedgerEntry{entry}}
 			e := cleaning(id, s)
@@ -205,10 +197,8 @@ func TestHostileLedger(t *testing.T) {
 	if writes := s.Writes(); len(writes) > 0 || !slices.Equal(before, s.Paths()) {
 		t.Errorf("the cluster was changed: %v", writes)
 	}
-	for _, file := range []string{canary, filepath.Join(scratch, "canary")} {
-		if _, err := os.Stat(file); err != nil {
-			t.Error(err)
-		}
+	if _, err := os.Stat(canary); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -216,9 +206,6 @@ func TestHostileLedger(t *testing.T) {
 func leave(t testing.TB, s *apitest.Server, own owned.Identity) *entries {
 	t.Helper()
 	e := cleaning(own, s)
-	if err := own.Make(own.Scratch, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	ours := labelled(own.RunID, own.Proof())
 	uid := func(id string) string { return strings.Replace(ours, `{"labels"`, `{"uid":"`+id+`","labels"`, 1) }
 	for path, content := range map[string]string{
@@ -252,7 +239,6 @@ func leave(t testing.TB, s *apitest.Server, own owned.Identity) *entries {
 		s.Add(t, path, content)
 	}
 	return &entries{open: []op.LedgerEntry{
-		{Kind: "dir", Name: own.Scratch},
 		{Kind: "pods", Name: "cnsb-0abc-w", Data: data(own)},
 		{Kind: "secrets", Name: "cnsb-0abc-w", Data: data(own)},
 		{Kind: "pods", Name: "cnsb-0abc-never-made", Data: data(own)},
@@ -492,13 +478,7 @@ func FuzzCheck(f *testing.F) {
 	}
 	s := apitest.Start(f)
 	own := deadRun(f, s)
-	if err := own.Make(own.Scratch, 0o700); err != nil {
-		f.Fatal(err)
-	}
 	f.Fuzz(func(t *testing.T, kind, name, run, namespace, group, version, resource string, server bool, labels uint8) {
-		if kind == "dir" && name == "SCRATCH" {
-			name = own.Scratch
-		}
 		d := map[string]string{"run": run, "namespace": namespace, "group": group, "version": version,
 			"resource": resource}
 		if server {
@@ -531,12 +511,6 @@ func FuzzCheck(f *testing.F) {
 		}
 		entry := op.LedgerEntry{Kind: kind, Name: name, Data: d}
 		if err := cleaning(own, s).Check(t.Context(), entry); err != nil {
-			return
-		}
-		if kind == "dir" {
-			if name != own.Scratch {
-				t.Fatalf("%v is accepted", entry)
-			}
 			return
 		}
 		if run != own.RunID || !server || namespace != "ns" && namespace != "" {

@@ -461,7 +461,7 @@ func (cl *remover) updateLedger() error {
 	}
 	var errs []error
 	for _, entry := range cl.entries {
-		if entry.Kind != core.DirKind && !left[entry.Name] && !(core.IsOfKind(entry) && len(left) > 0) {
+		if !left[entry.Name] && !(core.IsOfKind(entry) && len(left) > 0) {
 			errs = append(errs, cl.cleaner.Session.Ledger.Done(entry.Kind, entry.Name))
 		}
 	}

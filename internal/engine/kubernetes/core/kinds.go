@@ -71,11 +71,8 @@ func CreatedFor(claim metav1.Time, pv *corev1.PersistentVolume) bool {
 // clockSkew is the largest clock difference allowed between two API servers.
 const clockSkew = 5 * time.Second
 
-// Kinds of ledger entries that are not API resources.
-const (
-	DirKind    = "dir"    // a directory on the runner's machine
-	CordonKind = "cordon" // a node to uncordon
-)
+// CordonKind is the kind of ledger entries that is no API resource: a node to uncordon.
+const CordonKind = "cordon"
 
 // Annotations of objects that the run changed but did not create. Their value is Run.Mark.
 const (

@@ -48,9 +48,6 @@ func (r *Run) Check(ctx context.Context, entry op.LedgerEntry) error {
 	if err := r.CheckEntry(entry); err != nil {
 		return err
 	}
-	if entry.Kind == DirKind {
-		return r.ID.Owns(entry.Name)
-	}
 	if IsOfKind(entry) {
 		return nil
 	}
@@ -96,9 +93,6 @@ func (r *Run) CheckEntry(entry op.LedgerEntry) error {
 	if err := r.CheckCluster(); err != nil {
 		return err
 	}
-	if entry.Kind == DirKind {
-		return r.checkDirEntry(entry)
-	}
 	d := entry.Data
 	kind, known := EntryKind(entry)
 	switch {
@@ -120,13 +114,6 @@ func (r *Run) CheckEntry(entry op.LedgerEntry) error {
 		return owned.Refuse("%q is not a name of an object of run %s", entry.Name, r.ID.RunID)
 	}
 	return nil
-}
-
-func (r *Run) checkDirEntry(entry op.LedgerEntry) error {
-	if entry.Name != r.ID.Scratch {
-		return owned.Refuse("%s is not the scratch directory of run %s", entry.Name, r.ID.RunID)
-	}
-	return r.ID.OwnsScratch()
 }
 
 // EntryKind returns the kind that a ledger entry names: one of the engine's own, or that of a manifest, whose entry

@@ -18,7 +18,7 @@ import (
 const (
 	// ProcessKind is an agent, removed with KillStale.
 	ProcessKind = "process"
-	// DirKind is a directory, in Data["path"], removed with its content.
+	// DirKind is a directory, removed with its content.
 	DirKind = "dir"
 )
 

@@ -72,18 +72,14 @@ func (p *planner) memory(h *Host, name string) (source, error) {
 	}
 	// Named after the pod's directory, which is unique among running pods.
 	dir := MemoryDir(filepath.Join(p.Dir, name))
-	if err := h.Ledger.Add(op.LedgerEntry{Kind: DirKind, Name: dir, Data: map[string]string{"path": dir}}); err != nil {
+	if err := h.Ledger.Add(op.LedgerEntry{Kind: DirKind, Name: dir}); err != nil {
 		return source{}, err
 	}
 	p.plan.shared = append(p.plan.shared, dir)
-	if err := h.Identity.Make(dir, 0o700); err != nil {
+	if err := os.Mkdir(dir, 0o777); err != nil {
 		return source{}, err
 	}
-	data := filepath.Join(dir, "data") // next to the marker file
-	if err := os.Mkdir(data, 0o777); err != nil {
-		return source{}, err
-	}
-	return source{path: data}, os.Chmod(data, 0o777)
+	return source{path: dir}, os.Chmod(dir, 0o777)
 }
 
 // MemoryDir returns the path in memory of a pod's directory.
