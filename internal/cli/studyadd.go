@@ -141,7 +141,7 @@ func (f *addFlags) ownBlocks(cmd *cobra.Command, there *study.Dir) (int, error) 
 // continued is the command that continues the study: that which began it, with the given files and flags.
 func (f *addFlags) continued(cmd *cobra.Command, there *study.Dir, args []string) (*study.Command, error) {
 	if there != nil && there.Command != nil {
-		if err := takeOver(cmd, there.Command.Args); err != nil {
+		if err := takeOver(cmd, args[0], there.Command.Args); err != nil {
 			return nil, err
 		}
 		if len(args) == 1 {

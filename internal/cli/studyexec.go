@@ -152,17 +152,22 @@ func commandOf(cmd *cobra.Command, files []string) (*study.Command, error) {
 	return c, nil
 }
 
-// takeOver sets the recorded flags that the command line does not have.
-func takeOver(cmd *cobra.Command, recorded []string) error {
+// takeOver sets the recorded flags of the study in a directory that the command line does not have. The study may be
+// somebody else's: a flag that no study records, such as --out, is an error.
+func takeOver(cmd *cobra.Command, dir string, recorded []string) error {
 	given := map[string]bool{}
 	cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = f.Changed })
 	for _, arg := range recorded {
 		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if slices.Contains(ownFlags, name) || cmd.InheritedFlags().Lookup(name) != nil {
+			return fmt.Errorf("%s: recorded flag %s: no study records --%s: it was changed after it began", dir, arg,
+				name)
+		}
 		if given[name] {
 			continue
 		}
 		if err := cmd.Flags().Set(name, value); err != nil {
-			return fmt.Errorf("recorded flag %s: %w", arg, err)
+			return fmt.Errorf("%s: recorded flag %s: %w", dir, arg, err)
 		}
 	}
 	return nil

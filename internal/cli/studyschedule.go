@@ -134,7 +134,7 @@ func (f *scheduleFlags) subject(cmd *cobra.Command, s *streams, args []string) (
 				"cnsbench study schedule FILE --study %s", args[0], args[0])
 		}
 		of.command = *dir.Command
-		return of, takeOver(cmd, dir.Command.Args)
+		return of, takeOver(cmd, args[0], dir.Command.Args)
 	}
 	command, err := commandOf(cmd, args)
 	if err != nil {
