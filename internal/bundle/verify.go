@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 )
@@ -37,11 +38,11 @@ type Verification struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Err returns the problems as one error, nil if there are none.
+// Err returns the problems as one error with a line for each, also where a name has line breaks; nil if there are none.
 func (v *Verification) Err() error {
 	var errs []error
 	for _, p := range v.Problems {
-		errs = append(errs, errors.New(p.Text))
+		errs = append(errs, errors.New(strings.ReplaceAll(p.Text, "\n", `\n`)))
 	}
 	return errors.Join(errs...)
 }

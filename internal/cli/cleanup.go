@@ -126,7 +126,7 @@ func cleanCluster(ctx context.Context, s *streams, o cluster.Options, run string
 func cleanBundle(ctx context.Context, s *streams, o cleanup.Options, dir string, dryRun bool) error {
 	run, err := cleanup.OfBundle(dir, o, dryRun)
 	if elsewhere := (*cleanup.Elsewhere)(nil); errors.As(err, &elsewhere) {
-		return failed(elsewhere)
+		return failed(fmt.Errorf("%s: %s", dir, visible.Line(elsewhere.Error()))) // it has the machine's name in the bundle
 	}
 	if errors.Is(err, registry.ErrUnknown) {
 		left := "nothing is left of this run"

@@ -341,7 +341,7 @@ func (a *attacked) checks(t *testing.T, v *hostile.Variant, line, dir string, r 
 		return
 	}
 	said := r.said()
-	named := slices.ContainsFunc([]string{filepath.Base(dir), v.File, v.Want, "/nonexistent/"}, func(what string) bool {
+	named := slices.ContainsFunc([]string{filepath.Base(dir), v.File, v.Want, "/nonexistent/", "--aa: "}, func(what string) bool {
 		return what != "" && strings.Contains(said, what)
 	})
 	if r.code != 0 && !(named && strings.Contains("\n"+r.stderr, "\ncnsbench: ")) && !strings.HasPrefix(line, "verify") {
