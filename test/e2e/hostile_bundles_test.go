@@ -342,7 +342,8 @@ func (a *attacked) checks(t *testing.T, v *hostile.Variant, line, dir string, r 
 		return
 	}
 	said := r.said()
-	named := slices.ContainsFunc([]string{filepath.Base(dir), v.File, v.Want, "/nonexistent/", "--aa: "}, func(what string) bool {
+	reasons := []string{filepath.Base(dir), v.File, v.Want, "/nonexistent/", "--aa: ", "the condition "}
+	named := slices.ContainsFunc(reasons, func(what string) bool {
 		return what != "" && strings.Contains(said, what)
 	})
 	if r.code != 0 && !(named && strings.Contains("\n"+r.stderr, "\ncnsbench: ")) && !strings.HasPrefix(line, "verify") {

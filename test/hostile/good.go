@@ -253,8 +253,16 @@ type storedDesign struct {
 // design is a study of two trials, and search one that searches a rate.
 var (
 	design = formatOf(storedDesign{1, twoTrials()}, func(d *storedDesign) { d.Search = nil }, valid)
-	search = formatOf(storedDesign{1, twoTrials()}, valid)
+	search = formatOf(storedDesign{1, searching()}, valid)
 )
+
+// searching is that study as a search.
+func searching() *study.Design {
+	d := twoTrials()
+	d.Search = &study.Search{Action: "snapshots", Rate: "often", Schedule: study.Constant,
+		Condition: `p99(snapshots) < duration("1s")`, From: 1, Least: 1, Most: 10, Resolution: 0.1, Window: 1e9, Needs: 6}
+	return d
+}
 
 func valid(d *storedDesign) { d.Cells[0].AAOf = nil }
 
