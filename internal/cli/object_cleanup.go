@@ -114,7 +114,10 @@ func sweepBundle(ctx context.Context, s *streams, dir string, endpoints []string
 	entry, err := registry.Open(b.Run.ID)
 	if errors.Is(err, registry.ErrUnknown) {
 		places, err := placesIn(&b.Run)
-		if err == nil && len(places) == 0 {
+		if err != nil {
+			return fmt.Errorf("%s: read plan of run.json: %w", dir, err)
+		}
+		if len(places) == 0 {
 			err = noPlaces(dir)
 		}
 		if err == nil && len(endpoints) == 0 && !madeContainers(dir) {
