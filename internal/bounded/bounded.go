@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -160,6 +161,28 @@ func ReadFile(fsys fs.FS, name string, most int64) ([]byte, error) {
 		err = fmt.Errorf("%s: %w", name, err)
 	}
 	return b, errors.Join(err, f.Close())
+}
+
+// ReadPrivate reads a file with a secret, of at most most bytes, without white space at its ends. It refuses a file that
+// other users may read, except in a pod: Kubernetes mounts Secrets and tokens with mode 644, and only the pod sees them.
+func ReadPrivate(name string, most int64) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o077 != 0 && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		return "", fmt.Errorf("%s is readable by others: chmod 600 it", name)
+	}
+	text, err := ReadAll(f, most)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // Text returns the first bytes of a text, at most that many and whole runes only, and a mark if something is left out.

@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -63,5 +66,40 @@ func TestReadFile(t *testing.T) {
 	}
 	if _, err := ReadFile(fsys, "f", 4); !errors.Is(err, ErrTooLarge) || !strings.HasPrefix(err.Error(), "f: ") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestReadPrivate(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		mode       os.FileMode
+		pod        string
+		want, fail string
+	}{
+		{"own", " secret\n", 0o600, "", "secret", ""},
+		{"read only", "secret", 0o400, "", "secret", ""},
+		{"of a group", "secret", 0o640, "", "", "chmod 600"},
+		{"of all", "secret", 0o644, "", "", "chmod 600"},
+		{"writable", "secret", 0o602, "", "", "chmod 600"},
+		{"mounted into a pod", "secret\n", 0o644, "10.0.0.1", "secret", ""},
+		{"long", "too long a secret", 0o600, "", "", "too large"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("KUBERNETES_SERVICE_HOST", tt.pod)
+			file := filepath.Join(t.TempDir(), "token")
+			if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(file, tt.mode); err != nil {
+				t.Fatal(err)
+			}
+			got, err := ReadPrivate(file, 10)
+			if got != tt.want || (err == nil) != (tt.fail == "") || err != nil && !strings.Contains(err.Error(), tt.fail) {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	if _, err := ReadPrivate(filepath.Join(t.TempDir(), "none"), 10); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -101,8 +100,7 @@ func proxyToken(file string) (string, error) {
 	if file == "" {
 		return os.Getenv(envProxyToken), nil
 	}
-	text, err := bounded.ReadFile(nil, file, results.MaxToken)
-	return strings.TrimSpace(string(text)), err
+	return bounded.ReadPrivate(file, results.MaxToken)
 }
 
 // runProxy proxies, serves and logs until one of them fails or ctx ends.

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -69,15 +68,7 @@ func objectToken(file string) (string, error) {
 		}
 		return "", fmt.Errorf("no token: give the token of all hosts by --token-file or $%s", envObjectToken)
 	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return "", err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("the token file %s is readable by others: chmod 600 it", file)
-	}
-	text, err := bounded.ReadFile(nil, file, results.MaxToken)
-	return strings.TrimSpace(string(text)), err
+	return bounded.ReadPrivate(file, results.MaxToken)
 }
 
 func runObjectWorker(ctx context.Context, s *streams, listen, token string) error {

@@ -101,15 +101,15 @@ func credentialsIn(path string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s is no file, or is readable by others: chmod 600 it", path)
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no file", path)
 	}
-	text, err := bounded.ReadFile(nil, path, maxCredentials)
+	text, err := bounded.ReadPrivate(path, maxCredentials)
 	if err != nil {
 		return nil, err
 	}
 	keys, n := map[string]string{}, 0
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		n++
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue

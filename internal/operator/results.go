@@ -9,10 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
@@ -23,6 +23,9 @@ type Results interface {
 	// Lost closes the run of a lost runner as incomplete. It is idempotent.
 	Lost(ctx context.Context, namespace, run, reason string) error
 }
+
+// maxToken limits a file with a token, in bytes.
+const maxToken = 1 << 20
 
 // HTTPResults implements Results over HTTP.
 type HTTPResults struct {
@@ -82,11 +85,11 @@ func (h *HTTPResults) do(ctx context.Context, method, namespace, run, what strin
 		return nil, err
 	}
 	if h.TokenFile != "" {
-		token, err := os.ReadFile(h.TokenFile)
+		token, err := bounded.ReadPrivate(h.TokenFile, maxToken)
 		if err != nil {
 			return nil, fmt.Errorf("token for the results service: %w", err)
 		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

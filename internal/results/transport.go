@@ -24,11 +24,10 @@ type Bearer struct {
 func (b *Bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	token := b.Token
 	if b.File != "" {
-		text, err := bounded.ReadFile(nil, b.File, MaxToken)
-		if err != nil {
+		var err error
+		if token, err = bounded.ReadPrivate(b.File, MaxToken); err != nil {
 			return nil, fmt.Errorf("read the token for the results service: %w", err)
 		}
-		token = strings.TrimSpace(string(text))
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+token)

@@ -96,6 +96,19 @@ func (b *box) write(name, text string) string {
 	return b.in(name)
 }
 
+// private writes a file that only the box's user can read.
+func (b *box) private(name, text string) string {
+	b.Helper()
+	path := b.write(name, text)
+	if err := os.Chmod(path, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.Chown(path, b.uid, b.uid); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
 // destroy stops the processes and removes the files that a failed test leaves.
 func (b *box) destroy() {
 	for _, p := range b.processes() {

@@ -123,19 +123,6 @@ func (s stored) does(t *testing.T) {
 	b.clean()
 }
 
-// private writes a file that only the box's user can read.
-func (b *box) private(name, text string) string {
-	b.Helper()
-	path := b.write(name, text)
-	if err := os.Chmod(path, 0o600); err != nil {
-		b.Fatal(err)
-	}
-	if err := os.Chown(path, b.uid, b.uid); err != nil {
-		b.Fatal(err)
-	}
-	return path
-}
-
 // TestObjectsOnFiles checks the store with one file per object, on a volume that the run creates.
 func TestObjectsOnFiles(t *testing.T) {
 	for name, s := range map[string]stored{

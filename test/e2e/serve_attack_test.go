@@ -62,7 +62,7 @@ func TestResultsServiceIsAttacked(t *testing.T) {
 		`"source":{"file":"","text":""},"verdicts":[`
 	b.write(swollen+"/run.json", run+strings.Repeat("{},", 7<<20/3-100)+"{}]}")
 	s := b.start(b.cnsbench(), "serve", "--dir", b.in("results"), "--listen", at, "--auth", "token", "--token-file",
-		b.write("token", "secret"))
+		b.private("token", "secret"))
 	s.reaches("results of")
 	if b.has(half + "/XYZ") {
 		t.Error("what was half received is still there")

@@ -281,7 +281,7 @@ func TestResultsTokenInTheClear(t *testing.T) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	}))
 	t.Cleanup(redirects.Close)
-	token := b.write("token", mintedToken)
+	token := b.private("token", mintedToken)
 	for _, tt := range []struct {
 		url  string
 		code int
