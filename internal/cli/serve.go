@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -58,8 +58,10 @@ func newServe(s *streams) *cobra.Command {
 		Short: "Show bundles in a browser, or store bundles and serve them over HTTP",
 		Long: `serve DIR shows the bundles and studies in and beneath a directory in a browser: a list
 of runs, their reports, runs in progress, comparisons and studies, and forms that build a
-Benchmark (docs/how-to/web.md). It only reads. Elsewhere than on a loopback address it
-needs TLS and --auth token; a browser takes the token as a password.
+Benchmark (docs/how-to/web.md). It only reads. The address that it prints has a token,
+without which nothing is shown: all users of this machine reach the port. --token-file
+gives a token of your own, which a browser takes as a password. Elsewhere than on a
+loopback address it needs TLS, too.
 
 With --allow-run the page submits Benchmarks and Studies to a queue, which runs them one
 after another, as this user, with results in DIR. Ctrl-C ends the run in progress, too;
@@ -72,7 +74,9 @@ describes the requests; "cnsbench install" installs the service in a cluster.
 --auth kubernetes authorizes requests by a token of the cluster and the right to get,
 list, create, update or delete benchmarks.cnsbench.dev/results in the run's
 namespace; --auth token by one token. --auth none authorizes all requests on a
-loopback address whose Host and Origin are of this machine or in --allow-host.`,
+loopback address whose Host and Origin are of this machine or in --allow-host. With
+--allow-run it would let every user of this machine run commands as the user of serve:
+it needs --insecure then, and is refused for root.`,
 		Example: `  cnsbench serve results                              the web interface, on this machine only
   cnsbench serve results --allow-run                  with a queue of runs
   cnsbench serve --dir results                        on this machine only
@@ -95,14 +99,17 @@ func (f *serveFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.dir, "dir", "results", "directory with the bundles as NAMESPACE/RUN; created if missing")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "HOST:PORT to listen on")
-	fl.StringVar(&f.auth, "auth", authNone, "how to authorize requests: kubernetes, token or none")
-	fl.StringVar(&f.token, "token-file", "", "file with the token of --auth token")
+	fl.StringVar(&f.auth, "auth", "", "how to authorize requests: token or none, without DIR also kubernetes (default "+
+		"token with DIR, else none)")
+	fl.StringVar(&f.token, "token-file", "", "file with the token of --auth token, which only its owner may read "+
+		"(default with DIR a new one, in the address that is printed)")
 	fl.StringVar(&f.cert, "tls-cert", "", "file with the certificate, in PEM; read again when it is renewed")
 	fl.StringVar(&f.key, "tls-key", "", "file with its key, in PEM")
 	fl.BoolVar(&f.selfSigned, "tls-self-signed", false, "create a certificate, keep it in DIR/.tls, and print its pin")
 	fl.StringVar(&f.publish, "publish-pin", "",
 		"ConfigMap in the service's own namespace that receives the pin, for the operator and show --cluster")
-	fl.BoolVar(&f.insecure, "insecure", false, "allow --auth none on an address that others can reach")
+	fl.BoolVar(&f.insecure, "insecure", false, "allow --auth none on an address that others can reach; with DIR, "+
+		"with --allow-run")
 	fl.StringArrayVar(&f.hosts, "allow-host", nil,
 		"with --auth none, a host name to accept besides localhost and addresses; may be repeated")
 	fl.Int64Var(&f.maxGiB, "max-bundle", 64, "maximum size of a bundle, in GiB")
@@ -125,19 +132,48 @@ func (f *serveFlags) add(c *cobra.Command) {
 
 // check returns an error for a flag that would have no effect, because it is of the other service.
 func (f *serveFlags) check(c *cobra.Command, args []string) error {
-	for _, name := range []string{"dir", "publish-pin", "insecure", "max-bundle", "quota-size", "quota-runs",
+	if f.auth == "" {
+		f.auth = authNone
+		if len(args) == 1 {
+			f.auth = authToken
+		}
+	}
+	for _, name := range []string{"dir", "publish-pin", "max-bundle", "quota-size", "quota-runs",
 		"retain-for", "retain-runs", "retain-size", "lost-after"} {
 		if len(args) == 1 && c.Flags().Changed(name) {
 			return fmt.Errorf("--%s is for the results service, serve without DIR", name)
 		}
 	}
+	if len(args) == 1 {
+		if err := f.checkOpen(os.Geteuid()); err != nil {
+			return err
+		}
+	}
 	switch {
+	case f.token != "" && f.auth != authToken:
+		return errors.New("--token-file is for --auth token")
 	case len(args) == 0 && f.allowRun:
 		return errors.New("--allow-run is for the web interface: name the directory of its results, serve DIR --allow-run")
 	case f.storageDir != "" && !f.allowRun:
 		return errors.New("--storage-dir is for the runs of --allow-run")
 	case f.cluster.Namespace != "" && !f.allowRun:
 		return errors.New("--namespace is for the runs of --allow-run")
+	}
+	return nil
+}
+
+// checkOpen refuses a queue that every user of this machine could use. The port of a loopback address is open to all.
+func (f *serveFlags) checkOpen(uid int) error {
+	open := f.allowRun && f.auth == authNone
+	switch {
+	case f.insecure && !open:
+		return errors.New("--insecure is for --auth none: with DIR together with --allow-run, else without DIR")
+	case open && uid == 0:
+		return errors.New("--auth none with --allow-run would let every user of this machine run commands as root: " +
+			"leave out --auth none, and open the address with the token")
+	case open && !f.insecure:
+		return errors.New("--auth none with --allow-run would let every user of this machine run commands as you: " +
+			"leave out --auth none and open the address with the token, or use --insecure")
 	}
 	return nil
 }
@@ -258,8 +294,7 @@ func (f *serveFlags) authenticator() (server.Authenticator, error) {
 }
 
 func (f *serveFlags) readToken() (string, error) {
-	b, err := bounded.ReadFile(nil, f.token, results.MaxToken)
-	token := strings.TrimSpace(string(b))
+	token, err := bounded.ReadPrivate(f.token, results.MaxToken)
 	if err == nil && token == "" {
 		err = fmt.Errorf("%s is empty", f.token)
 	}

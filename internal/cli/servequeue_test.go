@@ -138,10 +138,39 @@ func TestServeRefuses(t *testing.T) {
 		"DIR --allow-run --auth kubernetes":     "want token or none",
 		"DIR/none --allow-run":                  "no such file or directory",
 		"DIR --allow-run --listen 127.0.0.1:-1": "--listen",
+		"DIR --allow-run --auth none":           "open the address with the token",
+		"DIR --insecure":                        "--insecure is for --auth none",
+		"DIR --auth none --insecure":            "together with --allow-run",
+		"DIR --allow-host a":                    "with a token all names are accepted",
+		"DIR --auth none --token-file x":        "--token-file is for --auth token",
+		"--token-file x":                        "--token-file is for --auth token",
 	} {
 		code, out, errs := call(append([]string{"serve"}, strings.Fields(strings.Replace(args, "DIR", t.TempDir(), 1))...)...)
 		if code == exitOK || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("serve %s: exit %d, %q, %q, want %q", args, code, out, errs, want)
+		}
+	}
+}
+
+// All users of a machine reach its loopback addresses: a queue without a token is refused, to root always.
+func TestServeOpenQueue(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		f    serveFlags
+		uid  int
+		want string // part of the error; empty: none
+	}{
+		{"reads only", serveFlags{auth: authNone}, 0, ""},
+		{"token", serveFlags{auth: authToken, allowRun: true}, 0, ""},
+		{"open", serveFlags{auth: authNone, allowRun: true}, 1000, "run commands as you"},
+		{"open and insecure", serveFlags{auth: authNone, allowRun: true, insecure: true}, 1000, ""},
+		{"open to root", serveFlags{auth: authNone, allowRun: true}, 0, "run commands as root"},
+		{"open to root and insecure", serveFlags{auth: authNone, allowRun: true, insecure: true}, 0, "run commands as root"},
+		{"insecure token", serveFlags{auth: authToken, allowRun: true, insecure: true}, 1000, "--insecure is for"},
+	} {
+		err := tt.f.checkOpen(tt.uid)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
 }

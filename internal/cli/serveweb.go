@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (f *serveFlags) serveWeb(ctx context.Context, s *streams) error {
 
 // listenWeb opens the port of the web interface, prints its URL, and returns the protected handler.
 func (f *serveFlags) listenWeb(ctx context.Context, s *streams, ui *web.Server) (net.Listener, http.Handler, error) {
-	handler, err := f.protect(ui.Handler())
+	handler, query, err := f.protect(ui.Handler())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,7 +57,7 @@ func (f *serveFlags) listenWeb(ctx context.Context, s *streams, ui *web.Server) 
 	if err != nil {
 		return nil, nil, failed(fmt.Errorf("--listen: %w", err))
 	}
-	fmt.Fprintf(s.out, "%s at %s://%s/\n", f.dir, scheme, listener.Addr())
+	fmt.Fprintf(s.out, "%s at %s://%s/%s\n", f.dir, scheme, listener.Addr(), query)
 	if conf != nil {
 		// Of HTTP/1.1, a browser opens six connections to a server, and an event stream takes one.
 		conf.NextProtos = []string{"h2", "http/1.1"}
@@ -65,20 +66,24 @@ func (f *serveFlags) listenWeb(ctx context.Context, s *streams, ui *web.Server) 
 	return listener, handler, nil
 }
 
-// protect lets only those requests pass that are allowed: without authentication those of this machine.
-func (f *serveFlags) protect(h http.Handler) (http.Handler, error) {
+// protect lets only those requests pass that are allowed: those with the token, or without authentication those of this
+// machine. The query completes the address of the pages with a token that nobody knows yet.
+func (f *serveFlags) protect(h http.Handler) (_ http.Handler, query string, err error) {
 	switch {
 	case f.auth == authToken && len(f.hosts) > 0:
-		return nil, errors.New("--allow-host is for --auth none only")
+		return nil, "", errors.New("--allow-host is for --auth none only: with a token all names are accepted")
+	case f.auth == authToken && f.token == "":
+		token := rand.Text()
+		return web.RequireToken(h, token), "?token=" + token, nil
 	case f.auth == authToken:
 		token, err := f.readToken()
-		return web.RequireToken(h, token), err
+		return web.RequireToken(h, token), "", err
 	case f.auth != authNone:
-		return nil, fmt.Errorf("invalid --auth %q: want token or none with DIR", f.auth)
+		return nil, "", fmt.Errorf("invalid --auth %q: want token or none with DIR", f.auth)
 	case !results.Loopback(f.listen):
-		return nil, fmt.Errorf("%s can be reached by others: listen on 127.0.0.1, or use --auth token", f.listen)
+		return nil, "", fmt.Errorf("%s can be reached by others: listen on 127.0.0.1, or use --auth token", f.listen)
 	}
-	return server.Guard(h, f.hosts), nil
+	return server.Guard(h, f.hosts), "", nil
 }
 
 // compareRuns compares bundles as the command does without flags.

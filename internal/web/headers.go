@@ -2,13 +2,11 @@ package web
 
 import (
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"io/fs"
 	"mime"
 	"net/http"
 	"path"
-	"strings"
 )
 
 // appPolicy is the Content-Security-Policy of the application: its own files only, no inline script or style.
@@ -28,25 +26,6 @@ func headers(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-cache")
-		next.ServeHTTP(w, r)
-	})
-}
-
-// RequireToken lets requests pass that have the token: as a bearer token, or as the password of HTTP basic
-// authentication, for which a browser asks.
-func RequireToken(next http.Handler, token string) http.Handler {
-	want := sha256.Sum256([]byte(token))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if !ok {
-			_, given, ok = r.BasicAuth()
-		}
-		got := sha256.Sum256([]byte(given))
-		if !ok || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-			w.Header().Set("WWW-Authenticate", `Basic realm="cnsbench: the token is the password", charset="UTF-8"`)
-			http.Error(w, "authentication failed: want the token as the password", http.StatusUnauthorized)
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -207,21 +207,80 @@ func TestFramed(t *testing.T) {
 func TestRequireToken(t *testing.T) {
 	t.Parallel()
 	h := RequireToken(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }), "secret")
+	other := RequireToken(http.NotFoundHandler(), "another")
+	visit := func(h http.Handler, token string) []*http.Cookie {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080/?token="+token, nil))
+		return w.Result().Cookies()
+	}
+	cookies := visit(h, "secret")
+	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].Secure || cookies[0].Path != "/" ||
+		cookies[0].SameSite != http.SameSiteStrictMode || strings.Contains(cookies[0].Value, "secret") {
+		t.Fatal(cookies)
+	}
+	add := func(cookies []*http.Cookie) func(*http.Request) {
+		return func(r *http.Request) {
+			for _, c := range cookies {
+				r.AddCookie(c)
+			}
+		}
+	}
 	for name, tt := range map[string]struct {
-		set  func(*http.Request)
-		want int
+		target string
+		set    func(*http.Request)
+		want   int
 	}{
-		"none":     {func(*http.Request) {}, 401},
-		"wrong":    {func(r *http.Request) { r.SetBasicAuth("me", "secre") }, 401},
-		"empty":    {func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401},
-		"password": {func(r *http.Request) { r.SetBasicAuth("", "secret") }, 204},
-		"bearer":   {func(r *http.Request) { r.Header.Set("Authorization", "Bearer secret") }, 204},
+		"none":                      {"GET /", nil, 401},
+		"wrong":                     {"GET /", func(r *http.Request) { r.SetBasicAuth("me", "secre") }, 401},
+		"empty":                     {"GET /", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, 401},
+		"password":                  {"GET /", func(r *http.Request) { r.SetBasicAuth("", "secret") }, 204},
+		"bearer":                    {"GET /", func(r *http.Request) { r.Header.Set("Authorization", "Bearer secret") }, 204},
+		"address":                   {"GET /?token=secret", nil, 303},
+		"wrong in the address":      {"GET /?token=secre", nil, 401},
+		"none in the address":       {"GET /?token=", nil, 401},
+		"in the address of a POST":  {"POST /?token=secret", nil, 401},
+		"cookie":                    {"GET /", add(cookies), 204},
+		"cookie of a POST":          {"POST /", add(cookies), 204},
+		"cookie, an old address":    {"GET /?token=old", add(cookies), 204},
+		"cookie of another token":   {"GET /", add(visit(other, "another")), 401},
+		"cookie with the token":     {"GET /", add([]*http.Cookie{{Name: cookies[0].Name, Value: "secret"}}), 401},
+		"cookie for another server": {"GET http://127.0.0.1:8081/", add(cookies), 401},
 	} {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		tt.set(r)
+		method, target, _ := strings.Cut(tt.target, " ")
+		if target[0] == '/' {
+			target = "http://127.0.0.1:8080" + target
+		}
+		r := httptest.NewRequest(method, target, nil)
+		if tt.set != nil {
+			tt.set(r)
+		}
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, r); w.Code != tt.want {
 			t.Errorf("%s: %d, want %d", name, w.Code, tt.want)
+		}
+	}
+}
+
+// The address with the token leads to the same one without it, on this server.
+func TestTokenLeavesAddress(t *testing.T) {
+	t.Parallel()
+	h := RequireToken(http.NotFoundHandler(), "secret")
+	for target, want := range map[string]string{
+		"https://h/?token=secret":                 "/",
+		"https://h/runs/a%2Fb/?token=secret":      "/runs/a%2Fb/",
+		"https://h/compare?run=a&token=secret":    "/compare?run=a",
+		"https://h/?token=secret&token=secret":    "/",
+		"https://h//other.example/x?token=secret": "/other.example/x",
+		"https://h/%5Cother.example?token=secret": "/%5Cother.example",
+		"https://h/x?next=https://o&token=secret": "/x?next=https%3A%2F%2Fo",
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
+		if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || got != want {
+			t.Errorf("%s: %d, %q, want %q", target, w.Code, got, want)
+		}
+		if c := w.Result().Cookies(); len(c) != 1 || !c[0].Secure {
+			t.Errorf("%s: cookies %v", target, c)
 		}
 	}
 }

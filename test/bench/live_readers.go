@@ -110,7 +110,8 @@ type webServer struct {
 
 // startWeb starts a server, which runs until stop is called.
 func (e *env) startWeb(ctx context.Context) (*webServer, error) {
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), e.cnsbench(), "serve", e.tmp, "--listen", "127.0.0.1:0")
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), e.cnsbench(), "serve", e.tmp, "--listen", "127.0.0.1:0",
+		"--auth", "none")
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()

@@ -5,8 +5,12 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -133,7 +137,7 @@ func TestServeTLS(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	at := freePort(t)
-	token := b.write("token", "secret\n")
+	token, open := b.private("token", "secret\n"), b.write("open", "secret\n")
 	s := b.start(b.cnsbench(), "serve", "--dir", b.in("results"), "--listen", at, "--tls-self-signed", "--auth",
 		"token", "--token-file", token)
 	s.reaches("results of")
@@ -149,6 +153,7 @@ func TestServeTLS(t *testing.T) {
 			"has the pin " + pin},
 		{[]string{"--results-pin", pin}, "bearer token"},
 		{[]string{"--results-pin", pin, "--results-token-file", token}, "run not found"},
+		{[]string{"--results-pin", pin, "--results-token-file", open}, "chmod 600"},
 	} {
 		if r := b.run(append(args, tt.more...)...).wants(t, 2); !strings.Contains(r.stderr, tt.want) {
 			t.Errorf("want %q: %v", tt.want, r)
@@ -172,6 +177,7 @@ func TestServeTLS(t *testing.T) {
 		{[]string{"--listen", "0.0.0.0:0"}, "--auth none on 0.0.0.0:0"},
 		{[]string{"--auth", "some"}, `--auth "some"`},
 		{[]string{"--auth", "token"}, "--token-file"},
+		{[]string{"--auth", "token", "--token-file", open}, "chmod 600"},
 		{[]string{"--tls-cert", token}, "--tls-key"},
 		{[]string{"--tls-cert", token, "--tls-key", token}, "--tls-cert"},
 		{[]string{"--max-bundle", "0"}, "--max-bundle 0"},
@@ -186,4 +192,58 @@ func TestServeTLS(t *testing.T) {
 		2); !strings.Contains(r.stderr, "--listen") {
 		t.Error(fmt.Sprint(r))
 	}
+}
+
+// TestServeQueueOfOthers checks that a user of this machine who does not know the address that serve has printed can
+// neither read nor run anything, and that the owner can.
+func TestServeQueueOfOthers(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	if err := os.Mkdir(b.in("results"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := b.start(b.cnsbench(), "serve", b.in("results"), "--listen", "127.0.0.1:0", "--allow-run")
+	s.reaches("?token=")
+	printed := regexp.MustCompile(`http://\S+`).FindString(s.out.String())
+	address, err := url.Parse(printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := "http://" + address.Host
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, stranger := &http.Client{Jar: jar}, &http.Client{}
+	body := `{"text":` + strconv.Quote(head+"spec: {}\n") + `,"engine":"local"}`
+	for _, tt := range []struct {
+		who    *http.Client
+		method string
+		at     string
+		want   int
+	}{
+		{stranger, "GET", bare + "/", 401},
+		{stranger, "GET", bare + "/?token=guess", 401},
+		{stranger, "GET", bare + "/api/v1/queue", 401},
+		{stranger, "POST", bare + "/api/v1/queue", 401},
+		{browser, "GET", bare + "/", 401},
+		{browser, "GET", printed, 200},
+		{browser, "GET", bare + "/api/v1/queue", 200},
+		{browser, "POST", bare + "/api/v1/queue", 422}, // the file is incomplete
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), tt.method, tt.at, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := tt.who.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != tt.want || resp.Request.URL.RawQuery != "" && tt.want == 200 {
+			t.Errorf("%s %s: %d at %s, want %d", tt.method, tt.at, resp.StatusCode, resp.Request.URL, tt.want)
+		}
+	}
+	s.kill()
 }

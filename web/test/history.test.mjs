@@ -53,7 +53,7 @@ before(async () => {
     const file = join(data, "few", name(i), "run.json");
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), name: hostileName }));
   }
-  server = await serve(data);
+  server = await serve(data, "--auth", "none");
   browser = await browse();
 });
 after(async () => {

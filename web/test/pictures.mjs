@@ -74,7 +74,7 @@ await page
   .evaluate((d) => (d.open = true));
 await shot("report-operation", page.locator("#logs details").first(), 700);
 
-const series = await serve(process.argv[3]);
+const series = await serve(process.argv[3], "--auth", "none");
 const server = await serve(runs, "--allow-run");
 const live = join(runs, "live");
 const run = spawn(program, ["run", join(root, "web/test/live.yaml"), "--out", live], { stdio: "ignore" });
@@ -90,7 +90,7 @@ try {
     ["web-history", new URL("/history?folder=nightly", series.url)],
     ["web-new", "/new?from=workload%2Ffio"],
   ]) {
-    await page.goto(new URL(path, server.url).href);
+    await page.goto(path instanceof URL ? path.href : server.login(path));
     await sleep(3000); // figures of a run in progress are two seconds behind
     const figures = name === "web-compare" ? await distributions() : undefined;
     await shot(name, figures && page.locator("body"), figures);
@@ -107,7 +107,7 @@ async function submit(name, runtime) {
     .replace("runtime: 30s", `runtime: ${runtime}`);
   const answer = await fetch(new URL("/api/v1/queue", server.url), {
     method: "POST",
-    headers: { "Content-Type": "application/json" },
+    headers: { "Content-Type": "application/json", ...server.headers },
     body: JSON.stringify({ text, engine: "local", name }),
   });
   if (!answer.ok) throw new Error(await answer.text());

@@ -25,8 +25,8 @@ after(async () => {
   await server?.stop();
 });
 
-const open = (path, options) => openPage(browser, server.url + path.replace(/^\//, ""), options);
-const api = async (path) => (await fetch(`${server.url}api/v1/${path}`)).json();
+const open = (path, options) => openPage(browser, server.login(path), options);
+const api = async (path) => (await fetch(`${server.url}api/v1/${path}`, { headers: server.headers })).json();
 const submissions = async () => (await api("queue")).submissions;
 const text = (page) => page.getByLabel("File", { exact: true }).inputValue();
 const valid = (page) => page.locator(".verdict .good").waitFor(wait);

@@ -46,12 +46,13 @@ export const json = (...args) =>
     execFileSync(program, [...args, "--output", "json"], { cwd: data, encoding: "utf8", maxBuffer: 64 << 20 }),
   );
 
-// serve starts the server on a free port of the loopback address.
+// serve starts the server on a free port of the loopback address. login is an address of it with its token, if serve has
+// made one.
 export async function serve(dir, ...flags) {
   const child = spawn(program, ["serve", dir, "--listen", "127.0.0.1:0", ...flags], {
     stdio: ["ignore", "pipe", "inherit"],
   });
-  const url = await new Promise((done, fail) => {
+  const printed = await new Promise((done, fail) => {
     let text = "";
     child.stdout.on("data", (b) => {
       text += b;
@@ -60,8 +61,16 @@ export async function serve(dir, ...flags) {
     });
     child.once("exit", (code) => fail(new Error(`cnsbench serve ended with status ${code}`)));
   });
+  const [url, query] = printed.split("?");
+  const token = new URLSearchParams(query).get("token");
   return {
     url,
+    headers: token ? { Authorization: `Bearer ${token}` } : {},
+    login(path) {
+      const address = new URL(path, url);
+      if (token) address.searchParams.set("token", token);
+      return address.href;
+    },
     stop: () =>
       new Promise((done) => {
         child.once("exit", done);

@@ -12,7 +12,7 @@ let server, browser;
 
 before(async () => {
   makeData();
-  server = await serve(data);
+  server = await serve(data, "--auth", "none");
   browser = await browse();
 });
 after(async () => {
