@@ -249,10 +249,9 @@ func (f *serveFlags) limits() (server.Limits, error) {
 
 // serveUntil serves until ctx ends, then lets requests in progress finish.
 func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10}
+	web := server.Bounded(h)
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
+	go func() { ended <- web.Serve(l) }()
 	select {
 	case err := <-ended:
 		return err
@@ -260,8 +259,8 @@ func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if server.Shutdown(ctx) != nil {
-		return server.Close() // clients send unacknowledged data again
+	if web.Shutdown(ctx) != nil {
+		return web.Close() // clients send unacknowledged data again
 	}
 	return nil
 }

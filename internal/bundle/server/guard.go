@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Guard refuses cross-site requests of a browser: requests to a foreign host name, which an attacker's DNS
@@ -30,6 +31,12 @@ func Guard(next http.Handler, hosts []string) http.Handler {
 		w.Header().Set("Connection", "close") // the rest of the body is not read
 		reply(w, http.StatusForbidden, problem{Error: why})
 	})
+}
+
+// Bounded returns a server of h with limits on what a client may send before it is answered, and on its silence.
+func Bounded(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10}
 }
 
 // acceptsHost reports whether a host, with or without a port, is this service's. An address cannot be rebound

@@ -1,11 +1,15 @@
 package scrape
 
 import (
+	"bufio"
+	"errors"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -134,5 +138,67 @@ func checkDashboard(t *testing.T, served map[string]*dto.MetricFamily) {
 		if served[name] == nil && served[histogram].GetType() != dto.MetricType_HISTOGRAM {
 			t.Errorf("the dashboard asks for %s, which is not served", name)
 		}
+	}
+}
+
+// TestServerLimits: a page of another site reads nothing by a name that resolves to this machine, and clients that send
+// nothing keep few connections.
+func TestServerLimits(t *testing.T) {
+	s, err := Listen("127.0.0.1:0", New(&bundle.Run{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for host, want := range map[string]int{s.Address(): 200, "localhost": 200, "rebound.example": 403} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Address()+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host, r.Close = host, true
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Body.Close()
+		if got.StatusCode != want {
+			t.Errorf("host %s: %d, want %d", host, got.StatusCode, want)
+		}
+	}
+	// A header without end is refused.
+	c, err := net.Dial("tcp", s.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = c.Write([]byte("GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 128<<10)))
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil || !strings.Contains(line, "431") {
+		t.Errorf("a long header: %q, %v", line, err)
+	}
+	// Of many connections without a request, the first ones are served, the others wait.
+	var idle []net.Conn
+	for range maxConnections {
+		one, err := net.Dial("tcp", s.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle = append(idle, one)
+	}
+	more, err := net.Dial("tcp", s.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer more.Close()
+	_, _ = more.Write([]byte("GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n"))
+	_ = more.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+	if n, err := more.Read(make([]byte, 1)); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one connection more than %d: %d, %v", maxConnections, n, err)
+	}
+	for _, one := range idle {
+		_ = one.Close()
+	}
+	_ = more.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if line, err := bufio.NewReader(more).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+		t.Errorf("after the others: %q, %v", line, err)
 	}
 }

@@ -10,11 +10,21 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+
+	"github.com/cnsbench/cnsbench/internal/bundle/server"
+)
+
+// What clients of the metrics may take. Others than Prometheus may reach the port, and all of it is memory and time of
+// the machine that measures.
+const (
+	metricsTimeout = 10 * time.Second // for a request, and for its answer
+	maxConnections = 16
 )
 
 // Server serves metrics at /metrics of an address.
 type Server struct {
-	http     http.Server
+	http     *http.Server
 	listener net.Listener
 	serving  sync.WaitGroup
 }
@@ -27,8 +37,12 @@ func Listen(address string, m *Metrics) (*Server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
-	s := &Server{http: http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}, listener: l}
-	s.serving.Go(func() { _ = s.http.Serve(l) }) // always returns an error, in the end that of Close
+	s := &Server{http: server.Bounded(mux), listener: l}
+	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
+		s.http.Handler = server.Guard(mux, nil)
+	}
+	s.http.ReadTimeout, s.http.WriteTimeout = metricsTimeout, metricsTimeout
+	s.serving.Go(func() { _ = s.http.Serve(netutil.LimitListener(l, maxConnections)) }) // always returns an error, in the end that of Close
 	return s, nil
 }
 
