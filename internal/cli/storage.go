@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -27,8 +26,8 @@ func (f *runFlags) room(p *plan.Plan) (*storagedir.Room, error) {
 func (f *runFlags) prepareStorage(s *streams, p *plan.Plan) error {
 	builtIn := func(sc storagev1.StorageClass) bool { return p.Endpoints[sc.Provisioner] == "" }
 	if f.StorageDir == storagedir.Default() && slices.ContainsFunc(slices.Collect(maps.Values(p.StorageClasses)), builtIn) {
-		if err := os.MkdirAll(f.StorageDir, 0o755); err != nil {
-			return failed(fmt.Errorf("create the storage directory: %w; choose another with --storage-dir", err))
+		if err := storagedir.Make(); err != nil {
+			return failed(err)
 		}
 	}
 	r, err := f.room(p)

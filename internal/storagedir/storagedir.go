@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -31,9 +32,43 @@ func Default() string {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return filepath.Join(os.TempDir(), fmt.Sprintf("cnsbench-%d", os.Geteuid()))
+		return temporary()
 	}
 	return filepath.Join(home, ".local", "state", "cnsbench")
+}
+
+// temporary is the storage directory of a user without a home. Its name is known to all, who may write beside it.
+func temporary() string { return filepath.Join(os.TempDir(), fmt.Sprintf("cnsbench-%d", os.Geteuid())) }
+
+// Make creates the default storage directory, if it is missing, and checks it.
+func Make() error {
+	mode := fs.FileMode(0o755)
+	if Default() == temporary() {
+		mode = 0o700
+	}
+	if err := os.MkdirAll(Default(), mode); err != nil {
+		return fmt.Errorf("create the storage directory: %w; choose another with --storage-dir", err)
+	}
+	return Check(Default())
+}
+
+// own refuses a directory that another user has made, can write or can read. It follows no link.
+func own(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("storage directory: %w", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("storage directory %s: not a directory; choose another with --storage-dir", dir)
+	case !ok || int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("storage directory %s belongs to another user: choose another with --storage-dir", dir)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("storage directory %s is open to others (mode %04o): chmod 700 it, or choose another with "+
+			"--storage-dir", dir, info.Mode().Perm())
+	}
+	return nil
 }
 
 // Check returns an error unless dir is a directory. Only the default one may be missing: creating a misspelt one
@@ -43,6 +78,8 @@ func Check(dir string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && dir == Default():
 		return nil
+	case dir == temporary():
+		return own(dir)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("--storage-dir %s does not exist: create it, or mount the disk to measure there", dir)
 	case err != nil:
