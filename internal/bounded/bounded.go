@@ -185,6 +185,19 @@ func ReadPrivate(name string, most int64) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
+// maxMessage is the length of a message of another program, in bytes: a driver or a cluster writes what it likes, and it
+// gets into each op, log and table.
+const maxMessage = 4 << 10
+
+// Message returns a message of another program: its first 4 KiB, and how many bytes are left out.
+func Message(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	head := strings.TrimSuffix(Text(s, maxMessage), "…")
+	return fmt.Sprintf("%s… (%d more bytes)", head, len(s)-len(head))
+}
+
 // Text returns the first bytes of a text, at most that many and whole runes only, and a mark if something is left out.
 func Text(s string, most int) string {
 	if len(s) <= most {

@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/engine/sidecar"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -503,9 +504,9 @@ type Error struct {
 	Err     error
 }
 
-// Errorf returns an Error with a formatted message.
+// Errorf returns an Error with a formatted message, which is cut as that of another program.
 func Errorf(code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: code, Message: bounded.Message(fmt.Sprintf(format, args...))}
 }
 
 // Wrap sets the cause of e and returns e.

@@ -11,6 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/clocksync"
 	"github.com/cnsbench/cnsbench/internal/agent/message"
 	"github.com/cnsbench/cnsbench/internal/agent/transport"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -243,7 +244,8 @@ func (c *Client) deliver(p *recordPage) {
 // convert converts a record to the run's clock: both ends with one exchange, so that the duration stays
 // exact.
 func (c *Client) convert(r Record) Call {
-	call := Call{Seq: r.Seq, RPC: r.RPC, Subject: r.Subject, End: op.Never, Code: r.Code, Message: r.Message}
+	call := Call{Seq: r.Seq, RPC: r.RPC, Subject: r.Subject, End: op.Never, Code: r.Code,
+		Message: bounded.Message(r.Message)}
 	at := max(r.Start, r.End)
 	offset, plusMinus, _ := c.clocks.Offset(at) // a session starts with clock exchanges
 	call.Start, call.Err = op.Time(r.Start-offset), plusMinus

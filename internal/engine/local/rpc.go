@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -102,5 +101,5 @@ func rpcError(rpc string, err error) error {
 	case codes.Canceled:
 		err = errors.Join(context.Canceled, err)
 	}
-	return &engine.Error{Code: s.Code().String(), Message: fmt.Sprintf("%s: %s", rpc, s.Message()), Err: err}
+	return engine.Errorf(s.Code().String(), "%s: %s", rpc, s.Message()).Wrap(err)
 }

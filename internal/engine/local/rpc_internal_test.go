@@ -1,9 +1,12 @@
 package local
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -32,5 +35,19 @@ func TestMarkParts(t *testing.T) {
 		if diff := cmp.Diff(tt.want, append([]op.Milestone(nil), o.Milestones...)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
+	}
+}
+
+// TestLongMessage: a driver's message is cut, and says by how much.
+func TestLongMessage(t *testing.T) {
+	t.Parallel()
+	err := rpcError("CreateVolume", status.Error(codes.Internal, strings.Repeat("x", 1<<20)))
+	text := err.Error()
+	if len(text) > 5<<10 || !strings.HasPrefix(text, "Internal: CreateVolume: xxx") ||
+		!strings.HasSuffix(text, "xxx… (1044494 more bytes)") {
+		t.Errorf("%d bytes: %s … %s", len(text), text[:40], text[len(text)-40:])
+	}
+	if short := rpcError("CreateVolume", status.Error(codes.Internal, "full")); short.Error() != "Internal: CreateVolume: full" {
+		t.Error(short)
 	}
 }

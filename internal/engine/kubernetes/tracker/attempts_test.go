@@ -144,3 +144,13 @@ func TestWarningsKeepCauseAndConsequence(t *testing.T) {
 		t.Errorf("%q, want %q", w, want)
 	}
 }
+
+// TestLongWarning: the message of an event or a condition is cut, and says by how much.
+func TestLongWarning(t *testing.T) {
+	w := Warnings{}
+	w.Note("pvc", "ProvisioningFailed", strings.Repeat("x", 1<<20), nil)
+	got, times := w.FailedAttempts("pvc")
+	if times != 1 || len(got) > 5<<10 || !strings.HasSuffix(got, " more bytes)") {
+		t.Errorf("%d times, %d bytes", times, len(got))
+	}
+}

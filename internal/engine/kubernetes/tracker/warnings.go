@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
 // Warnings are the last events of type Warning, by object and reason.
@@ -61,7 +63,7 @@ func (w Warnings) Note(object, reason, message string, at *metav1.Time) bool {
 	if at == nil {
 		at = new(metav1.Time)
 	}
-	k := object + " " + reason
+	k, message := object+" "+reason, bounded.Message(message)
 	old := w[k]
 	if old.count > 0 && old.message == message && old.at.Equal(at) {
 		return false
