@@ -41,7 +41,7 @@ type Data struct {
 	measured map[string]op.Time             // by instance, where that is not the run's barrier
 	end      *op.Time                       // nil: it is not known yet
 	bounds   Bounds
-	far      far
+	far      *far
 }
 
 // Variant returns the variables in which an instance differs from others of its action,

@@ -56,9 +56,6 @@ func (d *Data) within(what string, times ...op.Time) bool {
 	}
 	d.far.mu.Lock()
 	defer d.far.mu.Unlock()
-	if d.far.left == nil {
-		d.far.left = map[string]int{}
-	}
 	d.far.left[what]++
 	return false
 }

@@ -16,7 +16,7 @@ import (
 
 // Read loads a bundle. The error names the damaged part.
 func Read(b *bundle.Bundle) (*Data, error) {
-	d := &Data{Bundle: b, bounds: BoundsOf(&b.Run)}
+	d := &Data{Bundle: b, bounds: BoundsOf(&b.Run), far: &far{left: map[string]int{}}}
 	var series sync.WaitGroup
 	var err, seriesErr error
 	series.Go(func() { d.Series, seriesErr = collect(b.Series()) }) // as long as all else
