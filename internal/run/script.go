@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
@@ -91,13 +92,15 @@ func (r *runner) parseByScript(list []parsing) {
 		err     error
 	}
 	answers := make([]answer, len(list))
+	ctx, stop := r.untilInterrupt()
+	defer stop()
 	var all sync.WaitGroup
 	free := make(chan struct{}, parsersAtOnce)
 	for i, p := range list {
 		free <- struct{}{}
 		all.Go(func() {
 			defer func() { <-free }()
-			ctx, cancel := context.WithTimeoutCause(r.hard, parseWithin,
+			ctx, cancel := context.WithTimeoutCause(ctx, parseWithin,
 				fmt.Errorf("it took longer than %v", parseWithin))
 			defer cancel()
 			answers[i].printed, answers[i].err = parser.Parse(ctx, engine.ParseRequest{
@@ -107,9 +110,23 @@ func (r *runner) parseByScript(list []parsing) {
 		})
 	}
 	all.Wait()
+	if ctx.Err() != nil && r.result.State == bundle.Complete {
+		r.note(ErrInterrupted) // files were not read: the results are not whole
+	}
 	for i := range list {
 		r.printed(&list[i], answers[i].printed, answers[i].err)
 	}
+}
+
+// untilInterrupt returns a context that ends with the next interrupt: the first one, unless that has ended the
+// measurement already. Work on what was measured goes on after that one, until the second.
+func (r *runner) untilInterrupt() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(r.hard)
+	if r.soft == nil || r.soft.Err() != nil {
+		return ctx, func() { cancel(nil) }
+	}
+	detach := context.AfterFunc(r.soft, func() { cancel(context.Cause(r.soft)) })
+	return ctx, func() { detach(); cancel(nil) }
 }
 
 // printed stores the output of a script, and parses it if the script succeeded.
