@@ -12,14 +12,21 @@ import (
 // checkNames reports names of actions that make names of objects ambiguous: volume 1-data
 // of instance 0 of fio and volume data of instance 1 of fio-0 would have one name.
 func checkNames(report *parse.Report, order []*node) {
+	names := map[string]bool{}
 	for _, n := range order {
-		for _, of := range order {
-			other := string(of.spec.Name)
-			rest, ok := strings.CutPrefix(string(n.spec.Name), other+"-")
+		names[string(n.spec.Name)] = true
+	}
+	for _, n := range order {
+		name := string(n.spec.Name)
+		for i := range name {
+			if name[i] != '-' || !names[name[:i]] {
+				continue
+			}
+			rest := name[i+1:]
 			digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-			if ok && digits > 0 && (digits == len(rest) || rest[digits] == '-') {
+			if digits > 0 && (digits == len(rest) || rest[digits] == '-') {
 				report.Fail(n.path+".name", "choose a name that is not an action's name and a number",
-					"objects of %q could not be told from those of %q", n.spec.Name, other)
+					"objects of %q could not be told from those of %q", n.spec.Name, name[:i])
 			}
 		}
 	}

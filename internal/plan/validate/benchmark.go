@@ -30,6 +30,10 @@ func Benchmark(ctx context.Context, report *parse.Report) *v1alpha1.Benchmark {
 		return nil
 	}
 	report.Faulty = map[string]bool{}
+	if long := c.tooMany(report.Document); len(long) > 0 {
+		report.Add(long...)
+		return nil
+	}
 	for _, p := range c.apply(ctx, report.Document) {
 		report.Add(p)
 		report.Faulty[p.Path] = true
