@@ -167,8 +167,7 @@ func OfID(id string, o Options, dryRun bool) (r *Run, err error) {
 			id, own.Server, entry.Bundle), entry.Close())
 	}
 	r = &Run{entry: entry, connect: func() (platform, error) {
-		secrets, err := o.secrets(&entry.Entry)
-		return &machine{entry.Identity, o.Driver, secrets}, err
+		return &machine{entry.Identity, o.Driver, o.secrets(&entry.Entry)}, nil
 	}}
 	defer func() {
 		if err != nil {
@@ -217,7 +216,7 @@ var errDry = errors.New("a dry run changes no ledger")
 
 // secrets returns those of the options, and those of the files with which the run was started. A file that cannot be
 // read is reported only: it may not be needed, or the options have its Secrets.
-func (o *Options) secrets(entry *registry.Entry) (engine.Secrets, error) {
+func (o *Options) secrets(entry *registry.Entry) engine.Secrets {
 	all := maps.Clone(o.Secrets)
 	if all == nil {
 		all = engine.Secrets{}
@@ -233,7 +232,7 @@ func (o *Options) secrets(entry *registry.Entry) (engine.Secrets, error) {
 			}
 		}
 	}
-	return all, nil
+	return all
 }
 
 // Remove removes what the run has left. It returns how many entries of the ledger were open.

@@ -54,28 +54,19 @@ then.`,
 			if err == nil {
 				o.Secrets, err = readSecrets(s, secrets)
 			}
-			onCluster := e.capabilities.Cluster
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case len(args) == 1 && run != "":
-				return errors.New("give a BUNDLE or --run, not both")
-			case len(args) == 1:
-				return cleanBundle(ctx, s, o, args[0], dryRun)
-			case onCluster && run == "":
-				return errors.New("--engine kubernetes needs --run, the value of label cnsbench.dev/run, or a BUNDLE")
-			case onCluster && dryRun:
-				return errors.New("--dry-run with --engine kubernetes needs a BUNDLE")
-			case onCluster:
-				return cleanCluster(ctx, s, o.Cluster, run)
-			case run != "":
-				found, err := cleanup.OfID(run, o, dryRun)
-				if err != nil {
-					return err
-				}
-				return cleanRun(ctx, s, found, found.Bundle(), dryRun)
 			}
-			return cleanMachine(ctx, s, o, dryRun)
+			if len(args) == 1 {
+				if run != "" {
+					return errors.New("give a BUNDLE or --run, not both")
+				}
+				return cleanBundle(ctx, s, o, args[0], dryRun)
+			}
+			if e.capabilities.Cluster {
+				return cleanCluster(ctx, s, o.Cluster, run, dryRun)
+			}
+			return cleanMachine(ctx, s, o, run, dryRun)
 		},
 	}
 	c.Flags().StringVar(&on, "engine", defaultEngine(), "local or kubernetes")
@@ -107,7 +98,13 @@ func readSecrets(s *streams, names []string) (engine.Secrets, error) {
 }
 
 // cleanCluster removes what carries a run's label.
-func cleanCluster(ctx context.Context, s *streams, o cluster.Options, run string) error {
+func cleanCluster(ctx context.Context, s *streams, o cluster.Options, run string, dryRun bool) error {
+	switch {
+	case run == "":
+		return errors.New("--engine kubernetes needs --run, the value of label cnsbench.dev/run, or a BUNDLE")
+	case dryRun:
+		return errors.New("--dry-run with --engine kubernetes needs a BUNDLE")
+	}
 	if err := owned.CheckRunID(run); err != nil {
 		return fmt.Errorf("--run: %w", err)
 	}
@@ -167,8 +164,15 @@ func cleanRun(ctx context.Context, s *streams, run *cleanup.Run, dir string, dry
 	return nil
 }
 
-// cleanMachine cleans up after all dead runs of this user on this machine.
-func cleanMachine(ctx context.Context, s *streams, o cleanup.Options, dryRun bool) error {
+// cleanMachine cleans up after a run of this user on this machine; without its ID, after all that are dead.
+func cleanMachine(ctx context.Context, s *streams, o cleanup.Options, id string, dryRun bool) error {
+	if id != "" {
+		run, err := cleanup.OfID(id, o, dryRun)
+		if err != nil {
+			return err
+		}
+		return cleanRun(ctx, s, run, run.Bundle(), dryRun)
+	}
 	ids, err := registry.List()
 	if err != nil {
 		return failed(err)

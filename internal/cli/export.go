@@ -24,6 +24,7 @@ type exportFlags struct {
 	within        time.Duration
 	format, table string
 	out, endpoint string
+	to            []string
 	given         func(flag string) bool
 	remote        remoteFlags
 }
@@ -40,7 +41,8 @@ a receiver of OTLP/HTTP instead. The bundle is a directory, or one at the result
 of a cluster.
 
 Otherwise delivers the results of a bundle to the outputs of its Benchmark, as the run does
-(docs/reference/outputs.md). --pending sends the documents that the run did not deliver and
+(docs/reference/outputs.md). Credentials are sent only to the servers that --to names: the
+bundle may be somebody else's. --pending sends the documents that the run did not deliver and
 writes the files that are missing, also if the run was killed. --all sends and writes
 everything again; a document keeps its ID.`,
 		Example: `  cnsbench export --format perfetto cnsbench-quickstart-20260301-120000 --out timeline.json
@@ -59,6 +61,8 @@ everything again; a document keeps its ID.`,
 	fl := c.Flags()
 	fl.BoolVar(&f.pending, "pending", false, "send undelivered documents, write missing files of outputs")
 	fl.BoolVar(&f.all, "all", false, "send all documents and write all files of outputs again")
+	fl.StringArrayVar(&f.to, "to", nil, "with --pending or --all: `URL` of an output that may get this user's credentials; "+
+		"may be repeated")
 	fl.DurationVar(&f.within, "within", 10*time.Minute, "how long to try to send")
 	fl.StringVar(&f.format, "format", "", strings.Join(exportFormats, ", ")+": write the bundle in this format")
 	fl.StringVar(&f.table, "table", "ops", "ops, series, figures or stalls: table to write as csv, json or parquet")
@@ -79,7 +83,7 @@ func (f *exportFlags) run(ctx context.Context, s *streams, args []string) error 
 		defer cancel()
 	}
 	if f.format == "" {
-		return export(ctx, s, args[0], f.all)
+		return export(ctx, s, args[0], f.all, f.to)
 	}
 	dir, done, err := f.remote.bundle(ctx, args, false)
 	if err != nil {
@@ -111,7 +115,7 @@ func (f *exportFlags) check() error {
 	return nil
 }
 
-func export(ctx context.Context, s *streams, dir string, all bool) error {
+func export(ctx context.Context, s *streams, dir string, all bool, named []string) error {
 	b, err := openBundle(s, dir)
 	if err != nil {
 		return err
@@ -123,7 +127,7 @@ func export(ctx context.Context, s *streams, dir string, all bool) error {
 	if err != nil {
 		return failed(err)
 	}
-	to, err := destinationsOf(ctx, bench)
+	to, err := destinationsOf(ctx, bench, credentialReader{named: append([]string{}, named...)})
 	if err != nil {
 		return failed(err)
 	}
@@ -156,10 +160,10 @@ type destinations struct {
 	buckets []output.Bucket
 }
 
-func destinationsOf(ctx context.Context, bench *v1alpha1.Benchmark) (to destinations, err error) {
+func destinationsOf(ctx context.Context, bench *v1alpha1.Benchmark, from credentialReader) (to destinations, err error) {
 	to.files = outputFilesOf(bench)
-	if to.targets, err = targetsOf(ctx, bench, credentialReader{}); err == nil {
-		to.buckets, err = bucketsOf(ctx, bench, credentialReader{})
+	if to.targets, err = targetsOf(ctx, bench, from); err == nil {
+		to.buckets, err = bucketsOf(ctx, bench, from)
 	}
 	return to, err
 }

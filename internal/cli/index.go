@@ -72,9 +72,21 @@ func makeIndex(ctx context.Context, s *streams, out string, entries []catalog.En
 		}
 		return errors.New("no bundle found: want directories with bundles in or beneath them")
 	}
-	o, err := outFileAt(out)
+	r, err := writeIndex(ctx, out, sources, searches, broken)
 	if err != nil {
 		return err
+	}
+	warnMissing(s, r.Unreadable)
+	visible.Fprintf(s.out, "%s: %s, %s\n", out, count(int(r.Runs), "run"), count(int(r.Ops), "op"))
+	return nil
+}
+
+// writeIndex writes the index beside its place, or where temporary files are if that is no file, and puts it there.
+func writeIndex(ctx context.Context, out string, sources []index.Source, searches index.Searches,
+	broken map[string]string) (r index.Result, err error) {
+	o, err := outFileAt(out)
+	if err != nil {
+		return r, err
 	}
 	beside := os.TempDir()
 	if o.whole != "" {
@@ -82,11 +94,11 @@ func makeIndex(ctx context.Context, s *streams, out string, entries []catalog.En
 	}
 	dir, err := os.MkdirTemp(beside, ".cnsbench-*")
 	if err != nil {
-		return o.failed(err)
+		return r, o.failed(err)
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "index")
-	r, err := index.Make(ctx, path, sources, searches, broken)
+	r, err = index.Make(ctx, path, sources, searches, broken)
 	switch {
 	case err != nil:
 	case o.whole != "":
@@ -101,16 +113,12 @@ func makeIndex(ctx context.Context, s *streams, out string, entries []catalog.En
 			_, err = io.Copy(w, made)
 			return err
 		})
-		if err != nil {
-			return err
-		}
+		return r, err
 	}
 	if err != nil {
-		return o.failed(err)
+		return r, o.failed(err)
 	}
-	warnMissing(s, r.Unreadable)
-	visible.Fprintf(s.out, "%s: %s, %s\n", out, count(int(r.Runs), "run"), count(int(r.Ops), "op"))
-	return nil
+	return r, nil
 }
 
 // warnMissing prints which bundles are not in the index, and why.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
@@ -17,6 +18,11 @@ func bucketsOf(ctx context.Context, b *v1alpha1.Benchmark, from credentialReader
 		spec := o.S3Spec
 		if spec == nil {
 			continue
+		}
+		if spec.Credentials != nil || os.Getenv(outputVariable(string(o.Name), "ACCESSKEY"))+os.Getenv("AWS_ACCESS_KEY_ID") != "" {
+			if err := from.mayGo(string(o.Name), spec.Endpoint); err != nil {
+				return nil, err
+			}
 		}
 		account, err := from.account(ctx, string(o.Name), spec.Credentials)
 		if err != nil {

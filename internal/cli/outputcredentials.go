@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,19 @@ const maxCredentials = 1 << 20
 // credentialReader reads the credentials of outputs and of Prometheus.
 type credentialReader struct {
 	on *cluster.Cluster // of Secrets; nil: they cannot be read
+	// named are the URLs that the command line allows credentials to be sent to; nil: any, since the outputs are not those
+	// of a bundle.
+	named []string
+}
+
+// mayGo refuses to send credentials to a server that the command line does not name: somebody else may have written the
+// bundle, and would get them.
+func (r credentialReader) mayGo(output, to string) error {
+	if r.named == nil || slices.ContainsFunc(r.named, func(url string) bool { return within(to, url) }) {
+		return nil
+	}
+	return fmt.Errorf("output %s of the bundle is sent to %s with this user's credentials: if that is right, add --to %s",
+		output, to, shellWord(to))
 }
 
 // authorization returns the header Authorization for a server: that of the environment variable, or of its credentials.

@@ -37,6 +37,11 @@ func targetsOf(ctx context.Context, b *v1alpha1.Benchmark, from credentialReader
 		default:
 			continue
 		}
+		if t.Query != "" || o.Credentials() != nil || os.Getenv(outputVariable(name, "AUTHORIZATION")) != "" {
+			if err := from.mayGo(name, t.URL); err != nil {
+				return nil, err
+			}
+		}
 		var err error
 		if t.Authorization, err = from.authorization(ctx, "output "+name, outputVariable(name, "AUTHORIZATION"),
 			o.Credentials()); err != nil {
@@ -103,7 +108,7 @@ func (r *running) recorder(show *progress) run.Recorder {
 
 // targets are the outputs that results are sent to. Their credentials are hidden in what is recorded from now on.
 func (r *running) targets(ctx context.Context) ([]output.Target, error) {
-	from := credentialReader{r.on}
+	from := credentialReader{on: r.on}
 	targets, err := targetsOf(ctx, r.plan.Benchmark, from)
 	if err == nil {
 		r.buckets, err = bucketsOf(ctx, r.plan.Benchmark, from)

@@ -90,7 +90,7 @@ func TestOutputCredentials(t *testing.T) {
 		{from: &v1alpha1.OutputCredentials{SecretName: "t"}, on: on, fail: "not found"},
 		{from: &v1alpha1.OutputCredentials{SecretName: "s"}, fail: "set the environment variable CNSBENCH_OUTPUT_ES_AUTH"},
 	} {
-		got, err := credentialReader{tt.on}.authorization(t.Context(), "output es",
+		got, err := credentialReader{on: tt.on}.authorization(t.Context(), "output es",
 			outputVariable("es", "AUTHORIZATION"), tt.from)
 		if got != tt.want || (err != nil) != (tt.fail != "") {
 			t.Errorf("%+v: %q, %v", tt.from, got, err)
@@ -131,7 +131,7 @@ func TestBucketAccount(t *testing.T) {
 		{&v1alpha1.OutputCredentials{SecretName: "half"}, output.Account{}, "want the keys accesskey and secretkey"},
 		{&v1alpha1.OutputCredentials{File: "/absent"}, output.Account{}, "output my-s3: credentials: "},
 	} {
-		got, err := bucketsOf(t.Context(), bench(tt.from), credentialReader{on})
+		got, err := bucketsOf(t.Context(), bench(tt.from), credentialReader{on: on})
 		if tt.fail != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.fail) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%+v: %v", tt.from, err)
@@ -144,7 +144,7 @@ func TestBucketAccount(t *testing.T) {
 	}
 	t.Setenv("CNSBENCH_OUTPUT_MY_S3_ACCESSKEY", "own")
 	t.Setenv("CNSBENCH_OUTPUT_MY_S3_SECRETKEY", "hunter4")
-	got, err := bucketsOf(t.Context(), bench(&v1alpha1.OutputCredentials{SecretName: "absent"}), credentialReader{on})
+	got, err := bucketsOf(t.Context(), bench(&v1alpha1.OutputCredentials{SecretName: "absent"}), credentialReader{on: on})
 	if err != nil || got[0].Account != (output.Account{AccessKey: "own", SecretKey: "hunter4"}) {
 		t.Errorf("%d buckets, %v", len(got), err)
 	}

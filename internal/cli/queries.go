@@ -27,7 +27,7 @@ func (r *running) queries(ctx context.Context) (func(context.Context, func(op.Qu
 		c.Queries = append(c.Queries, promquery.Query(q))
 	}
 	var err error
-	c.Authorization, err = credentialReader{r.on}.authorization(ctx, "prometheus", prometheusAuthorization,
+	c.Authorization, err = credentialReader{on: r.on}.authorization(ctx, "prometheus", prometheusAuthorization,
 		r.plan.Benchmark.Spec.Metrics.Prometheus.Credentials)
 	if err != nil {
 		return nil, err

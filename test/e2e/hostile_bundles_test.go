@@ -273,9 +273,9 @@ func (a *attacked) tries(t *testing.T, v *hostile.Variant, parts, turn int) {
 			}
 			came := p.came.Load()
 			a.checks(t, v, line, dir, a.limited(t, filepath.Join(root, "cwd"), args))
+			// Only export sends to the outputs of a bundle, and without credentials.
 			sends := strings.Contains(line, "--pending") || strings.Contains(line, "--all")
-			// export sends to the outputs of a bundle, with credentials: docs/design/security.md says so.
-			if p.came.Load() > came && !sends {
+			if p.secret.Load() || p.came.Load() > came && !sends {
 				t.Fatalf("%s: it reached a server that the bundle names; with a secret: %v", line, p.secret.Load())
 			}
 			if o.Digest(t) != before {

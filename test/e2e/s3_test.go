@@ -41,8 +41,8 @@ func TestBundleInBucket(t *testing.T) {
 			"CNSBENCH_OUTPUT_MY_S3_SECRETKEY="+servers.VersitySecret)
 		return b.finish(t.Context(), cmd).wants(b, 0)
 	}
-	asAccount("export", "--pending", b.bundle())
-	if r := asAccount("export", "--pending", b.bundle()); !strings.Contains(r.stdout, "nothing is pending") {
+	asAccount("export", "--pending", b.bundle(), "--to", v.Address)
+	if r := asAccount("export", "--pending", b.bundle(), "--to", v.Address); !strings.Contains(r.stdout, "nothing is pending") {
 		t.Errorf("%v", r)
 	}
 	asAccount("run", b.write("bench.yaml", text), "--out", b.in("second"), "--storage-dir", b.in("storage"))

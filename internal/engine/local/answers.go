@@ -171,7 +171,7 @@ func (v *volume) checkNew(rpc string) error {
 	}
 	dir, err := os.Open(v.targetPath)
 	if err != nil {
-		return nil //nolint:nilerr // its workload will be told
+		return nil // its workload will be told
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(1)
