@@ -81,7 +81,7 @@ func open(dir string) (b *Bundle, closed bool, err error) {
 	if lock, free, err := lockDir(dir, unix.LOCK_SH); err == nil {
 		b.Live = !free
 		if free {
-			if err := lock.Close(); err != nil {
+			if err := unlock(lock); err != nil {
 				return nil, false, fmt.Errorf("bundle: %w", err)
 			}
 		}

@@ -36,7 +36,7 @@ func (w *Writer) Close(f func(*Run)) error {
 	} else {
 		err = errors.Join(err, w.seal(f))
 	}
-	return errors.Join(err, w.lock.Close())
+	return errors.Join(err, unlock(w.lock))
 }
 
 // seal completes a bundle whose streams are all on disk.

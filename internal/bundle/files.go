@@ -51,3 +51,7 @@ func lockDir(dir string, how int) (*os.File, bool, error) {
 	}
 	return nil, false, errors.Join(fmt.Errorf("lock %s: %w", dir, err), d.Close())
 }
+
+// unlock ends a lock. A process that is being started has a copy of the file for a moment, so that to close it is not
+// enough.
+func unlock(f *os.File) error { return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close()) }

@@ -136,7 +136,7 @@ func ReadLedger(dir string) ([]op.LedgerEntry, error) {
 		return nil, inUse(dir)
 	}
 	entries, err := LedgerIn(bounded.Dir(dir))
-	return entries, errors.Join(err, lock.Close())
+	return entries, errors.Join(err, unlock(lock))
 }
 
 func inUse(dir string) error {
@@ -155,7 +155,7 @@ func OpenLedger(dir string) (*Ledger, error) {
 	}
 	l, err := OpenLedgerIn(bounded.Dir(dir))
 	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, unlock(lock))
 	}
 	l.lock = lock
 	return l, nil
@@ -333,7 +333,7 @@ func (l *Ledger) Close() error {
 	<-l.done
 	err := errors.Join(l.err, l.file.Close())
 	if l.lock != nil {
-		err = errors.Join(err, l.lock.Close())
+		err = errors.Join(err, unlock(l.lock))
 	}
 	return err
 }

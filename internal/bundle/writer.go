@@ -89,7 +89,7 @@ func Create(dir string, r Run) (*Writer, error) {
 	}
 	if err := w.createFiles(); err != nil {
 		return nil, errors.Join(fmt.Errorf("bundle: cannot write to %s: %w", dir, err), removeContents(dir),
-			lock.Close())
+			unlock(lock))
 	}
 	return w, nil
 }

@@ -135,8 +135,14 @@ func Owns(dir string) error {
 }
 
 // RemoveAll removes a directory of this user with its content, unless something is mounted below it. It follows no
-// symbolic link. A missing directory is no error.
+// symbolic link. A missing directory is no error, nor is an empty name.
 func RemoveAll(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" {
+		return Refuse("%q is not the path of a directory of a run", dir)
+	}
 	if err := errors.Join(Owns(dir), Unmounted(dir)); err != nil {
 		return err
 	}

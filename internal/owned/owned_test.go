@@ -21,6 +21,9 @@ func TestRemoveAll(t *testing.T) {
 	must(t, os.Symlink(dir, link))
 	refused(t, RemoveAll(link), true)
 	refused(t, RemoveAll(canary), true)
+	refused(t, RemoveAll("/"), true)
+	refused(t, RemoveAll("dir"), true)
+	must(t, RemoveAll(""))
 	must(t, RemoveAll(dir))
 	must(t, RemoveAll(dir)) // again
 	if _, err := os.Stat(canary); err != nil {

@@ -49,7 +49,11 @@ func openStore(dir string) (*store, error) {
 	return s, nil
 }
 
-func (s *store) close() error { return s.lock.Close() }
+// close ends the lock. A process that is being started has a copy of the file for a moment, so that to close it is not
+// enough.
+func (s *store) close() error {
+	return errors.Join(unix.Flock(int(s.lock.Fd()), unix.LOCK_UN), s.lock.Close())
+}
 
 // load reads the state; a queue without one is empty. A file that cannot be read is left as it is.
 func (s *store) load() (*list, error) {

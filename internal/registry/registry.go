@@ -244,8 +244,11 @@ func List() (ids []string, err error) {
 // Dir returns the directory of the entry, which has the run's ledger.
 func (r *Run) Dir() bounded.Dir { return bounded.Dir(r.dir) }
 
-// Close lets other processes hold the entry.
-func (r *Run) Close() error { return r.lock.Close() }
+// Close lets other processes hold the entry. A process that is being started has a copy of the lock's file for a moment,
+// so that to close it is not enough.
+func (r *Run) Close() error {
+	return errors.Join(unix.Flock(int(r.lock.Fd()), unix.LOCK_UN), r.lock.Close())
+}
 
 // Remove forgets the run, of which nothing is left.
 func (r *Run) Remove() error {

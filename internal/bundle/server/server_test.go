@@ -135,7 +135,7 @@ type grower struct {
 func newGrower(t *testing.T) *grower {
 	t.Helper()
 	w, err := bundle.Create(filepath.Join(t.TempDir(), "bundle"),
-		bundle.Run{ID: "r1", Name: "grown", Spec: json.RawMessage(`{}`), BarrierAt: op.Never, EndedAt: op.Never,
+		bundle.Run{ID: "r1", Name: "grown", Engine: "kubernetes", Spec: json.RawMessage(`{}`), BarrierAt: op.Never, EndedAt: op.Never,
 			Clock: bundle.ClockInfo{Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}})
 	if err != nil {
 		t.Fatal(err)
@@ -523,7 +523,7 @@ func TestPull(t *testing.T) {
 	// The runner's pod serves the bundle that the runner writes.
 	root := t.TempDir()
 	w, err := bundle.Create(filepath.Join(root, "team", "r1"),
-		bundle.Run{ID: "r1", Name: "pod", BarrierAt: op.Never, EndedAt: op.Never})
+		bundle.Run{ID: "r1", Name: "pod", Engine: "kubernetes", BarrierAt: op.Never, EndedAt: op.Never})
 	if err != nil {
 		t.Fatal(err)
 	}
