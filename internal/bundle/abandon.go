@@ -19,7 +19,7 @@ func Abandon(dir, reason string) error {
 	if !free {
 		return fmt.Errorf("bundle: %s is in use: its run is alive", dir)
 	}
-	defer unlock(lock)
+	defer func() { _ = unlock(lock) }()
 	b := &Bundle{Dir: dir}
 	if err := b.readRun(); err != nil {
 		return err
