@@ -84,6 +84,13 @@ test-long: deps build object-servers workload-servers prometheus ## run what mak
 	cd test/object && go test -count=1 -timeout 9m ./...
 	@$(MAKE) --no-print-directory storage-test
 
+.PHONY: hostile
+HOSTILE ?= 200
+hostile: export CNSBENCH_HOSTILE := $(HOSTILE)
+hostile: export CNSBENCH_SEED := $(SEED)
+hostile: deps build ## try every command that takes a bundle with HOSTILE=200 (or all) bundles of somebody else (each week)
+	go test -count=1 -timeout 60m -run '^TestHostileBundles$$' ./test/e2e
+
 .PHONY: test-entries
 test-entries: export CNSBENCH_ENTRIES := all
 test-entries: deps build workload-servers ## run all applications of the library, here and on the test bed (each week; CI runs four)
