@@ -232,6 +232,13 @@ func TestOpenHostile(t *testing.T) {
 	}
 	path := t.TempDir()
 	name := filepath.Join(path, designFile)
+	forged := strings.Replace(old, `"name": "x"`, `"name": "x\nExecStart=/bin/sh"`, 1)
+	if err := os.WriteFile(name, []byte(forged), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "invalid name") {
+		t.Errorf("a name of two lines: %v", err)
+	}
 	if err := errors.Join(os.WriteFile(name, nil, 0o644), os.Truncate(name, 1<<40)); err != nil {
 		t.Fatal(err)
 	}

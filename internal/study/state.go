@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
@@ -237,6 +238,9 @@ func read(path string) (*Design, error) {
 
 // valid checks what the program indexes or opens by.
 func (d *Design) valid(name string) error {
+	if strings.ContainsFunc(d.Name, func(r rune) bool { return !unicode.IsPrint(r) }) { // it goes into unit files
+		return fmt.Errorf("%s: invalid name %q of the study: want printable characters", name, d.Name)
+	}
 	for i, c := range d.Cells {
 		if len(c.Levels) != len(d.Factors) || c.AAOf != nil && (*c.AAOf < 0 || *c.AAOf >= i) {
 			return fmt.Errorf("%s: invalid cell %d: want a level of each factor, and an A/A arm of an earlier cell", name, i)
