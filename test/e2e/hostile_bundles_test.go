@@ -342,7 +342,8 @@ func (a *attacked) checks(t *testing.T, v *hostile.Variant, line, dir string, r 
 		return
 	}
 	said := r.said()
-	reasons := []string{filepath.Base(dir), v.File, v.Want, "/nonexistent/", "--aa: ", "the condition ", "file name too long"}
+	reasons := []string{filepath.Base(dir), v.File, v.Want, "/nonexistent/", "--aa: ", "the condition ",
+		"file name too long"}
 	named := slices.ContainsFunc(reasons, func(what string) bool {
 		return what != "" && strings.Contains(said, what)
 	})
