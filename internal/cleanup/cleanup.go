@@ -84,11 +84,13 @@ func OfBundle(dir string, o Options, dryRun bool) (*Run, error) {
 		switch {
 		case errors.Is(err, registry.ErrUnknown):
 			return nil, errors.Join(elsewhere(dir, &run), err)
-		case err == nil && isCopy(dir, found.Bundle()):
-			return nil, errors.Join(fmt.Errorf("%s is not the bundle of run %s, which is %s: clean up after that, or use "+
-				"--run %s", dir, run.ID, found.Bundle(), run.ID), found.ledger.Close(), found.release(false))
+		case err != nil:
+			return nil, err
 		}
-		return found, err
+		if err := found.entry.CheckBundle(dir); err != nil {
+			return nil, errors.Join(err, found.ledger.Close(), found.release(false))
+		}
+		return found, nil
 	}
 	own := identityOf(&run)
 	if n := o.Cluster.Namespace; n != "" && own.OnCluster() == nil && n != own.Namespace {
@@ -103,6 +105,12 @@ func OfBundle(dir string, o Options, dryRun bool) (*Run, error) {
 	r.entry, err = registry.Open(run.ID)
 	if err != nil && !errors.Is(err, registry.ErrUnknown) {
 		return nil, fmt.Errorf("run %s: %w", run.ID, err)
+	}
+	if r.entry != nil && r.entry.Identity.Nonce != own.Nonce { // the bundle only claims the ID
+		if err := r.release(false); err != nil {
+			return nil, err
+		}
+		r.entry = nil
 	}
 	if dryRun {
 		var left []op.LedgerEntry
@@ -123,16 +131,6 @@ func identityOf(run *bundle.Run) owned.Identity {
 		return owned.Identity{}
 	}
 	return run.Identity
-}
-
-// isCopy reports whether a bundle is another than that of the run, which is still there.
-func isCopy(dir, bundle string) bool {
-	its, err := os.Stat(bundle)
-	if err != nil { // moved
-		return false
-	}
-	this, err := os.Stat(dir)
-	return err != nil || !os.SameFile(this, its)
 }
 
 // elsewhere tells a run that left nothing here from one that was not here, as far as its bundle says.

@@ -19,6 +19,7 @@ import (
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/registry"
 	"github.com/cnsbench/cnsbench/internal/visible"
 )
@@ -135,6 +136,9 @@ func sweepBundle(ctx context.Context, s *streams, dir string, endpoints []string
 	if err != nil {
 		return fmt.Errorf("run %s: %w", b.Run.ID, err)
 	}
+	if err := entry.CheckBundle(dir); err != nil {
+		return errors.Join(err, entry.Close())
+	}
 	return sweepRun(ctx, s, entry, workers, look)
 }
 
@@ -159,7 +163,11 @@ func sweepRun(ctx context.Context, s *streams, entry *registry.Run, workers int,
 		return err
 	}
 	open, err := bundle.LedgerIn(entry.Dir())
-	forget = err == nil && len(open) == 0
+	if err != nil || len(open) > 0 {
+		return err
+	}
+	err = owned.RemoveAll(entry.Identity.Scratch)
+	forget = err == nil
 	return err
 }
 

@@ -56,6 +56,11 @@ func TestObjectCleanup(t *testing.T) {
 		}
 		expect(exitOK, "containers that it made may be left, which are not among them: cnsbench object cleanup "+
 			"'"+dir+"'", "cleanup", dir)
+		copied := filepath.Join(t.TempDir(), "copy") // somebody else's may claim the ID of the run
+		if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		expect(exitUsage, "is not the bundle of run", "object", "cleanup", copied)
 		expect(exitOK, "2 containers there, 0 not; nothing was removed", "object", "cleanup", "--dry-run", what)
 		expect(exitOK, "2 containers removed, with 40 objects; 0 not there", "object", "cleanup", what)
 		if there() != 0 {

@@ -30,6 +30,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
+	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
 func newRun(s *streams) *cobra.Command {
@@ -211,6 +212,10 @@ func (f *runFlags) begin(s *streams, on *cluster.Cluster, p *plan.Plan, files []
 	r = &running{streams: s, flags: f, plan: p, id: id, identity: own, clock: clock, writer: w, on: on, ledger: w.Ledger()}
 	if f.Identity == "" { // else the machine is a pod
 		err = r.register(&described)
+	}
+	if err != nil && described.OnCluster() { // whose objects are found by their labels
+		visible.Fprintln(s.err, "warning: the run is not registered on this machine:", err)
+		err = nil
 	}
 	w.Hide(secretValues(p, id)...)
 	if err == nil {

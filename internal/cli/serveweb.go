@@ -67,7 +67,7 @@ func (f *serveFlags) listenWeb(ctx context.Context, s *streams, ui *web.Server) 
 }
 
 // protect lets only those requests pass that are allowed: those with the token, or without authentication those of this
-// machine. The query completes the address of the pages with a token that nobody knows yet.
+// machine. The query has the new token, for the address that is printed.
 func (f *serveFlags) protect(h http.Handler) (_ http.Handler, query string, err error) {
 	switch {
 	case f.auth == authToken && len(f.hosts) > 0:

@@ -1,6 +1,6 @@
 // Package owned identifies what belongs to a run, so that a clean-up removes nothing else: objects on a cluster carry a
-// digest of the run's identity; directories on a machine are those of its registry. docs/design/cleanup.md describes how each kind of
-// object is recognised.
+// digest of the run's identity; directories on a machine are those that its registry names. docs/design/cleanup.md
+// describes how each kind of object is recognised.
 package owned
 
 import (

@@ -244,6 +244,21 @@ func List() (ids []string, err error) {
 // Dir returns the directory of the entry, which has the run's ledger.
 func (r *Run) Dir() bounded.Dir { return bounded.Dir(r.dir) }
 
+// CheckBundle refuses a bundle that is not the run's, which is still where it was: it only claims the run's ID. A bundle
+// that was moved is accepted.
+func (r *Run) CheckBundle(dir string) error {
+	its, err := os.Stat(r.Bundle)
+	if err != nil { // it was moved
+		return nil //nolint:nilerr // see above
+	}
+	if this, err := os.Stat(dir); err == nil && os.SameFile(this, its) {
+		return nil
+	}
+	id := r.Identity.RunID
+	return fmt.Errorf("%s is not the bundle of run %s, which is %s: clean up after that, or use --run %s", dir, id,
+		r.Bundle, id)
+}
+
 // Close lets other processes hold the entry. A process that is being started has a copy of the lock's file for a moment,
 // so that to close it is not enough.
 func (r *Run) Close() error {

@@ -177,7 +177,7 @@ func texts() []stream {
 			func(w *bundle.Writer, l opLog, _ int) { w.OpLogs(l.About, []oplog.Record{l.Op}) }),
 		streamOf("Raw", "raw/fio-0/fio/out.json", rawText{"fio-0", "fio", "out.json", "{}"},
 			func(w *bundle.Writer, r rawText, _ int) {
-				_ = w.Raw(r.Instance, r.Container, r.File, []byte(r.Text)) // refuses what is no name
+				_ = w.Raw(r.Instance, r.Container, r.File, []byte(r.Text)) // an invalid name is refused
 			}),
 		streamOf("RemoteWrite", "remote-write/metrics.frames", sent{"metrics", "body"},
 			func(w *bundle.Writer, s sent, _ int) {

@@ -14,7 +14,7 @@ import (
 // Outside is what hostile bundles point at: a tree of files, of which nothing may change.
 type Outside struct {
 	Dir string
-	// URL is that of a server, and Socket a unix socket, which nobody may reach but by the command line.
+	// URL is a server and Socket a unix socket. A command may connect to them only if its command line names them.
 	URL, Socket string
 	// RunID is that of a registered run of this user; PID that of a process of somebody else.
 	RunID string

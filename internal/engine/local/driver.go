@@ -29,6 +29,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
@@ -225,7 +226,10 @@ func (d *driver) start(ctx context.Context, options map[string]string) error {
 // one might be on another disk.
 func makeBase(dir string) error {
 	err := os.Mkdir(filepath.Dir(dir), 0o755)
-	if err != nil && !errors.Is(err, os.ErrExist) { // by another driver of this run
+	if errors.Is(err, os.ErrExist) { // by another driver of this run
+		err = owned.Owns(filepath.Dir(dir))
+	}
+	if err != nil {
 		return err
 	}
 	return os.Mkdir(dir, 0o755)
