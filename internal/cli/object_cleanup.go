@@ -174,17 +174,21 @@ func sweepRun(ctx context.Context, s *streams, entry *registry.Run, workers int,
 // namedStores refuses places in stores that the command line does not name: the bundle may be somebody else's, and would
 // get this user's credentials, or name this user's directories.
 func namedStores(run string, places []model.Place, endpoints []string) error {
+	named := func(where string) bool {
+		return slices.ContainsFunc(endpoints, func(e string) bool { return within(where, e) })
+	}
 	for i := range places {
 		s := &places[i].Store
 		for _, settings := range []map[string]string{s.Settings, s.Auth} {
 			for _, key := range slices.Sorted(maps.Keys(settings)) {
+				if named(settings[key]) { // a path may have a comma
+					continue
+				}
 				for where := range strings.SplitSeq(settings[key], ",") {
 					where = strings.TrimSpace(where)
-					if strings.ContainsAny(where, "/:") && !slices.ContainsFunc(endpoints, func(e string) bool {
-						return within(where, e)
-					}) {
-						return fmt.Errorf("run %s is not registered for this user on this machine, so its bundle may be "+
-							"somebody else's: nothing was touched. If %s %q of its store %s is yours, add --endpoint %s",
+					if strings.ContainsAny(where, "/:") && !named(where) {
+						return fmt.Errorf("run %s is not registered for this user on this machine: it was cleaned up, or its "+
+							"bundle is somebody else's. Nothing was touched. If %s %q of its store %s is yours, add --endpoint %s",
 							run, key, where, s.Kind, shellWord(where))
 					}
 				}

@@ -222,7 +222,7 @@ func killObjects(b *box, r *rand.Rand, _ int) {
 			sure)
 	}
 	b.Logf("%d writes are recorded, the server has done %d, %d of them surely recorded", recorded, all, sure)
-	removed(b, b.bundle(), keys)
+	removed(b, b.bundle(), keys, v.Address, b.in("keys"))
 	if left := b.copies(v, "cnsbench-*"); len(left) > 0 {
 		b.Errorf("buckets are left: %v", left)
 	}

@@ -105,7 +105,9 @@ func (b *box) cleanUp(r *rand.Rand) {
 		l.kill()
 	}
 	b.run("cleanup", b.bundle()).wants(b, 0)
-	if again := b.run("cleanup", b.bundle()).wants(b, 0); !strings.Contains(again.stdout, "not registered") {
+	again := b.run("cleanup", b.bundle()).wants(b, 0)
+	// A run whose containers are left to cnsbench object cleanup stays registered.
+	if !strings.Contains(again.stdout, "not registered") && !strings.HasPrefix(again.stdout, "0 objects removed; containers") {
 		b.Errorf("a second cleanup finds something\n%v", again)
 	}
 }

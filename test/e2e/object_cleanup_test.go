@@ -54,7 +54,7 @@ func TestObjectCleanup(t *testing.T) {
 			"cnsbench object cleanup "+b.bundle()) {
 			t.Errorf("the remaining buckets are not reported\n%v", r)
 		}
-		removed(b, b.bundle(), keys)
+		removed(b, b.bundle(), keys, v.Address, v.Cert, b.in("keys"))
 		for _, container := range []string{"cnsbench-kill-1", "cnsbench-kill-2"} {
 			if _, err := os.Stat(filepath.Join(v.Data, container)); !os.IsNotExist(err) {
 				t.Errorf("%s is still there: %v", container, err)
@@ -84,8 +84,9 @@ func TestObjectCleanup(t *testing.T) {
 	})
 }
 
-// removed runs cleanup for a file or a bundle and checks that nothing remains.
-func removed(b *box, of string, credentials []string) result {
+// removed runs cleanup for a file or a bundle and checks that nothing remains. The run of a bundle is forgotten then, so
+// that its endpoints have to be named.
+func removed(b *box, of string, credentials []string, endpoints ...string) result {
 	b.Helper()
 	clean := func(more ...string) result {
 		cmd := b.command(b.Context(), b.cnsbench(), append([]string{"object", "cleanup", of}, more...)...)
@@ -93,7 +94,11 @@ func removed(b *box, of string, credentials []string) result {
 		return b.finish(b.Context(), cmd).wants(b, 0)
 	}
 	r := clean()
-	if again := clean("--dry-run"); !strings.Contains(again.stdout, "0 containers there, 2 not") {
+	look := []string{"--dry-run"}
+	for _, e := range endpoints {
+		look = append(look, "--endpoint", e)
+	}
+	if again := clean(look...); !strings.Contains(again.stdout, "0 containers there, 2 not") {
 		b.Errorf("something is left\n%v\n%v", r, again)
 	}
 	return r
