@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
+	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/visible"
 )
 
@@ -106,7 +108,7 @@ func (f *reproduceFlags) takeOver(b *bundle.Bundle) error {
 		f.Endpoints = then.Endpoints
 	}
 	if !given("storage-dir") {
-		f.StorageDir = firstOf(then.StorageDir, f.StorageDir)
+		f.StorageDir = cmp.Or(then.StorageDir, storagedir.Default())
 	}
 	return nil
 }
@@ -127,15 +129,6 @@ func (f *reproduceFlags) takeOverCluster(b *bundle.Bundle, given func(string) bo
 		f.Namespace = b.Run.Identity.Namespace
 	}
 	return nil
-}
-
-func firstOf(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // source returns the recorded text as a file, with the path beside which the files are that it names.
