@@ -92,7 +92,7 @@ func (a *Attempts) CreationFailed(name string, c Creation) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case refused(c.Message):
+	case c.Message != "" && !mayHaveCreated(c.Message):
 		a.refused[c.Object] = true
 	case c.Message != "" && !a.handles[name]:
 		a.uncertain[name] = c
@@ -140,19 +140,18 @@ func VolumeRequestName(uid string) string { return "pvc-" + uid }
 // SnapshotRequestName is VolumeRequestName for a snapshot.
 func SnapshotRequestName(uid string) string { return "snapshot-" + uid }
 
-// refusalCodes are the gRPC codes by which a driver says that it created nothing.
-var refusalCodes = map[string]bool{"InvalidArgument": true, "NotFound": true, "AlreadyExists": true,
-	"PermissionDenied":   true,
-	"FailedPrecondition": true, "OutOfRange": true, "Unimplemented": true, "Unauthenticated": true,
-	"ResourceExhausted": true}
+// unclearCodes are the gRPC codes that do not say whether the driver created anything. By the others it says that it
+// did not, and a message without a code comes from a sidecar or controller that did not call it.
+var unclearCodes = map[string]bool{"Canceled": true, "Unknown": true, "DeadlineExceeded": true, "Aborted": true,
+	"Internal": true, "Unavailable": true, "DataLoss": true}
 
 // driverNotCalled is part of csi-provisioner's message when it did not call the driver because of the volume's
 // source.
 const driverNotCalled = "error getting handle for DataSource"
 
-// refused says whether a message means that the driver created nothing.
-func refused(message string) bool {
-	return refusalCodes[codeIn(message)] || strings.Contains(message, driverNotCalled)
+// mayHaveCreated says whether the driver may have created what a message says has failed.
+func mayHaveCreated(message string) bool {
+	return unclearCodes[codeIn(message)] && !strings.Contains(message, driverNotCalled)
 }
 
 // permanentCodes are the gRPC codes with which a driver refuses a claim each time. csi-provisioner calls

@@ -100,6 +100,10 @@ func TestCreationFailed(t *testing.T) {
 			a.CreationFailed("pvc-1", Creation{RPC: "CreateVolume", Driver: "d", Object: "v", Times: 1,
 				Message: "rpc error: code = ResourceExhausted desc = full"})
 		}, nil, 0},
+		{"a driver that was not called", func(a *Attempts) {
+			a.CreationFailed("pvc-1", Creation{RPC: "CreateVolume", Driver: "d", Object: "v", Times: 1,
+				Message: `storageclass.storage.k8s.io "fast" not found`})
+		}, nil, 0},
 		{"nobody said anything", func(a *Attempts) { a.CreationFailed("pvc-1", Creation{RPC: "CreateVolume"}) }, nil,
 			0},
 		{"the volume came later", func(a *Attempts) {
