@@ -74,6 +74,18 @@ func competitors(u *host.Use) string {
 var limitingFlags = []string{"kube-api-qps", "kube-api-burst", "worker-threads", "workers",
 	"concurrent-attach-detach-syncs"}
 
+// defaultLimits are the values of flags that are not given: of Kubernetes 1.36, csi-provisioner 6.3 and csi-attacher
+// 4.13 (both with csi-lib-utils 0.25), csi-resizer 2.3, csi-snapshotter and snapshot-controller 8.7, as their main
+// packages have them. Those of the sidecars have not changed since the flags exist (2021).
+var defaultLimits = map[string]map[string]string{
+	"csi-provisioner":         {"kube-api-qps": "5", "kube-api-burst": "10", "worker-threads": "100"},
+	"csi-attacher":            {"kube-api-qps": "5", "kube-api-burst": "10", "worker-threads": "10"},
+	"csi-resizer":             {"kube-api-qps": "5", "kube-api-burst": "10", "workers": "10"},
+	"csi-snapshotter":         {"kube-api-qps": "5", "kube-api-burst": "10", "worker-threads": "10"},
+	"snapshot-controller":     {"kube-api-qps": "5", "kube-api-burst": "10", "worker-threads": "10"},
+	"kube-controller-manager": {"kube-api-qps": "20", "kube-api-burst": "30"},
+}
+
 // controllerFlags reads limits of environment.json, which is a text where they are not known.
 func controllerFlags(limits any) map[string][]string {
 	processes, ok := limits.(map[string]any)
@@ -89,6 +101,8 @@ func controllerFlags(limits any) map[string][]string {
 		for _, flag := range limitingFlags {
 			if value, ok := set[flag].(string); ok {
 				texts = append(texts, "--"+flag+"="+value)
+			} else if value := defaultLimits[name][flag]; value != "" {
+				texts = append(texts, "--"+flag+"="+value+" (default)")
 			}
 		}
 		flags[name] = append(flags[name], strings.Join(texts, " "))

@@ -22,7 +22,8 @@ func TestControllerFlags(t *testing.T) {
 		"of another form":           "x",
 	})
 	delete(got, "") // of the other form
-	want := map[string][]string{"csi-attacher": {"--kube-api-qps=5 --worker-threads=10"}, "csi-provisioner": {""}}
+	want := map[string][]string{"csi-attacher": {"--kube-api-qps=5 --kube-api-burst=10 (default) --worker-threads=10"},
+		"csi-provisioner": {"--kube-api-qps=5 (default) --kube-api-burst=10 (default) --worker-threads=100 (default)"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
