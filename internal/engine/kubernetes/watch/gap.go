@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -10,6 +12,7 @@ import (
 type Gap struct {
 	Kind string  `json:"kind"`
 	From op.Time `json:"from"` // stamp of the last frame or list
+	Lost op.Time `json:"lost"` // when the connection ended
 	To   op.Time `json:"to"`   // when the watch was accepted again; Never: not yet
 	// Cause is why the connection ended; Last is the error of the last failed attempt to reopen it.
 	Cause    string `json:"cause"`
@@ -22,10 +25,10 @@ type gaps struct {
 	all []*Gap
 }
 
-func (g *gaps) begin(kind string, from op.Time, cause error) *Gap {
+func (g *gaps) begin(kind string, from, lost op.Time, cause error) *Gap {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	gap := &Gap{Kind: kind, From: from, To: op.Never, Cause: cause.Error()}
+	gap := &Gap{Kind: kind, From: from, Lost: lost, To: op.Never, Cause: cause.Error()}
 	g.all = append(g.all, gap)
 	return gap
 }
@@ -44,6 +47,29 @@ func (g *gaps) end(gap *Gap, at op.Time) *Gap {
 	gap.To = at
 	return gap
 }
+
+// Outages are the times, in order and apart, in which attempts to open a watch again failed; those that have not ended
+// end at now.
+func Outages(gaps []Gap, now op.Time) (list []Outage) {
+	slices.SortFunc(gaps, func(a, b Gap) int { return cmp.Compare(a.Lost, b.Lost) })
+	for _, g := range gaps {
+		to := g.To
+		if !to.Known() {
+			to = now
+		}
+		switch n := len(list) - 1; {
+		case g.Last == "" || to <= g.Lost:
+		case n >= 0 && g.Lost <= list[n].To:
+			list[n].To = max(list[n].To, to)
+		default:
+			list = append(list, Outage{g.Lost, to})
+		}
+	}
+	return list
+}
+
+// Outage is a time in which the API server could not be watched.
+type Outage struct{ From, To op.Time }
 
 func (g *gaps) list() []Gap {
 	g.mu.Lock()

@@ -91,11 +91,11 @@ func TestAWatchThatEndsGoesOnWhereItWas(t *testing.T) {
 		if d := cmp.Diff(want, rec.take()); d != "" {
 			t.Error(d)
 		}
-		gap := Gap{Kind: "pods", From: 4 * sec, To: 6 * sec, Cause: "EOF", Attempts: 1}
+		gap := Gap{Kind: "pods", From: 4 * sec, Lost: 6 * sec, To: 6 * sec, Cause: "EOF", Attempts: 1}
 		if d := cmp.Diff([]Gap{gap}, w.Gaps()); d != "" {
 			t.Error(d)
 		}
-		if d := cmp.Diff([]Gap{{Kind: "pods", From: 4 * sec, To: op.Never, Cause: "EOF"}, gap}, rec.gaps); d != "" {
+		if d := cmp.Diff([]Gap{{Kind: "pods", From: 4 * sec, Lost: 6 * sec, To: op.Never, Cause: "EOF"}, gap}, rec.gaps); d != "" {
 			t.Error("told: ", d)
 		}
 		if got := w.Lags()[0].Gaps; got != 1 {
@@ -298,4 +298,19 @@ func TestCloseEndsAGap(t *testing.T) {
 			t.Errorf("gaps %+v, want one that is open", gaps)
 		}
 	})
+}
+
+// TestOutages: gaps of several kinds in which reopening failed are one outage where they overlap; the server's normal end
+// of a watch is none.
+func TestOutages(t *testing.T) {
+	gaps := []Gap{
+		{Kind: "pods", From: 1 * sec, Lost: 10 * sec, To: 41 * sec, Last: "refused"},
+		{Kind: "events", From: 9 * sec, Lost: 9 * sec, To: 40 * sec, Last: "refused"},
+		{Kind: "claims", From: 2 * sec, Lost: 50 * sec, To: 51 * sec},
+		{Kind: "claims", From: 51 * sec, Lost: 60 * sec, To: op.Never, Last: "refused"},
+	}
+	want := []Outage{{9 * sec, 41 * sec}, {60 * sec, 62 * sec}}
+	if d := cmp.Diff(want, Outages(gaps, 62*sec)); d != "" {
+		t.Error(d)
+	}
 }

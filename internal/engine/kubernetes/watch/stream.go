@@ -100,7 +100,7 @@ func (e *brokenError) Unwrap() error { return e.err }
 
 // reopen retries until the watch is open, and records the gap; nil when ctx has ended.
 func (s *stream) reopen(ctx context.Context, old *session, cause error) *session {
-	gap := s.w.gaps.begin(s.src.String(), s.lastAt, cause)
+	gap := s.w.gaps.begin(s.src.String(), s.lastAt, s.w.cfg.Clock.Now(), cause)
 	s.queueGap(gap)
 	attempt := 0
 	if s.w.cfg.Clock.Now()-old.opened < op.Time(stableAfter) {
